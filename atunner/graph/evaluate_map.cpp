@@ -133,7 +133,9 @@ class Machine {
     const DType dtype = nodes_[index].dtype;
     Cell* r = registers_[index].data();
     const bool narrow = !IsFloat(dtype) && (SizeOf(dtype) < 8);
-    if (narrow) {
+    if (dtype == DType::kBool) {
+      for (int64_t i = 0; i < count; ++i) r[i].whole &= 1;  // "~" flips one bit
+    } else if (narrow) {
       for (int64_t i = 0; i < count; ++i) r[i] = Rounded(dtype, r[i]);
     } else if (IsFloat(dtype) && dtype != DType::kFloat64 && precision_ == Precision::kDeclared) {
       for (int64_t i = 0; i < count; ++i) r[i].real = static_cast<float>(r[i].real);

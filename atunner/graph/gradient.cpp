@@ -222,8 +222,8 @@ class GraphGradient {
         return GiveOperand(0, builder_.Map("a", {wide}, full));
       case Combine::kMean:
         return GiveOperand(0, builder_.Map("a / (" + count + ")", {wide}, full));
-      case Combine::kProd:  // right where no factor is zero
-        return GiveOperand(0, builder_.Map("a * b / c", {wide, y, Operand(0)}, full));
+      case Combine::kProd:
+        return GiveOperand(0, GradientOfProduct(wide, reduce.axes));
       case Combine::kMax:
       case Combine::kMin: {  // equal extremes share, as torch.amax does
         const Value hit = builder_.Cast(builder_.Map("a == b", {Operand(0), y}), node_->type.dtype);
@@ -235,14 +235,30 @@ class GraphGradient {
     }
   }
 
+  /// The product of the others: all of them over the factor itself, but of rows with one zero, where it alone moves the
+  /// result.
+  Value GradientOfProduct(Value g, const std::vector<int64_t>& axes) {
+    const std::string type(Name(node_->type.dtype));
+    const Value zeros =
+        builder_.Reduce(Combine::kSum, builder_.Map("cast(a == 0, " + type + ")", {Operand(0)}), axes, true);
+    const Value rest = builder_.Reduce(Combine::kProd, builder_.Map("select(a == 0, 1, a)", {Operand(0)}), axes, true);
+    return builder_.Map("a * select(c == 0, b / d, select(c == 1 & d == 0, b, 0))", {g, rest, zeros, Operand(0)});
+  }
+
   void Spread(const Scan& scan, Value g) {
     Scan back = scan;
     back.op = Combine::kSum;
     back.reverse = !scan.reverse;
     if (scan.op == Combine::kSum) return GiveOperand(0, builder_.Add(back, {g}));
     if (scan.op != Combine::kProd) return NoRule(CallName(scan));
+    // A row's first zero moves what comes after it by products without it; those behind it move nothing.
+    const std::string type(Name(node_->type.dtype));
+    const Scan count{Combine::kSum, scan.axis, /*exclusive=*/true, scan.reverse};
+    const Value before = builder_.Add(count, {builder_.Map("cast(a == 0, " + type + ")", {Operand(0)})});
+    const Value without = builder_.Add(scan, {builder_.Map("select(a == 0 & b == 0, 1, a)", {Operand(0), before})});
     const Value sum = builder_.Add(back, {builder_.Map("a * b", {g, result_})});
-    GiveOperand(0, builder_.Map("a / b", {sum, Operand(0)}));  // right where no factor is zero
+    const Value at_zero = builder_.Add(back, {builder_.Map("a * b", {g, without})});
+    GiveOperand(0, builder_.Map("select(b == 0, select(c == 0, d, 0), a / b)", {sum, Operand(0), before, at_zero}));
   }
 
   void Spread(const Contract& contract, Value g) {

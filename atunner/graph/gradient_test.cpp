@@ -1,6 +1,7 @@
 // Derived gradients against central differences: of every operator of the library that claims to have one.
 #include "atunner/graph/gradient.h"
 
+#include <array>
 #include <cmath>
 
 #include "atunner/graph/graph_support_test.h"
@@ -99,6 +100,36 @@ TEST(Gradient, WithAttributesThatChangeTheRule) {
   check("batched_matmul", {{2, 4, 3}, {2, 5, 4}}, {{"transpose_a", true}, {"transpose_b", true}});
   check("var", {{3, 4}}, {{"axis", std::string("all")}});
   check("norm", {{3, 4}}, {{"p", 3.0}});
+}
+
+// y / x says nothing of a factor of zero, but the product of the others does.
+TEST(Gradient, OfProductsWithZeros) {
+  const std::vector<double> values = {1, 0, 2, 3, 0, 4, 0, 2, 1.5, 2, -3, 4, 0, 0, 0, 0};
+  const auto check = [&](const char* name, const Attributes& attributes) {
+    const ValidGraph graph = Build(*FindInLibrary(name), {DType::kFloat64, {{4, 4}}, attributes}).value();
+    ExpectGradient(graph, {Tensor::Of(DType::kFloat64, {4, 4}, values)});
+  };
+  check("prod", {});
+  check("prod", {{"axis", int64_t{0}}});
+  check("cumprod", {});
+  check("cumprod", {{"axis", int64_t{0}}, {"exclusive", true}});
+  check("cumprod", {{"reverse", true}});
+  check("cumprod", {{"reverse", true}, {"exclusive", true}});
+}
+
+TEST(Gradient, StopsUnderARootOfZero) {
+  for (const char* name : {"norm", "std", "normalize"}) {
+    const ValidGraph backward =
+        Build(*FindInLibrary(std::string(name) + "_backward"), {DType::kFloat64, {{2, 3}}, {}}).value();
+    auto inputs = RandomInputs(backward, 3);
+    for (size_t i = 0; i < 3; ++i) inputs[0].cells[i].real = 0;
+    for (const Cell& cell : RunGraph(backward, inputs).cells) EXPECT_TRUE(std::isfinite(cell.real)) << name;
+  }
+  const ValidGraph cubes = Build(*FindInLibrary("norm_backward"), {DType::kFloat64, {{1, 2}}, {{"p", 3.0}}}).value();
+  EXPECT_EQ(RunGraph(cubes, {Tensor::Of(DType::kFloat64, {1, 2}, std::array{0.0, 0.0}),
+                             Tensor::Of(DType::kFloat64, {1}, std::array{1.0})})
+                .Reals(),
+            (std::vector<double>{0, 0}));
 }
 
 TEST(Gradient, ANodeWithoutARuleIsAClearError) {

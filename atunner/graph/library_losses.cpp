@@ -50,11 +50,11 @@ const LossRow kLosses[] = {
     {"hinge_loss", "maximum(1 - a * b, 0)", "margin of targets -1 and 1"},
     {"squared_hinge_loss", "let t = maximum(1 - a * b, 0) in t * t", "squared margin of targets -1 and 1"},
     {"hinge_embedding_loss",
-     "select(b > 0, a, maximum($margin - a, 0))",
+     "let t = $margin - a in select(b > 0, a, select(t < 0, 0, t))",
      "distances: small where the target is 1, at least margin where it is -1",
      {{"margin", 1.0, "distance wanted"}}},
     {"margin_ranking_loss",
-     "maximum(-c * (a - b) + $margin, 0)",
+     "let t = -c * (a - b) + $margin in select(t < 0, 0, t)",
      "a ranked above b where the target is 1, below where it is -1",
      {{"margin", 0.0, "distance wanted"}},
      {"a", "b", "target"}},
@@ -84,6 +84,10 @@ LibraryOperator Loss(const LossRow& row) {
           .build =
               [row](Call& call) {
                 if (!call.Check(!call.shape().empty(), "a scalar has nothing to average")) return;
+                const bool bends = std::ranges::find(row.attributes, "delta", &Attribute::name) != row.attributes.end();
+                if (bends &&
+                    !call.Check(call.Real("delta") > 0, "delta=" + call.Text("delta"), "above 0; l1_loss is the limit"))
+                  return;
                 std::vector<Value> operands;
                 for (const std::string& name : row.operands)
                   operands.push_back(call.Wide(call.Input(name, call.shape())));
@@ -131,7 +135,7 @@ void BuildNll(Call& call) {
 /// a · b / (|a| |b|) of rows.
 Value Cosine(Call& call, Value a, Value b) {
   const auto dot = [&](Value x, Value y) { return call.g.Reduce(Combine::kSum, call.g.Map("a * b", {x, y}), {-1}); };
-  return call.g.Map("a * rsqrt(maximum(b * c, 1e-16))", {dot(a, b), dot(a, a), dot(b, b)});
+  return call.g.Map("a * rsqrt(maximum(b, 1e-16)) * rsqrt(maximum(c, 1e-16))", {dot(a, b), dot(a, a), dot(b, b)});
 }
 
 void BuildCosine(Call& call) {
@@ -153,7 +157,7 @@ void BuildTriplet(Call& call) {
   const Value near = distance("positive");
   const Value far = distance("negative");
   const Value margin = g.Scalar(g.TypeOf(a).dtype, call.Real("margin"));
-  Reduced(call, g.Map("maximum(a - b + c, 0)", {near, far, margin}));
+  Reduced(call, g.Map("let t = a - b + c in select(t < 0, 0, t)", {near, far, margin}));
 }
 
 // --- Optimizers: one step for each of the tensors whose shapes are given. ---

@@ -311,15 +311,15 @@ void AddRearrangements(std::vector<LibraryOperator>& library) {
                      BuildUnfold,
                      true,
                      {{1, 2, 4, 5}}});
-  library.push_back(
-      {"interpolate",
-       "interpolate(x[N, C, …]) → y",
-       "another resolution, linearly between neighbours",
-       "N,C,…: --input-shape 8,64,56,56",
-       {{"factor", 2.0, "of every spatial extent"}, {"align_corners", false, "first and last stay in place"}},
-       BuildInterpolate,
-       true,
-       {{1, 2, 3, 4}}});
+  library.push_back({"interpolate",
+                     "interpolate(x[N, C, …]) → y",
+                     "another resolution, linearly between neighbours",
+                     "N,C,…: --input-shape 8,64,56,56",
+                     {{"factor", 2.0, "of every spatial extent, rounded down"},
+                      {"align_corners", false, "first and last stay in place"}},
+                     BuildInterpolate,
+                     true,
+                     {{1, 2, 3, 4}}});
 }
 
 /// Those that also copy, fill in or order.

@@ -20,7 +20,7 @@ double FlooredMod(double a, double b) { return a - b * std::floor(a / b); }
   [](double a, [[maybe_unused]] double b, [[maybe_unused]] double c) -> double { return expression; }
 const std::map<std::string, Formula> kFormulas = {
     {"clamp_tensor", F(std::fmin(std::fmax(a, b), c))},
-    {"entr", F(-a* std::log(a))},
+    {"entr", F(a < 0 ? -INFINITY : -a * std::log(a))},
     {"gelu_quick", F(a / (1 + std::exp(-1.702 * a)))},
     {"isfinite", F(std::isfinite(a))},
     {"ldexp", F(a* std::pow(2, b))},
@@ -249,6 +249,55 @@ TEST(LibraryPointwise, DigammaIsRightBesideItsPoles) {
     EXPECT_NEAR(At("digamma", pole + away) * away, -1, 1e-5) << pole;
     EXPECT_NEAR(At("digamma", pole - away) * away, 1, 1e-5) << pole;
   }
+}
+
+/// What an operator makes of two numbers.
+double At(const char* name, double a, double b) {
+  const auto graph = Build(*FindInLibrary(name), {DType::kFloat64, {{1}}, {}, false});
+  const std::vector<Tensor> inputs = {Tensor::Of(DType::kFloat64, {1}, std::array{a}),
+                                      Tensor::Of(DType::kFloat64, {1}, std::array{b})};
+  return Evaluate(*graph, inputs).value()[0].Reals()[0];
+}
+
+// tests/torch compares all of these with PyTorch, where there is one.
+TEST(LibraryPointwise, InfinitiesAndNansAreAsPyTorchHasThem) {
+  for (const double a : {-HUGE_VAL, HUGE_VAL, std::nan(""), 1.0}) EXPECT_EQ(At("isfinite", a), std::isfinite(a)) << a;
+  for (const char* name : {"relu", "relu6", "clamp", "hardtanh", "hardshrink", "threshold", "hardsigmoid", "hardswish"})
+    EXPECT_TRUE(std::isnan(At(name, NAN))) << name;
+  for (const double a : {-HUGE_VAL, HUGE_VAL}) {
+    EXPECT_EQ(At("logaddexp", a, a), a);
+    EXPECT_EQ(At("logaddexp2", a, a), a);
+  }
+  EXPECT_EQ(At("heaviside", -INFINITY, 0.5), 0);
+  EXPECT_EQ(At("fmax", NAN, 2), 2);
+  EXPECT_EQ(At("fmin", 2, NAN), 2);
+  EXPECT_EQ(At("digamma", 0.0), -INFINITY);
+  EXPECT_EQ(At("xlogy", 0, 0), 0);
+  EXPECT_TRUE(std::isnan(At("xlogy", 0, NAN)));
+}
+
+TEST(LibraryPointwise, AFlooredQuotientAndItsRestAddUp) {
+  EXPECT_EQ(At("floor_divide", 1, 0.1), 9) << "0.1 is a little more than a tenth, 1 / 0.1 is rounded to 10";
+  EXPECT_EQ(At("floor_divide", -7, 2), -4);
+  EXPECT_EQ(At("floor_divide", 1, -INFINITY), -1);
+  EXPECT_EQ(At("floor_divide", 1, INFINITY), 0);
+  EXPECT_EQ(At("floor_divide", 1, 0.0), INFINITY);
+  EXPECT_TRUE(std::isnan(At("floor_divide", INFINITY, 2)));
+  for (int i = -40; i <= 40; ++i) {
+    const double a = i / 10.0;
+    EXPECT_NEAR(At("floor_divide", a, 0.1) * 0.1 + At("remainder", a, 0.1), a, 1e-15) << a;
+  }
+}
+
+// An input of exactly 0 is nothing rare: padding, dropout, another relu.
+TEST(LibraryPointwise, GradientsAtKinksAreOnOneSide) {
+  EXPECT_EQ(At("relu_backward", 0), 0);
+  EXPECT_EQ(At("relu6_backward", 6), 0);
+  EXPECT_EQ(At("hardtanh_backward", -1), 0);
+  EXPECT_EQ(At("hardsigmoid_backward", 3), 0);
+  EXPECT_EQ(At("clamp_backward", -1), 1);
+  EXPECT_EQ(At("clamp_backward", 1), 1);
+  EXPECT_EQ(At("clamp_min_backward", 0), 1);
 }
 
 TEST(LibraryPointwise, IntegersHaveNoGradients) {

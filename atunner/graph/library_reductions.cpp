@@ -59,15 +59,23 @@ Value LogSumExp(const Along& a, Value x) {
   return a.Squeezed(a.call.g.Map("a + log(b)", {top, sum}));
 }
 
+/// Gradients stop where nothing is under the root, as PyTorch's do: beside a slope of infinity zeros would become NaN.
+const char* kRoot = "select(a == 0, 0, sqrt(select(a == 0, 1, a)))";
+
 Value Norm(const Along& a, Value x) {
   const double p = a.call.Real("p");
   GraphBuilder& g = a.call.g;
   if (std::isinf(p)) return a.Reduce(p > 0 ? Combine::kMax : Combine::kMin, g.Map("abs(a)", {x}));
-  if (p == 2) return g.Map("sqrt(a)", {a.Reduce(Combine::kSum, g.Map("a * a", {x}))});
+  if (p == 2) return g.Map(kRoot, {a.Reduce(Combine::kSum, g.Map("a * a", {x}))});
   if (p == 1) return a.Reduce(Combine::kSum, g.Map("abs(a)", {x}));
   a.call.Check(p != 0, "p=0", "count what differs from zero with count_nonzero");
-  return g.Map(fmt::format("pow(a, {})", 1 / p),
-               {a.Reduce(Combine::kSum, g.Map(fmt::format("pow(abs(a), {})", p), {x}))});
+  // p of |a|; gradients stop at zeros, whose slope may be infinite.
+  const auto power = [&](const char* of, double exponent, Value value) {
+    return g.Map(
+        fmt::format("select(a == 0, {}, pow(select(a == 0, 1, {}), {}))", exponent > 0 ? "0" : "inf", of, exponent),
+        {value});
+  };
+  return power("a", 1 / p, a.Reduce(Combine::kSum, power("abs(a)", p, x)));
 }
 
 Value Truth(const Along& a, Value x) {
@@ -111,7 +119,7 @@ const Row kRows[] = {
      [](const Along& a, Value x) { return a.Reduce(Combine::kSum, a.call.g.Map("a * a", {x})); }},
     {"norm", "p-norm", Norm, {{"p", 2.0, "1, 2, inf or another"}}},
     {"var", "variance", Variance, kCorrection},
-    {"std", "standard deviation", [](const Along& a, Value x) { return a.call.g.Map("sqrt(a)", {Variance(a, x)}); },
+    {"std", "standard deviation", [](const Along& a, Value x) { return a.call.g.Map(kRoot, {Variance(a, x)}); },
      kCorrection},
     {"logsumexp", "log of the sum of exponentials", LogSumExp},
     {"softmax", "exp(x - max) / sum(exp(x - max))",
@@ -127,7 +135,7 @@ const Row kRows[] = {
     {"normalize", "x / max(norm, 1e-12)",
      [](const Along& a, Value x) {
        const Value squares = a.Kept(Combine::kSum, a.call.g.Map("a * a", {x}));
-       return a.call.g.Map("a / maximum(sqrt(b), 1e-12)", {x, squares});
+       return a.call.g.Map("a / sqrt(maximum(b, 1e-24))", {x, squares});
      }},
 };
 

@@ -258,6 +258,12 @@ TEST(Pooling, MaxIgnoresPaddingAndMeanCountsIt) {
     }
   ExpectNear(top.outputs[0], want_top);
   ExpectNear(mean.outputs[0], want_mean);
+  // A window of nothing but padding has no largest element.
+  for (const char* name : {"max_pool", "avg_pool"})
+    EXPECT_THAT(Build(*FindInLibrary(name), {DType::kFloat32, {{1, 2, 9}}, {{"size", I(3)}, {"padding", I(2)}}})
+                    .error()
+                    .ToString(),
+                testing::HasSubstr("half a window"));
   const Case whole = Of("adaptive_avg_pool", {{1, 2, 3, 2}}, {{"output", I(1)}});
   EXPECT_EQ(whole.outputs[0].shape, (std::vector<int64_t>{1, 2, 1, 1}));
   const Case cells = Of("adaptive_avg_pool", {{1, 1, 6}}, {{"output", I(2)}});

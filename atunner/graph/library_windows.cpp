@@ -156,9 +156,13 @@ void Pool(Call& call, Combine op) {
   if (!call.Check(xs.size() >= 3 && xs.size() <= 5, "an image of rank " + std::to_string(xs.size()), "N,C,…")) return;
   const Value x = call.Wide(call.Input("x", xs));
   const size_t n = xs.size() - 2;
+  const Geometry geometry = GeometryOf(call, op == Combine::kMax);
+  const int64_t covered = (call.Whole("size") - 1) * geometry.dilation + 1;
+  if (!call.Check(geometry.padding <= covered / 2,
+                  fmt::format("padding={} of a window of {}", geometry.padding, covered), "at most half a window"))
+    return;
   const double border = op == Combine::kMax ? -std::numeric_limits<double>::infinity() : 0.0;
-  const Value windows =
-      Windows(call, x, 2, std::vector<int64_t>(n, call.Whole("size")), GeometryOf(call, op == Combine::kMax), border);
+  const Value windows = Windows(call, x, 2, std::vector<int64_t>(n, call.Whole("size")), geometry, border);
   std::vector<int64_t> axes;
   for (size_t i = 0; i < n; ++i) axes.push_back(static_cast<int64_t>(3 + 2 * i));
   call.Output("y", call.g.Reduce(op, windows, axes));

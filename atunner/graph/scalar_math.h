@@ -17,6 +17,14 @@ inline int64_t FloorDivide(int64_t a, int64_t b) {
   if (b == -1) return static_cast<int64_t>(0 - static_cast<uint64_t>(a));
   return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
+/// The quotient is rounded before it is cut off: 1 / 0.1 is 10, of which 0.1 has 9. What is left then has the wrong
+/// sign.
+inline double FloorDivide(double a, double b) {
+  const double quotient = std::floor(a / b);
+  const double rest = std::isinf(b) ? a : std::fma(-quotient, b, a);
+  if (b == 0) return quotient;
+  return quotient - (rest != 0 && (rest < 0) != (b < 0) ? 1 : 0) + (a - a);  // of infinities NaN
+}
 /// The sign of b, as in Python and torch.remainder.
 inline int64_t FloorModulo(int64_t a, int64_t b) {
   if (b == 0 || b == -1) return 0;
@@ -41,7 +49,7 @@ inline double LogGamma(double a) {
 /// Logarithmic derivative of the gamma function: reflection, recurrence up to 10, asymptotic series (Abramowitz and
 /// Stegun 6.3.7, 6.3.5, 6.3.18).
 inline double Digamma(double a) {
-  if (a <= 0 && a == std::floor(a)) return NAN;
+  if (a <= 0 && a == std::floor(a)) return a == 0 ? std::copysign(INFINITY, -a) : NAN;
   if (a < 0) return Digamma(1 - a) - M_PI / std::tan(M_PI * (a - std::nearbyint(a)));  // exact beside poles
   double shift = 0;
   while (a < 10) {

@@ -31,6 +31,11 @@ struct adl_serializer<std::optional<T>> {
 template <>
 struct adl_serializer<atunner::Value> {
   static void to_json(ordered_json& json, const atunner::Value& value) {
+    const auto* real = std::get_if<double>(&value);
+    if (real != nullptr && !std::isfinite(*real)) {  // of which JSON has none: their names, as on the command line
+      json = atunner::ToString(value);
+      return;
+    }
     std::visit([&](const auto& held) { json = held; }, value);
   }
   static void from_json(const ordered_json& json, atunner::Value& value) {

@@ -246,6 +246,15 @@ TEST(Json, NounsRoundTrip) {
   EXPECT_FALSE(back.estimate.has_value());
 }
 
+TEST(Json, AttributesMayBeInfinite) {
+  KernelSpec spec;
+  spec.attributes["p"] = -HUGE_VAL;
+  const std::string text = ToJson(spec).dump();
+  const KernelSpec again = FromJson<KernelSpec>(ParseJson(text).value()).value();
+  EXPECT_EQ(ToString(again.attributes.at("p")), "-inf");
+  EXPECT_EQ(again.ContentDigest(), spec.ContentDigest());
+}
+
 TEST(Json, BadInputIsAnError) {
   EXPECT_FALSE(ParseJson("{").has_value());
   EXPECT_THAT(ParseJson(std::string(100000, '[')).error().what, HasSubstr("256"));

@@ -63,7 +63,7 @@ Extent ProductsOf(const ValidGraph& graph, graph::NodeId id) {
   const Node& node = graph.node(id);
   if (const auto* contract = node.As<graph::Contract>()) return SummedCount(graph, node, contract->equation);
   const bool moved = node.As<graph::Reshape>() || node.As<graph::Transpose>() || node.As<graph::Reverse>();
-  if (moved) return ProductsOf(graph, node.operands[0]);
+  if (moved || node.As<graph::Slice>()) return ProductsOf(graph, node.operands[0]);
   const auto* fold = node.As<graph::Fold>();
   if (fold == nullptr) return Extent(0);
   const Extent window = graph.node(node.operands[0]).type.shape[fold->axis + 1];  // never open

@@ -13,16 +13,21 @@ namespace {
 using Shapes = std::vector<std::vector<int64_t>>;
 
 /// Of matrices, for their sizes M, N, K: three extents are no batch of them.
-Shapes MatricesOf(const Shapes& shapes) {
-  if (shapes.size() != 1 || shapes[0].size() != 3) return shapes;
-  const std::vector<int64_t>& sizes = shapes[0];
-  return {{sizes[0], sizes[2]}, {sizes[2], sizes[1]}};
+Shapes MatricesOf(const OperatorRequest& request) {
+  if (request.shapes.size() != 1 || request.shapes[0].size() != 3) return request.shapes;
+  const std::vector<int64_t>& sizes = request.shapes[0];
+  const auto given = [&](const char* transposed, int64_t rows, int64_t columns) -> std::vector<int64_t> {
+    const auto at = request.attributes.find(transposed);
+    if (at != request.attributes.end() && Truthy(at->second)) std::swap(rows, columns);
+    return {rows, columns};
+  };
+  return {given("transpose_a", sizes[0], sizes[2]), given("transpose_b", sizes[2], sizes[1])};
 }
 
 /// Classes, the library's operator of the same meaning, and by what name they are also known.
 struct JointName {
   std::string_view name, general, alias;
-  Shapes (*general_shapes)(const Shapes&) = nullptr;  ///< where it wants them otherwise
+  Shapes (*general_shapes)(const OperatorRequest&) = nullptr;  ///< where it wants them otherwise
 };
 constexpr JointName kJointNames[] = {
     {"softmax", "softmax", ""},
@@ -65,17 +70,17 @@ class JointOperator : public Operator {
                                            : special_.Naive(spec);
   }
   Status Describe(const OperatorRequest& request, KernelSpec& spec) const override {
+    OperatorRequest wider = request;
+    if (general_shapes_ != nullptr) wider.shapes = general_shapes_(request);
     OperatorRequest narrowed = request;
     for (const AttributeInfo& attribute : more_) {
       const auto given = narrowed.attributes.find(attribute.name);
       const bool usual = given == narrowed.attributes.end() || LooselyEqual(given->second, attribute.fallback);
-      if (!usual) return Take(general_->Instantiate(request), spec);
+      if (!usual) return Take(general_->Instantiate(wider), spec);
       narrowed.attributes.erase(attribute.name);
     }
     auto made = special_.Instantiate(narrowed);
     if (made || general_ == nullptr || WrongForBoth(request, made.error())) return Take(std::move(made), spec);
-    OperatorRequest wider = request;
-    if (general_shapes_ != nullptr) wider.shapes = general_shapes_(request.shapes);
     auto general = general_->Instantiate(wider);
     return Take(general ? std::move(general) : std::move(made), spec);
   }
@@ -93,7 +98,7 @@ class JointOperator : public Operator {
 
   const Operator& special_;
   const Operator* general_;
-  Shapes (*general_shapes_)(const Shapes&);
+  Shapes (*general_shapes_)(const OperatorRequest&);
   OperatorInfo info_;
   std::vector<AttributeInfo> more_;  ///< that only the graph takes
 };

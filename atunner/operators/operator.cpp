@@ -26,8 +26,11 @@ std::unexpected<Error> Operator::WrongShape(const std::string& what) const {
 namespace {
 
 /// Values are of their fallback's kind: text is true where a flag is meant, and NaN where a number is.
-Status CheckKind(const AttributeInfo& attribute, const Value& given) {
-  if (std::holds_alternative<std::string>(attribute.fallback)) return {};
+Result<Value> OfKind(const AttributeInfo& attribute, const Value& given) {
+  if (std::holds_alternative<std::string>(attribute.fallback)) return given;
+  const bool real = std::holds_alternative<double>(attribute.fallback);
+  if (real && (ToString(given) == "inf" || ToString(given) == "-inf"))  // words of the command line
+    return Value(ToString(given) == "inf" ? INFINITY : -INFINITY);
   const bool number = !std::holds_alternative<std::string>(given);
   const double value = ToDouble(given);
   const char* kind = nullptr;
@@ -39,7 +42,7 @@ Status CheckKind(const AttributeInfo& attribute, const Value& given) {
   } else if (!number) {
     kind = "no number";
   }
-  if (kind == nullptr) return {};
+  if (kind == nullptr) return given;
   return Invalid("'" + ToString(given) + "' is " + kind, "--attr " + attribute.name, attribute.meaning);
 }
 
@@ -73,8 +76,7 @@ Result<KernelSpec> Operator::Instantiate(const OperatorRequest& request) const {
       return Invalid("unknown attribute '" + name + "'", "--attr of " + info().name,
                      near.empty() ? "it has none like that" : "did you mean '" + near + "'?");
     }
-    ATUNNER_RETURN_IF_ERROR(CheckKind(*std::ranges::find(info().attributes, name, &AttributeInfo::name), value));
-    known->second = value;
+    ATUNNER_TRY(known->second, OfKind(*std::ranges::find(info().attributes, name, &AttributeInfo::name), value));
   }
   ATUNNER_RETURN_IF_ERROR(Describe(request, spec));
   for (const ArgSpec& arg : spec.args) {

@@ -60,6 +60,11 @@ TEST(ProductsSummed, AreCountedThroughSeveralSums) {
   const Operator& oracle = *OracleOf(*spec);
   EXPECT_EQ(oracle.ProductsSummed(*spec, spec->dims, "dx"), 32 * 27) << "products of the filters, folded by taps";
   EXPECT_EQ(oracle.ProductsSummed(*spec, spec->dims, "dw"), 2 * 14 * 26 * 26);
+  const auto transposed =
+      FindOperator("conv_transpose_backward")
+          ->Instantiate({{{2, 64, 7, 7}, {64, 32, 4, 4}}, DType::kFloat32, {{"stride", int64_t{2}}}});
+  ASSERT_TRUE(transposed) << transposed.error().ToString();
+  EXPECT_EQ(OracleOf(*transposed)->ProductsSummed(*transposed, transposed->dims, "dx"), 32 * 16) << "a part of a sum";
   const auto softmax = FindOperator("log_softmax")->Instantiate({{{64, 64}}, DType::kFloat32, {}});
   ASSERT_TRUE(softmax) << softmax.error().ToString();
   EXPECT_EQ(OracleOf(*softmax)->ProductsSummed(*softmax, softmax->dims, "y"), 0);
@@ -204,6 +209,11 @@ TEST(OneOperatorOfEachName, TheGraphTakesWhatTheClassDoesNot) {
   const auto wide = FindOperator("matmul")->Instantiate({{{8, 8, 8}}, DType::kFloat64, {}});
   ASSERT_TRUE(wide) << wide.error().ToString();
   EXPECT_EQ(ShapeOf(wide->args[2], *wide, wide->dims)->elements, 64);
+  const auto turned = FindOperator("matmul")->Instantiate(
+      {{{3, 5, 7}}, DType::kFloat32, {{"transpose_a", true}, {"transpose_b", true}}});
+  ASSERT_TRUE(turned) << turned.error().ToString();
+  EXPECT_EQ(ShapeOf(turned->args[0], *turned, turned->dims)->extents, (std::vector<int64_t>{7, 3}));
+  EXPECT_EQ(ShapeOf(turned->args[1], *turned, turned->dims)->extents, (std::vector<int64_t>{5, 7}));
   EXPECT_EQ(TaskOf("attention", {{1, 2, 8, 4}}), "flash_attention q k v y");
   EXPECT_EQ(TaskOf("attention", {{1, 4, 8, 4}, {1, 2, 8, 4}}, {{"window", int64_t{4}}}), "graph q k v y");
   std::vector<std::string> names;
@@ -213,6 +223,13 @@ TEST(OneOperatorOfEachName, TheGraphTakesWhatTheClassDoesNot) {
   }
   EXPECT_EQ(std::ranges::count(names, "softmax"), 1);
   EXPECT_EQ(std::ranges::count(names, "layer_norm"), 0);
+}
+
+TEST(Instantiate, TakesInfinityByItsName) {
+  Instance largest = Make("norm", {{2, 3}}, {{"p", std::string("inf")}});
+  largest.inputs[0] = {1, -4, 2, 0, 0.5, -0.25};
+  ASSERT_TRUE(OracleOf(largest.spec)->Reference(largest.spec, largest.spec.dims, largest.inputs, largest.outputs));
+  EXPECT_EQ(largest.outputs[0], (std::vector<double>{4, 0.5}));
 }
 
 TEST(Instantiate, SaysWhatIsWrong) {

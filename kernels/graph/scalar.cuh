@@ -10,8 +10,13 @@ DEVICE double magnitude(double v) { return fabs(v); }
 template <class T> DEVICE T magnitude(T v) { return v < 0 ? -v : v; }
 template <class T> DEVICE T sign(T v) { return v > 0 ? T(1) : v < 0 ? T(-1) : v; }
 
-DEVICE float floor_div(float a, float b) { return floorf(a / b); }
-DEVICE double floor_div(double a, double b) { return floor(a / b); }
+/// One less where the quotient was rounded up: then it leaves a rest of the wrong sign.
+template <class T> DEVICE T floored(T a, T b, T quotient) {
+  const T rest = is_inf(b) ? a : fma(-quotient, b, a);
+  return b == 0 ? quotient : quotient - T(rest != 0 && (rest < 0) != (b < 0)) + (a - a);
+}
+DEVICE float floor_div(float a, float b) { return floored(a, b, floorf(a / b)); }
+DEVICE double floor_div(double a, double b) { return floored(a, b, floor(a / b)); }
 template <class T> DEVICE T floor_div(T a, T b) {
   if (b == 0) return 0;
   if (b == T(-1)) return T(0) - a;
@@ -31,7 +36,7 @@ template <class T> DEVICE T sigmoid(T v) { return T(1) / (T(1) + exp(-v)); }
 template <class T> DEVICE T digamma(T a) {
   T shift = 0;
   if (a <= 0) {
-    if (a == floor(a)) return T(__int_as_float(0x7fc00000));
+    if (a == floor(a)) return a == 0 ? T(-1) / a : T(__int_as_float(0x7fc00000));
     const T fraction = a - rint(a);  // tan has the period π: its argument is small where its value is, beside a pole
     shift = T(-3.141592653589793) / tan(T(3.141592653589793) * fraction);
     a = T(1) - a;
