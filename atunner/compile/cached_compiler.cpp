@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/dylib.h"
+#include "atunner/compile/bounded_folder.h"
 #include "atunner/compile/headers.h"
 #include "atunner/compile/messages.h"
 #include "atunner/compile/virtual_headers.h"
@@ -92,7 +93,10 @@ Result<CompileOutcome> CachedCompiler::Compile(const CompileRequest& request, co
   const std::string name = key->ToHex();
   const Path file = folder_ / name.substr(0, 2) / (name + ".json");
   const Claim claim(*this, name, stop);
-  if (auto known = Load(file)) return *std::move(known);
+  if (auto known = Load(file)) {
+    Renew(file);  // what is used stays
+    return *std::move(known);
+  }
   return CompileNow(request, stop, *key, file);
 }
 

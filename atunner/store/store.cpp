@@ -65,9 +65,11 @@ class Statement {
 constexpr const char* kRunColumns =
     "SELECT id, key, command, created, status, evidence, device, spec, space, summary, seconds FROM runs ";
 
-RunRecord ReadRun(const Statement& row) {
-  return {row.Column(0), row.Column(1), row.Column(2), row.Column(3), row.Column(4),     row.Column(5),
-          row.Column(6), row.Column(7), row.Column(8), row.Column(9), row.RealColumn(10)};
+RunRecord ReadRun(const Statement& row, const Path& store) {
+  RunRecord run = {row.Column(0), row.Column(1), row.Column(2), row.Column(3), row.Column(4),     row.Column(5),
+                   row.Column(6), row.Column(7), row.Column(8), row.Column(9), row.RealColumn(10)};
+  if (run.status == "running" && !RunningMark::IsHeld(store, run.id)) run.status = "interrupted";
+  return run;
 }
 
 }  // namespace
@@ -144,13 +146,16 @@ Result<RunRecord> Store::OpenRun(const RunRecord& wanted, bool& resumed) {
   Statement find(handle_, (std::string(kRunColumns) + "WHERE key = ?").c_str());
   find.Text(1, wanted.key);
   if (find.Step() != SQLITE_ROW) return Failure("find the run");
-  return ReadRun(find);
+  const std::string id = find.Column(0);
+  running_.try_emplace(id, file_, id);
+  return ReadRun(find, file_);
 }
 
 Status Store::UpdateRun(const RunRecord& run) {
   Statement update(handle_, "UPDATE runs SET status = ?, summary = ?, seconds = ? WHERE id = ?");
   update.Text(1, run.status).Text(2, run.summary).Real(3, run.seconds).Text(4, run.id);
   if (update.Step() != SQLITE_DONE) return Failure("update the run");
+  if (run.status != "running" && running_.erase(run.id) > 0) RunningMark::Remove(file_, run.id);
   return {};
 }
 
@@ -158,6 +163,8 @@ Status Store::DeleteRun(const std::string& id) {
   Statement remove(handle_, "DELETE FROM runs WHERE id = ?");
   remove.Text(1, id);
   if (remove.Step() != SQLITE_DONE) return Failure("remove the run");
+  running_.erase(id);
+  RunningMark::Remove(file_, id);
   return {};
 }
 
@@ -205,7 +212,7 @@ Result<RunRecord> Store::FindRun(const std::string& name) {
     return Fail(ErrorCode::kNotFound, last ? "there is no run yet" : "there is no run '" + name + "'", file_.string(),
                 last ? "start one with `atunner optimize`" : "`atunner history` lists the runs");
   }
-  RunRecord run = ReadRun(find);
+  RunRecord run = ReadRun(find, file_);
   if (!last && run.id != name && find.Step() == SQLITE_ROW)
     return Invalid("more than one run begins with '" + name + "'", "", "`atunner history` lists the runs");
   return run;
@@ -216,7 +223,7 @@ Result<std::vector<RunRecord>> Store::Runs(int limit) {
   select.Integer(1, limit);
   std::vector<RunRecord> runs;
   int code = 0;
-  while ((code = select.Step()) == SQLITE_ROW) runs.push_back(ReadRun(select));
+  while ((code = select.Step()) == SQLITE_ROW) runs.push_back(ReadRun(select, file_));
   if (code != SQLITE_DONE) return Failure("read the runs");
   return runs;
 }

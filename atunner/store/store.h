@@ -1,6 +1,7 @@
 // What is remembered: runs and their trials, in SQLite. A trial is durable when AppendTrial returns.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "atunner/base/files.h"
 #include "atunner/base/result.h"
 #include "atunner/model/trial.h"
+#include "atunner/store/running_mark.h"
 
 struct sqlite3;
 
@@ -20,7 +22,7 @@ struct RunRecord {
   std::string key;       ///< digest of everything that decides the run: the same command finds it again
   std::string command;   ///< as the user gave it
   std::string created;   ///< UTC
-  std::string status;    ///< "running", "finished", "stopped"
+  std::string status;    ///< "running", "finished", "stopped"; read back "interrupted", if nobody runs it any more
   std::string evidence;  ///< "measured" or "predicted"
   std::string device;
   std::string spec;     ///< KernelSpec as JSON
@@ -36,7 +38,8 @@ class Store {
   static Result<std::unique_ptr<Store>> Open(const Path& file);
   ~Store();
 
-  /// The run with this key if there is one (`resumed` tells), else the wanted one, inserted.
+  /// The run with this key if there is one (`resumed` tells), else the wanted one, inserted. It counts as running until
+  /// its status becomes another, or this store is closed.
   Result<RunRecord> OpenRun(const RunRecord& wanted, bool& resumed);
   Status UpdateRun(const RunRecord& run);
   Status DeleteRun(const std::string& id);
@@ -58,6 +61,7 @@ class Store {
 
   sqlite3* handle_;
   Path file_;
+  std::map<std::string, RunningMark> running_;
 };
 
 }  // namespace atunner

@@ -54,6 +54,37 @@ TEST(Store, KeepsRunsAndTrials) {
   EXPECT_THAT(store->FindRun("zzz").error().ToString(), HasSubstr("zzz"));
 }
 
+TEST(Store, ARunWhoseProcessDiedIsNotRunning) {
+  const TemporaryDirectory dir;
+  const Path file = dir.path() / "s.db";
+  int pipes[2];
+  ASSERT_EQ(::pipe(pipes), 0);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    auto store = Store::Open(file).value();
+    bool resumed = false;
+    const bool opened = store->OpenRun(MakeRun("a"), resumed).has_value();
+    (void)!::write(pipes[1], &opened, 1);
+    ::pause();
+  }
+  char opened = 0;
+  ASSERT_EQ(::read(pipes[0], &opened, 1), 1);
+  auto store = Store::Open(file).value();
+  EXPECT_EQ(store->FindRun("a")->status, "running");
+  EXPECT_EQ(store->Runs(5)->at(0).status, "running");
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  EXPECT_EQ(store->FindRun("a")->status, "interrupted");
+  bool resumed = false;
+  RunRecord again = store->OpenRun(MakeRun("a"), resumed).value();
+  EXPECT_TRUE(resumed);
+  EXPECT_EQ(store->FindRun("a")->status, "running") << "resumed";
+  again.status = "finished";
+  ASSERT_TRUE(store->UpdateRun(again));
+  EXPECT_EQ(store->FindRun("a")->status, "finished");
+  EXPECT_FALSE(std::filesystem::exists(file.string() + ".running")) << "nothing is left";
+}
+
 TEST(Store, BadFilesGetOneMessage) {
   TemporaryDirectory dir;
   ASSERT_TRUE(WriteFileAtomic(dir.path() / "text.db", std::string(5000, 'x')));

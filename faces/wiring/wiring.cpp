@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "atunner/compile/bounded_folder.h"
 #include "atunner/compile/cached_compiler.h"
 #include "atunner/compile/nvrtc_compiler.h"
 #include "atunner/compile/worker_compiler.h"
@@ -20,7 +21,9 @@ namespace atunner {
 namespace {
 
 std::unique_ptr<Compiler> Remembering(std::unique_ptr<Compiler> compiler) {
-  return std::make_unique<CachedCompiler>(std::move(compiler), UserCacheDirectory() / "compile");
+  const Path folder = UserCacheDirectory() / "compile";
+  KeepBelowNowAndThen(folder, CacheLimitBytes());
+  return std::make_unique<CachedCompiler>(std::move(compiler), folder);
 }
 
 /// What one source may make the compiler allocate: half of the machine, so that the machine stays usable.
