@@ -71,6 +71,25 @@ Extent ProductsOf(const ValidGraph& graph, graph::NodeId id) {
   return ProductsOf(graph, node.operands[0]) * Extent(times);
 }
 
+/// Of the sums that a value is computed from, those with fewer than `few` results: the terms of the longest.
+double LongestOfFew(const ValidGraph& graph, graph::NodeId id, const Dims& dims, int64_t few) {
+  double longest = 0;
+  std::vector<bool> needed(graph.nodes().size(), false);
+  needed[id] = true;
+  for (size_t i = static_cast<size_t>(id) + 1; i-- > 0;) {
+    if (!needed[i]) continue;
+    const Node& node = graph.nodes()[i];
+    for (const graph::NodeId operand : node.operands) needed[operand] = true;
+    const auto* reduce = node.As<graph::Reduce>();
+    const bool sum = reduce && (reduce->op == graph::Combine::kSum || reduce->op == graph::Combine::kMean);
+    const int64_t results = graph::ElementCount(node.type.shape).Bound(dims).factor();
+    if (!sum || results >= few) continue;
+    const Extent all = graph::ElementCount(graph.node(node.operands[0]).type.shape);
+    longest = std::max(longest, static_cast<double>(all.Bound(dims).factor()) / static_cast<double>(results));
+  }
+  return longest;
+}
+
 /// Of a value's elements those that are not zeros of a Pad, at most: no kernel has to multiply the others.
 double ShareOf(const ValidGraph& graph, graph::NodeId id) {
   const Node& node = graph.node(id);
@@ -221,6 +240,11 @@ class GraphTask : public Operator {
     const auto found = std::ranges::find(graph.outputs(), output, &graph::Output::name);
     if (found == graph.outputs().end()) return 0;
     return static_cast<double>(ProductsOf(graph, found->node).Bound(dims).factor());
+  }
+  double TermsOfFewSums(const KernelSpec& spec, const Dims& dims, std::string_view output, int64_t few) const override {
+    const ValidGraph graph = GraphOf(spec).value();
+    const auto found = std::ranges::find(graph.outputs(), output, &graph::Output::name);
+    return found == graph.outputs().end() ? 0 : LongestOfFew(graph, found->node, dims, few);
   }
   OperatorInfo info_;
 };

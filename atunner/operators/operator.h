@@ -60,6 +60,11 @@ class Operator {
   RenderedKernel OracleKernel(const KernelSpec& spec) const { return Plain(spec, PlainForm::kReference); }
   /// Products that are added up in an element of an output which is nothing but their sum; 0 of others.
   virtual double ProductsSummed(const KernelSpec&, const Dims&, std::string_view /*output*/) const { return 0; }
+  /// Terms of the longest sum behind an output of which there are fewer than `few`, so that its error is in many
+  /// elements; 0 where there is none.
+  virtual double TermsOfFewSums(const KernelSpec&, const Dims&, std::string_view /*output*/, int64_t /*few*/) const {
+    return 0;
+  }
   /// The task, at its own size, as the fewest equal ones of which each `fits`; nullopt where it is none such.
   virtual std::optional<EqualTasks> TakenApart(const KernelSpec&, const std::function<bool(const KernelSpec&)>&) const {
     return std::nullopt;

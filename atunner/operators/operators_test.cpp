@@ -70,6 +70,18 @@ TEST(ProductsSummed, AreCountedThroughSeveralSums) {
   EXPECT_EQ(OracleOf(*softmax)->ProductsSummed(*softmax, softmax->dims, "y"), 0);
 }
 
+TEST(TermsOfFewSums, AreThoseOfTheLongest) {
+  const auto terms = [](const char* name, std::vector<std::vector<int64_t>> shapes, const char* output) {
+    const KernelSpec spec = FindOperator(name)->Instantiate({std::move(shapes), DType::kFloat64, {}}).value();
+    return OracleOf(spec)->TermsOfFewSums(spec, spec.dims, output, 16);
+  };
+  EXPECT_EQ(terms("softmax", {{5, 1651}}, "y"), 1651);
+  EXPECT_EQ(terms("softmax", {{16, 1651}}, "y"), 0) << "many";
+  EXPECT_EQ(terms("batch_norm", {{4, 3, 8, 8}}, "y"), 4 * 64);
+  EXPECT_EQ(terms("batch_norm_backward", {{4, 3, 8, 8}}, "dbias"), 4 * 64);
+  EXPECT_EQ(terms("relu", {{5, 5}}, "y"), 0);
+}
+
 TEST(UnreadInputs, AreNoTraffic) {
   const KernelSpec spec = Make("embedding_backward", {{1000, 64}, {500}}, {}).spec;
   EXPECT_DOUBLE_EQ(MinimumBytes(spec, spec.dims).value(), 500 * 8 + 500 * 64 * 4 + 1000 * 64 * 4);

@@ -19,9 +19,13 @@ constexpr Floor kRounding = {0.6, 1.05};
 constexpr Floor kArithmetic = {2.0, 4.0};
 
 /// n products of either sign, added up in order: each step rounds a partial sum of about √i terms by 0.4 u (rms), which
-/// comes to 0.3·√n·u of the result (seen of 576 and 864 products: 0.299 and 0.301); of millions of results one errs by
-/// five times that.
-Floor InOrder(double products) { return {0.3 * std::sqrt(products), 1.5 * std::sqrt(products)}; }
+/// comes to 0.3·√n·u of the result (seen of 576 and 864 products: 0.299 and 0.301). Such errors are normal numbers, the
+/// largest of N of them is √(2·ln N) times that: 5.3 of a million.
+Floor InOrder(double terms, double results, double u) {
+  const double largest = std::max(5.0, std::sqrt(2 * std::log(std::max(results, 1.0))));
+  return {0.3 * std::sqrt(terms) * u, 0.3 * std::sqrt(terms) * largest * u};
+}
+Floor Larger(const Floor& a, const Floor& b) { return {std::max(a.norm, b.norm), std::max(a.element, b.element)}; }
 
 /// What stands for the plain kernel's error where that is smaller. Fast: as if the type were the next narrower one; 16
 /// bits are not narrowed, but arithmetic in them is allowed.
@@ -42,9 +46,6 @@ double FactorOf(const Tolerance& tolerance, Accuracy accuracy) {
 /// n = 65 536 in float32, while TF32's 2^-11 is 8192 u.
 double OrderRoom(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? 4.0 : 256.0; }
 
-/// The error of so few numbers is luck, the plain kernel's as well as a candidate's.
-constexpr uint64_t kFewElements = 16;
-
 /// Below the 1e300 that stands for errors beyond numbers: such an error never passes.
 constexpr double kLargestBound = 1e299;
 
@@ -55,6 +56,15 @@ constexpr double kSmallNorm = 0.05;
 
 /// Stands for 0 in a task that states an absolute tolerance alone.
 constexpr double kLeastRelative = 1e-30;
+
+/// Sums so few that the plain kernel's error is one draw of luck, in every element behind them: adding up in order is
+/// honest, as far as an output of so few numbers may go itself.
+Floor OfFewSums(double terms, double factor) {
+  const double u = UnitRoundoff(DType::kFloat32);
+  const Floor order = InOrder(terms, 1, u);
+  const double most = OrderRoom(DType::kFloat32) * u / factor;
+  return {std::min(order.norm, most), std::min(order.element, most)};
+}
 
 double RelativeOf(const Tolerance& tolerance) { return std::max(tolerance.relative.value_or(0), kLeastRelative); }
 
@@ -97,9 +107,8 @@ ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tole
     const double order = 4 * std::sqrt(terms.elements) * UnitRoundoff(dtype);
     floor = {floor.norm + order, floor.element + order};
   } else if (dtype == DType::kFloat32) {
-    const Floor order = InOrder(terms.products);
-    floor = {std::max(floor.norm, order.norm * UnitRoundoff(dtype)),
-             std::max(floor.element, order.element * UnitRoundoff(dtype))};
+    floor = Larger(floor, InOrder(terms.products, static_cast<double>(honest.elements), UnitRoundoff(dtype)));
+    if (accuracy != Accuracy::kStrict) floor = Larger(floor, OfFewSums(terms.few_sums, tolerance.budget_factor));
   }
   const auto times = [&](double error, double least) {
     return std::min(kLargestBound, FactorOf(tolerance, accuracy) * std::max(error, least));

@@ -31,7 +31,12 @@ struct TermCounts {
   /// Products that a float32 result is the sum of. The plain kernel may add them up in steps; added up in order they
   /// err more, and that is honest too.
   double products = 0;
+  /// Terms of the longest sum behind a float32 result of which there are fewer than kFewElements: the luck of its
+  /// rounding is in many elements.
+  double few_sums = 0;
 };
+/// The error of so few numbers is luck, the plain kernel's as well as a candidate's.
+inline constexpr uint64_t kFewElements = 16;
 /// Budget from the honest algorithm's error. A task's own tolerance, where stated, replaces the derived bounds.
 ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tolerance& tolerance,
                              Accuracy accuracy = Accuracy::kDefault, const TermCounts& terms = {});

@@ -115,6 +115,41 @@ TEST(ErrorBudget, LeavesRoomForProductsAddedUpInOrder) {
   EXPECT_DOUBLE_EQ(budget_of(kProducts, DType::kBFloat16).norm, budget_of(0, DType::kBFloat16).norm);
 }
 
+TEST(ErrorBudget, OfTheWorstElementGrowsWithTheirNumber) {
+  const auto budget_of = [](uint64_t results) {
+    CompareStats honest = Honest(0, 0);
+    honest.elements = honest.finite = results;
+    return BudgetFromHonest(honest, DType::kFloat32, {}, Accuracy::kStrict, {.products = 1024});
+  };
+  const double u = UnitRoundoff(DType::kFloat32);
+  EXPECT_DOUBLE_EQ(budget_of(1000).element, 0.3 * 32 * 5 * u);
+  // The largest of so many normal numbers is beyond 5 of their standard deviations.
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal;
+  constexpr uint64_t kResults = 20'000'000;
+  double largest = 0;
+  for (uint64_t i = 0; i < kResults; ++i) largest = std::max(largest, std::abs(normal(random)));
+  EXPECT_GT(largest, 5);
+  EXPECT_NEAR(budget_of(kResults).element, 0.3 * 32 * largest * u, 0.1 * 0.3 * 32 * largest * u);
+  // A product that is missing, or rounded to TF32, stays far outside.
+  const double dropped = 1 / std::sqrt(1024.0);
+  EXPECT_LT(4 * budget_of(kResults).element, dropped / 1000);
+  EXPECT_LT(4 * budget_of(kResults).norm, ReducedRoundoff(DType::kFloat32) / 100);
+}
+
+// Five means of 1651 terms, spread over an output: 8.8 u, where the plain kernel had been lucky.
+TEST(ErrorBudget, LeavesRoomForTheLuckOfFewSumsBehindManyElements) {
+  const auto budget_of = [](double terms, Accuracy accuracy = Accuracy::kDefault) {
+    return BudgetFromHonest(Honest(0, 0), DType::kFloat32, {}, accuracy, {.few_sums = terms}).norm /
+           UnitRoundoff(DType::kFloat32);
+  };
+  EXPECT_DOUBLE_EQ(budget_of(0), 8);
+  EXPECT_NEAR(budget_of(1651), 48.8, 0.1);
+  EXPECT_DOUBLE_EQ(budget_of(1e9), 256) << "no more than for an output of few numbers";
+  EXPECT_DOUBLE_EQ(budget_of(1651, Accuracy::kStrict), 2);
+  EXPECT_LT(256, ReducedRoundoff(DType::kFloat32) / UnitRoundoff(DType::kFloat32) / 4) << "TF32 does not fit in";
+}
+
 TEST(ErrorBudget, OfNansIsWhatTheHonestAlgorithmLoses) {
   CompareStats stats = Honest(0, 0);
   stats.lost_nan = 2;

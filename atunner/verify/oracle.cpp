@@ -325,6 +325,7 @@ Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstanc
       output.discriminates = false;
     }
     terms.products = operator_->ProductsSummed(spec_, buffers.dims(), output.name);
+    terms.few_sums = operator_->TermsOfFewSums(spec_, buffers.dims(), output.name, kFewElements);
     output.budget = BudgetFromHonest(worst[i], output.dtype, spec_.tolerance, AccuracyOf(spec_), terms);
     output.budget.honest_norm = honest.RelativeNorm();
     output.budget.honest_element = honest.worst;
