@@ -81,7 +81,6 @@ std::vector<std::string> CudaLibraryFolders() {
   for (const std::string& root : CudaRoots()) {
     folders.push_back(root + "/lib64");
     folders.push_back(root + "/targets/x86_64-linux/lib");
-    folders.push_back(root + "/extras/CUPTI/lib64");
   }
   for (const char* system : {"/usr/lib/x86_64-linux-gnu", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"})
     folders.emplace_back(system);

@@ -1,7 +1,6 @@
 // What the contraction templates share: a task, a device, a space, and the way their source is put together.
 #pragma once
 
-#include <algorithm>
 #include <initializer_list>
 #include <optional>
 #include <string>

@@ -10,7 +10,6 @@
 #include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/reduction_program.h"
-#include "atunner/graph/plain_kernels.h"
 #include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 
@@ -163,8 +162,7 @@ class ColumnsTemplate : public GraphTemplate {
   }
   /// Passes over the elements.
   int64_t Readings() const { return program_.pass_count + (program_.element_outputs.empty() ? 0 : 1); }
-  /// Of one element of the space, in all inputs that have one for each; in registers four at least.
-  int64_t ReadBytes() const { return std::max<int64_t>(ElementBytes(), 4); }
+  /// Of one element of the space, in all inputs that have one for each.
   int64_t ElementBytes() const {
     int64_t bytes = 0;
     for (graph::NodeId id : program_.graph.inputs()) {
@@ -225,7 +223,8 @@ class ColumnsTemplate : public GraphTemplate {
     const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // a whole multiple of this
     Add(fmt::format("hold != 1 or (splits == 1 and unroll == 1 and ({0}) % reduced_threads == 0 and "
                     "({0}) // reduced_threads * vector * {1} <= {2} and {3} % (kept_threads * {4}) == 0)",
-                    steps, ReadBytes(), kHeldBytes, kept, program_.kept_inside ? "vector" : "1"),
+                    steps, std::max<int64_t>(ElementBytes(), 4), kHeldBytes, kept,
+                    program_.kept_inside ? "vector" : "1"),
         "a thread holds few elements, none of them beyond an end");
     const std::string parked =
         fmt::format("(ceil_div({}, splits) * kept_threads * vector * {} + 64)", steps, ElementBytes());

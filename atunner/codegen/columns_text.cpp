@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/cuda_text.h"

@@ -1,7 +1,6 @@
 // What families of graphs share: where the elements of tensors lie, as text of a kernel, and how kernels begin.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>

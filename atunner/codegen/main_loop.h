@@ -2,7 +2,6 @@
 // of them (product_template.h).
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -3,7 +3,6 @@
 // tile where rows are long, whose tiles further kernels merge.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 

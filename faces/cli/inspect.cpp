@@ -113,10 +113,6 @@ Result<int> Doctor(const Common& common) {
        "baseline of matmul",
        "comes with the CUDA toolkit"},
       {"cuDNN", {"libcudnn.so.9", "libcudnn.so"}, "baselines of conv2d and softmax", "from developer.nvidia.com/cudnn"},
-      {"CUPTI",
-       {"libcupti.so.13", "libcupti.so.12", "libcupti.so"},
-       "counters of later versions",
-       "comes with the CUDA toolkit"},
   };
   Json rows = Json::array();
   for (const Part& part : parts) {

@@ -1,7 +1,6 @@
 // The scalar operators of graphs that CUDA lacks, or has with another meaning (atunner/graph/scalar_op.def). For float and
 // double alike; integers wrap, and nothing traps.
-DEVICE bool is_nan(float v) { return v != v; }
-DEVICE bool is_nan(double v) { return v != v; }
+template <class T> DEVICE bool is_nan(T v) { return v != v; }
 DEVICE bool is_inf(float v) { return fabsf(v) == __int_as_float(0x7f800000); }
 DEVICE bool is_inf(double v) { return fabs(v) == __longlong_as_double(0x7ff0000000000000ll); }
 
