@@ -111,6 +111,11 @@ WITH_ATTRIBUTES = [
 
 
 def pointwise_cases():
+    for name in ("add", "atan2", "maximum", "pow", "logaddexp", "swiglu", "lt", "copysign"):
+        fill = {"a": positive, "b": positive}
+        yield Case(name, [[2, 1, 3, 1, 2], [3, 1, 5, 1]], BINARY[name], fill=fill)
+        yield Case(name, [[1], [1, 1, 1, 1, 7]], BINARY[name], fill=fill)
+        yield Case(name, [[1, 13], [11, 1]], BINARY[name], fill=fill)
     for name, function in UNARY.items():
         if name == "cbrt":
             function = lambda a: a.sign() * a.abs() ** (1 / 3)  # noqa: E731
@@ -175,6 +180,7 @@ def reduction_cases():
             keep = axis in (1, -3)
             yield Case(name, [[3, 5, 7]], lambda x, f=function, a=axis, k=keep: f(x, dim=a, keepdim=k), {"axis": axis, "keep": keep})
         yield Case(name, [[2, 3, 5]], lambda x, f=function: f(x, dim=(0, 1, 2), keepdim=False), {"axis": "all"})
+        yield Case(name, [[2, 1, 3, 7, 2]], lambda x, f=function: f(x, dim=2, keepdim=True), {"axis": -3, "keep": True})
         yield Case(name, [[4, 9]], lambda x, f=function: f(x, dim=-1, keepdim=False), fill={"x": grid}, note="ties",
                    backward=name not in ("norm",))
     for name in ("any", "all", "argmax", "argmin", "prod"):
@@ -462,6 +468,14 @@ def int4(x, weight, scale, group):
 def product_cases():
     yield Case("matmul", [[3, 5, 7]], lambda a, b: a @ b, backward=False)
     yield Case("matmul", [[3, 5, 7]], lambda a, b: a.t() @ b.t(), {"transpose_a": True, "transpose_b": True}, backward=False)
+    # float32: the operators with a reference of their own.
+    yield Case("matmul", [[3, 5, 7]], lambda a, b: a @ b, dtype="float32", backward=False)
+    yield Case("softmax", [[3, 5, 7]], lambda x: F.softmax(x, -1), dtype="float32", backward=False)
+    yield Case("softmax_backward", [[4, 6]], lambda y, dy: torch._softmax_backward_data(dy, y, -1, torch.float64), dtype="float32", backward=False)
+    yield Case("layernorm", [[3, 8]], lambda x, weight, bias: F.layer_norm(x, x.shape[-1:], weight, bias, 0.25), {"eps": 0.25}, dtype="float32", backward=False)
+    yield Case("layernorm_backward", [[5, 8]], lambda x, dy, weight: layernorm_backward(x, weight, torch.zeros_like(weight, requires_grad=True), dy), dtype="float32", backward=False)
+    for causal in (False, True):
+        yield Case("flash_attention", [[2, 3, 5, 16]], lambda q, k, v, c=causal: attention(q, k, v, band(5, 5, c, 0)), {"causal": causal}, dtype="float32", backward=False)
     for a, b, ta, tb in [([3, 4], [4, 5], 0, 0), ([2, 3, 4], [2, 4, 5], 0, 0), ([6, 1, 3, 4], [2, 4, 5], 0, 0), ([2, 4, 3], [5, 4], 1, 1), ([1, 3, 4], [7, 4, 1], 0, 0)]:
         yield Case("batched_matmul", [a, b], lambda a, b, ta=ta, tb=tb: (a.transpose(-1, -2) if ta else a) @ (b.transpose(-1, -2) if tb else b),
                    {"transpose_a": bool(ta), "transpose_b": bool(tb)})
