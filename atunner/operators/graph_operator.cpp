@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "atunner/graph/cuda_text.h"
@@ -340,16 +339,16 @@ const Operator& GraphOracle() {
 }
 
 const Operator* FindGraphOperator(std::string_view name) {
-  static const std::map<const graph::LibraryOperator*, std::array<std::unique_ptr<LibraryTask>, 2>> tasks = [] {
-    std::map<const graph::LibraryOperator*, std::array<std::unique_ptr<LibraryTask>, 2>> all;
-    for (const graph::LibraryOperator& op : graph::Library()) {
-      all[&op] = {std::make_unique<LibraryTask>(graph::Found{&op, false}),
-                  std::make_unique<LibraryTask>(graph::Found{&op, true})};
-    }
+  static const auto tasks = [] {
+    std::map<const graph::LibraryOperator*, std::pair<LibraryTask, LibraryTask>> all;
+    for (const graph::LibraryOperator& op : graph::Library())
+      all.emplace(&op, std::pair(LibraryTask({&op, false}), LibraryTask({&op, true})));
     return all;
   }();
   const auto found = graph::FindInLibrary(name);
-  return found ? tasks.at(found->op)[found->backward ? 1 : 0].get() : nullptr;
+  if (!found) return nullptr;
+  const auto& [forward, backward] = tasks.at(found->op);
+  return found->backward ? &backward : &forward;
 }
 
 std::vector<const Operator*> GraphOperators() {
