@@ -223,6 +223,11 @@ def reduction_cases():
         yield Case(name, [[4, 7]], shifted, {"exclusive": True}, {"x": grid}, backward=differentiable, note="zeros")
         yield Case(name, [[4, 7]], lambda x, f=value: f(x.flip(-1), -1).flip(-1), {"reverse": True}, {"x": grid}, backward=differentiable, note="zeros")
         yield Case(name, [[1, 6]], lambda x, f=value: f(x, -1), fill={"x": [1, NAN, 3, INF, -INF, 0]}, backward=False, note="special values")
+    small = {"x": whole(-5, 6)}
+    for name in ("sum", "prod", "amax", "amin", "argmax", "argmin", "any", "all", "cumsum", "cumprod"):
+        yield Case(name, [[4, 7]], lambda x, f=getattr(torch, name): f(x, 0), {"axis": 0}, small, dtype="int32", backward=False)
+    for descending in (False, True):
+        yield Case("sort", [[4, 9]], lambda x, d=descending: x.sort(dim=-1, descending=d, stable=True), {"descending": descending}, small, dtype="int32", backward=False)
     yield Case("masked_cumsum", [[3, 5]], lambda x, mask: (x * mask).cumsum(-1))
 
 
