@@ -56,9 +56,11 @@ void BuildSlice(Call& call) {
 void BuildStack(Call& call) {
   const Value a = call.Input("a", call.shape());
   const Value b = call.Input("b", call.shape());
-  const int64_t axis = call.Whole("axis");
   const auto rank = static_cast<int64_t>(call.shape().size());
-  if (!call.Check(axis >= 0 && axis <= rank, fmt::format("axis={} of a result of rank {}", axis, rank + 1))) return;
+  const int64_t axis = call.Whole("axis") < 0 ? call.Whole("axis") + rank + 1 : call.Whole("axis");
+  if (!call.Check(axis >= 0 && axis <= rank,
+                  "axis=" + call.Text("axis") + " of a result of rank " + std::to_string(rank + 1)))
+    return;
   Shape split = call.shape();
   split.insert(split.begin() + axis, Extent(1));
   call.g.Output("y", call.g.Add(Concat{axis}, {call.g.Reshape(a, split), call.g.Reshape(b, split)}));
@@ -211,6 +213,7 @@ void BuildTopK(Call& call) {
   const Value x = call.Input("x", call.shape());
   const auto axis = static_cast<int64_t>(call.shape().size()) - 1;
   if (!call.Check(axis >= 0, "a scalar has nothing to sort")) return;
+  if (!call.Check(call.Whole("k") >= 1, "k=" + call.Text("k"), "at least one")) return;
   const Value places = call.g.Add(Sort{axis, call.Flag("largest"), call.Whole("k")}, {x});
   call.g.Output("values", call.g.Add(Gather{axis, axis}, {x, places}));
   call.g.Output("indices", places);

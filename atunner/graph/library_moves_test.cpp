@@ -152,5 +152,18 @@ TEST(Convolution, SeparableIsTwoConvolutions) {
   ExpectNear(c.outputs[0], want);
 }
 
+TEST(Moves, RefuseWhatPyTorchRefuses) {
+  const auto fails = [](const char* name, std::vector<std::vector<int64_t>> shapes, Attributes attributes) {
+    return !Build(*FindInLibrary(name), {DType::kFloat32, std::move(shapes), std::move(attributes)});
+  };
+  EXPECT_TRUE(fails("topk", {{3, 5}}, {{"k", int64_t{0}}})) << "which would be all";
+  EXPECT_TRUE(fails("stack", {{3, 5}}, {{"axis", int64_t{3}}}));
+  EXPECT_FALSE(fails("stack", {{3, 5}}, {{"axis", int64_t{-3}}}));
+  for (const int64_t added : {-1, 2}) {
+    const Attributes attributes = {{"stride", int64_t{2}}, {"output_padding", added}};
+    EXPECT_TRUE(fails("conv_transpose", {{1, 2, 5}, {2, 3, 3}}, attributes)) << added;
+  }
+}
+
 }  // namespace
 }  // namespace atunner::graph

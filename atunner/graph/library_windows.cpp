@@ -130,6 +130,10 @@ void BuildTransposedConvolution(Call& call) {
     return;
   GraphBuilder& g = call.g;
   const Geometry geometry = GeometryOf(call, true);
+  const int64_t added = call.Whole("output_padding");
+  if (!call.Check(added >= 0 && added < std::max(geometry.stride, geometry.dilation),
+                  fmt::format("output_padding={}", added), "at least 0, and less than the stride or the dilation"))
+    return;
   Value x = ImageInput(call, "x", 0);
   Value w = ImageInput(call, "w", 1);
   for (size_t i = 2; i < xs.size(); ++i) {
@@ -137,7 +141,7 @@ void BuildTransposedConvolution(Call& call) {
     if (!call.Check(edge >= 0 && geometry.stride > 0, "more padding than filter",
                     "padding is at most dilation · (filter - 1)"))
       return;
-    x = g.Add(Pad{static_cast<int64_t>(i), edge, edge + call.Whole("output_padding"), geometry.stride - 1, 0}, {x});
+    x = g.Add(Pad{static_cast<int64_t>(i), edge, edge + added, geometry.stride - 1, 0}, {x});
     w = g.Add(Reverse{static_cast<int64_t>(i)}, {w});
   }
   // [C, K/g, …] as [g, C/g, K/g, …], channels swapped, merged to [K, C/g, …].

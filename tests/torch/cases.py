@@ -517,7 +517,7 @@ def move_cases():
         yield Case("pad", [[3, 5, 2]], lambda x, a=axis: F.pad(x.transpose(a, -1), (2, 1), value=1.5).transpose(a, -1), {"axis": axis, "low": 2, "high": 1, "value": 1.5})
         yield Case("transpose", [[3, 5, 2]], lambda x, a=axis: x.transpose(a, 1), {"axis0": axis, "axis1": 1})
         yield Case("index_select", [[5, 6, 7], [4]], lambda x, indices, a=axis: x.index_select(a, indices), {"axis": axis}, {"indices": [1, 3, 1, 0]})
-    for axis in (0, 1, 2):
+    for axis in (0, 1, 2, -1, -3):
         yield Case("stack", [[3, 5]], lambda a, b, d=axis: torch.stack([a, b], d), {"axis": axis})
     yield Case("permute", [[2, 3, 4, 5]], lambda x: x.permute(3, 0, 2, 1), {"order": "dacb"})
     for upper in (False, True):
