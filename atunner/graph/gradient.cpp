@@ -251,14 +251,19 @@ class GraphGradient {
     back.reverse = !scan.reverse;
     if (scan.op == Combine::kSum) return GiveOperand(0, builder_.Add(back, {g}));
     if (scan.op != Combine::kProd) return NoRule(CallName(scan));
-    // A row's first zero moves what comes after it by products without it; those behind it move nothing.
+    // Results up to a row's first zero move what is before it; that zero alone moves the others, by products without
+    // it.
+    const Value x = Operand(0);
     const std::string type(Name(node_->type.dtype));
     const Scan count{Combine::kSum, scan.axis, /*exclusive=*/true, scan.reverse};
-    const Value before = builder_.Add(count, {builder_.Map("cast(a == 0, " + type + ")", {Operand(0)})});
-    const Value without = builder_.Add(scan, {builder_.Map("select(a == 0 & b == 0, 1, a)", {Operand(0), before})});
-    const Value sum = builder_.Add(back, {builder_.Map("a * b", {g, result_})});
-    const Value at_zero = builder_.Add(back, {builder_.Map("a * b", {g, without})});
-    GiveOperand(0, builder_.Map("select(b == 0, select(c == 0, d, 0), a / b)", {sum, Operand(0), before, at_zero}));
+    const Value zeros_before = builder_.Add(count, {builder_.Map("cast(a == 0, " + type + ")", {x})});
+    const Value without = builder_.Add(scan, {builder_.Map("select(a == 0 & b == 0, 1, a)", {x, zeros_before})});
+    const std::string zero_seen = scan.exclusive ? "c != 0" : "c != 0 | d == 0";
+    const std::vector<Value> operands = {g, without, zeros_before, x};
+    const Value sum = builder_.Add(back, {builder_.Map("select(" + zero_seen + ", 0, a * b)", operands)});
+    const Value rest = builder_.Map("select(" + zero_seen + ", a * b, 0)", operands);
+    const Value at_zero = builder_.Reduce(Combine::kSum, rest, {scan.axis}, true);
+    GiveOperand(0, builder_.Map("select(b == 0, select(c == 0, d, 0), a / b)", {sum, x, zeros_before, at_zero}));
   }
 
   void Spread(const Contract& contract, Value g) {
