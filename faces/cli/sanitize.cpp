@@ -94,6 +94,7 @@ std::vector<std::string> KernelsOf(const SubjectFlags& flags) {
 }  // namespace
 
 Result<int> Sanitize(const SanitizeFlags& flags, const Common& common) {
+  if (!flags.program.empty()) return SanitizeProgram(flags, common);
   ATUNNER_TRY(const Target target, TargetOf(flags.subject));
   ATUNNER_TRY(const auto compiler, OpenCompiler());
   const std::vector<std::string> kernels = KernelsOf(flags.subject);
