@@ -137,10 +137,13 @@ Result<std::string> ChoosePtx(const FatBinary& binary, int arch) {
   if (best != nullptr) return best->text;
   for (const int code : binary.machine_code)
     there += fmt::format("{}machine code for {}", there.empty() ? "" : ", ", code);
-  return Fail(ErrorCode::kUnsupported,
-              fmt::format("the program has no PTX for compute capability {}.{} ({})", arch / 10, arch % 10,
-                          there.empty() ? "it has no device code" : "it has " + there),
-              "", fmt::format("build it with nvcc -gencode arch=compute_{0},code=compute_{0}", arch));
+  const std::string gpu = binary.ptx.empty() ? "" : ", or ask for a GPU that it is built for (--target-gpu)";
+  return Fail(
+      ErrorCode::kUnsupported,
+      fmt::format("the program has no PTX for compute capability {}.{} ({})", arch / 10, arch % 10,
+                  there.empty() ? "it has no device code" : "it has " + there),
+      "",
+      fmt::format("build it with nvcc -gencode arch=compute_{0},code=compute_{0} and without -rdc=true{1}", arch, gpu));
 }
 
 }  // namespace atunner::program

@@ -49,6 +49,26 @@ int TargetArch(const std::string& ptx) {
   return at == std::string::npos ? 0 : std::atoi(ptx.c_str() + at + kTarget.size());
 }
 
+/// What a GPU says of a kernel with this hazard; kSuccess: nothing, it goes on.
+Code FaultOf(const Hazard& hazard) {
+  switch (hazard.kind) {
+    case Hazard::Kind::kRace:
+    case Hazard::Kind::kLeak:
+    case Hazard::Kind::kUninitialisedGlobal:
+    case Hazard::Kind::kUninitialisedLocal:
+    case Hazard::Kind::kUninitialisedRegister:
+    case Hazard::Kind::kUninitialisedShared:
+    case Hazard::Kind::kAsyncCopyInFlight:
+      return kSuccess;
+    case Hazard::Kind::kOutOfBounds:
+      return kIllegalAddress;
+    case Hazard::Kind::kMisaligned:
+      return kMisalignedAddress;
+    default:
+      return kLaunchFailure;
+  }
+}
+
 std::string Misshapen(const std::string& kernel, const LaunchOutcome& outcome) {
   return fmt::format("{} cannot be launched: {}", kernel, outcome.message);
 }
@@ -147,13 +167,12 @@ Code Machine::Launch(const Kernel& kernel, const LaunchShape& shape, void** para
   findings_.blocks += outcome->blocks_executed;
   bool grew = findings_.launches == 1;
   for (Hazard hazard : outcome->hazards) {
+    if (fault_ == kSuccess) fault_ = FaultOf(hazard);
     hazard.kernel = Readable(hazard.kernel);
     grew |= findings_.Add(std::move(hazard));
   }
-  if (outcome->kind != LaunchOutcome::Kind::kCompleted) {
-    fault_ = kLaunchFailure;
-    if (outcome->hazards.empty()) Misuse(kLaunchFailure, name + ": " + outcome->message);
-  }
+  if (outcome->kind != LaunchOutcome::Kind::kCompleted && outcome->hazards.empty())
+    fault_ = Misuse(kLaunchFailure, name + ": " + outcome->message);
   if (grew) Report();
   return kSuccess;
 }

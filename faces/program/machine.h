@@ -31,6 +31,7 @@ enum Code : int {
   kInvalidHandle = 400,
   kNotFound = 500,
   kIllegalAddress = 700,
+  kMisalignedAddress = 716,
   kLaunchFailure = 719,
   kCooperativeTooLarge = 720,
   kNotSupported = 801,
