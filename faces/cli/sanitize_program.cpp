@@ -83,8 +83,9 @@ void PrintFindings(const program::Findings& found, const SanitizeFlags& flags, c
   for (size_t i = 0; i < shown; ++i) PrintHazard(found.hazards[i], source);
   if (shown < found.hazards.size()) fmt::print("… and {} more\n", found.hazards.size() - shown);
   for (const std::string& error : found.errors) fmt::print("error: {}\n", error);
-  fmt::print("{}: {} in {} launches of {} blocks, virtual {}, checks: {}\n", flags.program[0],
-             HowMany(found.hazards.size()), found.launches, found.blocks, target.profile.name, flags.checks);
+  fmt::print("{}: {} in {} launch{} of {} block{}, virtual {}, checks: {}\n", flags.program[0],
+             HowMany(found.hazards.size()), found.launches, found.launches == 1 ? "" : "es", found.blocks,
+             found.blocks == 1 ? "" : "s", target.profile.name, flags.checks);
 }
 
 Json FindingsJson(const program::Findings& found, const SanitizeFlags& flags, const Target& target,

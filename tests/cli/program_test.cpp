@@ -36,7 +36,7 @@ TEST_F(Program, HazardsAreReportedAndComeToLightWhereTheHostWaits) {
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.out, HasSubstr("kernel: 700\n"));
   EXPECT_THAT(outcome.out, HasSubstr("out of bounds in add<float>\n"));
-  EXPECT_THAT(outcome.out, HasSubstr("1 hazard in 1 launches"));
+  EXPECT_THAT(outcome.out, HasSubstr("1 hazard in 1 launch"));
   const Outcome unwritten = Sanitize("unwritten");
   EXPECT_EQ(unwritten.exit_code, 1);
   EXPECT_THAT(unwritten.out, HasSubstr("kernel: 0\nlast 0.5\n"));
@@ -92,6 +92,10 @@ TEST_F(Program, WhatIsNoProgramOfCudaIsSaid) {
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.err, HasSubstr("called nothing of CUDA"));
   EXPECT_EQ(Run("$A sanitize --").exit_code, 2);
+  const Outcome bare = Run("$A sanitize " ATUNNER_TEST_PROGRAM);
+  EXPECT_EQ(bare.exit_code, 2);
+  EXPECT_THAT(bare.err, HasSubstr("`atunner sanitize -- "));
+  EXPECT_THAT(Run("$A sanitize a.cu -- /bin/true").err, HasSubstr("either a kernel or a program"));
 }
 
 /// What nvcc makes of a file: structures by value, functors, textures, graphs, managed and constant variables.
