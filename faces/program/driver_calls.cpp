@@ -131,6 +131,12 @@ int cuGetProcAddress(const char* name, void** function, int version, uint64_t fl
   return cuGetProcAddress_v2(name, function, version, flags, nullptr);
 }
 
+/// Tables that NVIDIA does not describe. NVRTC asks for one and goes on without.
+int cuGetExportTable(const void** table, const void*) {
+  *table = nullptr;
+  return kNotFound;
+}
+
 int cuDeviceGetCount(int* count) { return cudaGetDeviceCount(count); }
 int cuDeviceGet(int* device, int ordinal) {
   *device = ordinal;

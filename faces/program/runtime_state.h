@@ -46,7 +46,7 @@ Work LaunchOf(const Kernel& kernel, const LaunchShape& shape, void** params);
 std::optional<std::pair<uint64_t, uint64_t>> SymbolOf(const void* variable);
 
 /// Rows and planes from and to memory or arrays.
-int CopyAll(const char* call, abi::Copy3D copy);
+int CopyAll(const char* call, const abi::Copy3D& copy);
 
 using Lock = std::lock_guard<std::mutex>;
 

@@ -154,10 +154,8 @@ int CopyRowsOf(const char* call, Array& array, size_t x_bytes, size_t y, Machine
 
 }  // namespace
 
-int CopyAll(const char* call, abi::Copy3D copy) {
+int CopyAll(const char* call, const abi::Copy3D& copy) {
   Machine& machine = Machine::Get();
-  copy.extent.height = std::max<size_t>(copy.extent.height, 1);  // zero where an array has no such dimension
-  copy.extent.depth = std::max<size_t>(copy.extent.depth, 1);
   auto* from_array = static_cast<Array*>(copy.from_array);
   auto* to_array = static_cast<Array*>(copy.to_array);
   const Array* any = from_array != nullptr ? from_array : to_array;

@@ -83,7 +83,7 @@ TEST_F(Program, EndsOfProgramsAreTold) {
 TEST_F(Program, TheDriverIsFoundByItsName) {
   const Outcome outcome = Sanitize("driver");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err << outcome.out;
-  EXPECT_THAT(outcome.out, HasSubstr("\n0 0 500\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("\n0 0 500\ntable 1 1\n"));
 }
 
 TEST_F(Program, WhatIsNoProgramOfCudaIsSaid) {
