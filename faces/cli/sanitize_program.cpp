@@ -34,7 +34,7 @@ Result<Path> LibraryOfPrograms() {
     if (std::filesystem::exists(place / "libatunner_cuda.so")) return place / "libatunner_cuda.so";
   }
   return Fail(ErrorCode::kUnavailable, "libatunner_cuda.so is not beside atunner", folder.string(),
-              "build the target atunner_cuda, or install atunner");
+              "`make build` puts it there");
 }
 
 std::vector<std::string> EnvironmentWith(const std::vector<std::pair<std::string, std::string>>& values) {
