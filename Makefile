@@ -1,6 +1,6 @@
 # make demo   installs what is missing, builds, tunes a softmax and prints the table and the report's path
 # make test   installs what is missing, builds and runs all tests
-# make build  builds build/atunner alone
+# make build  builds build/atunner, and beside it what `sanitize -- PROGRAM` puts in front of programs
 .PHONY: build demo test bench-gpu format tidy asan fuzz clean
 JOBS ?= $(shell nproc)
 TARGET_GPU ?= $(shell if [ -e /dev/nvidia0 ]; then echo auto; else echo A100; fi)
@@ -10,6 +10,7 @@ build:
 	cmake --preset release >/dev/null
 	cmake --build build/release -j$(JOBS) --target atunner
 	@strip -o build/atunner build/release/faces/atunner
+	@strip -o build/libatunner_cuda.so build/release/faces/libatunner_cuda.so
 
 demo: build
 	build/atunner optimize --operator softmax --input-shape 8,1024,4096 --target-gpu $(TARGET_GPU) --budget 40

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "atunner/vgpu/cluster_shadow.h"
+
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
 std::string Hex(uint64_t v) {
@@ -58,6 +60,10 @@ Exec* SharedOwner(Exec& x, const Op& op, int lane, uint64_t& address) {
   address &= (uint64_t{1} << kRankShift) - 1;
   if (rank == x.rank + 1) return &x;
   Exec* owner = x.gang->members[rank - 1];
+  if (x.check) {
+    Tell(x, *owner);
+    if (op.dst > 0 || op.list_written) Tell(*owner, x);  // it looks at something there
+  }
   if (owner->alive_threads > 0) return owner;
   Report(x, op, Hazard::Kind::kOutOfBounds, lane,
          "reaches into shared memory of block " + std::to_string(rank - 1) + " of the cluster, which has ended");
@@ -97,6 +103,12 @@ std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t 
 
 // ---- order ---------------------------------------------------------------------------------------------------------
 void DeviceFence(Exec& x) { x.launch->clock->Fence(x.serial, x.epoch); }
+
+void OrderAll(Exec& x) {
+  if (x.races) DeviceFence(x);
+  x.cluster_epoch = ++x.epoch;
+  TellCluster(x);
+}
 
 void OrderGang(Gang& gang) {
   for (Exec* member : gang.members) {

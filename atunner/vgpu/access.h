@@ -139,9 +139,6 @@ inline void CountWavefronts(Exec& x, uint32_t wavefronts) {
 }
 
 /// Synchronisation that the race check cannot follow word by word: what happened before is ordered before what follows.
-inline void OrderAll(Exec& x) {
-  if (x.races) DeviceFence(x);
-  x.cluster_epoch = ++x.epoch;
-}
+void OrderAll(Exec& x);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -6,6 +6,7 @@
 
 #include "atunner/model/dtype.h"
 #include "atunner/vgpu/bulk.h"
+#include "atunner/vgpu/cluster_shadow.h"
 #include "atunner/vgpu/handlers.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -98,6 +99,7 @@ void AtomicLanes(Exec& x, const Op& op, uint32_t mask, F&& combine) {
   else if (what == AtomicOp::kCas || what == AtomicOp::kExch)
     ++x.epoch;
   SeeAll(x);
+  TellCluster(x);
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     uint64_t address = AddressOf(x, op, l);
@@ -161,6 +163,7 @@ void AtomicWide(Exec& x, const Op& op, uint32_t mask) {
   else
     ++x.epoch;
   SeeAll(x);
+  TellCluster(x);
   ForLanes(mask, [&](int l) {
     uint64_t address = AddressOf(x, op, l);
     const Space space = Resolve(op.space, address);
@@ -286,6 +289,7 @@ template <class Bits, Apply kApply>
 void VectorAtomic(Exec& x, const Op& op, uint32_t mask) {
   x.polled = true;
   SeeAll(x);
+  TellCluster(x);
   const int elements = op.variant;
   const int results = op.list_size - elements;
   const auto bytes = static_cast<uint32_t>(sizeof(Bits)) * static_cast<uint32_t>(elements);

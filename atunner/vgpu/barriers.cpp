@@ -4,6 +4,7 @@
 #include <span>
 
 #include "atunner/vgpu/access.h"
+#include "atunner/vgpu/cluster_shadow.h"
 #include "atunner/vgpu/pending.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -54,6 +55,7 @@ void CheckClusterBarrier(Gang& gang) {
   ++gang.cluster_phase;
   if (gang.members.front()->timed) MeetCluster(gang);
   OrderGang(gang);
+  for (const Exec* member : gang.members) TellCluster(*member);
   for (Exec* member : gang.members) {
     for (Warp& warp : member->warps) {
       bool any = false;

@@ -1,5 +1,7 @@
 #include "atunner/vgpu/cluster_shadow.h"
 
+#include <algorithm>
+
 #include "atunner/vgpu/access.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -71,6 +73,23 @@ void CheckLastReach(Exec& x) {
          "reaches into shared memory of block " + std::to_string(x.rank) +
              " of the cluster, which ends without waiting for that");
   other.warp = running;
+}
+
+void Tell(const Exec& from, Exec& to) {
+  to.heard.resize(from.gang->members.size());
+  for (size_t rank = 0; rank < from.heard.size(); ++rank) to.heard[rank] = std::max(to.heard[rank], from.heard[rank]);
+  to.heard[from.rank] = from.epoch;
+}
+
+void TellCluster(const Exec& x) {
+  if (!x.check || x.launch->cluster.Count() == 1) return;
+  for (Exec* member : x.gang->members) {
+    if (member != &x) Tell(x, *member);
+  }
+}
+
+bool HasHeard(const Exec& x, const Exec& other, uint32_t epoch) {
+  return other.rank < x.heard.size() && x.heard[other.rank] >= epoch;
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -14,4 +14,11 @@ bool MeetReach(Exec& x, const Op& op, int lane, uint64_t word, bool write);
 /// The last thread of the block has ended: others must not have been in its memory without word to it.
 void CheckLastReach(Exec& x);
 
+/// Word of all that `from` did and heard so far reaches `to`, by whatever way.
+void Tell(const Exec& from, Exec& to);
+/// Likewise the whole cluster: a fence, an atomic, a volatile store.
+void TellCluster(const Exec& x);
+/// Whether `x` may know what the other block did in `epoch`.
+bool HasHeard(const Exec& x, const Exec& other, uint32_t epoch);
+
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -205,6 +205,7 @@ struct Exec {
   std::vector<WarpExchange> exchanges;    ///< per shared word, where volatile accesses were
   std::vector<ClusterWord> reached_into;  ///< per shared word, where other blocks of the cluster were
   ClusterWord::Access last_reach;         ///< the latest of them
+  std::vector<uint32_t> heard;            ///< per block of the cluster, the epoch of it up to which word may have come
   uint32_t cluster_epoch = 0;             ///< `epoch` when the blocks of the cluster last were ordered
   std::vector<std::byte> local;
   std::array<uint32_t, 3> ctaid{};

@@ -1,6 +1,7 @@
 // Loads and stores.
 #include <algorithm>
 
+#include "atunner/vgpu/cluster_shadow.h"
 #include "atunner/vgpu/handlers.h"
 #include "atunner/vgpu/lane_values.h"
 #include "atunner/vgpu/pending.h"
@@ -334,7 +335,10 @@ void LoadWord(Exec& x, const Op& op, uint32_t mask) {
 }
 
 void Store(Exec& x, const Op& op, uint32_t mask) {
-  if (op.fence) OrderAll(x);
+  if (op.fence)
+    OrderAll(x);
+  else if (op.relaxed)
+    TellCluster(x);
   const uint32_t bytes = uint32_t{op.width} * op.list_size;
   Warpwide w;
   const bool writable = op.space != Space::kConst && op.space != Space::kParam;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "atunner/vgpu/access.h"
+#include "atunner/vgpu/cluster_shadow.h"
 #include "atunner/vgpu/flow.h"
 #include "atunner/vgpu/handlers.h"
 
@@ -53,6 +54,11 @@ bool StillRead(const AsyncIssuer& by, const SharedShadow& s) {
   if (s.reader >= kProductParty && s.reader < kBulkParty)
     return by.first_warp / kGroupWarps != static_cast<uint32_t>(s.reader - kProductParty);
   return s.reader == kSeveral || s.reader / kLanes - by.first_warp >= by.warps;
+}
+
+/// Whether a word's last reads are of its own block, which has told the other one nothing since.
+bool ReadWithoutWord(const Exec& owner, const Exec& other, const SharedShadow& s) {
+  return s.reader != kNobody && s.read_epoch != 0 && !HasHeard(other, owner, s.read_epoch);
 }
 
 void MarkReads(Exec& x, const AsyncReads& reads, InFlight flag) {
@@ -197,6 +203,8 @@ bool AsyncWrite(Exec& owner, Exec& issuer_block, const Op& op, int lane, const A
                            : s.in_flight & kBulkCopy && !reduces    ? ", where nobody waited for the last copy"
                            : &owner == &issuer_block && StillRead(by, s)
                                ? ", which others read with no synchronisation between"
+                           : &owner != &issuer_block && ReadWithoutWord(owner, issuer_block, s)
+                               ? " of another block, which read it and gave no word of that"
                                : nullptr;
     if (conflict != nullptr) {
       Report(issuer_block, op, Hazard::Kind::kRace, lane,

@@ -20,6 +20,7 @@ void ForgetMemory(Exec& x) {
   x.exchanges.clear();
   x.reached_into.clear();
   x.last_reach = {};
+  x.heard.clear();
   x.cluster_epoch = 0;
   for (auto& pending : x.pending) pending.clear();
   std::ranges::fill(x.copy_group, 0u);

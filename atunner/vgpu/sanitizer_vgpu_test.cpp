@@ -196,6 +196,7 @@ const std::map<std::string, float (*)(int)> kValues = {
     {"prefix_scan", [](int i) { return static_cast<float>(i + 1); }},
     {"dynamic_shared_of_two_types", [](int i) { return static_cast<float>((i ^ 7) + 1); }},
     {"generic_pointer", [](int i) { return i % 2 ? 2.0f : 1.0f; }},
+    {"multicast_stage_given_back_to_both", [](int i) { return i < 32 ? 0.0f : 8.0f; }},
     {"distributed_shared", [](int) { return 2.0f; }},
     {"distributed_atomics", [](int) { return 128.0f; }},
     {"padding_is_copied", [](int) { return 4.0f; }},

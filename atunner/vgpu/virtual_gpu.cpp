@@ -212,6 +212,16 @@ Result<LaunchOutcome> VirtualGpu::Refuse(const LaunchShape& shape, const ptx::Fu
   return outcome;
 }
 
+const ptx::Function* VirtualGpu::FindEntry(const LoadedModule& module, const std::string& entry) const {
+  const auto& loaded = static_cast<const VirtualModule&>(module);
+  return loaded.program->FindEntry(loaded.Mangled(entry));
+}
+
+std::span<std::byte> VirtualGpu::Texels(uint64_t handle) {
+  TextureData* texture = memory_.FindTexture(handle);
+  return texture == nullptr ? std::span<std::byte>() : std::span(texture->texels);
+}
+
 std::vector<Hazard> VirtualGpu::Leaks(const LoadedModule& module) const {
   return static_cast<const VirtualModule&>(module).program->Leaks();
 }

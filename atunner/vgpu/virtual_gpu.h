@@ -39,8 +39,16 @@ class VirtualGpu : public PredictingDevice {
   void TrackMemory() { memory_.Track(); }
   /// Likewise for LaunchOptions::check_global to find races alone, at less cost.
   void TrackRaces() { memory_.TrackRaces(); }
+  /// Says that the host wrote there.
+  void MarkDefined(DeviceAddress address, uint64_t bytes) { memory_.MarkDefined(address, bytes); }
   /// Forgets that anything was written there.
   void MarkUndefined(DeviceAddress address, uint64_t bytes) { memory_.MarkDefined(address, bytes, false); }
+  std::optional<Range> FindAllocation(DeviceAddress address) const { return memory_.Find(address); }
+  /// The kernel as the module declares it, by its mangled name or that of the module's resources; null if there is
+  /// none.
+  const ptx::Function* FindEntry(const LoadedModule& module, const std::string& entry) const;
+  /// Of the texture or surface with this handle, as kernels see and change them; empty if there is none.
+  std::span<std::byte> Texels(uint64_t handle);
   /// What reports call the allocation.
   void SetName(DeviceAddress address, const std::string& name) { memory_.SetName(address, name); }
   /// What the module's kernels allocated and nobody freed.

@@ -78,6 +78,7 @@ struct SubjectFlags {
 
 struct SanitizeFlags {
   SubjectFlags subject;
+  std::vector<std::string> program;  ///< instead: an executable and its arguments
   std::string checks = "memory,init,race,sync";
   size_t max_reports = 100;
   uint64_t max_instructions = uint64_t{1} << 28;  ///< warp instructions of a block: more count as an endless loop
@@ -170,6 +171,8 @@ Result<int> Benchmark(const BenchmarkFlags& flags, const Common& common);
 Result<int> SearchBench(const SearchBenchFlags& flags, const Common& common);
 /// Looks for hazards on the virtual GPU; exit code 1 when there are any.
 Result<int> Sanitize(const SanitizeFlags& flags, const Common& common);
+/// Likewise for all that a program launches: `flags.program`, run with the virtual GPU in the place of CUDA's.
+Result<int> SanitizeProgram(const SanitizeFlags& flags, const Common& common);
 /// Launches a kernel once and shows what is in its memory then; exit code 1 when it did not complete without hazards.
 Result<int> RunKernel(const RunFlags& flags, const Common& common);
 /// What each line of the source costs, counted on the virtual GPU.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <functional>
@@ -94,6 +95,7 @@ class Verbs {
   }
 
   int Run(int argc, char** argv) {
+    if (argc > 1 && std::string_view(argv[1]) == "sanitize") argc = TakeProgram(argc, argv);
     try {
       app_.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -109,6 +111,13 @@ class Verbs {
   }
 
  private:
+  /// What stands behind `--` is a program's command line. How many arguments are left.
+  int TakeProgram(int argc, char** argv) {
+    char** const end = argv + argc;
+    char** const dashes = std::find_if(argv, end, [](const char* text) { return std::string_view(text) == "--"; });
+    if (dashes != end) sanitize_.program.assign(dashes + 1, end);
+    return static_cast<int>(dashes - argv);
+  }
   int Unknown(const std::string& verb) const {
     std::vector<std::string> verbs;
     for (const CLI::App* each : app_.get_subcommands({})) verbs.push_back(each->get_name());
@@ -219,6 +228,7 @@ class Verbs {
     CLI::App* verb = Add("sanitize", "find hazards: bounds, uninitialised memory, races, barriers (virtual GPU)",
                          [this] { return Sanitize(sanitize_, common_); });
     AddSubject(verb, sanitize_.subject);
+    verb->footer("atunner sanitize [options] -- PROGRAM ARGUMENTS: all that an executable of nvcc's launches");
     verb->add_option("--check", sanitize_.checks, "any of memory,init,race,sync; memory is always among them");
     verb->add_option("--max-reports", sanitize_.max_reports, "most hazards to print");
     verb->add_option("--max-instructions", sanitize_.max_instructions,

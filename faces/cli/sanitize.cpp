@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/files.h"
@@ -81,6 +83,14 @@ Result<int> SanitizeOne(const SanitizeFlags& flags, const Target& target, Compil
   return exit_code;
 }
 
+bool IsExecutable(const std::string& file) {
+  std::array<char, 4> head{};
+  std::ifstream(file, std::ios::binary).read(head.data(), head.size());
+  return std::string_view(head.data(), head.size()) ==
+         "\x7f"
+         "ELF";
+}
+
 /// The kernels that are meant: of a program that launches several, all of them.
 std::vector<std::string> KernelsOf(const SubjectFlags& flags) {
   const bool bare = !flags.file.empty() && !std::filesystem::is_directory(flags.file) &&
@@ -94,6 +104,14 @@ std::vector<std::string> KernelsOf(const SubjectFlags& flags) {
 }  // namespace
 
 Result<int> Sanitize(const SanitizeFlags& flags, const Common& common) {
+  if (!flags.program.empty()) {
+    if (flags.subject.file.empty() && flags.subject.operation.operator_name.empty())
+      return SanitizeProgram(flags, common);
+    return Invalid("either a kernel or a program", flags.subject.file + " -- " + flags.program[0]);
+  }
+  if (IsExecutable(flags.subject.file))
+    return Invalid("this is no source", flags.subject.file,
+                   "a program is run by `atunner sanitize -- " + flags.subject.file + "`");
   ATUNNER_TRY(const Target target, TargetOf(flags.subject));
   ATUNNER_TRY(const auto compiler, OpenCompiler());
   const std::vector<std::string> kernels = KernelsOf(flags.subject);

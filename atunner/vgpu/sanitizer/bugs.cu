@@ -381,6 +381,38 @@ KERNEL __cluster_dims__(2, 1, 1) overwritten_while_the_other_reads(In x, Out y) 
   cluster_barrier();
   if (blockIdx.x == 0) y[threadIdx.x] = v;
 }
+__device__ void wait_parity(unsigned barrier, unsigned parity) {
+  asm volatile(
+      "{\n .reg .pred done;\nAGAIN:\n mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n @!done bra AGAIN;\n}" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
+// race
+KERNEL __cluster_dims__(2, 1, 1) multicast_stage_given_back_to_one_block(In x, Out y) {
+  __shared__ __align__(16) float s[64];
+  __shared__ unsigned long long full, empty;
+  const unsigned rank = blockIdx.x % 2;
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&full)) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&empty)) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  asm volatile("barrier.cluster.arrive;\n barrier.cluster.wait;" ::: "memory");
+  float v = 0;
+  for (int round = 0; threadIdx.x == 0 && round < 4; ++round) {
+    if (round > 0) wait_parity(address_of(&empty), (round - 1) % 2);
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" ::"r"(address_of(&full)) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], 128, [%2], %3;" ::"r"(address_of(s + 32 * rank)), "l"(x + 32 * rank), "r"(address_of(&full)), "h"((short)3) : "memory");  // BUG
+  }
+  for (int round = 0; threadIdx.x >= 32 && round < 4; ++round) {
+    wait_parity(address_of(&full), round % 2);
+    v += s[threadIdx.x - 32] + s[threadIdx.x];
+    __syncwarp();
+    if (threadIdx.x == 32) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address_of(&empty)) : "memory");
+  }
+  asm volatile("barrier.cluster.arrive;\n barrier.cluster.wait;" ::: "memory");
+  if (blockIdx.x == 0) y[threadIdx.x] = v;
+}
 // out of bounds
 KERNEL __cluster_dims__(2, 1, 1) ends_while_the_other_reads(In x, Out y) {
   __shared__ float s[64];

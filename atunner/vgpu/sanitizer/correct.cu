@@ -440,6 +440,33 @@ KERNEL async_copy_with_mbarrier(In x, Out y) {
   wait_parity(address_of(&b), 0);
   y[threadIdx.x] = s[63 - threadIdx.x];
 }
+// -- Each block multicasts its half of a stage into both, round after round; the stage is given back to both blocks.
+KERNEL __cluster_dims__(2, 1, 1) multicast_stage_given_back_to_both(In x, Out y) {
+  __shared__ __align__(16) float s[64];
+  __shared__ unsigned long long full, empty;
+  const unsigned rank = blockIdx.x % 2;
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&full)) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 2;" ::"r"(address_of(&empty)) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  asm volatile("barrier.cluster.arrive;\n barrier.cluster.wait;" ::: "memory");
+  float v = 0;
+  for (int round = 0; threadIdx.x == 0 && round < 4; ++round) {
+    if (round > 0) wait_parity(address_of(&empty), (round - 1) % 2);
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" ::"r"(address_of(&full)) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], 128, [%2], %3;" ::"r"(address_of(s + 32 * rank)), "l"(x + 32 * rank), "r"(address_of(&full)), "h"((short)3) : "memory");
+  }
+  for (int round = 0; threadIdx.x >= 32 && round < 4; ++round) {
+    wait_parity(address_of(&full), round % 2);
+    v += s[threadIdx.x - 32] + s[threadIdx.x];
+    __syncwarp();
+    if (threadIdx.x < 34)
+      asm volatile("{\n .reg .b32 r;\n mapa.shared::cluster.u32 r, %0, %1;\n mbarrier.arrive.release.cluster.shared::cluster.b64 _, [r];\n}" ::"r"(address_of(&empty)), "r"(threadIdx.x - 32) : "memory");
+  }
+  asm volatile("barrier.cluster.arrive;\n barrier.cluster.wait;" ::: "memory");
+  if (blockIdx.x == 0) y[threadIdx.x] = v;
+}
 KERNEL __cluster_dims__(2, 1, 1) distributed_shared(In x, Out y) {
   __shared__ float s[64];
   auto cluster = cg::this_cluster();

@@ -1,0 +1,144 @@
+// `sanitize -- PROGRAM`: a whole program, with the virtual GPU in the place of CUDA's driver and runtime.
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "atunner/base/files.h"
+#include "faces/cli/hazard_text.h"
+#include "faces/program/findings.h"
+
+namespace atunner::cli {
+namespace {
+
+/// How the program ended.
+struct Ending {
+  int exit_code = 0;
+  int signal = 0;
+  std::string ToString() const {
+    if (signal != 0) return fmt::format("the program was ended by signal {} ({})", signal, strsignal(signal));
+    return fmt::format("the program ended with exit code {}", exit_code);
+  }
+};
+
+/// The library stands beside the executable, or in lib/ where that is installed in bin/.
+Result<Path> LibraryOfPrograms() {
+  const Path folder = SelfExecutable().parent_path();
+  for (const Path& place : {folder, folder.parent_path() / "lib", folder.parent_path() / "lib64",
+                            folder.parent_path() / "lib/x86_64-linux-gnu"}) {
+    if (std::filesystem::exists(place / "libatunner_cuda.so")) return place / "libatunner_cuda.so";
+  }
+  return Fail(ErrorCode::kUnavailable, "libatunner_cuda.so is not beside atunner", folder.string(),
+              "`make build` puts it there");
+}
+
+std::vector<std::string> EnvironmentWith(const std::vector<std::pair<std::string, std::string>>& values) {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const bool replaced =
+        std::ranges::any_of(values, [&](const auto& value) { return text.starts_with(value.first + "="); });
+    if (!replaced) all.push_back(text);
+  }
+  for (const auto& [name, value] : values) all.push_back(name + "=" + value);
+  return all;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// Runs it to its end. `apart`: what it prints goes to standard error.
+Result<Ending> RunProgram(std::vector<std::string> command, std::vector<std::string> environment, bool apart) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  if (apart) posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  pid_t process = 0;
+  const int failed = posix_spawnp(&process, command[0].c_str(), &actions, nullptr, Pointers(command).data(),
+                                  Pointers(environment).data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) return Invalid(fmt::format("'{}' cannot be run: {}", command[0], std::strerror(failed)));
+  int status = 0;
+  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  }
+  Ending ending;
+  if (WIFSIGNALED(status))
+    ending.signal = WTERMSIG(status);
+  else
+    ending.exit_code = WEXITSTATUS(status);
+  return ending;
+}
+
+void PrintFindings(const program::Findings& found, const SanitizeFlags& flags, const Target& target,
+                   SourceLines& source) {
+  const size_t shown = std::min(flags.max_reports, found.hazards.size());
+  for (size_t i = 0; i < shown; ++i) PrintHazard(found.hazards[i], source);
+  if (shown < found.hazards.size()) fmt::print("… and {} more\n", found.hazards.size() - shown);
+  for (const std::string& error : found.errors) fmt::print("error: {}\n", error);
+  fmt::print("{}: {} in {} launch{} of {} block{}, virtual {}, checks: {}\n", flags.program[0],
+             HowMany(found.hazards.size()), found.launches, found.launches == 1 ? "" : "es", found.blocks,
+             found.blocks == 1 ? "" : "s", target.profile.name, flags.checks);
+}
+
+Json FindingsJson(const program::Findings& found, const SanitizeFlags& flags, const Target& target,
+                  const Ending& ending, SourceLines& source) {
+  Json json{{"program", flags.program},
+            {"target", target.profile.name},
+            {"checks", flags.checks},
+            {"launches", found.launches},
+            {"blocks", found.blocks},
+            {"exit_code", ending.signal != 0 ? Json() : Json(ending.exit_code)},
+            {"signal", ending.signal != 0 ? Json(ending.signal) : Json()},
+            {"errors", found.errors},
+            {"found", found.hazards.size()},
+            {"hazards", Json::array()}};
+  for (size_t i = 0; i < std::min(flags.max_reports, found.hazards.size()); ++i)
+    json["hazards"].push_back(HazardJson(found.hazards[i], source));
+  return json;
+}
+
+}  // namespace
+
+Result<int> SanitizeProgram(const SanitizeFlags& flags, const Common& common) {
+  ATUNNER_TRY(const Target target, TargetOf(flags.subject));
+  ATUNNER_TRY(const uint8_t groups, ParseChecks(flags.checks));
+  ATUNNER_TRY(const Path library, LibraryOfPrograms());
+  const TemporaryDirectory folder;
+  const Path report = folder.path() / "report";
+  ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(report, ""));
+  const program::Order order{target.profile, groups, flags.subject.timeout_seconds, flags.max_instructions,
+                             report.string()};
+  const char* preloaded = std::getenv("LD_PRELOAD");
+  ATUNNER_TRY(
+      const Ending ending,
+      RunProgram(flags.program,
+                 EnvironmentWith({{program::kOrderVariable, DumpJson(ToJson(order))},
+                                  {"LD_PRELOAD", library.string() + (preloaded != nullptr ? std::string(":") + preloaded
+                                                                                          : std::string())}}),
+                 common.json));
+  ATUNNER_TRY(const std::string text, ReadFile(report));
+  ATUNNER_TRY(program::Findings found, program::ReadReport(text));
+  JoinSides(found.hazards);
+  SourceLines source("", "", Path(flags.program[0]).parent_path());
+  if (common.json) {
+    PrintJson(FindingsJson(found, flags, target, ending, source));
+  } else {
+    PrintFindings(found, flags, target, source);
+    if (ending.exit_code != 0 || ending.signal != 0) fmt::print("{}\n", ending.ToString());
+  }
+  if (text.empty() && ending.exit_code == 0 && ending.signal == 0)
+    return Invalid("the program called nothing of CUDA that could be answered", flags.program[0],
+                   "its symbols are needed: do not strip it, or build it with nvcc -cudart shared");
+  const bool clean = found.hazards.empty() && found.errors.empty() && ending.exit_code == 0 && ending.signal == 0;
+  return clean ? 0 : 1;
+}
+
+}  // namespace atunner::cli

@@ -1,0 +1,261 @@
+#include "faces/program/machine.h"
+
+#include <cxxabi.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "atunner/device/profiles.h"
+
+namespace atunner::program {
+namespace {
+
+Order OrderOfEnvironment() {
+  const char* text = std::getenv(kOrderVariable);
+  auto order = text != nullptr ? ReadOrder(text) : Result<Order>(Order{*FindProfile("A100"), kAllHazards, 60, {}, {}});
+  if (!order) {
+    fmt::print(stderr, "atunner: {}\n", order.error().ToString());
+    std::exit(ExitCode(order.error().code));
+  }
+  return *std::move(order);
+}
+
+/// "reduce<float, 256u>" of its mangled name, without what it returns and takes.
+std::string Readable(const std::string& mangled) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status),
+                                                    std::free);
+  if (status != 0) return mangled;
+  std::string name(text.get());
+  int depth = 0;  // of <>: types of functions have brackets too
+  for (size_t i = 0; i < name.size(); ++i) {
+    depth += name[i] == '<' ? 1 : name[i] == '>' ? -1 : 0;
+    if (depth > 0 || name[i] != '(' || name.compare(i, 12, "(anonymous n") == 0) continue;
+    name.resize(i);
+    break;
+  }
+  return name.starts_with("void ") ? name.substr(5) : name;
+}
+
+/// 90 of ".target sm_90a".
+int TargetArch(const std::string& ptx) {
+  constexpr std::string_view kTarget = ".target sm_";
+  const size_t at = ptx.find(kTarget);
+  return at == std::string::npos ? 0 : std::atoi(ptx.c_str() + at + kTarget.size());
+}
+
+/// What a GPU says of a kernel with this hazard; kSuccess: nothing, it goes on.
+Code FaultOf(const Hazard& hazard) {
+  switch (hazard.kind) {
+    case Hazard::Kind::kRace:
+    case Hazard::Kind::kLeak:
+    case Hazard::Kind::kUninitialisedGlobal:
+    case Hazard::Kind::kUninitialisedLocal:
+    case Hazard::Kind::kUninitialisedRegister:
+    case Hazard::Kind::kUninitialisedShared:
+    case Hazard::Kind::kAsyncCopyInFlight:
+      return kSuccess;
+    case Hazard::Kind::kOutOfBounds:
+      return kIllegalAddress;
+    case Hazard::Kind::kMisaligned:
+      return kMisalignedAddress;
+    default:
+      return kLaunchFailure;
+  }
+}
+
+std::string Misshapen(const std::string& kernel, const LaunchOutcome& outcome) {
+  return fmt::format("{} cannot be launched: {}", kernel, outcome.message);
+}
+
+}  // namespace
+
+Machine& Machine::Get() {
+  static Machine* machine = [] {
+    auto* made = new Machine(OrderOfEnvironment());  // used until the process is gone
+    std::atexit([] { Get().End(); });
+    return made;
+  }();
+  return *machine;
+}
+
+Machine::Machine(Order order) : order_(std::move(order)), gpu_(order_.profile) { gpu_.TrackMemory(); }
+
+Module* Machine::AddModule(const char* image) {
+  uint32_t magic = 0;
+  std::memcpy(&magic, image, sizeof magic);
+  Result<std::string> ptx = std::string();
+  if (magic == kFatBinaryMagic) {
+    const auto binary = ReadFatBinary(image);
+    ptx = binary ? ChoosePtx(*binary, arch()) : std::unexpected(binary.error());
+  } else if (magic == kElfMagic) {
+    ptx = Fail(ErrorCode::kUnsupported, "the program loads machine code (a cubin)", "", "load PTX instead");
+  } else {
+    ptx = std::string(image);
+  }
+  auto module = ptx ? std::make_unique<Module>(*std::move(ptx)) : std::make_unique<Module>(ptx.error());
+  return modules_.insert(std::move(module)).first->get();
+}
+
+void Machine::RemoveModule(Module* module) {
+  std::erase_if(modules_, [&](const auto& known) { return known.get() == module; });
+}
+
+LoadedModule* Machine::Load(Module& module) {
+  if (!module.loaded_ && !module.refused_) {
+    CompiledModule compiled;
+    compiled.ptx = std::move(module.ptx_);
+    module.arch_ = TargetArch(compiled.ptx);
+    auto loaded = gpu_.Load(compiled);
+    if (loaded)
+      module.loaded_ = *std::move(loaded);
+    else
+      module.refused_ = loaded.error();
+  }
+  if (module.refused_) Misuse(kInvalidPtx, module.refused_->ToString());
+  return module.loaded_.get();
+}
+
+const ptx::Function* Machine::FindEntry(const Kernel& kernel) {
+  LoadedModule* module = Load(*kernel.module);
+  return module == nullptr ? nullptr : gpu_.FindEntry(*module, kernel.name);
+}
+
+int Machine::PtxArch(Module& module) { return Load(module) == nullptr ? 0 : module.arch_; }
+
+int Machine::BlocksPerSm(const ptx::Function& entry, const LaunchShape& shape) const {
+  KernelResources resources;
+  resources.static_shared_bytes = static_cast<uint32_t>(entry.shared_bytes);
+  return ComputeOccupancy(profile(), resources, shape).blocks_per_sm;
+}
+
+std::optional<std::pair<uint64_t, uint64_t>> Machine::FindSymbol(Module& module, const std::string& name) {
+  LoadedModule* loaded = Load(module);
+  if (loaded == nullptr) return std::nullopt;
+  const auto found = gpu_.FindSymbol(*loaded, name);
+  return found ? std::optional(*found) : std::nullopt;
+}
+
+Code Machine::Launch(const Kernel& kernel, const LaunchShape& shape, void** params) {
+  const ptx::Function* entry = FindEntry(kernel);
+  if (entry == nullptr) return kernel.module->refused_ ? kInvalidPtx : kInvalidDeviceFunction;
+  std::vector<KernelArg> args;
+  for (size_t i = 0; i < entry->params.size(); ++i)
+    args.push_back(KernelArg::Value({static_cast<const std::byte*>(params[i]), entry->params[i].bytes}));
+  LaunchOptions options;
+  options.check_hazards = order_.groups != static_cast<uint8_t>(HazardGroup::kMemory);
+  options.check_global = options.keep_going = true;
+  options.groups = order_.groups;
+  options.timeout_seconds = order_.timeout_seconds;
+  options.max_warp_instructions_per_block = order_.max_instructions;
+  if (before_launch_) before_launch_();
+  const auto outcome = gpu_.Launch(*kernel.module->loaded_, kernel.name, shape, args, options);
+  if (after_launch_) after_launch_();
+  const std::string name = Readable(kernel.name);
+  if (!outcome) return Misuse(kLaunchFailure, name + ": " + outcome.error().ToString());
+  if (outcome->kind == LaunchOutcome::Kind::kRefused) {
+    const bool cooperative = outcome->message.starts_with("a cooperative");
+    return Misuse(cooperative ? kCooperativeTooLarge : kInvalidConfiguration, Misshapen(name, *outcome));
+  }
+  fwrite(outcome->printed.data(), 1, outcome->printed.size(), stdout);
+  ++findings_.launches;
+  findings_.blocks += outcome->blocks_executed;
+  bool grew = findings_.launches == 1;
+  for (Hazard hazard : outcome->hazards) {
+    if (fault_ == kSuccess) fault_ = FaultOf(hazard);
+    hazard.kernel = Readable(hazard.kernel);
+    grew |= findings_.Add(std::move(hazard));
+  }
+  if (outcome->kind != LaunchOutcome::Kind::kCompleted && outcome->hazards.empty())
+    fault_ = Misuse(kLaunchFailure, name + ": " + outcome->message);
+  if (grew) Report();
+  return kSuccess;
+}
+
+Code Machine::TakeFault() { return std::exchange(fault_, kSuccess); }
+
+void* Machine::Allocate(uint64_t bytes, bool host) {
+  auto buffer = gpu_.Allocate(std::max<uint64_t>(bytes, 1));
+  if (!buffer) return nullptr;
+  const uint64_t address = (*buffer)->address();
+  auto* pointer = reinterpret_cast<void*>(address);
+  if (host) {
+    gpu_.MarkDefined(address, (*buffer)->bytes());
+    host_memory_.insert(pointer);
+  }
+  buffers_[pointer] = *std::move(buffer);
+  return pointer;
+}
+
+Code Machine::Free(void* address, const char* call) {
+  if (address == nullptr) return kSuccess;
+  host_memory_.erase(address);
+  if (buffers_.erase(address) == 1) return kSuccess;
+  return Misuse(kInvalidValue, fmt::format("{}: {} was not allocated, or was freed before", call, address));
+}
+
+Code Machine::CheckRange(const char* call, uint64_t address, uint64_t bytes) {
+  const auto range = gpu_.FindAllocation(address);
+  if (!range || range->Contains(address, address + bytes)) return kSuccess;
+  return Misuse(kInvalidValue,
+                fmt::format("{}: {} bytes from {:#x} reach {} bytes past the end of an allocation of {}", call, bytes,
+                            address, address + bytes - range->end, range->end - range->base));
+}
+
+Code Machine::Copy(const char* call, Rows to, Rows from, uint64_t width, uint64_t height) {
+  for (uint64_t row = 0; row < height && width > 0; ++row, to.at += to.pitch, from.at += from.pitch) {
+    const auto target = reinterpret_cast<uint64_t>(to.at);
+    if (const Code code = CheckRange(call, target, width)) return code;
+    if (const Code code = CheckRange(call, reinterpret_cast<uint64_t>(from.at), width)) return code;
+    if (to.at == nullptr || from.at == nullptr) return Misuse(kInvalidValue, std::string(call) + ": a null pointer");
+    std::memmove(to.at, from.at, width);
+    if (gpu_.FindAllocation(target)) gpu_.MarkDefined(target, width);
+  }
+  return kSuccess;
+}
+
+Code Machine::Fill(const char* call, Rows to, uint32_t value, uint64_t value_bytes, uint64_t width, uint64_t height) {
+  for (uint64_t row = 0; row < height && width > 0; ++row, to.at += to.pitch) {
+    const auto target = reinterpret_cast<uint64_t>(to.at);
+    if (const Code code = CheckRange(call, target, width)) return code;
+    if (!gpu_.FindAllocation(target))
+      return Misuse(kInvalidValue, fmt::format("{}: {} is no device memory", call, static_cast<void*>(to.at)));
+    if (value_bytes == 1) std::memset(to.at, static_cast<int>(value), width);
+    for (uint64_t i = 0; value_bytes > 1 && i < width; i += value_bytes) std::memcpy(to.at + i, &value, value_bytes);
+    gpu_.MarkDefined(target, width);
+  }
+  return kSuccess;
+}
+
+Code Machine::Misuse(Code code, const std::string& what) {
+  if (findings_.AddError(what)) Report();
+  return code;
+}
+
+void Machine::End() {
+  const std::lock_guard lock(mutex);
+  for (const auto& module : modules_) {
+    if (!module->loaded_) continue;
+    for (Hazard& leak : gpu_.Leaks(*module->loaded_)) {
+      leak.kernel = Readable(leak.kernel);
+      findings_.Add(std::move(leak));
+    }
+  }
+  Report();
+}
+
+void Machine::Report() {
+  if (order_.report.empty()) return;
+  const int file = open(order_.report.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file < 0) return;
+  const std::string line = DumpJson(ToJson(findings_)) + "\n";
+  [[maybe_unused]] const ssize_t written = write(file, line.data(), line.size());
+  close(file);
+}
+
+}  // namespace atunner::program

@@ -1,0 +1,41 @@
+// Functions of CUDA's runtime interface that the driver interface asks for, as runtime_*.cpp define them.
+#pragma once
+
+#include <cstddef>
+
+// NOLINTBEGIN(readability-identifier-naming): CUDA's names.
+extern "C" {
+int cudaDriverGetVersion(int* version);
+int cudaGetDeviceCount(int* count);
+int cudaGetDevice(int* device);
+int cudaDeviceGetAttribute(int* value, int attribute, int device);
+int cudaDeviceSynchronize();
+int cudaMemGetInfo(size_t* free, size_t* total);
+int cudaMalloc(void** pointer, size_t bytes);
+int cudaMallocManaged(void** pointer, size_t bytes, unsigned flags);
+int cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height);
+int cudaMallocHost(void** pointer, size_t bytes);
+int cudaFree(void* pointer);
+int cudaFreeHost(void* pointer);
+int cudaMemcpy(void* to, const void* from, size_t bytes, int direction);
+int cudaMemcpyAsync(void* to, const void* from, size_t bytes, int direction, void* stream);
+int cudaStreamCreate(void** stream);
+int cudaStreamDestroy(void* stream);
+int cudaStreamSynchronize(void* stream);
+int cudaStreamQuery(void* stream);
+int cudaStreamWaitEvent(void* stream, void* event, unsigned flags);
+int cudaEventCreateWithFlags(void** event, unsigned flags);
+int cudaEventDestroy(void* event);
+int cudaEventRecord(void* event, void* stream);
+int cudaEventSynchronize(void* event);
+int cudaEventQuery(void* event);
+int cudaEventElapsedTime(float* milliseconds, void* begin, void* end);
+}
+// NOLINTEND(readability-identifier-naming)
+
+namespace atunner::program {
+
+/// The function of CUDA's driver interface with this name, without a version; null when it is not answered.
+void* DriverFunction(const char* name);
+
+}  // namespace atunner::program

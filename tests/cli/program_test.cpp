@@ -1,0 +1,125 @@
+// `sanitize -- PROGRAM`: programs whose calls of CUDA the virtual GPU answers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "atunner/base/files.h"
+#include "atunner/model/json.h"
+#include "tests/cli/process.h"
+
+namespace atunner {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class Program : public testing::Test {
+ protected:
+  Outcome Run(const std::string& shell) { return RunShell(dir_.path().string(), shell); }
+  Outcome Sanitize(const std::string& what, const std::string& flags = "") {
+    return Run("$A sanitize --target-gpu H100 " + flags + " -- " + ATUNNER_TEST_PROGRAM + " '" + what + "'");
+  }
+  TemporaryDirectory dir_;
+};
+
+TEST_F(Program, RunsAsItIs) {
+  EXPECT_EQ(Run(std::string(ATUNNER_TEST_PROGRAM)).exit_code, 35) << "there is a CUDA runtime";
+  const Outcome outcome = Sanitize("twice");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err << outcome.out;
+  EXPECT_THAT(outcome.out, HasSubstr("kernel: 0\nlast 40\nfree: 0\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("no hazards in 2 launches of 2 blocks, virtual H100, checks: memory,init,race"));
+}
+
+TEST_F(Program, HazardsAreReportedAndComeToLightWhereTheHostWaits) {
+  const Outcome outcome = Sanitize("bounds");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("kernel: 700\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("out of bounds in add<float>\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("1 hazard in 1 launch"));
+  const Outcome unwritten = Sanitize("unwritten");
+  EXPECT_EQ(unwritten.exit_code, 1);
+  EXPECT_THAT(unwritten.out, HasSubstr("kernel: 0\nlast 0.5\n"));
+  EXPECT_THAT(unwritten.out, HasSubstr("uninitialised global memory in add<float>, 2 times"));
+  EXPECT_EQ(Sanitize("unwritten", "--check memory").exit_code, 0);
+}
+
+TEST_F(Program, JsonKeepsStandardOutputToItself) {
+  const Outcome outcome = Sanitize("bounds", "--json");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("kernel: 700\n"));
+  const auto json = ParseJson(outcome.out);
+  ASSERT_TRUE(json) << outcome.out;
+  EXPECT_EQ(json->at("launches"), 1);
+  EXPECT_EQ(json->at("exit_code"), 0);
+  EXPECT_EQ(json->at("hazards").at(0).at("kind"), "out of bounds");
+  EXPECT_EQ(json->at("hazards").at(0).at("kernel"), "add<float>");
+}
+
+TEST_F(Program, WrongCallsAreNamed) {
+  const Outcome copy = Sanitize("long copy");
+  EXPECT_EQ(copy.exit_code, 1);
+  EXPECT_THAT(copy.out, HasSubstr("copy: 1\n"));
+  EXPECT_THAT(copy.out, HasSubstr("error: cudaMemcpy: 164 bytes from"));
+  const Outcome twice = Sanitize("free twice");
+  EXPECT_EQ(twice.exit_code, 1);
+  EXPECT_THAT(twice.out, HasSubstr("free: 0\nfree: 1\n"));
+  const Outcome unknown = Sanitize("not answered");
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_THAT(unknown.out, HasSubstr("handle: 801\n"));
+  EXPECT_THAT(unknown.out, HasSubstr("error: the virtual GPU does not answer cudaIpcGetMemHandle"));
+}
+
+TEST_F(Program, EndsOfProgramsAreTold) {
+  const Outcome failed = Sanitize("fails");
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_THAT(failed.out, HasSubstr("the program ended with exit code 3"));
+  const Outcome crashed = Sanitize("crash");
+  EXPECT_EQ(crashed.exit_code, 1);
+  EXPECT_THAT(crashed.out, HasSubstr("out of bounds in add<float>"));
+  EXPECT_THAT(crashed.out, HasSubstr("ended by signal 6"));
+}
+
+TEST_F(Program, TheDriverIsFoundByItsName) {
+  const Outcome outcome = Sanitize("driver");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err << outcome.out;
+  EXPECT_THAT(outcome.out, HasSubstr("\n0 0 500\ntable 1 1\n"));
+}
+
+TEST_F(Program, WhatIsNoProgramOfCudaIsSaid) {
+  EXPECT_EQ(Run("$A sanitize -- ./nowhere").exit_code, 2);
+  const Outcome other = Run("$A sanitize -- /bin/true");
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("called nothing of CUDA"));
+  EXPECT_EQ(Run("$A sanitize --").exit_code, 2);
+  const Outcome bare = Run("$A sanitize " ATUNNER_TEST_PROGRAM);
+  EXPECT_EQ(bare.exit_code, 2);
+  EXPECT_THAT(bare.err, HasSubstr("`atunner sanitize -- "));
+  EXPECT_THAT(Run("$A sanitize a.cu -- /bin/true").err, HasSubstr("either a kernel or a program"));
+}
+
+/// What nvcc makes of a file: structures by value, functors, textures, graphs, managed and constant variables.
+TEST_F(Program, OfNvccRunsUnchanged) {
+  if (Run("nvcc --version").exit_code != 0) GTEST_SKIP() << "no nvcc";
+  const std::string source = ATUNNER_SOURCE_DIR "/tests/program/whole_program.cu";
+  for (const std::string flags : {"", "--compress-mode=speed -cudart shared"}) {
+    const Outcome built =
+        Run("nvcc -std=c++17 --extended-lambda -arch=sm_90 -lineinfo " + flags + " -o whole " + source);
+    ASSERT_EQ(built.exit_code, 0) << built.err;
+    const Outcome outcome = Run("$A sanitize --target-gpu H100 -- ./whole");
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("all right\n"));
+    EXPECT_THAT(outcome.out, HasSubstr("no hazards in"));
+  }
+  const Outcome race = Run("$A sanitize --target-gpu H100 -- ./whole race");
+  EXPECT_EQ(race.exit_code, 1);
+  EXPECT_THAT(race.out, Not(HasSubstr("launch failure")));
+  EXPECT_THAT(race.out, HasSubstr("race in Reverse<"));
+  EXPECT_THAT(race.out, HasSubstr("tile[threadIdx.x] = "));
+  const Outcome older = Run("$A sanitize --target-gpu A100 -- ./whole");
+  EXPECT_EQ(older.exit_code, 1);
+  EXPECT_THAT(older.out, HasSubstr("no PTX for compute capability 8.0"));
+}
+
+}  // namespace
+}  // namespace atunner
