@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "atunner/base/files.h"
-#include "atunner/intake/bare_source.h"
 #include "faces/cli/hazard_text.h"
 
 namespace atunner::cli {
@@ -81,22 +79,12 @@ Result<int> SanitizeOne(const SanitizeFlags& flags, const Target& target, Compil
   return exit_code;
 }
 
-/// The kernels that are meant: of a program that launches several, all of them.
-std::vector<std::string> KernelsOf(const SubjectFlags& flags) {
-  const bool bare = !flags.file.empty() && !std::filesystem::is_directory(flags.file) &&
-                    !flags.file.ends_with(".json") && !flags.file.ends_with(".toml");
-  if (!bare || !flags.kernel.empty()) return {flags.kernel};
-  const auto text = ReadFile(flags.file);
-  std::vector<std::string> kernels = text ? LaunchedKernels(*text) : std::vector<std::string>();
-  return kernels.size() > 1 ? kernels : std::vector<std::string>{flags.kernel};
-}
-
 }  // namespace
 
 Result<int> Sanitize(const SanitizeFlags& flags, const Common& common) {
   ATUNNER_TRY(const Target target, TargetOf(flags.subject));
   ATUNNER_TRY(const auto compiler, OpenCompiler());
-  const std::vector<std::string> kernels = KernelsOf(flags.subject);
+  const std::vector<std::string> kernels = KernelsOf(flags.subject.file, flags.subject.kernel);
   Json reports = Json::array();
   std::optional<Error> refused;
   int exit_code = 0;
