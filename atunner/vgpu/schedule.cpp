@@ -414,6 +414,12 @@ class Matching {
         const MachineRun &x = schedule_.runs[a], &y = schedule_.runs[b];
         return x.copies != y.copies ? x.copies > y.copies : x.depth > y.depth;
       });
+      // A wait's slow half, in a loop of its own, is not what its part does.
+      const auto covered = [&](uint32_t run) {
+        return LinesOf(schedule_.runs[run], static_cast<uint32_t>(index)).size();
+      };
+      const size_t most = std::ranges::max(alternatives | std::views::transform(covered));
+      std::ranges::stable_partition(alternatives, [&](uint32_t run) { return 2 * covered(run) >= most; });
     }
   }
 

@@ -88,6 +88,20 @@ TEST(Schedule, WhatLiesBetweenTwoWaitsIsInNoLoop) {
   EXPECT_EQ(run.depth, 0u);
 }
 
+// The slow half of a wait that ends a part is a loop of its own, and no alternative to the part.
+TEST(Schedule, ASlowHalfStandsForNoPart) {
+  std::vector<ScheduledOp> ops(5);
+  for (uint32_t i = 0; i < ops.size(); ++i) ops[i].line = i + 1;
+  ops[3].last = ops[3].control = ops[4].last = ops[4].control = ops[4].always = ops[4].ends = true;
+  ops[3].target = 4;
+  MachineCode code = {At(1, kAdd),  At(2, kAdd), At(3, kLoad),      At(4, kBranch, 5),
+                      At(5, kExit), At(4, kAdd), At(4, kBranch, 5), At(4, kBranch, 4)};
+  code[7].conditional = false;
+  const Schedule schedule = MakeSchedule(code, ops);
+  ASSERT_FALSE(schedule.parts[0].runs.empty());
+  EXPECT_EQ(schedule.runs[schedule.parts[0].runs[0][0]].steps.size(), 4u);
+}
+
 TEST(Schedule, ATileOfSeveralInstructionsIsNotUnrolled) {
   std::vector<ScheduledOp> ops = Loop();
   ops[1].single = false;  // wmma.load: four of them
