@@ -107,7 +107,7 @@ def measured_times(path):
     """Configuration (as JSON text) -> measured ns; failed trials have none and are left out."""
     with open(path) as file:
         trials = json.load(file)["trials"]
-    clocks = [t["measurement"]["sm_mhz"] for t in trials if t.get("measurement")]
+    clocks = [t["measurement"]["sm_mhz"] for t in trials if t.get("measurement") and "sm_mhz" in t["measurement"]]
     if clocks and min(clocks) < max(clocks):
         print(f"{path}: measured at {min(clocks):.0f} to {max(clocks):.0f} MHz, which no model predicts", file=sys.stderr)
     return {json.dumps(t["configuration"]): t["measurement"]["median_ns"] for t in trials if t.get("measurement")}

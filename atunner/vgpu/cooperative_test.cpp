@@ -38,7 +38,8 @@ std::string Steps(const std::string& publish) {
 
 class CooperativeGrid : public testing::Test {
  protected:
-  LaunchOutcome Run(const std::string& ptx, uint32_t threads, bool count = false) {
+  LaunchOutcome Run(const std::string& ptx, uint32_t threads, bool count = false,
+                    const std::vector<uint64_t>& blocks = {}) {
     Memory memory(uint64_t{1} << 20);
     memory.Track();
     auto program = LoadProgram(ptx::Parse(ptx).value(), memory).value();
@@ -51,6 +52,7 @@ class CooperativeGrid : public testing::Test {
     options.check_global = options.keep_going = true;
     options.threads = threads;
     options.count = count;
+    options.blocks = blocks;
     options.deadline_seconds = 20;
     options.max_warp_instructions_per_block = 200'000;
     LaunchShape shape{{kBlocks, 1, 1}, {1, 1, 1}, {1, 1, 1}, 0};
@@ -89,6 +91,44 @@ TEST_F(CooperativeGrid, WhatIsCountedIsTheSameEveryTime) {
     Run(Steps("fence.acq_rel.gpu;\n"), 3, true);
     EXPECT_EQ(figures_, expected);
   }
+}
+
+// A grid that reads gigabytes takes minutes: a sample of its blocks is counted, and whoever waits for the others goes
+// on.
+TEST_F(CooperativeGrid, ASampleOfItsBlocksWaitsForNoOthers) {
+  std::string left_inside = Steps("fence.acq_rel.gpu;\n");
+  const std::string wait = "WAIT:\nld.relaxed.gpu.global.u32 %r4, [%to];\nsetp.lt.u32 %p, %r4, %r5;\n@%p bra WAIT;\n";
+  const size_t at = left_inside.find(wait);
+  ASSERT_NE(at, std::string::npos);
+  left_inside.replace(at, wait.size(),
+                      "WAIT:\nld.relaxed.gpu.global.u32 %r4, [%to];\nsetp.ge.u32 %p, %r4, %r5;\n@%p bra COME;\n"
+                      "bra WAIT;\nCOME:\n");
+  for (const std::string& ptx : {Steps("fence.acq_rel.gpu;\n"), left_inside}) {
+    Run(ptx, 1, true);
+    const auto whole = figures_;
+    const LaunchOutcome outcome = Run(ptx, 1, true, {3, 11});
+    EXPECT_TRUE(outcome.completed()) << outcome.message;
+    EXPECT_EQ(outcome.blocks_executed, 2u);
+    const auto sample = figures_;
+    EXPECT_TRUE(Run(ptx, 3, true, {3, 11}).completed());
+    EXPECT_EQ(figures_, sample);
+    for (size_t i = 0; i < sample.size(); ++i) {
+      if (sample[i].first == "atomics") {
+        EXPECT_EQ(sample[i].second * kBlocks / 2, whole[i].second) << "it does all its steps";
+      }
+    }
+  }
+}
+
+// What makes progress at each look is no wait: here each atomic finds another value.
+TEST_F(CooperativeGrid, ASampledBlockEndsItsLoopsOfAtomics) {
+  const std::string ptx =
+      ".version 8.8\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
+      ".reg .b32 %r<12>;\n.reg .pred %p;\n.reg .b64 %to;\nld.param.u64 %to, [out];\nmov.u32 %r9, %envreg1;\n"
+      "mov.u32 %r1, 0;\nLOOP:\natom.global.add.u32 %r2, [%to], 1;\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p, %r1, 1000;\n"
+      "@%p bra LOOP;\nst.global.u32 [%to + 256], %r1;\nret;\n}\n";
+  EXPECT_TRUE(Run(ptx, 1, true, {3}).completed());
+  EXPECT_EQ(values_[0], 1000u);
 }
 
 TEST_F(CooperativeGrid, RacesBetweenItsBlocksAreFound) {

@@ -46,6 +46,7 @@ std::vector<std::pair<std::string, double>> Counts::Figures() const {
   add("global_store_bytes", global_store_bytes);
   add("unique_load_sectors", unique_load_sectors);
   add("unique_store_sectors", unique_store_sectors);
+  add("updated_sectors", updated_sectors);
   add("common_load_sectors", common_load_sectors);
   add("l1_hit_sectors", l1_hit_sectors);
   add("reuse_distance", reuse_distance);
@@ -89,6 +90,7 @@ Counts& Counts::operator+=(const Counts& o) {
   global_store_bytes += o.global_store_bytes;
   unique_load_sectors += o.unique_load_sectors;
   unique_store_sectors += o.unique_store_sectors;
+  updated_sectors += o.updated_sectors;
   common_load_sectors = std::max(common_load_sectors, o.common_load_sectors);
   shared_requests += o.shared_requests;
   shared_wavefronts += o.shared_wavefronts;

@@ -38,6 +38,7 @@ struct Counts {
   uint64_t global_store_bytes = 0;
   uint64_t unique_load_sectors = 0;  ///< distinct within each block, summed over blocks
   uint64_t unique_store_sectors = 0;
+  uint64_t updated_sectors = 0;      ///< of these, loaded by the same block as well
   uint64_t common_load_sectors = 0;  ///< that every block loads; of the launch
   uint64_t shared_requests = 0;
   uint64_t shared_wavefronts = 0;  ///< bank conflicts make more than the data needs

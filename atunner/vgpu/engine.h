@@ -29,10 +29,10 @@ struct ExecOptions {
   bool timeline = false;         ///< fill Counts::path; needs `count`
   double deadline_seconds = 60;  ///< of wall clock for the launch
   uint64_t max_warp_instructions_per_block = uint64_t{1} << 33;
-  unsigned threads = 0;                       ///< 0 = all cores
-  std::vector<uint64_t> blocks;               ///< linear indices; empty = the whole grid
-  Latencies latencies;                        ///< for the timelines of blocks
-  uint32_t registers = 0;                     ///< that the assembler gave a thread; 0 = as many as it likes
+  unsigned threads = 0;          ///< 0 = all cores
+  std::vector<uint64_t> blocks;  ///< linear indices; empty = the whole grid. Counted ones wait for no others
+  Latencies latencies;           ///< for the timelines of blocks
+  uint32_t registers = 0;        ///< that the assembler gave a thread; 0 = as many as it likes
   const MachineCode* machine_code = nullptr;  ///< of the kernel, for the timelines; without it they assume an order
   uint64_t resident_blocks = 4096;     ///< of the launch, at once: those that wait for each other by hand need it
   uint64_t l1_sectors = ~uint64_t{0};  ///< of 32 bytes, that L1 holds for each resident block

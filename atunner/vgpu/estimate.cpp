@@ -63,25 +63,26 @@ double Waves(const EstimateInput& in) {
   return std::max(1.0, static_cast<double>(in.shape.grid.Count()) / at_once);
 }
 
+/// Blocks that the counts are of.
+double Executed(const EstimateInput& in) { return static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1)); }
+
 /// How often an average block waits for DRAM: that makes its path longer.
 double WaitsForDram(const EstimateInput& in) {
-  const double blocks = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
-  const double longer = (in.counts.path[1] - in.counts.path[0]) / blocks;
+  const double longer = (in.counts.path[1] - in.counts.path[0]) / Executed(in);
   return std::max(1.0, longer / std::max(1.0, in.calibration.dram_clk - in.calibration.l2_clk));
 }
 
 /// How often an SM asks for data anew. Asynchronous copies are ahead of a block by what shared memory holds.
 double Rounds(const EstimateInput& in) {
-  const double blocks = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
   const double shared = in.resources.static_shared_bytes + in.shape.dynamic_shared_bytes;
-  const double refills = static_cast<double>(in.counts.async_copy_bytes) / blocks / std::max(1.0, shared);
+  const double refills = static_cast<double>(in.counts.async_copy_bytes) / Executed(in) / std::max(1.0, shared);
   return Waves(in) * std::max(WaitsForDram(in), refills);
 }
 
 /// What an SM has asked of DRAM while it waits, over its share of what DRAM brings in that time; at least 1.
 double AskedAhead(const EstimateInput& in) {
-  const double blocks = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
-  const double asked = static_cast<double>(in.counts.unique_load_sectors) * kSectorBytes / blocks / WaitsForDram(in);
+  const double asked =
+      static_cast<double>(in.counts.unique_load_sectors) * kSectorBytes / Executed(in) / WaitsForDram(in);
   const double bytes_per_clk = in.calibration.dram_gbps / in.profile->clock_ghz / in.profile->sms;
   return std::max(1.0, Resident(in.occupancy, in.shape, *in.profile) * asked /
                            std::max(1.0, bytes_per_clk * in.calibration.dram_clk));
@@ -118,8 +119,7 @@ Share Worst(const std::vector<Share>& shares) { return *std::ranges::max_element
 
 /// Cycles of an average block for floating-point operations of 16 bits at the tensor cores' peak.
 double TensorClocks(const EstimateInput& in, double flops) {
-  const double rate =
-      2 * in.profile->tensor_fp16_fma_per_clk * static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  const double rate = 2 * in.profile->tensor_fp16_fma_per_clk * Executed(in);
   return rate > 0 ? flops / rate : 0;
 }
 
@@ -137,7 +137,7 @@ double AsyncBytesPerClk(const EstimateInput& in) {
 /// What runs beside the warps: wgmma, bulk copies, and what both ask of shared memory. The block's path has waited for
 /// it.
 Share Beside(const EstimateInput& in) {
-  const double blocks = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  const double blocks = Executed(in);
   const double sectors = static_cast<double>(in.counts.bulk_sectors);
   return Worst({{"tensor cores", TensorClocks(in, in.counts.wgmma_work)},
                 {"shared memory beside", static_cast<double>(in.counts.async_wavefronts) / blocks},
@@ -162,15 +162,13 @@ double SpillMisses(const DeviceProfile& profile, const KernelResources& resource
 /// Bytes that an average block spills and brings back past L1.
 double SpilledBytes(const EstimateInput& in) {
   const double words = static_cast<double>(in.counts.spilled_words) * 32;  // lanes
-  const double blocks = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
-  return 4 * words / blocks * SpillMisses(*in.profile, in.resources, in.shape, in.occupancy);
+  return 4 * words / Executed(in) * SpillMisses(*in.profile, in.resources, in.shape, in.occupancy);
 }
 
 /// Sectors that an average block loads, without those of asynchronous copies.
 double LoadedSectors(const EstimateInput& in) {
-  const double executed = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
-  const double loads = static_cast<double>(in.counts.unique_load_sectors) / executed;
-  return loads - static_cast<double>(in.counts.async_copy_bytes) / kSectorBytes / executed;
+  const double async = static_cast<double>(in.counts.async_copy_bytes) / kSectorBytes;
+  return (static_cast<double>(in.counts.unique_load_sectors) - async) / Executed(in);
 }
 
 /// Those of them that all blocks load.
@@ -207,7 +205,7 @@ double LateShare(const EstimateInput& in) {
 std::vector<Share> Pipes(const EstimateInput& in) {
   const DeviceProfile& p = *in.profile;
   const Counts& c = in.counts;
-  const double blocks = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  const double blocks = Executed(in);
   const auto uses = [&](Pipe pipe) { return static_cast<double>(c.pipe_uses[static_cast<size_t>(pipe)]) / blocks; };
   const auto per_block = [&](auto figure) { return static_cast<double>(figure) / blocks; };
   const auto clocks = [](double warp_instructions, double lanes_per_clk) {
@@ -289,21 +287,23 @@ double KeptBytes(const EstimateInput& in, double distinct) {
 
 Traffic TrafficOf(const EstimateInput& in) {
   const double blocks = static_cast<double>(in.shape.grid.Count());
-  const double scale = blocks / static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  const double scale = blocks / Executed(in);
   Traffic t;
   const double again = static_cast<double>(in.counts.reread_sectors) * kSectorBytes * scale;
   t.load = static_cast<double>(in.counts.unique_load_sectors) * kSectorBytes * scale;
   t.store = static_cast<double>(in.counts.unique_store_sectors) * kSectorBytes * scale;
-  const double distinct = std::min(t.load + t.store, in.footprint_bytes);
+  const double updated = static_cast<double>(in.counts.updated_sectors) * kSectorBytes * scale;
+  const double distinct = std::min(t.load + t.store - updated, in.footprint_bytes);
   t.dram_write = std::min(t.store, distinct);
-  t.dram_read = std::min(t.load, std::max(distinct - t.dram_write, 0.0));
+  const double first_read = std::max(distinct - t.dram_write, 0.0) + std::min(updated, t.dram_write);
+  t.dram_read = std::min(t.load, first_read);
   t.load += again - LeftByOthers(in) * kSectorBytes * blocks;
   t.async = std::min(t.load, static_cast<double>(in.counts.async_copy_bytes) * scale);
   const double bulk = static_cast<double>(in.counts.bulk_sectors) * kSectorBytes * scale;
   t.awaited = std::min(t.async, bulk / Resident(in.occupancy, in.shape, *in.profile));
   // Blocks that read what others read find it in L2, unless more than L2 holds went by; what all read all the time
   // stays.
-  const double reads = t.load / std::max(distinct - t.dram_write, 1.0);
+  const double reads = t.load / std::max(first_read, 1.0);
   const double l2 = static_cast<double>(in.profile->l2_bytes);
   const double common = CommonSectorsOf(in) * kSectorBytes;
   const double stays = common <= l2 ? std::max(0.0, common - LeftByOthers(in) * kSectorBytes) * blocks : 0;
@@ -334,7 +334,7 @@ double SmsForClusters(const EstimateInput& in) {
 
 /// Blocks that all run at once end with the longest of them; where others follow, those fill what it leaves idle.
 double Imbalance(const EstimateInput& in) {
-  const double mean = in.counts.path[1] / static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  const double mean = in.counts.path[1] / Executed(in);
   return mean > 0 ? std::max(1.0, in.counts.longest_path[1] / mean) : 1;
 }
 
@@ -355,7 +355,7 @@ struct Execution {
 
 Execution Execute(const EstimateInput& in, const Traffic& traffic, const Sharpness& sharpness) {
   const double blocks = static_cast<double>(in.shape.grid.Count());
-  const double executed = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  const double executed = Executed(in);
   const double resident = std::max(1, in.occupancy.blocks_per_sm);
   const double sms = SmsForClusters(in);
   const double at_once = resident * sms;
@@ -488,7 +488,7 @@ Estimate EstimateTime(const EstimateInput& in) {
   estimate.blocks_executed = in.blocks_executed;
   estimate.blocks_total = in.shape.grid.Count();
   estimate.dram_bytes = traffic.Dram();
-  const double scale = blocks / static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  const double scale = blocks / Executed(in);
   estimate.flops = (static_cast<double>(in.counts.warp_instructions[static_cast<size_t>(OpClass::kFp32)]) * 64 +
                     in.counts.tensor_flops) *
                    scale;

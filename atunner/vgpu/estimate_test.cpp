@@ -190,6 +190,13 @@ TEST(Estimate, BulkCopiesReadAgainFromL2) {
   EXPECT_LT(EstimateTime(in).dram_bytes, 1.01 * once + 0.1 * 1320 * 400000 * 32) << "most of it comes from L2";
 }
 
+TEST(Estimate, WhatIsUpdatedIsReadAndWritten) {
+  EstimateInput in = Streaming();
+  in.counts.updated_sectors = in.counts.unique_store_sectors;
+  in.footprint_bytes /= 2;
+  EXPECT_NEAR(EstimateTime(in).dram_bytes, EstimateTime(Streaming()).dram_bytes, 1);
+}
+
 TEST(Estimate, WhatAllBlocksReadComesFromL1) {
   EstimateInput in = Streaming();
   in.resources.registers = 32;
@@ -475,8 +482,7 @@ TEST(Estimate, SampledLaunchesAreCompleted) {
     EXPECT_LT(unrelated->time_ns, first->time_ns) << "it does not wait for the host";
     EXPECT_LT(next->time_ns, unrelated->time_ns);
   }
-  EXPECT_EQ(seen[0].known_bytes, 0);
-  EXPECT_EQ(seen[1].known_bytes, 0);
+  EXPECT_EQ(seen[0].known_bytes + seen[1].known_bytes, 0);
   EXPECT_EQ(seen[2].known_bytes, 1 << 20);
 }
 
@@ -485,8 +491,7 @@ TEST(Estimate, EveryProfileGivesATime) {
     EstimateInput in = Streaming();
     in.profile = &profile;
     in.calibration = Calibration::Expected(profile);
-    EXPECT_GT(Time(in), 0) << profile.name;
-    EXPECT_LT(Time(in), 1e9) << profile.name;
+    EXPECT_TRUE(Time(in) > 0 && Time(in) < 1e9) << profile.name << ' ' << Time(in);
   }
 }
 

@@ -123,6 +123,13 @@ void CountSkipped(Exec& x, uint32_t branch, uint32_t end) {
   }
 }
 
+/// Machine instructions that took their turns in vain, by op_cost.def: of a branch that became predicates.
+uint64_t PassedOver(const Exec& x, uint32_t branch, uint32_t end) {
+  uint64_t instructions = 0;
+  for (uint32_t i = branch + 1; i < end; ++i) instructions += x.kernel->tracks[i].cost.issue;
+  return instructions;
+}
+
 /// Runs one group until its place is another's, its flow changes or its warp's slice is over.
 Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
   const Op* const ops = x.kernel->ops.data();
@@ -143,6 +150,8 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
     ++x.executed[c.pc].times;
     x.executed[c.pc].lanes += static_cast<uint64_t>(std::popcount(active));
     if (x.timed) Advance(x, op, c.pc, active != 0);
+    if (x.timed && x.launch->schedule && x.launch->schedule->converted[c.pc] != 0 && active == c.mask)
+      x.passed_over += PassedOver(x, c.pc, op.target);
     if (x.count && x.launch->schedule == nullptr) {
       const bool predicated = x.kernel->tracks[c.pc].predicated;
       if (predicated && active == c.mask) CountSkipped(x, c.pc, op.target);
@@ -318,6 +327,9 @@ void FinishBlock(Exec& x) {
   }
   x.counts.unique_load_sectors += x.load_sectors.size();
   x.counts.unique_store_sectors += x.store_sectors.size();
+  x.store_sectors.ForLines([&](uint64_t line, uint32_t sectors) {
+    x.counts.updated_sectors += static_cast<uint64_t>(std::popcount(sectors & x.load_sectors.SectorsOf(line)));
+  });
   x.common_sectors.Meet(x.load_sectors);
   x.load_sectors.Clear();
   x.store_sectors.Clear();
@@ -376,6 +388,7 @@ void RunGang(Gang& gang, double deadline, uint64_t budget, LaunchOutcome& outcom
       executed = std::max(executed, member->instructions);
     }
     if (!all.alive) break;
+    for (Exec* member : gang.members) member->answered = !all.progress;
     if (!all.ran) {
       for (Exec* member : gang.members) {
         if (member->alive_threads == 0) continue;

@@ -2,7 +2,10 @@
 #include "atunner/vgpu/flow.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
+#include "atunner/base/random.h"
 #include "atunner/vgpu/access.h"
 #include "atunner/vgpu/barriers.h"
 #include "atunner/vgpu/cluster_shadow.h"
@@ -79,19 +82,54 @@ bool StaysFirst(const Warp& warp, const Cursor& c) {
   return next.depth != warp.groups[0].depth || c.pc < next.pc;
 }
 
+/// Whether the warp comes back as it was: it only looks, and would do so for ever.
+bool Repeats(Warp& warp) {
+  uint64_t digest = 0;
+  for (const SlotLanes& slot : warp.file) {
+    for (const uint32_t value : slot.lanes) digest = Mix64(digest ^ value);
+  }
+  return std::exchange(warp.waited_with, digest) == digest;
+}
+
+/// Where the program goes on behind the loop that ends with this branch back. A loop without a condition at its end is
+/// left by a branch in it.
+std::optional<uint32_t> BehindLoop(const Exec& x, const Op& op, uint32_t pc) {
+  if (op.guard >= 0) return pc + 1;
+  for (uint32_t i = op.target; i < pc; ++i) {
+    const Op& inside = x.kernel->ops[i];
+    if (FlowOf(*x.kernel, inside) == Flow::kBranch && inside.guard >= 0 && inside.target > pc) return inside.target;
+  }
+  return std::nullopt;
+}
+
+/// A warp goes back from `pc` after a look at memory. True: it waits for another warp or block. Of a sample none of the
+/// others comes: the loop ends once all of its block wait.
+bool Waits(Exec& x, const Op& op, Cursor& c, uint32_t pc) {
+  Warp& warp = *x.warp;
+  const bool known = std::ranges::find(x.waits_at, pc) != x.waits_at.end();
+  const bool repeats = known || (x.launch->answers && Repeats(warp));
+  if (!repeats && warp.spins <= kPatience) return false;
+  x.polled = false;
+  const auto behind = repeats && x.answered ? BehindLoop(x, op, pc) : std::nullopt;
+  if (!behind) return true;
+  if (!known) x.waits_at.push_back(pc);
+  x.answered = false;  // the next one when all wait again: who is far ahead would break its block's barriers
+  warp.groups[c.index].pc = c.pc = *behind;
+  warp.spins = 0;
+  return false;
+}
+
 Next Branch(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   Warp& warp = *x.warp;
   ++x.counts.branches;
   if (op.target <= c.pc && active != 0) ++warp.spins;
   if (active == c.mask) {
-    const bool backward = op.target <= c.pc;
+    const uint32_t from = c.pc;
+    const bool backward = op.target <= from;
     c.pc = op.target;
     // Going back, others may now be ahead: their places bound the run again.
     warp.groups[c.index].pc = c.pc;
-    if (x.polled && backward && warp.spins > kPatience) {  // waits for another warp or block
-      x.polled = false;
-      return Next::kYield;
-    }
+    if (x.polled && backward && Waits(x, op, c, from)) return Next::kYield;
     c.limit = Limit(warp, c.index);
     return StaysFirst(warp, c) ? Next::kContinue : Next::kRegroup;
   }
@@ -211,6 +249,7 @@ Next ChangeFlowAs(Flow flow, Exec& x, const Op& op, Cursor& c, uint32_t active) 
     case Flow::kReturn:
       return CallOrReturn(x, op, c, active, flow == Flow::kCall);
     case Flow::kPatient:
+      x.polled = false;  // it waits for its own block
       if (active != 0) op.run(x, op, active);
       if (x.yield && op.variant == kSuspends && x.warp->retries++ < kMostRetries) {
         --x.executed[c.pc].times;

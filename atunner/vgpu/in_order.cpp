@@ -35,11 +35,12 @@ bool IsControl(Flow flow) {
 }
 
 /// How the next access of the instruction's operation went; one instruction may do the work of several, or a part.
-Touch TakeTouch(WarpTime::Accesses& accesses) {
+Touch TakeTouch(WarpTime::Accesses& accesses, uint32_t shares) {
   if (accesses.touches.empty()) return {};
-  const size_t at = std::min(accesses.taken, accesses.touches.size() - 1);
+  Touch touch = accesses.touches[std::min(accesses.taken / shares, accesses.touches.size() - 1)];
   ++accesses.taken;
-  return accesses.touches[at];
+  touch.wavefronts = (touch.wavefronts + shares - 1) / shares;
+  return touch;
 }
 
 /// One warp on its way through one run.
@@ -78,7 +79,7 @@ class Issue {
     } else if (step.op != ScheduledOp::kNowhere) {
       const Track& track = x_.kernel->tracks[step.op];
       if (step.wait == Wait::kMemory) {
-        const Touch touch = TakeTouch(time_.accesses[step.op]);
+        const Touch touch = TakeTouch(time_.accesses[step.op], step.shares);
         done = DoneWith(x_, touch, at_);
         wavefronts = std::max(wavefronts, touch.wavefronts);
       }
@@ -186,6 +187,7 @@ Schedule ScheduleOf(const Kernel& kernel, const MachineCode& code) {
     scheduled.last = EndsPart(op.flow) || track.meets;
     scheduled.control = IsControl(op.flow);
     scheduled.always = op.guard < 0;
+    scheduled.ends = op.flow == Flow::kExit || op.flow == Flow::kReturn || op.flow == Flow::kTrap;
     scheduled.calls = op.flow == Flow::kCall;
     scheduled.product = track.role == Track::Role::kProduct;
     scheduled.local = op.op_class == OpClass::kLocal;

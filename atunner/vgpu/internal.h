@@ -76,6 +76,7 @@ struct Warp {
   uint32_t turn = 0;                ///< of the groups, when one spins
   uint32_t spins = 0;               ///< backward branches since another group ran
   uint32_t retries = 0;             ///< of the mbarrier.try_wait at hand
+  uint64_t waited_with = 0;         ///< digest of the registers with which it last went back to look once more
   std::vector<uint32_t> undefined;  ///< per slot: lanes that hold nothing; only Kernel::suspect_slots are kept
   std::vector<uint32_t> carried;    ///< likewise: of these, lanes that loaded it from shared memory
   std::array<std::vector<ReturnPoint>, kLanes> stack;
@@ -227,6 +228,8 @@ struct Exec {
   std::map<std::pair<const Op*, uint32_t>, bool> answers;
   std::map<std::pair<uint32_t, Hazard::Kind>, size_t> reported;  ///< by operation: index in `hazards`
   bool stop = false;
+  bool answered = false;           ///< all wait: who only looks goes on as if what it waits for had come, see answers
+  std::vector<uint32_t> waits_at;  ///< branches back of loops that only look
   bool check = false;
   bool check_sync = false;
   bool track = false;         ///< global memory has shadows: stores note what they define
@@ -259,6 +262,7 @@ struct Exec {
   uint32_t proxy_seen = 0;                             ///< Warp::seen_epoch of the latest fence.proxy.async
   std::vector<WarpTime> times;                         ///< per warp, while timed
   std::vector<uint64_t> issued_runs;                   ///< of the schedule, how often
+  uint64_t passed_over = 0;                            ///< machine instructions under predicates that held for no lane
   Ports ports;                                         ///< likewise
   Touch touch;                                         ///< of the operation at hand
   bool read_before = true;                             ///< by this block, all that the bulk copy at hand brings
@@ -309,6 +313,7 @@ struct Launch {
   RaceClock* clock = nullptr;
   uint32_t first_serial = 0;  ///< of block 0; 0 = races in global memory are not looked for
   bool parallel = false;      ///< several threads of the host run blocks
+  bool answers = false;       ///< only a sample of the blocks runs: nobody waits for the others
   bool check = false;
   bool check_global = false;
   bool keep_going = false;

@@ -27,7 +27,8 @@ enum class Kind : uint8_t {
   kWide,        ///< 64-bit integers
   kWidening,    ///< mul.wide
   kSpecialRegister,
-  kHalves,  ///< mov that packs or unpacks 16-bit parts
+  kHalves,    ///< mov that packs or unpacks 16-bit parts
+  kTransfer,  ///< wmma between memory and registers
 };
 
 struct Uses {
@@ -138,6 +139,8 @@ bool Fits(Kind kind, const Instruction& instruction, const Types& types) {
                                  [](const Operand& o) { return o.kind == Operand::Kind::kSpecial; });
     case Kind::kHalves:
       return MovesHalves(instruction);
+    case Kind::kTransfer:
+      return instruction.Has("load") || instruction.Has("store");
   }
   return false;
 }

@@ -41,6 +41,7 @@ void StartWarp(Exec& x, Warp& warp) {
   warp.products.clear();
   std::ranges::fill(warp.held, kFree);
   warp.spins = warp.retries = 0;
+  warp.waited_with = 0;
   for (int32_t slot : x.kernel->suspect_slots) {
     warp.undefined[static_cast<size_t>(slot)] = ~0u;
     warp.carried[static_cast<size_t>(slot)] = 0;
@@ -132,7 +133,8 @@ void InitialiseBlock(Exec& x, uint64_t block) {
   x.cluster_phase.assign(x.threads, ~0u);
   if (x.timed) StartTimes(x);
   x.unwritten.reset();
-  x.yield = false;
+  x.yield = x.answered = false;
+  x.waits_at.clear();
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

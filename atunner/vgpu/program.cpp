@@ -91,6 +91,7 @@ class LoadedProgram : public Program {
     launch.l1_sectors = options.l1_sectors;
     launch.resident_blocks = options.resident_blocks;
     launch.count_lines = options.count_lines;
+    launch.answers = options.count && !options.blocks.empty();
     launch.timed = options.count && options.timeline;
     Schedule schedule;
     if (launch.timed && options.machine_code != nullptr) schedule = ScheduleOf(found->second, *options.machine_code);
@@ -239,7 +240,7 @@ class LoadedProgram : public Program {
     std::vector<uint64_t> firsts;
     const uint64_t total = launch.shape.grid.Count();
     const bool single = launch.cluster.Count() == 1;
-    if (launch.cooperative) {
+    if (launch.cooperative && selected.empty()) {
       for (uint64_t i = 0; i < std::min(workers, total); ++i) firsts.push_back(i);
       return firsts;
     }
@@ -263,7 +264,7 @@ class LoadedProgram : public Program {
 
   /// Machine instructions that op_cost.def expects of what ran.
   static uint64_t AssumedInstructions(const Exec& x) {
-    uint64_t instructions = 0, stretch = 0;
+    uint64_t instructions = x.passed_over, stretch = 0;
     for (size_t i = 0; i < x.executed.size(); ++i) {
       stretch += x.stretches[i].times;
       instructions += (x.executed[i].times + stretch) * x.kernel->tracks[i].cost.issue;
@@ -283,7 +284,7 @@ class LoadedProgram : public Program {
     const std::vector<uint64_t> gangs = Gangs(launch, options.blocks, wanted);
     const bool all = gangs.empty() && options.blocks.empty();
     const uint64_t total = all ? launch.shape.grid.Count() : gangs.size();
-    const bool single = launch.cluster.Count() == 1 && !launch.cooperative;
+    const bool single = launch.cluster.Count() == 1 && (!launch.cooperative || !options.blocks.empty());
     const double deadline = SystemClock().Now() + options.deadline_seconds;
     std::atomic<uint64_t> next{0};
     std::atomic<uint64_t> joined{0};  // blocks that run besides the first of their gang

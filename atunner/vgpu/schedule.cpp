@@ -1,11 +1,14 @@
 #include "atunner/vgpu/schedule.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <ranges>
 #include <set>
 #include <unordered_map>
+
+#include "atunner/vgpu/loop_depths.h"
 
 namespace atunner::vgpu {
 namespace {
@@ -118,6 +121,8 @@ class Matching {
     FindConverted();
     FindOwners();
     for (size_t part = 0; part < schedule_.parts.size(); ++part) Arrange(part);
+    schedule_.converted.assign(ops_.size(), 0);
+    for (const uint32_t branch : converted_) schedule_.converted[branch] = 1;
     return std::move(schedule_);
   }
 
@@ -139,16 +144,14 @@ class Matching {
   }
 
   void FindLoops() {
-    std::set<std::pair<uint32_t, uint32_t>> loops;  // head, last part
+    std::vector<std::vector<uint32_t>> next(schedule_.parts.size());
     for (uint32_t i = 0; i < ops_.size(); ++i) {
-      if (ops_[i].target <= i) loops.emplace(schedule_.part_of[ops_[i].target], schedule_.part_of[i]);
+      const uint32_t part = schedule_.part_of[i];
+      if (ops_[i].target < ops_.size()) next[part].push_back(schedule_.part_of[ops_[i].target]);
+      const bool leaves = ops_[i].always && (ops_[i].target < ops_.size() || ops_[i].ends);
+      if (i + 1 < ops_.size() && schedule_.part_of[i + 1] != part && !leaves) next[part].push_back(part + 1);
     }
-    std::map<uint32_t, uint32_t> last;  // a loop may have several ways back
-    for (const auto& [head, end] : loops) last[head] = std::max(last[head], end);
-    depth_of_part_.assign(schedule_.parts.size(), 0);
-    for (const auto& [head, end] : last) {
-      for (uint32_t part = head; part <= end; ++part) ++depth_of_part_[part];
-    }
+    depth_of_part_ = LoopDepths(next);
   }
 
   uint32_t OpOf(size_t instruction) const {
@@ -193,18 +196,30 @@ class Matching {
     return leaders;
   }
 
-  /// Backward branches around an instruction.
-  uint32_t DepthOf(size_t first) const {
-    std::set<uint32_t> heads;
-    for (size_t i = first; i < code_.size(); ++i) {
-      if (code_[i].opcode == kBranch && code_[i].target <= first && code_[i].target < i && !dropped_[i])
-        heads.insert(code_[i].target);
+  /// Loops around each instruction.
+  std::vector<uint32_t> Depths(const std::vector<bool>& leaders) const {
+    std::vector<uint32_t> block_of(code_.size());
+    uint32_t blocks = 0;
+    for (size_t i = 0; i < code_.size(); ++i) block_of[i] = i > 0 && leaders[i] ? ++blocks : blocks;
+    std::vector<std::vector<uint32_t>> next(code_.empty() ? 0 : blocks + 1);
+    for (size_t i = 0; i < code_.size(); ++i) {
+      const MachineInstruction& instruction = code_[i];
+      const uint16_t opcode = instruction.opcode;
+      if (opcode == kBranch && instruction.target < code_.size() && jumps_[i] == kNowhere)
+        next[block_of[i]].push_back(block_of[instruction.target]);
+      const bool leaves = opcode == kBranch || opcode == kExit || opcode == kReturn || IsIndirect(opcode);
+      const bool stays = instruction.conditional || !leaves || jumps_[i] != kNowhere;
+      if (i + 1 < code_.size() && block_of[i + 1] != block_of[i] && stays) next[block_of[i]].push_back(block_of[i + 1]);
     }
-    return static_cast<uint32_t>(heads.size());
+    const std::vector<uint32_t> of_block = LoopDepths(next);
+    std::vector<uint32_t> depths;
+    for (const uint32_t block : block_of) depths.push_back(of_block[block]);
+    return depths;
   }
 
   void MakeRuns() {
     const std::vector<bool> leaders = Leaders();
+    const std::vector<uint32_t> depths = Depths(leaders);
     MachineRun run;
     const auto close = [&] {
       const auto idle = [](const MachineStep& step) { return step.instruction.opcode == kNop; };
@@ -214,11 +229,11 @@ class Matching {
     for (size_t i = 0; i < code_.size(); ++i) {
       if (leaders[i]) close();
       if (dropped_[i] || (code_[i].opcode == kBranch && code_[i].target == i)) continue;
-      if (run.steps.empty()) run.depth = DepthOf(i);
+      if (run.steps.empty()) run.depth = depths[i];
       const Kind kind = KindOf(code_[i].opcode);
       const uint32_t op = OpOf(i);
       const bool spill = IsLocal(code_[i].opcode) && (op == kNowhere || !ops_[op].local);
-      run.steps.push_back({code_[i], op, kind.wait, jumps_[i] != kNowhere, spill});
+      run.steps.push_back({code_[i], op, kind.wait, 1, jumps_[i] != kNowhere, spill});
       if (spill) run.spilled_words += code_[i].words;
       if (kind.pipe != Pipe::kCount) ++run.uses[static_cast<size_t>(kind.pipe)];
     }
@@ -359,13 +374,31 @@ class Matching {
     }
   }
 
+  /// A tile of `wmma` takes several instructions.
+  void ShareAccesses(MachineRun& run) const {
+    Lines accesses;
+    const auto shared = [&](const MachineStep& step) {
+      return step.wait == Wait::kMemory && step.op != kNowhere && !ops_[step.op].single && !step.spill;
+    };
+    for (const MachineStep& step : run.steps) {
+      if (shared(step)) ++accesses[step.op];
+    }
+    for (MachineStep& step : run.steps) {
+      if (shared(step)) step.shares = std::max(1u, accesses[step.op] / run.copies);
+    }
+  }
+
   void Arrange(size_t index) {
     Schedule::Part& part = schedule_.parts[index];
     std::vector<Lines> firsts;
+    // What all a part's work comes from finds its alternatives, which its first few instructions would not.
+    std::ranges::stable_sort(owned_[index], std::greater{},
+                             [&](uint32_t run) { return schedule_.runs[run].steps.size(); });
     for (const uint32_t run : owned_[index]) {
       const Lines lines = LinesOf(schedule_.runs[run], static_cast<uint32_t>(index));
       schedule_.runs[run].copies = CopiesOf(schedule_.runs[run]);
       MatchProducts(schedule_.runs[run], static_cast<uint32_t>(index));
+      ShareAccesses(schedule_.runs[run]);
       part.copies = std::max(part.copies, schedule_.runs[run].copies);
       const auto same = std::ranges::find_if(firsts, [&](const Lines& other) { return Overlap(lines, other); });
       if (same == firsts.end() || lines.empty()) {
@@ -375,11 +408,18 @@ class Matching {
         part.runs[static_cast<size_t>(same - firsts.begin())].push_back(run);
       }
     }
+    std::ranges::sort(part.runs, {}, [](const auto& alternatives) { return std::ranges::min(alternatives); });
     for (auto& alternatives : part.runs) {
       std::ranges::stable_sort(alternatives, [&](uint32_t a, uint32_t b) {
         const MachineRun &x = schedule_.runs[a], &y = schedule_.runs[b];
         return x.copies != y.copies ? x.copies > y.copies : x.depth > y.depth;
       });
+      // A wait's slow half, in a loop of its own, is not what its part does.
+      const auto covered = [&](uint32_t run) {
+        return LinesOf(schedule_.runs[run], static_cast<uint32_t>(index)).size();
+      };
+      const size_t most = std::ranges::max(alternatives | std::views::transform(covered));
+      std::ranges::stable_partition(alternatives, [&](uint32_t run) { return 2 * covered(run) >= most; });
     }
   }
 

@@ -20,7 +20,8 @@ struct ScheduledOp {
   bool first = false;          ///< a part begins with it
   bool last = false;           ///< a part ends with it
   bool control = false;        ///< a branch or exit of its own accord
-  bool always = false;         ///< a branch without a predicate
+  bool always = false;         ///< without a predicate
+  bool ends = false;           ///< of a thread, or of a function
   bool calls = false;
   bool product = false;  ///< wgmma
   bool local = false;    ///< reads or writes local memory of its own accord
@@ -32,6 +33,7 @@ struct MachineStep {
   MachineInstruction instruction;
   uint32_t op = ScheduledOp::kNowhere;  ///< that it comes from
   Wait wait = Wait::kNone;              ///< until its scoreboard is free; kMemory: as the access went
+  uint32_t shares = 1;                  ///< instructions that make one access of the operation
   bool taken = false;                   ///< a branch that is practically always taken
   bool spill = false;                   ///< keeps a register in local memory, or brings it back
 };
@@ -54,7 +56,8 @@ struct Schedule {
   };
   std::vector<MachineRun> runs;
   std::vector<Part> parts;
-  std::vector<uint32_t> part_of;  ///< per operation
+  std::vector<uint32_t> part_of;   ///< per operation
+  std::vector<uint8_t> converted;  ///< per operation: a branch that became predicates of what it jumps over
   bool empty() const { return runs.empty(); }
 };
 

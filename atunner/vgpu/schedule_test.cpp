@@ -53,6 +53,66 @@ TEST(Schedule, AnUnrolledLoopHasItsRestBesideIt) {
   EXPECT_EQ(schedule.runs[part.runs[0][1]].copies, 1u);
 }
 
+// As `nvcc` enters an unrolled loop: a check first, which shares no line with what the loop does between its ends.
+TEST(Schedule, ACheckBeforeALoopPartsNoAlternatives) {
+  const MachineCode code = {At(1, kAdd),  At(4, kAdd), At(4, kBranch, 10), At(2, kLoad), At(3, kAdd),
+                            At(2, kLoad), At(3, kAdd), At(2, kLoad),       At(3, kAdd),  At(4, kBranch, 3),
+                            At(2, kLoad), At(3, kAdd), At(2, kLoad),       At(3, kAdd),  At(4, kBranch, 17),
+                            At(2, kLoad), At(3, kAdd), At(5, kExit)};
+  const Schedule schedule = MakeSchedule(code, Loop());
+  const Schedule::Part& part = schedule.parts[1];
+  EXPECT_EQ(part.copies, 3u);
+  ASSERT_EQ(part.runs.size(), 1u);
+  EXPECT_EQ(schedule.runs[part.runs[0][0]].copies, 3u);
+}
+
+// The slow halves of waits stand behind the kernel and jump back into it. Before they were told from loops, what stands
+// between two waits seemed to belong to the second one's loop, and was never issued.
+TEST(Schedule, WhatLiesBetweenTwoWaitsIsInNoLoop) {
+  std::vector<ScheduledOp> ops(8);  // lines 2 and 7: waits; 3 to 6: what lies between
+  for (uint32_t i = 0; i < ops.size(); ++i) ops[i].line = i + 1;
+  for (const uint32_t wait : {1u, 6u}) {
+    ops[wait].target = wait;
+    ops[wait].last = ops[wait].control = true;
+  }
+  ops[7].last = ops[7].control = ops[7].always = ops[7].ends = true;
+  MachineCode code = {At(1, kAdd),       At(2, kBranch, 8),  At(3, kLoad),       At(4, kLoad),     At(5, kAdd),
+                      At(6, kAdd),       At(7, kBranch, 11), At(8, kExit),       At(2, kAdd),      At(2, kBranch, 8),
+                      At(2, kBranch, 2), At(7, kAdd),        At(7, kBranch, 11), At(7, kBranch, 7)};
+  for (const size_t always : {10u, 13u}) code[always].conditional = false;
+  const Schedule schedule = MakeSchedule(code, ops);
+  const uint32_t between = schedule.part_of[3];
+  ASSERT_EQ(schedule.parts[between].runs.size(), 1u);
+  const MachineRun& run = schedule.runs[schedule.parts[between].runs[0][0]];
+  EXPECT_EQ(run.steps.size(), 5u);
+  EXPECT_EQ(run.depth, 0u);
+}
+
+// The slow half of a wait that ends a part is a loop of its own, and no alternative to the part.
+TEST(Schedule, ASlowHalfStandsForNoPart) {
+  std::vector<ScheduledOp> ops(5);
+  for (uint32_t i = 0; i < ops.size(); ++i) ops[i].line = i + 1;
+  ops[3].last = ops[3].control = ops[4].last = ops[4].control = ops[4].always = ops[4].ends = true;
+  ops[3].target = 4;
+  MachineCode code = {At(1, kAdd),  At(2, kAdd), At(3, kLoad),      At(4, kBranch, 5),
+                      At(5, kExit), At(4, kAdd), At(4, kBranch, 5), At(4, kBranch, 4)};
+  code[7].conditional = false;
+  const Schedule schedule = MakeSchedule(code, ops);
+  ASSERT_FALSE(schedule.parts[0].runs.empty());
+  EXPECT_EQ(schedule.runs[schedule.parts[0].runs[0][0]].steps.size(), 4u);
+}
+
+TEST(Schedule, ATileOfSeveralInstructionsIsNotUnrolled) {
+  std::vector<ScheduledOp> ops = Loop();
+  ops[1].single = false;  // wmma.load: four of them
+  const MachineCode code = {At(1, kAdd),  At(2, kLoad), At(2, kLoad),      At(2, kLoad),
+                            At(2, kLoad), At(3, kAdd),  At(4, kBranch, 1), At(5, kExit)};
+  const Schedule schedule = MakeSchedule(code, ops);
+  const MachineRun& body = schedule.runs[schedule.parts[1].runs[0][0]];
+  EXPECT_EQ(body.copies, 1u);
+  EXPECT_EQ(body.steps[0].shares, 4u) << "each does a quarter of the access";
+}
+
 TEST(Schedule, WhatIsMovedOutOfALoopRunsOnce) {
   // An addition of the loop that does not change stands before it, more than what was there.
   std::vector<ScheduledOp> ops = Loop();

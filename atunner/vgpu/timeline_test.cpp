@@ -109,6 +109,12 @@ TEST(Timeline, CountsAreTheSameWithoutOne) {
   EXPECT_EQ(without.Figures(), with.Figures());
 }
 
+TEST(Timeline, WhatABlockLoadsAndStoresIsCounted) {
+  const std::string at = "mul.wide.u32 %rd2, %r1, 4;\nadd.u64 %rd3, %rd1, %rd2;\n";
+  const std::string body = at + "ld.global.f32 %f3, [%rd3];\nst.global.f32 [%rd3+64], %f3;\n";
+  EXPECT_EQ(Counted(body).counts.updated_sectors, 2u) << "of four sectors each, two are the same";
+}
+
 TEST(Timeline, StallsOfTheMachineCodeAddUp) {
   const std::string body = Repeat(10, "add.f32 %f3, %f1, %f2;\n");
   const auto code = [](uint8_t stall) {
@@ -154,6 +160,16 @@ TEST(Timeline, MachineCodeThatFitsBadlyIsLeftAside) {
   const std::string body = Repeat(30, "fma.rn.f32 %f1, %f1, %f2, %f2;\n");
   const MachineCode code = {Machine(0, kAdd, 4), Machine(30, kExit, 5)};
   EXPECT_EQ(Counted(body, 32, 0, &code).path, Counted(body).path);
+}
+
+// What a thread beyond the end jumps over in the PTX takes its turns under predicates in the machine code.
+TEST(Timeline, MachineCodeOfPredicatesThatDoNotHoldIsUnderstood) {
+  const std::string body = "setp.gt.u32 %p1, %r1, 99;\nsetp.le.u32 %p2, %r1, 99;\n@%p2 bra END;\n" +
+                           Repeat(40, "fma.rn.f32 %f1, %f1, %f2, %f2;\n") + "END:\n";
+  MachineCode code = {Machine(0, 0x00c, 4)};
+  for (uint32_t i = 0; i < 40; ++i) code.push_back(Machine(3 + i, kAdd, 4));
+  code.push_back(Machine(44, kExit, 5));
+  EXPECT_EQ(Counted(body, 32, 0, &code).counts.issued, 42u);
 }
 
 TEST(Timeline, DependentInstructionsWaitForEachOther) {

@@ -17,7 +17,9 @@ namespace {
 
 constexpr uint64_t kSampledBlocks = 10;
 constexpr uint64_t kLeastSampled = 3;
+constexpr uint64_t kUnevenBlocks = 100;
 constexpr double kPredictSeconds = 30;
+constexpr double kWholeBytes = 32 << 20;  // of arguments: a cooperative grid runs whole in a second or two
 
 class VirtualBuffer : public Buffer {
  public:
@@ -65,8 +67,8 @@ struct VirtualModule : LoadedModule {
 
 /// One at random of each of so many equal stretches of the grid: where the blocks of its last rows have less to do, as
 /// many of those as there are. Of a cluster all blocks run, so that fewer are drawn.
-std::vector<uint64_t> Sample(uint64_t total, uint64_t cluster) {
-  const uint64_t wanted = std::max<uint64_t>(kLeastSampled, kSampledBlocks / std::max<uint64_t>(cluster, 1));
+std::vector<uint64_t> Sample(uint64_t total, uint64_t cluster, uint64_t most = kSampledBlocks) {
+  const uint64_t wanted = std::max<uint64_t>(kLeastSampled, most / std::max<uint64_t>(cluster, 1));
   if (total <= wanted * cluster) return {};
   std::vector<uint64_t> blocks;
   Random random(total);
@@ -75,6 +77,23 @@ std::vector<uint64_t> Sample(uint64_t total, uint64_t cluster) {
     blocks.push_back(begin + random.Below(total * (i + 1) / wanted - begin));
   }
   return blocks;
+}
+
+/// Blocks that wait for each other all run, unless they have much to do: then a sample is answered.
+bool RunsWhole(const LaunchShape& shape, double footprint) { return shape.cooperative && footprint <= kWholeBytes; }
+
+double Total(const std::map<uint64_t, double>& named) {
+  double bytes = 0;
+  for (const auto& [address, size] : named) bytes += size;
+  return bytes;
+}
+
+/// Whether the blocks of the sample have so different work that it says little of the others, and is cheap.
+bool IsUneven(const ExecResult& sample) {
+  constexpr double kTimes = 1.5;
+  constexpr uint64_t kMostInstructions = uint64_t{1} << 21;
+  const double mean = sample.counts.path[0] / static_cast<double>(std::max<uint64_t>(sample.counts.blocks, 1));
+  return sample.counts.longest_path[0] > kTimes * mean && sample.counts.issued < kMostInstructions;
 }
 
 uint64_t ClusterSize(const ptx::Function& function, const LaunchShape& shape) {
@@ -284,12 +303,35 @@ Result<LaunchOutcome> VirtualGpu::Complete(LoadedModule& module, const std::stri
   LaunchOptions options;
   options.check_hazards = false;
   const uint64_t cluster = function == nullptr ? 1 : ClusterSize(*function, shape);
-  const std::vector<uint64_t> done = Sample(shape.grid.Count(), cluster);
+  // Blocks that wait for others cannot be caught up with by those.
+  if (shape.cooperative && !RunsWhole(shape, Total(Named(args)))) return LaunchOutcome{};
   // A sampled block runs with its whole cluster; those launches begin anew.
   for (uint64_t block = 0; cluster == 1 && !shape.cooperative && block < shape.grid.Count(); ++block) {
-    if (!std::ranges::binary_search(done, block)) options.blocks.push_back(block);
+    if (!std::ranges::binary_search(sampled_, block)) options.blocks.push_back(block);
   }
   return Launch(module, entry, shape, args, options);
+}
+
+ExecResult VirtualGpu::RunSample(const Program& program, const std::string& entry, const LaunchShape& shape,
+                                 std::span<const std::byte> params, ExecOptions exec) {
+  ExecResult result = program.Run(entry, shape, params, exec);
+  sampled_ = exec.blocks;
+  const bool single = ClusterSize(*program.FindEntry(entry), shape) == 1 && !shape.cooperative;
+  if (sampled_.empty() || !single || !result.outcome.completed() || !IsUneven(result)) return result;
+  exec.blocks.clear();
+  for (const uint64_t block : Sample(shape.grid.Count(), 1, kUnevenBlocks)) {
+    if (!std::ranges::binary_search(sampled_, block)) exec.blocks.push_back(block);
+  }
+  if (exec.blocks.empty()) return result;
+  const ExecResult more = program.Run(entry, shape, params, exec);
+  if (!more.outcome.completed()) return more;
+  const uint64_t common = std::min(result.counts.common_load_sectors, more.counts.common_load_sectors);
+  result.counts += more.counts;
+  result.counts.common_load_sectors = common;
+  result.outcome.blocks_executed += more.outcome.blocks_executed;
+  sampled_.insert(sampled_.end(), exec.blocks.begin(), exec.blocks.end());
+  std::ranges::sort(sampled_);
+  return result;
 }
 
 Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
@@ -313,8 +355,10 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
   const Occupancy occupancy = ComputeOccupancy(profile_, resources, shape);
   exec.l1_sectors = L1SectorsPerBlock(profile_, resources, shape, occupancy);
   exec.latencies.spill = static_cast<float>(SpillClk(profile_, calibration_, resources, shape, occupancy));
-  exec.blocks = Sample(shape.grid.Count(), ClusterSize(*function, shape));
-  const ExecResult result = loaded.program->Run(mangled, shape, PackParams(*function, args), exec);
+  const std::map<uint64_t, double> named = Named(args);
+  const double footprint = Total(named);  // every argument's allocation may be touched once in full
+  if (!RunsWhole(shape, footprint)) exec.blocks = Sample(shape.grid.Count(), ClusterSize(*function, shape));
+  const ExecResult result = RunSample(*loaded.program, mangled, shape, PackParams(*function, args), exec);
   if (!result.outcome.completed()) return Invalid("the launch does not complete: " + result.outcome.message);
   EstimateInput input;
   input.profile = &profile_;
@@ -325,12 +369,11 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
   input.cluster = ClusterSize(*function, shape);
   input.counts = result.counts;
   input.blocks_executed = result.outcome.blocks_executed;
-  // Every argument's allocation may be touched once in full.
+  input.footprint_bytes = footprint;
   const std::map<uint64_t, double> before = Named(earlier.args);
   input.follows = !earlier.args.empty();
   input.moved_before = earlier.bytes;
-  for (const auto& [address, bytes] : Named(args)) {
-    input.footprint_bytes += bytes;
+  for (const auto& [address, bytes] : named) {
     if (before.contains(address)) input.known_bytes += bytes;
   }
   if (observer_) observer_(input);

@@ -73,6 +73,9 @@ class VirtualGpu : public PredictingDevice {
   Result<LaunchOutcome> Refuse(const LaunchShape& shape, const ptx::Function* entry, const std::string& name,
                                std::span<const KernelArg> args) const;
 
+  /// A prediction's launch of `exec.blocks`; where these differ much, of more.
+  ExecResult RunSample(const Program& program, const std::string& entry, const LaunchShape& shape,
+                       std::span<const std::byte> params, ExecOptions exec);
   Result<ExecResult> Execute(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
                              std::span<const KernelArg> args, const LaunchOptions& options, bool count);
 
@@ -81,6 +84,7 @@ class VirtualGpu : public PredictingDevice {
   unsigned threads_;
   Memory memory_;
   std::function<void(const EstimateInput&)> observer_;
+  std::vector<uint64_t> sampled_;  ///< blocks that the last prediction ran; empty = all
 };
 
 }  // namespace atunner::vgpu

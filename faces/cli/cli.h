@@ -60,8 +60,9 @@ struct SourceFlags {
 };
 
 struct PredictFlags {
-  std::string file;            ///< a kernel's TOML or T1 JSON; empty: the operator
-  OptimizeFlags optimize;      ///< operator, shapes, target
+  std::string file;            ///< .cu, .toml or T1 .json; empty: the operator
+  std::string kernel;          ///< which one of a .cu
+  OptimizeFlags optimize;      ///< operator, shapes or graph, target
   std::string configurations;  ///< file; empty: the default configuration
   bool counts = false;
 };
@@ -149,14 +150,14 @@ Result<int> Optimize(const OptimizeFlags& flags, const Common& common, const std
 Result<int> TuneFile(const std::string& file, const TuneFlags& flags, const Common& common, const std::string& command);
 /// Reads a .cu, .toml or .json as its ending says.
 Result<UserKernel> ReadUserKernel(const std::string& file, const SourceOptions& options);
+/// The kernels of a file that are meant: of a .cu that launches several all of them, unless `kernel` names one.
+std::vector<std::string> KernelsOf(const std::string& file, const std::string& kernel);
 /// Its files found and checked; notes go to standard error.
 Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(UserKernel& kernel, const std::string& file, const Common& common,
                                                      bool verified = true);
 Result<int> HardwareOptimize(const SourceFlags& flags, const Common& common, const std::string& command);
 /// Times of listed configurations on the virtual GPU. They are not judged.
 Result<int> Predict(const PredictFlags& flags, const Common& common);
-/// The template of a kernel TOML or a T1 JSON.
-Result<std::unique_ptr<ScheduleTemplate>> TemplateOfFile(const std::string& file, const Common& common);
 /// The spec of an operator as flags name it; used by every verb that takes --operator.
 Result<KernelSpec> SpecOf(const OptimizeFlags& flags);
 /// The policy by its name into the task. kInvalidInput for an unknown one.

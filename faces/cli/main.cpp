@@ -163,11 +163,14 @@ class Verbs {
 
     verb = Add("predict", "times of listed configurations on the virtual GPU, without judging them",
                [this] { return Predict(predict_, common_); });
-    verb->add_option("file", predict_.file, "kernel.toml or space.json; without it, --operator");
+    verb->add_option("file", predict_.file, "kernel.cu, kernel.toml or space.json; without it, --operator or --graph");
+    verb->add_option("--kernel", predict_.kernel, "which kernel of a .cu");
     verb->add_option("--operator", predict_.optimize.operator_name, "operator (`atunner operators` lists them)");
     verb->add_option("--input-shape", predict_.optimize.shapes, "shapes, as the operator asks for them");
     verb->add_option("--dtype", predict_.optimize.dtype, "float32, float16 or bfloat16");
     verb->add_option("--attr", predict_.optimize.attributes, "operator attribute, key=value");
+    verb->add_option("--graph", predict_.optimize.graph, "file.atg: a graph in text form (docs/graph.md)");
+    verb->add_option("--dim", predict_.optimize.sizes, "size of a graph's symbol, B=4096; else the end of its range");
     verb->add_option("--target-gpu", predict_.optimize.tune.target, "a GPU of `atunner devices`; A100@765: at 765 MHz")
         ->required();
     verb->add_option("--configs", predict_.configurations,

@@ -124,34 +124,56 @@ void PrintRow(const Json& row, const ParameterSpace& space, const Configuration&
                row["estimate"]["limiter"].get<std::string>());
 }
 
-}  // namespace
-
-Result<int> Predict(const PredictFlags& flags, const Common& common) {
-  ATUNNER_TRY(const Target target, ChooseTarget(flags.optimize.tune.target, true));
-  std::unique_ptr<ScheduleTemplate> schedule;
-  if (!flags.file.empty()) {
-    ATUNNER_TRY(schedule, TemplateOfFile(flags.file, common));
-  } else {
+Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(const PredictFlags& flags, const std::string& kernel,
+                                                     const Target& target, const Common& common) {
+  if (flags.file.empty()) {
     ATUNNER_TRY(const KernelSpec spec, SpecOf(flags.optimize));
-    ATUNNER_TRY(schedule, MakeTemplate(spec, target.profile));
+    return MakeTemplate(spec, target.profile);
   }
+  SourceOptions options;
+  options.kernel = kernel;
+  options.extra_tunables = true;  // the space that `hardware-optimize` searches: a run's export fits
+  options.multiprocessors = target.profile.sms;
+  ATUNNER_TRY(UserKernel read, ReadUserKernel(flags.file, options));
+  return cli::TemplateOf(read, flags.file, common, false);
+}
+
+/// What --json says of one kernel. Without it the rows are printed.
+Result<Json> PredictOne(const PredictFlags& flags, const std::string& kernel, const Target& target, Compiler& compiler,
+                        const Common& common) {
+  ATUNNER_TRY(const auto schedule, TemplateOf(flags, kernel, target, common));
   std::vector<Configuration> configurations = {schedule->Default()};
   if (!flags.configurations.empty()) {
     ATUNNER_TRY(configurations, ReadConfigurations(flags.configurations, schedule->space()));
   }
-  ATUNNER_TRY(const auto compiler, OpenCompiler(flags.optimize.tune.compile_timeout));
-  Predictor predictor(*schedule, target, *compiler, flags.counts);
+  Predictor predictor(*schedule, target, compiler, flags.counts);
   const double start = SystemClock().Now();
   ATUNNER_TRY(const Json rows, predictor.Run(configurations, std::max(1u, std::thread::hardware_concurrency())));
-  if (common.json) {
-    PrintJson({{"device", target.profile.full_name},
-               {"evidence", Name(Evidence::kPredicted)},
-               {"calibration", target.calibration.source},
-               {"seconds", SystemClock().Now() - start},
-               {"predictions", rows}});
-    return 0;
+  for (size_t i = 0; !common.json && i < configurations.size(); ++i)
+    PrintRow(rows[i], schedule->space(), configurations[i]);
+  return Json{{"kernel", schedule->spec().name},        {"device", target.profile.full_name},
+              {"evidence", Name(Evidence::kPredicted)}, {"calibration", target.calibration.source},
+              {"seconds", SystemClock().Now() - start}, {"predictions", rows}};
+}
+
+}  // namespace
+
+Result<int> Predict(const PredictFlags& flags, const Common& common) {
+  ATUNNER_TRY(const Target target, ChooseTarget(flags.optimize.tune.target, true));
+  ATUNNER_TRY(const auto compiler, OpenCompiler(flags.optimize.tune.compile_timeout));
+  const std::vector<std::string> kernels = KernelsOf(flags.file, flags.kernel);
+  if (kernels.size() > 1 && !flags.configurations.empty())
+    return Invalid("whose configurations these are is not clear", "--configs", "name the kernel by --kernel");
+  Json answers = Json::array();
+  for (const std::string& kernel : kernels) {
+    if (kernels.size() > 1 && !common.json) fmt::print("{}\n", kernel);
+    auto answer = PredictOne(flags, kernel, target, *compiler, common);
+    if (!answer && (kernels.size() == 1 || answer.error().code != ErrorCode::kInvalidInput))
+      return std::unexpected(answer.error());
+    if (!answer && !common.json) fmt::print(stderr, "{} is not predicted: {}\n", kernel, answer.error().ToString());
+    answers.push_back(answer ? *std::move(answer) : Json{{"kernel", kernel}, {"refused", answer.error().what}});
   }
-  for (size_t i = 0; i < configurations.size(); ++i) PrintRow(rows[i], schedule->space(), configurations[i]);
+  if (common.json) PrintJson(kernels.size() == 1 ? answers[0] : answers);
   return 0;
 }
 

@@ -6,8 +6,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "atunner/base/files.h"
-#include "atunner/intake/bare_source.h"
 #include "faces/cli/hazard_text.h"
 
 namespace atunner::cli {
@@ -91,16 +89,6 @@ bool IsExecutable(const std::string& file) {
          "ELF";
 }
 
-/// The kernels that are meant: of a program that launches several, all of them.
-std::vector<std::string> KernelsOf(const SubjectFlags& flags) {
-  const bool bare = !flags.file.empty() && !std::filesystem::is_directory(flags.file) &&
-                    !flags.file.ends_with(".json") && !flags.file.ends_with(".toml");
-  if (!bare || !flags.kernel.empty()) return {flags.kernel};
-  const auto text = ReadFile(flags.file);
-  std::vector<std::string> kernels = text ? LaunchedKernels(*text) : std::vector<std::string>();
-  return kernels.size() > 1 ? kernels : std::vector<std::string>{flags.kernel};
-}
-
 }  // namespace
 
 Result<int> Sanitize(const SanitizeFlags& flags, const Common& common) {
@@ -114,7 +102,7 @@ Result<int> Sanitize(const SanitizeFlags& flags, const Common& common) {
                    "a program is run by `atunner sanitize -- " + flags.subject.file + "`");
   ATUNNER_TRY(const Target target, TargetOf(flags.subject));
   ATUNNER_TRY(const auto compiler, OpenCompiler());
-  const std::vector<std::string> kernels = KernelsOf(flags.subject);
+  const std::vector<std::string> kernels = KernelsOf(flags.subject.file, flags.subject.kernel);
   Json reports = Json::array();
   std::optional<Error> refused;
   int exit_code = 0;

@@ -104,6 +104,15 @@ Result<UserKernel> ReadUserKernel(const std::string& file, const SourceOptions& 
   return ParseBareSource(text, Path(file).filename().string(), options);
 }
 
+std::vector<std::string> KernelsOf(const std::string& file, const std::string& kernel) {
+  const bool bare =
+      !file.empty() && !std::filesystem::is_directory(file) && !file.ends_with(".json") && !file.ends_with(".toml");
+  if (!bare || !kernel.empty()) return {kernel};
+  const auto text = ReadFile(file, kLargestSource);
+  std::vector<std::string> kernels = text ? LaunchedKernels(*text) : std::vector<std::string>();
+  return kernels.size() > 1 ? kernels : std::vector<std::string>{kernel};
+}
+
 Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(UserKernel& kernel, const std::string& file, const Common& common,
                                                      bool verified) {
   FindHeaders(kernel, file);
@@ -113,18 +122,14 @@ Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(UserKernel& kernel, const s
   return schedule;
 }
 
-Result<std::unique_ptr<ScheduleTemplate>> TemplateOfFile(const std::string& file, const Common& common) {
+Result<int> TuneFile(const std::string& file, const TuneFlags& flags, const Common& common,
+                     const std::string& command) {
   if (!file.ends_with(".json") && !file.ends_with(".toml")) {
     return Invalid("'" + file + "' is neither a kernel .toml nor a T1 .json", "",
                    file.ends_with(".cu") ? "for a bare source: atunner hardware-optimize --source " + file : "");
   }
   ATUNNER_TRY(UserKernel kernel, ReadUserKernel(file, {}));
-  return TemplateOf(kernel, file, common);
-}
-
-Result<int> TuneFile(const std::string& file, const TuneFlags& flags, const Common& common,
-                     const std::string& command) {
-  ATUNNER_TRY(const auto schedule, TemplateOfFile(file, common));
+  ATUNNER_TRY(const auto schedule, TemplateOf(kernel, file, common));
   ATUNNER_TRY(const Target target, ChooseTarget(flags.target, flags.force_virtual));
   return RunTuning(*schedule, target, flags, common, command);
 }

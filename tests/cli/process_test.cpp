@@ -290,5 +290,48 @@ TEST(Predict, TakesAListOfConfigurations) {
   EXPECT_THAT(late.out, HasSubstr("did not compile within 0.001 s"));
 }
 
+TEST(Predict, TakesABareSourceWithAllThatItLaunches) {
+  const TemporaryDirectory folder;
+  ASSERT_TRUE(WriteFileAtomic(folder.path() / "two.cu", R"(
+__global__ void twice(float* x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }
+__global__ void copy(const float* x, float* y, int n) { int i = blockIdx.x * 64 + threadIdx.x; if (i < n) y[i] = x[i]; }
+int main() {
+  const int n = 4096;
+  float *x, *y;
+  cudaMalloc(&x, n * sizeof(float));
+  cudaMalloc(&y, n * sizeof(float));
+  twice<<<n / 256, 256>>>(x, n);
+  copy<<<n / 64, 64>>>(x, y, n);
+})")
+                  .has_value());
+  const Outcome both = RunShell(folder.path().string(), "$A predict two.cu --target-gpu H200 --json");
+  if (both.out.find("NVRTC") != std::string::npos) GTEST_SKIP() << "NVRTC is not installed";
+  ASSERT_EQ(both.exit_code, 0) << both.err;
+  const Json answers = ParseJson(both.out).value();
+  ASSERT_EQ(answers.size(), 2u);
+  for (const Json& answer : answers) EXPECT_GT(answer["predictions"][0]["estimate"]["time_ns"].get<double>(), 0);
+  const std::string one = "$A predict two.cu --kernel twice --target-gpu H200 --json";
+  const Json twice = ParseJson(RunShell(folder.path().string(), one).out).value();
+  EXPECT_EQ(twice["predictions"][0]["estimate"], answers[0]["predictions"][0]["estimate"]);
+  // Its space is the one that `hardware-optimize` searches: any of its configurations can be asked for.
+  const Json list = Json::array({twice["predictions"][0]["configuration"]});
+  ASSERT_TRUE(WriteFileAtomic(folder.path() / "list.json", DumpJson(list)).has_value());
+  EXPECT_EQ(RunShell(folder.path().string(), one + " --configs list.json").exit_code, 0);
+  const Outcome whose = RunShell(folder.path().string(), "$A predict two.cu --target-gpu H200 --configs list.json");
+  EXPECT_EQ(whose.exit_code, 2);
+  EXPECT_THAT(whose.err, HasSubstr("--kernel"));
+}
+
+TEST(Predict, TakesAGraph) {
+  const TemporaryDirectory folder;
+  ASSERT_TRUE(WriteFileAtomic(folder.path() / "g.atg",
+                              "graph g\ndim B = 1..64\ninput x: float32[B, 512]\ny = exp(x)\noutput y\n")
+                  .has_value());
+  const Outcome done = RunShell(folder.path().string(), "$A predict --graph g.atg --dim B=32 --target-gpu H200");
+  if (done.err.find("NVRTC") != std::string::npos) GTEST_SKIP() << "NVRTC is not installed";
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr(" us  "));
+}
+
 }  // namespace
 }  // namespace atunner
