@@ -58,8 +58,9 @@ std::optional<std::vector<PartTask>> StagesOf(const KernelSpec& spec, bool pairs
   const auto given = GraphOf(spec);
   const auto sized = given ? graph::Specialise(*given, spec.dims) : given;
   if (!sized) return std::nullopt;
-  const ValidGraph graph = graph::FuseMaps(graph::WithMatrixProducts(
-      graph::WithoutLongSorts(graph::WithoutKnownPlaces(graph::WithoutSingleUpdates(*sized)))));
+  const ValidGraph graph = graph::FuseMaps(graph::WithMatrixProducts(graph::WithoutLongSorts(
+                                               graph::WithoutKnownPlaces(graph::WithoutSingleUpdates(*sized)))),
+                                           /*through_roundings=*/false);
   const auto parts =
       graph::Divide(graph, [&](const ValidGraph& part, double most) { return CostOf(part, most, pairs); });
   if (!parts) return std::nullopt;
