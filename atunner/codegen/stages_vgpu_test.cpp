@@ -71,6 +71,34 @@ output z
 )");
 }
 
+// Parts whose sizes are open leave them open: the whole is right at every size that is right for all of them.
+TEST_F(Stages, SizesStayOpen) {
+  const std::string text = R"(
+graph block
+dim n = 1..4096
+input x: bfloat16[n, 128]
+input weight: bfloat16[128]
+input up: bfloat16[192, 128]
+input down: bfloat16[128, 192]
+wide = cast(x, float32)
+square = wide * wide
+mean = reduce_mean(square, axes=[-1], keep=true)
+normed = cast(wide * rsqrt(mean + 1e-5) * cast(weight, float32), bfloat16)
+h = contract(normed, up, equation="mk,nk->mn", as=float32)
+active = cast(h * sigmoid(h), bfloat16)
+out = contract(active, down, equation="mk,nk->mn", as=float32)
+y = cast(wide + out, bfloat16)
+output y
+)";
+  const KernelSpec spec = SpecOfText(text, {{"n", 300}});
+  const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
+  const Configuration first = schedule->Default();
+  EXPECT_EQ(schedule->CheckDims(first).size(), 2u);
+  EXPECT_TRUE(Serves(schedule->FreeSizes(first), spec.dims, {{"n", 4096}}, {}).has_value());
+  Check(spec, "stages", 1);
+  EXPECT_GE(verified_, 6u);
+}
+
 TEST_F(Stages, ScansTransposesAndSumsOneAfterTheOther) {
   CheckText(R"(
 graph walk

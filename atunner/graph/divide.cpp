@@ -27,8 +27,9 @@ bool IsHeavy(const Node& node) {
 class Divider {
  public:
   /// `repeats`: small values that inputs alone say are computed again wherever they are needed.
-  Divider(const ValidGraph& graph, bool repeats)
+  Divider(const ValidGraph& graph, const Dims& sizes, bool repeats)
       : graph_(graph),
+        sizes_(sizes),
         repeated_(graph.nodes().size(), false),
         depths_(graph.nodes().size(), 0),
         places_(graph.nodes().size(), kNowhere) {
@@ -78,7 +79,7 @@ class Divider {
     std::optional<ValidGraph> part;
   };
 
-  static int64_t CountOf(const Node& node) { return ElementCount(node.type.shape).factor(); }
+  int64_t CountOf(const Node& node) const { return ElementCount(node.type.shape).Bound(sizes_).factor(); }
 
   bool IsRepeated(NodeId id, bool repeats) const {
     const Node& node = graph_.node(id);
@@ -106,6 +107,7 @@ class Divider {
   /// The nodes at these places.
   Result<ValidGraph> Part(size_t begin, size_t end) const {
     GraphBuilder builder(graph_.name());
+    for (const auto& [name, range] : graph_.symbols()) ATUNNER_CHECK(builder.Symbol(name, range).has_value());
     std::map<NodeId, Value> made;
     const std::function<Value(NodeId)> make = [&](NodeId id) {
       if (const auto found = made.find(id); found != made.end()) return found->second;
@@ -171,6 +173,7 @@ class Divider {
   }
 
   const ValidGraph& graph_;
+  const Dims& sizes_;
   std::map<NodeId, std::string> names_;  ///< of what is an output
   std::vector<bool> repeated_;
   std::vector<int> depths_;     ///< nodes on the longest way from an input
@@ -181,12 +184,11 @@ class Divider {
 
 }  // namespace
 
-std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const PartCost& cost) {
-  if (!graph.symbols().empty()) return std::nullopt;
-  Divider divider(graph, true);
+std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const Dims& sizes, const PartCost& cost) {
+  Divider divider(graph, sizes, true);
   Division best = divider.Run(cost);
   if (divider.repeats()) {
-    if (Division other = Divider(graph, false).Run(cost); other.cost < best.cost) best = std::move(other);
+    if (Division other = Divider(graph, sizes, false).Run(cost); other.cost < best.cost) best = std::move(other);
   }
   return best.cost < kNever ? std::optional(std::move(best.parts)) : std::nullopt;
 }
@@ -216,7 +218,13 @@ bool ReducesLittle(const ValidGraph& part) {
 
 ValidGraph WithoutNames(const ValidGraph& part) {
   GraphBuilder builder("part");
-  for (const auto& [name, range] : part.symbols()) ATUNNER_CHECK(builder.Symbol(name, range).has_value());
+  for (const auto& [name, range] : part.symbols()) {
+    const auto has = [&](const Extent& extent) {
+      return std::ranges::find(extent.symbols(), name) != extent.symbols().end();
+    };
+    if (std::ranges::any_of(part.nodes(), [&](const Node& node) { return std::ranges::any_of(node.type.shape, has); }))
+      ATUNNER_CHECK(builder.Symbol(name, range).has_value());
+  }
   std::vector<Value> made;
   int inputs = 0, outputs = 0;
   for (const Node& node : part.nodes()) {
