@@ -109,7 +109,7 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
   }
 
   bool SharesSizes(size_t part) const override {
-    return stages_[static_cast<size_t>(std::ranges::find(part_of_, part) - part_of_.begin())].fixed.empty();
+    return stages_[static_cast<size_t>(std::ranges::find(part_of_, part) - part_of_.begin())].sizes.empty();
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -129,7 +129,7 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
     JoinedKernel all(spec_, profile_.cc_major >= 9);
     for (size_t i = 0; i < stages_.size(); ++i) {
       ATUNNER_TRY(RenderedKernel stage, parts_[part_of_[i]]->Render(configurations[part_of_[i]]));
-      ATUNNER_RETURN_IF_ERROR(all.Add(std::move(stage), stages_[i].task, stages_[i].names, stages_[i].fixed));
+      ATUNNER_RETURN_IF_ERROR(all.Add(std::move(stage), stages_[i].task, stages_[i].names, stages_[i].sizes));
     }
     return std::move(all).Finish();
   }

@@ -140,6 +140,34 @@ output y
 }
 
 // However it is written, it is the attention family's, between products of other parts.
+// Attention is a task of its own, whose batch is the graph's.
+TEST_F(Stages, AttentionOfAnyBatch) {
+  const KernelSpec spec = SpecOfText(R"(
+graph attended
+dim n = 1..64
+input q: bfloat16[n, 2, 72, 64]
+input k: bfloat16[n, 2, 72, 64]
+input v: bfloat16[n, 2, 72, 64]
+input w: bfloat16[64, 64]
+scores = contract(q, k, equation="bhsd,bhtd->bhst", as=float32)
+scaled = scores * 0.125
+top = reduce_max(scaled, axes=[-1], keep=true)
+grown = exp(scaled - top)
+total = reduce_sum(grown, axes=[-1], keep=true)
+share = cast(grown / total, bfloat16)
+mixed_sum = contract(share, v, equation="bhst,bhtd->bhsd", as=float32)
+mixed = cast(mixed_sum, bfloat16)
+y_sum = contract(mixed, w, equation="bhsk,nk->bhsn", as=float32)
+y = cast(y_sum, bfloat16)
+output y
+)",
+                                     {{"n", 3}});
+  const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
+  EXPECT_EQ(schedule->FreeSizes(schedule->Default()).dims, std::vector<std::string>{"n"});
+  EXPECT_FALSE(schedule->CheckDims(schedule->Default()).empty());
+  Check(spec, "stages", 1);
+}
+
 TEST_F(Stages, AttentionOfAnotherSpelling) {
   std::string text = "graph heads\ninput given: bfloat16[64, 64]\ninput weight: bfloat16[64]\n";
   for (const char* name : {"q", "k", "v"}) text += std::string("input w") + name + ": bfloat16[64, 64]\n";

@@ -10,7 +10,7 @@ constexpr size_t kChecked = 2;
 
 }  // namespace
 
-/// Sizes that parts have and that all of those are free in.
+/// Sizes that parts have and that all of those are free in, where parts with sizes of their own are right at any.
 SizeFreedom DividedSchedule::FreeSizesOf(const std::vector<Configuration>& configurations, const Dims& sizes) const {
   SizeFreedom freedom;
   const std::vector<const ScheduleTemplate*> parts = Parts();
@@ -22,8 +22,9 @@ SizeFreedom DividedSchedule::FreeSizesOf(const std::vector<Configuration>& confi
     }
   }
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (!SharesSizes(i)) continue;
     const SizeFreedom own = parts[i]->FreeSizes(configurations[i]);
+    if (!SharesSizes(i) && own.dims.size() == parts[i]->spec().dims.size() && own.constraints.empty()) continue;
+    if (!SharesSizes(i)) return {};
     std::erase_if(freedom.dims, [&](const std::string& name) {
       return parts[i]->spec().dims.contains(name) && std::ranges::find(own.dims, name) == own.dims.end();
     });

@@ -12,9 +12,8 @@ namespace {
 /// What names in expressions stand for.
 using Known = std::map<std::string, std::string>;
 
-Known KnownOf(const Dims& fixed, const LaunchPlan& plan) {
-  Known known;
-  for (const auto& [name, size] : fixed) known[name] = std::to_string(size);
+Known KnownOf(const Known& sizes, const LaunchPlan& plan) {
+  Known known = sizes;
   for (size_t i = 0; i < plan.parameter_names.size(); ++i) {
     const Value& value = plan.parameter_values[i];
     known[plan.parameter_names[i]] =
@@ -44,8 +43,8 @@ Status Fix(Expr& size, const Known& known) {
 
 Status Fix(ArgBinding& arg, const Known& known) {
   ATUNNER_RETURN_IF_ERROR(Fix(arg.value, known));
-  for (auto* sizes : {&arg.view.dims, &arg.view.strides, &arg.view.box}) {
-    for (Expr& size : *sizes) ATUNNER_RETURN_IF_ERROR(Fix(size, known));
+  for (auto* extents : {&arg.view.dims, &arg.view.strides, &arg.view.box}) {
+    for (Expr& size : *extents) ATUNNER_RETURN_IF_ERROR(Fix(size, known));
   }
   return Fix(arg.view.swizzle_bytes, known);
 }
@@ -87,7 +86,7 @@ std::string JoinedKernel::WithoutIncludes(const std::string& source) {
 
 /// Every stage's source is in a namespace of its own, since helpers are written for constants in front of them.
 Status JoinedKernel::Add(RenderedKernel kernel, const KernelSpec& task, const std::map<std::string, std::string>& names,
-                         const Dims& fixed) {
+                         const Known& sizes) {
   const std::string stage = fmt::format("stage{}", ++stages_);
   // Whatever namespace they are in, kernels need names that no other stage has, also those that are not launched.
   std::string before, behind;
@@ -102,28 +101,28 @@ Status JoinedKernel::Add(RenderedKernel kernel, const KernelSpec& task, const st
       std::string bytes = std::to_string(SizeOf(arg.dtype));
       for (const Expr& extent : arg.shape) bytes += " * (" + extent.text() + ")";
       all_.plan.workspaces.push_back({known, Expr::MustParse(bytes)});
-      ATUNNER_RETURN_IF_ERROR(Fix(all_.plan.workspaces.back().bytes, KnownOf(fixed, {})));
+      ATUNNER_RETURN_IF_ERROR(Fix(all_.plan.workspaces.back().bytes, KnownOf(sizes, {})));
     }
     if (!early_ || !IsArgument(known) || whole_.FindArg(known)->role != Role::kInput) continue;
     before += fmt::format("#define IS_GIVEN_{}\n", arg.name);
     behind += fmt::format("#undef IS_GIVEN_{}\n", arg.name);
   }
   text_ += fmt::format("\n{}namespace {} {{\n{}}}\n{}", before, stage, WithoutIncludes(kernel.source.text), behind);
-  return AddPlan(std::move(kernel.plan), stage + "_", fixed, names);
+  return AddPlan(std::move(kernel.plan), stage + "_", sizes, names);
 }
 
-/// Parameters and fixed sizes become numbers.
-Status JoinedKernel::AddPlan(LaunchPlan plan, const std::string& prefix, const Dims& fixed,
+/// Parameters become numbers, and sizes the whole's.
+Status JoinedKernel::AddPlan(LaunchPlan plan, const std::string& prefix, const Known& sizes,
                              const std::map<std::string, std::string>& names) {
   using Kind = ArgBinding::Kind;
-  const Known known = KnownOf(fixed, plan);
+  const Known known = KnownOf(sizes, plan);
   for (Workspace& workspace : plan.workspaces) {
     ATUNNER_RETURN_IF_ERROR(Fix(workspace.bytes, known));
     all_.plan.workspaces.push_back({prefix + workspace.name, workspace.bytes});
   }
   for (LaunchStep& step : plan.steps) {
-    for (auto* sizes : {&step.grid, &step.block, &step.cluster}) {
-      for (Expr& size : *sizes) ATUNNER_RETURN_IF_ERROR(Fix(size, known));
+    for (auto* extents : {&step.grid, &step.block, &step.cluster}) {
+      for (Expr& size : *extents) ATUNNER_RETURN_IF_ERROR(Fix(size, known));
     }
     ATUNNER_RETURN_IF_ERROR(Fix(step.shared_bytes, known));
     for (ArgBinding& arg : step.args) {

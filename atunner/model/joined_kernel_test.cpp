@@ -48,8 +48,8 @@ RenderedKernel Joined(bool early) {
   whole.name = "whole";
   whole.args = {Arg("a", Role::kInput), Arg("b", Role::kOutput)};
   JoinedKernel joined(whole, early);
-  EXPECT_TRUE(joined.Add(Kernel("work();"), TaskOf(64), {{"x", "a"}, {"y", "between"}}, {{"n", 64}}).has_value());
-  EXPECT_TRUE(joined.Add(Kernel("await_launch_before();"), TaskOf(24), {{"x", "between"}, {"y", "b"}}, {{"n", 24}})
+  EXPECT_TRUE(joined.Add(Kernel("work();"), TaskOf(64), {{"x", "a"}, {"y", "between"}}, {{"n", "64"}}).has_value());
+  EXPECT_TRUE(joined.Add(Kernel("await_launch_before();"), TaskOf(24), {{"x", "between"}, {"y", "b"}}, {{"n", "24"}})
                   .has_value());
   return std::move(joined).Finish();
 }

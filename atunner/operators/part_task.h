@@ -13,8 +13,8 @@ namespace atunner {
 
 struct PartTask {
   KernelSpec task;
-  std::map<std::string, std::string> names;  ///< its tensors, as the graph calls them
-  Dims fixed = {};                           ///< those of the task's sizes that are not the graph's own
+  std::map<std::string, std::string> names;       ///< its tensors, as the graph calls them
+  std::map<std::string, std::string> sizes = {};  ///< those of the task's sizes that the graph has otherwise
 };
 
 /// An attribute of attention inside of a graph: what products before it make of large inputs are scores of any size, of
