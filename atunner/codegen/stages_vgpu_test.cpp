@@ -140,6 +140,18 @@ output y
 }
 
 // However it is written, it is the attention family's, between products of other parts.
+// Weights that the graph itself says: few are written out, more of them lie in memory for a product.
+TEST_F(Stages, ContractionsWithConstants) {
+  CheckText(
+      "graph few\ninput x: float32[6, 7, 3]\n"
+      "f: float32[3, 3] = constant(0.3, 0.6, 0.1, -0.2, -0.3, 0.5, 0.5, -0.4, -0.1)\n"
+      "y = contract(x, f, equation=\"hwc,oc->hwo\")\noutput y\n");
+  std::string table;
+  for (int i = 0; i < 256; ++i) table += (i == 0 ? "" : ", ") + std::to_string(i % 7 - 3);
+  CheckText("graph more\ninput x: bfloat16[40, 16]\nf: bfloat16[16, 16] = constant(" + table +
+            ")\ns = contract(x, f, equation=\"mk,nk->mn\", as=float32)\ny = cast(s, bfloat16)\noutput y\n");
+}
+
 // Attention is a task of its own, whose batch is the graph's.
 TEST_F(Stages, AttentionOfAnyBatch) {
   const KernelSpec spec = SpecOfText(R"(

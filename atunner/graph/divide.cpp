@@ -30,6 +30,7 @@ class Divider {
   Divider(const ValidGraph& graph, const Dims& sizes, bool repeats)
       : graph_(graph),
         sizes_(sizes),
+        multiplied_(Multiplied(graph)),
         repeated_(graph.nodes().size(), false),
         depths_(graph.nodes().size(), 0),
         places_(graph.nodes().size(), kNowhere) {
@@ -83,7 +84,8 @@ class Divider {
 
   bool IsRepeated(NodeId id, bool repeats) const {
     const Node& node = graph_.node(id);
-    if (node.As<Input>() || node.As<Constant>()) return true;
+    if (node.As<Input>()) return true;
+    if (node.As<Constant>()) return !multiplied_[id];  // products take what is in memory
     return repeats && !IsHeavy(node) && CountOf(node) < most_ && !names_.contains(id) &&
            std::ranges::all_of(node.operands, [&](NodeId operand) { return repeated_[operand]; });
   }
@@ -149,18 +151,19 @@ class Divider {
     const DType own = graph_.node(id).type.dtype;
     const auto* map = graph_.node(id).As<Map>();
     const bool rounds = map != nullptr && map->body.root().op == ScalarOp::kCast;
-    return rounds || IsMultiplied(id) || names_.contains(id) || IsMoved(id) ? own : ArithmeticType(own);
+    return rounds || multiplied_[id] || names_.contains(id) || IsMoved(id) ? own : ArithmeticType(own);
   }
 
-  /// By a contraction, as it is or moved.
-  bool IsMultiplied(NodeId id) const {
-    for (size_t at = static_cast<size_t>(id) + 1; at < graph_.nodes().size(); ++at) {
-      const Node& user = graph_.nodes()[at];
-      if (!Uses(user, id)) continue;
+  /// Which nodes contractions take, as they are or moved.
+  static std::vector<bool> Multiplied(const ValidGraph& graph) {
+    std::vector<bool> multiplied(graph.nodes().size(), false);
+    for (size_t id = multiplied.size(); id-- > 0;) {
+      const Node& user = graph.nodes()[id];
       const bool moves = !IsHeavy(user) && !user.As<Map>();
-      if (user.As<Contract>() || (moves && IsMultiplied(static_cast<NodeId>(at)))) return true;
+      for (NodeId operand : user.operands)
+        if (user.As<Contract>() || (moves && multiplied[id])) multiplied[operand] = true;
     }
-    return false;
+    return multiplied;
   }
 
   static bool Uses(const Node& user, NodeId id) { return std::ranges::find(user.operands, id) != user.operands.end(); }
@@ -174,6 +177,7 @@ class Divider {
 
   const ValidGraph& graph_;
   const Dims& sizes_;
+  std::vector<bool> multiplied_;
   std::map<NodeId, std::string> names_;  ///< of what is an output
   std::vector<bool> repeated_;
   std::vector<int> depths_;     ///< nodes on the longest way from an input
