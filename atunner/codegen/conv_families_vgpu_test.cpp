@@ -50,8 +50,10 @@ TEST_F(Convolutions, OfOneToThreeDimensionsOnTensorCores) {
   EXPECT_GT(verified_, 12u);
 }
 
-/// Channels last, of 11 by 10 places; `tail` makes y of the sums s, biases b and elements z.
-KernelSpec Finished(int64_t channels, int64_t filters, int64_t taps, int64_t stride, const char* tail) {
+/// Channels last, of 11 by 10 places; `tail` makes y of the sums s, biases b and elements z; `turned`: rows of places
+/// lie side by side.
+KernelSpec Finished(int64_t channels, int64_t filters, int64_t taps, int64_t stride, const char* tail,
+                    bool turned = false) {
   const int64_t low = taps / 2, height = (11 + 2 * low - taps + stride) / stride;
   const int64_t width = (10 + 2 * low - taps + stride) / stride;
   const std::string text = fmt::format(R"(graph finished
@@ -63,11 +65,12 @@ tall = pad(x, axis=1, low={3}, high={3})
 wide = pad(tall, axis=2, low={3}, high={3})
 rows = window(wide, axis=1, size={2}, stride={4})
 taps = window(rows, axis=3, size={2}, stride={4})
-s = contract(taps, w, equation="nhrwsc,orsc->nhwo", as=float32)
+s = contract(taps, w, equation="nhrwsc,orsc->{8}", as=float32)
 y = {7}
 output y
 )",
-                                       channels, filters, taps, low, stride, height, width, tail);
+                                       channels, filters, taps, low, stride, turned ? width : height,
+                                       turned ? height : width, tail, turned ? "nwho" : "nhwo");
   return SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value();
 }
 constexpr const char* kResidual = "cast(maximum(s + b + cast(z, float32), 0), bfloat16)";
@@ -83,6 +86,7 @@ TEST_F(HopperConvolutions, FinishedByAMap) {
   Check(Finished(64, 72, 3, 1, kResidual), "convolution", 2);
   Check(Finished(16, 20, 3, 1, "cast(s * 2 + cast(z, float32), bfloat16)"), "convolution", 1);
   Check(Finished(16, 24, 3, 2, kResidual), "convolution", 1);
+  Check(Finished(16, 24, 3, 1, kResidual, /*turned=*/true), "stages");  // pixels are not rows of the result
 }
 
 TEST_F(Convolutions, TransposedInPhases) {

@@ -111,7 +111,9 @@ std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec) {
   const auto fits = [&](const std::string& name) { return spec.FindArg(name)->dtype == spec.compute_dtype; };
   if (!read || !fits(read->x.name) || !fits(read->w.name) || !fits(read->y.name)) return std::nullopt;
   // Finished where pixels are rows and filters columns of the result.
-  const bool rows = read->groups == 1 && read->y.filter == 1 && read->Phases() == 1 && SizeOf(spec.compute_dtype) == 2;
+  const bool rows = read->groups == 1 && read->y.filter == 1 && read->Phases() == 1 &&
+                    Dense(*read, false, read->filters) && SizeOf(spec.compute_dtype) == 2 &&
+                    (read->images.one() || read->y.image == read->filters * read->Outputs());
   return read->finish < 0 || (rows && !IsFilterGradient(*read)) ? read : std::nullopt;
 }
 

@@ -196,7 +196,7 @@ class FormReader {
     if (std::ranges::none_of(graph_.nodes(), windows)) return std::nullopt;
     if (!Trace() || (form_.finish < 0 && graph_.inputs().size() != 2)) return std::nullopt;
     TellTensors();
-    if (!Classify()) return std::nullopt;
+    if (!Classify() || (form_.finish >= 0 && !FiltersAreLast())) return std::nullopt;
     Normalise();
     return form_;
   }
@@ -236,6 +236,12 @@ class FormReader {
     if (!a || !b || !c || a->name == b->name) return false;
     tensors_ = {*std::move(a), *std::move(b), Located{output.name, graph_.node(output.node).type.shape, *std::move(c)}};
     return true;
+  }
+
+  /// Of the contraction's own axes, of which none is left out.
+  bool FiltersAreLast() const {
+    const char last = ParsedEquation(graph_.node(form_.product).As<Contract>()->equation).result.back();
+    return w_->Has(last) && !x_->Has(last);
   }
 
   bool IsGroup(char letter) const {
