@@ -1,5 +1,6 @@
 // Graphs that take several kernels of several families, on the virtual GPU.
 #include "atunner/codegen/graph_kernels_test.h"
+#include "atunner/graph/plain_kernels.h"
 #include "atunner/graph/text.h"
 
 namespace atunner {
@@ -97,6 +98,9 @@ output y
   EXPECT_TRUE(Serves(schedule->FreeSizes(first), spec.dims, {{"n", 4096}}, {}).has_value());
   Check(spec, "stages", 1);
   EXPECT_GE(verified_, 6u);
+  // A parameter of a plain kernel's own hid the size of that name.
+  const std::string plain = graph::PlainKernels(GraphOf(spec).value(), true, true).value().source.text;
+  EXPECT_EQ(plain.find("long long n, float sum"), std::string::npos);
 }
 
 TEST_F(Stages, ScansTransposesAndSumsOneAfterTheOther) {
