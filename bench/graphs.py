@@ -70,6 +70,38 @@ input last: bfloat16[{width}]
     return text, call
 
 
+def layer_norm(x, name, weight, shift):
+    return f"""{name}_wide = cast({x}, float32)
+{name}_mean = reduce_mean({name}_wide, axes=[-1], keep=true)
+{name}_centred = {name}_wide - {name}_mean
+{name}_square = {name}_centred * {name}_centred
+{name}_variance = reduce_mean({name}_square, axes=[-1], keep=true)
+{name} = cast({name}_centred * rsqrt({name}_variance + 1e-5) * cast({weight}, float32) + cast({shift}, float32), bfloat16)
+"""
+
+
+def softmax(x, name):
+    return f"""{name}_top = reduce_max({x}, axes=[-1], keep=true)
+{name}_grown = exp({x} - {name}_top)
+{name}_total = reduce_sum({name}_grown, axes=[-1], keep=true)
+{name} = {name}_grown / {name}_total
+"""
+
+
+def turned_heads(name, dim):
+    return f"""{name}_low = slice({name}_heads, axis=3, start=0, stop={dim // 2})
+{name}_high = slice({name}_heads, axis=3, start={dim // 2}, stop={dim})
+{name}_minus = -{name}_high
+{name}_turned = concat({name}_minus, {name}_low, axis=3)
+{name} = cast(cast({name}_heads, float32) * cosine + cast({name}_turned, float32) * sine, bfloat16)
+"""
+
+
+def turn(x, cosine, sine):
+    low, high = x.chunk(2, -1)
+    return (x * cosine + torch.cat((-high, low), -1) * sine).to(x.dtype)
+
+
 def layer(batch, tokens, heads=16, dim=64, hidden=4096):
     """A layer of a transformer: norm, queries, keys and values, rotary embedding, causal attention, product, residual; norm, gated product, residual."""
     width, rows = heads * dim, batch * tokens
@@ -91,13 +123,7 @@ input down: bfloat16[{width}, {hidden}]
         text += narrow(f"{name}_flat", "normed", f"w{name}")
         text += f"{name}_rows = reshape({name}_flat, shape=[{batch}, {tokens}, {heads}, {dim}])\n"
         text += f"{'v' if name == 'v' else name + '_heads'} = transpose({name}_rows, order=[0, 2, 1, 3])\n"
-    for name in "qk":
-        text += f"""{name}_low = slice({name}_heads, axis=3, start=0, stop={dim // 2})
-{name}_high = slice({name}_heads, axis=3, start={dim // 2}, stop={dim})
-{name}_minus = -{name}_high
-{name}_turned = concat({name}_minus, {name}_low, axis=3)
-{name} = cast(cast({name}_heads, float32) * cosine + cast({name}_turned, float32) * sine, bfloat16)
-"""
+    text += turned_heads("q", dim) + turned_heads("k", dim)
     text += f"""scores = contract(q, k, equation="bhsd,bhtd->bhst", as=float32)
 masked = select(index(-1) <= index(-2), scores * {dim ** -0.5}, -inf)
 top = reduce_max(masked, axes=[-1], keep=true)
@@ -111,10 +137,6 @@ flat = reshape(turned, shape=[{rows}, {width}])
 """
     text += product("attended", "flat", "wo") + "middle = cast(normed_wide + attended, bfloat16)\n" + rms_norm("middle", "again", "second")
     text += gated("again") + product("out", "active", "down") + "y = cast(again_wide + out, bfloat16)\noutput y\n"
-
-    def turn(x, cosine, sine):
-        low, high = x.chunk(2, -1)
-        return (x * cosine + torch.cat((-high, low), -1) * sine).to(x.dtype)
 
     def call(x, first, wq, wk, wv, wo, cosine, sine, second, up, gate, down):
         normed = norm(x, first)
@@ -134,13 +156,7 @@ input weight: bfloat16[{width}]
 input shift: bfloat16[{width}]
 input w: bfloat16[{hidden}, {width}]
 input bias: bfloat16[{hidden}]
-wide = cast(x, float32)
-mean = reduce_mean(wide, axes=[-1], keep=true)
-centred = wide - mean
-square = centred * centred
-variance = reduce_mean(square, axes=[-1], keep=true)
-normed = cast(centred * rsqrt(variance + 1e-5) * cast(weight, float32) + cast(shift, float32), bfloat16)
-""" + product("h", "normed", "w") + """s = h + cast(bias, float32)
+""" + layer_norm("x", "normed", "weight", "shift") + product("h", "normed", "w") + """s = h + cast(bias, float32)
 y = cast(0.5 * s * (1 + erf(s * 0.7071067811865476)), bfloat16)
 output y
 """
@@ -195,10 +211,184 @@ output y
     return text, call
 
 
+def vit(images, tokens=197, heads=12, dim=64):
+    """A block of a vision transformer: layer norm, biased products, attention over all tokens, residual; layer norm, GELU."""
+    width, rows = heads * dim, images * tokens
+    hidden = 4 * width
+    text = f"""graph vit
+input x: bfloat16[{rows}, {width}]
+input n1: bfloat16[{width}]
+input s1: bfloat16[{width}]
+input wqkv: bfloat16[{3 * width}, {width}]
+input bqkv: bfloat16[{3 * width}]
+input wo: bfloat16[{width}, {width}]
+input bo: bfloat16[{width}]
+input n2: bfloat16[{width}]
+input s2: bfloat16[{width}]
+input up: bfloat16[{hidden}, {width}]
+input bu: bfloat16[{hidden}]
+input down: bfloat16[{width}, {hidden}]
+input bd: bfloat16[{width}]
+""" + layer_norm("x", "first", "n1", "s1") + product("all_sum", "first", "wqkv") + f"""all = cast(all_sum + cast(bqkv, float32), bfloat16)
+parts = reshape(all, shape=[{images}, {tokens}, 3, {heads}, {dim}])
+"""
+    for at, name in enumerate("qkv"):
+        text += f"""{name}_part = slice(parts, axis=2, start={at}, stop={at + 1})
+{name}_rows = reshape({name}_part, shape=[{images}, {tokens}, {heads}, {dim}])
+{name} = transpose({name}_rows, order=[0, 2, 1, 3])
+"""
+    text += product("scores", "q", "k", "bhsd,bhtd->bhst") + f"scaled = scores * {dim ** -0.5}\n" + softmax("scaled", "share") + f"""narrow = cast(share, bfloat16)
+""" + narrow("mixed", "narrow", "v", "bhst,bhtd->bhsd") + f"""turned = transpose(mixed, order=[0, 2, 1, 3])
+flat = reshape(turned, shape=[{rows}, {width}])
+""" + product("out", "flat", "wo") + "middle = cast(first_wide + out + cast(bo, float32), bfloat16)\n" + layer_norm("middle", "second", "n2", "s2")
+    text += product("h_sum", "second", "up") + """h = h_sum + cast(bu, float32)
+active = cast(0.5 * h * (1 + erf(h * 0.7071067811865476)), bfloat16)
+""" + product("last", "active", "down") + "y = cast(second_wide + last + cast(bd, float32), bfloat16)\noutput y\n"
+
+    def call(x, n1, s1, wqkv, bqkv, wo, bo, n2, s2, up, bu, down, bd):
+        q, k, v = F.linear(F.layer_norm(x, n1.shape, n1, s1), wqkv, bqkv).view(images, tokens, 3, heads, dim).permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(q, k, v)
+        middle = x + F.linear(mixed.transpose(1, 2).reshape(rows, width), wo, bo)
+        return middle + F.linear(F.gelu(F.linear(F.layer_norm(middle, n2.shape, n2, s2), up, bu)), down, bd)
+
+    return text, call
+
+
+def convolutions(images, side=28, channels=128):
+    """Two convolutions of 3 by 3 with batch norms as inference has them, ReLU and a residual; channels last."""
+    text = f"""graph convolutions
+input x: bfloat16[{images}, {side}, {side}, {channels}]
+"""
+    for i in "12":
+        text += f"input w{i}: bfloat16[{channels}, 3, 3, {channels}]\n" + "".join(f"input {name}{i}: float32[{channels}]\n" for name in ("xmean", "xvar", "gain", "shift"))
+    for i, source in (("1", "x"), ("2", "a1")):
+        text += f"""tall{i} = pad({source}, axis=1, low=1, high=1)
+wide{i} = pad(tall{i}, axis=2, low=1, high=1)
+rows{i} = window(wide{i}, axis=1, size=3)
+taps{i} = window(rows{i}, axis=3, size=3)
+""" + narrow(f"p{i}", f"taps{i}", f"w{i}", "nhrwsc,orsc->nhwo") + f"n{i} = (cast(p{i}, float32) - xmean{i}) * rsqrt(abs(xvar{i}) + 1e-5) * gain{i} + shift{i}\n"
+        text += "a1 = cast(maximum(n1, 0), bfloat16)\n" if i == "1" else "y = cast(maximum(n2 + cast(x, float32), 0), bfloat16)\noutput y\n"
+
+    def call(x, w1, m1, v1, g1, s1, w2, m2, v2, g2, s2):
+        image = x.permute(0, 3, 1, 2)
+        a = F.relu(F.batch_norm(F.conv2d(image, w1.permute(0, 3, 1, 2), padding=1), m1, v1.abs(), g1, s1))
+        return F.relu(F.batch_norm(F.conv2d(a, w2.permute(0, 3, 1, 2), padding=1), m2, v2.abs(), g2, s2) + image).permute(0, 2, 3, 1)
+
+    return text, call
+
+
+def lora(rows, width=4096, rank=16):
+    text = f"""graph lora
+input x: bfloat16[{rows}, {width}]
+input w: bfloat16[{width}, {width}]
+input low: bfloat16[{rank}, {width}]
+input high: bfloat16[{width}, {rank}]
+""" + narrow("h", "x", "low") + product("main", "x", "w") + product("more", "h", "high") + "y = cast(main + more * 2.0, bfloat16)\noutput y\n"
+    return text, lambda x, w, low, high: F.linear(x, w) + F.linear(F.linear(x, low), high) * 2.0
+
+
+def head(rows, width=2048, vocabulary=32000):
+    text = f"""graph head
+input x: bfloat16[{rows}, {width}]
+input w: bfloat16[{vocabulary}, {width}]
+input labels: int64[{rows}]
+""" + narrow("logits", "x", "w") + f"""wide = cast(logits, float32)
+top = reduce_max(wide, axes=[-1], keep=true)
+grown = exp(wide - top)
+total = reduce_sum(grown, axes=[-1], keep=true)
+places = reshape(labels, shape=[{rows}, 1])
+chosen = gather(wide, places, axis=1, batch=1)
+losses = log(total) + top - chosen
+y = reduce_mean(losses, axes=[0, 1])
+output y
+"""
+    return text, lambda x, w, labels: F.cross_entropy(F.linear(x, w).float(), labels)
+
+
+def gate(rows, width=2048, experts=64, chosen=8):
+    text = f"""graph gate
+input x: bfloat16[{rows}, {width}]
+input w: bfloat16[{experts}, {width}]
+""" + product("logits", "x", "w") + softmax("logits", "share") + f"""places = sort(share, axis=1, descending=true, count={chosen})
+best = gather(share, places, axis=1, batch=1)
+whole = reduce_sum(best, axes=[-1], keep=true)
+y = best / whole
+output y
+"""
+
+    def call(x, w):
+        best, _ = torch.topk(F.linear(x, w).float().softmax(-1), chosen)
+        return best / best.sum(-1, keepdim=True)
+
+    return text, call
+
+
+def qkv(tokens, width=4096, heads=32, groups=8, dim=128):
+    """RMS norm, queries, keys and values of one matrix, heads that share keys, rotary embedding."""
+    columns = (heads + 2 * groups) * dim
+    text = f"""graph qkv
+input x: bfloat16[{tokens}, {width}]
+input weight: bfloat16[{width}]
+input w: bfloat16[{columns}, {width}]
+input cosine: float32[{tokens}, {dim}]
+input sine: float32[{tokens}, {dim}]
+""" + rms_norm("x", "normed", "weight") + narrow("all", "normed", "w")
+    begin = 0
+    for name, count in (("q", heads), ("k", groups), ("v", groups)):
+        text += f"""{name}_flat = slice(all, axis=1, start={begin}, stop={begin + count * dim})
+{name}_rows = reshape({name}_flat, shape=[1, {tokens}, {count}, {dim}])
+{name}{'' if name == 'v' else '_heads'} = transpose({name}_rows, order=[0, 2, 1, 3])
+"""
+        begin += count * dim
+    text += turned_heads("q", dim) + turned_heads("k", dim) + "output q\noutput k\noutput v\n"
+
+    def call(x, weight, w, cosine, sine):
+        all = F.linear(norm(x, weight), w).view(1, tokens, heads + 2 * groups, dim).transpose(1, 2)
+        q, k, v = all.split([heads, groups, groups], 1)
+        return turn(q, cosine, sine), turn(k, cosine, sine), v.contiguous()
+
+    return text, call
+
+
+def training(rows, width=1024, hidden=4096):
+    """Forward and backward of two linear layers with ReLU and a mean squared error: gradients of both matrices and biases."""
+    text = f"""graph training
+input x: bfloat16[{rows}, {width}]
+input w1: bfloat16[{hidden}, {width}]
+input b1: bfloat16[{hidden}]
+input w2: bfloat16[{width}, {hidden}]
+input target: bfloat16[{rows}, {width}]
+""" + product("h_sum", "x", "w1") + "h = cast(maximum(h_sum + cast(b1, float32), 0), bfloat16)\n" + narrow("out", "h", "w2") + f"""off = cast(out, float32) - cast(target, float32)
+square = off * off
+loss = reduce_mean(square, axes=[0, 1])
+d_out = cast(off * {2.0 / (rows * width)}, bfloat16)
+""" + narrow("d_w2", "d_out", "h", "mn,mk->nk") + product("d_h_sum", "d_out", "w2", "mn,nk->mk") + """d_h = cast(select(h > 0, d_h_sum, 0), bfloat16)
+""" + narrow("d_w1", "d_h", "x", "mn,mk->nk") + """d_h_wide = cast(d_h, float32)
+d_b1_sum = reduce_sum(d_h_wide, axes=[0])
+d_b1 = cast(d_b1_sum, bfloat16)
+output loss
+output d_w1
+output d_b1
+output d_w2
+"""
+
+    def call(x, w1, b1, w2, target):
+        h = F.relu(F.linear(x, w1, b1))
+        off = F.linear(h, w2).float() - target.float()
+        d_out = (off * (2.0 / off.numel())).bfloat16()
+        d_h = torch.where(h > 0, d_out @ w2, 0)
+        return (off * off).mean(), d_h.t() @ x, d_h.sum(0), d_out.t() @ h
+
+    return text, call
+
+
 ROWS = [("mlp 512 rows", mlp(512)), ("mlp 4096 rows", mlp(4096)), ("mlp 4096 rows, 4096 to 14336", mlp(4096, 4096, 14336)),
         ("layer 1x512", layer(1, 512)), ("layer 4x1024", layer(4, 1024)), ("linear 512 rows", linear(512)), ("linear 8192 rows", linear(8192)),
         ("scores 1x16x512x512", scores(1, 16, 512, 512)), ("scores 8x16x1024x1024", scores(8, 16, 1024, 1024)),
-        ("bottleneck 8", bottleneck(8)), ("bottleneck 64", bottleneck(64))]
+        ("bottleneck 8", bottleneck(8)), ("bottleneck 64", bottleneck(64)), ("vit 8", vit(8)), ("vit 64", vit(64)),
+        ("convolutions 64", convolutions(64)), ("lora 512 rows", lora(512)), ("lora 8192 rows", lora(8192)), ("head 2048 rows", head(2048)),
+        ("gate 4096 rows", gate(4096)), ("qkv 512 tokens", qkv(512)), ("qkv 4096 tokens", qkv(4096)), ("training 1024 rows", training(1024)),
+        ("training 8192 rows", training(8192))]
 
 
 def inputs_of(text):
@@ -206,6 +396,9 @@ def inputs_of(text):
     made = {}
     for name, dtype, shape in re.findall(r"^input (\w+): (\w+)\[([\d, ]+)\]", text, re.M):
         shape = [int(extent) for extent in shape.split(",")]
+        if dtype == "int64":  # labels
+            made[name] = torch.randint(0, 1000, shape, device="cuda")
+            continue
         fan = math.prod(shape[1:]) if len(shape) > 1 and not name.startswith(("x", "q", "k")) and dtype == BF16 else 1
         made[name] = (torch.randn(shape, device="cuda") / fan ** 0.5).to(getattr(torch, dtype))
     return made

@@ -1,5 +1,8 @@
 // Convolutions of graphs on tensor cores and as windows, against the evaluation of the graph in float64.
+#include <fmt/format.h>
+
 #include "atunner/codegen/graph_kernels_test.h"
+#include "atunner/graph/text.h"
 #include "atunner/model/accuracy.h"
 
 namespace atunner {
@@ -45,6 +48,45 @@ TEST_F(Convolutions, OfOneToThreeDimensionsOnTensorCores) {
   Check(Conv("conv_transpose", {{2, 24, 4, 5}, {24, 6, 3, 3}}, DType::kBFloat16, Of(2, 1, 1, 3)), "convolution", 1);
   Check(Conv("conv", {{1, 40, 8, 8}, {16, 40, 1, 1}}, DType::kBFloat16), "convolution", 1);
   EXPECT_GT(verified_, 12u);
+}
+
+/// Channels last, of 11 by 10 places; `tail` makes y of the sums s, biases b and elements z; `turned`: rows of places
+/// lie side by side.
+KernelSpec Finished(int64_t channels, int64_t filters, int64_t taps, int64_t stride, const char* tail,
+                    bool turned = false) {
+  const int64_t low = taps / 2, height = (11 + 2 * low - taps + stride) / stride;
+  const int64_t width = (10 + 2 * low - taps + stride) / stride;
+  const std::string text = fmt::format(R"(graph finished
+input x: bfloat16[2, 11, 10, {0}]
+input w: bfloat16[{1}, {2}, {2}, {0}]
+input b: float32[{1}]
+input z: bfloat16[2, {5}, {6}, {1}]
+tall = pad(x, axis=1, low={3}, high={3})
+wide = pad(tall, axis=2, low={3}, high={3})
+rows = window(wide, axis=1, size={2}, stride={4})
+taps = window(rows, axis=3, size={2}, stride={4})
+s = contract(taps, w, equation="nhrwsc,orsc->{8}", as=float32)
+y = {7}
+output y
+)",
+                                       channels, filters, taps, low, stride, turned ? width : height,
+                                       turned ? height : width, tail, turned ? "nwho" : "nhwo");
+  return SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value();
+}
+constexpr const char* kResidual = "cast(maximum(s + b + cast(z, float32), 0), bfloat16)";
+
+// Biases, activations and residuals are the store's; small steps and odd channels are gathered.
+TEST_F(Convolutions, FinishedByAMap) {
+  Check(Finished(16, 24, 3, 1, kResidual), "convolution", 2);
+  Check(Finished(20, 12, 5, 2, "cast(tanh(s + b) * cast(z, float32), bfloat16)"), "convolution", 2);
+}
+
+TEST_F(HopperConvolutions, FinishedByAMap) {
+  Check(Finished(16, 24, 3, 1, kResidual), "convolution", 3);
+  Check(Finished(64, 72, 3, 1, kResidual), "convolution", 2);
+  Check(Finished(16, 20, 3, 1, "cast(s * 2 + cast(z, float32), bfloat16)"), "convolution", 1);
+  Check(Finished(16, 24, 3, 2, kResidual), "convolution", 1);
+  Check(Finished(16, 24, 3, 1, kResidual, /*turned=*/true), "stages");  // pixels are not rows of the result
 }
 
 TEST_F(Convolutions, TransposedInPhases) {

@@ -5,11 +5,13 @@
 #include <algorithm>
 
 #include "atunner/codegen/family.h"
+#include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/rewrite.h"
 #include "atunner/model/accuracy.h"
 #include "atunner/operators/graph_operator.h"
 #include "atunner/operators/library_task.h"
 #include "atunner/operators/operator.h"
+#include "embed/families.h"
 
 namespace atunner {
 namespace {
@@ -95,8 +97,6 @@ bool Lies(const TensorConvForm& form, int64_t pixel, int64_t channel) {
 }
 
 std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec) {
-  if (std::ranges::any_of(spec.args, [&](const ArgSpec& arg) { return arg.dtype != spec.compute_dtype; }))
-    return std::nullopt;
   if (IsOperator(spec, "conv2d")) {
     auto read = ReadConv(WithChannelsLast(spec));
     if (read) read->images = graph::Extent::Symbol("N");
@@ -108,7 +108,13 @@ std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec) {
   auto read = graph::ConvFormOf(graph::FuseMaps(*parsed));
   // Images that are summed are as many as the task has.
   if (!read) read = graph::ConvFormOf(graph::FuseMaps(graph::Specialise(*parsed, spec.dims).value()));
-  return read;
+  const auto fits = [&](const std::string& name) { return spec.FindArg(name)->dtype == spec.compute_dtype; };
+  if (!read || !fits(read->x.name) || !fits(read->w.name) || !fits(read->y.name)) return std::nullopt;
+  // Finished where pixels are rows and filters columns of the result.
+  const bool rows = read->groups == 1 && read->y.filter == 1 && read->Phases() == 1 &&
+                    Dense(*read, false, read->filters) && SizeOf(spec.compute_dtype) == 2 &&
+                    (read->images.one() || read->y.image == read->filters * read->Outputs());
+  return read->finish < 0 || (rows && !IsFilterGradient(*read)) ? read : std::nullopt;
 }
 
 std::optional<TensorConvForm> TensorConvFormOf(const KernelSpec& spec) {
@@ -202,6 +208,19 @@ void AddArranging(LaunchPlan& plan, const TensorConvForm& form) {
   step.args.push_back(ArgBinding::Scalar(DType::kInt32, step.grid[0]));
   step.grid[0] = Expr::MustParse(fmt::format("min({}, {})", blocks, kAgain));
   plan.steps.push_back(step);
+}
+
+graph::FinishText FinishOf(const KernelSpec& spec, const TensorConvForm& form) {
+  if (form.finish < 0) return {.text = std::string(embed::kPlainFinishCuh)};
+  const graph::ValidGraph graph = FusedGraphOf(spec).value();
+  const graph::Node& product = graph.node(form.product);
+  const std::string letters = graph::ParsedEquation(product.As<graph::Contract>()->equation).result;
+  const graph::ProductForm matrix{
+      .product = form.product,
+      .axes = {.m = letters.substr(0, letters.size() - 1), .n = letters.substr(letters.size() - 1)},
+      .letters = letters,
+      .shape = product.type.shape};
+  return graph::TextOfFinish(graph, matrix, -1, form.finish, NarrowText(spec, graph));
 }
 
 double ArrangingNs(const KernelSpec& spec, const TensorConvForm& form) {

@@ -8,6 +8,7 @@
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/graph/convolution.h"
+#include "atunner/graph/finish_text.h"
 
 namespace atunner {
 
@@ -74,6 +75,8 @@ bool Lies(const TensorConvForm& form, int64_t pixel, int64_t channel);
 inline bool HasChannelsLast(const TensorConvForm& form) { return Lies(form, form.groups * form.channels, 1); }
 inline bool HasChannelsFirst(const TensorConvForm& form) { return Lies(form, 1, form.Inputs()); }
 std::optional<TensorConvForm> TensorConvFormOf(const KernelSpec& spec);
+/// What becomes of sums before they are stored: rows are pixels, columns filters.
+graph::FinishText FinishOf(const KernelSpec& spec, const TensorConvForm& form);
 /// Elements, 8 at most, that are surely side by side and aligned where rows have so many.
 int64_t StepOf(std::initializer_list<int64_t> multiples);
 

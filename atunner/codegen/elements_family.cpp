@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
@@ -77,7 +78,15 @@ class ElementsTemplate : public GraphTemplate {
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override {
-    return OpenSize(Index() != "int" ? nullptr : kElementNumbers);
+    SizeFreedom freedom = OpenSize();
+    if (freedom.dims.empty() || Index() != "int") return freedom;
+    std::set<std::string> counts;
+    for (const graph::Node& node : graph_.nodes()) counts.insert(graph::ElementCount(node.type.shape).ToString());
+    for (const std::string& count : counts) {
+      const Expr fits = Expr::MustParse(fmt::format("{} < {}", count, INT32_MAX / 2));
+      if (!fits.Names().empty()) freedom.constraints.push_back({fits, "elements are numbered by 32 bits"});
+    }
+    return freedom;
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {

@@ -6,6 +6,7 @@
 #include "atunner/codegen/family_tasks_test.h"
 #include "atunner/codegen/reduction_program.h"
 #include "atunner/graph/text.h"
+#include "atunner/model/divided_schedule.h"
 #include "atunner/operators/graph_operator.h"
 
 namespace atunner {
@@ -148,6 +149,31 @@ TEST(GraphFamilies, ResultsAreFinishedInPlace) {
   EXPECT_EQ(family("y = sort(x, axis=0)\n"), "stages");
   EXPECT_EQ(family("s = sort(x, axis=1)\ny = transpose(s, order=[1, 0])\n"), "stages");
   EXPECT_EQ(family("s = sort(x, axis=1)\ng = gather(x, s, axis=1, batch=1)\ny = g * 2\n"), "topk");
+}
+
+TEST(GraphFamilies, WhatAGraphMakesNarrowerIsKeptSoBetweenParts) {
+  const auto graph = graph::Parse(R"(
+graph scores
+input q: bfloat16[4, 512, 64]
+input k: bfloat16[4, 512, 64]
+input mask: float32[512, 512]
+sums = contract(q, k, equation="bqd,bkd->bqk", as=float32)
+s = cast(sums, bfloat16)
+masked = cast(s, float32) * 0.125 + mask
+top = reduce_max(masked, axes=[-1], keep=true)
+grown = exp(masked - top)
+total = reduce_sum(grown, axes=[-1], keep=true)
+y = cast(grown / total, bfloat16)
+output y
+)",
+                                  "test.atg");
+  const auto made = MakeTemplate(SpecOfGraph(graph.value(), {}).value(), FindProfile("H200").value()).value();
+  const auto* divided = dynamic_cast<const DividedSchedule*>(made.get());
+  ASSERT_NE(divided, nullptr);
+  const auto parts = divided->Parts();
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0]->spec().args.back().dtype, DType::kBFloat16);
+  EXPECT_EQ(parts[0]->spec().args.size(), 3u) << "the mask is the second part's";
 }
 
 TEST(GraphFamilies, RowsStayOpenWhereTheyHaveNothingToDoWithEachOther) {

@@ -7,6 +7,7 @@
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/plain_kernels.h"
 #include "atunner/graph/rewrite.h"
+#include "atunner/model/accuracy.h"
 #include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 
@@ -81,6 +82,10 @@ bool MayBeNarrow(const graph::ValidGraph& graph) {
   return narrow && std::ranges::any_of(graph.nodes(), [](const graph::Node& node) {
            return node.As<graph::Map>() && graph::HasNarrowForms(node.As<graph::Map>()->body);
          });
+}
+
+std::string_view NarrowText(const KernelSpec& spec, const graph::ValidGraph& graph) {
+  return MayBeNarrow(graph) && AccuracyOf(spec) != Accuracy::kStrict ? embed::kNarrowCuh : std::string_view();
 }
 
 void AddFunctions(const graph::ValidGraph& graph, ParameterSpace& space) {

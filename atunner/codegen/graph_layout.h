@@ -45,6 +45,8 @@ std::string CombinerName(graph::Combine op);
 
 /// Are all results rounded to 16 bits, and is there something that this makes cheaper?
 bool MayBeNarrow(const graph::ValidGraph& graph);
+/// The text of cheaper functions where a task's results bear them; else empty.
+std::string_view NarrowText(const KernelSpec& spec, const graph::ValidGraph& graph);
 /// The parameter of a space that says which functions to use, and what a configuration says.
 void AddFunctions(const graph::ValidGraph& graph, ParameterSpace& space);
 bool IsNarrow(const graph::ValidGraph& graph, const ParameterSpace& space, const Configuration& configuration);

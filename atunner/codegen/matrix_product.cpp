@@ -39,16 +39,19 @@ double Reached(int64_t triangle, double m, double k) {
   return triangle == 1 ? below : 1 - below;
 }
 
-/// For the dims that are these extents, as far as the task allows; none where the task has others too.
+/// For the dims that these extents are multiples of, as far as the task allows; none where the task has others too.
 Dims OpenSizes(const KernelSpec& spec, const MatrixProduct& product, Sizes sizes) {
   Dims open;
   for (const auto& [extent, size] :
        {std::pair(product.m, sizes.m), {product.n, sizes.n}, {product.k, sizes.k}, {product.batch, sizes.batch}}) {
-    const auto own = spec.dims.find(extent);
-    if (own == spec.dims.end()) continue;
-    const auto least = product.least.find(extent);
-    const int64_t most = spec.oracle.kind == Oracle::Kind::kGraph ? own->second : INT64_MAX;
-    open[extent] = std::min(most, std::max(size, least == product.least.end() ? 1 : least->second));
+    const Expr count = Expr::MustParse(extent);
+    const std::vector<std::string> names = count.Names();
+    if (names.size() != 1) continue;
+    const auto least = product.least.find(names[0]);
+    const int64_t most = spec.oracle.kind == Oracle::Kind::kGraph ? spec.dims.at(names[0]) : INT64_MAX;
+    const Dims one{{names[0], 1}};
+    const int64_t wanted = CeilDiv(size, count.EvaluateInt(Bindings(one)).value());
+    open[names[0]] = std::min(most, std::max(wanted, least == product.least.end() ? 1 : least->second));
   }
   return open.size() == spec.dims.size() ? open : Dims{};
 }
@@ -281,7 +284,7 @@ SizeFreedom FreeSizesOf(const KernelSpec& spec, const MatrixProduct& product, Si
   for (const auto& [name, size] : OpenSizes(spec, product, {1, 1, 1})) freedom.dims.push_back(name);
   if (freedom.dims.empty()) return {};
   for (const auto& [extent, step] : {std::pair(product.m, int64_t{1}), {product.k, steps.k}, {product.n, steps.n}}) {
-    if (!spec.dims.contains(extent)) continue;
+    if (Expr::MustParse(extent).Names().empty()) continue;
     freedom.constraints.push_back({Expr::MustParse(fmt::format("{} <= {}", extent, most)), "31-bit counters"});
     if (step > 1) freedom.constraints.push_back(WholeSteps(extent, step));
   }

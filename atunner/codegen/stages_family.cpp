@@ -2,6 +2,7 @@
 // totals, norms over all that every element needs, products behind products. Each part is a graph of its own, which
 // another family schedules; the one that should take longest is tuned, the others run as their families would begin.
 #include <algorithm>
+#include <tuple>
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/family.h"
@@ -27,15 +28,14 @@ const Family* FamilyOf(const KernelSpec& part) {
   return nullptr;
 }
 
-int64_t CountOf(const ValidGraph& part, graph::NodeId id) {
-  return graph::ElementCount(part.node(id).type.shape).factor();
-}
-
 /// In bytes of memory: what the part reads and writes, as many more as a launch of two microseconds could move, and an
 /// eighth of what each element reads again from caches where nothing is kept.
-std::optional<double> CostOf(const ValidGraph& part, double most, bool pairs) {
+std::optional<double> CostOf(const ValidGraph& part, const Dims& sizes, double most, bool pairs) {
   constexpr double kLaunch = 8e6;
-  const auto bytes = [&](graph::NodeId id) { return Real(CountOf(part, id) * SizeOf(part.node(id).type.dtype)); };
+  const auto bytes = [&](graph::NodeId id) {
+    const auto& [dtype, shape] = part.node(id).type;
+    return Real(graph::ElementCount(shape).Bound(sizes).factor() * SizeOf(dtype));
+  };
   double all = 0, read = 0;
   for (graph::NodeId id : part.inputs()) all += bytes(id);
   for (const graph::Output& output : part.outputs()) {
@@ -45,7 +45,7 @@ std::optional<double> CostOf(const ValidGraph& part, double most, bool pairs) {
   if (kLaunch + all >= most) return std::nullopt;
   // Attention is told by computing with it: what need not be asked is not.
   if (!graph::HasOneOfAKind(part, pairs) && !graph::AttentionOf(part)) return std::nullopt;
-  const auto made = TaskOfPart(part, Accuracy::kDefault);
+  const auto made = TaskOfPart(part, sizes, Accuracy::kDefault);
   const Family* family = made ? FamilyOf(made->task) : nullptr;
   if (family == nullptr || (family == &kColumnsFamily && graph::ReducesLittle(part))) return std::nullopt;
   const bool again = family == &kElementsFamily && read > all;
@@ -53,18 +53,30 @@ std::optional<double> CostOf(const ValidGraph& part, double most, bool pairs) {
 }
 
 /// `pairs`: a part may have two products of one operand.
-std::optional<std::vector<PartTask>> StagesOf(const KernelSpec& spec, bool pairs) {
-  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
-  const auto given = GraphOf(spec);
-  const auto sized = given ? graph::Specialise(*given, spec.dims) : given;
-  if (!sized) return std::nullopt;
-  const ValidGraph graph = graph::FuseMaps(graph::WithMatrixProducts(
-      graph::WithoutLongSorts(graph::WithoutKnownPlaces(graph::WithoutSingleUpdates(*sized)))));
-  const auto parts =
-      graph::Divide(graph, [&](const ValidGraph& part, double most) { return CostOf(part, most, pairs); });
+std::optional<std::vector<PartTask>> StagesOf(const KernelSpec& spec, const ValidGraph& given, bool pairs) {
+  const ValidGraph graph = graph::FuseMaps(
+      graph::WithMatrixProducts(graph::WithoutLongSorts(graph::WithoutKnownPlaces(graph::WithoutSingleUpdates(given)))),
+      /*through_roundings=*/false);
+  const auto parts = graph::Divide(
+      graph, spec.dims, [&](const ValidGraph& part, double most) { return CostOf(part, spec.dims, most, pairs); });
   if (!parts) return std::nullopt;
   std::vector<PartTask> stages;
-  for (const ValidGraph& part : *parts) stages.push_back(TaskOfPart(part, AccuracyOf(spec)).value());
+  for (const ValidGraph& part : *parts) stages.push_back(TaskOfPart(part, spec.dims, AccuracyOf(spec)).value());
+  return stages;
+}
+
+/// Of any of its open sizes, if all parts can be; else of those that it has. Who asks whether there are any asks for
+/// them next.
+std::optional<std::vector<PartTask>> StagesOf(const KernelSpec& spec, bool pairs) {
+  thread_local std::tuple<Digest, bool, std::optional<std::vector<PartTask>>> last;
+  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
+  const Digest task = spec.ContentDigest();
+  if (std::get<0>(last) == task && std::get<1>(last) == pairs) return std::get<2>(last);
+  const auto given = GraphOf(spec);
+  if (!given) return std::nullopt;
+  auto stages = StagesOf(spec, *given, pairs);
+  if (!stages && !spec.dims.empty()) stages = StagesOf(spec, graph::Specialise(*given, spec.dims).value(), pairs);
+  last = {task, pairs, stages};
   return stages;
 }
 
@@ -83,8 +95,8 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
       if (known != parts_.end()) continue;
       ATUNNER_TRY(auto part, MakeTemplate(stage.task, profile_));
       // In ns, by memory's and tensor cores' peaks.
-      const double flops = FlopCount(stage.task, {}).value_or(0);
-      const double least = std::max(MinimumBytes(stage.task, {}).value_or(0) / profile_.dram_gbps,
+      const double flops = FlopCount(stage.task, stage.task.dims).value_or(0);
+      const double least = std::max(MinimumBytes(stage.task, stage.task.dims).value_or(0) / profile_.dram_gbps,
                                     flops / (2 * profile_.tensor_fp16_fma_per_clk * profile_.sms * profile_.clock_ghz));
       if (least > longest) longest = least, main_ = parts_.size();
       parts_.push_back(std::move(part));
@@ -103,11 +115,18 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
     return parts;
   }
 
+  bool SharesSizes(size_t part) const override {
+    return stages_[static_cast<size_t>(std::ranges::find(part_of_, part) - part_of_.begin())].sizes.empty();
+  }
+
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    return CheckDimsOf(OfParts(configuration), spec_.dims);
+  }
+  SizeFreedom FreeSizes(const Configuration& configuration) const override {
+    return FreeSizesOf(OfParts(configuration), spec_.dims);
+  }
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    std::vector<Configuration> all;
-    for (const auto& part : parts_) all.push_back(part->Default());
-    all[main_] = configuration;
-    ATUNNER_TRY(RenderedKernel kernel, RenderParts(all));
+    ATUNNER_TRY(RenderedKernel kernel, RenderParts(OfParts(configuration)));
     kernel.plan.parameter_names = space_.Names();
     kernel.plan.parameter_values = configuration.values;
     return kernel;
@@ -117,12 +136,20 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
     JoinedKernel all(spec_, profile_.cc_major >= 9);
     for (size_t i = 0; i < stages_.size(); ++i) {
       ATUNNER_TRY(RenderedKernel stage, parts_[part_of_[i]]->Render(configurations[part_of_[i]]));
-      ATUNNER_RETURN_IF_ERROR(all.Add(std::move(stage), stages_[i].task, stages_[i].names));
+      ATUNNER_RETURN_IF_ERROR(all.Add(std::move(stage), stages_[i].task, stages_[i].names, stages_[i].sizes));
     }
     return std::move(all).Finish();
   }
 
  private:
+  /// Of the longest part, beside the others' defaults.
+  std::vector<Configuration> OfParts(const Configuration& configuration) const {
+    std::vector<Configuration> all;
+    for (const auto& part : parts_) all.push_back(part->Default());
+    all[main_] = configuration;
+    return all;
+  }
+
   std::vector<PartTask> stages_;
   std::vector<std::unique_ptr<ScheduleTemplate>> parts_;
   std::vector<size_t> part_of_;  ///< each stage's
@@ -130,14 +157,16 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
 };
 
 Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
-  auto bound = std::make_unique<StagesTemplate>(spec, profile, StagesOf(spec, profile.cc_major == 9).value());
+  auto stages = StagesOf(spec, profile.cc_major == 9);
+  if (!stages) return Fail(ErrorCode::kUnsupported, "the parts of '" + spec.name + "' take a GPU of Hopper");
+  auto bound = std::make_unique<StagesTemplate>(spec, profile, *std::move(stages));
   ATUNNER_RETURN_IF_ERROR(bound->BindParts());
   return bound;
 }
 
 }  // namespace
 
-constinit const Family kStagesFamily{"stages", [](const KernelSpec& spec) { return StagesOf(spec, false).has_value(); },
+constinit const Family kStagesFamily{"stages", [](const KernelSpec& spec) { return StagesOf(spec, true).has_value(); },
                                      Bind};
 
 }  // namespace atunner

@@ -1,5 +1,6 @@
 // Graphs that take several kernels of several families, on the virtual GPU.
 #include "atunner/codegen/graph_kernels_test.h"
+#include "atunner/graph/plain_kernels.h"
 #include "atunner/graph/text.h"
 
 namespace atunner {
@@ -71,6 +72,37 @@ output z
 )");
 }
 
+// Parts whose sizes are open leave them open: the whole is right at every size that is right for all of them.
+TEST_F(Stages, SizesStayOpen) {
+  const std::string text = R"(
+graph block
+dim n = 1..4096
+input x: bfloat16[n, 128]
+input weight: bfloat16[128]
+input up: bfloat16[192, 128]
+input down: bfloat16[128, 192]
+wide = cast(x, float32)
+square = wide * wide
+mean = reduce_mean(square, axes=[-1], keep=true)
+normed = cast(wide * rsqrt(mean + 1e-5) * cast(weight, float32), bfloat16)
+h = contract(normed, up, equation="mk,nk->mn", as=float32)
+active = cast(h * sigmoid(h), bfloat16)
+out = contract(active, down, equation="mk,nk->mn", as=float32)
+y = cast(wide + out, bfloat16)
+output y
+)";
+  const KernelSpec spec = SpecOfText(text, {{"n", 300}});
+  const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
+  const Configuration first = schedule->Default();
+  EXPECT_EQ(schedule->CheckDims(first).size(), 2u);
+  EXPECT_TRUE(Serves(schedule->FreeSizes(first), spec.dims, {{"n", 4096}}, {}).has_value());
+  Check(spec, "stages", 1);
+  EXPECT_GE(verified_, 6u);
+  // A parameter of a plain kernel's own hid the size of that name.
+  const std::string plain = graph::PlainKernels(GraphOf(spec).value(), true, true).value().source.text;
+  EXPECT_EQ(plain.find("long long n, float sum"), std::string::npos);
+}
+
 TEST_F(Stages, ScansTransposesAndSumsOneAfterTheOther) {
   CheckText(R"(
 graph walk
@@ -112,6 +144,46 @@ output y
 }
 
 // However it is written, it is the attention family's, between products of other parts.
+// Weights that the graph itself says: few are written out, more of them lie in memory for a product.
+TEST_F(Stages, ContractionsWithConstants) {
+  CheckText(
+      "graph few\ninput x: float32[6, 7, 3]\n"
+      "f: float32[3, 3] = constant(0.3, 0.6, 0.1, -0.2, -0.3, 0.5, 0.5, -0.4, -0.1)\n"
+      "y = contract(x, f, equation=\"hwc,oc->hwo\")\noutput y\n");
+  std::string table;
+  for (int i = 0; i < 256; ++i) table += (i == 0 ? "" : ", ") + std::to_string(i % 7 - 3);
+  CheckText("graph more\ninput x: bfloat16[40, 16]\nf: bfloat16[16, 16] = constant(" + table +
+            ")\ns = contract(x, f, equation=\"mk,nk->mn\", as=float32)\ny = cast(s, bfloat16)\noutput y\n");
+}
+
+// Attention is a task of its own, whose batch is the graph's.
+TEST_F(Stages, AttentionOfAnyBatch) {
+  const KernelSpec spec = SpecOfText(R"(
+graph attended
+dim n = 1..64
+input q: bfloat16[n, 2, 72, 64]
+input k: bfloat16[n, 2, 72, 64]
+input v: bfloat16[n, 2, 72, 64]
+input w: bfloat16[64, 64]
+scores = contract(q, k, equation="bhsd,bhtd->bhst", as=float32)
+scaled = scores * 0.125
+top = reduce_max(scaled, axes=[-1], keep=true)
+grown = exp(scaled - top)
+total = reduce_sum(grown, axes=[-1], keep=true)
+share = cast(grown / total, bfloat16)
+mixed_sum = contract(share, v, equation="bhst,bhtd->bhsd", as=float32)
+mixed = cast(mixed_sum, bfloat16)
+y_sum = contract(mixed, w, equation="bhsk,nk->bhsn", as=float32)
+y = cast(y_sum, bfloat16)
+output y
+)",
+                                     {{"n", 3}});
+  const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
+  EXPECT_EQ(schedule->FreeSizes(schedule->Default()).dims, std::vector<std::string>{"n"});
+  EXPECT_FALSE(schedule->CheckDims(schedule->Default()).empty());
+  Check(spec, "stages", 1);
+}
+
 TEST_F(Stages, AttentionOfAnotherSpelling) {
   std::string text = "graph heads\ninput given: bfloat16[64, 64]\ninput weight: bfloat16[64]\n";
   for (const char* name : {"q", "k", "v"}) text += std::string("input w") + name + ": bfloat16[64, 64]\n";

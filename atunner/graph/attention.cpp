@@ -189,7 +189,7 @@ NodeId MaskOf(const ValidGraph& graph, const Nodes& nodes, const std::vector<con
 }  // namespace
 
 std::optional<AttentionForm> AttentionOf(const ValidGraph& graph) {
-  if (graph.outputs().size() != 1 || !graph.symbols().empty()) return std::nullopt;
+  if (graph.outputs().size() != 1) return std::nullopt;
   auto nodes = NodesOf(graph);
   if (!nodes) return std::nullopt;
   const Node &scores = graph.node(nodes->scores), &mixed = graph.node(nodes->mixed);
@@ -203,14 +203,21 @@ std::optional<AttentionForm> AttentionOf(const ValidGraph& graph) {
   const Shape &of_q = graph.node(scores.operands[0]).type.shape, &of_v = graph.node(mixed.operands[1]).type.shape;
   if (of_q.back() != of_v.back()) return std::nullopt;
   const size_t rank = of_q.size();
+  if (!of_q[rank - 2].constant() || !of_v[rank - 2].constant() || !of_q.back().constant()) return std::nullopt;
   nodes->queries = of_q[rank - 2].factor(), nodes->keys = of_v[rank - 2].factor();
   nodes->mask = MaskOf(graph, *nodes, {q.input, k.input, v.input});
   if (graph.inputs().size() != (nodes->mask < 0 ? 3 : 4)) return std::nullopt;
   AttentionForm form{.q = q.input->name, .k = k.input->name, .v = v.input->name, .y = output.name};
   if (nodes->mask >= 0) form.mask = graph.node(nodes->mask).name;
   form.queries = nodes->queries, form.keys = nodes->keys, form.dim = of_q.back().factor();
-  form.batch = rank > 3 ? of_q[0].factor() : 1;
-  for (size_t axis = rank > 3 ? 1 : 0; axis + 2 < rank; ++axis) form.heads *= of_q[axis].factor();
+  size_t batched = rank > 3 ? 1 : 0;
+  for (size_t axis = 0; axis + 2 < rank; ++axis) batched = of_q[axis].constant() ? batched : axis + 1;
+  for (size_t axis = 0; axis + 2 < rank; ++axis) {
+    if (axis < batched)
+      form.batch = form.batch * of_q[axis];
+    else
+      form.heads *= of_q[axis].factor();
+  }
   const Samples samples(graph, *nodes);
   if (!ReadScores(samples, *nodes, graph.node(nodes->top).operands[0], form)) return std::nullopt;
   // A masked key's weight of zero times what is no number is no number, where the graph does not say otherwise.

@@ -23,11 +23,21 @@ TEST(Attention, IsFoundInItsPlainForm) {
   const auto form = FormOf(std::string(kInputs) + kScores + "x = s * 0.5\n" + kSoftmax + kMixed);
   ASSERT_TRUE(form);
   EXPECT_EQ(form->q + form->k + form->v + form->y, "qkvy");
-  EXPECT_EQ((std::vector{form->batch, form->heads, form->queries, form->keys, form->dim}),
+  EXPECT_EQ((std::vector{form->batch.factor(), form->heads, form->queries, form->keys, form->dim}),
             (std::vector<int64_t>{2, 3, 8, 8, 4}));
   EXPECT_DOUBLE_EQ(form->scale, 0.5);
   EXPECT_FALSE(form->causal);
   EXPECT_EQ(form->mask, "");
+}
+
+TEST(Attention, OpenAxesAreOfTheBatch) {
+  std::string text = std::string(kInputs) + kScores + "x = s * 0.5\n" + kSoftmax + kMixed;
+  for (size_t at = 0; (at = text.find("[2, ", at)) != text.npos;) text.replace(at, 4, "[2*n, ");
+  text.insert(text.find("input"), "dim n = 1..9\n");
+  const auto form = FormOf(text);
+  ASSERT_TRUE(form) << text;
+  EXPECT_EQ(form->batch.ToString(), "2*n");
+  EXPECT_EQ(form->heads, 3);
 }
 
 TEST(Attention, IsFoundHoweverMasksAndScalesAreWritten) {

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "atunner/graph/product.h"
+
 namespace atunner::graph {
 namespace {
 
@@ -44,6 +46,18 @@ struct Located {
     return stride;
   }
 };
+
+bool IsConversion(const Node& node) {
+  const auto* map = node.As<Map>();
+  return map && map->body.root().op == ScalarOp::kCast && map->body.nodes().size() == 2;
+}
+
+/// The contraction that a map takes, besides what few elements make; -1 where it takes none, or only converts it.
+NodeId FinishedBy(const ValidGraph& graph, const Node& node) {
+  if (!node.As<Map>() || IsConversion(node)) return -1;
+  const auto taken = std::ranges::find_if(node.operands, [&](NodeId id) { return graph.node(id).As<Contract>(); });
+  return taken != node.operands.end() && TakesProducts(graph, {*taken}, node) ? *taken : -1;
+}
 
 /// Follows contractions' operands to inputs and their results to outputs, through moves of data.
 class Tracer {
@@ -86,10 +100,10 @@ class Tracer {
   /// From the output's node down to the contraction, then up again with the letters' places.
   std::optional<Places> FromContraction(NodeId id, const Places& letters) const {
     const Node& node = graph_.node(id);
-    if (node.As<Contract>()) return letters;
+    if (node.As<Contract>() || FinishedBy(graph_, node) >= 0) return letters;
     if (node.operands.size() != 1) return std::nullopt;
     auto places = FromContraction(node.operands[0], letters);
-    if (!places) return std::nullopt;
+    if (!places || IsConversion(node)) return places;
     const Shape& from = graph_.node(node.operands[0]).type.shape;
     if (const auto* reshape = node.As<Reshape>()) return Reshaped(*places, from, reshape->shape);
     if (const auto* transpose = node.As<Transpose>()) {
@@ -176,13 +190,13 @@ class FormReader {
   explicit FormReader(const ValidGraph& graph) : graph_(graph) {}
 
   std::optional<ConvForm> Read() {
-    if (graph_.outputs().size() != 1 || graph_.inputs().size() != 2) return std::nullopt;
+    if (graph_.outputs().size() != 1) return std::nullopt;
     // A contraction without windows is a product.
     const auto windows = [](const Node& node) { return node.As<Window>() || node.As<Fold>(); };
     if (std::ranges::none_of(graph_.nodes(), windows)) return std::nullopt;
-    if (!Trace()) return std::nullopt;
+    if (!Trace() || (form_.finish < 0 && graph_.inputs().size() != 2)) return std::nullopt;
     TellTensors();
-    if (!Classify()) return std::nullopt;
+    if (!Classify() || (form_.finish >= 0 && !FiltersAreLast())) return std::nullopt;
     Normalise();
     return form_;
   }
@@ -191,9 +205,15 @@ class FormReader {
   bool Trace() {
     NodeId id = graph_.outputs()[0].node;
     while (!graph_.node(id).As<Contract>()) {
-      if (graph_.node(id).operands.size() != 1) return false;
-      id = graph_.node(id).operands[0];
+      const Node& node = graph_.node(id);
+      if (const NodeId finished = FinishedBy(graph_, node); finished >= 0)
+        form_.finish = std::exchange(id, finished);
+      else if (node.operands.size() == 1)
+        id = node.operands[0];
+      else
+        return false;
     }
+    form_.product = id;
     const Node& contraction = graph_.node(id);
     const Equation equation = ParsedEquation(contraction.As<Contract>()->equation);
     const auto letters = [&](const std::string& text, const Shape& shape) {
@@ -216,6 +236,12 @@ class FormReader {
     if (!a || !b || !c || a->name == b->name) return false;
     tensors_ = {*std::move(a), *std::move(b), Located{output.name, graph_.node(output.node).type.shape, *std::move(c)}};
     return true;
+  }
+
+  /// Of the contraction's own axes, of which none is left out.
+  bool FiltersAreLast() const {
+    const char last = ParsedEquation(graph_.node(form_.product).As<Contract>()->equation).result.back();
+    return w_->Has(last) && !x_->Has(last);
   }
 
   bool IsGroup(char letter) const {

@@ -27,8 +27,10 @@ bool IsHeavy(const Node& node) {
 class Divider {
  public:
   /// `repeats`: small values that inputs alone say are computed again wherever they are needed.
-  Divider(const ValidGraph& graph, bool repeats)
+  Divider(const ValidGraph& graph, const Dims& sizes, bool repeats)
       : graph_(graph),
+        sizes_(sizes),
+        multiplied_(Multiplied(graph)),
         repeated_(graph.nodes().size(), false),
         depths_(graph.nodes().size(), 0),
         places_(graph.nodes().size(), kNowhere) {
@@ -78,11 +80,12 @@ class Divider {
     std::optional<ValidGraph> part;
   };
 
-  static int64_t CountOf(const Node& node) { return ElementCount(node.type.shape).factor(); }
+  int64_t CountOf(const Node& node) const { return ElementCount(node.type.shape).Bound(sizes_).factor(); }
 
   bool IsRepeated(NodeId id, bool repeats) const {
     const Node& node = graph_.node(id);
-    if (node.As<Input>() || node.As<Constant>()) return true;
+    if (node.As<Input>()) return true;
+    if (node.As<Constant>()) return !multiplied_[id];  // products take what is in memory
     return repeats && !IsHeavy(node) && CountOf(node) < most_ && !names_.contains(id) &&
            std::ranges::all_of(node.operands, [&](NodeId operand) { return repeated_[operand]; });
   }
@@ -106,6 +109,7 @@ class Divider {
   /// The nodes at these places.
   Result<ValidGraph> Part(size_t begin, size_t end) const {
     GraphBuilder builder(graph_.name());
+    for (const auto& [name, range] : graph_.symbols()) ATUNNER_CHECK(builder.Symbol(name, range).has_value());
     std::map<NodeId, Value> made;
     const std::function<Value(NodeId)> make = [&](NodeId id) {
       if (const auto found = made.find(id); found != made.end()) return found->second;
@@ -147,18 +151,19 @@ class Divider {
     const DType own = graph_.node(id).type.dtype;
     const auto* map = graph_.node(id).As<Map>();
     const bool rounds = map != nullptr && map->body.root().op == ScalarOp::kCast;
-    return rounds || IsMultiplied(id) || names_.contains(id) || IsMoved(id) ? own : ArithmeticType(own);
+    return rounds || multiplied_[id] || names_.contains(id) || IsMoved(id) ? own : ArithmeticType(own);
   }
 
-  /// By a contraction, as it is or moved.
-  bool IsMultiplied(NodeId id) const {
-    for (size_t at = static_cast<size_t>(id) + 1; at < graph_.nodes().size(); ++at) {
-      const Node& user = graph_.nodes()[at];
-      if (!Uses(user, id)) continue;
+  /// Which nodes contractions take, as they are or moved.
+  static std::vector<bool> Multiplied(const ValidGraph& graph) {
+    std::vector<bool> multiplied(graph.nodes().size(), false);
+    for (size_t id = multiplied.size(); id-- > 0;) {
+      const Node& user = graph.nodes()[id];
       const bool moves = !IsHeavy(user) && !user.As<Map>();
-      if (user.As<Contract>() || (moves && IsMultiplied(static_cast<NodeId>(at)))) return true;
+      for (NodeId operand : user.operands)
+        if (user.As<Contract>() || (moves && multiplied[id])) multiplied[operand] = true;
     }
-    return false;
+    return multiplied;
   }
 
   static bool Uses(const Node& user, NodeId id) { return std::ranges::find(user.operands, id) != user.operands.end(); }
@@ -171,6 +176,8 @@ class Divider {
   }
 
   const ValidGraph& graph_;
+  const Dims& sizes_;
+  std::vector<bool> multiplied_;
   std::map<NodeId, std::string> names_;  ///< of what is an output
   std::vector<bool> repeated_;
   std::vector<int> depths_;     ///< nodes on the longest way from an input
@@ -181,12 +188,11 @@ class Divider {
 
 }  // namespace
 
-std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const PartCost& cost) {
-  if (!graph.symbols().empty()) return std::nullopt;
-  Divider divider(graph, true);
+std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const Dims& sizes, const PartCost& cost) {
+  Divider divider(graph, sizes, true);
   Division best = divider.Run(cost);
   if (divider.repeats()) {
-    if (Division other = Divider(graph, false).Run(cost); other.cost < best.cost) best = std::move(other);
+    if (Division other = Divider(graph, sizes, false).Run(cost); other.cost < best.cost) best = std::move(other);
   }
   return best.cost < kNever ? std::optional(std::move(best.parts)) : std::nullopt;
 }
@@ -216,7 +222,13 @@ bool ReducesLittle(const ValidGraph& part) {
 
 ValidGraph WithoutNames(const ValidGraph& part) {
   GraphBuilder builder("part");
-  for (const auto& [name, range] : part.symbols()) ATUNNER_CHECK(builder.Symbol(name, range).has_value());
+  for (const auto& [name, range] : part.symbols()) {
+    const auto has = [&](const Extent& extent) {
+      return std::ranges::find(extent.symbols(), name) != extent.symbols().end();
+    };
+    if (std::ranges::any_of(part.nodes(), [&](const Node& node) { return std::ranges::any_of(node.type.shape, has); }))
+      ATUNNER_CHECK(builder.Symbol(name, range).has_value());
+  }
   std::vector<Value> made;
   int inputs = 0, outputs = 0;
   for (const Node& node : part.nodes()) {

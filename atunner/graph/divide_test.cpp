@@ -50,7 +50,7 @@ std::vector<Tensor> RunParts(const ValidGraph& whole, const std::vector<ValidGra
 std::vector<ValidGraph> Parts(const std::string& text) {
   const ValidGraph whole = MustParse(text);
   // As whoever divides does: an expression that one node uses is part of it.
-  const auto parts = Divide(FuseMaps(whole), CostOf);
+  const auto parts = Divide(FuseMaps(whole), {}, CostOf);
   EXPECT_TRUE(parts.has_value());
   if (!parts) return {};
   const auto want = Evaluate(whole, RandomInputs(whole, 5)).value();
@@ -160,10 +160,29 @@ output y
 
 TEST(Divide, RefusesWhatNoPartComputes) {
   const ValidGraph sum = MustParse("graph g\ninput x: float32[4]\ny = reduce_sum(x, axes=[0])\noutput y\n");
-  EXPECT_FALSE(Divide(
-      sum, [](const ValidGraph& part, double) { return Reductions(part) == 0 ? std::optional(1.0) : std::nullopt; }));
-  const ValidGraph open = MustParse("graph g\ndim B = 1..8\ninput x: float32[B]\ny = exp(x)\noutput y\n");
-  EXPECT_FALSE(Divide(open, [](const ValidGraph&, double) { return 1.0; }));
+  EXPECT_FALSE(Divide(sum, {}, [](const ValidGraph& part, double) {
+    return Reductions(part) == 0 ? std::optional(1.0) : std::nullopt;
+  }));
+}
+
+TEST(Divide, LeavesOpenSizesOpenWhereAPartHasThem) {
+  const ValidGraph open = MustParse(R"(
+graph g
+dim B = 1..8
+input x: float32[B, 4]
+input w: float32[4, 4]
+s = reduce_sum(w, axes=[0])
+t = reduce_sum(x, axes=[1], keep=true)
+y = t * s
+output y
+)");
+  const auto parts = Divide(open, {{"B", 6}}, [](const ValidGraph& part, double) {
+    return part.nodes().size() == part.inputs().size() + 1 ? std::optional(1.0) : std::nullopt;
+  });
+  ASSERT_TRUE(parts.has_value());
+  std::vector<size_t> symbols;
+  for (const ValidGraph& part : *parts) symbols.push_back(WithoutNames(part).symbols().size());
+  EXPECT_THAT(symbols, testing::UnorderedElementsAre(0u, 1u, 1u));
 }
 
 }  // namespace

@@ -8,6 +8,9 @@
 namespace atunner::graph {
 namespace {
 
+/// Constants of which sums over products are written out.
+constexpr int64_t kFew = 16;
+
 /// A contraction as many products of matrices: letters of its equation, in the order in which they should lie.
 struct Sides {
   std::string batch, m, n, k;
@@ -128,6 +131,11 @@ class ProductMaker : public Rewriter {
     const Equation given{WithoutOnes(letters.left, operands[0]), WithoutOnes(letters.right, operands[1]),
                          WithoutOnes(letters.result, node.type.shape)};
     const bool alone = !AloneIn(given).empty();
+    const auto few = [&](NodeId operand) {
+      return graph_.node(operand).As<Constant>() && ElementCount(graph_.node(operand).type.shape).factor() <= kFew;
+    };
+    if (!alone && !contract->sparse && std::ranges::any_of(node.operands, few))
+      return SumOfProducts(builder_, letters, std::move(operands), node.type.dtype, "");
     if (!alone && Fits(given)) return Copy(node, std::move(operands));
     if (contract->sparse && (alone || IsThin(given))) return Copy(node, std::move(operands));
     operands = {Squeezed(operands[0]), Squeezed(operands[1])};

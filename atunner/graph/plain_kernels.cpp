@@ -97,7 +97,9 @@ class PlainWriter {
       return {ArgBinding::Tensor(output->name), OutputType(node.type.dtype)};
     const std::string name = "v" + std::to_string(id);
     const DType dtype = node.type.dtype;
-    if (!wide_ && IsFloat(dtype) && IsFactor(id)) {
+    const auto* map = node.As<Map>();
+    const bool rounds = map && map->body.root().op == ScalarOp::kCast;  // as the graph has it
+    if (!wide_ && IsFloat(dtype) && (rounds || IsFactor(id))) {
       kernel_.plan.workspaces.push_back(
           {name, ExprOf(ElementCount(node.type.shape) * Extent(static_cast<int64_t>(SizeOf(dtype))))});
       return {ArgBinding::Workspace(name), std::string(CudaName(dtype))};
@@ -307,7 +309,7 @@ class PlainWriter {
     const auto count = [&](const std::string& letters) {
       return ElementCount(ShapeOfLetters(letters, node)).ToString();
     };
-    // Where the elements with these numbers of batch, row, … stand in a tensor.
+    // Where the elements with these numbers of batch, row, … stand in a tensor; open sizes may be called n.
     const auto offset = [&](const std::string& letters,
                             std::initializer_list<std::pair<const std::string*, const char*>> groups) {
       const Shape shape = ShapeOfLetters(letters, node);
@@ -339,12 +341,13 @@ class PlainWriter {
     text_ += fmt::format("  contract_tiles<{}, {}, {}, {}, {}, {}, {}>({}, {}, {}, {},\n", sum, sparse, exact, least(0),
                          least(1), by_depth(e.left), by_depth(e.right), count(batch), count(rows), count(columns),
                          count(depth));
-    text_ += fmt::format("    [&](long long b, long long m, long long k) {{ return {}; }},\n",
-                         load(0, offset(e.left, {{&batch, "b"}, {&rows, "m"}, {&depth, "k"}})));
-    text_ += fmt::format("    [&](long long b, long long k, long long n) {{ return {}; }},\n",
-                         load(1, offset(e.right, {{&batch, "b"}, {&depth, "k"}, {&columns, "n"}})));
-    text_ += fmt::format("    [&](long long b, long long m, long long n, {} sum) {{ store(result[{}], sum); }});\n}}\n",
-                         sum, offset(e.result, {{&batch, "b"}, {&rows, "m"}, {&columns, "n"}}));
+    text_ += fmt::format("    [&](long long b_, long long m_, long long k_) {{ return {}; }},\n",
+                         load(0, offset(e.left, {{&batch, "b_"}, {&rows, "m_"}, {&depth, "k_"}})));
+    text_ += fmt::format("    [&](long long b_, long long k_, long long n_) {{ return {}; }},\n",
+                         load(1, offset(e.right, {{&batch, "b_"}, {&depth, "k_"}, {&columns, "n_"}})));
+    text_ +=
+        fmt::format("    [&](long long b_, long long m_, long long n_, {} sum) {{ store(result[{}], sum); }});\n}}\n",
+                    sum, offset(e.result, {{&batch, "b_"}, {&rows, "m_"}, {&columns, "n_"}}));
   }
 
   /// A thread walks along each line.
@@ -444,7 +447,8 @@ std::string KernelPrelude(std::string_view text) {
 }
 
 Result<RenderedKernel> PlainKernels(const ValidGraph& graph, bool wide, bool shared) {
-  const ValidGraph fused = FuseMaps(graph);
+  // What the graph itself makes narrower is part of the error that is honest.
+  const ValidGraph fused = FuseMaps(graph, /*through_roundings=*/wide);
   return PlainWriter(fused, wide, shared).Run();
 }
 

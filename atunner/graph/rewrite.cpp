@@ -146,7 +146,8 @@ bool IsFree(const ScalarExpression& body) {
 
 class Fuser : public Rewriter {
  public:
-  explicit Fuser(const ValidGraph& graph) : Rewriter(graph), uses_(graph.UseCounts()) {}
+  Fuser(const ValidGraph& graph, bool through_roundings)
+      : Rewriter(graph), uses_(graph.UseCounts()), through_roundings_(through_roundings) {}
 
  private:
   Value Rewrite(NodeId id, std::vector<Value> operands) override {
@@ -183,12 +184,20 @@ class Fuser : public Rewriter {
 
   bool Inlines(NodeId old_producer, const Node& producer, const TensorType& consumer) const {
     const auto* map = producer.As<Map>();
-    if (!map) return false;
+    if (!map || (!through_roundings_ && Narrows(producer))) return false;
     const bool free = IsFree(map->body);
     const bool only = uses_[old_producer] == 1 && producer.type.shape == consumer.shape;
     // Extents that a place refers to must be known here.
     const bool known = std::ranges::all_of(producer.type.shape, [](const Extent& e) { return e.constant(); });
     return (free || only) && (known || producer.type.shape == consumer.shape || !map->body.Uses(ScalarOp::kExtent));
+  }
+
+  /// Is an operand of this shape wider?
+  bool Narrows(const Node& map) const {
+    return std::ranges::any_of(map.operands, [&](NodeId operand) {
+      const TensorType& type = builder_.TypeOf({operand});
+      return type.shape == map.type.shape && SizeOf(map.type.dtype) < SizeOf(type.dtype);
+    });
   }
 
   /// The producer's expression; where it has an extent of 1 that is stretched here, its places do not move.
@@ -207,6 +216,7 @@ class Fuser : public Rewriter {
   }
 
   std::vector<int> uses_;
+  bool through_roundings_;
 };
 
 class PlaceFinder : public Rewriter {
@@ -376,6 +386,8 @@ ValidGraph WithoutSingleUpdates(const ValidGraph& graph) { return UpdateFinder(g
 
 ValidGraph WithoutPlaces(const ValidGraph& graph) { return PlaceFinder(graph).Run(); }
 ValidGraph Simplify(const ValidGraph& graph) { return Copier(Simplifier(graph).Run()).Run(); }
-ValidGraph FuseMaps(const ValidGraph& graph) { return Simplify(Fuser(Simplify(graph)).Run()); }
+ValidGraph FuseMaps(const ValidGraph& graph, bool through_roundings) {
+  return Simplify(Fuser(Simplify(graph), through_roundings).Run());
+}
 
 }  // namespace atunner::graph

@@ -26,7 +26,8 @@ ValidGraph Simplify(const ValidGraph& graph);
 
 /// Puts maps into the maps that use them, where that repeats no work worth naming: a producer with one user of the same
 /// shape, or one that only converts. Less is rounded to inner types than before; exact evaluation stays the same.
-ValidGraph FuseMaps(const ValidGraph& graph);
+/// `through_roundings`: maps that make a value narrower too; else they stay, since it is then that a value is best kept.
+ValidGraph FuseMaps(const ValidGraph& graph, bool through_roundings = true);
 
 /// The place of an input's largest (or smallest) element as two reductions of the usual kind: the extreme, then the
 /// first place that holds it, or holds NaN.

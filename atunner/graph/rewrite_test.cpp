@@ -104,6 +104,22 @@ output y
   ExpectSameMeaning(graph, fused);
 }
 
+TEST(Fuse, LeavesWhatMakesAValueNarrowerWhereThatIsAskedFor) {
+  const ValidGraph graph = MustParse(R"(
+graph g
+input a: bfloat16[4, 6]
+input b: bfloat16[5, 6]
+s = contract(a, b, equation="mk,nk->mn", as=float32)
+kept = cast(s * 2, bfloat16)
+y = cast(kept, float32) * 0.125 + 1
+output y
+)");
+  EXPECT_EQ(Count(FuseMaps(graph), kMap), 1u);
+  const ValidGraph fused = FuseMaps(graph, /*through_roundings=*/false);
+  EXPECT_THAT(Print(fused), HasSubstr("kept: bfloat16[4, 5] = cast(s * 2, bfloat16)\n"));
+  ExpectSameMeaning(graph, fused);
+}
+
 TEST(Fuse, DoesNotRepeatWorkAcrossABroadcastOrForTwoUsers) {
   const ValidGraph graph = MustParse(R"(
 graph g

@@ -19,7 +19,7 @@ int64_t PartsOf(const ValidGraph& graph, const Node& node) {
   const Shape& shape = graph.node(node.operands[0]).type.shape;
   const Extent rows = ElementCount({shape.begin(), shape.end() - 1});
   const int64_t columns = shape.back().factor();
-  if (!rows.constant() || rows.factor() > kFewRows || columns < kLong) return 1;
+  if (!rows.constant() || !shape.back().constant() || rows.factor() > kFewRows || columns < kLong) return 1;
   int64_t parts = 1;
   while (parts < kMostParts && columns % (2 * parts) == 0 && columns / (2 * parts) >= kLeastPart &&
          columns / (2 * parts) >= 64 * sort->count && parts * rows.factor() < 2 * kFewRows)

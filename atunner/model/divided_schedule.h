@@ -15,6 +15,11 @@ class DividedSchedule {
   virtual std::vector<const ScheduleTemplate*> Parts() const = 0;
   /// The whole, with a configuration for each of Parts().
   virtual Result<RenderedKernel> RenderParts(const std::vector<Configuration>& configurations) const = 0;
+  /// Are its sizes the whole's, where they are called so?
+  virtual bool SharesSizes(size_t part) const = 0;
+  /// Of the whole with these, whose own sizes are `sizes`: as ScheduleTemplate has it.
+  std::vector<Dims> CheckDimsOf(const std::vector<Configuration>& configurations, const Dims& sizes) const;
+  SizeFreedom FreeSizesOf(const std::vector<Configuration>& configurations, const Dims& sizes) const;
 };
 
 }  // namespace atunner

@@ -9,17 +9,42 @@
 namespace atunner {
 namespace {
 
-Status Fix(Expr& size, const Bindings& known) {
-  ATUNNER_TRY(const Value value, size.Evaluate(known));
+/// What names in expressions stand for.
+using Known = std::map<std::string, std::string>;
+
+Known KnownOf(const Known& sizes, const LaunchPlan& plan) {
+  Known known = sizes;
+  for (size_t i = 0; i < plan.parameter_names.size(); ++i) {
+    const Value& value = plan.parameter_values[i];
+    known[plan.parameter_names[i]] =
+        std::holds_alternative<std::string>(value) ? "'" + ToString(value) + "'" : ToString(value);
+  }
+  return known;
+}
+
+/// A number where all is known.
+Status Fix(Expr& size, const Known& known) {
+  static const std::regex word(R"('[^']*'|\b[A-Za-z_]\w*)");
+  const std::string& text = size.text();
+  std::string fixed;
+  auto from = text.cbegin();
+  for (std::sregex_iterator at(text.begin(), text.end(), word), end; at != end; ++at) {
+    const auto found = known.find(at->str());
+    fixed.append(from, (*at)[0].first).append(found == known.end() ? at->str() : found->second);
+    from = (*at)[0].second;
+  }
+  ATUNNER_TRY(size, Expr::Parse(fixed.append(from, text.cend())));
+  if (!size.Names().empty()) return {};
+  ATUNNER_TRY(const Value value, size.Evaluate({}));
   const auto* real = std::get_if<double>(&value);
   size = Expr::MustParse(real ? fmt::format("{:.17g}", *real) : ToString(value));
   return {};
 }
 
-Status Fix(ArgBinding& arg, const Bindings& known) {
+Status Fix(ArgBinding& arg, const Known& known) {
   ATUNNER_RETURN_IF_ERROR(Fix(arg.value, known));
-  for (auto* sizes : {&arg.view.dims, &arg.view.strides, &arg.view.box}) {
-    for (Expr& size : *sizes) ATUNNER_RETURN_IF_ERROR(Fix(size, known));
+  for (auto* extents : {&arg.view.dims, &arg.view.strides, &arg.view.box}) {
+    for (Expr& size : *extents) ATUNNER_RETURN_IF_ERROR(Fix(size, known));
   }
   return Fix(arg.view.swizzle_bytes, known);
 }
@@ -60,8 +85,8 @@ std::string JoinedKernel::WithoutIncludes(const std::string& source) {
 }
 
 /// Every stage's source is in a namespace of its own, since helpers are written for constants in front of them.
-Status JoinedKernel::Add(RenderedKernel kernel, const KernelSpec& task,
-                         const std::map<std::string, std::string>& names) {
+Status JoinedKernel::Add(RenderedKernel kernel, const KernelSpec& task, const std::map<std::string, std::string>& names,
+                         const Known& sizes) {
   const std::string stage = fmt::format("stage{}", ++stages_);
   // Whatever namespace they are in, kernels need names that no other stage has, also those that are not launched.
   std::string before, behind;
@@ -73,30 +98,31 @@ Status JoinedKernel::Add(RenderedKernel kernel, const KernelSpec& task,
   for (const ArgSpec& arg : task.args) {
     const std::string& known = names.at(arg.name);
     if (arg.role == Role::kOutput && !IsArgument(known)) {
-      ATUNNER_TRY(const TensorShape shape, ShapeOf(arg, task, task.dims));
-      all_.plan.workspaces.push_back({known, Expr(shape.bytes)});
+      std::string bytes = std::to_string(SizeOf(arg.dtype));
+      for (const Expr& extent : arg.shape) bytes += " * (" + extent.text() + ")";
+      all_.plan.workspaces.push_back({known, Expr::MustParse(bytes)});
+      ATUNNER_RETURN_IF_ERROR(Fix(all_.plan.workspaces.back().bytes, KnownOf(sizes, {})));
     }
     if (!early_ || !IsArgument(known) || whole_.FindArg(known)->role != Role::kInput) continue;
     before += fmt::format("#define IS_GIVEN_{}\n", arg.name);
     behind += fmt::format("#undef IS_GIVEN_{}\n", arg.name);
   }
   text_ += fmt::format("\n{}namespace {} {{\n{}}}\n{}", before, stage, WithoutIncludes(kernel.source.text), behind);
-  return AddPlan(std::move(kernel.plan), stage + "_", task.dims, names);
+  return AddPlan(std::move(kernel.plan), stage + "_", sizes, names);
 }
 
-/// Sizes become numbers.
-Status JoinedKernel::AddPlan(LaunchPlan plan, const std::string& prefix, const Dims& dims,
+/// Parameters become numbers, and sizes the whole's.
+Status JoinedKernel::AddPlan(LaunchPlan plan, const std::string& prefix, const Known& sizes,
                              const std::map<std::string, std::string>& names) {
   using Kind = ArgBinding::Kind;
-  Bindings known(dims);
-  known.Add(plan.parameter_names, plan.parameter_values);
+  const Known known = KnownOf(sizes, plan);
   for (Workspace& workspace : plan.workspaces) {
     ATUNNER_RETURN_IF_ERROR(Fix(workspace.bytes, known));
     all_.plan.workspaces.push_back({prefix + workspace.name, workspace.bytes});
   }
   for (LaunchStep& step : plan.steps) {
-    for (auto* sizes : {&step.grid, &step.block, &step.cluster}) {
-      for (Expr& size : *sizes) ATUNNER_RETURN_IF_ERROR(Fix(size, known));
+    for (auto* extents : {&step.grid, &step.block, &step.cluster}) {
+      for (Expr& size : *extents) ATUNNER_RETURN_IF_ERROR(Fix(size, known));
     }
     ATUNNER_RETURN_IF_ERROR(Fix(step.shared_bytes, known));
     for (ArgBinding& arg : step.args) {

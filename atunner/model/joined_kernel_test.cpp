@@ -48,8 +48,9 @@ RenderedKernel Joined(bool early) {
   whole.name = "whole";
   whole.args = {Arg("a", Role::kInput), Arg("b", Role::kOutput)};
   JoinedKernel joined(whole, early);
-  EXPECT_TRUE(joined.Add(Kernel("work();"), TaskOf(64), {{"x", "a"}, {"y", "between"}}).has_value());
-  EXPECT_TRUE(joined.Add(Kernel("await_launch_before();"), TaskOf(24), {{"x", "between"}, {"y", "b"}}).has_value());
+  EXPECT_TRUE(joined.Add(Kernel("work();"), TaskOf(64), {{"x", "a"}, {"y", "between"}}, {{"n", "64"}}).has_value());
+  EXPECT_TRUE(joined.Add(Kernel("await_launch_before();"), TaskOf(24), {{"x", "between"}, {"y", "b"}}, {{"n", "24"}})
+                  .has_value());
   return std::move(joined).Finish();
 }
 
@@ -68,6 +69,21 @@ TEST(JoinedKernel, HasStepsOfAllWithSizesAsNumbers) {
   EXPECT_EQ(args[2].name, "b");
   EXPECT_EQ(args[2].kind, ArgBinding::Kind::kTensor);
   EXPECT_FALSE(plan.steps[1].programmatic);
+}
+
+TEST(JoinedKernel, SizesOfTheWholeStayOpen) {
+  KernelSpec whole;
+  whole.name = "whole";
+  whole.dims = {{"n", 64}};
+  whole.args = {Arg("a", Role::kInput), Arg("b", Role::kOutput)};
+  JoinedKernel joined(whole, false);
+  ASSERT_TRUE(joined.Add(Kernel("work();"), TaskOf(64), {{"x", "a"}, {"y", "between"}}, {}).has_value());
+  const LaunchPlan plan = std::move(joined).Finish().plan;
+  const Dims at{{"n", 33}};
+  EXPECT_EQ(plan.steps[0].grid[0].EvaluateInt(Bindings(at)).value(), 5);
+  ASSERT_EQ(plan.workspaces.size(), 2u);
+  for (const Workspace& workspace : plan.workspaces)
+    EXPECT_EQ(workspace.bytes.EvaluateInt(Bindings(at)).value(), 132) << workspace.name;
 }
 
 TEST(JoinedKernel, KeepsStagesApart) {

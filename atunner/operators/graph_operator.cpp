@@ -287,7 +287,7 @@ class LibraryTask : public GraphTask {
 }  // namespace
 
 Result<KernelSpec> SpecOfGraph(const ValidGraph& given, const Dims& dims) {
-  const ValidGraph graph = graph::FuseMaps(given);
+  const ValidGraph graph = graph::FuseMaps(given, /*through_roundings=*/false);
   KernelSpec spec;
   spec.name = graph.name();
   spec.dims = dims;

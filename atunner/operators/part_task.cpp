@@ -10,31 +10,35 @@
 namespace atunner {
 namespace {
 
-Result<PartTask> TaskOfAttention(const graph::AttentionForm& form, DType dtype) {
+Result<PartTask> TaskOfAttention(const graph::AttentionForm& form, const Dims& sizes, DType dtype) {
   const bool masked = !form.mask.empty();
   if (masked && form.causal) return Invalid("attention that is masked twice");
   const Operator* op = FindOperator(masked ? "attention_masked" : "attention_gqa");
-  OperatorRequest request{
-      {{form.batch, form.heads, form.queries, form.dim}, {form.batch, form.heads, form.keys, form.dim}},
-      dtype,
-      {{"scale", form.scale}}};
+  const int64_t batch = form.batch.Bound(sizes).factor();
+  OperatorRequest request{{{batch, form.heads, form.queries, form.dim}, {batch, form.heads, form.keys, form.dim}},
+                          dtype,
+                          {{"scale", form.scale}}};
   if (form.causal) request.attributes["causal"] = true;
   ATUNNER_TRY(KernelSpec task, op->Instantiate(request));
   task.attributes[std::string(kScoresOfAnySize)] = true;
-  PartTask part{std::move(task), {{"q", form.q}, {"k", form.k}, {"v", form.v}, {"y", form.y}}};
+  PartTask part{.task = std::move(task), .names = {{"q", form.q}, {"k", form.k}, {"v", form.v}, {"y", form.y}}};
+  for (const auto& [name, size] : part.task.dims) part.sizes[name] = "(" + form.batch.ToString() + ")";
   if (masked) part.names["mask"] = form.mask;
   return part;
 }
 
 }  // namespace
 
-Result<PartTask> TaskOfPart(const graph::ValidGraph& part, Accuracy accuracy) {
+Result<PartTask> TaskOfPart(const graph::ValidGraph& part, const Dims& sizes, Accuracy accuracy) {
   PartTask made;
   const DType dtype = part.node(part.outputs()[0].node).type.dtype;
   if (const auto attention = graph::AttentionOf(part)) {
-    ATUNNER_TRY(made, TaskOfAttention(*attention, dtype));
+    ATUNNER_TRY(made, TaskOfAttention(*attention, sizes, dtype));
   } else {
-    ATUNNER_TRY(made.task, SpecOfGraph(graph::WithoutNames(part), {}));
+    const graph::ValidGraph unnamed = graph::WithoutNames(part);
+    Dims own = sizes;
+    std::erase_if(own, [&](const auto& size) { return !unnamed.symbols().contains(size.first); });
+    ATUNNER_TRY(made.task, SpecOfGraph(unnamed, own));
     auto arg = made.task.args.begin();
     for (graph::NodeId id : part.inputs()) made.names[(arg++)->name] = part.node(id).name;
     for (const graph::Output& output : part.outputs()) made.names[(arg++)->name] = output.name;

@@ -30,14 +30,18 @@ PartChoices::PartChoices(const ScheduleTemplate& whole, const DividedSchedule& d
   }
 }
 
-Result<RenderedKernel> PartChoices::Render(const Configuration& configuration) const {
+std::vector<Configuration> PartChoices::Chosen(const Configuration& configuration) const {
   std::vector<Configuration> chosen;
   for (size_t i = 0; i < choices_.size(); ++i) {
     const auto& values = space_.parameters[i].values;
     const auto at = std::ranges::find(values, configuration.values[i]) - values.begin();
     chosen.push_back(choices_[i][static_cast<size_t>(at)]);
   }
-  ATUNNER_TRY(RenderedKernel kernel, divided_.RenderParts(chosen));
+  return chosen;
+}
+
+Result<RenderedKernel> PartChoices::Render(const Configuration& configuration) const {
+  ATUNNER_TRY(RenderedKernel kernel, divided_.RenderParts(Chosen(configuration)));
   kernel.plan.parameter_names = space_.Names();
   kernel.plan.parameter_values = configuration.values;
   return kernel;

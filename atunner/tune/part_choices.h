@@ -24,8 +24,17 @@ class PartChoices : public ScheduleTemplate {
   /// The best of each part.
   Configuration Default() const override;
   std::optional<RenderedKernel> Naive() const override { return whole_.Naive(); }
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    return divided_.CheckDimsOf(Chosen(configuration), spec().dims);
+  }
+  SizeFreedom FreeSizes(const Configuration& configuration) const override {
+    return divided_.FreeSizesOf(Chosen(configuration), spec().dims);
+  }
 
  private:
+  /// The parts' configurations.
+  std::vector<Configuration> Chosen(const Configuration& configuration) const;
+
   const ScheduleTemplate& whole_;
   const DividedSchedule& divided_;
   std::vector<std::vector<Configuration>> choices_;

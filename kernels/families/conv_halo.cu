@@ -32,7 +32,7 @@ constexpr int X_BYTES = (BOXES * BOX_ROWS * ROW_BYTES + 1023) / 1024 * 1024, TAP
 constexpr int SET_THREADS = GROUPS_M * GROUPS_P * 128, CONSUMERS = SETS * SET_THREADS, FETCHERS = SHIFTED && CONSUMERS == 256 ? 128 : 32, THREADS = CONSUMERS + FETCHERS;
 /// Results of a warp in shared memory: filters below each other, or, where those lie side by side, places.
 constexpr int STORE_ROWS = Y_LAST ? STORE_N : 16, STORE_PITCH = (Y_LAST ? 16 : STORE_N) + 8;
-constexpr int W_AT = X_STAGES * X_BYTES, STAGING = W_AT + W_STAGES * W_BYTES, BARRIERS = STAGING + CONSUMERS / 32 * STORE_ROWS * STORE_PITCH * (int)sizeof(T);
+constexpr int W_AT = X_STAGES * X_BYTES, STAGING = W_AT + W_STAGES * W_BYTES, BARRIERS = STAGING + CONSUMERS / 32 * STORE_ROWS * STORE_PITCH * (int)sizeof(Staged);
 constexpr int SHARED_BYTES = BARRIERS + (X_STAGES + W_STAGES) * 16;
 static_assert(SHARED_BYTES == SHARED, "as the host reckons");
 /// All filters that a block ever reads fit: they are fetched once.
@@ -208,22 +208,33 @@ DEVICE void store_lines(const T* staging, T* __restrict__ y, int top, int first,
     }
   }
 }
-/// Likewise of results whose filters lie side by side; there are no phases.
-DEVICE void store_pixels(const T* staging, T* __restrict__ y, int top, int first, int places) {
+/// Likewise of results whose filters lie side by side, which may be finished with what lies as they do; there are no phases.
+DEVICE void store_pixels(const Staged* staging, T* __restrict__ y, int top, int first, int places, const Finish& finish) {
   constexpr int PIECES = 16 / Y_PIECE;  // of a place
+  const int filter = top + threadIdx.x % PIECES * Y_PIECE;
+  Finish::Column columns[Y_PIECE];
+  UNROLLED for (int e = 0; e < Y_PIECE; ++e) columns[e] = finish.column(min(filter + e, FILTERS - 1));
 #pragma unroll 1  // sums take the registers
-  for (int k = threadIdx.x % 32; k < STORE_N * PIECES; k += 32) {
-    const int column = k / PIECES, row = k % PIECES * Y_PIECE;
+  for (int column = threadIdx.x % 32 / PIECES; column < STORE_N; column += 32 / PIECES) {
     const Place place(first + column);
-    if (first + column < places && place.d < PLACES_D && place.h < PLACES_H && place.w < PLACES_W && top + row < FILTERS)
-      *(Piece*)(y + place.image * Y_IMAGE + place.d * Y_D + place.h * Y_H + place.w * Y_W + top + row) = *(const Piece*)(staging + column * STORE_PITCH + row);
+    if (first + column >= places || place.d >= PLACES_D || place.h >= PLACES_H || place.w >= PLACES_W || filter >= FILTERS) continue;
+    const auto sums = *(const Units<Staged, Y_PIECE>*)(staging + column * STORE_PITCH + filter - top);
+    Piece piece = *(const Piece*)&sums;
+    if (FINISHED) {
+      const long long pixel = ((place.image * (long long)OUT_D + place.d) * OUT_H + place.h) * OUT_W + place.w;
+      const Finish::Row row = finish.row(pixel);
+      Finish::Element elements[Y_PIECE];
+      finish.elements(elements, pixel, filter);
+      UNROLLED for (int e = 0; e < Y_PIECE; ++e) piece.element[e] = T(finish(float(sums.element[e]), 0.0f, row, columns[e], elements[e], pixel, filter + e));
+    }
+    *(Piece*)(y + place.image * Y_IMAGE + place.d * Y_D + place.h * Y_H + place.w * Y_W + filter) = piece;
   }
 }
 
 /// 16 × STORE_N of a warp at a time through shared memory.
-DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, const Unit& unit, int places, int shift) {
+DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, const Unit& unit, int places, int shift, const Finish& finish) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  T* const staging = (T*)(shared + STAGING) + warp * STORE_ROWS * STORE_PITCH;
+  Staged* const staging = (Staged*)(shared + STAGING) + warp * STORE_ROWS * STORE_PITCH;
   const int top = unit.filter + group_m() * 64 + warp % 4 * 16;
   y += unit.group * Y_GROUP;
   UNROLLED for (int first = 0; first < TILE_N; first += STORE_N) {
@@ -232,21 +243,21 @@ DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, co
         const int row = lane / 4 + half * 8, column = (j * 8 + lane % 4 * 2) / STEP_X;
         float two[2] = {result(sums, first / 8 + j, half, 0), result(sums, first / 8 + j, half, 1)};
         if (SCALED) two[0] = shifted(two[0], shift), two[1] = shifted(two[1], shift);
-        if (STEP_X == 2) staging[row * STORE_PITCH + column] = T(two[0]);
+        if (STEP_X == 2) staging[row * STORE_PITCH + column] = Staged(two[0]);
         else if (Y_LAST) put_two<STORE_PITCH>(staging + column * STORE_PITCH + row, two[0], two[1]);
         else put_two<1>(staging + row * STORE_PITCH + column, two[0], two[1]);
       }
     }
     __syncwarp();
     const int number = unit.place + group_p() * TILE_N + first;
-    if (Y_LAST) store_pixels(staging, y, top, number, places);
-    else store_lines(staging, y, top, number, places);
+    if (Y_LAST) store_pixels(staging, y, top, number, places, finish);
+    else store_lines((const T*)staging, y, top, number, places);
     __syncwarp();
   }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) conv(const __grid_constant__ CUtensorMap x, const __grid_constant__ CUtensorMap w,
-                                                                T* __restrict__ y, int images, const unsigned* __restrict__ largest) {
+                                                                T* __restrict__ y, int images, const unsigned* __restrict__ largest FINISH_PARAMETERS) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned at = (unsigned)__cvta_generic_to_shared(shared);
   const int places = images * IMAGE;
@@ -276,6 +287,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) conv(const __grid_const
     if (SETS > 1 && index != blockIdx.x) wait_for_turn();
     if (KEPT) filters.stage = filters.parity = 0;
     multiply_unit(stretches, filters, sums, SETS > 1 && index + gridDim.x < all);
-    store(shared, sums, y, Unit(index), places, shift);
+    store(shared, sums, y, Unit(index), places, shift, FINISH(0));
   }
 }

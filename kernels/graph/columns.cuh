@@ -32,7 +32,9 @@ template <class Op, class T> DEVICE void block_combine(T (&value)[LANES], int ke
   __shared__ T part[GROUPS][LANES][KEPT_THREADS];
   const int group = reduced_thread / IN_WARP;
 #pragma unroll
-  for (int lane = 0; lane < LANES; ++lane) part[group][lane][kept_thread] = value[lane];
+  for (int lane = 0; lane < LANES; ++lane) {
+    if (reduced_thread % IN_WARP == 0) part[group][lane][kept_thread] = value[lane];  // one of several NaNs
+  }
   __syncthreads();
 #pragma unroll
   for (int half = GROUPS / 2; half > 0 && KEPT_THREADS > 1; half /= 2) {
