@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
+#include <ranges>
 
 #include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
@@ -33,6 +35,25 @@ std::optional<ValidGraph> ElementsForm(const KernelSpec& spec) {
   return served ? std::optional(std::move(graph)) : std::nullopt;
 }
 
+/// Statements of a lane: those that speak of none of `names`, nor of what others make of these; and the others.
+struct Statements {
+  std::string shared, own;
+};
+Statements Divided(const std::string& text, std::vector<std::string> names) {
+  Statements divided;
+  ptrdiff_t depth = 0;
+  for (const auto& range : std::views::split(text, '\n')) {
+    const std::string line = std::string(range.begin(), range.end()) + "\n";
+    const size_t equals = line.find(" = ");
+    const bool own = depth > 0 || equals == line.npos || !line.contains("const ") ||
+                     std::ranges::any_of(names, [&](const std::string& name) { return line.contains(name); });
+    if (own && equals != line.npos) names.push_back(line.substr(0, equals).substr(line.rfind(' ', equals - 1) + 1));
+    depth += std::ranges::count(line, '{') - std::ranges::count(line, '}');
+    (own ? divided.own : divided.shared) += line;
+  }
+  return divided;
+}
+
 class ElementsTemplate : public GraphTemplate {
  public:
   ElementsTemplate(const KernelSpec& spec, const DeviceProfile& profile, ValidGraph graph)
@@ -47,12 +68,15 @@ class ElementsTemplate : public GraphTemplate {
       else
         same->outputs.push_back(output);
     }
+    for (Group& group : groups_) group.outer = OuterAxes(group, neighbours);
     space_.parameters = {
         {"vector", VectorWidths(Widest(), neighbours, 32), "neighbouring elements that a thread computes at once"},
         {"items", Integers({1, 2, 4, 8}), "vectors that a thread computes"},
         {"block", Integers({64, 128, 256, 512, 1024}), "threads of a block"},
     };
     AddFunctions(graph_, space_);
+    if (std::ranges::any_of(groups_, &Group::outer))
+      space_.parameters.push_back({"shares", Integers({1, 0}), "computes once what a thread's vectors share"});
     Add(fmt::format("vector * items * {} <= 128", Widest()), "what is in flight takes registers");
   }
 
@@ -63,7 +87,7 @@ class ElementsTemplate : public GraphTemplate {
     std::vector<LaunchStep> steps;
     for (const Group& group : groups_) {
       const std::string name = groups_.size() == 1 ? "kernel" : "kernel_" + group.outputs[0].name;
-      kernels += "\n" + Kernel(name, group, at["vector"], narrow);
+      kernels += "\n" + Kernel(name, group, at, narrow);
       steps.push_back(Launch(
           name, fmt::format("min(ceil_div({}, vector * items * block), {})", CountOf(group), INT32_MAX), "block"));
     }
@@ -101,6 +125,7 @@ class ElementsTemplate : public GraphTemplate {
   struct Group {
     Shape shape;
     std::vector<graph::Output> outputs;
+    size_t outer = 0;  ///< axes along which a thread's vectors may share what is costly
   };
   static std::string CountOf(const Group& group) { return graph::ElementCount(group.shape).ToString(); }
 
@@ -169,14 +194,52 @@ class ElementsTemplate : public GraphTemplate {
     return {graph_, {.vector = vector, .indent = indent, .index = Index(), .narrow = narrow, .ahead = ahead}};
   }
 
-  std::string Kernel(const std::string& name, const Group& group, int64_t vector, bool narrow) const {
+  static Statements LaneOf(const graph::ElementText& elements, size_t outer) {
+    std::vector<std::string> names = {"[item]"};
+    for (size_t axis = 0; axis < outer; ++axis) names.push_back("c" + std::to_string(axis));
+    return Divided(elements.Scope(1), std::move(names));
+  }
+  /// As many as leave something costly that a thread's vectors share if they follow each other along these.
+  size_t OuterAxes(const Group& group, int64_t vector) const {
+    if (vector == 1 || !Whole(group, vector)) return 0;
+    graph::ElementText elements = Writer(vector, false, "", true);
+    for (const graph::Output& output : group.outputs) elements.Of(output.node, Places(group, Rows::kWhole, vector));
+    size_t axes = group.shape.size();
+    for (bool costly = false; !costly && axes > 0;) {
+      const std::string shared = LaneOf(elements, --axes).shared;
+      costly = std::ranges::any_of(std::array{"sin(", "cos(", "exp2(", "floor_div("},
+                                   [&](const char* call) { return shared.contains(call); });
+    }
+    return axes;
+  }
+
+  std::string Kernel(const std::string& name, const Group& group, const Chosen& chosen, bool narrow) const {
+    const int64_t vector = chosen["vector"];
     const std::string place = PlaceLines(group, "element", "      ");
-    if (!Whole(group, vector)) return Loops(name, group, "", "", place + BrokenText(group, vector, narrow));
+    if (!Whole(group, vector)) return Loops(name, group, "", ItemLoop(place + BrokenText(group, vector, narrow)));
     graph::ElementText elements = Writer(vector, narrow, "      ", true);
-    const std::string each =
-        ResultsText(elements, graph_, group.outputs, Places(group, Rows::kWhole, vector), "element", "      ");
-    return Loops(name, group, elements.Arrays(), elements.Ahead().empty() ? "" : place + elements.Ahead(),
-                 place + each);
+    const graph::Coordinates at = Places(group, Rows::kWhole, vector);
+    const bool shares = group.outer > 0 && vector > 1 && chosen["shares"] == 1;
+    const auto ahead = [&] {
+      return elements.Arrays() + (elements.Ahead().empty() ? "" : ItemLoop(place + elements.Ahead(), shares));
+    };
+    if (!shares) {
+      const std::string each = ResultsText(elements, graph_, group.outputs, at, "element", "      ");
+      return Loops(name, group, ahead(), ItemLoop(place + each));
+    }
+    std::string results, stores, writes;
+    for (const graph::Output& output : group.outputs) {
+      const std::string value = elements.Of(output.node, at).text;
+      results += fmt::format("    Vector<{}> {}_out[ITEMS];\n", CudaName(TypeOf(output.node).dtype), output.name);
+      stores += fmt::format("        store({}_out[item].element[lane], {});\n", output.name, value);
+      writes += fmt::format("      write(out_{0} + element, {0}_out[item]);\n", output.name);
+    }
+    const Statements lane = LaneOf(elements, group.outer);
+    const Shape inner(group.shape.begin() + static_cast<ptrdiff_t>(group.outer), group.shape.end());
+    return Loops(name, group, ahead() + results + PlaceLines(group, "first * VEC", "    "),
+                 "#pragma unroll\n    for (int lane = 0; lane < VEC; ++lane) {\n" + lane.shared +
+                     ItemLoop(place + lane.own + stores, true) + "    }\n" + ItemLoop(writes, true),
+                 graph::ElementCount(inner).ToString());
   }
 
   /// A vector that may reach into the next row. Where rows are long that is seldom, and asked first.
@@ -195,25 +258,31 @@ class ElementsTemplate : public GraphTemplate {
                        row.ToString(), text(Rows::kOne, "        "), text(Rows::kAny, "        "));
   }
 
-  /// A thread's vectors: what `ahead` computes of all of them, kept in `arrays`, then the rest of `each`.
-  std::string Loops(const std::string& name, const Group& group, const std::string& arrays, const std::string& ahead,
-                    const std::string& each) const {
-    const auto loop = [&](const std::string& body) {
-      return fmt::format(R"(#pragma unroll
-    for (int item = 0; item < ITEMS; ++item) {{
-      if (first + item * BLOCK >= vectors) break;
-      const {} element = (first + item * BLOCK) * VEC;
-{}    }}
-)",
-                         Index(), body);
-    };
-    return KernelHead(spec_, name) + fmt::format(R"(  const long long vectors = {} / VEC;
-  const long long group = (long long)BLOCK * ITEMS;
-  for (long long first = blockIdx.x * group + threadIdx.x; first < vectors; first += gridDim.x * group) {{
-{}{}{}  }}
-}}
-)",
-                                                 CountOf(group), arrays, ahead.empty() ? "" : loop(ahead), loop(each));
+  /// Over a thread's vectors. Those that share something are all computed, in place of one beyond the end the first
+  /// again.
+  std::string ItemLoop(const std::string& body, bool shares = false) const {
+    const std::string number =
+        shares ? "(first + item * stride < vectors ? first + item * stride : first)" : "(first + item * BLOCK)";
+    return fmt::format(
+        "#pragma unroll\n    for (int item = 0; item < ITEMS; ++item) {{\n{}      const {} element = {} * VEC;\n{}    "
+        "}}\n",
+        shares ? "" : "      if (first + item * BLOCK >= vectors) break;\n", Index(), number, body);
+  }
+  /// Goes through a kernel's vectors; with `inner` those of a thread have one place in this many elements.
+  std::string Loops(const std::string& name, const Group& group, const std::string& ahead, const std::string& each,
+                    const std::string& inner = "") const {
+    const std::string first =
+        inner.empty() ? "  const long long group = (long long)BLOCK * ITEMS;\n"
+                        "  for (long long first = blockIdx.x * group + threadIdx.x; first < vectors; first += "
+                        "gridDim.x * group) {\n"
+                      : fmt::format(
+                            "  const {} stride = {} / VEC;\n"
+                            "  for (long long number = blockIdx.x * (long long)BLOCK + threadIdx.x, first;\n"
+                            "       (first = number / stride * ITEMS * stride + number % stride) < vectors; "
+                            "number += gridDim.x * (long long)BLOCK) {{\n",
+                            Index(), inner);
+    return KernelHead(spec_, name) +
+           fmt::format("  const long long vectors = {} / VEC;\n{}{}{}  }}\n}}\n", CountOf(group), first, ahead, each);
   }
 
   std::vector<Group> groups_;
