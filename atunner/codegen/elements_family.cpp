@@ -35,23 +35,22 @@ std::optional<ValidGraph> ElementsForm(const KernelSpec& spec) {
   return served ? std::optional(std::move(graph)) : std::nullopt;
 }
 
-/// Statements of a lane: those that speak of none of `names`, nor of what others make of these; and the others.
-struct Statements {
+/// Statements of a lane: those that vectors share which differ in the first `outer` coordinates, and the others.
+std::pair<std::string, std::string> Divided(const std::string& text, size_t outer) {
+  std::vector<std::string> names = {"[item]"};  // of what differs
+  for (size_t axis = 0; axis < outer; ++axis) names.push_back("c" + std::to_string(axis));
   std::string shared, own;
-};
-Statements Divided(const std::string& text, std::vector<std::string> names) {
-  Statements divided;
   ptrdiff_t depth = 0;
   for (const auto& range : std::views::split(text, '\n')) {
     const std::string line = std::string(range.begin(), range.end()) + "\n";
     const size_t equals = line.find(" = ");
-    const bool own = depth > 0 || equals == line.npos || !line.contains("const ") ||
-                     std::ranges::any_of(names, [&](const std::string& name) { return line.contains(name); });
-    if (own && equals != line.npos) names.push_back(line.substr(0, equals).substr(line.rfind(' ', equals - 1) + 1));
+    const bool differs = depth > 0 || equals == line.npos || !line.contains("const ") ||
+                         std::ranges::any_of(names, [&](const std::string& name) { return line.contains(name); });
+    if (differs && equals != line.npos) names.push_back(line.substr(0, equals).substr(line.rfind(' ', equals - 1) + 1));
     depth += std::ranges::count(line, '{') - std::ranges::count(line, '}');
-    (own ? divided.own : divided.shared) += line;
+    (differs ? own : shared) += line;
   }
-  return divided;
+  return {shared, own};
 }
 
 class ElementsTemplate : public GraphTemplate {
@@ -75,7 +74,7 @@ class ElementsTemplate : public GraphTemplate {
         {"block", Integers({64, 128, 256, 512, 1024}), "threads of a block"},
     };
     AddFunctions(graph_, space_);
-    if (std::ranges::any_of(groups_, &Group::outer))
+    if (MayShare())
       space_.parameters.push_back({"shares", Integers({1, 0}), "computes once what a thread's vectors share"});
     Add(fmt::format("vector * items * {} <= 128", Widest()), "what is in flight takes registers");
   }
@@ -112,8 +111,10 @@ class ElementsTemplate : public GraphTemplate {
     const double narrow = width >= 16 ? 1.0 + 0.1 * std::log2(width / 16) : 1.0 + 0.15 * std::log2(16 / width);
     const bool whole = std::ranges::all_of(groups_, [&](const Group& group) { return Whole(group, at["vector"]); });
     const double broken = whole ? 1 : 1 + 0.02 * std::log2(Real(at["vector"]));
+    const bool shares = MayShare() && at["shares"] == 1;
     // Two vectors under way hide what the first waits for; elements gathered one by one are many under way as it is.
-    const double items = 1 + 0.01 * std::fabs(std::log2((Gathers(true) ? 1 : 2) / Real(at["items"])));
+    const double best = shares ? 4 : Gathers(true) ? 1 : 2;
+    const double items = 1 + 0.01 * std::fabs(std::log2(best / Real(at["items"]))) + (MayShare() && !shares ? 0.3 : 0);
     // Memory likes to be walked through in order, by small blocks; one that gathers elements should see much of a row.
     const double block = 1 + 0.01 * std::abs(std::log2(Real(at["block"]) / (Gathers(true) ? 256 : 128)));
     const double full = MayBeNarrow(graph_) && !IsNarrow(graph_, space_, at) ? 1.05 : 1.0;
@@ -127,6 +128,7 @@ class ElementsTemplate : public GraphTemplate {
     std::vector<graph::Output> outputs;
     size_t outer = 0;  ///< axes along which a thread's vectors may share what is costly
   };
+  bool MayShare() const { return std::ranges::any_of(groups_, &Group::outer); }
   static std::string CountOf(const Group& group) { return graph::ElementCount(group.shape).ToString(); }
 
   /// Does no vector of a group's elements go beyond a row?
@@ -194,22 +196,17 @@ class ElementsTemplate : public GraphTemplate {
     return {graph_, {.vector = vector, .indent = indent, .index = Index(), .narrow = narrow, .ahead = ahead}};
   }
 
-  static Statements LaneOf(const graph::ElementText& elements, size_t outer) {
-    std::vector<std::string> names = {"[item]"};
-    for (size_t axis = 0; axis < outer; ++axis) names.push_back("c" + std::to_string(axis));
-    return Divided(elements.Scope(1), std::move(names));
-  }
   /// As many as leave something costly that a thread's vectors share if they follow each other along these.
   size_t OuterAxes(const Group& group, int64_t vector) const {
     if (vector == 1 || !Whole(group, vector)) return 0;
     graph::ElementText elements = Writer(vector, false, "", true);
     for (const graph::Output& output : group.outputs) elements.Of(output.node, Places(group, Rows::kWhole, vector));
-    size_t axes = group.shape.size();
-    for (bool costly = false; !costly && axes > 0;) {
-      const std::string shared = LaneOf(elements, --axes).shared;
-      costly = std::ranges::any_of(std::array{"sin(", "cos(", "exp2(", "floor_div("},
-                                   [&](const char* call) { return shared.contains(call); });
-    }
+    const auto costly = [](const std::string& text) {
+      return std::ranges::any_of(std::array{"sin(", "cos(", "exp2(", "floor_div("},
+                                 [&](const char* call) { return text.contains(call); });
+    };
+    size_t axes = costly(elements.Scope(1)) ? group.shape.size() - 1 : 0;
+    while (axes > 0 && !costly(Divided(elements.Scope(1), axes).first)) --axes;
     return axes;
   }
 
@@ -234,11 +231,11 @@ class ElementsTemplate : public GraphTemplate {
       stores += fmt::format("        store({}_out[item].element[lane], {});\n", output.name, value);
       writes += fmt::format("      write(out_{0} + element, {0}_out[item]);\n", output.name);
     }
-    const Statements lane = LaneOf(elements, group.outer);
+    const auto [shared, own] = Divided(elements.Scope(1), group.outer);
     const Shape inner(group.shape.begin() + static_cast<ptrdiff_t>(group.outer), group.shape.end());
     return Loops(name, group, ahead() + results + PlaceLines(group, "first * VEC", "    "),
-                 "#pragma unroll\n    for (int lane = 0; lane < VEC; ++lane) {\n" + lane.shared +
-                     ItemLoop(place + lane.own + stores, true) + "    }\n" + ItemLoop(writes, true),
+                 "#pragma unroll\n    for (int lane = 0; lane < VEC; ++lane) {\n" + shared +
+                     ItemLoop(place + own + stores, true) + "    }\n" + ItemLoop(writes, true),
                  graph::ElementCount(inner).ToString());
   }
 

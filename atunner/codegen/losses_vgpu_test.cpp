@@ -243,7 +243,7 @@ TEST_F(FirstOfRows, InTheHandsOfFewThreads) {
   const KernelSpec spec = SpecOf({"topk", {{2, 4096}}, {{"k", int64_t{64}}}}, DType::kFloat32);
   const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
   auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
-  const Configuration one = WithValues(*schedule, {{"block", 128}, {"vector", 4}});
+  const Configuration one = WithValues(*schedule, {{"block", 128}});
   CheckConfiguration(spec, *schedule, one, *oracle);
   EXPECT_GT(verified_, 0u);
 }

@@ -58,12 +58,8 @@ class TopKTemplate : public GraphTemplate {
  public:
   TopKTemplate(const KernelSpec& spec, const DeviceProfile& profile, NodeForm form)
       : GraphTemplate(spec, profile, std::move(form.graph)), id_(form.node), sort_(graph_.node(form.node)) {
-    const auto bytes = static_cast<int64_t>(SizeOf(x().dtype));
-    space_.parameters = {
-        {"block", Integers({32, 64, 128, 256, 512, 1024}), "threads, which share a row"},
-        {"vector", VectorWidths(bytes, Columns(), 16), "neighbouring elements that a thread reads at once"},
-    };
-    Add(fmt::format("block <= 64 or block <= 2 * {} or block * vector < 2 * {}", Ranks(), Columns()),
+    space_.parameters = {{"block", Integers({32, 64, 128, 256, 512, 1024}), "threads, which share a row"}};
+    Add(fmt::format("block <= 64 or block <= 2 * {} or block * {} < 2 * {}", Ranks(), Vector(), Columns()),
         "more threads than elements");
     if (Whole()) {
       Add(fmt::format("{0} <= 16 * block or {0} <= 32 * block and block <= 512", Tile()),
@@ -78,6 +74,7 @@ class TopKTemplate : public GraphTemplate {
     const bool descending = sort_.As<graph::Sort>()->descending;
     ConstantBlock constants;
     constants.Define("WHOLE", Whole() ? 1 : 0)
+        .Int("VEC", Vector(), "neighbouring elements that a thread reads at once")
         .Int("COLS", Columns(), "elements of a row")
         .Int("K", sort_.type.shape.back().factor(), "that are wanted")
         .Int("RANKS", Ranks(), "of which a group has one each")
@@ -101,17 +98,19 @@ class TopKTemplate : public GraphTemplate {
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const Chosen at = chosen(configuration);
-    const double width = Real(at["vector"]) * Real(static_cast<int64_t>(SizeOf(x().dtype)));
-    // Vectors of a thread; or elements, where it sorts them: that has many steps, few of which leave a warp.
-    const double share = Real(Columns()) / Real(at["block"] * (Whole() ? 1 : at["vector"]));
-    return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * (1 + 0.2 * std::log2(16 / width)) *
-           (1 + 0.05 * std::fabs(std::log2(share / 8)));
+    // Vectors of a thread; or elements, where it sorts them.
+    const int64_t share = Whole() ? Columns() / 16 : Columns() / Vector() / 8;
+    const double off = std::log2(Real(chosen(configuration)["block"]) / Real(std::max<int64_t>(32, share)));
+    return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * (1 + 0.05 * std::fabs(off));
   }
 
  private:
   const graph::TensorType& x() const { return TypeOf(sort_.operands[0]); }
   int64_t Columns() const { return x().shape.back().factor(); }
+  int64_t Vector() const {
+    const auto widths = VectorWidths(static_cast<int64_t>(SizeOf(x().dtype)), Columns(), 16);
+    return std::get<int64_t>(widths.back());
+  }
   bool Whole() const { return IsWhole(sort_); }
   /// Are rows sorted in parts, which are merged?
   bool Runs() const { return Whole() && !Fits(x()); }
@@ -153,7 +152,7 @@ class TopKTemplate : public GraphTemplate {
     for (graph::NodeId id = 0; id < static_cast<graph::NodeId>(graph_.nodes().size()); ++id) {  // what stands there
       if (graph_.node(id).As<graph::Gather>() && graph_.node(id).operands == std::vector{sort_.operands[0], id_} &&
           TypeOf(id).shape == shape)
-        elements.Know(id, {"value", 0}, at);
+        elements.Know(id, {"load<Compared>(value)", 0}, at);
     }
     std::string stores;
     for (const graph::Output& output : graph_.outputs())
@@ -161,11 +160,11 @@ class TopKTemplate : public GraphTemplate {
     const std::string input = "in_" + InputOf(graph_, sort_).name + " + row * COLS";
     const std::string of_row =
         CoordinateLines(shape, [&](size_t axis) { return axis < last; }, "c", "row", "long long", "  ");
-    const std::string found =
-        "[&](int rank, int place, Compared value) {\n" + elements.Scope(0) + elements.Scope(1) + stores + "  });\n}\n";
+    const std::string found = "[&](int rank, int place, const auto& value) {\n    if (rank >= K) return;\n" +
+                              elements.Scope(0) + elements.Scope(1) + stores + "  });\n}\n";
     if (!Runs())
-      return KernelHead(spec_) + "  const long long row = blockIdx.x;\n" + of_row + "  first_of_row(" + input + ", " +
-             found;
+      return KernelHead(spec_) + "  const long long row = blockIdx.x;\n" + of_row +
+             (Whole() ? "  sort_tile(" + input + ", 0, " : "  first_of_row(" + input + ", ") + found;
     return fmt::format(
         R"(extern "C" __global__ void __launch_bounds__(BLOCK) tiles({0}, Key* __restrict__ runs) {{
   constexpr int TILES = (COLS + TILE - 1) / TILE;

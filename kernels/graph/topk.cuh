@@ -25,9 +25,9 @@ template <class T> struct Sorted {
 };
 extern __shared__ __align__(16) unsigned char sorted_tile[];
 
-/// Words to where the eight bits from `shift` on say, those with equal ones in their order: a thread's words are 32 from each
-/// other among those of its warp.
-template <class T> DEVICE void sort_by_digit(Sorted<T>& in, const unsigned (&words)[ITEMS], int shift) {
+/// Words to where one of their bytes says, those with equal ones in their order: a thread's words are 32 from each other among
+/// those of its warp.
+template <class T> DEVICE void sort_by_byte(Sorted<T>& in, const unsigned (&words)[ITEMS], int byte) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   unsigned short* const own = in.counts[warp];
   ((uint4*)own)[lane] = {};
@@ -35,14 +35,13 @@ template <class T> DEVICE void sort_by_digit(Sorted<T>& in, const unsigned (&wor
   int rank[ITEMS];  // among those of the warp with this digit
 #pragma unroll
   for (int item = 0; item < ITEMS; ++item) {
-    const unsigned digit = words[item] >> shift & 255;
+    const unsigned digit = __byte_perm(words[item], 0, 0x4440 + byte);
     unsigned equal = 0xffffffffu;
 #pragma unroll
-    for (int bit = 0; bit < 8; ++bit) {
-      const bool set = digit >> bit & 1;
-      const unsigned others = __ballot_sync(0xffffffffu, set);
-      equal &= set ? others : ~others;
-    }
+    for (int bit = 1; bit < DIGITS; bit *= 2)
+      asm volatile(R"({ .reg .pred set; .reg .b32 others;
+        and.b32 others, %1, %2; setp.ne.b32 set, others, 0; vote.sync.ballot.b32 others, set, 0xffffffff;
+        @!set not.b32 others, others; and.b32 %0, %0, others; })" : "+r"(equal) : "r"(digit), "r"(bit));
     rank[item] = own[digit] + __popc(equal & ((1u << lane) - 1));
     __syncwarp();
     if (equal >> lane == 1) own[digit] = rank[item] + 1;
@@ -64,7 +63,8 @@ template <class T> DEVICE void sort_by_digit(Sorted<T>& in, const unsigned (&wor
   for (int i = 0; i < 8; ++i) counter(i) = begin, begin += count[i];
   __syncthreads();
 #pragma unroll
-  for (int item = 0; item < ITEMS; ++item) in.words[own[words[item] >> shift & 255] + rank[item]] = words[item];
+  for (int item = 0; item < ITEMS; ++item)
+    in.words[own[__byte_perm(words[item], 0, 0x4440 + byte)] + rank[item]] = words[item];
   __syncthreads();
 }
 /// use(number, place, value) of the tile's elements in order, which begins with element `first` of the row.
@@ -76,36 +76,25 @@ template <class T, class Use> DEVICE void sort_tile(const T* row, int first, con
     read(v, row + first + i);
     write(in.values + i, v);
   }
+  for (int i = threadIdx.x; i < ITEMS * BLOCK; i += BLOCK) in.words[i] = i;
   __syncthreads();
-  unsigned words[ITEMS];
-#pragma unroll
-  for (int item = 0; item < ITEMS; ++item) words[item] = own + 32 * item;
 #pragma unroll 1
-  for (int half = 0; half < sizeof(Bits); half += 2) {
+  for (int byte = 0; byte < max(2, (int)sizeof(Bits)); ++byte) {
+    unsigned words[ITEMS];
 #pragma unroll
     for (int item = 0; item < ITEMS; ++item) {
+      words[item] = in.words[own + 32 * item];
       const unsigned place = words[item] & 0xffff;  // what a tile lacks comes last
-      words[item] = (place < count ? order_of(in.values[place]) >> 8 * half : 0xffffu) << 16 | place;
+      if (byte % 2 == 0) words[item] = (place < count ? order_of(in.values[place]) >> 8 * byte : 0xffffu) << 16 | place;
     }
-#pragma unroll 1
-    for (int shift = 16; shift < 32; shift += 8) {
-      sort_by_digit(in, words, shift);
-#pragma unroll
-      for (int item = 0; item < ITEMS; ++item) words[item] = in.words[own + 32 * item];
-    }
+    sort_by_byte(in, words, 2 + byte % 2);
   }
   for (int i = threadIdx.x; i < count; i += BLOCK) {
     const int place = in.words[i] & 0xffff;
     use(first + i, first + place, in.values[place]);
   }
 }
-/// found(rank, place, value) of the row's first K.
-template <class T, class Found> DEVICE void first_of_row(const T* row, const Found& found) {
-  sort_tile(row, 0, [&](int rank, int place, const T& value) {
-    if (rank < K) found(rank, place, load<Compared>(value));
-  });
-}
-/// Element i of a row of sorted runs to its place in twice as long ones; found(rank, place, value) of the first K where there is one.
+/// Element i of a row of sorted runs to its place in twice as long ones; found(rank, place, value) of all where there is one.
 template <class T, class Found> DEVICE void merge(const T* row, const Key* from, Key* to, int i, int run, const Found& found) {
   const int other = min((i / run ^ 1) * run, COLS);
   int low = other, high = min(other + run, COLS);
@@ -117,7 +106,7 @@ template <class T, class Found> DEVICE void merge(const T* row, const Key* from,
   }
   const int rank = i / (2 * run) * (2 * run) + i % run + low - other;
   if (2 * run < COLS) to[rank] = own;
-  else if (rank < K) found(rank, (int)(unsigned)own, load<Compared>(row[(unsigned)own]));
+  else found(rank, (int)(unsigned)own, row[(unsigned)own]);
 }
 #else
 DEVICE Key key_of(Compared v, int place) { return (Key)order_of(v) << 32 | (unsigned)place; }
@@ -144,7 +133,7 @@ template <class T> DEVICE int rank_among(T one, const T* all, int count) {
   return rank;
 }
 
-/// found(rank, place, value) of the row's first K.
+/// found(rank, place, value) of the row's first K, and perhaps of others.
 template <class T, class Found> DEVICE void first_of_row(const T* row, const Found& found) {
   __shared__ __align__(16) unsigned best[BESTS], worst;
   __shared__ __align__(16) Key chosen[MOST], last;
@@ -182,7 +171,7 @@ template <class T, class Found> DEVICE void first_of_row(const T* row, const Fou
   }
   for (int i = threadIdx.x; i < count; i += BLOCK) {
     const int rank = rank_among(chosen[i], chosen, count);
-    if (rank < K) found(rank, (int)(unsigned)chosen[i], load<Compared>(row[(unsigned)chosen[i]]));
+    found(rank, (int)(unsigned)chosen[i], row[(unsigned)chosen[i]]);
   }
 }
 #endif
