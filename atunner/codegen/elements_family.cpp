@@ -67,7 +67,7 @@ class ElementsTemplate : public GraphTemplate {
       else
         same->outputs.push_back(output);
     }
-    for (Group& group : groups_) group.outer = OuterAxes(group, neighbours);
+    for (Group& group : groups_) group.outer = OuterAxes(group);
     space_.parameters = {
         {"vector", VectorWidths(Widest(), neighbours, 32), "neighbouring elements that a thread computes at once"},
         {"items", Integers({1, 2, 4, 8}), "vectors that a thread computes"},
@@ -197,10 +197,11 @@ class ElementsTemplate : public GraphTemplate {
   }
 
   /// As many as leave something costly that a thread's vectors share if they follow each other along these.
-  size_t OuterAxes(const Group& group, int64_t vector) const {
-    if (vector == 1 || !Whole(group, vector)) return 0;
-    graph::ElementText elements = Writer(vector, false, "", true);
-    for (const graph::Output& output : group.outputs) elements.Of(output.node, Places(group, Rows::kWhole, vector));
+  size_t OuterAxes(const Group& group) const {
+    constexpr int64_t kVector = 2;  // all have much the same statements
+    if (!Whole(group, kVector)) return 0;
+    graph::ElementText elements = Writer(kVector, false, "", true);
+    for (const graph::Output& output : group.outputs) elements.Of(output.node, Places(group, Rows::kWhole, kVector));
     const auto costly = [](const std::string& text) {
       return std::ranges::any_of(std::array{"sin(", "cos(", "exp2(", "floor_div("},
                                  [&](const char* call) { return text.contains(call); });
