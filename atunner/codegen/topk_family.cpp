@@ -99,7 +99,7 @@ class TopKTemplate : public GraphTemplate {
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     // Vectors of a thread; or elements, where it sorts them.
-    const int64_t share = Whole() ? Columns() / 16 : Columns() / Vector() / 8;
+    const int64_t share = Whole() ? Tile() / 32 : Columns() / Vector() / 8;
     const double off = std::log2(Real(chosen(configuration)["block"]) / Real(std::max<int64_t>(32, share)));
     return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * (1 + 0.05 * std::fabs(off));
   }
