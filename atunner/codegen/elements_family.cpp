@@ -35,22 +35,28 @@ std::optional<ValidGraph> ElementsForm(const KernelSpec& spec) {
   return served ? std::optional(std::move(graph)) : std::nullopt;
 }
 
-/// Statements of a lane: those that vectors share which differ in the first `outer` coordinates, and the others.
-std::pair<std::string, std::string> Divided(const std::string& text, size_t outer) {
+/// What a lane computes from no more than coordinates behind the first `outer`, kept in arrays; and `text` with these
+/// in its place.
+std::pair<std::string, std::string> Shared(const std::string& text, size_t outer) {
   std::vector<std::string> names = {"[item]"};  // of what differs
   for (size_t axis = 0; axis < outer; ++axis) names.push_back("c" + std::to_string(axis));
-  std::string shared, own;
-  ptrdiff_t depth = 0;
+  constexpr std::string_view kLane = "        ", kConst = "        const ";
+  std::string arrays, shared, rest;
   for (const auto& range : std::views::split(text, '\n')) {
-    const std::string line = std::string(range.begin(), range.end()) + "\n";
-    const size_t equals = line.find(" = ");
-    const bool differs = depth > 0 || equals == line.npos || !line.contains("const ") ||
-                         std::ranges::any_of(names, [&](const std::string& name) { return line.contains(name); });
-    if (differs && equals != line.npos) names.push_back(line.substr(0, equals).substr(line.rfind(' ', equals - 1) + 1));
-    depth += std::ranges::count(line, '{') - std::ranges::count(line, '}');
-    (differs ? own : shared) += line;
+    const std::string line(range.begin(), range.end());
+    const size_t equals = std::min(line.find(" = "), line.size());
+    const size_t begin = line.substr(0, equals).rfind(' ') + 1;
+    const std::string name = line.substr(begin, equals - begin);
+    if (!line.starts_with(kConst) || std::ranges::any_of(names, [&](auto& each) { return line.contains(each); })) {
+      if (equals < line.size() && line.starts_with(kLane)) names.push_back(name);
+      rest += line + "\n";
+      continue;
+    }
+    arrays += fmt::format("    {}of_{}[VEC];\n", line.substr(kConst.size(), begin - kConst.size()), name);
+    shared += fmt::format("{0}\n        of_{1}[lane] = {1};\n", line, name);
+    rest += fmt::format("{} = of_{}[lane];\n", line.substr(0, equals), name);
   }
-  return {shared, own};
+  return {arrays + "#pragma unroll\n    for (int lane = 0; lane < VEC; ++lane) {\n" + shared + "    }\n", rest};
 }
 
 class ElementsTemplate : public GraphTemplate {
@@ -200,14 +206,14 @@ class ElementsTemplate : public GraphTemplate {
   size_t OuterAxes(const Group& group) const {
     constexpr int64_t kVector = 2;  // all have much the same statements
     if (!Whole(group, kVector)) return 0;
-    graph::ElementText elements = Writer(kVector, false, "", true);
+    graph::ElementText elements = Writer(kVector, false, "      ", true);
     for (const graph::Output& output : group.outputs) elements.Of(output.node, Places(group, Rows::kWhole, kVector));
     const auto costly = [](const std::string& text) {
       return std::ranges::any_of(std::array{"sin(", "cos(", "exp2(", "floor_div("},
                                  [&](const char* call) { return text.contains(call); });
     };
     size_t axes = costly(elements.Scope(1)) ? group.shape.size() - 1 : 0;
-    while (axes > 0 && !costly(Divided(elements.Scope(1), axes).first)) --axes;
+    while (axes > 0 && !costly(Shared(elements.Scope(1), axes).first)) --axes;
     return axes;
   }
 
@@ -216,27 +222,15 @@ class ElementsTemplate : public GraphTemplate {
     const std::string place = PlaceLines(group, "element", "      ");
     if (!Whole(group, vector)) return Loops(name, group, "", ItemLoop(place + BrokenText(group, vector, narrow)));
     graph::ElementText elements = Writer(vector, narrow, "      ", true);
-    const graph::Coordinates at = Places(group, Rows::kWhole, vector);
+    const std::string each =
+        ResultsText(elements, graph_, group.outputs, Places(group, Rows::kWhole, vector), "element", "      ");
     const bool shares = group.outer > 0 && vector > 1 && chosen["shares"] == 1;
-    const auto ahead = [&] {
-      return elements.Arrays() + (elements.Ahead().empty() ? "" : ItemLoop(place + elements.Ahead(), shares));
-    };
-    if (!shares) {
-      const std::string each = ResultsText(elements, graph_, group.outputs, at, "element", "      ");
-      return Loops(name, group, ahead(), ItemLoop(place + each));
-    }
-    std::string results, stores, writes;
-    for (const graph::Output& output : group.outputs) {
-      const std::string value = elements.Of(output.node, at).text;
-      results += fmt::format("    Vector<{}> {}_out[ITEMS];\n", CudaName(TypeOf(output.node).dtype), output.name);
-      stores += fmt::format("        store({}_out[item].element[lane], {});\n", output.name, value);
-      writes += fmt::format("      write(out_{0} + element, {0}_out[item]);\n", output.name);
-    }
-    const auto [shared, own] = Divided(elements.Scope(1), group.outer);
+    const std::string ahead =
+        elements.Arrays() + (elements.Ahead().empty() ? "" : ItemLoop(place + elements.Ahead(), shares));
+    if (!shares) return Loops(name, group, ahead, ItemLoop(place + each));
+    const auto [shared, rest] = Shared(each, group.outer);
     const Shape inner(group.shape.begin() + static_cast<ptrdiff_t>(group.outer), group.shape.end());
-    return Loops(name, group, ahead() + results + PlaceLines(group, "first * VEC", "    "),
-                 "#pragma unroll\n    for (int lane = 0; lane < VEC; ++lane) {\n" + shared +
-                     ItemLoop(place + own + stores, true) + "    }\n" + ItemLoop(writes, true),
+    return Loops(name, group, ahead + PlaceLines(group, "first * VEC", "    ") + shared, ItemLoop(place + rest, true),
                  graph::ElementCount(inner).ToString());
   }
 
