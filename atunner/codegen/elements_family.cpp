@@ -8,12 +8,12 @@
 #include <array>
 #include <cmath>
 #include <numeric>
-#include <ranges>
 
 #include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/rewrite.h"
+#include "atunner/graph/shared_statements.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -33,30 +33,6 @@ std::optional<ValidGraph> ElementsForm(const KernelSpec& spec) {
   const bool served = std::ranges::all_of(
       graph.outputs(), [&](const graph::Output& output) { return graph::IsServed(graph, output.node, kMostWork); });
   return served ? std::optional(std::move(graph)) : std::nullopt;
-}
-
-/// What a lane computes from no more than coordinates behind the first `outer`, kept in arrays; and `text` with these
-/// in its place.
-std::pair<std::string, std::string> Shared(const std::string& text, size_t outer) {
-  std::vector<std::string> names = {"[item]"};  // of what differs
-  for (size_t axis = 0; axis < outer; ++axis) names.push_back("c" + std::to_string(axis));
-  constexpr std::string_view kLane = "        ", kConst = "        const ";
-  std::string arrays, shared, rest;
-  for (const auto& range : std::views::split(text, '\n')) {
-    const std::string line(range.begin(), range.end());
-    const size_t equals = std::min(line.find(" = "), line.size());
-    const size_t begin = line.substr(0, equals).rfind(' ') + 1;
-    const std::string name = line.substr(begin, equals - begin);
-    if (!line.starts_with(kConst) || std::ranges::any_of(names, [&](auto& each) { return line.contains(each); })) {
-      if (equals < line.size() && line.starts_with(kLane)) names.push_back(name);
-      rest += line + "\n";
-      continue;
-    }
-    arrays += fmt::format("    {}of_{}[VEC];\n", line.substr(kConst.size(), begin - kConst.size()), name);
-    shared += fmt::format("{0}\n        of_{1}[lane] = {1};\n", line, name);
-    rest += fmt::format("{} = of_{}[lane];\n", line.substr(0, equals), name);
-  }
-  return {arrays + "#pragma unroll\n    for (int lane = 0; lane < VEC; ++lane) {\n" + shared + "    }\n", rest};
 }
 
 class ElementsTemplate : public GraphTemplate {
@@ -213,7 +189,7 @@ class ElementsTemplate : public GraphTemplate {
                                  [&](const char* call) { return text.contains(call); });
     };
     size_t axes = costly(elements.Scope(1)) ? group.shape.size() - 1 : 0;
-    while (axes > 0 && !costly(Shared(elements.Scope(1), axes).first)) --axes;
+    while (axes > 0 && !costly(graph::WithShared(elements.Scope(1), axes).first)) --axes;
     return axes;
   }
 
@@ -228,7 +204,7 @@ class ElementsTemplate : public GraphTemplate {
     const std::string ahead =
         elements.Arrays() + (elements.Ahead().empty() ? "" : ItemLoop(place + elements.Ahead(), shares));
     if (!shares) return Loops(name, group, ahead, ItemLoop(place + each));
-    const auto [shared, rest] = Shared(each, group.outer);
+    const auto [shared, rest] = graph::WithShared(each, group.outer);
     const Shape inner(group.shape.begin() + static_cast<ptrdiff_t>(group.outer), group.shape.end());
     return Loops(name, group, ahead + PlaceLines(group, "first * VEC", "    ") + shared, ItemLoop(place + rest, true),
                  graph::ElementCount(inner).ToString());
