@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -13,6 +14,7 @@
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/rewrite.h"
+#include "atunner/graph/shared_statements.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -48,12 +50,15 @@ class ElementsTemplate : public GraphTemplate {
       else
         same->outputs.push_back(output);
     }
+    for (Group& group : groups_) group.outer = OuterAxes(group);
     space_.parameters = {
         {"vector", VectorWidths(Widest(), neighbours, 32), "neighbouring elements that a thread computes at once"},
         {"items", Integers({1, 2, 4, 8}), "vectors that a thread computes"},
         {"block", Integers({64, 128, 256, 512, 1024}), "threads of a block"},
     };
     AddFunctions(graph_, space_);
+    if (MayShare())
+      space_.parameters.push_back({"shares", Integers({1, 0}), "computes once what a thread's vectors share"});
     Add(fmt::format("vector * items * {} <= 128", Widest()), "what is in flight takes registers");
   }
 
@@ -64,7 +69,7 @@ class ElementsTemplate : public GraphTemplate {
     std::vector<LaunchStep> steps;
     for (const Group& group : groups_) {
       const std::string name = groups_.size() == 1 ? "kernel" : "kernel_" + group.outputs[0].name;
-      kernels += "\n" + Kernel(name, group, at["vector"], narrow);
+      kernels += "\n" + Kernel(name, group, at, narrow);
       steps.push_back(Launch(
           name, fmt::format("min(ceil_div({}, vector * items * block), {})", CountOf(group), INT32_MAX), "block"));
     }
@@ -97,8 +102,10 @@ class ElementsTemplate : public GraphTemplate {
     const double narrow = width >= 16 ? 1.0 + 0.1 * std::log2(width / 16) : 1.0 + 0.15 * std::log2(16 / width);
     const bool whole = std::ranges::all_of(groups_, [&](const Group& group) { return Whole(group, at["vector"]); });
     const double broken = whole ? 1 : 1 + 0.02 * std::log2(Real(at["vector"]));
+    const bool shares = MayShare() && at["shares"] == 1;
     // Two vectors under way hide what the first waits for; elements gathered one by one are many under way as it is.
-    const double items = 1 + 0.01 * std::fabs(std::log2((Gathers(true) ? 1 : 2) / Real(at["items"])));
+    const double best = shares ? 4 : Gathers(true) ? 1 : 2;
+    const double items = 1 + 0.01 * std::fabs(std::log2(best / Real(at["items"]))) + (MayShare() && !shares ? 0.3 : 0);
     // Memory likes to be walked through in order, by small blocks; one that gathers elements should see much of a row.
     const double block = 1 + 0.01 * std::abs(std::log2(Real(at["block"]) / (Gathers(true) ? 256 : 128)));
     const double full = MayBeNarrow(graph_) && !IsNarrow(graph_, space_, at) ? 1.05 : 1.0;
@@ -110,7 +117,9 @@ class ElementsTemplate : public GraphTemplate {
   struct Group {
     Shape shape;
     std::vector<graph::Output> outputs;
+    size_t outer = 0;  ///< axes along which a thread's vectors may share what is costly
   };
+  bool MayShare() const { return std::ranges::any_of(groups_, &Group::outer); }
   static std::string CountOf(const Group& group) { return graph::ElementCount(group.shape).ToString(); }
 
   /// Does no vector of a group's elements go beyond a row?
@@ -178,14 +187,36 @@ class ElementsTemplate : public GraphTemplate {
     return {graph_, {.vector = vector, .indent = indent, .index = Index(), .narrow = narrow, .ahead = ahead}};
   }
 
-  std::string Kernel(const std::string& name, const Group& group, int64_t vector, bool narrow) const {
+  /// As many as leave something costly that a thread's vectors share if they follow each other along these.
+  size_t OuterAxes(const Group& group) const {
+    constexpr int64_t kVector = 2;  // all have much the same statements
+    if (!Whole(group, kVector)) return 0;
+    graph::ElementText elements = Writer(kVector, false, "      ", true);
+    for (const graph::Output& output : group.outputs) elements.Of(output.node, Places(group, Rows::kWhole, kVector));
+    const auto costly = [](const std::string& text) {
+      return std::ranges::any_of(std::array{"sin(", "cos(", "exp2(", "floor_div("},
+                                 [&](const char* call) { return text.contains(call); });
+    };
+    size_t axes = costly(elements.Scope(1)) ? group.shape.size() - 1 : 0;
+    while (axes > 0 && !costly(graph::WithShared(elements.Scope(1), axes).first)) --axes;
+    return axes;
+  }
+
+  std::string Kernel(const std::string& name, const Group& group, const Chosen& chosen, bool narrow) const {
+    const int64_t vector = chosen["vector"];
     const std::string place = PlaceLines(group, "element", "      ");
-    if (!Whole(group, vector)) return Loops(name, group, "", "", place + BrokenText(group, vector, narrow));
+    if (!Whole(group, vector)) return Loops(name, group, "", ItemLoop(place + BrokenText(group, vector, narrow)));
     graph::ElementText elements = Writer(vector, narrow, "      ", true);
     const std::string each =
         ResultsText(elements, graph_, group.outputs, Places(group, Rows::kWhole, vector), "element", "      ");
-    return Loops(name, group, elements.Arrays(), elements.Ahead().empty() ? "" : place + elements.Ahead(),
-                 place + each);
+    const bool shares = group.outer > 0 && vector > 1 && chosen["shares"] == 1;
+    const std::string ahead =
+        elements.Arrays() + (elements.Ahead().empty() ? "" : ItemLoop(place + elements.Ahead(), shares));
+    if (!shares) return Loops(name, group, ahead, ItemLoop(place + each));
+    const auto [shared, rest] = graph::WithShared(each, group.outer);
+    const Shape inner(group.shape.begin() + static_cast<ptrdiff_t>(group.outer), group.shape.end());
+    return Loops(name, group, ahead + PlaceLines(group, "first * VEC", "    ") + shared, ItemLoop(place + rest, true),
+                 graph::ElementCount(inner).ToString());
   }
 
   /// A vector that may reach into the next row. Where rows are long that is seldom, and asked first.
@@ -204,25 +235,31 @@ class ElementsTemplate : public GraphTemplate {
                        row.ToString(), text(Rows::kOne, "        "), text(Rows::kAny, "        "));
   }
 
-  /// A thread's vectors: what `ahead` computes of all of them, kept in `arrays`, then the rest of `each`.
-  std::string Loops(const std::string& name, const Group& group, const std::string& arrays, const std::string& ahead,
-                    const std::string& each) const {
-    const auto loop = [&](const std::string& body) {
-      return fmt::format(R"(#pragma unroll
-    for (int item = 0; item < ITEMS; ++item) {{
-      if (first + item * BLOCK >= vectors) break;
-      const {} element = (first + item * BLOCK) * VEC;
-{}    }}
-)",
-                         Index(), body);
-    };
-    return KernelHead(spec_, name) + fmt::format(R"(  const long long vectors = {} / VEC;
-  const long long group = (long long)BLOCK * ITEMS;
-  for (long long first = blockIdx.x * group + threadIdx.x; first < vectors; first += gridDim.x * group) {{
-{}{}{}  }}
-}}
-)",
-                                                 CountOf(group), arrays, ahead.empty() ? "" : loop(ahead), loop(each));
+  /// Over a thread's vectors. Those that share something are all computed, in place of one beyond the end the first
+  /// again.
+  std::string ItemLoop(const std::string& body, bool shares = false) const {
+    const std::string number =
+        shares ? "(first + item * stride < vectors ? first + item * stride : first)" : "(first + item * BLOCK)";
+    return fmt::format(
+        "#pragma unroll\n    for (int item = 0; item < ITEMS; ++item) {{\n{}      const {} element = {} * VEC;\n{}    "
+        "}}\n",
+        shares ? "" : "      if (first + item * BLOCK >= vectors) break;\n", Index(), number, body);
+  }
+  /// Goes through a kernel's vectors; with `inner` those of a thread have one place in this many elements.
+  std::string Loops(const std::string& name, const Group& group, const std::string& ahead, const std::string& each,
+                    const std::string& inner = "") const {
+    const std::string first =
+        inner.empty() ? "  const long long group = (long long)BLOCK * ITEMS;\n"
+                        "  for (long long first = blockIdx.x * group + threadIdx.x; first < vectors; first += "
+                        "gridDim.x * group) {\n"
+                      : fmt::format(
+                            "  const {} stride = {} / VEC;\n"
+                            "  for (long long number = blockIdx.x * (long long)BLOCK + threadIdx.x, first;\n"
+                            "       (first = number / stride * ITEMS * stride + number % stride) < vectors; "
+                            "number += gridDim.x * (long long)BLOCK) {{\n",
+                            Index(), inner);
+    return KernelHead(spec_, name) +
+           fmt::format("  const long long vectors = {} / VEC;\n{}{}{}  }}\n}}\n", CountOf(group), first, ahead, each);
   }
 
   std::vector<Group> groups_;

@@ -64,8 +64,8 @@ TEST(GraphFamilies, SourcesOfStripsAndOfRuns) {
   EXPECT_THAT(strips, HasSubstr("  for (int begin = thread; begin - thread < 9; begin += 32 * UNROLL) {"));
   EXPECT_THAT(strips, HasSubstr("= load<long long>(in_indices[c0 * 9 + n]);"));
   EXPECT_THAT(strips, HasSubstr("in_order(users, at[u], [&] { strip[at[u]] = Sum::of(strip[at[u]], update[u]); });"));
-  // Tiles of 4096, then runs of twice as many each time, back and forth.
-  const LaunchPlan plan = rendered(Spec("sort", {{3, 20000}})).plan;
+  // Tiles of 8192, then runs of twice as many each time, back and forth.
+  const LaunchPlan plan = rendered(Spec("sort", {{3, 40000}})).plan;
   ASSERT_EQ(plan.steps.size(), 4u);
   EXPECT_EQ(plan.steps[0].entry, "tiles");
   for (size_t i = 1; i < plan.steps.size(); ++i) {
@@ -73,7 +73,7 @@ TEST(GraphFamilies, SourcesOfStripsAndOfRuns) {
     EXPECT_EQ(plan.steps[i].entry, "kernel");
     EXPECT_EQ(args[args.size() - 3].name, i % 2 == 1 ? "runs" : "merged");
     EXPECT_EQ(args[args.size() - 2].name, i % 2 == 1 ? "merged" : "runs");
-    EXPECT_EQ(args.back().value.text(), std::to_string(2048 << i));
+    EXPECT_EQ(args.back().value.text(), std::to_string(4096 << i));
   }
 }
 

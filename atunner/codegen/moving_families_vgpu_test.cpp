@@ -109,6 +109,22 @@ output z
         "elements", 6);
 }
 
+// Of rows that items do not divide, more than one block takes.
+TEST_F(GraphKernels, AThreadsVectorsShareWhatIsCostly) {
+  for (const char* name : {"rope", "rope_backward", "interpolate"}) {
+    const KernelSpec spec = SpecOf({name, {{3, 5, 8, 64}}, {}}, DType::kBFloat16);
+    const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
+    EXPECT_EQ(GetInt(schedule->space(), schedule->Default(), "shares"), 1);
+    auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
+    for (const int64_t items : {2, 4}) {
+      const Configuration one =
+          WithValues(*schedule, {{"vector", 4}, {"items", items}, {"block", 64}, {"shares", int64_t{1}}});
+      CheckConfiguration(spec, *schedule, one, *oracle);
+    }
+  }
+  EXPECT_GT(verified_, 0u);
+}
+
 TEST_F(GraphKernels, EveryReductionOverColumnsInEveryTypeAndShape) {
   for (const char* name : {"sum", "mean", "prod", "amax", "amin", "any", "all", "count_nonzero", "sum_of_squares",
                            "norm", "var", "std", "logsumexp", "softmax", "log_softmax", "normalize", "argmax"}) {

@@ -19,8 +19,15 @@ namespace {
 using graph::Combine;
 
 constexpr int64_t kFew = 256;          // ranks that are found without sorting
-constexpr int64_t kMostSorted = 6144;  // elements of 64 bits in shared memory
-constexpr int64_t kTile = 4096;        // of longer rows
+constexpr int64_t kMostBytes = 65536;  // of a row that is sorted in shared memory
+constexpr int64_t kTile = 8192;        // elements of longer rows that are
+
+/// Are more wanted than a bound helps to find?
+bool IsWhole(const graph::Node& sort) { return sort.type.shape.back().factor() > kFew; }
+/// Has the whole row room in shared memory, values and words?
+bool Fits(const graph::TensorType& x) {
+  return x.shape.back().factor() * (4 + static_cast<int64_t>(SizeOf(x.dtype))) <= kMostBytes;
+}
 
 /// In another shape, perhaps: its elements lie in the same order.
 const graph::Node& InputOf(const graph::ValidGraph& graph, const graph::Node& sort) {
@@ -37,7 +44,9 @@ std::optional<NodeForm> FormOf(const KernelSpec& spec) {
   const graph::Node& x = InputOf(*fused, sort);
   const graph::Extent& columns = fused->node(sort.operands[0]).type.shape.back();
   const DType dtype = x.type.dtype;
-  const bool ordered = (IsFloat(dtype) && SizeOf(dtype) <= 4 && SizeOf(dtype) >= 2) || dtype == DType::kInt32;
+  const bool sizes = IsWhole(sort) ? SizeOf(dtype) <= 4 || Fits(fused->node(sort.operands[0]).type)
+                                   : SizeOf(dtype) <= 4 && (IsFloat(dtype) || dtype == DType::kInt32);
+  const bool ordered = sizes && (IsFloat(dtype) ? SizeOf(dtype) > 1 : KindOf(dtype) == DTypeKind::kSigned);
   const bool rows =
       sort.As<graph::Sort>()->axis + 1 == static_cast<int64_t>(sort.type.rank()) && columns.factor() < INT32_MAX / 64;
   const bool served = x.As<graph::Input>() && ordered && rows && graph::IsFinishedInPlace(*fused, *id, 8);
@@ -48,58 +57,72 @@ class TopKTemplate : public GraphTemplate {
  public:
   TopKTemplate(const KernelSpec& spec, const DeviceProfile& profile, NodeForm form)
       : GraphTemplate(spec, profile, std::move(form.graph)), id_(form.node), sort_(graph_.node(form.node)) {
-    const auto bytes = static_cast<int64_t>(SizeOf(x().dtype));
-    space_.parameters = {
-        {"block", Integers({32, 64, 128, 256, 512, 1024}), "threads, which share a row"},
-        {"vector", VectorWidths(bytes, Columns(), 16), "neighbouring elements that a thread reads at once"},
-    };
-    Add(fmt::format("block <= 64 or block <= 2 * {} or block * vector < 2 * {}", Ranks(), Columns()),
+    space_.parameters = {{"block", Integers({32, 64, 128, 256, 512, 1024}), "threads, which share a row"}};
+    Add(fmt::format("block <= 64 or block <= 2 * {} or block * {} < 2 * {}", Ranks(), Vector(), Columns()),
         "more threads than elements");
-    if (!Whole()) Add(fmt::format("block >= {}", 2 * Ranks()), "two groups of threads for each rank");
+    if (Whole()) {
+      Add(fmt::format("{0} <= 16 * block or {0} <= 32 * block and block <= 512", Tile()),
+          "a thread's words take registers");
+      AddShared(SharedBytes());
+    } else {
+      Add(fmt::format("block >= {}", 2 * Ranks()), "two groups of threads for each rank");
+    }
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const bool descending = sort_.As<graph::Sort>()->descending;
     ConstantBlock constants;
     constants.Define("WHOLE", Whole() ? 1 : 0)
+        .Int("VEC", Vector(), "neighbouring elements that a thread reads at once")
         .Int("COLS", Columns(), "elements of a row")
         .Int("K", sort_.type.shape.back().factor(), "that are wanted")
         .Int("RANKS", Ranks(), "of which a group has one each")
         .Bool("DESCENDING", descending)
+        .Int("TILE", Tile(), "elements that are sorted together")
         .Line(fmt::format("typedef {} Compared;", graph::CudaArithmetic(x().dtype, false)))
+        .Line(fmt::format("typedef unsigned {} Bits;  // of values that are ordered", BitsName()))
         .Line("#define NEUTRAL " +
               graph::CudaLiteral(x().dtype, graph::Neutral(descending ? Combine::kMax : Combine::kMin, x().dtype),
                                  false));
     LaunchPlan plan = Plan(configuration, {});
-    if (Runs()) {
-      constants.Int("TILE", kTile, "elements that are sorted together");
+    if (Runs())
       AddRuns(plan);
-    } else {
-      constants.Int("TILE", Columns());
+    else
       plan.steps.push_back(Launch("kernel", RowCount(), "block"));
-    }
+    if (Whole()) plan.steps[0].shared_bytes = Expr::MustParse(SharedBytes());
     return RenderedKernel{Source(configuration, "the first of rows", constants,
-                                 {embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh, embed::kSortCuh,
+                                 {embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh, embed::kWarpScanCuh,
                                   embed::kTopkCuh, Kernel()}),
                           std::move(plan)};
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const Chosen at = chosen(configuration);
-    const double width = Real(at["vector"]) * Real(static_cast<int64_t>(SizeOf(x().dtype)));
-    // Vectors of a thread; or elements, where it sorts them: that has many steps, few of which leave a warp.
-    const double share = Real(Columns()) / Real(at["block"] * (Whole() ? 1 : at["vector"]));
-    return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * (1 + 0.2 * std::log2(16 / width)) *
-           (1 + 0.05 * std::fabs(std::log2(share / 8)));
+    // Vectors of a thread; or elements, where it sorts them.
+    const int64_t share = Whole() ? Tile() / 32 : Columns() / Vector() / 8;
+    const double off = std::log2(Real(chosen(configuration)["block"]) / Real(std::max<int64_t>(32, share)));
+    return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * (1 + 0.05 * std::fabs(off));
   }
 
  private:
   const graph::TensorType& x() const { return TypeOf(sort_.operands[0]); }
   int64_t Columns() const { return x().shape.back().factor(); }
-  /// Are more wanted than a bound helps to find?
-  bool Whole() const { return sort_.type.shape.back().factor() > kFew; }
+  int64_t Vector() const {
+    const auto widths = VectorWidths(static_cast<int64_t>(SizeOf(x().dtype)), Columns(), 16);
+    return std::get<int64_t>(widths.back());
+  }
+  bool Whole() const { return IsWhole(sort_); }
   /// Are rows sorted in parts, which are merged?
-  bool Runs() const { return Whole() && Columns() > kMostSorted; }
+  bool Runs() const { return Whole() && !Fits(x()); }
+  int64_t Tile() const { return Runs() ? kTile : Columns(); }
+  /// Of what is sorted together: words, counts and totals of each warp, values.
+  std::string SharedBytes() const {
+    return fmt::format("ceil_div({}, block) * block * 4 + block // 32 * 516 + {} + 16", Tile(),
+                       Tile() * static_cast<int64_t>(SizeOf(x().dtype)));
+  }
+  const char* BitsName() const {
+    const size_t bytes = Whole() ? SizeOf(x().dtype) : 4;
+    return bytes == 1 ? "char" : bytes == 2 ? "short" : bytes == 4 ? "int" : "long long";
+  }
   /// Sorts tiles, then merges runs of them, which go back and forth.
   void AddRuns(LaunchPlan& plan) const {
     const std::string elements = fmt::format("({}) * {}", RowCount(), Columns());
@@ -125,27 +148,34 @@ class TopKTemplate : public GraphTemplate {
     at.back().text = "rank";
     graph::ElementText elements(graph_, {.indent = "    "});
     elements.Know(id_, {"place", 0}, at);
+    for (graph::NodeId id = 0; id < static_cast<graph::NodeId>(graph_.nodes().size()); ++id) {  // what stands there
+      if (graph_.node(id).As<graph::Gather>() && graph_.node(id).operands == std::vector{sort_.operands[0], id_} &&
+          TypeOf(id).shape == shape)
+        elements.Know(id, {"load<Compared>(value)", 0}, at);
+    }
     std::string stores;
     for (const graph::Output& output : graph_.outputs())
       stores += fmt::format("    store(out_{}[row * K + rank], {});\n", output.name, elements.Of(output.node, at).text);
     const std::string input = "in_" + InputOf(graph_, sort_).name + " + row * COLS";
     const std::string of_row =
         CoordinateLines(shape, [&](size_t axis) { return axis < last; }, "c", "row", "long long", "  ");
-    const std::string found =
-        "[&](int rank, int place) {\n" + elements.Scope(0) + elements.Scope(1) + stores + "  });\n}\n";
+    const std::string found = "[&](int rank, int place, const auto& value) {\n    if (rank >= K) return;\n" +
+                              elements.Scope(0) + elements.Scope(1) + stores + "  });\n}\n";
     if (!Runs())
-      return KernelHead(spec_) + "  const long long row = blockIdx.x;\n" + of_row + "  first_of_row(" + input + ", " +
-             found;
+      return KernelHead(spec_) + "  const long long row = blockIdx.x;\n" + of_row +
+             (Whole() ? "  sort_tile(" + input + ", 0, " : "  first_of_row(" + input + ", ") + found;
     return fmt::format(
         R"(extern "C" __global__ void __launch_bounds__(BLOCK) tiles({0}, Key* __restrict__ runs) {{
   constexpr int TILES = (COLS + TILE - 1) / TILE;
   const long long row = blockIdx.x / TILES;
-  sort_tile({1}, blockIdx.x % TILES * TILE, [&](int i, Key key) {{ runs[row * COLS + i] = key; }});
+  sort_tile({1}, blockIdx.x % TILES * TILE, [&](int i, int place, const auto& value) {{
+    runs[row * COLS + i] = (Key)order_of(value) << 32 | (unsigned)place;
+  }});
 }}
 extern "C" __global__ void __launch_bounds__(BLOCK) kernel({0}, const Key* __restrict__ from, Key* __restrict__ to, int run) {{
   const long long i = blockIdx.x * (long long)BLOCK + threadIdx.x, row = i / COLS;
   if (row >= {2}) return;
-{3}  merge(from + row * COLS, to + row * COLS, (int)(i % COLS), run, {4})",
+{3}  merge({1}, from + row * COLS, to + row * COLS, (int)(i % COLS), run, {4})",
         KernelParameters(spec_), input, RowCount(), of_row, found);
   }
 

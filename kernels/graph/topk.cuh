@@ -4,13 +4,111 @@
 typedef unsigned long long Key;  // order, then place: no two elements have the same
 constexpr int MOST = RANKS < 128 ? 512 : 4 * RANKS;  // that are collected
 
-/// Numbers that are ordered as the values are. NaN is larger than all, and zeros are equal.
-DEVICE unsigned ascending(float v) {
-  const unsigned bits = __float_as_uint(v + 0.0f);
-  return v != v ? 0xffffffffu : bits ^ ((int)bits < 0 ? 0xffffffffu : 0x80000000u);
+/// A number that is ordered as the value is. NaN is larger than all, and zeros are equal.
+template <class T> DEVICE Bits order_of(const T& v) {
+  constexpr Bits SIGN = (Bits)1 << (8 * sizeof(Bits) - 1);
+  const Compared value = load<Compared>(v);
+  Bits bits = *(const Bits*)&v;
+  if ((Compared)0.5f == (Compared)0) bits ^= SIGN;
+  else bits = value != value ? ~(Bits)0 : bits > SIGN ? ~bits : bits | SIGN;
+  return DESCENDING ? ~bits : bits;
 }
-DEVICE unsigned ascending(int v) { return (unsigned)v ^ 0x80000000u; }
-DEVICE unsigned order_of(Compared v) { return DESCENDING ? ~ascending(v) : ascending(v); }
+#if WHOLE
+// Rows are sorted by digits of eight bits, the lowest first. A word is 16 bits of what a value is ordered by above 16 bits of
+// its place, so that words are all that moves; values stay in shared memory.
+constexpr int ITEMS = (TILE + BLOCK - 1) / BLOCK, WARPS = BLOCK / 32, DIGITS = 256;
+template <class T> struct Sorted {
+  unsigned words[ITEMS * BLOCK];
+  unsigned short counts[WARPS][DIGITS];
+  int totals[WARPS];
+  __align__(16) T values[TILE];
+};
+extern __shared__ __align__(16) unsigned char sorted_tile[];
+
+/// Words to where one of their bytes says, those with equal ones in their order: a thread's words are 32 from each other among
+/// those of its warp.
+template <class T> DEVICE void sort_by_byte(Sorted<T>& in, const unsigned (&words)[ITEMS], int byte) {
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  unsigned short* const own = in.counts[warp];
+  ((uint4*)own)[lane] = {};
+  __syncwarp();
+  int rank[ITEMS];  // among those of the warp with this digit
+#pragma unroll
+  for (int item = 0; item < ITEMS; ++item) {
+    const unsigned digit = __byte_perm(words[item], 0, 0x4440 + byte);
+    unsigned equal = 0xffffffffu;
+#pragma unroll
+    for (int bit = 1; bit < DIGITS; bit *= 2)
+      asm volatile(R"({ .reg .pred set; .reg .b32 others;
+        and.b32 others, %1, %2; setp.ne.b32 set, others, 0; vote.sync.ballot.b32 others, set, 0xffffffff;
+        @!set not.b32 others, others; and.b32 %0, %0, others; })" : "+r"(equal) : "r"(digit), "r"(bit));
+    rank[item] = own[digit] + __popc(equal & ((1u << lane) - 1));
+    __syncwarp();
+    if (equal >> lane == 1) own[digit] = rank[item] + 1;
+    __syncwarp();
+  }
+  __syncthreads();
+  int count[8], begin = 0;  // eight of a thread: warp after warp of a digit, digit after digit
+  const auto counter = [&](int i) -> unsigned short& {
+    return in.counts[(threadIdx.x * 8 + i) % WARPS][(threadIdx.x * 8 + i) / WARPS];
+  };
+#pragma unroll
+  for (int i = 0; i < 8; ++i) begin += count[i] = counter(i);
+  const int upto = warp_scan<Sum>(begin);
+  if (lane == 31) in.totals[warp] = upto;
+  __syncthreads();
+  begin = upto - begin;
+  for (int other = 0; other < warp; ++other) begin += in.totals[other];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) counter(i) = begin, begin += count[i];
+  __syncthreads();
+#pragma unroll
+  for (int item = 0; item < ITEMS; ++item)
+    in.words[own[__byte_perm(words[item], 0, 0x4440 + byte)] + rank[item]] = words[item];
+  __syncthreads();
+}
+/// use(number, place, value) of the tile's elements in order, which begins with element `first` of the row.
+template <class T, class Use> DEVICE void sort_tile(const T* row, int first, const Use& use) {
+  Sorted<T>& in = *(Sorted<T>*)sorted_tile;
+  const int count = min(TILE, COLS - first), own = threadIdx.x / 32 * (32 * ITEMS) + threadIdx.x % 32;
+  for (int i = threadIdx.x * VEC; i < count; i += BLOCK * VEC) {
+    Vector<T> v;
+    read(v, row + first + i);
+    write(in.values + i, v);
+  }
+  for (int i = threadIdx.x; i < ITEMS * BLOCK; i += BLOCK) in.words[i] = i;
+  __syncthreads();
+#pragma unroll 1
+  for (int byte = 0; byte < max(2, (int)sizeof(Bits)); ++byte) {
+    unsigned words[ITEMS];
+#pragma unroll
+    for (int item = 0; item < ITEMS; ++item) {
+      words[item] = in.words[own + 32 * item];
+      const unsigned place = words[item] & 0xffff;  // what a tile lacks comes last
+      if (byte % 2 == 0) words[item] = (place < count ? order_of(in.values[place]) >> 8 * byte : 0xffffu) << 16 | place;
+    }
+    sort_by_byte(in, words, 2 + byte % 2);
+  }
+  for (int i = threadIdx.x; i < count; i += BLOCK) {
+    const int place = in.words[i] & 0xffff;
+    use(first + i, first + place, in.values[place]);
+  }
+}
+/// Element i of a row of sorted runs to its place in twice as long ones; found(rank, place, value) of all where there is one.
+template <class T, class Found> DEVICE void merge(const T* row, const Key* from, Key* to, int i, int run, const Found& found) {
+  const int other = min((i / run ^ 1) * run, COLS);
+  int low = other, high = min(other + run, COLS);
+  const Key own = from[i];
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (from[middle] < own) low = middle + 1;
+    else high = middle;
+  }
+  const int rank = i / (2 * run) * (2 * run) + i % run + low - other;
+  if (2 * run < COLS) to[rank] = own;
+  else found(rank, (int)(unsigned)own, row[(unsigned)own]);
+}
+#else
 DEVICE Key key_of(Compared v, int place) { return (Key)order_of(v) << 32 | (unsigned)place; }
 
 /// visit(value, place) of a thread's elements among `count`.
@@ -23,36 +121,6 @@ template <class T, class Visit> DEVICE void each_element(const T* row, int count
     for (int lane = 0; lane < VEC; ++lane) visit(get<Compared>(v, lane), column + lane);
   }
 }
-#if WHOLE
-/// use(number, key) of the tile's elements in order, which begins with element `first` of the row.
-template <class T, class Use> DEVICE void sort_tile(const T* row, int first, const Use& use) {
-  __shared__ Key keys[TILE];
-  const int count = min(TILE, COLS - first);
-  each_element(row + first, count, [&](Compared v, int place) { keys[place] = key_of(v, first + place); });
-  sort_by_block(keys, count);
-  for (int i = threadIdx.x; i < count; i += BLOCK) use(first + i, keys[i]);
-}
-/// found(rank, place) of the row's first K.
-template <class T, class Found> DEVICE void first_of_row(const T* row, const Found& found) {
-  sort_tile(row, 0, [&](int rank, Key key) {
-    if (rank < K) found(rank, (int)(unsigned)key);
-  });
-}
-/// Element i of a row of sorted runs to its place in twice as long ones; found(rank, place) of the first K where there is one.
-template <class Found> DEVICE void merge(const Key* from, Key* to, int i, int run, const Found& found) {
-  const int other = min((i / run ^ 1) * run, COLS);
-  int low = other, high = min(other + run, COLS);
-  const Key own = from[i];
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    if (from[middle] < own) low = middle + 1;
-    else high = middle;
-  }
-  const int rank = i / (2 * run) * (2 * run) + i % run + low - other;
-  if (2 * run < COLS) to[rank] = own;
-  else if (rank < K) found(rank, (int)(unsigned)own);
-}
-#else
 constexpr int BESTS = BLOCK > 64 * RANKS ? BLOCK / 32 : 2 * RANKS;  // groups of threads, each in a warp; fewer bound too little
 constexpr int MEMBERS = BLOCK / BESTS;
 
@@ -65,7 +133,7 @@ template <class T> DEVICE int rank_among(T one, const T* all, int count) {
   return rank;
 }
 
-/// found(rank, place) of the row's first K.
+/// found(rank, place, value) of the row's first K, and perhaps of others.
 template <class T, class Found> DEVICE void first_of_row(const T* row, const Found& found) {
   __shared__ __align__(16) unsigned best[BESTS], worst;
   __shared__ __align__(16) Key chosen[MOST], last;
@@ -103,7 +171,7 @@ template <class T, class Found> DEVICE void first_of_row(const T* row, const Fou
   }
   for (int i = threadIdx.x; i < count; i += BLOCK) {
     const int rank = rank_among(chosen[i], chosen, count);
-    if (rank < K) found(rank, (int)(unsigned)chosen[i]);
+    found(rank, (int)(unsigned)chosen[i], row[(unsigned)chosen[i]]);
   }
 }
 #endif
