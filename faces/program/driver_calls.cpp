@@ -18,9 +18,9 @@ using atunner::cuda::DevicePointer;
 namespace {
 
 thread_local std::vector<void*> contexts;
-void* TheContext() { return reinterpret_cast<void*>(uintptr_t{0xc0}); }
+void* TheContext() { return reinterpret_cast<void*>(uintptr_t{0xc0}); }  // NOLINT(performance-no-int-to-ptr)
 
-void* At(DevicePointer address) { return reinterpret_cast<void*>(address); }
+void* At(DevicePointer address) { return reinterpret_cast<void*>(address); }  // NOLINT(performance-no-int-to-ptr)
 
 int LoadModule(void** module, const void* image) {
   Machine& machine = Machine::Get();
@@ -109,7 +109,7 @@ atunner::TensorMapSpec SpecOf(uint32_t rank, void* address, const uint64_t* dims
 
 }  // namespace
 
-// NOLINTBEGIN(readability-identifier-naming): CUDA's names.
+// NOLINTBEGIN(performance-no-int-to-ptr,readability-identifier-naming): CUDA's names.
 extern "C" {
 
 int cuInit(unsigned) { return kSuccess; }
@@ -374,7 +374,7 @@ int cudaGetDriverEntryPoint(const char* name, void** function, unsigned long lon
   return cudaGetDriverEntryPointByVersion(name, function, 0, flags, found);
 }
 }
-// NOLINTEND(readability-identifier-naming)
+// NOLINTEND(performance-no-int-to-ptr,readability-identifier-naming)
 
 namespace atunner::program {
 

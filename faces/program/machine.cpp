@@ -183,7 +183,7 @@ void* Machine::Allocate(uint64_t bytes, bool host) {
   auto buffer = gpu_.Allocate(std::max<uint64_t>(bytes, 1));
   if (!buffer) return nullptr;
   const uint64_t address = (*buffer)->address();
-  auto* pointer = reinterpret_cast<void*>(address);
+  auto* pointer = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
   if (host) {
     gpu_.MarkDefined(address, (*buffer)->bytes());
     host_memory_.insert(pointer);

@@ -118,7 +118,7 @@ class Refusals {
     const char* text = name.data();  // of a literal
     code[0] = 0x48;                  // movabs rdi, text
     code[1] = 0xbf;
-    std::memcpy(code + 2, &text, sizeof text);
+    std::memcpy(code + 2, static_cast<const void*>(&text), sizeof text);
     const Jump jump = JumpTo(reinterpret_cast<uintptr_t>(&NotAnswered));
     std::memcpy(code + 10, jump.data(), jump.size());
     return reinterpret_cast<uintptr_t>(code);
@@ -148,7 +148,7 @@ uintptr_t TargetOf(std::string name, void* ours, Refusals& refusals) {
 bool Protect(uintptr_t begin, uintptr_t end, int protection) {
   const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   begin = begin / page * page;
-  return mprotect(reinterpret_cast<void*>(begin), end - begin, protection) == 0;
+  return mprotect(reinterpret_cast<void*>(begin), end - begin, protection) == 0;  // NOLINT(performance-no-int-to-ptr)
 }
 
 }  // namespace

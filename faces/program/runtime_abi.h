@@ -75,21 +75,24 @@ struct ChannelFormat {
 
 constexpr int kResourceArray = 0, kResourceLinear = 2, kResourcePitched = 3;
 struct ResourceDescriptor {
+  struct Array {
+    void* array;
+  };
+  struct Linear {
+    void* at;
+    ChannelFormat format;
+    size_t bytes;
+  };
+  struct Pitched {
+    void* at;
+    ChannelFormat format;
+    size_t width, height, pitch;
+  };
   int kind;
   union {
-    struct {
-      void* array;
-    } array;
-    struct {
-      void* at;
-      ChannelFormat format;
-      size_t bytes;
-    } linear;
-    struct {
-      void* at;
-      ChannelFormat format;
-      size_t width, height, pitch;
-    } pitched;
+    Array array;
+    Linear linear;
+    Pitched pitched;
     int reserved[32];
   };
   unsigned flags;

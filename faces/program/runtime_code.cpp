@@ -76,7 +76,7 @@ Work LaunchOf(const Kernel& kernel, const LaunchShape& shape, void** params) {
 
 using namespace atunner::program;  // a file of C functions
 
-// NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier): CUDA's names.
+// NOLINTBEGIN(performance-no-int-to-ptr,readability-identifier-naming,bugprone-reserved-identifier): CUDA's names.
 extern "C" {
 
 void** __cudaRegisterFatBinary(void* wrapper) {
@@ -111,7 +111,7 @@ void __cudaRegisterVar(void** module, char* variable, char*, const char* name, i
 }
 void __cudaRegisterManagedVar(void** module, void** pointer, char*, const char* name, int, size_t, int, int) {
   const Lock lock(Machine::Get().mutex);
-  TheCode().variables[pointer] = {reinterpret_cast<Module*>(module), name};
+  TheCode().variables[static_cast<const void*>(pointer)] = {reinterpret_cast<Module*>(module), name};
   TheCode().managed.emplace_back(Variable{reinterpret_cast<Module*>(module), name}, pointer);
 }
 
@@ -223,4 +223,4 @@ int cudaOccupancyMaxActiveClusters(int* clusters, const void* function, const ab
   return code;
 }
 }
-// NOLINTEND(readability-identifier-naming,bugprone-reserved-identifier)
+// NOLINTEND(performance-no-int-to-ptr,readability-identifier-naming,bugprone-reserved-identifier)

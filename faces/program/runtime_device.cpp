@@ -14,7 +14,7 @@ void Set(int (&to)[N], const int (&from)[N]) {
 }
 }  // namespace
 
-// NOLINTBEGIN(readability-identifier-naming): CUDA's names.
+// NOLINTBEGIN(performance-no-int-to-ptr,readability-identifier-naming): CUDA's names.
 extern "C" {
 
 int cudaGetDeviceCount(int* count) {
@@ -104,4 +104,4 @@ int cudaCtxResetPersistingL2Cache() { return kSuccess; }
 int cudaProfilerStart() { return kSuccess; }
 int cudaProfilerStop() { return kSuccess; }
 }
-// NOLINTEND(readability-identifier-naming)
+// NOLINTEND(performance-no-int-to-ptr,readability-identifier-naming)

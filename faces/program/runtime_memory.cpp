@@ -51,7 +51,7 @@ size_t Pitch(size_t width) { return (width + kPitch - 1) / kPitch * kPitch; }
 
 }  // namespace
 
-// NOLINTBEGIN(readability-identifier-naming): CUDA's names.
+// NOLINTBEGIN(performance-no-int-to-ptr,readability-identifier-naming): CUDA's names.
 extern "C" {
 
 int cudaMalloc(void** pointer, size_t bytes) { return Allocate(pointer, bytes, false); }
@@ -183,4 +183,4 @@ int cudaDeviceGetMemPool(void** pool, int device) { return cudaDeviceGetDefaultM
 int cudaMemPoolSetAttribute(void*, int, void*) { return kSuccess; }
 int cudaMemPoolTrimTo(void*, size_t) { return kSuccess; }
 }
-// NOLINTEND(readability-identifier-naming)
+// NOLINTEND(performance-no-int-to-ptr,readability-identifier-naming)

@@ -29,8 +29,8 @@ int Remember(int code) {
 int LastError(bool forget) { return forget ? std::exchange(last_error, kSuccess) : last_error; }
 
 const void* Graph::Add(Work work) {
-  static uintptr_t last = 0;  // unlike any other, also of clones
-  const auto* handle = reinterpret_cast<const void*>(++last);
+  static uintptr_t last = 0;                                   // unlike any other, also of clones
+  const auto* handle = reinterpret_cast<const void*>(++last);  // NOLINT(performance-no-int-to-ptr)
   nodes.emplace_back(handle, std::move(work));
   return handle;
 }
@@ -127,7 +127,7 @@ int Replace(void* graph, const void* node, Work work) {
 
 }  // namespace
 
-// NOLINTBEGIN(readability-identifier-naming): CUDA's names.
+// NOLINTBEGIN(performance-no-int-to-ptr,readability-identifier-naming): CUDA's names.
 extern "C" {
 
 int cudaGetLastError() { return LastError(true); }
@@ -299,4 +299,4 @@ int cudaGraphExecMemcpyNodeSetParams(void* executable, const void* node, const a
   return Replace(executable, node, WorkOf(*params));
 }
 }
-// NOLINTEND(readability-identifier-naming)
+// NOLINTEND(performance-no-int-to-ptr,readability-identifier-naming)

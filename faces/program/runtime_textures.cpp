@@ -187,7 +187,7 @@ int CopyAll(const char* call, const abi::Copy3D& copy) {
 
 using namespace atunner::program;  // a file of C functions
 
-// NOLINTBEGIN(readability-identifier-naming): CUDA's names.
+// NOLINTBEGIN(performance-no-int-to-ptr,readability-identifier-naming): CUDA's names.
 extern "C" {
 
 int cudaMallocArray(void** array, const abi::ChannelFormat* format, size_t width, size_t height, unsigned flags) {
@@ -268,4 +268,4 @@ int cudaGetTextureObjectResourceDesc(abi::ResourceDescriptor* resource, uint64_t
   return kSuccess;
 }
 }
-// NOLINTEND(readability-identifier-naming)
+// NOLINTEND(performance-no-int-to-ptr,readability-identifier-naming)
