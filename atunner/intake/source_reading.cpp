@@ -33,11 +33,13 @@ class Reader {
     if (questions_.empty() && out_.bindings.size() == out_.kernel->parameters.size()) FillIndexArrays(out_);
     ReadSymbols();
     if (!structs_.empty()) {
-      return Invalid(fmt::format("kernel '{}' takes a structure by value ({}): only numbers and pointers can be passed",
-                                 out_.kernel->name, structs_),
-                     out_.Where(),
-                     "pass its members one by one, keep it in a __constant__ variable, or run the kernel alone: "
-                     "atunner run FILE --arg f32=1,2 passes a structure of these values");
+      return Invalid(
+          fmt::format("kernel '{}' takes a structure by value ({}): only numbers and pointers can be passed",
+                      out_.kernel->name, structs_),
+          out_.Where(),
+          "pass its members one by one, or keep it in a __constant__ variable; as it is the program is checked by "
+          "atunner sanitize -- ./PROGRAM, and the kernel alone by atunner run FILE --arg f32=1,2, which passes a "
+          "structure of these values");
     }
     return questions_.empty() ? Status{} : Ask();
   }
