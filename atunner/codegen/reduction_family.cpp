@@ -20,9 +20,13 @@ using graph::NodeId;
 /// Elements of a row.
 int64_t Columns(const ReductionProgram& program) { return graph::ElementCount(program.Part(true)).factor(); }
 
-/// Rows that leave most of a device idle when each has one block: the family of columns divides them.
+/// Rows that leave most of a device idle when each has one block: the family of columns divides them. Of up to 256 KiB
+/// one block reads a row sooner than a second kernel starts.
 bool FewLongRows(const ReductionProgram& program, const KernelSpec& spec) {
-  return Columns(program) >= 32768 && graph::ElementCount(program.Part(false)).Bound(spec.dims).factor() <= 64;
+  size_t bytes = 0;
+  for (const RowInput& input : RowInputsOf(program)) bytes += SizeOf(program.graph.node(input.id).type.dtype);
+  return Columns(program) * static_cast<int64_t>(bytes) > 256 << 10 &&
+         graph::ElementCount(program.Part(false)).Bound(spec.dims).factor() <= 64;
 }
 
 /// Rows of whole vectors that exceed a multiprocessor, and would be read twice: blocks of a cluster hold them together.

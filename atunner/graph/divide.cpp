@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace atunner::graph {
@@ -12,6 +13,7 @@ namespace {
 
 /// Nodes that one part may hold: attention's gradients have some forty.
 constexpr size_t kLongest = 48;
+constexpr int64_t kSmall = 64;  // times less than the largest value
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct Division {
@@ -24,24 +26,43 @@ bool IsHeavy(const Node& node) {
   return node.As<Reduce>() || node.As<Scan>() || node.As<Contract>() || node.As<Sort>() || node.As<Scatter>();
 }
 
+struct Manner {
+  bool repeats = true;  ///< small values that inputs alone say are computed again wherever they are needed
+  /// What is summed up of small values alone comes first: a loss's gradient needs the number of rows that count, which
+  /// else lies between two parts that read the logits.
+  bool small_first = false;
+};
+
 class Divider {
  public:
-  /// `repeats`: small values that inputs alone say are computed again wherever they are needed.
-  Divider(const ValidGraph& graph, const Dims& sizes, bool repeats)
+  Divider(const ValidGraph& graph, const Dims& sizes, Manner manner)
       : graph_(graph),
         sizes_(sizes),
         multiplied_(Multiplied(graph)),
         repeated_(graph.nodes().size(), false),
         depths_(graph.nodes().size(), 0),
+        large_(graph.nodes().size(), false),
+        origins_(graph.nodes().size(), 0),
         places_(graph.nodes().size(), kNowhere) {
     for (const Output& output : graph.outputs()) names_.try_emplace(output.node, output.name);
     for (const Node& node : graph.nodes()) most_ = std::max(most_, CountOf(node));
     for (size_t id = 0; id < repeated_.size(); ++id) {
-      repeated_[id] = IsRepeated(static_cast<NodeId>(id), repeats);
-      for (NodeId operand : graph.nodes()[id].operands) depths_[id] = std::max(depths_[id], depths_[operand] + 1);
+      const Node& node = graph.nodes()[id];
+      repeated_[id] = IsRepeated(static_cast<NodeId>(id), manner.repeats);
+      large_[id] = manner.small_first && CountOf(node) > most_ / kSmall;
+      for (NodeId operand : node.operands) {
+        depths_[id] = std::max(depths_[id], depths_[operand] + 1);
+        large_[id] = large_[id] || large_[operand];
+      }
+      origins_[id] = OnlyAddsOnes(static_cast<NodeId>(id)) ? origins_[node.operands[0]] : static_cast<NodeId>(id);
+    }
+    for (size_t id = 0; id < large_.size() && manner.small_first; ++id) {
+      if (!large_[id] && IsHeavy(graph.nodes()[id])) Place(static_cast<NodeId>(id));
     }
     for (const Output& output : graph.outputs()) Place(output.node);
   }
+
+  const std::vector<NodeId>& order() const { return order_; }
 
   /// Is there anything but inputs and constants to repeat?
   bool repeats() const {
@@ -90,6 +111,19 @@ class Divider {
            std::ranges::all_of(node.operands, [&](NodeId operand) { return repeated_[operand]; });
   }
 
+  /// Another shape of what lies in memory anyway, with more or fewer axes of extent 1? Then that is kept: families tell
+  /// a row's values by their shape. Products take what is in memory as it is.
+  bool OnlyAddsOnes(NodeId id) const {
+    const Node& node = graph_.node(id);
+    if (!node.As<Reshape>() || repeated_[id] || multiplied_[id] || names_.contains(id)) return false;
+    const auto without = [](Shape shape) {
+      std::erase_if(shape, [](const Extent& extent) { return extent.one(); });
+      return shape;
+    };
+    return !repeated_[node.operands[0]] &&
+           without(node.type.shape) == without(graph_.node(node.operands[0]).type.shape);
+  }
+
   /// Right before the first that needs it: of operands the one with most before it comes last, so that a long chain has
   /// its short ones' results at hand.
   void Place(NodeId id) {
@@ -120,15 +154,18 @@ class Divider {
       const size_t place = places_[output.node];
       if (place >= begin && place < end) builder.Output(output.name, make(output.node));
     }
+    std::set<NodeId> kept;
     for (size_t place = begin; place < end; ++place) {
-      const NodeId id = order_[place];
-      if (IsNeededFrom(id, end)) builder.Output(NameOf(id), builder.Cast(make(id), KeptType(id)));
+      const NodeId id = origins_[order_[place]];
+      if (places_[id] >= begin && IsNeededFrom(order_[place], end) && kept.insert(id).second)
+        builder.Output(NameOf(id), builder.Cast(make(id), KeptType(id)));
     }
     return std::move(builder).Finish();
   }
 
   Value Make(GraphBuilder& builder, NodeId id, size_t begin, const std::function<Value(NodeId)>& make) const {
     const Node& node = graph_.node(id);
+    if (places_[id] < begin && origins_[id] != id) return builder.Add(Reshape{node.type.shape}, {make(origins_[id])});
     if (places_[id] < begin)
       return builder.Cast(builder.Input(NameOf(id), {KeptType(id), node.type.shape}), node.type.dtype);
     if (node.As<Input>()) return builder.Input(node.name, node.type);
@@ -180,8 +217,10 @@ class Divider {
   std::vector<bool> multiplied_;
   std::map<NodeId, std::string> names_;  ///< of what is an output
   std::vector<bool> repeated_;
-  std::vector<int> depths_;     ///< nodes on the longest way from an input
-  std::vector<size_t> places_;  ///< of each node in `order_`
+  std::vector<int> depths_;      ///< nodes on the longest way from an input
+  std::vector<bool> large_;      ///< takes large values, where those come last
+  std::vector<NodeId> origins_;  ///< what each is another shape of, or itself
+  std::vector<size_t> places_;   ///< of each node in `order_`
   std::vector<NodeId> order_;
   int64_t most_ = 1;
 };
@@ -189,10 +228,15 @@ class Divider {
 }  // namespace
 
 std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const Dims& sizes, const PartCost& cost) {
-  Divider divider(graph, sizes, true);
-  Division best = divider.Run(cost);
-  if (divider.repeats()) {
-    if (Division other = Divider(graph, sizes, false).Run(cost); other.cost < best.cost) best = std::move(other);
+  Division best;
+  std::vector<std::pair<bool, std::vector<NodeId>>> tried;
+  for (const Manner manner : {Manner{true, false}, {false, false}, {true, true}, {false, true}}) {
+    Divider divider(graph, sizes, manner);
+    // Where there is nothing to repeat, or all is of one size, a manner is one that was tried.
+    const auto way = std::pair(divider.repeats(), divider.order());
+    if (std::ranges::find(tried, way) != tried.end()) continue;
+    tried.push_back(way);
+    if (Division other = divider.Run(cost); other.cost < best.cost) best = std::move(other);
   }
   return best.cost < kNever ? std::optional(std::move(best.parts)) : std::nullopt;
 }

@@ -158,6 +158,40 @@ output y
   EXPECT_THAT(kept, testing::ElementsAre(DType::kFloat32, DType::kFloat16, DType::kFloat32, DType::kFloat16));
 }
 
+TEST(Divide, SaysSmallValuesBeforeItReadsLargeOnes) {
+  const auto parts = Parts(R"(
+graph g
+input x: float32[8, 400]
+input labels: float32[8]
+l = exp(labels)
+n = reduce_sum(l, axes=[0], keep=true)
+e = exp(x)
+s = reduce_sum(e, axes=[1])
+row = l / s / n
+column = reshape(row, shape=[8, 1])
+y = e * column
+output y
+)");
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_THAT(Names(parts[0]), testing::ElementsAre("labels", testing::StartsWith("-> kept")));
+  EXPECT_THAT(Names(parts[1]), testing::UnorderedElementsAre("labels", "x", testing::StartsWith("kept"), "-> y"));
+}
+
+TEST(Divide, KeepsWhatIsAnotherShapeOnceAndAsItWas) {
+  const auto parts = Parts(R"(
+graph g
+input x: float32[6, 5]
+s = reduce_sum(x, axes=[1])
+column = reshape(s, shape=[6, 1])
+m = reduce_max(s, axes=[0], keep=true)
+y = x * column / m
+output y
+)");
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].outputs().size(), 1u);
+  EXPECT_EQ(parts[0].node(parts[0].outputs()[0].node).type.shape.size(), 1u);
+}
+
 TEST(Divide, RefusesWhatNoPartComputes) {
   const ValidGraph sum = MustParse("graph g\ninput x: float32[4]\ny = reduce_sum(x, axes=[0])\noutput y\n");
   EXPECT_FALSE(Divide(sum, {}, [](const ValidGraph& part, double) {
