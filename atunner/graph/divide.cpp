@@ -31,6 +31,7 @@ struct Manner {
   /// What is summed up of small values alone comes first: a loss's gradient needs the number of rows that count, which
   /// else lies between two parts that read the logits.
   bool small_first = false;
+  bool deep_first = false;  ///< of operands the one with most before it comes first, else last
 };
 
 class Divider {
@@ -38,6 +39,7 @@ class Divider {
   Divider(const ValidGraph& graph, const Dims& sizes, Manner manner)
       : graph_(graph),
         sizes_(sizes),
+        manner_(manner),
         multiplied_(Multiplied(graph)),
         repeated_(graph.nodes().size(), false),
         depths_(graph.nodes().size(), 0),
@@ -124,12 +126,13 @@ class Divider {
            without(node.type.shape) == without(graph_.node(node.operands[0]).type.shape);
   }
 
-  /// Right before the first that needs it: of operands the one with most before it comes last, so that a long chain has
-  /// its short ones' results at hand.
+  /// Right before the first that needs it. Where the operand with most before it comes last, a long chain has its short
+  /// ones' results at hand.
   void Place(NodeId id) {
     if (places_[id] != kNowhere || (repeated_[id] && !names_.contains(id))) return;
     std::vector<NodeId> operands = graph_.node(id).operands;
-    std::ranges::stable_sort(operands, {}, [&](NodeId operand) { return depths_[operand]; });
+    std::ranges::stable_sort(operands, {},
+                             [&](NodeId operand) { return manner_.deep_first ? -depths_[operand] : depths_[operand]; });
     for (NodeId operand : operands) Place(operand);
     places_[id] = order_.size();
     order_.push_back(id);
@@ -214,6 +217,7 @@ class Divider {
 
   const ValidGraph& graph_;
   const Dims& sizes_;
+  const Manner manner_;
   std::vector<bool> multiplied_;
   std::map<NodeId, std::string> names_;  ///< of what is an output
   std::vector<bool> repeated_;
@@ -230,7 +234,11 @@ class Divider {
 std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const Dims& sizes, const PartCost& cost) {
   Division best;
   std::vector<std::pair<bool, std::vector<NodeId>>> tried;
-  for (const Manner manner : {Manner{true, false}, {false, false}, {true, true}, {false, true}}) {
+  for (const Manner manner : {Manner{},
+                              {.repeats = false},
+                              {.small_first = true},
+                              {.repeats = false, .small_first = true},
+                              {.deep_first = true}}) {
     Divider divider(graph, sizes, manner);
     // Where there is nothing to repeat, or all is of one size, a manner is one that was tried.
     const auto way = std::pair(divider.repeats(), divider.order());

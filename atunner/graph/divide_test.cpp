@@ -177,6 +177,32 @@ output y
   EXPECT_THAT(Names(parts[1]), testing::UnorderedElementsAre("labels", "x", testing::StartsWith("kept"), "-> y"));
 }
 
+TEST(Divide, PutsOffSmallValuesThatTheEndAloneNeeds) {
+  // In a part with the total, whose sum is as small.
+  const auto text = R"(
+graph g
+input x: float32[8, 400]
+input labels: float32[8]
+e = exp(x)
+s = reduce_sum(e, axes=[1])
+v = s * labels
+total = reduce_sum(v, axes=[0])
+l = exp(labels)
+n = reduce_sum(l, axes=[0])
+y = total / n
+output y
+)";
+  const auto parts = Divide(FuseMaps(MustParse(text)), {}, [](const ValidGraph& part, double) {
+    const bool sums_rows = std::ranges::any_of(part.nodes(), [](const Node& node) {
+      const auto* reduce = node.As<Reduce>();
+      return reduce != nullptr && reduce->axes == std::vector<int64_t>{1};
+    });
+    return sums_rows && Reductions(part) > 1 ? std::nullopt : std::optional(1.0);
+  });
+  ASSERT_TRUE(parts.has_value());
+  EXPECT_EQ(parts->size(), 2u);
+}
+
 TEST(Divide, KeepsWhatIsAnotherShapeOnceAndAsItWas) {
   const auto parts = Parts(R"(
 graph g

@@ -12,7 +12,8 @@ namespace atunner {
 
 class JoinedKernel {
  public:
-  /// `early`: blocks of a stage may start while those of the stage before end (LaunchStep::programmatic).
+  /// `early`: blocks of a stage may start while those of the stage before end (LaunchStep::programmatic), where it is
+  /// small.
   JoinedKernel(const KernelSpec& whole, bool early) : whole_(whole), early_(early) {}
 
   /// Adds a kernel of `task` behind the others, as a stage. `names`: how the whole calls the task's tensors; what is no
@@ -26,8 +27,9 @@ class JoinedKernel {
 
  private:
   bool IsArgument(const std::string& name) const { return whole_.FindArg(name) != nullptr; }
-  Status AddPlan(LaunchPlan plan, const std::string& prefix, const std::map<std::string, std::string>& sizes,
-                 const std::map<std::string, std::string>& names);
+  bool StartsEarly(const KernelSpec& task) const;
+  Status AddPlan(LaunchPlan plan, bool early, const std::string& prefix,
+                 const std::map<std::string, std::string>& sizes, const std::map<std::string, std::string>& names);
   std::string WithoutIncludes(const std::string& source);
 
   const KernelSpec& whole_;

@@ -43,12 +43,12 @@ RenderedKernel Kernel(const std::string& body) {
   return kernel;
 }
 
-RenderedKernel Joined(bool early) {
+RenderedKernel Joined(bool early, int64_t first = 64) {
   KernelSpec whole;
   whole.name = "whole";
   whole.args = {Arg("a", Role::kInput), Arg("b", Role::kOutput)};
   JoinedKernel joined(whole, early);
-  EXPECT_TRUE(joined.Add(Kernel("work();"), TaskOf(64), {{"x", "a"}, {"y", "between"}}, {{"n", "64"}}).has_value());
+  EXPECT_TRUE(joined.Add(Kernel("work();"), TaskOf(first), {{"x", "a"}, {"y", "between"}}, {{"n", "64"}}).has_value());
   EXPECT_TRUE(joined.Add(Kernel("await_launch_before();"), TaskOf(24), {{"x", "between"}, {"y", "b"}}, {{"n", "24"}})
                   .has_value());
   return std::move(joined).Finish();
@@ -109,6 +109,13 @@ TEST(JoinedKernel, LetsStagesStartEarly) {
   EXPECT_THAT(second, HasSubstr("griddepcontrol.launch_dependents;\""));
   EXPECT_THAT(second, Not(HasSubstr("griddepcontrol.wait")));
   EXPECT_THAT(second, Not(HasSubstr("IS_GIVEN_x")));
+}
+
+TEST(JoinedKernel, LetsLargeStagesWaitForTheirTurn) {
+  const std::string text = Joined(true, 20'000'000).source.text;
+  const size_t second = text.find("namespace stage2");
+  EXPECT_THAT(text.substr(0, second), Not(HasSubstr("griddepcontrol")));
+  EXPECT_THAT(text.substr(second), HasSubstr("griddepcontrol.launch_dependents"));
 }
 
 }  // namespace
