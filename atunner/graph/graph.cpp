@@ -160,6 +160,11 @@ Value GraphBuilder::Cast(Value x, DType dtype) {
   return Map("cast(a, " + std::string(atunner::Name(dtype)) + ")", {x});
 }
 
+Value GraphBuilder::Copy(const Node& node, std::vector<Value> operands) {
+  if (const auto* constant = node.As<graph::Constant>()) return Constant(node.type, constant->values);
+  return Add(node.operation, std::move(operands));
+}
+
 Value GraphBuilder::Add(Operation operation, std::vector<Value> operands) {
   if (Missing(operands)) return {};
   std::vector<TensorType> types;
