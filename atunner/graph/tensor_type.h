@@ -62,6 +62,8 @@ struct TensorType {
 };
 
 Extent ElementCount(const Shape& shape);
+/// The same, as kernels and launches have it.
+std::string CountText(const Shape& shape);
 std::string ToString(const Shape& shape);
 /// NumPy's rule: shapes are aligned at their last axes; an extent of 1 stretches, others must be equal.
 /// nullopt where they are not.
