@@ -128,7 +128,7 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
     return FreeSizesOf(OfParts(configuration), spec_.dims);
   }
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    return RenderAs(space_, configuration, OfParts(configuration));
+    return RenderParts(OfParts(configuration));
   }
 
   Result<RenderedKernel> RenderParts(const std::vector<Configuration>& configurations) const override {

@@ -120,4 +120,7 @@ class GraphBuilder {
 /// The same graph with symbols replaced by sizes. kInvalidInput for an unknown symbol or a size outside of its range.
 Result<ValidGraph> Specialise(const ValidGraph& graph, const Dims& sizes);
 
+/// The same graph with `prefix` before the names of its symbols.
+ValidGraph WithSymbolsPrefixed(const ValidGraph& graph, const std::string& prefix);
+
 }  // namespace atunner::graph

@@ -10,14 +10,6 @@ constexpr size_t kChecked = 2;
 
 }  // namespace
 
-Result<RenderedKernel> DividedSchedule::RenderAs(const ParameterSpace& space, const Configuration& configuration,
-                                                 const std::vector<Configuration>& of_parts) const {
-  ATUNNER_TRY(RenderedKernel kernel, RenderParts(of_parts));
-  kernel.plan.parameter_names = space.Names();
-  kernel.plan.parameter_values = configuration.values;
-  return kernel;
-}
-
 /// Sizes that parts have and that all of those are free in, where parts with sizes of their own are right at any.
 SizeFreedom DividedSchedule::FreeSizesOf(const std::vector<Configuration>& configurations, const Dims& sizes) const {
   SizeFreedom freedom;

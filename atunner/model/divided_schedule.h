@@ -15,9 +15,6 @@ class DividedSchedule {
   virtual std::vector<const ScheduleTemplate*> Parts() const = 0;
   /// The whole, with a configuration for each of Parts().
   virtual Result<RenderedKernel> RenderParts(const std::vector<Configuration>& configurations) const = 0;
-  /// The same, as a kernel of that configuration of `space`.
-  Result<RenderedKernel> RenderAs(const ParameterSpace& space, const Configuration& configuration,
-                                  const std::vector<Configuration>& of_parts) const;
   /// Are its sizes the whole's, where they are called so?
   virtual bool SharesSizes(size_t part) const = 0;
   /// Of the whole with these, whose own sizes are `sizes`: as ScheduleTemplate has it.

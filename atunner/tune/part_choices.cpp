@@ -41,7 +41,7 @@ std::vector<Configuration> PartChoices::Chosen(const Configuration& configuratio
 }
 
 Result<RenderedKernel> PartChoices::Render(const Configuration& configuration) const {
-  return divided_.RenderAs(space_, configuration, Chosen(configuration));
+  return divided_.RenderParts(Chosen(configuration));
 }
 
 Configuration PartChoices::Default() const {
