@@ -32,7 +32,7 @@ format:
 tidy:
 	cmake --preset dev >/dev/null
 	mkdir -p build/tidy && sed 's/-mmem[a-z]*-strategy=[^ ]*//g; s/-m[a-z]*-max=[0-9]*//g' build/dev/compile_commands.json > build/tidy/compile_commands.json  # g++'s alone
-	git ls-files 'atunner/*.cpp' 'faces/*.cpp' | grep -v -e _test.cpp -e _fuzz.cpp | xargs clang-tidy-19 -p build/tidy --quiet
+	git ls-files 'atunner/*.cpp' 'faces/*.cpp' 'runtime/*.cpp' | grep -v -e _test.cpp -e _fuzz.cpp | xargs clang-tidy-19 -p build/tidy --quiet
 
 asan:
 	cmake --preset asan >/dev/null

@@ -134,7 +134,8 @@ Result<std::shared_ptr<const ModuleOwner>> ModuleOwner::Load(std::shared_ptr<con
   ATUNNER_RETURN_IF_ERROR(scope.status());
   std::array<char, 4096> log{};
   int options[] = {cuda::kJitErrorLogBuffer, cuda::kJitErrorLogBufferBytes};
-  void* values[] = {log.data(), reinterpret_cast<void*>(uintptr_t{log.size()})};
+  void* bytes = reinterpret_cast<void*>(uintptr_t{log.size()});  // NOLINT(performance-no-int-to-ptr): a number
+  void* values[] = {log.data(), bytes};
   const cuda::Result code = owner->context().driver().cu().load(&owner->handle_, image.c_str(), 2, options, values);
   if (code == cuda::kSuccess) return owner;
   Status status = owner->context().driver().Check(code, "load the kernel");

@@ -1,4 +1,4 @@
-// What the contraction templates share: a task, a device, a space, and the way their source is put together.
+// What the families' templates share: a task, a device, a space, and the way their source is put together.
 #pragma once
 
 #include <initializer_list>

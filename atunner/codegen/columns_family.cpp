@@ -254,7 +254,7 @@ class ColumnsTemplate : public GraphTemplate {
   LaunchPlan PlanOf(const Configuration& configuration) const {
     const Chosen at = chosen(configuration);
     const ColumnsSchedule schedule = ScheduleOf(at);
-    const std::string kept = graph::ElementCount(program_.Part(false)).ToString();
+    const std::string kept = graph::CountText(program_.Part(false));
     const std::string strips =
         fmt::format("ceil_div({}, kept_threads * {})", kept, program_.kept_inside ? "vector" : "1");
     std::vector<ColumnsPartial> partials;

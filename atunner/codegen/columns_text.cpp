@@ -18,8 +18,6 @@ using graph::NodeId;
 using graph::Reduce;
 using graph::Shape;
 
-std::string CountOf(const Shape& shape) { return graph::ElementCount(shape).ToString(); }
-
 class Writer {
  public:
   Writer(const ReductionProgram& program, const KernelSpec* spec, const ColumnsSchedule& schedule)
@@ -154,7 +152,7 @@ class Writer {
                         inside ? "KEPT_THREADS" : "REDUCED_THREADS");
     text += fmt::format("  const int reduced_thread = threadIdx.x {} {};\n", inside ? '/' : '%',
                         inside ? "KEPT_THREADS" : "REDUCED_THREADS");
-    text += fmt::format("  const long long all_kept = {};\n", CountOf(program_.Part(false)));
+    text += fmt::format("  const long long all_kept = {};\n", graph::CountText(program_.Part(false)));
     return text + ParkedPlaces();
   }
   /// Which share of what is reduced is this block's.
@@ -266,7 +264,7 @@ class Writer {
   }
   /// The results, once everything is added up.
   std::string Divided(NodeId id) const {
-    const std::string count = CountOf(program_.Part(true));
+    const std::string count = graph::CountText(program_.Part(true));
     const std::string lanes = "#pragma unroll\n  for (int lane = 0; lane < LANES; ++lane) ";
     if (HasExponentials(id))  // infinities differ from themselves by no number
       return fmt::format(

@@ -71,7 +71,8 @@ class ElementsTemplate : public GraphTemplate {
       const std::string name = groups_.size() == 1 ? "kernel" : "kernel_" + group.outputs[0].name;
       kernels += "\n" + Kernel(name, group, at, narrow);
       steps.push_back(Launch(
-          name, fmt::format("min(ceil_div({}, vector * items * block), {})", CountOf(group), INT32_MAX), "block"));
+          name, fmt::format("min(ceil_div({}, vector * items * block), {})", graph::CountText(group.shape), INT32_MAX),
+          "block"));
     }
     return RenderedKernel{Source(at, "elements", {}, {narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, kernels}),
                           Plan(at, std::move(steps))};
@@ -86,7 +87,7 @@ class ElementsTemplate : public GraphTemplate {
     SizeFreedom freedom = OpenSize();
     if (freedom.dims.empty() || Index() != "int") return freedom;
     std::set<std::string> counts;
-    for (const graph::Node& node : graph_.nodes()) counts.insert(graph::ElementCount(node.type.shape).ToString());
+    for (const graph::Node& node : graph_.nodes()) counts.insert(graph::CountText(node.type.shape));
     for (const std::string& count : counts) {
       const Expr fits = Expr::MustParse(fmt::format("{} < {}", count, INT32_MAX / 2));
       if (!fits.Names().empty()) freedom.constraints.push_back({fits, "elements are numbered by 32 bits"});
@@ -120,7 +121,6 @@ class ElementsTemplate : public GraphTemplate {
     size_t outer = 0;  ///< axes along which a thread's vectors may share what is costly
   };
   bool MayShare() const { return std::ranges::any_of(groups_, &Group::outer); }
-  static std::string CountOf(const Group& group) { return graph::ElementCount(group.shape).ToString(); }
 
   /// Does no vector of a group's elements go beyond a row?
   static bool Whole(const Group& group, int64_t vector) {
@@ -216,7 +216,7 @@ class ElementsTemplate : public GraphTemplate {
     const auto [shared, rest] = graph::WithShared(each, group.outer);
     const Shape inner(group.shape.begin() + static_cast<ptrdiff_t>(group.outer), group.shape.end());
     return Loops(name, group, ahead + PlaceLines(group, "first * VEC", "    ") + shared, ItemLoop(place + rest, true),
-                 graph::ElementCount(inner).ToString());
+                 graph::CountText(inner));
   }
 
   /// A vector that may reach into the next row. Where rows are long that is seldom, and asked first.
@@ -258,8 +258,8 @@ class ElementsTemplate : public GraphTemplate {
                             "       (first = number / stride * ITEMS * stride + number % stride) < vectors; "
                             "number += gridDim.x * (long long)BLOCK) {{\n",
                             Index(), inner);
-    return KernelHead(spec_, name) +
-           fmt::format("  const long long vectors = {} / VEC;\n{}{}{}  }}\n}}\n", CountOf(group), first, ahead, each);
+    return KernelHead(spec_, name) + fmt::format("  const long long vectors = {} / VEC;\n{}{}{}  }}\n}}\n",
+                                                 graph::CountText(group.shape), first, ahead, each);
   }
 
   std::vector<Group> groups_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "atunner/operators/prefixed_sizes.h"
+
 namespace atunner {
 
 std::vector<const Family*> AllFamilies() {
@@ -12,7 +14,10 @@ std::vector<const Family*> AllFamilies() {
 
 Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile) {
   for (const Family* family : AllFamilies()) {
-    if (family->Match(spec)) return family->Bind(spec, profile);
+    if (!family->Match(spec)) continue;
+    const auto bind = [&](const KernelSpec& task) { return family->Bind(task, profile); };
+    // Stages have no text of their own.
+    return family == &kStagesFamily ? bind(spec) : BindWithPrefixedSizes(spec, bind);
   }
   const auto input = std::ranges::find(spec.args, Role::kInput, &ArgSpec::role);
   const DType dtype = input == spec.args.end() ? spec.compute_dtype : input->dtype;

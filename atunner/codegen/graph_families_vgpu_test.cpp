@@ -152,6 +152,19 @@ output count
 }
 
 // Where there are as many rows as elements in one, a weight's shape is that of a value for each row.
+// As kernels call numbers of their own, as parameters of schedules are called, and as C++ calls types.
+TEST_F(GraphKernels, OpenSizesMayHaveAnyName) {
+  const auto named = [&](const char* size, const char* body) {
+    return SpecOfText(fmt::format("graph g\ndim {0} = 1..40\ninput x: float32[{0}, 6, 64]\n{1}output y\n", size, body));
+  };
+  for (const char* size : {"i", "block", "int", "size_i"})
+    Check(named(size, "y = x * cast(index(-2) + 1, float32)\n"), "elements");
+  for (const char* size : {"vector", "result", "row"})
+    Check(named(size, "t = reduce_sum(x, axes=[2], keep=true)\ny = x - t\n"), "reduction");
+  Check(named("total", "y = reduce_sum(x, axes=[1])\n"), "columns");
+  Check(named("lines", "y = scan_sum(x, axis=2)\n"), "scan");
+}
+
 TEST_F(GraphKernels, SquaresOfRowsKnowTheirWeights) {
   Check(SpecOfText(R"(
 graph square

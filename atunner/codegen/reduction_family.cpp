@@ -230,7 +230,7 @@ class ReductionTemplate : public GraphTemplate {
 
   LaunchStep RowsStep(const Chosen& at) const {
     const int64_t persistent = at["blocks_per_sm"] * profile_.sms;
-    const std::string rows = graph::ElementCount(program_.Part(false)).ToString();
+    const std::string rows = graph::CountText(program_.Part(false));
     LaunchStep step = Launch(
         "kernel", fmt::format("min(ceil_div({}, rows_per_block), {})", rows, persistent > 0 ? persistent : INT32_MAX),
         "threads_per_row * rows_per_block");

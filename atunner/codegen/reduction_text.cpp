@@ -31,7 +31,7 @@ class Writer {
   std::string Run() {
     text_ = KernelHead(spec_);
     Line("  const int thread = threadIdx.x % THREADS_PER_ROW;\n  [[maybe_unused]] int slot = 0;");
-    Line("  const long long all_rows = {};", graph::ElementCount(program_.Part(false)).ToString());
+    Line("  const long long all_rows = {};", graph::CountText(program_.Part(false)));
     Line("  const long long group_step = (long long)gridDim.x * ROWS_PER_BLOCK;");
     if (schedule_.prefetch) FirstRows();
     Line("  for (long long group = (long long)blockIdx.x * ROWS_PER_BLOCK; group < all_rows; group += group_step) {{");

@@ -81,7 +81,7 @@ class Writer {
   const bool active = line < lines;  // threads beyond the end only meet at barriers
   const long long safe = active ? line : 0;
 )",
-               name, KernelParameters(spec_), parts, graph::ElementCount(form_.Lines()).ToString(),
+               name, KernelParameters(spec_), parts, graph::CountText(form_.Lines()),
                along ? "(long long)blockIdx.x * GROUPS + group" : "((long long)blockIdx.x * THREADS + thread) * VEC") +
            CoordinateLines(
                form_.space(), [this](size_t each) { return each != axis(); }, "c", "safe", "long long", "  ");
@@ -262,7 +262,7 @@ class ScanTemplate : public GraphTemplate {
 
   LaunchPlan PlanOf(const Chosen& at) const {
     const bool splits = at["splits"] > 1;
-    const std::string lines = graph::ElementCount(form_.Lines()).ToString();
+    const std::string lines = graph::CountText(form_.Lines());
     std::vector<LaunchStep> steps;
     for (const char* name : splits ? std::vector{"totals", "kernel"} : std::vector{"kernel"}) {
       LaunchStep step =

@@ -101,7 +101,7 @@ class SlicesTemplate : public GraphTemplate {
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
     LaunchPlan plan = Plan(configuration, {});
-    const std::string lists = Count(ListShape()), places = Count(form_.places());
+    const std::string lists = graph::CountText(ListShape()), places = graph::CountText(form_.places());
     std::string kernels;
     for (const auto& [entry, count, body] : Lists()) {
       kernels += Head(entry) + body + "}\n";
@@ -132,8 +132,7 @@ class SlicesTemplate : public GraphTemplate {
 
  private:
   int64_t Columns() const { return form_.space().back().factor(); }
-  static std::string Count(const Shape& shape) { return graph::ElementCount(shape).ToString(); }
-  std::string RowCount() const { return Count({form_.space().begin(), form_.space().end() - 1}); }
+  std::string RowCount() const { return graph::CountText({form_.space().begin(), form_.space().end() - 1}); }
   /// Slices that differ in their places have lists of their own.
   Shape ListShape() const {
     Shape shape = form_.places();
@@ -162,7 +161,7 @@ class SlicesTemplate : public GraphTemplate {
   };
   /// Kernels that gather the places of each slice, in order.
   std::vector<ListKernel> Lists() const {
-    const std::string lists = Count(ListShape()), places = Count(form_.places());
+    const std::string lists = graph::CountText(ListShape()), places = graph::CountText(form_.places());
     ElementText elements(graph_, {.indent = "  "});
     const auto place = elements.Of(form_.operand(1), form_.PlaceAt("n"));
     const std::string each_place = fmt::format(

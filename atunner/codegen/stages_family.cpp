@@ -1,6 +1,8 @@
 // Stages: graphs that none of the other families computes at once, one part after the other: losses of rows and their
 // totals, norms over all that every element needs, products behind products. Each part is a graph of its own, which
-// another family schedules; the one that should take longest is tuned, the others run as their families would begin.
+// another family schedules and which is tuned as a task of its own; the whole chooses among what its parts found. Where
+// it is asked for a configuration itself, that is one of the part that should take longest, the others begin as they
+// would.
 #include <algorithm>
 #include <tuple>
 
@@ -47,7 +49,7 @@ std::optional<double> CostOf(const ValidGraph& part, const Dims& sizes, double m
   if (!graph::HasOneOfAKind(part, pairs) && !graph::AttentionOf(part)) return std::nullopt;
   const auto made = TaskOfPart(part, sizes, Accuracy::kDefault);
   const Family* family = made ? FamilyOf(made->task) : nullptr;
-  if (family == nullptr || (family == &kColumnsFamily && graph::ReducesLittle(part))) return std::nullopt;
+  if (family == nullptr || (family == &kColumnsFamily && graph::ReducesLittle(part, sizes))) return std::nullopt;
   const bool again = family == &kElementsFamily && read > all;
   return kLaunch + all + (again ? (read - all) / 8 : 0);
 }
@@ -126,10 +128,7 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
     return FreeSizesOf(OfParts(configuration), spec_.dims);
   }
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    ATUNNER_TRY(RenderedKernel kernel, RenderParts(OfParts(configuration)));
-    kernel.plan.parameter_names = space_.Names();
-    kernel.plan.parameter_values = configuration.values;
-    return kernel;
+    return RenderParts(OfParts(configuration));
   }
 
   Result<RenderedKernel> RenderParts(const std::vector<Configuration>& configurations) const override {

@@ -140,7 +140,7 @@ class TopKTemplate : public GraphTemplate {
   int64_t Ranks() const {
     return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(sort_.type.shape.back().factor())));
   }
-  std::string RowCount() const { return graph::ElementCount({x().shape.begin(), x().shape.end() - 1}).ToString(); }
+  std::string RowCount() const { return graph::CountText({x().shape.begin(), x().shape.end() - 1}); }
   std::string Kernel() const {
     const graph::Shape& shape = sort_.type.shape;
     const size_t last = shape.size() - 1;

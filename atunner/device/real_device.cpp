@@ -4,8 +4,8 @@
 #include <bit>
 #include <map>
 
+#include "atunner/base/cuda_abi.h"
 #include "atunner/base/dylib.h"
-#include "atunner/device/cuda_abi.h"
 #include "atunner/device/nvml.h"
 #include "atunner/device/profiles.h"
 #include "atunner/device/texture_driver.h"

@@ -4,8 +4,8 @@
 #include <memory>
 #include <span>
 
+#include "atunner/base/cuda_abi.h"
 #include "atunner/base/dylib.h"
-#include "atunner/device/cuda_abi.h"
 #include "atunner/device/device.h"
 
 namespace atunner {

@@ -6,12 +6,10 @@
 namespace atunner::graph {
 namespace {
 
-/// The node once more in another graph.
-Value Copy(GraphBuilder& builder, const Node& node, const std::vector<Value>& values) {
-  if (const auto* constant = node.As<Constant>()) return builder.Constant(node.type, constant->values);
+std::vector<Value> OperandsOf(const Node& node, const std::vector<Value>& values) {
   std::vector<Value> operands;
   for (NodeId operand : node.operands) operands.push_back(values[operand]);
-  return builder.Add(node.operation, std::move(operands));
+  return operands;
 }
 
 }  // namespace
@@ -40,7 +38,8 @@ Result<ValidGraph> OnlyOutput(const ValidGraph& graph, std::string_view name) {
   std::vector<Value> values(graph.nodes().size());
   for (size_t id = 0; id < needed.size(); ++id) {
     const Node& node = graph.nodes()[id];
-    if (needed[id]) values[id] = node.As<Input>() ? builder.Input(node.name, node.type) : Copy(builder, node, values);
+    if (!needed[id]) continue;
+    values[id] = node.As<Input>() ? builder.Input(node.name, node.type) : builder.Copy(node, OperandsOf(node, values));
   }
   builder.Output(wanted->name, values[wanted->node]);
   return std::move(builder).Finish();
@@ -54,7 +53,7 @@ Result<ValidGraph> Together(std::string name, std::span<const ValidGraph> graphs
     std::vector<Value> values;
     for (const Node& node : graph.nodes()) {
       if (!node.As<Input>()) {
-        values.push_back(Copy(builder, node, values));
+        values.push_back(builder.Copy(node, OperandsOf(node, values)));
         continue;
       }
       const auto [at, fresh] = inputs.try_emplace(node.name);

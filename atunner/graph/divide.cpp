@@ -172,10 +172,9 @@ class Divider {
     if (places_[id] < begin)
       return builder.Cast(builder.Input(NameOf(id), {KeptType(id), node.type.shape}), node.type.dtype);
     if (node.As<Input>()) return builder.Input(node.name, node.type);
-    if (const auto* constant = node.As<Constant>()) return builder.Constant(node.type, constant->values);
     std::vector<Value> operands;
     for (NodeId operand : node.operands) operands.push_back(make(operand));
-    return builder.Add(node.operation, std::move(operands));
+    return builder.Copy(node, std::move(operands));
   }
 
   /// Elements of an input, wherever they lie now?
@@ -264,8 +263,8 @@ bool HasOneOfAKind(const ValidGraph& part, bool pairs) {
          std::ranges::any_of(contracts[0]->operands, shared);
 }
 
-bool ReducesLittle(const ValidGraph& part) {
-  const auto count = [&](NodeId id) { return ElementCount(part.node(id).type.shape).factor(); };
+bool ReducesLittle(const ValidGraph& part, const Dims& sizes) {
+  const auto count = [&](NodeId id) { return ElementCount(part.node(id).type.shape).Bound(sizes).factor(); };
   int64_t written = 0;
   for (const Output& output : part.outputs()) written = std::max(written, count(output.node));
   return std::ranges::any_of(
@@ -286,10 +285,8 @@ ValidGraph WithoutNames(const ValidGraph& part) {
   for (const Node& node : part.nodes()) {
     std::vector<Value> operands;
     for (NodeId operand : node.operands) operands.push_back(made[operand]);
-    const auto* constant = node.As<Constant>();
     made.push_back(node.As<Input>() ? builder.Input(fmt::format("a{}", ++inputs), node.type)
-                   : constant       ? builder.Constant(node.type, constant->values)
-                                    : builder.Add(node.operation, std::move(operands)));
+                                    : builder.Copy(node, std::move(operands)));
   }
   for (const Output& output : part.outputs()) builder.Output(fmt::format("y{}", ++outputs), made[output.node]);
   auto result = std::move(builder).Finish();

@@ -23,8 +23,8 @@ std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const Dim
 /// two products of one operand?
 bool HasOneOfAKind(const ValidGraph& part, bool pairs);
 
-/// Is what a reduction takes little beside what the part writes?
-bool ReducesLittle(const ValidGraph& part);
+/// Is what a reduction takes little beside what the part writes, where open sizes are `sizes`?
+bool ReducesLittle(const ValidGraph& part, const Dims& sizes);
 
 /// The same graph, called "part", with inputs a1, a2, … and outputs y1, y2, …, and the open sizes that it has: equal
 /// parts of any graphs are equal.

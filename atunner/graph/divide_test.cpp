@@ -245,5 +245,20 @@ output y
   EXPECT_THAT(symbols, testing::UnorderedElementsAre(0u, 1u, 1u));
 }
 
+// What is reduced may be large by its open size alone.
+TEST(Divide, CountsWhatOpenSizesAre) {
+  const ValidGraph sum = MustParse(R"(
+graph g
+dim B = 1..65536
+input x: float32[B, 4]
+input b: float32[64]
+s = reduce_sum(x, axes=[0, 1])
+y = s + b
+output y
+)");
+  EXPECT_TRUE(ReducesLittle(sum, {{"B", 1}}));
+  EXPECT_FALSE(ReducesLittle(sum, {{"B", 65536}}));
+}
+
 }  // namespace
 }  // namespace atunner::graph

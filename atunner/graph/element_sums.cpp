@@ -133,7 +133,7 @@ ElementText::Value ElementText::Reduced(const Node& node, const Reduce& reduce, 
              return CombinedText(reduce.op, sum, fmt::format("({}){}", type, Of(node.operands[0], inner).text));
            });
   if (reduce.op != Combine::kMean) return total;
-  return Named(type, fmt::format("{} / ({})", total.text, ElementCount(gone).ToString()), total.depth, "mean");
+  return Named(type, fmt::format("{} / ({})", total.text, CountText(gone)), total.depth, "mean");
 }
 
 /// A gather in reverse: of all windows, those that have the element.

@@ -107,68 +107,95 @@ std::vector<Number> Matrices(const View& x, const std::string& letters, const st
   return dense;
 }
 
-template <class Number, bool SPARSE = false>
-std::vector<Cell> Multiply(const Equation& e, const View& a, const View& b) {
-  const Plan plan = PlanOf(e);
-  const auto extents = [&](const std::string& letters) {
-    Extents result = Pick(letters, e.left, a.extents);
-    const Extents right = Pick(letters, e.right, b.extents);
-    for (size_t i = 0; i < result.size(); ++i) result[i] = std::max(result[i], right[i]);
-    return result;
-  };
-  const Extents batch = extents(plan.batch);
-  const Extents rows = extents(plan.rows);
-  const Extents columns = extents(plan.columns);
-  const Extents depth = extents(plan.depth);
-  const int64_t m = Product(rows);
-  const int64_t n = Product(columns);
-  const int64_t k = Product(depth);
-  const std::string right_order = plan.columns + plan.depth;
-  Extents right_extents = columns;
-  right_extents.insert(right_extents.end(), depth.begin(), depth.end());
-
-  const std::string order = plan.batch + plan.rows + plan.columns;
-  Extents computed = batch;
-  for (const Extents& more : {rows, columns}) computed.insert(computed.end(), more.begin(), more.end());
-  std::vector<Cell> cells(static_cast<size_t>(Product(computed)));
-
-  // One matrix on the right at a time, and one row on the left: windows of an image are never all in memory.
-  const Extents batch_a = Pick(plan.batch, e.left, a.strides);
-  const Extents batch_b = Pick(plan.batch, e.right, b.strides);
-  const Extents rows_a = Pick(plan.rows, e.left, a.strides);
-  const Walk batches(batch, {batch_a, batch_b});
-  batches.Run([&](int64_t first, int64_t length, std::span<const int64_t> at) {
+/// Calls use(number, places) for each place of a shape: the row-major number, and where each operand has its element.
+template <class Use>
+void ForEachPlace(const Extents& shape, const std::vector<Extents>& strides, const Use& use) {
+  const Walk walk(shape, strides);
+  Extents places(strides.size());
+  walk.Run([&](int64_t first, int64_t length, std::span<const int64_t> at) {
     for (int64_t i = 0; i < length; ++i) {
-      View left = a;
-      View right = b;
-      left.offset += at[0] + i * batches.steps()[0];
-      right.offset += at[1] + i * batches.steps()[1];
-      const std::vector<Number> matrix = Matrices<Number>(right, e.right, right_order, right_extents);
-      Cell* out = cells.data() + (first + i) * m * n;
-      const Walk over_rows(rows, {rows_a});
-      over_rows.Run([&](int64_t row, int64_t count, std::span<const int64_t> where) {
-        for (int64_t r = 0; r < count; ++r) {
-          View line = left;
-          line.offset += where[0] + r * over_rows.steps()[0];
-          const std::vector<Number> values = Matrices<Number>(line, e.left, plan.depth, depth);
-          for (int64_t c = 0; c < n; ++c) {
-            const Number sum = Dot<SPARSE>(values.data(), matrix.data() + c * k, k);
-            Cell& cell = out[(row + r) * n + c];
-            if constexpr (std::is_same_v<Number, uint64_t>)
-              cell.whole = static_cast<int64_t>(sum);
-            else
-              cell.real = sum;
-          }
-        }
-      });
+      for (size_t k = 0; k < places.size(); ++k) places[k] = at[k] + i * walk.steps()[k];
+      use(first + i, places);
     }
   });
-  View result = View::Dense(std::move(cells), computed);
-  const Extents strides = Pick(e.result, order, result.strides);
-  result.extents = Pick(e.result, order, computed);
-  result.strides = strides;
-  const View packed = result.Packed();
-  return {packed.base(), packed.base() + packed.size()};
+}
+
+View Moved(View view, int64_t by) {
+  view.offset += by;
+  return view;
+}
+
+Extents Joined(const Extents& a, const Extents& b) {
+  Extents all = a;
+  all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
+template <class Number, bool SPARSE>
+class Multiplication {
+ public:
+  Multiplication(const Equation& equation, const View& left, const View& right)
+      : e_(equation),
+        left_(left),
+        right_(right),
+        plan_(PlanOf(equation)),
+        batch_(ExtentsOf(plan_.batch)),
+        rows_(ExtentsOf(plan_.rows)),
+        columns_(ExtentsOf(plan_.columns)),
+        depth_(ExtentsOf(plan_.depth)) {}
+
+  std::vector<Cell> Run() const {
+    const Extents computed = Joined(batch_, Joined(rows_, columns_));
+    std::vector<Cell> cells(static_cast<size_t>(Product(computed)));
+    const int64_t of_matrix = Product(rows_) * Product(columns_);
+    const Extents batch_left = Pick(plan_.batch, e_.left, left_.strides);
+    const Extents batch_right = Pick(plan_.batch, e_.right, right_.strides);
+    ForEachPlace(batch_, {batch_left, batch_right}, [&](int64_t matrix, const Extents& at) {
+      MultiplyMatrix(Moved(left_, at[0]), Moved(right_, at[1]), cells.data() + matrix * of_matrix);
+    });
+    View result = View::Dense(std::move(cells), computed);
+    const std::string order = plan_.batch + plan_.rows + plan_.columns;
+    result.strides = Pick(e_.result, order, result.strides);
+    result.extents = Pick(e_.result, order, computed);
+    const View packed = result.Packed();
+    return {packed.base(), packed.base() + packed.size()};
+  }
+
+ private:
+  Extents ExtentsOf(const std::string& letters) const {
+    Extents extents = Pick(letters, e_.left, left_.extents);
+    const Extents right = Pick(letters, e_.right, right_.extents);
+    for (size_t i = 0; i < extents.size(); ++i) extents[i] = std::max(extents[i], right[i]);
+    return extents;
+  }
+
+  /// One matrix on the right at a time, and one row on the left: windows of an image are never all in memory.
+  void MultiplyMatrix(const View& left, const View& right, Cell* out) const {
+    const int64_t n = Product(columns_), k = Product(depth_);
+    const auto matrix = Matrices<Number>(right, e_.right, plan_.columns + plan_.depth, Joined(columns_, depth_));
+    ForEachPlace(rows_, {Pick(plan_.rows, e_.left, left_.strides)}, [&](int64_t row, const Extents& at) {
+      const auto values = Matrices<Number>(Moved(left, at[0]), e_.left, plan_.depth, depth_);
+      for (int64_t c = 0; c < n; ++c) {
+        const Number sum = Dot<SPARSE>(values.data(), matrix.data() + c * k, k);
+        Cell& cell = out[row * n + c];
+        if constexpr (std::is_same_v<Number, uint64_t>)
+          cell.whole = static_cast<int64_t>(sum);
+        else
+          cell.real = sum;
+      }
+    });
+  }
+
+  const Equation& e_;
+  const View& left_;
+  const View& right_;
+  const Plan plan_;
+  const Extents batch_, rows_, columns_, depth_;
+};
+
+template <class Number, bool SPARSE = false>
+std::vector<Cell> Multiply(const Equation& e, const View& a, const View& b) {
+  return Multiplication<Number, SPARSE>(e, a, b).Run();
 }
 
 }  // namespace

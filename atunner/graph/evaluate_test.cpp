@@ -285,6 +285,17 @@ TEST(Evaluate, RefusesWrongInputsAndOpenSizes) {
   EXPECT_THAT(Evaluate(four, wrong).error().ToString(), testing::HasSubstr("float32[4]"));
 }
 
+TEST(Evaluate, SymbolsMayBeCalledOtherwise) {
+  const ValidGraph graph =
+      MustParse("graph g\ndim B = 1..8\ninput x: float32[B, 2]\ny = reshape(x, shape=[2*B])\noutput y\n");
+  const ValidGraph prefixed = WithSymbolsPrefixed(graph, "size_");
+  EXPECT_EQ(prefixed.symbols(), (Symbols{{"size_B", {1, 8}}}));
+  EXPECT_EQ(prefixed.node(prefixed.outputs()[0].node).type.ToString(), "float32[2*size_B]");
+  const ValidGraph bound = Specialise(prefixed, {{"size_B", 3}}).value();
+  const auto inputs = RandomInputs(bound, 1);
+  EXPECT_EQ(RunGraph(bound, inputs).Reals(), inputs[0].Reals());
+}
+
 TEST(Evaluate, AMillionElementsTakeWellUnderASecond) {
   const ValidGraph graph = MustParse(R"(
 graph softmax

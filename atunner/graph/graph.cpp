@@ -160,6 +160,11 @@ Value GraphBuilder::Cast(Value x, DType dtype) {
   return Map("cast(a, " + std::string(atunner::Name(dtype)) + ")", {x});
 }
 
+Value GraphBuilder::Copy(const Node& node, std::vector<Value> operands) {
+  if (const auto* constant = node.As<graph::Constant>()) return Constant(node.type, constant->values);
+  return Add(node.operation, std::move(operands));
+}
+
 Value GraphBuilder::Add(Operation operation, std::vector<Value> operands) {
   if (Missing(operands)) return {};
   std::vector<TensorType> types;
@@ -209,46 +214,57 @@ Result<ValidGraph> GraphBuilder::Finish() && {
   return ValidGraph(std::make_shared<const ValidGraph::Data>(std::move(data_)));
 }
 
-Result<ValidGraph> Specialise(const ValidGraph& graph, const Dims& sizes) {
-  for (const auto& [name, size] : sizes) {
-    const auto at = graph.symbols().find(name);
-    if (at == graph.symbols().end()) return Invalid("unknown symbol '" + name + "'", "graph " + graph.name());
-    if (size < at->second.low || size > at->second.high)
-      return Invalid(name + " = " + std::to_string(size) + " is not within " + std::to_string(at->second.low) + ".." +
-                         std::to_string(at->second.high),
-                     "graph " + graph.name());
-  }
+namespace {
+
+/// The same graph over other symbols, where `changed` says what becomes of an extent.
+template <class Changed>
+Result<ValidGraph> WithExtents(const ValidGraph& graph, const Symbols& symbols, const Changed& changed) {
   GraphBuilder builder(graph.name());
-  for (const auto& [name, range] : graph.symbols()) {
-    if (!sizes.contains(name)) ATUNNER_RETURN_IF_ERROR(builder.Symbol(name, range));
-  }
-  const auto bound = [&](const Shape& shape) {
-    Shape result;
-    for (const Extent& extent : shape) result.push_back(extent.Bound(sizes));
-    return result;
-  };
+  for (const auto& [name, range] : symbols) ATUNNER_RETURN_IF_ERROR(builder.Symbol(name, range));
   for (size_t id = 0; id < graph.nodes().size(); ++id) {
-    const Node& node = graph.nodes()[id];
+    Node node = graph.nodes()[id];
+    std::ranges::transform(node.type.shape, node.type.shape.begin(), changed);
+    if (auto* map = std::get_if<graph::Map>(&node.operation)) map->shape = node.type.shape;
+    if (auto* reshape = std::get_if<graph::Reshape>(&node.operation)) reshape->shape = node.type.shape;
     std::vector<Value> operands;
     for (NodeId operand : node.operands) operands.push_back({operand});
-    const TensorType type{node.type.dtype, bound(node.type.shape)};
-    Value made;
-    if (node.As<graph::Input>()) {
-      made = builder.Input(node.name, type);
-    } else if (const auto* constant = node.As<graph::Constant>()) {
-      made = builder.Constant(type, constant->values);
-    } else {
-      Operation operation = node.operation;
-      if (auto* map = std::get_if<graph::Map>(&operation)) map->shape = type.shape;
-      if (auto* reshape = std::get_if<graph::Reshape>(&operation)) reshape->shape = type.shape;
-      made = builder.Add(std::move(operation), operands);
-    }
-    if (!node.As<graph::Input>()) builder.Name(made, node.name);
+    const bool input = node.As<graph::Input>();
+    const Value made = input ? builder.Input(node.name, node.type) : builder.Copy(node, std::move(operands));
+    if (!input) builder.Name(made, node.name);
     if (!builder.ok()) break;
     ATUNNER_CHECK(made.id == static_cast<NodeId>(id));
   }
   for (const auto& output : graph.outputs()) builder.Output(output.name, {output.node});
   return std::move(builder).Finish();
+}
+
+}  // namespace
+
+Result<ValidGraph> Specialise(const ValidGraph& graph, const Dims& sizes) {
+  Symbols open = graph.symbols();
+  for (const auto& [name, size] : sizes) {
+    const auto at = open.find(name);
+    if (at == open.end()) return Invalid("unknown symbol '" + name + "'", "graph " + graph.name());
+    const auto [low, high] = at->second;
+    if (size < low || size > high)
+      return Invalid(
+          name + " = " + std::to_string(size) + " is not within " + std::to_string(low) + ".." + std::to_string(high),
+          "graph " + graph.name());
+    open.erase(at);
+  }
+  return WithExtents(graph, open, [&](const Extent& extent) { return extent.Bound(sizes); });
+}
+
+ValidGraph WithSymbolsPrefixed(const ValidGraph& graph, const std::string& prefix) {
+  Symbols prefixed;
+  for (const auto& [name, range] : graph.symbols()) prefixed[prefix + name] = range;
+  auto made = WithExtents(graph, prefixed, [&](const Extent& extent) {
+    Extent renamed(extent.factor());
+    for (const std::string& symbol : extent.symbols()) renamed = renamed * Extent::Symbol(prefix + symbol);
+    return renamed;
+  });
+  ATUNNER_CHECK(made.has_value());
+  return *std::move(made);
 }
 
 }  // namespace atunner::graph

@@ -79,6 +79,8 @@ class GraphBuilder {
   Value Map(std::string_view body, std::vector<Value> operands, Shape shape = {});
   Value Map(ScalarExpression body, std::vector<Value> operands, Shape shape = {});
   Value Add(Operation operation, std::vector<Value> operands);
+  /// A node of another graph, no input: the same on these operands.
+  Value Copy(const Node& node, std::vector<Value> operands);
 
   // The usual ones in short.
   Value Reduce(Combine op, Value x, std::vector<int64_t> axes, bool keep = false) {
@@ -117,5 +119,8 @@ class GraphBuilder {
 
 /// The same graph with symbols replaced by sizes. kInvalidInput for an unknown symbol or a size outside of its range.
 Result<ValidGraph> Specialise(const ValidGraph& graph, const Dims& sizes);
+
+/// The same graph with `prefix` before the names of its symbols.
+ValidGraph WithSymbolsPrefixed(const ValidGraph& graph, const std::string& prefix);
 
 }  // namespace atunner::graph

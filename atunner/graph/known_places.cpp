@@ -32,7 +32,7 @@ class PlaceReader : public Rewriter {
     const Node& node = graph_.node(id);
     if (node.As<Scatter>()) return Scattered(node, std::move(operands));
     std::vector<Cell> known = KnownElements(node);
-    return known.empty() ? Copy(node, std::move(operands)) : builder_.Constant(node.type, std::move(known));
+    return known.empty() ? builder_.Copy(node, std::move(operands)) : builder_.Constant(node.type, std::move(known));
   }
 
   Value Scattered(const Node& node, std::vector<Value> operands) {
@@ -42,7 +42,7 @@ class PlaceReader : public Rewriter {
     const std::vector<Cell> known = KnownElements(places);
     if (known.empty() || places.type.rank() != 1 || scatter.batch != 0 || scatter.op != Combine::kSum ||
         !extent.constant())
-      return Copy(node, std::move(operands));
+      return builder_.Copy(node, std::move(operands));
     std::vector<std::vector<int64_t>> users(extent.factor());
     for (size_t i = 0; i < known.size(); ++i) {
       if (known[i].whole >= 0 && known[i].whole < extent.factor())
@@ -50,7 +50,7 @@ class PlaceReader : public Rewriter {
     }
     const size_t most = std::ranges::max(users, {}, &std::vector<int64_t>::size).size();
     if (most > kMostUsers || static_cast<int64_t>(most) * extent.factor() > kMostKnown)
-      return Copy(node, std::move(operands));
+      return builder_.Copy(node, std::move(operands));
     return Gathered(node, users, most, operands);
   }
 

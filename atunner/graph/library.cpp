@@ -17,7 +17,7 @@ Shape Call::shape(size_t i) const {
   const std::vector<int64_t>& extents = shapes[given];
   Shape shape(extents.begin(), extents.end());
   const bool opens = request_.open_rows && extents.size() >= 2 && !shapes[0].empty() && extents[0] == shapes[0][0];
-  if (opens) shape[0] = Extent::Symbol("rows");
+  if (opens) shape[0] = Extent::Symbol(kOpenRows);
   return shape;
 }
 
@@ -106,7 +106,7 @@ Result<ValidGraph> Build(const Found& found, const Request& request) {
   const bool open_rows = full.open_rows;
   const std::string wrt = found.backward ? atunner::ToString(full.attributes.at(kWithRespectTo.name)) : "all";
   Call call(op.name, std::move(full));
-  if (open_rows) ATUNNER_RETURN_IF_ERROR(call.g.Symbol("rows", rows));
+  if (open_rows) ATUNNER_RETURN_IF_ERROR(call.g.Symbol(kOpenRows, rows));
   op.build(call);
   auto graph = std::move(call.g).Finish();
   if (!graph) {

@@ -10,12 +10,15 @@
 
 namespace atunner::graph {
 
+/// What the library calls the size that it leaves open.
+inline constexpr const char* kOpenRows = "rows";
+
 /// What a user asks of an operator.
 struct Request {
   DType dtype = DType::kFloat32;
   std::vector<std::vector<int64_t>> shapes;
   Attributes attributes;  ///< those that differ from their fallbacks
-  /// The first extent of the first shape, and of others that begin with the same, becomes the symbol "rows" in the
+  /// The first extent of the first shape, and of others that begin with the same, becomes the symbol kOpenRows in the
   /// range from 1 to it: what is built then serves fewer rows too.
   bool open_rows = false;
 };

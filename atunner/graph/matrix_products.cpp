@@ -108,9 +108,9 @@ class ThinProductFinder : public Rewriter {
       return graph_.node(operand).As<Input>() || graph_.node(operand).As<Map>();
     };
     if (!contract || contract->sparse || !std::ranges::all_of(node.operands, lies))
-      return Copy(node, std::move(operands));
+      return builder_.Copy(node, std::move(operands));
     const Equation equation = ParsedEquation(contract->equation);
-    if (SpaceOf(equation).empty()) return Copy(node, std::move(operands));
+    if (SpaceOf(equation).empty()) return builder_.Copy(node, std::move(operands));
     // The sum has the node's own name.
     return SumOfProducts(builder_, equation, std::move(operands), node.type.dtype,
                          node.name.empty() ? "" : node.name + "_each");
@@ -126,7 +126,7 @@ class ProductMaker : public Rewriter {
   Value Rewrite(NodeId id, std::vector<Value> operands) override {
     const Node& node = graph_.node(id);
     const auto* contract = node.As<Contract>();
-    if (contract == nullptr) return Copy(node, std::move(operands));
+    if (contract == nullptr) return builder_.Copy(node, std::move(operands));
     const Equation letters = ParsedEquation(contract->equation);
     const Equation given{WithoutOnes(letters.left, operands[0]), WithoutOnes(letters.right, operands[1]),
                          WithoutOnes(letters.result, node.type.shape)};
@@ -136,8 +136,8 @@ class ProductMaker : public Rewriter {
     };
     if (!alone && !contract->sparse && std::ranges::any_of(node.operands, few))
       return SumOfProducts(builder_, letters, std::move(operands), node.type.dtype, "");
-    if (!alone && Fits(given)) return Copy(node, std::move(operands));
-    if (contract->sparse && (alone || IsThin(given))) return Copy(node, std::move(operands));
+    if (!alone && Fits(given)) return builder_.Copy(node, std::move(operands));
+    if (contract->sparse && (alone || IsThin(given))) return builder_.Copy(node, std::move(operands));
     operands = {Squeezed(operands[0]), Squeezed(operands[1])};
     const Value made = alone ? SummedFirst(given, std::move(operands), node.type.dtype)
                              : Made(*contract, given, std::move(operands), node.type.dtype);

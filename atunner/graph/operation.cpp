@@ -72,12 +72,6 @@ std::optional<Operation> FromCallName(std::string_view name) {
   return std::nullopt;
 }
 
-std::vector<std::string> CallNames() {
-  std::vector<std::string> names;
-  for (const Family& row : Table()) names.emplace_back(row.name);
-  return names;
-}
-
 Equation ParsedEquation(const std::string& checked) {
   const size_t comma = checked.find(',');
   const size_t arrow = checked.find("->");

@@ -144,8 +144,6 @@ using Operation = std::variant<Input, Constant, Map, Reduce, Scan, Contract, Win
 std::string CallName(const Operation& operation);
 /// An operation of that name with its fields at their defaults.
 std::optional<Operation> FromCallName(std::string_view name);
-/// All names that FromCallName knows.
-std::vector<std::string> CallNames();
 
 /// The fields that the text form writes and reads, in order: `visit(name, field)` for required ones,
 /// `visit(name, field, default)` for others. `Self` is the operation, const or not.

@@ -5,7 +5,7 @@
 namespace atunner::graph {
 
 std::string StrideOf(const Shape& shape, size_t axis) {
-  return ElementCount({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()}).ToString();
+  return CountText({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()});
 }
 
 Coordinates PlacesIn(const Shape& shape) {

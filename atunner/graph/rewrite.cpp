@@ -42,7 +42,9 @@ class Copier : public Rewriter {
   using Rewriter::Rewriter;
 
  private:
-  Value Rewrite(NodeId id, std::vector<Value> operands) override { return Copy(graph_.node(id), std::move(operands)); }
+  Value Rewrite(NodeId id, std::vector<Value> operands) override {
+    return builder_.Copy(graph_.node(id), std::move(operands));
+  }
 };
 
 class Simplifier : public Rewriter {
@@ -55,7 +57,7 @@ class Simplifier : public Rewriter {
     if (const auto* map = node.As<Map>()) return Known(MapWithLiterals(*map, node.type, std::move(operands)));
     if (const auto known = Folded(node, operands)) return Known(*known);
     if (const auto simple = WithoutMoves(node, operands)) return *simple;
-    return Known(Copy(node, std::move(operands)));
+    return Known(builder_.Copy(node, std::move(operands)));
   }
 
   /// The equal node that was there before, if there is one.
@@ -153,7 +155,7 @@ class Fuser : public Rewriter {
   Value Rewrite(NodeId id, std::vector<Value> operands) override {
     const Node& node = graph_.node(id);
     const auto* map = node.As<Map>();
-    if (!map) return Copy(node, std::move(operands));
+    if (!map) return builder_.Copy(node, std::move(operands));
     std::vector<Value> all;
     std::vector<DType> types;
     std::vector<std::vector<int>> numbers(operands.size());  // of the operands that stand for each
@@ -230,7 +232,7 @@ class PlaceFinder : public Rewriter {
     const bool largest = reduce && reduce->op == Combine::kArgMax;
     // Of what is computed the two reductions might see elements that are rounded differently.
     if (!reduce || !(largest || reduce->op == Combine::kArgMin) || !IsExact(node.operands[0]))
-      return Copy(node, std::move(operands));
+      return builder_.Copy(node, std::move(operands));
     const TensorType& type = graph_.node(node.operands[0]).type;
     const int64_t axis = reduce->axes[0] - static_cast<int64_t>(type.rank());
     const Value extreme = builder_.Reduce(largest ? Combine::kMax : Combine::kMin, operands[0], reduce->axes, true);
@@ -266,7 +268,7 @@ class UpdateFinder : public Rewriter {
     if (!kept.empty()) kept.back() = Extent(1);
     if (!scatter || scatter->axis != last || scatter->batch != last ||
         ElementCount(graph_.node(node.operands[1]).type.shape) != ElementCount(kept))
-      return Copy(node, std::move(operands));
+      return builder_.Copy(node, std::move(operands));
     for (size_t i = 1; i < 3; ++i) operands[i] = builder_.Reshape(operands[i], kept);
     operands[1] = builder_.Cast(operands[1], DType::kInt64);
     const char* updated = scatter->op == Combine::kSum   ? "a + c"
@@ -340,11 +342,11 @@ class RowKeeper : public Rewriter {
     const Node& node = graph_.node(id);
     const bool between = node.As<Reshape>() && (rows_[id] || rows_[node.operands[0]]);
     if (between && builder_.TypeOf(operands[0]).shape == kept_) return operands[0];
-    if (!rows_[id]) return Copy(node, std::move(operands));
+    if (!rows_[id]) return builder_.Copy(node, std::move(operands));
     if (const auto* map = node.As<Map>()) return Moved(*map, std::move(operands));
     const auto* reduce = node.As<Reduce>();
     const Value made = reduce ? builder_.Reduce(reduce->op, operands[0], reduce->axes, /*keep=*/true)
-                              : Copy(node, std::move(operands));
+                              : builder_.Copy(node, std::move(operands));
     // Values for rows may come from elsewhere: the same elements in the same order.
     return builder_.TypeOf(made).shape == kept_ ? made : builder_.Reshape(made, kept_);
   }

@@ -48,10 +48,6 @@ class Rewriter {
   virtual Value Rewrite(NodeId id, std::vector<Value> operands) = 0;
   virtual Shape InputShape(NodeId id) { return graph_.node(id).type.shape; }
 
-  Value Copy(const Node& node, std::vector<Value> operands) {
-    if (const auto* constant = node.As<Constant>()) return builder_.Constant(node.type, constant->values);
-    return builder_.Add(node.operation, std::move(operands));
-  }
   bool NameIsFree(const std::string& name) { return names_.insert(name).second; }
   const ValidGraph& graph_;
   GraphBuilder builder_;

@@ -44,7 +44,7 @@ class SortDivider : public Rewriter {
       return builder_.Transpose(builder_.Add(Sort{last, across->descending, across->count}, {x}), turned);
     }
     const int64_t parts = PartsOf(graph_, node);
-    if (parts == 1) return Copy(node, std::move(operands));
+    if (parts == 1) return builder_.Copy(node, std::move(operands));
     const Sort& sort = *node.As<Sort>();
     const int64_t axis = sort.axis;
     Shape divided = graph_.node(node.operands[0]).type.shape, together = divided;

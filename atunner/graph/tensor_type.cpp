@@ -58,6 +58,8 @@ std::string Extent::ToString() const {
   return text;
 }
 
+std::string CountText(const Shape& shape) { return ElementCount(shape).ToString(); }
+
 std::string ToString(const Shape& shape) {
   std::string text = "[";
   for (const Extent& extent : shape) text += (text.size() > 1 ? ", " : "") + extent.ToString();

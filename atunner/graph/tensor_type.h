@@ -62,6 +62,8 @@ struct TensorType {
 };
 
 Extent ElementCount(const Shape& shape);
+/// The same, as kernels and launches have it.
+std::string CountText(const Shape& shape);
 std::string ToString(const Shape& shape);
 /// NumPy's rule: shapes are aligned at their last axes; an extent of 1 stretches, others must be equal.
 /// nullopt where they are not.
@@ -69,8 +71,7 @@ std::optional<Shape> Broadcast(const Shape& a, const Shape& b);
 /// May a value of shape `from` be broadcast to exactly `to`?
 bool BroadcastsTo(const Shape& from, const Shape& to);
 
-/// How the evaluator and expressions treat a type.
-inline bool IsReal(DType dtype) { return IsFloat(dtype); }
+/// Is it computed with as an integer?
 inline bool IsWhole(DType dtype) { return !IsFloat(dtype) && KindOf(dtype) != DTypeKind::kBool; }
 /// The type in which arithmetic on `dtype` takes place: float32 for narrower floats.
 inline DType ArithmeticType(DType dtype) { return IsFloat(dtype) && SizeOf(dtype) < 4 ? DType::kFloat32 : dtype; }

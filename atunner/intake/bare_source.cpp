@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "atunner/intake/expression_text.h"
 #include "atunner/intake/kernel_body.h"
@@ -12,8 +14,34 @@ namespace atunner {
 namespace {
 
 constexpr int64_t kLargestBlock = 1024;
-constexpr int64_t kCheckElements = 40'000;  // of all buffers: well under a second on the virtual GPU
+constexpr int64_t kCheckElements = 40'000;         // of all buffers: well under a second on the virtual GPU
+constexpr int64_t kMostCheckElements = 1'000'000;  // where grids allow no fewer: some seconds
 constexpr int64_t kSmallestHalved = 64;
+
+/// Of names, numbers and their products; nothing for other expressions.
+std::optional<int64_t> ProductOf(const Expr::Node& node, const Bindings& bindings) {
+  using Kind = Expr::Node::Kind;
+  Value scratch;
+  const Value* value = node.kind == Kind::kConstant ? &node.constant
+                       : node.kind == Kind::kName   ? bindings.Find(node.name, scratch)
+                                                    : nullptr;
+  if (value != nullptr) {
+    const auto* whole = std::get_if<int64_t>(value);
+    return whole ? std::optional(*whole) : std::nullopt;
+  }
+  if (node.kind != Kind::kBinary || node.op != "*") return std::nullopt;
+  const auto left = ProductOf(node.children[0], bindings), right = ProductOf(node.children[1], bindings);
+  return left && right ? std::optional(*left * *right) : std::nullopt;
+}
+
+/// Does no division of sizes leave a rest? Who divides so counts on it; who rounds up adds something before.
+bool DividesEvenly(const Expr::Node& node, const Bindings& bindings) {
+  if (node.kind == Expr::Node::Kind::kBinary && node.op == "//") {
+    const auto sizes = ProductOf(node.children[0], bindings), by = ProductOf(node.children[1], bindings);
+    if (sizes && by && (*by == 0 || *sizes % *by != 0)) return false;
+  }
+  return std::ranges::all_of(node.children, [&](const auto& child) { return DividesEvenly(child, bindings); });
+}
 
 /// What was read and what varies, put together as a kernel.
 class Assembler {
@@ -75,9 +103,29 @@ class Assembler {
     return {};
   }
 
+  /// Do grids that divide the task's sizes evenly divide these so, whatever value one parameter has?
+  bool GridsStayEven(const Dims& dims) const {
+    const std::vector<std::string> names = out_.space.Names();
+    const auto stay = [&](const Configuration& one) {
+      return std::ranges::all_of(out_.plan.steps[0].grid, [&](const Expr& grid) {
+        return !DividesEvenly(grid.root(), Bindings(out_.spec.dims).Add(names, one.values)) ||
+               DividesEvenly(grid.root(), Bindings(dims).Add(names, one.values));
+      });
+    };
+    if (!stay(out_.initial)) return false;
+    for (size_t i = 0; i < names.size(); ++i) {
+      Configuration one = out_.initial;
+      for (const Value& value : out_.space.parameters[i].values) {
+        one.values[i] = value;
+        if (!stay(one)) return false;
+      }
+    }
+    return true;
+  }
+
   /// Sizes that only the host knows are no part of the binary: halved until the task is small, they give a check that
-  /// the virtual GPU runs in no time. Halving keeps what the sizes are multiples of, as far as it goes. Not where a
-  /// grid stays as it is: such a kernel may count on one thread per element.
+  /// the virtual GPU runs in no time. Halving goes no further than grids divide sizes evenly. Not where a grid stays as
+  /// it is: such a kernel may count on one thread per element.
   void DeriveCheck() {
     Dims dims = out_.spec.dims;
     for (const auto& [name, value] : dims) {
@@ -97,12 +145,17 @@ class Assembler {
       }
       return total;
     };
-    while (elements() > kCheckElements) {
-      const auto largest = std::ranges::max_element(dims, {}, [](const auto& pair) { return pair.second; });
-      if (largest == dims.end() || largest->second < kSmallestHalved) return;
-      largest->second /= 2;
+    std::set<std::string> least;  // as small as grids allow
+    while (elements() > kCheckElements && least.size() < dims.size()) {
+      const auto largest = std::ranges::max_element(
+          dims, {}, [&](const auto& pair) { return least.contains(pair.first) ? 0 : pair.second; });
+      if (largest->second < kSmallestHalved) return;
+      const int64_t size = std::exchange(largest->second, largest->second / 2);
+      if (GridsStayEven(dims)) continue;
+      largest->second = size;
+      least.insert(largest->first);
     }
-    if (dims == out_.spec.dims || elements() == 0) return;
+    if (dims == out_.spec.dims || elements() == 0 || elements() > kMostCheckElements) return;
     std::string text;
     for (const auto& [name, value] : dims) text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
     out_.notes.push_back("without a GPU, verified at " + text + "; state another size with // atunner: check " + text);

@@ -54,11 +54,6 @@ class HostScope {
 
  private:
   using Tokens = std::vector<Token>;
-  struct Caller {
-    size_t function = 0;
-    size_t token = 0;
-    std::vector<TokenRange> arguments;
-  };
   struct Pieces;  // one conversion under way
 
   HostScope(const HostScope& parent, size_t function, size_t position, int level);

@@ -2,19 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "atunner/base/clock.h"
-#include "atunner/measure/statistics.h"
+#include "atunner/measure/micro_benchmarks.h"
 #include "embed/calibration.h"
 
 namespace atunner {
 namespace {
 
-constexpr int kSamples = 9;
 constexpr int kOperationsPerRound = 16;
 constexpr uint64_t kStreamBytes = uint64_t{512} << 20;
-
-KernelArg Int(int64_t value) { return KernelArg::Scalar(PackScalar(DType::kInt32, value).value()); }
 
 /// Runs the micro-benchmarks of kernels/probe/calibration.cu.
 class Calibrator {
@@ -41,53 +39,25 @@ class Calibrator {
     if (profile_.cc_major >= 9)
       entries.insert(entries.end(), {"cal_cluster", "cal_bulk", "cal_phase", "cal_arrival", "cal_remote_arrival",
                                      "cal_remote", "cal_remote_busy"});
-    const CompileRequest request{{.name = "calibration.cu",
-                                  .text = std::string(embed::kCalibrationCu),
-                                  .language = Language::kCudaCpp,
-                                  .defines = {},
-                                  .options = {},
-                                  .include_folders = {}},
-                                 entries,
-                                 device_.arch()};
-    ATUNNER_TRY(CompileOutcome outcome, compiler_.Compile(request));
-    if (!outcome.ok()) return Fail(ErrorCode::kInternal, "the calibration kernels do not compile: " + outcome.error);
-    ATUNNER_TRY(module_, device_.Load(*outcome.module));
-    ATUNNER_TRY(sink_, device_.Allocate(256));
+    const uint64_t flushed = 2 * static_cast<uint64_t>(std::max<int64_t>(profile_.l2_bytes, 4 << 20));
+    ATUNNER_TRY(kernels_,
+                MicroBenchmarks::Make(device_, compiler_, "calibration.cu", embed::kCalibrationCu, entries, flushed));
     ATUNNER_TRY(data_, device_.Allocate(kStreamBytes));
-    ATUNNER_RETURN_IF_ERROR(device_.Fill(data_->address(), 0, kStreamBytes));
-    ATUNNER_TRY(flush_, device_.Allocate(2 * static_cast<uint64_t>(std::max<int64_t>(profile_.l2_bytes, 4 << 20))));
-    ATUNNER_TRY(start_, device_.CreateEvent());
-    ATUNNER_TRY(end_, device_.CreateEvent());
-    return {};
+    return device_.Fill(data_->address(), 0, kStreamBytes);
   }
 
-  KernelArg Sink() const { return KernelArg::Address(sink_->address()); }
-
-  /// Median time in ns of so many launches in a row into a cold L2, as the harness measures.
+  KernelArg Sink() const { return KernelArg::Address(kernels_->sink().address()); }
+  /// Into a cold L2, as the harness measures.
   Result<double> Time(const char* entry, uint32_t grid, uint32_t block, const std::vector<KernelArg>& args,
-                      int launches = 1) {
-    std::vector<double> samples;
-    for (int i = 0; i < kSamples + 2; ++i) {
-      ATUNNER_RETURN_IF_ERROR(device_.EnqueueFill(flush_->address(), 0x5a, flush_->bytes()));
-      ATUNNER_RETURN_IF_ERROR(device_.Record(*start_));
-      for (int launch = 0; launch < launches; ++launch) {
-        const LaunchOutcome outcome =
-            device_.Enqueue(*module_, entry, {{grid, 1, 1}, {block, 1, 1}, {1, 1, 1}, 0}, args);
-        if (outcome.kind != LaunchOutcome::Kind::kCompleted)
-          return Fail(ErrorCode::kInternal, std::string(entry) + " does not run: " + outcome.message);
-      }
-      ATUNNER_RETURN_IF_ERROR(device_.Record(*end_));
-      ATUNNER_TRY(const double ns, device_.ElapsedNs(*start_, *end_));
-      if (i >= 2) samples.push_back(ns);  // the first ones warm up
-    }
-    return Median(samples);
+                      int launches = 1) const {
+    return kernels_->Time(entry, grid, block, args, launches);
   }
 
   /// Cycles per operation of a kernel (rounds, sink, ...): the difference between two numbers of rounds.
   Result<double> Cycles(const char* entry, uint32_t grid, uint32_t block, std::vector<KernelArg> more = {}) {
     constexpr int kFew = 50, kMany = 450;
     const auto run = [&](int rounds) {
-      std::vector<KernelArg> args = {Int(rounds), Sink()};
+      std::vector<KernelArg> args = {IntArg(rounds), Sink()};
       args.insert(args.end(), more.begin(), more.end());
       return Time(entry, grid, block, args);
     };
@@ -178,8 +148,8 @@ class Calibrator {
   /// Time of reading `bytes`; with `reuse` every block reads all of them `rounds` times.
   Result<double> Read(uint64_t bytes, uint32_t blocks_per_sm, int rounds, bool reuse) {
     return Time("cal_read", Sms() * blocks_per_sm, 256,
-                {KernelArg::Address(data_->address()), Int(static_cast<int64_t>(bytes / 16)), Int(rounds), Sink(),
-                 Int(reuse ? 1 : 0)});
+                {KernelArg::Address(data_->address()), IntArg(static_cast<int64_t>(bytes / 16)), IntArg(rounds), Sink(),
+                 IntArg(reuse ? 1 : 0)});
   }
 
   Status Streams() {
@@ -199,8 +169,9 @@ class Calibrator {
       // which L2 answers faster than as many requests for different bytes.
       const auto together = std::lround(std::sqrt(profile_.sms));
       const auto copy = [&](int rounds) {
-        return Time("cal_copy", Sms() * 4, 256,
-                    {KernelArg::Address(data_->address()), Int(kShared / 16), Int(rounds), Sink(), Int(together)});
+        return Time(
+            "cal_copy", Sms() * 4, 256,
+            {KernelArg::Address(data_->address()), IntArg(kShared / 16), IntArg(rounds), Sink(), IntArg(together)});
       };
       ATUNNER_TRY(fit_.l2_async_gbps, bandwidth(copy(1), copy(4)));
     }
@@ -218,9 +189,8 @@ class Calibrator {
   Compiler& compiler_;
   DeviceProfile profile_;
   Calibration fit_;
-  std::unique_ptr<LoadedModule> module_;
-  std::unique_ptr<Buffer> sink_, data_, flush_;
-  std::unique_ptr<Event> start_, end_;
+  std::optional<MicroBenchmarks> kernels_;
+  std::unique_ptr<Buffer> data_;
 };
 
 }  // namespace

@@ -4,16 +4,16 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
+#include <optional>
 
 #include "atunner/base/clock.h"
 #include "atunner/base/random.h"
-#include "atunner/measure/statistics.h"
+#include "atunner/measure/micro_benchmarks.h"
 #include "embed/probe.h"
 
 namespace atunner {
 namespace {
 
-constexpr int kSamples = 9;
 constexpr uint64_t kCopyBytes = uint64_t{512} << 20;
 constexpr uint64_t kRingStride = 256;  // bytes between the pointers that are chased: two cache lines
 
@@ -34,44 +34,16 @@ class Prober {
 
  private:
   Status Prepare() {
-    const CompileRequest request{{.name = "probe.cu",
-                                  .text = std::string(embed::kProbeCu),
-                                  .language = Language::kCudaCpp,
-                                  .defines = {},
-                                  .options = {},
-                                  .include_folders = {}},
-                                 {"probe_copy", "probe_read", "probe_shared", "probe_fp32", "probe_fp64", "probe_mma",
-                                  "probe_chase", "probe_empty"},
-                                 device_.arch()};
-    ATUNNER_TRY(CompileOutcome outcome, compiler_.Compile(request));
-    if (!outcome.ok()) return Fail(ErrorCode::kInternal, "the probe kernels do not compile: " + outcome.error);
-    ATUNNER_TRY(module_, device_.Load(*outcome.module));
-    ATUNNER_TRY(sink_, device_.Allocate(256));
-    ATUNNER_TRY(start_, device_.CreateEvent());
-    ATUNNER_TRY(end_, device_.CreateEvent());
+    ATUNNER_TRY(kernels_, MicroBenchmarks::Make(device_, compiler_, "probe.cu", embed::kProbeCu,
+                                                {"probe_copy", "probe_read", "probe_shared", "probe_fp32", "probe_fp64",
+                                                 "probe_mma", "probe_chase", "probe_empty"}));
     return {};
   }
 
-  static KernelArg Int(int64_t value) { return KernelArg::Scalar(PackScalar(DType::kInt32, value).value()); }
-  static KernelArg Long(int64_t value) { return KernelArg::Scalar(PackScalar(DType::kInt64, value).value()); }
-  KernelArg Sink() const { return KernelArg::Address(sink_->address()); }
-
-  /// Median time in ns of `repeats` launches in a row.
-  Result<double> Time(const char* entry, uint32_t grid, uint32_t block, std::vector<KernelArg> args, int repeats = 1) {
-    const LaunchShape shape{{grid, 1, 1}, {block, 1, 1}, {1, 1, 1}, 0};
-    std::vector<double> samples;
-    for (int i = 0; i < kSamples + 2; ++i) {
-      ATUNNER_RETURN_IF_ERROR(device_.Record(*start_));
-      for (int r = 0; r < repeats; ++r) {
-        const LaunchOutcome outcome = device_.Enqueue(*module_, entry, shape, args);
-        if (outcome.kind != LaunchOutcome::Kind::kCompleted)
-          return Fail(ErrorCode::kInternal, std::string(entry) + " does not run: " + outcome.message);
-      }
-      ATUNNER_RETURN_IF_ERROR(device_.Record(*end_));
-      ATUNNER_TRY(const double ns, device_.ElapsedNs(*start_, *end_));
-      if (i >= 2) samples.push_back(ns);  // the first ones warm up
-    }
-    return Median(samples);
+  KernelArg Sink() const { return KernelArg::Address(kernels_->sink().address()); }
+  Result<double> Time(const char* entry, uint32_t grid, uint32_t block, const std::vector<KernelArg>& args,
+                      int launches = 1) const {
+    return kernels_->Time(entry, grid, block, args, launches);
   }
 
   void Add(std::string name, std::string unit, double measured, double stated) {
@@ -85,20 +57,20 @@ class Prober {
     ATUNNER_TRY(const auto from, device_.Allocate(kCopyBytes));
     ATUNNER_TRY(const auto to, device_.Allocate(kCopyBytes));
     ATUNNER_RETURN_IF_ERROR(device_.Fill(from->address(), 1, kCopyBytes));
-    ATUNNER_TRY(const double copy,
-                Time("probe_copy", static_cast<uint32_t>(kCopyBytes / 16 / 4 / 256), 256,
-                     {KernelArg::Address(from->address()), KernelArg::Address(to->address()), Long(kCopyBytes / 16)}));
+    ATUNNER_TRY(const double copy, Time("probe_copy", static_cast<uint32_t>(kCopyBytes / 16 / 4 / 256), 256,
+                                        {KernelArg::Address(from->address()), KernelArg::Address(to->address()),
+                                         LongArg(kCopyBytes / 16)}));
     Add("copy bandwidth", "GB/s", 2.0 * static_cast<double>(kCopyBytes) / copy, stated.dram_gbps);
     // A quarter of L2, read by every SM.
     const auto resident =
         static_cast<int64_t>(std::min<uint64_t>(static_cast<uint64_t>(stated.l2_bytes) / 4, kCopyBytes)) / 16 / 512 *
         512;
     ATUNNER_TRY(const double l2, Time("probe_read", Sms() * 2, 512,
-                                      {KernelArg::Address(from->address()), Long(resident), Int(1), Sink()}));
+                                      {KernelArg::Address(from->address()), LongArg(resident), IntArg(1), Sink()}));
     const double l2_gbps = 16.0 * static_cast<double>(resident) * Sms() * 2 / l2;
     Add("L2 read bandwidth", "GB/s", l2_gbps, stated.l2_gbps);
     constexpr int kRounds = 2000;
-    ATUNNER_TRY(const double shared, Time("probe_shared", Sms() * 2, 1024, {Int(kRounds), Sink()}));
+    ATUNNER_TRY(const double shared, Time("probe_shared", Sms() * 2, 1024, {IntArg(kRounds), Sink()}));
     Add("shared-memory bandwidth", "GB/s", 16.0 * 16 * 1024 * kRounds * Sms() * 2 / shared,
         stated.clock_ghz * 128 * stated.sms);
     result_.profile.l2_gbps = l2_gbps;
@@ -110,13 +82,13 @@ class Prober {
     const auto single = KernelArg::Scalar(PackScalar(DType::kFloat32, 0.999).value());
     const auto wide = KernelArg::Scalar(PackScalar(DType::kFloat64, 0.999).value());
     const double threads = 512.0 * Sms() * 4;
-    ATUNNER_TRY(const double fp32, Time("probe_fp32", Sms() * 4, 512, {single, single, Int(4000), Sink()}));
+    ATUNNER_TRY(const double fp32, Time("probe_fp32", Sms() * 4, 512, {single, single, IntArg(4000), Sink()}));
     const double fp32_rate = threads * 32 * 4000 / fp32;  // FLOP per ns = GFLOP/s
     Add("float32 FMA", "TFLOP/s", fp32_rate / 1e3, stated.PeakFlops(DType::kFloat32, false) / 1e12);
-    ATUNNER_TRY(const double fp64, Time("probe_fp64", Sms() * 4, 512, {wide, wide, Int(500), Sink()}));
+    ATUNNER_TRY(const double fp64, Time("probe_fp64", Sms() * 4, 512, {wide, wide, IntArg(500), Sink()}));
     Add("float64 FMA", "TFLOP/s", threads * 32 * 500 / fp64 / 1e3, stated.PeakFlops(DType::kFloat64, false) / 1e12);
     if (stated.cc_major < 8) return {};
-    ATUNNER_TRY(const double mma, Time("probe_mma", Sms() * 4, 256, {Int(2000), Sink()}));
+    ATUNNER_TRY(const double mma, Time("probe_mma", Sms() * 4, 256, {IntArg(2000), Sink()}));
     const double mma_rate = 8.0 * Sms() * 4 * 8 * 4096 * 2000 / mma;
     const double tensor_peak = stated.PeakFlops(DType::kBFloat16, true) / 1e12;
     Add("mma.sync bfloat16", "TFLOP/s", mma_rate / 1e3, tensor_peak * stated.mma_sync_share);
@@ -129,9 +101,9 @@ class Prober {
     constexpr int kSteps = 2000;
     const auto chase = [&](uint64_t bytes) -> Result<double> {
       ATUNNER_TRY(const auto ring, MakeRing(bytes));
-      ATUNNER_RETURN_IF_ERROR(device_.Fill(sink_->address(), 0, 256));
+      ATUNNER_RETURN_IF_ERROR(device_.Fill(kernels_->sink().address(), 0, 256));
       ATUNNER_TRY(const double ns,
-                  Time("probe_chase", 1, 1, {KernelArg::Address(ring->address()), Int(kSteps), Sink()}));
+                  Time("probe_chase", 1, 1, {KernelArg::Address(ring->address()), IntArg(kSteps), Sink()}));
       return ns / kSteps;
     };
     ATUNNER_TRY(const double l2, chase(uint64_t{1} << 20));
@@ -167,10 +139,7 @@ class Prober {
   TimedDevice& device_;
   Compiler& compiler_;
   ProbeResult result_;
-  std::unique_ptr<LoadedModule> module_;
-  std::unique_ptr<Buffer> sink_;
-  std::unique_ptr<Event> start_;
-  std::unique_ptr<Event> end_;
+  std::optional<MicroBenchmarks> kernels_;
 };
 
 }  // namespace

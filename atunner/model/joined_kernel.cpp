@@ -6,48 +6,10 @@
 #include <sstream>
 #include <utility>
 
+#include "atunner/model/substitution.h"
+
 namespace atunner {
 namespace {
-
-/// What names in expressions stand for.
-using Known = std::map<std::string, std::string>;
-
-Known KnownOf(const Known& sizes, const LaunchPlan& plan) {
-  Known known = sizes;
-  for (size_t i = 0; i < plan.parameter_names.size(); ++i) {
-    const Value& value = plan.parameter_values[i];
-    known[plan.parameter_names[i]] =
-        std::holds_alternative<std::string>(value) ? "'" + ToString(value) + "'" : ToString(value);
-  }
-  return known;
-}
-
-/// A number where all is known.
-Status Fix(Expr& size, const Known& known) {
-  static const std::regex word(R"('[^']*'|\b[A-Za-z_]\w*)");
-  const std::string& text = size.text();
-  std::string fixed;
-  auto from = text.cbegin();
-  for (std::sregex_iterator at(text.begin(), text.end(), word), end; at != end; ++at) {
-    const auto found = known.find(at->str());
-    fixed.append(from, (*at)[0].first).append(found == known.end() ? at->str() : found->second);
-    from = (*at)[0].second;
-  }
-  ATUNNER_TRY(size, Expr::Parse(fixed.append(from, text.cend())));
-  if (!size.Names().empty()) return {};
-  ATUNNER_TRY(const Value value, size.Evaluate({}));
-  const auto* real = std::get_if<double>(&value);
-  size = Expr::MustParse(real ? fmt::format("{:.17g}", *real) : ToString(value));
-  return {};
-}
-
-Status Fix(ArgBinding& arg, const Known& known) {
-  ATUNNER_RETURN_IF_ERROR(Fix(arg.value, known));
-  for (auto* extents : {&arg.view.dims, &arg.view.strides, &arg.view.box}) {
-    for (Expr& size : *extents) ATUNNER_RETURN_IF_ERROR(Fix(size, known));
-  }
-  return Fix(arg.view.swizzle_bytes, known);
-}
 
 /// With `waits` each kernel waits for the launch before it: first of all, where it does not say when.
 std::set<std::string> KernelsOf(std::string& source, bool waits) {
@@ -93,7 +55,7 @@ bool JoinedKernel::StartsEarly(const KernelSpec& task) const {
 
 /// Every stage's source is in a namespace of its own, since helpers are written for constants in front of them.
 Status JoinedKernel::Add(RenderedKernel kernel, const KernelSpec& task, const std::map<std::string, std::string>& names,
-                         const Known& sizes) {
+                         const Meanings& sizes) {
   const std::string stage = fmt::format("stage{}", ++stages_);
   // Whatever namespace they are in, kernels need names that no other stage has, also those that are not launched.
   const bool early = StartsEarly(task);
@@ -109,7 +71,7 @@ Status JoinedKernel::Add(RenderedKernel kernel, const KernelSpec& task, const st
       std::string bytes = std::to_string(SizeOf(arg.dtype));
       for (const Expr& extent : arg.shape) bytes += " * (" + extent.text() + ")";
       all_.plan.workspaces.push_back({known, Expr::MustParse(bytes)});
-      ATUNNER_RETURN_IF_ERROR(Fix(all_.plan.workspaces.back().bytes, KnownOf(sizes, {})));
+      ATUNNER_RETURN_IF_ERROR(Substitute(all_.plan.workspaces.back().bytes, sizes));
     }
     if (!early_ || !IsArgument(known) || whole_.FindArg(known)->role != Role::kInput) continue;
     before += fmt::format("#define IS_GIVEN_{}\n", arg.name);
@@ -119,22 +81,14 @@ Status JoinedKernel::Add(RenderedKernel kernel, const KernelSpec& task, const st
   return AddPlan(std::move(kernel.plan), early, stage + "_", sizes, names);
 }
 
-/// Parameters become numbers, and sizes the whole's.
-Status JoinedKernel::AddPlan(LaunchPlan plan, bool early, const std::string& prefix, const Known& sizes,
+Status JoinedKernel::AddPlan(LaunchPlan plan, bool early, const std::string& prefix, const Meanings& sizes,
                              const std::map<std::string, std::string>& names) {
   using Kind = ArgBinding::Kind;
-  const Known known = KnownOf(sizes, plan);
-  for (Workspace& workspace : plan.workspaces) {
-    ATUNNER_RETURN_IF_ERROR(Fix(workspace.bytes, known));
+  ATUNNER_RETURN_IF_ERROR(Substitute(plan, sizes));
+  for (const Workspace& workspace : plan.workspaces)
     all_.plan.workspaces.push_back({prefix + workspace.name, workspace.bytes});
-  }
   for (LaunchStep& step : plan.steps) {
-    for (auto* extents : {&step.grid, &step.block, &step.cluster}) {
-      for (Expr& size : *extents) ATUNNER_RETURN_IF_ERROR(Fix(size, known));
-    }
-    ATUNNER_RETURN_IF_ERROR(Fix(step.shared_bytes, known));
     for (ArgBinding& arg : step.args) {
-      ATUNNER_RETURN_IF_ERROR(Fix(arg, known));
       if (InWorkspace(arg.kind)) {
         arg.name = prefix + arg.name;
       } else if (arg.kind != Kind::kScalar) {

@@ -13,6 +13,7 @@
 #include "atunner/graph/rewrite.h"
 #include "atunner/graph/slices.h"
 #include "atunner/graph/text.h"
+#include "atunner/model/renamed_sizes.h"
 
 namespace atunner {
 namespace {
@@ -136,8 +137,8 @@ std::optional<std::string> PartRead(const ValidGraph& graph, graph::NodeId id) {
       if (node.operands[i] != id) continue;
       const bool gathered = node.As<graph::Gather>() && i == 0;
       if (!gathered && !node.As<graph::Slice>()) return std::nullopt;
-      const std::string all = graph::ElementCount(graph.node(id).type.shape).ToString();
-      const std::string taken = graph::ElementCount(node.type.shape).ToString();
+      const std::string all = graph::CountText(graph.node(id).type.shape);
+      const std::string taken = graph::CountText(node.type.shape);
       const std::string part = gathered ? fmt::format("{0} * {1} // ({0} + {1})", all, taken) : taken;
       most = most == "0" ? part : fmt::format("max({}, {})", most, part);
     }
@@ -155,10 +156,10 @@ std::optional<Expr> BytesOf(const ValidGraph& graph) {
   for (graph::NodeId id : graph.inputs()) {
     const auto part = PartRead(graph, id);
     parts |= part.has_value();
-    add(graph.node(id).type, part.value_or(graph::ElementCount(graph.node(id).type.shape).ToString()));
+    add(graph.node(id).type, part.value_or(graph::CountText(graph.node(id).type.shape)));
   }
   for (const graph::Output& output : graph.outputs())
-    add(graph.node(output.node).type, graph::ElementCount(graph.node(output.node).type.shape).ToString());
+    add(graph.node(output.node).type, graph::CountText(graph.node(output.node).type.shape));
   return parts ? std::optional(Expr::MustParse(text)) : std::nullopt;
 }
 
@@ -232,7 +233,10 @@ class GraphTask : public Operator {
   }
   RenderedKernel Plain(const KernelSpec& spec, PlainForm form) const override {
     // Whoever asks has a task that GraphOf accepts, and so one with plain kernels.
-    return graph::PlainKernels(GraphOf(spec).value(), form == PlainForm::kReference, form != PlainForm::kNaive).value();
+    const ValidGraph graph = graph::WithSymbolsPrefixed(GraphOf(spec).value(), kSizePrefix);
+    RenderedKernel plain = graph::PlainKernels(graph, form == PlainForm::kReference, form != PlainForm::kNaive).value();
+    ATUNNER_CHECK(RestoreSizeNames(plain.plan, spec.dims).has_value());
+    return plain;
   }
   double ProductsSummed(const KernelSpec& spec, const Dims& dims, std::string_view output) const override {
     const ValidGraph graph = GraphOf(spec).value();

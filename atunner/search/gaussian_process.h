@@ -15,7 +15,6 @@ class GaussianProcess {
   /// `scales`: one over the length scale, per coordinate. `noise`: variance of a value, in units of the prior's.
   GaussianProcess(Eigen::VectorXf scales, double noise) : scales_(std::move(scales)), noise_(noise) {}
 
-  size_t observations() const { return static_cast<size_t>(rows_); }
   size_t candidates() const { return static_cast<size_t>(count_); }
 
   void AddCandidate(std::span<const float> x);

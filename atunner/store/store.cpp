@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "atunner/model/json.h"
@@ -96,6 +97,11 @@ Status Store::Execute(const char* sql) {
 
 Result<std::unique_ptr<Store>> Store::Open(const Path& file) {
   if (file.has_parent_path()) ATUNNER_RETURN_IF_ERROR(MakeDirectories(file.parent_path()));
+  // In this order: who makes a store makes its log after it.
+  const Path log = file.string() + "-wal";
+  if (std::error_code none; std::filesystem::exists(log, none) && !std::filesystem::exists(file, none))
+    return Invalid("the store is gone, and the log of its last changes is still there", file.string(),
+                   "put the store back, or remove " + log.string() + " too");
   sqlite3* handle = nullptr;
   const int code = sqlite3_open_v2(file.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
   std::unique_ptr<Store> store(new Store(handle, file));

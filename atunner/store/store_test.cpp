@@ -93,6 +93,25 @@ TEST(Store, BadFilesGetOneMessage) {
   EXPECT_FALSE(Store::Open(dir.path()).has_value());
 }
 
+// Of a process that died without closing its store.
+TEST(Store, ALogWithoutItsStoreIsNamed) {
+  TemporaryDirectory dir;
+  const Path file = dir.path() / "s.db", log = dir.path() / "s.db-wal";
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    const auto store = Store::Open(file);
+    ::_exit(store ? 0 : 1);
+  }
+  ::waitpid(pid, nullptr, 0);
+  ASSERT_TRUE(std::filesystem::exists(log));
+  std::filesystem::remove(file);
+  const auto opened = Store::Open(file);
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_THAT(opened.error().ToString(), HasSubstr("s.db-wal"));
+  std::filesystem::remove(log);
+  EXPECT_TRUE(Store::Open(file).has_value());
+}
+
 TEST(Store, TwoProcessesShare) {
   TemporaryDirectory dir;
   const Path file = dir.path() / "s.db";

@@ -41,10 +41,7 @@ std::vector<Configuration> PartChoices::Chosen(const Configuration& configuratio
 }
 
 Result<RenderedKernel> PartChoices::Render(const Configuration& configuration) const {
-  ATUNNER_TRY(RenderedKernel kernel, divided_.RenderParts(Chosen(configuration)));
-  kernel.plan.parameter_names = space_.Names();
-  kernel.plan.parameter_values = configuration.values;
-  return kernel;
+  return divided_.RenderParts(Chosen(configuration));
 }
 
 Configuration PartChoices::Default() const {

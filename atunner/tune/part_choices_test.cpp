@@ -57,9 +57,7 @@ TEST(PartChoices, AreParametersOfTheWhole) {
   EXPECT_EQ(choices.Render(choices.Default())->source.text, "3;2;");
   Configuration other = choices.Default();
   other.values[0] = choices.space().parameters[0].values[1];
-  const RenderedKernel kernel = choices.Render(other).value();
-  EXPECT_EQ(kernel.source.text, "1;2;");
-  EXPECT_EQ(kernel.plan.parameter_values, other.values);
+  EXPECT_EQ(choices.Render(other)->source.text, "1;2;");
 }
 
 TEST(PartChoices, ShareTheBudgetByWhatPartsTake) {

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "atunner/base/dylib.h"
 #include "atunner/codegen/family.h"
@@ -13,6 +12,7 @@
 #include "atunner/model/json.h"
 #include "atunner/operators/operator.h"
 #include "faces/cli/cli.h"
+#include "faces/cli/operator_cases.h"
 #include "faces/wiring/wiring.h"
 
 namespace atunner::cli {
@@ -144,18 +144,11 @@ Result<int> Doctor(const Common& common) {
 
 namespace {
 
-/// The shapes that an operator's help shows behind --input-shape.
+/// The shapes that an operator's help shows.
 std::vector<std::vector<int64_t>> ShapesShown(const std::string& help) {
-  std::vector<std::vector<int64_t>> shapes;
   const std::string flag = "--input-shape ";
   const size_t at = help.find(flag);
-  std::istringstream words(at == std::string::npos ? "" : help.substr(at + flag.size()));
-  for (std::string word; words >> word;) {
-    std::istringstream extents(word);
-    shapes.emplace_back();
-    for (std::string extent; std::getline(extents, extent, ',');) shapes.back().push_back(std::atoll(extent.c_str()));
-  }
-  return shapes;
+  return ParsedShapes(at == std::string::npos ? "" : help.substr(at + flag.size()));
 }
 
 /// Which family computes the operator as its help shows it; empty where none does.

@@ -130,17 +130,6 @@ Attributes AttributesOf(const char* text, const std::string& shape) {
   return attributes;
 }
 
-std::vector<std::vector<int64_t>> ParsedShapes(const std::string& text) {
-  std::vector<std::vector<int64_t>> shapes;
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    std::istringstream extents(word);
-    shapes.emplace_back();
-    for (std::string extent; std::getline(extents, extent, ',');) shapes.back().push_back(std::stoll(extent));
-  }
-  return shapes;
-}
-
 bool IsPointwise(const Operator& op) {
   const auto found = graph::FindInLibrary(op.info().name);
   return found && found->op->pointwise;
@@ -161,6 +150,17 @@ bool Wanted(const Operator& op, const std::vector<std::string>& only) {
 }
 
 }  // namespace
+
+std::vector<std::vector<int64_t>> ParsedShapes(const std::string& text) {
+  std::vector<std::vector<int64_t>> shapes;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    std::istringstream extents(word);
+    shapes.emplace_back();
+    for (std::string extent; std::getline(extents, extent, ',');) shapes.back().push_back(std::atoll(extent.c_str()));
+  }
+  return shapes;
+}
 
 std::vector<OperatorShapes> ShapesOf(const Operator& op, bool full) {
   std::string name = op.info().name;

@@ -11,12 +11,15 @@
 
 namespace atunner::cli {
 
+/// "8,16 16,4", as --input-shape takes it.
+std::vector<std::vector<int64_t>> ParsedShapes(const std::string& text);
+
 /// Shapes of an operator: a tiny one, one of primes and a large one. What takes no primes (halves, groups) has the
 /// nearest that it takes.
 struct OperatorShapes {
   std::string name;
   std::string size;  ///< "tiny", "primes" or "large"
-  std::string text;  ///< "8,16 16,4", as --input-shape takes it
+  std::string text;  ///< for ParsedShapes
   Attributes attributes;
 };
 

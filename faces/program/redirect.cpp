@@ -151,6 +151,22 @@ bool Protect(uintptr_t begin, uintptr_t end, int protection) {
   return mprotect(reinterpret_cast<void*>(begin), end - begin, protection) == 0;  // NOLINT(performance-no-int-to-ptr)
 }
 
+using Jumps = std::vector<std::pair<Symbol, uintptr_t>>;  // from, to
+
+/// Over the first instructions of the object's functions.
+void Write(const Jumps& jumps, const LoadedObject& object) {
+  for (const auto& [begin, end] : object.code) {
+    if (!Protect(begin, end, PROT_READ | PROT_WRITE | PROT_EXEC)) continue;
+    for (const auto& [symbol, target] : jumps) {
+      const Jump jump = JumpTo(target);
+      if (symbol.address < begin || symbol.address + jump.size() > end) continue;
+      void* code = reinterpret_cast<void*>(symbol.address);  // NOLINT(performance-no-int-to-ptr)
+      std::memcpy(code, jump.data(), jump.size());
+    }
+    Protect(begin, end, PROT_READ | PROT_EXEC);
+  }
+}
+
 }  // namespace
 
 void RedirectRuntime() {
@@ -161,20 +177,11 @@ void RedirectRuntime() {
   static Refusals refusals;
   for (const LoadedObject& object : LoadedObjects()) {
     if (object.base == reinterpret_cast<uintptr_t>(self.dli_fbase)) continue;
-    std::vector<std::pair<Symbol, uintptr_t>> jumps;
+    Jumps jumps;
     for (Symbol& symbol : RuntimeFunctions(object)) {
       if (const uintptr_t target = TargetOf(symbol.name, ours, refusals)) jumps.emplace_back(std::move(symbol), target);
     }
-    if (jumps.empty()) continue;
-    for (const auto& [begin, end] : object.code) {
-      if (!Protect(begin, end, PROT_READ | PROT_WRITE | PROT_EXEC)) continue;
-      for (const auto& [symbol, target] : jumps) {
-        const Jump jump = JumpTo(target);
-        if (symbol.address >= begin && symbol.address + jump.size() <= end)
-          std::memcpy(reinterpret_cast<void*>(symbol.address), jump.data(), jump.size());
-      }
-      Protect(begin, end, PROT_READ | PROT_EXEC);
-    }
+    if (!jumps.empty()) Write(jumps, object);
   }
 }
 

@@ -26,15 +26,23 @@ extern "C" __global__ void softmax_backward(const T* y, const T* dy, OUT* dx, lo
   }
 }
 
+struct Moments {
+  ACC mean, scale;  // scale: 1 / standard deviation
+};
+
+__device__ Moments moments_of(const T* row, float eps, long long cols) {
+  ACC s = 0;
+  for (long long i = threadIdx.x; i < cols; i += THREADS) s += IN(row[i]);
+  const ACC mean = block_sum(s) / (ACC)cols;
+  s = 0;
+  for (long long i = threadIdx.x; i < cols; i += THREADS) s += (IN(row[i]) - mean) * (IN(row[i]) - mean);
+  return {mean, (ACC)1 / sqrt(block_sum(s) / (ACC)cols + (ACC)eps)};
+}
+
 extern "C" __global__ void layernorm(const T* x, const T* weight, const T* bias, OUT* y, float eps, long long rows, long long cols) {
   for (long long r = blockIdx.x; r < rows; r += gridDim.x) {
     const T* row = x + r * cols;
-    ACC s = 0;
-    for (long long i = threadIdx.x; i < cols; i += THREADS) s += IN(row[i]);
-    const ACC mean = block_sum(s) / (ACC)cols;
-    s = 0;
-    for (long long i = threadIdx.x; i < cols; i += THREADS) s += (IN(row[i]) - mean) * (IN(row[i]) - mean);
-    const ACC scale = (ACC)1 / sqrt(block_sum(s) / (ACC)cols + (ACC)eps);
+    const auto [mean, scale] = moments_of(row, eps, cols);
     for (long long i = threadIdx.x; i < cols; i += THREADS) {
       y[r * cols + i] = RESULT((IN(row[i]) - mean) * scale * IN(weight[i]) + IN(bias[i]));
     }
@@ -46,12 +54,7 @@ extern "C" __global__ void layernorm_backward_input(const T* x, const T* dy, con
   for (long long r = blockIdx.x; r < rows; r += gridDim.x) {
     const T* row = x + r * cols;
     const T* grad = dy + r * cols;
-    ACC s = 0;
-    for (long long i = threadIdx.x; i < cols; i += THREADS) s += IN(row[i]);
-    const ACC mean = block_sum(s) / (ACC)cols;
-    s = 0;
-    for (long long i = threadIdx.x; i < cols; i += THREADS) s += (IN(row[i]) - mean) * (IN(row[i]) - mean);
-    const ACC scale = (ACC)1 / sqrt(block_sum(s) / (ACC)cols + (ACC)eps);
+    const auto [mean, scale] = moments_of(row, eps, cols);
     ACC a = 0, b = 0;
     for (long long i = threadIdx.x; i < cols; i += THREADS) {
       const ACC g = IN(grad[i]) * IN(weight[i]);
@@ -70,16 +73,10 @@ extern "C" __global__ void layernorm_backward_input(const T* x, const T* dy, con
 // Row statistics for the parameter gradients: stats[2r] = mean, stats[2r + 1] = 1 / standard deviation.
 extern "C" __global__ void layernorm_statistics(const T* x, ACC* stats, float eps, long long rows, long long cols) {
   for (long long r = blockIdx.x; r < rows; r += gridDim.x) {
-    const T* row = x + r * cols;
-    ACC s = 0;
-    for (long long i = threadIdx.x; i < cols; i += THREADS) s += IN(row[i]);
-    const ACC mean = block_sum(s) / (ACC)cols;
-    s = 0;
-    for (long long i = threadIdx.x; i < cols; i += THREADS) s += (IN(row[i]) - mean) * (IN(row[i]) - mean);
-    s = block_sum(s);
+    const auto [mean, scale] = moments_of(x + r * cols, eps, cols);
     if (threadIdx.x == 0) {
       stats[2 * r] = mean;
-      stats[2 * r + 1] = (ACC)1 / sqrt(s / (ACC)cols + (ACC)eps);
+      stats[2 * r + 1] = scale;
     }
   }
 }
