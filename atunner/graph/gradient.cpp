@@ -242,7 +242,9 @@ class GraphGradient {
     const Value zeros =
         builder_.Reduce(Combine::kSum, builder_.Map("cast(a == 0, " + type + ")", {Operand(0)}), axes, true);
     const Value rest = builder_.Reduce(Combine::kProd, builder_.Map("select(a == 0, 1, a)", {Operand(0)}), axes, true);
-    return builder_.Map("a * select(c == 0, b / d, select(c == 1 & d == 0, b, 0))", {g, rest, zeros, Operand(0)});
+    // Divides without a branch.
+    return builder_.Map("a * (select(c == 0 | (c == 1 & d == 0), b, 0) / select(c == 0, d, 1))",
+                        {g, rest, zeros, Operand(0)});
   }
 
   void Spread(const Scan& scan, Value g) {
@@ -266,7 +268,8 @@ class GraphGradient {
     const Value sum = builder_.Add(back, {builder_.Map("select(" + zero_seen + ", 0, a * b)", operands)});
     const Value rest = builder_.Map("select(" + zero_seen + ", a * b, 0)", operands);
     const Value at_zero = builder_.Reduce(Combine::kSum, rest, {scan.axis}, true);
-    GiveOperand(0, builder_.Map("select(b == 0, select(" + place + " == c, d, 0), a / b)", {sum, x, first, at_zero}));
+    const std::string moved = "select(b == 0, select(" + place + " == c, d, 0), a) / select(b == 0, 1, b)";
+    GiveOperand(0, builder_.Map(moved, {sum, x, first, at_zero}));
   }
 
   void Spread(const Contract& contract, Value g) {
