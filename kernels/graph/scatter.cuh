@@ -32,5 +32,4 @@ DEVICE void sort_lists(long long first, long long rows, const int* begins, const
     const long long next = first + waiting[i];
     sort_by_block(list + begins[next], ends[next] - begins[next]);
   }
-  __syncthreads();
 }
