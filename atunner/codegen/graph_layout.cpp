@@ -90,9 +90,10 @@ std::string_view NarrowText(const KernelSpec& spec, const graph::ValidGraph& gra
 
 void AddFunctions(const graph::ValidGraph& graph, ParameterSpace& space) {
   if (!MayBeNarrow(graph)) return;
-  space.parameters.push_back({"functions",
-                              {std::string("short"), std::string("full")},
-                              "evaluation of exp, log, tanh, erf: as 16-bit results need it, or in full float32"});
+  space.parameters.push_back(
+      {"functions",
+       {std::string("short"), std::string("full")},
+       "evaluation of exp, log, tanh, erf and quotients: as 16-bit results need it, or in full float32"});
 }
 
 bool IsNarrow(const graph::ValidGraph& graph, const ParameterSpace& space, const Configuration& configuration) {

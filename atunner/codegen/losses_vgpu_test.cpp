@@ -137,6 +137,7 @@ TEST_F(Scattered, RowsAreCombinedInOrder) {
   for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
     for (const char* op : {"scatter_add", "scatter", "scatter_max"})
       Check(SpecOf({op, {{17, 72}, {201}}, {}}, dtype), "scatter", 2);
+    Check(SpecOf({"scatter", {{40, 8}, {701}}, {}}, dtype), "scatter", 1);  // some twenty of each, and 240 of one
     Check(SpecOf({"embedding_backward", {{300, 24}, {5, 61}}, {}}, dtype), "scatter", 1);
     Check(SpecOf({"scatter_add", {{600, 5}, {2}}, {}}, dtype), "scatter", 1);
   }

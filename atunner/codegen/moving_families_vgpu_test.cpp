@@ -354,9 +354,9 @@ constexpr const char* kNarrowProbe = R"(
 template <class T> DEVICE void probe(float* out) {
   const unsigned short bits = blockIdx.x * blockDim.x + threadIdx.x;
   const float x = to_real(*(const T*)&bits);
-  float* mine = out + bits * 8;
+  float* mine = out + bits * 9;
   mine[0] = x, mine[1] = exp_narrow(x), mine[2] = sigmoid_narrow(x), mine[3] = tanh_narrow(x), mine[4] = erf_narrow(x);
-  mine[5] = log_narrow(x), mine[6] = log1p_narrow(x), mine[7] = expm1_narrow(x);
+  mine[5] = log_narrow(x), mine[6] = log1p_narrow(x), mine[7] = expm1_narrow(x), mine[8] = quotient_narrow(3, x);
 }
 extern "C" __global__ void halves(float* out) { probe<__half>(out); }
 extern "C" __global__ void brains(float* out) { probe<__nv_bfloat16>(out); }
@@ -368,13 +368,13 @@ TEST_F(GraphKernels, ShortFunctionsAreExactEnoughForEvery16BitNumber) {
   const auto outcome = compiler_->Compile({source, {"halves", "brains"}, gpu_.arch()}).value();
   ASSERT_TRUE(outcome.ok()) << outcome.error;
   const auto module = gpu_.Load(*outcome.module).value();
-  std::vector<float> values(8 * 65536);
+  std::vector<float> values(9 * 65536);
   const auto out = gpu_.Allocate(values.size() * sizeof(float)).value();
   const std::pair<const char*, double (*)(double)> functions[] = {
-      {"exp", [](double v) { return std::exp(v); }},    {"sigmoid", [](double v) { return 1 / (1 + std::exp(-v)); }},
-      {"tanh", [](double v) { return std::tanh(v); }},  {"erf", [](double v) { return std::erf(v); }},
-      {"log", [](double v) { return std::log(v); }},    {"log1p", [](double v) { return std::log1p(v); }},
-      {"expm1", [](double v) { return std::expm1(v); }}};
+      {"exp", [](double v) { return std::exp(v); }},     {"sigmoid", [](double v) { return 1 / (1 + std::exp(-v)); }},
+      {"tanh", [](double v) { return std::tanh(v); }},   {"erf", [](double v) { return std::erf(v); }},
+      {"log", [](double v) { return std::log(v); }},     {"log1p", [](double v) { return std::log1p(v); }},
+      {"expm1", [](double v) { return std::expm1(v); }}, {"quotient", [](double v) { return 3 / v; }}};
   for (const char* entry : {"halves", "brains"}) {
     const KernelArg args[] = {KernelArg::Address(out->address())};
     ASSERT_TRUE(gpu_.Launch(*module, entry, {{256, 1, 1}, {256, 1, 1}, {1, 1, 1}, 0}, args, {}).value().completed());
@@ -383,9 +383,9 @@ TEST_F(GraphKernels, ShortFunctionsAreExactEnoughForEvery16BitNumber) {
       double worst = 0;
       float where = 0;
       for (size_t i = 0; i < 65536; ++i) {
-        const float x = values[8 * i];
+        const float x = values[9 * i];
         const double exact = functions[f].second(x);
-        const float got = values[8 * i + 1 + f];
+        const float got = values[9 * i + 1 + f];
         if (std::isnan(exact)) {
           EXPECT_TRUE(std::isnan(got)) << functions[f].first << " of " << x;
         } else if (!std::isfinite(exact) || std::abs(exact) > 3e38) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "atunner/codegen/family.h"
@@ -141,26 +142,21 @@ class SlicesTemplate : public GraphTemplate {
   }
   /// The coordinates of number `number`, as c0, c1, …, the last of which is called `last`.
   static std::string Split(const Shape& shape, const std::string& number, const std::string& last) {
-    const size_t own = shape.size() - 1;
-    const std::string name = shape[own].one() ? "0" : "c" + std::to_string(own);
+    const std::string name = shape.back().one() ? "0" : "c" + std::to_string(shape.size() - 1);
     return CoordinateLines(
                shape, [](size_t) { return true; }, "c", number, "long long", "  ") +
            fmt::format("  const long long {} = {};\n", last, name);
   }
 
-  std::string Head(const char* name) const {
+  std::string Head(const std::string& name) const {
     return fmt::format(
         "\nextern \"C\" __global__ void {}({}, int* __restrict__ ends, int* __restrict__ begins, int* __restrict__ "
         "list) {{\n"
         "  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n",
         name, KernelParameters(spec_));
   }
-  struct ListKernel {
-    const char* name;
-    std::string threads, body;
-  };
-  /// Kernels that gather the places of each slice, in order.
-  std::vector<ListKernel> Lists() const {
+  /// Kernels that gather the places of each slice, in order: names, threads and bodies.
+  std::vector<std::array<std::string, 3>> Lists() const {
     const std::string lists = graph::CountText(ListShape()), places = graph::CountText(form_.places());
     ElementText elements(graph_, {.indent = "  "});
     const auto place = elements.Of(form_.operand(1), form_.PlaceAt("n"));

@@ -12,6 +12,8 @@ namespace {
 std::string_view NarrowForm(const ScalarNode& node) {
   if (node.dtype != DType::kFloat32 && !(IsFloat(node.dtype) && SizeOf(node.dtype) == 2)) return {};
   switch (node.op) {
+    case ScalarOp::kDivide:
+      return "quotient_narrow($0, $1)";
     case ScalarOp::kErf:
       return "erf_narrow($0)";
     case ScalarOp::kTanh:

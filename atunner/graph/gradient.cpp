@@ -242,7 +242,9 @@ class GraphGradient {
     const Value zeros =
         builder_.Reduce(Combine::kSum, builder_.Map("cast(a == 0, " + type + ")", {Operand(0)}), axes, true);
     const Value rest = builder_.Reduce(Combine::kProd, builder_.Map("select(a == 0, 1, a)", {Operand(0)}), axes, true);
-    return builder_.Map("a * select(c == 0, b / d, select(c == 1 & d == 0, b, 0))", {g, rest, zeros, Operand(0)});
+    // Divides without a branch.
+    return builder_.Map("a * (select(c == 0 | (c == 1 & d == 0), b, 0) / select(c == 0, d, 1))",
+                        {g, rest, zeros, Operand(0)});
   }
 
   void Spread(const Scan& scan, Value g) {
@@ -254,16 +256,20 @@ class GraphGradient {
     // Results up to a row's first zero move what is before it; that zero alone moves the others, by products without
     // it.
     const Value x = Operand(0);
-    const std::string type(Name(node_->type.dtype));
-    const Scan count{Combine::kSum, scan.axis, /*exclusive=*/true, scan.reverse};
-    const Value zeros_before = builder_.Add(count, {builder_.Map("cast(a == 0, " + type + ")", {x})});
-    const Value without = builder_.Add(scan, {builder_.Map("select(a == 0 & b == 0, 1, a)", {x, zeros_before})});
-    const std::string zero_seen = scan.exclusive ? "c != 0" : "c != 0 | d == 0";
-    const std::vector<Value> operands = {g, without, zeros_before, x};
+    const std::string axis = std::to_string(scan.axis - static_cast<int64_t>(shape().size()));
+    const std::string place = "cast(index(" + axis + "), int32)";
+    const std::string none = scan.reverse ? "-1" : "cast(extent(" + axis + "), int32)";
+    const Value zeros = builder_.Map("select(a == 0, " + place + ", " + none + ")", {x});
+    const Value first = builder_.Reduce(scan.reverse ? Combine::kMax : Combine::kMin, zeros, {scan.axis}, true);
+    const Value without = builder_.Add(scan, {builder_.Map("select(" + place + " == b, 1, a)", {x, first})});
+    const std::string later = std::string(scan.reverse ? "<" : ">") + (scan.exclusive ? "" : "=");
+    const std::string zero_seen = place + " " + later + " c";
+    const std::vector<Value> operands = {g, without, first};
     const Value sum = builder_.Add(back, {builder_.Map("select(" + zero_seen + ", 0, a * b)", operands)});
     const Value rest = builder_.Map("select(" + zero_seen + ", a * b, 0)", operands);
     const Value at_zero = builder_.Reduce(Combine::kSum, rest, {scan.axis}, true);
-    GiveOperand(0, builder_.Map("select(b == 0, select(c == 0, d, 0), a / b)", {sum, x, zeros_before, at_zero}));
+    const std::string moved = "select(b == 0, select(" + place + " == c, d, 0), a) / select(b == 0, 1, b)";
+    GiveOperand(0, builder_.Map(moved, {sum, x, first, at_zero}));
   }
 
   void Spread(const Contract& contract, Value g) {

@@ -48,7 +48,7 @@ struct OptimizeFlags {
   std::vector<std::string> attributes;
   std::string accuracy = "default";  ///< strict, default or fast
   std::string graph;                 ///< a file in the graphs' text form, instead of an operator
-  std::vector<std::string> sizes;    ///< of its symbols: B=4096
+  std::vector<std::string> sizes;    ///< of its symbols: B=4096, or B=1,64,4096
   TuneFlags tune;
 };
 
@@ -144,6 +144,9 @@ struct OperatorTestFlags {
 /// Searches, verifies, compares and reports: what every tuning verb ends in.
 Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, const TuneFlags& flags,
                       const Common& common, const std::string& command);
+/// One after another, each with the whole budget; --out holds an artifact for each size.
+Result<int> RunTuningAtSizes(std::span<const std::unique_ptr<ScheduleTemplate>> schedules, const Target& target,
+                             const TuneFlags& flags, const Common& common, const std::string& command);
 
 Result<int> Optimize(const OptimizeFlags& flags, const Common& common, const std::string& command);
 /// A kernel TOML or a T1 JSON.

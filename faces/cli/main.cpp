@@ -152,7 +152,9 @@ class Verbs {
         verb->add_option("--input-shape", optimize_.shapes, "shapes, as the operator asks for them")->needs(name);
     CLI::Option* graph = verb->add_option("--graph", optimize_.graph, "file.atg: a graph in text form (docs/graph.md)");
     graph->excludes(name)->excludes(shapes);
-    verb->add_option("--dim", optimize_.sizes, "size of a graph's symbol, B=4096; else the end of its range")
+    verb->add_option("--dim", optimize_.sizes,
+                     "size of a graph's symbol, B=4096, or several, B=1,64,4096: an artifact for each; else the end of "
+                     "its range")
         ->needs(graph);
     AddTune(verb, optimize_.tune);
 

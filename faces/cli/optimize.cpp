@@ -13,8 +13,9 @@
 namespace atunner::cli {
 namespace {
 
-Result<std::vector<int64_t>> ParseShape(const std::string& text) {
-  std::vector<int64_t> shape;
+/// "8,1024,4096", given as `where`.
+Result<std::vector<int64_t>> ParseNumbers(const std::string& text, const std::string& where) {
+  std::vector<int64_t> numbers;
   size_t at = 0;
   while (at <= text.size()) {
     const size_t comma = std::min(text.find(',', at), text.size());
@@ -23,12 +24,11 @@ Result<std::vector<int64_t>> ParseShape(const std::string& text) {
     errno = 0;
     const long long value = std::strtoll(part.c_str(), &end, 10);
     if (part.empty() || *end != '\0' || errno == ERANGE)
-      return Invalid("'" + part + "' is no dimension", "--input-shape " + text,
-                     "write numbers with commas between: 8,1024,4096");
-    shape.push_back(value);
+      return Invalid("'" + part + "' is no dimension", where, "write numbers with commas between: 8,1024,4096");
+    numbers.push_back(value);
     at = comma + 1;
   }
-  return shape;
+  return numbers;
 }
 
 /// Of "key=value", each given by `flag`.
@@ -46,18 +46,36 @@ Result<Attributes> ParseAttributes(const std::vector<std::string>& texts, const 
   return attributes;
 }
 
-/// A graph in a file, its symbols with the sizes given.
-Result<KernelSpec> SpecOfFile(const OptimizeFlags& flags) {
+/// The sizes that "n=1,512" names, with those named before: all combinations.
+Result<std::vector<Dims>> WithSizes(const std::vector<Dims>& before, const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    return Invalid("'" + text + "' names no size", "--dim", "write n=512, or n=1,512,4096");
+  ATUNNER_TRY(const std::vector<int64_t> sizes, ParseNumbers(text.substr(equals + 1), "--dim " + text));
+  std::vector<Dims> combined;
+  for (Dims dims : before) {
+    for (const int64_t size : sizes) {
+      dims[text.substr(0, equals)] = size;
+      combined.push_back(dims);
+    }
+  }
+  return combined;
+}
+
+/// A graph in a file, its symbols with the sizes given: a task for each.
+Result<std::vector<KernelSpec>> SpecsOfFile(const OptimizeFlags& flags) {
   ATUNNER_TRY(const std::string text, ReadFile(flags.graph));
   ATUNNER_TRY(const graph::ValidGraph parsed, graph::Parse(text, flags.graph));
-  ATUNNER_TRY(const Attributes given, ParseAttributes(flags.sizes, "--dim"));
-  Dims dims;
-  for (const auto& [name, value] : given) {
-    if (!std::holds_alternative<int64_t>(value))
-      return Invalid("'" + ToString(value) + "' is no size", "--dim " + name);
-    dims[name] = std::get<int64_t>(value);
+  std::vector<Dims> given(1);
+  for (const std::string& sizes : flags.sizes) {
+    ATUNNER_TRY(given, WithSizes(given, sizes));
   }
-  return SpecOfGraph(parsed, dims);
+  std::vector<KernelSpec> specs;
+  for (const Dims& dims : given) {
+    ATUNNER_TRY(KernelSpec spec, SpecOfGraph(parsed, dims));
+    specs.push_back(std::move(spec));
+  }
+  return specs;
 }
 
 }  // namespace
@@ -87,26 +105,44 @@ Result<KernelSpec> SpecOfOperator(const OptimizeFlags& flags) {
   if (!dtype) return Invalid("unknown dtype '" + flags.dtype + "'", "--dtype", "types are " + DTypeNames());
   request.dtype = *dtype;
   for (const std::string& text : flags.shapes) {
-    ATUNNER_TRY(std::vector<int64_t> shape, ParseShape(text));
+    ATUNNER_TRY(std::vector<int64_t> shape, ParseNumbers(text, "--input-shape " + text));
     request.shapes.push_back(std::move(shape));
   }
   ATUNNER_TRY(request.attributes, ParseAttributes(flags.attributes, "--attr"));
   return op->Instantiate(request);
 }
 
+/// A task for each size that is named.
+Result<std::vector<KernelSpec>> SpecsOf(const OptimizeFlags& flags) {
+  std::vector<KernelSpec> specs;
+  if (flags.graph.empty()) {
+    ATUNNER_TRY(KernelSpec spec, SpecOfOperator(flags));
+    specs.push_back(std::move(spec));
+  } else {
+    ATUNNER_TRY(specs, SpecsOfFile(flags));
+  }
+  for (KernelSpec& spec : specs) ATUNNER_RETURN_IF_ERROR(ApplyAccuracy(flags.accuracy, spec));
+  return specs;
+}
+
 }  // namespace
 
 Result<KernelSpec> SpecOf(const OptimizeFlags& flags) {
-  ATUNNER_TRY(KernelSpec spec, flags.graph.empty() ? SpecOfOperator(flags) : SpecOfFile(flags));
-  ATUNNER_RETURN_IF_ERROR(ApplyAccuracy(flags.accuracy, spec));
-  return spec;
+  ATUNNER_TRY(std::vector<KernelSpec> specs, SpecsOf(flags));
+  if (specs.size() > 1) return Invalid("several sizes, where one is meant", "--dim");
+  return std::move(specs.front());
 }
 
 Result<int> Optimize(const OptimizeFlags& flags, const Common& common, const std::string& command) {
-  ATUNNER_TRY(const KernelSpec spec, SpecOf(flags));
+  ATUNNER_TRY(const std::vector<KernelSpec> specs, SpecsOf(flags));
   ATUNNER_TRY(const Target target, ChooseTarget(flags.tune.target, flags.tune.force_virtual));
-  ATUNNER_TRY(const auto schedule, MakeTemplate(spec, target.profile));
-  return RunTuning(*schedule, target, flags.tune, common, command);
+  std::vector<std::unique_ptr<ScheduleTemplate>> schedules;
+  for (const KernelSpec& spec : specs) {
+    ATUNNER_TRY(auto schedule, MakeTemplate(spec, target.profile));
+    schedules.push_back(std::move(schedule));
+  }
+  if (schedules.size() == 1) return RunTuning(*schedules.front(), target, flags.tune, common, command);
+  return RunTuningAtSizes(schedules, target, flags.tune, common, command);
 }
 
 }  // namespace atunner::cli

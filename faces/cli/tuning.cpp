@@ -15,10 +15,15 @@ namespace {
 
 std::atomic<bool> g_stop{false};  // set by the signal handler, the one place where a global cannot be avoided
 
-}  // namespace
+/// What is printed of a run that has ended.
+struct Outcome {
+  bool found = false;  ///< a correct kernel
+  Json json;
+  std::string text;
+};
 
-Result<int> RunTuning(const ScheduleTemplate& whole, const Target& target, const TuneFlags& flags, const Common& common,
-                      const std::string& command) {
+Result<Outcome> Tune(const ScheduleTemplate& whole, const Target& target, const TuneFlags& flags, const Common& common,
+                     const std::string& command) {
   ATUNNER_TRY(const RestrictedSchedule restricted, RestrictedSchedule::Make(whole, flags.where));
   ATUNNER_TRY(Budget budget, Budget::Parse(flags.budget));
   if (!flags.out.empty()) ATUNNER_RETURN_IF_ERROR(CheckArtifactFolder(flags.out));
@@ -37,20 +42,64 @@ Result<int> RunTuning(const ScheduleTemplate& whole, const Target& target, const
   const Path out = flags.out.empty() ? UserDataDirectory() / "runs" / run.id : Path(flags.out);
   ATUNNER_RETURN_IF_ERROR(MakeDirectories(out));
   ATUNNER_RETURN_IF_ERROR(CheckArtifactFolder(out));
-  Json summary;
-  ATUNNER_TRY(const TuneResult result, sessions.Run(schedule, budget, true, run, summary));
+  Outcome outcome;
+  ATUNNER_TRY(const TuneResult result, sessions.Run(schedule, budget, true, run, outcome.json));
   ATUNNER_RETURN_IF_ERROR(WriteArtifact(out, run, result, schedule, target.profile));
+  const std::string page = (out / "report.html").string();
+  if (result.winner) outcome.json["artifact"] = out.string();
+  outcome.json["report"] = page;
+  const Report report = MakeReport(run, result, schedule.spec(), schedule.space(), target.profile);
+  outcome.text = fmt::format("{}\n{}report:   {}\n", RenderTable(report),
+                             result.winner ? "artifact: " + out.string() + "\n" : "", page);
+  outcome.found = result.best.has_value();
+  return outcome;
+}
+
+/// "m=4,n=512": the folder of an artifact among others of one task.
+std::string SizeName(const Dims& dims) {
+  std::string name;
+  for (const auto& [symbol, size] : dims) name += fmt::format("{}{}={}", name.empty() ? "" : ",", symbol, size);
+  return name;
+}
+
+}  // namespace
+
+Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, const TuneFlags& flags,
+                      const Common& common, const std::string& command) {
+  ATUNNER_TRY(const Outcome outcome, Tune(schedule, target, flags, common, command));
   if (common.json) {
-    Json printed = summary;
-    if (result.winner) printed["artifact"] = out.string();
-    printed["report"] = (out / "report.html").string();
-    PrintJson(printed);
+    PrintJson(outcome.json);
   } else {
-    const Report report = MakeReport(run, result, schedule.spec(), schedule.space(), target.profile);
-    fmt::print("{}\n{}report:   {}\n", RenderTable(report), result.winner ? "artifact: " + out.string() + "\n" : "",
-               (out / "report.html").string());
+    fmt::print("{}", outcome.text);
   }
-  return result.best ? 0 : 1;
+  return outcome.found ? 0 : 1;
+}
+
+Result<int> RunTuningAtSizes(std::span<const std::unique_ptr<ScheduleTemplate>> schedules, const Target& target,
+                             const TuneFlags& flags, const Common& common, const std::string& command) {
+  const Path out = flags.out;
+  if (out.empty()) return Invalid("several sizes have no folder in common", "--dim", "give --out FOLDER");
+  std::error_code ignored;
+  if (std::filesystem::exists(out / "manifest.json", ignored))
+    return Invalid("is an artifact itself", "--out " + flags.out, "name a folder that is to hold one for each size");
+  Json sizes = Json::array();
+  bool found = true;
+  for (const auto& schedule : schedules) {
+    if (g_stop) break;
+    TuneFlags of_size = flags;
+    of_size.out = (out / SizeName(schedule->spec().dims)).string();
+    if (!common.quiet && !common.json) fmt::print(stderr, "{}: ", SizeName(schedule->spec().dims));
+    ATUNNER_TRY(Outcome outcome, Tune(*schedule, target, of_size, common, command));
+    found = found && outcome.found;
+    if (!common.json) fmt::print("{}\n", outcome.text);
+    sizes.push_back(std::move(outcome.json));
+  }
+  if (common.json) {
+    PrintJson({{"sizes", std::move(sizes)}, {"artifacts", out.string()}});
+  } else {
+    fmt::print("artifacts: {}, of which the runtime takes the one tuned nearest to a problem's size\n", out.string());
+  }
+  return found ? 0 : 1;
 }
 
 }  // namespace atunner::cli

@@ -5,6 +5,12 @@ DEVICE float reciprocal_narrow(float v) {
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
   return r;
 }
+/// Two units of roundoff off at most, without the branch of a rounded quotient.
+DEVICE float quotient_narrow(float a, float b) {
+  float q;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(q) : "f"(a), "f"(b));
+  return q;
+}
 DEVICE float exp_narrow(float v) { return power_of_two(v * 1.4426950408889634f); }
 /// e^v - 1; near 0, where that cancels, its series.
 DEVICE float expm1_narrow(float v) {

@@ -11,25 +11,25 @@ DEVICE void begin_list(long long row, long long rows, int* total, int* begins, i
   if (row < rows) begins[row] = cursors[row] = base + upto - count;
 }
 
-/// Sorts the lists of as many rows as the block has threads: short ones each by a thread, others by all.
+/// Sorts the lists of as many rows as the block has threads: those of up to 32 each by a warp, which counts for every
+/// element how many are less, others by all.
 DEVICE void sort_lists(long long first, long long rows, const int* begins, const int* ends, int* list) {
   __shared__ int waiting[1024], waits;
   if (threadIdx.x == 0) waits = 0;
   __syncthreads();
   const long long row = first + threadIdx.x;
-  const int count = row < rows ? ends[row] - begins[row] : 0;
-  int* const own = list + (count > 1 ? begins[row] : 0);
-  if (count > 8) waiting[atomicAdd(&waits, 1)] = threadIdx.x;
-  for (int i = 1; i < count && count <= 8; ++i) {
-    const int value = own[i];
-    int at = i;
-    for (; at > 0 && own[at - 1] > value; --at) own[at] = own[at - 1];
-    own[at] = value;
+  const int count = row < rows ? ends[row] - begins[row] : 0, lane = threadIdx.x % 32;
+  if (count > 32) waiting[atomicAdd(&waits, 1)] = threadIdx.x;
+  for (unsigned left = __ballot_sync(0xffffffffu, count > 1 && count <= 32); left != 0; left &= left - 1) {
+    const long long next = row - lane + __ffs(left) - 1;
+    const int length = ends[next] - begins[next], value = list[begins[next] + min(lane, length - 1)];
+    int less = 0;
+    for (int i = 0; i < length; ++i) less += __shfl_sync(0xffffffffu, value, i) < value;
+    if (lane < length) list[begins[next] + less] = value;
   }
   __syncthreads();
   for (int i = 0; i < waits; ++i) {
     const long long next = first + waiting[i];
     sort_by_block(list + begins[next], ends[next] - begins[next]);
   }
-  __syncthreads();
 }

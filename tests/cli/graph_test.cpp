@@ -80,6 +80,31 @@ TEST_F(Graphs, AGraphInAFileIsTuned) {
   ExpectTuned("--graph swish.atg --dim B=40");
 }
 
+TEST_F(Graphs, AGraphIsTunedAtSeveralSizes) {
+  ASSERT_TRUE(WriteFileAtomic(home() + "/sum.atg",
+                              "graph sum\ndim N = 1..1000\ndim M = 1..1000\ninput x: float32[M, N, 8]\n"
+                              "y = reduce_sum(x, axes=[-1])\noutput y\n"));
+  const std::string command = "$A optimize --graph sum.atg --target-gpu A100 --virtual --budget 1 ";
+  const Outcome tuned = RunShell(home(), command + "--dim N=3,200 M=5 --json --out best");
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.out << tuned.err;
+  const Json json = ParseJson(tuned.out).value();
+  ASSERT_EQ(json["sizes"].size(), 2);
+  EXPECT_EQ(json["artifacts"], "best");
+  for (const char* size : {"M=5,N=3", "M=5,N=200"}) {
+    const Outcome verified = RunShell(home(), "$A verify best/" + std::string(size) + " --virtual");
+    EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  }
+  EXPECT_EQ(json["sizes"][1]["artifact"], "best/M=5,N=200");
+
+  const auto problem = [&](const std::string& rest) { return RunShell(home(), command + rest).err; };
+  EXPECT_THAT(problem("--dim N=3,200"), HasSubstr("give --out FOLDER"));
+  EXPECT_THAT(problem("--dim N=3,200 --out best/M=5,N=3"), HasSubstr("is an artifact itself"));
+  EXPECT_THAT(problem("--dim N=3,x"), HasSubstr("'x' is no dimension"));
+  EXPECT_THAT(problem("--dim N"), HasSubstr("write n=512, or n=1,512,4096"));
+  EXPECT_THAT(RunShell(home(), "$A predict --graph sum.atg --dim N=3,4 --target-gpu A100").err,
+              HasSubstr("several sizes, where one is meant"));
+}
+
 TEST_F(Graphs, MistakesAreSaidWithTheirPlace) {
   ASSERT_TRUE(WriteFileAtomic(home() + "/bad.atg", "graph bad\ninput x: float32[4]\ny = exq(x)\noutput y\n"));
   const Outcome bad = RunShell(home(), "$A optimize --graph bad.atg");
