@@ -199,6 +199,24 @@ Code Machine::Free(void* address, const char* call) {
   return Misuse(kInvalidValue, fmt::format("{}: {} was not allocated, or was freed before", call, address));
 }
 
+Code Machine::Register(void* address, uint64_t bytes) {
+  if (address == nullptr || bytes == 0) return kInvalidValue;
+  auto buffer = gpu_.Adopt(reinterpret_cast<uint64_t>(address), bytes);
+  if (!buffer) return kAlreadyRegistered;
+  gpu_.MarkDefined(buffer->address(), buffer->bytes());
+  host_memory_.insert(reinterpret_cast<void*>(buffer->address()));  // NOLINT(performance-no-int-to-ptr)
+  registered_[address] = std::move(buffer);
+  return kSuccess;
+}
+
+Code Machine::Unregister(void* address) {
+  const auto at = registered_.find(address);
+  if (at == registered_.end()) return kNotRegistered;
+  host_memory_.erase(reinterpret_cast<void*>(at->second->address()));  // NOLINT(performance-no-int-to-ptr)
+  registered_.erase(at);
+  return kSuccess;
+}
+
 Code Machine::CheckRange(const char* call, uint64_t address, uint64_t bytes) {
   const auto range = gpu_.FindAllocation(address);
   if (!range || range->Contains(address, address + bytes)) return kSuccess;
