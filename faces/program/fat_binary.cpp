@@ -100,8 +100,9 @@ Result<uint64_t> ForEachEntry(std::string_view image, const Read& read) {
   return header.bytes + header.size;
 }
 
-/// What stands in the section that nvcc puts all fat binaries of a program into; empty: there is none.
-std::string_view FatBinariesOf(std::string_view program) {
+/// What stands in the sections that nvcc puts all fat binaries of a program into: of what is linked, and of the files
+/// of relocatable code that it was linked from.
+std::vector<std::string_view> FatBinariesOf(std::string_view program) {
   const auto at = [&]<class T>(uint64_t place, T& value) {
     if (place > program.size() || sizeof value > program.size() - place) return false;
     std::memcpy(&value, program.data() + place, sizeof value);
@@ -112,29 +113,33 @@ std::string_view FatBinariesOf(std::string_view program) {
   if (!at(0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
       !at(header.e_shoff + header.e_shstrndx * sizeof names, names))
     return {};
+  std::vector<std::string_view> found;
   Elf64_Shdr section;
   for (unsigned i = 0; i < header.e_shnum && at(header.e_shoff + i * sizeof section, section); ++i) {
-    constexpr std::string_view kName{".nv_fatbin\0", 11};
-    const uint64_t name = names.sh_offset + section.sh_name;
-    if (name > program.size() || section.sh_offset > program.size()) continue;
-    if (program.substr(name).starts_with(kName)) return program.substr(section.sh_offset, section.sh_size);
+    const uint64_t at_name = names.sh_offset + section.sh_name;
+    if (at_name > program.size() || section.sh_offset > program.size()) continue;
+    const std::string_view name = program.substr(at_name);
+    for (const std::string_view known :
+         {std::string_view(".nv_fatbin\0", 11), std::string_view("__nv_relfatbin\0", 15)})
+      if (name.starts_with(known)) found.push_back(program.substr(section.sh_offset, section.sh_size));
   }
-  return {};
+  return found;
 }
 
 }  // namespace
 
 std::vector<int> PtxArchitectures(std::string_view program) {
   std::vector<int> found;
-  std::string_view images = FatBinariesOf(program);
-  while (!images.empty()) {
-    const auto bytes = ForEachEntry(images, [&](const Entry& entry, const char*) -> Result<void> {
-      if (entry.kind == kPtx) found.push_back(static_cast<int>(entry.arch));
-      return {};
-    });
-    constexpr uint64_t kAligned = 8;  // as each of them is
-    const uint64_t passed = bytes ? (*bytes + kAligned - 1) / kAligned * kAligned : kAligned;
-    images.remove_prefix(std::min<uint64_t>(passed, images.size()));
+  for (std::string_view images : FatBinariesOf(program)) {
+    while (!images.empty()) {
+      const auto bytes = ForEachEntry(images, [&](const Entry& entry, const char*) -> Result<void> {
+        if (entry.kind == kPtx) found.push_back(static_cast<int>(entry.arch));
+        return {};
+      });
+      constexpr uint64_t kAligned = 8;  // as each of them is
+      const uint64_t passed = bytes ? (*bytes + kAligned - 1) / kAligned * kAligned : kAligned;
+      images.remove_prefix(std::min<uint64_t>(passed, images.size()));
+    }
   }
   return found;
 }
@@ -198,12 +203,10 @@ Result<std::string> ChoosePtx(const FatBinary& binary, int arch) {
   for (const int code : binary.machine_code)
     there += fmt::format("{}machine code for {}", there.empty() ? "" : ", ", code);
   const std::string gpu = binary.ptx.empty() ? "" : ", or ask for a GPU that it is built for (--target-gpu)";
-  return Fail(
-      ErrorCode::kUnsupported,
-      fmt::format("the program has no PTX for compute capability {}.{} ({})", arch / 10, arch % 10,
-                  there.empty() ? "it has no device code" : "it has " + there),
-      "",
-      fmt::format("build it with nvcc -gencode arch=compute_{0},code=compute_{0} and without -rdc=true{1}", arch, gpu));
+  return Fail(ErrorCode::kUnsupported,
+              fmt::format("the program has no PTX for compute capability {}.{} ({})", arch / 10, arch % 10,
+                          there.empty() ? "it has no device code" : "it has " + there),
+              "", fmt::format("build it with nvcc -gencode arch=compute_{0},code=compute_{0}{1}", arch, gpu));
 }
 
 }  // namespace atunner::program

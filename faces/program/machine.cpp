@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/device/profiles.h"
+#include "atunner/ptx/link.h"
 
 namespace atunner::program {
 namespace {
@@ -69,6 +70,18 @@ Code FaultOf(const Hazard& hazard) {
   }
 }
 
+/// The PTX of what relocatable code was linked from, linked anew. Files without any are the toolkit's own.
+Result<std::string> LinkedPtx(const char* const* images, int arch) {
+  std::vector<std::string> texts;
+  for (; *images != nullptr; ++images) {
+    const auto binary = ReadFatBinary(*images);
+    if (!binary) return std::unexpected(binary.error());
+    if (auto ptx = ChoosePtx(*binary, arch)) texts.push_back(*std::move(ptx));
+  }
+  if (texts.empty()) return Fail(ErrorCode::kUnsupported, "the program was linked from machine code alone");
+  return ptx::Link(texts);
+}
+
 std::string Misshapen(const std::string& kernel, const LaunchOutcome& outcome) {
   return fmt::format("{} cannot be launched: {}", kernel, outcome.message);
 }
@@ -86,13 +99,16 @@ Machine& Machine::Get() {
 
 Machine::Machine(Order order) : order_(std::move(order)), gpu_(order_.profile) { gpu_.TrackMemory(); }
 
-Module* Machine::AddModule(const char* image) {
+Module* Machine::AddModule(const char* image, const char* const* linked) {
   uint32_t magic = 0;
   std::memcpy(&magic, image, sizeof magic);
   Result<std::string> ptx = std::string();
   if (magic == kFatBinaryMagic) {
     const auto binary = ReadFatBinary(image);
     ptx = binary ? ChoosePtx(*binary, arch()) : std::unexpected(binary.error());
+    if (!ptx && linked != nullptr) {
+      if (auto again = LinkedPtx(linked, arch())) ptx = std::move(again);
+    }
   } else if (magic == kElfMagic) {
     ptx = Fail(ErrorCode::kUnsupported, "the program loads machine code (a cubin)", "", "load PTX instead");
   } else {

@@ -69,8 +69,8 @@ class Machine {
   int arch() const { return profile().cc_major * 10 + profile().cc_minor; }
   vgpu::VirtualGpu& gpu() { return gpu_; }
 
-  /// A fat binary, or a text of PTX.
-  Module* AddModule(const char* image);
+  /// A fat binary, or a text of PTX. `linked`: of what it was linked from, when it was, null at the end.
+  Module* AddModule(const char* image, const char* const* linked = nullptr);
   void RemoveModule(Module* module);
   /// Null when it cannot be loaded, which is told once.
   LoadedModule* Load(Module& module);

@@ -87,7 +87,8 @@ void** __cudaRegisterFatBinary(void* wrapper) {
   Machine& machine = Machine::Get();
   const Lock lock(machine.mutex);
   const auto& fat = *static_cast<const abi::FatBinaryWrapper*>(wrapper);
-  return reinterpret_cast<void**>(machine.AddModule(fat.image));
+  return reinterpret_cast<void**>(
+      machine.AddModule(fat.image, fat.version == 2 ? static_cast<const char* const*>(fat.linked) : nullptr));
 }
 /// A `__managed__` variable is a pointer of the host's that this sets.
 void __cudaRegisterFatBinaryEnd(void** handle) {

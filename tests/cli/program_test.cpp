@@ -102,7 +102,7 @@ TEST_F(Program, WhatIsNoProgramOfCudaIsSaid) {
 TEST_F(Program, OfNvccRunsUnchanged) {
   if (Run("nvcc --version").exit_code != 0) GTEST_SKIP() << "no nvcc";
   const std::string source = ATUNNER_SOURCE_DIR "/tests/program/whole_program.cu";
-  for (const std::string flags : {"", "--compress-mode=speed -cudart shared"}) {
+  for (const std::string flags : {"", "--compress-mode=speed -cudart shared", "-rdc=true"}) {
     const Outcome built =
         Run("nvcc -std=c++17 --extended-lambda -arch=sm_90 -lineinfo " + flags + " -o whole " + source);
     ASSERT_EQ(built.exit_code, 0) << built.err;
