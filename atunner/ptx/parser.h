@@ -161,7 +161,9 @@ class Parser {
   std::vector<Hidden> undo_;
   std::vector<size_t> undo_starts_;
   std::unordered_map<std::string, std::string> renamed_;
-  std::vector<std::pair<size_t, uint32_t>> branches_;  ///< instructions inside scopes whose label is not yet resolved
+  // Inside of scopes, with labels that are not yet resolved:
+  std::vector<std::pair<size_t, uint32_t>> branches_;           ///< instructions
+  std::vector<std::pair<std::string, uint32_t>> branch_lists_;  ///< of Function::branch_targets
 };
 
 }  // namespace atunner::ptx

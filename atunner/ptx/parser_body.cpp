@@ -87,10 +87,12 @@ Status Parser::Statement(Function& function) {
     Next();
     if (Peek() == ".branchtargets" || Peek() == ".calltargets" || Peek() == ".callprototype") {
       const bool branch = Next() == ".branchtargets";
+      const std::string list = InScope(label, scope_);
       while (!End() && !Accept(";")) {
         const std::string target(Next());
-        if (branch && target != ",") function.branch_targets[label].push_back(target);
+        if (branch && target != ",") function.branch_targets[list].push_back(target);
       }
+      if (branch && scope_ != 0) branch_lists_.emplace_back(list, scope_);
       return {};
     }
     ATUNNER_RETURN_IF_ERROR(Declare(label));
@@ -203,6 +205,8 @@ Status Parser::ParseInstruction(Function& function) {
   if (instruction.opcode == "bra" && instruction.operands.size() == 1 &&
       !ResolveLater(instruction.operands[0].name, function.body.size()))
     return Bad("branch without a label");
+  if (instruction.opcode == "brx" && instruction.operands.size() == 2)
+    ResolveLater(instruction.operands[1].name, function.body.size());
   for (size_t i = 1; i < instruction.operands.size(); ++i)
     ATUNNER_RETURN_IF_ERROR(AddOffset(function, instruction, instruction.operands[i]));
   if (in_call_) return ParseCall(function, std::move(instruction));

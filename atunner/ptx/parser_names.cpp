@@ -87,13 +87,22 @@ std::string Parser::InScope(const std::string& label, uint32_t scope) {
 }
 
 Status Parser::ResolveLabels(Function& function) {
-  for (const auto& [index, inner] : branches_) {
-    std::string& name = function.body[index].operands[0].name;
-    uint32_t scope = inner;
-    while (scope != 0 && !function.labels.contains(InScope(name, scope))) scope = scope_parents_[scope];
+  const auto resolve = [&](std::string& name, uint32_t scope, const auto& known) {
+    while (scope != 0 && !known.contains(InScope(name, scope))) scope = scope_parents_[scope];
     name = InScope(name, scope);
+  };
+  for (const auto& [index, scope] : branches_) {
+    Instruction& branch = function.body[index];
+    if (branch.opcode == "brx")
+      resolve(branch.operands[1].name, scope, function.branch_targets);
+    else
+      resolve(branch.operands[0].name, scope, function.labels);
   }
   branches_.clear();
+  for (const auto& [list, scope] : branch_lists_) {
+    for (std::string& target : function.branch_targets[list]) resolve(target, scope, function.labels);
+  }
+  branch_lists_.clear();
   for (const Instruction& instruction : function.body) {
     if (instruction.opcode != "bra") continue;
     if (instruction.operands.size() != 1 || !function.labels.contains(instruction.operands[0].name)) {

@@ -1,9 +1,13 @@
 #include <cstdint>
-#include <string_view>
+#include <string>
+#include <vector>
 
+#include "atunner/ptx/link.h"
 #include "atunner/ptx/module.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  (void)atunner::ptx::Parse({reinterpret_cast<const char*>(data), size});
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  (void)atunner::ptx::Parse(text);
+  if (const auto linked = atunner::ptx::Link(std::vector{text, text})) (void)atunner::ptx::Parse(*linked);
   return 0;
 }

@@ -200,6 +200,25 @@ TEST(Parse, NamesAreDeclaredOnceInAScope) {
   EXPECT_EQ(declared->globals()[0].initial[0], std::byte{7});
 }
 
+TEST(Parse, ListsOfBranchesBelongToTheirScope) {
+  const auto module = Parse(R"(.target sm_80
+.entry k() {
+  .reg .u32 i;
+  out:
+  { t: .branchtargets a, out; brx.idx i, t; a: ret; }
+  { t: .branchtargets a, a; { brx.idx i, t; } ret; a: ret; }
+})");
+  ASSERT_TRUE(module) << module.error().ToString();
+  const Function& k = module->functions()[0];
+  std::vector<uint32_t> places;
+  for (const Instruction& instruction : k.body) {
+    if (instruction.opcode != "brx") continue;
+    for (const std::string& target : k.branch_targets.at(instruction.operands[1].name))
+      places.push_back(k.labels.at(target));
+  }
+  EXPECT_EQ(places, (std::vector<uint32_t>{1, 0, 4, 4}));
+}
+
 TEST(Parse, NumbersAreSpelledAsTheAssemblerHasThem) {
   EXPECT_EQ(std::bit_cast<double>(Constant("1e5")), 1e5);
   EXPECT_EQ(std::bit_cast<double>(Constant("1E-5")), 1e-5);

@@ -27,7 +27,7 @@ bool RaceClock::Ordered(uint32_t serial, uint32_t epoch, uint64_t time) const {
 }
 
 void Memory::Allocation::Unmap() const {
-  ::munmap(mapping, mapped);
+  if (mapping != nullptr) ::munmap(mapping, mapped);
   if (shadow_mapping != nullptr) ::munmap(shadow_mapping, shadow_mapped);
 }
 
@@ -66,6 +66,23 @@ Result<uint64_t> Memory::Allocate(uint64_t bytes) {
   if (tracks_) AddShadow(allocation, address, payload);
   used_ += bytes;
   return address;
+}
+
+std::optional<uint64_t> Memory::Adopt(uint64_t address, uint64_t bytes) {
+  constexpr uint64_t kAligned = 256;
+  const uint64_t base = address / kAligned * kAligned;
+  const uint64_t end = (address + bytes + kAligned - 1) / kAligned * kAligned;
+  const std::unique_lock lock(mutex_);
+  const auto after = allocations_.lower_bound(end);
+  if (after != allocations_.begin()) {
+    const auto& [before, allocation] = *std::prev(after);
+    if (before + std::max(allocation.bytes, allocation.mapped) > base) return std::nullopt;
+  }
+  Allocation& allocation = allocations_[base];
+  allocation.bytes = end - base;
+  if (tracks_) AddShadow(allocation, base, end - base);
+  used_ += allocation.bytes;
+  return base;
 }
 
 /// Without address space for it the allocation goes unchecked.

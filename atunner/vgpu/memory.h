@@ -42,6 +42,9 @@ class Memory {
   /// 256-byte aligned, zero pages at first. kUnavailable beyond the capacity.
   Result<uint64_t> Allocate(uint64_t bytes);
   void Free(uint64_t address);
+  /// Memory of the host's that kernels may use from now on, until it is freed, which leaves it to the host: what holds
+  /// these bytes, in multiples of 256. Empty when some of it is known already.
+  std::optional<uint64_t> Adopt(uint64_t address, uint64_t bytes);
   /// As Free, while kernels run: the address space stays, so that who still uses it is told, and does no harm to the
   /// host.
   void Retire(uint64_t address);

@@ -2,10 +2,29 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 
 namespace atunner::vgpu {
 namespace {
+
+TEST(VirtualMemory, OfTheHostIsAdoptedOnce) {
+  Memory memory(1 << 20);
+  memory.Track();
+  alignas(256) static std::array<std::byte, 1024> bytes;
+  const auto address = reinterpret_cast<uint64_t>(bytes.data());
+  const auto base = memory.Adopt(address + 300, 300);
+  EXPECT_EQ(base, address + 256);
+  ASSERT_TRUE(memory.Find(address + 767));
+  EXPECT_EQ(memory.Find(address + 767)->end, address + 768);
+  EXPECT_FALSE(memory.Find(address + 255) || memory.Find(address + 768));
+  EXPECT_FALSE(memory.Adopt(address + 700, 8));
+  EXPECT_FALSE(memory.Adopt(address, 1024));
+  memory.Free(*base);
+  EXPECT_FALSE(memory.Find(address + 300));
+  EXPECT_TRUE(memory.Adopt(address, 1024));
+  EXPECT_FALSE(memory.Adopt(memory.Allocate(64).value(), 8));
+}
 
 TEST(VirtualMemory, WhatIsRetiredIsNoAllocationButStillThere) {
   Memory memory(uint64_t{1} << 30);

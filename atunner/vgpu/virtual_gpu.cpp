@@ -140,6 +140,12 @@ Status VirtualGpu::CheckRange(DeviceAddress address, uint64_t bytes) const {
               "copy of " + std::to_string(bytes) + " bytes outside an allocation: " + memory_.Describe(address));
 }
 
+std::unique_ptr<Buffer> VirtualGpu::Adopt(DeviceAddress address, uint64_t bytes) {
+  const auto base = memory_.Adopt(address, bytes);
+  if (!base) return nullptr;
+  return std::make_unique<VirtualBuffer>(memory_, *base, memory_.Find(*base)->end - *base);
+}
+
 Result<std::unique_ptr<Buffer>> VirtualGpu::Allocate(uint64_t bytes) {
   ATUNNER_TRY(const uint64_t address, memory_.Allocate(bytes));
   return std::make_unique<VirtualBuffer>(memory_, address, bytes);

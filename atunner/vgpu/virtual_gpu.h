@@ -39,6 +39,8 @@ class VirtualGpu : public PredictingDevice {
   void TrackMemory() { memory_.Track(); }
   /// Likewise for LaunchOptions::check_global to find races alone, at less cost.
   void TrackRaces() { memory_.TrackRaces(); }
+  /// Memory of the host's for kernels to use (Memory::Adopt); null when some of it is known already.
+  std::unique_ptr<Buffer> Adopt(DeviceAddress address, uint64_t bytes);
   /// Says that the host wrote there.
   void MarkDefined(DeviceAddress address, uint64_t bytes) { memory_.MarkDefined(address, bytes); }
   /// Forgets that anything was written there.

@@ -6,11 +6,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "atunner/base/files.h"
+#include "atunner/device/profiles.h"
+#include "atunner/device/real_device.h"
 #include "faces/cli/hazard_text.h"
+#include "faces/program/fat_binary.h"
 #include "faces/program/findings.h"
 
 namespace atunner::cli {
@@ -77,6 +82,38 @@ Result<Ending> RunProgram(std::vector<std::string> command, std::vector<std::str
   return ending;
 }
 
+/// The executable's bytes; it is found as the shell finds it.
+std::string BytesOf(const std::string& command) {
+  if (command.contains('/')) return ReadFile(command).value_or("");
+  const char* folders = std::getenv("PATH");
+  std::istringstream list(folders != nullptr ? folders : "");
+  for (std::string folder; std::getline(list, folder, ':');) {
+    const Path file = Path(folder) / command;
+    if (access(file.c_str(), X_OK) == 0) return ReadFile(file).value_or("");
+  }
+  return "";
+}
+
+/// Without a GPU here, and without a name: an A100, or where the program was built for later ones, the first of those.
+Result<Target> TargetOfProgram(const SanitizeFlags& flags) {
+  SubjectFlags subject = flags.subject;
+  if (subject.target != "auto" || ListRealDevices()) return TargetOf(subject);
+  subject.target = "A100";
+  const auto arch = [](const DeviceProfile& profile) { return profile.cc_major * 10 + profile.cc_minor; };
+  constexpr int kA100 = 80, kNewest = 90;  // beyond it there are instructions that nothing here runs
+  int newest = 0;
+  for (const int ptx : program::PtxArchitectures(BytesOf(flags.program[0]))) {
+    if (ptx <= kNewest) newest = std::max(newest, ptx);
+  }
+  int best = INT_MAX;
+  for (const DeviceProfile& profile : KnownProfiles()) {
+    if (newest <= kA100 || arch(profile) < newest || arch(profile) >= best) continue;
+    best = arch(profile);
+    subject.target = profile.name;
+  }
+  return TargetOf(subject);
+}
+
 void PrintFindings(const program::Findings& found, const SanitizeFlags& flags, const Target& target,
                    SourceLines& source) {
   const size_t shown = std::min(flags.max_reports, found.hazards.size());
@@ -108,7 +145,7 @@ Json FindingsJson(const program::Findings& found, const SanitizeFlags& flags, co
 }  // namespace
 
 Result<int> SanitizeProgram(const SanitizeFlags& flags, const Common& common) {
-  ATUNNER_TRY(const Target target, TargetOf(flags.subject));
+  ATUNNER_TRY(const Target target, TargetOfProgram(flags));
   ATUNNER_TRY(const uint8_t groups, ParseChecks(flags.checks));
   ATUNNER_TRY(const Path library, LibraryOfPrograms());
   const TemporaryDirectory folder;

@@ -56,11 +56,11 @@ int Launch(void* function, const atunner::LaunchShape& shape, void* stream, void
     }
     work = LaunchOf(kernel, shape, params != nullptr ? params : unpacked.data());
   }
-  return DoIn(stream, std::move(work));
+  return DoIn(stream, Node::kKernel, std::move(work));
 }
 
 int Fill(DevicePointer to, size_t pitch, uint32_t value, uint64_t value_bytes, size_t width, size_t height) {
-  return DoIn(nullptr, [=]() -> int {
+  return DoIn(nullptr, Node::kFill, [=]() -> int {
     return Machine::Get().Fill("cuMemset", {static_cast<char*>(At(to)), pitch}, value, value_bytes, width * value_bytes,
                                height);
   });

@@ -1,5 +1,6 @@
 #include "faces/program/fat_binary.h"
 
+#include <elf.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@ namespace {
 constexpr uint16_t kPtx = 1;
 constexpr uint64_t kPackedByLz4 = 0x2000;
 constexpr uint64_t kPackedByZstd = 0x8000;
+constexpr uint64_t kMostPtx = uint64_t{1} << 30;  // of one entry, unpacked
 
 struct Header {
   uint32_t magic;
@@ -39,6 +41,9 @@ struct Entry {
 static_assert(sizeof(Header) == 16 && sizeof(Entry) == 64);
 
 Result<std::string> UnpackZstd(const std::string& packed, size_t bytes) {
+  constexpr size_t kMostOfBlock = 128 << 10;  // which takes four bytes at least
+  if (bytes > kMostPtx || bytes / kMostOfBlock > packed.size() / 4)
+    return Invalid("the program's PTX says that it unpacks to more than it can");
   const std::string name = "libzstd.so.1";
   auto library = DynamicLibrary::Open({&name, 1});
   size_t (*decompress)(void*, size_t, const void*, size_t) = nullptr;
@@ -73,7 +78,71 @@ bool ReadLength(const std::string& packed, size_t& at, size_t& length) {
   return true;
 }
 
+/// Calls `read` with each entry and the bytes behind it; tells how long the image is.
+template <class Read>
+Result<uint64_t> ForEachEntry(std::string_view image, const Read& read) {
+  Header header;
+  if (image.size() < sizeof header) return Invalid("the program's device code has no header");
+  std::memcpy(&header, image.data(), sizeof header);
+  if (header.magic != kFatBinaryMagic || header.bytes < sizeof header || header.bytes > image.size())
+    return Invalid("the program's device code has no header");
+  if (header.size > image.size() - header.bytes) return Invalid("the program's device code is cut off");
+  std::string_view left = image.substr(header.bytes, header.size);
+  while (left.size() >= sizeof(Entry)) {
+    Entry entry;
+    std::memcpy(&entry, left.data(), sizeof entry);
+    if (entry.bytes < sizeof entry || entry.bytes > left.size() || entry.size > left.size() - entry.bytes ||
+        entry.packed_bytes > entry.size)
+      return Invalid("the program's device code is damaged");
+    ATUNNER_RETURN_IF_ERROR(read(entry, left.data() + entry.bytes));
+    left.remove_prefix(entry.bytes + entry.size);
+  }
+  return header.bytes + header.size;
+}
+
+/// What stands in the sections that nvcc puts all fat binaries of a program into: of what is linked, and of the files
+/// of relocatable code that it was linked from.
+std::vector<std::string_view> FatBinariesOf(std::string_view program) {
+  const auto at = [&]<class T>(uint64_t place, T& value) {
+    if (place > program.size() || sizeof value > program.size() - place) return false;
+    std::memcpy(&value, program.data() + place, sizeof value);
+    return true;
+  };
+  Elf64_Ehdr header;
+  Elf64_Shdr names;
+  if (!at(0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      !at(header.e_shoff + header.e_shstrndx * sizeof names, names))
+    return {};
+  std::vector<std::string_view> found;
+  Elf64_Shdr section;
+  for (unsigned i = 0; i < header.e_shnum && at(header.e_shoff + i * sizeof section, section); ++i) {
+    const uint64_t at_name = names.sh_offset + section.sh_name;
+    if (at_name > program.size() || section.sh_offset > program.size()) continue;
+    const std::string_view name = program.substr(at_name);
+    for (const std::string_view known :
+         {std::string_view(".nv_fatbin\0", 11), std::string_view("__nv_relfatbin\0", 15)})
+      if (name.starts_with(known)) found.push_back(program.substr(section.sh_offset, section.sh_size));
+  }
+  return found;
+}
+
 }  // namespace
+
+std::vector<int> PtxArchitectures(std::string_view program) {
+  std::vector<int> found;
+  for (std::string_view images : FatBinariesOf(program)) {
+    while (!images.empty()) {
+      const auto bytes = ForEachEntry(images, [&](const Entry& entry, const char*) -> Result<void> {
+        if (entry.kind == kPtx) found.push_back(static_cast<int>(entry.arch));
+        return {};
+      });
+      constexpr uint64_t kAligned = 8;  // as each of them is
+      const uint64_t passed = bytes ? (*bytes + kAligned - 1) / kAligned * kAligned : kAligned;
+      images.remove_prefix(std::min<uint64_t>(passed, images.size()));
+    }
+  }
+  return found;
+}
 
 Result<std::string> UnpackLz4(const std::string& packed, size_t bytes) {
   const auto damaged = [] { return Invalid("the program's PTX cannot be unpacked"); };
@@ -105,25 +174,21 @@ Result<std::string> UnpackLz4(const std::string& packed, size_t bytes) {
 Result<FatBinary> ReadFatBinary(const char* image) {
   Header header;
   std::memcpy(&header, image, sizeof header);
-  if (header.magic != kFatBinaryMagic || header.bytes < sizeof header)
-    return Invalid("the program's device code has no header");
+  return ReadFatBinary(std::string_view(image, header.bytes + header.size));
+}
+
+Result<FatBinary> ReadFatBinary(std::string_view image) {
   FatBinary binary;
-  const char* at = image + header.bytes;
-  for (const char* end = at + header.size; static_cast<size_t>(end - at) >= sizeof(Entry);) {
-    Entry entry;
-    std::memcpy(&entry, at, sizeof entry);
-    const auto left = static_cast<uint64_t>(end - at);
-    if (entry.bytes < sizeof entry || entry.bytes > left || entry.size > left - entry.bytes ||
-        entry.packed_bytes > entry.size)
-      return Invalid("the program's device code is damaged");
-    if (entry.kind == kPtx) {
-      ATUNNER_TRY(std::string text, Unpack(entry, at + entry.bytes));
-      binary.ptx.push_back({static_cast<int>(entry.arch), std::move(text)});
-    } else {
+  const auto read = ForEachEntry(image, [&](const Entry& entry, const char* payload) -> Result<void> {
+    if (entry.kind != kPtx) {
       binary.machine_code.push_back(static_cast<int>(entry.arch));
+      return {};
     }
-    at += entry.bytes + entry.size;
-  }
+    ATUNNER_TRY(std::string text, Unpack(entry, payload));
+    binary.ptx.push_back({static_cast<int>(entry.arch), std::move(text)});
+    return {};
+  });
+  if (!read) return std::unexpected(read.error());
   return binary;
 }
 
@@ -138,12 +203,10 @@ Result<std::string> ChoosePtx(const FatBinary& binary, int arch) {
   for (const int code : binary.machine_code)
     there += fmt::format("{}machine code for {}", there.empty() ? "" : ", ", code);
   const std::string gpu = binary.ptx.empty() ? "" : ", or ask for a GPU that it is built for (--target-gpu)";
-  return Fail(
-      ErrorCode::kUnsupported,
-      fmt::format("the program has no PTX for compute capability {}.{} ({})", arch / 10, arch % 10,
-                  there.empty() ? "it has no device code" : "it has " + there),
-      "",
-      fmt::format("build it with nvcc -gencode arch=compute_{0},code=compute_{0} and without -rdc=true{1}", arch, gpu));
+  return Fail(ErrorCode::kUnsupported,
+              fmt::format("the program has no PTX for compute capability {}.{} ({})", arch / 10, arch % 10,
+                          there.empty() ? "it has no device code" : "it has " + there),
+              "", fmt::format("build it with nvcc -gencode arch=compute_{0},code=compute_{0}{1}", arch, gpu));
 }
 
 }  // namespace atunner::program

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "atunner/base/result.h"
@@ -24,6 +25,11 @@ struct FatBinary {
 /// `image` begins with the fat binary's header and is as long as it says. kUnavailable when zstd packed it and there is
 /// no libzstd here.
 Result<FatBinary> ReadFatBinary(const char* image);
+Result<FatBinary> ReadFatBinary(std::string_view image);
+
+/// Of all PTX in the bytes of a program (an ELF file), also of several fat binaries; empty: there is none, or no
+/// program.
+std::vector<int> PtxArchitectures(std::string_view program);
 
 /// PTX for a GPU of compute capability `arch`, the newest that fits it: kUnsupported says how to build the program
 /// with.

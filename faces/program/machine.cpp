@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/device/profiles.h"
+#include "atunner/ptx/link.h"
 
 namespace atunner::program {
 namespace {
@@ -69,6 +70,18 @@ Code FaultOf(const Hazard& hazard) {
   }
 }
 
+/// The PTX of what relocatable code was linked from, linked anew. Files without any are the toolkit's own.
+Result<std::string> LinkedPtx(const char* const* images, int arch) {
+  std::vector<std::string> texts;
+  for (; *images != nullptr; ++images) {
+    const auto binary = ReadFatBinary(*images);
+    if (!binary) return std::unexpected(binary.error());
+    if (auto ptx = ChoosePtx(*binary, arch)) texts.push_back(*std::move(ptx));
+  }
+  if (texts.empty()) return Fail(ErrorCode::kUnsupported, "the program was linked from machine code alone");
+  return ptx::Link(texts);
+}
+
 std::string Misshapen(const std::string& kernel, const LaunchOutcome& outcome) {
   return fmt::format("{} cannot be launched: {}", kernel, outcome.message);
 }
@@ -86,13 +99,16 @@ Machine& Machine::Get() {
 
 Machine::Machine(Order order) : order_(std::move(order)), gpu_(order_.profile) { gpu_.TrackMemory(); }
 
-Module* Machine::AddModule(const char* image) {
+Module* Machine::AddModule(const char* image, const char* const* linked) {
   uint32_t magic = 0;
   std::memcpy(&magic, image, sizeof magic);
   Result<std::string> ptx = std::string();
   if (magic == kFatBinaryMagic) {
     const auto binary = ReadFatBinary(image);
     ptx = binary ? ChoosePtx(*binary, arch()) : std::unexpected(binary.error());
+    if (!ptx && linked != nullptr) {
+      if (auto again = LinkedPtx(linked, arch())) ptx = std::move(again);
+    }
   } else if (magic == kElfMagic) {
     ptx = Fail(ErrorCode::kUnsupported, "the program loads machine code (a cubin)", "", "load PTX instead");
   } else {
@@ -197,6 +213,24 @@ Code Machine::Free(void* address, const char* call) {
   host_memory_.erase(address);
   if (buffers_.erase(address) == 1) return kSuccess;
   return Misuse(kInvalidValue, fmt::format("{}: {} was not allocated, or was freed before", call, address));
+}
+
+Code Machine::Register(void* address, uint64_t bytes) {
+  if (address == nullptr || bytes == 0) return kInvalidValue;
+  auto buffer = gpu_.Adopt(reinterpret_cast<uint64_t>(address), bytes);
+  if (!buffer) return kAlreadyRegistered;
+  gpu_.MarkDefined(buffer->address(), buffer->bytes());
+  host_memory_.insert(reinterpret_cast<void*>(buffer->address()));  // NOLINT(performance-no-int-to-ptr)
+  registered_[address] = std::move(buffer);
+  return kSuccess;
+}
+
+Code Machine::Unregister(void* address) {
+  const auto at = registered_.find(address);
+  if (at == registered_.end()) return kNotRegistered;
+  host_memory_.erase(reinterpret_cast<void*>(at->second->address()));  // NOLINT(performance-no-int-to-ptr)
+  registered_.erase(at);
+  return kSuccess;
 }
 
 Code Machine::CheckRange(const char* call, uint64_t address, uint64_t bytes) {

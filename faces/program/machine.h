@@ -31,6 +31,8 @@ enum Code : int {
   kInvalidHandle = 400,
   kNotFound = 500,
   kIllegalAddress = 700,
+  kAlreadyRegistered = 712,
+  kNotRegistered = 713,
   kMisalignedAddress = 716,
   kLaunchFailure = 719,
   kCooperativeTooLarge = 720,
@@ -67,8 +69,8 @@ class Machine {
   int arch() const { return profile().cc_major * 10 + profile().cc_minor; }
   vgpu::VirtualGpu& gpu() { return gpu_; }
 
-  /// A fat binary, or a text of PTX.
-  Module* AddModule(const char* image);
+  /// A fat binary, or a text of PTX. `linked`: of what it was linked from, when it was, null at the end.
+  Module* AddModule(const char* image, const char* const* linked = nullptr);
   void RemoveModule(Module* module);
   /// Null when it cannot be loaded, which is told once.
   LoadedModule* Load(Module& module);
@@ -88,6 +90,9 @@ class Machine {
   /// Null when memory is used up. `host`: that the host writes to as well, so that all of it counts as written.
   void* Allocate(uint64_t bytes, bool host);
   Code Free(void* address, const char* call);
+  /// Memory that the host has allocated, for kernels to use from now on.
+  Code Register(void* address, uint64_t bytes);
+  Code Unregister(void* address);
   bool IsHostMemory(const void* address) const { return host_memory_.contains(address); }
   /// Rows of either side, of the host's memory or the device's.
   struct Rows {
@@ -122,6 +127,7 @@ class Machine {
   vgpu::VirtualGpu gpu_;
   std::set<std::unique_ptr<Module>> modules_;
   std::map<void*, std::unique_ptr<Buffer>> buffers_;
+  std::map<void*, std::unique_ptr<Buffer>> registered_;  ///< memory of the host's
   std::set<const void*> host_memory_;
   std::function<void()> before_launch_, after_launch_;
   Findings findings_;

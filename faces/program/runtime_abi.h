@@ -138,6 +138,13 @@ struct FillNode {
   unsigned value, value_bytes;
   size_t width, height;
 };
+struct AllocationNode {
+  char pool[88];
+  const void* access;
+  size_t access_count, bytes;
+  void* at;  ///< is set
+};
+static_assert(sizeof(AllocationNode) == 120);
 struct HostNode {
   void (*function)(void*);
   void* argument;

@@ -42,7 +42,7 @@ int LaunchOrRecord(const void* function, const LaunchShape& shape, void** params
     if (kernel == nullptr) return Remember(kInvalidDeviceFunction);
     work = LaunchOf(*kernel, shape, params);
   }
-  return DoIn(stream, std::move(work));
+  return DoIn(stream, Node::kKernel, std::move(work));
 }
 
 }  // namespace
@@ -58,14 +58,18 @@ std::optional<std::pair<uint64_t, uint64_t>> SymbolOf(const void* variable) {
   return Machine::Get().FindSymbol(*found->second.module, found->second.name);
 }
 
-Work LaunchOf(const Kernel& kernel, const LaunchShape& shape, void** params) {
+std::vector<std::vector<std::byte>> ValuesOf(const Kernel& kernel, void** params) {
   const ptx::Function* entry = Machine::Get().FindEntry(kernel);
   std::vector<std::vector<std::byte>> values;
   for (size_t i = 0; entry != nullptr && i < entry->params.size(); ++i) {
     const auto* bytes = static_cast<const std::byte*>(params[i]);
     values.emplace_back(bytes, bytes + entry->params[i].bytes);
   }
-  return [kernel, shape, values = std::move(values)]() mutable -> int {
+  return values;
+}
+
+Work LaunchOf(const Kernel& kernel, const LaunchShape& shape, void** params) {
+  return [kernel, shape, values = ValuesOf(kernel, params)]() mutable -> int {
     std::vector<void*> addresses;
     for (auto& value : values) addresses.push_back(value.data());
     return Machine::Get().Launch(kernel, shape, addresses.data());
@@ -83,7 +87,8 @@ void** __cudaRegisterFatBinary(void* wrapper) {
   Machine& machine = Machine::Get();
   const Lock lock(machine.mutex);
   const auto& fat = *static_cast<const abi::FatBinaryWrapper*>(wrapper);
-  return reinterpret_cast<void**>(machine.AddModule(fat.image));
+  return reinterpret_cast<void**>(
+      machine.AddModule(fat.image, fat.version == 2 ? static_cast<const char* const*>(fat.linked) : nullptr));
 }
 /// A `__managed__` variable is a pointer of the host's that this sets.
 void __cudaRegisterFatBinaryEnd(void** handle) {
@@ -208,6 +213,24 @@ int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const vo
 }
 int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads, size_t shared_bytes) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared_bytes, 0);
+}
+int cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks, int) {
+  Machine& machine = Machine::Get();
+  const Lock lock(machine.mutex);
+  const Kernel* kernel = KernelOf(function);
+  const atunner::ptx::Function* entry = kernel == nullptr ? nullptr : machine.FindEntry(*kernel);
+  if (entry == nullptr || blocks < 1) return Remember(entry == nullptr ? kInvalidDeviceFunction : kInvalidValue);
+  const atunner::DeviceProfile& profile = machine.profile();
+  const auto each = std::min(static_cast<int64_t>(profile.shared_per_sm) / blocks - profile.shared_reserved_per_block,
+                             static_cast<int64_t>(profile.shared_per_block));
+  *bytes = static_cast<size_t>(std::max<int64_t>(each - static_cast<int64_t>(entry->shared_bytes), 0));
+  return kSuccess;
+}
+int cudaOccupancyMaxPotentialClusterSize(int* size, const void* function, const abi::LaunchConfig*) {
+  const Lock lock(Machine::Get().mutex);
+  if (KernelOf(function) == nullptr) return Remember(kInvalidDeviceFunction);
+  *size = 8;  // what every launch may ask for
+  return kSuccess;
 }
 int cudaOccupancyMaxActiveClusters(int* clusters, const void* function, const abi::LaunchConfig* config) {
   int blocks = 0;

@@ -8,6 +8,8 @@
 using namespace atunner::program;  // a file of C functions
 
 namespace {
+constexpr const char* kBusId = "0000:00:00.0";
+
 template <size_t N>
 void Set(int (&to)[N], const int (&from)[N]) {
   std::ranges::copy(from, to);
@@ -81,6 +83,13 @@ int cudaGetDeviceProperties(abi::DeviceProperties* properties, int device) {
   return cudaSetDevice(device);
 }
 
+int cudaDeviceGetPCIBusId(char* text, int bytes, int device) {
+  std::strncpy(text, kBusId, static_cast<size_t>(bytes));
+  return cudaSetDevice(device);
+}
+int cudaDeviceGetByPCIBusId(int* device, const char* text) {
+  return std::strcmp(text, kBusId) == 0 ? cudaGetDevice(device) : Remember(kInvalidDevice);
+}
 int cudaDeviceCanAccessPeer(int* can, int, int) {
   *can = 0;
   return kSuccess;

@@ -26,7 +26,7 @@ int Free(void* pointer, const char* call) {
 /// The stream's or, without one, at once; then errors of earlier kernels come to light.
 int CopyRows(const char* call, Machine::Rows to, Machine::Rows from, size_t width, size_t height, void* stream,
              bool waits) {
-  return DoIn(stream, [=]() -> int {
+  return DoIn(stream, Node::kCopy, [=]() -> int {
     Machine& machine = Machine::Get();
     const int code = machine.Copy(call, to, from, width, height);
     const int fault = waits ? machine.TakeFault() : kSuccess;
@@ -40,7 +40,7 @@ int CopyBytes(const char* call, void* to, const void* from, size_t bytes, void* 
 }
 
 int FillRows(const char* call, void* at, size_t pitch, int value, size_t width, size_t height, void* stream) {
-  return DoIn(stream, [=]() -> int {
+  return DoIn(stream, Node::kFill, [=]() -> int {
     return Machine::Get().Fill(call, {static_cast<char*>(at), pitch}, static_cast<uint32_t>(value & 0xff), 1, width,
                                height);
   });
@@ -71,6 +71,16 @@ int cudaMalloc3D(abi::PitchedPointer* pointer, abi::Extent extent) {
 int cudaFree(void* pointer) { return Free(pointer, "cudaFree"); }
 int cudaFreeAsync(void* pointer, void*) { return Free(pointer, "cudaFreeAsync"); }
 int cudaFreeHost(void* pointer) { return Free(pointer, "cudaFreeHost"); }
+int cudaHostRegister(void* pointer, size_t bytes, unsigned) {
+  Machine& machine = Machine::Get();
+  const Lock lock(machine.mutex);
+  return Remember(machine.Register(pointer, bytes));
+}
+int cudaHostUnregister(void* pointer) {
+  Machine& machine = Machine::Get();
+  const Lock lock(machine.mutex);
+  return Remember(machine.Unregister(pointer));
+}
 int cudaHostGetDevicePointer(void** device, void* host, unsigned) {
   *device = host;
   return kSuccess;
@@ -132,12 +142,15 @@ int cudaMemset2D(void* at, size_t pitch, int value, size_t width, size_t height)
 int cudaMemset2DAsync(void* at, size_t pitch, int value, size_t width, size_t height, void* stream) {
   return FillRows(__func__, at, pitch, value, width, height, stream);
 }
-int cudaMemset3D(abi::PitchedPointer to, int value, abi::Extent extent) {
+int cudaMemset3DAsync(abi::PitchedPointer to, int value, abi::Extent extent, void* stream) {
   auto* at = static_cast<char*>(to.at);
   for (size_t plane = 0; plane < extent.depth; ++plane, at += to.pitch * to.height) {
-    if (const int code = FillRows(__func__, at, to.pitch, value, extent.width, extent.height, nullptr)) return code;
+    if (const int code = FillRows(__func__, at, to.pitch, value, extent.width, extent.height, stream)) return code;
   }
   return kSuccess;
+}
+int cudaMemset3D(abi::PitchedPointer to, int value, abi::Extent extent) {
+  return cudaMemset3DAsync(to, value, extent, nullptr);
 }
 
 int cudaGetSymbolAddress(void** pointer, const void* variable) {
@@ -172,7 +185,14 @@ int cudaMemcpyFromSymbol(void* to, const void* variable, size_t bytes, size_t of
 }
 
 int cudaMemPrefetchAsync(const void*, size_t, int, void*) { return kSuccess; }
+int cudaMemPrefetchAsync_v2(const void*, size_t, int, void*) { return kSuccess; }
 int cudaMemAdvise(const void*, size_t, int, int) { return kSuccess; }
+int cudaMemAdvise_v2(const void*, size_t, int, int) { return kSuccess; }
+/// Of memory that everybody reads and writes, nothing was advised.
+int cudaMemRangeGetAttribute(void* data, size_t bytes, int, const void*, size_t) {
+  std::memset(data, 0, bytes);
+  return kSuccess;
+}
 int cudaStreamAttachMemAsync(void*, void*, size_t, unsigned) { return kSuccess; }
 int cudaDeviceGetDefaultMemPool(void** pool, int) {
   static int the_pool;
@@ -180,7 +200,21 @@ int cudaDeviceGetDefaultMemPool(void** pool, int) {
   return kSuccess;
 }
 int cudaDeviceGetMemPool(void** pool, int device) { return cudaDeviceGetDefaultMemPool(pool, device); }
+int cudaDeviceSetMemPool(int, void*) { return kSuccess; }
+/// All pools take from the same memory, and keep nothing.
+int cudaMemPoolCreate(void** pool, const void*) { return cudaDeviceGetDefaultMemPool(pool, 0); }
+int cudaMemPoolDestroy(void*) { return kSuccess; }
+int cudaMemPoolSetAccess(void*, const void*, size_t) { return kSuccess; }
+int cudaMemPoolGetAccess(int* access, void*, const void*) {
+  *access = 3;  // reads and writes
+  return kSuccess;
+}
 int cudaMemPoolSetAttribute(void*, int, void*) { return kSuccess; }
+int cudaMemPoolGetAttribute(void*, int attribute, void* value) {
+  constexpr int kLastFlag = 3;  // those from the first to it are ints, others 64 bits
+  std::memset(value, 0, attribute <= kLastFlag ? sizeof(int) : sizeof(uint64_t));
+  return kSuccess;
+}
 int cudaMemPoolTrimTo(void*, size_t) { return kSuccess; }
 }
 // NOLINTEND(performance-no-int-to-ptr,readability-identifier-naming)

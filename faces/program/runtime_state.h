@@ -16,31 +16,58 @@ namespace atunner::program {
 int Remember(int code);
 int LastError(bool forget);
 
-/// One step of a graph.
 using Work = std::function<int()>;
-struct Graph {
-  std::vector<std::pair<const void*, Work>> nodes;  ///< by handle, each behind those it waits for
-  const void* Add(Work work);
-  bool Replace(const void* node, Work work);
-  int Run() const;
+
+struct Graph;
+
+/// What stands for a step of a graph, and of its copies.
+struct Node {
+  enum Kind : int { kKernel, kCopy, kFill, kHost, kGraph, kEmpty, kWait, kRecord, kAllocate = 10, kFree };  // CUDA's
+  Kind kind = kKernel;
+  std::vector<const Node*> after;  ///< it waits for them
+  Graph* graph = nullptr;          ///< that it was made for
+  abi::KernelNode kernel{};        ///< as the host gave it, with parameters of its own
+  std::vector<std::vector<std::byte>> values;
+  std::vector<void*> params;
 };
+
+struct Graph {
+  std::vector<std::shared_ptr<Node>> nodes;
+  Node* Add(Node::Kind kind, Work work, std::vector<const Node*> after);
+  bool Replace(const Node* node, Work work);
+  /// By the work of a graph with as many nodes, in their order.
+  bool ReplaceAll(const Graph& by);
+  int Run() const;
+
+ private:
+  std::map<const Node*, Work> work_;
+};
+void* HandleOf(std::shared_ptr<Graph> graph);
 
 struct Stream {
   std::shared_ptr<Graph> recording;  ///< null: work is done at once
+  unsigned flags = 0;
+  unsigned long long id = 0;
 };
 struct Event {
   std::shared_ptr<Graph> recording;
   double seconds = 0;
 };
+double Now();
+
+/// The host's function may call CUDA again.
+Work WorkOf(const abi::HostNode& node);
 
 /// Does it now, or at the launch of the graph that the stream is recorded to. Holds the machine's mutex.
-int DoIn(void* stream, Work work);
+int DoIn(void* stream, Node::Kind kind, Work work);
 /// The stream; the default ones share one.
 Stream& StreamOf(void* stream);
 
 /// The kernel behind what the host calls it by; null, and an error, if there is none.
 const Kernel* KernelOf(const void* function);
-/// A copy of the parameters, for a launch now or later.
+/// A copy of the parameters.
+std::vector<std::vector<std::byte>> ValuesOf(const Kernel& kernel, void** params);
+/// A launch now or later, with a copy of the parameters.
 Work LaunchOf(const Kernel& kernel, const LaunchShape& shape, void** params);
 /// Address and size of the variable behind the host's name for it.
 std::optional<std::pair<uint64_t, uint64_t>> SymbolOf(const void* variable);

@@ -1,5 +1,5 @@
-// CUDA's runtime interface: streams, events and graphs. Work is done where it is asked for, so that streams and events
-// only have to remember what is recorded.
+// CUDA's runtime interface: streams and events. Work is done where it is asked for, so that they only have to remember
+// what is recorded.
 #include <chrono>
 #include <cstring>
 #include <set>
@@ -11,8 +11,6 @@ namespace {
 
 thread_local int last_error = kSuccess;
 
-double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 bool IsDefault(const void* stream) { return reinterpret_cast<uintptr_t>(stream) <= 2; }
 
 std::set<std::unique_ptr<Stream>>& Streams() {
@@ -22,42 +20,25 @@ std::set<std::unique_ptr<Stream>>& Streams() {
 
 }  // namespace
 
+double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
 int Remember(int code) {
   if (code != kSuccess) last_error = code;
   return code;
 }
 int LastError(bool forget) { return forget ? std::exchange(last_error, kSuccess) : last_error; }
 
-const void* Graph::Add(Work work) {
-  static uintptr_t last = 0;                                   // unlike any other, also of clones
-  const auto* handle = reinterpret_cast<const void*>(++last);  // NOLINT(performance-no-int-to-ptr)
-  nodes.emplace_back(handle, std::move(work));
-  return handle;
-}
-bool Graph::Replace(const void* node, Work work) {
-  for (auto& [handle, old] : nodes) {
-    if (handle != node) continue;
-    old = std::move(work);
-    return true;
-  }
-  return false;
-}
-int Graph::Run() const {
-  for (const auto& [handle, work] : nodes) {
-    if (const int code = work()) return code;
-  }
-  return kSuccess;
-}
-
 Stream& StreamOf(void* stream) {
   static auto* standard = new Stream;
   return IsDefault(stream) ? *standard : *static_cast<Stream*>(stream);
 }
 
-int DoIn(void* stream, Work work) {
+int DoIn(void* stream, Node::Kind kind, Work work) {
   const Lock lock(Machine::Get().mutex);
   if (const auto& recording = StreamOf(stream).recording) {
-    recording->Add(std::move(work));
+    std::vector<const Node*> after;
+    if (!recording->nodes.empty()) after.push_back(recording->nodes.back().get());
+    recording->Add(kind, std::move(work), std::move(after));
     return kSuccess;
   }
   return Remember(work());
@@ -76,53 +57,25 @@ int Wait() {
   return Remember(machine.TakeFault());
 }
 
-int MakeStream(void** stream) {
+int MakeStream(void** stream, unsigned flags = 0) {
+  static unsigned long long last = 0;
   const Lock lock(Machine::Get().mutex);
-  *stream = Streams().insert(std::make_unique<Stream>()).first->get();
+  auto made = std::make_unique<Stream>();
+  made->flags = flags;
+  made->id = ++last;
+  *stream = Streams().insert(std::move(made)).first->get();
   return kSuccess;
 }
 
-Graph& GraphOf(void* graph) { return **static_cast<std::shared_ptr<Graph>*>(graph); }
-void* HandleOf(std::shared_ptr<Graph> graph) { return new std::shared_ptr<Graph>(std::move(graph)); }
-
-int AddNode(const void** node, void* graph, Work work) {
+struct CaptureInfo {
+  int status = 0;
+  unsigned long long id = 0;
+  std::shared_ptr<Graph> graph;
+};
+CaptureInfo CaptureOf(void* stream) {
   const Lock lock(Machine::Get().mutex);
-  *node = GraphOf(graph).Add(std::move(work));
-  return kSuccess;
-}
-
-/// Null when there is no such kernel.
-Work WorkOf(const abi::KernelNode& node) {
-  const Lock lock(Machine::Get().mutex);
-  const Kernel* kernel = KernelOf(node.function);
-  if (kernel == nullptr) return nullptr;
-  const abi::Dim3 &grid = node.grid, &block = node.block;
-  return LaunchOf(*kernel, {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, {}, node.shared_bytes}, node.params);
-}
-Work WorkOf(const abi::Copy3D& copy) {
-  return [copy] { return CopyAll("cudaMemcpy3D", copy); };
-}
-Work WorkOf(const abi::FillNode& fill) {
-  return [fill]() -> int {
-    return Machine::Get().Fill("a graph's memset", {static_cast<char*>(fill.at), fill.pitch}, fill.value,
-                               fill.value_bytes, fill.width * fill.value_bytes, fill.height);
-  };
-}
-/// The host's function may call CUDA again.
-Work WorkOf(const abi::HostNode& node) {
-  return [node]() -> int {
-    std::mutex& mutex = Machine::Get().mutex;
-    mutex.unlock();
-    node.function(node.argument);
-    mutex.lock();
-    return kSuccess;
-  };
-}
-
-int Replace(void* graph, const void* node, Work work) {
-  if (!work) return Remember(kInvalidDeviceFunction);
-  const Lock lock(Machine::Get().mutex);
-  return GraphOf(graph).Replace(node, std::move(work)) ? kSuccess : Remember(kInvalidValue);
+  const auto& graph = StreamOf(stream).recording;
+  return {graph ? 1 : 0, reinterpret_cast<uintptr_t>(graph.get()), graph};
 }
 
 }  // namespace
@@ -137,8 +90,8 @@ int cudaThreadSynchronize() { return Wait(); }
 int cudaDeviceReset() { return Wait(); }
 
 int cudaStreamCreate(void** stream) { return MakeStream(stream); }
-int cudaStreamCreateWithFlags(void** stream, unsigned) { return MakeStream(stream); }
-int cudaStreamCreateWithPriority(void** stream, unsigned, int) { return MakeStream(stream); }
+int cudaStreamCreateWithFlags(void** stream, unsigned flags) { return MakeStream(stream, flags); }
+int cudaStreamCreateWithPriority(void** stream, unsigned flags, int) { return MakeStream(stream, flags); }
 int cudaStreamDestroy(void* stream) {
   const Lock lock(Machine::Get().mutex);
   std::erase_if(Streams(), [&](const auto& known) { return known.get() == stream; });
@@ -146,8 +99,18 @@ int cudaStreamDestroy(void* stream) {
 }
 int cudaStreamSynchronize(void*) { return Wait(); }
 int cudaStreamQuery(void*) { return Wait(); }
-int cudaStreamGetFlags(void*, unsigned* flags) {
-  *flags = 0;
+int cudaStreamGetFlags(void* stream, unsigned* flags) {
+  const Lock lock(Machine::Get().mutex);
+  *flags = StreamOf(stream).flags;
+  return kSuccess;
+}
+int cudaStreamGetId(void* stream, unsigned long long* id) {
+  const Lock lock(Machine::Get().mutex);
+  *id = StreamOf(stream).id;
+  return kSuccess;
+}
+int cudaStreamGetDevice(void*, int* device) {
+  *device = 0;
   return kSuccess;
 }
 int cudaStreamGetPriority(void*, int* priority) {
@@ -155,13 +118,18 @@ int cudaStreamGetPriority(void*, int* priority) {
   return kSuccess;
 }
 int cudaStreamSetAttribute(void*, int, const void*) { return kSuccess; }
+int cudaStreamGetAttribute(void*, int, void* value) {
+  std::memset(value, 0, sizeof abi::LaunchAttribute::value);
+  return kSuccess;
+}
+int cudaStreamCopyAttributes(void*, void*) { return kSuccess; }
 int cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   *least = 0;
   *greatest = -5;
   return kSuccess;
 }
 int cudaLaunchHostFunc(void* stream, void (*function)(void*), void* argument) {
-  return DoIn(stream, WorkOf(abi::HostNode{function, argument}));
+  return DoIn(stream, Node::kHost, WorkOf(abi::HostNode{function, argument}));
 }
 int cudaStreamAddCallback(void* stream, void (*function)(void*, int, void*), void* argument, unsigned) {
   function(stream, kSuccess, argument);
@@ -218,85 +186,25 @@ int cudaStreamIsCapturing(void* stream, int* status) {
   *status = StreamOf(stream).recording ? 1 : 0;
   return kSuccess;
 }
+/// What the stream waits for is not told: it is what was recorded last.
+int cudaStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void** graph, const void*** waits,
+                                size_t* count) {
+  const CaptureInfo info = CaptureOf(stream);
+  *status = info.status;
+  if (id != nullptr) *id = info.id;
+  if (graph != nullptr) *graph = info.graph ? HandleOf(info.graph) : nullptr;
+  if (waits != nullptr) *waits = nullptr;
+  if (count != nullptr) *count = 0;
+  return kSuccess;
+}
+int cudaStreamGetCaptureInfo(void* stream, int* status, unsigned long long* id, void** graph, const void*** waits,
+                             const void**, size_t* count) {
+  return cudaStreamGetCaptureInfo_v2(stream, status, id, graph, waits, count);
+}
+int cudaStreamGetCaptureInfo_v3(void* stream, int* status, unsigned long long* id, void** graph, const void*** waits,
+                                const void** edges, size_t* count) {
+  return cudaStreamGetCaptureInfo(stream, status, id, graph, waits, edges, count);
+}
 int cudaThreadExchangeStreamCaptureMode(int*) { return kSuccess; }
-
-int cudaGraphCreate(void** graph, unsigned) {
-  *graph = HandleOf(std::make_shared<Graph>());
-  return kSuccess;
-}
-int cudaGraphClone(void** clone, void* graph) {
-  const Lock lock(Machine::Get().mutex);
-  *clone = HandleOf(std::make_shared<Graph>(GraphOf(graph)));
-  return kSuccess;
-}
-int cudaGraphInstantiate(void** executable, void* graph, unsigned long long) {
-  return cudaGraphClone(executable, graph);
-}
-int cudaGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) {
-  return cudaGraphClone(executable, graph);
-}
-int cudaGraphDestroy(void* graph) {
-  delete static_cast<std::shared_ptr<Graph>*>(graph);
-  return kSuccess;
-}
-int cudaGraphExecDestroy(void* executable) { return cudaGraphDestroy(executable); }
-int cudaGraphUpload(void*, void*) { return kSuccess; }
-int cudaGraphLaunch(void* executable, void* stream) {
-  return DoIn(stream, [graph = *static_cast<std::shared_ptr<Graph>*>(executable)] { return graph->Run(); });
-}
-/// Nodes in the same order are the same nodes; the graph's work replaces that of the executable.
-int cudaGraphExecUpdate(void* executable, void* graph, int* info) {
-  const Lock lock(Machine::Get().mutex);
-  Graph& old = GraphOf(executable);
-  const Graph& now = GraphOf(graph);
-  const bool fits = old.nodes.size() == now.nodes.size();
-  std::memset(info, 0, 2 * sizeof(void*));
-  if (!fits) {
-    *info = 2;  // the topology changed
-    return Remember(910);
-  }
-  for (size_t i = 0; i < now.nodes.size(); ++i) old.nodes[i].second = now.nodes[i].second;
-  return kSuccess;
-}
-int cudaGraphGetNodes(void* graph, const void** nodes, size_t* count) {
-  const Lock lock(Machine::Get().mutex);
-  const Graph& all = GraphOf(graph);
-  for (size_t i = 0; nodes != nullptr && i < std::min(*count, all.nodes.size()); ++i) nodes[i] = all.nodes[i].first;
-  *count = all.nodes.size();
-  return kSuccess;
-}
-int cudaGraphAddEmptyNode(const void** node, void* graph, const void**, size_t) {
-  return AddNode(node, graph, [] { return 0; });
-}
-int cudaGraphAddKernelNode(const void** node, void* graph, const void**, size_t, const abi::KernelNode* params) {
-  Work work = WorkOf(*params);
-  return work ? AddNode(node, graph, std::move(work)) : Remember(kInvalidDeviceFunction);
-}
-int cudaGraphAddMemcpyNode(const void** node, void* graph, const void**, size_t, const abi::Copy3D* params) {
-  return AddNode(node, graph, WorkOf(*params));
-}
-int cudaGraphAddMemcpyNode1D(const void** node, void* graph, const void**, size_t, void* to, const void* from,
-                             size_t bytes, int) {
-  return AddNode(node, graph,
-                 [=]() -> int { return Machine::Get().Copy("cudaGraphAddMemcpyNode1D", to, from, bytes); });
-}
-int cudaGraphAddMemsetNode(const void** node, void* graph, const void**, size_t, const abi::FillNode* params) {
-  return AddNode(node, graph, WorkOf(*params));
-}
-int cudaGraphAddHostNode(const void** node, void* graph, const void**, size_t, const abi::HostNode* params) {
-  return AddNode(node, graph, WorkOf(*params));
-}
-int cudaGraphAddChildGraphNode(const void** node, void* graph, const void**, size_t, void* child) {
-  return AddNode(node, graph, [copy = GraphOf(child)] { return copy.Run(); });
-}
-int cudaGraphExecKernelNodeSetParams(void* executable, const void* node, const abi::KernelNode* params) {
-  return Replace(executable, node, WorkOf(*params));
-}
-int cudaGraphExecMemsetNodeSetParams(void* executable, const void* node, const abi::FillNode* params) {
-  return Replace(executable, node, WorkOf(*params));
-}
-int cudaGraphExecMemcpyNodeSetParams(void* executable, const void* node, const abi::Copy3D* params) {
-  return Replace(executable, node, WorkOf(*params));
-}
 }
 // NOLINTEND(performance-no-int-to-ptr,readability-identifier-naming)

@@ -29,7 +29,7 @@ struct Array {
 /// A texture object, or a surface object.
 struct Object {
   std::unique_ptr<Texture> texture;
-  Array* array = nullptr;  ///< null: memory
+  Array* array = nullptr;  ///< null: memory, or an array that is gone
   Machine::Rows memory;
   bool surface = false;
   abi::ResourceDescriptor resource;
@@ -74,6 +74,17 @@ TextureSpec SpecOf(const Array& array, const abi::TextureDescriptor* how) {
   return spec;
 }
 
+/// Objects may outlive their memory, as long as nobody asks them.
+bool IsThere(const Object& object) {
+  if (object.resource.kind == abi::kResourceArray) return object.array != nullptr;
+  const abi::ResourceDescriptor& from = object.resource;
+  const uint64_t bytes =
+      from.kind == abi::kResourcePitched ? from.pitched.pitch * (from.pitched.height - 1) + 1 : from.linear.bytes;
+  const auto at = reinterpret_cast<uint64_t>(object.memory.at);
+  const auto range = Machine::Get().gpu().FindAllocation(at);
+  return range && range->Contains(at, at + bytes);
+}
+
 void BringUpToDate() {
   vgpu::VirtualGpu& gpu = Machine::Get().gpu();
   for (auto& [handle, object] : Objects()) {
@@ -83,6 +94,7 @@ void BringUpToDate() {
       continue;
     }
     const abi::ResourceDescriptor& from = object.resource;
+    if (!IsThere(object)) continue;
     const bool pitched = from.kind == abi::kResourcePitched;
     const size_t rows = pitched ? from.pitched.height : 1;
     const size_t width = texels.size() / rows;
@@ -93,7 +105,7 @@ void BringUpToDate() {
 
 void TakeOver() {
   for (auto& [handle, object] : Objects()) {
-    if (!object.surface) continue;
+    if (!object.surface || !IsThere(object)) continue;
     const std::span<std::byte> texels = Machine::Get().gpu().Texels(handle);
     std::memcpy(object.array->texels.data(), texels.data(), texels.size());
   }
@@ -197,6 +209,10 @@ int cudaMalloc3DArray(void** array, const abi::ChannelFormat* format, abi::Exten
   return MakeArray(array, format, extent, flags);
 }
 int cudaFreeArray(void* array) {
+  const Lock lock(Machine::Get().mutex);
+  for (auto& [handle, object] : Objects()) {
+    if (object.array == array) object.array = nullptr;
+  }
   delete static_cast<Array*>(array);
   return kSuccess;
 }
@@ -212,13 +228,13 @@ int cudaGetChannelDesc(abi::ChannelFormat* format, void* array) {
 }
 
 int cudaMemcpy3DAsync(const abi::Copy3D* copy, void* stream) {
-  return DoIn(stream, [copy = *copy] { return CopyAll("cudaMemcpy3D", copy); });
+  return DoIn(stream, Node::kCopy, [copy = *copy] { return CopyAll("cudaMemcpy3D", copy); });
 }
 int cudaMemcpy3D(const abi::Copy3D* copy) { return cudaMemcpy3DAsync(copy, nullptr); }
 int cudaMemcpy2DToArrayAsync(void* array, size_t x_bytes, size_t y, const void* from, size_t pitch, size_t width,
                              size_t height, int, void* stream) {
   const Machine::Rows memory{static_cast<char*>(const_cast<void*>(from)), pitch};
-  return DoIn(stream, [=] {
+  return DoIn(stream, Node::kCopy, [=] {
     return CopyRowsOf("cudaMemcpy2DToArray", *static_cast<Array*>(array), x_bytes, y, memory, width, height, true);
   });
 }
@@ -229,7 +245,7 @@ int cudaMemcpy2DToArray(void* array, size_t x_bytes, size_t y, const void* from,
 int cudaMemcpy2DFromArrayAsync(void* to, size_t pitch, void* array, size_t x_bytes, size_t y, size_t width,
                                size_t height, int, void* stream) {
   const Machine::Rows memory{static_cast<char*>(to), pitch};
-  return DoIn(stream, [=] {
+  return DoIn(stream, Node::kCopy, [=] {
     return CopyRowsOf("cudaMemcpy2DFromArray", *static_cast<Array*>(array), x_bytes, y, memory, width, height, false);
   });
 }

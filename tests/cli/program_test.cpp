@@ -102,7 +102,7 @@ TEST_F(Program, WhatIsNoProgramOfCudaIsSaid) {
 TEST_F(Program, OfNvccRunsUnchanged) {
   if (Run("nvcc --version").exit_code != 0) GTEST_SKIP() << "no nvcc";
   const std::string source = ATUNNER_SOURCE_DIR "/tests/program/whole_program.cu";
-  for (const std::string flags : {"", "--compress-mode=speed -cudart shared"}) {
+  for (const std::string flags : {"", "--compress-mode=speed -cudart shared", "-rdc=true"}) {
     const Outcome built =
         Run("nvcc -std=c++17 --extended-lambda -arch=sm_90 -lineinfo " + flags + " -o whole " + source);
     ASSERT_EQ(built.exit_code, 0) << built.err;
@@ -116,6 +116,7 @@ TEST_F(Program, OfNvccRunsUnchanged) {
   EXPECT_THAT(race.out, Not(HasSubstr("launch failure")));
   EXPECT_THAT(race.out, HasSubstr("race in Reverse<"));
   EXPECT_THAT(race.out, HasSubstr("tile[threadIdx.x] = "));
+  EXPECT_EQ(Run("PATH=$PWD:$PATH; $A sanitize -- whole").exit_code, 0) << "a GPU that has what it was built for";
   const Outcome older = Run("$A sanitize --target-gpu A100 -- ./whole");
   EXPECT_EQ(older.exit_code, 1);
   EXPECT_THAT(older.out, HasSubstr("no PTX for compute capability 8.0"));

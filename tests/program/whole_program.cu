@@ -110,6 +110,80 @@ int Graphs(Span span) {
   return 0;
 }
 
+/// An object may be left behind when its memory is gone.
+int ForgottenTexture(Span span) {
+  float* memory;
+  CHECK(cudaMalloc(&memory, 64 << 20));
+  cudaResourceDesc resource{};
+  resource.resType = cudaResourceTypeLinear;
+  resource.res.linear.devPtr = memory;
+  resource.res.linear.desc = cudaCreateChannelDesc<float>();
+  resource.res.linear.sizeInBytes = 64 << 20;
+  const cudaTextureDesc how{};
+  cudaTextureObject_t texture;
+  CHECK(cudaCreateTextureObject(&texture, &resource, &how, nullptr));
+  CHECK(cudaFree(memory));
+  Reverse<true><<<1, 64, 64 * sizeof(float)>>>(span);
+  CHECK(cudaDeviceSynchronize());
+  return 0;
+}
+
+/// Memory of the host's, and of a pool.
+int Memories() {
+  std::vector<float> values(1000, 2.0f);
+  CHECK(cudaHostRegister(values.data() + 3, 64 * sizeof(float), cudaHostRegisterMapped));
+  EXPECT(cudaHostRegister(values.data() + 3, 4, 0) == cudaErrorHostMemoryAlreadyRegistered);
+  float* device;
+  CHECK(cudaHostGetDevicePointer(reinterpret_cast<void**>(&device), values.data() + 3, 0));
+  Apply<<<1, 64>>>(Span{device, 64}, [] __device__(int i) { return i; });
+  CHECK(cudaDeviceSynchronize());
+  EXPECT(values[2] == 2 && values[3] == 0 && values[66] == 126 && values[67] == 2);
+  CHECK(cudaHostUnregister(values.data() + 3));
+  EXPECT(cudaHostUnregister(values.data() + 3) == cudaErrorHostMemoryNotRegistered);
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  cudaMemPool_t pool;
+  CHECK(cudaMemPoolCreate(&pool, &properties));
+  CHECK(cudaMallocFromPoolAsync(&device, 64, pool, nullptr));
+  CHECK(cudaFreeAsync(device, nullptr));
+  CHECK(cudaMemPoolDestroy(pool));
+  return 0;
+}
+
+/// A graph's steps follow its edges, whatever their order.
+int Edges(Span span) {
+  cudaGraph_t graph;
+  CHECK(cudaGraphCreate(&graph, 0));
+  cudaGraphNode_t late, early;
+  float value = 0;
+  CHECK(cudaGraphAddMemcpyNode1D(&late, graph, nullptr, 0, &value, span.data, sizeof value, cudaMemcpyDeviceToHost));
+  cudaMemsetParams fill{};
+  fill.dst = span.data;
+  fill.elementSize = 4;
+  fill.value = 0x40400000;
+  fill.width = fill.height = 1;
+  CHECK(cudaGraphAddMemsetNode(&early, graph, nullptr, 0, &fill));
+#if CUDART_VERSION >= 13000
+  CHECK(cudaGraphAddDependencies(graph, &early, &late, nullptr, 1));
+#else
+  CHECK(cudaGraphAddDependencies(graph, &early, &late, 1));
+#endif
+  size_t roots = 0;
+  CHECK(cudaGraphGetRootNodes(graph, nullptr, &roots));
+  cudaGraphNodeType type;
+  CHECK(cudaGraphNodeGetType(early, &type));
+  EXPECT(roots == 1 && type == cudaGraphNodeTypeMemset);
+  cudaGraphExec_t executable;
+  CHECK(cudaGraphInstantiate(&executable, graph, 0));
+  CHECK(cudaGraphLaunch(executable, nullptr));
+  CHECK(cudaDeviceSynchronize());
+  EXPECT(value == 3);
+  CHECK(cudaGraphExecDestroy(executable));
+  CHECK(cudaGraphDestroy(graph));
+  return 0;
+}
+
 int main(int argc, char**) {
   cudaDeviceProp properties;
   CHECK(cudaGetDeviceProperties(&properties, 0));
@@ -139,7 +213,8 @@ int main(int argc, char**) {
   CHECK(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(&SumOfGrid), dim3(2), dim3(32), params));
   CHECK(cudaDeviceSynchronize());
   EXPECT(*sum == 2 * (63 * 32 + 3 * 64));
-  if (Textures(span) != 0 || Graphs(span) != 0) return 1;
+  if (Textures(span) != 0 || Graphs(span) != 0 || ForgottenTexture(span) != 0) return 1;
+  if (Memories() != 0 || Edges(span) != 0) return 1;
   CHECK(cudaFree(span.data));
   CHECK(cudaFreeHost(sum));
   std::puts("all right");
