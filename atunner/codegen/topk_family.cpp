@@ -159,7 +159,7 @@ class TopKTemplate : public GraphTemplate {
     const std::string input = "in_" + InputOf(graph_, sort_).name + " + row * COLS";
     const std::string of_row =
         CoordinateLines(shape, [&](size_t axis) { return axis < last; }, "c", "row", "long long", "  ");
-    const std::string found = "[&](int rank, int place, const auto& value) {\n    if (rank >= K) return;\n" +
+    const std::string found = "[&](int rank, long long place, const auto& value) {\n    if (rank >= K) return;\n" +
                               elements.Scope(0) + elements.Scope(1) + stores + "  });\n}\n";
     if (!Runs())
       return KernelHead(spec_) + "  const long long row = blockIdx.x;\n" + of_row +

@@ -46,7 +46,8 @@ bool DividesEvenly(const Expr::Node& node, const Bindings& bindings) {
 /// What was read and what varies, put together as a kernel.
 class Assembler {
  public:
-  Assembler(const SourceReading& reading, SourceTunables found) : in_(reading), launch_(std::move(found.launch)) {
+  Assembler(const SourceReading& reading, SourceTunables found)
+      : in_(reading), launch_(std::move(found.launch)), fixed_(std::move(found.fixed)) {
     out_.space = std::move(found.space);
     out_.injections = std::move(found.injections);
     out_.initial = std::move(found.initial);
@@ -130,7 +131,7 @@ class Assembler {
     Dims dims = out_.spec.dims;
     for (const auto& [name, value] : dims) {
       const Leaf* leaf = in_.FindLeaf(name);
-      if (!leaf || leaf->of_file || in_.used_in_symbols.contains(name)) return;
+      if (!leaf || leaf->of_file || in_.used_in_symbols.contains(name) || fixed_.contains(name)) return;
     }
     for (size_t axis = 0; axis < 3; ++axis) {
       const bool follows = std::ranges::any_of(NamesOf(launch_.grid[axis]),
@@ -192,7 +193,7 @@ class Assembler {
       for (const auto& [name, value] : stated) {
         const Leaf* leaf = in_.FindLeaf(name);
         if (!dims.contains(name)) return Invalid("check: '" + name + "' is no problem size", in_.Where());
-        if (leaf && leaf->of_file)
+        if ((leaf && leaf->of_file) || fixed_.contains(name))
           return Invalid("check: '" + name + "' is a constant of the source, which one binary cannot vary",
                          in_.Where());
         dims[name] = value;
@@ -204,6 +205,7 @@ class Assembler {
 
   const SourceReading& in_;
   LaunchText launch_;
+  std::set<std::string, std::less<>> fixed_;
   UserKernel out_;
 };
 

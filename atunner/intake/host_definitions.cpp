@@ -45,8 +45,9 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
   };
   const std::string text(syntax_.token(name).text);
   if (is(name + 1, "=")) {
-    const TokenRange value{name + 2, until(name + 2)};
-    if (name > 0 && is(name - 1, ".") && name > 1) {  // grid.x = …
+    TokenRange value{name + 2, until(name + 2)};
+    while (value.end > value.begin + 2 && is(value.begin + 1, "=")) value.begin += 2;  // a = b = 1024
+    if (name > 0 && is(name - 1, ".") && name > 1) {                                   // grid.x = …
       const size_t axis = text == "x" ? 0 : text == "y" ? 1 : 2;
       members_[std::string(syntax_.token(name - 2).text)][axis] = value;
     } else if (!IsOfCommandLine(syntax_, value) || !definitions_.contains(text)) {  // int n = 1024; if (argc > 1) n = …
