@@ -217,13 +217,12 @@ TEST_F(FirstOfRows, PlacesAreTakenApart) {
 
 // As many digits as types have bytes, of numbers with and without signs' own order.
 TEST_F(FirstOfRows, SortedOfAnyType) {
-  for (const DType dtype :
-       {DType::kFloat64, DType::kFloat16, DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8}) {
-    for (const char* order : {"false", "true"}) {
+  for (const DType dtype : {DType::kFloat64, DType::kFloat16, DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8,
+                            DType::kUInt8, DType::kUInt32, DType::kBool}) {
+    for (const char* sorted :
+         {"[3, 300]\ns = sort(x, axis=1)", "[3, 77]\ns = sort(x, axis=1, descending=true, count=2)"}) {
       const std::string text = fmt::format(
-          "graph g\ninput x: {}[3, 300]\ns = sort(x, axis=1, descending={})\ny = gather(x, s, axis=1, batch=1)\n"
-          "output y\noutput s\n",
-          Name(dtype), order);
+          "graph g\ninput x: {}{}\ny = gather(x, s, axis=1, batch=1)\noutput y\noutput s\n", Name(dtype), sorted);
       Check(SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value(), "topk", 1);
     }
   }

@@ -146,7 +146,7 @@ class Assembler {
       }
       return total;
     };
-    std::set<std::string> least;  // as small as grids allow
+    std::set<std::string> least = NumbersAlone(dims);  // and what is as small as grids allow
     while (elements() > kCheckElements && least.size() < dims.size()) {
       const auto largest = std::ranges::max_element(
           dims, {}, [&](const auto& pair) { return least.contains(pair.first) ? 0 : pair.second; });
@@ -158,9 +158,23 @@ class Assembler {
     }
     if (dims == out_.spec.dims || elements() == 0 || elements() > kMostCheckElements) return;
     std::string text;
-    for (const auto& [name, value] : dims) text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
+    for (const auto& [name, value] : dims) {
+      if (value != out_.spec.dims.at(name)) text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
+    }
     out_.notes.push_back("without a GPU, verified at " + text + "; state another size with // atunner: check " + text);
     out_.check_dims.push_back(std::move(dims));
+  }
+
+  /// Names of what is a fraction to the kernel, and no size: 255 of `float scale = 255` is not halved.
+  std::set<std::string> NumbersAlone(const Dims& dims) const {
+    std::set<std::string> names;
+    for (const ArgBinding& binding : in_.bindings) {
+      if (binding.kind != ArgBinding::Kind::kScalar || !IsFloat(binding.dtype)) continue;
+      for (const std::string& name : binding.value.Names()) {
+        if (dims.contains(name) && !in_.used_in_sizes.contains(name)) names.insert(name);
+      }
+    }
+    return names;
   }
 
   std::string Entry() const {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "atunner/intake/c_type.h"
+#include "atunner/intake/structure_layout.h"
 #include "atunner/model/expr.h"
 
 namespace atunner {
@@ -178,17 +179,19 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
     }
     return tokens.size();
   };
-  if (name == "sizeof" && is(i + 1, "(")) {
-    const size_t close = close_of(i + 1);
+  if (name == "sizeof" && i + 1 < tokens.size()) {
+    const bool brackets = is(i + 1, "(");  // or sizeof *d
+    const size_t close = brackets ? close_of(i + 1) : i + 1 + is(i + 1, "*");
     std::string type;
-    for (size_t at = i + 2; at < close; ++at)
+    for (size_t at = brackets ? i + 2 : i + 1; at < std::min(close + !brackets, tokens.size()); ++at)
       type += std::string(type.empty() ? "" : " ") + std::string(tokens[at].text);
     if (type.starts_with("* ")) type = type.substr(2);                // sizeof(*d)
     if (type.ends_with("]")) type = type.substr(0, type.find(" ["));  // sizeof(d[0])
     if (const auto declared = types_.find(type); declared != types_.end()) type = declared->second;
     if (const auto alias = syntax_.aliases.find(type); alias != syntax_.aliases.end()) type = alias->second;
     if (const FileConstant* constant = syntax_.FindConstant(type)) type = constant->value;
-    const auto known = ParseCType(type);
+    auto known = ParseCType(type);
+    if (!known) known = FloatsOf(syntax_, type);
     if (!known) return Unknown("sizeof(" + type + ")");
     out.Add(std::to_string(known->bytes()));
     return close;

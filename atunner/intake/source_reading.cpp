@@ -10,6 +10,7 @@
 #include "atunner/intake/expression_text.h"
 #include "atunner/intake/index_fills.h"
 #include "atunner/intake/kernel_body.h"
+#include "atunner/intake/structure_layout.h"
 #include "atunner/intake/structure_members.h"
 #include "atunner/intake/texture_text.h"
 #include "atunner/intake/value_list.h"
@@ -149,7 +150,7 @@ class Reader {
       } else if (const FileConstant* constant = out_.syntax.FindConstant(name)) {
         name = constant->value;  // #define REAL float
       } else {
-        return std::nullopt;
+        return FloatsOf(out_.syntax, name);
       }
     }
     return std::nullopt;

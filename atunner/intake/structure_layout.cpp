@@ -1,7 +1,5 @@
 #include "atunner/intake/structure_layout.h"
 
-#include <optional>
-
 #include "atunner/intake/expression_text.h"
 
 namespace atunner {
@@ -166,6 +164,19 @@ void StructureLayouts::Append(const std::string& declaration, const std::string&
     one("." + name + access, "_" + name + suffix);
   }
   out.list += "}";
+}
+
+std::optional<CType> FloatsOf(const CudaSyntax& syntax, const std::string& type) {
+  const StructureLayouts layouts(syntax);
+  const StructureLayout* layout = layouts.Find(type);
+  if (layout == nullptr) return std::nullopt;
+  std::optional<DType> dtype;
+  for (const Member& member : layout->members) {
+    const auto one = ParseCType(member.declaration);
+    if (!one || one->lanes != 1 || !IsFloat(one->dtype) || (dtype && *dtype != one->dtype)) return std::nullopt;
+    dtype = one->dtype;
+  }
+  return CType{*dtype, static_cast<int>(layout->members.size())};
 }
 
 }  // namespace atunner

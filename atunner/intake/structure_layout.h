@@ -2,9 +2,11 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "atunner/intake/c_type.h"
 #include "atunner/intake/cuda_syntax.h"
 
 namespace atunner {
@@ -38,5 +40,8 @@ class StructureLayouts {
 
   std::map<std::string, StructureLayout, std::less<>> known_;
 };
+
+/// A structure of floats of one type, as that many of them: what an array of such structures holds.
+std::optional<CType> FloatsOf(const CudaSyntax& syntax, const std::string& type);
 
 }  // namespace atunner

@@ -157,6 +157,26 @@ int main() {
   EXPECT_EQ(NumberAt(kernel, 7), "2.0") << "at.y";
 }
 
+TEST(Structures, OfFloatsMakeArrays) {
+  const UserKernel kernel = Parse(R"(
+struct Particle { float4 position; float velocity[3], mass; };
+__global__ void drift(Particle* p, float seconds, int count) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) p[i].position.x += p[i].velocity[0] * seconds;
+}
+int main() {
+  int count = 1 << 15;
+  float seconds = 1000;
+  Particle* p;
+  cudaMalloc(&p, count * sizeof *p);
+  drift<<<count / 256, 256>>>(p, seconds, count);
+})");
+  EXPECT_EQ(ElementsOf(kernel, "p"), 8 << 15);
+  ASSERT_EQ(kernel.check_dims.size(), 1u);
+  EXPECT_EQ(kernel.check_dims[0].at("seconds"), 1000) << "no size";
+  EXPECT_EQ(kernel.check_dims[0].at("count"), 4096);
+}
+
 TEST(Structures, ThatAreMoreThanDataStay) {
   const char* sources[] = {
       "struct S { S(int n) : n(n) {} int n; };\n__global__ void k(S s, float* x) { x[s.n] = 1; }\n",
