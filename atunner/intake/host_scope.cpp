@@ -171,6 +171,10 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
   const std::string name(tokens[i].text);
   const auto is = [&](size_t at, std::string_view text) { return at < tokens.size() && tokens[at].Is(text); };
   if (is(i + 1, "::")) return i + 1;  // std::max: the qualifier says nothing
+  if (name == "true" || name == "false") {
+    out.Add(name == "true" ? "1" : "0");
+    return i;
+  }
   const auto close_of = [&](size_t open) {
     int nested = 0;
     for (size_t at = open; at < tokens.size(); ++at) {

@@ -89,8 +89,9 @@ void StructureLayouts::Define(const CudaSyntax& syntax, const std::string& name,
     if (!Declaration(syntax, {start, i}, layout)) return;
     start = i + 1;
   }
-  if (layout.members.empty() || layout.members.size() > kMostMembers) return;
+  if (layout.members.size() > kMostMembers) return;
   layout.list = "{" + layout.list + "}";
+  if (layout.members.empty()) layout.members.push_back({"int ", "", "_of_nothing", ""});  // a function object
   known_[name] = std::move(layout);
 }
 
@@ -169,7 +170,7 @@ void StructureLayouts::Append(const std::string& declaration, const std::string&
 std::optional<CType> FloatsOf(const CudaSyntax& syntax, const std::string& type) {
   const StructureLayouts layouts(syntax);
   const StructureLayout* layout = layouts.Find(type);
-  if (layout == nullptr) return std::nullopt;
+  if (layout == nullptr || layout->list == "{}") return std::nullopt;
   std::optional<DType> dtype;
   for (const Member& member : layout->members) {
     const auto one = ParseCType(member.declaration);

@@ -20,7 +20,7 @@ struct Member {
 };
 
 struct StructureLayout {
-  std::vector<Member> members;  ///< in the order in which a list initialises them
+  std::vector<Member> members;  ///< in the order in which a list initialises them; a number in place of none
   std::string list;             ///< how they are nested, with a $ for each: "{$, {$, $}}"
 };
 

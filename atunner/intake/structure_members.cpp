@@ -80,7 +80,7 @@ class Step {
     bool any = false;
     for (const KernelParameter& parameter : kernel.parameters) {
       if (parameter.pointer) continue;
-      const bool known = layouts_.Find(parameter.type) != nullptr;
+      const bool known = LayoutOf(kernel, &parameter - kernel.parameters.data()).second != nullptr;
       if (!known && IsStructure(syntax_, parameter.type)) return false;
       any |= known;
     }
@@ -90,17 +90,53 @@ class Step {
     if (!any || pieces.size() != kernel.parameters.size()) return false;
     for (size_t i = 0; i < pieces.size(); ++i) {
       const KernelParameter& parameter = kernel.parameters[i];
-      const StructureLayout* layout = parameter.pointer ? nullptr : layouts_.Find(parameter.type);
+      const auto [type, layout] = LayoutOf(kernel, i);
       if (layout == nullptr) continue;
       KernelParameterApart(kernel, parameter, *layout, pieces[i]);
       for (const KernelLaunch& launch : syntax_.launches) {
-        const bool of_kernel = launch.kernel == kernel.name || kernel.qualified.ends_with("::" + launch.kernel) ||
-                               launch.kernel == kernel.qualified;
-        if (of_kernel && i < launch.arguments.size()) Argument(launch.arguments[i], *layout, parameter.name);
+        if (!IsOf(launch, kernel) || i >= launch.arguments.size()) continue;
+        Argument(launch.arguments[i], *layout, parameter.name);
+        const bool deduced = type != parameter.type && launch.template_args.empty() && kernel.templates.size() == 1;
+        if (deduced && Is(launch.token + 1, "<")) edits_.Insert(launch.token + 1, "<" + type + ">");
       }
     }
     RemovePrototypes(kernel.name);
     return true;
+  }
+
+  static bool IsOf(const KernelLaunch& launch, const KernelDefinition& kernel) {
+    return launch.kernel == kernel.name || launch.kernel == kernel.qualified ||
+           kernel.qualified.ends_with("::" + launch.kernel);
+  }
+
+  /// The structure that parameter `i` is, by its own type, or by what the first launch gives for a template's.
+  std::pair<std::string, const StructureLayout*> LayoutOf(const KernelDefinition& kernel, size_t i) const {
+    const KernelParameter& parameter = kernel.parameters[i];
+    if (parameter.pointer) return {};
+    if (const StructureLayout* own = layouts_.Find(parameter.type)) return {parameter.type, own};
+    for (size_t t = 0; t < kernel.templates.size(); ++t) {
+      if (kernel.templates[t].name != parameter.type) continue;
+      for (const KernelLaunch& launch : syntax_.launches) {
+        if (!IsOf(launch, kernel) || i >= launch.arguments.size() || launch.arguments[i].empty()) continue;
+        const TokenRange argument = launch.arguments[i];
+        std::string type = t < launch.template_args.size()      ? std::string(syntax_.Text(launch.template_args[t]))
+                           : argument.end == argument.begin + 1 ? TypeOfVariable(launch, argument.begin)
+                                                                : TypeMade(argument.begin);
+        return {type, layouts_.Find(type)};
+      }
+    }
+    return {};
+  }
+
+  /// Of `Scale scale{2};` before a launch.
+  std::string TypeOfVariable(const KernelLaunch& launch, size_t name) const {
+    if (launch.function >= syntax_.functions.size()) return "";
+    for (size_t i = syntax_.functions[launch.function].body.begin; i + 1 < name; ++i) {
+      if (!IsWord(i) || !Is(i + 1, syntax_.token(name).text)) continue;
+      const std::string type = Is(i, "auto") ? TypeMade(i + 3) : Word(i);
+      if (layouts_.Find(type) != nullptr) return type;
+    }
+    return "";
   }
 
   void KernelParameterApart(const KernelDefinition& kernel, const KernelParameter& parameter,
@@ -201,6 +237,7 @@ class Step {
   /// unclear.
   std::vector<std::string> Values(TokenRange range, const StructureLayout& layout) {
     std::vector<std::string> values;
+    if (layout.list == "{}") return {"0"};
     if (range.end == range.begin + 1 && IsWord(range.begin)) {
       names_.insert(Word(range.begin));
       for (const Member& member : layout.members) values.push_back(Word(range.begin) + member.access);
@@ -342,9 +379,37 @@ class Step {
       const std::string& given = known ? values[m] : value >= range.end ? member.fallback : std::string();
       text += member.declaration + fresh + member.suffix + (given.empty() ? "; " : " = " + given + "; ");
     }
-    const auto uses = Uses(name, layout, {range.end, function.body.end}, /*all=*/false);
+    const TokenRange rest{range.end, function.body.end};
+    const auto uses = Uses(name, layout, rest, /*all=*/false);
     for (const auto& [use, suffix] : *uses) edits_.Replace(use, fresh + suffix);
+    for (size_t i = rest.begin; i < rest.end; ++i) {
+      if (Is(i, name) && (Is(i - 1, ";") || Is(i - 1, "{") || Is(i - 1, "}"))) Assignment(i, rest.end, fresh, layout);
+    }
     return text;
+  }
+
+  /// `p.size = {2, 3};` and `p = make_float2(1, 2);` of the members that are meant.
+  void Assignment(size_t name, size_t end, const std::string& fresh, const StructureLayout& layout) {
+    size_t equals = name + 1;
+    while (equals < end && !Is(equals, "=") && !Is(equals, ";")) ++equals;
+    size_t stop = equals;
+    while (stop < end && !Is(stop, ";"))
+      stop = Is(stop, "{") || Is(stop, "(") ? MatchingClose(syntax_, stop) + 1 : stop + 1;
+    if (!Is(equals, "=") || stop >= end) return;
+    const auto inside = Inside({equals + 1, stop});
+    const std::string prefix(syntax_.Text({name + 1, equals}));
+    std::vector<std::string> values;
+    if (!inside || !Flatten({equals + 1, stop}, values)) return;
+    std::string text;
+    size_t next = 0;
+    for (const Member& member : layout.members) {
+      if (!member.access.starts_with(prefix)) continue;
+      const std::string_view rest = std::string_view(member.access).substr(prefix.size());
+      if (!rest.starts_with(".") && !rest.starts_with("[")) continue;
+      if (next < values.size()) text += fresh + member.suffix + " = " + values[next] + "; ";
+      ++next;
+    }
+    if (next == values.size() && next > 0) edits_.Replace({name, stop}, text);
   }
 
   CudaSyntax syntax_;

@@ -157,6 +157,57 @@ int main() {
   EXPECT_EQ(NumberAt(kernel, 7), "2.0") << "at.y";
 }
 
+TEST(Structures, AreAssignedInParts) {
+  const UserKernel kernel = Parse(R"(
+struct Strides { long long row, column; };
+struct Job { float* out; Strides strides; float2 range; bool wrap = true; };
+__global__ void fill(Job job) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  job.out[i * job.strides.column] = job.wrap ? job.range.x : job.range.y + job.strides.row;
+}
+int main() {
+  const int n = 512;
+  float* out;
+  cudaMalloc(&out, n * sizeof(float));
+  Job job;
+  job.out = out;
+  job.strides = {n, 1};
+  job.range = make_float2(0.5f, 2.5f);
+  fill<<<n / 128, 128>>>(job);
+})");
+  EXPECT_EQ(ElementsOf(kernel, "job_out"), 512);
+  EXPECT_EQ(NumberAt(kernel, 1), "512");
+  EXPECT_EQ(NumberAt(kernel, 4), "2.5");
+  EXPECT_EQ(NumberAt(kernel, 5), "1") << "wrap";
+}
+
+TEST(Structures, AreFunctionObjects) {
+  const std::string source = R"(
+struct Scale { float by; __device__ float operator()(float v) const { return v * by; } };
+struct Negate { __device__ float operator()(float v) const { return -v; } };
+template <typename F> __global__ void map(float* x, F f, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] = f(x[i]);
+}
+int main() {
+  const int n = 1024;
+  float* x;
+  cudaMalloc(&x, n * sizeof(float));
+  Scale twice{2.5f};
+  )";
+  for (const char* launch : {"map<<<n / 256, 256>>>(x, twice, n); }", "map<Scale><<<n / 256, 256>>>(x, twice, n); }",
+                             "map<<<n / 256, 256>>>(x, Scale{2.5f}, n); }"}) {
+    const UserKernel kernel = Parse(source + launch);
+    ASSERT_EQ(kernel.plan.steps.size(), 1u) << launch;
+    EXPECT_EQ(kernel.plan.steps[0].entry, "map<Scale>") << launch;
+    EXPECT_EQ(NumberAt(kernel, 1), "2.5") << launch;
+    EXPECT_THAT(kernel.source.text, HasSubstr("F f = {f_by};"));
+  }
+  const UserKernel kernel = Parse(source + "map<<<n / 256, 256>>>(x, Negate(), n); }");
+  EXPECT_EQ(kernel.plan.steps[0].entry, "map<Negate>");
+  EXPECT_THAT(kernel.source.text, HasSubstr("F f = {};"));
+}
+
 TEST(Structures, OfFloatsMakeArrays) {
   const UserKernel kernel = Parse(R"(
 struct Particle { float4 position; float velocity[3], mass; };
