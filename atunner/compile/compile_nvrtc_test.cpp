@@ -203,6 +203,8 @@ TEST_F(NvrtcTest, WhatNvccGivesWithoutBeingAskedCompiles) {
   const auto own =
       Compile("typedef unsigned int uint;\nextern \"C\" __global__ void f(uint* x) { ushort i = 1; x[i] = i; }", {"f"});
   EXPECT_TRUE(own.ok()) << own.error;
+  const auto sized = Compile("extern \"C\" __global__ void f(int64_t* x, uint8_t y) { x[0] = y; }", {"f"});
+  EXPECT_TRUE(sized.ok()) << sized.error;
   const auto lambda = Compile(
       "template <class F> __global__ void f(float* x, F f) { x[0] = f(x[1]); }\n"
       "extern \"C\" __global__ void g(float* x) { auto twice = [=] __device__(float v) { return v * 2; "

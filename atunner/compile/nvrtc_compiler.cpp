@@ -145,7 +145,9 @@ std::vector<std::string> OptionsFor(const CompileRequest& request) {
 
 /// Names that nvcc's sources have from the host's C library.
 bool MissesHostTypes(std::string_view log) {
-  return std::ranges::any_of(std::array{"uint", "ushort", "ulong"}, [&](const std::string& name) {
+  constexpr std::array kNames = {"uint",    "ushort",  "ulong",    "int8_t",   "int16_t", "int32_t",
+                                 "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t"};
+  return std::ranges::any_of(kNames, [&](const std::string& name) {
     return log.find("identifier \"" + name + "\" is undefined") != std::string_view::npos;
   });
 }

@@ -336,7 +336,7 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
     const auto parsed = Expr::Parse(*value);
     if (!parsed || !parsed->Names().empty()) return "(" + *value + ")";
     const auto number = parsed->EvaluateInt({});
-    if (!number) return *value;
+    if (!number || *number < 1) return "(" + *value + ")";  // no size
     leaves_->try_emplace(name, Leaf{name, *number, false});
     return name;
   }
@@ -384,7 +384,7 @@ Result<std::string> HostScope::NamedTokens(const std::string& name, const Tokens
   ATUNNER_TRY(const Expr parsed, Expr::Parse(*value));
   if (!parsed.Names().empty()) return "(" + *value + ")";
   const auto number = parsed.EvaluateInt({});
-  if (!number) return "(" + *value + ")";  // a fraction
+  if (!number || (*number < 1 && !of_file)) return "(" + *value + ")";  // a fraction, or no size
   leaves_->try_emplace(name, Leaf{name, *number, of_file});
   return name;
 }

@@ -146,12 +146,14 @@ int main() {
   Grid g;
   g.size = make_int3(n, 1, 1);
   g.size.x = n; g.size.y = 2; g.size.z = 3;
-  g.origin[0] = 0.5f; g.origin[1] = 0.25f;
+  g.origin[0] = -1; g.origin[1] = 0.25f;
   g.data = data;
   sample<<<n / 256, 256>>>(g, make_float3(1.f, 2.f, 3.f), out);
 })");
   EXPECT_EQ(NumberAt(kernel, 0), "2048");
   EXPECT_EQ(NumberAt(kernel, 2), "3");
+  EXPECT_EQ(NumberAt(kernel, 3), "-1");
+  EXPECT_FALSE(kernel.spec.dims.contains("g_origin_0")) << "no size";
   EXPECT_EQ(NumberAt(kernel, 4), "0.25");
   EXPECT_EQ(ElementsOf(kernel, "g_data"), 2048);
   EXPECT_EQ(NumberAt(kernel, 7), "2.0") << "at.y";
