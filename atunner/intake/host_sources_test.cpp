@@ -251,5 +251,39 @@ int main() {
   EXPECT_TRUE(kernel->check_dims.empty()) << "T and I are part of the binary";
 }
 
+TEST(HostSources, BlocksThatAConstantOfTheHostSays) {
+  for (const char* constant : {"#define BLOCK_SIZE 256", "constexpr int BLOCK_SIZE = 256;"}) {
+    const auto kernel = Parse(std::string(constant) + "\n" + kScale + R"(
+int main() {
+  int n = 1 << 20;
+  float* x;
+  cudaMalloc(&x, n * sizeof(float));
+  scale<<<(n + BLOCK_SIZE - 1) / BLOCK_SIZE, BLOCK_SIZE>>>(x, n);
+})");
+    ASSERT_TRUE(kernel) << kernel.error().ToString();
+    EXPECT_THAT(kernel->space.Names(), ElementsAre("BLOCK_SIZE")) << constant;
+    EXPECT_EQ(kernel->space.parameters[0].values.size(), 6u);
+  }
+}
+
+TEST(HostSources, LoopsThatAMacroWrites) {
+  const auto kernel = Parse(R"(
+#define CUDA_1D_KERNEL_LOOP(i, n) \
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += blockDim.x * gridDim.x)
+const int kThreads = 512;
+inline int Blocks(const int n) { return (n + kThreads - 1) / kThreads; }
+__global__ void scale(float* x, int n) {
+  CUDA_1D_KERNEL_LOOP(i, n) { x[i] *= 2; }
+}
+int main() {
+  const int n = 5000;
+  float* x;
+  cudaMalloc(&x, n * sizeof(float));
+  scale<<<Blocks(n), kThreads>>>(x, n);
+})");
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_THAT(kernel->space.Names(), ElementsAre("kThreads"));
+}
+
 }  // namespace
 }  // namespace atunner

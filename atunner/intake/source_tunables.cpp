@@ -250,14 +250,16 @@ class Finder {
     }
     for (const std::string& leaf_name : NamesOf(text)) {  // int threads = 256;
       const Leaf* leaf = in_.FindLeaf(leaf_name);
-      if (!leaf || leaf->of_file || IsOfTheProblem(leaf_name)) continue;
+      if (!leaf || IsOfTheProblem(leaf_name)) continue;
+      const FileConstant* constant = leaf->of_file ? in_.syntax.FindConstant(leaf_name) : nullptr;
+      if (leaf->of_file && (!constant || !LiteralOf(constant->value) || InSizesOf(leaf_name))) continue;
       if (!Contains(NamesOf(out_.launch.grid[axis]), leaf_name) && !strides) {
         out_.notes.push_back(
             fmt::format("'{}' is not tuned: the grid {} does not follow from it", leaf_name, out_.launch.grid[axis]));
         continue;
       }
-      AddParameter(leaf_name, BlockValues(axis, FlatBlock(), leaf->value), leaf->value, kAtLaunch,
-                   "threads of a block");
+      AddParameter(leaf_name, BlockValues(axis, FlatBlock(), leaf->value), leaf->value,
+                   constant ? Replace(*constant) : kAtLaunch, "threads of a block");
     }
     // min(width, 1024), by whose threads loops stride: any number will do.
     const auto now = Now(text);
