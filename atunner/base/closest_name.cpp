@@ -42,4 +42,12 @@ std::string ClosestName(std::string_view name, std::span<const std::string> cand
   return best;
 }
 
+std::string DidYouMean(std::string_view name, std::span<const std::string> candidates) {
+  const std::string near = ClosestName(name, candidates);
+  if (!near.empty()) return "did you mean '" + near + "'?";
+  std::string all;
+  for (const std::string& candidate : candidates) all += (all.empty() ? "there is " : ", ") + candidate;
+  return all.empty() ? "there is none" : all;
+}
+
 }  // namespace atunner

@@ -208,15 +208,22 @@ TEST_F(FirstOfRows, ManyBySortingAll) {
   Check(SpecOf({"sort", {{70, 1}}, {}}, DType::kFloat32), "topk", 1);
 }
 
+// What is computed of places, as in a search by beams: an int64 like any other.
+TEST_F(FirstOfRows, PlacesAreTakenApart) {
+  const std::string text =
+      "graph g\ninput x: float32[3, 300]\ns = sort(x, axis=1, descending=true, count=8)\ny = gather(x, s, axis=1, "
+      "batch=1)\nbeam = floor_div(s, 100)\ntoken = mod(s, 100) + minimum(s, 7)\noutput y\noutput beam\noutput token\n";
+  Check(SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value(), "topk", 1);
+}
+
 // As many digits as types have bytes, of numbers with and without signs' own order.
 TEST_F(FirstOfRows, SortedOfAnyType) {
-  for (const DType dtype :
-       {DType::kFloat64, DType::kFloat16, DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8}) {
-    for (const char* order : {"false", "true"}) {
+  for (const DType dtype : {DType::kFloat64, DType::kFloat16, DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8,
+                            DType::kUInt8, DType::kUInt32, DType::kBool}) {
+    for (const char* sorted :
+         {"[3, 300]\ns = sort(x, axis=1)", "[3, 77]\ns = sort(x, axis=1, descending=true, count=2)"}) {
       const std::string text = fmt::format(
-          "graph g\ninput x: {}[3, 300]\ns = sort(x, axis=1, descending={})\ny = gather(x, s, axis=1, batch=1)\n"
-          "output y\noutput s\n",
-          Name(dtype), order);
+          "graph g\ninput x: {}{}\ny = gather(x, s, axis=1, batch=1)\noutput y\noutput s\n", Name(dtype), sorted);
       Check(SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value(), "topk", 1);
     }
   }

@@ -22,8 +22,10 @@ constexpr int64_t kFew = 256;          // ranks that are found without sorting
 constexpr int64_t kMostBytes = 65536;  // of a row that is sorted in shared memory
 constexpr int64_t kTile = 8192;        // elements of longer rows that are
 
-/// Are more wanted than a bound helps to find?
-bool IsWhole(const graph::Node& sort) { return sort.type.shape.back().factor() > kFew; }
+/// Are more wanted than a bound helps to find, or is there no bound for the type?
+bool IsWhole(const graph::Node& sort, DType dtype) {
+  return sort.type.shape.back().factor() > kFew || SizeOf(dtype) > 4 || (!IsFloat(dtype) && dtype != DType::kInt32);
+}
 /// Has the whole row room in shared memory, values and words?
 bool Fits(const graph::TensorType& x) {
   return x.shape.back().factor() * (4 + static_cast<int64_t>(SizeOf(x.dtype))) <= kMostBytes;
@@ -42,13 +44,11 @@ std::optional<NodeForm> FormOf(const KernelSpec& spec) {
   if (!id || graph::HasLongSorts(graph::Specialise(*fused, spec.dims).value())) return std::nullopt;
   const graph::Node& sort = fused->node(*id);
   const graph::Node& x = InputOf(*fused, sort);
-  const graph::Extent& columns = fused->node(sort.operands[0]).type.shape.back();
+  const graph::TensorType& sorted = fused->node(sort.operands[0]).type;
   const DType dtype = x.type.dtype;
-  const bool sizes = IsWhole(sort) ? SizeOf(dtype) <= 4 || Fits(fused->node(sort.operands[0]).type)
-                                   : SizeOf(dtype) <= 4 && (IsFloat(dtype) || dtype == DType::kInt32);
-  const bool ordered = sizes && (IsFloat(dtype) ? SizeOf(dtype) > 1 : KindOf(dtype) == DTypeKind::kSigned);
-  const bool rows =
-      sort.As<graph::Sort>()->axis + 1 == static_cast<int64_t>(sort.type.rank()) && columns.factor() < INT32_MAX / 64;
+  const bool ordered = (SizeOf(dtype) <= 4 || Fits(sorted)) && (!IsFloat(dtype) || SizeOf(dtype) > 1);
+  const bool rows = sort.As<graph::Sort>()->axis + 1 == static_cast<int64_t>(sort.type.rank()) &&
+                    sorted.shape.back().factor() < INT32_MAX / 64;
   const bool served = x.As<graph::Input>() && ordered && rows && graph::IsFinishedInPlace(*fused, *id, 8);
   return served ? std::optional(NodeForm{*fused, *id}) : std::nullopt;
 }
@@ -110,7 +110,7 @@ class TopKTemplate : public GraphTemplate {
     const auto widths = VectorWidths(static_cast<int64_t>(SizeOf(x().dtype)), Columns(), 16);
     return std::get<int64_t>(widths.back());
   }
-  bool Whole() const { return IsWhole(sort_); }
+  bool Whole() const { return IsWhole(sort_, x().dtype); }
   /// Are rows sorted in parts, which are merged?
   bool Runs() const { return Whole() && !Fits(x()); }
   int64_t Tile() const { return Runs() ? kTile : Columns(); }
@@ -159,7 +159,7 @@ class TopKTemplate : public GraphTemplate {
     const std::string input = "in_" + InputOf(graph_, sort_).name + " + row * COLS";
     const std::string of_row =
         CoordinateLines(shape, [&](size_t axis) { return axis < last; }, "c", "row", "long long", "  ");
-    const std::string found = "[&](int rank, int place, const auto& value) {\n    if (rank >= K) return;\n" +
+    const std::string found = "[&](int rank, long long place, const auto& value) {\n    if (rank >= K) return;\n" +
                               elements.Scope(0) + elements.Scope(1) + stores + "  });\n}\n";
     if (!Runs())
       return KernelHead(spec_) + "  const long long row = blockIdx.x;\n" + of_row +

@@ -173,6 +173,14 @@ TEST_F(NvrtcTest, KernelsOfTorchExtensionsCompile) {
   EXPECT_TRUE(outcome.ok()) << outcome.error;
 }
 
+TEST_F(NvrtcTest, ARefusalNamesErrorsAlone) {
+  const auto outcome =
+      Compile("extern \"C\" __global__ void f(float* x) {\n  int unused = 1;\n  x[0] = lost(x[1]);\n}", {"f"});
+  EXPECT_THAT(outcome.error, testing::StartsWith("mine.cu(3): error: identifier \"lost\" is undefined"));
+  EXPECT_EQ(outcome.error.find("unused"), std::string::npos) << outcome.error;
+  EXPECT_EQ(outcome.error.find('\0'), std::string::npos) << "NVRTC counts the end of its text";
+}
+
 TEST_F(NvrtcTest, AHeaderInAngleBracketsThatIsNowhereIsTakenAsEmpty) {
   const std::string kernel = "extern \"C\" __global__ void f(float* x) { x[0] = 1; }";
   const auto outcome = Compile("#include <boost/any.hpp>\n#include <opencv2/opencv.hpp>\n" + kernel, {"f"});
@@ -195,6 +203,8 @@ TEST_F(NvrtcTest, WhatNvccGivesWithoutBeingAskedCompiles) {
   const auto own =
       Compile("typedef unsigned int uint;\nextern \"C\" __global__ void f(uint* x) { ushort i = 1; x[i] = i; }", {"f"});
   EXPECT_TRUE(own.ok()) << own.error;
+  const auto sized = Compile("extern \"C\" __global__ void f(int64_t* x, uint8_t y) { x[0] = y; }", {"f"});
+  EXPECT_TRUE(sized.ok()) << sized.error;
   const auto lambda = Compile(
       "template <class F> __global__ void f(float* x, F f) { x[0] = f(x[1]); }\n"
       "extern \"C\" __global__ void g(float* x) { auto twice = [=] __device__(float v) { return v * 2; "

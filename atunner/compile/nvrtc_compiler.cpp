@@ -145,7 +145,9 @@ std::vector<std::string> OptionsFor(const CompileRequest& request) {
 
 /// Names that nvcc's sources have from the host's C library.
 bool MissesHostTypes(std::string_view log) {
-  return std::ranges::any_of(std::array{"uint", "ushort", "ulong"}, [&](const std::string& name) {
+  constexpr std::array kNames = {"uint",    "ushort",  "ulong",    "int8_t",   "int16_t", "int32_t",
+                                 "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t"};
+  return std::ranges::any_of(kNames, [&](const std::string& name) {
     return log.find("identifier \"" + name + "\" is undefined") != std::string_view::npos;
   });
 }
@@ -267,7 +269,7 @@ class NvrtcCompiler : public Compiler {
     const int error = api_.compile(program, static_cast<int>(raw.size()), raw.data());
     const std::string log = Read(program, api_.log_size, api_.log);
     if (error != 0) {
-      std::string message = log.empty() ? std::string(api_.error_string(error)) : log;
+      std::string message = log.empty() ? std::string(api_.error_string(error)) : ErrorsOf(log);
       return {std::nullopt, std::move(message), false};
     }
     module.ptx = Read(program, api_.ptx_size, api_.ptx);
@@ -349,6 +351,22 @@ class NvrtcCompiler : public Compiler {
       at = end + 1;
     }
     return warnings;
+  }
+
+  /// The log of a failed compilation without what is no reason for it: warnings, which may be many and come first.
+  static std::string ErrorsOf(std::string_view log) {
+    std::string errors;
+    while (!log.empty() && log.back() == '\0') log.remove_suffix(1);
+    for (size_t at = 0; at < log.size();) {
+      const size_t end = std::min(log.find("\n\n", at), log.size());
+      const std::string_view message = log.substr(at, end - at);
+      const std::string_view head = message.substr(0, message.find('\n'));
+      if (head.find(": warning ") == std::string_view::npos && !head.starts_with("Remark:"))
+        errors.append(errors.empty() ? "" : "\n\n").append(message);
+      at = end + 2;
+    }
+    while (errors.ends_with('\n')) errors.pop_back();
+    return errors.empty() ? std::string(log) : errors;
   }
 
   static std::string Read(NvrtcProgram program, int (*size_of)(NvrtcProgram, size_t*),

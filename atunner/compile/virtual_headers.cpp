@@ -13,7 +13,8 @@ constexpr std::string_view kComplex =
 
 /// Short names that a host's C library declares, and with it all that nvcc compiles.
 constexpr std::string_view kSysTypes =
-    "#pragma once\ntypedef unsigned int uint;\ntypedef unsigned short ushort;\ntypedef unsigned long ulong;\n";
+    "#pragma once\n#include <stdint.h>\ntypedef unsigned int uint;\ntypedef unsigned short ushort;\ntypedef unsigned "
+    "long ulong;\n";
 
 constexpr std::pair<const char*, std::string_view> kWithText[] = {
     {"algorithm", embed::kAlgorithmCuh},   {"array", embed::kArrayCuh},

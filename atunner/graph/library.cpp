@@ -98,9 +98,7 @@ Result<ValidGraph> Build(const Found& found, const Request& request) {
   }
   for (const auto& [name, value] : request.attributes) {
     if (std::ranges::find(names, name) != names.end()) continue;
-    const std::string near = ClosestName(name, names);
-    return Invalid("unknown attribute '" + name + "'", "--attr of " + op.name,
-                   near.empty() ? "it has none like that" : "did you mean '" + near + "'?");
+    return Invalid("unknown attribute '" + name + "'", "--attr of " + op.name, DidYouMean(name, names));
   }
   const Range rows{1, full.shapes[0].empty() ? 1 : full.shapes[0][0]};
   const bool open_rows = full.open_rows;
@@ -112,6 +110,7 @@ Result<ValidGraph> Build(const Found& found, const Request& request) {
   if (!graph) {
     Error error = graph.error();
     error.where = op.name;
+    if (error.what.starts_with(op.name + ": ")) error.what.erase(0, op.name.size() + 2);  // of a node of that name
     error.hint += (error.hint.empty() ? "" : "; ") + help;
     return std::unexpected(std::move(error));
   }

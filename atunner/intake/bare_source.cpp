@@ -46,7 +46,8 @@ bool DividesEvenly(const Expr::Node& node, const Bindings& bindings) {
 /// What was read and what varies, put together as a kernel.
 class Assembler {
  public:
-  Assembler(const SourceReading& reading, SourceTunables found) : in_(reading), launch_(std::move(found.launch)) {
+  Assembler(const SourceReading& reading, SourceTunables found)
+      : in_(reading), launch_(std::move(found.launch)), fixed_(std::move(found.fixed)) {
     out_.space = std::move(found.space);
     out_.injections = std::move(found.injections);
     out_.initial = std::move(found.initial);
@@ -130,7 +131,7 @@ class Assembler {
     Dims dims = out_.spec.dims;
     for (const auto& [name, value] : dims) {
       const Leaf* leaf = in_.FindLeaf(name);
-      if (!leaf || leaf->of_file || in_.used_in_symbols.contains(name)) return;
+      if (!leaf || leaf->of_file || in_.used_in_symbols.contains(name) || fixed_.contains(name)) return;
     }
     for (size_t axis = 0; axis < 3; ++axis) {
       const bool follows = std::ranges::any_of(NamesOf(launch_.grid[axis]),
@@ -145,7 +146,7 @@ class Assembler {
       }
       return total;
     };
-    std::set<std::string> least;  // as small as grids allow
+    std::set<std::string> least = NumbersAlone(dims);  // and what is as small as grids allow
     while (elements() > kCheckElements && least.size() < dims.size()) {
       const auto largest = std::ranges::max_element(
           dims, {}, [&](const auto& pair) { return least.contains(pair.first) ? 0 : pair.second; });
@@ -157,9 +158,23 @@ class Assembler {
     }
     if (dims == out_.spec.dims || elements() == 0 || elements() > kMostCheckElements) return;
     std::string text;
-    for (const auto& [name, value] : dims) text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
+    for (const auto& [name, value] : dims) {
+      if (value != out_.spec.dims.at(name)) text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
+    }
     out_.notes.push_back("without a GPU, verified at " + text + "; state another size with // atunner: check " + text);
     out_.check_dims.push_back(std::move(dims));
+  }
+
+  /// Names of what is a fraction to the kernel, and no size: 255 of `float scale = 255` is not halved.
+  std::set<std::string> NumbersAlone(const Dims& dims) const {
+    std::set<std::string> names;
+    for (const ArgBinding& binding : in_.bindings) {
+      if (binding.kind != ArgBinding::Kind::kScalar || !IsFloat(binding.dtype)) continue;
+      for (const std::string& name : binding.value.Names()) {
+        if (dims.contains(name) && !in_.used_in_sizes.contains(name)) names.insert(name);
+      }
+    }
+    return names;
   }
 
   std::string Entry() const {
@@ -192,7 +207,7 @@ class Assembler {
       for (const auto& [name, value] : stated) {
         const Leaf* leaf = in_.FindLeaf(name);
         if (!dims.contains(name)) return Invalid("check: '" + name + "' is no problem size", in_.Where());
-        if (leaf && leaf->of_file)
+        if ((leaf && leaf->of_file) || fixed_.contains(name))
           return Invalid("check: '" + name + "' is a constant of the source, which one binary cannot vary",
                          in_.Where());
         dims[name] = value;
@@ -204,6 +219,7 @@ class Assembler {
 
   const SourceReading& in_;
   LaunchText launch_;
+  std::set<std::string, std::less<>> fixed_;
   UserKernel out_;
 };
 

@@ -271,10 +271,11 @@ TEST(BareSource, BlocksThatFollowAProblemSizeAreTunedWhereThreadsStride) {
   EXPECT_EQ(Launched(*kernel).grid.x, 1u);
 }
 
-TEST(BareSource, StructuresByValueAreRefused) {
+TEST(BareSource, StructuresWithConstructorsAreRefused) {
   std::string source = kPlain;
   source.replace(source.find("float a, int n)"), 15, "Scale a, int n)");
-  EXPECT_THAT(ErrorOf("struct Scale { float a; };\n" + source), HasSubstr("takes a structure by value (Scale a)"));
+  EXPECT_THAT(ErrorOf("struct Scale { Scale(); float a; };\n" + source),
+              HasSubstr("takes a structure by value (Scale a)"));
 }
 
 TEST(BareSource, DeviceVariablesAreFilledAsTheHostFillsThem) {

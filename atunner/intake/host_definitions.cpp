@@ -45,8 +45,9 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
   };
   const std::string text(syntax_.token(name).text);
   if (is(name + 1, "=")) {
-    const TokenRange value{name + 2, until(name + 2)};
-    if (name > 0 && is(name - 1, ".") && name > 1) {  // grid.x = …
+    TokenRange value{name + 2, until(name + 2)};
+    while (value.end > value.begin + 2 && is(value.begin + 1, "=")) value.begin += 2;  // a = b = 1024
+    if (name > 0 && is(name - 1, ".") && name > 1) {                                   // grid.x = …
       const size_t axis = text == "x" ? 0 : text == "y" ? 1 : 2;
       members_[std::string(syntax_.token(name - 2).text)][axis] = value;
     } else if (!IsOfCommandLine(syntax_, value) || !definitions_.contains(text)) {  // int n = 1024; if (argc > 1) n = …
@@ -114,11 +115,14 @@ void HostScope::CollectDeclaredType(size_t star) {
   while (begin > 0 && syntax_.token(begin - 1).kind == Token::Kind::kWord) --begin;
   std::string type(syntax_.Text({begin, star}));
   if (const auto alias = syntax_.aliases.find(type); alias != syntax_.aliases.end()) type = alias->second;
-  if (ParseCType(type)) types_.try_emplace(std::string(syntax_.token(star + 1).text), type);
+  const bool declares =
+      begin > 0 && begin < star && (syntax_.token(begin - 1).Is(";") || syntax_.token(begin - 1).Is("{"));
+  if (!ParseCType(type) && !declares) return;  // a product
+  types_.try_emplace(std::string(syntax_.token(star + 1).text), type);
   // float *a, *b, *c;
   for (size_t i = star + 2;
        i + 2 < syntax_.lexed.tokens.size() && syntax_.token(i).Is(",") && syntax_.token(i + 1).Is("*"); i += 3) {
-    if (ParseCType(type)) types_.try_emplace(std::string(syntax_.token(i + 2).text), type);
+    types_.try_emplace(std::string(syntax_.token(i + 2).text), type);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "atunner/intake/c_type.h"
+#include "atunner/intake/structure_layout.h"
 #include "atunner/model/expr.h"
 
 namespace atunner {
@@ -37,6 +38,18 @@ bool IsCeilDiv(std::string name) {
   static const std::set<std::string_view> kNames = {"ceildiv", "cdiv",       "divup",      "idivup",
                                                     "divceil", "divroundup", "ceildivide", "updiv"};
   return kNames.contains(name);
+}
+
+/// Pieces at commas outside of brackets.
+std::vector<std::vector<Token>> SplitTokens(const std::vector<Token>& tokens) {
+  std::vector<std::vector<Token>> pieces;
+  int nested = 0;
+  for (const Token& token : tokens) {
+    nested += token.Is("(") - token.Is(")");
+    if (pieces.empty() || (token.Is(",") && nested == 0)) pieces.emplace_back();
+    if (!token.Is(",") || nested != 0) pieces.back().push_back(token);
+  }
+  return pieces;
 }
 
 }  // namespace
@@ -158,6 +171,10 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
   const std::string name(tokens[i].text);
   const auto is = [&](size_t at, std::string_view text) { return at < tokens.size() && tokens[at].Is(text); };
   if (is(i + 1, "::")) return i + 1;  // std::max: the qualifier says nothing
+  if (name == "true" || name == "false") {
+    out.Add(name == "true" ? "1" : "0");
+    return i;
+  }
   const auto close_of = [&](size_t open) {
     int nested = 0;
     for (size_t at = open; at < tokens.size(); ++at) {
@@ -166,17 +183,19 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
     }
     return tokens.size();
   };
-  if (name == "sizeof" && is(i + 1, "(")) {
-    const size_t close = close_of(i + 1);
+  if (name == "sizeof" && i + 1 < tokens.size()) {
+    const bool brackets = is(i + 1, "(");  // or sizeof *d
+    const size_t close = brackets ? close_of(i + 1) : i + 1 + is(i + 1, "*");
     std::string type;
-    for (size_t at = i + 2; at < close; ++at)
+    for (size_t at = brackets ? i + 2 : i + 1; at < std::min(close + !brackets, tokens.size()); ++at)
       type += std::string(type.empty() ? "" : " ") + std::string(tokens[at].text);
     if (type.starts_with("* ")) type = type.substr(2);                // sizeof(*d)
     if (type.ends_with("]")) type = type.substr(0, type.find(" ["));  // sizeof(d[0])
     if (const auto declared = types_.find(type); declared != types_.end()) type = declared->second;
     if (const auto alias = syntax_.aliases.find(type); alias != syntax_.aliases.end()) type = alias->second;
     if (const FileConstant* constant = syntax_.FindConstant(type)) type = constant->value;
-    const auto known = ParseCType(type);
+    auto known = ParseCType(type);
+    if (!known) known = FloatsOf(syntax_, type);
     if (!known) return Unknown("sizeof(" + type + ")");
     out.Add(std::to_string(known->bytes()));
     return close;
@@ -207,7 +226,13 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
       out.Add("ceil_div");
       return i;
     }
-    return Unknown(name + "(…)");
+    const size_t close = close_of(i + 1);
+    if (close >= tokens.size()) return Unknown(name + "(…)");
+    const Tokens inside(tokens.begin() + static_cast<std::ptrdiff_t>(i) + 2,
+                        tokens.begin() + static_cast<std::ptrdiff_t>(close));
+    ATUNNER_TRY(const std::string value, Called(name, SplitTokens(inside), depth, out.real));
+    out.Add("(" + value + ")");
+    return close;
   }
   if ((is(i + 1, ".")) && i + 2 < tokens.size()) {
     const std::string_view member = tokens[i + 2].text;
@@ -230,6 +255,67 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
   return i;
 }
 
+/// A function of <cmath>, or one of the file that only returns an expression, or a macro.
+Result<std::string> HostScope::Called(const std::string& name, const std::vector<Tokens>& arguments, int depth,
+                                      bool& real) {
+  const std::string plain = name.ends_with("f") ? name.substr(0, name.size() - 1) : name;
+  const bool root = plain == "sqrt" || plain == "rsqrt";
+  if ((root || plain == "exp" || plain == "pow") && arguments.size() == (plain == "pow" ? 2 : 1)) {
+    real = true;
+    ATUNNER_TRY(const std::string first, Convert(arguments[0], depth + 1));
+    if (root) return "(" + first + ") ** " + (plain == "sqrt" ? "0.5" : "-0.5");
+    if (plain == "exp") return "2.718281828459045 ** (" + first + ")";
+    ATUNNER_TRY(const std::string second, Convert(arguments[1], depth + 1));
+    return "(" + first + ") ** (" + second + ")";
+  }
+  const auto [parameters, body] = DefinitionOf(name);
+  if (body.empty() || parameters.size() != arguments.size()) return Unknown(name + "(…)");
+  Tokens expression;
+  const auto bracket = [](std::string_view text) { return Token{Token::Kind::kSymbol, text, 0, 0}; };
+  for (const Token& token : body) {
+    const auto parameter = std::ranges::find(parameters, token.text);
+    if (token.kind != Token::Kind::kWord || parameter == parameters.end()) {
+      expression.push_back(token);
+      continue;
+    }
+    const Tokens& argument = arguments[static_cast<size_t>(parameter - parameters.begin())];
+    expression.push_back(bracket("("));
+    expression.insert(expression.end(), argument.begin(), argument.end());
+    expression.push_back(bracket(")"));
+  }
+  return Convert(expression, depth + 1);
+}
+
+/// Names of the parameters, and what a call stands for; nothing where that is more than an expression.
+std::pair<std::vector<std::string_view>, HostScope::Tokens> HostScope::DefinitionOf(const std::string& name) {
+  std::vector<std::string_view> parameters;
+  for (const HostFunction& function : syntax_.functions) {
+    const TokenRange body = function.body;
+    if (function.name != name || body.empty() || !syntax_.token(body.begin).Is("return")) continue;
+    size_t end = body.begin;
+    while (end < body.end && !syntax_.token(end).Is(";")) ++end;
+    if (end + 1 != body.end) continue;
+    for (const TokenRange& parameter : SplitArguments(syntax_, function.parameters, true))
+      parameters.push_back(syntax_.token(parameter.end - 1).text);
+    return {parameters, Copy({body.begin + 1, end})};
+  }
+  for (const Token& directive : syntax_.lexed.tokens) {  // #define BLOCKS(n) (((n) + 255) / 256)
+    const size_t at = directive.kind == Token::Kind::kDirective ? directive.text.find(name + "(") : std::string::npos;
+    if (at == std::string::npos) continue;
+    const std::string_view before = directive.text.substr(0, at);
+    const size_t close = directive.text.find(')', at);
+    if (before.find("define") == std::string_view::npos || !before.ends_with(' ') || close == std::string::npos)
+      continue;
+    if (before.find_first_not_of(" \t", before.find("define") + 6) != std::string_view::npos) continue;
+    texts_->emplace_back(directive.text.substr(close + 1));
+    std::erase(texts_->back(), '\\');
+    for (const Token& token : Lex(directive.text.substr(at + name.size() + 1, close - at - name.size() - 1)).tokens)
+      if (token.kind == Token::Kind::kWord) parameters.push_back(token.text);
+    return {parameters, Lex(texts_->back()).tokens};
+  }
+  return {};
+}
+
 std::unexpected<Error> HostScope::UnknownVariable(const std::string& name) {
   *unknown_ = name;
   return Unknown(name);
@@ -250,7 +336,7 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
     const auto parsed = Expr::Parse(*value);
     if (!parsed || !parsed->Names().empty()) return "(" + *value + ")";
     const auto number = parsed->EvaluateInt({});
-    if (!number) return *value;
+    if (!number || *number < 1) return "(" + *value + ")";  // no size
     leaves_->try_emplace(name, Leaf{name, *number, false});
     return name;
   }
@@ -298,7 +384,7 @@ Result<std::string> HostScope::NamedTokens(const std::string& name, const Tokens
   ATUNNER_TRY(const Expr parsed, Expr::Parse(*value));
   if (!parsed.Names().empty()) return "(" + *value + ")";
   const auto number = parsed.EvaluateInt({});
-  if (!number) return "(" + *value + ")";  // a fraction
+  if (!number || (*number < 1 && !of_file)) return "(" + *value + ")";  // a fraction, or no size
   leaves_->try_emplace(name, Leaf{name, *number, of_file});
   return name;
 }
@@ -366,7 +452,9 @@ Result<std::array<std::string, 3>> HostScope::ExtentsOf(const Tokens& tokens, in
   return extents;
 }
 
-Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range) {
+Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range) { return BufferOf(range, 0); }
+
+Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range, int depth) {
   for (size_t i = range.begin; i < range.end; ++i) {
     const Token& token = syntax_.token(i);
     if (token.Is("+") || token.Is("-")) break;  // a pointer into a buffer: how much is left of it is not known
@@ -386,6 +474,10 @@ Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range) {
       ATUNNER_TRY(const std::string elements, Convert(Copy(count->second), 0));
       buffer.bytes = "(" + elements + ") * " + std::to_string(type->bytes());
       return buffer;
+    }
+    if (const auto other = definitions_.find(name); other != definitions_.end() && depth < kMostNested) {
+      // float* out = d_out;
+      if (auto found = BufferOf(other->second, depth + 1)) return found;
     }
     if (const auto above = InCaller(name)) {
       ATUNNER_TRY(Buffer found, above->first->BufferOf(above->second));

@@ -69,6 +69,9 @@ class HostScope {
   Result<std::string> Convert(const Tokens& tokens, int depth);
   Result<std::string> ConvertPlain(const Tokens& tokens, int depth);
   Result<size_t> Word(const Tokens& tokens, size_t i, int depth, Pieces& out);
+  Result<Buffer> BufferOf(TokenRange range, int depth);
+  Result<std::string> Called(const std::string& name, const std::vector<Tokens>& arguments, int depth, bool& real);
+  std::pair<std::vector<std::string_view>, Tokens> DefinitionOf(const std::string& name);
   std::unexpected<Error> UnknownVariable(const std::string& name);
   Result<std::string> NameValue(const std::string& name, int depth);
   Result<std::string> PitchOf(TokenRange row, int depth);

@@ -82,7 +82,7 @@ TEST(HostSources, PartsOfABufferBeginAtItsStart) {
 }
 
 TEST(HostSources, StructuresAreNamed) {
-  EXPECT_THAT(ErrorOf("typedef struct { int width; float* p; } Matrix;\n__global__ void k(Matrix a) { a.p[0] = 1; }\n"
+  EXPECT_THAT(ErrorOf("struct Matrix { Matrix(); int width; float* p; };\n__global__ void k(Matrix a) { a.p[0] = 1; }\n"
                       "int main() { Matrix m; k<<<1, 32>>>(m); }\n"),
               HasSubstr("takes a structure by value (Matrix a)"));
   EXPECT_THAT(ErrorOf("__global__ void k(cudaPitchedPtr a) { *(int*)a.ptr = 1; }\n"
@@ -199,6 +199,90 @@ int main() {
   EXPECT_EQ(plan->steps[0].block.x, 128u);
   EXPECT_EQ(plan->steps[0].cluster.x, 2u);
   EXPECT_EQ(plan->steps[0].shared_bytes, 128u);
+}
+
+TEST(HostSources, ExpressionsOfFunctionsAndMacros) {
+  const auto kernel = Parse(R"(
+#define WORDS(count, size) \
+  ((count) * (size) / 4)
+constexpr int kThreads = 128;
+inline int Blocks(const int n) { return (n + kThreads - 1) / kThreads; }
+__global__ void step(float* x, float rate, float root, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] = x[i] * rate + root;
+}
+int main() {
+  const int n = 3000, steps = 3;
+  float* x;
+  cudaMalloc(&x, WORDS(n, 4) * sizeof(float));
+  step<<<Blocks(n), kThreads>>>(x, 1 - powf(0.5f, steps), 1 / std::sqrt(16.0), n);
+})");
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(ElementsOf(*kernel, "x"), 3000);
+  const auto value = [&](size_t i) {
+    return ToDouble(kernel->plan.steps[0].args[i].value.Evaluate(Bindings(kernel->spec.dims)).value());
+  };
+  EXPECT_EQ(value(1), 0.875);
+  EXPECT_EQ(value(2), 0.25);
+  Dims dims = kernel->spec.dims;
+  const auto names = kernel->space.Names();
+  Bindings bindings(dims);
+  bindings.Add(names, kernel->initial.values);
+  EXPECT_EQ(kernel->plan.steps[0].grid[0].EvaluateInt(bindings).value(), 24);
+}
+
+TEST(HostSources, TemplateArgumentsThatOnlyTheHostNames) {
+  const auto kernel = Parse(R"(
+template <int THREADS, int ITEMS, int WARPS> __global__ void copy(const float* in, float* out) {
+  for (int i = 0; i < ITEMS; ++i) {
+    const int at = (blockIdx.x * THREADS + threadIdx.x) * ITEMS + i;
+    out[at] = in[at] + WARPS;
+  }
+}
+int main() {
+  constexpr int T = 128, I = 4, blocks = 1024, n = T * I * blocks;
+  float *in, *out;
+  cudaMalloc(&in, n * sizeof(float));
+  cudaMalloc(&out, n * sizeof(float));
+  copy<T, I, T / 32><<<blocks, T>>>(in, out);
+})");
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(kernel->plan.steps[0].entry, "copy<128, 4, 4>");
+  EXPECT_TRUE(kernel->check_dims.empty()) << "T and I are part of the binary";
+}
+
+TEST(HostSources, BlocksThatAConstantOfTheHostSays) {
+  for (const char* constant : {"#define BLOCK_SIZE 256", "constexpr int BLOCK_SIZE = 256;"}) {
+    const auto kernel = Parse(std::string(constant) + "\n" + kScale + R"(
+int main() {
+  int n = 1 << 20;
+  float* x;
+  cudaMalloc(&x, n * sizeof(float));
+  scale<<<(n + BLOCK_SIZE - 1) / BLOCK_SIZE, BLOCK_SIZE>>>(x, n);
+})");
+    ASSERT_TRUE(kernel) << kernel.error().ToString();
+    EXPECT_THAT(kernel->space.Names(), ElementsAre("BLOCK_SIZE")) << constant;
+    EXPECT_EQ(kernel->space.parameters[0].values.size(), 6u);
+  }
+}
+
+TEST(HostSources, LoopsThatAMacroWrites) {
+  const auto kernel = Parse(R"(
+#define CUDA_1D_KERNEL_LOOP(i, n) \
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += blockDim.x * gridDim.x)
+const int kThreads = 512;
+inline int Blocks(const int n) { return (n + kThreads - 1) / kThreads; }
+__global__ void scale(float* x, int n) {
+  CUDA_1D_KERNEL_LOOP(i, n) { x[i] *= 2; }
+}
+int main() {
+  const int n = 5000;
+  float* x;
+  cudaMalloc(&x, n * sizeof(float));
+  scale<<<Blocks(n), kThreads>>>(x, n);
+})");
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_THAT(kernel->space.Names(), ElementsAre("kThreads"));
 }
 
 }  // namespace

@@ -60,6 +60,22 @@ bool StridesOver(const CudaSyntax& syntax, const KernelDefinition& kernel, std::
   return false;
 }
 
+/// Does a macro with parameters that the body uses have `text`? CUDA_KERNEL_LOOP(i, n) says how threads stride.
+bool MacroHas(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view text) {
+  constexpr std::string_view kOfPyTorch = "(i, n) blockIdx.x * blockDim.x + threadIdx.x; blockDim.x * gridDim.x";
+  for (size_t i = kernel.body.begin; i + 1 < kernel.body.end; ++i) {
+    if (syntax.token(i).kind != Token::Kind::kWord || !syntax.token(i + 1).Is("(")) continue;
+    if (syntax.token(i).Is("CUDA_KERNEL_LOOP") && kOfPyTorch.find(text) != std::string_view::npos) return true;
+    const std::string head = " " + std::string(syntax.token(i).text) + "(";
+    for (const Token& directive : syntax.lexed.tokens) {
+      if (directive.kind == Token::Kind::kDirective && directive.text.find("define" + head) != std::string_view::npos &&
+          directive.text.find(text) != std::string_view::npos)
+        return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Role RoleOf(const CudaSyntax& syntax, const KernelDefinition& kernel, const KernelParameter& parameter) {
@@ -80,7 +96,7 @@ bool Reads(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string
   for (size_t i = kernel.body.begin; i + 2 < kernel.body.end; ++i) {
     if (syntax.token(i).Is(name) && syntax.token(i + 1).Is(".") && syntax.token(i + 2).Is(axis)) return true;
   }
-  return false;
+  return MacroHas(syntax, kernel, std::string(name) + "." + std::string(axis));
 }
 
 bool Uses(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view name) {
@@ -128,7 +144,7 @@ bool StridesByGrid(const CudaSyntax& syntax, const KernelDefinition& kernel) {
     const bool other = is(i, "gridDim") && is(i + 2, "x") && is(i + 3, "*") && is(i + 4, "blockDim");
     if (one || other) return true;
   }
-  return false;
+  return MacroHas(syntax, kernel, "blockDim.x * gridDim.x") || MacroHas(syntax, kernel, "gridDim.x * blockDim.x");
 }
 
 std::string LaunchBound(const CudaSyntax& syntax, const KernelDefinition& kernel) {

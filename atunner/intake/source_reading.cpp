@@ -10,6 +10,8 @@
 #include "atunner/intake/expression_text.h"
 #include "atunner/intake/index_fills.h"
 #include "atunner/intake/kernel_body.h"
+#include "atunner/intake/structure_layout.h"
+#include "atunner/intake/structure_members.h"
 #include "atunner/intake/texture_text.h"
 #include "atunner/intake/value_list.h"
 #include "atunner/model/texture.h"
@@ -148,7 +150,7 @@ class Reader {
       } else if (const FileConstant* constant = out_.syntax.FindConstant(name)) {
         name = constant->value;  // #define REAL float
       } else {
-        return std::nullopt;
+        return FloatsOf(out_.syntax, name);
       }
     }
     return std::nullopt;
@@ -437,8 +439,12 @@ Dims SourceReading::SizesBeside(const ParameterSpace& space) const {
 
 Result<std::unique_ptr<SourceReading>> ReadSource(const std::string& text, const std::string& file,
                                                   const std::string& kernel) {
-  auto reading = std::make_unique<SourceReading>(text, file);
+  SourceApart apart = WithMembersApart(text);
+  auto reading = std::make_unique<SourceReading>(std::move(apart.text), file);
   ATUNNER_RETURN_IF_ERROR(Reader(*reading, kernel).Run());
+  for (auto& [of_kernel, note] : apart.notes) {
+    if (of_kernel == reading->kernel->name) reading->notes.push_back(std::move(note));
+  }
   return reading;
 }
 

@@ -26,9 +26,10 @@ struct LaunchText {
   std::vector<std::string> template_args;  ///< C++, or "{parameter}"
 };
 
-/// Stays where it is: `scope` and `kernel` refer to `syntax`, which refers to the source's text.
+/// Stays where it is: `scope` and `kernel` refer to `syntax`, which refers to `text`.
 struct SourceReading {
-  SourceReading(const std::string& text, std::string name) : file(std::move(name)), syntax(ParseCuda(text)) {}
+  SourceReading(std::string source, std::string name)
+      : file(std::move(name)), text(std::move(source)), syntax(ParseCuda(text)) {}
   SourceReading(const SourceReading&) = delete;
   SourceReading& operator=(const SourceReading&) = delete;
 
@@ -39,6 +40,7 @@ struct SourceReading {
   Dims SizesBeside(const ParameterSpace& space) const;
 
   std::string file;
+  std::string text;  ///< structures that are passed by value taken apart
   CudaSyntax syntax;
   Annotations stated;
   const KernelDefinition* kernel = nullptr;
@@ -54,7 +56,7 @@ struct SourceReading {
   std::set<std::string, std::less<>> used_in_scalars;
 };
 
-/// `kernel` names which one; empty: the only one, or the one an annotation names. `text` outlives the result.
+/// `kernel` names which one; empty: the only one, or the one an annotation names.
 Result<std::unique_ptr<SourceReading>> ReadSource(const std::string& text, const std::string& file,
                                                   const std::string& kernel);
 

@@ -116,7 +116,10 @@ class Finder {
       const std::vector<std::string> names = NamesOf(text);
       if (names.size() == 1 && names[0] == text) {  // a named constant
         const Leaf* leaf = in_.FindLeaf(text);
-        if (!leaf || in_.used_in_sizes.contains(text)) continue;
+        if (!leaf || in_.used_in_sizes.contains(text)) {
+          FixTemplate(i);
+          continue;
+        }
         const FileConstant* constant = leaf->of_file ? in_.syntax.FindConstant(text) : nullptr;
         if (constant && !LiteralOf(constant->value)) continue;
         const bool block = IsBlockExtent(text);
@@ -129,8 +132,23 @@ class Finder {
                      *value, kAtLaunch, "template argument");
         out_.launch.template_args[i] = "{" + parameter.name + "}";
         if (block) FollowLiteralOf(*value, parameter.name);
+      } else {
+        FixTemplate(i);
       }
     }
+  }
+
+  /// Constants of the host that device code does not see are there by their values, which one binary cannot vary.
+  void FixTemplate(size_t i) {
+    const std::vector<std::string> names = NamesOf(out_.launch.template_args[i]);
+    const bool local = std::ranges::any_of(names, [&](const std::string& name) {
+      const Leaf* leaf = in_.FindLeaf(name);
+      return leaf && !leaf->of_file;
+    });
+    const auto value = local ? Now(out_.launch.template_args[i]) : std::nullopt;
+    if (!value) return;
+    out_.launch.template_args[i] = std::to_string(*value);
+    out_.fixed.insert(names.begin(), names.end());
   }
 
   bool IsBlockExtent(const std::string& text) const {
@@ -155,7 +173,7 @@ class Finder {
     for (const FileConstant& constant : in_.syntax.constants) {
       const auto value = LiteralOf(constant.value);
       if (!value || in_.used_in_sizes.contains(constant.name) || in_.used_in_scalars.contains(constant.name)) continue;
-      if (InSizesOf(constant.name)) continue;
+      if (InSizesOf(constant.name) || out_.fixed.contains(constant.name)) continue;
       const bool in_kernel = Uses(in_.syntax, *in_.kernel, constant.name);
       const bool in_block = InExtents(out_.launch.block, constant.name);
       const bool in_launch = in_block || InExtents(out_.launch.grid, constant.name);
@@ -232,14 +250,16 @@ class Finder {
     }
     for (const std::string& leaf_name : NamesOf(text)) {  // int threads = 256;
       const Leaf* leaf = in_.FindLeaf(leaf_name);
-      if (!leaf || leaf->of_file || IsOfTheProblem(leaf_name)) continue;
+      if (!leaf || IsOfTheProblem(leaf_name)) continue;
+      const FileConstant* constant = leaf->of_file ? in_.syntax.FindConstant(leaf_name) : nullptr;
+      if (leaf->of_file && (!constant || !LiteralOf(constant->value) || InSizesOf(leaf_name))) continue;
       if (!Contains(NamesOf(out_.launch.grid[axis]), leaf_name) && !strides) {
         out_.notes.push_back(
             fmt::format("'{}' is not tuned: the grid {} does not follow from it", leaf_name, out_.launch.grid[axis]));
         continue;
       }
-      AddParameter(leaf_name, BlockValues(axis, FlatBlock(), leaf->value), leaf->value, kAtLaunch,
-                   "threads of a block");
+      AddParameter(leaf_name, BlockValues(axis, FlatBlock(), leaf->value), leaf->value,
+                   constant ? Replace(*constant) : kAtLaunch, "threads of a block");
     }
     // min(width, 1024), by whose threads loops stride: any number will do.
     const auto now = Now(text);
@@ -254,7 +274,8 @@ class Finder {
 
   /// A problem size, or a value that the kernel is told: another one is another task.
   bool IsOfTheProblem(const std::string& name) const {
-    return in_.used_in_sizes.contains(name) || in_.used_in_scalars.contains(name) || in_.stated.sizes.contains(name);
+    return in_.used_in_sizes.contains(name) || in_.used_in_scalars.contains(name) || in_.stated.sizes.contains(name) ||
+           out_.fixed.contains(name);
   }
 
   /// A loop that strides by the whole grid is right for any number of blocks.

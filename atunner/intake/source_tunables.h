@@ -1,6 +1,7 @@
 // What of a bare source can be varied: constants, template arguments, block and grid, as far as the kernel stays right.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,11 @@ namespace atunner {
 
 struct SourceTunables {
   ParameterSpace space;
-  std::vector<Injection> injections;  ///< one per parameter
-  Configuration initial;              ///< as the source has it
-  LaunchText launch;                  ///< in terms of the parameters
-  std::vector<std::string> notes;     ///< what is not tuned, and why
+  std::vector<Injection> injections;         ///< one per parameter
+  Configuration initial;                     ///< as the source has it
+  LaunchText launch;                         ///< in terms of the parameters
+  std::vector<std::string> notes;            ///< what is not tuned, and why
+  std::set<std::string, std::less<>> fixed;  ///< names whose values are part of the binary
 };
 
 struct TunableOptions {

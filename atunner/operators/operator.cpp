@@ -72,9 +72,7 @@ Result<KernelSpec> Operator::Instantiate(const OperatorRequest& request) const {
     if (known == spec.attributes.end()) {
       std::vector<std::string> names;
       for (const AttributeInfo& attribute : info().attributes) names.push_back(attribute.name);
-      const std::string near = ClosestName(name, names);
-      return Invalid("unknown attribute '" + name + "'", "--attr of " + info().name,
-                     near.empty() ? "it has none like that" : "did you mean '" + near + "'?");
+      return Invalid("unknown attribute '" + name + "'", "--attr of " + info().name, DidYouMean(name, names));
     }
     ATUNNER_TRY(known->second, OfKind(*std::ranges::find(info().attributes, name, &AttributeInfo::name), value));
   }

@@ -63,6 +63,8 @@ class Statement {
   bool ok_;
 };
 
+constexpr const char* kElsewhere = "choose a place you may write to with --store";
+
 constexpr const char* kRunColumns =
     "SELECT id, key, command, created, status, evidence, device, spec, space, summary, seconds FROM runs ";
 
@@ -81,7 +83,7 @@ std::unexpected<Error> Store::Failure(std::string_view action) const {
   if (code == SQLITE_FULL || code == SQLITE_IOERR)
     hint = "free some disk space, or choose another place with --store";
   else if (code == SQLITE_READONLY || code == SQLITE_CANTOPEN || code == SQLITE_PERM)
-    hint = "choose a place you may write to with --store";
+    hint = kElsewhere;
   else if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
     hint = "this file is no store, or it is damaged; move it away, or name another with --store";
   else if (code == SQLITE_BUSY)
@@ -96,7 +98,12 @@ Status Store::Execute(const char* sql) {
 }
 
 Result<std::unique_ptr<Store>> Store::Open(const Path& file) {
-  if (file.has_parent_path()) ATUNNER_RETURN_IF_ERROR(MakeDirectories(file.parent_path()));
+  if (file.has_parent_path()) {
+    if (auto made = MakeDirectories(file.parent_path()); !made) {
+      made.error().hint = kElsewhere;
+      return std::unexpected(std::move(made.error()));
+    }
+  }
   // In this order: who makes a store makes its log after it.
   const Path log = file.string() + "-wal";
   if (std::error_code none; std::filesystem::exists(log, none) && !std::filesystem::exists(file, none))

@@ -22,12 +22,12 @@ struct RunRecord {
   std::string key;       ///< digest of everything that decides the run: the same command finds it again
   std::string command;   ///< as the user gave it
   std::string created;   ///< UTC
-  std::string status;    ///< "running", "finished", "stopped"; read back "interrupted", if nobody runs it any more
+  std::string status;    ///< "running", "finished", "stopped", "failed"; read back "interrupted", if nobody runs it
   std::string evidence;  ///< "measured" or "predicted"
   std::string device;
   std::string spec;     ///< KernelSpec as JSON
   std::string space;    ///< ParameterSpace as JSON
-  std::string summary;  ///< JSON: baselines, best, settings; written when the run ends
+  std::string summary;  ///< JSON: baselines, best, settings, or the error; written when the run ends
   double seconds = 0;   ///< wall time spent, all sessions together
 };
 

@@ -279,7 +279,7 @@ Result<int> Export(const std::string& name, const std::string& format, const Com
   ATUNNER_TRY(const std::vector<Trial> trials, store->Trials(run.id));
   ATUNNER_TRY(const Json space_json, ParseJson(run.space));
   ATUNNER_TRY(const ParameterSpace space, FromJson<ParameterSpace>(space_json));
-  if (format == "json") {
+  if (common.json || format == "json") {
     Json all = Json::array();
     for (const Trial& trial : trials) all.push_back(ToJson(trial));
     PrintJson(

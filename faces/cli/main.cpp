@@ -2,10 +2,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -359,4 +362,16 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace atunner::cli
 
-int main(int argc, char** argv) { return atunner::cli::Main(argc, argv); }
+int main(int argc, char** argv) {
+  int code = 0;
+  bool written = true;
+  try {
+    code = atunner::cli::Main(argc, argv);
+  } catch (const std::system_error&) {  // fmt's, of standard output
+    written = false;
+  }
+  written &= std::fflush(stdout) == 0;
+  if (written) return code;
+  std::fprintf(stderr, "atunner: standard output cannot be written: %s\n", std::strerror(errno));
+  return atunner::ExitCode(atunner::ErrorCode::kUnavailable);
+}

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -165,16 +166,19 @@ Result<int> Predict(const PredictFlags& flags, const Common& common) {
   if (kernels.size() > 1 && !flags.configurations.empty())
     return Invalid("whose configurations these are is not clear", "--configs", "name the kernel by --kernel");
   Json answers = Json::array();
+  bool any = false;
   for (const std::string& kernel : kernels) {
     if (kernels.size() > 1 && !common.json) fmt::print("{}\n", kernel);
     auto answer = PredictOne(flags, kernel, target, *compiler, common);
     if (!answer && (kernels.size() == 1 || answer.error().code != ErrorCode::kInvalidInput))
       return std::unexpected(answer.error());
     if (!answer && !common.json) fmt::print(stderr, "{} is not predicted: {}\n", kernel, answer.error().ToString());
+    any |= answer &&
+           std::ranges::any_of((*answer)["predictions"], [](const Json& row) { return row.contains("estimate"); });
     answers.push_back(answer ? *std::move(answer) : Json{{"kernel", kernel}, {"refused", answer.error().what}});
   }
   if (common.json) PrintJson(kernels.size() == 1 ? answers[0] : answers);
-  return 0;
+  return any ? 0 : 1;
 }
 
 }  // namespace atunner::cli

@@ -31,6 +31,8 @@ Report MakeReport(const RunRecord& run, const TuneResult& result, const KernelSp
 
 Result<Report> ReportOf(Store& store, const RunRecord& run) {
   ATUNNER_TRY(const Json summary, ParseJson(run.summary));
+  if (summary.contains("error"))
+    return Invalid("run '" + run.id + "' failed: " + summary["error"].get<std::string>(), "report");
   if (!summary.contains("profile")) {
     return Invalid("run '" + run.id + "' was interrupted before it had a summary", "report",
                    "run its command again: it goes on where it was\n  " + run.command);

@@ -89,8 +89,14 @@ Result<TuneResult> TuningSessions::Run(const ScheduleTemplate& schedule, const B
   if (target_.real_index && request.plain) request.vendors = VendorNames(schedule.spec());
   TuneSession session(request, *compiler_, judges_, SystemClock(), examiner_.get());
   Progress progress(common_, schedule.space(), budget, target_.evidence());
-  ATUNNER_TRY(TuneResult result,
-              session.Run(store_.get(), run, stop_, [&](const TuneEvent& event) { progress(event); }));
+  auto found = session.Run(store_.get(), run, stop_, [&](const TuneEvent& event) { progress(event); });
+  if (!found) {  // a kernel that does not compile, say: nothing interrupted it
+    run.status = "failed";
+    if (run.summary == "{}") run.summary = DumpJson({{"run", run.id}, {"error", found.error().what}});
+    (void)store_->UpdateRun(run);
+    return std::unexpected(found.error());
+  }
+  TuneResult result = *std::move(found);
   run.seconds += result.seconds;
   run.status = stop_ ? "stopped" : "finished";
   summary = Summary(run, result, schedule.space(), target_.profile);

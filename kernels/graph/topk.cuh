@@ -9,7 +9,7 @@ template <class T> DEVICE Bits order_of(const T& v) {
   constexpr Bits SIGN = (Bits)1 << (8 * sizeof(Bits) - 1);
   const Compared value = load<Compared>(v);
   Bits bits = *(const Bits*)&v;
-  if ((Compared)0.5f == (Compared)0) bits ^= SIGN;
+  if ((Compared)0.5f == (Compared)0) bits ^= (Compared)-1 < (Compared)0 ? SIGN : 0;
   else bits = value != value ? ~(Bits)0 : bits > SIGN ? ~bits : bits | SIGN;
   return DESCENDING ? ~bits : bits;
 }

@@ -59,6 +59,16 @@ constexpr BadInput kTable[] = {
     {"AttributeUnknown", "$A optimize --operator layernorm --input-shape 8,8 --attr epz=1 --target-gpu A100 --virtual",
      2, "did you mean 'eps'"},
     {"AttributeOfNone", SOFTMAX "--input-shape 8,8 --attr foo=1", 2, "unknown attribute 'foo'"},
+    {"AttributesAreListed", "$A predict --operator roll --input-shape 8 --attr foo=1 --target-gpu A100", 2,
+     "there is axis, shift"},
+    {"NodesOfTheOperatorsName", "$A predict --operator pad --input-shape 8 --attr low=-1 --target-gpu A100", 2,
+     "atunner: pad: low is -1"},
+    {"OutputFull", "$A operators > /dev/full", 3, "standard output cannot be written"},
+    {"OutputFullOfJson", "$A operators --json > /dev/full", 3, "standard output cannot be written"},
+    {"PredictNoneThatCompiles",
+     "echo '__global__ void k(float* x) { x[0] = lost; } int main() { float* x; cudaMalloc(&x, 4); k<<<1, 32>>>(x); }' "
+     "> k.cu; $A predict k.cu --target-gpu H200 1>&2",
+     1, "identifier \"lost\" is undefined"},
     {"EpsNegative", "$A optimize --operator layernorm --input-shape 8,8 --attr eps=-1 --target-gpu A100 --virtual", 2,
      "positive"},
     {"EpsWord", "$A optimize --operator layernorm --input-shape 8,8 --attr eps=small --target-gpu A100 --virtual", 2,
@@ -127,7 +137,8 @@ constexpr BadInput kTable[] = {
     {"StoreIsFolder", SOFTMAX "--input-shape 8,8 --store /tmp", 2, "--store"},
     {"StoreIsText", "head -c 5000 /dev/zero | tr '\\0' x > text.db; " SOFTMAX "--input-shape 8,8 --store text.db", 2,
      "no store"},
-    {"StoreUnwritable", SOFTMAX "--input-shape 8,8 --store /proc/x/s.db", 2, "/proc/x"},
+    {"StoreUnwritable", SOFTMAX "--input-shape 8,8 --store /proc/x/s.db", 2,
+     "choose a place you may write to with --store"},
     {"StoreNewer",
      SOFTMAX
      "--input-shape 8,8 --store new.db --quiet >/dev/null; python3 -c \"import sqlite3; c=sqlite3.connect('new.db'); "

@@ -109,6 +109,17 @@ TEST_F(CommandLine, CtrlCEndsWithWhatWasFound) {
   EXPECT_TRUE(std::filesystem::exists(home() + "/best/manifest.json"));
 }
 
+TEST_F(CommandLine, RunsThatCannotBeCarriedOutFailed) {
+  const Outcome outcome = Run(
+      "echo '__global__ void k(float* x) { x[0] = lost; } int main() { float* x; cudaMalloc(&x, 4); k<<<1, 32>>>(x); "
+      "}' > k.cu; $A hardware-optimize --source k.cu --auto-tune --target-gpu A100 --virtual");
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.out;
+  EXPECT_THAT(Run("$A history").out, testing::HasSubstr(" failed "));
+  EXPECT_THAT(Run("$A report last --json").out, testing::HasSubstr("\\\"lost\\\" is undefined"));
+  EXPECT_THAT(Run("$A report last --format md").err, testing::HasSubstr("failed: "));
+  EXPECT_TRUE(ParseJson(Run("$A export last --json").out)->contains("trials"));
+}
+
 // The report's script runs in a real browser, where there is one.
 TEST_F(CommandLine, TheReportDrawsItsHeatmapInABrowser) {
   const Outcome browser = Run("command -v chromium || command -v chromium-browser || command -v google-chrome");

@@ -158,7 +158,7 @@ __global__ void look(cudaTextureObject_t tex, float* y, int n) {
   if (i < n) y[i] = tex2D<float>(tex, i % 16, i / 16);
 }
 __global__ void past(float* y, int n) { y[n - threadIdx.x] = 1; }
-struct Pair { float a, b; };
+struct Pair { __host__ __device__ Pair(float a, float b) : a(a), b(b) {} float a, b; };
 __global__ void pairs(Pair p, float* y) { *y = p.a; }
 int main() {
   const int n = 256;

@@ -1,0 +1,47 @@
+// What a structure of the source consists of.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "atunner/intake/c_type.h"
+#include "atunner/intake/cuda_syntax.h"
+
+namespace atunner {
+
+/// A number or a pointer inside a structure.
+struct Member {
+  std::string declaration;  ///< "const float* __restrict__ ": what stands before a name
+  std::string access;       ///< ".size.x", ".taps[2]"
+  std::string suffix;       ///< "_size_x", "_taps_2"
+  std::string fallback;     ///< default member initialiser; may be empty
+};
+
+struct StructureLayout {
+  std::vector<Member> members;  ///< in the order in which a list initialises them; a number in place of none
+  std::string list;             ///< how they are nested, with a $ for each: "{$, {$, $}}"
+};
+
+/// Structures of the file whose members are numbers, pointers, arrays of a literal extent, and such structures; CUDA's
+/// vectors of numbers among them. By name, without namespaces.
+class StructureLayouts {
+ public:
+  explicit StructureLayouts(const CudaSyntax& syntax);
+  /// Null for any other type. Knows the vectors.
+  const StructureLayout* Find(const std::string& type) const;
+
+ private:
+  void Define(const CudaSyntax& syntax, const std::string& name, TokenRange body);
+  bool Declaration(const CudaSyntax& syntax, TokenRange statement, StructureLayout& out) const;
+  void Append(const std::string& declaration, const std::string& name, const std::vector<int64_t>& extents,
+              const std::string& fallback, StructureLayout& out) const;
+
+  std::map<std::string, StructureLayout, std::less<>> known_;
+};
+
+/// A structure of floats of one type, as that many of them: what an array of such structures holds.
+std::optional<CType> FloatsOf(const CudaSyntax& syntax, const std::string& type);
+
+}  // namespace atunner
