@@ -97,7 +97,6 @@ class ExprProgram {
   const std::vector<Cell>& initial_cells() const { return cells_; }
   /// In an order in which operands come first.
   const std::vector<Instruction>& instructions() const { return instructions_; }
-  bool IsConstant(CellId id) const { return constant_[id]; }
 
   void Run(const Instruction& instruction, std::span<Cell> cells) const;
   static bool Truthy(const Cell& cell, const ExprProgram& program);
