@@ -224,7 +224,7 @@ TEST_F(SanitizeCommand, CountsByLineOfTheSource) {
   uint64_t executed = 0;
   for (const auto& [number, line] : lines) executed += line["inst_executed"].get<uint64_t>();
   EXPECT_EQ(json["totals"]["inst_executed"], executed);
-  EXPECT_EQ(json["totals"]["shared_wavefronts"], 64);
+  EXPECT_EQ(json["totals"]["shared_wavefronts"], 96);
   EXPECT_EQ(json["totals"]["barriers"], 32);
   EXPECT_THAT(Run("$A counts smooth.cu --target-gpu A100").out, HasSubstr("smooth.cu:7"));
 }
