@@ -106,7 +106,7 @@ Result<TaskBuffers> MakePredictionBuffers(PredictingDevice& device, const Kernel
 
 Result<Estimate> PredictPlan(PredictingDevice& device, const KernelSpec& spec, const CandidateKernel& candidate,
                              LoadedModule& module, const TaskBuffers& buffers) {
-  ATUNNER_TRY(const BoundPlan plan, BindPlan(device, candidate.plan, spec, buffers));
+  ATUNNER_TRY(const BoundPlan plan, BindPlan(device, candidate.plan, spec, buffers, Workspaces::kFresh));
   ATUNNER_RETURN_IF_ERROR(CopySymbols(device, module, plan));
   Estimate total;
   double longest = -1;

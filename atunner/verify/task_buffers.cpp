@@ -115,19 +115,20 @@ Result<KernelArg> Textured(Device& device, const ConcreteArg& arg, BoundPlan& bo
 
 }  // namespace
 
-Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec, const TaskBuffers& buffers) {
-  return BindPlan(device, plan, spec, buffers, [](const std::string&) { return std::nullopt; });
+Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec, const TaskBuffers& buffers,
+                           Workspaces workspaces) {
+  return BindPlan(device, plan, spec, buffers, [](const std::string&) { return std::nullopt; }, workspaces);
 }
 
 Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec, const TaskBuffers& buffers,
-                           const AddressOf& elsewhere) {
+                           const AddressOf& elsewhere, Workspaces contents) {
   ATUNNER_TRY(const ConcretePlan concrete, Resolve(plan, buffers.dims(), spec.attributes));
   BoundPlan bound;
   std::map<std::string, DeviceAddress> workspaces;
   for (const ConcreteWorkspace& workspace : concrete.workspaces) {
     const uint64_t bytes = std::max<uint64_t>(workspace.bytes, 16);
     ATUNNER_TRY(auto memory, device.Allocate(bytes));
-    ATUNNER_RETURN_IF_ERROR(device.Fill(memory->address(), kNanByte, bytes));
+    if (contents == Workspaces::kPoisoned) ATUNNER_RETURN_IF_ERROR(device.Fill(memory->address(), kNanByte, bytes));
     workspaces[workspace.name] = memory->address();
     bound.workspaces.push_back(std::move(memory));
   }
@@ -137,10 +138,8 @@ Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelS
     return tensor ? std::optional(tensor->address) : std::nullopt;
   };
   for (const ConcreteStep& step : concrete.steps) {
-    BoundStep& out = bound.steps.emplace_back(
-        BoundStep{step.entry,
-                  {step.grid, step.block, step.cluster, step.shared_bytes, step.cooperative, step.programmatic},
-                  {}});
+    BoundStep& out = bound.steps.emplace_back(BoundStep{
+        step.entry, {step.grid, step.block, step.cluster, step.shared_bytes, step.cooperative, step.programmatic}, {}});
     for (const ConcreteArg& arg : step.args) {
       if (arg.kind == ArgBinding::Kind::kScalar) {
         out.args.push_back(KernelArg::Scalar(arg.scalar));

@@ -83,12 +83,17 @@ struct BoundPlan {
 /// Tensors by name; return nullopt for an unknown name.
 using AddressOf = std::function<std::optional<DeviceAddress>(const std::string&)>;
 
-/// Evaluates the plan for `buffers.dims()` and binds addresses; workspaces are allocated and poisoned.
+/// What workspaces hold at first: to be timed without a verdict they need not be written to, which takes long where
+/// they are large.
+enum class Workspaces { kPoisoned, kFresh };
+
+/// Evaluates the plan for `buffers.dims()` and binds addresses; workspaces are allocated.
 /// kInvalidInput when the plan names an unknown tensor or breaks a launch limit.
-Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec, const TaskBuffers& buffers);
+Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec, const TaskBuffers& buffers,
+                           Workspaces workspaces = Workspaces::kPoisoned);
 /// As above with some tensors elsewhere (an oracle kernel writes its outputs in float64).
 Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec, const TaskBuffers& buffers,
-                           const AddressOf& elsewhere);
+                           const AddressOf& elsewhere, Workspaces workspaces = Workspaces::kPoisoned);
 
 /// Copies tensors into the module's symbols (constant memory), as the plan asks.
 Status CopySymbols(Device& device, LoadedModule& module, const BoundPlan& plan);

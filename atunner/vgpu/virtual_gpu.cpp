@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint64_t kSampledBlocks = 10;
 constexpr uint64_t kLeastSampled = 3;
+constexpr double kSampledBytes = 256 << 20;  // of arguments: blocks with so much to do are alike
 constexpr uint64_t kUnevenBlocks = 100;
 constexpr double kPredictSeconds = 30;
 constexpr double kWholeBytes = 32 << 20;  // of arguments: a cooperative grid runs whole in a second or two
@@ -363,7 +364,11 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
   exec.latencies.spill = static_cast<float>(SpillClk(profile_, calibration_, resources, shape, occupancy));
   const std::map<uint64_t, double> named = Named(args);
   const double footprint = Total(named);  // every argument's allocation may be touched once in full
-  if (!RunsWhole(shape, footprint)) exec.blocks = Sample(shape.grid.Count(), ClusterSize(*function, shape));
+  if (!RunsWhole(shape, footprint)) {
+    const uint64_t blocks = shape.grid.Count();
+    const auto enough = static_cast<uint64_t>(kSampledBytes * static_cast<double>(blocks) / std::max(footprint, 1.0));
+    exec.blocks = Sample(blocks, ClusterSize(*function, shape), std::min(kSampledBlocks, enough));
+  }
   const ExecResult result = RunSample(*loaded.program, mangled, shape, PackParams(*function, args), exec);
   if (!result.outcome.completed()) return Invalid("the launch does not complete: " + result.outcome.message);
   EstimateInput input;

@@ -39,6 +39,13 @@ Json LineJson(const std::pair<std::string, uint32_t>& place, const vgpu::LineCou
           {"divergent_branches", m.divergent_branches}};
 }
 
+Json TotalsJson(const vgpu::Counts& counts) {
+  Json totals{{"inst_executed", counts.TotalWarpInstructions()},
+              {"thread_inst_executed", counts.TotalThreadInstructions()}};
+  for (const auto& [name, value] : counts.Figures()) totals[name] = value;
+  return totals;
+}
+
 void PrintLines(const vgpu::LineCounts& lines, SourceLines& source) {
   constexpr const char* kRow = "{:<18} {:>12} {:>8} {:>9} {:>8} {:>9} {:>11} {:>9}  {}\n";
   const auto print = [&](const auto&... cells) { fmt::print(fmt::runtime(kRow), cells...); };
@@ -67,6 +74,7 @@ Result<int> CountLines(const SubjectFlags& flags, const Common& common) {
   options.check_hazards = false;
   options.timeout_seconds = flags.timeout_seconds;
   vgpu::LineCounts lines;
+  vgpu::Counts counts;
   uint64_t blocks = 0;
   for (const BoundStep& step : device->steps()) {
     ATUNNER_TRY(const vgpu::ExecResult result,
@@ -75,6 +83,7 @@ Result<int> CountLines(const SubjectFlags& flags, const Common& common) {
       return Invalid("'" + step.entry + "' does not complete: " + result.outcome.message, "",
                      "`atunner sanitize` says why");
     for (const auto& [place, line] : result.lines) lines[place] += line;
+    counts += result.counts;
     blocks += result.outcome.blocks_executed;
   }
   SourceLines source(subject);
@@ -83,6 +92,7 @@ Result<int> CountLines(const SubjectFlags& flags, const Common& common) {
               {"configuration", subject.configuration},
               {"target", target.profile.name},
               {"blocks", blocks},
+              {"totals", TotalsJson(counts)},
               {"lines", Json::array()}};
     for (const auto& [place, line] : lines) json["lines"].push_back(LineJson(place, line, source));
     PrintJson(json);

@@ -221,6 +221,11 @@ TEST_F(SanitizeCommand, CountsByLineOfTheSource) {
   EXPECT_EQ(lines[7]["shared_requests"], 32);
   EXPECT_EQ(lines[7]["memory_l1_wavefronts_shared"], 32);
   EXPECT_EQ(lines[8]["memory_l2_theoretical_sectors_global"], 125);
+  uint64_t executed = 0;
+  for (const auto& [number, line] : lines) executed += line["inst_executed"].get<uint64_t>();
+  EXPECT_EQ(json["totals"]["inst_executed"], executed);
+  EXPECT_EQ(json["totals"]["shared_wavefronts"], 96);
+  EXPECT_EQ(json["totals"]["barriers"], 32);
   EXPECT_THAT(Run("$A counts smooth.cu --target-gpu A100").out, HasSubstr("smooth.cu:7"));
 }
 
