@@ -15,7 +15,8 @@ namespace {
 /// Files of users: T1, TOML, bare sources.
 std::set<Path> Files() {
   std::set<Path> files;
-  for (const char* folder : {"atunner/intake/testdata/t1", "examples/kernels", "tests/examples/t1_features"}) {
+  for (const char* folder :
+       {"atunner/intake/testdata", "atunner/intake/testdata/t1", "examples/kernels", "tests/examples/t1_features"}) {
     for (const auto& entry : std::filesystem::directory_iterator(Path(ATUNNER_SOURCE_DIR) / folder)) {
       const std::string kind = entry.path().extension();
       if (kind == ".json" || kind == ".toml" || kind == ".cu") files.insert(entry.path());

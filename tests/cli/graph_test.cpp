@@ -111,7 +111,7 @@ TEST_F(Graphs, MistakesAreSaidWithTheirPlace) {
   EXPECT_EQ(bad.exit_code, 2);
   EXPECT_THAT(bad.err, HasSubstr("bad.atg:3:5: unknown function 'exq'"));
   ASSERT_TRUE(
-      WriteFileAtomic(home() + "/sorted.atg", "graph s\ninput x: int64[9, 5]\ny = sort(x, axis=1)\noutput y\n"));
+      WriteFileAtomic(home() + "/sorted.atg", "graph s\ninput x: int64[9, 9000]\ny = sort(x, axis=1)\noutput y\n"));
   const Outcome unserved = RunShell(home(), "$A optimize --graph sorted.atg --target-gpu A100");
   EXPECT_EQ(unserved.exit_code, 3);
   EXPECT_THAT(unserved.err, HasSubstr("no schedule family computes 's' of int64"));
