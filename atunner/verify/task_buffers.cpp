@@ -137,10 +137,8 @@ Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelS
     return tensor ? std::optional(tensor->address) : std::nullopt;
   };
   for (const ConcreteStep& step : concrete.steps) {
-    BoundStep& out = bound.steps.emplace_back(
-        BoundStep{step.entry,
-                  {step.grid, step.block, step.cluster, step.shared_bytes, step.cooperative, step.programmatic},
-                  {}});
+    BoundStep& out = bound.steps.emplace_back(BoundStep{
+        step.entry, {step.grid, step.block, step.cluster, step.shared_bytes, step.cooperative, step.programmatic}, {}});
     for (const ConcreteArg& arg : step.args) {
       if (arg.kind == ArgBinding::Kind::kScalar) {
         out.args.push_back(KernelArg::Scalar(arg.scalar));
