@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "atunner/base/clock.h"
 #include "atunner/base/random.h"
 #include "atunner/verify/oracle.h"
 #include "atunner/verify/perturbed_run.h"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr int kDrawsOfSmall = 8;
 constexpr int kDrawsOfLarge = 3;
+constexpr double kMostSeconds = 10;  // no draw is begun after these
 constexpr double kMostMemory = 0.5;  // of what is free
 
 /// Where the right answer is zero, all that kernels compute is their error: it is measured by that of the honest ones,
@@ -77,7 +79,8 @@ Status OracleStore::Reconsider(const TaskBuffers& buffers, const InputInstance& 
   ATUNNER_TRY(const std::optional<Outputs> outputs, RoomToPerturb(buffers, reference));
   if (!outputs) return {};
   const int draws = reference.small() ? kDrawsOfSmall : kDrawsOfLarge;
-  for (int draw = 0; draw < draws; ++draw) {
+  const double start = SystemClock().Now();
+  for (int draw = 0; draw < draws && SystemClock().Now() - start < kMostSeconds; ++draw) {
     ATUNNER_RETURN_IF_ERROR(RunPerturbedOnce(buffers, reference, *outputs, Mix64(instance.seed + 0x9e11 + draw)));
     for (size_t i = 0; i < reference.outputs.size(); ++i) {
       ATUNNER_TRY(const CompareStats one, CompareWith(reference.outputs[i], (*outputs)[i]->address()));
