@@ -24,6 +24,11 @@ struct Place {
   std::string type;  ///< of its elements, in CUDA
 };
 
+/// Workspaces are wider than their values' types.
+DType StoredAs(std::string_view type, DType dtype) {
+  return type == "float" ? DType::kFloat32 : type == "double" ? DType::kFloat64 : dtype;
+}
+
 class PlainWriter {
  public:
   PlainWriter(const ValidGraph& graph, bool wide, bool shared)
@@ -45,6 +50,7 @@ class PlainWriter {
     kernel_.source.text = KernelPrelude(text_) + std::string(embed::kGraphsCuh) + text_;
     return std::move(kernel_);
   }
+  std::vector<StepRounding> TakeRoundings() { return std::move(roundings_); }
 
  private:
   std::string OutputType(DType dtype) const { return wide_ ? "double" : std::string(CudaName(dtype)); }
@@ -152,6 +158,10 @@ class PlainWriter {
     for (const auto& [symbol, range] : graph_.symbols())
       step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(symbol)));
     kernel_.plan.steps.push_back(std::move(step));
+    StepRounding& rounding = roundings_.emplace_back(RoundingOf(graph_, node));
+    for (size_t i = 0; i < node.operands.size(); ++i)
+      rounding.operands[i].stored = StoredAs(places_[node.operands[i]].type, rounding.operands[i].stored);
+    rounding.stored = StoredAs(to.type, rounding.stored);
     return text + fmt::format("{}* result{}) {{\n", to.type, symbols_);
   }
 
@@ -433,8 +443,12 @@ class PlainWriter {
   std::string symbols_;
   std::string text_;
   RenderedKernel kernel_;
+  std::vector<StepRounding> roundings_;
   int kernels_ = 0;
 };
+
+/// The graph whose nodes are steps. What the graph itself makes narrower is part of the error that is honest.
+ValidGraph StepsOf(const ValidGraph& graph, bool wide) { return FuseMaps(graph, /*through_roundings=*/wide); }
 
 }  // namespace
 
@@ -447,9 +461,15 @@ std::string KernelPrelude(std::string_view text) {
 }
 
 Result<RenderedKernel> PlainKernels(const ValidGraph& graph, bool wide, bool shared) {
-  // What the graph itself makes narrower is part of the error that is honest.
-  const ValidGraph fused = FuseMaps(graph, /*through_roundings=*/wide);
-  return PlainWriter(fused, wide, shared).Run();
+  const ValidGraph steps = StepsOf(graph, wide);
+  return PlainWriter(steps, wide, shared).Run();
+}
+
+Result<std::vector<StepRounding>> PlainRoundings(const ValidGraph& graph, bool shared) {
+  const ValidGraph steps = StepsOf(graph, false);
+  PlainWriter writer(steps, false, shared);
+  ATUNNER_TRY(const RenderedKernel written, writer.Run());
+  return writer.TakeRoundings();
 }
 
 }  // namespace atunner::graph

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "atunner/graph/graph.h"
+#include "atunner/graph/rounding.h"
 #include "atunner/model/kernel_spec.h"
 
 namespace atunner::graph {
@@ -11,6 +12,8 @@ namespace atunner::graph {
 /// `shared`: products of matrices keep what they load for several results, which stay bit for bit what they are
 /// without. kUnsupported for long tables of constants.
 Result<RenderedKernel> PlainKernels(const ValidGraph& graph, bool wide, bool shared = false);
+/// Of each step of PlainKernels' launch, not wide: its first arguments are the operands, the next one is the result.
+Result<std::vector<StepRounding>> PlainRoundings(const ValidGraph& graph, bool shared);
 
 /// Includes and device functions that every emitted kernel begins with; those for 8-bit floats where `text`, which
 /// follows, names them.

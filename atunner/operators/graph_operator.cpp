@@ -249,6 +249,9 @@ class GraphTask : public Operator {
     const auto found = std::ranges::find(graph.outputs(), output, &graph::Output::name);
     return found == graph.outputs().end() ? 0 : LongestOfFew(graph, found->node, dims, few);
   }
+  std::vector<graph::StepRounding> Roundings(const KernelSpec& spec) const override {
+    return graph::PlainRoundings(GraphOf(spec).value(), /*shared=*/true).value();
+  }
   OperatorInfo info_;
 };
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "atunner/base/result.h"
+#include "atunner/graph/rounding.h"
 #include "atunner/model/kernel_spec.h"
 
 namespace atunner {
@@ -56,6 +57,8 @@ class Operator {
   RenderedKernel Naive(const KernelSpec& spec) const { return Plain(spec, PlainForm::kNaive); }
   /// Bit for bit the results of `Naive`, maybe sooner: what the error budget is derived from.
   RenderedKernel Yardstick(const KernelSpec& spec) const { return Plain(spec, PlainForm::kYardstick); }
+  /// Of each step of `Yardstick` where it rounds; empty where that is not known.
+  virtual std::vector<graph::StepRounding> Roundings(const KernelSpec&) const { return {}; }
   /// The same algorithm in float64 with float64 outputs: the reference for problems too large for the CPU.
   RenderedKernel OracleKernel(const KernelSpec& spec) const { return Plain(spec, PlainForm::kReference); }
   /// Products that are added up in an element of an output which is nothing but their sum; 0 of others.

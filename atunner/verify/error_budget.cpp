@@ -168,7 +168,7 @@ OutputJudgement JudgeOutput(const std::string& output, const CompareStats& stats
   const std::string text = fmt::format(
       "'{}': relative error {:.3g} (bound {:.3g}), worst element {:.3g} (bound {:.3g}), {:.2f} % of elements beyond{}",
       output, norm, budget.norm, stats.worst, budget.element, 100 * share, at());
-  return {widespread ? VerdictKind::kLowPrecision : VerdictKind::kWrongResult, text};
+  return {widespread ? VerdictKind::kLowPrecision : VerdictKind::kWrongResult, text, true};
 }
 
 }  // namespace atunner

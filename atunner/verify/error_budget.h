@@ -52,6 +52,7 @@ double ElementScale(const Tolerance& tolerance, double rms);
 struct OutputJudgement {
   VerdictKind kind = VerdictKind::kCorrect;
   std::string reason;
+  bool beyond_budget = false;  ///< all that is wrong is the size of the error
 };
 OutputJudgement JudgeOutput(const std::string& output, const CompareStats& stats, const ErrorBudget& budget,
                             bool sampled);

@@ -259,11 +259,14 @@ TEST(CompareStats, WhatOverflowsIsStillANumber) {
   EXPECT_NE(JudgeOutput("y", overflown, budget, false).kind, VerdictKind::kCorrect);
 }
 
-TEST(CompareStats, AZeroReferenceIsMatchedByZerosOnly) {
+TEST(CompareStats, AZeroReferenceIsMatchedByZerosOnlyOrMeasuredByAScale) {
   CompareStats stats;
   EXPECT_EQ(stats.RelativeNorm(), 0);
-  stats.squared_difference = 1e-30;
+  stats.squared_difference = 4e-14;
+  stats.finite = 100;
   EXPECT_GT(stats.RelativeNorm(), 1e200);
+  stats.scale = 1e-8;
+  EXPECT_DOUBLE_EQ(stats.RelativeNorm(), 2) << "rms of 2e-8";
 }
 
 }  // namespace

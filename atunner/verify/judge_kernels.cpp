@@ -94,8 +94,14 @@ int FillKindCode(Fill::Kind kind) {
 double CompareStats::RelativeNorm() const {
   if (squared_reference == 0 && squared_difference == 0) return 0.0;
   // Squares overflow long before float64 does; what is kept of an error must be a number.
-  const double ratio = std::sqrt(squared_difference / squared_reference);
+  const double unit = squared_reference > 0 ? squared_reference : static_cast<double>(finite) * scale * scale;
+  const double ratio = std::sqrt(squared_difference / unit);
   return std::isfinite(ratio) ? ratio : 1e300;
+}
+
+void CompareStats::TakeLarger(const CompareStats& other, double times) {
+  squared_difference = std::max(squared_difference, times * times * other.squared_difference);
+  worst = std::max(worst, times * other.worst);
 }
 
 std::string ArchitectureFor(const Device& device) {
@@ -153,8 +159,9 @@ Status JudgeKernels::FillTensor(DeviceAddress address, const ArgSpec& arg, uint6
               Arg(high), Arg(spike.at), Arg(spike.value)});
 }
 
-Status JudgeKernels::Nudge(DeviceAddress address, uint64_t elements, uint64_t seed) {
-  return Run("judge_nudge", elements, kFillBlock, {KernelArg::Address(address), Arg(elements), Arg(seed)});
+Status JudgeKernels::Nudge(DeviceAddress address, DType dtype, uint64_t elements, uint64_t seed) {
+  return Run("judge_nudge", elements, kFillBlock,
+             {KernelArg::Address(address), Arg(static_cast<int32_t>(dtype)), Arg(elements), Arg(seed)});
 }
 
 Status JudgeKernels::Narrow(DeviceAddress address, DType dtype, uint64_t elements) {
@@ -264,6 +271,7 @@ Result<CompareStats> JudgeKernels::Compare(const CompareRequest& request) {
   ATUNNER_RETURN_IF_ERROR(device_.CopyOut(std::as_writable_bytes(std::span(partials)), scratch_->address()));
   CompareStats stats;
   stats.elements = request.elements;
+  stats.scale = request.scale;
   for (const ComparePartial& part : partials) {
     stats.squared_difference += part.squared_difference;
     stats.squared_reference += part.squared_reference;

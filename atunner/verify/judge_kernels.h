@@ -30,10 +30,13 @@ struct CompareStats {
   uint64_t beyond = 0;
   uint64_t first_bad = ~uint64_t{0};
   uint64_t elements = 0;
+  double scale = 0;  ///< what |r| was increased by in an element's error
 
-  /// ‖y - r‖ / ‖r‖ over the finite elements; 1e300 for what is beyond numbers: r all zero and y not, squares that
-  /// overflow.
+  /// ‖y - r‖ / ‖r‖ over the finite elements, or, where r is zero, the rms of y over `scale`; 1e300 for what is beyond
+  /// numbers: squares that overflow, no scale.
   double RelativeNorm() const;
+  /// The larger error of two runs against the same reference, the other's `times` over.
+  void TakeLarger(const CompareStats& other, double times = 1);
 };
 
 struct CompareRequest {
@@ -63,9 +66,9 @@ class JudgeKernels {
   /// Draws one tensor of an instance. `position` is the argument's index in the spec.
   Status FillTensor(DeviceAddress address, const ArgSpec& arg, uint64_t elements, size_t position,
                     const InputInstance& instance);
-  /// Moves about three quarters of a float32 tensor's elements by one unit in the last place; the same call moves them
-  /// back.
-  Status Nudge(DeviceAddress address, uint64_t elements, uint64_t seed);
+  /// Moves about three quarters of a float32 or float64 tensor's finite elements by one unit in the last place; the
+  /// same call moves them back.
+  Status Nudge(DeviceAddress address, DType dtype, uint64_t elements, uint64_t seed);
   /// Rounds float64 to float32 and float32 to TF32; other types stay.
   Status Narrow(DeviceAddress address, DType dtype, uint64_t elements);
   Result<uint64_t> Fingerprint(DeviceAddress address, uint64_t bytes);

@@ -233,13 +233,27 @@ class NudgeTest : public VirtualGpuTest {};
 TEST_F(NudgeTest, MovesThreeQuartersByOneUnitAndBack) {
   const std::vector<float> data(4000, 1.5f);
   const auto buffer = Put(data);
-  ASSERT_TRUE(kernels_->Nudge(buffer->address(), data.size(), 7));
+  ASSERT_TRUE(kernels_->Nudge(buffer->address(), DType::kFloat32, data.size(), 7));
   const auto nudged = Get<float>(buffer->address(), data.size());
   const auto moved = std::ranges::count(nudged, std::nextafter(1.5f, 2.0f));
   EXPECT_NEAR(static_cast<double>(moved), 3000, 150);
   EXPECT_EQ(std::ranges::count(nudged, 1.5f), 4000 - moved);
-  ASSERT_TRUE(kernels_->Nudge(buffer->address(), data.size(), 7));
+  ASSERT_TRUE(kernels_->Nudge(buffer->address(), DType::kFloat32, data.size(), 7));
   EXPECT_EQ(Get<float>(buffer->address(), data.size()), data);
+}
+
+TEST_F(NudgeTest, MovesFloat64AndLeavesWhatHasNoDigits) {
+  const std::vector<double> data = {1.5, 0, -0.0, INFINITY, -INFINITY, 0x1p-1074, -3};
+  const auto buffer = Put(data);
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    ASSERT_TRUE(kernels_->Nudge(buffer->address(), DType::kFloat64, data.size(), seed));
+    const auto nudged = Get<double>(buffer->address(), data.size());
+    for (size_t i = 1; i < 6; ++i) EXPECT_EQ(nudged[i], data[i]);
+    EXPECT_NEAR(nudged[0], 1.5, 0x1p-52);
+    EXPECT_NEAR(nudged[6], -3, 0x1p-51);
+    ASSERT_TRUE(kernels_->Nudge(buffer->address(), DType::kFloat64, data.size(), seed));
+    EXPECT_EQ(Get<double>(buffer->address(), data.size()), data);
+  }
 }
 
 class MaskTest : public VirtualGpuTest {};

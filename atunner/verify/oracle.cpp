@@ -13,10 +13,15 @@ namespace {
 /// Sums of terms that alternate err by what the order lets partial ones grow to: far more than neighbours that cancel
 /// do.
 constexpr double kOrders = 4;
-constexpr double kCpuFlops = 2e8;          // about a tenth of a second of the float64 reference on one core
-constexpr double kCpuFlopsVirtual = 5e9;   // with a virtual GPU the alternative is to interpret a kernel: slower still
-constexpr double kCpuElements = 1e6;       // of more a float64 kernel is compiled and done before
-constexpr uint64_t kSmallBytes = 8 << 20;  // where an unlucky element is not averaged out, several runs cost little
+constexpr uint64_t kSmallBytes = 8 << 20;
+constexpr double kCpuFlops = 2e8;         // about a tenth of a second of the float64 reference on one core
+constexpr double kCpuFlopsVirtual = 5e9;  // with a virtual GPU the alternative is to interpret a kernel: slower still
+constexpr double kCpuElements = 1e6;      // of more a float64 kernel is compiled and done before
+
+/// √(squares / how many are finite).
+double RmsOf(double squares, const CompareStats& stats) {
+  return stats.finite ? std::sqrt(squares / static_cast<double>(stats.finite)) : 0.0;
+}
 
 uint64_t FreshKey() {
   std::random_device entropy;
@@ -32,6 +37,8 @@ Result<std::vector<double>> DownloadWide(Device& device, const TaskBuffers::Tens
 }
 
 }  // namespace
+
+bool Reference::small() const { return bytes < kSmallBytes; }
 
 bool Reference::discriminates() const {
   return std::ranges::all_of(outputs, [](const Output& output) { return output.discriminates; });
@@ -87,18 +94,23 @@ Status OracleStore::TakeApart(uint64_t most_bytes) {
   return {};
 }
 
+std::optional<MemoryRange> OracleStore::SliceOf(const PlainPrograms& programs, int64_t slice,
+                                                const TaskBuffers& buffers, const RangeOf& elsewhere,
+                                                const std::string& name) {
+  std::optional<MemoryRange> range = elsewhere(name);
+  const TaskBuffers::Tensor* tensor = buffers.Find(name);
+  if (!range && tensor == nullptr) return std::nullopt;
+  if (!range) range = {tensor->address, static_cast<uint64_t>(tensor->shape.bytes)};
+  const uint64_t bytes = range->bytes / static_cast<uint64_t>(programs.slices);
+  return MemoryRange{range->address + bytes * static_cast<uint64_t>(slice), bytes};
+}
+
 Status OracleStore::RunPlain(const PlainPrograms& programs, const Program& program, const TaskBuffers& buffers,
-                             const Reference* wide, const char* what) {
+                             const RangeOf& elsewhere, const char* what) {
   for (int64_t slice = 0; slice < programs.slices; ++slice) {
     const AddressOf address = [&](const std::string& name) -> std::optional<DeviceAddress> {
-      for (size_t i = 0; wide != nullptr && i < wide->outputs.size(); ++i) {
-        const Reference::Output& output = wide->outputs[i];
-        if (output.name == name)
-          return output.masked->address() + output.elements * sizeof(double) / programs.slices * slice;
-      }
-      const TaskBuffers::Tensor* tensor = buffers.Find(name);
-      if (tensor == nullptr) return std::nullopt;
-      return tensor->address + static_cast<uint64_t>(tensor->shape.bytes / programs.slices * slice);
+      const auto range = SliceOf(programs, slice, buffers, elsewhere, name);
+      return range ? std::optional(range->address) : std::nullopt;
     };
     ATUNNER_TRY(const BoundPlan plan, BindPlan(device_, program.plan, programs.spec, buffers, address));
     ATUNNER_TRY(const LaunchOutcome outcome, RunPlan(device_, *program.module, plan,
@@ -196,7 +208,12 @@ Status OracleStore::ComputeByOperatorKernel(const TaskBuffers& buffers, Referenc
   if (!programs.reference) {  // where the CPU computes all references it is not needed
     ATUNNER_TRY(programs.reference, Build(operator_->OracleKernel(programs.spec)));
   }
-  return RunPlain(programs, *programs.reference, buffers, &reference, "float64 reference");
+  const RangeOf wide = [&](const std::string& name) -> std::optional<MemoryRange> {
+    const auto output = std::ranges::find(reference.outputs, name, &Reference::Output::name);
+    if (output == reference.outputs.end()) return std::nullopt;
+    return MemoryRange{output->masked->address(), output->elements * sizeof(double)};
+  };
+  return RunPlain(programs, *programs.reference, buffers, wide, "float64 reference");
 }
 
 Status OracleStore::ComputeByUserKernel(const TaskBuffers& buffers, Reference& reference) const {
@@ -219,56 +236,61 @@ Status OracleStore::ComputeByUserKernel(const TaskBuffers& buffers, Reference& r
 }
 
 Status OracleStore::Finish(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference) {
-  std::vector<CompareStats> selves;
   for (Reference::Output& output : reference.outputs) {
-    // The reference against itself gives its norm, mean and rms.
     CompareRequest self{output.masked->address(), DType::kFloat64, output.masked->address(), output.elements};
     self.poison_counts = false;
-    ATUNNER_TRY(const CompareStats stats, kernels_.Compare(self));
-    selves.push_back(stats);
-    const double rms = stats.finite ? std::sqrt(stats.squared_reference / static_cast<double>(stats.finite)) : 0.0;
+    ATUNNER_TRY(output.self, kernels_.Compare(self));
+    const double rms = RmsOf(output.self.squared_reference, output.self);
     output.scale = ElementScale(spec_.tolerance, rms);
     output.budget = DefaultBudget(output.dtype, spec_.tolerance, rms);
     output.key = FreshKey();
     ATUNNER_RETURN_IF_ERROR(kernels_.Mask(output.masked->address(), output.elements, output.key));
   }
   if (operator_ != nullptr) ATUNNER_RETURN_IF_ERROR(MeasureHonest(buffers, instance, reference));
-  for (size_t i = 0; i < selves.size(); ++i) {
-    ATUNNER_RETURN_IF_ERROR(TestNullCandidates(buffers, reference.outputs[i], selves[i]));
-  }
+  for (Reference::Output& output : reference.outputs) ATUNNER_RETURN_IF_ERROR(TestNullCandidates(buffers, output));
   return {};
+}
+
+Result<OracleStore::PlainPrograms*> OracleStore::YardstickFor(const Dims& dims) {
+  PlainPrograms& programs = ProgramsFor(dims);
+  if (!programs.yardstick) {
+    ATUNNER_TRY(programs.yardstick, Build(operator_->Yardstick(programs.spec)));
+  }
+  return &programs;
 }
 
 Result<std::vector<CompareStats>> OracleStore::RunHonest(const TaskBuffers& buffers, const Reference& reference) {
   ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs());
-  PlainPrograms& programs = ProgramsFor(buffers.dims());
-  if (!programs.yardstick) {
-    ATUNNER_TRY(programs.yardstick, Build(operator_->Yardstick(programs.spec)));
-  }
-  ATUNNER_RETURN_IF_ERROR(RunPlain(programs, *programs.yardstick, buffers, nullptr, "plain"));
+  ATUNNER_TRY(const PlainPrograms* programs, YardstickFor(buffers.dims()));
+  const RangeOf in_place = [](const std::string&) { return std::nullopt; };
+  ATUNNER_RETURN_IF_ERROR(RunPlain(*programs, *programs->yardstick, buffers, in_place, "plain"));
   std::vector<CompareStats> stats;
   for (const Reference::Output& output : reference.outputs) {
-    const TaskBuffers::Tensor* tensor = buffers.Find(output.name);
-    ATUNNER_TRY(const CompareStats one, kernels_.Compare({tensor->address, output.dtype, output.masked->address(),
-                                                          output.elements, output.key, output.scale}));
+    ATUNNER_TRY(const CompareStats one, CompareWith(output, buffers.Find(output.name)->address));
     stats.push_back(one);
   }
   return stats;
 }
 
+Result<CompareStats> OracleStore::CompareWith(const Reference::Output& output, DeviceAddress data) {
+  return kernels_.Compare({data, output.dtype, output.masked->address(), output.elements, output.key, output.scale});
+}
+
+Status OracleStore::NudgeInputs(const TaskBuffers& buffers, uint64_t seed) {
+  for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
+    const DType dtype = tensor.spec->dtype;
+    if (tensor.spec->role != Role::kInput || (dtype != DType::kFloat32 && dtype != DType::kFloat64)) continue;
+    ATUNNER_RETURN_IF_ERROR(
+        kernels_.Nudge(tensor.address, dtype, static_cast<uint64_t>(tensor.shape.elements), seed + tensor.position));
+  }
+  return {};
+}
+
 Result<std::vector<CompareStats>> OracleStore::RunHonestNudged(const TaskBuffers& buffers, const Reference& reference,
                                                                uint64_t seed) {
-  const auto nudge = [&]() -> Status {
-    for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
-      if (tensor.spec->role != Role::kInput || tensor.spec->dtype != DType::kFloat32) continue;
-      ATUNNER_RETURN_IF_ERROR(
-          kernels_.Nudge(tensor.address, static_cast<uint64_t>(tensor.shape.elements), seed + tensor.position));
-    }
-    return {};
-  };
-  ATUNNER_RETURN_IF_ERROR(nudge());
+  ATUNNER_RETURN_IF_ERROR(NudgeInputs(buffers, seed));
   ATUNNER_TRY(auto stats, RunHonest(buffers, reference));
-  ATUNNER_RETURN_IF_ERROR(nudge());
+  ATUNNER_RETURN_IF_ERROR(NudgeInputs(buffers, seed));
   return stats;
 }
 
@@ -288,10 +310,7 @@ Result<std::vector<CompareStats>> OracleStore::RunHonestNarrow(const TaskBuffers
 namespace {
 /// The larger error of two runs, output by output, the other's `times` over.
 void TakeLarger(const std::vector<CompareStats>& other, std::vector<CompareStats>& worst, double times = 1) {
-  for (size_t i = 0; i < worst.size(); ++i) {
-    worst[i].squared_difference = std::max(worst[i].squared_difference, times * times * other[i].squared_difference);
-    worst[i].worst = std::max(worst[i].worst, times * other[i].worst);
-  }
+  for (size_t i = 0; i < worst.size(); ++i) worst[i].TakeLarger(other[i], times);
 }
 }  // namespace
 
@@ -300,7 +319,7 @@ Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstanc
   // Exponentials of large numbers amplify every rounding, sums of what cancels do, and in a small task differences
   // beside a spike or of a probability near one and one; how much of it one run shows is luck. What the last bit of the
   // inputs changes is what no algorithm of this precision can promise.
-  const bool small = reference.bytes < kSmallBytes;
+  const bool small = reference.small();
   const bool cancels = instance.family == InputFamily::kCancelling;
   const bool spiked = instance.family == InputFamily::kNeedle || instance.family == InputFamily::kHeavyTail;
   const bool amplifies = cancels || instance.family == InputFamily::kLargeLogits || (small && spiked);
@@ -309,33 +328,39 @@ Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstanc
     ATUNNER_TRY(const auto nudged, RunHonestNudged(buffers, reference, Mix64(instance.seed + draw)));
     TakeLarger(nudged, worst, cancels ? kOrders : 1);
   }
-  const std::vector<CompareStats> honest_ones = worst;
-  TermCounts terms;
-  for (const TaskBuffers::Tensor& tensor : buffers.tensors())
-    terms.elements = std::max(terms.elements, static_cast<double>(tensor.shape.elements));
+  for (size_t i = 0; i < reference.outputs.size(); ++i) {
+    Reference::Output& output = reference.outputs[i];
+    output.budget.honest_norm = worst[i].RelativeNorm();
+    output.budget.honest_element = worst[i].worst;
+    output.overflows = instance.family != InputFamily::kNan && (worst[i].unwritten || worst[i].new_nonfinite);
+  }
   if (AccuracyOf(spec_) == Accuracy::kFast) {
     ATUNNER_TRY(const auto narrow, RunHonestNarrow(buffers, instance, reference));
     TakeLarger(narrow, worst);
   }
   for (size_t i = 0; i < reference.outputs.size(); ++i) {
-    Reference::Output& output = reference.outputs[i];
-    const CompareStats& honest = honest_ones[i];
-    if (instance.family != InputFamily::kNan && (honest.unwritten || honest.new_nonfinite)) {
-      output.overflows = true;
-      output.discriminates = false;
-    }
-    terms.products = operator_->ProductsSummed(spec_, buffers.dims(), output.name);
-    terms.few_sums = operator_->TermsOfFewSums(spec_, buffers.dims(), output.name, kFewElements);
-    output.budget = BudgetFromHonest(worst[i], output.dtype, spec_.tolerance, AccuracyOf(spec_), terms);
-    output.budget.honest_norm = honest.RelativeNorm();
-    output.budget.honest_element = honest.worst;
+    reference.outputs[i].honest = worst[i];
+    SetBudget(buffers, reference.outputs[i]);
   }
   return {};
 }
 
-Status OracleStore::TestNullCandidates(const TaskBuffers& buffers, Reference::Output& output,
-                                       const CompareStats& self) {
+void OracleStore::SetBudget(const TaskBuffers& buffers, Reference::Output& output) const {
+  TermCounts terms;
+  for (const TaskBuffers::Tensor& tensor : buffers.tensors())
+    terms.elements = std::max(terms.elements, static_cast<double>(tensor.shape.elements));
+  terms.products = operator_->ProductsSummed(spec_, buffers.dims(), output.name);
+  terms.few_sums = operator_->TermsOfFewSums(spec_, buffers.dims(), output.name, kFewElements);
+  const ErrorBudget before = output.budget;
+  output.budget = BudgetFromHonest(output.honest, output.dtype, spec_.tolerance, AccuracyOf(spec_), terms);
+  output.budget.honest_norm = before.honest_norm;
+  output.budget.honest_element = before.honest_element;
+}
+
+Status OracleStore::TestNullCandidates(const TaskBuffers& buffers, Reference::Output& output) {
+  const CompareStats& self = output.self;
   const double bound = output.budget.norm;
+  output.discriminates = !output.overflows;
   if (!(self.squared_reference > 0)) {  // the right answer is zero everywhere: zeros would pass
     output.discriminates = false;
     return {};

@@ -12,6 +12,7 @@
 #include "atunner/operators/operator.h"
 #include "atunner/verify/error_budget.h"
 #include "atunner/verify/judge_kernels.h"
+#include "atunner/verify/perturbed_run.h"
 #include "atunner/verify/task_buffers.h"
 
 namespace atunner {
@@ -27,6 +28,8 @@ struct Reference {
     uint64_t key = 0;
     double scale = 0;  ///< ElementScale
     ErrorBudget budget;
+    CompareStats self;    ///< the reference against itself: its norm, mean and rms
+    CompareStats honest;  ///< the largest errors that the budget is made from
     /// False when zeros, a constant or a copy of an input would pass: this instance proves nothing.
     bool discriminates = true;
     /// True when even the plain kernel leaves its type's range here: no candidate can be held to this instance.
@@ -34,7 +37,10 @@ struct Reference {
   };
   std::vector<Output> outputs;
   uint64_t bytes = 0;
+  bool reconsidered = false;
 
+  /// Where an unlucky element is not averaged out, and several runs cost little.
+  bool small() const;
   bool discriminates() const;
   bool overflows() const;
 };
@@ -48,6 +54,11 @@ class OracleStore {
 
   /// `buffers` hold the instance's inputs, freshly drawn. Outputs of `buffers` are overwritten.
   Result<const Reference*> Get(const TaskBuffers& buffers, const InputInstance& instance);
+
+  /// A candidate errs more than its budget allows: is that the candidate's error, or was the plain kernel lucky? Runs
+  /// that round as chance has it may err more, and then count. They are made once for each reference. Outputs of
+  /// `buffers` stay as they are.
+  Status Reconsider(const TaskBuffers& buffers, const InputInstance& instance);
 
   /// nullptr: not computed, or forgotten.
   const Reference* Find(const Dims& dims, const InputInstance& instance) const;
@@ -73,9 +84,14 @@ class OracleStore {
   /// Taken apart at the task's own size, where what plain kernels keep between them would not fit.
   Status TakeApart(uint64_t most_bytes);
   PlainPrograms& ProgramsFor(const Dims& dims) { return apart_.slices > 1 && dims == spec_.dims ? apart_ : whole_; }
-  /// Outputs go to `wide`, in float64, if it is there.
+  static std::optional<MemoryRange> SliceOf(const PlainPrograms& programs, int64_t slice, const TaskBuffers& buffers,
+                                            const RangeOf& elsewhere, const std::string& name);
   Status RunPlain(const PlainPrograms& programs, const Program& program, const TaskBuffers& buffers,
-                  const Reference* wide, const char* what);
+                  const RangeOf& elsewhere, const char* what);
+  Result<PlainPrograms*> YardstickFor(const Dims& dims);
+  Result<CompareStats> CompareWith(const Reference::Output& output, DeviceAddress data);
+  /// The same call moves them back.
+  Status NudgeInputs(const TaskBuffers& buffers, uint64_t seed);
   bool UseCpu(const Dims& dims) const;
   Result<Reference> Compute(const TaskBuffers& buffers);
   Status ComputeOnCpu(const TaskBuffers& buffers, Reference& reference) const;
@@ -83,10 +99,17 @@ class OracleStore {
   Status ComputeByUserKernel(const TaskBuffers& buffers, Reference& reference) const;
   Status Finish(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference);
   Status MeasureHonest(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference);
+  void SetBudget(const TaskBuffers& buffers, Reference::Output& output) const;
   Result<std::vector<CompareStats>> RunHonest(const TaskBuffers& buffers, const Reference& reference);
   Result<std::vector<CompareStats>> RunHonestNudged(const TaskBuffers& buffers, const Reference& reference,
                                                     uint64_t seed);
-  Status TestNullCandidates(const TaskBuffers& buffers, Reference::Output& output, const CompareStats& self);
+  /// Outputs in the order of the reference's.
+  using Outputs = std::vector<std::unique_ptr<Buffer>>;
+  Status RunPerturbedOnce(const TaskBuffers& buffers, const Reference& reference, const Outputs& outputs,
+                          uint64_t seed);
+  /// nullopt where memory does not suffice.
+  Result<std::optional<Outputs>> RoomToPerturb(const TaskBuffers& buffers, const Reference& reference);
+  Status TestNullCandidates(const TaskBuffers& buffers, Reference::Output& output);
   /// As RunHonest, on inputs of the next narrower type; the instance's own are there again afterwards.
   Result<std::vector<CompareStats>> RunHonestNarrow(const TaskBuffers& buffers, const InputInstance& instance,
                                                     const Reference& reference);

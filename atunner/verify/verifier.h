@@ -96,6 +96,8 @@ class Verifier {
   Result<bool> CheckLaunch(Session& session, const Case& one, const TaskBuffers& buffers, const BoundPlan& plan);
   Result<bool> CheckInputs(Session& session, const Case& one, const TaskBuffers& buffers,
                            const std::vector<uint64_t>& before);
+  Result<CompareStats> CompareOutput(const Session& session, const TaskBuffers& buffers,
+                                     const Reference::Output& output);
   Result<bool> CheckOutputs(Session& session, const Case& one, const TaskBuffers& buffers, const Reference& reference);
   Result<bool> CheckRepeat(Session& session, const Case& one, const TaskBuffers& buffers, const BoundPlan& plan);
   Result<std::vector<uint64_t>> FingerprintWhere(const TaskBuffers& buffers, bool outputs);

@@ -123,11 +123,27 @@ extern "C" __global__ void judge_fill(void* data, int dtype, u64 n, int kind, in
   }
 }
 
-/// Flips the last bit of three in four float32, picked by `seed`; done twice, it undoes itself.
-extern "C" __global__ void judge_nudge(unsigned* data, u64 n, u64 seed) {
+/// The last bit flipped of what has digits: zero, the smallest number and infinity stay.
+__device__ unsigned flipped(unsigned v) {
+  const unsigned magnitude = v & 0x7fffffffu;
+  return magnitude > 1 && magnitude < 0x7f800000u ? v ^ 1u : v;
+}
+__device__ u64 flipped(u64 v) {
+  const u64 magnitude = v & 0x7fffffffffffffffull;
+  return magnitude > 1 && magnitude < 0x7ff0000000000000ull ? v ^ 1ull : v;
+}
+
+/// Flips the last bit of three in four float32 or float64, picked by `seed`; done twice, it undoes itself.
+extern "C" __global__ void judge_nudge(void* data, int dtype, u64 n, u64 seed) {
   const u64 stride = (u64)gridDim.x * blockDim.x;
-  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride)
-    if ((mix(mix(seed) + i) & 3) != 0) data[i] ^= 1u;
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
+    if ((mix(mix(seed) + i) & 3) == 0) continue;
+    if (dtype == kF64) {
+      ((u64*)data)[i] = flipped(((u64*)data)[i]);
+    } else {
+      ((unsigned*)data)[i] = flipped(((unsigned*)data)[i]);
+    }
+  }
 }
 
 /// Rounds floats to the next narrower type: float64 to float32, float32 to TF32 (10 bits after the point, ties away).

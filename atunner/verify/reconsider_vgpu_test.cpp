@@ -1,0 +1,143 @@
+// Where results cancel or are divided by next to nothing, one run of the plain kernel is luck: correct kernels pass on
+// every drawing of the inputs, and what is of lower precision or leaves terms out passes on none.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "atunner/graph/text.h"
+#include "atunner/operators/graph_operator.h"
+#include "atunner/verify/verifier.h"
+#include "atunner/verify/virtual_gpu_test.h"
+
+namespace atunner {
+namespace {
+
+KernelSpec TaskOf(const std::string& graph) { return SpecOfGraph(graph::Parse(graph, "test.atg").value(), {}).value(); }
+
+/// A difference of two sums that are the same sum: zero, and in a kernel that adds them up in two orders a rounding, as
+/// a gradient of attention has it where a query sees one key.
+KernelSpec Differences() {
+  return TaskOf(R"(
+graph differences
+input a: float32[24, 16]
+input b: float32[24, 16]
+product = a * b
+dot = reduce_sum(product, axes=[1], keep=true)
+total = reduce_sum(dot, axes=[1], keep=true)
+y = a * (dot - total)
+output y
+)");
+}
+
+/// The same beside what does not cancel: how large it is depends on what is added.
+KernelSpec NearlyEqual() {
+  return TaskOf(R"(
+graph nearly_equal
+input a: float32[24, 16]
+input b: float32[24, 16]
+product = a * b
+dot = reduce_sum(product, axes=[1], keep=true)
+total = reduce_sum(dot, axes=[1], keep=true)
+y = a * (dot - total + b * 1e-7)
+output y
+)");
+}
+
+/// Sums over numbers of which some are next to zero, as the gradient of a running product has them.
+KernelSpec Quotients() {
+  return TaskOf(R"(
+graph quotients
+input a: float32[24, 64]
+input b: float32[24, 64]
+product = a * b
+sum = scan_sum(product, axis=1)
+y = sum / a
+output y
+)");
+}
+
+enum class Flaw { kNone, kHalf, kTf32, kMissingTerm };
+constexpr Flaw kFlaws[] = {Flaw::kHalf, Flaw::kTf32, Flaw::kMissingTerm};
+
+/// `reversed(a, b, n)`: the sum of n products from the last on, each maybe not as it should be.
+std::string Sums(Flaw flaw) {
+  const bool half = flaw == Flaw::kHalf;
+  return fmt::format(
+      "#include <cuda_fp16.h>\n"
+      "__device__ float factor(float v) {{ return {}; }}\n"
+      "__device__ float reversed(const float* a, const float* b, int n) {{\n"
+      "  {} s = {};\n  for (int i = n; i-- > {};) s = {};\n  return {};\n}}\n",
+      flaw == Flaw::kTf32 ? "__uint_as_float((__float_as_uint(v) + 0x1000u) & ~0x1fffu)" : "v",
+      half ? "__half" : "float", half ? "__float2half(0.f)" : "0", flaw == Flaw::kMissingTerm ? "n / 2 + 1" : "0",
+      half ? "__hfma(__float2half(a[i]), __float2half(b[i]), s)" : "s + factor(a[i]) * factor(b[i])",
+      half                         ? "__half2float(s)"
+      : flaw == Flaw::kMissingTerm ? "s + reversed_rest(a, b, n / 2)"
+                                   : "s");
+}
+
+class ReconsiderTest : public VirtualGpuTest {
+ protected:
+  /// A thread for each row; `body` computes it from a, b and y, which begin where it does.
+  CandidateKernel Kernel(Flaw flaw, int columns, const std::string& body) {
+    LaunchStep step{.entry = "k", .grid = {24, 1, 1}, .block = {32, 1, 1}};
+    step.args = {ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Tensor("y")};
+    return Compile(
+        fmt::format("__device__ float reversed_rest(const float* a, const float* b, int n) {{\n  float s = 0;\n"
+                    "  while (n-- > 0) s += a[n] * b[n];\n  return s;\n}}\n{}"
+                    "extern \"C\" __global__ void k(const float* a, const float* b, float* y) {{\n"
+                    "  if (threadIdx.x) return;\n  a += blockIdx.x * {}; b += blockIdx.x * {}; y += blockIdx.x * {};\n"
+                    "{}}}\n",
+                    Sums(flaw), columns, columns, columns, body),
+        {.steps = {step}});
+  }
+  CandidateKernel Difference(Flaw flaw, const std::string& more) {
+    return Kernel(flaw, 16,
+                  "  float dot = 0;\n  for (int i = 0; i < 16; ++i) dot += a[i] * b[i];\n"
+                  "  const float total = reversed(a, b, 16);\n"
+                  "  for (int i = 0; i < 16; ++i) y[i] = a[i] * (dot - total" +
+                      more + ");\n");
+  }
+  CandidateKernel Quotient(Flaw flaw) {
+    return Kernel(flaw, 64, "  for (int i = 0; i < 64; ++i) y[i] = reversed(a, b, i + 1) / a[i];\n");
+  }
+
+  /// What refuses the candidate, for each of so many seeds.
+  std::vector<std::string> Refusals(const KernelSpec& spec, const CandidateKernel& candidate, uint64_t seeds) {
+    std::vector<std::string> reasons;
+    const auto shared = std::make_shared<const CandidateKernel>(candidate);
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+      VerifyOptions options;
+      options.seed = seed;
+      auto verifier = Verifier::Make(gpu_, *compiler_, spec, options);
+      EXPECT_TRUE(verifier.has_value()) << verifier.error().ToString();
+      const auto verified = (*verifier)->Verify(shared);
+      EXPECT_TRUE(verified.has_value()) << verified.error().ToString();
+      if (const auto* verdict = std::get_if<Verdict>(&*verified)) reasons.push_back(verdict->reason);
+    }
+    return reasons;
+  }
+
+  static constexpr uint64_t kManySeeds = 30;
+  static constexpr uint64_t kSomeSeeds = 6;
+};
+
+TEST_F(ReconsiderTest, WhatCancelsMayBeAddedUpInAnyOrder) {
+  EXPECT_THAT(Refusals(Differences(), Difference(Flaw::kNone, ""), kManySeeds), testing::IsEmpty());
+  for (const Flaw flaw : kFlaws)
+    EXPECT_EQ(Refusals(Differences(), Difference(flaw, ""), kSomeSeeds).size(), kSomeSeeds) << static_cast<int>(flaw);
+}
+
+TEST_F(ReconsiderTest, WhatNearlyCancelsToo) {
+  const std::string rest = " + b[i] * 1e-7f";
+  EXPECT_THAT(Refusals(NearlyEqual(), Difference(Flaw::kNone, rest), kManySeeds), testing::IsEmpty());
+  for (const Flaw flaw : kFlaws)
+    EXPECT_EQ(Refusals(NearlyEqual(), Difference(flaw, rest), kSomeSeeds).size(), kSomeSeeds) << static_cast<int>(flaw);
+}
+
+TEST_F(ReconsiderTest, QuotientsByNextToNothingErrByMoreThanOneRunShows) {
+  EXPECT_THAT(Refusals(Quotients(), Quotient(Flaw::kNone), kManySeeds), testing::IsEmpty());
+  for (const Flaw flaw : kFlaws)
+    EXPECT_EQ(Refusals(Quotients(), Quotient(flaw), kSomeSeeds).size(), kSomeSeeds) << static_cast<int>(flaw);
+}
+
+}  // namespace
+}  // namespace atunner
