@@ -22,6 +22,15 @@ Fault Race(const Exec& x, const Op& op, uint64_t address, const SharedShadow& wo
   return {Space::kShared, address, other};
 }
 
+/// Beside InFlight: lanes of a warp wrote different values there by one statement. They may, where they throw them
+/// away: whoever reads it is reported.
+constexpr uint8_t kContested = 32;
+
+/// Whether the current thread's write repeats what another lane of its warp did at this line.
+bool SameStatement(const Exec& x, const Op& op, const SharedShadow& s) {
+  return s.writer < kProductParty && s.writer / kLanes == x.warp->index && s.write_line == LineOf(x, op);
+}
+
 bool SameWarpOrdered(const Exec& x, uint16_t other, uint32_t other_sync) {
   return other < kProductParty && other / kLanes == x.warp->index && other_sync != x.warp->sync_epoch;
 }
@@ -133,6 +142,12 @@ void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byte
                     {Space::kShared, address, {}});
     }
     if (op.relaxed) continue;
+    if (s.in_flight & kContested) {
+      return Report(x, op, Hazard::Kind::kRace, lane,
+                    "reads shared address " + Hex(address) + ", where lanes of a warp wrote different values at line " +
+                        std::to_string(s.write_line),
+                    Race(x, op, address, s, true));
+    }
     if (&owner != &x) {
       if (!ReachInto(x, owner, op, lane, word, false)) return;
       continue;
@@ -169,7 +184,11 @@ void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byt
     }
     const bool whole = written == 0xf;  // bytes of one word may belong to different threads: only whole words can race
     if (!atomic && !op.relaxed && whole && !same_value) {
-      if (WriteUnordered(x, s, thread)) {
+      if (!WriteUnordered(x, s, thread)) {
+        if (s.write_epoch != x.epoch) s.in_flight &= static_cast<uint8_t>(~kContested);
+      } else if (SameStatement(x, op, s)) {
+        s.in_flight |= kContested;
+      } else {
         return Report(x, op, Hazard::Kind::kRace, lane, "writes shared address " + Hex(address) + ", " + WrittenBy(s),
                       Race(x, op, address, s, true));
       }

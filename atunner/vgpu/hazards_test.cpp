@@ -133,6 +133,16 @@ TEST_F(OneBlock, WordsThatLieApartRaceLikeThoseSideBySide) {
 }
 
 /// A word that the first look at its epoch finds in order, and the next not.
+/// As scatters do with what they discard.
+TEST_F(OneBlock, LanesOfAWarpMayOverwriteEachOtherWhereNobodyReads) {
+  const std::string discard = "setp.lt.u32 %p, %t, 32;\n@%p st.shared.u32 [room], %t;\nbar.sync 0;\n";
+  const std::string read = "ld.shared.u32 %r0, [room];\nst.global.u32 [%to], %r0;\n";
+  EXPECT_EQ(Run(discard), "");
+  EXPECT_THAT(Run(discard + read), HasSubstr("where lanes of a warp wrote different values"));
+  EXPECT_EQ(Run(discard + "setp.eq.u32 %q, %t, 5;\n@%q st.shared.u32 [room], 7;\nbar.sync 0;\n" + read), "");
+  EXPECT_THAT(Run("st.shared.u32 [room], %t;\n"), HasSubstr("written by thread"));  // of two warps
+}
+
 TEST_F(OneBlock, WordsBehindAKnownAddressAreCheckedOneByOne) {
   const std::string head = "mov.u32 %r7, room;\nst.shared.u32 [%s], %t;\nst.shared.u32 [%s+4], %t;\nbar.sync 0;\n";
   const std::string loads = "ld.shared.u32 %r0, [%r7];\nld.shared.u32 %r1, [%r7+16];\nld.shared.u32 %r2, [%r7+4];\n";
