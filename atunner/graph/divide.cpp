@@ -13,7 +13,8 @@ namespace {
 
 /// Nodes that one part may hold: attention's gradients have some forty.
 constexpr size_t kLongest = 48;
-constexpr int64_t kSmall = 64;  // times less than the largest value
+constexpr int64_t kSmall = 64;    // times less than the largest value
+constexpr double kClearly = 0.9;  // of what the usual order costs: else parts stay as they were measured and judged
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct Division {
@@ -32,6 +33,8 @@ struct Manner {
   /// else lies between two parts that read the logits.
   bool small_first = false;
   bool deep_first = false;  ///< of operands the one with most before it comes first, else last
+
+  bool usual() const { return !small_first && !deep_first; }
 };
 
 class Divider {
@@ -243,7 +246,8 @@ std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const Dim
     const auto way = std::pair(divider.repeats(), divider.order());
     if (std::ranges::find(tried, way) != tried.end()) continue;
     tried.push_back(way);
-    if (Division other = divider.Run(cost); other.cost < best.cost) best = std::move(other);
+    const double least = best.cost * (manner.usual() ? 1 : kClearly);
+    if (Division other = divider.Run(cost); other.cost < least) best = std::move(other);
   }
   return best.cost < kNever ? std::optional(std::move(best.parts)) : std::nullopt;
 }
