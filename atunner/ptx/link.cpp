@@ -203,12 +203,7 @@ class Linker {
   }
 
   void Prototype(Unit& unit, const Item& item) {
-    if (!item.is_local) {
-      const auto definition = definitions_.find(item.name);
-      const bool is_kept =
-          definition == definitions_.end() ? declared_.insert(item.name).second : definition->second == &item;
-      if (!is_kept) return;
-    }
+    if (!IsKept(item)) return;
     Write(unit, item.begin, item.body != 0 ? item.body : item.end);
     if (item.body != 0) text_ += ";\n";
   }
