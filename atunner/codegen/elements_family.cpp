@@ -105,12 +105,16 @@ class ElementsTemplate : public GraphTemplate {
     const double broken = whole ? 1 : 1 + 0.02 * std::log2(Real(at["vector"]));
     const bool shares = MayShare() && at["shares"] == 1;
     // Two vectors under way hide what the first waits for; elements gathered one by one are many under way as it is.
-    const double best = shares ? 4 : Gathers(true) ? 1 : 2;
+    const double denser = Denser(), best = shares ? 4 : denser > 0 ? 1 : 2;
+    // Neighbouring threads gather from as far apart as their vectors are wide, times what is left out in between:
+    // beyond 16 bytes every load touches more sectors (half of 32x256x128x128 in bfloat16 on an H200: 86 us by 4
+    // elements, 141 by 8, 276 by 16).
+    const double apart = MayShare() ? std::max(1.0, width * denser / 20) : 1;
     const double items = 1 + 0.01 * std::fabs(std::log2(best / Real(at["items"]))) + (MayShare() && !shares ? 0.3 : 0);
     // Memory likes to be walked through in order, by small blocks; one that gathers elements should see much of a row.
-    const double block = 1 + 0.01 * std::abs(std::log2(Real(at["block"]) / (Gathers(true) ? 256 : 128)));
+    const double block = 1 + 0.01 * std::abs(std::log2(Real(at["block"]) / (denser > 0 ? 256 : 128)));
     const double full = MayBeNarrow(graph_) && !IsNarrow(graph_, space_, at) ? 1.05 : 1.0;
-    return bytes / profile.dram_gbps * narrow * broken * items * block * full;
+    return bytes / profile.dram_gbps * narrow * broken * items * block * full * apart;
   }
 
  private:
@@ -127,12 +131,16 @@ class ElementsTemplate : public GraphTemplate {
     return vector == 1 || (!group.shape.empty() && group.shape.back().factor() % vector == 0);
   }
 
-  /// Are there gathers of elements along the last axis, or else of rows?
-  bool Gathers(bool elements) const {
-    return std::ranges::any_of(graph_.nodes(), [&](const Node& node) {
+  /// Where elements are gathered along their last axis: how many lie there for each of the result's, at most. Else 0.
+  double Denser() const {
+    double most = 0;
+    for (const Node& node : graph_.nodes()) {
       const auto* gather = node.As<graph::Gather>();
-      return gather && elements == (gather->axis + 1 == static_cast<int64_t>(TypeOf(node.operands[0]).rank()));
-    });
+      const Shape* from = gather ? &TypeOf(node.operands[0]).shape : nullptr;
+      if (from && gather->axis + 1 == static_cast<int64_t>(from->size()))
+        most = std::max(most, Real(from->back().factor()) / Real(node.type.shape.back().factor()));
+    }
+    return most;
   }
 
   /// Bytes of the widest element of what is moved in vectors. Places of gathers are read one by one, and what has few
@@ -144,7 +152,7 @@ class ElementsTemplate : public GraphTemplate {
       most = std::max(most, Count(output.node));
       widest = std::max(widest, SizeOf(TypeOf(output.node).dtype));
     }
-    const bool places = Gathers(true) || Gathers(false);
+    const bool places = std::ranges::any_of(graph_.nodes(), [](const Node& node) { return node.As<graph::Gather>(); });
     for (graph::NodeId id : graph_.inputs()) {
       const DType dtype = TypeOf(id).dtype;
       if ((IsFloat(dtype) || !places) && Count(id) * 16 > most) widest = std::max(widest, SizeOf(dtype));

@@ -212,7 +212,7 @@ class RowTemplate : public BoundTemplate {
     const std::string registers = fmt::format(
         "((storage == 'registers') * {0} * vector * {1} // 4 + keep * {0} * vector * {3} // 4 + fused * "
         "{0} * vector * (owners > 1 ? 4 : 2) + {2} + 8 * vector // 4 + 8 * (batch - 1))",
-        chunks, task_.HeldBytes(), kOtherRegisters, kernel_.parameters * task_.element);
+        chunks, kernel_.tensors * task_.element, kOtherRegisters, kernel_.parameters * task_.element);
     Add(fmt::format("{} <= 255", registers), "the row does not fit in registers");
     Add(fmt::format("{} * threads_per_row * rows_per_block * max(1, fused * blocks_per_sm) <= 65536", registers),
         "the blocks do not fit in the register file");

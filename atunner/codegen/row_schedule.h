@@ -47,8 +47,6 @@ struct RowTask {
   int64_t element;  ///< bytes
   double bytes;     ///< that the whole task must move
 
-  /// Registers of one column's elements, in bytes.
-  int64_t HeldBytes() const { return kernel.tensors * element; }
   /// SMs on which clusters find room side by side. GPCs are of different sizes: an H200's 132 SMs hold 66 clusters of
   /// 2, 30 of 4, 15 of 8 and 7 of 16 at one block per SM (cuOccupancyMaxActiveClusters). A persistent grid must not be
   /// larger.
@@ -90,6 +88,9 @@ struct RowTask {
     const bool cached = choice.split == 1 && in_flight < 0.7 * Real(profile.l2_bytes);
     if (choice.storage == "reload") passes += tensors * (cached ? 0.7 : 1.0);
     if (kernel.gradients && !choice.fused) passes += tensors;
+    // Each group's share of the column sums is written, and read by who adds them up.
+    const double rows = bytes / (tensors + 1) / row_bytes, groups = Real(ResidentGroups(choice));
+    if (choice.fused) passes += 16 / Real(element) * std::min(groups / rows, 1 / Real(choice.rows));
     // Parameters that every row reads again come from L2 where shared memory leaves L1 little room.
     const double again = row_bytes > 65536 ? 1.0 : kernel.gradients ? 0.25 : 0.0;
     if (!choice.keep) passes += again * (kernel.gradients ? 1.0 : 0.5) * Real(kernel.parameters);
@@ -136,11 +137,10 @@ struct RowTask {
   double Resident(const RowChoice& choice) const {
     const int64_t per_thread = CeilDiv(cols, choice.threads * choice.parts());
     const int64_t tensor_bytes = per_thread * element * kernel.tensors;
-    const int64_t sum_bytes = choice.owners > 1 ? 16 : 8;  // owners keep what they settled apart
-    const int64_t sums = choice.fused ? sum_bytes * per_thread : 0;
-    const int64_t held = choice.storage == "registers" ? per_thread * HeldBytes() : 0;
+    const int64_t sums = choice.fused ? (choice.owners > 1 ? 16 : 8) * per_thread : 0;  // owners: the settled ones too
     const int64_t affine = choice.keep ? kernel.parameters * per_thread * element : 0;
-    const int64_t registers = (held + sums + affine) / 4 + kOtherRegisters;
+    const int64_t registers =
+        ((choice.storage == "registers" ? tensor_bytes : 0) + sums + affine) / 4 + kOtherRegisters;
     const int64_t copies =
         choice.owners > 1 ? choice.batch * kLeastRing : (choice.storage == "shared" ? 1 : 0) + choice.prefetch;
     const int64_t shared = choice.block() * copies * tensor_bytes + 2048;
@@ -158,7 +158,8 @@ struct RowTask {
     if (choice.owners > 1) return StretchOfOwners(choice, work, blocks);
     const double lanes_per_ns = 0.75 * 128.0 * profile.clock_ghz;
     const double instructions = Real(cols * choice.rows * kernel.instructions) / Real(choice.parts()) / lanes_per_ns;
-    const double chain = 300 + 100 * std::log2(Real(choice.block())) + (choice.cluster > 1 ? 900 : 0);
+    const double sums = choice.fused ? 180 + 1.1 * Real(choice.block()) : 300 + 100 * std::log2(Real(choice.block()));
+    const double chain = sums + (choice.cluster > 1 ? 900 : 0);
     const double alone = instructions + (choice.defers() ? 0.2 : 1.0) * chain +
                          (choice.prefetch == 0 ? 800 + (Ends(choice) ? 0.3 : 1.0) * work : 0);
     const double longest = std::max({work * blocks, instructions * blocks, alone});
