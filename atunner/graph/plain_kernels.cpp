@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "atunner/graph/cuda_text.h"
+#include "atunner/graph/decisions.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/evaluate_sums.h"
 #include "atunner/graph/place_text.h"
@@ -448,7 +449,14 @@ class PlainWriter {
 };
 
 /// The graph whose nodes are steps. What the graph itself makes narrower is part of the error that is honest.
-ValidGraph StepsOf(const ValidGraph& graph, bool wide) { return FuseMaps(graph, /*through_roundings=*/wide); }
+ValidGraph StepsOf(const ValidGraph& graph, PlainForm form) {
+  const ValidGraph steps = FuseMaps(graph, /*through_roundings=*/form == PlainForm::kReference);
+  return form == PlainForm::kDecisionsApart ? WithDecisionsApart(steps) : steps;
+}
+
+PlainWriter WriterOf(const ValidGraph& steps, PlainForm form) {
+  return {steps, form == PlainForm::kReference, form != PlainForm::kNaive};
+}
 
 }  // namespace
 
@@ -460,14 +468,14 @@ std::string KernelPrelude(std::string_view text) {
          std::string(embed::kScalarCuh) + std::string(float8 ? embed::kFloat8Cuh : "");
 }
 
-Result<RenderedKernel> PlainKernels(const ValidGraph& graph, bool wide, bool shared) {
-  const ValidGraph steps = StepsOf(graph, wide);
-  return PlainWriter(steps, wide, shared).Run();
+Result<RenderedKernel> PlainKernels(const ValidGraph& graph, PlainForm form) {
+  const ValidGraph steps = StepsOf(graph, form);
+  return WriterOf(steps, form).Run();
 }
 
-Result<std::vector<StepRounding>> PlainRoundings(const ValidGraph& graph, bool shared) {
-  const ValidGraph steps = StepsOf(graph, false);
-  PlainWriter writer(steps, false, shared);
+Result<std::vector<StepRounding>> PlainRoundings(const ValidGraph& graph, PlainForm form) {
+  const ValidGraph steps = StepsOf(graph, form);
+  PlainWriter writer = WriterOf(steps, form);
   ATUNNER_TRY(const RenderedKernel written, writer.Run());
   return writer.TakeRoundings();
 }

@@ -8,12 +8,17 @@
 
 namespace atunner::graph {
 
-/// `wide`: arithmetic, workspaces and outputs in float64. The launch is an expression over the graph's symbols.
-/// `shared`: products of matrices keep what they load for several results, which stay bit for bit what they are
-/// without. kUnsupported for long tables of constants.
-Result<RenderedKernel> PlainKernels(const ValidGraph& graph, bool wide, bool shared = false);
-/// Of each step of PlainKernels' launch, not wide: its first arguments are the operands, the next one is the result.
-Result<std::vector<StepRounding>> PlainRoundings(const ValidGraph& graph, bool shared);
+enum class PlainForm : uint8_t {
+  kNaive,
+  kYardstick,       ///< products of matrices keep what they load for several results, which stay bit for bit the same
+  kDecisionsApart,  ///< as kYardstick, after WithDecisionsApart
+  kReference,       ///< as kYardstick, with arithmetic, workspaces and outputs in float64
+};
+
+/// The launch is an expression over the graph's symbols. kUnsupported for long tables of constants.
+Result<RenderedKernel> PlainKernels(const ValidGraph& graph, PlainForm form);
+/// Of each step of PlainKernels' launch: its first arguments are the operands, the next one is the result.
+Result<std::vector<StepRounding>> PlainRoundings(const ValidGraph& graph, PlainForm form);
 
 /// Includes and device functions that every emitted kernel begins with; those for 8-bit floats where `text`, which
 /// follows, names them.

@@ -20,10 +20,10 @@ moved = wide - mean
 y = moved * 2
 output y
 )");
-  const RenderedKernel kernel = PlainKernels(graph, false).value();
+  const RenderedKernel kernel = PlainKernels(graph, PlainForm::kNaive).value();
   EXPECT_EQ(kernel.plan.steps.size(), 3u) << "the conversion, the mean, the rest\n" << kernel.source.text;
   EXPECT_THAT(kernel.source.text, HasSubstr("reduce1(const float* a0, float* result, long long B)"));
-  EXPECT_THAT(PlainKernels(graph, true)->source.text, HasSubstr("double* result"));
+  EXPECT_THAT(PlainKernels(graph, PlainForm::kReference)->source.text, HasSubstr("double* result"));
 }
 
 TEST(PlainKernels, SparseProductsLookForZeros) {
@@ -32,7 +32,7 @@ TEST(PlainKernels, SparseProductsLookForZeros) {
                MustParse(std::string("graph g\ninput a: float32[3, 4]\ninput b: float32[4, 5]\ny = contract(a, b, "
                                      "equation=\"mk,kn->mn\"") +
                          more + ")\noutput y\n"),
-               false)
+               PlainForm::kNaive)
         ->source.text;
   };
   EXPECT_THAT(text(", sparse=true"), HasSubstr("(float)a_2 == 0 ||"));
@@ -47,7 +47,7 @@ TEST(PlainKernels, TheLeastIntegersAreOfTheirType) {
 
 TEST(PlainKernels, WhatTheyDoNotServeIsSaid) {
   const auto error = [](const std::string& lines) {
-    return PlainKernels(MustParse("graph g\ninput x: float32[6]\n" + lines + "\noutput y\n"), false).error();
+    return PlainKernels(MustParse("graph g\ninput x: float32[6]\n" + lines + "\noutput y\n"), PlainForm::kNaive).error();
   };
   std::string table = "t: float32[4097] = constant(0";
   for (int i = 1; i <= 4096; ++i) table += ", " + std::to_string(i);

@@ -33,7 +33,7 @@ bool Jumps(ScalarOp op) {
   }
 }
 
-/// Operations whose result is exact, or is rounded where it is stored.
+/// Operations whose result is exact.
 bool IsExact(ScalarOp op) {
   switch (op) {
     case ScalarOp::kParameter:
@@ -54,15 +54,6 @@ bool IsExact(ScalarOp op) {
     default:
       return Jumps(op);
   }
-}
-
-/// Does the node decide something by its float operands? What is compared with infinity is infinite or not, however it
-/// is rounded.
-bool Decides(const std::vector<ScalarNode>& nodes, const ScalarNode& node) {
-  if (Jumps(node.op)) return true;
-  if (node.op == ScalarOp::kCast) return !IsFloat(node.dtype);
-  if (!IsTableOp(node.op) || InfoOf(node.op).rule != ScalarRule::kCompare) return false;
-  return !IsInfinite(nodes[node.args[0]]) && !IsInfinite(nodes[node.args[1]]);
 }
 
 /// Parameters of a map's body whose floats decide something.
@@ -101,11 +92,25 @@ bool TakesPlaces(const Node& node) {
 
 bool IsRounded(const Node& node) {
   if (const auto* map = node.As<Map>())
-    return !std::ranges::all_of(map->body.nodes(), [](const ScalarNode& each) { return IsExact(each.op); });
+    return std::ranges::any_of(map->body.nodes(),
+                               [&](const ScalarNode& each) { return Rounds(map->body.nodes(), each); });
   return CombinesTerms(node);
 }
 
 }  // namespace
+
+bool Decides(const std::vector<ScalarNode>& nodes, const ScalarNode& node) {
+  if (Jumps(node.op)) return true;
+  if (node.op == ScalarOp::kCast) return !IsFloat(node.dtype);
+  if (!IsTableOp(node.op) || InfoOf(node.op).rule != ScalarRule::kCompare) return false;
+  return !IsInfinite(nodes[node.args[0]]) && !IsInfinite(nodes[node.args[1]]);
+}
+
+bool Rounds(const std::vector<ScalarNode>& nodes, const ScalarNode& node) {
+  if (node.op != ScalarOp::kCast) return !IsExact(node.op);
+  const DType from = nodes[node.args[0]].dtype;
+  return IsFloat(node.dtype) && IsFloat(from) && SizeOf(node.dtype) < SizeOf(from);
+}
 
 StepRounding RoundingOf(const ValidGraph& graph, const Node& node) {
   StepRounding rounding{.operands = {}, .stored = node.type.dtype, .rounds = false};

@@ -23,6 +23,12 @@ struct StepRounding {
   bool rounds = false;             ///< is the result rounded, and not only moved or chosen?
 };
 
+/// Does a node of an expression decide something by its float operands? What is compared with infinity is infinite or
+/// not, however it is rounded.
+bool Decides(const std::vector<ScalarNode>& nodes, const ScalarNode& node);
+/// Is its result rounded, casts to narrower floats included, and not only moved or chosen?
+bool Rounds(const std::vector<ScalarNode>& nodes, const ScalarNode& node);
+
 /// Of a node; how it is stored is for the caller to say.
 StepRounding RoundingOf(const ValidGraph& graph, const Node& node);
 

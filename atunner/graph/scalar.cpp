@@ -292,7 +292,17 @@ Result<int> ScalarBuilder::Uniform(int seed, int counter) {
 }
 
 Result<std::vector<int>> ScalarBuilder::ImportAll(const ScalarExpression& other, std::span<const int> arguments) {
-  return ImportAll(other, arguments, [this](const ScalarNode& node) { return Place(node.op, node.number); });
+  return ImportAll(other, arguments, std::map<int, int>{});
+}
+
+Result<std::vector<int>> ScalarBuilder::ImportAll(const ScalarExpression& other, std::span<const int> arguments,
+                                                  const std::map<int, int>& known) {
+  return ImportNodes(other, arguments, [this](const ScalarNode& node) { return Place(node.op, node.number); }, known);
+}
+
+Result<std::vector<int>> ScalarBuilder::ImportAll(const ScalarExpression& other, std::span<const int> arguments,
+                                                  const PlaceOf& place) {
+  return ImportNodes(other, arguments, place, {});
 }
 
 Result<int> ScalarBuilder::Import(const ScalarExpression& other, std::span<const int> arguments) {
@@ -305,10 +315,14 @@ Result<int> ScalarBuilder::Import(const ScalarExpression& other, std::span<const
   return here.back();
 }
 
-Result<std::vector<int>> ScalarBuilder::ImportAll(const ScalarExpression& other, std::span<const int> arguments,
-                                                  const PlaceOf& place) {
+Result<std::vector<int>> ScalarBuilder::ImportNodes(const ScalarExpression& other, std::span<const int> arguments,
+                                                    const PlaceOf& place, const std::map<int, int>& known) {
   std::vector<int> here;
   for (const ScalarNode& node : other.nodes()) {
+    if (const auto found = known.find(static_cast<int>(here.size())); found != known.end()) {
+      here.push_back(found->second);
+      continue;
+    }
     std::vector<int> args;
     for (int i = 0; i < ArityOf(node.op); ++i) args.push_back(here[node.args[i]]);
     Result<int> made = 0;

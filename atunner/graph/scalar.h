@@ -110,6 +110,9 @@ class ScalarBuilder {
   Result<std::vector<int>> ImportAll(const ScalarExpression& other, std::span<const int> arguments,
                                      const PlaceOf& place);
   Result<std::vector<int>> ImportAll(const ScalarExpression& other, std::span<const int> arguments);
+  /// `known`: of the other's nodes those that are something here already.
+  Result<std::vector<int>> ImportAll(const ScalarExpression& other, std::span<const int> arguments,
+                                     const std::map<int, int>& known);
 
   const ScalarNode& node(int index) const { return nodes_[index]; }
   /// The expression whose value `root` is. kInvalidInput where its type is not known.
@@ -118,6 +121,8 @@ class ScalarBuilder {
  private:
   int Intern(ScalarNode node);
   int Place(ScalarOp op, int axis);
+  Result<std::vector<int>> ImportNodes(const ScalarExpression& other, std::span<const int> arguments,
+                                       const PlaceOf& place, const std::map<int, int>& known);
   bool Flexible(int index) const { return nodes_[index].op == ScalarOp::kLiteral && nodes_[index].number == 1; }
   bool IsLiteral(int index, double value) const;
   Result<int> As(int index, DType dtype);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "atunner/graph/cuda_text.h"
+#include "atunner/graph/decisions.h"
 #include "atunner/graph/evaluate.h"
 #include "atunner/graph/kept_share.h"
 #include "atunner/graph/library.h"
@@ -234,7 +235,7 @@ class GraphTask : public Operator {
   RenderedKernel Plain(const KernelSpec& spec, PlainForm form) const override {
     // Whoever asks has a task that GraphOf accepts, and so one with plain kernels.
     const ValidGraph graph = graph::WithSymbolsPrefixed(GraphOf(spec).value(), kSizePrefix);
-    RenderedKernel plain = graph::PlainKernels(graph, form == PlainForm::kReference, form != PlainForm::kNaive).value();
+    RenderedKernel plain = graph::PlainKernels(graph, form).value();
     ATUNNER_CHECK(RestoreSizeNames(plain.plan, spec.dims).has_value());
     return plain;
   }
@@ -250,7 +251,17 @@ class GraphTask : public Operator {
     return found == graph.outputs().end() ? 0 : LongestOfFew(graph, found->node, dims, few);
   }
   std::vector<graph::StepRounding> Roundings(const KernelSpec& spec) const override {
-    return graph::PlainRoundings(GraphOf(spec).value(), /*shared=*/true).value();
+    return graph::PlainRoundings(GraphOf(spec).value(), PlainForm::kYardstick).value();
+  }
+  std::optional<ChoiceKernels> Choices(const KernelSpec& spec) const override {
+    const ValidGraph graph = GraphOf(spec).value();
+    if (!graph::DecidesByComputed(graph)) return std::nullopt;
+    ChoiceKernels choices{
+        Plain(spec, PlainForm::kDecisionsApart), graph::PlainRoundings(graph, PlainForm::kDecisionsApart).value(), {}};
+    for (const graph::Output& output : graph.outputs()) {
+      if (graph::IsOfPlaces(graph, output.node)) choices.places.insert(output.name);
+    }
+    return choices;
   }
   OperatorInfo info_;
 };
@@ -314,7 +325,7 @@ Result<KernelSpec> SpecOfGraph(const ValidGraph& given, const Dims& dims) {
   spec.flops = FlopsOf(graph, graph::KeptShare(checked));
   spec.bytes = BytesOf(graph);
   spec.compute_dtype = ComputeType(graph, spec);
-  ATUNNER_TRY(const RenderedKernel plain, graph::PlainKernels(graph, false));
+  ATUNNER_TRY(const RenderedKernel plain, graph::PlainKernels(graph, graph::PlainForm::kNaive));
   return spec;
 }
 

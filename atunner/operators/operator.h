@@ -5,13 +5,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "atunner/base/result.h"
-#include "atunner/graph/rounding.h"
+#include "atunner/graph/plain_kernels.h"
 #include "atunner/model/kernel_spec.h"
 
 namespace atunner {
@@ -43,6 +44,13 @@ struct EqualTasks {
   int64_t count = 1;
 };
 
+/// Plain kernels that take what they decide by, values that they compute, from memory, so that it can be moved there.
+struct ChoiceKernels {
+  RenderedKernel kernel;
+  std::vector<graph::StepRounding> steps;
+  std::set<std::string> places;  ///< outputs of which no element is nearer to another
+};
+
 class Operator {
  public:
   virtual ~Operator() = default;
@@ -59,6 +67,8 @@ class Operator {
   RenderedKernel Yardstick(const KernelSpec& spec) const { return Plain(spec, PlainForm::kYardstick); }
   /// Of each step of `Yardstick` where it rounds; empty where that is not known.
   virtual std::vector<graph::StepRounding> Roundings(const KernelSpec&) const { return {}; }
+  /// nullopt where no computed value decides anything.
+  virtual std::optional<ChoiceKernels> Choices(const KernelSpec&) const { return std::nullopt; }
   /// The same algorithm in float64 with float64 outputs: the reference for problems too large for the CPU.
   RenderedKernel OracleKernel(const KernelSpec& spec) const { return Plain(spec, PlainForm::kReference); }
   /// Products that are added up in an element of an output which is nothing but their sum; 0 of others.
@@ -78,11 +88,7 @@ class Operator {
   virtual bool Serves(DType dtype) const;
   /// Fills dims, args and work for checked attributes.
   virtual Status Describe(const OperatorRequest& request, KernelSpec& spec) const = 0;
-  enum class PlainForm {
-    kNaive,
-    kYardstick,
-    kReference,  ///< arithmetic, workspaces and outputs in float64
-  };
+  using PlainForm = graph::PlainForm;
   virtual RenderedKernel Plain(const KernelSpec& spec, PlainForm form) const = 0;
   std::unexpected<Error> WrongShape(const std::string& what) const;
 };
