@@ -47,7 +47,8 @@ TEST(PlainKernels, TheLeastIntegersAreOfTheirType) {
 
 TEST(PlainKernels, WhatTheyDoNotServeIsSaid) {
   const auto error = [](const std::string& lines) {
-    return PlainKernels(MustParse("graph g\ninput x: float32[6]\n" + lines + "\noutput y\n"), PlainForm::kNaive).error();
+    return PlainKernels(MustParse("graph g\ninput x: float32[6]\n" + lines + "\noutput y\n"), PlainForm::kNaive)
+        .error();
   };
   std::string table = "t: float32[4097] = constant(0";
   for (int i = 1; i <= 4096; ++i) table += ", " + std::to_string(i);

@@ -23,7 +23,7 @@ constexpr double kSpike = 24.0;          // large against unit noise, and 24² s
 /// Mirrors ComparePartial in judge.cu.
 struct ComparePartial {
   double squared_difference, squared_reference, sum_reference, squared_reference_second_half, worst;
-  uint64_t finite, unwritten, lost_nan, new_nonfinite, beyond, first_bad;
+  uint64_t finite, unwritten, lost_nan, new_nonfinite, beyond, undetermined, first_bad;
 };
 
 /// Mirrors GuardZones in judge.cu.
@@ -114,8 +114,8 @@ Result<std::unique_ptr<JudgeKernels>> JudgeKernels::Make(Device& device, Compile
   CompileRequest request;
   request.source.name = "judge.cu";
   request.source.text = std::string(embed::kJudgeCu);
-  request.entries = {"judge_fill",   "judge_nudge", "judge_narrow", "judge_fingerprint",
-                     "judge_guards", "judge_mask",  "judge_widen",  "judge_compare"};
+  request.entries = {"judge_fill",   "judge_nudge", "judge_shift", "judge_narrow", "judge_fingerprint",
+                     "judge_guards", "judge_mask",  "judge_widen", "judge_note",   "judge_compare"};
   request.arch = ArchitectureFor(device);
   ATUNNER_TRY(const CompileOutcome outcome, compiler.Compile(request));
   if (!outcome.ok()) return Fail(ErrorCode::kInternal, "the judge's kernels do not compile: " + outcome.error);
@@ -162,6 +162,18 @@ Status JudgeKernels::FillTensor(DeviceAddress address, const ArgSpec& arg, uint6
 Status JudgeKernels::Nudge(DeviceAddress address, DType dtype, uint64_t elements, uint64_t seed) {
   return Run("judge_nudge", elements, kFillBlock,
              {KernelArg::Address(address), Arg(static_cast<int32_t>(dtype)), Arg(elements), Arg(seed)});
+}
+
+Status JudgeKernels::Shift(DeviceAddress address, DType dtype, uint64_t elements, uint64_t seed) {
+  return Run("judge_shift", elements, kFillBlock,
+             {KernelArg::Address(address), Arg(static_cast<int32_t>(dtype)), Arg(elements), Arg(seed)});
+}
+
+Status JudgeKernels::NoteChoices(const CompareRequest& request, DeviceAddress fixed) {
+  return Run("judge_note", request.elements, kFillBlock,
+             {KernelArg::Address(request.data), KernelArg::Address(fixed), Arg(static_cast<int32_t>(request.dtype)),
+              KernelArg::Address(request.reference), Arg(request.elements), Arg(request.key),
+              KernelArg::Address(request.choices.address), Arg(request.choices.slots)});
 }
 
 Status JudgeKernels::Narrow(DeviceAddress address, DType dtype, uint64_t elements) {
@@ -265,7 +277,8 @@ Result<CompareStats> JudgeKernels::Compare(const CompareRequest& request) {
                               {KernelArg::Address(request.data), Arg(static_cast<int32_t>(request.dtype)),
                                KernelArg::Address(request.reference), Arg(request.elements), Arg(request.key),
                                Arg(request.scale), Arg(LargestFinite(request.dtype)), Arg(request.element_bound),
-                               Arg(int32_t{request.poison_counts}), KernelArg::Address(scratch_->address())},
+                               Arg(int32_t{request.poison_counts}), KernelArg::Address(request.choices.address),
+                               Arg(request.choices.slots), KernelArg::Address(scratch_->address())},
                               grid));
   std::vector<ComparePartial> partials(grid);
   ATUNNER_RETURN_IF_ERROR(device_.CopyOut(std::as_writable_bytes(std::span(partials)), scratch_->address()));
@@ -283,6 +296,7 @@ Result<CompareStats> JudgeKernels::Compare(const CompareRequest& request) {
     stats.lost_nan += part.lost_nan;
     stats.new_nonfinite += part.new_nonfinite;
     stats.beyond += part.beyond;
+    stats.undetermined += part.undetermined;
     stats.first_bad = std::min(stats.first_bad, part.first_bad);
   }
   return stats;

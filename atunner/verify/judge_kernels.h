@@ -28,6 +28,7 @@ struct CompareStats {
   uint64_t lost_nan = 0;
   uint64_t new_nonfinite = 0;
   uint64_t beyond = 0;
+  uint64_t undetermined = 0;  ///< elements that a choice may take beyond the bound
   uint64_t first_bad = ~uint64_t{0};
   uint64_t elements = 0;
   double scale = 0;  ///< what |r| was increased by in an element's error
@@ -39,6 +40,15 @@ struct CompareStats {
   void TakeLarger(const CompareStats& other, double times = 1);
 };
 
+/// What honest kernels may have in place of the elements of a reference because a choice may go another way:
+/// differences from it, so that they do not give it away. Mirrors Choices in judge.cu.
+struct ChoiceSlots {
+  static constexpr int32_t kRange = 2;   ///< of numbers: the least and the largest
+  static constexpr int32_t kPlaces = 8;  ///< of places: each one that was seen
+  DeviceAddress address = 0;
+  int32_t slots = 0;  ///< float64 values of each element; 0 = nothing depends on a choice
+};
+
 struct CompareRequest {
   DeviceAddress data = 0;
   DType dtype = DType::kFloat32;
@@ -48,6 +58,7 @@ struct CompareRequest {
   double scale = 0;  ///< rms of the reference
   double element_bound = 1e300;
   bool poison_counts = true;
+  ChoiceSlots choices;
 };
 
 struct MemoryRange {
@@ -66,9 +77,14 @@ class JudgeKernels {
   /// Draws one tensor of an instance. `position` is the argument's index in the spec.
   Status FillTensor(DeviceAddress address, const ArgSpec& arg, uint64_t elements, size_t position,
                     const InputInstance& instance);
-  /// Moves about three quarters of a float32 or float64 tensor's finite elements by one unit in the last place; the
-  /// same call moves them back.
+  /// Moves about three quarters of a float32 or float64 tensor's finite elements, and an eighth of a 16-bit one's, by
+  /// one unit in the last place; the same call moves them back.
   Status Nudge(DeviceAddress address, DType dtype, uint64_t elements, uint64_t seed);
+  /// Moves floats either way: of float32 and float64 by up to two units in the last place, half of 16-bit ones by one.
+  Status Shift(DeviceAddress address, DType dtype, uint64_t elements, uint64_t seed);
+  /// Notes in `request.choices` what a run whose choices are its own has at `request.data`; `fixed`: the same run with
+  /// the plain kernel's choices.
+  Status NoteChoices(const CompareRequest& request, DeviceAddress fixed);
   /// Rounds float64 to float32 and float32 to TF32; other types stay.
   Status Narrow(DeviceAddress address, DType dtype, uint64_t elements);
   Result<uint64_t> Fingerprint(DeviceAddress address, uint64_t bytes);

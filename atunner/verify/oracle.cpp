@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 
 #include "atunner/base/random.h"
 #include "atunner/operators/graph_operator.h"
@@ -14,6 +15,8 @@ namespace {
 /// do.
 constexpr double kOrders = 4;
 constexpr uint64_t kSmallBytes = 8 << 20;
+/// Of an output's elements, where more may be what they like the others prove too little.
+constexpr double kMostUndetermined = 0.25;
 constexpr double kCpuFlops = 2e8;         // about a tenth of a second of the float64 reference on one core
 constexpr double kCpuFlopsVirtual = 5e9;  // with a virtual GPU the alternative is to interpret a kernel: slower still
 constexpr double kCpuElements = 1e6;      // of more a float64 kernel is compiled and done before
@@ -259,6 +262,17 @@ Result<OracleStore::PlainPrograms*> OracleStore::YardstickFor(const Dims& dims) 
   return &programs;
 }
 
+Result<OracleStore::PlainPrograms*> OracleStore::ChoosingFor(const Dims& dims) {
+  PlainPrograms& programs = ProgramsFor(dims);
+  if (!std::exchange(programs.asked_for_choices, true)) {
+    programs.choices = operator_->Choices(programs.spec);
+    if (programs.choices) {
+      ATUNNER_TRY(programs.choosing, Build(programs.choices->kernel));
+    }
+  }
+  return &programs;
+}
+
 Result<std::vector<CompareStats>> OracleStore::RunHonest(const TaskBuffers& buffers, const Reference& reference) {
   ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs());
   ATUNNER_TRY(const PlainPrograms* programs, YardstickFor(buffers.dims()));
@@ -272,8 +286,12 @@ Result<std::vector<CompareStats>> OracleStore::RunHonest(const TaskBuffers& buff
   return stats;
 }
 
-Result<CompareStats> OracleStore::CompareWith(const Reference::Output& output, DeviceAddress data) {
-  return kernels_.Compare({data, output.dtype, output.masked->address(), output.elements, output.key, output.scale});
+Result<CompareStats> OracleStore::CompareWith(const Reference::Output& output, DeviceAddress data,
+                                              double element_bound) {
+  CompareRequest request{data, output.dtype, output.masked->address(), output.elements, output.key, output.scale};
+  request.element_bound = element_bound;
+  request.choices = output.choices;
+  return kernels_.Compare(request);
 }
 
 Status OracleStore::NudgeInputs(const TaskBuffers& buffers, uint64_t seed) {
@@ -366,6 +384,7 @@ Status OracleStore::TestNullCandidates(const TaskBuffers& buffers, Reference::Ou
     return {};
   }
   const auto n = static_cast<double>(self.finite);
+  if (static_cast<double>(output.undetermined) > kMostUndetermined * n) output.discriminates = false;
   const double mean = self.sum_reference / n;
   const double constant = std::sqrt(std::max(0.0, 1.0 - n * mean * mean / self.squared_reference));
   const double half = std::sqrt(self.squared_reference_second_half / self.squared_reference);

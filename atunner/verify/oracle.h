@@ -30,6 +30,9 @@ struct Reference {
     ErrorBudget budget;
     CompareStats self;    ///< the reference against itself: its norm, mean and rms
     CompareStats honest;  ///< the largest errors that the budget is made from
+    std::unique_ptr<Buffer> choice_memory;
+    ChoiceSlots choices;        ///< what it may have instead where computed values decide
+    uint64_t undetermined = 0;  ///< elements that may be beyond the budget by such a choice
     /// False when zeros, a constant or a copy of an input would pass: this instance proves nothing.
     bool discriminates = true;
     /// True when even the plain kernel leaves its type's range here: no candidate can be held to this instance.
@@ -38,6 +41,7 @@ struct Reference {
   std::vector<Output> outputs;
   uint64_t bytes = 0;
   bool reconsidered = false;
+  int choice_rounds = 0;
 
   /// Where an unlucky element is not averaged out, and several runs cost little.
   bool small() const;
@@ -56,9 +60,10 @@ class OracleStore {
   Result<const Reference*> Get(const TaskBuffers& buffers, const InputInstance& instance);
 
   /// A candidate errs more than its budget allows: is that the candidate's error, or was the plain kernel lucky? Runs
-  /// that round as chance has it may err more, and then count. They are made once for each reference. Outputs of
-  /// `buffers` stay as they are.
-  Status Reconsider(const TaskBuffers& buffers, const InputInstance& instance);
+  /// that round as chance has it may err more, or choose otherwise, and then count. They are made once for each
+  /// reference, those that choose a few times over. Outputs of `buffers` stay as they are.
+  /// False when nothing was learnt.
+  Result<bool> Reconsider(const TaskBuffers& buffers, const InputInstance& instance);
 
   /// nullptr: not computed, or forgotten.
   const Reference* Find(const Dims& dims, const InputInstance& instance) const;
@@ -79,6 +84,9 @@ class OracleStore {
     KernelSpec spec;
     int64_t slices = 1;
     std::unique_ptr<Program> yardstick, reference;
+    std::unique_ptr<Program> choosing;  ///< nullptr with a known `choices`: nothing is chosen
+    std::optional<ChoiceKernels> choices;
+    bool asked_for_choices = false;
   };
   Result<std::unique_ptr<Program>> Build(const RenderedKernel& kernel) const;
   /// Taken apart at the task's own size, where what plain kernels keep between them would not fit.
@@ -89,7 +97,8 @@ class OracleStore {
   Status RunPlain(const PlainPrograms& programs, const Program& program, const TaskBuffers& buffers,
                   const RangeOf& elsewhere, const char* what);
   Result<PlainPrograms*> YardstickFor(const Dims& dims);
-  Result<CompareStats> CompareWith(const Reference::Output& output, DeviceAddress data);
+  Result<PlainPrograms*> ChoosingFor(const Dims& dims);
+  Result<CompareStats> CompareWith(const Reference::Output& output, DeviceAddress data, double element_bound = 1e300);
   /// The same call moves them back.
   Status NudgeInputs(const TaskBuffers& buffers, uint64_t seed);
   bool UseCpu(const Dims& dims) const;
@@ -105,10 +114,24 @@ class OracleStore {
                                                     uint64_t seed);
   /// Outputs in the order of the reference's.
   using Outputs = std::vector<std::unique_ptr<Buffer>>;
+  static RangeOf RangesOf(const Reference& reference, const Outputs& outputs);
   Status RunPerturbedOnce(const TaskBuffers& buffers, const Reference& reference, const Outputs& outputs,
                           uint64_t seed);
+  /// The plain kernels that choose, on each of the task's parts.
+  Status RunChoosing(const TaskBuffers& buffers, const Reference& reference, const Outputs& outputs,
+                     Decisions decisions, uint64_t seed);
+  Status RunSlices(const PlainPrograms& programs, const PerturbedTask& task, const RangeOf& elsewhere, uint64_t seed);
   /// nullopt where memory does not suffice.
   Result<std::optional<Outputs>> RoomToPerturb(const TaskBuffers& buffers, const Reference& reference);
+  Status PerturbErrors(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference,
+                       const Outputs& outputs);
+  /// Which elements depend on choices that another correct kernel may take otherwise, and what they may be then. False
+  /// where nothing is chosen or enough was tried.
+  Result<bool> FindChoices(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference,
+                           const Outputs& outputs);
+  Status MakeRoomForChoices(const PlainPrograms& programs, Reference& reference);
+  /// The plain kernel's errors once more: those of its choices are none.
+  Status MeasureWithoutChoices(const TaskBuffers& buffers, Reference& reference, const Outputs& outputs);
   Status TestNullCandidates(const TaskBuffers& buffers, Reference::Output& output);
   /// As RunHonest, on inputs of the next narrower type; the instance's own are there again afterwards.
   Result<std::vector<CompareStats>> RunHonestNarrow(const TaskBuffers& buffers, const InputInstance& instance,

@@ -25,8 +25,10 @@ DeviceAddress AddressIn(const KernelArg& arg) {
   return address;
 }
 
-/// Values can be moved by a digit where they are stored with as many as they are computed with.
-bool CanMove(DType stored) { return stored == DType::kFloat32 || stored == DType::kFloat64; }
+/// Products and partial sums have more digits than operands of 16 bits: what is stored so may move as a result, and not
+/// as a term.
+bool IsTerm(DType stored) { return stored == DType::kFloat32 || stored == DType::kFloat64; }
+bool CanMove(DType stored) { return IsTerm(stored) || stored == DType::kFloat16 || stored == DType::kBFloat16; }
 
 class Run {
  public:
@@ -40,7 +42,7 @@ class Run {
       bytes_[range->address] = range->bytes;
       return range->address;
     };
-    as_it_is_ = ValuesDecide();
+    as_it_is_ = task_.decisions != Decisions::kFree && ValuesDecide();
     for (size_t version = 0; version < (as_it_is_ ? kVersions : kAsItIs); ++version) {
       ATUNNER_TRY(plans_[version], BindPlan(task_.device, task_.plan, task_.spec, task_.buffers, address));
       for (const auto& workspace : plans_[version].workspaces) bytes_[workspace->address()] = workspace->bytes();
@@ -55,13 +57,18 @@ class Run {
     const bool kept = InWorkspace(result.kind);
     // The last one written is what an output has.
     for (const size_t version : {kOtherWay, kOneWay}) {
-      if (version == kOtherWay && !(kept && Readers(result.name) > 1)) continue;
+      if (version == kOtherWay && !(kept && IsTwice(result.name))) continue;
       std::vector<std::unique_ptr<Buffer>> copies;
       ATUNNER_TRY(const std::vector<KernelArg> args, ArgsOf(step, version, copies));
       ATUNNER_RETURN_IF_ERROR(Launch(step, args));
       if (!kept || !rounding.rounds || !CanMove(rounding.stored)) continue;
-      ATUNNER_RETURN_IF_ERROR(
-          Move(AddressIn(args[rounding.operands.size()]), rounding.stored, Seed(step, 128 + version)));
+      const DeviceAddress to = AddressIn(args[rounding.operands.size()]);
+      if (task_.decisions == Decisions::kPlain) {
+        ATUNNER_RETURN_IF_ERROR(Move(to, rounding.stored, Seed(step, 128 + version)));
+      } else {
+        ATUNNER_RETURN_IF_ERROR(
+            task_.kernels.Shift(to, rounding.stored, bytes_.at(to) / SizeOf(rounding.stored), Seed(step, 128)));
+      }
     }
     return {};
   }
@@ -76,6 +83,10 @@ class Run {
       }
     }
     return false;
+  }
+
+  bool IsTwice(const std::string& workspace) const {
+    return task_.decisions == Decisions::kPlain && Readers(workspace) > 1;
   }
 
   /// Steps that read a workspace.
@@ -99,12 +110,12 @@ class Run {
     for (size_t i = 0; i < rounding.operands.size(); ++i) {
       const auto& [reading, stored] = rounding.operands[i];
       const ArgBinding& binding = task_.plan.steps[step].args[i];
-      const bool twice = InWorkspace(binding.kind) && Readers(binding.name) > 1;
+      const bool twice = InWorkspace(binding.kind) && IsTwice(binding.name);
       const bool as_is = as_it_is_ && reading == StepRounding::Reading::kAsIs;
       const size_t either = twice ? Seed(step, i) % 2 : kOneWay;
       const size_t source = as_is ? kAsItIs : either;
       args[i] = plans_[source].steps[step].args[i];
-      if (reading != StepRounding::Reading::kTerms || !CanMove(stored)) continue;
+      if (reading != StepRounding::Reading::kTerms || !IsTerm(stored)) continue;
       const uint64_t bytes = bytes_.at(AddressIn(args[i]));
       ATUNNER_TRY(std::unique_ptr<Buffer> copy, task_.device.Allocate(bytes));
       ATUNNER_RETURN_IF_ERROR(task_.device.CopyWithin(copy->address(), AddressIn(args[i]), bytes));

@@ -44,15 +44,30 @@ Result<std::optional<OracleStore::Outputs>> OracleStore::RoomToPerturb(const Tas
   return outputs;
 }
 
-Status OracleStore::RunPerturbedOnce(const TaskBuffers& buffers, const Reference& reference, const Outputs& outputs,
-                                     uint64_t seed) {
-  ATUNNER_TRY(const PlainPrograms* programs, YardstickFor(buffers.dims()));
-  const RangeOf elsewhere = [&](const std::string& name) -> std::optional<MemoryRange> {
+RangeOf OracleStore::RangesOf(const Reference& reference, const Outputs& outputs) {
+  return [&](const std::string& name) -> std::optional<MemoryRange> {
     const auto found = std::ranges::find(reference.outputs, name, &Reference::Output::name);
     if (found == reference.outputs.end()) return std::nullopt;
     const Buffer& memory = *outputs[static_cast<size_t>(found - reference.outputs.begin())];
     return MemoryRange{memory.address(), found->elements * SizeOf(found->dtype)};
   };
+}
+
+Status OracleStore::RunSlices(const PlainPrograms& programs, const PerturbedTask& task, const RangeOf& elsewhere,
+                              uint64_t seed) {
+  for (int64_t slice = 0; slice < programs.slices; ++slice) {
+    const RangeOf tensors = [&](const std::string& name) {
+      return SliceOf(programs, slice, task.buffers, elsewhere, name);
+    };
+    ATUNNER_RETURN_IF_ERROR(RunPerturbed(task, tensors, Mix64(seed + static_cast<uint64_t>(slice))));
+  }
+  return {};
+}
+
+Status OracleStore::RunPerturbedOnce(const TaskBuffers& buffers, const Reference& reference, const Outputs& outputs,
+                                     uint64_t seed) {
+  ATUNNER_TRY(const PlainPrograms* programs, YardstickFor(buffers.dims()));
+  const RangeOf elsewhere = RangesOf(reference, outputs);
   const std::vector<graph::StepRounding> steps = operator_->Roundings(programs->spec);
   if (steps.empty()) {  // where it rounds is not known: what the last bit of the inputs changes
     ATUNNER_RETURN_IF_ERROR(NudgeInputs(buffers, seed));
@@ -61,38 +76,44 @@ Status OracleStore::RunPerturbedOnce(const TaskBuffers& buffers, const Reference
   }
   const PerturbedTask task{device_,        kernels_, *programs->yardstick->module, programs->yardstick->plan, steps,
                            programs->spec, buffers};
-  for (int64_t slice = 0; slice < programs->slices; ++slice) {
-    const RangeOf tensors = [&](const std::string& name) {
-      return SliceOf(*programs, slice, buffers, elsewhere, name);
-    };
-    ATUNNER_RETURN_IF_ERROR(RunPerturbed(task, tensors, Mix64(seed + static_cast<uint64_t>(slice))));
+  return RunSlices(*programs, task, elsewhere, seed);
+}
+
+Status OracleStore::PerturbErrors(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference,
+                                  const Outputs& outputs) {
+  const int draws = reference.small() ? kDrawsOfSmall : kDrawsOfLarge;
+  const double start = SystemClock().Now();
+  for (int draw = 0; draw < draws && SystemClock().Now() - start < kMostSeconds; ++draw) {
+    ATUNNER_RETURN_IF_ERROR(RunPerturbedOnce(buffers, reference, outputs, Mix64(instance.seed + 0x9e11 + draw)));
+    for (size_t i = 0; i < reference.outputs.size(); ++i) {
+      ATUNNER_TRY(const CompareStats one, CompareWith(reference.outputs[i], outputs[i]->address()));
+      reference.outputs[i].honest.TakeLarger(one);
+    }
   }
   return {};
 }
 
-Status OracleStore::Reconsider(const TaskBuffers& buffers, const InputInstance& instance) {
+Result<bool> OracleStore::Reconsider(const TaskBuffers& buffers, const InputInstance& instance) {
   const auto found = cache_.find({buffers.dims(), instance});
-  const bool stated = spec_.tolerance.relative || spec_.tolerance.absolute;
-  if (operator_ == nullptr || stated || AccuracyOf(spec_) == Accuracy::kStrict || found == cache_.end()) return {};
+  if (operator_ == nullptr || found == cache_.end()) return false;
   Reference& reference = found->second;
-  if (std::exchange(reference.reconsidered, true)) return {};
+  const bool first = !std::exchange(reference.reconsidered, true);
+  if (!first && reference.choice_rounds == 0) return false;
   ATUNNER_TRY(const std::optional<Outputs> outputs, RoomToPerturb(buffers, reference));
-  if (!outputs) return {};
-  const int draws = reference.small() ? kDrawsOfSmall : kDrawsOfLarge;
-  const double start = SystemClock().Now();
-  for (int draw = 0; draw < draws && SystemClock().Now() - start < kMostSeconds; ++draw) {
-    ATUNNER_RETURN_IF_ERROR(RunPerturbedOnce(buffers, reference, *outputs, Mix64(instance.seed + 0x9e11 + draw)));
-    for (size_t i = 0; i < reference.outputs.size(); ++i) {
-      ATUNNER_TRY(const CompareStats one, CompareWith(reference.outputs[i], (*outputs)[i]->address()));
-      reference.outputs[i].honest.TakeLarger(one);
-    }
-  }
-  for (Reference::Output& output : reference.outputs) {
-    MeasureZerosByErrors(output);
-    SetBudget(buffers, output);
+  if (!outputs) return false;
+  ATUNNER_TRY(const bool chose, FindChoices(buffers, instance, reference, *outputs));
+  const bool stated = spec_.tolerance.relative || spec_.tolerance.absolute;
+  const bool perturbs = first && !stated && AccuracyOf(spec_) != Accuracy::kStrict;
+  if (perturbs) ATUNNER_RETURN_IF_ERROR(PerturbErrors(buffers, instance, reference, *outputs));
+  for (size_t i = 0; i < reference.outputs.size(); ++i) {
+    Reference::Output& output = reference.outputs[i];
+    if (perturbs) MeasureZerosByErrors(output);
+    if (first) SetBudget(buffers, output);
+    ATUNNER_TRY(const CompareStats one, CompareWith(output, (*outputs)[i]->address(), output.budget.element));
+    output.undetermined = one.undetermined;
     ATUNNER_RETURN_IF_ERROR(TestNullCandidates(buffers, output));
   }
-  return {};
+  return chose || perturbs;
 }
 
 }  // namespace atunner

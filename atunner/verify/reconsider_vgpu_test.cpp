@@ -139,5 +139,51 @@ TEST_F(ReconsiderTest, QuotientsByNextToNothingErrByMoreThanOneRunShows) {
     EXPECT_EQ(Refusals(Quotients(), Quotient(flaw), kSomeSeeds).size(), kSomeSeeds) << static_cast<int>(flaw);
 }
 
+/// Weights of a softmax in bfloat16, and what they weigh: where they are rounded, before or after they are divided by
+/// their sum, is a kernel's own affair.
+KernelSpec WeightsIn16Bits() {
+  return TaskOf(R"(
+graph weights
+input a: bfloat16[24, 16]
+input b: bfloat16[24, 16]
+wide = cast(a, float32)
+m = reduce_max(wide, axes=[1], keep=true)
+e = exp(wide - m)
+z = reduce_sum(e, axes=[1], keep=true)
+p = cast(e / z, bfloat16)
+y = contract(p, b, equation="rk,sk->rs")
+output y
+)");
+}
+
+std::string Weighing(const std::string& sum, const std::string& weight, int first,
+                     const std::string& result = "s / z") {
+  return fmt::format(
+      "#include <cuda_bf16.h>\n__device__ float narrow(float v) {{ return __bfloat162float(__float2bfloat16(v)); }}\n"
+      "__device__ float narrower(float v) {{ return __uint_as_float((__float_as_uint(v) + 0x80000u) & ~0xfffffu); }}\n"
+      "extern \"C\" __global__ void k(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bfloat16* y) {{\n"
+      "  if (threadIdx.x) return;\n  const int r = blockIdx.x;\n  float e[16], m = -1e30f, z = 0;\n"
+      "  for (int i = 0; i < 16; ++i) m = fmaxf(m, e[i] = __bfloat162float(a[r * 16 + i]));\n"
+      "  for (int i = 0; i < 16; ++i) z += e[i] = expf(e[i] - m);\n"
+      "  for (int c = 0; c < 24; ++c) {{\n    float s = 0;\n"
+      "    for (int i = {}; i < 16; ++i) s = {}(s + {}(e[i]) * __bfloat162float(b[c * 16 + i]));\n"
+      "    y[r * 24 + c] = __float2bfloat16({});\n  }}\n}}\n",
+      first, sum, weight, result);
+}
+
+TEST_F(ReconsiderTest, WhatIsKeptIn16BitsIsRoundedWhereTheKernelLikes) {
+  const KernelSpec spec = WeightsIn16Bits();
+  LaunchStep step{.entry = "k", .grid = {24, 1, 1}, .block = {32, 1, 1}};
+  step.args = {ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Tensor("y")};
+  const auto refusals = [&](const std::string& text, uint64_t seeds) {
+    return Refusals(spec, Compile(text, {.steps = {step}}), seeds);
+  };
+  EXPECT_THAT(refusals(Weighing("", "narrow", 0), kManySeeds), testing::IsEmpty());
+  EXPECT_THAT(refusals(Weighing("", "", 0), kManySeeds), testing::IsEmpty());
+  EXPECT_EQ(refusals(Weighing("narrower", "", 0), kSomeSeeds).size(), kSomeSeeds) << "sums of 3 bits";
+  EXPECT_EQ(refusals(Weighing("narrow", "narrower", 0), kSomeSeeds).size(), kSomeSeeds) << "weights of 3 bits";
+  EXPECT_EQ(refusals(Weighing("", "narrow", 1), kSomeSeeds).size(), kSomeSeeds) << "a missing term";
+}
+
 }  // namespace
 }  // namespace atunner

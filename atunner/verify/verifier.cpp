@@ -357,6 +357,7 @@ Result<CompareStats> Verifier::CompareOutput(const Session& session, const TaskB
   const TaskBuffers::Tensor* tensor = buffers.Find(output.name);
   CompareRequest request{tensor->address, output.dtype, output.masked->address(), output.elements,
                          output.key,      output.scale, output.budget.element};
+  request.choices = output.choices;
   // The poison's bits are a legitimate integer, and only a sample's in-out tensors are poisoned.
   request.poison_counts = !session.blocks.empty() || (tensor->spec->role == Role::kOutput && IsFloat(output.dtype));
   return kernels_->Compare(request);
@@ -368,8 +369,9 @@ Result<bool> Verifier::CheckOutputs(Session& session, const Case& one, const Tas
   for (const Reference::Output& output : reference.outputs) {
     ATUNNER_TRY(CompareStats stats, CompareOutput(session, buffers, output));
     OutputJudgement judgement = JudgeOutput(output.name, stats, output.budget, !session.blocks.empty());
-    if (judgement.beyond_budget && one.instance.family != InputFamily::kNan) {
-      ATUNNER_RETURN_IF_ERROR(oracle_->Reconsider(buffers, one.instance));
+    while (judgement.beyond_budget && one.instance.family != InputFamily::kNan) {
+      ATUNNER_TRY(const bool learnt, oracle_->Reconsider(buffers, one.instance));
+      if (!learnt) break;
       ATUNNER_TRY(stats, CompareOutput(session, buffers, output));
       judgement = JudgeOutput(output.name, stats, output.budget, !session.blocks.empty());
     }

@@ -128,20 +128,58 @@ __device__ unsigned flipped(unsigned v) {
   const unsigned magnitude = v & 0x7fffffffu;
   return magnitude > 1 && magnitude < 0x7f800000u ? v ^ 1u : v;
 }
+__device__ unsigned short flipped(unsigned short v, unsigned short infinity) {
+  const unsigned short magnitude = v & 0x7fff;
+  return magnitude > 1 && magnitude < infinity ? v ^ 1 : v;
+}
 __device__ u64 flipped(u64 v) {
   const u64 magnitude = v & 0x7fffffffffffffffull;
   return magnitude > 1 && magnitude < 0x7ff0000000000000ull ? v ^ 1ull : v;
 }
 
-/// Flips the last bit of three in four float32 or float64, picked by `seed`; done twice, it undoes itself.
+__device__ unsigned short infinity_of(int dtype) { return dtype == kF16 ? 0x7c00 : 0x7f80; }
+
+/// Flips the last bit of three in four float32 or float64, and of one in eight 16-bit floats, picked by `seed`; done
+/// twice, it undoes itself.
 extern "C" __global__ void judge_nudge(void* data, int dtype, u64 n, u64 seed) {
   const u64 stride = (u64)gridDim.x * blockDim.x;
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
-    if ((mix(mix(seed) + i) & 3) == 0) continue;
+    const u64 random = mix(mix(seed) + i);
+    const bool narrow = dtype == kF16 || dtype == kBF16;
+    if (narrow ? (random & 7) != 0 : (random & 3) == 0) continue;
     if (dtype == kF64) {
       ((u64*)data)[i] = flipped(((u64*)data)[i]);
+    } else if (narrow) {
+      ((unsigned short*)data)[i] = flipped(((unsigned short*)data)[i], infinity_of(dtype));
     } else {
       ((unsigned*)data)[i] = flipped(((unsigned*)data)[i]);
+    }
+  }
+}
+
+/// A magnitude's bits some units further, unless it is zero or would become so, or is beyond numbers.
+__device__ u64 shifted(u64 v, u64 sign, u64 infinity, int units) {
+  const u64 magnitude = v & ~sign;
+  const u64 further = magnitude + (u64)(long long)units;
+  const bool stays = magnitude == 0 || magnitude >= infinity || further - 1 >= infinity - 1;
+  return stays ? v : v & sign | further;
+}
+
+/// Moves float32 and float64 by up to two units in the last place either way, and half of all 16-bit floats by one.
+extern "C" __global__ void judge_shift(void* data, int dtype, u64 n, u64 seed) {
+  const u64 stride = (u64)gridDim.x * blockDim.x;
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
+    const u64 random = mix(mix(seed) + i);
+    if (dtype == kF64) {
+      u64& v = ((u64*)data)[i];
+      v = shifted(v, 1ull << 63, 0x7ffull << 52, (int)(random % 5) - 2);
+    } else if (dtype == kF32) {
+      unsigned& v = ((unsigned*)data)[i];
+      v = (unsigned)shifted(v, 1ull << 31, 0x7f800000ull, (int)(random % 5) - 2);
+    } else {
+      unsigned short& v = ((unsigned short*)data)[i];
+      const int units = (random & 3) == 0 ? 1 : (random & 3) == 1 ? -1 : 0;
+      v = (unsigned short)shifted(v, 1ull << 15, infinity_of(dtype), units);
     }
   }
 }
@@ -208,6 +246,60 @@ extern "C" __global__ void judge_mask(u64* reference, u64 n, u64 key) {
 }
 
 
+/// What honest kernels may have in place of each element of a reference because a choice may go another way, as
+/// differences from it: `slots` of them, 0 where there are fewer, or with two slots the least and the largest.
+struct Choices {
+  double* of;
+  int slots;
+};
+constexpr int kRange = 2;  // slots
+
+__device__ void note(const Choices& choices, u64 i, double difference) {
+  double* slot = choices.of + i * choices.slots;
+  if (choices.slots == kRange) {
+    slot[0] = fmin(slot[0], difference);
+    slot[1] = fmax(slot[1], difference);
+    return;
+  }
+  for (int s = 0; s < choices.slots && difference != 0; ++s) {
+    if (slot[s] == 0) slot[s] = difference;
+    if (slot[s] == difference) return;
+  }
+}
+
+/// How far a difference from the reference is from the nearest that a choice explains. Between what was seen lies what
+/// else may be, and half as much beyond it: of numbers, not of places.
+__device__ double beyond_choices(const Choices& choices, u64 i, double difference) {
+  const double* slot = choices.of + i * choices.slots;
+  double least = fabs(difference);
+  if (choices.slots == kRange) {
+    const double room = 0.5 * (slot[1] - slot[0]);
+    return fmin(least, fmax(0.0, fmax(slot[0] - room - difference, difference - slot[1] - room)));
+  }
+  for (int s = 0; s < choices.slots; ++s) least = fmin(least, fabs(difference - slot[s]));
+  return least;
+}
+
+__device__ bool may_differ(const Choices& choices, u64 i, double more_than) {
+  bool may = false;
+  for (int s = 0; s < choices.slots; ++s) may |= fabs(choices.of[i * choices.slots + s]) > more_than;
+  return may;
+}
+
+/// Notes what a run has whose choices are its own; of floats where `fixed`, the same run with the plain kernel's
+/// choices, has something else.
+extern "C" __global__ void judge_note(const void* data, const void* fixed, int dtype, const u64* reference, u64 n, u64 key,
+                                      double* of, int slots) {
+  const Choices choices = {of, slots};
+  const u64 stride = (u64)gridDim.x * blockDim.x;
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
+    const double r = __longlong_as_double((long long)(key ? reference[i] ^ mix(key + i) : reference[i]));
+    const double y = load(dtype, data, i), z = load(dtype, fixed, i);
+    if (isfinite(r) && isfinite(y) && (!is_float(dtype) || y != z)) note(choices, i, y - r);
+    if (isfinite(r) && isfinite(z) && (!is_float(dtype) || y != z)) note(choices, i, z - r);
+  }
+}
+
 /// What one block found; mirrored by ComparePartial in judge_kernels.cpp.
 struct ComparePartial {
   double squared_difference;
@@ -220,6 +312,7 @@ struct ComparePartial {
   u64 lost_nan;        // reference NaN, output not
   u64 new_nonfinite;   // output NaN or infinite, reference representable
   u64 beyond;          // elements whose error exceeds `element_bound`
+  u64 undetermined;    // elements that may be further from the reference than that, because of a choice
   u64 first_bad;       // smallest index of an element counted in any of the above, or ~0
 };
 
@@ -258,6 +351,7 @@ __device__ void merge(ComparePartial& a, const ComparePartial& b) {
   a.lost_nan += b.lost_nan;
   a.new_nonfinite += b.new_nonfinite;
   a.beyond += b.beyond;
+  a.undetermined += b.undetermined;
   a.first_bad = a.first_bad < b.first_bad ? a.first_bad : b.first_bad;
 }
 
@@ -265,8 +359,10 @@ __device__ void merge(ComparePartial& a, const ComparePartial& b) {
 /// a reference beyond it must have become infinite or that number. With `poison_counts`, elements that hold the poison
 /// pattern are counted as unwritten and skipped.
 extern "C" __global__ void judge_compare(const void* data, int dtype, const u64* reference, u64 n, u64 key, double scale,
-                                         double largest, double element_bound, int poison_counts, ComparePartial* partial) {
-  ComparePartial mine = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ~0ull};
+                                         double largest, double element_bound, int poison_counts, double* choices_of,
+                                         int choice_slots, ComparePartial* partial) {
+  const Choices choices = {choices_of, choice_slots};
+  ComparePartial mine = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ~0ull};
   const u64 stride = (u64)gridDim.x * blockDim.x;
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
     const u64 bits = key ? reference[i] ^ mix(key + i) : reference[i];
@@ -295,7 +391,7 @@ extern "C" __global__ void judge_compare(const void* data, int dtype, const u64*
       bad = true;
       ++mine.new_nonfinite;
     } else {
-      const double difference = fabs(y - r);
+      const double difference = choice_slots ? beyond_choices(choices, i, y - r) : fabs(y - r);
       mine.squared_difference += difference * difference;
       mine.squared_reference += r * r;
       mine.sum_reference += r;
@@ -304,6 +400,7 @@ extern "C" __global__ void judge_compare(const void* data, int dtype, const u64*
       const double denominator = fabs(r) + scale;
       const double error = denominator > 0 ? difference / denominator : (difference > 0 ? 1e300 : 0.0);
       mine.worst = fmax(mine.worst, error);
+      mine.undetermined += choice_slots && may_differ(choices, i, element_bound * denominator);
       bad = !(error <= element_bound);
       mine.beyond += bad;
     }
