@@ -18,6 +18,21 @@ using graph::NodeId;
 using graph::Reduce;
 using graph::Shape;
 
+/// Each line as far in as the braces around it say, but for the preprocessor's.
+std::string Indented(const std::string& text) {
+  std::string result;
+  size_t depth = 0;
+  for (size_t at = 0, end = 0; at < text.size(); at = end + 1) {
+    end = text.find('\n', at);
+    const size_t begin = std::min(text.find_first_not_of(' ', at), end);
+    const std::string line = text.substr(begin, end - begin);
+    if (line.starts_with('}')) --depth;
+    result += (line.empty() || line[0] == '#' ? "" : std::string(2 * depth, ' ')) + line + '\n';
+    if (line.ends_with('{')) ++depth;
+  }
+  return result;
+}
+
 class Writer {
  public:
   Writer(const ReductionProgram& program, const KernelSpec* spec, const ColumnsSchedule& schedule)
@@ -64,8 +79,8 @@ class Writer {
         "  if (threadIdx.x >= BLOCK) return tell_and_await(ring, told, all_parts);\n"
         "  const auto copy = [&](const Part& part, int i, int place) {\n" +
         PartText("part") + Step() + Copies() +
-        "  };\n  for (int place = 0; place < PLACES - LATE; ++place)\n"
-        "    copy_rest(copy, Part(blockIdx.x + place * gridDim.x, all_parts), 0, place);\n"
+        "  };\n  for (int place = 0; place < PLACES - LATE; ++place) {\n"
+        "    copy_rest(copy, Part(blockIdx.x + place * gridDim.x, all_parts), 0, place);\n  }\n"
         "  for (Turn now(0), late(-LATE); late.number < all_parts; now.next(), late.next()) {\n"
         "  const Part part(late.number, all_parts);\n" +
         PartText("part") + Early() +
@@ -419,7 +434,7 @@ std::vector<std::string> ColumnsKernels(const ReductionProgram& program, const C
 }
 
 std::string ColumnsText(const ReductionProgram& program, const KernelSpec& spec, const ColumnsSchedule& schedule) {
-  return Writer(program, &spec, schedule).Run();
+  return Indented(Writer(program, &spec, schedule).Run());
 }
 
 bool ColumnsCanBeWritten(const ReductionProgram& program, const ColumnsSchedule& schedule) {

@@ -43,7 +43,7 @@ struct TensorConvForm : graph::ConvForm {
   bool Runs() const { return images.constant() && y.image == Outputs() && Phases() == 1 && !pixels_first; }
   int64_t Channels() const { return groups * padded; }
   /// Elements of 16 bytes.
-  int64_t Unit() const { return 16 / static_cast<int64_t>(SizeOf(operands)); }
+  int64_t Unit() const { return 16 / BytesOf(operands); }
   /// Of the arranged x and filters.
   int64_t Places() const { return arranged[0].padded * arranged[1].padded * arranged[2].padded; }
   /// From image to image.

@@ -160,7 +160,7 @@ class HaloConv : public BoundTemplate {
   double Whole() const { return Cost(Default(), profile_).value() + ArrangingNs(spec_, form_); }
 
  private:
-  int64_t Size() const { return static_cast<int64_t>(SizeOf(element_)); }
+  int64_t Size() const { return BytesOf(element_); }
   bool Direct() const { return form_.panel > 0; }
   int64_t Depth() const { return row_bytes_ / 2; }
   bool Shifted() const { return form_.shifts > 1; }

@@ -127,14 +127,9 @@ SourceUnit GraphTemplate::Source(const Configuration& configuration, std::string
     if (number) all.Int(parameter.name == "vector" ? "VEC" : Capitals(parameter.name), *number, parameter.meaning);
   }
   all.Line(constants.text());
-  std::string body = std::string(embed::kWordsCuh) + "\n";
-  for (const std::string_view text : texts) body.append(text).append(text.empty() ? "" : "\n");
-  SourceUnit source;
-  source.name = spec_.name + ".cu";
-  source.text =
-      fmt::format("// {}, scheduled by atunner: {}.\n// {}\n", spec_.name, schedule, space_.Describe(configuration)) +
-      graph::KernelPrelude(body) + "\n" + all.text() + "\n" + body;
-  return source;
+  const std::string body = Joined(texts);
+  return Titled(fmt::format("{}, scheduled by atunner: {}", spec_.name, schedule), configuration,
+                graph::KernelPrelude(body) + "\n" + all.text(), body);
 }
 
 std::vector<Value> VectorWidths(int64_t widest, int64_t neighbours, int64_t most_bytes) {

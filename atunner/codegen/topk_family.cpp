@@ -27,9 +27,7 @@ bool IsWhole(const graph::Node& sort, DType dtype) {
   return sort.type.shape.back().factor() > kFew || SizeOf(dtype) > 4 || (!IsFloat(dtype) && dtype != DType::kInt32);
 }
 /// Has the whole row room in shared memory, values and words?
-bool Fits(const graph::TensorType& x) {
-  return x.shape.back().factor() * (4 + static_cast<int64_t>(SizeOf(x.dtype))) <= kMostBytes;
-}
+bool Fits(const graph::TensorType& x) { return x.shape.back().factor() * (4 + BytesOf(x.dtype)) <= kMostBytes; }
 
 /// In another shape, perhaps: its elements lie in the same order.
 const graph::Node& InputOf(const graph::ValidGraph& graph, const graph::Node& sort) {
@@ -107,7 +105,7 @@ class TopKTemplate : public GraphTemplate {
   const graph::TensorType& x() const { return TypeOf(sort_.operands[0]); }
   int64_t Columns() const { return x().shape.back().factor(); }
   int64_t Vector() const {
-    const auto widths = VectorWidths(static_cast<int64_t>(SizeOf(x().dtype)), Columns(), 16);
+    const auto widths = VectorWidths(BytesOf(x().dtype), Columns(), 16);
     return std::get<int64_t>(widths.back());
   }
   bool Whole() const { return IsWhole(sort_, x().dtype); }
@@ -117,7 +115,7 @@ class TopKTemplate : public GraphTemplate {
   /// Of what is sorted together: words, counts and totals of each warp, values.
   std::string SharedBytes() const {
     return fmt::format("ceil_div({}, block) * block * 4 + block // 32 * 516 + {} + 16", Tile(),
-                       Tile() * static_cast<int64_t>(SizeOf(x().dtype)));
+                       Tile() * BytesOf(x().dtype));
   }
   const char* BitsName() const {
     const size_t bytes = Whole() ? SizeOf(x().dtype) : 4;
