@@ -18,21 +18,6 @@ using graph::NodeId;
 using graph::Reduce;
 using graph::Shape;
 
-/// Each line as far in as the braces around it say, but for the preprocessor's.
-std::string Indented(const std::string& text) {
-  std::string result;
-  size_t depth = 0;
-  for (size_t at = 0, end = 0; at < text.size(); at = end + 1) {
-    end = text.find('\n', at);
-    const size_t begin = std::min(text.find_first_not_of(' ', at), end);
-    const std::string line = text.substr(begin, end - begin);
-    if (line.starts_with('}')) --depth;
-    result += (line.empty() || line[0] == '#' ? "" : std::string(2 * depth, ' ')) + line + '\n';
-    if (line.ends_with('{')) ++depth;
-  }
-  return result;
-}
-
 class Writer {
  public:
   Writer(const ReductionProgram& program, const KernelSpec* spec, const ColumnsSchedule& schedule)

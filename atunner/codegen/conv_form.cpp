@@ -114,7 +114,7 @@ std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec) {
   const bool rows = read->groups == 1 && read->y.filter == 1 && read->Phases() == 1 &&
                     Dense(*read, false, read->filters) && SizeOf(spec.compute_dtype) == 2 &&
                     (read->images.one() || read->y.image == read->filters * read->Outputs());
-  return read->finish < 0 || (rows && !IsFilterGradient(*read)) ? read : std::nullopt;
+  return read->epilogue < 0 || (rows && !IsFilterGradient(*read)) ? read : std::nullopt;
 }
 
 std::optional<TensorConvForm> TensorConvFormOf(const KernelSpec& spec) {
@@ -210,8 +210,8 @@ void AddArranging(LaunchPlan& plan, const TensorConvForm& form) {
   plan.steps.push_back(step);
 }
 
-graph::FinishText FinishOf(const KernelSpec& spec, const TensorConvForm& form) {
-  if (form.finish < 0) return {.text = std::string(embed::kPlainFinishCuh)};
+graph::EpilogueText EpilogueOf(const KernelSpec& spec, const TensorConvForm& form) {
+  if (form.epilogue < 0) return {.text = std::string(embed::kPlainEpilogueCuh)};
   const graph::ValidGraph graph = FusedGraphOf(spec).value();
   const graph::Node& product = graph.node(form.product);
   const std::string letters = graph::ParsedEquation(product.As<graph::Contract>()->equation).result;
@@ -220,7 +220,7 @@ graph::FinishText FinishOf(const KernelSpec& spec, const TensorConvForm& form) {
       .axes = {.m = letters.substr(0, letters.size() - 1), .n = letters.substr(letters.size() - 1)},
       .letters = letters,
       .shape = product.type.shape};
-  return graph::TextOfFinish(graph, matrix, -1, form.finish, NarrowText(spec, graph));
+  return graph::TextOfEpilogue(graph, matrix, -1, form.epilogue, NarrowText(spec, graph));
 }
 
 double ArrangingNs(const KernelSpec& spec, const TensorConvForm& form) {

@@ -135,7 +135,7 @@ class MatrixTemplate : public ProductTemplate {
     AddArguments(step, {Destination(at, p.c.tensor), "i64:" + p.m, "i64:" + p.n, "i64:" + p.k, "i64:" + p.batch});
     if (!maps_)
       AddArguments(step, {"i64:" + (wide_a ? Wide(p.k, 2) : p.k), "i64:" + (wide_b ? Wide(b_width, 2) : b_width)});
-    AddArguments(step, FinishArguments());
+    AddArguments(step, EpilogueArguments());
     if (!p.twin.empty()) step.args.push_back(map_of_b(p.twin));
     plan.steps.push_back(step);
     FinishSplit(at, plan, p.c.tensor, rows_of(p.m, true), p.n);
@@ -158,8 +158,8 @@ class MatrixTemplate : public ProductTemplate {
   }
 
  protected:
-  std::string Finish() const override { return product_.FinishText(); }
-  Arguments FinishArguments() const override { return product_.finish_arguments; }
+  std::string Epilogue() const override { return product_.EpilogueText(); }
+  Arguments EpilogueArguments() const override { return product_.epilogue_arguments; }
   /// The larger operand is what would drive others out.
   bool Streams(const Chosen& at) const override { return maps_ && at["stream"] >= (extents_.m > extents_.n ? 2 : 1); }
 
@@ -260,7 +260,9 @@ bool MapsPay(const DeviceProfile& profile, const KernelSpec& spec, const MatrixP
 
 }  // namespace
 
-std::string MatrixProduct::FinishText() const { return finish.empty() ? std::string(embed::kPlainFinishCuh) : finish; }
+std::string MatrixProduct::EpilogueText() const {
+  return epilogue.empty() ? std::string(embed::kPlainEpilogueCuh) : epilogue;
+}
 
 MatrixProduct MatmulOf(const KernelSpec& spec) {
   const DType type = spec.compute_dtype;

@@ -63,7 +63,7 @@ class PlanesGemm : public BoundTemplate {
         batch_(SizeOf(product.batch, spec)) {
     space_.parameters = {
         // What follows a product may cancel most of it.
-        {"planes", PlanesWithin(product.finish.empty() || AccuracyOf(spec) == Accuracy::kFast ? Tolerated(spec) : 0),
+        {"planes", PlanesWithin(product.epilogue.empty() || AccuracyOf(spec) == Accuracy::kFast ? Tolerated(spec) : 0),
          "parts of an element: float16, or three bfloat16, which hold all of it"},
         {"tile_m", Integers({64, 128}), "rows of the result per block"},
         {"tile_n", Integers({64, 128, 256}), "columns of the result per block"},
@@ -107,11 +107,11 @@ class PlanesGemm : public BoundTemplate {
            fmt::format("ceil_div(ceil_div({}, tile_m) * {}, {})", p.m, TilesAcross(), TilesPerBlock(at)),
            "(tile_m // 64 + 1) * 128",
            {"@a_planes", "@b_planes", "@a_extents", "@b_extents", row_scales, column_scales, p.c.tensor, "@suspects"});
-    AddArguments(plan.steps.back(), p.finish_arguments);
+    AddArguments(plan.steps.back(), p.epilogue_arguments);
     plan.steps.back().shared_bytes = Expr::MustParse(SharedText());
     launch("repair", fmt::format("min(ceil_div({}, 16) * {}, {})", p.m, TilesAcross(), 8 * profile_.sms), "tile_n",
            {p.a.tensor, p.b.tensor, p.c.tensor, "@suspects"});
-    AddArguments(plan.steps.back(), p.finish_arguments);
+    AddArguments(plan.steps.back(), p.epilogue_arguments);
     return RenderedKernel{Source(at), std::move(plan)};
   }
 
@@ -205,7 +205,7 @@ class PlanesGemm : public BoundTemplate {
         WgmmaText({.columns = at["tile_n"], .b_transposed = product_.b_transposed ? "0" : "1"});
     return Emit(
         at, constants,
-        {embed::kMmaCommonCuh, embed::kPlanesCuh, product_.FinishText(), embed::kResultPlaceCuh, embed::kTileOrderCuh,
+        {embed::kMmaCommonCuh, embed::kPlanesCuh, product_.EpilogueText(), embed::kResultPlaceCuh, embed::kTileOrderCuh,
          embed::kWgmmaCommonCuh, embed::kTensorCopiesCuh, multiply, embed::kGemmPlanesCu});
   }
 

@@ -122,11 +122,9 @@ void ProductTemplate::FinishSplit(const Chosen& at, LaunchPlan& plan, const std:
   const int64_t at_once = at["split_k"] < 16 ? 1024 : 128;  // elements of a block (split.cuh)
   LaunchStep step = Step("add_shares", fmt::format("min(ceil_div({}, {}), 4096)", elements, at_once), 256,
                          {"@shares", output, "i64:" + elements});
-  AddArguments(step, FinishArguments());
+  AddArguments(step, EpilogueArguments());
   plan.steps.push_back(step);
 }
-
-std::string ProductTemplate::Finish() const { return std::string(embed::kPlainFinishCuh); }
 
 ConstantBlock ProductTemplate::TileConstants(const Chosen& at, bool b_transposed) const {
   ConstantBlock block;
@@ -156,7 +154,7 @@ SourceUnit ProductTemplate::EmitProduct(const Chosen& at, const ConstantBlock& c
                                  : shares        ? embed::kShareStoreCuh
                                                  : embed::kTileStoreCuh;
   return Emit(at, constants,
-              {TextIf(tensor, embed::kMmaCommonCuh), Finish(), embed::kTileOrderCuh,
+              {TextIf(tensor, embed::kMmaCommonCuh), Epilogue(), embed::kTileOrderCuh,
                TextIf(tensor && profile_.cc_major >= 9, embed::kClusterCuh), loop_.Text(at),
                places.empty() ? embed::kResultPlaceCuh : places, store, kernel, TextIf(widened, embed::kWidenCuh),
                TextIf(Split(at), embed::kSplitCuh)});
