@@ -65,7 +65,10 @@ TEST_P(SourcesOfFamilies, AreAsTheyWere) {
   const KernelSpec spec = SpecOf(sample.task, sample.dtype);
   const auto schedule = MakeTemplate(spec, FindProfile("H200").value()).value();
   const RenderedKernel kernel = schedule->Render(WithValues(*schedule, sample.changed)).value();
-  const std::string text = Abridged(kernel.source.text) + "\n" + Launches(kernel.plan);
+  // Any constraint that is lost or gained shows in their number.
+  const auto valid = SpaceIndex::Build(schedule->space(), spec.dims);
+  const std::string text = Abridged(kernel.source.text) + "\n" + Launches(kernel.plan) +
+                           fmt::format("// {} configurations are valid\n", valid->size());
   const Path file = Path(ATUNNER_SOURCE_DIR) / "atunner/codegen/testdata" / fmt::format("{}.golden", sample.name);
   if (std::getenv("ATUNNER_WRITE_GOLDEN") != nullptr) ASSERT_TRUE(WriteFileAtomic(file, text));
   EXPECT_EQ(text, ReadFile(file).value_or("no such file"));
@@ -74,6 +77,14 @@ TEST_P(SourcesOfFamilies, AreAsTheyWere) {
 INSTANTIATE_TEST_SUITE_P(
     All, SourcesOfFamilies,
     testing::Values(
+        Sample{"rows", {"layernorm_backward", {{1024, 16384}}, {}}},
+        Sample{"rows_of_float32", {"softmax", {{8192, 1000}}, {}}, DType::kFloat32},
+        Sample{"gemm", {"matmul", {{64, 4096, 4096}}, {}}, DType::kFloat16},
+        Sample{"attention", {"flash_attention", {{2, 8, 1024, 128}}, {}}},
+        Sample{"pooling_of_large_windows",
+               {"avg_pool", {{16, 32, 64, 64}}, {{"size", int64_t{7}}, {"stride", int64_t{1}}}},
+               DType::kFloat32},
+        Sample{"topk_whole", {"sort", {{64, 4096}}, {}}, DType::kFloat32},
         Sample{"elements", {"gelu", {{4096, 4096}}, {}}},
         Sample{"elements_broken", {"add", {{4096, 4095}, {4095}}, {}}, DType::kFloat32, {{"vector", 4}}},
         Sample{"reduction", {"rms_norm", {{8192, 4096}}, {}}},
