@@ -155,8 +155,6 @@ class Writer {
     text += fmt::format("  const long long all_kept = {};\n", graph::CountText(program_.Part(false)));
     return text + ParkedPlaces();
   }
-  /// Which share of what is reduced is this block's.
-  const char* BlocksPart() const { return schedule_.ring ? "part.number" : "blockIdx.y"; }
 
   /// What rings park. Each thread parks what it alone reads: nobody has to wait.
   std::vector<NodeId> Parked() const {
@@ -319,7 +317,7 @@ class Writer {
     std::string text = "  if (active && reduced_thread == 0) {\n";
     text += "#pragma unroll\n  for (int lane = 0; lane < LANES; ++lane) {\n";
     for (NodeId id : program_.ReductionsOf(pass))
-      text += fmt::format("    {}parts[{}] = {}[lane];\n", Name(id), PartPlace(BlocksPart()), Sums(id));
+      text += fmt::format("    {}parts[{}] = {}[lane];\n", Name(id), PartPlace("blockIdx.y"), Sums(id));
     return text + "  }\n  }\n";
   }
 
@@ -363,7 +361,8 @@ class Writer {
 
   /// One value per kept element; of several blocks that know it the first writes.
   std::string KeptOutputs() {
-    std::string text = fmt::format("\n  if (active && reduced_thread == 0 && {} == 0) {{\n", BlocksPart());
+    std::string text = fmt::format("\n  if (active && reduced_thread == 0 && {} == 0) {{\n",
+                                   schedule_.ring ? "part.number" : "blockIdx.y");
     ElementText elements = Elements(program_.pass_count, "  ");
     std::string vectors, stores, writes;
     for (const graph::Output& output : program_.kept_outputs) {

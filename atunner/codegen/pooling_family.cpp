@@ -29,8 +29,7 @@ constexpr int64_t kMostThreads = int64_t{1} << 31;
 constexpr int64_t kLargestWindow = 64;  ///< elements of one depth: a thread has all of them at hand
 
 std::optional<PoolingForm> FormOf(const KernelSpec& spec) {
-  const auto fused = FusedGraphOf(spec);
-  auto form = fused ? graph::PoolingFormOf(*fused) : std::nullopt;
+  auto form = FusedGraphOf(spec).and_then(graph::PoolingFormOf);
   if (!form) return std::nullopt;
   const graph::Shape& out = form->graph.node(form->reduce).type.shape;
   if (Span(form->axes[1], 1) * Span(form->axes[2], 1) > kLargestWindow) return std::nullopt;

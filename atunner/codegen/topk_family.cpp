@@ -141,7 +141,6 @@ class TopKTemplate : public GraphTemplate {
   std::string RowCount() const { return graph::CountText({x().shape.begin(), x().shape.end() - 1}); }
   std::string Kernel() const {
     const graph::Shape& shape = sort_.type.shape;
-    const size_t last = shape.size() - 1;
     graph::Coordinates at = graph::PlacesIn(shape);
     at.back().text = "rank";
     graph::ElementText elements(graph_, {.indent = "    "});
@@ -156,7 +155,7 @@ class TopKTemplate : public GraphTemplate {
       stores += fmt::format("    store(out_{}[row * K + rank], {});\n", output.name, elements.Of(output.node, at).text);
     const std::string input = "in_" + InputOf(graph_, sort_).name + " + row * COLS";
     const std::string of_row =
-        CoordinateLines(shape, [&](size_t axis) { return axis < last; }, "c", "row", "long long", "  ");
+        CoordinateLines(shape, [&](size_t axis) { return axis + 1 < shape.size(); }, "c", "row", "long long", "  ");
     const std::string found = "[&](int rank, long long place, const auto& value) {\n    if (rank >= K) return;\n" +
                               elements.Scope(0) + elements.Scope(1) + stores + "  });\n}\n";
     if (!Runs())
