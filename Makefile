@@ -1,11 +1,15 @@
 # make demo   installs what is missing, builds, tunes a softmax and prints the table and the report's path
 # make test   installs what is missing, builds and runs all tests
 # make build  builds build/atunner, and beside it what `sanitize -- PROGRAM` puts in front of programs
-.PHONY: build demo test bench-gpu format tidy asan fuzz clean
+# make bench-gpu   times rows, products and matrix products on the GPU of this machine (docs/benchmarks.md has the other commands)
+# make format  clang-format over everything; make tidy  clang-tidy over everything but tests
+# make asan    the tests under the address and undefined-behaviour sanitizers; make fuzz  every fuzz target for a minute
+# make clean   removes build/
+.PHONY: build demo test bench-gpu format tidy asan fuzz clean help
 JOBS ?= $(shell nproc)
 TARGET_GPU ?= $(shell if [ -e /dev/nvidia0 ]; then echo auto; else echo A100; fi)
 
-build:
+build:  # the default
 	@scripts/install_dependencies.sh
 	cmake --preset release >/dev/null
 	cmake --build build/release -j$(JOBS) --target atunner
@@ -46,3 +50,6 @@ fuzz:
 
 clean:
 	rm -rf build
+
+help:
+	@sed -n 's/^# make/make/p' Makefile

@@ -128,23 +128,24 @@ Configuration BoundTemplate::Default() const {
 
 SourceUnit BoundTemplate::Emit(const Configuration& configuration, const ConstantBlock& constants,
                                std::initializer_list<std::string_view> texts) const {
-  SourceUnit source;
-  source.name = spec_.name + ".cu";
-  source.text = fmt::format("// {} in {}, scheduled by atunner.\n// {}\n", spec_.name, Name(element_),
-                            space_.Describe(configuration));
-  if (half_precision()) {
-    const bool brain = element_ == DType::kBFloat16;
-    source.text +=
-        fmt::format("#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\ntypedef {} T;\n#define MMA_TYPE \"{}\"\n",
-                    CudaName(element_), brain ? "bf16" : "f16");
-  }
-  source.text += constants.text() + "\n" + std::string(embed::kWordsCuh);
-  for (const std::string_view text : texts) {
-    if (text.empty()) continue;
-    source.text += '\n';
-    source.text += text;
-  }
-  return source;
+  std::string head;
+  if (half_precision())
+    head = fmt::format("#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\ntypedef {} T;\n#define MMA_TYPE \"{}\"\n",
+                       CudaName(element_), element_ == DType::kBFloat16 ? "bf16" : "f16");
+  return Titled(fmt::format("{} in {}, scheduled by atunner", spec_.name, Name(element_)), configuration,
+                head + constants.text(), Joined(texts));
+}
+
+std::string BoundTemplate::Joined(std::initializer_list<std::string_view> texts) {
+  std::string joined(embed::kWordsCuh);
+  for (const std::string_view text : texts) joined.append(text.empty() ? "" : "\n").append(text);
+  return joined;
+}
+
+SourceUnit BoundTemplate::Titled(const std::string& title, const Configuration& configuration, const std::string& head,
+                                 const std::string& body) const {
+  return {.name = spec_.name + ".cu",
+          .text = fmt::format("// {}.\n// {}\n{}\n{}", title, space_.Describe(configuration), head, body)};
 }
 
 LaunchPlan BoundTemplate::Plan(const Configuration& configuration, std::vector<LaunchStep> steps) const {

@@ -23,6 +23,8 @@ std::vector<Value> PowersOfTwo(int64_t most, const Serves& serves) {
   for (int64_t value = 1; value <= most && serves(value); value *= 2) values.emplace_back(value);
   return values;
 }
+/// Of an element.
+inline int64_t BytesOf(DType dtype) { return static_cast<int64_t>(SizeOf(dtype)); }
 /// Counts and sizes in a cost.
 constexpr double Real(int64_t value) { return static_cast<double>(value); }
 
@@ -63,6 +65,9 @@ class ConstantBlock {
   std::string text_;
 };
 
+/// The text where it is wanted, else none.
+constexpr std::string_view TextIf(bool wanted, std::string_view text) { return wanted ? text : std::string_view(); }
+
 /// "tile_m" as "TILE_M".
 std::string Capitals(std::string_view name);
 
@@ -99,6 +104,11 @@ class BoundTemplate : public ScheduleTemplate {
   /// Comment, includes, element type and mma type, `constants`, then the texts.
   SourceUnit Emit(const Configuration& configuration, const ConstantBlock& constants,
                   std::initializer_list<std::string_view> texts) const;
+  /// words.cuh, then the texts that are not empty.
+  static std::string Joined(std::initializer_list<std::string_view> texts);
+  /// A comment of the title and the configuration, then `head` and `body`.
+  SourceUnit Titled(const std::string& title, const Configuration& configuration, const std::string& head,
+                    const std::string& body) const;
   /// Of a task with one open size: all of them; with a `reason` those up to the task's own, because of it.
   SizeFreedom OpenSize(const char* reason = nullptr) const;
   /// A plan of these steps, knowing the configuration's parameters.

@@ -55,8 +55,8 @@ class ColumnsTemplate : public GraphTemplate {
           .Int("RING_STEPS", RingSteps(at), "of each input in a ring");
     return RenderedKernel{
         Source(configuration, "reductions over any axes", constants,
-               {schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, embed::kCombineCuh, embed::kColumnsCuh,
-                schedule.ring ? embed::kTensorCopiesCuh : "", schedule.ring ? embed::kColumnsRingCuh : "",
+               {TextIf(schedule.narrow, embed::kNarrowCuh), embed::kVectorCuh, embed::kCombineCuh, embed::kColumnsCuh,
+                TextIf(schedule.ring, embed::kTensorCopiesCuh), TextIf(schedule.ring, embed::kColumnsRingCuh),
                 ColumnsText(schedule.ring ? *in_ring_ : program_, spec_, schedule)}),
         PlanOf(configuration)};
   }
@@ -167,7 +167,7 @@ class ColumnsTemplate : public GraphTemplate {
     int64_t bytes = 0;
     for (graph::NodeId id : program_.graph.inputs()) {
       const graph::TensorType& type = program_.graph.node(id).type;
-      if (type.shape == program_.space) bytes += static_cast<int64_t>(SizeOf(type.dtype));
+      if (type.shape == program_.space) bytes += BytesOf(type.dtype);
     }
     return bytes;
   }
@@ -176,8 +176,7 @@ class ColumnsTemplate : public GraphTemplate {
   int64_t Widest() const {
     int64_t widest = 1;
     const auto add = [&](graph::NodeId id) {
-      if (program_.kept_inside || !program_.IsShared(id))
-        widest = std::max(widest, static_cast<int64_t>(SizeOf(TypeOf(id).dtype)));
+      if (program_.kept_inside || !program_.IsShared(id)) widest = std::max(widest, BytesOf(TypeOf(id).dtype));
     };
     for (graph::NodeId id : graph_.inputs()) add(id);
     for (const graph::Output& output : graph_.outputs()) add(output.node);

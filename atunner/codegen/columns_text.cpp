@@ -64,8 +64,8 @@ class Writer {
         "  if (threadIdx.x >= BLOCK) return tell_and_await(ring, told, all_parts);\n"
         "  const auto copy = [&](const Part& part, int i, int place) {\n" +
         PartText("part") + Step() + Copies() +
-        "  };\n  for (int place = 0; place < PLACES - LATE; ++place)\n"
-        "    copy_rest(copy, Part(blockIdx.x + place * gridDim.x, all_parts), 0, place);\n"
+        "  };\n  for (int place = 0; place < PLACES - LATE; ++place) {\n"
+        "    copy_rest(copy, Part(blockIdx.x + place * gridDim.x, all_parts), 0, place);\n  }\n"
         "  for (Turn now(0), late(-LATE); late.number < all_parts; now.next(), late.next()) {\n"
         "  const Part part(late.number, all_parts);\n" +
         PartText("part") + Early() +
@@ -155,8 +155,6 @@ class Writer {
     text += fmt::format("  const long long all_kept = {};\n", graph::CountText(program_.Part(false)));
     return text + ParkedPlaces();
   }
-  /// Which share of what is reduced is this block's.
-  const char* BlocksPart() const { return schedule_.ring ? "part.number" : "blockIdx.y"; }
 
   /// What rings park. Each thread parks what it alone reads: nobody has to wait.
   std::vector<NodeId> Parked() const {
@@ -319,7 +317,7 @@ class Writer {
     std::string text = "  if (active && reduced_thread == 0) {\n";
     text += "#pragma unroll\n  for (int lane = 0; lane < LANES; ++lane) {\n";
     for (NodeId id : program_.ReductionsOf(pass))
-      text += fmt::format("    {}parts[{}] = {}[lane];\n", Name(id), PartPlace(BlocksPart()), Sums(id));
+      text += fmt::format("    {}parts[{}] = {}[lane];\n", Name(id), PartPlace("blockIdx.y"), Sums(id));
     return text + "  }\n  }\n";
   }
 
@@ -363,7 +361,8 @@ class Writer {
 
   /// One value per kept element; of several blocks that know it the first writes.
   std::string KeptOutputs() {
-    std::string text = fmt::format("\n  if (active && reduced_thread == 0 && {} == 0) {{\n", BlocksPart());
+    std::string text = fmt::format("\n  if (active && reduced_thread == 0 && {} == 0) {{\n",
+                                   schedule_.ring ? "part.number" : "blockIdx.y");
     ElementText elements = Elements(program_.pass_count, "  ");
     std::string vectors, stores, writes;
     for (const graph::Output& output : program_.kept_outputs) {
@@ -419,7 +418,7 @@ std::vector<std::string> ColumnsKernels(const ReductionProgram& program, const C
 }
 
 std::string ColumnsText(const ReductionProgram& program, const KernelSpec& spec, const ColumnsSchedule& schedule) {
-  return Writer(program, &spec, schedule).Run();
+  return Indented(Writer(program, &spec, schedule).Run());
 }
 
 bool ColumnsCanBeWritten(const ReductionProgram& program, const ColumnsSchedule& schedule) {

@@ -114,7 +114,7 @@ std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec) {
   const bool rows = read->groups == 1 && read->y.filter == 1 && read->Phases() == 1 &&
                     Dense(*read, false, read->filters) && SizeOf(spec.compute_dtype) == 2 &&
                     (read->images.one() || read->y.image == read->filters * read->Outputs());
-  return read->finish < 0 || (rows && !IsFilterGradient(*read)) ? read : std::nullopt;
+  return read->epilogue < 0 || (rows && !IsFilterGradient(*read)) ? read : std::nullopt;
 }
 
 std::optional<TensorConvForm> TensorConvFormOf(const KernelSpec& spec) {
@@ -182,7 +182,7 @@ std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const
   const int64_t total = form.Channels();
   const int64_t lines = std::min<int64_t>(total, 64);
   const int64_t space = lines > 16 ? 128 : lines > 8 ? 256 : 512;
-  const int64_t bytes = form.Cells() * total * static_cast<int64_t>(SizeOf(form.operands));
+  const int64_t bytes = form.Cells() * total * BytesOf(form.operands);
   plan.workspaces.push_back({workspace, Expr::MustParse(fmt::format("({}) * {}", images, bytes))});
   std::string blocks = fmt::format("({}) * {}", images, CeilDiv(form.Inputs(), space) * CeilDiv(total, lines));
   if (form.Cells() > form.Inputs())
@@ -196,7 +196,7 @@ void AddArranging(LaunchPlan& plan, const TensorConvForm& form) {
   std::string blocks = form.in_place ? "0" : AddArrangedImage(plan, form, "arranged_x");
   if (!form.filters_in_place) {
     const int64_t filters = form.groups * form.Rows() * form.Taps() * form.Depth();
-    plan.workspaces.push_back({"arranged_w", Expr(filters * static_cast<int64_t>(SizeOf(form.operands)))});
+    plan.workspaces.push_back({"arranged_w", Expr(filters * BytesOf(form.operands))});
     blocks += fmt::format(" + {}", CeilDiv(filters / form.Unit(), kArrangeThreads));
   }
   LaunchStep step =
@@ -210,8 +210,8 @@ void AddArranging(LaunchPlan& plan, const TensorConvForm& form) {
   plan.steps.push_back(step);
 }
 
-graph::FinishText FinishOf(const KernelSpec& spec, const TensorConvForm& form) {
-  if (form.finish < 0) return {.text = std::string(embed::kPlainFinishCuh)};
+graph::EpilogueText EpilogueOf(const KernelSpec& spec, const TensorConvForm& form) {
+  if (form.epilogue < 0) return {.text = std::string(embed::kPlainEpilogueCuh)};
   const graph::ValidGraph graph = FusedGraphOf(spec).value();
   const graph::Node& product = graph.node(form.product);
   const std::string letters = graph::ParsedEquation(product.As<graph::Contract>()->equation).result;
@@ -220,13 +220,13 @@ graph::FinishText FinishOf(const KernelSpec& spec, const TensorConvForm& form) {
       .axes = {.m = letters.substr(0, letters.size() - 1), .n = letters.substr(letters.size() - 1)},
       .letters = letters,
       .shape = product.type.shape};
-  return graph::TextOfFinish(graph, matrix, -1, form.finish, NarrowText(spec, graph));
+  return graph::TextOfEpilogue(graph, matrix, -1, form.epilogue, NarrowText(spec, graph));
 }
 
 double ArrangingNs(const KernelSpec& spec, const TensorConvForm& form) {
   if (form.in_place) return form.filters_in_place ? 0 : kArrangeNs;
-  const int64_t read = form.groups * form.channels * form.Inputs() * static_cast<int64_t>(SizeOf(spec.compute_dtype));
-  const int64_t written = form.Cells() * form.Channels() * static_cast<int64_t>(SizeOf(form.operands));
+  const int64_t read = form.groups * form.channels * form.Inputs() * BytesOf(spec.compute_dtype);
+  const int64_t written = form.Cells() * form.Channels() * BytesOf(form.operands);
   return kArrangeNs + Real(form.images.Bound(spec.dims).factor() * (read + written)) / kArrangedPerNs;
 }
 

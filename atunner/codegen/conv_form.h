@@ -8,7 +8,7 @@
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/graph/convolution.h"
-#include "atunner/graph/finish_text.h"
+#include "atunner/graph/epilogue_text.h"
 
 namespace atunner {
 
@@ -43,7 +43,7 @@ struct TensorConvForm : graph::ConvForm {
   bool Runs() const { return images.constant() && y.image == Outputs() && Phases() == 1 && !pixels_first; }
   int64_t Channels() const { return groups * padded; }
   /// Elements of 16 bytes.
-  int64_t Unit() const { return 16 / static_cast<int64_t>(SizeOf(operands)); }
+  int64_t Unit() const { return 16 / BytesOf(operands); }
   /// Of the arranged x and filters.
   int64_t Places() const { return arranged[0].padded * arranged[1].padded * arranged[2].padded; }
   /// From image to image.
@@ -76,7 +76,7 @@ inline bool HasChannelsLast(const TensorConvForm& form) { return Lies(form, form
 inline bool HasChannelsFirst(const TensorConvForm& form) { return Lies(form, 1, form.Inputs()); }
 std::optional<TensorConvForm> TensorConvFormOf(const KernelSpec& spec);
 /// What becomes of sums before they are stored: rows are pixels, columns filters.
-graph::FinishText FinishOf(const KernelSpec& spec, const TensorConvForm& form);
+graph::EpilogueText EpilogueOf(const KernelSpec& spec, const TensorConvForm& form);
 /// Elements, 8 at most, that are surely side by side and aligned where rows have so many.
 int64_t StepOf(std::initializer_list<int64_t> multiples);
 

@@ -17,7 +17,7 @@ class GatheredConv : public ProductTemplate {
       : ProductTemplate(spec, profile, form.operands == DType::kFloat32 ? SimtLoop(true) : CopyingLoop(profile),
                         ExtentsOf(spec, form), form.operands, spec.compute_dtype),
         form_(std::move(form)),
-        finish_(FinishOf(spec, form_)) {
+        epilogue_(EpilogueOf(spec, form_)) {
     if (form_.Phases() > 1 && loop_.Persists()) Add("persistent == 0", "phases have no tile in common");
   }
 
@@ -36,7 +36,7 @@ class GatheredConv : public ProductTemplate {
     step.grid[2] = Expr(form_.groups * form_.Phases());
     AddArguments(step, {form_.MultipliedX(), form_.MultipliedW(), Destination(at, form_.y.name), form_.CountedImages(),
                         form_.Largest()});
-    AddArguments(step, FinishArguments());
+    AddArguments(step, EpilogueArguments());
     plan.steps.push_back(step);
     FinishSplit(at, plan, form_.y.name, images, std::to_string(form_.Results()));
     const std::string kernel = fmt::format("{}\n{}", embed::kConvGatherCu, embed::kConvArrangeCu);
@@ -72,11 +72,11 @@ class GatheredConv : public ProductTemplate {
     constants.Bool("Y_WHOLE", whole, "so do eight columns of it, aligned").Int("Y_STEP", y_step, "or so many");
   }
 
-  std::string Finish() const override { return finish_.text; }
-  Arguments FinishArguments() const override { return {finish_.arguments.begin(), finish_.arguments.end()}; }
+  std::string Epilogue() const override { return epilogue_.text; }
+  Arguments EpilogueArguments() const override { return {epilogue_.arguments.begin(), epilogue_.arguments.end()}; }
 
   TensorConvForm form_;
-  graph::FinishText finish_;
+  graph::EpilogueText epilogue_;
 };
 
 Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {

@@ -81,7 +81,7 @@ class HaloConv : public BoundTemplate {
   HaloConv(const KernelSpec& spec, const DeviceProfile& profile, TensorConvForm form)
       : BoundTemplate(spec, profile),
         form_(std::move(form)),
-        finish_(FinishOf(spec, form_)),
+        epilogue_(EpilogueOf(spec, form_)),
         row_bytes_(RowBytes(form_.Depth())) {
     space_.parameters = {
         {"sets", Integers({1, 2}), "of groups of warps that take tiles in turns"},
@@ -112,7 +112,7 @@ class HaloConv : public BoundTemplate {
     ConstantBlock constants;
     if (!half_precision()) constants.Line("#include <cuda_fp16.h>\n\ntypedef float T;\n#define MMA_TYPE \"f16\"");
     constants.Line(half_precision() ? "typedef T Operand;" : "typedef __half Operand;");
-    constants.Line(form_.finish < 0 ? "typedef T Staged;" : "typedef float Staged;");
+    constants.Line(form_.epilogue < 0 ? "typedef T Staged;" : "typedef float Staged;");
     AddArrangement(constants, form_);
     AddTiles(at, constants);
     LaunchPlan plan = Plan(at, {});
@@ -120,13 +120,13 @@ class HaloConv : public BoundTemplate {
     LaunchStep step = Step("conv", fmt::format("min({}, {})", Units(), profile_.sms), Expr::MustParse(Threads()),
                            {MapOfX(), MapOfW(), form_.y.name, form_.CountedImages(), form_.Largest()});
     step.shared_bytes = shared_;
-    AddArguments(step, {finish_.arguments.begin(), finish_.arguments.end()});
+    AddArguments(step, {epilogue_.arguments.begin(), epilogue_.arguments.end()});
     plan.steps.push_back(step);
     const std::string multiply = WgmmaText({.columns = at["tile_n"], .b_transposed = "ACROSS ? 1 : 0"});
     return RenderedKernel{
         Emit(at, constants,
              {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, "constexpr bool ACROSS = DIRECT && !X_LAST;", multiply,
-              embed::kTensorCopiesCuh, embed::kConvScaleCuh, finish_.text, embed::kConvHaloCu,
+              embed::kTensorCopiesCuh, embed::kConvScaleCuh, epilogue_.text, embed::kConvHaloCu,
               form_.in_place && form_.filters_in_place ? std::string_view() : embed::kConvArrangeCu}),
         std::move(plan)};
   }
@@ -160,7 +160,7 @@ class HaloConv : public BoundTemplate {
   double Whole() const { return Cost(Default(), profile_).value() + ArrangingNs(spec_, form_); }
 
  private:
-  int64_t Size() const { return static_cast<int64_t>(SizeOf(element_)); }
+  int64_t Size() const { return BytesOf(element_); }
   bool Direct() const { return form_.panel > 0; }
   int64_t Depth() const { return row_bytes_ / 2; }
   bool Shifted() const { return form_.shifts > 1; }
@@ -227,7 +227,7 @@ class HaloConv : public BoundTemplate {
   std::string SharedBytes() const {
     return fmt::format(
         "(x_stages * {} + w_stages * groups_m * {} + sets * groups_m * groups_p * {} + (x_stages + w_stages) * 16)",
-        StretchBytes(), 64 * row_bytes_ * form_.shifts, 4 * StagedElements() * (form_.finish < 0 ? Size() : 4));
+        StretchBytes(), 64 * row_bytes_ * form_.shifts, 4 * StagedElements() * (form_.epilogue < 0 ? Size() : 4));
   }
   std::string Units() const {
     return fmt::format("ceil_div(({}) * {}, groups_p * tile_n) * ceil_div({}, groups_m * 64) * {}",
@@ -247,7 +247,7 @@ class HaloConv : public BoundTemplate {
         .Int("ROW_BYTES", row_bytes_);
     constants.Int("STORE_N", StoreColumns()).Bool("Y_LAST", form_.pixels_first, "filters lie side by side");
     constants.Int("Y_PIECE", Piece(), "elements of the result that are written at once");
-    constants.Bool("FINISHED", form_.finish >= 0)
+    constants.Bool("HAS_EPILOGUE", form_.epilogue >= 0)
         .Bool("C_ALIGNED", true, "pieces of the result, and what lies as it does");
     constants.Int("SHARED", Evaluate(shared_, at), "bytes");
     constants.Ints(at, {"sets", "groups_m", "groups_p", "tile_n", "reach", "x_stages", "w_stages"});
@@ -275,7 +275,7 @@ class HaloConv : public BoundTemplate {
   }
 
   TensorConvForm form_;
-  graph::FinishText finish_;
+  graph::EpilogueText epilogue_;
   int64_t row_bytes_;
   Expr shared_, fetched_, units_;  ///< bytes of a block and of a tile's stretches; tiles
 };

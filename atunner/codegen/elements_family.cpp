@@ -74,7 +74,7 @@ class ElementsTemplate : public GraphTemplate {
           name, fmt::format("min(ceil_div({}, vector * items * block), {})", graph::CountText(group.shape), INT32_MAX),
           "block"));
     }
-    return RenderedKernel{Source(at, "elements", {}, {narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, kernels}),
+    return RenderedKernel{Source(at, "elements", {}, {TextIf(narrow, embed::kNarrowCuh), embed::kVectorCuh, kernels}),
                           Plan(at, std::move(steps))};
   }
 

@@ -56,7 +56,15 @@ TEST(FreeSizes, HoldEverySizeThatIsChecked) {
                         {"conv2d", {{2, 14, 14, 16}, {32, 3, 3}}},
                         {"conv2d", {{2, 7, 9, 5}, {6, 3, 3}}},
                         {"flash_attention", {{1, 8, 512, 64}}},
-                        {"flash_attention", {{1, 2, 37, 24}}}};
+                        {"flash_attention", {{1, 2, 37, 24}}},
+                        {"add", {{64, 4095}, {4095}}},
+                        {"rms_norm", {{64, 1000}}},
+                        {"cumsum", {{64, 512}}},
+                        {"topk", {{64, 512}}},
+                        {"transpose", {{8, 64, 48}}},
+                        {"max_pool", {{4, 3, 16, 16}}},
+                        {"batch_norm_inference", {{8, 16, 14, 14}}},
+                        {"linear", {{64, 128}, {96, 128}}}};
   size_t checked = 0;
   for (const Task& task : tasks) {
     for (const auto& [dtype, gpu] : {std::pair(DType::kFloat32, "A100"), std::pair(DType::kFloat16, "A100"),
@@ -90,6 +98,13 @@ TEST(FreeSizes, RowsServeOtherRowsOfTheSameLength) {
   EXPECT_EQ(WhyNot(*schedule, {{"rows", 1}}), "served");
   EXPECT_EQ(WhyNot(*schedule, {{"rows", 1 << 20}}), "served");
   EXPECT_THAT(WhyNot(*schedule, {{"cols", 4095}}), HasSubstr("cols = 4096"));
+}
+
+TEST(FreeSizes, ElementsNumberedByWordsAreNoMoreThanTheseNumber) {
+  const auto schedule = Bound({"add", {{64, 4095}, {4095}}}, DType::kFloat32);
+  ASSERT_THAT(schedule->Render(schedule->Default()).value().source.text, HasSubstr("const int c1 ="));
+  EXPECT_EQ(WhyNot(*schedule, {{"rows", 1 << 17}}), "served");
+  EXPECT_THAT(WhyNot(*schedule, {{"rows", 1 << 20}}), HasSubstr("elements are numbered by 32 bits"));
 }
 
 TEST(FreeSizes, ProductsKeepTheirAlignment) {

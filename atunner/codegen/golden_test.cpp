@@ -94,7 +94,7 @@ TEST(Golden, TensorCoreGemm) {
                                                {"stages", int64_t{4}},
                                                {"group_m", int64_t{8}},
                                                {"split_k", int64_t{1}}});
-  EXPECT_EQ(Head(kernel, {"words.cuh", "mma_common.cuh", "plain_finish.cuh", "tile_order.cuh", "mma_loop.cuh",
+  EXPECT_EQ(Head(kernel, {"words.cuh", "mma_common.cuh", "plain_epilogue.cuh", "tile_order.cuh", "mma_loop.cuh",
                           "tile_walkers.cuh", "result_place.cuh", "tile_store.cuh", "batches.cuh", "gemm_walkers.cu"}),
             R"(// matmul in float16, scheduled by atunner.
 // tile_m=128, tile_n=256, tile_k=32, warp_m=64, warp_n=64, stages=4, group_m=8, split_k=1, widen=0
@@ -217,7 +217,7 @@ TEST(Golden, SimtGemmWithASplitHasASecondStep) {
                                                {"stages", int64_t{3}},
                                                {"group_m", int64_t{1}},
                                                {"split_k", int64_t{8}}});
-  EXPECT_EQ(Head(kernel, {"words.cuh", "plain_finish.cuh", "tile_order.cuh", "simt_tile.cuh", "tile_walkers.cuh",
+  EXPECT_EQ(Head(kernel, {"words.cuh", "plain_epilogue.cuh", "tile_order.cuh", "simt_tile.cuh", "tile_walkers.cuh",
                           "result_place.cuh", "simt_store.cuh", "batches.cuh", "gemm_walkers.cu", "split.cuh"}),
             R"(// matmul in float32, scheduled by atunner.
 // tile_m=64, tile_n=64, tile_k=16, thread_m=8, thread_n=4, stages=3, group_m=1, split_k=8

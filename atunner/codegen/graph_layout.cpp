@@ -27,6 +27,20 @@ std::string IndexType(const graph::ValidGraph& graph, const Dims& dims) {
   return small ? "int" : "long long";
 }
 
+std::string Indented(const std::string& text) {
+  std::string result;
+  size_t depth = 0;
+  for (size_t at = 0, end = 0; at < text.size(); at = end + 1) {
+    end = text.find('\n', at);
+    const size_t begin = std::min(text.find_first_not_of(' ', at), end);
+    const std::string line = text.substr(begin, end - begin);
+    if (line.starts_with('}')) --depth;
+    result += (line.empty() || line[0] == '#' ? "" : std::string(2 * depth, ' ')) + line + '\n';
+    if (line.ends_with('{')) ++depth;
+  }
+  return result;
+}
+
 std::string LanesText(const graph::ElementText& elements, const std::string& each, const std::string& indent,
                       const std::string& before, const std::string& first) {
   return elements.Scope(0) + before + "#pragma unroll\n" + indent + "for (int lane = 0; lane < VEC; ++lane) {\n" +
@@ -126,15 +140,9 @@ SourceUnit GraphTemplate::Source(const Configuration& configuration, std::string
     const auto* number = std::get_if<int64_t>(&configuration.values[i]);
     if (number) all.Int(parameter.name == "vector" ? "VEC" : Capitals(parameter.name), *number, parameter.meaning);
   }
-  all.Line(constants.text());
-  std::string body = std::string(embed::kWordsCuh) + "\n";
-  for (const std::string_view text : texts) body.append(text).append(text.empty() ? "" : "\n");
-  SourceUnit source;
-  source.name = spec_.name + ".cu";
-  source.text =
-      fmt::format("// {}, scheduled by atunner: {}.\n// {}\n", spec_.name, schedule, space_.Describe(configuration)) +
-      graph::KernelPrelude(body) + "\n" + all.text() + "\n" + body;
-  return source;
+  const std::string body = Joined(texts);
+  return Titled(fmt::format("{}, scheduled by atunner: {}", spec_.name, schedule), configuration,
+                graph::KernelPrelude(body) + "\n" + all.text() + constants.text(), body);
 }
 
 std::vector<Value> VectorWidths(int64_t widest, int64_t neighbours, int64_t most_bytes) {

@@ -23,6 +23,8 @@ struct NodeForm {
 };
 /// 32 bits where they number every element of every tensor: dividing them is much cheaper.
 std::string IndexType(const graph::ValidGraph& graph, const Dims& dims);
+/// Each line as far in as the braces around it say, but for the preprocessor's.
+std::string Indented(const std::string& text);
 /// What a kernel does for each lane of a vector: what all share, `before`, and a loop over the lanes, which begin with
 /// `first`.
 std::string LanesText(const graph::ElementText& elements, const std::string& each, const std::string& indent,

@@ -100,7 +100,7 @@ class MatrixTemplate : public ProductTemplate {
             maps ? fmt::format("tile_m // group_rows * (1 + alternate) * tile_n * {}", product.column_bytes) : "0"),
         product_(product),
         maps_(maps),
-        bytes_(static_cast<int64_t>(SizeOf(product.a.dtype))),
+        bytes_(BytesOf(product.a.dtype)),
         a_align_(Alignment(extents_.k, bytes_)),
         b_align_(Alignment(product.b_transposed ? extents_.k : extents_.n, bytes_)) {
     if (maps_)
@@ -111,35 +111,34 @@ class MatrixTemplate : public ProductTemplate {
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
-    const auto& [a, b, c, m, n, k, batch, a_batched, b_batched, b_transposed, triangle, twin, finish, more, bytes,
-                 least] = product_;
+    const MatrixProduct& p = product_;
     const bool wide_a = Widens(at, a_align_), wide_b = Widens(at, b_align_);
     const auto rows_of = [&](const std::string& rows, bool batched) {
-      return batched && batch != "1" ? fmt::format("({}) * ({})", batch, rows) : rows;
+      return batched && p.batch != "1" ? fmt::format("({}) * ({})", p.batch, rows) : rows;
     };
-    const std::string &b_rows = b_transposed ? n : k, &b_width = b_transposed ? k : n;
+    const std::string &b_rows = p.b_transposed ? p.n : p.k, &b_width = p.b_transposed ? p.k : p.n;
     std::vector<Widened> widened;
-    if (wide_a) widened.push_back({a.tensor, rows_of(m, a_batched), k});
-    if (wide_b) widened.push_back({b.tensor, rows_of(b_rows, b_batched), b_width});
+    if (wide_a) widened.push_back({p.a.tensor, rows_of(p.m, p.a_batched), p.k});
+    if (wide_b) widened.push_back({p.b.tensor, rows_of(b_rows, p.b_batched), b_width});
     LaunchPlan plan = Plan(at, {});
     AddWidening(plan, widened, bytes_);
-    LaunchStep step = TileStep(at, "gemm", m, twin.empty() ? n : "2 * " + n, batch);
+    LaunchStep step = TileStep(at, "gemm", p.m, p.twin.empty() ? p.n : "2 * " + p.n, p.batch);
     const auto map_of_b = [&](const std::string& tensor) {
-      return Map(wide_b, {tensor, b.dtype}, {b_width, b_rows, b_batched ? batch : "1"},
-                 b_transposed ? at["tile_n"] / Sums(product_) : at["tile_k"]);
+      return Map(wide_b, {tensor, p.b.dtype}, {b_width, b_rows, p.b_batched ? p.batch : "1"},
+                 p.b_transposed ? at["tile_n"] / Sums(product_) : at["tile_k"]);
     };
     if (maps_) {
-      step.args = {Map(wide_a, a, {k, m, a_batched ? batch : "1"}, RowsFetched(at)), map_of_b(b.tensor)};
+      step.args = {Map(wide_a, p.a, {p.k, p.m, p.a_batched ? p.batch : "1"}, RowsFetched(at)), map_of_b(p.b.tensor)};
     } else {
-      AddArguments(step, {wide_a ? "@wide_" + a.tensor : a.tensor, wide_b ? "@wide_" + b.tensor : b.tensor});
+      AddArguments(step, {wide_a ? "@wide_" + p.a.tensor : p.a.tensor, wide_b ? "@wide_" + p.b.tensor : p.b.tensor});
     }
-    AddArguments(step, {Destination(at, c.tensor), "i64:" + m, "i64:" + n, "i64:" + k, "i64:" + batch});
+    AddArguments(step, {Destination(at, p.c.tensor), "i64:" + p.m, "i64:" + p.n, "i64:" + p.k, "i64:" + p.batch});
     if (!maps_)
-      AddArguments(step, {"i64:" + (wide_a ? Wide(k, 2) : k), "i64:" + (wide_b ? Wide(b_width, 2) : b_width)});
-    AddArguments(step, FinishArguments());
-    if (!twin.empty()) step.args.push_back(map_of_b(twin));
+      AddArguments(step, {"i64:" + (wide_a ? Wide(p.k, 2) : p.k), "i64:" + (wide_b ? Wide(b_width, 2) : b_width)});
+    AddArguments(step, EpilogueArguments());
+    if (!p.twin.empty()) step.args.push_back(map_of_b(p.twin));
     plan.steps.push_back(step);
-    FinishSplit(at, plan, c.tensor, rows_of(m, true), n);
+    FinishSplit(at, plan, p.c.tensor, rows_of(p.m, true), p.n);
     return RenderedKernel{Source(at, wide_a, wide_b), std::move(plan)};
   }
 
@@ -159,8 +158,8 @@ class MatrixTemplate : public ProductTemplate {
   }
 
  protected:
-  std::string Finish() const override { return product_.FinishText(); }
-  Arguments FinishArguments() const override { return product_.finish_arguments; }
+  std::string Epilogue() const override { return product_.EpilogueText(); }
+  Arguments EpilogueArguments() const override { return product_.epilogue_arguments; }
   /// The larger operand is what would drive others out.
   bool Streams(const Chosen& at) const override { return maps_ && at["stream"] >= (extents_.m > extents_.n ? 2 : 1); }
 
@@ -254,14 +253,16 @@ bool MapsPay(const DeviceProfile& profile, const KernelSpec& spec, const MatrixP
   const int64_t m = SizeOf(product.m, spec), n = SizeOf(product.n, spec), k = SizeOf(product.k, spec);
   // Coordinates have 31 bits.
   if (profile.cc_major != 9 || std::max({m, n, k}) > INT32_MAX / 2) return false;
-  const auto bytes = static_cast<int64_t>(SizeOf(product.a.dtype));
+  const auto bytes = BytesOf(product.a.dtype);
   const auto pays = [&](int64_t width, int64_t reads) { return width * bytes % 16 == 0 || reads >= kOften; };
   return pays(k, n) && pays(product.b_transposed ? k : n, m);
 }
 
 }  // namespace
 
-std::string MatrixProduct::FinishText() const { return finish.empty() ? std::string(embed::kPlainFinishCuh) : finish; }
+std::string MatrixProduct::EpilogueText() const {
+  return epilogue.empty() ? std::string(embed::kPlainEpilogueCuh) : epilogue;
+}
 
 MatrixProduct MatmulOf(const KernelSpec& spec) {
   const DType type = spec.compute_dtype;

@@ -11,7 +11,7 @@
 
 namespace atunner {
 
-/// c[batch, m, n] = finish(a[batch, m, k] · b[batch, k, n]), or finish(a · b, a · twin): tensors of the task, and
+/// c[batch, m, n] = epilogue(a[batch, m, k] · b[batch, k, n]), or epilogue(a · b, a · twin): tensors of the task, and
 /// extents as expressions over its dims.
 struct MatrixProduct {
   struct Part {
@@ -22,15 +22,15 @@ struct MatrixProduct {
   std::string m, n, k, batch = "1";
   bool a_batched = false, b_batched = false;  ///< else there is one for all
   bool b_transposed = false;                  ///< b is [n, k]
-  int64_t triangle = 0;     ///< of a, what counts: 0 = all of it; 1 = nothing above the diagonal; 2 = nothing below
-  std::string twin = {};    ///< lies as b does; empty = there is none
-  std::string finish = {};  ///< text like kernels/families/plain_finish.cuh; empty = that one
-  Arguments finish_arguments = {};  ///< what FINISH_PARAMETERS are given
-  int64_t column_bytes = 0;         ///< what finishing a column takes in shared memory
-  Dims least = {};                  ///< of open sizes, where they may not be 1
+  int64_t triangle = 0;       ///< of a, what counts: 0 = all of it; 1 = nothing above the diagonal; 2 = nothing below
+  std::string twin = {};      ///< lies as b does; empty = there is none
+  std::string epilogue = {};  ///< text like kernels/families/plain_epilogue.cuh; empty = that one
+  Arguments epilogue_arguments = {};  ///< what EPILOGUE_PARAMETERS are given
+  int64_t column_bytes = 0;           ///< what the epilogue of a column takes in shared memory
+  Dims least = {};                    ///< of open sizes, where they may not be 1
 
-  /// The text of `finish`, or of the one that does nothing.
-  std::string FinishText() const;
+  /// The text of `epilogue`, or of the one that does nothing.
+  std::string EpilogueText() const;
 };
 
 /// matmul, of the type that it computes in.

@@ -63,7 +63,7 @@ class PlanesGemm : public BoundTemplate {
         batch_(SizeOf(product.batch, spec)) {
     space_.parameters = {
         // What follows a product may cancel most of it.
-        {"planes", PlanesWithin(product.finish.empty() || AccuracyOf(spec) == Accuracy::kFast ? Tolerated(spec) : 0),
+        {"planes", PlanesWithin(product.epilogue.empty() || AccuracyOf(spec) == Accuracy::kFast ? Tolerated(spec) : 0),
          "parts of an element: float16, or three bfloat16, which hold all of it"},
         {"tile_m", Integers({64, 128}), "rows of the result per block"},
         {"tile_n", Integers({64, 128, 256}), "columns of the result per block"},
@@ -81,8 +81,7 @@ class PlanesGemm : public BoundTemplate {
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
     const bool scaled = at["planes"] < 3;
-    const auto& [a, b, c, m, n, k, batch, a_batched, b_batched, b_transposed, triangle, twin, finish, more, bytes,
-                 least] = product_;
+    const MatrixProduct& p = product_;
     // Without scales nobody asks for them.
     const std::string rows = scaled ? "@rows" : "@suspects", columns = scaled ? "@columns" : rows;
     const std::string row_scales = scaled ? "@row_scales" : rows, column_scales = scaled ? "@column_scales" : rows;
@@ -91,28 +90,28 @@ class PlanesGemm : public BoundTemplate {
     const auto launch = [&](const char* entry, const std::string& blocks, const char* threads,
                             const Arguments& arguments) {
       LaunchStep step = Step(entry, blocks, Expr::MustParse(threads), arguments);
-      step.grid[1] = Expr::MustParse(batch);
-      AddArguments(step, {"i64:" + m, "i64:" + n, "i64:" + k});
+      step.grid[1] = Expr::MustParse(p.batch);
+      AddArguments(step, {"i64:" + p.m, "i64:" + p.n, "i64:" + p.k});
       plan.steps.push_back(std::move(step));
     };
     if (scaled) {
       const std::string of_b =
-          b_transposed ? fmt::format("ceil_div({}, 8)", n) : fmt::format("ceil_div({}, 128) * {}", n, kStretches);
-      launch("measure", fmt::format("ceil_div({}, 8) + {}", m, of_b), "256", {a.tensor, b.tensor, rows, columns});
+          p.b_transposed ? fmt::format("ceil_div({}, 8)", p.n) : fmt::format("ceil_div({}, 128) * {}", p.n, kStretches);
+      launch("measure", fmt::format("ceil_div({}, 8) + {}", p.m, of_b), "256", {p.a.tensor, p.b.tensor, rows, columns});
     }
     launch("split", fmt::format("({} + {}) // {} * {}", LinesOfA(), LinesOfB(), kLines, Groups()), "256",
-           {a.tensor, b.tensor, "@a_planes", "@b_planes", "@a_extents", "@b_extents", rows, columns, row_scales,
+           {p.a.tensor, p.b.tensor, "@a_planes", "@b_planes", "@a_extents", "@b_extents", rows, columns, row_scales,
             column_scales});
     // As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
     launch("multiply_planes",
-           fmt::format("ceil_div(ceil_div({}, tile_m) * {}, {})", m, TilesAcross(), TilesPerBlock(at)),
+           fmt::format("ceil_div(ceil_div({}, tile_m) * {}, {})", p.m, TilesAcross(), TilesPerBlock(at)),
            "(tile_m // 64 + 1) * 128",
-           {"@a_planes", "@b_planes", "@a_extents", "@b_extents", row_scales, column_scales, c.tensor, "@suspects"});
-    AddArguments(plan.steps.back(), more);
+           {"@a_planes", "@b_planes", "@a_extents", "@b_extents", row_scales, column_scales, p.c.tensor, "@suspects"});
+    AddArguments(plan.steps.back(), p.epilogue_arguments);
     plan.steps.back().shared_bytes = Expr::MustParse(SharedText());
-    launch("repair", fmt::format("min(ceil_div({}, 16) * {}, {})", m, TilesAcross(), 8 * profile_.sms), "tile_n",
-           {a.tensor, b.tensor, c.tensor, "@suspects"});
-    AddArguments(plan.steps.back(), more);
+    launch("repair", fmt::format("min(ceil_div({}, 16) * {}, {})", p.m, TilesAcross(), 8 * profile_.sms), "tile_n",
+           {p.a.tensor, p.b.tensor, p.c.tensor, "@suspects"});
+    AddArguments(plan.steps.back(), p.epilogue_arguments);
     return RenderedKernel{Source(at), std::move(plan)};
   }
 
@@ -178,18 +177,17 @@ class PlanesGemm : public BoundTemplate {
       plan.workspaces.push_back(
           {name, Expr::MustParse(batched ? fmt::format("({}) * ({})", product_.batch, bytes) : bytes)});
     };
-    const auto& [a, b, c, m, n, k, batch, a_batched, b_batched, b_transposed, triangle, twin, finish, more, bytes,
-                 least] = product_;
-    add("a_planes", a_batched, fmt::format("{} * {} * planes * 2", LinesOfA(), Depth()));
-    add("b_planes", b_batched, fmt::format("{} * {} * planes * 2", LinesOfB(), Depth()));
-    add("a_extents", a_batched, fmt::format("{} // {} * {} * 8", LinesOfA(), kLines, Groups()));
-    add("b_extents", b_batched, fmt::format("{} // {} * {} * 8", LinesOfB(), kLines, Groups()));
+    const MatrixProduct& p = product_;
+    add("a_planes", p.a_batched, fmt::format("{} * {} * planes * 2", LinesOfA(), Depth()));
+    add("b_planes", p.b_batched, fmt::format("{} * {} * planes * 2", LinesOfB(), Depth()));
+    add("a_extents", p.a_batched, fmt::format("{} // {} * {} * 8", LinesOfA(), kLines, Groups()));
+    add("b_extents", p.b_batched, fmt::format("{} // {} * {} * 8", LinesOfB(), kLines, Groups()));
     add("suspects", true, fmt::format("{} // 16 * {}", LinesOfA(), TilesAcross()));
     if (!scaled) return;
-    add("rows", a_batched, fmt::format("({}) * 4", m));
-    add("columns", b_batched, fmt::format("({}) * {}", n, b_transposed ? 4 : kStretches * 4));
-    add("row_scales", a_batched, fmt::format("({}) * 4", m));
-    add("column_scales", b_batched, fmt::format("({}) * 4", n));
+    add("rows", p.a_batched, fmt::format("({}) * 4", p.m));
+    add("columns", p.b_batched, fmt::format("({}) * {}", p.n, p.b_transposed ? 4 : kStretches * 4));
+    add("row_scales", p.a_batched, fmt::format("({}) * 4", p.m));
+    add("column_scales", p.b_batched, fmt::format("({}) * 4", p.n));
   }
 
   SourceUnit Source(const Chosen& at) const {
@@ -207,7 +205,7 @@ class PlanesGemm : public BoundTemplate {
         WgmmaText({.columns = at["tile_n"], .b_transposed = product_.b_transposed ? "0" : "1"});
     return Emit(
         at, constants,
-        {embed::kMmaCommonCuh, embed::kPlanesCuh, product_.FinishText(), embed::kResultPlaceCuh, embed::kTileOrderCuh,
+        {embed::kMmaCommonCuh, embed::kPlanesCuh, product_.EpilogueText(), embed::kResultPlaceCuh, embed::kTileOrderCuh,
          embed::kWgmmaCommonCuh, embed::kTensorCopiesCuh, multiply, embed::kGemmPlanesCu});
   }
 

@@ -29,8 +29,7 @@ constexpr int64_t kMostThreads = int64_t{1} << 31;
 constexpr int64_t kLargestWindow = 64;  ///< elements of one depth: a thread has all of them at hand
 
 std::optional<PoolingForm> FormOf(const KernelSpec& spec) {
-  const auto fused = FusedGraphOf(spec);
-  auto form = fused ? graph::PoolingFormOf(*fused) : std::nullopt;
+  auto form = FusedGraphOf(spec).and_then(graph::PoolingFormOf);
   if (!form) return std::nullopt;
   const graph::Shape& out = form->graph.node(form->reduce).type.shape;
   if (Span(form->axes[1], 1) * Span(form->axes[2], 1) > kLargestWindow) return std::nullopt;
@@ -89,7 +88,7 @@ class PoolingTemplate : public GraphTemplate {
     const Chosen at = chosen(configuration);
     const double below = Real(at["below"]);
     const auto narrow = [](int64_t bytes) { return 1 + 0.1 * std::max(0.0, std::log2(16 / Real(bytes))); };
-    const int64_t written = at["vector"] * static_cast<int64_t>(SizeOf(spec_.args.back().dtype));
+    const int64_t written = at["vector"] * BytesOf(spec_.args.back().dtype);
     const double access = 0.7 * narrow(Piece(at["vector"]) * ElementBytes()) + 0.3 * narrow(written);
     // Where windows do not overlap, threads that write 16 bytes read every other piece of a row at once: max_pool
     // 16 x 32 x 64 x 64 x 64 in float32 150 us with four results side by side, 145.5 with two, on an H200.
@@ -106,7 +105,7 @@ class PoolingTemplate : public GraphTemplate {
   }
 
  private:
-  int64_t ElementBytes() const { return static_cast<int64_t>(SizeOf(spec_.args[0].dtype)); }
+  int64_t ElementBytes() const { return BytesOf(spec_.args[0].dtype); }
   std::string Accumulator() const { return graph::CudaArithmetic(graph_.node(form_.reduce).type.dtype, false); }
   int64_t WindowElements() const { return form_.axes[0].taps * form_.axes[1].taps * form_.axes[2].taps; }
   int64_t ThreadsOfImage(int64_t vector, int64_t rows) const {
@@ -138,7 +137,7 @@ class PoolingTemplate : public GraphTemplate {
   }
 
   void MakeSpace() {
-    const int64_t written = static_cast<int64_t>(SizeOf(spec_.args.back().dtype));
+    const int64_t written = BytesOf(spec_.args.back().dtype);
     const int64_t out = form_.axes[2].out;
     // Weighted windows pay for what the last of a row computes in vain.
     const auto fits = [&](int64_t v) { return v * written <= 16 && (out % v == 0 || (form_.conv && out >= 2 * v)); };

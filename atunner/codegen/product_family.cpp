@@ -8,12 +8,11 @@
 #include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/matrix_product.h"
-#include "atunner/graph/finish_text.h"
+#include "atunner/graph/epilogue_text.h"
 
 namespace atunner {
 namespace {
 
-using graph::Node;
 using graph::NodeId;
 using graph::ProductForm;
 using graph::ValidGraph;
@@ -78,11 +77,11 @@ std::optional<MatrixProduct> ProductOf(const KernelSpec& spec) {
   const auto twin = graph::ProductFormOf(graph, products.back());
   if (pair && !(twin && form->IsTwin(*twin) && ServesPairs(made))) return std::nullopt;
   if (pair) made.twin = twin->b.input->name;
-  const auto finish = graph::TextOfFinish(graph, *form, pair ? products[1] : -1, output, NarrowText(spec, graph));
-  if (pair && finish.has_elements) return std::nullopt;
-  made.finish = finish.text;
-  made.column_bytes = finish.column_bytes;
-  made.finish_arguments = {finish.arguments.begin(), finish.arguments.end()};
+  const auto epilogue = graph::TextOfEpilogue(graph, *form, pair ? products[1] : -1, output, NarrowText(spec, graph));
+  if (pair && epilogue.has_elements) return std::nullopt;
+  made.epilogue = epilogue.text;
+  made.column_bytes = epilogue.column_bytes;
+  made.epilogue_arguments = {epilogue.arguments.begin(), epilogue.arguments.end()};
   return made;
 }
 

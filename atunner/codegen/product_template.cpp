@@ -122,11 +122,9 @@ void ProductTemplate::FinishSplit(const Chosen& at, LaunchPlan& plan, const std:
   const int64_t at_once = at["split_k"] < 16 ? 1024 : 128;  // elements of a block (split.cuh)
   LaunchStep step = Step("add_shares", fmt::format("min(ceil_div({}, {}), 4096)", elements, at_once), 256,
                          {"@shares", output, "i64:" + elements});
-  AddArguments(step, FinishArguments());
+  AddArguments(step, EpilogueArguments());
   plan.steps.push_back(step);
 }
-
-std::string ProductTemplate::Finish() const { return std::string(embed::kPlainFinishCuh); }
 
 ConstantBlock ProductTemplate::TileConstants(const Chosen& at, bool b_transposed) const {
   ConstantBlock block;
@@ -155,12 +153,11 @@ SourceUnit ProductTemplate::EmitProduct(const Chosen& at, const ConstantBlock& c
                                  : InCluster(at) ? embed::kClusterStoreCuh
                                  : shares        ? embed::kShareStoreCuh
                                                  : embed::kTileStoreCuh;
-  const auto only = [](bool wanted, std::string_view text) { return wanted ? text : std::string_view(); };
   return Emit(at, constants,
-              {only(tensor, embed::kMmaCommonCuh), Finish(), embed::kTileOrderCuh,
-               only(tensor && profile_.cc_major >= 9, embed::kClusterCuh), loop_.Text(at),
-               places.empty() ? embed::kResultPlaceCuh : places, store, kernel, only(widened, embed::kWidenCuh),
-               only(Split(at), embed::kSplitCuh)});
+              {TextIf(tensor, embed::kMmaCommonCuh), Epilogue(), embed::kTileOrderCuh,
+               TextIf(tensor && profile_.cc_major >= 9, embed::kClusterCuh), loop_.Text(at),
+               places.empty() ? embed::kResultPlaceCuh : places, store, kernel, TextIf(widened, embed::kWidenCuh),
+               TextIf(Split(at), embed::kSplitCuh)});
 }
 
 int64_t ProductTemplate::Resident(const Chosen& at) const {
@@ -201,8 +198,7 @@ std::optional<double> ProductTemplate::Cost(const Configuration& configuration, 
   pace.flops = profile.PeakFlops(operands_, tensor) / profile.sms * loop_.Efficiency(at, pace.resident, profile);
   if (Persistent(at)) pace.turn_ns = loop_.TurnNs(at);
   if (tensor && profile.cc_major == 9) {
-    const int64_t ahead =
-        (at["stages"] - 1) * (RowsFetched(at) + at["tile_n"]) * at["tile_k"] * static_cast<int64_t>(SizeOf(operands_));
+    const int64_t ahead = (at["stages"] - 1) * (RowsFetched(at) + at["tile_n"]) * at["tile_k"] * BytesOf(operands_);
     pace.copied = std::min(pace.copied, Real(ahead * pace.resident) / kCopyNs);
   }
   return Time(at, pace);

@@ -62,7 +62,7 @@ class ReductionTemplate : public GraphTemplate {
         read_again_(std::move(programs.read)),
         columns_(Columns(program_)) {
     for (const RowInput& input : RowInputsOf(program_)) {
-      const int64_t bytes = BytesOf(input.id);
+      const int64_t bytes = ElementBytes(input.id);
       narrowest_ = std::min(narrowest_, bytes);
       copied_bytes_ += bytes;
       (input.passes > 1 ? kept_bytes_ : copied_only_bytes_) += bytes;
@@ -86,8 +86,8 @@ class ReductionTemplate : public GraphTemplate {
     constants.Int("COLS", columns_, "elements of a row");
     return RenderedKernel{
         Source(at, "reductions over rows", constants,
-               {schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh,
-                embed::kRowReduceCuh, embed::kRowsCuh, ReductionText(program, spec_, schedule)}),
+               {TextIf(schedule.narrow, embed::kNarrowCuh), embed::kVectorCuh, embed::kCombineCuh,
+                embed::kWarpReduceCuh, embed::kRowReduceCuh, embed::kRowsCuh, ReductionText(program, spec_, schedule)}),
         Plan(at, {RowsStep(at)})};
   }
 
@@ -157,7 +157,7 @@ class ReductionTemplate : public GraphTemplate {
   }
 
  private:
-  int64_t BytesOf(NodeId id) const { return static_cast<int64_t>(SizeOf(graph_.node(id).type.dtype)); }
+  int64_t ElementBytes(NodeId id) const { return BytesOf(graph_.node(id).type.dtype); }
   double Rows() const { return Real(graph::ElementCount(program_.Part(false)).Bound(spec_.dims).factor()); }
 
   void MakeSpace() {
@@ -168,10 +168,10 @@ class ReductionTemplate : public GraphTemplate {
     bool uneven = columns_ >= 1024 && neighbours == columns_;
     for (NodeId id : graph_.inputs()) {
       if (program_.IsShared(id)) continue;
-      widest = std::max(widest, BytesOf(id));
+      widest = std::max(widest, ElementBytes(id));
       uneven = uneven && program_.IsStreamed(id);
     }
-    for (const graph::Output& output : graph_.outputs()) widest = std::max(widest, BytesOf(output.node));
+    for (const graph::Output& output : graph_.outputs()) widest = std::max(widest, ElementBytes(output.node));
     const std::vector<Value> vectors =
         PowersOfTwo(std::min<int64_t>(16, 32 / widest), [&](int64_t v) { return uneven || neighbours % v == 0; });
     const bool again = kept_bytes_ > 0;

@@ -349,7 +349,7 @@ std::vector<RowInput> RowInputsOf(const ReductionProgram& program) {
 }
 
 std::string ReductionText(const ReductionProgram& program, const KernelSpec& spec, const ReductionSchedule& schedule) {
-  return Writer(program, spec, schedule).Run();
+  return Indented(Writer(program, spec, schedule).Run());
 }
 
 }  // namespace atunner

@@ -38,8 +38,7 @@ class RowTemplate : public BoundTemplate {
   RowTemplate(const RowKernel& kernel, const KernelSpec& spec, const DeviceProfile& profile)
       : BoundTemplate(spec, profile),
         kernel_(kernel),
-        task_{kernel, profile_, dim("cols"), static_cast<int64_t>(SizeOf(element_)),
-              MinimumBytes(spec_, spec_.dims).value_or(0)} {
+        task_{kernel, profile_, dim("cols"), BytesOf(element_), MinimumBytes(spec_, spec_.dims).value_or(0)} {
     MakeSpace();
   }
 
@@ -71,14 +70,13 @@ class RowTemplate : public BoundTemplate {
     if (choice.owners > 1) AddExchange(choice, plan);
     AddRows(choice, plan);
     if (kernel_.gradients && !SumsAreWhole(choice)) AddGradients(choice, plan);
-    const auto only = [](bool when, std::string_view text) { return when ? text : std::string_view(); };
     const bool cluster = choice.cluster > 1;
     return RenderedKernel{Emit(configuration, constants,
                                {embed::kElementCuh, embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh,
-                                embed::kRowReduceCuh, only(cluster, embed::kTensorCopiesCuh),
-                                only(cluster, embed::kClusterCuh), only(cluster, embed::kClusterPartsCuh),
-                                embed::kRowCommonCuh, only(kernel_.parameters > 0, embed::kRowMomentsCuh), kernel_.text,
-                                only(choice.owners > 1, embed::kLayernormBackwardOwnersCuh)}),
+                                embed::kRowReduceCuh, TextIf(cluster, embed::kTensorCopiesCuh),
+                                TextIf(cluster, embed::kClusterCuh), TextIf(cluster, embed::kClusterPartsCuh),
+                                embed::kRowCommonCuh, TextIf(kernel_.parameters > 0, embed::kRowMomentsCuh),
+                                kernel_.text, TextIf(choice.owners > 1, embed::kLayernormBackwardOwnersCuh)}),
                           std::move(plan)};
   }
 

@@ -35,6 +35,7 @@ struct ScatterForm : NodeForm {
   const Shape& space() const { return graph.node(node).type.shape; }
   size_t axis() const { return static_cast<size_t>(operation().axis); }
   size_t batch() const { return static_cast<size_t>(operation().batch); }
+  Shape rows() const { return {space().begin(), space().end() - 1}; }
   const Shape& places() const { return graph.node(operand(1)).type.shape; }
   std::string type() const { return graph::CudaArithmetic(graph.node(node).type.dtype, false); }
   /// What becomes of `before` with an update, as texts.
@@ -86,7 +87,7 @@ class SlicesTemplate : public GraphTemplate {
       : GraphTemplate(spec, profile, form.graph), form_(std::move(form)) {
     int64_t widest = 1;
     for (const ArgSpec& arg : spec_.args) {
-      if (IsFloat(arg.dtype)) widest = std::max(widest, static_cast<int64_t>(SizeOf(arg.dtype)));
+      if (IsFloat(arg.dtype)) widest = std::max(widest, BytesOf(arg.dtype));
     }
     space_.parameters = {
         {"vector", VectorWidths(widest, Columns(), 16), "neighbouring elements that a thread moves at once"},
@@ -108,8 +109,8 @@ class SlicesTemplate : public GraphTemplate {
       kernels += Head(entry) + body + "}\n";
       plan.steps.push_back(Launch(entry, fmt::format("ceil_div({}, {})", count, kBlock), std::to_string(kBlock)));
     }
-    plan.steps.push_back(
-        Launch("kernel", fmt::format("ceil_div({}, rows_per_block)", RowCount()), "threads_per_row * rows_per_block"));
+    plan.steps.push_back(Launch("kernel", fmt::format("ceil_div({}, rows_per_block)", graph::CountText(form_.rows())),
+                                "threads_per_row * rows_per_block"));
     for (LaunchStep& step : plan.steps) AddArguments(step, {"@ends", "@begins", "@list"});
     plan.workspaces = {{"ends", Expr::MustParse(fmt::format("({} + 1) * 4", lists))},
                        {"begins", Expr::MustParse(lists + " * 4")},
@@ -133,7 +134,6 @@ class SlicesTemplate : public GraphTemplate {
 
  private:
   int64_t Columns() const { return form_.space().back().factor(); }
-  std::string RowCount() const { return graph::CountText({form_.space().begin(), form_.space().end() - 1}); }
   /// Slices that differ in their places have lists of their own.
   Shape ListShape() const {
     Shape shape = form_.places();
@@ -181,14 +181,14 @@ class SlicesTemplate : public GraphTemplate {
     const auto update = each.Of(form_.operand(2), form_.At({.text = "n"}, column));
     ElementText after(graph_, {.vector = vector, .indent = "    "});
     after.Know(form_.node, {"value[lane]", 1}, at);
-    const Shape rows(form_.space().begin(), form_.space().end() - 1);
     return Head("kernel") +
            fmt::format(
                "  const long long row = i / THREADS_PER_ROW;\n  if (row >= {}) return;\n{}"
                "  const long long of = {};\n"
                "  for (int column = (int)(i % THREADS_PER_ROW) * VEC; column < COLS; column += THREADS_PER_ROW * VEC) "
                "{{\n    {} value[VEC];\n",
-               RowCount(), Split(rows, "row", "slice"), NumberText(ListShape(), form_.PlaceAt("slice")), form_.type()) +
+               graph::CountText(form_.rows()), Split(form_.rows(), "row", "slice"),
+               NumberText(ListShape(), form_.PlaceAt("slice")), form_.type()) +
            LanesText(before, fmt::format("      value[lane] = {};\n", start.text), "    ") +
            "#pragma unroll UNROLL\n    for (int k = begins[of]; k < ends[of]; ++k) {\n      const long long n = "
            "list[k];\n" +
@@ -221,8 +221,8 @@ class StripsTemplate : public GraphTemplate {
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
-    const std::string blocks =
-        fmt::format("ceil_div(({}) * ceil_div({}, strip), block // 32)", RowCount().ToString(), Row().ToString());
+    const std::string blocks = fmt::format("ceil_div(({}) * ceil_div({}, strip), block // 32)",
+                                           graph::CountText(form_.rows()), Row().ToString());
     return RenderedKernel{
         Source(at, "strips of rows", {},
                {embed::kVectorCuh, embed::kCombineCuh, embed::kScatterStripsCuh, Kernel(at["vector"])}),
@@ -244,10 +244,9 @@ class StripsTemplate : public GraphTemplate {
  private:
   const graph::Extent& Row() const { return form_.space().back(); }
   int64_t Updates() const { return form_.places().back().factor(); }
-  graph::Extent RowCount() const { return graph::ElementCount({form_.space().begin(), form_.space().end() - 1}); }
-  int64_t Rows() const { return RowCount().Bound(spec_.dims).factor(); }
-  int64_t ElementBytes() const { return static_cast<int64_t>(SizeOf(TypeOf(graph_.outputs()[0].node).dtype)); }
-  int64_t HeldBytes() const { return std::max<int64_t>(4, static_cast<int64_t>(SizeOf(TypeOf(form_.node).dtype))); }
+  int64_t Rows() const { return graph::ElementCount(form_.rows()).Bound(spec_.dims).factor(); }
+  int64_t ElementBytes() const { return BytesOf(TypeOf(graph_.outputs()[0].node).dtype); }
+  int64_t HeldBytes() const { return std::max<int64_t>(4, BytesOf(TypeOf(form_.node).dtype)); }
 
   std::string Kernel(int64_t vector) const {
     const Coordinates at = form_.At(Neighbours("(first + i)", vector), {});
@@ -275,7 +274,7 @@ class StripsTemplate : public GraphTemplate {
   if (row >= {2}) return;
   const int thread = threadIdx.x % 32, count = (int)min((long long)STRIP, {1} - first);
 )",
-                       form_.type(), Row().ToString(), RowCount().ToString()) +
+                       form_.type(), Row().ToString(), graph::CountText(form_.rows())) +
            CoordinateLines(
                form_.space(), [&](size_t axis) { return axis < form_.axis(); }, "c", "row", "long long", "  ") +
            "  for (int i = thread; i < USERS; i += 32) users[i] = 0;\n" + elements +

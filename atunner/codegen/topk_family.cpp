@@ -27,9 +27,7 @@ bool IsWhole(const graph::Node& sort, DType dtype) {
   return sort.type.shape.back().factor() > kFew || SizeOf(dtype) > 4 || (!IsFloat(dtype) && dtype != DType::kInt32);
 }
 /// Has the whole row room in shared memory, values and words?
-bool Fits(const graph::TensorType& x) {
-  return x.shape.back().factor() * (4 + static_cast<int64_t>(SizeOf(x.dtype))) <= kMostBytes;
-}
+bool Fits(const graph::TensorType& x) { return x.shape.back().factor() * (4 + BytesOf(x.dtype)) <= kMostBytes; }
 
 /// In another shape, perhaps: its elements lie in the same order.
 const graph::Node& InputOf(const graph::ValidGraph& graph, const graph::Node& sort) {
@@ -107,7 +105,7 @@ class TopKTemplate : public GraphTemplate {
   const graph::TensorType& x() const { return TypeOf(sort_.operands[0]); }
   int64_t Columns() const { return x().shape.back().factor(); }
   int64_t Vector() const {
-    const auto widths = VectorWidths(static_cast<int64_t>(SizeOf(x().dtype)), Columns(), 16);
+    const auto widths = VectorWidths(BytesOf(x().dtype), Columns(), 16);
     return std::get<int64_t>(widths.back());
   }
   bool Whole() const { return IsWhole(sort_, x().dtype); }
@@ -117,7 +115,7 @@ class TopKTemplate : public GraphTemplate {
   /// Of what is sorted together: words, counts and totals of each warp, values.
   std::string SharedBytes() const {
     return fmt::format("ceil_div({}, block) * block * 4 + block // 32 * 516 + {} + 16", Tile(),
-                       Tile() * static_cast<int64_t>(SizeOf(x().dtype)));
+                       Tile() * BytesOf(x().dtype));
   }
   const char* BitsName() const {
     const size_t bytes = Whole() ? SizeOf(x().dtype) : 4;
@@ -143,7 +141,6 @@ class TopKTemplate : public GraphTemplate {
   std::string RowCount() const { return graph::CountText({x().shape.begin(), x().shape.end() - 1}); }
   std::string Kernel() const {
     const graph::Shape& shape = sort_.type.shape;
-    const size_t last = shape.size() - 1;
     graph::Coordinates at = graph::PlacesIn(shape);
     at.back().text = "rank";
     graph::ElementText elements(graph_, {.indent = "    "});
@@ -158,7 +155,7 @@ class TopKTemplate : public GraphTemplate {
       stores += fmt::format("    store(out_{}[row * K + rank], {});\n", output.name, elements.Of(output.node, at).text);
     const std::string input = "in_" + InputOf(graph_, sort_).name + " + row * COLS";
     const std::string of_row =
-        CoordinateLines(shape, [&](size_t axis) { return axis < last; }, "c", "row", "long long", "  ");
+        CoordinateLines(shape, [&](size_t axis) { return axis + 1 < shape.size(); }, "c", "row", "long long", "  ");
     const std::string found = "[&](int rank, long long place, const auto& value) {\n    if (rank >= K) return;\n" +
                               elements.Scope(0) + elements.Scope(1) + stores + "  });\n}\n";
     if (!Runs())

@@ -19,8 +19,7 @@ using graph::Shape;
 using graph::TransposeForm;
 
 std::optional<TransposeForm> FormOf(const KernelSpec& spec) {
-  const auto fused = FusedGraphOf(spec);
-  return fused ? graph::TransposeFormOf(*fused) : std::nullopt;
+  return FusedGraphOf(spec).and_then(graph::TransposeFormOf);
 }
 
 class TransposeTemplate : public GraphTemplate {

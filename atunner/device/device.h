@@ -203,16 +203,22 @@ struct Predecessors {
   double bytes = 0;             ///< that they moved through L2
 };
 
+/// The estimate of a launch, and the blocks that were executed for it in ascending order; none named = all.
+struct Prediction {
+  Estimate estimate;
+  std::vector<uint64_t> blocks;
+};
+
 /// A device that predicts instead of measuring: the virtual GPU.
 class PredictingDevice : public Device {
  public:
   /// Executes a sample of the grid and estimates the time of the whole launch. `resources` are the kernel's from the
   /// cubin of the profile's architecture. An Error of kUnsupported names what the virtual GPU lacks.
-  virtual Result<Estimate> Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
-                                   std::span<const KernelArg> args, const Predecessors& earlier) = 0;
-  /// Executes the blocks that Predict left out, for launches that read their results.
+  virtual Result<Prediction> Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
+                                     std::span<const KernelArg> args, const Predecessors& earlier) = 0;
+  /// Executes all blocks but those that Predict has, for launches that read their results.
   virtual Result<LaunchOutcome> Complete(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                                         std::span<const KernelArg> args) = 0;
+                                         std::span<const KernelArg> args, std::span<const uint64_t> executed) = 0;
 };
 
 /// A point in the stream of a real device.

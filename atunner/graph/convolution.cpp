@@ -194,9 +194,9 @@ class FormReader {
     // A contraction without windows is a product.
     const auto windows = [](const Node& node) { return node.As<Window>() || node.As<Fold>(); };
     if (std::ranges::none_of(graph_.nodes(), windows)) return std::nullopt;
-    if (!Trace() || (form_.finish < 0 && graph_.inputs().size() != 2)) return std::nullopt;
+    if (!Trace() || (form_.epilogue < 0 && graph_.inputs().size() != 2)) return std::nullopt;
     TellTensors();
-    if (!Classify() || (form_.finish >= 0 && !FiltersAreLast())) return std::nullopt;
+    if (!Classify() || (form_.epilogue >= 0 && !FiltersAreLast())) return std::nullopt;
     Normalise();
     return form_;
   }
@@ -207,7 +207,7 @@ class FormReader {
     while (!graph_.node(id).As<Contract>()) {
       const Node& node = graph_.node(id);
       if (const NodeId finished = FinishedBy(graph_, node); finished >= 0)
-        form_.finish = std::exchange(id, finished);
+        form_.epilogue = std::exchange(id, finished);
       else if (node.operands.size() == 1)
         id = node.operands[0];
       else

@@ -30,7 +30,7 @@ struct ConvForm {
   int64_t groups = 1, channels = 1, filters = 1;  ///< channels and filters of one group
   std::array<ConvAxis, 3> axes;                   ///< depth, height, width; those that there are come last
   ConvTensor x, y, w;
-  NodeId product = -1, finish = -1;  ///< the contraction; a map that takes it and what few elements make, or -1
+  NodeId product = -1, epilogue = -1;  ///< the contraction; a map that takes it and what few elements make, or -1
 
   int64_t Inputs() const { return axes[0].in * axes[1].in * axes[2].in; }
   int64_t Outputs() const { return axes[0].out * axes[1].out * axes[2].out; }

@@ -177,6 +177,45 @@ output y
   EXPECT_THAT(Names(parts[1]), testing::UnorderedElementsAre("labels", "x", testing::StartsWith("kept"), "-> y"));
 }
 
+// What was measured and judged in the usual order stays in it for as long as another one gains little.
+TEST(Divide, LeavesTheUsualOrderOnlyForOneThatCostsClearlyLess) {
+  const ValidGraph graph = FuseMaps(MustParse(R"(
+graph g
+input x: float32[8, 400]
+input labels: float32[8]
+l = exp(labels)
+n = reduce_sum(l, axes=[0], keep=true)
+e = exp(x)
+s = reduce_sum(e, axes=[1])
+row = l / s / n
+column = reshape(row, shape=[8, 1])
+y = e * column
+output y
+)"));
+  // The more every part costs by itself, the less one order gains on another.
+  const auto first_inputs = [&](double of_part) {
+    const auto parts = Divide(graph, {}, [&](const ValidGraph& part, double most) -> std::optional<double> {
+      const auto own = CostOf(part, most);
+      return own ? std::optional(*own + of_part * static_cast<double>(Reductions(part))) : std::nullopt;
+    });
+    return Names(parts->front());
+  };
+  EXPECT_THAT(first_inputs(0), testing::ElementsAre("labels", testing::StartsWith("-> kept")));
+  EXPECT_THAT(first_inputs(1e6), testing::Contains("x"));
+}
+
+TEST(Divide, WritesConstantsThatAreMultiplied) {
+  const auto parts = Parts(R"(
+graph g
+input x: float32[4, 2]
+w: float32[2, 2] = constant(1, 2, 3, 4)
+y = contract(x, w, equation="mk,kn->mn")
+output y
+)");
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_TRUE(parts[0].inputs().empty()) << "products take what is in memory";
+}
+
 TEST(Divide, PutsOffSmallValuesThatTheEndAloneNeeds) {
   // In a part with the total, whose sum is as small.
   const auto text = R"(

@@ -365,7 +365,7 @@ ElementText::Value ElementText::Named(const std::string& type, const std::string
 }
 
 std::string ElementText::NewName(int depth, const std::string& type, const std::string& stem) {
-  const std::string name = fmt::format("{}_{}", stem, names_++);
+  std::string name = fmt::format("{}_{}", stem, names_++);
   if (!IsAhead(depth)) return name;
   arrays_ += fmt::format("    {} {}[ITEMS];\n", type, name);
   return name + std::string(kItem);

@@ -306,6 +306,13 @@ TEST(WithoutKnownPlaces, WhatEachPlaceTakesIsATable) {
       "graph g\ninput x: float32[4]\ninput i: int64[6]\ninput u: float32[6]\ny = scatter_sum(x, i, u, axis=0)\n"
       "output y\n");
   EXPECT_EQ(Print(WithoutKnownPlaces(given)), Print(given));
+  for (const char* op : {"set", "max", "min"}) {  // the table's updates are added up
+    const ValidGraph other = MustParse(
+        "graph g\ninput x: float32[2, 4]\ninput u: float32[6, 4]\ni: int64[6] = minimum(floor_div(index(-1), 3), 1)\n"
+        "y = scatter_" +
+        std::string(op) + "(x, i, u, axis=0)\noutput y\n");
+    ExpectSameMeaning(other, WithoutKnownPlaces(other));
+  }
 }
 
 TEST(WithoutLongSorts, TheFirstOfRowsAreAmongTheFirstOfTheirParts) {

@@ -78,13 +78,15 @@ double PredictEnergy(const Estimate& estimate, const DeviceProfile& profile) {
 
 /// Steps that prepare what later ones read run in full where that is cheap: a later one may decide by what it finds. Of
 /// a product only the sampled blocks leave results; elsewhere there are the zeros of fresh memory.
-Status Prepare(PredictingDevice& device, LoadedModule& module, const BoundStep& step, const Estimate& estimate) {
+Status Prepare(PredictingDevice& device, LoadedModule& module, const BoundStep& step, const Prediction& prediction) {
   constexpr uint64_t kMostThreads = uint64_t{1} << 20;
   constexpr double kMostFlops = 1e9;
+  const Estimate& estimate = prediction.estimate;
   const bool sampled = estimate.blocks_executed < estimate.blocks_total;
   if (!sampled || estimate.flops > kMostFlops || step.shape.grid.Count() * step.shape.block.Count() > kMostThreads)
     return {};
-  ATUNNER_TRY(const LaunchOutcome outcome, device.Complete(module, step.entry, step.shape, step.args));
+  ATUNNER_TRY(const LaunchOutcome outcome,
+              device.Complete(module, step.entry, step.shape, step.args, prediction.blocks));
   return outcome.completed() ? Status{} : Invalid("the launch does not complete: " + outcome.message);
 }
 
@@ -114,10 +116,11 @@ Result<Estimate> PredictPlan(PredictingDevice& device, const KernelSpec& spec, c
   for (const BoundStep& step : plan.steps) {
     const KernelResources* resources = candidate.module.Find(step.entry);
     if (resources == nullptr) return Invalid("the module has no kernel '" + step.entry + "'");
-    ATUNNER_TRY(const Estimate estimate, device.Predict(module, *resources, step.shape, step.args, earlier));
+    ATUNNER_TRY(const Prediction prediction, device.Predict(module, *resources, step.shape, step.args, earlier));
+    const Estimate& estimate = prediction.estimate;
     earlier.args.insert(earlier.args.end(), step.args.begin(), step.args.end());
     earlier.bytes += estimate.dram_bytes;
-    if (&step != &plan.steps.back()) ATUNNER_RETURN_IF_ERROR(Prepare(device, module, step, estimate));
+    if (&step != &plan.steps.back()) ATUNNER_RETURN_IF_ERROR(Prepare(device, module, step, prediction));
     Merge(total, estimate);
     total.device = estimate.device;
     if (estimate.time_ns > longest) {  // the longest step says what limits and how full the machine is

@@ -105,6 +105,8 @@ Status JoinedKernel::AddPlan(LaunchPlan plan, bool early, const std::string& pre
 
 RenderedKernel JoinedKernel::Finish() && {
   all_.source.name = whole_.name + ".cu";
+  all_.source.text =
+      fmt::format("// {} in {} parts that follow each other, scheduled by atunner.\n", whole_.name, stages_);
   for (const std::string& include : includes_) all_.source.text += include + "\n";
   if (early_) all_.source.text += "#define STARTS_EARLY\n";
   all_.source.text += text_;

@@ -21,6 +21,7 @@ struct Item {
   bool is_extern = false;
   bool is_weak = false;  ///< others may define it too
   bool IsFunction() const { return kind == ".func" || kind == ".entry"; }
+  bool IsVariable() const { return kind == ".global" || kind == ".const" || kind == ".shared"; }
   bool Defines() const { return !is_extern && (!IsFunction() || body != 0); }
 };
 
@@ -48,10 +49,8 @@ class Splitter {
       item.kind = std::string(Text());
       if (item.kind.empty() || item.kind[0] != '.') return Invalid("this is not PTX", "PTX");
       ++at_;
-      if (item.IsFunction())
-        Function(item);
-      else if (item.kind == ".global" || item.kind == ".const" || item.kind == ".shared")
-        Variable(item);
+      if (item.IsFunction() || item.IsVariable())
+        Declaration(item);
       else
         Directive(item.kind);
       item.end = at_;
@@ -71,26 +70,15 @@ class Splitter {
     } while (depth > 0 && at_ < tokens_.size());
   }
 
-  void Function(Item& item) {
+  /// Its name is the first word outside of parentheses, which hold a variable's attributes, or what a function returns.
+  void Declaration(Item& item) {
     for (; at_ < tokens_.size() && Text() != ";"; ++at_) {
       if (Text() == "(") {
         Skip("(", ")");
         --at_;
-      } else if (Text() == "{") {
+      } else if (Text() == "{" && item.IsFunction()) {
         item.body = at_;
         return Skip("{", "}");
-      } else if (item.name.empty() && IsName()) {
-        item.name = std::string(Text());
-      }
-    }
-    ++at_;
-  }
-
-  void Variable(Item& item) {
-    for (; at_ < tokens_.size() && Text() != ";"; ++at_) {
-      if (Text() == "(" && item.name.empty()) {  // .attribute(.managed)
-        Skip("(", ")");
-        --at_;
       } else if (item.name.empty() && IsName()) {
         item.name = std::string(Text());
       }
@@ -133,8 +121,7 @@ class Linker {
     for (const bool functions : {false, true}) {
       for (Unit& unit : units_) {
         for (const Item& item : unit.items) {
-          const bool variable = item.kind == ".global" || item.kind == ".const" || item.kind == ".shared";
-          const bool wanted = functions ? item.body != 0 || item.kind == ".alias" : variable;
+          const bool wanted = functions ? item.body != 0 || item.kind == ".alias" : item.IsVariable();
           if (wanted && IsKept(item)) Write(unit, item.begin, item.end);
         }
       }

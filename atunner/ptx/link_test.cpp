@@ -36,6 +36,7 @@ constexpr const char* kLibrary = R"(.version 8.4
 .global .u32 own = 7;
 .visible .global .u32 counter = 3;
 .visible .global .u64 table[1] = {twice};
+.global .attribute(.managed) .align 4 .u32 everywhere = 9;
 .weak .func helper() { ret; }
 .file 1 "library.cu"
 .visible .func (.param .b32 r) twice(.param .b32 x) {
@@ -59,7 +60,8 @@ TEST(Link, ModulesBecomeOne) {
     if (variable.initial.size() == sizeof value) std::memcpy(&value, variable.initial.data(), sizeof value);
     globals[variable.name] = value;
   }
-  EXPECT_EQ(globals, (std::map<std::string, uint32_t>{{"own", 5}, {"own$1", 7}, {"counter", 3}, {"table", 0}}));
+  EXPECT_EQ(globals, (std::map<std::string, uint32_t>{
+                         {"own", 5}, {"own$1", 7}, {"everywhere", 9}, {"counter", 3}, {"table", 0}}));
   const Function* twice = module->Find("twice");
   ASSERT_NE(twice, nullptr);
   ASSERT_EQ(twice->body.size(), 3U);

@@ -112,7 +112,7 @@ void ArriveWarp(Exec& x, const Op& op, size_t index, uint32_t mask) {
 }
 
 std::span<Warp> WarpGroup(Exec& x) {
-  const size_t first = x.warp->index / kGroupWarps * kGroupWarps;
+  const size_t first = size_t{x.warp->index} / kGroupWarps * kGroupWarps;
   return std::span(x.warps).subspan(first, std::min<size_t>(kGroupWarps, x.warps.size() - first));
 }
 

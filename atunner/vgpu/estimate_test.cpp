@@ -472,15 +472,15 @@ TEST(Estimate, SampledLaunchesAreCompleted) {
     const auto first = gpu.Predict(**module, resources, shape, args, {});
     ASSERT_TRUE(first) << first.error().ToString();
     if (cluster > 1) ASSERT_TRUE(gpu.Fill(out->address(), 0, 4));  // clusters begin anew
-    ASSERT_TRUE(gpu.Complete(**module, "k", shape, args)->completed());
+    ASSERT_TRUE(gpu.Complete(**module, "k", shape, args, first->blocks)->completed());
     uint32_t sum = 0;
     ASSERT_TRUE(gpu.CopyOut(std::as_writable_bytes(std::span(&sum, 1)), out->address()));
     EXPECT_EQ(sum, 1000u);
     const Predecessors earlier{{args[0]}, 1 << 20};
     const auto unrelated = gpu.Predict(**module, resources, shape, others, earlier);
     const auto next = gpu.Predict(**module, resources, shape, args, earlier);
-    EXPECT_LT(unrelated->time_ns, first->time_ns) << "it does not wait for the host";
-    EXPECT_LT(next->time_ns, unrelated->time_ns);
+    EXPECT_LT(unrelated->estimate.time_ns, first->estimate.time_ns) << "it does not wait for the host";
+    EXPECT_LT(next->estimate.time_ns, unrelated->estimate.time_ns);
   }
   EXPECT_EQ(seen[0].known_bytes + seen[1].known_bytes, 0);
   EXPECT_EQ(seen[2].known_bytes, 1 << 20);

@@ -21,7 +21,8 @@ inline uint32_t RunFmas(const Warp& warp, const Op* ops, uint32_t pc, uint32_t e
     Assign<float>(warp.Slot(op.dst), ~0u, [&](int l) {
       return std::fma(Lane<float>::Get(a, l), Lane<float>::Get(b, l), Lane<float>::Get(c, l));
     });
-  } while (++pc < end && ops[pc].run == fma && ops[pc].guard < 0);
+    ++pc;
+  } while (pc < end && ops[pc].run == fma && ops[pc].guard < 0);
   return pc;
 }
 

@@ -51,7 +51,6 @@ void MovePack(Exec& x, const Op& op, uint32_t mask);
 /// What ReadSpecial wants in Op::imm; nothing for a name that is no special register's.
 std::optional<uint64_t> FindSpecial(std::string_view name);
 void ReadSpecial(Exec& x, const Op& op, uint32_t mask);
-void CompleteAsyncCopies(Exec& x, const Op& op, uint32_t mask);
 /// alloca, stacksave, stackrestore.
 Handler StackHandler(const Form& form);
 

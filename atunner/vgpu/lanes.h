@@ -37,7 +37,7 @@ constexpr bool kCostly = requires { requires F::kSlow; };
 template <class T, bool kSkip = false, class V>
 void Assign(uint32_t* to, uint32_t mask, V&& value) {
   using Store = typename Lane<T>::Store;
-  constexpr int kStep = Lane<T>::kWide ? 2 : 1;
+  constexpr ptrdiff_t kStep = Lane<T>::kWide ? 2 : 1;
   if (mask == ~0u) {
 #pragma GCC ivdep
     for (int l = 0; l < kLanes; ++l) Lane<T>::Set(to, l, value(l));

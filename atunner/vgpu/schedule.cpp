@@ -321,8 +321,9 @@ class Matching {
       const auto fits = [&](uint32_t other) {
         return other != part && DepthOfPart(other) <= schedule_.runs[run].depth;
       };
-      auto to = std::ranges::find_if(ranked[run], fits);
-      if (to != ranked[run].end()) {
+      const std::vector<uint32_t>& wanted = ranked[run];
+      const auto to = std::ranges::find_if(wanted, fits);
+      if (to != wanted.end()) {
         owned_[*to].push_back(run);
       } else if (run > 0 && !ranked[run - 1].empty() && fits(ranked[run - 1].front())) {
         owned_[ranked[run - 1].front()].push_back(run);

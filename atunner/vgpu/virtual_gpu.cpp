@@ -103,6 +103,27 @@ uint64_t ClusterSize(const ptx::Function& function, const LaunchShape& shape) {
   return std::max(named, shape.cluster.Count());
 }
 
+/// A prediction's launch of `exec.blocks`. Where these differ much more follow, and `exec.blocks` has them too; but not
+/// where blocks run with others that are not named.
+ExecResult RunSample(const Program& program, const std::string& entry, const LaunchShape& shape,
+                     std::span<const std::byte> params, bool alone, ExecOptions& exec) {
+  ExecResult result = program.Run(entry, shape, params, exec);
+  if (exec.blocks.empty() || !alone || !result.outcome.completed() || !IsUneven(result)) return result;
+  ExecOptions further = exec;
+  further.blocks = Sample(shape.grid.Count(), 1, kUnevenBlocks);
+  std::erase_if(further.blocks, [&](uint64_t block) { return std::ranges::binary_search(exec.blocks, block); });
+  if (further.blocks.empty()) return result;
+  ExecResult more = program.Run(entry, shape, params, further);
+  if (!more.outcome.completed()) return more;
+  const uint64_t common = std::min(result.counts.common_load_sectors, more.counts.common_load_sectors);
+  result.counts += more.counts;
+  result.counts.common_load_sectors = common;
+  result.outcome.blocks_executed += more.outcome.blocks_executed;
+  exec.blocks.insert(exec.blocks.end(), further.blocks.begin(), further.blocks.end());
+  std::ranges::sort(exec.blocks);
+  return result;
+}
+
 std::vector<size_t> SizesOf(const ptx::Function& entry) {
   std::vector<size_t> sizes;
   for (const ptx::Variable& param : entry.params) sizes.push_back(param.bytes);
@@ -304,7 +325,7 @@ std::map<uint64_t, double> VirtualGpu::Named(std::span<const KernelArg> args) co
 }
 
 Result<LaunchOutcome> VirtualGpu::Complete(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                                           std::span<const KernelArg> args) {
+                                           std::span<const KernelArg> args, std::span<const uint64_t> executed) {
   const auto& program = *static_cast<VirtualModule&>(module).program;
   const ptx::Function* function = program.FindEntry(static_cast<VirtualModule&>(module).Mangled(entry));
   LaunchOptions options;
@@ -314,35 +335,13 @@ Result<LaunchOutcome> VirtualGpu::Complete(LoadedModule& module, const std::stri
   if (shape.cooperative && !RunsWhole(shape, Total(Named(args)))) return LaunchOutcome{};
   // A sampled block runs with its whole cluster; those launches begin anew.
   for (uint64_t block = 0; cluster == 1 && !shape.cooperative && block < shape.grid.Count(); ++block) {
-    if (!std::ranges::binary_search(sampled_, block)) options.blocks.push_back(block);
+    if (!std::ranges::binary_search(executed, block)) options.blocks.push_back(block);
   }
   return Launch(module, entry, shape, args, options);
 }
 
-ExecResult VirtualGpu::RunSample(const Program& program, const std::string& entry, const LaunchShape& shape,
-                                 std::span<const std::byte> params, ExecOptions exec) {
-  ExecResult result = program.Run(entry, shape, params, exec);
-  sampled_ = exec.blocks;
-  const bool single = ClusterSize(*program.FindEntry(entry), shape) == 1 && !shape.cooperative;
-  if (sampled_.empty() || !single || !result.outcome.completed() || !IsUneven(result)) return result;
-  exec.blocks.clear();
-  for (const uint64_t block : Sample(shape.grid.Count(), 1, kUnevenBlocks)) {
-    if (!std::ranges::binary_search(sampled_, block)) exec.blocks.push_back(block);
-  }
-  if (exec.blocks.empty()) return result;
-  const ExecResult more = program.Run(entry, shape, params, exec);
-  if (!more.outcome.completed()) return more;
-  const uint64_t common = std::min(result.counts.common_load_sectors, more.counts.common_load_sectors);
-  result.counts += more.counts;
-  result.counts.common_load_sectors = common;
-  result.outcome.blocks_executed += more.outcome.blocks_executed;
-  sampled_.insert(sampled_.end(), exec.blocks.begin(), exec.blocks.end());
-  std::ranges::sort(sampled_);
-  return result;
-}
-
-Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
-                                     std::span<const KernelArg> args, const Predecessors& earlier) {
+Result<Prediction> VirtualGpu::Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
+                                       std::span<const KernelArg> args, const Predecessors& earlier) {
   const auto& loaded = static_cast<VirtualModule&>(module);
   const std::string mangled = loaded.Mangled(resources.entry);
   const ptx::Function* function = loaded.program->FindEntry(mangled);
@@ -363,13 +362,15 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
   exec.l1_sectors = L1SectorsPerBlock(profile_, resources, shape, occupancy);
   exec.latencies.spill = static_cast<float>(SpillClk(profile_, calibration_, resources, shape, occupancy));
   const std::map<uint64_t, double> named = Named(args);
+  const uint64_t cluster = ClusterSize(*function, shape);
   const double footprint = Total(named);  // every argument's allocation may be touched once in full
   if (!RunsWhole(shape, footprint)) {
     const uint64_t blocks = shape.grid.Count();
     const auto enough = static_cast<uint64_t>(kSampledBytes * static_cast<double>(blocks) / std::max(footprint, 1.0));
-    exec.blocks = Sample(blocks, ClusterSize(*function, shape), std::min(kSampledBlocks, enough));
+    exec.blocks = Sample(blocks, cluster, std::min(kSampledBlocks, enough));
   }
-  const ExecResult result = RunSample(*loaded.program, mangled, shape, PackParams(*function, args), exec);
+  const bool alone = cluster == 1 && !shape.cooperative;
+  const ExecResult result = RunSample(*loaded.program, mangled, shape, PackParams(*function, args), alone, exec);
   if (!result.outcome.completed()) return Invalid("the launch does not complete: " + result.outcome.message);
   EstimateInput input;
   input.profile = &profile_;
@@ -377,7 +378,7 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
   input.resources = resources;
   input.shape = shape;
   input.occupancy = occupancy;
-  input.cluster = ClusterSize(*function, shape);
+  input.cluster = cluster;
   input.counts = result.counts;
   input.blocks_executed = result.outcome.blocks_executed;
   input.footprint_bytes = footprint;
@@ -388,7 +389,7 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
     if (before.contains(address)) input.known_bytes += bytes;
   }
   if (observer_) observer_(input);
-  return EstimateTime(input);
+  return Prediction{EstimateTime(input), std::move(exec.blocks)};
 }
 
 }  // namespace atunner::vgpu

@@ -58,10 +58,10 @@ class VirtualGpu : public PredictingDevice {
   /// As Launch, with what was counted, by line of the source.
   Result<ExecResult> LaunchCounted(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
                                    std::span<const KernelArg> args, const LaunchOptions& options);
-  Result<Estimate> Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
-                           std::span<const KernelArg> args, const Predecessors& earlier) override;
+  Result<Prediction> Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
+                             std::span<const KernelArg> args, const Predecessors& earlier) override;
   Result<LaunchOutcome> Complete(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                                 std::span<const KernelArg> args) override;
+                                 std::span<const KernelArg> args, std::span<const uint64_t> executed) override;
 
   /// Constants of the time model; those expected of the profile until then.
   void Calibrate(Calibration calibration) { calibration_ = std::move(calibration); }
@@ -75,9 +75,6 @@ class VirtualGpu : public PredictingDevice {
   Result<LaunchOutcome> Refuse(const LaunchShape& shape, const ptx::Function* entry, const std::string& name,
                                std::span<const KernelArg> args) const;
 
-  /// A prediction's launch of `exec.blocks`; where these differ much, of more.
-  ExecResult RunSample(const Program& program, const std::string& entry, const LaunchShape& shape,
-                       std::span<const std::byte> params, ExecOptions exec);
   Result<ExecResult> Execute(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
                              std::span<const KernelArg> args, const LaunchOptions& options, bool count);
 
@@ -86,7 +83,6 @@ class VirtualGpu : public PredictingDevice {
   unsigned threads_;
   Memory memory_;
   std::function<void(const EstimateInput&)> observer_;
-  std::vector<uint64_t> sampled_;  ///< blocks that the last prediction ran; empty = all
 };
 
 }  // namespace atunner::vgpu

@@ -1,10 +1,10 @@
 // A split of k over the blocks of a cluster: each leaves its sums in its shared memory, and each adds up a part of the tile, in
 // the order of the stretches of k, so that every run gives the same bits. Fragments lie as tile_store.cuh says.
 template <class... Ahead>
-DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m, long long n, const Finish& finish = {},
+DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m, long long n, const Epilogue& epilogue = {},
                          const Ahead&...) {
   constexpr int PITCH = TILE_N + 8;  // floats: lanes of a fragment's rows meet in no bank
-  constexpr int UNITS = RESULT_N / 8, SUMS = Finish::SUMS;
+  constexpr int UNITS = RESULT_N / 8, SUMS = Epilogue::SUMS;
   const int lane = threadIdx.x % 32, rows = (int)min(m - tile.row, (long long)TILE_M);
   wait_for_consumers();  // nobody multiplies any more
   UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {
@@ -21,8 +21,8 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
     const int row = at / UNITS, first = at % UNITS * 8;
     const long long column = tile.column + first;
     if (column >= n) continue;
-    Finish::Element elements[8];
-    finish.elements(elements, tile.row + row, column);
+    Epilogue::Element elements[8];
+    epilogue.elements(elements, tile.row + row, column);
     float sums_of[SUMS][8] = {};
     UNROLLED for (int s = 0; s < SPLIT_K * SUMS; ++s) {
       float(&sum)[8] = sums_of[s % SUMS];
@@ -32,8 +32,8 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
       sum[4] += high.x, sum[5] += high.y, sum[6] += high.z, sum[7] += high.w;
     }
     float(&sum)[8] = sums_of[0];
-    const Finish::Row finish_row = finish.row(tile.row + row);
-    UNROLLED for (int e = 0; e < 8; ++e) sum[e] = finish(sum[e], sums_of[SUMS - 1][e], finish_row, finish.column(min(column + e, n - 1)), elements[e], tile.row + row, min(column + e, n - 1));
+    const Epilogue::Row epilogue_row = epilogue.row(tile.row + row);
+    UNROLLED for (int e = 0; e < 8; ++e) sum[e] = epilogue(sum[e], sums_of[SUMS - 1][e], epilogue_row, epilogue.column(min(column + e, n - 1)), elements[e], tile.row + row, min(column + e, n - 1));
     const uint4 unit = make_uint4(pack(sum[0], sum[1]), pack(sum[2], sum[3]), pack(sum[4], sum[5]), pack(sum[6], sum[7]));
     put(c, tile.row + row, column, m, n, *(const Units<T, 8>*)&unit);
   }

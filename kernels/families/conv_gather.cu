@@ -82,7 +82,7 @@ template <int ROWS> struct FilterWalker : Rows<ROWS> {
 typedef Pick<PIXELS_FIRST, PixelWalker<TILE_M>, FilterWalker<TILE_M>>::type RowsOfA;
 typedef Pick<PIXELS_FIRST, FilterWalker<TILE_N>, PixelWalker<TILE_N>>::type RowsOfB;
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) conv(const Operand* __restrict__ x, const Operand* __restrict__ w, OUT* __restrict__ y, int images, const unsigned* __restrict__ largest FINISH_PARAMETERS) {
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) conv(const Operand* __restrict__ x, const Operand* __restrict__ w, OUT* __restrict__ y, int images, const unsigned* __restrict__ largest EPILOGUE_PARAMETERS) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const Phase phase;
   const long long pixels = (long long)images * ROUNDED, m = PIXELS_FIRST ? pixels : FILTERS, n = PIXELS_FIRST ? FILTERS : pixels;
@@ -114,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) conv(const Opera
   const int shift = SCALED ? -final_shift(largest, true) - final_shift(largest, false) : 0;
   const auto finish = [&] {
     UNROLLED for (int i = 0; SCALED && i < sizeof(Sums) / 4; ++i) ((float*)&sums)[i] = shifted(((float*)&sums)[i], shift);
-    store_result(shared, sums, y, tile_at(at_hand, m, n), m, n, FINISH(0));
+    store_result(shared, sums, y, tile_at(at_hand, m, n), m, n, EPILOGUE(0));
     at_hand += gridDim.x;
   };
   const int mine = PERSISTENT ? (int)((all - blockIdx.x + gridDim.x - 1) / gridDim.x) : 1;

@@ -209,30 +209,30 @@ DEVICE void store_lines(const T* staging, T* __restrict__ y, int top, int first,
   }
 }
 /// Likewise of results whose filters lie side by side, which may be finished with what lies as they do; there are no phases.
-DEVICE void store_pixels(const Staged* staging, T* __restrict__ y, int top, int first, int places, const Finish& finish) {
+DEVICE void store_pixels(const Staged* staging, T* __restrict__ y, int top, int first, int places, const Epilogue& epilogue) {
   constexpr int PIECES = 16 / Y_PIECE;  // of a place
   const int filter = top + threadIdx.x % PIECES * Y_PIECE;
-  Finish::Column columns[Y_PIECE];
-  UNROLLED for (int e = 0; e < Y_PIECE; ++e) columns[e] = finish.column(min(filter + e, FILTERS - 1));
+  Epilogue::Column columns[Y_PIECE];
+  UNROLLED for (int e = 0; e < Y_PIECE; ++e) columns[e] = epilogue.column(min(filter + e, FILTERS - 1));
 #pragma unroll 1  // sums take the registers
   for (int column = threadIdx.x % 32 / PIECES; column < STORE_N; column += 32 / PIECES) {
     const Place place(first + column);
     if (first + column >= places || place.d >= PLACES_D || place.h >= PLACES_H || place.w >= PLACES_W || filter >= FILTERS) continue;
     const auto sums = *(const Units<Staged, Y_PIECE>*)(staging + column * STORE_PITCH + filter - top);
     Piece piece = *(const Piece*)&sums;
-    if (FINISHED) {
+    if (HAS_EPILOGUE) {
       const long long pixel = ((place.image * (long long)OUT_D + place.d) * OUT_H + place.h) * OUT_W + place.w;
-      const Finish::Row row = finish.row(pixel);
-      Finish::Element elements[Y_PIECE];
-      finish.elements(elements, pixel, filter);
-      UNROLLED for (int e = 0; e < Y_PIECE; ++e) piece.element[e] = T(finish(float(sums.element[e]), 0.0f, row, columns[e], elements[e], pixel, filter + e));
+      const Epilogue::Row row = epilogue.row(pixel);
+      Epilogue::Element elements[Y_PIECE];
+      epilogue.elements(elements, pixel, filter);
+      UNROLLED for (int e = 0; e < Y_PIECE; ++e) piece.element[e] = T(epilogue(float(sums.element[e]), 0.0f, row, columns[e], elements[e], pixel, filter + e));
     }
     *(Piece*)(y + place.image * Y_IMAGE + place.d * Y_D + place.h * Y_H + place.w * Y_W + filter) = piece;
   }
 }
 
 /// 16 × STORE_N of a warp at a time through shared memory.
-DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, const Unit& unit, int places, int shift, const Finish& finish) {
+DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, const Unit& unit, int places, int shift, const Epilogue& epilogue) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   Staged* const staging = (Staged*)(shared + STAGING) + warp * STORE_ROWS * STORE_PITCH;
   const int top = unit.filter + group_m() * 64 + warp % 4 * 16;
@@ -250,14 +250,14 @@ DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, co
     }
     __syncwarp();
     const int number = unit.place + group_p() * TILE_N + first;
-    if (Y_LAST) store_pixels(staging, y, top, number, places, finish);
+    if (Y_LAST) store_pixels(staging, y, top, number, places, epilogue);
     else store_lines((const T*)staging, y, top, number, places);
     __syncwarp();
   }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) conv(const __grid_constant__ CUtensorMap x, const __grid_constant__ CUtensorMap w,
-                                                                T* __restrict__ y, int images, const unsigned* __restrict__ largest FINISH_PARAMETERS) {
+                                                                T* __restrict__ y, int images, const unsigned* __restrict__ largest EPILOGUE_PARAMETERS) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned at = (unsigned)__cvta_generic_to_shared(shared);
   const int places = images * IMAGE;
@@ -287,6 +287,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) conv(const __grid_const
     if (SETS > 1 && index != blockIdx.x) wait_for_turn();
     if (KEPT) filters.stage = filters.parity = 0;
     multiply_unit(stretches, filters, sums, SETS > 1 && index + gridDim.x < all);
-    store(shared, sums, y, Unit(index), places, shift, FINISH(0));
+    store(shared, sums, y, Unit(index), places, shift, EPILOGUE(0));
   }
 }

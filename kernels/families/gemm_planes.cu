@@ -127,16 +127,16 @@ DEVICE float find_doubt(const Extent* a_extents, const Extent* b_extents, Tile t
 /// Scales the sums back and writes them. suspects[rows of 16][tiles along n] tells `repair` where one of them is in doubt, or is
 /// no finite number.
 DEVICE void store_sums(const Sums& sums, float* c, unsigned char* suspects, float doubt, const int* row_scales, const int* column_scales,
-                       Tile tile, long long m, long long n, const Finish& finish) {
+                       Tile tile, long long m, long long n, const Epilogue& epilogue) {
   const int lane = threadIdx.x % 32;
   const long long first_row = tile.row + threadIdx.x / 32 * 16;
   bool any = false;
   UNROLLED for (int half = 0; half < 2; ++half) {
     const long long row = first_row + lane / 4 + half * 8;
     const int row_scale = SCALED && row < m ? row_scales[row] : 0;
-    const Finish::Row finish_row = finish.row(min(row, m - 1));
-    Finish::Element elements[FRAGMENTS][2];
-    UNROLLED for (int j = 0; j < FRAGMENTS; ++j) finish.elements(elements[j], min(row, m - 1), tile.column + j * 8 + lane % 4 * 2);
+    const Epilogue::Row epilogue_row = epilogue.row(min(row, m - 1));
+    Epilogue::Element elements[FRAGMENTS][2];
+    UNROLLED for (int j = 0; j < FRAGMENTS; ++j) epilogue.elements(elements[j], min(row, m - 1), tile.column + j * 8 + lane % 4 * 2);
     UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
       const long long column = tile.column + j * 8 + lane % 4 * 2;
       if (row >= m || column >= n) continue;
@@ -146,8 +146,8 @@ DEVICE void store_sums(const Sums& sums, float* c, unsigned char* suspects, floa
         x = ldexpf(x, -row_scale - column_scales[column]);
         y = ldexpf(y, -row_scale - (column + 1 < n ? column_scales[column + 1] : 0));
       }
-      x = finish(x, 0.0f, finish_row, finish.column(column), elements[j][0], row, column);
-      y = finish(y, 0.0f, finish_row, finish.column(min(column + 1, n - 1)), elements[j][1], row, min(column + 1, n - 1));
+      x = epilogue(x, 0.0f, epilogue_row, epilogue.column(column), elements[j][0], row, column);
+      y = epilogue(y, 0.0f, epilogue_row, epilogue.column(min(column + 1, n - 1)), elements[j][1], row, min(column + 1, n - 1));
       put(c, row, column, m, n, Units<float, 2>{x, y});
     }
   }
@@ -159,7 +159,7 @@ DEVICE void store_sums(const Sums& sums, float* c, unsigned char* suspects, floa
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     multiply_planes(const unsigned char* __restrict__ a, const unsigned char* __restrict__ b, const Extent* __restrict__ a_extents,
                     const Extent* __restrict__ b_extents, const int* __restrict__ row_scales, const int* __restrict__ column_scales,
-                    float* __restrict__ c, unsigned char* __restrict__ suspects, long long m, long long n, long long k FINISH_PARAMETERS) {
+                    float* __restrict__ c, unsigned char* __restrict__ suspects, long long m, long long n, long long k EPILOGUE_PARAMETERS) {
   extern __shared__ __align__(1024) unsigned char shared[];
   Buffers ring(shared_address(shared), shared_address(shared) + STAGES * STAGE_BYTES);
   if (threadIdx.x == 0) ring.make(GROUPS * 4);
@@ -179,20 +179,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       Sums sums;
       multiply_chunks(ring, (int)chunks, sums);
       store_sums(sums, c + blockIdx.y * m * n, suspects + blockIdx.y * (a_bands * (LINES / 16) * tiles_across), doubt,
-                 of_batch(row_scales, A_BATCHED, m), of_batch(column_scales, B_BATCHED, n), tile, m, n, FINISH(blockIdx.y));
+                 of_batch(row_scales, A_BATCHED, m), of_batch(column_scales, B_BATCHED, n), tile, m, n, EPILOGUE(blockIdx.y));
     }
   }
 }
 
 /// Last step: where a result is suspect, 16 × TILE_N of them once more, one product after the other in float32.
 extern "C" __global__ void __launch_bounds__(TILE_N) repair(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c,
-                                                           const unsigned char* __restrict__ suspects, long long m, long long n, long long k FINISH_PARAMETERS) {
+                                                           const unsigned char* __restrict__ suspects, long long m, long long n, long long k EPILOGUE_PARAMETERS) {
   __shared__ float rows[16][16];
   __shared__ bool suspected[TILE_N];
   const long long tiles = (n + TILE_N - 1) / TILE_N, all = (m + 15) / 16 * tiles;
   a = of_batch(a, A_BATCHED, m * k), b = of_batch(b, B_BATCHED, n * k), c += blockIdx.y * m * n;
   suspects += blockIdx.y * (bands_of(m, TILE_M) * (LINES / 16) * tiles);
-  const Finish finish = FINISH(blockIdx.y);
+  const Epilogue epilogue = EPILOGUE(blockIdx.y);
   for (long long first = blockIdx.x; first < all; first += (long long)gridDim.x * TILE_N) {
     const long long mine = first + (long long)threadIdx.x * gridDim.x;
     suspected[threadIdx.x] = mine < all && suspects[mine] == 1;
@@ -215,7 +215,7 @@ extern "C" __global__ void __launch_bounds__(TILE_N) repair(const float* __restr
         }
       }
       if (column >= n) continue;
-      for (int r = 0; r < 16 && row + r < m; ++r) c[(row + r) * n + column] = finish.at(sums[r], ((long long)blockIdx.y * m + row + r) * n + column);
+      for (int r = 0; r < 16 && row + r < m; ++r) c[(row + r) * n + column] = epilogue.at(sums[r], ((long long)blockIdx.y * m + row + r) * n + column);
     }
     __syncthreads();
   }

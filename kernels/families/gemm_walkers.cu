@@ -2,7 +2,7 @@
 // or more where they were widened. With SPLIT_K > 1 a block sums one of SPLIT_K stretches of k.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const Operand* __restrict__ a, const Operand* __restrict__ b, OUT* __restrict__ c,
                                                           long long m, long long n, long long k, long long batches, long long lda,
-                                                          long long ldb FINISH_PARAMETERS) {
+                                                          long long ldb EPILOGUE_PARAMETERS) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const Work work = work_at(blockIdx.x, m, n, k);
   const int first = work.depth.first * TILE_K;
@@ -13,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const Opera
     rows.fetch(shared, at);
     columns.fetch(shared, at + A_BYTES);
   };
-  const auto finish = [&] { store_result(shared, sums, result_of(c, work, batches, m, n), work.tile, m, n, FINISH(work.batch)); };
+  const auto finish = [&] { store_result(shared, sums, result_of(c, work, batches, m, n), work.tile, m, n, EPILOGUE(work.batch)); };
   const int tiles = work.depth.last - work.depth.first;
   multiply_tiles(shared, tiles, tiles, sums, fetch, finish);
   leave();

@@ -61,27 +61,27 @@ DEVICE void fetch(Buffers ring, const CUtensorMap& a, const CUtensorMap& b, cons
 
 /// What a thread has at hand of rows and columns of its tile: asked for before it multiplies, given to its group after that.
 struct Ahead {
-  Finish::Row rows[FRAGMENTS_M][2];
-  Finish::Column mine[(RESULT_N + 127) / 128];
-  const Finish::Column* columns;
+  Epilogue::Row rows[FRAGMENTS_M][2];
+  Epilogue::Column mine[(RESULT_N + 127) / 128];
+  const Epilogue::Column* columns;
 
-  DEVICE Ahead(const Finish& finish, unsigned char* shared, Tile tile, long long m, long long n)
-      : columns((const Finish::Column*)(shared + COLUMNS) + threadIdx.x / 128 * RESULT_N) {
+  DEVICE Ahead(const Epilogue& epilogue, unsigned char* shared, Tile tile, long long m, long long n)
+      : columns((const Epilogue::Column*)(shared + COLUMNS) + threadIdx.x / 128 * RESULT_N) {
     UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {
-      UNROLLED for (int half = 0; half < 2; ++half) rows[i][half] = finish.row(min(tile.row + fragment_row(i) + threadIdx.x % 32 / 4 + half * 8, m - 1));
+      UNROLLED for (int half = 0; half < 2; ++half) rows[i][half] = epilogue.row(min(tile.row + fragment_row(i) + threadIdx.x % 32 / 4 + half * 8, m - 1));
     }
-    UNROLLED for (int i = 0; i * 128 < RESULT_N; ++i) mine[i] = finish.column(min(tile.column + i * 128 + threadIdx.x % 128, n - 1));
+    UNROLLED for (int i = 0; i * 128 < RESULT_N; ++i) mine[i] = epilogue.column(min(tile.column + i * 128 + threadIdx.x % 128, n - 1));
   }
   DEVICE void give() const {
-    if (Finish::COLUMN_BYTES == 0) return;
+    if (Epilogue::COLUMN_BYTES == 0) return;
     UNROLLED for (int i = 0; i * 128 < RESULT_N; ++i) {
       const int at = i * 128 + threadIdx.x % 128;
-      if (at < RESULT_N) ((Finish::Column*)columns)[at] = mine[i];
+      if (at < RESULT_N) ((Epilogue::Column*)columns)[at] = mine[i];
     }
     asm volatile("bar.sync %0, 128;" ::"r"(4 + threadIdx.x / 128) : "memory");
   }
-  DEVICE Finish::Row row(int i, int half) const { return rows[i][half]; }
-  DEVICE Finish::Column column(int at) const { return Finish::COLUMN_BYTES == 0 ? Finish::Column{} : columns[at]; }
+  DEVICE Epilogue::Row row(int i, int half) const { return rows[i][half]; }
+  DEVICE Epilogue::Column column(int at) const { return Epilogue::COLUMN_BYTES == 0 ? Epilogue::Column{} : columns[at]; }
 };
 
 /// Groups that take tiles in turns read buffers in turns as well: a barrier's parity tells this round from the last, and no

@@ -5,7 +5,7 @@ constexpr int ADDERS = 256 / PARTS;  // groups of elements that a block adds up 
 
 /// COUNT elements at a time, which divides them all.
 template <int COUNT>
-DEVICE void add_all(const float* __restrict__ shares, T* __restrict__ c, long long elements, const Finish& finish) {
+DEVICE void add_all(const float* __restrict__ shares, T* __restrict__ c, long long elements, const Epilogue& epilogue) {
   __shared__ Units<float, COUNT> sums[PARTS][ADDERS];
   const int place = threadIdx.x % ADDERS, part = threadIdx.x / ADDERS;
   for (long long first = (long long)blockIdx.x * ADDERS * COUNT; first < elements; first += (long long)gridDim.x * ADDERS * COUNT) {
@@ -25,15 +25,15 @@ DEVICE void add_all(const float* __restrict__ shares, T* __restrict__ c, long lo
     }
     if (part != 0 || at >= elements) continue;
     Units<T, COUNT> finished;
-    UNROLLED for (int e = 0; e < COUNT; ++e) finished.element[e] = T(finish.at(sum.element[e], at + e));
+    UNROLLED for (int e = 0; e < COUNT; ++e) finished.element[e] = T(epilogue.at(sum.element[e], at + e));
     *(Units<T, COUNT>*)(c + at) = finished;
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256) add_shares(const float* __restrict__ shares, T* __restrict__ c, long long elements FINISH_PARAMETERS) {
+extern "C" __global__ void __launch_bounds__(256) add_shares(const float* __restrict__ shares, T* __restrict__ c, long long elements EPILOGUE_PARAMETERS) {
   if (elements % 4 == 0) {
-    add_all<4>(shares, c, elements, FINISH(0));
+    add_all<4>(shares, c, elements, EPILOGUE(0));
   } else {
-    add_all<1>(shares, c, elements, FINISH(0));
+    add_all<1>(shares, c, elements, EPILOGUE(0));
   }
 }

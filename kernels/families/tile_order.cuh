@@ -1,5 +1,5 @@
 /// Columns of the result that a tile makes: each takes as many of the product's.
-constexpr int RESULT_N = TILE_N / Finish::SUMS;
+constexpr int RESULT_N = TILE_N / Epilogue::SUMS;
 
 struct Tile {
   long long row, column;  // of the result, the tile's first

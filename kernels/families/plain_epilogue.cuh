@@ -2,7 +2,7 @@
 // (codegen/product_family.cpp): Row and Column hold what differs by row and by column alone,
 // Element what differs by both: whoever stores asks for those of neighbours along a row together, and for many before it needs
 // the first. Where a product is one of a pair, a sum comes with its twin.
-struct Finish {
+struct Epilogue {
   static constexpr int SUMS = 1, COLUMN_BYTES = 0;
   static constexpr bool ELEMENTS = false;
   struct Row {};
@@ -15,6 +15,6 @@ struct Finish {
   __device__ float operator()(float sum, float, Row, Column, Element, long long, long long) const { return sum; }
   __device__ float at(float sum, long long) const { return sum; }  // by the element's number
 };
-#define FINISH_PARAMETERS
+#define EPILOGUE_PARAMETERS
 #define TWIN b
-#define FINISH(batch) Finish()
+#define EPILOGUE(batch) Epilogue()

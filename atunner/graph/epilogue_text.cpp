@@ -1,4 +1,4 @@
-#include "atunner/graph/finish_text.h"
+#include "atunner/graph/epilogue_text.h"
 
 #include <fmt/format.h>
 
@@ -14,10 +14,10 @@ namespace atunner::graph {
 namespace {
 
 /// Writes the map that takes the product, operand by operand: what differs by row, by column, or by both.
-class FinishWriter {
+class EpilogueWriter {
  public:
   /// `twin`: another product that the map takes, or -1.
-  FinishWriter(const ValidGraph& graph, const ProductForm& form, NodeId twin, NodeId result, std::string_view narrow)
+  EpilogueWriter(const ValidGraph& graph, const ProductForm& form, NodeId twin, NodeId result, std::string_view narrow)
       : form_(form),
         graph_(graph),
         twin_(twin),
@@ -29,8 +29,8 @@ class FinishWriter {
     std::erase_if(inputs_, [&](NodeId id) { return !needed[id]; });
   }
 
-  FinishText Run() {
-    FinishText made{Text(), element_.count > 0, column_.Bytes(), {}};
+  EpilogueText Run() {
+    EpilogueText made{Text(), element_.count > 0, column_.Bytes(), {}};
     for (NodeId id : inputs_) made.arguments.push_back(graph_.node(id).name);
     for (const std::string& letters : {form_.axes.m, form_.axes.n})
       made.arguments.push_back("i64:" + form_.Count(letters).ToString());
@@ -48,11 +48,11 @@ class FinishWriter {
       const std::string name = "in_" + graph_.node(id).name;
       AddMember(fmt::format("const {}* __restrict__", CudaName(graph_.node(id).type.dtype)), name, name);
     }
-    for (const char* size : {"finish_rows", "finish_columns"}) AddMember("long long", size, size);
+    for (const char* size : {"epilogue_rows", "epilogue_columns"}) AddMember("long long", size, size);
     for (const auto& [symbol, range] : graph_.symbols()) AddMember("long long", symbol, "size_" + symbol);
     if (twin_ >= 0) parameters_ += ", const __grid_constant__ CUtensorMap twin";
     const std::string text = fmt::format(
-        R"(struct Finish {{
+        R"(struct Epilogue {{
   static constexpr int SUMS = {}, COLUMN_BYTES = {};
   static constexpr bool ELEMENTS = {};
   {}long long batch;
@@ -74,9 +74,9 @@ class FinishWriter {
   template <int COUNT>
   DEVICE void elements(Element (&some)[COUNT], long long row_index, long long column_index) const {{
     if ({} && C_ALIGNED) {{  // all of them lie as the result does
-      const long long at = (batch * finish_rows + row_index) * finish_columns + min(column_index, finish_columns - COUNT);
+      const long long at = (batch * epilogue_rows + row_index) * epilogue_columns + min(column_index, epilogue_columns - COUNT);
 {}    }} else {{
-      UNROLLED for (int e = 0; e < COUNT; ++e) some[e] = element(row_index, min(column_index + e, finish_columns - 1));
+      UNROLLED for (int e = 0; e < COUNT; ++e) some[e] = element(row_index, min(column_index + e, epilogue_columns - 1));
     }}
   }}
   template <class S>
@@ -84,10 +84,10 @@ class FinishWriter {
 {}    return {};
   }}
   DEVICE float at(float sum, long long element) const {{
-    const long long above = element / finish_columns, left = element % finish_columns;
-    Finish here = *this;
-    here.batch = above / finish_rows;
-    const long long row = above % finish_rows;
+    const long long above = element / epilogue_columns, left = element % epilogue_columns;
+    Epilogue here = *this;
+    here.batch = above / epilogue_rows;
+    const long long row = above % epilogue_rows;
     return here(sum, 0.0f, here.row(row), here.column(left), here.element(row, left), row, left);
   }}
 }};
@@ -96,7 +96,7 @@ class FinishWriter {
         row_.statements, row_.values, column_.statements, column_.values, element_.statements, element_.values,
         alike_ == element_.count, along_, apply, value.value);
     return fmt::format(
-        "{}{}\n{}#define FINISH_PARAMETERS {}\n#define TWIN {}\n#define FINISH(batch) Finish{{{}batch}}\n",
+        "{}{}\n{}#define EPILOGUE_PARAMETERS {}\n#define TWIN {}\n#define EPILOGUE(batch) Epilogue{{{}batch}}\n",
         KernelPrelude(text), narrow_, text, parameters_, twin_ < 0 ? "b" : "twin", values_);
   }
 
@@ -107,7 +107,7 @@ class FinishWriter {
     int64_t Bytes() const { return count * widest; }
   };
 
-  /// A member of Finish, which a parameter of the kernel fills.
+  /// A member of Epilogue, which a parameter of the kernel fills.
   void AddMember(const std::string& type, const std::string& name, const std::string& parameter) {
     members_ += fmt::format("{} {};\n  ", type, name);
     parameters_ += fmt::format(", {} {}", type, parameter);
@@ -181,7 +181,7 @@ class FinishWriter {
   }
 
   CudaContext Context() const {
-    CudaContext context{.operands = operands_, .place = {}, .temporary = "finish_t", .narrow = !narrow_.empty()};
+    CudaContext context{.operands = operands_, .place = {}, .temporary = "epilogue_t", .narrow = !narrow_.empty()};
     context.place = [&](ScalarOp op, int axis) -> std::string {
       const size_t of_result = form_.letters.size() + axis;
       if (op == ScalarOp::kIndex) return Place(of_result, "row_index", "column_index");
@@ -205,9 +205,9 @@ class FinishWriter {
 
 }  // namespace
 
-FinishText TextOfFinish(const ValidGraph& graph, const ProductForm& form, NodeId twin, NodeId result,
-                        std::string_view narrow) {
-  return FinishWriter(graph, form, twin, result, narrow).Run();
+EpilogueText TextOfEpilogue(const ValidGraph& graph, const ProductForm& form, NodeId twin, NodeId result,
+                            std::string_view narrow) {
+  return EpilogueWriter(graph, form, twin, result, narrow).Run();
 }
 
 }  // namespace atunner::graph

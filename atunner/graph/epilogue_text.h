@@ -1,5 +1,5 @@
 // What a map makes of a product before it is stored, as text for whatever kernel multiplies
-// (kernels/families/plain_finish.cuh says what kernels expect).
+// (kernels/families/plain_epilogue.cuh says what kernels expect).
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace atunner::graph {
 
-struct FinishText {
+struct EpilogueText {
   std::string text;
   bool has_elements = false;  ///< are there operands that differ by row and by column?
   int64_t column_bytes = 0;   ///< of what differs by column alone
@@ -20,7 +20,7 @@ struct FinishText {
 
 /// `twin`: another product that the map `result` takes, or -1. `narrow`: the functions that it may call for results in
 /// few digits, if it may.
-FinishText TextOfFinish(const ValidGraph& graph, const ProductForm& form, NodeId twin, NodeId result,
-                        std::string_view narrow);
+EpilogueText TextOfEpilogue(const ValidGraph& graph, const ProductForm& form, NodeId twin, NodeId result,
+                            std::string_view narrow);
 
 }  // namespace atunner::graph
