@@ -486,6 +486,27 @@ TEST(Estimate, SampledLaunchesAreCompleted) {
   EXPECT_EQ(seen[2].known_bytes, 1 << 20);
 }
 
+TEST(Estimate, OfBlocksWithAHugeTaskOneIsExecuted) {
+  VirtualGpu gpu(*FindProfile("H200"), 2);
+  CompiledModule compiled;
+  compiled.arch = gpu.arch();
+  compiled.ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\nret;\n}\n";
+  KernelResources resources;
+  resources.entry = resources.mangled = "k";
+  compiled.kernels = {resources};
+  const auto module = gpu.Load(compiled);
+  ASSERT_TRUE(module) << module.error().ToString();
+  const auto executed = [&](uint64_t bytes, uint32_t cluster) {
+    const auto memory = gpu.Allocate(bytes).value();
+    const KernelArg args[] = {KernelArg::Address(memory->address())};
+    return gpu.Predict(**module, resources, {{64, 1, 1}, {32, 1, 1}, {cluster, 1, 1}, 0}, args, {})->blocks_executed;
+  };
+  EXPECT_EQ(executed(1 << 20, 1), 10u);
+  EXPECT_EQ(executed(uint64_t{1} << 30, 1), 10u);
+  EXPECT_EQ(executed(uint64_t{16} << 30, 1), 1u);
+  EXPECT_EQ(executed(uint64_t{16} << 30, 8), 8u) << "a cluster";
+}
+
 TEST(Estimate, EveryProfileGivesATime) {
   for (const DeviceProfile& profile : KnownProfiles()) {
     EstimateInput in = Streaming();
