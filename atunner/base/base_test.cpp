@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "atunner/base/build_id.h"
 #include "atunner/base/clock.h"
 #include "atunner/base/digest.h"
 #include "atunner/base/dylib.h"
@@ -11,6 +12,13 @@ namespace atunner {
 namespace {
 
 using testing::HasSubstr;
+
+TEST(BuildId, IsWhatTheLinkerWrote) {
+  const std::string id = BuildId();
+  EXPECT_GE(id.size(), 16u) << "another build's trials would be taken for this one's";
+  EXPECT_EQ(id.find_first_not_of("0123456789abcdef"), std::string::npos);
+  EXPECT_EQ(id, BuildId());
+}
 
 TEST(Result, ErrorSaysWhereWhatHint) {
   const Error error{ErrorCode::kInvalidInput, "unknown operator 'sofmax'", "command line", "did you mean 'softmax'?"};

@@ -100,6 +100,24 @@ TEST_F(TwoJudges, AgreeOnEveryHostileCandidate) {
   EXPECT_GE(judged, 20);
 }
 
+TEST_F(TwoJudges, PredictWhatIsTooLargeToExecuteAndSayThatNothingWasCompared) {
+  const KernelSpec large = FindOperator("softmax")->Instantiate({{{16384, 4096}}, DType::kFloat32, {}}).value();
+  ASSERT_TRUE(local_->Begin({large, 5, 20}) && remote_->Begin({large, 5, 20}));
+  const CandidateKernel candidate = Compile(HonestSoftmax());
+  const auto here = local_->Examine(candidate, Order());
+  const auto there = remote_->Examine(candidate, Order());
+  ASSERT_TRUE(here && there);
+  EXPECT_EQ(here->verdict.kind, VerdictKind::kUnchecked) << here->verdict.reason;
+  EXPECT_EQ(there->verdict.kind, VerdictKind::kUnchecked) << there->verdict.reason;
+  EXPECT_FALSE(here->verdict.correct());
+  EXPECT_TRUE(here->verdict.checks.empty());
+  ASSERT_TRUE(here->estimate && there->estimate);
+  EXPECT_GT(here->estimate->time_ns, 0);
+  CandidateKernel checked = Compile(HonestSoftmax());  // the same binary at a small size: nothing is too large
+  checked.check_dims = {{{"rows", 5}, {"cols", 300}}};
+  EXPECT_TRUE(local_->Examine(checked, Order())->verdict.correct());
+}
+
 TEST_F(TwoJudges, VerifyWithoutTimingWhenAskedTo) {
   JudgeOrder order = Order();
   order.time = false;

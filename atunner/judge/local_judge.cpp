@@ -66,6 +66,10 @@ Result<JudgeAnswer> LocalJudge::Examine(const CandidateKernel& candidate, const 
   answer.verify_seconds = proven - start;
   if (const Verdict* refused = std::get_if<Verdict>(&verified)) {
     answer.verdict = *refused;
+    if (refused->kind == VerdictKind::kUnchecked && order.time && predicting_ != nullptr) {
+      ATUNNER_TRY(const auto module, device_.Load(candidate.module));
+      ATUNNER_RETURN_IF_ERROR(Predict(candidate, *module, answer));
+    }
     return answer;
   }
   const VerifiedKernel& kernel = std::get<VerifiedKernel>(verified);
@@ -74,7 +78,7 @@ Result<JudgeAnswer> LocalJudge::Examine(const CandidateKernel& candidate, const 
   if (timed_ != nullptr) {
     ATUNNER_RETURN_IF_ERROR(Measure(*verifier, kernel, order, answer));
   } else if (predicting_ != nullptr) {
-    ATUNNER_RETURN_IF_ERROR(Predict(kernel, answer));
+    ATUNNER_RETURN_IF_ERROR(Predict(kernel.kernel(), kernel.module(), answer));
   }
   answer.timing_seconds = SystemClock().Now() - proven;
   return answer;
@@ -111,12 +115,12 @@ Status LocalJudge::Measure(Verifier& verifier, const VerifiedKernel& kernel, con
   return {};
 }
 
-Status LocalJudge::Predict(const VerifiedKernel& kernel, JudgeAnswer& answer) {
+Status LocalJudge::Predict(const CandidateKernel& candidate, LoadedModule& module, JudgeAnswer& answer) {
   if (!predict_buffers_) {
     ATUNNER_TRY(TaskBuffers buffers, MakePredictionBuffers(*predicting_, task_.spec));
     predict_buffers_ = std::make_unique<TaskBuffers>(std::move(buffers));
   }
-  auto estimate = PredictPlan(*predicting_, task_.spec, kernel.kernel(), kernel.module(), *predict_buffers_);
+  auto estimate = PredictPlan(*predicting_, task_.spec, candidate, module, *predict_buffers_);
   if (estimate) {
     answer.estimate = *std::move(estimate);
     return {};

@@ -31,7 +31,7 @@ class LocalJudge : public Judge {
   Result<Verifier*> VerifierFor(uint64_t seed);
   Result<std::unique_ptr<Subject>> Prove(Verifier& verifier, const CandidateKernel& candidate, Scrutiny scrutiny);
   Status Measure(Verifier& verifier, const VerifiedKernel& kernel, const JudgeOrder& order, JudgeAnswer& answer);
-  Status Predict(const VerifiedKernel& kernel, JudgeAnswer& answer);
+  Status Predict(const CandidateKernel& candidate, LoadedModule& module, JudgeAnswer& answer);
 
   Device& device_;
   TimedDevice* timed_;

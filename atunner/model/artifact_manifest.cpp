@@ -148,7 +148,7 @@ Status CheckPlan(const Artifact& artifact) {
 
 /// What cannot be said by types: names that must refer to something, numbers that must agree.
 Status Check(const Artifact& artifact) {
-  if (!artifact.trial.verdict.correct())
+  if (!artifact.trial.verdict.stands())
     return Invalid("the verdict is '" + std::string(Name(artifact.trial.verdict.kind)) + "', not correct");
   const bool measured = artifact.evidence == Evidence::kMeasured;
   if (measured ? !artifact.trial.measurement : !artifact.trial.estimate)

@@ -58,17 +58,17 @@ std::string Budget::ToString() const {
 }
 
 std::optional<double> Trial::ObjectiveNs() const {
-  return verdict.correct() ? TimeOf(measurement, estimate) : std::nullopt;
+  return verdict.stands() ? TimeOf(measurement, estimate) : std::nullopt;
 }
 
 std::optional<double> Trial::EnergyJoules() const {
-  if (!verdict.correct()) return std::nullopt;
+  if (!verdict.stands()) return std::nullopt;
   const double joules = measurement ? measurement->energy_joules : estimate ? estimate->energy_joules : 0;
   return joules > 0 ? std::optional(joules) : std::nullopt;
 }
 
 std::optional<double> Baseline::ObjectiveNs() const {
-  return verdict.correct() ? TimeOf(measurement, estimate) : std::nullopt;
+  return verdict.stands() ? TimeOf(measurement, estimate) : std::nullopt;
 }
 
 }  // namespace atunner

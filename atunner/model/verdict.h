@@ -38,6 +38,8 @@ struct Verdict {
   bool sampled = false;             ///< true when only some blocks of the full size were executed (virtual GPU)
 
   bool correct() const { return kind == VerdictKind::kCorrect; }
+  /// Nothing speaks against it: its time counts. Of an unchecked one that is a prediction, never a measurement.
+  bool stands() const { return correct() || kind == VerdictKind::kUnchecked; }
   /// Largest error of the oracle checks.
   double WorstError() const;
 };

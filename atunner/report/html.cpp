@@ -130,10 +130,12 @@ std::string Best(const Report& report) {
       html += Row({Escape(part.name), FormatTime(part.ns), part.overlapped ? "hidden behind another" : "counts"});
     html += "</table>\n";
   }
+  const Verdict& verdict = report.best->verdict;
+  if (!verdict.correct()) return html + "<p><b>Not verified</b>: " + Escape(verdict.reason) + ".</p>\n";
   html +=
       "<h2>How it was verified</h2>\n<div class=\"scroll\"><table><tr><th>check</th><th "
       "class=\"number\">error</th><th>bound</th><th>plain kernel</th><th>inputs</th><th></th></tr>\n";
-  for (const CheckRecord& check : report.best->verdict.checks) {
+  for (const CheckRecord& check : verdict.checks) {
     html += Row({Escape(check.check), fmt::format("{:.2e}", check.error), fmt::format("{:.2e}", check.bound),
                  fmt::format("{:.2e}", check.honest), Escape(check.family + " " + ToString(check.dims)),
                  check.passed ? "<span class=\"passed\">passed</span>" : "<span class=\"failed\">failed</span>"});

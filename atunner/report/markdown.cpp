@@ -26,6 +26,7 @@ std::string BaselineRow(const Report& report, const Baseline& baseline, std::opt
 }
 
 std::string Checks(const Trial& best) {
+  if (!best.verdict.correct()) return "\n**Not verified**: " + best.verdict.reason + ".\n";
   std::string text =
       "\n## Verification of the best kernel\n\n| check | inputs | size | error | bound | plain kernel's error | "
       "|\n|---|---|---|---|---|---|---|\n";

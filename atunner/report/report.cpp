@@ -30,7 +30,7 @@ std::string RatesOf(const Report& report, double ns) {
 std::vector<Rejection> RejectionsOf(const Report& report) {
   std::map<std::string, Rejection> by_verdict;
   for (const Trial& trial : report.trials) {
-    if (trial.verdict.correct()) continue;
+    if (trial.verdict.stands()) continue;
     const std::string name(Name(trial.verdict.kind));
     Rejection& rejection = by_verdict[name];
     if (rejection.count++ == 0) rejection = {name, 1, trial.verdict.reason};

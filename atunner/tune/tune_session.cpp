@@ -337,7 +337,7 @@ Status TuneSession::MeasureNaive(const Listener& listener) {
   baseline.verdict = std::move(answer.verdict);
   baseline.measurement = std::move(answer.measurement);
   baseline.estimate = std::move(answer.estimate);
-  if (!baseline.verdict.correct()) baseline.note = baseline.verdict.reason;
+  if (!baseline.verdict.stands()) baseline.note = baseline.verdict.reason;
   result_.baselines.push_back(std::move(baseline));
   TuneEvent event;
   event.kind = TuneEvent::Kind::kBaseline;
@@ -387,7 +387,7 @@ Status TuneSession::ChooseWinner(const Listener& listener) {
     }
     const bool leads = !result_.best || *value < *ValueOf(*result_.best, objective);
     if (leads) CheckVirtually(candidate, again, listener);
-    if (!again.verdict.correct()) continue;
+    if (!again.verdict.stands()) continue;
     ++survived;
     if (!leads) continue;
     result_.best = std::move(again);
@@ -399,7 +399,7 @@ Status TuneSession::ChooseWinner(const Listener& listener) {
 
 void TuneSession::CheckVirtually(const CandidateKernel& candidate, Trial& trial, const Listener& listener) {
   const std::string undecided = virtual_check_.Examine(candidate, trial.verdict);
-  if (!trial.verdict.correct()) {
+  if (!trial.verdict.stands()) {
     Emit(listener, TuneEvent::Kind::kFinalists, nullptr,
          fmt::format("trial {} is refused, {}", trial.number, trial.verdict.reason));
   } else if (!undecided.empty()) {

@@ -70,6 +70,8 @@ class OracleStore {
 
   /// How the references are computed, for the report: "float64 on the CPU", "float64 kernel", "the kernel as given".
   std::string Describe(const Dims& dims) const;
+  /// Whether the operator's reference is computed on the CPU there; on a virtual GPU all else is interpreted.
+  bool UseCpu(const Dims& dims) const;
 
  private:
   OracleStore(Device& device, Compiler& compiler, JudgeKernels& kernels, const KernelSpec& spec)
@@ -101,7 +103,6 @@ class OracleStore {
   Result<CompareStats> CompareWith(const Reference::Output& output, DeviceAddress data, double element_bound = 1e300);
   /// The same call moves them back.
   Status NudgeInputs(const TaskBuffers& buffers, uint64_t seed);
-  bool UseCpu(const Dims& dims) const;
   Result<Reference> Compute(const TaskBuffers& buffers);
   Status ComputeOnCpu(const TaskBuffers& buffers, Reference& reference) const;
   Status ComputeByOperatorKernel(const TaskBuffers& buffers, Reference& reference);

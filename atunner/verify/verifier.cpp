@@ -165,6 +165,13 @@ std::vector<Dims> Verifier::SizesFor(const CandidateKernel& candidate) const {
   return sizes;
 }
 
+std::optional<std::string> Verifier::TooLargeToExecute(const CandidateKernel& candidate) const {
+  // A user's kernel is its own reference, of which a sample of blocks does.
+  if (device_.evidence() != Evidence::kPredicted || spec_.oracle.kind == Oracle::Kind::kKernel) return std::nullopt;
+  if (!candidate.check_dims.empty() || oracle_->UseCpu(spec_.dims)) return std::nullopt;
+  return "the task is too large to be executed on the virtual GPU, and this kernel is right at no smaller size";
+}
+
 std::vector<Verifier::Case> Verifier::Plan(const CandidateKernel& candidate) const {
   using enum InputFamily;
   std::vector<Case> cases;
@@ -212,6 +219,11 @@ Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(std::shared_ptr<c
     return session.verdict;
   }
   session.module = std::move(*module);
+  if (const auto obstacle = TooLargeToExecute(*candidate)) {
+    session.verdict.kind = VerdictKind::kUnchecked;
+    session.verdict.reason = *obstacle;
+    return session.verdict;
+  }
   for (Case one : Plan(*candidate)) {
     one.repeat = one.repeat && scrutiny != Scrutiny::kPlain;
     if (scrutiny == Scrutiny::kPlain && session.MetOracle(one.dims)) {

@@ -87,6 +87,8 @@ class Verifier {
 
   Verifier(Device& device, KernelSpec spec, VerifyOptions options)
       : device_(device), spec_(std::move(spec)), options_(options) {}
+  /// Why nothing can be compared here in useful time: references of all input families would take hours to interpret.
+  std::optional<std::string> TooLargeToExecute(const CandidateKernel& candidate) const;
   std::vector<Case> Plan(const CandidateKernel& candidate) const;
   Result<bool> RunCase(Session& session, const Case& one);
   /// One launch, of the session's blocks, and all that is asked of it. The inputs are drawn.

@@ -18,6 +18,7 @@ namespace {
 constexpr uint64_t kSampledBlocks = 10;
 constexpr uint64_t kLeastSampled = 3;
 constexpr double kSampledBytes = 256 << 20;  // of arguments: blocks with so much to do are alike
+constexpr double kHugeBytes = 128 << 20;     // of arguments, for each block or cluster: one does
 constexpr uint64_t kUnevenBlocks = 100;
 constexpr double kPredictSeconds = 30;
 constexpr double kWholeBytes = 32 << 20;  // of arguments: a cooperative grid runs whole in a second or two
@@ -68,8 +69,9 @@ struct VirtualModule : LoadedModule {
 
 /// One at random of each of so many equal stretches of the grid: where the blocks of its last rows have less to do, as
 /// many of those as there are. Of a cluster all blocks run, so that fewer are drawn.
-std::vector<uint64_t> Sample(uint64_t total, uint64_t cluster, uint64_t most = kSampledBlocks) {
-  const uint64_t wanted = std::max<uint64_t>(kLeastSampled, most / std::max<uint64_t>(cluster, 1));
+std::vector<uint64_t> Sample(uint64_t total, uint64_t cluster, uint64_t most = kSampledBlocks,
+                             uint64_t least = kLeastSampled) {
+  const uint64_t wanted = std::max<uint64_t>(least, most / std::max<uint64_t>(cluster, 1));
   if (total <= wanted * cluster) return {};
   std::vector<uint64_t> blocks;
   Random random(total);
@@ -367,7 +369,9 @@ Result<Prediction> VirtualGpu::Predict(LoadedModule& module, const KernelResourc
   if (!RunsWhole(shape, footprint)) {
     const uint64_t blocks = shape.grid.Count();
     const auto enough = static_cast<uint64_t>(kSampledBytes * static_cast<double>(blocks) / std::max(footprint, 1.0));
-    exec.blocks = Sample(blocks, cluster, std::min(kSampledBlocks, enough));
+    // Few that stay and take all of a huge task's rows or tiles: one of them, or one cluster, takes seconds.
+    const bool huge = footprint * static_cast<double>(cluster) > kHugeBytes * static_cast<double>(blocks);
+    exec.blocks = Sample(blocks, cluster, std::min(kSampledBlocks, enough), huge ? 1 : kLeastSampled);
   }
   const bool alone = cluster == 1 && !shape.cooperative;
   const ExecResult result = RunSample(*loaded.program, mangled, shape, PackParams(*function, args), alone, exec);

@@ -85,8 +85,11 @@ Result<int> ShowArtifact(const std::string& folder, const Common& common) {
     fmt::print("  {:<14} {}: {} registers, {} bytes static shared, {} bytes spilled\n", "kernel", kernel.entry,
                kernel.registers, kernel.static_shared_bytes, kernel.spill_store_bytes);
   }
-  fmt::print("  {:<14} {} checks, worst error {:.2e}\n", "verified by", artifact.trial.verdict.checks.size(),
-             artifact.trial.verdict.WorstError());
+  const Verdict& verdict = artifact.trial.verdict;
+  fmt::print("  {:<14} {}\n", "verified by",
+             verdict.correct()
+                 ? fmt::format("{} checks, worst error {:.2e}", verdict.checks.size(), verdict.WorstError())
+                 : "nothing: " + verdict.reason);
   fmt::print("  {:<14} {}\n", "accuracy", Name(AccuracyOf(artifact.spec)));
   fmt::print("  {:<14} {} by atunner {} with {}, run {}\n", "made", artifact.created, artifact.atunner_version,
              artifact.compiler, artifact.run);
@@ -108,7 +111,7 @@ Result<int> VerifyArtifact(const std::string& folder, const std::string& target_
   Trial trial;
   trial.measurement = answer.measurement;
   trial.estimate = answer.estimate;
-  const auto ns = answer.verdict.correct() ? TimeOf(trial) : std::nullopt;
+  const auto ns = answer.verdict.stands() ? TimeOf(trial) : std::nullopt;
   if (common.json) {
     PrintJson({{"artifact", folder},
                {"device", target.profile.name},

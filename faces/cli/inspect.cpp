@@ -202,7 +202,7 @@ Result<int> Operators(const Common& common) {
 }
 
 Result<int> History(const Common& common) {
-  ATUNNER_TRY(const auto store, OpenStore(common.store));
+  ATUNNER_TRY(const auto store, OpenKnownStore(common.store));
   ATUNNER_TRY(const std::vector<RunRecord> runs, store->Runs(50));
   Json json = Json::array();
   for (const RunRecord& run : runs) {
@@ -245,7 +245,7 @@ Result<int> ShowReport(const std::string& name, const std::string& format, const
                        const Common& common) {
   if (format != "text" && format != "md" && format != "html" && format != "json")
     return Invalid("unknown format '" + format + "'", "--format", "use text, md, html or json");
-  ATUNNER_TRY(const auto store, OpenStore(common.store));
+  ATUNNER_TRY(const auto store, OpenKnownStore(common.store));
   ATUNNER_TRY(const RunRecord run, store->FindRun(name));
   std::string text;
   if (common.json || format == "json") {
@@ -274,7 +274,7 @@ static std::string CsvField(const std::string& text) {
 Result<int> Export(const std::string& name, const std::string& format, const Common& common) {
   if (format != "csv" && format != "json")
     return Invalid("unknown format '" + format + "'", "--format", "use csv or json");
-  ATUNNER_TRY(const auto store, OpenStore(common.store));
+  ATUNNER_TRY(const auto store, OpenKnownStore(common.store));
   ATUNNER_TRY(const RunRecord run, store->FindRun(name));
   ATUNNER_TRY(const std::vector<Trial> trials, store->Trials(run.id));
   ATUNNER_TRY(const Json space_json, ParseJson(run.space));

@@ -36,6 +36,7 @@ std::string RenderTable(const Report& result) {
           fmt::format("  against {}: {:.2f} times as fast ({})\n", baseline.name, *ns / *best, Name(result.evidence));
     }
   }
+  if (!result.best->verdict.correct()) text += fmt::format("  not verified: {}\n", result.best->verdict.reason);
   const auto front = FrontRowsOf(result);
   if (!front.empty()) text += "  no other is better in every objective than one of:\n";
   for (const auto& [time, memory, energy, configuration] : front)

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "atunner/base/build_id.h"
 #include "atunner/base/clock.h"
 #include "atunner/measure/harness.h"
 #include "atunner/measure/vendor.h"
@@ -20,17 +21,16 @@ namespace {
 constexpr double kVirtualCheckSeconds = 10;
 
 /// Everything that decides a run, digested: the same command resumes, another one starts anew. The budget is not part
-/// of it: a longer one goes on where a shorter one ended.
+/// of it: a longer one goes on where a shorter one ended. The build is: another one writes, judges and predicts
+/// otherwise.
 RunRecord RecordOf(const TuneFlags& flags, const KernelSpec& spec, const ParameterSpace& space, const Target& target,
                    const std::string& command) {
   RunRecord run;
-  std::vector<std::string> fields = {spec.ContentDigest().ToHex(),
-                                     DumpJson(ToJson(space)),
-                                     DumpJson(ToJson(target.profile)),
-                                     target.real_index ? std::string() : DumpJson(ToJson(target.calibration)),
-                                     std::string(Name(target.evidence())),
-                                     flags.strategy,
-                                     std::to_string(flags.seed)};
+  std::vector<std::string> fields = {
+      spec.ContentDigest().ToHex(),         DumpJson(ToJson(space)),
+      DumpJson(ToJson(target.profile)),     target.real_index ? std::string() : DumpJson(ToJson(target.calibration)),
+      std::string(Name(target.evidence())), flags.strategy,
+      std::to_string(flags.seed),           BuildId()};
   if (flags.objective != "time") fields.push_back(flags.objective);
   run.key = DigestOf(fields).ToHex();
   run.created = UtcTimestamp();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <thread>
 
 #include "atunner/compile/bounded_folder.h"
@@ -164,6 +165,13 @@ int RunnerMain(const std::string& profile_name, int real_index) {
 
 Result<std::unique_ptr<Store>> OpenStore(const std::string& file) {
   return Store::Open(file.empty() ? UserDataDirectory() / "atunner.db" : Path(file));
+}
+
+Result<std::unique_ptr<Store>> OpenKnownStore(const std::string& file) {
+  std::error_code none;
+  if (!file.empty() && !std::filesystem::exists(file, none) && !std::filesystem::exists(file + "-wal", none))
+    return Invalid("there is no store '" + file + "'", "--store", "name the file that was given to optimize or tune");
+  return OpenStore(file);
 }
 
 }  // namespace atunner

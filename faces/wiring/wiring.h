@@ -52,5 +52,7 @@ std::unique_ptr<Judge> MakeRunner(const Target& target, double examine_timeout_s
 int RunnerMain(const std::string& profile, int real_index);
 
 Result<std::unique_ptr<Store>> OpenStore(const std::string& file);
+/// To look into: one that is named and not there is not made.
+Result<std::unique_ptr<Store>> OpenKnownStore(const std::string& file);
 
 }  // namespace atunner
