@@ -61,7 +61,8 @@ TEST(EstimateSample, OfBlocksWithAHugeTaskOneIsExecuted) {
   const auto executed = [&](uint64_t bytes, uint32_t cluster) {
     const auto memory = gpu.Allocate(bytes).value();
     const KernelArg args[] = {KernelArg::Address(memory->address())};
-    return gpu.Predict(**module, resources, {{64, 1, 1}, {32, 1, 1}, {cluster, 1, 1}, 0}, args, {})->blocks_executed;
+    return gpu.Predict(**module, resources, {{64, 1, 1}, {32, 1, 1}, {cluster, 1, 1}, 0}, args, {})
+        ->estimate.blocks_executed;
   };
   EXPECT_EQ(executed(1 << 20, 1), 10u);
   EXPECT_EQ(executed(uint64_t{1} << 30, 1), 10u);
