@@ -164,7 +164,7 @@ class FakeTimedDevice : public TimedDevice {
   /// As judge.cu has it.
   struct Partial {
     double squared_difference, squared_reference, sum_reference, second_half, worst;
-    uint64_t finite, unwritten, lost_nan, new_nonfinite, beyond, first_bad;
+    uint64_t finite, unwritten, lost_nan, new_nonfinite, beyond, undetermined, first_bad;
   };
 
   void Note(Call call, double ns) {
@@ -220,8 +220,8 @@ class FakeTimedDevice : public TimedDevice {
     for (uint64_t i = 0; i < n; ++i) Pointer<double>(args[3])[i] = static_cast<double>(Pointer<float>(args[0])[i]);
   }
   static void JudgeCompare(std::span<const KernelArg> args, uint32_t grid) {
-    auto* partial = Pointer<Partial>(args[9]);
-    for (uint32_t i = 0; i < grid; ++i) partial[i] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ~uint64_t{0}};
+    auto* partial = Pointer<Partial>(args[11]);  // no choices: 9 and 10 are theirs
+    for (uint32_t i = 0; i < grid; ++i) partial[i] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ~uint64_t{0}};
     Partial& all = partial[0];
     const auto n = As<uint64_t>(args[3]);
     const auto key = As<uint64_t>(args[4]);
