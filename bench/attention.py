@@ -5,7 +5,7 @@ Variants: beside the fastest of what PyTorch has for them (its backends for atte
 Decoding: cuDNN takes keys and values that lie side by side; the share is of `--peak` GB/s, for keys and values read once; beside it what a copy that moves as many bytes reaches.
 All artifacts are launched by the runtime; decoding's on a table without repeated pages and with sequences of full length.
 Times are medians of CUDA events with L2 emptied by a write before each sample.
-Usage: python3 bench/attention.py --atunner build/atunner [--budget 6] [--only forward,variants,backward,decode] [--lengths 1024,4096,16384] [--dims 64,128,256]
+Usage: python3 bench/attention.py --atunner build/atunner [--budget 6] [--only forward,variants,backward,decode] [--lengths 1024,4096,16384] [--dims 64,128,256] [--causal yes]
        [--seconds 600] [--where "order == 1"]
        (ATUNNER_RUNTIME names libatunner_runtime.so)
 """
@@ -55,7 +55,7 @@ def sequences(options):
     """Rows of (batch, heads, length, dim), causal and type: 16 384 tokens of 2048 columns."""
     for length in map(int, options.lengths.split(",")):
         for dim in map(int, options.dims.split(",")):
-            for causal in (False, True):
+            for causal in {"both": (False, True), "yes": (True,), "no": (False,)}[options.causal]:
                 for name in options.dtypes.split(","):
                     shape = (max(1, 16384 // length), 2048 // dim, length, dim)
                     yield f"{str((*shape, causal)):<34} {name:<9}", (shape, causal, name)
@@ -214,6 +214,7 @@ def main():
     parser = flags(__doc__, "6", "bfloat16", "forward,variants,backward,decode")
     parser.add_argument("--lengths", default="1024,4096,16384")
     parser.add_argument("--dims", default="64,128,256")
+    parser.add_argument("--causal", choices=("both", "yes", "no"), default="both")
     parser.add_argument("--seconds", type=float, default=600, help="of each table: no row begins later")
     parser.add_argument("--peak", type=float, default=4800, help="GB/s of the memory, by its data sheet")
     parser.add_argument("--where", default="", help="only such configurations")

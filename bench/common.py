@@ -2,8 +2,10 @@
 import argparse
 import json
 import math
+import os
 import statistics
 import subprocess
+import sys
 import time
 
 import torch
@@ -58,14 +60,37 @@ def probed_gbps(atunner):
     return next((rate["measured"] for rate in rates if rate["name"] == "copy bandwidth"), math.nan)
 
 
-def run_atunner(path, operator, dtype, budget):
-    """`operator`: its name and the flags that describe the task."""
-    command = [path, "optimize", "--operator", *operator, "--dtype", dtype, "--budget", budget, "--json", "--fresh"]
+def run_atunner(path, operator, dtype, budget, out=None):
+    """`operator`: its name and the flags that describe the task. `out`: a folder for the artifact."""
+    command = [path, "optimize", "--operator", *operator, "--dtype", dtype, "--budget", budget, "--json", "--fresh", *(["--out", out] if out else [])]
     result = subprocess.run(command, capture_output=True, text=True)
     try:
         return json.loads(result.stdout)
     except json.JSONDecodeError:
         return {"error": {"what": (result.stderr or result.stdout)[-200:]}}
+
+
+def launched(folder, inputs):
+    """The artifact in `folder` bound to PyTorch's `inputs`, which come in its order: what launches it, and its outputs. An input that PyTorch's
+    call does without (its gradient needs no values) is drawn here."""
+    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faces", "python"))
+    import atunner_runtime
+    artifacts = atunner_runtime.ArtifactSet(folder)
+    kernel = artifacts.choose(dims=artifacts[0].dims)
+    given, tensors, outputs = list(inputs), [], []
+    for argument in kernel.arguments:
+        if argument.role == atunner_runtime.Role.INPUT and given and argument.bytes == given[0].numel() * given[0].element_size():
+            tensors.append(given.pop(0))
+            continue
+        tensors.append(torch.empty(argument.shape, device="cuda", dtype=getattr(torch, argument.dtype)))
+        if argument.role == atunner_runtime.Role.INPUT:
+            tensors[-1].normal_()
+        else:
+            outputs.append(tensors[-1])
+    if given:
+        raise ValueError(f"{len(given)} of PyTorch's tensors fit none of {kernel.arguments}")
+    scratch = {"workspace": torch.empty(kernel.workspace_bytes, device="cuda", dtype=torch.uint8)} if kernel.workspace_bytes else {}
+    return lambda: kernel(*tensors, **scratch), outputs
 
 
 def compiled_us(function, arguments, flush):

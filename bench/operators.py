@@ -4,7 +4,9 @@ on disk; rows are timed from there. With `--json` every row is written at once, 
 
 With `--gpus 2` rows are shared by so many GPUs of the machine, each of which measures all columns of its rows.
 
-Times are medians of CUDA events with L2 emptied by a write before each sample. "% copy": the bytes that must move over the time
+All columns but "naive" are launched by this process and timed alike, artifacts by the runtime (ATUNNER_RUNTIME names
+libatunner_runtime.so): medians of CUDA events with L2 emptied by a write before each sample. "off": the distance of
+an artifact's outputs from eager's, relative to their norm. "% copy": the bytes that must move over the time
 taken, against PyTorch's device copy in the same run; "% probe": against the copy that `atunner devices --probe` measures in it.
 Usage: python3 bench/operators.py --atunner build/atunner [--only columns,scan] [--dtypes float32,bfloat16] [--ahead 16] [--limit-s 140] [--gpus 2] [--json FILE]
        --only takes groups, operators and group:operator; --list shows the rows.
@@ -24,7 +26,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 
 class Row:
-    """One operator on one set of shapes. `inputs`: a shape each, or (values, shape) for places below `values`, or ("bool", shape)."""
+    """One operator on one set of shapes. `inputs`: a shape each, or (values, shape) for places below `values`, or ("bool", shape), or ("positive", shape)."""
 
     def __init__(self, group, operator, shapes, call, inputs=None, moved=None, **attributes):
         self.group, self.operator, self.shapes, self.call, self.attributes = group, operator, shapes, call, attributes
@@ -87,10 +89,10 @@ def rows():
     add("optimizer", "sgd", (8192, 8192), lambda p, g, v: (p - 1e-2 * (0.9 * v + g), 0.9 * v + g), inputs=[(8192, 8192)] * 3)
 
     def adamw(p, g, m, v):
-        m, v = 0.9 * m + 0.1 * g, 0.999 * v.abs() + 0.001 * g * g
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
         return p - 1e-3 * (m / 0.1) / ((v / 0.001).sqrt() + 1e-8), m, v
 
-    add("optimizer", "adamw", (8192, 8192), adamw, inputs=[(8192, 8192)] * 4)
+    add("optimizer", "adamw", (8192, 8192), adamw, inputs=[(8192, 8192)] * 3 + [("positive", (8192, 8192))])
 
     for shape in (hidden, (65536, 1024), (8192, 8192)):
         add("rows", "rms_norm", shape, lambda x, w: F.rms_norm(x, w.shape, w, 1e-6), inputs=[shape, shape[-1:]])
@@ -113,7 +115,8 @@ def rows():
     add("columns", "sum_of_squares", (16384, 16384), lambda x: (x * x).sum(), axis="all")
     for shape in (image, deep, (256, 512, 28, 28)):
         add("columns", "batch_norm", shape, lambda x, w, b: F.batch_norm(x, None, None, w, b, True), inputs=[shape, shape[1:2], shape[1:2]])
-    add("columns", "batch_norm_inference", image, lambda x, m, v, w, b: F.batch_norm(x, m, v.abs(), w, b), inputs=[image] + [image[1:2]] * 4)
+    add("columns", "batch_norm_inference", image, lambda x, m, v, w, b: F.batch_norm(x, m, v, w, b),
+        inputs=[image, image[1:2], ("positive", image[1:2]), image[1:2], image[1:2]])
     add("columns", "instance_norm", (16, 64, 512, 256), lambda x, w, b: F.instance_norm(x, None, None, w, b), inputs=[(16, 64, 512, 256), (64,), (64,)])
 
     for operator, call in {"mse_loss": F.mse_loss, "l1_loss": F.l1_loss, "huber_loss": F.huber_loss, "bce_with_logits": F.binary_cross_entropy_with_logits,
@@ -196,6 +199,8 @@ def tensor(spec, dtype):
     import torch
     if spec and isinstance(spec[-1], tuple):
         kind, shape = spec
+        if kind == "positive":
+            return torch.rand(shape, device="cuda", dtype=dtype)
         return torch.rand(shape, device="cuda") < 0.5 if kind == "bool" else torch.randint(kind, shape, device="cuda")
     return torch.randn(spec, device="cuda", dtype=dtype)
 
@@ -207,13 +212,25 @@ def bytes_of(row, inputs, outputs, size):
     return sum(t.numel() * t.element_size() for t in (*inputs, *outputs))
 
 
+def beside_torch(folder, row, inputs, flush):
+    """Median time of the artifact in us, launched and timed as PyTorch's columns are, and the largest distance of its outputs from eager's,
+    relative to their norm."""
+    from common import launched, time_us
+    launch, outputs = launched(folder, inputs)
+    us = time_us(launch, (), flush)
+    wanted = row.call(*inputs)
+    wanted = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
+    pairs = [(y.flatten().float(), z.flatten().float()) for y, z in zip(outputs, wanted, strict=True)]
+    return us, max(((y - z).norm() / z.norm().clamp_min(1e-30)).item() for y, z in pairs)
+
+
 def measure(row, dtype, options, flush):
     """Times in us by column, and the bytes that must move."""
     import torch
     from common import run_atunner, time_us
     inputs = tuple(tensor(spec, dtype) for spec in row.inputs)
     begun = time.monotonic()
-    found = {"eager": math.nan, "compile": math.nan, "naive": math.nan, "atunner": math.nan, "why": ""}
+    found = {"eager": math.nan, "compile": math.nan, "naive": math.nan, "atunner": math.nan, "off": math.nan, "why": ""}
     found["bytes"] = bytes_of(row, inputs, row.call(*inputs), dtype.itemsize)
     found["eager"] = time_us(row.call, inputs, flush)
     if not options.no_compile:
@@ -222,17 +239,23 @@ def measure(row, dtype, options, flush):
             found["compile"] = time_us(torch.compile(row.call), inputs, flush)
         except Exception as error:  # a row without this column
             found["why"] = f"compile: {error}"[:80]
-    del inputs
     torch.cuda.empty_cache()
     found["torch_s"] = time.monotonic() - begun
-    run = run_atunner(options.atunner, row.flags() + (["--no-baselines"] if options.no_naive else []), str(dtype).removeprefix("torch."), options.budget)
+    with tempfile.TemporaryDirectory() as folder:
+        flags = row.flags() + (["--no-baselines"] if options.no_naive else [])
+        run = run_atunner(options.atunner, flags, str(dtype).removeprefix("torch."), options.budget, folder)
+        if "best" in run:
+            try:
+                found["atunner"], found["off"] = beside_torch(folder, row, inputs, flush)
+            except Exception as error:  # a row without this column
+                found["why"] += f"launching: {error}"[:120]
     found["atunner_s"] = time.monotonic() - begun - found["torch_s"]
     if "error" in run or "best" not in run:
         found["why"] = run.get("error", {}).get("what", "no correct kernel")
         return found
     naive = run["baselines"][0]["measurement"] if run.get("baselines") else None
     found["naive"] = naive["median_ns"] / 1e3 if naive else math.nan
-    found["atunner"] = run["best"]["measurement"]["median_ns"] / 1e3
+    found["tuned"] = run["best"]["measurement"]["median_ns"] / 1e3
     found["configuration"] = run["best"].get("configuration")
     return found
 
@@ -314,7 +337,7 @@ def measure_all(tasks, options, results, begun):
     copy = copied_gbps(flush)
     torch.cuda.empty_cache()
     print(f"copy of PyTorch {copy:.0f} GB/s, of the probe {probe:.0f} GB/s (read + written)", flush=True)
-    print(f"{'dtype':<9}{'operator':<58}{'naive':>10}{'eager':>9}{'compile':>9}{'atunner':>9}{'% copy':>7}{'% probe':>8}{'x eager':>8}{'x comp.':>8}")
+    print(f"{'dtype':<9}{'operator':<58}{'naive':>10}{'eager':>9}{'compile':>9}{'atunner':>9}{'% copy':>7}{'% probe':>8}{'x eager':>8}{'x comp.':>8}{'off':>9}")
     for left, (row, dtype) in zip(range(len(tasks), 0, -1), tasks):
         if time.monotonic() - begun > options.limit_s:
             print(f"stopped after {options.limit_s:.0f} s, {left} rows to go", flush=True)
@@ -323,7 +346,7 @@ def measure_all(tasks, options, results, begun):
         results.setdefault(row.group, []).append({"row": row.label(), "dtype": dtype, "copy_gbps": copy, "probe_gbps": probe, **found})
         rate = found["bytes"] / found["atunner"] / 1e3
         print(f"{dtype:<9}{row.label():<58}{found['naive']:>10.1f}{found['eager']:>9.1f}{found['compile']:>9.1f}{found['atunner']:>9.1f}{100 * rate / copy:>7.1f}{100 * rate / probe:>8.1f}"
-              f"{found['eager'] / found['atunner']:>8.2f}{found['compile'] / found['atunner']:>8.2f}  {found['why']}", flush=True)
+              f"{found['eager'] / found['atunner']:>8.2f}{found['compile'] / found['atunner']:>8.2f}{found['off']:>9.1e}  {found['why']}", flush=True)
         keep(options.json, results)
 
 
