@@ -16,6 +16,7 @@ constexpr double kEnergyBatchNs = 1e7;     // between two looks at the energy co
 constexpr double kEnergyLeastNs = 4e8;     // the counter moves every tenth of a second: a batch too many matters little
 constexpr double kEnergyPatienceNs = 1e9;  // in which a counter that counts has moved
 constexpr double kLongNs = 1e8;            // one such warm-up is enough
+constexpr double kIdleSeconds = 0.1;       // a device that has not worked for longer is asleep
 constexpr int kLeastPairs = 5;             // also of kernels for which kPairingSeconds are too short
 constexpr double kPairingSeconds = 3;
 constexpr size_t kReplayedSamples = 4;  // timed outputs that a fresh module must reproduce
@@ -72,8 +73,9 @@ Result<std::unique_ptr<Subject>> MakeSubject(TimedDevice& device, Verifier& veri
   return subject;
 }
 
-Result<std::unique_ptr<Harness>> Harness::Make(TimedDevice& device, Verifier& verifier, Clock& clock) {
-  std::unique_ptr<Harness> harness(new Harness(device, verifier, clock));
+Result<std::unique_ptr<Harness>> Harness::Make(TimedDevice& device, Verifier& verifier, Clock& clock,
+                                               double wake_seconds) {
+  std::unique_ptr<Harness> harness(new Harness(device, verifier, clock, wake_seconds));
   const uint64_t flush_bytes = 2 * static_cast<uint64_t>(std::max<int64_t>(device.profile().l2_bytes, 4 << 20));
   ATUNNER_TRY(harness->flush_, device.Allocate(flush_bytes));
   const size_t outputs = verifier.spec().args.size();
@@ -117,7 +119,23 @@ Result<Harness::Sample> Harness::TakeSample(Subject& subject, const InputInstanc
   if (!sample.outcome.completed()) return sample;
   ATUNNER_TRY(sample.ns, device_.ElapsedNs(*start_, *end_));
   ATUNNER_TRY(sample.fingerprint, ReadFingerprints(*buffers));
+  worked_at_ = clock_.Now();
   return sample;
+}
+
+Result<Harness::WarmUp> Harness::Warm(Subject& subject, int least, uint64_t seed) {
+  const double begin = clock_.Now(), wake = begin - worked_at_ > kIdleSeconds ? wake_seconds_ : 0;
+  WarmUp warm_up;
+  for (double longest_ns = 0; longest_ns < kLongNs && (warm_up.samples < least || clock_.Now() - begin < wake);
+       ++warm_up.samples) {
+    const auto i = static_cast<uint32_t>(warm_up.samples);
+    const InputInstance instance{InputFamily::kNormal, Mix64(seed + 1000000 + i), false};
+    ATUNNER_TRY(const Sample sample, TakeSample(subject, instance, i % 2));
+    warm_up.outcome = sample.outcome;
+    if (!sample.outcome.completed()) break;
+    longest_ns = std::max(longest_ns, sample.ns);
+  }
+  return warm_up;
 }
 
 Result<TimingResult> Harness::Time(Subject& subject, const HarnessOptions& options) {
@@ -129,15 +147,10 @@ Result<TimingResult> Harness::Time(Subject& subject, const HarnessOptions& optio
   const auto instance_of = [&](size_t i) {
     return InputInstance{InputFamily::kNormal, Mix64(options.seed + i), false};
   };
-  int warmups = 0;
-  for (double longest_ns = 0; warmups < options.warmups && longest_ns < kLongNs; ++warmups) {
-    const auto i = static_cast<uint32_t>(warmups);
-    ATUNNER_TRY(const Sample sample, TakeSample(subject, instance_of(1000000 + i), i % 2));
-    if (!sample.outcome.completed()) {
-      result.verdict = {VerdictKind::kCrash, "failed while timed: " + sample.outcome.message, {}, false};
-      return result;
-    }
-    longest_ns = std::max(longest_ns, sample.ns);
+  ATUNNER_TRY(const WarmUp warm_up, Warm(subject, options.warmups, options.seed));
+  if (!warm_up.outcome.completed()) {
+    result.verdict = {VerdictKind::kCrash, "failed while timed: " + warm_up.outcome.message, {}, false};
+    return result;
   }
   while (reason.empty()) {
     const size_t i = samples.size();
@@ -157,7 +170,7 @@ Result<TimingResult> Harness::Time(Subject& subject, const HarnessOptions& optio
   }
   if (result.verdict.correct()) {
     result.measurement = Summarise(samples, options.seed, reason);
-    result.measurement->warmups = warmups;
+    result.measurement->warmups = warm_up.samples;
   }
   return result;
 }
@@ -250,10 +263,11 @@ Result<Comparison> Harness::Compare(Subject& baseline, Subject& candidate, int p
     into.push_back(sample.ns);
     return {};
   };
-  // One unmeasured run each first.
-  std::vector<double> discarded;
-  ATUNNER_RETURN_IF_ERROR(take(baseline, discarded, 0));
-  ATUNNER_RETURN_IF_ERROR(take(candidate, discarded, 0));
+  for (Subject* subject : {&baseline, &candidate}) {
+    ATUNNER_TRY(const WarmUp warm_up, Warm(*subject, 1, seed));
+    if (!warm_up.outcome.completed())
+      return Fail(ErrorCode::kUnavailable, "failed while compared: " + warm_up.outcome.message);
+  }
   const double begin = clock_.Now();
   for (int pair = 0; pair < pairs; ++pair) {
     if (pair >= kLeastPairs && clock_.Now() - begin > kPairingSeconds) break;

@@ -47,8 +47,11 @@ struct TimingResult {
 
 class Harness {
  public:
-  /// `flush_bytes` 0 = twice the device's L2.
-  static Result<std::unique_ptr<Harness>> Make(TimedDevice& device, Verifier& verifier, Clock& clock = SystemClock());
+  /// A device that has idled is not at once as fast as it gets, whatever clocks it reports: on an H200 the rows of a
+  /// cross-entropy took 236 us for 40 to 105 ms of samples and 210 from then on, also after pauses of 80 ms, and 236
+  /// again after one of 500. So it is kept at work for `wake_seconds` before samples count.
+  static Result<std::unique_ptr<Harness>> Make(TimedDevice& device, Verifier& verifier, Clock& clock = SystemClock(),
+                                               double wake_seconds = 0.15);
 
   Result<TimingResult> Time(Subject& subject, const HarnessOptions& options);
   /// Joules of one run of a subject that takes about `time_ns`, the whole board's: from NVML's counter while the
@@ -59,8 +62,8 @@ class Harness {
   Result<Comparison> Compare(Subject& baseline, Subject& candidate, int pairs, uint64_t seed);
 
  private:
-  Harness(TimedDevice& device, Verifier& verifier, Clock& clock)
-      : device_(device), verifier_(verifier), clock_(clock) {}
+  Harness(TimedDevice& device, Verifier& verifier, Clock& clock, double wake_seconds)
+      : device_(device), verifier_(verifier), clock_(clock), wake_seconds_(wake_seconds) {}
   struct Sample {
     double ns = 0;
     std::vector<uint64_t> fingerprint;
@@ -69,6 +72,12 @@ class Harness {
   /// Runs until the energy counter moves on; adds to `launches`. The counter's new value.
   Result<double> RunToTick(Subject& subject, const TaskBuffers& buffers, double time_ns, int64_t& launches);
   Result<Sample> TakeSample(Subject& subject, const InputInstance& instance, uint32_t slot);
+  struct WarmUp {
+    int samples = 0;
+    LaunchOutcome outcome;
+  };
+  /// `least` samples that are not counted, and more while the device wakes up.
+  Result<WarmUp> Warm(Subject& subject, int least, uint64_t seed);
   Result<std::vector<uint64_t>> ReadFingerprints(const TaskBuffers& buffers);
   Result<Verdict> CheckFresh(Subject& subject, const std::vector<Sample>& samples, uint64_t seed);
   Measurement Summarise(const std::vector<Sample>& samples, uint64_t seed, const std::string& reason);
@@ -76,6 +85,8 @@ class Harness {
   TimedDevice& device_;
   Verifier& verifier_;
   Clock& clock_;  ///< for how long there is patience; kernels are timed by the device's events
+  double wake_seconds_;
+  double worked_at_ = -1e9;  ///< when the last sample ended, s
   std::unique_ptr<Buffer> flush_;
   std::unique_ptr<Buffer> slots_;
   std::unique_ptr<Event> start_;

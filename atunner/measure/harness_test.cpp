@@ -61,7 +61,7 @@ class HarnessTest : public testing::Test {
     auto verifier = Verifier::Make(device_, compiler_, Spec(), {});
     ASSERT_TRUE(verifier) << verifier.error().ToString();
     verifier_ = *std::move(verifier);
-    auto harness = Harness::Make(device_, *verifier_, clock_);
+    auto harness = Harness::Make(device_, *verifier_, clock_, wake_seconds_);
     ASSERT_TRUE(harness) << harness.error().ToString();
     harness_ = *std::move(harness);
   }
@@ -98,6 +98,7 @@ class HarnessTest : public testing::Test {
   FakeTimedDevice device_;
   FakeCompiler compiler_;
   ManualClock clock_;
+  double wake_seconds_ = 0;
   std::unique_ptr<Verifier> verifier_;
   std::unique_ptr<Harness> harness_;
 };
@@ -206,6 +207,25 @@ TEST_F(HarnessTest, WarmupsAreNotCounted) {
   const auto timing = harness_->Time(*subject, options);
   ASSERT_TRUE(timing && timing->measurement);
   EXPECT_THAT(timing->measurement->samples_ns, ElementsAre(100.0, 100.0, 100.0));
+}
+
+TEST_F(HarnessTest, ADeviceThatHasIdledIsWarmedUpForLonger) {
+  wake_seconds_ = 0.15;
+  Open();
+  device_.cost = [&](const std::string& entry) {
+    if (entry == "k") clock_.Advance(0.001);
+    return 100.0;
+  };
+  const auto subject = Prove(Candidate({"k"}));
+  HarnessOptions options = Samples(3);
+  options.warmups = 2;
+  const auto warmups_after = [&](double pause) {
+    clock_.Advance(pause);
+    return harness_->Time(*subject, options)->measurement->warmups;
+  };
+  EXPECT_NEAR(warmups_after(0), 150, 1) << "the first time";
+  EXPECT_EQ(warmups_after(0.08), 2) << "it has worked just now";
+  EXPECT_NEAR(warmups_after(0.5), 150, 1);
 }
 
 TEST_F(HarnessTest, OneLongWarmupIsEnough) {
