@@ -87,7 +87,7 @@ Status MakeDirectories(const Path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) return SystemFailure("cannot make folder", path, error.value());
-  if (!std::filesystem::is_directory(path)) return Invalid("is not a folder", path.string());
+  if (!std::filesystem::is_directory(path, error)) return Invalid("is not a folder", path.string());
   return {};
 }
 

@@ -26,62 +26,62 @@ namespace {
 constexpr int kChannelFd = 3;
 constexpr uint64_t kMaxMessageBytes = uint64_t{1} << 32;
 
-/// Sends everything; MSG_NOSIGNAL because a dead peer is an answer, not a signal.
-bool SendAll(int fd, const void* data, size_t size) {
-  const char* at = static_cast<const char*>(data);
-  while (size > 0) {
-    const ssize_t n = ::send(fd, at, size, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    size -= static_cast<size_t>(n);
-  }
-  return true;
-}
-
-enum class ReadEnd { kComplete, kClosed, kDeadline };
+/// How a message's way over a channel ended.
+enum class Passage { kComplete, kClosed, kDeadline };
 
 constexpr double kStopPollMs = 50;
 
-/// How long a reader waits at most: to `deadline` (SystemClock seconds; negative = for ever) or until `stop`.
+/// How long one waits for the other end at most: to `deadline` (SystemClock seconds; negative = for ever) or until
+/// `stop`.
 struct Patience {
   double deadline = -1;
   std::stop_token stop;
 };
 
-/// Reads exactly `size` bytes.
-ReadEnd ReceiveAll(int fd, void* data, size_t size, const Patience& patience) {
-  char* at = static_cast<char*>(data);
+/// Passes exactly `size` bytes: `pass(at, size)` is a send or recv that does not block, and what it waits for `events`.
+template <class Byte, class Pass>
+Passage PassAll(int fd, short events, Byte* at, size_t size, const Patience& patience, const Pass& pass) {
   while (size > 0) {
     int wait_ms = -1;
     if (patience.deadline >= 0) {
       const double left = patience.deadline - SystemClock().Now();
-      if (left <= 0 || patience.stop.stop_requested()) return ReadEnd::kDeadline;
+      if (left <= 0 || patience.stop.stop_requested()) return Passage::kDeadline;
       wait_ms = static_cast<int>(std::min(left * 1000.0 + 1.0, patience.stop.stop_possible() ? kStopPollMs : 1e9));
     }
-    pollfd waiting{fd, POLLIN, 0};
+    pollfd waiting{fd, events, 0};
     const int ready = ::poll(&waiting, 1, wait_ms);
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0) continue;
-    const ssize_t n = ::recv(fd, at, size, 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return ReadEnd::kClosed;
+    if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
+    const ssize_t n = pass(at, size);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (n <= 0) return Passage::kClosed;
     at += n;
     size -= static_cast<size_t>(n);
   }
-  return ReadEnd::kComplete;
+  return Passage::kComplete;
 }
 
-bool SendMessage(int fd, std::string_view message) {
+/// MSG_NOSIGNAL because a dead peer is an answer, not a signal.
+Passage SendAll(int fd, std::string_view bytes, const Patience& patience) {
+  return PassAll(fd, POLLOUT, bytes.data(), bytes.size(), patience,
+                 [fd](const char* at, size_t size) { return ::send(fd, at, size, MSG_NOSIGNAL | MSG_DONTWAIT); });
+}
+
+Passage ReceiveAll(int fd, char* to, size_t size, const Patience& patience) {
+  return PassAll(fd, POLLIN, to, size, patience,
+                 [fd](char* at, size_t most) { return ::recv(fd, at, most, MSG_DONTWAIT); });
+}
+
+Passage SendMessage(int fd, std::string_view message, const Patience& patience) {
   const uint64_t size = message.size();
-  return SendAll(fd, &size, sizeof size) && SendAll(fd, message.data(), message.size());
+  const Passage head = SendAll(fd, {reinterpret_cast<const char*>(&size), sizeof size}, patience);
+  return head == Passage::kComplete ? SendAll(fd, message, patience) : head;
 }
 
-ReadEnd ReceiveMessage(int fd, std::string& message, const Patience& patience) {
+Passage ReceiveMessage(int fd, std::string& message, const Patience& patience) {
   uint64_t size = 0;
-  ReadEnd end = ReceiveAll(fd, &size, sizeof size, patience);
-  if (end != ReadEnd::kComplete) return end;
-  if (size > kMaxMessageBytes) return ReadEnd::kClosed;
+  const Passage head = ReceiveAll(fd, reinterpret_cast<char*>(&size), sizeof size, patience);
+  if (head != Passage::kComplete) return head;
+  if (size > kMaxMessageBytes) return Passage::kClosed;
   message.resize(size);
   return ReceiveAll(fd, message.data(), size, patience);
 }
@@ -211,9 +211,10 @@ Result<std::string> WorkerProcess::Call(std::string_view request, double timeout
   if (!alive()) return Fail(ErrorCode::kUnavailable, "the worker is not running");
   const Patience patience{SystemClock().Now() + timeout_seconds, stop};
   std::string answer;
-  const ReadEnd end = SendMessage(socket_, request) ? ReceiveMessage(socket_, answer, patience) : ReadEnd::kClosed;
-  if (end == ReadEnd::kComplete) return answer;
-  Reap(end == ReadEnd::kDeadline);
+  Passage end = SendMessage(socket_, request, patience);
+  if (end == Passage::kComplete) end = ReceiveMessage(socket_, answer, patience);
+  if (end == Passage::kComplete) return answer;
+  Reap(end == Passage::kDeadline);
   return Fail(death_->timed_out ? ErrorCode::kTimeout : ErrorCode::kUnavailable, "the worker " + death_->ToString());
 }
 
@@ -228,10 +229,10 @@ WorkerChannel::WorkerChannel() {
 
 std::optional<std::string> WorkerChannel::Receive() {
   std::string message;
-  if (ReceiveMessage(kChannelFd, message, {}) != ReadEnd::kComplete) return std::nullopt;
+  if (ReceiveMessage(kChannelFd, message, {}) != Passage::kComplete) return std::nullopt;
   return message;
 }
 
-bool WorkerChannel::Send(std::string_view answer) { return SendMessage(kChannelFd, answer); }
+bool WorkerChannel::Send(std::string_view answer) { return SendMessage(kChannelFd, answer, {}) == Passage::kComplete; }
 
 }  // namespace atunner

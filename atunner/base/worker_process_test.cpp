@@ -37,6 +37,20 @@ TEST(WorkerProcess, TimeoutKills) {
   EXPECT_LT(SystemClock().Now() - start, 20.0);
 }
 
+// A request of more than the channel holds waited for ever.
+TEST(WorkerProcess, WhoDoesNotReadIsKilledInTimeToo) {
+  WorkerProcess worker = StartShell("sleep 100");
+  auto answer = worker.Call(std::string(8 << 20, 'x'), 0.2);
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_EQ(answer.error().code, ErrorCode::kTimeout);
+}
+
+TEST(WorkerProcess, EchoesMoreThanTheChannelHolds) {
+  WorkerProcess worker = StartShell("text=$(head -c 8388616 <&3 | base64); base64 -d <<< \"$text\" >&3");
+  const std::string message(8 << 20, 'x');
+  EXPECT_EQ(worker.Call(message, 30).value_or(""), message);
+}
+
 TEST(WorkerProcess, DeathTellsExitCodeAndLastWords) {
   WorkerProcess worker = StartShell("echo last words >&2; exit 7");
   auto answer = worker.Call("x", 5);

@@ -16,6 +16,7 @@ namespace atunner::graph {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int64_t kFewTerms = 32;       // that one thread reduces: PLAIN_FEW
 constexpr int64_t kLeastTile = 8;       // rows and columns for which a block's tile is worth its while
 constexpr size_t kLongestTable = 4096;  // longer ones are data, and should come as such
 
@@ -214,8 +215,11 @@ class PlainWriter {
     }
     const std::string count = ElementCount(kept).ToString();
     const std::string depth = ElementCount(gone).ToString();
-    text_ += Head(fmt::format("reduce{}", kernels_++), node, to, Expr::MustParse("min(" + count + ", 65536)"));
-    text_ += fmt::format("  for (long long o = blockIdx.x; o < {}; o += gridDim.x) {{\n", count);
+    const bool few = ElementCount(gone).constant() && ElementCount(gone).factor() <= kFewTerms;
+    const std::string name = fmt::format("reduce{}", kernels_++);
+    text_ += few ? Head(name, node, to, GridOf(count)) + EachLoop("o", count)
+                 : Head(name, node, to, Expr::MustParse("min(" + count + ", 65536)")) +
+                       fmt::format("  for (long long o = blockIdx.x; o < {}; o += gridDim.x) {{\n", count);
     text_ += Coordinates(kept, "o", "k");
     const std::string type = CudaArithmetic(from.dtype, wide_);
     const std::string sum = IsFloat(node.type.dtype) ? CudaArithmetic(node.type.dtype, wide_) : "long long";
@@ -227,17 +231,19 @@ class PlainWriter {
       at.push_back({.text = reduced ? "g" + std::to_string(g++) : "k" + std::to_string(k++)});
     }
     text_ += element + fmt::format("    return load<{}>(a0[{}]);\n  }};\n", type, NumberText(from.shape, at));
+    const char* one = few ? "" : "if (threadIdx.x == 0) ";
     const bool place = reduce.op == Combine::kArgMax || reduce.op == Combine::kArgMin;
     if (place) {
-      text_ += fmt::format("    if (threadIdx.x == 0) store(result[o], place_of<{}>({}, element));\n  }}\n}}\n",
+      text_ += fmt::format("    {}store(result[o], place_of<{}>({}, element));\n  }}\n}}\n", one,
                            reduce.op == Combine::kArgMax, depth);
       return;
     }
     const bool mean = reduce.op == Combine::kMean;
     const std::string op = mean ? "sum" : std::string(Name(reduce.op));
-    text_ += fmt::format("    const {0} total = block_{1}<{0}>({2}, element);\n", sum, op, depth);
-    text_ += fmt::format("    if (threadIdx.x == 0) store(result[o], total{});\n  }}\n}}\n",
-                         mean ? " / (" + sum + ")(" + depth + ")" : "");
+    text_ += few ? fmt::format("    const {0} total = few_{1}<{0}, {2}>(element);\n", sum, op, depth)
+                 : fmt::format("    const {0} total = block_{1}<{0}>({2}, element);\n", sum, op, depth);
+    text_ +=
+        fmt::format("    {}store(result[o], total{});\n  }}\n}}\n", one, mean ? " / (" + sum + ")(" + depth + ")" : "");
   }
 
   /// `for (i = this thread's; i < count; …) {`
@@ -393,10 +399,12 @@ class PlainWriter {
                          inner, extent);
     text_ += fmt::format("    const auto element = [&](long long at) {{ return load<{}>(a0[first + at * ({})]); }};\n",
                          CudaArithmetic(from.dtype, wide_), inner);
-    text_ += fmt::format("    const long long rank = rank_of<{}>(k, {}, element);\n", sort.descending, extent);
+    const std::string kept = node.type.shape[sort.axis].ToString();
+    text_ +=
+        fmt::format("    const long long rank = rank_of<{}>(k, {}, {}, element);\n", sort.descending, extent, kept);
     text_ += fmt::format(
         "    if (rank < {2}) store(result[(i / ({0} * {1}) * {2} + rank) * ({0}) + i % ({0})], k);\n  }}\n}}\n", inner,
-        extent, node.type.shape[sort.axis].ToString());
+        extent, kept);
   }
 
   /// A copy, then a thread for each element of a slice takes all updates in order.

@@ -26,6 +26,19 @@ output y
   EXPECT_THAT(PlainKernels(graph, PlainForm::kReference)->source.text, HasSubstr("double* result"));
 }
 
+// Pooling's windows and broken extents kept blocks of 256 threads and their barriers busy with a few elements each.
+TEST(PlainKernels, AThreadReducesFewElementsAndABlockMany) {
+  const auto step = [](const char* extent, const char* op) {
+    const ValidGraph graph = MustParse(std::string("graph g\ninput x: float32[1000, ") + extent + "]\ny = reduce_" +
+                                       op + "(x, axes=[1])\noutput y\n");
+    return PlainKernels(graph, PlainForm::kNaive).value();
+  };
+  EXPECT_THAT(step("32", "sum").source.text, HasSubstr("few_sum<float, 32>(element)"));
+  EXPECT_THAT(step("33", "sum").source.text, HasSubstr("block_sum<float>(33, element)"));
+  EXPECT_EQ(step("32", "argmax").plan.steps[0].grid[0].EvaluateInt({}).value(), 4);
+  EXPECT_EQ(step("33", "argmax").plan.steps[0].grid[0].EvaluateInt({}).value(), 1000);
+}
+
 TEST(PlainKernels, SparseProductsLookForZeros) {
   const auto text = [](const char* more) {
     return PlainKernels(

@@ -343,6 +343,23 @@ TEST_F(PlainKernels, OfGraphsWhoseProductsShareWhatTheyLoad) {
   Check("linear", {{65, 33}, {17, 33}}, nullptr);
 }
 
+// Up to 32 elements are reduced by one thread, more by a block.
+TEST_F(PlainKernels, OfGraphsThatReduceFewOrMany) {
+  for (const int64_t depth : {1, 3, 32, 33}) {
+    Check("sum", {{5, depth}}, nullptr);
+    Check("prod", {{depth, 3}}, nullptr, {{"axis", int64_t{0}}});
+    if (depth > 1) Check("argmax", {{270, depth}}, nullptr);  // places that are all 0 have no error to compare
+  }
+  Check("mean", {{300, 7}}, nullptr);
+  Check("max_pool", {{2, 3, 9, 7}}, nullptr);
+}
+
+TEST_F(PlainKernels, OfGraphsThatSort) {
+  Check("topk", {{7, 300}}, nullptr, {{"k", int64_t{5}}});
+  Check("topk", {{3, 5}}, nullptr, {{"k", int64_t{5}}});
+  Check("sort", {{3, 70}}, nullptr, {{"descending", true}});
+}
+
 // What is honest there: a product of 2^15 makes tensor cores lose those of 1 among the same 256, and no others. And
 // what they keep next to 1.5 · 1.5, whose powers of two are 1, two halves of it make a digit of 2.25.
 TEST_F(PlainKernels, SumProductsOf8BitFloatsAsTensorCoresDo) {

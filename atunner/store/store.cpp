@@ -192,10 +192,12 @@ Status Store::AppendTrial(const std::string& run, const ParameterSpace& space, c
   return {};
 }
 
-Status Store::UpdateTrial(const std::string& run, const Trial& trial) {
-  Statement update(handle_, "UPDATE trials SET verdict = ?, objective_ns = ?, body = ? WHERE run = ? AND number = ?");
+Status Store::UpdateTrial(const std::string& run, const ParameterSpace& space, const Trial& trial) {
+  // Two processes that share a run count their trials each for itself: the number names several.
+  Statement update(handle_,
+                   "UPDATE trials SET verdict = ?, objective_ns = ?, body = ? WHERE run = ? AND configuration = ?");
   update.Text(1, std::string(Name(trial.verdict.kind))).Real(2, trial.ObjectiveNs()).Text(3, DumpJson(ToJson(trial)));
-  update.Text(4, run).Integer(5, trial.number);
+  update.Text(4, run).Text(5, space.DigestOfConfiguration(trial.configuration).ToHex());
   if (update.Step() != SQLITE_DONE) return Failure("update a trial");
   return {};
 }

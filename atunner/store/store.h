@@ -45,8 +45,8 @@ class Store {
   Status DeleteRun(const std::string& id);
   /// Ignores a configuration that the run has already (two processes may share a run).
   Status AppendTrial(const std::string& run, const ParameterSpace& space, const Trial& trial);
-  /// What is known of the trial of this number now.
-  Status UpdateTrial(const std::string& run, const Trial& trial);
+  /// What is known of the trial of this configuration now.
+  Status UpdateTrial(const std::string& run, const ParameterSpace& space, const Trial& trial);
   Result<std::vector<Trial>> Trials(const std::string& run);
   /// By id, unique prefix of an id, or "last".
   Result<RunRecord> FindRun(const std::string& name);

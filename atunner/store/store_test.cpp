@@ -136,6 +136,24 @@ TEST(Store, TwoProcessesShare) {
   EXPECT_EQ(Store::Open(file).value()->Trials("a")->size(), 60u);
 }
 
+// Each counts its own trials, so that two may have the same number: measuring one again overwrote the other.
+TEST(Store, AnUpdateIsOfOneConfiguration) {
+  const TemporaryDirectory dir;
+  const auto store = Store::Open(dir.path() / "s.db").value();
+  bool resumed = false;
+  (void)store->OpenRun(MakeRun("a"), resumed);
+  Trial mine = MakeTrial(1), others = MakeTrial(2);
+  others.number = 1;
+  ASSERT_TRUE(store->AppendTrial("a", Space(), mine));
+  ASSERT_TRUE(store->AppendTrial("a", Space(), others));
+  mine.estimate->time_ns = 7;
+  ASSERT_TRUE(store->UpdateTrial("a", Space(), mine));
+  const std::vector<Trial> trials = store->Trials("a").value();
+  ASSERT_EQ(trials.size(), 2u);
+  for (const Trial& trial : trials)
+    EXPECT_EQ(trial.ObjectiveNs(), trial.configuration.values == mine.configuration.values ? 7 : 102);
+}
+
 TEST(Store, KilledAtFiftyMomentsItLosesNothingAcknowledged) {
   TemporaryDirectory dir;
   const Path file = dir.path() / "s.db";

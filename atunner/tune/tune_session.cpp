@@ -236,16 +236,15 @@ void TuneSession::Hear(Trial trial, Desk& desk) {
 
 Status TuneSession::WriteDown(Desk& desk) {
   const Stopwatch watch(clock_, result_.spent.books);
+  const ParameterSpace& space = request_.schedule->space();
   for (; written_ < result_.trials.size(); ++written_) {
     const Trial& trial = result_.trials[written_];
-    if (desk.store) {
-      ATUNNER_RETURN_IF_ERROR(desk.store->AppendTrial(desk.run.id, request_.schedule->space(), trial));
-    }
+    if (desk.store) ATUNNER_RETURN_IF_ERROR(desk.store->AppendTrial(desk.run.id, space, trial));
     Emit(desk.listener, TuneEvent::Kind::kTrial, &trial, "");
   }
   for (int64_t number : std::exchange(improved_, {})) {
-    if (desk.store)
-      ATUNNER_RETURN_IF_ERROR(desk.store->UpdateTrial(desk.run.id, result_.trials[static_cast<size_t>(number - 1)]));
+    const Trial& trial = result_.trials[static_cast<size_t>(number - 1)];
+    if (desk.store) ATUNNER_RETURN_IF_ERROR(desk.store->UpdateTrial(desk.run.id, space, trial));
   }
   return {};
 }

@@ -1,8 +1,9 @@
-// What plain kernels of graphs share: reductions by one block of 256 threads. A thread takes its elements in order, but
-// asks for several of them before it waits for the first.
-constexpr int PLAIN_THREADS = 256, PLAIN_AHEAD = 16;
+// What plain kernels of graphs share: reductions by one block of 256 threads, and of few elements by one thread. A thread
+// takes its elements in order, but asks for several of them before it waits for the first.
+constexpr int PLAIN_THREADS = 256, PLAIN_AHEAD = 16, PLAIN_FEW = 32;
 
-/// combine_NAME of two values; block_NAME of element(0) … element(depth - 1), which all threads get.
+/// combine_NAME of two values; block_NAME of element(0) … element(depth - 1), which all threads get; few_NAME the same of
+/// at most PLAIN_FEW, in the same order, for the calling thread.
 #define BLOCK_REDUCTION(name, combine)                                                               \
   template <class T> DEVICE T combine_##name(T a, T b) { return combine; }                           \
   template <class T, class Element> DEVICE T block_##name(long long depth, const Element& element) { \
@@ -27,6 +28,15 @@ constexpr int PLAIN_THREADS = 256, PLAIN_AHEAD = 16;
     a = part[0];                                                                                     \
     __syncthreads();                                                                                 \
     return a;                                                                                        \
+  }                                                                                                  \
+  template <class T, int DEPTH, class Element> DEVICE T few_##name(const Element& element) {         \
+    T part[DEPTH];                                                                                   \
+    _Pragma("unroll") for (int k = 0; k < DEPTH; ++k) part[k] = (T)element(k);                       \
+    _Pragma("unroll") for (int half = PLAIN_FEW / 2; half > 0; half /= 2) {                          \
+      _Pragma("unroll") for (int t = 0; t + half < DEPTH && t < half; ++t)                           \
+        part[t] = combine_##name(part[t], part[t + half]);                                           \
+    }                                                                                                \
+    return part[0];                                                                                  \
   }
 BLOCK_REDUCTION(sum, a + b)
 BLOCK_REDUCTION(prod, a * b)
@@ -38,11 +48,12 @@ BLOCK_REDUCTION(all, a & b)
 /// NaN is larger than all.
 template <class T> DEVICE bool less(T a, T b) { return b != b ? a == a : a < b; }
 
-/// Where element `k` of `depth` stands in stable order.
-template <bool DESCENDING, class Element> DEVICE long long rank_of(long long k, long long depth, const Element& element) {
+/// Where element `k` of `depth` stands in stable order; of those behind the first `count` only that.
+template <bool DESCENDING, class Element>
+DEVICE long long rank_of(long long k, long long depth, long long count, const Element& element) {
   const auto v = element(k);
   long long rank = 0;
-  for (long long j = 0; j < depth; ++j) {
+  for (long long j = 0; j < depth && rank < count; ++j) {
     const auto w = element(j);
     const bool before = DESCENDING ? less(v, w) : less(w, v);
     const bool after = DESCENDING ? less(w, v) : less(v, w);
