@@ -44,7 +44,14 @@ Result<std::vector<double>> DownloadWide(Device& device, const TaskBuffers::Tens
 bool Reference::small() const { return bytes < kSmallBytes; }
 
 bool Reference::discriminates() const {
-  return std::ranges::all_of(outputs, [](const Output& output) { return output.discriminates; });
+  return !open() && std::ranges::all_of(outputs, [](const Output& output) { return output.discriminates; });
+}
+
+bool Reference::open() const {
+  return std::ranges::any_of(outputs, [](const Output& output) {
+    const double most = kMostUndetermined * static_cast<double>(output.self.finite);
+    return output.blind || static_cast<double>(output.undetermined) > most;
+  });
 }
 
 bool Reference::overflows() const {
@@ -154,6 +161,7 @@ Result<const Reference*> OracleStore::Get(const TaskBuffers& buffers, const Inpu
   ATUNNER_TRY(Reference reference, Compute(buffers));
   ATUNNER_RETURN_IF_ERROR(Finish(buffers, instance, reference));
   order_.push_back(key);
+  ATUNNER_RETURN_IF_ERROR(SettleChoices(buffers, instance, reference));
   const Reference* kept = &(cache_[key] = std::move(reference));
   Evict();
   return kept;
@@ -379,12 +387,12 @@ Status OracleStore::TestNullCandidates(const TaskBuffers& buffers, Reference::Ou
   const CompareStats& self = output.self;
   const double bound = output.budget.norm;
   output.discriminates = !output.overflows;
+  output.blind = output.choices.slots > 0 && IsFloat(output.dtype) && !output.overflows && 1.0 <= bound;
   if (!(self.squared_reference > 0)) {  // the right answer is zero everywhere: zeros would pass
     output.discriminates = false;
     return {};
   }
   const auto n = static_cast<double>(self.finite);
-  if (static_cast<double>(output.undetermined) > kMostUndetermined * n) output.discriminates = false;
   const double mean = self.sum_reference / n;
   const double constant = std::sqrt(std::max(0.0, 1.0 - n * mean * mean / self.squared_reference));
   const double half = std::sqrt(self.squared_reference_second_half / self.squared_reference);
