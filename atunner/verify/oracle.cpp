@@ -49,8 +49,7 @@ bool Reference::discriminates() const {
 
 bool Reference::open() const {
   return std::ranges::any_of(outputs, [](const Output& output) {
-    const double most = kMostUndetermined * static_cast<double>(output.self.finite);
-    return output.blind || static_cast<double>(output.undetermined) > most;
+    return static_cast<double>(output.undetermined) > kMostUndetermined * static_cast<double>(output.self.finite);
   });
 }
 
@@ -387,7 +386,6 @@ Status OracleStore::TestNullCandidates(const TaskBuffers& buffers, Reference::Ou
   const CompareStats& self = output.self;
   const double bound = output.budget.norm;
   output.discriminates = !output.overflows;
-  output.blind = output.choices.slots > 0 && IsFloat(output.dtype) && !output.overflows && 1.0 <= bound;
   if (!(self.squared_reference > 0)) {  // the right answer is zero everywhere: zeros would pass
     output.discriminates = false;
     return {};

@@ -35,8 +35,6 @@ struct Reference {
     uint64_t undetermined = 0;  ///< elements that may be beyond the budget by such a choice
     /// False when zeros, a constant or a copy of an input would pass: this instance proves nothing.
     bool discriminates = true;
-    /// True when zeros are within the budget, although they are not right.
-    bool blind = false;
     /// True when even the plain kernel leaves its type's range here: no candidate can be held to this instance.
     bool overflows = false;
   };
@@ -49,7 +47,7 @@ struct Reference {
   bool small() const;
   bool discriminates() const;
   bool overflows() const;
-  /// May an output be nearly anything, because roundings decide most of it or even the plain kernel is far from right?
+  /// May so much of an output be this or that, because roundings decide it, that to be right shows nothing?
   bool open() const;
 };
 
