@@ -8,6 +8,7 @@
 
 #include "atunner/intake/expression_text.h"
 #include "atunner/intake/kernel_body.h"
+#include "atunner/intake/macro_launches.h"
 #include "atunner/intake/source_tunables.h"
 
 namespace atunner {
@@ -232,7 +233,8 @@ Result<UserKernel> ParseBareSource(const std::string& text, const std::string& n
 }
 
 std::vector<std::string> LaunchedKernels(const std::string& text) {
-  const CudaSyntax syntax = ParseCuda(text);
+  const std::string expanded = WithLaunchesExpanded(text);
+  const CudaSyntax syntax = ParseCuda(expanded);
   const auto stated = ParseAnnotations(syntax.lexed.annotations, "");
   std::vector<std::string> names;
   for (const KernelDefinition& kernel : syntax.kernels) {

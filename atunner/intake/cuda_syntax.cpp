@@ -74,11 +74,22 @@ class Parser {
     skip();
     const std::string value = Trim(token.text.substr(at));
     if (value.empty()) return;
+    for (const Token& word : Lex(value).tokens) {  // #define HD __host__ __device__
+      if (IsMarked(word, "__device__")) marks_["__device__"].insert(name);
+      if (IsMarked(word, "__global__")) marks_["__global__"].insert(name);
+    }
     syntax_.constants.push_back(
         {name, FileConstant::Kind::kMacro, value, token.offset + at, value.size(), guard == name, token.line});
   }
 
   // --- declarations ---
+
+  /// Is the token the attribute, or a macro that stands for it?
+  bool IsMarked(const Token& token, const std::string& attribute) const {
+    if (token.Is(attribute)) return true;
+    const auto macros = marks_.find(attribute);
+    return token.kind == Token::Kind::kWord && macros != marks_.end() && macros->second.contains(token.text);
+  }
 
   /// Declarations in [begin, end) inside namespace `path`.
   void Scope(size_t begin, size_t end, const std::string& path) {
@@ -126,8 +137,9 @@ class Parser {
     for (; at < end; ++at) {
       const Token& token = At(at);
       if (token.kind == Token::Kind::kDirective) continue;
-      device |= token.Is("__device__") || token.Is("__shared__") || token.Is("__constant__") || token.Is("__managed__");
-      global |= token.Is("__global__");
+      device |= IsMarked(token, "__device__") || token.Is("__shared__") || token.Is("__constant__") ||
+                token.Is("__managed__") || token.Is("C10_DEVICE") || token.Is("C10_HOST_DEVICE");
+      global |= IsMarked(token, "__global__");
       is_constexpr |= token.Is("constexpr") || token.Is("consteval");
       if (token.Is("=") && open_paren == SIZE_MAX) break;  // a variable
       if (token.Is("(")) {
@@ -163,7 +175,7 @@ class Parser {
     } else if (!device) {
       // A function without __device__ cannot be called by a kernel, unless it is constexpr.
       if (!is_constexpr) syntax_.host_only.push_back({begin, close + 1});
-      syntax_.functions.push_back({name, parameters, {brace + 1, close}, {begin, close + 1}});
+      syntax_.functions.push_back({name, std::move(templates), parameters, {brace + 1, close}, {begin, close + 1}});
     }
     return close + 1;
   }
@@ -377,7 +389,8 @@ class Parser {
 
   /// The kernel whose name, or template arguments, end at the token `name`.
   bool NameLaunch(size_t name, KernelLaunch& launch) const {
-    if (Is(name, ">")) {  // k<128, float><<<...>>>
+    if (name > 1 && Is(name, ")") && (IsWord(name - 1) || Is(name - 1, ">"))) --name;  // (k<128>)<<<...>>>
+    if (Is(name, ">")) {                                                               // k<128, float><<<...>>>
       size_t depth = 0;
       size_t start = name;
       for (; start > 0; --start) {
@@ -400,6 +413,7 @@ class Parser {
   }
 
   CudaSyntax syntax_;
+  std::map<std::string, std::set<std::string, std::less<>>, std::less<>> marks_;  ///< attribute -> macros for it
 };
 
 }  // namespace
@@ -459,32 +473,5 @@ std::vector<TokenRange> SplitArguments(const CudaSyntax& syntax, TokenRange rang
 }
 
 CudaSyntax ParseCuda(std::string_view source) { return Parser(source).Run(); }
-
-std::string DeviceText(const CudaSyntax& syntax) {
-  std::string text(syntax.source);
-  for (const TokenRange& range : syntax.host_only) {
-    const std::string_view gone = syntax.Text(range);
-    if (gone.empty()) continue;
-    const auto start = static_cast<size_t>(gone.data() - syntax.source.data());
-    // Directives inside stay: an #endif among them may belong to an #if outside.
-    size_t at = start;
-    for (size_t i = range.begin; i <= range.end; ++i) {
-      const bool last = i == range.end || i >= syntax.lexed.tokens.size();
-      if (!last && syntax.token(i).kind != Token::Kind::kDirective) continue;
-      const size_t stop = last ? start + gone.size() : syntax.token(i).offset;
-      for (; at < stop; ++at) {
-        if (text[at] != '\n') text[at] = ' ';
-      }
-      if (last) break;
-      at = std::min(syntax.token(i).offset + syntax.token(i).text.size(), start + gone.size());
-    }
-  }
-  return text;
-}
-
-std::string CompilableText(const CudaSyntax& syntax) {
-  const bool has_main = std::ranges::any_of(syntax.functions, [](const HostFunction& f) { return f.name == "main"; });
-  return has_main || !syntax.launches.empty() ? DeviceText(syntax) : std::string(syntax.source);
-}
 
 }  // namespace atunner

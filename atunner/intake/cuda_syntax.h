@@ -70,6 +70,7 @@ struct FileConstant {
 
 struct HostFunction {
   std::string name;
+  std::vector<TemplateParameter> templates;
   TokenRange parameters;
   TokenRange body;
   TokenRange whole;  ///< from its first declaration token to the closing brace

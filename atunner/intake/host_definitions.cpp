@@ -7,8 +7,6 @@
 namespace atunner {
 namespace {
 
-constexpr int kMostCallers = 3;
-
 bool IsOfCommandLine(const CudaSyntax& syntax, TokenRange value) {
   for (size_t i = value.begin; i < value.end; ++i) {
     if (syntax.token(i).Is("argv")) return true;
@@ -52,6 +50,7 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
       members_[std::string(syntax_.token(name - 2).text)][axis] = value;
     } else if (!IsOfCommandLine(syntax_, value) || !definitions_.contains(text)) {  // int n = 1024; if (argc > 1) n = …
       definitions_[text] = value;
+      CollectScalarType(name);
       if (name > 0 && is(name - 1, ">")) CollectContainer(text, name - 1, value);  // device_vector<float> d = h;
     }
   } else if (is(name + 1, "[")) {  // float c[2] = {0.4f, 0.1f};
@@ -110,6 +109,16 @@ std::optional<size_t> HostScope::DeclaratorOf(size_t name, std::string_view type
   return std::nullopt;
 }
 
+/// const int64_t n = 1024;
+void HostScope::CollectScalarType(size_t name) {
+  size_t begin = name;
+  while (begin > 0 && syntax_.token(begin - 1).kind == Token::Kind::kWord && !syntax_.token(begin - 1).Is("const") &&
+         !syntax_.token(begin - 1).Is("constexpr"))
+    --begin;
+  const std::string type(syntax_.Text({begin, name}));
+  if (begin < name && ParseCType(type)) types_.try_emplace(std::string(syntax_.token(name).text), type);
+}
+
 void HostScope::CollectDeclaredType(size_t star) {
   size_t begin = star;
   while (begin > 0 && syntax_.token(begin - 1).kind == Token::Kind::kWord) --begin;
@@ -148,36 +157,6 @@ void HostScope::CollectMemset(size_t call, size_t end) {
       SplitArguments(syntax_, {call + 2, std::min(MatchingClose(syntax_, call + 1), end)}, true);
   if (pieces.size() >= 3 && pieces[0].end > pieces[0].begin && syntax_.Text(pieces[1]) == "0")
     zeroed_.emplace(syntax_.token(pieces[0].end - 1).text);
-}
-
-std::optional<std::pair<std::unique_ptr<HostScope>, TokenRange>> HostScope::InCaller(const std::string& name) const {
-  if (function_ >= syntax_.functions.size() || level_ >= kMostCallers) return std::nullopt;
-  const HostFunction& function = syntax_.functions[function_];
-  const std::vector<TokenRange> parameters = SplitArguments(syntax_, function.parameters, true);
-  for (size_t p = 0; p < parameters.size(); ++p) {
-    size_t last = parameters[p].end;
-    for (size_t i = parameters[p].begin; i < parameters[p].end; ++i) {
-      if (syntax_.token(i).Is("=")) last = std::min(last, i);
-    }
-    if (last == parameters[p].begin || syntax_.token(last - 1).text != name) continue;
-    for (size_t f = 0; f < syntax_.functions.size(); ++f) {
-      if (f == function_) continue;
-      const TokenRange body = syntax_.functions[f].body;
-      for (size_t i = body.begin; i + 1 < body.end; ++i) {
-        if (!syntax_.token(i).Is(function.name)) continue;
-        size_t open = i + 1;
-        if (syntax_.token(open).Is("<")) open = MatchingClose(syntax_, open) + 1;
-        if (open >= body.end || !syntax_.token(open).Is("(")) continue;
-        const auto arguments = SplitArguments(syntax_, {open + 1, MatchingClose(syntax_, open)}, true);
-        if (p >= arguments.size()) continue;
-        return std::pair(std::unique_ptr<HostScope>(new HostScope(*this, f, i, level_ + 1)), arguments[p]);
-      }
-    }
-    if (last < parameters[p].end)  // a default argument
-      return std::pair(std::unique_ptr<HostScope>(new HostScope(*this, SIZE_MAX, 0, level_ + 1)),
-                       TokenRange{last + 1, parameters[p].end});
-  }
-  return std::nullopt;
 }
 
 }  // namespace atunner

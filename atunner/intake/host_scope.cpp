@@ -40,6 +40,31 @@ bool IsCeilDiv(std::string name) {
   return kNames.contains(name);
 }
 
+/// The token that closes the bracket at `open`, or the end.
+size_t CloseOf(const std::vector<Token>& tokens, size_t open) {
+  int nested = 0;
+  for (size_t at = open; at < tokens.size(); ++at) {
+    nested += (tokens[at].Is("(") || tokens[at].Is("[")) - (tokens[at].Is(")") || tokens[at].Is("]"));
+    if (nested == 0) return at;
+  }
+  return tokens.size();
+}
+
+/// The first `symbol` outside of brackets; of a `:` the one that belongs to the `?` before.
+size_t FindOutside(const std::vector<Token>& tokens, std::string_view symbol, size_t from) {
+  int questions = 0;
+  for (size_t at = from; at < tokens.size(); ++at) {
+    if (tokens[at].Is("(") || tokens[at].Is("[")) {
+      at = CloseOf(tokens, at);
+    } else if (tokens[at].Is(symbol) && questions == 0) {
+      return at;
+    } else {
+      questions += tokens[at].Is("?") - tokens[at].Is(":");
+    }
+  }
+  return tokens.size();
+}
+
 /// Pieces at commas outside of brackets.
 std::vector<std::vector<Token>> SplitTokens(const std::vector<Token>& tokens) {
   std::vector<std::vector<Token>> pieces;
@@ -104,6 +129,9 @@ Result<std::string> HostScope::Expression(TokenRange range) {
 Result<std::string> HostScope::Convert(const Tokens& tokens, int depth) {
   if (depth > kMostNested) return Invalid("definitions refer to each other");
   if (tokens.empty()) return Invalid("an empty expression");
+  if (const size_t question = FindOutside(tokens, "?", 0); question < tokens.size()) {
+    if (auto choice = Choice(tokens, question, depth)) return choice;
+  }
   auto plain = ConvertPlain(tokens, depth);
   if (plain) {
     auto parsed = Expr::Parse(*plain);
@@ -116,6 +144,18 @@ Result<std::string> HostScope::Convert(const Tokens& tokens, int depth) {
     return ConvertPlain(Tokens(tokens.begin() + static_cast<std::ptrdiff_t>(i), tokens.end()), depth + 1);
   }
   return plain;
+}
+
+/// condition ? one : other
+Result<std::string> HostScope::Choice(const Tokens& tokens, size_t question, int depth) {
+  const auto begin = tokens.begin();
+  const auto at = [&](size_t i) { return begin + static_cast<std::ptrdiff_t>(i); };
+  const size_t colon = FindOutside(tokens, ":", question + 1);
+  if (colon >= tokens.size()) return Unknown("?");
+  ATUNNER_TRY(const std::string condition, Convert(Tokens(begin, at(question)), depth + 1));
+  ATUNNER_TRY(const std::string one, Convert(Tokens(at(question + 1), at(colon)), depth + 1));
+  ATUNNER_TRY(const std::string other, Convert(Tokens(at(colon + 1), tokens.end()), depth + 1));
+  return "((" + one + ") if (" + condition + ") else (" + other + "))";
 }
 
 Result<std::string> HostScope::ConvertPlain(const Tokens& tokens, int depth) {
@@ -147,8 +187,21 @@ Result<std::string> HostScope::ConvertPlain(const Tokens& tokens, int depth) {
             }
           }
         }
+        if (token.Is("(")) {
+          const size_t close = CloseOf(tokens, i);
+          const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+          const Tokens inside(begin, tokens.begin() + static_cast<std::ptrdiff_t>(std::max(close, i + 1)));
+          if (close < tokens.size() && FindOutside(inside, "?", 0) < inside.size()) {
+            ATUNNER_TRY(const std::string value, Convert(inside, depth + 1));
+            out.Add("(" + value + ")");
+            i = close;
+            break;
+          }
+        }
         if (doubled) {
           out.text += token.text;
+        } else if (token.Is("&&") || token.Is("||") || token.Is("!")) {
+          out.Add(token.Is("&&") ? "and" : token.Is("||") ? "or" : "not");
         } else if (token.Is("/")) {
           out.Add(std::string(1, kSlash));
         } else {
@@ -175,23 +228,16 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
     out.Add(name == "true" ? "1" : "0");
     return i;
   }
-  const auto close_of = [&](size_t open) {
-    int nested = 0;
-    for (size_t at = open; at < tokens.size(); ++at) {
-      nested += tokens[at].Is("(") - tokens[at].Is(")");
-      if (nested == 0) return at;
-    }
-    return tokens.size();
-  };
   if (name == "sizeof" && i + 1 < tokens.size()) {
     const bool brackets = is(i + 1, "(");  // or sizeof *d
-    const size_t close = brackets ? close_of(i + 1) : i + 1 + is(i + 1, "*");
+    const size_t close = brackets ? CloseOf(tokens, i + 1) : i + 1 + is(i + 1, "*");
     std::string type;
     for (size_t at = brackets ? i + 2 : i + 1; at < std::min(close + !brackets, tokens.size()); ++at)
       type += std::string(type.empty() ? "" : " ") + std::string(tokens[at].text);
     if (type.starts_with("* ")) type = type.substr(2);                // sizeof(*d)
     if (type.ends_with("]")) type = type.substr(0, type.find(" ["));  // sizeof(d[0])
     if (const auto declared = types_.find(type); declared != types_.end()) type = declared->second;
+    type = TypeNamed(type);
     if (const auto alias = syntax_.aliases.find(type); alias != syntax_.aliases.end()) type = alias->second;
     if (const FileConstant* constant = syntax_.FindConstant(type)) type = constant->value;
     auto known = ParseCType(type);
@@ -208,6 +254,13 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
     if (const auto known = ParseCType(type)) out.real |= IsFloat(known->dtype);
     return at;
   }
+  if ((name == "min" || name == "max") && is(i + 1, "<")) {  // std::min<int>(…)
+    size_t close = i + 1;
+    while (close < tokens.size() && !tokens[close].Is(">")) ++close;
+    out.Add(name);
+    return close;
+  }
+  if (is(i + 1, "[") && lists_.contains(name)) return Element(tokens, i, depth, out);
   if (is(i + 1, "(")) {
     if (const auto cast = ParseCType(name)) {
       out.real |= IsFloat(cast->dtype);
@@ -226,7 +279,7 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
       out.Add("ceil_div");
       return i;
     }
-    const size_t close = close_of(i + 1);
+    const size_t close = CloseOf(tokens, i + 1);
     if (close >= tokens.size()) return Unknown(name + "(…)");
     const Tokens inside(tokens.begin() + static_cast<std::ptrdiff_t>(i) + 2,
                         tokens.begin() + static_cast<std::ptrdiff_t>(close));
@@ -253,6 +306,23 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
   ATUNNER_TRY(const std::string value, NameValue(name, depth));
   out.Add(value);
   return i;
+}
+
+/// sizes[i], of a list that the function has.
+Result<size_t> HostScope::Element(const Tokens& tokens, size_t i, int depth, Pieces& out) {
+  const size_t close = CloseOf(tokens, i + 1);
+  if (close >= tokens.size()) return Unknown(tokens[i].text);
+  const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(i);
+  ATUNNER_TRY(const std::string place, Convert(Tokens(begin + 2, begin + (close - i)), depth + 1));
+  ATUNNER_TRY(const Expr index, Expr::Parse(place));
+  Dims values;
+  for (const auto& [name, leaf] : *leaves_) values[name] = leaf.value;
+  ATUNNER_TRY(const int64_t number, index.EvaluateInt(Bindings(values)));
+  const std::vector<TokenRange> elements = ElementsOf(std::string(tokens[i].text));
+  if (number < 0 || static_cast<size_t>(number) >= elements.size()) return Unknown(tokens[i].text);
+  ATUNNER_TRY(const std::string value, Convert(Copy(elements[static_cast<size_t>(number)]), depth + 1));
+  out.Add("(" + value + ")");
+  return close;
 }
 
 /// A function of <cmath>, or one of the file that only returns an expression, or a macro.
@@ -347,35 +417,6 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
   return UnknownVariable(name);
 }
 
-/// Bytes from one row of a pitched allocation to the next.
-Result<std::string> HostScope::PitchOf(TokenRange row, int depth) {
-  constexpr int kPitch = 512;  // what the driver rounds up to
-  ATUNNER_TRY(const std::string bytes, Convert(Copy(row), depth + 1));
-  return "((" + bytes + " + " + std::to_string(kPitch - 1) + ") // " + std::to_string(kPitch) + " * " +
-         std::to_string(kPitch) + ")";
-}
-
-Result<std::string> HostScope::BytesOf(const std::string& buffer) {
-  const TokenRange bytes = allocations_.find(buffer)->second;
-  const auto rows = pitched_.find(buffer);
-  if (rows == pitched_.end()) return Convert(Copy(bytes), 0);
-  ATUNNER_TRY(const std::string pitch, PitchOf(bytes, 0));
-  ATUNNER_TRY(const std::string count, Convert(Copy(rows->second), 0));
-  return pitch + " * (" + count + ")";
-}
-
-/// Whether what is added to a pointer is nothing the first time, as in a loop over parts of a buffer.
-bool HostScope::IsNothing(TokenRange offset) {
-  const auto before = *leaves_;
-  const auto text = Convert(Copy(offset), 0);
-  const auto expr = text ? Expr::Parse(*text) : Expr::Parse("1");
-  Dims values;
-  for (const auto& [name, leaf] : *leaves_) values[name] = leaf.value;
-  *leaves_ = before;
-  const auto value = expr ? expr->EvaluateInt(Bindings(values)) : Result<int64_t>(1);
-  return value && *value == 0;
-}
-
 /// A literal keeps its name; anything else is put in its place.
 Result<std::string> HostScope::NamedTokens(const std::string& name, const Tokens& tokens, bool of_file, int depth) {
   if (tokens.size() == 1 && tokens[0].Is(name)) return UnknownVariable(name);
@@ -450,42 +491,6 @@ Result<std::array<std::string, 3>> HostScope::ExtentsOf(const Tokens& tokens, in
   }
   ATUNNER_RETURN_IF_ERROR(fill(inner));
   return extents;
-}
-
-Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range) { return BufferOf(range, 0); }
-
-Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range, int depth) {
-  for (size_t i = range.begin; i < range.end; ++i) {
-    const Token& token = syntax_.token(i);
-    if (token.Is("+") || token.Is("-")) break;  // a pointer into a buffer: how much is left of it is not known
-    if (token.kind != Token::Kind::kWord) continue;
-    const std::string name(token.text);
-    Buffer buffer{name, "", "", zeroed_.contains(name)};
-    if (const auto type = types_.find(name); type != types_.end()) buffer.type = type->second;
-    const bool offset = i + 1 < range.end && (syntax_.token(i + 1).Is("+") || syntax_.token(i + 1).Is("-"));
-    if (offset && !IsNothing({i + 2, range.end})) break;
-    if (const auto bytes = allocations_.find(name); bytes != allocations_.end()) {
-      ATUNNER_TRY(buffer.bytes, BytesOf(bytes->first));
-      return buffer;
-    }
-    if (const auto count = containers_.find(name); count != containers_.end()) {
-      const auto type = ParseCType(buffer.type);
-      if (!type) return Unknown("the element type of " + name);
-      ATUNNER_TRY(const std::string elements, Convert(Copy(count->second), 0));
-      buffer.bytes = "(" + elements + ") * " + std::to_string(type->bytes());
-      return buffer;
-    }
-    if (const auto other = definitions_.find(name); other != definitions_.end() && depth < kMostNested) {
-      // float* out = d_out;
-      if (auto found = BufferOf(other->second, depth + 1)) return found;
-    }
-    if (const auto above = InCaller(name)) {
-      ATUNNER_TRY(Buffer found, above->first->BufferOf(above->second));
-      found.zeroed |= buffer.zeroed;
-      return found;
-    }
-  }
-  return Unknown(syntax_.Text(range));
 }
 
 }  // namespace atunner

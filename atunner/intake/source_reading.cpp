@@ -10,6 +10,7 @@
 #include "atunner/intake/expression_text.h"
 #include "atunner/intake/index_fills.h"
 #include "atunner/intake/kernel_body.h"
+#include "atunner/intake/macro_launches.h"
 #include "atunner/intake/structure_layout.h"
 #include "atunner/intake/structure_members.h"
 #include "atunner/intake/texture_text.h"
@@ -87,8 +88,18 @@ class Reader {
           "say which to tune: --kernel NAME, or the line\n  // atunner: kernel = " + out_.syntax.kernels.front().name);
     }
     out_.kernel = launched.front();
-    out_.source_launch = FindLaunch(out_.syntax, *out_.kernel);
+    out_.source_launch = ReachedLaunch();
     return {};
+  }
+
+  /// Of several launches, the first that conditions around it do not rule out; null where there is none.
+  const KernelLaunch* ReachedLaunch() const {
+    for (const KernelLaunch& launch : out_.syntax.launches) {
+      if (IsLaunchOf(launch, *out_.kernel) &&
+          HostScope(out_.syntax, launch.function, launch.token, out_.stated.sizes).IsReached())
+        return &launch;
+    }
+    return FindLaunch(out_.syntax, *out_.kernel);
   }
 
   // --- templates ---
@@ -100,6 +111,7 @@ class Reader {
       if (out_.source_launch && i < out_.source_launch->template_args.size()) {
         text = std::string(out_.syntax.Text(out_.source_launch->template_args[i]));
         if (auto value = out_.scope->Expression(out_.source_launch->template_args[i])) text = *value;
+        text = out_.scope->TypeNamed(text);
       }
       const bool is_type = parameter.type == "typename" || parameter.type == "class";
       if (text.empty() || (is_type && !TypeOf(text))) {
@@ -121,9 +133,10 @@ class Reader {
     }
     if (!out_.source_launch) return "";
     for (size_t i = 0; i < out_.kernel->parameters.size() && i < out_.source_launch->arguments.size(); ++i) {
-      if (out_.kernel->parameters[i].type != parameter.name || !out_.kernel->parameters[i].pointer) continue;
-      if (auto buffer = out_.scope->BufferOf(out_.source_launch->arguments[i]); buffer && !buffer->type.empty())
-        return buffer->type;
+      const KernelParameter& one = out_.kernel->parameters[i];
+      if (one.type != parameter.name) continue;
+      if (std::string type = out_.scope->TypeOf(out_.source_launch->arguments[i], one.pointer); !type.empty())
+        return type;
     }
     return "";
   }
@@ -422,7 +435,17 @@ class Reader {
 
 }  // namespace
 
-std::string SourceReading::Where() const { return kernel ? fmt::format("{}:{}", file, kernel->line) : file; }
+std::string SourceReading::Where() const {
+  if (kernel == nullptr) return file;
+  std::string of = file;  // or the header that was put in
+  for (size_t i = 0; i < kernel->head.begin; ++i) {
+    const std::string_view line = syntax.token(i).text;
+    if (syntax.token(i).kind != Token::Kind::kDirective || !line.starts_with("#line ")) continue;
+    if (const size_t quote = line.find('"'); quote != std::string_view::npos)
+      of = line.substr(quote + 1, line.rfind('"') - quote - 1);
+  }
+  return fmt::format("{}:{}", of, kernel->line);
+}
 
 const Leaf* SourceReading::FindLeaf(const std::string& name) const {
   const auto found = scope->leaves().find(name);
@@ -439,7 +462,7 @@ Dims SourceReading::SizesBeside(const ParameterSpace& space) const {
 
 Result<std::unique_ptr<SourceReading>> ReadSource(const std::string& text, const std::string& file,
                                                   const std::string& kernel) {
-  SourceApart apart = WithMembersApart(text);
+  SourceApart apart = WithMembersApart(WithLaunchesExpanded(text));
   auto reading = std::make_unique<SourceReading>(std::move(apart.text), file);
   ATUNNER_RETURN_IF_ERROR(Reader(*reading, kernel).Run());
   for (auto& [of_kernel, note] : apart.notes) {

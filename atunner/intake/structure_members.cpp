@@ -8,51 +8,13 @@
 
 #include "atunner/intake/cuda_syntax.h"
 #include "atunner/intake/kernel_body.h"
+#include "atunner/intake/source_edits.h"
 #include "atunner/intake/structure_layout.h"
 
 namespace atunner {
 namespace {
 
 constexpr int kMostSteps = 200;  // each takes a function or a kernel apart; broken sources must end as well
-
-/// Replacements in a source, of tokens that do not overlap.
-class Edits {
- public:
-  explicit Edits(const CudaSyntax& syntax) : syntax_(syntax) {}
-
-  bool empty() const { return all_.empty(); }
-  void Replace(TokenRange range, std::string text) {
-    if (range.empty()) return;
-    const std::string_view old = syntax_.Text(range);
-    all_.push_back({static_cast<size_t>(old.data() - syntax_.source.data()), old.size(), std::move(text)});
-  }
-  void Insert(size_t before, std::string text) { all_.push_back({syntax_.token(before).offset, 0, std::move(text)}); }
-
-  /// Lines that a replacement lost follow it.
-  std::string Apply() {
-    std::ranges::stable_sort(all_, {}, [](const Edit& edit) { return std::pair(edit.offset, edit.length); });
-    std::string text;
-    size_t at = 0;
-    for (const Edit& edit : all_) {
-      if (edit.offset < at) continue;
-      const std::string_view old = syntax_.source.substr(edit.offset, edit.length);
-      const auto lost = std::ranges::count(old, '\n') - std::ranges::count(edit.text, '\n');
-      text.append(syntax_.source.substr(at, edit.offset - at)).append(edit.text);
-      text.append(static_cast<size_t>(std::max<std::ptrdiff_t>(lost, 0)), '\n');
-      at = edit.offset + edit.length;
-    }
-    return text.append(syntax_.source.substr(at));
-  }
-
- private:
-  struct Edit {
-    size_t offset = 0;
-    size_t length = 0;
-    std::string text;
-  };
-  const CudaSyntax& syntax_;
-  std::vector<Edit> all_;
-};
 
 /// One rewriting of the source as it is now. `names` are variables of the host that arguments were written out of.
 class Step {
@@ -94,7 +56,7 @@ class Step {
       if (layout == nullptr) continue;
       KernelParameterApart(kernel, parameter, *layout, pieces[i]);
       for (const KernelLaunch& launch : syntax_.launches) {
-        if (!IsOf(launch, kernel) || i >= launch.arguments.size()) continue;
+        if (!IsLaunchOf(launch, kernel) || i >= launch.arguments.size()) continue;
         Argument(launch.arguments[i], *layout, parameter.name);
         const bool deduced = type != parameter.type && launch.template_args.empty() && kernel.templates.size() == 1;
         if (deduced && Is(launch.token + 1, "<")) edits_.Insert(launch.token + 1, "<" + type + ">");
@@ -102,11 +64,6 @@ class Step {
     }
     RemovePrototypes(kernel.name);
     return true;
-  }
-
-  static bool IsOf(const KernelLaunch& launch, const KernelDefinition& kernel) {
-    return launch.kernel == kernel.name || launch.kernel == kernel.qualified ||
-           kernel.qualified.ends_with("::" + launch.kernel);
   }
 
   /// The structure that parameter `i` is, by its own type, or by what the first launch gives for a template's.
@@ -117,7 +74,7 @@ class Step {
     for (size_t t = 0; t < kernel.templates.size(); ++t) {
       if (kernel.templates[t].name != parameter.type) continue;
       for (const KernelLaunch& launch : syntax_.launches) {
-        if (!IsOf(launch, kernel) || i >= launch.arguments.size() || launch.arguments[i].empty()) continue;
+        if (!IsLaunchOf(launch, kernel) || i >= launch.arguments.size() || launch.arguments[i].empty()) continue;
         const TokenRange argument = launch.arguments[i];
         std::string type = t < launch.template_args.size()      ? std::string(syntax_.Text(launch.template_args[t]))
                            : argument.end == argument.begin + 1 ? TypeOfVariable(launch, argument.begin)
