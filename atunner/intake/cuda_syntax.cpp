@@ -126,7 +126,7 @@ class Parser {
     std::vector<TemplateParameter> templates;
     while (Is(i, "template") && Is(i + 1, "<")) {
       const size_t close = MatchingClose(syntax_, i + 1);
-      templates = Templates({i + 2, close});
+      templates = ParseTemplateParameters(syntax_, {i + 2, close});
       i = close + 1;
     }
     bool device = false;
@@ -255,25 +255,6 @@ class Parser {
     const std::string_view text = syntax_.Text(value);
     syntax_.constants.push_back({std::string(At(name).text), FileConstant::Kind::kVariable, std::string(text),
                                  At(value.begin).offset, text.size(), false, At(name).line});
-  }
-
-  std::vector<TemplateParameter> Templates(TokenRange range) const {
-    std::vector<TemplateParameter> all;
-    for (const TokenRange& piece : SplitArguments(syntax_, range, true)) {
-      TemplateParameter parameter;
-      size_t end = piece.end;
-      for (size_t i = piece.begin; i < piece.end; ++i) {
-        if (!Is(i, "=")) continue;
-        parameter.fallback = std::string(syntax_.Text({i + 1, piece.end}));
-        end = i;
-        break;
-      }
-      if (piece.begin >= end) continue;
-      if (IsWord(end - 1) && end - 1 > piece.begin) parameter.name = std::string(At(end - 1).text);
-      parameter.type = std::string(syntax_.Text({piece.begin, parameter.name.empty() ? end : end - 1}));
-      all.push_back(std::move(parameter));
-    }
-    return all;
   }
 
   std::vector<KernelParameter> Parameters(TokenRange range) const {
@@ -470,6 +451,26 @@ std::vector<TokenRange> SplitArguments(const CudaSyntax& syntax, TokenRange rang
   }
   if (start < end) pieces.push_back({start, end});
   return pieces;
+}
+
+std::vector<TemplateParameter> ParseTemplateParameters(const CudaSyntax& syntax, TokenRange range) {
+  std::vector<TemplateParameter> all;
+  for (const TokenRange& piece : SplitArguments(syntax, range, true)) {
+    TemplateParameter parameter;
+    size_t end = piece.end;
+    for (size_t i = piece.begin; i < piece.end; ++i) {
+      if (!syntax.token(i).Is("=")) continue;
+      parameter.fallback = std::string(syntax.Text({i + 1, piece.end}));
+      end = i;
+      break;
+    }
+    if (piece.begin >= end) continue;
+    if (syntax.token(end - 1).kind == Token::Kind::kWord && end - 1 > piece.begin)
+      parameter.name = std::string(syntax.token(end - 1).text);
+    parameter.type = std::string(syntax.Text({piece.begin, parameter.name.empty() ? end : end - 1}));
+    all.push_back(std::move(parameter));
+  }
+  return all;
 }
 
 CudaSyntax ParseCuda(std::string_view source) { return Parser(source).Run(); }

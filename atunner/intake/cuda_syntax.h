@@ -104,6 +104,8 @@ std::string CompilableText(const CudaSyntax& syntax);
 
 /// Pieces of a range at commas outside of (), [], {} and, with `angles`, <>.
 std::vector<TokenRange> SplitArguments(const CudaSyntax& syntax, TokenRange range, bool angles);
+/// Of what stands between the angles behind `template`.
+std::vector<TemplateParameter> ParseTemplateParameters(const CudaSyntax& syntax, TokenRange range);
 /// The token that closes the bracket at `open` ("(", "[", "{" or "<"); the end of the tokens when nothing does.
 size_t MatchingClose(const CudaSyntax& syntax, size_t open);
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "atunner/intake/c_type.h"
+#include "atunner/intake/record_buffers.h"
 #include "atunner/intake/structure_layout.h"
 #include "atunner/model/expr.h"
 
@@ -238,12 +239,13 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
     if (type.ends_with("]")) type = type.substr(0, type.find(" ["));  // sizeof(d[0])
     if (const auto declared = types_.find(type); declared != types_.end()) type = declared->second;
     type = TypeNamed(type);
+    const auto record = RecordOf(syntax_, type);
     if (const auto alias = syntax_.aliases.find(type); alias != syntax_.aliases.end()) type = alias->second;
     if (const FileConstant* constant = syntax_.FindConstant(type)) type = constant->value;
     auto known = ParseCType(type);
     if (!known) known = FloatsOf(syntax_, type);
-    if (!known) return Unknown("sizeof(" + type + ")");
-    out.Add(std::to_string(known->bytes()));
+    if (!known && !record) return Unknown("sizeof(" + type + ")");
+    out.Add(std::to_string(known ? known->bytes() : record->bytes));
     return close;
   }
   if (name == "static_cast" && is(i + 1, "<")) {

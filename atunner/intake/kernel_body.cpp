@@ -168,7 +168,8 @@ const KernelLaunch* FindLaunch(const CudaSyntax& syntax, const KernelDefinition&
   return nullptr;
 }
 
-bool IsStructure(const CudaSyntax& syntax, const std::string& type) {
+bool IsStructure(const CudaSyntax& syntax, const std::string& named) {
+  const std::string type = named.substr(0, named.find('<'));
   if (type == "cudaPitchedPtr" || type == "cudaExtent" || type == "cudaPos") return true;
   for (size_t i = 0; i + 2 < syntax.lexed.tokens.size(); ++i) {
     const Token& token = syntax.token(i);

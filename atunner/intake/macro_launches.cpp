@@ -62,6 +62,8 @@ Macros LaunchingMacros(const CudaSyntax& syntax) {
     before = launching.size();
     for (const auto& [name, macro] : all) {
       const std::vector<Token> words = Lex(macro.body).tokens;
+      const auto named = [&](const Token& t) { return t.Is(name); };  // a macro is not expanded in itself
+      if (std::ranges::any_of(words, named)) continue;
       const bool calls = std::ranges::any_of(words, [&](const Token& t) { return launching.contains(t.text); });
       const bool launches = macro.body.find("<<<") != std::string::npos ||
                             macro.body.find("__global__") != std::string::npos ||

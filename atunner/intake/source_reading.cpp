@@ -11,6 +11,7 @@
 #include "atunner/intake/index_fills.h"
 #include "atunner/intake/kernel_body.h"
 #include "atunner/intake/macro_launches.h"
+#include "atunner/intake/record_buffers.h"
 #include "atunner/intake/structure_layout.h"
 #include "atunner/intake/structure_members.h"
 #include "atunner/intake/texture_text.h"
@@ -232,7 +233,15 @@ class Reader {
     ArgSpec arg;
     arg.name = parameter.name;
     arg.role = RoleOf(out_.syntax, *out_.kernel, parameter);
-    const auto type = TypeOf(parameter.type);
+    const std::string pointee =
+        parameter.type == "void" ? CastOf(out_.syntax, *out_.kernel, parameter.name) : parameter.type;
+    auto type = TypeOf(pointee);
+    const auto record = type ? std::nullopt : RecordOf(out_.syntax, pointee);
+    if (record) {
+      type = CType{DType::kUInt8, 1};
+      arg.fill.kind = Fill::Kind::kGenerator;
+      arg.fill.path = record->fill;
+    }
     if (const auto fill = out_.stated.fills.find(parameter.name); fill != out_.stated.fills.end())
       arg.fill = fill->second;
     if (const auto stated = out_.stated.arguments.find(parameter.name); stated != out_.stated.arguments.end()) {
@@ -259,6 +268,8 @@ class Reader {
     const bool stated_fill = out_.stated.fills.contains(parameter.name);
     if (buffer->zeroed && !stated_fill && !parameter.is_const) arg.fill.kind = Fill::Kind::kZeros;
     AddExtent(arg, fmt::format("({}) // {}", buffer->bytes, SizeOf(type->dtype)));
+    if (record && arg.fill.kind == Fill::Kind::kGenerator && !stated_fill)
+      out_.notes.push_back(fmt::format("'{}' is bytes of '{}', filled with numbers of its members", arg.name, pointee));
     AddTensor(std::move(arg), buffer->name);
   }
 

@@ -36,6 +36,16 @@ class Step {
   size_t Count() const { return syntax_.lexed.tokens.size(); }
   std::string Word(size_t i) const { return std::string(syntax_.token(i).text); }
 
+  /// The token behind a type's name and its template arguments.
+  size_t BehindType(size_t at) const { return Is(at + 1, "<") ? MatchingClose(syntax_, at + 1) + 1 : at + 1; }
+  std::string Type(size_t at) const { return std::string(syntax_.Text({at, BehindType(at)})); }
+
+  const StructureLayout* LayoutOfType(const std::string& type) const {
+    constexpr size_t kMostMembers = 64;  // parameters that a person can be shown
+    const StructureLayout* layout = layouts_.Find(type);
+    return layout != nullptr && layout->members.size() <= kMostMembers ? layout : nullptr;
+  }
+
   // --- the kernel ---
 
   bool Kernel(const KernelDefinition& kernel) {
@@ -70,7 +80,7 @@ class Step {
   std::pair<std::string, const StructureLayout*> LayoutOf(const KernelDefinition& kernel, size_t i) const {
     const KernelParameter& parameter = kernel.parameters[i];
     if (parameter.pointer) return {};
-    if (const StructureLayout* own = layouts_.Find(parameter.type)) return {parameter.type, own};
+    if (const StructureLayout* own = LayoutOfType(parameter.type)) return {parameter.type, own};
     for (size_t t = 0; t < kernel.templates.size(); ++t) {
       if (kernel.templates[t].name != parameter.type) continue;
       for (const KernelLaunch& launch : syntax_.launches) {
@@ -79,7 +89,7 @@ class Step {
         std::string type = t < launch.template_args.size()      ? std::string(syntax_.Text(launch.template_args[t]))
                            : argument.end == argument.begin + 1 ? TypeOfVariable(launch, argument.begin)
                                                                 : TypeMade(argument.begin);
-        return {type, layouts_.Find(type)};
+        return {type, LayoutOfType(type)};
       }
     }
     return {};
@@ -89,9 +99,9 @@ class Step {
   std::string TypeOfVariable(const KernelLaunch& launch, size_t name) const {
     if (launch.function >= syntax_.functions.size()) return "";
     for (size_t i = syntax_.functions[launch.function].body.begin; i + 1 < name; ++i) {
-      if (!IsWord(i) || !Is(i + 1, syntax_.token(name).text)) continue;
-      const std::string type = Is(i, "auto") ? TypeMade(i + 3) : Word(i);
-      if (layouts_.Find(type) != nullptr) return type;
+      if (!IsWord(i) || !Is(BehindType(i), syntax_.token(name).text)) continue;
+      const std::string type = Is(i, "auto") ? TypeMade(i + 3) : Type(i);
+      if (LayoutOfType(type) != nullptr) return type;
     }
     return "";
   }
@@ -230,10 +240,13 @@ class Step {
   /// What stands between the brackets of {…}, S{…}, S(…) and make_float3(…).
   std::optional<TokenRange> Inside(TokenRange range) const {
     size_t open = range.begin;
-    while (open < range.end && (IsWord(open) || Is(open, "::"))) ++open;
-    const std::string callee = open > range.begin ? Word(open - 1) : "";
-    const bool makes = callee.empty() || layouts_.Find(callee) != nullptr ||
-                       (callee.starts_with("make_") && layouts_.Find(callee.substr(5)) != nullptr);
+    std::string callee;
+    while (open < range.end && (IsWord(open) || Is(open, "::"))) {
+      callee = Type(open);
+      open = BehindType(open);
+    }
+    const bool makes = callee.empty() || LayoutOfType(callee) != nullptr ||
+                       (callee.starts_with("make_") && LayoutOfType(callee.substr(5)) != nullptr);
     const bool opens = Is(open, "{") || (!callee.empty() && Is(open, "("));
     if (!makes || !opens || MatchingClose(syntax_, open) + 1 != range.end) return std::nullopt;
     return TokenRange{open + 1, range.end - 1};
@@ -257,8 +270,9 @@ class Step {
       size_t last = pieces[p].begin;
       while (last < pieces[p].end && !Is(last, "=")) ++last;
       if (last < pieces[p].begin + 2 || !IsWord(last - 1) || !names_.contains(Word(last - 1))) continue;
-      const size_t type = Is(last - 2, "&") ? last - 3 : last - 2;
-      const StructureLayout* layout = type >= pieces[p].begin && IsWord(type) ? layouts_.Find(Word(type)) : nullptr;
+      size_t type = pieces[p].begin;
+      while (type + 1 < last && !(IsWord(type) && BehindType(type) + Is(last - 2, "&") + 1 == last)) ++type;
+      const StructureLayout* layout = type + 1 < last ? LayoutOfType(Type(type)) : nullptr;
       if (layout == nullptr) continue;
       const std::string old = Word(last - 1);
       const std::string name = FreePrefix(old, *layout, function.whole);
@@ -277,8 +291,9 @@ class Step {
   void Calls(const HostFunction& callee, size_t parameter, const StructureLayout& layout, const std::string& name) {
     for (const HostFunction& function : syntax_.functions) {
       for (size_t i = function.body.begin; i < function.body.end && &function != &callee; ++i) {
-        if (!Is(i, callee.name) || !Is(i + 1, "(")) continue;
-        const auto arguments = SplitArguments(syntax_, {i + 2, MatchingClose(syntax_, i + 1)}, true);
+        const size_t open = Is(i, callee.name) ? BehindType(i) : i;
+        if (!Is(open, "(") || open == i) continue;
+        const auto arguments = SplitArguments(syntax_, {open + 1, MatchingClose(syntax_, open)}, true);
         if (parameter < arguments.size()) Argument(arguments[parameter], layout, name);
       }
     }
@@ -287,8 +302,9 @@ class Step {
   /// `S p{2, n}, q;` becomes a variable for each member, and `p.n` that variable.
   bool Variables(const HostFunction& function) {
     for (size_t i = function.body.begin; i + 2 < function.body.end; ++i) {
-      if (!IsWord(i) || !IsWord(i + 1) || !names_.contains(Word(i + 1))) continue;
-      const StructureLayout* layout = layouts_.Find(Is(i, "auto") ? TypeMade(i + 3) : Word(i));
+      const size_t name = IsWord(i) ? BehindType(i) : Count();
+      if (!IsWord(name) || !names_.contains(Word(name))) continue;
+      const StructureLayout* layout = LayoutOfType(Is(i, "auto") ? TypeMade(i + 3) : Type(i));
       if (layout == nullptr) continue;
       size_t end = i;
       while (end < function.body.end && !Is(end, ";")) {
@@ -296,7 +312,7 @@ class Step {
         end = opens ? MatchingClose(syntax_, end) + 1 : end + 1;
       }
       std::string text;
-      for (const TokenRange& declarator : SplitArguments(syntax_, {i + 1, std::min(end, function.body.end)}, true))
+      for (const TokenRange& declarator : SplitArguments(syntax_, {name, std::min(end, function.body.end)}, true))
         text += Declarator(declarator, *layout, function);
       if (text.empty()) continue;
       size_t begin = i;
@@ -312,8 +328,8 @@ class Step {
 
   /// The type that S{…} or make_float3(…) at a token makes.
   std::string TypeMade(size_t at) const {
-    if (!IsWord(at) || (!Is(at + 1, "{") && !Is(at + 1, "("))) return "";
-    const std::string name = Word(at);
+    if (!IsWord(at) || (!Is(BehindType(at), "{") && !Is(BehindType(at), "("))) return "";
+    const std::string name = Type(at);
     return name.starts_with("make_") ? name.substr(5) : name;
   }
 
