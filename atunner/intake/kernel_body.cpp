@@ -95,6 +95,8 @@ Role RoleOf(const CudaSyntax& syntax, const KernelDefinition& kernel, const Kern
 bool Reads(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view name, std::string_view axis) {
   for (size_t i = kernel.body.begin; i + 2 < kernel.body.end; ++i) {
     if (syntax.token(i).Is(name) && syntax.token(i + 1).Is(".") && syntax.token(i + 2).Is(axis)) return true;
+    // Cooperative groups: as many warps as a block has.
+    if (name == "blockDim" && axis == "x" && syntax.token(i).Is("meta_group_size")) return true;
   }
   return MacroHas(syntax, kernel, std::string(name) + "." + std::string(axis));
 }

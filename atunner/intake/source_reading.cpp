@@ -6,6 +6,7 @@
 #include <map>
 
 #include "atunner/intake/c_type.h"
+#include "atunner/intake/device_lambdas.h"
 #include "atunner/intake/device_symbols.h"
 #include "atunner/intake/expression_text.h"
 #include "atunner/intake/index_fills.h"
@@ -118,6 +119,8 @@ class Reader {
       if (text.empty() || (is_type && !TypeOf(text))) {
         if (std::string deduced = Deduced(parameter); !deduced.empty()) text = std::move(deduced);
       }
+      const auto object = out_.objects.find({out_.kernel->name, parameter.name});
+      if (text.empty() && object != out_.objects.end()) text = object->second;
       if (text.empty() && out_.stated.entry.empty()) Question("entry = " + out_.kernel->qualified + "<…>");
       out_.launch.template_args.push_back(text);
       if (is_type) types_[parameter.name] = text;
@@ -473,8 +476,9 @@ Dims SourceReading::SizesBeside(const ParameterSpace& space) const {
 
 Result<std::unique_ptr<SourceReading>> ReadSource(const std::string& text, const std::string& file,
                                                   const std::string& kernel) {
-  SourceApart apart = WithMembersApart(WithLaunchesExpanded(text));
+  SourceApart apart = WithMembersApart(WithLambdasNamed(WithLaunchesExpanded(text)));
   auto reading = std::make_unique<SourceReading>(std::move(apart.text), file);
+  reading->objects = std::move(apart.objects);
   ATUNNER_RETURN_IF_ERROR(Reader(*reading, kernel).Run());
   for (auto& [of_kernel, note] : apart.notes) {
     if (of_kernel == reading->kernel->name) reading->notes.push_back(std::move(note));

@@ -1,6 +1,7 @@
 #include "atunner/intake/structure_layout.h"
 
 #include "atunner/intake/expression_text.h"
+#include "atunner/intake/value_list.h"
 
 namespace atunner {
 namespace {
@@ -97,7 +98,7 @@ const StructureLayout* StructureLayouts::Find(const std::string& type) const {
 /// The layout of View<const float, 2>: of the template's text with its arguments.
 const StructureLayout* StructureLayouts::Instance(const std::string& type) const {
   const size_t open = type.find('<');
-  const auto made = templates_.find(type.substr(0, open));
+  const auto made = templates_.find(Trim(type.substr(0, open)));
   constexpr int kMostNested = 8;
   if (open == std::string::npos || !type.ends_with('>') || made == templates_.end() || nested_ >= kMostNested)
     return nullptr;
@@ -141,7 +142,7 @@ void StructureLayouts::Define(const CudaSyntax& syntax, const std::string& name,
       if (function) start = i + 1;
       continue;
     }
-    if (token.kind == Token::Kind::kDirective) return;
+    if (token.kind == Token::Kind::kDirective && !token.text.starts_with("#line")) return;
     if (!token.Is(";")) continue;
     if (!Declaration(syntax, {start, i}, layout)) return;
     start = i + 1;
@@ -196,6 +197,8 @@ void StructureLayouts::Append(const std::string& declaration, const std::string&
                               StructureLayout& out) const {
   const auto comma = [&] { return out.list.empty() || out.list.ends_with("{") ? "" : ", "; };
   const StructureLayout* inner = Find(declaration.substr(0, declaration.find_last_not_of(' ') + 1));
+  const bool instance = templates_.contains(Trim(declaration.substr(0, declaration.find('<'))));
+  if (inner == nullptr && instance && !declaration.contains('*')) return out.members.resize(kMostMembers + 1);
   const auto one = [&](const std::string& access, const std::string& suffix) {
     if (inner == nullptr) {
       out.members.push_back({declaration, access, suffix, fallback});

@@ -65,11 +65,10 @@ class Step {
       const auto [type, layout] = LayoutOf(kernel, i);
       if (layout == nullptr) continue;
       KernelParameterApart(kernel, parameter, *layout, pieces[i]);
+      if (type != parameter.type) out_.objects[{kernel.name, parameter.type}] = type;
       for (const KernelLaunch& launch : syntax_.launches) {
         if (!IsLaunchOf(launch, kernel) || i >= launch.arguments.size()) continue;
         Argument(launch.arguments[i], *layout, parameter.name);
-        const bool deduced = type != parameter.type && launch.template_args.empty() && kernel.templates.size() == 1;
-        if (deduced && Is(launch.token + 1, "<")) edits_.Insert(launch.token + 1, "<" + type + ">");
       }
     }
     RemovePrototypes(kernel.name);
@@ -86,24 +85,52 @@ class Step {
       for (const KernelLaunch& launch : syntax_.launches) {
         if (!IsLaunchOf(launch, kernel) || i >= launch.arguments.size() || launch.arguments[i].empty()) continue;
         const TokenRange argument = launch.arguments[i];
-        std::string type = t < launch.template_args.size()      ? std::string(syntax_.Text(launch.template_args[t]))
-                           : argument.end == argument.begin + 1 ? TypeOfVariable(launch, argument.begin)
-                                                                : TypeMade(argument.begin);
-        return {type, LayoutOfType(type)};
+        std::string type = t < launch.template_args.size() ? std::string(syntax_.Text(launch.template_args[t]))
+                                                           : TypeGiven(argument, launch.function);
+        if (const StructureLayout* layout = LayoutOfType(type)) return {type, layout};
       }
     }
     return {};
   }
 
-  /// Of `Scale scale{2};` before a launch.
-  std::string TypeOfVariable(const KernelLaunch& launch, size_t name) const {
-    if (launch.function >= syntax_.functions.size()) return "";
-    for (size_t i = syntax_.functions[launch.function].body.begin; i + 1 < name; ++i) {
-      if (!IsWord(i) || !Is(BehindType(i), syntax_.token(name).text)) continue;
+  /// Of an argument in a function: `Scale{2}`, or a variable.
+  std::string TypeGiven(TokenRange argument, size_t function, int depth = 0) const {
+    constexpr int kMostCallers = 3;
+    if (argument.end != argument.begin + 1) return TypeMade(argument.begin);
+    return function < syntax_.functions.size() && depth < kMostCallers
+               ? TypeOfVariable(syntax_.functions[function], argument.begin, depth)
+               : "";
+  }
+
+  /// Of `Scale scale{2};` before its use, or of a parameter `F f` that a caller gives one for.
+  std::string TypeOfVariable(const HostFunction& function, size_t name, int depth) const {
+    const std::string_view text = syntax_.token(name).text;
+    for (size_t i = function.body.begin; i + 1 < name; ++i) {
+      if (!IsWord(i) || !Is(BehindType(i), text)) continue;
       const std::string type = Is(i, "auto") ? TypeMade(i + 3) : Type(i);
       if (LayoutOfType(type) != nullptr) return type;
     }
+    const auto parameters = SplitArguments(syntax_, function.parameters, true);
+    for (size_t p = 0; p < parameters.size(); ++p) {
+      if (parameters[p].empty() || !Is(parameters[p].end - 1, text)) continue;
+      for (size_t f = 0; f < syntax_.functions.size(); ++f) {
+        for (const auto& arguments : CallsOf(function, syntax_.functions[f])) {
+          if (p < arguments.size() && !arguments[p].empty()) return TypeGiven(arguments[p], f, depth + 1);
+        }
+      }
+    }
     return "";
+  }
+
+  /// The arguments of each call of `callee` that another function has.
+  std::vector<std::vector<TokenRange>> CallsOf(const HostFunction& callee, const HostFunction& caller) const {
+    std::vector<std::vector<TokenRange>> all;
+    for (size_t i = caller.body.begin; i < caller.body.end && &caller != &callee; ++i) {
+      const size_t open = Is(i, callee.name) ? BehindType(i) : i;
+      if (open != i && Is(open, "("))
+        all.push_back(SplitArguments(syntax_, {open + 1, MatchingClose(syntax_, open)}, true));
+    }
+    return all;
   }
 
   void KernelParameterApart(const KernelDefinition& kernel, const KernelParameter& parameter,
@@ -273,6 +300,9 @@ class Step {
       size_t type = pieces[p].begin;
       while (type + 1 < last && !(IsWord(type) && BehindType(type) + Is(last - 2, "&") + 1 == last)) ++type;
       const StructureLayout* layout = type + 1 < last ? LayoutOfType(Type(type)) : nullptr;
+      const auto of_template = std::ranges::find(function.templates, Word(type), &TemplateParameter::name);
+      if (layout == nullptr && of_template != function.templates.end())
+        layout = LayoutOfType(TypeOfVariable(function, last - 1, 0));
       if (layout == nullptr) continue;
       const std::string old = Word(last - 1);
       const std::string name = FreePrefix(old, *layout, function.whole);
@@ -290,10 +320,7 @@ class Step {
 
   void Calls(const HostFunction& callee, size_t parameter, const StructureLayout& layout, const std::string& name) {
     for (const HostFunction& function : syntax_.functions) {
-      for (size_t i = function.body.begin; i < function.body.end && &function != &callee; ++i) {
-        const size_t open = Is(i, callee.name) ? BehindType(i) : i;
-        if (!Is(open, "(") || open == i) continue;
-        const auto arguments = SplitArguments(syntax_, {open + 1, MatchingClose(syntax_, open)}, true);
+      for (const auto& arguments : CallsOf(callee, function)) {
         if (parameter < arguments.size()) Argument(arguments[parameter], layout, name);
       }
     }
@@ -397,7 +424,9 @@ class Step {
 SourceApart WithMembersApart(const std::string& source) {
   SourceApart out{source, {}};
   std::set<std::string> names;
-  for (int i = 0; i < kMostSteps; ++i) {
+  // Structures that hold one another, as broken sources have them, would grow for ever.
+  const size_t largest = source.size() + (size_t{1} << 16);
+  for (int i = 0; i < kMostSteps && out.text.size() < largest; ++i) {
     auto next = Step(out.text, names, out).Run();
     if (!next) break;
     out.text = std::move(*next);

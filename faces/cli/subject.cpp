@@ -150,10 +150,10 @@ void SourceLines::Add(const std::string& name, const std::string& text) {
   for (std::string line; std::getline(in, line);) {
     constexpr size_t kMostLines = size_t{1} << 20;
     const size_t directive = line.find("#line "), quote = line.find('"'), end = line.rfind('"');
-    if (directive != std::string::npos && quote != end && line.find_first_not_of(" \t") == directive) {
+    if (directive != std::string::npos && line.find_first_not_of(" \t") == directive) {
       next = std::min(std::strtoul(line.c_str() + directive + 6, nullptr, 10), kMostLines);
       next -= next > 0;
-      lines = &files_[line.substr(quote + 1, end - quote - 1)];
+      if (quote != end) lines = &files_[line.substr(quote + 1, end - quote - 1)];
       continue;
     }
     if (lines->size() <= next) lines->resize(next + 1);
