@@ -289,7 +289,7 @@ int main() {
   cudaMalloc(&y, n * sizeof(float));
 )";
   for (const char* launch : {"map<<<8, 64>>>(x, n, [=] __device__(int i) { return y[i] * by; });\n}",
-                             "auto f = [y, by] DEVICE (int i) -> float {\n float by2 = by; return y[i] * by2; "
+                             "auto f = [y, by] DEVICE (int i) -> float {\n float v = y[i]; return v * by; "
                              "};\nmap<float><<<8, 64>>>(x, n, "
                              "f);\n}",
                              "ForAll(x, n, [=] __host__ __device__ (int i) { return y[i] * by; });\n}"}) {
