@@ -319,7 +319,7 @@ class Reader {
     // A problem size of the same name needs no second line.
     if (text.empty() && out_.stated.sizes.contains(parameter.name)) text = parameter.name;
     const auto value = Expr::Parse(text);
-    if (!type && (IsStructure(out_.syntax, parameter.type) || IsObject(parameter.type, value && !text.empty()))) {
+    if (!type && (!IsOfTemplate(parameter.type) || IsObject(parameter.type, value && !text.empty()))) {
       structs_ += (structs_.empty() ? "" : ", ") + parameter.type + " " + parameter.name;
       return;
     }
@@ -377,11 +377,12 @@ class Reader {
     }
   }
 
+  bool IsOfTemplate(const std::string& type) const {
+    return std::ranges::any_of(out_.kernel->templates, [&](const TemplateParameter& t) { return t.name == type; });
+  }
   /// A template's type for which no number is given: `auto`, a function object.
   bool IsObject(const std::string& type, bool number) const {
-    const auto& templates = out_.kernel->templates;
-    return !number && out_.stated.entry.empty() &&
-           std::ranges::any_of(templates, [&](const TemplateParameter& t) { return t.name == type; });
+    return !number && out_.stated.entry.empty() && IsOfTemplate(type);
   }
 
   std::string Elements(const DeviceVariable& variable, const CType& type) {
