@@ -4,6 +4,7 @@
 #include <cctype>
 #include <set>
 
+#include "atunner/intake/expression_text.h"
 #include "atunner/intake/launch_config.h"
 #include "atunner/intake/value_list.h"
 
@@ -189,7 +190,7 @@ class Parser {
     if (Is(head, "using") || Is(head, "typedef")) {
       Alias(head, stop);
     } else if (Is(head, "enum")) {
-      Enumerators({at, stop});
+      Enumerators(head, {at, stop});
     } else {
       Variable(head, stop);
     }
@@ -228,10 +229,26 @@ class Parser {
     }
   }
 
-  void Enumerators(TokenRange range) {
-    for (size_t i = range.begin; i + 2 < range.end; ++i) {
-      if (IsWord(i) && Is(i + 1, "=") && At(i + 2).kind == Token::Kind::kNumber) {
-        AddVariable(i, {i + 2, i + 3});
+  /// enum class Mode : int8_t { kNone, kRelu = 4 };
+  void Enumerators(size_t head, TokenRange range) {
+    size_t name = head + 1;
+    while (Is(name, "class") || Is(name, "struct")) ++name;
+    if (IsWord(name)) {
+      const std::string type = Is(name + 1, ":") ? std::string(syntax_.Text({name + 2, range.begin})) : "int";
+      syntax_.aliases[std::string(At(name).text)] = type;
+    }
+    int64_t next = 0;
+    for (const TokenRange& piece :
+         SplitArguments(syntax_, {range.begin + 1, MatchingClose(syntax_, range.begin)}, true)) {
+      const size_t value = piece.begin + 2;
+      if (!IsWord(piece.begin)) continue;
+      if (value + 1 == piece.end && At(value).kind == Token::Kind::kNumber) {
+        AddVariable(piece.begin, {value, piece.end});
+        next = LiteralOf(std::string(At(value).text)).value_or(next) + 1;
+      } else if (piece.begin + 1 == piece.end && next < INT32_MAX) {
+        const Token& token = At(piece.begin);
+        syntax_.constants.push_back({std::string(token.text), FileConstant::Kind::kEnumerator, std::to_string(next++),
+                                     token.offset, 0, false, token.line});
       }
     }
   }
@@ -361,7 +378,26 @@ class Parser {
     AddLaunch(std::move(launch), open);
   }
 
+  /// `auto kernel = reduce<256>; kernel<<<…>>>(…)`: the kernel that the variable is.
+  void FollowVariable(KernelLaunch& launch, size_t at) const {
+    const auto named = [&](const KernelLaunch& one) {
+      return std::ranges::any_of(syntax_.kernels, [&](const auto& kernel) { return IsLaunchOf(one, kernel); });
+    };
+    if (named(launch)) return;
+    for (size_t i = at; i-- > 0;) {
+      if (!Is(i, launch.kernel) || !Is(i + 1, "=")) continue;
+      size_t end = Is(i + 2, "&") ? i + 3 : i + 2;
+      while (end < at && !Is(end, ";")) ++end;
+      KernelLaunch value;
+      if (!NameLaunch(end - 1, value) || !named(value)) continue;
+      launch.kernel = value.kernel;
+      launch.template_args = value.template_args;
+      return;
+    }
+  }
+
   void AddLaunch(KernelLaunch launch, size_t at) {
+    FollowVariable(launch, at);
     for (size_t f = 0; f < syntax_.functions.size(); ++f) {
       if (syntax_.functions[f].body.begin <= at && at < syntax_.functions[f].body.end) launch.function = f;
     }
@@ -398,80 +434,6 @@ class Parser {
 };
 
 }  // namespace
-
-std::string_view CudaSyntax::Text(TokenRange range) const {
-  if (range.empty() || range.begin >= lexed.tokens.size()) return {};
-  const Token& last = lexed.tokens[std::min(range.end, lexed.tokens.size()) - 1];
-  const size_t start = lexed.tokens[range.begin].offset;
-  return source.substr(start, last.offset + last.text.size() - start);
-}
-
-const FileConstant* CudaSyntax::FindConstant(std::string_view name) const {
-  for (const FileConstant& constant : constants) {
-    if (constant.name == name) return &constant;
-  }
-  return nullptr;
-}
-
-size_t MatchingClose(const CudaSyntax& syntax, size_t open) {
-  const std::vector<Token>& tokens = syntax.lexed.tokens;
-  if (open >= tokens.size()) return tokens.size();
-  const bool angle = tokens[open].Is("<");
-  int depth = 0;
-  int angles = 0;
-  for (size_t i = open; i < tokens.size(); ++i) {
-    const Token& token = tokens[i];
-    if (token.kind != Token::Kind::kSymbol) continue;
-    if (token.Is("(") || token.Is("[") || token.Is("{")) ++depth;
-    if (token.Is(")") || token.Is("]") || token.Is("}")) --depth;
-    if (angle && depth == 0 && token.Is("<")) ++angles;
-    if (angle && depth == 0 && token.Is(">")) --angles;
-    if (angle ? (angles == 0 || depth < 0) : depth == 0) return i;
-  }
-  return tokens.size();
-}
-
-std::vector<TokenRange> SplitArguments(const CudaSyntax& syntax, TokenRange range, bool angles) {
-  std::vector<TokenRange> pieces;
-  size_t start = range.begin;
-  int angle_depth = 0;
-  const size_t end = std::min(range.end, syntax.lexed.tokens.size());
-  for (size_t i = range.begin; i < end; ++i) {
-    const Token& token = syntax.token(i);
-    if (token.Is("(") || token.Is("[") || token.Is("{")) {
-      i = std::min(MatchingClose(syntax, i), end);
-    } else if (angles && token.Is("<") && i > range.begin && syntax.token(i - 1).kind == Token::Kind::kWord) {
-      ++angle_depth;
-    } else if (angles && token.Is(">") && angle_depth > 0) {
-      --angle_depth;
-    } else if (token.Is(",") && angle_depth == 0) {
-      pieces.push_back({start, i});
-      start = i + 1;
-    }
-  }
-  if (start < end) pieces.push_back({start, end});
-  return pieces;
-}
-
-std::vector<TemplateParameter> ParseTemplateParameters(const CudaSyntax& syntax, TokenRange range) {
-  std::vector<TemplateParameter> all;
-  for (const TokenRange& piece : SplitArguments(syntax, range, true)) {
-    TemplateParameter parameter;
-    size_t end = piece.end;
-    for (size_t i = piece.begin; i < piece.end; ++i) {
-      if (!syntax.token(i).Is("=")) continue;
-      parameter.fallback = std::string(syntax.Text({i + 1, piece.end}));
-      end = i;
-      break;
-    }
-    if (piece.begin >= end) continue;
-    if (syntax.token(end - 1).kind == Token::Kind::kWord && end - 1 > piece.begin)
-      parameter.name = std::string(syntax.token(end - 1).text);
-    parameter.type = std::string(syntax.Text({piece.begin, parameter.name.empty() ? end : end - 1}));
-    all.push_back(std::move(parameter));
-  }
-  return all;
-}
 
 CudaSyntax ParseCuda(std::string_view source) { return Parser(source).Run(); }
 

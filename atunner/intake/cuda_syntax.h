@@ -56,9 +56,10 @@ struct KernelLaunch {
   int line = 0;
 };
 
-/// A named constant of the whole file: macro without parameters, constexpr, const, enumerator.
+/// A named constant of the whole file: macro without parameters, constexpr, const, enumerator (its value is written
+/// nowhere where it only follows the one before).
 struct FileConstant {
-  enum class Kind : uint8_t { kMacro, kVariable };
+  enum class Kind : uint8_t { kMacro, kVariable, kEnumerator };
   std::string name;
   Kind kind = Kind::kMacro;
   std::string value;  ///< text
@@ -91,6 +92,8 @@ struct CudaSyntax {
   std::string_view Text(TokenRange range) const;
   const FileConstant* FindConstant(std::string_view name) const;
 };
+
+bool IsLaunchOf(const KernelLaunch& launch, const KernelDefinition& kernel);
 
 CudaSyntax ParseCuda(std::string_view source);
 

@@ -59,24 +59,37 @@ bool HostScope::IsReached() {
   return true;
 }
 
+/// What the call whose function stands at token `name` says.
+std::optional<HostScope::Pin> HostScope::CallAt(size_t name) const {
+  Pin call{function_, name, {}, {}};
+  size_t open = name + 1;
+  if (open < syntax_.lexed.tokens.size() && syntax_.token(open).Is("<")) {
+    const size_t close = MatchingClose(syntax_, open);
+    call.template_args = SplitArguments(syntax_, {open + 1, close}, true);
+    open = close + 1;
+  }
+  if (open >= syntax_.lexed.tokens.size() || !syntax_.token(open).Is("(")) return std::nullopt;
+  call.arguments = SplitArguments(syntax_, {open + 1, MatchingClose(syntax_, open)}, true);
+  return call;
+}
+
 /// The first call of the function with at least so many arguments that is reached, or else the first.
 std::optional<HostScope::Call> HostScope::CallWith(size_t template_args, size_t arguments) const {
   if (function_ >= syntax_.functions.size() || level_ >= kMostCallers) return std::nullopt;
+  if (pin_) {
+    if (pin_->template_args.size() < template_args || pin_->arguments.size() < arguments) return std::nullopt;
+    std::unique_ptr<HostScope> scope(new HostScope(*this, pin_->function, pin_->token, level_ + 1));
+    return Call{std::move(scope), pin_->template_args, pin_->arguments};
+  }
   std::optional<Call> first;
   for (size_t f = 0; f < syntax_.functions.size(); ++f) {
     if (f == function_) continue;
     const TokenRange body = syntax_.functions[f].body;
     for (size_t i = body.begin; i + 1 < body.end; ++i) {
       if (!syntax_.token(i).Is(syntax_.functions[function_].name)) continue;
-      Call call;
-      size_t open = i + 1;
-      if (syntax_.token(open).Is("<")) {
-        const size_t close = MatchingClose(syntax_, open);
-        call.template_args = SplitArguments(syntax_, {open + 1, close}, true);
-        open = close + 1;
-      }
-      if (open >= body.end || !syntax_.token(open).Is("(")) continue;
-      call.arguments = SplitArguments(syntax_, {open + 1, MatchingClose(syntax_, open)}, true);
+      auto found = CallAt(i);
+      if (!found) continue;
+      Call call{nullptr, std::move(found->template_args), std::move(found->arguments)};
       if (call.template_args.size() < template_args || call.arguments.size() < arguments) continue;
       call.scope.reset(new HostScope(*this, f, i, level_ + 1));
       if (call.scope->IsReached()) return call;
@@ -140,6 +153,46 @@ std::string HostScope::TypeOf(TokenRange range, bool pointer) {
   if (const auto type = types_.find(name); type != types_.end()) return TypeNamed(type->second);
   const auto above = InCaller(name);
   return above ? above->first->TypeOf(above->second, pointer) : "";
+}
+
+/// Config<16, 8>::kTile, of `static constexpr int kTile = …` in a structure or a template of one.
+std::optional<std::string> HostScope::StaticMember(const std::string& type, std::string_view member, int depth) {
+  texts_->push_back(type);
+  const CudaSyntax named = ParseCuda(texts_->back());
+  size_t last = 0;
+  while (last + 2 < named.lexed.tokens.size() && named.token(last + 1).Is("::")) last += 2;
+  if (last >= named.lexed.tokens.size()) return std::nullopt;
+  std::vector<TokenRange> arguments;
+  if (last + 1 < named.lexed.tokens.size() && named.token(last + 1).Is("<"))
+    arguments = SplitArguments(named, {last + 2, MatchingClose(named, last + 1)}, true);
+  const auto is = [&](size_t i, std::string_view text) {
+    return i < syntax_.lexed.tokens.size() && syntax_.token(i).Is(text);
+  };
+  for (size_t i = 1; i + 1 < syntax_.lexed.tokens.size(); ++i) {
+    if (!is(i, named.token(last).text) || !is(i + 1, "{") || (!is(i - 1, "struct") && !is(i - 1, "class"))) continue;
+    std::vector<TemplateParameter> parameters;
+    if (i > 1 && is(i - 2, ">")) {
+      size_t head = i - 2;
+      while (head > 0 && !is(head, "template")) --head;
+      parameters = ParseTemplateParameters(syntax_, {head + 2, i - 2});
+    }
+    for (size_t at = i + 2; at < MatchingClose(syntax_, i + 1); ++at) {
+      if (!is(at, member) || !is(at + 1, "=")) continue;
+      Tokens value;
+      for (size_t t = at + 2; !is(t, ";") && !is(t, ",") && t < syntax_.lexed.tokens.size(); ++t) {
+        const auto found = std::ranges::find(parameters, syntax_.token(t).text, &TemplateParameter::name);
+        const auto index = static_cast<size_t>(found - parameters.begin());
+        if (index >= arguments.size()) {
+          value.push_back(syntax_.token(t));
+          continue;
+        }
+        for (size_t a = arguments[index].begin; a < arguments[index].end; ++a) value.push_back(named.token(a));
+      }
+      auto text = Convert(value, depth + 1);
+      return text ? std::optional(*std::move(text)) : std::nullopt;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace atunner

@@ -3,6 +3,7 @@
 
 #include "atunner/intake/c_type.h"
 #include "atunner/intake/host_scope.h"
+#include "atunner/model/expr.h"
 
 namespace atunner {
 namespace {
@@ -76,6 +77,18 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
 std::vector<TokenRange> HostScope::ElementsOf(const std::string& name) const {
   const auto found = lists_.find(name);
   return found == lists_.end() ? std::vector<TokenRange>() : SplitArguments(syntax_, found->second, true);
+}
+
+/// sizes[i], of a list that the function has.
+Result<std::string> HostScope::Element(const std::string& list, const Tokens& index, int depth) {
+  ATUNNER_TRY(const std::string place, Convert(index, depth + 1));
+  ATUNNER_TRY(const Expr parsed, Expr::Parse(place));
+  Dims values;
+  for (const auto& [name, leaf] : *leaves_) values[name] = leaf.value;
+  ATUNNER_TRY(const int64_t number, parsed.EvaluateInt(Bindings(values)));
+  const std::vector<TokenRange> elements = ElementsOf(list);
+  if (number < 0 || static_cast<size_t>(number) >= elements.size()) return Invalid("'" + list + "' ends before");
+  return Convert(Copy(elements[static_cast<size_t>(number)]), depth + 1);
 }
 
 void HostScope::CollectContainer(const std::string& name, size_t angle, TokenRange inside) {

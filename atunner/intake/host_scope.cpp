@@ -224,7 +224,11 @@ Result<std::string> HostScope::ConvertPlain(const Tokens& tokens, int depth) {
 Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces& out) {
   const std::string name(tokens[i].text);
   const auto is = [&](size_t at, std::string_view text) { return at < tokens.size() && tokens[at].Is(text); };
-  if (is(i + 1, "::")) return i + 1;  // std::max: the qualifier says nothing
+  if (is(i + 1, "::")) {
+    const auto value = i + 2 < tokens.size() ? StaticMember(TypeNamed(name), tokens[i + 2].text, depth) : std::nullopt;
+    if (value) out.Add("(" + *value + ")");
+    return value ? i + 2 : i + 1;  // std::max: the qualifier says nothing
+  }
   if (name == "true" || name == "false") {
     out.Add(name == "true" ? "1" : "0");
     return i;
@@ -262,7 +266,15 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
     out.Add(name);
     return close;
   }
-  if (is(i + 1, "[") && lists_.contains(name)) return Element(tokens, i, depth, out);
+  if (is(i + 1, "[") && lists_.contains(name)) {
+    const size_t close = CloseOf(tokens, i + 1);
+    const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(i);
+    if (close >= tokens.size()) return Unknown(name);
+    ATUNNER_TRY(const std::string value,
+                Element(name, Tokens(begin + 2, begin + static_cast<std::ptrdiff_t>(close - i)), depth));
+    out.Add("(" + value + ")");
+    return close;
+  }
   if (is(i + 1, "(")) {
     if (const auto cast = ParseCType(name)) {
       out.real |= IsFloat(cast->dtype);
@@ -308,23 +320,6 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
   ATUNNER_TRY(const std::string value, NameValue(name, depth));
   out.Add(value);
   return i;
-}
-
-/// sizes[i], of a list that the function has.
-Result<size_t> HostScope::Element(const Tokens& tokens, size_t i, int depth, Pieces& out) {
-  const size_t close = CloseOf(tokens, i + 1);
-  if (close >= tokens.size()) return Unknown(tokens[i].text);
-  const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(i);
-  ATUNNER_TRY(const std::string place, Convert(Tokens(begin + 2, begin + (close - i)), depth + 1));
-  ATUNNER_TRY(const Expr index, Expr::Parse(place));
-  Dims values;
-  for (const auto& [name, leaf] : *leaves_) values[name] = leaf.value;
-  ATUNNER_TRY(const int64_t number, index.EvaluateInt(Bindings(values)));
-  const std::vector<TokenRange> elements = ElementsOf(std::string(tokens[i].text));
-  if (number < 0 || static_cast<size_t>(number) >= elements.size()) return Unknown(tokens[i].text);
-  ATUNNER_TRY(const std::string value, Convert(Copy(elements[static_cast<size_t>(number)]), depth + 1));
-  out.Add("(" + value + ")");
-  return close;
 }
 
 /// A function of <cmath>, or one of the file that only returns an expression, or a macro.

@@ -77,7 +77,7 @@ class HostScope {
   Result<std::string> ConvertPlain(const Tokens& tokens, int depth);
   Result<std::string> Choice(const Tokens& tokens, size_t question, int depth);
   Result<size_t> Word(const Tokens& tokens, size_t i, int depth, Pieces& out);
-  Result<size_t> Element(const Tokens& tokens, size_t i, int depth, Pieces& out);
+  Result<std::string> Element(const std::string& list, const Tokens& index, int depth);
   Result<Buffer> BufferOf(TokenRange range, int depth);
   Result<std::string> Called(const std::string& name, const std::vector<Tokens>& arguments, int depth, bool& real);
   std::pair<std::vector<std::string_view>, Tokens> DefinitionOf(const std::string& name);
@@ -93,6 +93,17 @@ class HostScope {
     std::vector<TokenRange> template_args;
     std::vector<TokenRange> arguments;
   };
+  /// A call that a scope is for, where it is known which of them is meant.
+  struct Pin {
+    size_t function = 0;
+    size_t token = 0;
+    std::vector<TokenRange> template_args;
+    std::vector<TokenRange> arguments;
+  };
+  std::optional<Pin> CallAt(size_t name) const;
+  std::optional<Buffer> AllocatedBy(size_t name, const std::string& parameter);
+  std::optional<Buffer> AllocatedFor(const std::string& name);
+  std::optional<std::string> StaticMember(const std::string& type, std::string_view member, int depth);
   std::optional<Call> CallWith(size_t template_args, size_t arguments) const;
   std::optional<std::pair<std::unique_ptr<HostScope>, TokenRange>> InCaller(const std::string& name) const;
 
@@ -101,6 +112,7 @@ class HostScope {
   size_t position_;
   Dims stated_;
   int level_ = 0;
+  std::optional<Pin> pin_;
   std::map<std::string, TokenRange, std::less<>> definitions_;
   std::map<std::string, TokenRange, std::less<>> lists_;                   ///< what stands between the braces
   std::map<std::string, std::array<TokenRange, 3>, std::less<>> members_;  ///< grid.x = …

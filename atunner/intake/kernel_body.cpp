@@ -158,11 +158,6 @@ std::string LaunchBound(const CudaSyntax& syntax, const KernelDefinition& kernel
   return "";
 }
 
-bool IsLaunchOf(const KernelLaunch& launch, const KernelDefinition& kernel) {
-  return launch.kernel == kernel.name || launch.kernel == kernel.qualified ||
-         kernel.qualified.ends_with("::" + launch.kernel);
-}
-
 const KernelLaunch* FindLaunch(const CudaSyntax& syntax, const KernelDefinition& kernel) {
   for (const KernelLaunch& launch : syntax.launches) {
     if (IsLaunchOf(launch, kernel)) return &launch;

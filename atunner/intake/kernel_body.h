@@ -28,7 +28,6 @@ bool StridesByGrid(const CudaSyntax& syntax, const KernelDefinition& kernel);
 /// N of __launch_bounds__(N, …) as written; empty without one.
 std::string LaunchBound(const CudaSyntax& syntax, const KernelDefinition& kernel);
 
-bool IsLaunchOf(const KernelLaunch& launch, const KernelDefinition& kernel);
 /// The first launch of a kernel; null when the source launches it nowhere.
 const KernelLaunch* FindLaunch(const CudaSyntax& syntax, const KernelDefinition& kernel);
 /// Whether a type is a structure, of the source or of the runtime's.
