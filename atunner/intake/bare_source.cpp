@@ -8,6 +8,7 @@
 
 #include "atunner/intake/expression_text.h"
 #include "atunner/intake/kernel_body.h"
+#include "atunner/intake/macro_launches.h"
 #include "atunner/intake/source_tunables.h"
 
 namespace atunner {
@@ -18,8 +19,8 @@ constexpr int64_t kCheckElements = 40'000;         // of all buffers: well under
 constexpr int64_t kMostCheckElements = 1'000'000;  // where grids allow no fewer: some seconds
 constexpr int64_t kSmallestHalved = 64;
 
-/// Of names, numbers and their products; nothing for other expressions.
-std::optional<int64_t> ProductOf(const Expr::Node& node, const Bindings& bindings) {
+/// Of names, numbers, their products and, with `sums`, what is added to them; nothing for other expressions.
+std::optional<int64_t> WholeOf(const Expr::Node& node, const Bindings& bindings, bool sums) {
   using Kind = Expr::Node::Kind;
   Value scratch;
   const Value* value = node.kind == Kind::kConstant ? &node.constant
@@ -29,18 +30,24 @@ std::optional<int64_t> ProductOf(const Expr::Node& node, const Bindings& binding
     const auto* whole = std::get_if<int64_t>(value);
     return whole ? std::optional(*whole) : std::nullopt;
   }
-  if (node.kind != Kind::kBinary || node.op != "*") return std::nullopt;
-  const auto left = ProductOf(node.children[0], bindings), right = ProductOf(node.children[1], bindings);
-  return left && right ? std::optional(*left * *right) : std::nullopt;
+  const bool adds = node.op == "+" || node.op == "-";
+  if (node.kind != Kind::kBinary || (node.op != "*" && !(adds && sums))) return std::nullopt;
+  const auto left = WholeOf(node.children[0], bindings, sums), right = WholeOf(node.children[1], bindings, sums);
+  if (!left || !right) return std::nullopt;
+  return node.op == "*" ? *left * *right : node.op == "+" ? *left + *right : *left - *right;
 }
 
-/// Does no division of sizes leave a rest? Who divides so counts on it; who rounds up adds something before.
-bool DividesEvenly(const Expr::Node& node, const Bindings& bindings) {
-  if (node.kind == Expr::Node::Kind::kBinary && node.op == "//") {
-    const auto sizes = ProductOf(node.children[0], bindings), by = ProductOf(node.children[1], bindings);
-    if (sizes && by && (*by == 0 || *sizes % *by != 0)) return false;
+/// Does no division of sizes leave a rest? Who divides so counts on it; who rounds up adds something before, and may
+/// count on it as well: with `sums`, what is rounded up must be even too.
+bool DividesEvenly(const Expr::Node& node, const Bindings& bindings, bool sums) {
+  const bool ceils = sums && node.kind == Expr::Node::Kind::kCall && node.op == "ceil_div" && node.children.size() == 2;
+  if (ceils || (node.kind == Expr::Node::Kind::kBinary && node.op == "//")) {
+    const auto sizes = WholeOf(node.children[0], bindings, sums), by = WholeOf(node.children[1], bindings, sums);
+    const bool rounds = !ceils && (node.children[0].op == "+" || node.children[0].op == "-");
+    const bool even = sizes && by && *by != 0 && (*sizes % *by == 0 || (rounds && *sizes % *by == *by - 1));
+    if (sizes && by && !even) return false;
   }
-  return std::ranges::all_of(node.children, [&](const auto& child) { return DividesEvenly(child, bindings); });
+  return std::ranges::all_of(node.children, [&](const auto& child) { return DividesEvenly(child, bindings, sums); });
 }
 
 /// What was read and what varies, put together as a kernel.
@@ -107,18 +114,18 @@ class Assembler {
   /// Do grids that divide the task's sizes evenly divide these so, whatever value one parameter has?
   bool GridsStayEven(const Dims& dims) const {
     const std::vector<std::string> names = out_.space.Names();
-    const auto stay = [&](const Configuration& one) {
+    const auto stay = [&](const Configuration& one, bool sums) {
       return std::ranges::all_of(out_.plan.steps[0].grid, [&](const Expr& grid) {
-        return !DividesEvenly(grid.root(), Bindings(out_.spec.dims).Add(names, one.values)) ||
-               DividesEvenly(grid.root(), Bindings(dims).Add(names, one.values));
+        return !DividesEvenly(grid.root(), Bindings(out_.spec.dims).Add(names, one.values), sums) ||
+               DividesEvenly(grid.root(), Bindings(dims).Add(names, one.values), sums);
       });
     };
-    if (!stay(out_.initial)) return false;
+    if (!stay(out_.initial, /*sums=*/false) || !stay(out_.initial, /*sums=*/true)) return false;
     for (size_t i = 0; i < names.size(); ++i) {
       Configuration one = out_.initial;
       for (const Value& value : out_.space.parameters[i].values) {
         one.values[i] = value;
-        if (!stay(one)) return false;
+        if (!stay(one, /*sums=*/false)) return false;
       }
     }
     return true;
@@ -232,7 +239,8 @@ Result<UserKernel> ParseBareSource(const std::string& text, const std::string& n
 }
 
 std::vector<std::string> LaunchedKernels(const std::string& text) {
-  const CudaSyntax syntax = ParseCuda(text);
+  const std::string expanded = WithLaunchesExpanded(text);
+  const CudaSyntax syntax = ParseCuda(expanded);
   const auto stated = ParseAnnotations(syntax.lexed.annotations, "");
   std::vector<std::string> names;
   for (const KernelDefinition& kernel : syntax.kernels) {

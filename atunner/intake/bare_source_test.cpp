@@ -367,5 +367,18 @@ TEST(BareSource, RolesFollowTheBody) {
   EXPECT_EQ(role("reinterpret_cast<float4*>(p)[0] = make_float4(0, 0, 0, 0);"), Name(Role::kInOut));
 }
 
+TEST(BareSource, SizesThatAreRoundedUpEvenlyStayEven) {
+  for (const char* grid : {"(n + 127) / 128", "CEIL_DIV(n, 128)"}) {
+    const auto kernel = Parse(std::string("#define CEIL_DIV(a, b) (((a) + (b) - 1) / (b))\n") +
+                              "__global__ void twice(float* x) { x[blockIdx.x * 128 + threadIdx.x] *= 2; }\n"
+                              "int main() { int n = 384 * 256; float* x; cudaMalloc(&x, n * sizeof(float));\n"
+                              "twice<<<" +
+                              grid + ", 128>>>(x); }\n");
+    ASSERT_TRUE(kernel) << kernel.error().ToString();
+    ASSERT_EQ(kernel->check_dims.size(), 1u) << grid;
+    EXPECT_EQ(kernel->check_dims[0].at("n") % 128, 0) << grid;
+  }
+}
+
 }  // namespace
 }  // namespace atunner

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 
 namespace atunner {
 namespace {
 
 constexpr std::string_view kAnnotation = "atunner:";
+constexpr std::string_view kLine = "#line ";
+constexpr int kMostLines = 1 << 30;
 /// Longest first. `<` and `>` stay single: templates and launches are told apart later.
 constexpr std::array<std::string_view, 22> kSymbols = {
     "->*", "...", "::", "->", "++", "--", "+=", "-=", "*=", "/=", "%=",
@@ -137,8 +140,14 @@ class Lexer {
     const size_t comment =
         std::min(source_.substr(at_, end - at_).find("//"), source_.substr(at_, end - at_).find("/*"));
     if (comment != std::string_view::npos) end = at_ + comment;
+    const std::string_view text = source_.substr(at_, end - at_);
     Emit(Token::Kind::kDirective, end);
     fresh_line_ = false;
+    if (text.starts_with(kLine)) {
+      int next = 0;
+      std::from_chars(text.data() + kLine.size(), text.data() + text.size(), next);
+      if (next > 0 && next < kMostLines) line_ = next - 1;
+    }
   }
 
   void Emit(Token::Kind kind, size_t end) {

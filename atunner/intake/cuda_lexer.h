@@ -13,7 +13,7 @@ struct Token {
   Kind kind = Kind::kSymbol;
   std::string_view text;  ///< of the lexed source; a directive is its whole line, continuations included
   size_t offset = 0;      ///< bytes from the start
-  int line = 1;
+  int line = 1;           ///< of the file that it was written in: #line is followed
 
   bool Is(std::string_view symbol) const { return kind != Kind::kText && text == symbol; }
 };

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <set>
 
+#include "atunner/intake/expression_text.h"
 #include "atunner/intake/launch_config.h"
 #include "atunner/intake/value_list.h"
 
@@ -74,11 +75,22 @@ class Parser {
     skip();
     const std::string value = Trim(token.text.substr(at));
     if (value.empty()) return;
+    for (const Token& word : Lex(value).tokens) {  // #define HD __host__ __device__
+      if (IsMarked(word, "__device__")) marks_["__device__"].insert(name);
+      if (IsMarked(word, "__global__")) marks_["__global__"].insert(name);
+    }
     syntax_.constants.push_back(
         {name, FileConstant::Kind::kMacro, value, token.offset + at, value.size(), guard == name, token.line});
   }
 
   // --- declarations ---
+
+  /// Is the token the attribute, or a macro that stands for it?
+  bool IsMarked(const Token& token, const std::string& attribute) const {
+    if (token.Is(attribute)) return true;
+    const auto macros = marks_.find(attribute);
+    return token.kind == Token::Kind::kWord && macros != marks_.end() && macros->second.contains(token.text);
+  }
 
   /// Declarations in [begin, end) inside namespace `path`.
   void Scope(size_t begin, size_t end, const std::string& path) {
@@ -115,7 +127,7 @@ class Parser {
     std::vector<TemplateParameter> templates;
     while (Is(i, "template") && Is(i + 1, "<")) {
       const size_t close = MatchingClose(syntax_, i + 1);
-      templates = Templates({i + 2, close});
+      templates = ParseTemplateParameters(syntax_, {i + 2, close});
       i = close + 1;
     }
     bool device = false;
@@ -126,8 +138,9 @@ class Parser {
     for (; at < end; ++at) {
       const Token& token = At(at);
       if (token.kind == Token::Kind::kDirective) continue;
-      device |= token.Is("__device__") || token.Is("__shared__") || token.Is("__constant__") || token.Is("__managed__");
-      global |= token.Is("__global__");
+      device |= IsMarked(token, "__device__") || token.Is("__shared__") || token.Is("__constant__") ||
+                token.Is("__managed__") || token.Is("C10_DEVICE") || token.Is("C10_HOST_DEVICE");
+      global |= IsMarked(token, "__global__");
       is_constexpr |= token.Is("constexpr") || token.Is("consteval");
       if (token.Is("=") && open_paren == SIZE_MAX) break;  // a variable
       if (token.Is("(")) {
@@ -163,7 +176,7 @@ class Parser {
     } else if (!device) {
       // A function without __device__ cannot be called by a kernel, unless it is constexpr.
       if (!is_constexpr) syntax_.host_only.push_back({begin, close + 1});
-      syntax_.functions.push_back({name, parameters, {brace + 1, close}, {begin, close + 1}});
+      syntax_.functions.push_back({name, std::move(templates), parameters, {brace + 1, close}, {begin, close + 1}});
     }
     return close + 1;
   }
@@ -177,7 +190,7 @@ class Parser {
     if (Is(head, "using") || Is(head, "typedef")) {
       Alias(head, stop);
     } else if (Is(head, "enum")) {
-      Enumerators({at, stop});
+      Enumerators(head, {at, stop});
     } else {
       Variable(head, stop);
     }
@@ -216,10 +229,26 @@ class Parser {
     }
   }
 
-  void Enumerators(TokenRange range) {
-    for (size_t i = range.begin; i + 2 < range.end; ++i) {
-      if (IsWord(i) && Is(i + 1, "=") && At(i + 2).kind == Token::Kind::kNumber) {
-        AddVariable(i, {i + 2, i + 3});
+  /// enum class Mode : int8_t { kNone, kRelu = 4 };
+  void Enumerators(size_t head, TokenRange range) {
+    size_t name = head + 1;
+    while (Is(name, "class") || Is(name, "struct")) ++name;
+    if (IsWord(name)) {
+      const std::string type = Is(name + 1, ":") ? std::string(syntax_.Text({name + 2, range.begin})) : "int";
+      syntax_.aliases[std::string(At(name).text)] = type;
+    }
+    int64_t next = 0;
+    for (const TokenRange& piece :
+         SplitArguments(syntax_, {range.begin + 1, MatchingClose(syntax_, range.begin)}, true)) {
+      const size_t value = piece.begin + 2;
+      if (!IsWord(piece.begin)) continue;
+      if (value + 1 == piece.end && At(value).kind == Token::Kind::kNumber) {
+        AddVariable(piece.begin, {value, piece.end});
+        next = LiteralOf(std::string(At(value).text)).value_or(next) + 1;
+      } else if (piece.begin + 1 == piece.end && next < INT32_MAX) {
+        const Token& token = At(piece.begin);
+        syntax_.constants.push_back({std::string(token.text), FileConstant::Kind::kEnumerator, std::to_string(next++),
+                                     token.offset, 0, false, token.line});
       }
     }
   }
@@ -243,25 +272,6 @@ class Parser {
     const std::string_view text = syntax_.Text(value);
     syntax_.constants.push_back({std::string(At(name).text), FileConstant::Kind::kVariable, std::string(text),
                                  At(value.begin).offset, text.size(), false, At(name).line});
-  }
-
-  std::vector<TemplateParameter> Templates(TokenRange range) const {
-    std::vector<TemplateParameter> all;
-    for (const TokenRange& piece : SplitArguments(syntax_, range, true)) {
-      TemplateParameter parameter;
-      size_t end = piece.end;
-      for (size_t i = piece.begin; i < piece.end; ++i) {
-        if (!Is(i, "=")) continue;
-        parameter.fallback = std::string(syntax_.Text({i + 1, piece.end}));
-        end = i;
-        break;
-      }
-      if (piece.begin >= end) continue;
-      if (IsWord(end - 1) && end - 1 > piece.begin) parameter.name = std::string(At(end - 1).text);
-      parameter.type = std::string(syntax_.Text({piece.begin, parameter.name.empty() ? end : end - 1}));
-      all.push_back(std::move(parameter));
-    }
-    return all;
   }
 
   std::vector<KernelParameter> Parameters(TokenRange range) const {
@@ -368,7 +378,26 @@ class Parser {
     AddLaunch(std::move(launch), open);
   }
 
+  /// `auto kernel = reduce<256>; kernel<<<…>>>(…)`: the kernel that the variable is.
+  void FollowVariable(KernelLaunch& launch, size_t at) const {
+    const auto named = [&](const KernelLaunch& one) {
+      return std::ranges::any_of(syntax_.kernels, [&](const auto& kernel) { return IsLaunchOf(one, kernel); });
+    };
+    if (named(launch)) return;
+    for (size_t i = at; i-- > 0;) {
+      if (!Is(i, launch.kernel) || !Is(i + 1, "=")) continue;
+      size_t end = Is(i + 2, "&") ? i + 3 : i + 2;
+      while (end < at && !Is(end, ";")) ++end;
+      KernelLaunch value;
+      if (!NameLaunch(end - 1, value) || !named(value)) continue;
+      launch.kernel = value.kernel;
+      launch.template_args = value.template_args;
+      return;
+    }
+  }
+
   void AddLaunch(KernelLaunch launch, size_t at) {
+    FollowVariable(launch, at);
     for (size_t f = 0; f < syntax_.functions.size(); ++f) {
       if (syntax_.functions[f].body.begin <= at && at < syntax_.functions[f].body.end) launch.function = f;
     }
@@ -377,7 +406,8 @@ class Parser {
 
   /// The kernel whose name, or template arguments, end at the token `name`.
   bool NameLaunch(size_t name, KernelLaunch& launch) const {
-    if (Is(name, ">")) {  // k<128, float><<<...>>>
+    if (name > 1 && Is(name, ")") && (IsWord(name - 1) || Is(name - 1, ">"))) --name;  // (k<128>)<<<...>>>
+    if (Is(name, ">")) {                                                               // k<128, float><<<...>>>
       size_t depth = 0;
       size_t start = name;
       for (; start > 0; --start) {
@@ -400,91 +430,11 @@ class Parser {
   }
 
   CudaSyntax syntax_;
+  std::map<std::string, std::set<std::string, std::less<>>, std::less<>> marks_;  ///< attribute -> macros for it
 };
 
 }  // namespace
 
-std::string_view CudaSyntax::Text(TokenRange range) const {
-  if (range.empty() || range.begin >= lexed.tokens.size()) return {};
-  const Token& last = lexed.tokens[std::min(range.end, lexed.tokens.size()) - 1];
-  const size_t start = lexed.tokens[range.begin].offset;
-  return source.substr(start, last.offset + last.text.size() - start);
-}
-
-const FileConstant* CudaSyntax::FindConstant(std::string_view name) const {
-  for (const FileConstant& constant : constants) {
-    if (constant.name == name) return &constant;
-  }
-  return nullptr;
-}
-
-size_t MatchingClose(const CudaSyntax& syntax, size_t open) {
-  const std::vector<Token>& tokens = syntax.lexed.tokens;
-  if (open >= tokens.size()) return tokens.size();
-  const bool angle = tokens[open].Is("<");
-  int depth = 0;
-  int angles = 0;
-  for (size_t i = open; i < tokens.size(); ++i) {
-    const Token& token = tokens[i];
-    if (token.kind != Token::Kind::kSymbol) continue;
-    if (token.Is("(") || token.Is("[") || token.Is("{")) ++depth;
-    if (token.Is(")") || token.Is("]") || token.Is("}")) --depth;
-    if (angle && depth == 0 && token.Is("<")) ++angles;
-    if (angle && depth == 0 && token.Is(">")) --angles;
-    if (angle ? (angles == 0 || depth < 0) : depth == 0) return i;
-  }
-  return tokens.size();
-}
-
-std::vector<TokenRange> SplitArguments(const CudaSyntax& syntax, TokenRange range, bool angles) {
-  std::vector<TokenRange> pieces;
-  size_t start = range.begin;
-  int angle_depth = 0;
-  const size_t end = std::min(range.end, syntax.lexed.tokens.size());
-  for (size_t i = range.begin; i < end; ++i) {
-    const Token& token = syntax.token(i);
-    if (token.Is("(") || token.Is("[") || token.Is("{")) {
-      i = std::min(MatchingClose(syntax, i), end);
-    } else if (angles && token.Is("<") && i > range.begin && syntax.token(i - 1).kind == Token::Kind::kWord) {
-      ++angle_depth;
-    } else if (angles && token.Is(">") && angle_depth > 0) {
-      --angle_depth;
-    } else if (token.Is(",") && angle_depth == 0) {
-      pieces.push_back({start, i});
-      start = i + 1;
-    }
-  }
-  if (start < end) pieces.push_back({start, end});
-  return pieces;
-}
-
 CudaSyntax ParseCuda(std::string_view source) { return Parser(source).Run(); }
-
-std::string DeviceText(const CudaSyntax& syntax) {
-  std::string text(syntax.source);
-  for (const TokenRange& range : syntax.host_only) {
-    const std::string_view gone = syntax.Text(range);
-    if (gone.empty()) continue;
-    const auto start = static_cast<size_t>(gone.data() - syntax.source.data());
-    // Directives inside stay: an #endif among them may belong to an #if outside.
-    size_t at = start;
-    for (size_t i = range.begin; i <= range.end; ++i) {
-      const bool last = i == range.end || i >= syntax.lexed.tokens.size();
-      if (!last && syntax.token(i).kind != Token::Kind::kDirective) continue;
-      const size_t stop = last ? start + gone.size() : syntax.token(i).offset;
-      for (; at < stop; ++at) {
-        if (text[at] != '\n') text[at] = ' ';
-      }
-      if (last) break;
-      at = std::min(syntax.token(i).offset + syntax.token(i).text.size(), start + gone.size());
-    }
-  }
-  return text;
-}
-
-std::string CompilableText(const CudaSyntax& syntax) {
-  const bool has_main = std::ranges::any_of(syntax.functions, [](const HostFunction& f) { return f.name == "main"; });
-  return has_main || !syntax.launches.empty() ? DeviceText(syntax) : std::string(syntax.source);
-}
 
 }  // namespace atunner

@@ -56,9 +56,10 @@ struct KernelLaunch {
   int line = 0;
 };
 
-/// A named constant of the whole file: macro without parameters, constexpr, const, enumerator.
+/// A named constant of the whole file: macro without parameters, constexpr, const, enumerator (its value is written
+/// nowhere where it only follows the one before).
 struct FileConstant {
-  enum class Kind : uint8_t { kMacro, kVariable };
+  enum class Kind : uint8_t { kMacro, kVariable, kEnumerator };
   std::string name;
   Kind kind = Kind::kMacro;
   std::string value;  ///< text
@@ -70,6 +71,7 @@ struct FileConstant {
 
 struct HostFunction {
   std::string name;
+  std::vector<TemplateParameter> templates;
   TokenRange parameters;
   TokenRange body;
   TokenRange whole;  ///< from its first declaration token to the closing brace
@@ -91,6 +93,8 @@ struct CudaSyntax {
   const FileConstant* FindConstant(std::string_view name) const;
 };
 
+bool IsLaunchOf(const KernelLaunch& launch, const KernelDefinition& kernel);
+
 CudaSyntax ParseCuda(std::string_view source);
 
 /// The source with everything blanked that only a host compiler understands: host functions, their includes stay (the
@@ -103,6 +107,8 @@ std::string CompilableText(const CudaSyntax& syntax);
 
 /// Pieces of a range at commas outside of (), [], {} and, with `angles`, <>.
 std::vector<TokenRange> SplitArguments(const CudaSyntax& syntax, TokenRange range, bool angles);
+/// Of what stands between the angles behind `template`.
+std::vector<TemplateParameter> ParseTemplateParameters(const CudaSyntax& syntax, TokenRange range);
 /// The token that closes the bracket at `open` ("(", "[", "{" or "<"); the end of the tokens when nothing does.
 size_t MatchingClose(const CudaSyntax& syntax, size_t open);
 

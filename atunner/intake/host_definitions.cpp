@@ -3,11 +3,10 @@
 
 #include "atunner/intake/c_type.h"
 #include "atunner/intake/host_scope.h"
+#include "atunner/model/expr.h"
 
 namespace atunner {
 namespace {
-
-constexpr int kMostCallers = 3;
 
 bool IsOfCommandLine(const CudaSyntax& syntax, TokenRange value) {
   for (size_t i = value.begin; i < value.end; ++i) {
@@ -52,6 +51,7 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
       members_[std::string(syntax_.token(name - 2).text)][axis] = value;
     } else if (!IsOfCommandLine(syntax_, value) || !definitions_.contains(text)) {  // int n = 1024; if (argc > 1) n = …
       definitions_[text] = value;
+      CollectScalarType(name);
       if (name > 0 && is(name - 1, ">")) CollectContainer(text, name - 1, value);  // device_vector<float> d = h;
     }
   } else if (is(name + 1, "[")) {  // float c[2] = {0.4f, 0.1f};
@@ -77,6 +77,18 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
 std::vector<TokenRange> HostScope::ElementsOf(const std::string& name) const {
   const auto found = lists_.find(name);
   return found == lists_.end() ? std::vector<TokenRange>() : SplitArguments(syntax_, found->second, true);
+}
+
+/// sizes[i], of a list that the function has.
+Result<std::string> HostScope::Element(const std::string& list, const Tokens& index, int depth) {
+  ATUNNER_TRY(const std::string place, Convert(index, depth + 1));
+  ATUNNER_TRY(const Expr parsed, Expr::Parse(place));
+  Dims values;
+  for (const auto& [name, leaf] : *leaves_) values[name] = leaf.value;
+  ATUNNER_TRY(const int64_t number, parsed.EvaluateInt(Bindings(values)));
+  const std::vector<TokenRange> elements = ElementsOf(list);
+  if (number < 0 || static_cast<size_t>(number) >= elements.size()) return Invalid("'" + list + "' ends before");
+  return Convert(Copy(elements[static_cast<size_t>(number)]), depth + 1);
 }
 
 void HostScope::CollectContainer(const std::string& name, size_t angle, TokenRange inside) {
@@ -108,6 +120,16 @@ std::optional<size_t> HostScope::DeclaratorOf(size_t name, std::string_view type
     if (nested == 0 && token.Is(";")) return std::nullopt;
   }
   return std::nullopt;
+}
+
+/// const int64_t n = 1024;
+void HostScope::CollectScalarType(size_t name) {
+  size_t begin = name;
+  while (begin > 0 && syntax_.token(begin - 1).kind == Token::Kind::kWord && !syntax_.token(begin - 1).Is("const") &&
+         !syntax_.token(begin - 1).Is("constexpr"))
+    --begin;
+  const std::string type(syntax_.Text({begin, name}));
+  if (begin < name && ParseCType(type)) types_.try_emplace(std::string(syntax_.token(name).text), type);
 }
 
 void HostScope::CollectDeclaredType(size_t star) {
@@ -148,36 +170,6 @@ void HostScope::CollectMemset(size_t call, size_t end) {
       SplitArguments(syntax_, {call + 2, std::min(MatchingClose(syntax_, call + 1), end)}, true);
   if (pieces.size() >= 3 && pieces[0].end > pieces[0].begin && syntax_.Text(pieces[1]) == "0")
     zeroed_.emplace(syntax_.token(pieces[0].end - 1).text);
-}
-
-std::optional<std::pair<std::unique_ptr<HostScope>, TokenRange>> HostScope::InCaller(const std::string& name) const {
-  if (function_ >= syntax_.functions.size() || level_ >= kMostCallers) return std::nullopt;
-  const HostFunction& function = syntax_.functions[function_];
-  const std::vector<TokenRange> parameters = SplitArguments(syntax_, function.parameters, true);
-  for (size_t p = 0; p < parameters.size(); ++p) {
-    size_t last = parameters[p].end;
-    for (size_t i = parameters[p].begin; i < parameters[p].end; ++i) {
-      if (syntax_.token(i).Is("=")) last = std::min(last, i);
-    }
-    if (last == parameters[p].begin || syntax_.token(last - 1).text != name) continue;
-    for (size_t f = 0; f < syntax_.functions.size(); ++f) {
-      if (f == function_) continue;
-      const TokenRange body = syntax_.functions[f].body;
-      for (size_t i = body.begin; i + 1 < body.end; ++i) {
-        if (!syntax_.token(i).Is(function.name)) continue;
-        size_t open = i + 1;
-        if (syntax_.token(open).Is("<")) open = MatchingClose(syntax_, open) + 1;
-        if (open >= body.end || !syntax_.token(open).Is("(")) continue;
-        const auto arguments = SplitArguments(syntax_, {open + 1, MatchingClose(syntax_, open)}, true);
-        if (p >= arguments.size()) continue;
-        return std::pair(std::unique_ptr<HostScope>(new HostScope(*this, f, i, level_ + 1)), arguments[p]);
-      }
-    }
-    if (last < parameters[p].end)  // a default argument
-      return std::pair(std::unique_ptr<HostScope>(new HostScope(*this, SIZE_MAX, 0, level_ + 1)),
-                       TokenRange{last + 1, parameters[p].end});
-  }
-  return std::nullopt;
 }
 
 }  // namespace atunner

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "atunner/intake/c_type.h"
+#include "atunner/intake/record_buffers.h"
 #include "atunner/intake/structure_layout.h"
 #include "atunner/model/expr.h"
 
@@ -38,6 +39,31 @@ bool IsCeilDiv(std::string name) {
   static const std::set<std::string_view> kNames = {"ceildiv", "cdiv",       "divup",      "idivup",
                                                     "divceil", "divroundup", "ceildivide", "updiv"};
   return kNames.contains(name);
+}
+
+/// The token that closes the bracket at `open`, or the end.
+size_t CloseOf(const std::vector<Token>& tokens, size_t open) {
+  int nested = 0;
+  for (size_t at = open; at < tokens.size(); ++at) {
+    nested += (tokens[at].Is("(") || tokens[at].Is("[")) - (tokens[at].Is(")") || tokens[at].Is("]"));
+    if (nested == 0) return at;
+  }
+  return tokens.size();
+}
+
+/// The first `symbol` outside of brackets; of a `:` the one that belongs to the `?` before.
+size_t FindOutside(const std::vector<Token>& tokens, std::string_view symbol, size_t from) {
+  int questions = 0;
+  for (size_t at = from; at < tokens.size(); ++at) {
+    if (tokens[at].Is("(") || tokens[at].Is("[")) {
+      at = CloseOf(tokens, at);
+    } else if (tokens[at].Is(symbol) && questions == 0) {
+      return at;
+    } else {
+      questions += tokens[at].Is("?") - tokens[at].Is(":");
+    }
+  }
+  return tokens.size();
 }
 
 /// Pieces at commas outside of brackets.
@@ -104,6 +130,9 @@ Result<std::string> HostScope::Expression(TokenRange range) {
 Result<std::string> HostScope::Convert(const Tokens& tokens, int depth) {
   if (depth > kMostNested) return Invalid("definitions refer to each other");
   if (tokens.empty()) return Invalid("an empty expression");
+  if (const size_t question = FindOutside(tokens, "?", 0); question < tokens.size()) {
+    if (auto choice = Choice(tokens, question, depth)) return choice;
+  }
   auto plain = ConvertPlain(tokens, depth);
   if (plain) {
     auto parsed = Expr::Parse(*plain);
@@ -116,6 +145,18 @@ Result<std::string> HostScope::Convert(const Tokens& tokens, int depth) {
     return ConvertPlain(Tokens(tokens.begin() + static_cast<std::ptrdiff_t>(i), tokens.end()), depth + 1);
   }
   return plain;
+}
+
+/// condition ? one : other
+Result<std::string> HostScope::Choice(const Tokens& tokens, size_t question, int depth) {
+  const auto begin = tokens.begin();
+  const auto at = [&](size_t i) { return begin + static_cast<std::ptrdiff_t>(i); };
+  const size_t colon = FindOutside(tokens, ":", question + 1);
+  if (colon >= tokens.size()) return Unknown("?");
+  ATUNNER_TRY(const std::string condition, Convert(Tokens(begin, at(question)), depth + 1));
+  ATUNNER_TRY(const std::string one, Convert(Tokens(at(question + 1), at(colon)), depth + 1));
+  ATUNNER_TRY(const std::string other, Convert(Tokens(at(colon + 1), tokens.end()), depth + 1));
+  return "((" + one + ") if (" + condition + ") else (" + other + "))";
 }
 
 Result<std::string> HostScope::ConvertPlain(const Tokens& tokens, int depth) {
@@ -147,8 +188,21 @@ Result<std::string> HostScope::ConvertPlain(const Tokens& tokens, int depth) {
             }
           }
         }
+        if (token.Is("(")) {
+          const size_t close = CloseOf(tokens, i);
+          const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+          const Tokens inside(begin, tokens.begin() + static_cast<std::ptrdiff_t>(std::max(close, i + 1)));
+          if (close < tokens.size() && FindOutside(inside, "?", 0) < inside.size()) {
+            ATUNNER_TRY(const std::string value, Convert(inside, depth + 1));
+            out.Add("(" + value + ")");
+            i = close;
+            break;
+          }
+        }
         if (doubled) {
           out.text += token.text;
+        } else if (token.Is("&&") || token.Is("||") || token.Is("!")) {
+          out.Add(token.Is("&&") ? "and" : token.Is("||") ? "or" : "not");
         } else if (token.Is("/")) {
           out.Add(std::string(1, kSlash));
         } else {
@@ -170,34 +224,32 @@ Result<std::string> HostScope::ConvertPlain(const Tokens& tokens, int depth) {
 Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces& out) {
   const std::string name(tokens[i].text);
   const auto is = [&](size_t at, std::string_view text) { return at < tokens.size() && tokens[at].Is(text); };
-  if (is(i + 1, "::")) return i + 1;  // std::max: the qualifier says nothing
+  if (is(i + 1, "::")) {
+    const auto value = i + 2 < tokens.size() ? StaticMember(TypeNamed(name), tokens[i + 2].text, depth) : std::nullopt;
+    if (value) out.Add("(" + *value + ")");
+    return value ? i + 2 : i + 1;  // std::max: the qualifier says nothing
+  }
   if (name == "true" || name == "false") {
     out.Add(name == "true" ? "1" : "0");
     return i;
   }
-  const auto close_of = [&](size_t open) {
-    int nested = 0;
-    for (size_t at = open; at < tokens.size(); ++at) {
-      nested += tokens[at].Is("(") - tokens[at].Is(")");
-      if (nested == 0) return at;
-    }
-    return tokens.size();
-  };
   if (name == "sizeof" && i + 1 < tokens.size()) {
     const bool brackets = is(i + 1, "(");  // or sizeof *d
-    const size_t close = brackets ? close_of(i + 1) : i + 1 + is(i + 1, "*");
+    const size_t close = brackets ? CloseOf(tokens, i + 1) : i + 1 + is(i + 1, "*");
     std::string type;
     for (size_t at = brackets ? i + 2 : i + 1; at < std::min(close + !brackets, tokens.size()); ++at)
       type += std::string(type.empty() ? "" : " ") + std::string(tokens[at].text);
     if (type.starts_with("* ")) type = type.substr(2);                // sizeof(*d)
     if (type.ends_with("]")) type = type.substr(0, type.find(" ["));  // sizeof(d[0])
     if (const auto declared = types_.find(type); declared != types_.end()) type = declared->second;
+    type = TypeNamed(type);
+    const auto record = RecordOf(syntax_, type);
     if (const auto alias = syntax_.aliases.find(type); alias != syntax_.aliases.end()) type = alias->second;
     if (const FileConstant* constant = syntax_.FindConstant(type)) type = constant->value;
     auto known = ParseCType(type);
     if (!known) known = FloatsOf(syntax_, type);
-    if (!known) return Unknown("sizeof(" + type + ")");
-    out.Add(std::to_string(known->bytes()));
+    if (!known && !record) return Unknown("sizeof(" + type + ")");
+    out.Add(std::to_string(known ? known->bytes() : record->bytes));
     return close;
   }
   if (name == "static_cast" && is(i + 1, "<")) {
@@ -207,6 +259,21 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
       type += std::string(tokens[++at].Is(">") ? "" : tokens[at].text);
     if (const auto known = ParseCType(type)) out.real |= IsFloat(known->dtype);
     return at;
+  }
+  if ((name == "min" || name == "max") && is(i + 1, "<")) {  // std::min<int>(…)
+    size_t close = i + 1;
+    while (close < tokens.size() && !tokens[close].Is(">")) ++close;
+    out.Add(name);
+    return close;
+  }
+  if (is(i + 1, "[") && lists_.contains(name)) {
+    const size_t close = CloseOf(tokens, i + 1);
+    const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(i);
+    if (close >= tokens.size()) return Unknown(name);
+    ATUNNER_TRY(const std::string value,
+                Element(name, Tokens(begin + 2, begin + static_cast<std::ptrdiff_t>(close - i)), depth));
+    out.Add("(" + value + ")");
+    return close;
   }
   if (is(i + 1, "(")) {
     if (const auto cast = ParseCType(name)) {
@@ -226,7 +293,7 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
       out.Add("ceil_div");
       return i;
     }
-    const size_t close = close_of(i + 1);
+    const size_t close = CloseOf(tokens, i + 1);
     if (close >= tokens.size()) return Unknown(name + "(…)");
     const Tokens inside(tokens.begin() + static_cast<std::ptrdiff_t>(i) + 2,
                         tokens.begin() + static_cast<std::ptrdiff_t>(close));
@@ -347,35 +414,6 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
   return UnknownVariable(name);
 }
 
-/// Bytes from one row of a pitched allocation to the next.
-Result<std::string> HostScope::PitchOf(TokenRange row, int depth) {
-  constexpr int kPitch = 512;  // what the driver rounds up to
-  ATUNNER_TRY(const std::string bytes, Convert(Copy(row), depth + 1));
-  return "((" + bytes + " + " + std::to_string(kPitch - 1) + ") // " + std::to_string(kPitch) + " * " +
-         std::to_string(kPitch) + ")";
-}
-
-Result<std::string> HostScope::BytesOf(const std::string& buffer) {
-  const TokenRange bytes = allocations_.find(buffer)->second;
-  const auto rows = pitched_.find(buffer);
-  if (rows == pitched_.end()) return Convert(Copy(bytes), 0);
-  ATUNNER_TRY(const std::string pitch, PitchOf(bytes, 0));
-  ATUNNER_TRY(const std::string count, Convert(Copy(rows->second), 0));
-  return pitch + " * (" + count + ")";
-}
-
-/// Whether what is added to a pointer is nothing the first time, as in a loop over parts of a buffer.
-bool HostScope::IsNothing(TokenRange offset) {
-  const auto before = *leaves_;
-  const auto text = Convert(Copy(offset), 0);
-  const auto expr = text ? Expr::Parse(*text) : Expr::Parse("1");
-  Dims values;
-  for (const auto& [name, leaf] : *leaves_) values[name] = leaf.value;
-  *leaves_ = before;
-  const auto value = expr ? expr->EvaluateInt(Bindings(values)) : Result<int64_t>(1);
-  return value && *value == 0;
-}
-
 /// A literal keeps its name; anything else is put in its place.
 Result<std::string> HostScope::NamedTokens(const std::string& name, const Tokens& tokens, bool of_file, int depth) {
   if (tokens.size() == 1 && tokens[0].Is(name)) return UnknownVariable(name);
@@ -450,42 +488,6 @@ Result<std::array<std::string, 3>> HostScope::ExtentsOf(const Tokens& tokens, in
   }
   ATUNNER_RETURN_IF_ERROR(fill(inner));
   return extents;
-}
-
-Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range) { return BufferOf(range, 0); }
-
-Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range, int depth) {
-  for (size_t i = range.begin; i < range.end; ++i) {
-    const Token& token = syntax_.token(i);
-    if (token.Is("+") || token.Is("-")) break;  // a pointer into a buffer: how much is left of it is not known
-    if (token.kind != Token::Kind::kWord) continue;
-    const std::string name(token.text);
-    Buffer buffer{name, "", "", zeroed_.contains(name)};
-    if (const auto type = types_.find(name); type != types_.end()) buffer.type = type->second;
-    const bool offset = i + 1 < range.end && (syntax_.token(i + 1).Is("+") || syntax_.token(i + 1).Is("-"));
-    if (offset && !IsNothing({i + 2, range.end})) break;
-    if (const auto bytes = allocations_.find(name); bytes != allocations_.end()) {
-      ATUNNER_TRY(buffer.bytes, BytesOf(bytes->first));
-      return buffer;
-    }
-    if (const auto count = containers_.find(name); count != containers_.end()) {
-      const auto type = ParseCType(buffer.type);
-      if (!type) return Unknown("the element type of " + name);
-      ATUNNER_TRY(const std::string elements, Convert(Copy(count->second), 0));
-      buffer.bytes = "(" + elements + ") * " + std::to_string(type->bytes());
-      return buffer;
-    }
-    if (const auto other = definitions_.find(name); other != definitions_.end() && depth < kMostNested) {
-      // float* out = d_out;
-      if (auto found = BufferOf(other->second, depth + 1)) return found;
-    }
-    if (const auto above = InCaller(name)) {
-      ATUNNER_TRY(Buffer found, above->first->BufferOf(above->second));
-      found.zeroed |= buffer.zeroed;
-      return found;
-    }
-  }
-  return Unknown(syntax_.Text(range));
 }
 
 }  // namespace atunner

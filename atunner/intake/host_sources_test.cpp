@@ -89,8 +89,7 @@ TEST(HostSources, StructuresAreNamed) {
                       "int main() { cudaPitchedPtr m; k<<<1, 32>>>(m); }\n"),
               HasSubstr("takes a structure by value (cudaPitchedPtr a)"));
   EXPECT_THAT(ErrorOf("template <class F> __global__ void k(int n, F f) { if (threadIdx.x < n) f(threadIdx.x); }\n"
-                      "int main() { float* y; cudaMalloc(&y, 128); k<<<1, 32>>>(32, [=] __device__(int i) { y[i] = 1; "
-                      "}); }\n"),
+                      "int main() { auto y = Make(); k<<<1, 32>>>(32, [=] __device__(int i) { y[i] = 1; }); }\n"),
               HasSubstr("takes a structure by value (F f)"));
 }
 

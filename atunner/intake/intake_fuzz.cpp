@@ -5,6 +5,7 @@
 
 #include "atunner/intake/bare_source.h"
 #include "atunner/intake/kernel_toml.h"
+#include "atunner/intake/source_headers.h"
 #include "atunner/intake/t1.h"
 #include "atunner/intake/value_list.h"
 
@@ -23,6 +24,7 @@ bool Use(Result<UserKernel> kernel) {
 bool FuzzIntake(const std::string& text) {
   const FileReader any = [](const std::string&) { return Result<std::string>("__global__ void k() {}"); };
   (void)ParseValueList(text);
+  (void)WithHeaders(text, "fuzz.cu", any);
   const bool bare = Use(ParseBareSource(text, "fuzz.cu", {.kernel = {}, .extra_tunables = true, .multiprocessors = 8}));
   const bool toml = Use(ParseKernelToml(text, "fuzz.toml", any));
   const bool t1 = Use(ParseT1(text, "fuzz.json", any));

@@ -95,6 +95,8 @@ Role RoleOf(const CudaSyntax& syntax, const KernelDefinition& kernel, const Kern
 bool Reads(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view name, std::string_view axis) {
   for (size_t i = kernel.body.begin; i + 2 < kernel.body.end; ++i) {
     if (syntax.token(i).Is(name) && syntax.token(i + 1).Is(".") && syntax.token(i + 2).Is(axis)) return true;
+    // Cooperative groups: as many warps as a block has.
+    if (name == "blockDim" && axis == "x" && syntax.token(i).Is("meta_group_size")) return true;
   }
   return MacroHas(syntax, kernel, std::string(name) + "." + std::string(axis));
 }
@@ -158,14 +160,13 @@ std::string LaunchBound(const CudaSyntax& syntax, const KernelDefinition& kernel
 
 const KernelLaunch* FindLaunch(const CudaSyntax& syntax, const KernelDefinition& kernel) {
   for (const KernelLaunch& launch : syntax.launches) {
-    if (launch.kernel == kernel.name || launch.kernel == kernel.qualified ||
-        kernel.qualified.ends_with("::" + launch.kernel))
-      return &launch;
+    if (IsLaunchOf(launch, kernel)) return &launch;
   }
   return nullptr;
 }
 
-bool IsStructure(const CudaSyntax& syntax, const std::string& type) {
+bool IsStructure(const CudaSyntax& syntax, const std::string& named) {
+  const std::string type = named.substr(0, named.find('<'));
   if (type == "cudaPitchedPtr" || type == "cudaExtent" || type == "cudaPos") return true;
   for (size_t i = 0; i + 2 < syntax.lexed.tokens.size(); ++i) {
     const Token& token = syntax.token(i);

@@ -6,10 +6,13 @@
 #include <map>
 
 #include "atunner/intake/c_type.h"
+#include "atunner/intake/device_lambdas.h"
 #include "atunner/intake/device_symbols.h"
 #include "atunner/intake/expression_text.h"
 #include "atunner/intake/index_fills.h"
 #include "atunner/intake/kernel_body.h"
+#include "atunner/intake/macro_launches.h"
+#include "atunner/intake/record_buffers.h"
 #include "atunner/intake/structure_layout.h"
 #include "atunner/intake/structure_members.h"
 #include "atunner/intake/texture_text.h"
@@ -87,8 +90,18 @@ class Reader {
           "say which to tune: --kernel NAME, or the line\n  // atunner: kernel = " + out_.syntax.kernels.front().name);
     }
     out_.kernel = launched.front();
-    out_.source_launch = FindLaunch(out_.syntax, *out_.kernel);
+    out_.source_launch = ReachedLaunch();
     return {};
+  }
+
+  /// Of several launches, the first that conditions around it do not rule out; null where there is none.
+  const KernelLaunch* ReachedLaunch() const {
+    for (const KernelLaunch& launch : out_.syntax.launches) {
+      if (IsLaunchOf(launch, *out_.kernel) &&
+          HostScope(out_.syntax, launch.function, launch.token, out_.stated.sizes).IsReached())
+        return &launch;
+    }
+    return FindLaunch(out_.syntax, *out_.kernel);
   }
 
   // --- templates ---
@@ -100,11 +113,14 @@ class Reader {
       if (out_.source_launch && i < out_.source_launch->template_args.size()) {
         text = std::string(out_.syntax.Text(out_.source_launch->template_args[i]));
         if (auto value = out_.scope->Expression(out_.source_launch->template_args[i])) text = *value;
+        text = out_.scope->TypeNamed(text);
       }
       const bool is_type = parameter.type == "typename" || parameter.type == "class";
       if (text.empty() || (is_type && !TypeOf(text))) {
         if (std::string deduced = Deduced(parameter); !deduced.empty()) text = std::move(deduced);
       }
+      const auto object = out_.objects.find({out_.kernel->name, parameter.name});
+      if (text.empty() && object != out_.objects.end()) text = object->second;
       if (text.empty() && out_.stated.entry.empty()) Question("entry = " + out_.kernel->qualified + "<…>");
       out_.launch.template_args.push_back(text);
       if (is_type) types_[parameter.name] = text;
@@ -121,9 +137,10 @@ class Reader {
     }
     if (!out_.source_launch) return "";
     for (size_t i = 0; i < out_.kernel->parameters.size() && i < out_.source_launch->arguments.size(); ++i) {
-      if (out_.kernel->parameters[i].type != parameter.name || !out_.kernel->parameters[i].pointer) continue;
-      if (auto buffer = out_.scope->BufferOf(out_.source_launch->arguments[i]); buffer && !buffer->type.empty())
-        return buffer->type;
+      const KernelParameter& one = out_.kernel->parameters[i];
+      if (one.type != parameter.name) continue;
+      if (std::string type = out_.scope->TypeOf(out_.source_launch->arguments[i], one.pointer); !type.empty())
+        return type;
     }
     return "";
   }
@@ -219,7 +236,15 @@ class Reader {
     ArgSpec arg;
     arg.name = parameter.name;
     arg.role = RoleOf(out_.syntax, *out_.kernel, parameter);
-    const auto type = TypeOf(parameter.type);
+    const std::string pointee =
+        parameter.type == "void" ? CastOf(out_.syntax, *out_.kernel, parameter.name) : parameter.type;
+    auto type = TypeOf(pointee);
+    const auto record = type ? std::nullopt : RecordOf(out_.syntax, pointee);
+    if (record) {
+      type = CType{DType::kUInt8, 1};
+      arg.fill.kind = Fill::Kind::kGenerator;
+      arg.fill.path = record->fill;
+    }
     if (const auto fill = out_.stated.fills.find(parameter.name); fill != out_.stated.fills.end())
       arg.fill = fill->second;
     if (const auto stated = out_.stated.arguments.find(parameter.name); stated != out_.stated.arguments.end()) {
@@ -246,6 +271,8 @@ class Reader {
     const bool stated_fill = out_.stated.fills.contains(parameter.name);
     if (buffer->zeroed && !stated_fill && !parameter.is_const) arg.fill.kind = Fill::Kind::kZeros;
     AddExtent(arg, fmt::format("({}) // {}", buffer->bytes, SizeOf(type->dtype)));
+    if (record && arg.fill.kind == Fill::Kind::kGenerator && !stated_fill)
+      out_.notes.push_back(fmt::format("'{}' is bytes of '{}', filled with numbers of its members", arg.name, pointee));
     AddTensor(std::move(arg), buffer->name);
   }
 
@@ -292,7 +319,7 @@ class Reader {
     // A problem size of the same name needs no second line.
     if (text.empty() && out_.stated.sizes.contains(parameter.name)) text = parameter.name;
     const auto value = Expr::Parse(text);
-    if (!type && (IsStructure(out_.syntax, parameter.type) || IsObject(parameter.type, value && !text.empty()))) {
+    if (!type && (!IsOfTemplate(parameter.type) || IsObject(parameter.type, value && !text.empty()))) {
       structs_ += (structs_.empty() ? "" : ", ") + parameter.type + " " + parameter.name;
       return;
     }
@@ -350,11 +377,12 @@ class Reader {
     }
   }
 
+  bool IsOfTemplate(const std::string& type) const {
+    return std::ranges::any_of(out_.kernel->templates, [&](const TemplateParameter& t) { return t.name == type; });
+  }
   /// A template's type for which no number is given: `auto`, a function object.
   bool IsObject(const std::string& type, bool number) const {
-    const auto& templates = out_.kernel->templates;
-    return !number && out_.stated.entry.empty() &&
-           std::ranges::any_of(templates, [&](const TemplateParameter& t) { return t.name == type; });
+    return !number && out_.stated.entry.empty() && IsOfTemplate(type);
   }
 
   std::string Elements(const DeviceVariable& variable, const CType& type) {
@@ -422,7 +450,17 @@ class Reader {
 
 }  // namespace
 
-std::string SourceReading::Where() const { return kernel ? fmt::format("{}:{}", file, kernel->line) : file; }
+std::string SourceReading::Where() const {
+  if (kernel == nullptr) return file;
+  std::string of = file;  // or the header that was put in
+  for (size_t i = 0; i < kernel->head.begin; ++i) {
+    const std::string_view line = syntax.token(i).text;
+    if (syntax.token(i).kind != Token::Kind::kDirective || !line.starts_with("#line ")) continue;
+    if (const size_t quote = line.find('"'); quote != std::string_view::npos)
+      of = line.substr(quote + 1, line.rfind('"') - quote - 1);
+  }
+  return fmt::format("{}:{}", of, kernel->line);
+}
 
 const Leaf* SourceReading::FindLeaf(const std::string& name) const {
   const auto found = scope->leaves().find(name);
@@ -439,8 +477,9 @@ Dims SourceReading::SizesBeside(const ParameterSpace& space) const {
 
 Result<std::unique_ptr<SourceReading>> ReadSource(const std::string& text, const std::string& file,
                                                   const std::string& kernel) {
-  SourceApart apart = WithMembersApart(text);
+  SourceApart apart = WithMembersApart(WithLambdasNamed(WithLaunchesExpanded(text)));
   auto reading = std::make_unique<SourceReading>(std::move(apart.text), file);
+  reading->objects = std::move(apart.objects);
   ATUNNER_RETURN_IF_ERROR(Reader(*reading, kernel).Run());
   for (auto& [of_kernel, note] : apart.notes) {
     if (of_kernel == reading->kernel->name) reading->notes.push_back(std::move(note));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -54,6 +55,7 @@ struct SourceReading {
   std::set<std::string, std::less<>> used_in_symbols;  ///< names whose values such variables hold
   std::set<std::string, std::less<>> used_in_sizes;    ///< names that decide a buffer's size
   std::set<std::string, std::less<>> used_in_scalars;
+  std::map<std::pair<std::string, std::string>, std::string> objects;  ///< of SourceApart
 };
 
 /// `kernel` names which one; empty: the only one, or the one an annotation names.

@@ -172,7 +172,9 @@ class Finder {
   void ConstantTunables() {
     for (const FileConstant& constant : in_.syntax.constants) {
       const auto value = LiteralOf(constant.value);
-      if (!value || in_.used_in_sizes.contains(constant.name) || in_.used_in_scalars.contains(constant.name)) continue;
+      if (!value || constant.kind == FileConstant::Kind::kEnumerator || in_.used_in_sizes.contains(constant.name) ||
+          in_.used_in_scalars.contains(constant.name))
+        continue;
       if (InSizesOf(constant.name) || out_.fixed.contains(constant.name)) continue;
       const bool in_kernel = Uses(in_.syntax, *in_.kernel, constant.name);
       const bool in_block = InExtents(out_.launch.block, constant.name);

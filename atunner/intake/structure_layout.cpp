@@ -1,12 +1,13 @@
 #include "atunner/intake/structure_layout.h"
 
 #include "atunner/intake/expression_text.h"
+#include "atunner/intake/value_list.h"
 
 namespace atunner {
 namespace {
 
-constexpr int64_t kMostElements = 16;  // of an array
-constexpr size_t kMostMembers = 64;
+constexpr int64_t kMostElements = 256;  // of an array
+constexpr size_t kMostMembers = 512;
 
 /// float3, uint2 and the rest: structures of the compiler's own.
 std::map<std::string, StructureLayout, std::less<>> Vectors() {
@@ -36,24 +37,40 @@ std::map<std::string, StructureLayout, std::less<>> Vectors() {
   return all;
 }
 
-/// A number, or a constant of the file that is one.
+/// Of numbers and the file's constants, in the language of model/expr: QK / 2.
+std::string Written(const CudaSyntax& syntax, std::string_view text, int depth) {
+  constexpr int kMostNested = 8;
+  std::string out;
+  for (const Token& token : Lex(text).tokens) {
+    constexpr size_t kLongest = 1000;
+    if (out.size() > kLongest) break;
+    const FileConstant* constant = depth < kMostNested ? syntax.FindConstant(token.text) : nullptr;
+    if (constant != nullptr) {
+      out += "(" + Written(syntax, constant->value, depth + 1) + ")";
+    } else {
+      out += token.Is("/") ? "//" : token.text;
+    }
+    out += ' ';
+  }
+  return out;
+}
+
 std::optional<int64_t> ExtentOf(const CudaSyntax& syntax, TokenRange range) {
-  std::string text(syntax.Text(range));
-  if (const FileConstant* constant = syntax.FindConstant(text)) text = constant->value;
-  const auto number = LiteralOf(text);
+  const auto number = LiteralOf(Written(syntax, syntax.Text(range), 0));
   return number && *number > 0 && *number <= kMostElements ? number : std::nullopt;
 }
 
 }  // namespace
 
-StructureLayouts::StructureLayouts(const CudaSyntax& syntax) : known_(Vectors()) {
+StructureLayouts::StructureLayouts(const CudaSyntax& syntax) : syntax_(syntax), known_(Vectors()) {
   const auto is = [&](size_t i, std::string_view text) {
     return i < syntax.lexed.tokens.size() && syntax.token(i).Is(text);
   };
   for (size_t i = 0; i + 2 < syntax.lexed.tokens.size(); ++i) {
-    if (!is(i, "struct") || (i > 0 && (is(i - 1, ">") || is(i - 1, "enum")))) continue;  // a template's
+    if (!is(i, "struct") || (i > 0 && is(i - 1, "enum"))) continue;
     size_t at = i + 1;
-    while (is(at, "__align__") || is(at, "alignas")) at = MatchingClose(syntax, at + 1) + 1;
+    while (is(at, "__align__") || is(at, "alignas") || is(at, "__attribute__")) at = MatchingClose(syntax, at + 1) + 1;
+    const bool aligned = at != i + 1;
     std::string name;
     if (at < syntax.lexed.tokens.size() && syntax.token(at).kind == Token::Kind::kWord) name = syntax.token(at++).text;
     if (!is(at, "{")) continue;  // one with a base class among them
@@ -61,22 +78,63 @@ StructureLayouts::StructureLayouts(const CudaSyntax& syntax) : known_(Vectors())
     if (close >= syntax.lexed.tokens.size()) continue;
     if (i > 0 && is(i - 1, "typedef") && syntax.token(close + 1).kind == Token::Kind::kWord)
       name = syntax.token(close + 1).text;
-    if (!name.empty()) Define(syntax, name, {at + 1, close});
+    if (i > 0 && is(i - 1, ">")) {
+      size_t head = i - 1;
+      while (head > 0 && !is(head, "template")) --head;
+      templates_[name] = {ParseTemplateParameters(syntax, {head + 2, i - 1}), {at + 1, close}, aligned};
+    } else if (!name.empty()) {
+      Define(syntax, name, {at + 1, close}, aligned);
+    }
   }
 }
 
 const StructureLayout* StructureLayouts::Find(const std::string& type) const {
-  const size_t colon = type.rfind("::");
-  const auto found = known_.find(colon == std::string::npos ? type : type.substr(colon + 2));
+  const size_t colon = type.substr(0, type.find('<')).rfind("::");
+  const std::string name = colon == std::string::npos ? type : type.substr(colon + 2);
+  const auto found = known_.find(name);
+  return found == known_.end() ? Instance(name) : &found->second;
+}
+
+/// The layout of View<const float, 2>: of the template's text with its arguments.
+const StructureLayout* StructureLayouts::Instance(const std::string& type) const {
+  const size_t open = type.find('<');
+  const auto made = templates_.find(Trim(type.substr(0, open)));
+  constexpr int kMostNested = 8;
+  if (open == std::string::npos || !type.ends_with('>') || made == templates_.end() || nested_ >= kMostNested)
+    return nullptr;
+  const std::string list = type.substr(open + 1, type.size() - open - 2);
+  const CudaSyntax listed = ParseCuda(list);
+  std::map<std::string, std::string, std::less<>> arguments;
+  for (const TemplateParameter& parameter : made->second.parameters) arguments[parameter.name] = parameter.fallback;
+  size_t next = 0;
+  for (const TokenRange& argument : SplitArguments(listed, {0, listed.lexed.tokens.size()}, true)) {
+    if (next >= made->second.parameters.size()) return nullptr;
+    arguments[made->second.parameters[next++].name] = listed.Text(argument);
+  }
+  std::string text = "{";
+  for (size_t i = made->second.body.begin; i < made->second.body.end; ++i) {
+    const Token& token = syntax_.token(i);
+    const auto argument = arguments.find(token.text);
+    text += argument == arguments.end() ? std::string(token.text) : argument->second;
+    text += token.kind == Token::Kind::kDirective ? "\n" : " ";
+  }
+  CudaSyntax body = ParseCuda(text);
+  body.constants = syntax_.constants;
+  ++nested_;
+  Define(body, type, {1, body.lexed.tokens.size()}, made->second.aligned);
+  --nested_;
+  const auto found = known_.find(type);
   return found == known_.end() ? nullptr : &found->second;
 }
 
-void StructureLayouts::Define(const CudaSyntax& syntax, const std::string& name, TokenRange body) {
+void StructureLayouts::Define(const CudaSyntax& syntax, const std::string& name, TokenRange body, bool aligned) const {
   StructureLayout layout;
+  layout.aligned = aligned;
+  const std::string constructor = name.substr(0, name.find('<'));
   size_t start = body.begin;
   for (size_t i = body.begin; i < body.end; ++i) {
     const Token& token = syntax.token(i);
-    if (token.Is("(") && i > start && syntax.token(i - 1).Is(name)) return;  // a constructor
+    if (token.Is("(") && i > start && syntax.token(i - 1).Is(constructor)) return;
     if (token.Is("{") || token.Is("(") || token.Is("[")) {
       const bool function = token.Is("{") && i > start && !syntax.token(i - 1).Is("=") &&
                             (syntax.token(i - 1).Is(")") || syntax.token(i - 1).Is("const"));
@@ -84,7 +142,7 @@ void StructureLayouts::Define(const CudaSyntax& syntax, const std::string& name,
       if (function) start = i + 1;
       continue;
     }
-    if (token.kind == Token::Kind::kDirective) return;
+    if (token.kind == Token::Kind::kDirective && !token.text.starts_with("#line")) return;
     if (!token.Is(";")) continue;
     if (!Declaration(syntax, {start, i}, layout)) return;
     start = i + 1;
@@ -139,6 +197,8 @@ void StructureLayouts::Append(const std::string& declaration, const std::string&
                               StructureLayout& out) const {
   const auto comma = [&] { return out.list.empty() || out.list.ends_with("{") ? "" : ", "; };
   const StructureLayout* inner = Find(declaration.substr(0, declaration.find_last_not_of(' ') + 1));
+  const bool instance = templates_.contains(Trim(declaration.substr(0, declaration.find('<'))));
+  if (inner == nullptr && instance && !declaration.contains('*')) return out.members.resize(kMostMembers + 1);
   const auto one = [&](const std::string& access, const std::string& suffix) {
     if (inner == nullptr) {
       out.members.push_back({declaration, access, suffix, fallback});

@@ -21,24 +21,35 @@ struct Member {
 
 struct StructureLayout {
   std::vector<Member> members;  ///< in the order in which a list initialises them; a number in place of none
+  bool aligned = false;         ///< to more than its members ask for
   std::string list;             ///< how they are nested, with a $ for each: "{$, {$, $}}"
 };
 
 /// Structures of the file whose members are numbers, pointers, arrays of a literal extent, and such structures; CUDA's
-/// vectors of numbers among them. By name, without namespaces.
+/// vectors of numbers among them, and what templates of structures make. By name, without namespaces.
 class StructureLayouts {
  public:
   explicit StructureLayouts(const CudaSyntax& syntax);
-  /// Null for any other type. Knows the vectors.
+  /// Null for any other type. Knows the vectors, and View<const float, 2> where View is a template.
   const StructureLayout* Find(const std::string& type) const;
 
  private:
-  void Define(const CudaSyntax& syntax, const std::string& name, TokenRange body);
+  struct Template {
+    std::vector<TemplateParameter> parameters;
+    TokenRange body;
+    bool aligned = false;
+  };
+
+  const StructureLayout* Instance(const std::string& type) const;
+  void Define(const CudaSyntax& syntax, const std::string& name, TokenRange body, bool aligned) const;
   bool Declaration(const CudaSyntax& syntax, TokenRange statement, StructureLayout& out) const;
   void Append(const std::string& declaration, const std::string& name, const std::vector<int64_t>& extents,
               const std::string& fallback, StructureLayout& out) const;
 
-  std::map<std::string, StructureLayout, std::less<>> known_;
+  const CudaSyntax& syntax_;
+  std::map<std::string, Template, std::less<>> templates_;
+  mutable std::map<std::string, StructureLayout, std::less<>> known_;  ///< instances are made when they are asked for
+  mutable int nested_ = 0;                                             ///< instances under way
 };
 
 /// A structure of floats of one type, as that many of them: what an array of such structures holds.

@@ -8,51 +8,13 @@
 
 #include "atunner/intake/cuda_syntax.h"
 #include "atunner/intake/kernel_body.h"
+#include "atunner/intake/source_edits.h"
 #include "atunner/intake/structure_layout.h"
 
 namespace atunner {
 namespace {
 
 constexpr int kMostSteps = 200;  // each takes a function or a kernel apart; broken sources must end as well
-
-/// Replacements in a source, of tokens that do not overlap.
-class Edits {
- public:
-  explicit Edits(const CudaSyntax& syntax) : syntax_(syntax) {}
-
-  bool empty() const { return all_.empty(); }
-  void Replace(TokenRange range, std::string text) {
-    if (range.empty()) return;
-    const std::string_view old = syntax_.Text(range);
-    all_.push_back({static_cast<size_t>(old.data() - syntax_.source.data()), old.size(), std::move(text)});
-  }
-  void Insert(size_t before, std::string text) { all_.push_back({syntax_.token(before).offset, 0, std::move(text)}); }
-
-  /// Lines that a replacement lost follow it.
-  std::string Apply() {
-    std::ranges::stable_sort(all_, {}, [](const Edit& edit) { return std::pair(edit.offset, edit.length); });
-    std::string text;
-    size_t at = 0;
-    for (const Edit& edit : all_) {
-      if (edit.offset < at) continue;
-      const std::string_view old = syntax_.source.substr(edit.offset, edit.length);
-      const auto lost = std::ranges::count(old, '\n') - std::ranges::count(edit.text, '\n');
-      text.append(syntax_.source.substr(at, edit.offset - at)).append(edit.text);
-      text.append(static_cast<size_t>(std::max<std::ptrdiff_t>(lost, 0)), '\n');
-      at = edit.offset + edit.length;
-    }
-    return text.append(syntax_.source.substr(at));
-  }
-
- private:
-  struct Edit {
-    size_t offset = 0;
-    size_t length = 0;
-    std::string text;
-  };
-  const CudaSyntax& syntax_;
-  std::vector<Edit> all_;
-};
 
 /// One rewriting of the source as it is now. `names` are variables of the host that arguments were written out of.
 class Step {
@@ -74,6 +36,16 @@ class Step {
   size_t Count() const { return syntax_.lexed.tokens.size(); }
   std::string Word(size_t i) const { return std::string(syntax_.token(i).text); }
 
+  /// The token behind a type's name and its template arguments.
+  size_t BehindType(size_t at) const { return Is(at + 1, "<") ? MatchingClose(syntax_, at + 1) + 1 : at + 1; }
+  std::string Type(size_t at) const { return std::string(syntax_.Text({at, BehindType(at)})); }
+
+  const StructureLayout* LayoutOfType(const std::string& type) const {
+    constexpr size_t kMostMembers = 64;  // parameters that a person can be shown
+    const StructureLayout* layout = layouts_.Find(type);
+    return layout != nullptr && layout->members.size() <= kMostMembers ? layout : nullptr;
+  }
+
   // --- the kernel ---
 
   bool Kernel(const KernelDefinition& kernel) {
@@ -93,50 +65,72 @@ class Step {
       const auto [type, layout] = LayoutOf(kernel, i);
       if (layout == nullptr) continue;
       KernelParameterApart(kernel, parameter, *layout, pieces[i]);
+      if (type != parameter.type) out_.objects[{kernel.name, parameter.type}] = type;
       for (const KernelLaunch& launch : syntax_.launches) {
-        if (!IsOf(launch, kernel) || i >= launch.arguments.size()) continue;
+        if (!IsLaunchOf(launch, kernel) || i >= launch.arguments.size()) continue;
         Argument(launch.arguments[i], *layout, parameter.name);
-        const bool deduced = type != parameter.type && launch.template_args.empty() && kernel.templates.size() == 1;
-        if (deduced && Is(launch.token + 1, "<")) edits_.Insert(launch.token + 1, "<" + type + ">");
       }
     }
     RemovePrototypes(kernel.name);
     return true;
   }
 
-  static bool IsOf(const KernelLaunch& launch, const KernelDefinition& kernel) {
-    return launch.kernel == kernel.name || launch.kernel == kernel.qualified ||
-           kernel.qualified.ends_with("::" + launch.kernel);
-  }
-
   /// The structure that parameter `i` is, by its own type, or by what the first launch gives for a template's.
   std::pair<std::string, const StructureLayout*> LayoutOf(const KernelDefinition& kernel, size_t i) const {
     const KernelParameter& parameter = kernel.parameters[i];
     if (parameter.pointer) return {};
-    if (const StructureLayout* own = layouts_.Find(parameter.type)) return {parameter.type, own};
+    if (const StructureLayout* own = LayoutOfType(parameter.type)) return {parameter.type, own};
     for (size_t t = 0; t < kernel.templates.size(); ++t) {
       if (kernel.templates[t].name != parameter.type) continue;
       for (const KernelLaunch& launch : syntax_.launches) {
-        if (!IsOf(launch, kernel) || i >= launch.arguments.size() || launch.arguments[i].empty()) continue;
+        if (!IsLaunchOf(launch, kernel) || i >= launch.arguments.size() || launch.arguments[i].empty()) continue;
         const TokenRange argument = launch.arguments[i];
-        std::string type = t < launch.template_args.size()      ? std::string(syntax_.Text(launch.template_args[t]))
-                           : argument.end == argument.begin + 1 ? TypeOfVariable(launch, argument.begin)
-                                                                : TypeMade(argument.begin);
-        return {type, layouts_.Find(type)};
+        std::string type = t < launch.template_args.size() ? std::string(syntax_.Text(launch.template_args[t]))
+                                                           : TypeGiven(argument, launch.function);
+        if (const StructureLayout* layout = LayoutOfType(type)) return {type, layout};
       }
     }
     return {};
   }
 
-  /// Of `Scale scale{2};` before a launch.
-  std::string TypeOfVariable(const KernelLaunch& launch, size_t name) const {
-    if (launch.function >= syntax_.functions.size()) return "";
-    for (size_t i = syntax_.functions[launch.function].body.begin; i + 1 < name; ++i) {
-      if (!IsWord(i) || !Is(i + 1, syntax_.token(name).text)) continue;
-      const std::string type = Is(i, "auto") ? TypeMade(i + 3) : Word(i);
-      if (layouts_.Find(type) != nullptr) return type;
+  /// Of an argument in a function: `Scale{2}`, or a variable.
+  std::string TypeGiven(TokenRange argument, size_t function, int depth = 0) const {
+    constexpr int kMostCallers = 3;
+    if (argument.end != argument.begin + 1) return TypeMade(argument.begin);
+    return function < syntax_.functions.size() && depth < kMostCallers
+               ? TypeOfVariable(syntax_.functions[function], argument.begin, depth)
+               : "";
+  }
+
+  /// Of `Scale scale{2};` before its use, or of a parameter `F f` that a caller gives one for.
+  std::string TypeOfVariable(const HostFunction& function, size_t name, int depth) const {
+    const std::string_view text = syntax_.token(name).text;
+    for (size_t i = function.body.begin; i + 1 < name; ++i) {
+      if (!IsWord(i) || !Is(BehindType(i), text)) continue;
+      const std::string type = Is(i, "auto") ? TypeMade(i + 3) : Type(i);
+      if (LayoutOfType(type) != nullptr) return type;
+    }
+    const auto parameters = SplitArguments(syntax_, function.parameters, true);
+    for (size_t p = 0; p < parameters.size(); ++p) {
+      if (parameters[p].empty() || !Is(parameters[p].end - 1, text)) continue;
+      for (size_t f = 0; f < syntax_.functions.size(); ++f) {
+        for (const auto& arguments : CallsOf(function, syntax_.functions[f])) {
+          if (p < arguments.size() && !arguments[p].empty()) return TypeGiven(arguments[p], f, depth + 1);
+        }
+      }
     }
     return "";
+  }
+
+  /// The arguments of each call of `callee` that another function has.
+  std::vector<std::vector<TokenRange>> CallsOf(const HostFunction& callee, const HostFunction& caller) const {
+    std::vector<std::vector<TokenRange>> all;
+    for (size_t i = caller.body.begin; i < caller.body.end && &caller != &callee; ++i) {
+      const size_t open = Is(i, callee.name) ? BehindType(i) : i;
+      if (open != i && Is(open, "("))
+        all.push_back(SplitArguments(syntax_, {open + 1, MatchingClose(syntax_, open)}, true));
+    }
+    return all;
   }
 
   void KernelParameterApart(const KernelDefinition& kernel, const KernelParameter& parameter,
@@ -273,10 +267,13 @@ class Step {
   /// What stands between the brackets of {…}, S{…}, S(…) and make_float3(…).
   std::optional<TokenRange> Inside(TokenRange range) const {
     size_t open = range.begin;
-    while (open < range.end && (IsWord(open) || Is(open, "::"))) ++open;
-    const std::string callee = open > range.begin ? Word(open - 1) : "";
-    const bool makes = callee.empty() || layouts_.Find(callee) != nullptr ||
-                       (callee.starts_with("make_") && layouts_.Find(callee.substr(5)) != nullptr);
+    std::string callee;
+    while (open < range.end && (IsWord(open) || Is(open, "::"))) {
+      callee = Type(open);
+      open = BehindType(open);
+    }
+    const bool makes = callee.empty() || LayoutOfType(callee) != nullptr ||
+                       (callee.starts_with("make_") && LayoutOfType(callee.substr(5)) != nullptr);
     const bool opens = Is(open, "{") || (!callee.empty() && Is(open, "("));
     if (!makes || !opens || MatchingClose(syntax_, open) + 1 != range.end) return std::nullopt;
     return TokenRange{open + 1, range.end - 1};
@@ -300,8 +297,12 @@ class Step {
       size_t last = pieces[p].begin;
       while (last < pieces[p].end && !Is(last, "=")) ++last;
       if (last < pieces[p].begin + 2 || !IsWord(last - 1) || !names_.contains(Word(last - 1))) continue;
-      const size_t type = Is(last - 2, "&") ? last - 3 : last - 2;
-      const StructureLayout* layout = type >= pieces[p].begin && IsWord(type) ? layouts_.Find(Word(type)) : nullptr;
+      size_t type = pieces[p].begin;
+      while (type + 1 < last && !(IsWord(type) && BehindType(type) + Is(last - 2, "&") + 1 == last)) ++type;
+      const StructureLayout* layout = type + 1 < last ? LayoutOfType(Type(type)) : nullptr;
+      const auto of_template = std::ranges::find(function.templates, Word(type), &TemplateParameter::name);
+      if (layout == nullptr && of_template != function.templates.end())
+        layout = LayoutOfType(TypeOfVariable(function, last - 1, 0));
       if (layout == nullptr) continue;
       const std::string old = Word(last - 1);
       const std::string name = FreePrefix(old, *layout, function.whole);
@@ -319,9 +320,7 @@ class Step {
 
   void Calls(const HostFunction& callee, size_t parameter, const StructureLayout& layout, const std::string& name) {
     for (const HostFunction& function : syntax_.functions) {
-      for (size_t i = function.body.begin; i < function.body.end && &function != &callee; ++i) {
-        if (!Is(i, callee.name) || !Is(i + 1, "(")) continue;
-        const auto arguments = SplitArguments(syntax_, {i + 2, MatchingClose(syntax_, i + 1)}, true);
+      for (const auto& arguments : CallsOf(callee, function)) {
         if (parameter < arguments.size()) Argument(arguments[parameter], layout, name);
       }
     }
@@ -330,8 +329,9 @@ class Step {
   /// `S p{2, n}, q;` becomes a variable for each member, and `p.n` that variable.
   bool Variables(const HostFunction& function) {
     for (size_t i = function.body.begin; i + 2 < function.body.end; ++i) {
-      if (!IsWord(i) || !IsWord(i + 1) || !names_.contains(Word(i + 1))) continue;
-      const StructureLayout* layout = layouts_.Find(Is(i, "auto") ? TypeMade(i + 3) : Word(i));
+      const size_t name = IsWord(i) ? BehindType(i) : Count();
+      if (!IsWord(name) || !names_.contains(Word(name))) continue;
+      const StructureLayout* layout = LayoutOfType(Is(i, "auto") ? TypeMade(i + 3) : Type(i));
       if (layout == nullptr) continue;
       size_t end = i;
       while (end < function.body.end && !Is(end, ";")) {
@@ -339,7 +339,7 @@ class Step {
         end = opens ? MatchingClose(syntax_, end) + 1 : end + 1;
       }
       std::string text;
-      for (const TokenRange& declarator : SplitArguments(syntax_, {i + 1, std::min(end, function.body.end)}, true))
+      for (const TokenRange& declarator : SplitArguments(syntax_, {name, std::min(end, function.body.end)}, true))
         text += Declarator(declarator, *layout, function);
       if (text.empty()) continue;
       size_t begin = i;
@@ -355,8 +355,8 @@ class Step {
 
   /// The type that S{…} or make_float3(…) at a token makes.
   std::string TypeMade(size_t at) const {
-    if (!IsWord(at) || (!Is(at + 1, "{") && !Is(at + 1, "("))) return "";
-    const std::string name = Word(at);
+    if (!IsWord(at) || (!Is(BehindType(at), "{") && !Is(BehindType(at), "("))) return "";
+    const std::string name = Type(at);
     return name.starts_with("make_") ? name.substr(5) : name;
   }
 
@@ -424,7 +424,9 @@ class Step {
 SourceApart WithMembersApart(const std::string& source) {
   SourceApart out{source, {}};
   std::set<std::string> names;
-  for (int i = 0; i < kMostSteps; ++i) {
+  // Structures that hold one another, as broken sources have them, would grow for ever.
+  const size_t largest = source.size() + (size_t{1} << 16);
+  for (int i = 0; i < kMostSteps && out.text.size() < largest; ++i) {
     auto next = Step(out.text, names, out).Run();
     if (!next) break;
     out.text = std::move(*next);

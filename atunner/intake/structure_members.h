@@ -3,7 +3,9 @@
 // pointers alone.
 #pragma once
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace atunner {
@@ -12,6 +14,8 @@ struct SourceApart {
   std::string text;  ///< every line keeps its number
   /// What became of whose parameters, by the kernel's name.
   std::vector<std::pair<std::string, std::string>> notes;
+  /// Types of function objects, which parameters no longer say, by the kernel's name and the template parameter's.
+  std::map<std::pair<std::string, std::string>, std::string> objects;
 };
 
 /// Rewrites the kernels whose structures are plain lists of numbers, pointers and lists of these; the others stay.

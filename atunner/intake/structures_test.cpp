@@ -230,6 +230,108 @@ int main() {
   EXPECT_EQ(kernel.check_dims[0].at("count"), 4096);
 }
 
+TEST(Structures, OfTemplates) {
+  const UserKernel kernel = Parse(R"(
+namespace lib {
+template <typename T, int DIM = 2> struct View {
+  T* data;
+  int shape[DIM];
+  __host__ __device__ T& at(int r, int c) const { return data[r * shape[1] + c]; }
+};
+}
+template <typename T> struct Pair { lib::View<T> first; T scale; };
+template <typename T> __global__ void transpose(const lib::View<const T, 2> in, Pair<T> out) {
+  int c = blockIdx.x * 16 + threadIdx.x, r = blockIdx.y * 16 + threadIdx.y;
+  if (r < in.shape[0] && c < in.shape[1]) out.first.at(c, r) = in.data[r * in.shape[1] + c] * out.scale;
+}
+template <typename T> void Transpose(lib::View<const T, 2> in, const Pair<T>& out) {
+  transpose<<<dim3((in.shape[1] + 15) / 16, (in.shape[0] + 15) / 16), dim3(16, 16)>>>(in, out);
+}
+int main() {
+  const int m = 100, n = 200;
+  double *a, *b;
+  cudaMalloc(&a, m * n * sizeof(double));
+  cudaMalloc(&b, m * n * sizeof(double));
+  lib::View<const double, 2> in{a, {m, n}};
+  Pair<double> out;
+  out.first = {b, {n, m}};
+  out.scale = 0.5;
+  Transpose<double>(in, out);
+})");
+  ASSERT_EQ(kernel.plan.steps.size(), 1u);
+  EXPECT_EQ(kernel.plan.steps[0].entry, "transpose<double>");
+  EXPECT_EQ(ElementsOf(kernel, "in_data"), 20'000);
+  EXPECT_EQ(ElementsOf(kernel, "out_first_data"), 20'000);
+  EXPECT_EQ(NumberAt(kernel, 2), "200") << "in.shape[1]";
+  EXPECT_EQ(NumberAt(kernel, 4), "200") << "out.first.shape[0]";
+  EXPECT_EQ(NumberAt(kernel, 6), "0.5");
+  EXPECT_THAT(kernel.source.text, HasSubstr("Pair<T> out = {{out_first_data, {out_first_shape_0, out_first_shape_1}}"));
+}
+
+TEST(Structures, OfTemplatesThatHoldThemselvesEnd) {
+  const std::string source =
+      "template <int N> struct S { S<N> again; S<N + 1> next; int n; };\n"
+      "__global__ void k(S<1> s, float* x) { x[s.n] = 1; }\n";
+  EXPECT_TRUE(WithMembersApart(source).text == source);
+}
+
+TEST(Structures, AreWhatLambdasBecome) {
+  const std::string head = R"(
+template <typename T, typename F> __global__ void map(T* x, int n, F f) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] = f(i);
+}
+template <typename F> void ForAll(float* x, int n, F f) { map<<<(n + 63) / 64, 64>>>(x, n, f); }
+int main() {
+  const int n = 512;
+  float *x, *y, by = 2.5f;
+  cudaMalloc(&x, n * sizeof(float));
+  cudaMalloc(&y, n * sizeof(float));
+)";
+  for (const char* launch : {"map<<<8, 64>>>(x, n, [=] __device__(int i) { return y[i] * by; });\n}",
+                             "auto f = [y, by] DEVICE (int i) -> float {\n float v = y[i]; return v * by; "
+                             "};\nmap<float><<<8, 64>>>(x, n, "
+                             "f);\n}",
+                             "ForAll(x, n, [=] __host__ __device__ (int i) { return y[i] * by; });\n}"}) {
+    const UserKernel kernel = Parse(head + launch);
+    ASSERT_EQ(kernel.plan.steps.size(), 1u) << launch;
+    EXPECT_THAT(kernel.plan.steps[0].entry, testing::StartsWith("map<float, Lambda_")) << launch;
+    EXPECT_EQ(ElementsOf(kernel, "f_y"), 512) << launch;
+    EXPECT_EQ(NumberAt(kernel, 3), "2.5") << launch;
+    EXPECT_THAT(kernel.source.text, HasSubstr(" { float *y; float by; __device__ "));
+  }
+}
+
+TEST(Structures, OfSeveralTypesAreBytesInArrays) {
+  const std::string source = R"(
+#define QK 32
+typedef struct { half d; int8_t qs[QK / 2]; bool odd; } block_q;
+__device__ float Value(const void* vx, int i) { const block_q* x = (const block_q*)vx; return x[i / QK].qs[i % 16]; }
+__global__ void dequantize(const PARAMETER* __restrict__ vx, float* y, int k) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < k) y[i] = Value(vx, i);
+}
+void Run(const PARAMETER* blocks, float* y, int k) { dequantize<<<(k + 127) / 128, 128>>>(blocks, y, k); }
+int main() {
+  const int k = 4096;
+  PARAMETER* x; float* y;
+  cudaMalloc((void**)&x, k / QK * sizeof(block_q));
+  cudaMalloc(&y, k * sizeof(float));
+  Run(x, y, k);
+})";
+  for (const std::string parameter : {"void", "block_q"}) {
+    std::string text = source;
+    for (size_t at; (at = text.find("PARAMETER")) != std::string::npos;) text.replace(at, 9, parameter);
+    const UserKernel kernel = Parse(text);
+    const ArgSpec* vx = kernel.spec.FindArg("vx");
+    ASSERT_NE(vx, nullptr);
+    EXPECT_EQ(vx->dtype, DType::kUInt8);
+    EXPECT_EQ(ElementsOf(kernel, "vx"), 128 * 20) << "19 bytes, and one for the alignment of half";
+    EXPECT_EQ(vx->fill.path, "1 if i % 20 == 18 else 48 if i % 20 == 1 else i * 2654435761 // 65536 % 256");
+    EXPECT_THAT(kernel.notes, testing::Contains(HasSubstr("'vx' is bytes of 'block_q'")));
+  }
+}
+
 TEST(Structures, ThatAreMoreThanDataStay) {
   const char* sources[] = {
       "struct S { S(int n) : n(n) {} int n; };\n__global__ void k(S s, float* x) { x[s.n] = 1; }\n",

@@ -59,6 +59,8 @@ class SourceLines {
   std::string At(const std::string& file, uint32_t line);
 
  private:
+  void Add(const std::string& name, const std::string& text);
+
   Path folder_;
   std::map<std::string, std::vector<std::string>> files_;
 };

@@ -5,6 +5,7 @@
 
 #include "atunner/intake/bare_source.h"
 #include "atunner/intake/kernel_toml.h"
+#include "atunner/intake/source_headers.h"
 #include "atunner/intake/t1.h"
 #include "atunner/model/json.h"
 #include "faces/cli/cli.h"
@@ -99,9 +100,10 @@ int PrintUnderstood(const UserKernel& kernel, const Common& common) {
 
 Result<UserKernel> ReadUserKernel(const std::string& file, const SourceOptions& options) {
   ATUNNER_TRY(const std::string text, ReadFile(file, kLargestSource));
+  const std::string name = Path(file).filename().string();
   if (file.ends_with(".json")) return ParseT1(text, file, Beside(file));
   if (file.ends_with(".toml")) return ParseKernelToml(text, file, Beside(file));
-  return ParseBareSource(text, Path(file).filename().string(), options);
+  return ParseBareSource(WithHeaders(text, name, Beside(file)), name, options);
 }
 
 std::vector<std::string> KernelsOf(const std::string& file, const std::string& kernel) {
@@ -109,7 +111,8 @@ std::vector<std::string> KernelsOf(const std::string& file, const std::string& k
       !file.empty() && !std::filesystem::is_directory(file) && !file.ends_with(".json") && !file.ends_with(".toml");
   if (!bare || !kernel.empty()) return {kernel};
   const auto text = ReadFile(file, kLargestSource);
-  std::vector<std::string> kernels = text ? LaunchedKernels(*text) : std::vector<std::string>();
+  std::vector<std::string> kernels;
+  if (text) kernels = LaunchedKernels(WithHeaders(*text, Path(file).filename(), Beside(file)));
   return kernels.size() > 1 ? kernels : std::vector<std::string>{kernel};
 }
 
