@@ -223,5 +223,55 @@ TEST(Conditions, ChooseValues) {
   EXPECT_EQ(step.shared_bytes, 144);
 }
 
+TEST(Launches, OfAKernelInAVariable) {
+  const std::string source = std::string(kSum) +
+                             "int main() { float *x, *out; cudaMalloc(&x, 4096); cudaMalloc(&out, 64);\n"
+                             "auto kernel = rowsum<64, float>;\nkernel<<<16, 64>>>(x, out, 64); }\n";
+  EXPECT_EQ(LaunchedBy(source).entry, "rowsum<64, float>");
+}
+
+TEST(Buffers, ThatFunctionsAllocate) {
+  auto kernel = Parse(std::string(kCopy) + R"(
+template <typename T> T* Make(size_t count) {
+  T* p = nullptr;
+  Check(cudaMalloc(&p, count * sizeof(T)));
+  return p;
+}
+void Allocate(float** p, int count) { cudaMalloc((void**)p, count * sizeof(float)); }
+int main() {
+  const int n = 1000;
+  float* x = Make<float>(2 * n);
+  float *y, *other;
+  Allocate(&other, 7);
+  Allocate(&y, n);
+  copy<<<8, 128>>>(x, y, n);
+}
+)");
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  const auto elements = [&](const char* name) {
+    return ShapeOf(*kernel->spec.FindArg(name), kernel->spec, kernel->spec.dims).value().elements;
+  };
+  EXPECT_EQ(elements("x"), 2000);
+  EXPECT_EQ(elements("y"), 1000);
+}
+
+TEST(Values, OfStaticMembersAndEnumerations) {
+  auto kernel = Parse(R"(
+enum class Mode { kNone, kTwice, kThrice = 7, kLast };
+namespace lib {
+template <int TILE, int ROWS = 2> struct Config { static constexpr int kThreads = TILE * ROWS, kRows = ROWS; };
+}
+template <typename Cfg> __global__ void fill(float* y, Mode mode) { y[blockIdx.x * Cfg::kThreads + threadIdx.x] = (int)mode; }
+template <typename Cfg> void Fill(float* y, Mode mode) { fill<Cfg><<<4, Cfg::kThreads>>>(y, mode); }
+int main() { float* y; cudaMalloc(&y, 4096); Fill<lib::Config<32, 4>>(y, Mode::kLast); }
+)");
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  const ConcreteStep step = Launched(*kernel);
+  EXPECT_EQ(step.block.x, 128);
+  EXPECT_EQ(step.entry, "fill<lib::Config<32, 4>>");
+  const auto mode = kernel->plan.steps[0].args[1].value.Evaluate(Bindings(kernel->spec.dims));
+  EXPECT_EQ(ToDouble(mode.value()), 8);
+}
+
 }  // namespace
 }  // namespace atunner
