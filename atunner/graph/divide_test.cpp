@@ -158,8 +158,8 @@ output y
   EXPECT_THAT(kept, testing::ElementsAre(DType::kFloat32, DType::kFloat16, DType::kFloat32, DType::kFloat16));
 }
 
-TEST(Divide, SaysSmallValuesBeforeItReadsLargeOnes) {
-  const auto parts = Parts(R"(
+/// A sum of what is small and one of what is large, of which either may come first.
+constexpr const char* kSmallAndLarge = R"(
 graph g
 input x: float32[8, 400]
 input labels: float32[8]
@@ -171,7 +171,10 @@ row = l / s / n
 column = reshape(row, shape=[8, 1])
 y = e * column
 output y
-)");
+)";
+
+TEST(Divide, SaysSmallValuesBeforeItReadsLargeOnes) {
+  const auto parts = Parts(kSmallAndLarge);
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_THAT(Names(parts[0]), testing::ElementsAre("labels", testing::StartsWith("-> kept")));
   EXPECT_THAT(Names(parts[1]), testing::UnorderedElementsAre("labels", "x", testing::StartsWith("kept"), "-> y"));
@@ -179,19 +182,7 @@ output y
 
 // What was measured and judged in the usual order stays in it for as long as another one gains little.
 TEST(Divide, LeavesTheUsualOrderOnlyForOneThatCostsClearlyLess) {
-  const ValidGraph graph = FuseMaps(MustParse(R"(
-graph g
-input x: float32[8, 400]
-input labels: float32[8]
-l = exp(labels)
-n = reduce_sum(l, axes=[0], keep=true)
-e = exp(x)
-s = reduce_sum(e, axes=[1])
-row = l / s / n
-column = reshape(row, shape=[8, 1])
-y = e * column
-output y
-)"));
+  const ValidGraph graph = FuseMaps(MustParse(kSmallAndLarge));
   // The more every part costs by itself, the less one order gains on another.
   const auto first_inputs = [&](double of_part) {
     const auto parts = Divide(graph, {}, [&](const ValidGraph& part, double most) -> std::optional<double> {

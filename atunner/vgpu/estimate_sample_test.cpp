@@ -1,7 +1,9 @@
 // Which blocks of a launch a prediction executes.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "atunner/device/profiles.h"
+#include "atunner/vgpu/compiled_kernel_test.h"
 #include "atunner/vgpu/estimate.h"
 #include "atunner/vgpu/virtual_gpu.h"
 
@@ -11,15 +13,11 @@ namespace {
 /// A launch that adds up in memory is executed once, sample and the rest, and what it wrote is in L2 for the next.
 TEST(EstimateSample, SampledLaunchesAreCompleted) {
   VirtualGpu gpu(*FindProfile("H200"), 2);
-  CompiledModule compiled;
-  compiled.arch = gpu.arch();
-  compiled.ptx =
-      ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
-      ".reg .b32 %r<2>;\n.reg .b64 %to;\nld.param.u64 %to, [out];\natom.global.add.u32 %r0, [%to], 1;\nld.global.u32 "
-      "%r1, [%to+128];\nret;\n}\n";
-  KernelResources resources;
-  resources.entry = resources.mangled = "k";
-  compiled.kernels = {resources};
+  const CompiledModule compiled =
+      CompiledKernel(gpu,
+                     ".reg .b32 %r<2>;\n.reg .b64 %to;\nld.param.u64 %to, [out];\n"
+                     "atom.global.add.u32 %r0, [%to], 1;\nld.global.u32 %r1, [%to+128];\nret;\n");
+  const KernelResources& resources = compiled.kernels[0];
   const auto module = gpu.Load(compiled);
   ASSERT_TRUE(module) << module.error().ToString();
   const auto out = gpu.Allocate(1 << 20).value();
@@ -50,24 +48,38 @@ TEST(EstimateSample, SampledLaunchesAreCompleted) {
 
 TEST(EstimateSample, OfBlocksWithAHugeTaskOneIsExecuted) {
   VirtualGpu gpu(*FindProfile("H200"), 2);
-  CompiledModule compiled;
-  compiled.arch = gpu.arch();
-  compiled.ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\nret;\n}\n";
-  KernelResources resources;
-  resources.entry = resources.mangled = "k";
-  compiled.kernels = {resources};
+  const CompiledModule compiled = CompiledKernel(gpu, "ret;\n");
   const auto module = gpu.Load(compiled);
   ASSERT_TRUE(module) << module.error().ToString();
   const auto executed = [&](uint64_t bytes, uint32_t cluster) {
     const auto memory = gpu.Allocate(bytes).value();
     const KernelArg args[] = {KernelArg::Address(memory->address())};
-    return gpu.Predict(**module, resources, {{64, 1, 1}, {32, 1, 1}, {cluster, 1, 1}, 0}, args, {})
+    return gpu.Predict(**module, compiled.kernels[0], {{64, 1, 1}, {32, 1, 1}, {cluster, 1, 1}, 0}, args, {})
         ->estimate.blocks_executed;
   };
   EXPECT_EQ(executed(1 << 20, 1), 10u);
   EXPECT_EQ(executed(uint64_t{1} << 30, 1), 10u);
   EXPECT_EQ(executed(uint64_t{16} << 30, 1), 1u);
   EXPECT_EQ(executed(uint64_t{16} << 30, 8), 8u) << "a cluster";
+}
+
+/// Two rows of blocks, of which the lower has nothing to do: as many of each are drawn.
+TEST(EstimateSample, HoldsAsManyEmptyBlocksAsTheGrid) {
+  VirtualGpu gpu(*FindProfile("A100"), 1);
+  const CompiledModule compiled = CompiledKernel(
+      gpu,
+      ".reg .b32 %r<2>;\n.reg .pred %p;\n.reg .b64 %to;\nld.param.u64 %to, [out];\nmov.u32 %r0, %ctaid.y;\n"
+      "setp.ne.u32 %p, %r0, 0;\n@%p bra END;\nst.global.u32 [%to], %r0;\nEND:\nret;\n");
+  const auto module = gpu.Load(compiled);
+  ASSERT_TRUE(module) << module.error().ToString();
+  const auto out = gpu.Allocate(256).value();
+  std::vector<std::pair<uint64_t, uint64_t>> seen;
+  gpu.Observe([&](const EstimateInput& in) { seen.emplace_back(in.counts.global_stores, in.blocks_executed); });
+  for (const uint32_t width : {4000u, 4001u, 4167u}) {
+    const KernelArg args[] = {KernelArg::Address(out->address())};
+    ASSERT_TRUE(gpu.Predict(**module, compiled.kernels[0], {{width, 2, 1}, {1, 1, 1}, {1, 1, 1}, 0}, args, {}));
+  }
+  EXPECT_THAT(seen, testing::Each(testing::Pair(5, 10)));
 }
 
 }  // namespace

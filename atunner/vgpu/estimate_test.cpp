@@ -1,12 +1,10 @@
 #include "atunner/vgpu/estimate.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "atunner/device/profiles.h"
-#include "atunner/vgpu/virtual_gpu.h"
 
 namespace atunner::vgpu {
 namespace {
@@ -420,30 +418,6 @@ TEST(Estimate, SharedMemoryTakesWhatTheArchitectureAllows) {
   EXPECT_EQ(kilobytes("RTX-A4000", 70000), 28u);
   EXPECT_EQ(kilobytes("A100", 70000), 92u);
   EXPECT_EQ(kilobytes("H200", 200000), 28u);
-}
-
-/// Two rows of blocks, of which the lower has nothing to do: as many of each are drawn.
-TEST(Estimate, SampleHoldsAsManyEmptyBlocksAsTheGrid) {
-  VirtualGpu gpu(*FindProfile("A100"), 1);
-  CompiledModule compiled;
-  compiled.arch = gpu.arch();
-  compiled.ptx =
-      ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
-      ".reg .b32 %r<2>;\n.reg .pred %p;\n.reg .b64 %to;\nld.param.u64 %to, [out];\nmov.u32 %r0, %ctaid.y;\n"
-      "setp.ne.u32 %p, %r0, 0;\n@%p bra END;\nst.global.u32 [%to], %r0;\nEND:\nret;\n}\n";
-  KernelResources resources;
-  resources.entry = resources.mangled = "k";
-  compiled.kernels = {resources};
-  const auto module = gpu.Load(compiled);
-  ASSERT_TRUE(module) << module.error().ToString();
-  const auto out = gpu.Allocate(256).value();
-  std::vector<std::pair<uint64_t, uint64_t>> seen;
-  gpu.Observe([&](const EstimateInput& in) { seen.emplace_back(in.counts.global_stores, in.blocks_executed); });
-  for (const uint32_t width : {4000u, 4001u, 4167u}) {
-    const KernelArg args[] = {KernelArg::Address(out->address())};
-    ASSERT_TRUE(gpu.Predict(**module, resources, {{width, 2, 1}, {1, 1, 1}, {1, 1, 1}, 0}, args, {}));
-  }
-  EXPECT_THAT(seen, testing::Each(testing::Pair(5, 10)));
 }
 
 TEST(Estimate, EveryProfileGivesATime) {
