@@ -1,6 +1,7 @@
 #include "atunner/measure/vendor.h"
 
 #include <algorithm>
+#include <climits>
 #include <string_view>
 
 #include "atunner/measure/vendor_subjects.h"
@@ -22,6 +23,18 @@ constexpr Entry kEntries[] = {
 };
 
 }  // namespace
+
+Status CheckExtents(const char* library, const KernelSpec& spec) {
+  for (const auto& [name, extent] : spec.dims) {
+    if (extent > INT_MAX)
+      return Fail(ErrorCode::kUnsupported, std::string(library) + " counts in 31 bits, " + name + " is larger");
+  }
+  return {};
+}
+
+void* PointerTo(const TaskBuffers& buffers, const char* name) {
+  return reinterpret_cast<void*>(buffers.Find(name)->address);  // NOLINT(performance-no-int-to-ptr): a device address
+}
 
 std::vector<std::string> VendorNames(const KernelSpec& spec) {
   std::vector<std::string> names;

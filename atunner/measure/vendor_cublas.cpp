@@ -24,6 +24,7 @@ struct CublasApi {
 class CublasMatmul : public Subject {
  public:
   static Result<std::unique_ptr<Subject>> Make(TimedDevice& device, const KernelSpec& spec) {
+    ATUNNER_RETURN_IF_ERROR(CheckExtents("cuBLAS", spec));
     const std::string names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
     ATUNNER_TRY(const DynamicLibrary library, DynamicLibrary::Open(names, CudaLibraryFolders()));
     auto subject = std::make_unique<CublasMatmul>();
@@ -51,7 +52,7 @@ class CublasMatmul : public Subject {
   LaunchOutcome Enqueue(const TaskBuffers& buffers) override {
     const float one = 1;
     const float zero = 0;
-    const auto pointer = [&](const char* name) { return reinterpret_cast<void*>(buffers.Find(name)->address); };
+    const auto pointer = [&](const char* name) { return PointerTo(buffers, name); };
     const int status =
         api_.gemm(handle_, kOperationNone, kOperationNone, n_, m_, k_, &one, pointer("b"), type_, n_, pointer("a"),
                   type_, k_, &zero, pointer("c"), type_, n_, kCompute32F, kAlgorithmDefault);

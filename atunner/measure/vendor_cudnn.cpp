@@ -1,6 +1,4 @@
 // cuDNN 9 through its fixed functions, which need no graphs.
-#include <climits>
-
 #include "atunner/base/dylib.h"
 #include "atunner/measure/vendor_subjects.h"
 
@@ -83,10 +81,6 @@ int DataType(DType dtype) {
   return dtype == DType::kFloat32 ? kDataFloat : dtype == DType::kFloat16 ? kDataHalf : kDataBfloat16;
 }
 
-void* PointerTo(const TaskBuffers& buffers, const char* name) {
-  return reinterpret_cast<void*>(buffers.Find(name)->address);  // NOLINT(performance-no-int-to-ptr): a device address
-}
-
 /// What both operators hold: the library, and tensors described as images.
 class CudnnSubject : public Subject {
  public:
@@ -98,9 +92,7 @@ class CudnnSubject : public Subject {
 
  protected:
   Status Open(TimedDevice& device, const KernelSpec& spec) {
-    for (const auto& [name, extent] : spec.dims) {
-      if (extent > INT_MAX) return Fail(ErrorCode::kUnsupported, "cuDNN counts in 31 bits, " + name + " is larger");
-    }
+    ATUNNER_RETURN_IF_ERROR(CheckExtents("cuDNN", spec));
     ATUNNER_TRY(api_, CudnnApi::Open());
     type_ = DataType(spec.compute_dtype);
     if (api_.create(&handle_) != 0) return Fail(ErrorCode::kUnavailable, "cuDNN does not start");

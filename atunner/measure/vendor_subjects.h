@@ -7,6 +7,10 @@
 
 namespace atunner {
 
+/// The libraries' sizes are ints.
+Status CheckExtents(const char* library, const KernelSpec& spec);
+void* PointerTo(const TaskBuffers& buffers, const char* name);
+
 Result<std::unique_ptr<Subject>> MakeCublasMatmul(TimedDevice& device, const KernelSpec& spec);
 /// Channels last; the fastest of the library's algorithms, by its own measurement. float32 is computed in float32,
 /// without TF32.

@@ -31,7 +31,7 @@ SizeFreedom FreedomFrom(const Json& json) {
 
 Json JsonOf(const std::vector<std::pair<std::string, Value>>& configuration) {
   Json json = Json::object();
-  for (const auto& [name, value] : configuration) std::visit([&](const auto& held) { json[name] = held; }, value);
+  for (const auto& each : configuration) std::visit([&](const auto& held) { json[each.first] = held; }, each.second);
   return json;
 }
 

@@ -53,12 +53,14 @@ Status CheckCorners(const TensorMapSpec& spec) {
 /// What both of the driver's functions take.
 struct DriverView {
   explicit DriverView(const TensorMapSpec& spec)
-      : ones(spec.dims.size(), 1),
+      : memory(reinterpret_cast<void*>(spec.address)),  // NOLINT(performance-no-int-to-ptr): a device address
+        ones(spec.dims.size(), 1),
         strides(spec.strides.empty() ? &none : spec.strides.data()),
         steps(spec.element_strides.empty() ? ones.data() : spec.element_strides.data()),
         swizzle(spec.swizzle_bytes == 0 ? 0 : std::countr_zero(static_cast<unsigned>(spec.swizzle_bytes)) - 4) {}
   DriverView(const DriverView&) = delete;
 
+  void* memory;
   std::vector<uint32_t> ones;
   uint64_t none = 0;  // the driver wants an address even for the strides that one dimension does not have
   const uint64_t* strides;
@@ -138,17 +140,17 @@ int TensorMapType(DType dtype) {
 
 cuda::Result Encode(cuda::EncodeTiled encode, const TensorMapSpec& spec, TensorMap& map) {
   const DriverView view(spec);
-  return encode(map.bytes.data(), TensorMapType(spec.dtype), static_cast<uint32_t>(spec.dims.size()),
-                reinterpret_cast<void*>(spec.address), spec.dims.data(), view.strides, spec.box.data(), view.steps,
-                cuda::kTensorMapNoInterleave, view.swizzle, cuda::kTensorMapPromoteTo128Bytes, spec.fill_nan ? 1 : 0);
+  return encode(map.bytes.data(), TensorMapType(spec.dtype), static_cast<uint32_t>(spec.dims.size()), view.memory,
+                spec.dims.data(), view.strides, spec.box.data(), view.steps, cuda::kTensorMapNoInterleave, view.swizzle,
+                cuda::kTensorMapPromoteTo128Bytes, spec.fill_nan ? 1 : 0);
 }
 
 cuda::Result Encode(cuda::EncodeIm2col encode, const TensorMapSpec& spec, TensorMap& map) {
   const DriverView view(spec);
-  return encode(map.bytes.data(), TensorMapType(spec.dtype), static_cast<uint32_t>(spec.dims.size()),
-                reinterpret_cast<void*>(spec.address), spec.dims.data(), view.strides, spec.im2col->lower.data(),
-                spec.im2col->upper.data(), spec.box[0], spec.box[1], view.steps, cuda::kTensorMapNoInterleave,
-                view.swizzle, cuda::kTensorMapPromoteTo128Bytes, spec.fill_nan ? 1 : 0);
+  return encode(map.bytes.data(), TensorMapType(spec.dtype), static_cast<uint32_t>(spec.dims.size()), view.memory,
+                spec.dims.data(), view.strides, spec.im2col->lower.data(), spec.im2col->upper.data(), spec.box[0],
+                spec.box[1], view.steps, cuda::kTensorMapNoInterleave, view.swizzle, cuda::kTensorMapPromoteTo128Bytes,
+                spec.fill_nan ? 1 : 0);
 }
 
 }  // namespace atunner

@@ -31,7 +31,8 @@ bool ReadExtents(const std::string& text, TextureSpec& spec) {
   uint32_t* const extents[] = {&spec.width, &spec.height, &spec.depth};
   size_t dims = 0;
   for (std::string piece; std::getline(pieces, piece, ',');) {
-    if (dims == 3 || !Read(piece, *extents[dims++])) return false;
+    if (dims == 3 || !Read(piece, *extents[dims])) return false;
+    ++dims;
   }
   spec.shape = dims == 1 ? Shape::k1D : dims == 2 ? Shape::k2D : Shape::k3D;
   return dims > 0 && !text.ends_with(',');

@@ -317,7 +317,8 @@ class Matching {
         return out;
       });
     }
-    for (const auto& [run, part] : moved) {
+    for (const auto& [of, from] : moved) {
+      const uint32_t run = of, part = from;
       const auto fits = [&](uint32_t other) {
         return other != part && DepthOfPart(other) <= schedule_.runs[run].depth;
       };
