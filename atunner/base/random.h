@@ -40,8 +40,6 @@ class Random {
     const double u = 1.0 - Uniform();
     return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * Uniform());
   }
-  /// An independent stream, e.g. one per worker.
-  constexpr Random Fork(uint64_t stream) { return Random(Mix64(Next() ^ Mix64(stream))); }
 
  private:
   uint64_t state_;

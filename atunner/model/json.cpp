@@ -90,7 +90,7 @@ ATUNNER_ENUM_JSON(Role, Role::kInput, Role::kOutput, Role::kInOut, Role::kScalar
 ATUNNER_ENUM_JSON(Language, Language::kCudaCpp, Language::kPtx, Language::kCubin)
 
 constexpr VerdictKind kAllVerdicts[] = {
-#define ATUNNER_VERDICT(id, name, meaning) VerdictKind::id,
+#define ATUNNER_VERDICT(id, name) VerdictKind::id,
 #include "atunner/model/verdict.def"
 #undef ATUNNER_VERDICT
 };

@@ -6,24 +6,13 @@ namespace atunner {
 
 std::string_view Name(VerdictKind kind) {
   switch (kind) {
-#define ATUNNER_VERDICT(id, name, meaning) \
-  case VerdictKind::id:                    \
+#define ATUNNER_VERDICT(id, name) \
+  case VerdictKind::id:           \
     return name;
 #include "atunner/model/verdict.def"
 #undef ATUNNER_VERDICT
   }
   return "inconclusive";
-}
-
-std::string_view Meaning(VerdictKind kind) {
-  switch (kind) {
-#define ATUNNER_VERDICT(id, name, meaning) \
-  case VerdictKind::id:                    \
-    return meaning;
-#include "atunner/model/verdict.def"
-#undef ATUNNER_VERDICT
-  }
-  return "";
 }
 
 double Verdict::WorstError() const {

@@ -9,15 +9,13 @@
 namespace atunner {
 
 enum class VerdictKind {
-#define ATUNNER_VERDICT(id, name, meaning) id,
+#define ATUNNER_VERDICT(id, name) id,
 #include "atunner/model/verdict.def"
 #undef ATUNNER_VERDICT
 };
 
 /// "wrong-result"
 std::string_view Name(VerdictKind kind);
-/// The sentence of the table.
-std::string_view Meaning(VerdictKind kind);
 
 /// One check that was made, passed or not: the evidence.
 struct CheckRecord {

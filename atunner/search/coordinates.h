@@ -20,7 +20,6 @@ class Coordinates {
   size_t size() const { return group_.size(); }
   /// Per coordinate the parameter aspect it belongs to (all of a text's coordinates are one), numbered from 0.
   const std::vector<size_t>& groups() const { return group_; }
-  size_t group_count() const { return group_.empty() ? 0 : group_.back() + 1; }
   std::vector<float> Of(uint64_t index) const;
   std::vector<float> OfPositions(std::span<const uint16_t> positions) const;
 

@@ -113,7 +113,6 @@ TEST(Coordinates, ScaleNumbersSeparateTextsAndCountTwos) {
   const SpaceIndex index = SpaceIndex::Build(space, {}).value();
   const Coordinates coordinates(index);
   EXPECT_THAT(coordinates.groups(), ElementsAre(0u, 1u, 1u, 2u, 3u));
-  EXPECT_EQ(coordinates.group_count(), 4u);
   EXPECT_THAT(coordinates.Of(index.IndexOf({{int64_t{4}, std::string("y"), int64_t{7}, int64_t{12}}})),
               ElementsAre(FloatNear(0.5f, 1e-6f), 0.0f, 0.7f, 0.5f, 0.0f));
   EXPECT_THAT(coordinates.Of(index.IndexOf({{int64_t{16}, std::string("x"), int64_t{7}, int64_t{16}}})),
