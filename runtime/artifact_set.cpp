@@ -17,10 +17,7 @@ Result<std::unique_ptr<ArtifactSet::Entry>> Read(const Path& folder) {
   return entry;
 }
 
-bool IsArtifact(const Path& folder) {
-  std::error_code ignored;
-  return std::filesystem::exists(folder / "manifest.json", ignored);
-}
+bool IsArtifact(const Path& folder) { return Exists(folder / "manifest.json"); }
 
 /// Artifacts directly below `folder`, by name.
 std::vector<Path> ArtifactsIn(const Path& folder) {
@@ -36,8 +33,7 @@ std::vector<Path> ArtifactsIn(const Path& folder) {
 }  // namespace
 
 Status ArtifactSet::Add(const Path& folder) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(folder, ignored)) return Fail(ErrorCode::kNotFound, "no such folder", folder.string());
+  if (!Exists(folder)) return Fail(ErrorCode::kNotFound, "no such folder", folder.string());
   const std::vector<Path> folders = IsArtifact(folder) ? std::vector{folder} : ArtifactsIn(folder);
   if (folders.empty()) {
     return Fail(ErrorCode::kNotFound, "is no artifact and holds none", folder.string(),

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "atunner/base/build_id.h"
 #include "atunner/base/clock.h"
 #include "atunner/base/digest.h"
@@ -46,6 +48,43 @@ TEST(Files, MissingFileAndFolderAreToldApart) {
   TemporaryDirectory dir;
   EXPECT_EQ(ReadFile(dir.path() / "none").error().code, ErrorCode::kNotFound);
   EXPECT_THAT(ReadFile(dir.path()).error().what, HasSubstr("folder"));
+}
+
+TEST(Files, WhatCannotBeLookedAtIsNotThere) {
+  const Path endless(std::string(5000, 'a'));
+  EXPECT_FALSE(Exists(endless));
+  EXPECT_FALSE(IsFolder(endless));
+  EXPECT_FALSE(ReadFile(endless).has_value());
+  EXPECT_FALSE(WriteFileAtomic(endless / "file", "").has_value());
+}
+
+// --out /dev/stdout put a file in the place of the device, or of the link.
+TEST(Files, WhatIsNoFileIsWrittenInto) {
+  const TemporaryDirectory dir;
+  const Path null = dir.path() / "null", link = dir.path() / "link", file = dir.path() / "file";
+  std::filesystem::create_symlink("/dev/null", null);
+  EXPECT_TRUE(WriteFileAtomic(null, "text"));
+  EXPECT_TRUE(std::filesystem::is_character_file(null));
+  ASSERT_TRUE(WriteFileAtomic(file, "old"));
+  std::filesystem::create_symlink(file, link);
+  EXPECT_TRUE(WriteFileAtomic(link, "new"));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(ReadFile(file).value(), "new");
+  std::filesystem::create_symlink("/dev/full", dir.path() / "full");
+  EXPECT_FALSE(WriteFileAtomic(dir.path() / "full", "text").has_value());
+}
+
+TEST(Files, WhereNoTemporaryFolderCanBeMadeThatIsSaid) {
+  const char* before = std::getenv("TMPDIR");
+  const std::string kept = before ? before : "";
+  ::setenv("TMPDIR", "/proc", 1);
+  const auto made = TemporaryDirectory::Make();
+  if (before)
+    ::setenv("TMPDIR", kept.c_str(), 1);
+  else
+    ::unsetenv("TMPDIR");
+  ASSERT_FALSE(made.has_value());
+  EXPECT_THAT(made.error().ToString(), HasSubstr("TMPDIR"));
 }
 
 TEST(Random, IsDeterministicAndInRange) {

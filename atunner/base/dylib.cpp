@@ -4,7 +4,7 @@
 #include <glob.h>
 #include <link.h>
 
-#include <filesystem>
+#include "atunner/base/files.h"
 
 namespace atunner {
 namespace {
@@ -42,10 +42,7 @@ std::vector<std::string> PipFolders(const char* leaf) {
 }
 
 void KeepExisting(std::vector<std::string>& folders) {
-  std::erase_if(folders, [](const std::string& folder) {
-    std::error_code ignored;
-    return !std::filesystem::is_directory(folder, ignored);
-  });
+  std::erase_if(folders, [](const std::string& folder) { return !IsFolder(folder); });
 }
 
 }  // namespace
@@ -57,7 +54,7 @@ Result<DynamicLibrary> DynamicLibrary::Open(std::span<const std::string> names, 
   }
   std::string first_error;
   for (const std::string& attempt : attempts) {
-    if (attempt.find('/') != std::string::npos && !std::filesystem::exists(attempt)) continue;
+    if (attempt.find('/') != std::string::npos && !Exists(attempt)) continue;
     void* handle = ::dlopen(attempt.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle != nullptr) {
       DynamicLibrary library;
@@ -94,11 +91,11 @@ std::vector<std::string> CudaIncludeFolders() {
   for (const std::string& root : CudaRoots()) folders.push_back(root + "/include");
   folders.emplace_back("/usr/include");
   for (std::string& folder : PipFolders("include")) folders.push_back(std::move(folder));
-  std::erase_if(folders, [](const std::string& folder) { return !std::filesystem::exists(folder + "/cuda_fp16.h"); });
+  std::erase_if(folders, [](const std::string& folder) { return !Exists(folder + "/cuda_fp16.h"); });
   // nvcc of CUDA 13 looks there unasked: <cuda/std/…>, <cub/…>, and what cooperative_groups.h includes.
   std::vector<std::string> core;
   for (const std::string& folder : folders) {
-    if (std::filesystem::exists(folder + "/cccl")) core.push_back(folder + "/cccl");
+    if (Exists(folder + "/cccl")) core.push_back(folder + "/cccl");
   }
   folders.insert(folders.end(), core.begin(), core.end());
   return folders;

@@ -55,6 +55,16 @@ Status WriteAll(int fd, std::string_view bytes) {
   return {};
 }
 
+/// Into what is there already and is no file: a pipe, a terminal, /dev/null.
+Status WriteThrough(const Path& path, std::string_view bytes) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return SystemFailure("cannot open", path, errno);
+  Status written = WriteAll(fd, bytes);
+  ::close(fd);
+  if (!written) written.error().where = path.string();
+  return written;
+}
+
 Path HomeBased(const char* variable, const char* fallback) {
   if (const char* base = std::getenv(variable); base && *base) return Path(base) / "atunner";
   const char* home = std::getenv("HOME");
@@ -62,6 +72,16 @@ Path HomeBased(const char* variable, const char* fallback) {
 }
 
 }  // namespace
+
+bool Exists(const Path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+bool IsFolder(const Path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
 
 Result<std::string> ReadFile(const Path& path, size_t max_bytes) {
   std::error_code error;
@@ -87,11 +107,17 @@ Status MakeDirectories(const Path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) return SystemFailure("cannot make folder", path, error.value());
-  if (!std::filesystem::is_directory(path, error)) return Invalid("is not a folder", path.string());
+  if (!IsFolder(path)) return Invalid("is not a folder", path.string());
   return {};
 }
 
-Status WriteFileAtomic(const Path& path, std::string_view bytes) {
+Status WriteFileAtomic(const Path& named, std::string_view bytes) {
+  std::error_code unknown;
+  const auto status = std::filesystem::status(named, unknown);
+  if (std::filesystem::is_other(status)) return WriteThrough(named, bytes);
+  // What a link names is replaced, and not the link.
+  const bool linked = std::filesystem::is_symlink(named, unknown) && std::filesystem::is_regular_file(status);
+  const Path path = linked ? std::filesystem::canonical(named, unknown) : named;
   if (path.has_parent_path()) ATUNNER_RETURN_IF_ERROR(MakeDirectories(path.parent_path()));
   std::string temporary = path.string() + ".XXXXXX";
   const int fd = ::mkstemp(temporary.data());
@@ -116,13 +142,20 @@ Path SelfExecutable() {
   return std::filesystem::read_symlink("/proc/self/exe", error);
 }
 
-TemporaryDirectory::TemporaryDirectory(std::string_view prefix) {
-  std::string pattern = (std::filesystem::temp_directory_path() / prefix).string() + ".XXXXXX";
-  ATUNNER_CHECK(::mkdtemp(pattern.data()) != nullptr);
-  path_ = pattern;
+Result<TemporaryDirectory> TemporaryDirectory::Make() {
+  const char* named = std::getenv("TMPDIR");
+  const Path parent = named && *named ? named : "/tmp";
+  std::string pattern = (parent / "atunner.XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) {
+    const int error = errno;
+    return Fail(CodeOf(error), std::string("cannot make a temporary folder: ") + std::strerror(error), parent.string(),
+                "let TMPDIR name a folder you may write to");
+  }
+  return TemporaryDirectory(Path(pattern));
 }
 
 TemporaryDirectory::~TemporaryDirectory() {
+  if (path_.empty()) return;
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }

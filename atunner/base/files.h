@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "atunner/base/result.h"
 
@@ -11,11 +12,16 @@ namespace atunner {
 
 using Path = std::filesystem::path;
 
+/// False of what cannot be looked at too, a name that is too long say: the standard's own throw then.
+bool Exists(const Path& path);
+bool IsFolder(const Path& path);
+
 /// Whole file as bytes. kNotFound when it does not exist; kInvalidInput for a folder or above `max_bytes`.
 Result<std::string> ReadFile(const Path& path, size_t max_bytes = size_t{1} << 30);
 
-/// Writes to a temporary beside `path`, syncs, renames over it. Makes the parent folders.
-Status WriteFileAtomic(const Path& path, std::string_view bytes);
+/// Writes to a temporary beside the file, syncs, renames over it. Makes the parent folders. What is no file,
+/// /dev/stdout say, is written into.
+Status WriteFileAtomic(const Path& named, std::string_view bytes);
 
 Status MakeDirectories(const Path& path);
 
@@ -30,14 +36,17 @@ Path SelfExecutable();
 /// A folder that is removed with its contents when the object dies.
 class TemporaryDirectory {
  public:
-  explicit TemporaryDirectory(std::string_view prefix = "atunner");
+  static Result<TemporaryDirectory> Make();
+  TemporaryDirectory() : TemporaryDirectory(Make().value()) {}  ///< for tests: where it cannot be made they end
   ~TemporaryDirectory();
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  TemporaryDirectory(TemporaryDirectory&& other) noexcept : path_(std::exchange(other.path_, Path())) {}
+  TemporaryDirectory& operator=(TemporaryDirectory&&) = delete;
 
   const Path& path() const { return path_; }
 
  private:
+  explicit TemporaryDirectory(Path path) : path_(std::move(path)) {}
+
   Path path_;
 };
 

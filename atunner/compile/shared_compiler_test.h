@@ -11,7 +11,7 @@ namespace atunner {
 
 /// As MakeNvrtcCompiler; what one test of this program has compiled, the others need not.
 inline Result<std::unique_ptr<Compiler>> MakeSharedCompiler() {
-  static const TemporaryDirectory compiled("atunner-test");
+  static const TemporaryDirectory compiled;
   auto made = MakeNvrtcCompiler();
   if (!made) return std::unexpected(made.error());
   return std::make_unique<CachedCompiler>(*std::move(made), compiled.path());

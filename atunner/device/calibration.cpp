@@ -58,7 +58,7 @@ Result<Calibration> LoadCalibration(const std::string& folder, const DeviceProfi
   }
   constexpr size_t kLargest = size_t{1} << 20;
   const Path file = Path(folder) / (profile.name + ".json");
-  if (!std::filesystem::exists(file)) return Calibration::Expected(profile);
+  if (!Exists(file)) return Calibration::Expected(profile);
   ATUNNER_TRY(const std::string text, ReadFile(file, kLargest));
   auto json = ParseJson(text);
   if (!json || !json->is_object()) return Invalid("is no probed profile", file.string(), "run atunner devices --probe");

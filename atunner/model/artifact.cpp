@@ -178,7 +178,7 @@ Result<std::string> ReadArtifactFile(const Path& folder, const Artifact& artifac
   const auto digest = artifact.digests.find(file);
   if (digest == artifact.digests.end()) return std::string();
   const bool empty = digest->second == DigestOf(std::string_view());
-  if (empty && !std::filesystem::exists(folder / file)) return std::string();
+  if (empty && !Exists(folder / file)) return std::string();
   auto text = ReadFile(folder / file);
   if (!text && text.error().code == ErrorCode::kNotFound) {
     return Fail(ErrorCode::kNotFound, "is missing from the artifact", (folder / file).string(),

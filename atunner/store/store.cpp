@@ -2,7 +2,6 @@
 
 #include <sqlite3.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "atunner/model/json.h"
@@ -106,7 +105,7 @@ Result<std::unique_ptr<Store>> Store::Open(const Path& file) {
   }
   // In this order: who makes a store makes its log after it.
   const Path log = file.string() + "-wal";
-  if (std::error_code none; std::filesystem::exists(log, none) && !std::filesystem::exists(file, none))
+  if (Exists(log) && !Exists(file))
     return Invalid("the store is gone, and the log of its last changes is still there", file.string(),
                    "put the store back, or remove " + log.string() + " too");
   sqlite3* handle = nullptr;

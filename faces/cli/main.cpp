@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -367,6 +368,9 @@ int main(int argc, char** argv) {
   bool written = true;
   try {
     code = atunner::cli::Main(argc, argv);
+  } catch (const std::filesystem::filesystem_error& error) {  // a working folder that is gone, say
+    std::fprintf(stderr, "atunner: %s\n", error.what());
+    return atunner::ExitCode(atunner::ErrorCode::kInvalidInput);
   } catch (const std::system_error&) {  // fmt's, of standard output
     written = false;
   }

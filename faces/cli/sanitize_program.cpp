@@ -36,7 +36,7 @@ Result<Path> LibraryOfPrograms() {
   const Path folder = SelfExecutable().parent_path();
   for (const Path& place : {folder, folder.parent_path() / "lib", folder.parent_path() / "lib64",
                             folder.parent_path() / "lib/x86_64-linux-gnu"}) {
-    if (std::filesystem::exists(place / "libatunner_cuda.so")) return place / "libatunner_cuda.so";
+    if (Exists(place / "libatunner_cuda.so")) return place / "libatunner_cuda.so";
   }
   return Fail(ErrorCode::kUnavailable, "libatunner_cuda.so is not beside atunner", folder.string(),
               "`make build` puts it there");
@@ -148,7 +148,7 @@ Result<int> SanitizeProgram(const SanitizeFlags& flags, const Common& common) {
   ATUNNER_TRY(const Target target, TargetOfProgram(flags));
   ATUNNER_TRY(const uint8_t groups, ParseChecks(flags.checks));
   ATUNNER_TRY(const Path library, LibraryOfPrograms());
-  const TemporaryDirectory folder;
+  ATUNNER_TRY(const TemporaryDirectory folder, TemporaryDirectory::Make());
   const Path report = folder.path() / "report";
   ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(report, ""));
   const program::Order order{target.profile, groups, flags.subject.timeout_seconds, flags.max_instructions,

@@ -85,7 +85,7 @@ Result<Target> TargetOf(const SubjectFlags& flags) {
   std::string name = flags.target;
   if (name == "auto" && !ListRealDevices()) {
     name = "A100";
-    if (std::filesystem::is_directory(flags.file)) {
+    if (IsFolder(flags.file)) {
       ATUNNER_TRY(const Artifact artifact, LoadArtifact(flags.file));
       name = artifact.device;
     }
@@ -101,7 +101,7 @@ Result<Subject> LoadSubject(const SubjectFlags& flags, const Target& target, Com
     ATUNNER_TRY(const auto schedule, MakeTemplate(spec, target.profile));
     return FromTemplate(*schedule, flags, target, compiler);
   }
-  if (std::filesystem::is_directory(flags.file)) return FromArtifact(flags, target, compiler);
+  if (IsFolder(flags.file)) return FromArtifact(flags, target, compiler);
   SourceOptions options;
   options.kernel = flags.kernel;
   options.multiprocessors = target.profile.sms;

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "atunner/base/files.h"
 #include "atunner/tune/part_choices.h"
 #include "atunner/tune/restricted_schedule.h"
 #include "faces/cli/artifact_writer.h"
@@ -79,8 +80,7 @@ Result<int> RunTuningAtSizes(std::span<const std::unique_ptr<ScheduleTemplate>> 
                              const TuneFlags& flags, const Common& common, const std::string& command) {
   const Path out = flags.out;
   if (out.empty()) return Invalid("several sizes have no folder in common", "--dim", "give --out FOLDER");
-  std::error_code ignored;
-  if (std::filesystem::exists(out / "manifest.json", ignored))
+  if (Exists(out / "manifest.json"))
     return Invalid("is an artifact itself", "--out " + flags.out, "name a folder that is to hold one for each size");
   Json sizes = Json::array();
   bool found = true;

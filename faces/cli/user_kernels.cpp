@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "atunner/base/files.h"
 #include "atunner/intake/bare_source.h"
 #include "atunner/intake/kernel_toml.h"
 #include "atunner/intake/source_headers.h"
@@ -107,8 +108,7 @@ Result<UserKernel> ReadUserKernel(const std::string& file, const SourceOptions& 
 }
 
 std::vector<std::string> KernelsOf(const std::string& file, const std::string& kernel) {
-  const bool bare =
-      !file.empty() && !std::filesystem::is_directory(file) && !file.ends_with(".json") && !file.ends_with(".toml");
+  const bool bare = !file.empty() && !IsFolder(file) && !file.ends_with(".json") && !file.ends_with(".toml");
   if (!bare || !kernel.empty()) return {kernel};
   const auto text = ReadFile(file, kLargestSource);
   std::vector<std::string> kernels;

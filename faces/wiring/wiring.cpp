@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <filesystem>
 #include <thread>
 
 #include "atunner/compile/bounded_folder.h"
@@ -168,8 +167,7 @@ Result<std::unique_ptr<Store>> OpenStore(const std::string& file) {
 }
 
 Result<std::unique_ptr<Store>> OpenKnownStore(const std::string& file) {
-  std::error_code none;
-  if (!file.empty() && !std::filesystem::exists(file, none) && !std::filesystem::exists(file + "-wal", none))
+  if (!file.empty() && !Exists(file) && !Exists(file + "-wal"))
     return Invalid("there is no store '" + file + "'", "--store", "name the file that was given to optimize or tune");
   return OpenStore(file);
 }
