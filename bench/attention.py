@@ -22,7 +22,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "faces", "python")]
 import atunner_runtime  # noqa: E402
-from common import DTYPES, announce, flags, print_rows, run_atunner, time_us, why_not  # noqa: E402
+from common import DTYPES, announce, flags, print_rows, run_atunner, scratch, time_us, why_not  # noqa: E402
 
 # sequences, heads, key heads, dim, keys of a page, pages of a sequence
 DECODES = [(64, 32, 8, 128, 16, 256), (64, 32, 8, 64, 16, 256), (64, 16, 4, 256, 16, 256), (8, 32, 8, 128, 16, 1024), (1, 32, 8, 128, 16, 1024),
@@ -43,8 +43,8 @@ def tuned(options, command, dtype, dims, run):
             return math.nan, f"{why_not(answer)}: {answer.get('trials', 0)} trials, {answer.get('stop_reason', '')}"
         seconds = time.time() - begin
         kernel = atunner_runtime.ArtifactSet(folder).choose(dims=dims, name=command[0])
-        scratch = {"workspace": torch.empty(kernel.workspace_bytes, device="cuda", dtype=torch.uint8)} if kernel.workspace_bytes else {}
-        return time_us(lambda: run(kernel, scratch), (), options.flush), f"{answer['trials']} trials, {seconds:.0f} s"
+        room = scratch(kernel)
+        return time_us(lambda: run(kernel, room), (), options.flush), f"{answer['trials']} trials, {seconds:.0f} s"
 
 
 def off(y, wanted):

@@ -2,10 +2,8 @@
 import argparse
 import json
 import math
-import os
 import statistics
 import subprocess
-import sys
 import time
 
 import torch
@@ -84,10 +82,14 @@ def run_atunner(path, operator, dtype, budget, out=None):
         return {"error": {"what": (result.stderr or result.stdout)[-200:]}}
 
 
+def scratch(kernel):
+    """What a launch of the runtime's kernel needs beside its tensors."""
+    return {"workspace": torch.empty(kernel.workspace_bytes, device="cuda", dtype=torch.uint8)} if kernel.workspace_bytes else {}
+
+
 def launched(folder, inputs):
     """The artifact in `folder` bound to PyTorch's `inputs`, which come in its order: what launches it, and its outputs. An input that PyTorch's
     call does without (its gradient needs no values) is drawn here."""
-    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faces", "python"))
     import atunner_runtime
     artifacts = atunner_runtime.ArtifactSet(folder)
     kernel = artifacts.choose(dims=artifacts[0].dims)
@@ -103,8 +105,8 @@ def launched(folder, inputs):
             outputs.append(tensors[-1])
     if given:
         raise ValueError(f"{len(given)} of PyTorch's tensors fit none of {kernel.arguments}")
-    scratch = {"workspace": torch.empty(kernel.workspace_bytes, device="cuda", dtype=torch.uint8)} if kernel.workspace_bytes else {}
-    return lambda: kernel(*tensors, **scratch), outputs
+    room = scratch(kernel)
+    return lambda: kernel(*tensors, **room), outputs
 
 
 def compiled_us(function, arguments, flush):
