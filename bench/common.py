@@ -58,6 +58,19 @@ def time_us(function, arguments, flush, samples=15):
     return statistics.median(times)
 
 
+def in_graph(function):
+    """The same launches, captured once."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            function()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        function()
+    return graph.replay
+
+
 def copied_gbps(flush):
     """GB/s read and written by PyTorch's copy of a gigabyte."""
     source = torch.empty(1 << 30, dtype=torch.int8, device="cuda")

@@ -18,7 +18,7 @@ import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "faces", "python")]
-from common import announce, best_us, flags, time_us, why_not  # noqa: E402
+from common import announce, best_us, flags, in_graph, time_us, why_not  # noqa: E402
 from graph_models import ROWS  # noqa: E402
 
 MODES = [{}, {"mode": "reduce-overhead"}]  # of torch.compile
@@ -35,19 +35,6 @@ def inputs_of(text):
         fan = math.prod(shape[1:]) if len(shape) > 1 and not name.startswith(("x", "q", "k")) and dtype == "bfloat16" else 1
         made[name] = (torch.randn(shape, device="cuda") / fan ** 0.5).to(getattr(torch, dtype))
     return made
-
-
-def in_graph(function):
-    """The same launches, captured once."""
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            function()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        function()
-    return graph.replay
 
 
 def compiled(call, arguments, flush, **options):

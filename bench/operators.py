@@ -132,7 +132,7 @@ def rows():
         add("labels", "cross_entropy", shape, F.cross_entropy, inputs=[shape, labels])
         add("labels", "cross_entropy_backward", shape, gradient, inputs=[shape, labels, (1,)])
     add("labels", "nll_loss_backward", (8192, 50257), lambda labels, scale: torch.ops.aten.nll_loss_backward(
-        scale[0], scale.expand(8192, 50257), labels, None, 1, -100, scale[0] * 8192), inputs=[(50257, (8192,)), (1,)])
+        scale[0], scale.expand(8192, 50257), labels, None, 1, -100, scale.new_full((), 8192)), inputs=[(50257, (8192,)), (1,)])
 
     for entries, width, tokens in ((128256, 4096, 32768), (50257, 768, 262144)):
         add("scatter", "embedding_backward", [(entries, width), (tokens,)],

@@ -109,35 +109,6 @@ TEST_F(HopperNumbers, BlocksThatShareARowAgree) {
   }
 }
 
-// All blocks of a row wait for each other: the launch is cooperative, and the last row of a ring meets the first.
-TEST_F(HopperNumbers, BlocksThatOwnColumnsAgree) {
-  struct Case {
-    int64_t cols, owners, batch, blocks_per_sm;
-    DType dtype;
-  };
-  // A single group of blocks, which writes the sums of the columns itself, first and last.
-  const Case cases[] = {{12288, 128, 1, 1, DType::kFloat32},
-                        {16384, 64, 1, 2, DType::kFloat16},
-                        {4096, 16, 4, 1, DType::kBFloat16},
-                        {73728, 128, 2, 1, DType::kBFloat16}};
-  for (const Case& each : cases) {
-    const FamilyTask task{"layernorm_backward", {{60, each.cols}}, {}};
-    SCOPED_TRACE(Describe(task, each.dtype));
-    const auto schedule = MakeTemplate(SpecOf(task, each.dtype), gpu_.profile()).value();
-    const auto index = SpaceIndex::Build(schedule->space(), schedule->spec().dims).value();
-    std::vector<Configuration> owning;
-    Random random(41);
-    for (int tries = 0; owning.empty() && tries < 200000; ++tries) {
-      const Configuration one = index.At(index.Draw(random));
-      const auto is = [&](const char* name, int64_t value) { return GetInt(schedule->space(), one, name) == value; };
-      if (is("owners", each.owners) && is("batch", each.batch) && is("blocks_per_sm", each.blocks_per_sm))
-        owning.push_back(one);
-    }
-    ASSERT_EQ(owning.size(), 1u);
-    CheckConfigurations(*schedule, owning, 41);
-  }
-}
-
 TEST_F(FamilyNumbers, RowsOfOneElement) {
   for (const char* op : {"softmax", "softmax_backward", "layernorm", "layernorm_backward"})
     CheckTask({op, {{1, 1}}, {}}, DType::kFloat16, 5);

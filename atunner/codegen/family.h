@@ -40,7 +40,7 @@ inline bool IsOperator(const KernelSpec& spec, std::string_view name) {
 /// Each family's name, in the order in which they are asked.
 // clang-format off
 #define ATUNNER_FAMILIES(USE) \
-  USE(Row) USE(Gemm) USE(Attention) USE(PagedAttention) USE(AttentionBackward) USE(Reduction) \
+  USE(Row) USE(Gemm) USE(Attention) USE(PagedAttention) USE(AttentionBackward) USE(Tensors) USE(Reduction) \
   USE(Columns) USE(Scan) USE(Transpose) USE(Pooling) USE(Product) USE(Weights) USE(Elements) USE(ConvGraph) \
   USE(Scatter) USE(ScatterStrips) USE(TopK) USE(DepthwiseFilters) USE(Stages)
 // clang-format on

@@ -48,7 +48,7 @@ TEST(Golden, Rows) {
   EXPECT_EQ(Head(kernel, {"words.cuh", "../graph/element.cuh", "../graph/vector.cuh", "../graph/combine.cuh",
                           "../graph/warp_reduce.cuh", "../graph/row_reduce.cuh", "row_common.cuh", "softmax.cu"}),
             R"(// softmax in bfloat16, scheduled by atunner.
-// threads_per_row=32, rows_per_block=4, vector=8, cluster=1, owners=1, batch=1, split=1, storage=shared, fused=0, prefetch=0, keep=0, blocks_per_sm=4
+// threads_per_row=32, rows_per_block=4, vector=8, cluster=1, split=1, storage=shared, fused=0, prefetch=0, keep=0, blocks_per_sm=4
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -69,7 +69,6 @@ constexpr int ADD_GROUPS = 8;
 constexpr int BOXES = 2;  // that what blocks of a cluster tell each other comes in by turns
 constexpr bool BY_VALUE = true;  // what all of them say of one value lies together
 #define CLUSTER 1
-#define OWNERS 1
 #define SPLIT 1
 #define FUSED 0
 #define NEUTRAL MINUS_INFINITY

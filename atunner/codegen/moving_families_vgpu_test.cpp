@@ -55,6 +55,50 @@ TEST_F(GraphKernels, EveryMoveInEveryTypeAndShape) {
   EXPECT_GT(verified_, 140u);
 }
 
+TEST_F(GraphKernels, ManyTensorsInOneLaunch) {
+  const std::vector<std::vector<int64_t>> shapes = {{7}, {16, 96}, {1}, {3, 5, 7}, {2048}, {7}};
+  for (const char* op : {"sgd", "adamw", "clip_grad_norm", "unscale"}) {
+    for (DType dtype : kTaskTypes) {
+      const auto built = graph::Build(*graph::FindInLibrary(op), {dtype, shapes, {}, false});
+      ASSERT_TRUE(built.has_value()) << built.error().ToString();
+      Check(SpecOfGraph(*built, {}).value(), "tensors", 3);
+    }
+  }
+}
+
+TEST_F(GraphKernels, TensorsOfSeveralKinds) {
+  Check(SpecOfText(R"(
+graph kinds
+input a: float32[5, 40]
+input b: float32[300]
+input c: bfloat16[77]
+input d: bfloat16[64]
+input e: float32[12]
+f = abs(a)
+g = abs(b)
+r = reduce_max(f, axes=[0, 1])
+s = reduce_max(g, axes=[0])
+m = maximum(r, s)
+h = cast(c, float32)
+i = cast(d, float32)
+t = reduce_mean(h, axes=[0])
+u = reduce_mean(i, axes=[0])
+n = t - u
+v = a / m
+w = b / m
+x = c * cast(n, bfloat16)
+y = d * cast(n, bfloat16)
+z = e * n
+output v
+output w
+output x
+output y
+output z
+output m
+)"),
+        "tensors", 3);
+}
+
 TEST_F(GraphKernels, WindowsOfEveryKindShareWhatTheyRead) {
   const auto whole = [](int64_t size, int64_t stride, int64_t padding) {
     return Attributes{{"size", size}, {"stride", stride}, {"padding", padding}};

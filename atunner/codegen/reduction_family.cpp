@@ -143,9 +143,10 @@ class ReductionTemplate : public GraphTemplate {
     // (cross_entropy_backward 8192 x 50257 in bfloat16 483 us; one of 512 threads 532 or 566, of 1024 544).
     if (shared) factor *= at["blocks_per_sm"] > 1 ? 1.05 : 1.1;
     // Small blocks for rows of short elements in registers (var 65536 x 4096 in bfloat16 128 us where blocks of 512
-    // threads take 147); of float32 that is written larger ones (rms_norm 32768 x 4096 258 us with 512 threads, 264).
+    // threads take 147), smaller ones where they are written (rms_norm 8192 x 8192 68.1 us with 128 threads, 69.9 with
+    // 256); of float32 that is written larger ones (rms_norm 32768 x 4096 258 us with 512 threads, 264).
     const bool registers = ends && !long_rows;
-    const double fitting = registers && !wide ? 256 : 512;
+    const double fitting = !registers || wide ? 512 : writes ? 128 : 256;
     if (block < fitting || (registers && block > fitting)) factor *= registers && block > 512 ? 1.12 : 1.02;
     if (ahead && Real(at["blocks_per_sm"]) * block < 512) factor *= 1.1;
     if (MayBeNarrow(graph_) && !IsNarrow(graph_, space_, at)) factor *= 1.05;

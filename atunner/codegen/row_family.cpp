@@ -1,10 +1,8 @@
 // Rows: softmax and layernorm, forward and backward. A row stays in registers or shared memory between the passes over
-// it, or is read again; one block serves several rows, or several blocks one row, in parts that a cluster shares or
-// whose columns each block owns.
+// it, or is read again; one block serves several rows, or several blocks one row, in parts that a cluster shares.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "atunner/codegen/bound_template.h"
@@ -30,7 +28,6 @@ const RowKernel* FindKernel(std::string_view name) {
 /// Vectors that a row touches, at most, over the parameters.
 constexpr const char* kVectors = "ceil_div(cols + (cols % vector != 0) * (vector - 1), vector)";
 constexpr int64_t kAddGroups = 8;         // shares of column sums that one block adds at a time
-constexpr int64_t kWords = 4;             // that blocks tell each other about a row
 constexpr int64_t kColumnRowBlocks = 64;  // blocks that share the rows in the pass over columns
 
 class RowTemplate : public BoundTemplate {
@@ -58,34 +55,25 @@ class RowTemplate : public BoundTemplate {
         .Int("ADD_GROUPS", kAddGroups)
         .Int("BOXES", choice.defers() ? 4 : 2, "that what blocks of a cluster tell each other comes in by turns")
         .Bool("BY_VALUE", true, "what all of them say of one value lies together");
-    for (const char* name : {"cluster", "owners", "split", "fused"}) constants.Define(Capitals(name), at[name]);
+    for (const char* name : {"cluster", "split", "fused"}) constants.Define(Capitals(name), at[name]);
     constants.Line(kernel_.name == "softmax" ? "#define NEUTRAL MINUS_INFINITY" : "#define NEUTRAL 0.0f");
-    if (choice.owners > 1) {
-      constants.Ints(at, {"blocks_per_sm", "batch"})
-          .Int("RING", task_.Ring(choice), "batches under way")
-          .Int("AHEAD", task_.Ahead(choice), "of those being copied")
-          .Bool("DIRECT", SumsAreWhole(choice));
-    }
     LaunchPlan plan = Plan(configuration, {});
-    if (choice.owners > 1) AddExchange(choice, plan);
     AddRows(choice, plan);
-    if (kernel_.gradients && !SumsAreWhole(choice)) AddGradients(choice, plan);
+    if (kernel_.gradients) AddGradients(choice, plan);
     const bool cluster = choice.cluster > 1;
-    return RenderedKernel{Emit(configuration, constants,
-                               {embed::kElementCuh, embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh,
-                                embed::kRowReduceCuh, TextIf(cluster, embed::kTensorCopiesCuh),
-                                TextIf(cluster, embed::kClusterCuh), TextIf(cluster, embed::kClusterPartsCuh),
-                                embed::kRowCommonCuh, TextIf(kernel_.parameters > 0, embed::kRowMomentsCuh),
-                                kernel_.text, TextIf(choice.owners > 1, embed::kLayernormBackwardOwnersCuh)}),
-                          std::move(plan)};
+    return RenderedKernel{
+        Emit(configuration, constants,
+             {embed::kElementCuh, embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh, embed::kRowReduceCuh,
+              TextIf(cluster, embed::kTensorCopiesCuh), TextIf(cluster, embed::kClusterCuh),
+              TextIf(cluster, embed::kClusterPartsCuh), embed::kRowCommonCuh,
+              TextIf(kernel_.parameters > 0, embed::kRowMomentsCuh), kernel_.text}),
+        std::move(plan)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     // Only the number of rows is free: enough to fill several blocks and leave the last one partly empty.
     const RowChoice choice = Read(configuration);
-    const int64_t turns =
-        choice.owners > 1 ? choice.batch * (task_.Ring(choice) + 1) * task_.ResidentGroups(choice) : 2;
-    const int64_t few = std::clamp<int64_t>(200000 / task_.cols, 1, turns * choice.rows + 1);
+    const int64_t few = std::clamp<int64_t>(200000 / task_.cols, 1, 2 * choice.rows + 1);
     std::vector<Dims> sizes;
     for (int64_t rows : {int64_t{1}, few}) {
       const Dims dims = {{"cols", task_.cols}, {"rows", std::min(rows, dim("rows"))}};
@@ -107,7 +95,7 @@ class RowTemplate : public BoundTemplate {
       for (const char* name : names) way[At(name)] = values;
     };
     Choices usual = AllValues();
-    fix(usual, {"owners", "batch", "split"}, Integers({1}));
+    fix(usual, {"split"}, Integers({1}));
     // Column sums leave few registers for wide vectors of short elements.
     fix(usual, {"vector"}, {std::min<int64_t>(kernel_.gradients ? 4 : 16 / task_.element, LargestVector())});
     std::vector<Choices> ways;
@@ -119,15 +107,6 @@ class RowTemplate : public BoundTemplate {
       fix(stays, {"blocks_per_sm"}, Integers({1, 2, 3}));
       fix(ends, {"fused", "prefetch", "keep", "blocks_per_sm"}, Integers({0}));
       ways.insert(ways.end(), {stays, ends});
-    }
-    fix(usual, {"batch"}, Integers({1, 2, 4, 8}));
-    fix(usual, {"vector"}, Integers({16 / task_.element, 8 / task_.element}));
-    fix(usual, {"storage"}, {std::string("shared")});
-    fix(usual, {"rows_per_block", "cluster", "fused", "prefetch", "keep"}, Integers({1}));
-    fix(usual, {"blocks_per_sm"}, Integers({1, 2}));
-    for (const Value& owners : owners_) {
-      fix(usual, {"owners"}, {owners});
-      ways.push_back(usual);
     }
     return ways;
   }
@@ -144,13 +123,6 @@ class RowTemplate : public BoundTemplate {
   // --- space ---
 
   void MakeSpace() {
-    if (kernel_.gradients && profile_.cc_major >= 8) {
-      // Powers of two cut rows evenly, which counts for more than the last few multiprocessors.
-      const auto most = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(profile_.sms)));
-      owners_ = Integers({most, most / 2, most / 4, most / 8});
-    }
-    std::vector<Value> owners = {int64_t{1}};
-    owners.insert(owners.end(), owners_.begin(), owners_.end());
     // What constraints ask for early stands early: the space is enumerated in this order.
     space_.parameters = {
         {"threads_per_row", Integers({8, 16, 32, 64, 128, 256, 512, 1024}), "threads that share one row"},
@@ -158,8 +130,6 @@ class RowTemplate : public BoundTemplate {
         {"vector", PowersOfTwo(LargestVector(), [](int64_t) { return true; }), "elements per load"},
         {"cluster", profile_.cc_major >= 9 ? Integers({1, 2, 4, 8, 16}) : Integers({1}),
          "blocks that share one row through distributed shared memory"},
-        {"owners", owners, "blocks that share one row, each with columns of its own for all rows"},
-        {"batch", owners_.empty() ? Integers({1}) : Integers({1, 2, 4, 8}), "rows that such blocks measure at once"},
         {"split", Integers({1, 4, 16, 64}), "blocks that share one row, in two kernels"},
         {"storage",
          {std::string("registers"), std::string("shared"), std::string("reload")},
@@ -179,17 +149,10 @@ class RowTemplate : public BoundTemplate {
     Add("split == 1 or (cluster == 1 and rows_per_block == 1 and threads_per_row >= 128 and cols >= split * "
         "threads_per_row * vector)",
         "splitting serves long rows");
-    Add("owners > 1 or batch == 1", "only blocks that own columns take rows in batches");
-    Add("owners == 1 or (cluster == 1 and split == 1 and rows_per_block == 1 and threads_per_row >= 128 and "
-        "threads_per_row <= 512 and cols >= 4096)",
-        "blocks that own columns serve long rows");
-    Add("owners == 1 or (storage == 'shared' and fused == 1 and prefetch == 1 and keep == 1)",
-        "blocks that own columns keep what belongs to them in registers, and rows in shared memory");
-    Add("owners == 1 or blocks_per_sm == 1 or blocks_per_sm == 2", "all blocks that own columns run at once");
     Add("split == 1 or (storage == 'reload' and fused == 0 and prefetch == 0)",
         "a split row is read twice, and column sums need whole rows");
     // One warp alone on a row is always allowed: a single short row needs some block of a whole warp.
-    Add("threads_per_row * vector * cluster * owners < 2 * cols or threads_per_row == 8 or (threads_per_row == 32 and "
+    Add("threads_per_row * vector * cluster < 2 * cols or threads_per_row == 8 or (threads_per_row == 32 and "
         "rows_per_block == 1)",
         "more threads than elements");
     Add("prefetch == 0 or storage != 'reload'", "what is read again is not copied");
@@ -206,10 +169,10 @@ class RowTemplate : public BoundTemplate {
 
   /// What a block takes of registers and of shared memory.
   void AddResources() {
-    const std::string chunks = fmt::format("ceil_div({}, cluster * owners * split * threads_per_row)", kVectors);
+    const std::string chunks = fmt::format("ceil_div({}, cluster * split * threads_per_row)", kVectors);
     const std::string registers = fmt::format(
         "((storage == 'registers') * {0} * vector * {1} // 4 + keep * {0} * vector * {3} // 4 + fused * "
-        "{0} * vector * (owners > 1 ? 4 : 2) + {2} + 8 * vector // 4 + 8 * (batch - 1))",
+        "{0} * vector * 2 + {2} + 8 * vector // 4)",
         chunks, kernel_.tensors * task_.element, kOtherRegisters, kernel_.parameters * task_.element);
     Add(fmt::format("{} <= 255", registers), "the row does not fit in registers");
     Add(fmt::format("{} * threads_per_row * rows_per_block * max(1, fused * blocks_per_sm) <= 65536", registers),
@@ -223,15 +186,12 @@ class RowTemplate : public BoundTemplate {
   /// Dynamic shared memory of a block over the parameters, as row_common.cuh lays it out.
   std::string SharedText() const {
     return fmt::format(
-        "threads_per_row * rows_per_block * vector * (((owners > 1) * {} * batch + (owners == 1) * ((storage == "
-        "'shared') + prefetch)) * {} * ceil_div(ceil_div({}, cluster * owners * split), threads_per_row) * {})",
-        RowTask::kLeastRing, kernel_.tensors, kVectors, task_.element);
+        "threads_per_row * rows_per_block * vector * (((storage == 'shared') + prefetch) * {} * "
+        "ceil_div(ceil_div({}, cluster * split), threads_per_row) * {})",
+        kernel_.tensors, kVectors, task_.element);
   }
 
-  int64_t SharedBytes(const RowChoice& choice) const {
-    if (choice.owners > 1) return task_.Ring(choice) * choice.batch * kernel_.tensors * task_.RowBytesOfBlock(choice);
-    return Evaluate(Expr::MustParse(SharedText()), choice.at);
-  }
+  int64_t SharedBytes(const RowChoice& choice) const { return Evaluate(Expr::MustParse(SharedText()), choice.at); }
 
   // --- launch ---
 
@@ -241,26 +201,21 @@ class RowTemplate : public BoundTemplate {
     return fmt::format("min({}, {})", groups, most);
   }
 
-  /// Do the blocks that own columns see all rows?
-  bool SumsAreWhole(const RowChoice& choice) const { return choice.owners > 1 && task_.ResidentGroups(choice) == 1; }
-
   /// Tensors and statistics, what the kernel hands on, and scalars; null for what it does not.
   Arguments ArgumentsOf(const RowChoice& choice) const {
     const auto if_any = [](bool any, const char* word) { return any ? word : "i64:0"; };
-    const bool owners = choice.owners > 1;
     Arguments all, outputs;
     for (const ArgSpec& arg : spec_.args) {
       const bool gradient = arg.name == "dweight" || arg.name == "dbias";
       if (arg.role == Role::kInput) all.emplace_back(arg.name);
-      if (arg.role == Role::kOutput && (!gradient || owners)) outputs.emplace_back(arg.name);
+      if (arg.role == Role::kOutput && !gradient) outputs.emplace_back(arg.name);
     }
     if (kernel_.gradients) {
       for (const char* of_rows : {"@mean", "@rstd"}) {
-        if (!owners) all.emplace_back(if_any(!choice.fused, of_rows));
+        all.emplace_back(if_any(!choice.fused, of_rows));
       }
-      outputs.emplace_back(if_any(choice.fused && !SumsAreWhole(choice), "@shares"));
+      outputs.emplace_back(if_any(choice.fused, "@shares"));
     }
-    if (owners) outputs.emplace_back("@words");
     all.insert(all.end(), outputs.begin(), outputs.end());
     if (spec_.attributes.contains("eps")) all.emplace_back("f32:eps");
     all.emplace_back("i64:rows");
@@ -269,10 +224,9 @@ class RowTemplate : public BoundTemplate {
 
   /// The pass over rows; of split ones two, with what their parts come to between.
   void AddRows(const RowChoice& choice, LaunchPlan& plan) const {
-    LaunchStep step = Step("kernel", fmt::format("{} * {}", Groups(choice), choice.parts()),
-                           choice.block() + (choice.owners > 1 ? 64 : 0), ArgumentsOf(choice));
+    LaunchStep step =
+        Step("kernel", fmt::format("{} * {}", Groups(choice), choice.parts()), choice.block(), ArgumentsOf(choice));
     step.cluster[0] = Expr(choice.cluster);
-    step.cooperative = choice.owners > 1;
     step.shared_bytes = Expr(SharedBytes(choice));
     if (choice.split == 1) {
       plan.steps.push_back(std::move(step));
@@ -283,15 +237,6 @@ class RowTemplate : public BoundTemplate {
       plan.steps.push_back(step);
       AddArguments(plan.steps.back(), {"@parts", number});
     }
-  }
-
-  /// The words by which blocks that own columns tell each other of their rows, as layernorm_backward_owners.cuh lays
-  /// them out; they belong to no row at first.
-  void AddExchange(const RowChoice& choice, LaunchPlan& plan) const {
-    const std::string words =
-        fmt::format("({}) * {}", Groups(choice), task_.ExchangedRows(choice) * 2 * choice.owners * kWords);
-    plan.workspaces.push_back({"words", Expr::MustParse(words + " * 8")});
-    plan.steps.push_back(Step("clear_words", fmt::format("ceil_div({}, 256)", words), 256, {"@words", "i64:" + words}));
   }
 
   /// Shares of the column sums, if the rows' pass did not make them, and their sum.
@@ -312,7 +257,6 @@ class RowTemplate : public BoundTemplate {
 
   const RowKernel& kernel_;
   RowTask task_;
-  std::vector<Value> owners_;  ///< numbers of blocks that may own the columns of a row
 };
 
 bool Matches(const KernelSpec& spec) {

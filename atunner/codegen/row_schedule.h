@@ -29,12 +29,12 @@ struct RowChoice {
   Chosen at;
   int64_t threads = at["threads_per_row"], rows = at["rows_per_block"], vector = at["vector"];
   std::string storage = at.Word("storage");
-  int64_t blocks_per_sm = at["blocks_per_sm"], cluster = at["cluster"], owners = at["owners"], split = at["split"];
-  int64_t batch = at["batch"], prefetch = at["prefetch"];
+  int64_t blocks_per_sm = at["blocks_per_sm"], cluster = at["cluster"], split = at["split"];
+  int64_t prefetch = at["prefetch"];
   bool keep = at["keep"] != 0, fused = at["fused"] != 0;
 
   int64_t block() const { return threads * rows; }
-  int64_t parts() const { return cluster * owners * split; }
+  int64_t parts() const { return cluster * split; }
   /// Is there something to do while the blocks of a row wait for each other?
   bool defers() const { return prefetch == 2 && cluster > 1; }
 };
@@ -57,25 +57,8 @@ struct RowTask {
   int64_t ResidentGroups(const RowChoice& choice) const {
     return std::max<int64_t>(1, choice.blocks_per_sm * ClusterSms(choice.cluster) / choice.parts());
   }
-  /// Batches that a block which owns columns has under way; the space holds only schedules with room for kLeastRing.
-  static constexpr int64_t kLeastRing = 4;
-  static constexpr int64_t kMostRing = 12;
-  int64_t Ring(const RowChoice& choice) const {
-    const int64_t batch = choice.batch * kernel.tensors * RowBytesOfBlock(choice);
-    return std::min(kMostRing, SharedForRows() / choice.blocks_per_sm / batch);
-  }
-  /// Of those the ones that are being copied; the others wait for what was found about them, which takes longer.
-  int64_t Ahead(const RowChoice& choice) const { return Ring(choice) < 12 ? 2 : 3; }
-  /// Rows that blocks which own columns may tell each other of at a time, as layernorm_backward_owners.cuh counts them.
-  int64_t ExchangedRows(const RowChoice& choice) const { return (Ring(choice) - Ahead(choice) + 1) * choice.batch; }
   /// Dynamic shared memory that the blocks of an SM may take, beside the static one.
   int64_t SharedForRows() const { return profile.shared_per_block - 8192; }
-
-  /// What a block makes room for, of one row of one tensor: whole vectors of all its threads.
-  int64_t RowBytesOfBlock(const RowChoice& choice) const {
-    const int64_t vectors = CeilDiv(CeilDiv(cols, choice.vector), choice.parts());
-    return CeilDiv(vectors, choice.threads) * choice.threads * choice.vector * element;
-  }
 
   /// A rough time in ns: traffic, what wastes bandwidth, and how much of a block's pauses other blocks fill.
   double Estimate(const RowChoice& choice) const {
@@ -104,7 +87,7 @@ struct RowTask {
     // About 128 bytes per thread, shared among the tensors, measured best on an H200 from 4k to 64k columns; 256 for
     // column sums of short elements in clusters of four and eight.
     const double best = kernel.gradients && element == 2 && choice.cluster >= 4 ? 256.0 : 128.0;
-    const double off = std::fabs(std::log2(per_thread * Real(element * choice.batch) * tensors / best));
+    const double off = std::fabs(std::log2(per_thread * Real(element) * tensors / best));
     const double lean = 1 + 0.03 * off + 0.01 * std::log2(Real(choice.cluster)) +
                         (choice.storage != "shared" ? 0.0
                          : Parks(choice)            ? 0.08 * std::fabs(std::log2(per_thread * Real(element) / 64)) -
@@ -137,12 +120,11 @@ struct RowTask {
   double Resident(const RowChoice& choice) const {
     const int64_t per_thread = CeilDiv(cols, choice.threads * choice.parts());
     const int64_t tensor_bytes = per_thread * element * kernel.tensors;
-    const int64_t sums = choice.fused ? (choice.owners > 1 ? 16 : 8) * per_thread : 0;  // owners: the settled ones too
+    const int64_t sums = choice.fused ? 8 * per_thread : 0;
     const int64_t affine = choice.keep ? kernel.parameters * per_thread * element : 0;
     const int64_t registers =
         ((choice.storage == "registers" ? tensor_bytes : 0) + sums + affine) / 4 + kOtherRegisters;
-    const int64_t copies =
-        choice.owners > 1 ? choice.batch * kLeastRing : (choice.storage == "shared" ? 1 : 0) + choice.prefetch;
+    const int64_t copies = (choice.storage == "shared" ? 1 : 0) + choice.prefetch;
     const int64_t shared = choice.block() * copies * tensor_bytes + 2048;
     const int64_t most = std::min({int64_t{65536} / (registers * choice.block()), profile.shared_per_sm / shared,
                                    int64_t{2048} / choice.block()});
@@ -155,7 +137,6 @@ struct RowTask {
   /// constants fit rows of 16 384, 65 536 and 262 144 elements on an H200.
   double Stretch(const RowChoice& choice, double work) const {
     const double blocks = Resident(choice);
-    if (choice.owners > 1) return StretchOfOwners(choice, work, blocks);
     const double lanes_per_ns = 0.75 * 128.0 * profile.clock_ghz;
     const double instructions = Real(cols * choice.rows * kernel.instructions) / Real(choice.parts()) / lanes_per_ns;
     const double sums = choice.fused ? 180 + 1.1 * Real(choice.block()) : 300 + 100 * std::log2(Real(choice.block()));
@@ -166,16 +147,6 @@ struct RowTask {
     const auto share = [&](double part) { return std::pow(part / longest, 4); };
     return longest * std::pow(share(work * blocks) + share(instructions * blocks) + share(alone), 0.25) /
            (work * blocks);
-  }
-
-  /// The same where blocks own columns: on an H200, rows of 262 144 elements, a batch took 0.46 us, each row of 16 KB
-  /// in it 0.6 us, every further thread of an SM 0.25 ns; memory gave four fifths of its peak, and two blocks' sums
-  /// took another kernel.
-  double StretchOfOwners(const RowChoice& choice, double work, double blocks) const {
-    const double together = 464 / Real(choice.batch) + 0.0371 * Real(kernel.tensors * RowBytesOfBlock(choice));
-    const double threads = std::max(0.0, Real(choice.block()) * blocks - 256);
-    const double sums = blocks > 1 ? 1.02 : 1.0;
-    return sums * (std::max(1.25 * work * blocks, together) + 0.25 * threads * blocks) / (work * blocks);
   }
 };
 

@@ -85,6 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
                {"conv", {{8, 64, 56, 56}, {64, 1, 7, 7}}, {{"padding", int64_t{3}}, {"groups", int64_t{64}}}}},
         Sample{"topk_whole", {"sort", {{64, 4096}}, {}}, DType::kFloat32},
         Sample{"elements", {"gelu", {{4096, 4096}}, {}}},
+        Sample{"tensors", {"clip_grad_norm", {{768, 768}, {768}, {3072, 768}}, {}}},
         Sample{"elements_broken", {"add", {{4096, 4095}, {4095}}, {}}, DType::kFloat32, {{"vector", 4}}},
         Sample{"reduction", {"rms_norm", {{8192, 4096}}, {}}},
         Sample{"reduction_uneven", {"log_softmax", {{4096, 50257}}, {}}},

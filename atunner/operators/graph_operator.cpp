@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "atunner/graph/compose.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/decisions.h"
 #include "atunner/graph/evaluate.h"
@@ -111,9 +112,13 @@ double ShareOf(const ValidGraph& graph, graph::NodeId id) {
 /// One operation per scalar operator and element, one per element that is combined, two per product that is added up;
 /// of sparse contractions `kept` of them.
 Expr FlopsOf(const ValidGraph& graph, double kept) {
-  std::string text = "0";
+  double known = 0;
+  std::map<std::string, double> open;  // by the open sizes of what is counted
   const auto add = [&](double each, const Extent& count) {
-    if (each > 0) text += fmt::format(" + {} * {}", each, count.ToString());
+    if (count.constant())
+      known += each * static_cast<double>(count.factor());
+    else
+      open[count.ToString()] += each;
   };
   for (const Node& node : graph.nodes()) {
     const Extent count = graph::ElementCount(node.type.shape);
@@ -123,6 +128,10 @@ Expr FlopsOf(const ValidGraph& graph, double kept) {
       add(2 * share * (contract->sparse ? kept : 1), count * SummedCount(graph, node, contract->equation));
     }
     if (node.As<graph::Reduce>()) add(1, graph::ElementCount(graph.node(node.operands[0]).type.shape));
+  }
+  std::string text = fmt::format("{:.1f}", known);
+  for (const auto& [count, each] : open) {
+    if (each > 0) text += fmt::format(" + {} * {}", each, count);
   }
   return Expr::MustParse(text);
 }
@@ -190,7 +199,11 @@ bool RowsAreFree(const ValidGraph& graph) {
     if (const auto* transpose = node.As<graph::Transpose>()) axes = {transpose->order.back()};
     if (std::ranges::any_of(axes, [&](int64_t axis) { return !from[axis].constant(); })) return false;
   }
-  return any;
+  // Of several tensors that have nothing to do with each other one alone is open: an optimizer's parameters.
+  return any && std::ranges::all_of(graph.outputs(), [&](const graph::Output& output) {
+           const Extent elements = graph::ElementCount(graph.node(output.node).type.shape);
+           return !elements.constant() || elements.one();
+         });
 }
 
 class GraphTask : public Operator {
@@ -349,6 +362,21 @@ Result<ValidGraph> GraphOf(const KernelSpec& spec) {
   if (last->made.dims != spec.dims || !std::ranges::equal(last->made.args, spec.args, same))
     return Invalid("the task's arguments are not those of its graph", spec.name);
   return last->graph;
+}
+
+std::optional<std::vector<std::string>> SourcesOf(const KernelSpec& spec, std::string_view output) {
+  const auto graph = GraphOf(spec);
+  if (!graph) return std::nullopt;
+  const auto found = std::ranges::find(graph->outputs(), output, &graph::Output::name);
+  if (found == graph->outputs().end()) return std::nullopt;
+  const auto is_single = [&](graph::NodeId id) { return graph::ElementCount(graph->node(id).type.shape).one(); };
+  const std::vector<bool> needed = graph::NeededFor(
+      *graph, {found->node}, [&](graph::NodeId id) { return is_single(id) && !is_single(found->node); });
+  std::vector<std::string> names;
+  for (graph::NodeId id : graph->inputs()) {
+    if (needed[id]) names.push_back(graph->node(id).name);
+  }
+  return names;
 }
 
 const Operator& GraphOracle() {

@@ -2,6 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "atunner/graph/graph.h"
 #include "atunner/operators/operator.h"
@@ -15,6 +19,10 @@ Result<KernelSpec> SpecOfGraph(const graph::ValidGraph& graph, const Dims& dims)
 /// The graph of a task whose oracle is one, with its symbols open. A task may come from a file: kInvalidInput where it
 /// is not the task that SpecOfGraph makes of its graph.
 Result<graph::ValidGraph> GraphOf(const KernelSpec& spec);
+
+/// The inputs that the elements of an output are made of, but for those that count through single elements alone (sums of
+/// all). nullopt for a task of no graph.
+std::optional<std::vector<std::string>> SourcesOf(const KernelSpec& spec, std::string_view output);
 
 /// What computes the right answer of tasks whose oracle is a graph.
 const Operator& GraphOracle();

@@ -7,6 +7,7 @@
 
 #include "atunner/base/closest_name.h"
 #include "atunner/base/random.h"
+#include "atunner/operators/graph_operator.h"
 #include "atunner/operators/operator.h"
 
 namespace atunner {
@@ -38,6 +39,27 @@ Instance Make(const char* name, std::vector<std::vector<int64_t>> shapes, Attrib
 
 void Compute(Instance& i) {
   ASSERT_TRUE(FindOperator(i.spec.name)->Reference(i.spec, i.spec.dims, i.inputs, i.outputs));
+}
+
+// An expression with a term for each of a model's tensors was more than the parser takes.
+TEST(ManyTensors, OfAModelAreATask) {
+  const std::vector<std::vector<int64_t>> shapes(300, {3, 5});
+  const KernelSpec spec = Make("adamw", shapes).spec;
+  EXPECT_EQ(spec.args.size(), 300u * 7);
+  EXPECT_TRUE(spec.dims.empty()) << "the rows of one of them are no batch";
+  EXPECT_GT(FlopCount(spec, spec.dims).value(), 300 * 15 * 5);
+}
+
+TEST(ManyTensors, EachHasToDoWithItsOwn) {
+  using testing::UnorderedElementsAre;
+  const auto of = [](const char* name, const char* output) {
+    return SourcesOf(Make(name, {{3, 5}, {7}}).spec, output).value();
+  };
+  EXPECT_THAT(of("adamw", "p_next1"), UnorderedElementsAre("p1", "grad1", "m1", "v1"));
+  EXPECT_THAT(of("clip_grad_norm", "y1"), UnorderedElementsAre("grad1")) << "the others count by the norm alone";
+  const KernelSpec one = Make("relu", {{1, 1}}).spec;
+  EXPECT_EQ(SourcesOf(one, one.args.back().name).value().size(), 1u);
+  EXPECT_FALSE(SourcesOf(Make("softmax", {{3, 5}}).spec, "y").has_value());
 }
 
 // A floor made of products with zeros called every fast kernel too fast to be true.

@@ -391,8 +391,11 @@ Status OracleStore::TestNullCandidates(const TaskBuffers& buffers, Reference::Ou
   // Zeros err by 1, the best constant by `constant`, an output whose second half is zero by `half`.
   if (1.0 <= bound || (constant <= bound && output.elements > 1) || (half <= bound && output.elements > 1))
     output.discriminates = false;
+  // Of many tensors, each has to do with few.
+  const auto sources = SourcesOf(spec_, output.name);
   for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
     if (tensor.spec->role != Role::kInput || static_cast<uint64_t>(tensor.shape.elements) != output.elements) continue;
+    if (sources && std::ranges::find(*sources, tensor.spec->name) == sources->end()) continue;
     CompareRequest copy{tensor.address,  tensor.spec->dtype, output.masked->address(),
                         output.elements, output.key,         output.scale};
     copy.poison_counts = false;

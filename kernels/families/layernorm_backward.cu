@@ -37,34 +37,21 @@ DEVICE RowSums row_sums(const Contribution& all, float eps) {
 /// Column sums of the rows seen so far, for the columns of this thread's vectors.
 struct ColumnSums {
   float held[CHUNKS * VEC * 2] = {};
-  float settled[OWNERS > 1 ? CHUNKS * VEC * 2 : 1] = {};  // of rows long past: short chains err less
 
   DEVICE void add(int c, int e, float dweight, float dbias) {
     held[(c * VEC + e) * 2] += dweight;
     held[(c * VEC + e) * 2 + 1] += dbias;
   }
-  DEVICE void settle() {
-    UNROLLED for (int i = 0; i < sizeof(settled) / sizeof(float); ++i) settled[i] += held[i], held[i] = 0;
-  }
-  /// Adds what the rows of the block have: `use` gets the sums for dweight and dbias of vector c.
-  template <class Use>
-  DEVICE void add_up(const Use& use) const {
+  /// Adds what the rows of the block have, and writes it to share[dweight, dbias][COLS].
+  DEVICE void store(float* share) const {
     const Team team;
     const Lane lane(0, team);
     UNROLLED for (int c = 0; c < CHUNKS; ++c) {
-      float sums[2][VEC];
       UNROLLED for (int i = 0; i < VEC * 2; ++i) {
-        const int at = c * VEC * 2 + i;
-        sums[i % 2][i / 2] = add_rows(held[at] + (OWNERS > 1 ? settled[at] : 0), team);
+        const float sum = add_rows(held[c * VEC * 2 + i], team);
+        if (team.r == 0 && lane.has(c)) share[i % 2 * COLS + lane.at(c) + i / 2 - lane.first] = sum;
       }
-      if (team.r == 0 && lane.has(c)) use(lane, c, sums);
     }
-  }
-  /// Writes those sums to share[dweight, dbias][COLS].
-  DEVICE void store(float* share) const {
-    add_up([&](const Lane& lane, int c, const float (&sums)[2][VEC]) {
-      UNROLLED for (int i = 0; i < VEC * 2; ++i) share[i % 2 * COLS + lane.at(c) + i / 2 - lane.first] = sums[i % 2][i / 2];
-    });
   }
 
  private:
@@ -105,9 +92,6 @@ DEVICE void write(const Vectors& vectors, const Parameters& affine, T* dx, const
   });
 }
 
-#if OWNERS > 1
-// Blocks that keep to their columns: the kernel follows.
-#else
 struct LayerNormBackward {
   typedef Contribution Part;
   Parameters affine;
@@ -154,7 +138,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
   pass.run(backward SPLIT_ARGUMENTS);
   backward.columns.store(shares + FIRST_GROUP / ROWS_PER_BLOCK * 2 * COLS);
 }
-#endif
 
 /// Sums two numbers for each of WIDTH neighbouring columns over every `blocks`-th of `count` groups of places, one for each warp: `add`
 /// adds what place i has to them; `use` gets what they come to.

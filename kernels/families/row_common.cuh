@@ -1,10 +1,10 @@
 // Shared by the row kernels. A row of COLS elements belongs to THREADS_PER_ROW threads of each of PARTS blocks; a block
 // serves ROWS_PER_BLOCK rows at once. The blocks of a cluster exchange their sums through distributed shared memory; those of
-// a split row through a workspace, between two launches; OWNERS of a row's columns through a workspace, while they run.
+// a split row through a workspace, between two launches.
 // With PREFETCH the next rows are copied meanwhile; with KEEP values per column stay in registers.
 // Memory is seen as vectors of VEC elements at multiples of VEC. Where VEC does not divide COLS, rows begin and end inside
 // of vectors; those vectors are moved element by element.
-constexpr int PARTS = CLUSTER * SPLIT * OWNERS;        // blocks that share a row
+constexpr int PARTS = CLUSTER * SPLIT;                 // blocks that share a row
 constexpr bool PEELED = COLS % VEC != 0;               // rows begin at any element
 constexpr int WINDOW = COLS + (PEELED ? VEC - 1 : 0);  // elements of the vectors that a row touches, at most
 constexpr int PART = ((WINDOW + VEC - 1) / VEC + PARTS - 1) / PARTS * VEC;
