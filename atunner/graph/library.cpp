@@ -10,13 +10,17 @@
 
 namespace atunner::graph {
 
-Shape Call::shape(size_t i) const {
+Shape Call::FixedShape(size_t i) const {
   const auto& shapes = request_.shapes;
   const size_t given = std::min(i, shapes.size() - 1);
   shapes_used_ = std::max(shapes_used_, given + 1);
-  const std::vector<int64_t>& extents = shapes[given];
-  Shape shape(extents.begin(), extents.end());
-  const bool opens = request_.open_rows && extents.size() >= 2 && !shapes[0].empty() && extents[0] == shapes[0][0];
+  return {shapes[given].begin(), shapes[given].end()};
+}
+
+Shape Call::shape(size_t i) const {
+  Shape shape = FixedShape(i);
+  const std::vector<int64_t>& first = request_.shapes[0];
+  const bool opens = request_.open_rows && shape.size() >= 2 && !first.empty() && shape[0].factor() == first[0];
   if (opens) shape[0] = Extent::Symbol(kOpenRows);
   return shape;
 }

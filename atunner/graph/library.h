@@ -40,6 +40,8 @@ class Call {
   size_t shapes() const { return request_.shapes.size(); }
   /// Shape `i`; the last one stands for those that were not given.
   Shape shape(size_t i = 0) const;
+  /// Of one of many tensors, of which each is by itself: rows are open where there is one alone.
+  Shape own_shape(size_t i) const { return shapes() == 1 ? shape(i) : FixedShape(i); }
   /// How many of the shapes the operator looked at.
   size_t shapes_used() const { return shapes_used_; }
   double Real(std::string_view name) const;
@@ -60,6 +62,7 @@ class Call {
   bool Check(bool condition, const std::string& what, const std::string& hint = {});
 
  private:
+  Shape FixedShape(size_t i) const;
   Request request_;
   mutable size_t shapes_used_ = 0;
 };

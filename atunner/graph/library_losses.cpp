@@ -245,7 +245,7 @@ LibraryOperator Optimizer(const OptimizerRow& row) {
                   names.insert(names.end(), row.states.begin(), row.states.end());
                   std::vector<Value> operands;
                   for (const std::string& name : names)
-                    operands.push_back(call.Wide(call.Input(name + Numbered(call, i), call.shape(i))));
+                    operands.push_back(call.Wide(call.Input(name + Numbered(call, i), call.own_shape(i))));
                   names.erase(names.begin() + 1);
                   for (size_t k = 0; k < names.size(); ++k) {
                     const std::string body = fmt::format("let {} in {}", row.let, row.next[k]);
@@ -264,11 +264,11 @@ void BuildClip(Call& call) {
   std::vector<Value> gradients;
   Value total;
   for (size_t i = 0; i < call.shapes(); ++i) {
-    if (!call.Check(!call.shape(i).empty(), "a scalar has no norm")) return;
-    gradients.push_back(call.Wide(call.Input("grad" + Numbered(call, i), call.shape(i))));
+    if (!call.Check(!call.own_shape(i).empty(), "a scalar has no norm")) return;
+    gradients.push_back(call.Wide(call.Input("grad" + Numbered(call, i), call.own_shape(i))));
     const Value squares = g.Map("a * a", {gradients.back()});
     const bool alone = call.shapes() == 1;
-    const Value sum = g.Reduce(Combine::kSum, squares, AllAxes(call.shape(i)), alone);
+    const Value sum = g.Reduce(Combine::kSum, squares, AllAxes(call.own_shape(i)), alone);
     total = i == 0 ? sum : g.Map("a + b", {total, sum});
   }
   for (size_t i = 0; i < gradients.size(); ++i)
@@ -283,9 +283,9 @@ void BuildUnscale(Call& call) {
   const Value scale = call.Input("scale", {Extent(1)}, DType::kFloat32);
   Value found;
   for (size_t i = 0; i < call.shapes(); ++i) {
-    if (!call.Check(!call.shape(i).empty(), "a scalar has no axes")) return;
-    const Value x = call.Wide(call.Input("grad" + Numbered(call, i), call.shape(i)));
-    const Value bad = g.Reduce(Combine::kAny, g.Map("isnan(a) | isinf(a)", {x}), AllAxes(call.shape(i)));
+    if (!call.Check(!call.own_shape(i).empty(), "a scalar has no axes")) return;
+    const Value x = call.Wide(call.Input("grad" + Numbered(call, i), call.own_shape(i)));
+    const Value bad = g.Reduce(Combine::kAny, g.Map("isnan(a) | isinf(a)", {x}), AllAxes(call.own_shape(i)));
     found = i == 0 ? bad : g.Map("a | b", {found, bad});
     call.Output("y" + Numbered(call, i), g.Map("a / b", {x, g.Cast(scale, g.TypeOf(x).dtype)}));
   }

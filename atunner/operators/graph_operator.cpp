@@ -199,11 +199,7 @@ bool RowsAreFree(const ValidGraph& graph) {
     if (const auto* transpose = node.As<graph::Transpose>()) axes = {transpose->order.back()};
     if (std::ranges::any_of(axes, [&](int64_t axis) { return !from[axis].constant(); })) return false;
   }
-  // Of several tensors that have nothing to do with each other one alone is open: an optimizer's parameters.
-  return any && std::ranges::all_of(graph.outputs(), [&](const graph::Output& output) {
-           const Extent elements = graph::ElementCount(graph.node(output.node).type.shape);
-           return !elements.constant() || elements.one();
-         });
+  return any;
 }
 
 class GraphTask : public Operator {
