@@ -46,8 +46,39 @@ double FactorOf(const Tolerance& tolerance, Accuracy accuracy) {
 /// n = 65 536 in float32, while TF32's 2^-11 is 8192 u.
 double OrderRoom(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? 4.0 : 256.0; }
 
-/// Below the 1e300 that stands for errors beyond numbers: such an error never passes.
-constexpr double kLargestBound = 1e299;
+constexpr double kLargestBound = ErrorBudget::kUnlimited;
+
+/// In 16 bits it is the rounding of results that errs, in all kernels alike: as a root mean square over many elements
+/// it is no luck, and there is room for three roundings more, or for what else is kept as short as often again.
+constexpr double kShareOfHonest = 0.5;
+constexpr double kShareOfRounding = 0.35;
+
+double NormIn16Bits(const CompareStats& honest, double rounding) {
+  const double luck = honest.Comparable() > 0 ? std::min(1.0, 4 / std::sqrt(honest.Comparable())) : 1;
+  const auto some = [&](double share) { return share + (1 - share) * luck; };
+  return std::max(some(kShareOfHonest) * honest.RelativeNorm(), some(kShareOfRounding) * rounding);
+}
+
+/// Of 16 bits: what a result may be too large by as a whole, in units of roundoff, beside the luck of its elements'
+/// roundings, six times their root mean square of 0.58 units by as many as they are.
+constexpr double kGain = 0.2;
+constexpr double kGainLuck = 6 * 0.58;
+
+/// Elements may lose all of their digits where they are differences of what is larger: twice as often as in honest
+/// runs, and some by chance. Where those lose many it is most of a row at once, and luck.
+constexpr double kLostOfHonest = 2;
+constexpr double kLostByChance = 8;
+constexpr double kMostLost = 0.125;  // of the elements
+
+void LimitAggregates(const CompareStats& honest, DType dtype, const Tolerance& tolerance, Accuracy accuracy,
+                     ErrorBudget& budget) {
+  if (accuracy == Accuracy::kFast || tolerance.relative || tolerance.absolute) return;
+  const auto lost = static_cast<double>(honest.lost_digits);
+  if (lost <= kMostLost * static_cast<double>(honest.finite)) budget.lost_digits = kLostOfHonest * lost + kLostByChance;
+  if (SizeOf(dtype) != 2 || !(honest.Comparable() > 0)) return;
+  const double units = kGain + kGainLuck / std::sqrt(honest.Comparable());
+  budget.gain = FactorOf(tolerance, accuracy) * std::fabs(honest.Gain()) + units * UnitRoundoff(dtype);
+}
 
 /// Above this share of wrong elements with a small norm the pattern is that of a lower precision, not of a wrong
 /// answer.
@@ -66,6 +97,13 @@ Floor OfFewSums(double terms, double factor) {
   return {std::min(order.norm, most), std::min(order.element, most)};
 }
 
+/// Of an output of few numbers: what adding up so many terms in order may err by four times over, where it is known.
+double RoomOfFew(DType dtype, double terms) {
+  const double u = UnitRoundoff(dtype);
+  const double most = OrderRoom(dtype) * u;
+  return dtype == DType::kFloat32 && terms > 0 ? std::min(most, 4 * InOrder(terms, 1, u).element) : most;
+}
+
 double RelativeOf(const Tolerance& tolerance) { return std::max(tolerance.relative.value_or(0), kLeastRelative); }
 
 void ApplyTolerance(const Tolerance& tolerance, double rms, ErrorBudget& budget) {
@@ -80,6 +118,23 @@ void ApplyTolerance(const Tolerance& tolerance, double rms, ErrorBudget& budget)
 
 double Rms(const CompareStats& stats) {
   return stats.finite > 0 ? std::sqrt(stats.squared_reference / static_cast<double>(stats.finite)) : 0.0;
+}
+
+/// Every element errs by little enough: do they err together, or where they are small?
+OutputJudgement JudgeAggregates(const std::string& output, const CompareStats& stats, const ErrorBudget& budget) {
+  if (!(std::fabs(stats.Gain()) <= budget.gain)) {
+    return {VerdictKind::kLowPrecision,
+            fmt::format("'{}': {:.3g} of the result too large as a whole (bound {:.3g})", output, stats.Gain(),
+                        budget.gain),
+            true};
+  }
+  if (!(static_cast<double>(stats.lost_digits) <= budget.lost_digits)) {
+    return {VerdictKind::kWrongResult,
+            fmt::format("'{}': {} elements have not a digit right, of {} (bound {:.0f})", output, stats.lost_digits,
+                        stats.finite, budget.lost_digits),
+            true};
+  }
+  return {};
 }
 
 }  // namespace
@@ -113,14 +168,16 @@ ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tole
   const auto times = [&](double error, double least) {
     return std::min(kLargestBound, FactorOf(tolerance, accuracy) * std::max(error, least));
   };
-  budget.norm = times(budget.honest_norm, floor.norm);
+  budget.norm = SizeOf(dtype) == 2 && accuracy != Accuracy::kFast ? times(NormIn16Bits(honest, floor.norm), 0)
+                                                                  : times(budget.honest_norm, floor.norm);
   budget.element = times(budget.honest_element, floor.element);
   const bool few = honest.elements > 0 && honest.elements < kFewElements;
   if (few && accuracy != Accuracy::kStrict) {
-    const double room = OrderRoom(dtype) * UnitRoundoff(dtype);
+    const double room = RoomOfFew(dtype, terms.few_sums);
     budget.norm = std::max(budget.norm, room);
     budget.element = std::max(budget.element, room);
   }
+  LimitAggregates(honest, dtype, tolerance, accuracy, budget);
   ApplyTolerance(tolerance, Rms(honest), budget);
   return budget;
 }
@@ -162,7 +219,7 @@ OutputJudgement JudgeOutput(const std::string& output, const CompareStats& stats
   const double norm = stats.RelativeNorm();
   const bool norm_passes = norm <= budget.norm;
   const bool element_passes = stats.worst <= budget.element;
-  if (norm_passes && element_passes) return {};
+  if (norm_passes && element_passes) return JudgeAggregates(output, stats, budget);
   const double share = stats.finite ? static_cast<double>(stats.beyond) / static_cast<double>(stats.finite) : 1.0;
   const bool widespread = norm < kSmallNorm && (share > kWidespread || (element_passes && !norm_passes));
   const std::string text = fmt::format(
