@@ -88,6 +88,8 @@ Status OracleStore::SettleChoices(const TaskBuffers& buffers, const InputInstanc
     return IsFloat(output.dtype) && !output.overflows && output.honest.worst > LeapOf(output);
   });
   if (!leaps || operator_ == nullptr || instance.family == InputFamily::kNan) return {};
+  ATUNNER_TRY(const PlainPrograms* programs, ChoosingFor(buffers.dims()));
+  if (!programs->choices) return {};
   ATUNNER_TRY(const std::optional<Outputs> outputs, RoomToPerturb(buffers, reference));
   if (!outputs) return {};
   ATUNNER_TRY(const bool chose, FindChoices(buffers, instance, reference, *outputs));

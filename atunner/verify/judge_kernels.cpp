@@ -25,6 +25,9 @@ constexpr double kSpike = 24.0;          // large against unit noise, and 24² s
 constexpr size_t kRangesAtOnce =
     kCompareGrid * sizeof(judge::Partial) / (JudgeKernels::kFingerprintBlocks * sizeof(uint64_t));
 
+/// Of a result: more than its rounding, by four times or, where that is little, by far.
+double NoRounding(DType dtype) { return IsFloat(dtype) ? std::max(4 * UnitRoundoff(dtype), 0x1p-8) : 0; }
+
 template <class T>
 KernelArg Arg(T value) {
   KernelArg arg;
@@ -91,13 +94,17 @@ double CompareStats::RelativeNorm() const {
 
 double CompareStats::Gain() const { return squared_reference > 0 ? along_reference / squared_reference : 0.0; }
 
-double CompareStats::Comparable() const {
-  return fourth_reference > 0 ? squared_reference * squared_reference / fourth_reference : 0.0;
+double CompareStats::LuckOfGain() const {
+  return squared_reference > 0 ? std::sqrt(squared_along) / squared_reference : 0.0;
+}
+
+double CompareStats::Erring() const {
+  return fourth_difference > 0 ? squared_difference * squared_difference / fourth_difference : 0.0;
 }
 
 void CompareStats::TakeLarger(const CompareStats& other, double times) {
   along_reference = std::max(std::fabs(along_reference), times * std::fabs(other.along_reference));
-  lost_digits = std::max(lost_digits, static_cast<uint64_t>(times * static_cast<double>(other.lost_digits)));
+  unsure = std::max(unsure, static_cast<uint64_t>(times * static_cast<double>(other.unsure)));
   squared_difference = std::max(squared_difference, times * times * other.squared_difference);
   worst = std::max(worst, times * other.worst);
 }
@@ -288,6 +295,7 @@ Result<CompareStats> JudgeKernels::Compare(const CompareRequest& request) {
                                      .scale = request.scale,
                                      .largest = LargestFinite(request.dtype),
                                      .element_bound = request.element_bound,
+                                     .rounding = NoRounding(request.dtype),
                                      .dtype = static_cast<int32_t>(request.dtype),
                                      .poison_counts = request.poison_counts,
                                      .choice_slots = request.choices.slots,
@@ -303,15 +311,17 @@ Result<CompareStats> JudgeKernels::Compare(const CompareRequest& request) {
     stats.squared_reference += part.squared_reference;
     stats.sum_reference += part.sum_reference;
     stats.squared_reference_second_half += part.squared_reference_second_half;
+    stats.fourth_difference += part.fourth_difference;
     stats.along_reference += part.along_reference;
-    stats.fourth_reference += part.fourth_reference;
+    stats.squared_along += part.squared_along;
     stats.worst = std::max(stats.worst, part.worst);
     stats.finite += part.finite;
     stats.unwritten += part.unwritten;
     stats.lost_nan += part.lost_nan;
     stats.new_nonfinite += part.new_nonfinite;
     stats.beyond += part.beyond;
-    stats.lost_digits += part.lost_digits;
+    stats.unsure += part.unsure;
+    stats.lost += part.lost;
     stats.undetermined += part.undetermined;
     stats.first_bad = std::min<uint64_t>(stats.first_bad, part.first_bad);
   }

@@ -159,8 +159,8 @@ Result<const Reference*> OracleStore::Get(const TaskBuffers& buffers, const Inpu
   const std::pair key(buffers.dims(), instance);
   ATUNNER_TRY(Reference reference, Compute(buffers));
   ATUNNER_RETURN_IF_ERROR(Finish(buffers, instance, reference));
-  order_.push_back(key);
   ATUNNER_RETURN_IF_ERROR(SettleChoices(buffers, instance, reference));
+  order_.push_back(key);
   const Reference* kept = &(cache_[key] = std::move(reference));
   Evict();
   return kept;

@@ -322,21 +322,24 @@ __device__ void merge(judge::Partial& a, const judge::Partial& b) {
   a.squared_reference += b.squared_reference;
   a.sum_reference += b.sum_reference;
   a.squared_reference_second_half += b.squared_reference_second_half;
+  a.fourth_difference += b.fourth_difference;
   a.along_reference += b.along_reference;
-  a.fourth_reference += b.fourth_reference;
+  a.squared_along += b.squared_along;
   a.worst = fmax(a.worst, b.worst);
   a.finite += b.finite;
   a.unwritten += b.unwritten;
   a.lost_nan += b.lost_nan;
   a.new_nonfinite += b.new_nonfinite;
   a.beyond += b.beyond;
-  a.lost_digits += b.lost_digits;
+  a.unsure += b.unsure;
+  a.lost += b.lost;
   a.undetermined += b.undetermined;
   a.first_bad = a.first_bad < b.first_bad ? a.first_bad : b.first_bad;
 }
 
 /// Of less, what it is computed from may have been below the normal numbers of float32.
 constexpr float kSurelyNormal = 1.97215226e-31f;  // 2^-102
+constexpr double kLost = 0.25;                    // of |r|
 
 /// Adds the difference of an element y from its reference r, both finite; false where it is beyond the bound.
 __device__ bool measure(judge::Partial& mine, const judge::Comparison& of, const Choices& choices, u64 i, double y,
@@ -346,13 +349,17 @@ __device__ bool measure(judge::Partial& mine, const judge::Comparison& of, const
   mine.squared_reference += r * r;
   mine.sum_reference += r;
   if (i >= of.elements / 2) mine.squared_reference_second_half += r * r;
-  mine.along_reference += copysign(difference, y - r) * r;
-  mine.fourth_reference += r * r * r * r;
+  const double along = copysign(difference, y - r) * r;
+  mine.fourth_difference += difference * difference * difference * difference;
+  mine.along_reference += along;
+  mine.squared_along += along * along;
   ++mine.finite;
   const double denominator = fabs(r) + of.scale;
   const double error = denominator > 0 ? difference / denominator : (difference > 0 ? 1e300 : 0.0);
   mine.worst = fmax(mine.worst, error);
-  mine.lost_digits += difference > 0.25 * fabs(r) && fabs(r) >= fmaxf(kSurelyNormal, smallest_normal(of.dtype));
+  const bool normal = fabs(r) >= fmaxf(kSurelyNormal, smallest_normal(of.dtype));
+  mine.unsure += normal && difference > of.rounding * fabs(r);
+  mine.lost += normal && difference > kLost * fabs(r);
   mine.undetermined += of.choice_slots && may_differ(choices, i, of.element_bound * denominator);
   return error <= of.element_bound;
 }

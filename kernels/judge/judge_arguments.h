@@ -22,10 +22,11 @@ struct GuardZones {
 
 /// Of judge_compare: `data` with a masked float64 reference (key 0 = not masked). `largest` is the type's largest
 /// finite number: a reference beyond it must have become infinite or that number. With `poison_counts`, elements that
-/// hold the poison pattern are counted as unwritten and skipped.
+/// hold the poison pattern are counted as unwritten and skipped. `rounding` is a relative error that is no rounding of
+/// a result any more.
 struct Comparison {
   Word data, reference, elements, key, choices, partial;
-  double scale, largest, element_bound;
+  double scale, largest, element_bound, rounding;
   int dtype, poison_counts, choice_slots, unused;
 };
 
@@ -35,17 +36,19 @@ struct Partial {
   double squared_reference;
   double sum_reference;
   double squared_reference_second_half;
-  double along_reference;   // sum of (y - r) · r: what the result is too large by, all in all
-  double fourth_reference;  // sum of r⁴
-  double worst;             // largest |y - r| / (|r| + scale)
-  Word finite;              // elements compared numerically
-  Word unwritten;           // still the judge's poison
-  Word lost_nan;            // reference NaN, output not
-  Word new_nonfinite;       // output NaN or infinite, reference representable
-  Word beyond;              // elements whose error exceeds `element_bound`
-  Word lost_digits;         // surely normal numbers of which not even the first two bits are right
-  Word undetermined;        // elements that may be further from the reference than the bound, because of a choice
-  Word first_bad;           // smallest index of an element counted in any of the above, or ~0
+  double fourth_difference;  // sum of (y - r)⁴
+  double along_reference;    // sum of (y - r) · r: what the result is too large by, all in all
+  double squared_along;      // sum of ((y - r) · r)²
+  double worst;              // largest |y - r| / (|r| + scale)
+  Word finite;               // elements compared numerically
+  Word unwritten;            // still the judge's poison
+  Word lost_nan;             // reference NaN, output not
+  Word new_nonfinite;        // output NaN or infinite, reference representable
+  Word beyond;               // elements whose error exceeds `element_bound`
+  Word unsure;               // surely normal numbers that err by more than `rounding`
+  Word lost;                 // those of them of which not even the first two bits are right
+  Word undetermined;         // elements that may be further from the reference than the bound, because of a choice
+  Word first_bad;            // smallest index of an element that is wrong or beyond the bound, or ~0
 };
 
 }  // namespace judge
