@@ -61,11 +61,11 @@ constexpr double kManyErring = 128;
 constexpr double kGain = 0.4;
 constexpr double kLuckOfGain = 6;
 
-/// Numbers that are differences of larger ones may lose all digits in honest kernels too. Whatever these err by, as
-/// many at least lose a sixteenth of that in the plain one, even where it errs by four times less: of Poisson numbers
-/// with the same mean one is more than twice the other and 32 once in 5 million cases, and with any mean. Who narrows a
-/// term to 16 bits, and the plain kernel does not, loses sums of two normal numbers that cancel to 4 u: 0.25 % in
-/// bfloat16.
+/// Numbers that are differences of larger ones may lose all digits in honest kernels too. Where these err by a quarter,
+/// the plain one errs by a sixteenth at least as often, even if it errs by four times less, and an error of a
+/// sixty-fourth is what is counted in it. Of two Poisson numbers of one mean, whichever it is, one is more than twice
+/// the other and 32 once in 5 million cases. Who narrows a term to 16 bits, and the plain kernel does not, loses sums
+/// of two normal numbers that cancel to 4 u: 0.25 % in bfloat16.
 constexpr double kLostOfUnsure = 2;
 constexpr double kLostByChance = 32;
 constexpr double kLostIn16Bits = 0x1p-5;  // of all elements
