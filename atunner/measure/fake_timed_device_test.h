@@ -9,12 +9,16 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "atunner/base/random.h"
 #include "atunner/compile/compiler.h"
 #include "atunner/device/device.h"
+#include "kernels/judge/judge_arguments.h"
 
 namespace atunner {
 
@@ -161,12 +165,6 @@ class FakeTimedDevice : public TimedDevice {
   struct HostEvent : Event {
     double ns = 0;
   };
-  /// As judge.cu has it.
-  struct Partial {
-    double squared_difference, squared_reference, sum_reference, second_half, worst;
-    uint64_t finite, unwritten, lost_nan, new_nonfinite, beyond, undetermined, first_bad;
-  };
-
   void Note(Call call, double ns) {
     journal.push_back(std::move(call));
     now_ns += ns;
@@ -174,12 +172,10 @@ class FakeTimedDevice : public TimedDevice {
 
   LaunchOutcome Execute(LoadedModule& loaded, const std::string& entry, const LaunchShape& shape,
                         std::span<const KernelArg> args) {
-    if (entry == "judge_fill") return JudgeFill(args), LaunchOutcome{};
-    if (entry == "judge_fingerprint") return JudgeFingerprint(args, shape.grid.x), LaunchOutcome{};
-    if (entry == "judge_guards") return JudgeGuards(args, shape.grid.x), LaunchOutcome{};
-    if (entry == "judge_mask") return JudgeMask(args), LaunchOutcome{};
-    if (entry == "judge_widen") return JudgeWiden(args), LaunchOutcome{};
-    if (entry == "judge_compare") return JudgeCompare(args, shape.grid.x), LaunchOutcome{};
+    if (entry.starts_with("judge_")) {
+      RunOfJudge(entry, args, shape.grid.x);
+      return {};
+    }
     auto& module = static_cast<FakeModule&>(loaded);
     ++module.launches;
     const auto found = kernels.find(entry);
@@ -187,51 +183,66 @@ class FakeTimedDevice : public TimedDevice {
     return found->second(module, args);
   }
 
+  /// Arguments of a kernel of the judge, which are of these types: whoever changes them there is told of it here.
+  template <class... T>
+  static std::tuple<T...> Take(std::span<const KernelArg> args) {
+    constexpr std::array<size_t, sizeof...(T)> kSizes = {sizeof(T)...};
+    const std::string misfit = Misfit("of the judge", kSizes, args);
+    if (!misfit.empty()) throw std::logic_error(misfit);
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return std::tuple<T...>{As<T>(args[I])...};
+    }(std::index_sequence_for<T...>());
+  }
+
   // Float32 tensors only: what the tests' task has.
-  static void JudgeFill(std::span<const KernelArg> args) {
-    const auto n = As<uint64_t>(args[2]);
-    const auto seed = As<uint64_t>(args[5]);
-    for (uint64_t i = 0; i < n; ++i) {
-      Random random(Mix64(seed) + i);
-      Pointer<float>(args[0])[i] =
-          static_cast<float>(i == As<uint64_t>(args[9]) ? As<double>(args[10]) : random.Normal());
+  static void RunOfJudge(const std::string& entry, std::span<const KernelArg> args, uint32_t grid) {
+    if (entry == "judge_fill") return std::apply(JudgeFill, Take<judge::Fill>(args));
+    if (entry == "judge_fingerprint") {
+      const auto [data, bytes, partial] = Take<const uint8_t*, uint64_t, uint64_t*>(args);
+      return JudgeFingerprint(data, bytes, partial, grid);
+    }
+    if (entry == "judge_guards") {
+      const auto [zones, bytes, byte, first] = Take<judge::GuardZones, uint64_t, int32_t, uint64_t*>(args);
+      return JudgeGuards(zones, bytes, byte, first, grid);
+    }
+    if (entry == "judge_mask") return std::apply(JudgeMask, Take<uint64_t*, uint64_t, uint64_t>(args));
+    if (entry == "judge_widen") return std::apply(JudgeWiden, Take<const float*, int32_t, uint64_t, double*>(args));
+    if (entry == "judge_compare") return JudgeCompare(std::get<0>(Take<judge::Comparison>(args)), grid);
+    throw std::logic_error("this device does not know the kernel " + entry);
+  }
+  static void JudgeFill(const judge::Fill& of) {
+    for (uint64_t i = 0; i < of.elements; ++i) {
+      Random random(Mix64(of.seed) + i);
+      reinterpret_cast<float*>(of.data)[i] = static_cast<float>(i == of.spike_at ? of.spike_value : random.Normal());
     }
   }
-  static void JudgeFingerprint(std::span<const KernelArg> args, uint32_t grid) {
-    const auto bytes = As<uint64_t>(args[1]);
-    auto* partial = Pointer<uint64_t>(args[2]);
+  static void JudgeFingerprint(const uint8_t* data, uint64_t bytes, uint64_t* partial, uint32_t grid) {
     std::fill(partial, partial + grid, 0);
-    for (uint64_t i = 0; i < bytes; ++i) partial[i % grid] += Mix64(Pointer<uint8_t>(args[0])[i] + (i << 8));
+    for (uint64_t i = 0; i < bytes; ++i) partial[i % grid] += Mix64(data[i] + (i << 8));
   }
-  static void JudgeGuards(std::span<const KernelArg> args, uint32_t zones) {
-    const auto bytes = As<uint64_t>(args[1]);
-    for (uint32_t zone = 0; zone < zones; ++zone) {
-      const auto* at = reinterpret_cast<const uint8_t*>(As<std::array<uint64_t, 16>>(args[0])[zone]);
-      const auto* changed = std::find_if(at, at + bytes, [&](uint8_t b) { return b != As<int32_t>(args[2]); });
-      Pointer<uint64_t>(args[3])[zone] = changed == at + bytes ? ~uint64_t{0} : static_cast<uint64_t>(changed - at);
+  static void JudgeGuards(const judge::GuardZones& zones, uint64_t bytes, int32_t byte, uint64_t* first,
+                          uint32_t count) {
+    for (uint32_t zone = 0; zone < count; ++zone) {
+      const auto* at = reinterpret_cast<const uint8_t*>(zones.at[zone]);
+      const auto* changed = std::find_if(at, at + bytes, [&](uint8_t b) { return b != byte; });
+      first[zone] = changed == at + bytes ? ~uint64_t{0} : static_cast<uint64_t>(changed - at);
     }
   }
-  static void JudgeMask(std::span<const KernelArg> args) {
-    const auto n = As<uint64_t>(args[1]);
-    for (uint64_t i = 0; i < n; ++i) Pointer<uint64_t>(args[0])[i] ^= Mix64(As<uint64_t>(args[2]) + i);
+  static void JudgeMask(uint64_t* reference, uint64_t n, uint64_t key) {
+    for (uint64_t i = 0; i < n; ++i) reference[i] ^= Mix64(key + i);
   }
-  static void JudgeWiden(std::span<const KernelArg> args) {
-    const auto n = As<uint64_t>(args[2]);
-    for (uint64_t i = 0; i < n; ++i) Pointer<double>(args[3])[i] = static_cast<double>(Pointer<float>(args[0])[i]);
-  }
-  static void JudgeCompare(std::span<const KernelArg> args, uint32_t grid) {
-    auto* partial = Pointer<Partial>(args[11]);  // no choices: 9 and 10 are theirs
-    for (uint32_t i = 0; i < grid; ++i) partial[i] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ~uint64_t{0}};
-    Partial& all = partial[0];
-    const auto n = As<uint64_t>(args[3]);
-    const auto key = As<uint64_t>(args[4]);
-    const bool wide = As<int32_t>(args[1]) == 0;
-    for (uint64_t i = 0; i < n; ++i) {
-      const uint64_t bits = Pointer<uint64_t>(args[2])[i] ^ (key ? Mix64(key + i) : 0);
+  static void JudgeWiden(const float* data, int32_t, uint64_t n, double* wide) { std::copy(data, data + n, wide); }
+  static void JudgeCompare(const judge::Comparison& of, uint32_t grid) {
+    auto* partial = reinterpret_cast<judge::Partial*>(of.partial);
+    std::fill(partial, partial + grid, judge::Partial{.first_bad = ~uint64_t{0}});
+    judge::Partial& all = partial[0];
+    for (uint64_t i = 0; i < of.elements; ++i) {
+      const uint64_t bits = reinterpret_cast<const uint64_t*>(of.reference)[i] ^ (of.key ? Mix64(of.key + i) : 0);
       double reference;
       std::memcpy(&reference, &bits, sizeof bits);
-      const double value = wide ? Pointer<double>(args[0])[i] : static_cast<double>(Pointer<float>(args[0])[i]);
-      if (As<int32_t>(args[8]) && Pointer<uint32_t>(args[0])[i] == ~0u) {
+      const auto* data = reinterpret_cast<const float*>(of.data);
+      const double value = of.dtype == 0 ? reinterpret_cast<const double*>(of.data)[i] : static_cast<double>(data[i]);
+      if (of.poison_counts && reinterpret_cast<const uint32_t*>(of.data)[i] == 0xfefefefe) {
         ++all.unwritten;
         continue;
       }
@@ -243,9 +254,9 @@ class FakeTimedDevice : public TimedDevice {
       all.squared_difference += difference * difference;
       all.squared_reference += reference * reference;
       all.sum_reference += reference;
-      if (i >= n / 2) all.second_half += reference * reference;
+      if (i >= of.elements / 2) all.squared_reference_second_half += reference * reference;
       ++all.finite;
-      all.worst = std::fmax(all.worst, difference / (std::fabs(reference) + As<double>(args[5])));
+      all.worst = std::fmax(all.worst, difference / (std::fabs(reference) + of.scale));
     }
   }
 

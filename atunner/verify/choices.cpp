@@ -14,6 +14,9 @@ constexpr int kDrawsOfARound = 24;
 constexpr int kMostRounds = 3;
 constexpr double kMostSeconds = 10;  // of a round
 
+/// An error that no order of operations explains.
+double LeapOf(const Reference::Output& output) { return DefaultBudget(output.dtype, {}, output.scale).norm; }
+
 }  // namespace
 
 Status OracleStore::RunChoosing(const TaskBuffers& buffers, const Reference& reference, const Outputs& outputs,
@@ -49,8 +52,7 @@ Status OracleStore::MeasureWithoutChoices(const TaskBuffers& buffers, Reference&
   ATUNNER_RETURN_IF_ERROR(RunPlain(*programs, *programs->yardstick, buffers, RangesOf(reference, outputs), "plain"));
   for (size_t i = 0; i < reference.outputs.size(); ++i) {
     Reference::Output& output = reference.outputs[i];
-    const double leap = DefaultBudget(output.dtype, {}, output.scale).norm;
-    ATUNNER_TRY(const CompareStats plain, CompareWith(output, outputs[i]->address(), leap));
+    ATUNNER_TRY(const CompareStats plain, CompareWith(output, outputs[i]->address(), LeapOf(output)));
     if (plain.undetermined > 0) output.honest = plain;
   }
   return {};
@@ -79,6 +81,30 @@ Result<bool> OracleStore::FindChoices(const TaskBuffers& buffers, const InputIns
   }
   if (first) ATUNNER_RETURN_IF_ERROR(MeasureWithoutChoices(buffers, reference, outputs));
   return true;
+}
+
+Status OracleStore::SettleChoices(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference) {
+  const bool leaps = std::ranges::any_of(reference.outputs, [](const Reference::Output& output) {
+    return IsFloat(output.dtype) && !output.overflows && output.honest.worst > LeapOf(output);
+  });
+  if (!leaps || operator_ == nullptr || instance.family == InputFamily::kNan) return {};
+  ATUNNER_TRY(const PlainPrograms* programs, ChoosingFor(buffers.dims()));
+  if (!programs->choices) return {};
+  ATUNNER_TRY(const std::optional<Outputs> outputs, RoomToPerturb(buffers, reference));
+  if (!outputs) return {};
+  ATUNNER_TRY(const bool chose, FindChoices(buffers, instance, reference, *outputs));
+  for (size_t i = 0; chose && i < reference.outputs.size(); ++i) {
+    ATUNNER_RETURN_IF_ERROR(BudgetWithChoices(buffers, reference.outputs[i], (*outputs)[i]->address(), true));
+  }
+  return {};
+}
+
+Status OracleStore::BudgetWithChoices(const TaskBuffers& buffers, Reference::Output& output, DeviceAddress plain,
+                                      bool renew) {
+  if (renew) SetBudget(buffers, output);
+  ATUNNER_TRY(const CompareStats one, CompareWith(output, plain, output.budget.element));
+  output.undetermined = one.undetermined;
+  return TestNullCandidates(buffers, output);
 }
 
 }  // namespace atunner

@@ -17,45 +17,11 @@ class ChoicesTest : public VirtualGpuTest {
     return SpecOfGraph(graph::Parse("graph g\n" + graph, "test.atg").value(), {}).value();
   }
 
-  /// A thread for each of so many rows; `body` computes `row` of all tensors of the task.
-  CandidateKernel Kernel(const KernelSpec& spec, int rows, const std::string& body) {
-    LaunchStep step{.entry = "k", .grid = {rows, 1, 1}, .block = {32, 1, 1}};
-    std::string parameters;
-    for (const ArgSpec& arg : spec.args) {
-      step.args.push_back(ArgBinding::Tensor(arg.name));
-      const std::string type = arg.dtype == DType::kInt64      ? "long long"
-                               : arg.dtype == DType::kInt8     ? "signed char"
-                               : arg.dtype == DType::kBFloat16 ? "__nv_bfloat16"
-                                                               : "float";
-      parameters += fmt::format("{}{}{}* {}", parameters.empty() ? "" : ", ", arg.role == Role::kInput ? "const " : "",
-                                type, arg.name);
-    }
-    return Compile(fmt::format("#include <cuda_bf16.h>\nextern \"C\" __global__ void k({}) {{\n"
-                               "  if (threadIdx.x) return;\n  const int row = blockIdx.x;\n{}}}\n",
-                               parameters, body),
-                   {.steps = {step}});
-  }
-
-  /// What refuses the kernel, for each of so many seeds.
-  std::vector<std::string> Refusals(const KernelSpec& spec, int rows, const std::string& body, uint64_t seeds) {
-    std::vector<std::string> reasons;
-    const auto shared = std::make_shared<const CandidateKernel>(Kernel(spec, rows, body));
-    for (uint64_t seed = 1; seed <= seeds; ++seed) {
-      VerifyOptions options;
-      options.seed = seed;
-      auto verifier = Verifier::Make(gpu_, *compiler_, spec, options);
-      EXPECT_TRUE(verifier.has_value()) << verifier.error().ToString();
-      const auto verified = (*verifier)->Verify(shared);
-      EXPECT_TRUE(verified.has_value()) << verified.error().ToString();
-      if (const auto* verdict = std::get_if<Verdict>(&*verified)) reasons.push_back(verdict->reason);
-    }
-    return reasons;
-  }
   void Passes(const KernelSpec& spec, int rows, const std::string& body) {
-    EXPECT_THAT(Refusals(spec, rows, body, kManySeeds), testing::IsEmpty()) << body;
+    EXPECT_THAT(Refusals(spec, KernelOfRows(spec, rows, body), kManySeeds), testing::IsEmpty()) << body;
   }
   void Fails(const KernelSpec& spec, int rows, const std::string& body) {
-    EXPECT_EQ(Refusals(spec, rows, body, kSomeSeeds).size(), kSomeSeeds) << body;
+    EXPECT_EQ(Refusals(spec, KernelOfRows(spec, rows, body), kSomeSeeds).size(), kSomeSeeds) << body;
   }
 
   static constexpr uint64_t kManySeeds = 20;

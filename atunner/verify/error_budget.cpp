@@ -46,8 +46,42 @@ double FactorOf(const Tolerance& tolerance, Accuracy accuracy) {
 /// n = 65 536 in float32, while TF32's 2^-11 is 8192 u.
 double OrderRoom(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? 4.0 : 256.0; }
 
-/// Below the 1e300 that stands for errors beyond numbers: such an error never passes.
-constexpr double kLargestBound = 1e299;
+constexpr double kLargestBound = ErrorBudget::kUnlimited;
+
+/// In 16 bits it is the rounding of results that errs, in all kernels alike. Where many elements err that is no luck:
+/// there is room for five roundings more like the plain kernel's, and for two at their largest, just above powers of
+/// two.
+constexpr double kShareOfFactor = 0.625;
+constexpr double kFewRoundings = 0.9;  // units of roundoff, √2/√3 of them and some
+constexpr double kManyErring = 128;
+
+/// What all elements of 16 bits may be too large by, beside four times what the plain kernel's are: a result that is
+/// cut off and not rounded is too small by 0.7 units. Of independent errors of either sign, whatever their sizes, the
+/// sum is beyond t times the root of the sum of their squares once in exp(t²/2)/2 cases: 6 is once in 30 million.
+constexpr double kGain = 0.4;
+constexpr double kLuckOfGain = 6;
+
+/// Numbers that are differences of larger ones may lose all digits in honest kernels too. Where these err by a quarter,
+/// the plain one errs by a sixteenth at least as often, even if it errs by four times less, and an error of a
+/// sixty-fourth is what is counted in it. Of two Poisson numbers of one mean, whichever it is, one is more than twice
+/// the other and 32 once in 5 million cases. Who narrows a term to 16 bits, and the plain kernel does not, loses sums
+/// of two normal numbers that cancel to 4 u: 0.25 % in bfloat16.
+constexpr double kLostOfUnsure = 2;
+constexpr double kLostByChance = 32;
+constexpr double kLostIn16Bits = 0x1p-5;  // of all elements
+
+/// Bounds of what many elements show together.
+void LimitAggregates(const CompareStats& honest, DType dtype, double factor, const TermCounts& terms,
+                     ErrorBudget& budget) {
+  if (SizeOf(dtype) == 1) return;
+  budget.lost = kLostOfUnsure * static_cast<double>(honest.unsure) + kLostByChance;
+  if (SizeOf(dtype) != 2) return;
+  budget.lost += kLostIn16Bits * static_cast<double>(honest.finite);
+  if (terms.few_sums > 0) return;  // their errors are in many elements, and average out nowhere
+  const double u = UnitRoundoff(dtype);
+  budget.spread = std::max(std::max(1.0, kShareOfFactor * factor) * honest.RelativeNorm(), kFewRoundings * u);
+  budget.gain = factor * std::fabs(honest.Gain()) + kGain * u;
+}
 
 /// Above this share of wrong elements with a small norm the pattern is that of a lower precision, not of a wrong
 /// answer.
@@ -66,6 +100,16 @@ Floor OfFewSums(double terms, double factor) {
   return {std::min(order.norm, most), std::min(order.element, most)};
 }
 
+/// Of an output of few numbers: what adding up so many terms in order may err by four times over, where it is known,
+/// and the plain kernel's own error many times over, which may be luck.
+double RoomOfFew(const CompareStats& honest, DType dtype, double terms) {
+  constexpr double kLuck = 16;
+  const double u = UnitRoundoff(dtype);
+  const double most = OrderRoom(dtype) * u;
+  if (dtype != DType::kFloat32 || terms == 0) return most;
+  return std::min(most, std::max(4 * InOrder(terms, 1, u).element, kLuck * honest.RelativeNorm()));
+}
+
 double RelativeOf(const Tolerance& tolerance) { return std::max(tolerance.relative.value_or(0), kLeastRelative); }
 
 void ApplyTolerance(const Tolerance& tolerance, double rms, ErrorBudget& budget) {
@@ -80,6 +124,30 @@ void ApplyTolerance(const Tolerance& tolerance, double rms, ErrorBudget& budget)
 
 double Rms(const CompareStats& stats) {
   return stats.finite > 0 ? std::sqrt(stats.squared_reference / static_cast<double>(stats.finite)) : 0.0;
+}
+
+/// Every element errs by little enough: do they all err, or together, or where they are small?
+OutputJudgement JudgeAggregates(const std::string& output, const CompareStats& stats, const ErrorBudget& budget) {
+  const double norm = stats.RelativeNorm();
+  if (norm > budget.spread && stats.Erring() >= kManyErring) {
+    return {
+        VerdictKind::kLowPrecision,
+        fmt::format("'{}': relative error {:.3g} (bound where many elements err {:.3g})", output, norm, budget.spread),
+        true};
+  }
+  const double most_gain = budget.gain + kLuckOfGain * stats.LuckOfGain();
+  if (std::fabs(stats.Gain()) > most_gain) {
+    return {VerdictKind::kLowPrecision,
+            fmt::format("'{}': too large as a whole by {:.3g} of it (bound {:.3g})", output, stats.Gain(), most_gain),
+            true};
+  }
+  if (static_cast<double>(stats.lost) > budget.lost) {
+    return {VerdictKind::kWrongResult,
+            fmt::format("'{}': {} of {} elements have no digit right (bound {:.0f})", output, stats.lost, stats.finite,
+                        budget.lost),
+            true};
+  }
+  return {};
 }
 
 }  // namespace
@@ -117,10 +185,13 @@ ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tole
   budget.element = times(budget.honest_element, floor.element);
   const bool few = honest.elements > 0 && honest.elements < kFewElements;
   if (few && accuracy != Accuracy::kStrict) {
-    const double room = OrderRoom(dtype) * UnitRoundoff(dtype);
+    const double room = RoomOfFew(honest, dtype, terms.few_sums);
     budget.norm = std::max(budget.norm, room);
     budget.element = std::max(budget.element, room);
   }
+  const bool stated = tolerance.relative || tolerance.absolute;
+  if (!stated && accuracy != Accuracy::kFast)
+    LimitAggregates(honest, dtype, FactorOf(tolerance, accuracy), terms, budget);
   ApplyTolerance(tolerance, Rms(honest), budget);
   return budget;
 }
@@ -162,7 +233,7 @@ OutputJudgement JudgeOutput(const std::string& output, const CompareStats& stats
   const double norm = stats.RelativeNorm();
   const bool norm_passes = norm <= budget.norm;
   const bool element_passes = stats.worst <= budget.element;
-  if (norm_passes && element_passes) return {};
+  if (norm_passes && element_passes) return JudgeAggregates(output, stats, budget);
   const double share = stats.finite ? static_cast<double>(stats.beyond) / static_cast<double>(stats.finite) : 1.0;
   const bool widespread = norm < kSmallNorm && (share > kWidespread || (element_passes && !norm_passes));
   const std::string text = fmt::format(

@@ -12,8 +12,13 @@
 namespace atunner {
 
 struct ErrorBudget {
-  double norm = 0;         ///< bound on ‖y - r‖ / ‖r‖
-  double element = 0;      ///< bound on |y - r| / (|r| + ElementScale), every element
+  static constexpr double kUnlimited = 1e299;  ///< below the 1e300 that stands for errors beyond numbers
+  double norm = 0;                             ///< bound on ‖y - r‖ / ‖r‖
+  double element = 0;                          ///< bound on |y - r| / (|r| + ElementScale), every element
+  /// Bounds of what many elements show together, however small each one's error is; see CompareStats.
+  double spread = kUnlimited;  ///< on ‖y - r‖ / ‖r‖, where it is the error of many
+  double gain = kUnlimited;    ///< beside its luck
+  double lost = kUnlimited;
   double honest_norm = 0;  ///< the honest algorithm's figures; 0 when there is none
   double honest_element = 0;
   /// Elements that are NaN by float64 arithmetic alone: b - 1 is whole where b has no digit left.

@@ -66,6 +66,126 @@ TEST(ErrorBudget, OfFewNumbersLeavesRoomForAnotherOrderOfSummation) {
   EXPECT_DOUBLE_EQ(BudgetFromHonest(one, DType::kFloat32, {}, Accuracy::kStrict).norm, 2 * 0x1p-24);
 }
 
+TEST(ErrorBudget, OfOneSumIsWhatAddingUpInOrderErrsBy) {
+  const auto budget_of = [](double terms, double honest) {
+    CompareStats one = Honest(honest * 0x1p-24, honest * 0x1p-24);
+    one.elements = one.finite = 1;
+    return BudgetFromHonest(one, DType::kFloat32, {}, Accuracy::kDefault, {.few_sums = terms}).norm / 0x1p-24;
+  };
+  EXPECT_DOUBLE_EQ(budget_of(64, 0), 4 * 0.3 * 8 * 5);
+  EXPECT_DOUBLE_EQ(budget_of(64, 10), 160) << "luck of the plain kernel";
+  EXPECT_DOUBLE_EQ(budget_of(64, 30), 256);
+  EXPECT_DOUBLE_EQ(budget_of(1e6, 0), 256);
+}
+
+/// Results of a kernel against the right ones, as the judge's kernel compares them.
+class Results {
+ public:
+  explicit Results(DType dtype) : rounding_(std::max(4 * UnitRoundoff(dtype), 0x1p-8)) {}
+  void Add(double y, double r) {
+    const double difference = y - r;
+    stats_.squared_difference += difference * difference;
+    stats_.fourth_difference += std::pow(difference, 4);
+    stats_.squared_reference += r * r;
+    stats_.along_reference += difference * r;
+    stats_.squared_along += difference * r * difference * r;
+    stats_.unsure += std::fabs(difference) > rounding_ * std::fabs(r);
+    stats_.lost += std::fabs(difference) > 0.25 * std::fabs(r);
+    stats_.elements = ++stats_.finite;
+  }
+  const CompareStats& stats() const { return stats_; }
+
+ private:
+  double rounding_;
+  CompareStats stats_;
+};
+
+/// A number of float32 cut off, or rounded, to as many digits as bfloat16 has.
+double Short(double v, bool cut) {
+  int exponent = 0;
+  const double digits = std::frexp(v, &exponent) * 256;
+  return std::ldexp(cut ? std::trunc(digits) : std::nearbyint(digits), exponent - 8);
+}
+
+TEST(JudgeOutput, In16BitsFewErrorsAreLuckAndManyAreNot) {
+  const double u = UnitRoundoff(DType::kBFloat16);
+  const auto kind = [&](double times, double erring) {
+    const ErrorBudget budget = BudgetFromHonest(Honest(0.5 * u, 2 * u), DType::kBFloat16, {});
+    CompareStats stats = Honest(times * 0.5 * u, 2 * u);
+    stats.fourth_difference = stats.squared_difference * stats.squared_difference / erring;
+    return JudgeOutput("y", stats, budget, false).kind;
+  };
+  EXPECT_EQ(kind(2.4, 1000), VerdictKind::kCorrect) << "five roundings more";
+  EXPECT_EQ(kind(2.6, 1000), VerdictKind::kLowPrecision);
+  EXPECT_EQ(kind(3.9, 100), VerdictKind::kCorrect) << "few elements";
+  EXPECT_EQ(kind(5, 100), VerdictKind::kLowPrecision) << "but the norm is bounded all the same";
+}
+
+TEST(JudgeOutput, In16BitsWhatIsCutOffIsTooSmallAsAWhole) {
+  std::mt19937 random(5);
+  std::normal_distribution<double> normal;
+  for (const size_t elements : {40, 300, 3000, 300'000}) {
+    for (int seed = 0; seed < (elements < 10'000 ? 300 : 3); ++seed) {
+      Results rounded(DType::kBFloat16);
+      Results twice(DType::kBFloat16);
+      Results cut(DType::kBFloat16);
+      for (size_t i = 0; i < elements; ++i) {
+        const double r = normal(random);
+        rounded.Add(Short(r, false), r);
+        twice.Add(Short(1.7 * Short(r / 1.7, false), false), r);
+        cut.Add(Short(r, true), r);
+      }
+      const ErrorBudget budget = BudgetFromHonest(rounded.stats(), DType::kBFloat16, {});
+      EXPECT_EQ(JudgeOutput("y", twice.stats(), budget, false).kind, VerdictKind::kCorrect) << elements;
+      if (elements > 10'000)
+        EXPECT_EQ(JudgeOutput("y", cut.stats(), budget, false).kind, VerdictKind::kLowPrecision) << elements;
+    }
+  }
+}
+
+// Among millions of sums some are next to zero, and no digit of these is right in any kernel: 14 of 3.2 million results
+// of a convolution, where the plain kernel happened to lose 2.
+TEST(JudgeOutput, SumsThatCancelMayLoseTheirDigitsInAnyKernel) {
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> normal;
+  constexpr int kResults = 20'000;
+  for (const double error : {1e-6, 1e-5, 1e-4, 1e-3, 1e-2}) {
+    for (int seed = 0; seed < 20; ++seed) {
+      Results plain(DType::kFloat16);
+      Results other(DType::kFloat16);
+      Results without_small(DType::kFloat16);
+      for (int i = 0; i < kResults; ++i) {
+        const double r = normal(random);
+        plain.Add(r + error * normal(random), r);
+        other.Add(r + 4 * error * normal(random), r);
+        without_small.Add(std::fabs(r) < 0.1 ? 0.0 : r, r);
+      }
+      ErrorBudget budget = BudgetFromHonest(plain.stats(), DType::kFloat16, {});
+      budget.spread = ErrorBudget::kUnlimited;
+      budget.norm = budget.element = budget.gain = 1;
+      EXPECT_EQ(JudgeOutput("y", other.stats(), budget, false).kind, VerdictKind::kCorrect) << error;
+      if (error < 1e-3)
+        EXPECT_EQ(JudgeOutput("y", without_small.stats(), budget, false).kind, VerdictKind::kWrongResult) << error;
+    }
+  }
+}
+
+TEST(ErrorBudget, OfManyElementsTogetherIsForTheTasksPrecisionAlone) {
+  const auto budget_of = [](DType dtype, Accuracy accuracy, double few_sums = 0) {
+    return BudgetFromHonest(Honest(1e-3, 1e-3), dtype, {}, accuracy, {.few_sums = few_sums});
+  };
+  const double free = ErrorBudget::kUnlimited;
+  EXPECT_LT(budget_of(DType::kFloat16, Accuracy::kDefault).spread, 3e-3);
+  EXPECT_GE(budget_of(DType::kFloat16, Accuracy::kStrict).spread, 1e-3) << "the plain kernel itself passes";
+  EXPECT_EQ(budget_of(DType::kFloat16, Accuracy::kFast).spread, free);
+  EXPECT_EQ(budget_of(DType::kFloat16, Accuracy::kFast).lost, free);
+  EXPECT_EQ(budget_of(DType::kFloat16, Accuracy::kDefault, 100).gain, free) << "one rounding is in many elements";
+  EXPECT_EQ(budget_of(DType::kFloat32, Accuracy::kDefault).gain, free);
+  Tolerance own;
+  own.relative = 1e-5;
+  EXPECT_EQ(BudgetFromHonest(Honest(0, 0), DType::kFloat16, own).lost, free);
+}
+
 TEST(ErrorBudget, OfFloat64LeavesRoomForTheReferencesOwnOrderOfSummation) {
   const double million =
       BudgetFromHonest(Honest(0, 0), DType::kFloat64, {}, Accuracy::kDefault, {.elements = 1e6}).norm;

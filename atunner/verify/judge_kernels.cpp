@@ -10,6 +10,7 @@
 #include "atunner/base/random.h"
 #include "atunner/verify/host_fill.h"
 #include "embed/judge_kernels.h"
+#include "kernels/judge/judge_arguments.h"
 
 namespace atunner {
 namespace {
@@ -20,20 +21,12 @@ constexpr uint32_t kFillBlock = 256;
 constexpr double kMostHostFills = 0.25;  // of the free memory
 constexpr double kSpike = 24.0;          // large against unit noise, and 24² still fits float16
 
-/// Mirrors ComparePartial in judge.cu.
-struct ComparePartial {
-  double squared_difference, squared_reference, sum_reference, squared_reference_second_half, worst;
-  uint64_t finite, unwritten, lost_nan, new_nonfinite, beyond, undetermined, first_bad;
-};
-
-/// Mirrors GuardZones in judge.cu.
-struct GuardZones {
-  std::array<DeviceAddress, 16> at;
-};
-
 /// Partial sums of this many ranges fit into the scratch memory.
 constexpr size_t kRangesAtOnce =
-    kCompareGrid * sizeof(ComparePartial) / (JudgeKernels::kFingerprintBlocks * sizeof(uint64_t));
+    kCompareGrid * sizeof(judge::Partial) / (JudgeKernels::kFingerprintBlocks * sizeof(uint64_t));
+
+/// Of a result: more than its rounding, by four times or, where that is little, by far.
+double NoRounding(DType dtype) { return IsFloat(dtype) ? std::max(4 * UnitRoundoff(dtype), 0x1p-8) : 0; }
 
 template <class T>
 KernelArg Arg(T value) {
@@ -99,7 +92,19 @@ double CompareStats::RelativeNorm() const {
   return std::isfinite(ratio) ? ratio : 1e300;
 }
 
+double CompareStats::Gain() const { return squared_reference > 0 ? along_reference / squared_reference : 0.0; }
+
+double CompareStats::LuckOfGain() const {
+  return squared_reference > 0 ? std::sqrt(squared_along) / squared_reference : 0.0;
+}
+
+double CompareStats::Erring() const {
+  return fourth_difference > 0 ? squared_difference * squared_difference / fourth_difference : 0.0;
+}
+
 void CompareStats::TakeLarger(const CompareStats& other, double times) {
+  along_reference = std::max(std::fabs(along_reference), times * std::fabs(other.along_reference));
+  unsure = std::max(unsure, static_cast<uint64_t>(times * static_cast<double>(other.unsure)));
   squared_difference = std::max(squared_difference, times * times * other.squared_difference);
   worst = std::max(worst, times * other.worst);
 }
@@ -113,7 +118,7 @@ std::string ArchitectureFor(const Device& device) {
 Result<std::unique_ptr<JudgeKernels>> JudgeKernels::Make(Device& device, Compiler& compiler) {
   CompileRequest request;
   request.source.name = "judge.cu";
-  request.source.text = std::string(embed::kJudgeCu);
+  request.source.text = std::string(embed::kJudgeArgumentsH) + std::string(embed::kJudgeCu);
   request.entries = {"judge_fill",   "judge_nudge", "judge_shift", "judge_narrow", "judge_fingerprint",
                      "judge_guards", "judge_mask",  "judge_widen", "judge_note",   "judge_compare"};
   request.arch = ArchitectureFor(device);
@@ -121,7 +126,7 @@ Result<std::unique_ptr<JudgeKernels>> JudgeKernels::Make(Device& device, Compile
   if (!outcome.ok()) return Fail(ErrorCode::kInternal, "the judge's kernels do not compile: " + outcome.error);
   std::unique_ptr<JudgeKernels> kernels(new JudgeKernels(device));
   ATUNNER_TRY(kernels->module_, device.Load(*outcome.module));
-  ATUNNER_TRY(kernels->scratch_, device.Allocate(kCompareGrid * sizeof(ComparePartial)));
+  ATUNNER_TRY(kernels->scratch_, device.Allocate(kCompareGrid * sizeof(judge::Partial)));
   return kernels;
 }
 
@@ -153,10 +158,18 @@ Status JudgeKernels::FillTensor(DeviceAddress address, const ArgSpec& arg, uint6
   }
   if (kind != 0) spike = {};  // a stated fill is a promise: it may be an index range
   const uint64_t seed = Mix64(instance.seed * 1315423911u + position);
-  return Run("judge_fill", elements, kFillBlock,
-             {KernelArg::Address(address), Arg(static_cast<int32_t>(arg.dtype)), Arg(elements), Arg(int32_t{kind}),
-              Arg(static_cast<int32_t>(instance.family)), Arg(seed), Arg(static_cast<int32_t>(position)), Arg(low),
-              Arg(high), Arg(spike.at), Arg(spike.value)});
+  const judge::Fill fill{.data = address,
+                         .elements = elements,
+                         .seed = seed,
+                         .spike_at = spike.at,
+                         .low = low,
+                         .high = high,
+                         .spike_value = spike.value,
+                         .dtype = static_cast<int32_t>(arg.dtype),
+                         .kind = kind,
+                         .family = static_cast<int32_t>(instance.family),
+                         .variant = static_cast<int32_t>(position)};
+  return Run("judge_fill", elements, kFillBlock, {Arg(fill)});
 }
 
 Status JudgeKernels::Nudge(DeviceAddress address, DType dtype, uint64_t elements, uint64_t seed) {
@@ -236,10 +249,10 @@ Result<std::vector<uint64_t>> JudgeKernels::Fingerprints(std::span<const MemoryR
 Result<std::vector<std::optional<uint64_t>>> JudgeKernels::FirstChanges(std::span<const DeviceAddress> zones,
                                                                         uint64_t bytes, uint8_t byte) {
   std::vector<uint64_t> first(zones.size());
-  for (size_t from = 0; from < zones.size(); from += GuardZones{}.at.size()) {
-    GuardZones some{};
-    const size_t count = std::min(some.at.size(), zones.size() - from);
-    std::ranges::copy(zones.subspan(from, count), some.at.begin());
+  for (size_t from = 0; from < zones.size(); from += std::size(judge::GuardZones{}.at)) {
+    judge::GuardZones some{};
+    const size_t count = std::min(std::size(some.at), zones.size() - from);
+    std::ranges::copy(zones.subspan(from, count), std::begin(some.at));
     ATUNNER_RETURN_IF_ERROR(Run(
         "judge_guards", count, 256,
         {Arg(some), Arg(bytes), Arg(int32_t{byte}), KernelArg::Address(scratch_->address() + from * sizeof(uint64_t))},
@@ -273,31 +286,44 @@ Status JudgeKernels::Widen(DeviceAddress data, DType dtype, uint64_t elements, D
 Result<CompareStats> JudgeKernels::Compare(const CompareRequest& request) {
   const auto grid =
       static_cast<uint32_t>(std::clamp<uint64_t>(request.elements / (kCompareBlock * 4), 1, kCompareGrid));
-  ATUNNER_RETURN_IF_ERROR(Run("judge_compare", request.elements, kCompareBlock,
-                              {KernelArg::Address(request.data), Arg(static_cast<int32_t>(request.dtype)),
-                               KernelArg::Address(request.reference), Arg(request.elements), Arg(request.key),
-                               Arg(request.scale), Arg(LargestFinite(request.dtype)), Arg(request.element_bound),
-                               Arg(int32_t{request.poison_counts}), KernelArg::Address(request.choices.address),
-                               Arg(request.choices.slots), KernelArg::Address(scratch_->address())},
-                              grid));
-  std::vector<ComparePartial> partials(grid);
+  const judge::Comparison comparison{.data = request.data,
+                                     .reference = request.reference,
+                                     .elements = request.elements,
+                                     .key = request.key,
+                                     .choices = request.choices.address,
+                                     .partial = scratch_->address(),
+                                     .scale = request.scale,
+                                     .largest = LargestFinite(request.dtype),
+                                     .element_bound = request.element_bound,
+                                     .rounding = NoRounding(request.dtype),
+                                     .dtype = static_cast<int32_t>(request.dtype),
+                                     .poison_counts = request.poison_counts,
+                                     .choice_slots = request.choices.slots,
+                                     .unused = 0};
+  ATUNNER_RETURN_IF_ERROR(Run("judge_compare", request.elements, kCompareBlock, {Arg(comparison)}, grid));
+  std::vector<judge::Partial> partials(grid);
   ATUNNER_RETURN_IF_ERROR(device_.CopyOut(std::as_writable_bytes(std::span(partials)), scratch_->address()));
   CompareStats stats;
   stats.elements = request.elements;
   stats.scale = request.scale;
-  for (const ComparePartial& part : partials) {
+  for (const judge::Partial& part : partials) {
     stats.squared_difference += part.squared_difference;
     stats.squared_reference += part.squared_reference;
     stats.sum_reference += part.sum_reference;
     stats.squared_reference_second_half += part.squared_reference_second_half;
+    stats.fourth_difference += part.fourth_difference;
+    stats.along_reference += part.along_reference;
+    stats.squared_along += part.squared_along;
     stats.worst = std::max(stats.worst, part.worst);
     stats.finite += part.finite;
     stats.unwritten += part.unwritten;
     stats.lost_nan += part.lost_nan;
     stats.new_nonfinite += part.new_nonfinite;
     stats.beyond += part.beyond;
+    stats.unsure += part.unsure;
+    stats.lost += part.lost;
     stats.undetermined += part.undetermined;
-    stats.first_bad = std::min(stats.first_bad, part.first_bad);
+    stats.first_bad = std::min<uint64_t>(stats.first_bad, part.first_bad);
   }
   return stats;
 }

@@ -22,12 +22,17 @@ struct CompareStats {
   double squared_reference = 0;
   double sum_reference = 0;
   double squared_reference_second_half = 0;
-  double worst = 0;  ///< largest |y - r| / (|r| + rms(r))
+  double fourth_difference = 0;  ///< sum of (y - r)⁴
+  double along_reference = 0;    ///< sum of (y - r) · r
+  double squared_along = 0;      ///< sum of ((y - r) · r)²
+  double worst = 0;              ///< largest |y - r| / (|r| + rms(r))
   uint64_t finite = 0;
   uint64_t unwritten = 0;
   uint64_t lost_nan = 0;
   uint64_t new_nonfinite = 0;
   uint64_t beyond = 0;
+  uint64_t unsure = 0;        ///< normal numbers that err by more than a rounding of them
+  uint64_t lost = 0;          ///< normal numbers of which not even the first two bits are right
   uint64_t undetermined = 0;  ///< elements that a choice may take beyond the bound
   uint64_t first_bad = ~uint64_t{0};
   uint64_t elements = 0;
@@ -36,6 +41,12 @@ struct CompareStats {
   /// ‖y - r‖ / ‖r‖ over the finite elements, or, where r is zero, the rms of y over `scale`; 1e300 for what is beyond
   /// numbers: squares that overflow, no scale.
   double RelativeNorm() const;
+  /// What y is too large by as a whole, g of y ≈ (1 + g) · r: in it errors that are rounding average out.
+  double Gain() const;
+  /// What independent errors of these sizes and of either sign add to the gain: their root mean square.
+  double LuckOfGain() const;
+  /// How many elements that err alike would make up ‖y - r‖.
+  double Erring() const;
   /// The larger error of two runs against the same reference, the other's `times` over.
   void TakeLarger(const CompareStats& other, double times = 1);
 };

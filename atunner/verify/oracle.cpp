@@ -44,7 +44,13 @@ Result<std::vector<double>> DownloadWide(Device& device, const TaskBuffers::Tens
 bool Reference::small() const { return bytes < kSmallBytes; }
 
 bool Reference::discriminates() const {
-  return std::ranges::all_of(outputs, [](const Output& output) { return output.discriminates; });
+  return !open() && std::ranges::all_of(outputs, [](const Output& output) { return output.discriminates; });
+}
+
+bool Reference::open() const {
+  return std::ranges::any_of(outputs, [](const Output& output) {
+    return static_cast<double>(output.undetermined) > kMostUndetermined * static_cast<double>(output.self.finite);
+  });
 }
 
 bool Reference::overflows() const {
@@ -153,6 +159,7 @@ Result<const Reference*> OracleStore::Get(const TaskBuffers& buffers, const Inpu
   const std::pair key(buffers.dims(), instance);
   ATUNNER_TRY(Reference reference, Compute(buffers));
   ATUNNER_RETURN_IF_ERROR(Finish(buffers, instance, reference));
+  ATUNNER_RETURN_IF_ERROR(SettleChoices(buffers, instance, reference));
   order_.push_back(key);
   const Reference* kept = &(cache_[key] = std::move(reference));
   Evict();
@@ -384,7 +391,6 @@ Status OracleStore::TestNullCandidates(const TaskBuffers& buffers, Reference::Ou
     return {};
   }
   const auto n = static_cast<double>(self.finite);
-  if (static_cast<double>(output.undetermined) > kMostUndetermined * n) output.discriminates = false;
   const double mean = self.sum_reference / n;
   const double constant = std::sqrt(std::max(0.0, 1.0 - n * mean * mean / self.squared_reference));
   const double half = std::sqrt(self.squared_reference_second_half / self.squared_reference);

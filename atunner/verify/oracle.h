@@ -47,6 +47,8 @@ struct Reference {
   bool small() const;
   bool discriminates() const;
   bool overflows() const;
+  /// May so much of an output be this or that, because roundings decide it, that to be right shows nothing?
+  bool open() const;
 };
 
 /// Makes references and keeps the recent ones within a memory limit.
@@ -130,9 +132,13 @@ class OracleStore {
   /// where nothing is chosen or enough was tried.
   Result<bool> FindChoices(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference,
                            const Outputs& outputs);
+  /// Before anyone is judged where the plain kernel itself chose otherwise than float64: that is no error of its own.
+  Status SettleChoices(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference);
   Status MakeRoomForChoices(const PlainPrograms& programs, Reference& reference);
   /// The plain kernel's errors once more: those of its choices are none.
   Status MeasureWithoutChoices(const TaskBuffers& buffers, Reference& reference, const Outputs& outputs);
+  /// The budget, and what it tells apart; `outputs`: of a plain run.
+  Status BudgetWithChoices(const TaskBuffers& buffers, Reference::Output& output, DeviceAddress plain, bool renew);
   Status TestNullCandidates(const TaskBuffers& buffers, Reference::Output& output);
   /// As RunHonest, on inputs of the next narrower type; the instance's own are there again afterwards.
   Result<std::vector<CompareStats>> RunHonestNarrow(const TaskBuffers& buffers, const InputInstance& instance,

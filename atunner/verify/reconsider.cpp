@@ -108,10 +108,7 @@ Result<bool> OracleStore::Reconsider(const TaskBuffers& buffers, const InputInst
   for (size_t i = 0; i < reference.outputs.size(); ++i) {
     Reference::Output& output = reference.outputs[i];
     if (perturbs) MeasureZerosByErrors(output);
-    if (first) SetBudget(buffers, output);
-    ATUNNER_TRY(const CompareStats one, CompareWith(output, (*outputs)[i]->address(), output.budget.element));
-    output.undetermined = one.undetermined;
-    ATUNNER_RETURN_IF_ERROR(TestNullCandidates(buffers, output));
+    ATUNNER_RETURN_IF_ERROR(BudgetWithChoices(buffers, output, (*outputs)[i]->address(), first));
   }
   return chose || perturbs;
 }

@@ -100,22 +100,6 @@ class ReconsiderTest : public VirtualGpuTest {
     return Kernel(flaw, 64, "  for (int i = 0; i < 64; ++i) y[i] = reversed(a, b, i + 1) / a[i];\n");
   }
 
-  /// What refuses the candidate, for each of so many seeds.
-  std::vector<std::string> Refusals(const KernelSpec& spec, const CandidateKernel& candidate, uint64_t seeds) {
-    std::vector<std::string> reasons;
-    const auto shared = std::make_shared<const CandidateKernel>(candidate);
-    for (uint64_t seed = 1; seed <= seeds; ++seed) {
-      VerifyOptions options;
-      options.seed = seed;
-      auto verifier = Verifier::Make(gpu_, *compiler_, spec, options);
-      EXPECT_TRUE(verifier.has_value()) << verifier.error().ToString();
-      const auto verified = (*verifier)->Verify(shared);
-      EXPECT_TRUE(verified.has_value()) << verified.error().ToString();
-      if (const auto* verdict = std::get_if<Verdict>(&*verified)) reasons.push_back(verdict->reason);
-    }
-    return reasons;
-  }
-
   static constexpr uint64_t kManySeeds = 30;
   static constexpr uint64_t kSomeSeeds = 6;
 };

@@ -1,9 +1,12 @@
 // What tests of this room share: the judge's kernels on a virtual GPU, and a device that leaves bounds unchecked.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "atunner/compile/shared_compiler_test.h"
@@ -80,6 +83,41 @@ class VirtualGpuTest : public testing::Test {
     const CompileOutcome outcome = compiler_->Compile(request).value();
     EXPECT_TRUE(outcome.ok()) << outcome.error;
     return {outcome.ok() ? *outcome.module : CompiledModule{}, std::move(plan), {}};
+  }
+
+  /// A thread for each of so many rows; `body` computes `row` of all tensors of the task.
+  CandidateKernel KernelOfRows(const KernelSpec& spec, int rows, const std::string& body) {
+    LaunchStep step{.entry = "k", .grid = {rows, 1, 1}, .block = {32, 1, 1}};
+    std::string parameters;
+    for (const ArgSpec& arg : spec.args) {
+      step.args.push_back(ArgBinding::Tensor(arg.name));
+      const std::string type = arg.dtype == DType::kInt64      ? "long long"
+                               : arg.dtype == DType::kInt8     ? "signed char"
+                               : arg.dtype == DType::kBFloat16 ? "__nv_bfloat16"
+                                                               : "float";
+      parameters += fmt::format("{}{}{}* {}", parameters.empty() ? "" : ", ", arg.role == Role::kInput ? "const " : "",
+                                type, arg.name);
+    }
+    return Compile(fmt::format("#include <cuda_bf16.h>\nextern \"C\" __global__ void k({}) {{\n"
+                               "  if (threadIdx.x) return;\n  const int row = blockIdx.x;\n{}}}\n",
+                               parameters, body),
+                   {.steps = {step}});
+  }
+
+  /// What refuses the candidate, for each of so many seeds.
+  std::vector<std::string> Refusals(const KernelSpec& spec, const CandidateKernel& candidate, uint64_t seeds) {
+    std::vector<std::string> reasons;
+    const auto shared = std::make_shared<const CandidateKernel>(candidate);
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+      VerifyOptions options;
+      options.seed = seed;
+      auto verifier = Verifier::Make(gpu_, *compiler_, spec, options);
+      EXPECT_TRUE(verifier.has_value()) << verifier.error().ToString();
+      const auto verified = (*verifier)->Verify(shared);
+      EXPECT_TRUE(verified.has_value()) << verified.error().ToString();
+      if (const auto* verdict = std::get_if<Verdict>(&*verified)) reasons.push_back(verdict->reason);
+    }
+    return reasons;
   }
 
   vgpu::VirtualGpu gpu_{FindProfile("A100").value(), 2};

@@ -1,5 +1,6 @@
 // The judge's own device code: fills inputs, fingerprints and compares outputs. It runs on every Device, real or virtual.
 // Data types and input families arrive as numbers: the positions in dtype.def and input_family.def.
+// It is compiled behind judge_arguments.h.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -100,26 +101,23 @@ __device__ float family_value(int family, int dtype, u64 i, u64 seed, int varian
   }
 }
 
-/// Fill kinds: 0 = family, 1 = constant a, 2 = iota, 3 = uniform in [a, b).
-/// Element `spike_at` (if < n) becomes `spike_value` afterwards: needles, NaN tests, one-element changes.
-extern "C" __global__ void judge_fill(void* data, int dtype, u64 n, int kind, int family, u64 seed, int variant, double a,
-                                      double b, u64 spike_at, double spike_value) {
+extern "C" __global__ void judge_fill(judge::Fill of) {
   const u64 stride = (u64)gridDim.x * blockDim.x;
-  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < of.elements; i += stride) {
     double value;
-    if (kind == 0) {
-      value = family_value(family, dtype, i, seed, variant);
-    } else if (kind == 1) {
-      value = a;
-    } else if (kind == 2) {
+    if (of.kind == 0) {
+      value = family_value(of.family, of.dtype, i, of.seed, of.variant);
+    } else if (of.kind == 1) {
+      value = of.low;
+    } else if (of.kind == 2) {
       value = (double)i;
     } else {
-      const double u = (double)(mix(mix(seed) + i) >> 11) * 1.1102230246251565e-16;
-      value = a + (b - a) * u;
-      if (!is_float(dtype)) value = floor(value);
+      const double u = (double)(mix(mix(of.seed) + i) >> 11) * 1.1102230246251565e-16;
+      value = of.low + (of.high - of.low) * u;
+      if (!is_float(of.dtype)) value = floor(value);
     }
-    if (i == spike_at) value = spike_value;
-    store(dtype, data, i, value);
+    if (i == of.spike_at) value = of.spike_value;
+    store(of.dtype, (void*)of.data, i, value);
   }
 }
 
@@ -218,13 +216,8 @@ extern "C" __global__ void judge_fingerprint(const void* data, u64 bytes, u64* p
   if (threadIdx.x == 0) partial[blockIdx.x] = sums[0];
 }
 
-/// Mirrored by GuardZones in judge_kernels.cpp.
-struct GuardZones {
-  u64 at[16];
-};
-
 /// One block of 256 threads per zone: first[zone] = offset of the first of its bytes that is not `byte`, ~0 when all are.
-extern "C" __global__ void judge_guards(GuardZones zones, u64 bytes, int byte, u64* first) {
+extern "C" __global__ void judge_guards(judge::GuardZones zones, u64 bytes, int byte, u64* first) {
   const unsigned char* zone = (const unsigned char*)zones.at[blockIdx.x];
   u64 changed = ~0ull;
   for (u64 i = threadIdx.x; i < bytes && changed == ~0ull; i += 256)
@@ -300,22 +293,6 @@ extern "C" __global__ void judge_note(const void* data, const void* fixed, int d
   }
 }
 
-/// What one block found; mirrored by ComparePartial in judge_kernels.cpp.
-struct ComparePartial {
-  double squared_difference;
-  double squared_reference;
-  double sum_reference;
-  double squared_reference_second_half;
-  double worst;        // largest |y - r| / (|r| + scale)
-  u64 finite;          // elements compared numerically
-  u64 unwritten;       // still the judge's poison
-  u64 lost_nan;        // reference NaN, output not
-  u64 new_nonfinite;   // output NaN or infinite, reference representable
-  u64 beyond;          // elements whose error exceeds `element_bound`
-  u64 undetermined;    // elements that may be further from the reference than that, because of a choice
-  u64 first_bad;       // smallest index of an element counted in any of the above, or ~0
-};
-
 /// PoisonByte of task_buffers.h throughout.
 __device__ bool is_poison(int dtype, const void* data, u64 i) {
   switch (dtype) {
@@ -340,78 +317,94 @@ extern "C" __global__ void judge_widen(const void* data, int dtype, u64 n, doubl
   }
 }
 
-__device__ void merge(ComparePartial& a, const ComparePartial& b) {
+__device__ void merge(judge::Partial& a, const judge::Partial& b) {
   a.squared_difference += b.squared_difference;
   a.squared_reference += b.squared_reference;
   a.sum_reference += b.sum_reference;
   a.squared_reference_second_half += b.squared_reference_second_half;
+  a.fourth_difference += b.fourth_difference;
+  a.along_reference += b.along_reference;
+  a.squared_along += b.squared_along;
   a.worst = fmax(a.worst, b.worst);
   a.finite += b.finite;
   a.unwritten += b.unwritten;
   a.lost_nan += b.lost_nan;
   a.new_nonfinite += b.new_nonfinite;
   a.beyond += b.beyond;
+  a.unsure += b.unsure;
+  a.lost += b.lost;
   a.undetermined += b.undetermined;
   a.first_bad = a.first_bad < b.first_bad ? a.first_bad : b.first_bad;
 }
 
-/// Compares `data` with a masked float64 reference (key 0 = not masked). `largest` is the type's largest finite number:
-/// a reference beyond it must have become infinite or that number. With `poison_counts`, elements that hold the poison
-/// pattern are counted as unwritten and skipped.
-extern "C" __global__ void judge_compare(const void* data, int dtype, const u64* reference, u64 n, u64 key, double scale,
-                                         double largest, double element_bound, int poison_counts, double* choices_of,
-                                         int choice_slots, ComparePartial* partial) {
-  const Choices choices = {choices_of, choice_slots};
-  ComparePartial mine = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ~0ull};
+/// Of less, what it is computed from may have been below the normal numbers of float32.
+constexpr float kSurelyNormal = 1.97215226e-31f;  // 2^-102
+constexpr double kLost = 0.25;                    // of |r|
+
+/// Adds the difference of an element y from its reference r, both finite; false where it is beyond the bound.
+__device__ bool measure(judge::Partial& mine, const judge::Comparison& of, const Choices& choices, u64 i, double y,
+                        double r) {
+  const double difference = of.choice_slots ? beyond_choices(choices, i, y - r) : fabs(y - r);
+  mine.squared_difference += difference * difference;
+  mine.squared_reference += r * r;
+  mine.sum_reference += r;
+  if (i >= of.elements / 2) mine.squared_reference_second_half += r * r;
+  const double along = copysign(difference, y - r) * r;
+  mine.fourth_difference += difference * difference * difference * difference;
+  mine.along_reference += along;
+  mine.squared_along += along * along;
+  ++mine.finite;
+  const double denominator = fabs(r) + of.scale;
+  const double error = denominator > 0 ? difference / denominator : (difference > 0 ? 1e300 : 0.0);
+  mine.worst = fmax(mine.worst, error);
+  const bool normal = fabs(r) >= fmaxf(kSurelyNormal, smallest_normal(of.dtype));
+  mine.unsure += normal && difference > of.rounding * fabs(r);
+  mine.lost += normal && difference > kLost * fabs(r);
+  mine.undetermined += of.choice_slots && may_differ(choices, i, of.element_bound * denominator);
+  return error <= of.element_bound;
+}
+
+extern "C" __global__ void judge_compare(judge::Comparison of) {
+  const Choices choices = {(double*)of.choices, of.choice_slots};
+  const void* data = (const void*)of.data;
+  const u64* reference = (const u64*)of.reference;
+  judge::Partial mine = {};
+  mine.first_bad = ~0ull;
   const u64 stride = (u64)gridDim.x * blockDim.x;
-  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
-    const u64 bits = key ? reference[i] ^ mix(key + i) : reference[i];
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < of.elements; i += stride) {
+    const u64 bits = of.key ? reference[i] ^ mix(of.key + i) : reference[i];
     const double r = __longlong_as_double((long long)bits);
     bool bad = false;
     if (bits == kLeftUnwritten) {
-      if (poison_counts && !is_poison(dtype, data, i)) {
-        ++mine.new_nonfinite;
-        if (i < mine.first_bad) mine.first_bad = i;
-      }
-      continue;
-    }
-    if (poison_counts && is_poison(dtype, data, i) && load(dtype, data, i) != r) {
-      ++mine.unwritten;
-      if (i < mine.first_bad) mine.first_bad = i;
-      continue;
-    }
-    const double y = load(dtype, data, i);
-    if (isnan(r)) {
-      bad = !isnan(y);
-      mine.lost_nan += bad;
-    } else if (fabs(r) > largest) {
-      bad = !(fabs(y) >= largest && (y > 0) == (r > 0));
+      bad = of.poison_counts && !is_poison(of.dtype, data, i);
       mine.new_nonfinite += bad;
-    } else if (isnan(y) || isinf(y)) {
+    } else if (of.poison_counts && is_poison(of.dtype, data, i) && load(of.dtype, data, i) != r) {
       bad = true;
-      ++mine.new_nonfinite;
+      ++mine.unwritten;
     } else {
-      const double difference = choice_slots ? beyond_choices(choices, i, y - r) : fabs(y - r);
-      mine.squared_difference += difference * difference;
-      mine.squared_reference += r * r;
-      mine.sum_reference += r;
-      if (i >= n / 2) mine.squared_reference_second_half += r * r;
-      ++mine.finite;
-      const double denominator = fabs(r) + scale;
-      const double error = denominator > 0 ? difference / denominator : (difference > 0 ? 1e300 : 0.0);
-      mine.worst = fmax(mine.worst, error);
-      mine.undetermined += choice_slots && may_differ(choices, i, element_bound * denominator);
-      bad = !(error <= element_bound);
-      mine.beyond += bad;
+      const double y = load(of.dtype, data, i);
+      if (isnan(r)) {
+        bad = !isnan(y);
+        mine.lost_nan += bad;
+      } else if (fabs(r) > of.largest) {
+        bad = !(fabs(y) >= of.largest && (y > 0) == (r > 0));
+        mine.new_nonfinite += bad;
+      } else if (isnan(y) || isinf(y)) {
+        bad = true;
+        ++mine.new_nonfinite;
+      } else {
+        bad = !measure(mine, of, choices, i, y, r);
+        mine.beyond += bad;
+      }
     }
     if (bad && i < mine.first_bad) mine.first_bad = i;
   }
-  __shared__ ComparePartial all[128];
+  __shared__ judge::Partial all[128];
   all[threadIdx.x] = mine;
   __syncthreads();
   for (unsigned half = 64; half > 0; half >>= 1) {
     if (threadIdx.x < half) merge(all[threadIdx.x], all[threadIdx.x + half]);
     __syncthreads();
   }
-  if (threadIdx.x == 0) partial[blockIdx.x] = all[0];
+  if (threadIdx.x == 0) ((judge::Partial*)of.partial)[blockIdx.x] = all[0];
 }
