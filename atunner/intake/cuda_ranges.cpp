@@ -24,6 +24,34 @@ const FileConstant* CudaSyntax::FindConstant(std::string_view name) const {
   return nullptr;
 }
 
+const ClassDefinition* CudaSyntax::FindClass(std::string_view type) const {
+  type = type.substr(0, type.find('<'));
+  while (type.ends_with(' ')) type.remove_suffix(1);
+  if (const size_t colon = type.rfind("::"); colon != std::string_view::npos) type.remove_prefix(colon + 2);
+  const auto found = std::ranges::find(classes, type, &ClassDefinition::name);
+  return found == classes.end() ? nullptr : &*found;
+}
+
+const ClassField* ClassDefinition::FindField(std::string_view field) const {
+  const auto found = std::ranges::find(fields, field, &ClassField::name);
+  return found == fields.end() ? nullptr : &*found;
+}
+
+TokenRange InitialisersBehind(const CudaSyntax& syntax, size_t close) {
+  const auto is = [&](size_t i, std::string_view text) {
+    return i < syntax.lexed.tokens.size() && syntax.token(i).Is(text);
+  };
+  size_t at = close + 1;
+  if (is(at, "noexcept")) at = is(at + 1, "(") ? MatchingClose(syntax, at + 1) + 1 : at + 1;
+  if (!is(at, ":")) return {};
+  const size_t begin = ++at;
+  while (at < syntax.lexed.tokens.size() && !is(at, ";")) {
+    if (is(at, "{") && at > begin && (is(at - 1, ")") || is(at - 1, "}"))) return {begin, at};
+    at = is(at, "(") || is(at, "{") ? MatchingClose(syntax, at) + 1 : at + 1;
+  }
+  return {};
+}
+
 size_t MatchingClose(const CudaSyntax& syntax, size_t open) {
   const std::vector<Token>& tokens = syntax.lexed.tokens;
   if (open >= tokens.size()) return tokens.size();

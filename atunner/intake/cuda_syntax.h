@@ -48,6 +48,7 @@ struct KernelLaunch {
   std::string kernel;                     ///< as written, without template arguments: "ns::reduce"
   std::vector<TokenRange> template_args;  ///< of "k<128, float>"
   std::vector<TokenRange> configuration;  ///< between <<< and >>>
+  TokenRange configured_by;               ///< a cudaLaunchConfig_t, where what it holds stands elsewhere
   std::vector<TokenRange> arguments;
   std::array<TokenRange, 3> cluster;  ///< empty ones are 1
   bool cooperative = false;
@@ -74,7 +75,28 @@ struct HostFunction {
   std::vector<TemplateParameter> templates;
   TokenRange parameters;
   TokenRange body;
-  TokenRange whole;  ///< from its first declaration token to the closing brace
+  TokenRange whole;          ///< from its first declaration token to the closing brace
+  std::string of_class;      ///< the class that it is a member of; empty for a function of its own
+  bool constructor = false;
+  TokenRange initialisers;   ///< of a constructor: what stands between the colon and the body
+  bool on_device = false;    ///< may be called there as well: it stays in the device's text
+  size_t outermost = 0;      ///< the first token of the declaration that it stands in: of the class, where that has it
+};
+
+/// A data member of a class.
+struct ClassField {
+  std::string name;
+  TokenRange type;
+  TokenRange value;  ///< behind = or between the braces; may be empty
+};
+
+struct ClassDefinition {
+  std::string name;
+  std::vector<TemplateParameter> templates;
+  std::vector<ClassField> fields;
+  std::map<std::string, std::string, std::less<>> aliases;  ///< using Policy = Tile<16, 8>;
+
+  const ClassField* FindField(std::string_view field) const;
 };
 
 struct CudaSyntax {
@@ -84,6 +106,7 @@ struct CudaSyntax {
   std::vector<KernelLaunch> launches;
   std::vector<FileConstant> constants;
   std::vector<HostFunction> functions;
+  std::vector<ClassDefinition> classes;
   std::map<std::string, std::string, std::less<>> aliases;  ///< typedef and using: "real" -> "float"
   std::vector<TokenRange> host_only;  ///< top-level declarations that a device compiler cannot take
 
@@ -91,6 +114,8 @@ struct CudaSyntax {
   /// Source text of a range, from its first token's start to its last one's end.
   std::string_view Text(TokenRange range) const;
   const FileConstant* FindConstant(std::string_view name) const;
+  /// By name, without namespaces and template arguments; null where the source does not define it.
+  const ClassDefinition* FindClass(std::string_view type) const;
 };
 
 bool IsLaunchOf(const KernelLaunch& launch, const KernelDefinition& kernel);
@@ -109,6 +134,9 @@ std::string CompilableText(const CudaSyntax& syntax);
 std::vector<TokenRange> SplitArguments(const CudaSyntax& syntax, TokenRange range, bool angles);
 /// Of what stands between the angles behind `template`.
 std::vector<TemplateParameter> ParseTemplateParameters(const CudaSyntax& syntax, TokenRange range);
+/// Where the declaration at `begin` has a list of initialisers behind its parameters, their range, which the body's brace
+/// follows; else empty.
+TokenRange InitialisersBehind(const CudaSyntax& syntax, size_t close);
 /// The token that closes the bracket at `open` ("(", "[", "{" or "<"); the end of the tokens when nothing does.
 size_t MatchingClose(const CudaSyntax& syntax, size_t open);
 

@@ -52,7 +52,7 @@ std::vector<DeviceVariable> VariablesOf(const CudaSyntax& syntax, const KernelDe
   std::set<std::string, std::less<>> used;
   const auto elsewhere = [&](size_t i) {
     return std::ranges::any_of(syntax.host_only, [&](TokenRange range) { return Within(i, range); }) ||
-           std::ranges::any_of(syntax.functions, [&](const HostFunction& f) { return Within(i, f.whole); }) ||
+           std::ranges::any_of(syntax.functions, [&](const HostFunction& f) { return !f.on_device && Within(i, f.whole); }) ||
            std::ranges::any_of(syntax.kernels,
                                [&](const KernelDefinition& k) { return &k != &kernel && Within(i, k.body); });
   };

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "atunner/intake/c_type.h"
-#include "atunner/intake/host_scope.h"
+#include "atunner/intake/host_objects.h"
 #include "atunner/model/expr.h"
 
 namespace atunner {
@@ -23,6 +23,8 @@ void HostScope::Collect() {
   const size_t end = std::min(position_, body.end);
   for (size_t i = body.begin; i < end; ++i) {
     const Token& token = syntax_.token(i);
+    if (token.Is("[") && i > body.begin && syntax_.token(i - 1).Is("auto")) CollectBound(i, end);
+    if (token.Is("[") && i > body.begin && syntax_.token(i - 1).Is("&")) CollectBound(i, end);  // auto& [a, b]
     if (token.kind != Token::Kind::kWord || i + 1 >= end) continue;
     if (token.text.starts_with("cudaMalloc") && syntax_.token(i + 1).Is("(")) {
       CollectAllocation(i, end);
@@ -46,12 +48,14 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
   if (is(name + 1, "=")) {
     TokenRange value{name + 2, until(name + 2)};
     while (value.end > value.begin + 2 && is(value.begin + 1, "=")) value.begin += 2;  // a = b = 1024
-    if (name > 0 && is(name - 1, ".") && name > 1) {                                   // grid.x = …
-      const size_t axis = text == "x" ? 0 : text == "y" ? 1 : 2;
-      members_[std::string(syntax_.token(name - 2).text)][axis] = value;
+    if (const TokenRange object = ObjectBefore(syntax_, name); !object.empty()) {  // grid.x = …, this->n = …
+      // What the command line gives hides no default.
+      const std::string member = ObjectText(syntax_, {object.begin, name + 1});
+      if (!IsOfCommandLine(syntax_, value)) definitions_[member] = value;
     } else if (!IsOfCommandLine(syntax_, value) || !definitions_.contains(text)) {  // int n = 1024; if (argc > 1) n = …
       definitions_[text] = value;
       CollectScalarType(name);
+      CollectObject(name, end);
       if (name > 0 && is(name - 1, ">")) CollectContainer(text, name - 1, value);  // device_vector<float> d = h;
     }
   } else if (is(name + 1, "[")) {  // float c[2] = {0.4f, 0.1f};
@@ -70,6 +74,9 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
     } else if (ParseCType(before.text)) {
       definitions_[text] = inside;  // int n(1024);
     }
+    CollectObject(name, end);
+  } else if (is(name + 1, ";") || is(name + 1, ",")) {
+    CollectObject(name, end);
   }
   if (name > 1 && is(name - 1, "*")) CollectDeclaredType(name - 1);
 }
@@ -154,22 +161,33 @@ void HostScope::CollectAllocation(size_t call, size_t end) {
   const std::vector<TokenRange> pieces =
       SplitArguments(syntax_, {call + 2, std::min(MatchingClose(syntax_, call + 1), end)}, true);
   if (pieces.size() < 2) return;
-  for (size_t i = pieces[0].end; i > pieces[0].begin; --i) {
-    if (syntax_.token(i - 1).kind != Token::Kind::kWord) continue;
-    const std::string name(syntax_.token(i - 1).text);
-    const bool pitched = syntax_.token(call).Is("cudaMallocPitch") && pieces.size() == 4;
-    allocations_[name] = pieces[pitched ? 2 : 1];
-    if (pitched) pitched_[name] = pieces[3], pitches_[std::string(syntax_.token(pieces[1].end - 1).text)] = pieces[2];
-    return;
+  const std::string name = PointerText(pieces[0]);
+  if (name.empty()) return;
+  const bool pitched = syntax_.token(call).Is("cudaMallocPitch") && pieces.size() == 4;
+  allocations_[name] = pieces[pitched ? 2 : 1];
+  if (pitched) pitched_[name] = pieces[3], pitches_[std::string(syntax_.token(pieces[1].end - 1).text)] = pieces[2];
+}
+
+/// The pointer in `&d`, `(void**)&d->x`, `reinterpret_cast<void**>(&d)`, `&d[i]`: the last name, and whose member it is.
+std::string HostScope::PointerText(TokenRange range) const {
+  size_t end = range.end;
+  while (end > range.begin && syntax_.token(end - 1).kind != Token::Kind::kWord) {
+    if (syntax_.token(end - 1).Is("]")) {
+      while (end > range.begin && !syntax_.token(end - 1).Is("[")) --end;
+    }
+    if (end > range.begin) --end;
   }
+  if (end == range.begin) return "";
+  const TokenRange object = ObjectBefore(syntax_, end - 1);
+  return ObjectText(syntax_, {object.empty() ? end - 1 : object.begin, end});
 }
 
 /// cudaMemset(d, 0, bytes), cudaMemsetAsync(d, 0, bytes, stream)
 void HostScope::CollectMemset(size_t call, size_t end) {
   const std::vector<TokenRange> pieces =
       SplitArguments(syntax_, {call + 2, std::min(MatchingClose(syntax_, call + 1), end)}, true);
-  if (pieces.size() >= 3 && pieces[0].end > pieces[0].begin && syntax_.Text(pieces[1]) == "0")
-    zeroed_.emplace(syntax_.token(pieces[0].end - 1).text);
+  if (pieces.size() >= 3 && !pieces[0].empty() && syntax_.Text(pieces[1]) == "0")
+    zeroed_.insert(PointerText(pieces[0]));
 }
 
 }  // namespace atunner

@@ -188,6 +188,9 @@ class Reader {
       } else {
         QuestionOfSize("shared = BYTES");
       }
+    } else if (out_.source_launch && !out_.source_launch->configured_by.empty()) {
+      const auto bytes = out_.scope->ExtentsOfMember(out_.source_launch->configured_by, "dynamicSmemBytes");
+      if (bytes) out_.launch.shared = (*bytes)[0];
     }
   }
 
@@ -213,6 +216,11 @@ class Reader {
     }
     if (out_.source_launch && position < out_.source_launch->configuration.size()) {
       if (auto found = out_.scope->Extents(out_.source_launch->configuration[position])) return *found;
+    }
+    if (out_.source_launch && !out_.source_launch->configured_by.empty()) {
+      if (auto found = out_.scope->ExtentsOfMember(out_.source_launch->configured_by,
+                                                   position == 1 ? "blockDim" : "gridDim"))
+        return *found;
     }
     QuestionOfSize(std::string(what) + (position == 1 ? " = 256" : " = ceil_div(n, 256)"));
     return extents;

@@ -25,8 +25,8 @@ class Step {
   /// The source with one kernel, host function or variable taken apart; nothing where there is none left.
   std::optional<std::string> Run() {
     const bool done = std::ranges::any_of(syntax_.kernels, [&](const auto& kernel) { return Kernel(kernel); }) ||
-                      std::ranges::any_of(syntax_.functions, [&](const auto& f) { return Parameters(f); }) ||
-                      std::ranges::any_of(syntax_.functions, [&](const auto& f) { return Variables(f); });
+                      std::ranges::any_of(syntax_.functions, [&](const auto& f) { return !f.on_device && Parameters(f); }) ||
+                      std::ranges::any_of(syntax_.functions, [&](const auto& f) { return !f.on_device && Variables(f); });
     return done && !edits_.empty() ? std::optional(edits_.Apply()) : std::nullopt;
   }
 
