@@ -112,9 +112,11 @@ std::optional<HostScope::Found> HostScope::MemberOf(TokenRange object, const Pat
   const Token& token = syntax_.token(last);
   if (token.Is(")") || token.Is("}") || token.Is("]")) {
     size_t open = object.begin;
-    while (open < last && MatchingClose(syntax_, open) != last) {
-      const bool opens = syntax_.token(open).Is("(") || syntax_.token(open).Is("[") || syntax_.token(open).Is("{");
-      open = opens ? MatchingClose(syntax_, open) + 1 : open + 1;
+    for (; open < last; ++open) {
+      if (!syntax_.token(open).Is("(") && !syntax_.token(open).Is("[") && !syntax_.token(open).Is("{")) continue;
+      const size_t close = MatchingClose(syntax_, open);
+      if (close == last) break;
+      open = close;
     }
     if (open >= last) return std::nullopt;
     if (!token.Is("]")) return Returned(object, open, path, depth + 1);
@@ -497,8 +499,9 @@ Result<std::string> HostScope::MemberValue(const Tokens& tokens, size_t begin, s
   const auto range = RangeOf(tokens, begin, end);
   const auto found = range ? MemberOf(*range, {}, depth) : std::nullopt;
   if (!found || !found->allocation.empty()) return UnknownVariable(words);
+  unknown_->clear();
   auto value = ValueFound(*found, last, depth);
-  if (!value) return UnknownVariable(words);
+  if (!value && unknown_->empty()) return UnknownVariable(words);
   return value;
 }
 

@@ -423,6 +423,12 @@ std::unexpected<Error> HostScope::UnknownVariable(const std::string& name) {
   return Unknown(name);
 }
 
+/// A variable whose value wants another one. It is asked for itself, but for those of functions that are called on the
+/// way: nobody knows them.
+std::unexpected<Error> HostScope::UnknownBehind(const std::string& name) {
+  return pin_ && !unknown_->empty() ? Unknown(*unknown_) : UnknownVariable(name);
+}
+
 Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
   if (const auto stated = stated_.find(name); stated != stated_.end()) {
     leaves_->try_emplace(name, Leaf{name, stated->second, false});
@@ -433,7 +439,7 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
   if (const auto pitch = pitches_.find(name); pitch != pitches_.end()) return PitchOf(pitch->second, depth);
   if (const auto above = InCaller(name)) {
     auto value = above->first->Convert(above->first->Copy(above->second), depth + 1);
-    if (!value) return UnknownVariable(name);
+    if (!value) return UnknownBehind(name);
     // The parameter's own name is what kernels and people know: keep it for a literal.
     const auto parsed = Expr::Parse(*value);
     if (!parsed || !parsed->Names().empty()) return "(" + *value + ")";
@@ -449,7 +455,7 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
   const auto found = Named({name}, depth);
   if (!found || !found->allocation.empty()) return UnknownVariable(name);
   auto value = ValueFound(*found, name, depth);
-  if (!value) return UnknownVariable(name);
+  if (!value) return UnknownBehind(name);
   return value;
 }
 
@@ -457,7 +463,7 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
 Result<std::string> HostScope::NamedTokens(const std::string& name, const Tokens& tokens, bool of_file, int depth) {
   if (tokens.size() == 1 && tokens[0].Is(name)) return UnknownVariable(name);
   auto value = Convert(tokens, depth + 1);
-  if (!value) return UnknownVariable(name);
+  if (!value) return UnknownBehind(name);
   ATUNNER_TRY(const Expr parsed, Expr::Parse(*value));
   if (!parsed.Names().empty()) return "(" + *value + ")";
   const auto number = parsed.EvaluateInt({});

@@ -94,6 +94,7 @@ class HostScope {
   Result<std::string> Called(const std::string& name, const std::vector<Tokens>& arguments, int depth, bool& real);
   std::pair<std::vector<std::string_view>, Tokens> DefinitionOf(const std::string& name);
   std::unexpected<Error> UnknownVariable(const std::string& name);
+  std::unexpected<Error> UnknownBehind(const std::string& name);
   Result<std::string> NameValue(const std::string& name, int depth);
   Result<std::string> PitchOf(TokenRange row, int depth);
   Result<std::string> BytesOf(const std::string& buffer);
