@@ -24,6 +24,13 @@ const FileConstant* CudaSyntax::FindConstant(std::string_view name) const {
   return nullptr;
 }
 
+std::map<std::string, std::string, std::less<>>::const_iterator CudaSyntax::FindAlias(std::string_view type) const {
+  const auto known = aliases.find(type);
+  const size_t colon = type.find('<') == std::string_view::npos ? type.rfind("::") : std::string_view::npos;
+  if (known != aliases.end() || colon == std::string_view::npos || type.starts_with("std::")) return known;
+  return aliases.find(type.substr(colon + 2));
+}
+
 const ClassDefinition* CudaSyntax::FindClass(std::string_view type) const {
   type = type.substr(0, type.find('<'));
   while (type.ends_with(' ')) type.remove_suffix(1);

@@ -114,6 +114,8 @@ struct CudaSyntax {
   /// Source text of a range, from its first token's start to its last one's end.
   std::string_view Text(TokenRange range) const;
   const FileConstant* FindConstant(std::string_view name) const;
+  /// By name, without namespaces; the end where the source does not define it.
+  std::map<std::string, std::string, std::less<>>::const_iterator FindAlias(std::string_view type) const;
   /// By name, without namespaces and template arguments; null where the source does not define it.
   const ClassDefinition* FindClass(std::string_view type) const;
 };

@@ -33,7 +33,10 @@ Result<std::string> HostScope::BytesOf(const std::string& buffer) {
   return pitch + " * (" + count + ")";
 }
 
-Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range) { return BufferOf(range, 0); }
+Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range) {
+  Begin();
+  return BufferOf(range, 0);
+}
 
 /// Of `solver.u_`, `image->data()`, or a member that goes by its name alone.
 std::optional<HostScope::Buffer> HostScope::BufferOfMember(TokenRange range, int depth) {
@@ -107,10 +110,16 @@ Result<HostScope::Buffer> HostScope::BufferOfWords(TokenRange range, int depth) 
       return buffer;
     }
     if (const auto count = containers_.find(name); count != containers_.end()) {
-      const auto type = ParseCType(AliasFollowed(buffer.type));
+      const auto alias = syntax_.FindAlias(buffer.type);
+      const auto type = ParseCType(alias == syntax_.aliases.end() ? buffer.type : alias->second);
       if (!type) return Unknown("the element type of " + name);
       ATUNNER_TRY(const std::string elements, Convert(Copy(count->second), 0));
       buffer.bytes = "(" + elements + ") * " + std::to_string(type->bytes());
+      return buffer;
+    }
+    if (is(i + 1, ".") && IsTensor(name)) {  // x.data_ptr<float>()
+      unknown_->clear();
+      ATUNNER_TRY(buffer.elements, ElementsOfTensor(name, 0));
       return buffer;
     }
     if (auto made = AllocatedBy(i, "")) return *std::move(made);
@@ -126,12 +135,6 @@ Result<HostScope::Buffer> HostScope::BufferOfWords(TokenRange range, int depth) 
     }
   }
   return Unknown(syntax_.Text(range));
-}
-
-std::string HostScope::AliasFollowed(std::string type) const {
-  if (const size_t colon = type.rfind("::"); colon != std::string::npos && !ParseCType(type)) type.erase(0, colon + 2);
-  const auto alias = syntax_.aliases.find(type);
-  return alias == syntax_.aliases.end() ? type : alias->second;
 }
 
 /// What the function called at a token allocates: for one of its parameters, or with "" for what it returns.

@@ -200,7 +200,7 @@ std::string HostScope::WithConstants(const std::string& type) const {
 }
 
 std::string HostScope::TypeOf(TokenRange range, bool pointer) {
-  const auto buffer = BufferOf(range);
+  const auto buffer = BufferOf(range, 0);
   if (pointer) return buffer ? buffer->type : "";
   if (buffer || range.end != range.begin + 1) return "";
   const std::string name(syntax_.Text(range));

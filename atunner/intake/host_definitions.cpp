@@ -50,7 +50,8 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
     while (value.end > value.begin + 2 && is(value.begin + 1, "=")) value.begin += 2;  // a = b = 1024
     if (const TokenRange object = ObjectBefore(syntax_, name); !object.empty()) {  // grid.x = …, this->n = …
       // What the command line gives hides no default.
-      const std::string member = ObjectText(syntax_, {object.begin, name + 1});
+      const bool hidden = object.end == object.begin + 1 && is(object.begin, "this") && IsParameter(text);
+      const std::string member = (hidden ? "this." : "") + ObjectText(syntax_, {object.begin, name + 1});
       if (!IsOfCommandLine(syntax_, value)) definitions_[member] = value;
     } else if (!IsOfCommandLine(syntax_, value) || !definitions_.contains(text)) {  // int n = 1024; if (argc > 1) n = …
       definitions_[text] = value;

@@ -166,7 +166,8 @@ std::optional<HostScope::Found> HostScope::Returned(TokenRange object, size_t op
   if (!callees.empty()) return std::nullopt;
   if (!call.object.empty()) return GivesOwned(callee) ? MemberOf(call.object, path, depth + 1) : std::nullopt;
   if (!path.empty() && PlaceNamed(path[0])) return ElementOf(list, nullptr, path, depth + 1);  // std::tuple(a, b)
-  if (!PassesOn(callee) || call.arguments.empty()) return std::nullopt;
+  const bool passes = PassesOn(callee) || syntax_.FindAlias(callee) != syntax_.aliases.end();
+  if (!passes || call.arguments.empty()) return std::nullopt;
   if (path.empty()) return Found{Self(), call.arguments[0], "", ""};
   return MemberOf(call.arguments[0], path, depth + 1);
 }
@@ -258,10 +259,12 @@ std::optional<HostScope::Found> HostScope::Named(const Path& path, int depth) co
 }
 
 /// What this function, or one that it calls, writes before this place.
-std::optional<HostScope::Found> HostScope::Written(const Path& path, int depth) const {
+/// With `of_object` the path is of this object's, which the function may have parameters of the names of.
+std::optional<HostScope::Found> HostScope::Written(const Path& path, int depth, bool of_object) const {
   if (depth > kMostSteps || *scopes_left_ <= 0) return std::nullopt;
+  const bool hidden = of_object && IsParameter(path[0]);
   for (size_t length = path.size(); length > 0; --length) {
-    const std::string key = Joined(path, length);
+    const std::string key = (hidden ? "this." : "") + Joined(path, length);
     const Path rest(path.begin() + static_cast<std::ptrdiff_t>(length), path.end());
     if (rest.empty() && allocations_.contains(key)) return Found{Self(), {}, key, key};
     auto found = rest.empty() ? std::nullopt : WrittenByCalls(key, rest, depth + 1);
@@ -291,7 +294,7 @@ std::optional<HostScope::Found> HostScope::WrittenByCalls(const std::string& obj
       const HostFunction& function = syntax_.functions[callee];
       const bool of_it = object.empty() ? call->object.empty() && !function.of_class.empty()
                                         : ObjectText(syntax_, call->object) == object;
-      auto found = of_it ? Inside(callee, *call).Written(rest, depth + 1) : std::nullopt;
+      auto found = of_it ? Inside(callee, *call).Written(rest, depth + 1, true) : std::nullopt;
       const auto parameters = SplitArguments(syntax_, function.parameters, true);
       for (size_t p = 0; !found && !object.empty() && p < std::min(parameters.size(), call->arguments.size()); ++p) {
         if (ObjectText(syntax_, BareObject(syntax_, call->arguments[p])) != object || parameters[p].empty()) continue;
@@ -304,6 +307,12 @@ std::optional<HostScope::Found> HostScope::WrittenByCalls(const std::string& obj
     }
   }
   return std::nullopt;
+}
+
+bool HostScope::IsParameter(std::string_view name) const {
+  if (function_ >= syntax_.functions.size()) return false;
+  return std::ranges::any_of(SplitArguments(syntax_, syntax_.functions[function_].parameters, true),
+                             [&](TokenRange one) { return syntax_.token(one.end - 1).Is(name); });
 }
 
 // --- objects ---
@@ -321,7 +330,7 @@ std::optional<HostScope::Found> HostScope::OfThis(const Path& path, int depth) c
   const auto call = CallWith(0, 0);
   if (!call) return Initialised(path, depth + 1);
   if (!call->object.empty()) return call->scope->MemberOf(call->object, path, depth + 1);
-  if (auto found = call->scope->Written(path, depth + 1)) return found;
+  if (auto found = call->scope->Written(path, depth + 1, true)) return found;
   return call->scope->OfThis(path, depth + 1);
 }
 
@@ -369,7 +378,7 @@ std::optional<HostScope::Found> HostScope::Made(const std::string& type, TokenRa
   if (!constructed) return ElementOf(made_of, of, path, depth + 1);
   if (constructors.size() != 1) return std::nullopt;
   const HostScope inside = Inside(constructors[0], {Self(), {}, pieces, {}, type});
-  auto found = inside.Written(path, depth + 1);
+  auto found = inside.Written(path, depth + 1, true);
   if (!found) found = inside.Initialised(path, depth + 1);
   if (found) found->name.clear();
   return found;
@@ -521,7 +530,7 @@ std::string HostScope::KeptAsLeaf(const std::string& name, int64_t value, bool o
 }
 
 Result<std::array<std::string, 3>> HostScope::ExtentsOfMember(TokenRange object, const std::string& member) {
-  unknown_->clear();
+  Begin();
   std::array<std::string, 3> extents = {"1", "1", "1"};
   bool known = false;
   if (const auto whole = MemberOf(object, {member}, 0)) {

@@ -127,8 +127,14 @@ HostScope::Tokens HostScope::Copy(TokenRange range) const {
   return tokens;
 }
 
-Result<std::string> HostScope::Expression(TokenRange range) {
+/// Of a question of the reader's.
+void HostScope::Begin() {
   unknown_->clear();
+  *scopes_left_ = kMostScopes;
+}
+
+Result<std::string> HostScope::Expression(TokenRange range) {
+  Begin();
   return Convert(Copy(range), 0);
 }
 
@@ -232,6 +238,7 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
   if (is(i + 1, "::")) {
     const auto value = i + 2 < tokens.size() ? StaticMember(TypeNamed(name), tokens[i + 2].text, depth) : std::nullopt;
     if (value) out.Add("(" + *value + ")");
+    if (value && is(i + 3, "(") && is(i + 4, ")")) return i + 4;
     return value ? i + 2 : i + 1;  // std::max: the qualifier says nothing
   }
   if (name == "true" || name == "false") {
@@ -472,7 +479,7 @@ Result<std::string> HostScope::NamedTokens(const std::string& name, const Tokens
 }
 
 Result<std::array<std::string, 3>> HostScope::Extents(TokenRange range) {
-  unknown_->clear();
+  Begin();
   return ExtentsOf(Copy(range), 0);
 }
 

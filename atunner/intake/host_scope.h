@@ -42,6 +42,7 @@ class HostScope {
     std::string bytes;
     std::string type;     ///< declared element type; may be empty
     bool zeroed = false;  ///< by cudaMemset
+    std::string elements;  ///< of a tensor, whose type may be any: their number, in place of bytes
   };
   Result<Buffer> BufferOf(TokenRange range);
   /// The extents that a member of an object has: of the `gridDim` of a cudaLaunchConfig_t.
@@ -66,6 +67,7 @@ class HostScope {
   struct Pieces;  // one conversion under way
 
   HostScope(const HostScope& parent, size_t function, size_t position, int level);
+  void Begin();
   void Collect();
   void CollectDefinition(size_t name, size_t end);
   void CollectAllocation(size_t call, size_t end);
@@ -90,7 +92,6 @@ class HostScope {
   Result<Buffer> BufferFromElement(TokenRange range, int depth);
   std::optional<Buffer> BufferOfMember(TokenRange range, int depth);
   std::string ElementType(const std::string& pointer) const;
-  std::string AliasFollowed(std::string type) const;
   Result<std::string> Called(const std::string& name, const std::vector<Tokens>& arguments, int depth, bool& real);
   std::pair<std::vector<std::string_view>, Tokens> DefinitionOf(const std::string& name);
   std::unexpected<Error> UnknownVariable(const std::string& name);
@@ -131,7 +132,7 @@ class HostScope {
   std::optional<Found> ReturnedBy(size_t function, Call call, const Path& path, int depth) const;
   std::optional<Found> CountOfContainer(TokenRange object, int depth) const;
   std::optional<Found> Named(const Path& path, int depth) const;
-  std::optional<Found> Written(const Path& path, int depth) const;
+  std::optional<Found> Written(const Path& path, int depth, bool of_object = false) const;
   std::optional<Found> WrittenByCalls(const std::string& object, const Path& rest, int depth) const;
   std::optional<Found> OfThis(const Path& path, int depth) const;
   std::optional<Found> Initialised(const Path& path, int depth) const;
@@ -150,6 +151,16 @@ class HostScope {
   std::string TypeNamedIn(TokenRange range) const;
   std::string TypeMade(TokenRange value) const;
   bool IsFunction(std::string_view name) const;
+  bool IsParameter(std::string_view name) const;
+
+  // Tensors of PyTorch: host_tensors.cpp.
+  bool IsTensor(const std::string& name) const;
+  std::vector<std::string> TensorsIn(TokenRange range) const;
+  std::optional<TokenRange> MadeOfExtents(TokenRange value) const;
+  Result<std::string> ElementsOfTensor(const std::string& name, int depth);
+  Result<std::string> ElementsBySizes(const std::string& name);
+  Result<std::string> ProductOf(const std::vector<TokenRange>& extents);
+
   void CollectObject(size_t name, size_t end);
   void CollectBound(size_t bracket, size_t end);
   std::optional<TokenRange> RangeOf(const Tokens& tokens, size_t begin, size_t end) const;
