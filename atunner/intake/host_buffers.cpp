@@ -98,7 +98,7 @@ Result<HostScope::Buffer> HostScope::BufferOfWords(TokenRange range, int depth) 
     if (token.Is("+") || token.Is("-")) break;  // a pointer into a buffer: how much is left of it is not known
     if (token.kind != Token::Kind::kWord) continue;
     if (i > range.begin && (syntax_.token(i - 1).Is(".") || syntax_.token(i - 1).Is("->"))) continue;
-    if ((is(i + 1, ".") || is(i + 1, "->")) && !is(i + 3, "(")) continue;  // whose member it is
+    if ((is(i + 1, ".") || is(i + 1, "->")) && !is(i + 3, "(") && !is(i + 3, "<")) continue;  // whose member it is
     const std::string name(token.text);
     Buffer buffer{name, "", "", zeroed_.contains(name)};
     if (const auto type = types_.find(name); type != types_.end()) buffer.type = TypeNamed(type->second);

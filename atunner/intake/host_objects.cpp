@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "atunner/intake/c_type.h"
 #include "atunner/intake/enclosing_conditions.h"
 #include "atunner/model/expr.h"
 
@@ -315,12 +316,50 @@ bool HostScope::IsParameter(std::string_view name) const {
                              [&](TokenRange one) { return syntax_.token(one.end - 1).Is(name); });
 }
 
+/// Is it `float alpha`?
+bool HostScope::IsRealParameter(std::string_view name) const {
+  if (function_ >= syntax_.functions.size()) return false;
+  for (const TokenRange& one : SplitArguments(syntax_, syntax_.functions[function_].parameters, true)) {
+    if (one.end < one.begin + 2 || !syntax_.token(one.end - 1).Is(name)) continue;
+    return IsRealType(std::string(syntax_.token(one.end - 2).text));
+  }
+  return false;
+}
+
+bool HostScope::IsRealType(const std::string& name) const {
+  const auto alias = syntax_.FindAlias(name);
+  const auto type = ParseCType(alias == syntax_.aliases.end() ? name : alias->second);
+  return type && IsFloat(type->dtype);
+}
+
+/// Does a variable, parameter or member hold a fraction, or does its value? `/` of it leaves no rest.
+bool HostScope::IsReal(const std::string& name, const std::string& value) const {
+  const auto type = types_.find(name);
+  const ClassField* field = FieldOfThis(name);
+  if (type != types_.end() ? IsRealType(type->second) : IsRealParameter(name)) return true;
+  if (field != nullptr && IsRealType(std::string(syntax_.token(field->type.end - 1).text))) return true;
+  Dims leaves;
+  for (const auto& [leaf, of] : *leaves_) leaves[leaf] = of.value;
+  const auto parsed = Expr::Parse(value);
+  const auto now = parsed ? parsed->Evaluate(Bindings(leaves)) : Result<Value>(std::unexpected(parsed.error()));
+  return now && std::holds_alternative<double>(*now);
+}
+
 // --- objects ---
 
 const ClassField* HostScope::FieldOfThis(std::string_view name) const {
   if (function_ >= syntax_.functions.size() || syntax_.functions[function_].of_class.empty()) return nullptr;
   const ClassDefinition* own = syntax_.FindClass(syntax_.functions[function_].of_class);
   return own == nullptr ? nullptr : own->FindField(name);
+}
+
+/// Is it `static constexpr int kTile = 16`? No other binary has another.
+bool HostScope::IsConstantOfThis(std::string_view name) const {
+  const ClassField* field = FieldOfThis(name);
+  for (size_t i = field ? field->type.begin : 0; field && i < field->type.end; ++i) {
+    if (syntax_.token(i).Is("constexpr") || syntax_.token(i).Is("static")) return true;
+  }
+  return false;
 }
 
 /// A member of the object that this function is called for, or that this constructor makes.
@@ -553,17 +592,34 @@ void HostScope::CollectObject(size_t name, size_t end) {
   const bool ends = is(name + 1, ";") || is(name + 1, ",") || is(name + 1, "(") || is(name + 1, "{");
   const bool listed = is(name + 1, "=") && is(name + 2, "{");
   if ((!ends && !listed) || name == 0) return;
-  size_t type = name - 1;
-  if (syntax_.token(type).Is(">")) {
-    while (type > 0 && !(syntax_.token(type).Is("<") && MatchingClose(syntax_, type) == name - 1)) --type;
-    if (type > 0) --type;
-  }
-  if (syntax_.token(type).kind != Token::Kind::kWord || syntax_.FindClass(syntax_.token(type).text) == nullptr) return;
+  const std::string type = DeclaredClass(name);
+  if (type.empty()) return;
   const size_t open = listed ? name + 2 : name + 1;
   const bool given = is(open, "(") || is(open, "{");
   objects_[std::string(syntax_.token(name).text)] = {
-      std::string(syntax_.Text({type, name})),
-      given ? TokenRange{open + 1, std::min(MatchingClose(syntax_, open), end)} : TokenRange{}};
+      type, given ? TokenRange{open + 1, std::min(MatchingClose(syntax_, open), end)} : TokenRange{}};
+}
+
+/// The class of the source that the statement declares the name as, behind other names perhaps.
+std::string HostScope::DeclaredClass(size_t name) const {
+  size_t begin = name;
+  int nested = 0;
+  while (begin > syntax_.functions[function_].body.begin) {
+    const Token& token = syntax_.token(begin - 1);
+    nested += (token.Is(")") || token.Is("}") || token.Is("]")) - (token.Is("(") || token.Is("{") || token.Is("["));
+    if (nested < 0 || (nested == 0 && (token.Is(";") || token.Is("}")))) break;
+    --begin;
+  }
+  for (size_t i = begin; i < name; ++i) {
+    const Token& token = syntax_.token(i);
+    if (token.Is("const") || token.Is("static") || token.Is("struct") || syntax_.token(i + 1).Is("::")) continue;
+    if (token.Is("::")) continue;
+    if (token.kind != Token::Kind::kWord || syntax_.FindClass(token.text) == nullptr) return "";
+    const size_t end = syntax_.token(i + 1).Is("<") ? MatchingClose(syntax_, i + 1) + 1 : i + 1;
+    const bool declares = end == name || (end < name && syntax_.token(name - 1).Is(","));
+    return declares ? std::string(syntax_.Text({i, end})) : "";
+  }
+  return "";
 }
 
 /// auto [grid, block] = Shape(n);

@@ -231,6 +231,17 @@ Result<std::string> HostScope::ConvertPlain(const Tokens& tokens, int depth) {
   return text;
 }
 
+/// Is it `#define EPS 1.0f`, or a constant of such a value?
+bool HostScope::IsRealConstant(const std::string& name) const {
+  const FileConstant* constant = definitions_.contains(name) ? nullptr : syntax_.FindConstant(name);
+  bool real = false;
+  if (constant == nullptr) return false;
+  for (const Token& token : Lex(constant->value).tokens) {
+    if (token.kind == Token::Kind::kNumber) NumberText(token.text, real);
+  }
+  return real;
+}
+
 /// Converts the word at `i` with what belongs to it; returns the index of the last token used.
 Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces& out) {
   const std::string name(tokens[i].text);
@@ -307,16 +318,19 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
     }
     const size_t close = CloseOf(tokens, i + 1);
     if (close >= tokens.size()) return Unknown(name + "(…)");
+    if (is(close + 1, ".") || is(close + 1, "->")) return MemberWord(tokens, i, depth, out);
     const Tokens inside(tokens.begin() + static_cast<std::ptrdiff_t>(i) + 2,
                         tokens.begin() + static_cast<std::ptrdiff_t>(close));
     auto value = Called(name, SplitTokens(inside), depth, out.real);
     if (!value) value = MemberValue(tokens, i, close + 1, depth);
     if (!value) return std::unexpected(value.error());
+    out.real |= IsReal("", *value);
     out.Add("(" + *value + ")");
     return close;
   }
   if (is(i + 1, ".") || is(i + 1, "->")) return MemberWord(tokens, i, depth, out);
   ATUNNER_TRY(const std::string value, NameValue(name, depth));
+  out.real |= IsReal(name, value) || IsRealConstant(name);
   out.Add(value);
   return i;
 }
@@ -325,7 +339,7 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
 Result<size_t> HostScope::MemberWord(const Tokens& tokens, size_t i, int depth, Pieces& out) {
   const auto is = [&](size_t at, std::string_view text) { return at < tokens.size() && tokens[at].Is(text); };
   const std::string name(tokens[i].text);
-  size_t last = i;
+  size_t last = is(i + 1, "(") ? std::min(CloseOf(tokens, i + 1), tokens.size() - 1) : i;
   while (last + 2 < tokens.size() && (is(last + 1, ".") || is(last + 1, "->"))) {
     last += 2;
     if (is(last + 1, "(")) last = std::min(CloseOf(tokens, last + 1), tokens.size() - 1);
@@ -338,6 +352,7 @@ Result<size_t> HostScope::MemberWord(const Tokens& tokens, size_t i, int depth, 
   }
   const auto value = MemberValue(tokens, i, last + 1, depth);
   if (value) {
+    out.real |= IsReal("", *value);
     out.Add(*value);
     return last;
   }
@@ -430,10 +445,10 @@ std::unexpected<Error> HostScope::UnknownVariable(const std::string& name) {
   return Unknown(name);
 }
 
-/// A variable whose value wants another one. It is asked for itself, but for those of functions that are called on the
-/// way: nobody knows them.
+/// A variable whose value wants another one. It is asked for itself, unless that is a parameter of its function, or
+/// it belongs to a function that is called on the way: nobody knows those.
 std::unexpected<Error> HostScope::UnknownBehind(const std::string& name) {
-  return pin_ && !unknown_->empty() ? Unknown(*unknown_) : UnknownVariable(name);
+  return !unknown_->empty() && (pin_ || IsParameter(*unknown_)) ? Unknown(*unknown_) : UnknownVariable(name);
 }
 
 Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
@@ -451,7 +466,7 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
     const auto parsed = Expr::Parse(*value);
     if (!parsed || !parsed->Names().empty()) return "(" + *value + ")";
     const auto number = parsed->EvaluateInt({});
-    if (!number || *number < 1) return "(" + *value + ")";  // no size
+    if (!number || *number < 1 || (pin_ && IsRealParameter(name))) return "(" + *value + ")";  // no size
     return KeptAsLeaf(name, *number, false);
   }
   if (const FileConstant* constant = syntax_.FindConstant(name)) {
@@ -461,9 +476,10 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
   if (FieldOfThis(name) == nullptr && !bound_.contains(name)) return UnknownVariable(name);
   const auto found = Named({name}, depth);
   if (!found || !found->allocation.empty()) return UnknownVariable(name);
-  auto value = ValueFound(*found, name, depth);
+  auto value = IsConstantOfThis(name) ? found->scope->Convert(found->scope->Copy(found->range), depth + 1)
+                                      : ValueFound(*found, name, depth);
   if (!value) return UnknownBehind(name);
-  return value;
+  return IsConstantOfThis(name) ? "(" + *value + ")" : *value;
 }
 
 /// A literal keeps its name; anything else is put in its place.

@@ -145,6 +145,7 @@ class HostScope {
   std::string WithConstants(const std::string& type) const;
   TokenRange ValueOfMember(size_t name) const;
   const ClassField* FieldOfThis(std::string_view name) const;
+  bool IsConstantOfThis(std::string_view name) const;
   const ClassDefinition* ClassIn(TokenRange range) const;
   std::string ClassOf(TokenRange object, int depth) const;
   std::string TypeOfObject(TokenRange object, int depth) const;
@@ -152,6 +153,11 @@ class HostScope {
   std::string TypeMade(TokenRange value) const;
   bool IsFunction(std::string_view name) const;
   bool IsParameter(std::string_view name) const;
+  bool IsRealParameter(std::string_view name) const;
+  bool IsRealConstant(const std::string& name) const;
+  bool IsRealType(const std::string& name) const;
+  bool IsReal(const std::string& name, const std::string& value) const;
+  std::string DeclaredClass(size_t name) const;
 
   // Tensors of PyTorch: host_tensors.cpp.
   bool IsTensor(const std::string& name) const;

@@ -134,10 +134,11 @@ Result<std::string> HostScope::ElementsBySizes(const std::string& name) {
     ATUNNER_TRY(const std::string divisor, Convert(Copy(extent->divisor), 0));
     return "(" + part + ") * (" + divisor + ")";
   }
+  const bool ends = axes.contains(-1) && axes.size() == 2;  // x.size(0) and x.size(-1)
+  int64_t expected = ends ? -1 : 0;
+  if (std::ranges::any_of(axes, [&](const auto& one) { return one.first != expected++; })) return Unknown(name);
   std::string product;
-  int64_t expected = axes.contains(-1) && axes.size() == 2 ? -1 : 0;  // x.size(0) and x.size(-1)
   for (const auto& [axis, variable] : axes) {
-    if (axis != expected++) return Unknown(name);
     ATUNNER_TRY(const std::string one, NameValue(variable, 0));
     product += (product.empty() ? "(" : " * (") + one + ")";
   }
