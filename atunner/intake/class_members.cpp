@@ -62,7 +62,7 @@ class Members {
 
   /// Is the bracket that of a function's parameters? Those of attributes, and of pointers to functions, are not.
   bool IsCallable(size_t open, size_t head) const {
-    static constexpr std::string_view kAttributes[] = {"__align__", "alignas", "__attribute__", "decltype",
+    static constexpr std::string_view kAttributes[] = {"__align__",         "alignas",  "__attribute__", "decltype",
                                                        "__launch_bounds__", "explicit", "noexcept"};
     if (open == head) return false;
     const Token& before = syntax_.token(open - 1);
@@ -94,8 +94,16 @@ class Members {
     while (brace < end && !Is(brace, "{") && !Is(brace, ";") && !Is(brace, "=")) ++brace;
     if (!Is(brace, "{")) return Behind(brace, end);  // declared here, defaulted or deleted
     const size_t last = std::min(MatchingClose(syntax_, brace), end);
-    HostFunction function{std::string(syntax_.token(open - 1).text), {}, {open + 1, close}, {brace + 1, last},
-                          {begin, last + 1}, class_.name, false, initialisers, device, outermost_};
+    HostFunction function{std::string(syntax_.token(open - 1).text),
+                          {},
+                          {open + 1, close},
+                          {brace + 1, last},
+                          {begin, std::min(last + 1, Count())},
+                          class_.name,
+                          false,
+                          initialisers,
+                          device,
+                          outermost_};
     if (head > begin) function.templates = ParseTemplateParameters(syntax_, {begin + 2, head - 1});
     if (!Is(open - 2, "operator") && IsOperator(open, head)) function.name = "operator";  // to a type
     function.constructor = function.name == class_.name;

@@ -24,6 +24,14 @@ const FileConstant* CudaSyntax::FindConstant(std::string_view name) const {
   return nullptr;
 }
 
+const NamespaceBody* CudaSyntax::NamespaceAt(size_t token) const {
+  const NamespaceBody* found = nullptr;
+  for (const NamespaceBody& one : namespaces) {
+    if (one.range.begin <= token && token < one.range.end) found = &one;
+  }
+  return found;
+}
+
 std::map<std::string, std::string, std::less<>>::const_iterator CudaSyntax::FindAlias(std::string_view type) const {
   const auto known = aliases.find(type);
   const size_t colon = type.find('<') == std::string_view::npos ? type.rfind("::") : std::string_view::npos;

@@ -37,7 +37,7 @@ class Parser {
 
  private:
   size_t Count() const { return syntax_.lexed.tokens.size(); }
-  const Token& At(size_t i) const { return syntax_.lexed.tokens[i]; }
+  const Token& At(size_t i) const { return syntax_.token(i); }
   bool Is(size_t i, std::string_view text) const { return i < Count() && At(i).Is(text); }
   bool IsWord(size_t i) const { return i < Count() && At(i).kind == Token::Kind::kWord; }
 
@@ -120,7 +120,10 @@ class Parser {
     while (at < end && (IsWord(at) || Is(at, "::"))) name += At(at++).text;
     if (!Is(at, "{")) return at + 1;  // an alias
     const size_t close = std::min(MatchingClose(syntax_, at), end);
-    Scope(at + 1, close, name.empty() ? path : path + name + "::");
+    const std::string inside = name.empty() ? path : path + name + "::";
+    const NamespaceBody* around = syntax_.NamespaceAt(at);
+    syntax_.namespaces.push_back({{at + 1, close}, inside, name.empty() || (around != nullptr && around->anonymous)});
+    Scope(at + 1, close, inside);
     return close + 1;
   }
 
@@ -216,6 +219,7 @@ class Parser {
     while (stop < end && !Is(stop, ";")) stop = IsOpening(stop) ? MatchingClose(syntax_, stop) + 1 : stop + 1;
     stop = std::min(stop + 1, end);
     const TokenRange whole{begin, stop};
+    if (const NamespaceBody* around = syntax_.NamespaceAt(head)) Qualify(around->path, {head, at}, stop);
     if (Is(head, "using") || Is(head, "typedef")) {
       Alias(head, stop);
     } else if (Is(head, "enum")) {
@@ -231,6 +235,17 @@ class Parser {
       kept_.push_back(whole);
     }
     return stop;
+  }
+
+  /// Notes the name of a type that is declared in a namespace.
+  void Qualify(const std::string& path, TokenRange head, size_t stop) {
+    size_t name = head.begin + 1;  // using Name = …; struct Name; enum class Name
+    if (Is(head.begin, "typedef")) name = stop >= 2 ? stop - 2 : stop;
+    const bool type = Is(head.begin, "using") || Is(head.begin, "typedef") || Is(head.begin, "struct") ||
+                      Is(head.begin, "class") || Is(head.begin, "enum");
+    while (Is(name, "class") || Is(name, "struct")) ++name;
+    if (type && IsWord(name) && !path.empty())
+      syntax_.qualified.try_emplace(std::string(At(name).text), path + std::string(At(name).text));
   }
 
   void DropForDevice(TokenRange declaration) {
@@ -527,8 +542,8 @@ class Parser {
   }
 
   CudaSyntax syntax_;
-  std::vector<TokenRange> kept_;         ///< declarations at namespace level, for the device as well
-  std::set<std::string_view> dropped_;   ///< classes and aliases that are not
+  std::vector<TokenRange> kept_;        ///< declarations at namespace level, for the device as well
+  std::set<std::string_view> dropped_;  ///< classes and aliases that are not
   std::map<std::string, std::set<std::string, std::less<>>, std::less<>> marks_;  ///< attribute -> macros for it
 };
 

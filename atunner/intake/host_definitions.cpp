@@ -48,7 +48,7 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
   if (is(name + 1, "=")) {
     TokenRange value{name + 2, until(name + 2)};
     while (value.end > value.begin + 2 && is(value.begin + 1, "=")) value.begin += 2;  // a = b = 1024
-    if (const TokenRange object = ObjectBefore(syntax_, name); !object.empty()) {  // grid.x = …, this->n = …
+    if (const TokenRange object = ObjectBefore(syntax_, name); !object.empty()) {      // grid.x = …, this->n = …
       // What the command line gives hides no default.
       const bool hidden = object.end == object.begin + 1 && is(object.begin, "this") && IsParameter(text);
       const std::string member = (hidden ? "this." : "") + ObjectText(syntax_, {object.begin, name + 1});
@@ -169,7 +169,8 @@ void HostScope::CollectAllocation(size_t call, size_t end) {
   if (pitched) pitched_[name] = pieces[3], pitches_[std::string(syntax_.token(pieces[1].end - 1).text)] = pieces[2];
 }
 
-/// The pointer in `&d`, `(void**)&d->x`, `reinterpret_cast<void**>(&d)`, `&d[i]`: the last name, and whose member it is.
+/// The pointer in `&d`, `(void**)&d->x`, `reinterpret_cast<void**>(&d)`, `&d[i]`: the last name, and whose member it
+/// is.
 std::string HostScope::PointerText(TokenRange range) const {
   size_t end = range.end;
   while (end > range.begin && syntax_.token(end - 1).kind != Token::Kind::kWord) {

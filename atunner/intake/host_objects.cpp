@@ -180,8 +180,8 @@ std::optional<HostScope::Found> HostScope::ReturnedBy(size_t function, Call call
   const TokenRange value = result->range;
   const HostFunction& of = syntax_.functions[function];
   auto found = syntax_.token(value.begin).Is("{")
-                   ? result->scope->ElementOf({value.begin + 1, value.end - 1}, ClassIn({of.whole.begin, of.parameters.begin}),
-                                      path, depth + 1)
+                   ? result->scope->ElementOf({value.begin + 1, value.end - 1},
+                                              ClassIn({of.whole.begin, of.parameters.begin}), path, depth + 1)
                    : result->scope->MemberOf(value, path, depth + 1);
   if (found) found->name.clear();
   return found;
@@ -232,7 +232,8 @@ std::optional<HostScope::Found> HostScope::CountOfContainer(TokenRange object, i
   object = BareObject(syntax_, object);
   if (object.end != object.begin + 1 || depth > kMostSteps) return std::nullopt;
   const std::string name(syntax_.Text(object));
-  if (const auto count = containers_.find(name); count != containers_.end()) return Found{Self(), count->second, "", ""};
+  if (const auto count = containers_.find(name); count != containers_.end())
+    return Found{Self(), count->second, "", ""};
   const auto above = InCaller(name);
   return above ? above->first->CountOfContainer(above->second, depth + 1) : std::nullopt;
 }

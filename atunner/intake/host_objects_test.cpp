@@ -223,7 +223,8 @@ int main() {
   p.u = p.next->u;
   step<<<depth(p.n), 256>>>(p.u, p.next->next->u, p.n, p.next->n, 1);
 }
-)"), HasSubstr("does not say everything"));
+)"),
+              HasSubstr("does not say everything"));
 }
 
 TEST(Objects, AreAskedForByPath) {
@@ -311,6 +312,30 @@ int main() { float *x, *y; cudaMalloc(&x, 8192); cudaMalloc(&y, 8192); launch(x,
   ASSERT_TRUE(kernel) << kernel.error().ToString();
   EXPECT_EQ(ElementsOf(*kernel, "v"), 2048);
   EXPECT_EQ(Launched(*kernel).grid.x, 8);
+}
+
+TEST(Objects, TypesAndVariablesInNamespacesAreFound) {
+  auto kernel = Parse(R"(
+namespace lib {
+using count_t = unsigned int;
+template <int B> struct policy { static constexpr int block = B; };
+enum class Mode : int { kFast };
+namespace detail {
+__constant__ float weights[4];
+template <typename P, typename T> __global__ void fill(T* out) { out[blockIdx.x * P::block + threadIdx.x] = T(weights[0]); }
+}
+template <typename P = policy<64>, typename T> void run(const thrust::device_vector<T>& out) {
+  float w[4] = {1, 2, 3, 4};
+  cudaMemcpyToSymbol(detail::weights, w, sizeof(w));
+  detail::fill<P><<<8, P::block>>>(thrust::raw_pointer_cast(out.data()));
+}
+}
+int main() { thrust::device_vector<lib::count_t> v(512); lib::run(v); }
+)");
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(Launched(*kernel).entry, "lib::detail::fill<lib::policy<64>, lib::count_t>");
+  ASSERT_EQ(kernel->plan.symbols.size(), 1u);
+  EXPECT_EQ(kernel->plan.symbols[0].symbol, "_ZN3lib6detail7weightsE");
 }
 
 TEST(Objects, OfTheHostAreNotForTheDevice) {

@@ -40,8 +40,8 @@ class HostScope {
   struct Buffer {
     std::string name;
     std::string bytes;
-    std::string type;     ///< declared element type; may be empty
-    bool zeroed = false;  ///< by cudaMemset
+    std::string type;      ///< declared element type; may be empty
+    bool zeroed = false;   ///< by cudaMemset
     std::string elements;  ///< of a tensor, whose type may be any: their number, in place of bytes
   };
   Result<Buffer> BufferOf(TokenRange range);
@@ -180,15 +180,15 @@ class HostScope {
   Dims stated_;
   int level_ = 0;
   std::optional<Call> pin_;  ///< the call that this scope is for, where it is known which of them is meant
-  std::map<std::string, TokenRange, std::less<>> definitions_;             ///< of "n", and of "config.n"
-  std::map<std::string, TokenRange, std::less<>> lists_;                   ///< what stands between the braces
-  std::map<std::string, Declared, std::less<>> objects_;                   ///< variables of classes of the source
+  std::map<std::string, TokenRange, std::less<>> definitions_;               ///< of "n", and of "config.n"
+  std::map<std::string, TokenRange, std::less<>> lists_;                     ///< what stands between the braces
+  std::map<std::string, Declared, std::less<>> objects_;                     ///< variables of classes of the source
   std::map<std::string, std::pair<TokenRange, size_t>, std::less<>> bound_;  ///< auto [a, b] = …: the value, and which
-  std::map<std::string, TokenRange, std::less<>> allocations_;             ///< bytes; of pitched ones: of a row
-  std::map<std::string, TokenRange, std::less<>> pitched_;                 ///< rows of such allocations
-  std::map<std::string, TokenRange, std::less<>> pitches_;                 ///< variables: bytes of a row
-  std::set<std::string, std::less<>> zeroed_;                              ///< buffers
-  std::map<std::string, TokenRange, std::less<>> containers_;              ///< element count
+  std::map<std::string, TokenRange, std::less<>> allocations_;               ///< bytes; of pitched ones: of a row
+  std::map<std::string, TokenRange, std::less<>> pitched_;                   ///< rows of such allocations
+  std::map<std::string, TokenRange, std::less<>> pitches_;                   ///< variables: bytes of a row
+  std::set<std::string, std::less<>> zeroed_;                                ///< buffers
+  std::map<std::string, TokenRange, std::less<>> containers_;                ///< element count
   std::map<std::string, std::string, std::less<>> types_;  ///< of declared variables, pointers and containers
   std::shared_ptr<std::map<std::string, Leaf, std::less<>>> leaves_;
   std::shared_ptr<std::string> unknown_;

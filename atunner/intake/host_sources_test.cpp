@@ -98,7 +98,8 @@ TEST(HostSources, FractionsAreDividedAsFractions) {
 }
 
 TEST(HostSources, StructuresAreNamed) {
-  EXPECT_THAT(ErrorOf("struct Matrix { virtual int area() { return 1; } int width; float* p; };\n__global__ void k(Matrix a) { a.p[0] = 1; }\n"
+  EXPECT_THAT(ErrorOf("struct Matrix { virtual int area() { return 1; } int width; float* p; };\n__global__ void "
+                      "k(Matrix a) { a.p[0] = 1; }\n"
                       "int main() { Matrix m; k<<<1, 32>>>(m); }\n"),
               HasSubstr("takes a structure by value (Matrix a)"));
   EXPECT_THAT(ErrorOf("__global__ void k(cudaPitchedPtr a) { *(int*)a.ptr = 1; }\n"

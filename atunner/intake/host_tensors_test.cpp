@@ -27,10 +27,10 @@ std::string Extension(const std::string& sizes, const std::string& output = "tor
 }
 
 TEST(Tensors, HaveTheSizesThatTheHostReads) {
-  for (const std::string sizes :
-       {"const auto rows = x.size(0), cols = x.size(1); const int width = bias.numel();\n",
-        "const int cols = static_cast<int>(x.size(-1)); const int rows = (int)x.numel() / cols, width = bias.size(0);\n",
-        "int64_t rows = x.size(0); int cols = x.size(-1); auto width = bias.numel();\n"}) {
+  for (const std::string sizes : {"const auto rows = x.size(0), cols = x.size(1); const int width = bias.numel();\n",
+                                  "const int cols = static_cast<int>(x.size(-1)); const int rows = (int)x.numel() / "
+                                  "cols, width = bias.size(0);\n",
+                                  "int64_t rows = x.size(0); int cols = x.size(-1); auto width = bias.numel();\n"}) {
     const std::string error = ErrorOf(Extension(sizes));
     for (const char* size : {"rows", "cols", "width"}) EXPECT_THAT(error, HasSubstr(std::string("size ") + size));
     EXPECT_THAT(error, Not(HasSubstr("ELEMENTS"))) << sizes;

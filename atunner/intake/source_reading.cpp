@@ -123,16 +123,30 @@ class Reader {
       }
       if (is_type && text == kDispatched && !TypeOf(text) && IsDispatched()) {
         text = "float";
-        out_.notes.push_back(fmt::format("'{}' is float; state the type of a buffer for another: arg NAME in float16[…]",
-                                         parameter.name));
+        out_.notes.push_back(fmt::format(
+            "'{}' is float; state the type of a buffer for another: arg NAME in float16[…]", parameter.name));
       }
       const auto object = out_.objects.find({out_.kernel->name, parameter.name});
       if (text.empty() && object != out_.objects.end()) text = object->second;
       if (text.empty() && out_.stated.entry.empty()) Question("entry = " + out_.kernel->qualified + "<…>");
-      out_.launch.template_args.push_back(text);
       if (is_type) types_[parameter.name] = text;
+      out_.launch.template_args.push_back(is_type ? Qualified(text) : text);
     }
     if (!out_.stated.entry.empty()) ReadStatedEntry();
+  }
+
+  /// A type as the compiler finds it from outside of all namespaces.
+  std::string Qualified(const std::string& type) const {
+    const std::vector<Token> tokens = Lex(type).tokens;
+    std::string text;
+    size_t at = 0;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const auto known = out_.syntax.qualified.find(tokens[i].text);
+      if (known == out_.syntax.qualified.end() || (i > 0 && tokens[i - 1].Is("::"))) continue;
+      text += type.substr(at, tokens[i].offset - at) + known->second;
+      at = tokens[i].offset + tokens[i].text.size();
+    }
+    return text + type.substr(at);
   }
 
   /// Is there a macro of PyTorch that runs a body for each of some types?
@@ -231,8 +245,8 @@ class Reader {
       if (auto found = out_.scope->Extents(out_.source_launch->configuration[position])) return *found;
     }
     if (out_.source_launch && !out_.source_launch->configured_by.empty()) {
-      if (auto found = out_.scope->ExtentsOfMember(out_.source_launch->configured_by,
-                                                   position == 1 ? "blockDim" : "gridDim"))
+      if (auto found =
+              out_.scope->ExtentsOfMember(out_.source_launch->configured_by, position == 1 ? "blockDim" : "gridDim"))
         return *found;
     }
     QuestionOfSize(std::string(what) + (position == 1 ? " = 256" : " = ceil_div(n, 256)"));
@@ -276,12 +290,12 @@ class Reader {
       return AddTensor(std::move(arg), "");
     }
     const bool bytes = !type && !IsOfTemplate(pointee) && pointee != "void";  // curandState* states
-    const std::string ask = fmt::format("arg {} {} {}", parameter.name,
-                                        arg.role == Role::kInput    ? "in"
-                                        : arg.role == Role::kOutput ? "out"
-                                                                    : "inout",
-                                        bytes ? "uint8[BYTES]"
-                                              : fmt::format("{}[ELEMENTS]", type ? Name(type->dtype) : "float32"));
+    const std::string ask =
+        fmt::format("arg {} {} {}", parameter.name,
+                    arg.role == Role::kInput    ? "in"
+                    : arg.role == Role::kOutput ? "out"
+                                                : "inout",
+                    bytes ? "uint8[BYTES]" : fmt::format("{}[ELEMENTS]", type ? Name(type->dtype) : "float32"));
     if (!type || !given) return Question(ask);
     if (IsNull(*given)) {
       out_.bindings.push_back(ArgBinding::Scalar(DType::kUInt64, Expr(0)));
@@ -396,7 +410,7 @@ class Reader {
       } else if (copy) {
         FillSymbol(arg, variable, *copy);
       }
-      out_.symbols.push_back({arg.name, arg.name});
+      out_.symbols.push_back({variable.symbol, arg.name});
       out_.tensors.push_back(std::move(arg));
     }
   }

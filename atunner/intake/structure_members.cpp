@@ -24,9 +24,10 @@ class Step {
 
   /// The source with one kernel, host function or variable taken apart; nothing where there is none left.
   std::optional<std::string> Run() {
-    const bool done = std::ranges::any_of(syntax_.kernels, [&](const auto& kernel) { return Kernel(kernel); }) ||
-                      std::ranges::any_of(syntax_.functions, [&](const auto& f) { return !f.on_device && Parameters(f); }) ||
-                      std::ranges::any_of(syntax_.functions, [&](const auto& f) { return !f.on_device && Variables(f); });
+    const bool done =
+        std::ranges::any_of(syntax_.kernels, [&](const auto& kernel) { return Kernel(kernel); }) ||
+        std::ranges::any_of(syntax_.functions, [&](const auto& f) { return !f.on_device && Parameters(f); }) ||
+        std::ranges::any_of(syntax_.functions, [&](const auto& f) { return !f.on_device && Variables(f); });
     return done && !edits_.empty() ? std::optional(edits_.Apply()) : std::nullopt;
   }
 
@@ -151,8 +152,9 @@ class Step {
     if (const auto uses = Uses(parameter.name, layout, kernel.body, /*all=*/true)) {
       for (const auto& [range, suffix] : *uses) edits_.Replace(range, name + suffix);
     } else if (!kernel.body.empty()) {
-      edits_.Insert(kernel.body.begin, layout.constructed ? WithoutConstructor(parameter, layout, list)
-                                                          : fmt::format("{} {} = {}; ", parameter.type, parameter.name, list));
+      edits_.Insert(kernel.body.begin, layout.constructed
+                                           ? WithoutConstructor(parameter, layout, list)
+                                           : fmt::format("{} {} = {}; ", parameter.type, parameter.name, list));
     }
     out_.notes.emplace_back(kernel.name, fmt::format("'{}' is passed member by member: {}", parameter.name, passed));
   }
@@ -169,9 +171,10 @@ class Step {
     }
     const std::string name = "members_of_" + parameter.name;
     members.resize(members.rfind('}'));
-    return fmt::format("{}}} {} = {}; static_assert(sizeof({}) == sizeof({}), \"members that are not known\"); "
-                       "{}& {} = reinterpret_cast<{}&>({}); ",
-                       members, name, list, name, parameter.type, parameter.type, parameter.name, parameter.type, name);
+    return fmt::format(
+        "{}}} {} = {}; static_assert(sizeof({}) == sizeof({}), \"members that are not known\"); "
+        "{}& {} = reinterpret_cast<{}&>({}); ",
+        members, name, list, name, parameter.type, parameter.type, parameter.name, parameter.type, name);
   }
 
   /// A declaration without a body would be another kernel of the same name.
