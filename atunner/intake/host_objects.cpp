@@ -613,8 +613,8 @@ std::string HostScope::DeclaredClass(size_t name) const {
   }
   for (size_t i = begin; i < name; ++i) {
     const Token& token = syntax_.token(i);
-    if (token.Is("const") || token.Is("static") || token.Is("struct") || syntax_.token(i + 1).Is("::")) continue;
-    if (token.Is("::")) continue;
+    const bool qualifies = token.Is("::") || syntax_.token(i + 1).Is("::");
+    if (qualifies || token.Is("const") || token.Is("constexpr") || token.Is("static") || token.Is("struct")) continue;
     if (token.kind != Token::Kind::kWord || syntax_.FindClass(token.text) == nullptr) return "";
     const size_t end = syntax_.token(i + 1).Is("<") ? MatchingClose(syntax_, i + 1) + 1 : i + 1;
     const bool declares = end == name || (end < name && syntax_.token(name - 1).Is(","));

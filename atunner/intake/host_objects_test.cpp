@@ -87,7 +87,8 @@ void run(const Image& in, Image& out) {
   step<<<grid, dim3(16, 16)>>>(in.data(), out.data(), out.width(), out.shape_.h, 1.f);
 }
 int main() {
-  Image large(Shape(640, 480)), small(Shape(320, 200));
+  constexpr Shape shape{640, 480};
+  Image large(shape), small(Shape(320, 200));
   run(large, small);
 }
 )");
