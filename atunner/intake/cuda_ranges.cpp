@@ -24,6 +24,11 @@ const FileConstant* CudaSyntax::FindConstant(std::string_view name) const {
   return nullptr;
 }
 
+const ClassField* CudaSyntax::FindVariable(std::string_view name) const {
+  const auto found = std::ranges::find(variables, name, &ClassField::name);
+  return found == variables.end() ? nullptr : &*found;
+}
+
 const NamespaceBody* CudaSyntax::NamespaceAt(size_t token) const {
   const NamespaceBody* found = nullptr;
   for (const NamespaceBody& one : namespaces) {

@@ -349,13 +349,28 @@ class Parser {
   void Variable(size_t head, size_t stop) {
     bool constant = false;
     for (size_t i = head; i < stop && !Is(i, "="); ++i) constant |= Is(i, "constexpr") || Is(i, "const");
-    if (!constant || stop == 0) return;
+    if (stop == 0) return;
+    if (!constant) return HostVariables(head, stop);
     for (const TokenRange& piece : SplitArguments(syntax_, {head, stop - 1}, true)) {
       for (size_t i = piece.begin; i + 1 < piece.end; ++i) {
         if (!IsWord(i) || !Is(i + 1, "=")) continue;
         AddVariable(i, {i + 2, piece.end});
         break;
       }
+    }
+  }
+
+  /// static float *d_x = nullptr, *d_y;
+  void HostVariables(size_t head, size_t stop) {
+    TokenRange type;
+    for (const TokenRange& piece : SplitArguments(syntax_, {head, stop - 1}, true)) {
+      size_t end = piece.begin;
+      while (end < piece.end && !Is(end, "=") && !IsOpening(end)) ++end;
+      if (Is(end, "(") || end == piece.begin || !IsWord(end - 1)) return;
+      if (type.empty()) type = {piece.begin, end - 1};
+      if (type.empty()) return;
+      const TokenRange value = Is(end, "=") ? TokenRange{end + 1, piece.end} : TokenRange{};
+      syntax_.variables.push_back({std::string(At(end - 1).text), type, value});
     }
   }
 

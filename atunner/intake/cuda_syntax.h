@@ -113,6 +113,7 @@ struct CudaSyntax {
   std::vector<FileConstant> constants;
   std::vector<HostFunction> functions;
   std::vector<ClassDefinition> classes;
+  std::vector<ClassField> variables;                          ///< of the file, that the host may change
   std::map<std::string, std::string, std::less<>> aliases;    ///< typedef and using: "real" -> "float"
   std::map<std::string, std::string, std::less<>> qualified;  ///< types in namespaces: "index_t" -> "hist::index_t"
   std::vector<NamespaceBody> namespaces;                      ///< from the outside in
@@ -126,6 +127,7 @@ struct CudaSyntax {
   /// Source text of a range, from its first token's start to its last one's end.
   std::string_view Text(TokenRange range) const;
   const FileConstant* FindConstant(std::string_view name) const;
+  const ClassField* FindVariable(std::string_view name) const;
   /// The innermost around a token; null outside of all.
   const NamespaceBody* NamespaceAt(size_t token) const;
   /// By name, without namespaces; the end where the source does not define it.

@@ -43,7 +43,19 @@ std::optional<int64_t> HostScope::NumberNow(TokenRange range) {
 
 bool HostScope::IsReached() {
   if (function_ >= syntax_.functions.size()) return true;
-  if (!IsCalled(syntax_, function_)) return false;
+  return IsCalled(syntax_, function_) && ConditionsMayHold();
+}
+
+/// Is a place before this one known not to be reached when this one is?
+bool HostScope::IsRuledOut(size_t place) const {
+  if (function_ >= syntax_.functions.size() || *scopes_left_ <= 0) return false;
+  if (ConditionsAround(syntax_, syntax_.functions[function_].body, place).empty()) return false;
+  HostScope there(*this, function_, place, level_);
+  there.pin_ = pin_;
+  return !there.ConditionsMayHold();
+}
+
+bool HostScope::ConditionsMayHold() {
   for (const EnclosingCondition& one : ConditionsAround(syntax_, syntax_.functions[function_].body, position_)) {
     const auto value = NumberNow(one.value);
     if (!value) continue;

@@ -1,5 +1,6 @@
 // What a function of the host says before the place that a HostScope is for: definitions, allocations, containers.
 #include <algorithm>
+#include <utility>
 
 #include "atunner/intake/c_type.h"
 #include "atunner/intake/host_objects.h"
@@ -36,6 +37,32 @@ void HostScope::Collect() {
   }
 }
 
+void HostScope::Define(const std::string& name, TokenRange value) {
+  const auto [known, fresh] = definitions_.try_emplace(name, value);
+  if (!fresh) redefined_[name].push_back(std::exchange(known->second, value));
+}
+
+/// The last definition that its conditions do not rule out.
+std::optional<TokenRange> HostScope::Definition(const std::string& name) const {
+  const auto last = definitions_.find(name);
+  if (last == definitions_.end()) return std::nullopt;
+  if (!IsRuledOut(last->second.begin - 2)) return last->second;  // where its name stands
+  const auto before = redefined_.find(name);
+  for (size_t i = before == redefined_.end() ? 0 : before->second.size(); i-- > 0;) {
+    if (!IsRuledOut(before->second[i].begin - 2)) return before->second[i];
+  }
+  return std::nullopt;
+}
+
+/// `n *= 2;` as a statement: what the variable is then is not followed.
+void HostScope::Forget(size_t name) {
+  const Token& before = syntax_.token(name - 1);
+  if (!before.Is(";") && !before.Is("{") && !before.Is("}") && !before.Is(".") && !before.Is("->")) return;
+  const TokenRange object = ObjectBefore(syntax_, name);
+  const std::string text = ObjectText(syntax_, {object.empty() ? name : object.begin, name + 1});
+  if (definitions_.erase(text) != 0) redefined_.erase(text);
+}
+
 void HostScope::CollectDefinition(size_t name, size_t end) {
   const auto is = [&](size_t i, std::string_view text) { return i < end && syntax_.token(i).Is(text); };
   const auto until = [&](size_t from) {  // the end of an initialiser
@@ -48,13 +75,14 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
   if (is(name + 1, "=")) {
     TokenRange value{name + 2, until(name + 2)};
     while (value.end > value.begin + 2 && is(value.begin + 1, "=")) value.begin += 2;  // a = b = 1024
+    if (value.empty()) return;
     if (const TokenRange object = ObjectBefore(syntax_, name); !object.empty()) {      // grid.x = …, this->n = …
       // What the command line gives hides no default.
       const bool hidden = object.end == object.begin + 1 && is(object.begin, "this") && IsParameter(text);
       const std::string member = (hidden ? "this." : "") + ObjectText(syntax_, {object.begin, name + 1});
-      if (!IsOfCommandLine(syntax_, value)) definitions_[member] = value;
+      if (!IsOfCommandLine(syntax_, value)) Define(member, value);
     } else if (!IsOfCommandLine(syntax_, value) || !definitions_.contains(text)) {  // int n = 1024; if (argc > 1) n = …
-      definitions_[text] = value;
+      Define(text, value);
       CollectScalarType(name);
       CollectObject(name, end);
       if (name > 0 && is(name - 1, ">")) CollectContainer(text, name - 1, value);  // device_vector<float> d = h;
@@ -78,6 +106,9 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
     CollectObject(name, end);
   } else if (is(name + 1, ";") || is(name + 1, ",")) {
     CollectObject(name, end);
+  }
+  for (const std::string_view op : {"+=", "-=", "*=", "/=", "%=", "<<=", ">>="}) {
+    if (name > 0 && is(name + 1, op)) Forget(name);
   }
   if (name > 1 && is(name - 1, "*")) CollectDeclaredType(name - 1);
 }

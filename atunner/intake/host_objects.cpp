@@ -257,7 +257,19 @@ std::optional<HostScope::Found> HostScope::Named(const Path& path, int depth) co
     if (rest.empty()) return Found{above->first, above->second, "", ""};
     return above->first->MemberOf(above->second, rest, depth + 1);
   }
-  return OfThis(path, depth + 1);
+  return FieldOfThis(path[0]) == nullptr ? OfFile(path, depth + 1) : OfThis(path, depth + 1);
+}
+
+/// A variable of the file: as who calls this function, or what is called there before, leaves it, or as it begins.
+std::optional<HostScope::Found> HostScope::OfFile(const Path& path, int depth) const {
+  const ClassField* variable = syntax_.FindVariable(path[0]);
+  if (variable == nullptr || depth > kMostSteps || IsParameter(path[0])) return std::nullopt;
+  if (const auto call = CallWith(0, 0)) {
+    auto found = call->scope->Written(path, depth + 1);
+    return found ? found : call->scope->OfFile(path, depth + 1);
+  }
+  const HostScope outside(*this, SIZE_MAX, 0, level_);
+  return outside.OfField(*variable, variable->value, {path.begin() + 1, path.end()}, depth + 1);
 }
 
 /// What this function, or one that it calls, writes before this place.
@@ -270,19 +282,21 @@ std::optional<HostScope::Found> HostScope::Written(const Path& path, int depth, 
     const Path rest(path.begin() + static_cast<std::ptrdiff_t>(length), path.end());
     if (rest.empty() && allocations_.contains(key)) return Found{Self(), {}, key, key};
     auto found = rest.empty() ? std::nullopt : WrittenByCalls(key, rest, depth + 1);
-    const auto value = definitions_.find(key);
-    if (!found && value != definitions_.end()) {
-      if (rest.empty()) return Found{Self(), value->second, "", key};
-      found = MemberOf(value->second, rest, depth + 1);
+    const auto value = found ? std::nullopt : Definition(key);
+    if (value) {
+      if (rest.empty()) return Found{Self(), *value, "", key};
+      found = MemberOf(*value, rest, depth + 1);
     }
     if (!found) continue;
     if (found->name.empty()) found->name = Joined(path, path.size());
     return found;
   }
-  return FieldOfThis(path[0]) == nullptr ? std::nullopt : WrittenByCalls("", path, depth + 1);
+  const bool shared = FieldOfThis(path[0]) != nullptr || (syntax_.FindVariable(path[0]) && !IsParameter(path[0]));
+  return shared ? WrittenByCalls("", path, depth + 1) : std::nullopt;
 }
 
-/// By functions that are called with the object, or that are its members; of this object where `object` is empty.
+/// By functions that are called with the object, or that are its members; of this object, or of the file's variables,
+/// where `object` is empty.
 std::optional<HostScope::Found> HostScope::WrittenByCalls(const std::string& object, const Path& rest,
                                                           int depth) const {
   if (function_ >= syntax_.functions.size() || level_ >= kMostLevels || depth > kMostSteps) return std::nullopt;
@@ -290,13 +304,14 @@ std::optional<HostScope::Found> HostScope::WrittenByCalls(const std::string& obj
   for (size_t i = std::min(position_, body.end); i-- > body.begin;) {
     if (syntax_.token(i).kind != Token::Kind::kWord || !IsFunction(syntax_.token(i).text)) continue;
     const auto call = CallAt(i);
-    if (!call) continue;
+    if (!call || IsRuledOut(i)) continue;
     for (const size_t callee : Callees(i, call->object, call->arguments.size())) {
       if (callee == function_) continue;
       const HostFunction& function = syntax_.functions[callee];
-      const bool of_it = object.empty() ? call->object.empty() && !function.of_class.empty()
+      const bool field = object.empty() && FieldOfThis(rest[0]) != nullptr;
+      const bool of_it = object.empty() ? !field || (call->object.empty() && !function.of_class.empty())
                                         : ObjectText(syntax_, call->object) == object;
-      auto found = of_it ? Inside(callee, *call).Written(rest, depth + 1, true) : std::nullopt;
+      auto found = of_it ? Inside(callee, *call).Written(rest, depth + 1, field || !object.empty()) : std::nullopt;
       const auto parameters = SplitArguments(syntax_, function.parameters, true);
       for (size_t p = 0; !found && !object.empty() && p < std::min(parameters.size(), call->arguments.size()); ++p) {
         if (ObjectText(syntax_, BareObject(syntax_, call->arguments[p])) != object || parameters[p].empty()) continue;

@@ -315,6 +315,67 @@ int main() { float *x, *y; cudaMalloc(&x, 8192); cudaMalloc(&y, 8192); launch(x,
   EXPECT_EQ(Launched(*kernel).grid.x, 8);
 }
 
+TEST(Objects, MayBeVariablesOfTheFile) {
+  auto kernel = Parse(std::string(kStep) + R"(
+struct State { float* v; int ny; };
+static float* d_u = NULL;
+static State state;
+int NX = 300, steps;
+void init(int ny) {
+  state.ny = ny;
+  cudaMalloc((void**)&d_u, NX * ny * sizeof(float));
+  cudaMalloc(&state.v, NX * ny * sizeof(float));
+}
+void go() { step<<<dim3((NX + 63) / 64, state.ny), 64>>>(d_u, state.v, NX, state.ny, 1); }
+int main() { init(40); go(); }
+)");
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(ElementsOf(*kernel, "u"), 12000);
+  EXPECT_EQ(ElementsOf(*kernel, "v"), 12000);
+  EXPECT_EQ(Launched(*kernel).grid.x, 5);
+  EXPECT_EQ(Launched(*kernel).grid.y, 40);
+}
+
+TEST(Objects, AreChangedOnlyWhereConditionsHold) {
+  const auto elements = [](const std::string& made) {
+    auto kernel = Parse(std::string(kStep) + R"(
+struct Buf {
+  float* p = nullptr;
+  int n;
+  Buf(int count, bool wide = false) : n(count) {
+    if (wide) n = 2 * count;
+    cudaMalloc(&p, n * sizeof(float));
+  }
+};
+int main() {
+  int n = 512;
+  if (n > 1000) n = 1;
+  Buf u)" + made + R"(, v(n);
+  step<<<1, 256>>>(u.p, v.p, u.n, 1, 1);
+}
+)");
+    EXPECT_TRUE(kernel) << kernel.error().ToString();
+    return kernel ? std::pair(ElementsOf(*kernel, "u"), ElementsOf(*kernel, "v")) : std::pair<int64_t, int64_t>();
+  };
+  EXPECT_EQ(elements("(300)"), (std::pair<int64_t, int64_t>(300, 512)));
+  EXPECT_EQ(elements("(300, true)"), (std::pair<int64_t, int64_t>(600, 512)));
+}
+
+TEST(Objects, ThatStatementsChangeAreAskedFor) {
+  const std::string error = ErrorOf(std::string(kStep) + R"(
+struct Sizes { int nx = 4; };
+int main() {
+  Sizes s; s.nx = 100;
+  int ny = 30;
+  s.nx *= 2;
+  ny += 2;
+  float *u, *v; cudaMalloc(&u, 99999); cudaMalloc(&v, 99999);
+  step<<<dim3(2, ny), 64>>>(u, v, 1, ny, 1);
+}
+)");
+  EXPECT_THAT(error, HasSubstr("// atunner: size ny = VALUE"));
+}
+
 TEST(Objects, TypesAndVariablesInNamespacesAreFound) {
   auto kernel = Parse(R"(
 namespace lib {

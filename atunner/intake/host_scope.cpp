@@ -456,8 +456,7 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
     leaves_->try_emplace(name, Leaf{name, stated->second, false});
     return name;
   }
-  if (const auto local = definitions_.find(name); local != definitions_.end())
-    return NamedTokens(name, Copy(local->second), false, depth);
+  if (const auto local = Definition(name)) return NamedTokens(name, Copy(*local), false, depth);
   if (const auto pitch = pitches_.find(name); pitch != pitches_.end()) return PitchOf(pitch->second, depth);
   if (const auto above = InCaller(name)) {
     auto value = above->first->Convert(above->first->Copy(above->second), depth + 1);
@@ -473,7 +472,8 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
     texts_->push_back(constant->value);
     return NamedTokens(name, Lex(texts_->back()).tokens, true, depth);
   }
-  if (FieldOfThis(name) == nullptr && !bound_.contains(name)) return UnknownVariable(name);
+  const bool elsewhere = FieldOfThis(name) != nullptr || bound_.contains(name) || syntax_.FindVariable(name) != nullptr;
+  if (!elsewhere) return UnknownVariable(name);
   const auto found = Named({name}, depth);
   if (!found || !found->allocation.empty()) return UnknownVariable(name);
   auto value = IsConstantOfThis(name) ? found->scope->Convert(found->scope->Copy(found->range), depth + 1)
@@ -556,8 +556,8 @@ Result<std::array<std::string, 3>> HostScope::ExtentsNamed(const std::string& na
   std::array<std::string, 3> extents = {"1", "1", "1"};
   const auto member = [&](size_t axis) { return definitions_.find(name + "." + "xyz"[axis]); };
   const bool by_member = member(0) != definitions_.end() || member(1) != definitions_.end();
-  if (const auto local = definitions_.find(name); local != definitions_.end()) {
-    const Tokens definition = Copy(local->second);
+  if (const auto local = Definition(name)) {
+    const Tokens definition = Copy(*local);
     const bool plain =
         definition.size() == 1 || (definition.size() > 0 && !definition[0].Is("dim3") && !definition[0].Is("{") &&
                                    std::ranges::none_of(definition, [](const Token& t) { return t.Is(","); }));
@@ -575,7 +575,7 @@ Result<std::array<std::string, 3>> HostScope::ExtentsNamed(const std::string& na
     }
   } else if (const auto above = InCaller(name)) {
     ATUNNER_TRY(extents, above->first->ExtentsOf(above->first->Copy(above->second), depth + 1));
-  } else if (FieldOfThis(name) != nullptr || bound_.contains(name)) {
+  } else if (FieldOfThis(name) != nullptr || bound_.contains(name) || syntax_.FindVariable(name) != nullptr) {
     const auto found = Named({name}, depth + 1);
     if (!found || !found->allocation.empty()) return UnknownVariable(name);
     ATUNNER_TRY(extents, found->scope->ExtentsOf(found->scope->Copy(found->range), depth + 1));

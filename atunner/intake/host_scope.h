@@ -69,6 +69,7 @@ class HostScope {
   HostScope(const HostScope& parent, size_t function, size_t position, int level);
   void Begin();
   void Collect();
+  void Forget(size_t name);
   void CollectDefinition(size_t name, size_t end);
   void CollectAllocation(size_t call, size_t end);
   std::string PointerText(TokenRange range) const;
@@ -99,6 +100,10 @@ class HostScope {
   Result<std::string> NameValue(const std::string& name, int depth);
   Result<std::string> PitchOf(TokenRange row, int depth);
   Result<std::string> BytesOf(const std::string& buffer);
+  bool IsRuledOut(size_t place) const;
+  bool ConditionsMayHold();
+  std::optional<TokenRange> Definition(const std::string& name) const;
+  void Define(const std::string& name, TokenRange value);
   std::optional<int64_t> NumberNow(TokenRange range);
   Result<std::string> NamedTokens(const std::string& name, const Tokens& tokens, bool of_file, int depth);
   Result<std::array<std::string, 3>> ExtentsOf(const Tokens& tokens, int depth);
@@ -134,6 +139,7 @@ class HostScope {
   std::optional<Found> Named(const Path& path, int depth) const;
   std::optional<Found> Written(const Path& path, int depth, bool of_object = false) const;
   std::optional<Found> WrittenByCalls(const std::string& object, const Path& rest, int depth) const;
+  std::optional<Found> OfFile(const Path& path, int depth) const;
   std::optional<Found> OfThis(const Path& path, int depth) const;
   std::optional<Found> Initialised(const Path& path, int depth) const;
   std::optional<Found> OfField(const ClassField& field, TokenRange value, const Path& rest, int depth) const;
@@ -180,6 +186,7 @@ class HostScope {
   Dims stated_;
   int level_ = 0;
   std::optional<Call> pin_;  ///< the call that this scope is for, where it is known which of them is meant
+  std::map<std::string, std::vector<TokenRange>, std::less<>> redefined_;    ///< what definitions_ had before
   std::map<std::string, TokenRange, std::less<>> definitions_;               ///< of "n", and of "config.n"
   std::map<std::string, TokenRange, std::less<>> lists_;                     ///< what stands between the braces
   std::map<std::string, Declared, std::less<>> objects_;                     ///< variables of classes of the source
