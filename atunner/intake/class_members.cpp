@@ -20,6 +20,10 @@ class Members {
     while (name > before.begin && (Is(name - 1, "final") || Is(name - 1, ">"))) --name;
     if (name == 0 || !IsWord(name - 1) || depth_ > kMostNested) return;
     class_.name = syntax_.token(name - 1).text;
+    for (size_t i = name; i < brace && class_.base.empty(); ++i) {
+      const bool access = Is(i, "public") || Is(i, "private") || Is(i, "protected") || Is(i, "virtual");
+      if (IsWord(i) && !access && !Is(i, "final") && !Is(i + 1, "::")) class_.base = syntax_.token(i).text;
+    }
     if (Is(before.begin, "template") && Is(before.begin + 1, "<"))
       class_.templates = ParseTemplateParameters(syntax_, {before.begin + 2, MatchingClose(syntax_, before.begin + 1)});
     const size_t end = std::min(MatchingClose(syntax_, brace), Count());

@@ -4,6 +4,11 @@
 #include "atunner/intake/cuda_syntax.h"
 
 namespace atunner {
+namespace {
+
+constexpr int kMostBases = 8;  // of bases
+
+}  // namespace
 
 bool IsLaunchOf(const KernelLaunch& launch, const KernelDefinition& kernel) {
   return launch.kernel == kernel.name || launch.kernel == kernel.qualified ||
@@ -50,6 +55,23 @@ const ClassDefinition* CudaSyntax::FindClass(std::string_view type) const {
   if (const size_t colon = type.rfind("::"); colon != std::string_view::npos) type.remove_prefix(colon + 2);
   const auto found = std::ranges::find(classes, type, &ClassDefinition::name);
   return found == classes.end() ? nullptr : &*found;
+}
+
+const ClassField* CudaSyntax::FindField(const ClassDefinition* of, std::string_view field) const {
+  for (int i = 0; of != nullptr && i < kMostBases; ++i) {
+    if (const ClassField* found = of->FindField(field)) return found;
+    of = FindClass(of->base);
+  }
+  return nullptr;
+}
+
+bool CudaSyntax::IsA(std::string_view type, std::string_view base) const {
+  const ClassDefinition* of = FindClass(type);
+  for (int i = 0; of != nullptr && i < kMostBases; ++i) {
+    if (of->name == base) return true;
+    of = FindClass(of->base);
+  }
+  return false;
 }
 
 const ClassField* ClassDefinition::FindField(std::string_view field) const {

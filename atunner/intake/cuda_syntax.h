@@ -92,6 +92,7 @@ struct ClassField {
 
 struct ClassDefinition {
   std::string name;
+  std::string base;  ///< the first; may be empty
   std::vector<TemplateParameter> templates;
   std::vector<ClassField> fields;
   std::map<std::string, std::string, std::less<>> aliases;  ///< using Policy = Tile<16, 8>;
@@ -134,6 +135,9 @@ struct CudaSyntax {
   std::map<std::string, std::string, std::less<>>::const_iterator FindAlias(std::string_view type) const;
   /// By name, without namespaces and template arguments; null where the source does not define it.
   const ClassDefinition* FindClass(std::string_view type) const;
+  /// Of the class or of what it derives from.
+  const ClassField* FindField(const ClassDefinition* of, std::string_view field) const;
+  bool IsA(std::string_view type, std::string_view base) const;
 };
 
 bool IsLaunchOf(const KernelLaunch& launch, const KernelDefinition& kernel);

@@ -120,11 +120,11 @@ std::optional<HostScope::Call> HostScope::CallWith(size_t template_args, size_t 
       auto call = function.constructor ? MakingAt(i) : CallAt(i);
       if (!call || !enough(*call)) continue;
       if (function.of_class.empty() != call->object.empty() && !function.constructor &&
-          (function.of_class.empty() || syntax_.functions[f].of_class != function.of_class))
+          (function.of_class.empty() || !syntax_.IsA(syntax_.functions[f].of_class, function.of_class)))
         continue;  // of something else by that name
       call->scope.reset(new HostScope(*this, f, i, level_ + 1));
       const std::string of = call->object.empty() ? "" : call->scope->ClassOf(call->object, 0);
-      if (!of.empty() && of != function.of_class) continue;
+      if (!of.empty() && !syntax_.IsA(of, function.of_class)) continue;
       if (call->scope->IsReached()) return call;
       if (!first) first = std::move(call);
     }

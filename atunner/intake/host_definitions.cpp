@@ -54,13 +54,13 @@ std::optional<TokenRange> HostScope::Definition(const std::string& name) const {
   return std::nullopt;
 }
 
-/// `n *= 2;` as a statement: what the variable is then is not followed.
+/// `n *= 2;` as a statement: what the variable is then is not followed, and a name that is its own value not known.
 void HostScope::Forget(size_t name) {
-  const Token& before = syntax_.token(name - 1);
-  if (!before.Is(";") && !before.Is("{") && !before.Is("}") && !before.Is(".") && !before.Is("->")) return;
   const TokenRange object = ObjectBefore(syntax_, name);
-  const std::string text = ObjectText(syntax_, {object.empty() ? name : object.begin, name + 1});
-  if (definitions_.erase(text) != 0) redefined_.erase(text);
+  const size_t begin = object.empty() ? name : object.begin;
+  const Token& before = syntax_.token(begin - 1);
+  if (!before.Is(";") && !before.Is("{") && !before.Is("}") && !before.Is(")")) return;
+  Define(ObjectText(syntax_, {begin, name + 1}), {begin, name + 1});
 }
 
 void HostScope::CollectDefinition(size_t name, size_t end) {
@@ -76,7 +76,7 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
     TokenRange value{name + 2, until(name + 2)};
     while (value.end > value.begin + 2 && is(value.begin + 1, "=")) value.begin += 2;  // a = b = 1024
     if (value.empty()) return;
-    if (const TokenRange object = ObjectBefore(syntax_, name); !object.empty()) {      // grid.x = …, this->n = …
+    if (const TokenRange object = ObjectBefore(syntax_, name); !object.empty()) {  // grid.x = …, this->n = …
       // What the command line gives hides no default.
       const bool hidden = object.end == object.begin + 1 && is(object.begin, "this") && IsParameter(text);
       const std::string member = (hidden ? "this." : "") + ObjectText(syntax_, {object.begin, name + 1});

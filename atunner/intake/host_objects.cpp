@@ -216,8 +216,9 @@ std::vector<size_t> HostScope::Callees(size_t name, TokenRange object, size_t ar
   for (size_t f = 0; f < syntax_.functions.size(); ++f) {
     const HostFunction& function = syntax_.functions[f];
     if (!syntax_.token(name).Is(function.name) || function.constructor) continue;
-    const bool callable = object.empty() ? function.of_class.empty() || function.of_class == own
-                                         : !function.of_class.empty() && (of.empty() || function.of_class == of);
+    const bool callable = object.empty()
+                              ? function.of_class.empty() || syntax_.IsA(own, function.of_class)
+                              : !function.of_class.empty() && (of.empty() || syntax_.IsA(of, function.of_class));
     if (!callable || !Accepts(syntax_, function, arguments)) continue;
     const auto same = [&](size_t other) {  // const T* data() const, and T* data()
       return syntax_.functions[other].of_class == function.of_class &&
@@ -365,8 +366,7 @@ bool HostScope::IsReal(const std::string& name, const std::string& value) const 
 
 const ClassField* HostScope::FieldOfThis(std::string_view name) const {
   if (function_ >= syntax_.functions.size() || syntax_.functions[function_].of_class.empty()) return nullptr;
-  const ClassDefinition* own = syntax_.FindClass(syntax_.functions[function_].of_class);
-  return own == nullptr ? nullptr : own->FindField(name);
+  return syntax_.FindField(syntax_.FindClass(syntax_.functions[function_].of_class), name);
 }
 
 /// Is it `static constexpr int kTile = 16`? No other binary has another.
@@ -376,6 +376,17 @@ bool HostScope::IsConstantOfThis(std::string_view name) const {
     if (syntax_.token(i).Is("constexpr") || syntax_.token(i).Is("static")) return true;
   }
   return false;
+}
+
+/// The class, this function's or one that it derives from, that has the member itself.
+std::string HostScope::ClassWith(std::string_view field) const {
+  const ClassDefinition* of = syntax_.FindClass(syntax_.functions[function_].of_class);
+  while (of != nullptr && of->FindField(field) == nullptr) {
+    const ClassDefinition* base = syntax_.FindClass(of->base);
+    if (base == nullptr || syntax_.FindField(base, field) == nullptr || syntax_.IsA(base->name, of->name)) return "";
+    of = base;
+  }
+  return of == nullptr ? "" : of->name;
 }
 
 /// A member of the object that this function is called for, or that this constructor makes.
@@ -396,11 +407,13 @@ std::optional<HostScope::Found> HostScope::Initialised(const Path& path, int dep
   if (field == nullptr) return std::nullopt;
   const Path rest(path.begin() + 1, path.end());
   for (const TokenRange& one : SplitArguments(syntax_, function.initialisers, true)) {
-    const bool delegates = syntax_.token(one.begin).Is(function.of_class);
-    if (!delegates && !syntax_.token(one.begin).Is(path[0])) continue;
+    const std::string name(syntax_.token(one.begin).text);
+    const bool delegates = name == function.of_class;
+    const bool base = !delegates && syntax_.IsA(function.of_class, name) && syntax_.IsA(name, ClassWith(path[0]));
+    if (!delegates && !base && name != path[0]) continue;
     const TokenRange value{one.begin + 2, one.end - 1};
-    return delegates ? Made(pin_ ? pin_->made : function.of_class, value, path, depth + 1)
-                     : OfField(*field, value, rest, depth + 1);
+    if (name == path[0]) return OfField(*field, value, rest, depth + 1);
+    return Made(delegates && pin_ ? pin_->made : name, value, path, depth + 1);
   }
   return OfField(*field, field->value, rest, depth + 1);
 }
@@ -492,7 +505,7 @@ std::string HostScope::TypeOfObject(TokenRange object, int depth) const {
   if (name == "this" && own) return pin_ && !pin_->made.empty() ? pin_->made : syntax_.functions[function_].of_class;
   if (object.begin < last && (syntax_.token(last - 1).Is(".") || syntax_.token(last - 1).Is("->"))) {
     const ClassDefinition* of = syntax_.FindClass(TypeOfObject({object.begin, last - 1}, depth + 1));
-    const ClassField* field = of ? of->FindField(name) : nullptr;
+    const ClassField* field = syntax_.FindField(of, name);
     return field ? std::string(syntax_.Text(field->type)) : "";
   }
   if (object.begin != last) return "";

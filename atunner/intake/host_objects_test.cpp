@@ -216,7 +216,8 @@ int main() {
 
 TEST(Objects, SwapAndAssignThemselvesWithoutEnd) {
   EXPECT_THAT(ErrorOf(std::string(kStep) + R"(
-struct Pair { Pair other(); Pair* next; float* u; int n; };
+struct Pair : Other { Pair other(); Pair() : Other(1) { go(); } void go() { n = last; } Pair* next; float* u; int n; };
+struct Other : Pair { Other(int n) : Pair(), last(n) {} int last; };
 int depth(int n) { return depth(n); }
 int main() {
   Pair p = p.other();
@@ -315,6 +316,31 @@ int main() { float *x, *y; cudaMalloc(&x, 8192); cudaMalloc(&y, 8192); launch(x,
   EXPECT_EQ(Launched(*kernel).grid.x, 8);
 }
 
+TEST(Objects, HaveTheMembersOfTheirBases) {
+  auto kernel = Parse(std::string(kStep) + R"(
+class Base {
+ public:
+  Base(int n) : n_(n) { cudaMalloc(&u_, n * 4); }
+  void grow() { cudaMalloc(&v_, 2 * n_ * 4); }
+ protected:
+  int n_;
+  float *u_, *v_;
+};
+class Derived final : public Base {
+ public:
+  Derived(int n) : Base(3 * n), rows_(2) {}
+  void go() { step<<<dim3((n_ + 127) / 128, rows_), 128>>>(u_, v_, n_, rows_, 1); }
+ private:
+  int rows_;
+};
+int main() { Derived d(259); d.grow(); d.go(); }
+)");
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(ElementsOf(*kernel, "u"), 777);
+  EXPECT_EQ(ElementsOf(*kernel, "v"), 1554);
+  EXPECT_EQ(Launched(*kernel).grid.x, 7);
+}
+
 TEST(Objects, MayBeVariablesOfTheFile) {
   auto kernel = Parse(std::string(kStep) + R"(
 struct State { float* v; int ny; };
@@ -370,10 +396,11 @@ int main() {
   s.nx *= 2;
   ny += 2;
   float *u, *v; cudaMalloc(&u, 99999); cudaMalloc(&v, 99999);
-  step<<<dim3(2, ny), 64>>>(u, v, 1, ny, 1);
+  step<<<dim3(2, ny), 64>>>(u, v, s.nx, ny, 1);
 }
 )");
   EXPECT_THAT(error, HasSubstr("// atunner: size ny = VALUE"));
+  EXPECT_THAT(error, HasSubstr("// atunner: size s_nx = VALUE"));
 }
 
 TEST(Objects, TypesAndVariablesInNamespacesAreFound) {

@@ -151,6 +151,7 @@ class HostScope {
   std::string WithConstants(const std::string& type) const;
   TokenRange ValueOfMember(size_t name) const;
   const ClassField* FieldOfThis(std::string_view name) const;
+  std::string ClassWith(std::string_view field) const;
   bool IsConstantOfThis(std::string_view name) const;
   const ClassDefinition* ClassIn(TokenRange range) const;
   std::string ClassOf(TokenRange object, int depth) const;
