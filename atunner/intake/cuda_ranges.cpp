@@ -4,6 +4,11 @@
 #include "atunner/intake/cuda_syntax.h"
 
 namespace atunner {
+namespace {
+
+constexpr int kMostBases = 8;  // of bases
+
+}  // namespace
 
 bool IsLaunchOf(const KernelLaunch& launch, const KernelDefinition& kernel) {
   return launch.kernel == kernel.name || launch.kernel == kernel.qualified ||
@@ -22,6 +27,71 @@ const FileConstant* CudaSyntax::FindConstant(std::string_view name) const {
     if (constant.name == name) return &constant;
   }
   return nullptr;
+}
+
+const ClassField* CudaSyntax::FindVariable(std::string_view name) const {
+  const auto found = std::ranges::find(variables, name, &ClassField::name);
+  return found == variables.end() ? nullptr : &*found;
+}
+
+const NamespaceBody* CudaSyntax::NamespaceAt(size_t token) const {
+  const NamespaceBody* found = nullptr;
+  for (const NamespaceBody& one : namespaces) {
+    if (one.range.begin <= token && token < one.range.end) found = &one;
+  }
+  return found;
+}
+
+std::map<std::string, std::string, std::less<>>::const_iterator CudaSyntax::FindAlias(std::string_view type) const {
+  const auto known = aliases.find(type);
+  const size_t colon = type.find('<') == std::string_view::npos ? type.rfind("::") : std::string_view::npos;
+  if (known != aliases.end() || colon == std::string_view::npos || type.starts_with("std::")) return known;
+  return aliases.find(type.substr(colon + 2));
+}
+
+const ClassDefinition* CudaSyntax::FindClass(std::string_view type) const {
+  type = type.substr(0, type.find('<'));
+  while (type.ends_with(' ')) type.remove_suffix(1);
+  if (const size_t colon = type.rfind("::"); colon != std::string_view::npos) type.remove_prefix(colon + 2);
+  const auto found = std::ranges::find(classes, type, &ClassDefinition::name);
+  return found == classes.end() ? nullptr : &*found;
+}
+
+const ClassField* CudaSyntax::FindField(const ClassDefinition* of, std::string_view field) const {
+  for (int i = 0; of != nullptr && i < kMostBases; ++i) {
+    if (const ClassField* found = of->FindField(field)) return found;
+    of = FindClass(of->base);
+  }
+  return nullptr;
+}
+
+bool CudaSyntax::IsA(std::string_view type, std::string_view base) const {
+  const ClassDefinition* of = FindClass(type);
+  for (int i = 0; of != nullptr && i < kMostBases; ++i) {
+    if (of->name == base) return true;
+    of = FindClass(of->base);
+  }
+  return false;
+}
+
+const ClassField* ClassDefinition::FindField(std::string_view field) const {
+  const auto found = std::ranges::find(fields, field, &ClassField::name);
+  return found == fields.end() ? nullptr : &*found;
+}
+
+TokenRange InitialisersBehind(const CudaSyntax& syntax, size_t close) {
+  const auto is = [&](size_t i, std::string_view text) {
+    return i < syntax.lexed.tokens.size() && syntax.token(i).Is(text);
+  };
+  size_t at = close + 1;
+  if (is(at, "noexcept")) at = is(at + 1, "(") ? MatchingClose(syntax, at + 1) + 1 : at + 1;
+  if (!is(at, ":")) return {};
+  const size_t begin = ++at;
+  while (at < syntax.lexed.tokens.size() && !is(at, ";")) {
+    if (is(at, "{") && at > begin && (is(at - 1, ")") || is(at - 1, "}"))) return {begin, at};
+    at = is(at, "(") || is(at, "{") ? MatchingClose(syntax, at) + 1 : at + 1;
+  }
+  return {};
 }
 
 size_t MatchingClose(const CudaSyntax& syntax, size_t open) {

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <set>
 
+#include "atunner/intake/class_members.h"
 #include "atunner/intake/expression_text.h"
 #include "atunner/intake/launch_config.h"
 #include "atunner/intake/value_list.h"
@@ -29,13 +30,14 @@ class Parser {
   CudaSyntax Run() {
     Directives();
     Scope(0, Count(), "");
+    DropUsesOfDropped();
     Launches();
     return std::move(syntax_);
   }
 
  private:
   size_t Count() const { return syntax_.lexed.tokens.size(); }
-  const Token& At(size_t i) const { return syntax_.lexed.tokens[i]; }
+  const Token& At(size_t i) const { return syntax_.token(i); }
   bool Is(size_t i, std::string_view text) const { return i < Count() && At(i).Is(text); }
   bool IsWord(size_t i) const { return i < Count() && At(i).kind == Token::Kind::kWord; }
 
@@ -77,6 +79,7 @@ class Parser {
     if (value.empty()) return;
     for (const Token& word : Lex(value).tokens) {  // #define HD __host__ __device__
       if (IsMarked(word, "__device__")) marks_["__device__"].insert(name);
+      if (IsMarked(word, "__host__")) marks_["__host__"].insert(name);
       if (IsMarked(word, "__global__")) marks_["__global__"].insert(name);
     }
     syntax_.constants.push_back(
@@ -117,7 +120,10 @@ class Parser {
     while (at < end && (IsWord(at) || Is(at, "::"))) name += At(at++).text;
     if (!Is(at, "{")) return at + 1;  // an alias
     const size_t close = std::min(MatchingClose(syntax_, at), end);
-    Scope(at + 1, close, name.empty() ? path : path + name + "::");
+    const std::string inside = name.empty() ? path : path + name + "::";
+    const NamespaceBody* around = syntax_.NamespaceAt(at);
+    syntax_.namespaces.push_back({{at + 1, close}, inside, name.empty() || (around != nullptr && around->anonymous)});
+    Scope(at + 1, close, inside);
     return close + 1;
   }
 
@@ -131,6 +137,7 @@ class Parser {
       i = close + 1;
     }
     bool device = false;
+    bool host = false;
     bool global = false;
     bool is_constexpr = false;
     size_t open_paren = SIZE_MAX;  // of the parameter list: the last "word(" before the body that is no attribute
@@ -140,6 +147,7 @@ class Parser {
       if (token.kind == Token::Kind::kDirective) continue;
       device |= IsMarked(token, "__device__") || token.Is("__shared__") || token.Is("__constant__") ||
                 token.Is("__managed__") || token.Is("C10_DEVICE") || token.Is("C10_HOST_DEVICE");
+      host |= IsMarked(token, "__host__");
       global |= IsMarked(token, "__global__");
       is_constexpr |= token.Is("constexpr") || token.Is("consteval");
       if (token.Is("=") && open_paren == SIZE_MAX) break;  // a variable
@@ -147,13 +155,16 @@ class Parser {
         if (at > i && IsWord(at - 1) && !IsAttribute(At(at - 1).text) && open_paren == SIZE_MAX) open_paren = at;
         if (at > i && IsWord(at - 1) && At(at - 1).Is("operator")) open_paren = at;
         at = MatchingClose(syntax_, at);
+        if (const TokenRange list = InitialisersBehind(syntax_, at); open_paren != SIZE_MAX && !list.empty())
+          at = list.end - 1;
       } else if (token.Is("{") || token.Is(";")) {
         break;
       }
     }
     if (at >= end) return end;
     if (Is(at, "{") && open_paren != SIZE_MAX)
-      return Function(begin, i, open_paren, at, end, path, std::move(templates), global, device, is_constexpr);
+      return Function(begin, i, open_paren, at, end, path, std::move(templates),
+                      {.global = global, .device = device, .host = host, .is_constexpr = is_constexpr});
     return Other(begin, i, at, end, device || is_constexpr);
   }
 
@@ -164,21 +175,42 @@ class Parser {
     return kAttributes.contains(word);
   }
 
+  struct Marks {
+    bool global = false, device = false, host = false, is_constexpr = false;
+  };
+
   size_t Function(size_t begin, size_t head, size_t open_paren, size_t brace, size_t end, const std::string& path,
-                  std::vector<TemplateParameter> templates, bool global, bool device, bool is_constexpr) {
+                  std::vector<TemplateParameter> templates, Marks marks) {
     const size_t close = std::min(MatchingClose(syntax_, brace), end);
     const std::string name(At(open_paren - 1).text);
     const TokenRange parameters{open_paren + 1, MatchingClose(syntax_, open_paren)};
-    if (global) {
+    if (marks.global) {
       KernelDefinition kernel{name,           path + name,        std::move(templates), Parameters(parameters),
                               {begin, brace}, {brace + 1, close}, At(head).line};
       syntax_.kernels.push_back(std::move(kernel));
-    } else if (!device) {
+    } else if (!marks.device || marks.host) {
+      HostFunction function{name, std::move(templates), parameters, {brace + 1, close}, {begin, close + 1}, "", false,
+                            {},   marks.device,         begin};
+      MemberOfClass(open_paren - 1, function);
       // A function without __device__ cannot be called by a kernel, unless it is constexpr.
-      if (!is_constexpr) syntax_.host_only.push_back({begin, close + 1});
-      syntax_.functions.push_back({name, std::move(templates), parameters, {brace + 1, close}, {begin, close + 1}});
+      if (!marks.device && !marks.is_constexpr) syntax_.host_only.push_back(function.whole);
+      syntax_.functions.push_back(std::move(function));
     }
     return close + 1;
+  }
+
+  /// Of `void Solver::step(…) { … }` and `Buffer<T>::Buffer(…) : … { … }`, whose name is at a token: the class.
+  void MemberOfClass(size_t name, HostFunction& function) const {
+    if (name < 2 || !Is(name - 1, "::")) return;
+    size_t at = name - 2;
+    if (Is(at, ">")) {
+      while (at > function.whole.begin && !Is(at, "<")) --at;
+      --at;
+    }
+    if (!IsWord(at)) return;
+    function.of_class = At(at).text;
+    function.constructor = function.of_class == function.name;
+    function.initialisers = InitialisersBehind(syntax_, function.parameters.end);
   }
 
   /// A declaration without a function body: variable, type, using, prototype.
@@ -187,15 +219,74 @@ class Parser {
     while (stop < end && !Is(stop, ";")) stop = IsOpening(stop) ? MatchingClose(syntax_, stop) + 1 : stop + 1;
     stop = std::min(stop + 1, end);
     const TokenRange whole{begin, stop};
+    if (const NamespaceBody* around = syntax_.NamespaceAt(head)) Qualify(around->path, {head, at}, stop);
     if (Is(head, "using") || Is(head, "typedef")) {
       Alias(head, stop);
     } else if (Is(head, "enum")) {
       Enumerators(head, {at, stop});
+    } else if (Is(at, "{") && IsClass({head, at})) {
+      Class(begin, head, at);
     } else {
       Variable(head, stop);
     }
-    if (!device && IsHostOnly(whole)) syntax_.host_only.push_back(whole);
+    if (!device && IsHostOnly(whole)) {
+      DropForDevice(whole);
+    } else if (!device) {
+      kept_.push_back(whole);
+    }
     return stop;
+  }
+
+  /// Notes the name of a type that is declared in a namespace.
+  void Qualify(const std::string& path, TokenRange head, size_t stop) {
+    size_t name = head.begin + 1;  // using Name = …; struct Name; enum class Name
+    if (Is(head.begin, "typedef")) name = stop >= 2 ? stop - 2 : stop;
+    const bool type = Is(head.begin, "using") || Is(head.begin, "typedef") || Is(head.begin, "struct") ||
+                      Is(head.begin, "class") || Is(head.begin, "enum");
+    while (Is(name, "class") || Is(name, "struct")) ++name;
+    if (type && IsWord(name) && !path.empty())
+      syntax_.qualified.try_emplace(std::string(At(name).text), path + std::string(At(name).text));
+  }
+
+  void DropForDevice(TokenRange declaration) {
+    syntax_.host_only.push_back(declaration);
+    for (size_t i = declaration.begin; i + 1 < declaration.end && !Is(i, "{") && !Is(i, ";"); ++i) {
+      if ((Is(i, "class") || Is(i, "struct") || Is(i, "using")) && IsWord(i + 1)) dropped_.insert(At(i + 1).text);
+    }
+  }
+
+  /// Declarations that name a class which device code lacks go with it.
+  void DropUsesOfDropped() {
+    for (size_t before = SIZE_MAX; before != dropped_.size();) {
+      before = dropped_.size();
+      std::erase_if(kept_, [&](TokenRange declaration) {
+        for (size_t i = declaration.begin; i < declaration.end; ++i) {
+          if (Is(i, "__device__")) return false;
+          if (!IsWord(i) || !dropped_.contains(At(i).text)) continue;
+          DropForDevice(declaration);
+          return true;
+        }
+        return false;
+      });
+    }
+  }
+
+  bool IsClass(TokenRange head) const {
+    for (size_t i = head.begin; i < head.end; ++i) {
+      if (Is(i, "struct") || Is(i, "class")) return true;
+      if (Is(i, "=") || Is(i, "union")) return false;
+    }
+    return false;
+  }
+
+  /// What only the host understands of a class that device code may use goes by itself.
+  void Class(size_t begin, size_t head, size_t brace) {
+    const size_t first = syntax_.functions.size();
+    ReadClass(syntax_, {begin, head}, brace);
+    for (size_t f = first; f < syntax_.functions.size(); ++f) {
+      const TokenRange whole = syntax_.functions[f].whole;
+      if (!syntax_.functions[f].on_device && IsHostOnly(whole)) syntax_.host_only.push_back(whole);
+    }
   }
 
   bool IsOpening(size_t i) const { return Is(i, "(") || Is(i, "[") || Is(i, "{"); }
@@ -215,6 +306,7 @@ class Parser {
       host |= text == "std" && Is(i + 1, ";");  // using namespace std;
       host |= text.starts_with("cuda") && text.size() > 4 &&
               (std::isupper(static_cast<unsigned char>(text[4])) || text == "cuda_stream") && !Is(i + 1, "::");
+      host |= IsTriple(i, "<");
       host |= text == "FILE" || text == "thrust" || text == "ofstream" || text == "ifstream";
     }
     return host && !device;
@@ -257,13 +349,28 @@ class Parser {
   void Variable(size_t head, size_t stop) {
     bool constant = false;
     for (size_t i = head; i < stop && !Is(i, "="); ++i) constant |= Is(i, "constexpr") || Is(i, "const");
-    if (!constant || stop == 0) return;
+    if (stop == 0) return;
+    if (!constant) return HostVariables(head, stop);
     for (const TokenRange& piece : SplitArguments(syntax_, {head, stop - 1}, true)) {
       for (size_t i = piece.begin; i + 1 < piece.end; ++i) {
         if (!IsWord(i) || !Is(i + 1, "=")) continue;
         AddVariable(i, {i + 2, piece.end});
         break;
       }
+    }
+  }
+
+  /// static float *d_x = nullptr, *d_y;
+  void HostVariables(size_t head, size_t stop) {
+    TokenRange type;
+    for (const TokenRange& piece : SplitArguments(syntax_, {head, stop - 1}, true)) {
+      size_t end = piece.begin;
+      while (end < piece.end && !Is(end, "=") && !IsOpening(end)) ++end;
+      if (Is(end, "(") || end == piece.begin || !IsWord(end - 1)) return;
+      if (type.empty()) type = {piece.begin, end - 1};
+      if (type.empty()) return;
+      const TokenRange value = Is(end, "=") ? TokenRange{end + 1, piece.end} : TokenRange{};
+      syntax_.variables.push_back({std::string(At(end - 1).text), type, value});
     }
   }
 
@@ -340,13 +447,33 @@ class Parser {
     launch.cooperative = cooperative;
     launch.configuration = {pieces[1], pieces[2]};
     launch.configuration.insert(launch.configuration.end(), pieces.begin() + 4, pieces.end());
-    const std::string_view list = At(pieces[3].end - 1).text;
+    ListedArguments(call, At(pieces[3].end - 1).text, launch);
+    AddLaunch(std::move(launch), call);
+  }
+
+  /// `void* args[] = {&x, &n};`, or `void* args[2]; args[0] = &x; args[1] = &n;`
+  void ListedArguments(size_t call, std::string_view list, KernelLaunch& launch) const {
+    constexpr int64_t kMostArguments = 64;
+    std::map<int64_t, TokenRange> assigned;
     for (size_t i = call; i-- > 0 && launch.arguments.empty();) {
       if (!Is(i, list) || !Is(i + 1, "[")) continue;
-      const size_t open = MatchingClose(syntax_, i + 1) + 2;
-      if (Is(open - 1, "=") && Is(open, "{")) launch.arguments = Pointees({open + 1, MatchingClose(syntax_, open)});
+      const size_t equals = MatchingClose(syntax_, i + 1) + 1;
+      if (Is(equals, "=") && Is(equals + 1, "{")) {
+        launch.arguments = Pointees({equals + 2, MatchingClose(syntax_, equals + 1)});
+      } else if (const auto place = LiteralOf(std::string(At(i + 2).text)); Is(equals, "=") && place) {
+        size_t end = equals + 1;
+        while (end < call && !Is(end, ";")) ++end;
+        if (*place < kMostArguments && end > equals + 1) assigned.try_emplace(*place, TokenRange{equals + 1, end});
+      } else {
+        break;  // declared here
+      }
     }
-    AddLaunch(std::move(launch), call);
+    if (!launch.arguments.empty()) return;
+    for (const auto& [place, value] : assigned) {
+      const std::vector<TokenRange> one = Pointees(value);
+      if (place != static_cast<int64_t>(launch.arguments.size()) || one.size() != 1) return;
+      launch.arguments.push_back(one[0]);
+    }
   }
 
   /// What the elements of a list like {&x, (void*)&n} point to.
@@ -430,6 +557,8 @@ class Parser {
   }
 
   CudaSyntax syntax_;
+  std::vector<TokenRange> kept_;        ///< declarations at namespace level, for the device as well
+  std::set<std::string_view> dropped_;  ///< classes and aliases that are not
   std::map<std::string, std::set<std::string, std::less<>>, std::less<>> marks_;  ///< attribute -> macros for it
 };
 

@@ -48,6 +48,7 @@ struct KernelLaunch {
   std::string kernel;                     ///< as written, without template arguments: "ns::reduce"
   std::vector<TokenRange> template_args;  ///< of "k<128, float>"
   std::vector<TokenRange> configuration;  ///< between <<< and >>>
+  TokenRange configured_by;               ///< a cudaLaunchConfig_t, where what it holds stands elsewhere
   std::vector<TokenRange> arguments;
   std::array<TokenRange, 3> cluster;  ///< empty ones are 1
   bool cooperative = false;
@@ -74,7 +75,35 @@ struct HostFunction {
   std::vector<TemplateParameter> templates;
   TokenRange parameters;
   TokenRange body;
-  TokenRange whole;  ///< from its first declaration token to the closing brace
+  TokenRange whole;      ///< from its first declaration token to the closing brace
+  std::string of_class;  ///< the class that it is a member of; empty for a function of its own
+  bool constructor = false;
+  TokenRange initialisers;  ///< of a constructor: what stands between the colon and the body
+  bool on_device = false;   ///< may be called there as well: it stays in the device's text
+  size_t outermost = 0;     ///< the first token of the declaration that it stands in: of the class, where that has it
+};
+
+/// A data member of a class.
+struct ClassField {
+  std::string name;
+  TokenRange type;
+  TokenRange value;  ///< behind = or between the braces; may be empty
+};
+
+struct ClassDefinition {
+  std::string name;
+  std::string base;  ///< the first; may be empty
+  std::vector<TemplateParameter> templates;
+  std::vector<ClassField> fields;
+  std::map<std::string, std::string, std::less<>> aliases;  ///< using Policy = Tile<16, 8>;
+
+  const ClassField* FindField(std::string_view field) const;
+};
+
+struct NamespaceBody {
+  TokenRange range;
+  std::string path;        ///< "hist::detail::"
+  bool anonymous = false;  ///< or in one that is
 };
 
 struct CudaSyntax {
@@ -84,13 +113,31 @@ struct CudaSyntax {
   std::vector<KernelLaunch> launches;
   std::vector<FileConstant> constants;
   std::vector<HostFunction> functions;
-  std::map<std::string, std::string, std::less<>> aliases;  ///< typedef and using: "real" -> "float"
+  std::vector<ClassDefinition> classes;
+  std::vector<ClassField> variables;                          ///< of the file, that the host may change
+  std::map<std::string, std::string, std::less<>> aliases;    ///< typedef and using: "real" -> "float"
+  std::map<std::string, std::string, std::less<>> qualified;  ///< types in namespaces: "index_t" -> "hist::index_t"
+  std::vector<NamespaceBody> namespaces;                      ///< from the outside in
   std::vector<TokenRange> host_only;  ///< top-level declarations that a device compiler cannot take
 
-  const Token& token(size_t i) const { return lexed.tokens[i]; }
+  /// Behind the last one an empty one: brackets that nothing closes end there.
+  const Token& token(size_t i) const {
+    static const Token kNone;
+    return i < lexed.tokens.size() ? lexed.tokens[i] : kNone;
+  }
   /// Source text of a range, from its first token's start to its last one's end.
   std::string_view Text(TokenRange range) const;
   const FileConstant* FindConstant(std::string_view name) const;
+  const ClassField* FindVariable(std::string_view name) const;
+  /// The innermost around a token; null outside of all.
+  const NamespaceBody* NamespaceAt(size_t token) const;
+  /// By name, without namespaces; the end where the source does not define it.
+  std::map<std::string, std::string, std::less<>>::const_iterator FindAlias(std::string_view type) const;
+  /// By name, without namespaces and template arguments; null where the source does not define it.
+  const ClassDefinition* FindClass(std::string_view type) const;
+  /// Of the class or of what it derives from.
+  const ClassField* FindField(const ClassDefinition* of, std::string_view field) const;
+  bool IsA(std::string_view type, std::string_view base) const;
 };
 
 bool IsLaunchOf(const KernelLaunch& launch, const KernelDefinition& kernel);
@@ -109,6 +156,9 @@ std::string CompilableText(const CudaSyntax& syntax);
 std::vector<TokenRange> SplitArguments(const CudaSyntax& syntax, TokenRange range, bool angles);
 /// Of what stands between the angles behind `template`.
 std::vector<TemplateParameter> ParseTemplateParameters(const CudaSyntax& syntax, TokenRange range);
+/// Where the declaration at `begin` has a list of initialisers behind its parameters, their range, which the body's
+/// brace follows; else empty.
+TokenRange InitialisersBehind(const CudaSyntax& syntax, size_t close);
 /// The token that closes the bracket at `open` ("(", "[", "{" or "<"); the end of the tokens when nothing does.
 size_t MatchingClose(const CudaSyntax& syntax, size_t open);
 

@@ -27,7 +27,7 @@ class Namer {
 
   std::string Run() {
     for (const HostFunction& function : syntax_.functions) {
-      if (!function.templates.empty()) continue;  // the structure would be a template of its types
+      if (!function.templates.empty() || function.on_device) continue;  // a template's structure would be one as well
       for (size_t i = function.body.begin; i < function.body.end; ++i) {
         const auto lambda = LambdaAt(i, function.body.end);
         if (!lambda || !Write(*lambda, function)) continue;
@@ -81,10 +81,10 @@ class Namer {
       members += fmt::format("{}{}; ", *type, name);
       values += (values.empty() ? "" : ", ") + std::string(name);
     }
-    const int line = syntax_.token(lambda.body.begin).line, back = syntax_.token(function.whole.begin).line;
+    const int line = syntax_.token(lambda.body.begin).line, back = syntax_.token(function.outermost).line;
     const std::string name = fmt::format("Lambda_{}_{}", line, ++count_);
     const std::string result(lambda.result.empty() ? "auto" : syntax_.Text(lambda.result));
-    edits_.Insert(function.whole.begin,
+    edits_.Insert(function.outermost,
                   fmt::format("struct {} {{ {}__device__ {} operator(){}\n#line {}\nconst {} }};\n#line {}\n", name,
                               members, result, syntax_.Text(lambda.parameters), line, syntax_.Text(lambda.body), back));
     edits_.Replace(lambda.whole, fmt::format("{}{{{}}}", name, values));

@@ -12,6 +12,17 @@ bool IsQualifier(std::string_view word) {
   return kQualifiers.contains(word);
 }
 
+/// A variable in namespaces has their names in its symbol, as the ABI of C++ writes them.
+std::string SymbolOf(const CudaSyntax& syntax, size_t declaration, const std::string& name) {
+  const NamespaceBody* around = syntax.NamespaceAt(declaration);
+  if (around == nullptr || around->path.empty()) return name;
+  std::string symbol = "_ZN";
+  for (const Token& token : Lex(around->path).tokens) {
+    if (token.kind == Token::Kind::kWord) symbol += std::to_string(token.text.size()) + std::string(token.text);
+  }
+  return symbol + std::to_string(name.size()) + name + "E";
+}
+
 /// The variables of the declaration that begins at `begin`, a memory qualifier: __constant__ float a[3], b;
 void Declared(const CudaSyntax& syntax, size_t begin, std::vector<DeviceVariable>& out) {
   const auto is = [&](size_t i, std::string_view text) {
@@ -29,7 +40,8 @@ void Declared(const CudaSyntax& syntax, size_t begin, std::vector<DeviceVariable
   const std::string type_text(syntax.Text({type, at}));
   std::vector<DeviceVariable> found;
   while (word(at)) {
-    DeviceVariable one{std::string(syntax.token(at).text), type_text, {}, is(begin, "__constant__"), false};
+    const std::string name(syntax.token(at).text);
+    DeviceVariable one{name, SymbolOf(syntax, begin, name), type_text, {}, is(begin, "__constant__"), false};
     for (++at; is(at, "["); at = MatchingClose(syntax, at) + 1)
       one.extents.push_back({at + 1, MatchingClose(syntax, at)});
     one.initialised = is(at, "=") || is(at, "{");
@@ -52,7 +64,8 @@ std::vector<DeviceVariable> VariablesOf(const CudaSyntax& syntax, const KernelDe
   std::set<std::string, std::less<>> used;
   const auto elsewhere = [&](size_t i) {
     return std::ranges::any_of(syntax.host_only, [&](TokenRange range) { return Within(i, range); }) ||
-           std::ranges::any_of(syntax.functions, [&](const HostFunction& f) { return Within(i, f.whole); }) ||
+           std::ranges::any_of(syntax.functions,
+                               [&](const HostFunction& f) { return !f.on_device && Within(i, f.whole); }) ||
            std::ranges::any_of(syntax.kernels,
                                [&](const KernelDefinition& k) { return &k != &kernel && Within(i, k.body); });
   };

@@ -12,6 +12,7 @@ namespace atunner {
 
 struct DeviceVariable {
   std::string name;
+  std::string symbol;               ///< as the module has it
   std::string type;                 ///< without qualifiers
   std::vector<TokenRange> extents;  ///< none for a scalar
   bool constant = false;            ///< __constant__

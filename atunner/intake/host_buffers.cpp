@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "atunner/intake/c_type.h"
-#include "atunner/intake/host_scope.h"
+#include "atunner/intake/host_objects.h"
 #include "atunner/model/expr.h"
 
 namespace atunner {
@@ -33,17 +33,76 @@ Result<std::string> HostScope::BytesOf(const std::string& buffer) {
   return pitch + " * (" + count + ")";
 }
 
-Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range) { return BufferOf(range, 0); }
+Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range) {
+  Begin();
+  return BufferOf(range, 0);
+}
+
+/// Of `solver.u_`, `image->data()`, or a member that goes by its name alone.
+std::optional<HostScope::Buffer> HostScope::BufferOfMember(TokenRange range, int depth) {
+  const auto found = depth < kMostNested ? MemberOf(range, {}, depth) : std::nullopt;
+  if (!found) return std::nullopt;
+  if (found->allocation.empty()) {
+    auto buffer = found->scope->BufferOf(found->range, depth + 1);
+    if (!buffer) return std::nullopt;
+    if (!found->name.empty()) buffer->name = found->name;
+    return *std::move(buffer);
+  }
+  const auto bytes = found->scope->BytesOf(found->allocation);
+  if (!bytes) return std::nullopt;
+  Buffer buffer{found->name.empty() ? found->allocation : found->name, *bytes, "", false};
+  buffer.zeroed = zeroed_.contains(ObjectText(syntax_, range)) || found->scope->zeroed_.contains(found->allocation);
+  buffer.type = found->scope->ElementType(found->allocation);
+  return buffer;
+}
+
+/// Of what an allocation's pointer points to.
+std::string HostScope::ElementType(const std::string& pointer) const {
+  if (const auto type = types_.find(pointer); type != types_.end()) return TypeNamed(type->second);
+  const ClassField* field = FieldOfThis(pointer);
+  std::string type = field == nullptr ? "" : std::string(syntax_.Text(field->type));
+  if (const size_t star = type.find('*'); star != std::string::npos) type.resize(star);
+  while (type.ends_with(' ')) type.pop_back();
+  return TypeNamed(type);
+}
+
+/// An element of a buffer whose address is taken: the buffer, where that is its first.
+Result<HostScope::Buffer> HostScope::BufferFromElement(TokenRange range, int depth) {
+  size_t open = range.begin;
+  while (open < range.end && !syntax_.token(open).Is("[")) ++open;
+  const bool last = open + 1 < range.end && MatchingClose(syntax_, open) + 1 == range.end;
+  if (!last || NumberNow({open + 1, range.end - 1}) != 0) return Unknown(syntax_.Text(range));
+  return BufferOf({range.begin + 1, open}, depth + 1);
+}
 
 Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range, int depth) {
+  if (depth > kMostNested || range.empty()) return Unknown(syntax_.Text(range));
+  if (syntax_.token(range.begin).Is("&") && syntax_.token(range.end - 1).Is("]"))
+    return BufferFromElement(range, depth);
+  const TokenRange bare = BareObject(syntax_, range);
+  if (bare.end != bare.begin + 1) {
+    if (auto found = BufferOfMember(range, depth)) return *std::move(found);
+  }
+  if (auto found = BufferOfWords(range, depth)) return found;
+  if (bare.end == bare.begin + 1) {
+    if (auto found = BufferOfMember(range, depth)) return *std::move(found);
+  }
+  return Unknown(syntax_.Text(range));
+}
+
+/// The first name of the range that stands for a buffer.
+Result<HostScope::Buffer> HostScope::BufferOfWords(TokenRange range, int depth) {
+  const auto is = [&](size_t i, std::string_view text) { return i < range.end && syntax_.token(i).Is(text); };
   for (size_t i = range.begin; i < range.end; ++i) {
     const Token& token = syntax_.token(i);
     if (token.Is("+") || token.Is("-")) break;  // a pointer into a buffer: how much is left of it is not known
     if (token.kind != Token::Kind::kWord) continue;
+    if (i > range.begin && (syntax_.token(i - 1).Is(".") || syntax_.token(i - 1).Is("->"))) continue;
+    if ((is(i + 1, ".") || is(i + 1, "->")) && !is(i + 3, "(") && !is(i + 3, "<")) continue;  // whose member it is
     const std::string name(token.text);
     Buffer buffer{name, "", "", zeroed_.contains(name)};
     if (const auto type = types_.find(name); type != types_.end()) buffer.type = TypeNamed(type->second);
-    const bool offset = i + 1 < range.end && (syntax_.token(i + 1).Is("+") || syntax_.token(i + 1).Is("-"));
+    const bool offset = is(i + 1, "+") || is(i + 1, "-");
     // In a loop over parts of a buffer the first begins with it.
     if (offset && NumberNow({i + 2, range.end}) != 0) break;
     if (const auto bytes = allocations_.find(name); bytes != allocations_.end()) {
@@ -51,10 +110,16 @@ Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range, int depth) {
       return buffer;
     }
     if (const auto count = containers_.find(name); count != containers_.end()) {
-      const auto type = ParseCType(buffer.type);
+      const auto alias = syntax_.FindAlias(buffer.type);
+      const auto type = ParseCType(alias == syntax_.aliases.end() ? buffer.type : alias->second);
       if (!type) return Unknown("the element type of " + name);
       ATUNNER_TRY(const std::string elements, Convert(Copy(count->second), 0));
       buffer.bytes = "(" + elements + ") * " + std::to_string(type->bytes());
+      return buffer;
+    }
+    if (is(i + 1, ".") && IsTensor(name)) {  // x.data_ptr<float>()
+      unknown_->clear();
+      ATUNNER_TRY(buffer.elements, ElementsOfTensor(name, 0));
       return buffer;
     }
     if (auto made = AllocatedBy(i, "")) return *std::move(made);
@@ -64,7 +129,7 @@ Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range, int depth) {
       if (auto found = BufferOf(other->second, depth + 1)) return found;
     }
     if (const auto above = InCaller(name)) {
-      ATUNNER_TRY(Buffer found, above->first->BufferOf(above->second));
+      ATUNNER_TRY(Buffer found, above->first->BufferOf(above->second, depth + 1));
       found.zeroed |= buffer.zeroed;
       return found;
     }
@@ -75,21 +140,18 @@ Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range, int depth) {
 /// What the function called at a token allocates: for one of its parameters, or with "" for what it returns.
 std::optional<HostScope::Buffer> HostScope::AllocatedBy(size_t name, const std::string& parameter) {
   auto call = CallAt(name);
-  for (size_t f = 0; call && f < syntax_.functions.size(); ++f) {
-    const HostFunction& function = syntax_.functions[f];
-    if (f == function_ || !syntax_.token(name).Is(function.name)) continue;
-    HostScope inside(*this, f, function.body.end, level_ + 1);
-    inside.pin_ = std::move(call);
-    std::string made = parameter;
-    for (size_t i = function.body.begin; made.empty() && i + 1 < function.body.end; ++i) {
-      const std::string after(syntax_.token(i + 1).text);
-      if (syntax_.token(i).Is("return") && inside.allocations_.contains(after)) made = after;
+  for (const size_t f : call ? Callees(name, call->object, call->arguments.size()) : std::vector<size_t>()) {
+    if (f == function_ || level_ >= kMostLevels) continue;
+    const HostScope inside = Inside(f, *call);
+    if (parameter.empty()) {
+      const auto result = inside.ReturnedHere();
+      const auto buffer = result ? result->scope->BufferOf(result->range, 0) : Result<Buffer>(Unknown(""));
+      return buffer ? std::optional(*buffer) : std::nullopt;
     }
-    if (!inside.allocations_.contains(made)) return std::nullopt;
-    const auto bytes = inside.BytesOf(made);
+    if (!inside.allocations_.contains(parameter)) return std::nullopt;
+    const auto bytes = inside.Self()->BytesOf(parameter);
     if (!bytes) return std::nullopt;
-    const auto type = inside.types_.find(made);
-    return Buffer{made, *bytes, type == inside.types_.end() ? "" : inside.TypeNamed(type->second), false};
+    return Buffer{parameter, *bytes, inside.ElementType(parameter), false};
   }
   return std::nullopt;
 }

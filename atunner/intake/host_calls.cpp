@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "atunner/intake/enclosing_conditions.h"
-#include "atunner/intake/host_scope.h"
+#include "atunner/intake/host_objects.h"
 #include "atunner/model/expr.h"
 
 namespace atunner {
@@ -43,7 +43,19 @@ std::optional<int64_t> HostScope::NumberNow(TokenRange range) {
 
 bool HostScope::IsReached() {
   if (function_ >= syntax_.functions.size()) return true;
-  if (!IsCalled(syntax_, function_)) return false;
+  return IsCalled(syntax_, function_) && ConditionsMayHold();
+}
+
+/// Is a place before this one known not to be reached when this one is?
+bool HostScope::IsRuledOut(size_t place) const {
+  if (function_ >= syntax_.functions.size() || *scopes_left_ <= 0) return false;
+  if (ConditionsAround(syntax_, syntax_.functions[function_].body, place).empty()) return false;
+  HostScope there(*this, function_, place, level_);
+  there.pin_ = pin_;
+  return !there.ConditionsMayHold();
+}
+
+bool HostScope::ConditionsMayHold() {
   for (const EnclosingCondition& one : ConditionsAround(syntax_, syntax_.functions[function_].body, position_)) {
     const auto value = NumberNow(one.value);
     if (!value) continue;
@@ -60,8 +72,8 @@ bool HostScope::IsReached() {
 }
 
 /// What the call whose function stands at token `name` says.
-std::optional<HostScope::Pin> HostScope::CallAt(size_t name) const {
-  Pin call{function_, name, {}, {}};
+std::optional<HostScope::Call> HostScope::CallAt(size_t name) const {
+  Call call{nullptr, {}, {}, ObjectBefore(syntax_, name), ""};
   size_t open = name + 1;
   if (open < syntax_.lexed.tokens.size() && syntax_.token(open).Is("<")) {
     const size_t close = MatchingClose(syntax_, open);
@@ -73,26 +85,47 @@ std::optional<HostScope::Pin> HostScope::CallAt(size_t name) const {
   return call;
 }
 
+/// `Solver solver(nx)`, `Solver(nx)`, `new Solver{nx}`, `std::make_unique<Solver>(nx)` and `Solver solver;`, of which
+/// the class stands at token `type`.
+std::optional<HostScope::Call> HostScope::MakingAt(size_t type) const {
+  const auto is = [&](size_t i, std::string_view text) {
+    return i < syntax_.lexed.tokens.size() && syntax_.token(i).Is(text);
+  };
+  size_t open = type + 1;
+  if (is(open, "<")) open = MatchingClose(syntax_, open) + 1;
+  Call call{nullptr, {}, {}, {}, std::string(syntax_.Text({type, open}))};
+  if (is(open, ">")) ++open;
+  const bool named = open < syntax_.lexed.tokens.size() && syntax_.token(open).kind == Token::Kind::kWord;
+  if (named) ++open;
+  if (named && (is(open, ";") || is(open, ","))) return call;
+  if (!is(open, "(") && !is(open, "{")) return std::nullopt;
+  call.arguments = SplitArguments(syntax_, {open + 1, MatchingClose(syntax_, open)}, true);
+  return call;
+}
+
 /// The first call of the function with at least so many arguments that is reached, or else the first.
 std::optional<HostScope::Call> HostScope::CallWith(size_t template_args, size_t arguments) const {
-  if (function_ >= syntax_.functions.size() || level_ >= kMostCallers) return std::nullopt;
-  if (pin_) {
-    if (pin_->template_args.size() < template_args || pin_->arguments.size() < arguments) return std::nullopt;
-    std::unique_ptr<HostScope> scope(new HostScope(*this, pin_->function, pin_->token, level_ + 1));
-    return Call{std::move(scope), pin_->template_args, pin_->arguments};
-  }
+  const auto enough = [&](const Call& call) {
+    return call.template_args.size() >= template_args && call.arguments.size() >= arguments;
+  };
+  if (pin_) return enough(*pin_) ? pin_ : std::nullopt;
+  if (function_ >= syntax_.functions.size() || level_ >= kMostCallers || *scopes_left_ <= 0) return std::nullopt;
+  const HostFunction& function = syntax_.functions[function_];
   std::optional<Call> first;
   for (size_t f = 0; f < syntax_.functions.size(); ++f) {
     if (f == function_) continue;
     const TokenRange body = syntax_.functions[f].body;
     for (size_t i = body.begin; i + 1 < body.end; ++i) {
-      if (!syntax_.token(i).Is(syntax_.functions[function_].name)) continue;
-      auto found = CallAt(i);
-      if (!found) continue;
-      Call call{nullptr, std::move(found->template_args), std::move(found->arguments)};
-      if (call.template_args.size() < template_args || call.arguments.size() < arguments) continue;
-      call.scope.reset(new HostScope(*this, f, i, level_ + 1));
-      if (call.scope->IsReached()) return call;
+      if (!syntax_.token(i).Is(function.name)) continue;
+      auto call = function.constructor ? MakingAt(i) : CallAt(i);
+      if (!call || !enough(*call)) continue;
+      if (function.of_class.empty() != call->object.empty() && !function.constructor &&
+          (function.of_class.empty() || !syntax_.IsA(syntax_.functions[f].of_class, function.of_class)))
+        continue;  // of something else by that name
+      call->scope.reset(new HostScope(*this, f, i, level_ + 1));
+      const std::string of = call->object.empty() ? "" : call->scope->ClassOf(call->object, 0);
+      if (!of.empty() && !syntax_.IsA(of, function.of_class)) continue;
+      if (call->scope->IsReached()) return call;
       if (!first) first = std::move(call);
     }
   }
@@ -100,8 +133,8 @@ std::optional<HostScope::Call> HostScope::CallWith(size_t template_args, size_t 
 }
 
 /// What a parameter of the function, or of the template that it is, stands for in the first call.
-std::optional<std::pair<std::unique_ptr<HostScope>, TokenRange>> HostScope::InCaller(const std::string& name) const {
-  if (function_ >= syntax_.functions.size() || level_ >= kMostCallers) return std::nullopt;
+std::optional<std::pair<std::shared_ptr<HostScope>, TokenRange>> HostScope::InCaller(const std::string& name) const {
+  if (function_ >= syntax_.functions.size() || (!pin_ && level_ >= kMostCallers)) return std::nullopt;
   const HostFunction& function = syntax_.functions[function_];
   for (size_t t = 0; t < function.templates.size(); ++t) {
     if (function.templates[t].name != name) continue;
@@ -117,7 +150,7 @@ std::optional<std::pair<std::unique_ptr<HostScope>, TokenRange>> HostScope::InCa
     if (last == parameters[p].begin || syntax_.token(last - 1).text != name) continue;
     if (auto call = CallWith(0, p + 1)) return std::pair(std::move(call->scope), call->arguments[p]);
     if (last < parameters[p].end)  // a default argument
-      return std::pair(std::unique_ptr<HostScope>(new HostScope(*this, SIZE_MAX, 0, level_ + 1)),
+      return std::pair(std::shared_ptr<HostScope>(new HostScope(*this, SIZE_MAX, 0, level_ + 1)),
                        TokenRange{last + 1, parameters[p].end});
   }
   return std::nullopt;
@@ -127,7 +160,8 @@ std::string HostScope::TypeNamed(const std::string& name) const {
   if (function_ >= syntax_.functions.size()) return name;
   const HostFunction& function = syntax_.functions[function_];
   const auto named = std::ranges::find(function.templates, name, &TemplateParameter::name);
-  if (named == function.templates.end() || (named->type != "typename" && named->type != "class")) return name;
+  if (named == function.templates.end()) return TypeOfClass(name);
+  if (named->type != "typename" && named->type != "class") return name;
   const auto index = static_cast<size_t>(named - function.templates.begin());
   if (const auto call = CallWith(index + 1, 0))
     return call->scope->TypeNamed(std::string(syntax_.Text(call->template_args[index])));
@@ -145,14 +179,66 @@ std::string HostScope::TypeNamed(const std::string& name) const {
   return named->fallback.empty() ? name : named->fallback;
 }
 
+/// What a name is in the class that the function is a member of: an alias, or a parameter of its template.
+std::string HostScope::TypeOfClass(const std::string& name) const {
+  const ClassDefinition* own = syntax_.FindClass(syntax_.functions[function_].of_class);
+  if (own == nullptr) return name;
+  if (const auto alias = own->aliases.find(name); alias != own->aliases.end()) return WithConstants(alias->second);
+  const auto parameter = std::ranges::find(own->templates, name, &TemplateParameter::name);
+  if (parameter == own->templates.end()) return name;
+  const auto call = CallWith(0, 0);
+  if (!call) return name;
+  const std::string made = call->object.empty() ? call->made : call->scope->TypeOfObject(call->object, 0);
+  const CudaSyntax type = ParseCuda(made);
+  for (size_t i = 0; i < type.lexed.tokens.size(); ++i) {
+    if (!type.token(i).Is("<")) continue;
+    const auto arguments = SplitArguments(type, {i + 1, MatchingClose(type, i)}, true);
+    const auto index = static_cast<size_t>(parameter - own->templates.begin());
+    if (index < arguments.size()) return call->scope->TypeNamed(std::string(type.Text(arguments[index])));
+  }
+  return parameter->fallback.empty() ? name : parameter->fallback;
+}
+
+/// A type with the values of the class's constants: the device has no use for the class.
+std::string HostScope::WithConstants(const std::string& type) const {
+  std::string text;
+  for (const Token& token : Lex(type).tokens) {
+    const ClassField* field = token.kind == Token::Kind::kWord ? FieldOfThis(token.text) : nullptr;
+    const auto value = field ? Self()->NumberNow(field->value) : std::nullopt;
+    text += value ? std::to_string(*value) : std::string(token.text);
+    if (token.Is(",")) text += ' ';
+  }
+  return text;
+}
+
 std::string HostScope::TypeOf(TokenRange range, bool pointer) {
-  const auto buffer = BufferOf(range);
+  const auto buffer = BufferOf(range, 0);
   if (pointer) return buffer ? buffer->type : "";
   if (buffer || range.end != range.begin + 1) return "";
   const std::string name(syntax_.Text(range));
   if (const auto type = types_.find(name); type != types_.end()) return TypeNamed(type->second);
   const auto above = InCaller(name);
   return above ? above->first->TypeOf(above->second, pointer) : "";
+}
+
+/// What a member of a class is by its declaration at a token: `kTile = …` or `bytes() { return …; }`.
+TokenRange HostScope::ValueOfMember(size_t name) const {
+  const auto is = [&](size_t i, std::string_view text) {
+    return i < syntax_.lexed.tokens.size() && syntax_.token(i).Is(text);
+  };
+  size_t begin = name + 2;
+  if (is(name + 1, "(") && is(name + 2, ")")) {
+    size_t brace = name + 3;
+    while (is(brace, "const") || is(brace, "noexcept")) ++brace;
+    if (!is(brace, "{") || !is(brace + 1, "return")) return {};
+    begin = brace + 2;
+  } else if (!is(name + 1, "=")) {
+    return {};
+  }
+  size_t end = begin;
+  while (end < syntax_.lexed.tokens.size() && !is(end, ";") && !is(end, ","))
+    end = is(end, "(") ? MatchingClose(syntax_, end) + 1 : end + 1;
+  return {begin, end};
 }
 
 /// Config<16, 8>::kTile, of `static constexpr int kTile = …` in a structure or a template of one.
@@ -176,10 +262,12 @@ std::optional<std::string> HostScope::StaticMember(const std::string& type, std:
       while (head > 0 && !is(head, "template")) --head;
       parameters = ParseTemplateParameters(syntax_, {head + 2, i - 2});
     }
-    for (size_t at = i + 2; at < MatchingClose(syntax_, i + 1); ++at) {
-      if (!is(at, member) || !is(at + 1, "=")) continue;
+    const size_t close = MatchingClose(syntax_, i + 1);
+    for (size_t at = i + 2; at < close; ++at) {
+      const TokenRange written = is(at, member) ? ValueOfMember(at) : TokenRange{};
+      if (written.empty()) continue;
       Tokens value;
-      for (size_t t = at + 2; !is(t, ";") && !is(t, ",") && t < syntax_.lexed.tokens.size(); ++t) {
+      for (size_t t = written.begin; t < written.end; ++t) {
         const auto found = std::ranges::find(parameters, syntax_.token(t).text, &TemplateParameter::name);
         const auto index = static_cast<size_t>(found - parameters.begin());
         if (index >= arguments.size()) {

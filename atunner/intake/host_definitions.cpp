@@ -1,8 +1,9 @@
 // What a function of the host says before the place that a HostScope is for: definitions, allocations, containers.
 #include <algorithm>
+#include <utility>
 
 #include "atunner/intake/c_type.h"
-#include "atunner/intake/host_scope.h"
+#include "atunner/intake/host_objects.h"
 #include "atunner/model/expr.h"
 
 namespace atunner {
@@ -23,6 +24,8 @@ void HostScope::Collect() {
   const size_t end = std::min(position_, body.end);
   for (size_t i = body.begin; i < end; ++i) {
     const Token& token = syntax_.token(i);
+    if (token.Is("[") && i > body.begin && syntax_.token(i - 1).Is("auto")) CollectBound(i, end);
+    if (token.Is("[") && i > body.begin && syntax_.token(i - 1).Is("&")) CollectBound(i, end);  // auto& [a, b]
     if (token.kind != Token::Kind::kWord || i + 1 >= end) continue;
     if (token.text.starts_with("cudaMalloc") && syntax_.token(i + 1).Is("(")) {
       CollectAllocation(i, end);
@@ -32,6 +35,32 @@ void HostScope::Collect() {
       CollectDefinition(i, end);
     }
   }
+}
+
+void HostScope::Define(const std::string& name, TokenRange value) {
+  const auto [known, fresh] = definitions_.try_emplace(name, value);
+  if (!fresh) redefined_[name].push_back(std::exchange(known->second, value));
+}
+
+/// The last definition that its conditions do not rule out.
+std::optional<TokenRange> HostScope::Definition(const std::string& name) const {
+  const auto last = definitions_.find(name);
+  if (last == definitions_.end()) return std::nullopt;
+  if (!IsRuledOut(last->second.begin - 2)) return last->second;  // where its name stands
+  const auto before = redefined_.find(name);
+  for (size_t i = before == redefined_.end() ? 0 : before->second.size(); i-- > 0;) {
+    if (!IsRuledOut(before->second[i].begin - 2)) return before->second[i];
+  }
+  return std::nullopt;
+}
+
+/// `n *= 2;` as a statement: what the variable is then is not followed, and a name that is its own value not known.
+void HostScope::Forget(size_t name) {
+  const TokenRange object = ObjectBefore(syntax_, name);
+  const size_t begin = object.empty() ? name : object.begin;
+  const Token& before = syntax_.token(begin - 1);
+  if (!before.Is(";") && !before.Is("{") && !before.Is("}") && !before.Is(")")) return;
+  Define(ObjectText(syntax_, {begin, name + 1}), {begin, name + 1});
 }
 
 void HostScope::CollectDefinition(size_t name, size_t end) {
@@ -46,12 +75,16 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
   if (is(name + 1, "=")) {
     TokenRange value{name + 2, until(name + 2)};
     while (value.end > value.begin + 2 && is(value.begin + 1, "=")) value.begin += 2;  // a = b = 1024
-    if (name > 0 && is(name - 1, ".") && name > 1) {                                   // grid.x = …
-      const size_t axis = text == "x" ? 0 : text == "y" ? 1 : 2;
-      members_[std::string(syntax_.token(name - 2).text)][axis] = value;
+    if (value.empty()) return;
+    if (const TokenRange object = ObjectBefore(syntax_, name); !object.empty()) {  // grid.x = …, this->n = …
+      // What the command line gives hides no default.
+      const bool hidden = object.end == object.begin + 1 && is(object.begin, "this") && IsParameter(text);
+      const std::string member = (hidden ? "this." : "") + ObjectText(syntax_, {object.begin, name + 1});
+      if (!IsOfCommandLine(syntax_, value)) Define(member, value);
     } else if (!IsOfCommandLine(syntax_, value) || !definitions_.contains(text)) {  // int n = 1024; if (argc > 1) n = …
-      definitions_[text] = value;
+      Define(text, value);
       CollectScalarType(name);
+      CollectObject(name, end);
       if (name > 0 && is(name - 1, ">")) CollectContainer(text, name - 1, value);  // device_vector<float> d = h;
     }
   } else if (is(name + 1, "[")) {  // float c[2] = {0.4f, 0.1f};
@@ -70,6 +103,12 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
     } else if (ParseCType(before.text)) {
       definitions_[text] = inside;  // int n(1024);
     }
+    CollectObject(name, end);
+  } else if (is(name + 1, ";") || is(name + 1, ",")) {
+    CollectObject(name, end);
+  }
+  for (const std::string_view op : {"+=", "-=", "*=", "/=", "%=", "<<=", ">>="}) {
+    if (name > 0 && is(name + 1, op)) Forget(name);
   }
   if (name > 1 && is(name - 1, "*")) CollectDeclaredType(name - 1);
 }
@@ -154,22 +193,34 @@ void HostScope::CollectAllocation(size_t call, size_t end) {
   const std::vector<TokenRange> pieces =
       SplitArguments(syntax_, {call + 2, std::min(MatchingClose(syntax_, call + 1), end)}, true);
   if (pieces.size() < 2) return;
-  for (size_t i = pieces[0].end; i > pieces[0].begin; --i) {
-    if (syntax_.token(i - 1).kind != Token::Kind::kWord) continue;
-    const std::string name(syntax_.token(i - 1).text);
-    const bool pitched = syntax_.token(call).Is("cudaMallocPitch") && pieces.size() == 4;
-    allocations_[name] = pieces[pitched ? 2 : 1];
-    if (pitched) pitched_[name] = pieces[3], pitches_[std::string(syntax_.token(pieces[1].end - 1).text)] = pieces[2];
-    return;
+  const std::string name = PointerText(pieces[0]);
+  if (name.empty()) return;
+  const bool pitched = syntax_.token(call).Is("cudaMallocPitch") && pieces.size() == 4;
+  allocations_[name] = pieces[pitched ? 2 : 1];
+  if (pitched) pitched_[name] = pieces[3], pitches_[std::string(syntax_.token(pieces[1].end - 1).text)] = pieces[2];
+}
+
+/// The pointer in `&d`, `(void**)&d->x`, `reinterpret_cast<void**>(&d)`, `&d[i]`: the last name, and whose member it
+/// is.
+std::string HostScope::PointerText(TokenRange range) const {
+  size_t end = range.end;
+  while (end > range.begin && syntax_.token(end - 1).kind != Token::Kind::kWord) {
+    if (syntax_.token(end - 1).Is("]")) {
+      while (end > range.begin && !syntax_.token(end - 1).Is("[")) --end;
+    }
+    if (end > range.begin) --end;
   }
+  if (end == range.begin) return "";
+  const TokenRange object = ObjectBefore(syntax_, end - 1);
+  return ObjectText(syntax_, {object.empty() ? end - 1 : object.begin, end});
 }
 
 /// cudaMemset(d, 0, bytes), cudaMemsetAsync(d, 0, bytes, stream)
 void HostScope::CollectMemset(size_t call, size_t end) {
   const std::vector<TokenRange> pieces =
       SplitArguments(syntax_, {call + 2, std::min(MatchingClose(syntax_, call + 1), end)}, true);
-  if (pieces.size() >= 3 && pieces[0].end > pieces[0].begin && syntax_.Text(pieces[1]) == "0")
-    zeroed_.emplace(syntax_.token(pieces[0].end - 1).text);
+  if (pieces.size() >= 3 && !pieces[0].empty() && syntax_.Text(pieces[1]) == "0")
+    zeroed_.insert(PointerText(pieces[0]));
 }
 
 }  // namespace atunner

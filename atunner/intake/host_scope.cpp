@@ -4,6 +4,7 @@
 #include <set>
 
 #include "atunner/intake/c_type.h"
+#include "atunner/intake/host_objects.h"
 #include "atunner/intake/record_buffers.h"
 #include "atunner/intake/structure_layout.h"
 #include "atunner/model/expr.h"
@@ -12,6 +13,7 @@ namespace atunner {
 namespace {
 
 constexpr int kMostNested = 24;
+constexpr int kMostScopes = 5000;
 constexpr char kSlash = '\x01';  // a division whose kind is decided when the whole expression is known
 
 std::unexpected<Error> Unknown(std::string_view what) {
@@ -97,7 +99,8 @@ HostScope::HostScope(const CudaSyntax& syntax, size_t function, size_t position,
       stated_(stated),
       leaves_(std::make_shared<std::map<std::string, Leaf, std::less<>>>()),
       unknown_(std::make_shared<std::string>()),
-      texts_(std::make_shared<std::deque<std::string>>()) {
+      texts_(std::make_shared<std::deque<std::string>>()),
+      scopes_left_(std::make_shared<int>(kMostScopes)) {
   Collect();
 }
 
@@ -109,7 +112,9 @@ HostScope::HostScope(const HostScope& parent, size_t function, size_t position, 
       level_(level),
       leaves_(parent.leaves_),
       unknown_(parent.unknown_),
-      texts_(parent.texts_) {
+      texts_(parent.texts_),
+      scopes_left_(parent.scopes_left_) {
+  --*scopes_left_;
   Collect();
 }
 
@@ -122,8 +127,14 @@ HostScope::Tokens HostScope::Copy(TokenRange range) const {
   return tokens;
 }
 
-Result<std::string> HostScope::Expression(TokenRange range) {
+/// Of a question of the reader's.
+void HostScope::Begin() {
   unknown_->clear();
+  *scopes_left_ = kMostScopes;
+}
+
+Result<std::string> HostScope::Expression(TokenRange range) {
+  Begin();
   return Convert(Copy(range), 0);
 }
 
@@ -220,6 +231,17 @@ Result<std::string> HostScope::ConvertPlain(const Tokens& tokens, int depth) {
   return text;
 }
 
+/// Is it `#define EPS 1.0f`, or a constant of such a value?
+bool HostScope::IsRealConstant(const std::string& name) const {
+  const FileConstant* constant = definitions_.contains(name) ? nullptr : syntax_.FindConstant(name);
+  bool real = false;
+  if (constant == nullptr) return false;
+  for (const Token& token : Lex(constant->value).tokens) {
+    if (token.kind == Token::Kind::kNumber) NumberText(token.text, real);
+  }
+  return real;
+}
+
 /// Converts the word at `i` with what belongs to it; returns the index of the last token used.
 Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces& out) {
   const std::string name(tokens[i].text);
@@ -227,6 +249,7 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
   if (is(i + 1, "::")) {
     const auto value = i + 2 < tokens.size() ? StaticMember(TypeNamed(name), tokens[i + 2].text, depth) : std::nullopt;
     if (value) out.Add("(" + *value + ")");
+    if (value && is(i + 3, "(") && is(i + 4, ")")) return i + 4;
     return value ? i + 2 : i + 1;  // std::max: the qualifier says nothing
   }
   if (name == "true" || name == "false") {
@@ -295,31 +318,52 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
     }
     const size_t close = CloseOf(tokens, i + 1);
     if (close >= tokens.size()) return Unknown(name + "(…)");
+    if (is(close + 1, ".") || is(close + 1, "->")) return MemberWord(tokens, i, depth, out);
     const Tokens inside(tokens.begin() + static_cast<std::ptrdiff_t>(i) + 2,
                         tokens.begin() + static_cast<std::ptrdiff_t>(close));
-    ATUNNER_TRY(const std::string value, Called(name, SplitTokens(inside), depth, out.real));
-    out.Add("(" + value + ")");
+    auto value = Called(name, SplitTokens(inside), depth, out.real);
+    if (!value) value = MemberValue(tokens, i, close + 1, depth);
+    if (!value) return std::unexpected(value.error());
+    out.real |= IsReal("", *value);
+    out.Add("(" + *value + ")");
     return close;
   }
-  if ((is(i + 1, ".")) && i + 2 < tokens.size()) {
-    const std::string_view member = tokens[i + 2].text;
-    const Tokens one(tokens.begin() + static_cast<std::ptrdiff_t>(i),
-                     tokens.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    if (member == "x" || member == "y" || member == "z") {
-      ATUNNER_TRY(const auto extents, ExtentsOf(one, depth + 1));
-      out.Add("(" + extents[member == "x" ? 0 : member == "y" ? 1 : 2] + ")");
-      return i + 2;
-    }
-    if (member == "size" && containers_.contains(name)) {
-      ATUNNER_TRY(const std::string count, Convert(Copy(containers_.find(name)->second), depth + 1));
-      out.Add("(" + count + ")");
-      return std::min(i + 4, tokens.size() - 1);
-    }
-    return Unknown(name + "." + std::string(member));
-  }
+  if (is(i + 1, ".") || is(i + 1, "->")) return MemberWord(tokens, i, depth, out);
   ATUNNER_TRY(const std::string value, NameValue(name, depth));
+  out.real |= IsReal(name, value) || IsRealConstant(name);
   out.Add(value);
   return i;
+}
+
+/// Converts `object.member` or `object.function(…)`, which begins at token `i`; returns the index of the last token.
+Result<size_t> HostScope::MemberWord(const Tokens& tokens, size_t i, int depth, Pieces& out) {
+  const auto is = [&](size_t at, std::string_view text) { return at < tokens.size() && tokens[at].Is(text); };
+  const std::string name(tokens[i].text);
+  size_t last = is(i + 1, "(") ? std::min(CloseOf(tokens, i + 1), tokens.size() - 1) : i;
+  while (last + 2 < tokens.size() && (is(last + 1, ".") || is(last + 1, "->"))) {
+    last += 2;
+    if (is(last + 1, "(")) last = std::min(CloseOf(tokens, last + 1), tokens.size() - 1);
+  }
+  if (last == i) return Unknown(name);
+  if (is(i + 2, "size") && containers_.contains(name)) {
+    ATUNNER_TRY(const std::string count, Convert(Copy(containers_.find(name)->second), depth + 1));
+    out.Add("(" + count + ")");
+    return last;
+  }
+  const auto value = MemberValue(tokens, i, last + 1, depth);
+  if (value) {
+    out.real |= IsReal("", *value);
+    out.Add(*value);
+    return last;
+  }
+  const std::string_view member = tokens[last].text;
+  if (member != "x" && member != "y" && member != "z") return std::unexpected(value.error());
+  const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(i);
+  const Tokens extents_of(begin, tokens.begin() + static_cast<std::ptrdiff_t>(last) - 1);
+  ATUNNER_TRY(const auto extents, ExtentsOf(extents_of, depth + 1));
+  unknown_->clear();
+  out.Add("(" + extents[member == "x" ? 0 : member == "y" ? 1 : 2] + ")");
+  return last;
 }
 
 /// A function of <cmath>, or one of the file that only returns an expression, or a macro.
@@ -356,15 +400,28 @@ Result<std::string> HostScope::Called(const std::string& name, const std::vector
 /// Names of the parameters, and what a call stands for; nothing where that is more than an expression.
 std::pair<std::vector<std::string_view>, HostScope::Tokens> HostScope::DefinitionOf(const std::string& name) {
   std::vector<std::string_view> parameters;
-  for (const HostFunction& function : syntax_.functions) {
-    const TokenRange body = function.body;
-    if (function.name != name || body.empty() || !syntax_.token(body.begin).Is("return")) continue;
+  const auto take = [&](TokenRange declared, TokenRange body) -> Tokens {
+    if (body.empty() || !syntax_.token(body.begin).Is("return")) return {};
     size_t end = body.begin;
     while (end < body.end && !syntax_.token(end).Is(";")) ++end;
-    if (end + 1 != body.end) continue;
-    for (const TokenRange& parameter : SplitArguments(syntax_, function.parameters, true))
+    if (end + 1 != body.end) return {};
+    for (const TokenRange& parameter : SplitArguments(syntax_, declared, true))
       parameters.push_back(syntax_.token(parameter.end - 1).text);
-    return {parameters, Copy({body.begin + 1, end})};
+    return Copy({body.begin + 1, end});
+  };
+  const std::string own = function_ < syntax_.functions.size() ? syntax_.functions[function_].of_class : "";
+  for (const HostFunction& function : syntax_.functions) {
+    if (function.name != name || (!function.of_class.empty() && function.of_class != own)) continue;
+    if (Tokens body = take(function.parameters, function.body); !body.empty()) return {parameters, body};
+  }
+  const auto lambda = definitions_.find(name);  // auto tiles = [](int n, int t) { return (n + t - 1) / t; };
+  if (lambda != definitions_.end() && syntax_.token(lambda->second.begin).Is("[")) {
+    const size_t open = MatchingClose(syntax_, lambda->second.begin) + 1;
+    const size_t close = MatchingClose(syntax_, open);
+    size_t brace = close + 1;
+    while (brace < lambda->second.end && !syntax_.token(brace).Is("{")) ++brace;
+    if (Tokens body = take({open + 1, close}, {brace + 1, MatchingClose(syntax_, brace)}); !body.empty())
+      return {parameters, body};
   }
   for (const Token& directive : syntax_.lexed.tokens) {  // #define BLOCKS(n) (((n) + 255) / 256)
     const size_t at = directive.kind == Token::Kind::kDirective ? directive.text.find(name + "(") : std::string::npos;
@@ -388,47 +445,57 @@ std::unexpected<Error> HostScope::UnknownVariable(const std::string& name) {
   return Unknown(name);
 }
 
+/// A variable whose value wants another one. It is asked for itself, unless that is a parameter of its function, or
+/// it belongs to a function that is called on the way: nobody knows those.
+std::unexpected<Error> HostScope::UnknownBehind(const std::string& name) {
+  return !unknown_->empty() && (pin_ || IsParameter(*unknown_)) ? Unknown(*unknown_) : UnknownVariable(name);
+}
+
 Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
   if (const auto stated = stated_.find(name); stated != stated_.end()) {
     leaves_->try_emplace(name, Leaf{name, stated->second, false});
     return name;
   }
-  if (const auto local = definitions_.find(name); local != definitions_.end())
-    return NamedTokens(name, Copy(local->second), false, depth);
+  if (const auto local = Definition(name)) return NamedTokens(name, Copy(*local), false, depth);
   if (const auto pitch = pitches_.find(name); pitch != pitches_.end()) return PitchOf(pitch->second, depth);
   if (const auto above = InCaller(name)) {
     auto value = above->first->Convert(above->first->Copy(above->second), depth + 1);
-    if (!value) return UnknownVariable(name);
+    if (!value) return UnknownBehind(name);
     // The parameter's own name is what kernels and people know: keep it for a literal.
     const auto parsed = Expr::Parse(*value);
     if (!parsed || !parsed->Names().empty()) return "(" + *value + ")";
     const auto number = parsed->EvaluateInt({});
-    if (!number || *number < 1) return "(" + *value + ")";  // no size
-    leaves_->try_emplace(name, Leaf{name, *number, false});
-    return name;
+    if (!number || *number < 1 || (pin_ && IsRealParameter(name))) return "(" + *value + ")";  // no size
+    return KeptAsLeaf(name, *number, false);
   }
   if (const FileConstant* constant = syntax_.FindConstant(name)) {
     texts_->push_back(constant->value);
     return NamedTokens(name, Lex(texts_->back()).tokens, true, depth);
   }
-  return UnknownVariable(name);
+  const bool elsewhere = FieldOfThis(name) != nullptr || bound_.contains(name) || syntax_.FindVariable(name) != nullptr;
+  if (!elsewhere) return UnknownVariable(name);
+  const auto found = Named({name}, depth);
+  if (!found || !found->allocation.empty()) return UnknownVariable(name);
+  auto value = IsConstantOfThis(name) ? found->scope->Convert(found->scope->Copy(found->range), depth + 1)
+                                      : ValueFound(*found, name, depth);
+  if (!value) return UnknownBehind(name);
+  return IsConstantOfThis(name) ? "(" + *value + ")" : *value;
 }
 
 /// A literal keeps its name; anything else is put in its place.
 Result<std::string> HostScope::NamedTokens(const std::string& name, const Tokens& tokens, bool of_file, int depth) {
   if (tokens.size() == 1 && tokens[0].Is(name)) return UnknownVariable(name);
   auto value = Convert(tokens, depth + 1);
-  if (!value) return UnknownVariable(name);
+  if (!value) return UnknownBehind(name);
   ATUNNER_TRY(const Expr parsed, Expr::Parse(*value));
   if (!parsed.Names().empty()) return "(" + *value + ")";
   const auto number = parsed.EvaluateInt({});
   if (!number || (*number < 1 && !of_file)) return "(" + *value + ")";  // a fraction, or no size
-  leaves_->try_emplace(name, Leaf{name, *number, of_file});
-  return name;
+  return KeptAsLeaf(name, *number, of_file);
 }
 
 Result<std::array<std::string, 3>> HostScope::Extents(TokenRange range) {
-  unknown_->clear();
+  Begin();
   return ExtentsOf(Copy(range), 0);
 }
 
@@ -460,33 +527,65 @@ Result<std::array<std::string, 3>> HostScope::ExtentsOf(const Tokens& tokens, in
   const bool wrapped = inner.size() >= 2 && ((inner.front().Is("{") && inner.back().Is("}")) ||
                                              (inner.size() < tokens.size() && inner.front().Is("(")));
   if (wrapped) inner = Tokens(inner.begin() + 1, inner.end() - 1);
-  if (!wrapped && inner.size() == 1 && inner[0].kind == Token::Kind::kWord) {
-    const std::string name(inner[0].text);
-    if (const auto local = definitions_.find(name); local != definitions_.end()) {
-      const Tokens definition = Copy(local->second);
-      const bool plain =
-          definition.size() == 1 || (definition.size() > 0 && !definition[0].Is("dim3") && !definition[0].Is("{") &&
-                                     std::ranges::none_of(definition, [](const Token& t) { return t.Is(","); }));
-      if (!plain || (definition.size() == 1 && definition[0].kind == Token::Kind::kWord &&
-                     !syntax_.FindConstant(definition[0].text))) {
-        ATUNNER_TRY(extents, ExtentsOf(definition, depth + 1));
-      } else {
-        ATUNNER_TRY(extents[0], NameValue(name, depth + 1));
-      }
-    } else if (const auto above = InCaller(name)) {
-      ATUNNER_TRY(extents, above->first->ExtentsOf(above->first->Copy(above->second), depth + 1));
-    } else if (!members_.contains(name)) {  // else: dim3 block; block.x = 128;
-      ATUNNER_TRY(extents[0], NameValue(name, depth + 1));
-    }
-    if (const auto members = members_.find(name); members != members_.end()) {
-      for (size_t axis = 0; axis < 3; ++axis) {
-        if (members->second[axis].empty()) continue;
-        ATUNNER_TRY(extents[axis], Convert(Copy(members->second[axis]), depth + 1));
-      }
-    }
-    return extents;
+  if (!wrapped && inner.size() == 1 && inner[0].kind == Token::Kind::kWord)
+    return ExtentsNamed(std::string(inner[0].text), depth);
+  const bool member = inner.size() > 2 && (inner[inner.size() - 2].Is(".") || inner[inner.size() - 2].Is("->"));
+  if (member) {
+    if (auto found = ExtentsFound(tokens, depth)) return *found;
   }
-  ATUNNER_RETURN_IF_ERROR(fill(inner));
+  const Status filled = fill(inner);
+  if (!filled) {
+    if (auto found = ExtentsFound(tokens, depth)) return *found;
+    return std::unexpected(filled.error());
+  }
+  return extents;
+}
+
+/// Of a dim3 that is a member, or that a function returns.
+std::optional<std::array<std::string, 3>> HostScope::ExtentsFound(const Tokens& tokens, int depth) {
+  const auto range = RangeOf(tokens, 0, tokens.size());
+  const auto found = range ? MemberOf(*range, {}, depth) : std::nullopt;
+  if (!found || !found->allocation.empty()) return std::nullopt;
+  auto extents = found->scope->ExtentsOf(found->scope->Copy(found->range), depth + 1);
+  if (!extents) return std::nullopt;
+  unknown_->clear();
+  return *std::move(extents);
+}
+
+Result<std::array<std::string, 3>> HostScope::ExtentsNamed(const std::string& name, int depth) {
+  std::array<std::string, 3> extents = {"1", "1", "1"};
+  const auto member = [&](size_t axis) { return definitions_.find(name + "." + "xyz"[axis]); };
+  const bool by_member = member(0) != definitions_.end() || member(1) != definitions_.end();
+  if (const auto local = Definition(name)) {
+    const Tokens definition = Copy(*local);
+    const bool plain =
+        definition.size() == 1 || (definition.size() > 0 && !definition[0].Is("dim3") && !definition[0].Is("{") &&
+                                   std::ranges::none_of(definition, [](const Token& t) { return t.Is(","); }));
+    if (!plain || (definition.size() == 1 && definition[0].kind == Token::Kind::kWord &&
+                   !syntax_.FindConstant(definition[0].text))) {
+      ATUNNER_TRY(extents, ExtentsOf(definition, depth + 1));
+    } else if (auto value = NameValue(name, depth + 1)) {
+      extents[0] = *std::move(value);
+    } else {  // dim3 grid = GridOf(n);
+      const std::string unknown = *unknown_;
+      auto found = ExtentsOf(definition, depth + 1);
+      if (!found) *unknown_ = unknown;
+      if (!found) return std::unexpected(value.error());
+      extents = *std::move(found);
+    }
+  } else if (const auto above = InCaller(name)) {
+    ATUNNER_TRY(extents, above->first->ExtentsOf(above->first->Copy(above->second), depth + 1));
+  } else if (FieldOfThis(name) != nullptr || bound_.contains(name) || syntax_.FindVariable(name) != nullptr) {
+    const auto found = Named({name}, depth + 1);
+    if (!found || !found->allocation.empty()) return UnknownVariable(name);
+    ATUNNER_TRY(extents, found->scope->ExtentsOf(found->scope->Copy(found->range), depth + 1));
+  } else if (!by_member) {  // else: dim3 block; block.x = 128;
+    ATUNNER_TRY(extents[0], NameValue(name, depth + 1));
+  }
+  for (size_t axis = 0; axis < 3; ++axis) {
+    if (member(axis) == definitions_.end()) continue;
+    ATUNNER_TRY(extents[axis], Convert(Copy(member(axis)->second), depth + 1));
+  }
   return extents;
 }
 

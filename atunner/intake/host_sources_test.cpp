@@ -81,8 +81,25 @@ TEST(HostSources, PartsOfABufferBeginAtItsStart) {
   EXPECT_THAT(ErrorOf(kScale + inside), HasSubstr("arg x inout float32[ELEMENTS]"));
 }
 
+TEST(HostSources, FractionsAreDividedAsFractions) {
+  const auto kernel = Parse(
+      "__global__ void k(float* x, float a, float b, float c, int n) { x[threadIdx.x] = a + b + c + n; }\n"
+      "const double kThird = 1.0;\n"
+      "void run(float* x, float a, int n) { float half = 3; k<<<1, 32>>>(x, a / 2, half / 2, kThird / 4, n / 2); }\n"
+      "int main() { float* x; cudaMalloc(&x, 128); run(x, 1, 5); }\n");
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  const auto value = [&](size_t i) {
+    return ToDouble(kernel->plan.steps[0].args[i].value.Evaluate(Bindings(kernel->spec.dims)).value());
+  };
+  EXPECT_EQ(value(1), 0.5);
+  EXPECT_EQ(value(2), 1.5);
+  EXPECT_EQ(value(3), 0.25);
+  EXPECT_EQ(value(4), 2);
+}
+
 TEST(HostSources, StructuresAreNamed) {
-  EXPECT_THAT(ErrorOf("struct Matrix { Matrix(); int width; float* p; };\n__global__ void k(Matrix a) { a.p[0] = 1; }\n"
+  EXPECT_THAT(ErrorOf("struct Matrix { virtual int area() { return 1; } int width; float* p; };\n__global__ void "
+                      "k(Matrix a) { a.p[0] = 1; }\n"
                       "int main() { Matrix m; k<<<1, 32>>>(m); }\n"),
               HasSubstr("takes a structure by value (Matrix a)"));
   EXPECT_THAT(ErrorOf("__global__ void k(cudaPitchedPtr a) { *(int*)a.ptr = 1; }\n"

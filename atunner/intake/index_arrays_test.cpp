@@ -173,6 +173,20 @@ TEST(IndexArrays, OtherIntegersAreLeftAsTheyAre) {
       << "the last offset would lie behind the end";
 }
 
+TEST(IndexArrays, PlacesOfVectorsAreFewerThanTheirElements) {
+  for (const char* type : {"float4", "Point"}) {
+    const std::string source = std::string("struct Point { float x, y, z, w; };\n__global__ void k(const ") + type +
+                               "* pos, const int* near, float* y, int n) {\n"
+                               "int i = blockIdx.x * 256 + threadIdx.x; int j = near[i]; y[i] = pos[j].x;\n}\n"
+                               "int main() {\nconst int n = 4096;\nint* near; " +
+                               type +
+                               "* pos; float* y;\n"
+                               "cudaMalloc(&near, n * 4); cudaMalloc(&pos, n * 16); cudaMalloc(&y, n * 4);\n"
+                               "k<<<n / 256, 256>>>(pos, near, y, n);\n}\n";
+    EXPECT_EQ(Fills(source), (Expected{{"near", "indices 4096"}})) << type;
+  }
+}
+
 TEST(IndexArrays, FillsCanBeStated) {
   const auto kernel = ParseBareSource(R"(
 // atunner: size n = 100

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <set>
 
+#include "atunner/intake/c_type.h"
 #include "atunner/intake/expression_text.h"
 #include "atunner/intake/index_arrays.h"
+#include "atunner/intake/structure_layout.h"
 
 namespace atunner {
 namespace {
@@ -33,12 +35,25 @@ class IndexFiller {
     return value ? std::to_string(*value) : "";
   }
 
+  /// A place of float4* is one of four elements of the tensor.
+  int LanesOf(const std::string& array) const {
+    const auto& parameters = out_.kernel->parameters;
+    const auto parameter = std::ranges::find(parameters, array, &KernelParameter::name);
+    if (parameter == parameters.end()) return 1;
+    const auto alias = out_.syntax.FindAlias(parameter->type);
+    const std::string type = alias == out_.syntax.aliases.end() ? parameter->type : alias->second;
+    auto known = ParseCType(type);
+    if (!known) known = FloatsOf(out_.syntax, type);
+    return known ? known->lanes : 1;
+  }
+
   /// How many different values may address the array so; empty when it has no tensor.
   std::string PlacesOf(const AddressedArray& use, bool offsets) const {
     const ArgSpec* tensor = TensorOf(use.array);
     if (tensor == nullptr) return "";
     std::string elements = "1";
     for (const Expr& extent : tensor->shape) elements += fmt::format(" * ({})", extent.text());
+    if (const int lanes = LanesOf(use.array); lanes > 1) elements = fmt::format("({}) // {}", elements, lanes);
     std::string divisor;
     for (const std::string& factor : use.scale) {
       const std::string text = FactorText(factor);

@@ -30,13 +30,13 @@ TokenRange ValueBehind(const CudaSyntax& syntax, size_t equals) {
   return {equals + 1, std::min(end, syntax.lexed.tokens.size())};
 }
 
-/// The value of the field, of whichever structure, that is written last before `call`: x.field = value, or .field =
-/// value in a list. Where its members are written one by one, the field's own name, which stands for them.
-TokenRange FieldBefore(const CudaSyntax& syntax, size_t call, std::string_view field) {
-  for (size_t i = call; i-- > 1;) {
+/// The value of the field, of whichever structure, that is written last in [begin, call): x.field = value, or .field =
+/// value in a list. Empty where its members are written one by one.
+TokenRange FieldBefore(const CudaSyntax& syntax, size_t begin, size_t call, std::string_view field) {
+  for (size_t i = call; i-- > begin + 1;) {
     if (!syntax.token(i).Is(field) || !syntax.token(i - 1).Is(".")) continue;
     if (syntax.token(i + 1).Is("=")) return ValueBehind(syntax, i + 1);
-    if (syntax.token(i + 1).Is(".")) return {i, i + 1};
+    if (syntax.token(i + 1).Is(".")) return {};
   }
   return {};
 }
@@ -60,10 +60,17 @@ std::optional<KernelLaunch> ConfiguredLaunch(const CudaSyntax& syntax, size_t ca
   if (pieces.size() < 2 || !NameKernel(syntax, pieces[1], launch)) return std::nullopt;
   launch.token = call;
   launch.line = syntax.token(call).line;
-  launch.configuration = {FieldBefore(syntax, call, "gridDim"), FieldBefore(syntax, call, "blockDim")};
-  if (std::ranges::any_of(launch.configuration, &TokenRange::empty)) return std::nullopt;
-  const TokenRange shared = FieldBefore(syntax, call, "dynamicSmemBytes");
-  if (!shared.empty()) launch.configuration.push_back(shared);
+  size_t begin = call;  // of the function
+  for (const HostFunction& function : syntax.functions) {
+    if (function.body.begin <= call && call < function.body.end) begin = function.body.begin;
+  }
+  launch.configuration = {FieldBefore(syntax, begin, call, "gridDim"), FieldBefore(syntax, begin, call, "blockDim")};
+  if (std::ranges::any_of(launch.configuration, &TokenRange::empty)) {
+    launch.configuration.clear();
+    launch.configured_by = pieces[0];
+  }
+  const TokenRange shared = FieldBefore(syntax, begin, call, "dynamicSmemBytes");
+  if (!shared.empty() && !launch.configuration.empty()) launch.configuration.push_back(shared);
   launch.cluster = ClusterBefore(syntax, call);
   launch.arguments.assign(pieces.begin() + 2, pieces.end());
   return launch;

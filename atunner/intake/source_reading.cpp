@@ -22,6 +22,8 @@
 namespace atunner {
 namespace {
 
+constexpr std::string_view kDispatched = "scalar_t";  // the type in the body of AT_DISPATCH_…
+
 class Reader {
  public:
   Reader(SourceReading& out, const std::string& wanted) : out_(out), wanted_(wanted) {}
@@ -119,13 +121,38 @@ class Reader {
       if (text.empty() || (is_type && !TypeOf(text))) {
         if (std::string deduced = Deduced(parameter); !deduced.empty()) text = std::move(deduced);
       }
+      if (is_type && text == kDispatched && !TypeOf(text) && IsDispatched()) {
+        text = "float";
+        out_.notes.push_back(fmt::format(
+            "'{}' is float; state the type of a buffer for another: arg NAME in float16[…]", parameter.name));
+      }
       const auto object = out_.objects.find({out_.kernel->name, parameter.name});
       if (text.empty() && object != out_.objects.end()) text = object->second;
       if (text.empty() && out_.stated.entry.empty()) Question("entry = " + out_.kernel->qualified + "<…>");
-      out_.launch.template_args.push_back(text);
       if (is_type) types_[parameter.name] = text;
+      out_.launch.template_args.push_back(is_type ? Qualified(text) : text);
     }
     if (!out_.stated.entry.empty()) ReadStatedEntry();
+  }
+
+  /// A type as the compiler finds it from outside of all namespaces.
+  std::string Qualified(const std::string& type) const {
+    const std::vector<Token> tokens = Lex(type).tokens;
+    std::string text;
+    size_t at = 0;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const auto known = out_.syntax.qualified.find(tokens[i].text);
+      if (known == out_.syntax.qualified.end() || (i > 0 && tokens[i - 1].Is("::"))) continue;
+      text += type.substr(at, tokens[i].offset - at) + known->second;
+      at = tokens[i].offset + tokens[i].text.size();
+    }
+    return text + type.substr(at);
+  }
+
+  /// Is there a macro of PyTorch that runs a body for each of some types?
+  bool IsDispatched() const {
+    return std::ranges::any_of(out_.syntax.lexed.tokens,
+                               [](const Token& token) { return token.text.starts_with("AT_DISPATCH_"); });
   }
 
   /// A type parameter that follows from a stated argument, or that the compiler deduces from a buffer's type.
@@ -162,7 +189,7 @@ class Reader {
       if (const auto known = ParseCType(name)) return known;
       if (const auto bound = types_.find(name); bound != types_.end()) {
         name = bound->second;
-      } else if (const auto alias = out_.syntax.aliases.find(name); alias != out_.syntax.aliases.end()) {
+      } else if (const auto alias = out_.syntax.FindAlias(name); alias != out_.syntax.aliases.end()) {
         name = alias->second;
       } else if (const FileConstant* constant = out_.syntax.FindConstant(name)) {
         name = constant->value;  // #define REAL float
@@ -188,6 +215,9 @@ class Reader {
       } else {
         QuestionOfSize("shared = BYTES");
       }
+    } else if (out_.source_launch && !out_.source_launch->configured_by.empty()) {
+      const auto bytes = out_.scope->ExtentsOfMember(out_.source_launch->configured_by, "dynamicSmemBytes");
+      if (bytes) out_.launch.shared = (*bytes)[0];
     }
   }
 
@@ -213,6 +243,11 @@ class Reader {
     }
     if (out_.source_launch && position < out_.source_launch->configuration.size()) {
       if (auto found = out_.scope->Extents(out_.source_launch->configuration[position])) return *found;
+    }
+    if (out_.source_launch && !out_.source_launch->configured_by.empty()) {
+      if (auto found =
+              out_.scope->ExtentsOfMember(out_.source_launch->configured_by, position == 1 ? "blockDim" : "gridDim"))
+        return *found;
     }
     QuestionOfSize(std::string(what) + (position == 1 ? " = 256" : " = ceil_div(n, 256)"));
     return extents;
@@ -254,23 +289,26 @@ class Reader {
       for (const std::string& extent : SplitOutsideBrackets(stated->second.extents, ',')) AddExtent(arg, extent);
       return AddTensor(std::move(arg), "");
     }
-    const std::string ask = fmt::format("arg {} {} {}[ELEMENTS]", parameter.name,
-                                        arg.role == Role::kInput    ? "in"
-                                        : arg.role == Role::kOutput ? "out"
-                                                                    : "inout",
-                                        type ? Name(type->dtype) : "float32");
+    const bool bytes = !type && !IsOfTemplate(pointee) && pointee != "void";  // curandState* states
+    const std::string ask =
+        fmt::format("arg {} {} {}", parameter.name,
+                    arg.role == Role::kInput    ? "in"
+                    : arg.role == Role::kOutput ? "out"
+                                                : "inout",
+                    bytes ? "uint8[BYTES]" : fmt::format("{}[ELEMENTS]", type ? Name(type->dtype) : "float32"));
     if (!type || !given) return Question(ask);
     if (IsNull(*given)) {
       out_.bindings.push_back(ArgBinding::Scalar(DType::kUInt64, Expr(0)));
       return;
     }
-    const auto buffer = out_.scope->BufferOf(*given);
-    if (!buffer) return Question(ask);
+    const auto buffer = out_.scope->BufferOf(*given);  // where a size is unknown, that is what is missing
+    if (!buffer) return QuestionOfSize(ask);
     arg.dtype = type->dtype;
     // Sums, counters and states begin at zero; what is only read is often zeroed for want of data.
     const bool stated_fill = out_.stated.fills.contains(parameter.name);
     if (buffer->zeroed && !stated_fill && !parameter.is_const) arg.fill.kind = Fill::Kind::kZeros;
-    AddExtent(arg, fmt::format("({}) // {}", buffer->bytes, SizeOf(type->dtype)));
+    AddExtent(arg, buffer->elements.empty() ? fmt::format("({}) // {}", buffer->bytes, SizeOf(type->dtype))
+                                            : buffer->elements);
     if (record && arg.fill.kind == Fill::Kind::kGenerator && !stated_fill)
       out_.notes.push_back(fmt::format("'{}' is bytes of '{}', filled with numbers of its members", arg.name, pointee));
     AddTensor(std::move(arg), buffer->name);
@@ -372,7 +410,7 @@ class Reader {
       } else if (copy) {
         FillSymbol(arg, variable, *copy);
       }
-      out_.symbols.push_back({arg.name, arg.name});
+      out_.symbols.push_back({variable.symbol, arg.name});
       out_.tensors.push_back(std::move(arg));
     }
   }

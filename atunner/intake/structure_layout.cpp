@@ -25,6 +25,7 @@ std::map<std::string, StructureLayout, std::less<>> Vectors() {
   for (const auto& [prefix, element] : elements) {
     for (int lanes = 2; lanes <= 4; ++lanes) {
       StructureLayout layout;
+      layout.aligned = lanes != 3;
       for (int lane = 0; lane < lanes; ++lane) {
         const std::string axis(1, "xyzw"[lane]);
         layout.members.push_back({std::string(element) + " ", "." + axis, "_" + axis, ""});
@@ -60,6 +61,18 @@ std::optional<int64_t> ExtentOf(const CudaSyntax& syntax, TokenRange range) {
   return number && *number > 0 && *number <= kMostElements ? number : std::nullopt;
 }
 
+bool IsAccess(const Token& token) { return token.Is("public") || token.Is("private") || token.Is("protected"); }
+
+/// Is the statement the declaration of a function: `float length() const;`?
+bool IsPrototype(const CudaSyntax& syntax, TokenRange statement) {
+  for (size_t i = statement.begin; i + 1 < statement.end && !syntax.token(i).Is("="); ++i) {
+    if (syntax.token(i).Is("operator")) return true;
+    if (syntax.token(i).kind == Token::Kind::kWord && syntax.token(i + 1).Is("(") && !syntax.token(i + 2).Is("*"))
+      return !syntax.token(i).Is("__align__") && !syntax.token(i).Is("alignas");
+  }
+  return false;
+}
+
 }  // namespace
 
 StructureLayouts::StructureLayouts(const CudaSyntax& syntax) : syntax_(syntax), known_(Vectors()) {
@@ -67,7 +80,8 @@ StructureLayouts::StructureLayouts(const CudaSyntax& syntax) : syntax_(syntax), 
     return i < syntax.lexed.tokens.size() && syntax.token(i).Is(text);
   };
   for (size_t i = 0; i + 2 < syntax.lexed.tokens.size(); ++i) {
-    if (!is(i, "struct") || (i > 0 && is(i - 1, "enum"))) continue;
+    const bool is_class = is(i, "class");
+    if ((!is_class && !is(i, "struct")) || (i > 0 && is(i - 1, "enum"))) continue;
     size_t at = i + 1;
     while (is(at, "__align__") || is(at, "alignas") || is(at, "__attribute__")) at = MatchingClose(syntax, at + 1) + 1;
     const bool aligned = at != i + 1;
@@ -81,9 +95,9 @@ StructureLayouts::StructureLayouts(const CudaSyntax& syntax) : syntax_(syntax), 
     if (i > 0 && is(i - 1, ">")) {
       size_t head = i - 1;
       while (head > 0 && !is(head, "template")) --head;
-      templates_[name] = {ParseTemplateParameters(syntax, {head + 2, i - 1}), {at + 1, close}, aligned};
+      templates_[name] = {ParseTemplateParameters(syntax, {head + 2, i - 1}), {at + 1, close}, aligned, is_class};
     } else if (!name.empty()) {
-      Define(syntax, name, {at + 1, close}, aligned);
+      Define(syntax, name, {at + 1, close}, {{}, aligned, is_class, ""});
     }
   }
 }
@@ -121,20 +135,30 @@ const StructureLayout* StructureLayouts::Instance(const std::string& type) const
   CudaSyntax body = ParseCuda(text);
   body.constants = syntax_.constants;
   ++nested_;
-  Define(body, type, {1, body.lexed.tokens.size()}, made->second.aligned);
+  Define(body, type, {1, body.lexed.tokens.size()}, {{}, made->second.aligned, made->second.is_class, ""});
   --nested_;
   const auto found = known_.find(type);
   return found == known_.end() ? nullptr : &found->second;
 }
 
-void StructureLayouts::Define(const CudaSyntax& syntax, const std::string& name, TokenRange body, bool aligned) const {
-  StructureLayout layout;
-  layout.aligned = aligned;
+void StructureLayouts::Define(const CudaSyntax& syntax, const std::string& name, TokenRange body,
+                              StructureLayout layout) const {
   const std::string constructor = name.substr(0, name.find('<'));
   size_t start = body.begin;
   for (size_t i = body.begin; i < body.end; ++i) {
     const Token& token = syntax.token(i);
-    if (token.Is("(") && i > start && syntax.token(i - 1).Is(constructor)) return;
+    if (token.Is("virtual")) return;
+    if (token.Is(":") && i > start && IsAccess(syntax.token(i - 1))) {
+      layout.constructed |= !syntax.token(i - 1).Is("public");
+      start = i + 1;
+    }
+    if (token.Is("(") && i > start && syntax.token(i - 1).Is(constructor)) {
+      const bool makes = i < 2 || !syntax.token(i - 2).Is("~");
+      layout.constructed |= makes;
+      i = BehindConstructor(syntax, i);
+      start = i + 1;
+      continue;
+    }
     if (token.Is("{") || token.Is("(") || token.Is("[")) {
       const bool function = token.Is("{") && i > start && !syntax.token(i - 1).Is("=") &&
                             (syntax.token(i - 1).Is(")") || syntax.token(i - 1).Is("const"));
@@ -144,13 +168,22 @@ void StructureLayouts::Define(const CudaSyntax& syntax, const std::string& name,
     }
     if (token.kind == Token::Kind::kDirective && !token.text.starts_with("#line")) return;
     if (!token.Is(";")) continue;
-    if (!Declaration(syntax, {start, i}, layout)) return;
+    if (!IsPrototype(syntax, {start, i}) && !Declaration(syntax, {start, i}, layout)) return;
     start = i + 1;
   }
   if (layout.members.size() > kMostMembers) return;
   layout.list = "{" + layout.list + "}";
   if (layout.members.empty()) layout.members.push_back({"int ", "", "_of_nothing", ""});  // a function object
   known_[name] = std::move(layout);
+}
+
+/// The last token of the constructor whose parameters open at a token.
+size_t StructureLayouts::BehindConstructor(const CudaSyntax& syntax, size_t open) const {
+  const size_t close = MatchingClose(syntax, open);
+  const TokenRange list = InitialisersBehind(syntax, close);
+  size_t at = list.empty() ? close + 1 : list.end;
+  while (at < syntax.lexed.tokens.size() && !syntax.token(at).Is("{") && !syntax.token(at).Is(";")) ++at;
+  return at < syntax.lexed.tokens.size() && syntax.token(at).Is("{") ? MatchingClose(syntax, at) : at;
 }
 
 /// `const float *a, *b;`, `int size[3] = {…};`; false for what is no member that could be passed.
@@ -205,6 +238,8 @@ void StructureLayouts::Append(const std::string& declaration, const std::string&
       out.list += std::string(comma()) + "$";
       return;
     }
+    out.constructed |= inner->constructed;
+    out.aligned |= inner->aligned;
     for (const Member& member : inner->members)
       out.members.push_back({member.declaration, access + member.access, suffix + member.suffix, member.fallback});
     out.list += comma() + inner->list;

@@ -22,6 +22,7 @@ struct Member {
 struct StructureLayout {
   std::vector<Member> members;  ///< in the order in which a list initialises them; a number in place of none
   bool aligned = false;         ///< to more than its members ask for
+  bool constructed = false;     ///< no list makes one: it has a constructor, or members that are private
   std::string list;             ///< how they are nested, with a $ for each: "{$, {$, $}}"
 };
 
@@ -38,10 +39,12 @@ class StructureLayouts {
     std::vector<TemplateParameter> parameters;
     TokenRange body;
     bool aligned = false;
+    bool is_class = false;
   };
 
   const StructureLayout* Instance(const std::string& type) const;
-  void Define(const CudaSyntax& syntax, const std::string& name, TokenRange body, bool aligned) const;
+  void Define(const CudaSyntax& syntax, const std::string& name, TokenRange body, StructureLayout layout) const;
+  size_t BehindConstructor(const CudaSyntax& syntax, size_t open) const;
   bool Declaration(const CudaSyntax& syntax, TokenRange statement, StructureLayout& out) const;
   void Append(const std::string& declaration, const std::string& name, const std::vector<int64_t>& extents,
               const std::string& fallback, StructureLayout& out) const;

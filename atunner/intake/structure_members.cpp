@@ -24,9 +24,10 @@ class Step {
 
   /// The source with one kernel, host function or variable taken apart; nothing where there is none left.
   std::optional<std::string> Run() {
-    const bool done = std::ranges::any_of(syntax_.kernels, [&](const auto& kernel) { return Kernel(kernel); }) ||
-                      std::ranges::any_of(syntax_.functions, [&](const auto& f) { return Parameters(f); }) ||
-                      std::ranges::any_of(syntax_.functions, [&](const auto& f) { return Variables(f); });
+    const bool done =
+        std::ranges::any_of(syntax_.kernels, [&](const auto& kernel) { return Kernel(kernel); }) ||
+        std::ranges::any_of(syntax_.functions, [&](const auto& f) { return !f.on_device && Parameters(f); }) ||
+        std::ranges::any_of(syntax_.functions, [&](const auto& f) { return !f.on_device && Variables(f); });
     return done && !edits_.empty() ? std::optional(edits_.Apply()) : std::nullopt;
   }
 
@@ -43,7 +44,9 @@ class Step {
   const StructureLayout* LayoutOfType(const std::string& type) const {
     constexpr size_t kMostMembers = 64;  // parameters that a person can be shown
     const StructureLayout* layout = layouts_.Find(type);
-    return layout != nullptr && layout->members.size() <= kMostMembers ? layout : nullptr;
+    if (layout == nullptr || layout->members.size() > kMostMembers) return nullptr;
+    // What is made without its constructor must lie as its members do.
+    return layout->constructed && layout->aligned ? nullptr : layout;
   }
 
   // --- the kernel ---
@@ -149,9 +152,29 @@ class Step {
     if (const auto uses = Uses(parameter.name, layout, kernel.body, /*all=*/true)) {
       for (const auto& [range, suffix] : *uses) edits_.Replace(range, name + suffix);
     } else if (!kernel.body.empty()) {
-      edits_.Insert(kernel.body.begin, fmt::format("{} {} = {}; ", parameter.type, parameter.name, list));
+      edits_.Insert(kernel.body.begin, layout.constructed
+                                           ? WithoutConstructor(parameter, layout, list)
+                                           : fmt::format("{} {} = {}; ", parameter.type, parameter.name, list));
     }
     out_.notes.emplace_back(kernel.name, fmt::format("'{}' is passed member by member: {}", parameter.name, passed));
+  }
+
+  /// The object over a structure of the same members that a list can make.
+  static std::string WithoutConstructor(const KernelParameter& parameter, const StructureLayout& layout,
+                                        const std::string& list) {
+    std::string members;
+    size_t member = 0, structure = 0;
+    for (const char c : layout.list) {
+      if (c == '{') members += "struct { ";
+      if (c == '}') members += fmt::format("}} s{}; ", structure++);
+      if (c == '$') members += fmt::format("{}m{}; ", layout.members[member].declaration, member), ++member;
+    }
+    const std::string name = "members_of_" + parameter.name;
+    members.resize(members.rfind('}'));
+    return fmt::format(
+        "{}}} {} = {}; static_assert(sizeof({}) == sizeof({}), \"members that are not known\"); "
+        "{}& {} = reinterpret_cast<{}&>({}); ",
+        members, name, list, name, parameter.type, parameter.type, parameter.name, parameter.type, name);
   }
 
   /// A declaration without a body would be another kernel of the same name.
@@ -232,6 +255,10 @@ class Step {
   std::vector<std::string> Values(TokenRange range, const StructureLayout& layout) {
     std::vector<std::string> values;
     if (layout.list == "{}") return {"0"};
+    if (layout.constructed) {  // what these are, its constructor says
+      for (const Member& member : layout.members) values.push_back(std::string(syntax_.Text(range)) + member.access);
+      return values;
+    }
     if (range.end == range.begin + 1 && IsWord(range.begin)) {
       names_.insert(Word(range.begin));
       for (const Member& member : layout.members) values.push_back(Word(range.begin) + member.access);
@@ -355,6 +382,7 @@ class Step {
 
   /// The type that S{…} or make_float3(…) at a token makes.
   std::string TypeMade(size_t at) const {
+    while (IsWord(at) && Is(at + 1, "::")) at += 2;
     if (!IsWord(at) || (!Is(BehindType(at), "{") && !Is(BehindType(at), "("))) return "";
     const std::string name = Type(at);
     return name.starts_with("make_") ? name.substr(5) : name;

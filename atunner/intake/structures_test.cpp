@@ -334,12 +334,53 @@ int main() {
 
 TEST(Structures, ThatAreMoreThanDataStay) {
   const char* sources[] = {
-      "struct S { S(int n) : n(n) {} int n; };\n__global__ void k(S s, float* x) { x[s.n] = 1; }\n",
+      "struct S { virtual int f() { return n; } int n; };\n__global__ void k(S s, float* x) { x[s.n] = 1; }\n",
       "struct S { union { int n; float f; }; };\n__global__ void k(S s, float* x) { x[s.n] = 1; }\n",
       "struct B { int m; };\nstruct S : B { int n; };\n__global__ void k(S s, float* x) { x[s.n] = 1; }\n",
-      "class S { int n; };\n__global__ void k(S s, float* x) { x[0] = 1; }\n",
+      "struct S { S(float4 a) : a(a) {} float4 a; };\n__global__ void k(S s, float* x) { x[0] = s.a.x; }\n",
   };
   for (const std::string source : sources) EXPECT_EQ(WithMembersApart(source).text, source);
+}
+
+constexpr const char* kCamera = R"(
+struct Vec3 {
+  float x, y, z;
+  __host__ __device__ Vec3() : x(0), y(0), z(0) {}
+  __host__ __device__ Vec3(float a, float b, float c) : x(a), y(b), z{c} {}
+  __host__ __device__ ~Vec3() = default;
+  __device__ Vec3 operator+(const Vec3& o) const { return Vec3(x + o.x, y + o.y, z + o.z); }
+  __device__ float length() const;
+};
+class Camera {
+ public:
+  __host__ __device__ Camera(Vec3 origin, float fov, int steps = 9) : origin_(origin), fov_(fov / 2), steps_(steps) {}
+  __device__ float reach() const { return origin_.x + origin_.z + fov_; }
+ private:
+  Vec3 origin_;
+  float fov_;
+  int steps_;
+};
+__global__ void render(const Camera cam, float* image, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) image[i] = cam.reach();
+}
+)";
+
+TEST(Structures, WithConstructorsAreMadeWithoutThem) {
+  for (const char* launch : {"Camera cam(Vec3(0, 2, 1), 0.5f); render<<<4, 256>>>(cam, image, 1024);",
+                             "render<<<4, 256>>>(Camera(Vec3(0, 2, 1), 0.5f), image, 1024);"}) {
+    const UserKernel kernel =
+        Parse(std::string(kCamera) + "int main() { float* image; cudaMalloc(&image, 4096); " + launch + " }");
+    EXPECT_EQ(NumberAt(kernel, 0), "0") << launch;
+    EXPECT_EQ(NumberAt(kernel, 1), "2") << launch;
+    EXPECT_EQ(NumberAt(kernel, 3), "0.25") << launch;
+    EXPECT_EQ(NumberAt(kernel, 4), "9") << launch;
+    EXPECT_FALSE(kernel.spec.dims.contains("b")) << "a fraction, to the constructor";
+    EXPECT_THAT(kernel.source.text,
+                HasSubstr("struct { struct { float m0; float m1; float m2; } s0; float m3; int m4; } members_of_cam = "
+                          "{{cam_origin__x, cam_origin__y, cam_origin__z}, cam_fov_, cam_steps_}; "));
+    EXPECT_THAT(kernel.source.text, HasSubstr("Camera& cam = reinterpret_cast<Camera&>(members_of_cam); "));
+  }
 }
 
 TEST(Structures, UnknownMembersAreAskedForByName) {
