@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/decisions.h"
@@ -41,7 +42,9 @@ class PlainWriter {
   Result<RenderedKernel> Run() {
     const std::vector<int> uses = graph_.UseCounts();
     for (size_t id = 0; id < graph_.nodes().size(); ++id) {
+      const Written before{text_.size(), kernel_.plan.steps.size()};
       if (uses[id] > 0) ATUNNER_RETURN_IF_ERROR(Emit(static_cast<NodeId>(id), uses[id]));
+      ShareText(before);
     }
     for (const auto& output : graph_.outputs()) {
       if (places_[output.node].binding.name != output.name ||
@@ -55,6 +58,20 @@ class PlainWriter {
   std::vector<StepRounding> TakeRoundings() { return std::move(roundings_); }
 
  private:
+  struct Written {
+    size_t text, steps;
+  };
+  /// A kernel that an earlier one equals but for its name is that one: hundreds of parameters are treated alike, and
+  /// compilers are slow.
+  void ShareText(const Written& before) {
+    if (kernel_.plan.steps.size() != before.steps + 1) return;
+    std::string& entry = kernel_.plan.steps.back().entry;
+    const auto [known, added] = known_.try_emplace(text_.substr(text_.find('(', before.text)), entry);
+    if (added) return;
+    text_.resize(before.text);
+    entry = known->second;
+  }
+
   std::string OutputType(DType dtype) const { return wide_ ? "double" : std::string(CudaName(dtype)); }
 
   Status Emit(NodeId id, int uses) {
@@ -449,6 +466,7 @@ class PlainWriter {
   bool wide_;
   bool shared_;
   std::vector<Place> places_;
+  std::map<std::string, std::string> known_;  ///< names of kernels by what follows them
   std::string symbols_;
   std::string text_;
   RenderedKernel kernel_;

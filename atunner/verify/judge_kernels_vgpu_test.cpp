@@ -312,6 +312,22 @@ class CompareTest : public VirtualGpuTest {
   }
 };
 
+// A sum whose error the budget allows, right below the largest number of its type: it may have become infinite.
+TEST_F(CompareTest, AtTheEdgeOfTheTypeAnErrorMayDecide) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto refused = [&](float value, double reference, double bound) {
+    return Compare({value}, {reference}, 0, bound).new_nonfinite == 1;
+  };
+  EXPECT_FALSE(refused(kInfinity, 3.395e38, 0.01));
+  EXPECT_FALSE(refused(3.395e38f, 3.41e38, 0.01));
+  EXPECT_TRUE(refused(kInfinity, 3.395e38, 1e-4)) << "beyond the bound";
+  EXPECT_TRUE(refused(kInfinity, 3e38, 0.01));
+  EXPECT_TRUE(refused(3e38f, 3.41e38, 0.01));
+  EXPECT_TRUE(refused(-kInfinity, 3.395e38, 0.01)) << "the other sign";
+  EXPECT_TRUE(refused(std::numeric_limits<float>::quiet_NaN(), 3.41e38, 0.01));
+  EXPECT_TRUE(refused(kInfinity, 3.395e38, 1e300)) << "without a bound";
+}
+
 TEST_F(CompareTest, StatisticsAreThoseOfTheHost) {
   Random random(3);
   constexpr size_t kCount = 3001;  // more than one block's worth, no multiple of anything

@@ -364,6 +364,12 @@ __device__ bool measure(judge::Partial& mine, const judge::Comparison& of, const
   return error <= of.element_bound;
 }
 
+/// May an error within the bound have carried y beyond the type's largest number, or kept it there, where r lies close?
+__device__ bool at_the_edge(const judge::Comparison& of, double y, double r) {
+  const double error = of.element_bound < 0.25 ? of.element_bound * (fabs(r) + of.scale) : 0;
+  return (y > 0) == (r > 0) && fabs(y) + error >= of.largest && fabs(r) + error > of.largest;
+}
+
 extern "C" __global__ void judge_compare(judge::Comparison of) {
   const Choices choices = {(double*)of.choices, of.choice_slots};
   const void* data = (const void*)of.data;
@@ -386,12 +392,9 @@ extern "C" __global__ void judge_compare(judge::Comparison of) {
       if (isnan(r)) {
         bad = !isnan(y);
         mine.lost_nan += bad;
-      } else if (fabs(r) > of.largest) {
-        bad = !(fabs(y) >= of.largest && (y > 0) == (r > 0));
+      } else if (fabs(r) > of.largest || isnan(y) || isinf(y)) {
+        bad = !at_the_edge(of, y, r);
         mine.new_nonfinite += bad;
-      } else if (isnan(y) || isinf(y)) {
-        bad = true;
-        ++mine.new_nonfinite;
       } else {
         bad = !measure(mine, of, choices, i, y, r);
         mine.beyond += bad;

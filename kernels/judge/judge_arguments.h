@@ -21,9 +21,9 @@ struct GuardZones {
 };
 
 /// Of judge_compare: `data` with a masked float64 reference (key 0 = not masked). `largest` is the type's largest
-/// finite number: a reference beyond it must have become infinite or that number. With `poison_counts`, elements that
-/// hold the poison pattern are counted as unwritten and skipped. `rounding` is a relative error that is no rounding of
-/// a result any more.
+/// finite number: a reference beyond it must have become infinite or that number, but for what an error within
+/// `element_bound` decides. With `poison_counts`, elements that hold the poison pattern are counted as unwritten and
+/// skipped. `rounding` is a relative error that is no rounding of a result any more.
 struct Comparison {
   Word data, reference, elements, key, choices, partial;
   double scale, largest, element_bound, rounding;
