@@ -158,7 +158,8 @@ __global__ void look(cudaTextureObject_t tex, float* y, int n) {
   if (i < n) y[i] = tex2D<float>(tex, i % 16, i / 16);
 }
 __global__ void past(float* y, int n) { y[n - threadIdx.x] = 1; }
-struct Pair { __host__ __device__ Pair(float a, float b) : a(a), b(b) {} float a, b; };
+struct First { float a; };
+struct Pair : First { float b; };
 __global__ void pairs(Pair p, float* y) { *y = p.a; }
 int main() {
   const int n = 256;
@@ -168,7 +169,8 @@ int main() {
   float* y;
   cudaMalloc(&y, n * sizeof(float));
   cudaTextureObject_t tex = 0;
-  Pair p = {1, 2};
+  Pair p;
+  p.a = 1, p.b = 2;
   look<<<2, 128>>>(tex, y, n);
   past<<<1, 32>>>(y, n);
   pairs<<<1, 1>>>(p, y);
