@@ -32,7 +32,7 @@ struct TensorsForm {
 
 std::optional<TensorsForm> TensorsFormOf(const KernelSpec& spec) {
   const auto parsed = GraphOf(spec);
-  if (!parsed || !spec.dims.empty()) return std::nullopt;
+  if (!parsed || !spec.dims.empty() || !graph::FindAlike(*parsed)) return std::nullopt;  // most are none, at once
   graph::ValidGraph graph = graph::MergeAxes(*parsed);
   const bool lines = std::ranges::all_of(graph.nodes(), [](const graph::Node& node) {
     return node.type.rank() <= 1 || graph::ElementCount(node.type.shape).one();
