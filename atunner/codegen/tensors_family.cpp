@@ -66,6 +66,7 @@ class Writer {
   struct Launch {
     std::string name;
     int64_t blocks = 0;
+    std::string threads;  ///< an expression over parameters
   };
   const std::vector<Launch>& launches() const { return launches_; }
   int64_t part_bytes() const { return part_bytes_; }
@@ -92,11 +93,13 @@ class Writer {
     const DType dtype = NodeOf(sum).type.dtype;
     return graph::CudaLiteral(dtype, graph::Neutral(CombineOf(sum), dtype), false);
   }
-  std::string Head(const std::string& name, int64_t blocks) {
-    launches_.push_back({name, blocks});
+  /// Bytes before what the blocks of a kind find for its i-th sum.
+  int64_t PartsOf(size_t k, size_t i) const { return parts_[k] + static_cast<int64_t>(i) * blocks_[k].back() * kSlot; }
+  std::string Head(const std::string& name, int64_t blocks, const std::string& threads) {
+    launches_.push_back({name, blocks, threads});
     return fmt::format(
         "\nextern \"C\" __global__ void __launch_bounds__({}) {}({}, unsigned char* parts, unsigned char* handed) {{\n",
-        blocks == 1 && name == "join" ? "1024" : "BLOCK", name, KernelParameters(spec_));
+        Capitals(threads), name, KernelParameters(spec_));
   }
 
   std::string Tables(size_t k) const {
@@ -116,7 +119,7 @@ class Writer {
     results_ = later ? member.later : member.outputs;
     for (size_t i = 0; i < results_.size(); ++i) results_[i].name = fmt::format("y{}_", i);
     sums_ = later ? std::vector<NodeId>() : member.sums;
-    std::string text = Head(fmt::format("{}{}", later ? "then" : "tensors", k), blocks_[k].back());
+    std::string text = Head(fmt::format("{}{}", later ? "then" : "tensors", k), blocks_[k].back(), "block");
     text += fmt::format("const int tensor = tensor_of(first_block_{}, {}, blockIdx.x);\n", k, kind.size());
     text += Pointers(kind, later);
     for (size_t i = 0; later && i < form_.alike.handed.size(); ++i)
@@ -132,11 +135,10 @@ class Writer {
         "for (long long element = begin + threadIdx.x; element < end; element += BLOCK) {{\n{2}}}\n",
         k, Tile(member), Alone(member));
     for (size_t i = 0; i < sums_.size(); ++i) {
-      const int64_t place = parts_[k] + static_cast<int64_t>(i) * blocks_[k].back() * kSlot;
       text += fmt::format(
           "sum{0}_ = block_reduce<{1}, BLOCK>(sum{0}_, {2});\n"
           "if (threadIdx.x == 0) *({3}*)(parts + {4} + {5} * (long long)blockIdx.x) = sum{0}_;\n",
-          i, CombinerName(CombineOf(sums_[i])), Neutral(sums_[i]), Computed(sums_[i]), place, kSlot);
+          i, CombinerName(CombineOf(sums_[i])), Neutral(sums_[i]), Computed(sums_[i]), PartsOf(k, i), kSlot);
     }
     return text + "}\n";
   }
@@ -215,7 +217,7 @@ class Writer {
 
   /// One block joins the blocks' parts of all sums, and one thread makes of them what is handed on.
   std::string Join() {
-    std::string text = Head("join", 1);
+    std::string text = Head("join", 1, "1024");
     ElementText elements(form_.graph, {.narrow = narrow_});
     for (size_t k = 0; k < form_.alike.kinds.size(); ++k) {
       const Kind& kind = form_.alike.kinds[k];
@@ -224,8 +226,7 @@ class Writer {
         text += fmt::format(
             "__shared__ {0} sums{1}_{2}[{3}];\njoin_parts<{4}>(sums{1}_{2}, ({0}){5}, parts + {6}, first_block_{1}, "
             "{3});\n",
-            Computed(sum), k, i, kind.size(), CombinerName(CombineOf(sum)), Neutral(sum),
-            parts_[k] + static_cast<int64_t>(i) * blocks_[k].back() * kSlot);
+            Computed(sum), k, i, kind.size(), CombinerName(CombineOf(sum)), Neutral(sum), PartsOf(k, i));
         for (size_t m = 0; m < kind.size(); ++m) {
           const NodeId of_member = kind[m].sums[i];
           const std::string count =
@@ -287,8 +288,8 @@ class TensorsTemplate : public GraphTemplate {
     Writer writer(form_, spec_, at, narrow);
     const std::string kernels = writer.Run();
     std::vector<LaunchStep> steps;
-    for (const auto& [name, blocks] : writer.launches()) {
-      steps.push_back(Launch(name, std::to_string(blocks), name == "join" ? "1024" : "block"));
+    for (const auto& [name, blocks, threads] : writer.launches()) {
+      steps.push_back(Launch(name, std::to_string(blocks), threads));
       AddArguments(steps.back(), {"@parts", "@handed"});
     }
     LaunchPlan plan = Plan(at, std::move(steps));
@@ -319,7 +320,7 @@ class TensorsTemplate : public GraphTemplate {
  private:
   TensorsForm form_;
   bool sums_ = false;
-  int64_t elements_ = 0;  ///< of all results together
+  int64_t elements_ = 0;  ///< of all members together, a tensor each
 };
 
 }  // namespace
