@@ -2,7 +2,8 @@
 
 Backward: cuDNN is timed forward and backward, as atunner's task begins with q, k, v and dy and so contains the forward pass.
 Variants: beside the fastest of what PyTorch has for them (its backends for attention, flex_attention for windows).
-Decoding: cuDNN takes keys and values that lie side by side; the share is of `--peak` GB/s, for keys and values read once; beside it what a copy that moves as many bytes reaches.
+Decoding: cuDNN takes keys and values that lie side by side; the share is of `--peak` GB/s, for keys and values read once; beside it what a copy that moves as many bytes reaches,
+and what reading as many takes (atunner's sum of all of them): what a short copy writes stays in L2.
 All artifacts are launched by the runtime; decoding's on a table without repeated pages and with sequences of full length.
 Times are medians of CUDA events with L2 emptied by a write before each sample.
 Usage: python3 bench/attention.py --atunner build/atunner [--budget 6] [--only forward,variants,backward,decode] [--lengths 1024,4096,16384] [--dims 64,128,256] [--causal yes]
@@ -22,7 +23,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "faces", "python")]
 import atunner_runtime  # noqa: E402
-from common import DTYPES, announce, flags, print_rows, run_atunner, scratch, time_us, why_not  # noqa: E402
+from common import DTYPES, announce, flags, launched, print_rows, run_atunner, scratch, time_us, why_not  # noqa: E402
 
 # sequences, heads, key heads, dim, keys of a page, pages of a sequence
 DECODES = [(64, 32, 8, 128, 16, 256), (64, 32, 8, 64, 16, 256), (64, 16, 4, 256, 16, 256), (8, 32, 8, 128, 16, 1024), (1, 32, 8, 128, 16, 1024),
@@ -185,8 +186,15 @@ def backward(options):
     print_rows(sequences(options), options.seconds, measure)
 
 
+def read_us(options, elements, dtype):
+    """Of reading all elements: atunner's sum of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        run_atunner(options.atunner, ["sum", "--input-shape", str(elements.numel()), "--attr", "axis=all", "--no-baselines"], dtype, options.budget, folder)
+        return time_us(launched(folder, (elements,))[0], (), options.flush)
+
+
 def decode(options):
-    print(f"{'decode':<34} {'dtype':<9} {'cuDNN, no pages':>15} {'copy':>9} {'atunner':>9} {'GB/s':>6} {'share':>6} {'ratio':>6}")
+    print(f"{'decode':<34} {'dtype':<9} {'cuDNN, no pages':>15} {'copy':>9} {'read':>9} {'atunner':>9} {'GB/s':>6} {'share':>6} {'ratio':>6}")
 
     def measure(row):
         (count, heads, key_heads, dim, page, pages), name = row
@@ -203,8 +211,9 @@ def decode(options):
         if best == best:
             said += ", " + off(y, attend(q[:, :, None], k, v, enable_gqa=True)[:, :, 0])
         copied = time_us(torch.empty_like(k).copy_, (k,), options.flush)  # reads keys, writes as much as values have
+        read = read_us(options, torch.cat((k.flatten(), v.flatten())), name)
         rate = 2 * k.numel() * k.element_size() / best / 1e3
-        return f"{library:>15.1f} {copied:>9.1f} {best:>9.1f} {rate:>6.0f} {rate / options.peak * 100:>5.1f}% {library / best:>6.2f} {said}", library / best
+        return f"{library:>15.1f} {copied:>9.1f} {read:>9.1f} {best:>9.1f} {rate:>6.0f} {rate / options.peak * 100:>5.1f}% {library / best:>6.2f} {said}", library / best
 
     rows = ((f"{str(sizes):<34} {name:<9}", (sizes, name)) for sizes in DECODES for name in options.dtypes.split(","))
     print_rows(rows, options.seconds, measure)

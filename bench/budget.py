@@ -67,29 +67,18 @@ def tensors_of(kernel, below):
     return made
 
 
-def in_turns(folders, below, samples=31):
+def in_turns(folders, below):
     """Median times in us of artifacts that compute the same."""
     import torch
     import atunner_runtime
-    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
+    from common import in_turns_us, scratch
     kernels = []
     for folder in folders:
         artifacts = atunner_runtime.ArtifactSet(folder)
         kernels.append(artifacts.choose(dims=artifacts[0].dims))
     tensors = tensors_of(kernels[0], below)
-    scratch = [torch.empty(max(kernel.workspace_bytes, 1), device="cuda", dtype=torch.uint8) for kernel in kernels]
-    times = [[] for _ in kernels]
-    for sample in range(-3, samples):
-        for kernel, workspace, taken in zip(kernels, scratch, times):
-            flush.fill_(1)
-            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            start.record()
-            kernel(*tensors, **({"workspace": workspace} if kernel.workspace_bytes else {}))
-            end.record()
-            end.synchronize()
-            if sample >= 0:
-                taken.append(start.elapsed_time(end) * 1e3)
-    return [statistics.median(taken) for taken in times]
+    launches = [lambda kernel=kernel, room=scratch(kernel): kernel(*tensors, **room) for kernel in kernels]
+    return in_turns_us(launches, torch.empty(1 << 30, dtype=torch.int8, device="cuda"), samples=31)
 
 
 def measure(options, row):

@@ -23,39 +23,47 @@ def flags(description, budget, dtypes=None, only=None):
 
 
 def announce(text):
-    """Says what is measured where; returns what `time_us` writes to empty L2."""
+    """Says what is measured where; returns what `time_us` writes to empty L2: so much that a launch is there before that is written, even where
+    the host is slow for a moment."""
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; {text}", flush=True)
-    return torch.empty(256 << 20, dtype=torch.int8, device="cuda")
+    return torch.empty(1 << 30, dtype=torch.int8, device="cuda")
 
 
 worked_at = -math.inf
 
 
-def wake(function, arguments):
+def wake(functions):
     """A GPU that has idled is slow for a tenth of a second (measure/harness.h)."""
-    for _ in range(3):  # the first may compile
-        function(*arguments)
+    for function in functions * 3:  # the first call may compile
+        function()
     begin = time.monotonic()
     while begin - worked_at > 0.1 and time.monotonic() - begin < 0.15:
-        function(*arguments)
+        functions[0]()
         torch.cuda.synchronize()
 
 
-def time_us(function, arguments, flush, samples=15):
-    """Median of CUDA events, L2 emptied by a write to `flush` before each sample."""
+def in_turns_us(functions, flush, samples=15):
+    """Medians of CUDA events, L2 emptied by a write to `flush` before each sample. Functions take turns: what clocks, power and the host do
+    meanwhile concerns them all."""
     global worked_at
-    wake(function, arguments)
-    times = []
+    wake(functions)
+    times = [[] for _ in functions]
     for _ in range(samples):
-        flush.fill_(1)
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        function(*arguments)
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end) * 1e3)
+        for function, taken in zip(functions, times):
+            flush.fill_(1)
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start.record()
+            function()
+            end.record()
+            end.synchronize()
+            taken.append(start.elapsed_time(end) * 1e3)
     worked_at = time.monotonic()
-    return statistics.median(times)
+    return [statistics.median(taken) for taken in times]
+
+
+def time_us(function, arguments, flush, samples=15):
+    """The same of one function alone."""
+    return in_turns_us([lambda: function(*arguments)], flush, samples)[0]
 
 
 def in_graph(function):

@@ -1,19 +1,22 @@
 """Matrix products in 16 bits on the GPU of this machine: atunner beside the best that cuBLAS has, 40 shapes, one table.
 
-cuBLAS is timed through torch.matmul and through each algorithm that cublasLt's heuristics propose; `ratio` is the fastest of them over
-atunner's kernel. atunner times its winner and cuBLAS in pairs; how much faster the best algorithm is than cuBLAS's own choice is taken from
-times of this script, medians of CUDA events with L2 emptied by a write before each sample.
+cuBLAS is timed through torch.matmul and through each algorithm that cublasLt's heuristics propose. The fastest of these, cuBLAS's own choice
+and atunner's kernel, launched by the runtime on the same tensors, are then timed in turns, which gives the columns; `ratio` is the faster of
+the former two over atunner. Medians of CUDA events with L2 emptied by a write before each sample. "off": relative distance of the results.
 Usage: python3 bench/gemm.py --atunner build/atunner [--budget 40,10s] [--only decode,square] [--dtypes bfloat16]
+       (ATUNNER_RUNTIME names libatunner_runtime.so)
 """
 import ctypes
 import math
 import os
 import sys
+import tempfile
 
 import torch
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import DTYPES, announce, best_us, flags, print_rows, run_atunner, time_us, why_not  # noqa: E402
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "faces", "python")]
+from common import DTYPES, announce, flags, in_turns_us, launched, print_rows, run_atunner, why_not  # noqa: E402
 
 # M, N, K. Layers of Llama 3 8B and 70B, Mistral, Qwen; M is the number of tokens.
 SHAPES = {
@@ -84,28 +87,29 @@ class CublasLt:
         return [make(proposals[i]) for i in range(found.value) if proposals[i].state == 0]
 
 
-def library_times(m, n, k, dtype, lt, flush):
-    """us of cuBLAS's own choice, of the fastest algorithm."""
-    a, b, c = (torch.randn(s, device="cuda", dtype=dtype) for s in ((m, k), (k, n), (m, n)))
-    own = time_us(lambda a, b, c: torch.matmul(a, b, out=c), (a, b, c), flush)
-    samples = 5 if m * n * k > 1e12 else 11
-    return own, min([own, *(time_us(run, (a, b, c), flush, samples) for run in lt.functions(a, b, c))])
+def fastest(functions, flush):
+    """One of them, told by few samples."""
+    times = in_turns_us(functions, flush, 5)
+    return functions[times.index(min(times))]
 
 
 def measure(shape, name, options, lt, flush):
     """The row's line, and its ratio."""
     m, n, k = shape
-    own, best = library_times(m, n, k, DTYPES[name], lt, flush)
-    torch.cuda.empty_cache()
-    answer = run_atunner(options.atunner, ["matmul", "--input-shape", f"{m},{n},{k}"], name, options.budget)
-    us = best_us(answer)
-    if math.isnan(us):
-        return f"{own:>9.1f} {best:>9.1f}   {why_not(answer)}", math.nan
-    pair = next((b["comparison"] for b in answer.get("baselines", []) if b["name"] == "cuBLAS" and b.get("comparison")), None)
-    ratio = (pair["ratio"] if pair else own / us) * best / own
+    a, b, c = (torch.randn(s, device="cuda", dtype=DTYPES[name]) for s in ((m, k), (k, n), (m, n)))
+    def own():
+        return torch.matmul(a, b, out=c)
+    best = fastest([own, *(lambda run=run: run(a, b, c) for run in lt.functions(a, b, c))], flush)
+    with tempfile.TemporaryDirectory() as folder:
+        answer = run_atunner(options.atunner, ["matmul", "--input-shape", f"{m},{n},{k}", "--no-baselines"], name, options.budget, folder)
+        if "best" not in answer:
+            return why_not(answer), math.nan
+        ours, (found,) = launched(folder, (a, b))
+        times = in_turns_us([own, best, ours], flush)
+    us, off = times[2], ((found.float() - own().float()).norm() / c.float().norm()).item()
     rates = f"{2 * m * n * k / us / 1e6:>8.0f} {2 * (m * k + k * n + m * n) / us / 1e3:>6.0f}"
-    paired = f"{pair['ratio']:.2f} [{pair['low']:.2f}, {pair['high']:.2f}]" if pair else ""
-    return f"{own:>9.1f} {best:>9.1f} {us:>9.1f} {rates} {paired:>18} {ratio:>6.2f}  {answer.get('trials', 0):>4} in {answer.get('seconds', 0):.0f} s", ratio
+    ratio = min(times[:2]) / us
+    return f"{times[0]:>9.1f} {times[1]:>9.1f} {us:>9.1f} {rates} {ratio:>6.2f}  off {off:.0e}, {answer['trials']:>3} in {answer.get('seconds', 0):.0f} s", ratio
 
 
 def main():
@@ -114,7 +118,7 @@ def main():
     options = parser.parse_args()
     lt = CublasLt()
     flush = announce("times in us")
-    print(f"{'M x N x K':<20} {'dtype':<9} {'cuBLAS':>9} {'best alg.':>9} {'atunner':>9} {'TFLOP/s':>8} {'GB/s':>6} {'paired':>18} {'ratio':>6}  trials")
+    print(f"{'M x N x K':<20} {'dtype':<9} {'cuBLAS':>9} {'best alg.':>9} {'atunner':>9} {'TFLOP/s':>8} {'GB/s':>6} {'ratio':>6}  trials")
     rows = [(f"{'x'.join(map(str, shape)):<20} {name:<9}", (shape, name))
             for name in options.dtypes.split(",") for kind in options.only.split(",") for shape in SHAPES[kind]]
     print_rows(rows, options.seconds, lambda row: measure(*row, options, lt, flush))

@@ -5,7 +5,7 @@ on disk; rows are timed from there. With `--json` every row is written at once, 
 With `--gpus 2` rows are shared by so many GPUs of the machine, each of which measures all columns of its rows.
 
 All columns but "naive" are launched by this process and timed alike, artifacts by the runtime (ATUNNER_RUNTIME names
-libatunner_runtime.so): medians of CUDA events with L2 emptied by a write before each sample. "off": the distance of
+libatunner_runtime.so), in turns with torch.compile's kernels: medians of CUDA events with L2 emptied by a write before each sample. "off": the distance of
 an artifact's outputs from eager's, relative to their norm. "% copy": the bytes that must move over the time
 taken, against PyTorch's device copy in the same run; "% probe": against the copy that `atunner devices --probe` measures in it.
 Usage: python3 bench/operators.py --atunner build/atunner [--only columns,scan] [--dtypes float32,bfloat16] [--ahead 16] [--limit-s 140] [--gpus 2] [--json FILE]
@@ -213,16 +213,16 @@ def bytes_of(row, inputs, outputs, size):
     return sum(t.numel() * t.element_size() for t in (*inputs, *outputs))
 
 
-def beside_torch(folder, row, inputs, flush):
-    """Median time of the artifact in us, launched and timed as PyTorch's columns are, and the largest distance of its outputs from eager's,
-    relative to their norm."""
-    from common import launched, time_us
+def beside_torch(folder, row, inputs, compiled, flush):
+    """Median times in us of the artifact and of torch.compile's kernel (if there is one), in turns, and the largest distance of the artifact's outputs
+    from eager's, relative to their norm."""
+    from common import in_turns_us, launched
     launch, outputs = launched(folder, inputs)
-    us = time_us(launch, (), flush)
+    times = in_turns_us([launch, *([lambda: compiled(*inputs)] if compiled else [])], flush)
     wanted = row.call(*inputs)
     wanted = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
     pairs = [(y.flatten().float(), z.flatten().float()) for y, z in zip(outputs, wanted, strict=True)]
-    return us, max(((y - z).norm() / z.norm().clamp_min(1e-30)).item() for y, z in pairs)
+    return times[0], (times[1:] or [math.nan])[0], max(((y - z).norm() / z.norm().clamp_min(1e-30)).item() for y, z in pairs)
 
 
 def measure(row, dtype, options, flush):
@@ -234,12 +234,14 @@ def measure(row, dtype, options, flush):
     found = {"eager": math.nan, "compile": math.nan, "naive": math.nan, "atunner": math.nan, "off": math.nan, "why": ""}
     found["bytes"] = bytes_of(row, inputs, row.call(*inputs), dtype.itemsize)
     found["eager"] = time_us(row.call, inputs, flush)
+    compiled = None
     if not options.no_compile:
         torch._dynamo.reset()
         try:
-            found["compile"] = time_us(torch.compile(row.call), inputs, flush)
+            compiled = torch.compile(row.call)
+            compiled(*inputs)
         except Exception as error:  # a row without this column
-            found["why"] = f"compile: {error}"[:80]
+            compiled, found["why"] = None, f"compile: {error}"[:80]
     torch.cuda.empty_cache()
     found["torch_s"] = time.monotonic() - begun
     with tempfile.TemporaryDirectory() as folder:
@@ -247,7 +249,7 @@ def measure(row, dtype, options, flush):
         run = run_atunner(options.atunner, flags, str(dtype).removeprefix("torch."), options.budget, folder)
         if "best" in run:
             try:
-                found["atunner"], found["off"] = beside_torch(folder, row, inputs, flush)
+                found["atunner"], found["compile"], found["off"] = beside_torch(folder, row, inputs, compiled, flush)
             except Exception as error:  # a row without this column
                 found["why"] += f"launching: {error}"[:120]
     found["atunner_s"] = time.monotonic() - begun - found["torch_s"]

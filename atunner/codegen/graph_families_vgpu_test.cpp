@@ -10,8 +10,6 @@ namespace {
 
 using graph::ValidGraph;
 
-const std::vector<std::vector<int64_t>> kShapes = {{7, 13}, {1, 1}, {40, 256}};
-
 /// Many operators as outputs of one graph: one compilation verifies them all.
 std::optional<ValidGraph> Together(const std::vector<const graph::LibraryOperator*>& ops, DType dtype,
                                    const std::vector<int64_t>& shape) {
@@ -26,7 +24,8 @@ std::optional<ValidGraph> Together(const std::vector<const graph::LibraryOperato
   return made.has_value() ? std::optional(*made) : std::nullopt;
 }
 
-TEST_F(GraphKernels, EveryPointwiseOperatorInEveryTypeAndShape) {
+// In floating point, and at other shapes, they are among what `atunner test --operators` verifies.
+TEST_F(GraphKernels, EveryPointwiseOperatorOfIntegers) {
   std::vector<std::vector<const graph::LibraryOperator*>> groups(1);
   for (const graph::LibraryOperator& op : graph::Library()) {
     if (!op.pointwise) continue;
@@ -34,15 +33,10 @@ TEST_F(GraphKernels, EveryPointwiseOperatorInEveryTypeAndShape) {
     groups.back().push_back(&op);
   }
   for (const auto& group : groups) {
-    for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt32}) {
-      for (const auto& shape : kShapes) {
-        const auto graph = Together(group, dtype, shape);
-        if (graph) Check(SpecOfGraph(*graph, {}).value(), "elements");
-      }
-    }
+    const auto graph = Together(group, DType::kInt32, {40, 256});
+    if (graph) Check(SpecOfGraph(*graph, {}).value(), "elements");
   }
-  EXPECT_GT(verified_, 900u);
-  RecordProperty("verified", static_cast<int>(verified_));
+  EXPECT_GT(verified_, 40u);
 }
 
 TEST_F(GraphKernels, PointwiseSchedulesAgreeOnBroadcastsPlacesAndTypes) {
@@ -99,24 +93,23 @@ TEST_F(GraphKernels, DropoutIsTheSameOnEveryDevice) {
         "elements", 1);
 }
 
-TEST_F(GraphKernels, EveryReductionOverRowsInEveryTypeAndShape) {
+// Each at one type: all are verified in every type, at other shapes, by `atunner test --operators`.
+TEST_F(GraphKernels, EveryReductionOverRows) {
+  const std::pair<DType, std::vector<int64_t>> cases[] = {
+      {DType::kFloat32, {5, 509}}, {DType::kFloat16, {1, 1}}, {DType::kBFloat16, {9, 1024}}};
   for (const char* name :
        {"sum",           "mean",           "prod",     "amax",       "amin",   "any",       "all",
         "count_nonzero", "sum_of_squares", "norm",     "var",        "std",    "logsumexp", "softmax",
         "log_softmax",   "normalize",      "rms_norm", "layer_norm", "argmax", "argmin"}) {
-    for (DType dtype : kTaskTypes) {
-      for (const auto& shape : {std::vector<int64_t>{5, 509}, {1, 1}, {9, 1024}}) {
-        const bool spread = std::string(name) == "var" || std::string(name) == "std";
-        if (spread && shape[1] == 1) continue;  // no degree of freedom
-        const graph::Found found = *graph::FindInLibrary(name);
-        graph::Request request{dtype, {shape}, {}, true};
-        const auto built = graph::Build(found, request);
-        ASSERT_TRUE(built.has_value()) << built.error().ToString();
-        Check(SpecOfGraph(*built, {}).value(), "reduction");
-      }
+    for (const auto& [dtype, shape] : cases) {
+      const bool spread = std::string(name) == "var" || std::string(name) == "std";
+      if (spread && shape[1] == 1) continue;  // no degree of freedom
+      const auto built = graph::Build(*graph::FindInLibrary(name), {dtype, {shape}, {}, true});
+      ASSERT_TRUE(built.has_value()) << built.error().ToString();
+      Check(SpecOfGraph(*built, {}).value(), "reduction");
     }
   }
-  RecordProperty("verified", static_cast<int>(verified_));
+  EXPECT_GT(verified_, 60u);
 }
 
 TEST_F(GraphKernels, AllElementsAreARowToo) {

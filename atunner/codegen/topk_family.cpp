@@ -104,8 +104,12 @@ class TopKTemplate : public GraphTemplate {
  private:
   const graph::TensorType& x() const { return TypeOf(sort_.operands[0]); }
   int64_t Columns() const { return x().shape.back().factor(); }
+  /// As wide as leaves each group of threads some vectors: neighbours may be alike (the best of parts are sorted), and
+  /// groups that have them all, or none, bound little.
   int64_t Vector() const {
-    const auto widths = VectorWidths(BytesOf(x().dtype), Columns(), 16);
+    auto widths = VectorWidths(BytesOf(x().dtype), Columns(), 16);
+    while (!Whole() && widths.size() > 1 && std::get<int64_t>(widths.back()) * 4 * Ranks() > Columns())
+      widths.pop_back();
     return std::get<int64_t>(widths.back());
   }
   bool Whole() const { return IsWhole(sort_, x().dtype); }

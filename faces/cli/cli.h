@@ -133,8 +133,8 @@ struct OperatorTestFlags {
   bool apart = false;               ///< pointwise operators one by one
   std::vector<std::string> only;    ///< parts of names; empty: all
   std::vector<std::string> dtypes;  ///< empty: float32, float16, bfloat16, float64, int32
-  std::string target = "A100";
-  std::string devices;  ///< "", "all" or "0,1"
+  std::string target;               ///< empty: the GPU here at full sizes, else A100
+  std::string devices;              ///< "", "all" or "0,1"
   bool force_virtual = false;
   int jobs = 0;               ///< 0 = one per core; at most four to a real GPU
   double limit_seconds = 60;  ///< of one task

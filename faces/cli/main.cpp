@@ -293,9 +293,11 @@ class Verbs {
     verb->add_flag("--calibrate", calibrate_, "with --probe: fit the time model's constants to micro-benchmarks");
     Add("doctor", "what was found on this machine, what is missing, how to get it", [this] { return Doctor(common_); });
     Add("operators", "operators and their attributes", [this] { return Operators(common_); });
-    verb = Add("test", "compile, run and verify one kernel per operator on this machine",
-               [this] { return test_.operators ? TestOperators(test_, common_) : SelfTest(common_, test_.target); });
-    verb->add_option("--target-gpu", test_.target, "GPU to test for, or auto");
+    verb = Add("test", "compile, run and verify one kernel per operator on this machine", [this] {
+      if (test_.target.empty()) test_.target = test_.full ? "auto" : "A100";
+      return test_.operators ? TestOperators(test_, common_) : SelfTest(common_, test_.target);
+    });
+    verb->add_option("--target-gpu", test_.target, "GPU to test for, or auto; without it A100, with --full auto");
     CLI::Option* all = verb->add_flag("--operators", test_.operators,
                                       "every operator and gradient, in every type, at three shapes each");
     verb->add_flag("--full", test_.full, "at sizes for a GPU")->needs(all);

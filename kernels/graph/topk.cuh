@@ -137,20 +137,20 @@ template <class T> DEVICE int rank_among(T one, const T* all, int count) {
 template <class T, class Found> DEVICE void first_of_row(const T* row, const Found& found) {
   __shared__ __align__(16) unsigned best[BESTS], worst;
   __shared__ __align__(16) Key chosen[MOST], last;
-  __shared__ Compared first[BESTS], bound;
-  __shared__ int count;
+  __shared__ Compared first[BESTS];
+  __shared__ int count, holder;
   Compared own[1] = {NEUTRAL};
   each_element(row, COLS, [&](Compared v, int) { own[0] = Better::of(own[0], v); });
   warp_reduce<Better, MEMBERS>(own);
   if (threadIdx.x % MEMBERS == 0) first[threadIdx.x / MEMBERS] = own[0], best[threadIdx.x / MEMBERS] = order_of(own[0]);
-  if (threadIdx.x == 0) count = worst = 0;
+  if (threadIdx.x == 0) count = worst = 0, holder = BESTS;
   __syncthreads();
   const bool counts = threadIdx.x < BESTS && rank_among(best[threadIdx.x], best, BESTS) < K;
   if (counts) atomicMax(&worst, best[threadIdx.x]);
   __syncthreads();
-  if (counts && best[threadIdx.x] == worst) bound = first[threadIdx.x];  // equal ones are as good
+  if (counts && best[threadIdx.x] == worst) atomicMin(&holder, threadIdx.x);  // equal ones are as good
   __syncthreads();
-  const Compared limit = bound;
+  const Compared limit = first[holder];
   const auto collect = [&](Key most) {
     each_element(row, COLS, [&](Compared v, int at) {
       if (DESCENDING ? v < limit : v > limit) return;
