@@ -1,17 +1,17 @@
 """Convolutions of real models on the GPU of this machine: cuDNN through PyTorch (benchmark mode, TF32 as PyTorch allows it) and
-atunner, on the same layout, in pairs. Rows are written to --out as they come, and a later run goes on behind them; geometric means
+atunner, on the same layout and tensors, in turns; the runtime launches artifacts (ATUNNER_RUNTIME names libatunner_runtime.so), whose results are
+compared with cuDNN's. Rows are written to --out as they come, and a later run goes on behind them; geometric means
 by class come last.
 
-Times are medians of CUDA events with L2 emptied by a write before each sample; cuDNN is timed before and after atunner, and the
-smaller counts. ratio = cuDNN / atunner.
+Times are medians of CUDA events with L2 emptied by a write before each sample. ratio = cuDNN / atunner.
 
 With `--ahead 4` all rows are tuned first, so many at a time on the one GPU, whose other work their searches see as noise. Then the winners are
-timed one after the other: the runtime launches their artifacts (ATUNNER_RUNTIME names libatunner_runtime.so), beside cuDNN on the same
-tensors, and each result is compared with cuDNN's. That is what 80 rows in less than five minutes take.
+timed one after the other. That is what 80 rows in less than five minutes take.
 Usage: python3 bench/convolutions.py --atunner build/atunner [--dtypes bfloat16,float32] [--only 3d,transposed] [--budget 20,8s] [--seconds 80] [--ahead 4]
 """
 import concurrent.futures
 import json
+import math
 import os
 import sys
 import tempfile
@@ -21,7 +21,8 @@ import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "faces", "python")]
-from common import DTYPES, best_us, flags, geometric_mean, run_atunner, time_us, why_not  # noqa: E402
+import atunner_runtime  # noqa: E402
+from common import DTYPES, announce, flags, geometric_mean, in_turns_us, run_atunner, why_not  # noqa: E402
 
 # class, model, operator, image, weights, stride, padding, dilation, groups
 F, T, DX, DW = "conv", "conv_transpose", "by image", "by filter"
@@ -113,44 +114,39 @@ def task(operator, image, weights, stride, padding, dilation, groups, dtype):
     return backward, {"dy": torch.randn_like(y), "x": x, "w": w}, flops
 
 
-def launched(folder, tensors, wanted, flush):
-    """Time in us of the artifact there on these tensors, and how far its result is from the one that is `wanted`."""
-    import atunner_runtime
+def beside(folder, tensors, function, flush):
+    """Times in us, in turns, of the artifact there and of cuDNN's function on these tensors, and how far the results are from each other."""
     artifacts = atunner_runtime.ArtifactSet(folder)
     kernel = artifacts.choose(dims=artifacts[0].dims)
     (result,) = [each for each in kernel.arguments if each.role == atunner_runtime.Role.OUTPUT]
+    wanted = function(*tensors.values())
     y = torch.empty(result.shape, device="cuda", dtype=wanted.dtype)
     named = {each.name: y if each is result else tensors[each.name] for each in kernel.arguments}
     if kernel.workspace_bytes:
         named["workspace"] = torch.empty(kernel.workspace_bytes, device="cuda", dtype=torch.uint8)
-    taken = time_us(lambda: kernel(**named), (), flush)
-    return taken, ((y.double() - wanted.double()).norm() / wanted.double().norm()).item()
+    ours, theirs = in_turns_us([lambda: kernel(**named), lambda: function(*tensors.values())], flush)
+    return ours, theirs, ((y.double() - wanted.double()).norm() / wanted.double().norm()).item()
 
 
 def search(options, row, dtype, folder):
     """Seconds, and what atunner says; the artifact in `folder`, if one is named."""
     begun = time.monotonic()
-    where = ["--out", folder, "--store", folder + ".db", "--compile-threads", "4"] if folder else []
-    answer = run_atunner(options.atunner, command_of(row, dtype) + where, dtype, options.budget)
+    where = ["--store", folder + ".db", "--compile-threads", "4"] if options.ahead else []
+    answer = run_atunner(options.atunner, command_of(row, dtype) + where, dtype, options.budget, folder)
     return round(time.monotonic() - begun, 1), answer
 
 
-def measure(options, row, dtype, flush, folder=None, ahead=None):
+def measure(options, row, dtype, flush, folder, ahead=None):
     function, tensors, flops = task(*row[2:], DTYPES[dtype])
-    arguments = list(tensors.values())
-    before = time_us(function, arguments, flush)
-    seconds, answer = ahead or search(options, row, dtype, None)
-    error = why_not(answer)
-    ours = None if error else best_us(answer)
-    if folder and not error:
+    seconds, answer = ahead or search(options, row, dtype, folder)
+    error, ours, theirs = why_not(answer), None, math.nan
+    if not error:
         try:
-            ours, apart = launched(folder, tensors, function(*arguments), flush)
+            ours, theirs, apart = beside(folder, tensors, function, flush)
             error = "" if apart < 5e-3 else f"cuDNN's result is {apart:.1e} away"
         except (RuntimeError, KeyError) as reason:
             error = str(reason)[:200]
-        ours = None if error else ours
-    after = time_us(function, arguments, flush)
-    return {"class": row[0], "name": row[1], "dtype": dtype, "cudnn_us": min(before, after), "atunner_us": ours, "flops": flops, "seconds": seconds,
+    return {"class": row[0], "name": row[1], "dtype": dtype, "cudnn_us": theirs, "atunner_us": None if error else ours, "flops": flops, "seconds": seconds,
             "spent": answer.get("spent"), "configuration": (answer.get("best") or {}).get("configuration", ""), "error": error}
 
 
@@ -158,7 +154,8 @@ def measured(options, tasks, flush):
     """The rows' figures, one after the other; with --ahead after all searches."""
     if not options.ahead:
         for row, dtype in tasks:
-            yield measure(options, row, dtype, flush)
+            with tempfile.TemporaryDirectory() as folder:
+                yield measure(options, row, dtype, flush, folder)
         return
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as root, concurrent.futures.ThreadPoolExecutor(options.ahead) as pool:
@@ -184,16 +181,13 @@ def main():
     parser.add_argument("--ahead", type=int, default=0, help="rows that are tuned at the same time, before any is timed")
     parser.add_argument("--ahead-s", type=float, default=170, help="no search begins after them")
     options = parser.parse_args()
-    if options.ahead:
-        import atunner_runtime
-        atunner_runtime.version()  # before anything is tuned: is there a library?
+    atunner_runtime.version()  # before anything is tuned: is there a library?
     torch.backends.cudnn.benchmark = True
-    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
     done = [json.loads(line) for line in open(options.out)] if os.path.exists(options.out) else []
     known = {(row["name"], row["dtype"]) for row in done}
     wanted = options.only.split(",") if options.only else []
     begun = time.monotonic()
-    print(f"{torch.cuda.get_device_name()}; times in us")
+    flush = announce("times in us")
     print(f"{'class':<11} {'convolution':<26} {'dtype':<9} {'cuDNN':>9} {'atunner':>9} {'TFLOP/s':>8} {'ratio':>6} {'seconds':>7}")
     tasks = [(row, dtype) for dtype in options.dtypes.split(",") for row in ROWS
              if (row[1], dtype) not in known and (not wanted or any(each == row[0] or each in row[1] for each in wanted))]

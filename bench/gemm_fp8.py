@@ -2,19 +2,23 @@
 
 cuBLAS through each algorithm that cublasLt's heuristics propose, with one scale per tensor, summed in float32 ("exact") or as the tensor cores
 do it ("fast"); torch._scaled_mm with a scale per row. Errors are rms against float64, over rms of the result, of 128 rows.
-`accuracy` default is held against "exact", fast against both. All are medians of CUDA events with L2 emptied before each sample; the library's before and after atunner, of which the lower one counts.
+`accuracy` default is held against "exact", fast against both. Medians of CUDA events with L2 emptied before each sample; atunner's kernel is launched by the runtime
+on the same tensors, in turns with the fastest algorithms.
 Usage: python3 bench/gemm_fp8.py --atunner build/atunner [--budget 16,4s] [--only square] [--scales per_tensor]
+       (ATUNNER_RUNTIME names libatunner_runtime.so)
 """
 import argparse
 import math
 import os
 import sys
+import tempfile
 
 import torch
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import print_rows, run_atunner, time_us  # noqa: E402
-from gemm import CublasLt  # noqa: E402
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "faces", "python")]
+from common import announce, in_turns_us, launched, print_rows, run_atunner, why_not  # noqa: E402
+from gemm import CublasLt, fastest  # noqa: E402
 
 SHAPES = {
     "square": [(n, n, n) for n in (4096, 8192, 2048, 1024)],
@@ -24,56 +28,55 @@ SHAPES = {
 }
 
 
-class Product:
-    def __init__(self, shape, lt, flush):
-        m, n, k = shape
-        self.lt, self.flush = lt, flush
-        self.x = torch.randn(m, k, device="cuda").to(torch.float8_e4m3fn)
-        self.w = torch.randn(n, k, device="cuda").to(torch.float8_e4m3fn)
-        self.y = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
-        self.one = torch.ones(1, device="cuda")
-        self.by_row, self.by_column = torch.ones(m, 1, device="cuda"), torch.ones(1, n, device="cuda")
+def of_cublas(x, w, y, lt, flush, fast):
+    """The fastest of its algorithms, with one scale per tensor; None where there is none."""
+    one = torch.ones(1, device="cuda")
+    try:
+        runs = lt.functions(x, w, y, fast=fast, scales=(one, one))
+    except RuntimeError:
+        return None
+    return fastest([lambda run=run: (run(x, w, y), one) for run in runs], flush) if runs else None
 
-    def cublas(self, fast):
-        """us of the fastest algorithm, and its error; NaN where there is none."""
-        try:
-            runs = self.lt.functions(self.x, self.w, self.y, fast=fast, scales=(self.one, self.one))
-        except RuntimeError:
-            return math.nan, math.nan
-        times = [(time_us(run, (self.x, self.w, self.y), self.flush, 9), run) for run in runs]
-        if not times:
-            return math.nan, math.nan
-        us, run = min(times, key=lambda each: each[0])
-        run(self.x, self.w, self.y)
-        exact = self.x[:128].double() @ self.w.double().t()
-        return us, ((self.y[:128].double() - exact).norm() / exact.norm()).item()
 
-    def rowwise(self):
-        try:
-            return time_us(lambda x, w, a, b: torch._scaled_mm(x, w.t(), a, b, out_dtype=torch.bfloat16, use_fast_accum=True),
-                           (self.x, self.w, self.by_row, self.by_column), self.flush, 9)
-        except RuntimeError:
-            return math.nan
+def of_rows(x, w, by_row, by_column):
+    """PyTorch's with a scale per row; None where it takes no such shapes."""
+    def run():
+        return torch._scaled_mm(x, w.t(), by_row[:, None], by_column[None, :], out_dtype=torch.bfloat16, use_fast_accum=True)
+    try:
+        run()
+    except RuntimeError:
+        return None
+    return run
 
 
 def measure(shape, options, lt, flush):
     m, n, k = shape
-    product = Product(shape, lt, flush)
-    exact, fast, rowwise = product.cublas(False), product.cublas(True), product.rowwise()
-    del product
-    torch.cuda.empty_cache()
-    operator = ["fp8_linear", "--input-shape", f"{m},{k}", f"{n},{k}", "--accuracy", options.accuracy]
-    answer = run_atunner(options.atunner, operator + (["--attr", "per_tensor=true"] if options.scales == "per_tensor" else []), "bfloat16", options.budget)
-    found = (answer.get("best") or {}).get("measurement")
-    left = f"{exact[0]:>8.1f} {exact[1]:.1e} {fast[0]:>8.1f} {fast[1]:.1e} {rowwise:>8.1f}"
-    if not found:
-        return f"{left}   {answer.get('error', {}).get('what', 'no correct kernel')[:90]}", math.nan
-    product = Product(shape, lt, flush)
-    again = min(product.cublas(False)[0], exact[0]), min(product.cublas(True)[0], fast[0])
-    us = found["median_ns"] / 1e3
-    best = min((t for t in again[:1 if options.accuracy != "fast" else 2] if not math.isnan(t)), default=rowwise)
-    values = (answer.get("best") or {}).get("configuration")
-    return (f"{left} {us:>9.1f} {2 * m * n * k / us / 1e6:>8.0f} {again[0] / us:>7.2f} {again[1] / us:>7.2f} {rowwise / us:>7.2f} {answer.get('trials', 0):>4} in {answer.get('seconds', 0):.0f} s  {values}", best / us)
+    x, w = (torch.randn(rows, k, device="cuda").to(torch.float8_e4m3fn) for rows in (m, n))
+    y, by_row, by_column = torch.empty(m, n, device="cuda", dtype=torch.bfloat16), torch.ones(m, device="cuda"), torch.ones(n, device="cuda")
+    exact = x[:128].double() @ w.double().t()
+    others = {"exact": of_cublas(x, w, y, lt, flush, False), "fast": of_cublas(x, w, y, lt, flush, True), "rows": of_rows(x, w, by_row, by_column)}
+    operator = ["fp8_linear", "--input-shape", f"{m},{k}", f"{n},{k}", "--accuracy", options.accuracy, "--no-baselines"]
+    per_tensor = options.scales == "per_tensor"
+    with tempfile.TemporaryDirectory() as folder:
+        answer = run_atunner(options.atunner, operator + (["--attr", "per_tensor=true"] if per_tensor else []), "bfloat16", options.budget, folder)
+        if "best" not in answer:
+            return why_not(answer), math.nan
+        ours, (found,) = launched(folder, (x, w, *(scale[:1] if per_tensor else scale for scale in (by_row.bfloat16(), by_column.bfloat16()))))
+        there = {name: run for name, run in others.items() if run}
+        *times, us = in_turns_us([*there.values(), ours], flush)
+    took = {**dict.fromkeys(others, math.nan), **dict(zip(there, times))}
+
+    def off(result):
+        return ((result[:128].double() - exact).norm() / exact.norm()).item()
+    errors = {}
+    for name in ("exact", "fast"):
+        if others[name]:
+            others[name]()
+        errors[name] = off(y) if others[name] else math.nan
+    counted = [took[name] for name in (("exact", "fast") if options.accuracy == "fast" else ("exact",)) if others[name]]
+    best = min(counted, default=took["rows"])
+    return (f"{took['exact']:>8.1f} {errors['exact']:.1e} {took['fast']:>8.1f} {errors['fast']:.1e} {took['rows']:>8.1f} {us:>9.1f} {off(found):.1e} {2 * m * n * k / us / 1e6:>8.0f} "
+            f"{took['exact'] / us:>7.2f} {took['fast'] / us:>7.2f} {took['rows'] / us:>7.2f} {answer.get('trials', 0):>4} in {answer.get('seconds', 0):.0f} s  {answer['best'].get('configuration')}", best / us)
 
 
 def main():
@@ -86,9 +89,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no row after so many")
     options = parser.parse_args()
     lt = CublasLt()
-    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; times in us, atunner's scales {options.scales}, accuracy {options.accuracy}")
-    print(f"{'M x N x K':<18} {'exact':>8} {'error':>7} {'fast':>8} {'error':>7} {'row-wise':>8} {'atunner':>9} {'TFLOP/s':>8} {'exact/':>7} {'fast/':>7} {'rows/':>7}  trials")
+    flush = announce(f"times in us, atunner's scales {options.scales}, accuracy {options.accuracy}")
+    print(f"{'M x N x K':<18} {'exact':>8} {'error':>7} {'fast':>8} {'error':>7} {'row-wise':>8} {'atunner':>9} {'error':>7} {'TFLOP/s':>8} {'exact/':>7} {'fast/':>7} {'rows/':>7}  trials")
     rows = [(f"{'x'.join(map(str, shape)):<18}", shape) for kind in options.only.split(",") for shape in SHAPES[kind]]
     print_rows(rows, options.seconds, lambda shape: measure(shape, options, lt, flush))
 

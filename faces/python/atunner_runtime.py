@@ -130,7 +130,7 @@ class ArtifactSet:
         attributes = list((attributes or {}).items())
         raw_dims = (_Dim * len(dims))(*[(_bytes(key), int(value)) for key, value in dims])
         raw_attributes = (_Attribute * len(attributes))(*[(_bytes(key), _bytes(str(value))) for key, value in attributes])
-        dtype = str(dtype).rpartition(".")[2] if dtype is not None else None  # torch.float16 and "float16"
+        dtype = _name_of(dtype) if dtype is not None else None
         problem = _Problem(ctypes.sizeof(_Problem), _bytes(name), _bytes(dtype), raw_dims, len(dims), raw_attributes,
                            len(attributes), int(least))
         handle = ctypes.c_void_p()
@@ -221,6 +221,12 @@ _TYPESTR = {"<f4": "float32", "<f8": "float64", "<f2": "float16", "|i1": "int8",
             "<i8": "int64", "|b1": "bool"}
 
 
+def _name_of(dtype):
+    """As artifacts name it: of torch.float16 and "float16". PyTorch says that its float8_e4m3 has no infinities, as none here has."""
+    name = str(dtype).rpartition(".")[2]
+    return "float8_e4m3" if name == "float8_e4m3fn" else name
+
+
 class _View:
     """What must be known of a tensor. `device` is None where the tensor does not say."""
 
@@ -234,7 +240,7 @@ class _View:
 
     def _read_torch(self, tensor):
         self.address = tensor.data_ptr()
-        self.dtype = str(tensor.dtype).rpartition(".")[2]
+        self.dtype = _name_of(tensor.dtype)
         self.shape = tuple(tensor.shape)
         self.bytes = tensor.numel() * tensor.element_size()
         self.contiguous = tensor.is_contiguous()

@@ -165,6 +165,10 @@ class RuntimeTest(unittest.TestCase):
             kernel(x, TorchLike(y, (1000,)))
         self.assertIn("stream=0x100", self.driver.log())
 
+    def test_names_of_types_are_those_of_artifacts(self):
+        for theirs, ours in {"torch.float8_e4m3fn": "float8_e4m3", "torch.float8_e5m2": "float8_e5m2", "torch.bool": "bool", "float16": "float16"}.items():
+            self.assertEqual(atunner_runtime._View(TorchLike(0x1000, (4,), theirs)).dtype, ours)
+
     def test_refuses_what_does_not_fit(self):
         kernel = self.scale()
         x, y = self.tensors()
