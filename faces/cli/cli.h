@@ -190,7 +190,8 @@ Result<int> ShowArtifact(const std::string& folder, const Common& common);
 Result<int> VerifyArtifact(const std::string& folder, const std::string& target, bool force_virtual,
                            const std::string& accuracy, const Common& common);
 Result<int> Doctor(const Common& common);
-Result<int> Operators(const Common& common);
+/// Those whose names contain one of `names`; empty: all.
+Result<int> Operators(const std::vector<std::string>& names, const Common& common);
 Result<int> History(const Common& common);
 /// Formats: "text" (a line per trial), "md", "html", "json". `out`: a file instead of standard output.
 Result<int> ShowReport(const std::string& run, const std::string& format, const std::string& out, const Common& common);

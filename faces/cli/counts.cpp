@@ -88,12 +88,8 @@ Result<int> CountLines(const SubjectFlags& flags, const Common& common) {
   }
   SourceLines source(subject);
   if (common.json) {
-    Json json{{"kernel", subject.name},
-              {"configuration", subject.configuration},
-              {"target", target.profile.name},
-              {"blocks", blocks},
-              {"totals", TotalsJson(counts)},
-              {"lines", Json::array()}};
+    Json json{{"kernel", subject.name}, {"configuration", subject.configuration}, {"target", target.profile.name},
+              {"blocks", blocks},       {"totals", TotalsJson(counts)},           {"lines", Json::array()}};
     for (const auto& [place, line] : lines) json["lines"].push_back(LineJson(place, line, source));
     PrintJson(json);
     return 0;

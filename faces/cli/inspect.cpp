@@ -164,27 +164,39 @@ std::string FamilyOf(const Operator& op) {
   return "";
 }
 
+Json Described(const OperatorInfo& info, const std::string& family) {
+  const Operator* gradient = FindOperator(info.name + "_backward");
+  Json attributes = Json::array();
+  for (const AttributeInfo& attribute : info.attributes)
+    attributes.push_back(
+        {{"name", attribute.name}, {"default", ToString(attribute.fallback)}, {"meaning", attribute.meaning}});
+  return {{"name", info.name},
+          {"summary", info.summary},
+          {"shape", info.shape_help},
+          {"attributes", attributes},
+          {"family", family.empty() ? Json() : Json(family)},
+          {"gradient", gradient == nullptr ? Json() : Json(FamilyOf(*gradient))}};
+}
+
 }  // namespace
 
-Result<int> Operators(const Common& common) {
+Result<int> Operators(const std::vector<std::string>& names, const Common& common) {
+  std::vector<const Operator*> listed;
+  for (const Operator* op : AllOperators()) {
+    const auto contains = [&](const std::string& name) { return op->info().name.find(name) != std::string::npos; };
+    if (names.empty() || std::ranges::any_of(names, contains)) listed.push_back(op);
+  }
+  if (listed.empty()) return Invalid("no operator is called like that", "", "`atunner operators` lists all");
   Json json = Json::array();
   std::map<std::string, int> families;
-  for (const Operator* op : AllOperators()) {
+  for (const Operator* op : listed) {
     const OperatorInfo& info = op->info();
-    const Operator* gradient = FindOperator(info.name + "_backward");
     const std::string family = FamilyOf(*op);
     ++families[family];
-    Json attributes = Json::array();
-    for (const AttributeInfo& attribute : info.attributes)
-      attributes.push_back(
-          {{"name", attribute.name}, {"default", ToString(attribute.fallback)}, {"meaning", attribute.meaning}});
-    json.push_back({{"name", info.name},
-                    {"summary", info.summary},
-                    {"shape", info.shape_help},
-                    {"attributes", attributes},
-                    {"family", family.empty() ? Json() : Json(family)},
-                    {"gradient", gradient == nullptr ? Json() : Json(FamilyOf(*gradient))}});
-    if (common.json) continue;
+    if (common.json) {
+      json.push_back(Described(info, family));
+      continue;
+    }
     fmt::print("{}: {}\n  {}\n  tuned by: {}\n", info.name, info.summary, info.shape_help,
                family.empty() ? "no family, plain kernels only" : family);
     for (const AttributeInfo& attribute : info.attributes)
@@ -194,7 +206,7 @@ Result<int> Operators(const Common& common) {
     PrintJson(json);
     return 0;
   }
-  fmt::print("{} operators:", json.size());
+  fmt::print("{} operators:", listed.size());
   for (const auto& [family, count] : families)
     fmt::print(" {} {},", count, family.empty() ? "with plain kernels only" : "by the family " + family);
   fmt::print(" gradients as NAME_backward\n");

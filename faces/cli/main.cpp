@@ -292,7 +292,9 @@ class Verbs {
     verb->add_flag("--probe", probe_, "measure the GPU of this machine and keep its profile");
     verb->add_flag("--calibrate", calibrate_, "with --probe: fit the time model's constants to micro-benchmarks");
     Add("doctor", "what was found on this machine, what is missing, how to get it", [this] { return Doctor(common_); });
-    Add("operators", "operators and their attributes", [this] { return Operators(common_); });
+    verb = Add("operators", "operators, their attributes, and what tunes them",
+               [this] { return Operators(operator_names_, common_); });
+    verb->add_option("names", operator_names_, "those whose names contain one of these; without it all");
     verb = Add("test", "compile, run and verify one kernel per operator on this machine", [this] {
       if (test_.target.empty()) test_.target = test_.full ? "auto" : "A100";
       return test_.operators ? TestOperators(test_, common_) : SelfTest(common_, test_.target);
@@ -348,6 +350,7 @@ class Verbs {
   std::string verify_accuracy_;
   bool probe_ = false;
   bool calibrate_ = false;
+  std::vector<std::string> operator_names_;
   OperatorTestFlags test_;
   std::string run_ = "last";
   std::string report_format_ = "text";
