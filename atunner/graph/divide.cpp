@@ -6,7 +6,10 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
+
+#include "atunner/graph/text.h"
 
 namespace atunner::graph {
 namespace {
@@ -231,9 +234,27 @@ class Divider {
   int64_t most_ = 1;
 };
 
+/// Costs that were asked for: manners of dividing have most parts in common.
+class KnownCosts {
+ public:
+  explicit KnownCosts(const PartCost& cost) : cost_(cost) {}
+  std::optional<double> Of(const ValidGraph& part, double most) {
+    const auto [known, fresh] = known_.try_emplace(Print(part));
+    auto& [own, asked] = known->second;
+    if (fresh || (!own && most > asked)) own = cost_(part, most), asked = most;
+    return own;
+  }
+
+ private:
+  const PartCost& cost_;
+  std::map<std::string, std::pair<std::optional<double>, double>> known_;  ///< and below what they were asked for
+};
+
 }  // namespace
 
 std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const Dims& sizes, const PartCost& cost) {
+  KnownCosts known(cost);
+  const PartCost known_cost = [&](const ValidGraph& part, double most) { return known.Of(part, most); };
   Division best;
   std::vector<std::pair<bool, std::vector<NodeId>>> tried;
   for (const Manner manner : {Manner{},
@@ -247,7 +268,7 @@ std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const Dim
     if (std::ranges::find(tried, way) != tried.end()) continue;
     tried.push_back(way);
     const double least = best.cost * (manner.usual() ? 1 : kClearly);
-    if (Division other = divider.Run(cost); other.cost < least) best = std::move(other);
+    if (Division other = divider.Run(known_cost); other.cost < least) best = std::move(other);
   }
   return best.cost < kNever ? std::optional(std::move(best.parts)) : std::nullopt;
 }

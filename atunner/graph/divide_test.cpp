@@ -195,6 +195,17 @@ TEST(Divide, LeavesTheUsualOrderOnlyForOneThatCostsClearlyLess) {
   EXPECT_THAT(first_inputs(1e6), testing::Contains("x"));
 }
 
+TEST(Divide, AsksForACostOnce) {
+  std::map<std::string, double> told;
+  const auto parts = Divide(FuseMaps(MustParse(kSmallAndLarge)), {}, [&](const ValidGraph& part, double most) {
+    const auto cost = CostOf(part, most);
+    if (cost) EXPECT_TRUE(told.emplace(Print(part), *cost).second) << "in another manner of dividing: " << Print(part);
+    return cost;
+  });
+  EXPECT_TRUE(parts.has_value());
+  EXPECT_GT(told.size(), 1u);
+}
+
 TEST(Divide, WritesConstantsThatAreMultiplied) {
   const auto parts = Parts(R"(
 graph g
