@@ -63,8 +63,9 @@ constexpr BadInput kTable[] = {
      "there is axis, shift"},
     {"NodesOfTheOperatorsName", "$A predict --operator pad --input-shape 8 --attr low=-1 --target-gpu A100", 2,
      "atunner: pad: low is -1"},
+    {"NoSuchOperatorToList", "$A operators conv4d", 2, "no operator is called like that"},
     {"OutputFull", "$A operators > /dev/full", 3, "standard output cannot be written"},
-    {"OutputFullOfJson", "$A operators --json > /dev/full", 3, "standard output cannot be written"},
+    {"OutputFullOfJson", "$A operators softmax --json > /dev/full", 3, "standard output cannot be written"},
     {"PredictNoneThatCompiles",
      "echo '__global__ void k(float* x) { x[0] = lost; } int main() { float* x; cudaMalloc(&x, 4); k<<<1, 32>>>(x); }' "
      "> k.cu; $A predict k.cu --target-gpu H200 1>&2",

@@ -117,6 +117,9 @@ TEST_F(Graphs, MistakesAreSaidWithTheirPlace) {
   EXPECT_THAT(unserved.err, HasSubstr("no schedule family computes 's' of int64"));
   EXPECT_THAT(RunShell(home(), "$A optimize").err, HasSubstr("--graph"));
   EXPECT_THAT(RunShell(home(), "$A operators").out, HasSubstr("rms_norm(x[…, C], weight[C]) → y"));
+  const std::string some = RunShell(home(), "$A operators rms_norm topk").out;
+  EXPECT_THAT(some, testing::AllOf(HasSubstr("add_rms_norm("), HasSubstr("topk("), HasSubstr("tuned by: topk"),
+                                   testing::Not(HasSubstr("softmax("))));
 }
 
 }  // namespace
