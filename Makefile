@@ -25,7 +25,9 @@ test:
 	cmake --build build/dev -j$(JOBS)
 	ctest --preset dev -j$(JOBS)
 
+bench-gpu: export ATUNNER_RUNTIME = $(CURDIR)/build/release/runtime/libatunner_runtime.so
 bench-gpu: build
+	cmake --build build/release -j$(JOBS) --target atunner_runtime
 	python3 bench/rows.py --atunner build/atunner
 	python3 bench/products.py --atunner build/atunner
 	python3 bench/gemm.py --atunner build/atunner

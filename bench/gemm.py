@@ -97,8 +97,10 @@ def measure(shape, name, options, lt, flush):
     """The row's line, and its ratio."""
     m, n, k = shape
     a, b, c = (torch.randn(s, device="cuda", dtype=DTYPES[name]) for s in ((m, k), (k, n), (m, n)))
+
     def own():
         return torch.matmul(a, b, out=c)
+
     best = fastest([own, *(lambda run=run: run(a, b, c) for run in lt.functions(a, b, c))], flush)
     with tempfile.TemporaryDirectory() as folder:
         answer = run_atunner(options.atunner, ["matmul", "--input-shape", f"{m},{n},{k}", "--no-baselines"], name, options.budget, folder)

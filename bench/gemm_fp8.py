@@ -68,6 +68,7 @@ def measure(shape, options, lt, flush):
 
     def off(result):
         return ((result[:128].double() - exact).norm() / exact.norm()).item()
+
     errors = {}
     for name in ("exact", "fast"):
         if others[name]:
