@@ -21,6 +21,8 @@ struct JudgeOrder {
   bool plain = false;                  ///< the task's own plain kernel, from whose errors the budgets come
   std::optional<double> incumbent_ns;  ///< race against it
   uint64_t seed = 1;                   ///< inputs of verification and timing
+  /// After so long further inputs of a size that was examined are left out (Verifier::Verify).
+  std::optional<double> patience_seconds = {};
 };
 
 struct JudgeAnswer {

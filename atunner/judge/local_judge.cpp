@@ -60,8 +60,9 @@ Result<JudgeAnswer> LocalJudge::Examine(const CandidateKernel& candidate, const 
   JudgeAnswer answer;
   const double start = SystemClock().Now();
   ATUNNER_TRY(Verifier * verifier, VerifierFor(order.seed));
-  ATUNNER_TRY(auto verified, verifier->Verify(std::make_shared<const CandidateKernel>(candidate),
-                                              order.plain ? Scrutiny::kPlain : Scrutiny::kComplete));
+  ATUNNER_TRY(auto verified,
+              verifier->Verify(std::make_shared<const CandidateKernel>(candidate),
+                               order.plain ? Scrutiny::kPlain : Scrutiny::kComplete, order.patience_seconds));
   const double proven = SystemClock().Now();
   answer.verify_seconds = proven - start;
   if (const Verdict* refused = std::get_if<Verdict>(&verified)) {

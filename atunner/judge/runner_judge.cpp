@@ -148,6 +148,7 @@ Result<Json> Serve(Judge& judge, const Json& request, std::string_view cubins) {
     order.energy = request.value("energy", false);
     order.plain = request.value("plain", false);
     if (request.contains("incumbent_ns")) order.incumbent_ns = request["incumbent_ns"].get<double>();
+    if (request.contains("patience")) order.patience_seconds = request["patience"].get<double>();
     ATUNNER_TRY(const JudgeAnswer answer, judge.Examine(candidate, order));
     return Encode(answer);
   }
@@ -235,6 +236,7 @@ Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate, const
                    {"seed", order.seed}},
                   {}};
   if (order.incumbent_ns) request.json["incumbent_ns"] = *order.incumbent_ns;
+  if (order.patience_seconds) request.json["patience"] = *order.patience_seconds;
   request.Add("candidate", candidate, options_.binary_only);
   auto reply = Call(request.Text(), options_.examine_timeout_seconds);
   if (reply) {

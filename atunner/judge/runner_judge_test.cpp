@@ -77,7 +77,8 @@ class ScriptedJudge : public Judge {
     // What arrived, told back.
     answer.note = task_.spec.name + " " + std::to_string(task_.seed) + " " + std::to_string(order.seed) +
                   (order.time ? " time" : "") + (order.thorough ? " thorough" : "") +
-                  (order.incumbent_ns ? " against " + std::to_string(*order.incumbent_ns) : "") + " " +
+                  (order.incumbent_ns ? " against " + std::to_string(*order.incumbent_ns) : "") +
+                  (order.patience_seconds ? " for " + std::to_string(*order.patience_seconds) : "") + " " +
                   std::to_string(candidate.module.cubin.size()) + " " + std::to_string(candidate.check_dims.size()) +
                   " pid " + std::to_string(getpid());
     return answer;
@@ -140,10 +141,14 @@ TEST_F(RunnerJudgeTest, OrderAndCandidateArriveWhole) {
   for (int i = 0; i < 256; ++i) candidate.module.cubin += static_cast<char>(i);
   candidate.module.log = "a Latin-1 comment: na\xefve";
   candidate.check_dims = {{{"n", 1}}, {{"n", 2}}};
-  const auto answer = judge.Examine(
-      candidate, {.time = true, .thorough = true, .incumbent_ns = 2.5, .seed = std::numeric_limits<uint64_t>::max()});
+  const auto answer = judge.Examine(candidate, {.time = true,
+                                                .thorough = true,
+                                                .incumbent_ns = 2.5,
+                                                .seed = std::numeric_limits<uint64_t>::max(),
+                                                .patience_seconds = 1.5});
   ASSERT_TRUE(answer) << answer.error().ToString();
-  EXPECT_THAT(answer->note, HasSubstr("task 41 18446744073709551615 time thorough against 2.500000 256 2 pid"));
+  EXPECT_THAT(answer->note,
+              HasSubstr("task 41 18446744073709551615 time thorough against 2.500000 for 1.500000 256 2 pid"));
 }
 
 TEST_F(RunnerJudgeTest, TheAnswerArrivesWhole) {

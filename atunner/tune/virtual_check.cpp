@@ -9,6 +9,8 @@ namespace {
 
 /// Of all examinations: the user waits for the end of a run.
 constexpr double kPatienceSeconds = 10;
+/// Of one, for more inputs than each size needs: who is slow is rather examined with few of them than not at all.
+constexpr double kInputsSeconds = 4;
 
 bool IsHazard(const Verdict& verdict) {
   return verdict.kind == VerdictKind::kOutOfBounds || verdict.kind == VerdictKind::kRace;
@@ -54,7 +56,8 @@ std::string VirtualCheck::Examine(const CandidateKernel& candidate, Verdict& ver
 
 std::string VirtualCheck::Decide(const CandidateKernel& candidate, Verdict& verdict) {
   if (candidate.check_dims.empty()) return "there is no smaller size at which the same kernel is valid";
-  const auto answer = judge_->Examine(candidate, {.time = false, .incumbent_ns = {}, .seed = seed_});
+  const auto answer = judge_->Examine(
+      candidate, {.time = false, .incumbent_ns = {}, .seed = seed_, .patience_seconds = kInputsSeconds});
   if (!answer) return answer.error().ToString();
   if (IsHazard(answer->verdict)) {
     verdict.kind = answer->verdict.kind;

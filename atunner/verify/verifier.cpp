@@ -220,7 +220,9 @@ std::vector<Verifier::Case> Verifier::Plan(const CandidateKernel& candidate) con
 }
 
 Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(std::shared_ptr<const CandidateKernel> candidate,
-                                                               Scrutiny scrutiny) {
+                                                               Scrutiny scrutiny,
+                                                               std::optional<double> patience_seconds) {
+  const double begun = SystemClock().Now();
   Session session{.candidate = *candidate, .module = nullptr, .verdict = {}, .blocks = {}, .passed_over = {}};
   if (const auto obstacle = ResourceObstacle(device_.profile(), *candidate, spec_)) {
     session.verdict.kind = VerdictKind::kResourceLimit;
@@ -242,6 +244,8 @@ Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(std::shared_ptr<c
   }
   for (Case one : Plan(*candidate)) {
     one.repeat = one.repeat && scrutiny != Scrutiny::kPlain;
+    const bool late = patience_seconds && SystemClock().Now() - begun > *patience_seconds;
+    if (late && session.MetOracle(one.dims)) continue;
     if (scrutiny == Scrutiny::kPlain && session.MetOracle(one.dims)) {
       // Whoever is examined next does not have to wait for them.
       ATUNNER_TRY(const TaskBuffers* buffers, BuffersAt(one.dims, one.slot));

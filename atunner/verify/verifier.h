@@ -65,9 +65,12 @@ class Verifier {
   static Result<std::unique_ptr<Verifier>> Make(Device& device, Compiler& compiler, KernelSpec spec,
                                                 VerifyOptions options);
 
-  /// The proof, or the verdict that says why not. An Error means that the device or the task is unusable.
+  /// The proof, or the verdict that says why not. An Error means that the device or the task is unusable. After
+  /// `patience_seconds` further inputs of a size that has told right from wrong are left out: for who has verified the
+  /// kernel elsewhere and asks for hazards.
   Result<std::variant<VerifiedKernel, Verdict>> Verify(std::shared_ptr<const CandidateKernel> candidate,
-                                                       Scrutiny scrutiny = Scrutiny::kComplete);
+                                                       Scrutiny scrutiny = Scrutiny::kComplete,
+                                                       std::optional<double> patience_seconds = {});
 
   const KernelSpec& spec() const { return spec_; }
   JudgeKernels& kernels() { return *kernels_; }

@@ -48,10 +48,10 @@ std::string RowKernel(const std::string& more) {
 class VerifierTest : public VirtualGpuTest {
  protected:
   Verdict Judge(Device& device, const KernelSpec& spec, const CandidateKernel& candidate,
-                Scrutiny scrutiny = Scrutiny::kComplete) {
+                Scrutiny scrutiny = Scrutiny::kComplete, std::optional<double> patience_seconds = {}) {
     auto verifier = Verifier::Make(device, *compiler_, spec, options_);
     EXPECT_TRUE(verifier.has_value()) << verifier.error().ToString();
-    auto verified = (*verifier)->Verify(std::make_shared<const CandidateKernel>(candidate), scrutiny);
+    auto verified = (*verifier)->Verify(std::make_shared<const CandidateKernel>(candidate), scrutiny, patience_seconds);
     EXPECT_TRUE(verified.has_value()) << verified.error().ToString();
     if (const auto* refused = std::get_if<Verdict>(&*verified)) return *refused;
     return std::get<VerifiedKernel>(*verified).verdict();
@@ -129,6 +129,14 @@ TEST_F(VerifierTest, ThePlainKernelMeetsOneDrawingOfEverySize) {
   EXPECT_THAT(met(Judge(gpu_, spec, plain)), testing::Each(testing::Pair(testing::_, testing::Gt(1))));
   const auto wrong = Compile(RowKernel("  y[at] = 7;\n"), RowPlan());
   EXPECT_EQ(Judge(gpu_, spec, wrong, Scrutiny::kPlain).kind, VerdictKind::kWrongResult);
+
+  // Whose time is up too, but launches are repeated as ever.
+  const Verdict late = Judge(gpu_, spec, plain, Scrutiny::kComplete, 0.0);
+  EXPECT_THAT(met(late), testing::Each(testing::Pair(testing::_, 1)));
+  EXPECT_THAT(late.checks, testing::Contains(testing::Field(&CheckRecord::check, "repeat")));
+  EXPECT_THAT(met(Judge(gpu_, spec, plain, Scrutiny::kComplete, 1e9)),
+              testing::Each(testing::Pair(testing::_, testing::Gt(1))));
+  EXPECT_EQ(Judge(gpu_, spec, wrong, Scrutiny::kComplete, 0.0).kind, VerdictKind::kWrongResult);
 }
 
 // What block 1 reads block 0 may have written or not: right by luck.
