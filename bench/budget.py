@@ -69,16 +69,15 @@ def tensors_of(kernel, below):
 
 def in_turns(folders, below):
     """Median times in us of artifacts that compute the same."""
-    import torch
     import atunner_runtime
-    from common import in_turns_us, scratch
+    from common import flushing, in_turns_us, scratch
     kernels = []
     for folder in folders:
         artifacts = atunner_runtime.ArtifactSet(folder)
         kernels.append(artifacts.choose(dims=artifacts[0].dims))
     tensors = tensors_of(kernels[0], below)
     launches = [lambda kernel=kernel, room=scratch(kernel): kernel(*tensors, **room) for kernel in kernels]
-    return in_turns_us(launches, torch.empty(1 << 30, dtype=torch.int8, device="cuda"), samples=31)
+    return in_turns_us(launches, flushing(), samples=31)
 
 
 def measure(options, row):

@@ -22,7 +22,7 @@ import torch
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "faces", "python")]
 import atunner_runtime  # noqa: E402
-from common import DTYPES, announce, flags, geometric_mean, in_turns_us, run_atunner, why_not  # noqa: E402
+from common import DTYPES, announce, flags, geometric_mean, in_turns_us, run_atunner, scratch, why_not  # noqa: E402
 
 # class, model, operator, image, weights, stride, padding, dilation, groups
 F, T, DX, DW = "conv", "conv_transpose", "by image", "by filter"
@@ -121,15 +121,13 @@ def beside(folder, tensors, function, flush):
     (result,) = [each for each in kernel.arguments if each.role == atunner_runtime.Role.OUTPUT]
     wanted = function(*tensors.values())
     y = torch.empty(result.shape, device="cuda", dtype=wanted.dtype)
-    named = {each.name: y if each is result else tensors[each.name] for each in kernel.arguments}
-    if kernel.workspace_bytes:
-        named["workspace"] = torch.empty(kernel.workspace_bytes, device="cuda", dtype=torch.uint8)
+    named = {each.name: y if each is result else tensors[each.name] for each in kernel.arguments} | scratch(kernel)
     ours, theirs = in_turns_us([lambda: kernel(**named), lambda: function(*tensors.values())], flush)
     return ours, theirs, ((y.double() - wanted.double()).norm() / wanted.double().norm()).item()
 
 
 def search(options, row, dtype, folder):
-    """Seconds, and what atunner says; the artifact in `folder`, if one is named."""
+    """Seconds, and what atunner says; the artifact goes into `folder`."""
     begun = time.monotonic()
     where = ["--store", folder + ".db", "--compile-threads", "4"] if options.ahead else []
     answer = run_atunner(options.atunner, command_of(row, dtype) + where, dtype, options.budget, folder)

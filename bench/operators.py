@@ -218,11 +218,11 @@ def beside_torch(folder, row, inputs, compiled, flush):
     from eager's, relative to their norm."""
     from common import in_turns_us, launched
     launch, outputs = launched(folder, inputs)
-    times = in_turns_us([launch, *([lambda: compiled(*inputs)] if compiled else [])], flush)
+    us, *beside = in_turns_us([launch] + [lambda: compiled(*inputs)] * bool(compiled), flush)
     wanted = row.call(*inputs)
     wanted = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
     pairs = [(y.flatten().float(), z.flatten().float()) for y, z in zip(outputs, wanted, strict=True)]
-    return times[0], (times[1:] or [math.nan])[0], max(((y - z).norm() / z.norm().clamp_min(1e-30)).item() for y, z in pairs)
+    return us, next(iter(beside), math.nan), max(((y - z).norm() / z.norm().clamp_min(1e-30)).item() for y, z in pairs)
 
 
 def measure(row, dtype, options, flush):
@@ -252,6 +252,8 @@ def measure(row, dtype, options, flush):
                 found["atunner"], found["compile"], found["off"] = beside_torch(folder, row, inputs, compiled, flush)
             except Exception as error:  # a row without this column
                 found["why"] += f"launching: {error}"[:120]
+    if compiled and math.isnan(found["compile"]):  # beside no artifact
+        found["compile"] = time_us(compiled, inputs, flush)
     found["atunner_s"] = time.monotonic() - begun - found["torch_s"]
     if "error" in run or "best" not in run:
         found["why"] = run.get("error", {}).get("what", "no correct kernel")

@@ -12,7 +12,7 @@ import sys
 import torch
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import DTYPES, print_rows, run_atunner, time_us  # noqa: E402
+from common import DTYPES, announce, print_rows, run_atunner, time_us  # noqa: E402
 
 GROUP = 32
 # M, N, K: tokens, and layers of Llama 3 8B and Mistral.
@@ -61,8 +61,7 @@ def main():
     parser.add_argument("--dtype", default="bfloat16", choices=["float16", "bfloat16"])
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no row after so many")
     options = parser.parse_args()
-    flush = torch.empty(1 << 30, dtype=torch.int8, device="cuda")
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; times in us, {options.dtype}")
+    flush = announce(f"times in us, {options.dtype}")
     print(f"{'bits, M x N x K':<24} {'16 bits':>9} {'PyTorch':>9} {'atunner':>9} {'GB/s':>7} {'ratio':>6}  trials")
     rows = [(f"{bits} {'x'.join(map(str, shape)):<22}", (bits, shape)) for bits in map(int, options.bits.split(",")) for shape in SHAPES]
     print_rows(rows, options.seconds, lambda row: measure(row, options, flush))

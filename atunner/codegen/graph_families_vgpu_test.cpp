@@ -36,7 +36,7 @@ TEST_F(GraphKernels, EveryPointwiseOperatorOfIntegers) {
     const auto graph = Together(group, DType::kInt32, {40, 256});
     if (graph) Check(SpecOfGraph(*graph, {}).value(), "elements");
   }
-  EXPECT_GT(verified_, 40u);
+  EXPECT_GE(verified_, 45u);
 }
 
 TEST_F(GraphKernels, PointwiseSchedulesAgreeOnBroadcastsPlacesAndTypes) {
@@ -109,7 +109,7 @@ TEST_F(GraphKernels, EveryReductionOverRows) {
       Check(SpecOfGraph(*built, {}).value(), "reduction");
     }
   }
-  EXPECT_GT(verified_, 60u);
+  EXPECT_GE(verified_, 106u);
 }
 
 TEST_F(GraphKernels, AllElementsAreARowToo) {

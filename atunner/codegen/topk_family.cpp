@@ -107,9 +107,8 @@ class TopKTemplate : public GraphTemplate {
   /// As wide as leaves each group of threads some vectors: neighbours may be alike (the best of parts are sorted), and
   /// groups that have them all, or none, bound little.
   int64_t Vector() const {
-    auto widths = VectorWidths(BytesOf(x().dtype), Columns(), 16);
-    while (!Whole() && widths.size() > 1 && std::get<int64_t>(widths.back()) * 4 * Ranks() > Columns())
-      widths.pop_back();
+    const int64_t bytes = BytesOf(x().dtype), shared = std::max<int64_t>(1, Columns() / (4 * Ranks()));
+    const auto widths = VectorWidths(bytes, Columns(), Whole() ? 16 : std::min<int64_t>(16, shared * bytes));
     return std::get<int64_t>(widths.back());
   }
   bool Whole() const { return IsWhole(sort_, x().dtype); }

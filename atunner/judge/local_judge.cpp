@@ -62,7 +62,8 @@ Result<JudgeAnswer> LocalJudge::Examine(const CandidateKernel& candidate, const 
   ATUNNER_TRY(Verifier * verifier, VerifierFor(order.seed));
   ATUNNER_TRY(auto verified,
               verifier->Verify(std::make_shared<const CandidateKernel>(candidate),
-                               order.plain ? Scrutiny::kPlain : Scrutiny::kComplete, order.patience_seconds));
+                               order.plain ? Scrutiny::kPlain : Scrutiny::kComplete,
+                               order.time ? std::nullopt : order.patience_seconds));  // what is timed is proven whole
   const double proven = SystemClock().Now();
   answer.verify_seconds = proven - start;
   if (const Verdict* refused = std::get_if<Verdict>(&verified)) {

@@ -183,8 +183,7 @@ Json Described(const OperatorInfo& info, const std::string& family) {
 Result<int> Operators(const std::vector<std::string>& names, const Common& common) {
   std::vector<const Operator*> listed;
   for (const Operator* op : AllOperators()) {
-    const auto contains = [&](const std::string& name) { return op->info().name.find(name) != std::string::npos; };
-    if (names.empty() || std::ranges::any_of(names, contains)) listed.push_back(op);
+    if (Wanted(*op, names)) listed.push_back(op);
   }
   if (listed.empty()) return Invalid("no operator is called like that", "", "`atunner operators` lists all");
   Json json = Json::array();

@@ -153,13 +153,13 @@ Result<graph::ValidGraph> GraphOf(const Operator& op, const OperatorCase& one) {
 
 constexpr size_t kTogether = 12;  // outputs of one task: so many pointers fit into registers beside the work
 
+}  // namespace
+
 bool Wanted(const Operator& op, const std::vector<std::string>& only) {
   return only.empty() || std::ranges::any_of(only, [&](const std::string& part) {
            return op.info().name.find(part) != std::string::npos;
          });
 }
-
-}  // namespace
 
 std::vector<std::vector<int64_t>> ParsedShapes(const std::string& text) {
   std::vector<std::vector<int64_t>> shapes;

@@ -26,6 +26,9 @@ struct OperatorShapes {
 /// Sizes for the virtual GPU, or `full` ones for a GPU: 10^6 to 10^8 elements.
 std::vector<OperatorShapes> ShapesOf(const Operator& op, bool full);
 
+/// Does its name contain one of `only`? Empty: all do.
+bool Wanted(const Operator& op, const std::vector<std::string>& only);
+
 /// One task to verify: an operator, or several pointwise ones as outputs of one graph.
 struct OperatorCase {
   std::vector<const Operator*> operators;
