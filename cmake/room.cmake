@@ -1,23 +1,22 @@
-# atunner_room(NAME USES room... SOURCES file... [COLD file...|ALL] [TESTS file...] [NVRTC_TESTS ...] [VGPU_TESTS ...]
-#              [GPU_TESTS ...] [FUZZ file...] [SEEDS folder...] [LIBS lib...])
+# atunner_room(NAME USES room... SOURCES file... [LAYERS folder...] [COLD file...|ALL] [TESTS file...] [NVRTC_TESTS ...]
+#              [VGPU_TESTS ...] [GPU_TESTS ...] [FUZZ file...] [SEEDS folder...] [LIBS lib...])
 #
-# SEEDS hold good files, from which the fuzz targets start.
-# COLD sources wait for a compiler, a device or a person, so that compiling them at -O1 costs a run nothing and saves a
-# third of the time a build spends on them.
-# One room = one static library `atunner_<name>`. The rows are the layer order of ARCHITECTURE.md: a room may use only
-# rooms of a smaller row, and configuring fails otherwise. `tests/layers_test` checks that includes match USES.
-set(ATUNNER_ROW_base 0)
-set(ATUNNER_ROW_model 1)
-foreach(room graph ptx device compile search store)
-  set(ATUNNER_ROW_${room} 2)
+# One room is one static library `atunner_<name>`. Rooms are ordered in layers (ARCHITECTURE.md). A room may use only
+# rooms with a smaller layer number; configuring stops otherwise. The test `layers` checks that includes match USES.
+# LAYERS orders the sub-folders of a room in the same way: a sub-folder may include only sub-folders that stand before
+# it; "." is the room's own folder, and folders joined by a comma share a layer. The test `layers` checks that, too.
+# COLD sources wait for a compiler, a device or a person most of the time. Compiling them at -O1 costs a run nothing and
+# saves a third of their build time.
+# SEEDS hold valid inputs, from which the fuzz targets start.
+set(layer 0)
+foreach(rooms "base" "model" "graph ptx device compile search store" "cuda_text" "operators"
+        "intake codegen vgpu verify report replay" "measure" "judge" "tune" "wiring program runtime" "cli")
+  string(REPLACE " " ";" rooms "${rooms}")
+  foreach(room ${rooms})
+    set(ATUNNER_LAYER_${room} ${layer})
+  endforeach()
+  math(EXPR layer "${layer} + 1")
 endforeach()
-set(ATUNNER_ROW_operators 3)
-foreach(room intake codegen vgpu verify report replay)
-  set(ATUNNER_ROW_${room} 4)
-endforeach()
-set(ATUNNER_ROW_measure 5)
-set(ATUNNER_ROW_judge 6)
-set(ATUNNER_ROW_tune 7)
 
 set(ATUNNER_COLD "$<$<CONFIG:Release,RelWithDebInfo>:-O1>")
 
@@ -36,11 +35,23 @@ function(atunner_precompiled target)
   endif()
 endfunction()
 
-function(atunner_room name)
-  cmake_parse_arguments(R "" "" "USES;SOURCES;COLD;TESTS;NVRTC_TESTS;VGPU_TESTS;GPU_TESTS;FUZZ;SEEDS;LIBS" ${ARGN})
-  if(NOT DEFINED ATUNNER_ROW_${name})
-    message(FATAL_ERROR "room '${name}' has no row: add it to cmake/room.cmake and ARCHITECTURE.md")
+# Links `target` to the rooms in ARGN after checking that each is in a lower layer than `name`.
+function(atunner_use target name)
+  if(NOT DEFINED ATUNNER_LAYER_${name})
+    message(FATAL_ERROR "'${name}' has no layer: add it to cmake/room.cmake and ARCHITECTURE.md")
   endif()
+  set(rooms ${ARGN})
+  list(REMOVE_ITEM rooms USES)
+  foreach(used ${rooms})
+    if(NOT ATUNNER_LAYER_${used} LESS ATUNNER_LAYER_${name})
+      message(FATAL_ERROR "'${name}' (layer ${ATUNNER_LAYER_${name}}) must not use '${used}' (layer ${ATUNNER_LAYER_${used}})")
+    endif()
+    target_link_libraries(${target} PUBLIC atunner_${used})
+  endforeach()
+endfunction()
+
+function(atunner_room name)
+  cmake_parse_arguments(R "" "" "USES;SOURCES;LAYERS;COLD;TESTS;NVRTC_TESTS;VGPU_TESTS;GPU_TESTS;FUZZ;SEEDS;LIBS" ${ARGN})
   add_library(atunner_${name} STATIC ${R_SOURCES})
   target_link_libraries(atunner_${name} PUBLIC atunner_flags ${R_LIBS})
   atunner_precompiled(atunner_${name})
@@ -49,13 +60,7 @@ function(atunner_room name)
   elseif(R_COLD)
     set_source_files_properties(${R_COLD} PROPERTIES COMPILE_OPTIONS "${ATUNNER_COLD}")
   endif()
-  foreach(used ${R_USES})
-    if(NOT ATUNNER_ROW_${used} LESS ATUNNER_ROW_${name})
-      message(FATAL_ERROR "room '${name}' (row ${ATUNNER_ROW_${name}}) must not use '${used}' (row ${ATUNNER_ROW_${used}})")
-    endif()
-    target_link_libraries(atunner_${name} PUBLIC atunner_${used})
-  endforeach()
-  set_property(GLOBAL APPEND PROPERTY ATUNNER_ROOMS "${name}=${R_USES}")
+  atunner_use(atunner_${name} ${name} ${R_USES})
   if(ATUNNER_TESTS)
     atunner_test(${name}_test LABEL null USES ${name} SOURCES ${R_TESTS})
     atunner_test(${name}_nvrtc_test LABEL nvrtc USES ${name} SOURCES ${R_NVRTC_TESTS})
