@@ -14,6 +14,7 @@
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/rewrite.h"
+#include "atunner/graph/served.h"
 #include "atunner/graph/shared_statements.h"
 #include "embed/families.h"
 
@@ -32,7 +33,7 @@ std::optional<ValidGraph> ElementsForm(const KernelSpec& spec) {
   if (!fused) return std::nullopt;
   ValidGraph graph = graph::MergeAxes(*fused);
   const bool served = std::ranges::all_of(
-      graph.outputs(), [&](const graph::Output& output) { return graph::IsServed(graph, output.node, kMostWork); });
+      graph.outputs(), [&](const graph::Output& output) { return graph::CanInline(graph, output.node, kMostWork); });
   return served ? std::optional(std::move(graph)) : std::nullopt;
 }
 

@@ -7,6 +7,7 @@
 #include "atunner/graph/compose.h"
 #include "atunner/graph/inlined_values.h"
 #include "atunner/graph/rewrite.h"
+#include "atunner/graph/served.h"
 
 namespace atunner {
 namespace {
@@ -125,7 +126,7 @@ bool IsPooling(const ReductionProgram& program) {
 
 bool Serves(const ReductionProgram& program) {
   const auto served = [&](NodeId from) {
-    return graph::IsServed(program.graph, from, 64, [&](NodeId id) { return program.passes[id] >= 0; });
+    return graph::CanInline(program.graph, from, 64, [&](NodeId id) { return program.passes[id] >= 0; });
   };
   for (size_t id = 0; id < program.passes.size(); ++id) {
     if (program.passes[id] >= 0 && !served(program.graph.nodes()[id].operands[0])) return false;

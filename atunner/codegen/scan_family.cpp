@@ -12,6 +12,7 @@
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/evaluate_sums.h"
 #include "atunner/graph/rewrite.h"
+#include "atunner/graph/served.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -167,7 +168,7 @@ std::optional<ScanForm> FormOf(const KernelSpec& spec) {
   const auto scan = graph::OnlyNode<graph::Scan>(*fused);
   if (!scan) return std::nullopt;
   ScanForm form{{*fused, *scan}};
-  const bool served = form.extent().constant() && graph::IsServed(form.graph, form.graph.node(*scan).operands[0], 64) &&
+  const bool served = form.extent().constant() && graph::CanInline(form.graph, form.graph.node(*scan).operands[0], 64) &&
                       graph::IsFinishedInPlace(form.graph, *scan, 64);
   return served ? std::optional(std::move(form)) : std::nullopt;
 }

@@ -12,6 +12,7 @@
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/rewrite.h"
+#include "atunner/graph/served.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -67,7 +68,7 @@ std::optional<ScatterForm> FormOf(const KernelSpec& spec) {
   if (!id) return std::nullopt;
   ScatterForm form{{*fused, *id}};
   const bool operands = std::ranges::all_of(form.graph.node(*id).operands,
-                                            [&](NodeId operand) { return graph::IsServed(form.graph, operand, 8); });
+                                            [&](NodeId operand) { return graph::CanInline(form.graph, operand, 8); });
   const bool places = form.places().size() == form.batch() + 1 && form.space().size() <= form.axis() + 2;
   return places && operands && graph::IsFinishedInPlace(form.graph, *id, 8) ? std::optional(std::move(form))
                                                                             : std::nullopt;

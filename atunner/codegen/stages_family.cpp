@@ -10,7 +10,7 @@
 #include "atunner/codegen/family.h"
 #include "atunner/graph/attention.h"
 #include "atunner/graph/divide.h"
-#include "atunner/graph/element_text.h"
+#include "atunner/graph/served.h"
 #include "atunner/graph/rewrite.h"
 #include "atunner/model/accuracy.h"
 #include "atunner/model/divided_schedule.h"
@@ -42,7 +42,7 @@ std::optional<double> CostOf(const ValidGraph& part, const Dims& sizes, double m
   for (graph::NodeId id : part.inputs()) all += bytes(id);
   for (const graph::Output& output : part.outputs()) {
     all += bytes(output.node);
-    read += graph::ElementText::Serves(part, output.node).work * bytes(output.node);
+    read += graph::InlineWorkOf(part, output.node).loads * bytes(output.node);
   }
   if (kLaunch + all >= most) return std::nullopt;
   // Attention is told by computing with it: what need not be asked is not.

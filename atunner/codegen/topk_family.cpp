@@ -11,6 +11,7 @@
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/evaluate_sums.h"
 #include "atunner/graph/rewrite.h"
+#include "atunner/graph/served.h"
 #include "embed/families.h"
 
 namespace atunner {

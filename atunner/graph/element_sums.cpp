@@ -13,14 +13,6 @@ namespace {
 
 using Lanes = Coordinate::Lanes;
 
-constexpr size_t kMostKnown = 4096;  // elements of a table in a kernel's text
-
-/// Extents that loops run over: they are known numbers, and few.
-std::optional<double> KnownCount(const Shape& extents) {
-  const Extent count = ElementCount(extents);
-  return count.constant() ? std::optional(static_cast<double>(count.factor())) : std::nullopt;
-}
-
 Shape ReducedExtents(const Shape& from, const Reduce& reduce) {
   Shape gone;
   for (int64_t axis : reduce.axes) gone.push_back(from[axis]);
@@ -44,40 +36,7 @@ std::string CombinedText(Combine op, const std::string& a, const std::string& b)
   }
 }
 
-bool IsPlace(Combine op) { return op == Combine::kArgMax || op == Combine::kArgMin; }
-
 }  // namespace
-
-ElementText::Served ElementText::Serves(const ValidGraph& graph, NodeId from,
-                                        const std::function<bool(NodeId)>& known) {
-  const Node& node = graph.node(from);
-  if (known && known(from)) return {true, 0};
-  if (node.As<Input>()) return {true, 1};
-  if (const auto* constant = node.As<Constant>())
-    return {constant->values.size() <= kMostKnown, constant->values.size() == 1 ? 0.0 : 1.0};
-  if (node.As<Scan>() || node.As<Scatter>() || node.As<Sort>()) return {};
-  Served served{true, 0};
-  for (NodeId operand : node.operands) {
-    const Served inner = Serves(graph, operand, known);
-    served.yes = served.yes && inner.yes;
-    served.work += inner.work;
-  }
-  std::optional<double> times = 1;
-  if (const auto* reduce = node.As<Reduce>())
-    times = IsPlace(reduce->op) ? std::nullopt
-                                : KnownCount(ReducedExtents(graph.node(node.operands[0]).type.shape, *reduce));
-  if (const auto* fold = node.As<Fold>())
-    times = static_cast<double>(graph.node(node.operands[0]).type.shape[fold->axis + 1].factor());
-  if (node.As<Contract>()) times = std::nullopt;
-  served.yes = served.yes && times.has_value();
-  served.work *= times.value_or(1);
-  return served;
-}
-
-bool IsServed(const ValidGraph& graph, NodeId from, double most, const std::function<bool(NodeId)>& known) {
-  const ElementText::Served served = ElementText::Serves(graph, from, known);
-  return served.yes && served.work <= most;
-}
 
 bool IsFinishedInPlace(const ValidGraph& graph, NodeId node, double most) {
   const Shape& shape = graph.node(node).type.shape;
@@ -86,7 +45,7 @@ bool IsFinishedInPlace(const ValidGraph& graph, NodeId node, double most) {
   elements.Know(node, {"x", 1}, at);
   return std::ranges::all_of(graph.outputs(), [&](const Output& output) {
     const bool served = graph.node(output.node).type.shape == shape &&
-                        IsServed(graph, output.node, most, [&](NodeId id) { return id == node; });
+                        CanInline(graph, output.node, most, [&](NodeId id) { return id == node; });
     if (served) elements.Of(output.node, at);
     return served && !elements.failed();
   });

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "atunner/graph/graph.h"
+#include "atunner/graph/served.h"
 
 namespace atunner::graph {
 
@@ -57,14 +58,6 @@ class ElementText {
   ElementText(const ValidGraph& graph, std::function<std::optional<Stored>(NodeId)> stored, Options options);
   /// Inputs alone lie in memory, x at in_x.
   ElementText(const ValidGraph& graph, Options options);
-
-  /// Is every node between `from` and what is stored of a kind that this file writes? `work` is how many elements of
-  /// stored tensors one element is computed from, at most. What `known` says to be at hand counts as stored.
-  struct Served {
-    bool yes = false;
-    double work = 1;
-  };
-  static Served Serves(const ValidGraph& graph, NodeId from, const std::function<bool(NodeId)>& known = {});
 
   /// The element's value; what it takes is added to the scopes.
   Value Of(NodeId id, const Coordinates& at);
@@ -133,9 +126,6 @@ class ElementText {
   Value valid_;  ///< condition under which elements may be touched; empty = always
   int names_ = 0;
 };
-
-/// Is one element of `from` computed from at most so many elements of inputs, where `known` is at hand?
-bool IsServed(const ValidGraph& graph, NodeId from, double most, const std::function<bool(NodeId)>& known = {});
 
 /// Is every output of the node's shape, and each of its elements made of the node's at the same place and at most so
 /// many of inputs?

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "atunner/graph/compose.h"
-#include "atunner/graph/element_text.h"
+#include "atunner/graph/served.h"
 
 namespace atunner::graph {
 namespace {
@@ -112,8 +112,8 @@ bool TakesProducts(const ValidGraph& graph, const std::vector<NodeId>& products,
   if (!std::ranges::all_of(products, [&](NodeId product) { return among(map.operands, product); })) return false;
   return std::ranges::all_of(map.operands, [&](NodeId operand) {
     if (among(products, operand)) return true;
-    const auto served = ElementText::Serves(graph, operand);
-    return served.yes && served.work <= kMostWork;
+    const auto served = InlineWorkOf(graph, operand);
+    return served.possible && served.loads <= kMostWork;
   });
 }
 

@@ -262,6 +262,8 @@ static void from_json(const Json& json, CompiledModule& value) {
 ATUNNER_JSON_TYPES(ATUNNER_DEFINE_JSON)
 #undef ATUNNER_DEFINE_JSON
 
+Digest KernelSpec::ContentDigest() const { return DigestOf(DumpJson(ToJson(*this))); }
+
 Result<Json> ParseJson(std::string_view text, std::string_view where) {
   int depth = 0;
   bool in_string = false;

@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "atunner/model/json.h"
 
 namespace atunner {
 
@@ -27,7 +26,6 @@ const ArgSpec* KernelSpec::FindArg(std::string_view arg_name) const {
   return nullptr;
 }
 
-Digest KernelSpec::ContentDigest() const { return DigestOf(DumpJson(ToJson(*this))); }
 
 Result<TensorShape> ShapeOf(const ArgSpec& arg, const KernelSpec& spec, const Dims& dims) {
   constexpr int64_t kMaxElements = int64_t{1} << 40;

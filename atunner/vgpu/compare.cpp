@@ -254,6 +254,8 @@ Handler CompareHandler(const Form& form, Op& op) {
   return nullptr;
 }
 
+namespace {
+
 Handler MoveHandler(int bits) {
   switch (bits) {
     case 1:
@@ -270,6 +272,13 @@ Handler MoveHandler(int bits) {
     default:
       return nullptr;
   }
+}
+
+}  // namespace
+
+void SetMove(Op& op, int bits) {
+  op.run = MoveHandler(bits);
+  op.copies_register = bits == 32;
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -327,7 +327,7 @@ Status Decoder::DecodeMove(const Form& form, Op& op) {
   const bool launches = named != nullptr && named->is_entry;
   if (op.src[0] == kNoSlot)
     return Unsupported(instruction, " of '" + from.name + (launches ? "': kernels launch no kernels here" : "'"));
-  op.run = MoveHandler(ptx::BitsOf(form.type));
+  SetMove(op, ptx::BitsOf(form.type));
   return {};
 }
 

@@ -92,7 +92,7 @@ Status Decoder::DecodeAddressSpace(const Form& form, Op& op) {
   if (instruction.opcode == "isspacep") {
     op.run = IsSpace;
   } else if (op.imm == 0) {
-    op.run = MoveHandler(ptx::BitsOf(form.type));
+    SetMove(op, ptx::BitsOf(form.type));
   } else {
     const Operand& narrow = instruction.operands[form.Has("to") ? 0 : 1];
     op.narrow_address = narrow.kind == Operand::Kind::kRegister && RegisterBits(narrow.reg) == 32;

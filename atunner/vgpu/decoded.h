@@ -85,6 +85,7 @@ struct Op {
   bool list_written : 1 = false;    ///< the list holds destinations
   bool address_known : 1 = false;   ///< an earlier access of the stretch had the same address register: Exec::spans
   bool address_shared : 1 = false;  ///< a later one has
+  bool copies_register : 1 = false;  ///< a move of 32 bits from register to register
 };
 static_assert(sizeof(Op) == 64);  // one cache line: unrolled loops run through thousands of them
 

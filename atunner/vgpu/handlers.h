@@ -45,7 +45,8 @@ Handler SystemCallHandler(std::string_view name, size_t arguments, size_t result
 bool WholeWarp(Exec& x, const Op& op, uint32_t mask);
 /// An 8-bit float of kE4M3x2's or kE5M2x2's element type.
 float WidenFp8(ptx::Type type, uint32_t bits);
-Handler MoveHandler(int bits);
+/// Makes `op` a move of registers of `bits` bits: 1, 16, 32 or 64.
+void SetMove(Op& op, int bits);
 void MoveUnpack(Exec& x, const Op& op, uint32_t mask);
 void MovePack(Exec& x, const Op& op, uint32_t mask);
 /// What ReadSpecial wants in Op::imm; nothing for a name that is no special register's.

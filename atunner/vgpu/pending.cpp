@@ -4,8 +4,6 @@
 
 #include "atunner/vgpu/access.h"
 #include "atunner/vgpu/cluster_shadow.h"
-#include "atunner/vgpu/flow.h"
-#include "atunner/vgpu/handlers.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -118,9 +116,8 @@ void FollowMove(Exec& x, const Op& op) {
 }
 
 void CheckHeld(Exec& x, const Op& op) {
-  static const Handler move = MoveHandler(32);
   const auto held = [&](int32_t slot) { return slot > 0 ? x.warp->held[static_cast<size_t>(slot)] : kFree; };
-  if (op.run == move && held(op.src[0]) == kWritten) return FollowMove(x, op);
+  if (op.copies_register && held(op.src[0]) == kWritten) return FollowMove(x, op);
   bool reads = std::ranges::any_of(op.src, [&](int32_t slot) { return held(slot) == kWritten; });
   bool writes = held(op.dst) != kFree || held(op.dst2) != kFree;
   for (size_t i = 0; i < op.list_size; ++i) {
