@@ -5,7 +5,7 @@
 
 #include "atunner/base/files.h"
 #include "atunner/base/mutation_test.h"
-#include "atunner/vgpu/conformance_cases.h"
+#include "atunner/vgpu/conformance/conformance_cases.h"
 
 namespace atunner::vgpu {
 

@@ -13,7 +13,7 @@ Result<std::unique_ptr<Program>> LoadProgram(ptx::ValidModule module, Memory& me
 std::vector<std::string> SupportedOpcodes() {
   return {
 #define ATUNNER_PTX_OP(opcode, op_class, family) opcode,
-#include "atunner/vgpu/op.def"
+#include "atunner/vgpu/decode/op.def"
 #undef ATUNNER_PTX_OP
   };
 }

@@ -13,9 +13,9 @@
 #include "atunner/device/device.h"
 #include "atunner/model/machine_code.h"
 #include "atunner/ptx/module.h"
-#include "atunner/vgpu/counts.h"
-#include "atunner/vgpu/memory.h"
-#include "atunner/vgpu/op_cost.h"
+#include "atunner/vgpu/timing/counts.h"
+#include "atunner/vgpu/memory/memory.h"
+#include "atunner/vgpu/timing/op_cost.h"
 
 namespace atunner::vgpu {
 

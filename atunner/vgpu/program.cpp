@@ -10,9 +10,9 @@
 #include "atunner/base/digest.h"
 #include "atunner/base/random.h"
 #include "atunner/vgpu/backend.h"
-#include "atunner/vgpu/company.h"
-#include "atunner/vgpu/in_order.h"
-#include "atunner/vgpu/internal.h"
+#include "atunner/vgpu/warps/grid_progress.h"
+#include "atunner/vgpu/timeline/in_order.h"
+#include "atunner/vgpu/state/block_state.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {

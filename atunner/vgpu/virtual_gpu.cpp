@@ -9,8 +9,8 @@
 #include "atunner/base/random.h"
 #include "atunner/compile/machine_code.h"
 #include "atunner/device/profiles.h"
-#include "atunner/vgpu/estimate.h"
-#include "atunner/vgpu/tensor_map.h"
+#include "atunner/vgpu/timing/estimate.h"
+#include "atunner/vgpu/instructions/tensor_map.h"
 
 namespace atunner::vgpu {
 namespace {

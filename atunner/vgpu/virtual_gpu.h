@@ -7,7 +7,7 @@
 
 #include "atunner/device/device.h"
 #include "atunner/vgpu/engine.h"
-#include "atunner/vgpu/estimate.h"
+#include "atunner/vgpu/timing/estimate.h"
 
 namespace atunner::vgpu {
 

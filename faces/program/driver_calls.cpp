@@ -7,7 +7,7 @@
 
 #include "atunner/base/cuda_abi.h"
 #include "atunner/base/files.h"
-#include "atunner/vgpu/tensor_map.h"
+#include "atunner/vgpu/instructions/tensor_map.h"
 #include "faces/program/device_attributes.h"
 #include "faces/program/runtime_calls.h"
 #include "faces/program/runtime_state.h"

@@ -12,7 +12,7 @@
 #include "atunner/base/cuda_abi.h"
 #include "atunner/device/profiles.h"
 #include "atunner/ptx/module.h"
-#include "atunner/vgpu/tensor_map.h"
+#include "atunner/vgpu/instructions/tensor_map.h"
 #include "atunner/vgpu/virtual_gpu.h"
 
 namespace atunner {

@@ -1,0 +1,253 @@
+// What accesses cost: sectors and lines of global memory, wavefronts of shared memory.
+#include <algorithm>
+
+#include "atunner/vgpu/checks/access.h"
+#include "atunner/vgpu/checks/bank_conflicts.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+namespace {
+
+/// Cycles that the load/store unit needs for what L1 holds, and `late` more for what it does not hold yet.
+struct Turns {
+  uint32_t wavefronts = 0, late = 0;
+};
+
+/// Where the lanes of one access to global memory go.
+class LanePlaces {
+ public:
+  LanePlaces(const uint64_t* addresses, uint32_t mask, uint32_t bytes)
+      : addresses_(addresses), mask_(mask), bytes_(bytes) {
+    if (mask == ~0u) {
+      steps_[0] = 0;
+      for (size_t l = 1; l < kLanes; ++l) steps_[l] = addresses[l] ^ addresses[l - 1];
+    } else {
+      steps_ = {};
+      uint64_t last = addresses[std::countr_zero(mask)];
+      ForLanes(mask, [&](int l) {
+        steps_[static_cast<size_t>(l)] = addresses[l] ^ last;
+        last = addresses[l];
+      });
+    }
+  }
+
+  /// Sectors, each once and in order: how many.
+  size_t Sectors(std::array<uint64_t, size_t{2} * kLanes>& sectors) const {
+    size_t n = 0;
+    bool rising = true;
+    for (uint32_t m = CrossSectors() ? mask_ : Changes(~uint64_t{31}); m != 0; m &= m - 1) {
+      const uint64_t address = addresses_[std::countr_zero(m)];
+      for (uint64_t s = address / 32; s <= (address + bytes_ - 1) / 32; ++s) {
+        rising &= n == 0 || s > sectors[n - 1];
+        sectors[n++] = s;
+      }
+    }
+    if (rising) return n;
+    const auto end = sectors.begin() + static_cast<ptrdiff_t>(n);
+    std::sort(sectors.begin(), end);
+    return static_cast<size_t>(std::unique(sectors.begin(), end) - sectors.begin());
+  }
+
+  /// Cycles of the load/store unit: it takes lanes with 128 bytes in all at once, finds four cache lines of them per
+  /// clock, and each of L1's banks gives one word. What L1 does not hold takes a cycle per line.
+  Turns Wavefronts() const {
+    const uint32_t together = bytes_ <= 4 ? kLanes : std::max(1u, 128 / bytes_);
+    const uint32_t changes = Changes(~uint64_t{127});
+    Turns turns;
+    for (uint32_t first = 0; first < kLanes; first += together) {
+      const uint32_t group = mask_ & static_cast<uint32_t>(((uint64_t{1} << together) - 1) << first);
+      if (group == 0) continue;
+      const uint32_t lines = Lines(group, changes);
+      const uint32_t found = (lines + kLinesPerClk - 1) / kLinesPerClk;
+      const uint32_t wavefronts = lines == 1 ? 1 : std::max(found, Conflicts(addresses_, group, bytes_));
+      turns.wavefronts += wavefronts;
+      turns.late += std::max(lines, wavefronts) - wavefronts;
+    }
+    return turns;
+  }
+
+ private:
+  static constexpr uint32_t kLinesPerClk = 4;
+
+  /// Cache lines of these lanes; `changes`: lanes whose line differs from that of the one before.
+  uint32_t Lines(uint32_t group, uint32_t changes) const {
+    std::array<uint64_t, kLanes> seen;
+    auto end = seen.begin();
+    uint64_t highest = 0;
+    for (uint32_t m = group & (changes | -group); m != 0; m &= m - 1) {
+      const uint64_t line = addresses_[std::countr_zero(m)] / 128;
+      if (line <= highest && std::find(seen.begin(), end, line) != end) continue;
+      highest = std::max(highest, line);
+      *end++ = line;
+    }
+    return static_cast<uint32_t>(end - seen.begin());
+  }
+  /// Whether an access may lie in two sectors: what is aligned does not.
+  bool CrossSectors() const {
+    uint64_t bits = 0;
+    ForLanes(mask_, [&](int l) { bits |= addresses_[l]; });
+    return !std::has_single_bit(bytes_) || bytes_ > 32 || (bits & (bytes_ - 1)) != 0;
+  }
+  /// Active lanes whose address differs from that of the active one before in the bits of `which`, and the first.
+  uint32_t Changes(uint64_t which) const {
+    using Four [[gnu::vector_size(32)]] =
+        uint64_t;  // left alone, the loop becomes comparisons that vectors do not have
+    Four bits{};
+    Four bit = {1, 2, 4, 8};
+    for (size_t l = 0; l < kLanes; l += 4, bit <<= 4) {
+      Four step;
+      std::memcpy(&step, &steps_[l], sizeof step);
+      bits |= reinterpret_cast<Four>((step & which) != 0) & bit;
+    }
+    return (mask_ & -mask_) | static_cast<uint32_t>(bits[0] | bits[1] | bits[2] | bits[3]);
+  }
+
+  const uint64_t* addresses_;
+  uint32_t mask_;
+  uint32_t bytes_;
+  std::array<uint64_t, kLanes> steps_;  ///< bits in which a lane's address differs from that of the active one before
+};
+
+struct GlobalAccess {
+  uint64_t lanes = 0;
+  uint32_t bytes = 0;  ///< of a lane
+  uint64_t sectors = 0;
+  Turns turns;
+};
+/// Whether what a load does not find is in L2: DRAM brings two sectors at a time, and the block has read the other one.
+/// Of loads that touch little; wide ones bring both themselves.
+template <class F>
+bool IsBrought(const SectorTable& known, uint64_t sectors, F&& sector) {
+  constexpr uint64_t kFew = 4;
+  if (sectors > kFew) return false;
+  for (uint64_t i = 0; i < sectors; ++i) {
+    const uint64_t number = sector(i), pair = number % 4 / 2;
+    if ((known.SectorsOf(number / 4) >> (2 * pair) & 3u) == 0) return false;
+  }
+  return true;
+}
+
+/// sector(0) to sector(access.sectors - 1) are what it touches. `past_l1`: it neither looks for bytes there nor leaves
+/// them.
+template <class F>
+SectorTable::Met CountAccess(Exec& x, const GlobalAccess& access, bool store, bool past_l1, F&& sector) {
+  Counts& counts = x.counts;
+  const bool streams = !store && x.timed && x.kernel->tracks[x.place].streams;
+  const uint64_t kept = streams ? SectorTable::kShortly : x.launch->l1_sectors;
+  const bool brought = x.timed && !store && IsBrought(x.load_sectors, access.sectors, sector);
+  const SectorTable::Met met = (store ? x.store_sectors : x.load_sectors).Touch(access.sectors, kept, sector);
+  const bool found = !store && !past_l1 && !streams && met.fresh == 0 && met.lost == 0;
+  const uint32_t wavefronts = access.turns.wavefronts + (found ? 0 : access.turns.late);
+  counts.global_wavefronts += wavefronts;
+  counts.late_turns += found ? access.turns.late : 0;
+  if (store) {
+    x.load_sectors.Pass(access.sectors);  // L1 keeps them too
+    counts.global_stores += 1;
+    counts.global_store_sectors += access.sectors;
+    counts.global_store_bytes += access.lanes * access.bytes;
+  } else {
+    counts.global_loads += 1;
+    counts.global_load_sectors += access.sectors;
+    counts.global_load_bytes += access.lanes * access.bytes;
+    const uint64_t gone = streams ? met.lost : 0;
+    counts.reread_sectors += gone;
+    (past_l1 ? counts.reread_sectors : counts.l1_hit_sectors) += access.sectors - met.fresh - gone;
+    if (!past_l1 && !streams) counts.reuse_distance += met.distance;
+  }
+  using Level = Touch::Level;
+  const Level near = past_l1 || (!store && met.lost > 0) ? Level::kL2 : Level::kL1;
+  x.touch = {met.fresh == 0 ? near : brought ? Level::kL2 : Level::kMiss, wavefronts};
+  return met;
+}
+
+/// The same of the lanes of `mask`.
+struct CountedLanes {
+  GlobalAccess access;
+  SectorTable::Met met;
+};
+CountedLanes CountLanes(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool store, bool past_l1) {
+  const LanePlaces places(addresses, mask, bytes);
+  std::array<uint64_t, size_t{2} * kLanes> sectors;
+  const GlobalAccess access{static_cast<uint64_t>(std::popcount(mask)), bytes, places.Sectors(sectors),
+                            places.Wavefronts()};
+  return {access, CountAccess(x, access, store, past_l1, [&](size_t i) { return sectors[i]; })};
+}
+
+}  // namespace
+
+// ---- counting ------------------------------------------------------------------------------------------------------
+void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool store) {
+  CountLanes(x, addresses, mask, bytes, store, false);
+}
+
+void CountDense(Exec& x, uint64_t first, uint32_t bytes, bool store) {
+  const uint64_t end = first + uint64_t{bytes} * kLanes;
+  const uint32_t wavefronts = std::max(1u, bytes / 4);
+  const bool aligned = first % (uint64_t{bytes} * kLanes / wavefronts) == 0;
+  const GlobalAccess access{kLanes, bytes, (end + 31) / 32 - first / 32, {wavefronts, aligned ? 0 : wavefronts}};
+  CountAccess(x, access, store, false, [first](size_t i) { return first / 32 + i; });
+}
+
+void CountCopy(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool past_l1) {
+  const auto [access, met] = CountLanes(x, addresses, mask, bytes, false, past_l1);
+  x.counts.async_copy_bytes += access.lanes * bytes;
+  x.touch.copied = static_cast<uint32_t>(past_l1 ? access.sectors : met.fresh + met.lost) * 32;
+}
+
+void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
+  const uint64_t first = address / 32;
+  const uint64_t end = (address + bytes + 31) / 32;
+  const SectorTable::Met met =
+      (store ? x.store_sectors : x.load_sectors).Touch(end - first, x.launch->l1_sectors, [first](size_t i) {
+        return first + i;
+      });
+  (store ? x.counts.global_stores : x.counts.global_loads) += 1;
+  (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += end - first;
+  (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += bytes;
+  if (store) {  // what comes into shared memory passes beside what is read there
+    x.counts.global_wavefronts += (bytes + 127) / 128;
+    x.counts.async_wavefronts += (bytes + 127) / 128;
+  }
+  x.counts.bulk_sectors += end - first;
+  if (store) return;
+  x.counts.reread_sectors += end - first - met.fresh;
+  x.read_before = x.read_before && met.fresh == 0;
+}
+
+namespace {
+/// In which another block's shared memory comes: 32 bytes for neighbouring lanes, but 16 for each that loads as many.
+uint32_t Packets(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
+  if (bytes > 8) return static_cast<uint32_t>(std::popcount(mask));
+  uint64_t seen[kLanes];
+  uint32_t n = 0;
+  ForLanes(mask, [&](int l) {
+    const uint64_t packet = addresses[l] / 32;
+    if (std::find(seen, seen + n, packet) == seen + n) seen[n++] = packet;
+  });
+  return n;
+}
+}  // namespace
+
+void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
+  const uint64_t base = addresses[std::countr_zero(mask)];
+  PatternTable::Pattern pattern{bytes, mask, {}, 0};
+  ForLanes(mask, [&](int l) { pattern.offset[static_cast<size_t>(l)] = static_cast<uint32_t>(addresses[l] - base); });
+  uint32_t worst = 0;
+  if (bytes % 4 != 0) {
+    worst = Wavefronts(addresses, mask, bytes);
+  } else {
+    PatternTable::Pattern& known = x.conflicts.Place(pattern);
+    if (!known.Same(pattern)) {
+      pattern.wavefronts = Wavefronts(addresses, mask, bytes);
+      known = pattern;
+    }
+    worst = known.wavefronts;
+  }
+  CountWavefronts(x, worst);
+  bool remote = false;
+  ForLanes(mask, [&](int l) { remote |= IsRemote(x, addresses[l]); });
+  if (!remote) return;
+  x.touch = {Touch::Level::kRemote, Packets(addresses, mask, bytes)};
+  x.counts.remote_packets += x.touch.wavefronts;
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,0 +1,210 @@
+// Global memory under the checks: which bytes were written, and which accesses no synchronisation orders.
+//
+// Within a block, order is told by epochs as in shared memory. Between blocks, one access is ordered before another
+// when a fence of the first block followed it, and the second block looked at a flag (an atomic, a volatile load)
+// after that fence. Which flag is not asked, so that no order is ever overlooked.
+#include "atunner/vgpu/checks/global_lines.h"
+#include "atunner/vgpu/analysis/used_bytes.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+namespace {
+
+// ---- reads ---------------------------------------------------------------------------------------------------------
+void CheckLineRead(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses, uint32_t bytes,
+                   const GlobalShadow& shadow) {
+  for (uint32_t m = part.lanes; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    const uint64_t end = addresses[l] + bytes;
+    for (uint64_t word = addresses[l] & ~uint64_t{3}; word < end; word += 4) {
+      const WordWriter writer = WriterOf(shadow, part.line, static_cast<uint32_t>(word / 4 % kWordsPerLine));
+      if ((writer.bytes & BytesOfWord(word, addresses[l], bytes)) == 0 || !Unordered(x, writer, x.ThreadOf(l)))
+        continue;
+      if (word >= addresses[l] && Dropped(*x.kernel, op, word - addresses[l], 4)) continue;
+      ReportRace(x, op, l, addresses[l], "reads", "written", writer.serial, writer.thread, writer.op);
+      break;
+    }
+  }
+}
+
+inline void NoteRead(const Exec& x, const LineAccess& now, uint64_t line, const GlobalShadow& shadow) {
+  LineAccess& last = shadow.lines[line].last;
+  if (last.serial != now.serial && InThisLaunch(x, last.serial)) shadow.foreign[line] = last;
+  const bool same = last.op == now.op && last.serial == now.serial && last.epoch == now.epoch &&
+                    last.sync == now.sync && last.warp == now.warp;
+  if (!same) {
+    last = now;
+    return;
+  }
+  if (last.origin != now.origin) last.origin = LineAccess::kIrregular;
+  last.words |= now.words;
+  last.words_per_lane = now.words_per_lane;
+}
+
+void ReadLine(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses, uint32_t bytes,
+              const Pattern& pattern, const GlobalShadow& shadow) {
+  const LineLock lock(x, shadow.base + part.line * kShadowLineBytes);
+  const LineAccess now = AccessOf(x, op, part, pattern, shadow);
+  if (!NoOtherWrites(x, shadow, part.line, now)) CheckLineRead(x, op, part, addresses, bytes, shadow);
+  NoteRead(x, now, part.line, shadow);
+}
+
+void CheckReadRaces(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, const Pattern& pattern,
+                    uint32_t bytes, const GlobalShadow& shadow) {
+  if (pattern.dense) {
+    ForLines(pattern, shadow, [&](const LinePart& part, uint64_t, uint64_t) {
+      ReadLine(x, op, part, addresses, bytes, pattern, shadow);
+      return true;
+    });
+    return;
+  }
+  const uint32_t words = LowBits(std::max(1u, bytes / 4));
+  LinePart part;
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    const uint64_t offset = addresses[l] - shadow.base;
+    const uint64_t line = offset / kShadowLineBytes;
+    if (line != part.line) {
+      if (part.lanes != 0) ReadLine(x, op, part, addresses, bytes, pattern, shadow);
+      part = {line, 0, 0};
+    }
+    part.words |= words << (offset / 4 % kWordsPerLine);
+    part.lanes |= 1u << l;
+  }
+  ReadLine(x, op, part, addresses, bytes, pattern, shadow);
+}
+
+/// A vector load may read padding behind what was written: a lane's access counts as undefined when all of it is.
+template <class Bytes>
+uint32_t UndefinedLanes(uint32_t mask, const uint64_t* addresses, const GlobalShadow& shadow) {
+  uint32_t undefined = 0;
+  ForLanes(mask, [&](int l) {
+    Bytes written;
+    std::memcpy(&written, shadow.defined + (addresses[l] - shadow.base), sizeof written);
+    undefined |= (written == Bytes{} ? 1u : 0u) << l;
+  });
+  return undefined;
+}
+uint32_t UndefinedLanes(uint32_t mask, const uint64_t* addresses, uint32_t bytes, const GlobalShadow& shadow) {
+  switch (bytes) {
+    case 1:
+      return UndefinedLanes<uint8_t>(mask, addresses, shadow);
+    case 2:
+      return UndefinedLanes<uint16_t>(mask, addresses, shadow);
+    case 4:
+      return UndefinedLanes<uint32_t>(mask, addresses, shadow);
+    case 8:
+      return UndefinedLanes<uint64_t>(mask, addresses, shadow);
+    case 16:
+      return UndefinedLanes<std::array<uint64_t, 2>>(mask, addresses, shadow);
+    default:
+      return UndefinedLanes<std::array<uint64_t, 4>>(mask, addresses, shadow);
+  }
+}
+
+/// Lanes that look at nothing but undefined bytes, of a load that drops some of what it reads.
+uint32_t UndefinedUse(const Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
+                      const GlobalShadow& shadow) {
+  const uint64_t used = UsedBytes(*x.kernel, op);
+  if (used == kAllBytes) return 0;
+  uint32_t undefined = 0;
+  ForLanes(mask, [&](int l) {
+    const uint8_t* defined = shadow.defined + (addresses[l] - shadow.base);
+    bool any = false;
+    for (uint32_t i = 0; i < bytes; ++i) any = any || ((used >> i & 1u) != 0 && defined[i] != 0);
+    undefined |= (any ? 0u : 1u) << l;
+  });
+  return undefined;
+}
+
+void ReportUndefined(Exec& x, const Op& op, int lane, uint64_t address) {
+  if (ReportedBefore(x, op, Hazard::Kind::kUninitialisedGlobal)) return;
+  Report(x, op, Hazard::Kind::kUninitialisedGlobal, lane,
+         "reads " + Hex(address) + " before anything was written there, " + x.launch->memory->Describe(address),
+         {Space::kGlobal, address, {}});
+}
+
+}  // namespace
+
+void CheckGlobalRead(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
+                     const Range& range, Layout layout) {
+  if (range.shadow == nullptr || !(x.check || x.races)) return;
+  const GlobalShadow& shadow = *range.shadow;
+  if (shadow.complete && (!x.races || op.relaxed)) return;
+  const Pattern pattern = PatternOf(mask, addresses, bytes, layout);
+  const auto written = [&] {
+    const uint8_t* first = shadow.defined + (addresses[pattern.first] - range.base);
+    return AllDefined(first, static_cast<size_t>(pattern.count) * bytes);
+  };
+  const bool all_defined = shadow.complete || (pattern.dense && written());
+  if (x.check && !all_defined) {
+    uint32_t undefined = UndefinedLanes(mask, addresses, bytes, shadow);
+    if (undefined == 0) undefined = UndefinedUse(x, op, mask, addresses, bytes, shadow);
+    if (undefined != 0 && CopiesPieces(x, op)) {
+      ForLanes(undefined, [&](int l) {
+        const uint64_t offset = addresses[l] - shadow.base;
+        if (offset > 0 && shadow.defined[offset - 1] != 0) undefined &= ~(1u << l);
+      });
+    }
+    if (undefined != 0) {
+      const int lane = std::countr_zero(undefined);
+      ReportUndefined(x, op, lane, addresses[lane]);
+    }
+  }
+  if (x.races && !op.relaxed) CheckReadRaces(x, op, mask, addresses, pattern, bytes, shadow);
+}
+
+bool ReadDenseQuietly(Exec& x, const Op& op, uint64_t first, uint32_t bytes, const Range& range) {
+  if (bytes < 4) return false;
+  if (range.shadow == nullptr || !(x.check || x.races)) return true;
+  const GlobalShadow& shadow = *range.shadow;
+  if (!x.races || op.relaxed) {
+    return !x.check || shadow.complete ||
+           AllDefined(shadow.defined + (first - shadow.base), static_cast<size_t>(kLanes) * bytes);
+  }
+  // Line by line as ForLines, with what all lines share put together once.
+  uint64_t line = (first - shadow.base) / kShadowLineBytes;
+  uint64_t word = (first - shadow.base) / 4 % kWordsPerLine;
+  const Pattern pattern{true, true, 0, kLanes, first, std::countr_zero(bytes)};
+  LineAccess now = AccessOf(x, op, {line, 0, 0}, pattern, shadow);
+  for (uint64_t left = uint64_t{bytes} / 4 * kLanes; left > 0; ++line) {
+    const uint64_t here = std::min(kWordsPerLine - word, left);
+    now.words = LowBits(here) << word;
+    const uint64_t at = line * kShadowLineBytes + 4 * word;
+    const LineLock lock(x, shadow.base + at);
+    if (x.check && !AllDefined(shadow, {line, now.words, 0}, at)) return false;
+    if (!NoOtherWrites(x, shadow, line, now)) return false;
+    NoteRead(x, now, line, shadow);
+    now.origin = static_cast<int16_t>(now.origin - int16_t{kWordsPerLine});
+    word = 0;
+    left -= here;
+  }
+  return true;
+}
+
+void NoteGlobalRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes) {
+  const Range* range = RangeOf(x, address);
+  if (!x.track || range == nullptr || range->shadow == nullptr || bytes == 0) return;
+  const uint8_t* defined = range->shadow->defined + (address - range->base);
+  if (x.check && !range->shadow->complete && std::memchr(defined, 1, bytes) == nullptr)
+    ReportUndefined(x, op, lane, address);
+}
+
+void NoteGlobalCopy(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes) {
+  NoteGlobalRead(x, op, lane, address, bytes);
+  const Range* range = RangeOf(x, address);
+  if (!x.races || range == nullptr || range->shadow == nullptr) return;
+  const GlobalShadow& shadow = *range->shadow;
+  uint64_t addresses[kLanes];
+  for (uint64_t at = address; at < address + bytes;) {
+    const uint64_t line = (at - shadow.base) / kShadowLineBytes;
+    const uint64_t end = std::min(shadow.base + (line + 1) * kShadowLineBytes, address + bytes);
+    const uint64_t first_word = (at - shadow.base) / 4 % kWordsPerLine;
+    const uint64_t words = (end - (at & ~uint64_t{3}) + 3) / 4;
+    addresses[lane] = at;
+    ReadLine(x, op, {line, LowBits(words) << first_word, 1u << lane}, addresses, static_cast<uint32_t>(end - at), {},
+             shadow);
+    at = end;
+  }
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,0 +1,278 @@
+// Stores to global memory under the checks: what they conflict with, and what they leave known. How order is told:
+// global_access.cpp.
+#include "atunner/vgpu/checks/global_lines.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+namespace {
+
+/// Whether a load read the word at `word` along with others, and drops it.
+bool DropsWord(const Exec& x, const LineAccess& reader, uint64_t word) {
+  if (reader.op >= x.kernel->ops.size()) return false;
+  const Op& load = x.kernel->ops[reader.op];
+  const uint64_t bytes = uint64_t{load.width} * load.list_size;  // a power of two, and loads are aligned
+  return bytes > 4 && load.list_written && Dropped(*x.kernel, load, word & (bytes - 1), 4);
+}
+
+bool IsMine(const Exec& x, const WordWriter& writer, std::optional<uint32_t> thread) {
+  return writer.serial == x.serial && writer.thread == thread && writer.epoch == x.epoch;
+}
+
+/// Of several that write the same value none stands for all.
+void ShareWord(const Exec& x, WordWriter& writer, std::optional<uint32_t> thread) {
+  if (InThisLaunch(x, writer.serial) && !IsMine(x, writer, thread)) writer.serial = 0;
+}
+
+/// False after reporting a race of a write to one word.
+bool CheckWordWrite(Exec& x, const Op& op, int lane, uint64_t word, uint32_t bytes, const WordWriter& writer,
+                    const LineAccess& last, const LineAccess& foreign) {
+  const uint32_t thread = x.ThreadOf(lane);
+  if ((writer.bytes & bytes) != 0 && Unordered(x, writer, thread)) {
+    ReportRace(x, op, lane, word, "writes", "written", writer.serial, writer.thread, writer.op);
+    return false;
+  }
+  if (bytes != 0xf) return true;  // bytes of one word may belong to different threads
+  const auto at = static_cast<uint32_t>(word / 4 % kWordsPerLine);
+  for (const LineAccess* reader : {&last, &foreign}) {
+    if (!Unordered(x, *reader, at, thread) || DropsWord(x, *reader, word)) continue;
+    const uint32_t by = ThreadOf(*reader, at).value_or(uint32_t{reader->warp} * kLanes);
+    ReportRace(x, op, lane, word, "writes", "read", reader->serial, by, reader->op);
+    return false;
+  }
+  return true;
+}
+
+/// An access within one line.
+struct LineWrite {
+  uint64_t address = 0;
+  uint32_t bytes = 0;
+  const std::byte* value = nullptr;
+};
+
+/// Whether a store leaves everything as it was.
+bool ChangesNothing(const LineWrite& write, bool defined) {
+  return write.value != nullptr && defined &&
+         std::memcmp(reinterpret_cast<const void*>(write.address), write.value, write.bytes) == 0;
+}
+
+void NoteWriter(const Exec& x, uint64_t line, uint32_t words, const GlobalShadow& shadow) {
+  uint32_t& serial = shadow.lines[line].write_serial;
+  LineWrites& writes = shadow.writes[line];
+  const bool goes_on = serial == x.serial && writes.epoch == x.epoch;
+  writes.words = (goes_on ? writes.words : 0) | words;
+  if (serial != x.serial && InThisLaunch(x, serial)) writes.several = x.launch->first_serial;
+  serial = x.serial;
+  writes.epoch = x.epoch;
+}
+
+void WriteLine(Exec& x, const Op& op, int lane, const LineWrite& write, const GlobalShadow& shadow) {
+  const uint64_t index = (write.address - shadow.base) / kShadowLineBytes;
+  const LineLock lock(x, write.address);
+  const uint64_t first_word = (write.address - shadow.base) / 4 % kWordsPerLine;
+  const uint64_t past_word = ((write.address - shadow.base) % kShadowLineBytes + write.bytes + 3) / 4;
+  const uint32_t words = LowBits(past_word) & ~LowBits(first_word);
+  Spell(shadow, index, words);
+  uint8_t* defined = shadow.defined + (write.address - shadow.base);
+  const bool same_value = ChangesNothing(write, AllDefined(defined, write.bytes));
+  std::memset(defined, 1, write.bytes);
+  if (write.value != nullptr) std::memcpy(reinterpret_cast<void*>(write.address), write.value, write.bytes);
+  const uint32_t thread = x.ThreadOf(lane);
+  bool clean = true;
+  for (uint64_t word = write.address & ~uint64_t{3}; word < write.address + write.bytes; word += 4) {
+    WordWriter& writer = shadow.writers[(word - shadow.base) / 4];
+    const uint32_t covered = BytesOfWord(word, write.address, write.bytes);
+    if (same_value) {
+      ShareWord(x, writer, thread);
+      continue;
+    }
+    clean =
+        clean && CheckWordWrite(x, op, lane, word, covered, writer, shadow.lines[index].last, shadow.foreign[index]);
+    writer = {x.serial,
+              x.epoch,
+              x.warp->sync_epoch,
+              thread & 1023u,
+              (IsMine(x, writer, thread) ? writer.bytes | covered : covered) & 15u,
+              std::min(OpIndex(x, op), kUnknownOp) & kUnknownOp};
+  }
+  if (!same_value) NoteWriter(x, index, words, shadow);
+}
+
+// ---- dense writes ---------------------------------------------------------------------------------------------------
+/// Whether an earlier read cannot be in conflict with a write.
+bool NoConflict(const Exec& x, const LineAccess& reader, const LineAccess& now) {
+  if (!InThisLaunch(x, reader.serial) || (reader.words & now.words) == 0) return true;
+  if (reader.serial != x.serial) return x.acquired != 0;
+  return reader.epoch != x.epoch || reader.SameThreads(now);
+}
+
+/// Whether nothing that was done to the line before can be in conflict with a write.
+bool NoConflict(const Exec& x, uint64_t line, const LineAccess& now, const GlobalShadow& shadow) {
+  return NoOtherWrites(x, shadow, line, now) && NoConflict(x, shadow.lines[line].last, now) &&
+         NoConflict(x, shadow.foreign[line], now);
+}
+
+constexpr int kFewWords = 8;
+
+void RecordWrite(const Exec& x, const LineAccess& now, uint64_t line, const GlobalShadow& shadow) {
+  LineAccess& writer = shadow.writes[line].writer;
+  if (std::popcount(now.words) >= kFewWords) {
+    if (InThisLaunch(x, writer.serial)) Spell(shadow, line, writer.words & ~now.words);
+    writer = now;
+    return;
+  }
+  writer.words &= ~now.words;
+  for (uint32_t m = now.words; m != 0; m &= m - 1) {
+    const auto word = static_cast<uint32_t>(std::countr_zero(m));
+    shadow.writers[line * kWordsPerLine + word] = {now.serial, now.epoch,
+                                                   now.sync,   ThreadOf(now, word).value_or(0) & 1023u,
+                                                   15u,        std::min(now.op, kUnknownOp) & kUnknownOp};
+  }
+}
+
+void ShareWords(const Exec& x, const LineAccess& now, uint64_t line, const GlobalShadow& shadow) {
+  if (!InThisLaunch(x, shadow.lines[line].write_serial)) return;
+  LineAccess& writer = shadow.writes[line].writer;
+  const bool mine = writer.serial == x.serial && writer.SameThreads(now) && writer.epoch == x.epoch;
+  if ((writer.words & now.words) != 0 && InThisLaunch(x, writer.serial) && !mine) {
+    Spell(shadow, line, writer.words & ~now.words);
+    writer.serial = 0;
+  }
+  for (uint32_t m = now.words & ~writer.words; m != 0; m &= m - 1) {
+    const auto word = static_cast<uint32_t>(std::countr_zero(m));
+    ShareWord(x, shadow.writers[line * kWordsPerLine + word], ThreadOf(now, word));
+  }
+}
+
+template <size_t kWidth>
+void GatherElement(const uint32_t* from, int stride, int lanes, std::byte* to, size_t step) {
+  for (int k = 0; k < lanes; ++k) std::memcpy(to + static_cast<size_t>(k) * step, from + k * stride, kWidth);
+}
+
+/// The stored values of a dense access, lane by lane: as the register has them, or gathered in `room`.
+const std::byte* StoredValues(const Exec& x, const Op& op, const Pattern& pattern, std::byte* room) {
+  const int stride = op.width == 8 || (op.variant & 1) ? 2 : 1;
+  for (int i = 0; i < op.list_size; ++i) {
+    const uint32_t* from = x.Source(x.kernel->lists[op.list + static_cast<size_t>(i)]) + pattern.first * stride;
+    if (op.list_size == 1 && op.width == 4 * stride) return reinterpret_cast<const std::byte*>(from);
+    std::byte* element = room + i * op.width;
+    const size_t step = size_t{1} << pattern.shift;
+    if (op.width == 8)
+      GatherElement<8>(from, stride, pattern.count, element, step);
+    else if (op.width == 4)
+      GatherElement<4>(from, stride, pattern.count, element, step);
+    else if (op.width == 2)
+      GatherElement<2>(from, stride, pattern.count, element, step);
+    else
+      GatherElement<1>(from, stride, pattern.count, element, step);
+  }
+  return room;
+}
+
+// ---- words that lie anywhere ----------------------------------------------------------------------------------------
+/// Stores what the lanes of a part write to its line, words of registers; false where another access may be in the way.
+bool WriteWords(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses, const GlobalShadow& shadow) {
+  const LineLock lock(x, shadow.base + part.line * kShadowLineBytes);
+  const LineAccess now = AccessOf(x, op, part, {}, shadow);
+  if (!NoConflict(x, part.line, now, shadow)) return false;
+  Spell(shadow, part.line, part.words);
+  uint32_t changed = 0;
+  ForLanes(part.lanes, [&](int l) {
+    uint32_t value[8];
+    for (uint32_t i = 0; i < op.list_size; ++i) value[i] = x.Source(x.kernel->lists[op.list + i])[l];
+    const LineWrite write{addresses[l], 4u * op.list_size, reinterpret_cast<const std::byte*>(value)};
+    const uint64_t word = (addresses[l] - shadow.base) / 4;
+    const bool same_value = ChangesNothing(write, AllDefined(shadow.defined + 4 * word, write.bytes));
+    const WordWriter writer{
+        x.serial, x.epoch, x.warp->sync_epoch, x.ThreadOf(l) & 1023u, 15u, std::min(now.op, kUnknownOp) & kUnknownOp};
+    for (uint32_t i = 0; i < op.list_size; ++i) {
+      WordWriter& last = shadow.writers[word + i];
+      if (same_value)
+        ShareWord(x, last, writer.thread);
+      else
+        last = writer;
+    }
+    if (same_value) return;
+    std::memset(shadow.defined + 4 * word, 1, write.bytes);
+    std::memcpy(reinterpret_cast<void*>(write.address), write.value, write.bytes);
+    changed |= LowBits(op.list_size) << (word % kWordsPerLine);
+  });
+  if (changed != 0) NoteWriter(x, part.line, changed, shadow);
+  return true;
+}
+
+}  // namespace
+
+bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes, const Range& range,
+                Layout layout) {
+  const Pattern pattern = PatternOf(mask, addresses, bytes, layout);
+  if (!pattern.dense || range.shadow == nullptr) return false;
+  std::byte room[kLanes * 32];
+  const std::byte* values = StoredValues(x, op, pattern, room);
+  const GlobalShadow& shadow = *range.shadow;
+  const uint64_t low = addresses[pattern.first] - shadow.base;
+  if (!x.races || op.relaxed) {
+    const size_t all = static_cast<size_t>(pattern.count) * bytes;
+    std::memset(shadow.defined + low, 1, all);
+    std::memcpy(reinterpret_cast<void*>(addresses[pattern.first]), values, all);
+    return true;
+  }
+  return ForLines(pattern, shadow, [&](const LinePart& part, uint64_t at, uint64_t stop) {
+    const LineLock lock(x, shadow.base + at);
+    const LineAccess now = AccessOf(x, op, part, pattern, shadow);
+    const LineWrite write{shadow.base + at, static_cast<uint32_t>(stop - at), values + (at - low)};
+    if (ChangesNothing(write, AllDefined(shadow, part, at))) {
+      ShareWords(x, now, part.line, shadow);
+      return true;
+    }
+    if (!NoConflict(x, part.line, now, shadow)) return false;
+    Define(shadow, part, at);
+    std::memcpy(reinterpret_cast<void*>(write.address), write.value, write.bytes);
+    RecordWrite(x, now, part.line, shadow);
+    NoteWriter(x, part.line, now.words, shadow);
+    return true;
+  });
+}
+
+bool StoreApart(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes, const Range& range) {
+  const bool words = op.width == 4 && bytes == 4u * op.list_size && bytes <= 32 && (op.variant & 1) == 0;
+  if (!words || !x.races || op.relaxed || range.shadow == nullptr) return false;
+  const GlobalShadow& shadow = *range.shadow;
+  LinePart part;
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    const uint64_t offset = addresses[l] - shadow.base;
+    const uint64_t line = offset / kShadowLineBytes;
+    const uint32_t own = LowBits(op.list_size) << (offset / 4 % kWordsPerLine);
+    if (line != part.line || (own & part.words) != 0) {
+      if (part.lanes != 0 && !WriteWords(x, op, part, addresses, shadow)) return false;
+      part = {line, 0, 0};
+    }
+    part.words |= own;
+    part.lanes |= 1u << l;
+  }
+  return WriteWords(x, op, part, addresses, shadow);
+}
+
+void CheckGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes, const Range& range,
+                      const std::byte* value, bool atomic) {
+  if (range.shadow == nullptr) return;
+  if (!x.races || atomic || op.relaxed) {
+    std::memset(range.shadow->defined + (address - range.base), 1, bytes);
+    return;
+  }
+  // Accesses are aligned, but those of bulk copies may cover many lines.
+  for (uint64_t at = address; at < address + bytes;) {
+    const uint64_t end = std::min((at / kShadowLineBytes + 1) * kShadowLineBytes, address + bytes);
+    const std::byte* from = value == nullptr ? nullptr : value + (at - address);
+    WriteLine(x, op, lane, {at, static_cast<uint32_t>(end - at), from}, *range.shadow);
+    at = end;
+  }
+}
+
+void NoteGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, const std::byte* value,
+                     bool atomic) {
+  const Range* range = RangeOf(x, address);
+  if (x.track && range != nullptr && bytes != 0)
+    CheckGlobalWrite(x, op, lane, address, static_cast<uint32_t>(bytes), *range, value, atomic);
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

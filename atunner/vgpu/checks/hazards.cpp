@@ -1,0 +1,79 @@
+// What was found wrong, as it is reported: once per kind and place, with its source line, thread and allocation.
+#include "atunner/vgpu/state/block_state.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+namespace {
+
+constexpr size_t kMaxHazards = 16;       // of one block
+constexpr size_t kMaxHazardsKept = 256;  // of all blocks of one thread, when the launch keeps going
+
+}  // namespace
+
+Hazard::Site SiteOf(const Exec& x, const Op& op, uint64_t block, uint32_t thread) {
+  const Place& place = PlaceOf(*x.kernel, op);
+  return {place.source_line ? x.launch->module->SourceFile(place.source_file) : "", place.Shown(), block, thread};
+}
+
+namespace {
+/// After these the kernel could go on; what it does is known.
+bool IsHarmless(Hazard::Kind kind) {
+  const HazardGroup group = GroupOf(kind);
+  return (group == HazardGroup::kInit && kind != Hazard::Kind::kUninitialisedShared) || kind == Hazard::Kind::kRace;
+}
+
+Hazard Describe(const Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what, const Fault& fault) {
+  Hazard hazard;
+  hazard.kind = kind;
+  hazard.kernel = x.kernel->function->name;
+  hazard.site = SiteOf(x, op, x.block, x.warp ? x.ThreadOf(lane) : 0);
+  const std::string& file = hazard.site.file;
+  hazard.where = (PlaceOf(*x.kernel, op).source_line ? file.substr(file.rfind('/') + 1) + ":" : "PTX line ") +
+                 std::to_string(hazard.site.line);
+  hazard.detail = "block " + std::to_string(x.block) + ", thread " + std::to_string(hazard.site.thread) + " " + what;
+  hazard.other = fault.other;
+  hazard.address = fault.address;
+  hazard.space = fault.space == Space::kGlobal   ? "global"
+                 : fault.space == Space::kShared ? "shared"
+                 : fault.space == Space::kLocal  ? "local"
+                                                 : "";
+  if (fault.space == Space::kGlobal) hazard.allocation = x.launch->memory->Describe(fault.address);
+  return hazard;
+}
+
+bool Wanted(const Exec& x, Hazard::Kind kind) {
+  return ((x.launch->groups | static_cast<uint8_t>(HazardGroup::kMemory)) & static_cast<uint8_t>(GroupOf(kind))) != 0;
+}
+
+std::pair<uint32_t, Hazard::Kind> KeyOf(const Exec& x, const Op& op, Hazard::Kind kind) {
+  return {static_cast<uint32_t>(&op - x.kernel->ops.data()), kind};
+}
+}  // namespace
+
+bool ReportedBefore(Exec& x, const Op& op, Hazard::Kind kind) {
+  const auto at = x.reported.find(KeyOf(x, op, kind));
+  if (at == x.reported.end()) return false;
+  ++x.hazards[at->second].count;
+  x.stop = x.stop || !x.launch->keep_going || !IsHarmless(kind);
+  return true;
+}
+
+void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what, const Fault& fault) {
+  // What the block cannot go on after is told even if nobody asked.
+  const HazardGroup group = GroupOf(kind);
+  if (!Wanted(x, kind) && (group == HazardGroup::kInit || group == HazardGroup::kRace)) return;
+  x.stop = x.stop || !x.launch->keep_going || !IsHarmless(kind);
+  if (ReportedBefore(x, op, kind)) return;
+  if (x.hazards.size() >= (x.launch->keep_going ? kMaxHazardsKept : kMaxHazards)) return;
+  x.reported[KeyOf(x, op, kind)] = x.hazards.size();
+  x.hazards.push_back(Describe(x, op, kind, lane, what, fault));
+}
+
+void ReportUnwritten(Exec& x, const Op& op, int lane, const std::string& what, const Fault& fault) {
+  if (x.unwritten || !Wanted(x, Hazard::Kind::kUninitialisedShared)) return;
+  const auto [known, is_new] = x.answers.try_emplace({&op, 0}, false);
+  if (is_new) known->second = OnlyChosenBetween(*x.kernel, op);
+  if (known->second) return;
+  x.unwritten = Describe(x, op, Hazard::Kind::kUninitialisedShared, lane, what, fault);
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,0 +1,275 @@
+#include "atunner/vgpu/checks/pending.h"
+
+#include <algorithm>
+
+#include "atunner/vgpu/checks/access.h"
+#include "atunner/vgpu/checks/cluster_shadow.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+namespace {
+
+bool Fenced(const Exec& x, const AsyncIssuer& by, const SharedShadow& s) {
+  const uint32_t writer = s.writer / kLanes;
+  return by.proxy_epoch > s.write_epoch || x.proxy_seen > s.write_epoch ||
+         (writer < x.warps.size() && x.warps[writer].proxy_epoch > s.write_epoch);
+}
+
+/// Whether all warps that issue a read may rely on what a thread wrote; its own warp may.
+bool OrderedBefore(const Exec& x, const AsyncIssuer& by, const SharedShadow& s) {
+  for (uint32_t warp = by.first_warp; warp < by.first_warp + by.warps; ++warp) {
+    if (warp != s.writer / kLanes && x.warps[warp].seen_epoch <= s.write_epoch) return false;
+  }
+  return true;
+}
+
+/// Why an asynchronous read must not happen yet.
+enum class Conflict : uint8_t { kNone, kInFlight, kNotAwaited, kNoBarrier, kNoFence };
+Conflict ReadConflict(const Exec& x, const AsyncIssuer& by, const SharedShadow& s) {
+  if (s.in_flight & (kThreadCopy | kBulkCopy)) return Conflict::kInFlight;
+  if (s.writer == kNobody || s.write_epoch == 0) return Conflict::kNone;
+  if (s.writer == kBulkParty) return by.seen_epoch >= s.write_epoch ? Conflict::kNone : Conflict::kNotAwaited;
+  if (by.seen_epoch <= s.write_epoch && !OrderedBefore(x, by, s)) return Conflict::kNoBarrier;
+  return Fenced(x, by, s) ? Conflict::kNone : Conflict::kNoFence;
+}
+
+void ReportConflict(Exec& x, const Op& op, int lane, uint64_t word, Conflict conflict) {
+  const SharedShadow& s = x.shadow[word];
+  const std::string line = " at line " + std::to_string(s.write_line);
+  const std::string wrote = ", which thread " + std::to_string(s.writer) + " wrote" + line;
+  const std::string why = conflict == Conflict::kInFlight ? " while an asynchronous copy to it is in flight"
+                          : conflict == Conflict::kNotAwaited
+                              ? ", where a bulk copy" + line + " landed, without waiting for its mbarrier"
+                          : conflict == Conflict::kNoBarrier ? wrote + " with no barrier between"
+                                                             : wrote + " with no fence.proxy.async between";
+  const bool copied = conflict == Conflict::kInFlight || conflict == Conflict::kNotAwaited;
+  Report(x, op, copied ? Hazard::Kind::kAsyncCopyInFlight : Hazard::Kind::kRace, lane,
+         "reads shared address " + Hex(word * 4) + why);
+}
+
+/// Whether reads that a word remembers may still go on when a bulk copy overwrites it.
+bool StillRead(const AsyncIssuer& by, const SharedShadow& s) {
+  if (s.reader == kNobody || s.read_epoch == 0 || by.seen_epoch > s.read_epoch) return false;
+  if (s.reader >= kProductParty && s.reader < kBulkParty)
+    return by.first_warp / kGroupWarps != static_cast<uint32_t>(s.reader - kProductParty);
+  return s.reader == kSeveral || s.reader / kLanes - by.first_warp >= by.warps;
+}
+
+/// Whether a word's last reads are of its own block, which has told the other one nothing since.
+bool ReadWithoutWord(const Exec& owner, const Exec& other, const SharedShadow& s) {
+  return s.reader != kNobody && s.read_epoch != 0 && !HasHeard(other, owner, s.read_epoch);
+}
+
+void MarkReads(Exec& x, const AsyncReads& reads, InFlight flag) {
+  for (const WordRange& range : reads.ranges) {
+    for (uint32_t w = range.first; w < range.first + range.count; ++w)
+      x.shadow[w].in_flight = static_cast<uint8_t>(x.shadow[w].in_flight | flag);
+  }
+}
+
+/// The words of finished reads are read now; another read of the same words may still go on.
+void EndReads(Exec& x, const AsyncReads& reads) {
+  for (const WordRange& range : reads.ranges) {
+    for (uint32_t w = range.first; w < range.first + range.count; ++w) {
+      SharedShadow& s = x.shadow[w];
+      s.in_flight = static_cast<uint8_t>(s.in_flight & ~(kProductRead | kBulkRead));
+      x.calm[w] = 0;
+      s.reader = reads.reader;
+      s.read_epoch = x.epoch;
+      s.read_line = reads.line;
+    }
+  }
+}
+
+/// Registers of a pending operation: accumulators first, then those that are only read.
+template <class F>
+void ForRegisters(const Kernel& kernel, const Op& op, F&& f) {
+  if (FlowOf(kernel, op) != Flow::kAligned) return f(op.dst, kWritten);  // a move
+  const uint32_t accumulators = uint32_t{op.list_size} - op.width;
+  for (uint32_t i = 0; i < op.list_size; ++i) f(kernel.lists[op.list + i], i < accumulators ? kWritten : kRead);
+}
+
+void Hold(Warp& warp, const Kernel& kernel, const Op& op) {
+  ForRegisters(kernel, op, [&](int32_t slot, Held how) {
+    if (slot > 0) warp.held[static_cast<size_t>(slot)] = std::max(warp.held[static_cast<size_t>(slot)], how);
+  });
+}
+
+void Remember(Warp& warp, uint32_t group, const Op& op) {
+  const auto same = std::ranges::find(warp.products, &op, &PendingProduct::op);
+  if (same != warp.products.end())
+    same->group = group;
+  else
+    warp.products.push_back({group, &op});
+}
+
+/// A copy of a register whose value is still to come is one itself: compilers move accumulators around.
+void FollowMove(Exec& x, const Op& op) {
+  Warp& warp = *x.warp;
+  uint32_t group = 0;
+  for (const PendingProduct& product : warp.products) {
+    ForRegisters(*x.kernel, *product.op, [&](int32_t slot, Held) {
+      if (slot == op.src[0]) group = std::max(group, product.group);
+    });
+  }
+  Remember(warp, group, op);
+  Hold(warp, *x.kernel, op);
+}
+
+void CheckHeld(Exec& x, const Op& op) {
+  const auto held = [&](int32_t slot) { return slot > 0 ? x.warp->held[static_cast<size_t>(slot)] : kFree; };
+  if (op.copies_register && held(op.src[0]) == kWritten) return FollowMove(x, op);
+  bool reads = std::ranges::any_of(op.src, [&](int32_t slot) { return held(slot) == kWritten; });
+  bool writes = held(op.dst) != kFree || held(op.dst2) != kFree;
+  for (size_t i = 0; i < op.list_size; ++i) {
+    const Held how = held(x.kernel->lists[op.list + i]);
+    reads |= !op.list_written && how == kWritten;
+    writes |= op.list_written && how != kFree;
+  }
+  if (!reads && !writes) return;
+  Report(x, op, Hazard::Kind::kRace, 0,
+         std::string(reads ? "reads" : "writes") + " a register of the wgmma at line " +
+             std::to_string(LineOf(x, *x.warp->products.front().op)) + " before wgmma.wait_group");
+}
+
+}  // namespace
+
+AsyncIssuer IssuingThread(const Exec& x, int lane) {
+  const Warp& warp = *x.warp;
+  return {static_cast<uint16_t>(x.ThreadOf(lane)), warp.index, 1, warp.seen_epoch, warp.proxy_epoch, kBulkRead};
+}
+
+AsyncIssuer IssuingGroup(const Exec& x) {
+  AsyncIssuer by;
+  by.first_warp = x.warp->index / kGroupWarps * kGroupWarps;
+  by.warps = std::min<uint32_t>(kGroupWarps, static_cast<uint32_t>(x.warps.size()) - by.first_warp);
+  by.party = static_cast<uint16_t>(kProductParty + by.first_warp / kGroupWarps);
+  by.flag = kProductRead;
+  by.seen_epoch = x.warp->seen_epoch;
+  for (const Warp& warp : std::span(x.warps).subspan(by.first_warp, by.warps)) {
+    by.seen_epoch = std::min(by.seen_epoch, warp.seen_epoch);
+    by.proxy_epoch = std::max(by.proxy_epoch, warp.proxy_epoch);
+  }
+  return by;
+}
+
+bool NoteBulkWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, uint64_t barrier) {
+  if (!x.check) return true;
+  Exec* owner = SharedOwner(x, op, lane, address);
+  Exec* same = SharedOwner(x, op, lane, barrier);
+  if (owner == nullptr || same == nullptr) return false;
+  return AsyncWrite(*owner, x, op, lane, IssuingThread(x, lane), address, bytes, barrier);
+}
+
+bool NoteBulkRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, bool grouped) {
+  if (!x.check) return true;
+  Exec* owner = SharedOwner(x, op, lane, address);
+  if (owner != &x) return owner != nullptr;
+  AsyncIssuer by = IssuingThread(x, lane);
+  if (!AsyncRead(x, op, lane, by, address, bytes)) return false;
+  AsyncReads reads{by.party, x.bulk_groups[by.party], LineOf(x, op), {}};
+  reads.ranges.push_back({static_cast<uint32_t>(address / 4), static_cast<uint32_t>((bytes + 3) / 4)});
+  if (grouped)
+    x.async_reads.push_back(std::move(reads));
+  else
+    EndReads(x, reads);
+  return true;
+}
+
+bool AsyncRead(Exec& x, const Op& op, int lane, const AsyncIssuer& by, uint64_t address, uint64_t bytes) {
+  for (uint64_t word = address / 4; word < (address + bytes + 3) / 4; ++word) {
+    SharedShadow& s = x.shadow[word];
+    if (s.initialised != 0xf)
+      ReportUnwritten(x, op, lane, "reads shared address " + Hex(word * 4) + " before anything was written there");
+    if (const Conflict conflict = ReadConflict(x, by, s); conflict != Conflict::kNone) {
+      ReportConflict(x, op, lane, word, conflict);
+      return false;
+    }
+    s.in_flight = static_cast<uint8_t>(s.in_flight | by.flag);
+  }
+  return true;
+}
+
+bool AsyncWrite(Exec& owner, Exec& issuer_block, const Op& op, int lane, const AsyncIssuer& by, uint64_t address,
+                uint64_t bytes, uint64_t barrier) {
+  const auto first = static_cast<uint32_t>(address / 4);
+  const auto words = static_cast<uint32_t>((address + bytes + 3) / 4) - first;
+  const bool reduces = op.dst2 < 0;  // may meet others at the same place
+  for (uint32_t word = first; word < first + words; ++word) {
+    SharedShadow& s = owner.shadow[word];
+    const char* conflict = s.in_flight & (kProductRead | kBulkRead) ? ", which an asynchronous operation still reads"
+                           : s.in_flight & kBulkCopy && !reduces    ? ", where nobody waited for the last copy"
+                           : &owner == &issuer_block && StillRead(by, s)
+                               ? ", which others read with no synchronisation between"
+                           : &owner != &issuer_block && ReadWithoutWord(owner, issuer_block, s)
+                               ? " of another block, which read it and gave no word of that"
+                               : nullptr;
+    if (conflict != nullptr) {
+      Report(issuer_block, op, Hazard::Kind::kRace, lane,
+             "overwrites shared address " + Hex(uint64_t{word} * 4) + conflict);
+      return false;
+    }
+    s.initialised = 0xf;
+    owner.calm[word] = 0;
+    Fill(owner, word);
+    s.in_flight = static_cast<uint8_t>(s.in_flight | kBulkCopy);
+  }
+  owner.landings.push_back({barrier, false, first, words, LineOf(issuer_block, op)});
+  return true;
+}
+
+void FinishReads(Exec& x, uint16_t party, uint32_t groups) {
+  bool any = false;
+  std::erase_if(x.async_reads, [&](const AsyncReads& reads) {
+    if (reads.reader != party || reads.group >= groups) return false;
+    EndReads(x, reads);
+    return any = true;
+  });
+  if (!any) return;
+  for (const AsyncReads& reads : x.async_reads)
+    MarkReads(x, reads, reads.reader >= kProductParty ? kProductRead : kBulkRead);
+}
+
+void FinishPhase(Exec& x, uint64_t barrier) {
+  x.phase_epoch[barrier] = x.epoch;
+  for (BulkLanding& landing : x.landings) landing.complete |= landing.barrier == barrier;
+}
+
+void SeePhase(Exec& x, uint64_t barrier) {
+  const auto at = x.phase_epoch.find(barrier);
+  if (at == x.phase_epoch.end()) return;
+  const auto lands = [&](const BulkLanding& landing) { return landing.complete && landing.barrier == barrier; };
+  if (std::ranges::any_of(x.landings, lands)) {
+    ++x.epoch;
+    at->second = x.epoch;
+  }
+  std::erase_if(x.landings, [&](const BulkLanding& landing) {
+    if (!lands(landing)) return false;
+    for (uint32_t w = landing.word; w < landing.word + landing.words; ++w) {
+      SharedShadow& s = x.shadow[w];
+      s.in_flight = static_cast<uint8_t>(s.in_flight & ~kBulkCopy);
+      s.writer = kBulkParty;
+      s.write_epoch = x.epoch;
+      s.write_line = landing.line;
+    }
+    return true;
+  });
+  x.warp->seen_epoch = std::max(x.warp->seen_epoch, at->second);
+}
+
+void HoldRegisters(Warp& warp, const Kernel& kernel, const Op& op) {
+  warp.held.resize(kernel.register_slots + kPaddingSlots, kFree);
+  Remember(warp, warp.product_groups, op);
+  Hold(warp, kernel, op);
+}
+
+void ReleaseRegisters(Warp& warp, const Kernel& kernel, uint32_t groups) {
+  std::erase_if(warp.products, [&](const PendingProduct& product) { return product.group < groups; });
+  std::ranges::fill(warp.held, kFree);
+  for (const PendingProduct& product : warp.products) Hold(warp, kernel, *product.op);
+}
+
+void Watch(Exec& x, const Op& op) {
+  if (!x.warp->products.empty()) CheckHeld(x, op);
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,0 +1,389 @@
+// Loads and stores.
+#include <algorithm>
+
+#include "atunner/vgpu/checks/cluster_shadow.h"
+#include "atunner/vgpu/instructions/handlers.h"
+#include "atunner/vgpu/instructions/lane_values.h"
+#include "atunner/vgpu/checks/pending.h"
+#include "atunner/vgpu/checks/warp_exchange.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+namespace {
+
+// ---- checks and counts ----------------------------------------------------------------------------------------------
+/// Whether one more read is no news to any word of a shared access: Exec::calm.
+bool AllCalm(const Exec& x, const Warpwide& w, uint32_t mask, uint32_t bytes) {
+  const uint32_t words = bytes / 4;
+  const uint32_t* calm = x.calm.data();
+  uint32_t news = 0;
+  if (w.layout != Layout::kApart) {
+    const uint32_t* first = calm + (w.low + w.bias) / 4;
+    const uint32_t all = w.layout == Layout::kSame ? words : words * kLanes;
+    for (uint32_t i = 0; i < all; ++i) news |= first[i] ^ x.epoch;
+    return news == 0;
+  }
+  w.WithPlaces([&](auto place) {
+    const auto word = [&](int l) { return calm + static_cast<size_t>(place(l) - x.shared.data()) / 4; };
+    news = *word(std::countr_zero(mask)) ^ x.epoch;
+    if (news != 0) return;
+    const uint32_t distinct = w.Distinct(mask);
+    if (words == 1) return ForLanes(distinct, [&](int l) { news |= *word(l) ^ x.epoch; });
+    ForLanes(distinct, [&](int l) {
+      const uint32_t* first = word(l);
+      for (uint32_t i = 0; i < words; ++i) news |= first[i] ^ x.epoch;
+    });
+  });
+  return news == 0;
+}
+
+/// Whether the compiler widened loads of the kernel: what they drop counts as not read.
+bool WidensLoads(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.code, [](const Code& code) { return !code.function->used_bytes.empty(); });
+}
+
+/// The common case of the shadow: nothing but earlier epochs in the words. What all lanes of an access share is looked
+/// up once.
+class QuietAccess {
+ public:
+  QuietAccess(Exec& x, const Op& op, uint32_t bytes)
+      : words_(bytes % 4 == 0 && !op.relaxed ? bytes / 4 : 0),
+        shadow_(x.shadow.data()),
+        calm_(x.calm.data()),
+        first_thread_(x.ThreadOf(0)),
+        epoch_(x.epoch),
+        sync_(x.warp->sync_epoch),
+        seen_(x.warp->seen_epoch),
+        line_(LineOf(x, op)),
+        widened_(bytes > 4 && WidensLoads(*x.kernel)) {}
+
+  /// False = look closer, from this lane on. Of several readers in one warp the latest stands for all; of several warps
+  /// nobody can.
+  bool Read(int lane, uint64_t address) const {
+    if (widened_) return false;
+    for (uint64_t word = address / 4; word < address / 4 + words_; ++word) {
+      SharedShadow& s = shadow_[word];
+      if (s.initialised != 0xf || s.in_flight) return false;
+      const bool bulk = s.writer == kBulkParty;
+      if (bulk ? seen_ < s.write_epoch : s.write_epoch == epoch_) return false;
+      const bool others =
+          s.read_epoch == epoch_ && (s.reader >= kSeveral || s.reader / kLanes != first_thread_ / kLanes);
+      s.reader = others ? uint16_t{kSeveral} : Thread(lane);
+      s.read_epoch = epoch_;
+      s.read_sync = sync_;
+      s.read_line = line_;
+      if (others && !bulk) calm_[word] = epoch_;
+    }
+    return words_ != 0;
+  }
+  bool Write(int lane, uint64_t address) const {
+    for (uint64_t word = address / 4; word < address / 4 + words_; ++word) {
+      SharedShadow& s = shadow_[word];
+      if (s.write_epoch == epoch_ || s.read_epoch == epoch_ || s.in_flight || s.writer == kBulkParty) return false;
+      s.initialised = 0xf;
+      s.write_epoch = epoch_;
+      s.writer = Thread(lane);
+      s.write_sync = sync_;
+      s.write_line = line_;
+    }
+    return words_ != 0;
+  }
+
+ private:
+  uint16_t Thread(int lane) const { return static_cast<uint16_t>(first_thread_ + static_cast<uint32_t>(lane)); }
+
+  uint32_t words_;
+  SharedShadow* shadow_;
+  uint32_t* calm_;
+  uint32_t first_thread_, epoch_, sync_, seen_, line_;
+  bool widened_;  ///< the bytes that are read may be fewer
+};
+
+/// Threads' local memories are interleaved word by word: lanes that access the same place of theirs do so together.
+uint32_t DistinctPlaces(const Exec& x, const uint64_t* addresses, uint32_t mask) {
+  uint64_t places[kLanes];
+  uint32_t n = 0;
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const uint64_t place = addresses[std::countr_zero(m)] % std::max(1u, x.kernel->local_bytes);
+    if (n > 0 && places[n - 1] == place) continue;
+    if (std::find(places, places + n, place) == places + n) places[n++] = place;
+  }
+  return n;
+}
+
+void CountAccess(Exec& x, const uint64_t* addresses, uint32_t mask, Space space, uint32_t bytes, bool store) {
+  if (space == Space::kGlobal) CountGlobal(x, addresses, mask, bytes, store);
+  if (space == Space::kShared) CountShared(x, addresses, mask, bytes);
+  if (space == Space::kLocal) {
+    const uint32_t words = DistinctPlaces(x, addresses, mask);
+    x.counts.local_requests += words;
+    x.touch = {Touch::Level::kL1, words};
+  }
+}
+
+/// Lanes of one access that went one by one, by space, so that they count as one request each.
+struct CountedLanes {
+  uint64_t addresses[kLanes] = {};
+  uint32_t global = 0;
+  uint32_t shared = 0;
+  uint32_t local = 0;
+  void Add(int lane, uint64_t address, Space space) {
+    addresses[lane] = address;
+    uint32_t* mask = space == Space::kGlobal   ? &global
+                     : space == Space::kShared ? &shared
+                     : space == Space::kLocal  ? &local
+                                               : nullptr;
+    if (mask != nullptr) *mask |= 1u << lane;
+  }
+  void Count(Exec& x, uint32_t bytes, bool store) const {
+    if (!x.count) return;
+    if (global) CountAccess(x, addresses, global, Space::kGlobal, bytes, store);
+    if (shared) CountAccess(x, addresses, shared, Space::kShared, bytes, store);
+    if (local) CountAccess(x, addresses, local, Space::kLocal, bytes, store);
+  }
+};
+
+void CheckOneRead(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
+  uint64_t addresses[kLanes];
+  addresses[lane] = address;
+  if (const Range* range = RangeOf(x, address))
+    CheckGlobalRead(x, op, 1u << lane, addresses, bytes, *range, Layout::kApart);
+}
+
+/// Whether the lane before, or that of the other half warp, reads the same place: broadcasts are looked at once.
+bool ReadsAsBefore(const uint64_t* addresses, uint32_t mask, int lane) {
+  const auto same = [&](int other) {
+    return other >= 0 && ((mask >> other) & 1u) != 0 && addresses[other] == addresses[lane];
+  };
+  return same(lane - 1) || same(lane - kLanes / 2);
+}
+
+/// What the checks want to know of a load whose place is known.
+void CheckLoad(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, const Warpwide& w) {
+  if (w.space == Space::kLocal) {
+    if (x.check_global) ForLanes(mask, [&](int l) { CheckLocalRead(x, op, l, w.Place(w.own[l]), bytes); });
+    return;
+  }
+  const bool shared = w.space == Space::kShared;
+  if (shared && !x.check) return;
+  if (shared && bytes % 4 == 0 && !op.relaxed && AllCalm(x, w, mask, bytes)) return;
+  const bool dense = w.space == Space::kGlobal && w.layout == Layout::kDense;
+  if (dense && x.track && ReadDenseQuietly(x, op, w.low + w.bias, bytes, *w.range)) return;
+  uint64_t room[kLanes];
+  const uint64_t* addresses = w.Addresses(mask, room);
+  if (w.space == Space::kGlobal && x.track) CheckGlobalRead(x, op, mask, addresses, bytes, *w.range, w.layout);
+  if (!shared) return;
+  const QuietAccess quiet(x, op, bytes);
+  const uint32_t distinct = w.Distinct(mask);
+  for (uint32_t m = distinct; m != 0 && !x.stop; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    if (ReadsAsBefore(addresses, distinct, l)) continue;
+    if (!quiet.Read(l, addresses[l])) ShadowRead(x, op, l, addresses[l], bytes);
+  }
+  if (op.is_volatile) CheckExchangedRead(x, op, mask, distinct, addresses);
+}
+
+/// Counts an access of which Warpwide says everything, or which was counted before.
+bool CountKnown(Exec& x, const Warpwide& w, uint32_t bytes, bool store) {
+  if (w.space == Space::kGlobal && w.layout == Layout::kDense) {
+    CountDense(x, w.low + w.bias, bytes, store);
+    return true;
+  }
+  if (w.space != Space::kShared) return false;
+  if (w.layout != Layout::kApart) {
+    const uint32_t wavefronts = w.layout == Layout::kSame ? (bytes > 8 ? 2 : 1) : std::max(1u, bytes / 4);
+    if (w.known != nullptr) w.known->wavefronts = wavefronts;
+    CountWavefronts(x, wavefronts);
+    return true;
+  }
+  if (w.known == nullptr || w.known->wavefronts == 0) return false;
+  CountWavefronts(x, w.known->wavefronts);
+  return true;
+}
+
+void CountWarp(Exec& x, const Warpwide& w, uint32_t mask, uint32_t bytes, bool store) {
+  if (CountKnown(x, w, bytes, store)) return;
+  uint64_t room[kLanes];
+  CountAccess(x, w.Addresses(mask, room), mask, w.space, bytes, store);
+  if (w.space == Space::kShared && w.known != nullptr) w.known->wavefronts = x.touch.wavefronts;
+}
+
+// ---- lane by lane ---------------------------------------------------------------------------------------------------
+/// Loads where the lanes differ in space or allocation, and finds what is wrong where something is.
+void LoadLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
+  CountedLanes counted;
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    uint64_t address = AddressOf(x, op, l);
+    const Space space = Resolve(op.space, address);
+    if (space != Space::kParam && !CheckAligned(x, op, l, address, bytes)) return;
+    const bool global = space == Space::kGlobal || space == Space::kConst;
+    const std::byte* from = global ? GlobalPointer(x, op, l, address, bytes, "load")
+                                   : WindowPointer(x, op, l, space, address, bytes, "load");
+    if (from == nullptr) return;
+    if (space == Space::kShared && x.check) ShadowRead(x, op, l, address, bytes);
+    if (space == Space::kGlobal && x.track) CheckOneRead(x, op, l, address, bytes);
+    if (space == Space::kLocal && x.check_global) CheckLocalRead(x, op, l, from, bytes);
+    counted.Add(l, address, space);
+    IsPublished(op) ? ReadPublished(x, op, l, from) : ReadConverted(x, op, l, from);
+  }
+  counted.Count(x, bytes, false);
+}
+
+void StoreLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
+  CountedLanes counted;
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    uint64_t address = AddressOf(x, op, l);
+    const Space space = Resolve(op.space, address);
+    if (!CheckAligned(x, op, l, address, bytes)) return;
+    std::byte* to = space == Space::kGlobal ? GlobalPointer(x, op, l, address, bytes, "store")
+                                            : WindowPointer(x, op, l, space, address, bytes, "store");
+    if (to == nullptr) return;
+    alignas(32) std::byte value[64];
+    for (int i = 0; i < op.list_size; ++i) {
+      const uint32_t* s = x.Source(ElementSlot(x, op, i));
+      const uint64_t raw = op.width == 8 ? Lane<uint64_t>::Get(s, l) : s[l * (op.variant & 1 ? 2 : 1)];
+      std::memcpy(value + i * op.width, &raw, op.width);
+    }
+    if (space == Space::kShared && x.check) {
+      const bool same_value = std::memcmp(to, value, bytes) == 0 && Initialised(x, address);
+      ShadowWrite(x, op, l, address, bytes, same_value, false);
+      CheckExchangedWrite(x, op, mask, l, address, same_value);
+    }
+    if (space == Space::kGlobal && x.track) {
+      if (const Range* range = RangeOf(x, address)) CheckGlobalWrite(x, op, l, address, bytes, *range, value, false);
+    }
+    if (space == Space::kLocal) MarkLocal(x, to, bytes);
+    counted.Add(l, address, space);
+    IsPublished(op) ? CopyWhole(to, value, bytes) : void(std::memcpy(to, value, bytes));
+  }
+  counted.Count(x, bytes, true);
+}
+
+void Load(Exec& x, const Op& op, uint32_t mask) {
+  if (op.fence) OrderAll(x);
+  if (op.relaxed) {
+    x.polled = true;
+    SeeAll(x);
+  }
+  const uint32_t bytes = uint32_t{op.width} * op.list_size;
+  Warpwide w;
+  if (!Locate(x, op, mask, bytes, w)) return LoadLanes(x, op, mask, bytes);
+  if (x.check || x.track) CheckLoad(x, op, mask, bytes, w);
+  if (x.count) CountWarp(x, w, mask, bytes, false);  // before the address registers may be overwritten
+  ReadWarp(x, op, mask, w);
+  if (op.relaxed) Acquire(x);
+}
+
+/// AllCalm of words at `imm` behind the addresses that a register is known to hold.
+template <class Offset>
+bool KnownCalm(const Exec& x, const KnownSpan& known, const uint32_t* offsets, uint64_t imm) {
+  const auto calm = [&](uint64_t offset) { return x.calm[(offset + imm) / 4] ^ x.epoch; };
+  uint32_t news = calm(Lane<Offset>::Get(offsets, 0));
+  if (news != 0 || known.span.layout == Layout::kSame) return news == 0;
+  for (int l = known.run; l < known.period; l += known.run) news |= calm(Lane<Offset>::Get(offsets, l));
+  return news == 0;
+}
+
+/// Notes reads of words behind known addresses that nobody is in conflict with; false: look closer. Apart from its
+/// caller, which has no checks to make otherwise.
+template <class Offset>
+[[gnu::noinline]] bool ReadKnownQuietly(Exec& x, const Op& op, const KnownSpan& known, const uint32_t* offsets) {
+  const QuietAccess quiet(x, op, sizeof(uint32_t));
+  if (known.span.layout == Layout::kSame) return quiet.Read(0, Lane<Offset>::Get(offsets, 0) + op.imm);
+  for (int l = 0; l < known.period; l += known.run) {
+    if (!quiet.Read(l, Lane<Offset>::Get(offsets, l) + op.imm)) return false;
+  }
+  return true;
+}
+
+/// Reads a word for each lane where an earlier access found out what the address register holds and nobody looks on;
+/// false where there is more to do.
+template <class Offset>
+bool ReadKnownWord(Exec& x, const Op& op, uint32_t mask) {
+  const int32_t slot = ElementSlot(x, op, 0);
+  if (!op.address_known || mask != ~0u || slot == INT32_MIN) return false;
+  const KnownSpan& known = x.spans[static_cast<size_t>(op.src[0])];
+  const auto low = known.span.low + static_cast<int64_t>(op.imm);
+  const auto end = known.span.high + static_cast<int64_t>(op.imm) + 4;
+  const bool inside = known.span.low >= 0 && low >= 0 && low < end && end <= static_cast<int64_t>(x.shared.size());
+  if (known.stretch != x.stretch || known.bytes != 4 || !inside || ((known.span.bits | op.imm) & 3) != 0) return false;
+  if (x.count && known.wavefronts == 0) return false;
+  const uint32_t* offsets = x.Source(op.src[0]);
+  if (x.check && !KnownCalm<Offset>(x, known, offsets, op.imm) && !ReadKnownQuietly<Offset>(x, op, known, offsets))
+    return false;
+  if (x.count) CountWavefronts(x, known.wavefronts);
+  uint32_t* to = x.Slot(slot);
+  const auto word = [offsets, from = x.shared.data() + static_cast<int64_t>(op.imm)](int l) {
+    uint32_t value;
+    std::memcpy(&value, from + Lane<Offset>::Get(offsets, l), sizeof value);
+    return value;
+  };
+  if (known.span.layout == Layout::kSame)
+    std::fill_n(to, kLanes, word(0));
+  else if (known.span.layout == Layout::kDense)
+    std::memcpy(to, x.shared.data() + low, sizeof(uint32_t) * kLanes);
+  else
+    FillWords(to, known, word);
+  return true;
+}
+
+/// Load of single words from shared memory, the most common of all.
+template <class Offset>
+void LoadWord(Exec& x, const Op& op, uint32_t mask) {
+  if (!ReadKnownWord<Offset>(x, op, mask)) Load(x, op, mask);
+}
+
+void Store(Exec& x, const Op& op, uint32_t mask) {
+  if (op.fence)
+    OrderAll(x);
+  else if (op.relaxed)
+    TellCluster(x);
+  const uint32_t bytes = uint32_t{op.width} * op.list_size;
+  Warpwide w;
+  const bool writable = op.space != Space::kConst && op.space != Space::kParam;
+  if (!writable || IsPublished(op) || !Locate(x, op, mask, bytes, w) || w.space == Space::kParam)
+    return StoreLanes(x, op, mask, bytes);
+  uint64_t room[kLanes];
+  const uint64_t* addresses = x.check || x.track ? w.Addresses(mask, room) : nullptr;
+  if (w.space == Space::kShared && x.check) {
+    // A word that this epoch has seen already may be in conflict: then the values decide, lane by lane.
+    const QuietAccess quiet(x, op, bytes);
+    for (uint32_t m = mask; m != 0; m &= m - 1) {
+      const int l = std::countr_zero(m);
+      if (!quiet.Write(l, addresses[l])) return StoreLanes(x, op, mask, bytes);
+    }
+  }
+  if (w.space == Space::kGlobal && x.track) {
+    if (!StoreDense(x, op, mask, addresses, bytes, *w.range, w.layout) &&
+        !StoreApart(x, op, mask, addresses, bytes, *w.range))
+      return StoreLanes(x, op, mask, bytes);
+  } else {
+    if (w.space == Space::kLocal && x.check_global)
+      ForLanes(mask, [&](int l) { MarkLocal(x, w.Place(w.own[l]), bytes); });
+    WriteWarp(x, op, mask, w);
+  }
+  if (x.count) CountWarp(x, w, mask, bytes, true);
+}
+
+void NoEffect(Exec&, const Op&, uint32_t) {}
+
+}  // namespace
+
+bool IsAccess(const Op& op) {
+  return op.run == Load || op.run == LoadWord<uint32_t> || op.run == LoadWord<uint64_t> || op.run == Store;
+}
+
+Handler MemoryHandler(const Form& form, Op& op) {
+  const std::string& opcode = form.instruction->opcode;
+  const bool word = op.space == Space::kShared && op.src[0] >= 0 && op.width == 4 && op.list_size == 1 &&
+                    (op.variant & 1) == 0 && !op.relaxed && !op.fence;
+  if (opcode == "ld" || opcode == "ldu") {
+    if (word) return op.narrow_address ? LoadWord<uint32_t> : LoadWord<uint64_t>;
+    return Load;
+  }
+  if (opcode == "st") return Store;
+  return NoEffect;  // prefetch, prefetchu, discard, applypriority: hints
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

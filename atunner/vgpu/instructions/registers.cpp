@@ -1,0 +1,159 @@
+// Packing moves and the special registers.
+#include <algorithm>
+
+#include "atunner/vgpu/instructions/handlers.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+
+void MoveUnpack(Exec& x, const Op& op, uint32_t mask) {
+  const uint32_t* a = x.Source(op.src[0]);
+  const int total = op.width * op.list_size;
+  for (int i = 0; i < op.list_size; ++i) {
+    const int32_t slot = x.kernel->lists[op.list + static_cast<size_t>(i)];
+    if (slot == INT32_MIN) continue;
+    uint32_t* d = x.Slot(slot);
+    ForLanes(mask, [&](int l) {
+      const uint64_t whole = total == 8 ? Lane<uint64_t>::Get(a, l) : a[l];
+      const uint64_t part = whole >> (8 * op.width * i);
+      d[l] = op.width == 4 ? static_cast<uint32_t>(part) : static_cast<uint32_t>(part & ((1u << (8 * op.width)) - 1));
+    });
+  }
+}
+
+void MovePack(Exec& x, const Op& op, uint32_t mask) {
+  uint32_t* d = x.Slot(op.dst);
+  const bool wide = op.width * op.list_size == 8;
+  ForLanes(mask, [&](int l) {
+    uint64_t whole = 0;
+    for (int i = 0; i < op.list_size; ++i) {
+      const uint64_t part = x.Source(x.kernel->lists[op.list + static_cast<size_t>(i)])[l];
+      whole |= (op.width == 4 ? part : part & ((1u << (8 * op.width)) - 1)) << (8 * op.width * i);
+    }
+    if (wide)
+      Lane<uint64_t>::Set(d, l, whole);
+    else
+      d[l] = static_cast<uint32_t>(whole);
+  });
+}
+
+namespace {
+
+/// What one thread finds in a special register; by the warp's thread of that number where lanes differ.
+struct SpecialRegister {
+  std::string_view name;
+  bool by_lane;
+  uint64_t (*read)(Exec& x, uint32_t thread, int lane);
+};
+
+const LaunchShape& ShapeOf(const Exec& x) { return x.launch->shape; }
+const Dim3& ClusterOf(const Exec& x) { return x.launch->cluster; }
+uint64_t Constant0(Exec&, uint32_t, int) { return 0; }
+uint64_t Tick(Exec& x, uint32_t, int) { return x.clock += 4; }
+uint64_t UpperTick(Exec& x, uint32_t, int) { return x.clock >> 32; }
+uint64_t ReservedBegin(Exec& x, uint32_t, int) { return x.reserved_shared; }
+uint64_t ReservedEnd(Exec& x, uint32_t, int) { return x.shared.size(); }
+uint64_t WholeShared(Exec& x, uint32_t, int) { return x.shared.size() - x.kernel->reserved_shared; }
+
+constexpr SpecialRegister kSpecials[] = {
+    {"%tid.x", true, [](Exec& x, uint32_t thread, int) -> uint64_t { return thread % ShapeOf(x).block.x; }},
+    {"%tid.y", true,
+     [](Exec& x, uint32_t thread, int) -> uint64_t { return thread / ShapeOf(x).block.x % ShapeOf(x).block.y; }},
+    {"%tid.z", true,
+     [](Exec& x, uint32_t thread, int) -> uint64_t { return thread / ShapeOf(x).block.x / ShapeOf(x).block.y; }},
+    {"%ntid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).block.x; }},
+    {"%ntid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).block.y; }},
+    {"%ntid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).block.z; }},
+    {"%ctaid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[0]; }},
+    {"%ctaid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[1]; }},
+    {"%ctaid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[2]; }},
+    {"%nctaid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.x; }},
+    {"%nctaid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.y; }},
+    {"%nctaid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.z; }},
+    {"%laneid", true, [](Exec&, uint32_t, int lane) -> uint64_t { return static_cast<uint64_t>(lane); }},
+    {"%warpid", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.warp->index; }},
+    {"%nwarpid", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.warps.size(); }},
+    {"%warpsize", false, [](Exec&, uint32_t, int) -> uint64_t { return kLanes; }},
+    {"%smid", false, Constant0},
+    {"%nsmid", false, [](Exec&, uint32_t, int) -> uint64_t { return 1; }},
+    {"%gridid", false, Constant0},
+    {"%clock", true, Tick},
+    {"%clock64", true, Tick},
+    {"%globaltimer", true, Tick},
+    {"%globaltimer_lo", true, Tick},
+    {"%clock_hi", false, UpperTick},
+    {"%globaltimer_hi", false, UpperTick},
+    {"%lanemask_eq", true, [](Exec&, uint32_t, int lane) -> uint64_t { return 1u << lane; }},
+    {"%lanemask_le", true, [](Exec&, uint32_t, int lane) -> uint64_t { return (2ull << lane) - 1; }},
+    {"%lanemask_lt", true, [](Exec&, uint32_t, int lane) -> uint64_t { return (1u << lane) - 1; }},
+    {"%lanemask_ge", true,
+     [](Exec&, uint32_t, int lane) -> uint64_t { return static_cast<uint32_t>(~((1u << lane) - 1)); }},
+    {"%lanemask_gt", true,
+     [](Exec&, uint32_t, int lane) -> uint64_t { return static_cast<uint32_t>(~((2ull << lane) - 1)); }},
+    {"%dynamic_smem_size", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).dynamic_shared_bytes; }},
+    {"%total_smem_size", false, WholeShared},
+    {"%aggr_smem_size", false, WholeShared},
+    {"%cluster_ctarank", false,
+     [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).Count() > 1 ? x.rank : 0; }},
+    {"%cluster_nctarank", false, [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).Count(); }},
+    {"%cluster_ctaid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[0] % ClusterOf(x).x; }},
+    {"%cluster_ctaid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[1] % ClusterOf(x).y; }},
+    {"%cluster_ctaid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[2] % ClusterOf(x).z; }},
+    {"%cluster_nctaid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).x; }},
+    {"%cluster_nctaid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).y; }},
+    {"%cluster_nctaid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).z; }},
+    {"%clusterid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[0] / ClusterOf(x).x; }},
+    {"%clusterid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[1] / ClusterOf(x).y; }},
+    {"%clusterid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[2] / ClusterOf(x).z; }},
+    {"%nclusterid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.x / ClusterOf(x).x; }},
+    {"%nclusterid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.y / ClusterOf(x).y; }},
+    {"%nclusterid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.z / ClusterOf(x).z; }},
+    {"%is_explicit_cluster", false, [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).Count() > 1; }},
+    {"%envreg1", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.launch->grid_workspace >> 32; }},
+    {"%envreg2", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.launch->grid_workspace & 0xffffffffu; }},
+    {"%reserved_smem_offset_begin", false, ReservedBegin},
+    {"%reserved_smem_offset_end", false, ReservedEnd},
+    {"%reserved_smem_offset_cap", false, ReservedEnd},
+    {"%reserved_smem_offset_0", false, ReservedBegin},
+    {"%reserved_smem_offset_1", false,
+     [](Exec& x, uint32_t, int) -> uint64_t { return x.reserved_shared + kReservedShared / 2; }},
+    {"%current_graph_exec", false, Constant0},
+    {"%envreg", false, Constant0},  // the others of the driver's: nothing is promised of them
+    {"%pm", false, Constant0},      // counters of performance: of nothing, while nobody profiles
+};
+
+/// "%envreg31", "%pm3_64": the name without its number, where that is one that there is.
+std::string_view Numbered(std::string_view name) {
+  for (const auto& [prefix, count] :
+       {std::pair(std::string_view("%envreg"), 32), std::pair(std::string_view("%pm"), 8)}) {
+    if (!name.starts_with(prefix)) continue;
+    std::string_view digits = name.substr(prefix.size());
+    if (prefix == "%pm" && digits.ends_with("_64")) digits.remove_suffix(3);
+    for (int i = 0; i < count; ++i) {
+      if (digits == std::to_string(i)) return prefix;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<uint64_t> FindSpecial(std::string_view name) {
+  const auto* at = std::ranges::find(kSpecials, name, &SpecialRegister::name);
+  if (at == std::end(kSpecials)) at = std::ranges::find(kSpecials, Numbered(name), &SpecialRegister::name);
+  return at == std::end(kSpecials) ? std::nullopt : std::optional<uint64_t>(at - kSpecials);
+}
+
+void ReadSpecial(Exec& x, const Op& op, uint32_t mask) {
+  uint32_t* d = x.Slot(op.dst);
+  const SpecialRegister& special = kSpecials[op.imm];
+  const uint64_t common = special.by_lane ? 0 : special.read(x, 0, 0);
+  ForLanes(mask, [&](int l) {
+    const uint64_t v = special.by_lane ? special.read(x, x.ThreadOf(l), l) : common;
+    if (op.width == 8)
+      Lane<uint64_t>::Set(d, l, v);
+    else
+      d[l] = static_cast<uint32_t>(v);
+  });
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,0 +1,257 @@
+#include "atunner/vgpu/memory/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace atunner::vgpu {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kRedZone = 65536;  // unmapped on both sides: what our own checks miss must not hit a neighbour
+constexpr uint64_t kMostRetired = uint64_t{1} << 30;
+constexpr uint64_t kQuarantine = uint64_t{64} << 20;  // retired first, so that late uses are seen
+
+uint64_t MappedBytes(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage + 2 * kRedZone; }
+
+}  // namespace
+
+bool RaceClock::Ordered(uint32_t serial, uint32_t epoch, uint64_t time) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = fences_.find(serial);
+  if (at == fences_.end()) return false;
+  const auto fence =
+      std::ranges::lower_bound(at->second, epoch, {}, [](const std::pair<uint32_t, uint64_t>& f) { return f.first; });
+  return fence != at->second.end() && fence->second <= time;
+}
+
+void Memory::Allocation::Unmap() const {
+  if (mapping != nullptr) ::munmap(mapping, mapped);
+  if (shadow_mapping != nullptr) ::munmap(shadow_mapping, shadow_mapped);
+}
+
+std::string Memory::Allocation::Text() const {
+  const std::string plain = "an allocation of " + std::to_string(bytes) + " bytes";
+  return name.empty() ? plain : "'" + name + "', " + plain;
+}
+
+Memory::~Memory() {
+  for (const auto& [address, allocation] : allocations_) allocation.Unmap();
+  for (const auto& [bytes, retired] : retired_) retired.second.Unmap();
+}
+
+Result<uint64_t> Memory::Allocate(uint64_t bytes) {
+  const std::unique_lock lock(mutex_);
+  if (bytes > capacity_ - used_) {
+    return Fail(ErrorCode::kUnavailable, "out of device memory: " + std::to_string(bytes) + " bytes asked for, " +
+                                             std::to_string(capacity_ - used_) + " free of " +
+                                             std::to_string(capacity_));
+  }
+  const uint64_t mapped = MappedBytes(bytes);
+  const uint64_t payload = mapped - 2 * kRedZone;
+  void* mapping = ::mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED)
+    return Fail(ErrorCode::kUnavailable, "the system gives no address space for " + std::to_string(bytes) + " bytes");
+  char* start = static_cast<char*>(mapping) + kRedZone;
+  if (payload > 0 && ::mprotect(start, payload, PROT_READ | PROT_WRITE) != 0) {
+    ::munmap(mapping, mapped);
+    return Fail(ErrorCode::kUnavailable, "the system gives no memory for " + std::to_string(bytes) + " bytes");
+  }
+  const auto address = reinterpret_cast<uint64_t>(start);
+  Allocation& allocation = allocations_[address];
+  allocation.bytes = bytes;
+  allocation.mapping = mapping;
+  allocation.mapped = mapped;
+  if (tracks_) AddShadow(allocation, address, payload);
+  used_ += bytes;
+  return address;
+}
+
+std::optional<uint64_t> Memory::Adopt(uint64_t address, uint64_t bytes) {
+  constexpr uint64_t kAligned = 256;
+  const uint64_t base = address / kAligned * kAligned;
+  const uint64_t end = (address + bytes + kAligned - 1) / kAligned * kAligned;
+  const std::unique_lock lock(mutex_);
+  const auto after = allocations_.lower_bound(end);
+  if (after != allocations_.begin()) {
+    const auto& [before, allocation] = *std::prev(after);
+    if (before + std::max(allocation.bytes, allocation.mapped) > base) return std::nullopt;
+  }
+  Allocation& allocation = allocations_[base];
+  allocation.bytes = end - base;
+  if (tracks_) AddShadow(allocation, base, end - base);
+  used_ += allocation.bytes;
+  return base;
+}
+
+/// Without address space for it the allocation goes unchecked.
+void Memory::AddShadow(Allocation& allocation, uint64_t address, uint64_t payload) const {
+  const uint64_t writers = payload / 4 * sizeof(WordWriter);
+  const uint64_t lines = payload / kShadowLineBytes;
+  const uint64_t per_line = sizeof(ShadowLine) + sizeof(LineWrites) + sizeof(LineAccess);
+  const uint64_t bytes = std::max(payload + writers + lines * per_line, kPage);
+  void* mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) return;
+  allocation.shadow_mapping = mapping;
+  allocation.shadow_mapped = bytes;
+  auto* start = static_cast<uint8_t*>(mapping);
+  auto* of_lines = reinterpret_cast<ShadowLine*>(start + payload + writers);
+  auto* of_writes = reinterpret_cast<LineWrites*>(of_lines + lines);
+  allocation.shadow = std::make_unique<GlobalShadow>(
+      GlobalShadow{address, start, reinterpret_cast<WordWriter*>(start + payload), of_lines, of_writes,
+                   reinterpret_cast<LineAccess*>(of_writes + lines), !tracks_defined_});
+}
+
+void Memory::SetName(uint64_t address, const std::string& name) {
+  const std::unique_lock lock(mutex_);
+  if (const auto at = allocations_.find(address); at != allocations_.end()) at->second.name = name;
+}
+
+/// Of the bytes from `first` to `end` it is no longer known that they were written.
+static void ForgetWords(const GlobalShadow& shadow, uint64_t first, uint64_t end) {
+  for (uint64_t line = first / kShadowLineBytes; line * kShadowLineBytes < end; ++line) {
+    if (shadow.lines[line].defined != 0) shadow.lines[line].defined = 0;
+  }
+}
+
+void Memory::MarkDefined(uint64_t address, uint64_t bytes, bool defined) {
+  if (!tracks_defined_) return;
+  const auto range = Find(address);
+  if (!range || range->shadow == nullptr) return;
+  const uint64_t first = address - range->base;
+  const uint64_t end = first + std::min(bytes, range->end - address);
+  std::memset(range->shadow->defined + first, defined, end - first);
+  ForgetWords(*range->shadow, first, defined ? first : end);
+  const bool all = address == range->base && bytes >= range->end - range->base;
+  range->shadow->complete = defined && (all || range->shadow->complete);
+}
+
+uint64_t Memory::AddTexture(TextureData texture) {
+  const uint64_t handle = next_texture_;
+  next_texture_ += 2;
+  textures_.emplace(handle, std::make_unique<TextureData>(std::move(texture)));
+  return handle;
+}
+
+void Memory::RemoveTexture(uint64_t handle) { textures_.erase(handle & ~kSurfaceBit); }
+
+TextureData* Memory::FindTexture(uint64_t handle) const {
+  const auto at = textures_.find(handle & ~kSurfaceBit);
+  return at == textures_.end() ? nullptr : at->second.get();
+}
+
+uint32_t Memory::TakeSerials(uint64_t blocks) {
+  const std::unique_lock lock(mutex_);
+  if (blocks >= ~uint32_t{0} - next_serial_) return 0;
+  const uint32_t first = next_serial_;
+  next_serial_ += static_cast<uint32_t>(blocks);
+  return first;
+}
+
+void Memory::Free(uint64_t address) {
+  const std::unique_lock lock(mutex_);
+  const auto at = allocations_.find(address);
+  if (at == allocations_.end()) return;
+  at->second.Unmap();
+  used_ -= at->second.bytes;
+  allocations_.erase(at);
+}
+
+void Memory::Retire(uint64_t address) {
+  const std::unique_lock lock(mutex_);
+  auto node = allocations_.extract(address);
+  if (node.empty()) return;
+  Allocation& allocation = node.mapped();
+  used_ -= allocation.bytes;
+  // Its pages are zero again when somebody touches them.
+  ::madvise(reinterpret_cast<void*>(address), allocation.mapped - 2 * kRedZone, MADV_DONTNEED);
+  if (allocation.shadow) {
+    ::madvise(allocation.shadow_mapping, allocation.shadow_mapped, MADV_DONTNEED);
+    allocation.shadow->complete = !tracks_defined_;
+  }
+  retired_bytes_ += allocation.mapped;
+  retired_.emplace(allocation.mapped, std::pair(address, std::move(allocation)));
+  ++generation_;
+}
+
+Result<uint64_t> Memory::AllocateAgain(uint64_t bytes) {
+  {
+    const std::unique_lock lock(mutex_);
+    const auto at = retired_.find(MappedBytes(bytes));
+    if (at != retired_.end() && retired_bytes_ > kQuarantine) {
+      auto [address, allocation] = std::move(at->second);
+      retired_bytes_ -= at->first;
+      retired_.erase(at);
+      allocation.bytes = bytes;
+      used_ += bytes;
+      allocations_[address] = std::move(allocation);
+      return address;
+    }
+    if (retired_bytes_ > kMostRetired) return Fail(ErrorCode::kUnavailable, "the heap is in pieces");
+  }
+  return Allocate(bytes);
+}
+
+uint64_t Memory::free_bytes() const {
+  const std::shared_lock lock(mutex_);
+  return capacity_ - used_;
+}
+
+std::optional<Range> Memory::Find(uint64_t address) const {
+  const std::shared_lock lock(mutex_);
+  auto after = allocations_.upper_bound(address);
+  if (after == allocations_.begin()) return std::nullopt;
+  --after;
+  const Range range{after->first, after->first + after->second.bytes, after->second.shadow.get()};
+  if (address >= range.end) return std::nullopt;
+  return range;
+}
+
+std::string Memory::Describe(uint64_t address) const {
+  const std::shared_lock lock(mutex_);
+  const auto after = allocations_.upper_bound(address);
+  std::string nearest = "there is no allocation near";
+  uint64_t best = ~uint64_t{0};
+  if (after != allocations_.begin()) {
+    const auto& [base, allocation] = *std::prev(after);
+    best = address - (base + allocation.bytes);
+    if (address < base + allocation.bytes) return std::to_string(address - base) + " bytes into " + allocation.Text();
+    nearest = std::to_string(best) + " bytes after the end of " + allocation.Text();
+  }
+  if (after != allocations_.end() && after->first - address < best) {
+    nearest = std::to_string(after->first - address) + " bytes before " + after->second.Text();
+  }
+  return nearest;
+}
+
+DeviceHeap::~DeviceHeap() {
+  for (const auto& [address, block] : live_) memory_.Free(address);
+}
+
+uint64_t DeviceHeap::Take(Block block) {
+  const std::lock_guard lock(mutex_);
+  if (block.bytes == 0 || block.bytes > limit_ - used_) return 0;
+  const auto address = memory_.AllocateAgain(block.bytes);
+  if (!address) return 0;
+  used_ += block.bytes;
+  live_[*address] = std::move(block);
+  return *address;
+}
+
+std::map<uint64_t, DeviceHeap::Block> DeviceHeap::Live() const {
+  const std::lock_guard lock(mutex_);
+  return live_;
+}
+
+bool DeviceHeap::Give(uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  const auto at = live_.find(address);
+  if (at == live_.end()) return false;
+  used_ -= at->second.bytes;
+  live_.erase(at);
+  memory_.Retire(address);
+  return true;
+}
+
+}  // namespace atunner::vgpu

@@ -1,0 +1,136 @@
+// Global memory of the virtual GPU. A device address is the host address of the byte; every access is checked against
+// the table of allocations. Pages are reserved lazily, so a large tensor that is barely touched costs little.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "atunner/base/result.h"
+#include "atunner/model/texture.h"
+#include "atunner/vgpu/memory/global_shadow.h"
+
+namespace atunner::vgpu {
+
+struct Range {
+  uint64_t base = 0;
+  uint64_t end = 0;                      ///< one past the last byte
+  const GlobalShadow* shadow = nullptr;  ///< Memory::Track
+  bool Contains(uint64_t low, uint64_t high) const { return low >= base && high <= end; }
+};
+
+/// Texels lie row by row, layer by layer; kernels may write them through the surface.
+struct TextureData {
+  TextureSpec spec;
+  std::vector<std::byte> texels;
+};
+/// Handles of a texture are even, that of its surface is one more.
+constexpr uint64_t kSurfaceBit = 1;
+
+class Memory {
+ public:
+  explicit Memory(uint64_t capacity_bytes) : capacity_(capacity_bytes) {}
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  /// 256-byte aligned, zero pages at first. kUnavailable beyond the capacity.
+  Result<uint64_t> Allocate(uint64_t bytes);
+  void Free(uint64_t address);
+  /// Memory of the host's that kernels may use from now on, until it is freed, which leaves it to the host: what holds
+  /// these bytes, in multiples of 256. Empty when some of it is known already.
+  std::optional<uint64_t> Adopt(uint64_t address, uint64_t bytes);
+  /// As Free, while kernels run: the address space stays, so that who still uses it is told, and does no harm to the
+  /// host.
+  void Retire(uint64_t address);
+  /// As Allocate, in retired address space if any fits. kUnavailable also when too much of it is retired.
+  Result<uint64_t> AllocateAgain(uint64_t bytes);
+  /// Grows when an allocation is retired: ranges that Find gave before may be no more.
+  uint32_t generation() const { return generation_.load(std::memory_order_relaxed); }
+  uint64_t free_bytes() const;
+  /// The allocation that holds `address`.
+  std::optional<Range> Find(uint64_t address) const;
+  /// Where an address lies, for reports: "12 bytes after the end of 'x', an allocation of 4096 bytes".
+  std::string Describe(uint64_t address) const;
+  /// What reports call the allocation at `address`.
+  void SetName(uint64_t address, const std::string& name);
+
+  /// From here on allocations have shadows, and their contents count as undefined until they are written.
+  void Track() { tracks_ = tracks_defined_ = true; }
+  /// Likewise for races alone: everything counts as written.
+  void TrackRaces() { tracks_ = true; }
+  bool tracks() const { return tracks_; }
+  bool tracks_defined() const { return tracks_defined_; }
+  /// The host wrote these bytes, or says that nobody did.
+  void MarkDefined(uint64_t address, uint64_t bytes, bool defined = true);
+  /// A number for each of `blocks` blocks that no earlier launch used: the first. 0 when there are none left.
+  uint32_t TakeSerials(uint64_t blocks);
+  ShadowLocks& locks() const { return locks_; }
+
+  /// The handle of its texture.
+  uint64_t AddTexture(TextureData texture);
+  void RemoveTexture(uint64_t handle);
+  /// What kernels name by `handle`, of a texture or its surface; null when it is none.
+  TextureData* FindTexture(uint64_t handle) const;
+
+ private:
+  struct Allocation {
+    uint64_t bytes = 0;
+    void* mapping = nullptr;
+    uint64_t mapped = 0;
+    void* shadow_mapping = nullptr;
+    uint64_t shadow_mapped = 0;
+    std::unique_ptr<GlobalShadow> shadow;
+    std::string name;
+    std::string Text() const;
+    void Unmap() const;
+  };
+  void AddShadow(Allocation& allocation, uint64_t address, uint64_t payload) const;
+  mutable std::shared_mutex mutex_;
+  mutable ShadowLocks locks_;
+  std::map<uint64_t, Allocation> allocations_;
+  std::multimap<uint64_t, std::pair<uint64_t, Allocation>> retired_;  ///< by their mappings' lengths, with addresses
+  uint64_t retired_bytes_ = 0;
+  std::atomic<uint32_t> generation_{1};
+  std::map<uint64_t, std::unique_ptr<TextureData>> textures_;
+  uint64_t next_texture_ = uint64_t{1} << 32;
+  bool tracks_ = false;
+  bool tracks_defined_ = false;
+  uint32_t next_serial_ = 1;
+  uint64_t capacity_;
+  uint64_t used_ = 0;
+};
+
+/// What kernels allocate with malloc; freed with the program.
+class DeviceHeap {
+ public:
+  DeviceHeap(Memory& memory, uint64_t limit_bytes) : memory_(memory), limit_(limit_bytes) {}
+  ~DeviceHeap();
+  /// What nobody freed yet.
+  struct Block {
+    uint64_t bytes = 0;
+    uint32_t op = 0;  ///< that took it, of the kernel `entry`
+    std::string entry;
+    uint64_t block = 0;
+    uint32_t thread = 0;
+  };
+  /// 0 when the heap is full, as on hardware.
+  uint64_t Take(Block block);
+  /// False when `address` is none of the heap's.
+  bool Give(uint64_t address);
+  std::map<uint64_t, Block> Live() const;
+
+ private:
+  Memory& memory_;
+  mutable std::mutex mutex_;
+  std::map<uint64_t, Block> live_;
+  uint64_t limit_;
+  uint64_t used_ = 0;
+};
+
+}  // namespace atunner::vgpu

@@ -1,0 +1,309 @@
+#include "atunner/vgpu/state/warp_clock.h"
+
+#include <emmintrin.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "atunner/vgpu/timeline/in_order.h"
+#include "atunner/vgpu/state/block_state.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+namespace {
+
+Moment Later(const Moment& moment, double cycles) { return {moment[0] + cycles, moment[1] + cycles}; }
+
+/// Latency of a memory access.
+Moment MemoryLatency(const Latencies& latencies, const Touch& touch) {
+  const double extra = touch.wavefronts > 0 ? touch.wavefronts - 1 : 0;
+  switch (touch.level) {
+    case Touch::Level::kMiss:
+      return Later({latencies.miss[0], latencies.miss[1]}, extra);
+    case Touch::Level::kL2:
+      return Later({}, latencies.miss[0] + extra);
+    case Touch::Level::kL1:
+      return Later({}, latencies.l1 + extra);
+    case Touch::Level::kRemote:
+      return Later({}, latencies.remote);
+    case Touch::Level::kShared:
+      return Later({}, latencies.shared + extra);
+    case Touch::Level::kNone:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+Moment DoneWith(Exec& x, const Touch& touch, const Moment& at) {
+  const Latencies& latencies = x.launch->latencies;
+  Moment begin = at;
+  if (touch.level == Touch::Level::kRemote)
+    begin = x.ports.cluster.Take(at, double{latencies.remote_busy} * touch.wavefronts);
+  if (touch.copied > 0) begin = x.ports.l2.Take(at, touch.copied / double{latencies.port_bytes_per_clk});
+  const Moment access = MemoryLatency(latencies, touch);
+  return {begin[0] + access[0], begin[1] + access[1]};
+}
+
+namespace {
+
+constexpr size_t kLookahead = 20;  // operations by which the assembler moves arithmetic ahead
+
+/// A load issues no earlier than the place from which the registers of all loads on the way fit beside what is live.
+Moment EarliestLoad(const Launch& launch, WarpTime& time, const Track& track) {
+  constexpr int64_t kLeast = 12;
+  const uint32_t words = time.places[time.placed - 1].load_words + track.load_words;
+  const auto fits = [&](const WarpTime::Place& place) {
+    const int64_t room = std::max<int64_t>(kLeast, int64_t{launch.registers} - place.live);
+    return int64_t{words} - place.load_words <= room;
+  };
+  while (time.oldest + 1 < time.placed && !fits(time.places[time.oldest])) ++time.oldest;
+  return time.places[time.oldest].issued;
+}
+
+/// The operations from `first` up to `end` take their turns.
+void Occupy(WarpTime& time, const TimingTable& table, uint32_t first, uint32_t end) {
+  const Busy& from = table.busy[first];
+  const Busy& to = table.busy[end];
+  time.slots += to.slots - from.slots;
+  time.alu += to.alu - from.alu;
+  time.special += to.special - from.special;
+  time.tensor += to.tensor - from.tensor;
+}
+
+Moment AfterStores(WarpTime::Stores& stores, int32_t base, Moment at, bool store) {
+  at = Latest(at, stores.others);
+  if (stores.base != base) at = Latest(at, stores.with_base);
+  if (!store) return at;
+  if (stores.base != base) {
+    stores.others = Latest(stores.others, stores.with_base);
+    stores.base = base;
+  }
+  stores.with_base = at;
+  return at;
+}
+
+__m128d Load(const Moment& moment) { return _mm_loadu_pd(moment.data()); }
+void Store(Moment& to, __m128d moment) { _mm_storeu_pd(to.data(), moment); }
+
+/// Plain operations from `pc` on that met no memory, up to `end`. Returns the first that is none.
+uint32_t PassPlain(const Exec& x, WarpTime& time, uint32_t pc, uint32_t end) {
+  const Timing* timings = x.launch->timing.timings.data();
+  const int32_t* list = x.kernel->track_list.data();
+  Moment* ready = time.ready.data();
+  if (pc == end || !timings[pc].plain) return pc;
+  if (time.placed == 0) time.NotePlace({time.start, 0, timings[pc].live});
+  const __m128d start = Load(time.start);
+  __m128d issued = Load(time.issued);
+  WarpTime::Place place = time.places[time.placed - 1];
+  for (; pc < end && timings[pc].plain; ++pc) {
+    const Timing& timing = timings[pc];
+    const int32_t* slots = list + timing.first;
+    __m128d at = start;
+    if (time.placed > kLookahead) at = _mm_max_pd(at, Load(time.places[time.placed - kLookahead].issued));
+    for (int i = 0; i < timing.reads; ++i) at = _mm_max_pd(at, Load(ready[slots[i]]));
+    issued = _mm_max_pd(issued, at);
+    const __m128d done = _mm_add_pd(at, _mm_set1_pd(timing.latency));
+    for (int i = 0; i < timing.writes; ++i) Store(ready[slots[timing.reads + i]], done);
+    Store(place.issued, issued);
+    place.live = timing.live;
+    time.NotePlace(place);
+  }
+  Store(time.issued, issued);
+  return pc;
+}
+
+/// When the operation issues.
+Moment IssueOf(const Exec& x, WarpTime& time, const Op& op, const Track& track, const Touch& touch) {
+  const int32_t* slots = x.kernel->track_list.data() + track.first;
+  Moment at = time.start;
+  const bool ahead = track.load_words > 0 || track.leads;
+  if (ahead && x.launch->registers > 0) at = Latest(at, EarliestLoad(*x.launch, time, track));
+  if (!ahead && time.placed > kLookahead) at = Latest(at, time.places[time.placed - kLookahead].issued);
+  for (int i = 0; i < track.reads; ++i) at = Latest(at, time.ready[static_cast<size_t>(slots[i])]);
+  const bool shared = touch.level == Touch::Level::kShared;
+  if (touch.level != Touch::Level::kNone && !track.unordered)
+    at = AfterStores(shared ? time.shared_stores : time.global_stores, op.src[0] < 0 ? op.src[0] : track.base, at,
+                     track.store);
+  if (op.flow == Flow::kBranch && op.guard >= 0 && !track.predicated) at = Later(at, x.launch->latencies.predicate);
+  return at;
+}
+
+/// One operation of any kind; what it keeps busy is counted already.
+void PassOne(Exec& x, uint32_t pc, const Touch& touch) {
+  const Op& op = x.kernel->ops[pc];
+  const Track& track = x.kernel->tracks[pc];
+  WarpTime& time = x.times[x.warp->index];
+  if (time.placed == 0) time.NotePlace({time.start, 0, track.live});
+  const Moment at = IssueOf(x, time, op, track, touch);
+  time.issued = Latest(time.issued, at);
+  const double latency = x.launch->timing.timings[pc].latency;
+  const Moment done = Later(DoneWith(x, touch, at), latency);
+  const int32_t* results = x.kernel->track_list.data() + track.first + track.reads;
+  for (int i = 0; i < track.writes; ++i) time.ready[static_cast<size_t>(results[i])] = done;
+  time.NotePlace({time.issued, time.places[time.placed - 1].load_words + track.load_words, track.live});
+  if (track.cost.wait == Wait::kRounded) {  // runs alone
+    time.issued = Latest(Later(time.start, time.Busy()), done);
+    EndStretch(x);
+  }
+  switch (track.role) {
+    case Track::Role::kAsyncCopy:
+      time.copies = Latest(time.copies, done);
+      break;
+    case Track::Role::kAsyncCommit:
+      time.groups.push_back(time.copies);
+      time.copies = {};
+      break;
+    case Track::Role::kAsyncWait:
+      EndStretch(x);
+      time.start = Latest(time.start, LandedBy(time, op.imm));
+      break;
+    case Track::Role::kProduct:
+    case Track::Role::kProductWait:
+    case Track::Role::kPlain:
+      break;
+  }
+}
+
+/// The clock comes to the operation that runs.
+void CatchUp(Exec& x) { x.launch->schedule ? IssuePending(x) : PassTime(x, x.place); }
+
+}  // namespace
+
+TimingTable TimingsOf(const Launch& launch) {
+  TimingTable table;
+  const Kernel& kernel = *launch.kernel;
+  table.marks.resize(kernel.ops.size());
+  if (launch.schedule) {
+    table.marks = PartBeginnings(*launch.schedule);
+    return table;
+  }
+  const Latencies& latencies = launch.latencies;
+  Busy busy;
+  for (const Track& track : kernel.tracks) {
+    const OpCost& cost = track.cost;
+    const bool ahead = track.load_words > 0 || track.leads;
+    const bool plain = track.role == Track::Role::kPlain && cost.wait != Wait::kRounded && !ahead;
+    table.timings.push_back({cost.steps * double{latencies.step} + latencies.wait[static_cast<size_t>(cost.wait)],
+                             track.first, track.live, track.reads, track.writes, plain});
+    table.busy.push_back(busy);
+    const auto uses = [&](Pipe pipe) { return static_cast<double>(cost.uses[static_cast<size_t>(pipe)]); };
+    busy.slots += cost.issue;
+    busy.alu += uses(Pipe::kAlu) * latencies.alu_busy;
+    busy.special += uses(Pipe::kSfu) * latencies.special_busy;
+    busy.tensor += uses(Pipe::kTensor) * latencies.tensor_busy;
+  }
+  table.busy.push_back(busy);
+  return table;
+}
+
+namespace {
+/// Cycles that an access keeps the load/store unit: its wavefronts, or its lanes' turns where those are more.
+uint32_t Turns(const Exec& x, const Touch& touch) {
+  return touch.wavefronts == 0 ? 0 : std::max(touch.wavefronts, x.launch->latencies.memory_turns);
+}
+}  // namespace
+
+void Advance(Exec& x, const Op& op, uint32_t pc, bool active) {
+  if (x.launch->schedule) return NoteOperation(x, op, pc, active);
+  WarpTime& time = x.times[x.warp->index];
+  const Touch touch = std::exchange(x.touch, {});
+  Occupy(time, x.launch->timing, pc, pc + 1);
+  time.memory += Turns(x, touch);
+  if (active || op.flow == Flow::kBranch) PassOne(x, pc, touch);
+}
+
+void Note(Exec& x, uint32_t pc, bool active) {
+  if (x.launch->schedule) return NoteOperation(x, x.kernel->ops[pc], pc, active);
+  x.noted.push_back({pc, active, std::exchange(x.touch, {})});
+}
+
+void PassTime(Exec& x, uint32_t end) {
+  if (x.launch->schedule || x.timed_from >= end) return;
+  const TimingTable& table = x.launch->timing;
+  WarpTime& time = x.times[x.warp->index];
+  uint32_t pc = x.timed_from;
+  uint32_t occupied = pc;
+  const auto pass_to = [&](uint32_t to) {
+    while ((pc = PassPlain(x, time, pc, to)) < to) {
+      Occupy(time, table, std::exchange(occupied, pc + 1), pc + 1);
+      PassOne(x, pc++, {});
+    }
+  };
+  for (const Noted& noted : x.noted) {
+    pass_to(noted.pc);
+    Occupy(time, table, std::exchange(occupied, pc + 1), pc + 1);
+    time.memory += Turns(x, noted.touch);
+    if (noted.active) PassOne(x, pc, noted.touch);
+    ++pc;
+  }
+  pass_to(end);
+  Occupy(time, table, occupied, end);
+  x.noted.clear();
+  x.timed_from = end;
+}
+
+void EndStretch(Exec& x, double gap) {
+  if (x.launch->schedule) return IssuePending(x);
+  WarpTime& time = x.times[x.warp->index];
+  time.start = Later(Latest(Later(time.start, time.Busy()), time.issued), gap);
+  time.issued = time.start;
+  time.slots = time.alu = time.special = time.tensor = time.memory = 0;
+  time.placed = time.oldest = 0;
+}
+
+void Meet(Exec& x, const std::vector<uint32_t>& waiting) {
+  const Latencies& latencies = x.launch->latencies;
+  Moment last{};
+  for (uint32_t index : waiting) last = Latest(last, x.times[index].start);
+  last = Later(last, latencies.barrier + latencies.barrier_per_warp * static_cast<double>(waiting.size()));
+  for (uint32_t index : waiting) x.times[index].start = x.times[index].issued = last;
+}
+
+void MeetCluster(Gang& gang) {
+  const Exec& first = *gang.members.front();
+  const Latencies& latencies = first.launch->latencies;
+  Moment last{};
+  for (const Exec* member : gang.members) last = Latest(last, EndOfBlock(*member));
+  last = Later(
+      last, latencies.cluster_barrier + latencies.cluster_barrier_per_warp * static_cast<double>(first.warps.size()));
+  for (Exec* member : gang.members) {
+    for (WarpTime& time : member->times) time.start = time.issued = last;
+  }
+}
+
+void NoteArrival(Exec& x, const void* place, const Moment& latency) {
+  CatchUp(x);
+  const WarpTime& time = x.times[x.warp->index];
+  Moment& arrived = x.gang->arrivals[place];
+  const Moment now = Latest(Later(time.start, time.Busy()), time.issued);
+  arrived = Latest(arrived, {now[0] + latency[0], now[1] + latency[1]});
+}
+
+void NoteTransfer(Exec& x, const void* place, uint32_t bytes) {
+  const Latencies& latencies = x.launch->latencies;
+  CatchUp(x);
+  const WarpTime& time = x.times[x.warp->index];
+  const Moment now = Latest(Later(time.start, time.Busy()), time.issued);
+  const Moment through = x.ports.l2.Take(now, bytes / double{latencies.port_bytes_per_clk});
+  const auto latency = [&](size_t run) {
+    return through[run] - now[run] + latencies.miss[x.read_before ? 0 : run] + latencies.bulk;
+  };
+  NoteArrival(x, place, {latency(0), latency(1)});
+}
+
+void NoteWaited(Exec& x, const void* place) {
+  CatchUp(x);
+  EndStretch(x);
+  WarpTime& time = x.times[x.warp->index];
+  time.start = Latest(time.start, x.gang->arrivals[place]);
+  time.issued = time.start;
+}
+
+Moment EndOfBlock(const Exec& x) {
+  Moment end{};
+  for (const WarpTime& time : x.times) end = Latest(end, Latest(Later(time.start, time.Busy()), time.issued));
+  return end;
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,0 +1,41 @@
+// Time from counts: an analytic model, explained in docs/timing-model.md. What it gives is a prediction.
+#pragma once
+
+#include "atunner/device/calibration.h"
+#include "atunner/device/device.h"
+#include "atunner/model/device_profile.h"
+#include "atunner/model/performance.h"
+#include "atunner/vgpu/timing/counts.h"
+
+namespace atunner::vgpu {
+
+struct EstimateInput {
+  const DeviceProfile* profile = nullptr;
+  Calibration calibration;
+  KernelResources resources;
+  LaunchShape shape;
+  Occupancy occupancy;
+  uint64_t cluster = 1;  ///< blocks
+  Counts counts;         ///< of the executed blocks
+  uint64_t blocks_executed = 0;
+  double footprint_bytes = 0;  ///< distinct global bytes the whole launch can touch
+  bool follows = false;        ///< another launch, without a pause
+  double known_bytes = 0;      ///< of the footprint, that launches before it may have touched
+  double moved_before = 0;     ///< bytes that those moved through L2
+};
+
+/// Latencies of a GPU, for the timelines of counted blocks; `blocks` of a launch share its L2.
+Latencies LatenciesOf(const DeviceProfile& profile, const Calibration& calibration, uint64_t blocks);
+
+/// Cycles that a spilled register takes on its way back, while as many blocks as fit share an SM's L1.
+double SpillClk(const DeviceProfile& profile, const Calibration& calibration, const KernelResources& resources,
+                const LaunchShape& shape, const Occupancy& occupancy);
+
+/// What L1 holds of a block's reads, in sectors of 32 bytes, while as many blocks as fit share an SM.
+uint64_t L1SectorsPerBlock(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
+                           const Occupancy& occupancy);
+
+/// Parts that are not marked overlapped add up to time_ns.
+Estimate EstimateTime(const EstimateInput& input);
+
+}  // namespace atunner::vgpu

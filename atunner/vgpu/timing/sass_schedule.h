@@ -1,0 +1,67 @@
+// Which machine instructions a warp issues when it runs a part of the PTX. The cubin's line table says from which line
+// of PTX each of them comes; a part of the PTX (its operations between changes of the flow) is matched with the
+// stretches of machine code that mostly come from it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "atunner/model/machine_code.h"
+#include "atunner/vgpu/timing/op_cost.h"
+
+namespace atunner::vgpu {
+
+/// What the matching must know of an operation of the PTX.
+struct ScheduledOp {
+  static constexpr uint32_t kNowhere = ~0u;
+  uint32_t line = 0;
+  uint32_t target = kNowhere;  ///< of a branch
+  bool first = false;          ///< a part begins with it
+  bool last = false;           ///< a part ends with it
+  bool control = false;        ///< a branch or exit of its own accord
+  bool always = false;         ///< without a predicate
+  bool ends = false;           ///< of a thread, or of a function
+  bool calls = false;
+  bool product = false;  ///< wgmma
+  bool local = false;    ///< reads or writes local memory of its own accord
+  bool single = false;   ///< one machine instruction: says how often a loop was unrolled
+};
+
+/// A machine instruction with what its time depends on.
+struct MachineStep {
+  MachineInstruction instruction;
+  uint32_t op = ScheduledOp::kNowhere;  ///< that it comes from
+  Wait wait = Wait::kNone;              ///< until its scoreboard is free; kMemory: as the access went
+  uint32_t shares = 1;                  ///< instructions that make one access of the operation
+  bool taken = false;                   ///< a branch that is practically always taken
+  bool spill = false;                   ///< keeps a register in local memory, or brings it back
+};
+
+/// Machine instructions that a warp issues in a row.
+struct MachineRun {
+  std::vector<MachineStep> steps;
+  std::array<uint32_t, kPipes> uses{};
+  uint32_t spilled_words = 0;  ///< of four bytes a lane
+  uint32_t copies = 1;         ///< executions of its part that it stands for: the assembler unrolls loops
+  uint32_t depth = 0;          ///< loops around it
+};
+
+struct Schedule {
+  /// A part of the PTX. Most consist of one run; where a run ends inside, of several one after the other. Of each there
+  /// may be alternatives for different numbers of executions, those of the deepest loops and most copies first.
+  struct Part {
+    std::vector<std::vector<uint32_t>> runs;
+    uint32_t copies = 1;  ///< the most of any run
+  };
+  std::vector<MachineRun> runs;
+  std::vector<Part> parts;
+  std::vector<uint32_t> part_of;   ///< per operation
+  std::vector<uint8_t> converted;  ///< per operation: a branch that became predicates of what it jumps over
+  bool empty() const { return runs.empty(); }
+};
+
+/// Empty when too few instructions say which line they come from.
+Schedule MakeSchedule(const MachineCode& code, const std::vector<ScheduledOp>& ops);
+
+}  // namespace atunner::vgpu

@@ -1,0 +1,459 @@
+// Runs the blocks of a gang to their end.
+#include <algorithm>
+
+#include "atunner/base/clock.h"
+#include "atunner/vgpu/checks/access.h"
+#include "atunner/vgpu/warps/grid_progress.h"
+#include "atunner/vgpu/warps/flow.h"
+#include "atunner/vgpu/instructions/fused.h"
+#include "atunner/vgpu/timeline/in_order.h"
+#include "atunner/vgpu/checks/pending.h"
+#include "atunner/vgpu/warps/prepare.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+namespace {
+
+constexpr uint32_t kSlice = 20000;  // operations a warp may run before another gets its turn
+constexpr uint64_t kEndlessRounds = 1000;
+constexpr uint64_t kWaitingRounds = 32;  // without progress, before the next block joins
+
+/// Lets the earliest group that waits at a collective go on without the lanes that cannot come.
+bool ReleaseCollective(Warp& warp) {
+  for (Group& group : warp.groups) {
+    if (group.barrier != kCollective) continue;
+    group.barrier = -1;
+    return true;
+  }
+  return false;
+}
+
+/// The group to run: the first that does not wait; the others take turns when it spins.
+int PickGroup(Warp& warp) {
+  int first = -1;
+  int runnable = 0;
+  for (size_t i = 0; i < warp.groups.size(); ++i) {
+    if (warp.groups[i].barrier >= 0) continue;
+    if (first < 0) first = static_cast<int>(i);
+    ++runnable;
+  }
+  if (warp.spins <= kSpinLimit || runnable < 2) return first;
+  warp.spins = 0;
+  int skip = static_cast<int>(++warp.turn % static_cast<uint32_t>(runnable));
+  for (size_t i = 0; i < warp.groups.size(); ++i) {
+    if (warp.groups[i].barrier < 0 && skip-- == 0) return static_cast<int>(i);
+  }
+  return first;
+}
+
+void RunWatched(Exec& x, const Op& op, uint32_t pc, uint32_t active) {
+  Watch(x, op);
+  const OpCounts before = x.count_lines ? OpCounts::Of(x.counts) : OpCounts{};
+  if (active != 0) op.run(x, op, active);
+  if (x.count_lines) x.op_counts[pc] += OpCounts::Of(x.counts) - before;
+}
+
+Next ChangeFlowCounted(Exec& x, const Op& op, Cursor& c, uint32_t active) {
+  const uint32_t pc = c.pc;
+  const OpCounts before = OpCounts::Of(x.counts);
+  const Next next = ChangeFlow(x, op, c, active);
+  x.op_counts[pc] += OpCounts::Of(x.counts) - before;
+  return next;
+}
+
+uint32_t ActiveLanes(const Exec& x, const Op& op, uint32_t mask) {
+  return op.guard < 0 ? mask : mask & (*x.Source(op.guard) ^ (op.guard_negated ? ~0u : 0u));
+}
+
+/// Tells the timeline of operations without flow that ran, where it must know of them one by one.
+void NoteRun(Exec& x, uint32_t first, uint32_t end, bool active) {
+  const uint8_t* marks = x.launch->timing.marks.data();
+  for (uint32_t pc = first; pc < end; ++pc) {
+    if (marks[pc] != 0 || !active || x.touch.level != Touch::Level::kNone) Note(x, pc, active);
+  }
+}
+
+/// Runs operations whose flow is kNone, up to `end`. They are counted as a whole: what changes at both ends.
+template <bool kObserved>
+void RunStretch(Exec& x, Cursor& c, uint32_t end) {
+  const Op* const ops = x.kernel->ops.data();
+  const auto lanes = static_cast<uint64_t>(std::popcount(c.mask));
+  ++x.stretch;
+  x.stretches[c.pc].times += 1;
+  x.stretches[c.pc].lanes += lanes;
+  const bool watch = kObserved && x.watch;
+  const bool timed = kObserved && x.timed;
+  const Handler fma = watch || c.mask != ~0u ? nullptr : kPlainFma;
+  uint32_t pc = c.pc;
+  x.timed_from = pc;
+  while (pc < end && !x.stop) {
+    const Op& op = ops[pc];
+    if (op.run == fma && op.guard < 0) {
+      const uint32_t first = pc;
+      pc = RunFmas(*x.warp, ops, pc, end, fma);
+      if (timed) NoteRun(x, first, pc, true);
+      continue;
+    }
+    uint32_t active = c.mask;
+    if (op.guard >= 0) {
+      active = ActiveLanes(x, op, c.mask);
+      x.executed[pc].lanes -= lanes - static_cast<uint64_t>(std::popcount(active));
+    }
+    if (timed) x.place = pc;
+    if (watch) {
+      RunWatched(x, op, pc, active);
+    } else if (active != 0) {
+      op.run(x, op, active);
+    }
+    if (timed) NoteRun(x, pc, pc + 1, active != 0);
+    ++pc;
+  }
+  if (timed) PassTime(x, pc);
+  x.stretches[pc].times -= 1;
+  x.stretches[pc].lanes -= lanes;
+  c.pc = pc;
+}
+
+/// What all lanes of a group jump over takes its turns all the same where the assembler gives it a predicate.
+void CountSkipped(Exec& x, uint32_t branch, uint32_t end) {
+  for (uint32_t i = branch + 1; i < end; ++i) {
+    const OpCost& cost = x.kernel->tracks[i].cost;
+    x.counts.issued += cost.issue;
+    for (size_t pipe = 0; pipe < kPipes; ++pipe) x.counts.pipe_uses[pipe] += cost.uses[pipe];
+    if (x.timed) x.times[x.warp->index].slots += cost.issue;
+  }
+}
+
+/// Machine instructions that took their turns in vain, by op_cost.def: of a branch that became predicates.
+uint64_t PassedOver(const Exec& x, uint32_t branch, uint32_t end) {
+  uint64_t instructions = 0;
+  for (uint32_t i = branch + 1; i < end; ++i) instructions += x.kernel->tracks[i].cost.issue;
+  return instructions;
+}
+
+/// Runs one group until its place is another's, its flow changes or its warp's slice is over.
+Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
+  const Op* const ops = x.kernel->ops.data();
+  ++x.stretch;  // what another warp or group found in its registers is no news here
+  while (left > 0 && !x.stop) {
+    if (c.pc == c.limit) return Next::kRegroup;
+    if (const uint32_t end = x.kernel->flow_ops[c.pc]; end != c.pc) {
+      const uint32_t first = c.pc;
+      const uint32_t room = std::min(left, (c.limit > first ? c.limit : end) - first);
+      const uint32_t stop = first + std::min(end - first, room);
+      x.watch || x.timed ? RunStretch<true>(x, c, stop) : RunStretch<false>(x, c, stop);
+      left -= c.pc - first;
+      continue;
+    }
+    const Op& op = ops[c.pc];
+    --left;
+    const uint32_t active = ActiveLanes(x, op, c.mask);
+    ++x.executed[c.pc].times;
+    x.executed[c.pc].lanes += static_cast<uint64_t>(std::popcount(active));
+    if (x.timed) Advance(x, op, c.pc, active != 0);
+    if (x.timed && x.launch->schedule && x.launch->schedule->converted[c.pc] != 0 && active == c.mask)
+      x.passed_over += PassedOver(x, c.pc, op.target);
+    if (x.count && x.launch->schedule == nullptr) {
+      const bool predicated = x.kernel->tracks[c.pc].predicated;
+      if (predicated && active == c.mask) CountSkipped(x, c.pc, op.target);
+      if (x.timed && op.flow != Flow::kCollective && op.flow != Flow::kWarpSync && !predicated) {
+        const bool jumps = op.flow == Flow::kBranch || op.flow == Flow::kBranchIndexed;
+        EndStretch(x, jumps && active != 0 ? x.launch->latencies.branch : 0);
+      }
+    }
+    const Next next = x.count_lines ? ChangeFlowCounted(x, op, c, active) : ChangeFlow(x, op, c, active);
+    if (next != Next::kContinue) return next;
+  }
+  return Next::kRegroup;
+}
+
+/// Runs the current warp until all its groups wait or have exited, or its slice is over. False = nothing could run.
+bool RunSlice(Exec& x, uint32_t& left) {
+  Warp& warp = *x.warp;
+  x.watch = x.count_lines || !warp.products.empty();
+  bool ran = false;
+  while (left > 0 && !x.stop) {
+    const int picked = PickGroup(warp);
+    if (picked < 0) {
+      if (ReleaseCollective(warp)) continue;
+      return ran;
+    }
+    ran = true;
+    Cursor c;
+    c.index = static_cast<size_t>(picked);
+    c.limit = Limit(warp, c.index);
+    c.pc = warp.groups[c.index].pc;
+    c.mask = warp.groups[c.index].mask;
+    const Next next = RunGroup(x, c, left);
+    if (next == Next::kSwitch) continue;
+    warp.groups[c.index].pc = c.pc;
+    Normalise(warp);
+    if (c.pc == c.limit) warp.spins = 0;
+    if (next == Next::kYield) {
+      // A diverged sibling may be what the group waits for.
+      warp.spins = kSpinLimit + 1;
+      x.waits = true;
+      return ran;
+    }
+  }
+  return ran;
+}
+
+bool RunWarp(Exec& x) {
+  uint32_t left = kSlice;
+  const bool ran = RunSlice(x, left);
+  x.instructions += kSlice - left;
+  return ran;
+}
+
+void ReportDeadlock(Exec& x) {
+  for (Warp& warp : x.warps) {
+    for (const Group& group : warp.groups) {
+      if (group.mask == 0 || group.barrier < 0) continue;
+      x.warp = &warp;
+      const Op& op = x.kernel->ops[group.pc - 1];
+      if (group.barrier == kGroupBarrier)
+        return Report(x, op, Hazard::Kind::kDeadlock, 0, "waits for ever for the other warps of its warp group");
+      const std::string which = group.barrier == kWarpBarrier      ? "a warp-level barrier"
+                                : group.barrier == kClusterBarrier ? "the cluster's barrier"
+                                                                   : "barrier " + std::to_string(group.barrier);
+      const uint32_t arrived = group.barrier == kWarpBarrier ? static_cast<uint32_t>(std::popcount(group.mask))
+                               : group.barrier == kClusterBarrier
+                                   ? static_cast<uint32_t>(x.gang->cluster_arrived)
+                                   : x.barriers[static_cast<size_t>(group.barrier)].arrived;
+      return Report(x, op, Hazard::Kind::kDeadlock, std::countr_zero(group.mask),
+                    "waits for ever at " + which + ": " + std::to_string(arrived) + " of " +
+                        std::to_string(x.alive_threads) + " threads arrived");
+    }
+  }
+}
+
+/// The place of a warp that was still running when the budget was used up.
+void ReportEndless(const Gang& gang) {
+  for (Exec* member : gang.members) {
+    for (Warp& warp : member->warps) {
+      for (const Group& group : warp.groups) {
+        if (group.mask == 0 || group.barrier >= 0 || !member->launch->keep_going) continue;
+        member->warp = &warp;
+        return Report(*member, member->kernel->ops[group.pc], Hazard::Kind::kInstructionBudget,
+                      std::countr_zero(group.mask),
+                      "was still running after as many instructions as a block may execute");
+      }
+    }
+  }
+}
+
+/// The wait for an mbarrier's phase at which the lanes are suspended, or that they just tried in vain; else nullptr.
+const Op* PhaseWait(const Exec& x, const Warp& warp, const Group& group) {
+  if (group.barrier >= 0) return nullptr;
+  const auto at = [&](size_t pc) -> const Op* {
+    const Op& op = x.kernel->ops[pc];
+    return FlowOf(*x.kernel, op) == Flow::kPatient && op.space == Space::kShared ? &op : nullptr;
+  };
+  const Op* suspended = warp.retries > 0 ? at(group.pc) : nullptr;
+  return suspended != nullptr || group.pc == 0 ? suspended : at(group.pc - 1);
+}
+
+/// Whether nobody can go on but by an mbarrier's phase, and the epochs of all blocks as one number.
+bool AllWait(const Gang& gang, uint64_t& epochs) {
+  epochs = 0;
+  for (const Exec* member : gang.members) {
+    epochs += member->epoch;
+    for (const Warp& warp : member->warps) {
+      for (const Group& group : warp.groups) {
+        if (group.mask != 0 && group.barrier < 0 && PhaseWait(*member, warp, group) == nullptr) return false;
+      }
+    }
+  }
+  return true;
+}
+
+void ReportEndlessWait(Exec& x) {
+  for (Warp& warp : x.warps) {
+    for (const Group& group : warp.groups) {
+      const Op* wait = group.mask == 0 ? nullptr : PhaseWait(x, warp, group);
+      if (wait == nullptr) continue;
+      x.warp = &warp;
+      return Report(x, *wait, Hazard::Kind::kDeadlock, std::countr_zero(group.mask),
+                    "waits for ever: the phase of its mbarrier does not end");
+    }
+  }
+}
+
+/// One round over the warps of a block; what happened in it.
+struct Round {
+  bool alive = false;
+  bool ran = false;
+  bool progress = false;  ///< a warp did more than look whether others are ready
+};
+Round RunRound(Exec& x) {
+  Round round;
+  for (Warp& warp : x.warps) {
+    if (warp.alive == 0) continue;
+    round.alive = true;
+    x.warp = &warp;
+    x.waits = false;
+    const bool ran = RunWarp(x);
+    round.ran |= ran;
+    round.progress |= ran && !x.waits;
+    if (x.stop) break;
+  }
+  return round;
+}
+
+/// A read of unwritten memory comes first in the report, unless a race explains it.
+void ReportUnwrittenReads(Exec& x) {
+  if (!x.unwritten) return;
+  const bool raced = std::ranges::any_of(x.hazards, [](const Hazard& h) { return h.kind == Hazard::Kind::kRace; });
+  const auto same = std::ranges::find_if(
+      x.hazards, [&](const Hazard& h) { return h.kind == x.unwritten->kind && h.where == x.unwritten->where; });
+  if (same != x.hazards.end()) {
+    same->count += x.unwritten->count;
+  } else if (!raced) {
+    x.stop = true;
+    x.hazards.insert(x.hazards.begin(), *x.unwritten);
+    for (auto& [key, index] : x.reported) ++index;
+  }
+  x.unwritten.reset();
+}
+
+void FinishBlock(Exec& x) {
+  ++x.counts.blocks;
+  x.counts.warps += x.warps.size();
+  if (!x.count) return;
+  const Moment end = x.timed ? EndOfBlock(x) : Moment{};
+  for (size_t i = 0; i < end.size(); ++i) {
+    x.counts.path[i] += end[i];
+    x.counts.longest_path[i] = std::max(x.counts.longest_path[i], end[i]);
+  }
+  x.counts.unique_load_sectors += x.load_sectors.size();
+  x.counts.unique_store_sectors += x.store_sectors.size();
+  x.store_sectors.ForLines([&](uint64_t line, uint32_t sectors) {
+    x.counts.updated_sectors += static_cast<uint64_t>(std::popcount(sectors & x.load_sectors.SectorsOf(line)));
+  });
+  x.common_sectors.Meet(x.load_sectors);
+  x.load_sectors.Clear();
+  x.store_sectors.Clear();
+}
+
+}  // namespace
+
+uint32_t LanesAlike(const uint32_t* slot, uint32_t mask) {
+  const uint32_t value = slot[std::countr_zero(mask)];
+  uint32_t alike = 0;
+  for (int l = 0; l < kLanes; ++l) alike |= (slot[l] == value ? 1u : 0u) << l;
+  return alike & mask;
+}
+
+namespace {
+
+void Start(Gang& gang, size_t i) {
+  gang.members[i]->gang = &gang;
+  gang.members[i]->rank = gang.members[i]->launch->cluster.Count() > 1 ? static_cast<uint32_t>(i) : 0;
+  InitialiseBlock(*gang.members[i], gang.blocks[i]);
+}
+
+/// Blocks that wait for each other by hand, as all of a grid do at a barrier of their own, must run side by side.
+void AddBlock(Gang& gang) {
+  uint64_t block = 0;
+  Exec* member = gang.next ? gang.next(block) : nullptr;
+  if (member == nullptr) return;
+  gang.members.push_back(member);
+  gang.blocks.push_back(block);
+  Start(gang, gang.members.size() - 1);
+}
+
+}  // namespace
+
+void RunGang(Gang& gang, double deadline, uint64_t budget, LaunchOutcome& outcome) {
+  gang.cluster_arrived = 0;
+  gang.cluster_phase = 0;
+  gang.arrivals.clear();
+  for (size_t i = 0; i < gang.members.size(); ++i) Start(gang, i);
+  uint64_t waiting_rounds = 0;
+  uint64_t rounds = 0;
+  uint64_t quiet_rounds = 0;  // in which all waited and no phase ended
+  uint64_t last_epochs = 0;
+  const auto stopped = [&] { return std::ranges::any_of(gang.members, [](const Exec* x) { return x->stop; }); };
+  while (!stopped()) {
+    if (gang.company != nullptr && gang.company->stopped()) return;
+    const uint64_t steps = gang.company != nullptr ? gang.company->steps() : 0;
+    Round all;
+    uint64_t executed = 0;
+    for (Exec* member : gang.members) {
+      const Round round = RunRound(*member);
+      all.alive |= round.alive;
+      all.ran |= round.ran;
+      all.progress |= round.progress;
+      if (member->stop) return ReportUnwrittenReads(*member);
+      executed = std::max(executed, member->instructions);
+    }
+    if (!all.alive) break;
+    for (Exec* member : gang.members) member->answered = !all.progress;
+    if (!all.ran) {
+      for (Exec* member : gang.members) {
+        if (member->alive_threads == 0) continue;
+        ReportDeadlock(*member);
+        return ReportUnwrittenReads(*member);
+      }
+    }
+    uint64_t epochs = 0;
+    quiet_rounds = AllWait(gang, epochs) && epochs == last_epochs ? quiet_rounds + 1 : 0;
+    last_epochs = epochs;
+    if (quiet_rounds > kEndlessRounds) {
+      for (Exec* member : gang.members) {
+        if (member->stop || member->alive_threads == 0) continue;
+        ReportEndlessWait(*member);
+        if (member->stop) return ReportUnwrittenReads(*member);
+      }
+    }
+    if (gang.company != nullptr) all.progress ? gang.company->GetOn() : gang.company->Sleep(steps);
+    waiting_rounds = all.progress ? 0 : waiting_rounds + 1;
+    if (waiting_rounds > kWaitingRounds) {
+      waiting_rounds = 0;
+      AddBlock(gang);
+    }
+    const bool endless = executed > budget || (gang.company != nullptr && gang.company->hopeless());
+    if (endless || (++rounds % 64 == 0 && SystemClock().Now() > deadline)) {
+      outcome.kind = LaunchOutcome::Kind::kTimeout;
+      outcome.message = "block " + std::to_string(gang.blocks[0]) + " did not end within its limit";
+      for (Exec* member : gang.members) ReportUnwrittenReads(*member);
+      if (endless) ReportEndless(gang);
+      return;
+    }
+  }
+  for (Exec* member : gang.members) {
+    ReportUnwrittenReads(*member);
+    FinishBlock(*member);
+  }
+}
+
+void CollectCounts(const Exec& x, Counts& counts, LineCounts& lines) {
+  counts += x.counts;
+  uint64_t code = 0;
+  Tally stretch;  // that goes on
+  for (size_t i = 0; i < x.executed.size(); ++i) {
+    stretch.times += x.stretches[i].times;
+    stretch.lanes += x.stretches[i].lanes;
+    const uint64_t times = x.executed[i].times + stretch.times;
+    const uint64_t lanes = x.executed[i].lanes + stretch.lanes;
+    const Op& op = x.kernel->ops[i];
+    const auto op_class = static_cast<size_t>(op.op_class);
+    counts.warp_instructions[op_class] += times;
+    counts.thread_instructions[op_class] += lanes;
+    if (times == 0) continue;
+    const OpCost cost = x.launch->schedule ? OpCost{} : x.kernel->tracks[i].cost;
+    counts.issued += times * cost.issue;
+    code += cost.issue;
+    for (size_t pipe = 0; pipe < kPipes; ++pipe) counts.pipe_uses[pipe] += times * cost.uses[pipe];
+    if (!x.count_lines) continue;
+    const Hazard::Site site = SiteOf(x, op, 0, 0);
+    LineCount& line = lines[{site.file, site.line}];
+    line.warp_instructions[op_class] += times;
+    line.thread_instructions[op_class] += lanes;
+    line.memory += x.op_counts[i];
+  }
+  counts.code_instructions = std::max(counts.code_instructions, code);
+  if (x.launch->schedule) CountIssued(x, counts);
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,0 +1,282 @@
+// Branches, collectives and calls: what happens to groups of lanes.
+#include "atunner/vgpu/warps/flow.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "atunner/base/random.h"
+#include "atunner/vgpu/checks/access.h"
+#include "atunner/vgpu/warps/barriers.h"
+#include "atunner/vgpu/checks/cluster_shadow.h"
+#include "atunner/vgpu/checks/pending.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+
+namespace {
+bool RunsBefore(const Group& a, const Group& b) { return a.depth != b.depth ? a.depth > b.depth : a.pc < b.pc; }
+}  // namespace
+
+void Normalise(Warp& warp) {
+  if (warp.groups.size() == 1 && warp.groups.front().mask != 0) return;
+  std::erase_if(warp.groups, [](const Group& group) { return group.mask == 0; });
+  // There are few, and all but one are in their places.
+  for (size_t i = 1; i < warp.groups.size(); ++i) {
+    for (size_t k = i; k > 0 && RunsBefore(warp.groups[k], warp.groups[k - 1]); --k)
+      std::swap(warp.groups[k], warp.groups[k - 1]);
+  }
+  for (size_t i = 0; i + 1 < warp.groups.size();) {
+    Group& a = warp.groups[i];
+    const Group& b = warp.groups[i + 1];
+    if (a.pc == b.pc && a.barrier == b.barrier && a.depth == b.depth) {
+      a.mask |= b.mask;
+      warp.groups.erase(warp.groups.begin() + static_cast<long>(i) + 1);
+    } else {
+      ++i;
+    }
+  }
+}
+
+uint32_t Limit(const Warp& warp, size_t running) {
+  const Group& mine = warp.groups[running];
+  uint32_t limit = ~0u;
+  for (size_t i = 0; i < warp.groups.size(); ++i) {
+    const Group& other = warp.groups[i];
+    if (i != running && other.barrier < 0 && other.depth == mine.depth && other.pc > mine.pc)
+      limit = std::min(limit, other.pc);
+  }
+  return limit;
+}
+
+namespace {
+
+constexpr uint32_t kMostRetries = 1000;  // of a suspended try_wait: then its time limit is over
+constexpr uint32_t kPatience = 16;       // backward branches with polling before other warps get their turn
+
+/// Lanes of the same warp that a collective at `pc` has to wait for. Those that wait at this very place join the group.
+/// False: run it now, with the lanes there are.
+bool MustWait(Exec& x, const Op& op, size_t index, uint32_t pc) {
+  Warp& warp = *x.warp;
+  Group& group = warp.groups[index];
+  const uint32_t named = Named(x.Source(op.src[op.target]), group.mask);
+  if ((named & warp.alive & ~group.mask) == 0) return false;
+  bool other_runs = false;
+  for (size_t i = 0; i < warp.groups.size(); ++i) {
+    Group& other = warp.groups[i];
+    if (i == index || other.mask == 0) continue;
+    if (other.barrier == kCollective && other.pc == pc) {
+      group.mask |= other.mask;
+      other.mask = 0;
+    } else {
+      other_runs |= other.barrier < 0;
+    }
+  }
+  return other_runs && (named & warp.alive & ~group.mask) != 0;
+}
+
+/// Whether the running group would be picked again at its new place, with no other to merge with.
+bool StaysFirst(const Warp& warp, const Cursor& c) {
+  if (warp.groups.size() == 1) return true;
+  if (c.index != 0 || warp.spins > kSpinLimit) return false;
+  const Group& next = warp.groups[1];
+  return next.depth != warp.groups[0].depth || c.pc < next.pc;
+}
+
+/// Whether the warp comes back as it was: it only looks, and would do so for ever.
+bool Repeats(Warp& warp) {
+  uint64_t digest = 0;
+  for (const SlotLanes& slot : warp.file) {
+    for (const uint32_t value : slot.lanes) digest = Mix64(digest ^ value);
+  }
+  return std::exchange(warp.waited_with, digest) == digest;
+}
+
+/// Where the program goes on behind the loop that ends with this branch back. A loop without a condition at its end is
+/// left by a branch in it.
+std::optional<uint32_t> BehindLoop(const Exec& x, const Op& op, uint32_t pc) {
+  if (op.guard >= 0) return pc + 1;
+  for (uint32_t i = op.target; i < pc; ++i) {
+    const Op& inside = x.kernel->ops[i];
+    if (FlowOf(*x.kernel, inside) == Flow::kBranch && inside.guard >= 0 && inside.target > pc) return inside.target;
+  }
+  return std::nullopt;
+}
+
+/// A warp goes back from `pc` after a look at memory. True: it waits for another warp or block. Of a sample none of the
+/// others comes: the loop ends once all of its block wait.
+bool Waits(Exec& x, const Op& op, Cursor& c, uint32_t pc) {
+  Warp& warp = *x.warp;
+  const bool known = std::ranges::find(x.waits_at, pc) != x.waits_at.end();
+  const bool repeats = known || (x.launch->answers && Repeats(warp));
+  if (!repeats && warp.spins <= kPatience) return false;
+  x.polled = false;
+  const auto behind = repeats && x.answered ? BehindLoop(x, op, pc) : std::nullopt;
+  if (!behind) return true;
+  if (!known) x.waits_at.push_back(pc);
+  x.answered = false;  // the next one when all wait again: who is far ahead would break its block's barriers
+  warp.groups[c.index].pc = c.pc = *behind;
+  warp.spins = 0;
+  return false;
+}
+
+Next Branch(Exec& x, const Op& op, Cursor& c, uint32_t active) {
+  Warp& warp = *x.warp;
+  ++x.counts.branches;
+  if (op.target <= c.pc && active != 0) ++warp.spins;
+  if (active == c.mask) {
+    const uint32_t from = c.pc;
+    const bool backward = op.target <= from;
+    c.pc = op.target;
+    // Going back, others may now be ahead: their places bound the run again.
+    warp.groups[c.index].pc = c.pc;
+    if (x.polled && backward && Waits(x, op, c, from)) return Next::kYield;
+    c.limit = Limit(warp, c.index);
+    return StaysFirst(warp, c) ? Next::kContinue : Next::kRegroup;
+  }
+  if (active == 0) {
+    ++c.pc;
+    return Next::kContinue;
+  }
+  ++x.counts.divergent_branches;
+  if (warp.groups.size() == 1) warp.spins = 0;  // what all lanes looped through together was no spinning
+  warp.groups[c.index].mask = c.mask & ~active;
+  warp.groups.push_back({op.target, active, -1, nullptr, warp.groups[c.index].depth});
+  ++c.pc;
+  return Next::kRegroup;
+}
+
+Next BranchIndexed(Exec& x, const Op& op, Cursor& c, uint32_t active) {
+  Warp& warp = *x.warp;
+  const uint32_t* selector = x.Source(op.src[0]);
+  const uint32_t depth = warp.groups[c.index].depth;
+  warp.groups[c.index].mask = c.mask & ~active;
+  for (uint32_t m = active; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    if (selector[l] >= op.imm) {
+      Report(x, op, Hazard::Kind::kTrap, l, "indexed branch outside its table");
+      break;
+    }
+    warp.groups.push_back({static_cast<uint32_t>(x.kernel->lists[op.list + selector[l]]), 1u << l, -1, nullptr, depth});
+  }
+  ++c.pc;
+  return Next::kRegroup;
+}
+
+Next Exit(Exec& x, Cursor& c, uint32_t active) {
+  Warp& warp = *x.warp;
+  warp.alive &= ~active;
+  x.alive_threads -= static_cast<uint64_t>(std::popcount(active));
+  warp.groups[c.index].mask = c.mask & ~active;
+  ++c.pc;
+  if (active != 0) {
+    warp.groups[c.index].pc = c.pc;
+    if (x.alive_threads == 0 && x.check && !x.stop) CheckLastReach(x);
+    CheckBarriers(x);
+  }
+  return Next::kRegroup;
+}
+
+Next Collective(Exec& x, const Op& op, Cursor& c, uint32_t active) {
+  Warp& warp = *x.warp;
+  if (active != 0 && active == c.mask && warp.groups.size() > 1) {
+    warp.groups[c.index].pc = c.pc;
+    if (MustWait(x, op, c.index, c.pc)) {
+      warp.groups[c.index].barrier = kCollective;
+      Normalise(warp);
+      return Next::kSwitch;
+    }
+    if (warp.groups[c.index].mask != c.mask) {  // others had waited here: start again with them
+      Normalise(warp);
+      return Next::kSwitch;
+    }
+  }
+  if (x.watch) Watch(x, op);
+  const int32_t members = op.src[op.target];
+  for (uint32_t left = active; left != 0 && !x.stop;) {
+    const uint32_t together = members < 0 ? left : LanesAlike(x.Source(members), left);
+    op.run(x, op, together);
+    left &= ~together;
+  }
+  ++c.pc;
+  return Next::kContinue;
+}
+
+Next CallOrReturn(Exec& x, const Op& op, Cursor& c, uint32_t active, bool call) {
+  if (active == 0) {
+    ++c.pc;
+    return Next::kContinue;
+  }
+  Warp& warp = *x.warp;
+  Group& group = warp.groups[c.index];
+  const uint32_t depth = group.depth;
+  group.mask = c.mask & ~active;
+  group.pc = c.pc + 1;
+  if (call)
+    Call(x, op, active, c.pc);
+  else
+    Return(x, op, active, depth);
+  Normalise(warp);
+  return Next::kSwitch;
+}
+
+}  // namespace
+
+namespace {
+Next ChangeFlowAs(Flow flow, Exec& x, const Op& op, Cursor& c, uint32_t active) {
+  switch (flow) {
+    case Flow::kNone:
+      if (x.watch) Watch(x, op);
+      if (active != 0) op.run(x, op, active);
+      ++c.pc;
+      return Next::kContinue;
+    case Flow::kBranch:
+      return Branch(x, op, c, active);
+    case Flow::kBranchIndexed:
+      return BranchIndexed(x, op, c, active);
+    case Flow::kExit:
+      return Exit(x, c, active);
+    case Flow::kBarrier:
+      return Barrier(x, op, c, active);
+    case Flow::kClusterBarrier:
+      return ClusterBarrier(x, op, c, active);
+    case Flow::kWarpSync:
+      return WarpSync(x, op, c, active);
+    case Flow::kCollective:
+      return Collective(x, op, c, active);
+    case Flow::kAligned:
+      return Aligned(x, op, c, active);
+    case Flow::kCall:
+    case Flow::kReturn:
+      return CallOrReturn(x, op, c, active, flow == Flow::kCall);
+    case Flow::kPatient:
+      x.polled = false;  // it waits for its own block
+      if (active != 0) op.run(x, op, active);
+      if (x.yield && op.variant == kSuspends && x.warp->retries++ < kMostRetries) {
+        --x.executed[c.pc].times;
+        x.executed[c.pc].lanes -= static_cast<uint64_t>(std::popcount(active));
+        x.yield = false;
+        return Next::kYield;
+      }
+      x.warp->retries = 0;
+      ++c.pc;
+      if (!x.yield) return Next::kContinue;
+      x.yield = false;
+      return Next::kYield;
+    default:
+      if (active != 0) Report(x, op, Hazard::Kind::kTrap, std::countr_zero(active), "the kernel trapped");
+      ++c.pc;
+      return Next::kContinue;
+  }
+}
+}  // namespace
+
+Next ChangeFlow(Exec& x, const Op& op, Cursor& c, uint32_t active) {
+  if (op.flow != Flow::kSuspect) return ChangeFlowAs(op.flow, x, op, c, active);
+  const Suspect& suspect = x.kernel->suspects.at(c.pc);
+  CheckSuspect(x, op, suspect, c.mask, active);
+  const Next next = ChangeFlowAs(suspect.flow, x, op, c, active);
+  if (suspect.keeps && !x.stop) KeepUndefined(x, op, suspect, active);
+  return next;
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA
