@@ -1,4 +1,4 @@
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/template/family.h"
 
 #include <algorithm>
 

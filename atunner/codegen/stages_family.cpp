@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/template/bound_template.h"
+#include "atunner/codegen/template/family.h"
 #include "atunner/graph/attention.h"
 #include "atunner/graph/divide.h"
 #include "atunner/graph/served.h"

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/template/family.h"
 #include "atunner/model/accuracy.h"
 #include "atunner/model/artifact.h"
 #include "atunner/model/json.h"

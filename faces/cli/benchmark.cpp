@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "atunner/base/clock.h"
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/template/family.h"
 #include "atunner/measure/vendor.h"
 #include "atunner/model/json.h"
 #include "atunner/operators/operator.h"

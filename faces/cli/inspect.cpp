@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/dylib.h"
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/template/family.h"
 #include "atunner/device/profiles.h"
 #include "atunner/device/real_device.h"
 #include "atunner/measure/calibrate.h"

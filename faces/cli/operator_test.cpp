@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "atunner/base/clock.h"
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/template/family.h"
 #include "atunner/model/json.h"
 #include "faces/cli/cli.h"
 #include "faces/cli/operator_cases.h"

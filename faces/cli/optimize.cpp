@@ -3,7 +3,7 @@
 
 #include "atunner/base/closest_name.h"
 #include "atunner/base/files.h"
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/template/family.h"
 #include "atunner/graph/text.h"
 #include "atunner/model/accuracy.h"
 #include "atunner/operators/graph_operator.h"

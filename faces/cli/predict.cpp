@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "atunner/base/clock.h"
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/template/family.h"
 #include "atunner/model/json.h"
 #include "atunner/tune/compile_ahead.h"
 #include "atunner/vgpu/virtual_gpu.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/template/family.h"
 #include "atunner/model/json.h"
 #include "atunner/operators/operator.h"
 #include "faces/cli/cli.h"

@@ -7,7 +7,7 @@
 
 #include "atunner/base/closest_name.h"
 #include "atunner/base/files.h"
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/template/family.h"
 #include "atunner/device/real_device.h"
 
 namespace atunner::cli {

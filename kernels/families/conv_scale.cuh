@@ -29,5 +29,5 @@ DEVICE float shifted(float x, int shift) {
   return x * step * step * __int_as_float((shift - 2 * third + 127) << 23);
 }
 
-// x may be arranged with zeros around it, and what phases of the result see of a filter as rows of its own (codegen/conv_form.h).
+// x may be arranged with zeros around it, and what phases of the result see of a filter as rows of its own (codegen/conv/conv_form.h).
 constexpr int SPACE = IN_D * IN_H * IN_W, PLACES = PADDED_D * PADDED_H * PADDED_W, ROW_PHASES = PHASES_D * PHASES_H * PHASES_W;

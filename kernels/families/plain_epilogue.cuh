@@ -1,5 +1,5 @@
 // What becomes of a sum before it is stored: nothing. Products inside of graphs define the same as the graph has it
-// (codegen/product_family.cpp): Row and Column hold what differs by row and by column alone,
+// (codegen/matmul/product_family.cpp): Row and Column hold what differs by row and by column alone,
 // Element what differs by both: whoever stores asks for those of neighbours along a row together, and for many before it needs
 // the first. Where a product is one of a pair, a sum comes with its twin.
 struct Epilogue {

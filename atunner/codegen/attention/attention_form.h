@@ -1,0 +1,50 @@
+// What kernels of attention need to know of a task: of flash_attention, or of the library's operators.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "atunner/codegen/template/bound_template.h"
+
+namespace atunner {
+
+/// Of a block of the forward pass.
+struct ForwardTile {
+  int64_t queries, keys;
+  bool one_per_sm;  ///< blocks go from tile to tile
+};
+
+struct AttentionForm {
+  int64_t heads = 1, queries = 1, keys = 1, dim = 1;  ///< at the task's own size; the heads of all sequences
+  int64_t members = 1;                                ///< query heads of a sequence
+  int64_t sharing = 1;                                ///< query heads that share a key head
+  bool causal = false;
+  int64_t window = 0;  ///< keys back that a query sees; 0 = all
+  double scale = 1;    ///< of scores
+  bool far = false;    ///< scores may be so large that they are rounded when scaled, before they are subtracted
+  int64_t given = 0;   ///< one of kernels/families/attention_queries.cuh
+  std::string extra = "i64:0";                                  ///< what is given, as an argument
+  std::string heads_text, queries_text, keys_text, scale_text;  ///< over the task's dims and attributes
+
+  static std::optional<AttentionForm> Of(const KernelSpec& spec);
+
+  /// Tiles of keys that `rows` queries from `row` on see.
+  int64_t Tiles(int64_t row, int64_t rows, int64_t tile_k) const;
+  /// Keys that a query sees, on average.
+  double SeenKeys() const;
+  /// On Hopper, what was measured to be the fastest.
+  ForwardTile Forward() const;
+  /// Columns of outputs, rounded up to whole steps of 16; bytes of a row in panels of 64 columns.
+  int64_t Columns() const { return CeilDiv(dim, 16) * 16; }
+  int64_t RowBytes() const { return CeilDiv(dim, 64) * 128; }
+
+  /// The head of a source; STATISTICS = 1 for what gradients need; heads that advance together.
+  ConstantBlock Constants(int64_t statistics, int64_t head_group = 1) const;
+  /// Of "q", "k" and so on: boxes of so many `rows`.
+  ArgBinding Map(const char* tensor, DType dtype, bool of_keys, int64_t rows) const;
+  std::string KeyHeads() const {
+    return sharing == 1 ? heads_text : "(" + heads_text + ") // " + std::to_string(sharing);
+  }
+};
+
+}  // namespace atunner

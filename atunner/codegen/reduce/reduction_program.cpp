@@ -1,0 +1,299 @@
+#include "atunner/codegen/reduce/reduction_program.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "atunner/codegen/template/graph_layout.h"
+#include "atunner/graph/compose.h"
+#include "atunner/graph/inlined_values.h"
+#include "atunner/graph/rewrite.h"
+#include "atunner/graph/served.h"
+
+namespace atunner {
+namespace {
+
+using graph::Combine;
+using graph::Coordinates;
+using graph::Node;
+using graph::NodeId;
+using graph::Reduce;
+using graph::Shape;
+
+std::vector<bool> AxesOf(const Reduce& reduce, size_t rank) {
+  std::vector<bool> reduced(rank, false);
+  for (int64_t axis : reduce.axes) reduced[axis] = true;
+  return reduced;
+}
+
+/// The first reduction says which axes are meant.
+bool FindSpace(ReductionProgram& program) {
+  for (const Node& node : program.graph.nodes()) {
+    const auto* reduce = node.As<Reduce>();
+    if (!reduce) continue;
+    program.space = program.graph.node(node.operands[0]).type.shape;
+    program.reduced = AxesOf(*reduce, program.space.size());
+    const int inner = program.InnerAxis();
+    program.kept_inside = inner < 0 || !program.reduced[inner];
+    return graph::ElementCount(program.Part(true)).constant();
+  }
+  return false;
+}
+
+/// For graph::InlinedValues: what a reduction of that kind takes.
+std::function<NodeId(NodeId)> OperandOf(const graph::ValidGraph& graph, Combine op) {
+  return [&graph, op](NodeId id) {
+    const auto* reduce = graph.node(id).As<Reduce>();
+    return reduce && reduce->op == op ? graph.node(id).operands[0] : NodeId{-1};
+  };
+}
+
+/// Means and sums of (x - m)², where m is the mean of x.
+void FindSpreads(ReductionProgram& program) {
+  graph::InlinedValues values(program.graph);
+  for (size_t id = 0; id < program.graph.nodes().size(); ++id) {
+    const auto* reduce = program.graph.nodes()[id].As<Reduce>();
+    if (!reduce || (reduce->op != Combine::kMean && reduce->op != Combine::kSum)) continue;
+    const graph::ScalarNode square = values.At(values.Of(program.graph.nodes()[id].operands[0]));
+    if (square.op != graph::ScalarOp::kMultiply || square.args[0] != square.args[1]) continue;
+    const auto centre = values.Subtrahend(square.args[0], OperandOf(program.graph, Combine::kMean));
+    if (centre) program.beside[static_cast<NodeId>(id)] = *centre;
+  }
+}
+
+void FindExponentials(ReductionProgram& program) {
+  graph::InlinedValues values(program.graph);
+  for (size_t at = 0; at < program.graph.nodes().size(); ++at) {
+    const Node& node = program.graph.nodes()[at];
+    const auto id = static_cast<NodeId>(at);
+    const auto* reduce = node.As<Reduce>();
+    if (!reduce || reduce->op != Combine::kSum || node.type.dtype == DType::kFloat64) continue;
+    const graph::ScalarNode power = values.At(values.Of(node.operands[0]));
+    if (power.op != graph::ScalarOp::kExp) continue;
+    const std::optional<int> guarded = values.WhereDifferent(power.args[0]);
+    const auto top = values.Subtrahend(guarded.value_or(power.args[0]), OperandOf(program.graph, Combine::kMax));
+    if (!top) continue;
+    program.beside[id] = *top;
+    if (guarded) program.equals.insert(id);
+  }
+}
+
+bool FindPasses(ReductionProgram& program) {
+  const auto& nodes = program.graph.nodes();
+  program.passes.resize(nodes.size(), -1);
+  program.known.resize(nodes.size(), 0);
+  for (size_t id = 0; id < nodes.size(); ++id) {
+    int& first = program.known[id];
+    for (NodeId operand : nodes[id].operands) first = std::max(first, program.known[operand]);
+    const auto* reduce = nodes[id].As<Reduce>();
+    if (!reduce) continue;
+    if (reduce->op == Combine::kArgMax || reduce->op == Combine::kArgMin ||
+        program.graph.node(nodes[id].operands[0]).type.shape != program.space ||
+        AxesOf(*reduce, program.space.size()) != program.reduced)
+      return false;
+    const auto beside = program.beside.find(static_cast<NodeId>(id));
+    if (beside != program.beside.end()) first = program.passes[beside->second];
+    program.passes[id] = first++;
+    program.pass_count = std::max(program.pass_count, first);
+  }
+  return true;
+}
+
+bool FindOutputs(ReductionProgram& program) {
+  const Shape kept = program.KeptShape();
+  const Shape squeezed = program.Part(false);
+  for (graph::Output output : program.graph.outputs()) {
+    // Another shape of the same elements: they lie in the same order.
+    while (program.graph.node(output.node).As<graph::Reshape>() &&
+           program.graph.node(output.node).type.shape != program.space)
+      output.node = program.graph.node(output.node).operands[0];
+    const Shape& shape = program.graph.node(output.node).type.shape;
+    if (shape == program.space)
+      program.element_outputs.push_back(output);
+    else if (shape == kept || shape == squeezed)
+      program.kept_outputs.push_back(output);
+    else
+      return false;
+  }
+  return true;
+}
+
+/// Small windows overlap: whoever computes all of a place's window reads every element from a cache.
+bool IsPooling(const ReductionProgram& program) {
+  const bool windows = std::ranges::any_of(
+      program.graph.nodes(), [](const auto& node) { return node.template As<graph::Window>() != nullptr; });
+  return windows && graph::ElementCount(program.Part(true)).factor() < 1024;
+}
+
+bool Serves(const ReductionProgram& program) {
+  const auto served = [&](NodeId from) {
+    return graph::CanInline(program.graph, from, 64, [&](NodeId id) { return program.passes[id] >= 0; });
+  };
+  for (size_t id = 0; id < program.passes.size(); ++id) {
+    if (program.passes[id] >= 0 && !served(program.graph.nodes()[id].operands[0])) return false;
+  }
+  return std::ranges::all_of(program.graph.outputs(), [&](const auto& output) { return served(output.node); });
+}
+
+std::optional<ReductionProgram> MakeProgram(const graph::ValidGraph& graph,
+                                            const std::function<void(ReductionProgram&)>& find_beside) {
+  ReductionProgram program{.graph = graph::MergeAxes(graph::FuseMaps(graph::WithKeptRows(
+                               graph::WithoutSingleUpdates(graph::WithoutPlaces(graph::WithoutThinProducts(graph))))))};
+  if (!FindSpace(program)) return std::nullopt;
+  find_beside(program);
+  if (!FindPasses(program) || !FindOutputs(program) || !Serves(program)) return std::nullopt;
+  return program;
+}
+
+/// What a kernel of rows may contain: an element of a row is computed from inputs at its own place and from what the
+/// row shares; that from inputs and from one element of the row, at a place that is known before it is read.
+bool IsOfRows(const ReductionProgram& program, NodeId id) {
+  const Node& node = program.graph.node(id);
+  const auto is_shared = [&](NodeId operand) { return program.IsShared(operand); };
+  const Shape& shape = node.type.shape;
+  if (node.As<graph::Input>()) {
+    const size_t columns = program.Part(true).size();
+    const Shape last(shape.end() - static_cast<int64_t>(std::min(columns, shape.size())), shape.end());
+    const bool same = std::ranges::all_of(last, [](const graph::Extent& e) { return e.one(); });
+    return program.IsShared(id) || (graph::BroadcastsTo(shape, program.space) && (same || last == program.Part(true)));
+  }
+  if (node.As<Reduce>()) return true;
+  if (node.As<graph::Reshape>()) return program.IsShared(id) && is_shared(node.operands[0]);
+  if (const auto* gather = node.As<graph::Gather>()) {
+    const NodeId place = node.operands[1];
+    const auto axis = static_cast<int64_t>(program.Part(false).size());
+    return gather->axis == axis && gather->batch == axis && shape == program.KeptShape() &&
+           program.graph.node(node.operands[0]).type.shape == program.space && shape != program.space &&
+           program.IsShared(place) && program.known[place] == 0;
+  }
+  const auto* map = node.As<graph::Map>();
+  if (!map) return false;
+  // Beside elements, what a row shares broadcasts only where its reduced axes are kept.
+  return std::ranges::all_of(node.operands, [&](NodeId operand) {
+    const bool broadcasts = graph::BroadcastsTo(program.graph.node(operand).type.shape, shape);
+    return broadcasts && (!program.IsShared(id) || is_shared(operand));
+  });
+}
+
+}  // namespace
+
+Shape ReductionProgram::Part(bool of_reduced) const {
+  Shape part;
+  for (size_t axis = 0; axis < space.size(); ++axis) {
+    if (reduced[axis] == of_reduced) part.push_back(space[axis]);
+  }
+  return part;
+}
+
+int ReductionProgram::InnerAxis() const {
+  for (size_t axis = space.size(); axis-- > 0;) {
+    if (!space[axis].one()) return static_cast<int>(axis);
+  }
+  return -1;
+}
+
+std::vector<NodeId> ReductionProgram::ReductionsOf(int pass) const {
+  std::vector<NodeId> found;
+  for (size_t id = 0; id < passes.size(); ++id) {
+    if (passes[id] == pass && !beside.contains(static_cast<NodeId>(id))) found.push_back(static_cast<NodeId>(id));
+  }
+  return found;
+}
+
+std::vector<NodeId> ReductionProgram::BesideOf(NodeId id) const {
+  std::vector<NodeId> found;
+  for (const auto& [one, of] : beside) {
+    if (of == id) found.push_back(one);
+  }
+  return found;
+}
+
+Shape ReductionProgram::KeptShape() const {
+  Shape shape = space;
+  for (size_t axis = 0; axis < space.size(); ++axis) {
+    if (reduced[axis]) shape[axis] = graph::Extent(1);
+  }
+  return shape;
+}
+
+bool ReductionProgram::IsShared(NodeId id) const {
+  const Node& node = graph.node(id);
+  if (passes[id] >= 0) return true;
+  if (node.type.shape == space) return false;
+  if (node.type.shape == KeptShape() || graph::ElementCount(node.type.shape).one()) return true;
+  // Without the reduced axes, nothing but its origin tells it from a value for each place of a row.
+  return node.type.shape == Part(false) && !node.operands.empty() &&
+         std::ranges::all_of(node.operands, [this](NodeId operand) { return IsShared(operand); });
+}
+
+bool ReductionProgram::IsStreamed(NodeId id) const {
+  return graph.node(id).As<graph::Input>() && graph.node(id).type.shape == space;
+}
+
+std::vector<NodeId> ReductionProgram::StreamedFor(const std::vector<NodeId>& wanted) const {
+  const std::vector<bool> needed = graph::NeededFor(graph, wanted, [this](NodeId id) { return IsShared(id); });
+  std::vector<NodeId> found = graph.inputs();
+  std::erase_if(found, [&](NodeId id) { return !needed[id] || !IsStreamed(id); });
+  return found;
+}
+
+std::vector<NodeId> ReductionProgram::WantedIn(int pass) const {
+  std::vector<NodeId> wanted;
+  for (NodeId id : ReductionsOf(pass)) wanted.push_back(graph.node(id).operands[0]);
+  for (const graph::Output& output : element_outputs) {
+    if (pass == pass_count) wanted.push_back(output.node);
+  }
+  return wanted;
+}
+
+Coordinates ReductionProgram::ElementAt(int64_t lanes) const {
+  Coordinates at;
+  for (size_t axis = 0; axis < space.size(); ++axis) {
+    const bool one = space[axis].one();
+    at.push_back({.text = one ? "0" : (reduced[axis] ? "r" : "k") + std::to_string(axis), .multiple = one ? 0 : 1});
+    if (static_cast<int>(axis) != InnerAxis() || lanes == 1) continue;
+    at.back().lanes = graph::Coordinate::Lanes::kNext;
+    at.back().multiple = lanes;
+  }
+  return at;
+}
+
+Coordinates ReductionProgram::SharedAt(NodeId id, int64_t lanes) const {
+  const size_t rank = graph.node(id).type.shape.size();
+  const Coordinates element = ElementAt(lanes);
+  if (graph::ElementCount(graph.node(id).type.shape).one()) return Coordinates(rank, {.text = "0", .multiple = 0});
+  Coordinates at;
+  for (size_t axis = 0; axis < space.size(); ++axis) {
+    if (!reduced[axis])
+      at.push_back(element[axis]);
+    else if (rank == space.size())
+      at.push_back({.text = "0", .multiple = 0});
+  }
+  return at;
+}
+
+std::string ReductionProgram::ValueName(NodeId id) const {
+  const std::string& name = graph.node(id).name;
+  return (name.empty() ? "v" + std::to_string(id) : name) + "_";
+}
+
+std::optional<ReductionProgram> MakeColumnsProgram(const graph::ValidGraph& graph, bool online) {
+  auto program = MakeProgram(graph, [&](ReductionProgram& made) {
+    FindSpreads(made);
+    if (online) FindExponentials(made);
+  });
+  return program && !IsPooling(*program) ? std::move(program) : std::nullopt;
+}
+
+std::optional<ReductionProgram> MakeRowsProgram(const graph::ValidGraph& graph, bool online) {
+  auto program = MakeProgram(graph, [&](ReductionProgram& made) {
+    if (online) FindExponentials(made);
+  });
+  if (!program || !std::ranges::is_sorted(program->reduced)) return std::nullopt;
+  if (graph::ElementCount(program->Part(true)).factor() >= INT32_MAX / 64) return std::nullopt;
+  for (size_t id = 0; id < program->passes.size(); ++id) {
+    if (!IsOfRows(*program, static_cast<NodeId>(id))) return std::nullopt;
+  }
+  return program;
+}
+
+}  // namespace atunner
