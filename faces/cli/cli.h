@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "atunner/base/result.h"
-#include "atunner/intake/bare_source.h"
+#include "atunner/intake/bare/bare_source.h"
 #include "atunner/model/artifact.h"
 #include "atunner/model/json.h"
 #include "atunner/report/report.h"

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/files.h"
-#include "atunner/intake/bare_source.h"
-#include "atunner/intake/kernel_toml.h"
-#include "atunner/intake/source_headers.h"
-#include "atunner/intake/t1.h"
+#include "atunner/intake/bare/bare_source.h"
+#include "atunner/intake/described/kernel_toml.h"
+#include "atunner/intake/rewrite/source_headers.h"
+#include "atunner/intake/described/t1.h"
 #include "atunner/model/json.h"
 #include "faces/cli/cli.h"
 

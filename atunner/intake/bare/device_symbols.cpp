@@ -1,0 +1,107 @@
+#include "atunner/intake/bare/device_symbols.h"
+
+#include <algorithm>
+#include <set>
+
+namespace atunner {
+namespace {
+
+bool IsQualifier(std::string_view word) {
+  static const std::set<std::string_view> kQualifiers = {"__constant__", "__device__", "static", "const",
+                                                         "volatile",     "extern",     "inline", "__align__"};
+  return kQualifiers.contains(word);
+}
+
+/// A variable in namespaces has their names in its symbol, as the ABI of C++ writes them.
+std::string SymbolOf(const CudaSyntax& syntax, size_t declaration, const std::string& name) {
+  const NamespaceBody* around = syntax.NamespaceAt(declaration);
+  if (around == nullptr || around->path.empty()) return name;
+  std::string symbol = "_ZN";
+  for (const Token& token : Lex(around->path).tokens) {
+    if (token.kind == Token::Kind::kWord) symbol += std::to_string(token.text.size()) + std::string(token.text);
+  }
+  return symbol + std::to_string(name.size()) + name + "E";
+}
+
+/// The variables of the declaration that begins at `begin`, a memory qualifier: __constant__ float a[3], b;
+void Declared(const CudaSyntax& syntax, size_t begin, std::vector<DeviceVariable>& out) {
+  const auto is = [&](size_t i, std::string_view text) {
+    return i < syntax.lexed.tokens.size() && syntax.token(i).Is(text);
+  };
+  const auto word = [&](size_t i) {
+    return i < syntax.lexed.tokens.size() && syntax.token(i).kind == Token::Kind::kWord;
+  };
+  size_t at = begin;
+  while (word(at) && IsQualifier(syntax.token(at).text))
+    at = is(at + 1, "(") ? MatchingClose(syntax, at + 1) + 1 : at + 1;
+  const size_t type = at;
+  while (word(at) && word(at + 1)) ++at;
+  if (!word(at) || at == type) return;
+  const std::string type_text(syntax.Text({type, at}));
+  std::vector<DeviceVariable> found;
+  while (word(at)) {
+    const std::string name(syntax.token(at).text);
+    DeviceVariable one{name, SymbolOf(syntax, begin, name), type_text, {}, is(begin, "__constant__"), false};
+    for (++at; is(at, "["); at = MatchingClose(syntax, at) + 1)
+      one.extents.push_back({at + 1, MatchingClose(syntax, at)});
+    one.initialised = is(at, "=") || is(at, "{");
+    while (at < syntax.lexed.tokens.size() && !is(at, ",") && !is(at, ";") && !is(at, "("))
+      at = is(at, "{") ? MatchingClose(syntax, at) + 1 : at + 1;
+    if (is(at, "(")) return;  // a function
+    found.push_back(std::move(one));
+    if (!is(at, ",")) break;
+    ++at;
+  }
+  out.insert(out.end(), found.begin(), found.end());
+}
+
+bool Within(size_t i, TokenRange range) { return i >= range.begin && i < range.end; }
+
+}  // namespace
+
+std::vector<DeviceVariable> VariablesOf(const CudaSyntax& syntax, const KernelDefinition& kernel) {
+  std::vector<DeviceVariable> all;
+  std::set<std::string, std::less<>> used;
+  const auto elsewhere = [&](size_t i) {
+    return std::ranges::any_of(syntax.host_only, [&](TokenRange range) { return Within(i, range); }) ||
+           std::ranges::any_of(syntax.functions,
+                               [&](const HostFunction& f) { return !f.on_device && Within(i, f.whole); }) ||
+           std::ranges::any_of(syntax.kernels,
+                               [&](const KernelDefinition& k) { return &k != &kernel && Within(i, k.body); });
+  };
+  for (size_t i = 0; i < syntax.lexed.tokens.size(); ++i) {
+    if (elsewhere(i)) continue;
+    const Token& token = syntax.token(i);
+    if (token.Is("__constant__") || token.Is("__device__")) {
+      const size_t before = all.size();
+      Declared(syntax, i, all);
+      if (all.size() > before) {
+        while (i < syntax.lexed.tokens.size() && !syntax.token(i).Is(";")) ++i;
+        continue;
+      }
+    }
+    if (token.kind == Token::Kind::kWord) used.emplace(token.text);
+    if (token.kind == Token::Kind::kDirective) {  // #define AT(i) table[i]
+      for (const DeviceVariable& one : all) {
+        if (token.text.find(one.name) != std::string_view::npos) used.insert(one.name);
+      }
+    }
+  }
+  std::erase_if(all, [&](const DeviceVariable& one) { return !used.contains(one.name); });
+  return all;
+}
+
+std::optional<HostCopy> CopyTo(const CudaSyntax& syntax, std::string_view variable) {
+  for (size_t f = 0; f < syntax.functions.size(); ++f) {
+    const TokenRange body = syntax.functions[f].body;
+    for (size_t i = body.begin; i + 1 < body.end; ++i) {
+      if (!syntax.token(i).text.starts_with("cudaMemcpyToSymbol") || !syntax.token(i + 1).Is("(")) continue;
+      const auto arguments = SplitArguments(syntax, {i + 2, MatchingClose(syntax, i + 1)}, true);
+      if (arguments.size() < 2 || syntax.token(arguments[0].end - 1).text != variable) continue;
+      return HostCopy{arguments[1], f, i};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace atunner

@@ -1,0 +1,528 @@
+#include "atunner/intake/bare/source_reading.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "atunner/intake/c_type.h"
+#include "atunner/intake/rewrite/device_lambdas.h"
+#include "atunner/intake/bare/device_symbols.h"
+#include "atunner/intake/expression_text.h"
+#include "atunner/intake/bare/index_fills.h"
+#include "atunner/intake/cuda/kernel_body.h"
+#include "atunner/intake/rewrite/macro_launches.h"
+#include "atunner/intake/host/record_buffers.h"
+#include "atunner/intake/cuda/structure_layout.h"
+#include "atunner/intake/rewrite/structure_members.h"
+#include "atunner/intake/bare/texture_text.h"
+#include "atunner/intake/value_list.h"
+#include "atunner/model/texture.h"
+
+namespace atunner {
+namespace {
+
+constexpr std::string_view kDispatched = "scalar_t";  // the type in the body of AT_DISPATCH_…
+
+class Reader {
+ public:
+  Reader(SourceReading& out, const std::string& wanted) : out_(out), wanted_(wanted) {}
+
+  Status Run() {
+    ATUNNER_TRY(out_.stated, ParseAnnotations(out_.syntax.lexed.annotations, out_.file));
+    ATUNNER_RETURN_IF_ERROR(ChooseKernel());
+    const KernelLaunch* launch = out_.source_launch;
+    out_.scope.emplace(out_.syntax, launch ? launch->function : SIZE_MAX, launch ? launch->token : 0,
+                       out_.stated.sizes);
+    ReadTemplates();
+    ReadLaunch();
+    ReadArguments();
+    if (questions_.empty() && out_.bindings.size() == out_.kernel->parameters.size()) FillIndexArrays(out_);
+    ReadSymbols();
+    if (!structs_.empty()) {
+      return Invalid(
+          fmt::format("kernel '{}' takes a structure by value ({}): only numbers and pointers can be passed",
+                      out_.kernel->name, structs_),
+          out_.Where(),
+          "pass its members one by one, or keep it in a __constant__ variable; as it is the program is checked by "
+          "atunner sanitize -- ./PROGRAM, and the kernel alone by atunner run FILE --arg f32=1,2, which passes a "
+          "structure of these values");
+    }
+    return questions_.empty() ? Status{} : Ask();
+  }
+
+ private:
+  void Question(const std::string& line) {
+    if (!Contains(questions_, line)) questions_.push_back(line);
+  }
+
+  /// Where the last expression failed for want of a variable, the variable; it may be all that other questions want.
+  void QuestionOfSize(const std::string& line) {
+    const std::string& unknown = out_.scope->unknown();
+    Question(out_.source_launch && !unknown.empty() ? "size " + unknown + " = VALUE" : line);
+  }
+
+  std::unexpected<Error> Ask() const {
+    std::string lines;
+    for (const std::string& line : questions_) lines += "\n  // atunner: " + line;
+    return Invalid(fmt::format("the source does not say everything about kernel '{}'", out_.kernel->name), out_.Where(),
+                   "add above the kernel, with your values:" + lines);
+  }
+
+  // --- which kernel ---
+
+  Status ChooseKernel() {
+    if (out_.syntax.kernels.empty()) return Invalid("no __global__ kernel was found", out_.file);
+    const std::string wanted = !wanted_.empty() ? wanted_ : out_.stated.kernel;
+    std::vector<const KernelDefinition*> launched;
+    for (const KernelDefinition& kernel : out_.syntax.kernels) {
+      if (!wanted.empty() ? kernel.name == wanted || kernel.qualified == wanted
+                          : FindLaunch(out_.syntax, kernel) != nullptr)
+        launched.push_back(&kernel);
+    }
+    if (wanted.empty() && launched.empty() && out_.syntax.kernels.size() == 1)
+      launched.push_back(&out_.syntax.kernels.front());
+    std::string names;
+    for (const KernelDefinition& kernel : out_.syntax.kernels) names += (names.empty() ? "" : ", ") + kernel.name;
+    if (!wanted.empty() && launched.empty())
+      return Invalid("there is no kernel '" + wanted + "'", out_.file, "the file has " + names);
+    if (launched.size() != 1) {
+      return Invalid(
+          fmt::format("the file has {} kernels: {}", out_.syntax.kernels.size(), names), out_.file,
+          "say which to tune: --kernel NAME, or the line\n  // atunner: kernel = " + out_.syntax.kernels.front().name);
+    }
+    out_.kernel = launched.front();
+    out_.source_launch = ReachedLaunch();
+    return {};
+  }
+
+  /// Of several launches, the first that conditions around it do not rule out; null where there is none.
+  const KernelLaunch* ReachedLaunch() const {
+    for (const KernelLaunch& launch : out_.syntax.launches) {
+      if (IsLaunchOf(launch, *out_.kernel) &&
+          HostScope(out_.syntax, launch.function, launch.token, out_.stated.sizes).IsReached())
+        return &launch;
+    }
+    return FindLaunch(out_.syntax, *out_.kernel);
+  }
+
+  // --- templates ---
+
+  void ReadTemplates() {
+    for (size_t i = 0; i < out_.kernel->templates.size(); ++i) {
+      const TemplateParameter& parameter = out_.kernel->templates[i];
+      std::string text = parameter.fallback;
+      if (out_.source_launch && i < out_.source_launch->template_args.size()) {
+        text = std::string(out_.syntax.Text(out_.source_launch->template_args[i]));
+        if (auto value = out_.scope->Expression(out_.source_launch->template_args[i])) text = *value;
+        text = out_.scope->TypeNamed(text);
+      }
+      const bool is_type = parameter.type == "typename" || parameter.type == "class";
+      if (text.empty() || (is_type && !TypeOf(text))) {
+        if (std::string deduced = Deduced(parameter); !deduced.empty()) text = std::move(deduced);
+      }
+      if (is_type && text == kDispatched && !TypeOf(text) && IsDispatched()) {
+        text = "float";
+        out_.notes.push_back(fmt::format(
+            "'{}' is float; state the type of a buffer for another: arg NAME in float16[…]", parameter.name));
+      }
+      const auto object = out_.objects.find({out_.kernel->name, parameter.name});
+      if (text.empty() && object != out_.objects.end()) text = object->second;
+      if (text.empty() && out_.stated.entry.empty()) Question("entry = " + out_.kernel->qualified + "<…>");
+      if (is_type) types_[parameter.name] = text;
+      out_.launch.template_args.push_back(is_type ? Qualified(text) : text);
+    }
+    if (!out_.stated.entry.empty()) ReadStatedEntry();
+  }
+
+  /// A type as the compiler finds it from outside of all namespaces.
+  std::string Qualified(const std::string& type) const {
+    const std::vector<Token> tokens = Lex(type).tokens;
+    std::string text;
+    size_t at = 0;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const auto known = out_.syntax.qualified.find(tokens[i].text);
+      if (known == out_.syntax.qualified.end() || (i > 0 && tokens[i - 1].Is("::"))) continue;
+      text += type.substr(at, tokens[i].offset - at) + known->second;
+      at = tokens[i].offset + tokens[i].text.size();
+    }
+    return text + type.substr(at);
+  }
+
+  /// Is there a macro of PyTorch that runs a body for each of some types?
+  bool IsDispatched() const {
+    return std::ranges::any_of(out_.syntax.lexed.tokens,
+                               [](const Token& token) { return token.text.starts_with("AT_DISPATCH_"); });
+  }
+
+  /// A type parameter that follows from a stated argument, or that the compiler deduces from a buffer's type.
+  std::string Deduced(const TemplateParameter& parameter) {
+    for (const KernelParameter& one : out_.kernel->parameters) {
+      if (const auto stated = out_.stated.arguments.find(one.name);
+          one.type == parameter.name && one.pointer && stated != out_.stated.arguments.end())
+        return std::string(CudaName(stated->second.dtype));
+    }
+    if (!out_.source_launch) return "";
+    for (size_t i = 0; i < out_.kernel->parameters.size() && i < out_.source_launch->arguments.size(); ++i) {
+      const KernelParameter& one = out_.kernel->parameters[i];
+      if (one.type != parameter.name) continue;
+      if (std::string type = out_.scope->TypeOf(out_.source_launch->arguments[i], one.pointer); !type.empty())
+        return type;
+    }
+    return "";
+  }
+
+  void ReadStatedEntry() {
+    const size_t open = out_.stated.entry.find('<');
+    if (open == std::string::npos) return;
+    const std::vector<std::string> pieces =
+        SplitOutsideBrackets(out_.stated.entry.substr(open + 1, out_.stated.entry.rfind('>') - open - 1), ',');
+    for (size_t i = 0; i < pieces.size() && i < out_.launch.template_args.size(); ++i) {
+      out_.launch.template_args[i] = pieces[i];
+      const TemplateParameter& parameter = out_.kernel->templates[i];
+      if (parameter.type == "typename" || parameter.type == "class") types_[parameter.name] = pieces[i];
+    }
+  }
+
+  std::optional<CType> TypeOf(std::string name) const {
+    for (int i = 0; i < 4; ++i) {
+      if (const auto known = ParseCType(name)) return known;
+      if (const auto bound = types_.find(name); bound != types_.end()) {
+        name = bound->second;
+      } else if (const auto alias = out_.syntax.FindAlias(name); alias != out_.syntax.aliases.end()) {
+        name = alias->second;
+      } else if (const FileConstant* constant = out_.syntax.FindConstant(name)) {
+        name = constant->value;  // #define REAL float
+      } else {
+        return FloatsOf(out_.syntax, name);
+      }
+    }
+    return std::nullopt;
+  }
+
+  // --- launch ---
+
+  void ReadLaunch() {
+    out_.launch.block = Extents("block", out_.stated.launch.block, 1);
+    out_.launch.grid = Extents("grid", out_.stated.launch.grid, 0);
+    ReadCluster();
+    out_.launch.shared = "0";
+    if (!out_.stated.launch.shared.empty()) {
+      out_.launch.shared = out_.stated.launch.shared;
+    } else if (out_.source_launch && out_.source_launch->configuration.size() > 2) {
+      if (auto bytes = out_.scope->Expression(out_.source_launch->configuration[2])) {
+        out_.launch.shared = *bytes;
+      } else {
+        QuestionOfSize("shared = BYTES");
+      }
+    } else if (out_.source_launch && !out_.source_launch->configured_by.empty()) {
+      const auto bytes = out_.scope->ExtentsOfMember(out_.source_launch->configured_by, "dynamicSmemBytes");
+      if (bytes) out_.launch.shared = (*bytes)[0];
+    }
+  }
+
+  void ReadCluster() {
+    if (!out_.stated.launch.cluster.empty()) out_.launch.cluster = Extents("cluster", out_.stated.launch.cluster, 0);
+    for (size_t axis = 0; out_.source_launch && out_.stated.launch.cluster.empty() && axis < 3; ++axis) {
+      const TokenRange extent = out_.source_launch->cluster[axis];
+      if (extent.empty()) continue;
+      const auto value = out_.scope->Expression(extent);
+      if (value)
+        out_.launch.cluster[axis] = *value;
+      else
+        Question("cluster = 2");
+    }
+  }
+
+  std::array<std::string, 3> Extents(const char* what, const std::string& text, size_t position) {
+    std::array<std::string, 3> extents = {"1", "1", "1"};
+    if (!text.empty()) {
+      const std::vector<std::string> pieces = SplitOutsideBrackets(text, ',');
+      for (size_t i = 0; i < pieces.size() && i < 3; ++i) extents[i] = pieces[i];
+      return extents;
+    }
+    if (out_.source_launch && position < out_.source_launch->configuration.size()) {
+      if (auto found = out_.scope->Extents(out_.source_launch->configuration[position])) return *found;
+    }
+    if (out_.source_launch && !out_.source_launch->configured_by.empty()) {
+      if (auto found =
+              out_.scope->ExtentsOfMember(out_.source_launch->configured_by, position == 1 ? "blockDim" : "gridDim"))
+        return *found;
+    }
+    QuestionOfSize(std::string(what) + (position == 1 ? " = 256" : " = ceil_div(n, 256)"));
+    return extents;
+  }
+
+  // --- arguments ---
+
+  void ReadArguments() {
+    for (size_t i = 0; i < out_.kernel->parameters.size(); ++i) {
+      const KernelParameter& parameter = out_.kernel->parameters[i];
+      const bool given = out_.source_launch && i < out_.source_launch->arguments.size();
+      if (parameter.pointer) {
+        Pointer(parameter, given ? std::optional(out_.source_launch->arguments[i]) : std::nullopt);
+      } else {
+        Scalar(parameter, given ? std::optional(out_.source_launch->arguments[i]) : std::nullopt);
+      }
+    }
+  }
+
+  void Pointer(const KernelParameter& parameter, std::optional<TokenRange> given) {
+    ArgSpec arg;
+    arg.name = parameter.name;
+    arg.role = RoleOf(out_.syntax, *out_.kernel, parameter);
+    const std::string pointee =
+        parameter.type == "void" ? CastOf(out_.syntax, *out_.kernel, parameter.name) : parameter.type;
+    auto type = TypeOf(pointee);
+    const auto record = type ? std::nullopt : RecordOf(out_.syntax, pointee);
+    if (record) {
+      type = CType{DType::kUInt8, 1};
+      arg.fill.kind = Fill::Kind::kGenerator;
+      arg.fill.path = record->fill;
+    }
+    if (const auto fill = out_.stated.fills.find(parameter.name); fill != out_.stated.fills.end())
+      arg.fill = fill->second;
+    if (const auto stated = out_.stated.arguments.find(parameter.name); stated != out_.stated.arguments.end()) {
+      arg.role = stated->second.role;
+      arg.dtype = stated->second.dtype;
+      arg.shape.clear();
+      for (const std::string& extent : SplitOutsideBrackets(stated->second.extents, ',')) AddExtent(arg, extent);
+      return AddTensor(std::move(arg), "");
+    }
+    const bool bytes = !type && !IsOfTemplate(pointee) && pointee != "void";  // curandState* states
+    const std::string ask =
+        fmt::format("arg {} {} {}", parameter.name,
+                    arg.role == Role::kInput    ? "in"
+                    : arg.role == Role::kOutput ? "out"
+                                                : "inout",
+                    bytes ? "uint8[BYTES]" : fmt::format("{}[ELEMENTS]", type ? Name(type->dtype) : "float32"));
+    if (!type || !given) return Question(ask);
+    if (IsNull(*given)) {
+      out_.bindings.push_back(ArgBinding::Scalar(DType::kUInt64, Expr(0)));
+      return;
+    }
+    const auto buffer = out_.scope->BufferOf(*given);  // where a size is unknown, that is what is missing
+    if (!buffer) return QuestionOfSize(ask);
+    arg.dtype = type->dtype;
+    // Sums, counters and states begin at zero; what is only read is often zeroed for want of data.
+    const bool stated_fill = out_.stated.fills.contains(parameter.name);
+    if (buffer->zeroed && !stated_fill && !parameter.is_const) arg.fill.kind = Fill::Kind::kZeros;
+    AddExtent(arg, buffer->elements.empty() ? fmt::format("({}) // {}", buffer->bytes, SizeOf(type->dtype))
+                                            : buffer->elements);
+    if (record && arg.fill.kind == Fill::Kind::kGenerator && !stated_fill)
+      out_.notes.push_back(fmt::format("'{}' is bytes of '{}', filled with numbers of its members", arg.name, pointee));
+    AddTensor(std::move(arg), buffer->name);
+  }
+
+  bool IsNull(TokenRange range) const {
+    const std::string_view text = out_.syntax.Text(range);
+    return text == "nullptr" || text == "NULL" || text == "0";
+  }
+
+  void AddExtent(ArgSpec& arg, const std::string& text) {
+    auto extent = Expr::Parse(text);
+    if (!extent) return Question(fmt::format("arg {} in {}[ELEMENTS]", arg.name, Name(arg.dtype)));
+    for (const std::string& name : extent->Names()) {
+      out_.used_in_sizes.insert(name);
+      if (!out_.scope->leaves().contains(name) && !out_.stated.sizes.contains(name))
+        Question("size " + name + " = VALUE");
+    }
+    arg.shape.push_back(*std::move(extent));
+  }
+
+  /// Two parameters that are given the same buffer share one tensor, which is then read and written.
+  void AddTensor(ArgSpec arg, const std::string& buffer) {
+    for (ArgSpec& known : out_.tensors) {
+      if (buffer.empty() || buffers_[known.name] != buffer) continue;
+      if (known.role != arg.role || arg.role != Role::kInput) known.role = Role::kInOut;
+      out_.bindings.push_back(ArgBinding::Tensor(known.name));
+      return;
+    }
+    buffers_[arg.name] = buffer;
+    out_.bindings.push_back(ArgBinding::Tensor(arg.name));
+    out_.tensors.push_back(std::move(arg));
+  }
+
+  void Scalar(const KernelParameter& parameter, std::optional<TokenRange> given) {
+    const auto type = TypeOf(parameter.type);
+    const auto stated = out_.stated.scalars.find(parameter.name);
+    std::string text;
+    if (IsTextureType(parameter.type))
+      return Textured(parameter, stated != out_.stated.scalars.end() ? stated->second : "");
+    if (stated != out_.stated.scalars.end()) {
+      text = stated->second;
+    } else if (given) {
+      if (auto value = out_.scope->Expression(*given)) text = *value;
+    }
+    // A problem size of the same name needs no second line.
+    if (text.empty() && out_.stated.sizes.contains(parameter.name)) text = parameter.name;
+    const auto value = Expr::Parse(text);
+    if (!type && (!IsOfTemplate(parameter.type) || IsObject(parameter.type, value && !text.empty()))) {
+      structs_ += (structs_.empty() ? "" : ", ") + parameter.type + " " + parameter.name;
+      return;
+    }
+    if (text.empty() && given && type && !IsFloat(type->dtype) && type->lanes == 1)
+      return QuestionOfSize(fmt::format("arg {} = VALUE", parameter.name));
+    if (text.empty() || !value || !type || type->lanes != 1)
+      return Question(fmt::format("arg {} = VALUE", parameter.name));
+    for (const std::string& name : value->Names()) out_.used_in_scalars.insert(name);
+    out_.bindings.push_back(ArgBinding::Scalar(type->dtype, *value));
+  }
+
+  void Textured(const KernelParameter& parameter, const std::string& stated) {
+    const std::string text =
+        stated.empty() ? TextureText(out_.syntax, [this](TokenRange range) { return NumberHere(range); }).value_or("")
+                       : stated.substr(stated.starts_with("texture:") || stated.starts_with("surface:") ? 8 : 0);
+    const auto spec = ParseTexture(text);
+    if (!spec) return Question(fmt::format("arg {} = texture:f32[WIDTH,HEIGHT]", parameter.name));
+    out_.bindings.push_back(ArgBinding::Texture(text, parameter.type == "cudaSurfaceObject_t"));
+    out_.notes.push_back(fmt::format("'{}' has random texels: {}", parameter.name, text));
+  }
+
+  std::optional<int64_t> NumberHere(TokenRange range) {
+    const auto text = Number(*out_.scope, range);
+    return text ? LiteralOf(*text) : std::nullopt;
+  }
+
+  // --- variables of the device ---
+
+  void ReadSymbols() {
+    for (const DeviceVariable& variable : VariablesOf(out_.syntax, *out_.kernel)) {
+      const auto copy = CopyTo(out_.syntax, variable.name);
+      const auto stated = out_.stated.arguments.find(variable.name);
+      const bool is_stated = stated != out_.stated.arguments.end();
+      if (!copy && !is_stated && (variable.initialised || !variable.constant)) continue;
+      ArgSpec arg;
+      arg.name = variable.name;
+      const auto type = TypeOf(variable.type);
+      if (is_stated) {
+        arg.dtype = stated->second.dtype;
+        for (const std::string& extent : SplitOutsideBrackets(stated->second.extents, ',')) AddExtent(arg, extent);
+      } else if (!type || !copy) {
+        Question(fmt::format("arg {} in {}[ELEMENTS]", variable.name, type ? Name(type->dtype) : "float32"));
+        continue;
+      } else {
+        arg.dtype = type->dtype;
+        AddExtent(arg, Elements(variable, *type));
+      }
+      if (const auto fill = out_.stated.fills.find(variable.name); fill != out_.stated.fills.end()) {
+        arg.fill = fill->second;
+      } else if (copy) {
+        FillSymbol(arg, variable, *copy);
+      }
+      out_.symbols.push_back({variable.symbol, arg.name});
+      out_.tensors.push_back(std::move(arg));
+    }
+  }
+
+  bool IsOfTemplate(const std::string& type) const {
+    return std::ranges::any_of(out_.kernel->templates, [&](const TemplateParameter& t) { return t.name == type; });
+  }
+  /// A template's type for which no number is given: `auto`, a function object.
+  bool IsObject(const std::string& type, bool number) const {
+    return !number && out_.stated.entry.empty() && IsOfTemplate(type);
+  }
+
+  std::string Elements(const DeviceVariable& variable, const CType& type) {
+    std::string text = std::to_string(type.lanes);
+    for (const TokenRange& extent : variable.extents) {
+      const auto value = out_.scope->Expression(extent);
+      if (!value) return "";  // asked for
+      text += " * (" + *value + ")";
+    }
+    return text;
+  }
+
+  /// With the values that the host copies, where they are known. Other floats are as good; integers may be indices.
+  void FillSymbol(ArgSpec& arg, const DeviceVariable& variable, const HostCopy& copy) {
+    HostScope scope = out_.scope->At(copy.function, copy.token);
+    TokenRange source = copy.source;
+    if (out_.syntax.token(source.begin).Is("&")) ++source.begin;
+    std::vector<TokenRange> values = scope.ElementsOf(std::string(out_.syntax.Text(source)));
+    if (values.empty() && variable.extents.empty()) values = {source};
+    constexpr size_t kMostListed = 64;
+    std::string text;
+    for (size_t i = values.size(); i > 0 && values.size() <= kMostListed; --i) {
+      const auto value = Number(scope, values[i - 1]);
+      if (!value) {
+        text.clear();
+        break;
+      }
+      text = text.empty() ? *value : fmt::format("{} if i == {} else {}", *value, i - 1, text);
+    }
+    if (!text.empty()) {
+      arg.fill.kind = Fill::Kind::kGenerator;
+      arg.fill.path = values.size() == 1 ? text : fmt::format("0 if i >= {} else {}", values.size(), text);
+    } else if (KindOf(arg.dtype) != DTypeKind::kFloat) {
+      Question(fmt::format("fill {} = constant VALUE", arg.name));
+    }
+  }
+
+  std::optional<std::string> Number(HostScope& scope, TokenRange range) {
+    const auto text = scope.Expression(range);
+    if (!text) return std::nullopt;
+    const auto expr = Expr::Parse(*text);
+    if (!expr) return std::nullopt;
+    std::vector<std::string> names = expr->Names();
+    std::vector<Value> values;
+    for (const std::string& name : names) {
+      const auto leaf = scope.leaves().find(name);
+      const auto size = out_.stated.sizes.find(name);
+      if (size == out_.stated.sizes.end() && leaf == scope.leaves().end()) return std::nullopt;
+      values.emplace_back(size != out_.stated.sizes.end() ? size->second : leaf->second.value);
+      out_.used_in_symbols.insert(name);
+    }
+    Bindings bindings;
+    bindings.Add(names, values);
+    const auto value = expr->Evaluate(bindings);
+    return value ? std::optional(ToString(*value)) : std::nullopt;
+  }
+
+  SourceReading& out_;
+  const std::string& wanted_;
+  std::map<std::string, std::string, std::less<>> types_;  ///< template type parameters
+  std::map<std::string, std::string> buffers_;             ///< tensor -> host variable
+  std::vector<std::string> questions_;
+  std::string structs_;  ///< parameters of types that cannot be passed
+};
+
+}  // namespace
+
+std::string SourceReading::Where() const {
+  if (kernel == nullptr) return file;
+  std::string of = file;  // or the header that was put in
+  for (size_t i = 0; i < kernel->head.begin; ++i) {
+    const std::string_view line = syntax.token(i).text;
+    if (syntax.token(i).kind != Token::Kind::kDirective || !line.starts_with("#line ")) continue;
+    if (const size_t quote = line.find('"'); quote != std::string_view::npos)
+      of = line.substr(quote + 1, line.rfind('"') - quote - 1);
+  }
+  return fmt::format("{}:{}", of, kernel->line);
+}
+
+const Leaf* SourceReading::FindLeaf(const std::string& name) const {
+  const auto found = scope->leaves().find(name);
+  return found == scope->leaves().end() ? nullptr : &found->second;
+}
+
+Dims SourceReading::SizesBeside(const ParameterSpace& space) const {
+  Dims dims = stated.sizes;
+  for (const auto& [name, leaf] : scope->leaves()) {
+    if (space.Find(name) < 0) dims[name] = leaf.value;
+  }
+  return dims;
+}
+
+Result<std::unique_ptr<SourceReading>> ReadSource(const std::string& text, const std::string& file,
+                                                  const std::string& kernel) {
+  SourceApart apart = WithMembersApart(WithLambdasNamed(WithLaunchesExpanded(text)));
+  auto reading = std::make_unique<SourceReading>(std::move(apart.text), file);
+  reading->objects = std::move(apart.objects);
+  ATUNNER_RETURN_IF_ERROR(Reader(*reading, kernel).Run());
+  for (auto& [of_kernel, note] : apart.notes) {
+    if (of_kernel == reading->kernel->name) reading->notes.push_back(std::move(note));
+  }
+  return reading;
+}
+
+}  // namespace atunner

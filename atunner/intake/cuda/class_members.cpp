@@ -1,0 +1,148 @@
+#include "atunner/intake/cuda/class_members.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace atunner {
+namespace {
+
+constexpr int kMostNested = 8;  // classes in classes
+
+class Members {
+ public:
+  Members(CudaSyntax& syntax, size_t outermost, int depth) : syntax_(syntax), outermost_(outermost), depth_(depth) {}
+
+  void Run(TokenRange before, size_t brace) {
+    size_t name = brace;  // class Name : public Base {
+    for (size_t i = brace; i > before.begin && !Is(i, "struct") && !Is(i, "class"); --i) {
+      if (Is(i, ":")) name = i;
+    }
+    while (name > before.begin && (Is(name - 1, "final") || Is(name - 1, ">"))) --name;
+    if (name == 0 || !IsWord(name - 1) || depth_ > kMostNested) return;
+    class_.name = syntax_.token(name - 1).text;
+    for (size_t i = name; i < brace && class_.base.empty(); ++i) {
+      const bool access = Is(i, "public") || Is(i, "private") || Is(i, "protected") || Is(i, "virtual");
+      if (IsWord(i) && !access && !Is(i, "final") && !Is(i + 1, "::")) class_.base = syntax_.token(i).text;
+    }
+    if (Is(before.begin, "template") && Is(before.begin + 1, "<"))
+      class_.templates = ParseTemplateParameters(syntax_, {before.begin + 2, MatchingClose(syntax_, before.begin + 1)});
+    const size_t end = std::min(MatchingClose(syntax_, brace), Count());
+    for (size_t i = brace + 1; i < end;) i = std::max(Member(i, end), i + 1);
+    syntax_.classes.push_back(std::move(class_));
+  }
+
+ private:
+  size_t Count() const { return syntax_.lexed.tokens.size(); }
+  bool Is(size_t i, std::string_view text) const { return i < Count() && syntax_.token(i).Is(text); }
+  bool IsWord(size_t i) const { return i < Count() && syntax_.token(i).kind == Token::Kind::kWord; }
+
+  /// The place behind one member.
+  size_t Member(size_t begin, size_t end) {
+    const auto access = [&](size_t i) { return Is(i, "public") || Is(i, "private") || Is(i, "protected"); };
+    if (access(begin) && Is(begin + 1, ":")) return begin + 2;
+    if (syntax_.token(begin).kind == Token::Kind::kDirective || Is(begin, ";")) return begin + 1;
+    size_t head = begin;
+    while (Is(head, "template") && Is(head + 1, "<")) head = MatchingClose(syntax_, head + 1) + 1;
+    bool device = false, host = false;
+    size_t at = head;
+    for (; at < end && !Is(at, ";") && !Is(at, "=") && !Is(at, "{"); ++at) {
+      device |= Is(at, "__device__");
+      host |= Is(at, "__host__");
+      if (Is(at, "[")) at = MatchingClose(syntax_, at);
+      if (!Is(at, "(")) continue;
+      if (IsCallable(at, head)) return Function({begin, end}, head, at, device, host);
+      at = MatchingClose(syntax_, at);
+    }
+    const size_t stop = std::min(Behind(at, end), end);
+    if (Is(at, "{") && (Is(head, "struct") || Is(head, "class"))) {
+      Members(syntax_, outermost_, depth_ + 1).Run({begin, head}, at);
+    } else if (Is(head, "using") && IsWord(head + 1) && Is(head + 2, "=")) {
+      class_.aliases[std::string(syntax_.token(head + 1).text)] = std::string(syntax_.Text({head + 3, stop - 1}));
+    } else if (!Is(head, "using") && !Is(head, "typedef") && !Is(head, "friend") && !Is(head, "enum")) {
+      Fields({head, stop - 1});
+    }
+    return stop;
+  }
+
+  /// Is the bracket that of a function's parameters? Those of attributes, and of pointers to functions, are not.
+  bool IsCallable(size_t open, size_t head) const {
+    static constexpr std::string_view kAttributes[] = {"__align__",         "alignas",  "__attribute__", "decltype",
+                                                       "__launch_bounds__", "explicit", "noexcept"};
+    if (open == head) return false;
+    const Token& before = syntax_.token(open - 1);
+    if (std::ranges::find(kAttributes, before.text) != std::end(kAttributes)) return false;
+    if (Is(open - 1, "operator")) return false;  // operator()(…): the brackets behind these
+    return before.kind == Token::Kind::kWord || IsOperator(open, head);
+  }
+  bool IsOperator(size_t open, size_t head) const {
+    for (size_t i = open; i > head && i + 4 > open; --i) {
+      if (Is(i - 1, "operator")) return true;
+    }
+    return false;
+  }
+
+  /// The place behind the statement that goes on at `at`.
+  size_t Behind(size_t at, size_t end) const {
+    while (at < end && !Is(at, ";")) {
+      const bool opens = Is(at, "(") || Is(at, "[") || Is(at, "{");
+      at = opens ? MatchingClose(syntax_, at) + 1 : at + 1;
+    }
+    return at + 1;
+  }
+
+  size_t Function(TokenRange range, size_t head, size_t open, bool device, bool host) {
+    const auto [begin, end] = range;
+    const size_t close = MatchingClose(syntax_, open);
+    const TokenRange initialisers = InitialisersBehind(syntax_, close);
+    size_t brace = initialisers.empty() ? close : initialisers.end;
+    while (brace < end && !Is(brace, "{") && !Is(brace, ";") && !Is(brace, "=")) ++brace;
+    if (!Is(brace, "{")) return Behind(brace, end);  // declared here, defaulted or deleted
+    const size_t last = std::min(MatchingClose(syntax_, brace), end);
+    HostFunction function{std::string(syntax_.token(open - 1).text),
+                          {},
+                          {open + 1, close},
+                          {brace + 1, last},
+                          {begin, std::min(last + 1, Count())},
+                          class_.name,
+                          false,
+                          initialisers,
+                          device,
+                          outermost_};
+    if (head > begin) function.templates = ParseTemplateParameters(syntax_, {begin + 2, head - 1});
+    if (!Is(open - 2, "operator") && IsOperator(open, head)) function.name = "operator";  // to a type
+    function.constructor = function.name == class_.name;
+    const bool destructor = Is(open - 2, "~");
+    if (!destructor && (!device || host)) syntax_.functions.push_back(std::move(function));
+    return last + 1;
+  }
+
+  /// const float *a, *b = nullptr; int size[3]{};
+  void Fields(TokenRange statement) {
+    TokenRange type;
+    for (const TokenRange& piece : SplitArguments(syntax_, statement, true)) {
+      size_t end = piece.begin;
+      while (end < piece.end && !Is(end, "=") && !Is(end, "{") && !Is(end, "[")) ++end;
+      if (end == piece.begin || !IsWord(end - 1)) return;
+      if (type.empty()) type = {piece.begin, end - 1};
+      size_t value = end;
+      while (Is(value, "[")) value = MatchingClose(syntax_, value) + 1;
+      TokenRange given;
+      if (Is(value, "=")) given = {value + 1, piece.end};
+      if (Is(value, "{")) given = {value + 1, std::min(MatchingClose(syntax_, value), piece.end)};
+      class_.fields.push_back({std::string(syntax_.token(end - 1).text), type, given});
+    }
+  }
+
+  CudaSyntax& syntax_;
+  ClassDefinition class_;
+  size_t outermost_;
+  int depth_;
+};
+
+}  // namespace
+
+void ReadClass(CudaSyntax& syntax, TokenRange before, size_t brace) {
+  Members(syntax, before.begin, 0).Run(before, brace);
+}
+
+}  // namespace atunner

@@ -1,0 +1,569 @@
+#include "atunner/intake/cuda/cuda_syntax.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "atunner/intake/cuda/class_members.h"
+#include "atunner/intake/expression_text.h"
+#include "atunner/intake/cuda/launch_config.h"
+#include "atunner/intake/value_list.h"
+
+namespace atunner {
+namespace {
+
+bool IsQualifier(std::string_view word) {
+  static const std::set<std::string_view> kQualifiers = {
+      "const",    "volatile",   "__restrict__", "__restrict",      "restrict",    "__grid_constant__", "struct",
+      "register", "static",     "inline",       "__forceinline__", "extern",      "constexpr",         "typename",
+      "class",    "__device__", "__host__",     "__shared__",      "__constant__"};
+  return kQualifiers.contains(word);
+}
+
+class Parser {
+ public:
+  explicit Parser(std::string_view source) {
+    syntax_.source = source;
+    syntax_.lexed = Lex(source);
+  }
+
+  CudaSyntax Run() {
+    Directives();
+    Scope(0, Count(), "");
+    DropUsesOfDropped();
+    Launches();
+    return std::move(syntax_);
+  }
+
+ private:
+  size_t Count() const { return syntax_.lexed.tokens.size(); }
+  const Token& At(size_t i) const { return syntax_.token(i); }
+  bool Is(size_t i, std::string_view text) const { return i < Count() && At(i).Is(text); }
+  bool IsWord(size_t i) const { return i < Count() && At(i).kind == Token::Kind::kWord; }
+
+  // --- preprocessor ---
+
+  void Directives() {
+    std::string guard;  // name of the #ifndef directly before
+    for (const Token& token : syntax_.lexed.tokens) {
+      if (token.kind != Token::Kind::kDirective) {
+        guard.clear();
+        continue;
+      }
+      const std::string line = Trim(token.text.substr(1));
+      if (line.starts_with("ifndef")) {
+        guard = Trim(line.substr(6));
+      } else if (line.starts_with("define")) {
+        Define(token, guard);
+        guard.clear();
+      } else {
+        guard.clear();
+      }
+    }
+  }
+
+  void Define(const Token& token, const std::string& guard) {
+    size_t at = token.text.find("define") + 6;
+    const auto skip = [&] {
+      while (at < token.text.size() && (token.text[at] == ' ' || token.text[at] == '\t')) ++at;
+    };
+    skip();
+    const size_t start = at;
+    while (at < token.text.size() &&
+           (std::isalnum(static_cast<unsigned char>(token.text[at])) || token.text[at] == '_'))
+      ++at;
+    const std::string name(token.text.substr(start, at - start));
+    if (name.empty() || (at < token.text.size() && token.text[at] == '(')) return;  // a macro with parameters
+    skip();
+    const std::string value = Trim(token.text.substr(at));
+    if (value.empty()) return;
+    for (const Token& word : Lex(value).tokens) {  // #define HD __host__ __device__
+      if (IsMarked(word, "__device__")) marks_["__device__"].insert(name);
+      if (IsMarked(word, "__host__")) marks_["__host__"].insert(name);
+      if (IsMarked(word, "__global__")) marks_["__global__"].insert(name);
+    }
+    syntax_.constants.push_back(
+        {name, FileConstant::Kind::kMacro, value, token.offset + at, value.size(), guard == name, token.line});
+  }
+
+  // --- declarations ---
+
+  /// Is the token the attribute, or a macro that stands for it?
+  bool IsMarked(const Token& token, const std::string& attribute) const {
+    if (token.Is(attribute)) return true;
+    const auto macros = marks_.find(attribute);
+    return token.kind == Token::Kind::kWord && macros != marks_.end() && macros->second.contains(token.text);
+  }
+
+  /// Declarations in [begin, end) inside namespace `path`.
+  void Scope(size_t begin, size_t end, const std::string& path) {
+    size_t i = begin;
+    while (i < end) {
+      if (At(i).kind == Token::Kind::kDirective || Is(i, ";") || Is(i, "}")) {
+        ++i;
+      } else if (Is(i, "namespace") || (Is(i, "inline") && Is(i + 1, "namespace"))) {
+        i = Namespace(i, end, path);
+      } else if (Is(i, "extern") && i + 2 < end && At(i + 1).kind == Token::Kind::kText && Is(i + 2, "{")) {
+        const size_t close = MatchingClose(syntax_, i + 2);
+        Scope(i + 3, std::min(close, end), path);
+        i = close + 1;
+      } else {
+        i = Declaration(i, end, path);
+      }
+    }
+  }
+
+  size_t Namespace(size_t i, size_t end, const std::string& path) {
+    while (i < end && !Is(i, "namespace")) ++i;
+    std::string name;
+    size_t at = i + 1;
+    while (at < end && (IsWord(at) || Is(at, "::"))) name += At(at++).text;
+    if (!Is(at, "{")) return at + 1;  // an alias
+    const size_t close = std::min(MatchingClose(syntax_, at), end);
+    const std::string inside = name.empty() ? path : path + name + "::";
+    const NamespaceBody* around = syntax_.NamespaceAt(at);
+    syntax_.namespaces.push_back({{at + 1, close}, inside, name.empty() || (around != nullptr && around->anonymous)});
+    Scope(at + 1, close, inside);
+    return close + 1;
+  }
+
+  /// One declaration or definition from its first token; returns the place after it.
+  size_t Declaration(size_t begin, size_t end, const std::string& path) {
+    size_t i = begin;
+    std::vector<TemplateParameter> templates;
+    while (Is(i, "template") && Is(i + 1, "<")) {
+      const size_t close = MatchingClose(syntax_, i + 1);
+      templates = ParseTemplateParameters(syntax_, {i + 2, close});
+      i = close + 1;
+    }
+    bool device = false;
+    bool host = false;
+    bool global = false;
+    bool is_constexpr = false;
+    size_t open_paren = SIZE_MAX;  // of the parameter list: the last "word(" before the body that is no attribute
+    size_t at = i;
+    for (; at < end; ++at) {
+      const Token& token = At(at);
+      if (token.kind == Token::Kind::kDirective) continue;
+      device |= IsMarked(token, "__device__") || token.Is("__shared__") || token.Is("__constant__") ||
+                token.Is("__managed__") || token.Is("C10_DEVICE") || token.Is("C10_HOST_DEVICE");
+      host |= IsMarked(token, "__host__");
+      global |= IsMarked(token, "__global__");
+      is_constexpr |= token.Is("constexpr") || token.Is("consteval");
+      if (token.Is("=") && open_paren == SIZE_MAX) break;  // a variable
+      if (token.Is("(")) {
+        if (at > i && IsWord(at - 1) && !IsAttribute(At(at - 1).text) && open_paren == SIZE_MAX) open_paren = at;
+        if (at > i && IsWord(at - 1) && At(at - 1).Is("operator")) open_paren = at;
+        at = MatchingClose(syntax_, at);
+        if (const TokenRange list = InitialisersBehind(syntax_, at); open_paren != SIZE_MAX && !list.empty())
+          at = list.end - 1;
+      } else if (token.Is("{") || token.Is(";")) {
+        break;
+      }
+    }
+    if (at >= end) return end;
+    if (Is(at, "{") && open_paren != SIZE_MAX)
+      return Function(begin, i, open_paren, at, end, path, std::move(templates),
+                      {.global = global, .device = device, .host = host, .is_constexpr = is_constexpr});
+    return Other(begin, i, at, end, device || is_constexpr);
+  }
+
+  static bool IsAttribute(std::string_view word) {
+    static const std::set<std::string_view> kAttributes = {
+        "__launch_bounds__", "__attribute__", "__cluster_dims__", "__maxnreg__", "__block_size__", "alignas",
+        "__align__",         "decltype",      "__declspec",       "noexcept",    "explicit",       "asm"};
+    return kAttributes.contains(word);
+  }
+
+  struct Marks {
+    bool global = false, device = false, host = false, is_constexpr = false;
+  };
+
+  size_t Function(size_t begin, size_t head, size_t open_paren, size_t brace, size_t end, const std::string& path,
+                  std::vector<TemplateParameter> templates, Marks marks) {
+    const size_t close = std::min(MatchingClose(syntax_, brace), end);
+    const std::string name(At(open_paren - 1).text);
+    const TokenRange parameters{open_paren + 1, MatchingClose(syntax_, open_paren)};
+    if (marks.global) {
+      KernelDefinition kernel{name,           path + name,        std::move(templates), Parameters(parameters),
+                              {begin, brace}, {brace + 1, close}, At(head).line};
+      syntax_.kernels.push_back(std::move(kernel));
+    } else if (!marks.device || marks.host) {
+      HostFunction function{name, std::move(templates), parameters, {brace + 1, close}, {begin, close + 1}, "", false,
+                            {},   marks.device,         begin};
+      MemberOfClass(open_paren - 1, function);
+      // A function without __device__ cannot be called by a kernel, unless it is constexpr.
+      if (!marks.device && !marks.is_constexpr) syntax_.host_only.push_back(function.whole);
+      syntax_.functions.push_back(std::move(function));
+    }
+    return close + 1;
+  }
+
+  /// Of `void Solver::step(…) { … }` and `Buffer<T>::Buffer(…) : … { … }`, whose name is at a token: the class.
+  void MemberOfClass(size_t name, HostFunction& function) const {
+    if (name < 2 || !Is(name - 1, "::")) return;
+    size_t at = name - 2;
+    if (Is(at, ">")) {
+      while (at > function.whole.begin && !Is(at, "<")) --at;
+      --at;
+    }
+    if (!IsWord(at)) return;
+    function.of_class = At(at).text;
+    function.constructor = function.of_class == function.name;
+    function.initialisers = InitialisersBehind(syntax_, function.parameters.end);
+  }
+
+  /// A declaration without a function body: variable, type, using, prototype.
+  size_t Other(size_t begin, size_t head, size_t at, size_t end, bool device) {
+    size_t stop = at;
+    while (stop < end && !Is(stop, ";")) stop = IsOpening(stop) ? MatchingClose(syntax_, stop) + 1 : stop + 1;
+    stop = std::min(stop + 1, end);
+    const TokenRange whole{begin, stop};
+    if (const NamespaceBody* around = syntax_.NamespaceAt(head)) Qualify(around->path, {head, at}, stop);
+    if (Is(head, "using") || Is(head, "typedef")) {
+      Alias(head, stop);
+    } else if (Is(head, "enum")) {
+      Enumerators(head, {at, stop});
+    } else if (Is(at, "{") && IsClass({head, at})) {
+      Class(begin, head, at);
+    } else {
+      Variable(head, stop);
+    }
+    if (!device && IsHostOnly(whole)) {
+      DropForDevice(whole);
+    } else if (!device) {
+      kept_.push_back(whole);
+    }
+    return stop;
+  }
+
+  /// Notes the name of a type that is declared in a namespace.
+  void Qualify(const std::string& path, TokenRange head, size_t stop) {
+    size_t name = head.begin + 1;  // using Name = …; struct Name; enum class Name
+    if (Is(head.begin, "typedef")) name = stop >= 2 ? stop - 2 : stop;
+    const bool type = Is(head.begin, "using") || Is(head.begin, "typedef") || Is(head.begin, "struct") ||
+                      Is(head.begin, "class") || Is(head.begin, "enum");
+    while (Is(name, "class") || Is(name, "struct")) ++name;
+    if (type && IsWord(name) && !path.empty())
+      syntax_.qualified.try_emplace(std::string(At(name).text), path + std::string(At(name).text));
+  }
+
+  void DropForDevice(TokenRange declaration) {
+    syntax_.host_only.push_back(declaration);
+    for (size_t i = declaration.begin; i + 1 < declaration.end && !Is(i, "{") && !Is(i, ";"); ++i) {
+      if ((Is(i, "class") || Is(i, "struct") || Is(i, "using")) && IsWord(i + 1)) dropped_.insert(At(i + 1).text);
+    }
+  }
+
+  /// Declarations that name a class which device code lacks go with it.
+  void DropUsesOfDropped() {
+    for (size_t before = SIZE_MAX; before != dropped_.size();) {
+      before = dropped_.size();
+      std::erase_if(kept_, [&](TokenRange declaration) {
+        for (size_t i = declaration.begin; i < declaration.end; ++i) {
+          if (Is(i, "__device__")) return false;
+          if (!IsWord(i) || !dropped_.contains(At(i).text)) continue;
+          DropForDevice(declaration);
+          return true;
+        }
+        return false;
+      });
+    }
+  }
+
+  bool IsClass(TokenRange head) const {
+    for (size_t i = head.begin; i < head.end; ++i) {
+      if (Is(i, "struct") || Is(i, "class")) return true;
+      if (Is(i, "=") || Is(i, "union")) return false;
+    }
+    return false;
+  }
+
+  /// What only the host understands of a class that device code may use goes by itself.
+  void Class(size_t begin, size_t head, size_t brace) {
+    const size_t first = syntax_.functions.size();
+    ReadClass(syntax_, {begin, head}, brace);
+    for (size_t f = first; f < syntax_.functions.size(); ++f) {
+      const TokenRange whole = syntax_.functions[f].whole;
+      if (!syntax_.functions[f].on_device && IsHostOnly(whole)) syntax_.host_only.push_back(whole);
+    }
+  }
+
+  bool IsOpening(size_t i) const { return Is(i, "(") || Is(i, "[") || Is(i, "{"); }
+
+  /// Does a declaration name what a device compiler lacks: the host's standard library, the runtime API?
+  bool IsHostOnly(TokenRange range) const {
+    bool device = false;
+    bool host = false;
+    for (size_t i = range.begin; i < range.end; ++i) {
+      const std::string_view text = At(i).text;
+      device |= text == "__device__" || text == "__constant__" || text == "__global__";
+      const bool std_name = text == "std" && Is(i + 1, "::") && i + 2 < range.end;
+      static const std::set<std::string_view> kDeviceStd = {
+          "size_t",  "numeric_limits", "integral_constant", "is_same",  "is_same_v", "conditional_t", "enable_if_t",
+          "int32_t", "uint32_t",       "int64_t",           "uint64_t", "uint8_t",   "int8_t"};
+      host |= std_name && !kDeviceStd.contains(At(i + 2).text);
+      host |= text == "std" && Is(i + 1, ";");  // using namespace std;
+      host |= text.starts_with("cuda") && text.size() > 4 &&
+              (std::isupper(static_cast<unsigned char>(text[4])) || text == "cuda_stream") && !Is(i + 1, "::");
+      host |= IsTriple(i, "<");
+      host |= text == "FILE" || text == "thrust" || text == "ofstream" || text == "ifstream";
+    }
+    return host && !device;
+  }
+
+  void Alias(size_t head, size_t stop) {
+    if (Is(head, "using")) {
+      if (!IsWord(head + 1) || !Is(head + 2, "=")) return;
+      syntax_.aliases[std::string(At(head + 1).text)] = std::string(syntax_.Text({head + 3, stop - 1}));
+    } else if (stop >= head + 4 && IsWord(stop - 2)) {
+      syntax_.aliases[std::string(At(stop - 2).text)] = std::string(syntax_.Text({head + 1, stop - 2}));
+    }
+  }
+
+  /// enum class Mode : int8_t { kNone, kRelu = 4 };
+  void Enumerators(size_t head, TokenRange range) {
+    size_t name = head + 1;
+    while (Is(name, "class") || Is(name, "struct")) ++name;
+    if (IsWord(name)) {
+      const std::string type = Is(name + 1, ":") ? std::string(syntax_.Text({name + 2, range.begin})) : "int";
+      syntax_.aliases[std::string(At(name).text)] = type;
+    }
+    int64_t next = 0;
+    for (const TokenRange& piece :
+         SplitArguments(syntax_, {range.begin + 1, MatchingClose(syntax_, range.begin)}, true)) {
+      const size_t value = piece.begin + 2;
+      if (!IsWord(piece.begin)) continue;
+      if (value + 1 == piece.end && At(value).kind == Token::Kind::kNumber) {
+        AddVariable(piece.begin, {value, piece.end});
+        next = LiteralOf(std::string(At(value).text)).value_or(next) + 1;
+      } else if (piece.begin + 1 == piece.end && next < INT32_MAX) {
+        const Token& token = At(piece.begin);
+        syntax_.constants.push_back({std::string(token.text), FileConstant::Kind::kEnumerator, std::to_string(next++),
+                                     token.offset, 0, false, token.line});
+      }
+    }
+  }
+
+  /// constexpr int A = 4, B = 2;
+  void Variable(size_t head, size_t stop) {
+    bool constant = false;
+    for (size_t i = head; i < stop && !Is(i, "="); ++i) constant |= Is(i, "constexpr") || Is(i, "const");
+    if (stop == 0) return;
+    if (!constant) return HostVariables(head, stop);
+    for (const TokenRange& piece : SplitArguments(syntax_, {head, stop - 1}, true)) {
+      for (size_t i = piece.begin; i + 1 < piece.end; ++i) {
+        if (!IsWord(i) || !Is(i + 1, "=")) continue;
+        AddVariable(i, {i + 2, piece.end});
+        break;
+      }
+    }
+  }
+
+  /// static float *d_x = nullptr, *d_y;
+  void HostVariables(size_t head, size_t stop) {
+    TokenRange type;
+    for (const TokenRange& piece : SplitArguments(syntax_, {head, stop - 1}, true)) {
+      size_t end = piece.begin;
+      while (end < piece.end && !Is(end, "=") && !IsOpening(end)) ++end;
+      if (Is(end, "(") || end == piece.begin || !IsWord(end - 1)) return;
+      if (type.empty()) type = {piece.begin, end - 1};
+      if (type.empty()) return;
+      const TokenRange value = Is(end, "=") ? TokenRange{end + 1, piece.end} : TokenRange{};
+      syntax_.variables.push_back({std::string(At(end - 1).text), type, value});
+    }
+  }
+
+  void AddVariable(size_t name, TokenRange value) {
+    if (value.empty()) return;
+    const std::string_view text = syntax_.Text(value);
+    syntax_.constants.push_back({std::string(At(name).text), FileConstant::Kind::kVariable, std::string(text),
+                                 At(value.begin).offset, text.size(), false, At(name).line});
+  }
+
+  std::vector<KernelParameter> Parameters(TokenRange range) const {
+    std::vector<KernelParameter> all;
+    for (const TokenRange& piece : SplitArguments(syntax_, range, true)) {
+      KernelParameter parameter;
+      std::vector<std::string> words;
+      for (size_t i = piece.begin; i < piece.end && !Is(i, "="); ++i) {
+        if (Is(i, "*")) {
+          parameter.pointer = true;
+        } else if (Is(i, "[")) {
+          parameter.pointer = true;
+          i = MatchingClose(syntax_, i);
+        } else if (Is(i, "const")) {
+          parameter.is_const |= !parameter.pointer;
+        } else if (Is(i, "(") && i > piece.begin) {  // __attribute__((...)), __align__(8)
+          i = MatchingClose(syntax_, i);
+        } else if (Is(i, "::") && !words.empty() && IsWord(i + 1)) {
+          words.back() += "::" + std::string(At(++i).text);
+        } else if (IsWord(i) && !IsQualifier(At(i).text) && !IsAttribute(At(i).text)) {
+          words.emplace_back(At(i).text);
+        } else if (Is(i, "<") && !words.empty()) {
+          const size_t close = MatchingClose(syntax_, i);
+          words.back() += std::string(syntax_.Text({i, std::min(close + 1, piece.end)}));
+          i = close;
+        }
+      }
+      if (words.empty() || (words.size() == 1 && words[0] == "void")) continue;
+      if (words.size() > 1) {
+        parameter.name = words.back();
+        words.pop_back();
+      }
+      for (const std::string& word : words) parameter.type += (parameter.type.empty() ? "" : " ") + word;
+      all.push_back(std::move(parameter));
+    }
+    return all;
+  }
+
+  // --- launches ---
+
+  bool IsTriple(size_t i, std::string_view symbol) const {
+    return Is(i, symbol) && Is(i + 1, symbol) && Is(i + 2, symbol) && At(i + 1).offset == At(i).offset + 1 &&
+           At(i + 2).offset == At(i).offset + 2;
+  }
+
+  void Launches() {
+    for (size_t i = 0; i + 3 < Count(); ++i) {
+      if (IsTriple(i, "<")) OneLaunch(i);
+      const bool cooperative = Is(i, "cudaLaunchCooperativeKernel");
+      if ((cooperative || Is(i, "cudaLaunchKernel")) && Is(i + 1, "(")) CalledLaunch(i, cooperative);
+      if (!Is(i, "cudaLaunchKernelEx") || !Is(i + 1, "(")) continue;
+      if (auto launch = ConfiguredLaunch(syntax_, i)) AddLaunch(*std::move(launch), i);
+    }
+  }
+
+  /// cudaLaunchKernel((void*)kernel, grid, block, args, shared bytes, stream), after void* args[] = {&x, &n};
+  void CalledLaunch(size_t call, bool cooperative) {
+    const std::vector<TokenRange> pieces = SplitArguments(syntax_, {call + 2, MatchingClose(syntax_, call + 1)}, true);
+    if (pieces.size() < 4 || pieces[0].empty() || pieces[3].empty()) return;
+    KernelLaunch launch;
+    size_t name = pieces[0].end - 1;
+    while (name > pieces[0].begin && Is(name, ")")) --name;
+    if (!NameLaunch(name, launch)) return;
+    launch.token = call;
+    launch.line = At(call).line;
+    launch.cooperative = cooperative;
+    launch.configuration = {pieces[1], pieces[2]};
+    launch.configuration.insert(launch.configuration.end(), pieces.begin() + 4, pieces.end());
+    ListedArguments(call, At(pieces[3].end - 1).text, launch);
+    AddLaunch(std::move(launch), call);
+  }
+
+  /// `void* args[] = {&x, &n};`, or `void* args[2]; args[0] = &x; args[1] = &n;`
+  void ListedArguments(size_t call, std::string_view list, KernelLaunch& launch) const {
+    constexpr int64_t kMostArguments = 64;
+    std::map<int64_t, TokenRange> assigned;
+    for (size_t i = call; i-- > 0 && launch.arguments.empty();) {
+      if (!Is(i, list) || !Is(i + 1, "[")) continue;
+      const size_t equals = MatchingClose(syntax_, i + 1) + 1;
+      if (Is(equals, "=") && Is(equals + 1, "{")) {
+        launch.arguments = Pointees({equals + 2, MatchingClose(syntax_, equals + 1)});
+      } else if (const auto place = LiteralOf(std::string(At(i + 2).text)); Is(equals, "=") && place) {
+        size_t end = equals + 1;
+        while (end < call && !Is(end, ";")) ++end;
+        if (*place < kMostArguments && end > equals + 1) assigned.try_emplace(*place, TokenRange{equals + 1, end});
+      } else {
+        break;  // declared here
+      }
+    }
+    if (!launch.arguments.empty()) return;
+    for (const auto& [place, value] : assigned) {
+      const std::vector<TokenRange> one = Pointees(value);
+      if (place != static_cast<int64_t>(launch.arguments.size()) || one.size() != 1) return;
+      launch.arguments.push_back(one[0]);
+    }
+  }
+
+  /// What the elements of a list like {&x, (void*)&n} point to.
+  std::vector<TokenRange> Pointees(TokenRange list) const {
+    std::vector<TokenRange> pieces = SplitArguments(syntax_, list, true);
+    for (TokenRange& piece : pieces) {
+      for (size_t i = piece.begin; i < piece.end; ++i) {
+        if (Is(i, "&")) piece.begin = i + 1;
+      }
+    }
+    return pieces;
+  }
+
+  void OneLaunch(size_t open) {
+    size_t close = open + 3;
+    while (close < Count() && !IsTriple(close, ">")) {
+      if (Is(close, ";") || Is(close, "{")) {
+        // dim3{...} is fine; a statement's end is not.
+        if (Is(close, ";")) return;
+        close = MatchingClose(syntax_, close);
+      }
+      close = Is(close, "(") || Is(close, "[") ? MatchingClose(syntax_, close) + 1 : close + 1;
+    }
+    if (close + 3 >= Count() || !Is(close + 3, "(") || open == 0) return;
+    KernelLaunch launch;
+    if (!NameLaunch(open - 1, launch)) return;
+    launch.configuration = SplitArguments(syntax_, {open + 3, close}, false);
+    launch.arguments = SplitArguments(syntax_, {close + 4, MatchingClose(syntax_, close + 3)}, true);
+    AddLaunch(std::move(launch), open);
+  }
+
+  /// `auto kernel = reduce<256>; kernel<<<…>>>(…)`: the kernel that the variable is.
+  void FollowVariable(KernelLaunch& launch, size_t at) const {
+    const auto named = [&](const KernelLaunch& one) {
+      return std::ranges::any_of(syntax_.kernels, [&](const auto& kernel) { return IsLaunchOf(one, kernel); });
+    };
+    if (named(launch)) return;
+    for (size_t i = at; i-- > 0;) {
+      if (!Is(i, launch.kernel) || !Is(i + 1, "=")) continue;
+      size_t end = Is(i + 2, "&") ? i + 3 : i + 2;
+      while (end < at && !Is(end, ";")) ++end;
+      KernelLaunch value;
+      if (!NameLaunch(end - 1, value) || !named(value)) continue;
+      launch.kernel = value.kernel;
+      launch.template_args = value.template_args;
+      return;
+    }
+  }
+
+  void AddLaunch(KernelLaunch launch, size_t at) {
+    FollowVariable(launch, at);
+    for (size_t f = 0; f < syntax_.functions.size(); ++f) {
+      if (syntax_.functions[f].body.begin <= at && at < syntax_.functions[f].body.end) launch.function = f;
+    }
+    syntax_.launches.push_back(std::move(launch));
+  }
+
+  /// The kernel whose name, or template arguments, end at the token `name`.
+  bool NameLaunch(size_t name, KernelLaunch& launch) const {
+    if (name > 1 && Is(name, ")") && (IsWord(name - 1) || Is(name - 1, ">"))) --name;  // (k<128>)<<<...>>>
+    if (Is(name, ">")) {                                                               // k<128, float><<<...>>>
+      size_t depth = 0;
+      size_t start = name;
+      for (; start > 0; --start) {
+        if (Is(start, ">")) ++depth;
+        if (Is(start, "<") && --depth == 0) break;
+      }
+      if (start == 0) return false;
+      launch.template_args = SplitArguments(syntax_, {start + 1, name}, true);
+      name = start - 1;
+    }
+    if (!IsWord(name)) return false;
+    launch.token = name;
+    launch.line = At(name).line;
+    launch.kernel = std::string(At(name).text);
+    while (name >= 2 && Is(name - 1, "::") && IsWord(name - 2)) {
+      name -= 2;
+      launch.kernel = std::string(At(name).text) + "::" + launch.kernel;
+    }
+    return true;
+  }
+
+  CudaSyntax syntax_;
+  std::vector<TokenRange> kept_;        ///< declarations at namespace level, for the device as well
+  std::set<std::string_view> dropped_;  ///< classes and aliases that are not
+  std::map<std::string, std::set<std::string, std::less<>>, std::less<>> marks_;  ///< attribute -> macros for it
+};
+
+}  // namespace
+
+CudaSyntax ParseCuda(std::string_view source) { return Parser(source).Run(); }
+
+}  // namespace atunner

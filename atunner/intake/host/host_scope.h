@@ -1,0 +1,207 @@
+// Values of host expressions at one place of a source: what `threads`, `grid` or `n * sizeof(float)` is when a kernel
+// is launched there. Follows definitions in the function, its caller's arguments, and constants of the file.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "atunner/base/result.h"
+#include "atunner/intake/cuda/cuda_syntax.h"
+#include "atunner/model/value.h"
+
+namespace atunner {
+
+/// A name with a literal value that expressions keep as a name: a problem size or a tunable.
+struct Leaf {
+  std::string name;
+  int64_t value = 0;
+  bool of_file = false;  ///< a macro or constant of the file: device code may see it too
+};
+
+class HostScope {
+ public:
+  /// `stated` are values from annotations; they come before everything else.
+  HostScope(const CudaSyntax& syntax, size_t function, size_t position, const Dims& stated);
+
+  /// Another place of the same source, whose leaves count among this one's.
+  HostScope At(size_t function, size_t position) const { return {*this, function, position, level_}; }
+
+  /// The expression in the language of model/expr. kInvalidInput names what could not be resolved.
+  Result<std::string> Expression(TokenRange range);
+  /// Three extents of a dim3 or a number; missing ones are "1".
+  Result<std::array<std::string, 3>> Extents(TokenRange range);
+  /// Bytes of the buffer that a pointer argument names, and its name. Follows casts and containers.
+  struct Buffer {
+    std::string name;
+    std::string bytes;
+    std::string type;      ///< declared element type; may be empty
+    bool zeroed = false;   ///< by cudaMemset
+    std::string elements;  ///< of a tensor, whose type may be any: their number, in place of bytes
+  };
+  Result<Buffer> BufferOf(TokenRange range);
+  /// The extents that a member of an object has: of the `gridDim` of a cudaLaunchConfig_t.
+  Result<std::array<std::string, 3>> ExtentsOfMember(TokenRange object, const std::string& member);
+  /// False where nobody calls the function, or a condition around the place is known not to hold.
+  bool IsReached();
+  /// The type of a pointer's elements, or of a number; empty where it is not declared plainly.
+  std::string TypeOf(TokenRange range, bool pointer);
+  /// What a name stands for where the function is a template with a type of that name; any other name is itself.
+  std::string TypeNamed(const std::string& name) const;
+  /// The elements that an array is initialised with: float c[2] = {0.4f, 0.1f}; empty for any other name.
+  std::vector<TokenRange> ElementsOf(const std::string& name) const;
+
+  /// The variable whose value the last expression that failed wanted; empty when it failed for another reason.
+  const std::string& unknown() const { return *unknown_; }
+  /// Every leaf that an expression of this scope (or of its callers') referred to.
+  const std::map<std::string, Leaf, std::less<>>& leaves() const { return *leaves_; }
+
+ private:
+  static constexpr int kMostLevels = 8;  ///< calls in calls
+  using Tokens = std::vector<Token>;
+  struct Pieces;  // one conversion under way
+
+  HostScope(const HostScope& parent, size_t function, size_t position, int level);
+  void Begin();
+  void Collect();
+  void Forget(size_t name);
+  void CollectDefinition(size_t name, size_t end);
+  void CollectAllocation(size_t call, size_t end);
+  std::string PointerText(TokenRange range) const;
+  void CollectMemset(size_t call, size_t end);
+  void CollectDeclaredType(size_t star);
+  void CollectScalarType(size_t name);
+  std::optional<size_t> DeclaratorOf(size_t name, std::string_view type) const;
+  void CollectContainer(const std::string& name, size_t angle, TokenRange inside);
+  TokenRange CountOf(TokenRange range) const;
+  Tokens Copy(TokenRange range) const;
+  Result<std::string> Convert(const Tokens& tokens, int depth);
+  Result<std::string> ConvertPlain(const Tokens& tokens, int depth);
+  Result<std::string> Choice(const Tokens& tokens, size_t question, int depth);
+  Result<size_t> Word(const Tokens& tokens, size_t i, int depth, Pieces& out);
+  Result<size_t> MemberWord(const Tokens& tokens, size_t i, int depth, Pieces& out);
+  Result<std::array<std::string, 3>> ExtentsNamed(const std::string& name, int depth);
+  std::optional<std::array<std::string, 3>> ExtentsFound(const Tokens& tokens, int depth);
+  Result<std::string> Element(const std::string& list, const Tokens& index, int depth);
+  Result<Buffer> BufferOf(TokenRange range, int depth);
+  Result<Buffer> BufferOfWords(TokenRange range, int depth);
+  Result<Buffer> BufferFromElement(TokenRange range, int depth);
+  std::optional<Buffer> BufferOfMember(TokenRange range, int depth);
+  std::string ElementType(const std::string& pointer) const;
+  Result<std::string> Called(const std::string& name, const std::vector<Tokens>& arguments, int depth, bool& real);
+  std::pair<std::vector<std::string_view>, Tokens> DefinitionOf(const std::string& name);
+  std::unexpected<Error> UnknownVariable(const std::string& name);
+  std::unexpected<Error> UnknownBehind(const std::string& name);
+  Result<std::string> NameValue(const std::string& name, int depth);
+  Result<std::string> PitchOf(TokenRange row, int depth);
+  Result<std::string> BytesOf(const std::string& buffer);
+  bool IsRuledOut(size_t place) const;
+  bool ConditionsMayHold();
+  std::optional<TokenRange> Definition(const std::string& name) const;
+  void Define(const std::string& name, TokenRange value);
+  std::optional<int64_t> NumberNow(TokenRange range);
+  Result<std::string> NamedTokens(const std::string& name, const Tokens& tokens, bool of_file, int depth);
+  Result<std::array<std::string, 3>> ExtentsOf(const Tokens& tokens, int depth);
+  /// A call of a function, or the making of an object.
+  struct Call {
+    std::shared_ptr<HostScope> scope;  ///< of who calls
+    std::vector<TokenRange> template_args;
+    std::vector<TokenRange> arguments;
+    TokenRange object;  ///< whose member is called; empty for one of the caller's own object
+    std::string made;   ///< the type of the object that a constructor makes: "Buffer<float>"
+  };
+  std::optional<Call> CallAt(size_t name) const;
+  std::optional<Call> MakingAt(size_t type) const;
+  std::optional<Buffer> AllocatedBy(size_t name, const std::string& parameter);
+  std::optional<Buffer> AllocatedFor(const std::string& name);
+  std::optional<std::string> StaticMember(const std::string& type, std::string_view member, int depth);
+  std::optional<Call> CallWith(size_t template_args, size_t arguments) const;
+  std::optional<std::pair<std::shared_ptr<HostScope>, TokenRange>> InCaller(const std::string& name) const;
+  HostScope Inside(size_t function, Call call) const;
+
+  // Objects of classes: host_objects.cpp.
+  using Path = std::vector<std::string>;  ///< members of members, from the outside in
+  struct Found;
+  struct Declared {
+    std::string type;
+    TokenRange made_of;  ///< what stands between the brackets; may be empty
+  };
+  std::shared_ptr<HostScope> Self() const;
+  std::optional<Found> MemberOf(TokenRange object, const Path& path, int depth) const;
+  std::optional<Found> Returned(TokenRange object, size_t open, const Path& path, int depth) const;
+  std::optional<Found> ReturnedBy(size_t function, Call call, const Path& path, int depth) const;
+  std::optional<Found> CountOfContainer(TokenRange object, int depth) const;
+  std::optional<Found> Named(const Path& path, int depth) const;
+  std::optional<Found> Written(const Path& path, int depth, bool of_object = false) const;
+  std::optional<Found> WrittenByCalls(const std::string& object, const Path& rest, int depth) const;
+  std::optional<Found> OfFile(const Path& path, int depth) const;
+  std::optional<Found> OfThis(const Path& path, int depth) const;
+  std::optional<Found> Initialised(const Path& path, int depth) const;
+  std::optional<Found> OfField(const ClassField& field, TokenRange value, const Path& rest, int depth) const;
+  std::optional<Found> Made(const std::string& type, TokenRange made_of, const Path& path, int depth) const;
+  std::optional<Found> ElementOf(TokenRange list, const ClassDefinition* of, const Path& path, int depth) const;
+  std::optional<Found> ReturnedHere() const;
+  std::vector<size_t> Callees(size_t name, TokenRange object, size_t arguments) const;
+  std::string TypeOfClass(const std::string& name) const;
+  std::string WithConstants(const std::string& type) const;
+  TokenRange ValueOfMember(size_t name) const;
+  const ClassField* FieldOfThis(std::string_view name) const;
+  std::string ClassWith(std::string_view field) const;
+  bool IsConstantOfThis(std::string_view name) const;
+  const ClassDefinition* ClassIn(TokenRange range) const;
+  std::string ClassOf(TokenRange object, int depth) const;
+  std::string TypeOfObject(TokenRange object, int depth) const;
+  std::string TypeNamedIn(TokenRange range) const;
+  std::string TypeMade(TokenRange value) const;
+  bool IsFunction(std::string_view name) const;
+  bool IsParameter(std::string_view name) const;
+  bool IsRealParameter(std::string_view name) const;
+  bool IsRealConstant(const std::string& name) const;
+  bool IsRealType(const std::string& name) const;
+  bool IsReal(const std::string& name, const std::string& value) const;
+  std::string DeclaredClass(size_t name) const;
+
+  // Tensors of PyTorch: host_tensors.cpp.
+  bool IsTensor(const std::string& name) const;
+  std::vector<std::string> TensorsIn(TokenRange range) const;
+  std::optional<TokenRange> MadeOfExtents(TokenRange value) const;
+  Result<std::string> ElementsOfTensor(const std::string& name, int depth);
+  Result<std::string> ElementsBySizes(const std::string& name);
+  Result<std::string> ProductOf(const std::vector<TokenRange>& extents);
+
+  void CollectObject(size_t name, size_t end);
+  void CollectBound(size_t bracket, size_t end);
+  std::optional<TokenRange> RangeOf(const Tokens& tokens, size_t begin, size_t end) const;
+  Result<std::string> ValueFound(const Found& found, const std::string& name, int depth);
+  Result<std::string> MemberValue(const Tokens& tokens, size_t begin, size_t end, int depth);
+  std::string KeptAsLeaf(const std::string& name, int64_t value, bool of_file);
+
+  const CudaSyntax& syntax_;
+  size_t function_;
+  size_t position_;
+  Dims stated_;
+  int level_ = 0;
+  std::optional<Call> pin_;  ///< the call that this scope is for, where it is known which of them is meant
+  std::map<std::string, std::vector<TokenRange>, std::less<>> redefined_;    ///< what definitions_ had before
+  std::map<std::string, TokenRange, std::less<>> definitions_;               ///< of "n", and of "config.n"
+  std::map<std::string, TokenRange, std::less<>> lists_;                     ///< what stands between the braces
+  std::map<std::string, Declared, std::less<>> objects_;                     ///< variables of classes of the source
+  std::map<std::string, std::pair<TokenRange, size_t>, std::less<>> bound_;  ///< auto [a, b] = …: the value, and which
+  std::map<std::string, TokenRange, std::less<>> allocations_;               ///< bytes; of pitched ones: of a row
+  std::map<std::string, TokenRange, std::less<>> pitched_;                   ///< rows of such allocations
+  std::map<std::string, TokenRange, std::less<>> pitches_;                   ///< variables: bytes of a row
+  std::set<std::string, std::less<>> zeroed_;                                ///< buffers
+  std::map<std::string, TokenRange, std::less<>> containers_;                ///< element count
+  std::map<std::string, std::string, std::less<>> types_;  ///< of declared variables, pointers and containers
+  std::shared_ptr<std::map<std::string, Leaf, std::less<>>> leaves_;
+  std::shared_ptr<std::string> unknown_;
+  std::shared_ptr<std::deque<std::string>> texts_;  ///< of re-lexed constants
+  std::shared_ptr<int> scopes_left_;                ///< sources whose functions call each other must end as well
+};
+
+}  // namespace atunner

@@ -1,0 +1,159 @@
+#include "atunner/intake/rewrite/device_lambdas.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "atunner/intake/cuda/cuda_syntax.h"
+#include "atunner/intake/rewrite/source_edits.h"
+
+namespace atunner {
+namespace {
+
+struct Lambda {
+  TokenRange whole;       ///< from [ to }
+  TokenRange captures;    ///< between the brackets
+  TokenRange parameters;  ///< with the brackets
+  TokenRange result;      ///< behind ->
+  TokenRange body;        ///< with the braces
+};
+
+class Namer {
+ public:
+  explicit Namer(const CudaSyntax& syntax) : syntax_(syntax), edits_(syntax) {}
+
+  std::string Run() {
+    for (const HostFunction& function : syntax_.functions) {
+      if (!function.templates.empty() || function.on_device) continue;  // a template's structure would be one as well
+      for (size_t i = function.body.begin; i < function.body.end; ++i) {
+        const auto lambda = LambdaAt(i, function.body.end);
+        if (!lambda || !Write(*lambda, function)) continue;
+        i = lambda->whole.end - 1;
+      }
+    }
+    return edits_.empty() ? std::string(syntax_.source) : edits_.Apply();
+  }
+
+ private:
+  bool Is(size_t i, std::string_view text) const {
+    return i < syntax_.lexed.tokens.size() && syntax_.token(i).Is(text);
+  }
+  bool IsWord(size_t i) const { return i < syntax_.lexed.tokens.size() && syntax_.token(i).kind == Token::Kind::kWord; }
+
+  /// [=] __device__ (int i) -> float { … }, with any words in place of __device__ that may be macros for it.
+  std::optional<Lambda> LambdaAt(size_t open, size_t end) const {
+    if (!Is(open, "[") || open == 0 || IsWord(open - 1) || Is(open - 1, "]") || Is(open - 1, ")")) return std::nullopt;
+    Lambda lambda;
+    const size_t close = MatchingClose(syntax_, open);
+    lambda.captures = {open + 1, close};
+    size_t at = close + 1;
+    while (IsWord(at)) ++at;
+    if (at == close + 1 || !Is(at, "(")) return std::nullopt;
+    lambda.parameters = {at, MatchingClose(syntax_, at) + 1};
+    at = lambda.parameters.end;
+    if (Is(at, "->")) {
+      const size_t type = at + 1;
+      while (at < end && !Is(at, "{")) ++at;
+      lambda.result = {type, at};
+    }
+    if (!Is(at, "{")) return std::nullopt;
+    lambda.body = {at, MatchingClose(syntax_, at) + 1};
+    lambda.whole = {open, lambda.body.end};
+    return lambda.whole.end <= end ? std::optional(lambda) : std::nullopt;
+  }
+
+  bool Write(const Lambda& lambda, const HostFunction& function) {
+    for (size_t i = lambda.captures.begin; i < lambda.captures.end; ++i) {
+      if (Is(i, "&") || Is(i, "this") || (Is(i, "=") && i > lambda.captures.begin)) return false;
+    }
+    std::string members, values;
+    std::set<std::string_view> seen;
+    for (size_t i = lambda.body.begin; i < lambda.body.end; ++i) {
+      const std::string_view name = syntax_.token(i).text;
+      const bool member = Is(i - 1, ".") || Is(i - 1, "->") || Is(i - 1, "::");
+      if (!IsWord(i) || member || !seen.insert(name).second) continue;
+      const auto type = DeclaredType(name, function, lambda.whole.begin);
+      if (!type) continue;  // the file's, the lambda's own, or a word of the language
+      if (type->empty()) return false;
+      members += fmt::format("{}{}; ", *type, name);
+      values += (values.empty() ? "" : ", ") + std::string(name);
+    }
+    const int line = syntax_.token(lambda.body.begin).line, back = syntax_.token(function.outermost).line;
+    const std::string name = fmt::format("Lambda_{}_{}", line, ++count_);
+    const std::string result(lambda.result.empty() ? "auto" : syntax_.Text(lambda.result));
+    edits_.Insert(function.outermost,
+                  fmt::format("struct {} {{ {}__device__ {} operator(){}\n#line {}\nconst {} }};\n#line {}\n", name,
+                              members, result, syntax_.Text(lambda.parameters), line, syntax_.Text(lambda.body), back));
+    edits_.Replace(lambda.whole, fmt::format("{}{{{}}}", name, values));
+    return true;
+  }
+
+  /// What a variable or parameter of the function is declared as; nothing where the name is none, empty where that
+  /// does not say its type.
+  std::optional<std::string> DeclaredType(std::string_view name, const HostFunction& function, size_t before) const {
+    for (const TokenRange range : {TokenRange{function.body.begin, before}, function.parameters}) {
+      for (size_t i = range.begin; i < range.end; ++i) {
+        if (!Is(i, name) || !IsWord(i) || IsWord(i + 1) || Is(i + 1, "*") || Is(i + 1, "<") || Is(i + 1, "::"))
+          continue;
+        if (auto type = TypeBefore(i, range.begin)) return type;
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// Of the declaration in which the name stands: `const float *a, *name = …`.
+  std::optional<std::string> TypeBefore(size_t name, size_t least) const {
+    std::string stars;
+    size_t at = name;
+    while (at > least && (Is(at - 1, "*") || Is(at - 1, "__restrict__") || Is(at - 1, "&"))) {
+      if (Is(--at, "*")) stars += '*';
+    }
+    size_t begin = at;  // of the statement or parameter
+    int nested = 0;
+    while (begin > least) {
+      const size_t i = begin - 1;
+      nested += (Is(i, ")") || Is(i, "}") || Is(i, "]")) - (Is(i, "(") || Is(i, "{") || Is(i, "["));
+      if (nested < 0 || (nested == 0 && (Is(i, ";") || Is(i, "}")))) break;
+      begin = i;
+    }
+    std::string type;
+    size_t i = begin;
+    for (; i < at && (IsWord(i) || Is(i, "::")); ++i) {
+      if (Is(i, "return") || Is(i, "else") || Is(i, "case") || Is(i, "delete") || Is(i, "goto")) return std::nullopt;
+      if (Is(i, "static") || Is(i, "constexpr") || Is(i, "struct")) continue;
+      type += std::string(syntax_.token(i).text) + (Is(i, "::") || Is(i + 1, "::") ? "" : " ");
+      if (!Is(i + 1, "<")) continue;
+      const size_t close = MatchingClose(syntax_, i + 1);
+      if (close >= at) return std::nullopt;
+      type += syntax_.Text({i + 1, close + 1});
+      i = close;
+    }
+    if (type.empty()) return std::nullopt;
+    const bool listed = i < at;  // behind other names of the declaration
+    if (listed) {
+      // `T a, b`: the last word was a name, unless stars stand between.
+      const bool starred = Is(i, "*");
+      if (!starred) type = type.substr(0, type.find_last_of(' ', type.size() - 2) + 1);
+      if (type.empty() || !Is(at - 1, ",")) return std::nullopt;
+    }
+    if (type == "const ") return std::nullopt;
+    if (type.starts_with("auto ") || type.starts_with("const auto ")) return "";
+    return type + stars;
+  }
+
+  const CudaSyntax& syntax_;
+  Edits edits_;
+  int count_ = 0;
+};
+
+}  // namespace
+
+std::string WithLambdasNamed(const std::string& source) {
+  const CudaSyntax syntax = ParseCuda(source);
+  return Namer(syntax).Run();
+}
+
+}  // namespace atunner
