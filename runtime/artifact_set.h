@@ -10,7 +10,7 @@
 
 #include "atunner/base/files.h"
 #include "atunner/base/result.h"
-#include "atunner/model/artifact.h"
+#include "atunner/model/artifact/artifact.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/loaded_kernel.h"
 #include "runtime/match.h"

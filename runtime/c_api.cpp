@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "atunner/model/expr.h"
+#include "atunner/model/expr/expr.h"
 #include "runtime/artifact_set.h"
 #include "runtime/include/atunner.h"
 

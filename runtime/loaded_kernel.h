@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "atunner/base/result.h"
-#include "atunner/model/artifact.h"
+#include "atunner/model/artifact/artifact.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/match.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "atunner/base/result.h"
-#include "atunner/model/artifact.h"
+#include "atunner/model/artifact/artifact.h"
 #include "runtime/cuda_driver.h"
 
 namespace atunner::loader {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "atunner/model/artifact.h"
+#include "atunner/model/artifact/artifact.h"
 
 namespace atunner::loader {
 

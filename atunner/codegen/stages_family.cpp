@@ -12,9 +12,9 @@
 #include "atunner/graph/divide.h"
 #include "atunner/graph/served.h"
 #include "atunner/graph/rewrite.h"
-#include "atunner/model/accuracy.h"
-#include "atunner/model/divided_schedule.h"
-#include "atunner/model/joined_kernel.h"
+#include "atunner/model/kernel/accuracy.h"
+#include "atunner/model/schedule/divided_schedule.h"
+#include "atunner/model/schedule/joined_kernel.h"
 #include "atunner/operators/graph_operator.h"
 #include "atunner/operators/part_task.h"
 

@@ -7,7 +7,7 @@
 #include "atunner/compile/headers.h"
 #include "atunner/compile/messages.h"
 #include "atunner/compile/virtual_headers.h"
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 
 namespace atunner {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "atunner/base/files.h"
 #include "atunner/base/result.h"
-#include "atunner/model/compiled_module.h"
-#include "atunner/model/launch_plan.h"
+#include "atunner/model/kernel/compiled_module.h"
+#include "atunner/model/kernel/launch_plan.h"
 
 namespace atunner {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "atunner/base/result.h"
-#include "atunner/model/compiled_module.h"
+#include "atunner/model/kernel/compiled_module.h"
 
 namespace atunner {
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "atunner/base/digest.h"
-#include "atunner/model/launch_plan.h"
+#include "atunner/model/kernel/launch_plan.h"
 
 namespace atunner {
 

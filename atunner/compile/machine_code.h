@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "atunner/base/result.h"
-#include "atunner/model/machine_code.h"
+#include "atunner/model/kernel/machine_code.h"
 
 namespace atunner {
 

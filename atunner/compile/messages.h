@@ -2,7 +2,7 @@
 #pragma once
 
 #include "atunner/compile/compiler.h"
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 
 namespace atunner {
 

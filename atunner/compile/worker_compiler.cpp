@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/compile/messages.h"
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 
 namespace atunner {
 namespace {

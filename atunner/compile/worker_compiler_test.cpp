@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "atunner/base/clock.h"
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 
 namespace atunner {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "atunner/base/result.h"
-#include "atunner/model/device_profile.h"
-#include "atunner/model/json.h"
+#include "atunner/model/value/device_profile.h"
+#include "atunner/model/json/json.h"
 
 namespace atunner {
 

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "atunner/base/result.h"
-#include "atunner/model/compiled_module.h"
-#include "atunner/model/device_profile.h"
-#include "atunner/model/launch_plan.h"
-#include "atunner/model/tensor_map.h"
-#include "atunner/model/texture.h"
-#include "atunner/model/trial.h"
+#include "atunner/model/kernel/compiled_module.h"
+#include "atunner/model/value/device_profile.h"
+#include "atunner/model/kernel/launch_plan.h"
+#include "atunner/model/kernel/tensor_map.h"
+#include "atunner/model/kernel/texture.h"
+#include "atunner/model/trial/trial.h"
 
 namespace atunner {
 

@@ -7,7 +7,7 @@
 
 #include "atunner/base/result.h"
 #include "atunner/device/device.h"
-#include "atunner/model/device_profile.h"
+#include "atunner/model/value/device_profile.h"
 
 namespace atunner {
 

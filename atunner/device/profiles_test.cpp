@@ -113,7 +113,7 @@ TEST(Profiles, RowsAreSound) {
     EXPECT_LE(p.mma_sync_share, 1);
 #define ATUNNER_PROFILE_FIELD(type, field, unit, meaning) \
   if constexpr (!std::is_same_v<type, std::string>) EXPECT_GE(p.field, type{}) << #field;
-#include "atunner/model/device_profile.def"
+#include "atunner/model/value/device_profile.def"
 #undef ATUNNER_PROFILE_FIELD
   }
   EXPECT_GE(names.size(), 15u);

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "atunner/graph/expression_text.h"
-#include "atunner/model/expr.h"
+#include "atunner/model/expr/expr.h"
 
 namespace atunner::graph {
 namespace {

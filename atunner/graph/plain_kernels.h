@@ -4,7 +4,7 @@
 
 #include "atunner/graph/graph.h"
 #include "atunner/graph/rounding.h"
-#include "atunner/model/kernel_spec.h"
+#include "atunner/model/kernel/kernel_spec.h"
 
 namespace atunner::graph {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "atunner/base/result.h"
-#include "atunner/model/dtype.h"
-#include "atunner/model/value.h"
+#include "atunner/model/value/dtype.h"
+#include "atunner/model/value/value.h"
 
 namespace atunner::graph {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "atunner/model/dtype.h"
+#include "atunner/model/value/dtype.h"
 
 namespace atunner {
 

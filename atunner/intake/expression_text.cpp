@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "atunner/model/expr.h"
+#include "atunner/model/expr/expr.h"
 
 namespace atunner {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "atunner/model/permutation.h"
+#include "atunner/model/space/permutation.h"
 
 namespace atunner {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "atunner/model/parameter_space.h"
+#include "atunner/model/space/parameter_space.h"
 
 namespace atunner {
 

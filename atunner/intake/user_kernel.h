@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "atunner/model/schedule_template.h"
+#include "atunner/model/schedule/schedule_template.h"
 
 namespace atunner {
 

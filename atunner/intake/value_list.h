@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "atunner/base/result.h"
-#include "atunner/model/expr.h"
+#include "atunner/model/expr/expr.h"
 
 namespace atunner {
 

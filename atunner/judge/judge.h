@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "atunner/model/kernel_spec.h"
-#include "atunner/model/trial.h"
+#include "atunner/model/kernel/kernel_spec.h"
+#include "atunner/model/trial/trial.h"
 #include "atunner/verify/verifier.h"
 
 namespace atunner {

@@ -9,7 +9,7 @@
 #include "atunner/device/profiles.h"
 #include "atunner/judge/local_judge.h"
 #include "atunner/judge/runner_judge.h"
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 #include "atunner/operators/operator.h"
 #include "atunner/vgpu/virtual_gpu.h"
 #include "tests/threats/hostile.h"

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 
 namespace atunner {
 namespace {

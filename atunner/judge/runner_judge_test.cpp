@@ -16,7 +16,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 
 namespace atunner {
 namespace {

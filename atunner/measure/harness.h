@@ -11,8 +11,8 @@
 #include "atunner/base/clock.h"
 #include "atunner/device/device.h"
 #include "atunner/measure/statistics.h"
-#include "atunner/model/performance.h"
-#include "atunner/model/verdict.h"
+#include "atunner/model/trial/performance.h"
+#include "atunner/model/trial/verdict.h"
 #include "atunner/verify/verifier.h"
 
 namespace atunner {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "atunner/model/performance.h"
+#include "atunner/model/trial/performance.h"
 
 namespace atunner {
 

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/random.h"
-#include "atunner/model/json.h"
-#include "atunner/model/kernel_spec.h"
-#include "atunner/model/trial.h"
+#include "atunner/model/json/json.h"
+#include "atunner/model/kernel/kernel_spec.h"
+#include "atunner/model/trial/trial.h"
 
 namespace atunner {
 namespace {

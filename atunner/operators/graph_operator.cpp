@@ -15,7 +15,7 @@
 #include "atunner/graph/rewrite.h"
 #include "atunner/graph/slices.h"
 #include "atunner/graph/text.h"
-#include "atunner/model/renamed_sizes.h"
+#include "atunner/model/schedule/renamed_sizes.h"
 
 namespace atunner {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "atunner/model/kernel_spec.h"
+#include "atunner/model/kernel/kernel_spec.h"
 
 namespace atunner {
 

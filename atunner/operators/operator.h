@@ -13,7 +13,7 @@
 
 #include "atunner/base/result.h"
 #include "atunner/graph/plain_kernels.h"
-#include "atunner/model/kernel_spec.h"
+#include "atunner/model/kernel/kernel_spec.h"
 
 namespace atunner {
 

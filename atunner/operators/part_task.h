@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "atunner/graph/graph.h"
-#include "atunner/model/accuracy.h"
-#include "atunner/model/kernel_spec.h"
+#include "atunner/model/kernel/accuracy.h"
+#include "atunner/model/kernel/kernel_spec.h"
 
 namespace atunner {
 

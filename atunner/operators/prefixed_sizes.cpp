@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "atunner/graph/library.h"
-#include "atunner/model/renamed_sizes.h"
+#include "atunner/model/schedule/renamed_sizes.h"
 #include "atunner/operators/graph_operator.h"
 
 namespace atunner {

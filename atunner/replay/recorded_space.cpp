@@ -6,7 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 #include "atunner/replay/gunzip.h"
 
 namespace atunner {

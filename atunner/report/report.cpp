@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "atunner/model/accuracy.h"
+#include "atunner/model/kernel/accuracy.h"
 
 namespace atunner {
 

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "atunner/model/device_profile.h"
-#include "atunner/model/kernel_spec.h"
-#include "atunner/model/parameter_space.h"
-#include "atunner/model/trial.h"
+#include "atunner/model/value/device_profile.h"
+#include "atunner/model/kernel/kernel_spec.h"
+#include "atunner/model/space/parameter_space.h"
+#include "atunner/model/trial/trial.h"
 
 namespace atunner {
 

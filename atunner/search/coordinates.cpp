@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "atunner/model/permutation.h"
+#include "atunner/model/space/permutation.h"
 
 namespace atunner {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "atunner/model/expr_program.h"
+#include "atunner/model/expr/expr_program.h"
 
 namespace atunner {
 namespace {

@@ -1,7 +1,7 @@
 // From parameters and constraints to the diagram of what is valid.
 #pragma once
 
-#include "atunner/model/parameter_space.h"
+#include "atunner/model/space/parameter_space.h"
 #include "atunner/search/decision_diagram.h"
 
 namespace atunner {

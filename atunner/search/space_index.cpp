@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "atunner/model/permutation.h"
+#include "atunner/model/space/permutation.h"
 #include "atunner/search/space_builder.h"
 
 namespace atunner {

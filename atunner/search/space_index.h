@@ -7,7 +7,7 @@
 
 #include "atunner/base/random.h"
 #include "atunner/base/result.h"
-#include "atunner/model/parameter_space.h"
+#include "atunner/model/space/parameter_space.h"
 #include "atunner/search/decision_diagram.h"
 
 namespace atunner {

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "atunner/model/permutation.h"
+#include "atunner/model/space/permutation.h"
 #include "atunner/search/space_builder.h"
 
 namespace atunner {

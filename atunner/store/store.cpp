@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 
 namespace atunner {
 namespace {

@@ -10,7 +10,7 @@
 #include "atunner/base/digest.h"
 #include "atunner/base/files.h"
 #include "atunner/base/result.h"
-#include "atunner/model/trial.h"
+#include "atunner/model/trial/trial.h"
 #include "atunner/store/running_mark.h"
 
 struct sqlite3;

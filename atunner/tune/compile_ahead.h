@@ -8,7 +8,7 @@
 #include <stop_token>
 
 #include "atunner/compile/compiler.h"
-#include "atunner/model/schedule_template.h"
+#include "atunner/model/schedule/schedule_template.h"
 
 namespace atunner {
 

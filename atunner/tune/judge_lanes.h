@@ -9,7 +9,7 @@
 
 #include "atunner/base/clock.h"
 #include "atunner/judge/judge.h"
-#include "atunner/model/trial.h"
+#include "atunner/model/trial/trial.h"
 
 namespace atunner {
 

@@ -5,7 +5,7 @@
 
 #include "atunner/base/digest.h"
 #include "atunner/judge/judge.h"
-#include "atunner/model/kernel_spec.h"
+#include "atunner/model/kernel/kernel_spec.h"
 
 namespace atunner {
 

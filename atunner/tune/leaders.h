@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "atunner/judge/judge.h"
-#include "atunner/model/trial.h"
+#include "atunner/model/trial/trial.h"
 
 namespace atunner {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "atunner/model/divided_schedule.h"
-#include "atunner/model/trial.h"
+#include "atunner/model/schedule/divided_schedule.h"
+#include "atunner/model/trial/trial.h"
 #include "atunner/tune/tune_session.h"
 
 namespace atunner {

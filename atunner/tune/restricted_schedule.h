@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "atunner/model/schedule_template.h"
+#include "atunner/model/schedule/schedule_template.h"
 
 namespace atunner {
 

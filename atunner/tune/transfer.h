@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "atunner/model/kernel_spec.h"
+#include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/search/prior.h"
 #include "atunner/store/store.h"
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <thread>
 
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 #include "atunner/tune/tune_session_fixture_test.h"
 
 namespace atunner {

@@ -13,7 +13,7 @@
 #include "atunner/base/random.h"
 #include "atunner/compile/compiler.h"
 #include "atunner/judge/judge.h"
-#include "atunner/model/schedule_template.h"
+#include "atunner/model/schedule/schedule_template.h"
 #include "atunner/search/searcher.h"
 #include "atunner/store/store.h"
 #include "atunner/tune/compile_ahead.h"

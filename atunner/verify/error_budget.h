@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "atunner/model/accuracy.h"
-#include "atunner/model/kernel_spec.h"
-#include "atunner/model/verdict.h"
+#include "atunner/model/kernel/accuracy.h"
+#include "atunner/model/kernel/kernel_spec.h"
+#include "atunner/model/trial/verdict.h"
 #include "atunner/verify/judge_kernels.h"
 
 namespace atunner {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "atunner/base/result.h"
-#include "atunner/model/kernel_spec.h"
+#include "atunner/model/kernel/kernel_spec.h"
 
 namespace atunner {
 

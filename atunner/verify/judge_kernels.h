@@ -11,7 +11,7 @@
 
 #include "atunner/compile/compiler.h"
 #include "atunner/device/device.h"
-#include "atunner/model/kernel_spec.h"
+#include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/verify/input_family.h"
 
 namespace atunner {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "atunner/device/device.h"
-#include "atunner/model/kernel_spec.h"
+#include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/verify/judge_kernels.h"
 
 namespace atunner {

@@ -9,8 +9,8 @@
 
 #include "atunner/compile/compiler.h"
 #include "atunner/device/device.h"
-#include "atunner/model/kernel_spec.h"
-#include "atunner/model/verdict.h"
+#include "atunner/model/kernel/kernel_spec.h"
+#include "atunner/model/trial/verdict.h"
 #include "atunner/verify/oracle.h"
 
 namespace atunner {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "atunner/model/accuracy.h"
+#include "atunner/model/kernel/accuracy.h"
 #include "atunner/operators/operator.h"
 #include "atunner/verify/verifier.h"
 #include "atunner/verify/virtual_gpu_test.h"

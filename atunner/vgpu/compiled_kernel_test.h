@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "atunner/model/compiled_module.h"
+#include "atunner/model/kernel/compiled_module.h"
 #include "atunner/vgpu/virtual_gpu.h"
 
 namespace atunner::vgpu {

@@ -11,7 +11,7 @@
 
 #include "atunner/base/result.h"
 #include "atunner/device/device.h"
-#include "atunner/model/machine_code.h"
+#include "atunner/model/kernel/machine_code.h"
 #include "atunner/ptx/module.h"
 #include "atunner/vgpu/timing/counts.h"
 #include "atunner/vgpu/memory/memory.h"

@@ -9,7 +9,7 @@
 
 #include "atunner/base/random.h"
 #include "atunner/compile/nvrtc_compiler.h"
-#include "atunner/model/dtype.h"
+#include "atunner/model/value/dtype.h"
 #include "atunner/vgpu/engine.h"
 
 namespace atunner::vgpu {

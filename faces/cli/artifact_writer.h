@@ -2,8 +2,8 @@
 #pragma once
 
 #include "atunner/base/files.h"
-#include "atunner/model/artifact.h"
-#include "atunner/model/schedule_template.h"
+#include "atunner/model/artifact/artifact.h"
+#include "atunner/model/schedule/schedule_template.h"
 #include "atunner/store/store.h"
 #include "atunner/tune/tune_session.h"
 

@@ -5,9 +5,9 @@
 #include <random>
 
 #include "atunner/codegen/template/family.h"
-#include "atunner/model/accuracy.h"
-#include "atunner/model/artifact.h"
-#include "atunner/model/json.h"
+#include "atunner/model/kernel/accuracy.h"
+#include "atunner/model/artifact/artifact.h"
+#include "atunner/model/json/json.h"
 #include "atunner/operators/operator.h"
 #include "faces/cli/cli.h"
 

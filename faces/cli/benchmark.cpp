@@ -8,7 +8,7 @@
 #include "atunner/base/clock.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/measure/vendor.h"
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 #include "atunner/operators/operator.h"
 #include "faces/cli/cli.h"
 

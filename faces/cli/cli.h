@@ -6,8 +6,8 @@
 
 #include "atunner/base/result.h"
 #include "atunner/intake/bare/bare_source.h"
-#include "atunner/model/artifact.h"
-#include "atunner/model/json.h"
+#include "atunner/model/artifact/artifact.h"
+#include "atunner/model/json/json.h"
 #include "atunner/report/report.h"
 #include "atunner/store/store.h"
 #include "atunner/tune/tune_session.h"

@@ -9,7 +9,7 @@
 #include "atunner/device/real_device.h"
 #include "atunner/measure/calibrate.h"
 #include "atunner/measure/probe.h"
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 #include "atunner/operators/operator.h"
 #include "faces/cli/cli.h"
 #include "faces/cli/operator_cases.h"

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "atunner/base/result.h"
-#include "atunner/model/dtype.h"
-#include "atunner/model/json.h"
-#include "atunner/model/launch_plan.h"
-#include "atunner/model/texture.h"
+#include "atunner/model/value/dtype.h"
+#include "atunner/model/json/json.h"
+#include "atunner/model/kernel/launch_plan.h"
+#include "atunner/model/kernel/texture.h"
 
 namespace atunner::cli {
 

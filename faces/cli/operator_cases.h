@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "atunner/base/result.h"
-#include "atunner/model/kernel_spec.h"
+#include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/operators/operator.h"
 #include "faces/cli/cli.h"
 

@@ -11,7 +11,7 @@
 
 #include "atunner/base/clock.h"
 #include "atunner/codegen/template/family.h"
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 #include "faces/cli/cli.h"
 #include "faces/cli/operator_cases.h"
 

@@ -5,7 +5,7 @@
 #include "atunner/base/files.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/graph/text.h"
-#include "atunner/model/accuracy.h"
+#include "atunner/model/kernel/accuracy.h"
 #include "atunner/operators/graph_operator.h"
 #include "atunner/operators/operator.h"
 #include "faces/cli/cli.h"

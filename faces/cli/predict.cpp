@@ -9,7 +9,7 @@
 
 #include "atunner/base/clock.h"
 #include "atunner/codegen/template/family.h"
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 #include "atunner/tune/compile_ahead.h"
 #include "atunner/vgpu/virtual_gpu.h"
 #include "faces/cli/cli.h"

@@ -1,7 +1,7 @@
 // From runs to what the report room renders.
 #include <nlohmann/json.hpp>
 
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 #include "faces/cli/cli.h"
 
 namespace atunner::cli {

@@ -9,7 +9,7 @@
 
 #include "atunner/base/clock.h"
 #include "atunner/base/files.h"
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 #include "atunner/replay/ppo_training.h"
 #include "atunner/replay/replay.h"
 #include "faces/cli/cli.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/codegen/template/family.h"
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 #include "atunner/operators/operator.h"
 #include "faces/cli/cli.h"
 

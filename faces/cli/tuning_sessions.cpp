@@ -10,7 +10,7 @@
 #include "atunner/base/clock.h"
 #include "atunner/measure/harness.h"
 #include "atunner/measure/vendor.h"
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 #include "atunner/tune/part_choices.h"
 #include "faces/cli/tuning_output.h"
 

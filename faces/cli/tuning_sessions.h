@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "atunner/model/divided_schedule.h"
+#include "atunner/model/schedule/divided_schedule.h"
 #include "faces/cli/cli.h"
 
 namespace atunner::cli {

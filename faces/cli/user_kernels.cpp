@@ -8,7 +8,7 @@
 #include "atunner/intake/described/kernel_toml.h"
 #include "atunner/intake/rewrite/source_headers.h"
 #include "atunner/intake/described/t1.h"
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 #include "faces/cli/cli.h"
 
 namespace atunner::cli {

@@ -1,7 +1,7 @@
 // What both interfaces tell of the device.
 #pragma once
 
-#include "atunner/model/device_profile.h"
+#include "atunner/model/value/device_profile.h"
 
 namespace atunner::program {
 

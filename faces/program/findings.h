@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "atunner/device/device.h"
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 
 namespace atunner::program {
 

@@ -8,7 +8,7 @@
 
 #include "atunner/base/files.h"
 #include "atunner/base/random.h"
-#include "atunner/model/artifact.h"
+#include "atunner/model/artifact/artifact.h"
 #include "atunner/operators/operator.h"
 #include "runtime/testing/driver_client.h"
 #include "tests/cli/process.h"

@@ -14,7 +14,7 @@
 #include "atunner/base/clock.h"
 #include "atunner/base/files.h"
 #include "atunner/base/random.h"
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 #include "atunner/store/store.h"
 
 namespace atunner {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/files.h"
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 #include "tests/cli/process.h"
 
 namespace atunner {

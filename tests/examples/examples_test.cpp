@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/files.h"
-#include "atunner/model/json.h"
+#include "atunner/model/json/json.h"
 #include "atunner/store/store.h"
 #include "tests/cli/process.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "atunner/model/verdict.h"
+#include "atunner/model/trial/verdict.h"
 
 namespace atunner {
 

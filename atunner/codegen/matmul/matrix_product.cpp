@@ -9,7 +9,7 @@
 
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/matmul/product_template.h"
-#include "atunner/model/accuracy.h"
+#include "atunner/model/kernel/accuracy.h"
 #include "embed/families.h"
 
 namespace atunner {

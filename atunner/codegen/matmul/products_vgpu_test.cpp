@@ -5,7 +5,7 @@
 #include "atunner/codegen/tests/family_numbers_test.h"
 #include "atunner/codegen/matmul/matrix_product.h"
 #include "atunner/graph/text.h"
-#include "atunner/model/accuracy.h"
+#include "atunner/model/kernel/accuracy.h"
 #include "atunner/operators/graph_operator.h"
 
 namespace atunner {

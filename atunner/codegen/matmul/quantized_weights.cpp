@@ -7,7 +7,7 @@
 #include "atunner/codegen/template/bound_template.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/wgmma_text.h"
-#include "atunner/model/accuracy.h"
+#include "atunner/model/kernel/accuracy.h"
 #include "atunner/operators/library_task.h"
 #include "embed/families.h"
 

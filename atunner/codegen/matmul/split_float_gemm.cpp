@@ -6,7 +6,7 @@
 
 #include "atunner/codegen/matmul/matrix_product.h"
 #include "atunner/codegen/template/wgmma_text.h"
-#include "atunner/model/accuracy.h"
+#include "atunner/model/kernel/accuracy.h"
 #include "embed/families.h"
 
 namespace atunner {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "atunner/codegen/reduce/reduction_program.h"
-#include "atunner/model/kernel_spec.h"
+#include "atunner/model/kernel/kernel_spec.h"
 
 namespace atunner {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "atunner/model/device_profile.h"
-#include "atunner/model/schedule_template.h"
+#include "atunner/model/value/device_profile.h"
+#include "atunner/model/schedule/schedule_template.h"
 
 namespace atunner {
 

@@ -7,7 +7,7 @@
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/plain_kernels.h"
 #include "atunner/graph/rewrite.h"
-#include "atunner/model/accuracy.h"
+#include "atunner/model/kernel/accuracy.h"
 #include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 

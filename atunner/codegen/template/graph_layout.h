@@ -9,7 +9,7 @@
 #include "atunner/codegen/template/bound_template.h"
 #include "atunner/graph/graph.h"
 #include "atunner/graph/place_text.h"
-#include "atunner/model/kernel_spec.h"
+#include "atunner/model/kernel/kernel_spec.h"
 
 namespace atunner {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "atunner/model/launch_plan.h"
+#include "atunner/model/kernel/launch_plan.h"
 
 namespace atunner {
 

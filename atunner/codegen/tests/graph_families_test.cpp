@@ -6,7 +6,7 @@
 #include "atunner/codegen/tests/family_tasks_test.h"
 #include "atunner/codegen/reduce/reduction_program.h"
 #include "atunner/graph/text.h"
-#include "atunner/model/divided_schedule.h"
+#include "atunner/model/schedule/divided_schedule.h"
 #include "atunner/operators/graph_operator.h"
 
 namespace atunner {

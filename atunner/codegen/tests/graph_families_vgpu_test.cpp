@@ -3,7 +3,7 @@
 
 #include "atunner/codegen/tests/graph_kernels_test.h"
 #include "atunner/graph/compose.h"
-#include "atunner/model/accuracy.h"
+#include "atunner/model/kernel/accuracy.h"
 
 namespace atunner {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "atunner/base/result.h"
 #include "atunner/intake/cuda/cuda_lexer.h"
-#include "atunner/model/kernel_spec.h"
+#include "atunner/model/kernel/kernel_spec.h"
 
 namespace atunner {
 

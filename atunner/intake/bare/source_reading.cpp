@@ -17,7 +17,7 @@
 #include "atunner/intake/rewrite/structure_members.h"
 #include "atunner/intake/bare/texture_text.h"
 #include "atunner/intake/value_list.h"
-#include "atunner/model/texture.h"
+#include "atunner/model/kernel/texture.h"
 
 namespace atunner {
 namespace {

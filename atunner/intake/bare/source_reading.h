@@ -13,8 +13,8 @@
 #include "atunner/intake/bare/annotations.h"
 #include "atunner/intake/cuda/cuda_syntax.h"
 #include "atunner/intake/host/host_scope.h"
-#include "atunner/model/launch_plan.h"
-#include "atunner/model/parameter_space.h"
+#include "atunner/model/kernel/launch_plan.h"
+#include "atunner/model/space/parameter_space.h"
 
 namespace atunner {
 

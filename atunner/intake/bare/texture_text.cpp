@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "atunner/intake/c_type.h"
-#include "atunner/model/texture.h"
+#include "atunner/model/kernel/texture.h"
 
 namespace atunner {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "atunner/intake/cuda/cuda_syntax.h"
-#include "atunner/model/kernel_spec.h"
+#include "atunner/model/kernel/kernel_spec.h"
 
 namespace atunner {
 

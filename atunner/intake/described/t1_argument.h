@@ -2,7 +2,7 @@
 #pragma once
 
 #include "atunner/intake/described/t1_json.h"
-#include "atunner/model/kernel_spec.h"
+#include "atunner/model/kernel/kernel_spec.h"
 
 namespace atunner::t1 {
 

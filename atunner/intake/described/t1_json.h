@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "atunner/base/result.h"
-#include "atunner/model/parameter_space.h"
+#include "atunner/model/space/parameter_space.h"
 
 namespace atunner::t1 {
 

@@ -3,7 +3,7 @@
 
 #include "atunner/intake/c_type.h"
 #include "atunner/intake/host/host_objects.h"
-#include "atunner/model/expr.h"
+#include "atunner/model/expr/expr.h"
 
 namespace atunner {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "atunner/intake/host/host_objects.h"
-#include "atunner/model/expr.h"
+#include "atunner/model/expr/expr.h"
 
 namespace atunner {
 

@@ -7,7 +7,7 @@
 #include "atunner/intake/host/host_objects.h"
 #include "atunner/intake/host/record_buffers.h"
 #include "atunner/intake/cuda/structure_layout.h"
-#include "atunner/model/expr.h"
+#include "atunner/model/expr/expr.h"
 
 namespace atunner {
 namespace {

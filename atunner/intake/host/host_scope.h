@@ -13,7 +13,7 @@
 
 #include "atunner/base/result.h"
 #include "atunner/intake/cuda/cuda_syntax.h"
-#include "atunner/model/value.h"
+#include "atunner/model/value/value.h"
 
 namespace atunner {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <sstream>
 
-#include "atunner/model/dtype.h"
+#include "atunner/model/value/dtype.h"
 
 namespace atunner::vgpu {
 namespace {

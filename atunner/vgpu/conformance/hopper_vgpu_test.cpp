@@ -8,7 +8,7 @@
 #include "atunner/base/files.h"
 #include "atunner/base/random.h"
 #include "atunner/compile/nvrtc_compiler.h"
-#include "atunner/model/dtype.h"
+#include "atunner/model/value/dtype.h"
 #include "atunner/vgpu/engine.h"
 #include "atunner/vgpu/instructions/tensor_map.h"
 

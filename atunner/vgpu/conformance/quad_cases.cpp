@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "atunner/base/random.h"
-#include "atunner/model/dtype.h"
+#include "atunner/model/value/dtype.h"
 #include "atunner/vgpu/conformance/wgmma_cases.h"
 
 namespace atunner::vgpu {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "atunner/base/random.h"
-#include "atunner/model/dtype.h"
+#include "atunner/model/value/dtype.h"
 
 namespace atunner::vgpu {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "atunner/model/tensor_map.h"
+#include "atunner/model/kernel/tensor_map.h"
 #include "atunner/vgpu/instructions/bulk.h"
 #include "atunner/vgpu/decode/decoder.h"
 

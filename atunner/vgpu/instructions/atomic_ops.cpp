@@ -4,7 +4,7 @@
 #include <cmath>
 #include <mutex>
 
-#include "atunner/model/dtype.h"
+#include "atunner/model/value/dtype.h"
 #include "atunner/vgpu/instructions/bulk.h"
 #include "atunner/vgpu/checks/cluster_shadow.h"
 #include "atunner/vgpu/instructions/handlers.h"

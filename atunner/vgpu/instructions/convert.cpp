@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "atunner/model/dtype.h"
+#include "atunner/model/value/dtype.h"
 #include "atunner/vgpu/instructions/convert_exact.h"
 #include "atunner/vgpu/instructions/handlers.h"
 #include "atunner/vgpu/instructions/lanes.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "atunner/model/dtype.h"
+#include "atunner/model/value/dtype.h"
 #include "atunner/vgpu/instructions/handlers.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {

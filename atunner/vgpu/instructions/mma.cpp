@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "atunner/model/dtype.h"
+#include "atunner/model/value/dtype.h"
 #include "atunner/vgpu/instructions/handlers.h"
 #include "atunner/vgpu/instructions/product.h"
 

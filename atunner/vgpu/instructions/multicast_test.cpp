@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "atunner/base/random.h"
-#include "atunner/model/dtype.h"
+#include "atunner/model/value/dtype.h"
 #include "atunner/vgpu/engine.h"
 
 namespace atunner::vgpu {

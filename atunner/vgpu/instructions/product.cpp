@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-#include "atunner/model/dtype.h"
+#include "atunner/model/value/dtype.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {

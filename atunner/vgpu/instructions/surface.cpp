@@ -1,7 +1,7 @@
 // Surfaces: suld, sust, sured.
 #include <algorithm>
 
-#include "atunner/model/dtype.h"
+#include "atunner/model/value/dtype.h"
 #include "atunner/vgpu/instructions/texture.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <optional>
 
-#include "atunner/model/tensor_map.h"
+#include "atunner/model/kernel/tensor_map.h"
 
 namespace atunner::vgpu {
 

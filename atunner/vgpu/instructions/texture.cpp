@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "atunner/model/dtype.h"
+#include "atunner/model/value/dtype.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "atunner/model/dtype.h"
+#include "atunner/model/value/dtype.h"
 #include "atunner/vgpu/checks/access.h"
 #include "atunner/vgpu/instructions/handlers.h"
 

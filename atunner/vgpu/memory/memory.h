@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "atunner/base/result.h"
-#include "atunner/model/texture.h"
+#include "atunner/model/kernel/texture.h"
 #include "atunner/vgpu/memory/global_shadow.h"
 
 namespace atunner::vgpu {

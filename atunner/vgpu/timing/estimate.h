@@ -3,8 +3,8 @@
 
 #include "atunner/device/calibration.h"
 #include "atunner/device/device.h"
-#include "atunner/model/device_profile.h"
-#include "atunner/model/performance.h"
+#include "atunner/model/value/device_profile.h"
+#include "atunner/model/trial/performance.h"
 #include "atunner/vgpu/timing/counts.h"
 
 namespace atunner::vgpu {

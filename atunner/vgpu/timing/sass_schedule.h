@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "atunner/model/machine_code.h"
+#include "atunner/model/kernel/machine_code.h"
 #include "atunner/vgpu/timing/op_cost.h"
 
 namespace atunner::vgpu {

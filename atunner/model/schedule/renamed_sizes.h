@@ -1,0 +1,40 @@
+// A schedule whose texts and expressions have names of their own for the sizes of the task.
+#pragma once
+
+#include <memory>
+
+#include "atunner/model/schedule/schedule_template.h"
+
+namespace atunner {
+
+/// Put before names that users give to sizes: no kernel, no parameter and no word of a language is called so.
+inline constexpr const char* kSizePrefix = "size_";
+
+class RenamedSizes : public ScheduleTemplate {
+ public:
+  /// `schedule` is of `spec` with kSizePrefix before the names of its sizes.
+  static Result<std::unique_ptr<ScheduleTemplate>> Make(KernelSpec spec, std::unique_ptr<ScheduleTemplate> schedule);
+
+  const KernelSpec& spec() const override { return spec_; }
+  const ParameterSpace& space() const override { return space_; }
+  Result<RenderedKernel> Render(const Configuration& configuration) const override;
+  Configuration Default() const override { return schedule_->Default(); }
+  std::optional<RenderedKernel> Naive() const override;
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override;
+  SizeFreedom FreeSizes(const Configuration& configuration) const override;
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+    return schedule_->Cost(configuration, profile);
+  }
+
+ private:
+  RenamedSizes(KernelSpec spec, std::unique_ptr<ScheduleTemplate> schedule);
+
+  KernelSpec spec_;
+  std::unique_ptr<ScheduleTemplate> schedule_;
+  ParameterSpace space_;
+};
+
+/// A plan over the prefixed names as one over the sizes' own.
+Status RestoreSizeNames(LaunchPlan& plan, const Dims& sizes);
+
+}  // namespace atunner

@@ -1,0 +1,62 @@
+// One candidate's way through the house, as it is remembered.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "atunner/base/digest.h"
+#include "atunner/model/kernel/compiled_module.h"
+#include "atunner/model/space/parameter_space.h"
+#include "atunner/model/trial/performance.h"
+#include "atunner/model/trial/verdict.h"
+
+namespace atunner {
+
+enum class Evidence : uint8_t { kMeasured, kPredicted };
+std::string_view Name(Evidence evidence);  // "measured", "predicted"
+
+struct Budget {
+  std::optional<int64_t> trials;
+  std::optional<double> seconds;
+  /// "120s", "2m", "500" or "500 trials" (trials), "200,5m" (whichever ends first).
+  static Result<Budget> Parse(std::string_view text);
+  std::string ToString() const;
+};
+
+struct Trial {
+  int64_t number = 0;  ///< 1, 2, … within the run
+  Configuration configuration;
+  std::string proposer;  ///< "default", "bayes", "random", …
+  Verdict verdict;
+  std::optional<Measurement> measurement;  ///< correct and timed on the GPU
+  std::optional<Estimate> estimate;        ///< correct and predicted
+  std::vector<KernelResources> resources;
+  Digest binary;
+  int64_t same_as = 0;       ///< number of the trial whose binary and launches are the same: judged there; 0 = none
+  int64_t memory_bytes = 0;  ///< workspaces, and the shared memory of the largest block among its launches
+  double compile_seconds = 0;
+  double judge_seconds = 0;
+  double verify_seconds = 0;  ///< of judge_seconds
+  double timing_seconds = 0;  ///< of judge_seconds
+  std::string note;           ///< "same binary and launch as trial 12", "raced out after 3 samples", …
+
+  /// The time the search minimises, ns: the measurement's median or the estimate; nullopt when the trial failed.
+  std::optional<double> ObjectiveNs() const;
+  /// Of one run, the whole board's, measured or predicted; nullopt when the trial failed or energy is not known.
+  std::optional<double> EnergyJoules() const;
+};
+
+/// A named other way to do the same work, measured or predicted in the same run.
+struct Baseline {
+  std::string name;  ///< "naive", "user", "cuBLAS", "cuDNN"
+  Verdict verdict;
+  std::optional<Measurement> measurement;
+  std::optional<Estimate> estimate;
+  std::optional<Comparison> comparison;  ///< the best kernel against it, paired
+  std::string note;                      ///< why there is no number, if there is none
+  std::optional<double> ObjectiveNs() const;
+};
+
+}  // namespace atunner
