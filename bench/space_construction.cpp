@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "atunner/search/space_index.h"
+#include "atunner/search/space/space_index.h"
 
 namespace atunner {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "atunner/model/space/permutation.h"
-#include "atunner/search/space_index.h"
+#include "atunner/search/space/space_index.h"
 
 namespace atunner {
 namespace {

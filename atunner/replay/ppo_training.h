@@ -1,4 +1,4 @@
-// Proximal policy optimisation of search/ppo.h's policy on recorded spaces.
+// Proximal policy optimisation of search/strategies/ppo.h's policy on recorded spaces.
 #pragma once
 
 #include <functional>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "atunner/replay/recorded_space.h"
-#include "atunner/search/ppo.h"
+#include "atunner/search/strategies/ppo.h"
 
 namespace atunner {
 

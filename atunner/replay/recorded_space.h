@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "atunner/base/files.h"
-#include "atunner/search/space_index.h"
+#include "atunner/search/space/space_index.h"
 
 namespace atunner {
 

@@ -5,7 +5,7 @@
 #include <deque>
 #include <numeric>
 
-#include "atunner/search/finalists.h"
+#include "atunner/search/strategies/finalists.h"
 
 namespace atunner {
 namespace {

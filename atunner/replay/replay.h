@@ -7,7 +7,7 @@
 #include "atunner/base/clock.h"
 #include "atunner/replay/baseline.h"
 #include "atunner/replay/recorded_space.h"
-#include "atunner/search/prior.h"
+#include "atunner/search/surrogate/prior.h"
 #include "atunner/search/searcher.h"
 
 namespace atunner {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "atunner/base/result.h"
-#include "atunner/search/space_index.h"
+#include "atunner/search/space/space_index.h"
 
 namespace atunner {
 

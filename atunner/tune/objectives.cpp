@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "atunner/search/pareto.h"
+#include "atunner/search/strategies/pareto.h"
 
 namespace atunner {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "atunner/search/space_index.h"
+#include "atunner/search/space/space_index.h"
 
 namespace atunner {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "atunner/model/kernel/kernel_spec.h"
-#include "atunner/search/prior.h"
+#include "atunner/search/surrogate/prior.h"
 #include "atunner/store/store.h"
 
 namespace atunner {

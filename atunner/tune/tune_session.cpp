@@ -8,7 +8,7 @@
 
 #include "atunner/base/random.h"
 #include "atunner/measure/harness.h"
-#include "atunner/search/finalists.h"
+#include "atunner/search/strategies/finalists.h"
 #include "atunner/tune/transfer.h"
 
 namespace atunner {

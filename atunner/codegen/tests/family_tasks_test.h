@@ -13,7 +13,7 @@
 #include "atunner/codegen/template/family.h"
 #include "atunner/device/profiles.h"
 #include "atunner/operators/operator.h"
-#include "atunner/search/space_index.h"
+#include "atunner/search/space/space_index.h"
 
 namespace atunner {
 

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "atunner/search/space_index.h"
+#include "atunner/search/space/space_index.h"
 
 namespace atunner {
 namespace {

@@ -1,0 +1,39 @@
+// A policy that was trained offline by proximal policy optimisation (Schulman et al. 2017) and chooses among candidates
+// by features that mean the same on every space. replay/ppo_training.h trains it.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "atunner/search/surrogate/mlp.h"
+#include "atunner/search/strategies/strategy.h"
+
+namespace atunner {
+
+inline constexpr size_t kPolicyFeatures = 15;
+inline constexpr size_t kPolicyHidden = 16;
+
+using PolicyFeatures = std::array<float, kPolicyFeatures>;
+
+struct Policy {
+  Mlp actor{kPolicyFeatures, kPolicyHidden, {}};  ///< a candidate's score: the policy is their softmax
+  /// The one that is built in (ppo_weights.inc).
+  static const Policy& BuiltIn();
+};
+
+/// One decision as training wants to remember it.
+struct PolicyStep {
+  std::vector<PolicyFeatures> candidates;
+  size_t chosen = 0;
+};
+
+/// The most promising candidate is chosen; where `trace` is given, one is drawn from the policy and written down there.
+/// `policy` (unless it is the options' own) and `trace` must outlive the strategy.
+std::unique_ptr<Strategy> MakePolicySearch(std::string name, std::shared_ptr<const SpaceIndex> index,
+                                           SearchOptions options, const Policy& policy, std::vector<PolicyStep>* trace);
+
+std::unique_ptr<Strategy> MakePpo(std::string name, std::shared_ptr<const SpaceIndex> index, SearchOptions options);
+
+}  // namespace atunner

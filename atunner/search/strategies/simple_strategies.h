@@ -1,0 +1,17 @@
+// Strategies that look at no result.
+#pragma once
+
+#include "atunner/search/strategies/strategy.h"
+
+namespace atunner {
+
+/// All configurations by number.
+std::unique_ptr<Strategy> MakeExhaustive(std::string name, std::shared_ptr<const SpaceIndex> index,
+                                         SearchOptions options);
+/// Uniform, without replacement.
+std::unique_ptr<Strategy> MakeRandom(std::string name, std::shared_ptr<const SpaceIndex> index, SearchOptions options);
+/// Rounds in which every parameter's values are spread evenly and paired at random; rounded to what is valid.
+std::unique_ptr<Strategy> MakeLatinHypercube(std::string name, std::shared_ptr<const SpaceIndex> index,
+                                             SearchOptions options);
+
+}  // namespace atunner
