@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "atunner/base/random.h"
-#include "atunner/graph/evaluate.h"
+#include "atunner/graph/evaluate/evaluate.h"
 #include "atunner/graph/text.h"
 
 namespace atunner::graph {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "atunner/graph/evaluate.h"
+#include "atunner/graph/evaluate/evaluate.h"
 #include "atunner/graph/text.h"
 
 namespace atunner::graph {

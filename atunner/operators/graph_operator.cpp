@@ -6,14 +6,14 @@
 #include <map>
 
 #include "atunner/graph/compose.h"
-#include "atunner/graph/cuda_text.h"
-#include "atunner/graph/decisions.h"
-#include "atunner/graph/evaluate.h"
-#include "atunner/graph/kept_share.h"
-#include "atunner/graph/library.h"
-#include "atunner/graph/plain_kernels.h"
-#include "atunner/graph/rewrite.h"
-#include "atunner/graph/slices.h"
+#include "atunner/cuda_text/cuda_text.h"
+#include "atunner/cuda_text/decisions.h"
+#include "atunner/graph/evaluate/evaluate.h"
+#include "atunner/graph/match/mask_density.h"
+#include "atunner/graph/library/library.h"
+#include "atunner/cuda_text/baseline_kernels.h"
+#include "atunner/graph/rewrite/rewrite.h"
+#include "atunner/graph/evaluate/slices.h"
 #include "atunner/graph/text.h"
 #include "atunner/model/schedule/renamed_sizes.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "atunner/base/result.h"
-#include "atunner/graph/plain_kernels.h"
+#include "atunner/cuda_text/baseline_kernels.h"
 #include "atunner/model/kernel/kernel_spec.h"
 
 namespace atunner {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "atunner/graph/attention.h"
-#include "atunner/graph/divide.h"
+#include "atunner/graph/match/attention.h"
+#include "atunner/graph/partition/partition.h"
 #include "atunner/operators/graph_operator.h"
 #include "atunner/operators/operator.h"
 

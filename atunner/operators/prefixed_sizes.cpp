@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "atunner/graph/library.h"
+#include "atunner/graph/library/library.h"
 #include "atunner/model/schedule/renamed_sizes.h"
 #include "atunner/operators/graph_operator.h"
 

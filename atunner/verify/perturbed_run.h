@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "atunner/graph/rounding.h"
+#include "atunner/cuda_text/rounding.h"
 #include "atunner/verify/judge_kernels.h"
 #include "atunner/verify/task_buffers.h"
 

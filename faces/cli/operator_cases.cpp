@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "atunner/graph/compose.h"
-#include "atunner/graph/library.h"
+#include "atunner/graph/library/library.h"
 #include "atunner/operators/graph_operator.h"
 
 namespace atunner::cli {

@@ -6,7 +6,7 @@
 
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
-#include "atunner/graph/rewrite.h"
+#include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/model/kernel/accuracy.h"
 #include "atunner/operators/graph_operator.h"
 #include "atunner/operators/library_task.h"

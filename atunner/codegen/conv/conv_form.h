@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "atunner/codegen/template/bound_template.h"
-#include "atunner/graph/convolution.h"
-#include "atunner/graph/epilogue_text.h"
+#include "atunner/graph/match/convolution.h"
+#include "atunner/cuda_text/epilogue_text.h"
 
 namespace atunner {
 

@@ -8,7 +8,7 @@
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/codegen/matmul/matrix_product.h"
-#include "atunner/graph/epilogue_text.h"
+#include "atunner/cuda_text/epilogue_text.h"
 
 namespace atunner {
 namespace {

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "atunner/codegen/tests/graph_kernels_test.h"
-#include "atunner/graph/plain_kernels.h"
+#include "atunner/cuda_text/baseline_kernels.h"
 #include "embed/families.h"
 
 namespace atunner {

@@ -1,4 +1,4 @@
-// Many tensors that are treated alike (graph/alike.h): optimizer steps over all parameters of a model, gradients that
+// Many tensors that are treated alike (graph/match/multi_tensor.h): optimizer steps over all parameters of a model, gradients that
 // are clipped or unscaled together. One launch serves all tensors of a kind: a block finds out whose elements are its
 // own. Where all tensors have sums in common, one block joins what the others found, and what needs that follows.
 #include <fmt/format.h>
@@ -8,11 +8,11 @@
 
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
-#include "atunner/graph/alike.h"
-#include "atunner/graph/cuda_text.h"
-#include "atunner/graph/element_text.h"
-#include "atunner/graph/evaluate_sums.h"
-#include "atunner/graph/rewrite.h"
+#include "atunner/graph/match/multi_tensor.h"
+#include "atunner/cuda_text/cuda_text.h"
+#include "atunner/cuda_text/element_text.h"
+#include "atunner/graph/evaluate/evaluate_sums.h"
+#include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 

@@ -12,10 +12,10 @@
 
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
-#include "atunner/graph/element_text.h"
-#include "atunner/graph/rewrite.h"
-#include "atunner/graph/served.h"
-#include "atunner/graph/shared_statements.h"
+#include "atunner/cuda_text/element_text.h"
+#include "atunner/graph/rewrite/rewrite.h"
+#include "atunner/graph/match/inline_work.h"
+#include "atunner/cuda_text/shared_statements.h"
 #include "embed/families.h"
 
 namespace atunner {

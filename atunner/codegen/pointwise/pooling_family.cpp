@@ -7,9 +7,9 @@
 
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
-#include "atunner/graph/cuda_text.h"
-#include "atunner/graph/evaluate_sums.h"
-#include "atunner/graph/pooling.h"
+#include "atunner/cuda_text/cuda_text.h"
+#include "atunner/graph/evaluate/evaluate_sums.h"
+#include "atunner/graph/match/pooling.h"
 #include "embed/families.h"
 
 namespace atunner {

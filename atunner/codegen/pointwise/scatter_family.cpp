@@ -10,9 +10,9 @@
 
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
-#include "atunner/graph/cuda_text.h"
-#include "atunner/graph/rewrite.h"
-#include "atunner/graph/served.h"
+#include "atunner/cuda_text/cuda_text.h"
+#include "atunner/graph/rewrite/rewrite.h"
+#include "atunner/graph/match/inline_work.h"
 #include "embed/families.h"
 
 namespace atunner {

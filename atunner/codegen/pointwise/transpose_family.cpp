@@ -8,7 +8,7 @@
 
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
-#include "atunner/graph/transposition.h"
+#include "atunner/graph/match/transposition.h"
 #include "embed/families.h"
 
 namespace atunner {

@@ -4,9 +4,9 @@
 
 #include "atunner/codegen/template/bound_template.h"
 #include "atunner/codegen/template/graph_layout.h"
-#include "atunner/graph/cuda_text.h"
-#include "atunner/graph/element_text.h"
-#include "atunner/graph/evaluate_sums.h"
+#include "atunner/cuda_text/cuda_text.h"
+#include "atunner/cuda_text/element_text.h"
+#include "atunner/graph/evaluate/evaluate_sums.h"
 
 namespace atunner {
 namespace {

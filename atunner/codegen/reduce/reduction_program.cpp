@@ -6,8 +6,8 @@
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/graph/compose.h"
 #include "atunner/graph/inlined_values.h"
-#include "atunner/graph/rewrite.h"
-#include "atunner/graph/served.h"
+#include "atunner/graph/rewrite/rewrite.h"
+#include "atunner/graph/match/inline_work.h"
 
 namespace atunner {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "atunner/graph/element_text.h"
+#include "atunner/cuda_text/element_text.h"
 #include "atunner/graph/graph.h"
 
 namespace atunner {

@@ -6,9 +6,9 @@
 #include <functional>
 
 #include "atunner/codegen/template/graph_layout.h"
-#include "atunner/graph/cuda_text.h"
-#include "atunner/graph/element_text.h"
-#include "atunner/graph/evaluate_sums.h"
+#include "atunner/cuda_text/cuda_text.h"
+#include "atunner/cuda_text/element_text.h"
+#include "atunner/graph/evaluate/evaluate_sums.h"
 
 namespace atunner {
 namespace {

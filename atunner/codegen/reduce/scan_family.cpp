@@ -8,11 +8,11 @@
 
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
-#include "atunner/graph/cuda_text.h"
-#include "atunner/graph/element_text.h"
-#include "atunner/graph/evaluate_sums.h"
-#include "atunner/graph/rewrite.h"
-#include "atunner/graph/served.h"
+#include "atunner/cuda_text/cuda_text.h"
+#include "atunner/cuda_text/element_text.h"
+#include "atunner/graph/evaluate/evaluate_sums.h"
+#include "atunner/graph/rewrite/rewrite.h"
+#include "atunner/graph/match/inline_work.h"
 #include "embed/families.h"
 
 namespace atunner {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "atunner/graph/cuda_text.h"
-#include "atunner/graph/plain_kernels.h"
-#include "atunner/graph/rewrite.h"
+#include "atunner/cuda_text/cuda_text.h"
+#include "atunner/cuda_text/baseline_kernels.h"
+#include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/model/kernel/accuracy.h"
 #include "atunner/operators/graph_operator.h"
 #include "embed/families.h"

@@ -8,7 +8,7 @@
 
 #include "atunner/codegen/template/bound_template.h"
 #include "atunner/graph/graph.h"
-#include "atunner/graph/place_text.h"
+#include "atunner/cuda_text/index_text.h"
 #include "atunner/model/kernel/kernel_spec.h"
 
 namespace atunner {

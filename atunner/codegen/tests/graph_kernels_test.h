@@ -8,7 +8,7 @@
 #include "atunner/codegen/tests/expect_correct_test.h"
 #include "atunner/codegen/tests/family_tasks_test.h"
 #include "atunner/compile/shared_compiler_test.h"
-#include "atunner/graph/library.h"
+#include "atunner/graph/library/library.h"
 #include "atunner/graph/text.h"
 #include "atunner/operators/graph_operator.h"
 #include "atunner/verify/verifier.h"

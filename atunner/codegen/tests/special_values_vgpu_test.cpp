@@ -6,7 +6,7 @@
 
 #include "atunner/codegen/tests/graph_kernels_test.h"
 #include "atunner/graph/compose.h"
-#include "atunner/graph/evaluate.h"
+#include "atunner/graph/evaluate/evaluate.h"
 
 namespace atunner {
 namespace {

@@ -1,6 +1,6 @@
 // Graphs that take several kernels of several families, on the virtual GPU.
 #include "atunner/codegen/tests/graph_kernels_test.h"
-#include "atunner/graph/plain_kernels.h"
+#include "atunner/cuda_text/baseline_kernels.h"
 #include "atunner/graph/text.h"
 
 namespace atunner {

@@ -1,0 +1,99 @@
+#include "atunner/cuda_text/decisions.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "atunner/graph/rewrite/rewrite.h"
+#include "atunner/graph/rewriter.h"
+#include "atunner/cuda_text/rounding.h"
+
+namespace atunner::graph {
+namespace {
+
+/// Floats of an expression that are rounded inside of it, and that something in it is decided by.
+std::set<int> RoundedDeciders(const ScalarExpression& body) {
+  const std::vector<ScalarNode>& nodes = body.nodes();
+  std::vector<bool> rounded(nodes.size(), false);
+  std::set<int> deciders;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const bool decides = Decides(nodes, nodes[i]);
+    bool of_rounded = false;
+    for (const int arg : nodes[i].args) {
+      if (arg < 0 || !rounded[arg]) continue;
+      of_rounded = true;
+      if (decides) deciders.insert(arg);
+    }
+    rounded[i] = IsFloat(nodes[i].dtype) && !decides && (of_rounded || Rounds(nodes, nodes[i]));
+  }
+  return deciders;
+}
+
+class DecisionSplitter : public Rewriter {
+ public:
+  using Rewriter::Rewriter;
+
+ private:
+  Value Rewrite(NodeId id, std::vector<Value> operands) override {
+    const Node& node = graph_.node(id);
+    const auto* map = node.As<Map>();
+    const std::set<int> deciders = map ? RoundedDeciders(map->body) : std::set<int>{};
+    if (deciders.empty()) return builder_.Copy(node, std::move(operands));
+    std::vector<int> apart;  // so far; each may be computed from those before it
+    for (const int decider : deciders) {
+      const Value value = builder_.Map(Expression(map->body, operands, apart, decider), operands, map->shape);
+      apart.push_back(decider);
+      operands.push_back(value);
+    }
+    const int root = static_cast<int>(map->body.nodes().size()) - 1;
+    return builder_.Map(Expression(map->body, operands, apart, root), operands, map->shape);
+  }
+
+  /// The expression of node `root` of a body, where the nodes `apart` are the last operands.
+  ScalarExpression Expression(const ScalarExpression& body, const std::vector<Value>& operands,
+                              const std::vector<int>& apart, int root) const {
+    std::vector<DType> types;
+    for (const Value operand : operands) types.push_back(builder_.TypeOf(operand).dtype);
+    ScalarBuilder scalar(types);
+    std::vector<int> arguments;
+    for (size_t i = 0; i < operands.size(); ++i) arguments.push_back(scalar.Parameter(static_cast<int>(i)));
+    std::map<int, int> known;
+    for (size_t i = 0; i < apart.size(); ++i) known[apart[i]] = arguments[operands.size() - apart.size() + i];
+    return scalar.Finish(scalar.ImportAll(body, arguments, known).value()[root]).value();
+  }
+};
+
+}  // namespace
+
+bool DecidesByComputed(const ValidGraph& given) {
+  const ValidGraph graph = WithDecisionsApart(given);
+  std::vector<bool> rounded;
+  for (const Node& node : graph.nodes()) {
+    const StepRounding rounding = RoundingOf(graph, node);
+    bool of_rounded = false;
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      if (!rounded[node.operands[i]]) continue;
+      if (rounding.operands[i].reading == StepRounding::Reading::kAsIs) return true;
+      of_rounded = true;
+    }
+    rounded.push_back(IsFloat(node.type.dtype) && (of_rounded || rounding.rounds));
+  }
+  return false;
+}
+
+ValidGraph WithDecisionsApart(const ValidGraph& graph) { return Simplify(DecisionSplitter(graph).Run()); }
+
+bool IsOfPlaces(const ValidGraph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (!IsWhole(node.type.dtype)) return false;
+  if (node.As<Sort>()) return true;
+  if (const auto* reduce = node.As<Reduce>()) {
+    const bool picks = reduce->op == Combine::kMax || reduce->op == Combine::kMin;
+    return reduce->op == Combine::kArgMax || reduce->op == Combine::kArgMin ||
+           (picks && IsOfPlaces(graph, node.operands[0]));
+  }
+  if (node.As<Contract>() || node.As<Fold>() || node.As<Scan>()) return false;
+  return std::ranges::any_of(node.operands, [&](NodeId operand) { return IsOfPlaces(graph, operand); });
+}
+
+}  // namespace atunner::graph

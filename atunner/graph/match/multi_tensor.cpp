@@ -1,0 +1,139 @@
+#include "atunner/graph/match/multi_tensor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace atunner::graph {
+namespace {
+
+class AlikeFinder {
+ public:
+  explicit AlikeFinder(const ValidGraph& graph) : graph_(graph) {}
+
+  std::optional<AlikeMembers> Run() {
+    const auto count = static_cast<NodeId>(graph_.nodes().size());
+    for (NodeId id = 0; id < count; ++id) {
+      if (!IsServed(id)) return std::nullopt;
+      Join(id);
+    }
+    for (NodeId id = 0; id < count; ++id) {
+      const auto& operands = NodeOf(id).operands;
+      const bool after = std::ranges::any_of(operands, [this](NodeId operand) { return after_sums_[operand]; });
+      after_sums_.push_back(after || IsSum(id));
+      if (IsSum(id) && after) return std::nullopt;
+      if (IsSum(id)) MemberOf(operands[0]).sums.push_back(id);
+      if (!IsSingle(id)) NoteHanded(operands);
+    }
+    for (const Output& output : graph_.outputs()) {
+      const bool later = after_sums_[output.node];
+      if (IsSingle(output.node))
+        found_.single.push_back(output);
+      else
+        (later ? MemberOf(output.node).later : MemberOf(output.node).outputs).push_back(output);
+    }
+    for (NodeId first : order_) AddToKind(std::move(members_.at(first)));
+    const bool alike = std::ranges::any_of(found_.kinds, [](const Kind& kind) { return kind.size() > 1; });
+    return alike ? std::optional(std::move(found_)) : std::nullopt;
+  }
+
+ private:
+  const Node& NodeOf(NodeId id) const { return graph_.node(id); }
+  /// One element, which all members share.
+  bool IsSingle(NodeId id) const { return ElementCount(NodeOf(id).type.shape).one(); }
+  bool IsSum(NodeId id) const { return NodeOf(id).As<Reduce>() != nullptr && !IsSingle(NodeOf(id).operands[0]); }
+
+  bool IsServed(NodeId id) const {
+    const Node& node = NodeOf(id);
+    if (!ElementCount(node.type.shape).constant()) return false;
+    if (const auto* reduce = node.As<Reduce>())
+      return IsSingle(id) && reduce->op != Combine::kArgMax && reduce->op != Combine::kArgMin;
+    if (node.As<Input>()) return true;
+    if (IsSingle(id)) return node.As<Constant>() || node.As<Map>() || node.As<Reshape>();
+    const auto* map = node.As<Map>();
+    if (map == nullptr || map->body.Uses(ScalarOp::kIndex) || map->body.Uses(ScalarOp::kExtent)) return false;
+    return std::ranges::all_of(node.operands, [&](NodeId operand) {
+      return IsSingle(operand) || NodeOf(operand).type.shape == node.type.shape;
+    });
+  }
+
+  /// A member is called by the first of its nodes.
+  NodeId FirstOf(NodeId id) const { return first_[id] == id ? id : FirstOf(first_[id]); }
+  void Join(NodeId id) {
+    first_.push_back(id);
+    if (IsSingle(id)) return;
+    NodeId least = id;
+    for (NodeId operand : NodeOf(id).operands) {
+      if (!IsSingle(operand)) least = std::min(least, FirstOf(operand));
+    }
+    for (NodeId operand : NodeOf(id).operands) {
+      if (!IsSingle(operand)) first_[FirstOf(operand)] = least;
+    }
+    first_[id] = least;
+  }
+  Member& MemberOf(NodeId id) {
+    const NodeId first = FirstOf(id);
+    const auto [at, added] = members_.try_emplace(first);
+    if (!added) return at->second;
+    order_.push_back(first);
+    at->second.elements = ElementCount(NodeOf(id).type.shape).factor();
+    return at->second;
+  }
+
+  void NoteHanded(const std::vector<NodeId>& operands) {
+    for (NodeId operand : operands) {
+      const bool handed = IsSingle(operand) && after_sums_[operand];
+      if (handed && std::ranges::find(found_.handed, operand) == found_.handed.end()) found_.handed.push_back(operand);
+    }
+  }
+
+  /// What a member does, in words that its likes share; fills its inputs on the way.
+  std::string Describe(Member& member) {
+    std::map<NodeId, size_t> known;
+    std::string text;
+    for (const Output& output : member.outputs) text += Describe(output.node, known, member) + "; ";
+    for (NodeId sum : member.sums)
+      text +=
+          fmt::format("{} {}; ", Name(NodeOf(sum).As<Reduce>()->op), Describe(NodeOf(sum).operands[0], known, member));
+    for (const Output& output : member.later) text += "then " + Describe(output.node, known, member) + "; ";
+    return text;
+  }
+  std::string Describe(NodeId id, std::map<NodeId, size_t>& known, Member& member) {
+    const Node& node = NodeOf(id);
+    if (IsSingle(id)) return fmt::format("single{}", id);
+    const auto [at, added] = known.try_emplace(id, known.size());
+    if (!added) return fmt::format("node{}", at->second);
+    if (node.As<Input>()) {
+      member.inputs.push_back(id);
+      return fmt::format("input {}", Name(node.type.dtype));
+    }
+    const ScalarExpression& body = node.As<Map>()->body;
+    const auto same = std::ranges::find_if(bodies_, [&](const auto* other) { return *other == body; });
+    std::string text = fmt::format("map{}(", same - bodies_.begin());
+    if (same == bodies_.end()) bodies_.push_back(&body);
+    for (NodeId operand : node.operands) text += Describe(operand, known, member) + ",";
+    return text + ")";
+  }
+  void AddToKind(Member member) {
+    const auto [at, added] = kind_of_.try_emplace(Describe(member), found_.kinds.size());
+    if (added) found_.kinds.emplace_back();
+    found_.kinds[at->second].push_back(std::move(member));
+  }
+
+  const ValidGraph& graph_;
+  std::vector<NodeId> first_;     ///< by node: an earlier one of its member, or itself
+  std::vector<bool> after_sums_;  ///< by node: does it need a sum?
+  std::map<NodeId, Member> members_;
+  std::vector<NodeId> order_;
+  std::vector<const ScalarExpression*> bodies_;
+  std::map<std::string, size_t> kind_of_;  ///< by what its members do
+  AlikeMembers found_;
+};
+
+}  // namespace
+
+std::optional<AlikeMembers> FindAlike(const ValidGraph& graph) { return AlikeFinder(graph).Run(); }
+
+}  // namespace atunner::graph

@@ -1,0 +1,220 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "atunner/graph/rewrite/rewrite.h"
+#include "atunner/graph/rewriter.h"
+
+namespace atunner::graph {
+namespace {
+
+/// Constants of which sums over products are written out.
+constexpr int64_t kFew = 16;
+
+/// A contraction as many products of matrices: letters of its equation, in the order in which they should lie.
+struct Sides {
+  std::string batch, m, n, k;
+
+  std::string a() const { return batch + m + k; }
+  std::string b() const { return batch + n + k; }
+  std::string b_turned() const { return batch + k + n; }
+  std::string c() const { return batch + m + n; }
+};
+
+/// Of one in which no operand alone is summed over an axis.
+Sides SidesOf(const Equation& equation) {
+  const std::string &a = equation.left, &b = equation.right, &c = equation.result;
+  Sides sides;
+  for (const char letter : c) (a.contains(letter) ? b.contains(letter) ? sides.batch : sides.m : sides.n) += letter;
+  for (const char letter : a) sides.k += c.contains(letter) ? "" : std::string(1, letter);
+  return sides;
+}
+
+/// Letters that one operand alone has.
+std::string AloneIn(const Equation& equation) {
+  const std::string all = equation.left + equation.right + equation.result;
+  std::string alone = equation.left + equation.right;
+  std::erase_if(alone, [&](char letter) { return std::ranges::count(all, letter) > 1; });
+  return alone;
+}
+
+/// Are these letters of the text, in its order?
+bool IsWithin(const std::string& letters, const std::string& text) {
+  size_t at = 0;
+  return std::ranges::all_of(letters, [&](char letter) {
+    at = text.find(letter, at);
+    return at++ != std::string::npos;
+  });
+}
+
+/// The letters of all that is multiplied or results, if one tensor has them in everybody's order; else an empty text.
+std::string SpaceOf(const Equation& equation) {
+  const std::string texts[] = {equation.left, equation.right, equation.result};
+  for (const std::string& space : texts) {
+    if (std::ranges::all_of(texts, [&](const std::string& each) { return IsWithin(each, space); })) return space;
+  }
+  return {};
+}
+
+Value Turned(GraphBuilder& builder, Value value, const std::string& from, const std::string& to) {
+  if (from == to) return value;
+  std::vector<int64_t> order;
+  for (const char letter : to) order.push_back(static_cast<int64_t>(from.find(letter)));
+  return builder.Transpose(value, std::move(order));
+}
+
+/// What is no product of matrices: element by element, named `name` if at all, then sums.
+Value SumOfProducts(GraphBuilder& builder, const Equation& given, std::vector<Value> operands, DType dtype,
+                    const std::string& name) {
+  const Sides sides = SidesOf(given);
+  std::string space = SpaceOf(given);
+  if (space.empty()) space = sides.c() + sides.k;
+  const std::string* const letters[] = {&given.left, &given.right};
+  for (size_t i = 0; i < 2; ++i) {
+    std::string order = space;
+    std::erase_if(order, [&](char letter) { return !letters[i]->contains(letter); });
+    operands[i] = Turned(builder, operands[i], *letters[i], order);
+    const size_t first = order.empty() ? space.size() : space.find(order[0]);  // what is missing in front is broadcast
+    Shape shape(space.size() - first, Extent(1));
+    for (size_t axis = 0; axis < order.size(); ++axis)
+      shape[space.find(order[axis]) - first] = builder.TypeOf(operands[i]).shape[axis];
+    if (shape.size() != order.size()) operands[i] = builder.Reshape(operands[i], shape);
+    operands[i] = builder.Cast(operands[i], ArithmeticType(dtype));
+  }
+  Value sum = builder.Map("a * b", std::move(operands));
+  if (!name.empty()) builder.Name(sum, name);
+  std::vector<int64_t> gone;
+  std::string left;
+  for (const char letter : space) {
+    if (given.result.contains(letter))
+      left += letter;
+    else
+      gone.push_back(static_cast<int64_t>(space.find(letter)));
+  }
+  if (!gone.empty()) sum = builder.Reduce(Combine::kSum, sum, std::move(gone));
+  return Turned(builder, builder.Cast(sum, dtype), left, given.result);
+}
+
+/// Products of a tensor with one that has no axis of its own.
+class ThinProductFinder : public Rewriter {
+ public:
+  using Rewriter::Rewriter;
+
+ private:
+  Value Rewrite(NodeId id, std::vector<Value> operands) override {
+    const Node& node = graph_.node(id);
+    const auto* contract = node.As<Contract>();
+    const auto lies = [&](NodeId operand) {
+      return graph_.node(operand).As<Input>() || graph_.node(operand).As<Map>();
+    };
+    if (!contract || contract->sparse || !std::ranges::all_of(node.operands, lies))
+      return builder_.Copy(node, std::move(operands));
+    const Equation equation = ParsedEquation(contract->equation);
+    if (SpaceOf(equation).empty()) return builder_.Copy(node, std::move(operands));
+    // The sum has the node's own name.
+    return SumOfProducts(builder_, equation, std::move(operands), node.type.dtype,
+                         node.name.empty() ? "" : node.name + "_each");
+  }
+};
+
+/// Axes of one element are left out meanwhile, since they may be anywhere.
+class ProductMaker : public Rewriter {
+ public:
+  using Rewriter::Rewriter;
+
+ private:
+  Value Rewrite(NodeId id, std::vector<Value> operands) override {
+    const Node& node = graph_.node(id);
+    const auto* contract = node.As<Contract>();
+    if (contract == nullptr) return builder_.Copy(node, std::move(operands));
+    const Equation letters = ParsedEquation(contract->equation);
+    const Equation given{WithoutOnes(letters.left, operands[0]), WithoutOnes(letters.right, operands[1]),
+                         WithoutOnes(letters.result, node.type.shape)};
+    const bool alone = !AloneIn(given).empty();
+    const auto few = [&](NodeId operand) {
+      return graph_.node(operand).As<Constant>() && ElementCount(graph_.node(operand).type.shape).factor() <= kFew;
+    };
+    if (!alone && !contract->sparse && std::ranges::any_of(node.operands, few))
+      return SumOfProducts(builder_, letters, std::move(operands), node.type.dtype, "");
+    if (!alone && Fits(given)) return builder_.Copy(node, std::move(operands));
+    if (contract->sparse && (alone || IsThin(given))) return builder_.Copy(node, std::move(operands));
+    operands = {Squeezed(operands[0]), Squeezed(operands[1])};
+    const Value made = alone ? SummedFirst(given, std::move(operands), node.type.dtype)
+                             : Made(*contract, given, std::move(operands), node.type.dtype);
+    return builder_.Reshape(made, node.type.shape);
+  }
+
+  /// What one operand alone has is added up before the other is multiplied with it.
+  Value SummedFirst(Equation given, std::vector<Value> operands, DType dtype) {
+    const std::string alone = AloneIn(given);
+    const DType wide = ArithmeticType(dtype);
+    std::string* const letters[] = {&given.left, &given.right};
+    for (size_t i = 0; i < 2; ++i) {
+      std::vector<int64_t> gone;
+      for (size_t axis = 0; axis < letters[i]->size(); ++axis) {
+        if (alone.contains((*letters[i])[axis])) gone.push_back(static_cast<int64_t>(axis));
+      }
+      operands[i] = builder_.Cast(operands[i], wide);
+      if (!gone.empty()) operands[i] = builder_.Reduce(Combine::kSum, operands[i], std::move(gone));
+      std::erase_if(*letters[i], [&](char letter) { return alone.contains(letter); });
+    }
+    return builder_.Cast(Made(Contract{.as = wide}, given, std::move(operands), wide), dtype);
+  }
+
+  Value Made(const Contract& contract, const Equation& given, std::vector<Value> operands, DType dtype) {
+    if (IsThin(given)) return SumOfProducts(builder_, given, std::move(operands), dtype, "");
+    // The second with the first where that leaves nothing to turn in the result.
+    const Equation turned = Swapped(given);
+    if (SidesOf(given).c() == given.result || SidesOf(turned).c() != given.result)
+      return Product(contract, given, SidesOf(given), operands);
+    std::swap(operands[0], operands[1]);
+    return Product(contract, turned, SidesOf(turned), operands);
+  }
+
+  Value Product(const Contract& contract, const Equation& given, const Sides& sides,
+                const std::vector<Value>& operands) {
+    // 8-bit types are multiplied with neighbours along the depth alone.
+    const bool keeps = given.right == sides.b_turned() && SizeOf(builder_.TypeOf(operands[1]).dtype) > 1;
+    const std::string b = keeps ? sides.b_turned() : sides.b();
+    const Value left = Turned(builder_, operands[0], given.left, sides.a());
+    const Value right = Turned(builder_, operands[1], given.right, b);
+    const Value product =
+        builder_.Contract(sides.a() + "," + b + "->" + sides.c(), left, right, contract.as, contract.sparse);
+    return Turned(builder_, product, sides.c(), given.result);
+  }
+
+  Value Squeezed(Value value) {
+    Shape shape = builder_.TypeOf(value).shape;
+    std::erase_if(shape, [](const Extent& extent) { return extent.one(); });
+    return builder_.Reshape(value, shape);
+  }
+
+  static Equation Swapped(const Equation& given) { return {given.right, given.left, given.result}; }
+  static bool IsThin(const Equation& given) {
+    const Sides sides = SidesOf(given);
+    return sides.m.empty() || sides.n.empty() || sides.k.empty();
+  }
+  /// Either way round.
+  static bool Fits(const Equation& given) {
+    return std::ranges::any_of(std::vector{given, Swapped(given)}, [](const Equation& each) {
+      const Sides sides = SidesOf(each);
+      return each.left == sides.a() && (each.right == sides.b() || each.right == sides.b_turned()) &&
+             each.result == sides.c() && !sides.n.empty() && !sides.k.empty();
+    });
+  }
+  std::string WithoutOnes(const std::string& letters, Value value) const {
+    return WithoutOnes(letters, builder_.TypeOf(value).shape);
+  }
+  static std::string WithoutOnes(const std::string& letters, const Shape& shape) {
+    std::string left;
+    for (size_t axis = 0; axis < letters.size(); ++axis) left += shape[axis].one() ? "" : letters.substr(axis, 1);
+    return left;
+  }
+};
+
+}  // namespace
+
+ValidGraph WithoutThinProducts(const ValidGraph& graph) { return Simplify(ThinProductFinder(graph).Run()); }
+ValidGraph WithMatrixProducts(const ValidGraph& graph) { return ProductMaker(graph).Run(); }
+
+}  // namespace atunner::graph
