@@ -1,5 +1,5 @@
 // What a map makes of a product before it is stored, as text for whatever kernel multiplies
-// (kernels/families/plain_epilogue.cuh says what kernels expect).
+// (kernels/families/matmul/plain_epilogue.cuh says what kernels expect).
 #pragma once
 
 #include <string>

@@ -150,7 +150,7 @@ class WgmmaAttention : public AttentionTemplate {
         {"order", Integers({0, 1}), "one block per tile of queries; or one per SM, with tile after tile"},
     };
     // Output, scores and weights of a thread, and what addresses and the softmax take; against what the thread that
-    // loads leaves (kernels/families/attention_wgmma.cu).
+    // loads leaves (kernels/families/attention/attention_wgmma.cu).
     const std::string added = form_.given >= 2 ? "tile_k // 2" : "tile_k // 4";  // and what is read of a mask
     Add(fmt::format("{} + tile_k // 2 + {} + 24 <= (tile_q == 192 ? 160 : 232)", form_.Columns() / 2, added),
         "registers of a thread");

@@ -22,7 +22,7 @@ struct AttentionForm {
   int64_t window = 0;  ///< keys back that a query sees; 0 = all
   double scale = 1;    ///< of scores
   bool far = false;    ///< scores may be so large that they are rounded when scaled, before they are subtracted
-  int64_t given = 0;   ///< one of kernels/families/attention_queries.cuh
+  int64_t given = 0;   ///< one of kernels/families/attention/attention_queries.cuh
   std::string extra = "i64:0";                                  ///< what is given, as an argument
   std::string heads_text, queries_text, keys_text, scale_text;  ///< over the task's dims and attributes
 

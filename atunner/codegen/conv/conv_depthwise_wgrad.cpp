@@ -1,5 +1,5 @@
 // Gradients by the filter of convolutions whose channels do not mix: no products for tensor cores, but sums of strips
-// (kernels/families/conv_depthwise_filters.cu).
+// (kernels/families/conv/conv_depthwise_wgrad.cu).
 #include <fmt/format.h>
 
 #include <cmath>
@@ -60,7 +60,7 @@ class DepthwiseFilters : public BoundTemplate {
     LaunchPlan plan = Plan(configuration, {step, sum});
     plan.workspaces.push_back(
         {"shares", Expr::MustParse(fmt::format("{} * split_k", form_.groups * form_.Outputs() * 4))});
-    return RenderedKernel{Emit(configuration, constants, {embed::kConvDepthwiseFiltersCu}), std::move(plan)};
+    return RenderedKernel{Emit(configuration, constants, {embed::kConvDepthwiseWgradCu}), std::move(plan)};
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {

@@ -1,5 +1,5 @@
 // Convolutions as matrix products: what all schedules share. Where tensors do not lie as they are multiplied, a first
-// step puts channels last and gathers filters (kernels/families/conv_arrange.cu). float32 is multiplied with fused
+// step puts channels last and gathers filters (kernels/families/conv/conv_arrange.cu). float32 is multiplied with fused
 // multiply-adds, or, where the policy allows it, measured and scaled to float16.
 #pragma once
 
@@ -80,7 +80,7 @@ graph::EpilogueText EpilogueOf(const KernelSpec& spec, const TensorConvForm& for
 /// Elements, 8 at most, that are surely side by side and aligned where rows have so many.
 int64_t StepOf(std::initializer_list<int64_t> multiples);
 
-/// Constants of kernels/families/conv_scale.cuh and conv_arrange.cu.
+/// Constants of kernels/families/conv/conv_scale.cuh and conv_arrange.cu.
 void AddArrangement(ConstantBlock& constants, const TensorConvForm& form);
 /// The steps, which fill the workspaces arranged_w and arranged_x, unless the tensors are multiplied in place.
 void AddArranging(LaunchPlan& plan, const TensorConvForm& form);
@@ -89,10 +89,10 @@ double ArrangingNs(const KernelSpec& spec, const TensorConvForm& form);
 /// The workspace of an arranged image; the blocks of the step that fills it.
 std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const char* workspace);
 /// Schedules on Hopper whose taps are distances between rows of one stretch in shared memory
-/// (kernels/families/conv_halo.cu): nullptr where dilated steps of more than one leave rows out, or stretches are too
+/// (kernels/families/conv/conv_implicit_gemm.cu): nullptr where dilated steps of more than one leave rows out, or stretches are too
 /// long.
 std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec, const DeviceProfile& profile);
-/// Gradients by the filter of those (kernels/families/conv_filters.cu); nullptr for other tasks and for small groups.
+/// Gradients by the filter of those (kernels/families/conv/conv_wgrad.cu); nullptr for other tasks and for small groups.
 std::unique_ptr<ScheduleTemplate> MakeFilterGradient(const KernelSpec& spec, const DeviceProfile& profile);
 
 /// Sizes to check at: few images, and so many as affordable up to `several`; none where images are summed, or one is

@@ -126,7 +126,7 @@ class HaloConv : public BoundTemplate {
     return RenderedKernel{
         Emit(at, constants,
              {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, "constexpr bool ACROSS = DIRECT && !X_LAST;", multiply,
-              embed::kTensorCopiesCuh, embed::kConvScaleCuh, epilogue_.text, embed::kConvHaloCu,
+              embed::kTensorCopiesCuh, embed::kConvScaleCuh, epilogue_.text, embed::kConvImplicitGemmCu,
               form_.in_place && form_.filters_in_place ? std::string_view() : embed::kConvArrangeCu}),
         std::move(plan)};
   }

@@ -139,7 +139,7 @@ class FilterGradient : public BoundTemplate {
     step.grid[2] = Expr(at_.x.groups);
     step.shared_bytes = shared_;
     plan.steps.push_back(step);
-    const int64_t chunk = at_.Taps() <= 32 ? 64 : at_.Taps() <= 128 ? 16 : 4;  // channels (conv_filters.cu)
+    const int64_t chunk = at_.Taps() <= 32 ? 64 : at_.Taps() <= 128 ? 16 : 4;  // channels (conv_wgrad.cu)
     plan.steps.push_back(Step("add_filters",
                               std::to_string(at_.x.groups * at_.dy.channels * CeilDiv(at_.x.padded, chunk)), 256,
                               {"@shares", at_.x.y.name}));
@@ -147,7 +147,7 @@ class FilterGradient : public BoundTemplate {
         WgmmaText({.columns = panels * kPanel, .a_transposed = !at_.direct, .b_transposed = at_.direct ? "0" : "1"});
     return RenderedKernel{Emit(at, constants,
                                {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, multiply, embed::kTensorCopiesCuh, texts,
-                                embed::kConvFiltersCu}),
+                                embed::kConvWgradCu}),
                           std::move(plan)};
   }
 

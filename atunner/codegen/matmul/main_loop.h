@@ -38,13 +38,13 @@ class MainLoop {
   virtual std::string Text(const Chosen& chosen) const = 0;
 };
 
-/// Fused multiply-adds of float32 (kernels/families/simt_tile.cuh); `b_transposed`: b is stored as [n][k].
+/// Fused multiply-adds of float32 (kernels/families/matmul/simt_tile.cuh); `b_transposed`: b is stored as [n][k].
 const MainLoop& SimtLoop(bool b_transposed);
-/// mma.sync, from Ampere on (kernels/families/mma_loop.cuh).
+/// mma.sync, from Ampere on (kernels/families/matmul/mma_loop.cuh).
 const MainLoop& MmaLoop();
-/// wgmma, on Hopper, where every thread copies (kernels/families/wgmma_loop.cuh).
+/// wgmma, on Hopper, where every thread copies (kernels/families/matmul/wgmma_loop.cuh).
 const MainLoop& WgmmaLoop();
-/// wgmma, on Hopper, where tensor maps copy (kernels/families/maps_loop.cuh): operands of 16-byte aligned rows.
+/// wgmma, on Hopper, where tensor maps copy (kernels/families/matmul/maps_loop.cuh): operands of 16-byte aligned rows.
 const MainLoop& MapsLoop(Operands operands = Operands::k16Bits);
 /// Of 16 bits, where every thread copies: the fastest that the device has.
 const MainLoop& CopyingLoop(const DeviceProfile& profile);

@@ -24,7 +24,7 @@ struct MatrixProduct {
   bool b_transposed = false;                  ///< b is [n, k]
   int64_t triangle = 0;       ///< of a, what counts: 0 = all of it; 1 = nothing above the diagonal; 2 = nothing below
   std::string twin = {};      ///< lies as b does; empty = there is none
-  std::string epilogue = {};  ///< text like kernels/families/plain_epilogue.cuh; empty = that one
+  std::string epilogue = {};  ///< text like kernels/families/matmul/plain_epilogue.cuh; empty = that one
   Arguments epilogue_arguments = {};  ///< what EPILOGUE_PARAMETERS are given
   int64_t column_bytes = 0;           ///< what the epilogue of a column takes in shared memory
   Dims least = {};                    ///< of open sizes, where they may not be 1
@@ -57,7 +57,7 @@ SizeFreedom FreeSizesOf(const KernelSpec& spec, const MatrixProduct& product, Si
 Result<std::unique_ptr<ScheduleTemplate>> BindProduct(const KernelSpec& spec, const DeviceProfile& profile,
                                                       const MatrixProduct& product);
 
-/// Schedules for `product`, of float32, as one of 16-bit planes on tensor cores (kernels/families/planes.cuh); nullptr
+/// Schedules for `product`, of float32, as one of 16-bit planes on tensor cores (kernels/families/matmul/split_float.cuh); nullptr
 /// where the device has no wgmma, or a is a triangle.
 std::unique_ptr<ScheduleTemplate> MakePlanesGemm(const KernelSpec& spec, const DeviceProfile& profile,
                                                  const MatrixProduct& product);

@@ -119,7 +119,7 @@ void ProductTemplate::FinishSplit(const Chosen& at, LaunchPlan& plan, const std:
   if (!Split(at)) return;
   const std::string elements = fmt::format("({}) * ({})", m, n);
   plan.workspaces.push_back({"shares", Expr::MustParse(elements + " * 4 * split_k")});
-  const int64_t at_once = at["split_k"] < 16 ? 1024 : 128;  // elements of a block (split.cuh)
+  const int64_t at_once = at["split_k"] < 16 ? 1024 : 128;  // elements of a block (split_k.cuh)
   LaunchStep step = Step("add_shares", fmt::format("min(ceil_div({}, {}), 4096)", elements, at_once), 256,
                          {"@shares", output, "i64:" + elements});
   AddArguments(step, EpilogueArguments());
@@ -151,13 +151,13 @@ SourceUnit ProductTemplate::EmitProduct(const Chosen& at, const ConstantBlock& c
   const bool tensor = loop_.OnTensorCores(), shares = Split(at) || !half_precision();
   const std::string_view store = !tensor         ? embed::kSimtStoreCuh
                                  : InCluster(at) ? embed::kClusterStoreCuh
-                                 : shares        ? embed::kShareStoreCuh
+                                 : shares        ? embed::kPartialSumStoreCuh
                                                  : embed::kTileStoreCuh;
   return Emit(at, constants,
               {TextIf(tensor, embed::kMmaCommonCuh), Epilogue(), embed::kTileOrderCuh,
                TextIf(tensor && profile_.cc_major >= 9, embed::kClusterCuh), loop_.Text(at),
-               places.empty() ? embed::kResultPlaceCuh : places, store, kernel, TextIf(widened, embed::kWidenCuh),
-               TextIf(Split(at), embed::kSplitCuh)});
+               places.empty() ? embed::kResultIndexCuh : places, store, kernel, TextIf(widened, embed::kWidenCuh),
+               TextIf(Split(at), embed::kSplitKCuh)});
 }
 
 int64_t ProductTemplate::Resident(const Chosen& at) const {

@@ -39,7 +39,7 @@ class ProductTemplate : public BoundTemplate {
   /// With a split: the workspace of shares, and the step that adds them up into `output`.
   void FinishSplit(const Chosen& at, LaunchPlan& plan, const std::string& output, const std::string& m,
                    const std::string& n) const;
-  /// The text of what becomes of sums before they are stored (kernels/families/plain_epilogue.cuh), and further
+  /// The text of what becomes of sums before they are stored (kernels/families/matmul/plain_epilogue.cuh), and further
   /// arguments of the kernel that stores the result.
   virtual std::string Epilogue() const = 0;
   virtual Arguments EpilogueArguments() const = 0;

@@ -21,7 +21,7 @@ constexpr int64_t kManyRows = 17;
 /// ns until a load arrives while DRAM is busy; of L2's rate, what lanes reach that read one row each.
 constexpr double kLoadNs = 1000;
 constexpr double kL2Share = 0.6;
-/// Of k: what groups of warps copy at once (weights_wgmma.cu); of DRAM's rate, what they reach; weights that a
+/// Of k: what groups of warps copy at once (quantized_weights_wgmma.cu); of DRAM's rate, what they reach; weights that a
 /// multiprocessor widens and multiplies in a ns; ns until a copy arrives, and that a cluster's blocks need to meet.
 constexpr int64_t kDepth = 128;
 constexpr double kDramShare = 0.82;
@@ -77,7 +77,7 @@ class Weights : public WeightsTemplate {
     LaunchStep step = Step("product", fmt::format("ceil_div({}, 16 * fragments)", n_), Expr::MustParse("32 * warps"),
                            {"x", "weight", "scale", "y"});
     step.grid[1] = Expr(CeilDiv(m_, 8 * tokens()));
-    return RenderedKernel{Emit(at, constants, {embed::kMmaCommonCuh, embed::kWeightsWordsCuh, embed::kWeightsCu}),
+    return RenderedKernel{Emit(at, constants, {embed::kMmaCommonCuh, embed::kQuantizedWordsCuh, embed::kQuantizedWeightsCu}),
                           Plan(at, {step})};
   }
 
@@ -139,7 +139,7 @@ class WeightsOfGroups : public WeightsTemplate {
     const std::string products = WgmmaText({.columns = tile, .a_in_registers = true, .b_transposed = "0"});
     return RenderedKernel{Emit(at, constants,
                                {embed::kMmaCommonCuh, embed::kClusterCuh, embed::kWgmmaCommonCuh, products,
-                                embed::kTensorCopiesCuh, embed::kWeightsWordsCuh, embed::kWeightsWgmmaCu}),
+                                embed::kTensorCopiesCuh, embed::kQuantizedWordsCuh, embed::kQuantizedWeightsWgmmaCu}),
                           Plan(at, {step})};
   }
 

@@ -1,4 +1,4 @@
-// Matrix products in float32 on tensor cores: operands as planes of 16 bits (kernels/families/planes.cuh).
+// Matrix products in float32 on tensor cores: operands as planes of 16 bits (kernels/families/matmul/split_float.cuh).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace atunner {
 namespace {
 
-/// Of planes.cuh: rows or columns of a chunk, its depth, bytes of one plane of it; chunks that a block splits; parts of
+/// Of split_float.cuh: rows or columns of a chunk, its depth, bytes of one plane of it; chunks that a block splits; parts of
 /// the depth that columns of [k][n] are measured in.
 constexpr int64_t kLines = 64;
 constexpr int64_t kDepth = 32;
@@ -205,8 +205,8 @@ class PlanesGemm : public BoundTemplate {
         WgmmaText({.columns = at["tile_n"], .b_transposed = product_.b_transposed ? "0" : "1"});
     return Emit(
         at, constants,
-        {embed::kMmaCommonCuh, embed::kPlanesCuh, product_.EpilogueText(), embed::kResultPlaceCuh, embed::kTileOrderCuh,
-         embed::kWgmmaCommonCuh, embed::kTensorCopiesCuh, multiply, embed::kGemmPlanesCu});
+        {embed::kMmaCommonCuh, embed::kSplitFloatCuh, product_.EpilogueText(), embed::kResultIndexCuh, embed::kTileOrderCuh,
+         embed::kWgmmaCommonCuh, embed::kTensorCopiesCuh, multiply, embed::kGemmSplitFloatCu});
   }
 
   MatrixProduct product_;

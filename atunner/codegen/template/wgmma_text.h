@@ -23,7 +23,7 @@ struct WgmmaFunction {
 };
 
 /// A device function, `multiply`, that starts d[64, columns] (+)= a[64, depth] · b[depth, columns], 32 bytes deep, for
-/// kernels/families/wgmma_common.cuh.
+/// kernels/families/common/wgmma_common.cuh.
 std::string WgmmaText(const WgmmaFunction& function);
 
 /// The products of attention: scores of tiles of so many columns each, and weights times rows of `dim` columns.

@@ -45,8 +45,8 @@ TEST(Golden, Rows) {
                                                {"rows_per_block", int64_t{4}},
                                                {"storage", std::string("shared")},
                                                {"blocks_per_sm", int64_t{4}}});
-  EXPECT_EQ(Head(kernel, {"words.cuh", "../graph/element.cuh", "../graph/vector.cuh", "../graph/combine.cuh",
-                          "../graph/warp_reduce.cuh", "../graph/row_reduce.cuh", "row_common.cuh", "softmax.cu"}),
+  EXPECT_EQ(Head(kernel, {"common/words.cuh", "../graph/element.cuh", "../graph/vector.cuh", "../graph/combine.cuh",
+                          "../graph/warp_reduce.cuh", "../graph/row_reduce.cuh", "rows/row_common.cuh", "rows/softmax.cu"}),
             R"(// softmax in bfloat16, scheduled by atunner.
 // threads_per_row=32, rows_per_block=4, vector=8, cluster=1, split=1, storage=shared, fused=0, prefetch=0, keep=0, blocks_per_sm=4
 #include <cuda_bf16.h>
@@ -93,8 +93,8 @@ TEST(Golden, TensorCoreGemm) {
                                                {"stages", int64_t{4}},
                                                {"group_m", int64_t{8}},
                                                {"split_k", int64_t{1}}});
-  EXPECT_EQ(Head(kernel, {"words.cuh", "mma_common.cuh", "plain_epilogue.cuh", "tile_order.cuh", "mma_loop.cuh",
-                          "tile_walkers.cuh", "result_place.cuh", "tile_store.cuh", "batches.cuh", "gemm_walkers.cu"}),
+  EXPECT_EQ(Head(kernel, {"common/words.cuh", "common/mma_common.cuh", "matmul/plain_epilogue.cuh", "matmul/tile_order.cuh", "matmul/mma_loop.cuh",
+                          "matmul/tile_walkers.cuh", "matmul/result_index.cuh", "matmul/tile_store.cuh", "matmul/batches.cuh", "matmul/gemm_walkers.cu"}),
             R"(// matmul in float16, scheduled by atunner.
 // tile_m=128, tile_n=256, tile_k=32, warp_m=64, warp_n=64, stages=4, group_m=8, split_k=1, widen=0
 #include <cuda_bf16.h>
@@ -167,8 +167,8 @@ DEVICE void multiply(float (&d)[8][4], unsigned long long a, unsigned long long 
       "}, %32, %33, %34, 1, 1, 0, %35;"
       : "+f"(d[0][0]), "+f"(d[0][1]), "+f"(d[0][2]), "+f"(d[0][3]), "+f"(d[1][0]), "+f"(d[1][1]), "+f"(d[1][2]), "+f"(d[1][3]),
 )"));
-  for (const char* file : {"mma_common.cuh", "wgmma_common.cuh", "wgmma_tile.cuh", "tensor_copies.cuh", "maps_loop.cuh",
-                           "tile_store.cuh", "gemm_maps.cu"})
+  for (const char* file : {"common/mma_common.cuh", "common/wgmma_common.cuh", "matmul/wgmma_tile.cuh", "common/tensor_copies.cuh", "matmul/maps_loop.cuh",
+                           "matmul/tile_store.cuh", "matmul/gemm_maps.cu"})
     EXPECT_THAT(kernel.source.text, testing::HasSubstr(KernelFile(file)));
   const ConcretePlan plan = Resolve(kernel.plan, {{"M", 4000}, {"N", 4096}, {"K", 4104}}, {}).value();
   ASSERT_EQ(plan.steps.size(), 1u);
@@ -216,8 +216,8 @@ TEST(Golden, SimtGemmWithASplitHasASecondStep) {
                                                {"stages", int64_t{3}},
                                                {"group_m", int64_t{1}},
                                                {"split_k", int64_t{8}}});
-  EXPECT_EQ(Head(kernel, {"words.cuh", "plain_epilogue.cuh", "tile_order.cuh", "simt_tile.cuh", "tile_walkers.cuh",
-                          "result_place.cuh", "simt_store.cuh", "batches.cuh", "gemm_walkers.cu", "split.cuh"}),
+  EXPECT_EQ(Head(kernel, {"common/words.cuh", "matmul/plain_epilogue.cuh", "matmul/tile_order.cuh", "matmul/simt_tile.cuh", "matmul/tile_walkers.cuh",
+                          "matmul/result_index.cuh", "matmul/simt_store.cuh", "matmul/batches.cuh", "matmul/gemm_walkers.cu", "matmul/split_k.cuh"}),
             R"(// matmul in float32, scheduled by atunner.
 // tile_m=64, tile_n=64, tile_k=16, thread_m=8, thread_n=4, stages=3, group_m=1, split_k=8
 typedef float T;
@@ -273,7 +273,7 @@ TEST(Golden, Attention) {
                      {"stages", int64_t{2}},
                      {"q_registers", int64_t{1}}});
   EXPECT_EQ(Head(kernel,
-                 {"words.cuh", "mma_common.cuh", "attention_queries.cuh", "attention_tensor.cuh", "attention_mma.cu"}),
+                 {"common/words.cuh", "common/mma_common.cuh", "attention/attention_queries.cuh", "attention/attention_tensor.cuh", "attention/attention_mma.cu"}),
             R"(// flash_attention in bfloat16, scheduled by atunner.
 // tile_q=128, warp_q=16, tile_k=64, stages=2, q_registers=1
 #include <cuda_bf16.h>

@@ -24,10 +24,11 @@ void PrintTo(const Sample& sample, std::ostream* out) { *out << sample.name; }
 /// The files of kernels/ that become part of sources, long ones first.
 std::vector<std::pair<std::string, std::string>> KernelTexts() {
   std::vector<std::pair<std::string, std::string>> texts;
+  const Path root = ATUNNER_SOURCE_DIR;
   for (const char* folder : {"kernels/families", "kernels/graph"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(Path(ATUNNER_SOURCE_DIR) / folder))
-      texts.emplace_back(fmt::format("{}/{}", folder, entry.path().filename().string()),
-                         ReadFile(entry.path()).value());
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder))
+      if (entry.is_regular_file())
+        texts.emplace_back(entry.path().lexically_relative(root).string(), ReadFile(entry.path()).value());
   }
   std::ranges::sort(texts, std::greater(), [](const auto& each) { return each.second.size(); });
   return texts;

@@ -4,7 +4,7 @@
 //   PLANES = 1, float16:   x · 2^s = p0                      11 bits, as TF32 has
 // each plane being what the ones before left over, rounded to nearest. float16 has few exponents: one power of two 2^s for a row
 // of a, and one for a column of b, brings its largest element into [2^14, 2^15). Elements below 2^TINY lose their last bits, and
-// infinities come out as NaN: what becomes of them is looked at again (gemm_planes.cu).
+// infinities come out as NaN: what becomes of them is looked at again (gemm_split_float.cu).
 //
 // Planes are stored as tensor cores read them from shared memory: in chunks of LINES rows of a, or columns of b, by DEPTH along
 // k, one plane's bytes after the other's. Rows of a chunk of a are 64 bytes, along k, swizzled among 64; those of b run along n

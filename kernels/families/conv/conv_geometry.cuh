@@ -48,7 +48,7 @@ DEVICE long long place(long long row, long long column, long long m, long long n
   return PIXELS_FIRST ? place(pixel_at((unsigned)row, (unsigned)m), (int)column) : place(pixel_at((unsigned)column, (unsigned)n), (int)row);
 }
 
-// What result_place.cuh says of other products.
+// What result_index.cuh says of other products.
 template <class E, int COUNT>
 DEVICE void put(E* y, long long row, long long column, long long m, long long n, Units<E, COUNT> unit) {
   constexpr int STEP = Y_WHOLE || Y_STEP > COUNT ? COUNT : Y_STEP;  // where eight are whole, all of them exist or none

@@ -1,5 +1,5 @@
 // Results in float32. In a split of k through memory each block writes its sums as they are, one share of [m, n] per stretch of k;
-// a second step adds them up (split.cuh). Fragments lie as tile_store.cuh says.
+// a second step adds them up (split_k.cuh). Fragments lie as tile_store.cuh says.
 template <class... Ahead>
 DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile tile, long long m, long long n, const Epilogue& epilogue = {},
                          const Ahead&...) {

@@ -1,4 +1,4 @@
-// c[m, n] = a[m, k] · b[k, n] (b may be [n, k]) in float32 from the operands' planes (planes.cuh): the sum of the products of planes i and j with
+// c[m, n] = a[m, k] · b[k, n] (b may be [n, k]) in float32 from the operands' planes (split_float.cuh): the sum of the products of planes i and j with
 // i + j < PLANES. The others are below the last bit that is kept.
 //
 // A tensor core cuts off what does not fit its accumulator, so that long sums drift towards zero. Therefore the products of
