@@ -1,6 +1,6 @@
 // Times the construction of parameter spaces shaped like those of well-known tuning problems.
-// Build with -DATUNNER_BENCH=ON, run build/…/bench/space_construction; prints one line per space, times in
-// milliseconds.
+// Build with -DATUNNER_BENCH=ON, run build/…/bench/space_construction; prints one line per space,
+// times in milliseconds.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,9 @@ void Add(ParameterSpace& space, const std::string& name, std::vector<Value> valu
   space.parameters.push_back({name, std::move(values), ""});
 }
 
-void Require(ParameterSpace& space, const char* text) { space.constraints.push_back({Expr::MustParse(text), ""}); }
+void Require(ParameterSpace& space, const char* text) {
+  space.constraints.push_back({Expr::MustParse(text), ""});
+}
 
 /// A stencil with temporal tiling, as the hotspot kernels of Rodinia are tuned.
 Case Hotspot() {
@@ -54,7 +56,8 @@ Case Hotspot() {
           "(block_size_x*tile_size_x + temporal_tiling_factor * 2) * (block_size_y*tile_size_y + "
           "temporal_tiling_factor * 2) * (2+sh_power) * 4 <= 49152");
   Require(s,
-          "blocks_per_sm == 0 or (((block_size_x*tile_size_x + temporal_tiling_factor * 2) * (block_size_y*tile_size_y "
+          "blocks_per_sm == 0 or (((block_size_x*tile_size_x + temporal_tiling_factor * 2) * "
+          "(block_size_y*tile_size_y "
           "+ temporal_tiling_factor * 2) * (2+sh_power) * 4) * blocks_per_sm <= 102400)");
   return one;
 }
@@ -71,8 +74,9 @@ Case Gemm() {
   for (const char* name : {"STRM", "STRN", "SA", "SB"}) Add(s, name, Range(0, 1));
   Add(s, "PRECISION", {int64_t{32}});
   for (const char* text :
-       {"KWG % KWI == 0", "MWG % (MDIMC * VWM) == 0", "NWG % (NDIMC * VWN) == 0", "MWG % (MDIMA * VWM) == 0",
-        "NWG % (NDIMB * VWN) == 0", "KWG % ((MDIMC * NDIMC)/MDIMA) == 0", "KWG % ((MDIMC * NDIMC)/NDIMB) == 0",
+       {"KWG % KWI == 0", "MWG % (MDIMC * VWM) == 0", "NWG % (NDIMC * VWN) == 0",
+        "MWG % (MDIMA * VWM) == 0", "NWG % (NDIMB * VWN) == 0",
+        "KWG % ((MDIMC * NDIMC)/MDIMA) == 0", "KWG % ((MDIMC * NDIMC)/NDIMB) == 0",
         "not (MWG == 128 and NWG == 128 and MDIMC == 8 and NDIMC == 8)"})
     Require(s, text);
   return one;
@@ -98,12 +102,13 @@ Case Expdist() {
   return one;
 }
 
-/// Record linkage of 8 × 8 records as ATF's multi-dimensional homomorphisms split it: per dimension a chain of divisors
-/// from the problem to work groups and work items.
+/// Record linkage of 8 × 8 records as ATF's multi-dimensional homomorphisms split it: per dimension
+/// a chain of divisors from the problem to work groups and work items.
 Case Chains() {
   Case one{"PRL 8x8", {}};
   ParameterSpace& s = one.space;
-  for (const char* name : {"CACHE_L_CB", "CACHE_P_CB", "OCL_DIM_L_1", "OCL_DIM_R_1"}) Add(s, name, Range(0, 1));
+  for (const char* name : {"CACHE_L_CB", "CACHE_P_CB", "OCL_DIM_L_1", "OCL_DIM_R_1"})
+    Add(s, name, Range(0, 1));
   for (const char* name : {"L_CB_RES_DEST_LEVEL", "P_CB_RES_DEST_LEVEL"}) Add(s, name, Range(0, 2));
   Require(s, "P_CB_RES_DEST_LEVEL <= L_CB_RES_DEST_LEVEL");
   Require(s, "OCL_DIM_L_1 != OCL_DIM_R_1");
@@ -137,16 +142,19 @@ Case Huge() {
 }
 
 int Main() {
-  fmt::print("{:16} {:>22} {:>16} {:>10} {:>10}\n", "space", "combinations", "valid", "edges", "best ms");
+  fmt::print("{:16} {:>22} {:>16} {:>10} {:>10}\n", "space", "combinations", "valid", "edges",
+             "best ms");
   for (const Case& one : {Hotspot(), Gemm(), Expdist(), Chains(), Huge()}) {
     std::vector<double> ms;
     std::string line;
     for (int repeat = 0; repeat < 9; ++repeat) {
       const auto start = std::chrono::steady_clock::now();
       const auto index = SpaceIndex::Build(one.space, {});
-      ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-      line = index ? fmt::format("{:16} {:>22} {:>16} {:>10}", one.name, one.space.CartesianSize(), index->size(),
-                                 index->diagram().edge_count())
+      ms.push_back(
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+              .count());
+      line = index ? fmt::format("{:16} {:>22} {:>16} {:>10}", one.name, one.space.CartesianSize(),
+                                 index->size(), index->diagram().edge_count())
                    : index.error().ToString();
     }
     std::ranges::sort(ms);

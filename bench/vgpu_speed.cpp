@@ -1,7 +1,9 @@
-// Speed of the virtual GPU: thread-instructions per second of one core, for kernels of five kinds, with checks off,
-// with all checks on, while counting, and while counting with a timeline for a prediction (by the order of the PTX and
-// of the machine code); of tensor instructions the multiply-adds per second as well.
-//   cmake --build build/dev --target vgpu_speed && build/dev/atunner/vgpu/vgpu_speed [SECONDS PER FIGURE [KERNEL]]
+// Speed of the virtual GPU: thread-instructions per second of one core, for kernels of five kinds,
+// with checks off, with all checks on, while counting, and while counting with a timeline for a
+// prediction (by the order of the PTX and of the machine code); of tensor instructions the
+// multiply-adds per second as well.
+//   cmake --build build/dev --target vgpu_speed && build/dev/atunner/vgpu/vgpu_speed [SECONDS PER
+//   FIGURE [KERNEL]]
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -101,7 +103,8 @@ extern "C" __global__ void k(const float* x, float* y, int n) {
      {128, 1, 1},
      R"(
 extern "C" __global__ void k(const float* x, float* y, int n) {
-  __shared__ __align__(1024) float tile[3 * 2048];  // 64 rows of A and 128 of B, 64 elements of 16 bits each, swizzled
+  // 64 rows of A and 128 of B, 64 elements of 16 bits each, swizzled
+  __shared__ __align__(1024) float tile[3 * 2048];
   float c[64] = {};
   const unsigned long long at = ((unsigned)__cvta_generic_to_shared(tile) & 0x3ffff) >> 4 | 64ull << 32 | 1ull << 62;
   for (int j = threadIdx.x; j < 3 * 2048; j += 128) tile[j] = __uint_as_float(__float_as_uint(x[j]) & 0x3fff3fff);
@@ -121,7 +124,8 @@ extern "C" __global__ void k(const float* x, float* y, int n) {
      "sm_90a"},
 };
 
-/// A benchmark's module and data; the checks of global memory need memory that knows what was written to it.
+/// A benchmark's module and data; the checks of global memory need memory that knows what was
+/// written to it.
 struct Loaded {
   Loaded(const CompiledModule& module, bool track) {
     if (track) memory.Track();
@@ -147,7 +151,8 @@ struct Rates {
   double multiply_adds = -1;  ///< of tensor instructions
 };
 
-Rates Speed(const Loaded& loaded, const Benchmark& benchmark, vgpu::ExecOptions options, double seconds) {
+Rates Speed(const Loaded& loaded, const Benchmark& benchmark, vgpu::ExecOptions options,
+            double seconds) {
   options.threads = 1;
   options.deadline_seconds = 600;
   double instructions = 0;
@@ -158,8 +163,8 @@ Rates Speed(const Loaded& loaded, const Benchmark& benchmark, vgpu::ExecOptions 
   const double start = cpu_seconds();
   double now = start;
   while (now - start < seconds) {
-    const vgpu::ExecResult result =
-        loaded.program->Run("k", {benchmark.grid, benchmark.block, {1, 1, 1}, 0}, loaded.params, options);
+    const vgpu::ExecResult result = loaded.program->Run(
+        "k", {benchmark.grid, benchmark.block, {1, 1, 1}, 0}, loaded.params, options);
     if (!result.outcome.completed()) {
       std::printf("%s: %s\n", benchmark.name, result.outcome.message.c_str());
       return {};
@@ -204,14 +209,17 @@ int Run(double seconds, const std::string& only) {
     if (machine_code) predicting.machine_code = &*machine_code;
     const Loaded untracked(*outcome.module, false);
     const Loaded tracked(*outcome.module, true);
-    const Rates rates[] = {Speed(untracked, benchmark, plain, seconds), Speed(tracked, benchmark, checking, seconds),
-                           Speed(untracked, benchmark, counting, seconds), Speed(untracked, benchmark, timing, seconds),
+    const Rates rates[] = {Speed(untracked, benchmark, plain, seconds),
+                           Speed(tracked, benchmark, checking, seconds),
+                           Speed(untracked, benchmark, counting, seconds),
+                           Speed(untracked, benchmark, timing, seconds),
                            Speed(untracked, benchmark, predicting, seconds)};
     std::printf("%-12s  %9.2f  %10.2f  %8.2f  %8.2f  %15.2f", benchmark.name, rates[0].instructions,
-                rates[1].instructions, rates[2].instructions, rates[3].instructions, rates[4].instructions);
+                rates[1].instructions, rates[2].instructions, rates[3].instructions,
+                rates[4].instructions);
     if (rates[0].multiply_adds > 0)
-      std::printf("   %.1f, %.1f and %.1f multiply-adds", rates[0].multiply_adds, rates[1].multiply_adds,
-                  rates[2].multiply_adds);
+      std::printf("   %.1f, %.1f and %.1f multiply-adds", rates[0].multiply_adds,
+                  rates[1].multiply_adds, rates[2].multiply_adds);
     std::puts("");
   }
   return 0;
@@ -219,4 +227,6 @@ int Run(double seconds, const std::string& only) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return Run(argc > 1 ? std::atof(argv[1]) : 1.0, argc > 2 ? argv[2] : ""); }
+int main(int argc, char** argv) {
+  return Run(argc > 1 ? std::atof(argv[1]) : 1.0, argc > 2 ? argv[2] : "");
+}

@@ -36,8 +36,9 @@ Status ArtifactSet::Add(const Path& folder) {
   if (!Exists(folder)) return Fail(ErrorCode::kNotFound, "no such folder", folder.string());
   const std::vector<Path> folders = IsArtifact(folder) ? std::vector{folder} : ArtifactsIn(folder);
   if (folders.empty()) {
-    return Fail(ErrorCode::kNotFound, "is no artifact and holds none", folder.string(),
-                "name the folder that `atunner optimize` printed, or one that holds several of them");
+    return Fail(
+        ErrorCode::kNotFound, "is no artifact and holds none", folder.string(),
+        "name the folder that `atunner optimize` printed, or one that holds several of them");
   }
   std::vector<std::unique_ptr<Entry>> read;
   for (const Path& each : folders) {
@@ -59,35 +60,40 @@ Result<std::shared_ptr<const ContextOwner>> ArtifactSet::OpenContext(int device)
   return context;
 }
 
-Result<std::shared_ptr<const ModuleOwner>> ArtifactSet::LoadImage(const std::shared_ptr<const ContextOwner>& context,
-                                                                  size_t index, Image image) {
+Result<std::shared_ptr<const ModuleOwner>> ArtifactSet::LoadImage(
+    const std::shared_ptr<const ContextOwner>& context, size_t index, Image image) {
   auto& slot = modules_[{context->handle(), index, image}];
   if (auto loaded = slot.lock()) return loaded;
   const Entry& entry = *entries_[index];
   ATUNNER_TRY(const std::string bytes,
-              ReadArtifactFile(entry.folder, entry.artifact, image == Image::kCubin ? "kernel.cubin" : "kernel.ptx"));
+              ReadArtifactFile(entry.folder, entry.artifact,
+                               image == Image::kCubin ? "kernel.cubin" : "kernel.ptx"));
   ATUNNER_TRY(auto loaded, ModuleOwner::Load(context, bytes));
   slot = loaded;
   return loaded;
 }
 
 /// The chosen image; a cubin that the driver refuses is replaced by the same kernel's PTX.
-Result<std::shared_ptr<const ModuleOwner>> ArtifactSet::LoadEither(const std::shared_ptr<const ContextOwner>& context,
-                                                                   const Choice& choice) {
+Result<std::shared_ptr<const ModuleOwner>> ArtifactSet::LoadEither(
+    const std::shared_ptr<const ContextOwner>& context, const Choice& choice) {
   auto loaded = LoadImage(context, choice.index, choice.match.image);
-  if (loaded || choice.match.image != Image::kCubin || loaded.error().code != ErrorCode::kUnsupported) return loaded;
+  if (loaded || choice.match.image != Image::kCubin ||
+      loaded.error().code != ErrorCode::kUnsupported)
+    return loaded;
   if (!entries_[choice.index]->artifact.digests.contains("kernel.ptx")) return loaded;
   return LoadImage(context, choice.index, Image::kPtx);
 }
 
-Result<std::unique_ptr<LoadedKernel>> ArtifactSet::Choose(const Problem& problem, int device, MatchQuality least) {
+Result<std::unique_ptr<LoadedKernel>> ArtifactSet::Choose(const Problem& problem, int device,
+                                                          MatchQuality least) {
   const std::lock_guard lock(mutex_);
   ATUNNER_TRY(const auto context, OpenContext(device));
   std::vector<const Artifact*> artifacts;
   for (const auto& entry : entries_) artifacts.push_back(&entry->artifact);
   ATUNNER_TRY(const Choice choice, ChooseArtifact(artifacts, context->facts(), problem, least));
   ATUNNER_TRY(auto module, LoadEither(context, choice));
-  return LoadedKernel::Make(std::move(module), entries_[choice.index]->artifact, problem.dims, choice);
+  return LoadedKernel::Make(std::move(module), entries_[choice.index]->artifact, problem.dims,
+                            choice);
 }
 
 }  // namespace atunner::loader

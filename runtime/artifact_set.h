@@ -29,20 +29,22 @@ class ArtifactSet {
   /// `libcuda` as Driver::Open takes it; nothing is opened yet.
   explicit ArtifactSet(std::string libcuda) : libcuda_(std::move(libcuda)) {}
 
-  /// An artifact folder, or each artifact in a folder of them (those whose files are damaged fail the whole call).
+  /// An artifact folder, or each artifact in a folder of them (those whose files are damaged fail
+  /// the whole call).
   Status Add(const Path& folder);
   size_t size() const { return entries_.size(); }
   const Entry& entry(size_t index) const { return *entries_[index]; }
 
   /// `device`: a driver's number, or -1 for the current context. Thread-safe.
-  Result<std::unique_ptr<LoadedKernel>> Choose(const Problem& problem, int device, MatchQuality least);
+  Result<std::unique_ptr<LoadedKernel>> Choose(const Problem& problem, int device,
+                                               MatchQuality least);
 
  private:
   Result<std::shared_ptr<const ContextOwner>> OpenContext(int device);
-  Result<std::shared_ptr<const ModuleOwner>> LoadImage(const std::shared_ptr<const ContextOwner>& context, size_t index,
-                                                       Image image);
-  Result<std::shared_ptr<const ModuleOwner>> LoadEither(const std::shared_ptr<const ContextOwner>& context,
-                                                        const Choice& choice);
+  Result<std::shared_ptr<const ModuleOwner>> LoadImage(
+      const std::shared_ptr<const ContextOwner>& context, size_t index, Image image);
+  Result<std::shared_ptr<const ModuleOwner>> LoadEither(
+      const std::shared_ptr<const ContextOwner>& context, const Choice& choice);
 
   std::string libcuda_;
   std::vector<std::unique_ptr<Entry>> entries_;

@@ -1,4 +1,5 @@
-// atunner.h over the classes: arguments checked, results turned into codes and a message, exceptions stopped.
+// atunner.h over the classes: arguments checked, results turned into codes and a message,
+// exceptions stopped.
 #include <new>
 #include <optional>
 #include <string>
@@ -71,7 +72,9 @@ atunner_status Guarded(Body&& body) {
   }
 }
 
-std::unexpected<Error> NullArgument(const char* name) { return Invalid(std::string(name) + " is NULL"); }
+std::unexpected<Error> NullArgument(const char* name) {
+  return Invalid(std::string(name) + " is NULL");
+}
 
 /// A structure's size says which version of the header its writer had; there is one version so far.
 Status CheckSize(size_t given, size_t known, const char* type) {
@@ -97,7 +100,8 @@ Result<Problem> ReadProblem(const atunner_problem& raw) {
   if (raw.dtype != nullptr) {
     problem.dtype = ParseDType(raw.dtype);
     if (!problem.dtype)
-      return Invalid("unknown dtype '" + std::string(raw.dtype) + "'", "", "the types are " + DTypeNames());
+      return Invalid("unknown dtype '" + std::string(raw.dtype) + "'", "",
+                     "the types are " + DTypeNames());
   }
   if (raw.dim_count > 0 && raw.dims == nullptr) return NullArgument("problem->dims");
   for (size_t i = 0; i < raw.dim_count; ++i) {
@@ -105,21 +109,26 @@ Result<Problem> ReadProblem(const atunner_problem& raw) {
     if (!problem.dims.emplace(raw.dims[i].name, raw.dims[i].value).second)
       return Invalid("dim '" + std::string(raw.dims[i].name) + "' is given twice");
   }
-  if (raw.attribute_count > 0 && raw.attributes == nullptr) return NullArgument("problem->attributes");
+  if (raw.attribute_count > 0 && raw.attributes == nullptr)
+    return NullArgument("problem->attributes");
   for (size_t i = 0; i < raw.attribute_count; ++i) {
     const atunner_attribute& attribute = raw.attributes[i];
-    if (attribute.name == nullptr || attribute.value == nullptr) return NullArgument("an attribute's name or value");
+    if (attribute.name == nullptr || attribute.value == nullptr)
+      return NullArgument("an attribute's name or value");
     ATUNNER_TRY(problem.attributes[attribute.name], ParseValue(attribute.value));
   }
   return problem;
 }
 
 /// Addresses in the order of the arguments, from either form.
-Result<std::vector<cuda::DevicePointer>> ReadTensors(const LoadedKernel& kernel, const atunner_launch_info& launch) {
+Result<std::vector<cuda::DevicePointer>> ReadTensors(const LoadedKernel& kernel,
+                                                     const atunner_launch_info& launch) {
   std::vector<cuda::DevicePointer> tensors;
-  if (launch.tensor_count > 0 && launch.named_count > 0) return Invalid("tensors are given in order and by name");
+  if (launch.tensor_count > 0 && launch.named_count > 0)
+    return Invalid("tensors are given in order and by name");
   if (launch.named_count == 0) {
-    if (launch.tensor_count > 0 && launch.tensors == nullptr) return NullArgument("launch->tensors");
+    if (launch.tensor_count > 0 && launch.tensors == nullptr)
+      return NullArgument("launch->tensors");
     tensors.assign(launch.tensors, launch.tensors + launch.tensor_count);
     return tensors;
   }
@@ -130,7 +139,8 @@ Result<std::vector<cuda::DevicePointer>> ReadTensors(const LoadedKernel& kernel,
     if (name == nullptr) return NullArgument("a tensor's name");
     size_t at = 0;
     while (at < tensors.size() && kernel.arguments()[at].name != name) ++at;
-    if (at == tensors.size()) return Invalid("the kernel has no argument '" + std::string(name) + "'");
+    if (at == tensors.size())
+      return Invalid("the kernel has no argument '" + std::string(name) + "'");
     if (tensors[at] != 0) return Invalid("argument '" + std::string(name) + "' is given twice");
     tensors[at] = launch.named[i].address;
   }
@@ -155,7 +165,9 @@ void Describe(const ArtifactSet::Entry& entry, atunner_artifact_info& info) {
 }
 
 atunner_role RoleOf(Role role) {
-  return role == Role::kInput ? ATUNNER_INPUT : role == Role::kOutput ? ATUNNER_OUTPUT : ATUNNER_INOUT;
+  return role == Role::kInput    ? ATUNNER_INPUT
+         : role == Role::kOutput ? ATUNNER_OUTPUT
+                                 : ATUNNER_INOUT;
 }
 
 Status InfoInto(const atunner_set* set, size_t index, atunner_artifact_info* info) {
@@ -187,13 +199,15 @@ Status ArgumentInto(const atunner_kernel* kernel, size_t index, atunner_argument
   return {};
 }
 
-Status ChooseInto(atunner_set* set, const atunner_problem* raw, int device, atunner_kernel** kernel) {
+Status ChooseInto(atunner_set* set, const atunner_problem* raw, int device,
+                  atunner_kernel** kernel) {
   if (kernel == nullptr) return NullArgument("kernel");
   *kernel = nullptr;
   if (set == nullptr) return NullArgument("set");
   if (raw == nullptr) return NullArgument("problem");
   ATUNNER_RETURN_IF_ERROR(CheckSize(raw->struct_size, sizeof *raw, "atunner_problem"));
-  if (raw->least < ATUNNER_MATCH_NONE || raw->least > ATUNNER_MATCH_EXACT) return Invalid("problem->least is no match");
+  if (raw->least < ATUNNER_MATCH_NONE || raw->least > ATUNNER_MATCH_EXACT)
+    return Invalid("problem->least is no match");
   if (device < ATUNNER_CURRENT_CONTEXT) return Invalid("there is no GPU " + std::to_string(device));
   ATUNNER_TRY(const Problem problem, ReadProblem(*raw));
   ATUNNER_TRY(auto loaded, set->set.Choose(problem, device, static_cast<MatchQuality>(raw->least)));
@@ -206,8 +220,8 @@ Status LaunchFrom(const atunner_kernel* kernel, const atunner_launch_info* launc
   if (launch == nullptr) return NullArgument("launch");
   ATUNNER_RETURN_IF_ERROR(CheckSize(launch->struct_size, sizeof *launch, "atunner_launch_info"));
   ATUNNER_TRY(const auto tensors, ReadTensors(*kernel->kernel, *launch));
-  return kernel->kernel->Launch(
-      {static_cast<cuda::Stream>(launch->stream), tensors, launch->workspace, launch->workspace_bytes});
+  return kernel->kernel->Launch({static_cast<cuda::Stream>(launch->stream), tensors,
+                                 launch->workspace, launch->workspace_bytes});
 }
 
 }  // namespace
@@ -245,7 +259,8 @@ atunner_status atunner_set_info(const atunner_set* set, size_t index, atunner_ar
   return loader::Guarded([&] { return loader::InfoInto(set, index, info); });
 }
 
-atunner_status atunner_choose(atunner_set* set, const atunner_problem* problem, int device, atunner_kernel** kernel) {
+atunner_status atunner_choose(atunner_set* set, const atunner_problem* problem, int device,
+                              atunner_kernel** kernel) {
   return loader::Guarded([&] { return loader::ChooseInto(set, problem, device, kernel); });
 }
 
@@ -268,7 +283,8 @@ size_t atunner_kernel_argument_count(const atunner_kernel* kernel) {
   return kernel == nullptr ? 0 : kernel->kernel->arguments().size();
 }
 
-atunner_status atunner_kernel_argument(const atunner_kernel* kernel, size_t index, atunner_argument* argument) {
+atunner_status atunner_kernel_argument(const atunner_kernel* kernel, size_t index,
+                                       atunner_argument* argument) {
   return loader::Guarded([&] { return loader::ArgumentInto(kernel, index, argument); });
 }
 

@@ -30,7 +30,8 @@ Status BindAll(const DynamicLibrary& library, DriverFunctions& f) {
   ATUNNER_RETURN_IF_ERROR(library.Bind(f.copy_within, "cuMemcpyDtoDAsync_v2"));
   ATUNNER_RETURN_IF_ERROR(library.Bind(f.launch, "cuLaunchKernel"));
   f.encode_tiled = reinterpret_cast<cuda::EncodeTiled>(library.Find("cuTensorMapEncodeTiled"));
-  f.launch_extended = reinterpret_cast<decltype(f.launch_extended)>(library.Find("cuLaunchKernelEx"));
+  f.launch_extended = reinterpret_cast<decltype(f.launch_extended)>(
+      library.Find("cuLaunchKernelEx"));
   f.allocate_async = reinterpret_cast<decltype(f.allocate_async)>(library.Find("cuMemAllocAsync"));
   f.free_async = reinterpret_cast<decltype(f.free_async)>(library.Find("cuMemFreeAsync"));
   return {};
@@ -64,32 +65,39 @@ Status Driver::Check(cuda::Result code, const std::string& action) const {
   const char* text = nullptr;
   functions_.error_name(code, &name);
   functions_.error_string(code, &text);
-  return Fail(ErrorCode::kUnavailable, "cannot " + action + ": " + (name ? name : "error " + std::to_string(code)) +
+  return Fail(ErrorCode::kUnavailable, "cannot " + action + ": " +
+                                           (name ? name : "error " + std::to_string(code)) +
                                            (text ? std::string(" (") + text + ")" : ""));
 }
 
-Result<std::shared_ptr<const ContextOwner>> ContextOwner::Primary(std::shared_ptr<const Driver> driver, int ordinal) {
+Result<std::shared_ptr<const ContextOwner>> ContextOwner::Primary(
+    std::shared_ptr<const Driver> driver, int ordinal) {
   const DriverFunctions& cu = driver->cu();
   int count = 0;
   ATUNNER_RETURN_IF_ERROR(driver->Check(cu.device_count(&count), "count the GPUs"));
   if (ordinal < 0 || ordinal >= count) {
-    return Invalid("there is no GPU " + std::to_string(ordinal) + ", this machine has " + std::to_string(count));
+    return Invalid("there is no GPU " + std::to_string(ordinal) + ", this machine has " +
+                   std::to_string(count));
   }
   cuda::Device device = 0;
   ATUNNER_RETURN_IF_ERROR(driver->Check(cu.device(&device, ordinal), "find the GPU"));
   std::shared_ptr<ContextOwner> owner(new ContextOwner(std::move(driver), device));
-  ATUNNER_RETURN_IF_ERROR(owner->driver_->Check(cu.retain_primary(&owner->handle_, device), "open the GPU's context"));
+  ATUNNER_RETURN_IF_ERROR(
+      owner->driver_->Check(cu.retain_primary(&owner->handle_, device), "open the GPU's context"));
   owner->retained_ = true;
   ATUNNER_RETURN_IF_ERROR(owner->ReadFacts());
   return owner;
 }
 
-Result<std::shared_ptr<const ContextOwner>> ContextOwner::Current(std::shared_ptr<const Driver> driver) {
+Result<std::shared_ptr<const ContextOwner>> ContextOwner::Current(
+    std::shared_ptr<const Driver> driver) {
   const DriverFunctions& cu = driver->cu();
   cuda::Context handle = nullptr;
-  ATUNNER_RETURN_IF_ERROR(driver->Check(cu.current_context(&handle), "ask for the current context"));
+  ATUNNER_RETURN_IF_ERROR(
+      driver->Check(cu.current_context(&handle), "ask for the current context"));
   if (handle == nullptr) {
-    return Invalid("this thread has no current CUDA context", "", "make one current, or name the GPU by its number");
+    return Invalid("this thread has no current CUDA context", "",
+                   "make one current, or name the GPU by its number");
   }
   cuda::Device device = 0;
   ATUNNER_RETURN_IF_ERROR(driver->Check(cu.context_device(&device), "ask for the current GPU"));
@@ -106,13 +114,16 @@ ContextOwner::~ContextOwner() {
 Status ContextOwner::ReadFacts() {
   const DriverFunctions& cu = driver_->cu();
   char name[256] = {};
-  ATUNNER_RETURN_IF_ERROR(driver_->Check(cu.device_name(name, sizeof name, device_), "ask for the GPU's name"));
+  ATUNNER_RETURN_IF_ERROR(
+      driver_->Check(cu.device_name(name, sizeof name, device_), "ask for the GPU's name"));
   facts_.name = name;
-  const std::pair<int, int*> attributes[] = {{cuda::kComputeCapabilityMajor, &facts_.cc_major},
-                                             {cuda::kComputeCapabilityMinor, &facts_.cc_minor},
-                                             {cuda::kMaxSharedPerBlockOptin, &facts_.shared_per_block}};
+  const std::pair<int, int*> attributes[] = {
+      {cuda::kComputeCapabilityMajor, &facts_.cc_major},
+      {cuda::kComputeCapabilityMinor, &facts_.cc_minor},
+      {cuda::kMaxSharedPerBlockOptin, &facts_.shared_per_block}};
   for (const auto& [which, slot] : attributes) {
-    ATUNNER_RETURN_IF_ERROR(driver_->Check(cu.device_attribute(slot, which, device_), "ask for the GPU's properties"));
+    ATUNNER_RETURN_IF_ERROR(
+        driver_->Check(cu.device_attribute(slot, which, device_), "ask for the GPU's properties"));
   }
   return {};
 }
@@ -125,33 +136,39 @@ ContextScope::~ContextScope() {
   if (code_ == cuda::kSuccess) context_.driver().cu().pop_context(&popped);
 }
 
-Status ContextScope::status() const { return context_.driver().Check(code_, "use the kernel's CUDA context"); }
+Status ContextScope::status() const {
+  return context_.driver().Check(code_, "use the kernel's CUDA context");
+}
 
-Result<std::shared_ptr<const ModuleOwner>> ModuleOwner::Load(std::shared_ptr<const ContextOwner> context,
-                                                             const std::string& image) {
+Result<std::shared_ptr<const ModuleOwner>> ModuleOwner::Load(
+    std::shared_ptr<const ContextOwner> context, const std::string& image) {
   std::shared_ptr<ModuleOwner> owner(new ModuleOwner(std::move(context)));
   const ContextScope scope(owner->context());
   ATUNNER_RETURN_IF_ERROR(scope.status());
   std::array<char, 4096> log{};
   int options[] = {cuda::kJitErrorLogBuffer, cuda::kJitErrorLogBufferBytes};
-  void* bytes = reinterpret_cast<void*>(uintptr_t{log.size()});  // NOLINT(performance-no-int-to-ptr): a number
+  void* bytes = reinterpret_cast<void*>(
+      uintptr_t{log.size()});  // NOLINT(performance-no-int-to-ptr): a number
   void* values[] = {log.data(), bytes};
-  const cuda::Result code = owner->context().driver().cu().load(&owner->handle_, image.c_str(), 2, options, values);
+  const cuda::Result code = owner->context().driver().cu().load(&owner->handle_, image.c_str(), 2,
+                                                                options, values);
   if (code == cuda::kSuccess) return owner;
   Status status = owner->context().driver().Check(code, "load the kernel");
   if (log[0] != '\0') status.error().what += std::string(": ") + log.data();
-  if (code == cuda::kNoBinaryForGpu || code == cuda::kInvalidPtx) status.error().code = ErrorCode::kUnsupported;
+  if (code == cuda::kNoBinaryForGpu || code == cuda::kInvalidPtx)
+    status.error().code = ErrorCode::kUnsupported;
   return std::unexpected(status.error());
 }
 
-Status ModuleOwner::AllowShared(cuda::Function function, uint32_t bytes, const std::string& name) const {
+Status ModuleOwner::AllowShared(cuda::Function function, uint32_t bytes,
+                                const std::string& name) const {
   const std::lock_guard lock(mutex_);
   uint32_t& allowed = shared_[function];
   if (bytes <= allowed) return {};
   const Driver& driver = context_->driver();
-  ATUNNER_RETURN_IF_ERROR(
-      driver.Check(driver.cu().set_function(function, cuda::kFuncMaxDynamicShared, static_cast<int>(bytes)),
-                   "give '" + name + "' " + std::to_string(bytes) + " bytes of shared memory"));
+  ATUNNER_RETURN_IF_ERROR(driver.Check(
+      driver.cu().set_function(function, cuda::kFuncMaxDynamicShared, static_cast<int>(bytes)),
+      "give '" + name + "' " + std::to_string(bytes) + " bytes of shared memory"));
   allowed = bytes;
   return {};
 }

@@ -1,5 +1,5 @@
-// The few functions of the CUDA driver that loading and launching need, opened at run time; contexts and modules with
-// owners.
+// The few functions of the CUDA driver that loading and launching need, opened at run time;
+// contexts and modules with owners.
 #pragma once
 
 #include <map>
@@ -31,19 +31,26 @@ struct DriverFunctions {
   cuda::Result (*function)(cuda::Function*, cuda::Module, const char*) = nullptr;
   cuda::Result (*global)(cuda::DevicePointer*, size_t*, cuda::Module, const char*) = nullptr;
   cuda::Result (*set_function)(cuda::Function, int, int) = nullptr;
-  cuda::Result (*copy_within)(cuda::DevicePointer, cuda::DevicePointer, size_t, cuda::Stream) = nullptr;
-  cuda::Result (*launch)(cuda::Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                         cuda::Stream, void**, void**) = nullptr;
+  cuda::Result (*copy_within)(cuda::DevicePointer, cuda::DevicePointer, size_t,
+                              cuda::Stream) = nullptr;
+  cuda::Result (*launch)(cuda::Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                         unsigned, cuda::Stream, void**, void**) = nullptr;
   // What older drivers lack; null then.
-  cuda::Result (*launch_extended)(const cuda::LaunchConfig*, cuda::Function, void**, void**) = nullptr;  // 11.8
-  cuda::EncodeTiled encode_tiled = nullptr;                                                              // 12.0
-  cuda::Result (*allocate_async)(cuda::DevicePointer*, size_t, cuda::Stream) = nullptr;                  // 11.2
-  cuda::Result (*free_async)(cuda::DevicePointer, cuda::Stream) = nullptr;                               // 11.2
+  // 11.8
+  cuda::Result (*launch_extended)(const cuda::LaunchConfig*, cuda::Function, void**,
+                                  void**) = nullptr;
+  // 12.0
+  cuda::EncodeTiled encode_tiled = nullptr;
+  // 11.2
+  cuda::Result (*allocate_async)(cuda::DevicePointer*, size_t, cuda::Stream) = nullptr;
+  // 11.2
+  cuda::Result (*free_async)(cuda::DevicePointer, cuda::Stream) = nullptr;
 };
 
 class Driver {
  public:
-  /// `path` "": $ATUNNER_LIBCUDA, else libcuda.so.1. kUnavailable when there is none or it does not start.
+  /// `path` "": $ATUNNER_LIBCUDA, else libcuda.so.1. kUnavailable when there is none or it does not
+  /// start.
   static Result<std::shared_ptr<const Driver>> Open(const std::string& path);
 
   const DriverFunctions& cu() const { return functions_; }
@@ -62,10 +69,12 @@ struct DeviceFacts {
   int shared_per_block = 0;  ///< bytes, opt-in limit
 };
 
-/// A context that modules live in: the primary one of a device (held while this object lives) or the caller's own.
+/// A context that modules live in: the primary one of a device (held while this object lives) or
+/// the caller's own.
 class ContextOwner {
  public:
-  static Result<std::shared_ptr<const ContextOwner>> Primary(std::shared_ptr<const Driver> driver, int ordinal);
+  static Result<std::shared_ptr<const ContextOwner>> Primary(std::shared_ptr<const Driver> driver,
+                                                             int ordinal);
   static Result<std::shared_ptr<const ContextOwner>> Current(std::shared_ptr<const Driver> driver);
   ~ContextOwner();
   ContextOwner(const ContextOwner&) = delete;
@@ -104,9 +113,10 @@ class ContextScope {
 /// A loaded image.
 class ModuleOwner {
  public:
-  /// `image` is a cubin, or PTX text that the driver compiles. kUnsupported when the device cannot run it.
-  static Result<std::shared_ptr<const ModuleOwner>> Load(std::shared_ptr<const ContextOwner> context,
-                                                         const std::string& image);
+  /// `image` is a cubin, or PTX text that the driver compiles. kUnsupported when the device cannot
+  /// run it.
+  static Result<std::shared_ptr<const ModuleOwner>> Load(
+      std::shared_ptr<const ContextOwner> context, const std::string& image);
   ~ModuleOwner();
   ModuleOwner(const ModuleOwner&) = delete;
   ModuleOwner& operator=(const ModuleOwner&) = delete;
@@ -114,12 +124,13 @@ class ModuleOwner {
   const ContextOwner& context() const { return *context_; }
   cuda::Module handle() const { return handle_; }
 
-  /// Lets a function of this module have `bytes` of dynamic shared memory. Never lowers what another kernel of the
-  /// module was given before. The context must be current. Thread-safe.
+  /// Lets a function of this module have `bytes` of dynamic shared memory. Never lowers what
+  /// another kernel of the module was given before. The context must be current. Thread-safe.
   Status AllowShared(cuda::Function function, uint32_t bytes, const std::string& name) const;
 
  private:
-  explicit ModuleOwner(std::shared_ptr<const ContextOwner> context) : context_(std::move(context)) {}
+  explicit ModuleOwner(std::shared_ptr<const ContextOwner> context)
+      : context_(std::move(context)) {}
 
   std::shared_ptr<const ContextOwner> context_;
   cuda::Module handle_ = nullptr;

@@ -10,12 +10,15 @@ namespace {
 /// Larger clusters are "non-portable" and must be allowed per kernel.
 constexpr uint64_t kPortableCluster = 8;
 
-constexpr uint64_t RoundUp(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+constexpr uint64_t RoundUp(uint64_t value, uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
 }  // namespace
 
 Result<std::unique_ptr<LoadedKernel>> LoadedKernel::Make(std::shared_ptr<const ModuleOwner> module,
-                                                         const Artifact& artifact, const Dims& dims, Choice choice) {
+                                                         const Artifact& artifact, const Dims& dims,
+                                                         Choice choice) {
   std::unique_ptr<LoadedKernel> kernel(new LoadedKernel(std::move(module)));
   kernel->choice_ = std::move(choice);
   const ContextScope scope(kernel->module_->context());
@@ -28,7 +31,8 @@ Result<std::unique_ptr<LoadedKernel>> LoadedKernel::Make(std::shared_ptr<const M
     kernel->workspace_bytes_ += RoundUp(workspace.bytes, kWorkspaceAlignment);
   }
   ATUNNER_RETURN_IF_ERROR(kernel->AddSymbols(plan));
-  for (const ConcreteStep& step : plan.steps) ATUNNER_RETURN_IF_ERROR(kernel->AddStep(artifact, step, offsets));
+  for (const ConcreteStep& step : plan.steps)
+    ATUNNER_RETURN_IF_ERROR(kernel->AddStep(artifact, step, offsets));
   return kernel;
 }
 
@@ -36,14 +40,16 @@ Status LoadedKernel::AddArguments(const Artifact& artifact, const Dims& dims) {
   for (const ArgSpec& spec : artifact.spec.args) {
     if (spec.role == Role::kScalar) continue;
     ATUNNER_TRY(TensorShape shape, ShapeOf(spec, artifact.spec, dims));
-    arguments_.push_back({spec.name, spec.role, spec.dtype, std::string(Name(spec.dtype)), std::move(shape)});
+    arguments_.push_back(
+        {spec.name, spec.role, spec.dtype, std::string(Name(spec.dtype)), std::move(shape)});
   }
   return {};
 }
 
 Result<size_t> LoadedKernel::TensorIndex(const std::string& name) const {
   const auto at = std::ranges::find(arguments_, name, &Argument::name);
-  if (at == arguments_.end()) return Invalid("the launch plan names the unknown argument '" + name + "'");
+  if (at == arguments_.end())
+    return Invalid("the launch plan names the unknown argument '" + name + "'");
   return static_cast<size_t>(at - arguments_.begin());
 }
 
@@ -52,12 +58,13 @@ Status LoadedKernel::AddSymbols(const ConcretePlan& plan) {
     ATUNNER_TRY(const size_t tensor, TensorIndex(copy.tensor));
     cuda::DevicePointer address = 0;
     size_t bytes = 0;
-    ATUNNER_RETURN_IF_ERROR(
-        driver().Check(driver().cu().global(&address, &bytes, module_->handle(), copy.symbol.c_str()),
-                       "find the symbol '" + copy.symbol + "'"));
+    ATUNNER_RETURN_IF_ERROR(driver().Check(
+        driver().cu().global(&address, &bytes, module_->handle(), copy.symbol.c_str()),
+        "find the symbol '" + copy.symbol + "'"));
     if (bytes < static_cast<uint64_t>(arguments_[tensor].shape.bytes)) {
-      return Invalid("the symbol '" + copy.symbol + "' holds " + std::to_string(bytes) + " bytes, argument '" +
-                     copy.tensor + "' has " + std::to_string(arguments_[tensor].shape.bytes));
+      return Invalid("the symbol '" + copy.symbol + "' holds " + std::to_string(bytes) +
+                     " bytes, argument '" + copy.tensor + "' has " +
+                     std::to_string(arguments_[tensor].shape.bytes));
     }
     copies_.push_back({address, tensor});
   }
@@ -66,22 +73,26 @@ Status LoadedKernel::AddSymbols(const ConcretePlan& plan) {
 
 Status LoadedKernel::AddStep(const Artifact& artifact, const ConcreteStep& concrete,
                              const std::map<std::string, uint64_t>& offsets) {
-  Step& step = steps_.emplace_back(Step{concrete.entry,
-                                        nullptr,
-                                        concrete.grid,
-                                        concrete.block,
-                                        concrete.cluster,
-                                        concrete.shared_bytes,
-                                        concrete.cooperative,
-                                        concrete.programmatic && driver().cu().launch_extended != nullptr,
-                                        {}});
+  Step& step = steps_.emplace_back(
+      Step{concrete.entry,
+           nullptr,
+           concrete.grid,
+           concrete.block,
+           concrete.cluster,
+           concrete.shared_bytes,
+           concrete.cooperative,
+           concrete.programmatic && driver().cu().launch_extended != nullptr,
+           {}});
   for (const ConcreteArg& arg : concrete.args) {
     if (IsTexture(arg.kind))
-      return Fail(ErrorCode::kUnsupported, "'" + step.entry + "' takes a texture object", "",
-                  "launch the artifact's kernel by the driver: only tensors and numbers are passed here");
-    Parameter& parameter = step.parameters.emplace_back(Parameter{arg.kind, 0, 0, arg.scalar, arg.map});
+      return Fail(
+          ErrorCode::kUnsupported, "'" + step.entry + "' takes a texture object", "",
+          "launch the artifact's kernel by the driver: only tensors and numbers are passed here");
+    Parameter& parameter = step.parameters.emplace_back(
+        Parameter{arg.kind, 0, 0, arg.scalar, arg.map});
     if (IsMap(arg.kind) && driver().cu().encode_tiled == nullptr)
-      return Fail(ErrorCode::kUnsupported, "'" + step.entry + "' needs tensor maps, which this driver lacks", "",
+      return Fail(ErrorCode::kUnsupported,
+                  "'" + step.entry + "' needs tensor maps, which this driver lacks", "",
                   "update the driver");
     if (InWorkspace(arg.kind)) {
       parameter.offset = offsets.at(arg.name);
@@ -89,28 +100,32 @@ Status LoadedKernel::AddStep(const Artifact& artifact, const ConcreteStep& concr
       ATUNNER_TRY(parameter.tensor, TensorIndex(arg.name));
     }
   }
-  const auto resources = std::ranges::find(artifact.resources, concrete.entry, &KernelResources::entry);
+  const auto resources = std::ranges::find(artifact.resources, concrete.entry,
+                                           &KernelResources::entry);
   const std::string& symbol = resources->mangled.empty() ? resources->entry : resources->mangled;
-  ATUNNER_RETURN_IF_ERROR(driver().Check(driver().cu().function(&step.function, module_->handle(), symbol.c_str()),
-                                         "find the kernel '" + symbol + "'"));
+  ATUNNER_RETURN_IF_ERROR(
+      driver().Check(driver().cu().function(&step.function, module_->handle(), symbol.c_str()),
+                     "find the kernel '" + symbol + "'"));
   return Prepare(step);
 }
 
 /// What must be allowed before a launch may ask for it.
 Status LoadedKernel::Prepare(const Step& step) const {
-  // Above 48 KiB, what the kernel declares included, dynamic shared memory must be asked for (CUDA programming guide,
-  // "shared memory").
+  // Above 48 KiB, what the kernel declares included, dynamic shared memory must be asked for (CUDA
+  // programming guide, "shared memory").
   if (step.shared_bytes > 0) {
     ATUNNER_RETURN_IF_ERROR(module_->AllowShared(step.function, step.shared_bytes, step.entry));
   }
   if (step.cluster.Count() <= 1 && !step.cooperative) return {};
   if (driver().cu().launch_extended == nullptr)
-    return Fail(ErrorCode::kUnsupported,
-                "'" + step.entry + "' needs clusters or a cooperative launch, which this driver lacks", "",
-                "update the driver");
+    return Fail(
+        ErrorCode::kUnsupported,
+        "'" + step.entry + "' needs clusters or a cooperative launch, which this driver lacks", "",
+        "update the driver");
   if (step.cluster.Count() > kPortableCluster) {
-    ATUNNER_RETURN_IF_ERROR(driver().Check(driver().cu().set_function(step.function, cuda::kFuncNonPortableCluster, 1),
-                                           "allow clusters of that size"));
+    ATUNNER_RETURN_IF_ERROR(
+        driver().Check(driver().cu().set_function(step.function, cuda::kFuncNonPortableCluster, 1),
+                       "allow clusters of that size"));
   }
   return {};
 }
@@ -123,9 +138,9 @@ Status LoadedKernel::CheckRequest(const LaunchRequest& request) const {
   for (size_t i = 0; i < arguments_.size(); ++i) {
     if (request.tensors[i] == 0) return Invalid("argument '" + arguments_[i].name + "' is null");
     if (request.tensors[i] % kTensorAlignment != 0) {
-      return Invalid(
-          "argument '" + arguments_[i].name + "' is not aligned to " + std::to_string(kTensorAlignment) + " bytes", "",
-          "copy the tensor to memory of its own");
+      return Invalid("argument '" + arguments_[i].name + "' is not aligned to " +
+                         std::to_string(kTensorAlignment) + " bytes",
+                     "", "copy the tensor to memory of its own");
     }
   }
   if (request.workspace == 0) return {};
@@ -134,28 +149,30 @@ Status LoadedKernel::CheckRequest(const LaunchRequest& request) const {
                    std::to_string(workspace_bytes_) + " are needed");
   }
   if (request.workspace % kWorkspaceAlignment != 0)
-    return Invalid("the workspace is not aligned to " + std::to_string(kWorkspaceAlignment) + " bytes");
+    return Invalid("the workspace is not aligned to " + std::to_string(kWorkspaceAlignment) +
+                   " bytes");
   return {};
 }
 
 Status LoadedKernel::CopySymbols(const LaunchRequest& request) const {
   for (const Copy& copy : copies_) {
     const auto bytes = static_cast<size_t>(arguments_[copy.tensor].shape.bytes);
-    ATUNNER_RETURN_IF_ERROR(
-        driver().Check(driver().cu().copy_within(copy.symbol, request.tensors[copy.tensor], bytes, request.stream),
-                       "copy '" + arguments_[copy.tensor].name + "' to its symbol"));
+    ATUNNER_RETURN_IF_ERROR(driver().Check(
+        driver().cu().copy_within(copy.symbol, request.tensors[copy.tensor], bytes, request.stream),
+        "copy '" + arguments_[copy.tensor].name + "' to its symbol"));
   }
   return {};
 }
 
-Status LoadedKernel::Fill(TensorMap& bytes, const Parameter& parameter, const LaunchRequest& request,
-                          cuda::DevicePointer workspace) const {
+Status LoadedKernel::Fill(TensorMap& bytes, const Parameter& parameter,
+                          const LaunchRequest& request, cuda::DevicePointer workspace) const {
   if (parameter.kind == ArgBinding::Kind::kScalar) {
     std::memcpy(bytes.bytes.data(), parameter.scalar.bytes.data(), parameter.scalar.bytes.size());
     return {};
   }
-  const cuda::DevicePointer address =
-      InWorkspace(parameter.kind) ? workspace + parameter.offset : request.tensors[parameter.tensor];
+  const cuda::DevicePointer address = InWorkspace(parameter.kind)
+                                          ? workspace + parameter.offset
+                                          : request.tensors[parameter.tensor];
   if (!IsMap(parameter.kind)) {
     std::memcpy(bytes.bytes.data(), &address, sizeof address);
     return {};
@@ -165,7 +182,8 @@ Status LoadedKernel::Fill(TensorMap& bytes, const Parameter& parameter, const La
   return driver().Check(Encode(driver().cu().encode_tiled, spec, bytes), "encode a tensor map");
 }
 
-Status LoadedKernel::LaunchStep(const Step& step, const LaunchRequest& request, cuda::DevicePointer workspace) const {
+Status LoadedKernel::LaunchStep(const Step& step, const LaunchRequest& request,
+                                cuda::DevicePointer workspace) const {
   std::vector<TensorMap> values(step.parameters.size());  // the largest that a parameter can be
   std::vector<void*> pointers(step.parameters.size());
   for (size_t i = 0; i < step.parameters.size(); ++i) {
@@ -174,11 +192,13 @@ Status LoadedKernel::LaunchStep(const Step& step, const LaunchRequest& request, 
   }
   const DriverFunctions& cu = driver().cu();
   cuda::LaunchAttributes attributes(step.cooperative, step.programmatic);
-  if (step.cluster.Count() > 1) attributes.SetCluster(step.cluster.x, step.cluster.y, step.cluster.z);
+  if (step.cluster.Count() > 1)
+    attributes.SetCluster(step.cluster.x, step.cluster.y, step.cluster.z);
   cuda::Result code = cuda::kSuccess;
   if (attributes.count == 0) {
-    code = cu.launch(step.function, step.grid.x, step.grid.y, step.grid.z, step.block.x, step.block.y, step.block.z,
-                     step.shared_bytes, request.stream, pointers.data(), nullptr);
+    code = cu.launch(step.function, step.grid.x, step.grid.y, step.grid.z, step.block.x,
+                     step.block.y, step.block.z, step.shared_bytes, request.stream, pointers.data(),
+                     nullptr);
   } else {
     const cuda::LaunchConfig config{
         step.grid.x,  step.grid.y,       step.grid.z,    step.block.x,           step.block.y,
@@ -200,15 +220,16 @@ Status LoadedKernel::Launch(const LaunchRequest& request) const {
                   "pass a workspace, or update the driver");
     ATUNNER_RETURN_IF_ERROR(
         driver().Check(driver().cu().allocate_async(&workspace, workspace_bytes_, request.stream),
-                       "take " + std::to_string(workspace_bytes_) + " bytes of scratch memory from the driver's pool"));
+                       "take " + std::to_string(workspace_bytes_) +
+                           " bytes of scratch memory from the driver's pool"));
   }
   Status launched = CopySymbols(request);
   for (const Step& step : steps_) {
     if (launched) launched = LaunchStep(step, request, workspace);
   }
   if (pooled) {
-    const Status freed =
-        driver().Check(driver().cu().free_async(workspace, request.stream), "give the scratch memory back");
+    const Status freed = driver().Check(driver().cu().free_async(workspace, request.stream),
+                                        "give the scratch memory back");
     if (launched && !freed) return freed;
   }
   return launched;

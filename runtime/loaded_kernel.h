@@ -1,5 +1,5 @@
-// One artifact at one problem size on one device, ready to launch: every expression evaluated, every function looked
-// up.
+// One artifact at one problem size on one device, ready to launch: every expression evaluated,
+// every function looked up.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@
 
 namespace atunner::loader {
 
-/// Every tensor must start at a multiple of this many bytes (ATUNNER_ALIGNMENT of atunner.h): the judge's did, and
-/// kernels load up to 16 bytes at once.
+/// Every tensor must start at a multiple of this many bytes (ATUNNER_ALIGNMENT of atunner.h): the
+/// judge's did, and kernels load up to 16 bytes at once.
 constexpr uint64_t kTensorAlignment = 16;
 /// What cuMemAlloc guarantees, and workspaces are packed to.
 constexpr uint64_t kWorkspaceAlignment = 256;
@@ -38,8 +38,9 @@ struct LaunchRequest {
 
 class LoadedKernel {
  public:
-  static Result<std::unique_ptr<LoadedKernel>> Make(std::shared_ptr<const ModuleOwner> module, const Artifact& artifact,
-                                                    const Dims& dims, Choice choice);
+  static Result<std::unique_ptr<LoadedKernel>> Make(std::shared_ptr<const ModuleOwner> module,
+                                                    const Artifact& artifact, const Dims& dims,
+                                                    Choice choice);
 
   const Choice& choice() const { return choice_; }
   const std::vector<Argument>& arguments() const { return arguments_; }
@@ -75,7 +76,8 @@ class LoadedKernel {
   const Driver& driver() const { return module_->context().driver(); }
   Status AddArguments(const Artifact& artifact, const Dims& dims);
   Status AddSymbols(const ConcretePlan& plan);
-  Status AddStep(const Artifact& artifact, const ConcreteStep& step, const std::map<std::string, uint64_t>& offsets);
+  Status AddStep(const Artifact& artifact, const ConcreteStep& step,
+                 const std::map<std::string, uint64_t>& offsets);
   Status Prepare(const Step& step) const;
   Result<size_t> TensorIndex(const std::string& name) const;
 
@@ -84,7 +86,8 @@ class LoadedKernel {
   /// Everything a kernel parameter can be, as bytes.
   Status Fill(TensorMap& bytes, const Parameter& parameter, const LaunchRequest& request,
               cuda::DevicePointer workspace) const;
-  Status LaunchStep(const Step& step, const LaunchRequest& request, cuda::DevicePointer workspace) const;
+  Status LaunchStep(const Step& step, const LaunchRequest& request,
+                    cuda::DevicePointer workspace) const;
 
   std::shared_ptr<const ModuleOwner> module_;
   Choice choice_;

@@ -1,4 +1,5 @@
-// How well an artifact fits a device and a problem, and which of several fits best. Pure: no driver is needed.
+// How well an artifact fits a device and a problem, and which of several fits best. Pure: no driver
+// is needed.
 #pragma once
 
 #include <optional>
@@ -48,8 +49,9 @@ struct Choice {
   Match match;
 };
 
-/// The best match of at least `least`. kNotFound says of each candidate why it does not serve; kInvalidInput when the
-/// problem leaves open which of different operators, dtypes or attributes is meant.
+/// The best match of at least `least`. kNotFound says of each candidate why it does not serve;
+/// kInvalidInput when the problem leaves open which of different operators, dtypes or attributes is
+/// meant.
 Result<Choice> ChooseArtifact(std::span<const Artifact* const> artifacts, const DeviceFacts& facts,
                               const Problem& problem, MatchQuality least);
 

@@ -31,14 +31,17 @@ Artifact Compiled(const std::string& arch, bool cubin = true, bool ptx = true) {
 
 TEST(RunnableImage, FollowsCudasCompatibilityRules) {
   EXPECT_EQ(RunnableImage(Compiled("sm_80"), kA100), Image::kCubin);
-  EXPECT_EQ(RunnableImage(Compiled("sm_80"), kA10), Image::kCubin) << "binaries run on later minor versions";
+  EXPECT_EQ(RunnableImage(Compiled("sm_80"), kA10), Image::kCubin)
+      << "binaries run on later minor versions";
   EXPECT_EQ(RunnableImage(Compiled("sm_86"), kA100), Image::kNone) << "and not on earlier ones";
-  EXPECT_EQ(RunnableImage(Compiled("sm_80"), kH200), Image::kPtx) << "PTX runs on every later version";
+  EXPECT_EQ(RunnableImage(Compiled("sm_80"), kH200), Image::kPtx)
+      << "PTX runs on every later version";
   EXPECT_EQ(RunnableImage(Compiled("sm_80", true, false), kH200), Image::kNone);
   EXPECT_EQ(RunnableImage(Compiled("sm_80", false, true), kA100), Image::kPtx);
   EXPECT_EQ(RunnableImage(Compiled("sm_80"), kT4), Image::kNone);
   EXPECT_EQ(RunnableImage(Compiled("sm_90a"), kH200), Image::kCubin);
-  EXPECT_EQ(RunnableImage(Compiled("sm_90a"), kB200), Image::kNone) << "architecture-specific code is not portable";
+  EXPECT_EQ(RunnableImage(Compiled("sm_90a"), kB200), Image::kNone)
+      << "architecture-specific code is not portable";
   EXPECT_EQ(RunnableImage(Compiled("sm_100f"), {"B300", 10, 3, 232448}), Image::kCubin);
   EXPECT_EQ(RunnableImage(Compiled("sm_100f"), {"next", 11, 0, 232448}), Image::kNone);
   EXPECT_EQ(RunnableImage(Compiled("compute_75", false, true), kT4), Image::kPtx);
@@ -91,7 +94,8 @@ TEST(Examine, SaysWhyAnArtifactDoesNotServe) {
 class Choosing : public testing::Test {
  protected:
   Artifact& Add(const std::string& device, int cc, int64_t n, double ns) {
-    Artifact& artifact = *artifacts_.emplace_back(std::make_unique<Artifact>(WithImages(ScaleArtifact())));
+    Artifact& artifact = *artifacts_.emplace_back(
+        std::make_unique<Artifact>(WithImages(ScaleArtifact())));
     artifact.device = device;
     artifact.cc_major = cc / 10;
     artifact.cc_minor = cc % 10;
@@ -100,7 +104,8 @@ class Choosing : public testing::Test {
     artifact.trial.estimate->time_ns = ns;
     return artifact;
   }
-  Result<Choice> Choose(const DeviceFacts& facts, const Problem& problem, MatchQuality least = MatchQuality::kNone) {
+  Result<Choice> Choose(const DeviceFacts& facts, const Problem& problem,
+                        MatchQuality least = MatchQuality::kNone) {
     std::vector<const Artifact*> all;
     for (const auto& artifact : artifacts_) all.push_back(artifact.get());
     return ChooseArtifact(all, facts, problem, least);
@@ -133,8 +138,10 @@ TEST_F(Choosing, RefusesWhatIsWorseThanAskedFor) {
   EXPECT_EQ(refused.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(refused.error().ToString(),
               testing::AllOf(HasSubstr("NVIDIA A30"), HasSubstr("n=1000"), HasSubstr("optimize")));
-  EXPECT_TRUE(Choose(kA100, {"scale", {}, {{"n", 1000}}, {}}, MatchQuality::kArchitecture).has_value());
-  EXPECT_THAT(ChooseArtifact({}, kA100, {}, MatchQuality::kNone).error().what, HasSubstr("no artifact"));
+  EXPECT_TRUE(
+      Choose(kA100, {"scale", {}, {{"n", 1000}}, {}}, MatchQuality::kArchitecture).has_value());
+  EXPECT_THAT(ChooseArtifact({}, kA100, {}, MatchQuality::kNone).error().what,
+              HasSubstr("no artifact"));
 }
 
 TEST_F(Choosing, AsksWhenTheProblemIsAmbiguous) {

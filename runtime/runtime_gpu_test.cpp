@@ -1,5 +1,5 @@
-// The library on a real driver: what the virtual one cannot show. PTX compiled by the driver, the stream-ordered pool,
-// symbols, capture into a CUDA graph.
+// The library on a real driver: what the virtual one cannot show. PTX compiled by the driver, the
+// stream-ordered pool, symbols, capture into a CUDA graph.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,8 @@ class RuntimeOnGpu : public testing::Test {
     if (missing.empty()) {
       driver_.emplace(kDriver);
       driver_->MakeCurrent();
-      if (driver_->Attribute(cuda::kComputeCapabilityMajor) < 8) missing = "the test kernels need sm_80";
+      if (driver_->Attribute(cuda::kComputeCapabilityMajor) < 8)
+        missing = "the test kernels need sm_80";
     }
     if (missing.empty()) return;
     std::printf("[atunner] every test skipped\n");
@@ -73,7 +74,8 @@ TEST_F(RuntimeOnGpu, StepsShareMemoryFromThePool) {
 TEST_F(RuntimeOnGpu, SymbolsReceiveTheirTensor) {
   const std::vector<float> table = {1, 10, 100, 1000};
   const std::vector<float> x = Ramp();
-  const std::vector<float> y = Run(Load(TableArtifact()), {driver_->Upload(x), driver_->Upload(table)});
+  const std::vector<float> y = Run(Load(TableArtifact()),
+                                   {driver_->Upload(x), driver_->Upload(table)});
   for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], x[i] * table[i % 4]) << i;
 }
 
@@ -88,9 +90,9 @@ TEST_F(RuntimeOnGpu, LaunchesAreCapturedIntoAGraph) {
   kernel.Launch(stream, {x, y});
   ASSERT_EQ((driver_->Call<int(cuda::Stream, void**)>("cuStreamEndCapture", stream, &graph)), 0);
   EXPECT_EQ(driver_->Download(y, 1)[0], 0.0f) << "captured, not run";
-  ASSERT_EQ(
-      (driver_->Call<int(void**, void*, unsigned long long)>("cuGraphInstantiateWithFlags", &executable, graph, 0ull)),
-      0);
+  ASSERT_EQ((driver_->Call<int(void**, void*, unsigned long long)>("cuGraphInstantiateWithFlags",
+                                                                   &executable, graph, 0ull)),
+            0);
   for (int replay = 0; replay < 3; ++replay)
     ASSERT_EQ((driver_->Call<int(void*, cuda::Stream)>("cuGraphLaunch", executable, stream)), 0);
   driver_->Synchronize(stream);

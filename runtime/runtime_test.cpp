@@ -1,4 +1,5 @@
-// The library through its C and C++ headers, on the virtual driver: results are computed, calls are recorded.
+// The library through its C and C++ headers, on the virtual driver: results are computed, calls are
+// recorded.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +40,9 @@ class Runtime : public testing::Test {
     cuda_.AcceptCubins(false);
     cuda_.ResetLog();
   }
-  void TearDown() override { EXPECT_EQ(cuda_.context_depth(), 0) << "what was current before must be current after"; }
+  void TearDown() override {
+    EXPECT_EQ(cuda_.context_depth(), 0) << "what was current before must be current after";
+  }
   /// A set with one artifact.
   runtime::Set SetOf(const Artifact& artifact, const std::string& cubin = {}) {
     const Path folder = dir_.path() / artifact.name;
@@ -77,8 +80,10 @@ TEST_F(Runtime, LaunchesOnTheUsersStreamWithTheRightArguments) {
   cuda_.ResetLog();
   kernel.Launch(kStream, {x, y});
   // 2.5f is 0x40200000, 1000 is 0x3e8.
-  EXPECT_EQ(cuda_.log(), "cuLaunchKernel scale grid=16,1,1 block=64,1,1 cluster=1,1,1 shared=0 stream=0x57 args=" +
-                             Hex(x) + "," + Hex(y) + ",40200000,3e8\n");
+  EXPECT_EQ(
+      cuda_.log(),
+      "cuLaunchKernel scale grid=16,1,1 block=64,1,1 cluster=1,1,1 shared=0 stream=0x57 args=" +
+          Hex(x) + "," + Hex(y) + ",40200000,3e8\n");
   const std::vector<float> output = cuda_.Download(y, 1000);
   for (size_t i = 0; i < output.size(); ++i) ASSERT_EQ(output[i], 2.5f * input[i]) << i;
 }
@@ -123,8 +128,9 @@ TEST_F(Runtime, TakesScratchMemoryFromThePoolInStreamOrder) {
   const uint64_t y = cuda_.Upload(std::vector<float>(1000));
   cuda_.ResetLog();
   kernel.Launch(kStream, {x, y});
-  EXPECT_THAT(cuda_.log(), testing::MatchesRegex("cuMemAllocAsync 4352 stream=0x57\ncuLaunchKernel halve [^\n]*\n"
-                                                 "cuLaunchKernel add_one [^\n]*\ncuMemFreeAsync stream=0x57\n"));
+  EXPECT_THAT(cuda_.log(), testing::MatchesRegex(
+                               "cuMemAllocAsync 4352 stream=0x57\ncuLaunchKernel halve [^\n]*\n"
+                               "cuLaunchKernel add_one [^\n]*\ncuMemFreeAsync stream=0x57\n"));
   EXPECT_EQ(cuda_.Download(y, 1000)[100], 97.0f / 2 + 1);
 }
 
@@ -139,7 +145,8 @@ TEST_F(Runtime, LetsAStepThatWaitsItselfStartEarly) {
   cuda_.ResetLog();
   kernel.Launch(kStream, {x, y});
   EXPECT_THAT(cuda_.log(),
-              testing::ContainsRegex("cuLaunchKernel halve [^\n]*\ncuLaunchKernelEx add_one [^\n]* programmatic\n"));
+              testing::ContainsRegex(
+                  "cuLaunchKernel halve [^\n]*\ncuLaunchKernelEx add_one [^\n]* programmatic\n"));
   EXPECT_EQ(cuda_.Download(y, 1000)[100], 97.0f / 2 + 1);
 }
 
@@ -155,7 +162,8 @@ TEST_F(Runtime, PassesTensorMapsAndLaunchesCooperatively) {
   cuda_.ResetLog();
   kernel.Launch(kStream, {x, y});
   EXPECT_THAT(cuda_.log(), HasSubstr("cuTensorMapEncodeTiled 7 rank=1\n"));
-  EXPECT_THAT(cuda_.log(), HasSubstr("cuLaunchKernelEx boxes grid=16,1,1 block=64,1,1 cluster=1,1,1"));
+  EXPECT_THAT(cuda_.log(),
+              HasSubstr("cuLaunchKernelEx boxes grid=16,1,1 block=64,1,1 cluster=1,1,1"));
   EXPECT_THAT(cuda_.log(), Not(HasSubstr("failed")));
   const std::vector<float> result = cuda_.Download(y, 1000);
   EXPECT_EQ(std::vector(result.begin(), result.end() - 1), std::vector(Ramp(999)));
@@ -177,8 +185,9 @@ TEST_F(Runtime, UsesTheCallersScratchMemory) {
   cuda_.ResetLog();
   EXPECT_THAT(ErrorOf(ATUNNER_INVALID, [&] { kernel.Launch(kStream, {x, y}, workspace, 4351); }),
               HasSubstr("4352 are needed"));
-  EXPECT_THAT(ErrorOf(ATUNNER_INVALID, [&] { kernel.Launch(kStream, {x, y}, workspace + 16, 9999); }),
-              HasSubstr("not aligned to 256"));
+  EXPECT_THAT(
+      ErrorOf(ATUNNER_INVALID, [&] { kernel.Launch(kStream, {x, y}, workspace + 16, 9999); }),
+      HasSubstr("not aligned to 256"));
   EXPECT_EQ(cuda_.log(), "") << "a refused launch must not reach the driver";
 }
 
@@ -190,7 +199,8 @@ TEST_F(Runtime, GivesScratchMemoryBackWhenALaunchFails) {
   cuda_.FailNext("cuLaunchKernel", cuda::kOutOfMemory);
   EXPECT_THAT(ErrorOf(ATUNNER_UNAVAILABLE, [&] { kernel.Launch(kStream, {x, x}); }),
               testing::AllOf(HasSubstr("launch 'halve'"), HasSubstr("CUDA_ERROR_OUT_OF_MEMORY")));
-  EXPECT_THAT(cuda_.log(), Not(HasSubstr("add_one"))) << "later steps must not run on half a result";
+  EXPECT_THAT(cuda_.log(), Not(HasSubstr("add_one")))
+      << "later steps must not run on half a result";
   EXPECT_THAT(cuda_.log(), HasSubstr("cuMemFreeAsync"));
 }
 
@@ -202,7 +212,8 @@ TEST_F(Runtime, CopiesATensorToItsSymbolInTheStream) {
   for (const float base : {1.0f, 10.0f}) {
     cuda_.ResetLog();
     kernel.Launch(kStream, {x, cuda_.Upload({base, base + 1, base + 2, base + 3}), y});
-    EXPECT_THAT(cuda_.log(), HasSubstr("cuMemcpyDtoDAsync_v2 16 stream=0x57\ncuLaunchKernel by_table"));
+    EXPECT_THAT(cuda_.log(),
+                HasSubstr("cuMemcpyDtoDAsync_v2 16 stream=0x57\ncuLaunchKernel by_table"));
     EXPECT_EQ(cuda_.Download(y, 8)[6], 2 * (base + 2));
   }
 }
@@ -263,8 +274,11 @@ TEST_F(Runtime, ChoosesAmongSeveralArtifacts) {
   cuda_.Play("A30");
   runtime::Set there(ATUNNER_VIRTUAL_CUDA);
   there.Add((dir_.path() / "all").string());
-  EXPECT_EQ(Path(there.info(there.Choose({"", "", {{"n", 50}}, {}}, 0).artifact()).folder).filename(), "a30");
-  EXPECT_THAT(ErrorOf(ATUNNER_NOT_FOUND, [&] { there.Choose({"", "", {{"n", 50}}, {}, ATUNNER_MATCH_EXACT}, 0); }),
+  EXPECT_EQ(
+      Path(there.info(there.Choose({"", "", {{"n", 50}}, {}}, 0).artifact()).folder).filename(),
+      "a30");
+  EXPECT_THAT(ErrorOf(ATUNNER_NOT_FOUND,
+                      [&] { there.Choose({"", "", {{"n", 50}}, {}, ATUNNER_MATCH_EXACT}, 0); }),
               HasSubstr("another size"));
 }
 
@@ -297,10 +311,13 @@ TEST_F(Runtime, AllowsLargeSharedMemoryAndClusters) {
                                  "\x7f"
                                  "ELF");
   const runtime::Kernel kernel = set.Choose({"", "", {{"n", 4096}}, {}}, 0);
-  EXPECT_THAT(cuda_.log(), HasSubstr("cuFuncSetAttribute scale 8=100000\ncuFuncSetAttribute scale 14=1\n"));
+  EXPECT_THAT(cuda_.log(),
+              HasSubstr("cuFuncSetAttribute scale 8=100000\ncuFuncSetAttribute scale 14=1\n"));
   cuda_.ResetLog();
   kernel.Launch(kStream, {256, 512});
-  EXPECT_THAT(cuda_.log(), HasSubstr("cuLaunchKernelEx scale grid=64,1,1 block=64,1,1 cluster=16,1,1 shared=100000"));
+  EXPECT_THAT(
+      cuda_.log(),
+      HasSubstr("cuLaunchKernelEx scale grid=64,1,1 block=64,1,1 cluster=16,1,1 shared=100000"));
 }
 
 TEST_F(Runtime, ASmallerSizeLeavesALargerOneItsSharedMemory) {
@@ -311,7 +328,8 @@ TEST_F(Runtime, ASmallerSizeLeavesALargerOneItsSharedMemory) {
   const runtime::Kernel small = set.Choose({"", "", {{"n", 1500}}, {}}, 0);
   const runtime::Kernel larger = set.Choose({"", "", {{"n", 2500}}, {}}, 0);
   EXPECT_THAT(cuda_.log(), HasSubstr("8=96000"));
-  EXPECT_THAT(cuda_.log(), Not(HasSubstr("8=72000"))) << "one function serves both: it would take from the larger";
+  EXPECT_THAT(cuda_.log(), Not(HasSubstr("8=72000")))
+      << "one function serves both: it would take from the larger";
   EXPECT_THAT(cuda_.log(), HasSubstr("8=120000"));
 }
 
@@ -376,28 +394,37 @@ TEST_F(Runtime, SeveralThreadsChooseAndLaunch) {
 
 TEST_F(Runtime, SaysWhatIsWrongWithProblemsAndFolders) {
   const runtime::Set set = SetOf(ScaleArtifact());
-  EXPECT_THAT(ErrorOf(ATUNNER_INVALID, [&] { set.Choose({"", "float7", {{"n", 10}}, {}}, 0); }), HasSubstr("float7"));
-  EXPECT_THAT(ErrorOf(ATUNNER_INVALID, [&] { set.Choose({"", "", {{"n", 10}, {"n", 11}}, {}}, 0); }),
-              HasSubstr("twice"));
-  EXPECT_THAT(ErrorOf(ATUNNER_INVALID, [&] { set.Choose({"", "", {{"n", 10}}, {}}, 1); }), HasSubstr("no GPU 1"));
-  EXPECT_THAT(ErrorOf(ATUNNER_NOT_FOUND, [&] { set.Choose({"", "", {{"n", -10}}, {}}, 0); }), HasSubstr("at least 1"));
-  EXPECT_THAT(ErrorOf(ATUNNER_NOT_FOUND, [&] { set.Choose({"", "", {{"n", 10}}, {{"factor", "3"}}}, 0); }),
-              HasSubstr("factor=2.5"));
-  EXPECT_EQ(set.Choose({"", "", {{"n", 10}}, {{"factor", "2.5"}}}, 0).match(), ATUNNER_MATCH_DEVICE);
+  EXPECT_THAT(ErrorOf(ATUNNER_INVALID, [&] { set.Choose({"", "float7", {{"n", 10}}, {}}, 0); }),
+              HasSubstr("float7"));
+  EXPECT_THAT(
+      ErrorOf(ATUNNER_INVALID, [&] { set.Choose({"", "", {{"n", 10}, {"n", 11}}, {}}, 0); }),
+      HasSubstr("twice"));
+  EXPECT_THAT(ErrorOf(ATUNNER_INVALID, [&] { set.Choose({"", "", {{"n", 10}}, {}}, 1); }),
+              HasSubstr("no GPU 1"));
+  EXPECT_THAT(ErrorOf(ATUNNER_NOT_FOUND, [&] { set.Choose({"", "", {{"n", -10}}, {}}, 0); }),
+              HasSubstr("at least 1"));
+  EXPECT_THAT(
+      ErrorOf(ATUNNER_NOT_FOUND, [&] { set.Choose({"", "", {{"n", 10}}, {{"factor", "3"}}}, 0); }),
+      HasSubstr("factor=2.5"));
+  EXPECT_EQ(set.Choose({"", "", {{"n", 10}}, {{"factor", "2.5"}}}, 0).match(),
+            ATUNNER_MATCH_DEVICE);
   runtime::Set empty(ATUNNER_VIRTUAL_CUDA);
-  EXPECT_THAT(ErrorOf(ATUNNER_NOT_FOUND, [&] { empty.Add((dir_.path() / "nowhere").string()); }), HasSubstr("nowhere"));
+  EXPECT_THAT(ErrorOf(ATUNNER_NOT_FOUND, [&] { empty.Add((dir_.path() / "nowhere").string()); }),
+              HasSubstr("nowhere"));
   ASSERT_TRUE(MakeDirectories(dir_.path() / "hollow").has_value());
   EXPECT_THAT(ErrorOf(ATUNNER_NOT_FOUND, [&] { empty.Add((dir_.path() / "hollow").string()); }),
               HasSubstr("holds none"));
   ASSERT_TRUE(WriteFileAtomic(dir_.path() / "scale" / "kernel.ptx", "edited").has_value());
-  EXPECT_THAT(ErrorOf(ATUNNER_INVALID, [&] { empty.Add(dir_.path().string()); }), HasSubstr("changed"));
+  EXPECT_THAT(ErrorOf(ATUNNER_INVALID, [&] { empty.Add(dir_.path().string()); }),
+              HasSubstr("changed"));
   EXPECT_EQ(empty.size(), 0u) << "all or nothing";
 }
 
 TEST_F(Runtime, AFileChangedAfterAddingIsNotLoaded) {
   const runtime::Set set = SetOf(ScaleArtifact());
   ASSERT_TRUE(WriteFileAtomic(dir_.path() / "scale" / "kernel.ptx", "edited").has_value());
-  EXPECT_THAT(ErrorOf(ATUNNER_INVALID, [&] { set.Choose({"", "", {{"n", 10}}, {}}, 0); }), HasSubstr("changed"));
+  EXPECT_THAT(ErrorOf(ATUNNER_INVALID, [&] { set.Choose({"", "", {{"n", 10}}, {}}, 0); }),
+              HasSubstr("changed"));
 }
 
 }  // namespace

@@ -58,7 +58,8 @@ Artifact ScaleArtifact() {
   Artifact artifact = Base("scale");
   artifact.spec.attributes = {{"factor", 2.5}};
   LaunchStep step = Step("scale", {ArgBinding::Tensor("x"), ArgBinding::Tensor("y")});
-  step.args.insert(step.args.end() - 1, ArgBinding::Scalar(DType::kFloat32, Expr::MustParse("factor")));
+  step.args.insert(step.args.end() - 1,
+                   ArgBinding::Scalar(DType::kFloat32, Expr::MustParse("factor")));
   Add(artifact, step);
   return artifact;
 }
@@ -91,8 +92,8 @@ Artifact HopperArtifact() {
   TensorView view;
   view.dims = {Expr::MustParse("n")};
   view.box = {Expr::MustParse("threads")};
-  LaunchStep boxes = Step("boxes", {ArgBinding::Map("x", DType::kFloat32, view), ArgBinding::Workspace("arrived"),
-                                    ArgBinding::Tensor("y")});
+  LaunchStep boxes = Step("boxes", {ArgBinding::Map("x", DType::kFloat32, view),
+                                    ArgBinding::Workspace("arrived"), ArgBinding::Tensor("y")});
   boxes.cooperative = true;
   Add(artifact, boxes);
   return artifact;

@@ -7,14 +7,16 @@
 
 namespace atunner::loader {
 
-/// y = factor · x over `n` elements, one thread each: dims n (free if asked for), parameter threads = 64.
+/// y = factor · x over `n` elements, one thread each: dims n (free if asked for), parameter threads
+/// = 64.
 Artifact ScaleArtifact();
 /// y = x / 2 + 1 in two steps with a workspace.
 Artifact TwoStepArtifact();
 /// y = x · table[i % 4], with the tensor `table` copied to constant memory first.
 Artifact TableArtifact();
 
-/// y = x through a tensor map, but for its last element: the number of blocks, which waited for each other. For H200.
+/// y = x through a tensor map, but for its last element: the number of blocks, which waited for
+/// each other. For H200.
 Artifact HopperArtifact();
 
 /// Writes `artifact` with the PTX of testdata/`kernels`; a cubin of these bytes if not empty.

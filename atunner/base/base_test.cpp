@@ -23,8 +23,10 @@ TEST(BuildId, IsWhatTheLinkerWrote) {
 }
 
 TEST(Result, ErrorSaysWhereWhatHint) {
-  const Error error{ErrorCode::kInvalidInput, "unknown operator 'sofmax'", "command line", "did you mean 'softmax'?"};
-  EXPECT_EQ(error.ToString(), "command line: unknown operator 'sofmax'\n  hint: did you mean 'softmax'?");
+  const Error error{ErrorCode::kInvalidInput, "unknown operator 'sofmax'", "command line",
+                    "did you mean 'softmax'?"};
+  EXPECT_EQ(error.ToString(),
+            "command line: unknown operator 'sofmax'\n  hint: did you mean 'softmax'?");
   EXPECT_EQ(ExitCode(error.code), 2);
 }
 
@@ -41,7 +43,8 @@ TEST(Files, WriteIsAtomicAndMakesParents) {
   ASSERT_TRUE(WriteFileAtomic(path, "one"));
   ASSERT_TRUE(WriteFileAtomic(path, "two"));
   EXPECT_EQ(ReadFile(path).value(), "two");
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path.parent_path()), {}), 1) << "no temporary is left";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path.parent_path()), {}), 1)
+      << "no temporary is left";
 }
 
 TEST(Files, MissingFileAndFolderAreToldApart) {

@@ -12,7 +12,8 @@ namespace {
 
 size_t RoundedUp(size_t size, size_t to) { return (size + to - 1) / to * to; }
 
-/// Looks through one segment of notes: a header, a name and a description each, aligned as the segment is.
+/// Looks through one segment of notes: a header, a name and a description each, aligned as the
+/// segment is.
 void FindIn(const std::byte* notes, size_t bytes, size_t alignment, std::string& id) {
   size_t at = 0;
   while (at + sizeof(ElfW(Nhdr)) <= bytes) {
@@ -20,7 +21,8 @@ void FindIn(const std::byte* notes, size_t bytes, size_t alignment, std::string&
     std::memcpy(&note, notes + at, sizeof(note));
     const size_t name = at + sizeof(note), description = RoundedUp(name + note.n_namesz, alignment);
     if (description + note.n_descsz > bytes) return;
-    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(notes + name, "GNU", 4) == 0) {
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+        std::memcmp(notes + name, "GNU", 4) == 0) {
       for (size_t i = 0; i < note.n_descsz; ++i) {
         char hex[3];
         std::snprintf(hex, sizeof(hex), "%02x", std::to_integer<unsigned>(notes[description + i]));

@@ -1,4 +1,5 @@
-// The door to time. Durations are seconds (double) at this level; device times elsewhere are nanoseconds and say so.
+// The door to time. Durations are seconds (double) at this level; device times elsewhere are
+// nanoseconds and say so.
 #pragma once
 
 #include <string>

@@ -33,7 +33,8 @@ std::string ClosestName(std::string_view name, std::span<const std::string> cand
   size_t least = std::max<size_t>(2, name.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     size_t distance = EditDistance(Normalised(name), Normalised(candidate));
-    if (name.size() >= 3 && candidate.starts_with(name)) distance = std::min<size_t>(distance, 1);  // max: maximum
+    // max: maximum
+    if (name.size() >= 3 && candidate.starts_with(name)) distance = std::min<size_t>(distance, 1);
     if (distance < least) {
       least = distance;
       best = candidate;
@@ -46,7 +47,8 @@ std::string DidYouMean(std::string_view name, std::span<const std::string> candi
   const std::string near = ClosestName(name, candidates);
   if (!near.empty()) return "did you mean '" + near + "'?";
   std::string all;
-  for (const std::string& candidate : candidates) all += (all.empty() ? "there is " : ", ") + candidate;
+  for (const std::string& candidate : candidates)
+    all += (all.empty() ? "there is " : ", ") + candidate;
   return all.empty() ? "there is none" : all;
 }
 

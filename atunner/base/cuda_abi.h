@@ -1,5 +1,5 @@
-// The part of the CUDA driver's C interface that is used, declared here so that building needs no CUDA headers.
-// Values and layouts: cuda.h of CUDA 12 and 13 (stable ABI).
+// The part of the CUDA driver's C interface that is used, declared here so that building needs no
+// CUDA headers. Values and layouts: cuda.h of CUDA 12 and 13 (stable ABI).
 #pragma once
 
 #include <array>
@@ -42,19 +42,22 @@ constexpr int kFuncMaxDynamicShared = 8;     // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SH
 constexpr int kFuncNonPortableCluster = 14;  // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 constexpr int kLaunchAttributeCooperative = 2;
 constexpr int kLaunchAttributeClusterDimension = 4;
-constexpr int kLaunchAttributeProgrammatic = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+// CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+constexpr int kLaunchAttributeProgrammatic = 6;
 
 // CUtensorMapInterleave, CUtensorMapL2promotion
 constexpr int kTensorMapNoInterleave = 0;
 constexpr int kTensorMapPromoteTo128Bytes = 2;
 
-/// cuTensorMapEncodeTiled: map, data type, rank, address, dims, strides in bytes, box, element strides, interleave,
-/// swizzle, L2 promotion, fill.
-using EncodeTiled = Result (*)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*,
-                               const uint32_t*, int, int, int, int);
-/// cuTensorMapEncodeIm2col: likewise, with lower and upper corner, channels and pixels in place of the box.
-using EncodeIm2col = Result (*)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const int*, const int*,
-                                uint32_t, uint32_t, const uint32_t*, int, int, int, int);
+/// cuTensorMapEncodeTiled: map, data type, rank, address, dims, strides in bytes, box, element
+/// strides, interleave, swizzle, L2 promotion, fill.
+using EncodeTiled = Result (*)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*,
+                               const uint32_t*, const uint32_t*, int, int, int, int);
+/// cuTensorMapEncodeIm2col: likewise, with lower and upper corner, channels and pixels in place of
+/// the box.
+using EncodeIm2col = Result (*)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*,
+                                const int*, const int*, uint32_t, uint32_t, const uint32_t*, int,
+                                int, int, int);
 
 // CUjit_option
 constexpr int kJitErrorLogBuffer = 5;
@@ -99,8 +102,8 @@ struct LaunchConfig {
   unsigned attribute_count;
 };
 
-// Arrays of textures: CUarray_format (signed integers are kFormatSigned + 1, 2, 3, unsigned ones 1, 2, 3),
-// CUDA_ARRAY3D_*, CU_TRSF_*, CUmemorytype.
+// Arrays of textures: CUarray_format (signed integers are kFormatSigned + 1, 2, 3, unsigned ones 1,
+// 2, 3), CUDA_ARRAY3D_*, CU_TRSF_*, CUmemorytype.
 constexpr int kFormatSigned = 0x07;
 constexpr int kFormatHalf = 0x10;
 constexpr int kFormatFloat = 0x20;

@@ -1,4 +1,5 @@
-// Content addresses. XXH3 (128 bits): fast and collision-free in practice; not a defence against an adversary.
+// Content addresses. XXH3 (128 bits): fast and collision-free in practice; not a defence against an
+// adversary.
 #pragma once
 
 #include <cstdint>

@@ -32,7 +32,8 @@ std::vector<std::string> CudaRoots() {
 /// Packages pip installs: <prefix>/lib/python3.x/{site,dist}-packages/nvidia/<name>/{lib,include}.
 std::vector<std::string> PipFolders(const char* leaf) {
   std::vector<std::string> prefixes = {"/usr", "/usr/local", "/opt/*", "/opt/*/.venv"};
-  if (const char* venv = std::getenv("VIRTUAL_ENV"); venv && *venv) prefixes.insert(prefixes.begin(), venv);
+  if (const char* venv = std::getenv("VIRTUAL_ENV"); venv && *venv)
+    prefixes.insert(prefixes.begin(), venv);
   std::vector<std::string> folders;
   for (const std::string& prefix : prefixes) {
     for (std::string& path : Glob(prefix + "/lib/python3*/*-packages/nvidia/*/" + leaf))
@@ -47,7 +48,8 @@ void KeepExisting(std::vector<std::string>& folders) {
 
 }  // namespace
 
-Result<DynamicLibrary> DynamicLibrary::Open(std::span<const std::string> names, std::span<const std::string> folders) {
+Result<DynamicLibrary> DynamicLibrary::Open(std::span<const std::string> names,
+                                            std::span<const std::string> folders) {
   std::vector<std::string> attempts(names.begin(), names.end());
   for (const std::string& folder : folders) {
     for (const std::string& name : names) attempts.push_back(folder + "/" + name);
@@ -61,7 +63,8 @@ Result<DynamicLibrary> DynamicLibrary::Open(std::span<const std::string> names, 
       library.handle_ = handle;
       library.path_ = attempt;
       link_map* map = nullptr;
-      if (::dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 && map && map->l_name && *map->l_name)
+      if (::dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 && map && map->l_name &&
+          *map->l_name)
         library.path_ = map->l_name;
       return library;
     }
@@ -79,7 +82,8 @@ std::vector<std::string> CudaLibraryFolders() {
     folders.push_back(root + "/lib64");
     folders.push_back(root + "/targets/x86_64-linux/lib");
   }
-  for (const char* system : {"/usr/lib/x86_64-linux-gnu", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"})
+  for (const char* system :
+       {"/usr/lib/x86_64-linux-gnu", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"})
     folders.emplace_back(system);
   for (std::string& folder : PipFolders("lib")) folders.push_back(std::move(folder));
   KeepExisting(folders);
@@ -91,8 +95,10 @@ std::vector<std::string> CudaIncludeFolders() {
   for (const std::string& root : CudaRoots()) folders.push_back(root + "/include");
   folders.emplace_back("/usr/include");
   for (std::string& folder : PipFolders("include")) folders.push_back(std::move(folder));
-  std::erase_if(folders, [](const std::string& folder) { return !Exists(folder + "/cuda_fp16.h"); });
-  // nvcc of CUDA 13 looks there unasked: <cuda/std/…>, <cub/…>, and what cooperative_groups.h includes.
+  std::erase_if(folders,
+                [](const std::string& folder) { return !Exists(folder + "/cuda_fp16.h"); });
+  // nvcc of CUDA 13 looks there unasked: <cuda/std/…>, <cub/…>, and what cooperative_groups.h
+  // includes.
   std::vector<std::string> core;
   for (const std::string& folder : folders) {
     if (Exists(folder + "/cccl")) core.push_back(folder + "/cccl");

@@ -11,12 +11,14 @@
 
 namespace atunner {
 
-/// A shared library opened with dlopen and kept open until exit (CUDA libraries do not survive dlclose).
+/// A shared library opened with dlopen and kept open until exit (CUDA libraries do not survive
+/// dlclose).
 class DynamicLibrary {
  public:
-  /// Opens the first of `names` that loads, tried bare and then in each of `folders`. kUnavailable lists what was
-  /// tried.
-  static Result<DynamicLibrary> Open(std::span<const std::string> names, std::span<const std::string> folders = {});
+  /// Opens the first of `names` that loads, tried bare and then in each of `folders`. kUnavailable
+  /// lists what was tried.
+  static Result<DynamicLibrary> Open(std::span<const std::string> names,
+                                     std::span<const std::string> folders = {});
 
   /// Address of `symbol`, or nullptr.
   void* Find(const char* symbol) const;
@@ -24,7 +26,8 @@ class DynamicLibrary {
   template <class Function>
   Status Bind(Function*& slot, const char* symbol) const {
     slot = reinterpret_cast<Function*>(Find(symbol));
-    if (slot == nullptr) return Fail(ErrorCode::kUnavailable, std::string("lacks the function ") + symbol, path_);
+    if (slot == nullptr)
+      return Fail(ErrorCode::kUnavailable, std::string("lacks the function ") + symbol, path_);
     return {};
   }
 
@@ -36,8 +39,8 @@ class DynamicLibrary {
   std::string path_;
 };
 
-/// Folders in which CUDA's libraries may lie: $CUDA_HOME, $CUDA_PATH, /usr/local/cuda*, Debian's, pip's nvidia
-/// packages.
+/// Folders in which CUDA's libraries may lie: $CUDA_HOME, $CUDA_PATH, /usr/local/cuda*, Debian's,
+/// pip's nvidia packages.
 std::vector<std::string> CudaLibraryFolders();
 /// Folders with cuda_runtime.h / cuda_fp16.h, best first; empty when no toolkit is installed.
 std::vector<std::string> CudaIncludeFolders();

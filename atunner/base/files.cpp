@@ -40,7 +40,8 @@ std::string HintOf(int error) {
 }
 
 std::unexpected<Error> SystemFailure(std::string_view action, const Path& path, int error) {
-  return Fail(CodeOf(error), std::string(action) + ": " + std::strerror(error), path.string(), HintOf(error));
+  return Fail(CodeOf(error), std::string(action) + ": " + std::strerror(error), path.string(),
+              HintOf(error));
 }
 
 Status WriteAll(int fd, std::string_view bytes) {
@@ -89,7 +90,8 @@ Result<std::string> ReadFile(const Path& path, size_t max_bytes) {
   if (status.type() == std::filesystem::file_type::not_found) {
     return Fail(ErrorCode::kNotFound, "no such file", path.string());
   }
-  if (std::filesystem::is_directory(status)) return Invalid("is a folder, a file is needed", path.string());
+  if (std::filesystem::is_directory(status))
+    return Invalid("is a folder, a file is needed", path.string());
   std::ifstream in(path, std::ios::binary);
   if (!in) return SystemFailure("cannot open", path, errno);
   std::string text;
@@ -116,7 +118,8 @@ Status WriteFileAtomic(const Path& named, std::string_view bytes) {
   const auto status = std::filesystem::status(named, unknown);
   if (std::filesystem::is_other(status)) return WriteThrough(named, bytes);
   // What a link names is replaced, and not the link.
-  const bool linked = std::filesystem::is_symlink(named, unknown) && std::filesystem::is_regular_file(status);
+  const bool linked = std::filesystem::is_symlink(named, unknown) &&
+                      std::filesystem::is_regular_file(status);
   const Path path = linked ? std::filesystem::canonical(named, unknown) : named;
   if (path.has_parent_path()) ATUNNER_RETURN_IF_ERROR(MakeDirectories(path.parent_path()));
   std::string temporary = path.string() + ".XXXXXX";
@@ -126,7 +129,8 @@ Status WriteFileAtomic(const Path& named, std::string_view bytes) {
   Status written = WriteAll(fd, bytes);
   if (written && ::fsync(fd) != 0) written = SystemFailure("cannot write", path, errno);
   ::close(fd);
-  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) written = SystemFailure("cannot write", path, errno);
+  if (written && ::rename(temporary.c_str(), path.c_str()) != 0)
+    written = SystemFailure("cannot write", path, errno);
   if (!written) {
     ::unlink(temporary.c_str());
     written.error().where = path.string();
@@ -148,8 +152,9 @@ Result<TemporaryDirectory> TemporaryDirectory::Make() {
   std::string pattern = (parent / "atunner.XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) {
     const int error = errno;
-    return Fail(CodeOf(error), std::string("cannot make a temporary folder: ") + std::strerror(error), parent.string(),
-                "let TMPDIR name a folder you may write to");
+    return Fail(CodeOf(error),
+                std::string("cannot make a temporary folder: ") + std::strerror(error),
+                parent.string(), "let TMPDIR name a folder you may write to");
   }
   return TemporaryDirectory(Path(pattern));
 }

@@ -1,4 +1,5 @@
-// The door to the file system. Writes are atomic: a reader sees the old file or the new one, never half of one.
+// The door to the file system. Writes are atomic: a reader sees the old file or the new one, never
+// half of one.
 #pragma once
 
 #include <filesystem>
@@ -12,15 +13,17 @@ namespace atunner {
 
 using Path = std::filesystem::path;
 
-/// False of what cannot be looked at too, a name that is too long say: the standard's own throw then.
+/// False of what cannot be looked at too, a name that is too long say: the standard's own throw
+/// then.
 bool Exists(const Path& path);
 bool IsFolder(const Path& path);
 
-/// Whole file as bytes. kNotFound when it does not exist; kInvalidInput for a folder or above `max_bytes`.
+/// Whole file as bytes. kNotFound when it does not exist; kInvalidInput for a folder or above
+/// `max_bytes`.
 Result<std::string> ReadFile(const Path& path, size_t max_bytes = size_t{1} << 30);
 
-/// Writes to a temporary beside the file, syncs, renames over it. Makes the parent folders. What is no file,
-/// /dev/stdout say, is written into.
+/// Writes to a temporary beside the file, syncs, renames over it. Makes the parent folders. What is
+/// no file, /dev/stdout say, is written into.
 Status WriteFileAtomic(const Path& named, std::string_view bytes);
 
 Status MakeDirectories(const Path& path);
@@ -37,9 +40,11 @@ Path SelfExecutable();
 class TemporaryDirectory {
  public:
   static Result<TemporaryDirectory> Make();
-  TemporaryDirectory() : TemporaryDirectory(Make().value()) {}  ///< for tests: where it cannot be made they end
+  /// For tests: where it cannot be made they end
+  TemporaryDirectory() : TemporaryDirectory(Make().value()) {}
   ~TemporaryDirectory();
-  TemporaryDirectory(TemporaryDirectory&& other) noexcept : path_(std::exchange(other.path_, Path())) {}
+  TemporaryDirectory(TemporaryDirectory&& other) noexcept
+      : path_(std::exchange(other.path_, Path())) {}
   TemporaryDirectory& operator=(TemporaryDirectory&&) = delete;
 
   const Path& path() const { return path_; }

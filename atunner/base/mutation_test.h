@@ -9,7 +9,8 @@
 
 namespace atunner {
 
-/// One to four random changes: flipped, dropped, repeated or swapped pieces, numbers at their limits, a cut end.
+/// One to four random changes: flipped, dropped, repeated or swapped pieces, numbers at their
+/// limits, a cut end.
 inline std::string Mutated(std::string_view good, Random& random) {
   static constexpr std::string_view kNasty[] = {"0",
                                                 "-1",

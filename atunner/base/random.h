@@ -15,7 +15,8 @@ constexpr uint64_t Mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// Deterministic stream of random numbers (SplitMix64 sequence). Copyable; satisfies UniformRandomBitGenerator.
+/// Deterministic stream of random numbers (SplitMix64 sequence). Copyable; satisfies
+/// UniformRandomBitGenerator.
 class Random {
  public:
   using result_type = uint64_t;
@@ -34,7 +35,9 @@ class Random {
   constexpr double Uniform() { return static_cast<double>(Next() >> 11) * 0x1.0p-53; }
   constexpr double Uniform(double low, double high) { return low + (high - low) * Uniform(); }
   /// Uniform in [0, n), n > 0. Multiply-shift; the bias is under n / 2^64.
-  constexpr uint64_t Below(uint64_t n) { return static_cast<uint64_t>((static_cast<__uint128_t>(Next()) * n) >> 64); }
+  constexpr uint64_t Below(uint64_t n) {
+    return static_cast<uint64_t>((static_cast<__uint128_t>(Next()) * n) >> 64);
+  }
   /// Standard normal (Box–Muller, one of the pair).
   double Normal() {
     const double u = 1.0 - Uniform();

@@ -55,8 +55,8 @@ std::unexpected<Error> Fail(ErrorCode code, std::string what, std::string where,
 }
 
 void CheckFailed(const char* condition, std::source_location at) {
-  std::fprintf(stderr, "atunner: internal check failed: %s (%s:%u). This is a bug in atunner.\n", condition,
-               at.file_name(), at.line());
+  std::fprintf(stderr, "atunner: internal check failed: %s (%s:%u). This is a bug in atunner.\n",
+               condition, at.file_name(), at.line());
   std::abort();
 }
 

@@ -12,13 +12,14 @@ namespace atunner {
 
 /// The class of a failure; faces turn it into an exit code.
 enum class ErrorCode {
-  kInvalidInput,  ///< the user can mend it: wrong argument, malformed file, impossible request (exit 2)
-  kNotFound,      ///< a file, device, library or entry does not exist (exit 2)
-  kUnavailable,   ///< something the machine lacks: a driver, NVRTC, memory, disk space (exit 3)
-  kUnsupported,   ///< understood, but outside what this version covers (exit 3)
-  kTimeout,       ///< a limit ran out (exit 4)
-  kCancelled,     ///< the user asked to stop (exit 130)
-  kInternal,      ///< our bug or a broken invariant of the outside world (exit 70)
+  /// The user can mend it: wrong argument, malformed file, impossible request (exit 2)
+  kInvalidInput,
+  kNotFound,     ///< a file, device, library or entry does not exist (exit 2)
+  kUnavailable,  ///< something the machine lacks: a driver, NVRTC, memory, disk space (exit 3)
+  kUnsupported,  ///< understood, but outside what this version covers (exit 3)
+  kTimeout,      ///< a limit ran out (exit 4)
+  kCancelled,    ///< the user asked to stop (exit 130)
+  kInternal,     ///< our bug or a broken invariant of the outside world (exit 70)
 };
 
 std::string_view Name(ErrorCode code);
@@ -39,8 +40,10 @@ template <class T>
 using Result = std::expected<T, Error>;
 using Status = Result<void>;
 
-std::unexpected<Error> Fail(ErrorCode code, std::string what, std::string where = {}, std::string hint = {});
-inline std::unexpected<Error> Invalid(std::string what, std::string where = {}, std::string hint = {}) {
+std::unexpected<Error> Fail(ErrorCode code, std::string what, std::string where = {},
+                            std::string hint = {});
+inline std::unexpected<Error> Invalid(std::string what, std::string where = {},
+                                      std::string hint = {}) {
   return Fail(ErrorCode::kInvalidInput, std::move(what), std::move(where), std::move(hint));
 }
 

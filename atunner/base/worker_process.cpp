@@ -31,22 +31,25 @@ enum class Passage { kComplete, kClosed, kDeadline };
 
 constexpr double kStopPollMs = 50;
 
-/// How long one waits for the other end at most: to `deadline` (SystemClock seconds; negative = for ever) or until
-/// `stop`.
+/// How long one waits for the other end at most: to `deadline` (SystemClock seconds; negative = for
+/// ever) or until `stop`.
 struct Patience {
   double deadline = -1;
   std::stop_token stop;
 };
 
-/// Passes exactly `size` bytes: `pass(at, size)` is a send or recv that does not block, and what it waits for `events`.
+/// Passes exactly `size` bytes: `pass(at, size)` is a send or recv that does not block, and what it
+/// waits for `events`.
 template <class Byte, class Pass>
-Passage PassAll(int fd, short events, Byte* at, size_t size, const Patience& patience, const Pass& pass) {
+Passage PassAll(int fd, short events, Byte* at, size_t size, const Patience& patience,
+                const Pass& pass) {
   while (size > 0) {
     int wait_ms = -1;
     if (patience.deadline >= 0) {
       const double left = patience.deadline - SystemClock().Now();
       if (left <= 0 || patience.stop.stop_requested()) return Passage::kDeadline;
-      wait_ms = static_cast<int>(std::min(left * 1000.0 + 1.0, patience.stop.stop_possible() ? kStopPollMs : 1e9));
+      wait_ms = static_cast<int>(
+          std::min(left * 1000.0 + 1.0, patience.stop.stop_possible() ? kStopPollMs : 1e9));
     }
     pollfd waiting{fd, events, 0};
     const int ready = ::poll(&waiting, 1, wait_ms);
@@ -63,7 +66,9 @@ Passage PassAll(int fd, short events, Byte* at, size_t size, const Patience& pat
 /// MSG_NOSIGNAL because a dead peer is an answer, not a signal.
 Passage SendAll(int fd, std::string_view bytes, const Patience& patience) {
   return PassAll(fd, POLLOUT, bytes.data(), bytes.size(), patience,
-                 [fd](const char* at, size_t size) { return ::send(fd, at, size, MSG_NOSIGNAL | MSG_DONTWAIT); });
+                 [fd](const char* at, size_t size) {
+                   return ::send(fd, at, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+                 });
 }
 
 Passage ReceiveAll(int fd, char* to, size_t size, const Patience& patience) {
@@ -87,8 +92,8 @@ Passage ReceiveMessage(int fd, std::string& message, const Patience& patience) {
 }
 
 /// What runs between fork and exec: async-signal-safe calls only.
-[[noreturn]] void Exec(const WorkerOptions& options, const char* executable, char** argv, char** envp, int socket,
-                       int stderr_file) {
+[[noreturn]] void Exec(const WorkerOptions& options, const char* executable, char** argv,
+                       char** envp, int socket, int stderr_file) {
   const int null = ::open("/dev/null", O_RDWR);
   if (null >= 0) {
     ::dup2(null, 0);
@@ -101,7 +106,8 @@ Passage ReceiveMessage(int fd, std::string& message, const Patience& patience) {
     ::dup2(socket, kChannelFd);
   }
   ::close_range(kChannelFd + 1, ~0u, 0);
-  if (options.niceness > 0) ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + options.niceness);
+  if (options.niceness > 0)
+    ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + options.niceness);
   if (const rlim_t memory = options.address_space_bytes; memory > 0) {
     const rlimit limit{memory, memory};
     ::setrlimit(RLIMIT_AS, &limit);
@@ -118,17 +124,21 @@ Passage ReceiveMessage(int fd, std::string& message, const Patience& patience) {
 
 std::string WorkerDeath::ToString() const {
   if (timed_out) return "did not answer in time and was killed";
-  if (signal != 0) return std::string("died of signal ") + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
+  if (signal != 0)
+    return std::string("died of signal ") + std::to_string(signal) + " (" + ::strsignal(signal) +
+           ")";
   return "exited with code " + std::to_string(exit_code);
 }
 
 Result<WorkerProcess> WorkerProcess::Start(const WorkerOptions& options) {
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
-    return Fail(ErrorCode::kUnavailable, std::string("cannot make a socket pair: ") + std::strerror(errno));
+    return Fail(ErrorCode::kUnavailable,
+                std::string("cannot make a socket pair: ") + std::strerror(errno));
   }
   const int stderr_file = ::memfd_create("worker-stderr", MFD_CLOEXEC);
-  const std::string executable = (options.executable.empty() ? SelfExecutable() : options.executable).string();
+  const std::string executable =
+      (options.executable.empty() ? SelfExecutable() : options.executable).string();
 
   std::vector<std::string> words = {executable};
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
@@ -147,7 +157,8 @@ Result<WorkerProcess> WorkerProcess::Start(const WorkerOptions& options) {
   if (pid < 0) {
     ::close(pair[0]);
     ::close(stderr_file);
-    return Fail(ErrorCode::kUnavailable, std::string("cannot start a worker: ") + std::strerror(errno), executable);
+    return Fail(ErrorCode::kUnavailable,
+                std::string("cannot start a worker: ") + std::strerror(errno), executable);
   }
   WorkerProcess worker;
   worker.pid_ = pid;
@@ -196,8 +207,8 @@ void WorkerProcess::Reap(bool timed_out) {
   if (stderr_file_ >= 0) {
     std::array<char, 4096> tail{};
     const off_t size = ::lseek(stderr_file_, 0, SEEK_END);
-    const ssize_t n =
-        ::pread(stderr_file_, tail.data(), tail.size(), std::max<off_t>(0, size - static_cast<off_t>(tail.size())));
+    const ssize_t n = ::pread(stderr_file_, tail.data(), tail.size(),
+                              std::max<off_t>(0, size - static_cast<off_t>(tail.size())));
     if (n > 0) death.last_words.assign(tail.data(), static_cast<size_t>(n));
     ::close(stderr_file_);
   }
@@ -207,7 +218,8 @@ void WorkerProcess::Reap(bool timed_out) {
   death_ = std::move(death);
 }
 
-Result<std::string> WorkerProcess::Call(std::string_view request, double timeout_seconds, const std::stop_token& stop) {
+Result<std::string> WorkerProcess::Call(std::string_view request, double timeout_seconds,
+                                        const std::stop_token& stop) {
   if (!alive()) return Fail(ErrorCode::kUnavailable, "the worker is not running");
   const Patience patience{SystemClock().Now() + timeout_seconds, stop};
   std::string answer;
@@ -215,7 +227,8 @@ Result<std::string> WorkerProcess::Call(std::string_view request, double timeout
   if (end == Passage::kComplete) end = ReceiveMessage(socket_, answer, patience);
   if (end == Passage::kComplete) return answer;
   Reap(end == Passage::kDeadline);
-  return Fail(death_->timed_out ? ErrorCode::kTimeout : ErrorCode::kUnavailable, "the worker " + death_->ToString());
+  return Fail(death_->timed_out ? ErrorCode::kTimeout : ErrorCode::kUnavailable,
+              "the worker " + death_->ToString());
 }
 
 WorkerChannel::WorkerChannel() {
@@ -233,6 +246,8 @@ std::optional<std::string> WorkerChannel::Receive() {
   return message;
 }
 
-bool WorkerChannel::Send(std::string_view answer) { return SendMessage(kChannelFd, answer, {}) == Passage::kComplete; }
+bool WorkerChannel::Send(std::string_view answer) {
+  return SendMessage(kChannelFd, answer, {}) == Passage::kComplete;
+}
 
 }  // namespace atunner

@@ -1,5 +1,6 @@
-// The door to processes: a worker is this same executable started with other arguments, spoken to in whole messages,
-// killed and started again at will. Whatever may crash, hang or corrupt its context runs in one.
+// The door to processes: a worker is this same executable started with other arguments, spoken to
+// in whole messages, killed and started again at will. Whatever may crash, hang or corrupt its
+// context runs in one.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +22,8 @@ struct WorkerOptions {
   std::vector<std::string> arguments;    ///< e.g. {"__runner", "--device", "0"}
   std::vector<std::string> environment;  ///< "K=V" added to the parent's
   int niceness = 0;                      ///< added to the parent's
-  uint64_t address_space_bytes = 0;      ///< RLIMIT_AS of the worker; 0 = unlimited (CUDA reserves huge ranges)
+  /// RLIMIT_AS of the worker; 0 = unlimited (CUDA reserves huge ranges)
+  uint64_t address_space_bytes = 0;
 };
 
 /// Why a worker no longer answers.
@@ -42,9 +44,11 @@ class WorkerProcess {
   WorkerProcess(WorkerProcess&& other) noexcept;
   WorkerProcess& operator=(WorkerProcess&& other) noexcept;
 
-  /// Sends one message and waits for the answer. On a time-out the worker is killed and the error is kTimeout; when it
-  /// died by itself the error is kUnavailable. `death()` then says more. A stop that is requested counts as a time-out.
-  Result<std::string> Call(std::string_view request, double timeout_seconds, const std::stop_token& stop = {});
+  /// Sends one message and waits for the answer. On a time-out the worker is killed and the error
+  /// is kTimeout; when it died by itself the error is kUnavailable. `death()` then says more. A
+  /// stop that is requested counts as a time-out.
+  Result<std::string> Call(std::string_view request, double timeout_seconds,
+                           const std::stop_token& stop = {});
 
   bool alive() const { return pid_ > 0; }
   pid_t pid() const { return pid_; }
@@ -61,8 +65,8 @@ class WorkerProcess {
   std::optional<WorkerDeath> death_;
 };
 
-/// The worker's end: file descriptor 3. Constructing it starts a watcher that ends this process when the parent is
-/// gone, however busy the main thread is.
+/// The worker's end: file descriptor 3. Constructing it starts a watcher that ends this process
+/// when the parent is gone, however busy the main thread is.
 class WorkerChannel {
  public:
   WorkerChannel();

@@ -13,7 +13,8 @@ namespace {
 using testing::HasSubstr;
 
 WorkerProcess StartShell(const std::string& script) {
-  auto worker = WorkerProcess::Start({.executable = "/bin/bash", .arguments = {"-c", script}, .environment = {}});
+  auto worker = WorkerProcess::Start(
+      {.executable = "/bin/bash", .arguments = {"-c", script}, .environment = {}});
   EXPECT_TRUE(worker.has_value());
   return std::move(worker).value();
 }
@@ -46,7 +47,8 @@ TEST(WorkerProcess, WhoDoesNotReadIsKilledInTimeToo) {
 }
 
 TEST(WorkerProcess, EchoesMoreThanTheChannelHolds) {
-  WorkerProcess worker = StartShell("text=$(head -c 8388616 <&3 | base64); base64 -d <<< \"$text\" >&3");
+  WorkerProcess worker = StartShell(
+      "text=$(head -c 8388616 <&3 | base64); base64 -d <<< \"$text\" >&3");
   const std::string message(8 << 20, 'x');
   EXPECT_EQ(worker.Call(message, 30).value_or(""), message);
 }

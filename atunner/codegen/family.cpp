@@ -12,7 +12,8 @@ std::vector<const Family*> AllFamilies() {
 #undef ATUNNER_ADDRESS
 }
 
-Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile) {
+Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec,
+                                                       const DeviceProfile& profile) {
   for (const Family* family : AllFamilies()) {
     if (!family->Match(spec)) continue;
     const auto bind = [&](const KernelSpec& task) { return family->Bind(task, profile); };
@@ -21,8 +22,9 @@ Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, c
   }
   const auto input = std::ranges::find(spec.args, Role::kInput, &ArgSpec::role);
   const DType dtype = input == spec.args.end() ? spec.compute_dtype : input->dtype;
-  return Fail(ErrorCode::kUnsupported, "no schedule family computes '" + spec.name + "' of " + std::string(Name(dtype)),
-              "", "docs/graph.md says which graphs they take");
+  return Fail(ErrorCode::kUnsupported,
+              "no schedule family computes '" + spec.name + "' of " + std::string(Name(dtype)), "",
+              "docs/graph.md says which graphs they take");
 }
 
 }  // namespace atunner

@@ -24,8 +24,8 @@ struct File {
 std::vector<File> FilesIn(const Path& folder) {
   std::vector<File> files;
   std::error_code error;
-  for (auto at = std::filesystem::recursive_directory_iterator(folder, error); !error && at != end(at);
-       at.increment(error)) {
+  for (auto at = std::filesystem::recursive_directory_iterator(folder, error);
+       !error && at != end(at); at.increment(error)) {
     std::error_code gone;
     if (!at->is_regular_file(gone) || at->path().filename() == kStamp) continue;
     File file{at->path(), at->last_write_time(gone), 0};
@@ -59,7 +59,8 @@ void KeepBelowNowAndThen(const Path& folder, uint64_t most_bytes) {
   std::error_code none;
   const auto looked = std::filesystem::last_write_time(stamp, none);
   if (!none && Clock::now() - looked < kBetweenLooks) return;
-  (void)WriteFileAtomic(stamp, "");  // first, so that processes that begin together do not all count
+  // first, so that processes that begin together do not all count
+  (void)WriteFileAtomic(stamp, "");
   KeepBelow(folder, most_bytes);
 }
 

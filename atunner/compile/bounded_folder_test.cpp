@@ -18,8 +18,8 @@ std::vector<Path> Filled(const Path& folder, int count) {
   for (int i = 0; i < count; ++i) {
     files.push_back(folder / std::to_string(i % 2) / ("file" + std::to_string(i)));
     EXPECT_TRUE(WriteFileAtomic(files.back(), std::string(kSize, 'x')));
-    std::filesystem::last_write_time(files.back(),
-                                     std::filesystem::file_time_type::clock::now() - std::chrono::hours(count - i));
+    std::filesystem::last_write_time(files.back(), std::filesystem::file_time_type::clock::now() -
+                                                       std::chrono::hours(count - i));
   }
   return files;
 }
@@ -47,8 +47,9 @@ TEST(BoundedFolder, IsLookedAtOnceAnHour) {
   KeepBelowNowAndThen(folder.path(), 4 * kSize);
   KeepBelowNowAndThen(folder.path(), 0);
   EXPECT_EQ(Left(files), 4u);
-  std::filesystem::last_write_time(folder.path() / ".looked",
-                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  std::filesystem::last_write_time(
+      folder.path() / ".looked",
+      std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
   KeepBelowNowAndThen(folder.path(), 0);
   EXPECT_EQ(Left(files), 0u);
   KeepBelowNowAndThen(folder.path() / "none", 0);  // made, and empty

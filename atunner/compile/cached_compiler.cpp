@@ -18,15 +18,17 @@ std::optional<CompileOutcome> Load(const Path& file) {
   const auto text = ReadFile(file);
   if (!text) return std::nullopt;
   const auto json = ParseJson(*text);
-  if (!json || !json->is_object() || !json->contains("format") || (*json)["format"] != kFormat) return std::nullopt;
+  if (!json || !json->is_object() || !json->contains("format") || (*json)["format"] != kFormat)
+    return std::nullopt;
   auto outcome = OutcomeFromJson(*json);
   if (!outcome) return std::nullopt;
   if (outcome->module) outcome->module->from_cache = true;
   return *std::move(outcome);
 }
 
-/// The source with nothing in place of the lines of comment that it begins with; they stay lines, which messages and
-/// line information count. A comment that goes on in the next line is left alone.
+/// The source with nothing in place of the lines of comment that it begins with; they stay lines,
+/// which messages and line information count. A comment that goes on in the next line is left
+/// alone.
 SourceUnit WithoutTitle(SourceUnit source) {
   if (source.language != Language::kCudaCpp) return source;
   size_t at = 0;
@@ -54,8 +56,9 @@ std::optional<Digest> CacheKey(const CompileRequest& request, const std::string&
   static const Digest known_headers = DigestOfKnownHeaders();
   const auto headers = HeaderDigest(request.source);
   if (!headers) return std::nullopt;
-  std::vector<std::string> fields = {WithoutTitle(request.source).ContentDigest().ToHex(), headers->ToHex(),
-                                     request.arch, compiler_version, known_headers.ToHex()};
+  std::vector<std::string> fields = {WithoutTitle(request.source).ContentDigest().ToHex(),
+                                     headers->ToHex(), request.arch, compiler_version,
+                                     known_headers.ToHex()};
   fields.insert(fields.end(), request.entries.begin(), request.entries.end());
   for (const std::string& folder : CudaIncludeFolders()) fields.push_back(folder);
   return DigestOf(fields);
@@ -64,7 +67,8 @@ std::optional<Digest> CacheKey(const CompileRequest& request, const std::string&
 /// The right to compile what has this key; waits for whoever has it.
 class CachedCompiler::Claim {
  public:
-  Claim(CachedCompiler& cache, std::string name, const std::stop_token& stop) : cache_(cache), name_(std::move(name)) {
+  Claim(CachedCompiler& cache, std::string name, const std::stop_token& stop)
+      : cache_(cache), name_(std::move(name)) {
     std::unique_lock lock(cache_.mutex_);
     if (cache_.released_.wait(lock, stop, [&] { return !cache_.claimed_.contains(name_); })) {
       held_ = cache_.claimed_.insert(name_).second;
@@ -87,7 +91,8 @@ class CachedCompiler::Claim {
   bool held_ = false;  ///< not when the wait was stopped
 };
 
-Result<CompileOutcome> CachedCompiler::Compile(const CompileRequest& request, const std::stop_token& stop) {
+Result<CompileOutcome> CachedCompiler::Compile(const CompileRequest& request,
+                                               const std::stop_token& stop) {
   const std::optional<Digest> key = CacheKey(request, Version());
   if (!key) return inner_->Compile(request, stop);
   const std::string name = key->ToHex();
@@ -100,8 +105,9 @@ Result<CompileOutcome> CachedCompiler::Compile(const CompileRequest& request, co
   return CompileNow(request, stop, *key, file);
 }
 
-Result<CompileOutcome> CachedCompiler::CompileNow(const CompileRequest& request, const std::stop_token& stop,
-                                                  const Digest& key, const Path& file) {
+Result<CompileOutcome> CachedCompiler::CompileNow(const CompileRequest& request,
+                                                  const std::stop_token& stop, const Digest& key,
+                                                  const Path& file) {
   ATUNNER_TRY(CompileOutcome outcome, inner_->Compile(request, stop));
   if (outcome.module) outcome.module->source = key;
   // A busy machine may be to blame for a time-out or a death; the source is for the rest.

@@ -22,7 +22,8 @@ class CountingCompiler : public Compiler {
  public:
   explicit CountingCompiler(std::atomic<int>& calls, std::string version = "counting 1.0")
       : calls_(calls), version_(std::move(version)) {}
-  Result<CompileOutcome> Compile(const CompileRequest& request, const std::stop_token& = {}) override {
+  Result<CompileOutcome> Compile(const CompileRequest& request,
+                                 const std::stop_token& = {}) override {
     ++calls_;
     CompileOutcome outcome;
     if (request.source.text == "no compiler") return Fail(ErrorCode::kUnavailable, "gone");
@@ -129,7 +130,8 @@ TEST_F(CacheTest, EverythingThatDecidesIsInTheKey) {
   EXPECT_NE(changed([](CompileRequest& r) { r.source.options = {"-use_fast_math"}; }), base);
   EXPECT_NE(changed([](CompileRequest& r) { r.source.defines = {{"N", "4"}}; }), base);
   EXPECT_NE(changed([](CompileRequest& r) { r.source.language = Language::kPtx; }), base);
-  EXPECT_NE(changed([](CompileRequest& r) { r.source.name = "other.cu"; }), base) << "messages name the file";
+  EXPECT_NE(changed([](CompileRequest& r) { r.source.name = "other.cu"; }), base)
+      << "messages name the file";
 }
 
 TEST_F(CacheTest, ATitleOfComments) {
@@ -142,16 +144,19 @@ TEST_F(CacheTest, ATitleOfComments) {
   EXPECT_EQ(key("// a kernel\n// blocks=16\nint x;\n"), base) << "one binary";
   EXPECT_NE(key("// a kernel\nint x;\n"), base) << "lines are numbered otherwise";
   EXPECT_NE(key("// a kernel\n// blocks=8\nint y;\n"), base);
-  EXPECT_NE(key("// a \\\nint x;\nint y;\n"), key("// b\nint x;\nint y;\n")) << "the comment goes on";
+  EXPECT_NE(key("// a \\\nint x;\nint y;\n"), key("// b\nint x;\nint y;\n"))
+      << "the comment goes on";
   EXPECT_NE(key("int x;\n// a\n"), key("int x;\n// b\n")) << "it may lie in a text";
   EXPECT_NE(key("// a"), key("// b"));
-  EXPECT_NE(key("// a\n.version 8.0\n", Language::kPtx), key("// b\n.version 8.0\n", Language::kPtx));
+  EXPECT_NE(key("// a\n.version 8.0\n", Language::kPtx),
+            key("// b\n.version 8.0\n", Language::kPtx));
 }
 
 class SlowCompiler : public CountingCompiler {
  public:
   using CountingCompiler::CountingCompiler;
-  Result<CompileOutcome> Compile(const CompileRequest& request, const std::stop_token& stop) override {
+  Result<CompileOutcome> Compile(const CompileRequest& request,
+                                 const std::stop_token& stop) override {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     return CountingCompiler::Compile(request, stop);
   }
@@ -160,7 +165,9 @@ class SlowCompiler : public CountingCompiler {
 TEST_F(CacheTest, ThreadsDoNotCompileTheSameAtOnce) {
   CachedCompiler compiler(std::make_unique<SlowCompiler>(calls_), folder_.path());
   std::atomic<int> right = 0;
-  const auto work = [&](const std::string& text) { right += compiler.Compile(Request(text))->ok(); };
+  const auto work = [&](const std::string& text) {
+    right += compiler.Compile(Request(text))->ok();
+  };
   {
     std::vector<std::jthread> threads;
     for (int t = 0; t < 4; ++t) threads.emplace_back(work, "a");
@@ -176,7 +183,8 @@ class PatientCompiler : public Compiler {
   explicit PatientCompiler(std::atomic<int>& calls) : calls_(calls) {}
   Result<CompileOutcome> Compile(const CompileRequest&, const std::stop_token&) override {
     ++calls_;
-    for (int i = 0; i < 500 && calls_ < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int i = 0; i < 500 && calls_ < 2; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return CompileOutcome{.module = CompiledModule{}, .error = ""};
   }
   std::string Version() const override { return "patient"; }
@@ -270,8 +278,8 @@ TEST_F(CacheTest, DamageIsAMissAndIsMended) {
                                       "{\"format\": 5}",
                                       "{\"format\": \"atunner-compile-0\"}",
                                       "{\"format\": \"atunner-compile-1\"}"};
-  for (const char* rest : {"\"error\": 5", "\"error\": \"\"", "\"error\": \"\", \"module\": 5", "\"module\": {}",
-                           "\"error\": [], \"module\": null"})
+  for (const char* rest : {"\"error\": 5", "\"error\": \"\"", "\"error\": \"\", \"module\": 5",
+                           "\"module\": {}", "\"error\": [], \"module\": null"})
     damaged.push_back(std::string("{\"format\": \"atunner-compile-1\", ") + rest + "}");
   for (size_t cut = 1; cut < good.size(); cut += 53) damaged.push_back(good.substr(0, cut));
   for (const std::string& bytes : damaged) {

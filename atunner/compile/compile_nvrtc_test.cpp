@@ -23,7 +23,8 @@ class NvrtcTest : public testing::Test {
     if (!made) GTEST_SKIP() << made.error().ToString();
     compiler_ = *std::move(made);
   }
-  CompileOutcome Compile(std::string text, std::vector<std::string> entries, std::string arch = "sm_80") {
+  CompileOutcome Compile(std::string text, std::vector<std::string> entries,
+                         std::string arch = "sm_80") {
     CompileRequest request;
     request.source.name = "mine.cu";
     request.source.text = std::move(text);
@@ -49,7 +50,8 @@ TEST_F(NvrtcTest, GivesPtxCubinAndResources) {
 }
 
 TEST_F(NvrtcTest, TemplatesAreNamedByExpression) {
-  const auto outcome = Compile("template <int N> __global__ void f(float* x) { x[0] = N; }", {"f<3>", "f<4>"});
+  const auto outcome = Compile("template <int N> __global__ void f(float* x) { x[0] = N; }",
+                               {"f<3>", "f<4>"});
   ASSERT_TRUE(outcome.ok()) << outcome.error;
   EXPECT_NE(outcome.module->Find("f<3>"), nullptr);
   EXPECT_NE(outcome.module->Find("f<3>")->mangled, outcome.module->Find("f<4>")->mangled);
@@ -66,7 +68,8 @@ TEST_F(NvrtcTest, ErrorsNameTheLineWhateverStandsInFront) {
   CompileRequest request;
   request.source.name = "folder/kernels.cu";
   request.source.text =
-      "// one\n\ntemplate <int N> __global__ void f(float* x) {\n  x[0] = SCALE * N;\n  x[1] = missing;\n}\n";
+      "// one\n\ntemplate <int N> __global__ void f(float* x) {\n  x[0] = SCALE * N;\n  x[1] = "
+      "missing;\n}\n";
   request.source.defines = {{"SCALE", "2.0f"}};
   request.source.options = {"-use_fast_math", "-O3", "-Xcompiler=-Wall"};
   request.entries = {"f<3>"};
@@ -81,10 +84,12 @@ TEST_F(NvrtcTest, ErrorsNameTheLineWhateverStandsInFront) {
 
 TEST_F(NvrtcTest, ErrorsPointIntoTheUsersHeader) {
   TemporaryDirectory folder;
-  ASSERT_TRUE(WriteFileAtomic(folder.path() / "mine.cuh", "#pragma once\n\n__device__ float g() { return absent; }\n"));
+  ASSERT_TRUE(WriteFileAtomic(folder.path() / "mine.cuh",
+                              "#pragma once\n\n__device__ float g() { return absent; }\n"));
   CompileRequest request;
   request.source.name = "user.cu";
-  request.source.text = "#include \"mine.cuh\"\nextern \"C\" __global__ void f(float* x) { x[0] = g(); }";
+  request.source
+      .text = "#include \"mine.cuh\"\nextern \"C\" __global__ void f(float* x) { x[0] = g(); }";
   request.source.include_folders = {folder.path().string()};
   request.entries = {"f"};
   request.arch = "sm_80";
@@ -100,7 +105,8 @@ TEST_F(NvrtcTest, AnArchitectureThatItDoesNotKnowIsNotTheCandidatesFault) {
   const auto outcome = compiler_->Compile(request);
   ASSERT_FALSE(outcome) << "every candidate would fail to compile";
   EXPECT_THAT(outcome.error().ToString(),
-              AllOf(HasSubstr("sm_999a"), HasSubstr(compiler_->Version()), HasSubstr("install a newer CUDA")));
+              AllOf(HasSubstr("sm_999a"), HasSubstr(compiler_->Version()),
+                    HasSubstr("install a newer CUDA")));
 }
 
 TEST_F(NvrtcTest, AKernelThatIsNotThereIsNamed) {
@@ -110,25 +116,29 @@ TEST_F(NvrtcTest, AKernelThatIsNotThereIsNamed) {
 }
 
 TEST_F(NvrtcTest, RegistersBoundTheBlock) {
-  // As the hardware checks a launch: whole warps in four partitions of 16 384 registers, given in units of 256.
+  // As the hardware checks a launch: whole warps in four partitions of 16 384 registers, given in
+  // units of 256.
   EXPECT_EQ(MaxThreadsForRegisters(0), 1024u);
   EXPECT_EQ(MaxThreadsForRegisters(64), 1024u);
   EXPECT_EQ(MaxThreadsForRegisters(65), 896u);
   EXPECT_EQ(MaxThreadsForRegisters(128), 512u);
-  EXPECT_EQ(MaxThreadsForRegisters(200), 256u) << "2 warps of 6400 per partition, not 10 of them in 65 536";
+  EXPECT_EQ(MaxThreadsForRegisters(200), 256u)
+      << "2 warps of 6400 per partition, not 10 of them in 65 536";
   EXPECT_EQ(MaxThreadsForRegisters(255), 256u);
 }
 
 TEST_F(NvrtcTest, HostHeadersDoNotHurt) {
   std::string includes;
   for (const char* name :
-       {"stdio.h", "cuda_runtime.h", "cstdint", "cmath", "cfloat", "map", "memory", "iomanip", "unistd.h",
-        "cublas_v2.h", "cusolverDn.h", "cuda_profiler_api.h", "nvtx3/nvToolsExt.h", "thrust/device_vector.h",
-        "thrust/reduce.h", "cub/device/device_reduce.cuh", "inttypes.h", "stddef.h"})
+       {"stdio.h", "cuda_runtime.h", "cstdint", "cmath", "cfloat", "map", "memory", "iomanip",
+        "unistd.h", "cublas_v2.h", "cusolverDn.h", "cuda_profiler_api.h", "nvtx3/nvToolsExt.h",
+        "thrust/device_vector.h", "thrust/reduce.h", "cub/device/device_reduce.cuh", "inttypes.h",
+        "stddef.h"})
     includes += std::string("#include <") + name + ">\n";
-  const auto outcome = Compile(
-      includes + "extern \"C\" __global__ void f(uint32_t* x) { x[0] = (uint32_t)sqrtf(FLT_MAX); x[1] = INT8_MAX; }",
-      {"f"});
+  const auto outcome = Compile(includes +
+                                   "extern \"C\" __global__ void f(uint32_t* x) { x[0] = "
+                                   "(uint32_t)sqrtf(FLT_MAX); x[1] = INT8_MAX; }",
+                               {"f"});
   EXPECT_TRUE(outcome.ok()) << outcome.error;
 }
 
@@ -174,20 +184,25 @@ TEST_F(NvrtcTest, KernelsOfTorchExtensionsCompile) {
 }
 
 TEST_F(NvrtcTest, ARefusalNamesErrorsAlone) {
-  const auto outcome =
-      Compile("extern \"C\" __global__ void f(float* x) {\n  int unused = 1;\n  x[0] = lost(x[1]);\n}", {"f"});
-  EXPECT_THAT(outcome.error, testing::StartsWith("mine.cu(3): error: identifier \"lost\" is undefined"));
+  const auto outcome = Compile(
+      "extern \"C\" __global__ void f(float* x) {\n  int unused = 1;\n  x[0] = lost(x[1]);\n}",
+      {"f"});
+  EXPECT_THAT(outcome.error,
+              testing::StartsWith("mine.cu(3): error: identifier \"lost\" is undefined"));
   EXPECT_EQ(outcome.error.find("unused"), std::string::npos) << outcome.error;
   EXPECT_EQ(outcome.error.find('\0'), std::string::npos) << "NVRTC counts the end of its text";
 }
 
 TEST_F(NvrtcTest, AHeaderInAngleBracketsThatIsNowhereIsTakenAsEmpty) {
   const std::string kernel = "extern \"C\" __global__ void f(float* x) { x[0] = 1; }";
-  const auto outcome = Compile("#include <boost/any.hpp>\n#include <opencv2/opencv.hpp>\n" + kernel, {"f"});
+  const auto outcome = Compile("#include <boost/any.hpp>\n#include <opencv2/opencv.hpp>\n" + kernel,
+                               {"f"});
   ASSERT_TRUE(outcome.ok()) << outcome.error;
-  EXPECT_THAT(outcome.module->log,
-              testing::StartsWith("compiled without <boost/any.hpp>, <opencv2/opencv.hpp>, not found\n"));
-  const auto needed = Compile("#include <mine/ops.h>\nextern \"C\" __global__ void f(float* x) { ops(x); }", {"f"});
+  EXPECT_THAT(
+      outcome.module->log,
+      testing::StartsWith("compiled without <boost/any.hpp>, <opencv2/opencv.hpp>, not found\n"));
+  const auto needed = Compile(
+      "#include <mine/ops.h>\nextern \"C\" __global__ void f(float* x) { ops(x); }", {"f"});
   EXPECT_THAT(needed.error, testing::StartsWith("without <mine/ops.h>, not found:\n"));
   EXPECT_THAT(needed.error, testing::HasSubstr("identifier \"ops\" is undefined"));
   const auto own = Compile("#include \"mine.h\"\n" + kernel, {"f"});
@@ -200,14 +215,18 @@ TEST_F(NvrtcTest, WhatNvccGivesWithoutBeingAskedCompiles) {
       "extern \"C\" __global__ void f(uint* x) { uint i = threadIdx.x; x[i] = low(i); }",
       {"f"});
   EXPECT_TRUE(names.ok()) << names.error;
-  const auto own =
-      Compile("typedef unsigned int uint;\nextern \"C\" __global__ void f(uint* x) { ushort i = 1; x[i] = i; }", {"f"});
+  const auto own = Compile(
+      "typedef unsigned int uint;\nextern \"C\" __global__ void f(uint* x) { ushort i = 1; x[i] = "
+      "i; }",
+      {"f"});
   EXPECT_TRUE(own.ok()) << own.error;
-  const auto sized = Compile("extern \"C\" __global__ void f(int64_t* x, uint8_t y) { x[0] = y; }", {"f"});
+  const auto sized = Compile("extern \"C\" __global__ void f(int64_t* x, uint8_t y) { x[0] = y; }",
+                             {"f"});
   EXPECT_TRUE(sized.ok()) << sized.error;
   const auto lambda = Compile(
       "template <class F> __global__ void f(float* x, F f) { x[0] = f(x[1]); }\n"
-      "extern \"C\" __global__ void g(float* x) { auto twice = [=] __device__(float v) { return v * 2; "
+      "extern \"C\" __global__ void g(float* x) { auto twice = [=] __device__(float v) { return v "
+      "* 2; "
       "}; x[0] = twice(x[1]); }",
       {"g"});
   EXPECT_TRUE(lambda.ok()) << lambda.error;
@@ -216,18 +235,20 @@ TEST_F(NvrtcTest, WhatNvccGivesWithoutBeingAskedCompiles) {
 TEST_F(NvrtcTest, TexturesAndRuntimeTypesCompile) {
   const auto compiles = [&](const std::string& text) { return Compile(text, {"k"}).ok(); };
   EXPECT_TRUE(
-      compiles("extern \"C\" __global__ void k(cudaTextureObject_t t, float* y) { *y = tex1D<float>(t, 0.5f); }"));
+      compiles("extern \"C\" __global__ void k(cudaTextureObject_t t, float* y) { *y = "
+               "tex1D<float>(t, 0.5f); }"));
   // Nothing in this text says that it needs more than the smallest set of declarations.
-  EXPECT_TRUE(
-      compiles("#define A cu\n#define B daStream_t\n#define G2(a, b) a##b\n#define G(a, b) G2(a, b)\n"
-               "extern \"C\" __global__ void k(G(A, B) s, float* y) { *y = s == nullptr; }"));
-  EXPECT_TRUE(
-      compiles("#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
-               "extern \"C\" __global__ void k(__half* y) { *y = __hadd(y[1], y[2]); printf(\"%d\", 1); }"));
+  EXPECT_TRUE(compiles(
+      "#define A cu\n#define B daStream_t\n#define G2(a, b) a##b\n#define G(a, b) G2(a, b)\n"
+      "extern \"C\" __global__ void k(G(A, B) s, float* y) { *y = s == nullptr; }"));
+  EXPECT_TRUE(compiles(
+      "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
+      "extern \"C\" __global__ void k(__half* y) { *y = __hadd(y[1], y[2]); printf(\"%d\", 1); }"));
 }
 
 TEST_F(NvrtcTest, TheCoreLibrariesNeedNoOption) {
-  if (std::ranges::none_of(CudaIncludeFolders(), [](const std::string& folder) { return folder.ends_with("/cccl"); }))
+  if (std::ranges::none_of(CudaIncludeFolders(),
+                           [](const std::string& folder) { return folder.ends_with("/cccl"); }))
     GTEST_SKIP() << "the CUDA C++ core libraries have no folder of their own here";
   const auto outcome = Compile(
       "#include <cuda/std/array>\n#include <cooperative_groups.h>\n"
@@ -236,13 +257,15 @@ TEST_F(NvrtcTest, TheCoreLibrariesNeedNoOption) {
   EXPECT_TRUE(outcome.ok()) << outcome.error;
   const auto cub = Compile(
       "#include <cub/cub.cuh>\nextern \"C\" __global__ void k(int* y) {\n"
-      "__shared__ cub::BlockReduce<int, 64>::TempStorage s; *y = cub::BlockReduce<int, 64>(s).Sum(threadIdx.x); }",
+      "__shared__ cub::BlockReduce<int, 64>::TempStorage s; *y = cub::BlockReduce<int, "
+      "64>(s).Sum(threadIdx.x); }",
       {"k"});
   EXPECT_TRUE(cub.ok()) << cub.error;
 }
 
 TEST_F(NvrtcTest, Compute75GivesPtxOnly) {
-  const auto outcome = Compile("extern \"C\" __global__ void f(float* x) { x[0] = 1; }", {"f"}, "compute_75");
+  const auto outcome = Compile("extern \"C\" __global__ void f(float* x) { x[0] = 1; }", {"f"},
+                               "compute_75");
   ASSERT_TRUE(outcome.ok()) << outcome.error;
   EXPECT_TRUE(outcome.module->cubin.empty());
   EXPECT_NE(outcome.module->Find("f"), nullptr);
@@ -288,7 +311,8 @@ TEST_F(NvrtcTest, CacheKeepsSuccessAndFailure) {
 }
 
 TEST_F(NvrtcTest, CubinReaderSurvivesDamage) {
-  const std::string cubin = Compile("extern \"C\" __global__ void f(float* x) { x[0] = 1; }", {"f"}).module->cubin;
+  const std::string cubin = Compile("extern \"C\" __global__ void f(float* x) { x[0] = 1; }", {"f"})
+                                .module->cubin;
   const auto whole = ReadCubin(cubin);
   ASSERT_TRUE(whole.has_value());
   Random random(1);
@@ -300,12 +324,14 @@ TEST_F(NvrtcTest, CubinReaderSurvivesDamage) {
       continue;
     }
     for (const KernelResources& kernel : *kernels) EXPECT_LE(kernel.max_threads, 1024u);
-    EXPECT_LT(ReadMachineCode(Mutated(cubin, random), "f", "sm_80").value_or(MachineCode{}).size(), cubin.size());
+    EXPECT_LT(ReadMachineCode(Mutated(cubin, random), "f", "sm_80").value_or(MachineCode{}).size(),
+              cubin.size());
   }
   EXPECT_GT(refused, 0);
   std::vector<KernelResources> kernels = *whole;
   const std::string log =
-      "Function properties for f\n    8 bytes stack frame, 12 bytes spill stores, 16 bytes spill loads\n";
+      "Function properties for f\n    8 bytes stack frame, 12 bytes spill stores, 16 bytes spill "
+      "loads\n";
   ApplySpills(log, kernels);
   EXPECT_EQ(kernels[0].spill_store_bytes, 12u);
   EXPECT_EQ(kernels[0].spill_load_bytes, 16u);
@@ -353,7 +379,8 @@ TEST_F(NvrtcTest, InstructionsThatNeverRunDoNothing) {
   const CompileOutcome outcome = Compile(
       "extern \"C\" __global__ void f(const float4* x, float* y) { __shared__ float4 s[32];\n"
       "asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\\ncp.async.wait_all;\" :: "
-      "\"r\"((unsigned)__cvta_generic_to_shared(s + threadIdx.x)), \"l\"(x + threadIdx.x) : \"memory\");\n"
+      "\"r\"((unsigned)__cvta_generic_to_shared(s + threadIdx.x)), \"l\"(x + threadIdx.x) : "
+      "\"memory\");\n"
       "y[threadIdx.x] = 1; }",
       {"f"}, "sm_90a");
   ASSERT_TRUE(outcome.ok()) << outcome.error;
@@ -370,7 +397,8 @@ TEST_F(NvrtcTest, ReservedSharedMemoryIsNotCounted) {
     CompileRequest request;
     request.source.text =
         "extern \"C\" __global__ void none(float* x) { x[1] = 5; }\n"
-        "extern \"C\" __global__ void some(float* x) { __shared__ float s[64]; s[threadIdx.x] = x[0]; __syncthreads(); "
+        "extern \"C\" __global__ void some(float* x) { __shared__ float s[64]; s[threadIdx.x] = "
+        "x[0]; __syncthreads(); "
         "x[1] = s[5]; }\n";
     request.entries = {"none", "some"};
     request.arch = arch;

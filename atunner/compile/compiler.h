@@ -16,14 +16,16 @@ namespace atunner {
 
 struct CompileRequest {
   SourceUnit source;
-  std::vector<std::string> entries;  ///< kernels that will be launched; template instances as name expressions
-  std::string arch;                  ///< "sm_90a"; "compute_75" compiles to PTX only
+  /// Kernels that will be launched; template instances as name expressions
+  std::vector<std::string> entries;
+  std::string arch;  ///< "sm_90a"; "compute_75" compiles to PTX only
 };
 
 /// A rejected source is a value like any other.
 struct CompileOutcome {
   std::optional<CompiledModule> module;
-  std::string error;  ///< the compiler's messages, pointing into the user's file, when there is no module
+  /// The compiler's messages, pointing into the user's file, when there is no module
+  std::string error;
   bool timed_out = false;
   bool crashed = false;  ///< the compiler died over it
 
@@ -33,9 +35,10 @@ struct CompileOutcome {
 class Compiler {
  public:
   virtual ~Compiler() = default;
-  /// An Error means no compiling is possible at all (no NVRTC). Thread-safe. A compiler that can be interrupted ends
-  /// with a time-out when `stop` is requested.
-  virtual Result<CompileOutcome> Compile(const CompileRequest& request, const std::stop_token& stop = {}) = 0;
+  /// An Error means no compiling is possible at all (no NVRTC). Thread-safe. A compiler that can be
+  /// interrupted ends with a time-out when `stop` is requested.
+  virtual Result<CompileOutcome> Compile(const CompileRequest& request,
+                                         const std::stop_token& stop = {}) = 0;
   /// "NVRTC 13.0", part of the cache key.
   virtual std::string Version() const = 0;
 };

@@ -16,7 +16,8 @@ namespace {
 constexpr uint8_t kAttrMaxThreads = 0x05;  // EIATTR_MAX_THREADS: x, y, z of the launch bounds
 constexpr uint8_t kAttrFrameSize = 0x11;   // EIATTR_FRAME_SIZE: symbol, bytes
 constexpr uint8_t kAttrRegCount = 0x2f;    // EIATTR_REGCOUNT: symbol, registers
-constexpr uint8_t kFormatSized = 0x04;     // payload size follows; the other formats carry 16 bits in place of it
+// payload size follows; the other formats carry 16 bits in place of it
+constexpr uint8_t kFormatSized = 0x04;
 
 struct Attribute {
   uint8_t id = 0;
@@ -35,7 +36,8 @@ std::vector<Attribute> Attributes(std::string_view info) {
     if (format == kFormatSized) {
       if (size > info.size() - at) break;
       attribute.words.resize(size / 4);
-      if (size >= 4) std::memcpy(attribute.words.data(), info.data() + at, attribute.words.size() * 4);
+      if (size >= 4)
+        std::memcpy(attribute.words.data(), info.data() + at, attribute.words.size() * 4);
       at += size;
     }
     attributes.push_back(std::move(attribute));
@@ -45,8 +47,8 @@ std::vector<Attribute> Attributes(std::string_view info) {
 
 constexpr std::string_view kTextPrefix = ".text.";
 
-/// From sm_90 on a kernel's shared section begins with what the system keeps for itself, and a section of this name
-/// says so.
+/// From sm_90 on a kernel's shared section begins with what the system keeps for itself, and a
+/// section of this name says so.
 constexpr std::string_view kReservedShared = ".nv.shared.reserved.0";
 constexpr uint32_t kReservedSharedBytes = 1024;
 
@@ -76,8 +78,9 @@ Result<std::vector<KernelResources>> ReadCubin(std::string_view bytes) {
   };
   const std::vector<std::string_view> symbols = elf.SymbolNames();
   std::map<std::string_view, uint32_t> bounds;
-  const bool reserves = std::ranges::any_of(
-      elf.sections(), [&](const Elf64_Shdr& section) { return elf.NameOf(section) == kReservedShared; });
+  const bool reserves = std::ranges::any_of(elf.sections(), [&](const Elf64_Shdr& section) {
+    return elf.NameOf(section) == kReservedShared;
+  });
   for (const Elf64_Shdr& section : elf.sections()) {
     const std::string_view name = elf.NameOf(section);
     const auto after = [&](std::string_view prefix) {
@@ -124,8 +127,8 @@ void ApplySpills(std::string_view log, std::vector<KernelResources>& kernels) {
       const size_t place = rest.find(what);
       if (place == std::string_view::npos) return 0;
       const size_t digits = rest.find_last_not_of("0123456789", place - 1);
-      return static_cast<uint32_t>(
-          std::strtoul(std::string(rest.substr(digits + 1, place - digits - 1)).c_str(), nullptr, 10));
+      return static_cast<uint32_t>(std::strtoul(
+          std::string(rest.substr(digits + 1, place - digits - 1)).c_str(), nullptr, 10));
     };
     for (KernelResources& kernel : kernels) {
       if (kernel.mangled != name) continue;

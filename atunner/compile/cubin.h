@@ -9,15 +9,16 @@
 
 namespace atunner {
 
-/// Kernels in symbol order with registers, static shared, local and constant bytes and the largest possible block.
-/// Spills are not in a cubin; see ApplySpills. kInvalidInput for anything that is not a 64-bit CUDA ELF.
+/// Kernels in symbol order with registers, static shared, local and constant bytes and the largest
+/// possible block. Spills are not in a cubin; see ApplySpills. kInvalidInput for anything that is
+/// not a 64-bit CUDA ELF.
 Result<std::vector<KernelResources>> ReadCubin(std::string_view bytes);
 
 /// Fills spill bytes from the text that ptxas prints with -v; unknown kernels are ignored.
 void ApplySpills(std::string_view ptxas_log, std::vector<KernelResources>& kernels);
 
-/// Threads one block may have at this register use, a multiple of 32: a launch is checked as if its warps filled four
-/// partitions of 16 384 registers evenly, and a warp takes multiples of 256.
+/// Threads one block may have at this register use, a multiple of 32: a launch is checked as if its
+/// warps filled four partitions of 16 384 registers evenly, and a warp takes multiples of 256.
 uint32_t MaxThreadsForRegisters(uint32_t registers);
 
 }  // namespace atunner

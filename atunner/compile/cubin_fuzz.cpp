@@ -10,6 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto kernels = atunner::ReadCubin(bytes);
   if (!kernels) kernels.emplace().push_back({.entry = "k", .mangled = "k"});
   atunner::ApplySpills(bytes, *kernels);
-  (void)atunner::ReadMachineCode(bytes, kernels->empty() ? "k" : kernels->front().mangled, "sm_90a");
+  (void)atunner::ReadMachineCode(bytes, kernels->empty() ? "k" : kernels->front().mangled,
+                                 "sm_90a");
   return 0;
 }

@@ -1,4 +1,5 @@
-// Sections and symbols of a cubin, which is an ELF file. The bytes are foreign: every offset is checked.
+// Sections and symbols of a cubin, which is an ELF file. The bytes are foreign: every offset is
+// checked.
 #pragma once
 
 #include <elf.h>
@@ -23,12 +24,14 @@ class Elf {
     Elf elf;
     elf.bytes_ = bytes;
     Elf64_Ehdr header;
-    if (!elf.Read(0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return BrokenCubin("no ELF header");
+    if (!elf.Read(0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+      return BrokenCubin("no ELF header");
     if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_CUDA)
       return BrokenCubin("not a 64-bit CUDA file");
     for (uint64_t i = 0; i < header.e_shnum; ++i) {
       Elf64_Shdr section;
-      if (!elf.Read(header.e_shoff + i * sizeof section, section)) return BrokenCubin("section table is cut off");
+      if (!elf.Read(header.e_shoff + i * sizeof section, section))
+        return BrokenCubin("section table is cut off");
       elf.sections_.push_back(section);
     }
     if (header.e_shstrndx >= elf.sections_.size()) return BrokenCubin("no section names");
@@ -40,7 +43,8 @@ class Elf {
   std::string_view NameOf(const Elf64_Shdr& section) const { return Text(names_, section.sh_name); }
   std::string_view Bytes(const Elf64_Shdr& section) const {
     if (section.sh_type == SHT_NOBITS || section.sh_offset > bytes_.size()) return {};
-    return bytes_.substr(section.sh_offset, std::min<uint64_t>(section.sh_size, bytes_.size() - section.sh_offset));
+    return bytes_.substr(section.sh_offset,
+                         std::min<uint64_t>(section.sh_size, bytes_.size() - section.sh_offset));
   }
   static std::string_view Text(std::string_view table, uint64_t at) {
     if (at >= table.size()) return {};

@@ -29,7 +29,8 @@ std::string_view NameAt(std::string_view text) {
 /// Names after #include, #include_next and __has_include; nullopt when one of them is no literal.
 std::optional<std::vector<std::string_view>> NamesIn(std::string_view text) {
   std::vector<std::string_view> names;
-  for (size_t at = text.find("include"); at != std::string_view::npos; at = text.find("include", at + 1)) {
+  for (size_t at = text.find("include"); at != std::string_view::npos;
+       at = text.find("include", at + 1)) {
     const size_t line = text.rfind('\n', at) + 1;  // npos + 1 = 0
     const std::string_view before = Trimmed(text.substr(line, at - line));
     std::string_view rest = text.substr(at + std::string_view("include").size());
@@ -53,7 +54,8 @@ std::optional<std::vector<Path>> FoldersOf(const SourceUnit& source) {
   std::vector<Path> folders(source.include_folders.begin(), source.include_folders.end());
   for (const std::string& option : source.options) {
     constexpr std::string_view kLong = "--include-path=";
-    if (option.starts_with("-include") || option.starts_with("--pre-include") || option == "-I") return std::nullopt;
+    if (option.starts_with("-include") || option.starts_with("--pre-include") || option == "-I")
+      return std::nullopt;
     if (option.starts_with("-I")) folders.emplace_back(option.substr(2));
     if (option.starts_with(kLong)) folders.emplace_back(option.substr(kLong.size()));
   }

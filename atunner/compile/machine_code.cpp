@@ -10,8 +10,10 @@
 namespace atunner {
 namespace {
 
-constexpr uint64_t kBytes = 16;                                   // of an instruction, from sm_70 on
-constexpr std::string_view kLineSection = ".nv_debug_line_sass";  // as .debug_line, for lines of the PTX
+// of an instruction, from sm_70 on
+constexpr uint64_t kBytes = 16;
+// as .debug_line, for lines of the PTX
+constexpr std::string_view kLineSection = ".nv_debug_line_sass";
 constexpr uint16_t kBranch = 0x147, kCall = 0x143, kCallRelative = 0x144, kNop = 0x118;
 
 /// Reads numbers one after the other; past the end they are zero.
@@ -64,7 +66,8 @@ std::map<uint64_t, uint64_t> AddressSections(const Elf& elf) {
   }
   for (const Elf64_Shdr& section : elf.sections()) {
     const bool addends = section.sh_type == SHT_RELA;
-    if ((!addends && section.sh_type != SHT_REL) || !elf.NameOf(section).ends_with(kLineSection)) continue;
+    if ((!addends && section.sh_type != SHT_REL) || !elf.NameOf(section).ends_with(kLineSection))
+      continue;
     Reader reader(elf.Bytes(section));
     while (!reader.done()) {
       const auto entry = reader.Take<Elf64_Rel>();
@@ -180,7 +183,9 @@ class LineProgram {
   Row row_, last_;
 };
 
-uint64_t Field(uint64_t word, int from, int bits) { return word >> from & ((uint64_t{1} << bits) - 1); }
+uint64_t Field(uint64_t word, int from, int bits) {
+  return word >> from & ((uint64_t{1} << bits) - 1);
+}
 
 MachineInstruction Decode(uint64_t low, uint64_t high) {
   // Bits 105 to 121 of an instruction are for the scheduler.
@@ -189,7 +194,8 @@ MachineInstruction Decode(uint64_t low, uint64_t high) {
   constexpr uint64_t kAlways = 7, kNever = 15;
   const uint64_t predicate = Field(low, 12, 4);
   instruction.conditional = predicate != kAlways;
-  // As the three loads that stand before each copy to shared memory on sm_90: they take their turns and do nothing.
+  // As the three loads that stand before each copy to shared memory on sm_90: they take their turns
+  // and do nothing.
   if (predicate == kNever) instruction.opcode = kNop;
   // Sizes of loads and stores: bytes and halves of both signs, then 4, 8 and 16 bytes.
   const uint64_t size = Field(high, 9, 3);
@@ -222,7 +228,8 @@ MachineCode DecodeAll(std::string_view text, int sm) {
     const auto low = reader.Take<uint64_t>();
     const auto high = reader.Take<uint64_t>();
     MachineInstruction instruction = Decode(low, high);
-    if (instruction.opcode == kBranch || instruction.opcode == kCall || instruction.opcode == kCallRelative) {
+    if (instruction.opcode == kBranch || instruction.opcode == kCall ||
+        instruction.opcode == kCallRelative) {
       const int64_t target = i + 1 + BranchWords(low, high, sm) / 4;
       if (target >= 0 && target < count) instruction.target = static_cast<uint32_t>(target);
     }
@@ -233,7 +240,8 @@ MachineCode DecodeAll(std::string_view text, int sm) {
 
 }  // namespace
 
-Result<MachineCode> ReadMachineCode(std::string_view cubin, std::string_view symbol, std::string_view arch) {
+Result<MachineCode> ReadMachineCode(std::string_view cubin, std::string_view symbol,
+                                    std::string_view arch) {
   ATUNNER_TRY(const Elf elf, Elf::Open(cubin));
   const int sm = SmOf(arch);
   if (sm < 70) return MachineCode{};

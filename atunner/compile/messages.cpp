@@ -9,7 +9,10 @@ Json ToJson(const CompileRequest& request) {
   SourceUnit source = request.source;
   const std::string text = Base64Encode(source.text);
   source.text.clear();
-  return {{"source", ToJson(source)}, {"text", text}, {"entries", request.entries}, {"arch", request.arch}};
+  return {{"source", ToJson(source)},
+          {"text", text},
+          {"entries", request.entries},
+          {"arch", request.arch}};
 }
 
 Result<CompileRequest> RequestFromJson(const Json& json) try {

@@ -1,4 +1,5 @@
-// A machine without NVRTC, made by a loader that does not find it: dlopen of this program is the one below.
+// A machine without NVRTC, made by a loader that does not find it: dlopen of this program is the
+// one below.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -21,7 +21,8 @@ using NvrtcProgram = struct NvrtcProgramTag*;
 struct Nvrtc {
   int (*version)(int*, int*) = nullptr;
   const char* (*error_string)(int) = nullptr;
-  int (*create)(NvrtcProgram*, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
+  int (*create)(NvrtcProgram*, const char*, const char*, int, const char* const*,
+                const char* const*) = nullptr;
   int (*destroy)(NvrtcProgram*) = nullptr;
   int (*compile)(NvrtcProgram, int, const char* const*) = nullptr;
   int (*ptx_size)(NvrtcProgram, size_t*) = nullptr;
@@ -38,10 +39,13 @@ Result<Nvrtc> OpenNvrtc() {
   const std::string names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
   auto library = DynamicLibrary::Open(names, CudaLibraryFolders());
   if (!library) {
-    library.error().what = "NVRTC, CUDA's run-time compiler, is not installed (" + library.error().what + ")";
+    library.error().what = "NVRTC, CUDA's run-time compiler, is not installed (" +
+                           library.error().what + ")";
     library.error().hint =
-        "on Debian enable the non-free component and `apt install nvidia-cuda-toolkit`, or install CUDA from "
-        "developer.nvidia.com, or `pip install nvidia-cuda-nvrtc`; set CUDA_HOME if it lies in an unusual place";
+        "on Debian enable the non-free component and `apt install nvidia-cuda-toolkit`, or install "
+        "CUDA from "
+        "developer.nvidia.com, or `pip install nvidia-cuda-nvrtc`; set CUDA_HOME if it lies in an "
+        "unusual place";
     return std::unexpected(library.error());
   }
   Nvrtc api;
@@ -101,38 +105,47 @@ Result<JitLink> OpenJitLink() {
 }
 
 bool HasOption(const SourceUnit& source, std::string_view prefix) {
-  return std::ranges::any_of(source.options, [&](const std::string& option) { return option.starts_with(prefix); });
+  return std::ranges::any_of(source.options,
+                             [&](const std::string& option) { return option.starts_with(prefix); });
 }
 
-/// nvcc's spellings that real projects carry, as NVRTC takes them; nullopt drops an option that means nothing here.
+/// nvcc's spellings that real projects carry, as NVRTC takes them; nullopt drops an option that
+/// means nothing here.
 std::optional<std::string> Translate(const std::string& option) {
   if (option == "-use_fast_math") return "--use_fast_math";
   if (option.starts_with("-std=") || option.starts_with("-maxrregcount")) return "-" + option;
-  if (option.starts_with("-O") || option.starts_with("-arch") || option.starts_with("--gpu-architecture"))
+  if (option.starts_with("-O") || option.starts_with("-arch") ||
+      option.starts_with("--gpu-architecture"))
     return std::nullopt;
-  if (option.starts_with("-Xcompiler") || option == "-g" || option == "-w" || option.starts_with("-gencode"))
+  if (option.starts_with("-Xcompiler") || option == "-g" || option == "-w" ||
+      option.starts_with("-gencode"))
     return std::nullopt;
   return option;
 }
 
-/// Whether the source does without textures, surfaces and what the runtime declares, as far as its text tells. NVRTC
-/// then need not read their declarations, which takes as long as a small kernel.
+/// Whether the source does without textures, surfaces and what the runtime declares, as far as its
+/// text tells. NVRTC then need not read their declarations, which takes as long as a small kernel.
 bool IsMinimal(const SourceUnit& source) {
   std::string text = source.text;
-  for (const char* harmless : {"#include <cuda_fp16.h>", "#include <cuda_bf16.h>", "#include <cuda_fp8.h>"}) {
+  for (const char* harmless :
+       {"#include <cuda_fp16.h>", "#include <cuda_bf16.h>", "#include <cuda_fp8.h>"}) {
     if (const size_t at = text.find(harmless); at != std::string::npos)
       text.erase(at, std::string_view(harmless).size());
   }
-  return std::ranges::none_of(std::array<std::string_view, 5>{"#include", "cuda", "tex", "surf", "<<<"},
-                              [&](std::string_view word) { return text.find(word) != std::string::npos; });
+  return std::ranges::none_of(
+      std::array<std::string_view, 5>{"#include", "cuda", "tex", "surf", "<<<"},
+      [&](std::string_view word) { return text.find(word) != std::string::npos; });
 }
 
 std::vector<std::string> OptionsFor(const CompileRequest& request) {
   const bool ptx_only = request.arch.starts_with("compute_");
-  std::vector<std::string> options = {"--gpu-architecture=" + request.arch, "-default-device", "-lineinfo",
-                                      "-DATUNNER=1", "--device-int128"};  // nvcc has it without being asked
+  std::vector<std::string> options = {"--gpu-architecture=" + request.arch, "-default-device",
+                                      "-lineinfo",
+                                      // nvcc has it without being asked
+                                      "-DATUNNER=1", "--device-int128"};
   if (!ptx_only) options.emplace_back("--ptxas-options=-v");
-  if (!HasOption(request.source, "-std") && !HasOption(request.source, "--std")) options.emplace_back("--std=c++17");
+  if (!HasOption(request.source, "-std") && !HasOption(request.source, "--std"))
+    options.emplace_back("--std=c++17");
   for (const auto& [name, value] : request.source.defines)
     options.push_back(value.empty() ? "-D" + name : "-D" + name + "=" + value);
   for (const std::string& folder : request.source.include_folders) options.push_back("-I" + folder);
@@ -152,11 +165,13 @@ bool MissesHostTypes(std::string_view log) {
   });
 }
 
-/// Blanks the annotations of lambdas, for which nvcc has an option and NVRTC none; those of kernels need none.
+/// Blanks the annotations of lambdas, for which nvcc has an option and NVRTC none; those of kernels
+/// need none.
 std::string WithoutLambdaAnnotations(std::string text) {
   static const std::regex annotated(R"(\]\s*((?:__(?:host|device)__\s*)+)[({])");
   std::smatch found;
-  for (size_t at = 0; std::regex_search(text.cbegin() + static_cast<ptrdiff_t>(at), text.cend(), found, annotated);) {
+  for (size_t at = 0; std::regex_search(text.cbegin() + static_cast<ptrdiff_t>(at), text.cend(),
+                                        found, annotated);) {
     const size_t begin = at + static_cast<size_t>(found.position(1));
     at = begin + static_cast<size_t>(found.length(1));
     std::replace_if(
@@ -175,7 +190,8 @@ class NvrtcCompiler : public Compiler {
 
   std::string Version() const override { return version_; }
 
-  Result<CompileOutcome> Compile(const CompileRequest& request, const std::stop_token& = {}) override {
+  Result<CompileOutcome> Compile(const CompileRequest& request,
+                                 const std::stop_token& = {}) override {
     const double start = SystemClock().Now();
     CompiledModule module;
     module.arch = request.arch;
@@ -183,7 +199,8 @@ class NvrtcCompiler : public Compiler {
     CompileOutcome outcome;
     switch (request.source.language) {
       case Language::kCudaCpp:
-        if (knows_minimal_ && IsMinimal(request.source)) outcome = CompileCuda(request, module, {"--minimal"});
+        if (knows_minimal_ && IsMinimal(request.source))
+          outcome = CompileCuda(request, module, {"--minimal"});
         if (!outcome.module) outcome = CompileCuda(request, module, {});
         if (IsTooOld(outcome)) return TooOld(request.arch);
         break;
@@ -205,15 +222,16 @@ class NvrtcCompiler : public Compiler {
     return !outcome.module && outcome.error.find("--gpu-architecture") != std::string::npos;
   }
   std::unexpected<Error> TooOld(const std::string& arch) const {
-    return Fail(
-        ErrorCode::kUnavailable, version_ + " does not compile for " + arch, "",
-        "install a newer CUDA (Hopper's sm_90a needs 12.0, Blackwell 12.8) and set CUDA_HOME, or name an older GPU "
-        "by --target-gpu");
+    return Fail(ErrorCode::kUnavailable, version_ + " does not compile for " + arch, "",
+                "install a newer CUDA (Hopper's sm_90a needs 12.0, Blackwell 12.8) and set "
+                "CUDA_HOME, or name an older GPU "
+                "by --target-gpu");
   }
 
-  /// Headers that are nowhere are taken as empty, which is said: they are the host's, or what is missing says so
-  /// itself.
-  CompileOutcome CompileCuda(CompileRequest request, const CompiledModule& module, std::vector<std::string> options) {
+  /// Headers that are nowhere are taken as empty, which is said: they are the host's, or what is
+  /// missing says so itself.
+  CompileOutcome CompileCuda(CompileRequest request, const CompiledModule& module,
+                             std::vector<std::string> options) {
     std::ranges::move(OptionsFor(request), std::back_inserter(options));
     static constexpr const char* kHostTypes = "--pre-include=sys/types.h";
     VirtualHeaders headers = KnownHeaders();
@@ -242,8 +260,8 @@ class NvrtcCompiler : public Compiler {
     return outcome;
   }
 
-  CompileOutcome CompileWith(const VirtualHeaders& headers, const CompileRequest& request, CompiledModule module,
-                             const std::vector<std::string>& options) {
+  CompileOutcome CompileWith(const VirtualHeaders& headers, const CompileRequest& request,
+                             CompiledModule module, const std::vector<std::string>& options) {
     std::vector<const char*> header_texts;
     std::vector<const char*> header_names;
     for (const auto& [name, text] : headers) {
@@ -251,18 +269,19 @@ class NvrtcCompiler : public Compiler {
       header_names.push_back(name.c_str());
     }
     NvrtcProgram program = nullptr;
-    if (const int error =
-            api_.create(&program, request.source.text.c_str(), request.source.name.c_str(),
-                        static_cast<int>(header_texts.size()), header_texts.data(), header_names.data())) {
-      return {std::nullopt, std::string("NVRTC refuses the source: ") + api_.error_string(error), false};
+    if (const int error = api_.create(
+            &program, request.source.text.c_str(), request.source.name.c_str(),
+            static_cast<int>(header_texts.size()), header_texts.data(), header_names.data())) {
+      return {std::nullopt, std::string("NVRTC refuses the source: ") + api_.error_string(error),
+              false};
     }
     CompileOutcome outcome = CompileProgram(program, request, std::move(module), options);
     api_.destroy(&program);
     return outcome;
   }
 
-  CompileOutcome CompileProgram(NvrtcProgram program, const CompileRequest& request, CompiledModule module,
-                                const std::vector<std::string>& options) {
+  CompileOutcome CompileProgram(NvrtcProgram program, const CompileRequest& request,
+                                CompiledModule module, const std::vector<std::string>& options) {
     for (const std::string& entry : request.entries) api_.add_name(program, entry.c_str());
     std::vector<const char*> raw;
     for (const std::string& option : options) raw.push_back(option.c_str());
@@ -274,11 +293,13 @@ class NvrtcCompiler : public Compiler {
     }
     module.ptx = Read(program, api_.ptx_size, api_.ptx);
     while (!module.ptx.empty() && module.ptx.back() == '\0') module.ptx.pop_back();
-    if (!request.arch.starts_with("compute_")) module.cubin = Read(program, api_.cubin_size, api_.cubin);
+    if (!request.arch.starts_with("compute_"))
+      module.cubin = Read(program, api_.cubin_size, api_.cubin);
     std::vector<std::pair<std::string, std::string>> names;
     for (const std::string& entry : request.entries) {
       const char* lowered = nullptr;
-      if (api_.lowered_name(program, entry.c_str(), &lowered) == 0) names.emplace_back(entry, lowered);
+      if (api_.lowered_name(program, entry.c_str(), &lowered) == 0)
+        names.emplace_back(entry, lowered);
     }
     return Finish(request, std::move(module), log, names);
   }
@@ -286,11 +307,13 @@ class NvrtcCompiler : public Compiler {
   CompileOutcome Assemble(const CompileRequest& request, CompiledModule module) {
     static const Result<JitLink> linker = OpenJitLink();
     module.ptx = request.source.text;
-    if (!linker) return {std::nullopt, "PTX candidates need nvJitLink: " + linker.error().ToString(), false};
+    if (!linker)
+      return {std::nullopt, "PTX candidates need nvJitLink: " + linker.error().ToString(), false};
     const std::string arch = "-arch=" + request.arch;
     const char* options[] = {arch.c_str(), "-verbose", "-lineinfo"};
     void* handle = nullptr;
-    if (linker->create(&handle, 3, options) != 0) return {std::nullopt, "nvJitLink refuses " + request.arch, false};
+    if (linker->create(&handle, 3, options) != 0)
+      return {std::nullopt, "nvJitLink refuses " + request.arch, false};
     constexpr int kInputPtx = 2;
     const bool ok = linker->add_data(handle, kInputPtx, module.ptx.c_str(), module.ptx.size() + 1,
                                      request.source.name.c_str()) == 0 &&
@@ -306,13 +329,17 @@ class NvrtcCompiler : public Compiler {
     };
     std::string log = text(linker->info_size, linker->info);
     std::string error = text(linker->error_size, linker->error);
-    if (ok) module.cubin = text(linker->cubin_size, [&](void* h, char* out) { return linker->cubin(h, out); });
+    if (ok)
+      module.cubin = text(linker->cubin_size,
+                          [&](void* h, char* out) { return linker->cubin(h, out); });
     linker->destroy(&handle);
-    if (!ok) return {std::nullopt, error.empty() ? "nvJitLink could not assemble the PTX" : error, false};
+    if (!ok)
+      return {std::nullopt, error.empty() ? "nvJitLink could not assemble the PTX" : error, false};
     return Finish(request, std::move(module), log);
   }
 
-  CompileOutcome Finish(const CompileRequest& request, CompiledModule module, const std::string& log,
+  CompileOutcome Finish(const CompileRequest& request, CompiledModule module,
+                        const std::string& log,
                         const std::vector<std::pair<std::string, std::string>>& names = {}) {
     if (!module.cubin.empty()) {
       auto kernels = ReadCubin(module.cubin);
@@ -353,7 +380,8 @@ class NvrtcCompiler : public Compiler {
     return warnings;
   }
 
-  /// The log of a failed compilation without what is no reason for it: warnings, which may be many and come first.
+  /// The log of a failed compilation without what is no reason for it: warnings, which may be many
+  /// and come first.
   static std::string ErrorsOf(std::string_view log) {
     std::string errors;
     while (!log.empty() && log.back() == '\0') log.remove_suffix(1);

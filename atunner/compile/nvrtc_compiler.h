@@ -7,8 +7,9 @@
 
 namespace atunner {
 
-/// kUnavailable with what to install when there is no NVRTC. Compiles in the calling thread; calls from several threads
-/// run in parallel. PTX candidates are assembled by nvJitLink, cubins pass through.
+/// kUnavailable with what to install when there is no NVRTC. Compiles in the calling thread; calls
+/// from several threads run in parallel. PTX candidates are assembled by nvJitLink, cubins pass
+/// through.
 Result<std::unique_ptr<Compiler>> MakeNvrtcCompiler();
 
 }  // namespace atunner

@@ -1,4 +1,5 @@
-// NVRTC for tests that compile the same kernels again and again: judges' own, references, plain twins.
+// NVRTC for tests that compile the same kernels again and again: judges' own, references, plain
+// twins.
 #pragma once
 
 #include <memory>

@@ -13,7 +13,8 @@ constexpr std::string_view kComplex =
 
 /// Short names that a host's C library declares, and with it all that nvcc compiles.
 constexpr std::string_view kSysTypes =
-    "#pragma once\n#include <stdint.h>\ntypedef unsigned int uint;\ntypedef unsigned short ushort;\ntypedef unsigned "
+    "#pragma once\n#include <stdint.h>\ntypedef unsigned int uint;\ntypedef unsigned short "
+    "ushort;\ntypedef unsigned "
     "long ulong;\n";
 
 constexpr std::pair<const char*, std::string_view> kWithText[] = {
@@ -29,11 +30,14 @@ constexpr std::pair<const char*, std::string_view> kWithText[] = {
     {"utility", embed::kUtilityCuh},       {"sys/types.h", kSysTypes},
 };
 
-/// Headers of PyTorch that extensions include; a device compiler without a host's library cannot read the real ones.
+/// Headers of PyTorch that extensions include; a device compiler without a host's library cannot
+/// read the real ones.
 constexpr std::string_view kOfTorch =
     "ATen/ATen.h ATen/AccumulateType.h ATen/Dispatch.h ATen/OpMathType.h ATen/cuda/CUDAContext.h "
-    "ATen/cuda/detail/KernelUtils.h c10/cuda/CUDAException.h c10/cuda/CUDAGuard.h c10/cuda/CUDAStream.h "
-    "c10/util/BFloat16.h c10/util/Half.h torch/all.h torch/extension.h torch/library.h torch/torch.h "
+    "ATen/cuda/detail/KernelUtils.h c10/cuda/CUDAException.h c10/cuda/CUDAGuard.h "
+    "c10/cuda/CUDAStream.h "
+    "c10/util/BFloat16.h c10/util/Half.h torch/all.h torch/extension.h torch/library.h "
+    "torch/torch.h "
     "torch/types.h";
 
 /// What lies in CUDA's include folders and serves the host alone; NVRTC cannot read most of it.
@@ -42,34 +46,54 @@ constexpr std::string_view kOfTheHost =
     "cub/device/device_partition.cuh cub/device/device_radix_sort.cuh cub/device/device_reduce.cuh "
     "cub/device/device_run_length_encode.cuh cub/device/device_scan.cuh "
     "cub/device/device_segmented_radix_sort.cuh cub/device/device_segmented_reduce.cuh "
-    "cub/device/device_select.cuh cub/device/device_transform.cuh cublas.h cublasLt.h cublasXt.h cublas_api.h "
-    "cublas_v2.h cuda.h cudaGL.h cudaProfiler.h cuda_egl_interop.h cuda_gl_interop.h cuda_profiler_api.h "
-    "cuda_runtime.h cuda_runtime_api.h cudnn.h cufft.h cufftXt.h cupti.h cusolverDn.h cusolverMg.h cusolverRf.h "
-    "cusolverSp.h cusolver_common.h cusparse.h cusparse_v2.h device_launch_parameters.h nccl.h npp.h nppi.h "
-    "npps.h nvToolsExt.h nvToolsExtCuda.h nvToolsExtCudaRt.h nvjpeg.h nvml.h nvrtc.h nvtx3/nvToolsExt.h "
+    "cub/device/device_select.cuh cub/device/device_transform.cuh cublas.h cublasLt.h cublasXt.h "
+    "cublas_api.h "
+    "cublas_v2.h cuda.h cudaGL.h cudaProfiler.h cuda_egl_interop.h cuda_gl_interop.h "
+    "cuda_profiler_api.h "
+    "cuda_runtime.h cuda_runtime_api.h cudnn.h cufft.h cufftXt.h cupti.h cusolverDn.h cusolverMg.h "
+    "cusolverRf.h "
+    "cusolverSp.h cusolver_common.h cusparse.h cusparse_v2.h device_launch_parameters.h nccl.h "
+    "npp.h nppi.h "
+    "npps.h nvToolsExt.h nvToolsExtCuda.h nvToolsExtCudaRt.h nvjpeg.h nvml.h nvrtc.h "
+    "nvtx3/nvToolsExt.h "
     "nvtx3/nvToolsExtCuda.h nvtx3/nvToolsExtCudaRt.h nvtx3/nvtx3.hpp thrust/adjacent_difference.h "
-    "thrust/binary_search.h thrust/copy.h thrust/count.h thrust/device_free.h thrust/device_malloc.h "
-    "thrust/device_new.h thrust/device_ptr.h thrust/device_vector.h thrust/equal.h thrust/execution_policy.h "
-    "thrust/extrema.h thrust/fill.h thrust/find.h thrust/for_each.h thrust/functional.h thrust/gather.h "
-    "thrust/generate.h thrust/host_vector.h thrust/inner_product.h thrust/logical.h thrust/memory.h "
-    "thrust/merge.h thrust/partition.h thrust/random.h thrust/reduce.h thrust/remove.h thrust/replace.h "
-    "thrust/reverse.h thrust/scan.h thrust/scatter.h thrust/sequence.h thrust/set_operations.h thrust/shuffle.h "
-    "thrust/sort.h thrust/swap.h thrust/system/cuda/execution_policy.h thrust/system_error.h thrust/tabulate.h "
+    "thrust/binary_search.h thrust/copy.h thrust/count.h thrust/device_free.h "
+    "thrust/device_malloc.h "
+    "thrust/device_new.h thrust/device_ptr.h thrust/device_vector.h thrust/equal.h "
+    "thrust/execution_policy.h "
+    "thrust/extrema.h thrust/fill.h thrust/find.h thrust/for_each.h thrust/functional.h "
+    "thrust/gather.h "
+    "thrust/generate.h thrust/host_vector.h thrust/inner_product.h thrust/logical.h "
+    "thrust/memory.h "
+    "thrust/merge.h thrust/partition.h thrust/random.h thrust/reduce.h thrust/remove.h "
+    "thrust/replace.h "
+    "thrust/reverse.h thrust/scan.h thrust/scatter.h thrust/sequence.h thrust/set_operations.h "
+    "thrust/shuffle.h "
+    "thrust/sort.h thrust/swap.h thrust/system/cuda/execution_policy.h thrust/system_error.h "
+    "thrust/tabulate.h "
     "thrust/transform.h thrust/transform_reduce.h thrust/transform_scan.h thrust/unique.h";
 
-/// The C library and C++'s own, as far as they have no text above. Often between quotation marks, too.
+/// The C library and C++'s own, as far as they have no text above. Often between quotation marks,
+/// too.
 constexpr std::string_view kOfTheLanguage =
-    "any assert.h atomic bitset cassert cctype cerrno charconv chrono cinttypes complex.h condition_variable "
-    "csignal cstdarg cstdio cstdlib cstring ctime ctype.h deque dirent.h dlfcn.h errno.h exception fcntl.h "
-    "filesystem forward_list fstream future getopt.h initializer_list iomanip ios iosfwd iostream istream "
-    "iterator list locale malloc.h map memory memory.h mpi.h mutex new numeric omp.h optional ostream pthread.h "
-    "queue random ratio regex set shared_mutex signal.h span sstream stack stdarg.h stdbool.h stdexcept stdio.h "
+    "any assert.h atomic bitset cassert cctype cerrno charconv chrono cinttypes complex.h "
+    "condition_variable "
+    "csignal cstdarg cstdio cstdlib cstring ctime ctype.h deque dirent.h dlfcn.h errno.h exception "
+    "fcntl.h "
+    "filesystem forward_list fstream future getopt.h initializer_list iomanip ios iosfwd iostream "
+    "istream "
+    "iterator list locale malloc.h map memory memory.h mpi.h mutex new numeric omp.h optional "
+    "ostream pthread.h "
+    "queue random ratio regex set shared_mutex signal.h span sstream stack stdarg.h stdbool.h "
+    "stdexcept stdio.h "
     "stdlib.h streambuf string string.h string_view strings.h sys/mman.h sys/stat.h sys/time.h "
-    "system_error thread time.h tuple typeindex typeinfo unistd.h unordered_map unordered_set valarray variant "
+    "system_error thread time.h tuple typeindex typeinfo unistd.h unordered_map unordered_set "
+    "valarray variant "
     "vector";
 
 void AddAll(VirtualHeaders& headers, std::string_view names, std::string_view text) {
-  for (const auto name : std::views::split(names, ' ')) headers.emplace(std::string(name.begin(), name.end()), text);
+  for (const auto name : std::views::split(names, ' '))
+    headers.emplace(std::string(name.begin(), name.end()), text);
 }
 
 }  // namespace
@@ -93,7 +117,8 @@ std::optional<std::string> AbsentHeader(std::string_view log) {
   const size_t end = log.find('"', begin);
   if (end == std::string_view::npos) return std::nullopt;
   const std::string name(log.substr(begin, end - begin));
-  return log.find("<" + name + ">", end) != std::string_view::npos ? std::optional(name) : std::nullopt;
+  return log.find("<" + name + ">", end) != std::string_view::npos ? std::optional(name)
+                                                                   : std::nullopt;
 }
 
 }  // namespace atunner

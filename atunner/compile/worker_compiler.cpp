@@ -31,8 +31,8 @@ Json Serve(Compiler& compiler, const std::string& message) {
   return answer ? ToJson(*answer) : Json{{"failure", answer.error().ToString()}};
 }
 
-/// One compilation takes and returns tens of megabytes in small pieces. A worker that gives them back to the system
-/// between two of them spends a tenth of its time on page faults.
+/// One compilation takes and returns tens of megabytes in small pieces. A worker that gives them
+/// back to the system between two of them spends a tenth of its time on page faults.
 void KeepMemory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
@@ -59,7 +59,8 @@ void WorkerCompiler::Return(WorkerProcess worker) {
   idle_.push_back(std::move(worker));
 }
 
-CompileOutcome WorkerCompiler::Obituary(const WorkerDeath& death, const std::stop_token& stop) const {
+CompileOutcome WorkerCompiler::Obituary(const WorkerDeath& death,
+                                        const std::stop_token& stop) const {
   CompileOutcome outcome;
   outcome.timed_out = death.timed_out;
   outcome.crashed = !death.timed_out;
@@ -68,19 +69,22 @@ CompileOutcome WorkerCompiler::Obituary(const WorkerDeath& death, const std::sto
   } else if (death.timed_out) {
     outcome.error = fmt::format("did not compile within {:g} s", options_.timeout_seconds);
   } else {
-    outcome.error = "the compiler " + death.ToString() + (death.last_words.empty() ? "" : "\n" + death.last_words);
+    outcome.error = "the compiler " + death.ToString() +
+                    (death.last_words.empty() ? "" : "\n" + death.last_words);
   }
   return outcome;
 }
 
-Result<CompileOutcome> WorkerCompiler::Compile(const CompileRequest& request, const std::stop_token& stop) {
+Result<CompileOutcome> WorkerCompiler::Compile(const CompileRequest& request,
+                                               const std::stop_token& stop) {
   ATUNNER_TRY(WorkerProcess worker, Take());
   const auto reply = worker.Call(DumpJson(ToJson(request)), options_.timeout_seconds, stop);
   if (!reply) return Obituary(*worker.death(), stop);
   const auto json = ParseJson(*reply, "the compile worker's answer");
   if (!json) return Nonsense(json.error());  // and the worker is not asked again
   if (IsFailure(*json)) {
-    return Fail(ErrorCode::kUnavailable, "the compile worker cannot compile: " + DumpJson((*json)["failure"]));
+    return Fail(ErrorCode::kUnavailable,
+                "the compile worker cannot compile: " + DumpJson((*json)["failure"]));
   }
   auto outcome = OutcomeFromJson(*json);
   if (!outcome) return Nonsense(outcome.error());

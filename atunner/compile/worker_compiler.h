@@ -1,4 +1,5 @@
-// Compiling in worker processes: a source that the compiler chews on for ever, or dies of, costs its own trial.
+// Compiling in worker processes: a source that the compiler chews on for ever, or dies of, costs
+// its own trial.
 #pragma once
 
 #include <mutex>
@@ -21,7 +22,8 @@ class WorkerCompiler : public Compiler {
   WorkerCompiler(CompileWorkerOptions options, std::string version)
       : options_(std::move(options)), version_(std::move(version)) {}
 
-  Result<CompileOutcome> Compile(const CompileRequest& request, const std::stop_token& stop = {}) override;
+  Result<CompileOutcome> Compile(const CompileRequest& request,
+                                 const std::stop_token& stop = {}) override;
   std::string Version() const override { return version_; }
 
  private:

@@ -1,5 +1,5 @@
-// Sources that hang or kill the compiler: their outcome, never the run's end. The worker is this same program with a
-// compiler that does what the source says.
+// Sources that hang or kill the compiler: their outcome, never the run's end. The worker is this
+// same program with a compiler that does what the source says.
 #include "atunner/compile/worker_compiler.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,8 @@ constexpr const char* kScriptedCompiler = "__scripted_compiler";
 
 class ScriptedCompiler : public Compiler {
  public:
-  Result<CompileOutcome> Compile(const CompileRequest& request, const std::stop_token& = {}) override {
+  Result<CompileOutcome> Compile(const CompileRequest& request,
+                                 const std::stop_token& = {}) override {
     const std::string& text = request.source.text;
     if (text == "hang") std::this_thread::sleep_for(std::chrono::hours(1));
     if (text == "segfault") {

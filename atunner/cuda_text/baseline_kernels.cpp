@@ -8,8 +8,8 @@
 #include "atunner/cuda_text/cuda_text.h"
 #include "atunner/cuda_text/decisions.h"
 #include "atunner/cuda_text/element_text.h"
-#include "atunner/graph/evaluate/evaluate_sums.h"
 #include "atunner/cuda_text/index_text.h"
+#include "atunner/graph/evaluate/evaluate_sums.h"
 #include "atunner/graph/rewrite/rewrite.h"
 #include "embed/graph.h"
 
@@ -17,8 +17,9 @@ namespace atunner::graph {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kFewTerms = 32;       // that one thread reduces: PLAIN_FEW
-constexpr int64_t kLeastTile = 8;       // rows and columns for which a block's tile is worth its while
+constexpr int64_t kFewTerms = 32;  // that one thread reduces: PLAIN_FEW
+// rows and columns for which a block's tile is worth its while
+constexpr int64_t kLeastTile = 8;
 constexpr size_t kLongestTable = 4096;  // longer ones are data, and should come as such
 
 /// Where a value lies between kernels.
@@ -61,18 +62,21 @@ class PlainWriter {
   struct Written {
     size_t text, steps;
   };
-  /// A kernel that an earlier one equals but for its name is that one: hundreds of parameters are treated alike, and
-  /// compilers are slow.
+  /// A kernel that an earlier one equals but for its name is that one: hundreds of parameters are
+  /// treated alike, and compilers are slow.
   void ShareText(const Written& before) {
     if (kernel_.plan.steps.size() != before.steps + 1) return;
     std::string& entry = kernel_.plan.steps.back().entry;
-    const auto [known, added] = known_.try_emplace(text_.substr(text_.find('(', before.text)), entry);
+    const auto [known, added] = known_.try_emplace(text_.substr(text_.find('(', before.text)),
+                                                   entry);
     if (added) return;
     text_.resize(before.text);
     entry = known->second;
   }
 
-  std::string OutputType(DType dtype) const { return wide_ ? "double" : std::string(CudaName(dtype)); }
+  std::string OutputType(DType dtype) const {
+    return wide_ ? "double" : std::string(CudaName(dtype));
+  }
 
   Status Emit(NodeId id, int uses) {
     const Node& node = graph_.node(id);
@@ -86,9 +90,10 @@ class PlainWriter {
     }
     const auto* constant = node.As<Constant>();
     if (constant && constant->values.size() > kLongestTable)
-      return Fail(ErrorCode::kUnsupported,
-                  fmt::format("no plain kernel computes a table of more than {} constants", kLongestTable),
-                  "graph " + graph_.name(), "make it an input");
+      return Fail(
+          ErrorCode::kUnsupported,
+          fmt::format("no plain kernel computes a table of more than {} constants", kLongestTable),
+          "graph " + graph_.name(), "make it an input");
     places_[id] = Target(id, uses);
     if (const auto* map = node.As<Map>()) {
       EmitMap(node, map->body, places_[id]);
@@ -106,7 +111,8 @@ class PlainWriter {
       EmitTable(node, *constant, places_[id]);
     } else if (constant) {
       ScalarBuilder builder({});
-      EmitMap(node, builder.Finish(builder.Literal(node.type.dtype, constant->values[0])).value(), places_[id]);
+      EmitMap(node, builder.Finish(builder.Literal(node.type.dtype, constant->values[0])).value(),
+              places_[id]);
     } else {
       EmitElements(node, id, places_[id]);
     }
@@ -126,17 +132,20 @@ class PlainWriter {
     const bool rounds = map && map->body.root().op == ScalarOp::kCast;  // as the graph has it
     if (!wide_ && IsFloat(dtype) && (rounds || IsFactor(id))) {
       kernel_.plan.workspaces.push_back(
-          {name, ExprOf(ElementCount(node.type.shape) * Extent(static_cast<int64_t>(SizeOf(dtype))))});
+          {name,
+           ExprOf(ElementCount(node.type.shape) * Extent(static_cast<int64_t>(SizeOf(dtype))))});
       return {ArgBinding::Workspace(name), std::string(CudaName(dtype))};
     }
     const int64_t bytes = IsFloat(dtype) && (wide_ || dtype == DType::kFloat64) ? 8
                           : IsFloat(dtype)                                      ? 4
-                                                                                : static_cast<int64_t>(SizeOf(dtype));
-    kernel_.plan.workspaces.push_back({name, ExprOf(ElementCount(node.type.shape) * Extent(bytes))});
+                                           : static_cast<int64_t>(SizeOf(dtype));
+    kernel_.plan.workspaces.push_back(
+        {name, ExprOf(ElementCount(node.type.shape) * Extent(bytes))});
     return {ArgBinding::Workspace(name), CudaArithmetic(dtype, wide_)};
   }
 
-  /// Is the node multiplied in a contraction? Then it is as narrow as its type, as tensor cores need it.
+  /// Is the node multiplied in a contraction? Then it is as narrow as its type, as tensor cores
+  /// need it.
   bool IsFactor(NodeId id) const {
     return std::ranges::any_of(graph_.nodes(), [id](const Node& node) {
       return node.As<Contract>() && std::ranges::find(node.operands, id) != node.operands.end();
@@ -146,8 +155,12 @@ class PlainWriter {
   void Copy(const Output& output) {
     const Node& node = graph_.node(output.node);
     ScalarBuilder builder({node.type.dtype});
-    Node copy{Map{builder.Finish(builder.Parameter(0)).value(), node.type.shape}, {output.node}, node.type, ""};
-    EmitMap(copy, copy.As<Map>()->body, {ArgBinding::Tensor(output.name), OutputType(node.type.dtype)});
+    Node copy{Map{builder.Finish(builder.Parameter(0)).value(), node.type.shape},
+              {output.node},
+              node.type,
+              ""};
+    EmitMap(copy, copy.As<Map>()->body,
+            {ArgBinding::Tensor(output.name), OutputType(node.type.dtype)});
   }
 
   // --- text ---
@@ -167,7 +180,8 @@ class PlainWriter {
   /// `name(const A* a0, …, R* result, symbols)` and its launch.
   std::string Head(const std::string& name, const Node& node, const Place& to, Expr grid) {
     std::string text = fmt::format("\nextern \"C\" __global__ void {}(", name);
-    LaunchStep step{.entry = name, .grid = {std::move(grid), 1, 1}, .block = {kThreads, 1, 1}, .args = {}};
+    LaunchStep step{
+        .entry = name, .grid = {std::move(grid), 1, 1}, .block = {kThreads, 1, 1}, .args = {}};
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const Place& from = places_[node.operands[i]];
       text += fmt::format("const {}* a{}, ", from.type, i);
@@ -179,7 +193,8 @@ class PlainWriter {
     kernel_.plan.steps.push_back(std::move(step));
     StepRounding& rounding = roundings_.emplace_back(RoundingOf(graph_, node));
     for (size_t i = 0; i < node.operands.size(); ++i)
-      rounding.operands[i].stored = StoredAs(places_[node.operands[i]].type, rounding.operands[i].stored);
+      rounding.operands[i].stored = StoredAs(places_[node.operands[i]].type,
+                                             rounding.operands[i].stored);
     rounding.stored = StoredAs(to.type, rounding.stored);
     return text + fmt::format("{}* result{}) {{\n", to.type, symbols_);
   }
@@ -189,21 +204,25 @@ class PlainWriter {
     const std::string count = ElementCount(shape).ToString();
     text_ += Head(fmt::format("map{}", kernels_++), node, to,
                   Expr::MustParse(fmt::format("min(ceil_div({}, {}), 65536)", count, kThreads)));
-    text_ += fmt::format("  for (long long i = blockIdx.x * {0}ll + threadIdx.x; i < {1}; i += gridDim.x * {0}ll) {{\n",
-                         kThreads, count);
+    text_ += fmt::format(
+        "  for (long long i = blockIdx.x * {0}ll + threadIdx.x; i < {1}; i += gridDim.x * {0}ll) "
+        "{{\n",
+        kThreads, count);
     text_ += Coordinates(shape, "i", "i");
     const graph::Coordinates at = At(shape);
     CudaContext context{.wide = wide_, .operands = {}, .place = {}, .temporary = "t"};
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const TensorType& type = graph_.node(node.operands[i]).type;
-      text_ += fmt::format("    const {} x{} = load<{}>(a{}[{}]);\n", CudaArithmetic(type.dtype, wide_), i,
-                           CudaArithmetic(type.dtype, wide_), i,
-                           NumberText(type.shape, {at.end() - static_cast<int64_t>(type.rank()), at.end()}));
+      text_ += fmt::format(
+          "    const {} x{} = load<{}>(a{}[{}]);\n", CudaArithmetic(type.dtype, wide_), i,
+          CudaArithmetic(type.dtype, wide_), i,
+          NumberText(type.shape, {at.end() - static_cast<int64_t>(type.rank()), at.end()}));
       context.operands.push_back("x" + std::to_string(i));
     }
     context.place = [&](ScalarOp op, int axis) {
       const size_t from_left = shape.size() + axis;
-      return "(long long)(" + (op == ScalarOp::kIndex ? at[from_left].text : shape[from_left].ToString()) + ")";
+      return "(long long)(" +
+             (op == ScalarOp::kIndex ? at[from_left].text : shape[from_left].ToString()) + ")";
     };
     const CudaText value = ToCuda(body, context);
     for (const std::string& statement : value.statements) text_ += "    " + statement + "\n";
@@ -212,14 +231,17 @@ class PlainWriter {
 
   void EmitTable(const Node& node, const Constant& table, const Place& to) {
     std::string values;
-    for (Cell value : table.values) values += (values.empty() ? "" : ", ") + CudaLiteral(node.type.dtype, value, wide_);
+    for (Cell value : table.values)
+      values += (values.empty() ? "" : ", ") + CudaLiteral(node.type.dtype, value, wide_);
     const std::string name = fmt::format("table{}", kernels_++);
     const std::string count = std::to_string(table.values.size());
-    text_ += fmt::format("\n__device__ const {} {}_values[] = {{{}}};\n", CudaArithmetic(node.type.dtype, wide_), name,
-                         values);
-    text_ += Head(name, node, to, 1) +
-             fmt::format("  for (int i = threadIdx.x; i < {}; i += {}) store(result[i], {}_values[i]);\n}}\n", count,
-                         kThreads, name);
+    text_ += fmt::format("\n__device__ const {} {}_values[] = {{{}}};\n",
+                         CudaArithmetic(node.type.dtype, wide_), name, values);
+    text_ +=
+        Head(name, node, to, 1) +
+        fmt::format(
+            "  for (int i = threadIdx.x; i < {}; i += {}) store(result[i], {}_values[i]);\n}}\n",
+            count, kThreads, name);
   }
 
   void EmitReduce(const Node& node, const Reduce& reduce, const Place& to) {
@@ -227,7 +249,8 @@ class PlainWriter {
     Shape kept;
     Shape gone;
     for (size_t axis = 0; axis < from.rank(); ++axis) {
-      const bool reduced = std::ranges::find(reduce.axes, static_cast<int64_t>(axis)) != reduce.axes.end();
+      const bool reduced = std::ranges::find(reduce.axes, static_cast<int64_t>(axis)) !=
+                           reduce.axes.end();
       (reduced ? gone : kept).push_back(from.shape[axis]);
     }
     const std::string count = ElementCount(kept).ToString();
@@ -236,18 +259,23 @@ class PlainWriter {
     const std::string name = fmt::format("reduce{}", kernels_++);
     text_ += few ? Head(name, node, to, GridOf(count)) + EachLoop("o", count)
                  : Head(name, node, to, Expr::MustParse("min(" + count + ", 65536)")) +
-                       fmt::format("  for (long long o = blockIdx.x; o < {}; o += gridDim.x) {{\n", count);
+                       fmt::format("  for (long long o = blockIdx.x; o < {}; o += gridDim.x) {{\n",
+                                   count);
     text_ += Coordinates(kept, "o", "k");
     const std::string type = CudaArithmetic(from.dtype, wide_);
-    const std::string sum = IsFloat(node.type.dtype) ? CudaArithmetic(node.type.dtype, wide_) : "long long";
+    const std::string sum = IsFloat(node.type.dtype) ? CudaArithmetic(node.type.dtype, wide_)
+                                                     : "long long";
     // The operand's element number k of this result.
-    std::string element = "  const auto element = [&](long long k) {\n" + Coordinates(gone, "k", "g");
+    std::string element = "  const auto element = [&](long long k) {\n" +
+                          Coordinates(gone, "k", "g");
     graph::Coordinates at;
     for (size_t axis = 0, g = 0, k = 0; axis < from.rank(); ++axis) {
-      const bool reduced = std::ranges::find(reduce.axes, static_cast<int64_t>(axis)) != reduce.axes.end();
+      const bool reduced = std::ranges::find(reduce.axes, static_cast<int64_t>(axis)) !=
+                           reduce.axes.end();
       at.push_back({.text = reduced ? "g" + std::to_string(g++) : "k" + std::to_string(k++)});
     }
-    text_ += element + fmt::format("    return load<{}>(a0[{}]);\n  }};\n", type, NumberText(from.shape, at));
+    text_ += element +
+             fmt::format("    return load<{}>(a0[{}]);\n  }};\n", type, NumberText(from.shape, at));
     const char* one = few ? "" : "if (threadIdx.x == 0) ";
     const bool place = reduce.op == Combine::kArgMax || reduce.op == Combine::kArgMin;
     if (place) {
@@ -257,17 +285,20 @@ class PlainWriter {
     }
     const bool mean = reduce.op == Combine::kMean;
     const std::string op = mean ? "sum" : std::string(Name(reduce.op));
-    text_ += few ? fmt::format("    const {0} total = few_{1}<{0}, {2}>(element);\n", sum, op, depth)
-                 : fmt::format("    const {0} total = block_{1}<{0}>({2}, element);\n", sum, op, depth);
-    text_ +=
-        fmt::format("    {}store(result[o], total{});\n  }}\n}}\n", one, mean ? " / (" + sum + ")(" + depth + ")" : "");
+    text_ += few ? fmt::format("    const {0} total = few_{1}<{0}, {2}>(element);\n", sum, op,
+                               depth)
+                 : fmt::format("    const {0} total = block_{1}<{0}>({2}, element);\n", sum, op,
+                               depth);
+    text_ += fmt::format("    {}store(result[o], total{});\n  }}\n}}\n", one,
+                         mean ? " / (" + sum + ")(" + depth + ")" : "");
   }
 
   /// `for (i = this thread's; i < count; …) {`
   static std::string EachLoop(const std::string& variable, const std::string& count) {
     return fmt::format(
-        "  for (long long {0} = blockIdx.x * {1}ll + threadIdx.x; {0} < {2}; {0} += gridDim.x * {1}ll) {{\n", variable,
-        kThreads, count);
+        "  for (long long {0} = blockIdx.x * {1}ll + threadIdx.x; {0} < {2}; {0} += gridDim.x * "
+        "{1}ll) {{\n",
+        variable, kThreads, count);
   }
   static Expr GridOf(const std::string& count) {
     return Expr::MustParse(fmt::format("min(ceil_div({}, {}), 65536)", count, kThreads));
@@ -277,19 +308,22 @@ class PlainWriter {
   void EmitElements(const Node& node, NodeId id, const Place& to) {
     const Shape& shape = node.type.shape;
     const std::string count = ElementCount(shape).ToString();
-    text_ += Head(fmt::format("elements{}", kernels_++), node, to, GridOf(count)) + EachLoop("i", count) +
-             Coordinates(shape, "i", "i");
+    text_ += Head(fmt::format("elements{}", kernels_++), node, to, GridOf(count)) +
+             EachLoop("i", count) + Coordinates(shape, "i", "i");
     const auto stored = [&](NodeId operand) -> std::optional<ElementText::Stored> {
       const auto at = std::ranges::find(node.operands, operand);
       if (at == node.operands.end()) return std::nullopt;
-      return ElementText::Stored{fmt::format("a{}", at - node.operands.begin()), places_[operand].type};
+      return ElementText::Stored{fmt::format("a{}", at - node.operands.begin()),
+                                 places_[operand].type};
     };
     ElementText writer(graph_, stored, {.wide = wide_, .indent = "    "});
     const ElementText::Value value = writer.Of(id, At(shape));
-    text_ += writer.Scope(0) + writer.Scope(1) + fmt::format("    store(result[i], {});\n  }}\n}}\n", value.text);
+    text_ += writer.Scope(0) + writer.Scope(1) +
+             fmt::format("    store(result[i], {});\n  }}\n}}\n", value.text);
   }
 
-  /// A contraction's letters: of both operands and the result, of the left or the right one and the result, and summed.
+  /// A contraction's letters: of both operands and the result, of the left or the right one and the
+  /// result, and summed.
   struct Matrices {
     Equation equation;
     std::string batch, rows, columns, depth;
@@ -300,8 +334,11 @@ class PlainWriter {
     if (contract == nullptr) return std::nullopt;
     Matrices found{ParsedEquation(contract->equation), "", "", "", ""};
     const Equation& e = found.equation;
-    const auto in = [](const std::string& letters, char c) { return letters.find(c) != std::string::npos; };
-    for (char c : e.left) (in(e.right, c) ? in(e.result, c) ? found.batch : found.depth : found.rows) += c;
+    const auto in = [](const std::string& letters, char c) {
+      return letters.find(c) != std::string::npos;
+    };
+    for (char c : e.left)
+      (in(e.right, c) ? in(e.result, c) ? found.batch : found.depth : found.rows) += c;
     for (char c : e.right) {
       if (!in(e.left, c)) found.columns += c;
     }
@@ -319,22 +356,26 @@ class PlainWriter {
     for (char c : letters) {
       const size_t at = e.left.find(c);
       const bool left = at != std::string::npos;
-      shape.push_back(graph_.node(node.operands[left ? 0 : 1]).type.shape[left ? at : e.right.find(c)]);
+      shape.push_back(
+          graph_.node(node.operands[left ? 0 : 1]).type.shape[left ? at : e.right.find(c)]);
     }
     return shape;
   }
 
   /// Is a result wanted with more digits than float32 has?
   bool InDouble() const {
-    return std::ranges::any_of(
-        graph_.outputs(), [&](const auto& output) { return graph_.node(output.node).type.dtype == DType::kFloat64; });
+    return std::ranges::any_of(graph_.outputs(), [&](const auto& output) {
+      return graph_.node(output.node).type.dtype == DType::kFloat64;
+    });
   }
 
-  /// Does a contraction add products of 8-bit floats? How tensor cores do that is most of its error.
+  /// Does a contraction add products of 8-bit floats? How tensor cores do that is most of its
+  /// error.
   bool OfNarrowFloats(const Node& node) const {
-    return !wide_ && !node.As<Contract>()->sparse && !InDouble() && std::ranges::all_of(node.operands, [&](NodeId id) {
-      return IsFloat(graph_.node(id).type.dtype) && SizeOf(graph_.node(id).type.dtype) == 1;
-    });
+    return !wide_ && !node.As<Contract>()->sparse && !InDouble() &&
+           std::ranges::all_of(node.operands, [&](NodeId id) {
+             return IsFloat(graph_.node(id).type.dtype) && SizeOf(graph_.node(id).type.dtype) == 1;
+           });
   }
 
   /// Blocks for 64 × 64 results of a product of matrices.
@@ -343,45 +384,53 @@ class PlainWriter {
     const auto count = [&](const std::string& letters) {
       return ElementCount(ShapeOfLetters(letters, node)).ToString();
     };
-    // Where the elements with these numbers of batch, row, … stand in a tensor; open sizes may be called n.
-    const auto offset = [&](const std::string& letters,
-                            std::initializer_list<std::pair<const std::string*, const char*>> groups) {
-      const Shape shape = ShapeOfLetters(letters, node);
-      std::string text = "0ll";
-      for (const auto& [group, number] : groups) {
-        const Shape own = ShapeOfLetters(*group, node);
-        for (size_t i = 0; i < group->size(); ++i)
-          text += fmt::format(" + {} / ({}) % ({}) * ({})", number, StrideOf(own, i), own[i].ToString(),
-                              StrideOf(shape, letters.find((*group)[i])));
-      }
-      return text;
-    };
+    // Where the elements with these numbers of batch, row, … stand in a tensor; open sizes may be
+    // called n.
+    const auto offset =
+        [&](const std::string& letters,
+            std::initializer_list<std::pair<const std::string*, const char*>> groups) {
+          const Shape shape = ShapeOfLetters(letters, node);
+          std::string text = "0ll";
+          for (const auto& [group, number] : groups) {
+            const Shape own = ShapeOfLetters(*group, node);
+            for (size_t i = 0; i < group->size(); ++i)
+              text += fmt::format(" + {} / ({}) % ({}) * ({})", number, StrideOf(own, i),
+                                  own[i].ToString(), StrideOf(shape, letters.find((*group)[i])));
+          }
+          return text;
+        };
     const auto& [equation, batch, rows, columns, depth] = product;
     const std::string sum = CudaArithmetic(node.type.dtype, wide_);
     const auto load = [&](int operand, const std::string& place) {
       const DType dtype = graph_.node(node.operands[operand]).type.dtype;
-      return fmt::format("({})load<{}>(a{}[{}])", sum, CudaArithmetic(dtype, wide_), operand, place);
+      return fmt::format("({})load<{}>(a{}[{}])", sum, CudaArithmetic(dtype, wide_), operand,
+                         place);
     };
-    const auto by_depth = [&](const std::string& letters) { return depth.find(letters.back()) != std::string::npos; };
+    const auto by_depth = [&](const std::string& letters) {
+      return depth.find(letters.back()) != std::string::npos;
+    };
     const bool exact = wide_ || SizeOf(graph_.node(node.operands[0]).type.dtype) <= 2;
     const bool sparse = node.As<Contract>()->sparse;
     const auto least = [&](int operand) {
       const DType dtype = graph_.node(node.operands[operand]).type.dtype;
       return !OfNarrowFloats(node) ? 0 : dtype == DType::kFloat8E4M3 ? 127 - 6 : 127 - 14;
     };
-    const std::string tiles =
-        fmt::format("({}) * ceil_div({}, 64) * ceil_div({}, 64)", count(batch), count(rows), count(columns));
-    text_ += Head(fmt::format("product{}", kernels_++), node, to, Expr::MustParse("min(" + tiles + ", 1048576)"));
-    text_ += fmt::format("  contract_tiles<{}, {}, {}, {}, {}, {}, {}>({}, {}, {}, {},\n", sum, sparse, exact, least(0),
-                         least(1), by_depth(e.left), by_depth(e.right), count(batch), count(rows), count(columns),
-                         count(depth));
+    const std::string tiles = fmt::format("({}) * ceil_div({}, 64) * ceil_div({}, 64)",
+                                          count(batch), count(rows), count(columns));
+    text_ += Head(fmt::format("product{}", kernels_++), node, to,
+                  Expr::MustParse("min(" + tiles + ", 1048576)"));
+    text_ += fmt::format("  contract_tiles<{}, {}, {}, {}, {}, {}, {}>({}, {}, {}, {},\n", sum,
+                         sparse, exact, least(0), least(1), by_depth(e.left), by_depth(e.right),
+                         count(batch), count(rows), count(columns), count(depth));
     text_ += fmt::format("    [&](long long b_, long long m_, long long k_) {{ return {}; }},\n",
                          load(0, offset(e.left, {{&batch, "b_"}, {&rows, "m_"}, {&depth, "k_"}})));
-    text_ += fmt::format("    [&](long long b_, long long k_, long long n_) {{ return {}; }},\n",
-                         load(1, offset(e.right, {{&batch, "b_"}, {&depth, "k_"}, {&columns, "n_"}})));
-    text_ +=
-        fmt::format("    [&](long long b_, long long m_, long long n_, {} sum) {{ store(result[{}], sum); }});\n}}\n",
-                    sum, offset(e.result, {{&batch, "b_"}, {&rows, "m_"}, {&columns, "n_"}}));
+    text_ += fmt::format(
+        "    [&](long long b_, long long k_, long long n_) {{ return {}; }},\n",
+        load(1, offset(e.right, {{&batch, "b_"}, {&depth, "k_"}, {&columns, "n_"}})));
+    text_ += fmt::format(
+        "    [&](long long b_, long long m_, long long n_, {} sum) {{ store(result[{}], sum); "
+        "}});\n}}\n",
+        sum, offset(e.result, {{&batch, "b_"}, {&rows, "m_"}, {&columns, "n_"}}));
   }
 
   /// A thread walks along each line.
@@ -394,13 +443,16 @@ class PlainWriter {
     text_ += Head(fmt::format("scan{}", kernels_++), node, to,
                   GridOf(fmt::format("({}) // ({})", ElementCount(shape).ToString(), extent)));
     text_ += EachLoop("line", lines);
-    text_ += fmt::format("    const long long first = line / ({0}) * ({0}) * ({1}) + line % ({0});\n", inner, extent);
+    text_ += fmt::format(
+        "    const long long first = line / ({0}) * ({0}) * ({1}) + line % ({0});\n", inner,
+        extent);
     text_ += fmt::format("    {} total = {};\n", type,
                          CudaLiteral(node.type.dtype, Neutral(scan.op, node.type.dtype), wide_));
     text_ += fmt::format("    for (long long k = 0; k < {}; ++k) {{\n", extent);
     text_ += fmt::format("      const long long at = first + {} * ({});\n",
                          scan.reverse ? fmt::format("({} - 1 - k)", extent) : "k", inner);
-    text_ += fmt::format("      const {0} next = combine_{1}<{0}>(total, load<{0}>(a0[at]));\n", type, Name(scan.op));
+    text_ += fmt::format("      const {0} next = combine_{1}<{0}>(total, load<{0}>(a0[at]));\n",
+                         type, Name(scan.op));
     text_ += fmt::format("      store(result[at], {});\n      total = next;\n    }}\n  }}\n}}\n",
                          scan.exclusive ? "total" : "next");
   }
@@ -411,17 +463,22 @@ class PlainWriter {
     const std::string extent = from.shape[sort.axis].ToString();
     const std::string inner = StrideOf(from.shape, sort.axis);
     const std::string count = ElementCount(from.shape).ToString();
-    text_ += Head(fmt::format("sort{}", kernels_++), node, to, GridOf(count)) + EachLoop("i", count);
-    text_ += fmt::format("    const long long k = i / ({0}) % ({1});\n    const long long first = i - k * ({0});\n",
-                         inner, extent);
-    text_ += fmt::format("    const auto element = [&](long long at) {{ return load<{}>(a0[first + at * ({})]); }};\n",
-                         CudaArithmetic(from.dtype, wide_), inner);
-    const std::string kept = node.type.shape[sort.axis].ToString();
-    text_ +=
-        fmt::format("    const long long rank = rank_of<{}>(k, {}, {}, element);\n", sort.descending, extent, kept);
+    text_ += Head(fmt::format("sort{}", kernels_++), node, to, GridOf(count)) +
+             EachLoop("i", count);
     text_ += fmt::format(
-        "    if (rank < {2}) store(result[(i / ({0} * {1}) * {2} + rank) * ({0}) + i % ({0})], k);\n  }}\n}}\n", inner,
-        extent, kept);
+        "    const long long k = i / ({0}) % ({1});\n    const long long first = i - k * ({0});\n",
+        inner, extent);
+    text_ += fmt::format(
+        "    const auto element = [&](long long at) {{ return load<{}>(a0[first + at * ({})]); "
+        "}};\n",
+        CudaArithmetic(from.dtype, wide_), inner);
+    const std::string kept = node.type.shape[sort.axis].ToString();
+    text_ += fmt::format("    const long long rank = rank_of<{}>(k, {}, {}, element);\n",
+                         sort.descending, extent, kept);
+    text_ += fmt::format(
+        "    if (rank < {2}) store(result[(i / ({0} * {1}) * {2} + rank) * ({0}) + i % ({0})], "
+        "k);\n  }}\n}}\n",
+        inner, extent, kept);
   }
 
   /// A copy, then a thread for each element of a slice takes all updates in order.
@@ -434,31 +491,39 @@ class PlainWriter {
     const auto rank = static_cast<int64_t>(shape.size());
     const std::string inner = part(shape, scatter.axis + 1, rank);
     const std::string extent = shape[scatter.axis].ToString();
-    const std::string inside = part(shape, scatter.batch, scatter.axis);  // slices that share their places
+    // slices that share their places
+    const std::string inside = part(shape, scatter.batch, scatter.axis);
     const std::string each = part(places, scatter.batch, static_cast<int64_t>(places.size()));
     const std::string count = ProductOf({part(shape, 0, scatter.axis), inner});
     const std::string type = CudaArithmetic(node.type.dtype, wide_);
-    text_ += Head(fmt::format("scatter{}", kernels_++), node, to, GridOf(count)) + EachLoop("i", count);
+    text_ += Head(fmt::format("scatter{}", kernels_++), node, to, GridOf(count)) +
+             EachLoop("i", count);
     text_ += fmt::format("    const long long outer = i / ({0}), column = i % ({0});\n", inner);
     text_ += fmt::format(
-        "    for (long long k = 0; k < {0}; ++k) {{\n      const long long at = (outer * ({0}) + k) * ({1}) + "
+        "    for (long long k = 0; k < {0}; ++k) {{\n      const long long at = (outer * ({0}) + "
+        "k) * ({1}) + "
         "column;\n      store(result[at], load<{2}>(a0[at]));\n    }}\n",
         extent, inner, type);
     text_ += fmt::format(
-        "    for (long long p = 0; p < {0}; ++p) {{\n      const long long place = a1[outer / ({1}) * ({0}) + p];\n",
+        "    for (long long p = 0; p < {0}; ++p) {{\n      const long long place = a1[outer / "
+        "({1}) * ({0}) + p];\n",
         each, inside);
     text_ += fmt::format("      if (place < 0 || place >= {}) continue;\n", extent);
-    text_ += fmt::format("      auto& to = result[(outer * ({}) + place) * ({}) + column];\n", extent, inner);
-    text_ += fmt::format("      const {0} update = load<{0}>(a2[(outer * ({1}) + p) * ({2}) + column]);\n", type, each,
-                         inner);
-    text_ += fmt::format("      store(to, {});\n    }}\n  }}\n}}\n",
-                         scatter.op == Combine::kSet
-                             ? "update"
-                             : fmt::format("combine_{0}<{1}>(load<{1}>(to), update)", Name(scatter.op), type));
+    text_ += fmt::format("      auto& to = result[(outer * ({}) + place) * ({}) + column];\n",
+                         extent, inner);
+    text_ += fmt::format(
+        "      const {0} update = load<{0}>(a2[(outer * ({1}) + p) * ({2}) + column]);\n", type,
+        each, inner);
+    text_ += fmt::format(
+        "      store(to, {});\n    }}\n  }}\n}}\n",
+        scatter.op == Combine::kSet
+            ? "update"
+            : fmt::format("combine_{0}<{1}>(load<{1}>(to), update)", Name(scatter.op), type));
   }
   static std::string ProductOf(const std::vector<std::string>& factors) {
     std::string text;
-    for (const std::string& factor : factors) text += (text.empty() ? "" : " * ") + ("(" + factor + ")");
+    for (const std::string& factor : factors)
+      text += (text.empty() ? "" : " * ") + ("(" + factor + ")");
     return text;
   }
 
@@ -474,7 +539,8 @@ class PlainWriter {
   int kernels_ = 0;
 };
 
-/// The graph whose nodes are steps. What the graph itself makes narrower is part of the error that is honest.
+/// The graph whose nodes are steps. What the graph itself makes narrower is part of the error that
+/// is honest.
 ValidGraph StepsOf(const ValidGraph& graph, PlainForm form) {
   const ValidGraph steps = FuseMaps(graph, /*through_roundings=*/form == PlainForm::kReference);
   return form == PlainForm::kDecisionsApart ? WithDecisionsApart(steps) : steps;
@@ -490,8 +556,8 @@ Expr ExprOf(const Extent& extent) { return Expr::MustParse(extent.ToString()); }
 
 std::string KernelPrelude(std::string_view text) {
   const bool float8 = text.find("__nv_fp8_e") != text.npos || text.find("float8_e") != text.npos;
-  return "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\n" + std::string(embed::kElementCuh) + "\n" +
-         std::string(embed::kScalarCuh) + std::string(float8 ? embed::kFloat8Cuh : "");
+  return "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\n" + std::string(embed::kElementCuh) +
+         "\n" + std::string(embed::kScalarCuh) + std::string(float8 ? embed::kFloat8Cuh : "");
 }
 
 Result<RenderedKernel> PlainKernels(const ValidGraph& graph, PlainForm form) {

@@ -1,27 +1,29 @@
-// A graph as plain kernels, one per node and as simple as can be: the honest algorithm of the task's precision, and in
-// float64 the reference for sizes that are too large for the CPU.
+// A graph as plain kernels, one per node and as simple as can be: the honest algorithm of the
+// task's precision, and in float64 the reference for sizes that are too large for the CPU.
 #pragma once
 
-#include "atunner/graph/graph.h"
 #include "atunner/cuda_text/rounding.h"
+#include "atunner/graph/graph.h"
 #include "atunner/model/kernel/kernel_spec.h"
 
 namespace atunner::graph {
 
 enum class PlainForm : uint8_t {
   kNaive,
-  kYardstick,       ///< products of matrices keep what they load for several results, which stay bit for bit the same
+  /// Products of matrices keep what they load for several results, which stay bit for bit the same
+  kYardstick,
   kDecisionsApart,  ///< as kYardstick, after WithDecisionsApart
   kReference,       ///< as kYardstick, with arithmetic, workspaces and outputs in float64
 };
 
 /// The launch is an expression over the graph's symbols. kUnsupported for long tables of constants.
 Result<RenderedKernel> PlainKernels(const ValidGraph& graph, PlainForm form);
-/// Of each step of PlainKernels' launch: its first arguments are the operands, the next one is the result.
+/// Of each step of PlainKernels' launch: its first arguments are the operands, the next one is the
+/// result.
 Result<std::vector<StepRounding>> PlainRoundings(const ValidGraph& graph, PlainForm form);
 
-/// Includes and device functions that every emitted kernel begins with; those for 8-bit floats where `text`, which
-/// follows, names them.
+/// Includes and device functions that every emitted kernel begins with; those for 8-bit floats
+/// where `text`, which follows, names them.
 std::string KernelPrelude(std::string_view text = {});
 
 /// The extent as an expression over dims, for shapes and launches.

@@ -1,4 +1,5 @@
-// What plain kernels are written for. That they are right is shown where they run, on the virtual GPU.
+// What plain kernels are written for. That they are right is shown where they run, on the virtual
+// GPU.
 #include "atunner/cuda_text/baseline_kernels.h"
 
 #include "atunner/cuda_text/cuda_text.h"
@@ -21,16 +22,19 @@ y = moved * 2
 output y
 )");
   const RenderedKernel kernel = PlainKernels(graph, PlainForm::kNaive).value();
-  EXPECT_EQ(kernel.plan.steps.size(), 3u) << "the conversion, the mean, the rest\n" << kernel.source.text;
-  EXPECT_THAT(kernel.source.text, HasSubstr("reduce1(const float* a0, float* result, long long B)"));
+  EXPECT_EQ(kernel.plan.steps.size(), 3u) << "the conversion, the mean, the rest\n"
+                                          << kernel.source.text;
+  EXPECT_THAT(kernel.source.text,
+              HasSubstr("reduce1(const float* a0, float* result, long long B)"));
   EXPECT_THAT(PlainKernels(graph, PlainForm::kReference)->source.text, HasSubstr("double* result"));
 }
 
-// Pooling's windows and broken extents kept blocks of 256 threads and their barriers busy with a few elements each.
+// Pooling's windows and broken extents kept blocks of 256 threads and their barriers busy with a
+// few elements each.
 TEST(PlainKernels, AThreadReducesFewElementsAndABlockMany) {
   const auto step = [](const char* extent, const char* op) {
-    const ValidGraph graph = MustParse(std::string("graph g\ninput x: float32[1000, ") + extent + "]\ny = reduce_" +
-                                       op + "(x, axes=[1])\noutput y\n");
+    const ValidGraph graph = MustParse(std::string("graph g\ninput x: float32[1000, ") + extent +
+                                       "]\ny = reduce_" + op + "(x, axes=[1])\noutput y\n");
     return PlainKernels(graph, PlainForm::kNaive).value();
   };
   EXPECT_THAT(step("32", "sum").source.text, HasSubstr("few_sum<float, 32>(element)"));
@@ -41,11 +45,11 @@ TEST(PlainKernels, AThreadReducesFewElementsAndABlockMany) {
 
 TEST(PlainKernels, SparseProductsLookForZeros) {
   const auto text = [](const char* more) {
-    return PlainKernels(
-               MustParse(std::string("graph g\ninput a: float32[3, 4]\ninput b: float32[4, 5]\ny = contract(a, b, "
-                                     "equation=\"mk,kn->mn\"") +
-                         more + ")\noutput y\n"),
-               PlainForm::kNaive)
+    return PlainKernels(MustParse(std::string("graph g\ninput a: float32[3, 4]\ninput b: "
+                                              "float32[4, 5]\ny = contract(a, b, "
+                                              "equation=\"mk,kn->mn\"") +
+                                  more + ")\noutput y\n"),
+                        PlainForm::kNaive)
         ->source.text;
   };
   EXPECT_THAT(text(", sparse=true"), HasSubstr("(float)a_2 == 0 ||"));
@@ -60,12 +64,14 @@ TEST(PlainKernels, TheLeastIntegersAreOfTheirType) {
 
 TEST(PlainKernels, WhatTheyDoNotServeIsSaid) {
   const auto error = [](const std::string& lines) {
-    return PlainKernels(MustParse("graph g\ninput x: float32[6]\n" + lines + "\noutput y\n"), PlainForm::kNaive)
+    return PlainKernels(MustParse("graph g\ninput x: float32[6]\n" + lines + "\noutput y\n"),
+                        PlainForm::kNaive)
         .error();
   };
   std::string table = "t: float32[4097] = constant(0";
   for (int i = 1; i <= 4096; ++i) table += ", " + std::to_string(i);
-  EXPECT_THAT(error(table + ")\ny = concat(x, t, axis=0)").what, HasSubstr("more than 4096 constants"));
+  EXPECT_THAT(error(table + ")\ny = concat(x, t, axis=0)").what,
+              HasSubstr("more than 4096 constants"));
 }
 
 }  // namespace

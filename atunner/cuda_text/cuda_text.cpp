@@ -36,7 +36,10 @@ std::string_view NarrowForm(const ScalarNode& node) {
 class Writer {
  public:
   Writer(const ScalarExpression& expression, const CudaContext& context)
-      : nodes_(expression.nodes()), context_(context), uses_(nodes_.size(), 0), texts_(nodes_.size()) {
+      : nodes_(expression.nodes()),
+        context_(context),
+        uses_(nodes_.size(), 0),
+        texts_(nodes_.size()) {
     for (const ScalarNode& node : nodes_) {
       for (int arg : node.args) {
         if (arg >= 0) ++uses_[arg];
@@ -51,7 +54,8 @@ class Writer {
       const bool atom = ArityOf(nodes_[i].op) == 0 && nodes_[i].op != ScalarOp::kIndex;
       if (last || atom || (uses_[i] < 2 && texts_[i].size() < kLongest)) continue;
       const std::string name = fmt::format("{}{}", context_.temporary, result_.statements.size());
-      result_.statements.push_back(fmt::format("const {} {} = {};", TypeOf(nodes_[i].dtype), name, Bare(texts_[i])));
+      result_.statements.push_back(
+          fmt::format("const {} {} = {};", TypeOf(nodes_[i].dtype), name, Bare(texts_[i])));
       texts_[i] = name;
     }
     result_.value = Bare(texts_.back());
@@ -59,7 +63,8 @@ class Writer {
   }
 
  private:
-  static constexpr size_t kLongest = 60;  // characters that still read well inside of another expression
+  // characters that still read well inside of another expression
+  static constexpr size_t kLongest = 60;
 
   std::string TypeOf(DType dtype) const { return CudaArithmetic(dtype, context_.wide); }
 
@@ -134,7 +139,8 @@ class Writer {
     const std::string type = TypeOf(node.dtype);
     if (to == DType::kFloat64) return x;
     if (to == DType::kFloat32) return fmt::format("({})(float){}", type, x);
-    if (SizeOf(to) == 1) return fmt::format("({})(float){}((float){})", type, Name(to), x);  // float8.cuh
+    // float8.cuh
+    if (SizeOf(to) == 1) return fmt::format("({})(float){}((float){})", type, Name(to), x);
     return fmt::format("({})to_real({}((float){}))", type, CudaName(to), x);
   }
 
@@ -155,20 +161,24 @@ std::string CudaArithmetic(DType dtype, bool wide) {
 std::string CudaLiteral(DType dtype, Cell value, bool wide) {
   if (dtype == DType::kBool) return value.whole ? "true" : "false";
   if (!IsFloat(dtype)) {
-    // A number and its sign are two tokens: what the number alone overflows would take a wider type.
+    // A number and its sign are two tokens: what the number alone overflows would take a wider
+    // type.
     if (value.whole == INT64_MIN) return "(-9223372036854775807ll - 1)";
     if (value.whole == INT32_MIN && SizeOf(dtype) == 4) return "(-2147483647 - 1)";
     const std::string text = fmt::format("{}{}", value.whole, SizeOf(dtype) == 8 ? "ll" : "");
-    const std::string typed =
-        SizeOf(dtype) < 4 || dtype == DType::kUInt32 ? fmt::format("({}){}", CudaName(dtype), text) : text;
+    const std::string typed = SizeOf(dtype) < 4 || dtype == DType::kUInt32
+                                  ? fmt::format("({}){}", CudaName(dtype), text)
+                                  : text;
     return value.whole < 0 || typed != text ? "(" + typed + ")" : text;
   }
   const bool is_double = CudaArithmetic(dtype, wide) == "double";
   const double v = value.real;
-  if (std::isnan(v)) return is_double ? "__longlong_as_double(0x7ff8000000000000ll)" : "__int_as_float(0x7fc00000)";
+  if (std::isnan(v))
+    return is_double ? "__longlong_as_double(0x7ff8000000000000ll)" : "__int_as_float(0x7fc00000)";
   if (std::isinf(v)) {
     if (is_double)
-      return fmt::format("__longlong_as_double({}ll)", v > 0 ? "0x7ff0000000000000" : "0xfff0000000000000");
+      return fmt::format("__longlong_as_double({}ll)",
+                         v > 0 ? "0x7ff0000000000000" : "0xfff0000000000000");
     return fmt::format("__int_as_float({})", v > 0 ? "0x7f800000" : "0xff800000");
   }
   std::string text = is_double ? fmt::format("{}", v) : fmt::format("{}", static_cast<float>(v));
@@ -184,7 +194,8 @@ CudaText ToCuda(const ScalarExpression& expression, const CudaContext& context) 
 }
 
 bool HasNarrowForms(const ScalarExpression& expression) {
-  return std::ranges::any_of(expression.nodes(), [](const ScalarNode& node) { return !NarrowForm(node).empty(); });
+  return std::ranges::any_of(expression.nodes(),
+                             [](const ScalarNode& node) { return !NarrowForm(node).empty(); });
 }
 
 double ScalarFlops(const ScalarExpression& expression) {

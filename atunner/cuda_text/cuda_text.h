@@ -16,7 +16,8 @@ struct CudaContext {
   /// The text of index(axis) and extent(axis), as long long.
   std::function<std::string(ScalarOp op, int axis)> place;
   std::string temporary = "t";  ///< names of intermediate values begin so
-  bool narrow = false;          ///< float32 results are rounded to 16 bits: functions of kernels/graph/narrow.cuh serve
+  /// Float32 results are rounded to 16 bits: functions of kernels/graph/narrow.cuh serve
+  bool narrow = false;
 };
 
 /// Does the expression have operators that `narrow` makes cheaper?
@@ -25,8 +26,8 @@ bool HasNarrowForms(const ScalarExpression& expression);
 /// The type in which elements of `dtype` are computed: "float", "double", "int", …
 std::string CudaArithmetic(DType dtype, bool wide);
 
-/// Statements that compute `expression`, one to a line without indentation, and the text of its value. Values that are
-/// used once stand inside of others.
+/// Statements that compute `expression`, one to a line without indentation, and the text of its
+/// value. Values that are used once stand inside of others.
 struct CudaText {
   std::vector<std::string> statements;
   std::string value;

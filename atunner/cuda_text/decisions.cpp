@@ -4,9 +4,9 @@
 #include <map>
 #include <set>
 
+#include "atunner/cuda_text/rounding.h"
 #include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/graph/rewriter.h"
-#include "atunner/cuda_text/rounding.h"
 
 namespace atunner::graph {
 namespace {
@@ -41,7 +41,8 @@ class DecisionSplitter : public Rewriter {
     if (deciders.empty()) return builder_.Copy(node, std::move(operands));
     std::vector<int> apart;  // so far; each may be computed from those before it
     for (const int decider : deciders) {
-      const Value value = builder_.Map(Expression(map->body, operands, apart, decider), operands, map->shape);
+      const Value value = builder_.Map(Expression(map->body, operands, apart, decider), operands,
+                                       map->shape);
       apart.push_back(decider);
       operands.push_back(value);
     }
@@ -56,9 +57,11 @@ class DecisionSplitter : public Rewriter {
     for (const Value operand : operands) types.push_back(builder_.TypeOf(operand).dtype);
     ScalarBuilder scalar(types);
     std::vector<int> arguments;
-    for (size_t i = 0; i < operands.size(); ++i) arguments.push_back(scalar.Parameter(static_cast<int>(i)));
+    for (size_t i = 0; i < operands.size(); ++i)
+      arguments.push_back(scalar.Parameter(static_cast<int>(i)));
     std::map<int, int> known;
-    for (size_t i = 0; i < apart.size(); ++i) known[apart[i]] = arguments[operands.size() - apart.size() + i];
+    for (size_t i = 0; i < apart.size(); ++i)
+      known[apart[i]] = arguments[operands.size() - apart.size() + i];
     return scalar.Finish(scalar.ImportAll(body, arguments, known).value()[root]).value();
   }
 };
@@ -81,7 +84,9 @@ bool DecidesByComputed(const ValidGraph& given) {
   return false;
 }
 
-ValidGraph WithDecisionsApart(const ValidGraph& graph) { return Simplify(DecisionSplitter(graph).Run()); }
+ValidGraph WithDecisionsApart(const ValidGraph& graph) {
+  return Simplify(DecisionSplitter(graph).Run());
+}
 
 bool IsOfPlaces(const ValidGraph& graph, NodeId id) {
   const Node& node = graph.node(id);
@@ -93,7 +98,8 @@ bool IsOfPlaces(const ValidGraph& graph, NodeId id) {
            (picks && IsOfPlaces(graph, node.operands[0]));
   }
   if (node.As<Contract>() || node.As<Fold>() || node.As<Scan>()) return false;
-  return std::ranges::any_of(node.operands, [&](NodeId operand) { return IsOfPlaces(graph, operand); });
+  return std::ranges::any_of(node.operands,
+                             [&](NodeId operand) { return IsOfPlaces(graph, operand); });
 }
 
 }  // namespace atunner::graph

@@ -1,5 +1,6 @@
-// What a graph decides by values that it computes: places of sorted results, comparisons, steps such as rounding to
-// whole numbers. Which way such a decision goes may be a matter of the last digit.
+// What a graph decides by values that it computes: places of sorted results, comparisons, steps
+// such as rounding to whole numbers. Which way such a decision goes may be a matter of the last
+// digit.
 #pragma once
 
 #include "atunner/graph/graph.h"
@@ -9,10 +10,12 @@ namespace atunner::graph {
 /// Is something decided by a float that is computed, and so rounded?
 bool DecidesByComputed(const ValidGraph& graph);
 
-/// The same graph in which what decides inside of an expression is a value of its own: `round(x / scale)` in two steps.
+/// The same graph in which what decides inside of an expression is a value of its own: `round(x /
+/// scale)` in two steps.
 ValidGraph WithDecisionsApart(const ValidGraph& graph);
 
-/// Are the value's elements places, or picked or computed from places alone? Of these none is nearer than another.
+/// Are the value's elements places, or picked or computed from places alone? Of these none is
+/// nearer than another.
 bool IsOfPlaces(const ValidGraph& graph, NodeId id);
 
 }  // namespace atunner::graph

@@ -5,8 +5,8 @@
 
 #include "atunner/cuda_text/cuda_text.h"
 #include "atunner/cuda_text/element_text.h"
-#include "atunner/graph/evaluate/evaluate_sums.h"
 #include "atunner/cuda_text/index_text.h"
+#include "atunner/graph/evaluate/evaluate_sums.h"
 
 namespace atunner::graph {
 namespace {
@@ -53,7 +53,8 @@ bool IsFinishedInPlace(const ValidGraph& graph, NodeId node, double most) {
 
 ElementText::Value ElementText::Loop(
     const std::string& type, const std::string& start, const std::vector<std::string>& extents,
-    const std::function<std::string(const std::vector<Coordinate>&, const std::string& total)>& body) {
+    const std::function<std::string(const std::vector<Coordinate>&, const std::string& total)>&
+        body) {
   const std::string total = fmt::format("total{}", names_++);
   const auto outer = static_cast<int>(scopes_.size()) - 1;
   Line(outer, fmt::format("{} {} = {};", type, total, start));
@@ -62,7 +63,8 @@ ElementText::Value ElementText::Loop(
   std::string heads;
   for (const std::string& extent : extents) {
     const std::string name = fmt::format("r{}", names_++);
-    heads += fmt::format("{0}for ({3} {1} = 0; {1} < {2}; ++{1}) {{\n", Indent(outer), name, extent, options_.index);
+    heads += fmt::format("{0}for ({3} {1} = 0; {1} < {2}; ++{1}) {{\n", Indent(outer), name, extent,
+                         options_.index);
     variables.push_back({name, Lanes::kSame, 1, depth});
   }
   scopes_.emplace_back();
@@ -74,23 +76,26 @@ ElementText::Value ElementText::Loop(
   return {total, outer};
 }
 
-ElementText::Value ElementText::Reduced(const Node& node, const Reduce& reduce, const Coordinates& at) {
+ElementText::Value ElementText::Reduced(const Node& node, const Reduce& reduce,
+                                        const Coordinates& at) {
   const Shape& from = TypeOf(node.operands[0]).shape;
   const Shape gone = ReducedExtents(from, reduce);
   const std::string type = Arithmetic(node.type.dtype);
   std::vector<std::string> extents;
   for (const Extent& extent : gone) extents.push_back(extent.ToString());
-  Value total =
-      Loop(type, CudaLiteral(node.type.dtype, Neutral(reduce.op, node.type.dtype), options_.wide), extents,
-           [&](const std::vector<Coordinate>& variables, const std::string& sum) {
-             Coordinates inner;
-             for (size_t axis = 0, kept = 0, r = 0; axis < from.size(); ++axis) {
-               const bool reduced = std::ranges::find(reduce.axes, static_cast<int64_t>(axis)) != reduce.axes.end();
-               if (reduce.keep && reduced) ++kept;
-               inner.push_back(reduced ? variables[r++] : at[kept++]);
-             }
-             return CombinedText(reduce.op, sum, fmt::format("({}){}", type, Of(node.operands[0], inner).text));
-           });
+  Value total = Loop(
+      type, CudaLiteral(node.type.dtype, Neutral(reduce.op, node.type.dtype), options_.wide),
+      extents, [&](const std::vector<Coordinate>& variables, const std::string& sum) {
+        Coordinates inner;
+        for (size_t axis = 0, kept = 0, r = 0; axis < from.size(); ++axis) {
+          const bool reduced = std::ranges::find(reduce.axes, static_cast<int64_t>(axis)) !=
+                               reduce.axes.end();
+          if (reduce.keep && reduced) ++kept;
+          inner.push_back(reduced ? variables[r++] : at[kept++]);
+        }
+        return CombinedText(reduce.op, sum,
+                            fmt::format("({}){}", type, Of(node.operands[0], inner).text));
+      });
   if (reduce.op != Combine::kMean) return total;
   return Named(type, fmt::format("{} / ({})", total.text, CountText(gone)), total.depth, "mean");
 }
@@ -99,33 +104,39 @@ ElementText::Value ElementText::Reduced(const Node& node, const Reduce& reduce, 
 ElementText::Value ElementText::Folded(const Node& node, const Fold& fold, const Coordinates& at) {
   const Shape& from = TypeOf(node.operands[0]).shape;
   const std::string type = Arithmetic(node.type.dtype);
-  return Loop(type, CudaLiteral(node.type.dtype, CellOf(node.type.dtype, 0), options_.wide),
-              {from[fold.axis + 1].ToString()}, [&](const std::vector<Coordinate>& variables, const std::string& sum) {
-                const int depth = static_cast<int>(scopes_.size()) - 1;
-                const Value reach =
-                    Named(options_.index,
-                          fmt::format("{} - {} * {}", at[fold.axis].OfLane(), variables[0].text, fold.dilation), depth,
-                          "reach");
-                const Value inside = Named("bool",
-                                           fmt::format("{0} >= 0 && {0} % {1} == 0 && {0} / {1} < ({2})", reach.text,
-                                                       fold.stride, from[fold.axis].ToString()),
-                                           depth, "inside");
-                Coordinates inner = at;
-                inner[fold.axis] = {fmt::format("({} / {})", reach.text, fold.stride), Lanes::kAny, 1, depth};
-                inner.insert(inner.begin() + fold.axis + 1, variables[0]);
-                const Value value = If(inside, [&] { return Of(node.operands[0], inner); });
-                return fmt::format("{0} + ({1} ? ({2}){3} : ({2})0)", sum, inside.text, type, value.text);
-              });
+  return Loop(
+      type, CudaLiteral(node.type.dtype, CellOf(node.type.dtype, 0), options_.wide),
+      {from[fold.axis + 1].ToString()},
+      [&](const std::vector<Coordinate>& variables, const std::string& sum) {
+        const int depth = static_cast<int>(scopes_.size()) - 1;
+        const Value reach = Named(
+            options_.index,
+            fmt::format("{} - {} * {}", at[fold.axis].OfLane(), variables[0].text, fold.dilation),
+            depth, "reach");
+        const Value inside = Named("bool",
+                                   fmt::format("{0} >= 0 && {0} % {1} == 0 && {0} / {1} < ({2})",
+                                               reach.text, fold.stride, from[fold.axis].ToString()),
+                                   depth, "inside");
+        Coordinates inner = at;
+        inner[fold.axis] = {fmt::format("({} / {})", reach.text, fold.stride), Lanes::kAny, 1,
+                            depth};
+        inner.insert(inner.begin() + fold.axis + 1, variables[0]);
+        const Value value = If(inside, [&] { return Of(node.operands[0], inner); });
+        return fmt::format("{0} + ({1} ? ({2}){3} : ({2})0)", sum, inside.text, type, value.text);
+      });
 }
 
-ElementText::Value ElementText::Contracted(const Node& node, const Contract& contract, const Coordinates& at) {
+ElementText::Value ElementText::Contracted(const Node& node, const Contract& contract,
+                                           const Coordinates& at) {
   const Equation equation = ParsedEquation(contract.equation);
   std::map<char, Coordinate> places;
   std::map<char, std::string> extents;
   for (size_t i = 0; i < equation.result.size(); ++i) places[equation.result[i]] = at[i];
-  for (const auto& [letters, operand] : {std::pair{equation.left, 0}, std::pair{equation.right, 1}}) {
+  for (const auto& [letters, operand] :
+       {std::pair{equation.left, 0}, std::pair{equation.right, 1}}) {
     for (size_t i = 0; i < letters.size(); ++i) {
-      if (!places.contains(letters[i])) extents[letters[i]] = TypeOf(node.operands[operand]).shape[i].ToString();
+      if (!places.contains(letters[i]))
+        extents[letters[i]] = TypeOf(node.operands[operand]).shape[i].ToString();
     }
   }
   std::vector<std::string> summed;
@@ -144,8 +155,8 @@ ElementText::Value ElementText::Contracted(const Node& node, const Contract& con
                 const std::string right = of(equation.right, node.operands[1]);
                 const std::string product = fmt::format("({0}){1} * ({0}){2}", type, left, right);
                 if (!contract.sparse) return fmt::format("{} + {}", sum, product);
-                return fmt::format("{0} + (({1}){2} == 0 || ({1}){3} == 0 ? ({1})0 : {4})", sum, type, left, right,
-                                   product);
+                return fmt::format("{0} + (({1}){2} == 0 || ({1}){3} == 0 ? ({1})0 : {4})", sum,
+                                   type, left, right, product);
               });
 }
 

@@ -20,14 +20,17 @@ const Coordinate kZero{.text = "0", .multiple = 0};
 /// The place that `form` ("$ * 2 + 1") makes of a coordinate when lanes do not stay neighbours.
 Coordinate Changed(const Coordinate& at, const std::string& before, const std::string& after) {
   const bool same = at.lanes == Lanes::kSame;
-  return {"(" + before + (same ? at.text : at.OfLane()) + after + ")", same ? Lanes::kSame : Lanes::kAny, 1, at.depth};
+  return {"(" + before + (same ? at.text : at.OfLane()) + after + ")",
+          same ? Lanes::kSame : Lanes::kAny, 1, at.depth};
 }
 
 /// at + distance.
 Coordinate Shifted(const Coordinate& at, int64_t distance) {
   if (distance == 0) return at;
-  if (at.text == "0" && at.lanes == Lanes::kSame) return {std::to_string(distance), Lanes::kSame, 1, at.depth};
-  const std::string text = fmt::format("({} {} {})", at.text, distance < 0 ? '-' : '+', std::abs(distance));
+  if (at.text == "0" && at.lanes == Lanes::kSame)
+    return {std::to_string(distance), Lanes::kSame, 1, at.depth};
+  const std::string text = fmt::format("({} {} {})", at.text, distance < 0 ? '-' : '+',
+                                       std::abs(distance));
   return {text, at.lanes, std::gcd(at.multiple, distance), at.depth};
 }
 
@@ -56,7 +59,8 @@ std::vector<ReshapedPart> PartsOf(const Shape& from, const Shape& to) {
       const Extent left = ElementCount(part.from);
       const Extent right = ElementCount(part.to);
       const bool same_symbols = left.symbols().size() == right.symbols().size();
-      const bool less = same_symbols ? left.factor() < right.factor() : left.symbols().size() < right.symbols().size();
+      const bool less = same_symbols ? left.factor() < right.factor()
+                                     : left.symbols().size() < right.symbols().size();
       if ((less && i < from.size()) || j == to.size())
         part.from.push_back(from[i++]);
       else
@@ -89,13 +93,15 @@ Coordinate NumberIn(const Shape& shape, const Coordinates& at) {
               same   ? Lanes::kSame
               : next ? Lanes::kNext
                      : Lanes::kAny,
-              first ? c.multiple : std::gcd(c.multiple, shape[axis].factor()), std::max(number.depth, c.depth)};
+              first ? c.multiple : std::gcd(c.multiple, shape[axis].factor()),
+              std::max(number.depth, c.depth)};
   }
   number.text = "(" + number.text + ")";
   return number;
 }
 
-/// The coordinate along `axis` of the element with that number. Vectors that no row ends within stay vectors.
+/// The coordinate along `axis` of the element with that number. Vectors that no row ends within
+/// stay vectors.
 Coordinate PlaceOf(const Coordinate& number, const Shape& shape, size_t axis, int64_t vector) {
   const Extent stride = ElementCount({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()});
   const Shape outer(shape.begin(), shape.begin() + static_cast<int64_t>(axis));
@@ -104,7 +110,8 @@ Coordinate PlaceOf(const Coordinate& number, const Shape& shape, size_t axis, in
   if (after.empty()) return number;
   const bool whole = number.lanes == Lanes::kNext && number.multiple % vector == 0;
   const std::string text = "(" + number.text + after + ")";
-  if (whole && stride.constant() && stride.factor() % vector == 0) return {text, Lanes::kSame, 1, number.depth};
+  if (whole && stride.constant() && stride.factor() % vector == 0)
+    return {text, Lanes::kSame, 1, number.depth};
   if (whole && stride.one() && shape[axis].factor() % vector == 0)
     return {text, Lanes::kNext, std::gcd(number.multiple, shape[axis].factor()), number.depth};
   return Changed(number, "", after);
@@ -122,7 +129,8 @@ ElementText::ElementText(const ValidGraph& graph, Options options)
           },
           std::move(options)) {}
 
-ElementText::ElementText(const ValidGraph& graph, std::function<std::optional<Stored>(NodeId)> stored, Options options)
+ElementText::ElementText(const ValidGraph& graph,
+                         std::function<std::optional<Stored>(NodeId)> stored, Options options)
     : graph_(graph), stored_(std::move(stored)), options_(std::move(options)), scopes_(2) {}
 
 ElementText::Value ElementText::Of(NodeId id, const Coordinates& at) {
@@ -151,12 +159,13 @@ ElementText::Value ElementText::Compute(NodeId id, const Coordinates& at) {
 
 ElementText::Value ElementText::Load(NodeId id, const Stored& stored, const Coordinates& at) {
   const TensorType& type = TypeOf(id);
-  std::string first;  // lane 0's offset, without the last axis where lanes follow each other along it
+  // lane 0's offset, without the last axis where lanes follow each other along it
+  std::string first;
   std::string each;
   int depth = 0;
   bool vectored = options_.vector > 1 && !at.empty() && at.back().lanes == Lanes::kNext &&
-                  at.back().multiple % options_.vector == 0 && type.shape.back().factor() % options_.vector == 0 &&
-                  valid_.depth == 0;
+                  at.back().multiple % options_.vector == 0 &&
+                  type.shape.back().factor() % options_.vector == 0 && valid_.depth == 0;
   for (size_t axis = 0; axis < at.size(); ++axis) {
     if (type.shape[axis].one()) continue;
     const bool last = axis + 1 == at.size();
@@ -170,15 +179,19 @@ ElementText::Value ElementText::Load(NodeId id, const Stored& stored, const Coor
     each += (each.empty() ? "" : " + ") + term(at[axis].OfLane());
   }
   if (each.empty()) first = each = "0";
-  if (!numbered_.text.empty() && at == numbered_.at && type.shape == numbered_.shape && valid_.text.empty()) {
+  if (!numbered_.text.empty() && at == numbered_.at && type.shape == numbered_.shape &&
+      valid_.text.empty()) {
     first = numbered_.text;
     vectored = options_.vector > 1;
   }
   const std::string to = Arithmetic(type.dtype);
-  const std::string name = graph_.node(id).name.empty() ? "v" + std::to_string(id) : graph_.node(id).name;
+  const std::string name = graph_.node(id).name.empty() ? "v" + std::to_string(id)
+                                                        : graph_.node(id).name;
   if (!vectored) {
     const std::string load = fmt::format("load<{}>({}[{}])", to, stored.pointer, each);
-    const std::string guarded = valid_.text.empty() ? load : fmt::format("{} ? {} : ({})0", valid_.text, load, to);
+    const std::string guarded = valid_.text.empty()
+                                    ? load
+                                    : fmt::format("{} ? {} : ({})0", valid_.text, load, to);
     return Named(to, guarded, std::max(depth, valid_.depth), name);
   }
   const std::string what = fmt::format("vector {} {} {}", stored.pointer, first, valid_.text);
@@ -187,8 +200,11 @@ ElementText::Value ElementText::Load(NodeId id, const Stored& stored, const Coor
     const std::string vector = fmt::format("Vector<{}>", stored.type);
     known->second = NewName(0, vector, name);
     if (!IsAhead(0)) Line(0, fmt::format("{} {};", vector, known->second));
-    const std::string read = fmt::format("read({}, {} + {});", known->second, stored.pointer, first);
-    Line(0, valid_.text.empty() ? read : fmt::format("if ({}) {} else clear({});", valid_.text, read, known->second));
+    const std::string read = fmt::format("read({}, {} + {});", known->second, stored.pointer,
+                                         first);
+    Line(0, valid_.text.empty()
+                ? read
+                : fmt::format("if ({}) {} else clear({});", valid_.text, read, known->second));
   }
   return Named(to, fmt::format("get<{}>({}, lane)", to, known->second), 1, name);
 }
@@ -198,14 +214,20 @@ ElementText::Stored ElementText::Table(NodeId id, const Constant& constant) {
   const Stored table{fmt::format("table{}", id), Arithmetic(dtype)};
   if (!scopes_[0].known.try_emplace(table.pointer, "").second) return table;
   std::string values;
-  for (Cell value : constant.values) values += (values.empty() ? "" : ", ") + CudaLiteral(dtype, value, options_.wide);
-  (options_.ahead ? arrays_ : scopes_[0].text) += fmt::format("{}static const __align__(16) {} {}[] = {{{}}};\n",
-                                                              options_.indent, table.type, table.pointer, values);
+  for (Cell value : constant.values)
+    values += (values.empty() ? "" : ", ") + CudaLiteral(dtype, value, options_.wide);
+  (options_.ahead ? arrays_ : scopes_[0].text) += fmt::format(
+      "{}static const __align__(16) {} {}[] = {{{}}};\n", options_.indent, table.type,
+      table.pointer, values);
   return table;
 }
 
 ElementText::Value ElementText::MapAt(const Node& node, const Map& map, const Coordinates& at) {
-  CudaContext context{.wide = options_.wide, .operands = {}, .place = {}, .temporary = {}, .narrow = options_.narrow};
+  CudaContext context{.wide = options_.wide,
+                      .operands = {},
+                      .place = {},
+                      .temporary = {},
+                      .narrow = options_.narrow};
   int depth = 0;
   for (NodeId operand : node.operands) {
     const Shape& shape = TypeOf(operand).shape;
@@ -218,16 +240,19 @@ ElementText::Value ElementText::MapAt(const Node& node, const Map& map, const Co
     context.operands.push_back(value.text);
   }
   for (const ScalarNode& scalar : map.body.nodes()) {
-    if (scalar.op == ScalarOp::kIndex) depth = std::max(depth, DepthOf(at[at.size() + scalar.number]));
+    if (scalar.op == ScalarOp::kIndex)
+      depth = std::max(depth, DepthOf(at[at.size() + scalar.number]));
   }
   context.place = [&](ScalarOp op, int axis) {
     const size_t place = at.size() + axis;
-    return "(long long)(" + (op == ScalarOp::kIndex ? at[place].OfLane() : node.type.shape[place].ToString()) + ")";
+    return "(long long)(" +
+           (op == ScalarOp::kIndex ? at[place].OfLane() : node.type.shape[place].ToString()) + ")";
   };
   context.temporary = fmt::format("t{}_", names_++);
   const CudaText text = ToCuda(map.body, context);
   for (const std::string& statement : text.statements) Line(depth, statement);
-  return Named(Arithmetic(node.type.dtype), text.value, depth, node.name.empty() ? "value" : node.name);
+  return Named(Arithmetic(node.type.dtype), text.value, depth,
+               node.name.empty() ? "value" : node.name);
 }
 
 /// Nodes of one operand whose elements are the operand's, each somewhere else.
@@ -247,18 +272,19 @@ ElementText::Value ElementText::Move(const Node& node, const Coordinates& at) {
     const Coordinate& place = at[window->axis];
     const Coordinate& inside = at[window->axis + 1];
     const bool same = place.lanes == Lanes::kSame && inside.lanes == Lanes::kSame;
-    const std::string text =
-        fmt::format("({} * {} + {} * {})", place.OfLane(), window->stride, inside.OfLane(), window->dilation);
+    const std::string text = fmt::format("({} * {} + {} * {})", place.OfLane(), window->stride,
+                                         inside.OfLane(), window->dilation);
     from.erase(from.begin() + window->axis + 1);
-    from[window->axis] = {text, same ? Lanes::kSame : Lanes::kAny, 1, std::max(place.depth, inside.depth)};
+    from[window->axis] = {text, same ? Lanes::kSame : Lanes::kAny, 1,
+                          std::max(place.depth, inside.depth)};
   } else {
     from = Reshaped(TypeOf(x).shape, node.type.shape, at);
   }
   return Of(x, from);
 }
 
-/// Coordinates of the operand's element. Axes that both shapes have stay as they are; others go through the number of
-/// the element in their part of the shape.
+/// Coordinates of the operand's element. Axes that both shapes have stay as they are; others go
+/// through the number of the element in their part of the shape.
 Coordinates ElementText::Reshaped(const Shape& from, const Shape& to, const Coordinates& at) const {
   Coordinates result(from.size(), kZero);
   for (const ReshapedPart& part : PartsOf(from, to)) {
@@ -268,9 +294,11 @@ Coordinates ElementText::Reshaped(const Shape& from, const Shape& to, const Coor
       result[part.from_begin + *axis] = at[part.to_begin + *other];
       continue;
     }
-    const Coordinate number = NumberIn(part.to, {at.begin() + static_cast<int64_t>(part.to_begin), at.end()});
+    const Coordinate number = NumberIn(
+        part.to, {at.begin() + static_cast<int64_t>(part.to_begin), at.end()});
     for (size_t i = 0; i < part.from.size(); ++i) {
-      if (!part.from[i].one()) result[part.from_begin + i] = PlaceOf(number, part.from, i, options_.vector);
+      if (!part.from[i].one())
+        result[part.from_begin + i] = PlaceOf(number, part.from, i, options_.vector);
     }
   }
   return result;
@@ -279,7 +307,8 @@ Coordinates ElementText::Reshaped(const Shape& from, const Shape& to, const Coor
 ElementText::Value ElementText::If(const Value& condition, const std::function<Value()>& make) {
   const Value before = valid_;
   valid_ = before.text.empty() ? condition
-                               : Value{before.text + " && " + condition.text, std::max(before.depth, condition.depth)};
+                               : Value{before.text + " && " + condition.text,
+                                       std::max(before.depth, condition.depth)};
   const Value made = make();
   valid_ = before;
   return made;
@@ -294,13 +323,15 @@ ElementText::Value ElementText::Joined(const Node& node, int64_t axis, const Coo
     const int64_t extent = TypeOf(node.operands[i]).shape[axis].factor();
     const bool last = i + 1 == node.operands.size();
     // Vectors that lie in one operand as a whole have one condition.
-    const bool whole = c.lanes == Lanes::kNext && c.multiple % options_.vector == 0 && start % options_.vector == 0 &&
+    const bool whole = c.lanes == Lanes::kNext && c.multiple % options_.vector == 0 &&
+                       start % options_.vector == 0 &&
                        (last || (start + extent) % options_.vector == 0);
     const std::string place = whole ? c.text : c.OfLane();
     const int condition_depth = whole ? c.depth : DepthOf(c);
     const std::string inside = last         ? fmt::format("{} >= {}", place, start)
                                : start == 0 ? fmt::format("{} < {}", place, extent)
-                                            : fmt::format("({0} >= {1} && {0} < {2})", place, start, start + extent);
+                                            : fmt::format("({0} >= {1} && {0} < {2})", place, start,
+                                                          start + extent);
     Coordinates inner = at;
     inner[axis] = Shifted(c, -start);
     const Value value = If({inside, condition_depth}, [&] { return Of(node.operands[i], inner); });
@@ -315,31 +346,37 @@ ElementText::Value ElementText::Padded(const Node& node, const Pad& pad, const C
   const Extent& extent = TypeOf(node.operands[0]).shape[pad.axis];
   const Coordinate moved = Shifted(at[pad.axis], -pad.low);
   const int64_t v = options_.vector;
-  const bool whole =
-      moved.lanes == Lanes::kNext && moved.multiple % v == 0 && extent.factor() % v == 0 && pad.inner == 0;
+  const bool whole = moved.lanes == Lanes::kNext && moved.multiple % v == 0 &&
+                     extent.factor() % v == 0 && pad.inner == 0;
   const Value place{whole ? moved.text : moved.OfLane(), whole ? moved.depth : DepthOf(moved)};
   Coordinates inner = at;
-  inner[pad.axis] = pad.inner == 0 ? moved : Changed(moved, "", fmt::format(" / {}", pad.inner + 1));
-  std::string condition =
-      fmt::format("{0} >= 0 && {0} < ({1})", place.text,
-                  pad.inner == 0 ? extent.ToString() : fmt::format("{} * {}", extent.ToString(), pad.inner + 1));
+  inner[pad.axis] = pad.inner == 0 ? moved
+                                   : Changed(moved, "", fmt::format(" / {}", pad.inner + 1));
+  std::string condition = fmt::format(
+      "{0} >= 0 && {0} < ({1})", place.text,
+      pad.inner == 0 ? extent.ToString()
+                     : fmt::format("{} * {}", extent.ToString(), pad.inner + 1));
   if (pad.inner > 0) condition += fmt::format(" && {} % {} == 0", place.text, pad.inner + 1);
   const Value inside = Named("bool", condition, place.depth, "inside");
   const Value value = If(inside, [&] { return Of(node.operands[0], inner); });
-  const std::string border = CudaLiteral(node.type.dtype, CellOf(node.type.dtype, pad.value), options_.wide);
-  return Named(Arithmetic(node.type.dtype), fmt::format("{} ? {} : {}", inside.text, value.text, border),
+  const std::string border = CudaLiteral(node.type.dtype, CellOf(node.type.dtype, pad.value),
+                                         options_.wide);
+  return Named(Arithmetic(node.type.dtype),
+               fmt::format("{} ? {} : {}", inside.text, value.text, border),
                std::max(value.depth, inside.depth), "padded");
 }
 
-ElementText::Value ElementText::Gathered(const Node& node, const Gather& gather, const Coordinates& at) {
+ElementText::Value ElementText::Gathered(const Node& node, const Gather& gather,
+                                         const Coordinates& at) {
   const Shape& x = TypeOf(node.operands[0]).shape;
   const auto rest = static_cast<int64_t>(TypeOf(node.operands[1]).rank()) - gather.batch;
   Coordinates places(at.begin(), at.begin() + gather.batch);
   places.insert(places.end(), at.begin() + gather.axis, at.begin() + gather.axis + rest);
   const Value place = Of(node.operands[1], places);
-  const Value clamped = Named(
-      options_.index, fmt::format("max(0ll, min((long long){}, ({}) - 1ll))", place.text, x[gather.axis].ToString()),
-      place.depth, "place");
+  const Value clamped = Named(options_.index,
+                              fmt::format("max(0ll, min((long long){}, ({}) - 1ll))", place.text,
+                                          x[gather.axis].ToString()),
+                              place.depth, "place");
   Coordinates from(at.begin(), at.begin() + gather.axis);
   from.push_back({clamped.text, AllSame(places) ? Lanes::kSame : Lanes::kAny, 1, clamped.depth});
   from.insert(from.end(), at.begin() + gather.axis + rest, at.end());
@@ -349,11 +386,12 @@ ElementText::Value ElementText::Gathered(const Node& node, const Gather& gather,
 ElementText::Value ElementText::Named(const std::string& type, const std::string& text, int depth,
                                       const std::string& stem) {
   const bool of_array = text.ends_with(kItem);
-  const bool name_already =
-      std::ranges::all_of(std::string_view(text).substr(0, text.size() - (of_array ? kItem.size() : 0)),
-                          [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+  const bool name_already = std::ranges::all_of(
+      std::string_view(text).substr(0, text.size() - (of_array ? kItem.size() : 0)),
+      [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
   const bool stays = of_array || !IsAhead(depth);
-  if (name_already && stays && !std::isdigit(static_cast<unsigned char>(text[0]))) return {text, depth};
+  if (name_already && stays && !std::isdigit(static_cast<unsigned char>(text[0])))
+    return {text, depth};
   for (int outer = 0; outer <= depth; ++outer) {
     const auto known = scopes_[outer].known.find(type + text);
     if (known != scopes_[outer].known.end()) return {known->second, outer};
@@ -379,13 +417,16 @@ std::string ElementText::Indent(int depth) const {
   return options_.indent + std::string(static_cast<size_t>(2 * depth), ' ');
 }
 
-std::string ElementText::Arithmetic(DType dtype) const { return CudaArithmetic(dtype, options_.wide); }
+std::string ElementText::Arithmetic(DType dtype) const {
+  return CudaArithmetic(dtype, options_.wide);
+}
 
-std::string ElementFunction(const ValidGraph& graph, std::string_view name, NodeId from, std::string_view from_type,
-                            NodeId to, std::string_view to_type) {
+std::string ElementFunction(const ValidGraph& graph, std::string_view name, NodeId from,
+                            std::string_view from_type, NodeId to, std::string_view to_type) {
   ElementText elements(graph, {.indent = "  "});
   elements.Know(from, {"x", 0}, {});
-  const std::string value = elements.Of(to, Coordinates(graph.node(to).type.rank(), {.text = "0"})).text;
+  const std::string value = elements.Of(to, Coordinates(graph.node(to).type.rank(), {.text = "0"}))
+                                .text;
   return fmt::format(R"(DEVICE {0} {1}(const {2}& element) {{
   const {3} x = load<{3}>(element);
 {4}  {0} result;
@@ -393,8 +434,8 @@ std::string ElementFunction(const ValidGraph& graph, std::string_view name, Node
   return result;
 }}
 )",
-                     to_type, name, from_type, CudaArithmetic(graph.node(from).type.dtype, false), elements.Scope(0),
-                     value);
+                     to_type, name, from_type, CudaArithmetic(graph.node(from).type.dtype, false),
+                     elements.Scope(0), value);
 }
 
 }  // namespace atunner::graph

@@ -1,6 +1,7 @@
-// Elements of a graph's nodes as CUDA C++: what lies between an element of a result and the tensors in memory that it
-// is computed from. Moves of data (transpose, slice, pad, concat, reverse, window, gather, …) become arithmetic on
-// coordinates; maps become expressions; small sums become loops.
+// Elements of a graph's nodes as CUDA C++: what lies between an element of a result and the tensors
+// in memory that it is computed from. Moves of data (transpose, slice, pad, concat, reverse,
+// window, gather, …) become arithmetic on coordinates; maps become expressions; small sums become
+// loops.
 #pragma once
 
 #include <functional>
@@ -27,7 +28,9 @@ struct Coordinate {
   int64_t multiple = 1;  ///< kNext: what lane 0's place is a multiple of
   int depth = 0;         ///< scope in which its text may stand
 
-  bool operator==(const Coordinate& other) const { return text == other.text && lanes == other.lanes; }
+  bool operator==(const Coordinate& other) const {
+    return text == other.text && lanes == other.lanes;
+  }
   std::string OfLane() const { return lanes == Lanes::kNext ? "(" + text + " + lane)" : text; }
 };
 using Coordinates = std::vector<Coordinate>;
@@ -45,26 +48,30 @@ class ElementText {
     std::string indent;               ///< of scope 0
     std::string index = "long long";  ///< type of coordinates
     bool narrow = false;              ///< short functions, as 16-bit results need them
-    /// What all lanes share is computed for several vectors before any lane is: its names are arrays over `item`.
+    /// What all lanes share is computed for several vectors before any lane is: its names are
+    /// arrays over `item`.
     bool ahead = false;
   };
-  /// What part of an expression is at hand, and from which scope on: 0 once for all lanes, 1 for each lane, more inside
-  /// of loops.
+  /// What part of an expression is at hand, and from which scope on: 0 once for all lanes, 1 for
+  /// each lane, more inside of loops.
   struct Value {
     std::string text;
     int depth = 0;
   };
 
-  ElementText(const ValidGraph& graph, std::function<std::optional<Stored>(NodeId)> stored, Options options);
+  ElementText(const ValidGraph& graph, std::function<std::optional<Stored>(NodeId)> stored,
+              Options options);
   /// Inputs alone lie in memory, x at in_x.
   ElementText(const ValidGraph& graph, Options options);
 
   /// The element's value; what it takes is added to the scopes.
   Value Of(NodeId id, const Coordinates& at);
   /// From here on the node's element at these coordinates is at hand; one elsewhere cannot be had.
-  void Know(NodeId id, Value value, Coordinates at) { known_nodes_[id] = {std::move(value), std::move(at)}; }
-  /// Elements at these coordinates of a tensor of this shape follow each other from number `text` on, whatever rows
-  /// they lie in.
+  void Know(NodeId id, Value value, Coordinates at) {
+    known_nodes_[id] = {std::move(value), std::move(at)};
+  }
+  /// Elements at these coordinates of a tensor of this shape follow each other from number `text`
+  /// on, whatever rows they lie in.
   void Number(Shape shape, Coordinates at, std::string text) {
     numbered_ = {std::move(shape), std::move(at), std::move(text)};
   }
@@ -96,9 +103,12 @@ class ElementText {
   Value Contracted(const Node& node, const Contract& contract, const Coordinates& at);
   Coordinates Reshaped(const Shape& from, const Shape& to, const Coordinates& at) const;
 
-  /// A loop whose body adds to `total` (a variable that begins as `start`): `body` says what each turn combines.
-  Value Loop(const std::string& type, const std::string& start, const std::vector<std::string>& extents,
-             const std::function<std::string(const std::vector<Coordinate>&, const std::string& total)>& body);
+  /// A loop whose body adds to `total` (a variable that begins as `start`): `body` says what each
+  /// turn combines.
+  Value Loop(const std::string& type, const std::string& start,
+             const std::vector<std::string>& extents,
+             const std::function<std::string(const std::vector<Coordinate>&,
+                                             const std::string& total)>& body);
   /// Runs `make` where only elements that fulfil the condition are touched.
   Value If(const Value& condition, const std::function<Value()>& make);
   /// A constant of that type, named once for each value.
@@ -127,13 +137,13 @@ class ElementText {
   int names_ = 0;
 };
 
-/// Is every output of the node's shape, and each of its elements made of the node's at the same place and at most so
-/// many of inputs?
+/// Is every output of the node's shape, and each of its elements made of the node's at the same
+/// place and at most so many of inputs?
 bool IsFinishedInPlace(const ValidGraph& graph, NodeId node, double most);
 
-/// A device function of that name: an element of node `to` by the element of `from` that it is made of, through maps
-/// and moves. Both types are C++'s, of storage or of arithmetic.
-std::string ElementFunction(const ValidGraph& graph, std::string_view name, NodeId from, std::string_view from_type,
-                            NodeId to, std::string_view to_type);
+/// A device function of that name: an element of node `to` by the element of `from` that it is made
+/// of, through maps and moves. Both types are C++'s, of storage or of arithmetic.
+std::string ElementFunction(const ValidGraph& graph, std::string_view name, NodeId from,
+                            std::string_view from_type, NodeId to, std::string_view to_type);
 
 }  // namespace atunner::graph

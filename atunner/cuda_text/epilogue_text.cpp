@@ -5,27 +5,29 @@
 #include <algorithm>
 #include <utility>
 
-#include "atunner/graph/compose.h"
+#include "atunner/cuda_text/baseline_kernels.h"
 #include "atunner/cuda_text/cuda_text.h"
 #include "atunner/cuda_text/element_text.h"
-#include "atunner/cuda_text/baseline_kernels.h"
+#include "atunner/graph/compose.h"
 
 namespace atunner::graph {
 namespace {
 
-/// Writes the map that takes the product, operand by operand: what differs by row, by column, or by both.
+/// Writes the map that takes the product, operand by operand: what differs by row, by column, or by
+/// both.
 class EpilogueWriter {
  public:
   /// `twin`: another product that the map takes, or -1.
-  EpilogueWriter(const ValidGraph& graph, const ProductForm& form, NodeId twin, NodeId result, std::string_view narrow)
+  EpilogueWriter(const ValidGraph& graph, const ProductForm& form, NodeId twin, NodeId result,
+                 std::string_view narrow)
       : form_(form),
         graph_(graph),
         twin_(twin),
         result_(graph_.node(result)),
         inputs_(graph.inputs()),
         narrow_(narrow) {
-    const std::vector<bool> needed =
-        NeededFor(graph, {result}, [&](NodeId id) { return id == form.product || id == twin; });
+    const std::vector<bool> needed = NeededFor(
+        graph, {result}, [&](NodeId id) { return id == form.product || id == twin; });
     std::erase_if(inputs_, [&](NodeId id) { return !needed[id]; });
   }
 
@@ -40,16 +42,20 @@ class EpilogueWriter {
 
  private:
   std::string Text() {
-    for (size_t i = 0; i < result_.operands.size(); ++i) Take(result_.operands[i], fmt::format("v{}", i));
+    for (size_t i = 0; i < result_.operands.size(); ++i)
+      Take(result_.operands[i], fmt::format("v{}", i));
     const CudaText value = ToCuda(result_.As<Map>()->body, Context());
     std::string apply;
     for (const std::string& statement : value.statements) apply += "    " + statement + "\n";
     for (NodeId id : inputs_) {
       const std::string name = "in_" + graph_.node(id).name;
-      AddMember(fmt::format("const {}* __restrict__", CudaName(graph_.node(id).type.dtype)), name, name);
+      AddMember(fmt::format("const {}* __restrict__", CudaName(graph_.node(id).type.dtype)), name,
+                name);
     }
-    for (const char* size : {"epilogue_rows", "epilogue_columns"}) AddMember("long long", size, size);
-    for (const auto& [symbol, range] : graph_.symbols()) AddMember("long long", symbol, "size_" + symbol);
+    for (const char* size : {"epilogue_rows", "epilogue_columns"})
+      AddMember("long long", size, size);
+    for (const auto& [symbol, range] : graph_.symbols())
+      AddMember("long long", symbol, "size_" + symbol);
     if (twin_ >= 0) parameters_ += ", const __grid_constant__ CUtensorMap twin";
     const std::string text = fmt::format(
         R"(struct Epilogue {{
@@ -92,11 +98,13 @@ class EpilogueWriter {
   }}
 }};
 )",
-        twin_ < 0 ? 1 : 2, column_.Bytes(), element_.count > 0, members_, row_.fields, column_.fields, element_.fields,
-        row_.statements, row_.values, column_.statements, column_.values, element_.statements, element_.values,
-        alike_ == element_.count, along_, apply, value.value);
+        twin_ < 0 ? 1 : 2, column_.Bytes(), element_.count > 0, members_, row_.fields,
+        column_.fields, element_.fields, row_.statements, row_.values, column_.statements,
+        column_.values, element_.statements, element_.values, alike_ == element_.count, along_,
+        apply, value.value);
     return fmt::format(
-        "{}{}\n{}#define EPILOGUE_PARAMETERS {}\n#define TWIN {}\n#define EPILOGUE(batch) Epilogue{{{}batch}}\n",
+        "{}{}\n{}#define EPILOGUE_PARAMETERS {}\n#define TWIN {}\n#define EPILOGUE(batch) "
+        "Epilogue{{{}batch}}\n",
         KernelPrelude(text), narrow_, text, parameters_, twin_ < 0 ? "b" : "twin", values_);
   }
 
@@ -130,17 +138,20 @@ class EpilogueWriter {
   }
 
   /// The text of an operand's element at a row and a column.
-  std::string Element(NodeId id, const char* row, const char* column, std::string& statements) const {
+  std::string Element(NodeId id, const char* row, const char* column,
+                      std::string& statements) const {
     const Shape& shape = graph_.node(id).type.shape;
     Coordinates at;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
       const size_t of_result = axis + form_.letters.size() - shape.size();
-      at.push_back({.text = shape[axis].one() ? "0" : Place(of_result, row, column), .multiple = 1});
+      at.push_back(
+          {.text = shape[axis].one() ? "0" : Place(of_result, row, column), .multiple = 1});
     }
     ElementText text(graph_, {.indent = "    "});
     const auto value = text.Of(id, at);
     if (!text.Scope(1).empty())  // loops, whose names others may have
-      return fmt::format("[&] {{\n{}{}      return {};\n    }}()", text.Scope(0), text.Scope(1), value.text);
+      return fmt::format("[&] {{\n{}{}      return {};\n    }}()", text.Scope(0), text.Scope(1),
+                         value.text);
     statements += text.Scope(0);
     return value.text;
   }
@@ -173,7 +184,8 @@ class EpilogueWriter {
       ++alike_;
       along_ += fmt::format(
           "      const auto {0} = *(const Units<{1}, COUNT>*)(in_{2} + at);\n"
-          "      UNROLLED for (int e = 0; e < COUNT; ++e) some[e].{0} = load<{3}>({0}.element[e]);\n",
+          "      UNROLLED for (int e = 0; e < COUNT; ++e) some[e].{0} = "
+          "load<{3}>({0}.element[e]);\n",
           name, CudaName(input->type.dtype), input->name, arithmetic);
     }
     side.widest = std::max(side.widest, static_cast<int64_t>(SizeOf(graph_.node(id).type.dtype)));
@@ -181,7 +193,8 @@ class EpilogueWriter {
   }
 
   CudaContext Context() const {
-    CudaContext context{.operands = operands_, .place = {}, .temporary = "epilogue_t", .narrow = !narrow_.empty()};
+    CudaContext context{
+        .operands = operands_, .place = {}, .temporary = "epilogue_t", .narrow = !narrow_.empty()};
     context.place = [&](ScalarOp op, int axis) -> std::string {
       const size_t of_result = form_.letters.size() + axis;
       if (op == ScalarOp::kIndex) return Place(of_result, "row_index", "column_index");
@@ -197,7 +210,8 @@ class EpilogueWriter {
   std::vector<NodeId> inputs_;  ///< that the result is made of besides the products
   std::string_view narrow_;
   Side row_, column_, element_;
-  int64_t alike_ = 0;  ///< elements that lie as the result does, and the text that reads neighbours of them
+  /// Elements that lie as the result does, and the text that reads neighbours of them
+  int64_t alike_ = 0;
   std::string along_;
   std::string members_, parameters_, values_;
   std::vector<std::string> operands_;
@@ -205,8 +219,8 @@ class EpilogueWriter {
 
 }  // namespace
 
-EpilogueText TextOfEpilogue(const ValidGraph& graph, const ProductForm& form, NodeId twin, NodeId result,
-                            std::string_view narrow) {
+EpilogueText TextOfEpilogue(const ValidGraph& graph, const ProductForm& form, NodeId twin,
+                            NodeId result, std::string_view narrow) {
   return EpilogueWriter(graph, form, twin, result, narrow).Run();
 }
 

@@ -18,9 +18,9 @@ struct EpilogueText {
   std::vector<std::string> arguments;
 };
 
-/// `twin`: another product that the map `result` takes, or -1. `narrow`: the functions that it may call for results in
-/// few digits, if it may.
-EpilogueText TextOfEpilogue(const ValidGraph& graph, const ProductForm& form, NodeId twin, NodeId result,
-                            std::string_view narrow);
+/// `twin`: another product that the map `result` takes, or -1. `narrow`: the functions that it may
+/// call for results in few digits, if it may.
+EpilogueText TextOfEpilogue(const ValidGraph& graph, const ProductForm& form, NodeId twin,
+                            NodeId result, std::string_view narrow);
 
 }  // namespace atunner::graph

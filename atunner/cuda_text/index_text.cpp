@@ -10,12 +10,14 @@ std::string StrideOf(const Shape& shape, size_t axis) {
 
 Coordinates PlacesIn(const Shape& shape) {
   Coordinates at;
-  for (const Extent& extent : shape) at.push_back({.text = extent.one() ? "0" : fmt::format("c{}", at.size())});
+  for (const Extent& extent : shape)
+    at.push_back({.text = extent.one() ? "0" : fmt::format("c{}", at.size())});
   return at;
 }
 
-std::string CoordinateLines(const Shape& shape, const std::function<bool(size_t)>& takes, std::string_view prefix,
-                            const std::string& number, const std::string& type, std::string_view indent) {
+std::string CoordinateLines(const Shape& shape, const std::function<bool(size_t)>& takes,
+                            std::string_view prefix, const std::string& number,
+                            const std::string& type, std::string_view indent) {
   const std::string cast = type == "int" ? "(unsigned)" : "";
   std::vector<size_t> axes;
   for (size_t axis = 0; axis < shape.size(); ++axis) {
@@ -24,8 +26,10 @@ std::string CoordinateLines(const Shape& shape, const std::function<bool(size_t)
   std::string text;
   Extent stride(1);
   for (size_t i = axes.size(); i-- > 0; stride = stride * shape[axes[i]]) {
-    const std::string divided = stride.one() ? "" : fmt::format(" / {}({})", cast, stride.ToString());
-    const std::string rest = i == 0 ? "" : fmt::format(" % {}({})", cast, shape[axes[i]].ToString());
+    const std::string divided = stride.one() ? ""
+                                             : fmt::format(" / {}({})", cast, stride.ToString());
+    const std::string rest = i == 0 ? ""
+                                    : fmt::format(" % {}({})", cast, shape[axes[i]].ToString());
     const std::string place = fmt::format("{}({}){}{}", cast, number, divided, rest);
     text = fmt::format("{}const {} {}{} = {};\n", indent, type, prefix, axes[i], place) + text;
   }

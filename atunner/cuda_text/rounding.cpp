@@ -74,7 +74,9 @@ std::set<int> DecidingParameters(const ScalarExpression& body) {
   return deciding;
 }
 
-bool AddsOrMultiplies(Combine op) { return op == Combine::kSum || op == Combine::kMean || op == Combine::kProd; }
+bool AddsOrMultiplies(Combine op) {
+  return op == Combine::kSum || op == Combine::kMean || op == Combine::kProd;
+}
 
 /// Does the node combine several elements in an order that is its own affair?
 bool CombinesTerms(const Node& node) {
@@ -92,8 +94,8 @@ bool TakesPlaces(const Node& node) {
 
 bool IsRounded(const Node& node) {
   if (const auto* map = node.As<Map>())
-    return std::ranges::any_of(map->body.nodes(),
-                               [&](const ScalarNode& each) { return Rounds(map->body.nodes(), each); });
+    return std::ranges::any_of(
+        map->body.nodes(), [&](const ScalarNode& each) { return Rounds(map->body.nodes(), each); });
   return CombinesTerms(node);
 }
 
@@ -118,7 +120,8 @@ StepRounding RoundingOf(const ValidGraph& graph, const Node& node) {
   const std::set<int> deciding = map ? DecidingParameters(map->body) : std::set<int>{};
   for (size_t i = 0; i < node.operands.size(); ++i) {
     const DType dtype = graph.node(node.operands[i]).type.dtype;
-    const bool decides = !IsFloat(dtype) || TakesPlaces(node) || deciding.contains(static_cast<int>(i));
+    const bool decides = !IsFloat(dtype) || TakesPlaces(node) ||
+                         deciding.contains(static_cast<int>(i));
     rounding.operands.push_back({decides               ? Reading::kAsIs
                                  : CombinesTerms(node) ? Reading::kTerms
                                                        : Reading::kValue,

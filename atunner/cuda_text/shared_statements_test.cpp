@@ -5,8 +5,8 @@
 namespace atunner::graph {
 namespace {
 
-// What speaks of outer coordinates, of the item, or of a variable that changes, stays, and so does all that is made of
-// it.
+// What speaks of outer coordinates, of the item, or of a variable that changes, stays, and so does
+// all that is made of it.
 TEST(SharedStatements, OthersStay) {
   const std::string stays =
       "      for (int lane = 0; lane < VEC; ++lane) {\n"

@@ -28,13 +28,16 @@ Json ToJson(const Calibration& calibration) {
 Result<Calibration> CalibrationFromJson(const Json& json) {
   Calibration c;
   if (!json.is_object()) return Invalid("is no calibration");
-#define ATUNNER_CALIBRATION(name, unit, fallback, meaning)                                                  \
-  if (!json.contains(#name) || !json[#name].is_number()) return Invalid("a calibration lacks '" #name "'"); \
-  c.name = json[#name].get<double>();                                                                       \
-  if (!std::isfinite(c.name) || c.name < 0) return Invalid("a calibration's '" #name "' is no constant of a machine");
+#define ATUNNER_CALIBRATION(name, unit, fallback, meaning) \
+  if (!json.contains(#name) || !json[#name].is_number())   \
+    return Invalid("a calibration lacks '" #name "'");     \
+  c.name = json[#name].get<double>();                      \
+  if (!std::isfinite(c.name) || c.name < 0)                \
+    return Invalid("a calibration's '" #name "' is no constant of a machine");
 #include "atunner/device/calibration.def"
 #undef ATUNNER_CALIBRATION
-  if (json.contains("source") && json["source"].is_string()) c.source = json["source"].get<std::string>();
+  if (json.contains("source") && json["source"].is_string())
+    c.source = json["source"].get<std::string>();
   return c;
 }
 
@@ -61,7 +64,8 @@ Result<Calibration> LoadCalibration(const std::string& folder, const DeviceProfi
   if (!Exists(file)) return Calibration::Expected(profile);
   ATUNNER_TRY(const std::string text, ReadFile(file, kLargest));
   auto json = ParseJson(text);
-  if (!json || !json->is_object()) return Invalid("is no probed profile", file.string(), "run atunner devices --probe");
+  if (!json || !json->is_object())
+    return Invalid("is no probed profile", file.string(), "run atunner devices --probe");
   if (!json->contains(kCalibrationKey)) return Calibration::Expected(profile);
   // Constants that the model did not have when this was written are the expected ones.
   Json whole = (*json)[kCalibrationKey];
@@ -72,7 +76,9 @@ Result<Calibration> LoadCalibration(const std::string& folder, const DeviceProfi
     }
   }
   auto calibration = CalibrationFromJson(whole);
-  if (!calibration) return Invalid(calibration.error().what, file.string(), "run atunner devices --probe --calibrate");
+  if (!calibration)
+    return Invalid(calibration.error().what, file.string(),
+                   "run atunner devices --probe --calibrate");
   return calibration;
 }
 

@@ -1,12 +1,12 @@
-// Constants of the time model that no data sheet states: estimated from the profile, or fitted to micro-benchmarks of
-// the real GPU (`atunner devices --probe --calibrate`).
+// Constants of the time model that no data sheet states: estimated from the profile, or fitted to
+// micro-benchmarks of the real GPU (`atunner devices --probe --calibrate`).
 #pragma once
 
 #include <string>
 
 #include "atunner/base/result.h"
-#include "atunner/model/value/device_profile.h"
 #include "atunner/model/json/json.h"
+#include "atunner/model/value/device_profile.h"
 
 namespace atunner {
 
@@ -24,9 +24,11 @@ Json ToJson(const Calibration& calibration);
 /// Every constant must be there, finite and not negative.
 Result<Calibration> CalibrationFromJson(const Json& json);
 
-/// The file that `devices --probe` writes for a GPU holds a calibration under this key, if it was made.
+/// The file that `devices --probe` writes for a GPU holds a calibration under this key, if it was
+/// made.
 inline constexpr const char* kCalibrationKey = "calibration";
-/// From a profile's file in `folder`, or Expected when there is none. kInvalidInput for a file that is broken.
+/// From a profile's file in `folder`, or Expected when there is none. kInvalidInput for a file that
+/// is broken.
 Result<Calibration> LoadCalibration(const std::string& folder, const DeviceProfile& profile);
 
 }  // namespace atunner

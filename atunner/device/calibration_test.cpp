@@ -49,7 +49,8 @@ TEST(Calibration, IsTakenFromTheProfilesFile) {
   made.source = "calibrated today";
   made.l2_clk = 123;
   const Path file = folder / "H200.json";
-  ASSERT_TRUE(WriteFileAtomic(file, DumpJson(Json{{"profile", 1}, {kCalibrationKey, ToJson(made)}})));
+  ASSERT_TRUE(
+      WriteFileAtomic(file, DumpJson(Json{{"profile", 1}, {kCalibrationKey, ToJson(made)}})));
   const auto found = LoadCalibration(folder.string(), profile);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->l2_clk, 123);
@@ -57,7 +58,8 @@ TEST(Calibration, IsTakenFromTheProfilesFile) {
   Json earlier = ToJson(made);
   earlier.erase("bulk_clk");
   ASSERT_TRUE(WriteFileAtomic(file, DumpJson(Json{{kCalibrationKey, earlier}})));
-  EXPECT_EQ(LoadCalibration(folder.string(), profile)->bulk_clk, Calibration::Expected(profile).bulk_clk);
+  EXPECT_EQ(LoadCalibration(folder.string(), profile)->bulk_clk,
+            Calibration::Expected(profile).bulk_clk);
   EXPECT_EQ(LoadCalibration(folder.string(), profile)->l2_clk, 123);
   ASSERT_TRUE(WriteFileAtomic(file, "{\"calibration\": {}}"));
   EXPECT_FALSE(LoadCalibration(folder.string(), profile));
@@ -70,7 +72,8 @@ TEST(Calibration, ALockedClockTakesTheBoostedOnes) {
   Calibration made = Calibration::Expected(*FindProfile("H200"));
   made.source = "calibrated today";
   made.l2_clk = 300, made.dram_clk = 700, made.l2_gbps = 9000, made.dram_gbps = 4000;
-  ASSERT_TRUE(WriteFileAtomic(folder / "H200.json", DumpJson(Json{{kCalibrationKey, ToJson(made)}})));
+  ASSERT_TRUE(
+      WriteFileAtomic(folder / "H200.json", DumpJson(Json{{kCalibrationKey, ToJson(made)}})));
   const auto half = LoadCalibration(folder.string(), *FindProfile("H200@990"));
   ASSERT_TRUE(half);
   EXPECT_EQ(half->source, "calibrated today");

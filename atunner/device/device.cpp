@@ -84,26 +84,29 @@ KernelArg KernelArg::Value(std::span<const std::byte> value) {
   return arg;
 }
 
-std::string Misfit(const std::string& entry, std::span<const size_t> sizes, std::span<const KernelArg> args) {
+std::string Misfit(const std::string& entry, std::span<const size_t> sizes,
+                   std::span<const KernelArg> args) {
   if (args.size() != sizes.size()) {
-    return "'" + entry + "' takes " + std::to_string(sizes.size()) + " arguments, " + std::to_string(args.size()) +
-           " are given";
+    return "'" + entry + "' takes " + std::to_string(sizes.size()) + " arguments, " +
+           std::to_string(args.size()) + " are given";
   }
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (args[i].size == sizes[i]) continue;
-    return "argument " + std::to_string(i + 1) + " of '" + entry + "' has " + std::to_string(sizes[i]) + " bytes, " +
-           std::to_string(args[i].size) + " are given";
+    return "argument " + std::to_string(i + 1) + " of '" + entry + "' has " +
+           std::to_string(sizes[i]) + " bytes, " + std::to_string(args[i].size) + " are given";
   }
   return "";
 }
 
-Result<std::unique_ptr<Texture>> Device::CreateTexture(const TextureSpec&, std::span<const std::byte>) {
+Result<std::unique_ptr<Texture>> Device::CreateTexture(const TextureSpec&,
+                                                       std::span<const std::byte>) {
   return Fail(ErrorCode::kUnsupported, "'" + profile().name + "' has no textures");
 }
 
 Result<TensorMap> Device::EncodeTensorMap(const TensorMapSpec&) {
   return Fail(ErrorCode::kUnsupported, "'" + profile().name + "' has no bulk tensor copies",
-              "compute capability " + std::to_string(profile().cc_major) + "." + std::to_string(profile().cc_minor));
+              "compute capability " + std::to_string(profile().cc_major) + "." +
+                  std::to_string(profile().cc_minor));
 }
 
 }  // namespace atunner

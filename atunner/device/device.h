@@ -1,5 +1,5 @@
-// What a GPU can be asked to do, real or virtual. `verify` and everything above know only this; who is behind it is
-// decided once, where the program is wired together.
+// What a GPU can be asked to do, real or virtual. `verify` and everything above know only this; who
+// is behind it is decided once, where the program is wired together.
 #pragma once
 
 #include <array>
@@ -13,18 +13,20 @@
 
 #include "atunner/base/result.h"
 #include "atunner/model/kernel/compiled_module.h"
-#include "atunner/model/value/device_profile.h"
 #include "atunner/model/kernel/launch_plan.h"
 #include "atunner/model/kernel/tensor_map.h"
 #include "atunner/model/kernel/texture.h"
 #include "atunner/model/trial/trial.h"
+#include "atunner/model/value/device_profile.h"
 
 namespace atunner {
 
-/// Device memory: an address in the device's space. Owned by the Buffer that Device::Allocate returned.
+/// Device memory: an address in the device's space. Owned by the Buffer that Device::Allocate
+/// returned.
 using DeviceAddress = uint64_t;
 
-/// One problem a device found while it executed a kernel (the virtual GPU finds many kinds, a real one few).
+/// One problem a device found while it executed a kernel (the virtual GPU finds many kinds, a real
+/// one few).
 struct Hazard {
   enum class Kind : uint8_t {
     kOutOfBounds,
@@ -51,8 +53,9 @@ struct Hazard {
   };
   Kind kind = Kind::kOutOfBounds;
   std::string kernel;
-  std::string where;          ///< "softmax.cu:41"
-  std::string detail;         ///< block, thread, address, allocation, the other side of a race: one sentence
+  std::string where;  ///< "softmax.cu:41"
+  /// Block, thread, address, allocation, the other side of a race: one sentence
+  std::string detail;
   Site site;                  ///< virtual GPU: of the first time
   std::optional<Site> other;  ///< virtual GPU: the earlier access of a race
   std::string space;          ///< "global", "shared", "local"; "" when no address is at fault
@@ -71,8 +74,9 @@ HazardGroup GroupOf(Hazard::Kind kind);
 struct LaunchOutcome {
   enum class Kind : uint8_t {
     kCompleted,
-    kRefused,      ///< the driver did not start it: bad grid, too much shared memory
-    kFaulted,      ///< started and died: illegal address, trap, hazard. A real device's context is lost.
+    kRefused,  ///< the driver did not start it: bad grid, too much shared memory
+    /// Started and died: illegal address, trap, hazard. A real device's context is lost.
+    kFaulted,
     kTimeout,      ///< limit on time or instructions
     kUnsupported,  ///< virtual GPU: an instruction it lacks
   };
@@ -86,12 +90,16 @@ struct LaunchOutcome {
 };
 
 struct LaunchOptions {
-  bool check_hazards = true;     ///< virtual GPU: shared-memory races, initialisation, barriers (bounds always)
-  bool check_global = false;     ///< virtual GPU: also races in global memory, unwritten local memory and registers
+  /// Virtual GPU: shared-memory races, initialisation, barriers (bounds always)
+  bool check_hazards = true;
+  /// Virtual GPU: also races in global memory, unwritten local memory and registers
+  bool check_global = false;
   uint8_t groups = kAllHazards;  ///< virtual GPU: HazardGroups to report; memory always
   bool keep_going = false;       ///< virtual GPU: collect the hazards of all blocks
-  uint64_t max_warp_instructions_per_block = 0;  ///< virtual GPU: then the block counts as endless; 0 = its default
-  double timeout_seconds = 60;   ///< virtual GPU: wall clock. A real device is guarded by its runner process.
+  /// Virtual GPU: then the block counts as endless; 0 = its default
+  uint64_t max_warp_instructions_per_block = 0;
+  /// Virtual GPU: wall clock. A real device is guarded by its runner process.
+  double timeout_seconds = 60;
   std::vector<uint64_t> blocks;  ///< virtual GPU: run only these linear block indices; empty = all
 };
 
@@ -132,7 +140,8 @@ class LoadedModule {
 struct KernelArg {
   alignas(TensorMap) std::array<std::byte, sizeof(TensorMap)> bytes{};
   uint32_t size = 0;
-  std::vector<std::byte> large;  ///< in place of `bytes` what they do not hold: structures of up to 32764 bytes
+  /// In place of `bytes` what they do not hold: structures of up to 32764 bytes
+  std::vector<std::byte> large;
 
   static KernelArg Address(DeviceAddress address);
   static KernelArg Scalar(const ScalarBytes& scalar);
@@ -141,14 +150,17 @@ struct KernelArg {
   const std::byte* data() const { return large.empty() ? bytes.data() : large.data(); }
 };
 
-/// Why `args` are not what kernel `entry`, with parameters of `sizes` bytes, takes; empty if they are.
-std::string Misfit(const std::string& entry, std::span<const size_t> sizes, std::span<const KernelArg> args);
+/// Why `args` are not what kernel `entry`, with parameters of `sizes` bytes, takes; empty if they
+/// are.
+std::string Misfit(const std::string& entry, std::span<const size_t> sizes,
+                   std::span<const KernelArg> args);
 
 struct LaunchShape {
   Dim3 grid, block, cluster;
   uint32_t dynamic_shared_bytes = 0;
-  bool cooperative = false;   ///< all blocks resident at once; refused where they do not fit
-  bool programmatic = false;  ///< blocks may start before the launch before has ended, and wait for that themselves
+  bool cooperative = false;  ///< all blocks resident at once; refused where they do not fit
+  /// Blocks may start before the launch before has ended, and wait for that themselves
+  bool programmatic = false;
 };
 
 class Device {
@@ -168,31 +180,37 @@ class Device {
   virtual Status CopyIn(DeviceAddress to, std::span<const std::byte> from) = 0;
   virtual Status CopyOut(std::span<std::byte> to, DeviceAddress from) = 0;
   virtual Status CopyWithin(DeviceAddress to, DeviceAddress from, uint64_t bytes) = 0;
-  /// Need not wait for the end, nor need CopyWithin: whatever is asked of the device next comes after it.
+  /// Need not wait for the end, nor need CopyWithin: whatever is asked of the device next comes
+  /// after it.
   virtual Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) = 0;
   virtual Result<uint64_t> FreeBytes() = 0;
 
-  /// A tensor map for kernels of this device. kInvalidInput names the rule that `spec` breaks, kUnsupported a device
-  /// without bulk tensor copies (before compute capability 9.0).
+  /// A tensor map for kernels of this device. kInvalidInput names the rule that `spec` breaks,
+  /// kUnsupported a device without bulk tensor copies (before compute capability 9.0).
   virtual Result<TensorMap> EncodeTensorMap(const TensorMapSpec& spec);
 
-  /// A texture of these texels, row by row and layer by layer. kInvalidInput names the rule that `spec` breaks.
-  virtual Result<std::unique_ptr<Texture>> CreateTexture(const TextureSpec& spec, std::span<const std::byte> texels);
+  /// A texture of these texels, row by row and layer by layer. kInvalidInput names the rule that
+  /// `spec` breaks.
+  virtual Result<std::unique_ptr<Texture>> CreateTexture(const TextureSpec& spec,
+                                                         std::span<const std::byte> texels);
 
   virtual Result<std::unique_ptr<LoadedModule>> Load(const CompiledModule& module) = 0;
   /// Address of a `__device__` or `__constant__` symbol and its size in bytes.
-  virtual Result<std::pair<DeviceAddress, uint64_t>> FindSymbol(LoadedModule& module, const std::string& symbol) = 0;
-  /// Fingerprint of the module's writable variables, where the device can tell: a kernel that leaves them changed
-  /// carries state from launch to launch.
+  virtual Result<std::pair<DeviceAddress, uint64_t>> FindSymbol(LoadedModule& module,
+                                                                const std::string& symbol) = 0;
+  /// Fingerprint of the module's writable variables, where the device can tell: a kernel that
+  /// leaves them changed carries state from launch to launch.
   virtual Result<std::optional<uint64_t>> StateFingerprint(LoadedModule&) { return std::nullopt; }
-  /// Runs one kernel and waits for it. `entry` as CompiledModule::kernels names it. A kernel's failure is an outcome,
-  /// not an Error; an Error means the device itself is unusable.
-  virtual Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                                       std::span<const KernelArg> args, const LaunchOptions& options) = 0;
-  /// As Launch, for kernels that do not fail: the device need not wait for the end. Whatever is asked of it next comes
-  /// after it.
-  virtual Result<LaunchOutcome> Post(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                                     std::span<const KernelArg> args, const LaunchOptions& options) {
+  /// Runs one kernel and waits for it. `entry` as CompiledModule::kernels names it. A kernel's
+  /// failure is an outcome, not an Error; an Error means the device itself is unusable.
+  virtual Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry,
+                                       const LaunchShape& shape, std::span<const KernelArg> args,
+                                       const LaunchOptions& options) = 0;
+  /// As Launch, for kernels that do not fail: the device need not wait for the end. Whatever is
+  /// asked of it next comes after it.
+  virtual Result<LaunchOutcome> Post(LoadedModule& module, const std::string& entry,
+                                     const LaunchShape& shape, std::span<const KernelArg> args,
+                                     const LaunchOptions& options) {
     return Launch(module, entry, shape, args, options);
   }
 };
@@ -203,7 +221,8 @@ struct Predecessors {
   double bytes = 0;             ///< that they moved through L2
 };
 
-/// The estimate of a launch, and the blocks that were executed for it in ascending order; none named = all.
+/// The estimate of a launch, and the blocks that were executed for it in ascending order; none
+/// named = all.
 struct Prediction {
   Estimate estimate;
   std::vector<uint64_t> blocks;
@@ -212,13 +231,16 @@ struct Prediction {
 /// A device that predicts instead of measuring: the virtual GPU.
 class PredictingDevice : public Device {
  public:
-  /// Executes a sample of the grid and estimates the time of the whole launch. `resources` are the kernel's from the
-  /// cubin of the profile's architecture. An Error of kUnsupported names what the virtual GPU lacks.
-  virtual Result<Prediction> Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
-                                     std::span<const KernelArg> args, const Predecessors& earlier) = 0;
+  /// Executes a sample of the grid and estimates the time of the whole launch. `resources` are the
+  /// kernel's from the cubin of the profile's architecture. An Error of kUnsupported names what the
+  /// virtual GPU lacks.
+  virtual Result<Prediction> Predict(LoadedModule& module, const KernelResources& resources,
+                                     const LaunchShape& shape, std::span<const KernelArg> args,
+                                     const Predecessors& earlier) = 0;
   /// Executes all blocks but those that Predict has, for launches that read their results.
-  virtual Result<LaunchOutcome> Complete(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                                         std::span<const KernelArg> args, std::span<const uint64_t> executed) = 0;
+  virtual Result<LaunchOutcome> Complete(LoadedModule& module, const std::string& entry,
+                                         const LaunchShape& shape, std::span<const KernelArg> args,
+                                         std::span<const uint64_t> executed) = 0;
 };
 
 /// A point in the stream of a real device.
@@ -243,9 +265,10 @@ class TimedDevice : public Device {
   virtual Status Record(Event& event) = 0;
   /// Nanoseconds between two recorded events; waits for `end`.
   virtual Result<double> ElapsedNs(Event& start, Event& end) = 0;
-  /// Puts a kernel into the stream without waiting. A refusal is reported at once, a fault by Synchronize.
-  virtual LaunchOutcome Enqueue(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                                std::span<const KernelArg> args) = 0;
+  /// Puts a kernel into the stream without waiting. A refusal is reported at once, a fault by
+  /// Synchronize.
+  virtual LaunchOutcome Enqueue(LoadedModule& module, const std::string& entry,
+                                const LaunchShape& shape, std::span<const KernelArg> args) = 0;
   virtual LaunchOutcome Synchronize() = 0;
   /// Fill in the stream, without waiting.
   virtual Status EnqueueFill(DeviceAddress to, uint8_t byte, uint64_t bytes) = 0;
@@ -254,12 +277,13 @@ class TimedDevice : public Device {
   /// The raw stream (CUstream), for vendor libraries.
   virtual void* stream() = 0;
   virtual ClockState Clocks() = 0;
-  /// Joules that the whole board has used since the driver was loaded; the counter moves in steps of some milliseconds.
-  /// kUnsupported where there is no such counter.
+  /// Joules that the whole board has used since the driver was loaded; the counter moves in steps
+  /// of some milliseconds. kUnsupported where there is no such counter.
   virtual Result<double> EnergyJoules() = 0;
   virtual std::string DriverVersion() const = 0;
   /// What the driver's occupancy calculator says, blocks per SM.
-  virtual Result<int> DriverOccupancy(LoadedModule& module, const std::string& entry, const LaunchShape& shape) = 0;
+  virtual Result<int> DriverOccupancy(LoadedModule& module, const std::string& entry,
+                                      const LaunchShape& shape) = 0;
 };
 
 }  // namespace atunner

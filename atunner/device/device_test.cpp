@@ -13,7 +13,8 @@ TEST(Misfit, NumberAndSizesOfArgumentsAreCompared) {
   EXPECT_EQ(Misfit("scale", sizes, std::vector{pointer, count}), "");
   EXPECT_EQ(Misfit("scale", sizes, std::vector{pointer}), "'scale' takes 2 arguments, 1 are given");
   count.size = 8;  // a double for a float
-  EXPECT_EQ(Misfit("scale", sizes, std::vector{pointer, count}), "argument 2 of 'scale' has 4 bytes, 8 are given");
+  EXPECT_EQ(Misfit("scale", sizes, std::vector{pointer, count}),
+            "argument 2 of 'scale' has 4 bytes, 8 are given");
 }
 
 }  // namespace

@@ -39,14 +39,16 @@ std::unique_ptr<Nvml> Nvml::Open(int device_index) {
   auto nvml = std::make_unique<Nvml>();
   nvml->api_ = std::make_shared<Api>();
   Api& api = *nvml->api_;
-  const bool bound =
-      library->Bind(api.init, "nvmlInit_v2") && library->Bind(api.by_index, "nvmlDeviceGetHandleByIndex_v2") &&
-      library->Bind(api.clock, "nvmlDeviceGetClockInfo") && library->Bind(api.power, "nvmlDeviceGetPowerUsage") &&
-      library->Bind(api.temperature, "nvmlDeviceGetTemperature") &&
-      library->Bind(api.driver, "nvmlSystemGetDriverVersion");
+  const bool bound = library->Bind(api.init, "nvmlInit_v2") &&
+                     library->Bind(api.by_index, "nvmlDeviceGetHandleByIndex_v2") &&
+                     library->Bind(api.clock, "nvmlDeviceGetClockInfo") &&
+                     library->Bind(api.power, "nvmlDeviceGetPowerUsage") &&
+                     library->Bind(api.temperature, "nvmlDeviceGetTemperature") &&
+                     library->Bind(api.driver, "nvmlSystemGetDriverVersion");
   (void)library->Bind(api.throttle, "nvmlDeviceGetCurrentClocksThrottleReasons");
   (void)library->Bind(api.energy, "nvmlDeviceGetTotalEnergyConsumption");
-  if (!bound || api.init() != 0 || api.by_index(static_cast<unsigned>(device_index), &nvml->device_) != 0)
+  if (!bound || api.init() != 0 ||
+      api.by_index(static_cast<unsigned>(device_index), &nvml->device_) != 0)
     return nullptr;
   return nvml;
 }
@@ -62,7 +64,8 @@ ClockState Nvml::Read() const {
   if (api_->throttle == nullptr || api_->throttle(device_, &reasons) != 0) return state;
   state.throttle.clear();
   for (const Reason& reason : kReasons) {
-    if (reasons & reason.bit) state.throttle += (state.throttle.empty() ? "" : ", ") + std::string(reason.name);
+    if (reasons & reason.bit)
+      state.throttle += (state.throttle.empty() ? "" : ", ") + std::string(reason.name);
   }
   if (state.throttle.empty()) state.throttle = "none";
   return state;

@@ -1,4 +1,5 @@
-// ComputeOccupancy against the driver's calculator, for kernels of many register counts and random launches.
+// ComputeOccupancy against the driver's calculator, for kernels of many register counts and random
+// launches.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -27,11 +28,13 @@ TEST(OccupancyOnTheGpu, IsWhatTheDriverSays) {
     const std::string n = std::to_string(words);
     CompileRequest request;
     request.source.text =
-        "extern \"C\" __global__ void k(float* x, int m) {\n  extern __shared__ float s[];\n  float v[" + n +
-        "];\n#pragma unroll\n  for (int i = 0; i < " + n +
+        "extern \"C\" __global__ void k(float* x, int m) {\n  extern __shared__ float s[];\n  "
+        "float v[" +
+        n + "];\n#pragma unroll\n  for (int i = 0; i < " + n +
         "; ++i) v[i] = x[threadIdx.x + i * m];\n  __syncthreads();\n  float t = s[threadIdx.x];\n"
         "  for (int k = 0; k < m; ++k) {\n#pragma unroll\n    for (int i = 0; i < " +
-        n + "; ++i) v[i] = v[i] * t + v[(i + 1) % " + n + "];\n  }\n#pragma unroll\n  for (int i = 0; i < " + n +
+        n + "; ++i) v[i] = v[i] * t + v[(i + 1) % " + n +
+        "];\n  }\n#pragma unroll\n  for (int i = 0; i < " + n +
         "; ++i) x[threadIdx.x + i * m] = v[i];\n}\n";
     request.entries = {"k"};
     request.arch = device->arch();
@@ -43,12 +46,12 @@ TEST(OccupancyOnTheGpu, IsWhatTheDriverSays) {
       LaunchShape shape;
       shape.block.x = static_cast<uint32_t>(1 + random.Below(resources.max_threads));
       if (i % 2)
-        shape.dynamic_shared_bytes =
-            static_cast<uint32_t>(random.Below(static_cast<uint64_t>(device->profile().shared_per_block) + 1));
+        shape.dynamic_shared_bytes = static_cast<uint32_t>(
+            random.Below(static_cast<uint64_t>(device->profile().shared_per_block) + 1));
       const Occupancy ours = ComputeOccupancy(device->profile(), resources, shape);
       EXPECT_EQ(ours.blocks_per_sm, device->DriverOccupancy(*module, "k", shape).value())
-          << resources.registers << " registers, " << shape.block.x << " threads, " << shape.dynamic_shared_bytes
-          << " bytes; " << ours.limiter;
+          << resources.registers << " registers, " << shape.block.x << " threads, "
+          << shape.dynamic_shared_bytes << " bytes; " << ours.limiter;
       ++compared;
     }
   }

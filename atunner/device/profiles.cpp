@@ -11,11 +11,12 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-/// What GPUs of one compute capability share. Sources: CUDA C++ Programming Guide 13.0, tables "Technical
-/// specifications per compute capability" and "Throughput of native arithmetic instructions"; latencies from published
-/// micro-benchmarks (Jia et al. 2018 for Volta, Sun et al. 2022 for Ampere, Luo et al. 2024 for Ada and Hopper);
-/// load/store units and the bytes that L1 gives per clock from the white papers of Volta, Turing, GA100, GA102, Ada and
-/// Hopper (that of the GA102 says of Turing that it moves half as many).
+/// What GPUs of one compute capability share. Sources: CUDA C++ Programming Guide 13.0, tables
+/// "Technical specifications per compute capability" and "Throughput of native arithmetic
+/// instructions"; latencies from published micro-benchmarks (Jia et al. 2018 for Volta, Sun et al.
+/// 2022 for Ampere, Luo et al. 2024 for Ada and Hopper); load/store units and the bytes that L1
+/// gives per clock from the white papers of Volta, Turing, GA100, GA102, Ada and Hopper (that of
+/// the GA102 says of Turing that it moves half as many).
 DeviceProfile Architecture(int major, int minor) {
   DeviceProfile p;
   p.cc_major = major;
@@ -36,7 +37,8 @@ DeviceProfile Architecture(int major, int minor) {
   p.max_warps_per_sm = 64;
   p.max_blocks_per_sm = 32;
   const int cc = major * 10 + minor;
-  const auto rates = [&](double fp32, double fp64, double fp16, double integer, double imad, double tensor) {
+  const auto rates = [&](double fp32, double fp64, double fp16, double integer, double imad,
+                         double tensor) {
     p.fp32_per_clk = fp32;
     p.fp64_per_clk = fp64;
     p.fp16_per_clk = fp16;
@@ -44,7 +46,8 @@ DeviceProfile Architecture(int major, int minor) {
     p.imad_per_clk = imad;
     p.tensor_fp16_fma_per_clk = tensor;
   };
-  const auto memory = [&](int l1_kib, std::vector<int> carveouts, int block_kib, double l1, double l2, double dram) {
+  const auto memory = [&](int l1_kib, std::vector<int> carveouts, int block_kib, double l1,
+                          double l2, double dram) {
     p.l1_per_sm = l1_kib * 1024;
     p.shared_per_sm = carveouts.back() * 1024;
     p.shared_carveouts = std::move(carveouts);
@@ -124,29 +127,42 @@ struct Row {
   const char* source;
 };
 
-// Boost clocks, bandwidths and sizes as the vendor's data sheets give them; L2 bandwidths as measured by others or,
-// where nobody published one, 32 bytes per clock and SM, on Turing what the T4 reaches per memory channel.
+// Boost clocks, bandwidths and sizes as the vendor's data sheets give them; L2 bandwidths as
+// measured by others or, where nobody published one, 32 bytes per clock and SM, on Turing what the
+// T4 reaches per memory channel.
 constexpr Row kRows[] = {
-    {"V100", "Tesla V100-SXM2-16GB", 7, 0, 80, 1.53, 900, 2155, 6, 16, 300, "V100 data sheet; Jia et al. 2018"},
-    {"V100-32GB", "Tesla V100-SXM2-32GB", 7, 0, 80, 1.53, 900, 2155, 6, 32, 300, "V100 data sheet; Jia et al. 2018"},
+    {"V100", "Tesla V100-SXM2-16GB", 7, 0, 80, 1.53, 900, 2155, 6, 16, 300,
+     "V100 data sheet; Jia et al. 2018"},
+    {"V100-32GB", "Tesla V100-SXM2-32GB", 7, 0, 80, 1.53, 900, 2155, 6, 32, 300,
+     "V100 data sheet; Jia et al. 2018"},
     {"T4", "Tesla T4", 7, 5, 40, 1.59, 320, 1270, 4, 16, 70, "T4 data sheet; Jia et al. 2019"},
-    {"RTX-2080-Ti", "NVIDIA GeForce RTX 2080 Ti", 7, 5, 68, 1.545, 616, 1700, 5.5, 11, 250, "TU102 white paper"},
+    {"RTX-2080-Ti", "NVIDIA GeForce RTX 2080 Ti", 7, 5, 68, 1.545, 616, 1700, 5.5, 11, 250,
+     "TU102 white paper"},
     {"A100", "NVIDIA A100-SXM4-80GB", 8, 0, 108, 1.41, 2039, 5400, 40, 80, 400, "A100 data sheet"},
-    {"A100-40GB", "NVIDIA A100-SXM4-40GB", 8, 0, 108, 1.41, 1555, 5400, 40, 40, 400, "A100 data sheet"},
-    {"A100-PCIE-40GB", "NVIDIA A100-PCIE-40GB", 8, 0, 108, 1.41, 1555, 5400, 40, 40, 250, "A100 data sheet"},
-    {"A100-PCIE-80GB", "NVIDIA A100 80GB PCIe", 8, 0, 108, 1.41, 1935, 5400, 40, 80, 300, "A100 data sheet"},
+    {"A100-40GB", "NVIDIA A100-SXM4-40GB", 8, 0, 108, 1.41, 1555, 5400, 40, 40, 400,
+     "A100 data sheet"},
+    {"A100-PCIE-40GB", "NVIDIA A100-PCIE-40GB", 8, 0, 108, 1.41, 1555, 5400, 40, 40, 250,
+     "A100 data sheet"},
+    {"A100-PCIE-80GB", "NVIDIA A100 80GB PCIe", 8, 0, 108, 1.41, 1935, 5400, 40, 80, 300,
+     "A100 data sheet"},
     {"A10", "NVIDIA A10", 8, 6, 72, 1.695, 600, 3900, 6, 24, 150, "A10 data sheet"},
     {"A30", "NVIDIA A30", 8, 0, 56, 1.44, 933, 2900, 24, 24, 165, "A30 data sheet"},
     {"A40", "NVIDIA A40", 8, 6, 84, 1.74, 696, 4600, 6, 48, 300, "A40 data sheet"},
-    {"RTX-A4000", "NVIDIA RTX A4000", 8, 6, 48, 1.56, 448, 2400, 4, 16, 140, "RTX A4000 data sheet"},
+    {"RTX-A4000", "NVIDIA RTX A4000", 8, 6, 48, 1.56, 448, 2400, 4, 16, 140,
+     "RTX A4000 data sheet"},
     {"RTX-A6000", "NVIDIA RTX A6000", 8, 6, 84, 1.8, 768, 4840, 6, 48, 300, "RTX A6000 data sheet"},
-    {"RTX-3090", "NVIDIA GeForce RTX 3090", 8, 6, 82, 1.695, 936, 4450, 6, 24, 350, "GA102 white paper"},
-    {"RTX-4090", "NVIDIA GeForce RTX 4090", 8, 9, 128, 2.52, 1008, 5600, 72, 24, 450, "Ada white paper"},
+    {"RTX-3090", "NVIDIA GeForce RTX 3090", 8, 6, 82, 1.695, 936, 4450, 6, 24, 350,
+     "GA102 white paper"},
+    {"RTX-4090", "NVIDIA GeForce RTX 4090", 8, 9, 128, 2.52, 1008, 5600, 72, 24, 450,
+     "Ada white paper"},
     {"L4", "NVIDIA L4", 8, 9, 58, 2.04, 300, 3700, 48, 24, 72, "L4 data sheet"},
     {"L40S", "NVIDIA L40S", 8, 9, 142, 2.52, 864, 6200, 96, 48, 350, "L40S data sheet"},
-    {"H100", "NVIDIA H100 80GB HBM3", 9, 0, 132, 1.98, 3352, 8700, 50, 80, 700, "H100 data sheet and white paper"},
-    {"H100-PCIE", "NVIDIA H100 PCIe", 9, 0, 114, 1.755, 2039, 7000, 50, 80, 350, "H100 data sheet and white paper"},
-    {"H200", "NVIDIA H200", 9, 0, 132, 1.98, 4800, 9800, 60, 141, 700, "H200 data sheet; L2 as measured"},
+    {"H100", "NVIDIA H100 80GB HBM3", 9, 0, 132, 1.98, 3352, 8700, 50, 80, 700,
+     "H100 data sheet and white paper"},
+    {"H100-PCIE", "NVIDIA H100 PCIe", 9, 0, 114, 1.755, 2039, 7000, 50, 80, 350,
+     "H100 data sheet and white paper"},
+    {"H200", "NVIDIA H200", 9, 0, 132, 1.98, 4800, 9800, 60, 141, 700,
+     "H200 data sheet; L2 as measured"},
     {"B200", "NVIDIA B200", 10, 0, 148, 1.965, 8000, 21000, 126, 180, 1000, "Blackwell data sheet"},
 };
 
@@ -187,8 +203,8 @@ constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
     {"a4000", "RTX-A4000"},       {"a6000", "RTX-A6000"},
 };
 
-/// As `nvidia-smi -lgc` leaves it: SMs and L2 at another clock, DRAM at its own. The part of a load's latency that
-/// DRAM takes is fewer of a slower SM's cycles.
+/// As `nvidia-smi -lgc` leaves it: SMs and L2 at another clock, DRAM at its own. The part of a
+/// load's latency that DRAM takes is fewer of a slower SM's cycles.
 DeviceProfile Locked(DeviceProfile p, int mhz) {
   const double ratio = mhz / 1000.0 / p.clock_ghz;
   p.name += "@" + std::to_string(mhz);
@@ -204,7 +220,8 @@ std::optional<int> ParseMhz(std::string_view text) {
   int mhz = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), mhz);
   const std::string unit = Key({end, text.data() + text.size()});
-  if (error != std::errc() || (!unit.empty() && unit != "mhz") || mhz < kLeast || mhz > kMost) return {};
+  if (error != std::errc() || (!unit.empty() && unit != "mhz") || mhz < kLeast || mhz > kMost)
+    return {};
   return mhz;
 }
 
@@ -245,8 +262,11 @@ const DeviceProfile* MatchDriverName(std::string_view full_name) {
   return nullptr;
 }
 
-Occupancy ComputeOccupancy(const DeviceProfile& p, const KernelResources& resources, const LaunchShape& shape) {
-  const auto round_up = [](int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; };
+Occupancy ComputeOccupancy(const DeviceProfile& p, const KernelResources& resources,
+                           const LaunchShape& shape) {
+  const auto round_up = [](int64_t value, int64_t unit) {
+    return (value + unit - 1) / unit * unit;
+  };
   const auto warps = static_cast<int64_t>((shape.block.Count() + 31) / 32);
   Occupancy result;
   int64_t best = p.max_blocks_per_sm;
@@ -259,15 +279,18 @@ Occupancy ComputeOccupancy(const DeviceProfile& p, const KernelResources& resour
   };
   limit(p.max_warps_per_sm / std::max<int64_t>(warps, 1), "warps");
   if (resources.registers > 0) {
-    // Registers are given per warp, and warps lie in the four partitions of the register file. Whether one block fits
-    // at all is decided as if its warps filled the partitions evenly.
-    const int64_t per_warp = round_up(int64_t{resources.registers} * 32, p.register_allocation_unit);
+    // Registers are given per warp, and warps lie in the four partitions of the register file.
+    // Whether one block fits at all is decided as if its warps filled the partitions evenly.
+    const int64_t per_warp = round_up(int64_t{resources.registers} * 32,
+                                      p.register_allocation_unit);
     const bool fits = per_warp * round_up(warps, p.schedulers_per_sm) <= p.registers_per_sm;
     const int64_t per_partition = p.registers_per_sm / p.schedulers_per_sm / per_warp;
-    limit(fits ? per_partition * p.schedulers_per_sm / std::max<int64_t>(warps, 1) : 0, "registers");
+    limit(fits ? per_partition * p.schedulers_per_sm / std::max<int64_t>(warps, 1) : 0,
+          "registers");
   }
   const int64_t shared = int64_t{resources.static_shared_bytes} + shape.dynamic_shared_bytes;
-  const int64_t per_block = round_up(shared + p.shared_reserved_per_block, p.shared_allocation_unit);
+  const int64_t per_block = round_up(shared + p.shared_reserved_per_block,
+                                     p.shared_allocation_unit);
   if (per_block > 0) limit(p.shared_per_sm / per_block, "shared memory");
   result.blocks_per_sm = static_cast<int>(std::max<int64_t>(best, 0));
   result.warps_per_sm = static_cast<int>(result.blocks_per_sm * warps);

@@ -20,7 +20,8 @@ struct Sheet {
   double dram_gbps;
 };
 
-// As the vendor's data sheets and white papers state them; float64 of GA102 and AD102 is 1/64 of float32.
+// As the vendor's data sheets and white papers state them; float64 of GA102 and AD102 is 1/64 of
+// float32.
 constexpr Sheet kSheets[] = {
     {"V100", 15.7, 7.8, 125, 900},
     {"T4", 8.1, 0.254, 65, 320},
@@ -55,7 +56,8 @@ TEST(Profiles, AClockMayBeLocked) {
   EXPECT_EQ(FindProfile("A100-PCIE-40GB@1095MHz").value().clock_ghz, 1.095);
   EXPECT_EQ(FindProfile("A100@1095 MHz").value().name, "A100@1095");
   EXPECT_EQ(FindProfile(locked.name).value().clock_ghz, locked.clock_ghz);
-  for (const char* wrong : {"A100@", "A100@fast", "A100@765GHz", "A100@7", "A100@99999", "A100@-765"}) {
+  for (const char* wrong :
+       {"A100@", "A100@fast", "A100@765GHz", "A100@7", "A100@99999", "A100@-765"}) {
     const auto none = FindProfile(wrong);
     ASSERT_FALSE(none) << wrong;
     EXPECT_THAT(none.error().ToString(), HasSubstr("A100@765"));
@@ -74,7 +76,8 @@ TEST(Profiles, PeaksAreThoseOfTheDataSheets) {
     if (p.cc_major < 9) {
       EXPECT_NEAR(tensor, 1, 0.03) << sheet.name;
     } else {
-      // Sheets of Hopper state tensor rates at a lower clock than the one it may run at; floors need the higher.
+      // Sheets of Hopper state tensor rates at a lower clock than the one it may run at; floors
+      // need the higher.
       EXPECT_GE(tensor, 1) << sheet.name;
       EXPECT_LE(tensor, 1.1) << sheet.name;
     }
@@ -83,11 +86,15 @@ TEST(Profiles, PeaksAreThoseOfTheDataSheets) {
 
 TEST(Profiles, PeakIsLanesTimesSmsTimesTwoTimesClock) {
   for (const DeviceProfile& p : KnownProfiles()) {
-    EXPECT_DOUBLE_EQ(p.PeakFlops(DType::kFloat32, false), 2 * p.fp32_per_clk * p.sms * p.clock_ghz * 1e9) << p.name;
-    EXPECT_DOUBLE_EQ(p.PeakFlops(DType::kBFloat16, true), p.PeakFlops(DType::kFloat16, true)) << p.name;
+    EXPECT_DOUBLE_EQ(p.PeakFlops(DType::kFloat32, false),
+                     2 * p.fp32_per_clk * p.sms * p.clock_ghz * 1e9)
+        << p.name;
+    EXPECT_DOUBLE_EQ(p.PeakFlops(DType::kBFloat16, true), p.PeakFlops(DType::kFloat16, true))
+        << p.name;
     EXPECT_GE(p.PeakFlops(DType::kFloat16, true), p.PeakFlops(DType::kFloat16, false)) << p.name;
     EXPECT_GE(p.PeakFlops(DType::kFloat32, true), p.PeakFlops(DType::kFloat32, false)) << p.name;
-    EXPECT_GE(p.PeakFlops(DType::kInt8, true), p.PeakFlops(DType::kFloat16, true) * (p.cc_major >= 8 ? 2 : 0))
+    EXPECT_GE(p.PeakFlops(DType::kInt8, true),
+              p.PeakFlops(DType::kFloat16, true) * (p.cc_major >= 8 ? 2 : 0))
         << p.name;
   }
 }
@@ -189,27 +196,52 @@ struct Known {
   int blocks;
 };
 
-// Drawn at random, answered by cudaOccMaxActiveBlocksPerMultiprocessor of CUDA 13.0's cuda_occupancy.h.
+// Drawn at random, answered by cudaOccMaxActiveBlocksPerMultiprocessor of CUDA 13.0's
+// cuda_occupancy.h.
 constexpr Known kKnown[] = {
-    {"V100", 106, 314, 10664, 1},   {"V100", 87, 321, 12553, 1},     {"V100", 61, 334, 0, 2},
-    {"V100", 112, 192, 10463, 2},   {"V100", 42, 272, 16360, 4},     {"T4", 157, 28, 0, 12},
-    {"T4", 95, 52, 0, 10},          {"T4", 23, 217, 1049, 4},        {"T4", 175, 252, 9532, 1},
-    {"T4", 86, 107, 13048, 5},      {"A100", 135, 344, 20683, 1},    {"A100", 129, 100, 20853, 3},
-    {"A100", 150, 137, 0, 2},       {"A100", 159, 384, 0, 1},        {"A100", 37, 137, 9447, 9},
-    {"A10", 30, 255, 0, 6},         {"A10", 169, 368, 1640, 0},      {"A10", 136, 225, 6718, 1},
-    {"A10", 21, 10, 2880, 16},      {"A10", 41, 346, 16586, 3},      {"RTX-4090", 106, 198, 20643, 2},
-    {"RTX-4090", 144, 46, 5298, 6}, {"RTX-4090", 83, 373, 22580, 1}, {"RTX-4090", 136, 54, 0, 6},
-    {"RTX-4090", 134, 328, 0, 1},   {"H200", 31, 401, 2253, 4},      {"H200", 152, 355, 0, 1},
-    {"H200", 65, 310, 15960, 2},    {"H200", 93, 195, 15366, 2},     {"H200", 20, 357, 9267, 5},
-    {"B200", 39, 268, 4438, 5},     {"B200", 32, 416, 0, 4},         {"B200", 91, 237, 17764, 2},
-    {"B200", 171, 201, 0, 1},       {"B200", 47, 40, 0, 20},
+    {"V100", 106, 314, 10664, 1},
+    {"V100", 87, 321, 12553, 1},
+    {"V100", 61, 334, 0, 2},
+    {"V100", 112, 192, 10463, 2},
+    {"V100", 42, 272, 16360, 4},
+    {"T4", 157, 28, 0, 12},
+    {"T4", 95, 52, 0, 10},
+    {"T4", 23, 217, 1049, 4},
+    {"T4", 175, 252, 9532, 1},
+    {"T4", 86, 107, 13048, 5},
+    {"A100", 135, 344, 20683, 1},
+    {"A100", 129, 100, 20853, 3},
+    {"A100", 150, 137, 0, 2},
+    {"A100", 159, 384, 0, 1},
+    {"A100", 37, 137, 9447, 9},
+    {"A10", 30, 255, 0, 6},
+    {"A10", 169, 368, 1640, 0},
+    {"A10", 136, 225, 6718, 1},
+    {"A10", 21, 10, 2880, 16},
+    {"A10", 41, 346, 16586, 3},
+    {"RTX-4090", 106, 198, 20643, 2},
+    {"RTX-4090", 144, 46, 5298, 6},
+    {"RTX-4090", 83, 373, 22580, 1},
+    {"RTX-4090", 136, 54, 0, 6},
+    {"RTX-4090", 134, 328, 0, 1},
+    {"H200", 31, 401, 2253, 4},
+    {"H200", 152, 355, 0, 1},
+    {"H200", 65, 310, 15960, 2},
+    {"H200", 93, 195, 15366, 2},
+    {"H200", 20, 357, 9267, 5},
+    {"B200", 39, 268, 4438, 5},
+    {"B200", 32, 416, 0, 4},
+    {"B200", 91, 237, 17764, 2},
+    {"B200", 171, 201, 0, 1},
+    {"B200", 47, 40, 0, 20},
 };
 
 TEST(OccupancyTest, IsWhatCudasCalculatorSays) {
   for (const Known& known : kKnown) {
-    EXPECT_EQ(Of(known.gpu, known.registers, known.threads, known.shared).blocks_per_sm, known.blocks)
-        << known.gpu << ": " << known.registers << " registers, " << known.threads << " threads, " << known.shared
-        << " bytes";
+    EXPECT_EQ(Of(known.gpu, known.registers, known.threads, known.shared).blocks_per_sm,
+              known.blocks)
+        << known.gpu << ": " << known.registers << " registers, " << known.threads << " threads, "
+        << known.shared << " bytes";
   }
 }
 

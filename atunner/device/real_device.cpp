@@ -57,7 +57,8 @@ struct Driver {
     const char* text = nullptr;
     error_name(code, &short_name);
     error_string(code, &text);
-    return std::string(short_name ? short_name : "unknown error") + (text ? std::string(": ") + text : "");
+    return std::string(short_name ? short_name : "unknown error") +
+           (text ? std::string(": ") + text : "");
   }
 };
 
@@ -65,7 +66,8 @@ Result<Driver> OpenDriver() {
   const std::string names[] = {"libcuda.so.1"};
   auto library = DynamicLibrary::Open(names, CudaLibraryFolders());
   if (!library) {
-    return Fail(ErrorCode::kUnavailable, "there is no NVIDIA driver on this machine (libcuda.so.1 was not found)", "",
+    return Fail(ErrorCode::kUnavailable,
+                "there is no NVIDIA driver on this machine (libcuda.so.1 was not found)", "",
                 "install the driver, or name a GPU with --target-gpu to get predictions");
   }
   Driver d;
@@ -108,7 +110,8 @@ Result<Driver> OpenDriver() {
   d.textures.Bind(l);
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
   if (const cuda::Result code = d.init(0); code != cuda::kSuccess) {
-    return Fail(ErrorCode::kUnavailable, "the NVIDIA driver does not start: " + d.Text(code), l.path());
+    return Fail(ErrorCode::kUnavailable, "the NVIDIA driver does not start: " + d.Text(code),
+                l.path());
   }
   return d;
 }
@@ -158,7 +161,8 @@ struct RealEvent : Event {
   ~RealEvent() override { driver->event_destroy(handle); }
 };
 
-DeviceProfile ProfileOf(const Driver& driver, cuda::Device device, const std::string& name, uint64_t memory) {
+DeviceProfile ProfileOf(const Driver& driver, cuda::Device device, const std::string& name,
+                        uint64_t memory) {
   const auto attribute = [&](int which) {
     int value = 0;
     driver.attribute(&value, which, device);
@@ -170,12 +174,14 @@ DeviceProfile ProfileOf(const Driver& driver, cuda::Device device, const std::st
   if (const DeviceProfile* known = MatchDriverName(name)) {
     profile = *known;
   } else {
-    for (const DeviceProfile& each : KnownProfiles()) {  // the nearest relative of the same architecture
-      if (each.cc_major == major && (profile.name.empty() || each.cc_minor <= minor)) profile = each;
+    // the nearest relative of the same architecture
+    for (const DeviceProfile& each : KnownProfiles()) {
+      if (each.cc_major == major && (profile.name.empty() || each.cc_minor <= minor))
+        profile = each;
     }
     profile.name = name;
-    profile.source = "driver attributes, the rest from a relative of compute capability " + std::to_string(major) +
-                     "." + std::to_string(minor);
+    profile.source = "driver attributes, the rest from a relative of compute capability " +
+                     std::to_string(major) + "." + std::to_string(minor);
   }
   profile.full_name = name;
   profile.cc_major = major;
@@ -203,7 +209,8 @@ class RealDevice : public TimedDevice {
     cuda::DevicePointer address = 0;
     const cuda::Result code = driver_.alloc(&address, std::max<uint64_t>(bytes, 1));
     if (code == cuda::kOutOfMemory)
-      return Fail(ErrorCode::kUnavailable, "out of device memory: " + std::to_string(bytes) + " bytes asked for");
+      return Fail(ErrorCode::kUnavailable,
+                  "out of device memory: " + std::to_string(bytes) + " bytes asked for");
     ATUNNER_RETURN_IF_ERROR(Check(code, "allocate"));
     return std::make_unique<RealBuffer>(driver_, address, bytes);
   }
@@ -216,7 +223,9 @@ class RealDevice : public TimedDevice {
   Status CopyWithin(DeviceAddress to, DeviceAddress from, uint64_t bytes) override {
     return Check(driver_.within(to, from, bytes, stream_), "copy on the device");
   }
-  Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) override { return EnqueueFill(to, byte, bytes); }
+  Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) override {
+    return EnqueueFill(to, byte, bytes);
+  }
   Result<uint64_t> FreeBytes() override {
     size_t free_bytes = 0;
     size_t total = 0;
@@ -225,22 +234,26 @@ class RealDevice : public TimedDevice {
   }
 
   Result<TensorMap> EncodeTensorMap(const TensorMapSpec& spec) override {
-    const bool missing = spec.im2col ? driver_.encode_im2col == nullptr : driver_.encode_tiled == nullptr;
+    const bool missing = spec.im2col ? driver_.encode_im2col == nullptr
+                                     : driver_.encode_tiled == nullptr;
     if (missing || info_.profile.cc_major < 9) return Device::EncodeTensorMap(spec);
     ATUNNER_RETURN_IF_ERROR(atunner::Check(spec));
     TensorMap map;
-    ATUNNER_RETURN_IF_ERROR(
-        Check(spec.im2col ? Encode(driver_.encode_im2col, spec, map) : Encode(driver_.encode_tiled, spec, map),
-              "encode a tensor map"));
+    ATUNNER_RETURN_IF_ERROR(Check(spec.im2col ? Encode(driver_.encode_im2col, spec, map)
+                                              : Encode(driver_.encode_tiled, spec, map),
+                                  "encode a tensor map"));
     return map;
   }
 
-  Result<std::unique_ptr<Texture>> CreateTexture(const TextureSpec& spec, std::span<const std::byte> texels) override {
+  Result<std::unique_ptr<Texture>> CreateTexture(const TextureSpec& spec,
+                                                 std::span<const std::byte> texels) override {
     if (!driver_.textures.available()) return Device::CreateTexture(spec, texels);
     ATUNNER_RETURN_IF_ERROR(atunner::Check(spec));
-    if (texels.size() != spec.Bytes()) return Invalid("a texture needs " + std::to_string(spec.Bytes()) + " bytes");
+    if (texels.size() != spec.Bytes())
+      return Invalid("a texture needs " + std::to_string(spec.Bytes()) + " bytes");
     std::unique_ptr<Texture> texture;
-    ATUNNER_RETURN_IF_ERROR(Check(driver_.textures.Create(spec, texels, texture), "create a texture"));
+    ATUNNER_RETURN_IF_ERROR(
+        Check(driver_.textures.Create(spec, texels, texture), "create a texture"));
     return texture;
   }
 
@@ -249,29 +262,34 @@ class RealDevice : public TimedDevice {
     loaded->driver = &driver_;
     const std::string& image = module.cubin.empty() ? module.ptx : module.cubin;
     ATUNNER_RETURN_IF_ERROR(Check(driver_.load(&loaded->handle, image.c_str()), "load the module"));
-    for (const KernelResources& kernel : module.kernels) loaded->names.emplace_back(kernel.entry, kernel.mangled);
+    for (const KernelResources& kernel : module.kernels)
+      loaded->names.emplace_back(kernel.entry, kernel.mangled);
     return loaded;
   }
 
-  Result<std::pair<DeviceAddress, uint64_t>> FindSymbol(LoadedModule& module, const std::string& symbol) override {
+  Result<std::pair<DeviceAddress, uint64_t>> FindSymbol(LoadedModule& module,
+                                                        const std::string& symbol) override {
     cuda::DevicePointer address = 0;
     size_t bytes = 0;
-    if (driver_.global(&address, &bytes, static_cast<RealModule&>(module).handle, symbol.c_str()) != cuda::kSuccess) {
+    if (driver_.global(&address, &bytes, static_cast<RealModule&>(module).handle, symbol.c_str()) !=
+        cuda::kSuccess) {
       return Fail(ErrorCode::kNotFound, "the module has no symbol '" + symbol + "'");
     }
     return std::pair<DeviceAddress, uint64_t>(address, bytes);
   }
 
-  Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                               std::span<const KernelArg> args, const LaunchOptions&) override {
+  Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry,
+                               const LaunchShape& shape, std::span<const KernelArg> args,
+                               const LaunchOptions&) override {
     LaunchOutcome outcome = Enqueue(module, entry, shape, args);
     if (outcome.completed()) outcome = Synchronize();
     if (outcome.completed()) outcome.blocks_executed = shape.grid.Count();
     return outcome;
   }
 
-  Result<LaunchOutcome> Post(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                             std::span<const KernelArg> args, const LaunchOptions&) override {
+  Result<LaunchOutcome> Post(LoadedModule& module, const std::string& entry,
+                             const LaunchShape& shape, std::span<const KernelArg> args,
+                             const LaunchOptions&) override {
     return Enqueue(module, entry, shape, args);
   }
 
@@ -287,14 +305,15 @@ class RealDevice : public TimedDevice {
     }
     // With what the kernel declares, less than 48 KiB can already be more than is allowed unasked.
     if (shape.dynamic_shared_bytes > 0) {
-      if (const auto code =
-              driver_.set_function(function, cuda::kFuncMaxDynamicShared, static_cast<int>(shape.dynamic_shared_bytes));
+      if (const auto code = driver_.set_function(function, cuda::kFuncMaxDynamicShared,
+                                                 static_cast<int>(shape.dynamic_shared_bytes));
           code != cuda::kSuccess) {
         return {LaunchOutcome::Kind::kRefused, "shared memory: " + driver_.Text(code), {}, 0};
       }
     }
     cuda::LaunchAttributes attributes(shape.cooperative, shape.programmatic);
-    if (shape.cluster.Count() > 1) attributes.SetCluster(shape.cluster.x, shape.cluster.y, shape.cluster.z);
+    if (shape.cluster.Count() > 1)
+      attributes.SetCluster(shape.cluster.x, shape.cluster.y, shape.cluster.z);
     if (shape.cluster.Count() > 8) driver_.set_function(function, cuda::kFuncNonPortableCluster, 1);
     const cuda::LaunchConfig config{shape.grid.x,
                                     shape.grid.y,
@@ -326,14 +345,16 @@ class RealDevice : public TimedDevice {
     return event;
   }
   Status Record(Event& event) override {
-    return Check(driver_.event_record(static_cast<RealEvent&>(event).handle, stream_), "record an event");
+    return Check(driver_.event_record(static_cast<RealEvent&>(event).handle, stream_),
+                 "record an event");
   }
   Result<double> ElapsedNs(Event& start, Event& end) override {
-    ATUNNER_RETURN_IF_ERROR(Check(driver_.event_wait(static_cast<RealEvent&>(end).handle), "wait for an event"));
-    float ms = 0;
     ATUNNER_RETURN_IF_ERROR(
-        Check(driver_.event_elapsed(&ms, static_cast<RealEvent&>(start).handle, static_cast<RealEvent&>(end).handle),
-              "read a time"));
+        Check(driver_.event_wait(static_cast<RealEvent&>(end).handle), "wait for an event"));
+    float ms = 0;
+    ATUNNER_RETURN_IF_ERROR(Check(driver_.event_elapsed(&ms, static_cast<RealEvent&>(start).handle,
+                                                        static_cast<RealEvent&>(end).handle),
+                                  "read a time"));
     return static_cast<double>(ms) * 1e6;
   }
   Status EnqueueFill(DeviceAddress to, uint8_t byte, uint64_t bytes) override {
@@ -348,23 +369,28 @@ class RealDevice : public TimedDevice {
   Result<double> EnergyJoules() override {
     const auto joules = nvml_ ? nvml_->EnergyJoules() : std::nullopt;
     if (joules) return *joules;
-    return Fail(ErrorCode::kUnsupported, "this GPU counts no energy (NVML's total energy counter)", info_.name,
-                "leave energy out of --objective; GPUs from Volta on count it where the driver lets them");
+    return Fail(
+        ErrorCode::kUnsupported, "this GPU counts no energy (NVML's total energy counter)",
+        info_.name,
+        "leave energy out of --objective; GPUs from Volta on count it where the driver lets them");
   }
   std::string DriverVersion() const override {
     int version = 0;
     driver_.version(&version);
-    return (nvml_ ? nvml_->DriverVersion() + ", " : std::string()) + "CUDA " + std::to_string(version / 1000) + "." +
-           std::to_string(version % 1000 / 10);
+    return (nvml_ ? nvml_->DriverVersion() + ", " : std::string()) + "CUDA " +
+           std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
   }
-  Result<int> DriverOccupancy(LoadedModule& module, const std::string& entry, const LaunchShape& shape) override {
+  Result<int> DriverOccupancy(LoadedModule& module, const std::string& entry,
+                              const LaunchShape& shape) override {
     ATUNNER_TRY(const RealModule::Entry* found, Find(static_cast<RealModule&>(module), entry));
     const cuda::Function function = found->handle;
     if (shape.dynamic_shared_bytes > 0)
-      driver_.set_function(function, cuda::kFuncMaxDynamicShared, static_cast<int>(shape.dynamic_shared_bytes));
+      driver_.set_function(function, cuda::kFuncMaxDynamicShared,
+                           static_cast<int>(shape.dynamic_shared_bytes));
     int blocks = 0;
     ATUNNER_RETURN_IF_ERROR(
-        Check(driver_.occupancy(&blocks, function, static_cast<int>(shape.block.Count()), shape.dynamic_shared_bytes),
+        Check(driver_.occupancy(&blocks, function, static_cast<int>(shape.block.Count()),
+                                shape.dynamic_shared_bytes),
               "compute occupancy"));
     return blocks;
   }
@@ -372,19 +398,22 @@ class RealDevice : public TimedDevice {
  private:
   Status Check(cuda::Result code, const char* action) const {
     if (code == cuda::kSuccess) return {};
-    return Fail(ErrorCode::kUnavailable, std::string("the device cannot ") + action + ": " + driver_.Text(code),
-                info_.name);
+    return Fail(ErrorCode::kUnavailable,
+                std::string("the device cannot ") + action + ": " + driver_.Text(code), info_.name);
   }
   Result<const RealModule::Entry*> Find(RealModule& module, const std::string& name) {
-    if (const auto found = module.entries.find(name); found != module.entries.end()) return &found->second;
+    if (const auto found = module.entries.find(name); found != module.entries.end())
+      return &found->second;
     RealModule::Entry entry;
-    if (driver_.function(&entry.handle, module.handle, module.Mangled(name).c_str()) != cuda::kSuccess)
+    if (driver_.function(&entry.handle, module.handle, module.Mangled(name).c_str()) !=
+        cuda::kSuccess)
       return Invalid("there is no kernel '" + name + "'");
     if (driver_.parameter != nullptr) {
       size_t offset = 0;
       size_t bytes = 0;
       entry.parameters.emplace();
-      while (driver_.parameter(entry.handle, entry.parameters->size(), &offset, &bytes) == cuda::kSuccess)
+      while (driver_.parameter(entry.handle, entry.parameters->size(), &offset, &bytes) ==
+             cuda::kSuccess)
         entry.parameters->push_back(bytes);
     }
     return &(module.entries[name] = std::move(entry));
@@ -400,7 +429,8 @@ Result<RealDeviceInfo> Describe(const Driver& driver, int index) {
   cuda::Device device = 0;
   char name[256] = "";
   size_t memory = 0;
-  if (driver.get(&device, index) != cuda::kSuccess || driver.name(name, sizeof name, device) != cuda::kSuccess ||
+  if (driver.get(&device, index) != cuda::kSuccess ||
+      driver.name(name, sizeof name, device) != cuda::kSuccess ||
       driver.total_memory(&memory, device) != cuda::kSuccess) {
     return Fail(ErrorCode::kNotFound, "there is no GPU number " + std::to_string(index));
   }

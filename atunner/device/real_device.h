@@ -19,8 +19,8 @@ struct RealDeviceInfo {
 /// GPUs of this machine. kUnavailable says why there is none: no driver, no device.
 Result<std::vector<RealDeviceInfo>> ListRealDevices();
 
-/// Opens one with its primary context on the calling thread. A fault of a kernel loses the context: every later call
-/// fails, and the process should end.
+/// Opens one with its primary context on the calling thread. A fault of a kernel loses the context:
+/// every later call fails, and the process should end.
 Result<std::unique_ptr<TimedDevice>> OpenRealDevice(int index);
 
 }  // namespace atunner

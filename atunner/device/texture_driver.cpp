@@ -29,14 +29,16 @@ cuda::ArrayDescriptor ArrayOf(const TextureSpec& spec) {
   array.channels = spec.channels;
   array.flags = cuda::kArraySurface;
   const bool cubes = spec.shape == Shape::kCubeLayered;
-  if (spec.shape == Shape::k1DLayered || spec.shape == Shape::k2DLayered || cubes) array.flags |= cuda::kArrayLayered;
+  if (spec.shape == Shape::k1DLayered || spec.shape == Shape::k2DLayered || cubes)
+    array.flags |= cuda::kArrayLayered;
   if (spec.shape == Shape::kCube || cubes) array.flags |= cuda::kArrayCube;
   return array;
 }
 
 cuda::TextureDescriptor ReadingOf(const TextureSpec& spec) {
   cuda::TextureDescriptor reading{};
-  // Lines are planes to the hardware: what says how to leave them the other way must not be the border.
+  // Lines are planes to the hardware: what says how to leave them the other way must not be the
+  // border.
   const auto dims = spec.shape == Shape::k1D || spec.shape == Shape::k1DLayered ? 1u
                     : spec.shape == Shape::k3D                                  ? 3u
                                                                                 : 2u;
@@ -44,7 +46,8 @@ cuda::TextureDescriptor ReadingOf(const TextureSpec& spec) {
     reading.wrap[d] = static_cast<int>(d < dims ? spec.wrap[d] : TextureSpec::Wrap::kClamp);
   reading.filter = spec.linear ? 1 : 0;
   const bool integer = !IsFloat(spec.dtype) && !spec.unit_values;
-  reading.flags = (integer ? cuda::kReadAsInteger : 0u) | (spec.unit_coordinates ? cuda::kUnitCoordinates : 0u);
+  reading.flags = (integer ? cuda::kReadAsInteger : 0u) |
+                  (spec.unit_coordinates ? cuda::kUnitCoordinates : 0u);
   return reading;
 }
 
@@ -52,7 +55,8 @@ cuda::TextureDescriptor ReadingOf(const TextureSpec& spec) {
 
 class RealTexture : public Texture {
  public:
-  RealTexture(const TextureDriver& driver, const TextureSpec& spec) : driver_(driver), spec_(spec) {}
+  RealTexture(const TextureDriver& driver, const TextureSpec& spec)
+      : driver_(driver), spec_(spec) {}
   ~RealTexture() override {
     if (texture_ != 0) driver_.destroy_texture_(texture_);
     if (surface_ != 0) driver_.destroy_surface_(surface_);
@@ -63,9 +67,11 @@ class RealTexture : public Texture {
   uint64_t surface() const override { return surface_; }
   Status CopyOut(std::span<std::byte> texels) override {
     if (texels.size() != spec_.Bytes()) return Invalid("a texture is copied as a whole");
-    const cuda::Result code = array_ == nullptr ? driver_.copy_out_(texels.data(), linear_, texels.size())
-                                                : driver_.Copy(spec_, array_, nullptr, texels.data());
-    return code == cuda::kSuccess ? Status{} : Status(Fail(ErrorCode::kInternal, "copy from a texture"));
+    const cuda::Result code = array_ == nullptr
+                                  ? driver_.copy_out_(texels.data(), linear_, texels.size())
+                                  : driver_.Copy(spec_, array_, nullptr, texels.data());
+    return code == cuda::kSuccess ? Status{}
+                                  : Status(Fail(ErrorCode::kInternal, "copy from a texture"));
   }
 
   cuda::Result Open(std::span<const std::byte> texels) {
@@ -76,7 +82,8 @@ class RealTexture : public Texture {
     cuda::ResourceDescriptor resource{};
     resource.array = array_;
     const cuda::TextureDescriptor reading = ReadingOf(spec_);
-    if (code == cuda::kSuccess) code = driver_.create_texture_(&texture_, &resource, &reading, nullptr);
+    if (code == cuda::kSuccess)
+      code = driver_.create_texture_(&texture_, &resource, &reading, nullptr);
     if (code == cuda::kSuccess) code = driver_.create_surface_(&surface_, &resource);
     return code;
   }
@@ -89,7 +96,8 @@ class RealTexture : public Texture {
     resource.type = cuda::kResourceLinear;
     resource.linear = {linear_, FormatOf(spec_.dtype), spec_.channels, texels.size()};
     const cuda::TextureDescriptor reading = ReadingOf(spec_);
-    return code == cuda::kSuccess ? driver_.create_texture_(&texture_, &resource, &reading, nullptr) : code;
+    return code == cuda::kSuccess ? driver_.create_texture_(&texture_, &resource, &reading, nullptr)
+                                  : code;
   }
 
   const TextureDriver& driver_;
@@ -101,13 +109,17 @@ class RealTexture : public Texture {
 };
 
 void TextureDriver::Bind(const DynamicLibrary& library) {
-  const bool complete =
-      library.Bind(allocate_, "cuMemAlloc_v2") && library.Bind(free_, "cuMemFree_v2") &&
-      library.Bind(copy_in_, "cuMemcpyHtoD_v2") && library.Bind(copy_out_, "cuMemcpyDtoH_v2") &&
-      library.Bind(create_array_, "cuArray3DCreate_v2") && library.Bind(destroy_array_, "cuArrayDestroy") &&
-      library.Bind(copy_, "cuMemcpy3D_v2") && library.Bind(create_texture_, "cuTexObjectCreate") &&
-      library.Bind(destroy_texture_, "cuTexObjectDestroy") && library.Bind(destroy_surface_, "cuSurfObjectDestroy") &&
-      library.Bind(create_surface_, "cuSurfObjectCreate");
+  const bool complete = library.Bind(allocate_, "cuMemAlloc_v2") &&
+                        library.Bind(free_, "cuMemFree_v2") &&
+                        library.Bind(copy_in_, "cuMemcpyHtoD_v2") &&
+                        library.Bind(copy_out_, "cuMemcpyDtoH_v2") &&
+                        library.Bind(create_array_, "cuArray3DCreate_v2") &&
+                        library.Bind(destroy_array_, "cuArrayDestroy") &&
+                        library.Bind(copy_, "cuMemcpy3D_v2") &&
+                        library.Bind(create_texture_, "cuTexObjectCreate") &&
+                        library.Bind(destroy_texture_, "cuTexObjectDestroy") &&
+                        library.Bind(destroy_surface_, "cuSurfObjectDestroy") &&
+                        library.Bind(create_surface_, "cuSurfObjectCreate");
   if (!complete) create_surface_ = nullptr;
 }
 
@@ -119,7 +131,8 @@ cuda::Result TextureDriver::Create(const TextureSpec& spec, std::span<const std:
   return code;
 }
 
-cuda::Result TextureDriver::Copy(const TextureSpec& spec, void* array, const void* from, void* to) const {
+cuda::Result TextureDriver::Copy(const TextureSpec& spec, void* array, const void* from,
+                                 void* to) const {
   cuda::ArrayCopy copy{};
   const size_t pitch = spec.width * spec.TexelBytes();
   const bool in = from != nullptr;

@@ -29,8 +29,8 @@ class TextureDriver {
   cuda::Result (*create_array_)(void**, const cuda::ArrayDescriptor*) = nullptr;
   cuda::Result (*destroy_array_)(void*) = nullptr;
   cuda::Result (*copy_)(const cuda::ArrayCopy*) = nullptr;
-  cuda::Result (*create_texture_)(unsigned long long*, const cuda::ResourceDescriptor*, const cuda::TextureDescriptor*,
-                                  const void*) = nullptr;
+  cuda::Result (*create_texture_)(unsigned long long*, const cuda::ResourceDescriptor*,
+                                  const cuda::TextureDescriptor*, const void*) = nullptr;
   cuda::Result (*destroy_texture_)(unsigned long long) = nullptr;
   cuda::Result (*create_surface_)(unsigned long long*, const cuda::ResourceDescriptor*) = nullptr;
   cuda::Result (*destroy_surface_)(unsigned long long) = nullptr;

@@ -30,16 +30,19 @@ Result<ValidGraph> OnlyOutput(const ValidGraph& graph, std::string_view name) {
   if (wanted == graph.outputs().end()) {
     std::string known;
     for (const Output& output : graph.outputs()) known += (known.empty() ? "" : ", ") + output.name;
-    return Invalid("no output is called '" + std::string(name) + "'", "graph " + graph.name(), "there are " + known);
+    return Invalid("no output is called '" + std::string(name) + "'", "graph " + graph.name(),
+                   "there are " + known);
   }
   const std::vector<bool> needed = NeededFor(graph, {wanted->node});
   GraphBuilder builder(graph.name());
-  for (const auto& [symbol, range] : graph.symbols()) ATUNNER_RETURN_IF_ERROR(builder.Symbol(symbol, range));
+  for (const auto& [symbol, range] : graph.symbols())
+    ATUNNER_RETURN_IF_ERROR(builder.Symbol(symbol, range));
   std::vector<Value> values(graph.nodes().size());
   for (size_t id = 0; id < needed.size(); ++id) {
     const Node& node = graph.nodes()[id];
     if (!needed[id]) continue;
-    values[id] = node.As<Input>() ? builder.Input(node.name, node.type) : builder.Copy(node, OperandsOf(node, values));
+    values[id] = node.As<Input>() ? builder.Input(node.name, node.type)
+                                  : builder.Copy(node, OperandsOf(node, values));
   }
   builder.Output(wanted->name, values[wanted->node]);
   return std::move(builder).Finish();
@@ -49,7 +52,8 @@ Result<ValidGraph> Together(std::string name, std::span<const ValidGraph> graphs
   GraphBuilder builder(std::move(name));
   std::map<std::string, Value> inputs;
   for (const ValidGraph& graph : graphs) {
-    for (const auto& [symbol, range] : graph.symbols()) ATUNNER_RETURN_IF_ERROR(builder.Symbol(symbol, range));
+    for (const auto& [symbol, range] : graph.symbols())
+      ATUNNER_RETURN_IF_ERROR(builder.Symbol(symbol, range));
     std::vector<Value> values;
     for (const Node& node : graph.nodes()) {
       if (!node.As<Input>()) {
@@ -62,7 +66,8 @@ Result<ValidGraph> Together(std::string name, std::span<const ValidGraph> graphs
         return Invalid("the input '" + node.name + "' is of two types", "graph " + graph.name());
       values.push_back(at->second);
     }
-    for (const Output& output : graph.outputs()) builder.Output(graph.name() + "_" + output.name, values[output.node]);
+    for (const Output& output : graph.outputs())
+      builder.Output(graph.name() + "_" + output.name, values[output.node]);
   }
   return std::move(builder).Finish();
 }

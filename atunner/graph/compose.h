@@ -11,7 +11,8 @@
 
 namespace atunner::graph {
 
-/// By node: is one of `wanted` computed from it, or itself? What `stops` says to be at hand is computed from nothing.
+/// By node: is one of `wanted` computed from it, or itself? What `stops` says to be at hand is
+/// computed from nothing.
 std::vector<bool> NeededFor(const ValidGraph& graph, const std::vector<NodeId>& wanted,
                             const std::function<bool(NodeId)>& stops = {});
 

@@ -19,11 +19,21 @@ struct Infix {
   int level;  ///< binds the tighter the higher
 };
 constexpr Infix kInfix[] = {
-    {"|", ScalarOp::kOr, 1},         {"^", ScalarOp::kXor, 2},         {"&", ScalarOp::kAnd, 3},
-    {"==", ScalarOp::kEqual, 4},     {"!=", ScalarOp::kNotEqual, 4},   {"<", ScalarOp::kLess, 5},
-    {"<=", ScalarOp::kLessEqual, 5}, {">", ScalarOp::kGreater, 5},     {">=", ScalarOp::kGreaterEqual, 5},
-    {"<<", ScalarOp::kShiftLeft, 6}, {">>", ScalarOp::kShiftRight, 6}, {"+", ScalarOp::kAdd, 7},
-    {"-", ScalarOp::kSubtract, 7},   {"*", ScalarOp::kMultiply, 8},    {"/", ScalarOp::kDivide, 8},
+    {"|", ScalarOp::kOr, 1},
+    {"^", ScalarOp::kXor, 2},
+    {"&", ScalarOp::kAnd, 3},
+    {"==", ScalarOp::kEqual, 4},
+    {"!=", ScalarOp::kNotEqual, 4},
+    {"<", ScalarOp::kLess, 5},
+    {"<=", ScalarOp::kLessEqual, 5},
+    {">", ScalarOp::kGreater, 5},
+    {">=", ScalarOp::kGreaterEqual, 5},
+    {"<<", ScalarOp::kShiftLeft, 6},
+    {">>", ScalarOp::kShiftRight, 6},
+    {"+", ScalarOp::kAdd, 7},
+    {"-", ScalarOp::kSubtract, 7},
+    {"*", ScalarOp::kMultiply, 8},
+    {"/", ScalarOp::kDivide, 8},
 };
 constexpr int kUnaryLevel = 9;
 constexpr int kAtomLevel = 10;
@@ -47,10 +57,12 @@ class Reader {
       ATUNNER_RETURN_IF_ERROR(lexer_.Expect("="));
       ATUNNER_TRY(const int value, Binary(1));
       const auto same = std::ranges::find(locals_, name, &std::pair<std::string, int>::first);
-      if (same != locals_.end() || meaning_(name)) return lexer_.WrongAt(at, "'" + name + "' is defined twice");
+      if (same != locals_.end() || meaning_(name))
+        return lexer_.WrongAt(at, "'" + name + "' is defined twice");
       locals_.emplace_back(name, value);
     } while (lexer_.Accept(","));
-    if (!lexer_.IsWord("in")) return lexer_.Wrong("expected 'in', " + lexer_.Found(), "let t = exp(x) in t / (1 + t)");
+    if (!lexer_.IsWord("in"))
+      return lexer_.Wrong("expected 'in', " + lexer_.Found(), "let t = exp(x) in t / (1 + t)");
     lexer_.Take();
     return Binary(1);
   }
@@ -68,7 +80,8 @@ class Reader {
     while (true) {
       const Token token = lexer_.peek();
       const auto infix = std::ranges::find(kInfix, token.text, &Infix::symbol);
-      if (token.kind != Token::Kind::kSymbol || infix == std::end(kInfix) || infix->level < level) break;
+      if (token.kind != Token::Kind::kSymbol || infix == std::end(kInfix) || infix->level < level)
+        break;
       lexer_.Take();
       ATUNNER_TRY(const int right, Binary(infix->level + 1));
       ATUNNER_TRY(left, Placed(token, builder_.Apply(infix->op, {left, right})));
@@ -115,7 +128,8 @@ class Reader {
     }
     if (lexer_.IsWord("true") || lexer_.IsWord("false"))
       return builder_.Literal(DType::kBool, graph::Whole(lexer_.Take().text == "true"));
-    if (token.kind != Token::Kind::kName) return lexer_.Wrong("expected a value, " + lexer_.Found());
+    if (token.kind != Token::Kind::kName)
+      return lexer_.Wrong("expected a value, " + lexer_.Found());
     const std::string name(lexer_.Take().text);
     if (lexer_.Is("(")) return Call(token, name);
     for (const auto& [local, value] : locals_) {
@@ -125,7 +139,8 @@ class Reader {
   }
 
   Result<int> Call(const Token& token, const std::string& name) {
-    if (FromCallName(name)) return lexer_.WrongAt(token, "'" + name + "' inside of an expression", kOwnLine);
+    if (FromCallName(name))
+      return lexer_.WrongAt(token, "'" + name + "' inside of an expression", kOwnLine);
     ATUNNER_RETURN_IF_ERROR(lexer_.Expect("("));
     if (name == "index" || name == "extent") {
       ATUNNER_TRY(const int64_t axis, lexer_.Integer());
@@ -133,7 +148,8 @@ class Reader {
       if (axis >= 0 || axis < -64)
         return lexer_.WrongAt(token, name + "(" + std::to_string(axis) + ")",
                               "axes count from the end: index(-1) is the last");
-      return name == "index" ? builder_.Index(static_cast<int>(axis)) : builder_.Extent(static_cast<int>(axis));
+      return name == "index" ? builder_.Index(static_cast<int>(axis))
+                             : builder_.Extent(static_cast<int>(axis));
     }
     if (name == "cast" || name == "round_to") return Conversion(token, name);
     std::vector<int> args;
@@ -153,16 +169,20 @@ class Reader {
     const Token at = lexer_.peek();
     ATUNNER_TRY(const std::string type, lexer_.Name("a type"));
     const auto dtype = ParseDType(type);
-    if (!dtype) return lexer_.WrongAt(at, "unknown type '" + type + "'", "types are " + DTypeNames());
+    if (!dtype)
+      return lexer_.WrongAt(at, "unknown type '" + type + "'", "types are " + DTypeNames());
     ATUNNER_RETURN_IF_ERROR(lexer_.Expect(")"));
-    return Placed(token, name == "cast" ? builder_.Cast(value, *dtype) : builder_.Round(value, *dtype));
+    return Placed(token,
+                  name == "cast" ? builder_.Cast(value, *dtype) : builder_.Round(value, *dtype));
   }
 
   Result<int> Applied(const std::string& name, const std::vector<int>& args) {
     if (name == "select" || name == "uniform") {
       const size_t wanted = name == "select" ? 3 : 2;
-      if (args.size() != wanted) return Invalid("'" + name + "' takes " + std::to_string(wanted) + " operands");
-      return name == "select" ? builder_.Select(args[0], args[1], args[2]) : builder_.Uniform(args[0], args[1]);
+      if (args.size() != wanted)
+        return Invalid("'" + name + "' takes " + std::to_string(wanted) + " operands");
+      return name == "select" ? builder_.Select(args[0], args[1], args[2])
+                              : builder_.Uniform(args[0], args[1]);
     }
     const auto op = FindScalarFunction(name);
     if (op) return builder_.Apply(*op, args);
@@ -215,15 +235,15 @@ class Printer {
     if (!local_[index].empty()) return local_[index];
     const ScalarNode& node = nodes_[index];
     if (const Infix* infix = InfixOf(node.op)) {
-      const std::string text = Text(node.args[0], infix->level) + " " + std::string(infix->symbol) + " " +
-                               Text(node.args[1], infix->level + 1);
+      const std::string text = Text(node.args[0], infix->level) + " " + std::string(infix->symbol) +
+                               " " + Text(node.args[1], infix->level + 1);
       return infix->level < level ? "(" + text + ")" : text;
     }
     if (node.op == ScalarOp::kNegate || node.op == ScalarOp::kNot) {
       // A literal behind a minus would read back as one literal.
       const bool literal = nodes_[node.args[0]].op == ScalarOp::kLiteral;
-      const std::string text =
-          (node.op == ScalarOp::kNot ? "~" : "-") + Text(node.args[0], literal ? kAtomLevel : kUnaryLevel);
+      const std::string text = (node.op == ScalarOp::kNot ? "~" : "-") +
+                               Text(node.args[0], literal ? kAtomLevel : kUnaryLevel);
       return kUnaryLevel < level ? "(" + text + ")" : text;
     }
     return Atom(node);
@@ -279,7 +299,9 @@ class Printer {
         uses |= user.args[i] == index;
         other |= nodes_[user.args[i]].op != ScalarOp::kLiteral;
       }
-      if (uses && (!other || user.op == ScalarOp::kCast || user.op == ScalarOp::kRoundTo || arity < 2)) typed = false;
+      if (uses &&
+          (!other || user.op == ScalarOp::kCast || user.op == ScalarOp::kRoundTo || arity < 2))
+        typed = false;
     }
     return typed;
   }
@@ -302,11 +324,13 @@ Result<ScalarExpression> ParseExpression(std::string_view text, const std::vecto
   ScalarBuilder builder(types);
   const NameMeaning meaning = [&](const std::string& name) -> Result<int> {
     const int number = name.size() == 1 ? name[0] - 'a' : -1;
-    if (number < 0 || number >= static_cast<int>(types.size())) return Invalid("unknown name '" + name + "'");
+    if (number < 0 || number >= static_cast<int>(types.size()))
+      return Invalid("unknown name '" + name + "'");
     return builder.Parameter(number);
   };
   const auto located = [&](Error error) {
-    error.where = "expression '" + std::string(text) + "'" + (error.where.empty() ? "" : " at " + error.where);
+    error.where = "expression '" + std::string(text) + "'" +
+                  (error.where.empty() ? "" : " at " + error.where);
     return std::unexpected(std::move(error));
   };
   const auto root = ReadExpression(lexer, builder, meaning);
@@ -319,7 +343,8 @@ Result<ScalarExpression> ParseExpression(std::string_view text, const std::vecto
   return finished;
 }
 
-std::string PrintExpression(const ScalarExpression& expression, const std::vector<std::string>& names) {
+std::string PrintExpression(const ScalarExpression& expression,
+                            const std::vector<std::string>& names) {
   return Printer(expression, names).Whole();
 }
 

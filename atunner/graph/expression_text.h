@@ -23,8 +23,10 @@ Result<int> ReadExpression(Lexer& lexer, ScalarBuilder& builder, const NameMeani
 /// An expression whose operands are called a, b, c, … and have these types.
 Result<ScalarExpression> ParseExpression(std::string_view text, const std::vector<DType>& types);
 
-/// As ReadExpression reads it; `names` are the operands'. Parts that are used twice get names of their own.
-std::string PrintExpression(const ScalarExpression& expression, const std::vector<std::string>& names);
+/// As ReadExpression reads it; `names` are the operands'. Parts that are used twice get names of
+/// their own.
+std::string PrintExpression(const ScalarExpression& expression,
+                            const std::vector<std::string>& names);
 
 /// "0.1", "1e-05", "-inf": the shortest text that reads back as the same float64.
 std::string PrintNumber(double value);

@@ -37,7 +37,8 @@ Tidied Tidy(const ScalarExpression& body, const std::vector<Value>& operands) {
   ScalarBuilder builder(types);
   std::vector<int> arguments(operands.size(), -1);
   for (const ScalarNode& node : body.nodes()) {
-    if (node.op == ScalarOp::kParameter) arguments[node.number] = builder.Parameter(place[node.number]);
+    if (node.op == ScalarOp::kParameter)
+      arguments[node.number] = builder.Parameter(place[node.number]);
   }
   // What was an expression stays one: types do not change.
   return {builder.Finish(builder.Import(body, arguments).value()).value(), std::move(kept)};
@@ -62,8 +63,11 @@ Value GraphBuilder::Fail(Error error) {
 
 bool GraphBuilder::Missing(std::span<const Value> operands) {
   if (error_) return true;
-  const auto unknown = [this](Value v) { return v.id < 0 || v.id >= static_cast<NodeId>(data_.nodes.size()); };
-  if (std::ranges::any_of(operands, unknown)) Fail(Invalid("an operand is no value of this graph").error());
+  const auto unknown = [this](Value v) {
+    return v.id < 0 || v.id >= static_cast<NodeId>(data_.nodes.size());
+  };
+  if (std::ranges::any_of(operands, unknown))
+    Fail(Invalid("an operand is no value of this graph").error());
   return error_.has_value();
 }
 
@@ -75,11 +79,14 @@ Status GraphBuilder::Symbol(const std::string& name, Range range) {
   // Launches and shapes are expressions over symbols.
   const auto expression = Expr::Parse(name);
   if (!IsName(name) || !expression || expression->Names() != std::vector<std::string>{name})
-    return Invalid("'" + name + "' is no name for a size", place_, "letters, digits and _, and no word of expressions");
+    return Invalid("'" + name + "' is no name for a size", place_,
+                   "letters, digits and _, and no word of expressions");
   if (range.low < 1 || range.high < range.low || range.high >= kMostElements)
-    return Invalid("dim " + name + " = " + std::to_string(range.low) + ".." + std::to_string(range.high), place_,
-                   "a range goes from at least 1 up to less than 2^40");
-  if (!data_.symbols.try_emplace(name, range).second) return Invalid("dim " + name + " is declared twice", place_);
+    return Invalid(
+        "dim " + name + " = " + std::to_string(range.low) + ".." + std::to_string(range.high),
+        place_, "a range goes from at least 1 up to less than 2^40");
+  if (!data_.symbols.try_emplace(name, range).second)
+    return Invalid("dim " + name + " is declared twice", place_);
   return {};
 }
 
@@ -87,14 +94,17 @@ Status GraphBuilder::CheckType(const TensorType& type) const {
   Dims largest;
   for (const auto& [name, range] : data_.symbols) largest[name] = range.high;
   for (const Extent& extent : type.shape) {
-    if (extent.factor() < 1) return Invalid("extent " + extent.ToString(), {}, "extents are at least 1");
+    if (extent.factor() < 1)
+      return Invalid("extent " + extent.ToString(), {}, "extents are at least 1");
     for (const std::string& symbol : extent.symbols()) {
       if (!data_.symbols.contains(symbol))
-        return Invalid("unknown symbol '" + symbol + "'", {}, "declare it before: dim " + symbol + " = 1..4096");
+        return Invalid("unknown symbol '" + symbol + "'", {},
+                       "declare it before: dim " + symbol + " = 1..4096");
     }
   }
   if (ElementCount(type.shape).Bound(largest).factor() >= kMostElements)
-    return Invalid(type.ToString() + " may have 2^40 elements or more", {}, "use a smaller shape or range");
+    return Invalid(type.ToString() + " may have 2^40 elements or more", {},
+                   "use a smaller shape or range");
   if (type.dtype == DType::kUInt64) return Invalid("uint64 is no type of graphs", {}, "use int64");
   return {};
 }
@@ -117,14 +127,17 @@ Value GraphBuilder::Input(std::string name, TensorType type) {
 Value GraphBuilder::Constant(TensorType type, std::vector<Cell> values) {
   if (error_) return {};
   const Extent count = ElementCount(type.shape);
-  if (values.empty() || (values.size() != 1 && !(count == Extent(static_cast<int64_t>(values.size())))))
-    return Fail(Invalid("a constant of type " + type.ToString() + " with " + std::to_string(values.size()) + " values",
+  if (values.empty() ||
+      (values.size() != 1 && !(count == Extent(static_cast<int64_t>(values.size())))))
+    return Fail(Invalid("a constant of type " + type.ToString() + " with " +
+                            std::to_string(values.size()) + " values",
                         {}, "give one value, or one per element")
                     .error());
   for (Cell& value : values) {
     if (!IsFloat(type.dtype)) value = Rounded(type.dtype, value);
   }
-  const bool uniform = std::ranges::all_of(values, [&](Cell c) { return c.whole == values[0].whole; });
+  const bool uniform = std::ranges::all_of(values,
+                                           [&](Cell c) { return c.whole == values[0].whole; });
   if (uniform) values.resize(1);
   return Append({graph::Constant{std::move(values)}, {}, std::move(type), {}});
 }
@@ -141,8 +154,8 @@ Value GraphBuilder::Map(std::string_view body, std::vector<Value> operands, Shap
 Value GraphBuilder::Map(ScalarExpression body, std::vector<Value> operands, Shape shape) {
   if (Missing(operands)) return {};
   if (body.parameters().size() != operands.size())
-    return Fail(Invalid("an expression over " + std::to_string(body.parameters().size()) + " operands, " +
-                        std::to_string(operands.size()) + " given")
+    return Fail(Invalid("an expression over " + std::to_string(body.parameters().size()) +
+                        " operands, " + std::to_string(operands.size()) + " given")
                     .error());
   // The shape is what all operands say, those that drop out of the expression included.
   Tidied tidy = Tidy(body, operands);
@@ -161,7 +174,8 @@ Value GraphBuilder::Cast(Value x, DType dtype) {
 }
 
 Value GraphBuilder::Copy(const Node& node, std::vector<Value> operands) {
-  if (const auto* constant = node.As<graph::Constant>()) return Constant(node.type, constant->values);
+  if (const auto* constant = node.As<graph::Constant>())
+    return Constant(node.type, constant->values);
   return Add(node.operation, std::move(operands));
 }
 
@@ -188,7 +202,9 @@ Value GraphBuilder::Add(Operation operation, std::vector<Value> operands) {
 void GraphBuilder::Name(Value value, std::string name) {
   if (Missing({&value, 1}) || name.empty()) return;
   if (!IsName(name)) {
-    Fail(Invalid("'" + name + "' is no name", {}, "letters, digits and _, not beginning with a digit").error());
+    Fail(Invalid("'" + name + "' is no name", {},
+                 "letters, digits and _, not beginning with a digit")
+             .error());
     return;
   }
   if (std::ranges::find(data_.nodes, name, &Node::name) != data_.nodes.end()) {
@@ -200,7 +216,8 @@ void GraphBuilder::Name(Value value, std::string name) {
 
 void GraphBuilder::Output(std::string name, Value value) {
   if (Missing({&value, 1})) return;
-  if (!IsName(name) || std::ranges::find(data_.outputs, name, &graph::Output::name) != data_.outputs.end()) {
+  if (!IsName(name) ||
+      std::ranges::find(data_.outputs, name, &graph::Output::name) != data_.outputs.end()) {
     Fail(Invalid("the output '" + name + "' is no name, or there are two of it").error());
     return;
   }
@@ -210,7 +227,8 @@ void GraphBuilder::Output(std::string name, Value value) {
 Result<ValidGraph> GraphBuilder::Finish() && {
   if (error_) return std::unexpected(*std::move(error_));
   if (data_.outputs.empty())
-    return Invalid("a graph without outputs", "graph " + data_.name, "say what it computes: output y");
+    return Invalid("a graph without outputs", "graph " + data_.name,
+                   "say what it computes: output y");
   return ValidGraph(std::make_shared<const ValidGraph::Data>(std::move(data_)));
 }
 
@@ -218,18 +236,21 @@ namespace {
 
 /// The same graph over other symbols, where `changed` says what becomes of an extent.
 template <class Changed>
-Result<ValidGraph> WithExtents(const ValidGraph& graph, const Symbols& symbols, const Changed& changed) {
+Result<ValidGraph> WithExtents(const ValidGraph& graph, const Symbols& symbols,
+                               const Changed& changed) {
   GraphBuilder builder(graph.name());
   for (const auto& [name, range] : symbols) ATUNNER_RETURN_IF_ERROR(builder.Symbol(name, range));
   for (size_t id = 0; id < graph.nodes().size(); ++id) {
     Node node = graph.nodes()[id];
     std::ranges::transform(node.type.shape, node.type.shape.begin(), changed);
     if (auto* map = std::get_if<graph::Map>(&node.operation)) map->shape = node.type.shape;
-    if (auto* reshape = std::get_if<graph::Reshape>(&node.operation)) reshape->shape = node.type.shape;
+    if (auto* reshape = std::get_if<graph::Reshape>(&node.operation))
+      reshape->shape = node.type.shape;
     std::vector<Value> operands;
     for (NodeId operand : node.operands) operands.push_back({operand});
     const bool input = node.As<graph::Input>();
-    const Value made = input ? builder.Input(node.name, node.type) : builder.Copy(node, std::move(operands));
+    const Value made = input ? builder.Input(node.name, node.type)
+                             : builder.Copy(node, std::move(operands));
     if (!input) builder.Name(made, node.name);
     if (!builder.ok()) break;
     ATUNNER_CHECK(made.id == static_cast<NodeId>(id));
@@ -247,9 +268,9 @@ Result<ValidGraph> Specialise(const ValidGraph& graph, const Dims& sizes) {
     if (at == open.end()) return Invalid("unknown symbol '" + name + "'", "graph " + graph.name());
     const auto [low, high] = at->second;
     if (size < low || size > high)
-      return Invalid(
-          name + " = " + std::to_string(size) + " is not within " + std::to_string(low) + ".." + std::to_string(high),
-          "graph " + graph.name());
+      return Invalid(name + " = " + std::to_string(size) + " is not within " + std::to_string(low) +
+                         ".." + std::to_string(high),
+                     "graph " + graph.name());
     open.erase(at);
   }
   return WithExtents(graph, open, [&](const Extent& extent) { return extent.Bound(sizes); });
@@ -260,7 +281,8 @@ ValidGraph WithSymbolsPrefixed(const ValidGraph& graph, const std::string& prefi
   for (const auto& [name, range] : graph.symbols()) prefixed[prefix + name] = range;
   auto made = WithExtents(graph, prefixed, [&](const Extent& extent) {
     Extent renamed(extent.factor());
-    for (const std::string& symbol : extent.symbols()) renamed = renamed * Extent::Symbol(prefix + symbol);
+    for (const std::string& symbol : extent.symbols())
+      renamed = renamed * Extent::Symbol(prefix + symbol);
     return renamed;
   });
   ATUNNER_CHECK(made.has_value());

@@ -31,8 +31,9 @@ struct Output {
   NodeId node = 0;
 };
 
-/// A graph that passed every check: types and shapes agree, operands come first, names are unique, there is an output.
-/// Only GraphBuilder makes one, and evaluation and code generation take nothing else. Cheap to copy.
+/// A graph that passed every check: types and shapes agree, operands come first, names are unique,
+/// there is an output. Only GraphBuilder makes one, and evaluation and code generation take nothing
+/// else. Cheap to copy.
 class ValidGraph {
  public:
   const std::string& name() const { return data_->name; }
@@ -63,8 +64,8 @@ struct Value {
   NodeId id = -1;
 };
 
-/// Builds graphs and checks every node as it is added. The first error stays until Finish, so that code that builds
-/// graphs reads as formulas do; what is built on top of an error is ignored.
+/// Builds graphs and checks every node as it is added. The first error stays until Finish, so that
+/// code that builds graphs reads as formulas do; what is built on top of an error is ignored.
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name) { data_.name = std::move(name); }
@@ -86,11 +87,14 @@ class GraphBuilder {
   Value Reduce(Combine op, Value x, std::vector<int64_t> axes, bool keep = false) {
     return Add(graph::Reduce{op, std::move(axes), keep}, {x});
   }
-  Value Contract(std::string equation, Value a, Value b, std::optional<DType> as = {}, bool sparse = false) {
+  Value Contract(std::string equation, Value a, Value b, std::optional<DType> as = {},
+                 bool sparse = false) {
     return Add(graph::Contract{std::move(equation), as, sparse}, {a, b});
   }
   Value Reshape(Value x, Shape shape) { return Add(graph::Reshape{std::move(shape)}, {x}); }
-  Value Transpose(Value x, std::vector<int64_t> order) { return Add(graph::Transpose{std::move(order)}, {x}); }
+  Value Transpose(Value x, std::vector<int64_t> order) {
+    return Add(graph::Transpose{std::move(order)}, {x});
+  }
   Value Cast(Value x, DType dtype);
 
   void Name(Value value, std::string name);
@@ -117,7 +121,8 @@ class GraphBuilder {
   std::string place_;
 };
 
-/// The same graph with symbols replaced by sizes. kInvalidInput for an unknown symbol or a size outside of its range.
+/// The same graph with symbols replaced by sizes. kInvalidInput for an unknown symbol or a size
+/// outside of its range.
 Result<ValidGraph> Specialise(const ValidGraph& graph, const Dims& sizes);
 
 /// The same graph with `prefix` before the names of its symbols.

@@ -32,10 +32,11 @@ inline Tensor RandomTensor(const TensorType& type, uint64_t seed) {
   Random random(seed);
   const int64_t count = ElementCount(type.shape).factor();
   for (int64_t i = 0; i < count; ++i) {
-    const double value = IsFloat(type.dtype)                          ? random.Normal()
-                         : type.dtype == DType::kBool                 ? static_cast<double>(random.Below(2))
-                         : KindOf(type.dtype) == DTypeKind::kUnsigned ? static_cast<double>(random.Below(9))
-                                                                      : static_cast<double>(random.Below(17)) - 8;
+    const double value = IsFloat(type.dtype)          ? random.Normal()
+                         : type.dtype == DType::kBool ? static_cast<double>(random.Below(2))
+                         : KindOf(type.dtype) == DTypeKind::kUnsigned
+                             ? static_cast<double>(random.Below(9))
+                             : static_cast<double>(random.Below(17)) - 8;
     tensor.cells.push_back(Rounded(type.dtype, CellOf(type.dtype, value)));
   }
   return tensor;
@@ -43,7 +44,8 @@ inline Tensor RandomTensor(const TensorType& type, uint64_t seed) {
 
 inline std::vector<Tensor> RandomInputs(const ValidGraph& graph, uint64_t seed) {
   std::vector<Tensor> inputs;
-  for (NodeId id : graph.inputs()) inputs.push_back(RandomTensor(graph.node(id).type, seed + inputs.size()));
+  for (NodeId id : graph.inputs())
+    inputs.push_back(RandomTensor(graph.node(id).type, seed + inputs.size()));
   return inputs;
 }
 
@@ -55,7 +57,8 @@ inline Tensor RunGraph(const ValidGraph& graph, const std::vector<Tensor>& input
   return outputs.value().at(0);
 }
 
-inline void ExpectNear(const Tensor& got, const std::vector<double>& want, double tolerance = 1e-12) {
+inline void ExpectNear(const Tensor& got, const std::vector<double>& want,
+                       double tolerance = 1e-12) {
   const std::vector<double> values = got.Reals();
   ASSERT_EQ(values.size(), want.size());
   for (size_t i = 0; i < want.size(); ++i) {

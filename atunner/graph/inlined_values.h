@@ -1,4 +1,5 @@
-// Values of a graph's nodes as expressions, to recognise what they compute whatever maps it is spread over.
+// Values of a graph's nodes as expressions, to recognise what they compute whatever maps it is
+// spread over.
 #pragma once
 
 #include <functional>
@@ -9,8 +10,8 @@
 
 namespace atunner::graph {
 
-/// A node's value as one expression over what is no map, whose parameter numbers are node ids: equal values are equal
-/// nodes of the builder.
+/// A node's value as one expression over what is no map, whose parameter numbers are node ids:
+/// equal values are equal nodes of the builder.
 class InlinedValues {
  public:
   explicit InlinedValues(const ValidGraph& graph) : graph_(graph), builder_(TypesOf(graph)) {}
@@ -18,13 +19,15 @@ class InlinedValues {
   int Of(NodeId id) {
     const Node& node = graph_.node(id);
     const auto* map = node.As<Map>();
-    if (!map || map->body.Uses(ScalarOp::kIndex) || map->body.Uses(ScalarOp::kExtent)) return builder_.Parameter(id);
+    if (!map || map->body.Uses(ScalarOp::kIndex) || map->body.Uses(ScalarOp::kExtent))
+      return builder_.Parameter(id);
     std::vector<int> arguments;
     for (NodeId operand : node.operands) arguments.push_back(Of(operand));
     return builder_.Import(map->body, arguments).value_or(builder_.Parameter(id));
   }
   const ScalarNode& At(int value) const { return builder_.node(value); }
-  /// m, if the value is x - m and `operand_of(m)` is x. Nodes that `operand_of` does not know are -1.
+  /// m, if the value is x - m and `operand_of(m)` is x. Nodes that `operand_of` does not know are
+  /// -1.
   std::optional<NodeId> Subtrahend(int value, const std::function<NodeId(NodeId)>& operand_of) {
     const ScalarNode distance = builder_.node(value);
     if (distance.op != ScalarOp::kSubtract) return std::nullopt;
@@ -32,7 +35,8 @@ class InlinedValues {
     if (centre.op == ScalarOp::kDetach) centre = builder_.node(centre.args[0]);
     if (centre.op != ScalarOp::kParameter) return std::nullopt;
     const NodeId x = operand_of(centre.number);
-    return x >= 0 && Of(x) == distance.args[0] ? std::optional<NodeId>(centre.number) : std::nullopt;
+    return x >= 0 && Of(x) == distance.args[0] ? std::optional<NodeId>(centre.number)
+                                               : std::nullopt;
   }
 
   /// x - m, if the value is that but for equal infinities, where it is 0.

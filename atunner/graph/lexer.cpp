@@ -64,8 +64,8 @@ void Lexer::Scan(std::string_view text) {
   int depth = 0;
   size_t at = 0;
   const auto push = [&](Token::Kind kind, size_t length, size_t quotes = 0) {
-    tokens_.push_back(
-        {kind, text.substr(at + quotes, length - 2 * quotes), line, static_cast<int>(at - line_start) + 1});
+    tokens_.push_back({kind, text.substr(at + quotes, length - 2 * quotes), line,
+                       static_cast<int>(at - line_start) + 1});
     at += length;
   };
   while (at < text.size()) {
@@ -110,7 +110,8 @@ Status Lexer::Expect(std::string_view symbol) {
 }
 
 Result<std::string> Lexer::Name(std::string_view what) {
-  if (peek().kind != Token::Kind::kName) return Wrong("expected " + std::string(what) + ", " + Found());
+  if (peek().kind != Token::Kind::kName)
+    return Wrong("expected " + std::string(what) + ", " + Found());
   return std::string(Take().text);
 }
 
@@ -118,10 +119,11 @@ Result<int64_t> Lexer::Integer() {
   const bool negative = Accept("-");
   const Token& token = peek();
   uint64_t value = 0;
-  const auto [end, failure] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
+  const auto [end, failure] = std::from_chars(token.text.data(),
+                                              token.text.data() + token.text.size(), value);
   const uint64_t largest = (uint64_t{1} << 63) - (negative ? 0 : 1);
-  if (token.kind != Token::Kind::kNumber || failure != std::errc{} || end != token.text.data() + token.text.size() ||
-      value > largest)
+  if (token.kind != Token::Kind::kNumber || failure != std::errc{} ||
+      end != token.text.data() + token.text.size() || value > largest)
     return Wrong("expected a whole number, " + Found());
   Take();
   return static_cast<int64_t>(negative ? 0 - value : value);
@@ -134,7 +136,8 @@ Result<double> Lexer::Number() {
     value = peek().text == "inf" ? INFINITY : NAN;
   } else {
     const Token& token = peek();
-    const auto [end, failure] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
+    const auto [end, failure] = std::from_chars(token.text.data(),
+                                                token.text.data() + token.text.size(), value);
     const bool whole = end == token.text.data() + token.text.size() && failure == std::errc{};
     if (token.kind != Token::Kind::kNumber || !whole)
       return Wrong("expected a number that float64 can hold, " + Found());
@@ -144,10 +147,12 @@ Result<double> Lexer::Number() {
 }
 
 std::string Lexer::PlaceOf(const Token& token) const {
-  return (file_.empty() ? "" : file_ + ":") + std::to_string(token.line) + ":" + std::to_string(token.column);
+  return (file_.empty() ? "" : file_ + ":") + std::to_string(token.line) + ":" +
+         std::to_string(token.column);
 }
 
-std::unexpected<Error> Lexer::WrongAt(const Token& token, std::string what, std::string hint) const {
+std::unexpected<Error> Lexer::WrongAt(const Token& token, std::string what,
+                                      std::string hint) const {
   return Invalid(std::move(what), PlaceOf(token), std::move(hint));
 }
 

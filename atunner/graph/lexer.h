@@ -22,16 +22,23 @@ struct Token {
 /// Letters, digits and _, not beginning with a digit, and no word of the language.
 bool IsName(std::string_view text);
 
-/// Reads tokens one after the other. Comments go from # to the end of the line; line ends inside of brackets are
-/// nothing. Unknown characters are symbols of their own: the parser refuses them where they stand.
+/// Reads tokens one after the other. Comments go from # to the end of the line; line ends inside of
+/// brackets are nothing. Unknown characters are symbols of their own: the parser refuses them where
+/// they stand.
 class Lexer {
  public:
   Lexer(std::string_view text, std::string file);
 
-  const Token& peek(size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
+  const Token& peek(size_t ahead = 0) const {
+    return tokens_[std::min(at_ + ahead, tokens_.size() - 1)];
+  }
   Token Take() { return tokens_[at_ + 1 < tokens_.size() ? at_++ : at_]; }
-  bool Is(std::string_view symbol) const { return peek().kind == Token::Kind::kSymbol && peek().text == symbol; }
-  bool IsWord(std::string_view word) const { return peek().kind == Token::Kind::kName && peek().text == word; }
+  bool Is(std::string_view symbol) const {
+    return peek().kind == Token::Kind::kSymbol && peek().text == symbol;
+  }
+  bool IsWord(std::string_view word) const {
+    return peek().kind == Token::Kind::kName && peek().text == word;
+  }
   /// Takes the symbol if it is there.
   bool Accept(std::string_view symbol);
   Status Expect(std::string_view symbol);

@@ -25,7 +25,8 @@ const std::vector<Family>& Table() {
       rows.push_back({names.back(), std::move(made)});
     };
     for (int c = 0; c <= static_cast<int>(Combine::kAll); ++c)
-      add("reduce_" + std::string(kCombineNames[c]), Reduce{.op = static_cast<Combine>(c), .axes = {}});
+      add("reduce_" + std::string(kCombineNames[c]),
+          Reduce{.op = static_cast<Combine>(c), .axes = {}});
     for (Combine c : {Combine::kSum, Combine::kProd, Combine::kMax, Combine::kMin})
       add("scan_" + std::string(Name(c)), Scan{.op = c});
     for (Combine c : {Combine::kSet, Combine::kSum, Combine::kMax, Combine::kMin})
@@ -75,7 +76,8 @@ std::optional<Operation> FromCallName(std::string_view name) {
 Equation ParsedEquation(const std::string& checked) {
   const size_t comma = checked.find(',');
   const size_t arrow = checked.find("->");
-  return {checked.substr(0, comma), checked.substr(comma + 1, arrow - comma - 1), checked.substr(arrow + 2)};
+  return {checked.substr(0, comma), checked.substr(comma + 1, arrow - comma - 1),
+          checked.substr(arrow + 2)};
 }
 
 }  // namespace atunner::graph

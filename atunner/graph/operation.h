@@ -1,5 +1,5 @@
-// The kinds of nodes. Everything that enumerates them (text form, inference, evaluation, gradients) goes through
-// `Operation`, so that a kind that one of them forgets does not compile.
+// The kinds of nodes. Everything that enumerates them (text form, inference, evaluation, gradients)
+// goes through `Operation`, so that a kind that one of them forgets does not compile.
 #pragma once
 
 #include <algorithm>
@@ -35,16 +35,17 @@ struct Map {
   Shape shape;  ///< of the result
   bool operator==(const Map&) const = default;
 };
-/// Elements along `axes` combined. Sums and products of integers and bools are int64; argmax and argmin give int64
-/// places along one axis (the first of equals; NaN beats all); any and all give bool. `keep`: reduced axes stay with
-/// extent 1.
+/// Elements along `axes` combined. Sums and products of integers and bools are int64; argmax and
+/// argmin give int64 places along one axis (the first of equals; NaN beats all); any and all give
+/// bool. `keep`: reduced axes stay with extent 1.
 struct Reduce {
   Combine op = Combine::kSum;
   std::vector<int64_t> axes;
   bool keep = false;
   bool operator==(const Reduce&) const = default;
 };
-/// Running sum, prod, max or min along `axis`; `exclusive`: of the elements before, starting with the neutral one.
+/// Running sum, prod, max or min along `axis`; `exclusive`: of the elements before, starting with
+/// the neutral one.
 struct Scan {
   Combine op = Combine::kSum;
   int64_t axis = 0;
@@ -52,9 +53,10 @@ struct Scan {
   bool reverse = false;
   bool operator==(const Scan&) const = default;
 };
-/// einsum of two operands: "bmk,bkn->bmn". A letter that the result lacks is summed over; no letter repeats within one
-/// operand. The result's type is the operands', or `as`. `sparse`: products in which one factor is exactly zero are
-/// left out, so that what is masked stays out whatever it would meet, NaN too.
+/// einsum of two operands: "bmk,bkn->bmn". A letter that the result lacks is summed over; no letter
+/// repeats within one operand. The result's type is the operands', or `as`. `sparse`: products in
+/// which one factor is exactly zero are left out, so that what is masked stays out whatever it
+/// would meet, NaN too.
 struct Contract {
   std::string equation;
   std::optional<DType> as;
@@ -70,7 +72,8 @@ struct Window {
   int64_t dilation = 1;
   bool operator==(const Window&) const = default;
 };
-/// The other way: axes `axis` and `axis` + 1 become one of `extent`, overlapping elements are added up.
+/// The other way: axes `axis` and `axis` + 1 become one of `extent`, overlapping elements are added
+/// up.
 struct Fold {
   int64_t axis = 0;
   int64_t extent = 1;
@@ -113,22 +116,23 @@ struct Reverse {
   int64_t axis = 0;
   bool operator==(const Reverse&) const = default;
 };
-/// gather(x, i): slices of x along `axis` at places i. The first `batch` axes of both go together; the rest of i's
-/// shape takes the axis' place. Places beyond the ends are clamped.
+/// gather(x, i): slices of x along `axis` at places i. The first `batch` axes of both go together;
+/// the rest of i's shape takes the axis' place. Places beyond the ends are clamped.
 struct Gather {
   int64_t axis = 0;
   int64_t batch = 0;
   bool operator==(const Gather&) const = default;
 };
-/// scatter(x, i, u): x with slices u (of the shape that gather(x, i) has) combined in at places i, in order. Places
-/// beyond the ends write nothing. Combines: set, sum, max, min.
+/// scatter(x, i, u): x with slices u (of the shape that gather(x, i) has) combined in at places i,
+/// in order. Places beyond the ends write nothing. Combines: set, sum, max, min.
 struct Scatter {
   Combine op = Combine::kSum;
   int64_t axis = 0;
   int64_t batch = 0;
   bool operator==(const Scatter&) const = default;
 };
-/// int64 places that would sort x along `axis` (stable; NaN is larger than all); only the first `count`, if not 0.
+/// int64 places that would sort x along `axis` (stable; NaN is larger than all); only the first
+/// `count`, if not 0.
 struct Sort {
   int64_t axis = 0;
   bool descending = false;
@@ -136,17 +140,17 @@ struct Sort {
   bool operator==(const Sort&) const = default;
 };
 
-using Operation = std::variant<Input, Constant, Map, Reduce, Scan, Contract, Window, Fold, Reshape, Transpose, Slice,
-                               Pad, Concat, Reverse, Gather, Scatter, Sort>;
+using Operation = std::variant<Input, Constant, Map, Reduce, Scan, Contract, Window, Fold, Reshape,
+                               Transpose, Slice, Pad, Concat, Reverse, Gather, Scatter, Sort>;
 
-/// "reduce_sum", "window": what the text form calls the operation. Empty for inputs, constants and maps, which have a
-/// syntax of their own.
+/// "reduce_sum", "window": what the text form calls the operation. Empty for inputs, constants and
+/// maps, which have a syntax of their own.
 std::string CallName(const Operation& operation);
 /// An operation of that name with its fields at their defaults.
 std::optional<Operation> FromCallName(std::string_view name);
 
-/// The fields that the text form writes and reads, in order: `visit(name, field)` for required ones,
-/// `visit(name, field, default)` for others. `Self` is the operation, const or not.
+/// The fields that the text form writes and reads, in order: `visit(name, field)` for required
+/// ones, `visit(name, field, default)` for others. `Self` is the operation, const or not.
 template <class Self, class Visit>
 void VisitFields(Self& self, Visit&& visit) {
   using T = std::remove_const_t<Self>;
@@ -198,9 +202,9 @@ void VisitFields(Self& self, Visit&& visit) {
   }
 }
 
-/// Shape inference and every rule of validity: the result's type for operands of these types. Axes are counted from the
-/// end when negative, and come back normalised in `operation`.
-/// kInvalidInput says what is wrong, with a hint.
+/// Shape inference and every rule of validity: the result's type for operands of these types. Axes
+/// are counted from the end when negative, and come back normalised in `operation`. kInvalidInput
+/// says what is wrong, with a hint.
 Result<TensorType> Infer(Operation& operation, const std::vector<TensorType>& operands);
 
 /// The letters of a checked einsum equation.

@@ -10,20 +10,23 @@
 
 namespace atunner::graph {
 
-/// What every rewrite shares: nodes are copied one after the other, each perhaps changed on the way.
+/// What every rewrite shares: nodes are copied one after the other, each perhaps changed on the
+/// way.
 class Rewriter {
  public:
   explicit Rewriter(const ValidGraph& graph)
       : graph_(graph), builder_(graph.name()), needed_(graph.nodes().size(), false) {
     for (const auto& output : graph.outputs()) needed_[output.node] = true;
     for (size_t id = needed_.size(); id-- > 0;) {
-      for (NodeId operand : graph.nodes()[id].operands) needed_[operand] = needed_[operand] || needed_[id];
+      for (NodeId operand : graph.nodes()[id].operands)
+        needed_[operand] = needed_[operand] || needed_[id];
     }
   }
   virtual ~Rewriter() = default;
 
   ValidGraph Run() {
-    for (const auto& [name, range] : graph_.symbols()) ATUNNER_CHECK(builder_.Symbol(name, range).has_value());
+    for (const auto& [name, range] : graph_.symbols())
+      ATUNNER_CHECK(builder_.Symbol(name, range).has_value());
     for (size_t id = 0; id < graph_.nodes().size(); ++id) {
       const Node& node = graph_.nodes()[id];
       Value made;
@@ -33,8 +36,10 @@ class Rewriter {
         std::vector<Value> operands;
         for (NodeId operand : node.operands) operands.push_back(values_[operand]);
         made = Rewrite(static_cast<NodeId>(id), std::move(operands));
-        const bool nameable = builder_.ok() && !builder_.NodeOf(made).As<Input>() && !node.name.empty();
-        if (nameable && builder_.NodeOf(made).name.empty() && NameIsFree(node.name)) builder_.Name(made, node.name);
+        const bool nameable = builder_.ok() && !builder_.NodeOf(made).As<Input>() &&
+                              !node.name.empty();
+        if (nameable && builder_.NodeOf(made).name.empty() && NameIsFree(node.name))
+          builder_.Name(made, node.name);
       }
       values_.push_back(made);
     }

@@ -64,7 +64,8 @@ int ArityOf(ScalarOp op) {
 
 std::optional<ScalarOp> FindScalarFunction(std::string_view name) {
   for (size_t i = 0; i < std::size(kInfos); ++i) {
-    if (kInfos[i].name == name && std::isalpha(static_cast<unsigned char>(name[0]))) return static_cast<ScalarOp>(i);
+    if (kInfos[i].name == name && std::isalpha(static_cast<unsigned char>(name[0])))
+      return static_cast<ScalarOp>(i);
   }
   return std::nullopt;
 }
@@ -73,19 +74,26 @@ Cell Compute(ScalarOp op, bool is_real, Cell x, Cell y) {
   // Wrapping arithmetic is done unsigned and read as signed: int64 overflow is not undefined here.
   switch (op) {
     case ScalarOp::kAdd:
-      if (!is_real) return Whole(static_cast<int64_t>(static_cast<uint64_t>(x.whole) + static_cast<uint64_t>(y.whole)));
+      if (!is_real)
+        return Whole(
+            static_cast<int64_t>(static_cast<uint64_t>(x.whole) + static_cast<uint64_t>(y.whole)));
       break;
     case ScalarOp::kSubtract:
-      if (!is_real) return Whole(static_cast<int64_t>(static_cast<uint64_t>(x.whole) - static_cast<uint64_t>(y.whole)));
+      if (!is_real)
+        return Whole(
+            static_cast<int64_t>(static_cast<uint64_t>(x.whole) - static_cast<uint64_t>(y.whole)));
       break;
     case ScalarOp::kMultiply:
-      if (!is_real) return Whole(static_cast<int64_t>(static_cast<uint64_t>(x.whole) * static_cast<uint64_t>(y.whole)));
+      if (!is_real)
+        return Whole(
+            static_cast<int64_t>(static_cast<uint64_t>(x.whole) * static_cast<uint64_t>(y.whole)));
       break;
     case ScalarOp::kNegate:
       if (!is_real) return Whole(static_cast<int64_t>(0 - static_cast<uint64_t>(x.whole)));
       break;
     case ScalarOp::kAbs:
-      if (!is_real && x.whole < 0) return Whole(static_cast<int64_t>(0 - static_cast<uint64_t>(x.whole)));
+      if (!is_real && x.whole < 0)
+        return Whole(static_cast<int64_t>(0 - static_cast<uint64_t>(x.whole)));
       break;
     default:
       break;
@@ -124,8 +132,9 @@ uint32_t PhiloxWord(uint64_t key, uint64_t counter) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t{0xD2511F53u} * c[0];
     const uint64_t p1 = uint64_t{0xCD9E8D57u} * c[2];
-    const uint32_t next[4] = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
-                              static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
+    const uint32_t next[4] = {
+        static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
+        static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
     std::ranges::copy(next, c);
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
@@ -149,16 +158,24 @@ int ScalarBuilder::Intern(ScalarNode node) {
 }
 
 int ScalarBuilder::Parameter(int number) {
-  return Intern({.op = ScalarOp::kParameter, .dtype = parameters_[number], .args = {-1, -1, -1}, .number = number});
+  return Intern({.op = ScalarOp::kParameter,
+                 .dtype = parameters_[number],
+                 .args = {-1, -1, -1},
+                 .number = number});
 }
 int ScalarBuilder::Number(double value) {
   // A literal whose `number` is 1 has no type of its own yet.
-  return Intern({.op = ScalarOp::kLiteral, .dtype = DType::kFloat64, .number = 1, .literal = Real(value)});
+  return Intern(
+      {.op = ScalarOp::kLiteral, .dtype = DType::kFloat64, .number = 1, .literal = Real(value)});
 }
 int ScalarBuilder::Literal(DType dtype, Cell value) {
-  return Intern({.op = ScalarOp::kLiteral, .dtype = dtype, .literal = IsFloat(dtype) ? value : Rounded(dtype, value)});
+  return Intern({.op = ScalarOp::kLiteral,
+                 .dtype = dtype,
+                 .literal = IsFloat(dtype) ? value : Rounded(dtype, value)});
 }
-int ScalarBuilder::Place(ScalarOp op, int axis) { return Intern({.op = op, .dtype = DType::kInt64, .number = axis}); }
+int ScalarBuilder::Place(ScalarOp op, int axis) {
+  return Intern({.op = op, .dtype = DType::kInt64, .number = axis});
+}
 
 bool ScalarBuilder::IsLiteral(int index, double value) const {
   const ScalarNode& node = nodes_[index];
@@ -181,8 +198,9 @@ Status ScalarBuilder::Unify(std::vector<int>& args, size_t first) {
     if (Flexible(args[i])) continue;
     const DType mine = nodes_[args[i]].dtype;
     if (dtype && *dtype != mine)
-      return Invalid("operands of types " + std::string(Name(*dtype)) + " and " + std::string(Name(mine)), {},
-                     "cast(x, " + std::string(Name(*dtype)) + ") converts");
+      return Invalid(
+          "operands of types " + std::string(Name(*dtype)) + " and " + std::string(Name(mine)), {},
+          "cast(x, " + std::string(Name(*dtype)) + ") converts");
     dtype = mine;
   }
   if (!dtype) return {};
@@ -195,8 +213,8 @@ Status ScalarBuilder::Unify(std::vector<int>& args, size_t first) {
 Result<int> ScalarBuilder::Apply(ScalarOp op, std::vector<int> args) {
   const ScalarOpInfo& info = InfoOf(op);
   if (static_cast<int>(args.size()) != info.arity)
-    return Invalid("'" + std::string(info.name) + "' takes " + std::to_string(info.arity) + " operands, " +
-                   std::to_string(args.size()) + " given");
+    return Invalid("'" + std::string(info.name) + "' takes " + std::to_string(info.arity) +
+                   " operands, " + std::to_string(args.size()) + " given");
   ATUNNER_RETURN_IF_ERROR(Unify(args, 0));
   const DType dtype = nodes_[args[0]].dtype;
   if (!Serves(info.rule, dtype))
@@ -248,7 +266,8 @@ std::optional<int> ScalarBuilder::Simplified(ScalarOp op, const std::vector<int>
     case ScalarOp::kPower:
       if (IsLiteral(b, 1)) return a;
       if (IsLiteral(b, 2)) return apply(ScalarOp::kMultiply, {a, a});
-      if (IsLiteral(b, 3)) return apply(ScalarOp::kMultiply, {apply(ScalarOp::kMultiply, {a, a}), a});
+      if (IsLiteral(b, 3))
+        return apply(ScalarOp::kMultiply, {apply(ScalarOp::kMultiply, {a, a}), a});
       break;
     default:
       break;
@@ -262,17 +281,22 @@ Result<int> ScalarBuilder::Select(int condition, int yes, int no) {
                    "compare: select(x > 0, …)");
   std::vector<int> args = {condition, yes, no};
   ATUNNER_RETURN_IF_ERROR(Unify(args, 1));
-  if (nodes_[condition].op == ScalarOp::kLiteral) return args[nodes_[condition].literal.whole != 0 ? 1 : 2];
+  if (nodes_[condition].op == ScalarOp::kLiteral)
+    return args[nodes_[condition].literal.whole != 0 ? 1 : 2];
   if (args[1] == args[2]) return args[1];
   if (Flexible(args[1]))
-    return Invalid("select between two numbers has no type", {}, "write cast(1, float32) for one of them");
-  return Intern({.op = ScalarOp::kSelect, .dtype = nodes_[args[1]].dtype, .args = {args[0], args[1], args[2]}});
+    return Invalid("select between two numbers has no type", {},
+                   "write cast(1, float32) for one of them");
+  return Intern({.op = ScalarOp::kSelect,
+                 .dtype = nodes_[args[1]].dtype,
+                 .args = {args[0], args[1], args[2]}});
 }
 
 Result<int> ScalarBuilder::Cast(int value, DType dtype) {
   const ScalarNode from = nodes_[value];
   if (from.dtype == dtype && !Flexible(value)) return value;
-  if (from.op == ScalarOp::kLiteral) return Literal(dtype, CellOf(dtype, ToReal(from.dtype, from.literal)));
+  if (from.op == ScalarOp::kLiteral)
+    return Literal(dtype, CellOf(dtype, ToReal(from.dtype, from.literal)));
   return Intern({.op = ScalarOp::kCast, .dtype = dtype, .args = {value, -1, -1}});
 }
 
@@ -280,27 +304,36 @@ Result<int> ScalarBuilder::Round(int value, DType dtype) {
   const DType from = nodes_[value].dtype;
   if (Flexible(value) || !IsFloat(from) || !IsFloat(dtype))
     return Invalid("round_to takes a float and a float type", {}, "write round_to(x, float8_e4m3)");
-  return Intern({.op = ScalarOp::kRoundTo, .dtype = from, .args = {value, -1, -1}, .number = static_cast<int>(dtype)});
+  return Intern({.op = ScalarOp::kRoundTo,
+                 .dtype = from,
+                 .args = {value, -1, -1},
+                 .number = static_cast<int>(dtype)});
 }
 
 Result<int> ScalarBuilder::Uniform(int seed, int counter) {
   ATUNNER_TRY(seed, As(seed, DType::kInt64));
   ATUNNER_TRY(counter, As(counter, DType::kInt64));
   if (nodes_[seed].dtype != DType::kInt64 || nodes_[counter].dtype != DType::kInt64)
-    return Invalid("uniform takes an int64 seed and an int64 counter", {}, "cast(x, int64) converts");
+    return Invalid("uniform takes an int64 seed and an int64 counter", {},
+                   "cast(x, int64) converts");
   return Intern({.op = ScalarOp::kUniform, .dtype = DType::kFloat32, .args = {seed, counter, -1}});
 }
 
-Result<std::vector<int>> ScalarBuilder::ImportAll(const ScalarExpression& other, std::span<const int> arguments) {
+Result<std::vector<int>> ScalarBuilder::ImportAll(const ScalarExpression& other,
+                                                  std::span<const int> arguments) {
   return ImportAll(other, arguments, std::map<int, int>{});
 }
 
-Result<std::vector<int>> ScalarBuilder::ImportAll(const ScalarExpression& other, std::span<const int> arguments,
+Result<std::vector<int>> ScalarBuilder::ImportAll(const ScalarExpression& other,
+                                                  std::span<const int> arguments,
                                                   const std::map<int, int>& known) {
-  return ImportNodes(other, arguments, [this](const ScalarNode& node) { return Place(node.op, node.number); }, known);
+  return ImportNodes(
+      other, arguments, [this](const ScalarNode& node) { return Place(node.op, node.number); },
+      known);
 }
 
-Result<std::vector<int>> ScalarBuilder::ImportAll(const ScalarExpression& other, std::span<const int> arguments,
+Result<std::vector<int>> ScalarBuilder::ImportAll(const ScalarExpression& other,
+                                                  std::span<const int> arguments,
                                                   const PlaceOf& place) {
   return ImportNodes(other, arguments, place, {});
 }
@@ -310,13 +343,16 @@ Result<int> ScalarBuilder::Import(const ScalarExpression& other, std::span<const
   return here.back();
 }
 
-Result<int> ScalarBuilder::Import(const ScalarExpression& other, std::span<const int> arguments, const PlaceOf& place) {
+Result<int> ScalarBuilder::Import(const ScalarExpression& other, std::span<const int> arguments,
+                                  const PlaceOf& place) {
   ATUNNER_TRY(const std::vector<int> here, ImportAll(other, arguments, place));
   return here.back();
 }
 
-Result<std::vector<int>> ScalarBuilder::ImportNodes(const ScalarExpression& other, std::span<const int> arguments,
-                                                    const PlaceOf& place, const std::map<int, int>& known) {
+Result<std::vector<int>> ScalarBuilder::ImportNodes(const ScalarExpression& other,
+                                                    std::span<const int> arguments,
+                                                    const PlaceOf& place,
+                                                    const std::map<int, int>& known) {
   std::vector<int> here;
   for (const ScalarNode& node : other.nodes()) {
     if (const auto found = known.find(static_cast<int>(here.size())); found != known.end()) {
@@ -362,7 +398,8 @@ Result<ScalarExpression> ScalarBuilder::Finish(int root) const {
   if (Flexible(root))
     return Invalid("the number has no type", {},
                    "write cast(" + std::to_string(nodes_[root].literal.real) + ", float32)");
-  // Only what the root needs, and parameters in the order of their numbers first, so that equal meanings are equal.
+  // Only what the root needs, and parameters in the order of their numbers first, so that equal
+  // meanings are equal.
   std::vector<bool> needed(nodes_.size(), false);
   needed[root] = true;
   for (int i = root; i >= 0; --i) {

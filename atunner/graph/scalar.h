@@ -1,5 +1,6 @@
-// What happens to one element: a typed expression over the elements of a map's operands. A small language with
-// arithmetic, comparisons, select, casts, places (index) and counter-based random numbers.
+// What happens to one element: a typed expression over the elements of a map's operands. A small
+// language with arithmetic, comparisons, select, casts, places (index) and counter-based random
+// numbers.
 #pragma once
 
 #include <array>
@@ -22,12 +23,17 @@ enum class ScalarOp : uint8_t {
   // What is no function of values alone.
   kParameter,  ///< element of operand `number`
   kLiteral,    ///< `literal`
-  kIndex,      ///< int64: place along axis `number` of the map's result, counted from the last axis (-1)
-  kExtent,     ///< int64: extent of that axis
-  kSelect,     ///< a ? b : c
-  kCast,       ///< a as `dtype`; between floats a promise of accuracy, not a rounding (docs/graph.md)
-  kRoundTo,  ///< a rounded to the nearest of float type `to` (the type stays): part of the meaning, as in quantisation
-  kUniform,  ///< float32 in [0, 1): word 0 of Philox4x32-10 with key a and counter b, its upper 24 bits
+  /// Int64: place along axis `number` of the map's result, counted from the last axis (-1)
+  kIndex,
+  kExtent,  ///< int64: extent of that axis
+  kSelect,  ///< a ? b : c
+  /// A as `dtype`; between floats a promise of accuracy, not a rounding (docs/graph.md)
+  kCast,
+  /// A rounded to the nearest of float type `to` (the type stays): part of the meaning, as in
+  /// quantisation
+  kRoundTo,
+  /// Float32 in [0, 1): word 0 of Philox4x32-10 with key a and counter b, its upper 24 bits
+  kUniform,
 };
 
 enum class ScalarRule : uint8_t {
@@ -57,7 +63,8 @@ struct ScalarNode {
   ScalarOp op = ScalarOp::kLiteral;
   DType dtype = DType::kFloat32;
   std::array<int, 3> args{-1, -1, -1};  ///< earlier nodes
-  int number = 0;                       ///< kParameter: operand; kIndex, kExtent: axis; kRoundTo: the DType
+  /// kParameter: operand; kIndex, kExtent: axis; kRoundTo: the DType
+  int number = 0;
   Cell literal{};
 
   std::tuple<ScalarOp, DType, std::array<int, 3>, int, int64_t> Key() const {
@@ -84,7 +91,8 @@ class ScalarExpression {
   std::vector<DType> parameters_;
 };
 
-/// Makes expressions; equal nodes become one, and what is known is computed. Errors are kInvalidInput with a hint.
+/// Makes expressions; equal nodes become one, and what is known is computed. Errors are
+/// kInvalidInput with a hint.
 class ScalarBuilder {
  public:
   explicit ScalarBuilder(std::vector<DType> parameters) : parameters_(std::move(parameters)) {}
@@ -101,10 +109,11 @@ class ScalarBuilder {
   Result<int> Round(int value, DType dtype);
   Result<int> Uniform(int seed, int counter);
 
-  /// Another expression inside this one: parameter i becomes node `arguments[i]`; places go through `place`, which
-  /// gives the node that stands for them here.
+  /// Another expression inside this one: parameter i becomes node `arguments[i]`; places go through
+  /// `place`, which gives the node that stands for them here.
   using PlaceOf = std::function<int(const ScalarNode&)>;
-  Result<int> Import(const ScalarExpression& other, std::span<const int> arguments, const PlaceOf& place);
+  Result<int> Import(const ScalarExpression& other, std::span<const int> arguments,
+                     const PlaceOf& place);
   Result<int> Import(const ScalarExpression& other, std::span<const int> arguments);
   /// As Import; where each of the other's nodes is here.
   Result<std::vector<int>> ImportAll(const ScalarExpression& other, std::span<const int> arguments,
@@ -121,9 +130,12 @@ class ScalarBuilder {
  private:
   int Intern(ScalarNode node);
   int Place(ScalarOp op, int axis);
-  Result<std::vector<int>> ImportNodes(const ScalarExpression& other, std::span<const int> arguments,
-                                       const PlaceOf& place, const std::map<int, int>& known);
-  bool Flexible(int index) const { return nodes_[index].op == ScalarOp::kLiteral && nodes_[index].number == 1; }
+  Result<std::vector<int>> ImportNodes(const ScalarExpression& other,
+                                       std::span<const int> arguments, const PlaceOf& place,
+                                       const std::map<int, int>& known);
+  bool Flexible(int index) const {
+    return nodes_[index].op == ScalarOp::kLiteral && nodes_[index].number == 1;
+  }
   bool IsLiteral(int index, double value) const;
   Result<int> As(int index, DType dtype);
   Status Unify(std::vector<int>& args, size_t first);
@@ -138,8 +150,8 @@ class ScalarBuilder {
 /// What one operator of the table gives, for literals and for the evaluator's inner loops.
 Cell Compute(ScalarOp op, bool real, Cell a, Cell b);
 
-/// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers, SC 2011): counter (low, high word of `counter`,
-/// 0, 0), key of two words; the first word of the result.
+/// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers, SC 2011): counter (low, high
+/// word of `counter`, 0, 0), key of two words; the first word of the result.
 uint32_t PhiloxWord(uint64_t key, uint64_t counter);
 
 }  // namespace atunner::graph

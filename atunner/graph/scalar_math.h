@@ -17,8 +17,8 @@ inline int64_t FloorDivide(int64_t a, int64_t b) {
   if (b == -1) return static_cast<int64_t>(0 - static_cast<uint64_t>(a));
   return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
-/// The quotient is rounded before it is cut off: 1 / 0.1 is 10, of which 0.1 has 9. What is left then has the wrong
-/// sign.
+/// The quotient is rounded before it is cut off: 1 / 0.1 is 10, of which 0.1 has 9. What is left
+/// then has the wrong sign.
 inline double FloorDivide(double a, double b) {
   const double quotient = std::floor(a / b);
   const double rest = std::isinf(b) ? a : std::fma(-quotient, b, a);
@@ -46,22 +46,25 @@ inline double LogGamma(double a) {
   return ::lgamma_r(a, &sign);
 }
 
-/// Logarithmic derivative of the gamma function: reflection, recurrence up to 10, asymptotic series (Abramowitz and
-/// Stegun 6.3.7, 6.3.5, 6.3.18).
+/// Logarithmic derivative of the gamma function: reflection, recurrence up to 10, asymptotic series
+/// (Abramowitz and Stegun 6.3.7, 6.3.5, 6.3.18).
 inline double Digamma(double a) {
   if (a <= 0 && a == std::floor(a)) return a == 0 ? std::copysign(INFINITY, -a) : NAN;
-  if (a < 0) return Digamma(1 - a) - M_PI / std::tan(M_PI * (a - std::nearbyint(a)));  // exact beside poles
+  // exact beside poles
+  if (a < 0) return Digamma(1 - a) - M_PI / std::tan(M_PI * (a - std::nearbyint(a)));
   double shift = 0;
   while (a < 10) {
     shift -= 1 / a;
     a += 1;
   }
   const double s = 1 / (a * a);
-  const double tail = s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132)))));
+  const double tail = s * (1.0 / 12 -
+                           s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132)))));
   return shift + std::log(a) - 0.5 / a - tail;
 }
 
-/// Inverse of erf: Winitzki's approximation, then Newton's steps on erf or, in the tails, on log erfc.
+/// Inverse of erf: Winitzki's approximation, then Newton's steps on erf or, in the tails, on log
+/// erfc.
 inline double Erfinv(double y) {
   if (!(std::fabs(y) < 1)) return std::fabs(y) == 1 ? std::copysign(INFINITY, y) : NAN;
   if (y == 0) return y;

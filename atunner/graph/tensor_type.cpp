@@ -66,7 +66,9 @@ std::string ToString(const Shape& shape) {
   return text + "]";
 }
 
-std::string TensorType::ToString() const { return std::string(Name(dtype)) + graph::ToString(shape); }
+std::string TensorType::ToString() const {
+  return std::string(Name(dtype)) + graph::ToString(shape);
+}
 
 Extent ElementCount(const Shape& shape) {
   Extent count(1);
@@ -103,7 +105,9 @@ Cell CellOf(DType dtype, double value) {
   return Rounded(dtype, Whole(static_cast<int64_t>(value)));
 }
 
-double ToReal(DType dtype, Cell cell) { return IsFloat(dtype) ? cell.real : static_cast<double>(cell.whole); }
+double ToReal(DType dtype, Cell cell) {
+  return IsFloat(dtype) ? cell.real : static_cast<double>(cell.whole);
+}
 
 Cell Rounded(DType dtype, Cell cell) {
   switch (dtype) {

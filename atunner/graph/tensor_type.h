@@ -1,5 +1,5 @@
-// What a value of a graph is: an element type and a shape. Shapes are exact; a symbol stands for a size that is known
-// only as a range.
+// What a value of a graph is: an element type and a shape. Shapes are exact; a symbol stands for a
+// size that is known only as a range.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,12 @@
 
 namespace atunner::graph {
 
-/// A size along one axis, at least 1: a number times symbols ("4096", "B", "8*B"). Two extents are equal exactly when
-/// they are written equally, whatever the symbols' values.
+/// A size along one axis, at least 1: a number times symbols ("4096", "B", "8*B"). Two extents are
+/// equal exactly when they are written equally, whatever the symbols' values.
 class Extent {
  public:
-  Extent(int64_t constant = 1) : factor_(constant) {}  // NOLINT(google-explicit-constructor): shapes read like numbers
+  Extent(int64_t constant = 1)
+      : factor_(constant) {}  // NOLINT(google-explicit-constructor): shapes read like numbers
   static Extent Symbol(std::string name);
 
   int64_t factor() const { return factor_; }
@@ -65,8 +66,8 @@ Extent ElementCount(const Shape& shape);
 /// The same, as kernels and launches have it.
 std::string CountText(const Shape& shape);
 std::string ToString(const Shape& shape);
-/// NumPy's rule: shapes are aligned at their last axes; an extent of 1 stretches, others must be equal.
-/// nullopt where they are not.
+/// NumPy's rule: shapes are aligned at their last axes; an extent of 1 stretches, others must be
+/// equal. nullopt where they are not.
 std::optional<Shape> Broadcast(const Shape& a, const Shape& b);
 /// May a value of shape `from` be broadcast to exactly `to`?
 bool BroadcastsTo(const Shape& from, const Shape& to);
@@ -74,7 +75,9 @@ bool BroadcastsTo(const Shape& from, const Shape& to);
 /// Is it computed with as an integer?
 inline bool IsWhole(DType dtype) { return !IsFloat(dtype) && KindOf(dtype) != DTypeKind::kBool; }
 /// The type in which arithmetic on `dtype` takes place: float32 for narrower floats.
-inline DType ArithmeticType(DType dtype) { return IsFloat(dtype) && SizeOf(dtype) < 4 ? DType::kFloat32 : dtype; }
+inline DType ArithmeticType(DType dtype) {
+  return IsFloat(dtype) && SizeOf(dtype) < 4 ? DType::kFloat32 : dtype;
+}
 
 /// One element: `real` of float types, `whole` of integers and of bool (0 or 1).
 union Cell {

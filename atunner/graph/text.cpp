@@ -35,7 +35,8 @@ Result<Shape> ReadShape(Lexer& lexer) {
   do {
     ATUNNER_TRY(Extent extent, ReadExtent(lexer));
     shape.push_back(std::move(extent));
-    if (shape.size() > kMostAxes) return lexer.Wrong("more than " + std::to_string(kMostAxes) + " axes");
+    if (shape.size() > kMostAxes)
+      return lexer.Wrong("more than " + std::to_string(kMostAxes) + " axes");
   } while (lexer.Accept(","));
   ATUNNER_RETURN_IF_ERROR(lexer.Expect("]"));
   return shape;
@@ -45,7 +46,8 @@ Result<DType> ReadDType(Lexer& lexer) {
   const Token token = lexer.peek();
   ATUNNER_TRY(const std::string name, lexer.Name("a type"));
   const auto dtype = ParseDType(name);
-  if (!dtype) return lexer.WrongAt(token, "unknown type '" + name + "'", "types are " + DTypeNames());
+  if (!dtype)
+    return lexer.WrongAt(token, "unknown type '" + name + "'", "types are " + DTypeNames());
   return *dtype;
 }
 
@@ -76,12 +78,14 @@ struct FieldReader {
     return {};
   }
   Status Read(bool& field) {
-    if (!lexer.IsWord("true") && !lexer.IsWord("false")) return lexer.Wrong("expected true or false, " + lexer.Found());
+    if (!lexer.IsWord("true") && !lexer.IsWord("false"))
+      return lexer.Wrong("expected true or false, " + lexer.Found());
     field = lexer.Take().text == "true";
     return {};
   }
   Status Read(std::string& field) {
-    if (lexer.peek().kind != Token::Kind::kString) return lexer.Wrong("expected \"text\", " + lexer.Found());
+    if (lexer.peek().kind != Token::Kind::kString)
+      return lexer.Wrong("expected \"text\", " + lexer.Found());
     field = lexer.Take().text;
     return {};
   }
@@ -129,7 +133,8 @@ class Parser {
   }
 
   Status Line() {
-    const auto statement = [&](std::string_view word, Status (Parser::*read)()) -> std::optional<Status> {
+    const auto statement = [&](std::string_view word,
+                               Status (Parser::*read)()) -> std::optional<Status> {
       if (!lexer_.IsWord(word)) return std::nullopt;
       lexer_.Take();
       return (this->*read)();
@@ -153,7 +158,8 @@ class Parser {
   }
 
   Status Define(const Token& token, const std::string& name, Value value) {
-    if (!values_.try_emplace(name, value).second) return lexer_.WrongAt(token, "'" + name + "' is defined twice");
+    if (!values_.try_emplace(name, value).second)
+      return lexer_.WrongAt(token, "'" + name + "' is defined twice");
     return {};
   }
 
@@ -182,8 +188,9 @@ class Parser {
     std::vector<std::string> names;
     for (const auto& [known, value] : values_) names.push_back(known);
     const std::string near = ClosestName(name, names);
-    return lexer_.WrongAt(token, "unknown value '" + name + "'",
-                          near.empty() ? "values are defined above their use" : "did you mean '" + near + "'?");
+    return lexer_.WrongAt(
+        token, "unknown value '" + name + "'",
+        near.empty() ? "values are defined above their use" : "did you mean '" + near + "'?");
   }
 
   Status ReadNode() {
@@ -207,8 +214,8 @@ class Parser {
     if (!value) return std::unexpected(value.error());
     if (!builder_.ok()) return {};
     if (stated && !(builder_.TypeOf(*value) == *stated))
-      return lexer_.WrongAt(token, "'" + name + "' is stated to be " + stated->ToString() + " and is " +
-                                       builder_.TypeOf(*value).ToString());
+      return lexer_.WrongAt(token, "'" + name + "' is stated to be " + stated->ToString() +
+                                       " and is " + builder_.TypeOf(*value).ToString());
     ATUNNER_RETURN_IF_ERROR(Define(token, name, *value));
     if (builder_.NodeOf(*value).name.empty()) builder_.Name(*value, name);
     return {};
@@ -225,7 +232,8 @@ class Parser {
       ATUNNER_TRY(const std::string name, lexer_.Name("an operand or a field"));
       if (lexer_.Accept("=")) {
         ATUNNER_RETURN_IF_ERROR(ReadField(token, call, name, operation));
-        if (!given.insert(name).second) return lexer_.WrongAt(token, "'" + name + "' is given twice");
+        if (!given.insert(name).second)
+          return lexer_.WrongAt(token, "'" + name + "' is given twice");
       } else {
         if (!lexer_.Is(",") && !lexer_.Is(")"))
           return lexer_.WrongAt(token, "an operand of " + call + " that is no name", kOwnLine);
@@ -249,7 +257,8 @@ class Parser {
     return builder_.Add(std::move(operation), std::move(operands));
   }
 
-  Status ReadField(const Token& token, const std::string& call, const std::string& name, Operation& operation) {
+  Status ReadField(const Token& token, const std::string& call, const std::string& name,
+                   Operation& operation) {
     std::optional<Status> status;
     std::vector<std::string> names;
     FieldReader reader{lexer_};
@@ -268,7 +277,8 @@ class Parser {
   }
 
   Result<Value> ReadConstant(const Token& token, const std::optional<TensorType>& stated) {
-    if (!stated) return lexer_.WrongAt(token, "a constant without a type", "c: float32[2] = constant(1, 2)");
+    if (!stated)
+      return lexer_.WrongAt(token, "a constant without a type", "c: float32[2] = constant(1, 2)");
     lexer_.Take();
     ATUNNER_RETURN_IF_ERROR(lexer_.Expect("("));
     std::vector<Cell> cells;
@@ -286,15 +296,21 @@ class Parser {
   }
 
   Result<Value> ReadMap(const Token& token, const std::optional<TensorType>& stated) {
-    // Operands are what the expression names, so their types are known only as they come: one builder per expression,
-    // whose parameters are all values defined so far, would be long. Names are looked up in the tokens first.
+    // Operands are what the expression names, so their types are known only as they come: one
+    // builder per expression, whose parameters are all values defined so far, would be long. Names
+    // are looked up in the tokens first.
     std::vector<Value> operands;
     std::vector<DType> types;
     std::map<std::string, int> numbers;
-    for (size_t i = 0; lexer_.peek(i).kind != Token::Kind::kNewLine && lexer_.peek(i).kind != Token::Kind::kEnd; ++i) {
+    for (size_t i = 0;
+         lexer_.peek(i).kind != Token::Kind::kNewLine && lexer_.peek(i).kind != Token::Kind::kEnd;
+         ++i) {
       const Token& each = lexer_.peek(i);
-      const auto at = each.kind == Token::Kind::kName ? values_.find(std::string(each.text)) : values_.end();
-      if (at == values_.end() || !numbers.try_emplace(at->first, static_cast<int>(operands.size())).second) continue;
+      const auto at = each.kind == Token::Kind::kName ? values_.find(std::string(each.text))
+                                                      : values_.end();
+      if (at == values_.end() ||
+          !numbers.try_emplace(at->first, static_cast<int>(operands.size())).second)
+        continue;
       operands.push_back(at->second);
       types.push_back(builder_.TypeOf(at->second).dtype);
     }
@@ -376,7 +392,8 @@ class GraphPrinter {
     if (const auto* map = node.As<Map>()) return PrintExpression(map->body, operands);
     if (const auto* constant = node.As<Constant>()) {
       for (Cell cell : constant->values)
-        operands.push_back(IsFloat(node.type.dtype) ? PrintNumber(cell.real) : std::to_string(cell.whole));
+        operands.push_back(IsFloat(node.type.dtype) ? PrintNumber(cell.real)
+                                                    : std::to_string(cell.whole));
       return fmt::format("constant({})", fmt::join(operands, ", "));
     }
     std::visit(
@@ -396,7 +413,9 @@ class GraphPrinter {
 
 }  // namespace
 
-Result<ValidGraph> Parse(std::string_view text, const std::string& file) { return Parser(text, file).Run(); }
+Result<ValidGraph> Parse(std::string_view text, const std::string& file) {
+  return Parser(text, file).Run();
+}
 
 std::string Print(const ValidGraph& graph) { return GraphPrinter(graph).Run(); }
 

@@ -1,5 +1,5 @@
-// Graphs as text (.atg): what people read and write, what tests compare, what a task carries. docs/graph.md describes
-// it.
+// Graphs as text (.atg): what people read and write, what tests compare, what a task carries.
+// docs/graph.md describes it.
 #pragma once
 
 #include <string>

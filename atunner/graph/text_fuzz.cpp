@@ -38,9 +38,11 @@ void FuzzText(std::string_view text) {
     const TensorType& type = concrete->node(id).type;
     Tensor& input = inputs.emplace_back(Tensor{type.dtype, {}, {}});
     for (const Extent& extent : type.shape) input.shape.push_back(extent.factor());
-    input.cells.assign(static_cast<size_t>(ElementCount(type.shape).factor()), CellOf(type.dtype, 1));
+    input.cells.assign(static_cast<size_t>(ElementCount(type.shape).factor()),
+                       CellOf(type.dtype, 1));
   }
-  for (Precision precision : {Precision::kExact, Precision::kDeclared}) (void)Evaluate(*concrete, inputs, precision);
+  for (Precision precision : {Precision::kExact, Precision::kDeclared})
+    (void)Evaluate(*concrete, inputs, precision);
 }
 
 }  // namespace atunner::graph

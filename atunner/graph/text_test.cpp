@@ -71,9 +71,10 @@ output rounded
 TEST(Text, AnnotatesTypesWithSymbols) {
   const std::string printed = Print(MustParse(kRmsNorm));
   EXPECT_THAT(printed, HasSubstr("input x: bfloat16[B, 64]\n"));
-  EXPECT_THAT(printed, HasSubstr("mean: float32[B, 1] = reduce_mean(square, axes=[1], keep=true)\n"));
   EXPECT_THAT(printed,
-              HasSubstr("y: bfloat16[B, 64] = cast(wide * rsqrt(mean + 1e-05) * cast(weight, float32), bfloat16)\n"));
+              HasSubstr("mean: float32[B, 1] = reduce_mean(square, axes=[1], keep=true)\n"));
+  EXPECT_THAT(printed, HasSubstr("y: bfloat16[B, 64] = cast(wide * rsqrt(mean + 1e-05) * "
+                                 "cast(weight, float32), bfloat16)\n"));
 }
 
 TEST(Text, PrintingAndParsingAreInverse) {
@@ -109,27 +110,35 @@ TEST(Text, ErrorsSayWhereAndWhatToDo) {
   const auto with = [](const std::string& line) {
     return ErrorOf("graph g\ninput x: float32[4, 6]\ninput n: int32[6]\n" + line + "\noutput x\n");
   };
-  EXPECT_THAT(with("y = exq(x)"), HasSubstr("test.atg:4:5: unknown function 'exq'\n  hint: did you mean 'exp'?"));
-  EXPECT_THAT(with("y = x + n"),
-              HasSubstr("test.atg:4:7: operands of types float32 and int32\n  hint: cast(x, float32)"));
+  EXPECT_THAT(with("y = exq(x)"),
+              HasSubstr("test.atg:4:5: unknown function 'exq'\n  hint: did you mean 'exp'?"));
+  EXPECT_THAT(
+      with("y = x + n"),
+      HasSubstr("test.atg:4:7: operands of types float32 and int32\n  hint: cast(x, float32)"));
   EXPECT_THAT(with("y = x + z"), HasSubstr("4:9: unknown value 'z'"));
-  EXPECT_THAT(with("y = reduce_sum(x, axes=[2])"),
-              HasSubstr("4:1: reduce_sum: axis 2 of a tensor of rank 2\n  hint: axes go from 0 to 1"));
+  EXPECT_THAT(
+      with("y = reduce_sum(x, axes=[2])"),
+      HasSubstr("4:1: reduce_sum: axis 2 of a tensor of rank 2\n  hint: axes go from 0 to 1"));
   EXPECT_THAT(with("y = reduce_sum(x)"), HasSubstr("reduce_sum needs axes"));
   EXPECT_THAT(with("y = reduce_sum(x, axis=[1])"), HasSubstr("did you mean 'axes'?"));
-  EXPECT_THAT(with("y: float32[4] = x * 2"), HasSubstr("4:1: operands of shape [4, 6] do not broadcast to [4]"));
-  EXPECT_THAT(with("y: float16[4, 6] = x * 2"), HasSubstr("stated to be float16[4, 6] and is float32[4, 6]"));
+  EXPECT_THAT(with("y: float32[4] = x * 2"),
+              HasSubstr("4:1: operands of shape [4, 6] do not broadcast to [4]"));
+  EXPECT_THAT(with("y: float16[4, 6] = x * 2"),
+              HasSubstr("stated to be float16[4, 6] and is float32[4, 6]"));
   EXPECT_THAT(with("x = n"), HasSubstr("4:1: 'x' is defined twice"));
   EXPECT_THAT(with("y = (x + 1"), HasSubstr("expected ')'"));
   EXPECT_THAT(with("y = n * 0.5"), HasSubstr("0.5"));
   EXPECT_THAT(with("y = n / 2"), HasSubstr("floor_div divides integers"));
   EXPECT_THAT(with("y = 1 + reduce_sum(x, axes=[0])"), HasSubstr("a line of its own"));
-  EXPECT_THAT(with("y = reduce_sum(x, axes=[0]) + 1"), HasSubstr("4:5: 'reduce_sum' inside of an expression"));
-  EXPECT_THAT(with("y = reduce_sum(x * x, axes=[0])"), HasSubstr("4:16: an operand of reduce_sum that is no name"));
+  EXPECT_THAT(with("y = reduce_sum(x, axes=[0]) + 1"),
+              HasSubstr("4:5: 'reduce_sum' inside of an expression"));
+  EXPECT_THAT(with("y = reduce_sum(x * x, axes=[0])"),
+              HasSubstr("4:16: an operand of reduce_sum that is no name"));
   EXPECT_THAT(with("y = reduce_sum(abs(x), axes=[0])"), HasSubstr("a line of its own"));
   EXPECT_THAT(with("y = max(x, 0)"), HasSubstr("did you mean 'maximum'?"));
   EXPECT_THAT(with("y = index(-2)"), HasSubstr("gives an expression its shape"));
-  EXPECT_THAT(with("y = contract(x, x, equation=\"ij,kl->il\") extra"), HasSubstr("end of the line"));
+  EXPECT_THAT(with("y = contract(x, x, equation=\"ij,kl->il\") extra"),
+              HasSubstr("end of the line"));
   EXPECT_THAT(with("y = contract(x, x, equation=\"ij,jk->ik\")"), HasSubstr("axis 'j' is 6 and 4"));
   EXPECT_THAT(with("y = index(0)"), HasSubstr("index(-1) is the last"));
   EXPECT_THAT(with("y: float32[9] = constant(1, 2)"), HasSubstr("2 values"));
@@ -140,7 +149,8 @@ TEST(Text, ErrorsSayWhereAndWhatToDo) {
   EXPECT_THAT(ErrorOf("graph g\ndim and = 1..4\n"), HasSubstr("no name for a size"));
   EXPECT_THAT(ErrorOf("what"), HasSubstr("test.atg:1:1: expected 'graph NAME', found 'what'"));
   EXPECT_THAT(ErrorOf("graph g\ndim B = 4..2\n"), HasSubstr("at least 1"));
-  EXPECT_THAT(ErrorOf("graph g\ninput x: float32[2]\ny = " + std::string(5000, '(')), HasSubstr("deep"));
+  EXPECT_THAT(ErrorOf("graph g\ninput x: float32[2]\ny = " + std::string(5000, '(')),
+              HasSubstr("deep"));
 }
 
 TEST(Text, DamagedTextsAreRefusedOrRoundTrip) {
@@ -156,9 +166,11 @@ std::string Reprinted(const std::string& text) {
 }
 
 TEST(Expression, PrintsWithAsFewParenthesesAsMeaningAllows) {
-  for (const char* text : {"a + b * a", "(a + b) * a", "a - (b - a)", "a - b - a", "-(a + b)", "-a * b", "a / (b / a)",
-                           "a * (-0.5)", "select(a < b, a, 0)", "select(a < b & b < 1 | isnan(a), a, b)", "pow(a, 2.5)",
-                           "cast(index(-1), float32) + a", "let t0 = a + b in t0 * exp(t0)", "1 / (1 + exp(-a)) + b"})
+  for (const char* text :
+       {"a + b * a", "(a + b) * a", "a - (b - a)", "a - b - a", "-(a + b)", "-a * b", "a / (b / a)",
+        "a * (-0.5)", "select(a < b, a, 0)", "select(a < b & b < 1 | isnan(a), a, b)",
+        "pow(a, 2.5)", "cast(index(-1), float32) + a", "let t0 = a + b in t0 * exp(t0)",
+        "1 / (1 + exp(-a)) + b"})
     EXPECT_EQ(Reprinted(text), text);
 }
 

@@ -39,9 +39,10 @@ constexpr Named kNamed[] = {
     {"uint64_t", DType::kUInt64},
 };
 constexpr Named kVectors[] = {
-    {"float", DType::kFloat32},  {"double", DType::kFloat64},   {"int", DType::kInt32},   {"uint", DType::kUInt32},
-    {"char", DType::kInt8},      {"uchar", DType::kUInt8},      {"short", DType::kInt16}, {"ushort", DType::kUInt16},
-    {"longlong", DType::kInt64}, {"ulonglong", DType::kUInt64},
+    {"float", DType::kFloat32},    {"double", DType::kFloat64}, {"int", DType::kInt32},
+    {"uint", DType::kUInt32},      {"char", DType::kInt8},      {"uchar", DType::kUInt8},
+    {"short", DType::kInt16},      {"ushort", DType::kUInt16},  {"longlong", DType::kInt64},
+    {"ulonglong", DType::kUInt64},
 };
 
 /// "unsigned long int" and its like: words in any order.
@@ -56,8 +57,8 @@ std::optional<DType> Fundamental(const std::vector<std::string>& words) {
       is_unsigned = true;
     } else if (word == "signed" || (word == "int" && !base.empty())) {
       continue;
-    } else if (word == "int" || word == "char" || word == "short" || word == "float" || word == "double" ||
-               word == "bool") {
+    } else if (word == "int" || word == "char" || word == "short" || word == "float" ||
+               word == "double" || word == "bool") {
       if (!base.empty() && base != "int") return std::nullopt;
       base = word;
     } else {
@@ -90,10 +91,12 @@ std::optional<CType> ParseCType(std::string_view text) {
     if (each.name == name) return CType{each.dtype, each.lanes};
   }
   for (const Named& each : kVectors) {
-    if (name.size() == each.name.size() + 1 && name.starts_with(each.name) && name.back() >= '1' && name.back() <= '4')
+    if (name.size() == each.name.size() + 1 && name.starts_with(each.name) && name.back() >= '1' &&
+        name.back() <= '4')
       return CType{each.dtype, name.back() - '0'};
   }
-  if (const auto dtype = ParseDType(name)) return CType{*dtype, 1};  // "float32", "bf16": files of other tools
+  // "float32", "bf16": files of other tools
+  if (const auto dtype = ParseDType(name)) return CType{*dtype, 1};
   return std::nullopt;
 }
 

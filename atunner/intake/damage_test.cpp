@@ -1,4 +1,5 @@
-// What the fuzzer does with kernels of users (intake_fuzz.cpp), for some hundred damaged files on every run.
+// What the fuzzer does with kernels of users (intake_fuzz.cpp), for some hundred damaged files on
+// every run.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -15,9 +16,10 @@ namespace {
 /// Files of users: T1, TOML, bare sources.
 std::set<Path> Files() {
   std::set<Path> files;
-  for (const char* folder :
-       {"atunner/intake/testdata", "atunner/intake/testdata/t1", "examples/kernels", "tests/examples/t1_features"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(Path(ATUNNER_SOURCE_DIR) / folder)) {
+  for (const char* folder : {"atunner/intake/testdata", "atunner/intake/testdata/t1",
+                             "examples/kernels", "tests/examples/t1_features"}) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(Path(ATUNNER_SOURCE_DIR) / folder)) {
       const std::string kind = entry.path().extension();
       if (kind == ".json" || kind == ".toml" || kind == ".cu") files.insert(entry.path());
     }

@@ -28,7 +28,8 @@ std::optional<int64_t> LiteralOf(const std::string& text) {
   return value ? std::optional(*value) : std::nullopt;
 }
 
-std::string ReplaceNumber(const std::string& text, int64_t from, const std::string& to, int& count) {
+std::string ReplaceNumber(const std::string& text, int64_t from, const std::string& to,
+                          int& count) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
     if (!IsWord(text[i])) {

@@ -5,8 +5,8 @@
 
 #include "atunner/intake/bare/bare_source.h"
 #include "atunner/intake/described/kernel_toml.h"
-#include "atunner/intake/rewrite/source_headers.h"
 #include "atunner/intake/described/t1.h"
+#include "atunner/intake/rewrite/source_headers.h"
 #include "atunner/intake/value_list.h"
 
 namespace atunner {
@@ -22,10 +22,13 @@ bool Use(Result<UserKernel> kernel) {
 
 /// Whether any importer makes a kernel of `text`.
 bool FuzzIntake(const std::string& text) {
-  const FileReader any = [](const std::string&) { return Result<std::string>("__global__ void k() {}"); };
+  const FileReader any = [](const std::string&) {
+    return Result<std::string>("__global__ void k() {}");
+  };
   (void)ParseValueList(text);
   (void)WithHeaders(text, "fuzz.cu", any);
-  const bool bare = Use(ParseBareSource(text, "fuzz.cu", {.kernel = {}, .extra_tunables = true, .multiprocessors = 8}));
+  const bool bare = Use(ParseBareSource(
+      text, "fuzz.cu", {.kernel = {}, .extra_tunables = true, .multiprocessors = 8}));
   const bool toml = Use(ParseKernelToml(text, "fuzz.toml", any));
   const bool t1 = Use(ParseT1(text, "fuzz.json", any));
   return bare || toml || t1;

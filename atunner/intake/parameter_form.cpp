@@ -18,7 +18,8 @@ double Rounded(double value) { return std::stod(fmt::format("{:.12g}", value)); 
 bool IsWhole(const Value& value) { return std::holds_alternative<int64_t>(value); }
 
 std::vector<Value> AsValues(const std::vector<double>& numbers, bool may_be_whole) {
-  const bool whole = may_be_whole && std::ranges::all_of(numbers, [](double v) { return v == std::nearbyint(v); });
+  const bool whole = may_be_whole &&
+                     std::ranges::all_of(numbers, [](double v) { return v == std::nearbyint(v); });
   std::vector<Value> values;
   for (double v : numbers) values.push_back(whole ? Value(static_cast<int64_t>(v)) : Value(v));
   return values;
@@ -32,7 +33,8 @@ Result<std::vector<Value>> Stepped(const Value& from, const Value& to, const Val
     return Invalid("a range needs numbers with from < to and step > 0");
   // The end counts as reached in spite of rounding: 0.1 to 0.3 by 0.1 are three.
   const double steps = std::floor((last - first) / width + 1e-9);
-  if (steps >= static_cast<double>(kMostValues)) return Invalid("a range of more than 65535 values");
+  if (steps >= static_cast<double>(kMostValues))
+    return Invalid("a range of more than 65535 values");
   std::vector<double> numbers;
   for (int64_t i = 0; i <= static_cast<int64_t>(steps); ++i)
     numbers.push_back(Rounded(first + static_cast<double>(i) * width));
@@ -43,7 +45,8 @@ Result<std::vector<Value>> RangeOf(const ParameterForm& form) {
   if (!form.from || !form.to) return Invalid("a range needs 'from' and 'to'");
   if (form.spacing != "linear" && form.spacing != "log")
     return Invalid("'spacing' is '" + form.spacing + "'", "", "there are linear and log");
-  if (form.step.has_value() == form.count.has_value()) return Invalid("a range needs either 'step' or 'count'");
+  if (form.step.has_value() == form.count.has_value())
+    return Invalid("a range needs either 'step' or 'count'");
   if (form.step) {
     if (form.spacing == "log") return Invalid("'spacing = \"log\"' goes with 'count'");
     return Stepped(*form.from, *form.to, *form.step);
@@ -51,7 +54,8 @@ Result<std::vector<Value>> RangeOf(const ParameterForm& form) {
   return SpacedValues(*form.from, *form.to, *form.count, form.spacing == "log");
 }
 
-/// The values, with the inactive one in front where they do not list it; then it is kept for where nothing else is.
+/// The values, with the inactive one in front where they do not list it; then it is kept for where
+/// nothing else is.
 Status AddCondition(const ParameterForm& form, Parameter& parameter, ParameterSpace& space) {
   if (!form.only_if) {
     if (form.otherwise) return Invalid("'otherwise' without 'if'");
@@ -61,30 +65,37 @@ Status AddCondition(const ParameterForm& form, Parameter& parameter, ParameterSp
   if (!condition) return Invalid("'if': " + condition.error().what);
   parameter.only_if = *std::move(condition);
   parameter.otherwise = form.otherwise;
-  if (!form.otherwise || std::ranges::find(parameter.values, *form.otherwise) != parameter.values.end()) return {};
+  if (!form.otherwise ||
+      std::ranges::find(parameter.values, *form.otherwise) != parameter.values.end())
+    return {};
   if (!parameter.items.empty()) return Invalid("'otherwise' is none of the orders");
   parameter.values.insert(parameter.values.begin(), *form.otherwise);
   const auto* text = std::get_if<std::string>(&*form.otherwise);
   const std::string literal = text ? "'" + *text + "'" : ToString(*form.otherwise);
-  auto kept = Expr::Parse(fmt::format("{} != {} or not ({})", parameter.name, literal, *form.only_if));
+  auto kept = Expr::Parse(
+      fmt::format("{} != {} or not ({})", parameter.name, literal, *form.only_if));
   if (!kept) return Invalid("'otherwise' cannot be written in an expression: " + literal);
-  space.constraints.push_back({*std::move(kept), "for where '" + parameter.name + "' means nothing"});
+  space.constraints.push_back(
+      {*std::move(kept), "for where '" + parameter.name + "' means nothing"});
   return {};
 }
 
 }  // namespace
 
-Result<std::vector<Value>> SpacedValues(const Value& from, const Value& to, int64_t count, bool logarithmic) {
+Result<std::vector<Value>> SpacedValues(const Value& from, const Value& to, int64_t count,
+                                        bool logarithmic) {
   const double first = ToDouble(from);
   const double last = ToDouble(to);
   if (!std::isfinite(first) || !std::isfinite(last) || first == last)
     return Invalid("a range needs two different ends");
   if (count < 2 || count > kMostValues) return Invalid("a range has 2 to 65535 values");
-  if (logarithmic && !(first > 0 && last > 0)) return Invalid("a logarithmic range is of positive numbers");
+  if (logarithmic && !(first > 0 && last > 0))
+    return Invalid("a logarithmic range is of positive numbers");
   std::vector<double> numbers;
   for (int64_t i = 0; i < count; ++i) {
     const double t = static_cast<double>(i) / static_cast<double>(count - 1);
-    numbers.push_back(Rounded(logarithmic ? first * std::pow(last / first, t) : first + (last - first) * t));
+    numbers.push_back(
+        Rounded(logarithmic ? first * std::pow(last / first, t) : first + (last - first) * t));
   }
   return AsValues(numbers, IsWhole(from) && IsWhole(to));
 }

@@ -12,18 +12,20 @@ namespace {
 /// Configurations that are looked at to find the valid one nearest to the user's.
 constexpr uint64_t kMostLookedAt = 100'000;
 
-std::string WithParameters(std::string entry, const ParameterSpace& space, const Configuration& configuration) {
+std::string WithParameters(std::string entry, const ParameterSpace& space,
+                           const Configuration& configuration) {
   for (size_t i = 0; i < space.parameters.size(); ++i) {
     const std::string place = "{" + space.parameters[i].name + "}";
     const std::string value = ToString(configuration.values[i]);
-    for (size_t at = entry.find(place); at != std::string::npos; at = entry.find(place, at + value.size()))
+    for (size_t at = entry.find(place); at != std::string::npos;
+         at = entry.find(place, at + value.size()))
       entry.replace(at, place.size(), value);
   }
   return entry;
 }
 
-/// A permutation arrives as its items with commas between, for an initialiser or template arguments, and one by one as
-/// NAME_0, NAME_1, …, for the preprocessor.
+/// A permutation arrives as its items with commas between, for an initialiser or template
+/// arguments, and one by one as NAME_0, NAME_1, …, for the preprocessor.
 void Define(const Parameter& parameter, const std::string& value, SourceUnit& source) {
   source.defines.emplace_back(parameter.name, value);
   if (parameter.items.empty()) return;
@@ -41,12 +43,15 @@ class UserTemplate : public ScheduleTemplate {
   Configuration Default() const override { return kernel_.initial; }
   std::optional<RenderedKernel> Naive() const override { return Rendered(kernel_.initial); }
   std::vector<Dims> CheckDims(const Configuration&) const override { return kernel_.check_dims; }
-  Result<RenderedKernel> Render(const Configuration& configuration) const override { return Rendered(configuration); }
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    return Rendered(configuration);
+  }
 
   RenderedKernel Rendered(const Configuration& configuration) const {
     RenderedKernel rendered{kernel_.source, kernel_.plan};
     Inject(configuration, rendered.source);
-    for (LaunchStep& step : rendered.plan.steps) step.entry = WithParameters(step.entry, kernel_.space, configuration);
+    for (LaunchStep& step : rendered.plan.steps)
+      step.entry = WithParameters(step.entry, kernel_.space, configuration);
     rendered.plan.parameter_names = kernel_.space.Names();
     rendered.plan.parameter_values = configuration.values;
     return rendered;
@@ -80,7 +85,8 @@ class UserTemplate : public ScheduleTemplate {
     }
     // From the back, so that offsets in front stay true.
     std::ranges::sort(replacements, std::ranges::greater{}, &Replacement::offset);
-    for (const Replacement& one : replacements) source.text.replace(one.offset, one.length, one.text);
+    for (const Replacement& one : replacements)
+      source.text.replace(one.offset, one.length, one.text);
   }
 
   UserKernel kernel_;
@@ -102,9 +108,11 @@ Status MakeInitialValid(UserKernel& kernel) {
   Configuration nearest = index.At(0);
   for (uint64_t i = 0; i < index.size(); i += step) {
     Configuration one = index.At(i);
-    if (Differences(one, kernel.initial) < Differences(nearest, kernel.initial)) nearest = std::move(one);
+    if (Differences(one, kernel.initial) < Differences(nearest, kernel.initial))
+      nearest = std::move(one);
   }
-  kernel.notes.push_back("the default values break a constraint; starting from " + kernel.space.Describe(nearest));
+  kernel.notes.push_back("the default values break a constraint; starting from " +
+                         kernel.space.Describe(nearest));
   kernel.initial = std::move(nearest);
   return {};
 }
@@ -115,8 +123,9 @@ Status CheckMacros(const ParameterSpace& space) {
     for (size_t i = 0; i < parameter.items.size(); ++i) {
       const std::string macro = parameter.name + "_" + std::to_string(i);
       if (space.Find(macro) >= 0)
-        return Invalid("permutation '" + parameter.name + "' defines '" + macro + "', which is a parameter", "",
-                       "rename one of them");
+        return Invalid(
+            "permutation '" + parameter.name + "' defines '" + macro + "', which is a parameter",
+            "", "rename one of them");
     }
   }
   return {};
@@ -125,12 +134,15 @@ Status CheckMacros(const ParameterSpace& space) {
 /// Can its results be compared?
 Status CheckResults(const UserKernel& kernel) {
   for (const LaunchStep& step : kernel.plan.steps) {
-    if (std::ranges::any_of(step.args, [](const ArgBinding& a) { return a.kind == ArgBinding::Kind::kSurface; }))
-      return Invalid("kernel '" + step.entry + "' takes a surface, and what it writes there cannot be verified",
+    if (std::ranges::any_of(
+            step.args, [](const ArgBinding& a) { return a.kind == ArgBinding::Kind::kSurface; }))
+      return Invalid("kernel '" + step.entry +
+                         "' takes a surface, and what it writes there cannot be verified",
                      kernel.source.name, "atunner sanitize runs it");
   }
-  const bool has_output = std::ranges::any_of(
-      kernel.spec.args, [](const ArgSpec& arg) { return arg.role == Role::kOutput || arg.role == Role::kInOut; });
+  const bool has_output = std::ranges::any_of(kernel.spec.args, [](const ArgSpec& arg) {
+    return arg.role == Role::kOutput || arg.role == Role::kInOut;
+  });
   if (has_output) return {};
   return Invalid("kernel '" + kernel.spec.name + "' has no output to verify", kernel.source.name,
                  "mark the argument that it writes as out or inout");
@@ -139,13 +151,15 @@ Status CheckResults(const UserKernel& kernel) {
 Status CheckPlan(const UserKernel& kernel, const RenderedKernel& rendered) {
   for (const LaunchStep& step : kernel.plan.steps) {
     for (const ArgBinding& arg : step.args) {
-      if (arg.kind != ArgBinding::Kind::kTensor || kernel.spec.FindArg(arg.name) != nullptr) continue;
+      if (arg.kind != ArgBinding::Kind::kTensor || kernel.spec.FindArg(arg.name) != nullptr)
+        continue;
       return Invalid("kernel '" + step.entry + "' is given the unknown argument '" + arg.name + "'",
                      kernel.source.name);
     }
   }
   for (const ArgSpec& arg : kernel.spec.args) {
-    if (arg.role != Role::kScalar) ATUNNER_RETURN_IF_ERROR(ShapeOf(arg, kernel.spec, kernel.spec.dims));
+    if (arg.role != Role::kScalar)
+      ATUNNER_RETURN_IF_ERROR(ShapeOf(arg, kernel.spec, kernel.spec.dims));
   }
   ATUNNER_RETURN_IF_ERROR(Resolve(rendered.plan, kernel.spec.dims, kernel.spec.attributes));
   for (const Dims& dims : kernel.check_dims) {

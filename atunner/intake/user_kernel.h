@@ -11,7 +11,8 @@
 
 namespace atunner {
 
-/// How a parameter's value gets into the kernel. Launch expressions know every parameter in any case.
+/// How a parameter's value gets into the kernel. Launch expressions know every parameter in any
+/// case.
 struct Injection {
   enum class Kind : uint8_t {
     kDefine,   ///< -Dname=value
@@ -29,7 +30,8 @@ struct UserKernel {
   KernelSpec spec;                    ///< its oracle is set by MakeUserTemplate
   ParameterSpace space;               ///< may be empty: then there is one configuration
   std::vector<Injection> injections;  ///< one per parameter
-  Configuration initial;              ///< the user's own values: the baseline, and without `reference` the oracle
+  /// The user's own values: the baseline, and without `reference` the oracle
+  Configuration initial;
   SourceUnit source;
   LaunchPlan plan;  ///< entries may hold "{parameter}": "scan<{ITEMS}, float>"
   std::optional<RenderedKernel> reference;
@@ -40,10 +42,12 @@ struct UserKernel {
 /// Reads a file that another one names, by the name it uses.
 using FileReader = std::function<Result<std::string>(const std::string& name)>;
 
-/// Checks the kernel as a whole (names, values, launch of the initial configuration) and makes its template. An initial
-/// configuration that the space rules out is replaced by the nearest valid one, which is noted. `verified`: it must
-/// have an output, and write to no surface, which nobody compares; what is only run need not.
-Result<std::unique_ptr<ScheduleTemplate>> MakeUserTemplate(UserKernel& kernel, bool verified = true);
+/// Checks the kernel as a whole (names, values, launch of the initial configuration) and makes its
+/// template. An initial configuration that the space rules out is replaced by the nearest valid
+/// one, which is noted. `verified`: it must have an output, and write to no surface, which nobody
+/// compares; what is only run need not.
+Result<std::unique_ptr<ScheduleTemplate>> MakeUserTemplate(UserKernel& kernel,
+                                                           bool verified = true);
 
 /// The positions of the initial values, or of the closest listed ones.
 Configuration NearestListed(const ParameterSpace& space, const std::vector<Value>& wanted);

@@ -16,7 +16,8 @@ std::unexpected<Error> TooMany() { return Invalid("a list of more than 65536 val
 bool IsOpening(char c) { return c == '(' || c == '[' || c == '{'; }
 bool IsClosing(char c) { return c == ')' || c == ']' || c == '}'; }
 
-/// Position of `word` as a word of its own outside of brackets and quotes, from `from` on; npos when there is none.
+/// Position of `word` as a word of its own outside of brackets and quotes, from `from` on; npos
+/// when there is none.
 size_t FindWord(std::string_view text, std::string_view word, size_t from = 0) {
   int depth = 0;
   char quote = 0;
@@ -29,7 +30,9 @@ size_t FindWord(std::string_view text, std::string_view word, size_t from = 0) {
     if (c == '\'' || c == '"') quote = c;
     depth += IsOpening(c) - IsClosing(c);
     if (depth != 0 || !text.substr(i).starts_with(word)) continue;
-    const auto is_word = [](char x) { return std::isalnum(static_cast<unsigned char>(x)) || x == '_'; };
+    const auto is_word = [](char x) {
+      return std::isalnum(static_cast<unsigned char>(x)) || x == '_';
+    };
     const bool starts = i == 0 || !is_word(text[i - 1]);
     const bool ends = i + word.size() >= text.size() || !is_word(text[i + word.size()]);
     if (starts && ends) return i;
@@ -38,12 +41,14 @@ size_t FindWord(std::string_view text, std::string_view word, size_t from = 0) {
 }
 
 /// The inside of "name(...)" when the whole text is that call.
-std::optional<std::string_view> InsideOf(std::string_view text, std::string_view opening, char closing) {
+std::optional<std::string_view> InsideOf(std::string_view text, std::string_view opening,
+                                         char closing) {
   if (!text.starts_with(opening) || !text.ends_with(closing)) return std::nullopt;
   int depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     depth += IsOpening(text[i]) - IsClosing(text[i]);
-    if (depth == 0 && i >= opening.size() - 1 && i + 1 < text.size()) return std::nullopt;  // closes before the end
+    // closes before the end
+    if (depth == 0 && i >= opening.size() - 1 && i + 1 < text.size()) return std::nullopt;
   }
   return text.substr(opening.size(), text.size() - opening.size() - 1);
 }
@@ -104,8 +109,10 @@ Result<std::vector<Value>> Comprehension(std::string_view inside, size_t at_for,
   const std::string variable = Trim(inside.substr(at_for + 3, at_in - at_for - 3));
   const size_t at_if = FindWord(inside, "if", at_in + 2);
   ATUNNER_TRY(const Expr element, Expr::Parse(Trim(inside.substr(0, at_for))));
-  ATUNNER_TRY(const std::vector<Value> source,
-              Sum(inside.substr(at_in + 2, at_if == std::string_view::npos ? at_if : at_if - at_in - 2), depth));
+  ATUNNER_TRY(
+      const std::vector<Value> source,
+      Sum(inside.substr(at_in + 2, at_if == std::string_view::npos ? at_if : at_if - at_in - 2),
+          depth));
   std::optional<Expr> condition;
   if (at_if != std::string_view::npos) {
     ATUNNER_TRY(condition, Expr::Parse(Trim(inside.substr(at_if + 2))));
@@ -146,7 +153,8 @@ Result<std::vector<Value>> Piece(std::string_view text, int depth) {
   if (const auto inside = InsideOf(text, "geomspace(", ')')) return Spaced(*inside, true);
   if (const auto inside = InsideOf(text, "[", ']')) return Elements(*inside, depth);
   if (const auto inside = InsideOf(text, "(", ')')) return Elements(*inside, depth);
-  return Invalid("'" + std::string(text) + "' is no list", "", "write [1, 2, 4] or a comprehension over range()");
+  return Invalid("'" + std::string(text) + "' is no list", "",
+                 "write [1, 2, 4] or a comprehension over range()");
 }
 
 }  // namespace
@@ -185,7 +193,8 @@ std::vector<std::string> SplitOutsideBrackets(std::string_view text, char separa
 Result<std::vector<Value>> ParseValueList(std::string_view text) {
   const std::string trimmed = Trim(text);
   if (trimmed.empty()) return Invalid("an empty list");
-  const bool bracketed = trimmed.find('[') != std::string::npos || trimmed.find("range") != std::string::npos ||
+  const bool bracketed = trimmed.find('[') != std::string::npos ||
+                         trimmed.find("range") != std::string::npos ||
                          trimmed.find("space(") != std::string::npos;
   return bracketed ? Sum(trimmed, 0) : Elements(trimmed, 0);
 }

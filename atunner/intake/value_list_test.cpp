@@ -43,7 +43,8 @@ TEST(ValueList, SaysWhatIsWrong) {
 }
 
 TEST(ValueList, SplitsOutsideBrackets) {
-  EXPECT_EQ(SplitOutsideBrackets("a, f(b, c), 'x,y',", ','), (std::vector<std::string>{"a", "f(b, c)", "'x,y'"}));
+  EXPECT_EQ(SplitOutsideBrackets("a, f(b, c), 'x,y',", ','),
+            (std::vector<std::string>{"a", "f(b, c)", "'x,y'"}));
   EXPECT_TRUE(SplitOutsideBrackets("  ", ',').empty());
 }
 

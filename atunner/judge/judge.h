@@ -1,5 +1,5 @@
-// One candidate in, its verdict and its time out. What a caller sees is the same whether the judge works in this
-// process or in a runner that may be killed and started again.
+// One candidate in, its verdict and its time out. What a caller sees is the same whether the judge
+// works in this process or in a runner that may be killed and started again.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,11 @@ namespace atunner {
 
 /// What to do with a candidate beyond verifying it.
 struct JudgeOrder {
-  bool time = true;                    ///< measure or predict when correct
-  bool thorough = false;               ///< final samples instead of screening samples
-  bool energy = false;                 ///< the energy of a run as well
-  bool plain = false;                  ///< the task's own plain kernel, from whose errors the budgets come
+  bool time = true;       ///< measure or predict when correct
+  bool thorough = false;  ///< final samples instead of screening samples
+  bool energy = false;    ///< the energy of a run as well
+  /// The task's own plain kernel, from whose errors the budgets come
+  bool plain = false;
   std::optional<double> incumbent_ns;  ///< race against it
   uint64_t seed = 1;                   ///< inputs of verification and timing
   /// After so long further inputs of a size that was examined are left out (Verifier::Verify).
@@ -46,15 +47,17 @@ class Judge {
   virtual ~Judge() = default;
   /// Must come first; replaces an earlier task.
   virtual Status Begin(const JudgeTask& task) = 0;
-  virtual Result<JudgeAnswer> Examine(const CandidateKernel& candidate, const JudgeOrder& order) = 0;
-  /// Both are verified again, `baseline` briefly (Scrutiny::kPlain), then timed in at most `pairs` pairs: slow kernels
-  /// in fewer. kUnsupported on a device that only predicts.
-  virtual Result<Comparison> Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs,
+  virtual Result<JudgeAnswer> Examine(const CandidateKernel& candidate,
+                                      const JudgeOrder& order) = 0;
+  /// Both are verified again, `baseline` briefly (Scrutiny::kPlain), then timed in at most `pairs`
+  /// pairs: slow kernels in fewer. kUnsupported on a device that only predicts.
+  virtual Result<Comparison> Compare(const CandidateKernel& baseline,
+                                     const CandidateKernel& candidate, int pairs,
                                      uint64_t seed) = 0;
-  /// A vendor library's way to do the task ("cuBLAS", "cuDNN"), compared with `candidate` in pairs. A Baseline without
-  /// a number says why in its note.
-  virtual Result<Baseline> CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs,
-                                         uint64_t seed) = 0;
+  /// A vendor library's way to do the task ("cuBLAS", "cuDNN"), compared with `candidate` in pairs.
+  /// A Baseline without a number says why in its note.
+  virtual Result<Baseline> CompareVendor(const std::string& name, const CandidateKernel& candidate,
+                                         int pairs, uint64_t seed) = 0;
 };
 
 }  // namespace atunner

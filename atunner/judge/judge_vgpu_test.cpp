@@ -51,9 +51,12 @@ class TwoJudges : public testing::Test {
                  ArgBinding::Scalar(DType::kInt32, Expr::MustParse("cols"))};
     return {*outcome.module, {.steps = {step}}, {}};
   }
-  static JudgeOrder Order() { return {.time = true, .thorough = false, .incumbent_ns = {}, .seed = 5}; }
+  static JudgeOrder Order() {
+    return {.time = true, .thorough = false, .incumbent_ns = {}, .seed = 5};
+  }
 
-  KernelSpec spec_ = FindOperator("softmax")->Instantiate({{{5, 300}}, DType::kFloat32, {}}).value();
+  KernelSpec spec_ =
+      FindOperator("softmax")->Instantiate({{{5, 300}}, DType::kFloat32, {}}).value();
   vgpu::VirtualGpu gpu_{FindProfile("A100").value(), 2};
   std::unique_ptr<Compiler> compiler_;
   std::unique_ptr<LocalJudge> local_;
@@ -79,9 +82,11 @@ TEST_F(TwoJudges, AgreeOnAnHonestKernelToTheLastDigit) {
 TEST_F(TwoJudges, AgreeOnEveryHostileCandidate) {
   int judged = 0;
   for (const Hostile& hostile : HostileCandidates()) {
-    if (std::strcmp(hostile.id, "S1-hang") == 0 || std::strcmp(hostile.id, "S1-print") == 0) continue;  // wait, no more
-    const CandidateKernel candidate =
-        Compile(hostile.body ? hostile.body : HonestSoftmax(), hostile.double_shared ? 400000 : 0);
+    // wait, no more
+    if (std::strcmp(hostile.id, "S1-hang") == 0 || std::strcmp(hostile.id, "S1-print") == 0)
+      continue;
+    const CandidateKernel candidate = Compile(hostile.body ? hostile.body : HonestSoftmax(),
+                                              hostile.double_shared ? 400000 : 0);
     const auto here = local_->Examine(candidate, Order());
     const auto there = remote_->Examine(candidate, Order());
     ASSERT_TRUE(here) << hostile.id << ": " << here.error().ToString();
@@ -94,14 +99,16 @@ TEST_F(TwoJudges, AgreeOnEveryHostileCandidate) {
       EXPECT_EQ(here->verdict.checks[i].family, there->verdict.checks[i].family) << hostile.id;
       EXPECT_EQ(here->verdict.checks[i].passed, there->verdict.checks[i].passed) << hostile.id;
     }
-    EXPECT_FALSE(here->estimate || there->estimate) << hostile.id << ": no number for what is not proven";
+    EXPECT_FALSE(here->estimate || there->estimate)
+        << hostile.id << ": no number for what is not proven";
     ++judged;
   }
   EXPECT_GE(judged, 20);
 }
 
 TEST_F(TwoJudges, PredictWhatIsTooLargeToExecuteAndSayThatNothingWasCompared) {
-  const KernelSpec large = FindOperator("softmax")->Instantiate({{{16384, 4096}}, DType::kFloat32, {}}).value();
+  const KernelSpec large =
+      FindOperator("softmax")->Instantiate({{{16384, 4096}}, DType::kFloat32, {}}).value();
   ASSERT_TRUE(local_->Begin({large, 5, 20}) && remote_->Begin({large, 5, 20}));
   const CandidateKernel candidate = Compile(HonestSoftmax());
   const auto here = local_->Examine(candidate, Order());
@@ -113,7 +120,8 @@ TEST_F(TwoJudges, PredictWhatIsTooLargeToExecuteAndSayThatNothingWasCompared) {
   EXPECT_TRUE(here->verdict.checks.empty());
   ASSERT_TRUE(here->estimate && there->estimate);
   EXPECT_GT(here->estimate->time_ns, 0);
-  CandidateKernel checked = Compile(HonestSoftmax());  // the same binary at a small size: nothing is too large
+  // the same binary at a small size: nothing is too large
+  CandidateKernel checked = Compile(HonestSoftmax());
   checked.check_dims = {{{"rows", 5}, {"cols", 300}}};
   EXPECT_TRUE(local_->Examine(checked, Order())->verdict.correct());
 }
@@ -151,7 +159,8 @@ int ServeVirtualGpu() {
 }  // namespace atunner
 
 int main(int argc, char** argv) {
-  if (argc >= 2 && std::strcmp(argv[1], atunner::kVirtualRunner) == 0) return atunner::ServeVirtualGpu();
+  if (argc >= 2 && std::strcmp(argv[1], atunner::kVirtualRunner) == 0)
+    return atunner::ServeVirtualGpu();
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

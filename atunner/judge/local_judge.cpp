@@ -16,10 +16,16 @@ namespace {
 
 /// Screening: enough to order candidates; the winner and its rivals are measured again at length.
 StopRule ScreeningRule() {
-  return {.relative_interval = 0.02, .minimum_samples = 6, .maximum_samples = 12, .maximum_seconds = 1.5};
+  return {.relative_interval = 0.02,
+          .minimum_samples = 6,
+          .maximum_samples = 12,
+          .maximum_seconds = 1.5};
 }
 StopRule FinalRule() {
-  return {.relative_interval = 0.005, .minimum_samples = 12, .maximum_samples = 60, .maximum_seconds = 6};
+  return {.relative_interval = 0.005,
+          .minimum_samples = 12,
+          .maximum_samples = 60,
+          .maximum_seconds = 6};
 }
 
 /// Clocks and event resolution leave a little room under the floor.
@@ -60,10 +66,10 @@ Result<JudgeAnswer> LocalJudge::Examine(const CandidateKernel& candidate, const 
   JudgeAnswer answer;
   const double start = SystemClock().Now();
   ATUNNER_TRY(Verifier * verifier, VerifierFor(order.seed));
-  ATUNNER_TRY(auto verified,
-              verifier->Verify(std::make_shared<const CandidateKernel>(candidate),
-                               order.plain ? Scrutiny::kPlain : Scrutiny::kComplete,
-                               order.time ? std::nullopt : order.patience_seconds));  // what is timed is proven whole
+  ATUNNER_TRY(auto verified, verifier->Verify(std::make_shared<const CandidateKernel>(candidate),
+                                              order.plain ? Scrutiny::kPlain : Scrutiny::kComplete,
+                                              // what is timed is proven whole
+                                              order.time ? std::nullopt : order.patience_seconds));
   const double proven = SystemClock().Now();
   answer.verify_seconds = proven - start;
   if (const Verdict* refused = std::get_if<Verdict>(&verified)) {
@@ -86,8 +92,8 @@ Result<JudgeAnswer> LocalJudge::Examine(const CandidateKernel& candidate, const 
   return answer;
 }
 
-Status LocalJudge::Measure(Verifier& verifier, const VerifiedKernel& kernel, const JudgeOrder& order,
-                           JudgeAnswer& answer) {
+Status LocalJudge::Measure(Verifier& verifier, const VerifiedKernel& kernel,
+                           const JudgeOrder& order, JudgeAnswer& answer) {
   ATUNNER_TRY(const auto subject, MakeSubject(*timed_, verifier, kernel));
   HarnessOptions options;
   options.stop = order.thorough ? FinalRule() : ScreeningRule();
@@ -95,7 +101,8 @@ Status LocalJudge::Measure(Verifier& verifier, const VerifiedKernel& kernel, con
   options.incumbent_ns = order.incumbent_ns;
   options.check_stale = !order.plain;  // ours, and slow
   ATUNNER_TRY(TimingResult timing, harness_->Time(*subject, options));
-  answer.verdict.checks.insert(answer.verdict.checks.end(), timing.verdict.checks.begin(), timing.verdict.checks.end());
+  answer.verdict.checks.insert(answer.verdict.checks.end(), timing.verdict.checks.begin(),
+                               timing.verdict.checks.end());
   if (!timing.verdict.correct()) {
     answer.verdict.kind = timing.verdict.kind;
     answer.verdict.reason = timing.verdict.reason;
@@ -112,12 +119,14 @@ Status LocalJudge::Measure(Verifier& verifier, const VerifiedKernel& kernel, con
   }
   if (order.energy && answer.measurement) {
     const double time_ns = answer.measurement->median_ns;
-    ATUNNER_TRY(answer.measurement->energy_joules, harness_->EnergyOfRun(*subject, time_ns, options.seed));
+    ATUNNER_TRY(answer.measurement->energy_joules,
+                harness_->EnergyOfRun(*subject, time_ns, options.seed));
   }
   return {};
 }
 
-Status LocalJudge::Predict(const CandidateKernel& candidate, LoadedModule& module, JudgeAnswer& answer) {
+Status LocalJudge::Predict(const CandidateKernel& candidate, LoadedModule& module,
+                           JudgeAnswer& answer) {
   if (!predict_buffers_) {
     ATUNNER_TRY(TaskBuffers buffers, MakePredictionBuffers(*predicting_, task_.spec));
     predict_buffers_ = std::make_unique<TaskBuffers>(std::move(buffers));
@@ -133,26 +142,30 @@ Status LocalJudge::Predict(const CandidateKernel& candidate, LoadedModule& modul
   return {};
 }
 
-Result<std::unique_ptr<Subject>> LocalJudge::Prove(Verifier& verifier, const CandidateKernel& candidate,
+Result<std::unique_ptr<Subject>> LocalJudge::Prove(Verifier& verifier,
+                                                   const CandidateKernel& candidate,
                                                    Scrutiny scrutiny) {
-  ATUNNER_TRY(auto verified, verifier.Verify(std::make_shared<const CandidateKernel>(candidate), scrutiny));
+  ATUNNER_TRY(auto verified,
+              verifier.Verify(std::make_shared<const CandidateKernel>(candidate), scrutiny));
   if (const Verdict* refused = std::get_if<Verdict>(&verified)) {
     return Invalid("is not correct and is not compared: " + refused->reason);
   }
   return MakeSubject(*timed_, verifier, std::get<VerifiedKernel>(verified));
 }
 
-Result<Comparison> LocalJudge::Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs,
-                                       uint64_t seed) {
+Result<Comparison> LocalJudge::Compare(const CandidateKernel& baseline,
+                                       const CandidateKernel& candidate, int pairs, uint64_t seed) {
   if (timed_ == nullptr)
-    return Fail(ErrorCode::kUnsupported, "a device that predicts times nothing, so nothing can be paired");
+    return Fail(ErrorCode::kUnsupported,
+                "a device that predicts times nothing, so nothing can be paired");
   ATUNNER_TRY(Verifier * verifier, VerifierFor(seed));
   ATUNNER_TRY(const auto first, Prove(*verifier, baseline, Scrutiny::kPlain));
   ATUNNER_TRY(const auto second, Prove(*verifier, candidate, Scrutiny::kComplete));
   return harness_->Compare(*first, *second, pairs, seed);
 }
 
-Result<Baseline> LocalJudge::CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs,
+Result<Baseline> LocalJudge::CompareVendor(const std::string& name,
+                                           const CandidateKernel& candidate, int pairs,
                                            uint64_t seed) {
   Baseline baseline;
   baseline.name = name;

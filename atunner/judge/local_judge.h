@@ -11,26 +11,31 @@
 
 namespace atunner {
 
-/// A predicting device gives estimates, a timed one measurements. Device and compiler must outlive the judge.
+/// A predicting device gives estimates, a timed one measurements. Device and compiler must outlive
+/// the judge.
 class LocalJudge : public Judge {
  public:
-  /// `timed` and `predicting` are the same object as `device`, or null: they say what the device can do.
+  /// `timed` and `predicting` are the same object as `device`, or null: they say what the device
+  /// can do.
   LocalJudge(Device& device, TimedDevice* timed, PredictingDevice* predicting, Compiler& compiler)
       : device_(device), timed_(timed), predicting_(predicting), compiler_(compiler) {}
 
   Status Begin(const JudgeTask& task) override;
   Result<JudgeAnswer> Examine(const CandidateKernel& candidate, const JudgeOrder& order) override;
-  Result<Comparison> Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs,
-                             uint64_t seed) override;
-  Result<Baseline> CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs,
-                                 uint64_t seed) override;
+  Result<Comparison> Compare(const CandidateKernel& baseline, const CandidateKernel& candidate,
+                             int pairs, uint64_t seed) override;
+  Result<Baseline> CompareVendor(const std::string& name, const CandidateKernel& candidate,
+                                 int pairs, uint64_t seed) override;
 
  private:
   Result<std::unique_ptr<Verifier>> MakeVerifier(uint64_t seed) const;
-  /// The session's verifier; another one for another seed, so that a re-verification sees inputs nobody saw before.
+  /// The session's verifier; another one for another seed, so that a re-verification sees inputs
+  /// nobody saw before.
   Result<Verifier*> VerifierFor(uint64_t seed);
-  Result<std::unique_ptr<Subject>> Prove(Verifier& verifier, const CandidateKernel& candidate, Scrutiny scrutiny);
-  Status Measure(Verifier& verifier, const VerifiedKernel& kernel, const JudgeOrder& order, JudgeAnswer& answer);
+  Result<std::unique_ptr<Subject>> Prove(Verifier& verifier, const CandidateKernel& candidate,
+                                         Scrutiny scrutiny);
+  Status Measure(Verifier& verifier, const VerifiedKernel& kernel, const JudgeOrder& order,
+                 JudgeAnswer& answer);
   Status Predict(const CandidateKernel& candidate, LoadedModule& module, JudgeAnswer& answer);
 
   Device& device_;

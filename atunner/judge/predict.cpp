@@ -9,8 +9,10 @@
 namespace atunner {
 namespace {
 
-constexpr size_t kTileElements = 65521;                 // prime: rows do not repeat in step with the tile
-constexpr uint64_t kFilledBytes = uint64_t{512} << 20;  // beyond it memory stays zero pages that cost nothing
+// prime: rows do not repeat in step with the tile
+constexpr size_t kTileElements = 65521;
+// beyond it memory stays zero pages that cost nothing
+constexpr uint64_t kFilledBytes = uint64_t{512} << 20;
 
 Status FillByTiles(PredictingDevice& device, const TaskBuffers::Tensor& tensor) {
   const size_t size = SizeOf(tensor.spec->dtype);
@@ -59,9 +61,9 @@ void Merge(Estimate& total, const Estimate& step) {
   }
 }
 
-/// Share of the board's most power that it takes with its clocks up and nothing to do, and what full execution units
-/// and full DRAM add: near what published measurements of data-centre GPUs show. Not calibrated: it orders candidates
-/// by time, traffic and busy units.
+/// Share of the board's most power that it takes with its clocks up and nothing to do, and what
+/// full execution units and full DRAM add: near what published measurements of data-centre GPUs
+/// show. Not calibrated: it orders candidates by time, traffic and busy units.
 constexpr double kIdlePower = 0.3;
 constexpr double kExecutionPower = 0.4;
 constexpr double kDramPower = 0.3;
@@ -72,22 +74,27 @@ double PredictEnergy(const Estimate& estimate, const DeviceProfile& profile) {
     for (const Estimate::Part& part : estimate.parts) ns += part.name == name ? part.ns : 0;
     return estimate.time_ns > 0 ? std::min(1.0, ns / estimate.time_ns) : 0.0;
   };
-  const double power = kIdlePower + kExecutionPower * share_of("SMs") + kDramPower * share_of("DRAM");
+  const double power = kIdlePower + kExecutionPower * share_of("SMs") +
+                       kDramPower * share_of("DRAM");
   return profile.tdp_watts * power * estimate.time_ns * 1e-9;
 }
 
-/// Steps that prepare what later ones read run in full where that is cheap: a later one may decide by what it finds. Of
-/// a product only the sampled blocks leave results; elsewhere there are the zeros of fresh memory.
-Status Prepare(PredictingDevice& device, LoadedModule& module, const BoundStep& step, const Prediction& prediction) {
+/// Steps that prepare what later ones read run in full where that is cheap: a later one may decide
+/// by what it finds. Of a product only the sampled blocks leave results; elsewhere there are the
+/// zeros of fresh memory.
+Status Prepare(PredictingDevice& device, LoadedModule& module, const BoundStep& step,
+               const Prediction& prediction) {
   constexpr uint64_t kMostThreads = uint64_t{1} << 20;
   constexpr double kMostFlops = 1e9;
   const Estimate& estimate = prediction.estimate;
   const bool sampled = estimate.blocks_executed < estimate.blocks_total;
-  if (!sampled || estimate.flops > kMostFlops || step.shape.grid.Count() * step.shape.block.Count() > kMostThreads)
+  if (!sampled || estimate.flops > kMostFlops ||
+      step.shape.grid.Count() * step.shape.block.Count() > kMostThreads)
     return {};
   ATUNNER_TRY(const LaunchOutcome outcome,
               device.Complete(module, step.entry, step.shape, step.args, prediction.blocks));
-  return outcome.completed() ? Status{} : Invalid("the launch does not complete: " + outcome.message);
+  return outcome.completed() ? Status{}
+                             : Invalid("the launch does not complete: " + outcome.message);
 }
 
 }  // namespace
@@ -97,7 +104,8 @@ Result<TaskBuffers> MakePredictionBuffers(PredictingDevice& device, const Kernel
   for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
     if (!tensor.is_input()) continue;
     if (FillsFromHost(tensor.spec->fill)) {
-      ATUNNER_TRY(const auto data, HostFill(*tensor.spec, static_cast<uint64_t>(tensor.shape.elements)));
+      ATUNNER_TRY(const auto data,
+                  HostFill(*tensor.spec, static_cast<uint64_t>(tensor.shape.elements)));
       ATUNNER_RETURN_IF_ERROR(device.CopyIn(tensor.address, data));
     } else {
       ATUNNER_RETURN_IF_ERROR(FillByTiles(device, tensor));
@@ -106,9 +114,11 @@ Result<TaskBuffers> MakePredictionBuffers(PredictingDevice& device, const Kernel
   return buffers;
 }
 
-Result<Estimate> PredictPlan(PredictingDevice& device, const KernelSpec& spec, const CandidateKernel& candidate,
-                             LoadedModule& module, const TaskBuffers& buffers) {
-  ATUNNER_TRY(const BoundPlan plan, BindPlan(device, candidate.plan, spec, buffers, Workspaces::kFresh));
+Result<Estimate> PredictPlan(PredictingDevice& device, const KernelSpec& spec,
+                             const CandidateKernel& candidate, LoadedModule& module,
+                             const TaskBuffers& buffers) {
+  ATUNNER_TRY(const BoundPlan plan,
+              BindPlan(device, candidate.plan, spec, buffers, Workspaces::kFresh));
   ATUNNER_RETURN_IF_ERROR(CopySymbols(device, module, plan));
   Estimate total;
   double longest = -1;
@@ -116,14 +126,17 @@ Result<Estimate> PredictPlan(PredictingDevice& device, const KernelSpec& spec, c
   for (const BoundStep& step : plan.steps) {
     const KernelResources* resources = candidate.module.Find(step.entry);
     if (resources == nullptr) return Invalid("the module has no kernel '" + step.entry + "'");
-    ATUNNER_TRY(const Prediction prediction, device.Predict(module, *resources, step.shape, step.args, earlier));
+    ATUNNER_TRY(const Prediction prediction,
+                device.Predict(module, *resources, step.shape, step.args, earlier));
     const Estimate& estimate = prediction.estimate;
     earlier.args.insert(earlier.args.end(), step.args.begin(), step.args.end());
     earlier.bytes += estimate.dram_bytes;
-    if (&step != &plan.steps.back()) ATUNNER_RETURN_IF_ERROR(Prepare(device, module, step, prediction));
+    if (&step != &plan.steps.back())
+      ATUNNER_RETURN_IF_ERROR(Prepare(device, module, step, prediction));
     Merge(total, estimate);
     total.device = estimate.device;
-    if (estimate.time_ns > longest) {  // the longest step says what limits and how full the machine is
+    // the longest step says what limits and how full the machine is
+    if (estimate.time_ns > longest) {
       longest = estimate.time_ns;
       total.limiter = estimate.limiter;
       total.occupancy = estimate.occupancy;

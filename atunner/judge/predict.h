@@ -6,11 +6,13 @@
 
 namespace atunner {
 
-/// Memory at the task's own size with inputs filled cheaply by the host: only a sample of the blocks will read it.
+/// Memory at the task's own size with inputs filled cheaply by the host: only a sample of the
+/// blocks will read it.
 Result<TaskBuffers> MakePredictionBuffers(PredictingDevice& device, const KernelSpec& spec);
 
 /// Sum over the plan's steps; parts are merged by name. `module` is the candidate's, loaded.
-Result<Estimate> PredictPlan(PredictingDevice& device, const KernelSpec& spec, const CandidateKernel& candidate,
-                             LoadedModule& module, const TaskBuffers& buffers);
+Result<Estimate> PredictPlan(PredictingDevice& device, const KernelSpec& spec,
+                             const CandidateKernel& candidate, LoadedModule& module,
+                             const TaskBuffers& buffers);
 
 }  // namespace atunner

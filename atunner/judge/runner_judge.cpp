@@ -11,10 +11,11 @@
 namespace atunner {
 namespace {
 
-// ---- messages: JSON both ways; behind a request's a zero byte and the cubins, each with its length
+// ---- messages: JSON both ways; behind a request's a zero byte and the cubins, each with its
+// length
 // -------------------
-/// A request on its way. Of tens of kilobytes of cubin as base64 in JSON, writing and reading take longer than many a
-/// kernel's judgement.
+/// A request on its way. Of tens of kilobytes of cubin as base64 in JSON, writing and reading take
+/// longer than many a kernel's judgement.
 struct Request {
   Json json;
   std::string cubins;
@@ -98,19 +99,23 @@ Result<Baseline> DecodeBaseline(const Json& json) {
 }
 
 Json EncodeError(const Error& error) {
-  return {
-      {"error",
-       {{"code", static_cast<int>(error.code)}, {"what", error.what}, {"where", error.where}, {"hint", error.hint}}}};
+  return {{"error",
+           {{"code", static_cast<int>(error.code)},
+            {"what", error.what},
+            {"where", error.where},
+            {"hint", error.hint}}}};
 }
 
 Error DecodeError(const Json& json) {
   const int code = json.at("code");
-  if (code < 0 || code > static_cast<int>(ErrorCode::kInternal)) throw std::out_of_range("error code");
+  if (code < 0 || code > static_cast<int>(ErrorCode::kInternal))
+    throw std::out_of_range("error code");
   return {static_cast<ErrorCode>(code), json.at("what"), json.at("where"), json.at("hint")};
 }
 
-/// The runner's reply: what `decode` makes of it, or the error it reports. A candidate may have corrupted the process
-/// that wrote it, so a reply that makes no sense is kInternal and nothing worse.
+/// The runner's reply: what `decode` makes of it, or the error it reports. A candidate may have
+/// corrupted the process that wrote it, so a reply that makes no sense is kInternal and nothing
+/// worse.
 template <class T>
 Result<T> DecodeReply(const std::string& text, Result<T> (*decode)(const Json&)) {
   const auto garbage = [](const std::string& what) {
@@ -147,7 +152,8 @@ Result<Json> Serve(Judge& judge, const Json& request, std::string_view cubins) {
     order.seed = request.at("seed");
     order.energy = request.value("energy", false);
     order.plain = request.value("plain", false);
-    if (request.contains("incumbent_ns")) order.incumbent_ns = request["incumbent_ns"].get<double>();
+    if (request.contains("incumbent_ns"))
+      order.incumbent_ns = request["incumbent_ns"].get<double>();
     if (request.contains("patience")) order.patience_seconds = request["patience"].get<double>();
     ATUNNER_TRY(const JudgeAnswer answer, judge.Examine(candidate, order));
     return Encode(answer);
@@ -159,14 +165,16 @@ Result<Json> Serve(Judge& judge, const Json& request, std::string_view cubins) {
     ATUNNER_TRY(const Comparison comparison, judge.Compare(baseline, candidate, pairs, seed));
     return ToJson(comparison);
   }
-  ATUNNER_TRY(const Baseline vendor, judge.CompareVendor(request.at("name"), candidate, pairs, seed));
+  ATUNNER_TRY(const Baseline vendor,
+              judge.CompareVendor(request.at("name"), candidate, pairs, seed));
   return ToJson(vendor);
 }
 
-/// A fault on a real GPU poisons the context: nothing that comes after can be trusted, so the runner is replaced.
+/// A fault on a real GPU poisons the context: nothing that comes after can be trusted, so the
+/// runner is replaced.
 bool LosesTheContext(VerdictKind kind) {
-  return kind == VerdictKind::kCrash || kind == VerdictKind::kOutOfBounds || kind == VerdictKind::kDeadlock ||
-         kind == VerdictKind::kTimeout;
+  return kind == VerdictKind::kCrash || kind == VerdictKind::kOutOfBounds ||
+         kind == VerdictKind::kDeadlock || kind == VerdictKind::kTimeout;
 }
 
 }  // namespace
@@ -178,11 +186,14 @@ int ServeJudge(Judge& judge) {
     try {
       const size_t end = std::min(message->find('\0'), message->size());
       auto request = ParseJson(message->substr(0, end), "request");
-      const std::string_view cubins = std::string_view(*message).substr(std::min(end + 1, message->size()));
-      auto answer = request ? Serve(judge, *request, cubins) : Result<Json>(std::unexpected(request.error()));
+      const std::string_view cubins = std::string_view(*message).substr(
+          std::min(end + 1, message->size()));
+      auto answer = request ? Serve(judge, *request, cubins)
+                            : Result<Json>(std::unexpected(request.error()));
       reply = answer ? *answer : EncodeError(answer.error());
     } catch (const std::exception& error) {
-      reply = EncodeError({ErrorCode::kInternal, std::string("malformed request: ") + error.what(), "", ""});
+      reply = EncodeError(
+          {ErrorCode::kInternal, std::string("malformed request: ") + error.what(), "", ""});
     }
     if (!channel.Send(DumpJson(reply))) return 0;
   }
@@ -208,10 +219,11 @@ Status RunnerJudge::BeginThere() {
   auto reply = Call(DumpJson(begin), options_.begin_timeout_seconds);
   if (!reply) {
     const std::string words = worker_->death() ? worker_->death()->last_words : "";
-    return Fail(reply.error().code,
-                "the runner could not begin: " + reply.error().what + (words.empty() ? "" : "\n" + words));
+    return Fail(reply.error().code, "the runner could not begin: " + reply.error().what +
+                                        (words.empty() ? "" : "\n" + words));
   }
-  ATUNNER_TRY(const bool begun, DecodeReply<bool>(*reply, [](const Json&) -> Result<bool> { return true; }));
+  ATUNNER_TRY(const bool begun,
+              DecodeReply<bool>(*reply, [](const Json&) -> Result<bool> { return true; }));
   (void)begun;
   return {};
 }
@@ -226,7 +238,8 @@ Status RunnerJudge::Begin(const JudgeTask& task) {
   return EnsureRunning();
 }
 
-Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate, const JudgeOrder& order) {
+Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate,
+                                         const JudgeOrder& order) {
   ATUNNER_RETURN_IF_ERROR(EnsureRunning());
   Request request{{{"op", "examine"},
                    {"time", order.time},
@@ -241,10 +254,10 @@ Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate, const
   auto reply = Call(request.Text(), options_.examine_timeout_seconds);
   if (reply) {
     auto answer = DecodeReply<JudgeAnswer>(*reply, DecodeAnswer);
-    // An error of the device while a candidate was on it is the candidate's doing more often than not: judge it so, and
-    // begin anew.
-    const bool is_ours =
-        !answer && (answer.error().code == ErrorCode::kInvalidInput || answer.error().code == ErrorCode::kUnsupported);
+    // An error of the device while a candidate was on it is the candidate's doing more often than
+    // not: judge it so, and begin anew.
+    const bool is_ours = !answer && (answer.error().code == ErrorCode::kInvalidInput ||
+                                     answer.error().code == ErrorCode::kUnsupported);
     if (!answer && !is_ours) {
       worker_->Kill();
       JudgeAnswer crashed;
@@ -262,17 +275,20 @@ Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate, const
   return answer;
 }
 
-Result<Comparison> RunnerJudge::Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs,
+Result<Comparison> RunnerJudge::Compare(const CandidateKernel& baseline,
+                                        const CandidateKernel& candidate, int pairs,
                                         uint64_t seed) {
   ATUNNER_RETURN_IF_ERROR(EnsureRunning());
   Request request{{{"op", "compare"}, {"pairs", pairs}, {"seed", seed}}, {}};
-  request.Add("candidate", candidate, options_.binary_only);  // in the order in which they are taken off
+  // in the order in which they are taken off
+  request.Add("candidate", candidate, options_.binary_only);
   request.Add("baseline", baseline, options_.binary_only);
   ATUNNER_TRY(const std::string reply, Call(request.Text(), 2 * options_.examine_timeout_seconds));
   return DecodeReply<Comparison>(reply, DecodeComparison);
 }
 
-Result<Baseline> RunnerJudge::CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs,
+Result<Baseline> RunnerJudge::CompareVendor(const std::string& name,
+                                            const CandidateKernel& candidate, int pairs,
                                             uint64_t seed) {
   ATUNNER_RETURN_IF_ERROR(EnsureRunning());
   Request request{{{"op", "vendor"}, {"name", name}, {"pairs", pairs}, {"seed", seed}}, {}};

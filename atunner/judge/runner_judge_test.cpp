@@ -1,5 +1,5 @@
-// A runner that dies, hangs or babbles: the candidate's verdict, never the run's end. The runner is this same program
-// with a judge that does what the candidate's PTX text says.
+// A runner that dies, hangs or babbles: the candidate's verdict, never the run's end. The runner is
+// this same program with a judge that does what the candidate's PTX text says.
 #include "atunner/judge/runner_judge.h"
 
 #include <gmock/gmock.h>
@@ -75,20 +75,23 @@ class ScriptedJudge : public Judge {
     JudgeAnswer answer;
     if (script == "crash verdict") answer.verdict.kind = VerdictKind::kCrash;
     // What arrived, told back.
-    answer.note = task_.spec.name + " " + std::to_string(task_.seed) + " " + std::to_string(order.seed) +
-                  (order.time ? " time" : "") + (order.thorough ? " thorough" : "") +
+    answer.note = task_.spec.name + " " + std::to_string(task_.seed) + " " +
+                  std::to_string(order.seed) + (order.time ? " time" : "") +
+                  (order.thorough ? " thorough" : "") +
                   (order.incumbent_ns ? " against " + std::to_string(*order.incumbent_ns) : "") +
-                  (order.patience_seconds ? " for " + std::to_string(*order.patience_seconds) : "") + " " +
-                  std::to_string(candidate.module.cubin.size()) + " " + std::to_string(candidate.check_dims.size()) +
-                  " pid " + std::to_string(getpid());
+                  (order.patience_seconds ? " for " + std::to_string(*order.patience_seconds)
+                                          : "") +
+                  " " + std::to_string(candidate.module.cubin.size()) + " " +
+                  std::to_string(candidate.check_dims.size()) + " pid " + std::to_string(getpid());
     return answer;
   }
-  Result<Comparison> Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs,
-                             uint64_t) override {
+  Result<Comparison> Compare(const CandidateKernel& baseline, const CandidateKernel& candidate,
+                             int pairs, uint64_t) override {
     if (candidate.module.ptx == "killed") raise(SIGKILL);
     return Comparison{static_cast<double>(baseline.module.ptx.size()), 1, 2, pairs};
   }
-  Result<Baseline> CompareVendor(const std::string& name, const CandidateKernel&, int, uint64_t) override {
+  Result<Baseline> CompareVendor(const std::string& name, const CandidateKernel&, int,
+                                 uint64_t) override {
     Baseline baseline;
     baseline.name = name;
     baseline.note = "has no library";
@@ -99,7 +102,8 @@ class ScriptedJudge : public Judge {
   JudgeTask task_;
 };
 
-/// A runner that answers with a fixed text whatever it is asked, but the first message (begin) properly.
+/// A runner that answers with a fixed text whatever it is asked, but the first message (begin)
+/// properly.
 int Babble(const char* text) {
   WorkerChannel channel;
   const char* reply = "{}";
@@ -131,7 +135,9 @@ class RunnerJudgeTest : public testing::Test {
     candidate.module.ptx = text;
     return candidate;
   }
-  static JudgeOrder Order() { return {.time = true, .thorough = false, .incumbent_ns = {}, .seed = 1}; }
+  static JudgeOrder Order() {
+    return {.time = true, .thorough = false, .incumbent_ns = {}, .seed = 1};
+  }
 };
 
 TEST_F(RunnerJudgeTest, OrderAndCandidateArriveWhole) {
@@ -147,8 +153,10 @@ TEST_F(RunnerJudgeTest, OrderAndCandidateArriveWhole) {
                                                 .seed = std::numeric_limits<uint64_t>::max(),
                                                 .patience_seconds = 1.5});
   ASSERT_TRUE(answer) << answer.error().ToString();
-  EXPECT_THAT(answer->note,
-              HasSubstr("task 41 18446744073709551615 time thorough against 2.500000 for 1.500000 256 2 pid"));
+  EXPECT_THAT(
+      answer->note,
+      HasSubstr(
+          "task 41 18446744073709551615 time thorough against 2.500000 for 1.500000 256 2 pid"));
 }
 
 TEST_F(RunnerJudgeTest, TheAnswerArrivesWhole) {
@@ -264,8 +272,9 @@ TEST_F(RunnerJudgeTest, ABeginThatFailsSaysWhy) {
 TEST_F(RunnerJudgeTest, GarbageFromTheRunnerIsACrash) {
   for (const char* text :
        {"", "no JSON", "[]", "3", "\"text\"", "null", "{}", "{\"verdict\": {}}", "{\"verdict\": 5}",
-        "{\"verdict\": {\"kind\": \"splendid\"}}", "{\"verdict\": {\"checks\": 7}}", "{\"verdict\": {}, \"note\": 5}",
-        "{\"verdict\": {}, \"measurement\": [1]}", "{\"error\": 5}", "{\"error\": {}}",
+        "{\"verdict\": {\"kind\": \"splendid\"}}", "{\"verdict\": {\"checks\": 7}}",
+        "{\"verdict\": {}, \"note\": 5}", "{\"verdict\": {}, \"measurement\": [1]}",
+        "{\"error\": 5}", "{\"error\": {}}",
         "{\"error\": {\"code\": 99, \"what\": \"\", \"where\": \"\", \"hint\": \"\"}}",
         "{\"error\": {\"code\": \"x\", \"what\": 1, \"where\": 2, \"hint\": 3}}"}) {
     RunnerJudge judge(Options({"babble", text}));
@@ -305,15 +314,17 @@ TEST(ServeJudge, AnswersGarbageWithAnErrorAndGoesOn) {
     ASSERT_TRUE(json) << *reply;
     EXPECT_TRUE(json->contains("error")) << request << " was answered " << *reply;
   }
-  const Json module{
-      {"module", ToJson(CompiledModule{})}, {"plan", ToJson(LaunchPlan{})}, {"check_dims", Json::array()}};
+  const Json module{{"module", ToJson(CompiledModule{})},
+                    {"plan", ToJson(LaunchPlan{})},
+                    {"check_dims", Json::array()}};
   const std::string whole = Json{{"op", "examine"}, {"candidate", module}}.dump();
   const std::string cut_off("\0\x09\0\0\0\0\0\0\0four", 13);
   for (const std::string& cubins : {std::string(), std::string(1, '\0'), cut_off})
     EXPECT_THAT(worker.Call(whole + cubins, 10).value(), HasSubstr("cubin"));
   const std::string deep(100000, '[');
   EXPECT_THAT(worker.Call(deep, 10).value(), HasSubstr("error"));
-  const Json begin{{"op", "begin"}, {"spec", ToJson(KernelSpec{})}, {"seed", 1}, {"launch_timeout", 1.0}};
+  const Json begin{
+      {"op", "begin"}, {"spec", ToJson(KernelSpec{})}, {"seed", 1}, {"launch_timeout", 1.0}};
   EXPECT_EQ(worker.Call(begin.dump(), 10).value(), "{}");
 }
 

@@ -18,7 +18,10 @@ constexpr uint64_t kStreamBytes = uint64_t{512} << 20;
 class Calibrator {
  public:
   Calibrator(TimedDevice& device, Compiler& compiler, const DeviceProfile& probed)
-      : device_(device), compiler_(compiler), profile_(probed), fit_(Calibration::Expected(probed)) {}
+      : device_(device),
+        compiler_(compiler),
+        profile_(probed),
+        fit_(Calibration::Expected(probed)) {}
 
   Result<Calibration> Run() {
     ATUNNER_RETURN_IF_ERROR(Prepare());
@@ -32,29 +35,33 @@ class Calibrator {
 
  private:
   Status Prepare() {
-    std::vector<std::string> entries = {"cal_step",    "cal_special",   "cal_fp64",      "cal_shuffle", "cal_rounded",
-                                        "cal_barrier", "cal_shared",    "cal_l1",        "cal_branch",  "cal_read",
-                                        "cal_code_64", "cal_code_1024", "cal_code_8192", "cal_empty"};
+    std::vector<std::string> entries = {
+        "cal_step",    "cal_special",   "cal_fp64",      "cal_shuffle", "cal_rounded",
+        "cal_barrier", "cal_shared",    "cal_l1",        "cal_branch",  "cal_read",
+        "cal_code_64", "cal_code_1024", "cal_code_8192", "cal_empty"};
     if (profile_.cc_major >= 8) entries.insert(entries.end(), {"cal_tensor", "cal_copy"});
     if (profile_.cc_major >= 9)
-      entries.insert(entries.end(), {"cal_cluster", "cal_bulk", "cal_phase", "cal_arrival", "cal_remote_arrival",
-                                     "cal_remote", "cal_remote_busy"});
-    const uint64_t flushed = 2 * static_cast<uint64_t>(std::max<int64_t>(profile_.l2_bytes, 4 << 20));
-    ATUNNER_TRY(kernels_,
-                MicroBenchmarks::Make(device_, compiler_, "calibration.cu", embed::kCalibrationCu, entries, flushed));
+      entries.insert(entries.end(), {"cal_cluster", "cal_bulk", "cal_phase", "cal_arrival",
+                                     "cal_remote_arrival", "cal_remote", "cal_remote_busy"});
+    const uint64_t flushed = 2 *
+                             static_cast<uint64_t>(std::max<int64_t>(profile_.l2_bytes, 4 << 20));
+    ATUNNER_TRY(kernels_, MicroBenchmarks::Make(device_, compiler_, "calibration.cu",
+                                                embed::kCalibrationCu, entries, flushed));
     ATUNNER_TRY(data_, device_.Allocate(kStreamBytes));
     return device_.Fill(data_->address(), 0, kStreamBytes);
   }
 
   KernelArg Sink() const { return KernelArg::Address(kernels_->sink().address()); }
   /// Into a cold L2, as the harness measures.
-  Result<double> Time(const char* entry, uint32_t grid, uint32_t block, const std::vector<KernelArg>& args,
-                      int launches = 1) const {
+  Result<double> Time(const char* entry, uint32_t grid, uint32_t block,
+                      const std::vector<KernelArg>& args, int launches = 1) const {
     return kernels_->Time(entry, grid, block, args, launches);
   }
 
-  /// Cycles per operation of a kernel (rounds, sink, ...): the difference between two numbers of rounds.
-  Result<double> Cycles(const char* entry, uint32_t grid, uint32_t block, std::vector<KernelArg> more = {}) {
+  /// Cycles per operation of a kernel (rounds, sink, ...): the difference between two numbers of
+  /// rounds.
+  Result<double> Cycles(const char* entry, uint32_t grid, uint32_t block,
+                        std::vector<KernelArg> more = {}) {
     constexpr int kFew = 50, kMany = 450;
     const auto run = [&](int rounds) {
       std::vector<KernelArg> args = {IntArg(rounds), Sink()};
@@ -76,7 +83,8 @@ class Calibrator {
     ATUNNER_TRY(const double several, Time("cal_empty", Sms(), 128, {}, 1 + kMore));
     fit_.next_launch_ns = std::max(0.0, several - fit_.launch_ns) / kMore;
     fit_.block_ns = std::max(0.0, many - fit_.launch_ns) / (Sms() * (kBlocksPerSm - 1.0));
-    const std::vector<KernelArg> args = {KernelArg::Scalar(PackScalar(DType::kFloat32, 0.5).value()), Sink()};
+    const std::vector<KernelArg> args = {
+        KernelArg::Scalar(PackScalar(DType::kFloat32, 0.5).value()), Sink()};
     ATUNNER_TRY(const double few, Time("cal_code_64", Sms(), 32, args));
     ATUNNER_TRY(const double some, Time("cal_code_1024", Sms(), 32, args));
     ATUNNER_TRY(const double lots, Time("cal_code_8192", Sms(), 32, args));
@@ -108,11 +116,13 @@ class Calibrator {
     ATUNNER_TRY(const double round, Cycles("cal_branch", 1, 32));
     if (profile_.cc_major >= 9) {
       constexpr double kTransfer = 128 / 64.0;  // bytes, of what an SM's port takes in a cycle
-      ATUNNER_TRY(const double bulk, Cycles("cal_bulk", 1, 1, {KernelArg::Address(data_->address())}));
+      ATUNNER_TRY(const double bulk,
+                  Cycles("cal_bulk", 1, 1, {KernelArg::Address(data_->address())}));
       fit_.bulk_clk = std::max(0.0, bulk - fit_.l2_clk - kTransfer);
     }
     const Calibration expected = Calibration::Expected(profile_);
-    const double way = std::max(0.0, round - 2 * fit_.step_clk) / (expected.predicate_clk + expected.branch_clk);
+    const double way = std::max(0.0, round - 2 * fit_.step_clk) /
+                       (expected.predicate_clk + expected.branch_clk);
     fit_.predicate_clk = way * expected.predicate_clk;
     fit_.branch_clk = way * expected.branch_clk;
     return {};
@@ -148,30 +158,32 @@ class Calibrator {
   /// Time of reading `bytes`; with `reuse` every block reads all of them `rounds` times.
   Result<double> Read(uint64_t bytes, uint32_t blocks_per_sm, int rounds, bool reuse) {
     return Time("cal_read", Sms() * blocks_per_sm, 256,
-                {KernelArg::Address(data_->address()), IntArg(static_cast<int64_t>(bytes / 16)), IntArg(rounds), Sink(),
-                 IntArg(reuse ? 1 : 0)});
+                {KernelArg::Address(data_->address()), IntArg(static_cast<int64_t>(bytes / 16)),
+                 IntArg(rounds), Sink(), IntArg(reuse ? 1 : 0)});
   }
 
   Status Streams() {
     constexpr uint32_t kBlocksPerSm = 8;
     ATUNNER_TRY(const double half, Read(kStreamBytes / 2, kBlocksPerSm, 1, false));
     ATUNNER_TRY(const double whole, Read(kStreamBytes, kBlocksPerSm, 1, false));
-    fit_.dram_gbps = std::min(profile_.dram_gbps, static_cast<double>(kStreamBytes) / 2 / std::max(whole - half, 1.0));
+    fit_.dram_gbps = std::min(profile_.dram_gbps,
+                              static_cast<double>(kStreamBytes) / 2 / std::max(whole - half, 1.0));
     constexpr uint64_t kShared = uint64_t{2} << 20;
-    const auto bandwidth = [&](const Result<double>& once, const Result<double>& often) -> Result<double> {
+    const auto bandwidth = [&](const Result<double>& once,
+                               const Result<double>& often) -> Result<double> {
       if (!once) return once;
       if (!often) return often;
       return 3.0 * static_cast<double>(kShared) * Sms() * 4 / std::max(*often - *once, 1.0);
     };
     ATUNNER_TRY(fit_.l2_gbps, bandwidth(Read(kShared, 4, 1, true), Read(kShared, 4, 4, true)));
     if (profile_.cc_major >= 8) {
-      // The blocks at work on a product are about a square of its tiles: so many read the same tile at the same time,
-      // which L2 answers faster than as many requests for different bytes.
+      // The blocks at work on a product are about a square of its tiles: so many read the same tile
+      // at the same time, which L2 answers faster than as many requests for different bytes.
       const auto together = std::lround(std::sqrt(profile_.sms));
       const auto copy = [&](int rounds) {
-        return Time(
-            "cal_copy", Sms() * 4, 256,
-            {KernelArg::Address(data_->address()), IntArg(kShared / 16), IntArg(rounds), Sink(), IntArg(together)});
+        return Time("cal_copy", Sms() * 4, 256,
+                    {KernelArg::Address(data_->address()), IntArg(kShared / 16), IntArg(rounds),
+                     Sink(), IntArg(together)});
       };
       ATUNNER_TRY(fit_.l2_async_gbps, bandwidth(copy(1), copy(4)));
     }
@@ -179,7 +191,8 @@ class Calibrator {
     constexpr uint64_t kSome = uint64_t{32} << 20;
     ATUNNER_TRY(const double cold, Read(kSome, kBlocksPerSm, 1, false));
     const double base = fit_.launch_ns + fit_.code_ns + profile_.dram_latency / profile_.clock_ghz;
-    fit_.evicted_share = std::clamp((cold - base) * fit_.dram_gbps / static_cast<double>(kSome) - 1, 0.0, 1.0);
+    fit_.evicted_share = std::clamp((cold - base) * fit_.dram_gbps / static_cast<double>(kSome) - 1,
+                                    0.0, 1.0);
     fit_.l2_clk = profile_.l2_latency;
     fit_.mma_share = profile_.mma_sync_share;
     return {};
@@ -195,7 +208,8 @@ class Calibrator {
 
 }  // namespace
 
-Result<Calibration> Calibrate(TimedDevice& device, Compiler& compiler, const DeviceProfile& probed) {
+Result<Calibration> Calibrate(TimedDevice& device, Compiler& compiler,
+                              const DeviceProfile& probed) {
   return Calibrator(device, compiler, probed).Run();
 }
 

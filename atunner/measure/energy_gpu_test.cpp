@@ -34,7 +34,8 @@ TEST(Energy, OfARunIsPositiveAndNoMoreThanTheBoardCanTake) {
     GTEST_SKIP() << count.error().ToString();
   }
   const auto compiler = MakeNvrtcCompiler().value();
-  const KernelSpec spec = FindOperator("softmax")->Instantiate({{{64, 64}}, DType::kFloat32, {}}).value();
+  const KernelSpec spec =
+      FindOperator("softmax")->Instantiate({{{64, 64}}, DType::kFloat32, {}}).value();
   const auto verifier = Verifier::Make(*device, *compiler, spec, {}).value();
   const auto harness = Harness::Make(*device, *verifier).value();
   const auto room = device->Allocate(uint64_t{256} << 20).value();

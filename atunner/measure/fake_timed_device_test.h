@@ -1,5 +1,6 @@
-// A timed device for tests: host memory, kernels as functions, a clock of its own, and a journal of every call.
-// Its kernels of the judge compute what kernels/judge/judge.cu does, one thread after another.
+// A timed device for tests: host memory, kernels as functions, a clock of its own, and a journal of
+// every call. Its kernels of the judge compute what kernels/judge/judge.cu does, one thread after
+// another.
 #pragma once
 
 #include <algorithm>
@@ -54,8 +55,10 @@ class FakeTimedDevice : public TimedDevice {
   }
 
   // ---- what tests set and read ----
-  std::map<std::string, Kernel> kernels;                                         ///< candidates by entry
-  std::function<double(const std::string&)> cost = [](auto&) { return 100.0; };  ///< ns of a candidate's kernel
+  /// Candidates by entry
+  std::map<std::string, Kernel> kernels;
+  /// Ns of a candidate's kernel
+  std::function<double(const std::string&)> cost = [](auto&) { return 100.0; };
   std::vector<Call> journal;
   double now_ns = 0;
   int modules = 0;
@@ -76,7 +79,9 @@ class FakeTimedDevice : public TimedDevice {
   const DeviceProfile& profile() const override { return profile_; }
   Evidence evidence() const override { return Evidence::kMeasured; }
   std::string arch() const override { return "sm_80"; }
-  Result<std::unique_ptr<Buffer>> Allocate(uint64_t bytes) override { return std::make_unique<HostBuffer>(bytes); }
+  Result<std::unique_ptr<Buffer>> Allocate(uint64_t bytes) override {
+    return std::make_unique<HostBuffer>(bytes);
+  }
   Status CopyIn(DeviceAddress to, std::span<const std::byte> from) override {
     Note({"copy in", to, from.size()}, 1000);
     std::memcpy(reinterpret_cast<void*>(to), from.data(), from.size());
@@ -104,11 +109,13 @@ class FakeTimedDevice : public TimedDevice {
     Note({"load"}, 0);
     return module;
   }
-  Result<std::pair<DeviceAddress, uint64_t>> FindSymbol(LoadedModule&, const std::string&) override {
+  Result<std::pair<DeviceAddress, uint64_t>> FindSymbol(LoadedModule&,
+                                                        const std::string&) override {
     return std::pair(reinterpret_cast<DeviceAddress>(symbol_.data()), uint64_t{symbol_.size()});
   }
-  Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                               std::span<const KernelArg> args, const LaunchOptions&) override {
+  Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry,
+                               const LaunchShape& shape, std::span<const KernelArg> args,
+                               const LaunchOptions&) override {
     Note({"launch " + entry, args.empty() ? 0 : As<uint64_t>(args[0])}, 500);
     return Execute(module, entry, shape, args);
   }
@@ -148,14 +155,18 @@ class FakeTimedDevice : public TimedDevice {
     return 300 * 0.02 * std::floor(now_ns / 2e7);
   }
   std::string DriverVersion() const override { return "fake 1.0"; }
-  Result<int> DriverOccupancy(LoadedModule&, const std::string&, const LaunchShape&) override { return 1; }
+  Result<int> DriverOccupancy(LoadedModule&, const std::string&, const LaunchShape&) override {
+    return 1;
+  }
 
  private:
   /// Aligned and roomy; contents undefined on purpose.
   class HostBuffer : public Buffer {
    public:
     explicit HostBuffer(uint64_t bytes) : bytes_(bytes), memory_(bytes + 256, std::byte{0xcd}) {}
-    DeviceAddress address() const override { return (reinterpret_cast<uint64_t>(memory_.data()) + 255) / 256 * 256; }
+    DeviceAddress address() const override {
+      return (reinterpret_cast<uint64_t>(memory_.data()) + 255) / 256 * 256;
+    }
     uint64_t bytes() const override { return bytes_; }
 
    private:
@@ -179,11 +190,13 @@ class FakeTimedDevice : public TimedDevice {
     auto& module = static_cast<FakeModule&>(loaded);
     ++module.launches;
     const auto found = kernels.find(entry);
-    if (found == kernels.end()) return {LaunchOutcome::Kind::kRefused, "there is no kernel " + entry, {}, 0};
+    if (found == kernels.end())
+      return {LaunchOutcome::Kind::kRefused, "there is no kernel " + entry, {}, 0};
     return found->second(module, args);
   }
 
-  /// Arguments of a kernel of the judge, which are of these types: whoever changes them there is told of it here.
+  /// Arguments of a kernel of the judge, which are of these types: whoever changes them there is
+  /// told of it here.
   template <class... T>
   static std::tuple<T...> Take(std::span<const KernelArg> args) {
     constexpr std::array<size_t, sizeof...(T)> kSizes = {sizeof(T)...};
@@ -202,26 +215,32 @@ class FakeTimedDevice : public TimedDevice {
       return JudgeFingerprint(data, bytes, partial, grid);
     }
     if (entry == "judge_guards") {
-      const auto [zones, bytes, byte, first] = Take<judge::GuardZones, uint64_t, int32_t, uint64_t*>(args);
+      const auto [zones, bytes, byte,
+                  first] = Take<judge::GuardZones, uint64_t, int32_t, uint64_t*>(args);
       return JudgeGuards(zones, bytes, byte, first, grid);
     }
-    if (entry == "judge_mask") return std::apply(JudgeMask, Take<uint64_t*, uint64_t, uint64_t>(args));
-    if (entry == "judge_widen") return std::apply(JudgeWiden, Take<const float*, int32_t, uint64_t, double*>(args));
-    if (entry == "judge_compare") return JudgeCompare(std::get<0>(Take<judge::Comparison>(args)), grid);
+    if (entry == "judge_mask")
+      return std::apply(JudgeMask, Take<uint64_t*, uint64_t, uint64_t>(args));
+    if (entry == "judge_widen")
+      return std::apply(JudgeWiden, Take<const float*, int32_t, uint64_t, double*>(args));
+    if (entry == "judge_compare")
+      return JudgeCompare(std::get<0>(Take<judge::Comparison>(args)), grid);
     throw std::logic_error("this device does not know the kernel " + entry);
   }
   static void JudgeFill(const judge::Fill& of) {
     for (uint64_t i = 0; i < of.elements; ++i) {
       Random random(Mix64(of.seed) + i);
-      reinterpret_cast<float*>(of.data)[i] = static_cast<float>(i == of.spike_at ? of.spike_value : random.Normal());
+      reinterpret_cast<float*>(of.data)[i] = static_cast<float>(i == of.spike_at ? of.spike_value
+                                                                                 : random.Normal());
     }
   }
-  static void JudgeFingerprint(const uint8_t* data, uint64_t bytes, uint64_t* partial, uint32_t grid) {
+  static void JudgeFingerprint(const uint8_t* data, uint64_t bytes, uint64_t* partial,
+                               uint32_t grid) {
     std::fill(partial, partial + grid, 0);
     for (uint64_t i = 0; i < bytes; ++i) partial[i % grid] += Mix64(data[i] + (i << 8));
   }
-  static void JudgeGuards(const judge::GuardZones& zones, uint64_t bytes, int32_t byte, uint64_t* first,
-                          uint32_t count) {
+  static void JudgeGuards(const judge::GuardZones& zones, uint64_t bytes, int32_t byte,
+                          uint64_t* first, uint32_t count) {
     for (uint32_t zone = 0; zone < count; ++zone) {
       const auto* at = reinterpret_cast<const uint8_t*>(zones.at[zone]);
       const auto* changed = std::find_if(at, at + bytes, [&](uint8_t b) { return b != byte; });
@@ -231,17 +250,21 @@ class FakeTimedDevice : public TimedDevice {
   static void JudgeMask(uint64_t* reference, uint64_t n, uint64_t key) {
     for (uint64_t i = 0; i < n; ++i) reference[i] ^= Mix64(key + i);
   }
-  static void JudgeWiden(const float* data, int32_t, uint64_t n, double* wide) { std::copy(data, data + n, wide); }
+  static void JudgeWiden(const float* data, int32_t, uint64_t n, double* wide) {
+    std::copy(data, data + n, wide);
+  }
   static void JudgeCompare(const judge::Comparison& of, uint32_t grid) {
     auto* partial = reinterpret_cast<judge::Partial*>(of.partial);
     std::fill(partial, partial + grid, judge::Partial{.first_bad = ~uint64_t{0}});
     judge::Partial& all = partial[0];
     for (uint64_t i = 0; i < of.elements; ++i) {
-      const uint64_t bits = reinterpret_cast<const uint64_t*>(of.reference)[i] ^ (of.key ? Mix64(of.key + i) : 0);
+      const uint64_t bits = reinterpret_cast<const uint64_t*>(of.reference)[i] ^
+                            (of.key ? Mix64(of.key + i) : 0);
       double reference;
       std::memcpy(&reference, &bits, sizeof bits);
       const auto* data = reinterpret_cast<const float*>(of.data);
-      const double value = of.dtype == 0 ? reinterpret_cast<const double*>(of.data)[i] : static_cast<double>(data[i]);
+      const double value = of.dtype == 0 ? reinterpret_cast<const double*>(of.data)[i]
+                                         : static_cast<double>(data[i]);
       if (of.poison_counts && reinterpret_cast<const uint32_t*>(of.data)[i] == 0xfefefefe) {
         ++all.unwritten;
         continue;
@@ -267,7 +290,8 @@ class FakeTimedDevice : public TimedDevice {
 /// "Compiles" anything: a module that has every kernel asked for.
 class FakeCompiler : public Compiler {
  public:
-  Result<CompileOutcome> Compile(const CompileRequest& request, const std::stop_token& = {}) override {
+  Result<CompileOutcome> Compile(const CompileRequest& request,
+                                 const std::stop_token& = {}) override {
     CompileOutcome outcome;
     outcome.module.emplace();
     outcome.module->ptx = request.source.text;

@@ -19,8 +19,13 @@ KernelSpec Spec() {
   KernelSpec spec;
   spec.name = "affine";
   spec.dims = {{"n", kElements}};
-  spec.args = {{.name = "x", .role = Role::kInput, .shape = {Expr::MustParse("n")}, .value = {}, .fill = {}},
-               {.name = "y", .role = Role::kOutput, .shape = {Expr::MustParse("n")}, .value = {}, .fill = {}}};
+  spec.args = {
+      {.name = "x", .role = Role::kInput, .shape = {Expr::MustParse("n")}, .value = {}, .fill = {}},
+      {.name = "y",
+       .role = Role::kOutput,
+       .shape = {Expr::MustParse("n")},
+       .value = {},
+       .fill = {}}};
   LaunchStep step;
   step.entry = "reference";
   step.args = {ArgBinding::Tensor("x"), ArgBinding::Tensor("y")};
@@ -31,7 +36,8 @@ KernelSpec Spec() {
 
 LaunchOutcome Affine(FakeModule&, std::span<const KernelArg> args) {
   for (int64_t i = 0; i < kElements; ++i)
-    FakeTimedDevice::Pointer<float>(args[1])[i] = 2 * FakeTimedDevice::Pointer<float>(args[0])[i] + 1;
+    FakeTimedDevice::Pointer<float>(args[1])[i] = 2 * FakeTimedDevice::Pointer<float>(args[0])[i] +
+                                                  1;
   return {};
 }
 
@@ -91,7 +97,10 @@ class HarnessTest : public testing::Test {
     HarnessOptions options;
     options.warmups = 0;
     options.check_stale = false;
-    options.stop = {.relative_interval = 0, .minimum_samples = count, .maximum_samples = count, .maximum_seconds = 60};
+    options.stop = {.relative_interval = 0,
+                    .minimum_samples = count,
+                    .maximum_samples = count,
+                    .maximum_seconds = 60};
     return options;
   }
 
@@ -108,8 +117,9 @@ TEST_F(HarnessTest, OneSampleIsInThisOrder) {
   ASSERT_TRUE(harness_->Time(*subject, Samples(1)));
   std::vector<std::string> names = Names();
   std::erase(names, "fill");  // a plan's workspaces; the poison is looked at below
-  EXPECT_THAT(names, ElementsAre("launch judge_fill", "reset persisting lines", "enqueue fill", "record", "enqueue k",
-                                 "record", "enqueue judge_fingerprint", "synchronize", "copy out"));
+  EXPECT_THAT(names, ElementsAre("launch judge_fill", "reset persisting lines", "enqueue fill",
+                                 "record", "enqueue k", "record", "enqueue judge_fingerprint",
+                                 "synchronize", "copy out"));
 }
 
 TEST_F(HarnessTest, PoisonCoversTheOutputBeforeTheFlush) {
@@ -120,8 +130,10 @@ TEST_F(HarnessTest, PoisonCoversTheOutputBeforeTheFlush) {
   EXPECT_EQ(fills[0]->byte, PoisonByte(DType::kFloat32));
   EXPECT_EQ(fills[0]->bytes, kElements * sizeof(float));
   EXPECT_EQ(fills[0]->at, verifier_->BuffersAt(Spec().dims, 0).value()->Find("y")->address);
-  EXPECT_LT(fills[0], Calls("enqueue fill")[0]) << "poisoning after the flush would warm the output's lines";
-  EXPECT_LT(Calls("launch judge_fill")[0], Calls("enqueue fill")[0]) << "so would drawing the inputs";
+  EXPECT_LT(fills[0], Calls("enqueue fill")[0])
+      << "poisoning after the flush would warm the output's lines";
+  EXPECT_LT(Calls("launch judge_fill")[0], Calls("enqueue fill")[0])
+      << "so would drawing the inputs";
 }
 
 TEST_F(HarnessTest, EnergyIsTheCountersDifferenceOverTheRuns) {
@@ -192,7 +204,8 @@ TEST_F(HarnessTest, EverySampleHasNewInputsAndTheOtherBuffers) {
   ASSERT_TRUE(harness_->Time(*subject, options));
   ASSERT_EQ(firsts.size(), 6u);
   std::ranges::sort(firsts);
-  EXPECT_EQ(std::unique(firsts.begin(), firsts.end()), firsts.end()) << "equal inputs can be replayed";
+  EXPECT_EQ(std::unique(firsts.begin(), firsts.end()), firsts.end())
+      << "equal inputs can be replayed";
   const auto kernels = Calls("enqueue k");
   for (size_t i = 1; i < kernels.size(); ++i) EXPECT_NE(kernels[i]->at, kernels[i - 1]->at) << i;
 }
@@ -266,13 +279,14 @@ TEST_F(HarnessTest, TimedOutputsAreReplayedOnAFreshModule) {
   EXPECT_EQ(device_.modules, loaded + 1);
   const auto names = Names();
   const auto load = std::ranges::find(names, "load");
-  EXPECT_EQ(std::count(names.begin(), load, "enqueue k"), 6) << "after the last timed sample, not between";
+  EXPECT_EQ(std::count(names.begin(), load, "enqueue k"), 6)
+      << "after the last timed sample, not between";
   EXPECT_EQ(std::count(load, names.end(), "enqueue k"), 4) << "four of them are replayed";
   EXPECT_EQ(timing->verdict.checks.size(), 4u);
 }
 
-// Correct while it is verified and warmed up, then the last result again: only the replay on a module that remembers
-// nothing can tell.
+// Correct while it is verified and warmed up, then the last result again: only the replay on a
+// module that remembers nothing can tell.
 TEST_F(HarnessTest, AKernelThatReplaysItsResultIsStale) {
   device_.kernels["k"] = [&](FakeModule& module, std::span<const KernelArg> args) {
     auto* y = FakeTimedDevice::Pointer<float>(args[1]);
@@ -359,7 +373,8 @@ TEST_F(HarnessTest, PairsAreInterleavedOnEqualInputs) {
             "AB"
             "ABBAABBA")
       << "one unmeasured run each, then A B B A";
-  for (size_t i = 2; i < order.size(); i += 2) EXPECT_EQ(order[i].second, order[i + 1].second) << "pair " << i / 2;
+  for (size_t i = 2; i < order.size(); i += 2)
+    EXPECT_EQ(order[i].second, order[i + 1].second) << "pair " << i / 2;
   EXPECT_NE(order[2].second, order[4].second) << "another pair, other inputs";
   EXPECT_EQ(comparison->pairs, 4);
   EXPECT_NEAR(comparison->ratio, 1.5, 0.01) << "drift cancels out";

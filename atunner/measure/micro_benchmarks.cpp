@@ -13,11 +13,16 @@ constexpr uint64_t kSinkBytes = 256;
 
 }  // namespace
 
-KernelArg IntArg(int64_t value) { return KernelArg::Scalar(PackScalar(DType::kInt32, value).value()); }
-KernelArg LongArg(int64_t value) { return KernelArg::Scalar(PackScalar(DType::kInt64, value).value()); }
+KernelArg IntArg(int64_t value) {
+  return KernelArg::Scalar(PackScalar(DType::kInt32, value).value());
+}
+KernelArg LongArg(int64_t value) {
+  return KernelArg::Scalar(PackScalar(DType::kInt64, value).value());
+}
 
-Result<MicroBenchmarks> MicroBenchmarks::Make(TimedDevice& device, Compiler& compiler, const std::string& name,
-                                              std::string_view text, const std::vector<std::string>& entries,
+Result<MicroBenchmarks> MicroBenchmarks::Make(TimedDevice& device, Compiler& compiler,
+                                              const std::string& name, std::string_view text,
+                                              const std::vector<std::string>& entries,
                                               uint64_t flushed) {
   const CompileRequest request{{.name = name,
                                 .text = std::string(text),
@@ -28,7 +33,9 @@ Result<MicroBenchmarks> MicroBenchmarks::Make(TimedDevice& device, Compiler& com
                                entries,
                                device.arch()};
   ATUNNER_TRY(CompileOutcome outcome, compiler.Compile(request));
-  if (!outcome.ok()) return Fail(ErrorCode::kInternal, "the kernels of " + name + " do not compile: " + outcome.error);
+  if (!outcome.ok())
+    return Fail(ErrorCode::kInternal,
+                "the kernels of " + name + " do not compile: " + outcome.error);
   MicroBenchmarks made(device);
   ATUNNER_TRY(made.module_, device.Load(*outcome.module));
   ATUNNER_TRY(made.sink_, device.Allocate(kSinkBytes));
@@ -45,7 +52,8 @@ Result<double> MicroBenchmarks::Time(const char* entry, uint32_t grid, uint32_t 
   const LaunchShape shape{{grid, 1, 1}, {block, 1, 1}, {1, 1, 1}, 0};
   std::vector<double> samples;
   for (int i = 0; i < kWarmUp + kSamples; ++i) {
-    if (flushed_) ATUNNER_RETURN_IF_ERROR(device_->EnqueueFill(flushed_->address(), 0x5a, flushed_->bytes()));
+    if (flushed_)
+      ATUNNER_RETURN_IF_ERROR(device_->EnqueueFill(flushed_->address(), 0x5a, flushed_->bytes()));
     ATUNNER_RETURN_IF_ERROR(device_->Record(*start_));
     for (int launch = 0; launch < launches; ++launch) {
       const LaunchOutcome outcome = device_->Enqueue(*module_, entry, shape, args);

@@ -13,14 +13,16 @@ namespace atunner {
 
 class MicroBenchmarks {
  public:
-  /// Compiles `entries` of `text`. With `flushed` bytes so many are written before each sample, to empty L2.
-  static Result<MicroBenchmarks> Make(TimedDevice& device, Compiler& compiler, const std::string& name,
-                                      std::string_view text, const std::vector<std::string>& entries,
+  /// Compiles `entries` of `text`. With `flushed` bytes so many are written before each sample, to
+  /// empty L2.
+  static Result<MicroBenchmarks> Make(TimedDevice& device, Compiler& compiler,
+                                      const std::string& name, std::string_view text,
+                                      const std::vector<std::string>& entries,
                                       uint64_t flushed = 0);
 
   /// Median time in ns of so many launches in a row.
-  Result<double> Time(const char* entry, uint32_t grid, uint32_t block, const std::vector<KernelArg>& args,
-                      int launches = 1) const;
+  Result<double> Time(const char* entry, uint32_t grid, uint32_t block,
+                      const std::vector<KernelArg>& args, int launches = 1) const;
 
   /// 256 bytes for what the compiler must believe to be wanted.
   const Buffer& sink() const { return *sink_; }

@@ -10,7 +10,8 @@ namespace {
 LaunchOutcome Completes(FakeModule&, std::span<const KernelArg>) { return {}; }
 
 size_t Fills(const FakeTimedDevice& device) {
-  return static_cast<size_t>(std::ranges::count_if(device.journal, [](const Call& call) { return call.byte == 0x5a; }));
+  return static_cast<size_t>(
+      std::ranges::count_if(device.journal, [](const Call& call) { return call.byte == 0x5a; }));
 }
 
 TEST(MicroBenchmarks, LaunchesInARowAreTimedTogether) {

@@ -15,7 +15,8 @@ namespace atunner {
 namespace {
 
 constexpr uint64_t kCopyBytes = uint64_t{512} << 20;
-constexpr uint64_t kRingStride = 256;  // bytes between the pointers that are chased: two cache lines
+// bytes between the pointers that are chased: two cache lines
+constexpr uint64_t kRingStride = 256;
 
 class Prober {
  public:
@@ -34,15 +35,16 @@ class Prober {
 
  private:
   Status Prepare() {
-    ATUNNER_TRY(kernels_, MicroBenchmarks::Make(device_, compiler_, "probe.cu", embed::kProbeCu,
-                                                {"probe_copy", "probe_read", "probe_shared", "probe_fp32", "probe_fp64",
-                                                 "probe_mma", "probe_chase", "probe_empty"}));
+    ATUNNER_TRY(kernels_,
+                MicroBenchmarks::Make(device_, compiler_, "probe.cu", embed::kProbeCu,
+                                      {"probe_copy", "probe_read", "probe_shared", "probe_fp32",
+                                       "probe_fp64", "probe_mma", "probe_chase", "probe_empty"}));
     return {};
   }
 
   KernelArg Sink() const { return KernelArg::Address(kernels_->sink().address()); }
-  Result<double> Time(const char* entry, uint32_t grid, uint32_t block, const std::vector<KernelArg>& args,
-                      int launches = 1) const {
+  Result<double> Time(const char* entry, uint32_t grid, uint32_t block,
+                      const std::vector<KernelArg>& args, int launches = 1) const {
     return kernels_->Time(entry, grid, block, args, launches);
   }
 
@@ -57,20 +59,23 @@ class Prober {
     ATUNNER_TRY(const auto from, device_.Allocate(kCopyBytes));
     ATUNNER_TRY(const auto to, device_.Allocate(kCopyBytes));
     ATUNNER_RETURN_IF_ERROR(device_.Fill(from->address(), 1, kCopyBytes));
-    ATUNNER_TRY(const double copy, Time("probe_copy", static_cast<uint32_t>(kCopyBytes / 16 / 4 / 256), 256,
-                                        {KernelArg::Address(from->address()), KernelArg::Address(to->address()),
-                                         LongArg(kCopyBytes / 16)}));
+    ATUNNER_TRY(const double copy,
+                Time("probe_copy", static_cast<uint32_t>(kCopyBytes / 16 / 4 / 256), 256,
+                     {KernelArg::Address(from->address()), KernelArg::Address(to->address()),
+                      LongArg(kCopyBytes / 16)}));
     Add("copy bandwidth", "GB/s", 2.0 * static_cast<double>(kCopyBytes) / copy, stated.dram_gbps);
     // A quarter of L2, read by every SM.
-    const auto resident =
-        static_cast<int64_t>(std::min<uint64_t>(static_cast<uint64_t>(stated.l2_bytes) / 4, kCopyBytes)) / 16 / 512 *
-        512;
-    ATUNNER_TRY(const double l2, Time("probe_read", Sms() * 2, 512,
-                                      {KernelArg::Address(from->address()), LongArg(resident), IntArg(1), Sink()}));
+    const auto resident = static_cast<int64_t>(std::min<uint64_t>(
+                              static_cast<uint64_t>(stated.l2_bytes) / 4, kCopyBytes)) /
+                          16 / 512 * 512;
+    ATUNNER_TRY(const double l2,
+                Time("probe_read", Sms() * 2, 512,
+                     {KernelArg::Address(from->address()), LongArg(resident), IntArg(1), Sink()}));
     const double l2_gbps = 16.0 * static_cast<double>(resident) * Sms() * 2 / l2;
     Add("L2 read bandwidth", "GB/s", l2_gbps, stated.l2_gbps);
     constexpr int kRounds = 2000;
-    ATUNNER_TRY(const double shared, Time("probe_shared", Sms() * 2, 1024, {IntArg(kRounds), Sink()}));
+    ATUNNER_TRY(const double shared,
+                Time("probe_shared", Sms() * 2, 1024, {IntArg(kRounds), Sink()}));
     Add("shared-memory bandwidth", "GB/s", 16.0 * 16 * 1024 * kRounds * Sms() * 2 / shared,
         stated.clock_ghz * 128 * stated.sms);
     result_.profile.l2_gbps = l2_gbps;
@@ -82,17 +87,21 @@ class Prober {
     const auto single = KernelArg::Scalar(PackScalar(DType::kFloat32, 0.999).value());
     const auto wide = KernelArg::Scalar(PackScalar(DType::kFloat64, 0.999).value());
     const double threads = 512.0 * Sms() * 4;
-    ATUNNER_TRY(const double fp32, Time("probe_fp32", Sms() * 4, 512, {single, single, IntArg(4000), Sink()}));
+    ATUNNER_TRY(const double fp32,
+                Time("probe_fp32", Sms() * 4, 512, {single, single, IntArg(4000), Sink()}));
     const double fp32_rate = threads * 32 * 4000 / fp32;  // FLOP per ns = GFLOP/s
     Add("float32 FMA", "TFLOP/s", fp32_rate / 1e3, stated.PeakFlops(DType::kFloat32, false) / 1e12);
-    ATUNNER_TRY(const double fp64, Time("probe_fp64", Sms() * 4, 512, {wide, wide, IntArg(500), Sink()}));
-    Add("float64 FMA", "TFLOP/s", threads * 32 * 500 / fp64 / 1e3, stated.PeakFlops(DType::kFloat64, false) / 1e12);
+    ATUNNER_TRY(const double fp64,
+                Time("probe_fp64", Sms() * 4, 512, {wide, wide, IntArg(500), Sink()}));
+    Add("float64 FMA", "TFLOP/s", threads * 32 * 500 / fp64 / 1e3,
+        stated.PeakFlops(DType::kFloat64, false) / 1e12);
     if (stated.cc_major < 8) return {};
     ATUNNER_TRY(const double mma, Time("probe_mma", Sms() * 4, 256, {IntArg(2000), Sink()}));
     const double mma_rate = 8.0 * Sms() * 4 * 8 * 4096 * 2000 / mma;
     const double tensor_peak = stated.PeakFlops(DType::kBFloat16, true) / 1e12;
     Add("mma.sync bfloat16", "TFLOP/s", mma_rate / 1e3, tensor_peak * stated.mma_sync_share);
-    if (tensor_peak > 0) result_.profile.mma_sync_share = std::min(1.0, mma_rate / 1e3 / tensor_peak);
+    if (tensor_peak > 0)
+      result_.profile.mma_sync_share = std::min(1.0, mma_rate / 1e3 / tensor_peak);
     return {};
   }
 
@@ -102,12 +111,14 @@ class Prober {
     const auto chase = [&](uint64_t bytes) -> Result<double> {
       ATUNNER_TRY(const auto ring, MakeRing(bytes));
       ATUNNER_RETURN_IF_ERROR(device_.Fill(kernels_->sink().address(), 0, 256));
-      ATUNNER_TRY(const double ns,
-                  Time("probe_chase", 1, 1, {KernelArg::Address(ring->address()), IntArg(kSteps), Sink()}));
+      ATUNNER_TRY(
+          const double ns,
+          Time("probe_chase", 1, 1, {KernelArg::Address(ring->address()), IntArg(kSteps), Sink()}));
       return ns / kSteps;
     };
     ATUNNER_TRY(const double l2, chase(uint64_t{1} << 20));
-    ATUNNER_TRY(const double dram, chase(std::max<uint64_t>(kCopyBytes, static_cast<uint64_t>(stated.l2_bytes) * 6)));
+    ATUNNER_TRY(const double dram,
+                chase(std::max<uint64_t>(kCopyBytes, static_cast<uint64_t>(stated.l2_bytes) * 6)));
     Add("L2 latency", "ns", l2, stated.l2_latency / stated.clock_ghz);
     Add("DRAM latency", "ns", dram, stated.dram_latency / stated.clock_ghz);
     constexpr int kLaunches = 200;
@@ -119,13 +130,15 @@ class Prober {
     return {};
   }
 
-  /// A random cycle through all places of a buffer, so that no prefetcher and no page holds the next one.
+  /// A random cycle through all places of a buffer, so that no prefetcher and no page holds the
+  /// next one.
   Result<std::unique_ptr<Buffer>> MakeRing(uint64_t bytes) {
     const uint64_t places = bytes / kRingStride;
     std::vector<uint32_t> order(places);
     std::iota(order.begin(), order.end(), 0u);
     Random random(7);
-    for (uint64_t i = places - 1; i > 0; --i) std::swap(order[i], order[random.Below(i)]);  // Sattolo: one cycle
+    // Sattolo: one cycle
+    for (uint64_t i = places - 1; i > 0; --i) std::swap(order[i], order[random.Below(i)]);
     std::vector<std::byte> image(bytes);
     for (uint64_t i = 0; i < places; ++i) {
       const uint32_t next = order[i] * static_cast<uint32_t>(kRingStride / 4);
@@ -144,6 +157,8 @@ class Prober {
 
 }  // namespace
 
-Result<ProbeResult> Probe(TimedDevice& device, Compiler& compiler) { return Prober(device, compiler).Run(); }
+Result<ProbeResult> Probe(TimedDevice& device, Compiler& compiler) {
+  return Prober(device, compiler).Run();
+}
 
 }  // namespace atunner

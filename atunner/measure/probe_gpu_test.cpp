@@ -21,7 +21,8 @@ TEST(Probe, FiguresArePossible) {
   for (const ProbedRate& rate : probed->rates) {
     EXPECT_GT(rate.measured, 0) << rate.name;
     if (rate.unit == "ns" || rate.unit == "us" || rate.stated == 0) continue;
-    // A rate beyond the stated peak by more than clocks can explain is a broken probe, and so is a tenth of it.
+    // A rate beyond the stated peak by more than clocks can explain is a broken probe, and so is a
+    // tenth of it.
     EXPECT_LT(rate.measured, 1.35 * rate.stated) << rate.name;
     EXPECT_GT(rate.measured, 0.1 * rate.stated) << rate.name;
   }
@@ -38,13 +39,15 @@ TEST(Calibrate, ConstantsArePossible) {
   ASSERT_TRUE(made) << made.error().ToString();
   EXPECT_NE(made->source, "not calibrated");
   const Calibration expected = Calibration::Expected((*device)->profile());
-  // Within a factor of four of what the table lets one expect: beyond it a micro-benchmark is broken.
+  // Within a factor of four of what the table lets one expect: beyond it a micro-benchmark is
+  // broken.
 #define ATUNNER_CALIBRATION(name, unit, fallback, meaning) \
   EXPECT_LT(made->name, 4 * expected.name + 4) << #name;   \
   EXPECT_GE(made->name, 0) << #name;
 #include "atunner/device/calibration.def"
 #undef ATUNNER_CALIBRATION
-  for (const double latency : {made->step_clk, made->special_clk, made->shared_clk, made->l1_clk, made->shuffle_clk})
+  for (const double latency :
+       {made->step_clk, made->special_clk, made->shared_clk, made->l1_clk, made->shuffle_clk})
     EXPECT_GT(latency, 2);
   EXPECT_LE(made->dram_gbps, (*device)->profile().dram_gbps);
 }

@@ -20,12 +20,13 @@ double MedianOfSorted(const std::vector<double>& sorted) {
   return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
 }
 
-/// Samples that lie outside the interval on each side: the most for which fewer than that below the true median have a
-/// probability of at most 2.5 %.
+/// Samples that lie outside the interval on each side: the most for which fewer than that below the
+/// true median have a probability of at most 2.5 %.
 size_t IntervalRank(size_t count) {
   constexpr size_t kExact = 1000;  // 2^-n underflows beyond it
   const auto n = static_cast<double>(count);
-  if (count > kExact) return static_cast<size_t>(0.5 * n - 0.98 * std::sqrt(n)) - 1;  // 1.96 · √(n/4)
+  // 1.96 · √(n/4)
+  if (count > kExact) return static_cast<size_t>(0.5 * n - 0.98 * std::sqrt(n)) - 1;
   double exactly = std::exp2(-n);
   double at_most = exactly;
   size_t below = 0;
@@ -51,10 +52,12 @@ Interval MedianInterval(std::span<const double> samples) {
   return {sorted[rank], sorted[sorted.size() - 1 - rank]};
 }
 
-Comparison ComparePairs(std::span<const double> baseline_ns, std::span<const double> candidate_ns, uint64_t seed) {
+Comparison ComparePairs(std::span<const double> baseline_ns, std::span<const double> candidate_ns,
+                        uint64_t seed) {
   ATUNNER_CHECK(!baseline_ns.empty() && baseline_ns.size() == candidate_ns.size());
   std::vector<double> ratios;
-  for (size_t i = 0; i < baseline_ns.size(); ++i) ratios.push_back(baseline_ns[i] / candidate_ns[i]);
+  for (size_t i = 0; i < baseline_ns.size(); ++i)
+    ratios.push_back(baseline_ns[i] / candidate_ns[i]);
   constexpr int kResamples = 1000;
   Random random(seed);
   std::vector<double> medians(kResamples);
@@ -74,7 +77,9 @@ const char* StopRule::Decide(std::span<const double> samples, double seconds_spe
   if (n > 0 && seconds_spent > maximum_seconds) return "time limit";
   if (n < minimum_samples) return "";
   const Interval interval = MedianInterval(samples);
-  return interval.high - interval.low <= relative_interval * Median(samples) ? "interval is narrow enough" : "";
+  return interval.high - interval.low <= relative_interval * Median(samples)
+             ? "interval is narrow enough"
+             : "";
 }
 
 bool IsRacedOut(std::span<const double> samples, double incumbent_ns) {

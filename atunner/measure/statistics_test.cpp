@@ -42,8 +42,9 @@ TEST(MedianInterval, OfFewSamplesIsTheWholeRange) {
   EXPECT_DOUBLE_EQ(interval.high, 9);
 }
 
-// The number of samples below the true median is binomial with p = 1/2, so the coverage of two order statistics is a
-// sum of binomial coefficients, whatever the distribution. Samples 0 … n-1 make the interval's ends their own ranks.
+// The number of samples below the true median is binomial with p = 1/2, so the coverage of two
+// order statistics is a sum of binomial coefficients, whatever the distribution. Samples 0 … n-1
+// make the interval's ends their own ranks.
 TEST(MedianInterval, CoversAtLeast95PercentForEveryCount) {
   for (int n : Counts()) {
     const Interval interval = MedianInterval(Iota(n));
@@ -129,7 +130,8 @@ TEST(ComparePairs, IsDeterministicAndItsIntervalCoversTheTruth) {
 }
 
 TEST(StopRule, StopsForTheReasonItNames) {
-  const StopRule rule{.relative_interval = 0.01, .minimum_samples = 6, .maximum_samples = 10, .maximum_seconds = 5};
+  const StopRule rule{
+      .relative_interval = 0.01, .minimum_samples = 6, .maximum_samples = 10, .maximum_seconds = 5};
   const std::vector<double> steady(6, 100.0);
   const std::vector<double> noisy = {100, 120, 90, 130, 80, 110};
   EXPECT_STREQ(rule.Decide({}, 100), "") << "never without a sample";
@@ -143,8 +145,10 @@ TEST(StopRule, StopsForTheReasonItNames) {
 TEST(Race, AsksForMoreThanTheSamplesOwnSpread) {
   EXPECT_TRUE(IsRacedOut(std::vector{106.0, 106.1, 106.2}, 100));
   EXPECT_FALSE(IsRacedOut(std::vector{104.0, 104.1, 104.2}, 100)) << "less than 5 % is not clear";
-  EXPECT_FALSE(IsRacedOut(std::vector{110.0, 114.0, 115.0}, 100)) << "they differ as much among themselves";
-  EXPECT_TRUE(IsRacedOut(std::vector{126.0, 200.0, 300.0}, 100)) << "a quarter is clear, however noisy";
+  EXPECT_FALSE(IsRacedOut(std::vector{110.0, 114.0, 115.0}, 100))
+      << "they differ as much among themselves";
+  EXPECT_TRUE(IsRacedOut(std::vector{126.0, 200.0, 300.0}, 100))
+      << "a quarter is clear, however noisy";
   EXPECT_FALSE(IsRacedOut(std::vector{300.0, 300.0}, 100)) << "two samples are too few";
 }
 

@@ -27,13 +27,15 @@ constexpr Entry kEntries[] = {
 Status CheckExtents(const char* library, const KernelSpec& spec) {
   for (const auto& [name, extent] : spec.dims) {
     if (extent > INT_MAX)
-      return Fail(ErrorCode::kUnsupported, std::string(library) + " counts in 31 bits, " + name + " is larger");
+      return Fail(ErrorCode::kUnsupported,
+                  std::string(library) + " counts in 31 bits, " + name + " is larger");
   }
   return {};
 }
 
 void* PointerTo(const TaskBuffers& buffers, const char* name) {
-  return reinterpret_cast<void*>(buffers.Find(name)->address);  // NOLINT(performance-no-int-to-ptr): a device address
+  return reinterpret_cast<void*>(
+      buffers.Find(name)->address);  // NOLINT(performance-no-int-to-ptr): a device address
 }
 
 std::vector<std::string> VendorNames(const KernelSpec& spec) {
@@ -47,9 +49,11 @@ std::vector<std::string> VendorNames(const KernelSpec& spec) {
 
 Result<std::unique_ptr<Subject>> MakeVendorSubject(const std::string& name, TimedDevice& device,
                                                    const KernelSpec& spec) {
-  const auto entry = std::ranges::find_if(
-      kEntries, [&](const Entry& one) { return one.library == name && one.operator_name == spec.name; });
-  if (entry == std::end(kEntries)) return Fail(ErrorCode::kUnsupported, name + " does not compute " + spec.name);
+  const auto entry = std::ranges::find_if(kEntries, [&](const Entry& one) {
+    return one.library == name && one.operator_name == spec.name;
+  });
+  if (entry == std::end(kEntries))
+    return Fail(ErrorCode::kUnsupported, name + " does not compute " + spec.name);
   return entry->make(device, spec);
 }
 

@@ -16,8 +16,8 @@ struct CublasApi {
   int (*create)(void**) = nullptr;
   int (*destroy)(void*) = nullptr;
   int (*set_stream)(void*, void*) = nullptr;
-  int (*gemm)(void*, int, int, int, int, int, const void*, const void*, int, int, const void*, int, int, const void*,
-              void*, int, int, int, int) = nullptr;
+  int (*gemm)(void*, int, int, int, int, int, const void*, const void*, int, int, const void*, int,
+              int, const void*, void*, int, int, int, int) = nullptr;
 };
 
 /// c[M, N] = a · b row-major is cᵀ = bᵀ · aᵀ column-major.
@@ -33,7 +33,8 @@ class CublasMatmul : public Subject {
     ATUNNER_RETURN_IF_ERROR(library.Bind(api.destroy, "cublasDestroy_v2"));
     ATUNNER_RETURN_IF_ERROR(library.Bind(api.set_stream, "cublasSetStream_v2"));
     ATUNNER_RETURN_IF_ERROR(library.Bind(api.gemm, "cublasGemmEx"));
-    if (api.create(&subject->handle_) != 0) return Fail(ErrorCode::kUnavailable, "cuBLAS does not start");
+    if (api.create(&subject->handle_) != 0)
+      return Fail(ErrorCode::kUnavailable, "cuBLAS does not start");
     if (api.set_stream(subject->handle_, device.stream()) != 0)
       return Fail(ErrorCode::kUnavailable, "cuBLAS refuses the stream");
     subject->type_ = spec.compute_dtype == DType::kFloat32   ? kCudaR32F
@@ -53,10 +54,11 @@ class CublasMatmul : public Subject {
     const float one = 1;
     const float zero = 0;
     const auto pointer = [&](const char* name) { return PointerTo(buffers, name); };
-    const int status =
-        api_.gemm(handle_, kOperationNone, kOperationNone, n_, m_, k_, &one, pointer("b"), type_, n_, pointer("a"),
-                  type_, k_, &zero, pointer("c"), type_, n_, kCompute32F, kAlgorithmDefault);
-    if (status != 0) return {LaunchOutcome::Kind::kRefused, "cuBLAS status " + std::to_string(status), {}, 0};
+    const int status = api_.gemm(handle_, kOperationNone, kOperationNone, n_, m_, k_, &one,
+                                 pointer("b"), type_, n_, pointer("a"), type_, k_, &zero,
+                                 pointer("c"), type_, n_, kCompute32F, kAlgorithmDefault);
+    if (status != 0)
+      return {LaunchOutcome::Kind::kRefused, "cuBLAS status " + std::to_string(status), {}, 0};
     return {};
   }
   Status Renew() override { return {}; }

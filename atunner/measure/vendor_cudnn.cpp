@@ -40,11 +40,12 @@ struct CudnnApi {
   int (*set_convolution)(void*, int, int, int, int, int, int, int, int) = nullptr;
   int (*set_math)(void*, int) = nullptr;
   int (*find_algorithm)(void*, void*, void*, void*, void*, int, int*, AlgorithmTime*) = nullptr;
-  int (*convolve)(void*, const void*, void*, const void*, void*, const void*, void*, int, void*, size_t, const void*,
-                  void*, void*) = nullptr;
-  int (*softmax)(void*, int, int, const void*, void*, const void*, const void*, void*, void*) = nullptr;
-  int (*softmax_backward)(void*, int, int, const void*, void*, const void*, void*, const void*, const void*, void*,
-                          void*) = nullptr;
+  int (*convolve)(void*, const void*, void*, const void*, void*, const void*, void*, int, void*,
+                  size_t, const void*, void*, void*) = nullptr;
+  int (*softmax)(void*, int, int, const void*, void*, const void*, const void*, void*,
+                 void*) = nullptr;
+  int (*softmax_backward)(void*, int, int, const void*, void*, const void*, void*, const void*,
+                          const void*, void*, void*) = nullptr;
 
   static Result<CudnnApi> Open() {
     const std::string names[] = {"libcudnn.so.9", "libcudnn.so"};
@@ -59,11 +60,14 @@ struct CudnnApi {
     ATUNNER_RETURN_IF_ERROR(library.Bind(api.create_filter, "cudnnCreateFilterDescriptor"));
     ATUNNER_RETURN_IF_ERROR(library.Bind(api.destroy_filter, "cudnnDestroyFilterDescriptor"));
     ATUNNER_RETURN_IF_ERROR(library.Bind(api.set_filter, "cudnnSetFilter4dDescriptor"));
-    ATUNNER_RETURN_IF_ERROR(library.Bind(api.create_convolution, "cudnnCreateConvolutionDescriptor"));
-    ATUNNER_RETURN_IF_ERROR(library.Bind(api.destroy_convolution, "cudnnDestroyConvolutionDescriptor"));
+    ATUNNER_RETURN_IF_ERROR(
+        library.Bind(api.create_convolution, "cudnnCreateConvolutionDescriptor"));
+    ATUNNER_RETURN_IF_ERROR(
+        library.Bind(api.destroy_convolution, "cudnnDestroyConvolutionDescriptor"));
     ATUNNER_RETURN_IF_ERROR(library.Bind(api.set_convolution, "cudnnSetConvolution2dDescriptor"));
     ATUNNER_RETURN_IF_ERROR(library.Bind(api.set_math, "cudnnSetConvolutionMathType"));
-    ATUNNER_RETURN_IF_ERROR(library.Bind(api.find_algorithm, "cudnnFindConvolutionForwardAlgorithm"));
+    ATUNNER_RETURN_IF_ERROR(
+        library.Bind(api.find_algorithm, "cudnnFindConvolutionForwardAlgorithm"));
     ATUNNER_RETURN_IF_ERROR(library.Bind(api.convolve, "cudnnConvolutionForward"));
     ATUNNER_RETURN_IF_ERROR(library.Bind(api.softmax, "cudnnSoftmaxForward"));
     ATUNNER_RETURN_IF_ERROR(library.Bind(api.softmax_backward, "cudnnSoftmaxBackward"));
@@ -78,7 +82,9 @@ Status Check(int status, const char* what) {
 }
 
 int DataType(DType dtype) {
-  return dtype == DType::kFloat32 ? kDataFloat : dtype == DType::kFloat16 ? kDataHalf : kDataBfloat16;
+  return dtype == DType::kFloat32   ? kDataFloat
+         : dtype == DType::kFloat16 ? kDataHalf
+                                    : kDataBfloat16;
 }
 
 /// What both operators hold: the library, and tensors described as images.
@@ -102,7 +108,8 @@ class CudnnSubject : public Subject {
     void* tensor = nullptr;
     ATUNNER_RETURN_IF_ERROR(Check(api_.create_tensor(&tensor), "a tensor"));
     tensors_.push_back(tensor);
-    ATUNNER_RETURN_IF_ERROR(Check(api_.set_tensor(tensor, kTensorNhwc, type_, n, c, h, w), "the tensor's shape"));
+    ATUNNER_RETURN_IF_ERROR(
+        Check(api_.set_tensor(tensor, kTensorNhwc, type_, n, c, h, w), "the tensor's shape"));
     return tensor;
   }
   static LaunchOutcome Outcome(int status) {
@@ -129,38 +136,44 @@ class CudnnConvolution : public CudnnSubject {
 
   Status Describe(TimedDevice& device, const KernelSpec& spec) {
     const auto at = [&](const char* name) { return static_cast<int>(spec.dims.at(name)); };
-    const auto attribute = [&](const char* name) { return static_cast<int>(ToDouble(spec.attributes.at(name))); };
+    const auto attribute = [&](const char* name) {
+      return static_cast<int>(ToDouble(spec.attributes.at(name)));
+    };
     ATUNNER_RETURN_IF_ERROR(Open(device, spec));
     ATUNNER_TRY(x_, Tensor(at("N"), at("C"), at("H"), at("W")));
     ATUNNER_TRY(y_, Tensor(at("N"), at("K"), at("P"), at("Q")));
     ATUNNER_RETURN_IF_ERROR(Check(api_.create_filter(&filter_), "a filter"));
     ATUNNER_RETURN_IF_ERROR(
-        Check(api_.set_filter(filter_, type_, kTensorNhwc, at("K"), at("C"), at("R"), at("S")), "the filter's shape"));
+        Check(api_.set_filter(filter_, type_, kTensorNhwc, at("K"), at("C"), at("R"), at("S")),
+              "the filter's shape"));
     ATUNNER_RETURN_IF_ERROR(Check(api_.create_convolution(&convolution_), "a convolution"));
     const int padding = attribute("padding");
     const int stride = attribute("stride");
     const int dilation = attribute("dilation");
-    ATUNNER_RETURN_IF_ERROR(Check(api_.set_convolution(convolution_, padding, padding, stride, stride, dilation,
-                                                       dilation, kCrossCorrelation, kDataFloat),
-                                  "the convolution"));
+    ATUNNER_RETURN_IF_ERROR(
+        Check(api_.set_convolution(convolution_, padding, padding, stride, stride, dilation,
+                                   dilation, kCrossCorrelation, kDataFloat),
+              "the convolution"));
     const int math = spec.compute_dtype == DType::kFloat32 ? kFmaMath : kTensorOpMath;
     ATUNNER_RETURN_IF_ERROR(Check(api_.set_math(convolution_, math), "the arithmetic"));
     return ChooseAlgorithm(device);
   }
 
   LaunchOutcome Enqueue(const TaskBuffers& buffers) override {
-    return Outcome(api_.convolve(handle_, &one_, x_, PointerTo(buffers, "x"), filter_, PointerTo(buffers, "w"),
-                                 convolution_, algorithm_, WorkspaceAt(), workspace_bytes_, &zero_, y_,
-                                 PointerTo(buffers, "y")));
+    return Outcome(api_.convolve(handle_, &one_, x_, PointerTo(buffers, "x"), filter_,
+                                 PointerTo(buffers, "w"), convolution_, algorithm_, WorkspaceAt(),
+                                 workspace_bytes_, &zero_, y_, PointerTo(buffers, "y")));
   }
 
  private:
   Status ChooseAlgorithm(TimedDevice& device) {
     AlgorithmTime times[kAlgorithms];
     int found = 0;
-    ATUNNER_RETURN_IF_ERROR(
-        Check(api_.find_algorithm(handle_, x_, filter_, convolution_, y_, kAlgorithms, &found, times), "the task"));
-    if (found == 0 || times[0].status != 0) return Check(found == 0 ? 1 : times[0].status, "the task");
+    ATUNNER_RETURN_IF_ERROR(Check(
+        api_.find_algorithm(handle_, x_, filter_, convolution_, y_, kAlgorithms, &found, times),
+        "the task"));
+    if (found == 0 || times[0].status != 0)
+      return Check(found == 0 ? 1 : times[0].status, "the task");
     algorithm_ = times[0].algorithm;
     workspace_bytes_ = times[0].memory;
     if (workspace_bytes_ == 0) return {};
@@ -168,7 +181,8 @@ class CudnnConvolution : public CudnnSubject {
     return {};
   }
   void* WorkspaceAt() const {
-    return workspace_ ? reinterpret_cast<void*>(workspace_->address()) : nullptr;  // NOLINT(performance-no-int-to-ptr)
+    return workspace_ ? reinterpret_cast<void*>(workspace_->address())
+                      : nullptr;  // NOLINT(performance-no-int-to-ptr)
   }
 
   void* x_ = nullptr;
@@ -185,18 +199,20 @@ class CudnnSoftmax : public CudnnSubject {
   Status Describe(TimedDevice& device, const KernelSpec& spec) {
     ATUNNER_RETURN_IF_ERROR(Open(device, spec));
     backward_ = spec.name == "softmax_backward";
-    ATUNNER_TRY(rows_, Tensor(static_cast<int>(spec.dims.at("rows")), static_cast<int>(spec.dims.at("cols")), 1, 1));
+    ATUNNER_TRY(rows_, Tensor(static_cast<int>(spec.dims.at("rows")),
+                              static_cast<int>(spec.dims.at("cols")), 1, 1));
     return {};
   }
 
   LaunchOutcome Enqueue(const TaskBuffers& buffers) override {
     const auto pointer = [&](const char* name) { return PointerTo(buffers, name); };
     if (!backward_) {
-      return Outcome(api_.softmax(handle_, kSoftmaxAccurate, kSoftmaxPerInstance, &one_, rows_, pointer("x"), &zero_,
-                                  rows_, pointer("y")));
+      return Outcome(api_.softmax(handle_, kSoftmaxAccurate, kSoftmaxPerInstance, &one_, rows_,
+                                  pointer("x"), &zero_, rows_, pointer("y")));
     }
-    return Outcome(api_.softmax_backward(handle_, kSoftmaxAccurate, kSoftmaxPerInstance, &one_, rows_, pointer("y"),
-                                         rows_, pointer("dy"), &zero_, rows_, pointer("dx")));
+    return Outcome(api_.softmax_backward(handle_, kSoftmaxAccurate, kSoftmaxPerInstance, &one_,
+                                         rows_, pointer("y"), rows_, pointer("dy"), &zero_, rows_,
+                                         pointer("dx")));
   }
 
  private:

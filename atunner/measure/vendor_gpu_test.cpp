@@ -1,4 +1,5 @@
-// What the vendor libraries compute is what the operators mean: a baseline that solves another task would flatter us.
+// What the vendor libraries compute is what the operators mean: a baseline that solves another task
+// would flatter us.
 #include <gtest/gtest.h>
 
 #include "atunner/compile/nvrtc_compiler.h"
@@ -27,7 +28,8 @@ class Vendors : public testing::Test {
 
   void Check(const Task& task, DType dtype) {
     SCOPED_TRACE(std::string(task.op) + " " + std::string(Name(dtype)));
-    const KernelSpec spec = FindOperator(task.op)->Instantiate({task.shapes, dtype, task.attributes}).value();
+    const KernelSpec spec =
+        FindOperator(task.op)->Instantiate({task.shapes, dtype, task.attributes}).value();
     auto oracle = OracleStore::Make(*device_, *compiler_, *kernels_, spec).value();
     const TaskBuffers buffers = TaskBuffers::Allocate(*device_, spec, spec.dims, 0).value();
     const InputInstance instance{InputFamily::kNormal, 3, false};
@@ -41,11 +43,11 @@ class Vendors : public testing::Test {
     ASSERT_TRUE(outcome.completed()) << outcome.message;
     const Reference* reference = oracle->Get(buffers, instance).value();
     for (const Reference::Output& output : reference->outputs) {
-      const CompareStats stats =
-          kernels_
-              ->Compare({buffers.Find(output.name)->address, output.dtype, output.masked->address(), output.elements,
-                         output.key, output.scale, output.budget.element})
-              .value();
+      const CompareStats stats = kernels_
+                                     ->Compare({buffers.Find(output.name)->address, output.dtype,
+                                                output.masked->address(), output.elements,
+                                                output.key, output.scale, output.budget.element})
+                                     .value();
       const OutputJudgement judgement = JudgeOutput(output.name, stats, output.budget, false);
       EXPECT_EQ(Name(judgement.kind), Name(VerdictKind::kCorrect)) << judgement.reason;
     }

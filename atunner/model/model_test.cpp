@@ -29,7 +29,8 @@ TEST(DType, HalfAndBFloat16RoundTripEveryBitPattern) {
 }
 
 TEST(DType, StoreRoundsOnceFromDouble) {
-  // 1 + 2^-11 + 2^-40 lies just above the midpoint of two halves; through float it would tie and round down.
+  // 1 + 2^-11 + 2^-40 lies just above the midpoint of two halves; through float it would tie and
+  // round down.
   uint16_t half = 0;
   StoreElement(DType::kFloat16, &half, 0, 1.0 + 0x1p-11 + 0x1p-40);
   EXPECT_EQ(LoadElement(DType::kFloat16, &half, 0), 1.0 + 0x1p-10);
@@ -90,7 +91,8 @@ TEST(Expr, FollowsPython) {
   EXPECT_EQ(EvalOk("7 / 2"), Value(3.5));
   EXPECT_EQ(EvalOk("32 <= 8 * 16 <= 1024"), Value(true));
   EXPECT_EQ(EvalOk("1 < 3 < 2"), Value(false));
-  EXPECT_EQ(EvalOk("x == 0 or 10 % x == 0", {{"x", 0}}), Value(true)) << "or must not look at its right side";
+  EXPECT_EQ(EvalOk("x == 0 or 10 % x == 0", {{"x", 0}}), Value(true))
+      << "or must not look at its right side";
   EXPECT_EQ(EvalOk("3 in [1, 2, 3] and 4 not in (1, 2)"), Value(true));
   EXPECT_EQ(EvalOk("5 if 1 > 2 else 6"), Value(int64_t{6}));
   EXPECT_EQ(EvalOk("1 > 2 ? 5 : 6"), Value(int64_t{6}));
@@ -108,13 +110,15 @@ TEST(Expr, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(Expr::Parse(std::string(10000, '(')).error().what, HasSubstr("deep"));
   EXPECT_THAT(Expr::MustParse("1 // 0").Evaluate({}).error().what, HasSubstr("zero"));
   EXPECT_THAT(Expr::MustParse("nope + 1").Evaluate({}).error().what, HasSubstr("'nope'"));
-  EXPECT_THAT(Expr::MustParse("9223372036854775807 + 1").Evaluate({}).error().what, HasSubstr("overflow"));
+  EXPECT_THAT(Expr::MustParse("9223372036854775807 + 1").Evaluate({}).error().what,
+              HasSubstr("overflow"));
   EXPECT_THAT(Expr::MustParse("7 / 2").EvaluateInt({}).error().what, HasSubstr("whole"));
 }
 
 TEST(Expr, NeverCrashesOnRandomText) {
-  const std::string_view pieces[] = {"a",      "1",    "+", "-",  "**", "(", ")",   "[", "]", " in ", " if ",
-                                     " else ", "not ", "<", "==", "//", ",", "'x'", "?", ":", "0.5",  "min("};
+  const std::string_view pieces[] = {"a", "1",    "+",    "-",      "**",   "(",   ")",  "[",
+                                     "]", " in ", " if ", " else ", "not ", "<",   "==", "//",
+                                     ",", "'x'",  "?",    ":",      "0.5",  "min("};
   Random random(3);
   for (int i = 0; i < 20000; ++i) {
     std::string text;
@@ -125,7 +129,8 @@ TEST(Expr, NeverCrashesOnRandomText) {
 
 TEST(ParameterSpace, ValidatesAndApplies) {
   ParameterSpace space;
-  space.parameters = {{"bx", {int64_t{16}, int64_t{32}}, ""}, {"by", {int64_t{1}, int64_t{64}}, ""}};
+  space.parameters = {{"bx", {int64_t{16}, int64_t{32}}, ""},
+                      {"by", {int64_t{1}, int64_t{64}}, ""}};
   space.constraints = {{Expr::MustParse("bx * by <= 1024"), "block size"}};
   ASSERT_TRUE(space.Validate({}));
   EXPECT_EQ(space.CartesianSize(), 4);
@@ -144,7 +149,8 @@ TEST(LaunchPlan, ResolvesAndChecksLimits) {
   step.entry = "k";
   step.grid = {Expr::MustParse("ceil_div(rows, bx)"), 1, 1};
   step.block = {Expr::MustParse("bx"), 1, 1};
-  step.args = {ArgBinding::Tensor("x"), ArgBinding::Scalar(DType::kFloat32, Expr::MustParse("eps"))};
+  step.args = {ArgBinding::Tensor("x"),
+               ArgBinding::Scalar(DType::kFloat32, Expr::MustParse("eps"))};
   plan.steps = {step};
   const Attributes attributes = {{"eps", 0.5}};
   const ConcretePlan concrete = Resolve(plan, {{"rows", 1000}}, attributes).value();
@@ -153,7 +159,8 @@ TEST(LaunchPlan, ResolvesAndChecksLimits) {
   std::memcpy(&eps, concrete.steps[0].args[1].scalar.bytes.data(), 4);
   EXPECT_EQ(eps, 0.5f);
   plan.parameter_values = {Value(int64_t{2048})};
-  EXPECT_THAT(Resolve(plan, {{"rows", 1000}}, attributes).error().what, HasSubstr("block x is 2048"));
+  EXPECT_THAT(Resolve(plan, {{"rows", 1000}}, attributes).error().what,
+              HasSubstr("block x is 2048"));
 }
 
 TEST(LaunchPlan, TensorMapsAreResolvedAndChecked) {
@@ -236,8 +243,10 @@ TEST(Json, NounsRoundTrip) {
 
   Trial trial;
   trial.configuration.values = {int64_t{3}, 1.0, true, std::string("a")};
-  trial.verdict = {
-      VerdictKind::kRace, "two threads", {{.check = "race", .family = "", .dims = {{"n", 3}}, .detail = "x"}}, false};
+  trial.verdict = {VerdictKind::kRace,
+                   "two threads",
+                   {{.check = "race", .family = "", .dims = {{"n", 3}}, .detail = "x"}},
+                   false};
   trial.measurement = Measurement{.median_ns = 5, .samples_ns = {4, 5, 6}};
   const Trial back = FromJson<Trial>(ParseJson(ToJson(trial).dump()).value()).value();
   EXPECT_EQ(back.configuration, trial.configuration) << "1.0 must not come back as 1";
@@ -259,7 +268,8 @@ TEST(Json, BadInputIsAnError) {
   EXPECT_FALSE(ParseJson("{").has_value());
   EXPECT_THAT(ParseJson(std::string(100000, '[')).error().what, HasSubstr("256"));
   EXPECT_FALSE(FromJson<KernelSpec>(ParseJson(R"({"dims": 3})").value()).has_value());
-  EXPECT_FALSE(FromJson<Trial>(ParseJson(R"({"verdict": {"kind": "splendid"}})").value()).has_value());
+  EXPECT_FALSE(
+      FromJson<Trial>(ParseJson(R"({"verdict": {"kind": "splendid"}})").value()).has_value());
 }
 
 TEST(Json, Base64) {

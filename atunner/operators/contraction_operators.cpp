@@ -12,12 +12,17 @@ using Tensors = std::span<const std::vector<double>>;
 using Outputs = std::span<std::vector<double>>;
 
 ArgSpec Tensor(std::string name, Role role, DType dtype, std::initializer_list<const char*> shape) {
-  ArgSpec arg{.name = std::move(name), .role = role, .dtype = dtype, .shape = {}, .value = {}, .fill = {}};
+  ArgSpec arg{
+      .name = std::move(name), .role = role, .dtype = dtype, .shape = {}, .value = {}, .fill = {}};
   for (const char* extent : shape) arg.shape.push_back(Expr::MustParse(extent));
   return arg;
 }
-ArgBinding Long(std::string_view text) { return ArgBinding::Scalar(DType::kInt64, Expr::MustParse(text)); }
-ArgBinding Int(std::string_view text) { return ArgBinding::Scalar(DType::kInt32, Expr::MustParse(text)); }
+ArgBinding Long(std::string_view text) {
+  return ArgBinding::Scalar(DType::kInt64, Expr::MustParse(text));
+}
+ArgBinding Int(std::string_view text) {
+  return ArgBinding::Scalar(DType::kInt32, Expr::MustParse(text));
+}
 
 class ContractionOperator : public Operator {
  public:
@@ -28,11 +33,12 @@ class ContractionOperator : public Operator {
   /// Launch of the plain kernel.
   /// `tile`: results per thread, in each direction that the kernel tiles; a number.
   virtual LaunchPlan PlainPlan(const std::string& tile) const = 0;
-  /// The naive kernel computes one result per thread. The other forms are not timed, but waited for.
+  /// The naive kernel computes one result per thread. The other forms are not timed, but waited
+  /// for.
   RenderedKernel Plain(const KernelSpec& spec, PlainForm form) const override {
     const std::string tile = form == PlainForm::kNaive ? "1" : "4";
-    return PlainKernel("#define TILE " + tile + "\n" + std::string(embed::kContractionsCu), PlainPlan(tile),
-                       spec.compute_dtype, form == PlainForm::kReference);
+    return PlainKernel("#define TILE " + tile + "\n" + std::string(embed::kContractionsCu),
+                       PlainPlan(tile), spec.compute_dtype, form == PlainForm::kReference);
   }
   OperatorInfo info_;
 };
@@ -40,8 +46,10 @@ class ContractionOperator : public Operator {
 class Matmul : public ContractionOperator {
  public:
   Matmul()
-      : ContractionOperator(
-            {"matmul", "c[M, N] = a[M, K] · b[K, N], row-major", "M,N,K: --input-shape 4096,4096,4096", {}}) {}
+      : ContractionOperator({"matmul",
+                             "c[M, N] = a[M, K] · b[K, N], row-major",
+                             "M,N,K: --input-shape 4096,4096,4096",
+                             {}}) {}
 
   Status Reference(const KernelSpec&, const Dims& dims, Tensors in, Outputs out) const override {
     const auto m = static_cast<size_t>(dims.at("M"));
@@ -62,7 +70,8 @@ class Matmul : public ContractionOperator {
     const auto& shapes = request.shapes;
     if (shapes.size() == 1 && shapes[0].size() == 3) {
       spec.dims = {{"M", shapes[0][0]}, {"N", shapes[0][1]}, {"K", shapes[0][2]}};
-    } else if (shapes.size() == 2 && shapes[0].size() == 2 && shapes[1].size() == 2 && shapes[0][1] == shapes[1][0]) {
+    } else if (shapes.size() == 2 && shapes[0].size() == 2 && shapes[1].size() == 2 &&
+               shapes[0][1] == shapes[1][0]) {
       spec.dims = {{"M", shapes[0][0]}, {"N", shapes[1][1]}, {"K", shapes[0][1]}};
     } else {
       return WrongShape("needs three numbers M,N,K, or two shapes M,K and K,N");
@@ -77,11 +86,15 @@ class Matmul : public ContractionOperator {
   LaunchPlan PlainPlan(const std::string& tile) const override {
     LaunchStep step;
     step.entry = "matmul";
-    step.grid = {Expr::MustParse("ceil_div(N, 16 * " + tile + ")"), Expr::MustParse("ceil_div(M, 16 * " + tile + ")"),
-                 1};
+    step.grid = {Expr::MustParse("ceil_div(N, 16 * " + tile + ")"),
+                 Expr::MustParse("ceil_div(M, 16 * " + tile + ")"), 1};
     step.block = {16, 16, 1};
-    step.args = {
-        ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Tensor("c"), Long("M"), Long("N"), Long("K")};
+    step.args = {ArgBinding::Tensor("a"),
+                 ArgBinding::Tensor("b"),
+                 ArgBinding::Tensor("c"),
+                 Long("M"),
+                 Long("N"),
+                 Long("K")};
     return {.steps = {step}};
   }
 };
@@ -96,9 +109,12 @@ class Conv2d : public ContractionOperator {
                               {"padding", int64_t{0}, "zeros on each side"},
                               {"dilation", int64_t{1}, "distance of the filter's taps"}}}) {}
 
-  Status Reference(const KernelSpec& spec, const Dims& dims, Tensors in, Outputs out) const override {
+  Status Reference(const KernelSpec& spec, const Dims& dims, Tensors in,
+                   Outputs out) const override {
     const auto at = [&](const char* name) { return dims.at(name); };
-    const auto attribute = [&](const char* name) { return static_cast<int64_t>(ToDouble(spec.attributes.at(name))); };
+    const auto attribute = [&](const char* name) {
+      return static_cast<int64_t>(ToDouble(spec.attributes.at(name)));
+    };
     const int64_t stride = attribute("stride");
     const int64_t padding = attribute("padding");
     const int64_t dilation = attribute("dilation");
@@ -107,7 +123,8 @@ class Conv2d : public ContractionOperator {
       for (int64_t p = 0; p < at("P"); ++p) {
         for (int64_t q = 0; q < at("Q"); ++q) {
           for (int64_t k = 0; k < at("K"); ++k)
-            out[0][index++] = Tap(in, dims, n, p * stride - padding, q * stride - padding, k, dilation);
+            out[0][index++] = Tap(in, dims, n, p * stride - padding, q * stride - padding, k,
+                                  dilation);
         }
       }
     }
@@ -115,7 +132,8 @@ class Conv2d : public ContractionOperator {
   }
 
  protected:
-  static double Tap(Tensors in, const Dims& dims, int64_t n, int64_t h0, int64_t w0, int64_t k, int64_t dilation) {
+  static double Tap(Tensors in, const Dims& dims, int64_t n, int64_t h0, int64_t w0, int64_t k,
+                    int64_t dilation) {
     const int64_t h = dims.at("H");
     const int64_t w = dims.at("W");
     const int64_t c = dims.at("C");
@@ -136,27 +154,33 @@ class Conv2d : public ContractionOperator {
   }
 
   Status Describe(const OperatorRequest& request, KernelSpec& spec) const override {
-    if (request.shapes.size() != 2 || request.shapes[0].size() != 4 || request.shapes[1].size() != 3)
+    if (request.shapes.size() != 2 || request.shapes[0].size() != 4 ||
+        request.shapes[1].size() != 3)
       return WrongShape("needs two shapes");
     const auto& x = request.shapes[0];
     const auto& f = request.shapes[1];
-    const auto attribute = [&](const char* name) { return static_cast<int64_t>(ToDouble(spec.attributes.at(name))); };
+    const auto attribute = [&](const char* name) {
+      return static_cast<int64_t>(ToDouble(spec.attributes.at(name)));
+    };
     const int64_t stride = attribute("stride");
     const int64_t padding = attribute("padding");
     const int64_t dilation = attribute("dilation");
     if (stride < 1 || dilation < 1 || padding < 0)
-      return Invalid("stride and dilation must be at least 1, padding at least 0", "--attr of conv2d");
+      return Invalid("stride and dilation must be at least 1, padding at least 0",
+                     "--attr of conv2d");
     const auto extent = [&](int64_t in, int64_t taps) {
       return (in + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
     };
     const int64_t p = extent(x[1], f[1]);
     const int64_t q = extent(x[2], f[2]);
-    if (x[1] + 2 * padding < dilation * (f[1] - 1) + 1 || x[2] + 2 * padding < dilation * (f[2] - 1) + 1)
+    if (x[1] + 2 * padding < dilation * (f[1] - 1) + 1 ||
+        x[2] + 2 * padding < dilation * (f[2] - 1) + 1)
       return WrongShape("the filter is larger than the padded image");
     spec.dims = {{"N", x[0]}, {"H", x[1]}, {"W", x[2]}, {"C", x[3]}, {"K", f[0]},
                  {"R", f[1]}, {"S", f[2]}, {"P", p},    {"Q", q}};
     const DType t = request.dtype;
-    spec.args = {Tensor("x", Role::kInput, t, {"N", "H", "W", "C"}), Tensor("w", Role::kInput, t, {"K", "R", "S", "C"}),
+    spec.args = {Tensor("x", Role::kInput, t, {"N", "H", "W", "C"}),
+                 Tensor("w", Role::kInput, t, {"K", "R", "S", "C"}),
                  Tensor("y", Role::kOutput, t, {"N", "P", "Q", "K"})};
     spec.flops = Expr::MustParse("2 * N * P * Q * K * R * S * C");
     spec.tensor_cores = t != DType::kFloat32;
@@ -165,10 +189,14 @@ class Conv2d : public ContractionOperator {
   LaunchPlan PlainPlan(const std::string& tile) const override {
     LaunchStep step;
     step.entry = "conv2d";
-    step.grid = {Expr::MustParse("min(ceil_div(N * P * Q * ceil_div(K, " + tile + "), 256), 1048576)"), 1, 1};
+    step.grid = {
+        Expr::MustParse("min(ceil_div(N * P * Q * ceil_div(K, " + tile + "), 256), 1048576)"), 1,
+        1};
     step.block = {256, 1, 1};
-    step.args = {ArgBinding::Tensor("x"), ArgBinding::Tensor("w"), ArgBinding::Tensor("y"), Long("N")};
-    for (const char* name : {"H", "W", "C", "K", "R", "S", "P", "Q", "stride", "padding", "dilation"})
+    step.args = {ArgBinding::Tensor("x"), ArgBinding::Tensor("w"), ArgBinding::Tensor("y"),
+                 Long("N")};
+    for (const char* name :
+         {"H", "W", "C", "K", "R", "S", "P", "Q", "stride", "padding", "dilation"})
       step.args.push_back(Int(name));
     return {.steps = {step}};
   }
@@ -177,13 +205,14 @@ class Conv2d : public ContractionOperator {
 class Attention : public ContractionOperator {
  public:
   Attention()
-      : ContractionOperator(
-            {"flash_attention",
-             "y = softmax(q · kᵀ · scale) · v for [batch, heads, sequence, dim]",
-             "BATCH,HEADS,SEQUENCE,DIM: --input-shape 4,16,4096,128",
-             {{"causal", false, "a query sees only keys up to its own place"}, {"scale", 0.0, "0 = 1 / sqrt(dim)"}}}) {}
+      : ContractionOperator({"flash_attention",
+                             "y = softmax(q · kᵀ · scale) · v for [batch, heads, sequence, dim]",
+                             "BATCH,HEADS,SEQUENCE,DIM: --input-shape 4,16,4096,128",
+                             {{"causal", false, "a query sees only keys up to its own place"},
+                              {"scale", 0.0, "0 = 1 / sqrt(dim)"}}}) {}
 
-  Status Reference(const KernelSpec& spec, const Dims& dims, Tensors in, Outputs out) const override {
+  Status Reference(const KernelSpec& spec, const Dims& dims, Tensors in,
+                   Outputs out) const override {
     const auto heads = static_cast<size_t>(dims.at("heads"));
     const auto length = static_cast<size_t>(dims.at("sequence"));
     const auto dim = static_cast<size_t>(dims.at("dim"));
@@ -203,7 +232,8 @@ class Attention : public ContractionOperator {
           top = std::isnan(weights[key]) || std::isnan(top) ? NAN : std::max(top, weights[key]);
         }
         double total = 0;
-        for (size_t key = 0; key < last; ++key) total += weights[key] = std::exp(weights[key] - top);
+        for (size_t key = 0; key < last; ++key)
+          total += weights[key] = std::exp(weights[key] - top);
         double* y = &out[0][(head * length + row) * dim];
         std::fill(y, y + dim, 0.0);
         for (size_t key = 0; key < last; ++key) {
@@ -217,7 +247,8 @@ class Attention : public ContractionOperator {
 
  protected:
   Status Describe(const OperatorRequest& request, KernelSpec& spec) const override {
-    if (request.shapes.size() != 1 || request.shapes[0].size() != 4) return WrongShape("needs four numbers");
+    if (request.shapes.size() != 1 || request.shapes[0].size() != 4)
+      return WrongShape("needs four numbers");
     const auto& s = request.shapes[0];
     int64_t heads = 0;
     if (__builtin_mul_overflow(s[0], s[1], &heads) || heads > 65535)
@@ -258,10 +289,10 @@ RenderedKernel PlainKernel(std::string_view source, LaunchPlan plan, DType dtype
   RenderedKernel kernel;
   const std::string type(CudaName(dtype));
   kernel.source.name = wide ? "reference.cu" : "naive.cu";
-  kernel.source.text = std::string("#define T ") + type + "\n#define ACC " + (wide ? "double" : "float") +
-                       "\n#define OUT " + (wide ? "double" : type) +
-                       "\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n" + std::string(embed::kPreludeCuh) +
-                       std::string(source);
+  kernel.source.text = std::string("#define T ") + type + "\n#define ACC " +
+                       (wide ? "double" : "float") + "\n#define OUT " + (wide ? "double" : type) +
+                       "\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n" +
+                       std::string(embed::kPreludeCuh) + std::string(source);
   kernel.plan = std::move(plan);
   return kernel;
 }
@@ -280,8 +311,9 @@ const Operator& AttentionOperator() {
 }
 
 std::vector<const Operator*> OperatorList() {
-  return {&SoftmaxOperator(), &SoftmaxBackwardOperator(), &LayerNormOperator(), &LayerNormBackwardOperator(),
-          &MatmulOperator(),  &Conv2dOperator(),          &AttentionOperator()};
+  return {&SoftmaxOperator(),           &SoftmaxBackwardOperator(), &LayerNormOperator(),
+          &LayerNormBackwardOperator(), &MatmulOperator(),          &Conv2dOperator(),
+          &AttentionOperator()};
 }
 
 }  // namespace atunner

@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <map>
 
-#include "atunner/graph/compose.h"
+#include "atunner/cuda_text/baseline_kernels.h"
 #include "atunner/cuda_text/cuda_text.h"
 #include "atunner/cuda_text/decisions.h"
+#include "atunner/graph/compose.h"
 #include "atunner/graph/evaluate/evaluate.h"
-#include "atunner/graph/match/mask_density.h"
-#include "atunner/graph/library/library.h"
-#include "atunner/cuda_text/baseline_kernels.h"
-#include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/graph/evaluate/slices.h"
+#include "atunner/graph/library/library.h"
+#include "atunner/graph/match/mask_density.h"
+#include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/graph/text.h"
 #include "atunner/model/schedule/renamed_sizes.h"
 
@@ -25,7 +25,8 @@ using graph::Node;
 using graph::ValidGraph;
 
 ArgSpec ArgOf(const std::string& name, Role role, const graph::TensorType& type) {
-  ArgSpec arg{.name = name, .role = role, .dtype = type.dtype, .shape = {}, .value = {}, .fill = {}};
+  ArgSpec arg{
+      .name = name, .role = role, .dtype = type.dtype, .shape = {}, .value = {}, .fill = {}};
   for (const Extent& extent : type.shape) arg.shape.push_back(graph::ExprOf(extent));
   if (arg.shape.empty()) arg.shape.emplace_back(1);  // a task's tensors have at least one axis
   return arg;
@@ -37,16 +38,19 @@ void FillPlaces(const ValidGraph& graph, KernelSpec& spec) {
     const auto* gather = node.As<graph::Gather>();
     const auto* scatter = node.As<graph::Scatter>();
     if (!gather && !scatter) continue;
-    const Extent& extent = graph.node(node.operands[0]).type.shape[gather ? gather->axis : scatter->axis];
+    const Extent& extent = graph.node(node.operands[0])
+                               .type.shape[gather ? gather->axis : scatter->axis];
     const std::string& name = graph.node(node.operands[1]).name;
     for (ArgSpec& arg : spec.args) {
       if (arg.name == name)
-        arg.fill = {Fill::Kind::kUniform, 0, static_cast<double>(extent.Bound(spec.dims).factor()), "", ""};
+        arg.fill = {Fill::Kind::kUniform, 0, static_cast<double>(extent.Bound(spec.dims).factor()),
+                    "", ""};
     }
   }
 }
 
-/// Products that are added up in an element of a contraction: axes of the operands that its result lacks.
+/// Products that are added up in an element of a contraction: axes of the operands that its result
+/// lacks.
 Extent SummedCount(const ValidGraph& graph, const Node& node, const std::string& equation) {
   const size_t comma = equation.find(',');
   const size_t arrow = equation.find("->");
@@ -60,20 +64,25 @@ Extent SummedCount(const ValidGraph& graph, const Node& node, const std::string&
   return count;
 }
 
-/// Products that are added up in an element of a value, maybe moved and in several steps; 0 where it is no such sum.
+/// Products that are added up in an element of a value, maybe moved and in several steps; 0 where
+/// it is no such sum.
 Extent ProductsOf(const ValidGraph& graph, graph::NodeId id) {
   const Node& node = graph.node(id);
-  if (const auto* contract = node.As<graph::Contract>()) return SummedCount(graph, node, contract->equation);
-  const bool moved = node.As<graph::Reshape>() || node.As<graph::Transpose>() || node.As<graph::Reverse>();
+  if (const auto* contract = node.As<graph::Contract>())
+    return SummedCount(graph, node, contract->equation);
+  const bool moved = node.As<graph::Reshape>() || node.As<graph::Transpose>() ||
+                     node.As<graph::Reverse>();
   if (moved || node.As<graph::Slice>()) return ProductsOf(graph, node.operands[0]);
   const auto* fold = node.As<graph::Fold>();
   if (fold == nullptr) return Extent(0);
   const Extent window = graph.node(node.operands[0]).type.shape[fold->axis + 1];  // never open
-  const int64_t times = fold->dilation > 1 ? window.factor() : (window.factor() + fold->stride - 1) / fold->stride;
+  const int64_t times = fold->dilation > 1 ? window.factor()
+                                           : (window.factor() + fold->stride - 1) / fold->stride;
   return ProductsOf(graph, node.operands[0]) * Extent(times);
 }
 
-/// Of the sums that a value is computed from, those with fewer than `few` results: the terms of the longest.
+/// Of the sums that a value is computed from, those with fewer than `few` results: the terms of the
+/// longest.
 double LongestOfFew(const ValidGraph& graph, graph::NodeId id, const Dims& dims, int64_t few) {
   double longest = 0;
   std::vector<bool> needed(graph.nodes().size(), false);
@@ -83,21 +92,25 @@ double LongestOfFew(const ValidGraph& graph, graph::NodeId id, const Dims& dims,
     const Node& node = graph.nodes()[i];
     for (const graph::NodeId operand : node.operands) needed[operand] = true;
     const auto* reduce = node.As<graph::Reduce>();
-    const bool sum = reduce && (reduce->op == graph::Combine::kSum || reduce->op == graph::Combine::kMean);
+    const bool sum = reduce &&
+                     (reduce->op == graph::Combine::kSum || reduce->op == graph::Combine::kMean);
     const int64_t results = graph::ElementCount(node.type.shape).Bound(dims).factor();
     if (!sum || results >= few) continue;
     const Extent all = graph::ElementCount(graph.node(node.operands[0]).type.shape);
-    longest = std::max(longest, static_cast<double>(all.Bound(dims).factor()) / static_cast<double>(results));
+    longest = std::max(
+        longest, static_cast<double>(all.Bound(dims).factor()) / static_cast<double>(results));
   }
   return longest;
 }
 
-/// Of a value's elements those that are not zeros of a Pad, at most: no kernel has to multiply the others.
+/// Of a value's elements those that are not zeros of a Pad, at most: no kernel has to multiply the
+/// others.
 double ShareOf(const ValidGraph& graph, graph::NodeId id) {
   const Node& node = graph.node(id);
   const auto* pad = node.As<graph::Pad>();
   const auto* window = node.As<graph::Window>();
-  const bool moved = node.As<graph::Reshape>() || node.As<graph::Transpose>() || node.As<graph::Reverse>();
+  const bool moved = node.As<graph::Reshape>() || node.As<graph::Transpose>() ||
+                     node.As<graph::Reverse>();
   if (!moved && !window && !(pad && pad->value == 0)) return 1;
   const graph::NodeId operand = node.operands[0];
   // Axes of open extent are neither padded nor cut: the rest of the count is the same.
@@ -105,12 +118,15 @@ double ShareOf(const ValidGraph& graph, graph::NodeId id) {
     return static_cast<double>(graph::ElementCount(graph.node(of).type.shape).factor());
   };
   int64_t times = 1;  // that a window has an element
-  if (window) times = window->dilation > 1 ? window->size : (window->size + window->stride - 1) / window->stride;
-  return std::min(1.0, ShareOf(graph, operand) * count(operand) * static_cast<double>(times) / count(id));
+  if (window)
+    times = window->dilation > 1 ? window->size
+                                 : (window->size + window->stride - 1) / window->stride;
+  return std::min(
+      1.0, ShareOf(graph, operand) * count(operand) * static_cast<double>(times) / count(id));
 }
 
-/// One operation per scalar operator and element, one per element that is combined, two per product that is added up;
-/// of sparse contractions `kept` of them.
+/// One operation per scalar operator and element, one per element that is combined, two per product
+/// that is added up; of sparse contractions `kept` of them.
 Expr FlopsOf(const ValidGraph& graph, double kept) {
   double known = 0;
   std::map<std::string, double> open;  // by the open sizes of what is counted
@@ -124,10 +140,13 @@ Expr FlopsOf(const ValidGraph& graph, double kept) {
     const Extent count = graph::ElementCount(node.type.shape);
     if (const auto* map = node.As<graph::Map>()) add(graph::ScalarFlops(map->body), count);
     if (const auto* contract = node.As<graph::Contract>()) {
-      const double share = std::min(ShareOf(graph, node.operands[0]), ShareOf(graph, node.operands[1]));
-      add(2 * share * (contract->sparse ? kept : 1), count * SummedCount(graph, node, contract->equation));
+      const double share = std::min(ShareOf(graph, node.operands[0]),
+                                    ShareOf(graph, node.operands[1]));
+      add(2 * share * (contract->sparse ? kept : 1),
+          count * SummedCount(graph, node, contract->equation));
     }
-    if (node.As<graph::Reduce>()) add(1, graph::ElementCount(graph.node(node.operands[0]).type.shape));
+    if (node.As<graph::Reduce>())
+      add(1, graph::ElementCount(graph.node(node.operands[0]).type.shape));
   }
   std::string text = fmt::format("{:.1f}", known);
   for (const auto& [count, each] : open) {
@@ -136,10 +155,12 @@ Expr FlopsOf(const ValidGraph& graph, double kept) {
   return Expr::MustParse(text);
 }
 
-/// Elements of input `id` that have to be read, where gathers and slices are all that reads it. Of N places drawn at
-/// random among V more than V · N / (V + N) differ: V (1 - e^(-N/V)) of them. None of what nothing reads.
+/// Elements of input `id` that have to be read, where gathers and slices are all that reads it. Of
+/// N places drawn at random among V more than V · N / (V + N) differ: V (1 - e^(-N/V)) of them.
+/// None of what nothing reads.
 std::optional<std::string> PartRead(const ValidGraph& graph, graph::NodeId id) {
-  if (std::ranges::any_of(graph.outputs(), [&](const graph::Output& output) { return output.node == id; }))
+  if (std::ranges::any_of(graph.outputs(),
+                          [&](const graph::Output& output) { return output.node == id; }))
     return std::nullopt;
   std::string most = "0";
   for (const Node& node : graph.nodes()) {
@@ -149,7 +170,8 @@ std::optional<std::string> PartRead(const ValidGraph& graph, graph::NodeId id) {
       if (!gathered && !node.As<graph::Slice>()) return std::nullopt;
       const std::string all = graph::CountText(graph.node(id).type.shape);
       const std::string taken = graph::CountText(node.type.shape);
-      const std::string part = gathered ? fmt::format("{0} * {1} // ({0} + {1})", all, taken) : taken;
+      const std::string part = gathered ? fmt::format("{0} * {1} // ({0} + {1})", all, taken)
+                                        : taken;
       most = most == "0" ? part : fmt::format("max({}, {})", most, part);
     }
   }
@@ -177,7 +199,8 @@ std::optional<Expr> BytesOf(const ValidGraph& graph) {
 DType ComputeType(const ValidGraph& graph, const KernelSpec& spec) {
   for (const Node& node : graph.nodes()) {
     const Node* left = node.As<graph::Contract>() ? &graph.node(node.operands[0]) : nullptr;
-    if (left != nullptr && left->As<graph::Input>() && SizeOf(left->type.dtype) == 1) return left->type.dtype;
+    if (left != nullptr && left->As<graph::Input>() && SizeOf(left->type.dtype) == 1)
+      return left->type.dtype;
   }
   for (const ArgSpec& arg : spec.args) {
     if (IsFloat(arg.dtype)) return arg.dtype;
@@ -185,8 +208,8 @@ DType ComputeType(const ValidGraph& graph, const KernelSpec& spec) {
   return DType::kFloat32;
 }
 
-/// Do rows have nothing to do with each other, and are there rows at all? What families know of an axis that they
-/// reduce, scan or take innermost is its extent.
+/// Do rows have nothing to do with each other, and are there rows at all? What families know of an
+/// axis that they reduce, scan or take innermost is its extent.
 bool RowsAreFree(const ValidGraph& graph) {
   bool any = false;
   for (const Node& node : graph.nodes()) {
@@ -197,7 +220,8 @@ bool RowsAreFree(const ValidGraph& graph) {
     if (const auto* reduce = node.As<graph::Reduce>()) axes = reduce->axes;
     if (const auto* scan = node.As<graph::Scan>()) axes = {scan->axis};
     if (const auto* transpose = node.As<graph::Transpose>()) axes = {transpose->order.back()};
-    if (std::ranges::any_of(axes, [&](int64_t axis) { return !from[axis].constant(); })) return false;
+    if (std::ranges::any_of(axes, [&](int64_t axis) { return !from[axis].constant(); }))
+      return false;
   }
   return any;
 }
@@ -206,7 +230,8 @@ class GraphTask : public Operator {
  public:
   const OperatorInfo& info() const override { return info_; }
 
-  Status Reference(const KernelSpec& spec, const Dims& dims, std::span<const std::vector<double>> inputs,
+  Status Reference(const KernelSpec& spec, const Dims& dims,
+                   std::span<const std::vector<double>> inputs,
                    std::span<std::vector<double>> outputs) const override {
     ATUNNER_TRY(const ValidGraph open, graph::Parse(spec.oracle.graph, spec.name + ".atg"));
     ATUNNER_TRY(const ValidGraph graph, graph::Specialise(open, dims));
@@ -221,14 +246,15 @@ class GraphTask : public Operator {
     for (size_t i = 0; i < computed.size(); ++i) outputs[i] = computed[i].Reals();
     return {};
   }
-  std::optional<EqualTasks> TakenApart(const KernelSpec& spec,
-                                       const std::function<bool(const KernelSpec&)>& fits) const override {
+  std::optional<EqualTasks> TakenApart(
+      const KernelSpec& spec, const std::function<bool(const KernelSpec&)>& fits) const override {
     const auto open = GraphOf(spec);
     const auto graph = open ? graph::Specialise(*open, spec.dims) : open;
     if (!graph) return std::nullopt;
     for (const int64_t count : graph::SliceCounts(*graph)) {
       const auto slice = graph::SliceOf(*graph, count);
-      const auto each = slice ? SpecOfGraph(*slice, {}) : Result<KernelSpec>(Invalid("parts that meet"));
+      const auto each = slice ? SpecOfGraph(*slice, {})
+                              : Result<KernelSpec>(Invalid("parts that meet"));
       if (each && fits(*each)) return EqualTasks{*each, count};
     }
     return std::nullopt;
@@ -248,13 +274,15 @@ class GraphTask : public Operator {
     ATUNNER_CHECK(RestoreSizeNames(plain.plan, spec.dims).has_value());
     return plain;
   }
-  double ProductsSummed(const KernelSpec& spec, const Dims& dims, std::string_view output) const override {
+  double ProductsSummed(const KernelSpec& spec, const Dims& dims,
+                        std::string_view output) const override {
     const ValidGraph graph = GraphOf(spec).value();
     const auto found = std::ranges::find(graph.outputs(), output, &graph::Output::name);
     if (found == graph.outputs().end()) return 0;
     return static_cast<double>(ProductsOf(graph, found->node).Bound(dims).factor());
   }
-  double TermsOfFewSums(const KernelSpec& spec, const Dims& dims, std::string_view output, int64_t few) const override {
+  double TermsOfFewSums(const KernelSpec& spec, const Dims& dims, std::string_view output,
+                        int64_t few) const override {
     const ValidGraph graph = GraphOf(spec).value();
     const auto found = std::ranges::find(graph.outputs(), output, &graph::Output::name);
     return found == graph.outputs().end() ? 0 : LongestOfFew(graph, found->node, dims, few);
@@ -265,8 +293,9 @@ class GraphTask : public Operator {
   std::optional<ChoiceKernels> Choices(const KernelSpec& spec) const override {
     const ValidGraph graph = GraphOf(spec).value();
     if (!graph::DecidesByComputed(graph)) return std::nullopt;
-    ChoiceKernels choices{
-        Plain(spec, PlainForm::kDecisionsApart), graph::PlainRoundings(graph, PlainForm::kDecisionsApart).value(), {}};
+    ChoiceKernels choices{Plain(spec, PlainForm::kDecisionsApart),
+                          graph::PlainRoundings(graph, PlainForm::kDecisionsApart).value(),
+                          {}};
     for (const graph::Output& output : graph.outputs()) {
       if (graph::IsOfPlaces(graph, output.node)) choices.places.insert(output.name);
     }
@@ -290,8 +319,8 @@ class LibraryTask : public GraphTask {
     for (const graph::Attribute& each : found.op->attributes)
       info_.attributes.push_back({each.name, each.fallback, each.meaning});
     if (found.backward)
-      info_.attributes.push_back(
-          {graph::kWithRespectTo.name, graph::kWithRespectTo.fallback, graph::kWithRespectTo.meaning});
+      info_.attributes.push_back({graph::kWithRespectTo.name, graph::kWithRespectTo.fallback,
+                                  graph::kWithRespectTo.meaning});
   }
 
  protected:
@@ -300,7 +329,8 @@ class LibraryTask : public GraphTask {
     auto open = graph::Build(found_, wanted);
     wanted.open_rows = false;
     // The number of rows stays open where rows have nothing to do with each other.
-    ATUNNER_TRY(const ValidGraph graph, open&& RowsAreFree(*open) ? std::move(open) : graph::Build(found_, wanted));
+    ATUNNER_TRY(const ValidGraph graph,
+                open&& RowsAreFree(*open) ? std::move(open) : graph::Build(found_, wanted));
     const Attributes attributes = spec.attributes;
     ATUNNER_TRY(spec, SpecOfGraph(graph, {}));
     spec.attributes = attributes;
@@ -324,8 +354,8 @@ Result<KernelSpec> SpecOfGraph(const ValidGraph& given, const Dims& dims) {
     spec.args.push_back(ArgOf(graph.node(id).name, Role::kInput, graph.node(id).type));
   for (const graph::Output& output : graph.outputs()) {
     if (spec.FindArg(output.name))
-      return Invalid("an input and an output are called '" + output.name + "'", "graph " + graph.name(),
-                     "write output y = " + output.name);
+      return Invalid("an input and an output are called '" + output.name + "'",
+                     "graph " + graph.name(), "write output y = " + output.name);
     spec.args.push_back(ArgOf(output.name, Role::kOutput, graph.node(output.node).type));
   }
   FillPlaces(graph, spec);
@@ -365,9 +395,12 @@ std::optional<std::vector<std::string>> SourcesOf(const KernelSpec& spec, std::s
   if (!graph) return std::nullopt;
   const auto found = std::ranges::find(graph->outputs(), output, &graph::Output::name);
   if (found == graph->outputs().end()) return std::nullopt;
-  const auto is_single = [&](graph::NodeId id) { return graph::ElementCount(graph->node(id).type.shape).one(); };
-  const std::vector<bool> needed = graph::NeededFor(
-      *graph, {found->node}, [&](graph::NodeId id) { return is_single(id) && !is_single(found->node); });
+  const auto is_single = [&](graph::NodeId id) {
+    return graph::ElementCount(graph->node(id).type.shape).one();
+  };
+  const std::vector<bool> needed = graph::NeededFor(*graph, {found->node}, [&](graph::NodeId id) {
+    return is_single(id) && !is_single(found->node);
+  });
   std::vector<std::string> names;
   for (graph::NodeId id : graph->inputs()) {
     if (needed[id]) names.push_back(graph->node(id).name);
@@ -395,7 +428,8 @@ const Operator* FindGraphOperator(std::string_view name) {
 
 std::vector<const Operator*> GraphOperators() {
   std::vector<const Operator*> all;
-  for (const graph::LibraryOperator& op : graph::Library()) all.push_back(FindGraphOperator(op.name));
+  for (const graph::LibraryOperator& op : graph::Library())
+    all.push_back(FindGraphOperator(op.name));
   return all;
 }
 

@@ -16,7 +16,8 @@ using Shapes = std::vector<std::vector<int64_t>>;
 Shapes MatricesOf(const OperatorRequest& request) {
   if (request.shapes.size() != 1 || request.shapes[0].size() != 3) return request.shapes;
   const std::vector<int64_t>& sizes = request.shapes[0];
-  const auto given = [&](const char* transposed, int64_t rows, int64_t columns) -> std::vector<int64_t> {
+  const auto given = [&](const char* transposed, int64_t rows,
+                         int64_t columns) -> std::vector<int64_t> {
     const auto at = request.attributes.find(transposed);
     if (at != request.attributes.end() && Truthy(at->second)) std::swap(rows, columns);
     return {rows, columns};
@@ -44,12 +45,14 @@ class JointOperator : public Operator {
   /// `row`: null where the class stands alone.
   JointOperator(const Operator& special, const JointName* row)
       : special_(special),
-        general_(row == nullptr || row->general.empty() ? nullptr : FindGraphOperator(row->general)),
+        general_(row == nullptr || row->general.empty() ? nullptr
+                                                        : FindGraphOperator(row->general)),
         general_shapes_(row == nullptr ? nullptr : row->general_shapes) {
     info_ = special.info();
     if (general_ == nullptr) return;
     for (const AttributeInfo& attribute : general_->info().attributes) {
-      if (std::ranges::find(info_.attributes, attribute.name, &AttributeInfo::name) == info_.attributes.end())
+      if (std::ranges::find(info_.attributes, attribute.name, &AttributeInfo::name) ==
+          info_.attributes.end())
         more_.push_back(attribute);
     }
     info_.attributes.insert(info_.attributes.end(), more_.begin(), more_.end());
@@ -57,7 +60,8 @@ class JointOperator : public Operator {
   const OperatorInfo& info() const override { return info_; }
 
   // Only the special operator's tasks name this one as their oracle: the others carry their graph.
-  Status Reference(const KernelSpec& spec, const Dims& dims, std::span<const std::vector<double>> inputs,
+  Status Reference(const KernelSpec& spec, const Dims& dims,
+                   std::span<const std::vector<double>> inputs,
                    std::span<std::vector<double>> outputs) const override {
     return special_.Reference(spec, dims, inputs, outputs);
   }
@@ -75,12 +79,14 @@ class JointOperator : public Operator {
     OperatorRequest narrowed = request;
     for (const AttributeInfo& attribute : more_) {
       const auto given = narrowed.attributes.find(attribute.name);
-      const bool usual = given == narrowed.attributes.end() || LooselyEqual(given->second, attribute.fallback);
+      const bool usual = given == narrowed.attributes.end() ||
+                         LooselyEqual(given->second, attribute.fallback);
       if (!usual) return Take(general_->Instantiate(wider), spec);
       narrowed.attributes.erase(attribute.name);
     }
     auto made = special_.Instantiate(narrowed);
-    if (made || general_ == nullptr || WrongForBoth(request, made.error())) return Take(std::move(made), spec);
+    if (made || general_ == nullptr || WrongForBoth(request, made.error()))
+      return Take(std::move(made), spec);
     auto general = general_->Instantiate(wider);
     return Take(general ? std::move(general) : std::move(made), spec);
   }
@@ -88,7 +94,8 @@ class JointOperator : public Operator {
  private:
   /// Settings are; and of shapes only more than the special one takes mean the general one.
   static bool WrongForBoth(const OperatorRequest& request, const Error& error) {
-    return error.where.starts_with("--attr") || (error.where.starts_with("--input-shape") && request.shapes.size() < 2);
+    return error.where.starts_with("--attr") ||
+           (error.where.starts_with("--input-shape") && request.shapes.size() < 2);
   }
   static Status Take(Result<KernelSpec> made, KernelSpec& spec) {
     if (!made) return std::unexpected(made.error());
@@ -110,14 +117,15 @@ const Operator* FindJointOperator(std::string_view name) {
     std::vector<std::unique_ptr<JointOperator>> all;
     for (const Operator* special : OperatorList()) {
       const auto row = std::ranges::find(kJointNames, special->info().name, &JointName::name);
-      all.push_back(std::make_unique<JointOperator>(*special, row == std::end(kJointNames) ? nullptr : row));
+      all.push_back(
+          std::make_unique<JointOperator>(*special, row == std::end(kJointNames) ? nullptr : row));
     }
     return all;
   }();
   const auto row = std::ranges::find(kJointNames, name, &JointName::alias);
   const std::string_view own = row == std::end(kJointNames) || name.empty() ? name : row->name;
-  const auto found =
-      std::ranges::find(joined, own, [](const auto& each) -> std::string_view { return each->info().name; });
+  const auto found = std::ranges::find(
+      joined, own, [](const auto& each) -> std::string_view { return each->info().name; });
   return found == joined.end() ? nullptr : found->get();
 }
 

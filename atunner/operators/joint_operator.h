@@ -1,4 +1,5 @@
-// One operator of each name: the few that have a class of their own, and their graphs for what the class does not take.
+// One operator of each name: the few that have a class of their own, and their graphs for what the
+// class does not take.
 #pragma once
 
 #include <string_view>
@@ -7,8 +8,8 @@
 
 namespace atunner {
 
-/// Of the class by that name or alias, joined with its graph: attributes, shapes and types that the class does not take
-/// go to the graph. nullptr for names without a class.
+/// Of the class by that name or alias, joined with its graph: attributes, shapes and types that the
+/// class does not take go to the graph. nullptr for names without a class.
 const Operator* FindJointOperator(std::string_view name);
 
 }  // namespace atunner

@@ -19,7 +19,8 @@ double SettingOr(const KernelSpec& spec, std::string_view name, double fallback)
   return value == 0 ? fallback : value;
 }
 
-bool IsLibraryTask(const KernelSpec& spec, std::string_view name, std::vector<std::vector<int64_t>> shapes) {
+bool IsLibraryTask(const KernelSpec& spec, std::string_view name,
+                   std::vector<std::vector<int64_t>> shapes) {
   if (spec.oracle.kind != Oracle::Kind::kGraph || spec.name != name) return false;
   const Operator* op = FindOperator(name);
   OperatorRequest request{std::move(shapes), spec.compute_dtype, {}};

@@ -8,9 +8,10 @@
 
 namespace atunner {
 
-/// Is `spec` what the library makes of its operator `name` with these shapes of arguments? Its graph is compared, so
-/// that no other graph of that name passes.
-bool IsLibraryTask(const KernelSpec& spec, std::string_view name, std::vector<std::vector<int64_t>> shapes);
+/// Is `spec` what the library makes of its operator `name` with these shapes of arguments? Its
+/// graph is compared, so that no other graph of that name passes.
+bool IsLibraryTask(const KernelSpec& spec, std::string_view name,
+                   std::vector<std::vector<int64_t>> shapes);
 
 /// Of an argument, at the task's own size; empty for one that is not there.
 std::vector<int64_t> ExtentsOf(const KernelSpec& spec, std::string_view argument);

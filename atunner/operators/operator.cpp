@@ -25,7 +25,8 @@ std::unexpected<Error> Operator::WrongShape(const std::string& what) const {
 
 namespace {
 
-/// Values are of their fallback's kind: text is true where a flag is meant, and NaN where a number is.
+/// Values are of their fallback's kind: text is true where a flag is meant, and NaN where a number
+/// is.
 Result<Value> OfKind(const AttributeInfo& attribute, const Value& given) {
   if (std::holds_alternative<std::string>(attribute.fallback)) return given;
   const bool real = std::holds_alternative<double>(attribute.fallback);
@@ -43,7 +44,8 @@ Result<Value> OfKind(const AttributeInfo& attribute, const Value& given) {
     kind = "no number";
   }
   if (kind == nullptr) return given;
-  return Invalid("'" + ToString(given) + "' is " + kind, "--attr " + attribute.name, attribute.meaning);
+  return Invalid("'" + ToString(given) + "' is " + kind, "--attr " + attribute.name,
+                 attribute.meaning);
 }
 
 }  // namespace
@@ -54,27 +56,31 @@ bool Operator::Serves(DType dtype) const {
 
 Result<KernelSpec> Operator::Instantiate(const OperatorRequest& request) const {
   if (!Serves(request.dtype)) {
-    return Invalid("dtype " + std::string(Name(request.dtype)) + " is not served by " + info().name, "--dtype",
-                   "use float32, float16 or bfloat16");
+    return Invalid("dtype " + std::string(Name(request.dtype)) + " is not served by " + info().name,
+                   "--dtype", "use float32, float16 or bfloat16");
   }
   for (const auto& shape : request.shapes) {
     for (int64_t extent : shape) {
-      if (extent < 1) return WrongShape("dimension " + std::to_string(extent) + " must be at least 1");
+      if (extent < 1)
+        return WrongShape("dimension " + std::to_string(extent) + " must be at least 1");
     }
   }
   KernelSpec spec;
   spec.name = info().name;
   spec.oracle.operator_name = info().name;
   spec.compute_dtype = request.dtype;
-  for (const AttributeInfo& attribute : info().attributes) spec.attributes[attribute.name] = attribute.fallback;
+  for (const AttributeInfo& attribute : info().attributes)
+    spec.attributes[attribute.name] = attribute.fallback;
   for (const auto& [name, value] : request.attributes) {
     const auto known = spec.attributes.find(name);
     if (known == spec.attributes.end()) {
       std::vector<std::string> names;
       for (const AttributeInfo& attribute : info().attributes) names.push_back(attribute.name);
-      return Invalid("unknown attribute '" + name + "'", "--attr of " + info().name, DidYouMean(name, names));
+      return Invalid("unknown attribute '" + name + "'", "--attr of " + info().name,
+                     DidYouMean(name, names));
     }
-    ATUNNER_TRY(known->second, OfKind(*std::ranges::find(info().attributes, name, &AttributeInfo::name), value));
+    ATUNNER_TRY(known->second,
+                OfKind(*std::ranges::find(info().attributes, name, &AttributeInfo::name), value));
   }
   ATUNNER_RETURN_IF_ERROR(Describe(request, spec));
   for (const ArgSpec& arg : spec.args) {
@@ -92,7 +98,8 @@ const Operator* FindOperator(std::string_view name) {
 
 const Operator* OracleOf(const KernelSpec& spec) {
   if (spec.oracle.kind == Oracle::Kind::kGraph) return &GraphOracle();
-  return spec.oracle.kind == Oracle::Kind::kOperator ? FindOperator(spec.oracle.operator_name) : nullptr;
+  return spec.oracle.kind == Oracle::Kind::kOperator ? FindOperator(spec.oracle.operator_name)
+                                                     : nullptr;
 }
 
 std::vector<const Operator*> AllOperators() {

@@ -1,5 +1,5 @@
-// What an operator computes: its signature, its float64 reference, its plain kernels and its work. How fast is no
-// concern here.
+// What an operator computes: its signature, its float64 reference, its plain kernels and its work.
+// How fast is no concern here.
 #pragma once
 
 #include <functional>
@@ -44,7 +44,8 @@ struct EqualTasks {
   int64_t count = 1;
 };
 
-/// Plain kernels that take what they decide by, values that they compute, from memory, so that it can be moved there.
+/// Plain kernels that take what they decide by, values that they compute, from memory, so that it
+/// can be moved there.
 struct ChoiceKernels {
   RenderedKernel kernel;
   std::vector<graph::StepRounding> steps;
@@ -55,31 +56,44 @@ class Operator {
  public:
   virtual ~Operator() = default;
   virtual const OperatorInfo& info() const = 0;
-  /// The task: dims, arguments, work. kInvalidInput says what is wrong with the shapes or attributes and shows a right
-  /// one.
+  /// The task: dims, arguments, work. kInvalidInput says what is wrong with the shapes or
+  /// attributes and shows a right one.
   Result<KernelSpec> Instantiate(const OperatorRequest& request) const;
-  /// float64 on the CPU. `inputs` and `outputs` are the spec's input and output tensors in order, dense and row-major.
-  virtual Status Reference(const KernelSpec& spec, const Dims& dims, std::span<const std::vector<double>> inputs,
+  /// float64 on the CPU. `inputs` and `outputs` are the spec's input and output tensors in order,
+  /// dense and row-major.
+  virtual Status Reference(const KernelSpec& spec, const Dims& dims,
+                           std::span<const std::vector<double>> inputs,
                            std::span<std::vector<double>> outputs) const = 0;
   /// The honest plain kernel: the task's types, float32 arithmetic. Baseline "naive".
   RenderedKernel Naive(const KernelSpec& spec) const { return Plain(spec, PlainForm::kNaive); }
   /// Bit for bit the results of `Naive`, maybe sooner: what the error budget is derived from.
-  RenderedKernel Yardstick(const KernelSpec& spec) const { return Plain(spec, PlainForm::kYardstick); }
+  RenderedKernel Yardstick(const KernelSpec& spec) const {
+    return Plain(spec, PlainForm::kYardstick);
+  }
   /// Of each step of `Yardstick` where it rounds; empty where that is not known.
   virtual std::vector<graph::StepRounding> Roundings(const KernelSpec&) const { return {}; }
   /// nullopt where no computed value decides anything.
   virtual std::optional<ChoiceKernels> Choices(const KernelSpec&) const { return std::nullopt; }
-  /// The same algorithm in float64 with float64 outputs: the reference for problems too large for the CPU.
-  RenderedKernel OracleKernel(const KernelSpec& spec) const { return Plain(spec, PlainForm::kReference); }
-  /// Products that are added up in an element of an output which is nothing but their sum; 0 of others.
-  virtual double ProductsSummed(const KernelSpec&, const Dims&, std::string_view /*output*/) const { return 0; }
-  /// Terms of the longest sum behind an output of which there are fewer than `few`, so that its error is in many
-  /// elements; 0 where there is none.
-  virtual double TermsOfFewSums(const KernelSpec&, const Dims&, std::string_view /*output*/, int64_t /*few*/) const {
+  /// The same algorithm in float64 with float64 outputs: the reference for problems too large for
+  /// the CPU.
+  RenderedKernel OracleKernel(const KernelSpec& spec) const {
+    return Plain(spec, PlainForm::kReference);
+  }
+  /// Products that are added up in an element of an output which is nothing but their sum; 0 of
+  /// others.
+  virtual double ProductsSummed(const KernelSpec&, const Dims&, std::string_view /*output*/) const {
     return 0;
   }
-  /// The task, at its own size, as the fewest equal ones of which each `fits`; nullopt where it is none such.
-  virtual std::optional<EqualTasks> TakenApart(const KernelSpec&, const std::function<bool(const KernelSpec&)>&) const {
+  /// Terms of the longest sum behind an output of which there are fewer than `few`, so that its
+  /// error is in many elements; 0 where there is none.
+  virtual double TermsOfFewSums(const KernelSpec&, const Dims&, std::string_view /*output*/,
+                                int64_t /*few*/) const {
+    return 0;
+  }
+  /// The task, at its own size, as the fewest equal ones of which each `fits`; nullopt where it is
+  /// none such.
+  virtual std::optional<EqualTasks> TakenApart(
+      const KernelSpec&, const std::function<bool(const KernelSpec&)>&) const {
     return std::nullopt;
   }
 

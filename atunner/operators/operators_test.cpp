@@ -21,12 +21,16 @@ struct Instance {
   std::vector<std::vector<double>> outputs;
 };
 
-Instance Make(const char* name, std::vector<std::vector<int64_t>> shapes, Attributes attributes = {}) {
+Instance Make(const char* name, std::vector<std::vector<int64_t>> shapes,
+              Attributes attributes = {}) {
   Instance instance;
-  instance.spec = FindOperator(name)->Instantiate({std::move(shapes), DType::kFloat32, std::move(attributes)}).value();
+  instance.spec = FindOperator(name)
+                      ->Instantiate({std::move(shapes), DType::kFloat32, std::move(attributes)})
+                      .value();
   Random random(7);
   for (const ArgSpec& arg : instance.spec.args) {
-    std::vector<double> values(static_cast<size_t>(ShapeOf(arg, instance.spec, instance.spec.dims)->elements));
+    std::vector<double> values(
+        static_cast<size_t>(ShapeOf(arg, instance.spec, instance.spec.dims)->elements));
     if (arg.role == Role::kInput) {
       for (double& v : values) v = random.Normal();
       instance.inputs.push_back(std::move(values));
@@ -56,7 +60,8 @@ TEST(ManyTensors, EachHasToDoWithItsOwn) {
     return SourcesOf(Make(name, {{3, 5}, {7}}).spec, output).value();
   };
   EXPECT_THAT(of("adamw", "p_next1"), UnorderedElementsAre("p1", "grad1", "m1", "v1"));
-  EXPECT_THAT(of("clip_grad_norm", "y1"), UnorderedElementsAre("grad1")) << "the others count by the norm alone";
+  EXPECT_THAT(of("clip_grad_norm", "y1"), UnorderedElementsAre("grad1"))
+      << "the others count by the norm alone";
   const KernelSpec one = Make("relu", {{1, 1}}).spec;
   EXPECT_EQ(SourcesOf(one, one.args.back().name).value().size(), 1u);
   EXPECT_FALSE(SourcesOf(Make("softmax", {{3, 5}}).spec, "y").has_value());
@@ -64,37 +69,48 @@ TEST(ManyTensors, EachHasToDoWithItsOwn) {
 
 // A floor made of products with zeros called every fast kernel too fast to be true.
 TEST(TransposedConvolution, ZerosBetweenElementsAreNoWork) {
-  const auto flops = [](const char* name, std::vector<std::vector<int64_t>> shapes, int64_t stride, int64_t padding) {
-    const KernelSpec spec = Make(name, std::move(shapes), {{"stride", stride}, {"padding", padding}}).spec;
+  const auto flops = [](const char* name, std::vector<std::vector<int64_t>> shapes, int64_t stride,
+                        int64_t padding) {
+    const KernelSpec spec =
+        Make(name, std::move(shapes), {{"stride", stride}, {"padding", padding}}).spec;
     return FlopCount(spec, spec.dims).value();
   };
-  EXPECT_DOUBLE_EQ(flops("conv_transpose", {{3, 4, 8, 8}, {4, 6, 4, 4}}, 2, 1), 2.0 * 3 * 4 * 6 * 64 * 16);
-  EXPECT_DOUBLE_EQ(flops("conv_transpose", {{2, 8, 32}, {8, 4, 16}}, 8, 4), 2.0 * 2 * 8 * 4 * 32 * 16);
+  EXPECT_DOUBLE_EQ(flops("conv_transpose", {{3, 4, 8, 8}, {4, 6, 4, 4}}, 2, 1),
+                   2.0 * 3 * 4 * 6 * 64 * 16);
+  EXPECT_DOUBLE_EQ(flops("conv_transpose", {{2, 8, 32}, {8, 4, 16}}, 8, 4),
+                   2.0 * 2 * 8 * 4 * 32 * 16);
   EXPECT_DOUBLE_EQ(flops("conv", {{3, 4, 8, 8}, {6, 4, 3, 3}}, 1, 1), 2.0 * 3 * 4 * 6 * 64 * 9);
   EXPECT_DOUBLE_EQ(flops("conv", {{3, 4, 8, 8}, {6, 4, 3, 3}}, 2, 1), 2.0 * 3 * 4 * 6 * 16 * 9);
 }
 
-// A floor with the table's bytes in it refused every kernel of its gradient, which needs its shape alone.
+// A floor with the table's bytes in it refused every kernel of its gradient, which needs its shape
+// alone.
 TEST(ProductsSummed, AreCountedThroughSeveralSums) {
-  const auto spec =
-      FindOperator("conv_backward")->Instantiate({{{2, 32, 16, 28, 28}, {32, 32, 3, 3, 3}}, DType::kFloat32, {}});
+  const auto spec = FindOperator("conv_backward")
+                        ->Instantiate(
+                            {{{2, 32, 16, 28, 28}, {32, 32, 3, 3, 3}}, DType::kFloat32, {}});
   ASSERT_TRUE(spec) << spec.error().ToString();
   const Operator& oracle = *OracleOf(*spec);
-  EXPECT_EQ(oracle.ProductsSummed(*spec, spec->dims, "dx"), 32 * 27) << "products of the filters, folded by taps";
+  EXPECT_EQ(oracle.ProductsSummed(*spec, spec->dims, "dx"), 32 * 27)
+      << "products of the filters, folded by taps";
   EXPECT_EQ(oracle.ProductsSummed(*spec, spec->dims, "dw"), 2 * 14 * 26 * 26);
-  const auto transposed =
-      FindOperator("conv_transpose_backward")
-          ->Instantiate({{{2, 64, 7, 7}, {64, 32, 4, 4}}, DType::kFloat32, {{"stride", int64_t{2}}}});
+  const auto transposed = FindOperator("conv_transpose_backward")
+                              ->Instantiate({{{2, 64, 7, 7}, {64, 32, 4, 4}},
+                                             DType::kFloat32,
+                                             {{"stride", int64_t{2}}}});
   ASSERT_TRUE(transposed) << transposed.error().ToString();
-  EXPECT_EQ(OracleOf(*transposed)->ProductsSummed(*transposed, transposed->dims, "dx"), 32 * 16) << "a part of a sum";
+  EXPECT_EQ(OracleOf(*transposed)->ProductsSummed(*transposed, transposed->dims, "dx"), 32 * 16)
+      << "a part of a sum";
   const auto softmax = FindOperator("log_softmax")->Instantiate({{{64, 64}}, DType::kFloat32, {}});
   ASSERT_TRUE(softmax) << softmax.error().ToString();
   EXPECT_EQ(OracleOf(*softmax)->ProductsSummed(*softmax, softmax->dims, "y"), 0);
 }
 
 TEST(TermsOfFewSums, AreThoseOfTheLongest) {
-  const auto terms = [](const char* name, std::vector<std::vector<int64_t>> shapes, const char* output) {
-    const KernelSpec spec = FindOperator(name)->Instantiate({std::move(shapes), DType::kFloat64, {}}).value();
+  const auto terms = [](const char* name, std::vector<std::vector<int64_t>> shapes,
+                        const char* output) {
+    const KernelSpec spec =
+        FindOperator(name)->Instantiate({std::move(shapes), DType::kFloat64, {}}).value();
     return OracleOf(spec)->TermsOfFewSums(spec, spec.dims, output, 16);
   };
   EXPECT_EQ(terms("softmax", {{5, 1651}}, "y"), 1651);
@@ -111,22 +127,28 @@ TEST(UnreadInputs, AreNoTraffic) {
 
 // A floor made of products with masked keys refused every kernel that leaves them out.
 TEST(MaskedProducts, AreNoWork) {
-  const auto share = [](const char* name, std::vector<std::vector<int64_t>> shapes, Attributes attributes, double all) {
+  const auto share = [](const char* name, std::vector<std::vector<int64_t>> shapes,
+                        Attributes attributes, double all) {
     const KernelSpec spec = Make(name, std::move(shapes), attributes).spec;
     return FlopCount(spec, spec.dims).value() / all;
   };
   const double products =
-      2.0 * 2 * 4096 * 4096 * 128;  // of maps and sums there are some more, 1 % of these a scalar operator
+      // of maps and sums there are some more, 1 % of these a scalar operator
+      2.0 * 2 * 4096 * 4096 * 128;
   const std::vector<std::vector<int64_t>> queries = {{1, 1, 4096, 128}};
   EXPECT_GT(share("attention_gqa", queries, {}, products), 1);
   EXPECT_NEAR(share("attention_gqa", queries, {{"causal", true}}, products), 0.53, 0.04);
-  EXPECT_LT(share("attention_gqa", queries, {{"causal", true}, {"window", int64_t{256}}}, products), 0.12);
-  EXPECT_NEAR(share("attention_gqa", {{1, 1, 1024, 128}, {1, 1, 4096, 128}}, {{"causal", true}}, products / 4), 0.91,
-              0.05);
+  EXPECT_LT(share("attention_gqa", queries, {{"causal", true}, {"window", int64_t{256}}}, products),
+            0.12);
+  EXPECT_NEAR(share("attention_gqa", {{1, 1, 1024, 128}, {1, 1, 4096, 128}}, {{"causal", true}},
+                    products / 4),
+              0.91, 0.05);
   EXPECT_LT(share("attention_varlen", queries, {}, products), 0.06);
-  EXPECT_NEAR(share("triangular_matmul", {{512, 512}, {512, 512}}, {}, 2.0 * 512 * 512 * 512), 0.5, 0.01);
-  EXPECT_NEAR(share("triangular_matmul", {{200, 200}, {200, 512}}, {{"upper", true}}, 2.0 * 200 * 200 * 512), 0.5,
+  EXPECT_NEAR(share("triangular_matmul", {{512, 512}, {512, 512}}, {}, 2.0 * 512 * 512 * 512), 0.5,
               0.01);
+  EXPECT_NEAR(share("triangular_matmul", {{200, 200}, {200, 512}}, {{"upper", true}},
+                    2.0 * 200 * 200 * 512),
+              0.5, 0.01);
 }
 
 TEST(Softmax, RowsSumToOneAndShiftDoesNotMatter) {
@@ -140,7 +162,8 @@ TEST(Softmax, RowsSumToOneAndShiftDoesNotMatter) {
   Instance b = a;
   for (double& v : b.inputs[0]) v += 1000;
   Compute(b);
-  for (size_t i = 0; i < a.outputs[0].size(); ++i) EXPECT_NEAR(a.outputs[0][i], b.outputs[0][i], 1e-12);
+  for (size_t i = 0; i < a.outputs[0].size(); ++i)
+    EXPECT_NEAR(a.outputs[0][i], b.outputs[0][i], 1e-12);
 }
 
 /// Central differences of `forward`'s output dotted with `dy`, for input `which`.
@@ -179,7 +202,8 @@ TEST(LayerNormBackward, IsTheDerivativeForAllThree) {
   Compute(backward);
   for (size_t which = 0; which < 3; ++which) {
     const auto numeric = NumericGradient(forward, backward.inputs[1], which);
-    for (size_t i = 0; i < numeric.size(); ++i) EXPECT_NEAR(backward.outputs[which][i], numeric[i], 1e-6) << which;
+    for (size_t i = 0; i < numeric.size(); ++i)
+      EXPECT_NEAR(backward.outputs[which][i], numeric[i], 1e-6) << which;
   }
 }
 
@@ -209,19 +233,22 @@ TEST(Conv2d, OneByOneIsMatmul) {
   for (size_t pixel = 0; pixel < 30; ++pixel) {
     for (size_t k = 0; k < 6; ++k) {
       double want = 0;
-      for (size_t c = 0; c < 4; ++c) want += conv.inputs[0][pixel * 4 + c] * conv.inputs[1][k * 4 + c];
+      for (size_t c = 0; c < 4; ++c)
+        want += conv.inputs[0][pixel * 4 + c] * conv.inputs[1][k * 4 + c];
       EXPECT_NEAR(conv.outputs[0][pixel * 6 + k], want, 1e-12);
     }
   }
   EXPECT_EQ(
-      Make("conv2d", {{1, 7, 7, 1}, {1, 3, 3}}, {{"stride", int64_t{2}}, {"padding", int64_t{1}}}).spec.dims.at("P"),
+      Make("conv2d", {{1, 7, 7, 1}, {1, 3, 3}}, {{"stride", int64_t{2}}, {"padding", int64_t{1}}})
+          .spec.dims.at("P"),
       4);
 }
 
 /// Arguments of the task, and how its oracle is known.
-std::string TaskOf(const char* name, std::vector<std::vector<int64_t>> shapes, Attributes attributes = {},
-                   DType dtype = DType::kFloat32) {
-  const KernelSpec spec = FindOperator(name)->Instantiate({std::move(shapes), dtype, std::move(attributes)}).value();
+std::string TaskOf(const char* name, std::vector<std::vector<int64_t>> shapes,
+                   Attributes attributes = {}, DType dtype = DType::kFloat32) {
+  const KernelSpec spec =
+      FindOperator(name)->Instantiate({std::move(shapes), dtype, std::move(attributes)}).value();
   std::string text = spec.oracle.kind == Oracle::Kind::kGraph ? "graph" : spec.oracle.operator_name;
   for (const ArgSpec& arg : spec.args) text += " " + arg.name;
   return text;
@@ -235,11 +262,13 @@ TEST(OneOperatorOfEachName, TheGraphTakesWhatTheClassDoesNot) {
   EXPECT_EQ(TaskOf("softmax_backward", {{4, 8}}), "softmax_backward y dy dx");
   EXPECT_EQ(TaskOf("softmax_backward", {{4, 8}}, {{"axis", int64_t{0}}}), "graph y dy dx");
   EXPECT_EQ(TaskOf("layer_norm", {{4, 8}}), "layernorm x weight bias y");
-  EXPECT_EQ(TaskOf("layer-norm-backward", {{4, 8}}, {{"wrt", std::string("weight")}}), "graph x dy dweight");
+  EXPECT_EQ(TaskOf("layer-norm-backward", {{4, 8}}, {{"wrt", std::string("weight")}}),
+            "graph x dy dweight");
   EXPECT_EQ(TaskOf("matmul", {{4, 8}, {8, 2}}), "matmul a b c");
   EXPECT_EQ(TaskOf("matmul", {{4, 8}, {2, 8}}, {{"transpose_b", true}}), "graph a b c");
   EXPECT_EQ(TaskOf("matmul", {{3, 4, 8}, {3, 8, 2}}), "graph a b c");
-  // A type that only the graph takes: M,N,K are sizes there, too, and not the shape of both operands.
+  // A type that only the graph takes: M,N,K are sizes there, too, and not the shape of both
+  // operands.
   const auto wide = FindOperator("matmul")->Instantiate({{{8, 8, 8}}, DType::kFloat64, {}});
   ASSERT_TRUE(wide) << wide.error().ToString();
   EXPECT_EQ(ShapeOf(wide->args[2], *wide, wide->dims)->elements, 64);
@@ -249,7 +278,8 @@ TEST(OneOperatorOfEachName, TheGraphTakesWhatTheClassDoesNot) {
   EXPECT_EQ(ShapeOf(turned->args[0], *turned, turned->dims)->extents, (std::vector<int64_t>{7, 3}));
   EXPECT_EQ(ShapeOf(turned->args[1], *turned, turned->dims)->extents, (std::vector<int64_t>{5, 7}));
   EXPECT_EQ(TaskOf("attention", {{1, 2, 8, 4}}), "flash_attention q k v y");
-  EXPECT_EQ(TaskOf("attention", {{1, 4, 8, 4}, {1, 2, 8, 4}}, {{"window", int64_t{4}}}), "graph q k v y");
+  EXPECT_EQ(TaskOf("attention", {{1, 4, 8, 4}, {1, 2, 8, 4}}, {{"window", int64_t{4}}}),
+            "graph q k v y");
   std::vector<std::string> names;
   for (const Operator* each : AllOperators()) {
     EXPECT_EQ(FindOperator(each->info().name), each);
@@ -262,13 +292,15 @@ TEST(OneOperatorOfEachName, TheGraphTakesWhatTheClassDoesNot) {
 TEST(Instantiate, TakesInfinityByItsName) {
   Instance largest = Make("norm", {{2, 3}}, {{"p", std::string("inf")}});
   largest.inputs[0] = {1, -4, 2, 0, 0.5, -0.25};
-  ASSERT_TRUE(OracleOf(largest.spec)->Reference(largest.spec, largest.spec.dims, largest.inputs, largest.outputs));
+  ASSERT_TRUE(OracleOf(largest.spec)
+                  ->Reference(largest.spec, largest.spec.dims, largest.inputs, largest.outputs));
   EXPECT_EQ(largest.outputs[0], (std::vector<double>{4, 0.5}));
 }
 
 TEST(Instantiate, SaysWhatIsWrong) {
   using std::string_literals::operator""s;
-  const auto fail = [](const char* name, std::vector<std::vector<int64_t>> shapes, Attributes attributes = {}) {
+  const auto fail = [](const char* name, std::vector<std::vector<int64_t>> shapes,
+                       Attributes attributes = {}) {
     return FindOperator(name)
         ->Instantiate({std::move(shapes), DType::kFloat32, std::move(attributes)})
         .error()
@@ -284,8 +316,10 @@ TEST(Instantiate, SaysWhatIsWrong) {
   EXPECT_THAT(fail("rms_norm", {{8, 8}}, {{"eps", "abc"s}}), HasSubstr("'abc' is no number"));
   EXPECT_THAT(fail("sum", {{8, 8}}, {{"keep", "no"s}}), HasSubstr("neither true nor false"));
   EXPECT_THAT(fail("sum", {{8, 8}}, {{"axis", "x"s}}), HasSubstr("or all"));
-  EXPECT_THAT(fail("cumsum", {{8, 8}}, {{"axis", "all"s}}), HasSubstr("axis=all of a tensor of rank 2"));
-  EXPECT_THAT(fail("max_pool", {{1, 1, 8, 8}}, {{"stride", 1.5}}), HasSubstr("'1.5' is no whole number"));
+  EXPECT_THAT(fail("cumsum", {{8, 8}}, {{"axis", "all"s}}),
+              HasSubstr("axis=all of a tensor of rank 2"));
+  EXPECT_THAT(fail("max_pool", {{1, 1, 8, 8}}, {{"stride", 1.5}}),
+              HasSubstr("'1.5' is no whole number"));
   EXPECT_EQ(FindOperator("sofmax"), nullptr);
   const std::string names[] = {"softmax", "matmul"};
   EXPECT_EQ(ClosestName("sofmax", names), "softmax");

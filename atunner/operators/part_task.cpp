@@ -15,14 +15,17 @@ Result<PartTask> TaskOfAttention(const graph::AttentionForm& form, const Dims& s
   if (masked && form.causal) return Invalid("attention that is masked twice");
   const Operator* op = FindOperator(masked ? "attention_masked" : "attention_gqa");
   const int64_t batch = form.batch.Bound(sizes).factor();
-  OperatorRequest request{{{batch, form.heads, form.queries, form.dim}, {batch, form.heads, form.keys, form.dim}},
-                          dtype,
-                          {{"scale", form.scale}}};
+  OperatorRequest request{
+      {{batch, form.heads, form.queries, form.dim}, {batch, form.heads, form.keys, form.dim}},
+      dtype,
+      {{"scale", form.scale}}};
   if (form.causal) request.attributes["causal"] = true;
   ATUNNER_TRY(KernelSpec task, op->Instantiate(request));
   task.attributes[std::string(kScoresOfAnySize)] = true;
-  PartTask part{.task = std::move(task), .names = {{"q", form.q}, {"k", form.k}, {"v", form.v}, {"y", form.y}}};
-  for (const auto& [name, size] : part.task.dims) part.sizes[name] = "(" + form.batch.ToString() + ")";
+  PartTask part{.task = std::move(task),
+                .names = {{"q", form.q}, {"k", form.k}, {"v", form.v}, {"y", form.y}}};
+  for (const auto& [name, size] : part.task.dims)
+    part.sizes[name] = "(" + form.batch.ToString() + ")";
   if (masked) part.names["mask"] = form.mask;
   return part;
 }

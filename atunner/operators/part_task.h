@@ -13,16 +13,18 @@ namespace atunner {
 
 struct PartTask {
   KernelSpec task;
-  std::map<std::string, std::string> names;       ///< its tensors, as the graph calls them
-  std::map<std::string, std::string> sizes = {};  ///< those of the task's sizes that the graph has otherwise
+  std::map<std::string, std::string> names;  ///< its tensors, as the graph calls them
+  /// Those of the task's sizes that the graph has otherwise
+  std::map<std::string, std::string> sizes = {};
 };
 
-/// An attribute of attention inside of a graph: what products before it make of large inputs are scores of any size, of
-/// which the largest must be subtracted exactly.
+/// An attribute of attention inside of a graph: what products before it make of large inputs are
+/// scores of any size, of which the largest must be subtracted exactly.
 inline constexpr std::string_view kScoresOfAnySize = "scores_of_any_size";
 
-/// Attention as the library's operator, whatever the part's spelling; everything else by its own graph, without names.
-/// An error where the part is no task. `sizes`: at which its open sizes are tuned.
+/// Attention as the library's operator, whatever the part's spelling; everything else by its own
+/// graph, without names. An error where the part is no task. `sizes`: at which its open sizes are
+/// tuned.
 Result<PartTask> TaskOfPart(const graph::ValidGraph& part, const Dims& sizes, Accuracy accuracy);
 
 }  // namespace atunner

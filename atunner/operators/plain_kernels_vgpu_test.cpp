@@ -1,5 +1,6 @@
-// The plain kernels and their float64 twins, run on the virtual GPU, and the references on the CPU, against formulas
-// written down here once more in long double, without sharing a line with the room.
+// The plain kernels and their float64 twins, run on the virtual GPU, and the references on the CPU,
+// against formulas written down here once more in long double, without sharing a line with the
+// room.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,8 +22,12 @@ using Number = long double;
 using Tensor = std::vector<Number>;
 using Tensors = std::map<std::string, Tensor>;
 
-size_t At(const KernelSpec& spec, const char* dim) { return static_cast<size_t>(spec.dims.at(dim)); }
-Number Setting(const KernelSpec& spec, const char* name) { return ToDouble(spec.attributes.at(name)); }
+size_t At(const KernelSpec& spec, const char* dim) {
+  return static_cast<size_t>(spec.dims.at(dim));
+}
+Number Setting(const KernelSpec& spec, const char* name) {
+  return ToDouble(spec.attributes.at(name));
+}
 
 Tensor SoftmaxOf(const Tensor& x) {
   Number top = -INFINITY;
@@ -91,7 +96,8 @@ Tensors LayerNorm(const KernelSpec& spec, const Tensors& in) {
   Number deviation = 0;
   for (size_t r = 0; r < At(spec, "rows"); ++r) {
     const Tensor normal = Normalised(RowOf(in.at("x"), r, cols), eps, deviation);
-    for (size_t i = 0; i < cols; ++i) y.push_back(normal[i] * in.at("weight")[i] + in.at("bias")[i]);
+    for (size_t i = 0; i < cols; ++i)
+      y.push_back(normal[i] * in.at("weight")[i] + in.at("bias")[i]);
   }
   return {{"y", y}};
 }
@@ -110,7 +116,8 @@ Tensors LayerNormBackward(const KernelSpec& spec, const Tensors& in) {
     for (size_t j = 0; j < cols; ++j) {
       Number sum = 0;
       for (size_t i = 0; i < cols; ++i) {
-        const Number jacobian = (i == j ? 1 : 0) - (1 + normal[i] * normal[j]) / static_cast<Number>(cols);
+        const Number jacobian = (i == j ? 1 : 0) -
+                                (1 + normal[i] * normal[j]) / static_cast<Number>(cols);
         sum += dy[i] * in.at("weight")[i] * jacobian / deviation;
       }
       dx.push_back(sum);
@@ -147,15 +154,18 @@ Tensors Conv2d(const KernelSpec& spec, const Tensors& in) {
           for (int64_t s = 0; s < at("S"); ++s) {
             const int64_t down = h + setting("padding") - r * setting("dilation");
             const int64_t right = w + setting("padding") - s * setting("dilation");
-            if (down < 0 || right < 0 || down % setting("stride") || right % setting("stride")) continue;
+            if (down < 0 || right < 0 || down % setting("stride") || right % setting("stride"))
+              continue;
             const int64_t p = down / setting("stride");
             const int64_t q = right / setting("stride");
             if (p >= at("P") || q >= at("Q")) continue;
             for (int64_t k = 0; k < at("K"); ++k)
               for (int64_t c = 0; c < at("C"); ++c)
                 y[static_cast<size_t>(((n * at("P") + p) * at("Q") + q) * at("K") + k)] +=
-                    in.at("x")[static_cast<size_t>(((n * at("H") + h) * at("W") + w) * at("C") + c)] *
-                    in.at("w")[static_cast<size_t>(((k * at("R") + r) * at("S") + s) * at("C") + c)];
+                    in.at(
+                        "x")[static_cast<size_t>(((n * at("H") + h) * at("W") + w) * at("C") + c)] *
+                    in.at(
+                        "w")[static_cast<size_t>(((k * at("R") + r) * at("S") + s) * at("C") + c)];
           }
   return {{"y", y}};
 }
@@ -171,7 +181,8 @@ Tensors Attention(const KernelSpec& spec, const Tensors& in) {
       Tensor scores;
       for (size_t key = 0; key < (Truthy(spec.attributes.at("causal")) ? row + 1 : length); ++key) {
         Number score = 0;
-        for (size_t d = 0; d < dim; ++d) score += q[d] * in.at("k")[(head * length + key) * dim + d];
+        for (size_t d = 0; d < dim; ++d)
+          score += q[d] * in.at("k")[(head * length + key) * dim + d];
         scores.push_back(score * scale);
       }
       const Tensor weights = SoftmaxOf(scores);
@@ -195,7 +206,8 @@ class PlainKernels : public testing::Test {
   }
 
   /// Runs a plain kernel; with `wide` its outputs are float64.
-  std::map<std::string, std::vector<double>> Run(const KernelSpec& spec, const RenderedKernel& kernel,
+  std::map<std::string, std::vector<double>> Run(const KernelSpec& spec,
+                                                 const RenderedKernel& kernel,
                                                  const TaskBuffers& buffers, bool wide) {
     CompileRequest request{kernel.source, {}, gpu_.arch()};
     for (const LaunchStep& step : kernel.plan.steps) request.entries.push_back(step.entry);
@@ -206,21 +218,26 @@ class PlainKernels : public testing::Test {
     std::map<std::string, std::unique_ptr<Buffer>> outputs;
     for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
       if (!tensor.is_output()) continue;
-      const auto bytes = static_cast<uint64_t>(tensor.shape.elements) * (wide ? 8 : SizeOf(tensor.spec->dtype));
+      const auto bytes = static_cast<uint64_t>(tensor.shape.elements) *
+                         (wide ? 8 : SizeOf(tensor.spec->dtype));
       outputs[tensor.spec->name] = gpu_.Allocate(bytes).value();
       EXPECT_TRUE(gpu_.Fill(outputs[tensor.spec->name]->address(), 0xff, bytes));
     }
     const BoundPlan plan = BindPlan(gpu_, kernel.plan, spec, buffers, [&](const std::string& name) {
-                             return outputs.contains(name) ? std::optional(outputs[name]->address()) : std::nullopt;
+                             return outputs.contains(name) ? std::optional(outputs[name]->address())
+                                                           : std::nullopt;
                            }).value();
-    const LaunchOutcome ran = RunPlan(gpu_, *module, plan, {.timeout_seconds = 60, .blocks = {}}).value();
-    EXPECT_TRUE(ran.completed()) << ran.message << (ran.hazards.empty() ? "" : ran.hazards[0].detail);
+    const LaunchOutcome ran = RunPlan(gpu_, *module, plan, {.timeout_seconds = 60, .blocks = {}})
+                                  .value();
+    EXPECT_TRUE(ran.completed()) << ran.message
+                                 << (ran.hazards.empty() ? "" : ran.hazards[0].detail);
     std::map<std::string, std::vector<double>> values;
     for (const auto& [name, memory] : outputs) {
       std::vector<std::byte> raw(memory->bytes());
       EXPECT_TRUE(gpu_.CopyOut(raw, memory->address()));
       const DType dtype = wide ? DType::kFloat64 : buffers.Find(name)->spec->dtype;
-      for (size_t i = 0; i < raw.size() / SizeOf(dtype); ++i) values[name].push_back(LoadElement(dtype, raw.data(), i));
+      for (size_t i = 0; i < raw.size() / SizeOf(dtype); ++i)
+        values[name].push_back(LoadElement(dtype, raw.data(), i));
     }
     return values;
   }
@@ -233,8 +250,8 @@ class PlainKernels : public testing::Test {
     const Number rms = std::sqrt(squares / static_cast<Number>(want.size()));
     double worst = 0;
     for (size_t i = 0; i < want.size(); ++i) {
-      const auto error =
-          static_cast<double>(std::fabs(static_cast<Number>(got[i]) - want[i]) / (std::fabs(want[i]) + rms));
+      const auto error = static_cast<double>(std::fabs(static_cast<Number>(got[i]) - want[i]) /
+                                             (std::fabs(want[i]) + rms));
       if (!(error <= worst)) worst = error;
     }
     return worst;
@@ -246,7 +263,8 @@ class PlainKernels : public testing::Test {
     const Operator* op = FindOperator(name);
     for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
       const KernelSpec spec = op->Instantiate({shapes, dtype, attributes}).value();
-      SCOPED_TRACE(std::string(name) + " " + std::to_string(shapes[0][0]) + "… in " + std::string(Name(dtype)));
+      SCOPED_TRACE(std::string(name) + " " + std::to_string(shapes[0][0]) + "… in " +
+                   std::string(Name(dtype)));
       const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, spec.dims, 0).value();
       Tensors inputs;
       std::vector<std::vector<double>> in;
@@ -282,7 +300,8 @@ class PlainKernels : public testing::Test {
         SCOPED_TRACE(arg.name);
         EXPECT_LT(Worst(out[index++], want.at(arg.name)), 1e-12) << "the reference on the CPU";
         EXPECT_LT(Worst(wide.at(arg.name), want.at(arg.name)), 1e-12) << "the float64 kernel";
-        EXPECT_LT(Worst(plain.at(arg.name), want.at(arg.name)), 40 * UnitRoundoff(dtype)) << "the plain kernel";
+        EXPECT_LT(Worst(plain.at(arg.name), want.at(arg.name)), 40 * UnitRoundoff(dtype))
+            << "the plain kernel";
       }
     }
   }
@@ -348,7 +367,8 @@ TEST_F(PlainKernels, OfGraphsThatReduceFewOrMany) {
   for (const int64_t depth : {1, 3, 32, 33}) {
     Check("sum", {{5, depth}}, nullptr);
     Check("prod", {{depth, 3}}, nullptr, {{"axis", int64_t{0}}});
-    if (depth > 1) Check("argmax", {{270, depth}}, nullptr);  // places that are all 0 have no error to compare
+    // places that are all 0 have no error to compare
+    if (depth > 1) Check("argmax", {{270, depth}}, nullptr);
   }
   Check("mean", {{300, 7}}, nullptr);
   Check("max_pool", {{2, 3, 9, 7}}, nullptr);
@@ -360,11 +380,13 @@ TEST_F(PlainKernels, OfGraphsThatSort) {
   Check("sort", {{3, 70}}, nullptr, {{"descending", true}});
 }
 
-// What is honest there: a product of 2^15 makes tensor cores lose those of 1 among the same 256, and no others. And
-// what they keep next to 1.5 · 1.5, whose powers of two are 1, two halves of it make a digit of 2.25.
+// What is honest there: a product of 2^15 makes tensor cores lose those of 1 among the same 256,
+// and no others. And what they keep next to 1.5 · 1.5, whose powers of two are 1, two halves of it
+// make a digit of 2.25.
 TEST_F(PlainKernels, SumProductsOf8BitFloatsAsTensorCoresDo) {
   const Operator* op = FindOperator("fp8_linear");
-  const KernelSpec spec = op->Instantiate({{{8, 512}, {8, 512}}, DType::kFloat32, {{"per_tensor", true}}}).value();
+  const KernelSpec spec =
+      op->Instantiate({{{8, 512}, {8, 512}}, DType::kFloat32, {{"per_tensor", true}}}).value();
   const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, spec.dims, 0).value();
   const auto fill = [&](const std::function<double(bool of_x, size_t depth)>& value) {
     for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
@@ -372,7 +394,8 @@ TEST_F(PlainKernels, SumProductsOf8BitFloatsAsTensorCoresDo) {
       std::vector<std::byte> raw(static_cast<size_t>(tensor.shape.bytes));
       const bool scale = tensor.shape.elements == 1;
       for (size_t i = 0; i < static_cast<size_t>(tensor.shape.elements); ++i)
-        StoreElement(tensor.spec->dtype, raw.data(), i, scale ? 1 : value(tensor.spec->name == "x", i % 512));
+        StoreElement(tensor.spec->dtype, raw.data(), i,
+                     scale ? 1 : value(tensor.spec->name == "x", i % 512));
       ASSERT_TRUE(gpu_.CopyIn(tensor.address, raw));
     }
   };

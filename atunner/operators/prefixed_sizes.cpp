@@ -29,7 +29,8 @@ std::optional<KernelSpec> WithPrefixedSizes(const KernelSpec& spec) {
 
 }  // namespace
 
-Result<std::unique_ptr<ScheduleTemplate>> BindWithPrefixedSizes(const KernelSpec& spec, const BindTask& bind) {
+Result<std::unique_ptr<ScheduleTemplate>> BindWithPrefixedSizes(const KernelSpec& spec,
+                                                                const BindTask& bind) {
   const auto prefixed = WithPrefixedSizes(spec);
   if (!prefixed) return bind(spec);
   ATUNNER_TRY(auto schedule, bind(*prefixed));

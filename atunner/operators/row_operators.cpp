@@ -36,7 +36,9 @@ LaunchStep RowStep(std::string entry) {
   return step;
 }
 
-ArgBinding Long(std::string_view text) { return ArgBinding::Scalar(DType::kInt64, Expr::MustParse(text)); }
+ArgBinding Long(std::string_view text) {
+  return ArgBinding::Scalar(DType::kInt64, Expr::MustParse(text));
+}
 ArgBinding Epsilon() { return ArgBinding::Scalar(DType::kFloat32, Expr::MustParse("eps")); }
 
 /// Everything row operators share: one shape of any rank ≥ 1, folded into rows × cols.
@@ -68,11 +70,16 @@ class RowOperator : public Operator {
   OperatorInfo info_;
 };
 
-constexpr const char* kRowShape = "one shape whose last dimension is the row: --input-shape 8,1024,4096";
+constexpr const char* kRowShape =
+    "one shape whose last dimension is the row: --input-shape 8,1024,4096";
 
 class Softmax : public RowOperator {
  public:
-  Softmax() : RowOperator({"softmax", "y = exp(x - max) / sum(exp(x - max)) along the last axis", kRowShape, {}}) {}
+  Softmax()
+      : RowOperator({"softmax",
+                     "y = exp(x - max) / sum(exp(x - max)) along the last axis",
+                     kRowShape,
+                     {}}) {}
 
   Status Reference(const KernelSpec&, const Dims& dims, Tensors in, Outputs out) const override {
     const auto cols = static_cast<size_t>(dims.at("cols"));
@@ -90,7 +97,8 @@ class Softmax : public RowOperator {
  protected:
   Status Describe(const OperatorRequest& request, KernelSpec& spec) const override {
     ATUNNER_RETURN_IF_ERROR(Fold(request, spec));
-    spec.args = {Matrix("x", Role::kInput, request.dtype), Matrix("y", Role::kOutput, request.dtype)};
+    spec.args = {Matrix("x", Role::kInput, request.dtype),
+                 Matrix("y", Role::kOutput, request.dtype)};
     spec.flops = Expr::MustParse("5 * rows * cols");  // subtract, exp, add, compare, divide
     spec.compute_dtype = request.dtype;
     return {};
@@ -105,7 +113,10 @@ class Softmax : public RowOperator {
 class SoftmaxBackward : public RowOperator {
  public:
   SoftmaxBackward()
-      : RowOperator({"softmax_backward", "dx = y · (dy - sum(y · dy)) along the last axis", kRowShape, {}}) {}
+      : RowOperator({"softmax_backward",
+                     "dx = y · (dy - sum(y · dy)) along the last axis",
+                     kRowShape,
+                     {}}) {}
 
   Status Reference(const KernelSpec&, const Dims& dims, Tensors in, Outputs out) const override {
     const auto cols = static_cast<size_t>(dims.at("cols"));
@@ -120,15 +131,16 @@ class SoftmaxBackward : public RowOperator {
  protected:
   Status Describe(const OperatorRequest& request, KernelSpec& spec) const override {
     ATUNNER_RETURN_IF_ERROR(Fold(request, spec));
-    spec.args = {Matrix("y", Role::kInput, request.dtype), Matrix("dy", Role::kInput, request.dtype),
+    spec.args = {Matrix("y", Role::kInput, request.dtype),
+                 Matrix("dy", Role::kInput, request.dtype),
                  Matrix("dx", Role::kOutput, request.dtype)};
     spec.flops = Expr::MustParse("4 * rows * cols");
     return {};
   }
   LaunchPlan PlainPlan(const KernelSpec&, bool) const override {
     LaunchStep step = RowStep("softmax_backward");
-    step.args = {ArgBinding::Tensor("y"), ArgBinding::Tensor("dy"), ArgBinding::Tensor("dx"), Long("rows"),
-                 Long("cols")};
+    step.args = {ArgBinding::Tensor("y"), ArgBinding::Tensor("dy"), ArgBinding::Tensor("dx"),
+                 Long("rows"), Long("cols")};
     return {.steps = {step}};
   }
 };
@@ -152,21 +164,25 @@ Moments MomentsOf(const double* row, size_t cols, double eps) {
   double squares = 0;
   for (size_t i = 0; i < cols; ++i) squares += (row[i] - mean) * (row[i] - mean);
   // The kernels receive eps as float32.
-  return {mean, 1.0 / std::sqrt(squares / static_cast<double>(cols) + static_cast<double>(static_cast<float>(eps)))};
+  return {mean, 1.0 / std::sqrt(squares / static_cast<double>(cols) +
+                                static_cast<double>(static_cast<float>(eps)))};
 }
 
 class LayerNorm : public RowOperator {
  public:
   LayerNorm()
-      : RowOperator({"layernorm", "y = (x - mean) / sqrt(var + eps) · weight + bias along the last axis", kRowShape,
-                     kNormAttributes}) {}
+      : RowOperator({"layernorm",
+                     "y = (x - mean) / sqrt(var + eps) · weight + bias along the last axis",
+                     kRowShape, kNormAttributes}) {}
 
-  Status Reference(const KernelSpec& spec, const Dims& dims, Tensors in, Outputs out) const override {
+  Status Reference(const KernelSpec& spec, const Dims& dims, Tensors in,
+                   Outputs out) const override {
     const auto cols = static_cast<size_t>(dims.at("cols"));
     const double eps = ToDouble(spec.attributes.at("eps"));
     for (size_t r = 0; r < in[0].size(); r += cols) {
       const Moments m = MomentsOf(&in[0][r], cols, eps);
-      for (size_t i = 0; i < cols; ++i) out[0][r + i] = (in[0][r + i] - m.mean) * m.scale * in[1][i] + in[2][i];
+      for (size_t i = 0; i < cols; ++i)
+        out[0][r + i] = (in[0][r + i] - m.mean) * m.scale * in[1][i] + in[2][i];
     }
     return {};
   }
@@ -176,8 +192,8 @@ class LayerNorm : public RowOperator {
     ATUNNER_RETURN_IF_ERROR(Fold(request, spec));
     ATUNNER_RETURN_IF_ERROR(CheckEpsilon(spec));
     const DType t = request.dtype;
-    spec.args = {Matrix("x", Role::kInput, t), Row("weight", Role::kInput, t), Row("bias", Role::kInput, t),
-                 Matrix("y", Role::kOutput, t)};
+    spec.args = {Matrix("x", Role::kInput, t), Row("weight", Role::kInput, t),
+                 Row("bias", Role::kInput, t), Matrix("y", Role::kOutput, t)};
     spec.flops = Expr::MustParse("7 * rows * cols");
     return {};
   }
@@ -197,10 +213,12 @@ class LayerNorm : public RowOperator {
 class LayerNormBackward : public RowOperator {
  public:
   LayerNormBackward()
-      : RowOperator({"layernorm_backward", "gradients of layernorm: x, dy, weight → dx, dweight, dbias", kRowShape,
+      : RowOperator({"layernorm_backward",
+                     "gradients of layernorm: x, dy, weight → dx, dweight, dbias", kRowShape,
                      kNormAttributes}) {}
 
-  Status Reference(const KernelSpec& spec, const Dims& dims, Tensors in, Outputs out) const override {
+  Status Reference(const KernelSpec& spec, const Dims& dims, Tensors in,
+                   Outputs out) const override {
     const auto cols = static_cast<size_t>(dims.at("cols"));
     const double eps = ToDouble(spec.attributes.at("eps"));
     const std::vector<double>& x = in[0];
@@ -221,7 +239,8 @@ class LayerNormBackward : public RowOperator {
       }
       for (size_t i = 0; i < cols; ++i) {
         const double normal = (x[r + i] - m.mean) * m.scale;
-        out[0][r + i] = m.scale * (dy[r + i] * weight[i] - (a + normal * b) / static_cast<double>(cols));
+        out[0][r + i] = m.scale *
+                        (dy[r + i] * weight[i] - (a + normal * b) / static_cast<double>(cols));
       }
     }
     return {};
@@ -232,8 +251,9 @@ class LayerNormBackward : public RowOperator {
     ATUNNER_RETURN_IF_ERROR(Fold(request, spec));
     ATUNNER_RETURN_IF_ERROR(CheckEpsilon(spec));
     const DType t = request.dtype;
-    spec.args = {Matrix("x", Role::kInput, t),   Matrix("dy", Role::kInput, t),    Row("weight", Role::kInput, t),
-                 Matrix("dx", Role::kOutput, t), Row("dweight", Role::kOutput, t), Row("dbias", Role::kOutput, t)};
+    spec.args = {Matrix("x", Role::kInput, t),     Matrix("dy", Role::kInput, t),
+                 Row("weight", Role::kInput, t),   Matrix("dx", Role::kOutput, t),
+                 Row("dweight", Role::kOutput, t), Row("dbias", Role::kOutput, t)};
     spec.flops = Expr::MustParse("15 * rows * cols");
     return {};
   }
@@ -249,7 +269,8 @@ class LayerNormBackward : public RowOperator {
                   Long("rows"),
                   Long("cols")};
     LaunchStep statistics = RowStep("layernorm_statistics");
-    statistics.args = {ArgBinding::Tensor("x"), ArgBinding::Workspace("stats"), Epsilon(), Long("rows"), Long("cols")};
+    statistics.args = {ArgBinding::Tensor("x"), ArgBinding::Workspace("stats"), Epsilon(),
+                       Long("rows"), Long("cols")};
     LaunchStep parameters = RowStep("layernorm_backward_parameters");
     parameters.grid = {Expr::MustParse("ceil_div(cols, 8)"), 1, 1};
     parameters.args = {ArgBinding::Tensor("x"),

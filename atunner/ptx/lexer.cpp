@@ -7,7 +7,8 @@ namespace atunner::ptx {
 namespace {
 
 bool IsWord(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '.' || c == ':';
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '.' ||
+         c == ':';
 }
 
 class Lexer {
@@ -22,12 +23,14 @@ class Lexer {
       const char c = text_[at_];
       if (c == '"') {
         const size_t end = text_.find('"', at_ + 1);
-        if (end == std::string_view::npos) return Invalid("string without end", "PTX line " + std::to_string(line_));
+        if (end == std::string_view::npos)
+          return Invalid("string without end", "PTX line " + std::to_string(line_));
         at_ = end + 1;
       } else if (std::isdigit(static_cast<unsigned char>(c)) || (c == '.' && DigitAt(at_ + 1))) {
         while (at_ < text_.size() &&
                (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.' ||
-                ((text_[at_] == '+' || text_[at_] == '-') && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E') &&
+                ((text_[at_] == '+' || text_[at_] == '-') &&
+                 (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E') &&
                  text_.substr(start, 2) != "0x" && text_.substr(start, 2) != "0X"))) {
           ++at_;
         }
@@ -45,7 +48,8 @@ class Lexer {
       } else if (std::string_view("{}()[]<>,;:+-|!@=*&~^/%?").find(c) != std::string_view::npos) {
         ++at_;
       } else {
-        return Invalid(std::string("unexpected character '") + c + "'", "PTX line " + std::to_string(line_));
+        return Invalid(std::string("unexpected character '") + c + "'",
+                       "PTX line " + std::to_string(line_));
       }
       tokens.push_back({text_.substr(start, at_ - start), line_});
     }
@@ -64,8 +68,8 @@ class Lexer {
         at_ = std::min(text_.find('\n', at_), text_.size());
       } else if (text_.substr(at_, 2) == "/*") {
         const size_t end = std::min(text_.find("*/", at_), text_.size());
-        line_ += static_cast<uint32_t>(
-            std::count(text_.begin() + static_cast<long>(at_), text_.begin() + static_cast<long>(end), '\n'));
+        line_ += static_cast<uint32_t>(std::count(text_.begin() + static_cast<long>(at_),
+                                                  text_.begin() + static_cast<long>(end), '\n'));
         at_ = std::min(end + 2, text_.size());
       } else {
         return true;
@@ -74,11 +78,14 @@ class Lexer {
     return false;
   }
 
-  bool DigitAt(size_t at) const { return at < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at])); }
+  bool DigitAt(size_t at) const {
+    return at < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at]));
+  }
 
   /// Hand-written assembly says ".reg.b32": the place where the directive's own name ends, or npos.
   size_t DirectivePrefix(size_t start) const {
-    for (std::string_view name : {".reg.", ".shared.", ".local.", ".param.", ".const.", ".global.", ".v2.", ".v4."}) {
+    for (std::string_view name :
+         {".reg.", ".shared.", ".local.", ".param.", ".const.", ".global.", ".v2.", ".v4."}) {
       if (text_.substr(start).starts_with(name)) return start + name.size() - 1;
     }
     return std::string_view::npos;
@@ -94,7 +101,8 @@ class Lexer {
 Result<std::vector<Token>> Tokens(std::string_view text) { return Lexer(text).Run(); }
 
 bool IsWordStart(char c) {
-  return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.';
+  return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' ||
+         c == '.';
 }
 
 std::vector<std::string> SplitDots(std::string_view word) {

@@ -41,7 +41,9 @@ class Splitter {
     while (at_ < tokens_.size()) {
       Item item;
       item.begin = at_;
-      for (; Text() == ".visible" || Text() == ".extern" || Text() == ".weak" || Text() == ".common"; ++at_) {
+      for (;
+           Text() == ".visible" || Text() == ".extern" || Text() == ".weak" || Text() == ".common";
+           ++at_) {
         item.is_local = false;
         item.is_extern |= Text() == ".extern";
         item.is_weak |= Text() == ".weak" || Text() == ".common";
@@ -60,7 +62,9 @@ class Splitter {
   }
 
  private:
-  std::string_view Text() const { return at_ < tokens_.size() ? tokens_[at_].text : std::string_view(); }
+  std::string_view Text() const {
+    return at_ < tokens_.size() ? tokens_[at_].text : std::string_view();
+  }
   bool IsName() const { return !Text().empty() && IsWordStart(Text()[0]) && Text()[0] != '.'; }
   void Skip(std::string_view open, std::string_view close) {
     int depth = 0;
@@ -70,7 +74,8 @@ class Splitter {
     } while (depth > 0 && at_ < tokens_.size());
   }
 
-  /// Its name is the first word outside of parentheses, which hold a variable's attributes, or what a function returns.
+  /// Its name is the first word outside of parentheses, which hold a variable's attributes, or what
+  /// a function returns.
   void Declaration(Item& item) {
     for (; at_ < tokens_.size() && Text() != ";"; ++at_) {
       if (Text() == "(") {
@@ -121,7 +126,8 @@ class Linker {
     for (const bool functions : {false, true}) {
       for (Unit& unit : units_) {
         for (const Item& item : unit.items) {
-          const bool wanted = functions ? item.body != 0 || item.kind == ".alias" : item.IsVariable();
+          const bool wanted = functions ? item.body != 0 || item.kind == ".alias"
+                                        : item.IsVariable();
           if (wanted && IsKept(item)) Write(unit, item.begin, item.end);
         }
       }
@@ -144,7 +150,8 @@ class Linker {
     return {};
   }
 
-  /// Names that only their module knows, and arrays that begin where the launch says, are told apart.
+  /// Names that only their module knows, and arrays that begin where the launch says, are told
+  /// apart.
   void NameApart() {
     std::set<std::string> taken;
     for (size_t i = 0; i < units_.size(); ++i) {
@@ -153,7 +160,8 @@ class Linker {
         const bool dynamic = item.is_extern && item.kind == ".shared";
         if (item.name.empty()) continue;
         own.insert(item.name);
-        if ((item.is_local || dynamic) && (taken.contains(item.name) || definitions_.contains(item.name)))
+        if ((item.is_local || dynamic) &&
+            (taken.contains(item.name) || definitions_.contains(item.name)))
           units_[i].renamed[item.name] = item.name + "$" + std::to_string(i);
       }
       taken.merge(own);
@@ -166,7 +174,8 @@ class Linker {
     for (Unit& unit : units_) {
       unit.first_file = static_cast<uint32_t>(&unit - units_.data()) * kFilesEach;
       for (const Item& item : unit.items) {
-        const auto operand = std::string(unit.tokens[std::min(item.begin + 1, unit.tokens.size() - 1)].text);
+        const auto operand = std::string(
+            unit.tokens[std::min(item.begin + 1, unit.tokens.size() - 1)].text);
         if (item.kind == ".version" && Number(operand) > Number(version)) version = operand;
         if (item.kind == ".target" && Arch(operand) > Arch(target)) target = operand;
         if (item.kind == ".file") Write(unit, item.begin, item.end);
@@ -179,7 +188,9 @@ class Linker {
   /// "sm_90a" is more than "sm_90".
   static double Arch(const std::string& target) {
     const size_t at = target.find('_');
-    return at == std::string::npos ? 0 : Number(target.substr(at + 1)) + (std::isalpha(target.back()) ? 0.5 : 0);
+    return at == std::string::npos
+               ? 0
+               : Number(target.substr(at + 1)) + (std::isalpha(target.back()) ? 0.5 : 0);
   }
 
   bool IsKept(const Item& item) {
@@ -202,7 +213,8 @@ class Linker {
       if (i > begin) text_ += unit.tokens[i].line != unit.tokens[i - 1].line ? '\n' : ' ';
       const auto renamed = unit.renamed.find(word);
       if (before == ".file" || before == ".loc" || before == "inlined_at")
-        text_ += std::to_string(std::strtoul(std::string(word).c_str(), nullptr, 10) + unit.first_file);
+        text_ += std::to_string(std::strtoul(std::string(word).c_str(), nullptr, 10) +
+                                unit.first_file);
       else
         text_ += renamed == unit.renamed.end() ? word : std::string_view(renamed->second);
       before = word;

@@ -57,11 +57,13 @@ TEST(Link, ModulesBecomeOne) {
   std::map<std::string, uint32_t> globals;
   for (const Variable& variable : module->globals()) {
     uint32_t value = 0;
-    if (variable.initial.size() == sizeof value) std::memcpy(&value, variable.initial.data(), sizeof value);
+    if (variable.initial.size() == sizeof value)
+      std::memcpy(&value, variable.initial.data(), sizeof value);
     globals[variable.name] = value;
   }
-  EXPECT_EQ(globals, (std::map<std::string, uint32_t>{
-                         {"own", 5}, {"own$1", 7}, {"everywhere", 9}, {"counter", 3}, {"table", 0}}));
+  EXPECT_EQ(globals,
+            (std::map<std::string, uint32_t>{
+                {"own", 5}, {"own$1", 7}, {"everywhere", 9}, {"counter", 3}, {"table", 0}}));
   const Function* twice = module->Find("twice");
   ASSERT_NE(twice, nullptr);
   ASSERT_EQ(twice->body.size(), 3U);
@@ -84,7 +86,8 @@ TEST(Link, OfWeakDefinitionsOneIsKept) {
 }
 
 TEST(Link, WhatIsNoPtxIsRefused) {
-  for (const char* text : {"", "hello", "}", ".func", ".global .u32 x", ".func f() {", ".section", "\"", ".file"}) {
+  for (const char* text :
+       {"", "hello", "}", ".func", ".global .u32 x", ".func f() {", ".section", "\"", ".file"}) {
     const auto linked = Link(std::vector<std::string>{text, text});
     EXPECT_FALSE(linked && Parse(*linked)) << text;
   }

@@ -1,4 +1,5 @@
-// PTX as a checked structure: what the text says, with names resolved to indices. No meaning of opcodes here.
+// PTX as a checked structure: what the text says, with names resolved to indices. No meaning of
+// opcodes here.
 #pragma once
 
 #include <array>
@@ -52,13 +53,15 @@ Type ParseType(std::string_view text);
 struct Operand {
   enum class Kind : uint8_t { kRegister, kImmediate, kVector, kAddress, kSymbol, kSpecial, kSink };
   Kind kind = Kind::kSink;
-  int reg = -1;                   ///< kRegister; kAddress: base register or -1
-  bool negated = false;           ///< !%p
-  bool minus = false;             ///< -%r, of a video instruction
-  bool is_float = false;          ///< kImmediate given as 0f…, 0d… or with a point
-  bool is_single = false;         ///< kImmediate given as 0f…: `bits` are those of a float
-  uint64_t bits = 0;              ///< kImmediate: integer, or float64/float32 bits; kAddress: offset (two's complement)
-  std::string name;               ///< kSymbol, kSpecial ("%tid.x"), kAddress with a symbol as base, labels
+  int reg = -1;            ///< kRegister; kAddress: base register or -1
+  bool negated = false;    ///< !%p
+  bool minus = false;      ///< -%r, of a video instruction
+  bool is_float = false;   ///< kImmediate given as 0f…, 0d… or with a point
+  bool is_single = false;  ///< kImmediate given as 0f…: `bits` are those of a float
+  /// kImmediate: integer, or float64/float32 bits; kAddress: offset (two's complement)
+  uint64_t bits = 0;
+  /// kSymbol, kSpecial ("%tid.x"), kAddress with a symbol as base, labels
+  std::string name;
   std::vector<Operand> elements;  ///< kVector
   std::string part;               ///< kRegister of a video instruction: "b2", "h10" of "%r1.b2"
   std::optional<int> second;      ///< the `|%q` of a destination pair
@@ -88,7 +91,8 @@ struct Variable {
   std::string name;
   uint64_t bytes = 0;
   uint32_t align = 1;
-  uint64_t offset = 0;             ///< within its space of the function (shared, local, params) or module
+  /// Within its space of the function (shared, local, params) or module
+  uint64_t offset = 0;
   Type type = Type::kNone;         ///< of an element
   std::string opaque;              ///< "texref", "samplerref", "surfref"; "" = what has bytes
   std::vector<std::byte> initial;  ///< empty = zeros
@@ -105,14 +109,17 @@ struct Function {
   std::vector<Register> registers;
   std::vector<Variable> shared;  ///< static; offsets from 0
   uint64_t shared_bytes = 0;
-  std::vector<std::string> extern_shared;  ///< names of dynamic shared arrays: they start behind the static part
+  /// Names of dynamic shared arrays: they start behind the static part
+  std::vector<std::string> extern_shared;
   uint32_t extern_shared_align = 16;
-  std::vector<Variable> local;  ///< names are unique: those of inner scopes carry a number behind '#'
+  /// Names are unique: those of inner scopes carry a number behind '#'
+  std::vector<Variable> local;
   uint64_t local_bytes = 0;
   std::vector<Instruction> body;
   std::map<std::string, uint32_t> labels;  ///< → index into body
   std::map<std::string, std::vector<std::string>> branch_targets;
-  /// Of a load whose index in body is the key, the bytes that are looked at (.pragma "used_bytes_mask").
+  /// Of a load whose index in body is the key, the bytes that are looked at (.pragma
+  /// "used_bytes_mask").
   std::map<uint32_t, uint64_t> used_bytes;
   uint32_t required_threads = 0;                  ///< .reqntid product, 0 = none
   std::array<uint32_t, 3> required_cluster = {};  ///< .reqnctapercluster, zeros = none

@@ -8,7 +8,8 @@
 namespace atunner::ptx {
 namespace {
 
-/// Contents that a module brings along are held in memory; a file that states a few may claim any size.
+/// Contents that a module brings along are held in memory; a file that states a few may claim any
+/// size.
 constexpr uint64_t kMaxInitialisedBytes = uint64_t{1} << 28;
 
 constexpr uint64_t kOpaqueBytes = 8;
@@ -87,7 +88,8 @@ Status Parser::SkipBraces() {
 Status Parser::ModuleVariable() {
   const std::string space(Next());
   ATUNNER_TRY(Variable variable, Declaration());
-  ModuleName name{.defined = !extern_, .of_extern = extern_, .type = last_type_, .bytes = variable.bytes};
+  ModuleName name{
+      .defined = !extern_, .of_extern = extern_, .type = last_type_, .bytes = variable.bytes};
   if (Accept("=")) ATUNNER_RETURN_IF_ERROR(Initialiser(variable));
   if (!Accept(";")) return Bad("expected ';'");
   const auto known = module_names_.find(variable.name);
@@ -104,7 +106,8 @@ Status Parser::ModuleVariable() {
     }
   } else {
     std::vector<Variable>& list = space == ".const" ? module_.constants_ : module_.globals_;
-    if (declared) std::erase_if(list, [&](const Variable& before) { return before.name == variable.name; });
+    if (declared)
+      std::erase_if(list, [&](const Variable& before) { return before.name == variable.name; });
     list.push_back(std::move(variable));
   }
   return {};
@@ -120,7 +123,8 @@ Result<Variable> Parser::Declaration() {
       ATUNNER_TRY(const uint64_t align, Number());
       variable.align = static_cast<uint32_t>(std::clamp<uint64_t>(align, 1, 1 << 16));
     } else if (word == ".ptr") {
-      while (Peek() == ".global" || Peek() == ".shared" || Peek() == ".const" || Peek() == ".local") Next();
+      while (Peek() == ".global" || Peek() == ".shared" || Peek() == ".const" || Peek() == ".local")
+        Next();
     } else if (word == ".v2" || word == ".v4") {
       lanes = word == ".v2" ? 2 : 4;
     } else if (word == ".texref" || word == ".samplerref" || word == ".surfref") {
@@ -192,12 +196,14 @@ Status Parser::InitialValue(Variable& variable) {
     bits = value.bits;
     const bool needs_float = last_type_ == Type::kF32 || last_type_ == Type::kF64;
     const bool needs_integer = last_type_ >= Type::kU8 && last_type_ <= Type::kS64;
-    if (value.is_float ? needs_integer : needs_float) return Bad("an initial value of another type");
+    if (value.is_float ? needs_integer : needs_float)
+      return Bad("an initial value of another type");
     if (value.is_float && !value.is_single && last_type_ == Type::kF32) {
       bits = std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(bits)));
     }
   }
-  for (uint64_t i = 0; i < element_bytes_; ++i) variable.initial.push_back(static_cast<std::byte>(bits >> (8 * i)));
+  for (uint64_t i = 0; i < element_bytes_; ++i)
+    variable.initial.push_back(static_cast<std::byte>(bits >> (8 * i)));
   return {};
 }
 
@@ -219,7 +225,8 @@ Status Parser::ParseFunction() {
     while (!End() && Peek() != "{" && Peek() != ";" && !Peek().starts_with('.')) {
       const std::string_view token = Next();
       if (std::isdigit(static_cast<unsigned char>(token[0])) && count < extents.size())
-        extents[count++] = static_cast<uint32_t>(std::strtoul(std::string(token).c_str(), nullptr, 0));
+        extents[count++] = static_cast<uint32_t>(
+            std::strtoul(std::string(token).c_str(), nullptr, 0));
     }
     if (directive == ".reqntid") function.required_threads = extents[0] * extents[1] * extents[2];
     if (directive == ".reqnctapercluster") function.required_cluster = extents;
@@ -227,9 +234,11 @@ Status Parser::ParseFunction() {
   std::vector<uint64_t> bytes;
   for (const Variable& parameter : function.params) bytes.push_back(parameter.bytes);
   const auto [known, added] = parameter_bytes_.try_emplace(function.name, bytes);
-  if (!added && known->second != bytes) return Bad("'" + function.name + "' has other parameters elsewhere");
+  if (!added && known->second != bytes)
+    return Bad("'" + function.name + "' has other parameters elsewhere");
   const bool declared = Accept(";");
-  ATUNNER_RETURN_IF_ERROR(AddName(function.name, {.function = true, .defined = !declared, .of_extern = extern_}));
+  ATUNNER_RETURN_IF_ERROR(
+      AddName(function.name, {.function = true, .defined = !declared, .of_extern = extern_}));
   if (declared) return {};
   if (!Accept("{")) return Bad("expected '{'");
   function.shared = module_shared_;

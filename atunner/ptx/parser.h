@@ -1,6 +1,6 @@
-// What reads a module piece by piece: parser.cpp has directives, parser_body.cpp what stands in functions,
-// parser_names.cpp which names mean what, parser_constants.cpp constant expressions, parser_calls.cpp parameters that
-// are registers.
+// What reads a module piece by piece: parser.cpp has directives, parser_body.cpp what stands in
+// functions, parser_names.cpp which names mean what, parser_constants.cpp constant expressions,
+// parser_calls.cpp parameters that are registers.
 #pragma once
 
 #include <string>
@@ -20,7 +20,8 @@ inline Type TypeOfWord(std::string_view word) {
   return word.starts_with('.') ? ParseType(word.substr(1)) : Type::kNone;
 }
 
-/// Of tokens of one module. Names are resolved while they are read; labels at the end of each function.
+/// Of tokens of one module. Names are resolved while they are read; labels at the end of each
+/// function.
 class Parser {
  public:
   explicit Parser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
@@ -64,7 +65,8 @@ class Parser {
   Status Define(Function& function, std::string name, Type type);
   /// That a variable or a label has this name, in the scope at hand.
   Status Declare(const std::string& name);
-  // Braces open scopes: registers, call parameters and labels of inline assembly are declared anew in each.
+  // Braces open scopes: registers, call parameters and labels of inline assembly are declared anew
+  // in each.
   struct Hidden {
     std::string name;
     int reg = -1;
@@ -113,7 +115,8 @@ class Parser {
   /// "+ 4 * 2 - 1" behind a register or a name: what it comes to.
   Result<uint64_t> Offset();
 
-  // parser_calls.cpp: parameters in registers become parameters in memory, with loads and stores around.
+  // parser_calls.cpp: parameters in registers become parameters in memory, with loads and stores
+  // around.
   Status RegisterParameters(Function& function);
   Status ParseCall(Function& function, Instruction call);
   Status PassOperand(Function& function, const Instruction& call, Operand& operand, uint64_t bytes,
@@ -133,8 +136,9 @@ class Parser {
   size_t at_ = 0;
   ValidModule module_;
   RegisterMap registers_;
-  std::vector<uint32_t> register_scopes_;         ///< of the function's registers
-  std::unordered_set<std::string> declared_;      ///< variables and labels of the function, as InScope says
+  std::vector<uint32_t> register_scopes_;  ///< of the function's registers
+  /// Variables and labels of the function, as InScope says
+  std::unordered_set<std::string> declared_;
   std::unordered_map<std::string, int> vectors_;  ///< registers of several elements → how many
   std::unordered_map<std::string, ModuleName> module_names_;
   struct InRegister {
@@ -143,7 +147,8 @@ class Parser {
     bool result = false;
   };
   std::vector<InRegister> in_registers_;  ///< parameters of the function at hand that are registers
-  std::unordered_map<std::string, std::vector<uint64_t>> parameter_bytes_;  ///< of each function known so far
+  /// Of each function known so far
+  std::unordered_map<std::string, std::vector<uint64_t>> parameter_bytes_;
   uint32_t passed_ = 0;  ///< operands of calls that were no variables
   std::vector<Variable> module_shared_;
   std::vector<std::string> extern_shared_;

@@ -110,7 +110,8 @@ Status Parser::Pragma(Function& function) {
     const size_t at = text.find(kUsedBytes);
     if (at == std::string_view::npos) continue;
     const std::string mask(text.substr(at + kUsedBytes.size()));
-    function.used_bytes[static_cast<uint32_t>(function.body.size())] = std::strtoull(mask.c_str(), nullptr, 0);
+    function.used_bytes[static_cast<uint32_t>(function.body.size())] = std::strtoull(mask.c_str(),
+                                                                                     nullptr, 0);
   }
   return {};
 }
@@ -169,7 +170,8 @@ Status Parser::Location() {
   Next();
   ATUNNER_TRY(const uint64_t file, Number());
   ATUNNER_TRY(const uint64_t source_line, Number());
-  // The rest stands on the same line: column, and for inlined code "function_name …, inlined_at file line column".
+  // The rest stands on the same line: column, and for inlined code "function_name …, inlined_at
+  // file line column".
   uint64_t outer_file = 0;
   uint64_t outer_line = 0;
   while (!End() && tokens_[at_].line == line) {
@@ -217,11 +219,14 @@ Status Parser::ParseInstruction(Function& function) {
   return {};
 }
 
-/// "mov.u32 a, b+4" takes a sum, and so may any operand that is a register, and the mbarrier of a bulk copy.
+/// "mov.u32 a, b+4" takes a sum, and so may any operand that is a register, and the mbarrier of a
+/// bulk copy.
 Status Parser::AddOffset(Function& function, const Instruction& instruction, Operand& operand) {
-  for (Operand& element : operand.elements) ATUNNER_RETURN_IF_ERROR(AddOffset(function, instruction, element));
+  for (Operand& element : operand.elements)
+    ATUNNER_RETURN_IF_ERROR(AddOffset(function, instruction, element));
   const bool third = instruction.operands.size() > 2 && &operand >= &instruction.operands[2];
-  if (operand.kind == Operand::Kind::kAddress && operand.reg >= 0 && third && instruction.Has("bulk")) {
+  if (operand.kind == Operand::Kind::kAddress && operand.reg >= 0 && third &&
+      instruction.Has("bulk")) {
     Operand base;
     base.kind = Operand::Kind::kRegister;
     base.reg = operand.reg;
@@ -231,7 +236,8 @@ Status Parser::AddOffset(Function& function, const Instruction& instruction, Ope
   }
   if (operand.kind != Operand::Kind::kRegister || operand.bits == 0) return {};
   const int bits = BitsOf(function.registers[static_cast<size_t>(operand.reg)].type);
-  if (bits < 16 || bits > 64) return Bad("a register of " + std::to_string(bits) + " bits with an offset");
+  if (bits < 16 || bits > 64)
+    return Bad("a register of " + std::to_string(bits) + " bits with an offset");
   Instruction add = instruction;
   add.opcode = "add";
   add.modifiers = {"u" + std::to_string(bits)};
@@ -266,11 +272,14 @@ Status Parser::MoveVector(Function& function, Instruction move) {
       all.elements.push_back(move.operands[1]);
       all.elements.back().name += std::string(".") + kParts[i];
     }
-    if (lanes == 4) all.elements.emplace_back().kind = Operand::Kind::kImmediate;  // that of none is zero
+    // that of none is zero
+    if (lanes == 4) all.elements.emplace_back().kind = Operand::Kind::kImmediate;
     move.operands[1] = std::move(all);
   }
-  const bool fits = move.operands.size() == 2 && std::ranges::all_of(move.operands, [&](const Operand& operand) {
-                      return operand.kind == Operand::Kind::kVector && operand.elements.size() == lanes;
+  const bool fits = move.operands.size() == 2 &&
+                    std::ranges::all_of(move.operands, [&](const Operand& operand) {
+                      return operand.kind == Operand::Kind::kVector &&
+                             operand.elements.size() == lanes;
                     });
   if (!fits) return Bad("a vector is moved to one of its size");
   std::vector<Operand> held;  // all are read before one is written
@@ -354,7 +363,8 @@ Result<Operand> Parser::NestedOperand(const Function& function) {
     return operand;
   }
   const bool fraction = token.size() > 1 && token[0] == '.' && token[1] <= '9';
-  if (std::string_view("0123456789-+~!(").find(token[0]) != std::string_view::npos || fraction || token == "WARP_SZ")
+  if (std::string_view("0123456789-+~!(").find(token[0]) != std::string_view::npos || fraction ||
+      token == "WARP_SZ")
     return Immediate();
   if (const size_t point = PartOf(token); point != std::string_view::npos) {
     operand.kind = Operand::Kind::kRegister;
@@ -385,8 +395,8 @@ Result<Operand> Parser::NestedOperand(const Function& function) {
 }
 
 bool Parser::IsRegister(size_t at) const {
-  return at < tokens_.size() &&
-         (registers_.contains(std::string(tokens_[at].text)) || PartOf(tokens_[at].text) != std::string_view::npos);
+  return at < tokens_.size() && (registers_.contains(std::string(tokens_[at].text)) ||
+                                 PartOf(tokens_[at].text) != std::string_view::npos);
 }
 
 size_t Parser::PartOf(std::string_view token) const {
@@ -394,8 +404,10 @@ size_t Parser::PartOf(std::string_view token) const {
   if (point == std::string_view::npos || point + 2 >= token.size()) return std::string_view::npos;
   const std::string_view part = token.substr(point + 1);
   const bool named = (part[0] == 'b' || part[0] == 'h') &&
-                     part.find_first_not_of("01234567", 1) == std::string_view::npos && part.size() <= 5;
-  return named && registers_.contains(std::string(token.substr(0, point))) ? point : std::string_view::npos;
+                     part.find_first_not_of("01234567", 1) == std::string_view::npos &&
+                     part.size() <= 5;
+  return named && registers_.contains(std::string(token.substr(0, point))) ? point
+                                                                           : std::string_view::npos;
 }
 
 Status Parser::Second(Operand& operand) {

@@ -39,7 +39,9 @@ uint64_t Apply(std::string_view op, uint64_t a, uint64_t b, bool is_unsigned) {
   if (op == ">") return !less && a != b ? 1 : 0;
   if (op == "<=") return less || a == b ? 1 : 0;
   if (op == "<<") return b < 64 ? a << b : 0;
-  if (op == ">>") return is_unsigned ? (b < 64 ? a >> b : 0) : static_cast<uint64_t>(x >> std::min<uint64_t>(b, 63));
+  if (op == ">>")
+    return is_unsigned ? (b < 64 ? a >> b : 0)
+                       : static_cast<uint64_t>(x >> std::min<uint64_t>(b, 63));
   if (op == "|") return a | b;
   if (op == "^") return a ^ b;
   if (op == "&") return a & b;
@@ -87,12 +89,14 @@ Result<Parser::Constant> Parser::Literal() {
   std::string token(Next());
   if (token == kWarpSize) token = "32";
   if (token.starts_with('.') && token.size() > 1) token.insert(0, 1, '0');
-  if (token.empty() || !std::isdigit(static_cast<unsigned char>(token[0]))) return Bad("expected a number");
+  if (token.empty() || !std::isdigit(static_cast<unsigned char>(token[0])))
+    return Bad("expected a number");
   const bool hexadecimal = token.starts_with("0x") || token.starts_with("0X");
   std::optional<uint64_t> bits;
   operand.is_single = token.starts_with("0f") || token.starts_with("0F");
   const bool is_double = token.starts_with("0d") || token.starts_with("0D");
-  const bool decimal = !hexadecimal && !operand.is_single && token.find_first_of(".eE") != std::string::npos;
+  const bool decimal = !hexadecimal && !operand.is_single &&
+                       token.find_first_of(".eE") != std::string::npos;
   operand.is_float = operand.is_single || is_double || decimal;
   if (operand.is_single || is_double) {
     if (token.size() == (is_double ? 18 : 10)) bits = IntegerOf(token.substr(2), 16);
@@ -108,7 +112,8 @@ Result<Parser::Constant> Parser::Literal() {
 Result<Parser::Constant> Parser::Unary() {
   if (operand_depth_ > kMaxDepth) return Bad("an expression is nested too deeply");
   const std::string_view token = Peek();
-  if (token != "-" && token != "+" && token != "~" && token != "!" && token != "(") return Literal();
+  if (token != "-" && token != "+" && token != "~" && token != "!" && token != "(")
+    return Literal();
   Next();
   ++operand_depth_;
   const bool cast = token == "(" && (Peek() == ".s64" || Peek() == ".u64");
@@ -120,8 +125,10 @@ Result<Parser::Constant> Parser::Unary() {
   uint64_t& bits = inner->value.bits;
   if (token == "(" && !cast && !Accept(")")) return Bad("expected ')'");
   if (cast) inner->is_unsigned = to_unsigned;
-  if (inner->value.is_float && token == "-") bits ^= inner->value.is_single ? uint64_t{1} << 31 : uint64_t{1} << 63;
-  if (inner->value.is_float) return token == "-" || token == "+" || token == "(" ? inner : Bad("expected an integer");
+  if (inner->value.is_float && token == "-")
+    bits ^= inner->value.is_single ? uint64_t{1} << 31 : uint64_t{1} << 63;
+  if (inner->value.is_float)
+    return token == "-" || token == "+" || token == "(" ? inner : Bad("expected an integer");
   if (token == "-") bits = ~bits + 1;
   if (token == "~") bits = ~bits;
   if (token == "!") bits = bits == 0 ? 1 : 0;
@@ -134,8 +141,10 @@ Result<Parser::Constant> Parser::Expression(int least) {
     if (least <= kChoiceBinds && Peek() == "?") return Choice(left);
     const auto spelled = [&](const Binary& op) {
       if (op.text.size() == 1) return Peek() == op.text;
-      const bool adjacent = at_ + 1 < tokens_.size() && Peek().data() + 1 == tokens_[at_ + 1].text.data();
-      return adjacent && Peek() == op.text.substr(0, 1) && tokens_[at_ + 1].text == op.text.substr(1);
+      const bool adjacent = at_ + 1 < tokens_.size() &&
+                            Peek().data() + 1 == tokens_[at_ + 1].text.data();
+      return adjacent && Peek() == op.text.substr(0, 1) &&
+             tokens_[at_ + 1].text == op.text.substr(1);
     };
     const auto* const op = std::ranges::find_if(kBinary, spelled);
     if (op == std::end(kBinary) || op->binds < least) break;
@@ -147,7 +156,8 @@ Result<Parser::Constant> Parser::Expression(int least) {
     const bool shifts = op->text == "<<" || op->text == ">>";
     left.is_unsigned = left.is_unsigned || (right.is_unsigned && !shifts);
     left.value.bits = Apply(op->text, left.value.bits, right.value.bits, left.is_unsigned);
-    if (op->binds <= 3 || op->binds == 7 || op->binds == 8) left.is_unsigned = false;  // true or not
+    // true or not
+    if (op->binds <= 3 || op->binds == 7 || op->binds == 8) left.is_unsigned = false;
   }
   return left;
 }

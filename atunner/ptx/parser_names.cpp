@@ -12,9 +12,11 @@ Status Parser::AddName(const std::string& name, const ModuleName& as) {
   if (was.function != as.function) return Bad("'" + name + "' is a function and a variable");
   if (was.defined && (as.defined || as.function)) return Bad("'" + name + "' is defined twice");
   const bool sized = was.bytes != 0 && as.bytes != 0;
-  if (was.type != as.type || (sized && was.bytes != as.bytes)) return Bad("'" + name + "' has another type elsewhere");
+  if (was.type != as.type || (sized && was.bytes != as.bytes))
+    return Bad("'" + name + "' has another type elsewhere");
   const bool foreign = was.of_extern && as.defined;
-  if (foreign && (as.function || !linked_)) return Bad("'" + name + "' is another module's, and defined in this one");
+  if (foreign && (as.function || !linked_))
+    return Bad("'" + name + "' is another module's, and defined in this one");
   was.defined |= as.defined;
   was.bytes = std::max(was.bytes, as.bytes);
   return {};
@@ -22,9 +24,12 @@ Status Parser::AddName(const std::string& name, const ModuleName& as) {
 
 Status Parser::Define(Function& function, std::string name, Type type) {
   const auto known = registers_.find(name);
-  const bool again = known != registers_.end() && register_scopes_[static_cast<size_t>(known->second)] == scope_;
-  if (again || declared_.contains(InScope(name, scope_))) return Bad("'" + name + "' is declared twice");
-  if (scope_ != 0) undo_.push_back({name, known == registers_.end() ? -1 : known->second, true, {}});
+  const bool again = known != registers_.end() &&
+                     register_scopes_[static_cast<size_t>(known->second)] == scope_;
+  if (again || declared_.contains(InScope(name, scope_)))
+    return Bad("'" + name + "' is declared twice");
+  if (scope_ != 0)
+    undo_.push_back({name, known == registers_.end() ? -1 : known->second, true, {}});
   registers_[name] = static_cast<int>(function.registers.size());
   register_scopes_.push_back(scope_);
   function.registers.push_back({std::move(name), type});
@@ -33,8 +38,10 @@ Status Parser::Define(Function& function, std::string name, Type type) {
 
 Status Parser::Declare(const std::string& name) {
   const auto known = registers_.find(name);
-  const bool again = known != registers_.end() && register_scopes_[static_cast<size_t>(known->second)] == scope_;
-  if (again || !declared_.insert(InScope(name, scope_)).second) return Bad("'" + name + "' is declared twice");
+  const bool again = known != registers_.end() &&
+                     register_scopes_[static_cast<size_t>(known->second)] == scope_;
+  if (again || !declared_.insert(InScope(name, scope_)).second)
+    return Bad("'" + name + "' is declared twice");
   return {};
 }
 
@@ -100,12 +107,14 @@ Status Parser::ResolveLabels(Function& function) {
   }
   branches_.clear();
   for (const auto& [list, scope] : branch_lists_) {
-    for (std::string& target : function.branch_targets[list]) resolve(target, scope, function.labels);
+    for (std::string& target : function.branch_targets[list])
+      resolve(target, scope, function.labels);
   }
   branch_lists_.clear();
   for (const Instruction& instruction : function.body) {
     if (instruction.opcode != "bra") continue;
-    if (instruction.operands.size() != 1 || !function.labels.contains(instruction.operands[0].name)) {
+    if (instruction.operands.size() != 1 ||
+        !function.labels.contains(instruction.operands[0].name)) {
       return Invalid("branch to an unknown label", "PTX line " + std::to_string(instruction.line));
     }
   }

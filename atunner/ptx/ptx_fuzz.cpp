@@ -8,6 +8,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   (void)atunner::ptx::Parse(text);
-  if (const auto linked = atunner::ptx::Link(std::vector{text, text})) (void)atunner::ptx::Parse(*linked);
+  if (const auto linked = atunner::ptx::Link(std::vector{text, text}))
+    (void)atunner::ptx::Parse(*linked);
   return 0;
 }

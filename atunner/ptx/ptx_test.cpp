@@ -76,57 +76,69 @@ TEST(Parse, ReadsWhatTheCompilerWrites) {
 }
 
 TEST(Parse, ErrorsNameTheLine) {
-  EXPECT_THAT(Parse(".version 9.0\n.target sm_80\n.entry f() {\n bra nowhere;\n}").error().ToString(),
-              HasSubstr("line 4"));
+  EXPECT_THAT(
+      Parse(".version 9.0\n.target sm_80\n.entry f() {\n bra nowhere;\n}").error().ToString(),
+      HasSubstr("line 4"));
   EXPECT_THAT(Parse("hello").error().what, HasSubstr("hello"));
   EXPECT_FALSE(Parse("").has_value());
-  EXPECT_THAT(Parse(".target sm_80\n.entry f() { .reg .b32 %r<2>; mov.b32 %r1, %q7; }").error().what, HasSubstr("%q7"));
+  EXPECT_THAT(
+      Parse(".target sm_80\n.entry f() { .reg .b32 %r<2>; mov.b32 %r1, %q7; }").error().what,
+      HasSubstr("%q7"));
 }
 
 TEST(Parse, DirectivesMayTouchTheirTypes) {
-  EXPECT_TRUE(Parse(".target sm_80\n.entry f() { {.reg.b32 a,b; mov.b32 a, 1; mov.b32 b, a;} ret; }").has_value());
+  EXPECT_TRUE(
+      Parse(".target sm_80\n.entry f() { {.reg.b32 a,b; mov.b32 a, 1; mov.b32 b, a;} ret; }")
+          .has_value());
 }
 
 TEST(Parse, WhatCannotBeMeantIsAnError) {
-  EXPECT_FALSE(Parse(".target sm_80\n.entry f() { .reg .b32 a; add.u32 a, a 1; ret; }").has_value());
-  EXPECT_FALSE(Parse(".target sm_80\n.entry f() { .reg .pred a; not.pred a, a+1; ret; }").has_value());
-  EXPECT_THAT(Parse(".version 6.5\n.target sm_60\n.address_size 32\n").error().what, HasSubstr("32 bits"));
-  EXPECT_TRUE(Parse(".target sm_80\n.entry f() { .reg .v4.u16 q; .reg.v2.u32 r; ret; }").has_value());
+  EXPECT_FALSE(
+      Parse(".target sm_80\n.entry f() { .reg .b32 a; add.u32 a, a 1; ret; }").has_value());
+  EXPECT_FALSE(
+      Parse(".target sm_80\n.entry f() { .reg .pred a; not.pred a, a+1; ret; }").has_value());
+  EXPECT_THAT(Parse(".version 6.5\n.target sm_60\n.address_size 32\n").error().what,
+              HasSubstr("32 bits"));
+  EXPECT_TRUE(
+      Parse(".target sm_80\n.entry f() { .reg .v4.u16 q; .reg.v2.u32 r; ret; }").has_value());
 }
 
 TEST(Parse, TheWarpSizeIsANumber) {
-  const auto module =
-      Parse(".target sm_80\n.entry f() { .reg .b32 %r<2>; mov.u32 %r0, WARP_SZ; mov.u32 %r1, -WARP_SZ; ret; }");
+  const auto module = Parse(
+      ".target sm_80\n.entry f() { .reg .b32 %r<2>; mov.u32 %r0, WARP_SZ; mov.u32 %r1, -WARP_SZ; "
+      "ret; }");
   ASSERT_TRUE(module) << module.error().ToString();
   EXPECT_EQ(module->functions()[0].body[0].operands[1].bits, 32u);
   EXPECT_EQ(static_cast<int64_t>(module->functions()[0].body[1].operands[1].bits), -32);
 }
 
 uint64_t Constant(const std::string& expression) {
-  const auto module = Parse(".target sm_80\n.entry f() { .reg .b64 %a; mov.u64 %a, " + expression + "; ret; }");
+  const auto module = Parse(".target sm_80\n.entry f() { .reg .b64 %a; mov.u64 %a, " + expression +
+                            "; ret; }");
   return module ? module->functions()[0].body[0].operands[1].bits : 0xBAD;
 }
 
 TEST(Parse, ConstantsAreExpressions) {
-  const std::pair<const char*, uint64_t> cases[] = {{"2*3+1", 7},
-                                                    {"1+2*3", 7},
-                                                    {"(5-2)<<1", 6},
-                                                    {"5 > 3 ? 7 : 8", 7},
-                                                    {"0 ? 1 : 0 ? 2 : 3", 3},
-                                                    {"-1>>1", ~uint64_t{0}},
-                                                    {"(.u64)-1>>32", 0xffffffff},
-                                                    {"0xFFFFFFFFFFFFFFFFU/3", 0x5555555555555555},
-                                                    {"-7/2", static_cast<uint64_t>(-3)},
-                                                    {"-7 % 4", static_cast<uint64_t>(-3)},
-                                                    {"10==10&&3!=2", 1},
-                                                    {"1|6&3^1", 3},
-                                                    {"~0U<1", 0},
-                                                    {"!5", 0},
-                                                    {"+5", 5},
-                                                    {"0b101", 5},
-                                                    {"017", 15},
-                                                    {"WARP_SZ*2", 64},
-                                                    {"(-0x7fffffffffffffff-1)/-1", uint64_t{1} << 63}};
+  const std::pair<const char*, uint64_t> cases[] = {
+      {"2*3+1", 7},
+      {"1+2*3", 7},
+      {"(5-2)<<1", 6},
+      {"5 > 3 ? 7 : 8", 7},
+      {"0 ? 1 : 0 ? 2 : 3", 3},
+      {"-1>>1", ~uint64_t{0}},
+      {"(.u64)-1>>32", 0xffffffff},
+      {"0xFFFFFFFFFFFFFFFFU/3", 0x5555555555555555},
+      {"-7/2", static_cast<uint64_t>(-3)},
+      {"-7 % 4", static_cast<uint64_t>(-3)},
+      {"10==10&&3!=2", 1},
+      {"1|6&3^1", 3},
+      {"~0U<1", 0},
+      {"!5", 0},
+      {"+5", 5},
+      {"0b101", 5},
+      {"017", 15},
+      {"WARP_SZ*2", 64},
+      {"(-0x7fffffffffffffff-1)/-1", uint64_t{1} << 63}};
   for (const auto& [text, value] : cases) EXPECT_EQ(Constant(text), value) << text;
   EXPECT_EQ(std::bit_cast<double>(Constant(".5")), 0.5);
   EXPECT_EQ(std::bit_cast<double>(Constant("-(1.5)")), -1.5);
@@ -142,7 +154,8 @@ TEST(Parse, ConstantsAreExpressions) {
 TEST(Parse, ExpressionsStandInAddressesSizesAndInitialValues) {
   const auto module = Parse(
       ".target sm_80\n.global .u32 x[2+2] = {1+2*3, (1<<4)|3, ~0U};\n.global .u64 y = x+4*2;\n"
-      ".entry f() { .reg .b64 %a; .reg .b32 %r; ld.global.u32 %r, [x+4*2-1]; ld.global.u32 %r, [%a+-8]; "
+      ".entry f() { .reg .b64 %a; .reg .b32 %r; ld.global.u32 %r, [x+4*2-1]; ld.global.u32 %r, "
+      "[%a+-8]; "
       "mov.u64 %a, x+2*4; mov.b32 %r, %r+3; st.global.u32 [%a], %r - 1; "
       "st.global.v2.u32 [%a], {%r, %r+4}; ret; }");
   ASSERT_TRUE(module) << module.error().ToString();
@@ -168,33 +181,43 @@ TEST(Parse, ExpressionsStandInAddressesSizesAndInitialValues) {
 /// As the assembler has it.
 TEST(Parse, NamesAreDeclaredOnceInAScope) {
   const auto parses = [](const std::string& outside, const std::string& inside) {
-    return Parse(".target sm_80\n" + outside + "\n.visible .entry k(.param .u64 p) { .reg .u32 a; " + inside +
-                 " ret; }")
+    return Parse(".target sm_80\n" + outside +
+                 "\n.visible .entry k(.param .u64 p) { .reg .u32 a; " + inside + " ret; }")
         .has_value();
   };
   for (const char* twice :
-       {".reg .u32 a;", ".reg .u32 p;", ".reg .u32 %r<3>; .reg .u32 %r2;", ".shared .u32 x; .local .u32 x;",
-        "L: L:", ".reg .u32 L; L:", "L: .reg .u32 L;", ".shared .u32 a;", ".reg .v2 .u32 q; .reg .u32 q.x;"})
+       {".reg .u32 a;", ".reg .u32 p;", ".reg .u32 %r<3>; .reg .u32 %r2;",
+        ".shared .u32 x; .local .u32 x;", "L: L:", ".reg .u32 L; L:", "L: .reg .u32 L;",
+        ".shared .u32 a;", ".reg .v2 .u32 q; .reg .u32 q.x;"})
     EXPECT_FALSE(parses("", twice)) << twice;
   for (const char* twice :
        {".global .u32 x; .global .u32 x;", ".weak .global .u32 x; .weak .global .u32 x;",
-        ".func x() { ret; } .global .u32 x;", ".global .u32 k;", ".func f() { ret; } .entry f() { ret; }",
+        ".func x() { ret; } .global .u32 x;", ".global .u32 k;",
+        ".func f() { ret; } .entry f() { ret; }",
         ".weak .func f() { ret; } .weak .func f() { ret; }", ".func f() { ret; } .func f();",
         ".entry f(.param .u64 q, .param .u64 q) { ret; }", ".entry k() { ret; }",
-        ".func f(.param .u32 q); .func f(.param .u64 q) { ret; }", ".extern .global .u32 x; .global .u32 x;",
-        ".extern .global .u32 x; .visible .global .u64 x;", ".extern .global .u32 x; .visible .global .s32 x;",
-        ".extern .global .u32 x[4]; .visible .global .u32 x[8];", ".extern .shared .b8 x[]; .extern .shared .b32 x[];",
+        ".func f(.param .u32 q); .func f(.param .u64 q) { ret; }",
+        ".extern .global .u32 x; .global .u32 x;",
+        ".extern .global .u32 x; .visible .global .u64 x;",
+        ".extern .global .u32 x; .visible .global .s32 x;",
+        ".extern .global .u32 x[4]; .visible .global .u32 x[8];",
+        ".extern .shared .b8 x[]; .extern .shared .b32 x[];",
         ".extern .func f(); .visible .func f() { ret; }"})
     EXPECT_FALSE(parses(twice, "")) << twice;
-  for (const char* inside : {"{ .reg .u32 a; { .reg .u32 a; } }", "{ .reg .u32 b; } { .reg .u32 b; }",
-                             "{ L: bra L; } L:", ".shared .u32 s; { .shared .u32 t; }"})
+  for (const char* inside :
+       {"{ .reg .u32 a; { .reg .u32 a; } }", "{ .reg .u32 b; } { .reg .u32 b; }",
+        "{ L: bra L; } L:", ".shared .u32 s; { .shared .u32 t; }"})
     EXPECT_TRUE(parses("", inside)) << inside;
   for (const char* outside :
-       {".func f(); .func f(); .func f() { ret; }", ".extern .global .u32 x; .extern .global .u32 x;",
-        ".global .u32 p; .global .u32 a;", ".shared .u32 s;", ".extern .global .u32 x[]; .visible .global .u32 x[8];",
+       {".func f(); .func f(); .func f() { ret; }",
+        ".extern .global .u32 x; .extern .global .u32 x;", ".global .u32 p; .global .u32 a;",
+        ".shared .u32 s;", ".extern .global .u32 x[]; .visible .global .u32 x[8];",
         ".extern .shared .align 16 .b8 d[]; .extern .shared .align 16 .b8 d[];"})
-    EXPECT_TRUE(parses(outside, outside == std::string_view(".shared .u32 s;") ? ".shared .u32 s;" : "")) << outside;
-  const auto declared = Parse(".target sm_80\n.extern .global .u32 x;\n.visible .global .u32 x = 7;");
+    EXPECT_TRUE(
+        parses(outside, outside == std::string_view(".shared .u32 s;") ? ".shared .u32 s;" : ""))
+        << outside;
+  const auto declared = Parse(
+      ".target sm_80\n.extern .global .u32 x;\n.visible .global .u32 x = 7;");
   ASSERT_TRUE(declared);
   ASSERT_EQ(declared->globals().size(), 1u);
   EXPECT_EQ(declared->globals()[0].initial[0], std::byte{7});
@@ -228,25 +251,31 @@ TEST(Parse, NumbersAreSpelledAsTheAssemblerHasThem) {
   EXPECT_EQ(Constant("0x1e-5"), 0x1e - 5u);
   EXPECT_EQ(Constant("077"), 63u);
   EXPECT_EQ(Constant("0U"), 0u);
-  for (const std::string wrong : {"1e", "5u", "09", "0xg", "12abc", "1.0f", "0f3f80", "0f3f8000000", "0d3ff", "0b12",
-                                  "99999999999999999999", "1e400"})
-    EXPECT_FALSE(Parse(".target sm_80\n.entry f() { .reg .b64 a; mov.b64 a, " + wrong + "; }").has_value()) << wrong;
+  for (const std::string wrong : {"1e", "5u", "09", "0xg", "12abc", "1.0f", "0f3f80", "0f3f8000000",
+                                  "0d3ff", "0b12", "99999999999999999999", "1e400"})
+    EXPECT_FALSE(
+        Parse(".target sm_80\n.entry f() { .reg .b64 a; mov.b64 a, " + wrong + "; }").has_value())
+        << wrong;
 }
 
 TEST(Parse, InitialValuesAreOfTheirType) {
-  const auto parses = [](const std::string& variable) { return Parse(".target sm_80\n" + variable).has_value(); };
-  for (const char* wrong : {".global .f32 x = 1;", ".global .u32 x = 1.5;", ".global .s64 x = 0d3ff0000000000000;",
-                            ".global .f32 x[2] = {0f3f800000, 3};"})
+  const auto parses = [](const std::string& variable) {
+    return Parse(".target sm_80\n" + variable).has_value();
+  };
+  for (const char* wrong :
+       {".global .f32 x = 1;", ".global .u32 x = 1.5;", ".global .s64 x = 0d3ff0000000000000;",
+        ".global .f32 x[2] = {0f3f800000, 3};"})
     EXPECT_FALSE(parses(wrong)) << wrong;
-  for (const char* right :
-       {".global .b32 x = 0f3f800000;", ".global .b16 x[2] = {1, 2};", ".global .f64 x = 0f3f800000;"})
+  for (const char* right : {".global .b32 x = 0f3f800000;", ".global .b16 x[2] = {1, 2};",
+                            ".global .f64 x = 0f3f800000;"})
     EXPECT_TRUE(parses(right)) << right;
 }
 
 TEST(Parse, CutOffAndEndlessTextsAreErrors) {
   const std::string head = ".version 9.0\n.target sm_80\n.entry f() {\n";
-  for (const char* rest : {"", ".reg", ".reg .v2", ".reg .", ".reg b32", ".shared", ".shared .", ".loc", "@", "bra",
-                           "mov.b32 {", "mov.b32 [", ".branchtargets", "x:", ".shared .align", "mov.b32 !"})
+  for (const char* rest :
+       {"", ".reg", ".reg .v2", ".reg .", ".reg b32", ".shared", ".shared .", ".loc", "@", "bra",
+        "mov.b32 {", "mov.b32 [", ".branchtargets", "x:", ".shared .align", "mov.b32 !"})
     EXPECT_FALSE(Parse(head + rest).has_value()) << rest;
   for (const char* nested : {"{", "!", "(", "[a,"}) {
     std::string text = head + "mov.b32 ";
@@ -259,7 +288,8 @@ TEST(Parse, ArraysBeyondMemoryAreErrors) {
   const std::string head = ".version 9.0\n.target sm_80\n";
   EXPECT_TRUE(Parse(head + ".global .b32 x[4] = {1, 2};").has_value());
   EXPECT_FALSE(Parse(head + ".global .b8 x[17179869184] = {1};").has_value());
-  EXPECT_FALSE(Parse(head + ".global .b8 x[17179869184][17179869184];").has_value()) << "the product is 2^68";
+  EXPECT_FALSE(Parse(head + ".global .b8 x[17179869184][17179869184];").has_value())
+      << "the product is 2^68";
 }
 
 TEST(Parse, SurvivesDamage) {

@@ -33,10 +33,12 @@ Result<SearchBaseline> BaselineOf(std::span<const std::optional<double>> times) 
   baseline.worst = sorted.back();
   baseline.median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
   baseline.target = baseline.best + 0.05 * (baseline.median - baseline.best);
-  const auto reached = static_cast<uint64_t>(std::ranges::upper_bound(sorted, baseline.target) - sorted.begin());
+  const auto reached = static_cast<uint64_t>(std::ranges::upper_bound(sorted, baseline.target) -
+                                             sorted.begin());
   // The expected place of the first of `reached` ones in a random order of n.
   baseline.budget = std::max<uint64_t>(1, (n + 1) / (reached + 1));
-  for (uint64_t i = 1; i <= baseline.budget; ++i) baseline.random.push_back(ExpectedBest(sorted, i));
+  for (uint64_t i = 1; i <= baseline.budget; ++i)
+    baseline.random.push_back(ExpectedBest(sorted, i));
   return baseline;
 }
 

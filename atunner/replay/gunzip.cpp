@@ -31,7 +31,8 @@ Result<std::string> Gunzip(std::string_view bytes, size_t most) {
     if (out.size() > most) break;
   }
   inflateEnd(&stream);
-  if (out.size() > most) return Invalid("unpacks to more than " + std::to_string(most >> 20) + " MiB");
+  if (out.size() > most)
+    return Invalid("unpacks to more than " + std::to_string(most >> 20) + " MiB");
   if (state != Z_STREAM_END) return Invalid("the gzip data is damaged or cut off");
   return out;
 }

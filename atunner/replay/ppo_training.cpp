@@ -35,7 +35,8 @@ class Adam {
   /// Against the gradient.
   void Step(std::vector<float>& parameters, const std::vector<double>& gradient) {
     ++steps_;
-    const double rate = kRate * std::sqrt(1 - std::pow(0.999, steps_)) / (1 - std::pow(0.9, steps_));
+    const double rate = kRate * std::sqrt(1 - std::pow(0.999, steps_)) /
+                        (1 - std::pow(0.9, steps_));
     for (size_t i = 0; i < parameters.size(); ++i) {
       mean_[i] = 0.9 * mean_[i] + 0.1 * gradient[i];
       square_[i] = 0.999 * square_[i] + 0.001 * gradient[i] * gradient[i];
@@ -51,7 +52,8 @@ class Adam {
 
 std::vector<float> RandomParameters(size_t inputs, size_t hidden, Random& random) {
   std::vector<float> parameters(Mlp::ParameterCount(inputs, hidden));
-  for (float& p : parameters) p = static_cast<float>(random.Normal() / std::sqrt(static_cast<double>(inputs)));
+  for (float& p : parameters)
+    p = static_cast<float>(random.Normal() / std::sqrt(static_cast<double>(inputs)));
   // A policy that begins uniform explores; a critic that begins at zero is no worse than any other.
   std::fill(parameters.end() - static_cast<long>(hidden) - 1, parameters.end(), 0.0f);
   return parameters;
@@ -73,8 +75,10 @@ class Trainer {
       : spaces_(spaces),
         options_(options),
         random_(options.seed),
-        policy_{Mlp(kPolicyFeatures, kPolicyHidden, RandomParameters(kPolicyFeatures, kPolicyHidden, random_))},
-        critic_(kCriticFeatures, kCriticHidden, RandomParameters(kCriticFeatures, kCriticHidden, random_)) {
+        policy_{Mlp(kPolicyFeatures, kPolicyHidden,
+                    RandomParameters(kPolicyFeatures, kPolicyHidden, random_))},
+        critic_(kCriticFeatures, kCriticHidden,
+                RandomParameters(kCriticFeatures, kCriticHidden, random_)) {
     for (const RecordedSpace* space : spaces) {
       std::vector<double> times;
       for (const auto& time : space->time_ms) {
@@ -98,13 +102,14 @@ class Trainer {
   const Policy& policy() const { return policy_; }
 
  private:
-  /// Runs one, and appends its decisions. Reward of a step: minus the share of the way from the best to the median that
-  /// is left, over the number of steps.
+  /// Runs one, and appends its decisions. Reward of a step: minus the share of the way from the
+  /// best to the median that is left, over the number of steps.
   double Episode() {
     const size_t which = random_.Below(spaces_.size());
     const RecordedSpace& space = *spaces_[which];
     std::vector<PolicyStep> trace;
-    const auto search = MakePolicySearch("ppo", space.index, {.seed = random_.Next()}, policy_, &trace);
+    const auto search = MakePolicySearch("ppo", space.index, {.seed = random_.Next()}, policy_,
+                                         &trace);
     std::vector<double> left;        // after each evaluation
     std::vector<size_t> decided_at;  // evaluation of each decision
     double best = 1;
@@ -114,15 +119,18 @@ class Trainer {
       if (trace.size() > decided_at.size()) decided_at.push_back(i);
       const auto& time = space.time_ms[space.index->IndexOf(asked[0])];
       search->Tell(
-          {asked[0], time ? std::optional(*time * std::exp(options_.noise * random_.Normal())) : std::nullopt});
-      if (time) best = std::min(best, std::max(0.0, (std::log(*time) - best_[which]) / range_[which]));
+          {asked[0], time ? std::optional(*time * std::exp(options_.noise * random_.Normal()))
+                          : std::nullopt});
+      if (time)
+        best = std::min(best, std::max(0.0, (std::log(*time) - best_[which]) / range_[which]));
       left.push_back(best);
     }
     Append(std::move(trace), decided_at, left);
     return -std::accumulate(left.begin(), left.end(), 0.0) / static_cast<double>(left.size());
   }
 
-  void Append(std::vector<PolicyStep> trace, const std::vector<size_t>& decided_at, const std::vector<double>& left) {
+  void Append(std::vector<PolicyStep> trace, const std::vector<size_t>& decided_at,
+              const std::vector<double>& left) {
     const size_t first = samples_.size();
     const auto steps = static_cast<double>(left.size());
     for (size_t i = 0; i < trace.size(); ++i) {
@@ -189,7 +197,8 @@ class Trainer {
     for (size_t k = 0; k < p.size(); ++k) {
       const double towards = (k == sample.step.chosen ? 1.0 : 0.0) - p[k];
       const double spread = kEntropy * p[k] * (std::log(std::max(p[k], 1e-12)) + entropy);
-      policy_.actor.Backward(sample.step.candidates[k], weight * (pull * towards + spread), gradient);
+      policy_.actor.Backward(sample.step.candidates[k], weight * (pull * towards + spread),
+                             gradient);
     }
   }
 
@@ -207,11 +216,12 @@ class Trainer {
 
 }  // namespace
 
-Result<Policy> TrainPolicy(std::span<const RecordedSpace* const> spaces, const TrainingOptions& options,
-                           const TrainingListener& listener) {
+Result<Policy> TrainPolicy(std::span<const RecordedSpace* const> spaces,
+                           const TrainingOptions& options, const TrainingListener& listener) {
   if (spaces.empty()) return Invalid("there is no space to train on");
   for (const RecordedSpace* space : spaces) {
-    if (const auto baseline = BaselineOf(space->time_ms); !baseline) return std::unexpected(baseline.error());
+    if (const auto baseline = BaselineOf(space->time_ms); !baseline)
+      return std::unexpected(baseline.error());
   }
   Trainer trainer(spaces, options);
   for (int i = 0; i < options.iterations; ++i) listener(i, trainer.Iterate());

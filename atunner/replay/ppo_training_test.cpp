@@ -19,7 +19,8 @@ RecordedSpace Valley() {
   recorded.index = std::make_shared<const SpaceIndex>(SpaceIndex::Build(space, {}).value());
   for (uint64_t at = 0; at < recorded.index->size(); ++at) {
     const auto p = recorded.index->PositionsAt(at);
-    recorded.time_ms.emplace_back(10 + std::pow(p[0] - 6.0, 2) + std::pow(p[1] - 2.0, 2) + std::pow(p[2] - 5.0, 2));
+    recorded.time_ms.emplace_back(10 + std::pow(p[0] - 6.0, 2) + std::pow(p[1] - 2.0, 2) +
+                                  std::pow(p[2] - 5.0, 2));
     recorded.spent_ms.push_back(1);
   }
   return recorded;
@@ -52,7 +53,9 @@ TEST(TrainPolicy, EqualSeedsGiveEqualPolicies) {
   const RecordedSpace valley = Valley();
   const RecordedSpace* spaces[] = {&valley};
   const TrainingOptions options{.iterations = 2, .episodes = 2, .steps = 20};
-  const auto train = [&] { return TrainPolicy(spaces, options, [](int, double) {}).value().actor.parameters(); };
+  const auto train = [&] {
+    return TrainPolicy(spaces, options, [](int, double) {}).value().actor.parameters();
+  };
   EXPECT_EQ(train(), train());
 }
 

@@ -25,7 +25,8 @@ Result<Json> ParseOpenOrClosed(std::string_view text, const std::string& name) {
   if (json) return json;
   // Kernel Tuner appends while it runs and closes the file when it ends.
   std::string closed(text);
-  while (!closed.empty() && (std::isspace(static_cast<unsigned char>(closed.back())) || closed.back() == ','))
+  while (!closed.empty() &&
+         (std::isspace(static_cast<unsigned char>(closed.back())) || closed.back() == ','))
     closed.pop_back();
   auto mended = ParseJson(closed + "}}", name);
   return mended ? std::move(mended) : std::move(json);
@@ -68,9 +69,12 @@ Status AppendPositions(const ParameterSpace& space, const Json& entry, const std
     const auto field = entry.find(parameter.name);
     if (field == entry.end()) return Invalid("has no '" + parameter.name + "'", where);
     ATUNNER_TRY(const Value value, ScalarOf(*field, where));
-    const auto at = std::ranges::find_if(parameter.values, [&](const Value& v) { return LooselyEqual(v, value); });
+    const auto at = std::ranges::find_if(parameter.values,
+                                         [&](const Value& v) { return LooselyEqual(v, value); });
     if (at == parameter.values.end())
-      return Invalid("'" + parameter.name + "' is " + ToString(value) + ", which tune_params does not list", where);
+      return Invalid(
+          "'" + parameter.name + "' is " + ToString(value) + ", which tune_params does not list",
+          where);
     rows.push_back(static_cast<uint16_t>(at - parameter.values.begin()));
   }
   return {};
@@ -108,15 +112,15 @@ Result<RecordedSpace> ParseRecordedSpace(std::string_view text, std::string name
   recorded.spent_ms.resize(index->size());
   size_t row = 0;
   for (const auto& [key, entry] : root["cache"].items()) {
-    const uint64_t at =
-        index->IndexOfPositions(std::span(rows).subspan(row++ * space.parameters.size(), space.parameters.size()));
+    const uint64_t at = index->IndexOfPositions(
+        std::span(rows).subspan(row++ * space.parameters.size(), space.parameters.size()));
     recorded.time_ms[at] = TimeOf(entry);
     recorded.spent_ms[at] = 0;
     for (const char* field : {"compile_time", "verification_time", "benchmark_time"})
       recorded.spent_ms[at] += std::max(0.0, NumberOr(entry, field, 0));
   }
-  recorded.ok =
-      static_cast<uint64_t>(std::ranges::count_if(recorded.time_ms, [](const auto& t) { return t.has_value(); }));
+  recorded.ok = static_cast<uint64_t>(
+      std::ranges::count_if(recorded.time_ms, [](const auto& t) { return t.has_value(); }));
   recorded.index = std::make_shared<const SpaceIndex>(*std::move(index));
   return recorded;
 }
@@ -136,9 +140,12 @@ Result<std::vector<RecordedSpace>> ReadRecordedSpaces(const Path& folder) {
   std::vector<Path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
     const std::string file = entry.path().filename().string();
-    if (file != "index.json" && (file.ends_with(".json") || file.ends_with(".json.gz"))) files.push_back(entry.path());
+    if (file != "index.json" && (file.ends_with(".json") || file.ends_with(".json.gz")))
+      files.push_back(entry.path());
   }
-  if (failed) return Fail(ErrorCode::kNotFound, "cannot list the folder: " + failed.message(), folder.string());
+  if (failed)
+    return Fail(ErrorCode::kNotFound, "cannot list the folder: " + failed.message(),
+                folder.string());
   std::ranges::sort(files);
   std::vector<RecordedSpace> spaces;
   for (const Path& file : files) {

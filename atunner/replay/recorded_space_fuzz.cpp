@@ -20,7 +20,8 @@ bool Use(std::string_view bytes) {
   const auto space = ParseRecordedSpace(bytes, "fuzz");
   if (!space) return false;
   ATUNNER_CHECK(space->time_ms.size() == space->index->size());
-  for (uint64_t i = 0; i < space->index->size(); ++i) ATUNNER_CHECK(space->index->IndexOf(space->index->At(i)) == i);
+  for (uint64_t i = 0; i < space->index->size(); ++i)
+    ATUNNER_CHECK(space->index->IndexOf(space->index->At(i)) == i);
   (void)BaselineOf(space->time_ms);
   return true;
 }
@@ -38,7 +39,8 @@ namespace atunner {
 namespace {
 
 TEST(RecordedSpaceFuzz, DamagedCachesNeverCrash) {
-  const std::string good = R"({"device_name": "A", "tune_params": {"x": [1, 2, 4], "m": ["a", "b"], "f": [0.5, true]},
+  const std::string good =
+      R"({"device_name": "A", "tune_params": {"x": [1, 2, 4], "m": ["a", "b"], "f": [0.5, true]},
     "cache": {"1,a,0.5": {"x": 1, "m": "a", "f": 0.5, "time": 3.5, "compile_time": 10},
               "2,b,1": {"x": 2, "m": "b", "f": 1, "time": "RuntimeFailedConfig"},
               "4,b,1": {"x": 4, "m": "b", "f": true, "time": 1e20}}})";

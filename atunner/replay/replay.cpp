@@ -42,7 +42,8 @@ class NoisyDevice {
     const auto& time = space_.time_ms[space_.index->IndexOf(one)];
     if (!time) return {one, std::nullopt};
     const double error = options_.noise / std::sqrt(samples);
-    return {one, *time * 1e6 * (options_.noise > 0 ? std::exp(error * random_.Normal()) : 1.0), error};
+    return {one, *time * 1e6 * (options_.noise > 0 ? std::exp(error * random_.Normal()) : 1.0),
+            error};
   }
 
  private:
@@ -51,8 +52,8 @@ class NoisyDevice {
   Random random_;
 };
 
-Result<Run> RunOnce(const RecordedSpace& space, const SearchBaseline& baseline, const ReplayOptions& options,
-                    uint64_t seed, const Clock& clock) {
+Result<Run> RunOnce(const RecordedSpace& space, const SearchBaseline& baseline,
+                    const ReplayOptions& options, uint64_t seed, const Clock& clock) {
   SearchOptions search{.seed = seed};
   search.prior = options.prior;
   search.policy = options.policy;
@@ -65,8 +66,8 @@ Result<Run> RunOnce(const RecordedSpace& space, const SearchBaseline& baseline, 
   std::deque<Configuration> pending;
   const size_t at_once = options.ahead > 0 ? 1 : options.batch;
   while (run.best.size() < baseline.budget) {
-    const size_t most =
-        std::min<size_t>(options.ahead > 0 ? options.ahead + 1 : options.batch, baseline.budget - run.best.size());
+    const size_t most = std::min<size_t>(options.ahead > 0 ? options.ahead + 1 : options.batch,
+                                         baseline.budget - run.best.size());
     const double start = clock.Now();
     const auto fresh = searcher->Ask(most - std::min(most, pending.size()));
     double overhead = clock.Now() - start;
@@ -94,15 +95,16 @@ Result<Run> RunOnce(const RecordedSpace& space, const SearchBaseline& baseline, 
       searcher->Tell(run.told.back());
       overhead += clock.Now() - told;
     }
-    run.overhead_ms.insert(run.overhead_ms.end(), count, overhead * 1e3 / static_cast<double>(count));
+    run.overhead_ms.insert(run.overhead_ms.end(), count,
+                           overhead * 1e3 / static_cast<double>(count));
   }
   run.best.resize(baseline.budget, best);
   run.spent_ms.resize(baseline.budget, spent);
   return run;
 }
 
-/// The budget in time is what its evaluations cost at the mean; a run is looked at when random search, at that mean,
-/// would have finished each evaluation.
+/// The budget in time is what its evaluations cost at the mean; a run is looked at when random
+/// search, at that mean, would have finished each evaluation.
 std::vector<double> OverTime(const Run& run, double worst, double mean_cost) {
   std::vector<double> curve;
   size_t done = 0;
@@ -144,7 +146,8 @@ double TrueTime(const RecordedSpace& space, const Observation& one) {
 
 }  // namespace
 
-Result<PastRun> PastRunOn(const RecordedSpace& space, uint64_t evaluations, uint64_t seed, bool reversed) {
+Result<PastRun> PastRunOn(const RecordedSpace& space, uint64_t evaluations, uint64_t seed,
+                          bool reversed) {
   ATUNNER_TRY(SearchBaseline baseline, NamedBaseline(space));
   baseline.budget = std::min(baseline.budget, evaluations);
   ATUNNER_TRY(Run run, RunOnce(space, baseline, {}, seed, SystemClock()));
@@ -164,25 +167,30 @@ Result<NoisyRegret> ReplayWithNoise(const RecordedSpace& space, const ReplayOpti
     ATUNNER_TRY(Run run, RunOnce(space, baseline, options, seed, SystemClock()));
     std::erase_if(run.told, [](const Observation& one) { return !one.objective_ns; });
     if (run.told.empty()) return Invalid("nothing that works was found", space.name);
-    std::ranges::stable_sort(run.told, {}, [](const Observation& one) { return *one.objective_ns; });
+    std::ranges::stable_sort(run.told, {},
+                             [](const Observation& one) { return *one.objective_ns; });
     std::vector<Contender> ranking;
-    for (const Observation& one : run.told) ranking.push_back({*one.objective_ns, one.relative_error});
+    for (const Observation& one : run.told)
+      ranking.push_back({*one.objective_ns, one.relative_error});
     const size_t finalists = FinalistCount(ranking);
     NoisyDevice device(space, options, Mix64(seed));
     std::optional<Observation> winner;
     for (size_t i = 0; i < finalists; ++i) {
-      const Observation again = device.Measure(run.told[i].configuration, kAtLength * options.samples);
+      const Observation again = device.Measure(run.told[i].configuration,
+                                               kAtLength * options.samples);
       if (!winner || *again.objective_ns < *winner->objective_ns) winner = again;
     }
     regret.lowest += TrueTime(space, run.told[0]) / baseline.best - 1;
     regret.finalists += TrueTime(space, *winner) / baseline.best - 1;
     regret.finalist_count += static_cast<double>(finalists);
   }
-  for (double* sum : {&regret.lowest, &regret.finalists, &regret.finalist_count}) *sum /= options.repeats;
+  for (double* sum : {&regret.lowest, &regret.finalists, &regret.finalist_count})
+    *sum /= options.repeats;
   return regret;
 }
 
-Result<ReplayScore> Replay(const RecordedSpace& space, const ReplayOptions& options, const Clock& clock) {
+Result<ReplayScore> Replay(const RecordedSpace& space, const ReplayOptions& options,
+                           const Clock& clock) {
   ReplayScore score;
   score.space = space.name;
   score.size = space.index->size();
@@ -194,7 +202,8 @@ Result<ReplayScore> Replay(const RecordedSpace& space, const ReplayOptions& opti
   std::vector<double> overheads;
   int reached = 0;
   for (int repeat = 0; repeat < options.repeats; ++repeat) {
-    ATUNNER_TRY(Run run, RunOnce(space, score.baseline, options, options.seed + static_cast<uint64_t>(repeat), clock));
+    ATUNNER_TRY(Run run, RunOnce(space, score.baseline, options,
+                                 options.seed + static_cast<uint64_t>(repeat), clock));
     over_time.push_back(OverTime(run, score.baseline.worst, mean_cost));
     reached += run.best.back() <= score.baseline.target;
     overheads.insert(overheads.end(), run.overhead_ms.begin(), run.overhead_ms.end());

@@ -25,14 +25,16 @@ std::string Cache() {
     for (int y = 0; y < 16; ++y) {
       if ((x + y) % 7 == 6) continue;  // not valid
       const std::string time = x > 12 && y > 12 ? "\"RuntimeFailedConfig\""
-                                                : std::to_string(5.0 + (x - 4) * (x - 4) + 2 * (y - 9) * (y - 9));
-      entries += (entries.empty() ? "" : ", ") + ("\"" + std::to_string(x) + "," + std::to_string(y)) + R"(": {"x": )" +
-                 std::to_string(x) + R"(, "y": )" + std::to_string(y) + R"(, "compile_time": 100, "time": )" + time +
-                 "}";
+                                                : std::to_string(5.0 + (x - 4) * (x - 4) +
+                                                                 2 * (y - 9) * (y - 9));
+      entries += (entries.empty() ? "" : ", ") +
+                 ("\"" + std::to_string(x) + "," + std::to_string(y)) + R"(": {"x": )" +
+                 std::to_string(x) + R"(, "y": )" + std::to_string(y) +
+                 R"(, "compile_time": 100, "time": )" + time + "}";
     }
   }
-  return R"({"device_name": "paper", "tune_params": {"x": [)" + values + R"(], "y": [)" + values + R"(]}, "cache": {)" +
-         entries + "}}";
+  return R"({"device_name": "paper", "tune_params": {"x": [)" + values + R"(], "y": [)" + values +
+         R"(]}, "cache": {)" + entries + "}}";
 }
 
 std::string Gzip(const std::string& text) {
@@ -83,10 +85,13 @@ TEST(RecordedSpace, ReadsWhatAnInterruptedRunLeftOpen) {
 
 TEST(RecordedSpace, SaysWhatIsWrong) {
   EXPECT_THAT(ParseRecordedSpace("{}", "f").error().ToString(), HasSubstr("tune_params"));
-  EXPECT_THAT(ParseRecordedSpace(R"({"tune_params": {"x": [1]}, "cache": {"2": {"x": 2}}})", "f").error().ToString(),
+  EXPECT_THAT(ParseRecordedSpace(R"({"tune_params": {"x": [1]}, "cache": {"2": {"x": 2}}})", "f")
+                  .error()
+                  .ToString(),
               HasSubstr("'x' is 2"));
-  EXPECT_THAT(ParseRecordedSpace(R"({"tune_params": {"x": [1]}, "cache": {}})", "f").error().ToString(),
-              HasSubstr("empty"));
+  EXPECT_THAT(
+      ParseRecordedSpace(R"({"tune_params": {"x": [1]}, "cache": {}})", "f").error().ToString(),
+      HasSubstr("empty"));
 }
 
 TEST(Baseline, ExpectedBestAgreesWithSimulation) {
@@ -106,7 +111,8 @@ TEST(Baseline, ExpectedBestAgreesWithSimulation) {
       sums[i] += best;
     }
   }
-  for (size_t i = 0; i < baseline.budget; ++i) EXPECT_THAT(baseline.random[i], DoubleNear(sums[i] / kRuns, 0.03)) << i;
+  for (size_t i = 0; i < baseline.budget; ++i)
+    EXPECT_THAT(baseline.random[i], DoubleNear(sums[i] / kRuns, 0.03)) << i;
 }
 
 TEST(Baseline, BudgetIsWhatRandomSearchNeeds) {
@@ -139,7 +145,8 @@ TEST(Replay, RandomScoresNearZeroAndIsRepeatable) {
 
 TEST(Replay, KnownAnswersOfExhaustiveSearch) {
   const RecordedSpace space = ParseRecordedSpace(Cache(), "valley").value();
-  const ReplayScore score = Replay(space, {.strategy = "exhaustive", .repeats = 2}, SystemClock()).value();
+  const ReplayScore score = Replay(space, {.strategy = "exhaustive", .repeats = 2}, SystemClock())
+                                .value();
   double best = INFINITY;
   for (uint64_t i = 0; i < score.baseline.budget; ++i) {
     if (space.time_ms[i]) best = std::min(best, *space.time_ms[i]);
@@ -148,18 +155,19 @@ TEST(Replay, KnownAnswersOfExhaustiveSearch) {
   EXPECT_FALSE(Replay(space, {.strategy = "nonsense"}, SystemClock()).has_value());
 }
 
-/// Like a tiled kernel: threads in multiples of 32, a best amount of work per thread, a mode that interacts, noise, and
-/// failures where a thread needs too much.
-/// `speed` is of computing against memory: it moves the best amount of work.
+/// Like a tiled kernel: threads in multiples of 32, a best amount of work per thread, a mode that
+/// interacts, noise, and failures where a thread needs too much. `speed` is of computing against
+/// memory: it moves the best amount of work.
 RecordedSpace Tiled(double speed) {
   RecordedSpace recorded;
   recorded.name = "tiled";
   ParameterSpace space;
-  space.parameters = {{"threads_x", {}, ""},
-                      {"threads_y", {}, ""},
-                      {"work_x", {}, ""},
-                      {"work_y", {}, ""},
-                      {"mode", {std::string("global"), std::string("shared"), std::string("texture")}, ""}};
+  space.parameters = {
+      {"threads_x", {}, ""},
+      {"threads_y", {}, ""},
+      {"work_x", {}, ""},
+      {"work_y", {}, ""},
+      {"mode", {std::string("global"), std::string("shared"), std::string("texture")}, ""}};
   for (int64_t v = 16; v <= 256; v += 16) space.parameters[0].values.emplace_back(v);
   for (int64_t v = 1; v <= 16; v *= 2) space.parameters[1].values.emplace_back(v);
   for (int64_t v = 1; v <= 6; ++v) space.parameters[2].values.emplace_back(v);
@@ -173,15 +181,19 @@ RecordedSpace Tiled(double speed) {
     const double threads = x * ToDouble(one.values[1]);
     const double work = ToDouble(one.values[2]) * ToDouble(one.values[3]);
     const bool shared = ToString(one.values[4]) == "shared";
-    double time =
-        4 + 2 * std::pow(std::log2(threads / 256), 2) + std::pow(std::log2(work / (speed * (shared ? 8 : 4))), 2);
-    time *= (std::fmod(x, 64) == 0 ? 1.0 : std::fmod(x, 32) == 0 ? 1.15 : 1.6) * (shared ? 0.8 : 1.0);
+    double time = 4 + 2 * std::pow(std::log2(threads / 256), 2) +
+                  std::pow(std::log2(work / (speed * (shared ? 8 : 4))), 2);
+    time *= (std::fmod(x, 64) == 0   ? 1.0
+             : std::fmod(x, 32) == 0 ? 1.15
+                                     : 1.6) *
+            (shared ? 0.8 : 1.0);
     const bool fails = work * threads > 12000;
-    recorded.time_ms.push_back(fails ? std::nullopt : std::optional(time * std::exp(0.02 * noise.Normal())));
+    recorded.time_ms.push_back(fails ? std::nullopt
+                                     : std::optional(time * std::exp(0.02 * noise.Normal())));
     recorded.spent_ms.push_back(100);
   }
-  recorded.ok =
-      static_cast<uint64_t>(std::ranges::count_if(recorded.time_ms, [](const auto& t) { return t.has_value(); }));
+  recorded.ok = static_cast<uint64_t>(
+      std::ranges::count_if(recorded.time_ms, [](const auto& t) { return t.has_value(); }));
   return recorded;
 }
 
@@ -189,7 +201,8 @@ TEST(Replay, AutoFindsTheBestLongBeforeRandomAlsoInBatches) {
   const RecordedSpace space = Tiled(1);
   EXPECT_LT(space.ok, space.index->size());
   for (const size_t batch : {size_t{1}, size_t{4}}) {
-    const ReplayScore score = Replay(space, {.strategy = "auto", .repeats = 10, .batch = batch}, SystemClock()).value();
+    const ReplayScore score =
+        Replay(space, {.strategy = "auto", .repeats = 10, .batch = batch}, SystemClock()).value();
     EXPECT_GT(score.mean_score, 0.8) << batch;
     EXPECT_GE(score.reach_rate, 0.9) << batch;
     EXPECT_FALSE(score.asked_twice);

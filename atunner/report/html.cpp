@@ -27,7 +27,8 @@ svg .winner { fill: var(--accent); } svg .baseline { fill: var(--soft); } .heat 
 .passed { color: var(--good); } .failed { color: var(--bad); }
 )css";
 
-// Fills the heatmap: for each pair of values of two parameters the best time of any trial that has them.
+// Fills the heatmap: for each pair of values of two parameters the best time of any trial that has
+// them.
 constexpr const char* kScript = R"js(
 (function () {
   var data = JSON.parse(document.getElementById('trials').textContent);
@@ -77,7 +78,8 @@ constexpr const char* kScript = R"js(
 std::string Row(std::initializer_list<std::string> cells, const char* kind = "") {
   std::string row = std::string("<tr") + (*kind ? fmt::format(" class=\"{}\"", kind) : "") + ">";
   size_t i = 0;
-  for (const std::string& cell : cells) row += fmt::format("<td{}>{}</td>", i++ == 1 ? " class=\"number\"" : "", cell);
+  for (const std::string& cell : cells)
+    row += fmt::format("<td{}>{}</td>", i++ == 1 ? " class=\"number\"" : "", cell);
   return row + "</tr>\n";
 }
 
@@ -85,22 +87,25 @@ std::string Kernels(const Report& report) {
   const std::string word(Name(report.evidence));
   const auto best = report.best ? report.best->ObjectiveNs() : std::nullopt;
   std::string html = fmt::format(
-      "<table><tr><th>kernel</th><th class=\"number\">{}</th><th>rates</th><th>times as slow as the best</th></tr>\n",
+      "<table><tr><th>kernel</th><th class=\"number\">{}</th><th>rates</th><th>times as slow as "
+      "the best</th></tr>\n",
       word);
   for (const Baseline& baseline : report.baselines) {
     const auto ns = baseline.ObjectiveNs();
     std::string ratio;
     if (baseline.comparison) {
-      ratio = fmt::format("{:.2f} [{:.2f}, {:.2f}], {} pairs", baseline.comparison->ratio, baseline.comparison->low,
-                          baseline.comparison->high, baseline.comparison->pairs);
+      ratio = fmt::format("{:.2f} [{:.2f}, {:.2f}], {} pairs", baseline.comparison->ratio,
+                          baseline.comparison->low, baseline.comparison->high,
+                          baseline.comparison->pairs);
     } else if (ns && best) {
       ratio = fmt::format("{:.2f}", *ns / *best);
     }
-    html += Row(
-        {Escape(baseline.name), ns ? FormatTime(*ns) : "-", Escape(ns ? RatesOf(report, *ns) : baseline.note), ratio});
+    html += Row({Escape(baseline.name), ns ? FormatTime(*ns) : "-",
+                 Escape(ns ? RatesOf(report, *ns) : baseline.note), ratio});
   }
   if (best) html += Row({"atunner", FormatTime(*best), RatesOf(report, *best), ""}, "winner");
-  return html + "</table>\n" + (best ? "" : "<p class=\"failed\">No correct kernel was found.</p>\n");
+  return html + "</table>\n" +
+         (best ? "" : "<p class=\"failed\">No correct kernel was found.</p>\n");
 }
 
 std::string Asked(const Report& report) {
@@ -109,17 +114,20 @@ std::string Asked(const Report& report) {
     const auto shape = ShapeOf(arg, report.spec, report.spec.dims);
     if (arg.role == Role::kScalar || !shape) continue;
     std::string extents;
-    for (const int64_t extent : shape->extents) extents += (extents.empty() ? "" : " × ") + std::to_string(extent);
-    shapes += fmt::format("{}<code>{}</code> {} {} [{}]", shapes.empty() ? "" : ", ", Escape(arg.name), Name(arg.role),
-                          Name(arg.dtype), extents);
+    for (const int64_t extent : shape->extents)
+      extents += (extents.empty() ? "" : " × ") + std::to_string(extent);
+    shapes += fmt::format("{}<code>{}</code> {} {} [{}]", shapes.empty() ? "" : ", ",
+                          Escape(arg.name), Name(arg.role), Name(arg.dtype), extents);
   }
-  return fmt::format("<p>{}</p><p class=\"soft\"><code>{}</code></p>\n", shapes, Escape(report.command));
+  return fmt::format("<p>{}</p><p class=\"soft\"><code>{}</code></p>\n", shapes,
+                     Escape(report.command));
 }
 
 std::string Best(const Report& report) {
   if (!report.best) return "";
-  std::string html = fmt::format("<h2>The best kernel</h2>\n<div class=\"panel\"><p><code>{}</code></p><ul>\n",
-                                 Escape(report.space.Describe(report.best->configuration)));
+  std::string html = fmt::format(
+      "<h2>The best kernel</h2>\n<div class=\"panel\"><p><code>{}</code></p><ul>\n",
+      Escape(report.space.Describe(report.best->configuration)));
   for (const std::string& sentence : WhyOf(report)) html += "<li>" + Escape(sentence) + "</li>\n";
   html += "</ul></div>\n";
   if (const auto& estimate = report.best->estimate) {
@@ -127,18 +135,23 @@ std::string Best(const Report& report) {
         "<h2>Where the predicted time goes</h2>\n<table><tr><th>part</th><th "
         "class=\"number\">predicted</th><th></th></tr>\n";
     for (const Estimate::Part& part : estimate->parts)
-      html += Row({Escape(part.name), FormatTime(part.ns), part.overlapped ? "hidden behind another" : "counts"});
+      html += Row({Escape(part.name), FormatTime(part.ns),
+                   part.overlapped ? "hidden behind another" : "counts"});
     html += "</table>\n";
   }
   const Verdict& verdict = report.best->verdict;
-  if (!verdict.correct()) return html + "<p><b>Not verified</b>: " + Escape(verdict.reason) + ".</p>\n";
+  if (!verdict.correct())
+    return html + "<p><b>Not verified</b>: " + Escape(verdict.reason) + ".</p>\n";
   html +=
       "<h2>How it was verified</h2>\n<div class=\"scroll\"><table><tr><th>check</th><th "
-      "class=\"number\">error</th><th>bound</th><th>plain kernel</th><th>inputs</th><th></th></tr>\n";
+      "class=\"number\">error</th><th>bound</th><th>plain "
+      "kernel</th><th>inputs</th><th></th></tr>\n";
   for (const CheckRecord& check : verdict.checks) {
-    html += Row({Escape(check.check), fmt::format("{:.2e}", check.error), fmt::format("{:.2e}", check.bound),
-                 fmt::format("{:.2e}", check.honest), Escape(check.family + " " + ToString(check.dims)),
-                 check.passed ? "<span class=\"passed\">passed</span>" : "<span class=\"failed\">failed</span>"});
+    html += Row({Escape(check.check), fmt::format("{:.2e}", check.error),
+                 fmt::format("{:.2e}", check.bound), fmt::format("{:.2e}", check.honest),
+                 Escape(check.family + " " + ToString(check.dims)),
+                 check.passed ? "<span class=\"passed\">passed</span>"
+                              : "<span class=\"failed\">failed</span>"});
   }
   return html + "</table></div>\n";
 }
@@ -146,23 +159,27 @@ std::string Best(const Report& report) {
 std::string Rejected(const Report& report) {
   const std::vector<Rejection> all = RejectionsOf(report);
   if (all.empty()) return "<p>none</p>\n";
-  std::string html = "<table><tr><th>verdict</th><th class=\"number\">trials</th><th>for example</th></tr>\n";
+  std::string html =
+      "<table><tr><th>verdict</th><th class=\"number\">trials</th><th>for example</th></tr>\n";
   for (const Rejection& one : all)
-    html += Row({Escape(one.verdict), std::to_string(one.count), Escape(one.example.substr(0, 400))});
+    html += Row(
+        {Escape(one.verdict), std::to_string(one.count), Escape(one.example.substr(0, 400))});
   return html + "</table>\n";
 }
 
 std::string Front(const Report& report) {
   if (report.front.empty()) return "";
   std::string html =
-      "<h2>Pareto front</h2>\n<div class=\"scroll\"><table><tr><th>time</th><th class=\"number\">memory</th>"
+      "<h2>Pareto front</h2>\n<div class=\"scroll\"><table><tr><th>time</th><th "
+      "class=\"number\">memory</th>"
       "<th class=\"number\">energy</th><th>configuration</th></tr>\n";
   for (const auto& [time, memory, energy, configuration] : FrontRowsOf(report))
     html += Row({time, memory, energy, Escape(configuration)});
   return html + "</table></div>\n";
 }
 
-/// What the heatmap's script reads. "<" is written as an escape, so that no text can end the script element.
+/// What the heatmap's script reads. "<" is written as an escape, so that no text can end the script
+/// element.
 std::string TrialData(const Report& report) {
   nlohmann::json data{{"parameters", nlohmann::json::array()}, {"trials", nlohmann::json::array()}};
   for (const Parameter& parameter : report.space.parameters) {
@@ -172,14 +189,17 @@ std::string TrialData(const Report& report) {
   }
   for (const Trial& trial : report.trials) {
     nlohmann::json at = nlohmann::json::array();
-    for (size_t i = 0; i < report.space.parameters.size() && i < trial.configuration.values.size(); ++i) {
+    for (size_t i = 0; i < report.space.parameters.size() && i < trial.configuration.values.size();
+         ++i) {
       const std::vector<Value>& values = report.space.parameters[i].values;
       size_t index = 0;
-      while (index < values.size() && !LooselyEqual(values[index], trial.configuration.values[i])) ++index;
+      while (index < values.size() && !LooselyEqual(values[index], trial.configuration.values[i]))
+        ++index;
       at.push_back(index);
     }
     const auto ns = trial.ObjectiveNs();
-    data["trials"].push_back({{"at", at}, {"ns", ns && std::isfinite(*ns) ? nlohmann::json(*ns) : nlohmann::json()}});
+    data["trials"].push_back(
+        {{"at", at}, {"ns", ns && std::isfinite(*ns) ? nlohmann::json(*ns) : nlohmann::json()}});
   }
   std::string text = data.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   std::string safe;
@@ -192,9 +212,11 @@ std::string Heatmap(const Report& report) {
   return fmt::format(
       "<h2>Configuration and performance</h2>\n<p><label>rows<select "
       "id=\"first\"></select></label><label>columns<select id=\"second\"></select></label>"
-      "<span class=\"soft\">best time of all trials with these values ({})</span></p>\n<div class=\"scroll\"><table "
+      "<span class=\"soft\">best time of all trials with these values ({})</span></p>\n<div "
+      "class=\"scroll\"><table "
       "class=\"heat\" id=\"heat\"></table></div>\n"
-      "<script type=\"application/json\" id=\"trials\">{}</script>\n<script>//<![CDATA[\n{}//]]></script>\n",
+      "<script type=\"application/json\" "
+      "id=\"trials\">{}</script>\n<script>//<![CDATA[\n{}//]]></script>\n",
       Name(report.evidence), TrialData(report), kScript);
 }
 
@@ -205,18 +227,22 @@ std::string Picture(const char* title, const std::string& svg) {
 }  // namespace
 
 std::string RenderHtml(const Report& report) {
-  const std::string title = fmt::format("{} on {}", Escape(report.spec.name), Escape(report.device));
+  const std::string title = fmt::format("{} on {}", Escape(report.spec.name),
+                                        Escape(report.device));
   std::string html =
-      "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head><meta charset=\"utf-8\"/>"
+      "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head><meta "
+      "charset=\"utf-8\"/>"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/><title>" +
       title + "</title><style>" + kStyle + "</style></head><body>\n";
   html += fmt::format(
-      "<h1>{}</h1>\n<p class=\"lead\">Every time on this page is <span class=\"word\">{}</span>. Run <code>{}</code>, "
+      "<h1>{}</h1>\n<p class=\"lead\">Every time on this page is <span class=\"word\">{}</span>. "
+      "Run <code>{}</code>, "
       "{}.</p>\n",
       title, Name(report.evidence), Escape(report.run), Escape(report.created));
   html += Asked(report) + Kernels(report);
-  html += fmt::format("<p class=\"soft\">{} trials of {} valid configurations in {:.1f} s; {}.</p>\n",
-                      report.trials.size(), report.space_size, report.seconds, Escape(report.stop_reason));
+  html += fmt::format(
+      "<p class=\"soft\">{} trials of {} valid configurations in {:.1f} s; {}.</p>\n",
+      report.trials.size(), report.space_size, report.seconds, Escape(report.stop_reason));
   html += Best(report) + Front(report) + Picture("Roofline", RooflinePicture(report)) +
           Picture("Convergence", ConvergencePicture(report)) + Heatmap(report);
   return html + "<h2>Rejected candidates</h2>\n" + Rejected(report) + "</body></html>\n";

@@ -12,12 +12,14 @@ std::string Cell(std::string text) {
   return text;
 }
 
-std::string BaselineRow(const Report& report, const Baseline& baseline, std::optional<double> best) {
+std::string BaselineRow(const Report& report, const Baseline& baseline,
+                        std::optional<double> best) {
   const auto ns = baseline.ObjectiveNs();
   std::string speedup = "";
   if (baseline.comparison) {
-    speedup = fmt::format("{:.2f} [{:.2f}, {:.2f}] over {} pairs", baseline.comparison->ratio, baseline.comparison->low,
-                          baseline.comparison->high, baseline.comparison->pairs);
+    speedup = fmt::format("{:.2f} [{:.2f}, {:.2f}] over {} pairs", baseline.comparison->ratio,
+                          baseline.comparison->low, baseline.comparison->high,
+                          baseline.comparison->pairs);
   } else if (ns && best) {
     speedup = fmt::format("{:.2f}", *ns / *best);
   }
@@ -28,22 +30,25 @@ std::string BaselineRow(const Report& report, const Baseline& baseline, std::opt
 std::string Checks(const Trial& best) {
   if (!best.verdict.correct()) return "\n**Not verified**: " + best.verdict.reason + ".\n";
   std::string text =
-      "\n## Verification of the best kernel\n\n| check | inputs | size | error | bound | plain kernel's error | "
+      "\n## Verification of the best kernel\n\n| check | inputs | size | error | bound | plain "
+      "kernel's error | "
       "|\n|---|---|---|---|---|---|---|\n";
   for (const CheckRecord& check : best.verdict.checks) {
-    text +=
-        fmt::format("| {} | {} | {} | {:.2e} | {:.2e} | {:.2e} | {} |\n", check.check, check.family,
-                    ToString(check.dims), check.error, check.bound, check.honest, check.passed ? "passed" : "FAILED");
+    text += fmt::format("| {} | {} | {} | {:.2e} | {:.2e} | {:.2e} | {} |\n", check.check,
+                        check.family, ToString(check.dims), check.error, check.bound, check.honest,
+                        check.passed ? "passed" : "FAILED");
   }
   return text;
 }
 
 std::string Parts(const Estimate& estimate) {
-  std::string text =
-      fmt::format("\n## Where the predicted time goes (limited by {})\n\n| part | predicted | |\n|---|---|---|\n",
-                  estimate.limiter);
+  std::string text = fmt::format(
+      "\n## Where the predicted time goes (limited by {})\n\n| part | predicted | "
+      "|\n|---|---|---|\n",
+      estimate.limiter);
   for (const Estimate::Part& part : estimate.parts)
-    text += fmt::format("| {} | {} | {} |\n", part.name, FormatTime(part.ns), part.overlapped ? "hidden" : "counts");
+    text += fmt::format("| {} | {} | {} |\n", part.name, FormatTime(part.ns),
+                        part.overlapped ? "hidden" : "counts");
   return text;
 }
 
@@ -52,31 +57,38 @@ std::string Parts(const Estimate& estimate) {
 std::string RenderMarkdown(const Report& report) {
   const std::string word(Name(report.evidence));
   const auto best = report.best ? report.best->ObjectiveNs() : std::nullopt;
-  std::string text = fmt::format("# {} on {}\n\nEvery time below is **{}**. Run `{}` of {}: `{}`\n\n", report.spec.name,
-                                 report.device, word, report.run, report.created, report.command);
-  text += fmt::format("| kernel | {} | rates | times as slow as the best |\n|---|---|---|---|\n", word);
+  std::string text = fmt::format(
+      "# {} on {}\n\nEvery time below is **{}**. Run `{}` of {}: `{}`\n\n", report.spec.name,
+      report.device, word, report.run, report.created, report.command);
+  text += fmt::format("| kernel | {} | rates | times as slow as the best |\n|---|---|---|---|\n",
+                      word);
   for (const Baseline& baseline : report.baselines) text += BaselineRow(report, baseline, best);
-  text += best ? fmt::format("| **atunner** | {} | {} | |\n", FormatTime(*best), RatesOf(report, *best))
+  text += best ? fmt::format("| **atunner** | {} | {} | |\n", FormatTime(*best),
+                             RatesOf(report, *best))
                : "\nNo correct kernel was found.\n";
-  text += fmt::format("\n{} trials of {} valid configurations in {:.1f} s; {}.\n", report.trials.size(),
-                      report.space_size, report.seconds, report.stop_reason);
+  text += fmt::format("\n{} trials of {} valid configurations in {:.1f} s; {}.\n",
+                      report.trials.size(), report.space_size, report.seconds, report.stop_reason);
   if (report.best) {
-    text += fmt::format("\n## Best configuration\n\n`{}`\n\n", report.space.Describe(report.best->configuration));
+    text += fmt::format("\n## Best configuration\n\n`{}`\n\n",
+                        report.space.Describe(report.best->configuration));
     for (const std::string& sentence : WhyOf(report)) text += "- " + sentence + "\n";
     text += Checks(*report.best);
     if (report.best->estimate) text += Parts(*report.best->estimate);
   }
   if (!report.front.empty())
-    text +=
-        fmt::format("\n## Pareto front\n\n| time ({}) | memory | energy | configuration |\n|---|---|---|---|\n", word);
+    text += fmt::format(
+        "\n## Pareto front\n\n| time ({}) | memory | energy | configuration |\n|---|---|---|---|\n",
+        word);
   for (const auto& [time, memory, energy, configuration] : FrontRowsOf(report))
     text += fmt::format("| {} | {} | {} | {} |\n", time, memory, energy, Cell(configuration));
   text += fmt::format("\n## Convergence\n\n| trial | best so far ({}) |\n|---|---|\n", word);
-  for (const auto& [number, ns] : ConvergenceOf(report)) text += fmt::format("| {} | {} |\n", number, FormatTime(ns));
+  for (const auto& [number, ns] : ConvergenceOf(report))
+    text += fmt::format("| {} | {} |\n", number, FormatTime(ns));
   text += "\n## Rejected\n\n";
   const std::vector<Rejection> rejections = RejectionsOf(report);
   for (const Rejection& one : rejections)
-    text += fmt::format("- {} × {}, for example: {}\n", one.count, one.verdict, Cell(one.example.substr(0, 300)));
+    text += fmt::format("- {} × {}, for example: {}\n", one.count, one.verdict,
+                        Cell(one.example.substr(0, 300)));
   if (rejections.empty()) text += "none\n";
   return text;
 }

@@ -35,40 +35,47 @@ class Axis {
 };
 
 std::string Open(const std::string& title) {
-  return fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\"><title>{}</title>\n", kWidth, kHeight, title);
+  return fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\"><title>{}</title>\n", kWidth,
+                     kHeight, title);
 }
 
 std::string Label(double x, double y, const char* anchor, const std::string& text) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, Escape(text));
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
+                     Escape(text));
 }
 
 std::string Frame(const std::string& x_title, const std::string& y_title) {
-  std::string svg = fmt::format("<path class=\"axis\" d=\"M{:.0f} {:.0f}V{:.0f}H{:.0f}\"/>\n", kLeft, kTop,
-                                kHeight - kBottom, kWidth - kRight);
+  std::string svg = fmt::format("<path class=\"axis\" d=\"M{:.0f} {:.0f}V{:.0f}H{:.0f}\"/>\n",
+                                kLeft, kTop, kHeight - kBottom, kWidth - kRight);
   svg += Label((kLeft + kWidth - kRight) / 2, kHeight - 8, "middle", x_title);
-  svg +=
-      fmt::format("<text x=\"14\" y=\"{:.0f}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {:.0f})\">{}</text>\n",
-                  (kTop + kHeight - kBottom) / 2, (kTop + kHeight - kBottom) / 2, Escape(y_title));
+  svg += fmt::format(
+      "<text x=\"14\" y=\"{:.0f}\" text-anchor=\"middle\" transform=\"rotate(-90 14 "
+      "{:.0f})\">{}</text>\n",
+      (kTop + kHeight - kBottom) / 2, (kTop + kHeight - kBottom) / 2, Escape(y_title));
   return svg;
 }
 
 std::string HorizontalMark(const Axis& y, double value, const std::string& text) {
-  return fmt::format("<path class=\"grid\" d=\"M{:.0f} {:.1f}H{:.0f}\"/>\n", kLeft, y.At(value), kWidth - kRight) +
+  return fmt::format("<path class=\"grid\" d=\"M{:.0f} {:.1f}H{:.0f}\"/>\n", kLeft, y.At(value),
+                     kWidth - kRight) +
          Label(kLeft - 6, y.At(value) + 4, "end", text);
 }
 
 std::string VerticalMark(const Axis& x, double value, const std::string& text) {
-  return fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.0f}V{:.0f}\"/>\n", x.At(value), kTop, kHeight - kBottom) +
+  return fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.0f}V{:.0f}\"/>\n", x.At(value), kTop,
+                     kHeight - kBottom) +
          Label(x.At(value), kHeight - kBottom + 16, "middle", text);
 }
 
 std::string Dot(double x, double y, const char* kind, double radius, const std::string& title) {
-  return fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"><title>{}</title></circle>\n", kind, x,
-                     y, radius, Escape(title));
+  return fmt::format(
+      "<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"><title>{}</title></circle>\n",
+      kind, x, y, radius, Escape(title));
 }
 
 std::string Flops(double rate) {
-  return rate >= 1e12 ? fmt::format("{:g} TFLOP/s", rate / 1e12) : fmt::format("{:g} GFLOP/s", rate / 1e9);
+  return rate >= 1e12 ? fmt::format("{:g} TFLOP/s", rate / 1e12)
+                      : fmt::format("{:g} GFLOP/s", rate / 1e9);
 }
 
 }  // namespace
@@ -103,7 +110,8 @@ std::string ConvergencePicture(const Report& report) {
   const auto best = ConvergenceOf(report);
   if (best.empty()) return "";
   double highest = 0;
-  for (const Trial& trial : report.trials) highest = std::max(highest, trial.ObjectiveNs().value_or(0));
+  for (const Trial& trial : report.trials)
+    highest = std::max(highest, trial.ObjectiveNs().value_or(0));
   const double lowest = best.back().second;
   const double bottom = report.floor_ns > 0 ? std::min(lowest, report.floor_ns) : lowest;
   const auto count = static_cast<double>(std::max<int64_t>(2, report.trials.back().number));
@@ -111,7 +119,8 @@ std::string ConvergencePicture(const Report& report) {
   const Axis y(bottom * 0.9, highest * 1.1, kHeight - kBottom, kTop, true);
   std::string svg = Open("time of each trial and of the best so far");
   svg += Frame("trial", "time (" + std::string(Name(report.evidence)) + ")");
-  for (double value = std::pow(10, std::floor(std::log10(bottom * 0.9))); value <= highest * 1.1; value *= 10) {
+  for (double value = std::pow(10, std::floor(std::log10(bottom * 0.9))); value <= highest * 1.1;
+       value *= 10) {
     for (double step : {1.0, 2.0, 5.0}) {
       if (value * step >= bottom * 0.9 && value * step <= highest * 1.1)
         svg += HorizontalMark(y, value * step, FormatTime(value * step));
@@ -121,17 +130,19 @@ std::string ConvergencePicture(const Report& report) {
   for (int64_t n = tick; n <= static_cast<int64_t>(count); n += tick)
     svg += VerticalMark(x, static_cast<double>(n), std::to_string(n));
   if (report.floor_ns > 0) {
-    svg += fmt::format("<path class=\"roof\" d=\"M{:.0f} {:.1f}H{:.0f}\"/>\n", kLeft, y.At(report.floor_ns),
-                       kWidth - kRight);
+    svg += fmt::format("<path class=\"roof\" d=\"M{:.0f} {:.1f}H{:.0f}\"/>\n", kLeft,
+                       y.At(report.floor_ns), kWidth - kRight);
     svg += Label(kWidth - kRight, y.At(report.floor_ns) - 4, "end", "physical floor");
   }
   for (const Trial& trial : report.trials) {
     const auto ns = trial.ObjectiveNs();
     const double at = x.At(static_cast<double>(trial.number));
     if (ns) {
-      svg += Dot(at, y.At(*ns), "trial", 2.5, fmt::format("trial {}: {}", trial.number, FormatTime(*ns)));
+      svg += Dot(at, y.At(*ns), "trial", 2.5,
+                 fmt::format("trial {}: {}", trial.number, FormatTime(*ns)));
     } else {
-      svg += Dot(at, kTop + 4, "bad", 2, fmt::format("trial {}: {}", trial.number, Name(trial.verdict.kind)));
+      svg += Dot(at, kTop + 4, "bad", 2,
+                 fmt::format("trial {}: {}", trial.number, Name(trial.verdict.kind)));
     }
   }
   std::string path;
@@ -156,7 +167,8 @@ std::string RooflinePicture(const Report& report) {
   const double high_x = std::max(intensity, ridge) * 8;
   std::vector<std::pair<std::string, double>> points;
   for (const Baseline& baseline : report.baselines) {
-    if (const auto ns = baseline.ObjectiveNs()) points.emplace_back(baseline.name, flops / *ns * 1e9);
+    if (const auto ns = baseline.ObjectiveNs())
+      points.emplace_back(baseline.name, flops / *ns * 1e9);
   }
   const auto best = report.best ? report.best->ObjectiveNs() : std::nullopt;
   if (best) points.emplace_back("best", flops / *best * 1e9);
@@ -170,13 +182,15 @@ std::string RooflinePicture(const Report& report) {
     svg += HorizontalMark(y, value, Flops(value));
   for (double value = std::pow(10, std::ceil(std::log10(low_x))); value <= high_x; value *= 10)
     svg += VerticalMark(x, value, fmt::format("{:g}", value));
-  svg += fmt::format("<path class=\"roof\" d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}H{:.0f}\"/>\n", x.At(low_x),
-                     y.At(low_x * bandwidth), x.At(ridge), y.At(peak), kWidth - kRight);
-  svg += Label(kWidth - kRight, y.At(peak) - 5, "end", Flops(std::round(peak / 1e10) * 1e10) + " peak");
+  svg += fmt::format("<path class=\"roof\" d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}H{:.0f}\"/>\n",
+                     x.At(low_x), y.At(low_x * bandwidth), x.At(ridge), y.At(peak),
+                     kWidth - kRight);
+  svg += Label(kWidth - kRight, y.At(peak) - 5, "end",
+               Flops(std::round(peak / 1e10) * 1e10) + " peak");
   for (const auto& [name, rate] : points) {
     const bool is_best = name == "best";
-    svg +=
-        Dot(x.At(intensity), y.At(rate), is_best ? "winner" : "baseline", is_best ? 5 : 4, name + ": " + Flops(rate));
+    svg += Dot(x.At(intensity), y.At(rate), is_best ? "winner" : "baseline", is_best ? 5 : 4,
+               name + ": " + Flops(rate));
     svg += Label(x.At(intensity) + 9, y.At(rate) + 4, "start", name);
   }
   return svg + "</svg>\n";

@@ -53,7 +53,8 @@ std::vector<std::array<std::string, 4>> FrontRowsOf(const Report& report) {
   for (const Trial& trial : report.front) {
     rows.push_back({FormatTime(trial.ObjectiveNs().value_or(0)),
                     fmt::format("{:.1f} KiB", static_cast<double>(trial.memory_bytes) / 1024),
-                    FormatEnergy(trial.EnergyJoules()), report.space.Describe(trial.configuration)});
+                    FormatEnergy(trial.EnergyJoules()),
+                    report.space.Describe(trial.configuration)});
   }
   return rows;
 }
@@ -62,7 +63,8 @@ std::vector<std::pair<int64_t, double>> ConvergenceOf(const Report& report) {
   std::vector<std::pair<int64_t, double>> points;
   for (const Trial& trial : report.trials) {
     const auto ns = trial.ObjectiveNs();
-    if (ns && (points.empty() || *ns < points.back().second)) points.emplace_back(trial.number, *ns);
+    if (ns && (points.empty() || *ns < points.back().second))
+      points.emplace_back(trial.number, *ns);
   }
   return points;
 }
@@ -76,12 +78,14 @@ std::string AccuracyOfBest(const Report& report) {
     if (worst == nullptr || check.error > worst->error) worst = &check;
   }
   if (worst == nullptr) return "";
-  const std::string honest =
-      report.spec.oracle.kind == Oracle::Kind::kKernel
-          ? std::string("it is compared with the kernel as given")
-          : fmt::format("the plain kernel of the task's types errs by {:.2e} there", worst->honest);
+  const std::string honest = report.spec.oracle.kind == Oracle::Kind::kKernel
+                                 ? std::string("it is compared with the kernel as given")
+                                 : fmt::format(
+                                       "the plain kernel of the task's types errs by {:.2e} there",
+                                       worst->honest);
   return fmt::format(
-      "Accuracy policy {}: the largest relative error of {} comparisons with float64 is {:.2e}, on {} inputs; {}, and "
+      "Accuracy policy {}: the largest relative error of {} comparisons with float64 is {:.2e}, on "
+      "{} inputs; {}, and "
       "{:.2e} was allowed.",
       Name(AccuracyOf(report.spec)), checks, worst->error, worst->family, honest, worst->bound);
 }
@@ -95,22 +99,26 @@ std::vector<std::string> WhyOf(const Report& report) {
   if (report.floor_ns > 0) {
     const double memory_ns = bytes / report.profile.dram_gbps;
     const bool memory = memory_ns >= 0.99 * report.floor_ns;
-    why.push_back(fmt::format("The task is bound by {}: {} at {} is the floor. The best kernel reaches {:.0f} % of it.",
-                              memory ? "memory" : "arithmetic",
-                              memory ? fmt::format("{:.1f} MB", bytes / 1e6) : fmt::format("{:.2f} GFLOP", flops / 1e9),
-                              FormatTime(report.floor_ns), 100 * report.floor_ns / *best));
+    why.push_back(fmt::format(
+        "The task is bound by {}: {} at {} is the floor. The best kernel reaches {:.0f} % of it.",
+        memory ? "memory" : "arithmetic",
+        memory ? fmt::format("{:.1f} MB", bytes / 1e6) : fmt::format("{:.2f} GFLOP", flops / 1e9),
+        FormatTime(report.floor_ns), 100 * report.floor_ns / *best));
   }
   if (const auto& estimate = report.best->estimate) {
-    why.push_back(fmt::format("The model sees it limited by {}, with {:.0f} % of the warps resident.",
-                              estimate->limiter, 100 * estimate->occupancy));
+    why.push_back(
+        fmt::format("The model sees it limited by {}, with {:.0f} % of the warps resident.",
+                    estimate->limiter, 100 * estimate->occupancy));
   }
   for (const KernelResources& kernel : report.best->resources) {
     why.push_back(fmt::format(
-        "Kernel {}: {} registers per thread, {} bytes of static shared memory, {}.", kernel.entry, kernel.registers,
-        kernel.static_shared_bytes,
-        kernel.spill_store_bytes > 0 ? fmt::format("{} bytes spilled", kernel.spill_store_bytes) : "nothing spilled"));
+        "Kernel {}: {} registers per thread, {} bytes of static shared memory, {}.", kernel.entry,
+        kernel.registers, kernel.static_shared_bytes,
+        kernel.spill_store_bytes > 0 ? fmt::format("{} bytes spilled", kernel.spill_store_bytes)
+                                     : "nothing spilled"));
   }
-  if (std::string accuracy = AccuracyOfBest(report); !accuracy.empty()) why.push_back(std::move(accuracy));
+  if (std::string accuracy = AccuracyOfBest(report); !accuracy.empty())
+    why.push_back(std::move(accuracy));
   return why;
 }
 

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "atunner/model/value/device_profile.h"
 #include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/model/space/parameter_space.h"
 #include "atunner/model/trial/trial.h"
+#include "atunner/model/value/device_profile.h"
 
 namespace atunner {
 
@@ -27,7 +27,8 @@ struct Report {
   std::vector<Trial> trials;
   std::optional<Trial> best;  ///< verified again with inputs nobody saw before
   std::vector<Baseline> baselines;
-  std::vector<Trial> front;  ///< of several objectives: trials that none beats in all of them, by the first objective
+  /// Of several objectives: trials that none beats in all of them, by the first objective
+  std::vector<Trial> front;
   uint64_t space_size = 0;
   double floor_ns = 0;  ///< 0 = the task states no work to bound its time with
   double seconds = 0;
@@ -45,8 +46,8 @@ std::string RenderHtml(const Report& report);
 std::string FormatTime(double ns);
 /// "843 GB/s, 1.20 TFLOP/s, 61 % of the floor", as far as the task states its work.
 std::string RatesOf(const Report& report, double ns);
-/// Verdict names with how many trials got them and the first reason, the most frequent first. Correct ones are left
-/// out.
+/// Verdict names with how many trials got them and the first reason, the most frequent first.
+/// Correct ones are left out.
 struct Rejection {
   std::string verdict;
   int count = 0;
@@ -59,10 +60,11 @@ std::string FormatEnergy(std::optional<double> joules);
 std::vector<std::array<std::string, 4>> FrontRowsOf(const Report& report);
 /// Trials at which the best so far improved, with its time in ns.
 std::vector<std::pair<int64_t, double>> ConvergenceOf(const Report& report);
-/// How far the best kernel is from float64, beside how far the plain kernel is, and under which policy; "" where
-/// nothing was compared.
+/// How far the best kernel is from float64, beside how far the plain kernel is, and under which
+/// policy; "" where nothing was compared.
 std::string AccuracyOfBest(const Report& report);
-/// Sentences on why the best kernel takes as long as it does: roof, share of it, limiter, resources.
+/// Sentences on why the best kernel takes as long as it does: roof, share of it, limiter,
+/// resources.
 std::vector<std::string> WhyOf(const Report& report);
 
 }  // namespace atunner

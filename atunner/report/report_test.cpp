@@ -64,7 +64,8 @@ Report Sample() {
 }
 
 TEST(Report, ConvergenceKeepsImprovementsOnly) {
-  EXPECT_EQ(ConvergenceOf(Sample()), (std::vector<std::pair<int64_t, double>>{{1, 9000}, {3, 6000}}));
+  EXPECT_EQ(ConvergenceOf(Sample()),
+            (std::vector<std::pair<int64_t, double>>{{1, 9000}, {3, 6000}}));
 }
 
 TEST(Report, RejectionsAreGroupedWithAnExample) {

@@ -32,8 +32,8 @@ std::optional<double> Objective(const Configuration& one) {
   const double z = std::log2(ToDouble(one.values[2]));
   const std::string mode = ToString(one.values[3]);
   if (mode == "c" && z > 5) return std::nullopt;
-  return 100 + 8 * (x - 6) * (x - 6) + 5 * (y - 3) * (y - 3) + 3 * std::fabs(z - 4) + (mode == "b" ? 0 : 40) +
-         3 * (x - y - 3) * (x - y - 3);
+  return 100 + 8 * (x - 6) * (x - 6) + 5 * (y - 3) * (y - 3) + 3 * std::fabs(z - 4) +
+         (mode == "b" ? 0 : 40) + 3 * (x - y - 3) * (x - y - 3);
 }
 
 double BestAfter(const std::string& strategy, uint64_t seed, int budget) {
@@ -84,7 +84,8 @@ TEST_P(EveryStrategy, CoversASmallSpaceWithoutRepeatsUnderFaults) {
     for (size_t i = 0; i < asked.size(); ++i) {
       EXPECT_TRUE(seen.insert(index->IndexOf(asked[i])).second) << "asked twice";
       if (i == 1) continue;  // lost: never told
-      searcher->Tell({asked[i], i == 2 ? std::nullopt : std::optional(10.0 + static_cast<double>(i))});
+      searcher->Tell(
+          {asked[i], i == 2 ? std::nullopt : std::optional(10.0 + static_cast<double>(i))});
       searcher->Tell({asked[i], 10.0});  // told twice
     }
   }
@@ -105,10 +106,12 @@ TEST_P(EveryStrategy, IsDeterministic) {
   };
   EXPECT_EQ(run(), run());
 }
-INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, testing::ValuesIn(Names()), [](const auto& one) { return one.param; });
+INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, testing::ValuesIn(Names()),
+                         [](const auto& one) { return one.param; });
 
 TEST(MakeSearcher, UnknownNameListsStrategies) {
-  EXPECT_THAT(MakeSearcher("baies", Synthetic(), {}).error().ToString(), HasSubstr("annealing, auto, bayes,"));
+  EXPECT_THAT(MakeSearcher("baies", Synthetic(), {}).error().ToString(),
+              HasSubstr("annealing, auto, bayes,"));
 }
 
 }  // namespace

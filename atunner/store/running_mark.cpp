@@ -7,7 +7,9 @@
 namespace atunner {
 namespace {
 
-Path FileOf(const Path& store, const std::string& run) { return Path(store.string() + ".running") / run; }
+Path FileOf(const Path& store, const std::string& run) {
+  return Path(store.string() + ".running") / run;
+}
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Who works on a run: a locked file beside the store, which the system unlocks however its process ends.
+// Who works on a run: a locked file beside the store, which the system unlocks however its process
+// ends.
 #pragma once
 
 #include <string>
@@ -8,7 +9,8 @@
 
 namespace atunner {
 
-/// Several processes may hold a run's mark at once. Where it cannot be made (a folder that is read-only) there is none.
+/// Several processes may hold a run's mark at once. Where it cannot be made (a folder that is
+/// read-only) there is none.
 class RunningMark {
  public:
   RunningMark(const Path& store, const std::string& run);

@@ -65,11 +65,13 @@ class Statement {
 constexpr const char* kElsewhere = "choose a place you may write to with --store";
 
 constexpr const char* kRunColumns =
-    "SELECT id, key, command, created, status, evidence, device, spec, space, summary, seconds FROM runs ";
+    "SELECT id, key, command, created, status, evidence, device, spec, space, summary, seconds "
+    "FROM runs ";
 
 RunRecord ReadRun(const Statement& row, const Path& store) {
-  RunRecord run = {row.Column(0), row.Column(1), row.Column(2), row.Column(3), row.Column(4),     row.Column(5),
-                   row.Column(6), row.Column(7), row.Column(8), row.Column(9), row.RealColumn(10)};
+  RunRecord run = {row.Column(0), row.Column(1), row.Column(2),     row.Column(3),
+                   row.Column(4), row.Column(5), row.Column(6),     row.Column(7),
+                   row.Column(8), row.Column(9), row.RealColumn(10)};
   if (run.status == "running" && !RunningMark::IsHeld(store, run.id)) run.status = "interrupted";
   return run;
 }
@@ -88,11 +90,13 @@ std::unexpected<Error> Store::Failure(std::string_view action) const {
   else if (code == SQLITE_BUSY)
     hint = "another process holds the store; try again";
   return Fail(hint.empty() ? ErrorCode::kInternal : ErrorCode::kInvalidInput,
-              "cannot " + std::string(action) + ": " + sqlite3_errmsg(handle_), file_.string(), hint);
+              "cannot " + std::string(action) + ": " + sqlite3_errmsg(handle_), file_.string(),
+              hint);
 }
 
 Status Store::Execute(const char* sql) {
-  if (sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) return Failure("use the store");
+  if (sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr) != SQLITE_OK)
+    return Failure("use the store");
   return {};
 }
 
@@ -106,15 +110,16 @@ Result<std::unique_ptr<Store>> Store::Open(const Path& file) {
   // In this order: who makes a store makes its log after it.
   const Path log = file.string() + "-wal";
   if (Exists(log) && !Exists(file))
-    return Invalid("the store is gone, and the log of its last changes is still there", file.string(),
-                   "put the store back, or remove " + log.string() + " too");
+    return Invalid("the store is gone, and the log of its last changes is still there",
+                   file.string(), "put the store back, or remove " + log.string() + " too");
   sqlite3* handle = nullptr;
-  const int code = sqlite3_open_v2(file.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+  const int code = sqlite3_open_v2(file.c_str(), &handle,
+                                   SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
   std::unique_ptr<Store> store(new Store(handle, file));
   if (code != SQLITE_OK) return store->Failure("open the store");
   sqlite3_busy_timeout(handle, kBusyMilliseconds);
-  ATUNNER_RETURN_IF_ERROR(
-      store->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"));
+  ATUNNER_RETURN_IF_ERROR(store->Execute(
+      "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"));
   ATUNNER_RETURN_IF_ERROR(store->Migrate());
   return store;
 }
@@ -131,8 +136,8 @@ Status Store::Migrate() {
   }
   if (version > kSchemaVersion) {
     (void)Execute("ROLLBACK");
-    return Invalid("the store was written by a newer atunner (schema " + std::to_string(version) + ", this one knows " +
-                       std::to_string(kSchemaVersion) + ")",
+    return Invalid("the store was written by a newer atunner (schema " + std::to_string(version) +
+                       ", this one knows " + std::to_string(kSchemaVersion) + ")",
                    file_.string(), "use that version, or another file with --store");
   }
   if (version == 0) ATUNNER_RETURN_IF_ERROR(Execute(kSchema));
@@ -141,7 +146,8 @@ Status Store::Migrate() {
 
 Result<RunRecord> Store::OpenRun(const RunRecord& wanted, bool& resumed) {
   resumed = false;
-  Statement insert(handle_, "INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (key) DO NOTHING");
+  Statement insert(handle_,
+                   "INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (key) DO NOTHING");
   insert.Text(1, wanted.id)
       .Text(2, wanted.key)
       .Text(3, wanted.command)
@@ -182,7 +188,9 @@ Status Store::DeleteRun(const std::string& id) {
 
 Status Store::AppendTrial(const std::string& run, const ParameterSpace& space, const Trial& trial) {
   Statement insert(handle_, "INSERT OR IGNORE INTO trials VALUES (?,?,?,?,?,?,?)");
-  insert.Text(1, run).Integer(2, trial.number).Text(3, space.DigestOfConfiguration(trial.configuration).ToHex());
+  insert.Text(1, run)
+      .Integer(2, trial.number)
+      .Text(3, space.DigestOfConfiguration(trial.configuration).ToHex());
   insert.Text(4, trial.binary.ToHex())
       .Text(5, std::string(Name(trial.verdict.kind)))
       .Real(6, trial.ObjectiveNs())
@@ -194,8 +202,11 @@ Status Store::AppendTrial(const std::string& run, const ParameterSpace& space, c
 Status Store::UpdateTrial(const std::string& run, const ParameterSpace& space, const Trial& trial) {
   // Two processes that share a run count their trials each for itself: the number names several.
   Statement update(handle_,
-                   "UPDATE trials SET verdict = ?, objective_ns = ?, body = ? WHERE run = ? AND configuration = ?");
-  update.Text(1, std::string(Name(trial.verdict.kind))).Real(2, trial.ObjectiveNs()).Text(3, DumpJson(ToJson(trial)));
+                   "UPDATE trials SET verdict = ?, objective_ns = ?, body = ? WHERE run = ? AND "
+                   "configuration = ?");
+  update.Text(1, std::string(Name(trial.verdict.kind)))
+      .Real(2, trial.ObjectiveNs())
+      .Text(3, DumpJson(ToJson(trial)));
   update.Text(4, run).Text(5, space.DigestOfConfiguration(trial.configuration).ToHex());
   if (update.Step() != SQLITE_DONE) return Failure("update a trial");
   return {};
@@ -217,23 +228,26 @@ Result<std::vector<Trial>> Store::Trials(const std::string& run) {
 
 Result<RunRecord> Store::FindRun(const std::string& name) {
   const bool last = name.empty() || name == "last";
-  Statement find(handle_,
-                 (std::string(kRunColumns) + (last ? "ORDER BY created DESC, id DESC LIMIT 1"
-                                                   : "WHERE id = ?1 OR substr(id, 1, length(?1)) = ?1 LIMIT 2"))
-                     .c_str());
+  Statement find(handle_, (std::string(kRunColumns) +
+                           (last ? "ORDER BY created DESC, id DESC LIMIT 1"
+                                 : "WHERE id = ?1 OR substr(id, 1, length(?1)) = ?1 LIMIT 2"))
+                              .c_str());
   if (!last) find.Text(1, name);
   if (find.Step() != SQLITE_ROW) {
-    return Fail(ErrorCode::kNotFound, last ? "there is no run yet" : "there is no run '" + name + "'", file_.string(),
+    return Fail(ErrorCode::kNotFound,
+                last ? "there is no run yet" : "there is no run '" + name + "'", file_.string(),
                 last ? "start one with `atunner optimize`" : "`atunner history` lists the runs");
   }
   RunRecord run = ReadRun(find, file_);
   if (!last && run.id != name && find.Step() == SQLITE_ROW)
-    return Invalid("more than one run begins with '" + name + "'", "", "`atunner history` lists the runs");
+    return Invalid("more than one run begins with '" + name + "'", "",
+                   "`atunner history` lists the runs");
   return run;
 }
 
 Result<std::vector<RunRecord>> Store::Runs(int limit) {
-  Statement select(handle_, (std::string(kRunColumns) + "ORDER BY created DESC, id DESC LIMIT ?").c_str());
+  Statement select(handle_,
+                   (std::string(kRunColumns) + "ORDER BY created DESC, id DESC LIMIT ?").c_str());
   select.Integer(1, limit);
   std::vector<RunRecord> runs;
   int code = 0;

@@ -1,4 +1,5 @@
-// What is remembered: runs and their trials, in SQLite. A trial is durable when AppendTrial returns.
+// What is remembered: runs and their trials, in SQLite. A trial is durable when AppendTrial
+// returns.
 #pragma once
 
 #include <map>
@@ -18,28 +19,31 @@ struct sqlite3;
 namespace atunner {
 
 struct RunRecord {
-  std::string id;        ///< "20261121-0123-softmax-3f2a"
-  std::string key;       ///< digest of everything that decides the run: the same command finds it again
-  std::string command;   ///< as the user gave it
-  std::string created;   ///< UTC
-  std::string status;    ///< "running", "finished", "stopped", "failed"; read back "interrupted", if nobody runs it
+  std::string id;  ///< "20261121-0123-softmax-3f2a"
+  /// Digest of everything that decides the run: the same command finds it again
+  std::string key;
+  std::string command;  ///< as the user gave it
+  std::string created;  ///< UTC
+  /// "running", "finished", "stopped", "failed"; read back "interrupted", if nobody runs it
+  std::string status;
   std::string evidence;  ///< "measured" or "predicted"
   std::string device;
-  std::string spec;     ///< KernelSpec as JSON
-  std::string space;    ///< ParameterSpace as JSON
-  std::string summary;  ///< JSON: baselines, best, settings, or the error; written when the run ends
-  double seconds = 0;   ///< wall time spent, all sessions together
+  std::string spec;   ///< KernelSpec as JSON
+  std::string space;  ///< ParameterSpace as JSON
+  /// JSON: baselines, best, settings, or the error; written when the run ends
+  std::string summary;
+  double seconds = 0;  ///< wall time spent, all sessions together
 };
 
 class Store {
  public:
-  /// Opens or makes the file. A clear message for a folder that is not writable, a full disk, a file that is no store
-  /// or one of a newer version.
+  /// Opens or makes the file. A clear message for a folder that is not writable, a full disk, a
+  /// file that is no store or one of a newer version.
   static Result<std::unique_ptr<Store>> Open(const Path& file);
   ~Store();
 
-  /// The run with this key if there is one (`resumed` tells), else the wanted one, inserted. It counts as running until
-  /// its status becomes another, or this store is closed.
+  /// The run with this key if there is one (`resumed` tells), else the wanted one, inserted. It
+  /// counts as running until its status becomes another, or this store is closed.
   Result<RunRecord> OpenRun(const RunRecord& wanted, bool& resumed);
   Status UpdateRun(const RunRecord& run);
   Status DeleteRun(const std::string& id);

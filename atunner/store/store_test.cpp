@@ -30,7 +30,8 @@ Trial MakeTrial(int64_t n) {
 }
 
 RunRecord MakeRun(const std::string& id) {
-  return {id, "key-" + id, "cmd", "2026-01-01T00:00:00Z", "running", "predicted", "A100", "{}", "{}", "{}", 0};
+  return {id,   "key-" + id, "cmd", "2026-01-01T00:00:00Z", "running", "predicted", "A100", "{}",
+          "{}", "{}",        0};
 }
 
 TEST(Store, KeepsRunsAndTrials) {
@@ -123,7 +124,8 @@ TEST(Store, TwoProcessesShare) {
     if (pid == 0) {
       auto store = Store::Open(file);
       bool ok = store.has_value();
-      for (int64_t i = 0; ok && i < 30; ++i) ok = (*store)->AppendTrial("a", Space(), MakeTrial(i * 2 + c)).has_value();
+      for (int64_t i = 0; ok && i < 30; ++i)
+        ok = (*store)->AppendTrial("a", Space(), MakeTrial(i * 2 + c)).has_value();
       ::_exit(ok ? 0 : 1);
     }
     children.push_back(pid);
@@ -136,7 +138,8 @@ TEST(Store, TwoProcessesShare) {
   EXPECT_EQ(Store::Open(file).value()->Trials("a")->size(), 60u);
 }
 
-// Each counts its own trials, so that two may have the same number: measuring one again overwrote the other.
+// Each counts its own trials, so that two may have the same number: measuring one again overwrote
+// the other.
 TEST(Store, AnUpdateIsOfOneConfiguration) {
   const TemporaryDirectory dir;
   const auto store = Store::Open(dir.path() / "s.db").value();
@@ -151,7 +154,8 @@ TEST(Store, AnUpdateIsOfOneConfiguration) {
   const std::vector<Trial> trials = store->Trials("a").value();
   ASSERT_EQ(trials.size(), 2u);
   for (const Trial& trial : trials)
-    EXPECT_EQ(trial.ObjectiveNs(), trial.configuration.values == mine.configuration.values ? 7 : 102);
+    EXPECT_EQ(trial.ObjectiveNs(),
+              trial.configuration.values == mine.configuration.values ? 7 : 102);
 }
 
 TEST(Store, KilledAtFiftyMomentsItLosesNothingAcknowledged) {

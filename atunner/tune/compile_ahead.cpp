@@ -9,21 +9,26 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 constexpr Seconds kPoll{0.001};
 
-bool IsReady(const std::future<Compiled>& one) { return one.wait_for(Seconds(0)) == std::future_status::ready; }
+bool IsReady(const std::future<Compiled>& one) {
+  return one.wait_for(Seconds(0)) == std::future_status::ready;
+}
 
 }  // namespace
 
 CompileAhead::~CompileAhead() { stop_.request_stop(); }
 
 void CompileAhead::Submit(Configuration configuration) {
-  ahead_.push_back(std::async(std::launch::async, [this, one = std::move(configuration), stop = stop_.get_token()] {
-    return work_(one, stop);
-  }));
+  ahead_.push_back(
+      std::async(std::launch::async, [this, one = std::move(configuration),
+                                      stop = stop_.get_token()] { return work_(one, stop); }));
 }
 
-size_t CompileAhead::ready() const { return static_cast<size_t>(std::ranges::count_if(ahead_, IsReady)); }
+size_t CompileAhead::ready() const {
+  return static_cast<size_t>(std::ranges::count_if(ahead_, IsReady));
+}
 
-std::optional<Compiled> CompileAhead::Take(const std::function<bool()>& give_up, double patience_seconds) {
+std::optional<Compiled> CompileAhead::Take(const std::function<bool()>& give_up,
+                                           double patience_seconds) {
   const auto patience_ends = std::chrono::steady_clock::now() + Seconds(patience_seconds);
   auto ready = ahead_.begin();
   while (!IsReady(*ready)) {

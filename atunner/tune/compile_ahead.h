@@ -19,7 +19,8 @@ struct Compiled {
   Result<CompileOutcome> outcome;
 };
 
-/// One thread per configuration that was submitted and not taken. Ending it asks those still at work to stop and waits.
+/// One thread per configuration that was submitted and not taken. Ending it asks those still at
+/// work to stop and waits.
 class CompileAhead {
  public:
   using Work = std::function<Compiled(const Configuration&, const std::stop_token&)>;
@@ -33,8 +34,8 @@ class CompileAhead {
   size_t size() const { return ahead_.size(); }
   /// How many of them are done.
   size_t ready() const;
-  /// The oldest, so that equal seeds give equal runs; after `patience_seconds` of waiting for it, whichever is ready.
-  /// nullopt when `give_up` says so first. size() must not be 0.
+  /// The oldest, so that equal seeds give equal runs; after `patience_seconds` of waiting for it,
+  /// whichever is ready. nullopt when `give_up` says so first. size() must not be 0.
   std::optional<Compiled> Take(const std::function<bool()>& give_up, double patience_seconds = 1);
 
  private:

@@ -26,14 +26,16 @@ TEST(CompileAhead, InTheOrderOfSubmission) {
     return Work(one, stop);
   });
   for (const char* name : {"first", "second", "third"}) ahead.Submit(Named(name));
-  for (const char* name : {"first", "second", "third"}) EXPECT_EQ(ahead.Take(Never, 1e9)->configuration, Named(name));
+  for (const char* name : {"first", "second", "third"})
+    EXPECT_EQ(ahead.Take(Never, 1e9)->configuration, Named(name));
   EXPECT_EQ(ahead.size(), 0u);
 }
 
 TEST(CompileAhead, WhatIsReadyOvertakesWhatIsSlow) {
   CompileAhead ahead(Work);
   ahead.Submit(Named("slow"));
-  for (const char* name : {"second", "third"}) {  // one by one: which of two is ready first, a busy machine decides
+  // one by one: which of two is ready first, a busy machine decides
+  for (const char* name : {"second", "third"}) {
     ahead.Submit(Named(name));
     EXPECT_EQ(ahead.Take(Never, 0)->configuration, Named(name));
   }

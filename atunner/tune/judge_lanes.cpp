@@ -17,13 +17,15 @@ bool IsDone(const std::future<Judged>& judged, std::chrono::milliseconds wait) {
 
 JudgeLanes::~JudgeLanes() {
   for (Busy& busy : busy_) {
-    if (busy.judged.wait_for(std::chrono::seconds(0)) != std::future_status::deferred) busy.judged.wait();
+    if (busy.judged.wait_for(std::chrono::seconds(0)) != std::future_status::deferred)
+      busy.judged.wait();
   }
 }
 
 Status JudgeLanes::Begin(const JudgeTask& task) {
   std::vector<std::future<Status>> begun;
-  for (Judge* judge : judges_) begun.push_back(std::async(policy_, [judge, &task] { return judge->Begin(task); }));
+  for (Judge* judge : judges_)
+    begun.push_back(std::async(policy_, [judge, &task] { return judge->Begin(task); }));
   Status first;
   for (std::future<Status>& one : begun) {
     Status status = one.get();

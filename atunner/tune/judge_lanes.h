@@ -26,8 +26,8 @@ struct Judged {
   double seconds = 0;  ///< in the judge
 };
 
-/// Each judge works in a thread of its own while candidates last; with one, and in order, everything happens in the
-/// caller's thread, in Take.
+/// Each judge works in a thread of its own while candidates last; with one, and in order,
+/// everything happens in the caller's thread, in Take.
 class JudgeLanes {
  public:
   JudgeLanes(std::vector<Judge*> judges, const Clock& clock, bool in_order)

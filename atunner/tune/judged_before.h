@@ -1,4 +1,5 @@
-// Two configurations may compile to the same binary with the same launches: what was found for one holds for the other.
+// Two configurations may compile to the same binary with the same launches: what was found for one
+// holds for the other.
 #pragma once
 
 #include <map>
@@ -11,8 +12,8 @@ namespace atunner {
 
 class JudgedBefore {
  public:
-  /// The number of the first candidate that runs the same code in the same launches, at the task's sizes and at every
-  /// size it is checked at; `number`, this one's own, when there was none.
+  /// The number of the first candidate that runs the same code in the same launches, at the task's
+  /// sizes and at every size it is checked at; `number`, this one's own, when there was none.
   int64_t FirstOf(const CandidateKernel& candidate, const KernelSpec& spec, int64_t number);
 
  private:

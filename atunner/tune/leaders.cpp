@@ -28,7 +28,9 @@ void Leaders::Keep(const Trial& trial, std::shared_ptr<const CandidateKernel> ca
   kernels_[trial.number] = std::move(candidate);
   times_[trial.number] = trial.measurement->median_ns;
   if (kernels_.size() <= kMostKept) return;
-  const int64_t slowest = std::ranges::max_element(times_, {}, [](const auto& one) { return one.second; })->first;
+  const int64_t slowest = std::ranges::max_element(times_, {}, [](const auto& one) {
+                            return one.second;
+                          })->first;
   kernels_.erase(slowest);
   times_.erase(slowest);
 }
@@ -37,7 +39,8 @@ std::optional<int64_t> Leaders::WorthMeasuring(const std::vector<Trial>& trials)
   const Trial* best = nullptr;
   for (const auto& [number, kernel] : kernels_) {
     const Trial& trial = TrialOf(trials, number);
-    if (trial.ObjectiveNs() && (best == nullptr || *trial.ObjectiveNs() < *best->ObjectiveNs())) best = &trial;
+    if (trial.ObjectiveNs() && (best == nullptr || *trial.ObjectiveNs() < *best->ObjectiveNs()))
+      best = &trial;
   }
   std::optional<int64_t> chosen;
   double least_known = 0;
@@ -54,7 +57,8 @@ std::optional<int64_t> Leaders::WorthMeasuring(const std::vector<Trial>& trials)
 }
 
 Measurement Joined(const Measurement& earlier, Measurement later) {
-  later.samples_ns.insert(later.samples_ns.begin(), earlier.samples_ns.begin(), earlier.samples_ns.end());
+  later.samples_ns.insert(later.samples_ns.begin(), earlier.samples_ns.begin(),
+                          earlier.samples_ns.end());
   later.median_ns = Median(later.samples_ns);
   const Interval interval = MedianInterval(later.samples_ns);
   later.low_ns = interval.low;

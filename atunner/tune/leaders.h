@@ -16,9 +16,12 @@ namespace atunner {
 class Leaders {
  public:
   void Keep(const Trial& trial, std::shared_ptr<const CandidateKernel> candidate);
-  /// Number of the trial that is known worst among those that may be the best; nullopt when all are known well.
+  /// Number of the trial that is known worst among those that may be the best; nullopt when all are
+  /// known well.
   std::optional<int64_t> WorthMeasuring(const std::vector<Trial>& trials) const;
-  std::shared_ptr<const CandidateKernel> KernelOf(int64_t number) const { return kernels_.at(number); }
+  std::shared_ptr<const CandidateKernel> KernelOf(int64_t number) const {
+    return kernels_.at(number);
+  }
 
  private:
   std::map<int64_t, std::shared_ptr<const CandidateKernel>> kernels_;

@@ -50,7 +50,8 @@ TEST_F(LeadersTest, WhoFailedTheSecondTimeIsNoLeader) {
 
 TEST_F(LeadersTest, TheFastestAreKept) {
   for (int i = 0; i < 40; ++i) Add(100 + i % 20, 0.3);
-  for (int64_t number : {1, 2, 3, 21, 22, 23}) EXPECT_NE(leaders_.KernelOf(number), nullptr) << number;
+  for (int64_t number : {1, 2, 3, 21, 22, 23})
+    EXPECT_NE(leaders_.KernelOf(number), nullptr) << number;
   EXPECT_ANY_THROW((void)leaders_.KernelOf(20)) << "the slowest is gone";
 }
 

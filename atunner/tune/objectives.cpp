@@ -31,7 +31,8 @@ Result<std::vector<Objective>> ParseObjectives(std::string_view text) {
     const std::string_view word = text.substr(from, comma - from);
     const auto* known = std::ranges::find(kAll, word, [](Objective one) { return Name(one); });
     if (known == std::end(kAll))
-      return Invalid("unknown objective '" + std::string(word) + "'", "--objective", "use time, memory and energy");
+      return Invalid("unknown objective '" + std::string(word) + "'", "--objective",
+                     "use time, memory and energy");
     if (std::ranges::find(objectives, *known) != objectives.end())
       return Invalid("'" + std::string(word) + "' is there twice", "--objective");
     objectives.push_back(*known);
@@ -59,25 +60,30 @@ std::vector<double> ValuesOf(const Trial& trial, const std::vector<Objective>& o
 
 double RelativeError(const Trial& trial) {
   if (!trial.measurement || !(trial.measurement->median_ns > 0)) return 0;
-  return (trial.measurement->high_ns - trial.measurement->low_ns) / (2 * 1.96 * trial.measurement->median_ns);
+  return (trial.measurement->high_ns - trial.measurement->low_ns) /
+         (2 * 1.96 * trial.measurement->median_ns);
 }
 
 int64_t MemoryOf(const CandidateKernel& candidate, const KernelSpec& spec) {
   const auto plan = Resolve(candidate.plan, spec.dims, spec.attributes);
   if (!plan) return 0;
   int64_t bytes = 0;
-  for (const ConcreteWorkspace& workspace : plan->workspaces) bytes += static_cast<int64_t>(workspace.bytes);
+  for (const ConcreteWorkspace& workspace : plan->workspaces)
+    bytes += static_cast<int64_t>(workspace.bytes);
   int64_t shared = 0;
   for (const ConcreteStep& step : plan->steps) {
     const auto& kernels = candidate.module.kernels;
     const auto kernel = std::ranges::find(kernels, step.entry, &KernelResources::entry);
-    const int64_t fixed = kernel == kernels.end() ? 0 : static_cast<int64_t>(kernel->static_shared_bytes);
+    const int64_t fixed = kernel == kernels.end()
+                              ? 0
+                              : static_cast<int64_t>(kernel->static_shared_bytes);
     shared = std::max(shared, fixed + static_cast<int64_t>(step.shared_bytes));
   }
   return bytes + shared;
 }
 
-std::vector<size_t> FrontOf(const std::vector<Trial>& trials, const std::vector<Objective>& objectives) {
+std::vector<size_t> FrontOf(const std::vector<Trial>& trials,
+                            const std::vector<Objective>& objectives) {
   std::vector<std::vector<double>> points;
   std::vector<size_t> numbers;
   for (size_t i = 0; i < trials.size(); ++i) {

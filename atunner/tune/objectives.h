@@ -23,13 +23,16 @@ std::optional<double> ValueOf(const Trial& trial, Objective objective);
 /// All of them, in order; empty when one is missing.
 std::vector<double> ValuesOf(const Trial& trial, const std::vector<Objective>& objectives);
 
-/// Standard error of a trial's time over the time, from the 95 % interval of its median; an estimate is exact.
+/// Standard error of a trial's time over the time, from the 95 % interval of its median; an
+/// estimate is exact.
 double RelativeError(const Trial& trial);
 
 /// Trial::memory_bytes of a candidate at the task's sizes; 0 where its launches cannot be computed.
 int64_t MemoryOf(const CandidateKernel& candidate, const KernelSpec& spec);
 
-/// Numbers (within `trials`) of those that no other trial beats, by the first objective; copies of others are left out.
-std::vector<size_t> FrontOf(const std::vector<Trial>& trials, const std::vector<Objective>& objectives);
+/// Numbers (within `trials`) of those that no other trial beats, by the first objective; copies of
+/// others are left out.
+std::vector<size_t> FrontOf(const std::vector<Trial>& trials,
+                            const std::vector<Objective>& objectives);
 
 }  // namespace atunner

@@ -19,7 +19,8 @@ Trial MakeTrial(double ns, int64_t bytes) {
 
 TEST(Objectives, AreNamed) {
   EXPECT_THAT(*ParseObjectives("memory,time"), ElementsAre(Objective::kMemory, Objective::kTime));
-  EXPECT_THAT(ParseObjectives("speed").error().ToString(), HasSubstr("use time, memory and energy"));
+  EXPECT_THAT(ParseObjectives("speed").error().ToString(),
+              HasSubstr("use time, memory and energy"));
   EXPECT_THAT(ParseObjectives("time,time").error().ToString(), HasSubstr("twice"));
   EXPECT_FALSE(ParseObjectives("").has_value());
   EXPECT_FALSE(ParseObjectives("time,").has_value());
@@ -48,8 +49,8 @@ TEST(Objectives, EnergyIsWhatWasMeasuredOrPredicted) {
 }
 
 TEST(Objectives, TheFrontLeavesOutWhatIsBeatenAndCopies) {
-  std::vector<Trial> trials = {MakeTrial(9, 10), MakeTrial(5, 100), MakeTrial(6, 120), MakeTrial(7, 50),
-                               MakeTrial(5, 100)};
+  std::vector<Trial> trials = {MakeTrial(9, 10), MakeTrial(5, 100), MakeTrial(6, 120),
+                               MakeTrial(7, 50), MakeTrial(5, 100)};
   trials[4].same_as = 2;
   EXPECT_THAT(FrontOf(trials, {Objective::kTime, Objective::kMemory}), ElementsAre(1, 3, 0));
 }

@@ -24,9 +24,11 @@ PartChoices::PartChoices(const ScheduleTemplate& whole, const DividedSchedule& d
   const std::vector<const ScheduleTemplate*> parts = divided_.Parts();
   for (size_t i = 0; i < choices_.size(); ++i) {
     std::vector<Value> values;
-    for (const Configuration& choice : choices_[i]) values.emplace_back(parts[i]->space().Describe(choice));
-    space_.parameters.push_back({fmt::format("part{}", i + 1), std::move(values),
-                                 fmt::format("configuration of the part '{}'", parts[i]->spec().name)});
+    for (const Configuration& choice : choices_[i])
+      values.emplace_back(parts[i]->space().Describe(choice));
+    space_.parameters.push_back(
+        {fmt::format("part{}", i + 1), std::move(values),
+         fmt::format("configuration of the part '{}'", parts[i]->spec().name)});
   }
 }
 
@@ -46,24 +48,27 @@ Result<RenderedKernel> PartChoices::Render(const Configuration& configuration) c
 
 Configuration PartChoices::Default() const {
   Configuration first;
-  for (const Parameter& parameter : space_.parameters) first.values.push_back(parameter.values.front());
+  for (const Parameter& parameter : space_.parameters)
+    first.values.push_back(parameter.values.front());
   return first;
 }
 
 PartBudgets DivideBudget(const Budget& budget, const std::vector<double>& least_ns) {
   // What takes ten times as long is worth more trials, but not ten times as many.
   const auto weight = [](double ns) { return std::sqrt(std::max(ns, kLaunchNs)); };
-  const double all =
-      std::accumulate(least_ns.begin(), least_ns.end(), 0.0, [&](double sum, double ns) { return sum + weight(ns); });
+  const double all = std::accumulate(least_ns.begin(), least_ns.end(), 0.0,
+                                     [&](double sum, double ns) { return sum + weight(ns); });
   const auto share = [&](double part, int64_t fewest) {
     Budget one;
     if (budget.seconds) one.seconds = *budget.seconds * part;
     if (budget.trials)
-      one.trials = std::max(fewest, static_cast<int64_t>(std::floor(static_cast<double>(*budget.trials) * part)));
+      one.trials = std::max(
+          fewest, static_cast<int64_t>(std::floor(static_cast<double>(*budget.trials) * part)));
     return one;
   };
   PartBudgets budgets{{}, share(kForTheWhole, 1)};
-  for (const double ns : least_ns) budgets.parts.push_back(share((1 - kForTheWhole) * weight(ns) / all, kFewestTrials));
+  for (const double ns : least_ns)
+    budgets.parts.push_back(share((1 - kForTheWhole) * weight(ns) / all, kFewestTrials));
   return budgets;
 }
 
@@ -76,7 +81,9 @@ std::vector<Configuration> BestOf(const TuneResult& result) {
   std::ranges::stable_sort(ranking, {}, [](const Trial* trial) { return *trial->ObjectiveNs(); });
   std::vector<Configuration> best = {result.best->configuration};
   for (const Trial* trial : ranking) {
-    if (best.size() == kMostChoices || *trial->ObjectiveNs() > kClose * *ranking.front()->ObjectiveNs()) break;
+    if (best.size() == kMostChoices ||
+        *trial->ObjectiveNs() > kClose * *ranking.front()->ObjectiveNs())
+      break;
     if (trial->configuration != best.front()) best.push_back(trial->configuration);
   }
   return best;

@@ -1,5 +1,5 @@
-// A divided schedule whose parts have been tuned: what is left to choose is which of a part's best configurations the
-// whole takes, a parameter for each part.
+// A divided schedule whose parts have been tuned: what is left to choose is which of a part's best
+// configurations the whole takes, a parameter for each part.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace atunner {
 
 class PartChoices : public ScheduleTemplate {
  public:
-  /// `whole` and `divided` are one object, which must outlive this one. `choices`: at least one for each part, the best
-  /// first.
+  /// `whole` and `divided` are one object, which must outlive this one. `choices`: at least one for
+  /// each part, the best first.
   PartChoices(const ScheduleTemplate& whole, const DividedSchedule& divided,
               std::vector<std::vector<Configuration>> choices);
 
@@ -41,15 +41,16 @@ class PartChoices : public ScheduleTemplate {
   ParameterSpace space_;
 };
 
-/// How much of a whole's budget each part gets, and what is left for choosing among what they found: by the least time
-/// that the device takes for it.
+/// How much of a whole's budget each part gets, and what is left for choosing among what they
+/// found: by the least time that the device takes for it.
 struct PartBudgets {
   std::vector<Budget> parts;
   Budget whole;
 };
 PartBudgets DivideBudget(const Budget& budget, const std::vector<double>& least_ns);
 
-/// Of what a part's session found, what the whole may take: the winner, and who was close to it in time.
+/// Of what a part's session found, what the whole may take: the winner, and who was close to it in
+/// time.
 std::vector<Configuration> BestOf(const TuneResult& result);
 
 }  // namespace atunner

@@ -29,9 +29,11 @@ class Whole : public Part, public DividedSchedule {
   Whole() : Part("whole"), first_("first"), second_("second") {}
   std::vector<const ScheduleTemplate*> Parts() const override { return {&first_, &second_}; }
   bool SharesSizes(size_t) const override { return true; }
-  Result<RenderedKernel> RenderParts(const std::vector<Configuration>& configurations) const override {
+  Result<RenderedKernel> RenderParts(
+      const std::vector<Configuration>& configurations) const override {
     RenderedKernel kernel;
-    for (const Configuration& one : configurations) kernel.source.text += ToString(one.values[0]) + ";";
+    for (const Configuration& one : configurations)
+      kernel.source.text += ToString(one.values[0]) + ";";
     return kernel;
   }
 

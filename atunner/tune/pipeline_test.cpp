@@ -1,5 +1,5 @@
-// The pipeline with a compiler and a device that take set times: who waits for whom. They sleep and do not work, so
-// that a busy machine changes little.
+// The pipeline with a compiler and a device that take set times: who waits for whom. They sleep and
+// do not work, so that a busy machine changes little.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,10 +81,12 @@ class SlowJudge : public Judge {
     ++judged;
     return answer;
   }
-  Result<Comparison> Compare(const CandidateKernel&, const CandidateKernel&, int, uint64_t) override {
+  Result<Comparison> Compare(const CandidateKernel&, const CandidateKernel&, int,
+                             uint64_t) override {
     return Fail(ErrorCode::kUnsupported, "not here");
   }
-  Result<Baseline> CompareVendor(const std::string&, const CandidateKernel&, int, uint64_t) override {
+  Result<Baseline> CompareVendor(const std::string&, const CandidateKernel&, int,
+                                 uint64_t) override {
     return Fail(ErrorCode::kUnsupported, "not here");
   }
   std::set<std::string> examined;
@@ -97,7 +99,9 @@ class SlowJudge : public Judge {
 
 class PipelineTest : public testing::Test {
  protected:
-  TuneResult Tune(SlowJudge& judge, int64_t trials, bool in_order) { return Tune(judge, trials, in_order, compiler_); }
+  TuneResult Tune(SlowJudge& judge, int64_t trials, bool in_order) {
+    return Tune(judge, trials, in_order, compiler_);
+  }
   TuneResult Tune(SlowJudge& judge, int64_t trials, bool in_order, Compiler& compiler) {
     TuneRequest request;
     request.schedule = &schedule_;
@@ -124,9 +128,11 @@ class HeldCompiler : public SlowCompiler {
  public:
   static constexpr int kOthers = 30;
   explicit HeldCompiler(const SlowJudge& judge) : judge_(judge) {}
-  Result<CompileOutcome> Compile(const CompileRequest& request, const std::stop_token& stop) override {
+  Result<CompileOutcome> Compile(const CompileRequest& request,
+                                 const std::stop_token& stop) override {
     if (++compilations_ == 5) {
-      for (int i = 0; i < 6000 && judge_.judged < kOthers; ++i) std::this_thread::sleep_for(Milliseconds(10));
+      for (int i = 0; i < 6000 && judge_.judged < kOthers; ++i)
+        std::this_thread::sleep_for(Milliseconds(10));
       judged_meanwhile = judge_.judged.load();
     }
     return SlowCompiler::Compile(request, stop);
@@ -154,8 +160,8 @@ TEST_F(PipelineTest, ADeviceThatWaitsMeasuresTheLeadersAgain) {
   EXPECT_EQ(result.trials.size(), 40u) << "what is measured again is no trial";
   EXPECT_FALSE(judge.again.empty());
   EXPECT_GT(result.spent.again, 0);
-  const auto most = std::ranges::max_element(result.trials, {},
-                                             [](const Trial& trial) { return trial.measurement->samples_ns.size(); });
+  const auto most = std::ranges::max_element(
+      result.trials, {}, [](const Trial& trial) { return trial.measurement->samples_ns.size(); });
   EXPECT_GT(most->measurement->samples_ns.size(), 8u);
 }
 

@@ -7,7 +7,8 @@
 namespace atunner {
 namespace {
 
-/// The valid configuration that differs from `wanted` in the fewest parameters, of as many as are looked at.
+/// The valid configuration that differs from `wanted` in the fewest parameters, of as many as are
+/// looked at.
 Configuration Nearest(const SpaceIndex& index, const Configuration& wanted) {
   constexpr uint64_t kLookedAt = 20000;
   const uint64_t step = std::max<uint64_t>(1, index.size() / kLookedAt);
@@ -16,7 +17,8 @@ Configuration Nearest(const SpaceIndex& index, const Configuration& wanted) {
   for (uint64_t at = 0; at < index.size(); at += step) {
     Configuration one = index.At(at);
     size_t differing = 0;
-    for (size_t i = 0; i < one.values.size(); ++i) differing += one.values[i] != wanted.values[i] ? 1 : 0;
+    for (size_t i = 0; i < one.values.size(); ++i)
+      differing += one.values[i] != wanted.values[i] ? 1 : 0;
     if (differing >= least) continue;
     least = differing;
     nearest = std::move(one);

@@ -1,4 +1,5 @@
-// A schedule template with conditions of the user's on top of its own: `--where "cluster == 8 and prefetch == 1"`.
+// A schedule template with conditions of the user's on top of its own: `--where "cluster == 8 and
+// prefetch == 1"`.
 #pragma once
 
 #include <span>
@@ -10,9 +11,10 @@ namespace atunner {
 
 class RestrictedSchedule : public ScheduleTemplate {
  public:
-  /// `inner` must outlive the object. kInvalidInput for a condition that cannot be read, that names what is no
-  /// parameter, or that leaves nothing.
-  static Result<RestrictedSchedule> Make(const ScheduleTemplate& inner, std::span<const std::string> conditions);
+  /// `inner` must outlive the object. kInvalidInput for a condition that cannot be read, that names
+  /// what is no parameter, or that leaves nothing.
+  static Result<RestrictedSchedule> Make(const ScheduleTemplate& inner,
+                                         std::span<const std::string> conditions);
 
   const KernelSpec& spec() const override { return inner_.spec(); }
   const ParameterSpace& space() const override { return space_; }
@@ -24,13 +26,17 @@ class RestrictedSchedule : public ScheduleTemplate {
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     return inner_.CheckDims(configuration);
   }
-  SizeFreedom FreeSizes(const Configuration& configuration) const override { return inner_.FreeSizes(configuration); }
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  SizeFreedom FreeSizes(const Configuration& configuration) const override {
+    return inner_.FreeSizes(configuration);
+  }
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     return inner_.Cost(configuration, profile);
   }
 
  private:
-  RestrictedSchedule(const ScheduleTemplate& inner, ParameterSpace space) : inner_(inner), space_(std::move(space)) {}
+  RestrictedSchedule(const ScheduleTemplate& inner, ParameterSpace space)
+      : inner_(inner), space_(std::move(space)) {}
 
   const ScheduleTemplate& inner_;
   ParameterSpace space_;

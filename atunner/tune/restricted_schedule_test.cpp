@@ -23,14 +23,17 @@ class Pairs : public ScheduleTemplate {
   const KernelSpec& spec() const override { return spec_; }
   const ParameterSpace& space() const override { return space_; }
   Configuration Default() const override { return {{int64_t{2}, int64_t{7}}}; }
-  Result<RenderedKernel> Render(const Configuration&) const override { return Invalid("not asked for"); }
+  Result<RenderedKernel> Render(const Configuration&) const override {
+    return Invalid("not asked for");
+  }
 
  private:
   KernelSpec spec_;
   ParameterSpace space_;
 };
 
-Result<RestrictedSchedule> Restrict(const ScheduleTemplate& inner, std::vector<std::string> conditions) {
+Result<RestrictedSchedule> Restrict(const ScheduleTemplate& inner,
+                                    std::vector<std::string> conditions) {
   return RestrictedSchedule::Make(inner, conditions);
 }
 
@@ -52,7 +55,8 @@ TEST(RestrictedSchedule, SaysWhatIsWrongWithACondition) {
   const Pairs pairs;
   EXPECT_THAT(Restrict(pairs, {"a >"}).error().ToString(), HasSubstr("expected a value"));
   EXPECT_THAT(Restrict(pairs, {"tile == 4"}).error().ToString(), HasSubstr("tile"));
-  EXPECT_THAT(Restrict(pairs, {"a == 9 and b == 8"}).error().ToString(), HasSubstr("a == 9 and b == 8"));
+  EXPECT_THAT(Restrict(pairs, {"a == 9 and b == 8"}).error().ToString(),
+              HasSubstr("a == 9 and b == 8"));
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ std::optional<double> SizeDistance(const Dims& a, const Dims& b) {
   for (const auto& [name, extent] : a) {
     const auto other = b.find(name);
     if (other == b.end() || extent < 1 || other->second < 1) return std::nullopt;
-    distance =
-        std::max(distance, std::fabs(std::log(static_cast<double>(extent) / static_cast<double>(other->second))));
+    distance = std::max(distance, std::fabs(std::log(static_cast<double>(extent) /
+                                                     static_cast<double>(other->second))));
   }
   return distance;
 }
@@ -40,8 +40,9 @@ bool AreParametersAlike(const ParameterSpace& past, const ParameterSpace& presen
     const int at = past.Find(parameter.name);
     if (at < 0) return false;
     const auto& known = past.parameters[static_cast<size_t>(at)].values;
-    const auto listed = std::ranges::count_if(
-        parameter.values, [&](const Value& v) { return std::ranges::find(known, v) != known.end(); });
+    const auto listed = std::ranges::count_if(parameter.values, [&](const Value& v) {
+      return std::ranges::find(known, v) != known.end();
+    });
     return 2 * static_cast<size_t>(listed) >= parameter.values.size();
   });
 }
@@ -53,8 +54,8 @@ struct Candidate {
 };
 
 /// nullopt: not alike. What cannot be read was written by another version and teaches nothing.
-std::optional<Candidate> Compare(const RunRecord& past, const RunRecord& run, const KernelSpec& spec,
-                                 const ParameterSpace& space) {
+std::optional<Candidate> Compare(const RunRecord& past, const RunRecord& run,
+                                 const KernelSpec& spec, const ParameterSpace& space) {
   if (past.id == run.id || past.evidence != run.evidence) return std::nullopt;
   const auto spec_json = ParseJson(past.spec);
   const auto space_json = ParseJson(past.space);
@@ -63,7 +64,8 @@ std::optional<Candidate> Compare(const RunRecord& past, const RunRecord& run, co
   auto past_space = FromJson<ParameterSpace>(*space_json);
   if (!past_spec || !past_space) return std::nullopt;
   if (past_spec->name != spec.name || past_spec->attributes != spec.attributes) return std::nullopt;
-  if (!AreArgumentsAlike(*past_spec, spec) || !AreParametersAlike(*past_space, space)) return std::nullopt;
+  if (!AreArgumentsAlike(*past_spec, spec) || !AreParametersAlike(*past_space, space))
+    return std::nullopt;
   const auto distance = SizeDistance(past_spec->dims, spec.dims);
   if (!distance || *distance > std::log(kMostSizeFactor) + 1e-9) return std::nullopt;
   return Candidate{{past.device != run.device, *distance}, past, *std::move(past_space)};
@@ -76,7 +78,8 @@ Result<std::vector<Teacher>> TeachersOf(Store& store, const RunRecord& run, cons
   ATUNNER_TRY(const std::vector<RunRecord> runs, store.Runs(kRunsLookedAt));
   std::vector<Candidate> candidates;
   for (const RunRecord& past : runs) {
-    if (auto candidate = Compare(past, run, spec, space)) candidates.push_back(*std::move(candidate));
+    if (auto candidate = Compare(past, run, spec, space))
+      candidates.push_back(*std::move(candidate));
   }
   std::ranges::stable_sort(candidates, {}, &Candidate::rank);
   std::vector<Teacher> teachers;

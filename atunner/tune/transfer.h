@@ -15,9 +15,10 @@ struct Teacher {
   PastRun past;
 };
 
-/// Runs of the same kernel that are clearly alike, nearest first, at most three: the same kind of evidence, name and
-/// argument types, the same parameters with at least half of their values, every size within a factor of 8, and at
-/// least 20 trials that did not fail. Runs on the same device come first, then those of the nearest sizes.
+/// Runs of the same kernel that are clearly alike, nearest first, at most three: the same kind of
+/// evidence, name and argument types, the same parameters with at least half of their values, every
+/// size within a factor of 8, and at least 20 trials that did not fail. Runs on the same device
+/// come first, then those of the nearest sizes.
 Result<std::vector<Teacher>> TeachersOf(Store& store, const RunRecord& run, const KernelSpec& spec,
                                         const ParameterSpace& space);
 

@@ -14,7 +14,11 @@ KernelSpec Spec(int64_t rows) {
   KernelSpec spec;
   spec.name = "softmax";
   spec.dims = {{"cols", 1024}, {"rows", rows}};
-  spec.args = {{.name = "x", .role = Role::kInput, .shape = {Expr::MustParse("rows")}, .value = {}, .fill = {}}};
+  spec.args = {{.name = "x",
+                .role = Role::kInput,
+                .shape = {Expr::MustParse("rows")},
+                .value = {},
+                .fill = {}}};
   return spec;
 }
 
@@ -29,7 +33,8 @@ class TransferTest : public testing::Test {
  protected:
   void SetUp() override { store_ = Store::Open(folder_.path() / "s.db").value(); }
 
-  RunRecord Record(const std::string& id, const KernelSpec& spec, const ParameterSpace& space) const {
+  RunRecord Record(const std::string& id, const KernelSpec& spec,
+                   const ParameterSpace& space) const {
     RunRecord run;
     run.id = id;
     run.key = "key of " + id;
@@ -50,7 +55,8 @@ class TransferTest : public testing::Test {
       Trial trial;
       trial.number = i + 1;
       const auto& threads = space.parameters[0].values;
-      trial.configuration.values = {threads[static_cast<size_t>(i / 2) % threads.size()], int64_t{1 + i % 2}};
+      trial.configuration.values = {threads[static_cast<size_t>(i / 2) % threads.size()],
+                                    int64_t{1 + i % 2}};
       trial.measurement.emplace();
       trial.measurement->median_ns = 1000 + static_cast<double>(i);
       ASSERT_TRUE(store_->AppendTrial(run.id, space, trial));
@@ -58,7 +64,8 @@ class TransferTest : public testing::Test {
   }
 
   std::vector<std::string> Names() {
-    const auto teachers = TeachersOf(*store_, Record("mine", Spec(4096), Space(1024)), Spec(4096), Space(1024));
+    const auto teachers = TeachersOf(*store_, Record("mine", Spec(4096), Space(1024)), Spec(4096),
+                                     Space(1024));
     EXPECT_TRUE(teachers) << teachers.error().ToString();
     std::vector<std::string> names;
     for (const Teacher& teacher : *teachers) names.push_back(teacher.run);
@@ -79,7 +86,8 @@ TEST_F(TransferTest, TheSameDeviceComesFirstThenTheNearestSizes) {
 }
 
 TEST_F(TransferTest, WhatIsNotClearlyAlikeTeachesNothing) {
-  const auto add = [&](const char* id, const std::function<void(RunRecord&, KernelSpec&, ParameterSpace&)>& change,
+  const auto add = [&](const char* id,
+                       const std::function<void(RunRecord&, KernelSpec&, ParameterSpace&)>& change,
                        int64_t trials = 40) {
     KernelSpec spec = Spec(4096);
     ParameterSpace space = Space(1024);

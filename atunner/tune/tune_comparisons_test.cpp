@@ -1,4 +1,5 @@
-// The loop with a judge that knows the answers: what is remembered, what the winner is compared with, several devices.
+// The loop with a judge that knows the answers: what is remembered, what the winner is compared
+// with, several devices.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -51,7 +52,8 @@ TEST_F(ResumeTest, TheSameKeyGoesOnWhereItStopped) {
   judge_.examined.clear();
   const TuneResult second = Tune(Schedule(20), store_.get(), found);
   ASSERT_EQ(second.trials.size(), 20u);
-  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(second.trials[i].configuration, first.trials[i].configuration);
+  for (size_t i = 0; i < 8; ++i)
+    EXPECT_EQ(second.trials[i].configuration, first.trials[i].configuration);
   std::set<std::string> ids;
   for (const Trial& trial : second.trials) ids.insert(ToString(trial.configuration.values[0]));
   EXPECT_EQ(ids.size(), 20u) << "nothing twice, nothing left out";
@@ -61,7 +63,8 @@ TEST_F(ResumeTest, TheSameKeyGoesOnWhereItStopped) {
 }
 
 TEST_F(ResumeTest, ARunOfTheSameTaskTeachesThisOneWhereToBegin) {
-  for (int i = 0; i < 60; ++i) judge_.candidates[std::to_string(i)].ns = 1e8 + 1e6 * ((i * 37 + 23) % 60);
+  for (int i = 0; i < 60; ++i)
+    judge_.candidates[std::to_string(i)].ns = 1e8 + 1e6 * ((i * 37 + 23) % 60);
   const Schedule schedule(60);
   const auto record = [&](const char* id) {
     RunRecord run = run_;
@@ -147,7 +150,8 @@ TEST_F(TuneSessionTest, AUsersKernelThatDoesNotFinishEndsTheRun) {
   const auto result = TryTune(schedule);
   ASSERT_FALSE(result);
   EXPECT_THAT(result.error().ToString(),
-              testing::AllOf(HasSubstr("the kernel as given does not finish: was caught"), HasSubstr("smaller")));
+              testing::AllOf(HasSubstr("the kernel as given does not finish: was caught"),
+                             HasSubstr("smaller")));
   EXPECT_EQ(judge_.examined, std::vector<std::string>{"naive"});
 }
 
@@ -160,7 +164,8 @@ class SlowJudge : public KnowingJudge {
     most_ = std::max<int>(most_, ++working_);
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
     auto answer = KnowingJudge::Examine(candidate, order);
-    if (answer && answer->measurement) answer->measurement->median_ns = 1e6 + std::stod(candidate.module.ptx);
+    if (answer && answer->measurement)
+      answer->measurement->median_ns = 1e6 + std::stod(candidate.module.ptx);
     --working_;
     return answer;
   }
@@ -185,7 +190,8 @@ TEST_F(TuneSessionTest, SeveralDevicesJudgeInParallelAndShareWhatTheyLearn) {
   std::set<std::string> ids;
   for (size_t i = 0; i < result.trials.size(); ++i) {
     EXPECT_EQ(result.trials[i].number, static_cast<int64_t>(i) + 1);
-    EXPECT_TRUE(ids.insert(ToString(result.trials[i].configuration.values[0])).second) << "nothing twice";
+    EXPECT_TRUE(ids.insert(ToString(result.trials[i].configuration.values[0])).second)
+        << "nothing twice";
   }
   EXPECT_EQ(first.begun.size(), 2u);
   EXPECT_EQ(second.begun.size(), 1u) << "finalists are judged on one device";
@@ -196,7 +202,9 @@ TEST_F(TuneSessionTest, ADeviceThatCannotBeginEndsTheRun) {
   class Broken : public KnowingJudge {
    public:
     using KnowingJudge::KnowingJudge;
-    Status Begin(const JudgeTask&) override { return Fail(ErrorCode::kUnavailable, "no memory left"); }
+    Status Begin(const JudgeTask&) override {
+      return Fail(ErrorCode::kUnavailable, "no memory left");
+    }
   } broken(clock_);
   judges_ = {&judge_, &broken};
   EXPECT_THAT(TryTune(Schedule(5)).error().ToString(), HasSubstr("no memory left"));
@@ -214,9 +222,11 @@ TEST_F(TuneSessionTest, OfSeveralObjectivesTheFrontIsKept) {
   ASSERT_EQ(result.trials.size(), 20u);
   std::vector<std::string> front;
   for (size_t i : result.front) front.push_back(ToString(result.trials[i].configuration.values[0]));
-  EXPECT_EQ(front, (std::vector<std::string>{"0", "2", "4", "6", "8", "10", "12", "14", "16", "18"}));
+  EXPECT_EQ(front,
+            (std::vector<std::string>{"0", "2", "4", "6", "8", "10", "12", "14", "16", "18"}));
   EXPECT_EQ(Winner(result), "0") << "the first objective decides";
-  for (const auto& incumbent : judge_.incumbents) EXPECT_FALSE(incumbent) << "nobody races on time alone";
+  for (const auto& incumbent : judge_.incumbents)
+    EXPECT_FALSE(incumbent) << "nobody races on time alone";
   request_.objectives = {Objective::kMemory};
   const TuneResult lean = Tune(schedule);
   EXPECT_EQ(Winner(lean), "18");

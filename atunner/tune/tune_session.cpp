@@ -16,7 +16,8 @@ namespace {
 
 constexpr double kCloseToFloor = 1.04;  // nothing worth looking for is left
 constexpr int kPairs = 11;
-constexpr double kFirstAhead = 4;     // candidates compiling before anything is known of compiling and judging
+// candidates compiling before anything is known of compiling and judging
+constexpr double kFirstAhead = 4;
 constexpr double kSlack = 1.5;        // compile times scatter
 constexpr double kMostPerThread = 2;  // one compiling, one waiting for the judge
 constexpr std::chrono::milliseconds kAttention{1};
@@ -25,7 +26,8 @@ constexpr uint64_t kMaxVerifiedAgain = 5;
 /// Adds the time it lives.
 class Stopwatch {
  public:
-  Stopwatch(const Clock& clock, double& seconds) : clock_(clock), seconds_(seconds), start_(clock.Now()) {}
+  Stopwatch(const Clock& clock, double& seconds)
+      : clock_(clock), seconds_(seconds), start_(clock.Now()) {}
   ~Stopwatch() { seconds_ += clock_.Now() - start_; }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
@@ -48,11 +50,12 @@ size_t FinalistsOf(const std::vector<const Trial*>& ranking, Objective objective
 
 }  // namespace
 
-Compiled TuneSession::CompileOne(const Configuration& configuration, const std::stop_token& stop) const {
+Compiled TuneSession::CompileOne(const Configuration& configuration,
+                                 const std::stop_token& stop) const {
   Compiled compiled{configuration, request_.schedule->Render(configuration), CompileOutcome{}};
   if (compiled.rendered)
-    compiled.outcome =
-        compiler_.Compile({compiled.rendered->source, EntriesOf(compiled.rendered->plan), request_.arch}, stop);
+    compiled.outcome = compiler_.Compile(
+        {compiled.rendered->source, EntriesOf(compiled.rendered->plan), request_.arch}, stop);
   return compiled;
 }
 
@@ -73,7 +76,10 @@ Result<std::optional<Trial>> TuneSession::StartOne(Compiled compiled) {
   }
   ATUNNER_TRY(CompileOutcome outcome, std::move(compiled.outcome));
   if (!outcome.ok()) {
-    trial.verdict = {outcome.timed_out ? VerdictKind::kTimeout : VerdictKind::kCompileError, outcome.error, {}, false};
+    trial.verdict = {outcome.timed_out ? VerdictKind::kTimeout : VerdictKind::kCompileError,
+                     outcome.error,
+                     {},
+                     false};
     return trial;
   }
   trial.resources = outcome.module->kernels;
@@ -101,7 +107,8 @@ JudgeOrder TuneSession::ScreeningOrder() const {
 
 std::optional<Trial> TuneSession::StartJudging(CandidateKernel candidate, Trial trial) {
   const int64_t ticket = ++tickets_;
-  const auto twin = numbers_.find(judged_before_.FirstOf(candidate, request_.schedule->spec(), ticket));
+  const auto twin = numbers_.find(
+      judged_before_.FirstOf(candidate, request_.schedule->spec(), ticket));
   if (twin != numbers_.end()) {  // one that is still being judged is not waited for
     const Trial& first = result_.trials[static_cast<size_t>(twin->second - 1)];
     trial.same_as = twin->second;
@@ -112,7 +119,8 @@ std::optional<Trial> TuneSession::StartJudging(CandidateKernel candidate, Trial 
     return trial;
   }
   trial.number = ticket;
-  lanes_.Start({std::move(trial), std::make_shared<const CandidateKernel>(std::move(candidate))}, ScreeningOrder());
+  lanes_.Start({std::move(trial), std::make_shared<const CandidateKernel>(std::move(candidate))},
+               ScreeningOrder());
   return std::nullopt;
 }
 
@@ -124,7 +132,8 @@ Status TuneSession::FinishOne(Desk& desk) {
   TimeSpent& spent = result_.spent;
   spent.verifying += judged.answer->verify_seconds;
   spent.timing += judged.answer->timing_seconds;
-  spent.handing_over += judged.seconds - judged.answer->verify_seconds - judged.answer->timing_seconds;
+  spent.handing_over += judged.seconds - judged.answer->verify_seconds -
+                        judged.answer->timing_seconds;
   if (judged.job.again) {
     spent.again += judged.seconds;
     HearAgain(std::move(judged), desk);
@@ -169,7 +178,8 @@ std::optional<double> TuneSession::BestNs() const {
   return best;
 }
 
-void TuneSession::Emit(const Listener& listener, TuneEvent::Kind kind, const Trial* trial, std::string text) const {
+void TuneSession::Emit(const Listener& listener, TuneEvent::Kind kind, const Trial* trial,
+                       std::string text) const {
   TuneEvent event;
   event.kind = kind;
   event.trial = trial;
@@ -184,18 +194,22 @@ void TuneSession::Emit(const Listener& listener, TuneEvent::Kind kind, const Tri
 std::string TuneSession::StopReason(const std::atomic<bool>& stop) const {
   if (stop) return "stopped by the user";
   const Budget& budget = request_.budget;
-  if (budget.trials && static_cast<int64_t>(result_.trials.size()) >= *budget.trials) return "trial budget spent";
-  // The baseline's time is not the search's: a plain kernel of half a second would leave nothing of a short budget.
-  // Nor is it over before what the schedule itself says is best was judged: others may be compiled sooner.
-  const bool late = budget.seconds && spent_before_ + clock_.Now() - search_started_ >= *budget.seconds;
+  if (budget.trials && static_cast<int64_t>(result_.trials.size()) >= *budget.trials)
+    return "trial budget spent";
+  // The baseline's time is not the search's: a plain kernel of half a second would leave nothing of
+  // a short budget. Nor is it over before what the schedule itself says is best was judged: others
+  // may be compiled sooner.
+  const bool late = budget.seconds &&
+                    spent_before_ + clock_.Now() - search_started_ >= *budget.seconds;
   if (late && !first_guess_) return "time budget spent";
   const auto best = MinimisesTimeAlone() ? BestNs() : std::nullopt;
   if (best && *best <= kCloseToFloor * result_.floor_ns) return "within 4 % of the physical floor";
   return "";
 }
 
-/// How many candidates are asked for ahead of the judges: as many as compiling takes to keep up with them, and no more,
-/// since each is asked for without knowing of those before it; at the beginning fewer, when every result counts.
+/// How many candidates are asked for ahead of the judges: as many as compiling takes to keep up
+/// with them, and no more, since each is asked for without knowing of those before it; at the
+/// beginning fewer, when every result counts.
 size_t TuneSession::Depth(const Searcher& searcher) const {
   const auto threads = static_cast<double>(std::max(1, request_.compile_threads));
   const auto lanes = static_cast<double>(lanes_.count());
@@ -203,23 +217,28 @@ size_t TuneSession::Depth(const Searcher& searcher) const {
   double wanted = kFirstAhead;
   if (judging > 0) wanted = 1 + kSlack * lanes * result_.compile_seconds / judging;
   const double first = std::max(kFirstAhead, threads / 2);
-  if (searcher.learns()) wanted = std::min(wanted, std::max(first, 0.5 * static_cast<double>(result_.trials.size())));
+  if (searcher.learns())
+    wanted = std::min(wanted, std::max(first, 0.5 * static_cast<double>(result_.trials.size())));
   const double most = request_.in_order ? threads : kMostPerThread * threads;
-  return static_cast<size_t>(std::max(lanes, std::min(most, std::max(lanes + 1, std::ceil(wanted)))));
+  return static_cast<size_t>(
+      std::max(lanes, std::min(most, std::max(lanes + 1, std::ceil(wanted)))));
 }
 
 /// Asks for as many as the depth and the budget leave.
 void TuneSession::Refill(Desk& desk) {
   size_t room = Depth(desk.searcher);
   if (request_.budget.trials) {
-    const auto spent = static_cast<int64_t>(result_.trials.size() + lanes_.busy()) - (again_ ? 1 : 0);
-    room = std::min(room, static_cast<size_t>(std::max<int64_t>(0, *request_.budget.trials - spent)));
+    const auto spent = static_cast<int64_t>(result_.trials.size() + lanes_.busy()) -
+                       (again_ ? 1 : 0);
+    room = std::min(room,
+                    static_cast<size_t>(std::max<int64_t>(0, *request_.budget.trials - spent)));
   }
   const size_t compiling = desk.ahead.size() - desk.ahead.ready();
   const auto threads = static_cast<size_t>(std::max(1, request_.compile_threads));
   if (desk.ahead.size() >= room || compiling >= threads) return;
   const Stopwatch watch(clock_, result_.spent.for_proposals);
-  for (Configuration& configuration : desk.searcher.Ask(std::min(room - desk.ahead.size(), threads - compiling))) {
+  for (Configuration& configuration :
+       desk.searcher.Ask(std::min(room - desk.ahead.size(), threads - compiling))) {
     if (result_.trials.empty() && !first_guess_) first_guess_ = configuration;
     desk.ahead.Submit(std::move(configuration));
   }
@@ -270,11 +289,13 @@ bool TuneSession::StartAgain() {
   if (!again_) return false;
   JudgeOrder order;
   order.seed = request_.seed;
-  lanes_.Start({result_.trials[static_cast<size_t>(*again_ - 1)], leaders_.KernelOf(*again_), true}, order);
+  lanes_.Start({result_.trials[static_cast<size_t>(*again_ - 1)], leaders_.KernelOf(*again_), true},
+               order);
   return true;
 }
 
-/// Keeps the compilers at work until a device has answered; false when one without work could have some before that.
+/// Keeps the compilers at work until a device has answered; false when one without work could have
+/// some before that.
 bool TuneSession::AwaitAnswer(Desk& desk) {
   if (request_.in_order) return true;
   while (!lanes_.IsReady(kAttention)) {
@@ -290,8 +311,9 @@ Status TuneSession::NextStep(Desk& desk) {
     return AwaitAnswer(desk) ? FinishOne(desk) : StartReady(desk);
   if (desk.ahead.ready() == 0 && StartAgain()) return {};
   const Stopwatch watch(clock_, result_.spent.for_compile);
-  std::optional<Compiled> compiled =
-      desk.ahead.Take([&] { return lanes_.IsReady() || !StopReason(desk.stop).empty(); }, request_.in_order ? 1 : 0);
+  std::optional<Compiled> compiled = desk.ahead.Take(
+      [&] { return lanes_.IsReady() || !StopReason(desk.stop).empty(); },
+      request_.in_order ? 1 : 0);
   if (!compiled) return {};
   ATUNNER_RETURN_IF_ERROR(StartCompiled(*std::move(compiled), desk));
   return WriteDown(desk);
@@ -321,16 +343,21 @@ Status TuneSession::MeasureNaive(const Listener& listener) {
   // A user's kernel is its own baseline.
   const bool as_given = request_.schedule->spec().oracle.kind == Oracle::Kind::kKernel;
   baseline.name = as_given ? "as given" : "naive";
-  ATUNNER_TRY(CompileOutcome outcome, compiler_.Compile({naive->source, EntriesOf(naive->plan), request_.arch}));
-  if (!outcome.ok()) return Fail(ErrorCode::kInternal, "the plain kernel does not compile: " + outcome.error);
+  ATUNNER_TRY(CompileOutcome outcome,
+              compiler_.Compile({naive->source, EntriesOf(naive->plan), request_.arch}));
+  if (!outcome.ok())
+    return Fail(ErrorCode::kInternal, "the plain kernel does not compile: " + outcome.error);
   // The plain kernel serves any size: it is checked at the smallest the schedule names.
   naive_ = CandidateKernel{*std::move(outcome.module), naive->plan,
                            request_.schedule->CheckDims(request_.schedule->Default())};
-  ATUNNER_TRY(JudgeAnswer answer,
-              judge_.Examine(*naive_, {.plain = !as_given, .incumbent_ns = {}, .seed = request_.seed}));
-  // What says what is right is the same kernel: no candidate would come to an end of its judging either.
+  ATUNNER_TRY(
+      JudgeAnswer answer,
+      judge_.Examine(*naive_, {.plain = !as_given, .incumbent_ns = {}, .seed = request_.seed}));
+  // What says what is right is the same kernel: no candidate would come to an end of its judging
+  // either.
   if (as_given && answer.verdict.kind == VerdictKind::kTimeout) {
-    return Invalid("the kernel as given does not finish: " + answer.verdict.reason, request_.schedule->spec().name,
+    return Invalid("the kernel as given does not finish: " + answer.verdict.reason,
+                   request_.schedule->spec().name,
                    "make the problem smaller, or tune on the GPU itself");
   }
   baseline.verdict = std::move(answer.verdict);
@@ -352,7 +379,8 @@ Status TuneSession::ChooseWinner(const Listener& listener) {
   for (const Trial& trial : result_.trials) {
     if (ValueOf(trial, objective) && trial.same_as == 0) ranking.push_back(&trial);
   }
-  std::ranges::stable_sort(ranking, {}, [&](const Trial* trial) { return *ValueOf(*trial, objective); });
+  std::ranges::stable_sort(ranking, {},
+                           [&](const Trial* trial) { return *ValueOf(*trial, objective); });
   if (ranking.empty()) return {};
   const size_t finalists = FinalistsOf(ranking, objective);
   Emit(listener, TuneEvent::Kind::kFinalists, nullptr,
@@ -360,9 +388,11 @@ Status TuneSession::ChooseWinner(const Listener& listener) {
   // A fresh process and seeds nobody saw: what survives here is reported.
   const uint64_t seed = FinalSeed();
   ATUNNER_RETURN_IF_ERROR(judge_.Begin({request_.schedule->spec(), seed, 60}));
-  const JudgeOrder order{.time = true, .thorough = true, .energy = WantsEnergy(), .incumbent_ns = {}, .seed = seed};
+  const JudgeOrder order{
+      .time = true, .thorough = true, .energy = WantsEnergy(), .incumbent_ns = {}, .seed = seed};
   size_t survived = 0;
-  // Whoever fails now deceived the screening; the search for one that did not goes on until it is found.
+  // Whoever fails now deceived the screening; the search for one that did not goes on until it is
+  // found.
   const auto enough = [&](size_t tried) {
     return survived == finalists || (survived > 0 && tried >= finalists + kMaxVerifiedAgain);
   };
@@ -381,7 +411,8 @@ Status TuneSession::ChooseWinner(const Listener& listener) {
     const auto value = ValueOf(again, objective);
     if (!value) {
       Emit(listener, TuneEvent::Kind::kFinalists, nullptr,
-           fmt::format("trial {} is refused, {}: {}", again.number, Name(again.verdict.kind), again.verdict.reason));
+           fmt::format("trial {} is refused, {}: {}", again.number, Name(again.verdict.kind),
+                       again.verdict.reason));
       continue;
     }
     const bool leads = !result_.best || *value < *ValueOf(*result_.best, objective);
@@ -396,7 +427,8 @@ Status TuneSession::ChooseWinner(const Listener& listener) {
   return {};
 }
 
-void TuneSession::CheckVirtually(const CandidateKernel& candidate, Trial& trial, const Listener& listener) {
+void TuneSession::CheckVirtually(const CandidateKernel& candidate, Trial& trial,
+                                 const Listener& listener) {
   const std::string undecided = virtual_check_.Examine(candidate, trial.verdict);
   if (!trial.verdict.stands()) {
     Emit(listener, TuneEvent::Kind::kFinalists, nullptr,
@@ -448,8 +480,8 @@ Result<std::string> TuneSession::LearnFromOthers(Store& store, const RunRecord& 
   return options.prior ? "learning from " + names + " (--no-transfer: from nothing)" : "";
 }
 
-Result<TuneResult> TuneSession::Run(Store* store, const RunRecord& run, const std::atomic<bool>& stop,
-                                    const Listener& listener) {
+Result<TuneResult> TuneSession::Run(Store* store, const RunRecord& run,
+                                    const std::atomic<bool>& stop, const Listener& listener) {
   started_ = clock_.Now();
   spent_before_ = run.seconds;
   const ScheduleTemplate& schedule = *request_.schedule;
@@ -470,10 +502,14 @@ Result<TuneResult> TuneSession::Run(Store* store, const RunRecord& run, const st
     for (const Trial& trial : result_.trials) searcher->Tell(ObservationOf(trial));
     written_ = result_.trials.size();
   }
-  if (!result_.trials.empty()) started = fmt::format("resuming: {} trials are known", result_.trials.size());
+  if (!result_.trials.empty())
+    started = fmt::format("resuming: {} trials are known", result_.trials.size());
   Emit(listener, TuneEvent::Kind::kStarted, nullptr, started);
-  // Compiling runs ahead of judging: the device does not wait for the compiler, not even for the first ones.
-  CompileAhead ahead([this](const Configuration& one, const std::stop_token& end) { return CompileOne(one, end); });
+  // Compiling runs ahead of judging: the device does not wait for the compiler, not even for the
+  // first ones.
+  CompileAhead ahead([this](const Configuration& one, const std::stop_token& end) {
+    return CompileOne(one, end);
+  });
   Desk desk{*searcher, store, run, stop, listener, ahead};
   Refill(desk);
   ATUNNER_RETURN_IF_ERROR(lanes_.Begin({schedule.spec(), request_.seed, 20}));

@@ -36,10 +36,12 @@ struct TuneRequest {
   int compile_threads = 2;
   bool plain = true;                 ///< compare the winner with the plain kernel
   std::vector<std::string> vendors;  ///< libraries to compare the winner with
-  bool transfer = false;             ///< learn from runs of the store that are clearly alike (transfer.h)
-  /// One thing after another, so that equal seeds give equal runs where equal candidates get equal answers. Otherwise
-  /// the devices come first: candidates are taken as they are compiled, books are kept while a device judges, and one
-  /// that has nothing new to judge measures the leaders again.
+  /// Learn from runs of the store that are clearly alike (transfer.h)
+  bool transfer = false;
+  /// One thing after another, so that equal seeds give equal runs where equal candidates get equal
+  /// answers. Otherwise the devices come first: candidates are taken as they are compiled, books
+  /// are kept while a device judges, and one that has nothing new to judge measures the leaders
+  /// again.
   bool in_order = true;
 };
 
@@ -74,7 +76,8 @@ struct TimeSpent {
 
 struct TuneResult {
   std::vector<Trial> trials;
-  std::vector<size_t> front;  ///< of several objectives: numbers within `trials` of those that none beats
+  /// Of several objectives: numbers within `trials` of those that none beats
+  std::vector<size_t> front;
   std::optional<Trial> best;  ///< re-verified with inputs nobody saw before, measured at length
   std::optional<CandidateKernel> winner;
   std::optional<RenderedKernel> winner_source;
@@ -92,10 +95,11 @@ class TuneSession {
  public:
   using Listener = std::function<void(const TuneEvent&)>;
 
-  /// One judge per device, all of the same kind, at least one; the first one also judges baselines and finalists.
-  /// With a `virtual_judge` whoever is to win is examined on a virtual GPU too (VirtualCheck).
-  TuneSession(TuneRequest request, Compiler& compiler, const std::vector<Judge*>& judges, Clock& clock,
-              Judge* virtual_judge = nullptr)
+  /// One judge per device, all of the same kind, at least one; the first one also judges baselines
+  /// and finalists. With a `virtual_judge` whoever is to win is examined on a virtual GPU too
+  /// (VirtualCheck).
+  TuneSession(TuneRequest request, Compiler& compiler, const std::vector<Judge*>& judges,
+              Clock& clock, Judge* virtual_judge = nullptr)
       : request_(std::move(request)),
         compiler_(compiler),
         judge_(*judges.front()),
@@ -103,9 +107,10 @@ class TuneSession {
         clock_(clock),
         virtual_check_(virtual_judge, clock) {}
 
-  /// `store` and `run` remember the trials; those of an earlier, interrupted session are told and not repeated. `stop`
-  /// ends the session early with what was found.
-  Result<TuneResult> Run(Store* store, const RunRecord& run, const std::atomic<bool>& stop, const Listener& listener);
+  /// `store` and `run` remember the trials; those of an earlier, interrupted session are told and
+  /// not repeated. `stop` ends the session early with what was found.
+  Result<TuneResult> Run(Store* store, const RunRecord& run, const std::atomic<bool>& stop,
+                         const Listener& listener);
 
  private:
   /// Where results go and candidates come from.
@@ -139,7 +144,8 @@ class TuneSession {
   uint64_t FinalSeed() const { return Mix64(request_.seed ^ 0xf17a1); }
   Observation ObservationOf(const Trial& trial) const;
   Status Loop(Desk& desk);
-  Result<std::string> LearnFromOthers(Store& store, const RunRecord& run, std::shared_ptr<const SpaceIndex> index,
+  Result<std::string> LearnFromOthers(Store& store, const RunRecord& run,
+                                      std::shared_ptr<const SpaceIndex> index,
                                       SearchOptions& options) const;
   std::string StopReason(const std::atomic<bool>& stop) const;
   Status MeasureNaive(const Listener& listener);
@@ -147,7 +153,8 @@ class TuneSession {
   void CheckVirtually(const CandidateKernel& candidate, Trial& trial, const Listener& listener);
   Status CompareBaselines(const Listener& listener);
   std::optional<double> BestNs() const;
-  void Emit(const Listener& listener, TuneEvent::Kind kind, const Trial* trial, std::string text) const;
+  void Emit(const Listener& listener, TuneEvent::Kind kind, const Trial* trial,
+            std::string text) const;
 
   TuneRequest request_;
   Compiler& compiler_;

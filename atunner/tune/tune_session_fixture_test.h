@@ -1,4 +1,5 @@
-// Shared by the tests of tuning sessions: a schedule of one parameter, and a judge that knows the answers.
+// Shared by the tests of tuning sessions: a schedule of one parameter, and a judge that knows the
+// answers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,8 +22,16 @@ class Schedule : public ScheduleTemplate {
     space_.parameters = {id};
     spec_.name = "task";
     spec_.dims = {{"n", int64_t{1} << 20}};
-    spec_.args = {{.name = "x", .role = Role::kInput, .shape = {Expr::MustParse("n")}, .value = {}, .fill = {}},
-                  {.name = "y", .role = Role::kOutput, .shape = {Expr::MustParse("n")}, .value = {}, .fill = {}}};
+    spec_.args = {{.name = "x",
+                   .role = Role::kInput,
+                   .shape = {Expr::MustParse("n")},
+                   .value = {},
+                   .fill = {}},
+                  {.name = "y",
+                   .role = Role::kOutput,
+                   .shape = {Expr::MustParse("n")},
+                   .value = {},
+                   .fill = {}}};
   }
   void IsOfAUser() { spec_.oracle.kind = Oracle::Kind::kKernel; }
   const KernelSpec& spec() const override { return spec_; }
@@ -32,10 +41,13 @@ class Schedule : public ScheduleTemplate {
     const std::string id = ToString(configuration.values[0]);
     if (unrenderable.contains(id)) return Invalid("cannot be written");
     RenderedKernel kernel = Text(id);
-    if (const auto bytes = shared.find(id); bytes != shared.end()) kernel.plan.steps[0].shared_bytes = bytes->second;
+    if (const auto bytes = shared.find(id); bytes != shared.end())
+      kernel.plan.steps[0].shared_bytes = bytes->second;
     return kernel;
   }
-  std::optional<RenderedKernel> Naive() const override { return naive_ ? std::optional(Text("naive")) : std::nullopt; }
+  std::optional<RenderedKernel> Naive() const override {
+    return naive_ ? std::optional(Text("naive")) : std::nullopt;
+  }
   std::vector<Dims> CheckDims(const Configuration&) const override { return {{{"n", 64}}}; }
 
   std::set<std::string> unrenderable;
@@ -57,7 +69,8 @@ class Schedule : public ScheduleTemplate {
 
 class TextCompiler : public Compiler {
  public:
-  Result<CompileOutcome> Compile(const CompileRequest& request, const std::stop_token& = {}) override {
+  Result<CompileOutcome> Compile(const CompileRequest& request,
+                                 const std::stop_token& = {}) override {
     if (slow == request.source.text) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     CompileOutcome outcome;
     if (broken.contains(request.source.text)) {
@@ -67,7 +80,8 @@ class TextCompiler : public Compiler {
     outcome.module.emplace();
     outcome.module->ptx = request.source.text;
     const auto twin = twins.find(request.source.text);
-    outcome.module->binary = DigestOf(std::string_view(twin == twins.end() ? request.source.text : twin->second));
+    outcome.module->binary = DigestOf(
+        std::string_view(twin == twins.end() ? request.source.text : twin->second));
     return outcome;
   }
   std::string Version() const override { return "text"; }
@@ -98,11 +112,14 @@ class KnowingJudge : public Judge {
     examined.push_back(candidate.module.ptx);
     incumbents.push_back(order.incumbent_ns);
     EXPECT_EQ(candidate.check_dims.size(), 1u);
-    const Candidate& known = candidates.contains(candidate.module.ptx) ? candidates[candidate.module.ptx] : other;
+    const Candidate& known = candidates.contains(candidate.module.ptx)
+                                 ? candidates[candidate.module.ptx]
+                                 : other;
     JudgeAnswer answer;
     const bool final_round = order.seed != kSeed;
     EXPECT_EQ(order.thorough, final_round);
-    answer.verdict.kind = final_round && known.with_new_inputs ? *known.with_new_inputs : known.verdict;
+    answer.verdict.kind = final_round && known.with_new_inputs ? *known.with_new_inputs
+                                                               : known.verdict;
     if (!answer.verdict.correct()) {
       answer.verdict.reason = "was caught";
       return answer;
@@ -111,14 +128,14 @@ class KnowingJudge : public Judge {
     answer.measurement->median_ns = final_round && known.final_ns > 0 ? known.final_ns : known.ns;
     return answer;
   }
-  Result<Comparison> Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs,
-                             uint64_t) override {
+  Result<Comparison> Compare(const CandidateKernel& baseline, const CandidateKernel& candidate,
+                             int pairs, uint64_t) override {
     if (comparing_fails) return Fail(ErrorCode::kUnavailable, "the runner died of signal 9");
     compared.emplace_back(baseline.module.ptx, candidate.module.ptx);
     return Comparison{3, 2.9, 3.1, pairs};
   }
-  Result<Baseline> CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs,
-                                 uint64_t) override {
+  Result<Baseline> CompareVendor(const std::string& name, const CandidateKernel& candidate,
+                                 int pairs, uint64_t) override {
     if (comparing_fails) return Fail(ErrorCode::kUnavailable, "the runner died of signal 9");
     compared.emplace_back(name, candidate.module.ptx);
     Baseline baseline;
@@ -149,13 +166,15 @@ class TuneSessionTest : public testing::Test {
     request_.strategy = "random";
     request_.seed = kSeed;
   }
-  Result<TuneResult> TryTune(const Schedule& schedule, Store* store = nullptr, const RunRecord& run = {}) {
+  Result<TuneResult> TryTune(const Schedule& schedule, Store* store = nullptr,
+                             const RunRecord& run = {}) {
     request_.schedule = &schedule;
     TuneSession session(request_, compiler_, judges_, clock_, virtual_judge_);
     return session.Run(store, run, stop_, [&](const TuneEvent& event) {
       events_.push_back(event.kind);
       if (event.kind == TuneEvent::Kind::kFinalists) said_ += event.text + "\n";
-      if (stop_after_ && event.kind == TuneEvent::Kind::kTrial && event.trials_done == *stop_after_) stop_ = true;
+      if (stop_after_ && event.kind == TuneEvent::Kind::kTrial && event.trials_done == *stop_after_)
+        stop_ = true;
     });
   }
   TuneResult Tune(const Schedule& schedule, Store* store = nullptr, const RunRecord& run = {}) {
@@ -163,7 +182,9 @@ class TuneSessionTest : public testing::Test {
     EXPECT_TRUE(result) << result.error().ToString();
     return *std::move(result);
   }
-  static std::string Winner(const TuneResult& result) { return result.winner ? result.winner->module.ptx : "nobody"; }
+  static std::string Winner(const TuneResult& result) {
+    return result.winner ? result.winner->module.ptx : "nobody";
+  }
 
   ManualClock clock_;
   TextCompiler compiler_;

@@ -13,10 +13,11 @@ using testing::HasSubstr;
 
 // Twenty that cheat among twenty honest ones, all of them "faster" than any honest kernel.
 void FillWithTwentyHostiles(KnowingJudge& judge, bool deceive_the_screening) {
-  const VerdictKind caught[] = {VerdictKind::kWrongResult, VerdictKind::kStaleResult, VerdictKind::kNotWritten,
-                                VerdictKind::kOutOfBounds, VerdictKind::kTimeout,     VerdictKind::kCrash,
-                                VerdictKind::kBelowFloor,  VerdictKind::kRace,        VerdictKind::kNonFinite,
-                                VerdictKind::kLowPrecision};
+  const VerdictKind caught[] = {VerdictKind::kWrongResult, VerdictKind::kStaleResult,
+                                VerdictKind::kNotWritten,  VerdictKind::kOutOfBounds,
+                                VerdictKind::kTimeout,     VerdictKind::kCrash,
+                                VerdictKind::kBelowFloor,  VerdictKind::kRace,
+                                VerdictKind::kNonFinite,   VerdictKind::kLowPrecision};
   for (int i = 0; i < 40; ++i) {
     KnowingJudge::Candidate& one = judge.candidates[std::to_string(i)];
     const bool honest = i % 2 == 0;
@@ -38,7 +39,9 @@ TEST_F(TuneSessionTest, TwentyHostileCandidatesDoNotWin) {
   ASSERT_TRUE(result.best);
   EXPECT_TRUE(result.best->verdict.correct());
   EXPECT_EQ(*result.best->ObjectiveNs(), 0.5e8);
-  EXPECT_EQ(std::ranges::count_if(result.trials, [](const Trial& trial) { return !trial.verdict.correct(); }), 20);
+  EXPECT_EQ(std::ranges::count_if(result.trials,
+                                  [](const Trial& trial) { return !trial.verdict.correct(); }),
+            20);
   EXPECT_EQ(judge_.begun.size(), 2u) << "the final round has a process of its own";
   EXPECT_NE(judge_.begun[0], judge_.begun[1]) << "and inputs of its own";
 }
@@ -53,10 +56,12 @@ class RaceFinder : public Judge {
     if (racy.contains(candidate.module.ptx)) answer.verdict.kind = VerdictKind::kRace;
     return answer;
   }
-  Result<Comparison> Compare(const CandidateKernel&, const CandidateKernel&, int, uint64_t) override {
+  Result<Comparison> Compare(const CandidateKernel&, const CandidateKernel&, int,
+                             uint64_t) override {
     return Comparison{};
   }
-  Result<Baseline> CompareVendor(const std::string&, const CandidateKernel&, int, uint64_t) override {
+  Result<Baseline> CompareVendor(const std::string&, const CandidateKernel&, int,
+                                 uint64_t) override {
     return Baseline{};
   }
   std::set<std::string> racy;
@@ -118,7 +123,9 @@ TEST_F(TuneSessionTest, WhatDoesNotRenderOrCompileIsATrialToo) {
   ASSERT_EQ(result.trials.size(), 4u);
   for (const Trial& trial : result.trials) {
     const std::string id = ToString(trial.configuration.values[0]);
-    EXPECT_EQ(trial.verdict.kind, id == "1" || id == "2" ? VerdictKind::kCompileError : VerdictKind::kCorrect) << id;
+    EXPECT_EQ(trial.verdict.kind,
+              id == "1" || id == "2" ? VerdictKind::kCompileError : VerdictKind::kCorrect)
+        << id;
   }
   EXPECT_EQ(std::ranges::count(judge_.examined, "2"), 0);
 }
@@ -130,7 +137,8 @@ TEST_F(TuneSessionTest, TheDefaultComesFirstAndNobodyIsJudgedTwice) {
   EXPECT_NE(result.trials[1].proposer, "default");
   const std::set<std::string> distinct(judge_.examined.begin(), judge_.examined.begin() + 30);
   EXPECT_EQ(distinct.size(), 30u);
-  for (size_t i = 0; i < result.trials.size(); ++i) EXPECT_EQ(result.trials[i].number, static_cast<int64_t>(i) + 1);
+  for (size_t i = 0; i < result.trials.size(); ++i)
+    EXPECT_EQ(result.trials[i].number, static_cast<int64_t>(i) + 1);
 }
 
 TEST_F(TuneSessionTest, EqualBinariesAreJudgedOnce) {
@@ -176,7 +184,8 @@ TEST_F(TuneSessionTest, TheTimeBudgetEndsTheLoopAfterTheTrialThatSpendsIt) {
   EXPECT_DOUBLE_EQ(result.judge_seconds, 70);
 }
 
-// A search of a second on a busy machine ended with a kernel that was slower than the schedule's own choice.
+// A search of a second on a busy machine ended with a kernel that was slower than the schedule's
+// own choice.
 TEST_F(TuneSessionTest, TimeIsNotUpBeforeTheFirstGuessWasJudged) {
   judge_.seconds = 10;
   request_.budget.seconds = 15;
@@ -223,7 +232,8 @@ TEST_F(TuneSessionTest, TheBestSoFarIsWhatOthersRaceAgainst) {
     if (i > 0) EXPECT_EQ(judge_.incumbents[i], best) << i;
     best = std::min(best, *result.trials[i].ObjectiveNs());
   }
-  for (size_t i = 5; i < judge_.incumbents.size(); ++i) EXPECT_FALSE(judge_.incumbents[i]) << "finalists do not race";
+  for (size_t i = 5; i < judge_.incumbents.size(); ++i)
+    EXPECT_FALSE(judge_.incumbents[i]) << "finalists do not race";
 }
 
 TEST_F(TuneSessionTest, AStopEndsItWithWhatWasFound) {

@@ -9,29 +9,37 @@ namespace {
 
 /// Of all examinations: the user waits for the end of a run.
 constexpr double kPatienceSeconds = 10;
-/// Of one, for more inputs than each size needs: who is slow is rather examined with few of them than not at all.
+/// Of one, for more inputs than each size needs: who is slow is rather examined with few of them
+/// than not at all.
 constexpr double kInputsSeconds = 4;
 
 bool IsHazard(const Verdict& verdict) {
   return verdict.kind == VerdictKind::kOutOfBounds || verdict.kind == VerdictKind::kRace;
 }
 
-std::string Why(const Verdict& verdict) { return fmt::format("{}: {}", Name(verdict.kind), verdict.reason); }
+std::string Why(const Verdict& verdict) {
+  return fmt::format("{}: {}", Name(verdict.kind), verdict.reason);
+}
 
 }  // namespace
 
-void VirtualCheck::Begin(const KernelSpec& spec, uint64_t seed, const std::optional<CandidateKernel>& plain) {
+void VirtualCheck::Begin(const KernelSpec& spec, uint64_t seed,
+                         const std::optional<CandidateKernel>& plain) {
   if (judge_ == nullptr) return;
   seed_ = seed;
-  preparation_ = std::async(std::launch::async, [this, spec, plain] { return Prepare(spec, plain); });
+  preparation_ = std::async(std::launch::async,
+                            [this, spec, plain] { return Prepare(spec, plain); });
 }
 
-std::string VirtualCheck::Prepare(const KernelSpec& spec, const std::optional<CandidateKernel>& plain) {
-  if (const Status begun = judge_->Begin({spec, seed_, 20}); !begun) return begun.error().ToString();
+std::string VirtualCheck::Prepare(const KernelSpec& spec,
+                                  const std::optional<CandidateKernel>& plain) {
+  if (const Status begun = judge_->Begin({spec, seed_, 20}); !begun)
+    return begun.error().ToString();
   if (!plain) return "";
   Verdict verdict;
   Decide(*plain, verdict);
-  return verdict.correct() ? "" : "the kernel to beat does not pass there either: " + verdict.reason;
+  return verdict.correct() ? ""
+                           : "the kernel to beat does not pass there either: " + verdict.reason;
 }
 
 void VirtualCheck::AwaitPreparation() {
@@ -55,9 +63,11 @@ std::string VirtualCheck::Examine(const CandidateKernel& candidate, Verdict& ver
 }
 
 std::string VirtualCheck::Decide(const CandidateKernel& candidate, Verdict& verdict) {
-  if (candidate.check_dims.empty()) return "there is no smaller size at which the same kernel is valid";
+  if (candidate.check_dims.empty())
+    return "there is no smaller size at which the same kernel is valid";
   const auto answer = judge_->Examine(
-      candidate, {.time = false, .incumbent_ns = {}, .seed = seed_, .patience_seconds = kInputsSeconds});
+      candidate,
+      {.time = false, .incumbent_ns = {}, .seed = seed_, .patience_seconds = kInputsSeconds});
   if (!answer) return answer.error().ToString();
   if (IsHazard(answer->verdict)) {
     verdict.kind = answer->verdict.kind;

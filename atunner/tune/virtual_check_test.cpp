@@ -27,18 +27,23 @@ class VirtualJudge : public Judge {
     examined.push_back(candidate.module.ptx);
     clock_.Advance(seconds);
     EXPECT_FALSE(order.time) << "what it would predict is of no use beside measurements";
-    EXPECT_LT(order.patience_seconds.value(), 10) << "who takes longer is ended, and has not been examined";
+    EXPECT_LT(order.patience_seconds.value(), 10)
+        << "who takes longer is ended, and has not been examined";
     if (candidate.module.ptx == "broken") return Fail(ErrorCode::kInternal, "the pipe broke");
     JudgeAnswer answer;
-    answer.verdict.kind = kinds.contains(candidate.module.ptx) ? kinds[candidate.module.ptx] : VerdictKind::kCorrect;
+    answer.verdict.kind = kinds.contains(candidate.module.ptx) ? kinds[candidate.module.ptx]
+                                                               : VerdictKind::kCorrect;
     if (!answer.verdict.correct()) answer.verdict.reason = "was seen";
-    answer.verdict.checks.push_back({.check = "run", .family = "normal", .dims = {{"n", 64}}, .passed = true});
+    answer.verdict.checks.push_back(
+        {.check = "run", .family = "normal", .dims = {{"n", 64}}, .passed = true});
     return answer;
   }
-  Result<Comparison> Compare(const CandidateKernel&, const CandidateKernel&, int, uint64_t) override {
+  Result<Comparison> Compare(const CandidateKernel&, const CandidateKernel&, int,
+                             uint64_t) override {
     return Fail(ErrorCode::kUnsupported, "");
   }
-  Result<Baseline> CompareVendor(const std::string&, const CandidateKernel&, int, uint64_t) override {
+  Result<Baseline> CompareVendor(const std::string&, const CandidateKernel&, int,
+                                 uint64_t) override {
     return Fail(ErrorCode::kUnsupported, "");
   }
 
@@ -63,7 +68,8 @@ CandidateKernel Candidate(const std::string& text) {
 class VirtualCheckTest : public testing::Test {
  protected:
   /// The verdict of a kernel that the GPU found correct, and why it is undecided.
-  std::pair<Verdict, std::string> Examine(const std::string& text, const std::optional<CandidateKernel>& plain = {}) {
+  std::pair<Verdict, std::string> Examine(const std::string& text,
+                                          const std::optional<CandidateKernel>& plain = {}) {
     VirtualCheck check(&judge_, clock_);
     check.Begin({}, 7, plain);
     Verdict verdict;
@@ -88,8 +94,9 @@ TEST_F(VirtualCheckTest, HazardsAreRefusedAndChecksAreEvidence) {
 }
 
 TEST_F(VirtualCheckTest, WhatItCannotExecuteStands) {
-  judge_.kinds = {
-      {"new", VerdictKind::kUnsupported}, {"long", VerdictKind::kTimeout}, {"other", VerdictKind::kWrongResult}};
+  judge_.kinds = {{"new", VerdictKind::kUnsupported},
+                  {"long", VerdictKind::kTimeout},
+                  {"other", VerdictKind::kWrongResult}};
   for (const char* text : {"new", "long", "other"}) {
     const auto [verdict, undecided] = Examine(text);
     EXPECT_TRUE(verdict.correct()) << text;

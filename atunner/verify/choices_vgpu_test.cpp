@@ -1,5 +1,5 @@
-// What computed values decide is a matter of their last digit where they are close: correct kernels pass on every
-// drawing of the inputs however they round, and who chooses wrongly passes on none.
+// What computed values decide is a matter of their last digit where they are close: correct kernels
+// pass on every drawing of the inputs however they round, and who chooses wrongly passes on none.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -18,29 +18,36 @@ class ChoicesTest : public VirtualGpuTest {
   }
 
   void Passes(const KernelSpec& spec, int rows, const std::string& body) {
-    EXPECT_THAT(Refusals(spec, KernelOfRows(spec, rows, body), kManySeeds), testing::IsEmpty()) << body;
+    EXPECT_THAT(Refusals(spec, KernelOfRows(spec, rows, body), kManySeeds), testing::IsEmpty())
+        << body;
   }
   void Fails(const KernelSpec& spec, int rows, const std::string& body) {
-    EXPECT_EQ(Refusals(spec, KernelOfRows(spec, rows, body), kSomeSeeds).size(), kSomeSeeds) << body;
+    EXPECT_EQ(Refusals(spec, KernelOfRows(spec, rows, body), kSomeSeeds).size(), kSomeSeeds)
+        << body;
   }
 
   static constexpr uint64_t kManySeeds = 20;
   static constexpr uint64_t kSomeSeeds = 3;
 };
 
-/// Scores, their softmax, and the places of the largest: added up from the last on, with another exponential.
+/// Scores, their softmax, and the places of the largest: added up from the last on, with another
+/// exponential.
 std::string Router(const std::string& choose) {
   return "  float p[16], z = 0, most = -1e30f;\n"
          "  for (int e = 0; e < 16; ++e) {\n    float s = 0;\n"
-         "    for (int i = 24; i-- > 0;) s += __bfloat162float(x[row * 24 + i]) * __bfloat162float(w[e * 24 + i]);\n"
+         "    for (int i = 24; i-- > 0;) s += __bfloat162float(x[row * 24 + i]) * "
+         "__bfloat162float(w[e * 24 + i]);\n"
          "    p[e] = s;\n    most = fmaxf(most, s);\n  }\n"
          "  for (int e = 16; e-- > 0;) z += p[e] = exp2f((p[e] - most) * 1.44269504f);\n"
          "  for (int e = 0; e < 16; ++e) p[e] *= 1 / z;\n"
          "  int best[4];\n  unsigned taken = 0;\n"
          "  for (int k = 0; k < 4; ++k) {\n    int at = -1;\n"
-         "    for (int e = 0; e < 16; ++e)\n      if (!(taken >> e & 1) && (at < 0 || p[e] > p[at])) at = e;\n"
+         "    for (int e = 0; e < 16; ++e)\n      if (!(taken >> e & 1) && (at < 0 || p[e] > "
+         "p[at])) at = e;\n"
          "    taken |= 1u << at;\n    best[k] = at;\n  }\n" +
-         choose + "  for (int k = 0; k < 4; ++k) { top[row * 4 + k] = best[k]; gate[row * 4 + k] = p[best[k]]; }\n";
+         choose +
+         "  for (int k = 0; k < 4; ++k) { top[row * 4 + k] = best[k]; gate[row * 4 + k] = "
+         "p[best[k]]; }\n";
 }
 
 TEST_F(ChoicesTest, PlacesOfProbabilities) {
@@ -58,16 +65,18 @@ output top
 output gate
 )");
   Passes(spec, 24, Router(""));
-  for (const char* wrong : {"  best[3] = best[2];\n", "  { int t = best[0]; best[0] = best[1]; best[1] = t; }\n",
-                            "  if (row == 23) return;\n", "  for (int k = 0; k < 4; ++k) best[k] = k;\n",
-                            "  if (row == 21) best[1] = best[0];\n",
-                            "  if (row > 21) { int t = best[3]; best[3] = best[2]; best[2] = t; }\n"})
+  for (const char* wrong :
+       {"  best[3] = best[2];\n", "  { int t = best[0]; best[0] = best[1]; best[1] = t; }\n",
+        "  if (row == 23) return;\n", "  for (int k = 0; k < 4; ++k) best[k] = k;\n",
+        "  if (row == 21) best[1] = best[0];\n",
+        "  if (row > 21) { int t = best[3]; best[3] = best[2]; best[2] = t; }\n"})
     Fails(spec, 24, Router(wrong));
 }
 
 /// A row by its largest element in whole numbers; the scale by a reciprocal instead of a division.
 std::string Quantised(const std::string& value, const char* wrong = "") {
-  return "  float most = 0;\n  for (int i = 0; i < 128; ++i) most = fmaxf(most, fabsf(x[row * 128 + i]));\n"
+  return "  float most = 0;\n  for (int i = 0; i < 128; ++i) most = fmaxf(most, fabsf(x[row * 128 "
+         "+ i]));\n"
          "  const float scale = most * (1 / 127.f);\n  for (int i = 0; i < 128; ++i) {\n"
          "    const float v = x[row * 128 + i] / scale;\n"
          "    float q = " +
@@ -93,7 +102,8 @@ output y
 
 /// Rows of a table picked by the largest of computed scores, and how often each was picked.
 std::string Picked(const std::string& wrong) {
-  return "  int best = 0;\n  float most = -1e30f;\n  for (int e = 0; e < 16; ++e) {\n    float s = 0;\n"
+  return "  int best = 0;\n  float most = -1e30f;\n  for (int e = 0; e < 16; ++e) {\n    float s = "
+         "0;\n"
          "    for (int i = 24; i-- > 0;) s += x[row * 24 + i] * w[e * 24 + i];\n"
          "    if (s > most) { most = s; best = e; }\n  }\n" +
          wrong + "  for (int i = 0; i < 20; ++i) y[row * 20 + i] = t[best * 20 + i];\n";
@@ -110,16 +120,20 @@ y = gather(t, i, axis=0)
 output y
 )");
   Passes(spec, 40, Picked(""));
-  for (const char* wrong : {"  best = 0;\n", "  best ^= 1;\n", "  if (row == 39) best = (best + 1) % 16;\n"})
+  for (const char* wrong :
+       {"  best = 0;\n", "  best ^= 1;\n", "  if (row == 39) best = (best + 1) % 16;\n"})
     Fails(spec, 40, Picked(wrong));
 }
 
 /// What is larger than its row's mean, and how many of each row are.
 std::string Larger(const std::string& limit, const std::string& columns) {
-  return "  float s = 0;\n  for (int i = 64; i-- > 0;) s += a[row * 64 + i];\n  const float mean = s * (1 / 64.f);\n"
+  return "  float s = 0;\n  for (int i = 64; i-- > 0;) s += a[row * 64 + i];\n  const float mean = "
+         "s * (1 / 64.f);\n"
          "  long long n = 0;\n  for (int i = 0; i < " +
-         columns + "; ++i) {\n    const float v = a[row * 64 + i];\n    const bool larger = v > " + limit +
-         ";\n    n += larger;\n    y[row * 64 + i] = larger ? v * mean : -v;\n  }\n  count[row] = n;\n";
+         columns + "; ++i) {\n    const float v = a[row * 64 + i];\n    const bool larger = v > " +
+         limit +
+         ";\n    n += larger;\n    y[row * 64 + i] = larger ? v * mean : -v;\n  }\n  count[row] = "
+         "n;\n";
 }
 
 TEST_F(ChoicesTest, ComparisonsWithMeans) {
@@ -134,8 +148,8 @@ output y
 output count
 )");
   Passes(spec, 24, Larger("mean", "64"));
-  for (const auto& [limit, columns] :
-       std::vector<std::pair<std::string, std::string>>{{"0", "64"}, {"mean + 0.01f", "64"}, {"mean", "63"}})
+  for (const auto& [limit, columns] : std::vector<std::pair<std::string, std::string>>{
+           {"0", "64"}, {"mean + 0.01f", "64"}, {"mean", "63"}})
     Fails(spec, 24, Larger(limit, columns));
 }
 

@@ -52,7 +52,8 @@ TEST(ErrorBudget, StrictIsThePlainKernelsOwnAndFastTheNextNarrowerTypes) {
   EXPECT_DOUBLE_EQ(budget(0, DType::kFloat32, Accuracy::kStrict), 2.0 * 0x1p-24);
   EXPECT_DOUBLE_EQ(budget(0, DType::kFloat32, Accuracy::kFast), 4 * 0.6 * 0x1p-11) << "TF32";
   EXPECT_DOUBLE_EQ(budget(0, DType::kFloat64, Accuracy::kFast), 4 * 0.6 * 0x1p-24);
-  EXPECT_DOUBLE_EQ(budget(0, DType::kBFloat16, Accuracy::kFast), 4 * 2.0 * 0x1p-8) << "arithmetic in the type itself";
+  EXPECT_DOUBLE_EQ(budget(0, DType::kBFloat16, Accuracy::kFast), 4 * 2.0 * 0x1p-8)
+      << "arithmetic in the type itself";
   EXPECT_DOUBLE_EQ(budget(1e-2, DType::kFloat32, Accuracy::kFast), 4e-2);
   EXPECT_EQ(budget(1e-2, DType::kInt32, Accuracy::kFast), 0) << "integers are equal or wrong";
 }
@@ -70,7 +71,9 @@ TEST(ErrorBudget, OfOneSumIsWhatAddingUpInOrderErrsBy) {
   const auto budget_of = [](double terms, double honest) {
     CompareStats one = Honest(honest * 0x1p-24, honest * 0x1p-24);
     one.elements = one.finite = 1;
-    return BudgetFromHonest(one, DType::kFloat32, {}, Accuracy::kDefault, {.few_sums = terms}).norm / 0x1p-24;
+    return BudgetFromHonest(one, DType::kFloat32, {}, Accuracy::kDefault, {.few_sums = terms})
+               .norm /
+           0x1p-24;
   };
   EXPECT_DOUBLE_EQ(budget_of(64, 0), 4 * 0.3 * 8 * 5);
   EXPECT_DOUBLE_EQ(budget_of(64, 10), 160) << "luck of the plain kernel";
@@ -136,15 +139,17 @@ TEST(JudgeOutput, In16BitsWhatIsCutOffIsTooSmallAsAWhole) {
         cut.Add(Short(r, true), r);
       }
       const ErrorBudget budget = BudgetFromHonest(rounded.stats(), DType::kBFloat16, {});
-      EXPECT_EQ(JudgeOutput("y", twice.stats(), budget, false).kind, VerdictKind::kCorrect) << elements;
+      EXPECT_EQ(JudgeOutput("y", twice.stats(), budget, false).kind, VerdictKind::kCorrect)
+          << elements;
       if (elements > 10'000)
-        EXPECT_EQ(JudgeOutput("y", cut.stats(), budget, false).kind, VerdictKind::kLowPrecision) << elements;
+        EXPECT_EQ(JudgeOutput("y", cut.stats(), budget, false).kind, VerdictKind::kLowPrecision)
+            << elements;
     }
   }
 }
 
-// Among millions of sums some are next to zero, and no digit of these is right in any kernel: 14 of 3.2 million results
-// of a convolution, where the plain kernel happened to lose 2.
+// Among millions of sums some are next to zero, and no digit of these is right in any kernel: 14
+// of 3.2 million results of a convolution, where the plain kernel happened to lose 2.
 TEST(JudgeOutput, SumsThatCancelMayLoseTheirDigitsInAnyKernel) {
   std::mt19937_64 random(7);
   std::normal_distribution<double> normal;
@@ -163,9 +168,12 @@ TEST(JudgeOutput, SumsThatCancelMayLoseTheirDigitsInAnyKernel) {
       ErrorBudget budget = BudgetFromHonest(plain.stats(), DType::kFloat16, {});
       budget.spread = ErrorBudget::kUnlimited;
       budget.norm = budget.element = budget.gain = 1;
-      EXPECT_EQ(JudgeOutput("y", other.stats(), budget, false).kind, VerdictKind::kCorrect) << error;
+      EXPECT_EQ(JudgeOutput("y", other.stats(), budget, false).kind, VerdictKind::kCorrect)
+          << error;
       if (error < 1e-3)
-        EXPECT_EQ(JudgeOutput("y", without_small.stats(), budget, false).kind, VerdictKind::kWrongResult) << error;
+        EXPECT_EQ(JudgeOutput("y", without_small.stats(), budget, false).kind,
+                  VerdictKind::kWrongResult)
+            << error;
     }
   }
 }
@@ -176,10 +184,12 @@ TEST(ErrorBudget, OfManyElementsTogetherIsForTheTasksPrecisionAlone) {
   };
   const double free = ErrorBudget::kUnlimited;
   EXPECT_LT(budget_of(DType::kFloat16, Accuracy::kDefault).spread, 3e-3);
-  EXPECT_GE(budget_of(DType::kFloat16, Accuracy::kStrict).spread, 1e-3) << "the plain kernel itself passes";
+  EXPECT_GE(budget_of(DType::kFloat16, Accuracy::kStrict).spread, 1e-3)
+      << "the plain kernel itself passes";
   EXPECT_EQ(budget_of(DType::kFloat16, Accuracy::kFast).spread, free);
   EXPECT_EQ(budget_of(DType::kFloat16, Accuracy::kFast).lost, free);
-  EXPECT_EQ(budget_of(DType::kFloat16, Accuracy::kDefault, 100).gain, free) << "one rounding is in many elements";
+  EXPECT_EQ(budget_of(DType::kFloat16, Accuracy::kDefault, 100).gain, free)
+      << "one rounding is in many elements";
   EXPECT_EQ(budget_of(DType::kFloat32, Accuracy::kDefault).gain, free);
   Tolerance own;
   own.relative = 1e-5;
@@ -187,12 +197,15 @@ TEST(ErrorBudget, OfManyElementsTogetherIsForTheTasksPrecisionAlone) {
 }
 
 TEST(ErrorBudget, OfFloat64LeavesRoomForTheReferencesOwnOrderOfSummation) {
-  const double million =
-      BudgetFromHonest(Honest(0, 0), DType::kFloat64, {}, Accuracy::kDefault, {.elements = 1e6}).norm;
+  const double million = BudgetFromHonest(Honest(0, 0), DType::kFloat64, {}, Accuracy::kDefault,
+                                          {.elements = 1e6})
+                             .norm;
   EXPECT_DOUBLE_EQ(million, (8 + 16000) * 0x1p-53);
   EXPECT_LT(million, 1e-4 * UnitRoundoff(DType::kFloat32)) << "float32 does not fit in";
-  EXPECT_DOUBLE_EQ(BudgetFromHonest(Honest(0, 0), DType::kFloat32, {}, Accuracy::kDefault, {.elements = 1e6}).norm,
-                   8 * 0x1p-24);
+  EXPECT_DOUBLE_EQ(
+      BudgetFromHonest(Honest(0, 0), DType::kFloat32, {}, Accuracy::kDefault, {.elements = 1e6})
+          .norm,
+      8 * 0x1p-24);
 }
 
 TEST(ErrorBudget, LeavesRoomForProductsAddedUpInOrder) {
@@ -222,7 +235,8 @@ TEST(ErrorBudget, LeavesRoomForProductsAddedUpInOrder) {
   double worst = 0;
   for (const auto& [sum, exact] : results) {
     error += (sum - exact) * (sum - exact);
-    worst = std::max(worst, std::abs(sum - exact) / (std::abs(exact) + std::sqrt(squared / kResults)));
+    worst = std::max(worst,
+                     std::abs(sum - exact) / (std::abs(exact) + std::sqrt(squared / kResults)));
   }
   const double norm = std::sqrt(error / squared);
   const ErrorBudget budget = budget_of(kProducts, DType::kFloat32);
@@ -232,7 +246,8 @@ TEST(ErrorBudget, LeavesRoomForProductsAddedUpInOrder) {
       << "else there is nothing to leave room for";
   EXPECT_LT(budget.norm, ReducedRoundoff(DType::kFloat32) / 100) << "TF32 does not fit in";
   EXPECT_DOUBLE_EQ(budget_of(16, DType::kFloat32).norm, budget_of(0, DType::kFloat32).norm);
-  EXPECT_DOUBLE_EQ(budget_of(kProducts, DType::kBFloat16).norm, budget_of(0, DType::kBFloat16).norm);
+  EXPECT_DOUBLE_EQ(budget_of(kProducts, DType::kBFloat16).norm,
+                   budget_of(0, DType::kBFloat16).norm);
 }
 
 TEST(ErrorBudget, OfTheWorstElementGrowsWithTheirNumber) {
@@ -267,7 +282,8 @@ TEST(ErrorBudget, LeavesRoomForTheLuckOfFewSumsBehindManyElements) {
   EXPECT_NEAR(budget_of(1651), 48.8, 0.1);
   EXPECT_DOUBLE_EQ(budget_of(1e9), 256) << "no more than for an output of few numbers";
   EXPECT_DOUBLE_EQ(budget_of(1651, Accuracy::kStrict), 2);
-  EXPECT_LT(256, ReducedRoundoff(DType::kFloat32) / UnitRoundoff(DType::kFloat32) / 4) << "TF32 does not fit in";
+  EXPECT_LT(256, ReducedRoundoff(DType::kFloat32) / UnitRoundoff(DType::kFloat32) / 4)
+      << "TF32 does not fit in";
 }
 
 TEST(ErrorBudget, OfNansIsWhatTheHonestAlgorithmLoses) {
@@ -298,7 +314,8 @@ TEST(ErrorBudget, AnAbsoluteToleranceIsBesideTheRelativeOne) {
   EXPECT_DOUBLE_EQ(DefaultBudget(DType::kFloat32, own, 7).element, 1e-3);
   EXPECT_DOUBLE_EQ(DefaultBudget(DType::kFloat32, own, 2).norm, 1e-3 + 1e-5 / 2);
   own.relative.reset();
-  EXPECT_DOUBLE_EQ(ElementScale(own, 7) * DefaultBudget(DType::kFloat32, own, 7).element, 1e-5) << "alone";
+  EXPECT_DOUBLE_EQ(ElementScale(own, 7) * DefaultBudget(DType::kFloat32, own, 7).element, 1e-5)
+      << "alone";
 }
 
 TEST(ErrorBudget, IntegersMustBeEqual) {
@@ -315,14 +332,16 @@ TEST(ErrorBudget, WithoutAnHonestAlgorithmThereIsRoomForAnotherOrderButNotForLow
   const double tf32 = 0x1p-11;
   EXPECT_GE(DefaultBudget(DType::kFloat32, {}, 1).norm, order);
   EXPECT_LT(DefaultBudget(DType::kFloat32, {}, 1).norm, tf32 / 4);
-  EXPECT_LT(DefaultBudget(DType::kFloat16, {}, 1).norm, UnitRoundoff(DType::kBFloat16)) << "bfloat16 is not float16";
+  EXPECT_LT(DefaultBudget(DType::kFloat16, {}, 1).norm, UnitRoundoff(DType::kBFloat16))
+      << "bfloat16 is not float16";
 }
 
 TEST(JudgeOutput, TheBoundItselfPassesAndAnythingMoreFails) {
   const ErrorBudget budget{.norm = 1e-6, .element = 1e-5};
   EXPECT_EQ(JudgeOutput("y", Honest(0.999e-6, 1e-5), budget, false).kind, VerdictKind::kCorrect);
   EXPECT_NE(JudgeOutput("y", Honest(1.001e-6, 0), budget, false).kind, VerdictKind::kCorrect);
-  EXPECT_NE(JudgeOutput("y", Honest(0, std::nextafter(1e-5, 1)), budget, false).kind, VerdictKind::kCorrect);
+  EXPECT_NE(JudgeOutput("y", Honest(0, std::nextafter(1e-5, 1)), budget, false).kind,
+            VerdictKind::kCorrect);
 }
 
 TEST(JudgeOutput, ANanErrorNeverPasses) {
@@ -345,7 +364,8 @@ TEST(JudgeOutput, NamesWhatIsWrong) {
   EXPECT_EQ(unwritten.kind, VerdictKind::kNotWritten);
   EXPECT_THAT(unwritten.reason, HasSubstr("3 of 1000 elements of 'y'"));
   EXPECT_THAT(unwritten.reason, HasSubstr("element 17"));
-  EXPECT_EQ(JudgeOutput("y", stats, budget, true).kind, VerdictKind::kCorrect) << "other blocks did not run";
+  EXPECT_EQ(JudgeOutput("y", stats, budget, true).kind, VerdictKind::kCorrect)
+      << "other blocks did not run";
   stats.finite = 0;
   EXPECT_EQ(JudgeOutput("y", stats, budget, true).kind, VerdictKind::kNotWritten) << "but some did";
 

@@ -12,12 +12,13 @@ namespace atunner {
 
 bool FillsFromHost(const Fill& fill);
 
-/// A fill whose values depend on the problem's sizes as one of what the judge's kernels or HostFill know; any other as
-/// it is. kInvalidInput where its expression has no value.
-Result<Fill> BindFill(const ArgSpec& arg, const KernelSpec& spec, const Dims& dims, int64_t elements);
+/// A fill whose values depend on the problem's sizes as one of what the judge's kernels or HostFill
+/// know; any other as it is. kInvalidInput where its expression has no value.
+Result<Fill> BindFill(const ArgSpec& arg, const KernelSpec& spec, const Dims& dims,
+                      int64_t elements);
 
-/// The first `elements` elements of a kFile or kGenerator argument. As ReadFile; kInvalidInput for a file that is too
-/// short and for an expression without a value at some index.
+/// The first `elements` elements of a kFile or kGenerator argument. As ReadFile; kInvalidInput for
+/// a file that is too short and for an expression without a value at some index.
 Result<std::vector<std::byte>> HostFill(const ArgSpec& arg, uint64_t elements);
 
 }  // namespace atunner

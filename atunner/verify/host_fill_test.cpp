@@ -32,7 +32,8 @@ std::vector<T> Elements(const Result<std::vector<std::byte>>& data) {
 }
 
 TEST(HostFill, EvaluatesAnExpressionOfTheIndex) {
-  const ArgSpec floats = Argument(DType::kFloat32, Fill::Kind::kGenerator, "(i//4) * 0.5 if i%4 < 3 else -1");
+  const ArgSpec floats = Argument(DType::kFloat32, Fill::Kind::kGenerator,
+                                  "(i//4) * 0.5 if i%4 < 3 else -1");
   EXPECT_THAT(Elements<float>(HostFill(floats, 6)), ElementsAre(0, 0, 0, -1, 0.5f, 0.5f));
   const ArgSpec bytes = Argument(DType::kUInt8, Fill::Kind::kGenerator, "(37 * i + 3) % 251");
   EXPECT_THAT(Elements<uint8_t>(HostFill(bytes, 3)), ElementsAre(3, 40, 77));
@@ -48,10 +49,12 @@ TEST(HostFill, ReadsRawElements) {
   TemporaryDirectory folder;
   const std::vector<int32_t> written = {5, -7, 9};
   const std::string file = (folder.path() / "data.bin").string();
-  ASSERT_TRUE(WriteFileAtomic(file, std::string(reinterpret_cast<const char*>(written.data()), 12)));
+  ASSERT_TRUE(
+      WriteFileAtomic(file, std::string(reinterpret_cast<const char*>(written.data()), 12)));
   const ArgSpec arg = Argument(DType::kInt32, Fill::Kind::kFile, file);
   EXPECT_EQ(Elements<int32_t>(HostFill(arg, 3)), written);
-  EXPECT_THAT(Elements<int32_t>(HostFill(arg, 2)), ElementsAre(5, -7));  // a smaller problem reads its part
+  // a smaller problem reads its part
+  EXPECT_THAT(Elements<int32_t>(HostFill(arg, 2)), ElementsAre(5, -7));
   const auto more = HostFill(arg, 4);
   ASSERT_FALSE(more);
   EXPECT_THAT(more.error().ToString(), HasSubstr("holds 12 bytes, argument 'x' has 16"));

@@ -9,7 +9,8 @@
 
 namespace atunner {
 
-/// In-out tensors around such a launch: elements that still hold their inputs pass for unwritten outputs.
+/// In-out tensors around such a launch: elements that still hold their inputs pass for unwritten
+/// outputs.
 class InPlaceSample {
  public:
   /// Keeps the inputs.

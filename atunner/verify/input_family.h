@@ -1,4 +1,5 @@
-// The kinds of inputs a candidate must survive. Which one hides what is told in docs/verification.md.
+// The kinds of inputs a candidate must survive. Which one hides what is told in
+// docs/verification.md.
 #pragma once
 
 #include <cstdint>

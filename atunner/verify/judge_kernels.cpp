@@ -22,11 +22,13 @@ constexpr double kMostHostFills = 0.25;  // of the free memory
 constexpr double kSpike = 24.0;          // large against unit noise, and 24² still fits float16
 
 /// Partial sums of this many ranges fit into the scratch memory.
-constexpr size_t kRangesAtOnce =
-    kCompareGrid * sizeof(judge::Partial) / (JudgeKernels::kFingerprintBlocks * sizeof(uint64_t));
+constexpr size_t kRangesAtOnce = kCompareGrid * sizeof(judge::Partial) /
+                                 (JudgeKernels::kFingerprintBlocks * sizeof(uint64_t));
 
 /// Of a result: more than its rounding, by four times or, where that is little, by far.
-double NoRounding(DType dtype) { return IsFloat(dtype) ? std::max(4 * UnitRoundoff(dtype), 0x1p-8) : 0; }
+double NoRounding(DType dtype) {
+  return IsFloat(dtype) ? std::max(4 * UnitRoundoff(dtype), 0x1p-8) : 0;
+}
 
 template <class T>
 KernelArg Arg(T value) {
@@ -62,7 +64,8 @@ struct Spike {
 Spike SpikeOf(const InputInstance& instance, uint64_t elements, size_t position) {
   Random random(Mix64(instance.seed ^ 0x5b1ce) + position);
   const uint64_t at = random.Below(elements);
-  if (instance.family == InputFamily::kNan) return {position == 0 ? at : ~uint64_t{0}, std::nan("")};
+  if (instance.family == InputFamily::kNan)
+    return {position == 0 ? at : ~uint64_t{0}, std::nan("")};
   if (instance.mutated) return {at, -3.0 * kSpike / 8.0};
   if (instance.family == InputFamily::kNeedle) return {at, kSpike};
   return {};
@@ -87,12 +90,15 @@ int FillKindCode(Fill::Kind kind) {
 double CompareStats::RelativeNorm() const {
   if (squared_reference == 0 && squared_difference == 0) return 0.0;
   // Squares overflow long before float64 does; what is kept of an error must be a number.
-  const double unit = squared_reference > 0 ? squared_reference : static_cast<double>(finite) * scale * scale;
+  const double unit = squared_reference > 0 ? squared_reference
+                                            : static_cast<double>(finite) * scale * scale;
   const double ratio = std::sqrt(squared_difference / unit);
   return std::isfinite(ratio) ? ratio : 1e300;
 }
 
-double CompareStats::Gain() const { return squared_reference > 0 ? along_reference / squared_reference : 0.0; }
+double CompareStats::Gain() const {
+  return squared_reference > 0 ? along_reference / squared_reference : 0.0;
+}
 
 double CompareStats::LuckOfGain() const {
   return squared_reference > 0 ? std::sqrt(squared_along) / squared_reference : 0.0;
@@ -119,39 +125,44 @@ Result<std::unique_ptr<JudgeKernels>> JudgeKernels::Make(Device& device, Compile
   CompileRequest request;
   request.source.name = "judge.cu";
   request.source.text = std::string(embed::kJudgeArgumentsH) + std::string(embed::kJudgeCu);
-  request.entries = {"judge_fill",   "judge_nudge", "judge_shift", "judge_narrow", "judge_fingerprint",
-                     "judge_guards", "judge_mask",  "judge_widen", "judge_note",   "judge_compare"};
+  request.entries = {"judge_fill",        "judge_nudge",  "judge_shift", "judge_narrow",
+                     "judge_fingerprint", "judge_guards", "judge_mask",  "judge_widen",
+                     "judge_note",        "judge_compare"};
   request.arch = ArchitectureFor(device);
   ATUNNER_TRY(const CompileOutcome outcome, compiler.Compile(request));
-  if (!outcome.ok()) return Fail(ErrorCode::kInternal, "the judge's kernels do not compile: " + outcome.error);
+  if (!outcome.ok())
+    return Fail(ErrorCode::kInternal, "the judge's kernels do not compile: " + outcome.error);
   std::unique_ptr<JudgeKernels> kernels(new JudgeKernels(device));
   ATUNNER_TRY(kernels->module_, device.Load(*outcome.module));
   ATUNNER_TRY(kernels->scratch_, device.Allocate(kCompareGrid * sizeof(judge::Partial)));
   return kernels;
 }
 
-Status JudgeKernels::Run(const std::string& entry, uint64_t elements, uint32_t block, std::vector<KernelArg> args,
-                         uint32_t grid) {
+Status JudgeKernels::Run(const std::string& entry, uint64_t elements, uint32_t block,
+                         std::vector<KernelArg> args, uint32_t grid) {
   // As many blocks as the work needs and no more: on the virtual GPU every block costs time.
   const uint64_t wanted = std::clamp<uint64_t>((elements + block * 4 - 1) / (block * 4), 1, 4096);
-  const LaunchShape shape{{grid ? grid : static_cast<uint32_t>(wanted), 1, 1}, {block, 1, 1}, {}, 0};
+  const LaunchShape shape{
+      {grid ? grid : static_cast<uint32_t>(wanted), 1, 1}, {block, 1, 1}, {}, 0};
   LaunchOptions options;
   options.check_hazards = false;
   options.timeout_seconds = 600;
   ATUNNER_TRY(const LaunchOutcome outcome, device_.Post(*module_, entry, shape, args, options));
   if (!outcome.completed())
-    return Fail(ErrorCode::kInternal, "the judge's kernel " + entry + " failed: " + outcome.message);
+    return Fail(ErrorCode::kInternal,
+                "the judge's kernel " + entry + " failed: " + outcome.message);
   return {};
 }
 
-Status JudgeKernels::FillTensor(DeviceAddress address, const ArgSpec& arg, uint64_t elements, size_t position,
-                                const InputInstance& instance) {
+Status JudgeKernels::FillTensor(DeviceAddress address, const ArgSpec& arg, uint64_t elements,
+                                size_t position, const InputInstance& instance) {
   if (FillsFromHost(arg.fill)) return CopyHostFill(address, arg, elements);
   Spike spike = SpikeOf(instance, elements, position);
   int kind = FillKindCode(arg.fill.kind);
   double low = arg.fill.kind == Fill::Kind::kZeros ? 0.0 : arg.fill.low;
   double high = arg.fill.high;
-  if (!IsFloat(arg.dtype) && kind == 0) {  // integers without a stated range: small and of both signs where possible
+  // integers without a stated range: small and of both signs where possible
+  if (!IsFloat(arg.dtype) && kind == 0) {
     kind = 3;
     low = KindOf(arg.dtype) == DTypeKind::kSigned ? -8 : 0;
     high = arg.dtype == DType::kBool ? 2 : 9;
@@ -173,20 +184,23 @@ Status JudgeKernels::FillTensor(DeviceAddress address, const ArgSpec& arg, uint6
 }
 
 Status JudgeKernels::Nudge(DeviceAddress address, DType dtype, uint64_t elements, uint64_t seed) {
-  return Run("judge_nudge", elements, kFillBlock,
-             {KernelArg::Address(address), Arg(static_cast<int32_t>(dtype)), Arg(elements), Arg(seed)});
+  return Run(
+      "judge_nudge", elements, kFillBlock,
+      {KernelArg::Address(address), Arg(static_cast<int32_t>(dtype)), Arg(elements), Arg(seed)});
 }
 
 Status JudgeKernels::Shift(DeviceAddress address, DType dtype, uint64_t elements, uint64_t seed) {
-  return Run("judge_shift", elements, kFillBlock,
-             {KernelArg::Address(address), Arg(static_cast<int32_t>(dtype)), Arg(elements), Arg(seed)});
+  return Run(
+      "judge_shift", elements, kFillBlock,
+      {KernelArg::Address(address), Arg(static_cast<int32_t>(dtype)), Arg(elements), Arg(seed)});
 }
 
 Status JudgeKernels::NoteChoices(const CompareRequest& request, DeviceAddress fixed) {
   return Run("judge_note", request.elements, kFillBlock,
-             {KernelArg::Address(request.data), KernelArg::Address(fixed), Arg(static_cast<int32_t>(request.dtype)),
-              KernelArg::Address(request.reference), Arg(request.elements), Arg(request.key),
-              KernelArg::Address(request.choices.address), Arg(request.choices.slots)});
+             {KernelArg::Address(request.data), KernelArg::Address(fixed),
+              Arg(static_cast<int32_t>(request.dtype)), KernelArg::Address(request.reference),
+              Arg(request.elements), Arg(request.key), KernelArg::Address(request.choices.address),
+              Arg(request.choices.slots)});
 }
 
 Status JudgeKernels::Narrow(DeviceAddress address, DType dtype, uint64_t elements) {
@@ -196,7 +210,8 @@ Status JudgeKernels::Narrow(DeviceAddress address, DType dtype, uint64_t element
 }
 
 Status JudgeKernels::CopyHostFill(DeviceAddress address, const ArgSpec& arg, uint64_t elements) {
-  const std::string key = std::to_string(static_cast<int>(arg.dtype)) + ' ' + std::to_string(elements) + ' ' +
+  const std::string key = std::to_string(static_cast<int>(arg.dtype)) + ' ' +
+                          std::to_string(elements) + ' ' +
                           (arg.fill.kind == Fill::Kind::kFile ? 'f' : 'g') + arg.fill.path;
   auto found = host_fills_.find(key);
   if (found == host_fills_.end()) {
@@ -229,14 +244,17 @@ Result<std::vector<uint64_t>> JudgeKernels::Fingerprints(std::span<const MemoryR
     std::vector<uint32_t> grids;
     uint64_t used = 0;
     for (const auto& [address, bytes] : some) {
-      grids.push_back(static_cast<uint32_t>(std::clamp<uint64_t>(bytes / 4096, 1, kFingerprintBlocks)));
+      grids.push_back(
+          static_cast<uint32_t>(std::clamp<uint64_t>(bytes / 4096, 1, kFingerprintBlocks)));
       const DeviceAddress slot = scratch_->address() + used * sizeof(uint64_t);
-      ATUNNER_RETURN_IF_ERROR(Run("judge_fingerprint", bytes, 256,
-                                  {KernelArg::Address(address), Arg(bytes), KernelArg::Address(slot)}, grids.back()));
+      ATUNNER_RETURN_IF_ERROR(
+          Run("judge_fingerprint", bytes, 256,
+              {KernelArg::Address(address), Arg(bytes), KernelArg::Address(slot)}, grids.back()));
       used += grids.back();
     }
     std::vector<uint64_t> partial(used);
-    ATUNNER_RETURN_IF_ERROR(device_.CopyOut(std::as_writable_bytes(std::span(partial)), scratch_->address()));
+    ATUNNER_RETURN_IF_ERROR(
+        device_.CopyOut(std::as_writable_bytes(std::span(partial)), scratch_->address()));
     auto part = partial.begin();
     for (uint32_t grid : grids) {
       prints.push_back(std::accumulate(part, part + grid, uint64_t{0}));
@@ -246,46 +264,50 @@ Result<std::vector<uint64_t>> JudgeKernels::Fingerprints(std::span<const MemoryR
   return prints;
 }
 
-Result<std::vector<std::optional<uint64_t>>> JudgeKernels::FirstChanges(std::span<const DeviceAddress> zones,
-                                                                        uint64_t bytes, uint8_t byte) {
+Result<std::vector<std::optional<uint64_t>>> JudgeKernels::FirstChanges(
+    std::span<const DeviceAddress> zones, uint64_t bytes, uint8_t byte) {
   std::vector<uint64_t> first(zones.size());
   for (size_t from = 0; from < zones.size(); from += std::size(judge::GuardZones{}.at)) {
     judge::GuardZones some{};
     const size_t count = std::min(std::size(some.at), zones.size() - from);
     std::ranges::copy(zones.subspan(from, count), std::begin(some.at));
-    ATUNNER_RETURN_IF_ERROR(Run(
-        "judge_guards", count, 256,
-        {Arg(some), Arg(bytes), Arg(int32_t{byte}), KernelArg::Address(scratch_->address() + from * sizeof(uint64_t))},
-        static_cast<uint32_t>(count)));
+    ATUNNER_RETURN_IF_ERROR(Run("judge_guards", count, 256,
+                                {Arg(some), Arg(bytes), Arg(int32_t{byte}),
+                                 KernelArg::Address(scratch_->address() + from * sizeof(uint64_t))},
+                                static_cast<uint32_t>(count)));
   }
-  ATUNNER_RETURN_IF_ERROR(device_.CopyOut(std::as_writable_bytes(std::span(first)), scratch_->address()));
+  ATUNNER_RETURN_IF_ERROR(
+      device_.CopyOut(std::as_writable_bytes(std::span(first)), scratch_->address()));
   std::vector<std::optional<uint64_t>> changes;
-  for (uint64_t at : first) changes.push_back(at == ~uint64_t{0} ? std::nullopt : std::optional(at));
+  for (uint64_t at : first)
+    changes.push_back(at == ~uint64_t{0} ? std::nullopt : std::optional(at));
   return changes;
 }
 
 Status JudgeKernels::EnqueueFingerprint(TimedDevice& device, DeviceAddress address, uint64_t bytes,
                                         DeviceAddress slot) {
   const KernelArg args[] = {KernelArg::Address(address), Arg(bytes), KernelArg::Address(slot)};
-  const LaunchOutcome outcome =
-      device.Enqueue(*module_, "judge_fingerprint", {{kFingerprintBlocks, 1, 1}, {256, 1, 1}, {}, 0}, args);
+  const LaunchOutcome outcome = device.Enqueue(
+      *module_, "judge_fingerprint", {{kFingerprintBlocks, 1, 1}, {256, 1, 1}, {}, 0}, args);
   if (!outcome.completed())
     return Fail(ErrorCode::kInternal, "the judge's fingerprint kernel failed: " + outcome.message);
   return {};
 }
 
 Status JudgeKernels::Mask(DeviceAddress reference, uint64_t elements, uint64_t key) {
-  return Run("judge_mask", elements, kFillBlock, {KernelArg::Address(reference), Arg(elements), Arg(key)});
+  return Run("judge_mask", elements, kFillBlock,
+             {KernelArg::Address(reference), Arg(elements), Arg(key)});
 }
 
 Status JudgeKernels::Widen(DeviceAddress data, DType dtype, uint64_t elements, DeviceAddress wide) {
   return Run("judge_widen", elements, kFillBlock,
-             {KernelArg::Address(data), Arg(static_cast<int32_t>(dtype)), Arg(elements), KernelArg::Address(wide)});
+             {KernelArg::Address(data), Arg(static_cast<int32_t>(dtype)), Arg(elements),
+              KernelArg::Address(wide)});
 }
 
 Result<CompareStats> JudgeKernels::Compare(const CompareRequest& request) {
-  const auto grid =
-      static_cast<uint32_t>(std::clamp<uint64_t>(request.elements / (kCompareBlock * 4), 1, kCompareGrid));
+  const auto grid = static_cast<uint32_t>(
+      std::clamp<uint64_t>(request.elements / (kCompareBlock * 4), 1, kCompareGrid));
   const judge::Comparison comparison{.data = request.data,
                                      .reference = request.reference,
                                      .elements = request.elements,
@@ -300,9 +322,11 @@ Result<CompareStats> JudgeKernels::Compare(const CompareRequest& request) {
                                      .poison_counts = request.poison_counts,
                                      .choice_slots = request.choices.slots,
                                      .unused = 0};
-  ATUNNER_RETURN_IF_ERROR(Run("judge_compare", request.elements, kCompareBlock, {Arg(comparison)}, grid));
+  ATUNNER_RETURN_IF_ERROR(
+      Run("judge_compare", request.elements, kCompareBlock, {Arg(comparison)}, grid));
   std::vector<judge::Partial> partials(grid);
-  ATUNNER_RETURN_IF_ERROR(device_.CopyOut(std::as_writable_bytes(std::span(partials)), scratch_->address()));
+  ATUNNER_RETURN_IF_ERROR(
+      device_.CopyOut(std::as_writable_bytes(std::span(partials)), scratch_->address()));
   CompareStats stats;
   stats.elements = request.elements;
   stats.scale = request.scale;

@@ -38,12 +38,14 @@ struct CompareStats {
   uint64_t elements = 0;
   double scale = 0;  ///< what |r| was increased by in an element's error
 
-  /// ‖y - r‖ / ‖r‖ over the finite elements, or, where r is zero, the rms of y over `scale`; 1e300 for what is beyond
-  /// numbers: squares that overflow, no scale.
+  /// ‖y - r‖ / ‖r‖ over the finite elements, or, where r is zero, the rms of y over `scale`; 1e300
+  /// for what is beyond numbers: squares that overflow, no scale.
   double RelativeNorm() const;
-  /// What y is too large by as a whole, g of y ≈ (1 + g) · r: in it errors that are rounding average out.
+  /// What y is too large by as a whole, g of y ≈ (1 + g) · r: in it errors that are rounding
+  /// average out.
   double Gain() const;
-  /// What independent errors of these sizes and of either sign add to the gain: their root mean square.
+  /// What independent errors of these sizes and of either sign add to the gain: their root mean
+  /// square.
   double LuckOfGain() const;
   /// How many elements that err alike would make up ‖y - r‖.
   double Erring() const;
@@ -51,8 +53,8 @@ struct CompareStats {
   void TakeLarger(const CompareStats& other, double times = 1);
 };
 
-/// What honest kernels may have in place of the elements of a reference because a choice may go another way:
-/// differences from it, so that they do not give it away. Mirrors Choices in judge.cu.
+/// What honest kernels may have in place of the elements of a reference because a choice may go
+/// another way: differences from it, so that they do not give it away. Mirrors Choices in judge.cu.
 struct ChoiceSlots {
   static constexpr int32_t kRange = 2;   ///< of numbers: the least and the largest
   static constexpr int32_t kPlaces = 8;  ///< of places: each one that was seen
@@ -77,8 +79,8 @@ struct MemoryRange {
   uint64_t bytes = 0;
 };
 
-/// What the judge's and the reference kernels are compiled for: the virtual GPU runs PTX, and to assemble it takes
-/// longer than to compile it.
+/// What the judge's and the reference kernels are compiled for: the virtual GPU runs PTX, and to
+/// assemble it takes longer than to compile it.
 std::string ArchitectureFor(const Device& device);
 
 class JudgeKernels {
@@ -88,24 +90,28 @@ class JudgeKernels {
   /// Draws one tensor of an instance. `position` is the argument's index in the spec.
   Status FillTensor(DeviceAddress address, const ArgSpec& arg, uint64_t elements, size_t position,
                     const InputInstance& instance);
-  /// Moves about three quarters of a float32 or float64 tensor's finite elements, and an eighth of a 16-bit one's, by
-  /// one unit in the last place; the same call moves them back.
+  /// Moves about three quarters of a float32 or float64 tensor's finite elements, and an eighth of
+  /// a 16-bit one's, by one unit in the last place; the same call moves them back.
   Status Nudge(DeviceAddress address, DType dtype, uint64_t elements, uint64_t seed);
-  /// Moves floats either way: of float32 and float64 by up to two units in the last place, half of 16-bit ones by one.
+  /// Moves floats either way: of float32 and float64 by up to two units in the last place, half of
+  /// 16-bit ones by one.
   Status Shift(DeviceAddress address, DType dtype, uint64_t elements, uint64_t seed);
-  /// Notes in `request.choices` what a run whose choices are its own has at `request.data`; `fixed`: the same run with
-  /// the plain kernel's choices.
+  /// Notes in `request.choices` what a run whose choices are its own has at `request.data`;
+  /// `fixed`: the same run with the plain kernel's choices.
   Status NoteChoices(const CompareRequest& request, DeviceAddress fixed);
   /// Rounds float64 to float32 and float32 to TF32; other types stay.
   Status Narrow(DeviceAddress address, DType dtype, uint64_t elements);
   Result<uint64_t> Fingerprint(DeviceAddress address, uint64_t bytes);
   /// Of several, with one wait for all.
   Result<std::vector<uint64_t>> Fingerprints(std::span<const MemoryRange> ranges);
-  /// For each zone of `bytes` bytes the offset of the first that is not `byte`; nullopt where all are.
-  Result<std::vector<std::optional<uint64_t>>> FirstChanges(std::span<const DeviceAddress> zones, uint64_t bytes,
-                                                            uint8_t byte);
-  /// Puts the fingerprint's kernel into the stream; `slot` receives kFingerprintBlocks partial sums.
-  Status EnqueueFingerprint(TimedDevice& device, DeviceAddress address, uint64_t bytes, DeviceAddress slot);
+  /// For each zone of `bytes` bytes the offset of the first that is not `byte`; nullopt where all
+  /// are.
+  Result<std::vector<std::optional<uint64_t>>> FirstChanges(std::span<const DeviceAddress> zones,
+                                                            uint64_t bytes, uint8_t byte);
+  /// Puts the fingerprint's kernel into the stream; `slot` receives kFingerprintBlocks partial
+  /// sums.
+  Status EnqueueFingerprint(TimedDevice& device, DeviceAddress address, uint64_t bytes,
+                            DeviceAddress slot);
   Status Mask(DeviceAddress reference, uint64_t elements, uint64_t key);
   Status Widen(DeviceAddress data, DType dtype, uint64_t elements, DeviceAddress wide);
   Result<CompareStats> Compare(const CompareRequest& request);
@@ -114,8 +120,8 @@ class JudgeKernels {
 
  private:
   JudgeKernels(Device& device) : device_(device) {}
-  Status Run(const std::string& entry, uint64_t elements, uint32_t block, std::vector<KernelArg> args,
-             uint32_t grid = 0);
+  Status Run(const std::string& entry, uint64_t elements, uint32_t block,
+             std::vector<KernelArg> args, uint32_t grid = 0);
 
   /// Every instance sees the same contents, so they are made once and stay on the device.
   Status CopyHostFill(DeviceAddress address, const ArgSpec& arg, uint64_t elements);

@@ -19,7 +19,12 @@ constexpr size_t kMany = 4096;
 constexpr double kSpikeValue = 24;
 
 ArgSpec Tensor(DType dtype, Fill fill = {}) {
-  return {.name = "x", .role = Role::kInput, .dtype = dtype, .shape = {}, .value = {}, .fill = std::move(fill)};
+  return {.name = "x",
+          .role = Role::kInput,
+          .dtype = dtype,
+          .shape = {},
+          .value = {},
+          .fill = std::move(fill)};
 }
 
 class JudgeFillTest : public VirtualGpuTest {
@@ -33,7 +38,8 @@ class JudgeFillTest : public VirtualGpuTest {
     for (size_t i = 0; i < count; ++i) values[i] = LoadElement(arg.dtype, raw.data(), i);
     return values;
   }
-  std::vector<double> Family(InputFamily family, DType dtype = DType::kFloat32, size_t position = 0) {
+  std::vector<double> Family(InputFamily family, DType dtype = DType::kFloat32,
+                             size_t position = 0) {
     return Draw(Tensor(dtype), {family, 7, false}, position);
   }
   static double Mean(const std::vector<double>& v) {
@@ -91,7 +97,8 @@ TEST_F(JudgeFillTest, NeedleIsOneSpikeInNoise) {
   for (DType dtype : kFloats) {
     const auto values = Family(InputFamily::kNeedle, dtype);
     EXPECT_EQ(std::ranges::count(values, kSpikeValue), 1) << Name(dtype);
-    EXPECT_EQ(std::ranges::count_if(values, [](double x) { return std::abs(x) > 0.1; }), 1) << Name(dtype);
+    EXPECT_EQ(std::ranges::count_if(values, [](double x) { return std::abs(x) > 0.1; }), 1)
+        << Name(dtype);
     EXPECT_GT(Deviation(values), 0.005) << "and the noise is there";
   }
   const auto place = [&](uint64_t seed) {
@@ -121,9 +128,10 @@ TEST_F(JudgeFillTest, DenormalsAreDenormal) {
     const double smallest_normal = dtype == DType::kFloat16 ? 0x1p-14 : 0x1p-126;
     const auto values = Family(InputFamily::kDenormal, dtype);
     EXPECT_LT(Largest(values), 6 * smallest_normal) << Name(dtype);
-    const auto subnormal =
-        std::ranges::count_if(values, [&](double x) { return x != 0 && std::abs(x) < smallest_normal; });
-    EXPECT_GT(subnormal, static_cast<int64_t>(kMany) / 2) << Name(dtype) << ": flushed to zero they prove nothing";
+    const auto subnormal = std::ranges::count_if(
+        values, [&](double x) { return x != 0 && std::abs(x) < smallest_normal; });
+    EXPECT_GT(subnormal, static_cast<int64_t>(kMany) / 2)
+        << Name(dtype) << ": flushed to zero they prove nothing";
   }
 }
 
@@ -136,10 +144,11 @@ TEST_F(JudgeFillTest, NanIsOneAndInTheFirstTensor) {
 }
 
 TEST_F(JudgeFillTest, EverythingElseIsFiniteInEveryType) {
-#define ATUNNER_INPUT_FAMILY(id, name, meaning)                                                                 \
-  for (DType dtype : kFloats) {                                                                                 \
-    const auto values = Family(InputFamily::id, dtype, 1);                                                      \
-    EXPECT_TRUE(std::ranges::all_of(values, [](double x) { return std::isfinite(x); })) << name << Name(dtype); \
+#define ATUNNER_INPUT_FAMILY(id, name, meaning)                                         \
+  for (DType dtype : kFloats) {                                                         \
+    const auto values = Family(InputFamily::id, dtype, 1);                              \
+    EXPECT_TRUE(std::ranges::all_of(values, [](double x) { return std::isfinite(x); })) \
+        << name << Name(dtype);                                                         \
   }
 #include "atunner/verify/input_family.def"
 #undef ATUNNER_INPUT_FAMILY
@@ -148,8 +157,10 @@ TEST_F(JudgeFillTest, EverythingElseIsFiniteInEveryType) {
 TEST_F(JudgeFillTest, AMutationIsExactlyOneElement) {
   for (uint64_t seed : {1u, 2u, 3u}) {
     for (size_t position : {0u, 1u}) {
-      const auto before = Draw(Tensor(DType::kFloat16), {InputFamily::kNormal, seed, false}, position);
-      const auto after = Draw(Tensor(DType::kFloat16), {InputFamily::kNormal, seed, true}, position);
+      const auto before = Draw(Tensor(DType::kFloat16), {InputFamily::kNormal, seed, false},
+                               position);
+      const auto after = Draw(Tensor(DType::kFloat16), {InputFamily::kNormal, seed, true},
+                              position);
       size_t changed = 0;
       for (size_t i = 0; i < kMany; ++i) changed += before[i] != after[i];
       EXPECT_EQ(changed, 1u);
@@ -167,25 +178,30 @@ TEST_F(JudgeFillTest, InstancesAreReproducibleAndDiffer) {
 
 TEST_F(JudgeFillTest, StatedFillsArePromises) {
   const InputInstance needle{InputFamily::kNeedle, 3, true};
-  EXPECT_THAT(Draw(Tensor(DType::kFloat32, {.kind = Fill::Kind::kConstant, .low = 2.5, .path = {}}), needle),
+  EXPECT_THAT(Draw(Tensor(DType::kFloat32, {.kind = Fill::Kind::kConstant, .low = 2.5, .path = {}}),
+                   needle),
               testing::Each(2.5));
-  EXPECT_THAT(Draw(Tensor(DType::kFloat16, {.kind = Fill::Kind::kZeros, .low = 9, .path = {}}), needle),
-              testing::Each(0));
+  EXPECT_THAT(
+      Draw(Tensor(DType::kFloat16, {.kind = Fill::Kind::kZeros, .low = 9, .path = {}}), needle),
+      testing::Each(0));
   const auto iota = Draw(Tensor(DType::kInt32, {.kind = Fill::Kind::kIota, .path = {}}), needle);
   for (size_t i = 0; i < kMany; ++i) ASSERT_EQ(iota[i], static_cast<double>(i));
-  const auto indices =
-      Draw(Tensor(DType::kInt64, {.kind = Fill::Kind::kUniform, .low = 3, .high = 7, .path = {}}), needle);
+  const auto indices = Draw(
+      Tensor(DType::kInt64, {.kind = Fill::Kind::kUniform, .low = 3, .high = 7, .path = {}}),
+      needle);
   EXPECT_EQ(std::set<double>(indices.begin(), indices.end()), (std::set<double>{3, 4, 5, 6}));
 }
 
 TEST_F(JudgeFillTest, HostFillsReachTheDevice) {
   const InputInstance needle{InputFamily::kNeedle, 3, true};
-  const ArgSpec squares = Tensor(DType::kInt32, {.kind = Fill::Kind::kGenerator, .path = "i * i % 1000"});
+  const ArgSpec squares = Tensor(DType::kInt32,
+                                 {.kind = Fill::Kind::kGenerator, .path = "i * i % 1000"});
   for (int again = 0; again < 2; ++again) {  // the second time they are remembered
     const auto values = Draw(squares, needle);
     for (size_t i = 0; i < kMany; ++i) ASSERT_EQ(values[i], static_cast<double>(i * i % 1000));
   }
-  const auto others = Draw(Tensor(DType::kFloat64, {.kind = Fill::Kind::kGenerator, .path = "0.5 - i"}), needle);
+  const auto others = Draw(
+      Tensor(DType::kFloat64, {.kind = Fill::Kind::kGenerator, .path = "0.5 - i"}), needle);
   EXPECT_EQ(others[7], -6.5);
 }
 
@@ -214,7 +230,8 @@ TEST_F(FingerprintTest, AnyFlippedByteShows) {
     for (size_t at : {size_t{0}, bytes / 2, bytes - 1}) {
       data[at] ^= 0x10;
       ASSERT_TRUE(gpu_.CopyIn(buffer->address(), std::as_bytes(std::span(data))));
-      EXPECT_NE(kernels_->Fingerprint(buffer->address(), bytes).value(), before) << at << " of " << bytes;
+      EXPECT_NE(kernels_->Fingerprint(buffer->address(), bytes).value(), before)
+          << at << " of " << bytes;
       data[at] ^= 0x10;
     }
   }
@@ -225,7 +242,8 @@ TEST_F(FingerprintTest, PlacesMatter) {
   const auto a = Put(data);
   std::swap(data[1], data[2]);
   const auto b = Put(data);
-  EXPECT_NE(kernels_->Fingerprint(a->address(), 16).value(), kernels_->Fingerprint(b->address(), 16).value());
+  EXPECT_NE(kernels_->Fingerprint(a->address(), 16).value(),
+            kernels_->Fingerprint(b->address(), 16).value());
 }
 
 class NudgeTest : public VirtualGpuTest {};
@@ -264,25 +282,27 @@ TEST_F(MaskTest, HidesEveryValueAndGivesItBack) {
   ASSERT_TRUE(kernels_->Mask(buffer->address(), reference.size(), 0x1234567));
   const auto masked = Get<double>(buffer->address(), reference.size());
   EXPECT_EQ(std::ranges::count(masked, 0.25), 0);
-  EXPECT_EQ(std::set<double>(masked.begin(), masked.end()).size(), masked.size()) << "equal values do not look equal";
+  EXPECT_EQ(std::set<double>(masked.begin(), masked.end()).size(), masked.size())
+      << "equal values do not look equal";
   ASSERT_TRUE(kernels_->Mask(buffer->address(), reference.size(), 0x1234567));
   EXPECT_EQ(Get<double>(buffer->address(), reference.size()), reference);
 }
 
 TEST_F(MaskTest, WidenIsExactForEveryType) {
-  const std::pair<DType, std::vector<double>> cases[] = {{DType::kFloat64, {0.1, -1e300}},
-                                                         {DType::kFloat32, {0x1.fffffep127, 0x1p-149}},
-                                                         {DType::kFloat16, {65504, 0x1p-24, -0.333251953125}},
-                                                         {DType::kBFloat16, {0x1.fep127, 0x1p-133, -3.140625}},
-                                                         {DType::kInt8, {-128, 127}},
-                                                         {DType::kInt16, {-32768, 32767}},
-                                                         {DType::kInt32, {-2147483648.0, 2147483647.0}},
-                                                         {DType::kInt64, {-0x1p53, 0x1p53}},
-                                                         {DType::kUInt8, {0, 255}},
-                                                         {DType::kUInt16, {0, 65535}},
-                                                         {DType::kUInt32, {0, 4294967295.0}},
-                                                         {DType::kUInt64, {0, 0x1p53}},
-                                                         {DType::kBool, {0, 1}}};
+  const std::pair<DType, std::vector<double>> cases[] = {
+      {DType::kFloat64, {0.1, -1e300}},
+      {DType::kFloat32, {0x1.fffffep127, 0x1p-149}},
+      {DType::kFloat16, {65504, 0x1p-24, -0.333251953125}},
+      {DType::kBFloat16, {0x1.fep127, 0x1p-133, -3.140625}},
+      {DType::kInt8, {-128, 127}},
+      {DType::kInt16, {-32768, 32767}},
+      {DType::kInt32, {-2147483648.0, 2147483647.0}},
+      {DType::kInt64, {-0x1p53, 0x1p53}},
+      {DType::kUInt8, {0, 255}},
+      {DType::kUInt16, {0, 65535}},
+      {DType::kUInt32, {0, 4294967295.0}},
+      {DType::kUInt64, {0, 0x1p53}},
+      {DType::kBool, {0, 1}}};
   for (const auto& [dtype, values] : cases) {
     std::vector<std::byte> raw(values.size() * SizeOf(dtype));
     for (size_t i = 0; i < values.size(); ++i) StoreElement(dtype, raw.data(), i, values[i]);
@@ -295,12 +315,14 @@ TEST_F(MaskTest, WidenIsExactForEveryType) {
 
 class CompareTest : public VirtualGpuTest {
  protected:
-  CompareStats Compare(const std::vector<float>& data, const std::vector<double>& reference, double scale = 0,
-                       double element_bound = 1e300, uint64_t key = 0) {
+  CompareStats Compare(const std::vector<float>& data, const std::vector<double>& reference,
+                       double scale = 0, double element_bound = 1e300, uint64_t key = 0) {
     const auto y = Put(data);
     const auto r = Put(reference);
     if (key) EXPECT_TRUE(kernels_->Mask(r->address(), reference.size(), key));
-    return kernels_->Compare({y->address(), DType::kFloat32, r->address(), reference.size(), key, scale, element_bound})
+    return kernels_
+        ->Compare({y->address(), DType::kFloat32, r->address(), reference.size(), key, scale,
+                   element_bound})
         .value();
   }
   CompareStats CompareHalf(double value, double reference) {
@@ -312,7 +334,8 @@ class CompareTest : public VirtualGpuTest {
   }
 };
 
-// A sum whose error the budget allows, right below the largest number of its type: it may have become infinite.
+// A sum whose error the budget allows, right below the largest number of its type: it may have
+// become infinite.
 TEST_F(CompareTest, AtTheEdgeOfTheTypeAnErrorMayDecide) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const auto refused = [&](float value, double reference, double bound) {
@@ -375,8 +398,12 @@ TEST_F(CompareTest, WithTheWrongKeyNothingFits) {
   const auto y = Put(std::vector<float>(64, 1.0f));
   const auto r = Put(reference);
   ASSERT_TRUE(kernels_->Mask(r->address(), 64, 41));
-  EXPECT_EQ(kernels_->Compare({y->address(), DType::kFloat32, r->address(), 64, 41}).value().RelativeNorm(), 0);
-  const CompareStats wrong = kernels_->Compare({y->address(), DType::kFloat32, r->address(), 64, 42}).value();
+  EXPECT_EQ(kernels_->Compare({y->address(), DType::kFloat32, r->address(), 64, 41})
+                .value()
+                .RelativeNorm(),
+            0);
+  const CompareStats wrong =
+      kernels_->Compare({y->address(), DType::kFloat32, r->address(), 64, 42}).value();
   EXPECT_FALSE(wrong.RelativeNorm() == 0 && wrong.lost_nan + wrong.new_nonfinite == 0);
 }
 
@@ -428,8 +455,8 @@ TEST_F(CompareTest, BeyondTheTypesRangeInfinityAndTheLargestNumberAreRight) {
   EXPECT_EQ(CompareHalf(INFINITY, 65504).new_nonfinite, 1u);
 }
 
-// The documented limits of results that are nearly right: in float32 the floors allow 8 u in the norm and 16 u in an
-// element; in 16-bit types 2.4 u, where few elements err, or 0.9 u, and 4.2 u.
+// The documented limits of results that are nearly right: in float32 the floors allow 8 u in the
+// norm and 16 u in an element; in 16-bit types 2.4 u, where few elements err, or 0.9 u, and 4.2 u.
 class UlpTest : public CompareTest {
  protected:
   static constexpr size_t kCount = 2048;
@@ -453,9 +480,10 @@ class UlpTest : public CompareTest {
     const auto y = Put(raw);
     const auto r = Put(reference);
     const ErrorBudget budget = BudgetFromHonest({}, dtype, {});
-    const CompareStats stats =
-        kernels_->Compare({y->address(), dtype, r->address(), kCount, 0, std::sqrt(squares / kCount), budget.element})
-            .value();
+    const CompareStats stats = kernels_
+                                   ->Compare({y->address(), dtype, r->address(), kCount, 0,
+                                              std::sqrt(squares / kCount), budget.element})
+                                   .value();
     return JudgeOutput("y", stats, budget, false);
   }
 };
@@ -464,13 +492,15 @@ TEST_F(UlpTest, Float32) {
   EXPECT_EQ(OffBy(DType::kFloat32, 2, 1).kind, VerdictKind::kCorrect) << "about 3 u";
   EXPECT_EQ(OffBy(DType::kFloat32, 8, 1).kind, VerdictKind::kLowPrecision) << "about 12 u";
   EXPECT_EQ(OffBy(DType::kFloat32, 2, kOne).kind, VerdictKind::kCorrect);
-  EXPECT_EQ(OffBy(DType::kFloat32, 200, kOne).kind, VerdictKind::kWrongResult) << "one element, beyond 16 u";
+  EXPECT_EQ(OffBy(DType::kFloat32, 200, kOne).kind, VerdictKind::kWrongResult)
+      << "one element, beyond 16 u";
 }
 
 TEST_F(UlpTest, SixteenBits) {
   for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {
     EXPECT_EQ(OffBy(dtype, 1, 4).kind, VerdictKind::kCorrect) << "about 0.75 u in the norm";
-    EXPECT_EQ(OffBy(dtype, 1, 1).kind, VerdictKind::kLowPrecision) << "about 1.5 u, as by eight roundings more";
+    EXPECT_EQ(OffBy(dtype, 1, 1).kind, VerdictKind::kLowPrecision)
+        << "about 1.5 u, as by eight roundings more";
     EXPECT_EQ(OffBy(dtype, 2, 64).kind, VerdictKind::kCorrect) << "few elements by 4 u at most";
     EXPECT_EQ(OffBy(dtype, 2, 1).kind, VerdictKind::kLowPrecision) << "about 3 u in the norm";
     EXPECT_EQ(OffBy(dtype, 2, kOne).kind, VerdictKind::kCorrect) << "one element by 4 u at most";

@@ -11,15 +11,17 @@
 namespace atunner {
 namespace {
 
-/// Sums of terms that alternate err by what the order lets partial ones grow to: far more than neighbours that cancel
-/// do.
+/// Sums of terms that alternate err by what the order lets partial ones grow to: far more than
+/// neighbours that cancel do.
 constexpr double kOrders = 4;
 constexpr uint64_t kSmallBytes = 8 << 20;
 /// Of an output's elements, where more may be what they like the others prove too little.
 constexpr double kMostUndetermined = 0.25;
-constexpr double kCpuFlops = 2e8;         // about a tenth of a second of the float64 reference on one core
-constexpr double kCpuFlopsVirtual = 5e9;  // with a virtual GPU the alternative is to interpret a kernel: slower still
-constexpr double kCpuElements = 1e6;      // of more a float64 kernel is compiled and done before
+// about a tenth of a second of the float64 reference on one core
+constexpr double kCpuFlops = 2e8;
+// with a virtual GPU the alternative is to interpret a kernel: slower still
+constexpr double kCpuFlopsVirtual = 5e9;
+constexpr double kCpuElements = 1e6;  // of more a float64 kernel is compiled and done before
 
 /// √(squares / how many are finite).
 double RmsOf(double squares, const CompareStats& stats) {
@@ -44,12 +46,14 @@ Result<std::vector<double>> DownloadWide(Device& device, const TaskBuffers::Tens
 bool Reference::small() const { return bytes < kSmallBytes; }
 
 bool Reference::discriminates() const {
-  return !open() && std::ranges::all_of(outputs, [](const Output& output) { return output.discriminates; });
+  return !open() &&
+         std::ranges::all_of(outputs, [](const Output& output) { return output.discriminates; });
 }
 
 bool Reference::open() const {
   return std::ranges::any_of(outputs, [](const Output& output) {
-    return static_cast<double>(output.undetermined) > kMostUndetermined * static_cast<double>(output.self.finite);
+    return static_cast<double>(output.undetermined) >
+           kMostUndetermined * static_cast<double>(output.self.finite);
   });
 }
 
@@ -57,7 +61,8 @@ bool Reference::overflows() const {
   return std::ranges::any_of(outputs, [](const Output& output) { return output.overflows; });
 }
 
-Result<std::unique_ptr<OracleStore>> OracleStore::Make(Device& device, Compiler& compiler, JudgeKernels& kernels,
+Result<std::unique_ptr<OracleStore>> OracleStore::Make(Device& device, Compiler& compiler,
+                                                       JudgeKernels& kernels,
                                                        const KernelSpec& spec) {
   std::unique_ptr<OracleStore> store(new OracleStore(device, compiler, kernels, spec));
   ATUNNER_TRY(const uint64_t free_bytes, device.FreeBytes());
@@ -71,16 +76,19 @@ Result<std::unique_ptr<OracleStore>> OracleStore::Make(Device& device, Compiler&
     if (const auto graph = GraphOf(spec); !graph) return std::unexpected(graph.error());
   }
   store->operator_ = OracleOf(spec);
-  if (store->operator_ == nullptr) return Invalid("unknown operator '" + spec.oracle.operator_name + "'");
+  if (store->operator_ == nullptr)
+    return Invalid("unknown operator '" + spec.oracle.operator_name + "'");
   store->whole_.spec = spec;
   ATUNNER_RETURN_IF_ERROR(store->TakeApart(free_bytes / 4));
   return store;
 }
 
-Result<std::unique_ptr<OracleStore::Program>> OracleStore::Build(const RenderedKernel& kernel) const {
+Result<std::unique_ptr<OracleStore::Program>> OracleStore::Build(
+    const RenderedKernel& kernel) const {
   ATUNNER_TRY(const CompileOutcome outcome,
               compiler_.Compile({kernel.source, EntriesOf(kernel.plan), ArchitectureFor(device_)}));
-  if (!outcome.ok()) return Invalid("the reference does not compile: " + outcome.error, kernel.source.name);
+  if (!outcome.ok())
+    return Invalid("the reference does not compile: " + outcome.error, kernel.source.name);
   auto program = std::make_unique<Program>();
   ATUNNER_TRY(program->module, device_.Load(*outcome.module));
   program->plan = kernel.plan;
@@ -104,8 +112,8 @@ Status OracleStore::TakeApart(uint64_t most_bytes) {
 }
 
 std::optional<MemoryRange> OracleStore::SliceOf(const PlainPrograms& programs, int64_t slice,
-                                                const TaskBuffers& buffers, const RangeOf& elsewhere,
-                                                const std::string& name) {
+                                                const TaskBuffers& buffers,
+                                                const RangeOf& elsewhere, const std::string& name) {
   std::optional<MemoryRange> range = elsewhere(name);
   const TaskBuffers::Tensor* tensor = buffers.Find(name);
   if (!range && tensor == nullptr) return std::nullopt;
@@ -114,18 +122,22 @@ std::optional<MemoryRange> OracleStore::SliceOf(const PlainPrograms& programs, i
   return MemoryRange{range->address + bytes * static_cast<uint64_t>(slice), bytes};
 }
 
-Status OracleStore::RunPlain(const PlainPrograms& programs, const Program& program, const TaskBuffers& buffers,
-                             const RangeOf& elsewhere, const char* what) {
+Status OracleStore::RunPlain(const PlainPrograms& programs, const Program& program,
+                             const TaskBuffers& buffers, const RangeOf& elsewhere,
+                             const char* what) {
   for (int64_t slice = 0; slice < programs.slices; ++slice) {
     const AddressOf address = [&](const std::string& name) -> std::optional<DeviceAddress> {
       const auto range = SliceOf(programs, slice, buffers, elsewhere, name);
       return range ? std::optional(range->address) : std::nullopt;
     };
-    ATUNNER_TRY(const BoundPlan plan, BindPlan(device_, program.plan, programs.spec, buffers, address));
-    ATUNNER_TRY(const LaunchOutcome outcome, RunPlan(device_, *program.module, plan,
-                                                     {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
+    ATUNNER_TRY(const BoundPlan plan,
+                BindPlan(device_, program.plan, programs.spec, buffers, address));
+    ATUNNER_TRY(const LaunchOutcome outcome,
+                RunPlan(device_, *program.module, plan,
+                        {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
     if (!outcome.completed())
-      return Fail(ErrorCode::kInternal, std::string("the ") + what + " kernel failed: " + outcome.message);
+      return Fail(ErrorCode::kInternal,
+                  std::string("the ") + what + " kernel failed: " + outcome.message);
   }
   return {};
 }
@@ -141,7 +153,8 @@ bool OracleStore::UseCpu(const Dims& dims) const {
     elements += shape ? static_cast<double>(shape->elements) : 1e300;
   }
   const bool is_virtual = device_.evidence() == Evidence::kPredicted;
-  return flops <= (is_virtual ? kCpuFlopsVirtual : kCpuFlops) && elements <= kCpuElements * (is_virtual ? 32 : 1);
+  return flops <= (is_virtual ? kCpuFlopsVirtual : kCpuFlops) &&
+         elements <= kCpuElements * (is_virtual ? 32 : 1);
 }
 
 std::string OracleStore::Describe(const Dims& dims) const {
@@ -154,7 +167,8 @@ const Reference* OracleStore::Find(const Dims& dims, const InputInstance& instan
   return found == cache_.end() ? nullptr : &found->second;
 }
 
-Result<const Reference*> OracleStore::Get(const TaskBuffers& buffers, const InputInstance& instance) {
+Result<const Reference*> OracleStore::Get(const TaskBuffers& buffers,
+                                          const InputInstance& instance) {
   if (const Reference* known = Find(buffers.dims(), instance)) return known;
   const std::pair key(buffers.dims(), instance);
   ATUNNER_TRY(Reference reference, Compute(buffers));
@@ -207,8 +221,8 @@ Status OracleStore::ComputeOnCpu(const TaskBuffers& buffers, Reference& referenc
   }
   ATUNNER_RETURN_IF_ERROR(operator_->Reference(spec_, buffers.dims(), inputs, outputs));
   for (size_t i = 0; i < outputs.size(); ++i) {
-    ATUNNER_RETURN_IF_ERROR(
-        device_.CopyIn(reference.outputs[i].masked->address(), std::as_bytes(std::span(outputs[i]))));
+    ATUNNER_RETURN_IF_ERROR(device_.CopyIn(reference.outputs[i].masked->address(),
+                                           std::as_bytes(std::span(outputs[i]))));
   }
   return {};
 }
@@ -230,24 +244,29 @@ Status OracleStore::ComputeByUserKernel(const TaskBuffers& buffers, Reference& r
   ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs());
   ATUNNER_TRY(const BoundPlan plan, BindPlan(device_, user_kernel_->plan, spec_, buffers));
   ATUNNER_RETURN_IF_ERROR(CopySymbols(device_, *user_kernel_->module, plan));
-  ATUNNER_TRY(const LaunchOutcome outcome, RunPlan(device_, *user_kernel_->module, plan,
-                                                   {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
+  ATUNNER_TRY(const LaunchOutcome outcome,
+              RunPlan(device_, *user_kernel_->module, plan,
+                      {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
   if (!outcome.completed()) {
     return Invalid(
         "the kernel as given does not run: " +
-            (outcome.hazards.empty() ? outcome.message : outcome.hazards[0].where + ": " + outcome.hazards[0].detail),
+            (outcome.hazards.empty() ? outcome.message
+                                     : outcome.hazards[0].where + ": " + outcome.hazards[0].detail),
         spec_.name, "check its launch, argument sizes and problem size");
   }
   for (Reference::Output& output : reference.outputs) {
     const TaskBuffers::Tensor* tensor = buffers.Find(output.name);
-    ATUNNER_RETURN_IF_ERROR(kernels_.Widen(tensor->address, output.dtype, output.elements, output.masked->address()));
+    ATUNNER_RETURN_IF_ERROR(
+        kernels_.Widen(tensor->address, output.dtype, output.elements, output.masked->address()));
   }
   return {};
 }
 
-Status OracleStore::Finish(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference) {
+Status OracleStore::Finish(const TaskBuffers& buffers, const InputInstance& instance,
+                           Reference& reference) {
   for (Reference::Output& output : reference.outputs) {
-    CompareRequest self{output.masked->address(), DType::kFloat64, output.masked->address(), output.elements};
+    CompareRequest self{output.masked->address(), DType::kFloat64, output.masked->address(),
+                        output.elements};
     self.poison_counts = false;
     ATUNNER_TRY(output.self, kernels_.Compare(self));
     const double rms = RmsOf(output.self.squared_reference, output.self);
@@ -257,7 +276,8 @@ Status OracleStore::Finish(const TaskBuffers& buffers, const InputInstance& inst
     ATUNNER_RETURN_IF_ERROR(kernels_.Mask(output.masked->address(), output.elements, output.key));
   }
   if (operator_ != nullptr) ATUNNER_RETURN_IF_ERROR(MeasureHonest(buffers, instance, reference));
-  for (Reference::Output& output : reference.outputs) ATUNNER_RETURN_IF_ERROR(TestNullCandidates(buffers, output));
+  for (Reference::Output& output : reference.outputs)
+    ATUNNER_RETURN_IF_ERROR(TestNullCandidates(buffers, output));
   return {};
 }
 
@@ -280,7 +300,8 @@ Result<OracleStore::PlainPrograms*> OracleStore::ChoosingFor(const Dims& dims) {
   return &programs;
 }
 
-Result<std::vector<CompareStats>> OracleStore::RunHonest(const TaskBuffers& buffers, const Reference& reference) {
+Result<std::vector<CompareStats>> OracleStore::RunHonest(const TaskBuffers& buffers,
+                                                         const Reference& reference) {
   ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs());
   ATUNNER_TRY(const PlainPrograms* programs, YardstickFor(buffers.dims()));
   const RangeOf in_place = [](const std::string&) { return std::nullopt; };
@@ -295,7 +316,8 @@ Result<std::vector<CompareStats>> OracleStore::RunHonest(const TaskBuffers& buff
 
 Result<CompareStats> OracleStore::CompareWith(const Reference::Output& output, DeviceAddress data,
                                               double element_bound) {
-  CompareRequest request{data, output.dtype, output.masked->address(), output.elements, output.key, output.scale};
+  CompareRequest request{data,       output.dtype, output.masked->address(), output.elements,
+                         output.key, output.scale};
   request.element_bound = element_bound;
   request.choices = output.choices;
   return kernels_.Compare(request);
@@ -304,14 +326,17 @@ Result<CompareStats> OracleStore::CompareWith(const Reference::Output& output, D
 Status OracleStore::NudgeInputs(const TaskBuffers& buffers, uint64_t seed) {
   for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
     const DType dtype = tensor.spec->dtype;
-    if (tensor.spec->role != Role::kInput || (dtype != DType::kFloat32 && dtype != DType::kFloat64)) continue;
-    ATUNNER_RETURN_IF_ERROR(
-        kernels_.Nudge(tensor.address, dtype, static_cast<uint64_t>(tensor.shape.elements), seed + tensor.position));
+    if (tensor.spec->role != Role::kInput || (dtype != DType::kFloat32 && dtype != DType::kFloat64))
+      continue;
+    ATUNNER_RETURN_IF_ERROR(kernels_.Nudge(tensor.address, dtype,
+                                           static_cast<uint64_t>(tensor.shape.elements),
+                                           seed + tensor.position));
   }
   return {};
 }
 
-Result<std::vector<CompareStats>> OracleStore::RunHonestNudged(const TaskBuffers& buffers, const Reference& reference,
+Result<std::vector<CompareStats>> OracleStore::RunHonestNudged(const TaskBuffers& buffers,
+                                                               const Reference& reference,
                                                                uint64_t seed) {
   ATUNNER_RETURN_IF_ERROR(NudgeInputs(buffers, seed));
   ATUNNER_TRY(auto stats, RunHonest(buffers, reference));
@@ -324,8 +349,8 @@ Result<std::vector<CompareStats>> OracleStore::RunHonestNarrow(const TaskBuffers
                                                                const Reference& reference) {
   for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
     if (tensor.spec->role != Role::kInput) continue;
-    ATUNNER_RETURN_IF_ERROR(
-        kernels_.Narrow(tensor.address, tensor.spec->dtype, static_cast<uint64_t>(tensor.shape.elements)));
+    ATUNNER_RETURN_IF_ERROR(kernels_.Narrow(tensor.address, tensor.spec->dtype,
+                                            static_cast<uint64_t>(tensor.shape.elements)));
   }
   ATUNNER_TRY(auto stats, RunHonest(buffers, reference));
   ATUNNER_RETURN_IF_ERROR(buffers.DrawInputs(kernels_, instance));
@@ -334,30 +359,37 @@ Result<std::vector<CompareStats>> OracleStore::RunHonestNarrow(const TaskBuffers
 
 namespace {
 /// The larger error of two runs, output by output, the other's `times` over.
-void TakeLarger(const std::vector<CompareStats>& other, std::vector<CompareStats>& worst, double times = 1) {
+void TakeLarger(const std::vector<CompareStats>& other, std::vector<CompareStats>& worst,
+                double times = 1) {
   for (size_t i = 0; i < worst.size(); ++i) worst[i].TakeLarger(other[i], times);
 }
 }  // namespace
 
-Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference) {
+Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstance& instance,
+                                  Reference& reference) {
   ATUNNER_TRY(std::vector<CompareStats> worst, RunHonest(buffers, reference));
-  // Exponentials of large numbers amplify every rounding, sums of what cancels do, and in a small task differences
-  // beside a spike or of a probability near one and one; how much of it one run shows is luck. What the last bit of the
-  // inputs changes is what no algorithm of this precision can promise.
+  // Exponentials of large numbers amplify every rounding, sums of what cancels do, and in a small
+  // task differences beside a spike or of a probability near one and one; how much of it one run
+  // shows is luck. What the last bit of the inputs changes is what no algorithm of this precision
+  // can promise.
   const bool small = reference.small();
   const bool cancels = instance.family == InputFamily::kCancelling;
-  const bool spiked = instance.family == InputFamily::kNeedle || instance.family == InputFamily::kHeavyTail;
-  const bool amplifies = cancels || instance.family == InputFamily::kLargeLogits || (small && spiked);
+  const bool spiked = instance.family == InputFamily::kNeedle ||
+                      instance.family == InputFamily::kHeavyTail;
+  const bool amplifies = cancels || instance.family == InputFamily::kLargeLogits ||
+                         (small && spiked);
   const int draws = !amplifies ? 0 : small ? 4 : 1;
   for (int draw = 0; draw < draws; ++draw) {
-    ATUNNER_TRY(const auto nudged, RunHonestNudged(buffers, reference, Mix64(instance.seed + draw)));
+    ATUNNER_TRY(const auto nudged,
+                RunHonestNudged(buffers, reference, Mix64(instance.seed + draw)));
     TakeLarger(nudged, worst, cancels ? kOrders : 1);
   }
   for (size_t i = 0; i < reference.outputs.size(); ++i) {
     Reference::Output& output = reference.outputs[i];
     output.budget.honest_norm = worst[i].RelativeNorm();
     output.budget.honest_element = worst[i].worst;
-    output.overflows = instance.family != InputFamily::kNan && (worst[i].unwritten || worst[i].new_nonfinite);
+    output.overflows = instance.family != InputFamily::kNan &&
+                       (worst[i].unwritten || worst[i].new_nonfinite);
   }
   if (AccuracyOf(spec_) == Accuracy::kFast) {
     ATUNNER_TRY(const auto narrow, RunHonestNarrow(buffers, instance, reference));
@@ -377,7 +409,8 @@ void OracleStore::SetBudget(const TaskBuffers& buffers, Reference::Output& outpu
   terms.products = operator_->ProductsSummed(spec_, buffers.dims(), output.name);
   terms.few_sums = operator_->TermsOfFewSums(spec_, buffers.dims(), output.name, kFewElements);
   const ErrorBudget before = output.budget;
-  output.budget = BudgetFromHonest(output.honest, output.dtype, spec_.tolerance, AccuracyOf(spec_), terms);
+  output.budget = BudgetFromHonest(output.honest, output.dtype, spec_.tolerance, AccuracyOf(spec_),
+                                   terms);
   output.budget.honest_norm = before.honest_norm;
   output.budget.honest_element = before.honest_element;
 }
@@ -395,12 +428,15 @@ Status OracleStore::TestNullCandidates(const TaskBuffers& buffers, Reference::Ou
   const double constant = std::sqrt(std::max(0.0, 1.0 - n * mean * mean / self.squared_reference));
   const double half = std::sqrt(self.squared_reference_second_half / self.squared_reference);
   // Zeros err by 1, the best constant by `constant`, an output whose second half is zero by `half`.
-  if (1.0 <= bound || (constant <= bound && output.elements > 1) || (half <= bound && output.elements > 1))
+  if (1.0 <= bound || (constant <= bound && output.elements > 1) ||
+      (half <= bound && output.elements > 1))
     output.discriminates = false;
   // Of many tensors, each has to do with few.
   const auto sources = SourcesOf(spec_, output.name);
   for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
-    if (tensor.spec->role != Role::kInput || static_cast<uint64_t>(tensor.shape.elements) != output.elements) continue;
+    if (tensor.spec->role != Role::kInput ||
+        static_cast<uint64_t>(tensor.shape.elements) != output.elements)
+      continue;
     if (sources && std::ranges::find(*sources, tensor.spec->name) == sources->end()) continue;
     CompareRequest copy{tensor.address,  tensor.spec->dtype, output.masked->address(),
                         output.elements, output.key,         output.scale};

@@ -13,7 +13,8 @@ namespace {
 
 using graph::StepRounding;
 
-/// Versions of a value: rounded one way and the other, and for what it decides as the plain kernels have it.
+/// Versions of a value: rounded one way and the other, and for what it decides as the plain kernels
+/// have it.
 constexpr size_t kOneWay = 0;
 constexpr size_t kOtherWay = 1;
 constexpr size_t kAsItIs = 2;
@@ -25,10 +26,12 @@ DeviceAddress AddressIn(const KernelArg& arg) {
   return address;
 }
 
-/// Products and partial sums have more digits than operands of 16 bits: what is stored so may move as a result, and not
-/// as a term.
+/// Products and partial sums have more digits than operands of 16 bits: what is stored so may move
+/// as a result, and not as a term.
 bool IsTerm(DType stored) { return stored == DType::kFloat32 || stored == DType::kFloat64; }
-bool CanMove(DType stored) { return IsTerm(stored) || stored == DType::kFloat16 || stored == DType::kBFloat16; }
+bool CanMove(DType stored) {
+  return IsTerm(stored) || stored == DType::kFloat16 || stored == DType::kBFloat16;
+}
 
 class Run {
  public:
@@ -44,8 +47,10 @@ class Run {
     };
     as_it_is_ = task_.decisions != Decisions::kFree && ValuesDecide();
     for (size_t version = 0; version < (as_it_is_ ? kVersions : kAsItIs); ++version) {
-      ATUNNER_TRY(plans_[version], BindPlan(task_.device, task_.plan, task_.spec, task_.buffers, address));
-      for (const auto& workspace : plans_[version].workspaces) bytes_[workspace->address()] = workspace->bytes();
+      ATUNNER_TRY(plans_[version],
+                  BindPlan(task_.device, task_.plan, task_.spec, task_.buffers, address));
+      for (const auto& workspace : plans_[version].workspaces)
+        bytes_[workspace->address()] = workspace->bytes();
     }
     return {};
   }
@@ -66,8 +71,8 @@ class Run {
       if (task_.decisions == Decisions::kPlain) {
         ATUNNER_RETURN_IF_ERROR(Move(to, rounding.stored, Seed(step, 128 + version)));
       } else {
-        ATUNNER_RETURN_IF_ERROR(
-            task_.kernels.Shift(to, rounding.stored, bytes_.at(to) / SizeOf(rounding.stored), Seed(step, 128)));
+        ATUNNER_RETURN_IF_ERROR(task_.kernels.Shift(
+            to, rounding.stored, bytes_.at(to) / SizeOf(rounding.stored), Seed(step, 128)));
       }
     }
     return {};
@@ -79,7 +84,8 @@ class Run {
     for (size_t step = 0; step < task_.steps.size(); ++step) {
       for (size_t i = 0; i < task_.steps[step].operands.size(); ++i) {
         const bool computed = InWorkspace(task_.plan.steps[step].args[i].kind);
-        if (computed && task_.steps[step].operands[i].reading == StepRounding::Reading::kAsIs) return true;
+        if (computed && task_.steps[step].operands[i].reading == StepRounding::Reading::kAsIs)
+          return true;
       }
     }
     return false;
@@ -95,8 +101,9 @@ class Run {
     for (size_t step = 0; step < task_.steps.size(); ++step) {
       const auto& args = task_.plan.steps[step].args;
       const auto end = args.begin() + static_cast<int64_t>(task_.steps[step].operands.size());
-      readers += std::any_of(args.begin(), end,
-                             [&](const ArgBinding& arg) { return InWorkspace(arg.kind) && arg.name == workspace; });
+      readers += std::any_of(args.begin(), end, [&](const ArgBinding& arg) {
+        return InWorkspace(arg.kind) && arg.name == workspace;
+      });
     }
     return readers;
   }
@@ -104,7 +111,8 @@ class Run {
   uint64_t Seed(size_t step, size_t what) const { return Mix64(seed_ ^ Mix64(step * 256 + what)); }
 
   /// Both versions of a step read the same values, and round them differently.
-  Result<std::vector<KernelArg>> ArgsOf(size_t step, size_t version, std::vector<std::unique_ptr<Buffer>>& copies) {
+  Result<std::vector<KernelArg>> ArgsOf(size_t step, size_t version,
+                                        std::vector<std::unique_ptr<Buffer>>& copies) {
     std::vector<KernelArg> args = plans_[version].steps[step].args;
     const StepRounding& rounding = task_.steps[step];
     for (size_t i = 0; i < rounding.operands.size(); ++i) {
@@ -133,10 +141,12 @@ class Run {
 
   Status Launch(size_t step, const std::vector<KernelArg>& args) {
     const BoundStep& bound = plans_[kOneWay].steps[step];
-    ATUNNER_TRY(const LaunchOutcome outcome,
-                task_.device.Launch(task_.module, bound.entry, bound.shape, args,
-                                    {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
-    if (!outcome.completed()) return Fail(ErrorCode::kInternal, "the plain kernel failed: " + outcome.message);
+    ATUNNER_TRY(
+        const LaunchOutcome outcome,
+        task_.device.Launch(task_.module, bound.entry, bound.shape, args,
+                            {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
+    if (!outcome.completed())
+      return Fail(ErrorCode::kInternal, "the plain kernel failed: " + outcome.message);
     return {};
   }
 

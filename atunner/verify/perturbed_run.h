@@ -1,4 +1,5 @@
-// Plain kernels that round as chance has it: a sample of what correct kernels of the same precision err by.
+// Plain kernels that round as chance has it: a sample of what correct kernels of the same precision
+// err by.
 #pragma once
 
 #include <functional>
@@ -34,10 +35,11 @@ struct PerturbedTask {
   Decisions decisions = Decisions::kPlain;
 };
 
-/// One run. Whatever is rounded, results, products and partial sums, is moved by a unit in its last place or not. Where
-/// the plain kernel decides, what several steps read is computed twice, rounded one way and the other, and each of them
-/// reads one of the two: kernels may compute it by several formulas, so that what is equal in exact arithmetic does not
-/// cancel exactly. `seed` says how; inputs stay as they are.
+/// One run. Whatever is rounded, results, products and partial sums, is moved by a unit in its last
+/// place or not. Where the plain kernel decides, what several steps read is computed twice, rounded
+/// one way and the other, and each of them reads one of the two: kernels may compute it by several
+/// formulas, so that what is equal in exact arithmetic does not cancel exactly. `seed` says how;
+/// inputs stay as they are.
 Status RunPerturbed(const PerturbedTask& task, const RangeOf& tensors, uint64_t seed);
 
 }  // namespace atunner

@@ -1,5 +1,6 @@
-// Where results cancel or are divided by next to nothing, one run of the plain kernel is luck: correct kernels pass on
-// every drawing of the inputs, and what is of lower precision or leaves terms out passes on none.
+// Where results cancel or are divided by next to nothing, one run of the plain kernel is luck:
+// correct kernels pass on every drawing of the inputs, and what is of lower precision or leaves
+// terms out passes on none.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -11,10 +12,12 @@
 namespace atunner {
 namespace {
 
-KernelSpec TaskOf(const std::string& graph) { return SpecOfGraph(graph::Parse(graph, "test.atg").value(), {}).value(); }
+KernelSpec TaskOf(const std::string& graph) {
+  return SpecOfGraph(graph::Parse(graph, "test.atg").value(), {}).value();
+}
 
-/// A difference of two sums that are the same sum: zero, and in a kernel that adds them up in two orders a rounding, as
-/// a gradient of attention has it where a query sees one key.
+/// A difference of two sums that are the same sum: zero, and in a kernel that adds them up in two
+/// orders a rounding, as a gradient of attention has it where a query sees one key.
 KernelSpec Differences() {
   return TaskOf(R"(
 graph differences
@@ -67,8 +70,10 @@ std::string Sums(Flaw flaw) {
       "__device__ float reversed(const float* a, const float* b, int n) {{\n"
       "  {} s = {};\n  for (int i = n; i-- > {};) s = {};\n  return {};\n}}\n",
       flaw == Flaw::kTf32 ? "__uint_as_float((__float_as_uint(v) + 0x1000u) & ~0x1fffu)" : "v",
-      half ? "__half" : "float", half ? "__float2half(0.f)" : "0", flaw == Flaw::kMissingTerm ? "n / 2 + 1" : "0",
-      half ? "__hfma(__float2half(a[i]), __float2half(b[i]), s)" : "s + factor(a[i]) * factor(b[i])",
+      half ? "__half" : "float", half ? "__float2half(0.f)" : "0",
+      flaw == Flaw::kMissingTerm ? "n / 2 + 1" : "0",
+      half ? "__hfma(__float2half(a[i]), __float2half(b[i]), s)"
+           : "s + factor(a[i]) * factor(b[i])",
       half                         ? "__half2float(s)"
       : flaw == Flaw::kMissingTerm ? "s + reversed_rest(a, b, n / 2)"
                                    : "s");
@@ -81,10 +86,12 @@ class ReconsiderTest : public VirtualGpuTest {
     LaunchStep step{.entry = "k", .grid = {24, 1, 1}, .block = {32, 1, 1}};
     step.args = {ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Tensor("y")};
     return Compile(
-        fmt::format("__device__ float reversed_rest(const float* a, const float* b, int n) {{\n  float s = 0;\n"
+        fmt::format("__device__ float reversed_rest(const float* a, const float* b, int n) {{\n  "
+                    "float s = 0;\n"
                     "  while (n-- > 0) s += a[n] * b[n];\n  return s;\n}}\n{}"
                     "extern \"C\" __global__ void k(const float* a, const float* b, float* y) {{\n"
-                    "  if (threadIdx.x) return;\n  a += blockIdx.x * {}; b += blockIdx.x * {}; y += blockIdx.x * {};\n"
+                    "  if (threadIdx.x) return;\n  a += blockIdx.x * {}; b += blockIdx.x * {}; y "
+                    "+= blockIdx.x * {};\n"
                     "{}}}\n",
                     Sums(flaw), columns, columns, columns, body),
         {.steps = {step}});
@@ -97,7 +104,8 @@ class ReconsiderTest : public VirtualGpuTest {
                       more + ");\n");
   }
   CandidateKernel Quotient(Flaw flaw) {
-    return Kernel(flaw, 64, "  for (int i = 0; i < 64; ++i) y[i] = reversed(a, b, i + 1) / a[i];\n");
+    return Kernel(flaw, 64,
+                  "  for (int i = 0; i < 64; ++i) y[i] = reversed(a, b, i + 1) / a[i];\n");
   }
 
   static constexpr uint64_t kManySeeds = 30;
@@ -107,24 +115,28 @@ class ReconsiderTest : public VirtualGpuTest {
 TEST_F(ReconsiderTest, WhatCancelsMayBeAddedUpInAnyOrder) {
   EXPECT_THAT(Refusals(Differences(), Difference(Flaw::kNone, ""), kManySeeds), testing::IsEmpty());
   for (const Flaw flaw : kFlaws)
-    EXPECT_EQ(Refusals(Differences(), Difference(flaw, ""), kSomeSeeds).size(), kSomeSeeds) << static_cast<int>(flaw);
+    EXPECT_EQ(Refusals(Differences(), Difference(flaw, ""), kSomeSeeds).size(), kSomeSeeds)
+        << static_cast<int>(flaw);
 }
 
 TEST_F(ReconsiderTest, WhatNearlyCancelsToo) {
   const std::string rest = " + b[i] * 1e-7f";
-  EXPECT_THAT(Refusals(NearlyEqual(), Difference(Flaw::kNone, rest), kManySeeds), testing::IsEmpty());
+  EXPECT_THAT(Refusals(NearlyEqual(), Difference(Flaw::kNone, rest), kManySeeds),
+              testing::IsEmpty());
   for (const Flaw flaw : kFlaws)
-    EXPECT_EQ(Refusals(NearlyEqual(), Difference(flaw, rest), kSomeSeeds).size(), kSomeSeeds) << static_cast<int>(flaw);
+    EXPECT_EQ(Refusals(NearlyEqual(), Difference(flaw, rest), kSomeSeeds).size(), kSomeSeeds)
+        << static_cast<int>(flaw);
 }
 
 TEST_F(ReconsiderTest, QuotientsByNextToNothingErrByMoreThanOneRunShows) {
   EXPECT_THAT(Refusals(Quotients(), Quotient(Flaw::kNone), kManySeeds), testing::IsEmpty());
   for (const Flaw flaw : kFlaws)
-    EXPECT_EQ(Refusals(Quotients(), Quotient(flaw), kSomeSeeds).size(), kSomeSeeds) << static_cast<int>(flaw);
+    EXPECT_EQ(Refusals(Quotients(), Quotient(flaw), kSomeSeeds).size(), kSomeSeeds)
+        << static_cast<int>(flaw);
 }
 
-/// Weights of a softmax in bfloat16, and what they weigh: where they are rounded, before or after they are divided by
-/// their sum, is a kernel's own affair.
+/// Weights of a softmax in bfloat16, and what they weigh: where they are rounded, before or after
+/// they are divided by their sum, is a kernel's own affair.
 KernelSpec WeightsIn16Bits() {
   return TaskOf(R"(
 graph weights
@@ -143,9 +155,12 @@ output y
 std::string Weighing(const std::string& sum, const std::string& weight, int first,
                      const std::string& result = "s / z") {
   return fmt::format(
-      "#include <cuda_bf16.h>\n__device__ float narrow(float v) {{ return __bfloat162float(__float2bfloat16(v)); }}\n"
-      "__device__ float narrower(float v) {{ return __uint_as_float((__float_as_uint(v) + 0x80000u) & ~0xfffffu); }}\n"
-      "extern \"C\" __global__ void k(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bfloat16* y) {{\n"
+      "#include <cuda_bf16.h>\n__device__ float narrow(float v) {{ return "
+      "__bfloat162float(__float2bfloat16(v)); }}\n"
+      "__device__ float narrower(float v) {{ return __uint_as_float((__float_as_uint(v) + "
+      "0x80000u) & ~0xfffffu); }}\n"
+      "extern \"C\" __global__ void k(const __nv_bfloat16* a, const __nv_bfloat16* b, "
+      "__nv_bfloat16* y) {{\n"
       "  if (threadIdx.x) return;\n  const int r = blockIdx.x;\n  float e[16], m = -1e30f, z = 0;\n"
       "  for (int i = 0; i < 16; ++i) m = fmaxf(m, e[i] = __bfloat162float(a[r * 16 + i]));\n"
       "  for (int i = 0; i < 16; ++i) z += e[i] = expf(e[i] - m);\n"
@@ -164,8 +179,10 @@ TEST_F(ReconsiderTest, WhatIsKeptIn16BitsIsRoundedWhereTheKernelLikes) {
   };
   EXPECT_THAT(refusals(Weighing("", "narrow", 0), kManySeeds), testing::IsEmpty());
   EXPECT_THAT(refusals(Weighing("", "", 0), kManySeeds), testing::IsEmpty());
-  EXPECT_EQ(refusals(Weighing("narrower", "", 0), kSomeSeeds).size(), kSomeSeeds) << "sums of 3 bits";
-  EXPECT_EQ(refusals(Weighing("narrow", "narrower", 0), kSomeSeeds).size(), kSomeSeeds) << "weights of 3 bits";
+  EXPECT_EQ(refusals(Weighing("narrower", "", 0), kSomeSeeds).size(), kSomeSeeds)
+      << "sums of 3 bits";
+  EXPECT_EQ(refusals(Weighing("narrow", "narrower", 0), kSomeSeeds).size(), kSomeSeeds)
+      << "weights of 3 bits";
   EXPECT_EQ(refusals(Weighing("", "narrow", 1), kSomeSeeds).size(), kSomeSeeds) << "a missing term";
 }
 

@@ -8,14 +8,17 @@
 namespace atunner {
 namespace {
 
-constexpr uint64_t kGuardBytes = 16384;  // wider than one row of threads can overshoot with a vector store each
+// wider than one row of threads can overshoot with a vector store each
+constexpr uint64_t kGuardBytes = 16384;
 constexpr uint8_t kGuardByte = 0xa5;
-constexpr uint8_t kNanByte = 0xff;  // of every float type: what reads a workspace that it did not write spreads it
+// of every float type: what reads a workspace that it did not write spreads it
+constexpr uint8_t kNanByte = 0xff;
 constexpr uint64_t kSkewBytes = 256;
 
 }  // namespace
 
-Result<TaskBuffers> TaskBuffers::Allocate(Device& device, const KernelSpec& spec, const Dims& dims, uint32_t skew) {
+Result<TaskBuffers> TaskBuffers::Allocate(Device& device, const KernelSpec& spec, const Dims& dims,
+                                          uint32_t skew) {
   TaskBuffers buffers(device);
   buffers.dims_ = dims;
   buffers.guard_bytes_ = device.checks_bounds() ? 0 : kGuardBytes;
@@ -33,8 +36,8 @@ Result<TaskBuffers> TaskBuffers::Allocate(Device& device, const KernelSpec& spec
       tensor.spec = tensor.bound.get();
     }
     const uint64_t lead = buffers.guard_bytes_ == 0 ? 0 : buffers.guard_bytes_ + skew * kSkewBytes;
-    ATUNNER_TRY(tensor.memory,
-                device.Allocate(lead + static_cast<uint64_t>(tensor.shape.bytes) + buffers.guard_bytes_));
+    ATUNNER_TRY(tensor.memory, device.Allocate(lead + static_cast<uint64_t>(tensor.shape.bytes) +
+                                               buffers.guard_bytes_));
     tensor.address = tensor.memory->address() + lead;
     buffers.tensors_.push_back(std::move(tensor));
   }
@@ -51,8 +54,9 @@ const TaskBuffers::Tensor* TaskBuffers::Find(std::string_view name) const {
 Status TaskBuffers::DrawInputs(JudgeKernels& kernels, const InputInstance& instance) const {
   for (const Tensor& tensor : tensors_) {
     if (!tensor.is_input()) continue;
-    ATUNNER_RETURN_IF_ERROR(kernels.FillTensor(
-        tensor.address, *tensor.spec, static_cast<uint64_t>(tensor.shape.elements), tensor.position, instance));
+    ATUNNER_RETURN_IF_ERROR(kernels.FillTensor(tensor.address, *tensor.spec,
+                                               static_cast<uint64_t>(tensor.shape.elements),
+                                               tensor.position, instance));
   }
   return {};
 }
@@ -60,8 +64,8 @@ Status TaskBuffers::DrawInputs(JudgeKernels& kernels, const InputInstance& insta
 Status TaskBuffers::PoisonOutputs() const {
   for (const Tensor& tensor : tensors_) {
     if (tensor.spec->role != Role::kOutput) continue;
-    ATUNNER_RETURN_IF_ERROR(
-        device_->Fill(tensor.address, PoisonByte(tensor.spec->dtype), static_cast<uint64_t>(tensor.shape.bytes)));
+    ATUNNER_RETURN_IF_ERROR(device_->Fill(tensor.address, PoisonByte(tensor.spec->dtype),
+                                          static_cast<uint64_t>(tensor.shape.bytes)));
   }
   return {};
 }
@@ -88,7 +92,8 @@ Result<std::optional<std::string>> TaskBuffers::BrokenGuard(JudgeKernels& kernel
     const auto& before = changes[2 * i];
     const auto& after = changes[2 * i + 1];
     const std::string& name = tensors_[i].spec->name;
-    if (before) return name + ", " + std::to_string(guard_bytes_ - *before) + " bytes before its start";
+    if (before)
+      return name + ", " + std::to_string(guard_bytes_ - *before) + " bytes before its start";
     if (after) return name + ", " + std::to_string(*after) + " bytes after its end";
   }
   return std::nullopt;
@@ -110,25 +115,29 @@ Result<KernelArg> Textured(Device& device, const ConcreteArg& arg, BoundPlan& bo
   ATUNNER_TRY(const TextureSpec spec, ParseTexture(arg.name));
   ATUNNER_TRY(bound.textures.emplace_back(), device.CreateTexture(spec, RandomTexels(spec)));
   const Texture& made = *bound.textures.back();
-  return KernelArg::Address(arg.kind == ArgBinding::Kind::kSurface ? made.surface() : made.texture());
+  return KernelArg::Address(arg.kind == ArgBinding::Kind::kSurface ? made.surface()
+                                                                   : made.texture());
 }
 
 }  // namespace
 
-Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec, const TaskBuffers& buffers,
-                           Workspaces workspaces) {
-  return BindPlan(device, plan, spec, buffers, [](const std::string&) { return std::nullopt; }, workspaces);
+Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec,
+                           const TaskBuffers& buffers, Workspaces workspaces) {
+  return BindPlan(
+      device, plan, spec, buffers, [](const std::string&) { return std::nullopt; }, workspaces);
 }
 
-Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec, const TaskBuffers& buffers,
-                           const AddressOf& elsewhere, Workspaces contents) {
+Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec,
+                           const TaskBuffers& buffers, const AddressOf& elsewhere,
+                           Workspaces contents) {
   ATUNNER_TRY(const ConcretePlan concrete, Resolve(plan, buffers.dims(), spec.attributes));
   BoundPlan bound;
   std::map<std::string, DeviceAddress> workspaces;
   for (const ConcreteWorkspace& workspace : concrete.workspaces) {
     const uint64_t bytes = std::max<uint64_t>(workspace.bytes, 16);
     ATUNNER_TRY(auto memory, device.Allocate(bytes));
-    if (contents == Workspaces::kPoisoned) ATUNNER_RETURN_IF_ERROR(device.Fill(memory->address(), kNanByte, bytes));
+    if (contents == Workspaces::kPoisoned)
+      ATUNNER_RETURN_IF_ERROR(device.Fill(memory->address(), kNanByte, bytes));
     workspaces[workspace.name] = memory->address();
     bound.workspaces.push_back(std::move(memory));
   }
@@ -138,8 +147,11 @@ Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelS
     return tensor ? std::optional(tensor->address) : std::nullopt;
   };
   for (const ConcreteStep& step : concrete.steps) {
-    BoundStep& out = bound.steps.emplace_back(BoundStep{
-        step.entry, {step.grid, step.block, step.cluster, step.shared_bytes, step.cooperative, step.programmatic}, {}});
+    BoundStep& out = bound.steps.emplace_back(
+        BoundStep{step.entry,
+                  {step.grid, step.block, step.cluster, step.shared_bytes, step.cooperative,
+                   step.programmatic},
+                  {}});
     for (const ConcreteArg& arg : step.args) {
       if (arg.kind == ArgBinding::Kind::kScalar) {
         out.args.push_back(KernelArg::Scalar(arg.scalar));
@@ -152,14 +164,19 @@ Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelS
       const auto address = !InWorkspace(arg.kind)          ? address_of(arg.name)
                            : workspaces.contains(arg.name) ? std::optional(workspaces[arg.name])
                                                            : std::nullopt;
-      if (!address) return Invalid("the launch of '" + step.entry + "' names the unknown argument '" + arg.name + "'");
+      if (!address)
+        return Invalid("the launch of '" + step.entry + "' names the unknown argument '" +
+                       arg.name + "'");
       ATUNNER_TRY(out.args.emplace_back(), Pointing(device, arg, *address));
     }
   }
   for (const SymbolCopy& copy : concrete.symbols) {
     const TaskBuffers::Tensor* tensor = buffers.Find(copy.tensor);
-    if (!tensor) return Invalid("the symbol '" + copy.symbol + "' copies the unknown argument '" + copy.tensor + "'");
-    bound.symbol_copies.push_back({copy.symbol, tensor->address, static_cast<uint64_t>(tensor->shape.bytes)});
+    if (!tensor)
+      return Invalid("the symbol '" + copy.symbol + "' copies the unknown argument '" +
+                     copy.tensor + "'");
+    bound.symbol_copies.push_back(
+        {copy.symbol, tensor->address, static_cast<uint64_t>(tensor->shape.bytes)});
   }
   return bound;
 }
@@ -180,7 +197,8 @@ Result<LaunchOutcome> RunPlan(Device& device, LoadedModule& module, const BoundP
                               const LaunchOptions& options) {
   LaunchOutcome all;
   for (const BoundStep& step : plan.steps) {
-    ATUNNER_TRY(LaunchOutcome outcome, device.Launch(module, step.entry, step.shape, step.args, options));
+    ATUNNER_TRY(LaunchOutcome outcome,
+                device.Launch(module, step.entry, step.shape, step.args, options));
     outcome.blocks_executed += all.blocks_executed;
     all = std::move(outcome);
     if (!all.completed()) break;

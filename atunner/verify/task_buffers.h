@@ -14,14 +14,16 @@
 
 namespace atunner {
 
-/// What outputs hold in every byte before a kernel writes them: -1.7e38 in float32, a NaN in float16 that no operation
-/// results in. (All ones would be what a GPU makes of -NaN.) In 8-bit floats that would be a number like others, and
-/// all ones are a NaN that no conversion gives. The judge's kernels know it too.
+/// What outputs hold in every byte before a kernel writes them: -1.7e38 in float32, a NaN in
+/// float16 that no operation results in. (All ones would be what a GPU makes of -NaN.) In 8-bit
+/// floats that would be a number like others, and all ones are a NaN that no conversion gives. The
+/// judge's kernels know it too.
 constexpr uint8_t PoisonByte(DType dtype) {
   return dtype == DType::kFloat8E4M3 || dtype == DType::kFloat8E5M2 ? 0xff : 0xfe;
 }
 
-/// Every tensor of a spec in its own allocation, between guard zones where the device does not check bounds itself.
+/// Every tensor of a spec in its own allocation, between guard zones where the device does not
+/// check bounds itself.
 class TaskBuffers {
  public:
   struct Tensor {
@@ -36,9 +38,10 @@ class TaskBuffers {
     bool is_output() const { return spec->role != Role::kInput; }
   };
 
-  /// `skew` moves every payload by skew × 256 bytes inside its allocation, so that two sets differ in their pointers'
-  /// low bits.
-  static Result<TaskBuffers> Allocate(Device& device, const KernelSpec& spec, const Dims& dims, uint32_t skew);
+  /// `skew` moves every payload by skew × 256 bytes inside its allocation, so that two sets differ
+  /// in their pointers' low bits.
+  static Result<TaskBuffers> Allocate(Device& device, const KernelSpec& spec, const Dims& dims,
+                                      uint32_t skew);
 
   const Dims& dims() const { return dims_; }
   const std::vector<Tensor>& tensors() const { return tensors_; }
@@ -83,17 +86,19 @@ struct BoundPlan {
 /// Tensors by name; return nullopt for an unknown name.
 using AddressOf = std::function<std::optional<DeviceAddress>(const std::string&)>;
 
-/// What workspaces hold at first: to be timed without a verdict they need not be written to, which takes long where
-/// they are large.
+/// What workspaces hold at first: to be timed without a verdict they need not be written to, which
+/// takes long where they are large.
 enum class Workspaces { kPoisoned, kFresh };
 
 /// Evaluates the plan for `buffers.dims()` and binds addresses; workspaces are allocated.
 /// kInvalidInput when the plan names an unknown tensor or breaks a launch limit.
-Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec, const TaskBuffers& buffers,
+Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec,
+                           const TaskBuffers& buffers,
                            Workspaces workspaces = Workspaces::kPoisoned);
 /// As above with some tensors elsewhere (an oracle kernel writes its outputs in float64).
-Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec, const TaskBuffers& buffers,
-                           const AddressOf& elsewhere, Workspaces workspaces = Workspaces::kPoisoned);
+Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec,
+                           const TaskBuffers& buffers, const AddressOf& elsewhere,
+                           Workspaces workspaces = Workspaces::kPoisoned);
 
 /// Copies tensors into the module's symbols (constant memory), as the plan asks.
 Status CopySymbols(Device& device, LoadedModule& module, const BoundPlan& plan);

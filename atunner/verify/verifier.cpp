@@ -70,10 +70,10 @@ std::vector<uint64_t> SampleBlocks(uint64_t total, uint64_t seed) {
   return blocks;
 }
 
-/// What else a NaN turns into NaN, and where an order puts it, is the plain algorithm's affair; that it is not lost is
-/// not, nor that numbers stay right.
-OutputJudgement JudgeUnder(const InputInstance& instance, const Reference::Output& output, CompareStats stats,
-                           bool sampled) {
+/// What else a NaN turns into NaN, and where an order puts it, is the plain algorithm's affair;
+/// that it is not lost is not, nor that numbers stay right.
+OutputJudgement JudgeUnder(const InputInstance& instance, const Reference::Output& output,
+                           CompareStats stats, bool sampled) {
   if (instance.family == InputFamily::kNan) {
     if (!IsFloat(output.dtype)) return {};
     stats.new_nonfinite = 0;
@@ -89,7 +89,8 @@ uint64_t TotalBlocks(const BoundPlan& plan) {
 
 }  // namespace
 
-std::optional<std::string> ResourceObstacle(const DeviceProfile& profile, const CandidateKernel& candidate,
+std::optional<std::string> ResourceObstacle(const DeviceProfile& profile,
+                                            const CandidateKernel& candidate,
                                             const KernelSpec& spec) {
   const auto plan = Resolve(candidate.plan, spec.dims, spec.attributes);
   if (!plan) return plan.error().ToString();
@@ -99,18 +100,21 @@ std::optional<std::string> ResourceObstacle(const DeviceProfile& profile, const 
     const uint64_t threads = step.block.Count();
     const uint64_t shared = uint64_t{resources->static_shared_bytes} + step.shared_bytes;
     if (shared > static_cast<uint64_t>(profile.shared_per_block)) {
-      return fmt::format("{} needs {} bytes of shared memory per block, {} has {}", step.entry, shared, profile.name,
-                         profile.shared_per_block);
+      return fmt::format("{} needs {} bytes of shared memory per block, {} has {}", step.entry,
+                         shared, profile.name, profile.shared_per_block);
     }
     if (threads > resources->max_threads) {
-      return fmt::format("{} can run at most {} threads per block ({} registers each), {} are asked for", step.entry,
-                         resources->max_threads, resources->registers, threads);
+      return fmt::format(
+          "{} can run at most {} threads per block ({} registers each), {} are asked for",
+          step.entry, resources->max_threads, resources->registers, threads);
     }
     // A launch is checked as if its warps filled the partitions of the register file evenly.
     const uint64_t per_warp = (uint64_t{resources->registers} * 32 + 255) / 256 * 256;
     const auto partitions = static_cast<uint64_t>(std::max(1, profile.schedulers_per_sm));
-    const uint64_t registers = per_warp * (((threads + 31) / 32 + partitions - 1) / partitions * partitions);
-    if (profile.registers_per_sm > 0 && registers > static_cast<uint64_t>(profile.registers_per_sm)) {
+    const uint64_t registers = per_warp *
+                               (((threads + 31) / 32 + partitions - 1) / partitions * partitions);
+    if (profile.registers_per_sm > 0 &&
+        registers > static_cast<uint64_t>(profile.registers_per_sm)) {
       return fmt::format("{} needs {} registers per block, an SM has {}", step.entry, registers,
                          profile.registers_per_sm);
     }
@@ -125,20 +129,24 @@ struct Verifier::Session {
   Verdict verdict;
   bool sampled = false;
   std::vector<uint64_t> blocks;
-  std::vector<Case> passed_over;  ///< instances that prove nothing: a constant or a copy would pass them
-  bool insist = false;            ///< make them all the same
+  /// Instances that prove nothing: a constant or a copy would pass them
+  std::vector<Case> passed_over;
+  bool insist = false;  ///< make them all the same
 
   /// Inputs with a NaN show that it is not lost, and no more.
   bool MetOracle(const Dims& dims) const {
     return std::ranges::any_of(verdict.checks, [&](const CheckRecord& record) {
-      return record.check == "oracle" && record.dims == dims && record.family != Name(InputFamily::kNan);
+      return record.check == "oracle" && record.dims == dims &&
+             record.family != Name(InputFamily::kNan);
     });
   }
 
   /// Records a check; false when it failed, with the verdict set.
   bool Record(const char* check, const Case& one, VerdictKind kind, std::string detail) {
-    CheckRecord record{
-        .check = check, .family = std::string(Name(one.instance.family)), .dims = one.dims, .detail = detail};
+    CheckRecord record{.check = check,
+                       .family = std::string(Name(one.instance.family)),
+                       .dims = one.dims,
+                       .detail = detail};
     record.passed = kind == VerdictKind::kCorrect;
     if (one.instance.mutated) record.family += ", one element changed";
     verdict.checks.push_back(std::move(record));
@@ -149,11 +157,12 @@ struct Verifier::Session {
   }
 };
 
-Result<std::unique_ptr<Verifier>> Verifier::Make(Device& device, Compiler& compiler, KernelSpec spec,
-                                                 VerifyOptions options) {
+Result<std::unique_ptr<Verifier>> Verifier::Make(Device& device, Compiler& compiler,
+                                                 KernelSpec spec, VerifyOptions options) {
   std::unique_ptr<Verifier> verifier(new Verifier(device, std::move(spec), options));
   ATUNNER_TRY(verifier->kernels_, JudgeKernels::Make(device, compiler));
-  ATUNNER_TRY(verifier->oracle_, OracleStore::Make(device, compiler, *verifier->kernels_, verifier->spec_));
+  ATUNNER_TRY(verifier->oracle_,
+              OracleStore::Make(device, compiler, *verifier->kernels_, verifier->spec_));
   return verifier;
 }
 
@@ -168,7 +177,8 @@ Result<const TaskBuffers*> Verifier::BuffersAt(const Dims& dims, uint32_t slot) 
 
 std::vector<Dims> Verifier::SizesFor(const CandidateKernel& candidate) const {
   std::vector<Dims> sizes = candidate.check_dims;
-  // The virtual GPU cannot run a full problem in useful time when there is a small one that the same binary serves.
+  // The virtual GPU cannot run a full problem in useful time when there is a small one that the
+  // same binary serves.
   const bool too_slow = device_.evidence() == Evidence::kPredicted && !sizes.empty();
   if (options_.full_size && !too_slow && std::ranges::find(sizes, spec_.dims) == sizes.end())
     sizes.push_back(spec_.dims);
@@ -178,9 +188,11 @@ std::vector<Dims> Verifier::SizesFor(const CandidateKernel& candidate) const {
 
 std::optional<std::string> Verifier::TooLargeToExecute(const CandidateKernel& candidate) const {
   // A user's kernel is its own reference, of which a sample of blocks does.
-  if (device_.evidence() != Evidence::kPredicted || spec_.oracle.kind == Oracle::Kind::kKernel) return std::nullopt;
+  if (device_.evidence() != Evidence::kPredicted || spec_.oracle.kind == Oracle::Kind::kKernel)
+    return std::nullopt;
   if (!candidate.check_dims.empty() || oracle_->UseCpu(spec_.dims)) return std::nullopt;
-  return "the task is too large to be executed on the virtual GPU, and this kernel is right at no smaller size";
+  return "the task is too large to be executed on the virtual GPU, and this kernel is right at no "
+         "smaller size";
 }
 
 std::vector<Verifier::Case> Verifier::Plan(const CandidateKernel& candidate) const {
@@ -194,19 +206,21 @@ std::vector<Verifier::Case> Verifier::Plan(const CandidateKernel& candidate) con
   for (size_t i = 0; i < sizes.size(); ++i) {
     const bool last = i + 1 == sizes.size();  // the largest, on a real device the task's own
     const uint64_t seed = Mix64(options_.seed + i);
-    if (!has_float_input) {  // families and changed elements are for floats: without them every drawing is a fresh one
+    // families and changed elements are for floats: without them every drawing is a fresh one
+    if (!has_float_input) {
       for (uint32_t k = 0; k < (last ? 5u : 2u); ++k)
         cases.push_back({sizes[i], {kNormal, Mix64(seed + k), false}, k / 2 % 2, k == 0});
       continue;
     }
     // Families of one seed would have the same order, and the largest at the same places.
     const auto drawing = [&](InputFamily family) {
-      return InputInstance{family, family == kNormal ? seed : Mix64(seed + static_cast<uint64_t>(family)), false};
+      return InputInstance{
+          family, family == kNormal ? seed : Mix64(seed + static_cast<uint64_t>(family)), false};
     };
     const InputInstance first = drawing(kNormal);
     cases.push_back({sizes[i], first, 0, true});
-    // At once, at the same pointers, with one element different: a result kept by pointer, by a prefix or by a checksum
-    // of a sample is stale.
+    // At once, at the same pointers, with one element different: a result kept by pointer, by a
+    // prefix or by a checksum of a sample is stale.
     if (last) cases.push_back({sizes[i], {first.family, first.seed, true}, 0, false});
     cases.push_back({sizes[i], drawing(kNeedle), 1, false});
     if (!last) continue;
@@ -219,11 +233,12 @@ std::vector<Verifier::Case> Verifier::Plan(const CandidateKernel& candidate) con
   return cases;
 }
 
-Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(std::shared_ptr<const CandidateKernel> candidate,
-                                                               Scrutiny scrutiny,
-                                                               std::optional<double> patience_seconds) {
+Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(
+    std::shared_ptr<const CandidateKernel> candidate, Scrutiny scrutiny,
+    std::optional<double> patience_seconds) {
   const double begun = SystemClock().Now();
-  Session session{.candidate = *candidate, .module = nullptr, .verdict = {}, .blocks = {}, .passed_over = {}};
+  Session session{
+      .candidate = *candidate, .module = nullptr, .verdict = {}, .blocks = {}, .passed_over = {}};
   if (const auto obstacle = ResourceObstacle(device_.profile(), *candidate, spec_)) {
     session.verdict.kind = VerdictKind::kResourceLimit;
     session.verdict.reason = *obstacle;
@@ -255,8 +270,8 @@ Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(std::shared_ptr<c
     ATUNNER_TRY(const bool passed, RunCase(session, one));
     if (!passed) return session.verdict;
   }
-  // At some size nothing could tell a right kernel from a constant (softmax of rows of one element): then a right
-  // answer shows little, but a wrong one is still wrong.
+  // At some size nothing could tell a right kernel from a constant (softmax of rows of one
+  // element): then a right answer shows little, but a wrong one is still wrong.
   session.insist = true;
   const std::vector<Dims> sizes = SizesFor(*candidate);
   const bool proven = session.MetOracle(sizes.back());
@@ -274,11 +289,13 @@ Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(std::shared_ptr<c
     session.verdict.kind = VerdictKind::kInconclusive;
     session.verdict.reason =
         open ? "roundings decide too much of the result on all inputs: nothing can be compared"
-             : "even the plain kernel leaves the range of its type on all inputs: nothing can be compared";
+             : "even the plain kernel leaves the range of its type on all inputs: nothing can be "
+               "compared";
     return session.verdict;
   }
   session.verdict.sampled = session.sampled;
-  return VerifiedKernel(std::move(candidate), std::move(session.module), std::move(session.verdict));
+  return VerifiedKernel(std::move(candidate), std::move(session.module),
+                        std::move(session.verdict));
 }
 
 Result<bool> Verifier::RunCase(Session& session, const Case& one) {
@@ -286,21 +303,27 @@ Result<bool> Verifier::RunCase(Session& session, const Case& one) {
   ATUNNER_TRY(const Reference* reference, ReferenceOf(*buffers, one));
   ATUNNER_RETURN_IF_ERROR(buffers->DrawInputs(*kernels_, one.instance));
   if (reference->overflows()) return true;
-  if (!reference->discriminates() && !reference->reconsidered && !session.insist) {  // others must prove it
+  // others must prove it
+  if (!reference->discriminates() && !reference->reconsidered && !session.insist) {
     session.passed_over.push_back(one);
     return true;
   }
 
   auto plan = BindPlan(device_, session.candidate.plan, spec_, *buffers);
-  if (!plan) return session.Record("launch", one, VerdictKind::kLaunchFailure, plan.error().ToString());
+  if (!plan)
+    return session.Record("launch", one, VerdictKind::kLaunchFailure, plan.error().ToString());
   session.blocks.clear();
   const bool slow = device_.evidence() == Evidence::kPredicted &&
                     reference_seconds_[one.dims] > options_.sample_above_seconds &&
                     spec_.oracle.kind == Oracle::Kind::kKernel;
-  if (slow && plan->steps.size() == 1) session.blocks = SampleBlocks(TotalBlocks(*plan), one.instance.seed);
-  const bool in_place = std::ranges::any_of(spec_.args, [](const ArgSpec& arg) { return arg.role == Role::kInOut; });
-  if (session.blocks.empty() || !in_place) return Examine(session, one, *buffers, *reference, *plan);
-  // Some blocks may leave a sum unfinished or the only element unwritten: a sample proves a result right, not wrong.
+  if (slow && plan->steps.size() == 1)
+    session.blocks = SampleBlocks(TotalBlocks(*plan), one.instance.seed);
+  const bool in_place = std::ranges::any_of(
+      spec_.args, [](const ArgSpec& arg) { return arg.role == Role::kInOut; });
+  if (session.blocks.empty() || !in_place)
+    return Examine(session, one, *buffers, *reference, *plan);
+  // Some blocks may leave a sum unfinished or the only element unwritten: a sample proves a result
+  // right, not wrong.
   const Verdict so_far = session.verdict;
   ATUNNER_TRY(const bool passed, Examine(session, one, *buffers, *reference, *plan));
   if (passed || session.verdict.checks.back().check != "oracle") return passed;
@@ -330,8 +353,9 @@ Result<bool> Verifier::Examine(Session& session, const Case& one, const TaskBuff
   ATUNNER_TRY(bool passed, CheckLaunch(session, one, buffers, plan));
   ATUNNER_TRY(const auto state_after, device_.StateFingerprint(*session.module));
   if (passed && state_before != state_after) {
-    return session.Record("state", one, VerdictKind::kStaleResult,
-                          "leaves its module's variables changed: what one launch keeps, a later one can replay");
+    return session.Record(
+        "state", one, VerdictKind::kStaleResult,
+        "leaves its module's variables changed: what one launch keeps, a later one can replay");
   }
   if (passed) {
     ATUNNER_TRY(passed, CheckInputs(session, one, buffers, before));
@@ -347,8 +371,8 @@ Result<bool> Verifier::Examine(Session& session, const Case& one, const TaskBuff
   return passed;
 }
 
-/// A reference that is known costs nothing; the first time the inputs are drawn for it, and a reference kernel may
-/// write its in-outs.
+/// A reference that is known costs nothing; the first time the inputs are drawn for it, and a
+/// reference kernel may write its in-outs.
 Result<const Reference*> Verifier::ReferenceOf(const TaskBuffers& buffers, const Case& one) {
   if (const Reference* known = oracle_->Find(buffers.dims(), one.instance)) return known;
   ATUNNER_RETURN_IF_ERROR(buffers.DrawInputs(*kernels_, one.instance));
@@ -372,7 +396,9 @@ Result<bool> Verifier::CheckLaunch(Session& session, const Case& one, const Task
     return session.Record("run", one, kind, text);
   }
   ATUNNER_TRY(const auto broken, buffers.BrokenGuard(*kernels_));
-  if (broken) return session.Record("guard zones", one, VerdictKind::kOutOfBounds, "wrote outside " + *broken);
+  if (broken)
+    return session.Record("guard zones", one, VerdictKind::kOutOfBounds,
+                          "wrote outside " + *broken);
   return true;
 }
 
@@ -398,7 +424,8 @@ Result<CompareStats> Verifier::CompareOutput(const Session& session, const TaskB
                          output.key,      output.scale, output.budget.element};
   request.choices = output.choices;
   // The poison's bits are a legitimate integer, and only a sample's in-out tensors are poisoned.
-  request.poison_counts = !session.blocks.empty() || (tensor->spec->role == Role::kOutput && IsFloat(output.dtype));
+  request.poison_counts = !session.blocks.empty() ||
+                          (tensor->spec->role == Role::kOutput && IsFloat(output.dtype));
   return kernels_->Compare(request);
 }
 
@@ -415,7 +442,8 @@ Result<bool> Verifier::CheckOutputs(Session& session, const Case& one, const Tas
       judgement = JudgeUnder(one.instance, output, stats, !session.blocks.empty());
     }
     // Wrong on changed content after right on the first: what was kept was replayed.
-    if (one.instance.mutated && judgement.kind != VerdictKind::kCorrect) judgement.kind = VerdictKind::kStaleResult;
+    if (one.instance.mutated && judgement.kind != VerdictKind::kCorrect)
+      judgement.kind = VerdictKind::kStaleResult;
     const bool passed = session.Record("oracle", one, judgement.kind, judgement.reason);
     CheckRecord& record = session.verdict.checks.back();
     record.error = stats.RelativeNorm();
@@ -425,7 +453,8 @@ Result<bool> Verifier::CheckOutputs(Session& session, const Case& one, const Tas
       record.detail = fmt::format("'{}' against {}", output.name, oracle_->Describe(one.dims));
     if (!passed) return false;
   }
-  // Since it was reconsidered: to pass shows nothing, or, where most may be this or that, less than nothing.
+  // Since it was reconsidered: to pass shows nothing, or, where most may be this or that, less than
+  // nothing.
   if (reference.open() || (!reference.discriminates() && !session.insist)) {
     session.verdict.checks.resize(checks_before);
     session.passed_over.push_back(one);
@@ -449,7 +478,8 @@ Result<bool> Verifier::CheckRepeat(Session& session, const Case& one, const Task
                             "the same inputs gave other bits the second time");
     }
   }
-  return session.Record("repeat", one, VerdictKind::kCorrect, fmt::format("bit-equal in {} runs", repeats + 1));
+  return session.Record("repeat", one, VerdictKind::kCorrect,
+                        fmt::format("bit-equal in {} runs", repeats + 1));
 }
 
 Result<std::vector<uint64_t>> Verifier::FingerprintWhere(const TaskBuffers& buffers, bool outputs) {

@@ -1,4 +1,5 @@
-// The only place that says "correct". Nothing else can make a VerifiedKernel, and timing takes nothing else.
+// The only place that says "correct". Nothing else can make a VerifiedKernel, and timing takes
+// nothing else.
 #pragma once
 
 #include <memory>
@@ -33,7 +34,8 @@ class VerifiedKernel {
 
  private:
   friend class Verifier;
-  VerifiedKernel(std::shared_ptr<const CandidateKernel> kernel, std::shared_ptr<LoadedModule> module, Verdict verdict)
+  VerifiedKernel(std::shared_ptr<const CandidateKernel> kernel,
+                 std::shared_ptr<LoadedModule> module, Verdict verdict)
       : kernel_(std::move(kernel)), module_(std::move(module)), verdict_(std::move(verdict)) {}
   std::shared_ptr<const CandidateKernel> kernel_;
   std::shared_ptr<LoadedModule> module_;
@@ -43,8 +45,9 @@ class VerifiedKernel {
 /// How much is asked of a candidate.
 enum class Scrutiny {
   kComplete,
-  /// For the task's own plain kernel: budgets come from its errors, so no family of inputs can refuse it. One drawing
-  /// of inputs per size that tells right from wrong; it is the slowest kernel of all.
+  /// For the task's own plain kernel: budgets come from its errors, so no family of inputs can
+  /// refuse it. One drawing of inputs per size that tells right from wrong; it is the slowest
+  /// kernel of all.
   kPlain,
 };
 
@@ -52,12 +55,15 @@ struct VerifyOptions {
   uint64_t seed = 1;
   double launch_timeout_seconds = 20;  ///< one launch on the virtual GPU
   bool full_size = true;               ///< check at the task's own size, not only at check_dims
-  /// Virtual GPU: a grid whose reference took longer than this is checked on a sample of its blocks.
+  /// Virtual GPU: a grid whose reference took longer than this is checked on a sample of its
+  /// blocks.
   double sample_above_seconds = 1.0;
 };
 
-/// How much of a candidate's launch a device can hold: registers, shared memory, threads. nullopt = it fits.
-std::optional<std::string> ResourceObstacle(const DeviceProfile& profile, const CandidateKernel& candidate,
+/// How much of a candidate's launch a device can hold: registers, shared memory, threads. nullopt =
+/// it fits.
+std::optional<std::string> ResourceObstacle(const DeviceProfile& profile,
+                                            const CandidateKernel& candidate,
                                             const KernelSpec& spec);
 
 class Verifier {
@@ -65,12 +71,12 @@ class Verifier {
   static Result<std::unique_ptr<Verifier>> Make(Device& device, Compiler& compiler, KernelSpec spec,
                                                 VerifyOptions options);
 
-  /// The proof, or the verdict that says why not. An Error means that the device or the task is unusable. After
-  /// `patience_seconds` further inputs of a size that has told right from wrong are left out: for who has verified the
-  /// kernel elsewhere and asks for hazards.
-  Result<std::variant<VerifiedKernel, Verdict>> Verify(std::shared_ptr<const CandidateKernel> candidate,
-                                                       Scrutiny scrutiny = Scrutiny::kComplete,
-                                                       std::optional<double> patience_seconds = {});
+  /// The proof, or the verdict that says why not. An Error means that the device or the task is
+  /// unusable. After `patience_seconds` further inputs of a size that has told right from wrong are
+  /// left out: for who has verified the kernel elsewhere and asks for hazards.
+  Result<std::variant<VerifiedKernel, Verdict>> Verify(
+      std::shared_ptr<const CandidateKernel> candidate, Scrutiny scrutiny = Scrutiny::kComplete,
+      std::optional<double> patience_seconds = {});
 
   const KernelSpec& spec() const { return spec_; }
   JudgeKernels& kernels() { return *kernels_; }
@@ -90,21 +96,25 @@ class Verifier {
 
   Verifier(Device& device, KernelSpec spec, VerifyOptions options)
       : device_(device), spec_(std::move(spec)), options_(options) {}
-  /// Why nothing can be compared here in useful time: references of all input families would take hours to interpret.
+  /// Why nothing can be compared here in useful time: references of all input families would take
+  /// hours to interpret.
   std::optional<std::string> TooLargeToExecute(const CandidateKernel& candidate) const;
   std::vector<Case> Plan(const CandidateKernel& candidate) const;
   Result<bool> RunCase(Session& session, const Case& one);
   /// One launch, of the session's blocks, and all that is asked of it. The inputs are drawn.
-  Result<bool> Examine(Session& session, const Case& one, const TaskBuffers& buffers, const Reference& reference,
-                       const BoundPlan& plan);
+  Result<bool> Examine(Session& session, const Case& one, const TaskBuffers& buffers,
+                       const Reference& reference, const BoundPlan& plan);
   Result<const Reference*> ReferenceOf(const TaskBuffers& buffers, const Case& one);
-  Result<bool> CheckLaunch(Session& session, const Case& one, const TaskBuffers& buffers, const BoundPlan& plan);
+  Result<bool> CheckLaunch(Session& session, const Case& one, const TaskBuffers& buffers,
+                           const BoundPlan& plan);
   Result<bool> CheckInputs(Session& session, const Case& one, const TaskBuffers& buffers,
                            const std::vector<uint64_t>& before);
   Result<CompareStats> CompareOutput(const Session& session, const TaskBuffers& buffers,
                                      const Reference::Output& output);
-  Result<bool> CheckOutputs(Session& session, const Case& one, const TaskBuffers& buffers, const Reference& reference);
-  Result<bool> CheckRepeat(Session& session, const Case& one, const TaskBuffers& buffers, const BoundPlan& plan);
+  Result<bool> CheckOutputs(Session& session, const Case& one, const TaskBuffers& buffers,
+                            const Reference& reference);
+  Result<bool> CheckRepeat(Session& session, const Case& one, const TaskBuffers& buffers,
+                           const BoundPlan& plan);
   Result<std::vector<uint64_t>> FingerprintWhere(const TaskBuffers& buffers, bool outputs);
 
   Device& device_;

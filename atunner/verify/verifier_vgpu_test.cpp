@@ -1,4 +1,5 @@
-// The verifier as a whole on the virtual GPU: guard zones, hidden references, tasks where little can be proven.
+// The verifier as a whole on the virtual GPU: guard zones, hidden references, tasks where little
+// can be proven.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -15,8 +16,9 @@ namespace {
 
 using testing::HasSubstr;
 
-static_assert(!std::is_constructible_v<VerifiedKernel, std::shared_ptr<const CandidateKernel>, Verdict>,
-              "nothing but the verifier makes a proof");
+static_assert(
+    !std::is_constructible_v<VerifiedKernel, std::shared_ptr<const CandidateKernel>, Verdict>,
+    "nothing but the verifier makes a proof");
 static_assert(!std::is_default_constructible_v<VerifiedKernel>);
 
 KernelSpec Softmax(int64_t rows, int64_t cols, DType dtype = DType::kFloat32) {
@@ -37,9 +39,12 @@ LaunchPlan RowPlan() {
 
 /// Honest row softmax followed by `more`, all in thread 0.
 std::string RowKernel(const std::string& more) {
-  return "extern \"C\" __global__ void k(const float* x, float* y, long long rows, long long cols) {\n"
-         "  if (threadIdx.x) return;\n  const long long at = blockIdx.x * cols;\n  float m = x[at], s = 0;\n"
-         "  for (int i = 0; i < cols; ++i) m = (x[at + i] > m || x[at + i] != x[at + i]) ? x[at + i] : m;\n"
+  return "extern \"C\" __global__ void k(const float* x, float* y, long long rows, long long cols) "
+         "{\n"
+         "  if (threadIdx.x) return;\n  const long long at = blockIdx.x * cols;\n  float m = "
+         "x[at], s = 0;\n"
+         "  for (int i = 0; i < cols; ++i) m = (x[at + i] > m || x[at + i] != x[at + i]) ? x[at + "
+         "i] : m;\n"
          "  for (int i = 0; i < cols; ++i) s += expf(x[at + i] - m);\n"
          "  for (int i = 0; i < cols; ++i) y[at + i] = expf(x[at + i] - m) / s;\n" +
          more + "}\n";
@@ -48,10 +53,12 @@ std::string RowKernel(const std::string& more) {
 class VerifierTest : public VirtualGpuTest {
  protected:
   Verdict Judge(Device& device, const KernelSpec& spec, const CandidateKernel& candidate,
-                Scrutiny scrutiny = Scrutiny::kComplete, std::optional<double> patience_seconds = {}) {
+                Scrutiny scrutiny = Scrutiny::kComplete,
+                std::optional<double> patience_seconds = {}) {
     auto verifier = Verifier::Make(device, *compiler_, spec, options_);
     EXPECT_TRUE(verifier.has_value()) << verifier.error().ToString();
-    auto verified = (*verifier)->Verify(std::make_shared<const CandidateKernel>(candidate), scrutiny, patience_seconds);
+    auto verified = (*verifier)->Verify(std::make_shared<const CandidateKernel>(candidate),
+                                        scrutiny, patience_seconds);
     EXPECT_TRUE(verified.has_value()) << verified.error().ToString();
     if (const auto* refused = std::get_if<Verdict>(&*verified)) return *refused;
     return std::get<VerifiedKernel>(*verified).verdict();
@@ -79,9 +86,11 @@ TEST_F(GuardTest, OneByteBeyondEitherEndShowsAndTheEndsThemselvesDoNot) {
       EXPECT_EQ(touched(tensor.address), "");
       EXPECT_EQ(touched(tensor.address + bytes - 1), "");
       EXPECT_EQ(touched(tensor.address + bytes), tensor.spec->name + ", 0 bytes after its end");
-      EXPECT_EQ(touched(tensor.address + bytes + 16383), tensor.spec->name + ", 16383 bytes after its end");
+      EXPECT_EQ(touched(tensor.address + bytes + 16383),
+                tensor.spec->name + ", 16383 bytes after its end");
       EXPECT_EQ(touched(tensor.address - 1), tensor.spec->name + ", 1 bytes before its start");
-      EXPECT_EQ(touched(tensor.address - 16384), tensor.spec->name + ", 16384 bytes before its start");
+      EXPECT_EQ(touched(tensor.address - 16384),
+                tensor.spec->name + ", 16384 bytes before its start");
     }
   }
 }
@@ -101,8 +110,8 @@ TEST_F(GuardTest, SlotsDifferInEveryPointersLowBits) {
 TEST_F(VerifierTest, AByteBesideTheOutputIsOutOfBoundsWithAndWithoutBoundsChecks) {
   const KernelSpec spec = Softmax(4, 33);
   UncheckedGpu unchecked(gpu_);
-  const auto beyond =
-      Compile(RowKernel("  if (blockIdx.x == rows - 1) ((char*)(y + rows * cols))[0] = 1;\n"), RowPlan());
+  const auto beyond = Compile(
+      RowKernel("  if (blockIdx.x == rows - 1) ((char*)(y + rows * cols))[0] = 1;\n"), RowPlan());
   const auto before = Compile(RowKernel("  if (blockIdx.x == 0) ((char*)y)[-1] = 1;\n"), RowPlan());
   const auto inside = Compile(RowKernel(""), RowPlan());
   for (Device* device : {static_cast<Device*>(&gpu_), static_cast<Device*>(&unchecked)}) {
@@ -117,7 +126,8 @@ TEST_F(VerifierTest, AByteBesideTheOutputIsOutOfBoundsWithAndWithoutBoundsChecks
 TEST_F(VerifierTest, ThePlainKernelMeetsOneDrawingOfEverySize) {
   const auto met = [](const Verdict& verdict) {
     std::map<Dims, int> oracles;
-    for (const CheckRecord& record : verdict.checks) oracles[record.dims] += record.check == "oracle" ? 1 : 0;
+    for (const CheckRecord& record : verdict.checks)
+      oracles[record.dims] += record.check == "oracle" ? 1 : 0;
     return oracles;
   };
   const KernelSpec spec = Softmax(4, 33);
@@ -125,8 +135,10 @@ TEST_F(VerifierTest, ThePlainKernelMeetsOneDrawingOfEverySize) {
   plain.check_dims = {{{"rows", 2}, {"cols", 33}}, {{"rows", 4}, {"cols", 33}}};
   const Verdict brief = Judge(gpu_, spec, plain, Scrutiny::kPlain);
   EXPECT_THAT(met(brief), testing::Each(testing::Pair(testing::_, 1)));
-  EXPECT_THAT(brief.checks, testing::Each(testing::Field(&CheckRecord::check, testing::Ne("repeat"))));
-  EXPECT_THAT(met(Judge(gpu_, spec, plain)), testing::Each(testing::Pair(testing::_, testing::Gt(1))));
+  EXPECT_THAT(brief.checks,
+              testing::Each(testing::Field(&CheckRecord::check, testing::Ne("repeat"))));
+  EXPECT_THAT(met(Judge(gpu_, spec, plain)),
+              testing::Each(testing::Pair(testing::_, testing::Gt(1))));
   const auto wrong = Compile(RowKernel("  y[at] = 7;\n"), RowPlan());
   EXPECT_EQ(Judge(gpu_, spec, wrong, Scrutiny::kPlain).kind, VerdictKind::kWrongResult);
 
@@ -142,7 +154,8 @@ TEST_F(VerifierTest, ThePlainKernelMeetsOneDrawingOfEverySize) {
 // What block 1 reads block 0 may have written or not: right by luck.
 TEST_F(VerifierTest, BlocksThatRaceAreRefusedAlthoughTheResultIsRight) {
   KernelSpec spec = Softmax(4, 33);
-  const auto racing = Compile(RowKernel("  if (blockIdx.x == 1 && y[0] > 2.0f) y[cols] = 0;\n"), RowPlan());
+  const auto racing = Compile(RowKernel("  if (blockIdx.x == 1 && y[0] > 2.0f) y[cols] = 0;\n"),
+                              RowPlan());
   const Verdict verdict = Judge(gpu_, spec, racing);
   EXPECT_EQ(verdict.kind, VerdictKind::kRace) << verdict.reason;
   spec.tolerance.allow_nondeterminism = true;
@@ -151,12 +164,15 @@ TEST_F(VerifierTest, BlocksThatRaceAreRefusedAlthoughTheResultIsRight) {
 
 /// A product of rows whose factors are rounded to TF32, or not.
 std::string DotKernel(bool narrow) {
-  const std::string load = narrow ? "__uint_as_float((__float_as_uint(v) + 0x1000u) & ~0x1fffu)" : "v";
+  const std::string load = narrow ? "__uint_as_float((__float_as_uint(v) + 0x1000u) & ~0x1fffu)"
+                                  : "v";
   return "__device__ float at(float v) { return " + load +
          "; }\n"
-         "extern \"C\" __global__ void k(const float* a, const float* b, float* y, long long rows) {\n"
+         "extern \"C\" __global__ void k(const float* a, const float* b, float* y, long long rows) "
+         "{\n"
          "  if (threadIdx.x) return;\n  float s = 0;\n"
-         "  for (int i = 0; i < 64; ++i) s = fmaf(at(a[blockIdx.x * 64 + i]), at(b[blockIdx.x * 64 + i]), s);\n"
+         "  for (int i = 0; i < 64; ++i) s = fmaf(at(a[blockIdx.x * 64 + i]), at(b[blockIdx.x * 64 "
+         "+ i]), s);\n"
          "  y[blockIdx.x] = s;\n}\n";
 }
 
@@ -173,7 +189,8 @@ TEST_F(VerifierTest, AccuracyPoliciesTellTf32FromFloat32) {
   const Verdict fast = Judge(gpu_, spec, narrow);
   EXPECT_EQ(fast.kind, VerdictKind::kCorrect) << fast.reason;
   for (const CheckRecord& check : fast.checks) {
-    if (check.check == "oracle" && check.family == "normal") EXPECT_LT(check.honest, 1e-6) << "the plain kernel's own";
+    if (check.check == "oracle" && check.family == "normal")
+      EXPECT_LT(check.honest, 1e-6) << "the plain kernel's own";
   }
   SetAccuracy(spec, Accuracy::kStrict);
   EXPECT_EQ(Judge(gpu_, spec, narrow).kind, VerdictKind::kLowPrecision);
@@ -193,27 +210,33 @@ TEST_F(VerifierTest, AProofListsItsChecksWithErrorAndBound) {
     EXPECT_LE(check.error, check.bound) << check.family;
     EXPECT_EQ(check.dims, spec.dims);
   }
-  for (const char* family : {"normal", "normal, one element changed", "needle", "heavy-tail", "large-logits", "nan"})
+  for (const char* family :
+       {"normal", "normal, one element changed", "needle", "heavy-tail", "large-logits", "nan"})
     EXPECT_THAT(families, testing::Contains(family));
 }
 
-// Softmax of rows of one element is 1 whatever the input: every instance is one that a constant would pass. What passes
-// then has shown little, but what fails has still failed.
+// Softmax of rows of one element is 1 whatever the input: every instance is one that a constant
+// would pass. What passes then has shown little, but what fails has still failed.
 TEST_F(VerifierTest, WhereNothingDiscriminatesAWrongKernelIsStillWrong) {
   const KernelSpec spec = Softmax(9, 1);
   const Verdict honest = Judge(gpu_, spec, Compile(RowKernel(""), RowPlan()));
   EXPECT_EQ(honest.kind, VerdictKind::kCorrect) << honest.reason;
   EXPECT_FALSE(honest.checks.empty()) << "no proof without a check";
-  const std::string open = "extern \"C\" __global__ void k(const float* x, float* y, long long rows, long long cols) {";
+  const std::string open =
+      "extern \"C\" __global__ void k(const float* x, float* y, long long rows, long long cols) {";
   EXPECT_EQ(Judge(gpu_, spec, Compile(open + "}", RowPlan())).kind, VerdictKind::kNotWritten);
-  EXPECT_NE(Judge(gpu_, spec, Compile(open + " y[blockIdx.x] = 0; }", RowPlan())).kind, VerdictKind::kCorrect);
+  EXPECT_NE(Judge(gpu_, spec, Compile(open + " y[blockIdx.x] = 0; }", RowPlan())).kind,
+            VerdictKind::kCorrect);
 }
 
-// Scores of 1e38 · 64 are beyond float32 and their softmax is not: only the float64 reference has an answer.
+// Scores of 1e38 · 64 are beyond float32 and their softmax is not: only the float64 reference has
+// an answer.
 TEST_F(VerifierTest, WhereEvenThePlainKernelOverflowsNothingIsDecided) {
-  KernelSpec spec = FindOperator("attention")->Instantiate({{{1, 1, 8, 64}}, DType::kFloat32, {}}).value();
+  KernelSpec spec =
+      FindOperator("attention")->Instantiate({{{1, 1, 8, 64}}, DType::kFloat32, {}}).value();
   for (ArgSpec& arg : spec.args) {
-    if (arg.role == Role::kInput) arg.fill = {.kind = Fill::Kind::kConstant, .low = 1e19, .path = {}};
+    if (arg.role == Role::kInput)
+      arg.fill = {.kind = Fill::Kind::kConstant, .low = 1e19, .path = {}};
   }
   const RenderedKernel naive = FindOperator("attention")->Naive(spec);
   const Verdict verdict = Judge(gpu_, spec, Compile(naive.source.text, naive.plan));
@@ -223,7 +246,8 @@ TEST_F(VerifierTest, WhereEvenThePlainKernelOverflowsNothingIsDecided) {
 TEST_F(VerifierTest, InfinityIsTheRightAnswerBeyondTheTypesRange) {
   KernelSpec spec = FindOperator("matmul")->Instantiate({{{8, 8, 8}}, DType::kFloat16, {}}).value();
   for (ArgSpec& arg : spec.args) {
-    if (arg.role == Role::kInput) arg.fill = {.kind = Fill::Kind::kConstant, .low = 200, .path = {}};
+    if (arg.role == Role::kInput)
+      arg.fill = {.kind = Fill::Kind::kConstant, .low = 200, .path = {}};
   }
   const RenderedKernel naive = FindOperator("matmul")->Naive(spec);
   const Verdict verdict = Judge(gpu_, spec, Compile(naive.source.text, naive.plan));
@@ -236,8 +260,12 @@ TEST_F(VerifierTest, IntegersThatEqualThePoisonAreLegitimate) {
   spec.name = "poison_bits";
   spec.dims = {{"n", 40}};
   const auto tensor = [](const char* name, Role role) {
-    return ArgSpec{
-        .name = name, .role = role, .dtype = DType::kInt32, .shape = {Expr::MustParse("n")}, .value = {}, .fill = {}};
+    return ArgSpec{.name = name,
+                   .role = role,
+                   .dtype = DType::kInt32,
+                   .shape = {Expr::MustParse("n")},
+                   .value = {},
+                   .fill = {}};
   };
   spec.args = {tensor("x", Role::kInput), tensor("y", Role::kOutput)};
   LaunchStep step;
@@ -248,7 +276,8 @@ TEST_F(VerifierTest, IntegersThatEqualThePoisonAreLegitimate) {
   const LaunchPlan plan{.steps = {step}};
   const auto text = [](const char* value) {
     return std::string(
-               "extern \"C\" __global__ void k(const int* x, int* y, int n) { int i = threadIdx.x; if (i < n) y[i] "
+               "extern \"C\" __global__ void k(const int* x, int* y, int n) { int i = threadIdx.x; "
+               "if (i < n) y[i] "
                "= ") +
            value + "; }";
   };
@@ -299,8 +328,11 @@ TEST_F(VerifierTest, ASampleOfBlocksTellsInputsOfInOutTensorsFromResults) {
     const Verdict same = Judge(gpu_, spec, Compile(text("1 + y[i] * 3", more), plan));
     EXPECT_EQ(same.kind, VerdictKind::kCorrect) << more << same.reason;
     EXPECT_TRUE(same.sampled);
-    EXPECT_NE(Judge(gpu_, spec, Compile(text("3 * y[i] + 2", more), plan)).kind, VerdictKind::kCorrect) << more;
-    EXPECT_NE(Judge(gpu_, spec, Compile(text("y[i]", more), plan)).kind, VerdictKind::kCorrect) << more;
+    EXPECT_NE(Judge(gpu_, spec, Compile(text("3 * y[i] + 2", more), plan)).kind,
+              VerdictKind::kCorrect)
+        << more;
+    EXPECT_NE(Judge(gpu_, spec, Compile(text("y[i]", more), plan)).kind, VerdictKind::kCorrect)
+        << more;
   }
 }
 
@@ -316,7 +348,8 @@ TEST_F(VerifierTest, ReferencesLieMaskedInMemoryAndAreKept) {
   const Reference::Output& output = reference->outputs[0];
 
   std::vector<std::vector<double>> in(1);
-  for (float v : Get<float>(buffers.Find("x")->address, 95)) in[0].push_back(static_cast<double>(v));
+  for (float v : Get<float>(buffers.Find("x")->address, 95))
+    in[0].push_back(static_cast<double>(v));
   std::vector<std::vector<double>> out = {std::vector<double>(95)};
   ASSERT_TRUE(FindOperator("softmax")->Reference(spec, spec.dims, in, out));
   const auto masked = Get<double>(output.masked->address(), 95);
@@ -348,8 +381,9 @@ TEST_F(VerifierTest, OldReferencesGiveWayWhenMemoryIsShort) {
 }
 
 TEST_F(VerifierTest, WherePlainKernelsDoNotFitATaskIsTakenApartIntoEqualOnes) {
-  const KernelSpec spec =
-      FindOperator("attention_gqa")->Instantiate({{{2, 4, 65, 8}, {2, 2, 65, 8}}, DType::kFloat16, {}}).value();
+  const KernelSpec spec = FindOperator("attention_gqa")
+                              ->Instantiate({{{2, 4, 65, 8}, {2, 2, 65, 8}}, DType::kFloat16, {}})
+                              .value();
   const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, spec.dims, 0).value();
   const InputInstance instance{InputFamily::kNormal, 5, false};
   ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));

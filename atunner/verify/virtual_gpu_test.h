@@ -1,4 +1,5 @@
-// What tests of this room share: the judge's kernels on a virtual GPU, and a device that leaves bounds unchecked.
+// What tests of this room share: the judge's kernels on a virtual GPU, and a device that leaves
+// bounds unchecked.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,7 +17,8 @@
 
 namespace atunner {
 
-/// A virtual GPU that passes for one that does not look at addresses, as real ones do not: guard zones must do it.
+/// A virtual GPU that passes for one that does not look at addresses, as real ones do not: guard
+/// zones must do it.
 class UncheckedGpu : public Device {
  public:
   explicit UncheckedGpu(Device& inner) : inner_(inner) {}
@@ -27,20 +29,34 @@ class UncheckedGpu : public Device {
   Evidence evidence() const override { return inner_.evidence(); }
   std::string arch() const override { return inner_.arch(); }
   bool checks_bounds() const override { return false; }
-  Result<std::unique_ptr<Buffer>> Allocate(uint64_t bytes) override { return inner_.Allocate(bytes); }
-  Status CopyIn(DeviceAddress to, std::span<const std::byte> from) override { return inner_.CopyIn(to, from); }
-  Status CopyOut(std::span<std::byte> to, DeviceAddress from) override { return inner_.CopyOut(to, from); }
+  Result<std::unique_ptr<Buffer>> Allocate(uint64_t bytes) override {
+    return inner_.Allocate(bytes);
+  }
+  Status CopyIn(DeviceAddress to, std::span<const std::byte> from) override {
+    return inner_.CopyIn(to, from);
+  }
+  Status CopyOut(std::span<std::byte> to, DeviceAddress from) override {
+    return inner_.CopyOut(to, from);
+  }
   Status CopyWithin(DeviceAddress to, DeviceAddress from, uint64_t bytes) override {
     return inner_.CopyWithin(to, from, bytes);
   }
-  Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) override { return inner_.Fill(to, byte, bytes); }
-  Result<uint64_t> FreeBytes() override { return free_bytes ? Result<uint64_t>(free_bytes) : inner_.FreeBytes(); }
-  Result<std::unique_ptr<LoadedModule>> Load(const CompiledModule& module) override { return inner_.Load(module); }
-  Result<std::pair<DeviceAddress, uint64_t>> FindSymbol(LoadedModule& module, const std::string& symbol) override {
+  Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) override {
+    return inner_.Fill(to, byte, bytes);
+  }
+  Result<uint64_t> FreeBytes() override {
+    return free_bytes ? Result<uint64_t>(free_bytes) : inner_.FreeBytes();
+  }
+  Result<std::unique_ptr<LoadedModule>> Load(const CompiledModule& module) override {
+    return inner_.Load(module);
+  }
+  Result<std::pair<DeviceAddress, uint64_t>> FindSymbol(LoadedModule& module,
+                                                        const std::string& symbol) override {
     return inner_.FindSymbol(module, symbol);
   }
-  Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                               std::span<const KernelArg> args, const LaunchOptions& options) override {
+  Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry,
+                               const LaunchShape& shape, std::span<const KernelArg> args,
+                               const LaunchOptions& options) override {
     ++launches;
     return inner_.Launch(module, entry, shape, args, options);
   }
@@ -95,8 +111,8 @@ class VirtualGpuTest : public testing::Test {
                                : arg.dtype == DType::kInt8     ? "signed char"
                                : arg.dtype == DType::kBFloat16 ? "__nv_bfloat16"
                                                                : "float";
-      parameters += fmt::format("{}{}{}* {}", parameters.empty() ? "" : ", ", arg.role == Role::kInput ? "const " : "",
-                                type, arg.name);
+      parameters += fmt::format("{}{}{}* {}", parameters.empty() ? "" : ", ",
+                                arg.role == Role::kInput ? "const " : "", type, arg.name);
     }
     return Compile(fmt::format("#include <cuda_bf16.h>\nextern \"C\" __global__ void k({}) {{\n"
                                "  if (threadIdx.x) return;\n  const int row = blockIdx.x;\n{}}}\n",
@@ -105,7 +121,8 @@ class VirtualGpuTest : public testing::Test {
   }
 
   /// What refuses the candidate, for each of so many seeds.
-  std::vector<std::string> Refusals(const KernelSpec& spec, const CandidateKernel& candidate, uint64_t seeds) {
+  std::vector<std::string> Refusals(const KernelSpec& spec, const CandidateKernel& candidate,
+                                    uint64_t seeds) {
     std::vector<std::string> reasons;
     const auto shared = std::make_shared<const CandidateKernel>(candidate);
     for (uint64_t seed = 1; seed <= seeds; ++seed) {
@@ -115,7 +132,8 @@ class VirtualGpuTest : public testing::Test {
       EXPECT_TRUE(verifier.has_value()) << verifier.error().ToString();
       const auto verified = (*verifier)->Verify(shared);
       EXPECT_TRUE(verified.has_value()) << verified.error().ToString();
-      if (const auto* verdict = std::get_if<Verdict>(&*verified)) reasons.push_back(verdict->reason);
+      if (const auto* verdict = std::get_if<Verdict>(&*verified))
+        reasons.push_back(verdict->reason);
     }
     return reasons;
   }

@@ -1,5 +1,5 @@
-// Kernels that are wrong by little, or where little shows it: each is refused on every drawing of the inputs, and the
-// same kernel without the flaw on none.
+// Kernels that are wrong by little, or where little shows it: each is refused on every drawing of
+// the inputs, and the same kernel without the flaw on none.
 #include <gmock/gmock.h>
 
 #include "atunner/graph/text.h"
@@ -17,10 +17,12 @@ class WrongKernelsTest : public VirtualGpuTest {
     return FindOperator(op)->Instantiate({{std::move(shape)}, dtype, {}}).value();
   }
   void Passes(const KernelSpec& spec, int rows, const std::string& body) {
-    EXPECT_THAT(Refusals(spec, KernelOfRows(spec, rows, body), kManySeeds), testing::IsEmpty()) << body;
+    EXPECT_THAT(Refusals(spec, KernelOfRows(spec, rows, body), kManySeeds), testing::IsEmpty())
+        << body;
   }
   void Fails(const KernelSpec& spec, int rows, const std::string& body) {
-    EXPECT_EQ(Refusals(spec, KernelOfRows(spec, rows, body), kSomeSeeds).size(), kSomeSeeds) << body;
+    EXPECT_EQ(Refusals(spec, KernelOfRows(spec, rows, body), kSomeSeeds).size(), kSomeSeeds)
+        << body;
   }
 
   static constexpr uint64_t kManySeeds = 20;
@@ -29,14 +31,16 @@ class WrongKernelsTest : public VirtualGpuTest {
 
 constexpr const char* kNarrow = "#define NARROW(v) __bfloat162float(__float2bfloat16(v))\n";
 
-std::string LayerNorm(const std::string& mean, const std::string& inverse, const std::string& scaled,
-                      const std::string& result = "__float2bfloat16(s + __bfloat162float(bias[i]))") {
+std::string LayerNorm(
+    const std::string& mean, const std::string& inverse, const std::string& scaled,
+    const std::string& result = "__float2bfloat16(s + __bfloat162float(bias[i]))") {
   return std::string("\n") + kNarrow +
          "  float mean = 0, var = 0;\n  x += row * 96; y += row * 96;\n"
          "  for (int i = 0; i < 96; ++i) " +
          mean +
          "\n  mean /= 96;\n"
-         "  for (int i = 0; i < 96; ++i) { const float d = __bfloat162float(x[i]) - mean; var += d * d; }\n"
+         "  for (int i = 0; i < 96; ++i) { const float d = __bfloat162float(x[i]) - mean; var += d "
+         "* d; }\n"
          "  const float inverse = " +
          inverse +
          ";\n  for (int i = 0; i < 96; ++i) {\n    const float d = __bfloat162float(x[i]) - mean;\n"
@@ -54,36 +58,44 @@ TEST_F(WrongKernelsTest, WhatErrsByAFewRoundingsEverywhereIn16Bits) {
   Passes(spec, 96, LayerNorm(sum, inverse, "NARROW(d * inverse) * __bfloat162float(weight[i])"));
   Fails(spec, 24,
         LayerNorm(sum, inverse, scaled,
-                  "__float2bfloat16((s + __bfloat162float(bias[i])) * (1 + 0.006f * ((i * 7 + row * 13) % 4 - "
+                  "__float2bfloat16((s + __bfloat162float(bias[i])) * (1 + 0.006f * ((i * 7 + row "
+                  "* 13) % 4 - "
                   "1.5f)))"));
   Fails(spec, 96, LayerNorm(sum, "rsqrtf(var / 95 + 1e-5f)", scaled));
-  Fails(spec, 96, LayerNorm(sum, inverse, scaled, "__float2bfloat16_rz(s + __bfloat162float(bias[i]))"));
-  Fails(spec, 96, LayerNorm(sum, inverse, scaled, "__float2bfloat16((s + __bfloat162float(bias[i])) * 1.004f)"));
+  Fails(spec, 96,
+        LayerNorm(sum, inverse, scaled, "__float2bfloat16_rz(s + __bfloat162float(bias[i]))"));
+  Fails(spec, 96,
+        LayerNorm(sum, inverse, scaled,
+                  "__float2bfloat16((s + __bfloat162float(bias[i])) * 1.004f)"));
   Fails(spec, 96, LayerNorm(sum, "rsqrtf(var / 96)", scaled));
   Fails(spec, 96, LayerNorm(sum, inverse, "d * inverse * __bfloat162float(weight[i]) * (i < 95)"));
 }
 
-// A term that is rounded once more loses the digits of what cancels: of these elements some hundred.
+// A term that is rounded once more loses the digits of what cancels: of these elements some
+// hundred.
 TEST_F(WrongKernelsTest, ButTermsMayBeRoundedIn16BitsToo) {
   const KernelSpec spec = TaskOf("layernorm", DType::kBFloat16, {240, 96});
-  EXPECT_THAT(Refusals(spec,
-                       KernelOfRows(spec, 240,
-                                    LayerNorm("mean += __bfloat162float(x[i]);", "rsqrtf(var / 96 + 1e-5f)",
-                                              "NARROW(NARROW(d * inverse) * __bfloat162float(weight[i]))")),
-                       kSomeSeeds),
-              testing::IsEmpty());
+  EXPECT_THAT(
+      Refusals(spec,
+               KernelOfRows(spec, 240,
+                            LayerNorm("mean += __bfloat162float(x[i]);", "rsqrtf(var / 96 + 1e-5f)",
+                                      "NARROW(NARROW(d * inverse) * __bfloat162float(weight[i]))")),
+               kSomeSeeds),
+      testing::IsEmpty());
 }
 
 std::string Softmax(const std::string& result, const std::string& more = "") {
   return "  float m = -3e38f, s = 0;\n  const long long at = row * 96;\n"
-         "  for (int i = 0; i < 96; ++i) { const float v = (float)x[at + i]; m = v > m || v != v ? v : m; }\n"
+         "  for (int i = 0; i < 96; ++i) { const float v = (float)x[at + i]; m = v > m || v != v ? "
+         "v : m; }\n"
          "  for (int i = 0; i < 96; ++i) s += expf((float)x[at + i] - m);\n"
-         "  for (int i = 0; i < 96; ++i) { const float p = expf((float)x[at + i] - m) / s; y[at + i] = " +
+         "  for (int i = 0; i < 96; ++i) { const float p = expf((float)x[at + i] - m) / s; y[at + "
+         "i] = " +
          result + "; }\n" + more;
 }
 
-/// Beside the largest elements nobody sees the small ones, but that they have no digit right shows when they are
-/// counted.
+/// Beside the largest elements nobody sees the small ones, but that they have no digit right shows
+/// when they are counted.
 TEST_F(WrongKernelsTest, SmallResultsThatAreLeftOut) {
   const KernelSpec softmax = TaskOf("softmax", DType::kBFloat16, {24, 96});
   Passes(softmax, 24, Softmax("p"));
@@ -91,8 +103,9 @@ TEST_F(WrongKernelsTest, SmallResultsThatAreLeftOut) {
     Fails(softmax, 24, Softmax(std::string("p < ") + least + " ? 0.0f : p"));
   const KernelSpec sigmoid = TaskOf("sigmoid", DType::kBFloat16, {24, 96});
   const auto body = [](const std::string& tail) {
-    return "  for (int i = row * 96; i < row * 96 + 96; ++i) {\n    const float v = a[i];\n    y[i] = " + tail +
-           "1 / (1 + expf(-v));\n  }\n";
+    return "  for (int i = row * 96; i < row * 96 + 96; ++i) {\n    const float v = a[i];\n    "
+           "y[i] = " +
+           tail + "1 / (1 + expf(-v));\n  }\n";
   };
   Passes(sigmoid, 24, body(""));
   Fails(sigmoid, 24, body("v < -9 ? 0.0f : "));
@@ -102,21 +115,26 @@ TEST_F(WrongKernelsTest, SmallResultsThatAreLeftOut) {
 TEST_F(WrongKernelsTest, NumbersBesideANan) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
     const KernelSpec spec = TaskOf("softmax", dtype, {24, 96});
-    Fails(spec, 24,
-          Softmax("p",
-                  "  bool nan = false;\n  for (int i = 0; i < 24 * 96; ++i) nan |= (float)x[i] != (float)x[i];\n"
-                  "  if (nan && s == s)\n    for (int i = 0; i < 96; ++i) y[at + i] = 1.0f / 96;\n"));
+    Fails(
+        spec, 24,
+        Softmax("p",
+                "  bool nan = false;\n  for (int i = 0; i < 24 * 96; ++i) nan |= (float)x[i] != "
+                "(float)x[i];\n"
+                "  if (nan && s == s)\n    for (int i = 0; i < 96; ++i) y[at + i] = 1.0f / 96;\n"));
   }
 }
 
-/// The result is one number: what another order of adding up errs by is known from how many there are.
+/// The result is one number: what another order of adding up errs by is known from how many there
+/// are.
 TEST_F(WrongKernelsTest, OneNumberOfLowPrecision) {
   const KernelSpec spec = TaskOf("cross_entropy", DType::kFloat32, {24, 64});
   const auto body = [](const std::string& exponential, const std::string& result) {
     return "  float total = 0;\n  for (int r = 0; r < 24; ++r) {\n    float m = -3e38f, s = 0;\n"
-           "    for (int i = 0; i < 64; ++i) { const float v = logits[r * 64 + i]; m = v > m || v != v ? v : m; }\n"
+           "    for (int i = 0; i < 64; ++i) { const float v = logits[r * 64 + i]; m = v > m || v "
+           "!= v ? v : m; }\n"
            "    for (int i = 64; i-- > 0;) s += " +
-           exponential + ";\n    total += logf(s) + m - logits[r * 64 + labels[r]];\n  }\n  loss[0] = " + result +
+           exponential +
+           ";\n    total += logf(s) + m - logits[r * 64 + labels[r]];\n  }\n  loss[0] = " + result +
            ";\n";
   };
   const std::string exact = "expf(logits[r * 64 + i] - m)";
@@ -130,18 +148,21 @@ TEST_F(WrongKernelsTest, OneNumberOfLowPrecision) {
 TEST_F(WrongKernelsTest, AColumnThatIsSeldomAmongTheLargest) {
   const KernelSpec spec = TaskOf("topk", DType::kFloat32, {48, 64});
   const auto body = [](const std::string& columns) {
-    return "  int first = -1;\n  for (int r = 0; r < 2; ++r) {\n    float best = 0;\n    int at = -1;\n"
+    return "  int first = -1;\n  for (int r = 0; r < 2; ++r) {\n    float best = 0;\n    int at = "
+           "-1;\n"
            "    for (int i = 0; i < " +
            columns +
            "; ++i) {\n      const float v = x[row * 64 + i];\n      if (i == first) continue;\n"
-           "      if (at < 0 || v > best || (v != v && best == best)) { best = v; at = i; }\n    }\n"
+           "      if (at < 0 || v > best || (v != v && best == best)) { best = v; at = i; }\n    "
+           "}\n"
            "    values[row * 2 + r] = best;\n    indices[row * 2 + r] = first = at;\n  }\n";
   };
   Passes(spec, 48, body("64"));
   Fails(spec, 48, body("63"));
 }
 
-/// Where roundings decide most of the result, nothing is right or wrong, and nobody is called right.
+/// Where roundings decide most of the result, nothing is right or wrong, and nobody is called
+/// right.
 TEST_F(WrongKernelsTest, WhereRoundingsDecideEverythingNobodyIsRight) {
   const KernelSpec spec = SpecOfGraph(graph::Parse(R"(graph g
 input x: float32[8, 32]
@@ -157,7 +178,8 @@ output y
                               .value();
   const auto body = [](const std::string& result) {
     return "  float s = 0;\n  for (int i = 0; i < 32; ++i) s += x[row * 32 + i];\n"
-           "  for (int i = 0; i < 32; ++i) {\n    const float r = rintf((x[row * 32 + i] - s / 32) * 1e9f);\n"
+           "  for (int i = 0; i < 32; ++i) {\n    const float r = rintf((x[row * 32 + i] - s / 32) "
+           "* 1e9f);\n"
            "    y[row * 32 + i] = " +
            result + ";\n  }\n";
   };

@@ -13,7 +13,8 @@ inline CompiledModule CompiledKernel(const VirtualGpu& gpu, const std::string& b
   CompiledModule compiled;
   compiled.arch = gpu.arch();
   compiled.ptx =
-      ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n" + body + "}\n";
+      ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n" +
+      body + "}\n";
   KernelResources resources;
   resources.entry = resources.mangled = "k";
   compiled.kernels = {resources};

@@ -15,13 +15,16 @@ namespace {
 constexpr uint32_t kBlocks = 24;
 constexpr uint32_t kSteps = 5;
 
-/// In each step a block adds its neighbour's last value to its own; `publish` stands before it says that it is ready.
+/// In each step a block adds its neighbour's last value to its own; `publish` stands before it says
+/// that it is ready.
 std::string Steps(const std::string& publish) {
   return ".version 8.8\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
          ".reg .b32 %r<12>;\n.reg .pred %p;\n.reg .b64 %to, %own, %next, %d;\n"
-         "ld.param.u64 %to, [out];\nmov.u32 %r0, %nctaid.x;\nmov.u32 %r1, %ctaid.x;\nmov.u32 %r9, %envreg1;\n"
+         "ld.param.u64 %to, [out];\nmov.u32 %r0, %nctaid.x;\nmov.u32 %r1, %ctaid.x;\nmov.u32 %r9, "
+         "%envreg1;\n"
          "add.u32 %r2, %r1, 1;\nrem.u32 %r2, %r2, %r0;\n"
-         "mul.wide.u32 %own, %r1, 4;\nadd.u64 %own, %own, %to;\nmul.wide.u32 %next, %r2, 4;\nadd.u64 %next, %next, "
+         "mul.wide.u32 %own, %r1, 4;\nadd.u64 %own, %own, %to;\nmul.wide.u32 %next, %r2, "
+         "4;\nadd.u64 %next, %next, "
          "%to;\n"
          "mov.u32 %r3, 0;\nmov.u32 %r7, %r1;\n"
          "STEP:\nst.global.u32 [%own + 256], %r7;\n" +
@@ -30,7 +33,8 @@ std::string Steps(const std::string& publish) {
          "WAIT:\nld.relaxed.gpu.global.u32 %r4, [%to];\nsetp.lt.u32 %p, %r4, %r5;\n@%p bra WAIT;\n"
          "fence.acq_rel.gpu;\nld.global.u32 %r6, [%next + 256];\nadd.u32 %r7, %r7, %r6;\n"
          "fence.acq_rel.gpu;\natom.global.add.u32 %r4, [%to + 128], 1;\n"
-         "AGAIN:\nld.relaxed.gpu.global.u32 %r4, [%to + 128];\nsetp.lt.u32 %p, %r4, %r5;\n@%p bra AGAIN;\n"
+         "AGAIN:\nld.relaxed.gpu.global.u32 %r4, [%to + 128];\nsetp.lt.u32 %p, %r4, %r5;\n@%p bra "
+         "AGAIN;\n"
          "fence.acq_rel.gpu;\n"
          "setp.lt.u32 %p, %r3, " +
          std::to_string(kSteps) + ";\n@%p bra STEP;\nst.global.u32 [%own + 256], %r7;\nret;\n}\n";
@@ -93,16 +97,18 @@ TEST_F(CooperativeGrid, WhatIsCountedIsTheSameEveryTime) {
   }
 }
 
-// A grid that reads gigabytes takes minutes: a sample of its blocks is counted, and whoever waits for the others goes
-// on.
+// A grid that reads gigabytes takes minutes: a sample of its blocks is counted, and whoever waits
+// for the others goes on.
 TEST_F(CooperativeGrid, ASampleOfItsBlocksWaitsForNoOthers) {
   std::string left_inside = Steps("fence.acq_rel.gpu;\n");
-  const std::string wait = "WAIT:\nld.relaxed.gpu.global.u32 %r4, [%to];\nsetp.lt.u32 %p, %r4, %r5;\n@%p bra WAIT;\n";
+  const std::string wait =
+      "WAIT:\nld.relaxed.gpu.global.u32 %r4, [%to];\nsetp.lt.u32 %p, %r4, %r5;\n@%p bra WAIT;\n";
   const size_t at = left_inside.find(wait);
   ASSERT_NE(at, std::string::npos);
-  left_inside.replace(at, wait.size(),
-                      "WAIT:\nld.relaxed.gpu.global.u32 %r4, [%to];\nsetp.ge.u32 %p, %r4, %r5;\n@%p bra COME;\n"
-                      "bra WAIT;\nCOME:\n");
+  left_inside.replace(
+      at, wait.size(),
+      "WAIT:\nld.relaxed.gpu.global.u32 %r4, [%to];\nsetp.ge.u32 %p, %r4, %r5;\n@%p bra COME;\n"
+      "bra WAIT;\nCOME:\n");
   for (const std::string& ptx : {Steps("fence.acq_rel.gpu;\n"), left_inside}) {
     Run(ptx, 1, true);
     const auto whole = figures_;
@@ -124,8 +130,10 @@ TEST_F(CooperativeGrid, ASampleOfItsBlocksWaitsForNoOthers) {
 TEST_F(CooperativeGrid, ASampledBlockEndsItsLoopsOfAtomics) {
   const std::string ptx =
       ".version 8.8\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
-      ".reg .b32 %r<12>;\n.reg .pred %p;\n.reg .b64 %to;\nld.param.u64 %to, [out];\nmov.u32 %r9, %envreg1;\n"
-      "mov.u32 %r1, 0;\nLOOP:\natom.global.add.u32 %r2, [%to], 1;\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p, %r1, 1000;\n"
+      ".reg .b32 %r<12>;\n.reg .pred %p;\n.reg .b64 %to;\nld.param.u64 %to, [out];\nmov.u32 %r9, "
+      "%envreg1;\n"
+      "mov.u32 %r1, 0;\nLOOP:\natom.global.add.u32 %r2, [%to], 1;\nadd.u32 %r1, %r1, "
+      "1;\nsetp.lt.u32 %p, %r1, 1000;\n"
       "@%p bra LOOP;\nst.global.u32 [%to + 256], %r1;\nret;\n}\n";
   EXPECT_TRUE(Run(ptx, 1, true, {3}).completed());
   EXPECT_EQ(values_[0], 1000u);
@@ -140,13 +148,15 @@ TEST_F(CooperativeGrid, RacesBetweenItsBlocksAreFound) {
 }
 
 TEST_F(CooperativeGrid, ABlockThatNeverComesLeavesTheOthersWaiting) {
-  const LaunchOutcome outcome = Run(Steps("setp.eq.u32 %p, %r1, 5;\n@%p exit;\nfence.acq_rel.gpu;\n"), 3);
+  const LaunchOutcome outcome = Run(
+      Steps("setp.eq.u32 %p, %r1, 5;\n@%p exit;\nfence.acq_rel.gpu;\n"), 3);
   ASSERT_FALSE(outcome.hazards.empty());
   EXPECT_EQ(outcome.hazards.front().kind, Hazard::Kind::kInstructionBudget);
 }
 
 TEST_F(CooperativeGrid, AFaultEndsTheBlocksOfAllThreads) {
-  const LaunchOutcome outcome = Run(Steps("setp.eq.u32 %p, %r1, 5;\n@%p trap;\nfence.acq_rel.gpu;\n"), 3);
+  const LaunchOutcome outcome = Run(
+      Steps("setp.eq.u32 %p, %r1, 5;\n@%p trap;\nfence.acq_rel.gpu;\n"), 3);
   ASSERT_EQ(outcome.hazards.size(), 1u);
   EXPECT_EQ(outcome.hazards.front().kind, Hazard::Kind::kTrap);
 }

@@ -13,7 +13,9 @@ void FuzzEngine(std::string_view text);  // vgpu_fuzz.cpp
 
 namespace {
 
-std::string Text(const char* file) { return ReadFile(Path(ATUNNER_SOURCE_DIR) / file).value_or(""); }
+std::string Text(const char* file) {
+  return ReadFile(Path(ATUNNER_SOURCE_DIR) / file).value_or("");
+}
 
 TEST(Damage, WholeKernels) {
   for (const char* file : {"runtime/testdata/kernels.ptx", "runtime/testdata/hopper.ptx"}) {
@@ -27,7 +29,8 @@ TEST(Damage, WholeKernels) {
 /// One form of every instruction that has cases, damaged by itself.
 TEST(Damage, SingleInstructions) {
   for (const char* group : {"approximate", "convert", "floats", "halves", "integers", "logic"}) {
-    const auto forms = ReadConformance(Text(("atunner/vgpu/conformance/" + std::string(group) + ".txt").c_str()));
+    const auto forms = ReadConformance(
+        Text(("atunner/vgpu/conformance/" + std::string(group) + ".txt").c_str()));
     ASSERT_TRUE(forms) << forms.error().ToString();
     Random random(4);
     for (const ConformanceForm& form : *forms) {

@@ -13,28 +13,34 @@
 #include "atunner/device/device.h"
 #include "atunner/model/kernel/machine_code.h"
 #include "atunner/ptx/module.h"
-#include "atunner/vgpu/timing/counts.h"
 #include "atunner/vgpu/memory/memory.h"
+#include "atunner/vgpu/timing/counts.h"
 #include "atunner/vgpu/timing/op_cost.h"
 
 namespace atunner::vgpu {
 
 struct ExecOptions {
-  bool check_hazards = true;     ///< shared-memory races, initialisation, barriers; bounds are checked always
-  bool check_global = false;     ///< also races in global memory, unwritten local memory and registers
+  /// Shared-memory races, initialisation, barriers; bounds are checked always
+  bool check_hazards = true;
+  /// Also races in global memory, unwritten local memory and registers
+  bool check_global = false;
   uint8_t groups = kAllHazards;  ///< HazardGroups to report; memory always
-  bool keep_going = false;       ///< collect the hazards of all blocks: one per kind and operation, counted
+  /// Collect the hazards of all blocks: one per kind and operation, counted
+  bool keep_going = false;
   bool count = false;            ///< fill Counts beyond instruction numbers (sectors, conflicts)
   bool count_lines = false;      ///< fill ExecResult::lines; needs `count`
   bool timeline = false;         ///< fill Counts::path; needs `count`
   double deadline_seconds = 60;  ///< of wall clock for the launch
   uint64_t max_warp_instructions_per_block = uint64_t{1} << 33;
-  unsigned threads = 0;          ///< 0 = all cores
-  std::vector<uint64_t> blocks;  ///< linear indices; empty = the whole grid. Counted ones wait for no others
-  Latencies latencies;           ///< for the timelines of blocks
-  uint32_t registers = 0;        ///< that the assembler gave a thread; 0 = as many as it likes
-  const MachineCode* machine_code = nullptr;  ///< of the kernel, for the timelines; without it they assume an order
-  uint64_t resident_blocks = 4096;     ///< of the launch, at once: those that wait for each other by hand need it
+  unsigned threads = 0;  ///< 0 = all cores
+  /// Linear indices; empty = the whole grid. Counted ones wait for no others
+  std::vector<uint64_t> blocks;
+  Latencies latencies;     ///< for the timelines of blocks
+  uint32_t registers = 0;  ///< that the assembler gave a thread; 0 = as many as it likes
+  /// Of the kernel, for the timelines; without it they assume an order
+  const MachineCode* machine_code = nullptr;
+  /// Of the launch, at once: those that wait for each other by hand need it
+  uint64_t resident_blocks = 4096;
   uint64_t l1_sectors = ~uint64_t{0};  ///< of 32 bytes, that L1 holds for each resident block
 };
 
@@ -49,8 +55,8 @@ class Program {
  public:
   virtual ~Program() = default;
   /// `params` are packed as the kernel's parameter list is.
-  virtual ExecResult Run(const std::string& entry, const LaunchShape& shape, std::span<const std::byte> params,
-                         const ExecOptions& options) const = 0;
+  virtual ExecResult Run(const std::string& entry, const LaunchShape& shape,
+                         std::span<const std::byte> params, const ExecOptions& options) const = 0;
   /// Byte offset and size of each parameter; empty optional when there is no such kernel.
   virtual const ptx::Function* FindEntry(const std::string& entry) const = 0;
   virtual Result<std::pair<uint64_t, uint64_t>> FindSymbol(const std::string& name) const = 0;
@@ -60,8 +66,8 @@ class Program {
   virtual uint64_t StateFingerprint() const = 0;
 };
 
-/// kUnsupported names the first opcode or form that the engine lacks, with its PTX line. `memory` must outlive the
-/// program.
+/// kUnsupported names the first opcode or form that the engine lacks, with its PTX line. `memory`
+/// must outlive the program.
 Result<std::unique_ptr<Program>> LoadProgram(ptx::ValidModule module, Memory& memory);
 
 /// Opcodes of the table, for documentation and `doctor`.

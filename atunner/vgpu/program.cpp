@@ -10,9 +10,9 @@
 #include "atunner/base/digest.h"
 #include "atunner/base/random.h"
 #include "atunner/vgpu/backend.h"
-#include "atunner/vgpu/warps/grid_progress.h"
-#include "atunner/vgpu/timeline/in_order.h"
 #include "atunner/vgpu/state/block_state.h"
+#include "atunner/vgpu/timeline/in_order.h"
+#include "atunner/vgpu/warps/grid_progress.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -20,7 +20,8 @@ namespace {
 constexpr uint64_t kHeapBytes = uint64_t{8} << 20;  // of kernels' malloc, as the driver's default
 constexpr uint64_t kGridWorkspaceBytes = 256;
 constexpr uint64_t kMaxGang = 4096;
-constexpr uint64_t kMaxShared = uint64_t{1} << 20;  // of a block, which has a shadow several times as large
+// of a block, which has a shadow several times as large
+constexpr uint64_t kMaxShared = uint64_t{1} << 20;
 
 class LoadedProgram : public Program {
  public:
@@ -60,14 +61,15 @@ class LoadedProgram : public Program {
   uint64_t StateFingerprint() const override {
     uint64_t print = 0;
     for (const ptx::Variable& variable : module_.globals()) {
-      const Digest digest = DigestOf({reinterpret_cast<const char*>(symbols_.at(variable.name)), variable.bytes});
+      const Digest digest = DigestOf(
+          {reinterpret_cast<const char*>(symbols_.at(variable.name)), variable.bytes});
       print = Mix64(print ^ digest.low);
     }
     return print;
   }
 
-  ExecResult Run(const std::string& entry, const LaunchShape& shape, std::span<const std::byte> params,
-                 const ExecOptions& options) const override {
+  ExecResult Run(const std::string& entry, const LaunchShape& shape,
+                 std::span<const std::byte> params, const ExecOptions& options) const override {
     ExecResult result;
     const auto found = kernels_.find(entry);
     if (found == kernels_.end()) {
@@ -80,7 +82,8 @@ class LoadedProgram : public Program {
     launch.memory = &memory_;
     launch.shape = shape;
     launch.params.assign(params.begin(), params.end());
-    launch.params.resize(std::max<size_t>(launch.params.size(), found->second.function->param_bytes));
+    launch.params.resize(
+        std::max<size_t>(launch.params.size(), found->second.function->param_bytes));
     launch.check = options.check_hazards;
     launch.check_global = options.check_hazards && options.check_global;
     launch.groups = options.groups;
@@ -94,16 +97,19 @@ class LoadedProgram : public Program {
     launch.answers = options.count && !options.blocks.empty();
     launch.timed = options.count && options.timeline;
     Schedule schedule;
-    if (launch.timed && options.machine_code != nullptr) schedule = ScheduleOf(found->second, *options.machine_code);
+    if (launch.timed && options.machine_code != nullptr)
+      schedule = ScheduleOf(found->second, *options.machine_code);
     if (!schedule.empty()) launch.schedule = &schedule;
     RaceClock clock;
     launch.clock = &clock;
     const bool init = (options.groups & static_cast<uint8_t>(HazardGroup::kInit)) != 0;
     const bool races = (options.groups & static_cast<uint8_t>(HazardGroup::kRace)) != 0;
-    if (launch.check_global && races && memory_.tracks()) launch.first_serial = memory_.TakeSerials(shape.grid.Count());
+    if (launch.check_global && races && memory_.tracks())
+      launch.first_serial = memory_.TakeSerials(shape.grid.Count());
     if (launch.check_global && init) launch.kernel = &WithSuspects(found->first, found->second);
     launch.heap = &heap_;
-    launch.cluster = shape.cluster.Count() > 1 ? shape.cluster : RequiredCluster(*found->second.function);
+    launch.cluster = shape.cluster.Count() > 1 ? shape.cluster
+                                               : RequiredCluster(*found->second.function);
     launch.cooperative = shape.cooperative || found->second.cooperative;
     if (auto refusal = Refuse(launch); !refusal.empty()) {
       result.outcome = {LaunchOutcome::Kind::kRefused, std::move(refusal), {}, 0};
@@ -117,7 +123,8 @@ class LoadedProgram : public Program {
     }
     launch.grid_workspace = workspace;
     const uint64_t assumed = RunBlocks(launch, options, result);
-    if (launch.schedule && result.outcome.completed() && AreFarApart(result.counts.issued, assumed)) {
+    if (launch.schedule && result.outcome.completed() &&
+        AreFarApart(result.counts.issued, assumed)) {
       launch.schedule = nullptr;  // the machine code was not understood
       result = {};
       RunBlocks(launch, options, result);
@@ -135,13 +142,15 @@ class LoadedProgram : public Program {
       Hazard& hazard = leaks.emplace_back();
       hazard.kind = Hazard::Kind::kLeak;
       hazard.kernel = block.entry;
-      hazard.site = {place.source_line ? module_.SourceFile(place.source_file) : "", place.Shown(), block.block,
-                     block.thread};
-      hazard.where =
-          (place.source_line ? hazard.site.file.substr(hazard.site.file.rfind('/') + 1) + ":" : "PTX line ") +
-          std::to_string(hazard.site.line);
-      hazard.detail = "block " + std::to_string(block.block) + ", thread " + std::to_string(block.thread) + " takes " +
-                      std::to_string(block.bytes) + " bytes by malloc, and nobody frees them";
+      hazard.site = {place.source_line ? module_.SourceFile(place.source_file) : "", place.Shown(),
+                     block.block, block.thread};
+      hazard.where = (place.source_line
+                          ? hazard.site.file.substr(hazard.site.file.rfind('/') + 1) + ":"
+                          : "PTX line ") +
+                     std::to_string(hazard.site.line);
+      hazard.detail = "block " + std::to_string(block.block) + ", thread " +
+                      std::to_string(block.thread) + " takes " + std::to_string(block.bytes) +
+                      " bytes by malloc, and nobody frees them";
       hazard.space = "global";
       hazard.address = address;
     }
@@ -157,7 +166,9 @@ class LoadedProgram : public Program {
   const Kernel& WithSuspects(const std::string& entry, const Kernel& kernel) const {
     const std::lock_guard lock(suspects_mutex_);
     const auto at = with_suspects_.find(entry);
-    return at != with_suspects_.end() ? at->second : with_suspects_.emplace(entry, FindSuspects(kernel)).first->second;
+    return at != with_suspects_.end()
+               ? at->second
+               : with_suspects_.emplace(entry, FindSuspects(kernel)).first->second;
   }
 
   Status Place(const std::vector<ptx::Variable>& variables) {
@@ -166,9 +177,11 @@ class LoadedProgram : public Program {
       allocations_.push_back(address);
       symbols_[variable.name] = address;
       memory_.SetName(address, variable.name);
-      memory_.MarkDefined(address, std::max<uint64_t>(variable.bytes, 1));  // what has no initialiser is zero
+      // what has no initialiser is zero
+      memory_.MarkDefined(address, std::max<uint64_t>(variable.bytes, 1));
       if (!variable.initial.empty())
-        std::memcpy(reinterpret_cast<void*>(address), variable.initial.data(), variable.initial.size());
+        std::memcpy(reinterpret_cast<void*>(address), variable.initial.data(),
+                    variable.initial.size());
     }
     return {};
   }
@@ -179,14 +192,16 @@ class LoadedProgram : public Program {
         const auto target = symbols_.find(name);
         const ptx::Function* function = module_.Find(name);
         if (target == symbols_.end() && function == nullptr)
-          return Fail(ErrorCode::kUnsupported, "the initialiser of '" + variable.name + "' refers to '" + name + "'");
+          return Fail(ErrorCode::kUnsupported,
+                      "the initialiser of '" + variable.name + "' refers to '" + name + "'");
         if (offset + 8 > variable.bytes) continue;
         uint64_t value = 0;
         auto* at = reinterpret_cast<std::byte*>(symbols_[variable.name] + offset);
         std::memcpy(&value, at, 8);
         value += target != symbols_.end()
                      ? target->second
-                     : kFunctionWindow | static_cast<uint64_t>(function - module_.functions().data());
+                     : kFunctionWindow |
+                           static_cast<uint64_t>(function - module_.functions().data());
         std::memcpy(at, &value, 8);
       }
     }
@@ -206,17 +221,23 @@ class LoadedProgram : public Program {
       return "the grid is no multiple of the cluster";
     const Kernel& kernel = *launch.kernel;
     const uint64_t shared = std::max<uint64_t>(
-        kernel.static_shared, kernel.dynamic_shared_offset + uint64_t{launch.shape.dynamic_shared_bytes});
+        kernel.static_shared,
+        kernel.dynamic_shared_offset + uint64_t{launch.shape.dynamic_shared_bytes});
     if (kernel.static_shared > kMaxShared || shared > kMaxShared)
-      return "the block has " + std::to_string(shared) + " bytes of shared memory, more than any GPU";
+      return "the block has " + std::to_string(shared) +
+             " bytes of shared memory, more than any GPU";
     if (launch.cooperative && g.Count() > kMaxGang)
-      return "a cooperative launch of " + std::to_string(g.Count()) + " blocks is too large to be resident at once";
-    if (launch.cooperative && c.Count() > 1) return "cooperative launches of clusters are not executed here";
+      return "a cooperative launch of " + std::to_string(g.Count()) +
+             " blocks is too large to be resident at once";
+    if (launch.cooperative && c.Count() > 1)
+      return "cooperative launches of clusters are not executed here";
     return "";
   }
 
-  /// Blocks that run side by side, as lists of linear indices. Those of a cooperative grid are dealt out to `gangs`.
-  static std::vector<uint64_t> GangBlocks(const Launch& launch, uint64_t first_block, uint64_t gangs) {
+  /// Blocks that run side by side, as lists of linear indices. Those of a cooperative grid are
+  /// dealt out to `gangs`.
+  static std::vector<uint64_t> GangBlocks(const Launch& launch, uint64_t first_block,
+                                          uint64_t gangs) {
     const Dim3& g = launch.shape.grid;
     const Dim3& c = launch.cluster;
     std::vector<uint64_t> blocks;
@@ -229,14 +250,16 @@ class LoadedProgram : public Program {
     const uint64_t z0 = first_block / g.x / g.y / c.z * c.z;
     for (uint64_t z = 0; z < c.z; ++z) {
       for (uint64_t y = 0; y < c.y; ++y) {
-        for (uint64_t x = 0; x < c.x; ++x) blocks.push_back(((z0 + z) * g.y + y0 + y) * g.x + x0 + x);
+        for (uint64_t x = 0; x < c.x; ++x)
+          blocks.push_back(((z0 + z) * g.y + y0 + y) * g.x + x0 + x);
       }
     }
     return blocks;
   }
 
   /// First blocks of the gangs that a launch runs: of all, or of those with selected blocks.
-  static std::vector<uint64_t> Gangs(const Launch& launch, const std::vector<uint64_t>& selected, uint64_t workers) {
+  static std::vector<uint64_t> Gangs(const Launch& launch, const std::vector<uint64_t>& selected,
+                                     uint64_t workers) {
     std::vector<uint64_t> firsts;
     const uint64_t total = launch.shape.grid.Count();
     const bool single = launch.cluster.Count() == 1;
@@ -245,7 +268,9 @@ class LoadedProgram : public Program {
       return firsts;
     }
     if (selected.empty() && single) return {};  // every block is its own gang: no list needed
-    const auto add = [&](uint64_t block) { firsts.push_back(single ? block : GangBlocks(launch, block, 0).front()); };
+    const auto add = [&](uint64_t block) {
+      firsts.push_back(single ? block : GangBlocks(launch, block, 0).front());
+    };
     if (selected.empty()) {
       for (uint64_t i = 0; i < total; ++i) add(i);
     }
@@ -276,7 +301,8 @@ class LoadedProgram : public Program {
   static uint64_t RunBlocks(Launch& launch, const ExecOptions& options, ExecResult& result) {
     uint64_t assumed = 0;
     if (launch.timed) launch.timing = TimingsOf(launch);
-    // How often blocks look whether the others are there depends on who runs when: what is counted has one order.
+    // How often blocks look whether the others are there depends on who runs when: what is counted
+    // has one order.
     const bool in_order = launch.cooperative && options.count;
     const uint64_t wanted = in_order          ? 1
                             : options.threads ? options.threads
@@ -284,7 +310,8 @@ class LoadedProgram : public Program {
     const std::vector<uint64_t> gangs = Gangs(launch, options.blocks, wanted);
     const bool all = gangs.empty() && options.blocks.empty();
     const uint64_t total = all ? launch.shape.grid.Count() : gangs.size();
-    const bool single = launch.cluster.Count() == 1 && (!launch.cooperative || !options.blocks.empty());
+    const bool single = launch.cluster.Count() == 1 &&
+                        (!launch.cooperative || !options.blocks.empty());
     const double deadline = SystemClock().Now() + options.deadline_seconds;
     std::atomic<uint64_t> next{0};
     std::atomic<uint64_t> joined{0};  // blocks that run besides the first of their gang
@@ -293,7 +320,8 @@ class LoadedProgram : public Program {
     CommonSectors common;
     const uint64_t workers = std::min<uint64_t>(wanted, total);
     Company company(static_cast<uint32_t>(workers));
-    const uint64_t most_joined = std::min(launch.resident_blocks, kMaxGang) - std::min(launch.resident_blocks, workers);
+    const uint64_t most_joined = std::min(launch.resident_blocks, kMaxGang) -
+                                 std::min(launch.resident_blocks, workers);
     const auto work = [&] {
       std::deque<Exec> execs;
       const auto member = [&](uint64_t i) {
@@ -322,8 +350,10 @@ class LoadedProgram : public Program {
         for (uint64_t m = 0; m < members; ++m) gang.members.push_back(member(m));
         RunGang(gang, deadline, options.max_warp_instructions_per_block, outcome);
         joined -= gang.members.size() - members;
-        const bool found = std::ranges::any_of(execs, [](const Exec& x) { return !x.hazards.empty(); });
-        const bool failed = (found && !launch.keep_going) || outcome.kind != LaunchOutcome::Kind::kCompleted;
+        const bool found = std::ranges::any_of(execs,
+                                               [](const Exec& x) { return !x.hazards.empty(); });
+        const bool failed = (found && !launch.keep_going) ||
+                            outcome.kind != LaunchOutcome::Kind::kCompleted;
         const bool ended = std::ranges::any_of(gang.members, [](const Exec* x) { return x->stop; });
         if (failed) stop = true;
         if (gang.company != nullptr) gang.company->Leave(!failed && !ended);
@@ -354,8 +384,9 @@ class LoadedProgram : public Program {
 
   static void Merge(const Exec& x, const LaunchOutcome& outcome, LaunchOutcome& into) {
     for (const Hazard& hazard : x.hazards) {
-      const auto same = std::ranges::find_if(
-          into.hazards, [&](const Hazard& h) { return h.kind == hazard.kind && h.where == hazard.where; });
+      const auto same = std::ranges::find_if(into.hazards, [&](const Hazard& h) {
+        return h.kind == hazard.kind && h.where == hazard.where;
+      });
       if (same == into.hazards.end())
         into.hazards.push_back(hazard);
       else
@@ -364,7 +395,8 @@ class LoadedProgram : public Program {
     if (!x.hazards.empty()) {
       into.kind = LaunchOutcome::Kind::kFaulted;
       into.message = x.hazards.front().where + ": " + x.hazards.front().detail;
-    } else if (outcome.kind != LaunchOutcome::Kind::kCompleted && into.kind == LaunchOutcome::Kind::kCompleted) {
+    } else if (outcome.kind != LaunchOutcome::Kind::kCompleted &&
+               into.kind == LaunchOutcome::Kind::kCompleted) {
       into.kind = outcome.kind;
       into.message = outcome.message;
     }

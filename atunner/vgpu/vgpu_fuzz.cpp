@@ -1,5 +1,5 @@
-// Whatever PTX says, loading and running it ends in an error or a report. Bytes become a module, its kernels run with
-// all checks and once more counting.
+// Whatever PTX says, loading and running it ends in an error or a report. Bytes become a module,
+// its kernels run with all checks and once more counting.
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -23,7 +23,8 @@ void Run(std::string_view text, bool count) {
   if (!module) return;
   std::vector<std::pair<std::string, uint64_t>> entries;
   for (const ptx::Function& function : module->functions()) {
-    if (function.is_entry && function.param_bytes <= 4096) entries.emplace_back(function.name, function.param_bytes);
+    if (function.is_entry && function.param_bytes <= 4096)
+      entries.emplace_back(function.name, function.param_bytes);
   }
   Memory memory(uint64_t{1} << 24);
   if (!count) memory.Track();
@@ -37,7 +38,8 @@ void Run(std::string_view text, bool count) {
   options.deadline_seconds = 1;
   options.max_warp_instructions_per_block = 20000;
   for (const auto& [name, bytes] : entries)
-    (void)(*program)->Run(name, {{2, 1, 1}, {64, 1, 1}, {1, 1, 1}, 1024}, Parameters(bytes, *data), options);
+    (void)(*program)->Run(name, {{2, 1, 1}, {64, 1, 1}, {1, 1, 1}, 1024}, Parameters(bytes, *data),
+                          options);
 }
 
 }  // namespace

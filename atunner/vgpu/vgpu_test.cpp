@@ -119,7 +119,8 @@ extern "C" __global__ void k(const float* x, float* y, int cols) {
   const auto y = Get<float>(py, x.size());
   for (int r = 0; r < rows; ++r) {
     double sum = 0;
-    for (int c = 0; c < cols; ++c) sum += std::exp(static_cast<double>(x[static_cast<size_t>(r * cols + c)]));
+    for (int c = 0; c < cols; ++c)
+      sum += std::exp(static_cast<double>(x[static_cast<size_t>(r * cols + c)]));
     for (int c = 0; c < cols; ++c) {
       const auto i = static_cast<size_t>(r * cols + c);
       ASSERT_NEAR(y[i] * sum / std::exp(static_cast<double>(x[i])), 1.0, 1e-5);
@@ -161,7 +162,8 @@ extern "C" __global__ void k(const int* a, const int* b, long long* out) {
     EXPECT_EQ(r[4], static_cast<int>((static_cast<int64_t>(x) * y) >> 32));
     EXPECT_EQ(r[5], std::popcount(ux));
     EXPECT_EQ(r[6], std::countl_zero(ux));
-    EXPECT_EQ(r[9], static_cast<int64_t>(static_cast<int32_t>((uy << 7) | (ux >> 25))) & 0xffffffff);
+    EXPECT_EQ(r[9],
+              static_cast<int64_t>(static_cast<int32_t>((uy << 7) | (ux >> 25))) & 0xffffffff);
     EXPECT_EQ(r[10], x >> (y & 31));
     EXPECT_EQ(r[11], ux >> (uy & 31));
     EXPECT_EQ(r[12], static_cast<int64_t>(x) * 1234567 / y);
@@ -274,7 +276,8 @@ extern "C" __global__ void k(const __nv_bfloat16* a, const __nv_bfloat16* b, flo
     for (size_t j = 0; j < 8; ++j) {
       double want = 0;
       for (size_t k = 0; k < 16; ++k)
-        want += static_cast<double>(BFloat16ToFloat(a[i * 16 + k])) * BFloat16ToFloat(b[j * 16 + k]);
+        want += static_cast<double>(BFloat16ToFloat(a[i * 16 + k])) *
+                BFloat16ToFloat(b[j * 16 + k]);
       ASSERT_NEAR(got[i * 8 + j], want, 1e-4);
     }
   }
@@ -335,7 +338,8 @@ TEST_F(VgpuTest, InfiniteLoopEnds) {
 
 TEST_F(VgpuTest, MissingOpcodeIsNamed) {
   const auto module = ptx::Parse(
-      ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k() {\n tcgen05.wait::ld.sync.aligned;\n "
+      ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k() {\n "
+      "tcgen05.wait::ld.sync.aligned;\n "
       "ret;\n}");
   ASSERT_TRUE(module.has_value());
   const auto program = LoadProgram(*module, memory_);
@@ -345,7 +349,8 @@ TEST_F(VgpuTest, MissingOpcodeIsNamed) {
   EXPECT_THAT(program.error().ToString(), HasSubstr("line 5"));
 }
 
-// Lanes that leave a long loop early must wait for the others before a shuffle, however long those take.
+// Lanes that leave a long loop early must wait for the others before a shuffle, however long those
+// take.
 TEST_F(VgpuTest, ShufflesWaitForLanesThatLoopLonger) {
   Load(R"(extern "C" __global__ void k(int* out, int n) {
     int sum = 0;
@@ -362,11 +367,13 @@ TEST_F(VgpuTest, ShufflesWaitForLanesThatLoopLonger) {
   const uint64_t out = Put(std::vector<int>(32));
   const ExecResult result = Run({1, 1, 1}, {32, 1, 1}, 0, out, kElements);
   ASSERT_TRUE(result.outcome.completed())
-      << (result.outcome.hazards.empty() ? result.outcome.message : result.outcome.hazards[0].detail);
+      << (result.outcome.hazards.empty() ? result.outcome.message
+                                         : result.outcome.hazards[0].detail);
   EXPECT_THAT(Get<int>(out, 32), testing::Each(expected));
 }
 
-// A shuffle among the lanes of one branch does not wait for those of the other, which may spin until it is done.
+// A shuffle among the lanes of one branch does not wait for those of the other, which may spin
+// until it is done.
 TEST_F(VgpuTest, ShufflesOfAPartDoNotWaitForTheRest) {
   Load(R"(extern "C" __global__ void k(int* out, volatile int* flag) {
     const int lane = threadIdx.x;
@@ -400,7 +407,8 @@ TEST_F(VgpuTest, ShufflesThatNameAnAbsentLaneAreReported) {
   EXPECT_EQ(result.outcome.hazards[0].kind, Hazard::Kind::kInvalidShuffle);
 }
 
-/// Words of shared memory behind one address register, and multiply-adds one behind the other, take roads of their own.
+/// Words of shared memory behind one address register, and multiply-adds one behind the other, take
+/// roads of their own.
 TEST_F(VgpuTest, WordsBehindOneAddressAndSumsOfProducts) {
   const char* text = R"(
 extern "C" __global__ void k(const float* x, float* y, int far) {
@@ -440,7 +448,8 @@ extern "C" __global__ void k(const float* x, float* y, int far) {
   }
   EXPECT_THAT(Run({1, 1, 1}, {64, 1, 1}, 0, from, to, 1).outcome.message, HasSubstr("shared"));
   Load(with("130"));
-  EXPECT_THAT(Run({1, 1, 1}, {64, 1, 1}, 0, from, to, 0).outcome.message, HasSubstr("multiple of 4"));
+  EXPECT_THAT(Run({1, 1, 1}, {64, 1, 1}, 0, from, to, 0).outcome.message,
+              HasSubstr("multiple of 4"));
   Load(with("508"));
   EXPECT_THAT(Run({1, 1, 1}, {64, 1, 1}, 0, from, to, 0).outcome.message, HasSubstr("512"));
 }

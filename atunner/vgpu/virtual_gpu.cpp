@@ -9,8 +9,8 @@
 #include "atunner/base/random.h"
 #include "atunner/compile/machine_code.h"
 #include "atunner/device/profiles.h"
-#include "atunner/vgpu/timing/estimate.h"
 #include "atunner/vgpu/instructions/tensor_map.h"
+#include "atunner/vgpu/timing/estimate.h"
 
 namespace atunner::vgpu {
 namespace {
@@ -21,11 +21,13 @@ constexpr double kSampledBytes = 256 << 20;  // of arguments: blocks with so muc
 constexpr double kHugeBytes = 128 << 20;     // of arguments, for each block or cluster: one does
 constexpr uint64_t kUnevenBlocks = 100;
 constexpr double kPredictSeconds = 30;
-constexpr double kWholeBytes = 32 << 20;  // of arguments: a cooperative grid runs whole in a second or two
+// of arguments: a cooperative grid runs whole in a second or two
+constexpr double kWholeBytes = 32 << 20;
 
 class VirtualBuffer : public Buffer {
  public:
-  VirtualBuffer(Memory& memory, uint64_t address, uint64_t bytes) : memory_(memory), address_(address), bytes_(bytes) {}
+  VirtualBuffer(Memory& memory, uint64_t address, uint64_t bytes)
+      : memory_(memory), address_(address), bytes_(bytes) {}
   ~VirtualBuffer() override { memory_.Free(address_); }
   DeviceAddress address() const override { return address_; }
   uint64_t bytes() const override { return bytes_; }
@@ -67,8 +69,9 @@ struct VirtualModule : LoadedModule {
   }
 };
 
-/// One at random of each of so many equal stretches of the grid: where the blocks of its last rows have less to do, as
-/// many of those as there are. Of a cluster all blocks run, so that fewer are drawn.
+/// One at random of each of so many equal stretches of the grid: where the blocks of its last rows
+/// have less to do, as many of those as there are. Of a cluster all blocks run, so that fewer are
+/// drawn.
 std::vector<uint64_t> Sample(uint64_t total, uint64_t cluster, uint64_t most = kSampledBlocks,
                              uint64_t least = kLeastSampled) {
   const uint64_t wanted = std::max<uint64_t>(least, most / std::max<uint64_t>(cluster, 1));
@@ -83,7 +86,9 @@ std::vector<uint64_t> Sample(uint64_t total, uint64_t cluster, uint64_t most = k
 }
 
 /// Blocks that wait for each other all run, unless they have much to do: then a sample is answered.
-bool RunsWhole(const LaunchShape& shape, double footprint) { return shape.cooperative && footprint <= kWholeBytes; }
+bool RunsWhole(const LaunchShape& shape, double footprint) {
+  return shape.cooperative && footprint <= kWholeBytes;
+}
 
 double Total(const std::map<uint64_t, double>& named) {
   double bytes = 0;
@@ -91,33 +96,39 @@ double Total(const std::map<uint64_t, double>& named) {
   return bytes;
 }
 
-/// Whether the blocks of the sample have so different work that it says little of the others, and is cheap.
+/// Whether the blocks of the sample have so different work that it says little of the others, and
+/// is cheap.
 bool IsUneven(const ExecResult& sample) {
   constexpr double kTimes = 1.5;
   constexpr uint64_t kMostInstructions = uint64_t{1} << 21;
-  const double mean = sample.counts.path[0] / static_cast<double>(std::max<uint64_t>(sample.counts.blocks, 1));
+  const double mean = sample.counts.path[0] /
+                      static_cast<double>(std::max<uint64_t>(sample.counts.blocks, 1));
   return sample.counts.longest_path[0] > kTimes * mean && sample.counts.issued < kMostInstructions;
 }
 
 uint64_t ClusterSize(const ptx::Function& function, const LaunchShape& shape) {
   const auto& required = function.required_cluster;
-  const uint64_t named = uint64_t{std::max(1u, required[0])} * std::max(1u, required[1]) * std::max(1u, required[2]);
+  const uint64_t named = uint64_t{std::max(1u, required[0])} * std::max(1u, required[1]) *
+                         std::max(1u, required[2]);
   return std::max(named, shape.cluster.Count());
 }
 
-/// A prediction's launch of `exec.blocks`. Where these differ much more follow, and `exec.blocks` has them too; but not
-/// where blocks run with others that are not named.
+/// A prediction's launch of `exec.blocks`. Where these differ much more follow, and `exec.blocks`
+/// has them too; but not where blocks run with others that are not named.
 ExecResult RunSample(const Program& program, const std::string& entry, const LaunchShape& shape,
                      std::span<const std::byte> params, bool alone, ExecOptions& exec) {
   ExecResult result = program.Run(entry, shape, params, exec);
-  if (exec.blocks.empty() || !alone || !result.outcome.completed() || !IsUneven(result)) return result;
+  if (exec.blocks.empty() || !alone || !result.outcome.completed() || !IsUneven(result))
+    return result;
   ExecOptions further = exec;
   further.blocks = Sample(shape.grid.Count(), 1, kUnevenBlocks);
-  std::erase_if(further.blocks, [&](uint64_t block) { return std::ranges::binary_search(exec.blocks, block); });
+  std::erase_if(further.blocks,
+                [&](uint64_t block) { return std::ranges::binary_search(exec.blocks, block); });
   if (further.blocks.empty()) return result;
   ExecResult more = program.Run(entry, shape, params, further);
   if (!more.outcome.completed()) return more;
-  const uint64_t common = std::min(result.counts.common_load_sectors, more.counts.common_load_sectors);
+  const uint64_t common = std::min(result.counts.common_load_sectors,
+                                   more.counts.common_load_sectors);
   result.counts += more.counts;
   result.counts.common_load_sectors = common;
   result.outcome.blocks_executed += more.outcome.blocks_executed;
@@ -133,7 +144,8 @@ std::vector<size_t> SizesOf(const ptx::Function& entry) {
 }
 
 /// Blocks that the device can hold at once, whatever their registers, which PTX does not tell.
-uint64_t MostResident(const DeviceProfile& profile, const ptx::Function& entry, const LaunchShape& shape) {
+uint64_t MostResident(const DeviceProfile& profile, const ptx::Function& entry,
+                      const LaunchShape& shape) {
   KernelResources resources;
   resources.static_shared_bytes = static_cast<uint32_t>(entry.shared_bytes);
   return static_cast<uint64_t>(ComputeOccupancy(profile, resources, shape).blocks_per_sm) *
@@ -161,7 +173,8 @@ Status VirtualGpu::CheckRange(DeviceAddress address, uint64_t bytes) const {
   const auto range = memory_.Find(address);
   if (bytes == 0 || (range && range->Contains(address, address + bytes))) return {};
   return Fail(ErrorCode::kInternal,
-              "copy of " + std::to_string(bytes) + " bytes outside an allocation: " + memory_.Describe(address));
+              "copy of " + std::to_string(bytes) +
+                  " bytes outside an allocation: " + memory_.Describe(address));
 }
 
 std::unique_ptr<Buffer> VirtualGpu::Adopt(DeviceAddress address, uint64_t bytes) {
@@ -209,28 +222,35 @@ Result<TensorMap> VirtualGpu::EncodeTensorMap(const TensorMapSpec& spec) {
   return vgpu::EncodeTensorMap(spec);
 }
 
-Result<std::unique_ptr<Texture>> VirtualGpu::CreateTexture(const TextureSpec& spec, std::span<const std::byte> texels) {
+Result<std::unique_ptr<Texture>> VirtualGpu::CreateTexture(const TextureSpec& spec,
+                                                           std::span<const std::byte> texels) {
   ATUNNER_RETURN_IF_ERROR(Check(spec));
-  if (texels.size() != spec.Bytes()) return Invalid("a texture needs " + std::to_string(spec.Bytes()) + " bytes");
-  return std::make_unique<VirtualTexture>(memory_, memory_.AddTexture({spec, {texels.begin(), texels.end()}}));
+  if (texels.size() != spec.Bytes())
+    return Invalid("a texture needs " + std::to_string(spec.Bytes()) + " bytes");
+  return std::make_unique<VirtualTexture>(
+      memory_, memory_.AddTexture({spec, {texels.begin(), texels.end()}}));
 }
 
 Result<std::unique_ptr<LoadedModule>> VirtualGpu::Load(const CompiledModule& module) {
   if (module.ptx.empty())
-    return Fail(ErrorCode::kUnsupported, "the virtual GPU runs PTX, this candidate is a cubin only");
+    return Fail(ErrorCode::kUnsupported,
+                "the virtual GPU runs PTX, this candidate is a cubin only");
   ATUNNER_TRY(ptx::ValidModule parsed, ptx::Parse(module.ptx));
   auto loaded = std::make_unique<VirtualModule>();
   ATUNNER_TRY(loaded->program, LoadProgram(std::move(parsed), memory_));
-  for (const KernelResources& kernel : module.kernels) loaded->names.emplace_back(kernel.entry, kernel.mangled);
+  for (const KernelResources& kernel : module.kernels)
+    loaded->names.emplace_back(kernel.entry, kernel.mangled);
   if (!module.cubin.empty()) {
     for (const KernelResources& kernel : module.kernels) {
-      ATUNNER_TRY(loaded->machine_code[kernel.mangled], ReadMachineCode(module.cubin, kernel.mangled, module.arch));
+      ATUNNER_TRY(loaded->machine_code[kernel.mangled],
+                  ReadMachineCode(module.cubin, kernel.mangled, module.arch));
     }
   }
   return loaded;
 }
 
-Result<std::pair<DeviceAddress, uint64_t>> VirtualGpu::FindSymbol(LoadedModule& module, const std::string& symbol) {
+Result<std::pair<DeviceAddress, uint64_t>> VirtualGpu::FindSymbol(LoadedModule& module,
+                                                                  const std::string& symbol) {
   return static_cast<VirtualModule&>(module).program->FindSymbol(symbol);
 }
 
@@ -238,7 +258,8 @@ Result<std::optional<uint64_t>> VirtualGpu::StateFingerprint(LoadedModule& modul
   return static_cast<VirtualModule&>(module).program->StateFingerprint();
 }
 
-Result<LaunchOutcome> VirtualGpu::Refuse(const LaunchShape& shape, const ptx::Function* entry, const std::string& name,
+Result<LaunchOutcome> VirtualGpu::Refuse(const LaunchShape& shape, const ptx::Function* entry,
+                                         const std::string& name,
                                          std::span<const KernelArg> args) const {
   LaunchOutcome outcome;
   outcome.kind = LaunchOutcome::Kind::kRefused;
@@ -249,19 +270,24 @@ Result<LaunchOutcome> VirtualGpu::Refuse(const LaunchShape& shape, const ptx::Fu
     outcome.message = misfit;
   else if (threads == 0 || threads > 1024 || shape.block.z > 64 || shape.grid.Count() == 0)
     outcome.message = "invalid configuration: block of " + std::to_string(threads) + " threads";
-  else if (entry->shared_bytes + shape.dynamic_shared_bytes > static_cast<uint64_t>(profile_.shared_per_block))
+  else if (entry->shared_bytes + shape.dynamic_shared_bytes >
+           static_cast<uint64_t>(profile_.shared_per_block))
     outcome.message = "too much shared memory";
   else if (entry->required_threads && entry->required_threads != threads)
-    outcome.message = "the kernel requires blocks of " + std::to_string(entry->required_threads) + " threads";
-  else if (const uint64_t most = MostResident(profile_, *entry, shape); shape.cooperative && shape.grid.Count() > most)
-    outcome.message =
-        fmt::format("a cooperative launch of {} blocks, of which {} can be resident at once", shape.grid.Count(), most);
+    outcome.message = "the kernel requires blocks of " + std::to_string(entry->required_threads) +
+                      " threads";
+  else if (const uint64_t most = MostResident(profile_, *entry, shape);
+           shape.cooperative && shape.grid.Count() > most)
+    outcome.message = fmt::format(
+        "a cooperative launch of {} blocks, of which {} can be resident at once",
+        shape.grid.Count(), most);
   else
     outcome.kind = LaunchOutcome::Kind::kCompleted;
   return outcome;
 }
 
-const ptx::Function* VirtualGpu::FindEntry(const LoadedModule& module, const std::string& entry) const {
+const ptx::Function* VirtualGpu::FindEntry(const LoadedModule& module,
+                                           const std::string& entry) const {
   const auto& loaded = static_cast<const VirtualModule&>(module);
   return loaded.program->FindEntry(loaded.Mangled(entry));
 }
@@ -275,19 +301,23 @@ std::vector<Hazard> VirtualGpu::Leaks(const LoadedModule& module) const {
   return static_cast<const VirtualModule&>(module).program->Leaks();
 }
 
-Result<LaunchOutcome> VirtualGpu::Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                                         std::span<const KernelArg> args, const LaunchOptions& options) {
+Result<LaunchOutcome> VirtualGpu::Launch(LoadedModule& module, const std::string& entry,
+                                         const LaunchShape& shape, std::span<const KernelArg> args,
+                                         const LaunchOptions& options) {
   ATUNNER_TRY(ExecResult result, Execute(module, entry, shape, args, options, false));
   return std::move(result.outcome);
 }
 
-Result<ExecResult> VirtualGpu::LaunchCounted(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                                             std::span<const KernelArg> args, const LaunchOptions& options) {
+Result<ExecResult> VirtualGpu::LaunchCounted(LoadedModule& module, const std::string& entry,
+                                             const LaunchShape& shape,
+                                             std::span<const KernelArg> args,
+                                             const LaunchOptions& options) {
   return Execute(module, entry, shape, args, options, true);
 }
 
-Result<ExecResult> VirtualGpu::Execute(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                                       std::span<const KernelArg> args, const LaunchOptions& options, bool count) {
+Result<ExecResult> VirtualGpu::Execute(LoadedModule& module, const std::string& entry,
+                                       const LaunchShape& shape, std::span<const KernelArg> args,
+                                       const LaunchOptions& options, bool count) {
   const auto& loaded = static_cast<VirtualModule&>(module);
   const std::string mangled = loaded.Mangled(entry);
   const ptx::Function* function = loaded.program->FindEntry(mangled);
@@ -314,7 +344,8 @@ std::map<uint64_t, double> VirtualGpu::Named(std::span<const KernelArg> args) co
     uint64_t address = 0;
     if (arg.size == sizeof address)
       std::memcpy(&address, arg.bytes.data(), sizeof address);
-    else if (const auto map = arg.size == sizeof arg.bytes ? DecodeTensorMap(arg.bytes.data()) : std::nullopt)
+    else if (const auto map = arg.size == sizeof arg.bytes ? DecodeTensorMap(arg.bytes.data())
+                                                           : std::nullopt)
       address = map->address;
     else
       continue;
@@ -326,30 +357,36 @@ std::map<uint64_t, double> VirtualGpu::Named(std::span<const KernelArg> args) co
   return named;
 }
 
-Result<LaunchOutcome> VirtualGpu::Complete(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                                           std::span<const KernelArg> args, std::span<const uint64_t> executed) {
+Result<LaunchOutcome> VirtualGpu::Complete(LoadedModule& module, const std::string& entry,
+                                           const LaunchShape& shape,
+                                           std::span<const KernelArg> args,
+                                           std::span<const uint64_t> executed) {
   const auto& program = *static_cast<VirtualModule&>(module).program;
-  const ptx::Function* function = program.FindEntry(static_cast<VirtualModule&>(module).Mangled(entry));
+  const ptx::Function* function = program.FindEntry(
+      static_cast<VirtualModule&>(module).Mangled(entry));
   LaunchOptions options;
   options.check_hazards = false;
   const uint64_t cluster = function == nullptr ? 1 : ClusterSize(*function, shape);
   // Blocks that wait for others cannot be caught up with by those.
   if (shape.cooperative && !RunsWhole(shape, Total(Named(args)))) return LaunchOutcome{};
   // A sampled block runs with its whole cluster; those launches begin anew.
-  for (uint64_t block = 0; cluster == 1 && !shape.cooperative && block < shape.grid.Count(); ++block) {
+  for (uint64_t block = 0; cluster == 1 && !shape.cooperative && block < shape.grid.Count();
+       ++block) {
     if (!std::ranges::binary_search(executed, block)) options.blocks.push_back(block);
   }
   return Launch(module, entry, shape, args, options);
 }
 
-Result<Prediction> VirtualGpu::Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
-                                       std::span<const KernelArg> args, const Predecessors& earlier) {
+Result<Prediction> VirtualGpu::Predict(LoadedModule& module, const KernelResources& resources,
+                                       const LaunchShape& shape, std::span<const KernelArg> args,
+                                       const Predecessors& earlier) {
   const auto& loaded = static_cast<VirtualModule&>(module);
   const std::string mangled = loaded.Mangled(resources.entry);
   const ptx::Function* function = loaded.program->FindEntry(mangled);
   ATUNNER_TRY(const LaunchOutcome refused, Refuse(shape, function, resources.entry, args));
   if (!refused.completed())
-    return Fail(refused.kind == LaunchOutcome::Kind::kUnsupported ? ErrorCode::kUnsupported : ErrorCode::kInvalidInput,
+    return Fail(refused.kind == LaunchOutcome::Kind::kUnsupported ? ErrorCode::kUnsupported
+                                                                  : ErrorCode::kInvalidInput,
                 refused.message);
   ExecOptions exec;
   exec.check_hazards = false;
@@ -362,20 +399,27 @@ Result<Prediction> VirtualGpu::Predict(LoadedModule& module, const KernelResourc
   if (machine_code != loaded.machine_code.end()) exec.machine_code = &machine_code->second;
   const Occupancy occupancy = ComputeOccupancy(profile_, resources, shape);
   exec.l1_sectors = L1SectorsPerBlock(profile_, resources, shape, occupancy);
-  exec.latencies.spill = static_cast<float>(SpillClk(profile_, calibration_, resources, shape, occupancy));
+  exec.latencies.spill = static_cast<float>(
+      SpillClk(profile_, calibration_, resources, shape, occupancy));
   const std::map<uint64_t, double> named = Named(args);
   const uint64_t cluster = ClusterSize(*function, shape);
   const double footprint = Total(named);  // every argument's allocation may be touched once in full
   if (!RunsWhole(shape, footprint)) {
     const uint64_t blocks = shape.grid.Count();
-    const auto enough = static_cast<uint64_t>(kSampledBytes * static_cast<double>(blocks) / std::max(footprint, 1.0));
-    // Few that stay and take all of a huge task's rows or tiles: one of them, or one cluster, takes seconds.
-    const bool huge = footprint * static_cast<double>(cluster) > kHugeBytes * static_cast<double>(blocks);
-    exec.blocks = Sample(blocks, cluster, std::min(kSampledBlocks, enough), huge ? 1 : kLeastSampled);
+    const auto enough = static_cast<uint64_t>(kSampledBytes * static_cast<double>(blocks) /
+                                              std::max(footprint, 1.0));
+    // Few that stay and take all of a huge task's rows or tiles: one of them, or one cluster, takes
+    // seconds.
+    const bool huge = footprint * static_cast<double>(cluster) >
+                      kHugeBytes * static_cast<double>(blocks);
+    exec.blocks = Sample(blocks, cluster, std::min(kSampledBlocks, enough),
+                         huge ? 1 : kLeastSampled);
   }
   const bool alone = cluster == 1 && !shape.cooperative;
-  const ExecResult result = RunSample(*loaded.program, mangled, shape, PackParams(*function, args), alone, exec);
-  if (!result.outcome.completed()) return Invalid("the launch does not complete: " + result.outcome.message);
+  const ExecResult result = RunSample(*loaded.program, mangled, shape, PackParams(*function, args),
+                                      alone, exec);
+  if (!result.outcome.completed())
+    return Invalid("the launch does not complete: " + result.outcome.message);
   EstimateInput input;
   input.profile = &profile_;
   input.calibration = calibration_;

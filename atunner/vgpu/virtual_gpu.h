@@ -29,54 +29,67 @@ class VirtualGpu : public PredictingDevice {
   Result<uint64_t> FreeBytes() override { return memory_.free_bytes(); }
 
   Result<TensorMap> EncodeTensorMap(const TensorMapSpec& spec) override;
-  Result<std::unique_ptr<Texture>> CreateTexture(const TextureSpec& spec, std::span<const std::byte> texels) override;
+  Result<std::unique_ptr<Texture>> CreateTexture(const TextureSpec& spec,
+                                                 std::span<const std::byte> texels) override;
   Result<std::unique_ptr<LoadedModule>> Load(const CompiledModule& module) override;
-  Result<std::pair<DeviceAddress, uint64_t>> FindSymbol(LoadedModule& module, const std::string& symbol) override;
+  Result<std::pair<DeviceAddress, uint64_t>> FindSymbol(LoadedModule& module,
+                                                        const std::string& symbol) override;
   Result<std::optional<uint64_t>> StateFingerprint(LoadedModule& module) override;
-  Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                               std::span<const KernelArg> args, const LaunchOptions& options) override;
+  Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry,
+                               const LaunchShape& shape, std::span<const KernelArg> args,
+                               const LaunchOptions& options) override;
   /// From here on memory knows what was written to it (Memory::Track).
   void TrackMemory() { memory_.Track(); }
   /// Likewise for LaunchOptions::check_global to find races alone, at less cost.
   void TrackRaces() { memory_.TrackRaces(); }
-  /// Memory of the host's for kernels to use (Memory::Adopt); null when some of it is known already.
+  /// Memory of the host's for kernels to use (Memory::Adopt); null when some of it is known
+  /// already.
   std::unique_ptr<Buffer> Adopt(DeviceAddress address, uint64_t bytes);
   /// Says that the host wrote there.
   void MarkDefined(DeviceAddress address, uint64_t bytes) { memory_.MarkDefined(address, bytes); }
   /// Forgets that anything was written there.
-  void MarkUndefined(DeviceAddress address, uint64_t bytes) { memory_.MarkDefined(address, bytes, false); }
+  void MarkUndefined(DeviceAddress address, uint64_t bytes) {
+    memory_.MarkDefined(address, bytes, false);
+  }
   std::optional<Range> FindAllocation(DeviceAddress address) const { return memory_.Find(address); }
-  /// The kernel as the module declares it, by its mangled name or that of the module's resources; null if there is
-  /// none.
+  /// The kernel as the module declares it, by its mangled name or that of the module's resources;
+  /// null if there is none.
   const ptx::Function* FindEntry(const LoadedModule& module, const std::string& entry) const;
-  /// Of the texture or surface with this handle, as kernels see and change them; empty if there is none.
+  /// Of the texture or surface with this handle, as kernels see and change them; empty if there is
+  /// none.
   std::span<std::byte> Texels(uint64_t handle);
   /// What reports call the allocation.
   void SetName(DeviceAddress address, const std::string& name) { memory_.SetName(address, name); }
   /// What the module's kernels allocated and nobody freed.
   std::vector<Hazard> Leaks(const LoadedModule& module) const;
   /// As Launch, with what was counted, by line of the source.
-  Result<ExecResult> LaunchCounted(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                                   std::span<const KernelArg> args, const LaunchOptions& options);
-  Result<Prediction> Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
-                             std::span<const KernelArg> args, const Predecessors& earlier) override;
-  Result<LaunchOutcome> Complete(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                                 std::span<const KernelArg> args, std::span<const uint64_t> executed) override;
+  Result<ExecResult> LaunchCounted(LoadedModule& module, const std::string& entry,
+                                   const LaunchShape& shape, std::span<const KernelArg> args,
+                                   const LaunchOptions& options);
+  Result<Prediction> Predict(LoadedModule& module, const KernelResources& resources,
+                             const LaunchShape& shape, std::span<const KernelArg> args,
+                             const Predecessors& earlier) override;
+  Result<LaunchOutcome> Complete(LoadedModule& module, const std::string& entry,
+                                 const LaunchShape& shape, std::span<const KernelArg> args,
+                                 std::span<const uint64_t> executed) override;
 
   /// Constants of the time model; those expected of the profile until then.
   void Calibrate(Calibration calibration) { calibration_ = std::move(calibration); }
   /// Is told what each estimate is made from.
-  void Observe(std::function<void(const EstimateInput&)> observer) { observer_ = std::move(observer); }
+  void Observe(std::function<void(const EstimateInput&)> observer) {
+    observer_ = std::move(observer);
+  }
 
  private:
   Status CheckRange(DeviceAddress address, uint64_t bytes) const;
   /// What pointers and tensor maps among the arguments name: size by address, each once.
   std::map<uint64_t, double> Named(std::span<const KernelArg> args) const;
-  Result<LaunchOutcome> Refuse(const LaunchShape& shape, const ptx::Function* entry, const std::string& name,
-                               std::span<const KernelArg> args) const;
+  Result<LaunchOutcome> Refuse(const LaunchShape& shape, const ptx::Function* entry,
+                               const std::string& name, std::span<const KernelArg> args) const;
 
-  Result<ExecResult> Execute(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
-                             std::span<const KernelArg> args, const LaunchOptions& options, bool count);
+  Result<ExecResult> Execute(LoadedModule& module, const std::string& entry,
+                             const LaunchShape& shape, std::span<const KernelArg> args,
+                             const LaunchOptions& options, bool count);
 
   DeviceProfile profile_;
   Calibration calibration_;

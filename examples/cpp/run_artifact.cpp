@@ -1,9 +1,12 @@
-// Runs a float32 softmax that atunner tuned, on a stream of its own, and checks the result against float64.
+// Runs a float32 softmax that atunner tuned, on a stream of its own, and checks the result against
+// float64.
 //
 //   atunner optimize --operator softmax --input-shape 8192,4096 --out best/
-//   g++ -std=c++17 run_artifact.cpp -latunner_runtime -lcuda -o run_artifact && ./run_artifact best/ 8192 4096
+//   g++ -std=c++17 run_artifact.cpp -latunner_runtime -lcuda -o run_artifact && ./run_artifact
+//   best/ 8192 4096
 //
-// Only the two lines marked "1" and "2" are about atunner; the rest is what any program that uses CUDA has.
+// Only the two lines marked "1" and "2" are about atunner; the rest is what any program that uses
+// CUDA has.
 #include <cuda.h>
 
 #include <atunner.hpp>
@@ -33,7 +36,8 @@ class Gpu {
     CUcontext context = nullptr;
     Cu(cuDevicePrimaryCtxRetain(&context, device_), "cuDevicePrimaryCtxRetain");
     Cu(cuCtxSetCurrent(context), "cuCtxSetCurrent");
-    Cu(cuStreamCreate(&stream_, CU_STREAM_DEFAULT), "cuStreamCreate");  // waits for the uploads below
+    // waits for the uploads below
+    Cu(cuStreamCreate(&stream_, CU_STREAM_DEFAULT), "cuStreamCreate");
   }
   ~Gpu() {
     cuStreamDestroy(stream_);
@@ -58,7 +62,9 @@ class Tensor {
   Tensor(const Tensor&) = delete;
   Tensor& operator=(const Tensor&) = delete;
   CUdeviceptr address() const { return address_; }
-  void Upload(const std::vector<float>& values) { Cu(cuMemcpyHtoD(address_, values.data(), bytes_), "cuMemcpyHtoD"); }
+  void Upload(const std::vector<float>& values) {
+    Cu(cuMemcpyHtoD(address_, values.data(), bytes_), "cuMemcpyHtoD");
+  }
   std::vector<float> Download() const {
     std::vector<float> values(bytes_ / sizeof(float));
     Cu(cuMemcpyDtoH(values.data(), address_, bytes_), "cuMemcpyDtoH");
@@ -72,7 +78,8 @@ class Tensor {
 
 std::vector<float> SomeValues(std::size_t count) {
   std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>((i * 2654435761u) % 10007u) / 1000.0f - 5.0f;
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = static_cast<float>((i * 2654435761u) % 10007u) / 1000.0f - 5.0f;
   return values;
 }
 
@@ -97,7 +104,9 @@ bool Run(const char* folder, std::int64_t rows, std::int64_t cols) {
 
   atunner::runtime::Set artifacts;
   artifacts.Add(folder);
-  const auto softmax = artifacts.Choose({"softmax", "float32", {{"rows", rows}, {"cols", cols}}, {}}, 0);  // 1
+  // 1
+  const auto softmax = artifacts.Choose(
+      {"softmax", "float32", {{"rows", rows}, {"cols", cols}}, {}}, 0);
   std::printf("%s\n", softmax.match_text().c_str());
 
   const std::vector<float> values = SomeValues(static_cast<std::size_t>(rows * cols));
@@ -109,8 +118,8 @@ bool Run(const char* folder, std::int64_t rows, std::int64_t cols) {
 
   const double worst = WorstError(values, y.Download(), static_cast<std::size_t>(cols));
   const bool right = worst < 1e-4;
-  std::printf("%lld x %lld: largest error %.2e, %s\n", static_cast<long long>(rows), static_cast<long long>(cols),
-              worst, right ? "correct" : "WRONG");
+  std::printf("%lld x %lld: largest error %.2e, %s\n", static_cast<long long>(rows),
+              static_cast<long long>(cols), worst, right ? "correct" : "WRONG");
   return right;
 }
 

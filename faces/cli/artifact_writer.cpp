@@ -5,8 +5,8 @@
 
 namespace atunner::cli {
 
-Artifact MakeArtifact(const RunRecord& run, const TuneResult& result, const ScheduleTemplate& schedule,
-                      const DeviceProfile& profile) {
+Artifact MakeArtifact(const RunRecord& run, const TuneResult& result,
+                      const ScheduleTemplate& schedule, const DeviceProfile& profile) {
   Artifact artifact;
   artifact.spec = schedule.spec();
   artifact.name = artifact.spec.name;

@@ -1,4 +1,5 @@
-// `benchmark`: an operator at usual sizes: plain kernel, vendor library, atunner's kernel, side by side in one run.
+// `benchmark`: an operator at usual sizes: plain kernel, vendor library, atunner's kernel, side by
+// side in one run.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -18,15 +19,18 @@ namespace {
 /// Sizes people ask about; small ones first.
 std::vector<std::vector<std::string>> UsualShapes(const std::string& name) {
   if (name == "matmul") return {{"512,512,512"}, {"2048,2048,2048"}, {"4096,4096,4096"}};
-  if (name == "conv2d") return {{"32,56,56,64", "64,3,3"}, {"32,28,28,128", "128,3,3"}, {"32,14,14,256", "256,3,3"}};
+  if (name == "conv2d")
+    return {{"32,56,56,64", "64,3,3"}, {"32,28,28,128", "128,3,3"}, {"32,14,14,256", "256,3,3"}};
   if (name == "flash_attention") return {{"4,16,512,64"}, {"4,16,2048,128"}};
   return {{"4096,1024"}, {"8192,4096"}, {"8192,8192"}};
 }
 
-std::string Joined(const std::vector<std::string>& shapes) { return fmt::format("{}", fmt::join(shapes, " ")); }
+std::string Joined(const std::vector<std::string>& shapes) {
+  return fmt::format("{}", fmt::join(shapes, " "));
+}
 
-Result<TuneResult> RunOne(const ScheduleTemplate& schedule, const Target& target, const BenchmarkFlags& flags,
-                          Compiler& compiler) {
+Result<TuneResult> RunOne(const ScheduleTemplate& schedule, const Target& target,
+                          const BenchmarkFlags& flags, Compiler& compiler) {
   TuneRequest request;
   request.schedule = &schedule;
   request.profile = target.profile;
@@ -49,16 +53,17 @@ Result<int> Benchmark(const BenchmarkFlags& flags, const Common& common) {
   wanted.attributes = flags.attributes;
   wanted.accuracy = flags.accuracy;
   const Operator* op = FindOperator(flags.operator_name);
-  const auto shapes = !flags.shapes.empty() || op == nullptr ? std::vector<std::vector<std::string>>{flags.shapes}
-                                                             : UsualShapes(op->info().name);
+  const auto shapes = !flags.shapes.empty() || op == nullptr
+                          ? std::vector<std::vector<std::string>>{flags.shapes}
+                          : UsualShapes(op->info().name);
   ATUNNER_TRY(const Target target, ChooseTarget(flags.target, flags.force_virtual));
   ATUNNER_TRY(const auto compiler, OpenCompiler());
   Json rows = Json::array();
   if (!common.json) {
-    fmt::print("{} on {}, {}; atunner's kernel: {}\n{:<24} {:<12} {:>14}  {}\n", flags.operator_name,
-               target.profile.name, Name(target.evidence()),
-               flags.performance_mode ? "the best of 60 trials" : "the default schedule", "shape", "kernel",
-               std::string(Name(target.evidence())), "against it");
+    fmt::print("{} on {}, {}; atunner's kernel: {}\n{:<24} {:<12} {:>14}  {}\n",
+               flags.operator_name, target.profile.name, Name(target.evidence()),
+               flags.performance_mode ? "the best of 60 trials" : "the default schedule", "shape",
+               "kernel", std::string(Name(target.evidence())), "against it");
   }
   bool all_found = true;
   for (const std::vector<std::string>& shape : shapes) {
@@ -79,14 +84,17 @@ Result<int> Benchmark(const BenchmarkFlags& flags, const Common& common) {
     for (const Baseline& baseline : result.baselines) {
       const auto ns = baseline.ObjectiveNs();
       const std::string ratio = baseline.comparison
-                                    ? fmt::format("{:.2f} times as fast [{:.2f}, {:.2f}]", baseline.comparison->ratio,
-                                                  baseline.comparison->low, baseline.comparison->high)
+                                    ? fmt::format("{:.2f} times as fast [{:.2f}, {:.2f}]",
+                                                  baseline.comparison->ratio,
+                                                  baseline.comparison->low,
+                                                  baseline.comparison->high)
                                 : ns && best ? fmt::format("{:.2f} times as fast", *ns / *best)
                                              : baseline.note;
-      fmt::print("{:<24} {:<12} {:>14}  {}\n", Joined(shape), baseline.name, ns ? FormatTime(*ns) : "-", ratio);
+      fmt::print("{:<24} {:<12} {:>14}  {}\n", Joined(shape), baseline.name,
+                 ns ? FormatTime(*ns) : "-", ratio);
     }
-    fmt::print("{:<24} {:<12} {:>14}  {}\n", Joined(shape), "atunner", best ? FormatTime(*best) : "none correct",
-               best ? RatesOf(report, *best) : "");
+    fmt::print("{:<24} {:<12} {:>14}  {}\n", Joined(shape), "atunner",
+               best ? FormatTime(*best) : "none correct", best ? RatesOf(report, *best) : "");
   }
   if (common.json)
     PrintJson({{"operator", flags.operator_name},

@@ -82,7 +82,8 @@ struct SanitizeFlags {
   std::vector<std::string> program;  ///< instead: an executable and its arguments
   std::string checks = "memory,init,race,sync";
   size_t max_reports = 100;
-  uint64_t max_instructions = uint64_t{1} << 28;  ///< warp instructions of a block: more count as an endless loop
+  /// Warp instructions of a block: more count as an endless loop
+  uint64_t max_instructions = uint64_t{1} << 28;
 };
 
 /// One launch with arguments of the command line.
@@ -119,8 +120,9 @@ struct SearchBenchFlags {
   uint64_t seed = 1;
   size_t batch = 1;
   size_t ahead = 0;
-  bool transfer = false;       ///< with and without the run of another space of the same kernel
-  double noise = 0;            ///< of one sample, relative: how good the declared winner is in truth
+  bool transfer = false;  ///< with and without the run of another space of the same kernel
+  /// Of one sample, relative: how good the declared winner is in truth
+  double noise = 0;
   std::string train;           ///< file for the weights of a policy trained on the spaces
   bool leave_one_out = false;  ///< score `ppo` on each kernel with a policy trained on the others
   int iterations = 150;        ///< of training
@@ -142,23 +144,27 @@ struct OperatorTestFlags {
 };
 
 /// Searches, verifies, compares and reports: what every tuning verb ends in.
-Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, const TuneFlags& flags,
-                      const Common& common, const std::string& command);
+Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target,
+                      const TuneFlags& flags, const Common& common, const std::string& command);
 /// One after another, each with the whole budget; --out holds an artifact for each size.
-Result<int> RunTuningAtSizes(std::span<const std::unique_ptr<ScheduleTemplate>> schedules, const Target& target,
-                             const TuneFlags& flags, const Common& common, const std::string& command);
+Result<int> RunTuningAtSizes(std::span<const std::unique_ptr<ScheduleTemplate>> schedules,
+                             const Target& target, const TuneFlags& flags, const Common& common,
+                             const std::string& command);
 
 Result<int> Optimize(const OptimizeFlags& flags, const Common& common, const std::string& command);
 /// A kernel TOML or a T1 JSON.
-Result<int> TuneFile(const std::string& file, const TuneFlags& flags, const Common& common, const std::string& command);
+Result<int> TuneFile(const std::string& file, const TuneFlags& flags, const Common& common,
+                     const std::string& command);
 /// Reads a .cu, .toml or .json as its ending says.
 Result<UserKernel> ReadUserKernel(const std::string& file, const SourceOptions& options);
-/// The kernels of a file that are meant: of a .cu that launches several all of them, unless `kernel` names one.
+/// The kernels of a file that are meant: of a .cu that launches several all of them, unless
+/// `kernel` names one.
 std::vector<std::string> KernelsOf(const std::string& file, const std::string& kernel);
 /// Its files found and checked; notes go to standard error.
-Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(UserKernel& kernel, const std::string& file, const Common& common,
-                                                     bool verified = true);
-Result<int> HardwareOptimize(const SourceFlags& flags, const Common& common, const std::string& command);
+Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(UserKernel& kernel, const std::string& file,
+                                                     const Common& common, bool verified = true);
+Result<int> HardwareOptimize(const SourceFlags& flags, const Common& common,
+                             const std::string& command);
 /// Times of listed configurations on the virtual GPU. They are not judged.
 Result<int> Predict(const PredictFlags& flags, const Common& common);
 /// The spec of an operator as flags name it; used by every verb that takes --operator.
@@ -168,22 +174,26 @@ Status ApplyAccuracy(const std::string& name, KernelSpec& spec);
 Result<int> SelfTest(const Common& common, const std::string& target);
 /// Exit code 1 when a case failed or was not run.
 Result<int> TestOperators(const OperatorTestFlags& flags, const Common& common);
-/// `probe`: measure the first GPU and keep its profile beside the table's; `calibrate`: and the time model's constants.
+/// `probe`: measure the first GPU and keep its profile beside the table's; `calibrate`: and the
+/// time model's constants.
 Result<int> Devices(bool probe, bool calibrate, const Common& common);
 Result<int> Benchmark(const BenchmarkFlags& flags, const Common& common);
-/// Replays recorded spaces; exit code 1 when a strategy broke its contract (asked twice, stopped early).
+/// Replays recorded spaces; exit code 1 when a strategy broke its contract (asked twice, stopped
+/// early).
 Result<int> SearchBench(const SearchBenchFlags& flags, const Common& common);
 /// Looks for hazards on the virtual GPU; exit code 1 when there are any.
 Result<int> Sanitize(const SanitizeFlags& flags, const Common& common);
-/// Likewise for all that a program launches: `flags.program`, run with the virtual GPU in the place of CUDA's.
+/// Likewise for all that a program launches: `flags.program`, run with the virtual GPU in the place
+/// of CUDA's.
 Result<int> SanitizeProgram(const SanitizeFlags& flags, const Common& common);
-/// Launches a kernel once and shows what is in its memory then; exit code 1 when it did not complete without hazards.
+/// Launches a kernel once and shows what is in its memory then; exit code 1 when it did not
+/// complete without hazards.
 Result<int> RunKernel(const RunFlags& flags, const Common& common);
 /// What each line of the source costs, counted on the virtual GPU.
 Result<int> CountLines(const SubjectFlags& flags, const Common& common);
 /// The artifact's binaries as a candidate. Its check sizes come from the family, if one made it.
-Result<CandidateKernel> CandidateOf(const Path& folder, const Artifact& artifact, const Target& target,
-                                    Compiler& compiler);
+Result<CandidateKernel> CandidateOf(const Path& folder, const Artifact& artifact,
+                                    const Target& target, Compiler& compiler);
 Result<int> ShowArtifact(const std::string& folder, const Common& common);
 /// Judges an artifact's binaries again, with inputs nobody saw before.
 /// `accuracy`: by another policy than the artifact's own, unless empty.
@@ -193,8 +203,10 @@ Result<int> Doctor(const Common& common);
 /// Those whose names contain one of `names`; empty: all.
 Result<int> Operators(const std::vector<std::string>& names, const Common& common);
 Result<int> History(const Common& common);
-/// Formats: "text" (a line per trial), "md", "html", "json". `out`: a file instead of standard output.
-Result<int> ShowReport(const std::string& run, const std::string& format, const std::string& out, const Common& common);
+/// Formats: "text" (a line per trial), "md", "html", "json". `out`: a file instead of standard
+/// output.
+Result<int> ShowReport(const std::string& run, const std::string& format, const std::string& out,
+                       const Common& common);
 Result<int> Export(const std::string& run, const std::string& format, const Common& common);
 
 // Rendering, in render.cpp.
@@ -204,9 +216,10 @@ void PrintJson(const Json& json);
 std::string RenderTable(const Report& report);
 
 /// What a finished run's record, trials and template say, for the report.
-Report MakeReport(const RunRecord& run, const TuneResult& result, const KernelSpec& spec, const ParameterSpace& space,
-                  const DeviceProfile& profile);
-/// The same from the store alone. kInvalidInput for a run that was interrupted before it had a summary.
+Report MakeReport(const RunRecord& run, const TuneResult& result, const KernelSpec& spec,
+                  const ParameterSpace& space, const DeviceProfile& profile);
+/// The same from the store alone. kInvalidInput for a run that was interrupted before it had a
+/// summary.
 Result<Report> ReportOf(Store& store, const RunRecord& run);
 
 }  // namespace atunner::cli

@@ -8,14 +8,19 @@
 namespace atunner::cli {
 namespace {
 
-double Ratio(uint64_t a, uint64_t b) { return b == 0 ? 0 : static_cast<double>(a) / static_cast<double>(b); }
+double Ratio(uint64_t a, uint64_t b) {
+  return b == 0 ? 0 : static_cast<double>(a) / static_cast<double>(b);
+}
 
 std::string Count(uint64_t n) { return n == 0 ? "" : std::to_string(n); }
 
-std::string Cell(uint64_t denominator, double value) { return denominator == 0 ? "" : fmt::format("{:.1f}", value); }
+std::string Cell(uint64_t denominator, double value) {
+  return denominator == 0 ? "" : fmt::format("{:.1f}", value);
+}
 
 /// Names are those of Nsight Compute's source counters; instructions are PTX, not SASS.
-Json LineJson(const std::pair<std::string, uint32_t>& place, const vgpu::LineCount& line, SourceLines& source) {
+Json LineJson(const std::pair<std::string, uint32_t>& place, const vgpu::LineCount& line,
+              SourceLines& source) {
   Json classes = Json::object();
   for (size_t i = 0; i < line.warp_instructions.size(); ++i) {
     if (line.warp_instructions[i] != 0)
@@ -49,16 +54,21 @@ Json TotalsJson(const vgpu::Counts& counts) {
 void PrintLines(const vgpu::LineCounts& lines, SourceLines& source) {
   constexpr const char* kRow = "{:<18} {:>12} {:>8} {:>9} {:>8} {:>9} {:>11} {:>9}  {}\n";
   const auto print = [&](const auto&... cells) { fmt::print(fmt::runtime(kRow), cells...); };
-  print("line", "instructions", "threads", "global", "sectors/", "shared", "wavefronts/", "divergent", "source");
+  print("line", "instructions", "threads", "global", "sectors/", "shared", "wavefronts/",
+        "divergent", "source");
   print("", "of warps", "of each", "requests", "request", "requests", "request", "branches", "");
   for (const auto& [place, line] : lines) {
     const vgpu::OpCounts& m = line.memory;
-    const std::string where = place.first.substr(place.first.rfind('/') + 1) + ":" + std::to_string(place.second);
+    const std::string where = place.first.substr(place.first.rfind('/') + 1) + ":" +
+                              std::to_string(place.second);
     print(where, line.WarpInstructions(),
-          fmt::format("{:.1f}", Ratio(line.ThreadInstructions(), line.WarpInstructions())), Count(m.global_requests),
-          Cell(m.global_requests, Ratio(m.global_sectors, m.global_requests)), Count(m.shared_requests),
+          fmt::format("{:.1f}", Ratio(line.ThreadInstructions(), line.WarpInstructions())),
+          Count(m.global_requests),
+          Cell(m.global_requests, Ratio(m.global_sectors, m.global_requests)),
+          Count(m.shared_requests),
           Cell(m.shared_requests, Ratio(m.shared_wavefronts, m.shared_requests)),
-          m.branches == 0 ? "" : fmt::format("{:.0f} %", 100 * Ratio(m.divergent_branches, m.branches)),
+          m.branches == 0 ? ""
+                          : fmt::format("{:.0f} %", 100 * Ratio(m.divergent_branches, m.branches)),
           source.At(place.first, place.second));
   }
 }
@@ -77,8 +87,9 @@ Result<int> CountLines(const SubjectFlags& flags, const Common& common) {
   vgpu::Counts counts;
   uint64_t blocks = 0;
   for (const BoundStep& step : device->steps()) {
-    ATUNNER_TRY(const vgpu::ExecResult result,
-                device->gpu().LaunchCounted(device->module(), step.entry, step.shape, step.args, options));
+    ATUNNER_TRY(
+        const vgpu::ExecResult result,
+        device->gpu().LaunchCounted(device->module(), step.entry, step.shape, step.args, options));
     if (!result.outcome.completed())
       return Invalid("'" + step.entry + "' does not complete: " + result.outcome.message, "",
                      "`atunner sanitize` says why");
@@ -88,15 +99,17 @@ Result<int> CountLines(const SubjectFlags& flags, const Common& common) {
   }
   SourceLines source(subject);
   if (common.json) {
-    Json json{{"kernel", subject.name}, {"configuration", subject.configuration}, {"target", target.profile.name},
-              {"blocks", blocks},       {"totals", TotalsJson(counts)},           {"lines", Json::array()}};
+    Json json{{"kernel", subject.name},        {"configuration", subject.configuration},
+              {"target", target.profile.name}, {"blocks", blocks},
+              {"totals", TotalsJson(counts)},  {"lines", Json::array()}};
     for (const auto& [place, line] : lines) json["lines"].push_back(LineJson(place, line, source));
     PrintJson(json);
     return 0;
   }
   PrintLines(lines, source);
-  fmt::print("{} on {} blocks, compiled for {}; instructions are those of the PTX{}\n", subject.name, blocks,
-             target.profile.name, subject.configuration.empty() ? "" : "; configuration: " + subject.configuration);
+  fmt::print("{} on {} blocks, compiled for {}; instructions are those of the PTX{}\n",
+             subject.name, blocks, target.profile.name,
+             subject.configuration.empty() ? "" : "; configuration: " + subject.configuration);
   return 0;
 }
 

@@ -15,7 +15,8 @@ constexpr std::pair<std::string_view, HazardGroup> kChecks[] = {{"memory", Hazar
                                                                 {"sync", HazardGroup::kSync}};
 
 std::string_view CheckOf(const Hazard& hazard) {
-  const auto at = std::ranges::find(kChecks, GroupOf(hazard.kind), &std::pair<std::string_view, HazardGroup>::second);
+  const auto at = std::ranges::find(kChecks, GroupOf(hazard.kind),
+                                    &std::pair<std::string_view, HazardGroup>::second);
   return at->first;
 }
 
@@ -28,7 +29,8 @@ Json SiteJson(const Hazard::Site& site, SourceLines& source) {
 }
 
 void PrintSite(const char* label, const Hazard::Site& site, SourceLines& source) {
-  fmt::print("  {:<10} {}:{}  {}\n", label, site.file.empty() ? "PTX line" : SourceLines::Short(site.file), site.line,
+  fmt::print("  {:<10} {}:{}  {}\n", label,
+             site.file.empty() ? "PTX line" : SourceLines::Short(site.file), site.line,
              source.At(site.file, site.line));
 }
 
@@ -38,9 +40,11 @@ Result<uint8_t> ParseChecks(const std::string& text) {
   auto groups = static_cast<uint8_t>(HazardGroup::kMemory);
   std::istringstream names(text);
   for (std::string name; std::getline(names, name, ',');) {
-    const auto at = std::ranges::find(kChecks, name, &std::pair<std::string_view, HazardGroup>::first);
+    const auto at = std::ranges::find(kChecks, name,
+                                      &std::pair<std::string_view, HazardGroup>::first);
     if (at == std::end(kChecks))
-      return Invalid("there is no check '" + name + "'", "--check " + text, "use any of memory, init, race, sync");
+      return Invalid("there is no check '" + name + "'", "--check " + text,
+                     "use any of memory, init, race, sync");
     groups |= static_cast<uint8_t>(at->second);
   }
   return groups;
@@ -57,13 +61,17 @@ LaunchOptions OptionsOfChecks(uint8_t groups, double timeout_seconds, uint64_t m
 }
 
 void JoinSides(std::vector<Hazard>& hazards) {
-  const auto same = [](const Hazard::Site& a, const Hazard::Site& b) { return a.file == b.file && a.line == b.line; };
+  const auto same = [](const Hazard::Site& a, const Hazard::Site& b) {
+    return a.file == b.file && a.line == b.line;
+  };
   for (size_t i = 0; i < hazards.size(); ++i) {
     if (!hazards[i].other) continue;
     for (size_t k = hazards.size() - 1; k > i; --k) {
       const Hazard& later = hazards[k];
-      const bool mirrored = later.other && later.kernel == hazards[i].kernel && later.space == hazards[i].space &&
-                            same(later.site, *hazards[i].other) && same(*later.other, hazards[i].site);
+      const bool mirrored = later.other && later.kernel == hazards[i].kernel &&
+                            later.space == hazards[i].space &&
+                            same(later.site, *hazards[i].other) &&
+                            same(*later.other, hazards[i].site);
       if (!mirrored) continue;
       hazards[i].count += later.count;
       hazards.erase(hazards.begin() + static_cast<long>(k));

@@ -24,7 +24,8 @@ void PrintCalibration(const Json& fitted, const DeviceProfile& profile) {
   fmt::print("\n{:<26} {:>12} {:>12}\n", "time model", "fitted", "expected");
   for (const auto& [name, value] : fitted.items()) {
     if (value.is_number())
-      fmt::print("{:<26} {:>12.3f} {:>12.3f}\n", name, value.get<double>(), expected[name].get<double>());
+      fmt::print("{:<26} {:>12.3f} {:>12.3f}\n", name, value.get<double>(),
+                 expected[name].get<double>());
   }
 }
 
@@ -36,8 +37,10 @@ Result<int> ProbeDevice(bool calibrate, const Common& common) {
   const Path file = ProfileFolder() / (probed.profile.name + ".json");
   Json json{{"profile", ToJson(probed.profile)}, {"rates", Json::array()}};
   for (const ProbedRate& rate : probed.rates)
-    json["rates"].push_back(
-        {{"name", rate.name}, {"unit", rate.unit}, {"measured", rate.measured}, {"stated", rate.stated}});
+    json["rates"].push_back({{"name", rate.name},
+                             {"unit", rate.unit},
+                             {"measured", rate.measured},
+                             {"stated", rate.stated}});
   if (calibrate) {
     ATUNNER_TRY(const Calibration calibration, Calibrate(*device, *compiler, probed.profile));
     json[kCalibrationKey] = ToJson(calibration);
@@ -59,7 +62,8 @@ Result<int> ProbeDevice(bool calibrate, const Common& common) {
 
 Result<int> Devices(bool probe, bool calibrate, const Common& common) {
   if (calibrate && !probe)
-    return Invalid("--calibrate goes with --probe", "devices", "atunner devices --probe --calibrate");
+    return Invalid("--calibrate goes with --probe", "devices",
+                   "atunner devices --probe --calibrate");
   if (probe) return ProbeDevice(calibrate, common);
   const auto devices = ListRealDevices();
   Json json{{"present", Json::array()}, {"known", Json::array()}};
@@ -75,17 +79,18 @@ Result<int> Devices(bool probe, bool calibrate, const Common& common) {
   }
   if (devices) {
     for (const RealDeviceInfo& device : *devices)
-      fmt::print("GPU {}: {} ({} SMs, {:.0f} GB): measured\n", device.index, device.name, device.profile.sms,
-                 static_cast<double>(device.memory_bytes) / 1e9);
+      fmt::print("GPU {}: {} ({} SMs, {:.0f} GB): measured\n", device.index, device.name,
+                 device.profile.sms, static_cast<double>(device.memory_bytes) / 1e9);
   } else {
     fmt::print("no GPU here: {}. Every GPU below can be predicted for.\n", devices.error().what);
   }
-  fmt::print("\n{:<16} {:>4} {:>5} {:>6} {:>8} {:>9} {:>11} {:>12}  {}\n", "name", "cc", "SMs", "GHz", "DRAM GB",
-             "GB/s", "fp32 TF/s", "fp16 TC TF/s", "source");
+  fmt::print("\n{:<16} {:>4} {:>5} {:>6} {:>8} {:>9} {:>11} {:>12}  {}\n", "name", "cc", "SMs",
+             "GHz", "DRAM GB", "GB/s", "fp32 TF/s", "fp16 TC TF/s", "source");
   for (const DeviceProfile& p : KnownProfiles()) {
     fmt::print("{:<16} {:>4} {:>5} {:>6.2f} {:>8} {:>9.0f} {:>11.1f} {:>12.0f}  {}\n", p.name,
-               fmt::format("{}.{}", p.cc_major, p.cc_minor), p.sms, p.clock_ghz, p.dram_bytes >> 30, p.dram_gbps,
-               p.PeakFlops(DType::kFloat32, false) / 1e12, p.PeakFlops(DType::kFloat16, true) / 1e12, p.source);
+               fmt::format("{}.{}", p.cc_major, p.cc_minor), p.sms, p.clock_ghz, p.dram_bytes >> 30,
+               p.dram_gbps, p.PeakFlops(DType::kFloat32, false) / 1e12,
+               p.PeakFlops(DType::kFloat16, true) / 1e12, p.source);
   }
   return 0;
 }
@@ -105,14 +110,21 @@ Result<int> Doctor(const Common& common) {
       {"NVRTC",
        {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
        "compiling: everything",
-       "Debian: enable non-free, apt install nvidia-cuda-toolkit; or CUDA from developer.nvidia.com"},
-      {"nvJitLink", {"libnvJitLink.so.13", "libnvJitLink.so.12"}, "PTX candidates", "comes with the CUDA toolkit"},
+       "Debian: enable non-free, apt install nvidia-cuda-toolkit; or CUDA from "
+       "developer.nvidia.com"},
+      {"nvJitLink",
+       {"libnvJitLink.so.13", "libnvJitLink.so.12"},
+       "PTX candidates",
+       "comes with the CUDA toolkit"},
       {"NVML", {"libnvidia-ml.so.1"}, "clocks, power, throttling", "comes with the driver"},
       {"cuBLAS",
        {"libcublas.so.13", "libcublas.so.12", "libcublas.so"},
        "baseline of matmul",
        "comes with the CUDA toolkit"},
-      {"cuDNN", {"libcudnn.so.9", "libcudnn.so"}, "baselines of conv2d and softmax", "from developer.nvidia.com/cudnn"},
+      {"cuDNN",
+       {"libcudnn.so.9", "libcudnn.so"},
+       "baselines of conv2d and softmax",
+       "from developer.nvidia.com/cudnn"},
   };
   Json rows = Json::array();
   for (const Part& part : parts) {
@@ -135,9 +147,10 @@ Result<int> Doctor(const Common& common) {
   }
   for (const Json& row : rows) {
     fmt::print("{:<14} {}\n", row["part"].get<std::string>(),
-               row["found"].get<bool>() ? row["path"].get<std::string>()
-                                        : fmt::format("missing (for {}): {}", row["needed_for"].get<std::string>(),
-                                                      row["how_to_get"].get<std::string>()));
+               row["found"].get<bool>()
+                   ? row["path"].get<std::string>()
+                   : fmt::format("missing (for {}): {}", row["needed_for"].get<std::string>(),
+                                 row["how_to_get"].get<std::string>()));
   }
   return 0;
 }
@@ -168,8 +181,9 @@ Json Described(const OperatorInfo& info, const std::string& family) {
   const Operator* gradient = FindOperator(info.name + "_backward");
   Json attributes = Json::array();
   for (const AttributeInfo& attribute : info.attributes)
-    attributes.push_back(
-        {{"name", attribute.name}, {"default", ToString(attribute.fallback)}, {"meaning", attribute.meaning}});
+    attributes.push_back({{"name", attribute.name},
+                          {"default", ToString(attribute.fallback)},
+                          {"meaning", attribute.meaning}});
   return {{"name", info.name},
           {"summary", info.summary},
           {"shape", info.shape_help},
@@ -185,7 +199,8 @@ Result<int> Operators(const std::vector<std::string>& names, const Common& commo
   for (const Operator* op : AllOperators()) {
     if (Wanted(*op, names)) listed.push_back(op);
   }
-  if (listed.empty()) return Invalid("no operator is called like that", "", "`atunner operators` lists all");
+  if (listed.empty())
+    return Invalid("no operator is called like that", "", "`atunner operators` lists all");
   Json json = Json::array();
   std::map<std::string, int> families;
   for (const Operator* op : listed) {
@@ -199,7 +214,8 @@ Result<int> Operators(const std::vector<std::string>& names, const Common& commo
     fmt::print("{}: {}\n  {}\n  tuned by: {}\n", info.name, info.summary, info.shape_help,
                family.empty() ? "no family, plain kernels only" : family);
     for (const AttributeInfo& attribute : info.attributes)
-      fmt::print("  --attr {}={}: {}\n", attribute.name, ToString(attribute.fallback), attribute.meaning);
+      fmt::print("  --attr {}={}: {}\n", attribute.name, ToString(attribute.fallback),
+                 attribute.meaning);
   }
   if (common.json) {
     PrintJson(json);
@@ -207,7 +223,8 @@ Result<int> Operators(const std::vector<std::string>& names, const Common& commo
   }
   fmt::print("{} operators:", listed.size());
   for (const auto& [family, count] : families)
-    fmt::print(" {} {},", count, family.empty() ? "with plain kernels only" : "by the family " + family);
+    fmt::print(" {} {},", count,
+               family.empty() ? "with plain kernels only" : "by the family " + family);
   fmt::print(" gradients as NAME_backward\n");
   return 0;
 }
@@ -224,7 +241,8 @@ Result<int> History(const Common& common) {
                     {"device", run.device},
                     {"command", run.command}});
     if (!common.json)
-      fmt::print("{:<40} {:<9} {:<10} {:<22} {}\n", run.id, run.status, run.evidence, run.device, run.command);
+      fmt::print("{:<40} {:<9} {:<10} {:<22} {}\n", run.id, run.status, run.evidence, run.device,
+                 run.command);
   }
   if (common.json)
     PrintJson(json);
@@ -239,8 +257,8 @@ Result<std::string> TrialLines(Store& store, const RunRecord& run) {
   ATUNNER_TRY(const std::vector<Trial> trials, store.Trials(run.id));
   ATUNNER_TRY(const Json space_json, ParseJson(run.space));
   ATUNNER_TRY(const ParameterSpace space, FromJson<ParameterSpace>(space_json));
-  std::string text = fmt::format("{} on {} ({}), {}: {} trials\n{}\n\n", run.id, run.device, run.evidence, run.status,
-                                 trials.size(), run.command);
+  std::string text = fmt::format("{} on {} ({}), {}: {} trials\n{}\n\n", run.id, run.device,
+                                 run.evidence, run.status, trials.size(), run.command);
   for (const Trial& trial : trials) {
     const auto ns = trial.ObjectiveNs();
     text += fmt::format("{:>4}  {:>12}  {}  {}\n", trial.number,
@@ -293,8 +311,11 @@ Result<int> Export(const std::string& name, const std::string& format, const Com
   if (common.json || format == "json") {
     Json all = Json::array();
     for (const Trial& trial : trials) all.push_back(ToJson(trial));
-    PrintJson(
-        {{"run", run.id}, {"evidence", run.evidence}, {"device", run.device}, {"space", space_json}, {"trials", all}});
+    PrintJson({{"run", run.id},
+               {"evidence", run.evidence},
+               {"device", run.device},
+               {"space", space_json},
+               {"trials", all}});
     return 0;
   }
   std::string header = "number,verdict," + run.evidence + "_ns";
@@ -302,8 +323,8 @@ Result<int> Export(const std::string& name, const std::string& format, const Com
   fmt::print("{}\n", header);
   for (const Trial& trial : trials) {
     const auto ns = trial.ObjectiveNs();
-    std::string line =
-        fmt::format("{},{},{}", trial.number, Name(trial.verdict.kind), ns ? fmt::format("{}", *ns) : "");
+    std::string line = fmt::format("{},{},{}", trial.number, Name(trial.verdict.kind),
+                                   ns ? fmt::format("{}", *ns) : "");
     for (const Value& value : trial.configuration.values) line += "," + CsvField(ToString(value));
     fmt::print("{}\n", line);
   }

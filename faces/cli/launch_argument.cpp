@@ -18,7 +18,8 @@ namespace {
 
 constexpr size_t kMostBytes = size_t{1} << 34;  // of one argument's memory
 constexpr const char* kForms =
-    "write 5, f32=1,2, f32:1,2,3 (memory), f32[1000] (memory that nothing was written to), f32[1000]:0, f32@file or "
+    "write 5, f32=1,2, f32:1,2,3 (memory), f32[1000] (memory that nothing was written to), "
+    "f32[1000]:0, f32@file or "
     "texture:f32[64,32]";
 
 Error Wrong(const std::string& what, const std::string& text) {
@@ -34,7 +35,8 @@ std::optional<uint64_t> Integer(std::string_view text) {
   const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
   if (hexadecimal) text.remove_prefix(2);
   uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, hexadecimal ? 16 : 10);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value,
+                                            hexadecimal ? 16 : 10);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return minus ? 0 - value : value;
 }
@@ -50,10 +52,12 @@ std::optional<double> Number(const std::string& text) {
 bool Fits(uint64_t value, size_t bytes) {
   if (bytes >= 8) return true;
   const auto as_signed = static_cast<int64_t>(value);
-  return value >> (8 * bytes) == 0 || (as_signed < 0 && as_signed >= -(int64_t{1} << (8 * bytes - 1)));
+  return value >> (8 * bytes) == 0 ||
+         (as_signed < 0 && as_signed >= -(int64_t{1} << (8 * bytes - 1)));
 }
 
-Status Append(DType dtype, const std::string& value, const std::string& text, std::vector<std::byte>& to) {
+Status Append(DType dtype, const std::string& value, const std::string& text,
+              std::vector<std::byte>& to) {
   const size_t size = SizeOf(dtype);
   to.resize(to.size() + size);
   std::byte* place = to.data() + to.size() - size;
@@ -70,10 +74,12 @@ Status Append(DType dtype, const std::string& value, const std::string& text, st
   return {};
 }
 
-Result<std::vector<std::byte>> Values(DType dtype, const std::string& list, const std::string& text) {
+Result<std::vector<std::byte>> Values(DType dtype, const std::string& list,
+                                      const std::string& text) {
   std::vector<std::byte> bytes;
   std::istringstream values(list);
-  for (std::string value; std::getline(values, value, ',');) ATUNNER_RETURN_IF_ERROR(Append(dtype, value, text, bytes));
+  for (std::string value; std::getline(values, value, ',');)
+    ATUNNER_RETURN_IF_ERROR(Append(dtype, value, text, bytes));
   if (bytes.empty()) return std::unexpected(Wrong("there are no values", text));
   return bytes;
 }
@@ -99,7 +105,8 @@ void Repeat(std::vector<std::byte>& bytes, size_t size) {
 Result<Dim3> ParseDim3(const std::string& flag, const std::string& text) {
   Dim3 dims;
   const int read = std::sscanf(text.c_str(), "%u,%u,%u", &dims.x, &dims.y, &dims.z);
-  const bool plain = text.find_first_not_of("0123456789,") == std::string::npos && !text.ends_with(',');
+  const bool plain = text.find_first_not_of("0123456789,") == std::string::npos &&
+                     !text.ends_with(',');
   if (!plain || read < 1 || std::ranges::count(text, ',') != read - 1 || dims.Count() == 0)
     return Invalid("'" + text + "' is no size", flag, "write x, x,y or x,y,z");
   return dims;
@@ -120,13 +127,15 @@ Result<LaunchArgument> ParseLaunchArgument(const std::string& text) {
   }
   const size_t mark = text.find_first_of("=:[@");
   if (mark == std::string::npos) {
-    if (!Integer(text) && !Number(text)) return std::unexpected(Wrong("'" + text + "' is no number", text));
+    if (!Integer(text) && !Number(text))
+      return std::unexpected(Wrong("'" + text + "' is no number", text));
     return made;
   }
   made.dtype = ParseDType(text.substr(0, mark));
   if (!made.dtype)
-    return std::unexpected(
-        Wrong(fmt::format("there is no type '{}'; known are {}", text.substr(0, mark), DTypeNames()), text));
+    return std::unexpected(Wrong(
+        fmt::format("there is no type '{}'; known are {}", text.substr(0, mark), DTypeNames()),
+        text));
   made.memory = text[mark] != '=';
   std::string rest = text.substr(mark);
   size_t count = 0;
@@ -136,7 +145,8 @@ Result<LaunchArgument> ParseLaunchArgument(const std::string& text) {
   if (rest.starts_with('@')) {
     ATUNNER_TRY(const std::string bytes, ReadFile(rest.substr(1)));
     if (bytes.empty() || bytes.size() % SizeOf(*made.dtype) != 0)
-      return std::unexpected(Wrong(fmt::format("the file's {} bytes are no whole elements", bytes.size()), text));
+      return std::unexpected(
+          Wrong(fmt::format("the file's {} bytes are no whole elements", bytes.size()), text));
     const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
     made.content.assign(data, data + bytes.size());
   } else if (rest.starts_with(':') || rest.starts_with('=')) {
@@ -149,12 +159,14 @@ Result<LaunchArgument> ParseLaunchArgument(const std::string& text) {
   return made;
 }
 
-Result<std::vector<std::byte>> ValueBytes(const LaunchArgument& argument, const Parameter& parameter) {
+Result<std::vector<std::byte>> ValueBytes(const LaunchArgument& argument,
+                                          const Parameter& parameter) {
   const size_t size = parameter.bytes;
   if (argument.dtype) {
     if (argument.content.size() == size) return argument.content;
-    return std::unexpected(Wrong(
-        fmt::format("the parameter has {} bytes, the values have {}", size, argument.content.size()), argument.text));
+    return std::unexpected(Wrong(fmt::format("the parameter has {} bytes, the values have {}", size,
+                                             argument.content.size()),
+                                 argument.text));
   }
   std::vector<std::byte> bytes(size);
   const auto integer = Integer(argument.text);
@@ -166,9 +178,11 @@ Result<std::vector<std::byte>> ValueBytes(const LaunchArgument& argument, const 
     return bytes;
   }
   if (parameter.kind == Parameter::Kind::kInteger)
-    return std::unexpected(Wrong(fmt::format("the parameter is an integer of {} bytes", size), argument.text));
+    return std::unexpected(
+        Wrong(fmt::format("the parameter is an integer of {} bytes", size), argument.text));
   if (size != 2 && size != 4 && size != 8)
-    return std::unexpected(Wrong(fmt::format("the parameter has {} bytes and is no float", size), argument.text));
+    return std::unexpected(
+        Wrong(fmt::format("the parameter has {} bytes and is no float", size), argument.text));
   const DType dtype = size == 2 ? DType::kFloat16 : size == 4 ? DType::kFloat32 : DType::kFloat64;
   StoreElement(dtype, bytes.data(), 0, *Number(argument.text));
   return bytes;
@@ -178,7 +192,8 @@ std::string ElementText(DType dtype, const std::vector<std::byte>& bytes, size_t
   if (IsWide(dtype)) {
     uint64_t bits = 0;
     std::memcpy(&bits, bytes.data() + 8 * index, 8);
-    return KindOf(dtype) == DTypeKind::kSigned ? std::to_string(static_cast<int64_t>(bits)) : std::to_string(bits);
+    return KindOf(dtype) == DTypeKind::kSigned ? std::to_string(static_cast<int64_t>(bits))
+                                               : std::to_string(bits);
   }
   const double value = LoadElement(dtype, bytes.data(), index);
   return dtype == DType::kFloat64 || !IsFloat(dtype) ? fmt::format("{}", value)

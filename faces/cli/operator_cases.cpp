@@ -12,7 +12,8 @@
 namespace atunner::cli {
 namespace {
 
-/// Tiny, primes and large for the virtual GPU, then primes and large for a GPU; attributes "k=v k=v".
+/// Tiny, primes and large for the virtual GPU, then primes and large for a GPU; attributes "k=v
+/// k=v".
 struct ShapeRow {
   const char* name;
   std::array<const char*, 5> shapes;
@@ -25,86 +26,119 @@ constexpr ShapeRow kImages = {"", {"1,2,2,2", "2,3,5,7", "2,4,8,8", "7,31,61,67"
 
 constexpr ShapeRow kRows[] = {
     {"matmul", {"1,2,3", "7,13,11", "64,64,32", "1021,509,251", "2048,2048,2048"}},
-    {"conv2d", {"1,3,3,2 3,2,2", "3,7,11,5 13,3,3", "2,8,8,16 32,3,3", "7,31,37,13 17,3,3", "16,56,56,64 64,3,3"}},
+    {"conv2d",
+     {"1,3,3,2 3,2,2", "3,7,11,5 13,3,3", "2,8,8,16 32,3,3", "7,31,37,13 17,3,3",
+      "16,56,56,64 64,3,3"}},
     {"flash_attention", {"1,1,2,4", "1,3,37,8", "1,2,64,32", "3,5,509,64", "2,8,2048,64"}},
     {"batched_matmul",
-     {"1,2,3 1,3,2", "3,7,13 3,13,11", "2,32,16 2,16,32", "5,509,251 5,251,127", "16,512,512 16,512,512"}},
+     {"1,2,3 1,3,2", "3,7,13 3,13,11", "2,32,16 2,16,32", "5,509,251 5,251,127",
+      "16,512,512 16,512,512"}},
     {"batched_matmul",
      {"2,3 2,3", "7,13 11,13", "32,16 32,16", "509,251 127,251", "1024,1024 1024,1024"},
      "transpose_b=1"},
     {"batched_matmul",
-     {"2,1,2,3 3,2", "3,1,7,5 1,2,5,11", "2,1,16,8 1,2,8,16", "5,1,127,61 1,3,61,67", "8,1,256,256 1,4,256,256"}},
+     {"2,1,2,3 3,2", "3,1,7,5 1,2,5,11", "2,1,16,8 1,2,8,16", "5,1,127,61 1,3,61,67",
+      "8,1,256,256 1,4,256,256"}},
     {"addmm", {"2,3 3,2", "7,13 13,11", "32,16 16,32", "509,251 251,127", "1024,1024 1024,1024"}},
     {"outer", {"2 3", "7 13", "64 128", "1009 1021", "4096 2048"}},
-    {"triangular_matmul", {"2,2 2,3", "7,7 7,13", "32,32 32,16", "509,509 509,127", "1024,1024 1024,1024"}},
+    {"triangular_matmul",
+     {"2,2 2,3", "7,7 7,13", "32,32 32,16", "509,509 509,127", "1024,1024 1024,1024"}},
     {"linear", {"2,3 4,3", "7,13 11,13", "32,16 32,16", "509,251 127,251", "1024,1024 1024,1024"}},
-    {"quantized_linear", {"2,3 4,3", "7,13 11,13", "32,16 32,16", "509,251 127,251", "1024,1024 1024,1024"}},
-    {"int8_linear", {"2,3 4,3", "7,13 11,13", "32,16 32,16", "509,251 127,251", "1024,1024 1024,1024"}},
-    {"fp8_linear", {"2,3 4,3", "7,13 11,13", "32,16 32,16", "509,251 127,251", "1024,1024 1024,1024"}},
-    {"int4_linear", {"2,32 3,32", "7,96 11,96", "32,64 32,64", "509,352 127,352", "1024,1024 1024,1024"}},
+    {"quantized_linear",
+     {"2,3 4,3", "7,13 11,13", "32,16 32,16", "509,251 127,251", "1024,1024 1024,1024"}},
+    {"int8_linear",
+     {"2,3 4,3", "7,13 11,13", "32,16 32,16", "509,251 127,251", "1024,1024 1024,1024"}},
+    {"fp8_linear",
+     {"2,3 4,3", "7,13 11,13", "32,16 32,16", "509,251 127,251", "1024,1024 1024,1024"}},
+    {"int4_linear",
+     {"2,32 3,32", "7,96 11,96", "32,64 32,64", "509,352 127,352", "1024,1024 1024,1024"}},
     {"attention_gqa",
-     {"1,2,2,2 1,1,3,2", "1,3,7,5 1,3,11,5", "2,4,16,8 2,2,16,8", "3,5,127,61 3,5,131,61", "2,4,256,64 2,2,256,64"}},
+     {"1,2,2,2 1,1,3,2", "1,3,7,5 1,3,11,5", "2,4,16,8 2,2,16,8", "3,5,127,61 3,5,131,61",
+      "2,4,256,64 2,2,256,64"}},
     {"attention_gqa",
-     {"1,2,2,2 1,1,3,2", "1,3,7,5 1,3,11,5", "2,4,16,8 2,2,16,8", "3,5,127,61 3,5,131,61", "2,4,256,64 2,2,256,64"},
+     {"1,2,2,2 1,1,3,2", "1,3,7,5 1,3,11,5", "2,4,16,8 2,2,16,8", "3,5,127,61 3,5,131,61",
+      "2,4,256,64 2,2,256,64"},
      "causal=1 window=5"},
     {"attention_masked",
-     {"1,2,2,2 1,1,3,2", "1,3,7,5 1,3,11,5", "2,4,16,8 2,2,16,8", "3,5,127,61 3,5,131,61", "2,4,256,64 2,2,256,64"}},
+     {"1,2,2,2 1,1,3,2", "1,3,7,5 1,3,11,5", "2,4,16,8 2,2,16,8", "3,5,127,61 3,5,131,61",
+      "2,4,256,64 2,2,256,64"}},
     {"attention_varlen",
-     {"2,2,2,2 2,1,3,2", "3,3,7,5 3,3,11,5", "2,4,16,8 2,2,16,8", "3,5,127,61 3,5,131,61", "3,4,256,64 3,2,256,64"}},
+     {"2,2,2,2 2,1,3,2", "3,3,7,5 3,3,11,5", "2,4,16,8 2,2,16,8", "3,5,127,61 3,5,131,61",
+      "3,4,256,64 3,2,256,64"}},
     {"attention_paged",
      {"2,2,2 3,2,1,2 2,2", "3,5,7 7,3,5,7 3,2", "4,8,16 16,4,2,16 4,4", "13,7,61 127,5,7,61 13,29",
       "32,32,128 1024,16,8,128 32,64"}},
     {"rope", {"1,2,2", "3,7,6", "2,16,32", "31,127,62", "4,16,1024,128"}},
     {"rope", {"1,2,2", "3,7,6", "2,16,32", "31,127,62", "4,16,1024,128"}, "interleaved=1"},
     {"adamw",
-     {"2,3 1 5", "7,13 13 3,5,7", "4,256 256 64,64", "1009,1021 1021 127,509 3", "4096,2048 2048 2048,512 2048"}},
+     {"2,3 1 5", "7,13 13 3,5,7", "4,256 256 64,64", "1009,1021 1021 127,509 3",
+      "4096,2048 2048 2048,512 2048"}},
     {"sgd",
-     {"2,3 1 5", "7,13 13 3,5,7", "4,256 256 64,64", "1009,1021 1021 127,509 3", "4096,2048 2048 2048,512 2048"}},
+     {"2,3 1 5", "7,13 13 3,5,7", "4,256 256 64,64", "1009,1021 1021 127,509 3",
+      "4096,2048 2048 2048,512 2048"}},
     {"clip_grad_norm",
-     {"2,3 1 5", "7,13 13 3,5,7", "4,256 256 64,64", "1009,1021 1021 127,509 3", "4096,2048 2048 2048,512 2048"}},
+     {"2,3 1 5", "7,13 13 3,5,7", "4,256 256 64,64", "1009,1021 1021 127,509 3",
+      "4096,2048 2048 2048,512 2048"}},
     {"unscale",
-     {"2,3 1 5", "7,13 13 3,5,7", "4,256 256 64,64", "1009,1021 1021 127,509 3", "4096,2048 2048 2048,512 2048"}},
+     {"2,3 1 5", "7,13 13 3,5,7", "4,256 256 64,64", "1009,1021 1021 127,509 3",
+      "4096,2048 2048 2048,512 2048"}},
     {"adamw", kUsual.shapes},
     {"clip_grad_norm", kUsual.shapes},
     {"unscale", kUsual.shapes},
     {"swiglu_packed", {"2,2", "7,14", "4,256", "1009,1022", "4096,2048"}},
     {"geglu_packed", {"2,2", "7,14", "4,256", "1009,1022", "4096,2048"}},
     {"conv",
-     {"1,1,3,3 2,1,2,2", "1,3,7,5 5,3,3,2", "2,8,8,8 8,8,3,3", "5,13,31,29 7,13,3,5", "16,64,56,56 64,64,3,3"},
+     {"1,1,3,3 2,1,2,2", "1,3,7,5 5,3,3,2", "2,8,8,8 8,8,3,3", "5,13,31,29 7,13,3,5",
+      "16,64,56,56 64,64,3,3"},
      "padding=1"},
-    {"conv", {"1,1,3 2,1,2", "3,5,13 7,5,3", "2,8,32 8,8,5", "5,13,1021 7,13,5", "16,64,4096 64,64,9"}, "stride=2"},
+    {"conv",
+     {"1,1,3 2,1,2", "3,5,13 7,5,3", "2,8,32 8,8,5", "5,13,1021 7,13,5", "16,64,4096 64,64,9"},
+     "stride=2"},
     {"conv",
      {"1,1,2,2,2 1,1,2,2,2", "1,3,5,3,5 2,3,3,2,3", "1,4,4,8,8 4,4,3,3,3", "3,5,7,13,11 7,5,3,3,3",
       "2,32,16,28,28 32,32,3,3,3"}},
     {"conv",
-     {"1,2,3,3 2,1,2,2", "1,5,7,11 5,1,3,3", "2,8,8,8 8,1,3,3", "5,5,31,29 5,1,3,5", "16,5,112,112 5,1,7,7"},
+     {"1,2,3,3 2,1,2,2", "1,5,7,11 5,1,3,3", "2,8,8,8 8,1,3,3", "5,5,31,29 5,1,3,5",
+      "16,5,112,112 5,1,7,7"},
      "groups=C"},
     {"separable_conv",
-     {"1,2,3,3 2,1,2,2", "1,5,7,11 5,1,3,3", "2,8,8,8 8,1,3,3", "5,5,31,29 5,1,3,5", "8,32,56,56 32,1,3,3"}},
+     {"1,2,3,3 2,1,2,2", "1,5,7,11 5,1,3,3", "2,8,8,8 8,1,3,3", "5,5,31,29 5,1,3,5",
+      "8,32,56,56 32,1,3,3"}},
     {"conv_transpose",
-     {"1,1,2,2 1,2,2,2", "1,3,5,7 3,5,3,2", "2,8,8,8 8,8,4,4", "5,13,31,29 13,7,3,5", "16,64,28,28 64,64,4,4"},
+     {"1,1,2,2 1,2,2,2", "1,3,5,7 3,5,3,2", "2,8,8,8 8,8,4,4", "5,13,31,29 13,7,3,5",
+      "16,64,28,28 64,64,4,4"},
      "stride=2 padding=1"},
-    {"conv_transpose", {"1,1,3 1,2,2", "3,5,13 5,7,3", "2,8,32 8,8,5", "5,13,509 13,7,5", "16,64,2048 64,64,9"}},
+    {"conv_transpose",
+     {"1,1,3 1,2,2", "3,5,13 5,7,3", "2,8,32 8,8,5", "5,13,509 13,7,5", "16,64,2048 64,64,9"}},
     {"conv_transpose",
      {"1,1,2,2,2 1,1,2,2,2", "1,3,3,2,3 3,2,3,2,3", "1,4,4,4,4 4,4,3,3,3", "3,5,7,5,7 5,7,3,3,3",
       "2,32,8,14,14 32,32,3,3,3"},
      "stride=2"},
     {"max_pool", kImages.shapes},
-    {"max_pool", {"1,1,3,3", "3,5,7,11", "2,8,16,8", "7,31,61,67", "16,64,56,56"}, "size=3 stride=2 padding=1"},
+    {"max_pool",
+     {"1,1,3,3", "3,5,7,11", "2,8,16,8", "7,31,61,67", "16,64,56,56"},
+     "size=3 stride=2 padding=1"},
     {"avg_pool", kImages.shapes},
     {"avg_pool", {"1,2,2", "3,5,13", "2,8,64", "7,31,4099", "32,64,16384"}},
     {"max_pool", {"1,1,2,2,2", "2,3,5,3,7", "1,4,8,4,4", "3,7,13,31,29", "2,16,32,56,56"}},
     {"avg_pool", {"1,1,2,2,2", "2,3,5,3,7", "1,4,8,4,4", "3,7,13,31,29", "2,16,32,56,56"}},
-    {"adaptive_avg_pool", {"1,2,2,2", "2,3,5,7", "2,4,8,8", "7,31,61,67", "16,64,56,56"}, "output=2"},
-    {"adaptive_max_pool", {"1,2,2,2", "2,3,5,7", "2,4,8,8", "7,31,61,67", "16,64,56,56"}, "output=2"},
+    {"adaptive_avg_pool",
+     {"1,2,2,2", "2,3,5,7", "2,4,8,8", "7,31,61,67", "16,64,56,56"},
+     "output=2"},
+    {"adaptive_max_pool",
+     {"1,2,2,2", "2,3,5,7", "2,4,8,8", "7,31,61,67", "16,64,56,56"},
+     "output=2"},
     {"group_norm", {"1,2,3", "3,10,7", "2,8,16,8", "7,62,61,67", "32,64,56,56"}},
-    {"instance_norm", {"1,2,3,2", kImages.shapes[1], kImages.shapes[2], kImages.shapes[3], kImages.shapes[4]}},
-    {"prod", {"2,3", "7,13", "64,16", "40009,13", "524288,16"}},  // longer rows leave the range of float32
+    {"instance_norm",
+     {"1,2,3,2", kImages.shapes[1], kImages.shapes[2], kImages.shapes[3], kImages.shapes[4]}},
+    // longer rows leave the range of float32
+    {"prod", {"2,3", "7,13", "64,16", "40009,13", "524288,16"}},
     {"batch_norm", kImages.shapes},
     {"batch_norm_training", kImages.shapes},
     {"batch_norm_inference", kImages.shapes},
     {"embedding", {"2,2 3", "11,13 7", "64,32 4,16", "1009,127 1021", "32768,256 8,1024"}},
-    {"embedding_bag", {"2,2 2,3", "11,13 7,5", "64,32 16,4", "1009,127 251,7", "32768,256 2048,16"}},
+    {"embedding_bag",
+     {"2,2 2,3", "11,13 7,5", "64,32 16,4", "1009,127 251,7", "32768,256 2048,16"}},
     {"index_select", {"2,2 3", "11,13 7", "64,32 16", "1009,127 1021", "32768,256 8192"}},
     {"gather", {"2,3 2,2", "11,13 11,7", "32,64 32,16", "1009,127 1009,61", "4096,2048 4096,512"}},
     {"scatter_add", {"2,2 3", "11,13 7", "64,32 16", "1009,127 1021", "4096,2048 2048"}},
@@ -135,7 +169,8 @@ Attributes AttributesOf(const char* text, const std::string& shape) {
     const std::string channels = shape.substr(shape.find(',') + 1);
     const double number = std::stod(value == "C" ? channels : value);
     const bool whole = value.find('.') == std::string::npos;
-    attributes[word.substr(0, equals)] = whole ? Value(static_cast<int64_t>(number)) : Value(number);
+    attributes[word.substr(0, equals)] = whole ? Value(static_cast<int64_t>(number))
+                                               : Value(number);
   }
   return attributes;
 }
@@ -148,10 +183,12 @@ bool IsPointwise(const Operator& op) {
 /// The graph that an operator of the library is at these shapes.
 Result<graph::ValidGraph> GraphOf(const Operator& op, const OperatorCase& one) {
   const auto found = graph::FindInLibrary(op.info().name);
-  return graph::Build(*found, {one.dtype, ParsedShapes(one.shapes.text), one.shapes.attributes, false});
+  return graph::Build(*found,
+                      {one.dtype, ParsedShapes(one.shapes.text), one.shapes.attributes, false});
 }
 
-constexpr size_t kTogether = 12;  // outputs of one task: so many pointers fit into registers beside the work
+// outputs of one task: so many pointers fit into registers beside the work
+constexpr size_t kTogether = 12;
 
 }  // namespace
 
@@ -167,14 +204,16 @@ std::vector<std::vector<int64_t>> ParsedShapes(const std::string& text) {
   for (std::string word; words >> word;) {
     std::istringstream extents(word);
     shapes.emplace_back();
-    for (std::string extent; std::getline(extents, extent, ',');) shapes.back().push_back(std::atoll(extent.c_str()));
+    for (std::string extent; std::getline(extents, extent, ',');)
+      shapes.back().push_back(std::atoll(extent.c_str()));
   }
   return shapes;
 }
 
 std::vector<OperatorShapes> ShapesOf(const Operator& op, bool full) {
   std::string name = op.info().name;
-  if (const auto found = graph::FindInLibrary(name); found && found->backward) name = found->op->name;
+  if (const auto found = graph::FindInLibrary(name); found && found->backward)
+    name = found->op->name;
   std::vector<const ShapeRow*> rows;
   for (const ShapeRow& row : kRows) {
     if (name == row.name) rows.push_back(&row);
@@ -182,17 +221,20 @@ std::vector<OperatorShapes> ShapesOf(const Operator& op, bool full) {
   if (rows.empty()) rows.push_back(&kUsual);
   std::vector<OperatorShapes> shapes;
   for (const ShapeRow* row : rows) {
-    const char* const texts[] = {row->shapes[0], row->shapes[full ? 3 : 1], row->shapes[full ? 4 : 2]};
+    const char* const texts[] = {row->shapes[0], row->shapes[full ? 3 : 1],
+                                 row->shapes[full ? 4 : 2]};
     const char* const sizes[] = {"tiny", "primes", "large"};
     for (size_t i = 0; i < 3; ++i)
-      shapes.push_back({op.info().name, sizes[i], texts[i], AttributesOf(row->attributes, texts[i])});
+      shapes.push_back(
+          {op.info().name, sizes[i], texts[i], AttributesOf(row->attributes, texts[i])});
   }
   return shapes;
 }
 
 Result<KernelSpec> SpecOf(const OperatorCase& one) {
   if (one.operators.size() == 1)
-    return one.operators[0]->Instantiate({ParsedShapes(one.shapes.text), one.dtype, one.shapes.attributes});
+    return one.operators[0]->Instantiate(
+        {ParsedShapes(one.shapes.text), one.dtype, one.shapes.attributes});
   std::vector<graph::ValidGraph> graphs;
   for (const Operator* op : one.operators) {
     ATUNNER_TRY(graph::ValidGraph graph, GraphOf(*op, one));
@@ -259,15 +301,19 @@ std::vector<OperatorCase> Grouped(const std::vector<OperatorCase>& alone) {
 }  // namespace
 
 Result<std::vector<OperatorCase>> OperatorCases(const OperatorTestFlags& flags) {
-  std::vector<DType> dtypes = {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kFloat64, DType::kInt32};
+  std::vector<DType> dtypes = {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kFloat64,
+                               DType::kInt32};
   if (!flags.dtypes.empty()) dtypes.clear();
   for (const std::string& name : flags.dtypes) {
     const auto dtype = ParseDType(name);
-    if (!dtype) return Invalid("unknown dtype '" + name + "'", "--dtype", "types are " + DTypeNames());
+    if (!dtype)
+      return Invalid("unknown dtype '" + name + "'", "--dtype", "types are " + DTypeNames());
     dtypes.push_back(*dtype);
   }
   std::vector<OperatorCase> cases;
-  const auto add = [&](const std::vector<OperatorCase>& more) { cases.insert(cases.end(), more.begin(), more.end()); };
+  const auto add = [&](const std::vector<OperatorCase>& more) {
+    cases.insert(cases.end(), more.begin(), more.end());
+  };
   std::map<const Operator*, bool> taken;
   const std::vector<const Operator*> operators = WantedOperators(flags.only);
   for (DType dtype : dtypes) {
@@ -282,8 +328,10 @@ Result<std::vector<OperatorCase>> OperatorCases(const OperatorTestFlags& flags) 
     }
     add(Grouped(pointwise));
   }
-  for (const Operator* op : operators) {  // the table's shapes are wrong for it: that is a failure, too
-    if (!taken[op] && flags.dtypes.empty()) cases.push_back({{op}, DType::kFloat32, ShapesOf(*op, flags.full)[0]});
+  // the table's shapes are wrong for it: that is a failure, too
+  for (const Operator* op : operators) {
+    if (!taken[op] && flags.dtypes.empty())
+      cases.push_back({{op}, DType::kFloat32, ShapesOf(*op, flags.full)[0]});
   }
   return cases;
 }

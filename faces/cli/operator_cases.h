@@ -1,4 +1,5 @@
-// What `test --operators` runs: every operator and gradient, in every type that it takes, at three shapes.
+// What `test --operators` runs: every operator and gradient, in every type that it takes, at three
+// shapes.
 #pragma once
 
 #include <string>
@@ -14,8 +15,8 @@ namespace atunner::cli {
 /// "8,16 16,4", as --input-shape takes it.
 std::vector<std::vector<int64_t>> ParsedShapes(const std::string& text);
 
-/// Shapes of an operator: a tiny one, one of primes and a large one. What takes no primes (halves, groups) has the
-/// nearest that it takes.
+/// Shapes of an operator: a tiny one, one of primes and a large one. What takes no primes (halves,
+/// groups) has the nearest that it takes.
 struct OperatorShapes {
   std::string name;
   std::string size;  ///< "tiny", "primes" or "large"
@@ -39,8 +40,8 @@ struct OperatorCase {
 /// The task of a case. kInvalidInput or kUnsupported where the operator does not take the type.
 Result<KernelSpec> SpecOf(const OperatorCase& one);
 
-/// Every case that the flags ask for. Pointwise operators go together unless they are to be apart. kInvalidInput for an
-/// unknown type.
+/// Every case that the flags ask for. Pointwise operators go together unless they are to be apart.
+/// kInvalidInput for an unknown type.
 Result<std::vector<OperatorCase>> OperatorCases(const OperatorTestFlags& flags);
 
 }  // namespace atunner::cli

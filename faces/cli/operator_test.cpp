@@ -1,4 +1,5 @@
-// `test --operators`: every operator and gradient, in every type, at three shapes, compiled, run and verified.
+// `test --operators`: every operator and gradient, in every type, at three shapes, compiled, run
+// and verified.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,8 +31,9 @@ struct CaseResult {
   bool passed() const { return verdict == "correct"; }
 };
 
-/// Budgets are multiples of the plain kernel's error. That it is itself no larger than its type explains keeps a wrong
-/// plain kernel from excusing everything: on normal inputs, in the norm of an output.
+/// Budgets are multiples of the plain kernel's error. That it is itself no larger than its type
+/// explains keeps a wrong plain kernel from excusing everything: on normal inputs, in the norm of
+/// an output.
 double LargestHonest(DType dtype) {
   switch (dtype) {
     case DType::kFloat64:
@@ -56,17 +58,20 @@ double LargestHonest(const KernelSpec& spec) {
   return largest;
 }
 
-CaseResult Refused(const Error& error) { return {.kernel = "none", .verdict = "error", .reason = error.ToString()}; }
+CaseResult Refused(const Error& error) {
+  return {.kernel = "none", .verdict = "error", .reason = error.ToString()};
+}
 
 /// The first family's default configuration, or else the plain kernels.
-Result<CandidateKernel> CandidateFor(const KernelSpec& spec, const Target& target, Compiler& compiler,
-                                     CaseResult& result) {
+Result<CandidateKernel> CandidateFor(const KernelSpec& spec, const Target& target,
+                                     Compiler& compiler, CaseResult& result) {
   CandidateKernel candidate;
   result.kernel = "plain";
   RenderedKernel kernel;
   if (const auto schedule = MakeTemplate(spec, target.profile)) {
     const std::vector<const Family*> families = AllFamilies();
-    const auto family = std::ranges::find_if(families, [&](const Family* each) { return each->Match(spec); });
+    const auto family = std::ranges::find_if(families,
+                                             [&](const Family* each) { return each->Match(spec); });
     result.kernel = std::string((*family)->name);
     ATUNNER_TRY(kernel, (*schedule)->Render((*schedule)->Default()));
     candidate.check_dims = (*schedule)->CheckDims((*schedule)->Default());
@@ -76,24 +81,27 @@ Result<CandidateKernel> CandidateFor(const KernelSpec& spec, const Target& targe
   // The virtual GPU runs PTX: that ptxas takes every family's kernels is tested with the families.
   std::string arch = target.profile.Arch();
   if (!target.real_index && arch.starts_with("sm_")) arch = "compute_" + arch.substr(3);
-  ATUNNER_TRY(CompileOutcome outcome, compiler.Compile({kernel.source, EntriesOf(kernel.plan), arch}));
+  ATUNNER_TRY(CompileOutcome outcome,
+              compiler.Compile({kernel.source, EntriesOf(kernel.plan), arch}));
   if (!outcome.ok()) return Fail(ErrorCode::kInvalidInput, "does not compile: " + outcome.error);
   candidate.module = *std::move(outcome.module);
   candidate.plan = std::move(kernel.plan);
   return candidate;
 }
 
-Result<CaseResult> Verified(const KernelSpec& spec, const Target& target, Compiler& compiler, Judge& judge,
-                            double limit) {
+Result<CaseResult> Verified(const KernelSpec& spec, const Target& target, Compiler& compiler,
+                            Judge& judge, double limit) {
   CaseResult result;
   const double start = SystemClock().Now();
-  ATUNNER_RETURN_IF_ERROR(judge.Begin({spec, 1, limit}));  // first: it gives back what the last task had of the GPU
+  // first: it gives back what the last task had of the GPU
+  ATUNNER_RETURN_IF_ERROR(judge.Begin({spec, 1, limit}));
   const double begun = SystemClock().Now();
   result.begin_seconds = begun - start;
   ATUNNER_TRY(const CandidateKernel candidate, CandidateFor(spec, target, compiler, result));
   result.compile_seconds = SystemClock().Now() - begun;
-  ATUNNER_TRY(const JudgeAnswer answer,
-              judge.Examine(candidate, {.time = false, .thorough = false, .incumbent_ns = {}, .seed = 1}));
+  ATUNNER_TRY(
+      const JudgeAnswer answer,
+      judge.Examine(candidate, {.time = false, .thorough = false, .incumbent_ns = {}, .seed = 1}));
   result.verdict = std::string(Name(answer.verdict.kind));
   result.reason = answer.verdict.reason;
   for (const CheckRecord& check : answer.verdict.checks) {
@@ -108,11 +116,13 @@ Result<CaseResult> Verified(const KernelSpec& spec, const Target& target, Compil
   return result;
 }
 
-/// Cases on all cores: a thread takes the next one, compiles it and has it judged by a runner of its own.
+/// Cases on all cores: a thread takes the next one, compiles it and has it judged by a runner of
+/// its own.
 class Run {
  public:
   /// `targets`: GPUs of one kind, which share the cases.
-  Run(std::vector<OperatorCase> cases, std::vector<Target> targets, Compiler& compiler, const OperatorTestFlags& flags)
+  Run(std::vector<OperatorCase> cases, std::vector<Target> targets, Compiler& compiler,
+      const OperatorTestFlags& flags)
       : cases_(std::move(cases)),
         results_(cases_.size()),
         targets_(std::move(targets)),
@@ -120,10 +130,13 @@ class Run {
         flags_(flags) {}
 
   void OnAllCores(bool quiet) {
-    // Runners on one GPU take turns, and have its memory together: more go by --jobs where there is much of it.
+    // Runners on one GPU take turns, and have its memory together: more go by --jobs where there is
+    // much of it.
     constexpr int kMostToAGpu = 4;
     const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    const int usual = targets_[0].real_index ? std::min(cores, kMostToAGpu * static_cast<int>(targets_.size())) : cores;
+    const int usual = targets_[0].real_index
+                          ? std::min(cores, kMostToAGpu * static_cast<int>(targets_.size()))
+                          : cores;
     const int jobs = flags_.jobs > 0 ? flags_.jobs : usual;
     const double start = SystemClock().Now();
     std::vector<std::jthread> threads;
@@ -132,7 +145,8 @@ class Run {
         const Target& target = targets_[static_cast<size_t>(i) % targets_.size()];
         const auto judge = MakeRunner(target, flags_.limit_seconds, true);
         for (size_t at = next_++; at < cases_.size(); at = next_++) {
-          if (flags_.total_seconds > 0 && SystemClock().Now() - start > flags_.total_seconds) return;
+          if (flags_.total_seconds > 0 && SystemClock().Now() - start > flags_.total_seconds)
+            return;
           One(at, target, *judge);
           Tell(at, quiet);  // what failed is never passed over
         }
@@ -159,8 +173,8 @@ class Run {
     const std::scoped_lock lock(mutex_);
     ++done_;
     if (!results_[at]->passed())
-      fmt::print(stderr, "{} {} {}: {} {}\n", cases_[at].shapes.name, Name(cases_[at].dtype), cases_[at].shapes.text,
-                 results_[at]->verdict, results_[at]->reason);
+      fmt::print(stderr, "{} {} {}: {} {}\n", cases_[at].shapes.name, Name(cases_[at].dtype),
+                 cases_[at].shapes.text, results_[at]->verdict, results_[at]->reason);
     if (!quiet && done_ % 200 == 0) fmt::print(stderr, "{} of {} tasks\n", done_, cases_.size());
   }
 
@@ -260,10 +274,13 @@ Result<int> TestOperators(const OperatorTestFlags& flags, const Common& common) 
   ATUNNER_TRY(const Target target, ChooseTarget(flags.target, flags.force_virtual));
   ATUNNER_TRY(const auto compiler, OpenCompiler(flags.limit_seconds));
   ATUNNER_TRY(std::vector<OperatorCase> cases, OperatorCases(flags));
-  if (cases.empty()) return Invalid("no operator is called like that", "--only", "`atunner operators` lists them");
-  // In an order of no meaning, and the same each time: what a limit of time cuts off is then no operator as a whole.
+  if (cases.empty())
+    return Invalid("no operator is called like that", "--only", "`atunner operators` lists them");
+  // In an order of no meaning, and the same each time: what a limit of time cuts off is then no
+  // operator as a whole.
   std::ranges::shuffle(cases, std::minstd_rand(1));
-  ATUNNER_TRY(const std::vector<Target> targets, DevicesLike(target, target.real_index ? flags.devices : ""));
+  ATUNNER_TRY(const std::vector<Target> targets,
+              DevicesLike(target, target.real_index ? flags.devices : ""));
   Run run(std::move(cases), targets, *compiler, flags);
   const double start = SystemClock().Now();
   run.OnAllCores(common.quiet || common.json);
@@ -281,10 +298,12 @@ Result<int> TestOperators(const OperatorTestFlags& flags, const Common& common) 
                {"rows", RowsOf(run)}});
   } else {
     PrintTable(lines);
-    fmt::print("{} operators and gradients, {} cases (operator × type × shape) on {}{}: {} failed{}, {:.0f} s\n",
-               counts.operators, counts.cases, target.profile.name, target.real_index ? "" : " (virtual)",
-               counts.failed, counts.left > 0 ? fmt::format(", {} not run for want of time", counts.left) : "",
-               seconds);
+    fmt::print(
+        "{} operators and gradients, {} cases (operator × type × shape) on {}{}: {} failed{}, "
+        "{:.0f} s\n",
+        counts.operators, counts.cases, target.profile.name, target.real_index ? "" : " (virtual)",
+        counts.failed,
+        counts.left > 0 ? fmt::format(", {} not run for want of time", counts.left) : "", seconds);
   }
   return counts.failed + counts.left > 0 ? 1 : 0;
 }

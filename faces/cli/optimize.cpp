@@ -24,7 +24,8 @@ Result<std::vector<int64_t>> ParseNumbers(const std::string& text, const std::st
     errno = 0;
     const long long value = std::strtoll(part.c_str(), &end, 10);
     if (part.empty() || *end != '\0' || errno == ERANGE)
-      return Invalid("'" + part + "' is no dimension", where, "write numbers with commas between: 8,1024,4096");
+      return Invalid("'" + part + "' is no dimension", where,
+                     "write numbers with commas between: 8,1024,4096");
     numbers.push_back(value);
     at = comma + 1;
   }
@@ -39,7 +40,9 @@ Result<Attributes> ParseAttributes(const std::vector<std::string>& texts, const 
     if (equals == std::string::npos || equals == 0)
       return Invalid("'" + text + "' has no value", flag, "write key=value");
     auto value = Expr::Parse(text.substr(equals + 1));
-    if (!value) return Invalid(value.error().what, flag + " " + text, "give one number, true, false or a word");
+    if (!value)
+      return Invalid(value.error().what, flag + " " + text,
+                     "give one number, true, false or a word");
     auto evaluated = value->Evaluate({});
     attributes[text.substr(0, equals)] = evaluated ? *evaluated : Value(text.substr(equals + 1));
   }
@@ -51,7 +54,8 @@ Result<std::vector<Dims>> WithSizes(const std::vector<Dims>& before, const std::
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
     return Invalid("'" + text + "' names no size", "--dim", "write n=512, or n=1,512,4096");
-  ATUNNER_TRY(const std::vector<int64_t> sizes, ParseNumbers(text.substr(equals + 1), "--dim " + text));
+  ATUNNER_TRY(const std::vector<int64_t> sizes,
+              ParseNumbers(text.substr(equals + 1), "--dim " + text));
   std::vector<Dims> combined;
   for (Dims dims : before) {
     for (const int64_t size : sizes) {
@@ -82,7 +86,8 @@ Result<std::vector<KernelSpec>> SpecsOfFile(const OptimizeFlags& flags) {
 
 Status ApplyAccuracy(const std::string& name, KernelSpec& spec) {
   const auto accuracy = ParseAccuracy(name);
-  if (!accuracy) return Invalid("unknown accuracy '" + name + "'", "--accuracy", "use strict, default or fast");
+  if (!accuracy)
+    return Invalid("unknown accuracy '" + name + "'", "--accuracy", "use strict, default or fast");
   SetAccuracy(spec, *accuracy);
   return {};
 }
@@ -97,12 +102,14 @@ Result<KernelSpec> SpecOfOperator(const OptimizeFlags& flags) {
     std::vector<std::string> names;
     for (const Operator* each : AllOperators()) names.push_back(each->info().name);
     const std::string near = ClosestName(flags.operator_name, names);
-    return Invalid("unknown operator '" + flags.operator_name + "'", "--operator",
-                   near.empty() ? "`atunner operators` lists them" : "did you mean '" + near + "'?");
+    return Invalid(
+        "unknown operator '" + flags.operator_name + "'", "--operator",
+        near.empty() ? "`atunner operators` lists them" : "did you mean '" + near + "'?");
   }
   OperatorRequest request;
   const auto dtype = ParseDType(flags.dtype);
-  if (!dtype) return Invalid("unknown dtype '" + flags.dtype + "'", "--dtype", "types are " + DTypeNames());
+  if (!dtype)
+    return Invalid("unknown dtype '" + flags.dtype + "'", "--dtype", "types are " + DTypeNames());
   request.dtype = *dtype;
   for (const std::string& text : flags.shapes) {
     ATUNNER_TRY(std::vector<int64_t> shape, ParseNumbers(text, "--input-shape " + text));
@@ -141,7 +148,8 @@ Result<int> Optimize(const OptimizeFlags& flags, const Common& common, const std
     ATUNNER_TRY(auto schedule, MakeTemplate(spec, target.profile));
     schedules.push_back(std::move(schedule));
   }
-  if (schedules.size() == 1) return RunTuning(*schedules.front(), target, flags.tune, common, command);
+  if (schedules.size() == 1)
+    return RunTuning(*schedules.front(), target, flags.tune, common, command);
   return RunTuningAtSizes(schedules, target, flags.tune, common, command);
 }
 

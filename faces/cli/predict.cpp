@@ -19,23 +19,31 @@ namespace {
 
 constexpr size_t kLargestList = size_t{1} << 30;
 
-/// A JSON array of configurations (arrays of values in the space's order), or the export of a run, whose trials' are
-/// taken.
-Result<std::vector<Configuration>> ReadConfigurations(const std::string& file, const ParameterSpace& space) {
+/// A JSON array of configurations (arrays of values in the space's order), or the export of a run,
+/// whose trials' are taken.
+Result<std::vector<Configuration>> ReadConfigurations(const std::string& file,
+                                                      const ParameterSpace& space) {
   ATUNNER_TRY(const std::string text, ReadFile(file, kLargestList));
   ATUNNER_TRY(const Json json, ParseJson(text, file));
-  static constexpr const char* kForm = "write [[16, 2, \"shared\"], ...], values in the order of the parameters";
+  static constexpr const char* kForm =
+      "write [[16, 2, \"shared\"], ...], values in the order of the parameters";
   const bool run = json.is_object() && json.contains("trials") && json["trials"].is_array();
-  if (!run && !json.is_array()) return Invalid("is neither a list of configurations nor a run's export", file, kForm);
+  if (!run && !json.is_array())
+    return Invalid("is neither a list of configurations nor a run's export", file, kForm);
   std::vector<Configuration> configurations;
   for (const Json& entry : run ? json["trials"] : json) {
-    const Json& values = run && entry.is_object() && entry.contains("configuration") ? entry["configuration"] : entry;
+    const Json& values = run && entry.is_object() && entry.contains("configuration")
+                             ? entry["configuration"]
+                             : entry;
     if (!values.is_array())
-      return Invalid(fmt::format("configuration {} is no list of values", configurations.size() + 1), file, kForm);
+      return Invalid(
+          fmt::format("configuration {} is no list of values", configurations.size() + 1), file,
+          kForm);
     ATUNNER_TRY(Configuration configuration, FromJson<Configuration>(values));
     if (configuration.values.size() != space.parameters.size())
-      return Invalid(fmt::format("configuration {} has {} values, the space {} parameters", configurations.size() + 1,
-                                 configuration.values.size(), space.parameters.size()),
+      return Invalid(fmt::format("configuration {} has {} values, the space {} parameters",
+                                 configurations.size() + 1, configuration.values.size(),
+                                 space.parameters.size()),
                      file);
     configurations.push_back(std::move(configuration));
   }
@@ -43,15 +51,16 @@ Result<std::vector<Configuration>> ReadConfigurations(const std::string& file, c
 }
 
 Json CountsOf(const vgpu::EstimateInput& input) {
-  Json json{{"kernel", input.resources.entry},
-            {"registers", input.resources.registers},
-            {"local_bytes", input.resources.local_bytes},
-            {"shared_bytes", input.resources.static_shared_bytes + input.shape.dynamic_shared_bytes},
-            {"grid", input.shape.grid.Count()},
-            {"block", input.shape.block.Count()},
-            {"cluster", input.shape.cluster.Count()},
-            {"blocks_per_sm", input.occupancy.blocks_per_sm},
-            {"footprint_bytes", input.footprint_bytes}};
+  Json json{
+      {"kernel", input.resources.entry},
+      {"registers", input.resources.registers},
+      {"local_bytes", input.resources.local_bytes},
+      {"shared_bytes", input.resources.static_shared_bytes + input.shape.dynamic_shared_bytes},
+      {"grid", input.shape.grid.Count()},
+      {"block", input.shape.block.Count()},
+      {"cluster", input.shape.cluster.Count()},
+      {"blocks_per_sm", input.occupancy.blocks_per_sm},
+      {"footprint_bytes", input.footprint_bytes}};
   for (const auto& [name, value] : input.counts.Figures()) json[name] = value;
   return json;
 }
@@ -62,16 +71,21 @@ class Predictor {
   Predictor(const ScheduleTemplate& schedule, const Target& target, Compiler& compiler, bool counts)
       : schedule_(schedule), device_(target.profile), compiler_(compiler) {
     device_.Calibrate(target.calibration);
-    if (counts) device_.Observe([this](const vgpu::EstimateInput& input) { launches_.push_back(CountsOf(input)); });
+    if (counts)
+      device_.Observe(
+          [this](const vgpu::EstimateInput& input) { launches_.push_back(CountsOf(input)); });
   }
 
   Result<Json> Run(const std::vector<Configuration>& configurations, size_t threads) {
     ATUNNER_TRY(const TaskBuffers buffers, MakePredictionBuffers(device_, schedule_.spec()));
-    CompileAhead ahead([this](const Configuration& one, const std::stop_token& stop) { return Compile(one, stop); });
+    CompileAhead ahead([this](const Configuration& one, const std::stop_token& stop) {
+      return Compile(one, stop);
+    });
     Json results = Json::array();
     size_t submitted = 0;
     while (results.size() < configurations.size()) {
-      while (submitted < configurations.size() && ahead.size() < threads) ahead.Submit(configurations[submitted++]);
+      while (submitted < configurations.size() && ahead.size() < threads)
+        ahead.Submit(configurations[submitted++]);
       const auto compiled = ahead.Take([] { return false; }, kForever);
       results.push_back(Predict(*compiled, buffers));
     }
@@ -84,8 +98,8 @@ class Predictor {
   Compiled Compile(const Configuration& configuration, const std::stop_token& stop) {
     Compiled compiled{configuration, schedule_.Render(configuration), CompileOutcome{}};
     if (compiled.rendered)
-      compiled.outcome =
-          compiler_.Compile({compiled.rendered->source, EntriesOf(compiled.rendered->plan), device_.arch()}, stop);
+      compiled.outcome = compiler_.Compile(
+          {compiled.rendered->source, EntriesOf(compiled.rendered->plan), device_.arch()}, stop);
     return compiled;
   }
 
@@ -119,13 +133,15 @@ class Predictor {
 
 void PrintRow(const Json& row, const ParameterSpace& space, const Configuration& configuration) {
   if (row.contains("error"))
-    fmt::print("{:>12}  {}  {}\n", "-", space.Describe(configuration), row["error"].get<std::string>());
+    fmt::print("{:>12}  {}  {}\n", "-", space.Describe(configuration),
+               row["error"].get<std::string>());
   else
-    fmt::print("{:>12}  {}  {}\n", FormatTime(row["estimate"]["time_ns"].get<double>()), space.Describe(configuration),
-               row["estimate"]["limiter"].get<std::string>());
+    fmt::print("{:>12}  {}  {}\n", FormatTime(row["estimate"]["time_ns"].get<double>()),
+               space.Describe(configuration), row["estimate"]["limiter"].get<std::string>());
 }
 
-Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(const PredictFlags& flags, const std::string& kernel,
+Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(const PredictFlags& flags,
+                                                     const std::string& kernel,
                                                      const Target& target, const Common& common) {
   if (flags.file.empty()) {
     ATUNNER_TRY(const KernelSpec spec, SpecOf(flags.optimize));
@@ -133,15 +149,16 @@ Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(const PredictFlags& flags, 
   }
   SourceOptions options;
   options.kernel = kernel;
-  options.extra_tunables = true;  // the space that `hardware-optimize` searches: a run's export fits
+  // the space that `hardware-optimize` searches: a run's export fits
+  options.extra_tunables = true;
   options.multiprocessors = target.profile.sms;
   ATUNNER_TRY(UserKernel read, ReadUserKernel(flags.file, options));
   return cli::TemplateOf(read, flags.file, common, false);
 }
 
 /// What --json says of one kernel. Without it the rows are printed.
-Result<Json> PredictOne(const PredictFlags& flags, const std::string& kernel, const Target& target, Compiler& compiler,
-                        const Common& common) {
+Result<Json> PredictOne(const PredictFlags& flags, const std::string& kernel, const Target& target,
+                        Compiler& compiler, const Common& common) {
   ATUNNER_TRY(const auto schedule, TemplateOf(flags, kernel, target, common));
   std::vector<Configuration> configurations = {schedule->Default()};
   if (!flags.configurations.empty()) {
@@ -149,7 +166,8 @@ Result<Json> PredictOne(const PredictFlags& flags, const std::string& kernel, co
   }
   Predictor predictor(*schedule, target, compiler, flags.counts);
   const double start = SystemClock().Now();
-  ATUNNER_TRY(const Json rows, predictor.Run(configurations, std::max(1u, std::thread::hardware_concurrency())));
+  ATUNNER_TRY(const Json rows,
+              predictor.Run(configurations, std::max(1u, std::thread::hardware_concurrency())));
   for (size_t i = 0; !common.json && i < configurations.size(); ++i)
     PrintRow(rows[i], schedule->space(), configurations[i]);
   return Json{{"kernel", schedule->spec().name},        {"device", target.profile.full_name},
@@ -164,7 +182,8 @@ Result<int> Predict(const PredictFlags& flags, const Common& common) {
   ATUNNER_TRY(const auto compiler, OpenCompiler(flags.optimize.tune.compile_timeout));
   const std::vector<std::string> kernels = KernelsOf(flags.file, flags.kernel);
   if (kernels.size() > 1 && !flags.configurations.empty())
-    return Invalid("whose configurations these are is not clear", "--configs", "name the kernel by --kernel");
+    return Invalid("whose configurations these are is not clear", "--configs",
+                   "name the kernel by --kernel");
   Json answers = Json::array();
   bool any = false;
   for (const std::string& kernel : kernels) {
@@ -172,10 +191,12 @@ Result<int> Predict(const PredictFlags& flags, const Common& common) {
     auto answer = PredictOne(flags, kernel, target, *compiler, common);
     if (!answer && (kernels.size() == 1 || answer.error().code != ErrorCode::kInvalidInput))
       return std::unexpected(answer.error());
-    if (!answer && !common.json) fmt::print(stderr, "{} is not predicted: {}\n", kernel, answer.error().ToString());
-    any |= answer &&
-           std::ranges::any_of((*answer)["predictions"], [](const Json& row) { return row.contains("estimate"); });
-    answers.push_back(answer ? *std::move(answer) : Json{{"kernel", kernel}, {"refused", answer.error().what}});
+    if (!answer && !common.json)
+      fmt::print(stderr, "{} is not predicted: {}\n", kernel, answer.error().ToString());
+    any |= answer && std::ranges::any_of((*answer)["predictions"],
+                                         [](const Json& row) { return row.contains("estimate"); });
+    answers.push_back(answer ? *std::move(answer)
+                             : Json{{"kernel", kernel}, {"refused", answer.error().what}});
   }
   if (common.json) PrintJson(kernels.size() == 1 ? answers[0] : answers);
   return any ? 0 : 1;

@@ -6,8 +6,8 @@
 
 namespace atunner::cli {
 
-Report MakeReport(const RunRecord& run, const TuneResult& result, const KernelSpec& spec, const ParameterSpace& space,
-                  const DeviceProfile& profile) {
+Report MakeReport(const RunRecord& run, const TuneResult& result, const KernelSpec& spec,
+                  const ParameterSpace& space, const DeviceProfile& profile) {
   Report report;
   report.run = run.id;
   report.command = run.command;
@@ -54,7 +54,8 @@ Result<Report> ReportOf(Store& store, const RunRecord& run) {
   for (const Json& each : summary.value("front", Json::array())) {
     const auto number = each.value("trial", int64_t{0});
     if (number < 1 || static_cast<size_t>(number) > result.trials.size())
-      return Invalid("run '" + run.id + "' names trials on its front that it does not have", "report");
+      return Invalid("run '" + run.id + "' names trials on its front that it does not have",
+                     "report");
     result.front.push_back(static_cast<size_t>(number - 1));
   }
   result.space_size = summary.value("space_size", uint64_t{0});

@@ -1,5 +1,5 @@
-// `run`: one launch of a kernel with the arguments of the command line, on the virtual GPU with all checks or on the
-// GPU of this machine; afterwards what is in its memory.
+// `run`: one launch of a kernel with the arguments of the command line, on the virtual GPU with all
+// checks or on the GPU of this machine; afterwards what is in its memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,8 @@ struct LoadedText {
   std::string source;
 };
 
-Result<CompiledModule> Compiled(const RunFlags& flags, const std::string& text, const Target& target) {
+Result<CompiledModule> Compiled(const RunFlags& flags, const std::string& text,
+                                const Target& target) {
   ATUNNER_TRY(const auto compiler, OpenCompiler());
   CompileRequest request;
   request.source.name = flags.file;
@@ -29,7 +30,8 @@ Result<CompiledModule> Compiled(const RunFlags& flags, const std::string& text, 
   if (!flags.kernel.empty()) request.entries = {flags.kernel};
   request.arch = target.profile.Arch();
   ATUNNER_TRY(CompileOutcome outcome, compiler->Compile(request));
-  if (!outcome.ok() && outcome.error.find("__nv_name_map") != std::string::npos) {  // a name that says nothing there
+  // a name that says nothing there
+  if (!outcome.ok() && outcome.error.find("__nv_name_map") != std::string::npos) {
     request.entries.clear();
     ATUNNER_TRY(outcome, compiler->Compile(request));
   }
@@ -37,22 +39,25 @@ Result<CompiledModule> Compiled(const RunFlags& flags, const std::string& text, 
   return *std::move(outcome.module);
 }
 
-/// The kernel that is meant: by its name, by the compiler's name for it, or because there is no other.
-Result<const ptx::Function*> Chosen(const ptx::ValidModule& ptx, const CompiledModule& module, const RunFlags& flags) {
+/// The kernel that is meant: by its name, by the compiler's name for it, or because there is no
+/// other.
+Result<const ptx::Function*> Chosen(const ptx::ValidModule& ptx, const CompiledModule& module,
+                                    const RunFlags& flags) {
   std::string names;
   std::vector<const ptx::Function*> entries;
   for (const ptx::Function& function : ptx.functions()) {
     if (!function.is_entry) continue;
     const KernelResources* known = module.Find(function.name);
-    if (function.name == flags.kernel || (known != nullptr && known->entry == flags.kernel)) return &function;
+    if (function.name == flags.kernel || (known != nullptr && known->entry == flags.kernel))
+      return &function;
     entries.push_back(&function);
     names += (names.empty() ? "" : ", ") + function.name;
   }
   if (entries.size() == 1 && flags.kernel.empty()) return entries[0];
   if (entries.empty()) return Invalid("there is no kernel in it", flags.file);
-  return Invalid(
-      flags.kernel.empty() ? "which kernel to run is not clear" : "there is no kernel '" + flags.kernel + "'",
-      flags.file, "name one by --kernel: " + names);
+  return Invalid(flags.kernel.empty() ? "which kernel to run is not clear"
+                                      : "there is no kernel '" + flags.kernel + "'",
+                 flags.file, "name one by --kernel: " + names);
 }
 
 Parameter::Kind KindOf(const ptx::Variable& variable) {
@@ -95,7 +100,8 @@ Result<LoadedText> ReadKernel(const RunFlags& flags, const Target& target) {
     unknown.entry = unknown.mangled = read.entry;
     read.module.kernels.push_back(unknown);
   }
-  for (const ptx::Variable& parameter : kernel->params) read.parameters.push_back({parameter.bytes, KindOf(parameter)});
+  for (const ptx::Variable& parameter : kernel->params)
+    read.parameters.push_back({parameter.bytes, KindOf(parameter)});
   return read;
 }
 
@@ -110,23 +116,26 @@ struct Bound {
 Result<Bound> Bind(Device& device, const RunFlags& flags, const LoadedText& kernel) {
   Bound bound;
   if (flags.arguments.size() != kernel.parameters.size())
-    return Invalid(fmt::format("'{}' takes {} arguments, given are {}", kernel.entry, kernel.parameters.size(),
-                               flags.arguments.size()),
+    return Invalid(fmt::format("'{}' takes {} arguments, given are {}", kernel.entry,
+                               kernel.parameters.size(), flags.arguments.size()),
                    "--arg", "one --arg for each, in order");
   for (size_t i = 0; i < flags.arguments.size(); ++i) {
     ATUNNER_TRY(LaunchArgument argument, ParseLaunchArgument(flags.arguments[i]));
     std::unique_ptr<Buffer> memory;
     if ((argument.texture || argument.memory) && kernel.parameters[i].bytes != 8)
-      return Invalid(fmt::format("the parameter has {} bytes and is no {}", kernel.parameters[i].bytes,
-                                 argument.texture ? "texture or surface" : "address"),
-                     "--arg " + argument.text);
+      return Invalid(
+          fmt::format("the parameter has {} bytes and is no {}", kernel.parameters[i].bytes,
+                      argument.texture ? "texture or surface" : "address"),
+          "--arg " + argument.text);
     if (argument.texture) {
       ATUNNER_TRY(auto texture, device.CreateTexture(*argument.texture, argument.content));
-      bound.args.push_back(KernelArg::Address(argument.surface ? texture->surface() : texture->texture()));
+      bound.args.push_back(
+          KernelArg::Address(argument.surface ? texture->surface() : texture->texture()));
       bound.textures.push_back(std::move(texture));
     } else if (argument.memory) {
       ATUNNER_TRY(memory, device.Allocate(argument.elements * SizeOf(*argument.dtype)));
-      if (!argument.content.empty()) ATUNNER_RETURN_IF_ERROR(device.CopyIn(memory->address(), argument.content));
+      if (!argument.content.empty())
+        ATUNNER_RETURN_IF_ERROR(device.CopyIn(memory->address(), argument.content));
       bound.args.push_back(KernelArg::Address(memory->address()));
     } else {
       ATUNNER_TRY(const std::vector<std::byte> bytes, ValueBytes(argument, kernel.parameters[i]));
@@ -159,7 +168,8 @@ Result<std::vector<Content>> ReadBack(Device& device, const Bound& bound) {
   std::vector<Content> contents;
   for (size_t i = 0; i < bound.memory.size(); ++i) {
     if (!bound.memory[i]) continue;
-    contents.push_back({i, *bound.arguments[i].dtype, std::vector<std::byte>(bound.memory[i]->bytes())});
+    contents.push_back(
+        {i, *bound.arguments[i].dtype, std::vector<std::byte>(bound.memory[i]->bytes())});
     ATUNNER_RETURN_IF_ERROR(device.CopyOut(contents.back().bytes, bound.memory[i]->address()));
   }
   return contents;
@@ -168,15 +178,20 @@ Result<std::vector<Content>> ReadBack(Device& device, const Bound& bound) {
 void PrintContent(const Content& content, size_t most) {
   const size_t elements = content.bytes.size() / SizeOf(content.dtype);
   fmt::print("argument {}, {}[{}]:", content.argument, Name(content.dtype), elements);
-  for (size_t i = 0; i < std::min(elements, most); ++i) fmt::print(" {}", ElementText(content.dtype, content.bytes, i));
+  for (size_t i = 0; i < std::min(elements, most); ++i)
+    fmt::print(" {}", ElementText(content.dtype, content.bytes, i));
   fmt::print("{}\n", elements > most ? " …" : "");
 }
 
 Json ContentJson(const Content& content, size_t most) {
   const size_t elements = content.bytes.size() / SizeOf(content.dtype);
   Json values = Json::array();
-  for (size_t i = 0; i < std::min(elements, most); ++i) values.push_back(ElementJson(content.dtype, content.bytes, i));
-  return {{"argument", content.argument}, {"dtype", Name(content.dtype)}, {"elements", elements}, {"values", values}};
+  for (size_t i = 0; i < std::min(elements, most); ++i)
+    values.push_back(ElementJson(content.dtype, content.bytes, i));
+  return {{"argument", content.argument},
+          {"dtype", Name(content.dtype)},
+          {"elements", elements},
+          {"values", values}};
 }
 
 /// The device, and the same as a virtual one where it is that.
@@ -202,8 +217,9 @@ void NameMemory(vgpu::VirtualGpu& gpu, const Bound& bound) {
   }
 }
 
-void PrintRun(const LoadedText& kernel, const Bound& bound, const std::string& where, const LaunchOutcome& outcome,
-              const std::vector<Content>& contents, size_t most, bool checked, SourceLines& source) {
+void PrintRun(const LoadedText& kernel, const Bound& bound, const std::string& where,
+              const LaunchOutcome& outcome, const std::vector<Content>& contents, size_t most,
+              bool checked, SourceLines& source) {
   fmt::print("{}", outcome.printed);
   for (const Hazard& hazard : outcome.hazards) PrintHazard(hazard, source);
   for (const LaunchArgument& argument : bound.arguments) {
@@ -215,12 +231,14 @@ void PrintRun(const LoadedText& kernel, const Bound& bound, const std::string& w
 
 Json RunJson(const LoadedText& kernel, const std::string& where, const LaunchOutcome& outcome,
              const std::vector<Content>& contents, size_t most, bool checked, SourceLines& source) {
-  Json json{{"kernel", kernel.entry},     {"where", where},
-            {"message", outcome.message}, {"blocks", outcome.blocks_executed},
-            {"printed", outcome.printed}, {"completed", outcome.kind == LaunchOutcome::Kind::kCompleted},
-            {"checked", checked},         {"hazards", Json::array()},
-            {"memory", Json::array()}};
-  for (const Hazard& hazard : outcome.hazards) json["hazards"].push_back(HazardJson(hazard, source));
+  Json json{
+      {"kernel", kernel.entry},     {"where", where},
+      {"message", outcome.message}, {"blocks", outcome.blocks_executed},
+      {"printed", outcome.printed}, {"completed", outcome.kind == LaunchOutcome::Kind::kCompleted},
+      {"checked", checked},         {"hazards", Json::array()},
+      {"memory", Json::array()}};
+  for (const Hazard& hazard : outcome.hazards)
+    json["hazards"].push_back(HazardJson(hazard, source));
   for (const Content& content : contents) json["memory"].push_back(ContentJson(content, most));
   return json;
 }
@@ -238,17 +256,21 @@ Result<int> RunKernel(const RunFlags& flags, const Common& common) {
     return Fail(ErrorCode::kUnavailable, target.profile.name + " is not in this machine", "--real");
   ATUNNER_TRY(const LaunchShape shape, ShapeOf(flags));
   ATUNNER_TRY(const uint8_t groups, ParseChecks(flags.checks));
-  const LaunchOptions options = OptionsOfChecks(groups, flags.timeout_seconds, flags.max_instructions);
+  const LaunchOptions options = OptionsOfChecks(groups, flags.timeout_seconds,
+                                                flags.max_instructions);
   ATUNNER_TRY(const LoadedText kernel, ReadKernel(flags, target));
   ATUNNER_TRY(const Opened opened, Open(flags, target));
   ATUNNER_TRY(const auto module, opened.device->Load(kernel.module));
   ATUNNER_TRY(const Bound bound, Bind(*opened.device, flags, kernel));
   if (opened.virtual_gpu != nullptr) NameMemory(*opened.virtual_gpu, bound);
-  ATUNNER_TRY(LaunchOutcome outcome, opened.device->Launch(*module, kernel.entry, shape, bound.args, options));
-  if (outcome.kind == LaunchOutcome::Kind::kRefused || outcome.kind == LaunchOutcome::Kind::kUnsupported)
+  ATUNNER_TRY(LaunchOutcome outcome,
+              opened.device->Launch(*module, kernel.entry, shape, bound.args, options));
+  if (outcome.kind == LaunchOutcome::Kind::kRefused ||
+      outcome.kind == LaunchOutcome::Kind::kUnsupported)
     return Invalid("'" + kernel.entry + "' cannot be launched: " + outcome.message, flags.file);
   JoinSides(outcome.hazards);
-  const bool lost = opened.virtual_gpu == nullptr && !outcome.completed();  // with the context, its memory
+  // with the context, its memory
+  const bool lost = opened.virtual_gpu == nullptr && !outcome.completed();
   std::vector<Content> contents;
   if (!lost) {
     ATUNNER_TRY(contents, ReadBack(*opened.device, bound));

@@ -21,16 +21,19 @@ struct Findings {
 
 Result<Findings> Examine(SubjectOnDevice& subject, const SanitizeFlags& flags, uint8_t groups) {
   Findings found;
-  const LaunchOptions options = OptionsOfChecks(groups, flags.subject.timeout_seconds, flags.max_instructions);
+  const LaunchOptions options = OptionsOfChecks(groups, flags.subject.timeout_seconds,
+                                                flags.max_instructions);
   for (const BoundStep& step : subject.steps()) {
     ATUNNER_TRY(LaunchOutcome outcome,
                 subject.gpu().Launch(subject.module(), step.entry, step.shape, step.args, options));
     found.blocks += outcome.blocks_executed;
     found.printed += outcome.printed;
-    if (outcome.kind == LaunchOutcome::Kind::kRefused || outcome.kind == LaunchOutcome::Kind::kUnsupported)
+    if (outcome.kind == LaunchOutcome::Kind::kRefused ||
+        outcome.kind == LaunchOutcome::Kind::kUnsupported)
       return Invalid("'" + step.entry + "' cannot be launched: " + outcome.message);
     const bool stops = !outcome.completed();
-    if (outcome.kind == LaunchOutcome::Kind::kTimeout && outcome.hazards.empty()) found.incomplete = outcome.message;
+    if (outcome.kind == LaunchOutcome::Kind::kTimeout && outcome.hazards.empty())
+      found.incomplete = outcome.message;
     found.hazards.insert(found.hazards.end(), outcome.hazards.begin(), outcome.hazards.end());
     if (!stops) continue;
     if (&step != &subject.steps().back() && found.incomplete.empty())
@@ -38,8 +41,9 @@ Result<Findings> Examine(SubjectOnDevice& subject, const SanitizeFlags& flags, u
     return found;
   }
   for (Hazard& leak : subject.gpu().Leaks(subject.module())) {
-    const auto same = std::ranges::find_if(
-        found.hazards, [&](const Hazard& h) { return h.kind == leak.kind && h.where == leak.where; });
+    const auto same = std::ranges::find_if(found.hazards, [&](const Hazard& h) {
+      return h.kind == leak.kind && h.where == leak.where;
+    });
     if (same == found.hazards.end())
       found.hazards.push_back(std::move(leak));
     else
@@ -49,15 +53,16 @@ Result<Findings> Examine(SubjectOnDevice& subject, const SanitizeFlags& flags, u
 }
 
 /// What one kernel brought up, told; with --json it joins `reports`.
-Result<int> SanitizeOne(const SanitizeFlags& flags, const Target& target, Compiler& compiler, const Common& common,
-                        Json& reports) {
+Result<int> SanitizeOne(const SanitizeFlags& flags, const Target& target, Compiler& compiler,
+                        const Common& common, Json& reports) {
   ATUNNER_TRY(const uint8_t groups, ParseChecks(flags.checks));
   ATUNNER_TRY(const Subject subject, LoadSubject(flags.subject, target, compiler, common));
   ATUNNER_TRY(const auto device, SubjectOnDevice::Make(subject, target, compiler));
   ATUNNER_TRY(Findings found, Examine(*device, flags, groups));
   JoinSides(found.hazards);
   for (Hazard& hazard : found.hazards) {
-    if (const KernelResources* kernel = subject.candidate.module.Find(hazard.kernel)) hazard.kernel = kernel->entry;
+    if (const KernelResources* kernel = subject.candidate.module.Find(hazard.kernel))
+      hazard.kernel = kernel->entry;
   }
   SourceLines source(subject);
   const int exit_code = found.hazards.empty() && found.incomplete.empty() ? 0 : 1;
@@ -67,7 +72,8 @@ Result<int> SanitizeOne(const SanitizeFlags& flags, const Target& target, Compil
               {"target", target.profile.name}, {"checks", flags.checks},
               {"blocks", found.blocks},        {"complete", found.incomplete.empty()},
               {"found", found.hazards.size()}, {"hazards", Json::array()}};
-    for (size_t i = 0; i < shown; ++i) json["hazards"].push_back(HazardJson(found.hazards[i], source));
+    for (size_t i = 0; i < shown; ++i)
+      json["hazards"].push_back(HazardJson(found.hazards[i], source));
     reports.push_back(std::move(json));
     return exit_code;
   }
@@ -75,8 +81,8 @@ Result<int> SanitizeOne(const SanitizeFlags& flags, const Target& target, Compil
   for (size_t i = 0; i < shown; ++i) PrintHazard(found.hazards[i], source);
   if (shown < found.hazards.size()) fmt::print("… and {} more\n", found.hazards.size() - shown);
   if (!found.incomplete.empty()) fmt::print("not complete: {}\n", found.incomplete);
-  fmt::print("{}: {} on {} blocks, virtual {}, checks: {}{}\n", subject.name, HowMany(found.hazards.size()),
-             found.blocks, target.profile.name, flags.checks,
+  fmt::print("{}: {} on {} blocks, virtual {}, checks: {}{}\n", subject.name,
+             HowMany(found.hazards.size()), found.blocks, target.profile.name, flags.checks,
              subject.configuration.empty() ? "" : ", configuration: " + subject.configuration);
   return exit_code;
 }

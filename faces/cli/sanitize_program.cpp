@@ -1,4 +1,5 @@
-// `sanitize -- PROGRAM`: a whole program, with the virtual GPU in the place of CUDA's driver and runtime.
+// `sanitize -- PROGRAM`: a whole program, with the virtual GPU in the place of CUDA's driver and
+// runtime.
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -26,7 +27,8 @@ struct Ending {
   int exit_code = 0;
   int signal = 0;
   std::string ToString() const {
-    if (signal != 0) return fmt::format("the program was ended by signal {} ({})", signal, strsignal(signal));
+    if (signal != 0)
+      return fmt::format("the program was ended by signal {} ({})", signal, strsignal(signal));
     return fmt::format("the program ended with exit code {}", exit_code);
   }
 };
@@ -42,12 +44,13 @@ Result<Path> LibraryOfPrograms() {
               "`make build` puts it there");
 }
 
-std::vector<std::string> EnvironmentWith(const std::vector<std::pair<std::string, std::string>>& values) {
+std::vector<std::string> EnvironmentWith(
+    const std::vector<std::pair<std::string, std::string>>& values) {
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
-    const bool replaced =
-        std::ranges::any_of(values, [&](const auto& value) { return text.starts_with(value.first + "="); });
+    const bool replaced = std::ranges::any_of(
+        values, [&](const auto& value) { return text.starts_with(value.first + "="); });
     if (!replaced) all.push_back(text);
   }
   for (const auto& [name, value] : values) all.push_back(name + "=" + value);
@@ -62,15 +65,17 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
 }
 
 /// Runs it to its end. `apart`: what it prints goes to standard error.
-Result<Ending> RunProgram(std::vector<std::string> command, std::vector<std::string> environment, bool apart) {
+Result<Ending> RunProgram(std::vector<std::string> command, std::vector<std::string> environment,
+                          bool apart) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   if (apart) posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
   pid_t process = 0;
-  const int failed = posix_spawnp(&process, command[0].c_str(), &actions, nullptr, Pointers(command).data(),
-                                  Pointers(environment).data());
+  const int failed = posix_spawnp(&process, command[0].c_str(), &actions, nullptr,
+                                  Pointers(command).data(), Pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) return Invalid(fmt::format("'{}' cannot be run: {}", command[0], std::strerror(failed)));
+  if (failed != 0)
+    return Invalid(fmt::format("'{}' cannot be run: {}", command[0], std::strerror(failed)));
   int status = 0;
   while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
   }
@@ -94,13 +99,17 @@ std::string BytesOf(const std::string& command) {
   return "";
 }
 
-/// Without a GPU here, and without a name: an A100, or where the program was built for later ones, the first of those.
+/// Without a GPU here, and without a name: an A100, or where the program was built for later ones,
+/// the first of those.
 Result<Target> TargetOfProgram(const SanitizeFlags& flags) {
   SubjectFlags subject = flags.subject;
   if (subject.target != "auto" || ListRealDevices()) return TargetOf(subject);
   subject.target = "A100";
-  const auto arch = [](const DeviceProfile& profile) { return profile.cc_major * 10 + profile.cc_minor; };
-  constexpr int kA100 = 80, kNewest = 90;  // beyond it there are instructions that nothing here runs
+  const auto arch = [](const DeviceProfile& profile) {
+    return profile.cc_major * 10 + profile.cc_minor;
+  };
+  // beyond it there are instructions that nothing here runs
+  constexpr int kA100 = 80, kNewest = 90;
   int newest = 0;
   for (const int ptx : program::PtxArchitectures(BytesOf(flags.program[0]))) {
     if (ptx <= kNewest) newest = std::max(newest, ptx);
@@ -121,8 +130,8 @@ void PrintFindings(const program::Findings& found, const SanitizeFlags& flags, c
   if (shown < found.hazards.size()) fmt::print("… and {} more\n", found.hazards.size() - shown);
   for (const std::string& error : found.errors) fmt::print("error: {}\n", error);
   fmt::print("{}: {} in {} launch{} of {} block{}, virtual {}, checks: {}\n", flags.program[0],
-             HowMany(found.hazards.size()), found.launches, found.launches == 1 ? "" : "es", found.blocks,
-             found.blocks == 1 ? "" : "s", target.profile.name, flags.checks);
+             HowMany(found.hazards.size()), found.launches, found.launches == 1 ? "" : "es",
+             found.blocks, found.blocks == 1 ? "" : "s", target.profile.name, flags.checks);
 }
 
 Json FindingsJson(const program::Findings& found, const SanitizeFlags& flags, const Target& target,
@@ -151,16 +160,17 @@ Result<int> SanitizeProgram(const SanitizeFlags& flags, const Common& common) {
   ATUNNER_TRY(const TemporaryDirectory folder, TemporaryDirectory::Make());
   const Path report = folder.path() / "report";
   ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(report, ""));
-  const program::Order order{target.profile, groups, flags.subject.timeout_seconds, flags.max_instructions,
-                             report.string()};
+  const program::Order order{target.profile, groups, flags.subject.timeout_seconds,
+                             flags.max_instructions, report.string()};
   const char* preloaded = std::getenv("LD_PRELOAD");
-  ATUNNER_TRY(
-      const Ending ending,
-      RunProgram(flags.program,
-                 EnvironmentWith({{program::kOrderVariable, DumpJson(ToJson(order))},
-                                  {"LD_PRELOAD", library.string() + (preloaded != nullptr ? std::string(":") + preloaded
-                                                                                          : std::string())}}),
-                 common.json));
+  ATUNNER_TRY(const Ending ending,
+              RunProgram(flags.program,
+                         EnvironmentWith(
+                             {{program::kOrderVariable, DumpJson(ToJson(order))},
+                              {"LD_PRELOAD", library.string() + (preloaded != nullptr
+                                                                     ? std::string(":") + preloaded
+                                                                     : std::string())}}),
+                         common.json));
   ATUNNER_TRY(const std::string text, ReadFile(report));
   ATUNNER_TRY(program::Findings found, program::ReadReport(text));
   JoinSides(found.hazards);
@@ -174,7 +184,8 @@ Result<int> SanitizeProgram(const SanitizeFlags& flags, const Common& common) {
   if (text.empty() && ending.exit_code == 0 && ending.signal == 0)
     return Invalid("the program called nothing of CUDA that could be answered", flags.program[0],
                    "its symbols are needed: do not strip it, or build it with nvcc -cudart shared");
-  const bool clean = found.hazards.empty() && found.errors.empty() && ending.exit_code == 0 && ending.signal == 0;
+  const bool clean = found.hazards.empty() && found.errors.empty() && ending.exit_code == 0 &&
+                     ending.signal == 0;
   return clean ? 0 : 1;
 }
 

@@ -19,7 +19,8 @@ namespace {
 
 constexpr size_t kPlotColumns = 40;
 
-/// The score evaluation by evaluation, as a row of blocks: empty is random search or worse, full the best found.
+/// The score evaluation by evaluation, as a row of blocks: empty is random search or worse, full
+/// the best found.
 std::string Plot(const ReplayScore& score) {
   static constexpr std::string_view kBlocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   std::string line;
@@ -34,30 +35,33 @@ std::string Plot(const ReplayScore& score) {
 }
 
 Json JsonOf(const ReplayScore& score, const std::string& strategy) {
-  return Json{{"space", score.space},
-              {"strategy", strategy},
-              {"size", score.size},
-              {"budget", score.baseline.budget},
-              {"best_ms", score.baseline.best},
-              {"target_ms", score.baseline.target},
-              {"score", score.mean_score},
-              {"median_score", score.median_score},
-              {"time_score", score.time_score},
-              {"reach_rate", score.reach_rate},
-              {"overhead_ms", {{"median", score.median_overhead_ms}, {"mean", score.mean_overhead_ms}}},
-              {"best_so_far_ms", score.mean_curve},
-              {"random_ms", score.baseline.random}};
+  return Json{
+      {"space", score.space},
+      {"strategy", strategy},
+      {"size", score.size},
+      {"budget", score.baseline.budget},
+      {"best_ms", score.baseline.best},
+      {"target_ms", score.baseline.target},
+      {"score", score.mean_score},
+      {"median_score", score.median_score},
+      {"time_score", score.time_score},
+      {"reach_rate", score.reach_rate},
+      {"overhead_ms", {{"median", score.median_overhead_ms}, {"mean", score.mean_overhead_ms}}},
+      {"best_so_far_ms", score.mean_curve},
+      {"random_ms", score.baseline.random}};
 }
 
 void PrintHeader() {
-  fmt::print("{:<26} {:<10} {:>6} {:>6} {:>7} {:>7} {:>7} {:>6} {:>9}  {}\n", "space", "strategy", "size", "budget",
-             "score", "median", "time", "reach", "ms/eval", "score over the budget");
+  fmt::print("{:<26} {:<10} {:>6} {:>6} {:>7} {:>7} {:>7} {:>6} {:>9}  {}\n", "space", "strategy",
+             "size", "budget", "score", "median", "time", "reach", "ms/eval",
+             "score over the budget");
 }
 
 void PrintRow(const ReplayScore& score, const std::string& strategy) {
-  fmt::print("{:<26} {:<10} {:>6} {:>6} {:>7.3f} {:>7.3f} {:>7.3f} {:>5.0f}% {:>9.4f}  {}\n", score.space, strategy,
-             score.size, score.baseline.budget, score.mean_score, score.median_score, score.time_score,
-             100 * score.reach_rate, score.median_overhead_ms, Plot(score));
+  fmt::print("{:<26} {:<10} {:>6} {:>6} {:>7.3f} {:>7.3f} {:>7.3f} {:>5.0f}% {:>9.4f}  {}\n",
+             score.space, strategy, score.size, score.baseline.budget, score.mean_score,
+             score.median_score, score.time_score, 100 * score.reach_rate, score.median_overhead_ms,
+             Plot(score));
   std::fflush(stdout);
 }
 
@@ -82,9 +86,10 @@ struct Sum {
 
 Json SummaryOf(const Sum& sum, const std::string& strategy) {
   const double n = sum.spaces;
-  return Json{{"strategy", strategy},       {"score", sum.score / n},      {"median_score", sum.median / n},
-              {"time_score", sum.time / n}, {"reach_rate", sum.reach / n}, {"worst_score", sum.worst},
-              {"spaces", sum.spaces},       {"overhead_ms", sum.overhead}};
+  return Json{{"strategy", strategy},           {"score", sum.score / n},
+              {"median_score", sum.median / n}, {"time_score", sum.time / n},
+              {"reach_rate", sum.reach / n},    {"worst_score", sum.worst},
+              {"spaces", sum.spaces},           {"overhead_ms", sum.overhead}};
 }
 
 constexpr uint64_t kPastEvaluations = 200;  // of the run that is learned from
@@ -95,11 +100,13 @@ bool IsAlike(const RecordedSpace& a, const RecordedSpace& b) {
   return std::ranges::is_permutation(names, b.index->space().Names());
 }
 
-/// `--transfer`: every ordered pair of spaces of one kernel, without and with the other's run, and with it reversed.
+/// `--transfer`: every ordered pair of spaces of one kernel, without and with the other's run, and
+/// with it reversed.
 Result<int> BenchTransfer(const SearchBenchFlags& flags, const Common& common,
                           const std::vector<RecordedSpace>& spaces) {
   Json rows = Json::array();
-  const auto score_of = [&](const RecordedSpace& space, const RecordedSpace* from, bool reversed) -> Result<double> {
+  const auto score_of = [&](const RecordedSpace& space, const RecordedSpace* from,
+                            bool reversed) -> Result<double> {
     ReplayOptions options{flags.strategies.front(), flags.repeats, flags.seed, flags.batch};
     if (from != nullptr) {
       ATUNNER_TRY(PastRun run, PastRunOn(*from, kPastEvaluations, flags.seed, reversed));
@@ -109,7 +116,8 @@ Result<int> BenchTransfer(const SearchBenchFlags& flags, const Common& common,
     return score.mean_score;
   };
   if (!common.json)
-    fmt::print("{:<26} {:<26} {:>7} {:>7} {:>9}\n", "space", "earlier run on", "without", "with", "reversed");
+    fmt::print("{:<26} {:<26} {:>7} {:>7} {:>9}\n", "space", "earlier run on", "without", "with",
+               "reversed");
   double sums[3] = {};
   for (const RecordedSpace& space : spaces) {
     ATUNNER_TRY(const double without, score_of(space, nullptr, false));
@@ -117,12 +125,16 @@ Result<int> BenchTransfer(const SearchBenchFlags& flags, const Common& common,
       if (&from == &space || !IsAlike(space, from)) continue;
       ATUNNER_TRY(const double with, score_of(space, &from, false));
       ATUNNER_TRY(const double reversed, score_of(space, &from, true));
-      rows.push_back(
-          {{"space", space.name}, {"from", from.name}, {"without", without}, {"with", with}, {"reversed", reversed}});
+      rows.push_back({{"space", space.name},
+                      {"from", from.name},
+                      {"without", without},
+                      {"with", with},
+                      {"reversed", reversed}});
       const double scores[3] = {without, with, reversed};
       for (size_t i = 0; i < 3; ++i) sums[i] += scores[i];
       if (common.json) continue;
-      fmt::print("{:<26} {:<26} {:>7.3f} {:>7.3f} {:>9.3f}\n", space.name, from.name, without, with, reversed);
+      fmt::print("{:<26} {:<26} {:>7.3f} {:>7.3f} {:>9.3f}\n", space.name, from.name, without, with,
+                 reversed);
       std::fflush(stdout);
     }
   }
@@ -131,15 +143,18 @@ Result<int> BenchTransfer(const SearchBenchFlags& flags, const Common& common,
   if (common.json)
     PrintJson({{"repeats", flags.repeats}, {"strategy", flags.strategies.front()}, {"rows", rows}});
   else
-    fmt::print("{:<53} {:>7.3f} {:>7.3f} {:>9.3f}\n", fmt::format("mean of {} pairs", rows.size()), sums[0] / n,
-               sums[1] / n, sums[2] / n);
+    fmt::print("{:<53} {:>7.3f} {:>7.3f} {:>9.3f}\n", fmt::format("mean of {} pairs", rows.size()),
+               sums[0] / n, sums[1] / n, sums[2] / n);
   return 0;
 }
 
 /// `--noise`: how far the declared winner is from the best in truth, as a share of the best's time.
-Result<int> BenchNoise(const SearchBenchFlags& flags, const Common& common, const std::vector<RecordedSpace>& spaces) {
+Result<int> BenchNoise(const SearchBenchFlags& flags, const Common& common,
+                       const std::vector<RecordedSpace>& spaces) {
   Json rows = Json::array();
-  if (!common.json) fmt::print("{:<26} {:>14} {:>14} {:>10}\n", "space", "lowest wins %", "finalists %", "finalists");
+  if (!common.json)
+    fmt::print("{:<26} {:>14} {:>14} {:>10}\n", "space", "lowest wins %", "finalists %",
+               "finalists");
   double sums[2] = {};
   for (const RecordedSpace& space : spaces) {
     ReplayOptions options{flags.strategies.front(), flags.repeats, flags.seed, flags.batch};
@@ -152,8 +167,8 @@ Result<int> BenchNoise(const SearchBenchFlags& flags, const Common& common, cons
     sums[0] += regret.lowest;
     sums[1] += regret.finalists;
     if (common.json) continue;
-    fmt::print("{:<26} {:>14.3f} {:>14.3f} {:>10.1f}\n", space.name, 100 * regret.lowest, 100 * regret.finalists,
-               regret.finalist_count);
+    fmt::print("{:<26} {:>14.3f} {:>14.3f} {:>10.1f}\n", space.name, 100 * regret.lowest,
+               100 * regret.finalists, regret.finalist_count);
     std::fflush(stdout);
   }
   const auto n = static_cast<double>(rows.size());
@@ -173,8 +188,8 @@ Result<std::shared_ptr<const Policy>> Train(const SearchBenchFlags& flags,
   const auto say = [&](int iteration, double mean_return) {
     sum += mean_return;
     if (iteration % 10 != 9) return;
-    fmt::print(stderr, "training on {} spaces, iteration {}: mean return {:.3f}\n", spaces.size(), iteration + 1,
-               sum / 10);
+    fmt::print(stderr, "training on {} spaces, iteration {}: mean return {:.3f}\n", spaces.size(),
+               iteration + 1, sum / 10);
     sum = 0;
   };
   ATUNNER_TRY(Policy policy, TrainPolicy(spaces, options, say));
@@ -195,7 +210,8 @@ Result<int> WritePolicy(const SearchBenchFlags& flags, const std::vector<Recorde
 /// Policies for `--leave-one-out`: trained once per kernel, on the spaces of the others.
 class LeftOut {
  public:
-  LeftOut(const SearchBenchFlags& flags, const std::vector<RecordedSpace>& spaces) : flags_(flags), spaces_(spaces) {}
+  LeftOut(const SearchBenchFlags& flags, const std::vector<RecordedSpace>& spaces)
+      : flags_(flags), spaces_(spaces) {}
   Result<std::shared_ptr<const Policy>> For(const RecordedSpace& space) {
     if (!flags_.leave_one_out) return nullptr;
     std::vector<const RecordedSpace*> others;
@@ -246,24 +262,31 @@ Result<int> SearchBench(const SearchBenchFlags& flags, const Common& common) {
         PrintRow(score, strategies[s]);
       if (!score.asked_twice && !score.stopped_early) continue;
       ++broken;
-      fmt::print(stderr, "atunner: strategy {} {} on {}\n", strategies[s],
-                 score.asked_twice ? "asked twice for a configuration" : "stopped before the budget", score.space);
+      fmt::print(
+          stderr, "atunner: strategy {} {} on {}\n", strategies[s],
+          score.asked_twice ? "asked twice for a configuration" : "stopped before the budget",
+          score.space);
     }
   }
   Json summaries = Json::array();
-  for (size_t s = 0; s < strategies.size(); ++s) summaries.push_back(SummaryOf(sums[s], strategies[s]));
+  for (size_t s = 0; s < strategies.size(); ++s)
+    summaries.push_back(SummaryOf(sums[s], strategies[s]));
   if (common.json) {
-    fmt::print(
-        "{}\n",
-        DumpJson(Json{{"repeats", flags.repeats}, {"batch", flags.batch}, {"rows", rows}, {"summary", summaries}}));
+    fmt::print("{}\n", DumpJson(Json{{"repeats", flags.repeats},
+                                     {"batch", flags.batch},
+                                     {"rows", rows},
+                                     {"summary", summaries}}));
     return broken ? 1 : 0;
   }
   for (const Json& one : summaries)
     fmt::print(
-        "{:<26} {:<10} score {:.3f} (worst {:.3f}), median {:.3f}, time {:.3f}, reach {:.1f} %, ≤ {:.3f} ms/eval\n",
-        fmt::format("mean of {} spaces", one["spaces"].get<int>()), one["strategy"].get<std::string>(),
-        one["score"].get<double>(), one["worst_score"].get<double>(), one["median_score"].get<double>(),
-        one["time_score"].get<double>(), 100 * one["reach_rate"].get<double>(), one["overhead_ms"].get<double>());
+        "{:<26} {:<10} score {:.3f} (worst {:.3f}), median {:.3f}, time {:.3f}, reach {:.1f} %, ≤ "
+        "{:.3f} ms/eval\n",
+        fmt::format("mean of {} spaces", one["spaces"].get<int>()),
+        one["strategy"].get<std::string>(), one["score"].get<double>(),
+        one["worst_score"].get<double>(), one["median_score"].get<double>(),
+        one["time_score"].get<double>(), 100 * one["reach_rate"].get<double>(),
+        one["overhead_ms"].get<double>());
   return broken ? 1 : 0;
 }
 

@@ -18,7 +18,8 @@ Result<int> SelfTest(const Common& common, const std::string& target_name) {
   int failed = 0;
   Json rows = Json::array();
   for (const Operator* op : AllOperators()) {
-    // Of the library's operators those that stand for the families: the tests of the families run all.
+    // Of the library's operators those that stand for the families: the tests of the families run
+    // all.
     static constexpr std::string_view kSome[] = {"gelu", "rms_norm", "sum"};
     const bool library = !op->info().example.empty();
     if (library && std::ranges::find(kSome, op->info().name) == std::end(kSome)) continue;
@@ -38,14 +39,16 @@ Result<int> SelfTest(const Common& common, const std::string& target_name) {
         check_dims = (*schedule)->CheckDims(configuration);
         which = "schedule";
       }
-      ATUNNER_TRY(const CompileOutcome outcome,
-                  compiler->Compile({kernel.source, EntriesOf(kernel.plan), target.profile.Arch()}));
+      ATUNNER_TRY(
+          const CompileOutcome outcome,
+          compiler->Compile({kernel.source, EntriesOf(kernel.plan), target.profile.Arch()}));
       Verdict verdict{VerdictKind::kCompileError, outcome.error, {}, false};
       if (outcome.ok()) {
         ATUNNER_RETURN_IF_ERROR(judge->Begin({spec, 1, 60}));
-        ATUNNER_TRY(const JudgeAnswer answer,
-                    judge->Examine({*outcome.module, kernel.plan, check_dims},
-                                   {.time = false, .thorough = false, .incumbent_ns = {}, .seed = 1}));
+        ATUNNER_TRY(
+            const JudgeAnswer answer,
+            judge->Examine({*outcome.module, kernel.plan, check_dims},
+                           {.time = false, .thorough = false, .incumbent_ns = {}, .seed = 1}));
         verdict = answer.verdict;
       }
       failed += !verdict.correct();
@@ -56,15 +59,16 @@ Result<int> SelfTest(const Common& common, const std::string& target_name) {
                       {"reason", verdict.reason},
                       {"error", verdict.WorstError()}});
       if (!common.json)
-        fmt::print("{:<20} {:<9} {:<13} {} {}\n", op->info().name, Name(dtype), which, Name(verdict.kind),
-                   verdict.reason);
+        fmt::print("{:<20} {:<9} {:<13} {} {}\n", op->info().name, Name(dtype), which,
+                   Name(verdict.kind), verdict.reason);
     }
   }
   if (common.json)
-    fmt::print(
-        "{}\n",
-        Json{{"device", target.profile.name}, {"evidence", Name(target.evidence())}, {"failed", failed}, {"rows", rows}}
-            .dump());
+    fmt::print("{}\n", Json{{"device", target.profile.name},
+                            {"evidence", Name(target.evidence())},
+                            {"failed", failed},
+                            {"rows", rows}}
+                           .dump());
   else
     fmt::print("{} failed\n", failed);
   return failed ? 1 : 0;

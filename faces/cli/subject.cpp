@@ -15,22 +15,25 @@ namespace {
 
 constexpr uint64_t kSeed = 1;
 
-Status SetParameter(const ParameterSpace& space, const std::string& setting, Configuration& configuration) {
+Status SetParameter(const ParameterSpace& space, const std::string& setting,
+                    Configuration& configuration) {
   const size_t equals = setting.find('=');
   const std::string name = setting.substr(0, equals);
   const int at = space.Find(name);
   if (at < 0 || equals == std::string::npos) {
     const std::string near = ClosestName(name, space.Names());
-    return Invalid("'" + setting + "' sets no parameter of this kernel", "--config",
-                   near.empty() ? "write name=value, with commas between" : "did you mean '" + near + "'?");
+    return Invalid(
+        "'" + setting + "' sets no parameter of this kernel", "--config",
+        near.empty() ? "write name=value, with commas between" : "did you mean '" + near + "'?");
   }
   const std::vector<Value>& values = space.parameters[static_cast<size_t>(at)].values;
-  const auto value =
-      std::ranges::find_if(values, [&](const Value& v) { return ToString(v) == setting.substr(equals + 1); });
+  const auto value = std::ranges::find_if(
+      values, [&](const Value& v) { return ToString(v) == setting.substr(equals + 1); });
   if (value == values.end()) {
     std::string listed;
     for (const Value& v : values) listed += (listed.empty() ? "" : ", ") + ToString(v);
-    return Invalid("'" + setting.substr(equals + 1) + "' is no value of '" + name + "'", "--config", "use " + listed);
+    return Invalid("'" + setting.substr(equals + 1) + "' is no value of '" + name + "'", "--config",
+                   "use " + listed);
   }
   configuration.values[static_cast<size_t>(at)] = *value;
   return {};
@@ -46,8 +49,8 @@ Result<Configuration> ConfigurationOf(const ScheduleTemplate& schedule, const st
   return configuration;
 }
 
-Result<Subject> FromTemplate(const ScheduleTemplate& schedule, const SubjectFlags& flags, const Target& target,
-                             Compiler& compiler) {
+Result<Subject> FromTemplate(const ScheduleTemplate& schedule, const SubjectFlags& flags,
+                             const Target& target, Compiler& compiler) {
   Subject subject;
   subject.spec = schedule.spec();
   subject.name = subject.spec.name;
@@ -58,7 +61,8 @@ Result<Subject> FromTemplate(const ScheduleTemplate& schedule, const SubjectFlag
   subject.source = kernel.source.text;
   subject.folder = Path(flags.file).parent_path();
   subject.candidate.plan = kernel.plan;
-  ATUNNER_TRY(CompileOutcome outcome, compiler.Compile({kernel.source, EntriesOf(kernel.plan), target.profile.Arch()}));
+  ATUNNER_TRY(CompileOutcome outcome,
+              compiler.Compile({kernel.source, EntriesOf(kernel.plan), target.profile.Arch()}));
   if (!outcome.ok()) return Invalid("the kernel does not compile: " + outcome.error, flags.file);
   subject.candidate.module = *std::move(outcome.module);
   return subject;
@@ -70,7 +74,8 @@ Result<Subject> FromArtifact(const SubjectFlags& flags, const Target& target, Co
   if (!flags.config.empty()) return Invalid("an artifact has one configuration", "--config");
   subject.name = artifact.name;
   for (const auto& [name, value] : artifact.configuration)
-    subject.configuration += (subject.configuration.empty() ? "" : ", ") + name + "=" + ToString(value);
+    subject.configuration += (subject.configuration.empty() ? "" : ", ") + name + "=" +
+                             ToString(value);
   subject.spec = artifact.spec;
   subject.source_name = "kernel.cu";
   subject.source = ReadFile(Path(flags.file) / "kernel.cu").value_or("");
@@ -93,9 +98,11 @@ Result<Target> TargetOf(const SubjectFlags& flags) {
   return ChooseTarget(name, name != "auto");
 }
 
-Result<Subject> LoadSubject(const SubjectFlags& flags, const Target& target, Compiler& compiler, const Common& common) {
+Result<Subject> LoadSubject(const SubjectFlags& flags, const Target& target, Compiler& compiler,
+                            const Common& common) {
   if (flags.file.empty() == flags.operation.operator_name.empty())
-    return Invalid("what to run is not clear", "", "name a file, or an operator by --operator and --input-shape");
+    return Invalid("what to run is not clear", "",
+                   "name a file, or an operator by --operator and --input-shape");
   if (flags.file.empty()) {
     ATUNNER_TRY(const KernelSpec spec, SpecOf(flags.operation));
     ATUNNER_TRY(const auto schedule, MakeTemplate(spec, target.profile));
@@ -110,7 +117,8 @@ Result<Subject> LoadSubject(const SubjectFlags& flags, const Target& target, Com
   return FromTemplate(*schedule, flags, target, compiler);
 }
 
-Result<std::unique_ptr<SubjectOnDevice>> SubjectOnDevice::Make(const Subject& subject, const Target& target,
+Result<std::unique_ptr<SubjectOnDevice>> SubjectOnDevice::Make(const Subject& subject,
+                                                               const Target& target,
                                                                Compiler& compiler) {
   std::unique_ptr<SubjectOnDevice> made(new SubjectOnDevice(target.profile));
   ATUNNER_TRY(made->module_, made->gpu_.Load(subject.candidate.module));
@@ -123,7 +131,8 @@ Status SubjectOnDevice::Fill(const Subject& subject, Compiler& compiler) {
   buffers_ = std::move(buffers);
   ATUNNER_TRY(const auto kernels, JudgeKernels::Make(gpu_, compiler));
   ATUNNER_RETURN_IF_ERROR(buffers_->DrawInputs(*kernels, {InputFamily::kNormal, kSeed, false}));
-  for (const TaskBuffers::Tensor& tensor : buffers_->tensors()) gpu_.SetName(tensor.address, tensor.spec->name);
+  for (const TaskBuffers::Tensor& tensor : buffers_->tensors())
+    gpu_.SetName(tensor.address, tensor.spec->name);
   ATUNNER_TRY(plan_, BindPlan(gpu_, subject.candidate.plan, subject.spec, *buffers_));
   for (size_t i = 0; i < plan_->workspaces.size(); ++i) {
     const Buffer& workspace = *plan_->workspaces[i];
@@ -138,7 +147,8 @@ std::string SourceLines::Short(const std::string& file) {
   return file.starts_with(here) ? file.substr(here.size()) : file;
 }
 
-SourceLines::SourceLines(const std::string& name, const std::string& text, Path folder) : folder_(std::move(folder)) {
+SourceLines::SourceLines(const std::string& name, const std::string& text, Path folder)
+    : folder_(std::move(folder)) {
   Add(name, text);
 }
 
@@ -172,7 +182,9 @@ std::string SourceLines::At(const std::string& file, uint32_t line) {
   if (line == 0 || line > lines.size()) return "";
   const std::string& text = lines[line - 1];
   const size_t first = text.find_first_not_of(" \t");
-  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r") + 1 - first);
+  return first == std::string::npos
+             ? ""
+             : text.substr(first, text.find_last_not_of(" \t\r") + 1 - first);
 }
 
 }  // namespace atunner::cli

@@ -23,9 +23,11 @@ struct Subject {
 };
 
 /// A message of the compiler is an error of the user's.
-Result<Subject> LoadSubject(const SubjectFlags& flags, const Target& target, Compiler& compiler, const Common& common);
+Result<Subject> LoadSubject(const SubjectFlags& flags, const Target& target, Compiler& compiler,
+                            const Common& common);
 
-/// The GPU that flags name: that of the machine or, for `auto` without one, A100. It is never executed on.
+/// The GPU that flags name: that of the machine or, for `auto` without one, A100. It is never
+/// executed on.
 Result<Target> TargetOf(const SubjectFlags& flags);
 
 /// Memory with the inputs drawn and all else undefined.
@@ -50,9 +52,11 @@ class SubjectOnDevice {
 /// Lines of the source by number; those of headers are read when asked for.
 class SourceLines {
  public:
-  /// `name`: as reports name the file of `text`; files that it includes are looked for in `folder` too.
+  /// `name`: as reports name the file of `text`; files that it includes are looked for in `folder`
+  /// too.
   SourceLines(const std::string& name, const std::string& text, Path folder);
-  explicit SourceLines(const Subject& subject) : SourceLines(subject.source_name, subject.source, subject.folder) {}
+  explicit SourceLines(const Subject& subject)
+      : SourceLines(subject.source_name, subject.source, subject.folder) {}
   /// As a person names the file: compilers put the working directory in front of the source's name.
   static std::string Short(const std::string& file);
   /// Without the blanks around it; "" when the file is not to be had.

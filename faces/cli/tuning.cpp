@@ -1,4 +1,5 @@
-// A tuning run from a schedule template to the printed table: what `optimize`, `tune` and `hardware-optimize` share.
+// A tuning run from a schedule template to the printed table: what `optimize`, `tune` and
+// `hardware-optimize` share.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -14,7 +15,8 @@
 namespace atunner::cli {
 namespace {
 
-std::atomic<bool> g_stop{false};  // set by the signal handler, the one place where a global cannot be avoided
+// set by the signal handler, the one place where a global cannot be avoided
+std::atomic<bool> g_stop{false};
 
 /// What is printed of a run that has ended.
 struct Outcome {
@@ -23,8 +25,8 @@ struct Outcome {
   std::string text;
 };
 
-Result<Outcome> Tune(const ScheduleTemplate& whole, const Target& target, const TuneFlags& flags, const Common& common,
-                     const std::string& command) {
+Result<Outcome> Tune(const ScheduleTemplate& whole, const Target& target, const TuneFlags& flags,
+                     const Common& common, const std::string& command) {
   ATUNNER_TRY(const RestrictedSchedule restricted, RestrictedSchedule::Make(whole, flags.where));
   ATUNNER_TRY(Budget budget, Budget::Parse(flags.budget));
   if (!flags.out.empty()) ATUNNER_RETURN_IF_ERROR(CheckArtifactFolder(flags.out));
@@ -32,13 +34,15 @@ Result<Outcome> Tune(const ScheduleTemplate& whole, const Target& target, const 
   ATUNNER_RETURN_IF_ERROR(sessions.Open());
   std::signal(SIGINT, [](int) { g_stop = true; });
   // Conditions are on the parameters of the whole as it is.
-  const auto* divided = flags.where.empty() ? dynamic_cast<const DividedSchedule*>(&whole) : nullptr;
+  const auto* divided = flags.where.empty() ? dynamic_cast<const DividedSchedule*>(&whole)
+                                            : nullptr;
   std::optional<PartChoices> choices;
   if (divided != nullptr) {
     ATUNNER_TRY(auto found, sessions.RunParts(*divided, budget));
     choices.emplace(whole, *divided, std::move(found));
   }
-  const ScheduleTemplate& schedule = choices ? static_cast<const ScheduleTemplate&>(*choices) : restricted;
+  const ScheduleTemplate& schedule = choices ? static_cast<const ScheduleTemplate&>(*choices)
+                                             : restricted;
   ATUNNER_TRY(RunRecord run, sessions.OpenRun(schedule));
   const Path out = flags.out.empty() ? UserDataDirectory() / "runs" / run.id : Path(flags.out);
   ATUNNER_RETURN_IF_ERROR(MakeDirectories(out));
@@ -59,14 +63,15 @@ Result<Outcome> Tune(const ScheduleTemplate& whole, const Target& target, const 
 /// "m=4,n=512": the folder of an artifact among others of one task.
 std::string SizeName(const Dims& dims) {
   std::string name;
-  for (const auto& [symbol, size] : dims) name += fmt::format("{}{}={}", name.empty() ? "" : ",", symbol, size);
+  for (const auto& [symbol, size] : dims)
+    name += fmt::format("{}{}={}", name.empty() ? "" : ",", symbol, size);
   return name;
 }
 
 }  // namespace
 
-Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, const TuneFlags& flags,
-                      const Common& common, const std::string& command) {
+Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target,
+                      const TuneFlags& flags, const Common& common, const std::string& command) {
   ATUNNER_TRY(const Outcome outcome, Tune(schedule, target, flags, common, command));
   if (common.json) {
     PrintJson(outcome.json);
@@ -76,12 +81,15 @@ Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, co
   return outcome.found ? 0 : 1;
 }
 
-Result<int> RunTuningAtSizes(std::span<const std::unique_ptr<ScheduleTemplate>> schedules, const Target& target,
-                             const TuneFlags& flags, const Common& common, const std::string& command) {
+Result<int> RunTuningAtSizes(std::span<const std::unique_ptr<ScheduleTemplate>> schedules,
+                             const Target& target, const TuneFlags& flags, const Common& common,
+                             const std::string& command) {
   const Path out = flags.out;
-  if (out.empty()) return Invalid("several sizes have no folder in common", "--dim", "give --out FOLDER");
+  if (out.empty())
+    return Invalid("several sizes have no folder in common", "--dim", "give --out FOLDER");
   if (Exists(out / "manifest.json"))
-    return Invalid("is an artifact itself", "--out " + flags.out, "name a folder that is to hold one for each size");
+    return Invalid("is an artifact itself", "--out " + flags.out,
+                   "name a folder that is to hold one for each size");
   Json sizes = Json::array();
   bool found = true;
   for (const auto& schedule : schedules) {
@@ -97,7 +105,9 @@ Result<int> RunTuningAtSizes(std::span<const std::unique_ptr<ScheduleTemplate>> 
   if (common.json) {
     PrintJson({{"sizes", std::move(sizes)}, {"artifacts", out.string()}});
   } else {
-    fmt::print("artifacts: {}, of which the runtime takes the one tuned nearest to a problem's size\n", out.string());
+    fmt::print(
+        "artifacts: {}, of which the runtime takes the one tuned nearest to a problem's size\n",
+        out.string());
   }
   return found ? 0 : 1;
 }

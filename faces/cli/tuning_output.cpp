@@ -10,7 +10,8 @@
 
 namespace atunner::cli {
 
-Progress::Progress(const Common& common, const ParameterSpace& space, const Budget& budget, Evidence evidence)
+Progress::Progress(const Common& common, const ParameterSpace& space, const Budget& budget,
+                   Evidence evidence)
     : silent_(common.quiet || common.json),
       explain_(common.explain),
       terminal_(::isatty(2) == 1),
@@ -27,8 +28,9 @@ void Progress::operator()(const TuneEvent& event) {
       break;
     case TuneEvent::Kind::kBaseline: {
       const auto ns = event.baseline->ObjectiveNs();
-      Line(fmt::format("baseline {}: {}", event.baseline->name,
-                       ns ? FormatTime(*ns) + " " + std::string(Name(evidence_)) : event.baseline->note));
+      Line(fmt::format(
+          "baseline {}: {}", event.baseline->name,
+          ns ? FormatTime(*ns) + " " + std::string(Name(evidence_)) : event.baseline->note));
       break;
     }
     case TuneEvent::Kind::kTrial:
@@ -47,17 +49,22 @@ void Progress::Trial(const TuneEvent& event) {
   const auto ns = event.trial->ObjectiveNs();
   const std::string outcome = ns ? FormatTime(*ns) : std::string(Name(event.trial->verdict.kind));
   if (explain_) {
-    Line(fmt::format("trial {}: {} -> {}{}{}", event.trial->number, space_.Describe(event.trial->configuration),
-                     outcome, event.trial->verdict.reason.empty() ? "" : " (" + event.trial->verdict.reason + ")",
-                     event.trial->note.empty() ? "" : "; " + event.trial->note));
+    Line(fmt::format(
+        "trial {}: {} -> {}{}{}", event.trial->number, space_.Describe(event.trial->configuration),
+        outcome,
+        event.trial->verdict.reason.empty() ? "" : " (" + event.trial->verdict.reason + ")",
+        event.trial->note.empty() ? "" : "; " + event.trial->note));
     return;
   }
   const std::string best = event.best_ns ? FormatTime(*event.best_ns) : "none yet";
-  const std::string left = budget_.trials    ? fmt::format("{}/{} trials", event.trials_done, *budget_.trials)
-                           : budget_.seconds ? fmt::format("{} trials, {:.0f} s left", event.trials_done,
-                                                           std::max(0.0, *budget_.seconds - event.seconds))
-                                             : fmt::format("{} trials", event.trials_done);
-  const std::string text = fmt::format("{}, this one {}, best {} {}", left, outcome, best, Name(evidence_));
+  const std::string left = budget_.trials
+                               ? fmt::format("{}/{} trials", event.trials_done, *budget_.trials)
+                           : budget_.seconds
+                               ? fmt::format("{} trials, {:.0f} s left", event.trials_done,
+                                             std::max(0.0, *budget_.seconds - event.seconds))
+                               : fmt::format("{} trials", event.trials_done);
+  const std::string text = fmt::format("{}, this one {}, best {} {}", left, outcome, best,
+                                       Name(evidence_));
   if (terminal_) {
     fmt::print(stderr, "\r\033[K{}", text);
     open_line_ = true;
@@ -77,7 +84,8 @@ namespace {
 Json ConfigurationByName(const ParameterSpace& space, const Configuration& configuration) {
   Json json = Json::object();
   for (size_t i = 0; i < space.parameters.size(); ++i)
-    std::visit([&](const auto& value) { json[space.parameters[i].name] = value; }, configuration.values[i]);
+    std::visit([&](const auto& value) { json[space.parameters[i].name] = value; },
+               configuration.values[i]);
   return json;
 }
 

@@ -8,7 +8,8 @@ namespace atunner::cli {
 /// Progress: a line rewritten on a terminal, plain lines when piped.
 class Progress {
  public:
-  Progress(const Common& common, const ParameterSpace& space, const Budget& budget, Evidence evidence);
+  Progress(const Common& common, const ParameterSpace& space, const Budget& budget,
+           Evidence evidence);
   void operator()(const TuneEvent& event);
 
  private:
@@ -25,6 +26,7 @@ class Progress {
 };
 
 /// What the store keeps of a run, and `--json` prints.
-Json Summary(const RunRecord& run, const TuneResult& result, const ParameterSpace& space, const DeviceProfile& profile);
+Json Summary(const RunRecord& run, const TuneResult& result, const ParameterSpace& space,
+             const DeviceProfile& profile);
 
 }  // namespace atunner::cli

@@ -20,22 +20,27 @@ namespace {
 /// One kernel at its small sizes; what takes longer is not examined.
 constexpr double kVirtualCheckSeconds = 10;
 
-/// Everything that decides a run, digested: the same command resumes, another one starts anew. The budget is not part
-/// of it: a longer one goes on where a shorter one ended. The build is: another one writes, judges and predicts
-/// otherwise.
-RunRecord RecordOf(const TuneFlags& flags, const KernelSpec& spec, const ParameterSpace& space, const Target& target,
-                   const std::string& command) {
+/// Everything that decides a run, digested: the same command resumes, another one starts anew. The
+/// budget is not part of it: a longer one goes on where a shorter one ended. The build is: another
+/// one writes, judges and predicts otherwise.
+RunRecord RecordOf(const TuneFlags& flags, const KernelSpec& spec, const ParameterSpace& space,
+                   const Target& target, const std::string& command) {
   RunRecord run;
   std::vector<std::string> fields = {
-      spec.ContentDigest().ToHex(),         DumpJson(ToJson(space)),
-      DumpJson(ToJson(target.profile)),     target.real_index ? std::string() : DumpJson(ToJson(target.calibration)),
-      std::string(Name(target.evidence())), flags.strategy,
-      std::to_string(flags.seed),           BuildId()};
+      spec.ContentDigest().ToHex(),
+      DumpJson(ToJson(space)),
+      DumpJson(ToJson(target.profile)),
+      target.real_index ? std::string() : DumpJson(ToJson(target.calibration)),
+      std::string(Name(target.evidence())),
+      flags.strategy,
+      std::to_string(flags.seed),
+      BuildId()};
   if (flags.objective != "time") fields.push_back(flags.objective);
   run.key = DigestOf(fields).ToHex();
   run.created = UtcTimestamp();
   run.id = run.created.substr(0, 4) + run.created.substr(5, 2) + run.created.substr(8, 2) + "-" +
-           run.created.substr(11, 2) + run.created.substr(14, 2) + "-" + spec.name + "-" + run.key.substr(0, 4);
+           run.created.substr(11, 2) + run.created.substr(14, 2) + "-" + spec.name + "-" +
+           run.key.substr(0, 4);
   run.command = command;
   run.status = "running";
   run.evidence = std::string(Name(target.evidence()));
@@ -61,13 +66,15 @@ Status TuningSessions::Open() {
   request_.transfer = !flags_.no_transfer && !flags_.fresh;
   request_.compile_threads = flags_.compile_threads > 0
                                  ? flags_.compile_threads
-                                 : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+                                 : static_cast<int>(
+                                       std::max(1u, std::thread::hardware_concurrency()));
   for (const Target& one : targets) {
     runners_.push_back(MakeRunner(one, 180));
     judges_.push_back(runners_.back().get());
   }
   // Examines whoever is to win on a real GPU for what that does not tell.
-  if (target_.real_index) examiner_ = MakeRunner({target_.profile, std::nullopt, {}}, kVirtualCheckSeconds);
+  if (target_.real_index)
+    examiner_ = MakeRunner({target_.profile, std::nullopt, {}}, kVirtualCheckSeconds);
   return {};
 }
 
@@ -80,8 +87,8 @@ Result<RunRecord> TuningSessions::OpenRun(const ScheduleTemplate& schedule) {
   return store_->OpenRun(wanted, resumed);
 }
 
-Result<TuneResult> TuningSessions::Run(const ScheduleTemplate& schedule, const Budget& budget, bool compares,
-                                       RunRecord& run, Json& summary) {
+Result<TuneResult> TuningSessions::Run(const ScheduleTemplate& schedule, const Budget& budget,
+                                       bool compares, RunRecord& run, Json& summary) {
   TuneRequest request = request_;
   request.schedule = &schedule;
   request.budget = budget;
@@ -89,10 +96,12 @@ Result<TuneResult> TuningSessions::Run(const ScheduleTemplate& schedule, const B
   if (target_.real_index && request.plain) request.vendors = VendorNames(schedule.spec());
   TuneSession session(request, *compiler_, judges_, SystemClock(), examiner_.get());
   Progress progress(common_, schedule.space(), budget, target_.evidence());
-  auto found = session.Run(store_.get(), run, stop_, [&](const TuneEvent& event) { progress(event); });
+  auto found = session.Run(store_.get(), run, stop_,
+                           [&](const TuneEvent& event) { progress(event); });
   if (!found) {  // a kernel that does not compile, say: nothing interrupted it
     run.status = "failed";
-    if (run.summary == "{}") run.summary = DumpJson({{"run", run.id}, {"error", found.error().what}});
+    if (run.summary == "{}")
+      run.summary = DumpJson({{"run", run.id}, {"error", found.error().what}});
     (void)store_->UpdateRun(run);
     return std::unexpected(found.error());
   }
@@ -106,11 +115,12 @@ Result<TuneResult> TuningSessions::Run(const ScheduleTemplate& schedule, const B
   return result;
 }
 
-Result<std::vector<std::vector<Configuration>>> TuningSessions::RunParts(const DividedSchedule& divided,
-                                                                         Budget& budget) {
+Result<std::vector<std::vector<Configuration>>> TuningSessions::RunParts(
+    const DividedSchedule& divided, Budget& budget) {
   const std::vector<const ScheduleTemplate*> parts = divided.Parts();
   std::vector<double> least_ns;
-  for (const ScheduleTemplate* part : parts) least_ns.push_back(PhysicalFloorNs(part->spec(), target_.profile));
+  for (const ScheduleTemplate* part : parts)
+    least_ns.push_back(PhysicalFloorNs(part->spec(), target_.profile));
   const PartBudgets budgets = DivideBudget(budget, least_ns);
   std::vector<std::vector<Configuration>> choices;
   for (size_t i = 0; i < parts.size(); ++i) {

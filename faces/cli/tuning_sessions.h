@@ -1,4 +1,5 @@
-// The tuning sessions of one command: the whole's, and before it one for each part of a divided schedule.
+// The tuning sessions of one command: the whole's, and before it one for each part of a divided
+// schedule.
 #pragma once
 
 #include <atomic>
@@ -11,19 +12,21 @@ namespace atunner::cli {
 class TuningSessions {
  public:
   /// What is given stays where it is; `stop` ends a session early.
-  TuningSessions(const Target& target, const TuneFlags& flags, const Common& common, const std::string& command,
-                 const std::atomic<bool>& stop)
+  TuningSessions(const Target& target, const TuneFlags& flags, const Common& common,
+                 const std::string& command, const std::atomic<bool>& stop)
       : target_(target), flags_(flags), common_(common), command_(command), stop_(stop) {}
 
   Status Open();
   /// The run of this schedule that the store knows, or a new one.
   Result<RunRecord> OpenRun(const ScheduleTemplate& schedule);
-  /// `summary` is what the store gets to know of it. With `compares` the winner is measured beside others.
-  Result<TuneResult> Run(const ScheduleTemplate& schedule, const Budget& budget, bool compares, RunRecord& run,
-                         Json& summary);
-  /// One part after the other, each as the task that it is; what the store knows of them is not tried again. `budget`
-  /// becomes what is left for the whole.
-  Result<std::vector<std::vector<Configuration>>> RunParts(const DividedSchedule& divided, Budget& budget);
+  /// `summary` is what the store gets to know of it. With `compares` the winner is measured beside
+  /// others.
+  Result<TuneResult> Run(const ScheduleTemplate& schedule, const Budget& budget, bool compares,
+                         RunRecord& run, Json& summary);
+  /// One part after the other, each as the task that it is; what the store knows of them is not
+  /// tried again. `budget` becomes what is left for the whole.
+  Result<std::vector<std::vector<Configuration>>> RunParts(const DividedSchedule& divided,
+                                                           Budget& budget);
 
  private:
   const Target& target_;

@@ -6,8 +6,8 @@
 #include "atunner/base/files.h"
 #include "atunner/intake/bare/bare_source.h"
 #include "atunner/intake/described/kernel_toml.h"
-#include "atunner/intake/rewrite/source_headers.h"
 #include "atunner/intake/described/t1.h"
+#include "atunner/intake/rewrite/source_headers.h"
 #include "atunner/model/json/json.h"
 #include "faces/cli/cli.h"
 
@@ -19,7 +19,9 @@ constexpr size_t kLargestData = size_t{64} << 30;
 
 /// Files are named relative to the one that names them; so are the headers that a source includes.
 FileReader Beside(const Path& file) {
-  return [folder = file.parent_path()](const std::string& name) { return ReadFile(folder / name, kLargestSource); };
+  return [folder = file.parent_path()](const std::string& name) {
+    return ReadFile(folder / name, kLargestSource);
+  };
 }
 
 void FindHeaders(UserKernel& kernel, const Path& file) {
@@ -38,8 +40,8 @@ void FindHeaders(UserKernel& kernel, const Path& file) {
   }
 }
 
-/// Data files are the user's to mend before anything is compiled. Other contents are another task: trials are not
-/// shared.
+/// Data files are the user's to mend before anything is compiled. Other contents are another task:
+/// trials are not shared.
 Status CheckFiles(UserKernel& kernel) {
   for (ArgSpec& arg : kernel.spec.args) {
     if (arg.fill.kind != Fill::Kind::kFile) continue;
@@ -47,7 +49,8 @@ Status CheckFiles(UserKernel& kernel) {
     const auto bytes = ReadFile(arg.fill.path, kLargestData);
     if (!bytes) return Invalid("argument '" + arg.name + "': " + bytes.error().what, arg.fill.path);
     if (bytes->size() != static_cast<size_t>(shape.bytes)) {
-      return Invalid(fmt::format("argument '{}' has {} bytes, the file {}", arg.name, shape.bytes, bytes->size()),
+      return Invalid(fmt::format("argument '{}' has {} bytes, the file {}", arg.name, shape.bytes,
+                                 bytes->size()),
                      arg.fill.path, "raw little-endian elements are expected, and nothing else");
     }
     arg.fill.digest = DigestOf(*bytes).ToHex();
@@ -70,25 +73,31 @@ std::string ShapeText(const ArgSpec& arg) {
 int PrintUnderstood(const UserKernel& kernel, const Common& common) {
   const LaunchStep& step = kernel.plan.steps.front();
   if (common.json) {
-    Json json{
-        {"kernel", kernel.spec.name}, {"entry", step.entry}, {"notes", kernel.notes}, {"space", ToJson(kernel.space)}};
+    Json json{{"kernel", kernel.spec.name},
+              {"entry", step.entry},
+              {"notes", kernel.notes},
+              {"space", ToJson(kernel.space)}};
     json["sizes"] = Json::object();
     for (const auto& [name, value] : kernel.spec.dims) json["sizes"][name] = value;
     json["arguments"] = Json::array();
     for (const ArgSpec& arg : kernel.spec.args)
-      json["arguments"].push_back({{"name", arg.name}, {"role", Name(arg.role)}, {"shape", ShapeText(arg)}});
+      json["arguments"].push_back(
+          {{"name", arg.name}, {"role", Name(arg.role)}, {"shape", ShapeText(arg)}});
     PrintJson(json);
     return 0;
   }
   fmt::print("kernel     {}\n", step.entry);
-  for (const auto& [name, value] : kernel.spec.dims) fmt::print("size       {} = {}\n", name, value);
+  for (const auto& [name, value] : kernel.spec.dims)
+    fmt::print("size       {} = {}\n", name, value);
   for (const ArgSpec& arg : kernel.spec.args)
     fmt::print("argument   {} {} {}\n", arg.name, Name(arg.role), ShapeText(arg));
-  fmt::print("grid       {}, {}, {}\nblock      {}, {}, {}\n", step.grid[0].text(), step.grid[1].text(),
-             step.grid[2].text(), step.block[0].text(), step.block[1].text(), step.block[2].text());
+  fmt::print("grid       {}, {}, {}\nblock      {}, {}, {}\n", step.grid[0].text(),
+             step.grid[1].text(), step.grid[2].text(), step.block[0].text(), step.block[1].text(),
+             step.block[2].text());
   for (const Parameter& parameter : kernel.space.parameters) {
     std::string values;
-    for (const Value& value : parameter.values) values += (values.empty() ? "" : ", ") + ToString(value);
+    for (const Value& value : parameter.values)
+      values += (values.empty() ? "" : ", ") + ToString(value);
     fmt::print("tunable    {} = {}{}\n", parameter.name, values,
                parameter.meaning.empty() ? "" : "  (" + parameter.meaning + ")");
   }
@@ -108,7 +117,8 @@ Result<UserKernel> ReadUserKernel(const std::string& file, const SourceOptions& 
 }
 
 std::vector<std::string> KernelsOf(const std::string& file, const std::string& kernel) {
-  const bool bare = !file.empty() && !IsFolder(file) && !file.ends_with(".json") && !file.ends_with(".toml");
+  const bool bare = !file.empty() && !IsFolder(file) && !file.ends_with(".json") &&
+                    !file.ends_with(".toml");
   if (!bare || !kernel.empty()) return {kernel};
   const auto text = ReadFile(file, kLargestSource);
   std::vector<std::string> kernels;
@@ -116,8 +126,8 @@ std::vector<std::string> KernelsOf(const std::string& file, const std::string& k
   return kernels.size() > 1 ? kernels : std::vector<std::string>{kernel};
 }
 
-Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(UserKernel& kernel, const std::string& file, const Common& common,
-                                                     bool verified) {
+Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(UserKernel& kernel, const std::string& file,
+                                                     const Common& common, bool verified) {
   FindHeaders(kernel, file);
   ATUNNER_RETURN_IF_ERROR(CheckFiles(kernel));
   ATUNNER_TRY(auto schedule, MakeUserTemplate(kernel, verified));
@@ -129,7 +139,9 @@ Result<int> TuneFile(const std::string& file, const TuneFlags& flags, const Comm
                      const std::string& command) {
   if (!file.ends_with(".json") && !file.ends_with(".toml")) {
     return Invalid("'" + file + "' is neither a kernel .toml nor a T1 .json", "",
-                   file.ends_with(".cu") ? "for a bare source: atunner hardware-optimize --source " + file : "");
+                   file.ends_with(".cu")
+                       ? "for a bare source: atunner hardware-optimize --source " + file
+                       : "");
   }
   ATUNNER_TRY(UserKernel kernel, ReadUserKernel(file, {}));
   ATUNNER_TRY(const auto schedule, TemplateOf(kernel, file, common));
@@ -137,7 +149,8 @@ Result<int> TuneFile(const std::string& file, const TuneFlags& flags, const Comm
   return RunTuning(*schedule, target, flags, common, command);
 }
 
-Result<int> HardwareOptimize(const SourceFlags& flags, const Common& common, const std::string& command) {
+Result<int> HardwareOptimize(const SourceFlags& flags, const Common& common,
+                             const std::string& command) {
   ATUNNER_TRY(const Target target, ChooseTarget(flags.tune.target, flags.tune.force_virtual));
   SourceOptions options;
   options.kernel = flags.kernel;

@@ -1,5 +1,5 @@
-// CUDA's driver interface, for programs that load modules themselves. What the runtime interface has too is asked of
-// it.
+// CUDA's driver interface, for programs that load modules themselves. What the runtime interface
+// has too is asked of it.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -18,9 +18,13 @@ using atunner::cuda::DevicePointer;
 namespace {
 
 thread_local std::vector<void*> contexts;
-void* TheContext() { return reinterpret_cast<void*>(uintptr_t{0xc0}); }  // NOLINT(performance-no-int-to-ptr)
+void* TheContext() {
+  return reinterpret_cast<void*>(uintptr_t{0xc0});
+}  // NOLINT(performance-no-int-to-ptr)
 
-void* At(DevicePointer address) { return reinterpret_cast<void*>(address); }  // NOLINT(performance-no-int-to-ptr)
+void* At(DevicePointer address) {
+  return reinterpret_cast<void*>(address);
+}  // NOLINT(performance-no-int-to-ptr)
 
 int LoadModule(void** module, const void* image) {
   Machine& machine = Machine::Get();
@@ -41,7 +45,8 @@ int FindKernel(void** function, void* module, const char* name) {
 }
 
 /// Parameters one by one, or in a buffer packed as the kernel has them.
-int Launch(void* function, const atunner::LaunchShape& shape, void* stream, void** params, void** extra) {
+int Launch(void* function, const atunner::LaunchShape& shape, void* stream, void** params,
+           void** extra) {
   Work work;
   {
     Machine& machine = Machine::Get();
@@ -52,25 +57,28 @@ int Launch(void* function, const atunner::LaunchShape& shape, void* stream, void
     std::vector<void*> unpacked;
     for (void** item = extra; params == nullptr && item != nullptr && *item != nullptr; item += 2) {
       if (reinterpret_cast<uintptr_t>(*item) != 1) continue;  // the buffer; 2 is its size
-      for (const auto& param : entry->params) unpacked.push_back(static_cast<char*>(item[1]) + param.offset);
+      for (const auto& param : entry->params)
+        unpacked.push_back(static_cast<char*>(item[1]) + param.offset);
     }
     work = LaunchOf(kernel, shape, params != nullptr ? params : unpacked.data());
   }
   return DoIn(stream, Node::kKernel, std::move(work));
 }
 
-int Fill(DevicePointer to, size_t pitch, uint32_t value, uint64_t value_bytes, size_t width, size_t height) {
+int Fill(DevicePointer to, size_t pitch, uint32_t value, uint64_t value_bytes, size_t width,
+         size_t height) {
   return DoIn(nullptr, Node::kFill, [=]() -> int {
-    return Machine::Get().Fill("cuMemset", {static_cast<char*>(At(to)), pitch}, value, value_bytes, width * value_bytes,
-                               height);
+    return Machine::Get().Fill("cuMemset", {static_cast<char*>(At(to)), pitch}, value, value_bytes,
+                               width * value_bytes, height);
   });
 }
 
 /// By the number of CUtensorMapDataType.
 std::optional<atunner::DType> TypeOfMap(int type) {
   using atunner::DType;
-  for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt64,
-                            DType::kUInt64, DType::kInt32, DType::kUInt32, DType::kUInt16, DType::kUInt8}) {
+  for (const DType dtype :
+       {DType::kFloat64, DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt64,
+        DType::kUInt64, DType::kInt32, DType::kUInt32, DType::kUInt16, DType::kUInt8}) {
     if (atunner::TensorMapType(dtype) == type) return dtype;
   }
   constexpr int kFlushed = 10, kTf32 = 11, kFlushedTf32 = 12;
@@ -91,13 +99,14 @@ int EncodeMap(void* map, int type, atunner::TensorMapSpec spec, const MapOptions
   spec.swizzle_bytes = options.swizzle == 0 ? 0 : 16 << options.swizzle;
   spec.fill_nan = options.fill != 0;
   const auto encoded = machine.gpu().EncodeTensorMap(spec);
-  if (!encoded) return machine.Misuse(kInvalidValue, "cuTensorMapEncode: " + encoded.error().ToString());
+  if (!encoded)
+    return machine.Misuse(kInvalidValue, "cuTensorMapEncode: " + encoded.error().ToString());
   std::memcpy(map, encoded->bytes.data(), encoded->bytes.size());
   return kSuccess;
 }
 
-atunner::TensorMapSpec SpecOf(uint32_t rank, void* address, const uint64_t* dims, const uint64_t* strides,
-                              const uint32_t* steps) {
+atunner::TensorMapSpec SpecOf(uint32_t rank, void* address, const uint64_t* dims,
+                              const uint64_t* strides, const uint32_t* steps) {
   atunner::TensorMapSpec spec;
   rank = std::clamp(rank, 1U, 5U);
   spec.address = reinterpret_cast<uint64_t>(address);
@@ -181,7 +190,9 @@ int cuCtxCreate_v4(void** context, void*, unsigned, int) {
   *context = TheContext();
   return cuCtxPushCurrent_v2(*context);
 }
-int cuCtxCreate_v2(void** context, unsigned, int device) { return cuCtxCreate_v4(context, nullptr, 0, device); }
+int cuCtxCreate_v2(void** context, unsigned, int device) {
+  return cuCtxCreate_v4(context, nullptr, 0, device);
+}
 int cuCtxDestroy_v2(void*) {
   if (!contexts.empty()) contexts.pop_back();
   return kSuccess;
@@ -200,7 +211,9 @@ int cuCtxSetLimit(int, size_t) { return kSuccess; }
 int cuCtxSetCacheConfig(int) { return kSuccess; }
 
 int cuModuleLoadData(void** module, const void* image) { return LoadModule(module, image); }
-int cuModuleLoadDataEx(void** module, const void* image, unsigned, int*, void**) { return LoadModule(module, image); }
+int cuModuleLoadDataEx(void** module, const void* image, unsigned, int*, void**) {
+  return LoadModule(module, image);
+}
 int cuModuleLoadFatBinary(void** module, const void* image) { return LoadModule(module, image); }
 int cuModuleLoad(void** module, const char* file) {
   const auto text = atunner::ReadFile(file);
@@ -212,7 +225,9 @@ int cuModuleUnload(void* module) {
   machine.RemoveModule(static_cast<Module*>(module));
   return kSuccess;
 }
-int cuModuleGetFunction(void** function, void* module, const char* name) { return FindKernel(function, module, name); }
+int cuModuleGetFunction(void** function, void* module, const char* name) {
+  return FindKernel(function, module, name);
+}
 int cuModuleGetGlobal_v2(DevicePointer* address, size_t* bytes, void* module, const char* name) {
   Machine& machine = Machine::Get();
   const Lock lock(machine.mutex);
@@ -222,11 +237,14 @@ int cuModuleGetGlobal_v2(DevicePointer* address, size_t* bytes, void* module, co
   if (bytes != nullptr) *bytes = symbol->second;
   return kSuccess;
 }
-int cuLibraryLoadData(void** library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
+int cuLibraryLoadData(void** library, const void* image, int*, void**, unsigned, int*, void**,
+                      unsigned) {
   return LoadModule(library, image);
 }
 int cuLibraryUnload(void* library) { return cuModuleUnload(library); }
-int cuLibraryGetKernel(void** kernel, void* library, const char* name) { return FindKernel(kernel, library, name); }
+int cuLibraryGetKernel(void** kernel, void* library, const char* name) {
+  return FindKernel(kernel, library, name);
+}
 int cuLibraryGetModule(void** module, void* library) {
   *module = library;
   return kSuccess;
@@ -243,32 +261,37 @@ int cuFuncGetAttribute(int* value, int attribute, void* function) {
   const Lock lock(machine.mutex);
   const atunner::ptx::Function* entry = machine.FindEntry(*static_cast<const Kernel*>(function));
   if (entry == nullptr) return kInvalidHandle;
-  const int values[] = {1024, static_cast<int>(entry->shared_bytes), 0, static_cast<int>(entry->local_bytes), 32};
+  const int values[] = {1024, static_cast<int>(entry->shared_bytes), 0,
+                        static_cast<int>(entry->local_bytes), 32};
   *value = attribute >= 0 && attribute < 5 ? values[attribute] : 0;
   return kSuccess;
 }
 int cuFuncSetAttribute(void*, int, int) { return kSuccess; }
 int cuKernelSetAttribute(int, int, void*, int) { return kSuccess; }
 int cuFuncSetCacheConfig(void*, int) { return kSuccess; }
-int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int threads, size_t shared_bytes) {
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int threads,
+                                                size_t shared_bytes) {
   Machine& machine = Machine::Get();
   const Lock lock(machine.mutex);
   const atunner::ptx::Function* entry = machine.FindEntry(*static_cast<const Kernel*>(function));
   if (entry == nullptr) return kInvalidHandle;
-  *blocks =
-      machine.BlocksPerSm(*entry, {{}, {static_cast<uint32_t>(threads)}, {}, static_cast<uint32_t>(shared_bytes)});
+  *blocks = machine.BlocksPerSm(
+      *entry, {{}, {static_cast<uint32_t>(threads)}, {}, static_cast<uint32_t>(shared_bytes)});
   return kSuccess;
 }
 
-int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                   unsigned shared_bytes, void* stream, void** params, void** extra) {
+int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared_bytes, void* stream, void** params, void** extra) {
   return Launch(function, {{gx, gy, gz}, {bx, by, bz}, {}, shared_bytes}, stream, params, extra);
 }
-int cuLaunchCooperativeKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                              unsigned bz, unsigned shared_bytes, void* stream, void** params) {
-  return Launch(function, {{gx, gy, gz}, {bx, by, bz}, {}, shared_bytes, true}, stream, params, nullptr);
+int cuLaunchCooperativeKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                              unsigned by, unsigned bz, unsigned shared_bytes, void* stream,
+                              void** params) {
+  return Launch(function, {{gx, gy, gz}, {bx, by, bz}, {}, shared_bytes, true}, stream, params,
+                nullptr);
 }
-int cuLaunchKernelEx(const atunner::cuda::LaunchConfig* config, void* function, void** params, void** extra) {
+int cuLaunchKernelEx(const atunner::cuda::LaunchConfig* config, void* function, void** params,
+                     void** extra) {
   atunner::LaunchShape shape{{config->grid_x, config->grid_y, config->grid_z},
                              {config->block_x, config->block_y, config->block_z},
                              {},
@@ -284,15 +307,16 @@ int cuLaunchKernelEx(const atunner::cuda::LaunchConfig* config, void* function, 
 }
 
 int cuTensorMapEncodeTiled(void* map, int type, uint32_t rank, void* address, const uint64_t* dims,
-                           const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int interleave,
-                           int swizzle, int, int fill) {
+                           const uint64_t* strides, const uint32_t* box, const uint32_t* steps,
+                           int interleave, int swizzle, int, int fill) {
   atunner::TensorMapSpec spec = SpecOf(rank, address, dims, strides, steps);
   spec.box.assign(box, box + spec.dims.size());
   return EncodeMap(map, type, std::move(spec), {interleave, swizzle, fill});
 }
 int cuTensorMapEncodeIm2col(void* map, int type, uint32_t rank, void* address, const uint64_t* dims,
-                            const uint64_t* strides, const int* lower, const int* upper, uint32_t channels,
-                            uint32_t pixels, const uint32_t* steps, int interleave, int swizzle, int, int fill) {
+                            const uint64_t* strides, const int* lower, const int* upper,
+                            uint32_t channels, uint32_t pixels, const uint32_t* steps,
+                            int interleave, int swizzle, int, int fill) {
   atunner::TensorMapSpec spec = SpecOf(std::max(rank, 3U), address, dims, strides, steps);
   spec.box = {channels, pixels};
   const size_t corners = spec.dims.size() - 2;
@@ -300,16 +324,23 @@ int cuTensorMapEncodeIm2col(void* map, int type, uint32_t rank, void* address, c
   return EncodeMap(map, type, std::move(spec), {interleave, swizzle, fill});
 }
 
-int cuMemAlloc_v2(DevicePointer* address, size_t bytes) { return cudaMalloc(reinterpret_cast<void**>(address), bytes); }
-int cuMemAllocAsync(DevicePointer* address, size_t bytes, void*) { return cuMemAlloc_v2(address, bytes); }
+int cuMemAlloc_v2(DevicePointer* address, size_t bytes) {
+  return cudaMalloc(reinterpret_cast<void**>(address), bytes);
+}
+int cuMemAllocAsync(DevicePointer* address, size_t bytes, void*) {
+  return cuMemAlloc_v2(address, bytes);
+}
 int cuMemAllocManaged(DevicePointer* address, size_t bytes, unsigned flags) {
   return cudaMallocManaged(reinterpret_cast<void**>(address), bytes, flags);
 }
-int cuMemAllocPitch_v2(DevicePointer* address, size_t* pitch, size_t width, size_t height, unsigned) {
+int cuMemAllocPitch_v2(DevicePointer* address, size_t* pitch, size_t width, size_t height,
+                       unsigned) {
   return cudaMallocPitch(reinterpret_cast<void**>(address), pitch, width, height);
 }
 int cuMemAllocHost_v2(void** pointer, size_t bytes) { return cudaMallocHost(pointer, bytes); }
-int cuMemHostAlloc(void** pointer, size_t bytes, unsigned) { return cudaMallocHost(pointer, bytes); }
+int cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {
+  return cudaMallocHost(pointer, bytes);
+}
 int cuMemHostGetDevicePointer_v2(DevicePointer* address, void* pointer, unsigned) {
   *address = reinterpret_cast<DevicePointer>(pointer);
   return kSuccess;
@@ -318,12 +349,18 @@ int cuMemFree_v2(DevicePointer address) { return cudaFree(At(address)); }
 int cuMemFreeAsync(DevicePointer address, void*) { return cudaFree(At(address)); }
 int cuMemFreeHost(void* pointer) { return cudaFreeHost(pointer); }
 int cuMemGetInfo_v2(size_t* free, size_t* total) { return cudaMemGetInfo(free, total); }
-int cuMemcpy(DevicePointer to, DevicePointer from, size_t bytes) { return cudaMemcpy(At(to), At(from), bytes, 4); }
+int cuMemcpy(DevicePointer to, DevicePointer from, size_t bytes) {
+  return cudaMemcpy(At(to), At(from), bytes, 4);
+}
 int cuMemcpyAsync(DevicePointer to, DevicePointer from, size_t bytes, void* stream) {
   return cudaMemcpyAsync(At(to), At(from), bytes, 4, stream);
 }
-int cuMemcpyHtoD_v2(DevicePointer to, const void* from, size_t bytes) { return cudaMemcpy(At(to), from, bytes, 1); }
-int cuMemcpyDtoH_v2(void* to, DevicePointer from, size_t bytes) { return cudaMemcpy(to, At(from), bytes, 2); }
+int cuMemcpyHtoD_v2(DevicePointer to, const void* from, size_t bytes) {
+  return cudaMemcpy(At(to), from, bytes, 1);
+}
+int cuMemcpyDtoH_v2(void* to, DevicePointer from, size_t bytes) {
+  return cudaMemcpy(to, At(from), bytes, 2);
+}
 int cuMemcpyDtoD_v2(DevicePointer to, DevicePointer from, size_t bytes) {
   return cudaMemcpy(At(to), At(from), bytes, 3);
 }
@@ -336,11 +373,15 @@ int cuMemcpyDtoHAsync_v2(void* to, DevicePointer from, size_t bytes, void* strea
 int cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes, void* stream) {
   return cudaMemcpyAsync(At(to), At(from), bytes, 3, stream);
 }
-int cuMemsetD8_v2(DevicePointer to, unsigned char value, size_t count) { return Fill(to, count, value, 1, count, 1); }
+int cuMemsetD8_v2(DevicePointer to, unsigned char value, size_t count) {
+  return Fill(to, count, value, 1, count, 1);
+}
 int cuMemsetD16_v2(DevicePointer to, unsigned short value, size_t count) {
   return Fill(to, 2 * count, value, 2, count, 1);
 }
-int cuMemsetD32_v2(DevicePointer to, unsigned value, size_t count) { return Fill(to, 4 * count, value, 4, count, 1); }
+int cuMemsetD32_v2(DevicePointer to, unsigned value, size_t count) {
+  return Fill(to, 4 * count, value, 4, count, 1);
+}
 int cuMemsetD8Async(DevicePointer to, unsigned char value, size_t count, void*) {
   return Fill(to, count, value, 1, count, 1);
 }
@@ -352,7 +393,9 @@ int cuStreamCreate(void** stream, unsigned) { return cudaStreamCreate(stream); }
 int cuStreamDestroy_v2(void* stream) { return cudaStreamDestroy(stream); }
 int cuStreamSynchronize(void* stream) { return cudaStreamSynchronize(stream); }
 int cuStreamQuery(void* stream) { return cudaStreamQuery(stream); }
-int cuStreamWaitEvent(void* stream, void* event, unsigned flags) { return cudaStreamWaitEvent(stream, event, flags); }
+int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
+  return cudaStreamWaitEvent(stream, event, flags);
+}
 int cuEventCreate(void** event, unsigned flags) { return cudaEventCreateWithFlags(event, flags); }
 int cuEventDestroy_v2(void* event) { return cudaEventDestroy(event); }
 int cuEventRecord(void* event, void* stream) { return cudaEventRecord(event, stream); }
@@ -365,12 +408,14 @@ int cuEventElapsedTime_v2(float* milliseconds, void* begin, void* end) {
   return cudaEventElapsedTime(milliseconds, begin, end);
 }
 
-int cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long, int* found) {
+int cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
+                                     unsigned long long, int* found) {
   *function = DriverFunction(name);
   if (found != nullptr) *found = *function == nullptr;
   return *function != nullptr ? kSuccess : Remember(kNotFound);
 }
-int cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long flags, int* found) {
+int cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long flags,
+                            int* found) {
   return cudaGetDriverEntryPointByVersion(name, function, 0, flags, found);
 }
 }

@@ -25,7 +25,8 @@ int cuLinkCreate_v2(unsigned, int*, void**, LinkState** state) {
   *state = new LinkState;
   return kSuccess;
 }
-int cuLinkAddData_v2(LinkState* state, int kind, void* data, size_t bytes, const char*, unsigned, int*, void**) {
+int cuLinkAddData_v2(LinkState* state, int kind, void* data, size_t bytes, const char*, unsigned,
+                     int*, void**) {
   Machine& machine = Machine::Get();
   const Lock lock(machine.mutex);
   const std::string_view given(static_cast<const char*>(data), bytes);
@@ -33,7 +34,8 @@ int cuLinkAddData_v2(LinkState* state, int kind, void* data, size_t bytes, const
     state->texts.emplace_back(given.substr(0, given.find('\0')));
     return kSuccess;
   }
-  if (kind != kFatBinaryInput) return machine.Misuse(kInvalidPtx, "cuLinkAddData: machine code cannot be linked");
+  if (kind != kFatBinaryInput)
+    return machine.Misuse(kInvalidPtx, "cuLinkAddData: machine code cannot be linked");
   const auto binary = ReadFatBinary(given);
   auto ptx = binary ? ChoosePtx(*binary, machine.arch()) : std::unexpected(binary.error());
   if (!ptx) return machine.Misuse(kNoKernelImage, "cuLinkAddData: " + ptx.error().ToString());

@@ -48,7 +48,8 @@ Result<std::string> UnpackZstd(const std::string& packed, size_t bytes) {
   auto library = DynamicLibrary::Open({&name, 1});
   size_t (*decompress)(void*, size_t, const void*, size_t) = nullptr;
   if (!library || !library->Bind(decompress, "ZSTD_decompress"))
-    return Fail(ErrorCode::kUnavailable, "the program's PTX is packed by zstd, and libzstd.so.1 is not here", "",
+    return Fail(ErrorCode::kUnavailable,
+                "the program's PTX is packed by zstd, and libzstd.so.1 is not here", "",
                 "build it with nvcc --no-compress");
   std::string text(bytes, '\0');
   if (decompress(text.data(), bytes, packed.data(), packed.size()) != bytes)
@@ -84,15 +85,17 @@ Result<uint64_t> ForEachEntry(std::string_view image, const Read& read) {
   Header header;
   if (image.size() < sizeof header) return Invalid("the program's device code has no header");
   std::memcpy(&header, image.data(), sizeof header);
-  if (header.magic != kFatBinaryMagic || header.bytes < sizeof header || header.bytes > image.size())
+  if (header.magic != kFatBinaryMagic || header.bytes < sizeof header ||
+      header.bytes > image.size())
     return Invalid("the program's device code has no header");
-  if (header.size > image.size() - header.bytes) return Invalid("the program's device code is cut off");
+  if (header.size > image.size() - header.bytes)
+    return Invalid("the program's device code is cut off");
   std::string_view left = image.substr(header.bytes, header.size);
   while (left.size() >= sizeof(Entry)) {
     Entry entry;
     std::memcpy(&entry, left.data(), sizeof entry);
-    if (entry.bytes < sizeof entry || entry.bytes > left.size() || entry.size > left.size() - entry.bytes ||
-        entry.packed_bytes > entry.size)
+    if (entry.bytes < sizeof entry || entry.bytes > left.size() ||
+        entry.size > left.size() - entry.bytes || entry.packed_bytes > entry.size)
       return Invalid("the program's device code is damaged");
     ATUNNER_RETURN_IF_ERROR(read(entry, left.data() + entry.bytes));
     left.remove_prefix(entry.bytes + entry.size);
@@ -100,8 +103,8 @@ Result<uint64_t> ForEachEntry(std::string_view image, const Read& read) {
   return header.bytes + header.size;
 }
 
-/// What stands in the sections that nvcc puts all fat binaries of a program into: of what is linked, and of the files
-/// of relocatable code that it was linked from.
+/// What stands in the sections that nvcc puts all fat binaries of a program into: of what is
+/// linked, and of the files of relocatable code that it was linked from.
 std::vector<std::string_view> FatBinariesOf(std::string_view program) {
   const auto at = [&]<class T>(uint64_t place, T& value) {
     if (place > program.size() || sizeof value > program.size() - place) return false;
@@ -115,13 +118,15 @@ std::vector<std::string_view> FatBinariesOf(std::string_view program) {
     return {};
   std::vector<std::string_view> found;
   Elf64_Shdr section;
-  for (unsigned i = 0; i < header.e_shnum && at(header.e_shoff + i * sizeof section, section); ++i) {
+  for (unsigned i = 0; i < header.e_shnum && at(header.e_shoff + i * sizeof section, section);
+       ++i) {
     const uint64_t at_name = names.sh_offset + section.sh_name;
     if (at_name > program.size() || section.sh_offset > program.size()) continue;
     const std::string_view name = program.substr(at_name);
     for (const std::string_view known :
          {std::string_view(".nv_fatbin\0", 11), std::string_view("__nv_relfatbin\0", 15)})
-      if (name.starts_with(known)) found.push_back(program.substr(section.sh_offset, section.sh_size));
+      if (name.starts_with(known))
+        found.push_back(program.substr(section.sh_offset, section.sh_size));
   }
   return found;
 }
@@ -152,20 +157,22 @@ Result<std::string> UnpackLz4(const std::string& packed, size_t bytes) {
   for (size_t at = 0; at < packed.size();) {
     const auto token = static_cast<uint8_t>(packed[at++]);
     size_t literals = token >> 4;
-    if (!ReadLength(packed, at, literals) || literals > packed.size() - at || literals > bytes - text.size())
+    if (!ReadLength(packed, at, literals) || literals > packed.size() - at ||
+        literals > bytes - text.size())
       return damaged();
     text.append(packed, at, literals);
     at += literals;
     if (at == packed.size()) break;  // the last sequence is literals alone
     if (packed.size() - at < 2) return damaged();
-    const size_t back = static_cast<uint8_t>(packed[at]) | static_cast<size_t>(static_cast<uint8_t>(packed[at + 1]))
-                                                               << 8;
+    const size_t back = static_cast<uint8_t>(packed[at]) |
+                        static_cast<size_t>(static_cast<uint8_t>(packed[at + 1])) << 8;
     at += 2;
     size_t match = token & 15;
     if (!ReadLength(packed, at, match)) return damaged();
     match += 4;
     if (back == 0 || back > text.size() || match > bytes - text.size()) return damaged();
-    for (size_t from = text.size() - back; match > 0; --match) text += text[from++];  // may overlap what it writes
+    // may overlap what it writes
+    for (size_t from = text.size() - back; match > 0; --match) text += text[from++];
   }
   if (text.size() != bytes) return damaged();
   return text;
@@ -179,15 +186,16 @@ Result<FatBinary> ReadFatBinary(const char* image) {
 
 Result<FatBinary> ReadFatBinary(std::string_view image) {
   FatBinary binary;
-  const auto read = ForEachEntry(image, [&](const Entry& entry, const char* payload) -> Result<void> {
-    if (entry.kind != kPtx) {
-      binary.machine_code.push_back(static_cast<int>(entry.arch));
-      return {};
-    }
-    ATUNNER_TRY(std::string text, Unpack(entry, payload));
-    binary.ptx.push_back({static_cast<int>(entry.arch), std::move(text)});
-    return {};
-  });
+  const auto read = ForEachEntry(
+      image, [&](const Entry& entry, const char* payload) -> Result<void> {
+        if (entry.kind != kPtx) {
+          binary.machine_code.push_back(static_cast<int>(entry.arch));
+          return {};
+        }
+        ATUNNER_TRY(std::string text, Unpack(entry, payload));
+        binary.ptx.push_back({static_cast<int>(entry.arch), std::move(text)});
+        return {};
+      });
   if (!read) return std::unexpected(read.error());
   return binary;
 }
@@ -202,11 +210,15 @@ Result<std::string> ChoosePtx(const FatBinary& binary, int arch) {
   if (best != nullptr) return best->text;
   for (const int code : binary.machine_code)
     there += fmt::format("{}machine code for {}", there.empty() ? "" : ", ", code);
-  const std::string gpu = binary.ptx.empty() ? "" : ", or ask for a GPU that it is built for (--target-gpu)";
-  return Fail(ErrorCode::kUnsupported,
-              fmt::format("the program has no PTX for compute capability {}.{} ({})", arch / 10, arch % 10,
-                          there.empty() ? "it has no device code" : "it has " + there),
-              "", fmt::format("build it with nvcc -gencode arch=compute_{0},code=compute_{0}{1}", arch, gpu));
+  const std::string gpu = binary.ptx.empty()
+                              ? ""
+                              : ", or ask for a GPU that it is built for (--target-gpu)";
+  return Fail(
+      ErrorCode::kUnsupported,
+      fmt::format("the program has no PTX for compute capability {}.{} ({})", arch / 10, arch % 10,
+                  there.empty() ? "it has no device code" : "it has " + there),
+      "",
+      fmt::format("build it with nvcc -gencode arch=compute_{0},code=compute_{0}{1}", arch, gpu));
 }
 
 }  // namespace atunner::program

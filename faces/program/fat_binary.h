@@ -22,17 +22,17 @@ struct FatBinary {
   std::vector<int> machine_code;  ///< architectures that there is only machine code for
 };
 
-/// `image` begins with the fat binary's header and is as long as it says. kUnavailable when zstd packed it and there is
-/// no libzstd here.
+/// `image` begins with the fat binary's header and is as long as it says. kUnavailable when zstd
+/// packed it and there is no libzstd here.
 Result<FatBinary> ReadFatBinary(const char* image);
 Result<FatBinary> ReadFatBinary(std::string_view image);
 
-/// Of all PTX in the bytes of a program (an ELF file), also of several fat binaries; empty: there is none, or no
-/// program.
+/// Of all PTX in the bytes of a program (an ELF file), also of several fat binaries; empty: there
+/// is none, or no program.
 std::vector<int> PtxArchitectures(std::string_view program);
 
-/// PTX for a GPU of compute capability `arch`, the newest that fits it: kUnsupported says how to build the program
-/// with.
+/// PTX for a GPU of compute capability `arch`, the newest that fits it: kUnsupported says how to
+/// build the program with.
 Result<std::string> ChoosePtx(const FatBinary& binary, int arch);
 
 /// What LZ4's block format holds; kInvalidInput unless it is exactly `bytes` long.

@@ -43,7 +43,8 @@ TEST(FatBinary, Lz4IsUnpacked) {
 }
 
 TEST(FatBinary, DamagedLz4IsRefused) {
-  for (size_t cut = 1; cut < kPacked.size(); ++cut) EXPECT_FALSE(UnpackLz4(kPacked.substr(0, cut), 13)) << cut;
+  for (size_t cut = 1; cut < kPacked.size(); ++cut)
+    EXPECT_FALSE(UnpackLz4(kPacked.substr(0, cut), 13)) << cut;
   EXPECT_FALSE(UnpackLz4(kPacked, 12));
   EXPECT_FALSE(UnpackLz4(kPacked, 14));
   EXPECT_FALSE(UnpackLz4(kPacked, ~size_t{0}));
@@ -60,7 +61,8 @@ void Put(std::string& bytes, size_t at, T value) {
 }
 
 /// One entry of PTX, as nvcc lays it out.
-std::string Image(uint32_t arch, uint64_t flags, const std::string& payload, uint64_t unpacked_bytes) {
+std::string Image(uint32_t arch, uint64_t flags, const std::string& payload,
+                  uint64_t unpacked_bytes) {
   std::string image(16 + 64, '\0');
   Put(image, 0, kFatBinaryMagic);
   Put(image, 4, uint16_t{1});
@@ -85,7 +87,8 @@ TEST(FatBinary, IsReadAndWhatIsDamagedIsRefused) {
   ASSERT_EQ(binary->ptx.size(), 1U);
   EXPECT_EQ(binary->ptx[0].arch, 86);
   EXPECT_EQ(binary->ptx[0].text, "abcdabcdabcde");
-  for (size_t cut = 0; cut < image.size(); ++cut) EXPECT_FALSE(ReadFatBinary(std::string_view(image).substr(0, cut)));
+  for (size_t cut = 0; cut < image.size(); ++cut)
+    EXPECT_FALSE(ReadFatBinary(std::string_view(image).substr(0, cut)));
   std::string longer = image;
   Put(longer, 16 + 8, ~uint64_t{0} - 32);
   EXPECT_FALSE(ReadFatBinary(longer));
@@ -93,7 +96,8 @@ TEST(FatBinary, IsReadAndWhatIsDamagedIsRefused) {
 
 TEST(FatBinary, WhatSaysThatItUnpacksToMoreThanItCanIsRefused) {
   for (const uint64_t bytes : {~uint64_t{0}, uint64_t{1} << 46, uint64_t{1} << 24}) {
-    for (const uint64_t flags : {kLz4, kZstd}) EXPECT_FALSE(ReadFatBinary(Image(90, flags, kPacked, bytes))) << bytes;
+    for (const uint64_t flags : {kLz4, kZstd})
+      EXPECT_FALSE(ReadFatBinary(Image(90, flags, kPacked, bytes))) << bytes;
   }
   EXPECT_FALSE(ReadFatBinary(Image(90, kZstd, std::string(1 << 20, 'x'), uint64_t{1} << 34)));
 }
@@ -120,11 +124,13 @@ std::string ProgramOf(const std::string& images) {
 }
 
 TEST(FatBinary, WhatAProgramWasBuiltForIsFound) {
-  const std::string padded = Image(75, kLz4, kPacked, 13) + std::string(7, '\0');  // to a multiple of 8
+  // to a multiple of 8
+  const std::string padded = Image(75, kLz4, kPacked, 13) + std::string(7, '\0');
   const std::string program = ProgramOf(padded + Image(90, 0, ".version 8.0", 0));
   EXPECT_THAT(PtxArchitectures(program), testing::ElementsAre(75, 90));
   EXPECT_THAT(PtxArchitectures("#!/bin/sh"), testing::IsEmpty());
-  for (size_t cut = 0; cut < program.size(); ++cut) EXPECT_TRUE(PtxArchitectures(program.substr(0, cut)).empty());
+  for (size_t cut = 0; cut < program.size(); ++cut)
+    EXPECT_TRUE(PtxArchitectures(program.substr(0, cut)).empty());
 }
 
 Hazard HazardAt(uint32_t line, uint64_t count) {

@@ -44,7 +44,9 @@ Hazard ReadHazard(const Json& json) {
 }
 
 bool SamePlace(const Hazard& a, const Hazard& b) {
-  const auto same = [](const Hazard::Site& x, const Hazard::Site& y) { return x.file == y.file && x.line == y.line; };
+  const auto same = [](const Hazard::Site& x, const Hazard::Site& y) {
+    return x.file == y.file && x.line == y.line;
+  };
   return a.kind == b.kind && a.kernel == b.kernel && same(a.site, b.site) &&
          a.other.has_value() == b.other.has_value() && (!a.other || same(*a.other, *b.other));
 }
@@ -84,7 +86,8 @@ Result<Order> ReadOrder(const std::string& text) {
 }
 
 bool Findings::Add(Hazard hazard) {
-  const auto known = std::ranges::find_if(hazards, [&](const Hazard& h) { return SamePlace(h, hazard); });
+  const auto known = std::ranges::find_if(hazards,
+                                          [&](const Hazard& h) { return SamePlace(h, hazard); });
   if (known != hazards.end()) {
     known->count += hazard.count;
     return false;

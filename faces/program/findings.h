@@ -1,5 +1,5 @@
-// What the two processes of `sanitize -- PROGRAM` tell each other: the command line says what to look for, the library
-// inside of the program what it found.
+// What the two processes of `sanitize -- PROGRAM` tell each other: the command line says what to
+// look for, the library inside of the program what it found.
 #pragma once
 
 #include <string>
@@ -19,7 +19,8 @@ struct Order {
   uint8_t groups = kAllHazards;  ///< HazardGroups
   double timeout_seconds = 60;   ///< of one launch
   uint64_t max_instructions = uint64_t{1} << 28;
-  std::string report;  ///< a file: each process appends its findings, a line each time that they grew
+  /// A file: each process appends its findings, a line each time that they grew
+  std::string report;
 };
 Json ToJson(const Order& order);
 Result<Order> ReadOrder(const std::string& text);
@@ -27,8 +28,9 @@ Result<Order> ReadOrder(const std::string& text);
 struct Findings {
   uint64_t launches = 0;
   uint64_t blocks = 0;
-  std::vector<Hazard> hazards;      ///< one for each kind and place, counted
-  std::vector<std::string> errors;  ///< calls that were wrong, kernels that could not run; each once
+  std::vector<Hazard> hazards;  ///< one for each kind and place, counted
+  /// Calls that were wrong, kernels that could not run; each once
+  std::vector<std::string> errors;
 
   /// Adds what it does not know yet; true when there was any.
   bool Add(Hazard hazard);

@@ -18,7 +18,9 @@ namespace {
 
 Order OrderOfEnvironment() {
   const char* text = std::getenv(kOrderVariable);
-  auto order = text != nullptr ? ReadOrder(text) : Result<Order>(Order{*FindProfile("A100"), kAllHazards, 60, {}, {}});
+  auto order = text != nullptr
+                   ? ReadOrder(text)
+                   : Result<Order>(Order{*FindProfile("A100"), kAllHazards, 60, {}, {}});
   if (!order) {
     fmt::print(stderr, "atunner: {}\n", order.error().ToString());
     std::exit(ExitCode(order.error().code));
@@ -29,8 +31,8 @@ Order OrderOfEnvironment() {
 /// "reduce<float, 256u>" of its mangled name, without what it returns and takes.
 std::string Readable(const std::string& mangled) {
   int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status),
-                                                    std::free);
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
   if (status != 0) return mangled;
   std::string name(text.get());
   int depth = 0;  // of <>: types of functions have brackets too
@@ -70,7 +72,8 @@ Code FaultOf(const Hazard& hazard) {
   }
 }
 
-/// The PTX of what relocatable code was linked from, linked anew. Files without any are the toolkit's own.
+/// The PTX of what relocatable code was linked from, linked anew. Files without any are the
+/// toolkit's own.
 Result<std::string> LinkedPtx(const char* const* images, int arch) {
   std::vector<std::string> texts;
   for (; *images != nullptr; ++images) {
@@ -78,7 +81,8 @@ Result<std::string> LinkedPtx(const char* const* images, int arch) {
     if (!binary) return std::unexpected(binary.error());
     if (auto ptx = ChoosePtx(*binary, arch)) texts.push_back(*std::move(ptx));
   }
-  if (texts.empty()) return Fail(ErrorCode::kUnsupported, "the program was linked from machine code alone");
+  if (texts.empty())
+    return Fail(ErrorCode::kUnsupported, "the program was linked from machine code alone");
   return ptx::Link(texts);
 }
 
@@ -97,7 +101,9 @@ Machine& Machine::Get() {
   return *machine;
 }
 
-Machine::Machine(Order order) : order_(std::move(order)), gpu_(order_.profile) { gpu_.TrackMemory(); }
+Machine::Machine(Order order) : order_(std::move(order)), gpu_(order_.profile) {
+  gpu_.TrackMemory();
+}
 
 Module* Machine::AddModule(const char* image, const char* const* linked) {
   uint32_t magic = 0;
@@ -110,11 +116,13 @@ Module* Machine::AddModule(const char* image, const char* const* linked) {
       if (auto again = LinkedPtx(linked, arch())) ptx = std::move(again);
     }
   } else if (magic == kElfMagic) {
-    ptx = Fail(ErrorCode::kUnsupported, "the program loads machine code (a cubin)", "", "load PTX instead");
+    ptx = Fail(ErrorCode::kUnsupported, "the program loads machine code (a cubin)", "",
+               "load PTX instead");
   } else {
     ptx = std::string(image);
   }
-  auto module = ptx ? std::make_unique<Module>(*std::move(ptx)) : std::make_unique<Module>(ptx.error());
+  auto module = ptx ? std::make_unique<Module>(*std::move(ptx))
+                    : std::make_unique<Module>(ptx.error());
   return modules_.insert(std::move(module)).first->get();
 }
 
@@ -150,7 +158,8 @@ int Machine::BlocksPerSm(const ptx::Function& entry, const LaunchShape& shape) c
   return ComputeOccupancy(profile(), resources, shape).blocks_per_sm;
 }
 
-std::optional<std::pair<uint64_t, uint64_t>> Machine::FindSymbol(Module& module, const std::string& name) {
+std::optional<std::pair<uint64_t, uint64_t>> Machine::FindSymbol(Module& module,
+                                                                 const std::string& name) {
   LoadedModule* loaded = Load(module);
   if (loaded == nullptr) return std::nullopt;
   const auto found = gpu_.FindSymbol(*loaded, name);
@@ -162,7 +171,8 @@ Code Machine::Launch(const Kernel& kernel, const LaunchShape& shape, void** para
   if (entry == nullptr) return kernel.module->refused_ ? kInvalidPtx : kInvalidDeviceFunction;
   std::vector<KernelArg> args;
   for (size_t i = 0; i < entry->params.size(); ++i)
-    args.push_back(KernelArg::Value({static_cast<const std::byte*>(params[i]), entry->params[i].bytes}));
+    args.push_back(
+        KernelArg::Value({static_cast<const std::byte*>(params[i]), entry->params[i].bytes}));
   LaunchOptions options;
   options.check_hazards = order_.groups != static_cast<uint8_t>(HazardGroup::kMemory);
   options.check_global = options.keep_going = true;
@@ -176,7 +186,8 @@ Code Machine::Launch(const Kernel& kernel, const LaunchShape& shape, void** para
   if (!outcome) return Misuse(kLaunchFailure, name + ": " + outcome.error().ToString());
   if (outcome->kind == LaunchOutcome::Kind::kRefused) {
     const bool cooperative = outcome->message.starts_with("a cooperative");
-    return Misuse(cooperative ? kCooperativeTooLarge : kInvalidConfiguration, Misshapen(name, *outcome));
+    return Misuse(cooperative ? kCooperativeTooLarge : kInvalidConfiguration,
+                  Misshapen(name, *outcome));
   }
   fwrite(outcome->printed.data(), 1, outcome->printed.size(), stdout);
   ++findings_.launches;
@@ -212,7 +223,8 @@ Code Machine::Free(void* address, const char* call) {
   if (address == nullptr) return kSuccess;
   host_memory_.erase(address);
   if (buffers_.erase(address) == 1) return kSuccess;
-  return Misuse(kInvalidValue, fmt::format("{}: {} was not allocated, or was freed before", call, address));
+  return Misuse(kInvalidValue,
+                fmt::format("{}: {} was not allocated, or was freed before", call, address));
 }
 
 Code Machine::Register(void* address, uint64_t bytes) {
@@ -220,7 +232,8 @@ Code Machine::Register(void* address, uint64_t bytes) {
   auto buffer = gpu_.Adopt(reinterpret_cast<uint64_t>(address), bytes);
   if (!buffer) return kAlreadyRegistered;
   gpu_.MarkDefined(buffer->address(), buffer->bytes());
-  host_memory_.insert(reinterpret_cast<void*>(buffer->address()));  // NOLINT(performance-no-int-to-ptr)
+  host_memory_.insert(
+      reinterpret_cast<void*>(buffer->address()));  // NOLINT(performance-no-int-to-ptr)
   registered_[address] = std::move(buffer);
   return kSuccess;
 }
@@ -228,7 +241,8 @@ Code Machine::Register(void* address, uint64_t bytes) {
 Code Machine::Unregister(void* address) {
   const auto at = registered_.find(address);
   if (at == registered_.end()) return kNotRegistered;
-  host_memory_.erase(reinterpret_cast<void*>(at->second->address()));  // NOLINT(performance-no-int-to-ptr)
+  host_memory_.erase(
+      reinterpret_cast<void*>(at->second->address()));  // NOLINT(performance-no-int-to-ptr)
   registered_.erase(at);
   return kSuccess;
 }
@@ -236,31 +250,37 @@ Code Machine::Unregister(void* address) {
 Code Machine::CheckRange(const char* call, uint64_t address, uint64_t bytes) {
   const auto range = gpu_.FindAllocation(address);
   if (!range || range->Contains(address, address + bytes)) return kSuccess;
-  return Misuse(kInvalidValue,
-                fmt::format("{}: {} bytes from {:#x} reach {} bytes past the end of an allocation of {}", call, bytes,
-                            address, address + bytes - range->end, range->end - range->base));
+  return Misuse(
+      kInvalidValue,
+      fmt::format("{}: {} bytes from {:#x} reach {} bytes past the end of an allocation of {}",
+                  call, bytes, address, address + bytes - range->end, range->end - range->base));
 }
 
 Code Machine::Copy(const char* call, Rows to, Rows from, uint64_t width, uint64_t height) {
-  for (uint64_t row = 0; row < height && width > 0; ++row, to.at += to.pitch, from.at += from.pitch) {
+  for (uint64_t row = 0; row < height && width > 0;
+       ++row, to.at += to.pitch, from.at += from.pitch) {
     const auto target = reinterpret_cast<uint64_t>(to.at);
     if (const Code code = CheckRange(call, target, width)) return code;
     if (const Code code = CheckRange(call, reinterpret_cast<uint64_t>(from.at), width)) return code;
-    if (to.at == nullptr || from.at == nullptr) return Misuse(kInvalidValue, std::string(call) + ": a null pointer");
+    if (to.at == nullptr || from.at == nullptr)
+      return Misuse(kInvalidValue, std::string(call) + ": a null pointer");
     std::memmove(to.at, from.at, width);
     if (gpu_.FindAllocation(target)) gpu_.MarkDefined(target, width);
   }
   return kSuccess;
 }
 
-Code Machine::Fill(const char* call, Rows to, uint32_t value, uint64_t value_bytes, uint64_t width, uint64_t height) {
+Code Machine::Fill(const char* call, Rows to, uint32_t value, uint64_t value_bytes, uint64_t width,
+                   uint64_t height) {
   for (uint64_t row = 0; row < height && width > 0; ++row, to.at += to.pitch) {
     const auto target = reinterpret_cast<uint64_t>(to.at);
     if (const Code code = CheckRange(call, target, width)) return code;
     if (!gpu_.FindAllocation(target))
-      return Misuse(kInvalidValue, fmt::format("{}: {} is no device memory", call, static_cast<void*>(to.at)));
+      return Misuse(kInvalidValue,
+                    fmt::format("{}: {} is no device memory", call, static_cast<void*>(to.at)));
     if (value_bytes == 1) std::memset(to.at, static_cast<int>(value), width);
-    for (uint64_t i = 0; value_bytes > 1 && i < width; i += value_bytes) std::memcpy(to.at + i, &value, value_bytes);
+    for (uint64_t i = 0; value_bytes > 1 && i < width; i += value_bytes)
+      std::memcpy(to.at + i, &value, value_bytes);
     gpu_.MarkDefined(target, width);
   }
   return kSuccess;

@@ -1,5 +1,5 @@
-// The one virtual GPU of a program, and all that its CUDA calls made: modules, memory, findings. Not thread-safe: the
-// calls of the two interfaces hold `mutex`.
+// The one virtual GPU of a program, and all that its CUDA calls made: modules, memory, findings.
+// Not thread-safe: the calls of the two interfaces hold `mutex`.
 #pragma once
 
 #include <functional>
@@ -69,7 +69,8 @@ class Machine {
   int arch() const { return profile().cc_major * 10 + profile().cc_minor; }
   vgpu::VirtualGpu& gpu() { return gpu_; }
 
-  /// A fat binary, or a text of PTX. `linked`: of what it was linked from, when it was, null at the end.
+  /// A fat binary, or a text of PTX. `linked`: of what it was linked from, when it was, null at the
+  /// end.
   Module* AddModule(const char* image, const char* const* linked = nullptr);
   void RemoveModule(Module* module);
   /// Null when it cannot be loaded, which is told once.
@@ -82,12 +83,14 @@ class Machine {
   int BlocksPerSm(const ptx::Function& entry, const LaunchShape& shape) const;
   std::optional<std::pair<uint64_t, uint64_t>> FindSymbol(Module& module, const std::string& name);
 
-  /// `params`: one address for each parameter. What goes wrong while it runs is found later, as on a GPU: by TakeFault.
+  /// `params`: one address for each parameter. What goes wrong while it runs is found later, as on
+  /// a GPU: by TakeFault.
   Code Launch(const Kernel& kernel, const LaunchShape& shape, void** params);
   /// Of the launches since it was asked last.
   Code TakeFault();
 
-  /// Null when memory is used up. `host`: that the host writes to as well, so that all of it counts as written.
+  /// Null when memory is used up. `host`: that the host writes to as well, so that all of it counts
+  /// as written.
   void* Allocate(uint64_t bytes, bool host);
   Code Free(void* address, const char* call);
   /// Memory that the host has allocated, for kernels to use from now on.
@@ -101,10 +104,12 @@ class Machine {
   };
   Code Copy(const char* call, Rows to, Rows from, uint64_t width, uint64_t height);
   Code Copy(const char* call, void* to, const void* from, uint64_t bytes) {
-    return Copy(call, {static_cast<char*>(to), bytes}, {static_cast<char*>(const_cast<void*>(from)), bytes}, bytes, 1);
+    return Copy(call, {static_cast<char*>(to), bytes},
+                {static_cast<char*>(const_cast<void*>(from)), bytes}, bytes, 1);
   }
   /// `value` repeated: of 1, 2 or 4 bytes.
-  Code Fill(const char* call, Rows to, uint32_t value, uint64_t value_bytes, uint64_t width, uint64_t height);
+  Code Fill(const char* call, Rows to, uint32_t value, uint64_t value_bytes, uint64_t width,
+            uint64_t height);
 
   /// Called before each launch, and after it.
   void OnLaunch(std::function<void()> before, std::function<void()> after) {

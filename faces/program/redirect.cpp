@@ -20,7 +20,8 @@ namespace atunner::program {
 namespace {
 
 /// Functions that need no device: what the program has of them is right here too.
-constexpr std::string_view kHarmless[] = {"cudaGetErrorString", "cudaGetErrorName", "cudaCreateChannelDesc"};
+constexpr std::string_view kHarmless[] = {"cudaGetErrorString", "cudaGetErrorName",
+                                          "cudaCreateChannelDesc"};
 
 /// What is not answered. Others that begin with "cuda" are the program's own.
 constexpr std::string_view kNotAnswered[] = {
@@ -45,7 +46,8 @@ int Note(dl_phdr_info* info, size_t, void* list) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const auto& segment = info->dlpi_phdr[i];
     const uintptr_t begin = info->dlpi_addr + segment.p_vaddr;
-    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X)) object.code.emplace_back(begin, begin + segment.p_memsz);
+    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X))
+      object.code.emplace_back(begin, begin + segment.p_memsz);
   }
   static_cast<std::vector<LoadedObject>*>(list)->push_back(std::move(object));
   return 0;
@@ -70,7 +72,8 @@ std::vector<Symbol> RuntimeFunctions(const LoadedObject& object) {
   std::vector<Symbol> found;
   const auto file = ReadFile(object.path);
   Elf64_Ehdr header;
-  if (!file || !Read(*file, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return found;
+  if (!file || !Read(*file, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    return found;
   for (unsigned i = 0; i < header.e_shnum; ++i) {
     Elf64_Shdr table, names;
     if (!Read(*file, header.e_shoff + i * sizeof table, table) ||
@@ -78,10 +81,13 @@ std::vector<Symbol> RuntimeFunctions(const LoadedObject& object) {
         !Read(*file, header.e_shoff + table.sh_link * sizeof names, names))
       continue;
     Elf64_Sym symbol;
-    for (uint64_t at = 0; at + sizeof symbol <= table.sh_size && Read(*file, table.sh_offset + at, symbol);
+    for (uint64_t at = 0;
+         at + sizeof symbol <= table.sh_size && Read(*file, table.sh_offset + at, symbol);
          at += sizeof symbol) {
       const uint64_t name = names.sh_offset + symbol.st_name;
-      if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF || name >= file->size()) continue;
+      if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF ||
+          name >= file->size())
+        continue;
       const char* text = file->data() + name;
       if (std::strncmp(text, "cuda", 4) == 0 || std::strncmp(text, "__cuda", 6) == 0)
         found.push_back({text, object.base + symbol.st_value});
@@ -108,8 +114,8 @@ Jump JumpTo(uintptr_t target) {
 class Refusals {
  public:
   Refusals() {
-    page_ = static_cast<unsigned char*>(
-        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    page_ = static_cast<unsigned char*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE | PROT_EXEC,
+                                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   }
   uintptr_t Of(std::string_view name) {
     if (page_ == MAP_FAILED || used_ + kEach > kBytes) return 0;
@@ -132,7 +138,8 @@ class Refusals {
 
 /// Where calls of the function named so are to go; 0: where they went.
 uintptr_t TargetOf(std::string name, void* ours, Refusals& refusals) {
-  for (const char* suffix : {"_ptsz", "_ptds"}) {  // the same function with a default stream of each thread
+  // the same function with a default stream of each thread
+  for (const char* suffix : {"_ptsz", "_ptds"}) {
     if (name.ends_with(suffix)) name.resize(name.size() - 5);
   }
   for (const std::string_view harmless : kHarmless) {
@@ -148,7 +155,8 @@ uintptr_t TargetOf(std::string name, void* ours, Refusals& refusals) {
 bool Protect(uintptr_t begin, uintptr_t end, int protection) {
   const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   begin = begin / page * page;
-  return mprotect(reinterpret_cast<void*>(begin), end - begin, protection) == 0;  // NOLINT(performance-no-int-to-ptr)
+  return mprotect(reinterpret_cast<void*>(begin), end - begin, protection) ==
+         0;  // NOLINT(performance-no-int-to-ptr)
 }
 
 using Jumps = std::vector<std::pair<Symbol, uintptr_t>>;  // from, to
@@ -179,7 +187,8 @@ void RedirectRuntime() {
     if (object.base == reinterpret_cast<uintptr_t>(self.dli_fbase)) continue;
     Jumps jumps;
     for (Symbol& symbol : RuntimeFunctions(object)) {
-      if (const uintptr_t target = TargetOf(symbol.name, ours, refusals)) jumps.emplace_back(std::move(symbol), target);
+      if (const uintptr_t target = TargetOf(symbol.name, ours, refusals))
+        jumps.emplace_back(std::move(symbol), target);
     }
     if (!jumps.empty()) Write(jumps, object);
   }

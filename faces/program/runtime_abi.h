@@ -1,5 +1,5 @@
-// The part of CUDA's runtime interface that programs see: structures of driver_types.h of CUDA 13, declared here so
-// that building needs no CUDA headers.
+// The part of CUDA's runtime interface that programs see: structures of driver_types.h of CUDA 13,
+// declared here so that building needs no CUDA headers.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,8 @@ struct PitchedPointer {
 struct FatBinaryWrapper {
   int magic, version;
   const char* image;
-  void* linked;  ///< version 2, of relocatable code: the images of all files, a null pointer behind them
+  /// Version 2, of relocatable code: the images of all files, a null pointer behind them
+  void* linked;
 };
 
 struct LaunchAttribute {
@@ -53,8 +54,10 @@ static_assert(sizeof(LaunchConfig) == 56);
 
 struct FunctionAttributes {
   size_t shared_bytes, constant_bytes, local_bytes;
-  int max_threads, registers, ptx_version, binary_version, cache_mode, max_dynamic_shared_bytes, carveout;
-  int cluster_must_be_set, cluster_width, cluster_height, cluster_depth, cluster_policy, non_portable_cluster;
+  int max_threads, registers, ptx_version, binary_version, cache_mode, max_dynamic_shared_bytes,
+      carveout;
+  int cluster_must_be_set, cluster_width, cluster_height, cluster_depth, cluster_policy,
+      non_portable_cluster;
   int reserved[16];
 };
 static_assert(sizeof(FunctionAttributes) == 144);
@@ -164,13 +167,14 @@ struct DeviceProperties {
   int major, minor;
   size_t texture_alignment, texture_pitch_alignment;
   int sms, integrated, maps_host_memory;
-  int texture_1d, texture_1d_mipmap, texture_2d[2], texture_2d_mipmap[2], texture_2d_linear[3], texture_2d_gather[2],
-      texture_3d[3], texture_3d_other[3], cube, layers_1d[2], layers_2d[3], layers_cube[2];
-  int surface_1d, surface_2d[2], surface_3d[3], surface_layers_1d[2], surface_layers_2d[3], surface_cube,
-      surface_layers_cube[2];
+  int texture_1d, texture_1d_mipmap, texture_2d[2], texture_2d_mipmap[2], texture_2d_linear[3],
+      texture_2d_gather[2], texture_3d[3], texture_3d_other[3], cube, layers_1d[2], layers_2d[3],
+      layers_cube[2];
+  int surface_1d, surface_2d[2], surface_3d[3], surface_layers_1d[2], surface_layers_2d[3],
+      surface_cube, surface_layers_cube[2];
   size_t surface_alignment;
-  int concurrent_kernels, ecc, bus, device, domain, tcc, copy_engines, unified_addressing, bus_bits, l2_bytes,
-      persisting_l2_bytes, threads_per_sm, priorities, global_l1, local_l1;
+  int concurrent_kernels, ecc, bus, device, domain, tcc, copy_engines, unified_addressing, bus_bits,
+      l2_bytes, persisting_l2_bytes, threads_per_sm, priorities, global_l1, local_l1;
   size_t shared_per_sm;
   int registers_per_sm, managed_memory, multi_gpu_board, board_group, host_atomics, pageable_access,
       concurrent_managed_access, preemption, host_pointers, cooperative;
@@ -182,9 +186,11 @@ struct DeviceProperties {
   char rest[256];
 };
 static_assert(sizeof(DeviceProperties) == 1008);
-static_assert(offsetof(DeviceProperties, sms) == 384 && offsetof(DeviceProperties, texture_2d_linear) == 420);
+static_assert(offsetof(DeviceProperties, sms) == 384 &&
+              offsetof(DeviceProperties, texture_2d_linear) == 420);
 static_assert(offsetof(DeviceProperties, concurrent_kernels) == 560 &&
               offsetof(DeviceProperties, shared_per_sm) == 624);
-static_assert(offsetof(DeviceProperties, cooperative) == 668 && offsetof(DeviceProperties, clusters) == 748);
+static_assert(offsetof(DeviceProperties, cooperative) == 668 &&
+              offsetof(DeviceProperties, clusters) == 748);
 
 }  // namespace atunner::program::abi

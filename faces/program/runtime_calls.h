@@ -1,4 +1,5 @@
-// Functions of CUDA's runtime interface that the driver interface asks for, as runtime_*.cpp define them.
+// Functions of CUDA's runtime interface that the driver interface asks for, as runtime_*.cpp define
+// them.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +36,8 @@ int cudaEventElapsedTime(float* milliseconds, void* begin, void* end);
 
 namespace atunner::program {
 
-/// The function of CUDA's driver interface with this name, without a version; null when it is not answered.
+/// The function of CUDA's driver interface with this name, without a version; null when it is not
+/// answered.
 void* DriverFunction(const char* name);
 
 }  // namespace atunner::program

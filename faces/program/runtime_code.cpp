@@ -80,15 +80,16 @@ Work LaunchOf(const Kernel& kernel, const LaunchShape& shape, void** params) {
 
 using namespace atunner::program;  // a file of C functions
 
-// NOLINTBEGIN(performance-no-int-to-ptr,readability-identifier-naming,bugprone-reserved-identifier): CUDA's names.
+// NOLINTBEGIN(performance-no-int-to-ptr,readability-identifier-naming,bugprone-reserved-identifier):
+// CUDA's names.
 extern "C" {
 
 void** __cudaRegisterFatBinary(void* wrapper) {
   Machine& machine = Machine::Get();
   const Lock lock(machine.mutex);
   const auto& fat = *static_cast<const abi::FatBinaryWrapper*>(wrapper);
-  return reinterpret_cast<void**>(
-      machine.AddModule(fat.image, fat.version == 2 ? static_cast<const char* const*>(fat.linked) : nullptr));
+  return reinterpret_cast<void**>(machine.AddModule(
+      fat.image, fat.version == 2 ? static_cast<const char* const*>(fat.linked) : nullptr));
 }
 /// A `__managed__` variable is a pointer of the host's that this sets.
 void __cudaRegisterFatBinaryEnd(void** handle) {
@@ -105,26 +106,31 @@ void __cudaRegisterFatBinaryEnd(void** handle) {
 }
 void __cudaUnregisterFatBinary(void**) {}
 char __cudaInitModule(void**) { return 1; }
-void __cudaRegisterFunction(void** module, const char* function, char*, const char* name, int, void*, void*, void*,
-                            void*, int*) {
+void __cudaRegisterFunction(void** module, const char* function, char*, const char* name, int,
+                            void*, void*, void*, void*, int*) {
   const Lock lock(Machine::Get().mutex);
   TheCode().kernels[function] = {reinterpret_cast<Module*>(module), name};
 }
-void __cudaRegisterVar(void** module, char* variable, char*, const char* name, int, size_t, int, int) {
+void __cudaRegisterVar(void** module, char* variable, char*, const char* name, int, size_t, int,
+                       int) {
   const Lock lock(Machine::Get().mutex);
   TheCode().variables[variable] = {reinterpret_cast<Module*>(module), name};
 }
-void __cudaRegisterManagedVar(void** module, void** pointer, char*, const char* name, int, size_t, int, int) {
+void __cudaRegisterManagedVar(void** module, void** pointer, char*, const char* name, int, size_t,
+                              int, int) {
   const Lock lock(Machine::Get().mutex);
-  TheCode().variables[static_cast<const void*>(pointer)] = {reinterpret_cast<Module*>(module), name};
+  TheCode().variables[static_cast<const void*>(pointer)] = {reinterpret_cast<Module*>(module),
+                                                            name};
   TheCode().managed.emplace_back(Variable{reinterpret_cast<Module*>(module), name}, pointer);
 }
 
-unsigned __cudaPushCallConfiguration(abi::Dim3 grid, abi::Dim3 block, size_t shared_bytes, void* stream) {
+unsigned __cudaPushCallConfiguration(abi::Dim3 grid, abi::Dim3 block, size_t shared_bytes,
+                                     void* stream) {
   configurations.push_back({grid, block, shared_bytes, stream});
   return 0;
 }
-int __cudaPopCallConfiguration(abi::Dim3* grid, abi::Dim3* block, size_t* shared_bytes, void* stream) {
+int __cudaPopCallConfiguration(abi::Dim3* grid, abi::Dim3* block, size_t* shared_bytes,
+                               void* stream) {
   if (configurations.empty()) return kInvalidConfiguration;
   const Configuration last = configurations.back();
   configurations.pop_back();
@@ -135,15 +141,17 @@ int __cudaPopCallConfiguration(abi::Dim3* grid, abi::Dim3* block, size_t* shared
   return kSuccess;
 }
 
-int cudaLaunchKernel(const void* function, abi::Dim3 grid, abi::Dim3 block, void** params, size_t shared_bytes,
-                     void* stream) {
-  return LaunchOrRecord(function, {Extent(grid), Extent(block), {}, static_cast<uint32_t>(shared_bytes)}, params,
-                        stream);
+int cudaLaunchKernel(const void* function, abi::Dim3 grid, abi::Dim3 block, void** params,
+                     size_t shared_bytes, void* stream) {
+  return LaunchOrRecord(function,
+                        {Extent(grid), Extent(block), {}, static_cast<uint32_t>(shared_bytes)},
+                        params, stream);
 }
-int cudaLaunchCooperativeKernel(const void* function, abi::Dim3 grid, abi::Dim3 block, void** params,
-                                size_t shared_bytes, void* stream) {
-  return LaunchOrRecord(function, {Extent(grid), Extent(block), {}, static_cast<uint32_t>(shared_bytes), true}, params,
-                        stream);
+int cudaLaunchCooperativeKernel(const void* function, abi::Dim3 grid, abi::Dim3 block,
+                                void** params, size_t shared_bytes, void* stream) {
+  return LaunchOrRecord(
+      function, {Extent(grid), Extent(block), {}, static_cast<uint32_t>(shared_bytes), true},
+      params, stream);
 }
 int cudaLaunchKernelExC(const abi::LaunchConfig* config, const void* function, void** params) {
   atunner::LaunchShape shape{
@@ -161,10 +169,14 @@ int __cudaGetKernel(const void** kernel, const void* function) {
   *kernel = function;
   return kSuccess;
 }
-int cudaGetKernel(const void** kernel, const void* function) { return __cudaGetKernel(kernel, function); }
-int cudaGetFuncBySymbol(const void** kernel, const void* function) { return __cudaGetKernel(kernel, function); }
-int __cudaLaunchKernel(const void* kernel, abi::Dim3 grid, abi::Dim3 block, void** params, size_t shared_bytes,
-                       void* stream) {
+int cudaGetKernel(const void** kernel, const void* function) {
+  return __cudaGetKernel(kernel, function);
+}
+int cudaGetFuncBySymbol(const void** kernel, const void* function) {
+  return __cudaGetKernel(kernel, function);
+}
+int __cudaLaunchKernel(const void* kernel, abi::Dim3 grid, abi::Dim3 block, void** params,
+                       size_t shared_bytes, void* stream) {
   return cudaLaunchKernel(kernel, grid, block, params, shared_bytes, stream);
 }
 
@@ -181,7 +193,8 @@ int cudaFuncGetAttributes(abi::FunctionAttributes* attributes, const void* funct
   attributes->registers = 32;  // the PTX does not tell
   attributes->ptx_version = machine.PtxArch(*kernel->module);
   attributes->binary_version = machine.arch();
-  attributes->max_dynamic_shared_bytes = machine.profile().shared_per_block - static_cast<int>(entry->shared_bytes);
+  attributes->max_dynamic_shared_bytes = machine.profile().shared_per_block -
+                                         static_cast<int>(entry->shared_bytes);
   attributes->carveout = -1;
   attributes->non_portable_cluster = 1;
   return kSuccess;
@@ -200,48 +213,60 @@ int cudaFuncGetName(const char** name, const void* function) {
   return kSuccess;
 }
 
-int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function, int threads,
-                                                           size_t shared_bytes, unsigned) {
+int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function,
+                                                           int threads, size_t shared_bytes,
+                                                           unsigned) {
   Machine& machine = Machine::Get();
   const Lock lock(machine.mutex);
   const Kernel* kernel = KernelOf(function);
   const atunner::ptx::Function* entry = kernel == nullptr ? nullptr : machine.FindEntry(*kernel);
   if (entry == nullptr) return Remember(kInvalidDeviceFunction);
-  atunner::LaunchShape shape{{}, {static_cast<uint32_t>(threads)}, {}, static_cast<uint32_t>(shared_bytes)};
+  atunner::LaunchShape shape{
+      {}, {static_cast<uint32_t>(threads)}, {}, static_cast<uint32_t>(shared_bytes)};
   *blocks = machine.BlocksPerSm(*entry, shape);
   return kSuccess;
 }
-int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads, size_t shared_bytes) {
-  return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared_bytes, 0);
+int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads,
+                                                  size_t shared_bytes) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads,
+                                                                shared_bytes, 0);
 }
-int cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks, int) {
+int cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks,
+                                              int) {
   Machine& machine = Machine::Get();
   const Lock lock(machine.mutex);
   const Kernel* kernel = KernelOf(function);
   const atunner::ptx::Function* entry = kernel == nullptr ? nullptr : machine.FindEntry(*kernel);
-  if (entry == nullptr || blocks < 1) return Remember(entry == nullptr ? kInvalidDeviceFunction : kInvalidValue);
+  if (entry == nullptr || blocks < 1)
+    return Remember(entry == nullptr ? kInvalidDeviceFunction : kInvalidValue);
   const atunner::DeviceProfile& profile = machine.profile();
-  const auto each = std::min(static_cast<int64_t>(profile.shared_per_sm) / blocks - profile.shared_reserved_per_block,
-                             static_cast<int64_t>(profile.shared_per_block));
-  *bytes = static_cast<size_t>(std::max<int64_t>(each - static_cast<int64_t>(entry->shared_bytes), 0));
+  const auto each = std::min(
+      static_cast<int64_t>(profile.shared_per_sm) / blocks - profile.shared_reserved_per_block,
+      static_cast<int64_t>(profile.shared_per_block));
+  *bytes = static_cast<size_t>(
+      std::max<int64_t>(each - static_cast<int64_t>(entry->shared_bytes), 0));
   return kSuccess;
 }
-int cudaOccupancyMaxPotentialClusterSize(int* size, const void* function, const abi::LaunchConfig*) {
+int cudaOccupancyMaxPotentialClusterSize(int* size, const void* function,
+                                         const abi::LaunchConfig*) {
   const Lock lock(Machine::Get().mutex);
   if (KernelOf(function) == nullptr) return Remember(kInvalidDeviceFunction);
   *size = 8;  // what every launch may ask for
   return kSuccess;
 }
-int cudaOccupancyMaxActiveClusters(int* clusters, const void* function, const abi::LaunchConfig* config) {
+int cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
+                                   const abi::LaunchConfig* config) {
   int blocks = 0;
   const abi::Dim3& block = config->block;
   const int code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
       &blocks, function, static_cast<int>(block.x * block.y * block.z), config->shared_bytes);
   uint64_t size = 1;
   for (unsigned i = 0; i < config->attribute_count; ++i) {
-    if (config->attributes[i].id == abi::kClusterDimension) size = Extent(config->attributes[i].value.cluster).Count();
+    if (config->attributes[i].id == abi::kClusterDimension)
+      size = Extent(config->attributes[i].value.cluster).Count();
   }
-  const auto all = static_cast<uint64_t>(blocks) * static_cast<uint64_t>(Machine::Get().profile().sms);
+  const auto all = static_cast<uint64_t>(blocks) *
+                   static_cast<uint64_t>(Machine::Get().profile().sms);
   *clusters = static_cast<int>(all / std::max<uint64_t>(size, 1));
   return code;
 }

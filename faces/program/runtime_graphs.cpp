@@ -31,7 +31,9 @@ int Graph::Run() const {
   std::set<const Node*> done;
   for (size_t before = 0; done.size() < nodes.size(); before = done.size()) {
     for (const auto& node : nodes) {
-      const auto is_done = [&](const Node* other) { return done.contains(other) || !work_.contains(other); };
+      const auto is_done = [&](const Node* other) {
+        return done.contains(other) || !work_.contains(other);
+      };
       if (done.contains(node.get()) || !std::ranges::all_of(node->after, is_done)) continue;
       if (const int code = work_.at(node.get())()) return code;
       done.insert(node.get());
@@ -41,7 +43,9 @@ int Graph::Run() const {
   return kSuccess;
 }
 
-void* HandleOf(std::shared_ptr<Graph> graph) { return new std::shared_ptr<Graph>(std::move(graph)); }
+void* HandleOf(std::shared_ptr<Graph> graph) {
+  return new std::shared_ptr<Graph>(std::move(graph));
+}
 
 /// The host's function may call CUDA again.
 Work WorkOf(const abi::HostNode& node) {
@@ -89,15 +93,18 @@ Work WorkOf(const abi::KernelNode& node) {
   const Kernel* kernel = KernelOf(node.function);
   if (kernel == nullptr) return nullptr;
   const abi::Dim3 &grid = node.grid, &block = node.block;
-  return LaunchOf(*kernel, {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, {}, node.shared_bytes}, node.params);
+  return LaunchOf(*kernel,
+                  {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, {}, node.shared_bytes},
+                  node.params);
 }
 Work WorkOf(const abi::Copy3D& copy) {
   return [copy] { return CopyAll("cudaMemcpy3D", copy); };
 }
 Work WorkOf(const abi::FillNode& fill) {
   return [fill]() -> int {
-    return Machine::Get().Fill("a graph's memset", {static_cast<char*>(fill.at), fill.pitch}, fill.value,
-                               fill.value_bytes, fill.width * fill.value_bytes, fill.height);
+    return Machine::Get().Fill("a graph's memset", {static_cast<char*>(fill.at), fill.pitch},
+                               fill.value, fill.value_bytes, fill.width * fill.value_bytes,
+                               fill.height);
   };
 }
 Work CopyWork(void* to, const void* from, size_t bytes) {
@@ -118,7 +125,8 @@ void* PlaceIn(const void* variable, size_t offset) {
   const Lock lock(Machine::Get().mutex);
   const auto symbol = SymbolOf(variable);
   if (!symbol) Remember(kInvalidSymbol);
-  return symbol ? reinterpret_cast<void*>(symbol->first + offset) : nullptr;  // NOLINT(performance-no-int-to-ptr)
+  return symbol ? reinterpret_cast<void*>(symbol->first + offset)
+                : nullptr;  // NOLINT(performance-no-int-to-ptr)
 }
 
 }  // namespace
@@ -166,7 +174,8 @@ int cudaGraphExecUpdate(void* executable, void* graph, int* info) {
 int cudaGraphGetNodes(void* graph, const Node** nodes, size_t* count) {
   const Lock lock(Machine::Get().mutex);
   const Graph& all = GraphOf(graph);
-  for (size_t i = 0; nodes != nullptr && i < std::min(*count, all.nodes.size()); ++i) nodes[i] = all.nodes[i].get();
+  for (size_t i = 0; nodes != nullptr && i < std::min(*count, all.nodes.size()); ++i)
+    nodes[i] = all.nodes[i].get();
   *count = all.nodes.size();
   return kSuccess;
 }
@@ -185,7 +194,8 @@ int cudaGraphNodeGetType(const Node* node, int* kind) {
   *kind = node->kind;
   return kSuccess;
 }
-int cudaGraphAddDependencies(void* graph, const Node** from, const Node** to, const void*, size_t count) {
+int cudaGraphAddDependencies(void* graph, const Node** from, const Node** to, const void*,
+                             size_t count) {
   const Lock lock(Machine::Get().mutex);
   for (const auto& node : GraphOf(graph).nodes) {
     for (size_t i = 0; i < count; ++i) {
@@ -224,21 +234,25 @@ int cudaGraphAddMemcpyNode(const Node** node, void* graph, const Node** waits, s
                            const abi::Copy3D* params) {
   return AddNode(node, graph, Node::kCopy, {waits, count}, WorkOf(*params));
 }
-int cudaGraphAddMemcpyNode1D(const Node** node, void* graph, const Node** waits, size_t count, void* to,
-                             const void* from, size_t bytes, int) {
+int cudaGraphAddMemcpyNode1D(const Node** node, void* graph, const Node** waits, size_t count,
+                             void* to, const void* from, size_t bytes, int) {
   return AddNode(node, graph, Node::kCopy, {waits, count}, CopyWork(to, from, bytes));
 }
 int cudaGraphAddMemcpyNodeToSymbol(const Node** node, void* graph, const Node** waits, size_t count,
-                                   const void* variable, const void* from, size_t bytes, size_t offset, int) {
+                                   const void* variable, const void* from, size_t bytes,
+                                   size_t offset, int) {
   void* to = PlaceIn(variable, offset);
-  return to == nullptr ? static_cast<int>(kInvalidSymbol)
-                       : AddNode(node, graph, Node::kCopy, {waits, count}, CopyWork(to, from, bytes));
+  return to == nullptr
+             ? static_cast<int>(kInvalidSymbol)
+             : AddNode(node, graph, Node::kCopy, {waits, count}, CopyWork(to, from, bytes));
 }
-int cudaGraphAddMemcpyNodeFromSymbol(const Node** node, void* graph, const Node** waits, size_t count, void* to,
-                                     const void* variable, size_t bytes, size_t offset, int) {
+int cudaGraphAddMemcpyNodeFromSymbol(const Node** node, void* graph, const Node** waits,
+                                     size_t count, void* to, const void* variable, size_t bytes,
+                                     size_t offset, int) {
   const void* from = PlaceIn(variable, offset);
-  return from == nullptr ? static_cast<int>(kInvalidSymbol)
-                         : AddNode(node, graph, Node::kCopy, {waits, count}, CopyWork(to, from, bytes));
+  return from == nullptr
+             ? static_cast<int>(kInvalidSymbol)
+             : AddNode(node, graph, Node::kCopy, {waits, count}, CopyWork(to, from, bytes));
 }
 int cudaGraphAddMemsetNode(const Node** node, void* graph, const Node** waits, size_t count,
                            const abi::FillNode* params) {
@@ -248,16 +262,20 @@ int cudaGraphAddHostNode(const Node** node, void* graph, const Node** waits, siz
                          const abi::HostNode* params) {
   return AddNode(node, graph, Node::kHost, {waits, count}, WorkOf(*params));
 }
-int cudaGraphAddChildGraphNode(const Node** node, void* graph, const Node** waits, size_t count, void* child) {
-  return AddNode(node, graph, Node::kGraph, {waits, count}, [copy = GraphOf(child)] { return copy.Run(); });
+int cudaGraphAddChildGraphNode(const Node** node, void* graph, const Node** waits, size_t count,
+                               void* child) {
+  return AddNode(node, graph, Node::kGraph, {waits, count},
+                 [copy = GraphOf(child)] { return copy.Run(); });
 }
-int cudaGraphAddEventRecordNode(const Node** node, void* graph, const Node** waits, size_t count, void* event) {
+int cudaGraphAddEventRecordNode(const Node** node, void* graph, const Node** waits, size_t count,
+                                void* event) {
   return AddNode(node, graph, Node::kRecord, {waits, count}, [event] {
     static_cast<Event*>(event)->seconds = Now();
     return 0;
   });
 }
-int cudaGraphAddEventWaitNode(const Node** node, void* graph, const Node** waits, size_t count, void*) {
+int cudaGraphAddEventWaitNode(const Node** node, void* graph, const Node** waits, size_t count,
+                              void*) {
   return AddNode(node, graph, Node::kWait, {waits, count}, Nothing());
 }
 /// The memory is there from now on, however often the graph runs.
@@ -266,19 +284,24 @@ int cudaGraphAddMemAllocNode(const Node** node, void* graph, const Node** waits,
   if (const int code = cudaMalloc(&params->at, params->bytes)) return code;
   return AddNode(node, graph, Node::kAllocate, {waits, count}, Nothing());
 }
-int cudaGraphAddMemFreeNode(const Node** node, void* graph, const Node** waits, size_t count, void*) {
+int cudaGraphAddMemFreeNode(const Node** node, void* graph, const Node** waits, size_t count,
+                            void*) {
   return AddNode(node, graph, Node::kFree, {waits, count}, Nothing());
 }
-int cudaGraphExecKernelNodeSetParams(void* executable, const Node* node, const abi::KernelNode* params) {
+int cudaGraphExecKernelNodeSetParams(void* executable, const Node* node,
+                                     const abi::KernelNode* params) {
   return Replace(executable, node, WorkOf(*params));
 }
-int cudaGraphExecMemsetNodeSetParams(void* executable, const Node* node, const abi::FillNode* params) {
+int cudaGraphExecMemsetNodeSetParams(void* executable, const Node* node,
+                                     const abi::FillNode* params) {
   return Replace(executable, node, WorkOf(*params));
 }
-int cudaGraphExecMemcpyNodeSetParams(void* executable, const Node* node, const abi::Copy3D* params) {
+int cudaGraphExecMemcpyNodeSetParams(void* executable, const Node* node,
+                                     const abi::Copy3D* params) {
   return Replace(executable, node, WorkOf(*params));
 }
-int cudaGraphExecHostNodeSetParams(void* executable, const Node* node, const abi::HostNode* params) {
+int cudaGraphExecHostNodeSetParams(void* executable, const Node* node,
+                                   const abi::HostNode* params) {
   return Replace(executable, node, WorkOf(*params));
 }
 }

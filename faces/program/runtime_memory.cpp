@@ -24,8 +24,8 @@ int Free(void* pointer, const char* call) {
 }
 
 /// The stream's or, without one, at once; then errors of earlier kernels come to light.
-int CopyRows(const char* call, Machine::Rows to, Machine::Rows from, size_t width, size_t height, void* stream,
-             bool waits) {
+int CopyRows(const char* call, Machine::Rows to, Machine::Rows from, size_t width, size_t height,
+             void* stream, bool waits) {
   return DoIn(stream, Node::kCopy, [=]() -> int {
     Machine& machine = Machine::Get();
     const int code = machine.Copy(call, to, from, width, height);
@@ -34,15 +34,17 @@ int CopyRows(const char* call, Machine::Rows to, Machine::Rows from, size_t widt
   });
 }
 
-int CopyBytes(const char* call, void* to, const void* from, size_t bytes, void* stream, bool waits) {
+int CopyBytes(const char* call, void* to, const void* from, size_t bytes, void* stream,
+              bool waits) {
   auto* source = static_cast<char*>(const_cast<void*>(from));
   return CopyRows(call, {static_cast<char*>(to), bytes}, {source, bytes}, bytes, 1, stream, waits);
 }
 
-int FillRows(const char* call, void* at, size_t pitch, int value, size_t width, size_t height, void* stream) {
+int FillRows(const char* call, void* at, size_t pitch, int value, size_t width, size_t height,
+             void* stream) {
   return DoIn(stream, Node::kFill, [=]() -> int {
-    return Machine::Get().Fill(call, {static_cast<char*>(at), pitch}, static_cast<uint32_t>(value & 0xff), 1, width,
-                               height);
+    return Machine::Get().Fill(call, {static_cast<char*>(at), pitch},
+                               static_cast<uint32_t>(value & 0xff), 1, width, height);
   });
 }
 
@@ -56,8 +58,12 @@ extern "C" {
 
 int cudaMalloc(void** pointer, size_t bytes) { return Allocate(pointer, bytes, false); }
 int cudaMallocAsync(void** pointer, size_t bytes, void*) { return Allocate(pointer, bytes, false); }
-int cudaMallocFromPoolAsync(void** pointer, size_t bytes, void*, void*) { return Allocate(pointer, bytes, false); }
-int cudaMallocManaged(void** pointer, size_t bytes, unsigned) { return Allocate(pointer, bytes, true); }
+int cudaMallocFromPoolAsync(void** pointer, size_t bytes, void*, void*) {
+  return Allocate(pointer, bytes, false);
+}
+int cudaMallocManaged(void** pointer, size_t bytes, unsigned) {
+  return Allocate(pointer, bytes, true);
+}
 int cudaMallocHost(void** pointer, size_t bytes) { return Allocate(pointer, bytes, true); }
 int cudaHostAlloc(void** pointer, size_t bytes, unsigned) { return Allocate(pointer, bytes, true); }
 int cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
@@ -122,30 +128,38 @@ int cudaMemcpyPeer(void* to, int, const void* from, int, size_t bytes) {
 int cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes, void* stream) {
   return CopyBytes(__func__, to, from, bytes, stream, false);
 }
-int cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height, int) {
+int cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                 size_t height, int) {
   return CopyRows(__func__, {static_cast<char*>(to), to_pitch},
-                  {static_cast<char*>(const_cast<void*>(from)), from_pitch}, width, height, nullptr, true);
+                  {static_cast<char*>(const_cast<void*>(from)), from_pitch}, width, height, nullptr,
+                  true);
 }
-int cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height, int,
-                      void* stream) {
+int cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                      size_t height, int, void* stream) {
   return CopyRows(__func__, {static_cast<char*>(to), to_pitch},
-                  {static_cast<char*>(const_cast<void*>(from)), from_pitch}, width, height, stream, false);
+                  {static_cast<char*>(const_cast<void*>(from)), from_pitch}, width, height, stream,
+                  false);
 }
 
-int cudaMemset(void* at, int value, size_t bytes) { return FillRows(__func__, at, bytes, value, bytes, 1, nullptr); }
+int cudaMemset(void* at, int value, size_t bytes) {
+  return FillRows(__func__, at, bytes, value, bytes, 1, nullptr);
+}
 int cudaMemsetAsync(void* at, int value, size_t bytes, void* stream) {
   return FillRows(__func__, at, bytes, value, bytes, 1, stream);
 }
 int cudaMemset2D(void* at, size_t pitch, int value, size_t width, size_t height) {
   return FillRows(__func__, at, pitch, value, width, height, nullptr);
 }
-int cudaMemset2DAsync(void* at, size_t pitch, int value, size_t width, size_t height, void* stream) {
+int cudaMemset2DAsync(void* at, size_t pitch, int value, size_t width, size_t height,
+                      void* stream) {
   return FillRows(__func__, at, pitch, value, width, height, stream);
 }
 int cudaMemset3DAsync(abi::PitchedPointer to, int value, abi::Extent extent, void* stream) {
   auto* at = static_cast<char*>(to.at);
   for (size_t plane = 0; plane < extent.depth; ++plane, at += to.pitch * to.height) {
-    if (const int code = FillRows(__func__, at, to.pitch, value, extent.width, extent.height, stream)) return code;
+    if (const int code = FillRows(__func__, at, to.pitch, value, extent.width, extent.height,
+                                  stream))
+      return code;
   }
   return kSuccess;
 }
@@ -167,20 +181,26 @@ int cudaGetSymbolSize(size_t* bytes, const void* variable) {
   *bytes = symbol->second;
   return kSuccess;
 }
-int cudaMemcpyToSymbolAsync(const void* variable, const void* from, size_t bytes, size_t offset, int, void* stream) {
+int cudaMemcpyToSymbolAsync(const void* variable, const void* from, size_t bytes, size_t offset,
+                            int, void* stream) {
   void* at = nullptr;
   if (const int code = cudaGetSymbolAddress(&at, variable)) return code;
-  return CopyBytes("cudaMemcpyToSymbol", static_cast<char*>(at) + offset, from, bytes, stream, false);
+  return CopyBytes("cudaMemcpyToSymbol", static_cast<char*>(at) + offset, from, bytes, stream,
+                   false);
 }
-int cudaMemcpyToSymbol(const void* variable, const void* from, size_t bytes, size_t offset, int direction) {
+int cudaMemcpyToSymbol(const void* variable, const void* from, size_t bytes, size_t offset,
+                       int direction) {
   return cudaMemcpyToSymbolAsync(variable, from, bytes, offset, direction, nullptr);
 }
-int cudaMemcpyFromSymbolAsync(void* to, const void* variable, size_t bytes, size_t offset, int, void* stream) {
+int cudaMemcpyFromSymbolAsync(void* to, const void* variable, size_t bytes, size_t offset, int,
+                              void* stream) {
   void* at = nullptr;
   if (const int code = cudaGetSymbolAddress(&at, variable)) return code;
-  return CopyBytes("cudaMemcpyFromSymbol", to, static_cast<char*>(at) + offset, bytes, stream, stream == nullptr);
+  return CopyBytes("cudaMemcpyFromSymbol", to, static_cast<char*>(at) + offset, bytes, stream,
+                   stream == nullptr);
 }
-int cudaMemcpyFromSymbol(void* to, const void* variable, size_t bytes, size_t offset, int direction) {
+int cudaMemcpyFromSymbol(void* to, const void* variable, size_t bytes, size_t offset,
+                         int direction) {
   return cudaMemcpyFromSymbolAsync(to, variable, bytes, offset, direction, nullptr);
 }
 
@@ -199,7 +219,9 @@ int cudaDeviceGetDefaultMemPool(void** pool, int) {
   *pool = &the_pool;
   return kSuccess;
 }
-int cudaDeviceGetMemPool(void** pool, int device) { return cudaDeviceGetDefaultMemPool(pool, device); }
+int cudaDeviceGetMemPool(void** pool, int device) {
+  return cudaDeviceGetDefaultMemPool(pool, device);
+}
 int cudaDeviceSetMemPool(int, void*) { return kSuccess; }
 /// All pools take from the same memory, and keep nothing.
 int cudaMemPoolCreate(void** pool, const void*) { return cudaDeviceGetDefaultMemPool(pool, 0); }

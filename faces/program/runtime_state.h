@@ -1,5 +1,5 @@
-// What CUDA's runtime interface remembers between calls: kernels and variables by the host's addresses, streams that
-// are recorded, the last error of each thread.
+// What CUDA's runtime interface remembers between calls: kernels and variables by the host's
+// addresses, streams that are recorded, the last error of each thread.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,19 @@ struct Graph;
 
 /// What stands for a step of a graph, and of its copies.
 struct Node {
-  enum Kind : int { kKernel, kCopy, kFill, kHost, kGraph, kEmpty, kWait, kRecord, kAllocate = 10, kFree };  // CUDA's
+  // CUDA's
+  enum Kind : int {
+    kKernel,
+    kCopy,
+    kFill,
+    kHost,
+    kGraph,
+    kEmpty,
+    kWait,
+    kRecord,
+    kAllocate = 10,
+    kFree
+  };
   Kind kind = kKernel;
   std::vector<const Node*> after;  ///< it waits for them
   Graph* graph = nullptr;          ///< that it was made for
@@ -58,7 +70,8 @@ double Now();
 /// The host's function may call CUDA again.
 Work WorkOf(const abi::HostNode& node);
 
-/// Does it now, or at the launch of the graph that the stream is recorded to. Holds the machine's mutex.
+/// Does it now, or at the launch of the graph that the stream is recorded to. Holds the machine's
+/// mutex.
 int DoIn(void* stream, Node::Kind kind, Work work);
 /// The stream; the default ones share one.
 Stream& StreamOf(void* stream);

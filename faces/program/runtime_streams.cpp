@@ -1,5 +1,5 @@
-// CUDA's runtime interface: streams and events. Work is done where it is asked for, so that they only have to remember
-// what is recorded.
+// CUDA's runtime interface: streams and events. Work is done where it is asked for, so that they
+// only have to remember what is recorded.
 #include <chrono>
 #include <cstring>
 #include <set>
@@ -20,7 +20,9 @@ std::set<std::unique_ptr<Stream>>& Streams() {
 
 }  // namespace
 
-double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 int Remember(int code) {
   if (code != kSuccess) last_error = code;
@@ -91,7 +93,9 @@ int cudaDeviceReset() { return Wait(); }
 
 int cudaStreamCreate(void** stream) { return MakeStream(stream); }
 int cudaStreamCreateWithFlags(void** stream, unsigned flags) { return MakeStream(stream, flags); }
-int cudaStreamCreateWithPriority(void** stream, unsigned flags, int) { return MakeStream(stream, flags); }
+int cudaStreamCreateWithPriority(void** stream, unsigned flags, int) {
+  return MakeStream(stream, flags);
+}
 int cudaStreamDestroy(void* stream) {
   const Lock lock(Machine::Get().mutex);
   std::erase_if(Streams(), [&](const auto& known) { return known.get() == stream; });
@@ -131,7 +135,8 @@ int cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 int cudaLaunchHostFunc(void* stream, void (*function)(void*), void* argument) {
   return DoIn(stream, Node::kHost, WorkOf(abi::HostNode{function, argument}));
 }
-int cudaStreamAddCallback(void* stream, void (*function)(void*, int, void*), void* argument, unsigned) {
+int cudaStreamAddCallback(void* stream, void (*function)(void*, int, void*), void* argument,
+                          unsigned) {
   function(stream, kSuccess, argument);
   return kSuccess;
 }
@@ -150,18 +155,22 @@ int cudaEventRecord(void* event, void* stream) {
   *static_cast<Event*>(event) = {StreamOf(stream).recording, Now()};
   return kSuccess;
 }
-int cudaEventRecordWithFlags(void* event, void* stream, unsigned) { return cudaEventRecord(event, stream); }
+int cudaEventRecordWithFlags(void* event, void* stream, unsigned) {
+  return cudaEventRecord(event, stream);
+}
 int cudaEventSynchronize(void*) { return Wait(); }
 int cudaEventQuery(void*) { return Wait(); }
 /// The time that the host took: what a program prints of it says nothing about a GPU.
 int cudaEventElapsedTime(float* milliseconds, void* begin, void* end) {
-  *milliseconds = static_cast<float>(1e3 * (static_cast<Event*>(end)->seconds - static_cast<Event*>(begin)->seconds));
+  *milliseconds = static_cast<float>(
+      1e3 * (static_cast<Event*>(end)->seconds - static_cast<Event*>(begin)->seconds));
   return kSuccess;
 }
 /// A stream that waits for one that is recorded is recorded too.
 int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
   const Lock lock(Machine::Get().mutex);
-  if (const auto& recording = static_cast<Event*>(event)->recording) StreamOf(stream).recording = recording;
+  if (const auto& recording = static_cast<Event*>(event)->recording)
+    StreamOf(stream).recording = recording;
   return kSuccess;
 }
 
@@ -187,8 +196,8 @@ int cudaStreamIsCapturing(void* stream, int* status) {
   return kSuccess;
 }
 /// What the stream waits for is not told: it is what was recorded last.
-int cudaStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void** graph, const void*** waits,
-                                size_t* count) {
+int cudaStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void** graph,
+                                const void*** waits, size_t* count) {
   const CaptureInfo info = CaptureOf(stream);
   *status = info.status;
   if (id != nullptr) *id = info.id;
@@ -197,12 +206,12 @@ int cudaStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* i
   if (count != nullptr) *count = 0;
   return kSuccess;
 }
-int cudaStreamGetCaptureInfo(void* stream, int* status, unsigned long long* id, void** graph, const void*** waits,
-                             const void**, size_t* count) {
+int cudaStreamGetCaptureInfo(void* stream, int* status, unsigned long long* id, void** graph,
+                             const void*** waits, const void**, size_t* count) {
   return cudaStreamGetCaptureInfo_v2(stream, status, id, graph, waits, count);
 }
-int cudaStreamGetCaptureInfo_v3(void* stream, int* status, unsigned long long* id, void** graph, const void*** waits,
-                                const void** edges, size_t* count) {
+int cudaStreamGetCaptureInfo_v3(void* stream, int* status, unsigned long long* id, void** graph,
+                                const void*** waits, const void** edges, size_t* count) {
   return cudaStreamGetCaptureInfo(stream, status, id, graph, waits, edges, count);
 }
 int cudaThreadExchangeStreamCaptureMode(int*) { return kSuccess; }

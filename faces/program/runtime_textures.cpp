@@ -1,5 +1,6 @@
-// CUDA's runtime interface: arrays, textures and surfaces. Arrays keep their texels here; those of textures and
-// surfaces are brought up to date before each launch, and what kernels wrote to surfaces is taken over after it.
+// CUDA's runtime interface: arrays, textures and surfaces. Arrays keep their texels here; those of
+// textures and surfaces are brought up to date before each launch, and what kernels wrote to
+// surfaces is taken over after it.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -18,12 +19,16 @@ struct Array {
   unsigned flags;
   std::vector<char> texels;
 
-  size_t TexelBytes() const { return static_cast<size_t>(format.x + format.y + format.z + format.w) / 8; }
+  size_t TexelBytes() const {
+    return static_cast<size_t>(format.x + format.y + format.z + format.w) / 8;
+  }
   size_t Width() const { return extent.width; }
   size_t Height() const { return std::max<size_t>(extent.height, 1); }
   size_t Depth() const { return std::max<size_t>(extent.depth, 1); }
   size_t RowBytes() const { return Width() * TexelBytes(); }
-  char* At(size_t x_bytes, size_t y, size_t z) { return &texels[(z * Height() + y) * RowBytes() + x_bytes]; }
+  char* At(size_t x_bytes, size_t y, size_t z) {
+    return &texels[(z * Height() + y) * RowBytes() + x_bytes];
+  }
 };
 
 /// A texture object, or a surface object.
@@ -42,14 +47,16 @@ std::map<uint64_t, Object>& Objects() {
 DType TypeOf(const abi::ChannelFormat& format) {
   const int bits = format.x;
   if (format.kind == 2) return bits == 16 ? DType::kFloat16 : DType::kFloat32;
-  if (format.kind == 0) return bits == 8 ? DType::kInt8 : bits == 16 ? DType::kInt16 : DType::kInt32;
+  if (format.kind == 0)
+    return bits == 8 ? DType::kInt8 : bits == 16 ? DType::kInt16 : DType::kInt32;
   return bits == 8 ? DType::kUInt8 : bits == 16 ? DType::kUInt16 : DType::kUInt32;
 }
 
 TextureSpec::Shape ShapeOf(const Array& array) {
   using Shape = TextureSpec::Shape;
   if (array.flags & kCube) return array.flags & kLayered ? Shape::kCubeLayered : Shape::kCube;
-  if (array.flags & kLayered) return array.extent.height > 0 ? Shape::k2DLayered : Shape::k1DLayered;
+  if (array.flags & kLayered)
+    return array.extent.height > 0 ? Shape::k2DLayered : Shape::k1DLayered;
   if (array.extent.depth > 0) return Shape::k3D;
   return array.extent.height > 0 ? Shape::k2D : Shape::k1D;
 }
@@ -68,8 +75,10 @@ TextureSpec SpecOf(const Array& array, const abi::TextureDescriptor* how) {
   spec.unit_coordinates = how->unit_coordinates != 0;
   for (size_t i = 0; i < spec.wrap.size(); ++i) {
     spec.wrap[i] = static_cast<TextureSpec::Wrap>(how->wrap[i]);
-    const bool clamps = spec.wrap[i] == TextureSpec::Wrap::kClamp || spec.wrap[i] == TextureSpec::Wrap::kBorder;
-    if (!spec.unit_coordinates && !clamps) spec.wrap[i] = TextureSpec::Wrap::kClamp;  // as the hardware does
+    const bool clamps = spec.wrap[i] == TextureSpec::Wrap::kClamp ||
+                        spec.wrap[i] == TextureSpec::Wrap::kBorder;
+    // as the hardware does
+    if (!spec.unit_coordinates && !clamps) spec.wrap[i] = TextureSpec::Wrap::kClamp;
   }
   return spec;
 }
@@ -78,8 +87,9 @@ TextureSpec SpecOf(const Array& array, const abi::TextureDescriptor* how) {
 bool IsThere(const Object& object) {
   if (object.resource.kind == abi::kResourceArray) return object.array != nullptr;
   const abi::ResourceDescriptor& from = object.resource;
-  const uint64_t bytes =
-      from.kind == abi::kResourcePitched ? from.pitched.pitch * (from.pitched.height - 1) + 1 : from.linear.bytes;
+  const uint64_t bytes = from.kind == abi::kResourcePitched
+                             ? from.pitched.pitch * (from.pitched.height - 1) + 1
+                             : from.linear.bytes;
   const auto at = reinterpret_cast<uint64_t>(object.memory.at);
   const auto range = Machine::Get().gpu().FindAllocation(at);
   return range && range->Contains(at, at + bytes);
@@ -120,7 +130,8 @@ Array MemoryAs(const abi::ResourceDescriptor& resource) {
   return array;
 }
 
-int CreateObject(uint64_t* handle, const abi::ResourceDescriptor& resource, const abi::TextureDescriptor* how) {
+int CreateObject(uint64_t* handle, const abi::ResourceDescriptor& resource,
+                 const abi::TextureDescriptor* how) {
   Machine& machine = Machine::Get();
   const Lock lock(machine.mutex);
   Object object;
@@ -139,7 +150,9 @@ int CreateObject(uint64_t* handle, const abi::ResourceDescriptor& resource, cons
   }
   const std::vector<std::byte> texels(spec.Bytes());
   auto texture = machine.gpu().CreateTexture(spec, texels);
-  if (!texture) return Remember(machine.Misuse(kInvalidValue, "a texture object: " + texture.error().ToString()));
+  if (!texture)
+    return Remember(
+        machine.Misuse(kInvalidValue, "a texture object: " + texture.error().ToString()));
   object.texture = *std::move(texture);
   *handle = object.surface ? object.texture->surface() : object.texture->texture();
   machine.OnLaunch(BringUpToDate, TakeOver);
@@ -154,8 +167,8 @@ int MakeArray(void** array, const abi::ChannelFormat* format, abi::Extent extent
   return kSuccess;
 }
 
-int CopyRowsOf(const char* call, Array& array, size_t x_bytes, size_t y, Machine::Rows memory, size_t width,
-               size_t height, bool to_array) {
+int CopyRowsOf(const char* call, Array& array, size_t x_bytes, size_t y, Machine::Rows memory,
+               size_t width, size_t height, bool to_array) {
   Machine& machine = Machine::Get();
   if (y + height > array.Height() || x_bytes + width > array.RowBytes())
     return machine.Misuse(kInvalidValue, std::string(call) + ": beyond the array");
@@ -174,22 +187,25 @@ int CopyAll(const char* call, const abi::Copy3D& copy) {
   // Widths are in texels where there is an array, else in bytes.
   const size_t unit = any != nullptr ? any->TexelBytes() : 1;
   const size_t width = copy.extent.width * unit;
-  const auto rows = [&](Array* array, const abi::Position& at, const abi::PitchedPointer& memory, size_t plane) {
-    if (array != nullptr) return Machine::Rows{array->At(at.x * unit, at.y, at.z + plane), array->RowBytes()};
-    return Machine::Rows{
-        static_cast<char*>(memory.at) + ((at.z + plane) * memory.height + at.y) * memory.pitch + at.x * unit,
-        memory.pitch};
+  const auto rows = [&](Array* array, const abi::Position& at, const abi::PitchedPointer& memory,
+                        size_t plane) {
+    if (array != nullptr)
+      return Machine::Rows{array->At(at.x * unit, at.y, at.z + plane), array->RowBytes()};
+    return Machine::Rows{static_cast<char*>(memory.at) +
+                             ((at.z + plane) * memory.height + at.y) * memory.pitch + at.x * unit,
+                         memory.pitch};
   };
   const auto fits = [&](const Array* array, const abi::Position& at) {
-    return array == nullptr ||
-           ((at.x + copy.extent.width) * unit <= array->RowBytes() && at.y + copy.extent.height <= array->Height() &&
-            at.z + copy.extent.depth <= array->Depth());
+    return array == nullptr || ((at.x + copy.extent.width) * unit <= array->RowBytes() &&
+                                at.y + copy.extent.height <= array->Height() &&
+                                at.z + copy.extent.depth <= array->Depth());
   };
   if (!fits(from_array, copy.from_at) || !fits(to_array, copy.to_at))
     return machine.Misuse(kInvalidValue, std::string(call) + ": beyond the array");
   for (size_t plane = 0; plane < copy.extent.depth; ++plane) {
     const int code = machine.Copy(call, rows(to_array, copy.to_at, copy.to, plane),
-                                  rows(from_array, copy.from_at, copy.from, plane), width, copy.extent.height);
+                                  rows(from_array, copy.from_at, copy.from, plane), width,
+                                  copy.extent.height);
     if (code != kSuccess) return code;
   }
   return kSuccess;
@@ -202,10 +218,12 @@ using namespace atunner::program;  // a file of C functions
 // NOLINTBEGIN(performance-no-int-to-ptr,readability-identifier-naming): CUDA's names.
 extern "C" {
 
-int cudaMallocArray(void** array, const abi::ChannelFormat* format, size_t width, size_t height, unsigned flags) {
+int cudaMallocArray(void** array, const abi::ChannelFormat* format, size_t width, size_t height,
+                    unsigned flags) {
   return MakeArray(array, format, {width, height, 0}, flags);
 }
-int cudaMalloc3DArray(void** array, const abi::ChannelFormat* format, abi::Extent extent, unsigned flags) {
+int cudaMalloc3DArray(void** array, const abi::ChannelFormat* format, abi::Extent extent,
+                      unsigned flags) {
   return MakeArray(array, format, extent, flags);
 }
 int cudaFreeArray(void* array) {
@@ -216,7 +234,8 @@ int cudaFreeArray(void* array) {
   delete static_cast<Array*>(array);
   return kSuccess;
 }
-int cudaArrayGetInfo(abi::ChannelFormat* format, abi::Extent* extent, unsigned* flags, void* array) {
+int cudaArrayGetInfo(abi::ChannelFormat* format, abi::Extent* extent, unsigned* flags,
+                     void* array) {
   const auto& of = *static_cast<const Array*>(array);
   if (format != nullptr) *format = of.format;
   if (extent != nullptr) *extent = of.extent;
@@ -231,36 +250,44 @@ int cudaMemcpy3DAsync(const abi::Copy3D* copy, void* stream) {
   return DoIn(stream, Node::kCopy, [copy = *copy] { return CopyAll("cudaMemcpy3D", copy); });
 }
 int cudaMemcpy3D(const abi::Copy3D* copy) { return cudaMemcpy3DAsync(copy, nullptr); }
-int cudaMemcpy2DToArrayAsync(void* array, size_t x_bytes, size_t y, const void* from, size_t pitch, size_t width,
-                             size_t height, int, void* stream) {
+int cudaMemcpy2DToArrayAsync(void* array, size_t x_bytes, size_t y, const void* from, size_t pitch,
+                             size_t width, size_t height, int, void* stream) {
   const Machine::Rows memory{static_cast<char*>(const_cast<void*>(from)), pitch};
   return DoIn(stream, Node::kCopy, [=] {
-    return CopyRowsOf("cudaMemcpy2DToArray", *static_cast<Array*>(array), x_bytes, y, memory, width, height, true);
+    return CopyRowsOf("cudaMemcpy2DToArray", *static_cast<Array*>(array), x_bytes, y, memory, width,
+                      height, true);
   });
 }
-int cudaMemcpy2DToArray(void* array, size_t x_bytes, size_t y, const void* from, size_t pitch, size_t width,
-                        size_t height, int direction) {
-  return cudaMemcpy2DToArrayAsync(array, x_bytes, y, from, pitch, width, height, direction, nullptr);
+int cudaMemcpy2DToArray(void* array, size_t x_bytes, size_t y, const void* from, size_t pitch,
+                        size_t width, size_t height, int direction) {
+  return cudaMemcpy2DToArrayAsync(array, x_bytes, y, from, pitch, width, height, direction,
+                                  nullptr);
 }
-int cudaMemcpy2DFromArrayAsync(void* to, size_t pitch, void* array, size_t x_bytes, size_t y, size_t width,
-                               size_t height, int, void* stream) {
+int cudaMemcpy2DFromArrayAsync(void* to, size_t pitch, void* array, size_t x_bytes, size_t y,
+                               size_t width, size_t height, int, void* stream) {
   const Machine::Rows memory{static_cast<char*>(to), pitch};
   return DoIn(stream, Node::kCopy, [=] {
-    return CopyRowsOf("cudaMemcpy2DFromArray", *static_cast<Array*>(array), x_bytes, y, memory, width, height, false);
+    return CopyRowsOf("cudaMemcpy2DFromArray", *static_cast<Array*>(array), x_bytes, y, memory,
+                      width, height, false);
   });
 }
-int cudaMemcpy2DFromArray(void* to, size_t pitch, void* array, size_t x_bytes, size_t y, size_t width, size_t height,
-                          int direction) {
-  return cudaMemcpy2DFromArrayAsync(to, pitch, array, x_bytes, y, width, height, direction, nullptr);
+int cudaMemcpy2DFromArray(void* to, size_t pitch, void* array, size_t x_bytes, size_t y,
+                          size_t width, size_t height, int direction) {
+  return cudaMemcpy2DFromArrayAsync(to, pitch, array, x_bytes, y, width, height, direction,
+                                    nullptr);
 }
 /// Deprecated forms: so many bytes, row after row.
-int cudaMemcpyToArray(void* array, size_t x_bytes, size_t y, const void* from, size_t bytes, int direction) {
+int cudaMemcpyToArray(void* array, size_t x_bytes, size_t y, const void* from, size_t bytes,
+                      int direction) {
   const size_t width = std::min(bytes, static_cast<Array*>(array)->RowBytes());
-  return cudaMemcpy2DToArray(array, x_bytes, y, from, width, width, width ? bytes / width : 0, direction);
+  return cudaMemcpy2DToArray(array, x_bytes, y, from, width, width, width ? bytes / width : 0,
+                             direction);
 }
-int cudaMemcpyFromArray(void* to, void* array, size_t x_bytes, size_t y, size_t bytes, int direction) {
+int cudaMemcpyFromArray(void* to, void* array, size_t x_bytes, size_t y, size_t bytes,
+                        int direction) {
   const size_t width = std::min(bytes, static_cast<Array*>(array)->RowBytes());
-  return cudaMemcpy2DFromArray(to, width, array, x_bytes, y, width, width ? bytes / width : 0, direction);
+  return cudaMemcpy2DFromArray(to, width, array, x_bytes, y, width, width ? bytes / width : 0,
+                               direction);
 }
 
 int cudaCreateTextureObject(uint64_t* object, const abi::ResourceDescriptor* resource,

@@ -26,10 +26,12 @@ std::unique_ptr<Compiler> Remembering(std::unique_ptr<Compiler> compiler) {
   return std::make_unique<CachedCompiler>(std::move(compiler), folder);
 }
 
-/// What one source may make the compiler allocate: half of the machine, so that the machine stays usable.
+/// What one source may make the compiler allocate: half of the machine, so that the machine stays
+/// usable.
 uint64_t CompilerMemoryBytes() {
   constexpr uint64_t kLeast = uint64_t{4} << 30;
-  return std::max(kLeast, static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE) / 2);
+  return std::max(kLeast,
+                  static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE) / 2);
 }
 
 /// Compilers take every core; whoever feeds the device comes first.
@@ -72,11 +74,11 @@ Result<Target> ChooseTarget(const std::string& name, bool force_virtual) {
   const auto devices = ListRealDevices();
   if (name == "auto") {
     if (force_virtual)
-      return Invalid("'auto' names the GPU in this machine, and --virtual forbids it", "--target-gpu",
-                     "name a GPU, for example --target-gpu A100");
+      return Invalid("'auto' names the GPU in this machine, and --virtual forbids it",
+                     "--target-gpu", "name a GPU, for example --target-gpu A100");
     if (!devices) {
-      return Fail(ErrorCode::kUnavailable, "no GPU to measure on: " + devices.error().what, "--target-gpu auto",
-                  "name a GPU to predict for, for example --target-gpu A100");
+      return Fail(ErrorCode::kUnavailable, "no GPU to measure on: " + devices.error().what,
+                  "--target-gpu auto", "name a GPU to predict for, for example --target-gpu A100");
     }
     return ThisGpu("--target-gpu auto");
   }
@@ -107,8 +109,8 @@ Result<std::vector<Target>> DevicesLike(const Target& target, const std::string&
   for (const int number : numbers) {
     const auto found = std::ranges::find(alike, std::optional(number), &Target::real_index);
     if (target.real_index && found == alike.end())
-      return Invalid("GPU " + std::to_string(number) + " is not here or no " + target.profile.name, "--devices",
-                     "`atunner devices` lists the GPUs of this machine");
+      return Invalid("GPU " + std::to_string(number) + " is not here or no " + target.profile.name,
+                     "--devices", "`atunner devices` lists the GPUs of this machine");
     chosen.push_back(target.real_index ? *found : target);
   }
   return chosen;
@@ -131,9 +133,11 @@ int CompilerMain() {
   return compiler ? ServeCompiler(**compiler) : FailWorker(compiler.error());
 }
 
-std::unique_ptr<Judge> MakeRunner(const Target& target, double examine_timeout_seconds, bool one_for_all_tasks) {
+std::unique_ptr<Judge> MakeRunner(const Target& target, double examine_timeout_seconds,
+                                  bool one_for_all_tasks) {
   RunnerOptions options;
-  options.worker.arguments = {"__runner", target.profile.name, std::to_string(target.real_index.value_or(-1))};
+  options.worker.arguments = {"__runner", target.profile.name,
+                              std::to_string(target.real_index.value_or(-1))};
   options.examine_timeout_seconds = examine_timeout_seconds;
   options.binary_only = target.real_index.has_value();
   options.one_for_all_tasks = one_for_all_tasks;
@@ -168,7 +172,8 @@ Result<std::unique_ptr<Store>> OpenStore(const std::string& file) {
 
 Result<std::unique_ptr<Store>> OpenKnownStore(const std::string& file) {
   if (!file.empty() && !Exists(file) && !Exists(file + "-wal"))
-    return Invalid("there is no store '" + file + "'", "--store", "name the file that was given to optimize or tune");
+    return Invalid("there is no store '" + file + "'", "--store",
+                   "name the file that was given to optimize or tune");
   return OpenStore(file);
 }
 

@@ -1,6 +1,7 @@
-// Parts of strips, SPLITS of each, in a ring of PLACES in shared memory. BLOCK threads copy, measure and write: a part is written
-// when LATE more have been measured, and what other blocks have found about its strip has come. Two warps beside them tell
-// what the block has found, and await the others: nobody else waits for anybody.
+// Parts of strips, SPLITS of each, in a ring of PLACES in shared memory. BLOCK threads copy,
+// measure and write: a part is written when LATE more have been measured, and what other blocks
+// have found about its strip has come. Two warps beside them tell what the block has found, and
+// await the others: nobody else waits for anybody.
 constexpr int WARPS = BLOCK / 32;
 
 /// One of a block's parts after the other.
@@ -9,7 +10,10 @@ struct Turn {
   int place;   ///< in the ring
   unsigned phase;  ///< of the place's barriers
 
-  DEVICE explicit Turn(int first) : number(blockIdx.x + first * (int)gridDim.x), place((first + PLACES) % PLACES), phase(first < 0) {}
+  DEVICE explicit Turn(int first)
+      : number(blockIdx.x + first * (int)gridDim.x),
+        place((first + PLACES) % PLACES),
+        phase(first < 0) {}
   DEVICE void next() {
     number += gridDim.x;
     if (++place == PLACES) place = 0, phase ^= 1;
@@ -27,8 +31,10 @@ struct Part {
     count = is ? EACH + (number < MORE) : 0;
   }
 };
-/// For each of this thread's vectors of a part, which has STEPS / SPLITS or one more: only the last turn asks whose are left.
-template <class Each> DEVICE void for_vectors(int count, const Each& each) {
+/// For each of this thread's vectors of a part, which has STEPS / SPLITS or one more: only the last
+/// turn asks whose are left.
+template <class Each>
+DEVICE void for_vectors(int count, const Each& each) {
 #pragma unroll UNROLL
   for (int turn = 0; turn < (MOST_STEPS + BLOCK - 1) / BLOCK; ++turn) {
     const int i = turn * BLOCK + threadIdx.x;
@@ -36,14 +42,16 @@ template <class Each> DEVICE void for_vectors(int count, const Each& each) {
   }
 }
 /// The rest of a part, whose first `copied` vectors are under way already.
-template <class Copy> DEVICE void copy_rest(const Copy& copy, const Part& part, int copied, int place) {
+template <class Copy>
+DEVICE void copy_rest(const Copy& copy, const Part& part, int copied, int place) {
   const int first = copied + (int)(threadIdx.x + BLOCK - copied % BLOCK) % BLOCK;
   for (int i = first; i < part.count; i += BLOCK) copy(part, i, place);
   commit_copies();
 }
 
 /// What is known about the parts in the ring: by each warp, and about their strips, by all blocks.
-template <class Found> struct Exchange {
+template <class Found>
+struct Exchange {
   Found found[PLACES][WARPS], all[PLACES];
   unsigned long long measured[PLACES], known[PLACES];
 
@@ -66,20 +74,24 @@ template <class Found> struct Exchange {
   }
 };
 
-/// What a warp's threads have. Of moments two sums: whoever waits for them waits for the slowest block.
-template <class Op, class T> DEVICE T combined_in_warp(T value) {
+/// What a warp's threads have. Of moments two sums: whoever waits for them waits for the slowest
+/// block.
+template <class Op, class T>
+DEVICE T combined_in_warp(T value) {
   T one[LANES] = {value};
   warp_combine<Op, 32>(one, threadIdx.x % 32);
   return one[0];
 }
 /// Of N values each.
-template <class Op, int N, class T> DEVICE T combined_in_warp(const T (&found)[N]) {
+template <class Op, int N, class T>
+DEVICE T combined_in_warp(const T (&found)[N]) {
   T all = found[0];
 #pragma unroll
   for (int i = 1; i < N; ++i) all = Op::of(all, found[i]);
   return combined_in_warp<Op>(all);
 }
-template <class Op, int N, class T> DEVICE Moments<T> combined_in_warp(const Moments<T> (&found)[N]) {
+template <class Op, int N, class T>
+DEVICE Moments<T> combined_in_warp(const Moments<T> (&found)[N]) {
   T count = 0, mean = 0, spread = 0;
 #pragma unroll
   for (int i = 0; i < N; ++i) count += found[i].count, mean += found[i].count * found[i].mean;
@@ -93,7 +105,8 @@ template <class Op, int N, class T> DEVICE Moments<T> combined_in_warp(const Mom
   return {count, mean, combined_in_warp<Sum>(spread)};
 }
 /// What the parts of a strip come to, by a warp that asks for many of them at once.
-template <class Found> DEVICE Found awaited(const Told<Found>* parts, int lane) {
+template <class Found>
+DEVICE Found awaited(const Told<Found>* parts, int lane) {
   constexpr int EACH = (SPLITS + 31) / 32, AT_ONCE = EACH < 8 ? EACH : 8;
   Found all = Found::none();
   for (int first = lane; first < EACH * 32; first += AT_ONCE * 32) {
@@ -115,7 +128,8 @@ template <class Found> DEVICE Found awaited(const Told<Found>* parts, int lane) 
   return all;
 }
 /// The two warps beside the others: one tells, one awaits.
-template <class Found> DEVICE void tell_and_await(Exchange<Found>& ring, Told<Found>* told, int all_parts) {
+template <class Found>
+DEVICE void tell_and_await(Exchange<Found>& ring, Told<Found>* told, int all_parts) {
   const int lane = threadIdx.x % 32;
   Found all = Found::none();
   for (Turn turn(0); turn.number < all_parts; turn.next()) {
@@ -135,7 +149,8 @@ template <class Found> DEVICE void tell_and_await(Exchange<Found>& ring, Told<Fo
 }
 
 // What a warp finds in a part: value(i, of) has the elements of its vector number i.
-template <class Op, class T, class Value> DEVICE T measured(const Value& value, int count, T none) {
+template <class Op, class T, class Value>
+DEVICE T measured(const Value& value, int count, T none) {
   T all[VEC];
 #pragma unroll
   for (int lane = 0; lane < VEC; ++lane) all[lane] = none;
@@ -147,13 +162,15 @@ template <class Op, class T, class Value> DEVICE T measured(const Value& value, 
   });
   return combined_in_warp<Op>(tree<Op, VEC>(all));
 }
-/// First the mean, then distances from it: fewer instructions than moments that every element changes.
-template <class Op, class T, class Value> DEVICE Moments<T> measured(const Value& value, int count, const Moments<T>&) {
+/// First the mean, then distances from it: fewer instructions than moments that every element
+/// changes.
+template <class Op, class T, class Value>
+DEVICE Moments<T> measured(const Value& value, int count, const Moments<T>&) {
   int vectors = 0;
-  const T sum = measured<Sum>([&](int i, T (&of)[VEC]) { value(i, of), ++vectors; }, count, T(0));
+  const T sum = measured<Sum>([&](int i, T(&of)[VEC]) { value(i, of), ++vectors; }, count, T(0));
   const T taken = __reduce_add_sync(0xffffffffu, vectors) * VEC;
   const T mean = taken > 0 ? quotient(sum, taken) : T(0);
-  const auto square = [&](int i, T (&of)[VEC]) {
+  const auto square = [&](int i, T(&of)[VEC]) {
     value(i, of);
 #pragma unroll
     for (int lane = 0; lane < VEC; ++lane) of[lane] = (of[lane] - mean) * (of[lane] - mean);
@@ -161,22 +178,28 @@ template <class Op, class T, class Value> DEVICE Moments<T> measured(const Value
   return {taken, mean, measured<Sum>(square, count, T(0))};
 }
 
-/// The largest of some elements, and the sum of e^(x - top) over them: of infinitely small ones none.
-struct Peak { float top, sum; };
+/// The largest of some elements, and the sum of e^(x - top) over them: of infinitely small ones
+/// none.
+struct Peak {
+  float top, sum;
+};
 DEVICE float power(float x, float top) {
   const float from = top == __int_as_float(0xff800000) ? 0.0f : top;
   return power_of_two((x - from) * 1.4426950408889634f);
 }
 struct Higher {
-  static DEVICE float part(const Peak& a, float top) { return a.sum > 0 ? a.sum * power(a.top, top) : a.sum; }
+  static DEVICE float part(const Peak& a, float top) {
+    return a.sum > 0 ? a.sum * power(a.top, top) : a.sum;
+  }
   static DEVICE Peak of(const Peak& a, const Peak& b) {
     const float top = maximum(a.top, b.top);
     return {top, part(a, top) + part(b, top)};
   }
 };
-template <class Op, class Value> DEVICE Peak measured(const Value& value, int count, const Peak& none) {
+template <class Op, class Value>
+DEVICE Peak measured(const Value& value, int count, const Peak& none) {
   const float top = measured<Max>(value, count, none.top);
-  const auto powers = [&](int i, float (&of)[VEC]) {
+  const auto powers = [&](int i, float(&of)[VEC]) {
     value(i, of);
 #pragma unroll
     for (int lane = 0; lane < VEC; ++lane) of[lane] = power(of[lane], top);

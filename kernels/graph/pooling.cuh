@@ -1,15 +1,20 @@
-// Windows over the last axes of images; what lies beyond an image changes no result. A thread computes VEC neighbouring
-// results in each of BELOW rows, from strips of the operand's rows: what windows share is read and converted once. WEIGHTED:
-// elements of a window are multiplied by the filter of their image's channel and added up.
-constexpr int SPAN = (VEC - 1) * STRIDE_W + (SIZE_W - 1) * DILATION_W + 1;     // columns of the operand below VEC windows
-constexpr int SPAN_H = (BELOW - 1) * STRIDE_H + (SIZE_H - 1) * DILATION_H + 1;  // and its rows below BELOW windows
-constexpr int SHIFT = (PIECE - PAD_W % PIECE) % PIECE;                         // a strip begins with a whole piece
+// Windows over the last axes of images; what lies beyond an image changes no result. A thread
+// computes VEC neighbouring results in each of BELOW rows, from strips of the operand's rows: what
+// windows share is read and converted once. WEIGHTED: elements of a window are multiplied by the
+// filter of their image's channel and added up. columns of the operand below VEC windows
+constexpr int SPAN = (VEC - 1) * STRIDE_W + (SIZE_W - 1) * DILATION_W + 1;
+// and its rows below BELOW windows
+constexpr int SPAN_H = (BELOW - 1) * STRIDE_H + (SIZE_H - 1) * DILATION_H + 1;
+// a strip begins with a whole piece
+constexpr int SHIFT = (PIECE - PAD_W % PIECE) % PIECE;
 constexpr int PIECES = (SHIFT + SPAN + PIECE - 1) / PIECE;
-constexpr bool EDGES = PAD_W > 0 || OUT_W % VEC != 0 || (OUT_W - 1) * STRIDE_W + (SIZE_W - 1) * DILATION_W >= IN_W;
+constexpr bool EDGES = PAD_W > 0 || OUT_W % VEC != 0 ||
+                       (OUT_W - 1) * STRIDE_W + (SIZE_W - 1) * DILATION_W >= IN_W;
 
 /// Is row k of those below the windows in the windows of row `o`, or in any?
 DEVICE constexpr bool below(int k, int o) {
-  return k >= o * STRIDE_H && (k - o * STRIDE_H) % DILATION_H == 0 && (k - o * STRIDE_H) / DILATION_H < SIZE_H;
+  return k >= o * STRIDE_H && (k - o * STRIDE_H) % DILATION_H == 0 &&
+         (k - o * STRIDE_H) / DILATION_H < SIZE_H;
 }
 DEVICE constexpr bool below_any(int k) {
   for (int o = 0; o < BELOW; ++o) {
@@ -39,26 +44,31 @@ struct Strip {
       }
 #pragma unroll
       for (int e = 0; e < PIECE; ++e) {  // little of a whole piece would be used
-        if (e >= first && e < last && (!EDGES || (unsigned)(at + e) < IN_W)) element[p * PIECE + e] = row[at + e];
+        if (e >= first && e < last && (!EDGES || (unsigned)(at + e) < IN_W))
+          element[p * PIECE + e] = row[at + e];
       }
     }
   }
   DEVICE Acc get(int i, int start) const {
-    return !EDGES || (unsigned)(start + SHIFT + i) < IN_W ? (Acc)before(element[SHIFT + i]) : NEUTRAL;
+    return !EDGES || (unsigned)(start + SHIFT + i) < IN_W ? (Acc)before(element[SHIFT + i])
+                                                          : NEUTRAL;
   }
 };
 
 /// A row of a filter: its weights times VEC windows.
-DEVICE void add_weighted(const Acc (&weights)[SIZE_W], const Acc (&element)[SPAN], Acc (&total)[VEC]) {
+DEVICE void add_weighted(const Acc (&weights)[SIZE_W], const Acc (&element)[SPAN],
+                         Acc (&total)[VEC]) {
 #pragma unroll
   for (int u = 0; u < SIZE_W; ++u) {
 #pragma unroll
-    for (int lane = 0; lane < VEC; ++lane) total[lane] += weights[u] * element[lane * STRIDE_W + u * DILATION_W];
+    for (int lane = 0; lane < VEC; ++lane)
+      total[lane] += weights[u] * element[lane * STRIDE_W + u * DILATION_W];
   }
 }
 
 /// Combines the windows that begin at these places of one image into `total`.
-DEVICE void pool(const From* __restrict__ image, const From* __restrict__ filter, int d0, int h0, int w0, Acc (&total)[BELOW][VEC]) {
+DEVICE void pool(const From* __restrict__ image, const From* __restrict__ filter, int d0, int h0,
+                 int w0, Acc (&total)[BELOW][VEC]) {
 #pragma unroll
   for (int r = 0; r < SIZE_D; ++r) {
     const int d = d0 + r * DILATION_D;
@@ -66,11 +76,13 @@ DEVICE void pool(const From* __restrict__ image, const From* __restrict__ filter
     Acc weights[SIZE_H][SIZE_W];
 #pragma unroll
     for (int i = 0; WEIGHTED && i < SIZE_H * SIZE_W; ++i)
-      weights[i / SIZE_W][i % SIZE_W] = (Acc)before(filter[r * FILTER_D + i / SIZE_W * FILTER_H + i % SIZE_W * FILTER_W]);
+      weights[i / SIZE_W][i % SIZE_W] = (Acc)before(
+          filter[r * FILTER_D + i / SIZE_W * FILTER_H + i % SIZE_W * FILTER_W]);
     Strip strips[SPAN_H];
 #pragma unroll
     for (int k = 0; k < SPAN_H; ++k) {
-      if (below_any(k) && (unsigned)(h0 + k) < IN_H) strips[k].read(image + (d * IN_H + h0 + k) * IN_W, w0 - SHIFT);
+      if (below_any(k) && (unsigned)(h0 + k) < IN_H)
+        strips[k].read(image + (d * IN_H + h0 + k) * IN_W, w0 - SHIFT);
     }
 #pragma unroll
     for (int k = 0; k < SPAN_H; ++k) {
@@ -86,7 +98,8 @@ DEVICE void pool(const From* __restrict__ image, const From* __restrict__ filter
       for (int lane = 0; !WEIGHTED && lane < VEC; ++lane) {
         Acc across = element[lane * STRIDE_W];
 #pragma unroll
-        for (int u = 1; u < SIZE_W; ++u) across = Op::of(across, element[lane * STRIDE_W + u * DILATION_W]);
+        for (int u = 1; u < SIZE_W; ++u)
+          across = Op::of(across, element[lane * STRIDE_W + u * DILATION_W]);
 #pragma unroll
         for (int o = 0; o < BELOW; ++o) {
           if (below(k, o)) total[o][lane] = Op::of(total[o][lane], across);
@@ -97,15 +110,18 @@ DEVICE void pool(const From* __restrict__ image, const From* __restrict__ filter
 }
 
 /// The results of thread number `thread` of all, if there are so many.
-DEVICE void pool_all(const From* __restrict__ x, const From* __restrict__ filters, To* __restrict__ y, unsigned images, unsigned thread) {
+DEVICE void pool_all(const From* __restrict__ x, const From* __restrict__ filters,
+                     To* __restrict__ y, unsigned images, unsigned thread) {
   constexpr unsigned GROUPS_W = (OUT_W + VEC - 1) / VEC, GROUPS_H = (OUT_H + BELOW - 1) / BELOW;
-  const unsigned w = thread % GROUPS_W * VEC, h = thread / GROUPS_W % GROUPS_H * BELOW, d = thread / (GROUPS_W * GROUPS_H) % OUT_D;
+  const unsigned w = thread % GROUPS_W * VEC, h = thread / GROUPS_W % GROUPS_H * BELOW,
+                 d = thread / (GROUPS_W * GROUPS_H) % OUT_D;
   const unsigned image = thread / (GROUPS_W * GROUPS_H * OUT_D);
   if (image >= images) return;
   Acc total[BELOW][VEC];
 #pragma unroll
   for (int i = 0; i < BELOW * VEC; ++i) total[i / VEC][i % VEC] = NEUTRAL;
-  pool(x + (long long)image * (IN_D * IN_H * IN_W), filters + image % CHANNELS * FILTER, (int)d * STRIDE_D - PAD_D, (int)h * STRIDE_H - PAD_H, (int)w * STRIDE_W - PAD_W, total);
+  pool(x + (long long)image * (IN_D * IN_H * IN_W), filters + image % CHANNELS * FILTER,
+       (int)d * STRIDE_D - PAD_D, (int)h * STRIDE_H - PAD_H, (int)w * STRIDE_W - PAD_W, total);
   To* to = y + (long long)image * (OUT_D * OUT_H * OUT_W) + (d * OUT_H + h) * OUT_W + w;
 #pragma unroll
   for (int o = 0; o < BELOW; ++o) {

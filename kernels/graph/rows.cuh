@@ -2,16 +2,19 @@
 constexpr int CHUNKS = (COLS + THREADS_PER_ROW * VEC - 1) / (THREADS_PER_ROW * VEC);
 constexpr bool EXACT = COLS % (THREADS_PER_ROW * VEC) == 0;  // no thread looks beyond its row
 
-/// e^v, of sums of such: few instructions, or 16-bit rows would wait for them. What the product is rounded by counts for
-/// less the smaller the term, and e^0 is 1.
+/// e^v, of sums of such: few instructions, or 16-bit rows would wait for them. What the product is
+/// rounded by counts for less the smaller the term, and e^0 is 1.
 DEVICE float exponential(float v) { return power_of_two(v * 1.4426950408889634f); }
-/// A sum of exponentials of distances from `top`, as one of distances from `other`. EQUALS: equal infinities are 0 apart.
-template <bool EQUALS> DEVICE float scaled_sum(float sum, float top, float other) {
+/// A sum of exponentials of distances from `top`, as one of distances from `other`. EQUALS: equal
+/// infinities are 0 apart.
+template <bool EQUALS>
+DEVICE float scaled_sum(float sum, float top, float other) {
   if (EQUALS) return sum * exponential(top == other ? 0.0f : top - other);
   return sum * exponential(top - (other == __int_as_float(0xff800000) ? 0.0f : other));
 }
 /// Adds e^(x - top) of N elements to `sum`, where `top` becomes the largest of all so far.
-template <bool EQUALS, int N> DEVICE void add_exponentials(float& top, float& sum, const float (&x)[N]) {
+template <bool EQUALS, int N>
+DEVICE void add_exponentials(float& top, float& sum, const float (&x)[N]) {
   const float largest = maximum(top, tree<Max, N>(x));
   sum = scaled_sum<EQUALS>(sum, top, largest);
 #pragma unroll
@@ -19,15 +22,19 @@ template <bool EQUALS, int N> DEVICE void add_exponentials(float& top, float& su
   top = largest;
 }
 
-/// The row that this thread serves of the group which begins with row `group`: its own, or the group's first.
+/// The row that this thread serves of the group which begins with row `group`: its own, or the
+/// group's first.
 DEVICE long long row_of(long long group, long long rows) {
   const long long row = group + threadIdx.x / THREADS_PER_ROW;
   return row < rows ? row : group;
 }
 
-/// Copies `count` neighbouring elements to shared memory by 16 bytes; both begin at a multiple of those.
-template <class T> DEVICE void stage(T* to, const T* from, int count) {
+/// Copies `count` neighbouring elements to shared memory by 16 bytes; both begin at a multiple of
+/// those.
+template <class T>
+DEVICE void stage(T* to, const T* from, int count) {
   constexpr int PIECE = 16 / sizeof(T);
-  for (int i = threadIdx.x * PIECE; i + PIECE <= count; i += BLOCK * PIECE) copy_async<16>(shared_address(to + i), from + i);
+  for (int i = threadIdx.x * PIECE; i + PIECE <= count; i += BLOCK * PIECE)
+    copy_async<16>(shared_address(to + i), from + i);
   for (int i = count / PIECE * PIECE + threadIdx.x; i < count; i += BLOCK) to[i] = from[i];
 }

@@ -1,5 +1,5 @@
-// Running sums over a tile, in an order that does not depend on time. `carry` is what came before the tile, and then what
-// came before the next one.
+// Running sums over a tile, in an order that does not depend on time. `carry` is what came before
+// the tile, and then what came before the next one.
 #if ALONG_LINES
 // The threads of a line have ITEMS vectors each: vector number item * THREADS + thread of the tile.
 constexpr int CARRIES = 1;
@@ -7,9 +7,11 @@ constexpr int TILE = THREADS * VEC * ITEMS;
 constexpr int WARPS = THREADS / 32;
 static_assert(ITEMS * WARPS <= 32, "one warp scans the totals of all");
 
-template <class Op, class T> DEVICE void scan_tile(T (&value)[ITEMS][VEC], T (&carry)[1], T neutral, int& slot) {
+template <class Op, class T>
+DEVICE void scan_tile(T (&value)[ITEMS][VEC], T (&carry)[1], T neutral, int& slot) {
   __shared__ T totals[2][GROUPS][ITEMS * WARPS];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x % THREADS / 32, line = threadIdx.x / THREADS;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x % THREADS / 32,
+            line = threadIdx.x / THREADS;
   T before[ITEMS];
   slot ^= 1;
 #pragma unroll
@@ -39,12 +41,13 @@ template <class Op, class T> DEVICE void scan_tile(T (&value)[ITEMS][VEC], T (&c
   carry[0] = Op::of(carry[0], (T)__shfl_sync(0xffffffffu, total, ITEMS * WARPS - 1));
 }
 #else
-// THREADS beside each other have VEC neighbouring lines each; GROUPS of them follow each other along the lines, with ITEMS
-// elements of every line.
+// THREADS beside each other have VEC neighbouring lines each; GROUPS of them follow each other
+// along the lines, with ITEMS elements of every line.
 constexpr int CARRIES = VEC;
 constexpr int TILE = GROUPS * ITEMS;
 
-template <class Op, class T> DEVICE void scan_tile(T (&value)[ITEMS][VEC], T (&carry)[VEC], T, int& slot) {
+template <class Op, class T>
+DEVICE void scan_tile(T (&value)[ITEMS][VEC], T (&carry)[VEC], T, int& slot) {
   __shared__ T totals[2][GROUPS][VEC][THREADS];
   const int thread = threadIdx.x % THREADS, group = threadIdx.x / THREADS;
   slot ^= 1;

@@ -1,7 +1,8 @@
-// Places gathered by the row that they name. Rows' lists lie one after the other in no certain order, but each is sorted, so
-// that what is combined does not depend on what runs when.
+// Places gathered by the row that they name. Rows' lists lie one after the other in no certain
+// order, but each is sorted, so that what is combined does not depend on what runs when.
 
-/// Of row `row`, which had `count` places: where its list begins, told to `begins` and to `cursors`. Whole warps call.
+/// Of row `row`, which had `count` places: where its list begins, told to `begins` and to
+/// `cursors`. Whole warps call.
 DEVICE void begin_list(long long row, long long rows, int* total, int* begins, int* cursors) {
   const int count = row < rows ? cursors[row] : 0, lane = threadIdx.x % 32;
   const int upto = warp_scan<Sum>(count);
@@ -11,18 +12,21 @@ DEVICE void begin_list(long long row, long long rows, int* total, int* begins, i
   if (row < rows) begins[row] = cursors[row] = base + upto - count;
 }
 
-/// Sorts the lists of as many rows as the block has threads: those of up to 32 each by a warp, which counts for every
-/// element how many are less, others by all.
-DEVICE void sort_lists(long long first, long long rows, const int* begins, const int* ends, int* list) {
+/// Sorts the lists of as many rows as the block has threads: those of up to 32 each by a warp,
+/// which counts for every element how many are less, others by all.
+DEVICE void sort_lists(long long first, long long rows, const int* begins, const int* ends,
+                       int* list) {
   __shared__ int waiting[1024], waits;
   if (threadIdx.x == 0) waits = 0;
   __syncthreads();
   const long long row = first + threadIdx.x;
   const int count = row < rows ? ends[row] - begins[row] : 0, lane = threadIdx.x % 32;
   if (count > 32) waiting[atomicAdd(&waits, 1)] = threadIdx.x;
-  for (unsigned left = __ballot_sync(0xffffffffu, count > 1 && count <= 32); left != 0; left &= left - 1) {
+  for (unsigned left = __ballot_sync(0xffffffffu, count > 1 && count <= 32); left != 0;
+       left &= left - 1) {
     const long long next = row - lane + __ffs(left) - 1;
-    const int length = ends[next] - begins[next], value = list[begins[next] + min(lane, length - 1)];
+    const int length = ends[next] - begins[next],
+              value = list[begins[next] + min(lane, length - 1)];
     int less = 0;
     for (int i = 0; i < length; ++i) less += __shfl_sync(0xffffffffu, value, i) < value;
     if (lane < length) list[begins[next] + less] = value;

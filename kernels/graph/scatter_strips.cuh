@@ -1,8 +1,10 @@
 constexpr int USERS = STRIP < 512 ? STRIP : 512;
 
-/// combine() of every thread of a warp with at >= 0, in the order of threads where several have the same `at`: those whose
-/// places share a word of `users` take turns. The words are zero before and after.
-template <class Combine> DEVICE void in_order(unsigned* users, int at, const Combine& combine) {
+/// combine() of every thread of a warp with at >= 0, in the order of threads where several have the
+/// same `at`: those whose places share a word of `users` take turns. The words are zero before and
+/// after.
+template <class Combine>
+DEVICE void in_order(unsigned* users, int at, const Combine& combine) {
   const unsigned own = 1u << threadIdx.x % 32;
   unsigned* const word = users + max(at, 0) % USERS;
   if (at >= 0) atomicOr(word, own);

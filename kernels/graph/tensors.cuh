@@ -11,8 +11,10 @@ DEVICE int tensor_of(const int* first, int tensors, int block) {
   return low;
 }
 
-/// Combines the values of THREADS threads, in the same order every time; the first thread has the result.
-template <class Op, int THREADS, class T> DEVICE T block_reduce(T value, T neutral) {
+/// Combines the values of THREADS threads, in the same order every time; the first thread has the
+/// result.
+template <class Op, int THREADS, class T>
+DEVICE T block_reduce(T value, T neutral) {
   __shared__ T parts[THREADS / 32];
   T values[1] = {value};
   warp_reduce<Op, 32>(values);
@@ -25,7 +27,9 @@ template <class Op, int THREADS, class T> DEVICE T block_reduce(T value, T neutr
 }
 
 /// sums[i] of tensor i: what its blocks left, 8 bytes apart. A warp for each tensor.
-template <class Op, class T> DEVICE void join_parts(T* sums, T neutral, const unsigned char* parts, const int* first, int tensors) {
+template <class Op, class T>
+DEVICE void join_parts(T* sums, T neutral, const unsigned char* parts, const int* first,
+                       int tensors) {
   for (int tensor = threadIdx.x / 32; tensor < tensors; tensor += blockDim.x / 32) {
     T total[1] = {neutral};
     for (int block = first[tensor] + threadIdx.x % 32; block < first[tensor + 1]; block += 32)

@@ -1,23 +1,29 @@
-// The first K of a row in the order of their values, then of their places. A bound comes from the best elements of groups of
-// threads: K groups have one that is no worse than it. What is no worse than the bound is collected and ranked; where that is
-// more than there is room for, the last of the first K among those that there was room for is the next bound.
+// The first K of a row in the order of their values, then of their places. A bound comes from the
+// best elements of groups of threads: K groups have one that is no worse than it. What is no worse
+// than the bound is collected and ranked; where that is more than there is room for, the last of
+// the first K among those that there was room for is the next bound.
 typedef unsigned long long Key;  // order, then place: no two elements have the same
 constexpr int MOST = RANKS < 128 ? 512 : 4 * RANKS;  // that are collected
 
 /// A number that is ordered as the value is. NaN is larger than all, and zeros are equal.
-template <class T> DEVICE Bits order_of(const T& v) {
+template <class T>
+DEVICE Bits order_of(const T& v) {
   constexpr Bits SIGN = (Bits)1 << (8 * sizeof(Bits) - 1);
   const Compared value = load<Compared>(v);
   Bits bits = *(const Bits*)&v;
-  if ((Compared)0.5f == (Compared)0) bits ^= (Compared)-1 < (Compared)0 ? SIGN : 0;
-  else bits = value != value ? ~(Bits)0 : bits > SIGN ? ~bits : bits | SIGN;
+  if ((Compared)0.5f == (Compared)0)
+    bits ^= (Compared)-1 < (Compared)0 ? SIGN : 0;
+  else
+    bits = value != value ? ~(Bits)0 : bits > SIGN ? ~bits : bits | SIGN;
   return DESCENDING ? ~bits : bits;
 }
 #if WHOLE
-// Rows are sorted by digits of eight bits, the lowest first. A word is 16 bits of what a value is ordered by above 16 bits of
-// its place, so that words are all that moves; values stay in shared memory.
+// Rows are sorted by digits of eight bits, the lowest first. A word is 16 bits of what a value is
+// ordered by above 16 bits of its place, so that words are all that moves; values stay in shared
+// memory.
 constexpr int ITEMS = (TILE + BLOCK - 1) / BLOCK, WARPS = BLOCK / 32, DIGITS = 256;
-template <class T> struct Sorted {
+template <class T>
+struct Sorted {
   unsigned words[ITEMS * BLOCK];
   unsigned short counts[WARPS][DIGITS];
   int totals[WARPS];
@@ -25,9 +31,10 @@ template <class T> struct Sorted {
 };
 extern __shared__ __align__(16) unsigned char sorted_tile[];
 
-/// Words to where one of their bytes says, those with equal ones in their order: a thread's words are 32 from each other among
-/// those of its warp.
-template <class T> DEVICE void sort_by_byte(Sorted<T>& in, const unsigned (&words)[ITEMS], int byte) {
+/// Words to where one of their bytes says, those with equal ones in their order: a thread's words
+/// are 32 from each other among those of its warp.
+template <class T>
+DEVICE void sort_by_byte(Sorted<T>& in, const unsigned (&words)[ITEMS], int byte) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   unsigned short* const own = in.counts[warp];
   ((uint4*)own)[lane] = {};
@@ -41,7 +48,9 @@ template <class T> DEVICE void sort_by_byte(Sorted<T>& in, const unsigned (&word
     for (int bit = 1; bit < DIGITS; bit *= 2)
       asm volatile(R"({ .reg .pred set; .reg .b32 others;
         and.b32 others, %1, %2; setp.ne.b32 set, others, 0; vote.sync.ballot.b32 others, set, 0xffffffff;
-        @!set not.b32 others, others; and.b32 %0, %0, others; })" : "+r"(equal) : "r"(digit), "r"(bit));
+        @!set not.b32 others, others; and.b32 %0, %0, others; })"
+                   : "+r"(equal)
+                   : "r"(digit), "r"(bit));
     rank[item] = own[digit] + __popc(equal & ((1u << lane) - 1));
     __syncwarp();
     if (equal >> lane == 1) own[digit] = rank[item] + 1;
@@ -67,10 +76,13 @@ template <class T> DEVICE void sort_by_byte(Sorted<T>& in, const unsigned (&word
     in.words[own[__byte_perm(words[item], 0, 0x4440 + byte)] + rank[item]] = words[item];
   __syncthreads();
 }
-/// use(number, place, value) of the tile's elements in order, which begins with element `first` of the row.
-template <class T, class Use> DEVICE void sort_tile(const T* row, int first, const Use& use) {
+/// use(number, place, value) of the tile's elements in order, which begins with element `first` of
+/// the row.
+template <class T, class Use>
+DEVICE void sort_tile(const T* row, int first, const Use& use) {
   Sorted<T>& in = *(Sorted<T>*)sorted_tile;
-  const int count = min(TILE, COLS - first), own = threadIdx.x / 32 * (32 * ITEMS) + threadIdx.x % 32;
+  const int count = min(TILE, COLS - first),
+            own = threadIdx.x / 32 * (32 * ITEMS) + threadIdx.x % 32;
   for (int i = threadIdx.x * VEC; i < count; i += BLOCK * VEC) {
     Vector<T> v;
     read(v, row + first + i);
@@ -85,7 +97,9 @@ template <class T, class Use> DEVICE void sort_tile(const T* row, int first, con
     for (int item = 0; item < ITEMS; ++item) {
       words[item] = in.words[own + 32 * item];
       const unsigned place = words[item] & 0xffff;  // what a tile lacks comes last
-      if (byte % 2 == 0) words[item] = (place < count ? order_of(in.values[place]) >> 8 * byte : 0xffffu) << 16 | place;
+      if (byte % 2 == 0)
+        words[item] = (place < count ? order_of(in.values[place]) >> 8 * byte : 0xffffu) << 16 |
+                      place;
     }
     sort_by_byte(in, words, 2 + byte % 2);
   }
@@ -94,25 +108,32 @@ template <class T, class Use> DEVICE void sort_tile(const T* row, int first, con
     use(first + i, first + place, in.values[place]);
   }
 }
-/// Element i of a row of sorted runs to its place in twice as long ones; found(rank, place, value) of all where there is one.
-template <class T, class Found> DEVICE void merge(const T* row, const Key* from, Key* to, int i, int run, const Found& found) {
+/// Element i of a row of sorted runs to its place in twice as long ones; found(rank, place, value)
+/// of all where there is one.
+template <class T, class Found>
+DEVICE void merge(const T* row, const Key* from, Key* to, int i, int run, const Found& found) {
   const int other = min((i / run ^ 1) * run, COLS);
   int low = other, high = min(other + run, COLS);
   const Key own = from[i];
   while (low < high) {
     const int middle = (low + high) / 2;
-    if (from[middle] < own) low = middle + 1;
-    else high = middle;
+    if (from[middle] < own)
+      low = middle + 1;
+    else
+      high = middle;
   }
   const int rank = i / (2 * run) * (2 * run) + i % run + low - other;
-  if (2 * run < COLS) to[rank] = own;
-  else found(rank, (int)(unsigned)own, row[(unsigned)own]);
+  if (2 * run < COLS)
+    to[rank] = own;
+  else
+    found(rank, (int)(unsigned)own, row[(unsigned)own]);
 }
 #else
 DEVICE Key key_of(Compared v, int place) { return (Key)order_of(v) << 32 | (unsigned)place; }
 
 /// visit(value, place) of a thread's elements among `count`.
-template <class T, class Visit> DEVICE void each_element(const T* row, int count, const Visit& visit) {
+template <class T, class Visit>
+DEVICE void each_element(const T* row, int count, const Visit& visit) {
 #pragma unroll 4
   for (int column = threadIdx.x * VEC; column < count; column += BLOCK * VEC) {
     Vector<T> v;
@@ -121,12 +142,18 @@ template <class T, class Visit> DEVICE void each_element(const T* row, int count
     for (int lane = 0; lane < VEC; ++lane) visit(get<Compared>(v, lane), column + lane);
   }
 }
-constexpr int BESTS = BLOCK > 64 * RANKS ? BLOCK / 32 : 2 * RANKS;  // groups of threads, each in a warp; fewer bound too little
+// groups of threads, each in a warp; fewer bound too little
+constexpr int BESTS = BLOCK > 64 * RANKS ? BLOCK / 32 : 2 * RANKS;
 constexpr int MEMBERS = BLOCK / BESTS;
 
 /// What comes first; beside it no NaN counts that comes last.
-struct Better { static DEVICE Compared of(Compared a, Compared b) { return DESCENDING ? maximum(a, b) : min(a, b); } };
-template <class T> DEVICE int rank_among(T one, const T* all, int count) {
+struct Better {
+  static DEVICE Compared of(Compared a, Compared b) {
+    return DESCENDING ? maximum(a, b) : min(a, b);
+  }
+};
+template <class T>
+DEVICE int rank_among(T one, const T* all, int count) {
   int rank = 0;
 #pragma unroll 8
   for (int i = 0; i < count; ++i) rank += all[i] < one;
@@ -134,7 +161,8 @@ template <class T> DEVICE int rank_among(T one, const T* all, int count) {
 }
 
 /// found(rank, place, value) of the row's first K, and perhaps of others.
-template <class T, class Found> DEVICE void first_of_row(const T* row, const Found& found) {
+template <class T, class Found>
+DEVICE void first_of_row(const T* row, const Found& found) {
   __shared__ __align__(16) unsigned best[BESTS], worst;
   __shared__ __align__(16) Key chosen[MOST], last;
   __shared__ Compared first[BESTS];
@@ -142,13 +170,15 @@ template <class T, class Found> DEVICE void first_of_row(const T* row, const Fou
   Compared own[1] = {NEUTRAL};
   each_element(row, COLS, [&](Compared v, int) { own[0] = Better::of(own[0], v); });
   warp_reduce<Better, MEMBERS>(own);
-  if (threadIdx.x % MEMBERS == 0) first[threadIdx.x / MEMBERS] = own[0], best[threadIdx.x / MEMBERS] = order_of(own[0]);
+  if (threadIdx.x % MEMBERS == 0)
+    first[threadIdx.x / MEMBERS] = own[0], best[threadIdx.x / MEMBERS] = order_of(own[0]);
   if (threadIdx.x == 0) count = worst = 0, holder = BESTS;
   __syncthreads();
   const bool counts = threadIdx.x < BESTS && rank_among(best[threadIdx.x], best, BESTS) < K;
   if (counts) atomicMax(&worst, best[threadIdx.x]);
   __syncthreads();
-  if (counts && best[threadIdx.x] == worst) atomicMin(&holder, threadIdx.x);  // equal ones are as good
+  // equal ones are as good
+  if (counts && best[threadIdx.x] == worst) atomicMin(&holder, threadIdx.x);
   __syncthreads();
   const Compared limit = first[holder];
   const auto collect = [&](Key most) {

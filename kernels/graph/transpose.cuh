@@ -1,17 +1,21 @@
-// Tiles through shared memory: elements that lie side by side along `a` in the operand lie side by side along `b` in the
-// result. A thread turns VEC × VEC elements in its registers, so that the tile is written and read by words of VEC elements.
+// Tiles through shared memory: elements that lie side by side along `a` in the operand lie side by
+// side along `b` in the result. A thread turns VEC × VEC elements in its registers, so that the
+// tile is written and read by words of VEC elements.
 constexpr int WORDS_A = TILE_A / VEC, WORDS_B = TILE_B / VEC;
 
-/// Where the word `b` of row `a` lies: neither the words of a row nor words below each other share a bank.
+/// Where the word `b` of row `a` lies: neither the words of a row nor words below each other share
+/// a bank.
 DEVICE int place(int a, int b) {
   constexpr int AT_ONCE = 128 / (VEC * sizeof(From));  // words that the banks hold side by side
   constexpr int TURN = WORDS_B < AT_ONCE ? WORDS_B : AT_ONCE;
   return a * WORDS_B + (b ^ (a / VEC % TURN));
 }
 
-/// `from` and `to` begin at the tile's batch; neighbours along b are `from_b` apart, neighbours along a `to_a`.
-DEVICE void transpose_tile(const From* __restrict__ from, To* __restrict__ to, long long a0, long long b0, long long a_end,
-                           long long b_end, long long from_b, long long to_a) {
+/// `from` and `to` begin at the tile's batch; neighbours along b are `from_b` apart, neighbours
+/// along a `to_a`.
+DEVICE void transpose_tile(const From* __restrict__ from, To* __restrict__ to, long long a0,
+                           long long b0, long long a_end, long long b_end, long long from_b,
+                           long long to_a) {
   __shared__ typename Vector<From>::Raw::type tile[TILE_A * WORDS_B];
 #pragma unroll
   for (int i = threadIdx.x; i < WORDS_A * WORDS_B; i += BLOCK) {

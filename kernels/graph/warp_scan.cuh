@@ -1,5 +1,6 @@
 /// What the values of a warp's threads up to this one come to.
-template <class Op, class T> DEVICE T warp_scan(T value) {
+template <class Op, class T>
+DEVICE T warp_scan(T value) {
 #pragma unroll
   for (int offset = 1; offset < 32; offset *= 2) {
     const T before = __shfl_up_sync(0xffffffffu, value, offset);

@@ -2,7 +2,8 @@
 #pragma once
 namespace std {
 
-template <class T, decltype(sizeof(0)) n> struct array {
+template <class T, decltype(sizeof(0)) n>
+struct array {
   typedef T value_type;
   T elements[n > 0 ? n : 1];
   constexpr T& operator[](decltype(sizeof(0)) i) { return elements[i]; }
@@ -21,6 +22,7 @@ template <class T, decltype(sizeof(0)) n> struct array {
     for (decltype(sizeof(0)) i = 0; i < n; ++i) elements[i] = value;
   }
 };
-template <class T, class... U> array(T, U...) -> array<T, 1 + sizeof...(U)>;
+template <class T, class... U>
+array(T, U...) -> array<T, 1 + sizeof...(U)>;
 
 }  // namespace std

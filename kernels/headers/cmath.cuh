@@ -21,9 +21,11 @@
 #define M_SQRT1_2 0.70710678118654752440
 namespace std {
 
-using ::abs, ::fabs, ::sqrt, ::cbrt, ::hypot, ::pow, ::exp, ::exp2, ::expm1, ::log, ::log2, ::log10, ::log1p, ::sin, ::cos, ::tan, ::asin, ::acos, ::atan,
-    ::atan2, ::sinh, ::cosh, ::tanh, ::asinh, ::acosh, ::atanh, ::erf, ::erfc, ::tgamma, ::lgamma, ::floor, ::ceil, ::trunc, ::round, ::rint, ::nearbyint,
-    ::lround, ::llround, ::lrint, ::llrint, ::fmod, ::remainder, ::fma, ::fmin, ::fmax, ::fdim, ::ldexp, ::frexp, ::modf, ::scalbn, ::ilogb, ::logb,
-    ::copysign, ::nextafter, ::isnan, ::isinf, ::isfinite, ::signbit;
+using ::abs, ::fabs, ::sqrt, ::cbrt, ::hypot, ::pow, ::exp, ::exp2, ::expm1, ::log, ::log2, ::log10,
+    ::log1p, ::sin, ::cos, ::tan, ::asin, ::acos, ::atan, ::atan2, ::sinh, ::cosh, ::tanh, ::asinh,
+    ::acosh, ::atanh, ::erf, ::erfc, ::tgamma, ::lgamma, ::floor, ::ceil, ::trunc, ::round, ::rint,
+    ::nearbyint, ::lround, ::llround, ::lrint, ::llrint, ::fmod, ::remainder, ::fma, ::fmin, ::fmax,
+    ::fdim, ::ldexp, ::frexp, ::modf, ::scalbn, ::ilogb, ::logb, ::copysign, ::nextafter, ::isnan,
+    ::isinf, ::isfinite, ::signbit;
 
 }  // namespace std

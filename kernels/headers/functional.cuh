@@ -2,12 +2,17 @@
 #pragma once
 namespace std {
 
-#define ATUNNER_FUNCTIONAL(NAME, EXPRESSION) \
-  template <class T = void> struct NAME { \
+#define ATUNNER_FUNCTIONAL(NAME, EXPRESSION)                                       \
+  template <class T = void>                                                        \
+  struct NAME {                                                                    \
     constexpr auto operator()(const T& a, const T& b) const { return EXPRESSION; } \
-  }; \
-  template <> struct NAME<void> { \
-    template <class T, class U> constexpr auto operator()(const T& a, const U& b) const { return EXPRESSION; } \
+  };                                                                               \
+  template <>                                                                      \
+  struct NAME<void> {                                                              \
+    template <class T, class U>                                                    \
+    constexpr auto operator()(const T& a, const U& b) const {                      \
+      return EXPRESSION;                                                           \
+    }                                                                              \
   };
 ATUNNER_FUNCTIONAL(plus, a + b)
 ATUNNER_FUNCTIONAL(minus, a - b)

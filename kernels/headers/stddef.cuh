@@ -10,4 +10,4 @@ typedef decltype(static_cast<char*>(nullptr) - static_cast<char*>(nullptr)) ptrd
 namespace std {
 using ::size_t, ::ptrdiff_t;
 enum class byte : unsigned char {};
-}
+}  // namespace std

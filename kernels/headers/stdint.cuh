@@ -13,7 +13,8 @@ typedef long intptr_t;
 typedef long long intmax_t;
 typedef unsigned long long uintmax_t;
 namespace std {
-using ::int8_t, ::int16_t, ::int32_t, ::int64_t, ::uint8_t, ::uint16_t, ::uint32_t, ::uint64_t, ::uintptr_t, ::intptr_t;
+using ::int8_t, ::int16_t, ::int32_t, ::int64_t, ::uint8_t, ::uint16_t, ::uint32_t, ::uint64_t,
+    ::uintptr_t, ::intptr_t;
 }
 #ifndef INT32_MAX
 #define INT8_MAX 127

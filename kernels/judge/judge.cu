@@ -1,25 +1,46 @@
-// The judge's own device code: fills inputs, fingerprints and compares outputs. It runs on every Device, real or virtual.
-// Data types and input families arrive as numbers: the positions in dtype.def and input_family.def.
-// It is compiled behind judge_arguments.h.
+// The judge's own device code: fills inputs, fingerprints and compares outputs. It runs on every
+// Device, real or virtual. Data types and input families arrive as numbers: the positions in
+// dtype.def and input_family.def. It is compiled behind judge_arguments.h.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 typedef unsigned long long u64;
 
-enum DTypeCode { kF64, kF32, kF16, kBF16, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kBool, kE4M3, kE5M2 };
+enum DTypeCode {
+  kF64,
+  kF32,
+  kF16,
+  kBF16,
+  kI8,
+  kI16,
+  kI32,
+  kI64,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kBool,
+  kE4M3,
+  kE5M2
+};
 
 __device__ bool is_float(int dtype) { return dtype < kI8 || dtype > kBool; }
 
-/// 8-bit floats through halves: e5m2 is a half's upper byte, and e4m3 times 2^-8 has its exponent's bits in a half's place.
-__device__ float from_e5m2(unsigned char v) { return __half2float(__ushort_as_half((unsigned short)(v << 8))); }
+/// 8-bit floats through halves: e5m2 is a half's upper byte, and e4m3 times 2^-8 has its exponent's
+/// bits in a half's place.
+__device__ float from_e5m2(unsigned char v) {
+  return __half2float(__ushort_as_half((unsigned short)(v << 8)));
+}
 __device__ float from_e4m3(unsigned char v) {
   if ((v & 0x7f) == 0x7f) return __int_as_float(0x7fc00000);
-  return 256.0f * __half2float(__ushort_as_half((unsigned short)((v & 0x80) << 8 | (v & 0x7f) << 7)));
+  return 256.0f *
+         __half2float(__ushort_as_half((unsigned short)((v & 0x80) << 8 | (v & 0x7f) << 7)));
 }
 /// The upper bits of a half's magnitude, to nearest even, at most `largest`; NaN stays.
 __device__ unsigned char narrow_half(float v, int dropped, int largest) {
   const unsigned bits = __half_as_ushort(__float2half_rn(v)), magnitude = bits & 0x7fff;
-  const unsigned rounded = (magnitude + (1u << (dropped - 1)) - 1 + (magnitude >> dropped & 1)) >> dropped;
+  const unsigned rounded = (magnitude + (1u << (dropped - 1)) - 1 + (magnitude >> dropped & 1)) >>
+                           dropped;
   const unsigned kept = magnitude > 0x7c00 ? 0x7f : rounded > largest ? largest : rounded;
   return (unsigned char)((bits >> 8 & 0x80) | kept);
 }
@@ -36,68 +57,121 @@ __device__ u64 mix(u64 x) {
 __device__ float unit(unsigned bits) { return ((bits >> 8) + 1u) * 5.9604644775390625e-8f; }
 
 __device__ float normal(u64 random) {
-  return sqrtf(-2.0f * logf(unit((unsigned)random))) * cospif(2.0f * unit((unsigned)(random >> 32)));
+  return sqrtf(-2.0f * logf(unit((unsigned)random))) *
+         cospif(2.0f * unit((unsigned)(random >> 32)));
 }
 
 __device__ void store(int dtype, void* data, u64 i, double value) {
   switch (dtype) {
-    case kF64: ((double*)data)[i] = value; break;
-    case kF32: ((float*)data)[i] = (float)value; break;
-    case kF16: ((__half*)data)[i] = __float2half_rn((float)value); break;
-    case kBF16: ((__nv_bfloat16*)data)[i] = __float2bfloat16_rn((float)value); break;
-    case kI8: case kU8: ((signed char*)data)[i] = (signed char)(long long)value; break;
-    case kBool: ((signed char*)data)[i] = value != 0; break;
-    case kI16: case kU16: ((short*)data)[i] = (short)(long long)value; break;
-    case kI32: case kU32: ((int*)data)[i] = (int)(long long)value; break;
-    case kE4M3: ((unsigned char*)data)[i] = narrow_half((float)value / 256, 7, 0x7e); break;
-    case kE5M2: ((unsigned char*)data)[i] = narrow_half((float)value, 8, 0x7b); break;
-    default: ((long long*)data)[i] = (long long)value;
+    case kF64:
+      ((double*)data)[i] = value;
+      break;
+    case kF32:
+      ((float*)data)[i] = (float)value;
+      break;
+    case kF16:
+      ((__half*)data)[i] = __float2half_rn((float)value);
+      break;
+    case kBF16:
+      ((__nv_bfloat16*)data)[i] = __float2bfloat16_rn((float)value);
+      break;
+    case kI8:
+    case kU8:
+      ((signed char*)data)[i] = (signed char)(long long)value;
+      break;
+    case kBool:
+      ((signed char*)data)[i] = value != 0;
+      break;
+    case kI16:
+    case kU16:
+      ((short*)data)[i] = (short)(long long)value;
+      break;
+    case kI32:
+    case kU32:
+      ((int*)data)[i] = (int)(long long)value;
+      break;
+    case kE4M3:
+      ((unsigned char*)data)[i] = narrow_half((float)value / 256, 7, 0x7e);
+      break;
+    case kE5M2:
+      ((unsigned char*)data)[i] = narrow_half((float)value, 8, 0x7b);
+      break;
+    default:
+      ((long long*)data)[i] = (long long)value;
   }
 }
 
 __device__ double load(int dtype, const void* data, u64 i) {
   switch (dtype) {
-    case kF64: return ((const double*)data)[i];
-    case kF32: return ((const float*)data)[i];
-    case kF16: return __half2float(((const __half*)data)[i]);
-    case kBF16: return __bfloat162float(((const __nv_bfloat16*)data)[i]);
-    case kI8: return ((const signed char*)data)[i];
-    case kI16: return ((const short*)data)[i];
-    case kI32: return ((const int*)data)[i];
-    case kI64: return (double)((const long long*)data)[i];
-    case kU8: case kBool: return ((const unsigned char*)data)[i];
-    case kU16: return ((const unsigned short*)data)[i];
-    case kU32: return ((const unsigned*)data)[i];
-    case kE4M3: return from_e4m3(((const unsigned char*)data)[i]);
-    case kE5M2: return from_e5m2(((const unsigned char*)data)[i]);
-    default: return (double)((const u64*)data)[i];
+    case kF64:
+      return ((const double*)data)[i];
+    case kF32:
+      return ((const float*)data)[i];
+    case kF16:
+      return __half2float(((const __half*)data)[i]);
+    case kBF16:
+      return __bfloat162float(((const __nv_bfloat16*)data)[i]);
+    case kI8:
+      return ((const signed char*)data)[i];
+    case kI16:
+      return ((const short*)data)[i];
+    case kI32:
+      return ((const int*)data)[i];
+    case kI64:
+      return (double)((const long long*)data)[i];
+    case kU8:
+    case kBool:
+      return ((const unsigned char*)data)[i];
+    case kU16:
+      return ((const unsigned short*)data)[i];
+    case kU32:
+      return ((const unsigned*)data)[i];
+    case kE4M3:
+      return from_e4m3(((const unsigned char*)data)[i]);
+    case kE5M2:
+      return from_e5m2(((const unsigned char*)data)[i]);
+    default:
+      return (double)((const u64*)data)[i];
   }
 }
 
 /// Smallest positive normal number of the type.
 __device__ float smallest_normal(int dtype) {
-  return dtype == kE4M3 ? 0.015625f : dtype == kF16 || dtype == kE5M2 ? 6.103515625e-5f : 1.17549435e-38f;
+  return dtype == kE4M3                    ? 0.015625f
+         : dtype == kF16 || dtype == kE5M2 ? 6.103515625e-5f
+                                           : 1.17549435e-38f;
 }
 
-/// One element of an input family; `variant` is the argument's position, so that operands differ in role.
+/// One element of an input family; `variant` is the argument's position, so that operands differ in
+/// role.
 __device__ float family_value(int family, int dtype, u64 i, u64 seed, int variant) {
   const u64 random = mix(mix(seed) + i);
   const float z = normal(random);
   const float u = unit((unsigned)(mix(random) >> 11));
   switch (family) {
-    case 0: return z;                                                             // normal
-    case 1: return u;                                                             // uniform
-    case 2: return 2.0f * u - 1.0f;                                               // mixed sign
-    case 3: return fminf(fmaxf(z * rsqrtf(unit((unsigned)(mix(random) >> 3))), -256.0f), 256.0f);  // heavy tail
-    case 4: return 40.0f * z;                                                     // large logits: exp of them overflows
-    case 5: return 0.01f * z;                                                     // needle: the spike is added by the caller
-    case 6: {                                                                     // cancelling
+    case 0:
+      return z;  // normal
+    case 1:
+      return u;  // uniform
+    case 2:
+      return 2.0f * u - 1.0f;  // mixed sign
+    case 3:
+      return fminf(fmaxf(z * rsqrtf(unit((unsigned)(mix(random) >> 3))), -256.0f),
+                   256.0f);  // heavy tail
+    case 4:
+      return 40.0f * z;  // large logits: exp of them overflows
+    case 5:
+      return 0.01f * z;  // needle: the spike is added by the caller
+    case 6: {            // cancelling
       if (variant & 1) return 1.0f + 0.015625f * z;
-      const float big = 8.0f + normal(mix(mix(seed) + (i & ~1ull)));              // both of a pair share it
+      // both of a pair share it
+      const float big = 8.0f + normal(mix(mix(seed) + (i & ~1ull)));
       return (i & 1) ? -big + 0.125f * z : big;
     }
-    case 7: return z * smallest_normal(dtype);                                    // denormals
-    default: return z;
+    case 7:
+      return z * smallest_normal(dtype);  // denormals
+    default:
+      return z;
   }
 }
 
@@ -137,8 +211,8 @@ __device__ u64 flipped(u64 v) {
 
 __device__ unsigned short infinity_of(int dtype) { return dtype == kF16 ? 0x7c00 : 0x7f80; }
 
-/// Flips the last bit of three in four float32 or float64, and of one in eight 16-bit floats, picked by `seed`; done
-/// twice, it undoes itself.
+/// Flips the last bit of three in four float32 or float64, and of one in eight 16-bit floats,
+/// picked by `seed`; done twice, it undoes itself.
 extern "C" __global__ void judge_nudge(void* data, int dtype, u64 n, u64 seed) {
   const u64 stride = (u64)gridDim.x * blockDim.x;
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
@@ -155,7 +229,8 @@ extern "C" __global__ void judge_nudge(void* data, int dtype, u64 n, u64 seed) {
   }
 }
 
-/// A magnitude's bits some units further, unless it is zero or would become so, or is beyond numbers.
+/// A magnitude's bits some units further, unless it is zero or would become so, or is beyond
+/// numbers.
 __device__ u64 shifted(u64 v, u64 sign, u64 infinity, int units) {
   const u64 magnitude = v & ~sign;
   const u64 further = magnitude + (u64)(long long)units;
@@ -163,7 +238,8 @@ __device__ u64 shifted(u64 v, u64 sign, u64 infinity, int units) {
   return stays ? v : v & sign | further;
 }
 
-/// Moves float32 and float64 by up to two units in the last place either way, and half of all 16-bit floats by one.
+/// Moves float32 and float64 by up to two units in the last place either way, and half of all
+/// 16-bit floats by one.
 extern "C" __global__ void judge_shift(void* data, int dtype, u64 n, u64 seed) {
   const u64 stride = (u64)gridDim.x * blockDim.x;
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
@@ -182,7 +258,8 @@ extern "C" __global__ void judge_shift(void* data, int dtype, u64 n, u64 seed) {
   }
 }
 
-/// Rounds floats to the next narrower type: float64 to float32, float32 to TF32 (10 bits after the point, ties away).
+/// Rounds floats to the next narrower type: float64 to float32, float32 to TF32 (10 bits after the
+/// point, ties away).
 extern "C" __global__ void judge_narrow(void* data, int dtype, u64 n) {
   const u64 stride = (u64)gridDim.x * blockDim.x;
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
@@ -196,7 +273,8 @@ extern "C" __global__ void judge_narrow(void* data, int dtype, u64 n) {
   }
 }
 
-/// Order-independent 64-bit fingerprint: partial[block] = sum of mix(word, position). The host adds the blocks' sums.
+/// Order-independent 64-bit fingerprint: partial[block] = sum of mix(word, position). The host adds
+/// the blocks' sums.
 extern "C" __global__ void judge_fingerprint(const void* data, u64 bytes, u64* partial) {
   const u64 words = bytes / 4;
   const unsigned* word = (const unsigned*)data;
@@ -216,7 +294,8 @@ extern "C" __global__ void judge_fingerprint(const void* data, u64 bytes, u64* p
   if (threadIdx.x == 0) partial[blockIdx.x] = sums[0];
 }
 
-/// One block of 256 threads per zone: first[zone] = offset of the first of its bytes that is not `byte`, ~0 when all are.
+/// One block of 256 threads per zone: first[zone] = offset of the first of its bytes that is not
+/// `byte`, ~0 when all are.
 extern "C" __global__ void judge_guards(judge::GuardZones zones, u64 bytes, int byte, u64* first) {
   const unsigned char* zone = (const unsigned char*)zones.at[blockIdx.x];
   u64 changed = ~0ull;
@@ -226,7 +305,8 @@ extern "C" __global__ void judge_guards(judge::GuardZones zones, u64 bytes, int 
   found[threadIdx.x] = changed;
   __syncthreads();
   for (unsigned half = 128; half > 0; half >>= 1) {
-    if (threadIdx.x < half && found[threadIdx.x + half] < found[threadIdx.x]) found[threadIdx.x] = found[threadIdx.x + half];
+    if (threadIdx.x < half && found[threadIdx.x + half] < found[threadIdx.x])
+      found[threadIdx.x] = found[threadIdx.x + half];
     __syncthreads();
   }
   if (threadIdx.x == 0) first[blockIdx.x] = found[0];
@@ -235,12 +315,13 @@ extern "C" __global__ void judge_guards(judge::GuardZones zones, u64 bytes, int 
 /// Hides or shows a reference: XOR with a keyed stream. The same call does both.
 extern "C" __global__ void judge_mask(u64* reference, u64 n, u64 key) {
   const u64 stride = (u64)gridDim.x * blockDim.x;
-  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) reference[i] ^= mix(key + i);
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride)
+    reference[i] ^= mix(key + i);
 }
 
-
-/// What honest kernels may have in place of each element of a reference because a choice may go another way, as
-/// differences from it: `slots` of them, 0 where there are fewer, or with two slots the least and the largest.
+/// What honest kernels may have in place of each element of a reference because a choice may go
+/// another way, as differences from it: `slots` of them, 0 where there are fewer, or with two slots
+/// the least and the largest.
 struct Choices {
   double* of;
   int slots;
@@ -260,8 +341,8 @@ __device__ void note(const Choices& choices, u64 i, double difference) {
   }
 }
 
-/// How far a difference from the reference is from the nearest that a choice explains. Between what was seen lies what
-/// else may be, and half as much beyond it: of numbers, not of places.
+/// How far a difference from the reference is from the nearest that a choice explains. Between what
+/// was seen lies what else may be, and half as much beyond it: of numbers, not of places.
 __device__ double beyond_choices(const Choices& choices, u64 i, double difference) {
   const double* slot = choices.of + i * choices.slots;
   double least = fabs(difference);
@@ -275,18 +356,20 @@ __device__ double beyond_choices(const Choices& choices, u64 i, double differenc
 
 __device__ bool may_differ(const Choices& choices, u64 i, double more_than) {
   bool may = false;
-  for (int s = 0; s < choices.slots; ++s) may |= fabs(choices.of[i * choices.slots + s]) > more_than;
+  for (int s = 0; s < choices.slots; ++s)
+    may |= fabs(choices.of[i * choices.slots + s]) > more_than;
   return may;
 }
 
-/// Notes what a run has whose choices are its own; of floats where `fixed`, the same run with the plain kernel's
-/// choices, has something else.
-extern "C" __global__ void judge_note(const void* data, const void* fixed, int dtype, const u64* reference, u64 n, u64 key,
-                                      double* of, int slots) {
+/// Notes what a run has whose choices are its own; of floats where `fixed`, the same run with the
+/// plain kernel's choices, has something else.
+extern "C" __global__ void judge_note(const void* data, const void* fixed, int dtype,
+                                      const u64* reference, u64 n, u64 key, double* of, int slots) {
   const Choices choices = {of, slots};
   const u64 stride = (u64)gridDim.x * blockDim.x;
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
-    const double r = __longlong_as_double((long long)(key ? reference[i] ^ mix(key + i) : reference[i]));
+    const double r = __longlong_as_double(
+        (long long)(key ? reference[i] ^ mix(key + i) : reference[i]));
     const double y = load(dtype, data, i), z = load(dtype, fixed, i);
     if (isfinite(r) && isfinite(y) && (!is_float(dtype) || y != z)) note(choices, i, y - r);
     if (isfinite(r) && isfinite(z) && (!is_float(dtype) || y != z)) note(choices, i, z - r);
@@ -296,10 +379,21 @@ extern "C" __global__ void judge_note(const void* data, const void* fixed, int d
 /// PoisonByte of task_buffers.h throughout.
 __device__ bool is_poison(int dtype, const void* data, u64 i) {
   switch (dtype) {
-    case kF64: case kI64: case kU64: return ((const u64*)data)[i] == 0xfefefefefefefefeull;
-    case kF32: case kI32: case kU32: return ((const unsigned*)data)[i] == 0xfefefefeu;
-    case kF16: case kBF16: case kI16: case kU16: return ((const unsigned short*)data)[i] == 0xfefeu;
-    default: return ((const unsigned char*)data)[i] == (is_float(dtype) ? 0xffu : 0xfeu);
+    case kF64:
+    case kI64:
+    case kU64:
+      return ((const u64*)data)[i] == 0xfefefefefefefefeull;
+    case kF32:
+    case kI32:
+    case kU32:
+      return ((const unsigned*)data)[i] == 0xfefefefeu;
+    case kF16:
+    case kBF16:
+    case kI16:
+    case kU16:
+      return ((const unsigned short*)data)[i] == 0xfefeu;
+    default:
+      return ((const unsigned char*)data)[i] == (is_float(dtype) ? 0xffu : 0xfeu);
   }
 }
 
@@ -309,7 +403,8 @@ constexpr u64 kLeftUnwritten = 0x7ff8a70000000001ull;
 extern "C" __global__ void judge_widen(const void* data, int dtype, u64 n, double* wide) {
   const u64 stride = (u64)gridDim.x * blockDim.x;
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
-    if (is_float(dtype) && is_poison(dtype, data, i)) {  // an integer's poison is a value: equal values are equal
+    // an integer's poison is a value: equal values are equal
+    if (is_float(dtype) && is_poison(dtype, data, i)) {
       ((u64*)wide)[i] = kLeftUnwritten;
     } else {
       wide[i] = load(dtype, data, i);
@@ -341,9 +436,10 @@ __device__ void merge(judge::Partial& a, const judge::Partial& b) {
 constexpr float kSurelyNormal = 1.97215226e-31f;  // 2^-102
 constexpr double kLost = 0.25;                    // of |r|
 
-/// Adds the difference of an element y from its reference r, both finite; false where it is beyond the bound.
-__device__ bool measure(judge::Partial& mine, const judge::Comparison& of, const Choices& choices, u64 i, double y,
-                        double r) {
+/// Adds the difference of an element y from its reference r, both finite; false where it is beyond
+/// the bound.
+__device__ bool measure(judge::Partial& mine, const judge::Comparison& of, const Choices& choices,
+                        u64 i, double y, double r) {
   const double difference = of.choice_slots ? beyond_choices(choices, i, y - r) : fabs(y - r);
   mine.squared_difference += difference * difference;
   mine.squared_reference += r * r;
@@ -364,7 +460,8 @@ __device__ bool measure(judge::Partial& mine, const judge::Comparison& of, const
   return error <= of.element_bound;
 }
 
-/// May an error within the bound have carried y beyond the type's largest number, or kept it there, where r lies close?
+/// May an error within the bound have carried y beyond the type's largest number, or kept it there,
+/// where r lies close?
 __device__ bool at_the_edge(const judge::Comparison& of, double y, double r) {
   const double error = of.element_bound < 0.25 ? of.element_bound * (fabs(r) + of.scale) : 0;
   return (y > 0) == (r > 0) && fabs(y) + error >= of.largest && fabs(r) + error > of.largest;

@@ -1,5 +1,6 @@
-// What the host hands to the judge's kernels that take much, and what it gets back. Both compilers read this file, so
-// that neither side can be changed alone. Addresses are whole numbers, and wide members come first: no padding.
+// What the host hands to the judge's kernels that take much, and what it gets back. Both compilers
+// read this file, so that neither side can be changed alone. Addresses are whole numbers, and wide
+// members come first: no padding.
 #ifndef ATUNNER_KERNELS_JUDGE_JUDGE_ARGUMENTS_H_
 #define ATUNNER_KERNELS_JUDGE_JUDGE_ARGUMENTS_H_
 
@@ -8,7 +9,8 @@ namespace judge {
 typedef unsigned long long Word;
 
 /// Of judge_fill. Fill kinds: 0 = family, 1 = constant `low`, 2 = iota, 3 = uniform in [low, high).
-/// Element `spike_at` (if < elements) becomes `spike_value` afterwards: needles, NaN tests, one-element changes.
+/// Element `spike_at` (if < elements) becomes `spike_value` afterwards: needles, NaN tests,
+/// one-element changes.
 struct Fill {
   Word data, elements, seed, spike_at;
   double low, high, spike_value;
@@ -20,10 +22,11 @@ struct GuardZones {
   Word at[16];
 };
 
-/// Of judge_compare: `data` with a masked float64 reference (key 0 = not masked). `largest` is the type's largest
-/// finite number: a reference beyond it must have become infinite or that number, but for what an error within
-/// `element_bound` decides. With `poison_counts`, elements that hold the poison pattern are counted as unwritten and
-/// skipped. `rounding` is a relative error that is no rounding of a result any more.
+/// Of judge_compare: `data` with a masked float64 reference (key 0 = not masked). `largest` is the
+/// type's largest finite number: a reference beyond it must have become infinite or that number,
+/// but for what an error within `element_bound` decides. With `poison_counts`, elements that hold
+/// the poison pattern are counted as unwritten and skipped. `rounding` is a relative error that is
+/// no rounding of a result any more.
 struct Comparison {
   Word data, reference, elements, key, choices, partial;
   double scale, largest, element_bound, rounding;
@@ -47,8 +50,10 @@ struct Partial {
   Word beyond;               // elements whose error exceeds `element_bound`
   Word unsure;               // surely normal numbers that err by more than `rounding`
   Word lost;                 // those of them of which not even the first two bits are right
-  Word undetermined;         // elements that may be further from the reference than the bound, because of a choice
-  Word first_bad;            // smallest index of an element that is wrong or beyond the bound, or ~0
+  // elements that may be further from the reference than the bound, because of a choice
+  Word undetermined;
+  // smallest index of an element that is wrong or beyond the bound, or ~0
+  Word first_bad;
 };
 
 }  // namespace judge

@@ -1,6 +1,8 @@
-// Matrix product, convolution and attention, plainly. With TILE > 1 a thread has several results and what it loads serves
-// all of them; every result is computed by the same operations in the same order as with TILE = 1, bit for bit.
-extern "C" __global__ void matmul(const T* a, const T* b, OUT* c, long long m, long long n, long long k) {
+// Matrix product, convolution and attention, plainly. With TILE > 1 a thread has several results
+// and what it loads serves all of them; every result is computed by the same operations in the same
+// order as with TILE = 1, bit for bit.
+extern "C" __global__ void matmul(const T* a, const T* b, OUT* c, long long m, long long n,
+                                  long long k) {
   const long long j = (long long)blockIdx.x * (16 * TILE) + threadIdx.x;
   const long long i = (long long)blockIdx.y * (16 * TILE) + threadIdx.y;
   ACC sum[TILE][TILE] = {};
@@ -26,12 +28,15 @@ extern "C" __global__ void matmul(const T* a, const T* b, OUT* c, long long m, l
   }
 }
 
-// Layout NHWC: x[n, h, w, c], w[k, r, s, c] (output channel, filter row, filter column, input channel), y[n, p, q, k].
-extern "C" __global__ void conv2d(const T* x, const T* w, OUT* y, long long n, int h, int wd, int c, int k, int r, int s, int p, int q,
-                                  int stride, int padding, int dilation) {
+// Layout NHWC: x[n, h, w, c], w[k, r, s, c] (output channel, filter row, filter column, input
+// channel), y[n, p, q, k].
+extern "C" __global__ void conv2d(const T* x, const T* w, OUT* y, long long n, int h, int wd, int c,
+                                  int k, int r, int s, int p, int q, int stride, int padding,
+                                  int dilation) {
   const int groups = (k + TILE - 1) / TILE;  // of output channels
   const long long total = n * p * q * groups;
-  for (long long at = (long long)blockIdx.x * THREADS + threadIdx.x; at < total; at += (long long)gridDim.x * THREADS) {
+  for (long long at = (long long)blockIdx.x * THREADS + threadIdx.x; at < total;
+       at += (long long)gridDim.x * THREADS) {
     const int ko = at % groups * TILE;
     const long long pixel = at / groups;
     const int qo = pixel % q;
@@ -60,17 +65,19 @@ extern "C" __global__ void conv2d(const T* x, const T* w, OUT* y, long long n, i
   }
 }
 
-// q, k, v, y: [batch × heads, sequence, dim]. One block per TILE queries; keys in tiles of 128, online softmax. The weights
-// that meet the values are rounded to the result's type, as in every attention of that precision: tensor cores take no
-// other operands. In rows of few keys that rounding is the largest error, and a budget derived without it would refuse
-// them all. Queries, keys and weights wait in shared memory, widened once.
-extern "C" __global__ void attention(const T* q, const T* k, const T* v, OUT* y, long long heads, int sequence, int dim, float scale, int causal) {
+// q, k, v, y: [batch × heads, sequence, dim]. One block per TILE queries; keys in tiles of 128,
+// online softmax. The weights that meet the values are rounded to the result's type, as in every
+// attention of that precision: tensor cores take no other operands. In rows of few keys that
+// rounding is the largest error, and a budget derived without it would refuse them all. Queries,
+// keys and weights wait in shared memory, widened once.
+extern "C" __global__ void attention(const T* q, const T* k, const T* v, OUT* y, long long heads,
+                                     int sequence, int dim, float scale, int causal) {
   constexpr int STEP = 16;
   __shared__ ACC query[TILE][256], some[128][STEP + 1];  // elements of keys
   __shared__ ACC weight[TILE][128], rounded[TILE][128], reduce[TILE][128], totals[TILE];
   const long long head = blockIdx.y;
   const int row = blockIdx.x * TILE, self = threadIdx.x;
-  int last[TILE];  // keys that a query sees
+  int last[TILE];                                                 // keys that a query sees
   ACC top[TILE], first[TILE] = {}, second[TILE] = {}, total = 0;  // of query `self`
 #pragma unroll
   for (int t = 0; t < TILE; ++t) {
@@ -88,7 +95,9 @@ extern "C" __global__ void attention(const T* q, const T* k, const T* v, OUT* y,
       const int width = dim - from < STEP ? dim - from : STEP;
       for (int i = self; i < 128 * STEP; i += 128) {
         const int which = i / STEP, d = i % STEP;
-        some[which][d] = which < count && d < width ? IN(keys[(long long)(base + which) * dim + from + d]) : (ACC)0;
+        some[which][d] = which < count && d < width
+                             ? IN(keys[(long long)(base + which) * dim + from + d])
+                             : (ACC)0;
       }
       __syncthreads();
       for (int d = 0; d < width; ++d) {
@@ -98,7 +107,8 @@ extern "C" __global__ void attention(const T* q, const T* k, const T* v, OUT* y,
       __syncthreads();
     }
 #pragma unroll
-    for (int t = 0; t < TILE; ++t) reduce[t][self] = score[t] = key < last[t] ? score[t] * (ACC)scale : (ACC)-3.0e38;
+    for (int t = 0; t < TILE; ++t)
+      reduce[t][self] = score[t] = key < last[t] ? score[t] * (ACC)scale : (ACC)-3.0e38;
     __syncthreads();
     for (int half = 64; half > 0; half /= 2) {
       if (self < half) {
@@ -124,7 +134,8 @@ extern "C" __global__ void attention(const T* q, const T* k, const T* v, OUT* y,
     }
     __syncthreads();
     if (self < TILE) {
-      for (int j = 0; j < count; ++j) total += weight[self][j];  // behind what the query sees they are zero
+      // behind what the query sees they are zero
+      for (int j = 0; j < count; ++j) total += weight[self][j];
     }
     const auto add = [&](int j, auto sees) {
       const T* value = values + (long long)(base + j) * dim;
@@ -142,7 +153,8 @@ extern "C" __global__ void attention(const T* q, const T* k, const T* v, OUT* y,
     };
     const int common = last[0] - base < count ? last[0] - base : count;  // keys that all see
     for (int j = 0; j < common; ++j) add(j, [](int) { return true; });
-    for (int j = common < 0 ? 0 : common; j < count; ++j) add(j, [&](int t) { return base + j < last[t]; });
+    for (int j = common < 0 ? 0 : common; j < count; ++j)
+      add(j, [&](int t) { return base + j < last[t]; });
     __syncthreads();
   }
   if (self < TILE) totals[self] = total;

@@ -1,5 +1,6 @@
-// Types of the plain kernels. The host defines T (inputs), ACC (arithmetic) and OUT (outputs): with ACC = float and OUT = T
-// a kernel is the honest same-precision algorithm, with ACC = OUT = double the reference.
+// Types of the plain kernels. The host defines T (inputs), ACC (arithmetic) and OUT (outputs): with
+// ACC = float and OUT = T a kernel is the honest same-precision algorithm, with ACC = OUT = double
+// the reference.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -7,9 +8,18 @@ __device__ __forceinline__ double widen(double v) { return v; }
 __device__ __forceinline__ float widen(float v) { return v; }
 __device__ __forceinline__ float widen(__half v) { return __half2float(v); }
 __device__ __forceinline__ float widen(__nv_bfloat16 v) { return __bfloat162float(v); }
-template <class To> struct Narrow { static __device__ __forceinline__ To of(ACC v) { return To((float)v); } };
-template <> struct Narrow<double> { static __device__ __forceinline__ double of(ACC v) { return v; } };
-template <> struct Narrow<float> { static __device__ __forceinline__ float of(ACC v) { return (float)v; } };
+template <class To>
+struct Narrow {
+  static __device__ __forceinline__ To of(ACC v) { return To((float)v); }
+};
+template <>
+struct Narrow<double> {
+  static __device__ __forceinline__ double of(ACC v) { return v; }
+};
+template <>
+struct Narrow<float> {
+  static __device__ __forceinline__ float of(ACC v) { return (float)v; }
+};
 
 #define IN(v) ((ACC)widen(v))
 #define RESULT(v) (Narrow<OUT>::of(v))

@@ -11,14 +11,17 @@ extern "C" __global__ void softmax(const T* x, OUT* y, long long rows, long long
     ACC s = 0;
     for (long long i = threadIdx.x; i < cols; i += THREADS) s += exp(IN(row[i]) - m);
     s = block_sum(s);
-    for (long long i = threadIdx.x; i < cols; i += THREADS) y[r * cols + i] = RESULT(exp(IN(row[i]) - m) / s);
+    for (long long i = threadIdx.x; i < cols; i += THREADS)
+      y[r * cols + i] = RESULT(exp(IN(row[i]) - m) / s);
   }
 }
 
-extern "C" __global__ void softmax_backward(const T* y, const T* dy, OUT* dx, long long rows, long long cols) {
+extern "C" __global__ void softmax_backward(const T* y, const T* dy, OUT* dx, long long rows,
+                                            long long cols) {
   for (long long r = blockIdx.x; r < rows; r += gridDim.x) {
     ACC dot = 0;
-    for (long long i = threadIdx.x; i < cols; i += THREADS) dot += IN(y[r * cols + i]) * IN(dy[r * cols + i]);
+    for (long long i = threadIdx.x; i < cols; i += THREADS)
+      dot += IN(y[r * cols + i]) * IN(dy[r * cols + i]);
     dot = block_sum(dot);
     for (long long i = threadIdx.x; i < cols; i += THREADS) {
       dx[r * cols + i] = RESULT(IN(y[r * cols + i]) * (IN(dy[r * cols + i]) - dot));
@@ -35,11 +38,13 @@ __device__ Moments moments_of(const T* row, float eps, long long cols) {
   for (long long i = threadIdx.x; i < cols; i += THREADS) s += IN(row[i]);
   const ACC mean = block_sum(s) / (ACC)cols;
   s = 0;
-  for (long long i = threadIdx.x; i < cols; i += THREADS) s += (IN(row[i]) - mean) * (IN(row[i]) - mean);
+  for (long long i = threadIdx.x; i < cols; i += THREADS)
+    s += (IN(row[i]) - mean) * (IN(row[i]) - mean);
   return {mean, (ACC)1 / sqrt(block_sum(s) / (ACC)cols + (ACC)eps)};
 }
 
-extern "C" __global__ void layernorm(const T* x, const T* weight, const T* bias, OUT* y, float eps, long long rows, long long cols) {
+extern "C" __global__ void layernorm(const T* x, const T* weight, const T* bias, OUT* y, float eps,
+                                     long long rows, long long cols) {
   for (long long r = blockIdx.x; r < rows; r += gridDim.x) {
     const T* row = x + r * cols;
     const auto [mean, scale] = moments_of(row, eps, cols);
@@ -50,7 +55,9 @@ extern "C" __global__ void layernorm(const T* x, const T* weight, const T* bias,
 }
 
 // Gradient of layernorm with respect to its input; mean and variance are taken again from x.
-extern "C" __global__ void layernorm_backward_input(const T* x, const T* dy, const T* weight, OUT* dx, float eps, long long rows, long long cols) {
+extern "C" __global__ void layernorm_backward_input(const T* x, const T* dy, const T* weight,
+                                                    OUT* dx, float eps, long long rows,
+                                                    long long cols) {
   for (long long r = blockIdx.x; r < rows; r += gridDim.x) {
     const T* row = x + r * cols;
     const T* grad = dy + r * cols;
@@ -70,8 +77,10 @@ extern "C" __global__ void layernorm_backward_input(const T* x, const T* dy, con
   }
 }
 
-// Row statistics for the parameter gradients: stats[2r] = mean, stats[2r + 1] = 1 / standard deviation.
-extern "C" __global__ void layernorm_statistics(const T* x, ACC* stats, float eps, long long rows, long long cols) {
+// Row statistics for the parameter gradients: stats[2r] = mean, stats[2r + 1] = 1 / standard
+// deviation.
+extern "C" __global__ void layernorm_statistics(const T* x, ACC* stats, float eps, long long rows,
+                                                long long cols) {
   for (long long r = blockIdx.x; r < rows; r += gridDim.x) {
     const auto [mean, scale] = moments_of(x + r * cols, eps, cols);
     if (threadIdx.x == 0) {
@@ -82,8 +91,11 @@ extern "C" __global__ void layernorm_statistics(const T* x, ACC* stats, float ep
 }
 
 // Sums over all rows, eight columns per block.
-extern "C" __global__ void layernorm_backward_parameters(const T* x, const T* dy, const ACC* stats, OUT* dweight, OUT* dbias, long long rows, long long cols) {
-  constexpr int COLUMNS = 8, GROUPS = THREADS / COLUMNS;  // each group of threads takes every GROUPS-th row
+extern "C" __global__ void layernorm_backward_parameters(const T* x, const T* dy, const ACC* stats,
+                                                         OUT* dweight, OUT* dbias, long long rows,
+                                                         long long cols) {
+  // each group of threads takes every GROUPS-th row
+  constexpr int COLUMNS = 8, GROUPS = THREADS / COLUMNS;
   __shared__ ACC part[2][GROUPS][COLUMNS];
   const int column = threadIdx.x % COLUMNS, group = threadIdx.x / COLUMNS;
   const long long i = (long long)blockIdx.x * COLUMNS + column;

@@ -27,7 +27,8 @@ class Client {
     const auto init = reinterpret_cast<int (*)(unsigned)>(::dlsym(opened, "cuInit"));
     const auto count = reinterpret_cast<int (*)(int*)>(::dlsym(opened, "cuDeviceGetCount"));
     int devices = 0;
-    const bool usable = init != nullptr && init(0) == cuda::kSuccess && count(&devices) == cuda::kSuccess;
+    const bool usable = init != nullptr && init(0) == cuda::kSuccess &&
+                        count(&devices) == cuda::kSuccess;
     return usable && devices > 0 ? "" : "there is no GPU";
   }
 
@@ -42,13 +43,16 @@ class Client {
     cuda::Device device = 0;
     cuda::Context context = nullptr;
     EXPECT_EQ(Call<int(cuda::Device*, int)>("cuDeviceGet", &device, 0), 0);
-    EXPECT_EQ(Call<int(cuda::Context*, cuda::Device)>("cuDevicePrimaryCtxRetain", &context, device), 0);
+    EXPECT_EQ(Call<int(cuda::Context*, cuda::Device)>("cuDevicePrimaryCtxRetain", &context, device),
+              0);
     EXPECT_EQ(Call<int(cuda::Context)>("cuCtxSetCurrent", context), 0);
   }
   /// Of the first GPU.
   int Attribute(int which) const {
     int value = 0;
-    EXPECT_EQ(Call<int(int*, int, cuda::Device)>("cuDeviceGetAttribute", &value, which, cuda::Device{0}), 0);
+    EXPECT_EQ(
+        Call<int(int*, int, cuda::Device)>("cuDeviceGetAttribute", &value, which, cuda::Device{0}),
+        0);
     return value;
   }
   /// A stream that waits for the default one, in which uploads run.
@@ -64,8 +68,12 @@ class Client {
   // What virtual_cuda.h adds to the driver's interface.
   std::string log() const { return Call<const char*()>("virtual_cuda_log"); }
   void ResetLog() const { Call<void()>("virtual_cuda_reset_log"); }
-  void Play(const char* gpu) const { ASSERT_EQ(Call<int(const char*)>("virtual_cuda_play", gpu), 0); }
-  void AcceptCubins(bool accept) const { Call<void(int)>("virtual_cuda_accept_cubins", static_cast<int>(accept)); }
+  void Play(const char* gpu) const {
+    ASSERT_EQ(Call<int(const char*)>("virtual_cuda_play", gpu), 0);
+  }
+  void AcceptCubins(bool accept) const {
+    Call<void(int)>("virtual_cuda_accept_cubins", static_cast<int>(accept));
+  }
   void FailNext(const char* function, int code) const {
     Call<void(const char*, int)>("virtual_cuda_fail_next", function, code);
   }
@@ -78,15 +86,17 @@ class Client {
     const size_t bytes = values.size() * sizeof(T);
     EXPECT_EQ(Call<int(cuda::DevicePointer*, size_t)>("cuMemAlloc_v2", &address, bytes), 0);
     const void* from = values.data();
-    EXPECT_EQ(Call<int(cuda::DevicePointer, const void*, size_t)>("cuMemcpyHtoD_v2", address, from, bytes), 0);
+    EXPECT_EQ(Call<int(cuda::DevicePointer, const void*, size_t)>("cuMemcpyHtoD_v2", address, from,
+                                                                  bytes),
+              0);
     return address;
   }
   template <class T = float>
   std::vector<T> Download(uint64_t address, size_t count) const {
     std::vector<T> values(count);
     void* to = values.data();
-    EXPECT_EQ(Call<int(void*, cuda::DevicePointer, size_t)>("cuMemcpyDtoH_v2", to, cuda::DevicePointer{address},
-                                                            count * sizeof(T)),
+    EXPECT_EQ(Call<int(void*, cuda::DevicePointer, size_t)>(
+                  "cuMemcpyDtoH_v2", to, cuda::DevicePointer{address}, count * sizeof(T)),
               0);
     return values;
   }

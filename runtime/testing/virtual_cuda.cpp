@@ -54,7 +54,8 @@ struct Machine {
     const auto found = FindProfile(name);
     if (!found) return false;
     profile = *found;
-    // Memory survives a change of name, so that a test may play several GPUs; only the first makes the device.
+    // Memory survives a change of name, so that a test may play several GPUs; only the first makes
+    // the device.
     if (!gpu) gpu = std::make_unique<vgpu::VirtualGpu>(profile);
     return true;
   }
@@ -100,7 +101,8 @@ Result LoadImage(Machine& machine, VirtualImage& image, const char* bytes) {
   image.module = *std::move(loaded);
   for (const ptx::Function& function : parsed->functions()) {
     auto& sizes = image.params[function.name];
-    for (const ptx::Variable& param : function.params) sizes.push_back(static_cast<uint32_t>(param.bytes));
+    for (const ptx::Variable& param : function.params)
+      sizes.push_back(static_cast<uint32_t>(param.bytes));
   }
   return cuda::kSuccess;
 }
@@ -108,7 +110,8 @@ Result LoadImage(Machine& machine, VirtualImage& image, const char* bytes) {
 std::vector<KernelArg> ReadArgs(const VirtualFunction& function, void** params) {
   std::vector<KernelArg> args;
   for (size_t i = 0; i < function.param_bytes.size(); ++i) {
-    args.push_back(KernelArg::Value({static_cast<const std::byte*>(params[i]), function.param_bytes[i]}));
+    args.push_back(
+        KernelArg::Value({static_cast<const std::byte*>(params[i]), function.param_bytes[i]}));
   }
   return args;
 }
@@ -127,10 +130,10 @@ Result Launch(Machine& machine, const char* call, const LaunchShape& shape, cuda
               const VirtualFunction& function, void** params) {
   const std::vector<KernelArg> args = ReadArgs(function, params);
   const auto extent = [](const Dim3& d) { return fmt::format("{},{},{}", d.x, d.y, d.z); };
-  const Result asked =
-      machine.Record(call, " {} grid={} block={} cluster={} shared={} stream={} args={}{}", function.name,
-                     extent(shape.grid), extent(shape.block), extent(shape.cluster), shape.dynamic_shared_bytes,
-                     static_cast<void*>(stream), Hex(args), shape.programmatic ? " programmatic" : "");
+  const Result asked = machine.Record(
+      call, " {} grid={} block={} cluster={} shared={} stream={} args={}{}", function.name,
+      extent(shape.grid), extent(shape.block), extent(shape.cluster), shape.dynamic_shared_bytes,
+      static_cast<void*>(stream), Hex(args), shape.programmatic ? " programmatic" : "");
   if (asked != cuda::kSuccess || function.module == nullptr) return asked;
   const auto outcome = machine.gpu->Launch(*function.module, function.name, shape, args, {});
   if (!outcome || !outcome->completed()) {
@@ -173,7 +176,8 @@ using Lock = std::lock_guard<std::mutex>;
 // NOLINTBEGIN(readability-identifier-naming): the driver's names.
 using namespace atunner;  // a file of C functions
 
-/// A driver function: its machine is locked, the call recorded, and a failure that a test asked for returned.
+/// A driver function: its machine is locked, the call recorded, and a failure that a test asked for
+/// returned.
 #define VIRTUAL_CUDA_CALL(...)                                                        \
   Machine& machine = TheMachine();                                                    \
   const Lock lock(machine.mutex);                                                     \
@@ -277,18 +281,22 @@ int cuModuleLoadDataEx(cuda::Module* module, const void* bytes, unsigned, int*, 
 }
 int cuModuleUnload(cuda::Module module) {
   VIRTUAL_CUDA_CALL("{}", "");
-  return machine.images.erase(reinterpret_cast<VirtualImage*>(module)) == 1 ? cuda::kSuccess : cuda::kInvalidHandle;
+  return machine.images.erase(reinterpret_cast<VirtualImage*>(module)) == 1 ? cuda::kSuccess
+                                                                            : cuda::kInvalidHandle;
 }
 int cuModuleGetFunction(cuda::Function* function, cuda::Module module, const char* name) {
   VIRTUAL_CUDA_CALL(" {}", name);
   auto* image = reinterpret_cast<VirtualImage*>(module);
   if (image->module && !image->params.contains(name)) return cuda::kNotFound;
   auto& slot = image->functions[name];
-  if (!slot) slot = std::make_unique<VirtualFunction>(VirtualFunction{name, image->module.get(), image->params[name]});
+  if (!slot)
+    slot = std::make_unique<VirtualFunction>(
+        VirtualFunction{name, image->module.get(), image->params[name]});
   *function = reinterpret_cast<cuda::Function>(slot.get());
   return cuda::kSuccess;
 }
-int cuModuleGetGlobal_v2(cuda::DevicePointer* address, size_t* bytes, cuda::Module module, const char* name) {
+int cuModuleGetGlobal_v2(cuda::DevicePointer* address, size_t* bytes, cuda::Module module,
+                         const char* name) {
   VIRTUAL_CUDA_CALL(" {}", name);
   auto* image = reinterpret_cast<VirtualImage*>(module);
   if (!image->module) return cuda::kNotFound;
@@ -303,14 +311,16 @@ int cuFuncSetAttribute(cuda::Function function, int which, int value) {
   return cuda::kSuccess;
 }
 
-int cuLaunchKernel(cuda::Function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                   unsigned bz, unsigned shared, cuda::Stream stream, void** params, void**) {
+int cuLaunchKernel(cuda::Function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                   unsigned by, unsigned bz, unsigned shared, cuda::Stream stream, void** params,
+                   void**) {
   if (ContextStack().empty()) return cuda::kInvalidContext;
   const Lock lock(TheMachine().mutex);
   return Launch(TheMachine(), __func__, {{gx, gy, gz}, {bx, by, bz}, {}, shared}, stream,
                 *reinterpret_cast<VirtualFunction*>(function), params);
 }
-int cuLaunchKernelEx(const cuda::LaunchConfig* config, cuda::Function function, void** params, void**) {
+int cuLaunchKernelEx(const cuda::LaunchConfig* config, cuda::Function function, void** params,
+                     void**) {
   if (ContextStack().empty()) return cuda::kInvalidContext;
   LaunchShape shape{{config->grid_x, config->grid_y, config->grid_z},
                     {config->block_x, config->block_y, config->block_z},
@@ -326,16 +336,18 @@ int cuLaunchKernelEx(const cuda::LaunchConfig* config, cuda::Function function, 
       shape.programmatic = config->attributes[i].value.enabled != 0;
   }
   const Lock lock(TheMachine().mutex);
-  return Launch(TheMachine(), __func__, shape, config->stream, *reinterpret_cast<VirtualFunction*>(function), params);
+  return Launch(TheMachine(), __func__, shape, config->stream,
+                *reinterpret_cast<VirtualFunction*>(function), params);
 }
 
 int cuTensorMapEncodeTiled(void* map, int type, uint32_t rank, void* address, const uint64_t* dims,
-                           const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int, int swizzle, int,
-                           int fill) {
+                           const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int,
+                           int swizzle, int, int fill) {
   VIRTUAL_CUDA_CALL(" {} rank={}", type, rank);
   TensorMapSpec spec;
-  for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt64,
-                            DType::kUInt64, DType::kInt32, DType::kUInt32, DType::kUInt16, DType::kUInt8}) {
+  for (const DType dtype :
+       {DType::kFloat64, DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt64,
+        DType::kUInt64, DType::kInt32, DType::kUInt32, DType::kUInt16, DType::kUInt8}) {
     if (TensorMapType(dtype) == type) spec.dtype = dtype;
   }
   spec.address = reinterpret_cast<uint64_t>(address);
@@ -375,7 +387,8 @@ int cuMemcpyDtoH_v2(void* to, cuda::DevicePointer from, size_t bytes) {
   VIRTUAL_CUDA_CALL(" {}", bytes);
   return CodeOf(machine.gpu->CopyOut({static_cast<std::byte*>(to), bytes}, from));
 }
-int cuMemcpyDtoDAsync_v2(cuda::DevicePointer to, cuda::DevicePointer from, size_t bytes, cuda::Stream stream) {
+int cuMemcpyDtoDAsync_v2(cuda::DevicePointer to, cuda::DevicePointer from, size_t bytes,
+                         cuda::Stream stream) {
   VIRTUAL_CUDA_CALL(" {} stream={}", bytes, static_cast<void*>(stream));
   return CodeOf(machine.gpu->CopyWithin(to, from, bytes));
 }

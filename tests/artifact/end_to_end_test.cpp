@@ -1,5 +1,6 @@
-// `atunner optimize` as a process writes an artifact; the runtime loads that very folder, launches it, and the numbers
-// equal the float64 reference: at the size it was tuned for and at another that its manifest says it serves.
+// `atunner optimize` as a process writes an artifact; the runtime loads that very folder, launches
+// it, and the numbers equal the float64 reference: at the size it was tuned for and at another that
+// its manifest says it serves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,9 +37,21 @@ struct Case {
 
 const Case kCases[] = {
     {"Softmax", "--operator softmax --input-shape 48,512", {{"rows", 7}}, "cols", 1e-5},
-    {"SoftmaxHalf", "--operator softmax --input-shape 48,512 --dtype float16", {{"rows", 101}}, "cols", 2e-3},
-    {"LayernormBackward", "--operator layernorm_backward --input-shape 40,256", {{"rows", 90}}, "cols", 1e-4},
-    {"Matmul", "--operator matmul --input-shape 96,80,64", {{"M", 33}, {"N", 44}, {"K", 128}}, "", 1e-5},
+    {"SoftmaxHalf",
+     "--operator softmax --input-shape 48,512 --dtype float16",
+     {{"rows", 101}},
+     "cols",
+     2e-3},
+    {"LayernormBackward",
+     "--operator layernorm_backward --input-shape 40,256",
+     {{"rows", 90}},
+     "cols",
+     1e-4},
+    {"Matmul",
+     "--operator matmul --input-shape 96,80,64",
+     {{"M", 33}, {"N", 44}, {"K", 128}},
+     "",
+     1e-5},
     {"MatmulHalf",
      "--operator matmul --input-shape 65,67,69 --dtype bfloat16",
      {{"M", 20}, {"N", 67}, {"K", 69}},
@@ -49,7 +62,11 @@ const Case kCases[] = {
      {{"N", 3}},
      "H",
      1e-5},
-    {"Attention", "--operator attention --input-shape 1,2,40,24", {{"heads", 3}, {"sequence", 37}}, "dim", 1e-5},
+    {"Attention",
+     "--operator attention --input-shape 1,2,40,24",
+     {{"heads", 3}, {"sequence", 37}},
+     "dim",
+     1e-5},
 };
 
 /// Elements as the device holds them, and what they are worth.
@@ -68,7 +85,8 @@ HostTensor RandomTensor(const ArgSpec& arg, const TensorShape& shape, Random& ra
 }
 
 /// Largest |y - r| / max(|r|, rms(r)); infinite when there is a NaN.
-double WorstError(const ArgSpec& arg, const std::vector<std::byte>& bytes, const std::vector<double>& reference) {
+double WorstError(const ArgSpec& arg, const std::vector<std::byte>& bytes,
+                  const std::vector<double>& reference) {
   double squares = 0;
   for (const double r : reference) squares += r * r;
   const double rms = std::sqrt(squares / static_cast<double>(reference.size()));
@@ -90,11 +108,13 @@ std::vector<std::pair<std::string, std::string>> TextOf(const Attributes& attrib
 class EndToEnd : public testing::Test {
  protected:
   void SetUp() override {
-    if (const std::string missing = testing_driver::Client::Missing(ATUNNER_DRIVER); !missing.empty()) {
+    if (const std::string missing = testing_driver::Client::Missing(ATUNNER_DRIVER);
+        !missing.empty()) {
       std::printf("[atunner] every test skipped\n");
       GTEST_SKIP() << missing;
     }
-    if (RunShell(home(), "$A doctor --json").out.find("\"part\":\"NVRTC\",\"found\":true") == std::string::npos) {
+    if (RunShell(home(), "$A doctor --json").out.find("\"part\":\"NVRTC\",\"found\":true") ==
+        std::string::npos) {
       std::printf("[atunner] every test skipped\n");
       GTEST_SKIP() << "NVRTC is not installed";
     }
@@ -106,8 +126,8 @@ class EndToEnd : public testing::Test {
   Path artifact() const { return dir_.path() / "best"; }
 
   void Optimize(const std::string& task) {
-    const Outcome outcome =
-        RunShell(home(), "$A optimize " + task + " " + kTarget + " --seed 3 --budget 3 --quiet --out best");
+    const Outcome outcome = RunShell(
+        home(), "$A optimize " + task + " " + kTarget + " --seed 3 --budget 3 --quiet --out best");
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   }
 
@@ -137,7 +157,8 @@ class EndToEnd : public testing::Test {
         outputs.push_back(&arg);
         references.emplace_back(static_cast<size_t>(shape.elements));
         // All bits set is NaN: what is not written shows.
-        addresses.push_back(driver_->Upload(std::vector<std::byte>(static_cast<size_t>(shape.bytes), std::byte{0xff})));
+        addresses.push_back(driver_->Upload(
+            std::vector<std::byte>(static_cast<size_t>(shape.bytes), std::byte{0xff})));
         output_addresses.push_back(addresses.back());
       }
     }
@@ -206,7 +227,10 @@ TEST_F(EndToEnd, TheExampleProgramRunsIt) {
   const std::string run = "ATUNNER_LIBCUDA=" ATUNNER_DRIVER " " ATUNNER_EXAMPLE " ";
   const Outcome tuned = RunShell(home(), run + "best 48 512");
   EXPECT_EQ(tuned.exit_code, 0) << tuned.err;
-  EXPECT_THAT(tuned.out, HasSubstr("tuned for NVIDIA A100-SXM4-80GB at this size, predicted\n48 x 512: largest error"));
+  EXPECT_THAT(
+      tuned.out,
+      HasSubstr(
+          "tuned for NVIDIA A100-SXM4-80GB at this size, predicted\n48 x 512: largest error"));
   EXPECT_THAT(tuned.out, HasSubstr("correct"));
   EXPECT_THAT(RunShell(home(), run + "best 5 512").out, HasSubstr("at another size"));
   const Outcome wrong = RunShell(home(), run + "best 48 500");

@@ -10,8 +10,9 @@ namespace atunner {
 Outcome RunShell(const std::string& home, const std::string& shell) {
   const std::string out = home + "/.out";
   const std::string err = home + "/.err";
-  const std::string script = "export A=" ATUNNER_EXECUTABLE " XDG_DATA_HOME=" + home + "/data XDG_CACHE_HOME=" + home +
-                             "/cache; cd " + home + "; (" + shell + ") >" + out + " 2>" + err + " </dev/null";
+  const std::string script = "export A=" ATUNNER_EXECUTABLE " XDG_DATA_HOME=" + home +
+                             "/data XDG_CACHE_HOME=" + home + "/cache; cd " + home + "; (" + shell +
+                             ") >" + out + " 2>" + err + " </dev/null";
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::execl("/bin/bash", "bash", "-c", script.c_str(), nullptr);

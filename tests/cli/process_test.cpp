@@ -25,7 +25,8 @@ using testing::HasSubstr;
 class CommandLine : public testing::Test {
  protected:
   void SetUp() override {
-    if (RunShell(home(), "$A doctor --json").out.find("\"part\":\"NVRTC\",\"found\":true") == std::string::npos)
+    if (RunShell(home(), "$A doctor --json").out.find("\"part\":\"NVRTC\",\"found\":true") ==
+        std::string::npos)
       GTEST_SKIP() << "NVRTC is not installed";
   }
   std::string home() const { return dir_.path().string(); }
@@ -43,7 +44,8 @@ TEST_F(CommandLine, OptimizePredictsAndWritesAnArtifact) {
   EXPECT_EQ(json["evidence"], "predicted");
   EXPECT_EQ(json["trials"], 12);
   EXPECT_FALSE(json["best"]["estimate"].is_null());
-  EXPECT_TRUE(json["best"]["measurement"].is_null()) << "what is predicted is never called measured";
+  EXPECT_TRUE(json["best"]["measurement"].is_null())
+      << "what is predicted is never called measured";
   for (const char* file : {"kernel.cu", "kernel.ptx", "kernel.cubin", "manifest.json", "report.md"})
     EXPECT_TRUE(std::filesystem::exists(home() + "/best/" + file)) << file;
   EXPECT_THAT(ReadFile(home() + "/best/report.md").value(), HasSubstr("**predicted**"));
@@ -58,16 +60,20 @@ TEST_F(CommandLine, TheSameCommandGoesOnWhereItEnded) {
   const Json second = ParseJson(Run(std::string(kOptimize) + " --budget 10 --json").out).value();
   EXPECT_EQ(first["run"], second["run"]);
   EXPECT_EQ(second["trials"], 10);
-  const Json other = ParseJson(Run("$A optimize --operator softmax --input-shape 64,512 --target-gpu A100 --virtual "
-                                   "--seed 4 --budget 3 --json")
-                                   .out)
-                         .value();
+  const Json other =
+      ParseJson(
+          Run("$A optimize --operator softmax --input-shape 64,512 --target-gpu A100 --virtual "
+              "--seed 4 --budget 3 --json")
+              .out)
+          .value();
   EXPECT_NE(other["run"], first["run"]);
 }
 
 TEST_F(CommandLine, TheSameSeedMakesTheSameChoice) {
-  const Json first = ParseJson(Run(std::string(kOptimize) + " --budget 10 --json --store a.db").out).value();
-  const Json second = ParseJson(Run(std::string(kOptimize) + " --budget 10 --json --store b.db").out).value();
+  const Json first = ParseJson(Run(std::string(kOptimize) + " --budget 10 --json --store a.db").out)
+                         .value();
+  const Json second =
+      ParseJson(Run(std::string(kOptimize) + " --budget 10 --json --store b.db").out).value();
   EXPECT_EQ(first["best_configuration"], second["best_configuration"]);
 }
 
@@ -76,12 +82,14 @@ TEST_F(CommandLine, KilledRunsLoseAndRepeatNothing) {
   std::set<std::string> known;
   // How long it takes to start and judge a little depends on what else this machine does.
   const double start = SystemClock().Now();
-  Run("$A optimize --operator softmax --input-shape 64,512 --target-gpu A100 --virtual --budget 3 --quiet --store "
+  Run("$A optimize --operator softmax --input-shape 64,512 --target-gpu A100 --virtual --budget 3 "
+      "--quiet --store "
       "other.db");
   const double some_trials = SystemClock().Now() - start;
   for (int kill = 0; kill < 50; ++kill) {
     const double seconds = some_trials * (0.25 + random.Uniform());
-    Run("timeout -s KILL " + std::to_string(seconds) + " " + std::string(kOptimize) + " --budget 100000 --quiet");
+    Run("timeout -s KILL " + std::to_string(seconds) + " " + std::string(kOptimize) +
+        " --budget 100000 --quiet");
     auto store = Store::Open(home() + "/data/atunner/atunner.db");
     if (!store) continue;  // killed before the store was made
     const auto run = (*store)->FindRun("last");
@@ -98,11 +106,13 @@ TEST_F(CommandLine, KilledRunsLoseAndRepeatNothing) {
 }
 
 TEST_F(CommandLine, CtrlCEndsWithWhatWasFound) {
-  // Interrupted once a trial is in the store. Jobs of a shell that does not control them would ignore the signal.
-  const Outcome outcome = Run("set -m; " + std::string(kOptimize) +
-                              " --budget 100000 --json --out best & job=$!; for wait in $(seq 600); do "
-                              "$A export last --format csv 2> none | grep -q correct && break; sleep 0.1; done > none; "
-                              "kill -INT $job; wait $job");
+  // Interrupted once a trial is in the store. Jobs of a shell that does not control them would
+  // ignore the signal.
+  const Outcome outcome = Run(
+      "set -m; " + std::string(kOptimize) +
+      " --budget 100000 --json --out best & job=$!; for wait in $(seq 600); do "
+      "$A export last --format csv 2> none | grep -q correct && break; sleep 0.1; done > none; "
+      "kill -INT $job; wait $job");
   const auto json = ParseJson(outcome.out);
   ASSERT_TRUE(json.has_value()) << outcome.err;
   EXPECT_EQ((*json)["stop_reason"], "stopped by the user");
@@ -111,7 +121,8 @@ TEST_F(CommandLine, CtrlCEndsWithWhatWasFound) {
 
 TEST_F(CommandLine, RunsThatCannotBeCarriedOutFailed) {
   const Outcome outcome = Run(
-      "echo '__global__ void k(float* x) { x[0] = lost; } int main() { float* x; cudaMalloc(&x, 4); k<<<1, 32>>>(x); "
+      "echo '__global__ void k(float* x) { x[0] = lost; } int main() { float* x; cudaMalloc(&x, "
+      "4); k<<<1, 32>>>(x); "
       "}' > k.cu; $A hardware-optimize --source k.cu --auto-tune --target-gpu A100 --virtual");
   EXPECT_EQ(outcome.exit_code, 2) << outcome.out;
   EXPECT_THAT(Run("$A history").out, testing::HasSubstr(" failed "));
@@ -122,14 +133,16 @@ TEST_F(CommandLine, RunsThatCannotBeCarriedOutFailed) {
 
 // The report's script runs in a real browser, where there is one.
 TEST_F(CommandLine, TheReportDrawsItsHeatmapInABrowser) {
-  const Outcome browser = Run("command -v chromium || command -v chromium-browser || command -v google-chrome");
+  const Outcome browser = Run(
+      "command -v chromium || command -v chromium-browser || command -v google-chrome");
   if (browser.exit_code != 0) GTEST_SKIP() << "no Chromium on this machine";
   ASSERT_EQ(Run(std::string(kOptimize) + " --budget 12 --quiet --out best").exit_code, 0);
   const std::string path = browser.out.substr(0, browser.out.find('\n'));
-  const Outcome page =
-      Run("HOME=. timeout 60 " + path +
-          " --headless --no-sandbox --disable-gpu --virtual-time-budget=4000 --dump-dom best/report.html");
-  if (page.out.empty()) GTEST_SKIP() << "the browser does not start here: " << page.err.substr(0, 200);
+  const Outcome page = Run("HOME=. timeout 60 " + path +
+                           " --headless --no-sandbox --disable-gpu --virtual-time-budget=4000 "
+                           "--dump-dom best/report.html");
+  if (page.out.empty())
+    GTEST_SKIP() << "the browser does not start here: " << page.err.substr(0, 200);
   const size_t drawn = page.out.find("data-drawn=\"");
   ASSERT_NE(drawn, std::string::npos) << page.out.substr(0, 2000);
   EXPECT_GT(std::stoi(page.out.substr(drawn + 12)), 0);
@@ -151,11 +164,13 @@ TEST_F(CommandLine, ArtifactsAreShownAndVerifiedAgain) {
 
 TEST_F(CommandLine, BareSourcesTuneAndTheirReportIsMadeAnew) {
   const std::string source = std::string(ATUNNER_SOURCE_DIR) + "/examples/kernels/transpose.cu";
-  const Outcome found = Run("$A hardware-optimize --source " + source + " --target-gpu A100 --virtual");
+  const Outcome found = Run("$A hardware-optimize --source " + source +
+                            " --target-gpu A100 --virtual");
   EXPECT_EQ(found.exit_code, 0) << found.err;
   EXPECT_THAT(found.out, testing::HasSubstr("tunable    TILE"));
-  const Outcome tuned = Run("$A hardware-optimize --source " + source +
-                            " --target-gpu A100 --virtual --auto-tune --budget 6 --json --out best");
+  const Outcome tuned = Run(
+      "$A hardware-optimize --source " + source +
+      " --target-gpu A100 --virtual --auto-tune --budget 6 --json --out best");
   ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
   EXPECT_TRUE(ParseJson(tuned.out)->contains("best"));
   const Outcome page = Run("$A report last --format html");
@@ -167,7 +182,8 @@ TEST_F(CommandLine, ProgramsAsTheyAreFoundTune) {
   const std::string folder = std::string(ATUNNER_SOURCE_DIR) + "/examples/kernels/";
   const auto tune = [&](const std::string& file) {
     return Run("$A hardware-optimize --source " + folder + file +
-               " --target-gpu A100 --virtual --auto-tune --budget 2 --json --out " + file + ".best");
+               " --target-gpu A100 --virtual --auto-tune --budget 2 --json --out " + file +
+               ".best");
   };
   for (const char* file : {"heat.cu", "rms_norm.cu"}) {
     const Outcome tuned = tune(file);
@@ -220,12 +236,14 @@ block = "BLOCK"
 arguments = ["x", "y", "n: int32"]
 )toml";
 
-// Every kind of parameter, two virtual GPUs and two objectives in one run, and what a second one learns from it.
+// Every kind of parameter, two virtual GPUs and two objectives in one run, and what a second one
+// learns from it.
 TEST_F(CommandLine, PermutationsConditionsDevicesAndObjectives) {
   ASSERT_TRUE(WriteFileAtomic(dir_.path() / "scale.cu", kScaleSource));
   ASSERT_TRUE(WriteFileAtomic(dir_.path() / "scale.toml", kScaleTask));
   const std::string tune =
-      "$A tune scale.toml --target-gpu A100 --virtual --devices 0,1 --objective time,memory --json ";
+      "$A tune scale.toml --target-gpu A100 --virtual --devices 0,1 --objective time,memory "
+      "--json ";
   const Outcome outcome = Run(tune + "--budget 60");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const Json json = *ParseJson(outcome.out);
@@ -236,14 +254,16 @@ TEST_F(CommandLine, PermutationsConditionsDevicesAndObjectives) {
   for (const Json& point : json["front"]) {
     EXPECT_GE(point["time_ns"].get<double>(), last);
     last = point["time_ns"];
-    EXPECT_EQ(point["memory_bytes"],
-              point["configuration"]["DEPTH"].get<int>() * point["configuration"]["BLOCK"].get<int>() * 4);
+    EXPECT_EQ(point["memory_bytes"], point["configuration"]["DEPTH"].get<int>() *
+                                         point["configuration"]["BLOCK"].get<int>() * 4);
   }
   EXPECT_THAT(Run("$A report last --format md").out, HasSubstr("## Pareto front"));
-  const Outcome taught = Run("$A tune scale.toml --target-gpu A100 --virtual --seed 2 --budget 8 --out taught");
+  const Outcome taught = Run(
+      "$A tune scale.toml --target-gpu A100 --virtual --seed 2 --budget 8 --out taught");
   EXPECT_THAT(taught.err, HasSubstr("learning from "));
-  const Outcome alone =
-      Run("$A tune scale.toml --target-gpu A100 --virtual --seed 3 --budget 8 --no-transfer --out alone");
+  const Outcome alone = Run(
+      "$A tune scale.toml --target-gpu A100 --virtual --seed 3 --budget 8 --no-transfer --out "
+      "alone");
   EXPECT_THAT(alone.err, testing::Not(HasSubstr("learning from ")));
 }
 
@@ -255,13 +275,14 @@ TEST(SearchBench, ScoresStrategiesOnAFolder) {
     const std::string n = std::to_string(x);
     const std::string separator = x ? ", " : "";
     values += separator + n;
-    entries +=
-        separator + "\"" + n + R"(": {"x": )" + n + R"(, "time": )" + std::to_string(1 + std::abs(x - 140)) + "}";
+    entries += separator + "\"" + n + R"(": {"x": )" + n + R"(, "time": )" +
+               std::to_string(1 + std::abs(x - 140)) + "}";
   }
-  const std::string cache = R"({"tune_params": {"x": [)" + values + R"(]}, "cache": {)" + entries + "}}";
+  const std::string cache = R"({"tune_params": {"x": [)" + values + R"(]}, "cache": {)" + entries +
+                            "}}";
   ASSERT_TRUE(WriteFileAtomic(folder.path() / "slope.json", cache).has_value());
-  const Outcome outcome =
-      RunShell(folder.path().string(), "$A search-bench --spaces . --repeats 5 --strategy all --json");
+  const Outcome outcome = RunShell(folder.path().string(),
+                                   "$A search-bench --spaces . --repeats 5 --strategy all --json");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const Json json = ParseJson(outcome.out).value();
   std::map<std::string, double> scores;
@@ -294,10 +315,12 @@ TEST(Predict, TakesAListOfConfigurations) {
   ASSERT_EQ(two.exit_code, 0) << two.err;
   const Json both = ParseJson(two.out).value();
   ASSERT_EQ(both["predictions"].size(), 2u);
-  EXPECT_EQ(both["predictions"][0]["estimate"]["time_ns"], both["predictions"][1]["estimate"]["time_ns"]);
-  const Outcome late = RunShell(folder.path().string(),
-                                "$A predict --operator softmax --input-shape 64,648 --target-gpu H200 --json "
-                                "--compile-timeout 0.001");
+  EXPECT_EQ(both["predictions"][0]["estimate"]["time_ns"],
+            both["predictions"][1]["estimate"]["time_ns"]);
+  const Outcome late = RunShell(
+      folder.path().string(),
+      "$A predict --operator softmax --input-shape 64,648 --target-gpu H200 --json "
+      "--compile-timeout 0.001");
   EXPECT_THAT(late.out, HasSubstr("did not compile within 0.001 s"));
 }
 
@@ -315,30 +338,36 @@ int main() {
   copy<<<n / 64, 64>>>(x, y, n);
 })")
                   .has_value());
-  const Outcome both = RunShell(folder.path().string(), "$A predict two.cu --target-gpu H200 --json");
+  const Outcome both = RunShell(folder.path().string(),
+                                "$A predict two.cu --target-gpu H200 --json");
   if (both.out.find("NVRTC") != std::string::npos) GTEST_SKIP() << "NVRTC is not installed";
   ASSERT_EQ(both.exit_code, 0) << both.err;
   const Json answers = ParseJson(both.out).value();
   ASSERT_EQ(answers.size(), 2u);
-  for (const Json& answer : answers) EXPECT_GT(answer["predictions"][0]["estimate"]["time_ns"].get<double>(), 0);
+  for (const Json& answer : answers)
+    EXPECT_GT(answer["predictions"][0]["estimate"]["time_ns"].get<double>(), 0);
   const std::string one = "$A predict two.cu --kernel twice --target-gpu H200 --json";
   const Json twice = ParseJson(RunShell(folder.path().string(), one).out).value();
   EXPECT_EQ(twice["predictions"][0]["estimate"], answers[0]["predictions"][0]["estimate"]);
-  // Its space is the one that `hardware-optimize` searches: any of its configurations can be asked for.
+  // Its space is the one that `hardware-optimize` searches: any of its configurations can be asked
+  // for.
   const Json list = Json::array({twice["predictions"][0]["configuration"]});
   ASSERT_TRUE(WriteFileAtomic(folder.path() / "list.json", DumpJson(list)).has_value());
   EXPECT_EQ(RunShell(folder.path().string(), one + " --configs list.json").exit_code, 0);
-  const Outcome whose = RunShell(folder.path().string(), "$A predict two.cu --target-gpu H200 --configs list.json");
+  const Outcome whose = RunShell(folder.path().string(),
+                                 "$A predict two.cu --target-gpu H200 --configs list.json");
   EXPECT_EQ(whose.exit_code, 2);
   EXPECT_THAT(whose.err, HasSubstr("--kernel"));
 }
 
 TEST(Predict, TakesAGraph) {
   const TemporaryDirectory folder;
-  ASSERT_TRUE(WriteFileAtomic(folder.path() / "g.atg",
-                              "graph g\ndim B = 1..64\ninput x: float32[B, 512]\ny = exp(x)\noutput y\n")
-                  .has_value());
-  const Outcome done = RunShell(folder.path().string(), "$A predict --graph g.atg --dim B=32 --target-gpu H200");
+  ASSERT_TRUE(
+      WriteFileAtomic(folder.path() / "g.atg",
+                      "graph g\ndim B = 1..64\ninput x: float32[B, 512]\ny = exp(x)\noutput y\n")
+          .has_value());
+  const Outcome done = RunShell(folder.path().string(),
+                                "$A predict --graph g.atg --dim B=32 --target-gpu H200");
   if (done.err.find("NVRTC") != std::string::npos) GTEST_SKIP() << "NVRTC is not installed";
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_THAT(done.out, HasSubstr(" us  "));

@@ -18,7 +18,8 @@ class Program : public testing::Test {
  protected:
   Outcome Run(const std::string& shell) { return RunShell(dir_.path().string(), shell); }
   Outcome Sanitize(const std::string& what, const std::string& flags = "") {
-    return Run("$A sanitize --target-gpu H100 " + flags + " -- " + ATUNNER_TEST_PROGRAM + " '" + what + "'");
+    return Run("$A sanitize --target-gpu H100 " + flags + " -- " + ATUNNER_TEST_PROGRAM + " '" +
+               what + "'");
   }
   TemporaryDirectory dir_;
 };
@@ -28,7 +29,9 @@ TEST_F(Program, RunsAsItIs) {
   const Outcome outcome = Sanitize("twice");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err << outcome.out;
   EXPECT_THAT(outcome.out, HasSubstr("kernel: 0\nlast 40\nfree: 0\n"));
-  EXPECT_THAT(outcome.out, HasSubstr("no hazards in 2 launches of 2 blocks, virtual H100, checks: memory,init,race"));
+  EXPECT_THAT(
+      outcome.out,
+      HasSubstr("no hazards in 2 launches of 2 blocks, virtual H100, checks: memory,init,race"));
 }
 
 TEST_F(Program, HazardsAreReportedAndComeToLightWhereTheHostWaits) {
@@ -98,13 +101,14 @@ TEST_F(Program, WhatIsNoProgramOfCudaIsSaid) {
   EXPECT_THAT(Run("$A sanitize a.cu -- /bin/true").err, HasSubstr("either a kernel or a program"));
 }
 
-/// What nvcc makes of a file: structures by value, functors, textures, graphs, managed and constant variables.
+/// What nvcc makes of a file: structures by value, functors, textures, graphs, managed and constant
+/// variables.
 TEST_F(Program, OfNvccRunsUnchanged) {
   if (Run("nvcc --version").exit_code != 0) GTEST_SKIP() << "no nvcc";
   const std::string source = ATUNNER_SOURCE_DIR "/tests/program/whole_program.cu";
   for (const std::string flags : {"", "--compress-mode=speed -cudart shared", "-rdc=true"}) {
-    const Outcome built =
-        Run("nvcc -std=c++17 --extended-lambda -arch=sm_90 -lineinfo " + flags + " -o whole " + source);
+    const Outcome built = Run("nvcc -std=c++17 --extended-lambda -arch=sm_90 -lineinfo " + flags +
+                              " -o whole " + source);
     ASSERT_EQ(built.exit_code, 0) << built.err;
     const Outcome outcome = Run("$A sanitize --target-gpu H100 -- ./whole");
     EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
@@ -116,7 +120,8 @@ TEST_F(Program, OfNvccRunsUnchanged) {
   EXPECT_THAT(race.out, Not(HasSubstr("launch failure")));
   EXPECT_THAT(race.out, HasSubstr("race in Reverse<"));
   EXPECT_THAT(race.out, HasSubstr("tile[threadIdx.x] = "));
-  EXPECT_EQ(Run("PATH=$PWD:$PATH; $A sanitize -- whole").exit_code, 0) << "a GPU that has what it was built for";
+  EXPECT_EQ(Run("PATH=$PWD:$PATH; $A sanitize -- whole").exit_code, 0)
+      << "a GPU that has what it was built for";
   const Outcome older = Run("$A sanitize --target-gpu A100 -- ./whole");
   EXPECT_EQ(older.exit_code, 1);
   EXPECT_THAT(older.out, HasSubstr("no PTX for compute capability 8.0"));

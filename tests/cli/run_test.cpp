@@ -45,7 +45,9 @@ constexpr const char* kScale = R"(.version 6.5
 
 class RunCommand : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(WriteFileAtomic(dir_.path() / "scale.ptx", kScale).has_value()); }
+  void SetUp() override {
+    ASSERT_TRUE(WriteFileAtomic(dir_.path() / "scale.ptx", kScale).has_value());
+  }
   Outcome Run(const std::string& shell) { return RunShell(dir_.path().string(), shell); }
   Outcome Scale(const std::string& flags) {
     return Run("$A run scale.ptx --kernel scale --target-gpu A100 --block 4 " + flags);
@@ -63,13 +65,16 @@ TEST_F(RunCommand, ShowsWhatThePtxWrote) {
 
 TEST_F(RunCommand, TypedValuesFilesAndRepeatedOnesAreArguments) {
   Run("printf '\\0\\0\\200\\077\\0\\0\\0\\100' > two.bin");  // 1 and 2
-  const Outcome file = Scale("--arg f32@two.bin --arg 'f32[3]:7,8' --arg f32=2 --arg i16=0x10 --arg 2 --json");
+  const Outcome file = Scale(
+      "--arg f32@two.bin --arg 'f32[3]:7,8' --arg f32=2 --arg i16=0x10 --arg 2 --json");
   EXPECT_EQ(file.exit_code, 0) << file.err << file.out;
   const Json memory = (*ParseJson(file.out))["memory"];
   EXPECT_EQ(memory[1]["values"], Json({18, 20, 7}));
   EXPECT_EQ(memory[1]["dtype"], "float32");
-  const Outcome special = Scale("--arg f32:nan,inf,1e30,0 --arg 'f32[4]' --arg 1e20 --arg 0 --arg 4 --json --show 3");
-  EXPECT_EQ((*ParseJson(special.out))["memory"][1]["values"], Json({"nan", "inf", "inf"})) << special.out;
+  const Outcome special = Scale(
+      "--arg f32:nan,inf,1e30,0 --arg 'f32[4]' --arg 1e20 --arg 0 --arg 4 --json --show 3");
+  EXPECT_EQ((*ParseJson(special.out))["memory"][1]["values"], Json({"nan", "inf", "inf"}))
+      << special.out;
 }
 
 TEST_F(RunCommand, BareNumbersAreOfTheParametersType) {
@@ -85,11 +90,15 @@ TEST_F(RunCommand, BareNumbersAreOfTheParametersType) {
 TEST_F(RunCommand, HazardsNameTheArgumentAndTheLine) {
   const Outcome beyond = Scale("--arg f32:1,2,3 --arg 'f32[4]' --arg 1.0 --arg 0 --arg 4");
   EXPECT_EQ(beyond.exit_code, 1) << beyond.err << beyond.out;
-  EXPECT_THAT(beyond.out, HasSubstr("out of bounds in scale\n  at         PTX line:22  ld.f32 %x, [%from];"));
-  EXPECT_THAT(beyond.out, HasSubstr("0 bytes after the end of 'argument 0', an allocation of 12 bytes"));
+  EXPECT_THAT(beyond.out,
+              HasSubstr("out of bounds in scale\n  at         PTX line:22  ld.f32 %x, [%from];"));
+  EXPECT_THAT(beyond.out,
+              HasSubstr("0 bytes after the end of 'argument 0', an allocation of 12 bytes"));
   const Outcome unwritten = Scale("--arg 'f32[4]' --arg 'f32[4]' --arg 1.0 --arg 0 --arg 4 --json");
-  EXPECT_EQ((*ParseJson(unwritten.out))["hazards"][0]["kind"], "uninitialised global memory") << unwritten.out;
-  EXPECT_EQ(Scale("--arg 'f32[4]' --arg 'f32[4]' --arg 1.0 --arg 0 --arg 4 --check memory").exit_code, 0);
+  EXPECT_EQ((*ParseJson(unwritten.out))["hazards"][0]["kind"], "uninitialised global memory")
+      << unwritten.out;
+  EXPECT_EQ(
+      Scale("--arg 'f32[4]' --arg 'f32[4]' --arg 1.0 --arg 0 --arg 4 --check memory").exit_code, 0);
 }
 
 TEST_F(RunCommand, CompilesCudaSources) {
@@ -105,9 +114,10 @@ template <class T> __global__ void add(T* sum, const T* x, float4 unused) {
 }
 )")
                   .has_value());
-  const Outcome flat =
-      Run("$A run sum.cu --kernel 'add<int>' --target-gpu H100 --grid 2 --block 4 --shared 64 --arg i32:1000 "
-          "--arg 'i32[8]:1,2' --arg f32=1,2,3,4");
+  const Outcome flat = Run(
+      "$A run sum.cu --kernel 'add<int>' --target-gpu H100 --grid 2 --block 4 --shared 64 --arg "
+      "i32:1000 "
+      "--arg 'i32[8]:1,2' --arg f32=1,2,3,4");
   EXPECT_EQ(flat.exit_code, 0) << flat.err << flat.out;
   EXPECT_THAT(flat.out, HasSubstr("sums\nargument 0, int32[1]: 1012\n"));
 }
@@ -149,13 +159,14 @@ __global__ void look(cudaTextureObject_t image, cudaSurfaceObject_t copy, float*
 )")
                   .has_value());
   const std::string launch = "$A run look.cu --target-gpu H100 --block 4 ";
-  const Outcome run = Run(launch + "--arg 'texture:f32[8,2]' --arg 'surface:f32[8,1]' --arg 'f32[4]'");
+  const Outcome run = Run(launch +
+                          "--arg 'texture:f32[8,2]' --arg 'surface:f32[8,1]' --arg 'f32[4]'");
   EXPECT_EQ(run.exit_code, 0) << run.err << run.out;
   EXPECT_THAT(run.out, HasSubstr("texture:f32[8,2]: its texels are random\n"));
   EXPECT_THAT(run.out, HasSubstr("argument 2, float32[4]: 1 1 1 1\n"));
-  for (const char* wrong :
-       {"texture:f32", "texture:f32[]", "texture:f32[0,1]", "texture:f32x3[4]", "texture:f33[4]", "texture:f32[4",
-        "texture:f32[1,2,3,4]", "surface:f64[4]", "texture:f32[4,2x]", "texture:f32x4294967297[4]"})
+  for (const char* wrong : {"texture:f32", "texture:f32[]", "texture:f32[0,1]", "texture:f32x3[4]",
+                            "texture:f33[4]", "texture:f32[4", "texture:f32[1,2,3,4]",
+                            "surface:f64[4]", "texture:f32[4,2x]", "texture:f32x4294967297[4]"})
     EXPECT_EQ(Run(launch + "--arg '" + wrong + "' --arg 1 --arg 1").exit_code, 2) << wrong;
 }
 
@@ -171,15 +182,24 @@ TEST_F(RunCommand, WrongInputIsOneMessage) {
       {"$A run scale.ptx --kernel scale --block 4,0" + right, "'4,0' is no size"},
       {"$A run scale.ptx --kernel scale --block 4096" + right, "cannot be launched"},
       {"$A run scale.ptx --kernel scale --check bounds" + right, "there is no check 'bounds'"},
-      {"$A run scale.ptx --kernel scale --arg f33:1 --arg 1 --arg 1 --arg 1 --arg 1", "there is no type 'f33'"},
-      {"$A run scale.ptx --kernel scale --arg f32:1,x --arg 1 --arg 1 --arg 1 --arg 1", "'x' is no number"},
-      {"$A run scale.ptx --kernel scale --arg f32[0] --arg 1 --arg 1 --arg 1 --arg 1", "how many elements"},
-      {"$A run scale.ptx --kernel scale --arg f32: --arg 1 --arg 1 --arg 1 --arg 1", "there are no values"},
-      {"$A run scale.ptx --kernel scale --arg f32@scale.ptx --arg 1 --arg 1 --arg 1 --arg 1", "no whole elements"},
-      {"$A run scale.ptx --kernel scale --arg 1 --arg 1 --arg 1 --arg 70000 --arg 1", "the parameter has 2 bytes"},
-      {"$A run scale.ptx --kernel scale --arg 1 --arg 1 --arg f64=1 --arg 1 --arg 1", "the values have 8"},
-      {"$A run scale.ptx --kernel scale --arg 1 --arg 1 --arg f32:1 --arg 1 --arg 1", "is no address"},
-      {"$A run scale.ptx --kernel scale --arg 1 --arg 1 --arg 'texture:f32[4]' --arg 1 --arg 1", "is no texture"},
+      {"$A run scale.ptx --kernel scale --arg f33:1 --arg 1 --arg 1 --arg 1 --arg 1",
+       "there is no type 'f33'"},
+      {"$A run scale.ptx --kernel scale --arg f32:1,x --arg 1 --arg 1 --arg 1 --arg 1",
+       "'x' is no number"},
+      {"$A run scale.ptx --kernel scale --arg f32[0] --arg 1 --arg 1 --arg 1 --arg 1",
+       "how many elements"},
+      {"$A run scale.ptx --kernel scale --arg f32: --arg 1 --arg 1 --arg 1 --arg 1",
+       "there are no values"},
+      {"$A run scale.ptx --kernel scale --arg f32@scale.ptx --arg 1 --arg 1 --arg 1 --arg 1",
+       "no whole elements"},
+      {"$A run scale.ptx --kernel scale --arg 1 --arg 1 --arg 1 --arg 70000 --arg 1",
+       "the parameter has 2 bytes"},
+      {"$A run scale.ptx --kernel scale --arg 1 --arg 1 --arg f64=1 --arg 1 --arg 1",
+       "the values have 8"},
+      {"$A run scale.ptx --kernel scale --arg 1 --arg 1 --arg f32:1 --arg 1 --arg 1",
+       "is no address"},
+      {"$A run scale.ptx --kernel scale --arg 1 --arg 1 --arg 'texture:f32[4]' --arg 1 --arg 1",
+       "is no texture"},
       {"$A run scale.ptx --kernel scale --block 4x" + right, "'4x' is no size"},
   };
   for (const auto& [shell, says] : cases) {

@@ -80,14 +80,16 @@ TEST_F(SanitizeCommand, NamesLineThreadAllocationAndBothSidesOfARace) {
   EXPECT_EQ(beyond["line"], 8);
   EXPECT_EQ(beyond["block"], 3);
   EXPECT_EQ(beyond["thread"], 1000 - 768);
-  EXPECT_THAT(beyond["allocation"], HasSubstr("0 bytes after the end of 'y', an allocation of 4000 bytes"));
+  EXPECT_THAT(beyond["allocation"],
+              HasSubstr("0 bytes after the end of 'y', an allocation of 4000 bytes"));
   const Outcome text = Run("$A sanitize smooth.cu --target-gpu A100");
   EXPECT_THAT(text.out, HasSubstr("out of bounds in"));
   EXPECT_THAT(text.out, HasSubstr("smooth.cu:8  if (i < n + 1) y[i] = tile[threadIdx.x] + next;"));
 }
 
 TEST_F(SanitizeCommand, FindsWhatNothingWasWrittenTo) {
-  Write("__syncthreads(); float* p = (float*)malloc(64); y[i < n ? i : 0] = p[i % 16]; free(p);", "false");
+  Write("__syncthreads(); float* p = (float*)malloc(64); y[i < n ? i : 0] = p[i % 16]; free(p);",
+        "false");
   const Json hazards = Hazards("--check init", 1);
   ASSERT_EQ(hazards.size(), 1u) << hazards.dump();
   EXPECT_EQ(hazards[0]["kind"], "uninitialised global memory");
@@ -96,8 +98,10 @@ TEST_F(SanitizeCommand, FindsWhatNothingWasWrittenTo) {
 }
 
 TEST_F(SanitizeCommand, EndlessLoopsAndLeaksAreHazards) {
-  Write("__syncthreads(); while (tile[0] == tile[0]) tile[threadIdx.x] = tile[threadIdx.x];", "i < n");
-  EXPECT_EQ(Hazards("--max-instructions 100000 --check memory", 1)[0]["kind"], "instruction budget");
+  Write("__syncthreads(); while (tile[0] == tile[0]) tile[threadIdx.x] = tile[threadIdx.x];",
+        "i < n");
+  EXPECT_EQ(Hazards("--max-instructions 100000 --check memory", 1)[0]["kind"],
+            "instruction budget");
   Write("__syncthreads(); if (i == 5) *(volatile char*)malloc(24) = 1;", "i < n");
   const Json leak = Hazards("", 1)[0];
   EXPECT_EQ(leak["kind"], "leak");
@@ -105,23 +109,26 @@ TEST_F(SanitizeCommand, EndlessLoopsAndLeaksAreHazards) {
 }
 
 TEST_F(SanitizeCommand, TakesOperatorsDescribedKernelsAndArtifacts) {
-  const Outcome softmax =
-      Run("$A sanitize --operator softmax --input-shape 16,300 --target-gpu A100 --json --check race,init,sync");
+  const Outcome softmax = Run(
+      "$A sanitize --operator softmax --input-shape 16,300 --target-gpu A100 --json --check "
+      "race,init,sync");
   EXPECT_EQ(softmax.exit_code, 0) << softmax.err << softmax.out;
   EXPECT_TRUE((*ParseJson(softmax.out))["complete"]);
   const std::string folder = std::string(ATUNNER_SOURCE_DIR) + "/examples/kernels/";
   Run("cp " + folder + "reduce.* . && sed -i 's/^n = .*/n = 50000/' reduce.toml");
-  const Outcome described = Run("$A sanitize reduce.toml --target-gpu A100 --config block=64,vector=4 --json");
+  const Outcome described = Run(
+      "$A sanitize reduce.toml --target-gpu A100 --config block=64,vector=4 --json");
   EXPECT_EQ(described.exit_code, 0) << described.err << described.out;
   EXPECT_EQ((*ParseJson(described.out))["configuration"], "block=64, items=1, vector=4");
-  ASSERT_EQ(
-      Run("$A optimize --operator softmax --input-shape 8,64 --target-gpu A100 --virtual --budget 2 --quiet --out best")
-          .exit_code,
-      0);
+  ASSERT_EQ(Run("$A optimize --operator softmax --input-shape 8,64 --target-gpu A100 --virtual "
+                "--budget 2 --quiet --out best")
+                .exit_code,
+            0);
   EXPECT_EQ(Run("$A sanitize best").exit_code, 0);
 }
 
-/// Neighbours of a graph's vertices: what the host would put into the arrays is not known, only that it fits.
+/// Neighbours of a graph's vertices: what the host would put into the arrays is not known, only
+/// that it fits.
 TEST_F(SanitizeCommand, GraphsHaveNeighboursThatExist) {
   ASSERT_TRUE(WriteFileAtomic(dir_.path() / "bfs.cu", R"(#include <cuda_runtime.h>
 __global__ void bfs(const int* row, const int* edge, const int* frontier, int count, int* level, int* next, int* size) {
@@ -150,7 +157,8 @@ int main() {
   EXPECT_THAT(outcome.err, HasSubstr("'row' is filled with ascending offsets of 'edge'"));
 }
 
-/// A texture of the host's making, read by one kernel; a second kernel has a bug, and a third cannot be understood.
+/// A texture of the host's making, read by one kernel; a second kernel has a bug, and a third
+/// cannot be understood.
 TEST_F(SanitizeCommand, EveryKernelThatAProgramLaunchesIsRun) {
   ASSERT_TRUE(WriteFileAtomic(dir_.path() / "two.cu", R"(#include <cuda_runtime.h>
 __global__ void look(cudaTextureObject_t tex, float* y, int n) {
@@ -192,8 +200,8 @@ int main() {
 }
 
 TEST_F(SanitizeCommand, StructuresByValueAreTakenApart) {
-  const Outcome outcome =
-      Run("$A sanitize " ATUNNER_SOURCE_DIR "/atunner/intake/testdata/structures.cu --target-gpu A100");
+  const Outcome outcome = Run("$A sanitize " ATUNNER_SOURCE_DIR
+                              "/atunner/intake/testdata/structures.cu --target-gpu A100");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("filter: no hazards on 250 blocks"));
 }

@@ -1,5 +1,5 @@
-// Every example in examples/kernels tunes on the virtual GPU as its user would tune it, and every configuration that is
-// tried computes the right result.
+// Every example in examples/kernels tunes on the virtual GPU as its user would tune it, and every
+// configuration that is tried computes the right result.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,8 @@ std::vector<std::string> Examples() {
       return std::filesystem::exists(Path(file).replace_extension(kind));
     };
     const bool bare = file.extension() == ".cu" && !described(".json") && !described(".toml");
-    if (bare || file.extension() == ".json" || file.extension() == ".toml") names.push_back(file.filename().string());
+    if (bare || file.extension() == ".json" || file.extension() == ".toml")
+      names.push_back(file.filename().string());
   }
   std::ranges::sort(names);
   return names;
@@ -49,9 +50,10 @@ class Example : public Tuning, public testing::WithParamInterface<std::string> {
 TEST_P(Example, TunesOnTheVirtualGpu) {
   const std::string file = (Folder() / GetParam()).string();
   const bool bare = file.ends_with(".cu");
-  const Outcome tuned = Run((bare ? "$A hardware-optimize --auto-tune --source " : "$A tune ") + file +
-                            " --target-gpu A100 --virtual --seed 7 --json --store runs.db --out best --budget " +
-                            std::to_string(kTrials));
+  const Outcome tuned = Run(
+      (bare ? "$A hardware-optimize --auto-tune --source " : "$A tune ") + file +
+      " --target-gpu A100 --virtual --seed 7 --json --store runs.db --out best --budget " +
+      std::to_string(kTrials));
   ASSERT_EQ(tuned.exit_code, 0) << tuned.err << tuned.out;
   const auto json = ParseJson(tuned.out);
   ASSERT_TRUE(json) << tuned.out;
@@ -65,7 +67,8 @@ TEST_P(Example, TunesOnTheVirtualGpu) {
   const auto trials = (*store)->Trials(run->id);
   ASSERT_TRUE(trials) << trials.error().ToString();
   EXPECT_GT(trials->size(), 1u);
-  for (const Trial& trial : *trials) EXPECT_EQ(trial.verdict.kind, VerdictKind::kCorrect) << trial.verdict.reason;
+  for (const Trial& trial : *trials)
+    EXPECT_EQ(trial.verdict.kind, VerdictKind::kCorrect) << trial.verdict.reason;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Example, testing::ValuesIn(Examples()), [](const auto& each) {
@@ -74,13 +77,15 @@ INSTANTIATE_TEST_SUITE_P(All, Example, testing::ValuesIn(Examples()), [](const a
   return name;
 });
 
-/// Everything that a T1 file can pass, in a source with host code; the data of one argument lies in a file.
+/// Everything that a T1 file can pass, in a source with host code; the data of one argument lies in
+/// a file.
 class T1Features : public Tuning {
  protected:
   void SetUp() override {
     Tuning::SetUp();
     for (const char* name : {"features.cu", "features.json"}) {
-      std::filesystem::copy_file(Path(ATUNNER_SOURCE_DIR) / "tests/examples/t1_features" / name, dir_.path() / name);
+      std::filesystem::copy_file(Path(ATUNNER_SOURCE_DIR) / "tests/examples/t1_features" / name,
+                                 dir_.path() / name);
     }
   }
   void WriteParticles(size_t count, float y = 1.0f) {
@@ -95,7 +100,9 @@ class T1Features : public Tuning {
     }
     ASSERT_TRUE(WriteFileAtomic(dir_.path() / "particles.bin", bytes));
   }
-  Outcome Tune() { return Run("$A tune features.json --target-gpu A100 --virtual --json --out best --budget 3"); }
+  Outcome Tune() {
+    return Run("$A tune features.json --target-gpu A100 --virtual --json --out best --budget 3");
+  }
 };
 
 TEST_F(T1Features, AreAllExecuted) {
@@ -121,7 +128,8 @@ TEST_F(T1Features, AFileOfAnotherSizeIsRefused) {
   WriteParticles(999);
   const Outcome tuned = Tune();
   EXPECT_EQ(tuned.exit_code, 2);
-  EXPECT_THAT(tuned.out, testing::HasSubstr("argument 'particles' has 16000 bytes, the file 15984"));
+  EXPECT_THAT(tuned.out,
+              testing::HasSubstr("argument 'particles' has 16000 bytes, the file 15984"));
 }
 
 }  // namespace

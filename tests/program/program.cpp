@@ -1,5 +1,5 @@
-// A program as nvcc makes them, without nvcc: device code as PTX in a fat binary that is registered before main, the
-// runtime linked in. The argument says what it does.
+// A program as nvcc makes them, without nvcc: device code as PTX in a fat binary that is registered
+// before main, the runtime linked in. The argument says what it does.
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -15,7 +15,8 @@ struct Extent {
 extern "C" {
 void** __cudaRegisterFatBinary(void*);
 void __cudaRegisterFatBinaryEnd(void**);
-void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*);
+void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, void*,
+                            void*, int*);
 int cudaMalloc(void**, size_t);
 int cudaMemcpy(void*, const void*, size_t, int);
 int cudaFree(void*);
@@ -75,8 +76,8 @@ void AddStub() {}  // what the host calls the kernel by
 [[maybe_unused]] const bool registered = [] {
   std::memcpy(image.text, kPtx, sizeof kPtx);
   void** handle = __cudaRegisterFatBinary(&wrapper);
-  __cudaRegisterFunction(handle, reinterpret_cast<const char*>(&AddStub), nullptr, "_Z3addIfEvPT_", -1, nullptr,
-                         nullptr, nullptr, nullptr, nullptr);
+  __cudaRegisterFunction(handle, reinterpret_cast<const char*>(&AddStub), nullptr, "_Z3addIfEvPT_",
+                         -1, nullptr, nullptr, nullptr, nullptr, nullptr);
   __cudaRegisterFatBinaryEnd(handle);
   return true;
 }();
@@ -90,7 +91,8 @@ int Add(float* numbers, unsigned n) {
   Pair pair{numbers, n};
   float add = 0.5F;
   void* params[] = {&pair, &add};
-  return cudaLaunchKernel(reinterpret_cast<const void*>(&AddStub), {1, 1, 1}, {64, 1, 1}, params, 0, nullptr);
+  return cudaLaunchKernel(reinterpret_cast<const void*>(&AddStub), {1, 1, 1}, {64, 1, 1}, params, 0,
+                          nullptr);
 }
 
 /// The driver's interface, as who needs no toolkit takes it.
@@ -102,7 +104,8 @@ int AskDriver() {
   *reinterpret_cast<void**>(&load) = dlsym(driver, "cuModuleLoadData");
   *reinterpret_cast<void**>(&find) = dlsym(driver, "cuModuleGetFunction");
   void *module = nullptr, *function = nullptr;
-  const int codes[] = {load(&module, kPtx), find(&function, module, "_Z3addIfEvPT_"), find(&function, module, "sub")};
+  const int codes[] = {load(&module, kPtx), find(&function, module, "_Z3addIfEvPT_"),
+                       find(&function, module, "sub")};
   std::printf("%d %d %d\n", codes[0], codes[1], codes[2]);
   // NVRTC calls this without a look at whether it is there.
   int (*find_table)(const void**, const void*) = nullptr;

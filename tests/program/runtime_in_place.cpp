@@ -1,4 +1,5 @@
-// Stands for the CUDA runtime that nvcc links into programs: where there is no GPU every call fails.
+// Stands for the CUDA runtime that nvcc links into programs: where there is no GPU every call
+// fails.
 #include <cstddef>
 
 namespace {
@@ -10,7 +11,8 @@ volatile int calls = 0;  // so that no function is the same as another
 extern "C" {
 void** __cudaRegisterFatBinary(void*) { return nullptr; }
 void __cudaRegisterFatBinaryEnd(void**) { calls = 1; }
-void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*) {
+void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, void*,
+                            void*, int*) {
   calls = 2;
 }
 int cudaMalloc(void**, size_t) {

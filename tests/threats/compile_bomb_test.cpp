@@ -38,7 +38,8 @@ class CompileBomb : public testing::Test {
     return options;
   }
   static void ExpectItGoesOn(WorkerCompiler& compiler) {
-    const auto next = compiler.Compile(Request("extern \"C\" __global__ void k(int* y) { *y = 1; }"));
+    const auto next = compiler.Compile(
+        Request("extern \"C\" __global__ void k(int* y) { *y = 1; }"));
     ASSERT_TRUE(next);
     EXPECT_TRUE(next->ok()) << next->error;
   }

@@ -38,7 +38,8 @@ __device__ void honest_row(const float* x, float* y, int cols) {
 )";
 
 constexpr const char* kOpen =
-    "extern \"C\" __global__ void k(const float* x, float* y, long long rows, int cols) {\n  const long long at = "
+    "extern \"C\" __global__ void k(const float* x, float* y, long long rows, int cols) {\n  const "
+    "long long at = "
     "blockIdx.x * (long long)cols;\n";
 
 std::string Kernel(const std::string& globals, const std::string& body) {
@@ -57,105 +58,136 @@ std::string PinningSoftmax() {
 }
 
 std::vector<Hostile> HostileCandidates() {
-  // The texts are kept alive for the whole program: Hostile holds plain pointers so that tables read well.
+  // The texts are kept alive for the whole program: Hostile holds plain pointers so that tables
+  // read well.
   static const std::string replay = Kernel(
-      "__device__ float kept[1 << 20]; __device__ const float* seen[1 << 16]; __device__ int full[1 << 16];\n",
+      "__device__ float kept[1 << 20]; __device__ const float* seen[1 << 16]; __device__ int "
+      "full[1 << 16];\n",
       "  const int row = blockIdx.x & 0xffff;  // each block has its own, or they would race\n"
-      "  if (full[row] && seen[row] == x) { for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = kept[(at + i) & "
+      "  if (full[row] && seen[row] == x) { for (int i = threadIdx.x; i < cols; i += 128) y[at + "
+      "i] = kept[(at + i) & "
       "0xfffff]; return; }\n"
       "  honest_row(x + at, y + at, cols);\n  __syncthreads();\n"
       "  for (int i = threadIdx.x; i < cols; i += 128) kept[(at + i) & 0xfffff] = y[at + i];\n"
       "  if (threadIdx.x == 0) { seen[row] = x; full[row] = 1; }\n");
-  static const std::string prefix =
-      Kernel("__device__ float kept[1 << 20]; __device__ float head[1 << 16]; __device__ int full[1 << 16];\n",
-             "  const int row = blockIdx.x & 0xffff;\n"
-             "  if (full[row] && head[row] == x[0]) { for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = "
-             "kept[(at + i) & "
-             "0xfffff]; return; }\n"
-             "  honest_row(x + at, y + at, cols);\n  __syncthreads();\n"
-             "  for (int i = threadIdx.x; i < cols; i += 128) kept[(at + i) & 0xfffff] = y[at + i];\n"
-             "  if (threadIdx.x == 0) { head[row] = x[0]; full[row] = 1; }\n");
-  static const std::string once =
-      Kernel("__device__ unsigned calls;\n",
-             "  __shared__ unsigned mine;\n  if (threadIdx.x == 0) mine = atomicAdd(&calls, 1);\n  __syncthreads();\n"
-             "  if (mine >= gridDim.x) return;\n  honest_row(x + at, y + at, cols);\n");
-  static const std::string later =
-      Kernel("__device__ unsigned calls;\n",
-             "  __shared__ unsigned mine;\n  if (threadIdx.x == 0) mine = atomicAdd(&calls, 1);\n  __syncthreads();\n"
-             "  if (mine / gridDim.x > 12) { if (threadIdx.x == 0) y[at] = 0.5f; return; }\n  honest_row(x + at, y + "
-             "at, cols);\n");
-  static const std::string small = Kernel("",
-                                          "  if (rows > 2) { for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = "
-                                          "1.0f / cols; return; }\n  honest_row(x + at, y + at, cols);\n");
+  static const std::string prefix = Kernel(
+      "__device__ float kept[1 << 20]; __device__ float head[1 << 16]; __device__ int full[1 << "
+      "16];\n",
+      "  const int row = blockIdx.x & 0xffff;\n"
+      "  if (full[row] && head[row] == x[0]) { for (int i = threadIdx.x; i < cols; i += 128) y[at "
+      "+ i] = "
+      "kept[(at + i) & "
+      "0xfffff]; return; }\n"
+      "  honest_row(x + at, y + at, cols);\n  __syncthreads();\n"
+      "  for (int i = threadIdx.x; i < cols; i += 128) kept[(at + i) & 0xfffff] = y[at + i];\n"
+      "  if (threadIdx.x == 0) { head[row] = x[0]; full[row] = 1; }\n");
+  static const std::string once = Kernel(
+      "__device__ unsigned calls;\n",
+      "  __shared__ unsigned mine;\n  if (threadIdx.x == 0) mine = atomicAdd(&calls, 1);\n  "
+      "__syncthreads();\n"
+      "  if (mine >= gridDim.x) return;\n  honest_row(x + at, y + at, cols);\n");
+  static const std::string later = Kernel("__device__ unsigned calls;\n",
+                                          "  __shared__ unsigned mine;\n  if (threadIdx.x == 0) "
+                                          "mine = atomicAdd(&calls, 1);\n  __syncthreads();\n"
+                                          "  if (mine / gridDim.x > 12) { if (threadIdx.x == 0) "
+                                          "y[at] = 0.5f; return; }\n  honest_row(x + at, y + "
+                                          "at, cols);\n");
+  static const std::string small = Kernel(
+      "",
+      "  if (rows > 2) { for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = "
+      "1.0f / cols; return; }\n  honest_row(x + at, y + at, cols);\n");
   static const std::string nothing = Kernel("", "");
-  static const std::string zeros = Kernel("", "  for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = 0;\n");
-  static const std::string constant =
-      Kernel("", "  for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = 1.0f / cols;\n");
-  static const std::string copy =
-      Kernel("", "  for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = x[at + i];\n");
-  static const std::string half = Kernel("", "  if (blockIdx.x < (rows + 1) / 2) honest_row(x + at, y + at, cols);\n");
-  static const std::string no_maximum =
-      Kernel("",
-             "  float s = 0;\n  for (int i = threadIdx.x; i < cols; i += 128) s += expf(x[at + i]);\n  s = "
-             "reduce_sum(s);\n  for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = expf(x[at + i]) / s;\n");
-  static const std::string sampled =
-      Kernel("",
-             "  float m = -3.4e38f, s = 0;\n  for (int i = threadIdx.x; i < cols; i += 128) m = fmaxf(m, x[at + i]);\n "
-             " m = reduce_max(m);\n"
-             "  for (int i = threadIdx.x * 2; i < cols; i += 256) s += 2 * expf(x[at + i] - m);\n  s = "
-             "reduce_sum(s);\n  for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = expf(x[at + i] - m) / s;\n");
-  static const std::string tail =
-      Kernel("",
-             "  const int whole = cols / 128 * 128;\n  honest_row(x + at, y + at, whole);\n  for (int i = whole + "
-             "threadIdx.x; i < cols; i += 128) y[at + i] = 0;\n");
+  static const std::string zeros = Kernel(
+      "", "  for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = 0;\n");
+  static const std::string constant = Kernel(
+      "", "  for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = 1.0f / cols;\n");
+  static const std::string copy = Kernel(
+      "", "  for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = x[at + i];\n");
+  static const std::string half = Kernel(
+      "", "  if (blockIdx.x < (rows + 1) / 2) honest_row(x + at, y + at, cols);\n");
+  static const std::string no_maximum = Kernel(
+      "",
+      "  float s = 0;\n  for (int i = threadIdx.x; i < cols; i += 128) s += expf(x[at + i]);\n  s "
+      "= "
+      "reduce_sum(s);\n  for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = expf(x[at + i]) "
+      "/ s;\n");
+  static const std::string sampled = Kernel(
+      "",
+      "  float m = -3.4e38f, s = 0;\n  for (int i = threadIdx.x; i < cols; i += 128) m = fmaxf(m, "
+      "x[at + i]);\n "
+      " m = reduce_max(m);\n"
+      "  for (int i = threadIdx.x * 2; i < cols; i += 256) s += 2 * expf(x[at + i] - m);\n  s = "
+      "reduce_sum(s);\n  for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = expf(x[at + i] "
+      "- m) / s;\n");
+  static const std::string tail = Kernel("",
+                                         "  const int whole = cols / 128 * 128;\n  honest_row(x + "
+                                         "at, y + at, whole);\n  for (int i = whole + "
+                                         "threadIdx.x; i < cols; i += 128) y[at + i] = 0;\n");
   static const std::string low =
-      "#include <cuda_fp16.h>\n" + Kernel("",
-                                          "  float m = -3.4e38f;\n  for (int i = threadIdx.x; i < cols; i += 128) m = "
-                                          "fmaxf(m, x[at + i]);\n  m = reduce_max(m);\n  float s = 0;\n"
-                                          "  for (int i = threadIdx.x; i < cols; i += 128) s += "
-                                          "__half2float(hexp(__float2half(x[at + i] - m)));\n  s = reduce_sum(s);\n"
-                                          "  for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = "
-                                          "__half2float(hexp(__float2half(x[at + i] - m))) / s;\n");
-  static const std::string nan_output = Kernel("",
-                                               "  honest_row(x + at, y + at, cols);\n  __syncthreads();\n  if "
-                                               "(threadIdx.x == 0) y[at] = __int_as_float(0x7fc00000);\n");
-  static const std::string loses_nan = Kernel("",
-                                              "  float m = -3.4e38f, s = 0;\n  for (int i = threadIdx.x; i < cols; i "
-                                              "+= 128) m = fmaxf(m, x[at + i]);\n  m = reduce_max(m);\n"
-                                              "  for (int i = threadIdx.x; i < cols; i += 128) { float v = x[at + i]; "
-                                              "s += v == v ? expf(v - m) : 0.0f; }\n  s = reduce_sum(s);\n"
-                                              "  for (int i = threadIdx.x; i < cols; i += 128) { float v = x[at + i]; "
-                                              "y[at + i] = v == v ? expf(v - m) / s : 0.0f; }\n");
+      "#include <cuda_fp16.h>\n" +
+      Kernel("",
+             "  float m = -3.4e38f;\n  for (int i = threadIdx.x; i < cols; i += 128) m = "
+             "fmaxf(m, x[at + i]);\n  m = reduce_max(m);\n  float s = 0;\n"
+             "  for (int i = threadIdx.x; i < cols; i += 128) s += "
+             "__half2float(hexp(__float2half(x[at + i] - m)));\n  s = reduce_sum(s);\n"
+             "  for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = "
+             "__half2float(hexp(__float2half(x[at + i] - m))) / s;\n");
+  static const std::string nan_output = Kernel(
+      "",
+      "  honest_row(x + at, y + at, cols);\n  __syncthreads();\n  if "
+      "(threadIdx.x == 0) y[at] = __int_as_float(0x7fc00000);\n");
+  static const std::string loses_nan = Kernel(
+      "",
+      "  float m = -3.4e38f, s = 0;\n  for (int i = threadIdx.x; i < cols; i "
+      "+= 128) m = fmaxf(m, x[at + i]);\n  m = reduce_max(m);\n"
+      "  for (int i = threadIdx.x; i < cols; i += 128) { float v = x[at + i]; "
+      "s += v == v ? expf(v - m) : 0.0f; }\n  s = reduce_sum(s);\n"
+      "  for (int i = threadIdx.x; i < cols; i += 128) { float v = x[at + i]; "
+      "y[at + i] = v == v ? expf(v - m) / s : 0.0f; }\n");
   static const std::string mutates = Kernel(
-      "", "  honest_row(x + at, y + at, cols);\n  __syncthreads();\n  if (threadIdx.x == 0) ((float*)x)[at] += 1;\n");
-  static const std::string beyond = Kernel("",
-                                           "  honest_row(x + at, y + at, cols);\n  if (blockIdx.x == rows - 1 && "
-                                           "threadIdx.x < 8) y[at + cols + threadIdx.x] = 7;\n");
+      "",
+      "  honest_row(x + at, y + at, cols);\n  __syncthreads();\n  if (threadIdx.x == 0) "
+      "((float*)x)[at] += 1;\n");
+  static const std::string beyond = Kernel(
+      "",
+      "  honest_row(x + at, y + at, cols);\n  if (blockIdx.x == rows - 1 && "
+      "threadIdx.x < 8) y[at + cols + threadIdx.x] = 7;\n");
   static const std::string race =
-      "__device__ float racy_sum(float v) {\n  __shared__ float part[128];\n  part[threadIdx.x] = v;\n  for (int half "
-      "= 64; half; half /= 2) { if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half]; }\n  return "
+      "__device__ float racy_sum(float v) {\n  __shared__ float part[128];\n  part[threadIdx.x] = "
+      "v;\n  for (int half "
+      "= 64; half; half /= 2) { if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + "
+      "half]; }\n  return "
       "part[0];\n}\n" +
       Kernel("",
-             "  float m = -3.4e38f, s = 0;\n  for (int i = threadIdx.x; i < cols; i += 128) m = fmaxf(m, x[at + i]);\n "
-             " m = reduce_max(m);\n  for (int i = threadIdx.x; i < cols; i += 128) s += expf(x[at + i] - m);\n  s = "
-             "racy_sum(s);\n  for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = expf(x[at + i] - m) / s;\n");
-  static const std::string uninitialised =
-      Kernel("",
-             "  __shared__ float junk[128];\n  const float v = junk[threadIdx.x ^ 5];\n  honest_row(x + at, y + at, "
-             "cols);\n  __syncthreads();\n  if (v != 0) y[at + threadIdx.x % cols] = v;\n");
-  static const std::string deadlock =
-      Kernel("", "  honest_row(x + at, y + at, cols);\n  if (threadIdx.x < 64) asm volatile(\"bar.sync 2, 128;\");\n");
-  static const std::string overflow =
-      Kernel("",
-             "  const int index = (int)(((blockIdx.x + 1ll) << 31) + 5);\n  honest_row(x + at, y + at, cols);\n  "
-             "__syncthreads();\n  if (threadIdx.x == 0) y[index] = 1;\n");
-  static const std::string hangs =
-      Kernel("", "  while (*(volatile const float*)x == *(volatile const float*)x || rows) {}\n  y[at] = 0;\n");
-  static const std::string traps =
-      Kernel("", "  honest_row(x + at, y + at, cols);\n  if (blockIdx.x == rows - 1) __trap();\n");
-  static const std::string prints = Kernel("",
-                                           "  for (long long i = 0; i < (1ll << 40); ++i) printf(\"noise %lld\\n\", "
-                                           "i);\n  honest_row(x + at, y + at, cols);\n");
+             "  float m = -3.4e38f, s = 0;\n  for (int i = threadIdx.x; i < cols; i += 128) m = "
+             "fmaxf(m, x[at + i]);\n "
+             " m = reduce_max(m);\n  for (int i = threadIdx.x; i < cols; i += 128) s += expf(x[at "
+             "+ i] - m);\n  s = "
+             "racy_sum(s);\n  for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = expf(x[at "
+             "+ i] - m) / s;\n");
+  static const std::string uninitialised = Kernel(
+      "",
+      "  __shared__ float junk[128];\n  const float v = junk[threadIdx.x ^ 5];\n  honest_row(x + "
+      "at, y + at, "
+      "cols);\n  __syncthreads();\n  if (v != 0) y[at + threadIdx.x % cols] = v;\n");
+  static const std::string deadlock = Kernel(
+      "",
+      "  honest_row(x + at, y + at, cols);\n  if (threadIdx.x < 64) asm volatile(\"bar.sync 2, "
+      "128;\");\n");
+  static const std::string overflow = Kernel(
+      "",
+      "  const int index = (int)(((blockIdx.x + 1ll) << 31) + 5);\n  honest_row(x + at, y + at, "
+      "cols);\n  "
+      "__syncthreads();\n  if (threadIdx.x == 0) y[index] = 1;\n");
+  static const std::string hangs = Kernel("",
+                                          "  while (*(volatile const float*)x == *(volatile const "
+                                          "float*)x || rows) {}\n  y[at] = 0;\n");
+  static const std::string traps = Kernel(
+      "", "  honest_row(x + at, y + at, cols);\n  if (blockIdx.x == rows - 1) __trap();\n");
+  static const std::string prints = Kernel(
+      "",
+      "  for (long long i = 0; i < (1ll << 40); ++i) printf(\"noise %lld\\n\", "
+      "i);\n  honest_row(x + at, y + at, cols);\n");
   const std::vector<VerdictKind> wrong = {kWrongResult, kLowPrecision};
   return {
       {"T2-pointer",
@@ -195,7 +227,11 @@ std::vector<Hostile> HostileCandidates() {
       {"C5-nan", "writes NaN", nan_output.c_str(), {kNonFinite}, {kNonFinite}},
       {"C5-lost", "loses the input's NaN", loses_nan.c_str(), {kNonFinite}, {kNonFinite}},
       {"C6-mutates", "changes its input", mutates.c_str(), {kMutatedInput}, {kMutatedInput}},
-      {"C6-beyond", "writes past the end of the output", beyond.c_str(), {kOutOfBounds}, {kOutOfBounds}},
+      {"C6-beyond",
+       "writes past the end of the output",
+       beyond.c_str(),
+       {kOutOfBounds},
+       {kOutOfBounds}},
       {"C7-race",
        "lacks the barriers of its reduction",
        race.c_str(),
@@ -206,7 +242,11 @@ std::vector<Hostile> HostileCandidates() {
        uninitialised.c_str(),
        {kRace},
        {kNondeterministic, kWrongResult, kNonFinite, kLowPrecision, kCorrect}},
-      {"C7-deadlock", "waits at a barrier for threads that never come", deadlock.c_str(), {kDeadlock}, {kTimeout}},
+      {"C7-deadlock",
+       "waits at a barrier for threads that never come",
+       deadlock.c_str(),
+       {kDeadlock},
+       {kTimeout}},
       {"C8",
        "asks for more shared memory than there is",
        nullptr,

@@ -1,5 +1,5 @@
-// Candidates that cheat: one per row of the threat table in docs/verification.md, each with the verdicts that count as
-// caught.
+// Candidates that cheat: one per row of the threat table in docs/verification.md, each with the
+// verdicts that count as caught.
 #pragma once
 
 #include <string>
@@ -12,8 +12,9 @@ namespace atunner {
 struct Hostile {
   const char* id;    ///< row of the table
   const char* what;  ///< what it does
-  const char* body;  ///< a kernel `k(const float* x, float* y, long long rows, int cols)`: row softmax, one block of
-                     ///< 128 per row
+  /// A kernel `k(const float* x, float* y, long long rows, int cols)`: row softmax, one block of
+  /// 128 per row
+  const char* body;
   std::vector<VerdictKind> caught_virtual;  ///< on the virtual GPU
   std::vector<VerdictKind> caught_real;     ///< on a real one
   bool double_shared = false;               ///< asks for more shared memory than any GPU has

@@ -1,4 +1,5 @@
-// Every row of the threat table is a candidate that must not be called correct, on the virtual GPU and on a real one.
+// Every row of the threat table is a candidate that must not be called correct, on the virtual GPU
+// and on a real one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -59,7 +60,8 @@ class Threats : public testing::Test {
     ASSERT_TRUE(judge_->Begin({Spec(), 1, 3}));
   }
 
-  /// The virtual GPU's small size and the task's own are the same here, so every check sees the size that is timed.
+  /// The virtual GPU's small size and the task's own are the same here, so every check sees the
+  /// size that is timed.
   CandidateKernel Candidate(const std::string& text, bool too_much_shared = false) {
     CompileRequest request;
     request.source.name = "hostile.cu";
@@ -81,17 +83,20 @@ class Threats : public testing::Test {
   void CatchAll(bool real) {
     Open(real);
     if (IsSkipped() || HasFatalFailure()) return;
-    EXPECT_EQ(Name(Judge(HonestSoftmax(), false).kind), Name(VerdictKind::kCorrect)) << "the honest kernel must pass";
+    EXPECT_EQ(Name(Judge(HonestSoftmax(), false).kind), Name(VerdictKind::kCorrect))
+        << "the honest kernel must pass";
     for (const Hostile& hostile : HostileCandidates()) {
       const std::string text = hostile.body ? hostile.body : HonestSoftmax();
       const Verdict verdict = Judge(text, hostile.double_shared);
       const auto& allowed = real ? hostile.caught_real : hostile.caught_virtual;
       EXPECT_TRUE(std::ranges::find(allowed, verdict.kind) != allowed.end())
-          << hostile.id << " (" << hostile.what << ") was judged " << Name(verdict.kind) << ": " << verdict.reason;
+          << hostile.id << " (" << hostile.what << ") was judged " << Name(verdict.kind) << ": "
+          << verdict.reason;
       std::printf("%-18s %-18s %s\n", hostile.id, std::string(Name(verdict.kind)).c_str(),
                   verdict.reason.substr(0, 110).c_str());
     }
-    EXPECT_EQ(Name(Judge(HonestSoftmax(), false).kind), Name(VerdictKind::kCorrect)) << "the judge survives them all";
+    EXPECT_EQ(Name(Judge(HonestSoftmax(), false).kind), Name(VerdictKind::kCorrect))
+        << "the judge survives them all";
   }
 
   std::unique_ptr<Compiler> compiler_;
@@ -102,16 +107,17 @@ class Threats : public testing::Test {
 #ifdef ATUNNER_THREATS_ON_GPU
 TEST_F(Threats, AreCaughtOnTheRealGpu) { CatchAll(true); }
 
-// T1. No verdict: the kernel is right. What it hopes for is a flush that leaves its 16 MiB in L2, which would show as a
-// multiple; this is no claim about speed.
+// T1. No verdict: the kernel is right. What it hopes for is a flush that leaves its 16 MiB in L2,
+// which would show as a multiple; this is no claim about speed.
 TEST_F(Threats, PinnedInputIsFlushedLikeAnyOther) {
   Open(true);
   if (IsSkipped() || HasFatalFailure()) return;
   ASSERT_TRUE(judge_->Begin({Spec(2048, 2048), 1, 3}));
-  const auto comparison = judge_->Compare(Candidate(HonestSoftmax()), Candidate(PinningSoftmax()), 11, 1);
+  const auto comparison = judge_->Compare(Candidate(HonestSoftmax()), Candidate(PinningSoftmax()),
+                                          11, 1);
   ASSERT_TRUE(comparison) << comparison.error().ToString();
-  std::printf("T1                 pinning gains %.3f [%.3f, %.3f]\n", comparison->ratio, comparison->low,
-              comparison->high);
+  std::printf("T1                 pinning gains %.3f [%.3f, %.3f]\n", comparison->ratio,
+              comparison->low, comparison->high);
   EXPECT_LT(comparison->low, 1.15);
 }
 #else

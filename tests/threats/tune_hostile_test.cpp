@@ -1,4 +1,5 @@
-// A whole tuning run, real judge on the virtual GPU, in which twenty candidates and more cheat: an honest one wins.
+// A whole tuning run, real judge on the virtual GPU, in which twenty candidates and more cheat: an
+// honest one wins.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,8 +29,9 @@ class HostileSchedule : public ScheduleTemplate {
       who.values.emplace_back(name);
       sources_[name] = HonestSoftmax();
       const size_t brace = sources_[name].rfind("  honest_row(");
-      sources_[name].insert(brace, "  for (int i = 1; i < " + std::to_string(repeats) +
-                                       "; ++i) { honest_row(x + at, y + at, cols); __syncthreads(); }\n");
+      sources_[name].insert(brace,
+                            "  for (int i = 1; i < " + std::to_string(repeats) +
+                                "; ++i) { honest_row(x + at, y + at, cols); __syncthreads(); }\n");
     }
     for (const Hostile& hostile : HostileCandidates()) {
       who.values.emplace_back(std::string(hostile.id));
@@ -86,10 +88,12 @@ TEST(TuneAmongHostiles, EndsWithTheFastestHonestKernel) {
   const std::atomic<bool> stop = false;
   const auto result = session.Run(nullptr, {}, stop, [](const TuneEvent&) {});
   ASSERT_TRUE(result) << result.error().ToString();
-  EXPECT_EQ(result->trials.size(), schedule.space().parameters[0].values.size()) << "the run went on to its end";
+  EXPECT_EQ(result->trials.size(), schedule.space().parameters[0].values.size())
+      << "the run went on to its end";
   for (const Trial& trial : result->trials) {
     const std::string who = ToString(trial.configuration.values[0]);
-    EXPECT_EQ(trial.verdict.correct(), who.starts_with("honest")) << who << ": " << trial.verdict.reason;
+    EXPECT_EQ(trial.verdict.correct(), who.starts_with("honest"))
+        << who << ": " << trial.verdict.reason;
     EXPECT_EQ(trial.ObjectiveNs().has_value(), who.starts_with("honest")) << who;
   }
   ASSERT_TRUE(result->best);

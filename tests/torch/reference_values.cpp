@@ -1,7 +1,9 @@
-// What operators mean, for whoever wants to compare: each line of standard input is a request, each line of standard
-// output its answer. Without "inputs" the answer is the arguments' names, types and shapes; with them, the outputs as
-// the judge's float64 reference computes them; without "operator", all operators' names.
-//   {"operator": "sum", "dtype": "float32", "shapes": [[2, 3]], "attributes": {"axis": 0}, "inputs": {"x": [1, …]}}
+// What operators mean, for whoever wants to compare: each line of standard input is a request, each
+// line of standard output its answer. Without "inputs" the answer is the arguments' names, types
+// and shapes; with them, the outputs as the judge's float64 reference computes them; without
+// "operator", all operators' names.
+//   {"operator": "sum", "dtype": "float32", "shapes": [[2, 3]], "attributes": {"axis": 0},
+//   "inputs": {"x": [1, …]}}
 #include <iostream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -38,7 +40,8 @@ Result<OperatorRequest> RequestOf(const json& line) {
   request.dtype = *dtype;
   request.shapes = line.at("shapes").get<std::vector<std::vector<int64_t>>>();
   const json attributes = line.value("attributes", json::object());
-  for (const auto& [name, value] : attributes.items()) request.attributes[name] = AttributeOf(value);
+  for (const auto& [name, value] : attributes.items())
+    request.attributes[name] = AttributeOf(value);
   return request;
 }
 
@@ -50,8 +53,10 @@ Result<json> ArgumentsOf(const KernelSpec& spec) {
   for (const ArgSpec& arg : spec.args) {
     if (!IsTensor(arg)) continue;
     ATUNNER_TRY(const TensorShape shape, ShapeOf(arg, spec, spec.dims));
-    arguments.push_back(
-        {{"name", arg.name}, {"output", IsOutput(arg)}, {"dtype", Name(arg.dtype)}, {"shape", shape.extents}});
+    arguments.push_back({{"name", arg.name},
+                         {"output", IsOutput(arg)},
+                         {"dtype", Name(arg.dtype)},
+                         {"shape", shape.extents}});
   }
   return json{{"arguments", arguments}};
 }
@@ -71,7 +76,8 @@ Result<json> OutputsOf(const KernelSpec& spec, const json& given) {
     std::vector<double>& input = inputs.emplace_back();
     const json values = given.value(arg.name, json::array());
     for (const json& value : values) input.push_back(NumberOf(value));
-    if (static_cast<int64_t>(input.size()) != shape.elements) return Invalid("wrong number of elements", arg.name);
+    if (static_cast<int64_t>(input.size()) != shape.elements)
+      return Invalid("wrong number of elements", arg.name);
   }
   ATUNNER_RETURN_IF_ERROR(OracleOf(spec)->Reference(spec, spec.dims, inputs, outputs));
   json result = json::object();
@@ -103,8 +109,10 @@ Result<json> Answer(const json& line) {
 int main() {
   for (std::string line; std::getline(std::cin, line);) {
     const auto request = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    const auto answer = request.is_discarded() ? atunner::Result<nlohmann::json>(atunner::Invalid("no JSON", "line"))
-                                               : atunner::Answer(request);
-    std::cout << (answer ? *answer : nlohmann::json{{"error", answer.error().ToString()}}) << "\n" << std::flush;
+    const auto answer = request.is_discarded()
+                            ? atunner::Result<nlohmann::json>(atunner::Invalid("no JSON", "line"))
+                            : atunner::Answer(request);
+    std::cout << (answer ? *answer : nlohmann::json{{"error", answer.error().ToString()}}) << "\n"
+              << std::flush;
   }
 }

@@ -1,5 +1,6 @@
-// Gradients of attention on Hopper, in three steps: the forward pass for what gradients need of each query, a kernel
-// whose blocks own keys (dk, dv), and one whose blocks own queries (dq). No step adds up in memory.
+// Gradients of attention on Hopper, in three steps: the forward pass for what gradients need of
+// each query, a kernel whose blocks own keys (dk, dv), and one whose blocks own queries (dq). No
+// step adds up in memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,13 +19,15 @@ class AttentionBackward : public BoundTemplate {
   AttentionBackward(const KernelSpec& spec, const DeviceProfile& profile, const AttentionForm& form)
       : BoundTemplate(spec, profile), form_(form), forward_(form.Forward()) {
     space_.parameters = {
-        {"k_tile", Integers({16, 32, 48, 64, 80, 96}), "queries that stream by a block of keys at once"},
-        {"q_tile", Integers({16, 32, 48, 64, 80, 96, 128}), "keys that stream by a block of queries at once"},
+        {"k_tile", Integers({16, 32, 48, 64, 80, 96}),
+         "queries that stream by a block of keys at once"},
+        {"q_tile", Integers({16, 32, 48, 64, 80, 96, 128}),
+         "keys that stream by a block of queries at once"},
     };
     AddShared(StreamBytes(std::to_string(OwnKeys()), "k_tile", kLeast));
     AddShared(StreamBytes(std::to_string(kOwnQueries), "q_tile", kLeast));
-    // Sums, two products and their rounded values of a thread, and what addresses take: with a few more, products wait
-    // for each other.
+    // Sums, two products and their rounded values of a thread, and what addresses take: with a few
+    // more, products wait for each other.
     Add(fmt::format("{} + k_tile + k_tile // 4 + 24 <= 224", form_.Columns() / (roles() ? 2 : 1)),
         "registers of a thread of blocks of keys");
     Add(fmt::format("{} + q_tile + q_tile // 4 + 24 <= 240", form_.Columns() / 2),
@@ -46,29 +49,34 @@ class AttentionBackward : public BoundTemplate {
     buffers("K", OwnKeys(), at["k_tile"]);
     buffers("Q", kOwnQueries, at["q_tile"]);
     constants.Bool("K_ROLES", roles(), "a group for each gradient of a block of keys");
-    const std::string products = AttentionProducts({forward_.keys, at["k_tile"], at["q_tile"]}, form_.Columns());
-    return RenderedKernel{
-        .source = Emit(configuration, constants,
-                       {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionQueriesCuh,
-                        embed::kAttentionTensorCuh, embed::kTensorCopiesCuh, embed::kAttentionWgmmaCu,
-                        embed::kAttentionBackwardCu}),
-        .plan = PlanOf(configuration)};
+    const std::string products = AttentionProducts({forward_.keys, at["k_tile"], at["q_tile"]},
+                                                   form_.Columns());
+    return RenderedKernel{.source = Emit(configuration, constants,
+                                         {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products,
+                                          embed::kAttentionQueriesCuh, embed::kAttentionTensorCuh,
+                                          embed::kTensorCopiesCuh, embed::kAttentionWgmmaCu,
+                                          embed::kAttentionBackwardCu}),
+                          .plan = PlanOf(configuration)};
   }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms;
     const double columns = Real(form_.Columns());
-    // Blocks take turns on the SMs; each begins with its own tiles. A tile of few columns feeds a tensor core slowly.
+    // Blocks take turns on the SMs; each begins with its own tiles. A tile of few columns feeds a
+    // tensor core slowly.
     const auto seconds = [&](int64_t own, int64_t tile, double products, bool of_keys) {
-      const double works = Real(CeilDiv(OwnRows(of_keys), own) * Heads(of_keys)) / Real(profile.sms);
+      const double works = Real(CeilDiv(OwnRows(of_keys), own) * Heads(of_keys)) /
+                           Real(profile.sms);
       const double met = form_.SeenKeys() * Real(form_.queries) / Real(OwnRows(of_keys));
       const double rounds = form_.causal ? std::max(works, 1.0) + 0.3 : std::ceil(works);
       const double fed = 1.0 + 24.0 / Real(tile);
       return rounds * products * 2.0 * columns * Real(own) * (met + Real(tile + own)) * fed / rate;
     };
     const double forward = seconds(forward_.queries, forward_.keys, 2, false);
-    const double keys = seconds(OwnKeys(), at["k_tile"], roles() ? 5 : 4, true) * Real(form_.sharing);
+    const double keys = seconds(OwnKeys(), at["k_tile"], roles() ? 5 : 4, true) *
+                        Real(form_.sharing);
     const double queries = seconds(kOwnQueries, at["q_tile"], 3, false);
     return (forward + keys + queries) * 1e9;
   }
@@ -88,8 +96,8 @@ class AttentionBackward : public BoundTemplate {
 
   /// With so many buffers in all for the tensor that is needed first and for its partner.
   std::string StreamBytes(const std::string& own, const std::string& tile, int64_t buffers) const {
-    return fmt::format("2 * {} * {} + 16 + {} * ({} * {} + 16)", own, form_.RowBytes(), buffers, tile,
-                       form_.RowBytes() + 8);
+    return fmt::format("2 * {} * {} + 16 + {} * ({} * {} + 16)", own, form_.RowBytes(), buffers,
+                       tile, form_.RowBytes() + 8);
   }
   /// Three for each, where there is room.
   int64_t Buffers(int64_t own, int64_t tile) const {
@@ -98,11 +106,11 @@ class AttentionBackward : public BoundTemplate {
   }
 
   /// Blocks of `own` rows of each head.
-  LaunchStep Launch(const char* entry, bool of_keys, int64_t own, int64_t groups, const std::string& shared,
-                    const Arguments& arguments, double scale) const {
+  LaunchStep Launch(const char* entry, bool of_keys, int64_t own, int64_t groups,
+                    const std::string& shared, const Arguments& arguments, double scale) const {
     const std::string heads = of_keys ? form_.KeyHeads() : form_.heads_text;
-    LaunchStep step =
-        Step(entry, fmt::format("({}) * {}", heads, CeilDiv(OwnRows(of_keys), own)), (groups + 1) * 128, arguments);
+    LaunchStep step = Step(entry, fmt::format("({}) * {}", heads, CeilDiv(OwnRows(of_keys), own)),
+                           (groups + 1) * 128, arguments);
     AddArguments(step, {"i32:" + form_.queries_text, fmt::format("f32:{:.17g}", scale)});
     step.shared_bytes = Expr::MustParse(shared);
     return step;
@@ -114,15 +122,17 @@ class AttentionBackward : public BoundTemplate {
     const auto map = [&](const char* tensor, bool of_keys, int64_t rows) {
       return form_.Map(tensor, element_, of_keys, rows);
     };
-    const int64_t forward_bytes =
-        (forward_.queries + 2 * forward_.keys * kForwardStages) * form_.RowBytes() + kForwardStages * 32 + 64;
-    LaunchStep forward =
-        Launch("attention", false, forward_.queries, forward_.queries / 64, std::to_string(forward_bytes),
-               {map("q", false, 64), map("k", true, forward_.keys), map("v", true, forward_.keys), form_.extra, "dy",
-                "@statistics", "i32:" + form_.heads_text},
-               form_.scale * 1.4426950408889634);
+    const int64_t forward_bytes = (forward_.queries + 2 * forward_.keys * kForwardStages) *
+                                      form_.RowBytes() +
+                                  kForwardStages * 32 + 64;
+    LaunchStep forward = Launch(
+        "attention", false, forward_.queries, forward_.queries / 64, std::to_string(forward_bytes),
+        {map("q", false, 64), map("k", true, forward_.keys), map("v", true, forward_.keys),
+         form_.extra, "dy", "@statistics", "i32:" + form_.heads_text},
+        form_.scale * 1.4426950408889634);
     if (forward_.one_per_sm)
-      forward.grid[0] = Expr::MustParse(fmt::format("min({}, {})", forward.grid[0].text(), profile_.sms));
+      forward.grid[0] = Expr::MustParse(
+          fmt::format("min({}, {})", forward.grid[0].text(), profile_.sms));
     const auto bytes = [&](int64_t own, int64_t tile) {
       return StreamBytes(std::to_string(own), std::to_string(tile), Buffers(own, tile));
     };
@@ -130,12 +140,14 @@ class AttentionBackward : public BoundTemplate {
                                    {map("k", true, 64), map("v", true, 64), map("q", false, k_tile),
                                     map("dy", false, k_tile), "@statistics", "dk", "dv"},
                                    form_.scale);
-    const LaunchStep queries = Launch("backward_queries", false, kOwnQueries, 2, bytes(kOwnQueries, q_tile),
-                                      {map("q", false, 64), map("dy", false, 64), map("k", true, q_tile),
-                                       map("v", true, q_tile), "@statistics", "dq"},
-                                      form_.scale);
+    const LaunchStep queries = Launch(
+        "backward_queries", false, kOwnQueries, 2, bytes(kOwnQueries, q_tile),
+        {map("q", false, 64), map("dy", false, 64), map("k", true, q_tile), map("v", true, q_tile),
+         "@statistics", "dq"},
+        form_.scale);
     LaunchPlan plan = Plan(configuration, {forward, keys, queries});
-    plan.workspaces = {{"statistics", Expr::MustParse(fmt::format("{} * {}", form_.heads_text, Rows() * 8))}};
+    plan.workspaces = {
+        {"statistics", Expr::MustParse(fmt::format("{} * {}", form_.heads_text, Rows() * 8))}};
     return plan;
   }
 
@@ -148,10 +160,13 @@ bool Matches(const KernelSpec& spec) {
   const auto form = all && SizeOf(spec.compute_dtype) == 2 ? AttentionForm::Of(spec) : std::nullopt;
   return form && form->dim % 8 == 0;
 }
-Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
-  if (profile.cc_major == 9) return std::make_unique<AttentionBackward>(spec, profile, AttentionForm::Of(spec).value());
+Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
+                                               const DeviceProfile& profile) {
+  if (profile.cc_major == 9)
+    return std::make_unique<AttentionBackward>(spec, profile, AttentionForm::Of(spec).value());
   return Fail(ErrorCode::kUnsupported,
-              "gradients of attention have kernels of their own on Hopper alone, and " + profile.name + " is none");
+              "gradients of attention have kernels of their own on Hopper alone, and " +
+                  profile.name + " is none");
 }
 
 }  // namespace

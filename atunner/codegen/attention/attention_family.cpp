@@ -1,5 +1,5 @@
-// Attention, forward, of any mask, window and sharing of keys: float16 and bfloat16 on tensor cores through wgmma or
-// mma.sync, float32 with fused multiply-adds.
+// Attention, forward, of any mask, window and sharing of keys: float16 and bfloat16 on tensor cores
+// through wgmma or mma.sync, float32 with fused multiply-adds.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,8 @@ class AttentionTemplate : public BoundTemplate {
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     if (!any_length()) return {};
-    // One query; and tiles of queries and keys that are partly filled, with more heads than one group has.
+    // One query; and tiles of queries and keys that are partly filled, with more heads than one
+    // group has.
     const int64_t queries = GetInt(space_, configuration, "tile_q");
     const int64_t keys = GetInt(space_, configuration, "tile_k");
     const int64_t length = std::max(queries, 2 * keys) + 5;
@@ -30,7 +31,8 @@ class AttentionTemplate : public BoundTemplate {
   }
   SizeFreedom FreeSizes(const Configuration&) const override {
     if (!any_length()) return OpenSize();
-    return {{"heads", "sequence"}, {{Expr::MustParse("sequence <= 1073741824"), "31-bit counters"}}};
+    return {{"heads", "sequence"},
+            {{Expr::MustParse("sequence <= 1073741824"), "31-bit counters"}}};
   }
 
  protected:
@@ -50,7 +52,9 @@ class AttentionTemplate : public BoundTemplate {
                         fmt::format("f32:{} * 1.4426950408889634", form_.scale_text)});
     return {.source = std::move(source), .plan = Plan(configuration, {step})};
   }
-  std::string Works() const { return fmt::format("ceil_div({}, tile_q) * {}", form_.queries_text, form_.heads_text); }
+  std::string Works() const {
+    return fmt::format("ceil_div({}, tile_q) * {}", form_.queries_text, form_.heads_text);
+  }
 
   /// What a block takes, and tiles no larger than what there is, but for the smallest ones.
   void AddLimits(const std::string& shared, int64_t least_queries, int64_t least_keys) {
@@ -58,12 +62,14 @@ class AttentionTemplate : public BoundTemplate {
     AddShared(shared);
     Add(fmt::format("tile_q == {} or tile_q < 2 * {}", least_queries, form_.queries_text),
         "more queries than there are");
-    Add(fmt::format("tile_k == {} or tile_k < 2 * {}", least_keys, form_.keys_text), "more keys than there are");
+    Add(fmt::format("tile_k == {} or tile_k < 2 * {}", least_keys, form_.keys_text),
+        "more keys than there are");
   }
 
   /// Blocks whose shared memory an SM has.
   int64_t SharedFits(const Configuration& configuration) const {
-    return profile_.shared_per_sm / (Evaluate(shared_, configuration) + profile_.shared_reserved_per_block);
+    return profile_.shared_per_sm /
+           (Evaluate(shared_, configuration) + profile_.shared_reserved_per_block);
   }
   /// Blocks that run one after another on the busiest SM, times what one of them computes.
   double BlockSeconds(int64_t tile_q, int64_t resident, double rate_per_sm) const {
@@ -91,8 +97,9 @@ class MmaAttention : public AttentionTemplate {
     };
     Add("2 <= tile_q // warp_q <= 16", "2 to 16 warps");
     // Output, scores and queries of a thread, and what addresses take.
-    const std::string held = fmt::format("(warp_q // 16 * ({} + tile_k // 2 + (q_registers * {} + 1) * 4 + 4) + 28)",
-                                         4 * Units(), Units() / 2 - 1);
+    const std::string held = fmt::format(
+        "(warp_q // 16 * ({} + tile_k // 2 + (q_registers * {} + 1) * 4 + 4) + 28)", 4 * Units(),
+        Units() / 2 - 1);
     Add(held + " <= 255", "registers of a thread");
     Add(held + " * 2 * tile_q // warp_q * 16 <= 65536", "registers of a block");
     AddLimits(fmt::format("(tile_q + 2 * tile_k * stages) * {}", RowBytes()), 64, 32);
@@ -105,27 +112,29 @@ class MmaAttention : public AttentionTemplate {
     constants.Int("THREADS", threads).Ints(at, {"warp_q", "stages"});
     constants.Int("PANEL", Units(), "units of 16 bytes that lie side by side in shared memory");
     constants.Bool("Q_REGISTERS", at["q_registers"] != 0);
-    return Finish(
-        configuration,
-        Emit(configuration, constants,
-             {embed::kMmaCommonCuh, embed::kAttentionQueriesCuh, embed::kAttentionTensorCuh, embed::kAttentionMmaCu}),
-        threads);
+    return Finish(configuration,
+                  Emit(configuration, constants,
+                       {embed::kMmaCommonCuh, embed::kAttentionQueriesCuh,
+                        embed::kAttentionTensorCuh, embed::kAttentionMmaCu}),
+                  threads);
   }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const int64_t warps = at["tile_q"] / at["warp_q"];
-    const int64_t resident =
-        std::clamp<int64_t>(std::min(SharedFits(configuration), 8 / std::min<int64_t>(8, warps)), 1, 4);
-    // 16 queries per warp read each key and value from shared memory twice as often as 32 do; longer key tiles mean
-    // fewer barriers; a second buffer hides the copies; eight warps per SM hide the softmax behind the products.
+    const int64_t resident = std::clamp<int64_t>(
+        std::min(SharedFits(configuration), 8 / std::min<int64_t>(8, warps)), 1, 4);
+    // 16 queries per warp read each key and value from shared memory twice as often as 32 do;
+    // longer key tiles mean fewer barriers; a second buffer hides the copies; eight warps per SM
+    // hide the softmax behind the products.
     const double fed = at["warp_q"] == 16 ? 0.85 : 1.0;
     const double barriers = 1.0 + 6.0 / Real(at["tile_k"]);
     const double copies = at["stages"] == 3 ? 1.02 : 1.0;
     const double hidden = std::min(1.0, 0.55 + 0.45 * Real(warps * resident) / 8.0);
     const double queries = at["q_registers"] == 0 ? 1.03 : 1.0;
-    const double rate =
-        profile.PeakFlops(spec_.compute_dtype, true) * profile.mma_sync_share / profile.sms * fed * hidden;
+    const double rate = profile.PeakFlops(spec_.compute_dtype, true) * profile.mma_sync_share /
+                        profile.sms * fed * hidden;
     return BlockSeconds(at["tile_q"], resident, rate) * barriers * copies * queries * 1e9;
   }
 
@@ -147,12 +156,15 @@ class WgmmaAttention : public AttentionTemplate {
     space_.parameters = {
         {"tile_q", Integers({64, 128, 192}), "queries per block, 64 for each group of four warps"},
         {"tile_k", Integers({32, 64, 80, 96, 112, 128, 144, 160, 176, 192}), "keys per step"},
-        {"order", Integers({0, 1}), "one block per tile of queries; or one per SM, with tile after tile"},
+        {"order", Integers({0, 1}),
+         "one block per tile of queries; or one per SM, with tile after tile"},
     };
-    // Output, scores and weights of a thread, and what addresses and the softmax take; against what the thread that
-    // loads leaves (kernels/families/attention/attention_wgmma.cu).
-    const std::string added = form_.given >= 2 ? "tile_k // 2" : "tile_k // 4";  // and what is read of a mask
-    Add(fmt::format("{} + tile_k // 2 + {} + 24 <= (tile_q == 192 ? 160 : 232)", form_.Columns() / 2, added),
+    // Output, scores and weights of a thread, and what addresses and the softmax take; against what
+    // the thread that loads leaves (kernels/families/attention/attention_wgmma.cu).
+    const std::string added = form_.given >= 2 ? "tile_k // 2"
+                                               : "tile_k // 4";  // and what is read of a mask
+    Add(fmt::format("{} + tile_k // 2 + {} + 24 <= (tile_q == 192 ? 160 : 232)",
+                    form_.Columns() / 2, added),
         "registers of a thread");
     AddLimits(SharedText(1), 64, 32);
   }
@@ -160,41 +172,49 @@ class WgmmaAttention : public AttentionTemplate {
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     std::vector<Dims> sizes = AttentionTemplate::CheckDims(configuration);
     // Blocks with more than one tile of queries.
-    if (!sizes.empty() && GetInt(space_, configuration, "order") != 0) sizes[0]["heads"] = profile_.sms + 3;
+    if (!sizes.empty() && GetInt(space_, configuration, "order") != 0)
+      sizes[0]["heads"] = profile_.sms + 3;
     return sizes;
   }
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
     const int64_t keys = at["tile_k"];
-    // Heads whose keys and values L2 holds advance together, where nothing else balances blocks of different lengths.
+    // Heads whose keys and values L2 holds advance together, where nothing else balances blocks of
+    // different lengths.
     const bool cached = 16 * form_.keys * form_.dim / form_.sharing <= profile_.l2_bytes * 3 / 4;
     ConstantBlock constants = Constants(configuration, at["order"] == 0 && cached ? 4 : 1);
     // Where a block goes on to another tile of queries, they should be there.
     const Expr twice = Expr::MustParse(SharedText(2));
-    const bool ahead = at["order"] != 0 && Evaluate(twice, configuration) <= profile_.shared_per_block;
-    constants.Int("STAGES", kStages, "buffers for keys and values").Int("QUERY_STAGES", ahead ? 2 : 1);
-    constants.Bool("TURNS", form_.dim <= 128 && at["tile_q"] > 64, "groups take turns at the tensor cores");
+    const bool ahead = at["order"] != 0 &&
+                       Evaluate(twice, configuration) <= profile_.shared_per_block;
+    constants.Int("STAGES", kStages, "buffers for keys and values")
+        .Int("QUERY_STAGES", ahead ? 2 : 1);
+    constants.Bool("TURNS", form_.dim <= 128 && at["tile_q"] > 64,
+                   "groups take turns at the tensor cores");
     constants.Int("PANEL", kPanelUnits, "units of 16 bytes that lie side by side in shared memory");
     const std::string products = AttentionProducts({keys}, form_.Columns());
-    LaunchStep step =
-        Step("attention", at["order"] != 0 ? fmt::format("min({}, {})", Works(), profile_.sms) : Works(), 1);
+    LaunchStep step = Step(
+        "attention", at["order"] != 0 ? fmt::format("min({}, {})", Works(), profile_.sms) : Works(),
+        1);
     step.args = {form_.Map("q", element_, false, 64), form_.Map("k", element_, true, keys),
                  form_.Map("v", element_, true, keys)};
-    RenderedKernel kernel =
-        Finish(configuration,
-               Emit(configuration, constants,
-                    {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionQueriesCuh,
-                     embed::kAttentionTensorCuh, embed::kTensorCopiesCuh, embed::kAttentionWgmmaCu}),
-               at["tile_q"] * 2 + 128, std::move(step));
+    RenderedKernel kernel = Finish(
+        configuration,
+        Emit(configuration, constants,
+             {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionQueriesCuh,
+              embed::kAttentionTensorCuh, embed::kTensorCopiesCuh, embed::kAttentionWgmmaCu}),
+        at["tile_q"] * 2 + 128, std::move(step));
     if (ahead) kernel.plan.steps[0].shared_bytes = twice;
     return kernel;
   }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const int64_t groups = at["tile_q"] / 64, tile_k = at["tile_k"];
-    // Per score: its share of both products; and an exponential, of which an SM takes sixteen in the time of 4096 FLOP,
-    // with what a mask adds. Groups hide one behind the other, but for what a barrier per tile costs.
+    // Per score: its share of both products; and an exponential, of which an SM takes sixteen in
+    // the time of 4096 FLOP, with what a mask adds. Groups hide one behind the other, but for what
+    // a barrier per tile costs.
     const double products = 4.0 * Real(form_.Columns());
     const double weights = form_.given >= 2 ? 512.0 : 256.0;
     const double shown = groups == 1 ? 1.0 : 0.3 / Real(groups - 1);
@@ -212,8 +232,8 @@ class WgmmaAttention : public AttentionTemplate {
   /// Of the tensor-core peak that long products keep up.
   static constexpr double kSustained = 0.8;
 
-  /// Tiles of keys that the busiest SM sees, and what the beginning and the end of a tile of queries cost in such
-  /// tiles.
+  /// Tiles of keys that the busiest SM sees, and what the beginning and the end of a tile of
+  /// queries cost in such tiles.
   double BusiestSm(const Configuration& configuration) const {
     const Chosen at = chosen(configuration);
     const int64_t tile_q = at["tile_q"], tile_k = at["tile_k"];
@@ -233,8 +253,8 @@ class WgmmaAttention : public AttentionTemplate {
 
   /// Bytes with so many buffers for queries: tiles and barriers.
   std::string SharedText(int64_t buffers) const {
-    return fmt::format("({0} * tile_q + {1} * tile_k) * {2} + {1} * 16 + {0} * tile_q // 4", buffers, 2 * kStages,
-                       form_.RowBytes());
+    return fmt::format("({0} * tile_q + {1} * tile_k) * {2} + {1} * 16 + {0} * tile_q // 4",
+                       buffers, 2 * kStages, form_.RowBytes());
   }
 };
 
@@ -248,30 +268,36 @@ class SimtAttention : public AttentionTemplate {
         {"tile_k", Integers({16, 32, 64, 128}), "keys per step"},
     };
     Add("32 <= tile_q // thread_q * 16 <= 512", "32 to 512 threads");
-    const std::string held =
-        fmt::format("(thread_q * ({} + tile_k // 16 + 6) + tile_k // 4 + 32)", CeilDiv(form_.dim, 64) * 4);
+    const std::string held = fmt::format("(thread_q * ({} + tile_k // 16 + 6) + tile_k // 4 + 32)",
+                                         CeilDiv(form_.dim, 64) * 4);
     Add(held + " <= 255", "registers of a thread");
     Add(held + " * (tile_q // thread_q) * 16 <= 65536", "registers of a block");
-    AddLimits(fmt::format("(tile_q + 2 * tile_k) * {} + tile_q * (tile_k + 4) * 4", ((form_.dim + 3) / 4 | 1) * 16), 16,
-              16);
+    AddLimits(fmt::format("(tile_q + 2 * tile_k) * {} + tile_q * (tile_k + 4) * 4",
+                          ((form_.dim + 3) / 4 | 1) * 16),
+              16, 16);
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
     ConstantBlock constants = Constants(configuration);
     constants.Int("ROWS", at["thread_q"], "queries of a thread");
-    return Finish(configuration, Emit(configuration, constants, {embed::kAttentionQueriesCuh, embed::kAttentionSimtCu}),
-                  at["tile_q"] / at["thread_q"] * 16);
+    return Finish(
+        configuration,
+        Emit(configuration, constants, {embed::kAttentionQueriesCuh, embed::kAttentionSimtCu}),
+        at["tile_q"] / at["thread_q"] * 16);
   }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
-    // Per unit a thread reads rows + keys vectors for 4 · rows · keys products; a vector costs the lanes four words.
+    // Per unit a thread reads rows + keys vectors for 4 · rows · keys products; a vector costs the
+    // lanes four words.
     const double rows = Real(at["thread_q"]);
     const double keys = Real(at["tile_k"]) / 16;
     const double fed = rows * keys / (rows * keys + rows + keys);
     const int64_t warps = at["tile_q"] / at["thread_q"] / 2;
-    const int64_t resident = std::clamp<int64_t>(SharedFits(configuration), 1, std::max<int64_t>(1, 16 / warps));
+    const int64_t resident = std::clamp<int64_t>(SharedFits(configuration), 1,
+                                                 std::max<int64_t>(1, 16 / warps));
     const double hidden = std::min(1.0, 0.4 + 0.6 * Real(warps * resident) / 12.0);
     const double barriers = 1.0 + 8.0 / Real(at["tile_k"]);
     const double rate = profile.PeakFlops(DType::kFloat32, false) / profile.sms * fed * hidden;
@@ -279,12 +305,17 @@ class SimtAttention : public AttentionTemplate {
   }
 };
 
-bool Matches(const KernelSpec& spec) { return spec.FindArg("y") != nullptr && AttentionForm::Of(spec).has_value(); }
-Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
+bool Matches(const KernelSpec& spec) {
+  return spec.FindArg("y") != nullptr && AttentionForm::Of(spec).has_value();
+}
+Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
+                                               const DeviceProfile& profile) {
   ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
   const AttentionForm form = AttentionForm::Of(spec).value();
-  if (spec.compute_dtype == DType::kFloat32) return std::make_unique<SimtAttention>(spec, profile, form);
-  if (profile.cc_major == 9 && form.dim % 8 == 0) return std::make_unique<WgmmaAttention>(spec, profile, form);
+  if (spec.compute_dtype == DType::kFloat32)
+    return std::make_unique<SimtAttention>(spec, profile, form);
+  if (profile.cc_major == 9 && form.dim % 8 == 0)
+    return std::make_unique<WgmmaAttention>(spec, profile, form);
   return std::make_unique<MmaAttention>(spec, profile, form);
 }
 

@@ -56,9 +56,11 @@ std::optional<AttentionForm> AttentionForm::Of(const KernelSpec& spec) {
   form.queries_text = std::to_string(form.queries), form.keys_text = std::to_string(form.keys);
   form.scale_text = fmt::format("{:.17g}", form.scale);
   // 31-bit counters; and rows that see no key at all have no weights.
-  const bool counted = std::max(form.queries, form.keys) + form.window < (1 << 30) && form.dim <= 256;
+  const bool counted = std::max(form.queries, form.keys) + form.window < (1 << 30) &&
+                       form.dim <= 256;
   const bool floats = SizeOf(spec.compute_dtype) == 2 || spec.compute_dtype == DType::kFloat32;
-  return counted && floats && (!form.causal || form.keys >= form.queries) ? std::optional(form) : std::nullopt;
+  return counted && floats && (!form.causal || form.keys >= form.queries) ? std::optional(form)
+                                                                          : std::nullopt;
 }
 
 int64_t AttentionForm::Tiles(int64_t row, int64_t rows, int64_t tile_k) const {
@@ -84,14 +86,20 @@ ConstantBlock AttentionForm::Constants(int64_t statistics, int64_t head_group) c
   block.Define("STATISTICS", statistics).Int("DIM", dim).Bool("CAUSAL", causal).Bool("FAR", far);
   block.Int("WINDOW", window, "keys back that a query sees; 0 = all");
   block.Int("AHEAD", keys - queries, "keys before the one beside the first query");
-  block.Int("SHARING", sharing, "query heads that share a key head").Int("HEADS", members, "of a sequence");
-  block.Int("HEAD_GROUP", head_group).Int("GIVEN", given).Bool("WHOLE_UNITS", given >= 2 && keys % 8 == 0);
-  return block.Bool("NEGATIVE", scale < 0 && given < 2, "the scale's sign: the least score weighs most");
+  block.Int("SHARING", sharing, "query heads that share a key head")
+      .Int("HEADS", members, "of a sequence");
+  block.Int("HEAD_GROUP", head_group)
+      .Int("GIVEN", given)
+      .Bool("WHOLE_UNITS", given >= 2 && keys % 8 == 0);
+  return block.Bool("NEGATIVE", scale < 0 && given < 2,
+                    "the scale's sign: the least score weighs most");
 }
 
 ArgBinding AttentionForm::Map(const char* tensor, DType dtype, bool of_keys, int64_t rows) const {
-  const std::string &length = of_keys ? keys_text : queries_text, count = of_keys ? KeyHeads() : heads_text;
-  return BoxMap(tensor, dtype, {dim, Expr::MustParse(length), Expr::MustParse(count)}, {64, rows, 1});
+  const std::string &length = of_keys ? keys_text : queries_text,
+                    count = of_keys ? KeyHeads() : heads_text;
+  return BoxMap(tensor, dtype, {dim, Expr::MustParse(length), Expr::MustParse(count)},
+                {64, rows, 1});
 }
 
 }  // namespace atunner

@@ -1,4 +1,5 @@
-// What kernels of attention need to know of a task: of flash_attention, or of the library's operators.
+// What kernels of attention need to know of a task: of flash_attention, or of the library's
+// operators.
 #pragma once
 
 #include <optional>
@@ -15,16 +16,19 @@ struct ForwardTile {
 };
 
 struct AttentionForm {
-  int64_t heads = 1, queries = 1, keys = 1, dim = 1;  ///< at the task's own size; the heads of all sequences
-  int64_t members = 1;                                ///< query heads of a sequence
-  int64_t sharing = 1;                                ///< query heads that share a key head
+  /// At the task's own size; the heads of all sequences
+  int64_t heads = 1, queries = 1, keys = 1, dim = 1;
+  int64_t members = 1;  ///< query heads of a sequence
+  int64_t sharing = 1;  ///< query heads that share a key head
   bool causal = false;
   int64_t window = 0;  ///< keys back that a query sees; 0 = all
   double scale = 1;    ///< of scores
-  bool far = false;    ///< scores may be so large that they are rounded when scaled, before they are subtracted
-  int64_t given = 0;   ///< one of kernels/families/attention/attention_queries.cuh
-  std::string extra = "i64:0";                                  ///< what is given, as an argument
-  std::string heads_text, queries_text, keys_text, scale_text;  ///< over the task's dims and attributes
+  /// Scores may be so large that they are rounded when scaled, before they are subtracted
+  bool far = false;
+  int64_t given = 0;            ///< one of kernels/families/attention/attention_queries.cuh
+  std::string extra = "i64:0";  ///< what is given, as an argument
+  /// Over the task's dims and attributes
+  std::string heads_text, queries_text, keys_text, scale_text;
 
   static std::optional<AttentionForm> Of(const KernelSpec& spec);
 

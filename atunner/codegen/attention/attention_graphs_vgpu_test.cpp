@@ -1,4 +1,5 @@
-// Attention as graphs on the virtual GPU: masks, windows and keys that heads share, decoding from pages, and gradients.
+// Attention as graphs on the virtual GPU: masks, windows and keys that heads share, decoding from
+// pages, and gradients.
 #include <bit>
 #include <limits>
 
@@ -11,7 +12,9 @@ class Decoding : public GraphKernels {
  protected:
   /// Sequences, heads, dim, pages, keys of a page, key heads, pages of a sequence.
   static KernelSpec Task(std::array<int64_t, 7> n, DType dtype, double scale = 0) {
-    return SpecOf({"attention_paged", {{n[0], n[1], n[2]}, {n[3], n[4], n[5], n[2]}, {n[0], n[6]}}, {{"scale", scale}}},
+    return SpecOf({"attention_paged",
+                   {{n[0], n[1], n[2]}, {n[3], n[4], n[5], n[2]}, {n[0], n[6]}},
+                   {{"scale", scale}}},
                   dtype);
   }
 };
@@ -28,8 +31,10 @@ TEST_F(Decoding, SharesOfAnySizeAreJoined) {
   const KernelSpec spec = Task({7, 8, 64, 40, 16, 2, 128}, DType::kBFloat16);
   const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
   auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
-  for (const auto& [shares, warps, passing] : {std::array{1, 4, 0}, std::array{2, 4, 1}, std::array{1, 8, 1}}) {
-    const Configuration one = WithValues(*schedule, {{"shares", shares}, {"warps", warps}, {"passing", passing}});
+  for (const auto& [shares, warps, passing] :
+       {std::array{1, 4, 0}, std::array{2, 4, 1}, std::array{1, 8, 1}}) {
+    const Configuration one = WithValues(
+        *schedule, {{"shares", shares}, {"warps", warps}, {"passing", passing}});
     CheckConfiguration(spec, *schedule, one, *oracle);
   }
 }
@@ -40,8 +45,10 @@ class Forward : public GraphKernels {
   explicit Forward(const char* profile = "H200") : GraphKernels(profile) {}
   void CheckAll(DType dtype, int64_t dim, size_t drawn = 0) {
     const auto check = [&](const char* name, std::array<int64_t, 5> n, Attributes attributes) {
-      Check(SpecOf({name, {{n[0], n[1], n[3], dim}, {n[0], n[2], n[4], dim}}, std::move(attributes)}, dtype),
-            "attention", drawn);
+      Check(
+          SpecOf({name, {{n[0], n[1], n[3], dim}, {n[0], n[2], n[4], dim}}, std::move(attributes)},
+                 dtype),
+          "attention", drawn);
     };
     const auto whole = [](int64_t value) { return Value(value); };
     check("attention_gqa", {2, 4, 2, 67, 131}, {{"causal", true}});
@@ -51,7 +58,8 @@ class Forward : public GraphKernels {
     check("attention_masked", {2, 2, 2, 67, 136}, {});
     check("attention_varlen", {3, 2, 1, 37, 197}, {});
   }
-  /// Masks with keys that count nothing, with rows of equal least numbers, and with a row that sees no key.
+  /// Masks with keys that count nothing, with rows of equal least numbers, and with a row that sees
+  /// no key.
   void PutInto(const TaskBuffers& buffers) override {
     const auto* mask = buffers.Find("mask");
     if (mask == nullptr || !struck_) return;
@@ -62,11 +70,14 @@ class Forward : public GraphKernels {
     for (size_t i = 0; i < values.size(); ++i) {
       const size_t row = i / columns, column = i % columns;
       const bool least = row % 5 == 1 || column > row;
-      values[i] = row % 5 == 3 && column > 40 ? -INFINITY : least ? -std::numeric_limits<float>::max() : 0.5F;
+      values[i] = row % 5 == 3 && column > 40 ? -INFINITY
+                  : least                     ? -std::numeric_limits<float>::max()
+                                              : 0.5F;
       if (row == 8) values[i] = -INFINITY;
       upper.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(values[i]) >> 16));
     }
-    EXPECT_TRUE(gpu_.CopyIn(mask->address, wide ? std::as_bytes(std::span(values)) : std::as_bytes(std::span(upper))));
+    EXPECT_TRUE(gpu_.CopyIn(
+        mask->address, wide ? std::as_bytes(std::span(values)) : std::as_bytes(std::span(upper))));
   }
   bool struck_ = false;
 };
@@ -80,12 +91,15 @@ TEST_F(Forward, ByTensorMaps) {
   CheckAll(DType::kFloat16, 40);
 }
 TEST_F(Forward, OfSeveralTilesInEveryOrder) {
-  const KernelSpec spec =
-      SpecOf({"attention_gqa", {{1, 2, 391, 64}, {1, 1, 401, 64}}, {{"causal", true}, {"window", Value(int64_t{131})}}},
-             DType::kBFloat16);
+  const KernelSpec spec = SpecOf({"attention_gqa",
+                                  {{1, 2, 391, 64}, {1, 1, 401, 64}},
+                                  {{"causal", true}, {"window", Value(int64_t{131})}}},
+                                 DType::kBFloat16);
   Check(spec, "attention", 5);
-  Check(SpecOf({"attention_masked", {{1, 2, 323, 128}, {1, 2, 257, 128}}, {}}, DType::kFloat16), "attention", 2);
-  Check(SpecOf({"attention_varlen", {{5, 2, 131, 128}, {5, 1, 389, 128}}, {}}, DType::kFloat16), "attention", 2);
+  Check(SpecOf({"attention_masked", {{1, 2, 323, 128}, {1, 2, 257, 128}}, {}}, DType::kFloat16),
+        "attention", 2);
+  Check(SpecOf({"attention_varlen", {{5, 2, 131, 128}, {5, 1, 389, 128}}, {}}, DType::kFloat16),
+        "attention", 2);
 }
 TEST_F(Forward, InFloat32) { CheckAll(DType::kFloat32, 37, 1); }
 TEST_F(ForwardOnAmpere, ByTheThreads) {
@@ -95,14 +109,15 @@ TEST_F(ForwardOnAmpere, ByTheThreads) {
 TEST_F(Forward, MasksOfInfinitiesAndLeastNumbers) {
   struck_ = true;
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16})
-    Check(SpecOf({"attention_masked", {{1, 2, 90, 40}, {1, 2, 150, 40}}, {}}, dtype), "attention", 2);
+    Check(SpecOf({"attention_masked", {{1, 2, 90, 40}, {1, 2, 150, 40}}, {}}, dtype), "attention",
+          2);
 }
 
 class Gradients : public GraphKernels {
  protected:
   Gradients() : GraphKernels("H200") {}
-  static KernelSpec Task(int64_t heads, int64_t key_heads, int64_t length, int64_t dim, DType dtype, bool causal,
-                         double scale = 0, int64_t ahead = 0, int64_t window = 0) {
+  static KernelSpec Task(int64_t heads, int64_t key_heads, int64_t length, int64_t dim, DType dtype,
+                         bool causal, double scale = 0, int64_t ahead = 0, int64_t window = 0) {
     return SpecOf({"attention_gqa_backward",
                    {{1, heads, length, dim}, {1, key_heads, length + ahead, dim}},
                    {{"causal", causal}, {"scale", scale}, {"window", window}}},

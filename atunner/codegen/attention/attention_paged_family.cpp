@@ -1,5 +1,5 @@
-// Decoding: one query per sequence over keys in pages. Blocks divide the keys, and the last one of a sequence joins
-// what they found.
+// Decoding: one query per sequence over keys in pages. Blocks divide the keys, and the last one of
+// a sequence joins what they found.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,18 +16,22 @@ namespace {
 
 class PagedAttention : public BoundTemplate {
  public:
-  PagedAttention(const KernelSpec& spec, const DeviceProfile& profile) : BoundTemplate(spec, profile) {
+  PagedAttention(const KernelSpec& spec, const DeviceProfile& profile)
+      : BoundTemplate(spec, profile) {
     const std::vector<int64_t> q = ExtentsOf(spec, "q"), pool = ExtentsOf(spec, "k_pool");
     sequences_ = q[0], heads_ = q[1], dim_ = q[2], page_ = pool[1], key_heads_ = pool[2];
     pages_ = ExtentsOf(spec, "table")[1];
     space_.parameters = {
-        {"shares", Integers({1, 2, 3, 4}), "blocks for each SM, among which all keys are dealt out"},
+        {"shares", Integers({1, 2, 3, 4}),
+         "blocks for each SM, among which all keys are dealt out"},
         {"warps", Integers({4, 8}), "of a block; each takes sixteen keys at a time"},
         {"passing", Integers({0, 1}), "keys and values leave L2 before what lies there already"},
     };
-    Add(fmt::format("shares * warps <= {} and {} <= shares * {}", ResidentWarps(), tracks(), profile.sms),
+    Add(fmt::format("shares * warps <= {} and {} <= shares * {}", ResidentWarps(), tracks(),
+                    profile.sms),
         "blocks wait until all have begun");
-    Add(fmt::format("shares == 1 or shares * warps * 32 <= {}", sequences_ * keys() * key_heads_ / profile.sms),
+    Add(fmt::format("shares == 1 or shares * warps * 32 <= {}",
+                    sequences_ * keys() * key_heads_ / profile.sms),
         "two rounds for each block at least");
   }
 
@@ -42,24 +46,30 @@ class PagedAttention : public BoundTemplate {
     const std::string sequences = spec_.FindArg("q")->shape[0].text();
     const int64_t shares = Shares(configuration);
     const double scale = SettingOr(spec_, "scale", 1 / std::sqrt(Real(dim_)));
-    LaunchStep decode = Step(
-        "decode", std::to_string(shares * tracks()), Expr::MustParse("warps * 32"),
-        {"q", "k_pool", "v_pool", "table", "last", "@parts", "@tickets", "y", "i32:" + sequences,
-         "i32:" + spec_.FindArg("k_pool")->shape[0].text(), fmt::format("f32:{:.17g}", scale * 1.4426950408889634)});
+    LaunchStep decode = Step("decode", std::to_string(shares * tracks()),
+                             Expr::MustParse("warps * 32"),
+                             {"q", "k_pool", "v_pool", "table", "last", "@parts", "@tickets", "y",
+                              "i32:" + sequences, "i32:" + spec_.FindArg("k_pool")->shape[0].text(),
+                              fmt::format("f32:{:.17g}", scale * 1.4426950408889634)});
     decode.cooperative = true;
     LaunchPlan plan = Plan(configuration, {decode});
     const int64_t part = octets() * (256 + CeilDiv(dim_, 64) * 2048);  // as the kernel's Part
-    plan.workspaces = {{"parts", Expr::MustParse(fmt::format("(({}) + {}) * {}", sequences, shares, tracks() * part))},
-                       {"tickets", Expr::MustParse(fmt::format("({}) * {}", sequences, tracks() * 4))}};
-    return RenderedKernel{Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kAttentionPagedCu}),
-                          std::move(plan)};
+    plan.workspaces = {
+        {"parts",
+         Expr::MustParse(fmt::format("(({}) + {}) * {}", sequences, shares, tracks() * part))},
+        {"tickets", Expr::MustParse(fmt::format("({}) * {}", sequences, tracks() * 4))}};
+    return RenderedKernel{
+        Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kAttentionPagedCu}),
+        std::move(plan)};
   }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const double bytes = 4.0 * Real(sequences_ * key_heads_ * keys() * dim_);
-    // As many blocks as an SM holds are best: with fewer, memory waits for warps. What a part costs its sequence only
-    // shows where there are few of them, and so does what an L2 full of written lines takes to make room.
+    // As many blocks as an SM holds are best: with fewer, memory waits for warps. What a part costs
+    // its sequence only shows where there are few of them, and so does what an L2 full of written
+    // lines takes to make room.
     const double busy = Real(at["shares"] * at["warps"]);
     const double room = (at["passing"] != 0) == (bytes < 4.0 * Real(profile.l2_bytes)) ? 1.0 : 1.05;
     return bytes * room * (1.0 + 1.0 / (busy * busy)) / profile.dram_gbps +
@@ -70,9 +80,11 @@ class PagedAttention : public BoundTemplate {
   /// Of the query heads that share a key head, as many as a thread's registers have room for.
   int64_t octets() const { return heads_ / key_heads_ > 8 && dim_ <= 192 ? 2 : 1; }
   int64_t keys() const { return pages_ * page_; }
-  /// Of an SM, in whole blocks of four: what a thread has of a key, a value, outputs and addresses are its registers.
+  /// Of an SM, in whole blocks of four: what a thread has of a key, a value, outputs and addresses
+  /// are its registers.
   int64_t ResidentWarps() const {
-    const int64_t held = 8 * CeilDiv(dim_, 32) + 16 * CeilDiv(dim_, 64) * (1 + octets()) + 40 + 24 * octets();
+    const int64_t held = 8 * CeilDiv(dim_, 32) + 16 * CeilDiv(dim_, 64) * (1 + octets()) + 40 +
+                         24 * octets();
     return 65536 / (32 * std::min<int64_t>(held, 255)) / 4 * 4;
   }
   /// Blocks of a share.
@@ -87,13 +99,16 @@ class PagedAttention : public BoundTemplate {
 bool Matches(const KernelSpec& spec) {
   const std::vector<int64_t> q = ExtentsOf(spec, "q"), pool = ExtentsOf(spec, "k_pool"),
                              table = ExtentsOf(spec, "table");
-  if (SizeOf(spec.compute_dtype) != 2 || !IsLibraryTask(spec, "attention_paged", {q, pool, table})) return false;
+  if (SizeOf(spec.compute_dtype) != 2 || !IsLibraryTask(spec, "attention_paged", {q, pool, table}))
+    return false;
   const int64_t keys = table[1] * pool[1];
   // Whole units of eight elements, and 31-bit counters.
-  return q[2] % 8 == 0 && q[2] <= 256 && keys < (1 << 30) && pool[0] * pool[1] < (int64_t{1} << 31) &&
-         q[0] * CeilDiv(keys, 32) < (int64_t{1} << 31) && q[0] * q[1] < (int64_t{1} << 31);
+  return q[2] % 8 == 0 && q[2] <= 256 && keys < (1 << 30) &&
+         pool[0] * pool[1] < (int64_t{1} << 31) && q[0] * CeilDiv(keys, 32) < (int64_t{1} << 31) &&
+         q[0] * q[1] < (int64_t{1} << 31);
 }
-Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
+Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
+                                               const DeviceProfile& profile) {
   ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
   return std::make_unique<PagedAttention>(spec, profile);
 }

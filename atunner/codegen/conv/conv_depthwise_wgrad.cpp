@@ -1,5 +1,5 @@
-// Gradients by the filter of convolutions whose channels do not mix: no products for tensor cores, but sums of strips
-// (kernels/families/conv/conv_depthwise_wgrad.cu).
+// Gradients by the filter of convolutions whose channels do not mix: no products for tensor cores,
+// but sums of strips (kernels/families/conv/conv_depthwise_wgrad.cu).
 #include <fmt/format.h>
 
 #include <cmath>
@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t kThreads = 256;
 /// Sums that a thread keeps.
 constexpr int64_t kMostSums = 64;
-/// Blocks that a multiprocessor holds; its instructions per ns, of a warp each; ns of the launches, and of a share's
-/// sum.
+/// Blocks that a multiprocessor holds; its instructions per ns, of a warp each; ns of the launches,
+/// and of a share's sum.
 constexpr double kResident = 3;
 constexpr double kIssued = 3.5;
 constexpr double kDepthwiseNs = 7000;
@@ -23,12 +23,15 @@ constexpr double kShareNs = 0.01;
 
 std::optional<TensorConvForm> FormOf(const KernelSpec& spec) {
   const auto read = ReadConv(spec);
-  if (!read || !IsFilterGradient(*read) || read->filters * read->images.factor() > 1 || read->Phases() > 1)
+  if (!read || !IsFilterGradient(*read) || read->filters * read->images.factor() > 1 ||
+      read->Phases() > 1)
     return std::nullopt;
-  if (!IsFloat(spec.compute_dtype) || (SizeOf(spec.compute_dtype) != 2 && spec.compute_dtype != DType::kFloat32))
+  if (!IsFloat(spec.compute_dtype) ||
+      (SizeOf(spec.compute_dtype) != 2 && spec.compute_dtype != DType::kFloat32))
     return std::nullopt;
   const TensorConvForm form{*read, read->channels, read->filters};
-  const bool counted = form.channels * form.ConvForm::Taps() < INT32_MAX / 2 && form.axes[2].out <= kMostSums;
+  const bool counted = form.channels * form.ConvForm::Taps() < INT32_MAX / 2 &&
+                       form.axes[2].out <= kMostSums;
   return Dense(form, true, 1) && counted ? std::optional(form) : std::nullopt;
 }
 
@@ -39,11 +42,13 @@ class DepthwiseFilters : public BoundTemplate {
     space_.parameters = {
         {"strip", Integers({1, 2, 4, 8}), "neighbouring places of a thread"},
         {"rows", Integers({1, 2, 3, 5, 7, 9}), "of taps whose sums a thread keeps"},
-        {"split_k", Integers({1, 2, 4, 8, 16, 32, 64, 128}), "blocks that divide images and places"},
+        {"split_k", Integers({1, 2, 4, 8, 16, 32, 64, 128}),
+         "blocks that divide images and places"},
     };
     Add(fmt::format("rows <= {}", Rows()), "more rows than there are");
     Add(fmt::format("rows * {} <= {}", form_.axes[2].out, kMostSums), "registers");
-    Add(fmt::format("split_k == 1 or split_k * strip * {} <= {}", kThreads, Places()), "too few places to divide");
+    Add(fmt::format("split_k == 1 or split_k * strip * {} <= {}", kThreads, Places()),
+        "too few places to divide");
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
@@ -51,19 +56,22 @@ class DepthwiseFilters : public BoundTemplate {
     if (!half_precision()) constants.Line("typedef float T;");
     AddArrangement(constants, form_);
     constants.Ints(chosen(configuration), {"strip", "rows", "split_k"});
-    LaunchStep step =
-        Step("conv_filters", std::to_string(form_.groups), kThreads, {form_.x.name, form_.w.name, "@shares"});
+    LaunchStep step = Step("conv_filters", std::to_string(form_.groups), kThreads,
+                           {form_.x.name, form_.w.name, "@shares"});
     step.grid[1] = Expr::MustParse("split_k");
     step.grid[2] = Expr::MustParse(fmt::format("ceil_div({}, rows)", Rows()));
-    const LaunchStep sum = Step("add_filters", std::to_string(CeilDiv(form_.groups * form_.Outputs(), kThreads)),
+    const LaunchStep sum = Step("add_filters",
+                                std::to_string(CeilDiv(form_.groups * form_.Outputs(), kThreads)),
                                 kThreads, {"@shares", form_.y.name});
     LaunchPlan plan = Plan(configuration, {step, sum});
-    plan.workspaces.push_back(
-        {"shares", Expr::MustParse(fmt::format("{} * split_k", form_.groups * form_.Outputs() * 4))});
-    return RenderedKernel{Emit(configuration, constants, {embed::kConvDepthwiseWgradCu}), std::move(plan)};
+    plan.workspaces.push_back({"shares", Expr::MustParse(fmt::format(
+                                             "{} * split_k", form_.groups * form_.Outputs() * 4))});
+    return RenderedKernel{Emit(configuration, constants, {embed::kConvDepthwiseWgradCu}),
+                          std::move(plan)};
   }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const auto at = [&](const char* name) { return Real(chosen(configuration)[name]); };
     const double across = Real(form_.axes[2].out);
     const double strips = std::ceil(Real(Places()) / at("strip") / (kThreads * at("split_k")));
@@ -71,10 +79,12 @@ class DepthwiseFilters : public BoundTemplate {
     const double rounds = std::ceil(blocks / (profile.sms * kResident));
     // A load is followed by its test; lanes that read strips side by side meet more lines.
     const double loads = at("strip") + at("rows") * (at("strip") + across - 1);
-    const double instructions = 30 + loads * (3 + at("strip") / 2) + at("rows") * (10 + at("strip") * across);
+    const double instructions = 30 + loads * (3 + at("strip") / 2) +
+                                at("rows") * (10 + at("strip") * across);
     const double warps = kResident * kThreads / 32;
     const double block = strips * instructions + at("rows") * across * 12 + 200;
-    return rounds * block * warps / kIssued + at("split_k") * kShareNs * Real(form_.groups) + kDepthwiseNs;
+    return rounds * block * warps / kIssued + at("split_k") * kShareNs * Real(form_.groups) +
+           kDepthwiseNs;
   }
 
  private:
@@ -86,6 +96,7 @@ class DepthwiseFilters : public BoundTemplate {
 
 }  // namespace
 
-constinit const Family kDepthwiseFiltersFamily = FormFamily<DepthwiseFilters, FormOf>("depthwise_filters");
+constinit const Family kDepthwiseFiltersFamily = FormFamily<DepthwiseFilters, FormOf>(
+    "depthwise_filters");
 
 }  // namespace atunner

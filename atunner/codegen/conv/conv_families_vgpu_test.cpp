@@ -1,4 +1,5 @@
-// Convolutions of graphs on tensor cores and as windows, against the evaluation of the graph in float64.
+// Convolutions of graphs on tensor cores and as windows, against the evaluation of the graph in
+// float64.
 #include <fmt/format.h>
 
 #include "atunner/codegen/tests/graph_kernels_test.h"
@@ -10,8 +11,8 @@ namespace {
 
 using Shapes = std::vector<std::vector<int64_t>>;
 
-KernelSpec Conv(const char* op, const Shapes& shapes, DType dtype, const Attributes& attributes = {},
-                Accuracy accuracy = Accuracy::kDefault) {
+KernelSpec Conv(const char* op, const Shapes& shapes, DType dtype,
+                const Attributes& attributes = {}, Accuracy accuracy = Accuracy::kDefault) {
   KernelSpec spec = FindOperator(op)->Instantiate({shapes, dtype, attributes}).value();
   SetAccuracy(spec, accuracy);
   return spec;
@@ -33,27 +34,33 @@ class HopperConvolutions : public GraphKernels {
   void PutInto(const TaskBuffers& buffers) override {
     const float outlier = 3e5F;
     if (outlier_at_)
-      EXPECT_TRUE(gpu_.CopyIn(buffers.Find("w")->address + *outlier_at_ * 4, std::as_bytes(std::span(&outlier, 1))));
+      EXPECT_TRUE(gpu_.CopyIn(buffers.Find("w")->address + *outlier_at_ * 4,
+                              std::as_bytes(std::span(&outlier, 1))));
   }
   std::optional<uint64_t> outlier_at_;  ///< of the filters
 };
 
 TEST_F(Convolutions, OfOneToThreeDimensionsOnTensorCores) {
-  Check(Conv("conv", {{3, 16, 9, 7}, {24, 16, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 2);
+  Check(Conv("conv", {{3, 16, 9, 7}, {24, 16, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution",
+        2);
   Check(Conv("conv", {{2, 5, 11, 13}, {9, 5, 5, 2}}, DType::kFloat16, Of(2, 2)), "convolution", 1);
   Check(Conv("conv", {{2, 8, 61}, {16, 8, 3}}, DType::kBFloat16, Of(1, 4, 4)), "convolution", 1);
-  Check(Conv("conv", {{1, 12, 5, 6, 7}, {8, 12, 3, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 1);
-  Check(Conv("conv", {{2, 24, 8, 8}, {16, 12, 3, 3}}, DType::kFloat16, Of(1, 1, 1, 2)), "convolution", 1);
-  Check(Conv("conv", {{2, 24, 6, 6}, {48, 4, 3, 3}}, DType::kBFloat16, Of(1, 1, 1, 6)), "convolution", 1);
-  Check(Conv("conv_transpose", {{2, 24, 4, 5}, {24, 6, 3, 3}}, DType::kBFloat16, Of(2, 1, 1, 3)), "convolution", 1);
+  Check(Conv("conv", {{1, 12, 5, 6, 7}, {8, 12, 3, 3, 3}}, DType::kBFloat16, Of(1, 1)),
+        "convolution", 1);
+  Check(Conv("conv", {{2, 24, 8, 8}, {16, 12, 3, 3}}, DType::kFloat16, Of(1, 1, 1, 2)),
+        "convolution", 1);
+  Check(Conv("conv", {{2, 24, 6, 6}, {48, 4, 3, 3}}, DType::kBFloat16, Of(1, 1, 1, 6)),
+        "convolution", 1);
+  Check(Conv("conv_transpose", {{2, 24, 4, 5}, {24, 6, 3, 3}}, DType::kBFloat16, Of(2, 1, 1, 3)),
+        "convolution", 1);
   Check(Conv("conv", {{1, 40, 8, 8}, {16, 40, 1, 1}}, DType::kBFloat16), "convolution", 1);
   EXPECT_GT(verified_, 12u);
 }
 
-/// Channels last, of 11 by 10 places; `tail` makes y of the sums s, biases b and elements z; `turned`: rows of places
-/// lie side by side.
-KernelSpec Finished(int64_t channels, int64_t filters, int64_t taps, int64_t stride, const char* tail,
-                    bool turned = false) {
+/// Channels last, of 11 by 10 places; `tail` makes y of the sums s, biases b and elements z;
+/// `turned`: rows of places lie side by side.
+KernelSpec Finished(int64_t channels, int64_t filters, int64_t taps, int64_t stride,
+                    const char* tail, bool turned = false) {
   const int64_t low = taps / 2, height = (11 + 2 * low - taps + stride) / stride;
   const int64_t width = (10 + 2 * low - taps + stride) / stride;
   const std::string text = fmt::format(R"(graph finished
@@ -69,8 +76,9 @@ s = contract(taps, w, equation="nhrwsc,orsc->{8}", as=float32)
 y = {7}
 output y
 )",
-                                       channels, filters, taps, low, stride, turned ? width : height,
-                                       turned ? height : width, tail, turned ? "nwho" : "nhwo");
+                                       channels, filters, taps, low, stride,
+                                       turned ? width : height, turned ? height : width, tail,
+                                       turned ? "nwho" : "nhwo");
   return SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value();
 }
 constexpr const char* kResidual = "cast(maximum(s + b + cast(z, float32), 0), bfloat16)";
@@ -86,14 +94,19 @@ TEST_F(HopperConvolutions, FinishedByAMap) {
   Check(Finished(64, 72, 3, 1, kResidual), "convolution", 2);
   Check(Finished(16, 20, 3, 1, "cast(s * 2 + cast(z, float32), bfloat16)"), "convolution", 1);
   Check(Finished(16, 24, 3, 2, kResidual), "convolution", 1);
-  Check(Finished(16, 24, 3, 1, kResidual, /*turned=*/true), "stages");  // pixels are not rows of the result
+  // pixels are not rows of the result
+  Check(Finished(16, 24, 3, 1, kResidual, /*turned=*/true), "stages");
 }
 
 TEST_F(Convolutions, TransposedInPhases) {
-  Check(Conv("conv_transpose", {{2, 16, 5, 7}, {16, 8, 4, 4}}, DType::kBFloat16, Of(2, 1)), "convolution", 2);
-  Check(Conv("conv_transpose", {{2, 8, 6, 6}, {8, 16, 2, 2}}, DType::kFloat16, Of(2, 0)), "convolution", 1);
-  Check(Conv("conv_transpose", {{1, 8, 19}, {8, 8, 3}}, DType::kBFloat16, Of(3, 0, 2)), "convolution", 1);
-  Check(Conv("conv_transpose", {{1, 8, 3, 4, 5}, {8, 4, 2, 2, 2}}, DType::kBFloat16, Of(2, 0)), "convolution", 1);
+  Check(Conv("conv_transpose", {{2, 16, 5, 7}, {16, 8, 4, 4}}, DType::kBFloat16, Of(2, 1)),
+        "convolution", 2);
+  Check(Conv("conv_transpose", {{2, 8, 6, 6}, {8, 16, 2, 2}}, DType::kFloat16, Of(2, 0)),
+        "convolution", 1);
+  Check(Conv("conv_transpose", {{1, 8, 19}, {8, 8, 3}}, DType::kBFloat16, Of(3, 0, 2)),
+        "convolution", 1);
+  Check(Conv("conv_transpose", {{1, 8, 3, 4, 5}, {8, 4, 2, 2, 2}}, DType::kBFloat16, Of(2, 0)),
+        "convolution", 1);
   Check(Conv("conv_transpose", {{1, 16, 6, 5}, {16, 4, 3, 3}}, DType::kBFloat16,
              With(Of(2, 1, 1, 2), "output_padding", int64_t{1})),
         "convolution", 1);
@@ -101,27 +114,36 @@ TEST_F(Convolutions, TransposedInPhases) {
 
 TEST_F(Convolutions, GradientsByTheImage) {
   const std::string x = "x";
-  Check(Conv("conv_backward", {{2, 16, 9, 9}, {8, 16, 3, 3}}, DType::kBFloat16, With(Of(2, 1), "wrt", x)),
+  Check(Conv("conv_backward", {{2, 16, 9, 9}, {8, 16, 3, 3}}, DType::kBFloat16,
+             With(Of(2, 1), "wrt", x)),
         "convolution", 1);
-  Check(Conv("conv_backward", {{2, 8, 7, 7}, {32, 4, 3, 3}}, DType::kFloat16, With(Of(1, 1, 1, 2), "wrt", x)),
+  Check(Conv("conv_backward", {{2, 8, 7, 7}, {32, 4, 3, 3}}, DType::kFloat16,
+             With(Of(1, 1, 1, 2), "wrt", x)),
         "convolution", 1);
-  Check(Conv("conv_backward", {{1, 16, 8, 8}, {8, 16, 1, 1}}, DType::kBFloat16, With(Of(2, 0), "wrt", x)),
+  Check(Conv("conv_backward", {{1, 16, 8, 8}, {8, 16, 1, 1}}, DType::kBFloat16,
+             With(Of(2, 0), "wrt", x)),
         "convolution", 1);
-  Check(Conv("conv_transpose_backward", {{2, 8, 5, 6}, {8, 16, 4, 4}}, DType::kBFloat16, With(Of(2, 1), "wrt", x)),
+  Check(Conv("conv_transpose_backward", {{2, 8, 5, 6}, {8, 16, 4, 4}}, DType::kBFloat16,
+             With(Of(2, 1), "wrt", x)),
         "convolution", 1);
 }
 
 TEST_F(Convolutions, GradientsByTheFilter) {
   const std::string w = "w";
-  Check(Conv("conv_backward", {{8, 16, 12, 10}, {24, 16, 3, 3}}, DType::kBFloat16, With(Of(1, 1), "wrt", w)),
+  Check(Conv("conv_backward", {{8, 16, 12, 10}, {24, 16, 3, 3}}, DType::kBFloat16,
+             With(Of(1, 1), "wrt", w)),
         "convolution", 1);
-  Check(Conv("conv_backward", {{3, 12, 30, 24}, {16, 12, 3, 2}}, DType::kFloat16, With(Of(2, 1), "wrt", w)),
+  Check(Conv("conv_backward", {{3, 12, 30, 24}, {16, 12, 3, 2}}, DType::kFloat16,
+             With(Of(2, 1), "wrt", w)),
         "convolution", 1);
-  Check(Conv("conv_backward", {{8, 16, 90}, {48, 4, 5}}, DType::kBFloat16, With(Of(1, 4, 2, 4), "wrt", w)),
+  Check(Conv("conv_backward", {{8, 16, 90}, {48, 4, 5}}, DType::kBFloat16,
+             With(Of(1, 4, 2, 4), "wrt", w)),
         "convolution", 1);
-  Check(Conv("conv_backward", {{8, 16, 8, 10}, {8, 16, 1, 1}}, DType::kBFloat16, With(Of(1, 0), "wrt", w)),
+  Check(Conv("conv_backward", {{8, 16, 8, 10}, {8, 16, 1, 1}}, DType::kBFloat16,
+             With(Of(1, 0), "wrt", w)),
         "convolution", 1);
-  Check(Conv("conv_backward", {{2, 8, 5, 7, 8}, {8, 8, 3, 3, 3}}, DType::kBFloat16, With(Of(1, 1), "wrt", w)),
+  Check(Conv("conv_backward", {{2, 8, 5, 7, 8}, {8, 8, 3, 3, 3}}, DType::kBFloat16,
+             With(Of(1, 1), "wrt", w)),
         "convolution", 1);
 }
 
@@ -142,13 +164,16 @@ output y
 )");
   Check(spec, "convolution", 2);
   const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
-  EXPECT_THAT(schedule->Render(schedule->Default()).value().source.text, testing::HasSubstr("ARRANGE_X = false"));
+  EXPECT_THAT(schedule->Render(schedule->Default()).value().source.text,
+              testing::HasSubstr("ARRANGE_X = false"));
 }
 
 TEST_F(Convolutions, OfChannelsLastInPartsOfUnits) {
-  Check(Conv("conv", {{2, 9, 7, 3}, {16, 3, 3, 3}}, DType::kBFloat16, With(Of(2, 1), "channels_last", true)),
+  Check(Conv("conv", {{2, 9, 7, 3}, {16, 3, 3, 3}}, DType::kBFloat16,
+             With(Of(2, 1), "channels_last", true)),
         "convolution", 1);
-  Check(Conv("conv_transpose", {{2, 5, 4, 16}, {16, 2, 2, 8}}, DType::kBFloat16, With(Of(2, 0), "channels_last", true)),
+  Check(Conv("conv_transpose", {{2, 5, 4, 16}, {16, 2, 2, 8}}, DType::kBFloat16,
+             With(Of(2, 0), "channels_last", true)),
         "convolution", 1);
 }
 
@@ -158,17 +183,23 @@ TEST_F(Convolutions, DepthwiseAsWeightedWindows) {
     Check(Conv("conv", {{2, 3, 13, 13}, {3, 1, 5, 4}}, dtype, Of(2, 2, 1, 3)), "pooling", 1);
     Check(Conv("conv", {{2, 4, 67}, {4, 1, 4}}, dtype, Of(1, 3, 1, 4)), "pooling", 2);
   }
-  Check(Conv("conv", {{2, 4, 64}, {4, 1, 4}}, DType::kBFloat16, With(Of(1, 0, 1, 4), "causal", true)), "pooling", 1);
-  Check(Conv("conv", {{1, 3, 20, 24}, {3, 1, 3, 3}}, DType::kBFloat16, Of(1, 2, 2, 3)), "pooling", 1);
-  Check(Conv("conv", {{2, 3, 5, 6, 8}, {3, 1, 3, 3, 3}}, DType::kBFloat16, Of(1, 1, 1, 3)), "pooling", 1);
+  Check(
+      Conv("conv", {{2, 4, 64}, {4, 1, 4}}, DType::kBFloat16, With(Of(1, 0, 1, 4), "causal", true)),
+      "pooling", 1);
+  Check(Conv("conv", {{1, 3, 20, 24}, {3, 1, 3, 3}}, DType::kBFloat16, Of(1, 2, 2, 3)), "pooling",
+        1);
+  Check(Conv("conv", {{2, 3, 5, 6, 8}, {3, 1, 3, 3, 3}}, DType::kBFloat16, Of(1, 1, 1, 3)),
+        "pooling", 1);
   Check(Conv("conv_backward", {{2, 3, 8, 8}, {3, 1, 3, 3}}, DType::kFloat32,
              With(Of(1, 1, 1, 3), "wrt", std::string("x"))),
         "pooling", 1);
 }
 
 TEST_F(Convolutions, GradientsByFiltersOfSingleChannels) {
-  const auto check = [&](const Shapes& shapes, DType dtype, const Attributes& attributes, size_t drawn) {
-    Check(Conv("conv_backward", shapes, dtype, With(attributes, "wrt", std::string("w"))), "depthwise_filters", drawn);
+  const auto check = [&](const Shapes& shapes, DType dtype, const Attributes& attributes,
+                         size_t drawn) {
+    Check(Conv("conv_backward", shapes, dtype, With(attributes, "wrt", std::string("w"))),
+          "depthwise_filters", drawn);
   };
   check({{3, 5, 19, 37}, {5, 1, 3, 3}}, DType::kBFloat16, Of(1, 1, 1, 5), 4);
   check({{2, 3, 26, 22}, {3, 1, 5, 4}}, DType::kFloat32, Of(2, 2, 1, 3), 2);
@@ -178,7 +209,8 @@ TEST_F(Convolutions, GradientsByFiltersOfSingleChannels) {
 
 TEST_F(HopperConvolutions, GradientsByTheFilter) {
   const auto check = [&](const Shapes& shapes, const Attributes& attributes, size_t drawn) {
-    const KernelSpec spec = Conv("conv_backward", shapes, DType::kBFloat16, With(attributes, "wrt", std::string("w")));
+    const KernelSpec spec = Conv("conv_backward", shapes, DType::kBFloat16,
+                                 With(attributes, "wrt", std::string("w")));
     Check(spec, "convolution", drawn);
     EXPECT_GE(MakeTemplate(spec, gpu_.profile()).value()->space().Find("groups_r"), 0);
   };
@@ -193,43 +225,58 @@ TEST_F(HopperConvolutions, GradientsByTheFilter) {
 }
 
 TEST_F(HopperConvolutions, OfGroupsOfWarps) {
-  Check(Conv("conv", {{3, 16, 9, 7}, {72, 16, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 2);
-  Check(Conv("conv_transpose", {{2, 72, 5, 8}, {72, 8, 4, 4}}, DType::kFloat16, Of(2, 1)), "convolution", 1);
+  Check(Conv("conv", {{3, 16, 9, 7}, {72, 16, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution",
+        2);
+  Check(Conv("conv_transpose", {{2, 72, 5, 8}, {72, 8, 4, 4}}, DType::kFloat16, Of(2, 1)),
+        "convolution", 1);
 }
 
 TEST_F(HopperConvolutions, WithTapsAsDistancesBetweenRows) {
-  Check(Conv("conv", {{1, 20, 5, 6, 7}, {24, 20, 3, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 2);
+  Check(Conv("conv", {{1, 20, 5, 6, 7}, {24, 20, 3, 3, 3}}, DType::kBFloat16, Of(1, 1)),
+        "convolution", 2);
   Check(Conv("conv", {{2, 72, 40}, {16, 72, 3}}, DType::kFloat16, Of(1, 4, 4)), "convolution", 2);
-  Check(Conv("conv", {{2, 48, 6, 7}, {24, 24, 3, 2}}, DType::kBFloat16, Of(1, 0, 1, 2)), "convolution", 1);
-  Check(Conv("conv_transpose", {{1, 8, 3, 4, 5}, {8, 4, 2, 2, 2}}, DType::kBFloat16, Of(2, 0)), "convolution", 1);
-  Check(Conv("conv_transpose", {{2, 16, 30}, {16, 8, 16}}, DType::kBFloat16, Of(8, 4)), "convolution", 1);
-  Check(Conv("conv_transpose", {{1, 8, 19}, {8, 8, 3}}, DType::kBFloat16, Of(3, 0, 2)), "convolution", 1);
-  Check(
-      Conv("conv_backward", {{2, 16, 9, 8}, {8, 16, 3, 3}}, DType::kBFloat16, With(Of(2, 1), "wrt", std::string("x"))),
-      "convolution", 1);
+  Check(Conv("conv", {{2, 48, 6, 7}, {24, 24, 3, 2}}, DType::kBFloat16, Of(1, 0, 1, 2)),
+        "convolution", 1);
+  Check(Conv("conv_transpose", {{1, 8, 3, 4, 5}, {8, 4, 2, 2, 2}}, DType::kBFloat16, Of(2, 0)),
+        "convolution", 1);
+  Check(Conv("conv_transpose", {{2, 16, 30}, {16, 8, 16}}, DType::kBFloat16, Of(8, 4)),
+        "convolution", 1);
+  Check(Conv("conv_transpose", {{1, 8, 19}, {8, 8, 3}}, DType::kBFloat16, Of(3, 0, 2)),
+        "convolution", 1);
+  Check(Conv("conv_backward", {{2, 16, 9, 8}, {8, 16, 3, 3}}, DType::kBFloat16,
+             With(Of(2, 1), "wrt", std::string("x"))),
+        "convolution", 1);
   const Shapes shapes = {{2, 12, 9, 7}, {24, 12, 3, 3}};
   Check(Conv("conv", shapes, DType::kFloat32, Of(1, 1), Accuracy::kFast), "convolution", 1);
-  Check(Conv("conv_transpose", {{1, 8, 5, 6}, {8, 8, 2, 2}}, DType::kFloat32, Of(2, 0), Accuracy::kFast), "convolution",
-        1);
+  Check(Conv("conv_transpose", {{1, 8, 5, 6}, {8, 8, 2, 2}}, DType::kFloat32, Of(2, 0),
+             Accuracy::kFast),
+        "convolution", 1);
 }
 
-// A sample sees 2048 times four elements of each 32nd of the filters, and has them all arranged for what it saw.
+// A sample sees 2048 times four elements of each 32nd of the filters, and has them all arranged for
+// what it saw.
 TEST_F(HopperConvolutions, OfAnElementThatTheSampleMissesAreArrangedAgain) {
   outlier_at_ = 4 * 2050;
-  Check(Conv("conv", {{1, 1040, 1, 8}, {256, 1040, 1, 1}}, DType::kFloat32, Of(1, 0), Accuracy::kFast), "convolution");
+  Check(Conv("conv", {{1, 1040, 1, 8}, {256, 1040, 1, 1}}, DType::kFloat32, Of(1, 0),
+             Accuracy::kFast),
+        "convolution");
 }
 
 // What a tap of one phase reads is not to spoil another phase's results.
 TEST_F(HopperConvolutions, OfNumbersThatAreNone) {
   inputs_ = InputFamily::kNan;
-  Check(Conv("conv_transpose", {{2, 16, 9, 7}, {16, 8, 4, 4}}, DType::kBFloat16, Of(2, 1)), "convolution", 1);
-  Check(Conv("conv_transpose", {{2, 16, 30}, {16, 8, 16}}, DType::kBFloat16, Of(8, 4)), "convolution", 1);
-  Check(Conv("conv", {{2, 16, 9, 7}, {40, 16, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 1);
+  Check(Conv("conv_transpose", {{2, 16, 9, 7}, {16, 8, 4, 4}}, DType::kBFloat16, Of(2, 1)),
+        "convolution", 1);
+  Check(Conv("conv_transpose", {{2, 16, 30}, {16, 8, 16}}, DType::kBFloat16, Of(8, 4)),
+        "convolution", 1);
+  Check(Conv("conv", {{2, 16, 9, 7}, {40, 16, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution",
+        1);
 }
 
 TEST_F(HopperConvolutions, OfFewFiltersTakePixelsTogether) {
   const auto merged = [&](const Shapes& shapes) {
-    const auto schedule = MakeTemplate(Conv("conv", shapes, DType::kBFloat16, Of(1, 1)), gpu_.profile()).value();
+    const auto schedule =
+        MakeTemplate(Conv("conv", shapes, DType::kBFloat16, Of(1, 1)), gpu_.profile()).value();
     const std::string text = schedule->Render(schedule->Default()).value().source.text;
     return text.substr(text.find("MERGED = ") + 9, 1);
   };
@@ -237,22 +284,29 @@ TEST_F(HopperConvolutions, OfFewFiltersTakePixelsTogether) {
   EXPECT_EQ(merged({{1, 8, 16, 18}, {8, 8, 3, 3}}), "4");
   EXPECT_EQ(merged({{1, 32, 16, 16}, {40, 32, 3, 3}}), "1");
   EXPECT_EQ(merged({{1, 32, 16, 16}, {32, 32, 3, 1}}), "1");
-  Check(Conv("conv", {{2, 32, 5, 9}, {32, 32, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 1);
-  Check(Conv("conv", {{1, 3, 6, 21}, {6, 3, 4, 5}}, DType::kFloat32, Of(1, 2), Accuracy::kFast), "convolution", 1);
+  Check(Conv("conv", {{2, 32, 5, 9}, {32, 32, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution",
+        1);
+  Check(Conv("conv", {{1, 3, 6, 21}, {6, 3, 4, 5}}, DType::kFloat32, Of(1, 2), Accuracy::kFast),
+        "convolution", 1);
 }
 
 TEST_F(HopperConvolutions, WithStepsHavePixelsOfAPlaceApart) {
-  Check(Conv("conv", {{2, 32, 9, 11}, {24, 32, 3, 3}}, DType::kBFloat16, Of(2, 1)), "convolution", 3);
-  Check(Conv("conv", {{1, 24, 5, 6, 9}, {16, 24, 3, 2, 3}}, DType::kFloat16, Of(2, 1)), "convolution", 2);
+  Check(Conv("conv", {{2, 32, 9, 11}, {24, 32, 3, 3}}, DType::kBFloat16, Of(2, 1)), "convolution",
+        3);
+  Check(Conv("conv", {{1, 24, 5, 6, 9}, {16, 24, 3, 2, 3}}, DType::kFloat16, Of(2, 1)),
+        "convolution", 2);
   Check(Conv("conv", {{2, 72, 40}, {16, 72, 5}}, DType::kBFloat16, Of(3, 2)), "convolution", 1);
-  Check(Conv("conv", {{2, 64, 8, 9}, {24, 32, 4, 3}}, DType::kBFloat16, Of(2, 0, 1, 2)), "convolution", 1);
-  Check(Conv("conv", {{2, 32, 9, 8}, {24, 32, 3, 3}}, DType::kFloat32, Of(2, 1), Accuracy::kFast), "convolution", 1);
+  Check(Conv("conv", {{2, 64, 8, 9}, {24, 32, 4, 3}}, DType::kBFloat16, Of(2, 0, 1, 2)),
+        "convolution", 1);
+  Check(Conv("conv", {{2, 32, 9, 8}, {24, 32, 3, 3}}, DType::kFloat32, Of(2, 1), Accuracy::kFast),
+        "convolution", 1);
 }
 
 // Whoever tunes would wait for the virtual GPU.
 TEST_F(HopperConvolutions, OfLargeImagesAreCheckedAtNoOtherSize) {
   const auto sizes = [&](const Shapes& shapes) {
-    const auto schedule = MakeTemplate(Conv("conv", shapes, DType::kBFloat16, Of(1, 1)), gpu_.profile()).value();
+    const auto schedule =
+        MakeTemplate(Conv("conv", shapes, DType::kBFloat16, Of(1, 1)), gpu_.profile()).value();
     return schedule->CheckDims(schedule->Default()).size();
   };
   EXPECT_EQ(sizes({{4, 128, 256, 256}, {128, 128, 3, 3}}), 0u);
@@ -260,16 +314,20 @@ TEST_F(HopperConvolutions, OfLargeImagesAreCheckedAtNoOtherSize) {
 }
 
 TEST_F(HopperConvolutions, OfImagesAsTheyLie) {
-  Check(Conv("conv", {{3, 40, 8, 11}, {72, 40, 1, 1}}, DType::kBFloat16, Of(1, 0)), "convolution", 2);
-  const KernelSpec spec = Conv("conv_transpose", {{2, 24, 8, 8}, {24, 16, 2, 2}}, DType::kFloat16, Of(2, 0));
+  Check(Conv("conv", {{3, 40, 8, 11}, {72, 40, 1, 1}}, DType::kBFloat16, Of(1, 0)), "convolution",
+        2);
+  const KernelSpec spec = Conv("conv_transpose", {{2, 24, 8, 8}, {24, 16, 2, 2}}, DType::kFloat16,
+                               Of(2, 0));
   Check(spec, "convolution", 2);
   const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
-  EXPECT_THAT(schedule->Render(schedule->Default()).value().source.text, testing::HasSubstr("ARRANGE_X = false"));
+  EXPECT_THAT(schedule->Render(schedule->Default()).value().source.text,
+              testing::HasSubstr("ARRANGE_X = false"));
 }
 
 TEST_F(HopperConvolutions, WithStepsOrStretchesTooLongAreGathered) {
   const auto gathers = [&](const Shapes& shapes, const Attributes& attributes) {
-    const auto schedule = MakeTemplate(Conv("conv", shapes, DType::kBFloat16, attributes), gpu_.profile());
+    const auto schedule = MakeTemplate(Conv("conv", shapes, DType::kBFloat16, attributes),
+                                       gpu_.profile());
     return schedule.has_value() && (*schedule)->space().Find("reach") < 0;
   };
   EXPECT_FALSE(gathers({{1, 128, 9000}, {64, 128, 3}}, Of(1, 64, 64)));
@@ -279,26 +337,32 @@ TEST_F(HopperConvolutions, WithStepsOrStretchesTooLongAreGathered) {
   EXPECT_TRUE(gathers({{1, 128, 90}, {64, 128, 3}}, Of(2, 1, 2)));
   EXPECT_TRUE(gathers({{1, 128, 90}, {64, 128, 1}}, Of(2, 0)));
   EXPECT_TRUE(gathers({{1, 3, 90, 90}, {64, 3, 7, 7}}, Of(2, 3)));
-  Check(Conv("conv", {{2, 16, 9, 11}, {24, 16, 3, 3}}, DType::kBFloat16, Of(2, 1, 2)), "convolution", 1);
+  Check(Conv("conv", {{2, 16, 9, 11}, {24, 16, 3, 3}}, DType::kBFloat16, Of(2, 1, 2)),
+        "convolution", 1);
   EXPECT_TRUE(gathers({{1, 9, 9, 128}, {64, 3, 3, 128}}, With(Of(2, 1), "channels_last", true)));
 }
 
 TEST_F(Convolutions, OfFloat32InHalvesWhereThePolicyAllowsIt) {
   const Shapes shapes = {{2, 12, 9, 7}, {24, 12, 3, 3}};
   Check(Conv("conv", shapes, DType::kFloat32, Of(1, 1), Accuracy::kFast), "convolution", 2);
-  Check(Conv("conv_transpose", {{1, 8, 5, 6}, {8, 8, 2, 2}}, DType::kFloat32, Of(2, 0), Accuracy::kFast), "convolution",
-        1);
-  Check(Conv("conv", {{2, 9, 7, 12}, {16, 3, 3, 12}}, DType::kFloat32, With(Of(1, 1), "channels_last", true),
+  Check(Conv("conv_transpose", {{1, 8, 5, 6}, {8, 8, 2, 2}}, DType::kFloat32, Of(2, 0),
              Accuracy::kFast),
         "convolution", 1);
-  Check(Conv("conv_backward", shapes, DType::kFloat32, With(Of(1, 1), "wrt", std::string("w")), Accuracy::kFast),
+  Check(Conv("conv", {{2, 9, 7, 12}, {16, 3, 3, 12}}, DType::kFloat32,
+             With(Of(1, 1), "channels_last", true), Accuracy::kFast),
+        "convolution", 1);
+  Check(Conv("conv_backward", shapes, DType::kFloat32, With(Of(1, 1), "wrt", std::string("w")),
+             Accuracy::kFast),
         "convolution");
   // Filters of groups that were put together have no more elements than before.
-  Check(Conv("conv", {{2, 24, 6, 6}, {48, 4, 3, 3}}, DType::kFloat32, Of(1, 1, 1, 6), Accuracy::kFast), "convolution");
+  Check(Conv("conv", {{2, 24, 6, 6}, {48, 4, 3, 3}}, DType::kFloat32, Of(1, 1, 1, 6),
+             Accuracy::kFast),
+        "convolution");
 }
 
 TEST_F(Convolutions, OfFloat32WithFusedMultiplyAdds) {
-  const auto check = [&](const char* op, const Shapes& shapes, const Attributes& attributes, size_t drawn = 1) {
+  const auto check = [&](const char* op, const Shapes& shapes, const Attributes& attributes,
+                         size_t drawn = 1) {
     Check(Conv(op, shapes, DType::kFloat32, attributes), "convolution", drawn);
   };
   check("conv", {{2, 12, 9, 7}, {24, 12, 3, 3}}, Of(1, 1), 3);
@@ -310,11 +374,11 @@ TEST_F(Convolutions, OfFloat32WithFusedMultiplyAdds) {
   check("conv_backward", {{4, 8, 12, 10}, {16, 8, 3, 3}}, With(Of(1, 1), "wrt", std::string("w")));
 }
 
-// Images that copies can take are read as they lie: panels of neighbours along a row, zeros where they reach over the
-// edge.
+// Images that copies can take are read as they lie: panels of neighbours along a row, zeros where
+// they reach over the edge.
 TEST_F(HopperConvolutions, OfPanelsOfImagesAsTheyLie) {
-  const auto check = [&](const char* op, const Shapes& shapes, const Attributes& attributes, int64_t panel,
-                         size_t drawn = 2) {
+  const auto check = [&](const char* op, const Shapes& shapes, const Attributes& attributes,
+                         int64_t panel, size_t drawn = 2) {
     const KernelSpec spec = Conv(op, shapes, DType::kBFloat16, attributes);
     const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
     const std::string text = schedule->Render(schedule->Default()).value().source.text;
@@ -330,8 +394,8 @@ TEST_F(HopperConvolutions, OfPanelsOfImagesAsTheyLie) {
 
 // Copies cannot begin at each tap along a row: their sums are kept apart and meet in the store.
 TEST_F(HopperConvolutions, OfWholeRowsAsTheyLieSumTapsApart) {
-  const auto check = [&](const Shapes& shapes, const Attributes& attributes, int64_t shifts, int64_t pair,
-                         size_t drawn = 2) {
+  const auto check = [&](const Shapes& shapes, const Attributes& attributes, int64_t shifts,
+                         int64_t pair, size_t drawn = 2) {
     const KernelSpec spec = Conv("conv", shapes, DType::kBFloat16, attributes);
     DeviceProfile few = gpu_.profile();  // for which this is much to do
     few.sms = 1;
@@ -352,7 +416,8 @@ TEST_F(HopperConvolutions, OfWholeRowsAsTheyLieSumTapsApart) {
 }
 
 TEST_F(HopperConvolutions, OfPanelsWithChannelsLast) {
-  const auto check = [&](const char* op, const Shapes& shapes, const Attributes& attributes, size_t drawn = 2) {
+  const auto check = [&](const char* op, const Shapes& shapes, const Attributes& attributes,
+                         size_t drawn = 2) {
     const KernelSpec spec = Conv(op, shapes, DType::kBFloat16, attributes);
     const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
     EXPECT_EQ(schedule->Render(schedule->Default()).value().plan.steps.size(), 1u);
@@ -362,7 +427,8 @@ TEST_F(HopperConvolutions, OfPanelsWithChannelsLast) {
   const Attributes padded = {{"padding", int64_t{1}}};
   check("conv2d", {{3, 9, 28, 24}, {72, 3, 3}}, padded, 4);
   check("conv2d", {{2, 7, 7, 72}, {24, 3, 3}}, padded);
-  check("conv2d", {{2, 6, 56, 64}, {36, 3, 2}}, {{"padding", int64_t{2}}, {"dilation", int64_t{2}}}, 1);
+  check("conv2d", {{2, 6, 56, 64}, {36, 3, 2}}, {{"padding", int64_t{2}}, {"dilation", int64_t{2}}},
+        1);
   check("conv2d", {{3, 7, 7, 64}, {136, 1, 1}}, {});
   check("conv", {{1, 4, 5, 14, 16}, {24, 3, 3, 3, 16}}, With(Of(1, 1), "channels_last", true), 1);
 }

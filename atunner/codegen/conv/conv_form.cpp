@@ -21,12 +21,14 @@ using graph::ConvAxis;
 /// Channels times filters of a group: below that, tensor cores multiply little but zeros.
 constexpr int64_t kLeastProducts = 16;
 constexpr int64_t kArrangeThreads = 256;
-/// Products of a size that is checked: the virtual GPU executes it too, and whoever tunes waits for that.
+/// Products of a size that is checked: the virtual GPU executes it too, and whoever tunes waits for
+/// that.
 constexpr int64_t kMostChecked = 1'000'000'000;
 constexpr int64_t kSoonChecked = 20'000'000;
 /// Channels that groups are put together for: what a buffer is deep.
 constexpr int64_t kTogether = 64;
-/// Blocks that look for the largest elements (conv_scale.cuh), and that arrange again what did not fit.
+/// Blocks that look for the largest elements (conv_scale.cuh), and that arrange again what did not
+/// fit.
 constexpr int64_t kSampling = 256 + 32;
 constexpr int64_t kAgain = 264;
 /// Seen on an H200: of the first step, and bytes that it reads and writes per ns.
@@ -37,35 +39,40 @@ void AddSampling(LaunchPlan& plan, const TensorConvForm& form) {
   plan.workspaces.push_back({"largest", Expr((kSampling + 2) * 4)});
   const int64_t each = form.groups * form.channels * form.Inputs();
   const int64_t filters = form.groups * form.filters * form.own_channels * form.ConvForm::Taps();
-  plan.steps.push_back(
-      Step("sample", std::to_string(kSampling), 512,
-           {form.x.name, form.w.name, "@largest", fmt::format("i64:({}) * {}", form.images.ToString(), each),
-            fmt::format("i64:{}", filters)}));
+  plan.steps.push_back(Step("sample", std::to_string(kSampling), 512,
+                            {form.x.name, form.w.name, "@largest",
+                             fmt::format("i64:({}) * {}", form.images.ToString(), each),
+                             fmt::format("i64:{}", filters)}));
 }
 
 /// conv2d is the library's convolution with its channels last.
 KernelSpec WithChannelsLast(const KernelSpec& spec) {
-  OperatorRequest request{{ExtentsOf(spec, "x"), ExtentsOf(spec, "w")}, spec.compute_dtype, {{"channels_last", true}}};
-  for (const char* each : {"stride", "padding", "dilation"}) request.attributes[each] = spec.attributes.at(each);
+  OperatorRequest request{
+      {ExtentsOf(spec, "x"), ExtentsOf(spec, "w")}, spec.compute_dtype, {{"channels_last", true}}};
+  for (const char* each : {"stride", "padding", "dilation"})
+    request.attributes[each] = spec.attributes.at(each);
   return FindOperator("conv")->Instantiate(request).value();
 }
 
 /// Do filters lie as they are multiplied: channels side by side, then taps, then rows?
 bool FiltersLie(const TensorConvForm& form) {
-  if (form.scaled || form.padded != form.own_channels || form.merged > 1 || form.RowPhases() > 1 || form.w.base != 0)
+  if (form.scaled || form.padded != form.own_channels || form.merged > 1 || form.RowPhases() > 1 ||
+      form.w.base != 0)
     return false;
   int64_t step = form.padded;
   for (size_t i = form.axes.size(); i-- > 0; step *= form.axes[i].taps) {
     if (form.axes[i].taps > 1 && form.axes[i].w != step) return false;
   }
-  return (form.padded == 1 || form.w.channel == 1) && (form.filters == 1 || form.w.filter == step) &&
+  return (form.padded == 1 || form.w.channel == 1) &&
+         (form.filters == 1 || form.w.filter == step) &&
          (form.groups == 1 || form.w.group == step * form.filters);
 }
 
 }  // namespace
 
 void PutGroupsTogether(TensorConvForm& form) {
-  const bool even = form.x.group == form.channels * form.x.channel && form.y.group == form.filters * form.y.filter;
+  const bool even = form.x.group == form.channels * form.x.channel &&
+                    form.y.group == form.filters * form.y.filter;
   if (form.groups == 1 || !even) return;
   int64_t count = std::max<int64_t>(1, kTogether / std::max(form.channels, form.filters));
   while (form.groups % count != 0) --count;
@@ -107,9 +114,13 @@ std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec) {
   if (!parsed) return std::nullopt;
   auto read = graph::ConvFormOf(graph::FuseMaps(*parsed));
   // Images that are summed are as many as the task has.
-  if (!read) read = graph::ConvFormOf(graph::FuseMaps(graph::Specialise(*parsed, spec.dims).value()));
-  const auto fits = [&](const std::string& name) { return spec.FindArg(name)->dtype == spec.compute_dtype; };
-  if (!read || !fits(read->x.name) || !fits(read->w.name) || !fits(read->y.name)) return std::nullopt;
+  if (!read)
+    read = graph::ConvFormOf(graph::FuseMaps(graph::Specialise(*parsed, spec.dims).value()));
+  const auto fits = [&](const std::string& name) {
+    return spec.FindArg(name)->dtype == spec.compute_dtype;
+  };
+  if (!read || !fits(read->x.name) || !fits(read->w.name) || !fits(read->y.name))
+    return std::nullopt;
   // Finished where pixels are rows and filters columns of the result.
   const bool rows = read->groups == 1 && read->y.filter == 1 && read->Phases() == 1 &&
                     Dense(*read, false, read->filters) && SizeOf(spec.compute_dtype) == 2 &&
@@ -152,28 +163,33 @@ void AddArrangement(ConstantBlock& constants, const TensorConvForm& form) {
       .Int("MERGED", form.merged, "pixels that are multiplied as one")
       .Int("PAIR", form.pair, "rows likewise");
   constants.Int("FILTERS", form.Rows(), "of a group").Bool("PIXELS_FIRST", form.pixels_first);
-  constants.Int("OWN_CHANNELS", form.own_channels, "that a filter sees").Int("OWN_FILTERS", form.own_filters);
+  constants.Int("OWN_CHANNELS", form.own_channels, "that a filter sees")
+      .Int("OWN_FILTERS", form.own_filters);
   for (size_t i = 0; i < form.axes.size(); ++i) {
     const ConvAxis& a = form.axes[i];
     const ArrangedAxis& b = form.arranged[i];
-    constants.Line(fmt::format(
-        "constexpr int IN_{0} = {1}, OUT_{0} = {2}, FILTER_{0} = {3}, DILATION_{0} = {4}, TAPS_{0} = {5}, PHASES_{0} = "
-        "{6}, PADDED_{0} = {7}, LOW_{0} = {8}, SPLIT_{0} = {9}, STRIDE_{0} = {12}, SHIFT_{0} = {13}, INNER_{0} = {14};"
-        "\nconstexpr long long Y_{0} = {10}, W_{0} = {11};",
-        "DHW"[i], a.in, a.out, a.taps, a.dilation, b.taps, b.phases, b.padded, b.low, b.split, a.y, a.w, a.stride,
-        a.shift, a.inner));
+    constants.Line(
+        fmt::format("constexpr int IN_{0} = {1}, OUT_{0} = {2}, FILTER_{0} = {3}, DILATION_{0} = "
+                    "{4}, TAPS_{0} = {5}, PHASES_{0} = "
+                    "{6}, PADDED_{0} = {7}, LOW_{0} = {8}, SPLIT_{0} = {9}, STRIDE_{0} = {12}, "
+                    "SHIFT_{0} = {13}, INNER_{0} = {14};"
+                    "\nconstexpr long long Y_{0} = {10}, W_{0} = {11};",
+                    "DHW"[i], a.in, a.out, a.taps, a.dilation, b.taps, b.phases, b.padded, b.low,
+                    b.split, a.y, a.w, a.stride, a.shift, a.inner));
   }
   const auto& [x, y, w] = std::tie(form.x, form.y, form.w);
-  constants.Line(
-      fmt::format("constexpr long long Y_IMAGE = {}, Y_GROUP = {}, Y_FILTER = {}, Y_ELEMENTS = {};\n"
-                  "constexpr long long X_FROM_IMAGE = {}, X_FROM_GROUP = {}, X_FROM_CHANNEL = {}, X_FROM_PIXEL = {};\n"
-                  "constexpr long long W_BASE = {}, W_GROUP = {}, W_FILTER = {}, W_CHANNEL = {};",
-                  y.image, y.group, y.filter, form.Results(), x.image, x.group, x.channel,
-                  form.last ? form.groups * form.channels : 1, w.base, w.group, w.filter, w.channel));
+  constants.Line(fmt::format(
+      "constexpr long long Y_IMAGE = {}, Y_GROUP = {}, Y_FILTER = {}, Y_ELEMENTS = {};\n"
+      "constexpr long long X_FROM_IMAGE = {}, X_FROM_GROUP = {}, X_FROM_CHANNEL = {}, X_FROM_PIXEL "
+      "= {};\n"
+      "constexpr long long W_BASE = {}, W_GROUP = {}, W_FILTER = {}, W_CHANNEL = {};",
+      y.image, y.group, y.filter, form.Results(), x.image, x.group, x.channel,
+      form.last ? form.groups * form.channels : 1, w.base, w.group, w.filter, w.channel));
   constants.Bool("ARRANGE_X", !form.in_place).Bool("X_LAST", form.last, "x has its channels last");
   const int64_t step = form.last ? 1 : StepOf({form.Inputs(), x.image, x.group, x.channel});
   const bool single = form.scaled || form.operands == DType::kFloat32;
-  constants.Int("X_STEP", std::min<int64_t>(step, single ? 4 : 8), "elements of x that are read at once");
+  constants.Int("X_STEP", std::min<int64_t>(step, single ? 4 : 8),
+                "elements of x that are read at once");
   constants.Define("SCALED", form.scaled ? 1 : 0);
 }
 
@@ -184,7 +200,8 @@ std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const
   const int64_t space = lines > 16 ? 128 : lines > 8 ? 256 : 512;
   const int64_t bytes = form.Cells() * total * BytesOf(form.operands);
   plan.workspaces.push_back({workspace, Expr::MustParse(fmt::format("({}) * {}", images, bytes))});
-  std::string blocks = fmt::format("({}) * {}", images, CeilDiv(form.Inputs(), space) * CeilDiv(total, lines));
+  std::string blocks = fmt::format("({}) * {}", images,
+                                   CeilDiv(form.Inputs(), space) * CeilDiv(total, lines));
   if (form.Cells() > form.Inputs())
     blocks += fmt::format(" + ceil_div(({}) * {}, {})", images, form.Cells(), kArrangeThreads);
   return blocks;
@@ -199,9 +216,9 @@ void AddArranging(LaunchPlan& plan, const TensorConvForm& form) {
     plan.workspaces.push_back({"arranged_w", Expr(filters * BytesOf(form.operands))});
     blocks += fmt::format(" + {}", CeilDiv(filters / form.Unit(), kArrangeThreads));
   }
-  LaunchStep step =
-      Step("arrange", blocks, kArrangeThreads,
-           {form.x.name, form.MultipliedX(), form.w.name, form.MultipliedW(), form.CountedImages(), form.Largest()});
+  LaunchStep step = Step("arrange", blocks, kArrangeThreads,
+                         {form.x.name, form.MultipliedX(), form.w.name, form.MultipliedW(),
+                          form.CountedImages(), form.Largest()});
   plan.steps.push_back(step);
   if (!form.scaled) return;
   step.entry = "arrange_again";
@@ -227,7 +244,8 @@ double ArrangingNs(const KernelSpec& spec, const TensorConvForm& form) {
   if (form.in_place) return form.filters_in_place ? 0 : kArrangeNs;
   const int64_t read = form.groups * form.channels * form.Inputs() * BytesOf(spec.compute_dtype);
   const int64_t written = form.Cells() * form.Channels() * BytesOf(form.operands);
-  return kArrangeNs + Real(form.images.Bound(spec.dims).factor() * (read + written)) / kArrangedPerNs;
+  return kArrangeNs +
+         Real(form.images.Bound(spec.dims).factor() * (read + written)) / kArrangedPerNs;
 }
 
 std::vector<Dims> CheckImages(const KernelSpec& spec, const TensorConvForm& form, int64_t several) {
@@ -238,7 +256,8 @@ std::vector<Dims> CheckImages(const KernelSpec& spec, const TensorConvForm& form
   const int64_t least = graph ? graph->symbols().at(name).low : 1;
   std::vector<Dims> sizes(1, spec.dims);
   sizes[0][name] = least;
-  const int64_t few = std::min({several, std::max<int64_t>(1, kSoonChecked / work), spec.dims.at(name)});
+  const int64_t few = std::min(
+      {several, std::max<int64_t>(1, kSoonChecked / work), spec.dims.at(name)});
   if (few > least) sizes.push_back(spec.dims), sizes[1][name] = few;
   return sizes;
 }
@@ -249,7 +268,8 @@ SizeFreedom FreeImages(const TensorConvForm& form) {
                                     form.Inputs() * form.groups * (form.padded / form.Unit())});
   const std::string& name = form.images.symbols()[0];
   return {{name},
-          {{Expr::MustParse(fmt::format("({}) * {} <= {}", form.images.ToString(), counted, INT32_MAX / 2)),
+          {{Expr::MustParse(
+                fmt::format("({}) * {} <= {}", form.images.ToString(), counted, INT32_MAX / 2)),
             "pixels are numbered by 31 bits"}}};
 }
 

@@ -1,19 +1,20 @@
-// Convolutions as matrix products: what all schedules share. Where tensors do not lie as they are multiplied, a first
-// step puts channels last and gathers filters (kernels/families/conv/conv_arrange.cu). float32 is multiplied with fused
-// multiply-adds, or, where the policy allows it, measured and scaled to float16.
+// Convolutions as matrix products: what all schedules share. Where tensors do not lie as they are
+// multiplied, a first step puts channels last and gathers filters
+// (kernels/families/conv/conv_arrange.cu). float32 is multiplied with fused multiply-adds, or,
+// where the policy allows it, measured and scaled to float16.
 #pragma once
 
 #include <memory>
 #include <optional>
 
 #include "atunner/codegen/template/bound_template.h"
-#include "atunner/graph/match/convolution.h"
 #include "atunner/cuda_text/epilogue_text.h"
+#include "atunner/graph/match/convolution.h"
 
 namespace atunner {
 
-/// How an axis is arranged. Results whose taps are the same modulo `phases` are rows of filters of their own: result
-/// phases · place + phase - crop.
+/// How an axis is arranged. Results whose taps are the same modulo `phases` are rows of filters of
+/// their own: result phases · place + phase - crop.
 struct ArrangedAxis {
   int64_t taps = 1, phases = 1, crop = 0;  ///< taps of each phase
   int64_t places = 1, padded = 1;          ///< of the result; of x with the zeros that follow
@@ -31,16 +32,21 @@ struct TensorConvForm : graph::ConvForm {
   bool filters_in_place = false;              ///< and filters do not
   bool pixels_first = false;
   std::array<ArrangedAxis, 3> arranged;  ///< as gathered: no phases, no zeros around
-  int64_t merged = 1;                    ///< pixels of a place that are multiplied as channels of one
-  int64_t panel = 0;                     ///< neighbouring places that are read as they lie; 0: rows are arranged
-  bool flat = false;                     ///< of all of an image as one row
-  int64_t pair = 1;                      ///< rows of such an image that are one of places, likewise
-  int64_t shifts = 1;                    ///< neighbouring taps that are summed apart, of the same panels
+  /// Pixels of a place that are multiplied as channels of one
+  int64_t merged = 1;
+  /// Neighbouring places that are read as they lie; 0: rows are arranged
+  int64_t panel = 0;
+  bool flat = false;  ///< of all of an image as one row
+  int64_t pair = 1;   ///< rows of such an image that are one of places, likewise
+  /// Neighbouring taps that are summed apart, of the same panels
+  int64_t shifts = 1;
 
   int64_t Pixels() const;
   int64_t Rounded() const { return pixels_first || Runs() ? Pixels() : CeilDiv(Pixels(), 8) * 8; }
   /// Do images follow each other in the result, as channels of a filter do in its gradient?
-  bool Runs() const { return images.constant() && y.image == Outputs() && Phases() == 1 && !pixels_first; }
+  bool Runs() const {
+    return images.constant() && y.image == Outputs() && Phases() == 1 && !pixels_first;
+  }
   int64_t Channels() const { return groups * padded; }
   /// Elements of 16 bytes.
   int64_t Unit() const { return 16 / BytesOf(operands); }
@@ -58,21 +64,24 @@ struct TensorConvForm : graph::ConvForm {
   /// Elements of the result of one image.
   int64_t Results() const { return groups * filters * Outputs(); }
 
-  /// Arguments, as words (bound_template.h): what is multiplied, how many images there are, the largest elements, which
-  /// nobody asks for unless they are scaled.
+  /// Arguments, as words (bound_template.h): what is multiplied, how many images there are, the
+  /// largest elements, which nobody asks for unless they are scaled.
   std::string MultipliedX() const { return in_place ? x.name : "@arranged_x"; }
   std::string MultipliedW() const { return filters_in_place ? w.name : "@arranged_w"; }
   std::string CountedImages() const { return "i32:" + images.ToString(); }
   std::string Largest() const { return scaled ? "@largest" : MultipliedW(); }
 };
 
-/// Small groups become one whose filters have zeros for the others' channels: tensor cores multiply them anyway.
+/// Small groups become one whose filters have zeros for the others' channels: tensor cores multiply
+/// them anyway.
 void PutGroupsTogether(TensorConvForm& form);
 /// The task as a convolution whose tensors have one type: conv2d, or a graph.
 std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec);
 /// Does x lie without gaps, so many elements from pixel to pixel and from channel to channel?
 bool Lies(const TensorConvForm& form, int64_t pixel, int64_t channel);
-inline bool HasChannelsLast(const TensorConvForm& form) { return Lies(form, form.groups * form.channels, 1); }
+inline bool HasChannelsLast(const TensorConvForm& form) {
+  return Lies(form, form.groups * form.channels, 1);
+}
 inline bool HasChannelsFirst(const TensorConvForm& form) { return Lies(form, 1, form.Inputs()); }
 std::optional<TensorConvForm> TensorConvFormOf(const KernelSpec& spec);
 /// What becomes of sums before they are stored: rows are pixels, columns filters.
@@ -82,21 +91,25 @@ int64_t StepOf(std::initializer_list<int64_t> multiples);
 
 /// Constants of kernels/families/conv/conv_scale.cuh and conv_arrange.cu.
 void AddArrangement(ConstantBlock& constants, const TensorConvForm& form);
-/// The steps, which fill the workspaces arranged_w and arranged_x, unless the tensors are multiplied in place.
+/// The steps, which fill the workspaces arranged_w and arranged_x, unless the tensors are
+/// multiplied in place.
 void AddArranging(LaunchPlan& plan, const TensorConvForm& form);
 /// ns of the steps.
 double ArrangingNs(const KernelSpec& spec, const TensorConvForm& form);
 /// The workspace of an arranged image; the blocks of the step that fills it.
 std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const char* workspace);
 /// Schedules on Hopper whose taps are distances between rows of one stretch in shared memory
-/// (kernels/families/conv/conv_implicit_gemm.cu): nullptr where dilated steps of more than one leave rows out, or stretches are too
-/// long.
-std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec, const DeviceProfile& profile);
-/// Gradients by the filter of those (kernels/families/conv/conv_wgrad.cu); nullptr for other tasks and for small groups.
-std::unique_ptr<ScheduleTemplate> MakeFilterGradient(const KernelSpec& spec, const DeviceProfile& profile);
+/// (kernels/families/conv/conv_implicit_gemm.cu): nullptr where dilated steps of more than one
+/// leave rows out, or stretches are too long.
+std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec,
+                                               const DeviceProfile& profile);
+/// Gradients by the filter of those (kernels/families/conv/conv_wgrad.cu); nullptr for other tasks
+/// and for small groups.
+std::unique_ptr<ScheduleTemplate> MakeFilterGradient(const KernelSpec& spec,
+                                                     const DeviceProfile& profile);
 
-/// Sizes to check at: few images, and so many as affordable up to `several`; none where images are summed, or one is
-/// too large.
+/// Sizes to check at: few images, and so many as affordable up to `several`; none where images are
+/// summed, or one is too large.
 std::vector<Dims> CheckImages(const KernelSpec& spec, const TensorConvForm& form, int64_t several);
 /// Any number of images that can be counted; none where they are summed.
 SizeFreedom FreeImages(const TensorConvForm& form);

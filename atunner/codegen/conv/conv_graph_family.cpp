@@ -1,10 +1,11 @@
-// Convolutions as matrix products, of graphs in any number of dimensions, with groups, transposed, and their gradients
-// by the image, and conv2d: a first step puts channels last, then tiles of either operand are gathered.
+// Convolutions as matrix products, of graphs in any number of dimensions, with groups, transposed,
+// and their gradients by the image, and conv2d: a first step puts channels last, then tiles of
+// either operand are gathered.
 #include <fmt/format.h>
 
 #include "atunner/codegen/conv/conv_form.h"
-#include "atunner/codegen/template/family.h"
 #include "atunner/codegen/matmul/product_template.h"
+#include "atunner/codegen/template/family.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -14,11 +15,13 @@ namespace {
 class GatheredConv : public ProductTemplate {
  public:
   GatheredConv(const KernelSpec& spec, const DeviceProfile& profile, TensorConvForm form)
-      : ProductTemplate(spec, profile, form.operands == DType::kFloat32 ? SimtLoop(true) : CopyingLoop(profile),
+      : ProductTemplate(spec, profile,
+                        form.operands == DType::kFloat32 ? SimtLoop(true) : CopyingLoop(profile),
                         ExtentsOf(spec, form), form.operands, spec.compute_dtype),
         form_(std::move(form)),
         epilogue_(EpilogueOf(spec, form_)) {
-    if (form_.Phases() > 1 && loop_.Persists()) Add("persistent == 0", "phases have no tile in common");
+    if (form_.Phases() > 1 && loop_.Persists())
+      Add("persistent == 0", "phases have no tile in common");
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
@@ -31,11 +34,11 @@ class GatheredConv : public ProductTemplate {
     const std::string images = form_.images.ToString();
     const std::string pixels = fmt::format("({}) * {}", images, form_.Rounded());
     const std::string filters = std::to_string(form_.filters);
-    LaunchStep step =
-        form_.pixels_first ? TileStep(at, "conv", pixels, filters) : TileStep(at, "conv", filters, pixels);
+    LaunchStep step = form_.pixels_first ? TileStep(at, "conv", pixels, filters)
+                                         : TileStep(at, "conv", filters, pixels);
     step.grid[2] = Expr(form_.groups * form_.Phases());
-    AddArguments(step, {form_.MultipliedX(), form_.MultipliedW(), Destination(at, form_.y.name), form_.CountedImages(),
-                        form_.Largest()});
+    AddArguments(step, {form_.MultipliedX(), form_.MultipliedW(), Destination(at, form_.y.name),
+                        form_.CountedImages(), form_.Largest()});
     AddArguments(step, EpilogueArguments());
     plan.steps.push_back(step);
     FinishSplit(at, plan, form_.y.name, images, std::to_string(form_.Results()));
@@ -53,9 +56,12 @@ class GatheredConv : public ProductTemplate {
  private:
   /// Of the products of all phases and groups, as if they were one.
   static Extents ExtentsOf(const KernelSpec& spec, const TensorConvForm& form) {
-    const int64_t pixels = form.images.Bound(spec.dims).factor() * form.Rounded() * form.Phases() * form.groups;
+    const int64_t pixels = form.images.Bound(spec.dims).factor() * form.Rounded() * form.Phases() *
+                           form.groups;
     const int64_t depth = CeilDiv(form.Taps(), form.Phases()) * form.padded;
-    return {.m = form.pixels_first ? pixels : form.filters, .n = form.pixels_first ? form.filters : pixels, .k = depth};
+    return {.m = form.pixels_first ? pixels : form.filters,
+            .n = form.pixels_first ? form.filters : pixels,
+            .k = depth};
   }
 
   void AddGeometry(ConstantBlock& constants) const {
@@ -65,26 +71,33 @@ class GatheredConv : public ProductTemplate {
     const bool dense = !form_.pixels_first && form_.Phases() == 1 && Dense(form_, false, 1);
     const int64_t run = form_.Runs() ? form_.images.factor() * form_.Outputs() : form_.Outputs();
     const int64_t y_step = dense ? StepOf({run, form_.Runs() ? 8 : y.image, y.group, y.filter}) : 1;
-    const bool whole =
-        form_.pixels_first ? StepOf({form_.filters, y.image, y.group, form_.axes[2].y}) == 8 : y_step == 8;
+    const bool whole = form_.pixels_first
+                           ? StepOf({form_.filters, y.image, y.group, form_.axes[2].y}) == 8
+                           : y_step == 8;
     constants.Bool("Y_DENSE", dense, "neighbouring pixels of the result lie side by side");
     constants.Bool("Y_RUNS", form_.Runs(), "so do images");
-    constants.Bool("Y_WHOLE", whole, "so do eight columns of it, aligned").Int("Y_STEP", y_step, "or so many");
+    constants.Bool("Y_WHOLE", whole, "so do eight columns of it, aligned")
+        .Int("Y_STEP", y_step, "or so many");
   }
 
   std::string Epilogue() const override { return epilogue_.text; }
-  Arguments EpilogueArguments() const override { return {epilogue_.arguments.begin(), epilogue_.arguments.end()}; }
+  Arguments EpilogueArguments() const override {
+    return {epilogue_.arguments.begin(), epilogue_.arguments.end()};
+  }
 
   TensorConvForm form_;
   graph::EpilogueText epilogue_;
 };
 
-Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
+Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
+                                               const DeviceProfile& profile) {
   TensorConvForm form = TensorConvFormOf(spec).value();
   if (form.operands != DType::kFloat32) {
     if (profile.cc_major < 8)
-      return Fail(ErrorCode::kUnsupported, fmt::format("{} on tensor cores of {}", spec.name, profile.name), "",
-                  "they need compute capability 8.0 or later; float32 without --accuracy fast is served");
+      return Fail(
+          ErrorCode::kUnsupported, fmt::format("{} on tensor cores of {}", spec.name, profile.name),
+          "",
+          "they need compute capability 8.0 or later; float32 without --accuracy fast is served");
     if (auto halo = MakeHaloConv(spec, profile)) return halo;
     if (auto filters = MakeFilterGradient(spec, profile)) return filters;
   }

@@ -11,18 +11,20 @@
 namespace atunner {
 namespace {
 
-/// Rows of a warp's sums, which phases along the last axis must divide: lanes write them side by side.
+/// Rows of a warp's sums, which phases along the last axis must divide: lanes write them side by
+/// side.
 constexpr int64_t kWarpRows = 16;
 /// Of a group of four warps.
 constexpr int64_t kRows = 64;
 /// What keeps banks of the store's staging apart, in columns.
 constexpr int64_t kStoreApart = 8;
 
-/// Seen on an H200: cycles of a tensor core per ns, bytes per ns that a multiprocessor fetches and stores; ns between
-/// tiles, and of a launch.
+/// Seen on an H200: cycles of a tensor core per ns, bytes per ns that a multiprocessor fetches and
+/// stores; ns between tiles, and of a launch.
 constexpr double kCycles = 1.4;
 constexpr double kFetched = 48;
-/// Of rows as they lie; what their groups wait where filters have only two buffers, of taps of a row each, as a share.
+/// Of rows as they lie; what their groups wait where filters have only two buffers, of taps of a
+/// row each, as a share.
 constexpr double kRowsFetched = 72;
 constexpr double kWaited = 0.3;
 constexpr double kStored = 32;
@@ -33,8 +35,8 @@ constexpr double kLaunchNs = 4000;
 /// Places that sums of taps are shifted by, at most: lanes have it from a neighbour.
 constexpr int64_t kMostShifted = 6;
 
-/// Groups places so that the phases of one see the same elements, or pixels so that each place of the result is one of
-/// x; false where rows would be left out.
+/// Groups places so that the phases of one see the same elements, or pixels so that each place of
+/// the result is one of x; false where rows would be left out.
 bool Arrange(const graph::ConvAxis& axis, ArrangedAxis& to) {
   const int64_t inner = axis.inner;
   if (axis.dilation != 1 && (inner > 1 || axis.stride > 1)) return false;
@@ -45,28 +47,35 @@ bool Arrange(const graph::ConvAxis& axis, ArrangedAxis& to) {
   to.places = (axis.out - 1 + to.crop) / inner + 1;
   to.split = axis.stride;
   if (axis.stride > 1) {
-    to.padded = std::max(to.places + (to.taps - 1) / axis.stride, CeilDiv(axis.in + to.low, axis.stride));
+    to.padded = std::max(to.places + (to.taps - 1) / axis.stride,
+                         CeilDiv(axis.in + to.low, axis.stride));
     return to.low >= 0 && to.taps >= axis.stride;
   }
   // Where the last taps reach over the edge, the zeros before the next row follow.
-  to.padded = std::max({to.places, axis.in + to.low, to.places + axis.dilation * (to.taps - 1) - to.low});
+  to.padded = std::max(
+      {to.places, axis.in + to.low, to.places + axis.dilation * (to.taps - 1) - to.low});
   return to.low >= 0;
 }
 
 /// Bytes of a row in shared memory that has so many of a place's channels, or some of them.
 int64_t RowBytes(int64_t channels) { return channels > 32 ? 128 : 64; }
 /// Channels with what fills the last row up.
-int64_t InRows(int64_t channels) { return CeilDiv(channels * 2, RowBytes(channels)) * RowBytes(channels) / 2; }
+int64_t InRows(int64_t channels) {
+  return CeilDiv(channels * 2, RowBytes(channels)) * RowBytes(channels) / 2;
+}
 
-/// Few filters leave rows of a tensor core empty: neighbouring pixels become one place, whose results are rows of
-/// filters of their own, where that leaves less to multiply.
+/// Few filters leave rows of a tensor core empty: neighbouring pixels become one place, whose
+/// results are rows of filters of their own, where that leaves less to multiply.
 void Merge(TensorConvForm& form) {
   ArrangedAxis& last = form.arranged[2];
-  if (form.groups > 1 || last.taps == 1 || last.phases > 1 || form.axes[2].dilation > 1 || form.Split() > 1) return;
+  if (form.groups > 1 || last.taps == 1 || last.phases > 1 || form.axes[2].dilation > 1 ||
+      form.Split() > 1)
+    return;
   const auto depth = [&](int64_t merged) {
     return CeilDiv(last.taps + merged - 1, merged) * InRows(form.padded * merged);
   };
-  while (form.Rows() * 2 <= kRows && last.phases < kWarpRows && depth(form.merged * 2) < depth(form.merged) * 2) {
+  while (form.Rows() * 2 <= kRows && last.phases < kWarpRows &&
+         depth(form.merged * 2) < depth(form.merged) * 2) {
     form.merged *= 2;
     last.phases *= 2;
   }
@@ -87,15 +96,18 @@ class HaloConv : public BoundTemplate {
         {"sets", Integers({1, 2}), "of groups of warps that take tiles in turns"},
         {"groups_m", Integers({1, 2}), "groups of four warps below each other, 64 filters each"},
         {"groups_p", Integers({1, 2}), "groups side by side, tile_n places each"},
-        {"tile_n", Direct() ? Tiles() : Integers({64, 96, 128, 160, 192, 224, 256}), "places per group"},
+        {"tile_n", Direct() ? Tiles() : Integers({64, 96, 128, 160, 192, 224, 256}),
+         "places per group"},
         {"reach", Integers({1, 2}), "axes whose taps share a stretch of rows"},
         {"x_stages", Integers({1, 2, 3, 4}), "stretches in shared memory"},
         {"w_stages", Shifted() ? Integers({2, 3, 4, 6, 9, 12}) : Integers({2, 3, 4, 6, 9}),
          "taps of filters in shared memory, or of those that are summed apart sets"},
     };
     Add("sets == 1 or groups_p == 1", "tiles side by side are one tile");
-    const std::string each = fmt::format("(tile_n // 2 * {} + {})", form_.shifts, Shifted() ? 48 : 52);
-    Add(fmt::format("sets * groups_m * groups_p * {0} * 128 <= 61440 and {0} <= 240", each), "registers");
+    const std::string each = fmt::format("(tile_n // 2 * {} + {})", form_.shifts,
+                                         Shifted() ? 48 : 52);
+    Add(fmt::format("sets * groups_m * groups_p * {0} * 128 <= 61440 and {0} <= 240", each),
+        "registers");
     Add(fmt::format("groups_m == 1 or {} > 64", form_.Rows()), "more rows than there are");
     AddShared(SharedBytes());
     if (Chunks() * form_.Taps() > 1)
@@ -110,45 +122,54 @@ class HaloConv : public BoundTemplate {
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
     ConstantBlock constants;
-    if (!half_precision()) constants.Line("#include <cuda_fp16.h>\n\ntypedef float T;\n#define MMA_TYPE \"f16\"");
+    if (!half_precision())
+      constants.Line("#include <cuda_fp16.h>\n\ntypedef float T;\n#define MMA_TYPE \"f16\"");
     constants.Line(half_precision() ? "typedef T Operand;" : "typedef __half Operand;");
     constants.Line(form_.epilogue < 0 ? "typedef T Staged;" : "typedef float Staged;");
     AddArrangement(constants, form_);
     AddTiles(at, constants);
     LaunchPlan plan = Plan(at, {});
     AddArranging(plan, form_);
-    LaunchStep step = Step("conv", fmt::format("min({}, {})", Units(), profile_.sms), Expr::MustParse(Threads()),
-                           {MapOfX(), MapOfW(), form_.y.name, form_.CountedImages(), form_.Largest()});
+    LaunchStep step = Step(
+        "conv", fmt::format("min({}, {})", Units(), profile_.sms), Expr::MustParse(Threads()),
+        {MapOfX(), MapOfW(), form_.y.name, form_.CountedImages(), form_.Largest()});
     step.shared_bytes = shared_;
     AddArguments(step, {epilogue_.arguments.begin(), epilogue_.arguments.end()});
     plan.steps.push_back(step);
-    const std::string multiply = WgmmaText({.columns = at["tile_n"], .b_transposed = "ACROSS ? 1 : 0"});
+    const std::string multiply = WgmmaText(
+        {.columns = at["tile_n"], .b_transposed = "ACROSS ? 1 : 0"});
     return RenderedKernel{
         Emit(at, constants,
-             {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, "constexpr bool ACROSS = DIRECT && !X_LAST;", multiply,
-              embed::kTensorCopiesCuh, embed::kConvScaleCuh, epilogue_.text, embed::kConvImplicitGemmCu,
-              form_.in_place && form_.filters_in_place ? std::string_view() : embed::kConvArrangeCu}),
+             {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh,
+              "constexpr bool ACROSS = DIRECT && !X_LAST;", multiply, embed::kTensorCopiesCuh,
+              embed::kConvScaleCuh, epilogue_.text, embed::kConvImplicitGemmCu,
+              form_.in_place && form_.filters_in_place ? std::string_view()
+                                                       : embed::kConvArrangeCu}),
         std::move(plan)};
   }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const auto at = [&](const char* name) { return Real(chosen(configuration)[name]); };
     const double groups = at("groups_m") * at("groups_p");
     const double taps = Real(Chunks() * form_.Taps());
-    const bool kept =
-        at("w_stages") * Real(form_.shifts) >= taps && at("groups_m") * 64 >= Real(form_.groups * form_.Rows());
-    const double bytes =
-        Real(Evaluate(fetched_, configuration)) + (kept ? 0 : taps * at("groups_m") * 64 * Real(row_bytes_));
+    const bool kept = at("w_stages") * Real(form_.shifts) >= taps &&
+                      at("groups_m") * 64 >= Real(form_.groups * form_.Rows());
+    const double bytes = Real(Evaluate(fetched_, configuration)) +
+                         (kept ? 0 : taps * at("groups_m") * 64 * Real(row_bytes_));
     const double stored = groups * 64 * at("tile_n") * Real(Size()) / kStored + kTurnNs;
     const double products = groups * taps * Real(row_bytes_ / 32) * at("tile_n") / 2 / kCycles;
-    const double waited = Shifted() ? kWaited / std::pow(at("w_stages") - 1, 2) : 0.05 / at("w_stages");
-    const double multiplied =
-        std::max(products, bytes / (Shifted() ? kRowsFetched : kFetched)) * (1 + 0.05 / at("x_stages") + waited);
+    const double waited = Shifted() ? kWaited / std::pow(at("w_stages") - 1, 2)
+                                    : 0.05 / at("w_stages");
+    const double multiplied = std::max(products, bytes / (Shifted() ? kRowsFetched : kFetched)) *
+                              (1 + 0.05 / at("x_stages") + waited);
     const bool turns = at("sets") > 1;
-    const double together = std::max(multiplied, (multiplied + stored) / 2) + (Shifted() ? 0 : kTurnNs / 2);
+    const double together = std::max(multiplied, (multiplied + stored) / 2) +
+                            (Shifted() ? 0 : kTurnNs / 2);
     const double rounds = std::ceil(Real(Evaluate(units_, configuration)) / Real(profile.sms));
     const double last = Shifted() ? stored : multiplied + stored;
-    return turns ? rounds * together + last + kLaunchNs : rounds * (multiplied + stored) + kLaunchNs;
+    return turns ? rounds * together + last + kLaunchNs
+                 : rounds * (multiplied + stored) + kLaunchNs;
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -167,7 +188,8 @@ class HaloConv : public BoundTemplate {
   /// A group of four warps hands registers to two others.
   std::string Threads() const {
     const std::string groups = "sets * groups_m * groups_p";
-    return Shifted() ? fmt::format("{0} * 128 + (128 if {0} == 2 else 32)", groups) : groups + " * 128 + 32";
+    return Shifted() ? fmt::format("{0} * 128 + (128 if {0} == 2 else 32)", groups)
+                     : groups + " * 128 + 32";
   }
   /// Places from one row to the next.
   int64_t Line() const { return Shifted() ? form_.arranged[2].padded : Panel(); }
@@ -178,24 +200,28 @@ class HaloConv : public BoundTemplate {
   std::vector<Value> Tiles() const {
     std::vector<Value> tiles;
     const int64_t step = std::max(StoreColumns(), Shifted() ? Line() : 0);
-    for (int64_t places = step; places <= (form_.pair > 1 ? step : 256); places += step) tiles.emplace_back(places);
+    for (int64_t places = step; places <= (form_.pair > 1 ? step : 256); places += step)
+      tiles.emplace_back(places);
     return tiles;
   }
   int64_t StagedElements() const {
-    return form_.pixels_first ? StoreColumns() * (kWarpRows + kStoreApart) : kWarpRows * (StoreColumns() + kStoreApart);
+    return form_.pixels_first ? StoreColumns() * (kWarpRows + kStoreApart)
+                              : kWarpRows * (StoreColumns() + kStoreApart);
   }
-  /// Elements that are side by side and aligned wherever a place's results begin; no more than lanes of a warp need to
-  /// write one line at a time: writing several at once took up to twice as long on an H200.
+  /// Elements that are side by side and aligned wherever a place's results begin; no more than
+  /// lanes of a warp need to write one line at a time: writing several at once took up to twice as
+  /// long on an H200.
   int64_t Piece() const {
     const ArrangedAxis& last = form_.arranged[2];
     const auto& y = form_.y;
     if (form_.pixels_first)
-      return std::min(StepOf({form_.filters, y.image, y.group, form_.axes[0].y, form_.axes[1].y, form_.axes[2].y}),
+      return std::min(StepOf({form_.filters, y.image, y.group, form_.axes[0].y, form_.axes[1].y,
+                              form_.axes[2].y}),
                       16 / Size());
     if (form_.axes[2].y != 1) return 1;
     const int64_t stride = Shifted() ? form_.axes[2].stride : 1;
-    const int64_t step = StepOf({Line() / stride * last.phases, form_.axes[2].out, last.crop, y.image, y.group,
-                                 y.filter, form_.axes[0].y, form_.axes[1].y});
+    const int64_t step = StepOf({Line() / stride * last.phases, form_.axes[2].out, last.crop,
+                                 y.image, y.group, y.filter, form_.axes[0].y, form_.axes[1].y});
     return std::min({step, 16 / Size(), StoreColumns() / stride * last.phases / 32});
   }
   int64_t Chunks() const { return CeilDiv(form_.Depth(), Depth()); }
@@ -206,28 +232,33 @@ class HaloConv : public BoundTemplate {
     return form_.merged > 1 ? 1 : form_.arranged[axis].split;
   }
   std::string Stretches() const {
-    return fmt::format("{} * ({} if reach == 1 else {})", Chunks() * Taps(0) * Split(2), Taps(1), Split(1));
+    return fmt::format("{} * ({} if reach == 1 else {})", Chunks() * Taps(0) * Split(2), Taps(1),
+                       Split(1));
   }
   /// Boxes of a stretch, and rows of a box.
   std::string Boxes() const {
-    return Direct() ? fmt::format("({} // {})", Reached(), Panel()) : fmt::format("ceil_div({}, 256)", Reached());
+    return Direct() ? fmt::format("({} // {})", Reached(), Panel())
+                    : fmt::format("ceil_div({}, 256)", Reached());
   }
   std::string BoxRows() const {
-    return Direct() ? std::to_string(Panel()) : fmt::format("(ceil_div(ceil_div({}, {}), 8) * 8)", Reached(), Boxes());
+    return Direct() ? std::to_string(Panel())
+                    : fmt::format("(ceil_div(ceil_div({}, {}), 8) * 8)", Reached(), Boxes());
   }
   std::string Reached() const {
     const auto& a = form_.axes;
     const int64_t along = Shifted() ? 0 : (Taps(2) - 1) / Split(2) * a[2].dilation;
-    return fmt::format("(groups_p * tile_n * {} + {} + (0 if reach == 1 else {}))", form_.pair, along,
-                       (Taps(1) - form_.pair) / Split(1) * a[1].dilation * Line());
+    return fmt::format("(groups_p * tile_n * {} + {} + (0 if reach == 1 else {}))", form_.pair,
+                       along, (Taps(1) - form_.pair) / Split(1) * a[1].dilation * Line());
   }
   std::string StretchBytes() const {
     return fmt::format("(ceil_div({} * {} * {}, 1024) * 1024)", Boxes(), BoxRows(), row_bytes_);
   }
   std::string SharedBytes() const {
     return fmt::format(
-        "(x_stages * {} + w_stages * groups_m * {} + sets * groups_m * groups_p * {} + (x_stages + w_stages) * 16)",
-        StretchBytes(), 64 * row_bytes_ * form_.shifts, 4 * StagedElements() * (form_.epilogue < 0 ? Size() : 4));
+        "(x_stages * {} + w_stages * groups_m * {} + sets * groups_m * groups_p * {} + (x_stages + "
+        "w_stages) * 16)",
+        StretchBytes(), 64 * row_bytes_ * form_.shifts,
+        4 * StagedElements() * (form_.epilogue < 0 ? Size() : 4));
   }
   std::string Units() const {
     return fmt::format("ceil_div(({}) * {}, groups_p * tile_n) * ceil_div({}, groups_m * 64) * {}",
@@ -236,8 +267,8 @@ class HaloConv : public BoundTemplate {
 
   void AddTiles(const Chosen& at, ConstantBlock& constants) const {
     for (size_t i = 0; i < form_.arranged.size(); ++i) {
-      constants.Line(fmt::format("constexpr int PLACES_{0} = {1}, CROP_{0} = {2};", "DHW"[i], form_.arranged[i].places,
-                                 form_.arranged[i].crop));
+      constants.Line(fmt::format("constexpr int PLACES_{0} = {1}, CROP_{0} = {2};", "DHW"[i],
+                                 form_.arranged[i].places, form_.arranged[i].crop));
     }
     constants.Bool("DIRECT", Direct())
         .Int("PANEL", Panel(), "places")
@@ -245,7 +276,8 @@ class HaloConv : public BoundTemplate {
         .Bool("FLAT", form_.flat)
         .Int("IMAGE", form_.ImagePlaces())
         .Int("ROW_BYTES", row_bytes_);
-    constants.Int("STORE_N", StoreColumns()).Bool("Y_LAST", form_.pixels_first, "filters lie side by side");
+    constants.Int("STORE_N", StoreColumns())
+        .Bool("Y_LAST", form_.pixels_first, "filters lie side by side");
     constants.Int("Y_PIECE", Piece(), "elements of the result that are written at once");
     constants.Bool("HAS_EPILOGUE", form_.epilogue >= 0)
         .Bool("C_ALIGNED", true, "pieces of the result, and what lies as it does");
@@ -264,13 +296,15 @@ class HaloConv : public BoundTemplate {
     const int64_t width = form_.flat ? form_.Inputs() : a[2].in;
     const Expr all = Expr::MustParse(images + std::to_string(form_.last ? 1 : form_.groups));
     if (form_.last)
-      return BoxMap(form_.x.name, element_, {form_.channels * form_.groups, width, height, depth, all},
+      return BoxMap(form_.x.name, element_,
+                    {form_.channels * form_.groups, width, height, depth, all},
                     {Depth(), Panel(), 1, 1, 1}, row_bytes_);
-    return BoxMap(form_.x.name, element_, {width, height, depth, form_.channels, all}, {Panel(), 1, 1, Depth(), 1},
-                  Panel() * 2);
+    return BoxMap(form_.x.name, element_, {width, height, depth, form_.channels, all},
+                  {Panel(), 1, 1, Depth(), 1}, Panel() * 2);
   }
   ArgBinding MapOfW() const {
-    return BoxMap(form_.MultipliedW(), form_.operands, {form_.Depth(), form_.Taps(), form_.groups * form_.Rows()},
+    return BoxMap(form_.MultipliedW(), form_.operands,
+                  {form_.Depth(), form_.Taps(), form_.groups * form_.Rows()},
                   {Depth(), 1, Expr::MustParse("groups_m * 64")}, row_bytes_);
   }
 
@@ -283,11 +317,14 @@ class HaloConv : public BoundTemplate {
 /// Without taps or steps an image is one row of pixels, whose pieces cross no edge.
 void Flatten(TensorConvForm& form) {
   const auto plain = [](const graph::ConvAxis& axis) {
-    return axis.taps == 1 && axis.stride == 1 && axis.inner == 1 && axis.shift == 0 && axis.in == axis.out;
+    return axis.taps == 1 && axis.stride == 1 && axis.inner == 1 && axis.shift == 0 &&
+           axis.in == axis.out;
   };
-  if (!std::ranges::all_of(form.axes, plain) || !Dense(form, true, 1) || !Dense(form, false, 1)) return;
+  if (!std::ranges::all_of(form.axes, plain) || !Dense(form, true, 1) || !Dense(form, false, 1))
+    return;
   const int64_t pixels = form.Inputs();
-  form.axes = {graph::ConvAxis{}, graph::ConvAxis{}, graph::ConvAxis{.in = pixels, .out = pixels, .x = 1, .y = 1}};
+  form.axes = {graph::ConvAxis{}, graph::ConvAxis{},
+               graph::ConvAxis{.in = pixels, .out = pixels, .x = 1, .y = 1}};
 }
 
 /// Rows of a padded image: false where that would multiply much for nothing.
@@ -303,28 +340,34 @@ bool ArrangeRows(TensorConvForm& form) {
 void PairRows(TensorConvForm& form) {
   const graph::ConvAxis& axis = form.axes[1];
   ArrangedAxis& rows = form.arranged[1];
-  if (form.Rows() * 2 > kRows || rows.taps == 1 || rows.phases > 1 || axis.stride > 1 || axis.dilation > 1) return;
+  if (form.Rows() * 2 > kRows || rows.taps == 1 || rows.phases > 1 || axis.stride > 1 ||
+      axis.dilation > 1)
+    return;
   form.pair = rows.phases = 2;
   rows.places = CeilDiv(rows.places, 2);
-  rows.padded = CeilDiv(std::max(axis.in + rows.low, 2 * rows.places + rows.taps - 1 - rows.low), 2);
+  rows.padded = CeilDiv(std::max(axis.in + rows.low, 2 * rows.places + rows.taps - 1 - rows.low),
+                        2);
   rows.taps += 1;
 }
 
-/// Panels of the image as it lies, with the least to fill them up: false where copies cannot take them.
+/// Panels of the image as it lies, with the least to fill them up: false where copies cannot take
+/// them.
 bool TakePanels(TensorConvForm& form) {
   ArrangedAxis& last = form.arranged[2];
   const int64_t all = form.groups * form.channels;
   form.flat = form.Taps() == 1 && form.Places() == form.Inputs();
   // Channels behind those of a group are another's.
-  const bool pixels = form.last && form.pixels_first && all % 8 == 0 && (form.groups == 1 || form.channels % 64 == 0);
+  const bool pixels = form.last && form.pixels_first && all % 8 == 0 &&
+                      (form.groups == 1 || form.channels % 64 == 0);
   // Copies begin at multiples of 16 bytes.
   const bool aligned = last.low % 8 == 0 && (last.taps == 1 || form.axes[2].dilation % 8 == 0) &&
                        (form.flat ? form.Inputs() : form.axes[2].in) % 8 == 0;
   // Where they cannot begin at every tap, taps of whole rows are summed apart.
   const graph::ConvAxis& across = form.axes[2];
   const int64_t most = std::max(last.low, (last.taps - 1) * across.dilation - last.low);
-  const bool shifted = !pixels && !aligned && HasChannelsFirst(form) && last.taps > 1 && last.phases == 1 &&
-                       across.stride <= 2 && most <= kMostShifted && across.in % 8 == 0;
+  const bool shifted = !pixels && !aligned && HasChannelsFirst(form) && last.taps > 1 &&
+                       last.phases == 1 && across.stride <= 2 && most <= kMostShifted &&
+                       across.in % 8 == 0;
   if (form.scaled || (form.Split() > 1 && !shifted) ||
       !(pixels ? form.RowPhases() == 1 : shifted || (HasChannelsFirst(form) && aligned)))
     return false;
@@ -333,8 +376,10 @@ bool TakePanels(TensorConvForm& form) {
   double least = form.flat ? 0 : INFINITY;
   if (form.flat) form.panel = 64;
   for (int64_t panel = 8; panel <= 64; panel += 8) {
-    const int64_t padded =
-        CeilDiv(shifted ? std::max(across.in, last.places * across.stride) : last.places, panel) * panel;
+    const int64_t padded = CeilDiv(shifted ? std::max(across.in, last.places * across.stride)
+                                           : last.places,
+                                   panel) *
+                           panel;
     const double weight = Real(padded) * (1 + kCopyPlaces / Real(panel));
     if (weight >= least || (!pixels && (panel == 8 || 64 % panel != 0))) continue;
     if (shifted && (padded > 256 || (padded % 64 != 0 && 64 % padded != 0))) continue;
@@ -347,8 +392,8 @@ bool TakePanels(TensorConvForm& form) {
   return form.in_place = form.panel > 0;
 }
 
-std::unique_ptr<HaloConv> MakeIf(bool (*take)(TensorConvForm&), const KernelSpec& spec, const DeviceProfile& profile,
-                                 TensorConvForm form) {
+std::unique_ptr<HaloConv> MakeIf(bool (*take)(TensorConvForm&), const KernelSpec& spec,
+                                 const DeviceProfile& profile, TensorConvForm form) {
   if (!take(form)) return nullptr;
   form.filters_in_place = form.filters_in_place && form.RowPhases() == 1;
   if (form.images.Bound(spec.dims).factor() * form.ImagePlaces() * form.pair > INT32_MAX / 2 ||
@@ -360,15 +405,18 @@ std::unique_ptr<HaloConv> MakeIf(bool (*take)(TensorConvForm&), const KernelSpec
 
 }  // namespace
 
-std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec, const DeviceProfile& profile) {
+std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec,
+                                               const DeviceProfile& profile) {
   auto form = TensorConvFormOf(spec);
   if (!form || profile.cc_major != 9 || IsFilterGradient(*form)) return nullptr;
   Flatten(*form);
   for (size_t i = 0; i < form->axes.size(); ++i) {
     if (!Arrange(form->axes[i], form->arranged[i])) return nullptr;
   }
-  auto rows = MakeIf(ArrangeRows, spec, profile, *form), panels = MakeIf(TakePanels, spec, profile, *form);
-  return panels && (!rows || panels->Whole() <= rows->Whole()) ? std::move(panels) : std::move(rows);
+  auto rows = MakeIf(ArrangeRows, spec, profile, *form),
+       panels = MakeIf(TakePanels, spec, profile, *form);
+  return panels && (!rows || panels->Whole() <= rows->Whole()) ? std::move(panels)
+                                                               : std::move(rows);
 }
 
 }  // namespace atunner

@@ -1,5 +1,5 @@
-// Gradients of convolutions by the filter. On Hopper places of both tensors are summed, taps are distances between
-// them.
+// Gradients of convolutions by the filter. On Hopper places of both tensors are summed, taps are
+// distances between them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ constexpr int64_t kMostPanels = 4;
 /// Groups with fewer leave too much of a panel empty.
 constexpr int64_t kLeast = 16;
 
-/// As for convolutions on an H200 (conv_implicit_gemm.cpp): cycles and bytes per ns of a multiprocessor, ns of a block and of
-/// the launches.
+/// As for convolutions on an H200 (conv_implicit_gemm.cpp): cycles and bytes per ns of a
+/// multiprocessor, ns of a block and of the launches.
 constexpr double kCycles = 1.4;
 constexpr double kFetched = 40;
 constexpr double kBlockNs = 2500;
@@ -71,8 +71,9 @@ std::optional<Gradient> GradientOf(const KernelSpec& spec, const DeviceProfile& 
     x.axes[i].dilation = axis.stride;
     dy.axes[i] = {.in = axis.taps, .x = axis.w};
     // Zeros behind a row are those before the next.
-    const int64_t padded = step > 1 ? std::max(axis.taps + reach / step, CeilDiv(axis.in + low, step))
-                                    : std::max({axis.taps, axis.in + low, axis.taps + reach - low});
+    const int64_t padded = step > 1
+                               ? std::max(axis.taps + reach / step, CeilDiv(axis.in + low, step))
+                               : std::max({axis.taps, axis.in + low, axis.taps + reach - low});
     x.arranged[i] = {.padded = padded, .low = low, .split = step};
     dy.arranged[i] = {.padded = padded};
   }
@@ -82,8 +83,8 @@ std::optional<Gradient> GradientOf(const KernelSpec& spec, const DeviceProfile& 
   }
   if (images * x.Cells() > INT32_MAX / 2) return std::nullopt;
   // Tensor maps take steps of multiples of 16 bytes.
-  gradient.direct = x.Outputs() == 1 && x.Places() == x.Inputs() && x.Places() == dy.Inputs() && x.Inputs() % 8 == 0 &&
-                    HasChannelsFirst(x) && HasChannelsFirst(dy);
+  gradient.direct = x.Outputs() == 1 && x.Places() == x.Inputs() && x.Places() == dy.Inputs() &&
+                    x.Inputs() % 8 == 0 && HasChannelsFirst(x) && HasChannelsFirst(dy);
   return gradient;
 }
 
@@ -97,24 +98,30 @@ class FilterGradient : public BoundTemplate {
         {"groups_m", Integers({1, 2}), "groups of four warps below each other, 64 filters each"},
         {"groups_c", Integers({1, 2}), "groups side by side, 64 channels each, or as many panels"},
         {"groups_r",
-         at_.x.arranged[1].split == 1 && at_.Taps(1) > 1 && at_.Taps(1) < 4 ? Integers({1, at_.Taps(1)})
-                                                                            : Integers({1}),
+         at_.x.arranged[1].split == 1 && at_.Taps(1) > 1 && at_.Taps(1) < 4
+             ? Integers({1, at_.Taps(1)})
+             : Integers({1}),
          "rows of taps of a block"},
         {"panels", several ? Integers({CeilDiv(at_.Seen(), parts), 1}) : Integers({1, 2, 4}),
          "of 64 columns: neighbouring taps, or of one tap channels"},
         {"depth", at_.direct ? Integers({64}) : Integers({64, 128}), "places of a buffer"},
         {"stages", Integers({2, 3, 4, 5, 6}), "buffers in shared memory"},
-        {"split_k", Integers({1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13, 14, 16, 18, 22, 26, 33, 44, 66, 88, 132}),
+        {"split_k",
+         Integers({1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13, 14, 16, 18, 22, 26, 33, 44, 66, 88, 132}),
          "blocks that divide the places"},
     };
     Add("groups_m * groups_c * groups_r <= 4", "groups");
     Add("(panels * 32 + 48) * (groups_m * groups_c * groups_r * 128 + 32) <= 65536", "registers");
-    Add(fmt::format("(groups_m == 1 or groups_m * 32 < {})", at_.dy.channels), "more filters than there are");
-    Add(fmt::format("(groups_c * {0} == 1 or groups_c * {0} * 32 < {1})", several ? "1" : "panels", at_.x.channels),
+    Add(fmt::format("(groups_m == 1 or groups_m * 32 < {})", at_.dy.channels),
+        "more filters than there are");
+    Add(fmt::format("(groups_c * {0} == 1 or groups_c * {0} * 32 < {1})", several ? "1" : "panels",
+                    at_.x.channels),
         "more channels than there are");
     AddShared(SharedBytes());
-    Add(fmt::format("split_k == 1 or split_k * depth * 4 <= {}", at_.Places()), "too few places to divide");
-    Add(fmt::format("split_k == 1 or {} * split_k <= {}", Tiles(), 4 * profile.sms), "enough blocks without");
+    Add(fmt::format("split_k == 1 or split_k * depth * 4 <= {}", at_.Places()),
+        "too few places to divide");
+    Add(fmt::format("split_k == 1 or {} * split_k <= {}", Tiles(), 4 * profile.sms),
+        "enough blocks without");
     shared_ = Expr::MustParse(SharedBytes());
     tiles_ = Expr::MustParse(Tiles());
   }
@@ -126,46 +133,54 @@ class FilterGradient : public BoundTemplate {
     constants.Ints(at, {"groups_m", "groups_c", "groups_r", "depth", "stages", "split_k"});
     constants.Define("DIRECT", at_.direct ? 1 : 0);
     const int64_t panels = at["panels"];
-    constants.Int("TAP_PANELS", at_.Seen() > 1 ? panels : 1).Int("CHANNEL_PANELS", at_.Seen() > 1 ? 1 : panels);
+    constants.Int("TAP_PANELS", at_.Seen() > 1 ? panels : 1)
+        .Int("CHANNEL_PANELS", at_.Seen() > 1 ? 1 : panels);
     constants.Int("STAGE_BYTES", StageBytes(at));
     LaunchPlan plan = Plan(at, {});
     const std::string texts = Arranging(plan);
     const int64_t elements = at_.x.groups * at_.dy.channels * at_.Taps() * at_.x.padded;
-    plan.workspaces.push_back({"shares", Expr::MustParse(fmt::format("{} * split_k", elements * 4))});
+    plan.workspaces.push_back(
+        {"shares", Expr::MustParse(fmt::format("{} * split_k", elements * 4))});
     LaunchStep step = Step(
         "conv_filters", Tiles(), Expr::MustParse("groups_m * groups_c * groups_r * 128 + 32"),
-        {Map(at_.x, "@arranged_x", XRows()), Map(at_.dy, "@arranged_dy", "depth"), "@shares", at_.x.CountedImages()});
+        {Map(at_.x, "@arranged_x", XRows()), Map(at_.dy, "@arranged_dy", "depth"), "@shares",
+         at_.x.CountedImages()});
     step.grid[1] = Expr::MustParse("split_k");
     step.grid[2] = Expr(at_.x.groups);
     step.shared_bytes = shared_;
     plan.steps.push_back(step);
-    const int64_t chunk = at_.Taps() <= 32 ? 64 : at_.Taps() <= 128 ? 16 : 4;  // channels (conv_wgrad.cu)
-    plan.steps.push_back(Step("add_filters",
-                              std::to_string(at_.x.groups * at_.dy.channels * CeilDiv(at_.x.padded, chunk)), 256,
-                              {"@shares", at_.x.y.name}));
-    const std::string multiply =
-        WgmmaText({.columns = panels * kPanel, .a_transposed = !at_.direct, .b_transposed = at_.direct ? "0" : "1"});
+    // channels (conv_wgrad.cu)
+    const int64_t chunk = at_.Taps() <= 32 ? 64 : at_.Taps() <= 128 ? 16 : 4;
+    plan.steps.push_back(
+        Step("add_filters",
+             std::to_string(at_.x.groups * at_.dy.channels * CeilDiv(at_.x.padded, chunk)), 256,
+             {"@shares", at_.x.y.name}));
+    const std::string multiply = WgmmaText({.columns = panels * kPanel,
+                                            .a_transposed = !at_.direct,
+                                            .b_transposed = at_.direct ? "0" : "1"});
     return RenderedKernel{Emit(at, constants,
-                               {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, multiply, embed::kTensorCopiesCuh, texts,
-                                embed::kConvWgradCu}),
+                               {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, multiply,
+                                embed::kTensorCopiesCuh, texts, embed::kConvWgradCu}),
                           std::move(plan)};
   }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const auto at = [&](const char* name) { return Real(chosen(configuration)[name]); };
     const double split = at("split_k");
     const double tiles = Real(Evaluate(tiles_, configuration) * at_.x.groups);
     const double rounds = std::ceil(tiles * split / Real(profile.sms));
     const double steps = std::ceil(std::ceil(Real(at_.Places()) / at("depth")) / split);
     const double groups = at("groups_m") * at("groups_c") * at("groups_r");
-    // One instruction takes the longer of its products and of its operands' way out of shared memory.
+    // One instruction takes the longer of its products and of its operands' way out of shared
+    // memory.
     const double instruction = std::max(at("panels") * 32, (1 + at("panels")) * 16);
     const double products = groups * at("depth") / 16 * instruction / kCycles;
     const double fetched = Real(StageBytes(chosen(configuration))) / kFetched;
     const double ahead = 1 + (groups > 1 ? 0.1 : 0.3) / (at("stages") - 1);
     const double elements = Real(at_.x.groups * at_.dy.channels * at_.Taps() * at_.x.padded);
-    return rounds * (steps * std::max(products, fetched) * ahead + kBlockNs) + elements * split * 8 / kSharesPerNs +
-           kLaunchNs;
+    return rounds * (steps * std::max(products, fetched) * ahead + kBlockNs) +
+           elements * split * 8 / kSharesPerNs + kLaunchNs;
   }
 
  private:
@@ -174,43 +189,51 @@ class FilterGradient : public BoundTemplate {
   std::string ChannelPanels() const { return at_.Seen() > 1 ? "1" : "panels"; }
   std::string Reached() const {
     return fmt::format("(depth + {} + (groups_r - 1) * {})",
-                       at_.Seen() > 1 ? fmt::format("(panels - 1) * {}", at_.Along()) : "0", at_.Down());
+                       at_.Seen() > 1 ? fmt::format("(panels - 1) * {}", at_.Along()) : "0",
+                       at_.Down());
   }
   std::string Boxes() const { return fmt::format("ceil_div({}, 256)", Reached()); }
   /// Of a box of x.
-  std::string XRows() const { return fmt::format("(ceil_div(ceil_div({}, {}), 8) * 8)", Reached(), Boxes()); }
+  std::string XRows() const {
+    return fmt::format("(ceil_div(ceil_div({}, {}), 8) * 8)", Reached(), Boxes());
+  }
   std::string SharedBytes() const {
-    return fmt::format("(stages * (groups_m * depth * 128 + groups_c * {} * {} * {} * 128 + 16))", ChannelPanels(),
-                       Boxes(), XRows());
+    return fmt::format("(stages * (groups_m * depth * 128 + groups_c * {} * {} * {} * 128 + 16))",
+                       ChannelPanels(), Boxes(), XRows());
   }
   std::string Tiles() const {
     const int64_t rows = at_.Taps(0) * at_.Taps(1) * std::min(at_.x.arranged[2].split, at_.Taps(2));
     return fmt::format(
-        "(ceil_div({}, groups_m * 64) * ceil_div({}, groups_c * {} * 64) * {} // groups_r * ceil_div({}, {}))",
-        at_.dy.channels, at_.x.padded, ChannelPanels(), rows, at_.Seen(), at_.Seen() > 1 ? "panels" : "1");
+        "(ceil_div({}, groups_m * 64) * ceil_div({}, groups_c * {} * 64) * {} // groups_r * "
+        "ceil_div({}, {}))",
+        at_.dy.channels, at_.x.padded, ChannelPanels(), rows, at_.Seen(),
+        at_.Seen() > 1 ? "panels" : "1");
   }
 
-  /// Both tensors' constants in namespaces of their own, and, unless they are read as they lie, the step that arranges
-  /// them.
+  /// Both tensors' constants in namespaces of their own, and, unless they are read as they lie, the
+  /// step that arranges them.
   std::string Arranging(LaunchPlan& plan) const {
     const auto space = [&](const TensorConvForm& form, const char* name) {
       ConstantBlock constants;
       AddArrangement(constants, form);
-      return fmt::format("namespace {} {{\n{}\n{}\n{}}}\n", name, constants.text(), embed::kConvScaleCuh,
+      return fmt::format("namespace {} {{\n{}\n{}\n{}}}\n", name, constants.text(),
+                         embed::kConvScaleCuh,
                          at_.direct ? std::string_view() : embed::kConvArrangeCu);
     };
-    const std::string texts = "#define ARRANGED_APART\n" + space(at_.x, "of_x") + space(at_.dy, "of_dy");
+    const std::string texts = "#define ARRANGED_APART\n" + space(at_.x, "of_x") +
+                              space(at_.dy, "of_dy");
     if (at_.direct) return texts;
     const std::string of_x = AddArrangedImage(plan, at_.x, "arranged_x");
     const std::string of_dy = AddArrangedImage(plan, at_.dy, "arranged_dy");
-    plan.steps.push_back(
-        Step("arrange", of_x + " + " + of_dy, 256,
-             {at_.x.x.name, "@arranged_x", at_.dy.x.name, "@arranged_dy", at_.x.CountedImages(), "i32:" + of_x}));
+    plan.steps.push_back(Step("arrange", of_x + " + " + of_dy, 256,
+                              {at_.x.x.name, "@arranged_x", at_.dy.x.name, "@arranged_dy",
+                               at_.x.CountedImages(), "i32:" + of_x}));
     return texts;
   }
   ArgBinding Map(const TensorConvForm& form, const char* workspace, const std::string& rows) const {
     if (at_.direct)
-      return BoxMap(form.x.name, element_, {form.Inputs(), form.groups * form.channels, form.images.factor()},
+      return BoxMap(form.x.name, element_,
+                    {form.Inputs(), form.groups * form.channels, form.images.factor()},
                     {64, kPanel, 1});
     return BoxMap(workspace, element_, {form.padded, form.groups * form.Split(), at_.Places()},
                   {kPanel, 1, Expr::MustParse(rows)});
@@ -222,7 +245,8 @@ class FilterGradient : public BoundTemplate {
 
 }  // namespace
 
-std::unique_ptr<ScheduleTemplate> MakeFilterGradient(const KernelSpec& spec, const DeviceProfile& profile) {
+std::unique_ptr<ScheduleTemplate> MakeFilterGradient(const KernelSpec& spec,
+                                                     const DeviceProfile& profile) {
   auto gradient = GradientOf(spec, profile);
   if (!gradient) return nullptr;
   auto made = std::make_unique<FilterGradient>(spec, profile, *std::move(gradient));

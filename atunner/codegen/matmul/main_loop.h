@@ -1,5 +1,5 @@
-// How a block multiplies its tiles: one class per instruction. Products and convolutions are written once and take any
-// of them (product_template.h).
+// How a block multiplies its tiles: one class per instruction. Products and convolutions are
+// written once and take any of them (product_template.h).
 #pragma once
 
 #include <string>
@@ -15,22 +15,27 @@ class MainLoop {
   virtual ~MainLoop() = default;
   /// Tensor cores multiply 16 or 8 bits. Else float32 is multiplied.
   virtual bool OnTensorCores() const { return true; }
-  /// May blocks go on from tile to tile? Such loops leave registers for as many blocks as an SM may hold.
+  /// May blocks go on from tile to tile? Such loops leave registers for as many blocks as an SM may
+  /// hold.
   virtual bool Persists() const { return false; }
-  /// tile_m, tile_n, tile_k first; then what is the loop's own; `stages`, the number of buffers, is last.
+  /// tile_m, tile_n, tile_k first; then what is the loop's own; `stages`, the number of buffers, is
+  /// last.
   virtual std::vector<Parameter> Parameters() const = 0;
   /// What this loop rules out on any device.
   virtual std::vector<Constraint> Constraints() const = 0;
   /// Schedules worth starting from: values of Parameters().
   virtual std::vector<std::vector<int64_t>> Starts() const = 0;
-  /// Expressions over the parameters: warps of a block; registers of a thread; bytes of shared memory.
+  /// Expressions over the parameters: warps of a block; registers of a thread; bytes of shared
+  /// memory.
   virtual std::string Warps() const = 0;
   virtual std::string Registers() const = 0;
-  /// Registers of a block, in units of 128: each quarter of a multiprocessor has a quarter of them and of the warps.
+  /// Registers of a block, in units of 128: each quarter of a multiprocessor has a quarter of them
+  /// and of the warps.
   virtual std::string RegistersOfBlock() const;
   virtual std::string SharedBytes() const = 0;
   /// Share of the dense peak that `resident` blocks per SM reach when L2 and DRAM do not limit.
-  virtual double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile& profile) const = 0;
+  virtual double Efficiency(const Chosen& chosen, int64_t resident,
+                            const DeviceProfile& profile) const = 0;
   /// ns from one tile's last product to the next one's first in a persistent block.
   virtual double TurnNs(const Chosen&) const { return 1000; }
   /// The source, and the constants that it expects besides the tile's.
@@ -38,13 +43,15 @@ class MainLoop {
   virtual std::string Text(const Chosen& chosen) const = 0;
 };
 
-/// Fused multiply-adds of float32 (kernels/families/matmul/simt_tile.cuh); `b_transposed`: b is stored as [n][k].
+/// Fused multiply-adds of float32 (kernels/families/matmul/simt_tile.cuh); `b_transposed`: b is
+/// stored as [n][k].
 const MainLoop& SimtLoop(bool b_transposed);
 /// mma.sync, from Ampere on (kernels/families/matmul/mma_loop.cuh).
 const MainLoop& MmaLoop();
 /// wgmma, on Hopper, where every thread copies (kernels/families/matmul/wgmma_loop.cuh).
 const MainLoop& WgmmaLoop();
-/// wgmma, on Hopper, where tensor maps copy (kernels/families/matmul/maps_loop.cuh): operands of 16-byte aligned rows.
+/// wgmma, on Hopper, where tensor maps copy (kernels/families/matmul/maps_loop.cuh): operands of
+/// 16-byte aligned rows.
 const MainLoop& MapsLoop(Operands operands = Operands::k16Bits);
 /// Of 16 bits, where every thread copies: the fastest that the device has.
 const MainLoop& CopyingLoop(const DeviceProfile& profile);

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <utility>
 
-#include "atunner/codegen/template/family.h"
 #include "atunner/codegen/matmul/product_template.h"
+#include "atunner/codegen/template/family.h"
 #include "atunner/model/kernel/accuracy.h"
 #include "embed/families.h"
 
@@ -39,19 +39,24 @@ double Reached(int64_t triangle, double m, double k) {
   return triangle == 1 ? below : 1 - below;
 }
 
-/// For the dims that these extents are multiples of, as far as the task allows; none where the task has others too.
+/// For the dims that these extents are multiples of, as far as the task allows; none where the task
+/// has others too.
 Dims OpenSizes(const KernelSpec& spec, const MatrixProduct& product, Sizes sizes) {
   Dims open;
-  for (const auto& [extent, size] :
-       {std::pair(product.m, sizes.m), {product.n, sizes.n}, {product.k, sizes.k}, {product.batch, sizes.batch}}) {
+  for (const auto& [extent, size] : {std::pair(product.m, sizes.m),
+                                     {product.n, sizes.n},
+                                     {product.k, sizes.k},
+                                     {product.batch, sizes.batch}}) {
     const Expr count = Expr::MustParse(extent);
     const std::vector<std::string> names = count.Names();
     if (names.size() != 1) continue;
     const auto least = product.least.find(names[0]);
-    const int64_t most = spec.oracle.kind == Oracle::Kind::kGraph ? spec.dims.at(names[0]) : INT64_MAX;
+    const int64_t most = spec.oracle.kind == Oracle::Kind::kGraph ? spec.dims.at(names[0])
+                                                                  : INT64_MAX;
     const Dims one{{names[0], 1}};
     const int64_t wanted = CeilDiv(size, count.EvaluateInt(Bindings(one)).value());
-    open[names[0]] = std::min(most, std::max(wanted, least == product.least.end() ? 1 : least->second));
+    open[names[0]] = std::min(most,
+                              std::max(wanted, least == product.least.end() ? 1 : least->second));
   }
   return open.size() == spec.dims.size() ? open : Dims{};
 }
@@ -72,21 +77,23 @@ std::string Wide(const std::string& width, int64_t bytes) {
 struct Widened {
   std::string tensor, rows, width;
 };
-/// A step that copies each tensor into workspace "wide_" + its name with wider rows (widen.cuh). Two at most, of
-/// elements of `bytes`.
+/// A step that copies each tensor into workspace "wide_" + its name with wider rows (widen.cuh).
+/// Two at most, of elements of `bytes`.
 void AddWidening(LaunchPlan& plan, const std::vector<Widened>& tensors, int64_t bytes) {
   if (tensors.empty()) return;
   std::string blocks = "1";
   for (const auto& [from, rows, width] : tensors) {
     const std::string wide = Wide(width, bytes);
-    plan.workspaces.push_back({"wide_" + from, Expr::MustParse(fmt::format("{} * {} * {}", rows, wide, bytes))});
+    plan.workspaces.push_back(
+        {"wide_" + from, Expr::MustParse(fmt::format("{} * {} * {}", rows, wide, bytes))});
     blocks = fmt::format("max({}, ceil_div({} * {}, {}))", blocks, rows, wide, 4096 / bytes);
   }
   LaunchStep step = Step("widen", fmt::format("min({}, 4096)", blocks), 256);
   step.grid[1] = Expr(static_cast<int64_t>(tensors.size()));
   // The kernel takes two; one alone is told twice.
   for (const auto& [from, rows, width] : {tensors.front(), tensors.back()})
-    AddArguments(step, {from, "@wide_" + from, "i64:" + rows, "i32:" + width, "i32:" + Wide(width, bytes)});
+    AddArguments(
+        step, {from, "@wide_" + from, "i64:" + rows, "i32:" + width, "i32:" + Wide(width, bytes)});
   plan.steps.push_back(step);
 }
 
@@ -95,9 +102,11 @@ class MatrixTemplate : public ProductTemplate {
  public:
   MatrixTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MatrixProduct& product,
                  const MainLoop& loop, bool maps)
-      : ProductTemplate(
-            spec, profile, loop, ExtentsOf(spec, product), product.a.dtype, product.c.dtype,
-            maps ? fmt::format("tile_m // group_rows * (1 + alternate) * tile_n * {}", product.column_bytes) : "0"),
+      : ProductTemplate(spec, profile, loop, ExtentsOf(spec, product), product.a.dtype,
+                        product.c.dtype,
+                        maps ? fmt::format("tile_m // group_rows * (1 + alternate) * tile_n * {}",
+                                           product.column_bytes)
+                             : "0"),
         product_(product),
         maps_(maps),
         bytes_(BytesOf(product.a.dtype)),
@@ -128,13 +137,17 @@ class MatrixTemplate : public ProductTemplate {
                  p.b_transposed ? at["tile_n"] / Sums(product_) : at["tile_k"]);
     };
     if (maps_) {
-      step.args = {Map(wide_a, p.a, {p.k, p.m, p.a_batched ? p.batch : "1"}, RowsFetched(at)), map_of_b(p.b.tensor)};
+      step.args = {Map(wide_a, p.a, {p.k, p.m, p.a_batched ? p.batch : "1"}, RowsFetched(at)),
+                   map_of_b(p.b.tensor)};
     } else {
-      AddArguments(step, {wide_a ? "@wide_" + p.a.tensor : p.a.tensor, wide_b ? "@wide_" + p.b.tensor : p.b.tensor});
+      AddArguments(step, {wide_a ? "@wide_" + p.a.tensor : p.a.tensor,
+                          wide_b ? "@wide_" + p.b.tensor : p.b.tensor});
     }
-    AddArguments(step, {Destination(at, p.c.tensor), "i64:" + p.m, "i64:" + p.n, "i64:" + p.k, "i64:" + p.batch});
+    AddArguments(step, {Destination(at, p.c.tensor), "i64:" + p.m, "i64:" + p.n, "i64:" + p.k,
+                        "i64:" + p.batch});
     if (!maps_)
-      AddArguments(step, {"i64:" + (wide_a ? Wide(p.k, 2) : p.k), "i64:" + (wide_b ? Wide(b_width, 2) : b_width)});
+      AddArguments(step, {"i64:" + (wide_a ? Wide(p.k, 2) : p.k),
+                          "i64:" + (wide_b ? Wide(b_width, 2) : b_width)});
     AddArguments(step, EpilogueArguments());
     if (!p.twin.empty()) step.args.push_back(map_of_b(p.twin));
     plan.steps.push_back(step);
@@ -161,7 +174,9 @@ class MatrixTemplate : public ProductTemplate {
   std::string Epilogue() const override { return product_.EpilogueText(); }
   Arguments EpilogueArguments() const override { return product_.epilogue_arguments; }
   /// The larger operand is what would drive others out.
-  bool Streams(const Chosen& at) const override { return maps_ && at["stream"] >= (extents_.m > extents_.n ? 2 : 1); }
+  bool Streams(const Chosen& at) const override {
+    return maps_ && at["stream"] >= (extents_.m > extents_.n ? 2 : 1);
+  }
 
  private:
   static Extents ExtentsOf(const KernelSpec& spec, const MatrixProduct& product) {
@@ -172,11 +187,13 @@ class MatrixTemplate : public ProductTemplate {
             .batch = SizeOf(product.batch, spec),
             .reached = Reached(product.triangle, Real(m), Real(k))};
   }
-  /// Widened operands are aligned at any size. What stays as it is keeps the alignment of the task's.
+  /// Widened operands are aligned at any size. What stays as it is keeps the alignment of the
+  /// task's.
   Sizes StepsOf(const Chosen& at) const {
     const int64_t a = Widens(at, a_align_) ? 1 : a_align_;
     const int64_t b = Widens(at, b_align_) ? 1 : b_align_;
-    const auto unit = static_cast<int64_t>(16 / SizeOf(element_)), c = extents_.n % unit == 0 ? unit : 1;
+    const auto unit = static_cast<int64_t>(16 / SizeOf(element_)),
+               c = extents_.n % unit == 0 ? unit : 1;
     return product_.b_transposed ? Sizes{1, c, std::max(a, b)} : Sizes{1, std::max(b, c), a};
   }
   /// Of a tile, what is fetched.
@@ -187,8 +204,9 @@ class MatrixTemplate : public ProductTemplate {
 
   void AddWalks() {
     const bool aligned = a_align_ == 8 && b_align_ == 8;
-    space_.parameters.push_back({"widen", aligned ? Integers({0}) : Integers({1, 0}),
-                                 "copy operands whose rows are no multiples of 16 bytes into ones that are"});
+    space_.parameters.push_back(
+        {"widen", aligned ? Integers({0}) : Integers({1, 0}),
+         "copy operands whose rows are no multiples of 16 bytes into ones that are"});
     if (loop_.Persists()) Add("persistent == 0", "a block ends with its tile");
   }
   void AddMaps() {
@@ -196,7 +214,8 @@ class MatrixTemplate : public ProductTemplate {
     const bool streams = std::min(extents_.m, extents_.n) <= kMostStreamed;
     space_.parameters.push_back({"stream", streams ? Integers({1, 2, 0}) : Integers({0}),
                                  "operands whose elements leave L2 first: b, both, none"});
-    // Sums in the tensor core keep 14 bits: the plain kernel has those of as many products as are promoted at a time.
+    // Sums in the tensor core keep 14 bits: the plain kernel has those of as many products as are
+    // promoted at a time.
     const bool rough = AccuracyOf(spec_) == Accuracy::kFast || spec_.tolerance.relative;
     if (KindOf(product_) == Operands::kFloat8 && !rough)
       Add("promote > 0", "longer sums in the tensor core are too rough");
@@ -207,8 +226,10 @@ class MatrixTemplate : public ProductTemplate {
     }
   }
 
-  /// Boxes as wide as a swizzled row of an operand, and `box_rows` high; of `dims` the innermost is first.
-  ArgBinding Map(bool wide, const MatrixProduct::Part& part, std::array<std::string, 3> dims, int64_t box_rows) const {
+  /// Boxes as wide as a swizzled row of an operand, and `box_rows` high; of `dims` the innermost is
+  /// first.
+  ArgBinding Map(bool wide, const MatrixProduct::Part& part, std::array<std::string, 3> dims,
+                 int64_t box_rows) const {
     const std::string row = wide ? Wide(dims[0], bytes_) : dims[0];
     return BoxMap((wide ? "@wide_" : "") + part.tensor, part.dtype,
                   {Expr::MustParse(row), Expr::MustParse(dims[1]), Expr::MustParse(dims[2])},
@@ -219,24 +240,26 @@ class MatrixTemplate : public ProductTemplate {
     ConstantBlock constants = TileConstants(at, product_.b_transposed);
     constants.Bool("BATCHED", product_.batch != "1");
     constants.Bool("A_BATCHED", product_.a_batched).Bool("B_BATCHED", product_.b_batched);
-    constants.Int("TRIANGLE", product_.triangle, "of a that counts: 1 = below its diagonal, 2 = above");
+    constants.Int("TRIANGLE", product_.triangle,
+                  "of a that counts: 1 = below its diagonal, 2 = above");
     if (maps_) {
       constants.Int("STREAM", at["stream"], "operands that leave L2 first: 1 = b, 2 = both");
       constants.Int("A_ROWS", RowsFetched(at), "of a's tile that are fetched");
       const std::string twin = product_.twin.empty() ? product_.b.tensor : product_.twin;
-      constants.Line(
-          fmt::format("#if defined IS_GIVEN_{} && defined IS_GIVEN_{} && !{}", product_.b.tensor, twin, wide_b));
+      constants.Line(fmt::format("#if defined IS_GIVEN_{} && defined IS_GIVEN_{} && !{}",
+                                 product_.b.tensor, twin, wide_b));
       constants.Bool("B_GIVEN", true, "before the launch before this one")
           .Line("#else")
           .Bool("B_GIVEN", false)
           .Line("#endif");
     } else {
-      constants.Int("A_ALIGN", wide_a ? 8 : a_align_, "elements at whose multiples rows of a start");
+      constants.Int("A_ALIGN", wide_a ? 8 : a_align_,
+                    "elements at whose multiples rows of a start");
       constants.Int("B_ALIGN", wide_b ? 8 : b_align_);
     }
     if (bytes_ == 1)
-      constants.Line(fmt::format("#define A_TYPE \"{}\"\n#define B_TYPE \"{}\"", ProductType(product_.a.dtype),
-                                 ProductType(product_.b.dtype)));
+      constants.Line(fmt::format("#define A_TYPE \"{}\"\n#define B_TYPE \"{}\"",
+                                 ProductType(product_.a.dtype), ProductType(product_.b.dtype)));
     const std::string walking = fmt::format("{}\n{}", embed::kBatchesCuh, embed::kGemmWalkersCu);
     return EmitProduct(at, constants, maps_ ? embed::kGemmMapsCu : walking, wide_a || wide_b);
   }
@@ -247,14 +270,18 @@ class MatrixTemplate : public ProductTemplate {
   int64_t a_align_, b_align_;
 };
 
-/// Can tensor maps copy these operands, and would that pay? Widening reads an operand and writes it once more.
+/// Can tensor maps copy these operands, and would that pay? Widening reads an operand and writes it
+/// once more.
 bool MapsPay(const DeviceProfile& profile, const KernelSpec& spec, const MatrixProduct& product) {
   constexpr int64_t kOften = 256;
-  const int64_t m = SizeOf(product.m, spec), n = SizeOf(product.n, spec), k = SizeOf(product.k, spec);
+  const int64_t m = SizeOf(product.m, spec), n = SizeOf(product.n, spec),
+                k = SizeOf(product.k, spec);
   // Coordinates have 31 bits.
   if (profile.cc_major != 9 || std::max({m, n, k}) > INT32_MAX / 2) return false;
   const auto bytes = BytesOf(product.a.dtype);
-  const auto pays = [&](int64_t width, int64_t reads) { return width * bytes % 16 == 0 || reads >= kOften; };
+  const auto pays = [&](int64_t width, int64_t reads) {
+    return width * bytes % 16 == 0 || reads >= kOften;
+  };
   return pays(k, n) && pays(product.b_transposed ? k : n, m);
 }
 
@@ -273,50 +300,63 @@ int64_t SizeOf(const std::string& extent, const KernelSpec& spec) {
   return Expr::MustParse(extent).EvaluateInt(Bindings(spec.dims)).value();
 }
 
-std::vector<Dims> CheckSizes(const KernelSpec& spec, const MatrixProduct& product, Sizes steps, Sizes large) {
+std::vector<Dims> CheckSizes(const KernelSpec& spec, const MatrixProduct& product, Sizes steps,
+                             Sizes large) {
   const Dims small = OpenSizes(spec, product, steps);
   if (small.empty()) return {};
   large.batch = 2;
   return {small, OpenSizes(spec, product, large)};
 }
 
-SizeFreedom FreeSizesOf(const KernelSpec& spec, const MatrixProduct& product, Sizes steps, int64_t most, int64_t rows) {
+SizeFreedom FreeSizesOf(const KernelSpec& spec, const MatrixProduct& product, Sizes steps,
+                        int64_t most, int64_t rows) {
   SizeFreedom freedom;
   for (const auto& [name, size] : OpenSizes(spec, product, {1, 1, 1})) freedom.dims.push_back(name);
   if (freedom.dims.empty()) return {};
-  for (const auto& [extent, step] : {std::pair(product.m, int64_t{1}), {product.k, steps.k}, {product.n, steps.n}}) {
+  for (const auto& [extent, step] :
+       {std::pair(product.m, int64_t{1}), {product.k, steps.k}, {product.n, steps.n}}) {
     if (Expr::MustParse(extent).Names().empty()) continue;
-    freedom.constraints.push_back({Expr::MustParse(fmt::format("{} <= {}", extent, most)), "31-bit counters"});
+    freedom.constraints.push_back(
+        {Expr::MustParse(fmt::format("{} <= {}", extent, most)), "31-bit counters"});
     if (step > 1) freedom.constraints.push_back(WholeSteps(extent, step));
   }
   if (rows > 0)
-    freedom.constraints.push_back(
-        {Expr::MustParse(fmt::format("{} <= {}", product.m, rows)), "the rows of the only tile that are fetched"});
+    freedom.constraints.push_back({Expr::MustParse(fmt::format("{} <= {}", product.m, rows)),
+                                   "the rows of the only tile that are fetched"});
   return freedom;
 }
 
-Result<std::unique_ptr<ScheduleTemplate>> BindProduct(const KernelSpec& spec, const DeviceProfile& profile,
+Result<std::unique_ptr<ScheduleTemplate>> BindProduct(const KernelSpec& spec,
+                                                      const DeviceProfile& profile,
                                                       const MatrixProduct& product) {
   const size_t bytes = SizeOf(product.a.dtype);
   if (bytes == 2) ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
   if (bytes < 4 && MapsPay(profile, spec, product))
-    return std::make_unique<MatrixTemplate>(spec, profile, product, MapsLoop(KindOf(product)), true);
+    return std::make_unique<MatrixTemplate>(spec, profile, product, MapsLoop(KindOf(product)),
+                                            true);
   if (bytes == 1)
-    return Fail(ErrorCode::kUnsupported, "no schedule family computes '" + spec.name + "' on " + profile.name +
-                                             ": products of 8 bits take Hopper");
+    return Fail(ErrorCode::kUnsupported, "no schedule family computes '" + spec.name + "' on " +
+                                             profile.name + ": products of 8 bits take Hopper");
   // Steps along k are counted in 31 bits.
   if (const int64_t k = SizeOf(product.k, spec); k > INT32_MAX / 2)
-    return Fail(ErrorCode::kUnsupported, fmt::format("matmul over a depth of {}", k), "", "split K");
+    return Fail(ErrorCode::kUnsupported, fmt::format("matmul over a depth of {}", k), "",
+                "split K");
   const MainLoop& loop = bytes == 2 ? CopyingLoop(profile) : SimtLoop(product.b_transposed);
-  std::unique_ptr<ScheduleTemplate> walking = std::make_unique<MatrixTemplate>(spec, profile, product, loop, false);
-  std::unique_ptr<ScheduleTemplate> planes = bytes == 2 ? nullptr : MakePlanesGemm(spec, profile, product);
+  std::unique_ptr<ScheduleTemplate> walking = std::make_unique<MatrixTemplate>(
+      spec, profile, product, loop, false);
+  std::unique_ptr<ScheduleTemplate> planes = bytes == 2 ? nullptr
+                                                        : MakePlanesGemm(spec, profile, product);
   // Of both what takes less time by their models.
-  const auto least = [&](const ScheduleTemplate& one) { return one.Cost(one.Default(), profile).value_or(INFINITY); };
+  const auto least = [&](const ScheduleTemplate& one) {
+    return one.Cost(one.Default(), profile).value_or(INFINITY);
+  };
   return planes && least(*planes) < least(*walking) ? std::move(planes) : std::move(walking);
 }
 
 constinit const Family kGemmFamily = {
     "gemm", [](const KernelSpec& spec) { return IsOperator(spec, "matmul"); },
-    [](const KernelSpec& spec, const DeviceProfile& profile) { return BindProduct(spec, profile, MatmulOf(spec)); }};
+    [](const KernelSpec& spec, const DeviceProfile& profile) {
+      return BindProduct(spec, profile, MatmulOf(spec));
+    }};
 
 }  // namespace atunner

@@ -1,13 +1,13 @@
-// Products inside of graphs: matrices, or many of them, of which one may be a triangle, and what a map makes of the
-// product (scales, a bias, an activation).
+// Products inside of graphs: matrices, or many of them, of which one may be a triangle, and what a
+// map makes of the product (scales, a bias, an activation).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "atunner/codegen/matmul/matrix_product.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
-#include "atunner/codegen/matmul/matrix_product.h"
 #include "atunner/cuda_text/epilogue_text.h"
 
 namespace atunner {
@@ -25,9 +25,12 @@ bool Serves(const MatrixProduct& product, DType sums) {
   const bool single = product.c.dtype == DType::kFloat32;
   if (half(a)) return a == b && (single || product.c.dtype == a);
   if (a == DType::kFloat32) return a == b && single;
-  if (!(single || half(product.c.dtype)) || !product.b_transposed || SizeOf(a) != 1 || SizeOf(b) != 1) return false;
+  if (!(single || half(product.c.dtype)) || !product.b_transposed || SizeOf(a) != 1 ||
+      SizeOf(b) != 1)
+    return false;
   if (product.triangle != 0) return false;
-  return IsFloat(a) ? IsFloat(b) && SizeOf(sums) > 1 : whole(a) && whole(b) && sums == DType::kInt32;
+  return IsFloat(a) ? IsFloat(b) && SizeOf(sums) > 1
+                    : whole(a) && whole(b) && sums == DType::kInt32;
 }
 
 /// Can tensor maps copy tiles of two such products, in whole units?
@@ -35,7 +38,8 @@ bool ServesPairs(const MatrixProduct& product) {
   const auto whole = [](const std::string& extent) {
     return extent.find_first_not_of("0123456789") == extent.npos && std::stoll(extent) % 16 == 0;
   };
-  return SizeOf(product.b.dtype) == 2 && SizeOf(product.c.dtype) == 2 && whole(product.n) && whole(product.k);
+  return SizeOf(product.b.dtype) == 2 && SizeOf(product.c.dtype) == 2 && whole(product.n) &&
+         whole(product.k);
 }
 
 MatrixProduct Described(const ProductForm& form, MatrixProduct::Part result) {
@@ -67,7 +71,8 @@ std::optional<MatrixProduct> ProductOf(const KernelSpec& spec) {
   while (graph.node(output).As<graph::Reshape>()) output = graph.node(output).operands[0];
   if (products.empty() || products.size() > 2) return std::nullopt;
   const bool finishes = output != products[0], pair = products.size() == 2;
-  if (finishes ? !graph::TakesProducts(graph, products, graph.node(output)) : pair) return std::nullopt;
+  if (finishes ? !graph::TakesProducts(graph, products, graph.node(output)) : pair)
+    return std::nullopt;
   const auto form = graph::ProductFormOf(graph, products[0]);
   if (!form) return std::nullopt;
   MatrixProduct made = Described(*form, {graph.outputs()[0].name, graph.node(output).type.dtype});
@@ -77,7 +82,8 @@ std::optional<MatrixProduct> ProductOf(const KernelSpec& spec) {
   const auto twin = graph::ProductFormOf(graph, products.back());
   if (pair && !(twin && form->IsTwin(*twin) && ServesPairs(made))) return std::nullopt;
   if (pair) made.twin = twin->b.input->name;
-  const auto epilogue = graph::TextOfEpilogue(graph, *form, pair ? products[1] : -1, output, NarrowText(spec, graph));
+  const auto epilogue = graph::TextOfEpilogue(graph, *form, pair ? products[1] : -1, output,
+                                              NarrowText(spec, graph));
   if (pair && epilogue.has_elements) return std::nullopt;
   made.epilogue = epilogue.text;
   made.column_bytes = epilogue.column_bytes;
@@ -87,11 +93,13 @@ std::optional<MatrixProduct> ProductOf(const KernelSpec& spec) {
 
 namespace {
 
-Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
+Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
+                                               const DeviceProfile& profile) {
   const MatrixProduct product = ProductOf(spec).value();
   if (!product.twin.empty() && profile.cc_major != 9) return kStagesFamily.Bind(spec, profile);
   auto bound = BindProduct(spec, profile, product);
-  return bound || !kElementsFamily.Match(spec) ? std::move(bound) : kElementsFamily.Bind(spec, profile);
+  return bound || !kElementsFamily.Match(spec) ? std::move(bound)
+                                               : kElementsFamily.Bind(spec, profile);
 }
 
 }  // namespace

@@ -13,33 +13,39 @@ namespace {
 // Fitted to 1400 configurations of 63 products on an H200.
 /// ns of a launch with its first copies and its last stores.
 constexpr double kLaunchNs = 5900;
-/// ns that one more kernel in the stream costs; that blocks of a cluster need to meet, and for a byte of their sums.
+/// ns that one more kernel in the stream costs; that blocks of a cluster need to meet, and for a
+/// byte of their sums.
 constexpr double kSecondStepNs = 2700;
 constexpr double kExchangeNs = 1400;
 constexpr double kExchangeNsPerByte = 0.09;
-/// From a copy's start to its bytes' arrival on Hopper while DRAM is busy: what a multiprocessor has under way, over
-/// this, is what it copies.
+/// From a copy's start to its bytes' arrival on Hopper while DRAM is busy: what a multiprocessor
+/// has under way, over this, is what it copies.
 constexpr double kCopyNs = 1160;
 /// Of a share's element, as if through DRAM: written, read, and neither at DRAM's full rate.
 constexpr double kShareBytes = 10;
 /// Of DRAM's and L2's rates as the profile states them, what products reach.
 constexpr double kDramShare = 0.82;
 constexpr double kL2Share = 2.0;
-/// Of what lies in L2, as if written back where an operand drives it out; and of the task's bytes, as if read once more
-/// where operands leave L2 first: for 1 GB that takes 15 us more than for those that stay, for 34 MB 3 us less.
+/// Of what lies in L2, as if written back where an operand drives it out; and of the task's bytes,
+/// as if read once more where operands leave L2 first: for 1 GB that takes 15 us more than for
+/// those that stay, for 34 MB 3 us less.
 constexpr double kDrivenOut = 0.25;
 constexpr double kStreamed = 0.05;
 /// What waits for one another hides behind the longest, but not all of it: the power of a mean.
 constexpr double kOverlap = 10;
-/// Of the multiprocessors, those on which clusters of more than two blocks find a place: not all of an H200's 132.
+/// Of the multiprocessors, those on which clusters of more than two blocks find a place: not all of
+/// an H200's 132.
 constexpr double kClustered = 0.88;
 
 }  // namespace
 
-std::string MainLoop::RegistersOfBlock() const { return fmt::format("{} * ceil_div({}, 4)", Registers(), Warps()); }
+std::string MainLoop::RegistersOfBlock() const {
+  return fmt::format("{} * ceil_div({}, 4)", Registers(), Warps());
+}
 
-ProductTemplate::ProductTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MainLoop& loop,
-                                 Extents extents, DType operands, DType result, const std::string& more_shared)
+ProductTemplate::ProductTemplate(const KernelSpec& spec, const DeviceProfile& profile,
+                                 const MainLoop& loop, Extents extents, DType operands,
+                                 DType result, const std::string& more_shared)
     : BoundTemplate(spec, profile),
       loop_(loop),
       extents_(extents),
@@ -51,35 +57,44 @@ ProductTemplate::ProductTemplate(const KernelSpec& spec, const DeviceProfile& pr
   space_.parameters = loop_.Parameters();
   space_.constraints = loop_.Constraints();
   Add(fmt::format("{} <= 255", registers_.text()), "registers of a thread");
-  Add(fmt::format("{} * 128 <= {}", loop_.RegistersOfBlock(), profile.registers_per_sm), "registers of a block");
+  Add(fmt::format("{} * 128 <= {}", loop_.RegistersOfBlock(), profile.registers_per_sm),
+      "registers of a block");
   const std::string least = ToString(space_.parameters[0].values[0]);
   Add(fmt::format("tile_m == {} or tile_m < {}", least, 2 * extents.m), "more rows than there are");
-  Add(fmt::format("tile_n == {} or tile_n < {}", least, 2 * extents.n), "more columns than there are");
+  Add(fmt::format("tile_n == {} or tile_n < {}", least, 2 * extents.n),
+      "more columns than there are");
   AddShared(shared_.text());
   AddOrders();
 }
 
 void ProductTemplate::AddOrders() {
-  space_.parameters.push_back({"group_m", Integers({1, 4, 8, 16}), "tile rows that consecutive blocks go down"});
-  space_.parameters.push_back({"split_k", Integers({1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128}),
-                               "blocks that share one tile of the result, each with its part of the depth"});
-  Add(fmt::format("split_k == 1 or {} >= 4 * tile_k * split_k", extents_.k), "too little depth to split");
-  Add(fmt::format("split_k == 1 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * {} * split_k <= {}", extents_.m,
-                  extents_.n, extents_.batch, 4 * profile_.sms),
+  space_.parameters.push_back(
+      {"group_m", Integers({1, 4, 8, 16}), "tile rows that consecutive blocks go down"});
+  space_.parameters.push_back(
+      {"split_k", Integers({1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128}),
+       "blocks that share one tile of the result, each with its part of the depth"});
+  Add(fmt::format("split_k == 1 or {} >= 4 * tile_k * split_k", extents_.k),
+      "too little depth to split");
+  Add(fmt::format(
+          "split_k == 1 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * {} * split_k <= {}",
+          extents_.m, extents_.n, extents_.batch, 4 * profile_.sms),
       "enough blocks without a split");
   if (loop_.Persists()) {
-    space_.parameters.push_back({"persistent", Integers({0, 1}),
-                                 "blocks that take one tile after the other, storing one while the next is fetched"});
+    space_.parameters.push_back(
+        {"persistent", Integers({0, 1}),
+         "blocks that take one tile after the other, storing one while the next is fetched"});
     Add("persistent == 0 or split_k == 1", "a share is stored at once");
-    Add(fmt::format("persistent == 0 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * {} > {}", extents_.m, extents_.n,
-                    extents_.batch, profile_.sms),
+    Add(fmt::format("persistent == 0 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * {} > {}",
+                    extents_.m, extents_.n, extents_.batch, profile_.sms),
         "every block has one tile at most");
   }
   // A cluster stores 16 bits.
   if (loop_.OnTensorCores() && profile_.cc_major >= 9 && half_precision()) {
-    space_.parameters.push_back({"in_cluster", Integers({0, 1}),
-                                 "a split's blocks form a cluster and add up in shared memory, without a second step"});
-    Add("in_cluster == 0 or 2 <= split_k <= 8", "a cluster of one block, or one that finds no place");
+    space_.parameters.push_back(
+        {"in_cluster", Integers({0, 1}),
+         "a split's blocks form a cluster and add up in shared memory, without a second step"});
+    Add("in_cluster == 0 or 2 <= split_k <= 8",
+        "a cluster of one block, or one that finds no place");
     Add("in_cluster == 0 or (tile_n + 8) * 2 * tile_m <= (tile_m + tile_n) * tile_k * stages",
         "the sums take the place of the buffers");
   }
@@ -95,10 +110,12 @@ std::vector<Choices> ProductTemplate::Ways() const {
   return ways;
 }
 
-LaunchStep ProductTemplate::TileStep(const Chosen& at, const char* entry, const std::string& m, const std::string& n,
-                                     const std::string& batch) const {
-  std::string blocks = fmt::format("ceil_div({}, tile_m) * ceil_div({}, tile_n) * ({})", m, n, batch);
-  // As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
+LaunchStep ProductTemplate::TileStep(const Chosen& at, const char* entry, const std::string& m,
+                                     const std::string& n, const std::string& batch) const {
+  std::string blocks = fmt::format("ceil_div({}, tile_m) * ceil_div({}, tile_n) * ({})", m, n,
+                                   batch);
+  // As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have
+  // fewer blocks.
   if (Persistent(at)) {
     const int64_t waves = std::max<int64_t>(1, CeilDiv(BlocksPerSm(at), Resident(at)));
     blocks = fmt::format("ceil_div({}, {})", blocks, waves);
@@ -114,13 +131,14 @@ ArgBinding ProductTemplate::Destination(const Chosen& at, const std::string& out
   return Split(at) ? ArgBinding::Workspace("shares") : ArgBinding::Tensor(output);
 }
 
-void ProductTemplate::FinishSplit(const Chosen& at, LaunchPlan& plan, const std::string& output, const std::string& m,
-                                  const std::string& n) const {
+void ProductTemplate::FinishSplit(const Chosen& at, LaunchPlan& plan, const std::string& output,
+                                  const std::string& m, const std::string& n) const {
   if (!Split(at)) return;
   const std::string elements = fmt::format("({}) * ({})", m, n);
   plan.workspaces.push_back({"shares", Expr::MustParse(elements + " * 4 * split_k")});
   const int64_t at_once = at["split_k"] < 16 ? 1024 : 128;  // elements of a block (split_k.cuh)
-  LaunchStep step = Step("add_shares", fmt::format("min(ceil_div({}, {}), 4096)", elements, at_once), 256,
+  LaunchStep step = Step("add_shares",
+                         fmt::format("min(ceil_div({}, {}), 4096)", elements, at_once), 256,
                          {"@shares", output, "i64:" + elements});
   AddArguments(step, EpilogueArguments());
   plan.steps.push_back(step);
@@ -130,10 +148,12 @@ ConstantBlock ProductTemplate::TileConstants(const Chosen& at, bool b_transposed
   ConstantBlock block;
   if (!half_precision() && loop_.OnTensorCores())
     block.Line("#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n")
-        .Line(fmt::format("#define MMA_TYPE \"{}\"", operands_ == DType::kFloat16 ? "f16" : "bf16"));
+        .Line(
+            fmt::format("#define MMA_TYPE \"{}\"", operands_ == DType::kFloat16 ? "f16" : "bf16"));
   if (!half_precision()) block.Line("typedef float T;");
   block.Define("SPLIT_K", at["split_k"]);
-  block.Line(fmt::format("typedef {} Operand;", SizeOf(operands_) == 1 ? "unsigned char" : CudaName(operands_)));
+  block.Line(fmt::format("typedef {} Operand;",
+                         SizeOf(operands_) == 1 ? "unsigned char" : CudaName(operands_)));
   block.Line(Split(at) ? "typedef float OUT;" : "typedef T OUT;");
   block.Ints(at, {"tile_m", "tile_n"});
   loop_.AddConstants(at, block);
@@ -142,12 +162,14 @@ ConstantBlock ProductTemplate::TileConstants(const Chosen& at, bool b_transposed
   block.Bool("PERSISTENT", Persistent(at), "tile after tile");
   block.Bool("B_TRANSPOSED", b_transposed);
   const auto unit = static_cast<int64_t>(16 / SizeOf(element_));
-  block.Bool("C_ALIGNED", extents_.n % unit == 0, "rows of the result start at multiples of 16 bytes");
+  block.Bool("C_ALIGNED", extents_.n % unit == 0,
+             "rows of the result start at multiples of 16 bytes");
   return block;
 }
 
-SourceUnit ProductTemplate::EmitProduct(const Chosen& at, const ConstantBlock& constants, std::string_view kernel,
-                                        bool widened, std::string_view places) const {
+SourceUnit ProductTemplate::EmitProduct(const Chosen& at, const ConstantBlock& constants,
+                                        std::string_view kernel, bool widened,
+                                        std::string_view places) const {
   const bool tensor = loop_.OnTensorCores(), shares = Split(at) || !half_precision();
   const std::string_view store = !tensor         ? embed::kSimtStoreCuh
                                  : InCluster(at) ? embed::kClusterStoreCuh
@@ -156,14 +178,15 @@ SourceUnit ProductTemplate::EmitProduct(const Chosen& at, const ConstantBlock& c
   return Emit(at, constants,
               {TextIf(tensor, embed::kMmaCommonCuh), Epilogue(), embed::kTileOrderCuh,
                TextIf(tensor && profile_.cc_major >= 9, embed::kClusterCuh), loop_.Text(at),
-               places.empty() ? embed::kResultIndexCuh : places, store, kernel, TextIf(widened, embed::kWidenCuh),
-               TextIf(Split(at), embed::kSplitKCuh)});
+               places.empty() ? embed::kResultIndexCuh : places, store, kernel,
+               TextIf(widened, embed::kWidenCuh), TextIf(Split(at), embed::kSplitKCuh)});
 }
 
 int64_t ProductTemplate::Resident(const Chosen& at) const {
   const int64_t registers = Evaluate(registers_, at) * ((Threads(at) + 127) / 128 * 128);
   const int64_t shared = Evaluate(shared_, at) + profile_.shared_reserved_per_block;
-  return std::clamp<int64_t>(std::min(profile_.shared_per_sm / shared, profile_.registers_per_sm / registers), 1, 8);
+  return std::clamp<int64_t>(
+      std::min(profile_.shared_per_sm / shared, profile_.registers_per_sm / registers), 1, 8);
 }
 
 int64_t ProductTemplate::RowsFetched(const Chosen& at) const {
@@ -171,7 +194,8 @@ int64_t ProductTemplate::RowsFetched(const Chosen& at) const {
 }
 
 int64_t ProductTemplate::BlocksPerSm(const Chosen& at) const {
-  const int64_t tiles = CeilDiv(extents_.m, at["tile_m"]) * CeilDiv(extents_.n, at["tile_n"]) * extents_.batch;
+  const int64_t tiles = CeilDiv(extents_.m, at["tile_m"]) * CeilDiv(extents_.n, at["tile_n"]) *
+                        extents_.batch;
   const int64_t split = at["split_k"];
   if (!InCluster(at)) return CeilDiv(tiles * split, profile_.sms);
   const double places = Real(profile_.sms / split) * (split > 2 ? kClustered : 1.0);
@@ -185,20 +209,25 @@ double ProductTemplate::ReadAgain(const Chosen& at, const Pace& pace) const {
   const double b = Real(extents_.n * extents_.k) * Real(SizeOf(operands_));
   if (b <= Real(profile_.l2_bytes)) return 0;
   // What leaves L2 first is gone unless the next block reads it.
-  const int64_t times =
-      group == 1 && Streams(at) ? rows : std::min(CeilDiv(rows, group), CeilDiv(blocks, profile_.sms * pace.resident));
+  const int64_t times = group == 1 && Streams(at)
+                            ? rows
+                            : std::min(CeilDiv(rows, group),
+                                       CeilDiv(blocks, profile_.sms * pace.resident));
   return b * Real(times - 1);
 }
 
-std::optional<double> ProductTemplate::Cost(const Configuration& configuration, const DeviceProfile& profile) const {
+std::optional<double> ProductTemplate::Cost(const Configuration& configuration,
+                                            const DeviceProfile& profile) const {
   const Chosen at = chosen(configuration);
   const bool tensor = loop_.OnTensorCores();
   Pace pace;
   pace.resident = std::min(Resident(at), BlocksPerSm(at));
-  pace.flops = profile.PeakFlops(operands_, tensor) / profile.sms * loop_.Efficiency(at, pace.resident, profile);
+  pace.flops = profile.PeakFlops(operands_, tensor) / profile.sms *
+               loop_.Efficiency(at, pace.resident, profile);
   if (Persistent(at)) pace.turn_ns = loop_.TurnNs(at);
   if (tensor && profile.cc_major == 9) {
-    const int64_t ahead = (at["stages"] - 1) * (RowsFetched(at) + at["tile_n"]) * at["tile_k"] * BytesOf(operands_);
+    const int64_t ahead = (at["stages"] - 1) * (RowsFetched(at) + at["tile_n"]) * at["tile_k"] *
+                          BytesOf(operands_);
     pace.copied = std::min(pace.copied, Real(ahead * pace.resident) / kCopyNs);
   }
   return Time(at, pace);
@@ -213,24 +242,28 @@ double ProductTemplate::Time(const Chosen& at, const Pace& pace) const {
   const double size = Real(SizeOf(operands_));
   const double products = 2.0 * Real(per_sm * tile_m * tile_n) * depth / pace.flops * 1e9;
   const double copies = Real(per_sm * (RowsFetched(at) + tile_n)) * depth * size / pace.copied;
-  const double elements =
-      Real(extents_.k) * extents_.reached *
-      Real(extents_.batch * (extents_.m * CeilDiv(extents_.n, tile_n) + extents_.n * CeilDiv(extents_.m, tile_m)));
+  const double elements = Real(extents_.k) * extents_.reached *
+                          Real(extents_.batch * (extents_.m * CeilDiv(extents_.n, tile_n) +
+                                                 extents_.n * CeilDiv(extents_.m, tile_m)));
   const double traffic = elements * size / (kL2Share * profile_.l2_gbps);
   // What comes into L2 drives out what others wrote, which then goes to DRAM.
   const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
   const auto l2 = Real(profile_.l2_bytes);
   const double driven_out = Streams(at) ? kStreamed * bytes : kDrivenOut * std::min(bytes, l2);
-  const double dram = (bytes + driven_out + ReadAgain(at, pace)) / (kDramShare * profile_.dram_gbps);
+  const double dram = (bytes + driven_out + ReadAgain(at, pace)) /
+                      (kDramShare * profile_.dram_gbps);
   const double turns = pace.turn_ns * Real(CeilDiv(per_sm, pace.resident) - 1);
   double meetings = 0;
-  if (InCluster(at)) meetings += kExchangeNs + kExchangeNsPerByte * 4.0 * Real(std::min(tile_m, extents_.m) * tile_n);
+  if (InCluster(at))
+    meetings += kExchangeNs +
+                kExchangeNsPerByte * 4.0 * Real(std::min(tile_m, extents_.m) * tile_n);
   if (Split(at))
-    meetings +=
-        kSecondStepNs + Real(extents_.batch * extents_.m * extents_.n) * split * kShareBytes / profile_.dram_gbps;
+    meetings += kSecondStepNs + Real(extents_.batch * extents_.m * extents_.n) * split *
+                                    kShareBytes / profile_.dram_gbps;
   const double longest = std::max({products, copies, traffic, dram});
   double powers = 0;
-  for (const double each : {products, copies, traffic, dram}) powers += std::pow(each / longest, kOverlap);
+  for (const double each : {products, copies, traffic, dram})
+    powers += std::pow(each / longest, kOverlap);
   return longest * std::pow(powers, 1 / kOverlap) + kLaunchNs + turns + meetings;
 }
 

@@ -1,6 +1,6 @@
-// Schedules for c[m, n] = a[m, k] · b[k, n]: tiles of the result, an order of blocks, and a split over the depth k,
-// whatever multiplies the tiles (main_loop.h). A matrix product is one; a convolution is one whose operands are
-// gathered.
+// Schedules for c[m, n] = a[m, k] · b[k, n]: tiles of the result, an order of blocks, and a split
+// over the depth k, whatever multiplies the tiles (main_loop.h). A matrix product is one; a
+// convolution is one whose operands are gathered.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@ namespace atunner {
 
 class ProductTemplate : public BoundTemplate {
  public:
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override;
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override;
 
  protected:
   struct Extents {
@@ -21,8 +22,9 @@ class ProductTemplate : public BoundTemplate {
     double reached = 1;  ///< of the depth, by the mean tile
   };
   /// Products of `operands` give elements of `result`.
-  ProductTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MainLoop& loop, Extents extents,
-                  DType operands, DType result, const std::string& more_shared = "0");
+  ProductTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MainLoop& loop,
+                  Extents extents, DType operands, DType result,
+                  const std::string& more_shared = "0");
 
   bool Persistent(const Chosen& at) const { return IsSet(at, "persistent"); }
   /// A split whose blocks add up among themselves.
@@ -30,29 +32,31 @@ class ProductTemplate : public BoundTemplate {
   /// A split whose shares a second step adds up.
   bool Split(const Chosen& at) const { return at["split_k"] > 1 && !InCluster(at); }
 
-  /// The product's step without its arguments: a block per tile, or as many blocks as the device holds. `m`, `n` and
-  /// `batch` are expressions over the task's dims.
-  LaunchStep TileStep(const Chosen& at, const char* entry, const std::string& m, const std::string& n,
-                      const std::string& batch = "1") const;
+  /// The product's step without its arguments: a block per tile, or as many blocks as the device
+  /// holds. `m`, `n` and `batch` are expressions over the task's dims.
+  LaunchStep TileStep(const Chosen& at, const char* entry, const std::string& m,
+                      const std::string& n, const std::string& batch = "1") const;
   /// The argument that receives the product: `output`, or the workspace of shares when k is split.
   ArgBinding Destination(const Chosen& at, const std::string& output) const;
   /// With a split: the workspace of shares, and the step that adds them up into `output`.
-  void FinishSplit(const Chosen& at, LaunchPlan& plan, const std::string& output, const std::string& m,
-                   const std::string& n) const;
-  /// The text of what becomes of sums before they are stored (kernels/families/matmul/plain_epilogue.cuh), and further
-  /// arguments of the kernel that stores the result.
+  void FinishSplit(const Chosen& at, LaunchPlan& plan, const std::string& output,
+                   const std::string& m, const std::string& n) const;
+  /// The text of what becomes of sums before they are stored
+  /// (kernels/families/matmul/plain_epilogue.cuh), and further arguments of the kernel that stores
+  /// the result.
   virtual std::string Epilogue() const = 0;
   virtual Arguments EpilogueArguments() const = 0;
 
   /// The constants that the tile's sources expect.
   ConstantBlock TileConstants(const Chosen& at, bool b_transposed) const;
-  /// The whole source: main loop, tiles, `kernel`, and what `widened` operands and a split of the depth need.
-  /// `places`: where the result lies, if not row-major.
-  SourceUnit EmitProduct(const Chosen& at, const ConstantBlock& constants, std::string_view kernel, bool widened,
-                         std::string_view places = {}) const;
+  /// The whole source: main loop, tiles, `kernel`, and what `widened` operands and a split of the
+  /// depth need. `places`: where the result lies, if not row-major.
+  SourceUnit EmitProduct(const Chosen& at, const ConstantBlock& constants, std::string_view kernel,
+                         bool widened, std::string_view places = {}) const;
   /// The loop's starts, one order of blocks, and all values of the parameters behind.
   std::vector<Choices> Ways() const override;
-  /// Rows of a's tile that are copied: where there are fewer than a tile has, whole groups of eight.
+  /// Rows of a's tile that are copied: where there are fewer than a tile has, whole groups of
+  /// eight.
   int64_t RowsFetched(const Chosen& at) const;
   /// Do the operands leave what is in L2 where it is?
   virtual bool Streams(const Chosen&) const { return false; }
@@ -62,8 +66,11 @@ class ProductTemplate : public BoundTemplate {
   DType operands_;  ///< that are multiplied
 
  private:
-  bool IsSet(const Chosen& at, const char* name) const { return space_.Find(name) >= 0 && at[name] != 0; }
-  /// group_m and split_k, and what rules splits out; where the loop allows it `persistent`, and `in_cluster`.
+  bool IsSet(const Chosen& at, const char* name) const {
+    return space_.Find(name) >= 0 && at[name] != 0;
+  }
+  /// group_m and split_k, and what rules splits out; where the loop allows it `persistent`, and
+  /// `in_cluster`.
   void AddOrders();
   int64_t Threads(const Chosen& at) const { return Evaluate(threads_, at); }
   /// Blocks that an SM holds.
@@ -78,11 +85,11 @@ class ProductTemplate : public BoundTemplate {
     double copied = 120;    ///< bytes per ns into shared memory, at most
     double turn_ns = 1700;  ///< from one block's end to its successor's first product
   };
-  /// ns: the busiest SM's products, or its copies, L2's or DRAM's traffic where one of them takes longer; turns from
-  /// block to block, and the costs of starting and of adding up a split.
+  /// ns: the busiest SM's products, or its copies, L2's or DRAM's traffic where one of them takes
+  /// longer; turns from block to block, and the costs of starting and of adding up a split.
   double Time(const Chosen& at, const Pace& pace) const;
-  /// Bytes of b that come from DRAM once more, where it does not fit into L2: for every further group of rows of tiles,
-  /// or for every further device full of blocks.
+  /// Bytes of b that come from DRAM once more, where it does not fit into L2: for every further
+  /// group of rows of tiles, or for every further device full of blocks.
   double ReadAgain(const Chosen& at, const Pace& pace) const;
 
   Expr threads_;

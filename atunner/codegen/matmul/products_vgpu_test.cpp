@@ -1,9 +1,10 @@
-// Products on the virtual GPU: of matrices, inside of graphs, of 8 bits, and in float32 as planes of 16 bits.
+// Products on the virtual GPU: of matrices, inside of graphs, of 8 bits, and in float32 as planes
+// of 16 bits.
 #include <cmath>
 #include <functional>
 
-#include "atunner/codegen/tests/family_numbers_test.h"
 #include "atunner/codegen/matmul/matrix_product.h"
+#include "atunner/codegen/tests/family_numbers_test.h"
 #include "atunner/graph/text.h"
 #include "atunner/model/kernel/accuracy.h"
 #include "atunner/operators/graph_operator.h"
@@ -25,12 +26,14 @@ TEST_F(HopperNumbers, ProductsOfGroupsOfWarps) {
   CheckTask({"matmul", {{512, 512, 512}}, {}}, DType::kBFloat16, 31);
   CheckTask({"matmul", {{97, 101, 103}}, {}}, DType::kFloat16, 32);
   CheckTask({"matmul", {{64, 64, 8192}}, {}}, DType::kBFloat16, 33);
-  CheckTask({"conv2d", {{4, 28, 28, 16}, {32, 3, 3}}, {{"padding", int64_t{1}}}}, DType::kBFloat16, 34);
+  CheckTask({"conv2d", {{4, 28, 28, 16}, {32, 3, 3}}, {{"padding", int64_t{1}}}}, DType::kBFloat16,
+            34);
 }
 
 TEST_F(HopperNumbers, ProductsByTensorMaps) {
-  const auto schedule =
-      MakeTemplate(SpecOf({"matmul", {{4096, 4096, 1024}}, {}}, DType::kBFloat16), gpu_.profile()).value();
+  const auto schedule = MakeTemplate(SpecOf({"matmul", {{4096, 4096, 1024}}, {}}, DType::kBFloat16),
+                                     gpu_.profile())
+                            .value();
   CheckConfigurations(*schedule,
                       ProductSchedules(*schedule, {{128, 256, 64, 0, 4, 1, 1, 0},
                                                    {128, 128, 64, 0, 3, 1, 0, 0},
@@ -41,16 +44,25 @@ TEST_F(HopperNumbers, ProductsByTensorMaps) {
 }
 
 TEST_F(HopperNumbers, SplitsOfTheDepth) {
-  const auto maps = MakeTemplate(SpecOf({"matmul", {{64, 4096, 4096}}, {}}, DType::kFloat16), gpu_.profile()).value();
-  CheckConfigurations(
-      *maps,
-      ProductSchedules(*maps, {{64, 128, 64, 0, 8, 4, 0, 1}, {64, 64, 64, 0, 6, 8, 0, 1}, {64, 64, 64, 0, 3, 3, 0, 0}}),
-      39);
+  const auto maps = MakeTemplate(SpecOf({"matmul", {{64, 4096, 4096}}, {}}, DType::kFloat16),
+                                 gpu_.profile())
+                        .value();
+  CheckConfigurations(*maps,
+                      ProductSchedules(*maps, {{64, 128, 64, 0, 8, 4, 0, 1},
+                                               {64, 64, 64, 0, 6, 8, 0, 1},
+                                               {64, 64, 64, 0, 3, 3, 0, 0}}),
+                      39);
   // Fewer rows than the tensor cores multiply: the others are not even copied.
-  const auto few = MakeTemplate(SpecOf({"matmul", {{5, 4096, 4096}}, {}}, DType::kBFloat16), gpu_.profile()).value();
-  CheckConfigurations(*few, ProductSchedules(*few, {{64, 256, 64, 0, 5, 4, 0, 1}, {64, 128, 64, 0, 4, 16, 0, 0}}), 44);
+  const auto few = MakeTemplate(SpecOf({"matmul", {{5, 4096, 4096}}, {}}, DType::kBFloat16),
+                                gpu_.profile())
+                       .value();
+  CheckConfigurations(
+      *few, ProductSchedules(*few, {{64, 256, 64, 0, 5, 4, 0, 1}, {64, 128, 64, 0, 4, 16, 0, 0}}),
+      44);
   // Rows that no tensor map takes: every thread copies.
-  const auto odd = MakeTemplate(SpecOf({"matmul", {{64, 65, 8192}}, {}}, DType::kBFloat16), gpu_.profile()).value();
+  const auto odd = MakeTemplate(SpecOf({"matmul", {{64, 65, 8192}}, {}}, DType::kBFloat16),
+                                gpu_.profile())
+                       .value();
   CheckConfigurations(*odd,
                       {WithValues(*odd, {{"tile_m", 64},
                                          {"tile_n", 64},
@@ -68,8 +80,9 @@ class BlackwellNumbers : public FamilyNumbers {
 };
 
 TEST_F(BlackwellNumbers, SplitsOfTheDepthInAClusterOfWarpTiles) {
-  const auto schedule =
-      MakeTemplate(SpecOf({"matmul", {{64, 64, 8192}}, {}}, DType::kBFloat16), gpu_.profile()).value();
+  const auto schedule = MakeTemplate(SpecOf({"matmul", {{64, 64, 8192}}, {}}, DType::kBFloat16),
+                                     gpu_.profile())
+                            .value();
   CheckConfigurations(*schedule,
                       {WithValues(*schedule, {{"tile_m", 64},
                                               {"tile_n", 64},
@@ -90,7 +103,8 @@ TEST_F(HopperNumbers, ProductsOfOddRowsByTensorMaps) {
 
 using Values = std::vector<std::pair<const char*, int64_t>>;
 
-// Scales of both sides where sums are rounded, where a cluster adds shares up, and in a second step.
+// Scales of both sides where sums are rounded, where a cluster adds shares up, and in a second
+// step.
 TEST_F(HopperNumbers, ProductsOf8BitFloats) {
   KernelSpec spec = SpecOf({"fp8_linear", {{1024, 1040}, {264, 1040}}, {}}, DType::kBFloat16);
   SetAccuracy(spec, Accuracy::kFast);
@@ -114,12 +128,18 @@ TEST_F(HopperNumbers, ProductsInsideOfGraphs) {
     SCOPED_TRACE(spec.name);
     ASSERT_TRUE(kProductFamily.Match(spec));
     const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
-    CheckConfigurations(*schedule, {WithValues(*schedule, {{"tile_m", 64}, {"tile_n", 64}, {"persistent", 0}})}, seed);
+    CheckConfigurations(
+        *schedule, {WithValues(*schedule, {{"tile_m", 64}, {"tile_n", 64}, {"persistent", 0}})},
+        seed);
   };
   check(SpecOf({"linear", {{512, 128}, {72, 128}}, {}}, DType::kFloat16), 51);
-  check(SpecOf({"addmm", {{512, 128}, {128, 68}}, {{"alpha", 0.5}, {"beta", 2.0}}}, DType::kBFloat16), 52);
-  check(SpecOf({"int8_linear", {{512, 264}, {300, 264}}, {}}, DType::kBFloat16), 53);  // rows are widened
-  check(SpecOf({"fp8_linear", {{512, 256}, {70, 256}}, {{"per_tensor", true}}}, DType::kFloat32), 55);
+  check(
+      SpecOf({"addmm", {{512, 128}, {128, 68}}, {{"alpha", 0.5}, {"beta", 2.0}}}, DType::kBFloat16),
+      52);
+  // rows are widened
+  check(SpecOf({"int8_linear", {{512, 264}, {300, 264}}, {}}, DType::kBFloat16), 53);
+  check(SpecOf({"fp8_linear", {{512, 256}, {70, 256}}, {{"per_tensor", true}}}, DType::kFloat32),
+        55);
   const auto mixed = graph::Parse(R"(
 graph mixed
 dim B = 1..80
@@ -136,10 +156,12 @@ output y
 }
 
 /// Products of graphs, by the family that takes them, at check sizes or at the task's own.
-void CheckProducts(const std::function<void(const FamilyTask&, DType, const char*)>& check, DType dtype) {
+void CheckProducts(const std::function<void(const FamilyTask&, DType, const char*)>& check,
+                   DType dtype) {
   check({"batched_matmul", {{3, 70, 72}, {3, 72, 88}}, {}}, dtype, "product");
   check({"batched_matmul", {{3, 70, 71}, {3, 65, 71}}, {{"transpose_b", true}}}, dtype, "product");
-  check({"batched_matmul", {{70, 40}, {2, 1, 40, 80}}, {}}, dtype, "product");  // one matrix for all
+  // one matrix for all
+  check({"batched_matmul", {{70, 40}, {2, 1, 40, 80}}, {}}, dtype, "product");
   check({"batched_matmul", {{2, 3, 40, 40}, {40, 72}}, {}}, dtype, "product");  // more rows
   check({"triangular_matmul", {{200, 150}, {150, 80}}, {}}, dtype, "product");
   check({"triangular_matmul", {{150, 207}, {207, 70}}, {{"upper", true}}}, dtype, "product");
@@ -190,11 +212,11 @@ output y
 }
 
 TEST_F(HopperNumbers, SinglePrecisionProductsOfPlanes) {
-  const std::initializer_list<InputFamily> families = {InputFamily::kNormal,    InputFamily::kUniform,
-                                                       InputFamily::kHeavyTail, InputFamily::kCancelling,
-                                                       InputFamily::kDenormal,  InputFamily::kNan};
-  for (const FamilyTask& task :
-       {FamilyTask{"matmul", {{512, 512, 512}}, {}}, FamilyTask{"matmul", {{4096, 4097, 4099}}, {}}}) {
+  const std::initializer_list<InputFamily> families = {
+      InputFamily::kNormal,     InputFamily::kUniform,  InputFamily::kHeavyTail,
+      InputFamily::kCancelling, InputFamily::kDenormal, InputFamily::kNan};
+  for (const FamilyTask& task : {FamilyTask{"matmul", {{512, 512, 512}}, {}},
+                                 FamilyTask{"matmul", {{4096, 4097, 4099}}, {}}}) {
     SCOPED_TRACE(Describe(task, DType::kFloat32));
     const KernelSpec spec = SpecOf(task, DType::kFloat32);
     const auto schedule = MakePlanesGemm(spec, gpu_.profile(), MatmulOf(spec));
@@ -215,11 +237,12 @@ TEST_F(HopperNumbers, SinglePrecisionProductsOfPlanes) {
 }
 
 TEST_F(HopperNumbers, SinglePrecisionProductsOfGraphsByPlanes) {
-  const FamilyTask tasks[] = {{"linear", {{70, 200}, {136, 200}}, {}},
-                              {"linear", {{131, 67}, {65, 67}}, {}},
-                              {"batched_matmul", {{3, 70, 72}, {3, 72, 88}}, {}},
-                              {"batched_matmul", {{3, 70, 71}, {3, 65, 71}}, {{"transpose_b", true}}},
-                              {"batched_matmul", {{70, 40}, {2, 1, 40, 80}}, {}}};
+  const FamilyTask tasks[] = {
+      {"linear", {{70, 200}, {136, 200}}, {}},
+      {"linear", {{131, 67}, {65, 67}}, {}},
+      {"batched_matmul", {{3, 70, 72}, {3, 72, 88}}, {}},
+      {"batched_matmul", {{3, 70, 71}, {3, 65, 71}}, {{"transpose_b", true}}},
+      {"batched_matmul", {{70, 40}, {2, 1, 40, 80}}, {}}};
   for (const FamilyTask& task : tasks) {
     for (const int64_t planes : {1, 2, 3}) {
       if (planes < 3 && task.shapes[0].size() < 3) continue;
@@ -228,16 +251,18 @@ TEST_F(HopperNumbers, SinglePrecisionProductsOfGraphsByPlanes) {
       if (planes == 1) SetAccuracy(spec, Accuracy::kFast);
       if (planes == 2) spec.tolerance.relative = 1e-4;
       const auto schedule = MakePlanesGemm(spec, gpu_.profile(), ProductOf(spec).value());
-      const std::vector<Configuration> drawn = DrawConfigurations(*schedule, planes < 3 ? 1 : 2, 43);
+      const std::vector<Configuration> drawn = DrawConfigurations(*schedule, planes < 3 ? 1 : 2,
+                                                                  43);
       if (planes < 3)
         CheckConfigurations(*schedule, drawn, 43, {InputFamily::kNormal, InputFamily::kCancelling});
       else
-        CheckConfigurations(*schedule, drawn, 43, {InputFamily::kNormal, InputFamily::kDenormal, InputFamily::kNan});
+        CheckConfigurations(*schedule, drawn, 43,
+                            {InputFamily::kNormal, InputFamily::kDenormal, InputFamily::kNan});
     }
   }
   // Where the product is large enough it goes that way.
-  const auto large =
-      MakeTemplate(SpecOf({"linear", {{4096, 4096}, {4096, 4096}}, {}}, DType::kFloat32), gpu_.profile());
+  const auto large = MakeTemplate(
+      SpecOf({"linear", {{4096, 4096}, {4096, 4096}}, {}}, DType::kFloat32), gpu_.profile());
   EXPECT_GE((*large)->space().Find("planes"), 0);
 }
 
@@ -257,7 +282,8 @@ class PlanesOfAnyNumbers : public HopperNumbers {
     const KernelSpec spec = SpecOf({"matmul", {{m_, n_, k_}}, {}}, DType::kFloat32);
     const auto schedule = MakePlanesGemm(spec, gpu_.profile(), MatmulOf(spec));
     const RenderedKernel kernel = schedule->Render(schedule->Default()).value();
-    const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, schedule->spec(), schedule->spec().dims, 0).value();
+    const TaskBuffers buffers =
+        TaskBuffers::Allocate(gpu_, schedule->spec(), schedule->spec().dims, 0).value();
     EXPECT_TRUE(gpu_.CopyIn(buffers.Find("a")->address, std::as_bytes(std::span(a_))));
     EXPECT_TRUE(gpu_.CopyIn(buffers.Find("b")->address, std::as_bytes(std::span(b_))));
     Run(Compile(kernel), kernel.plan, schedule->spec(), buffers);
@@ -277,7 +303,8 @@ class PlanesOfAnyNumbers : public HopperNumbers {
   std::vector<float> PlainSums() const {
     std::vector<float> c(m_ * n_);
     for (int64_t i = 0; i < m_ * n_; ++i) {
-      for (int64_t k = 0; k < k_; ++k) c[i] = std::fma(a_[i / n_ * k_ + k], b_[k * n_ + i % n_], c[i]);
+      for (int64_t k = 0; k < k_; ++k)
+        c[i] = std::fma(a_[i / n_ * k_ + k], b_[k * n_ + i % n_], c[i]);
     }
     return c;
   }
@@ -286,7 +313,8 @@ class PlanesOfAnyNumbers : public HopperNumbers {
     double worst = 0;
     for (int64_t i = 0; i < m_ * n_; ++i) {
       const double magnitude = Exact(i, true);
-      if (magnitude > 0) worst = std::max(worst, std::abs(c[i] - Exact(i, false)) / magnitude * 0x1p24);
+      if (magnitude > 0)
+        worst = std::max(worst, std::abs(c[i] - Exact(i, false)) / magnitude * 0x1p24);
     }
     return worst;
   }
@@ -297,7 +325,8 @@ class PlanesOfAnyNumbers : public HopperNumbers {
   }
 };
 
-// Tensor cores cut sums off: without promotion both errors would be several times those of plain sums.
+// Tensor cores cut sums off: without promotion both errors would be several times those of plain
+// sums.
 TEST_F(PlanesOfAnyNumbers, LongSumsDoNotDrift) {
   m_ = n_ = 16;
   k_ = 4096;
@@ -317,8 +346,8 @@ TEST_F(PlanesOfAnyNumbers, LongSumsDoNotDrift) {
 
 TEST_F(PlanesOfAnyNumbers, OperandsOfOppositeRangesKeepTheirDigits) {
   EXPECT_LT(WorstRoundoffs(Multiply()), 4);
-  // Columns of a by powers of two, rows of b by their inverses: what is smallest in a row meets the largest of a
-  // column.
+  // Columns of a by powers of two, rows of b by their inverses: what is smallest in a row meets the
+  // largest of a column.
   for (int64_t k = 0; k < k_; ++k) {
     const int power = static_cast<int>(k * 37 % 140) - 70;
     for (int64_t m = 0; m < m_; ++m) a_[m * k_ + k] = std::ldexp(a_[m * k_ + k], power);

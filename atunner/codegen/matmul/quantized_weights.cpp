@@ -1,5 +1,5 @@
-// Products of a few rows with weights of 8 or 4 bits (quantized_linear, int4_linear): reading the weights is what takes
-// time.
+// Products of a few rows with weights of 8 or 4 bits (quantized_linear, int4_linear): reading the
+// weights is what takes time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,15 +14,17 @@
 namespace atunner {
 namespace {
 
-/// Rows of x that sums in registers have room for, further ones are other blocks'; those from which on groups of warps
-/// multiply on Hopper.
+/// Rows of x that sums in registers have room for, further ones are other blocks'; those from which
+/// on groups of warps multiply on Hopper.
 constexpr int64_t kMostRows = 64;
 constexpr int64_t kManyRows = 17;
-/// ns until a load arrives while DRAM is busy; of L2's rate, what lanes reach that read one row each.
+/// ns until a load arrives while DRAM is busy; of L2's rate, what lanes reach that read one row
+/// each.
 constexpr double kLoadNs = 1000;
 constexpr double kL2Share = 0.6;
-/// Of k: what groups of warps copy at once (quantized_weights_wgmma.cu); of DRAM's rate, what they reach; weights that a
-/// multiprocessor widens and multiplies in a ns; ns until a copy arrives, and that a cluster's blocks need to meet.
+/// Of k: what groups of warps copy at once (quantized_weights_wgmma.cu); of DRAM's rate, what they
+/// reach; weights that a multiprocessor widens and multiplies in a ns; ns until a copy arrives, and
+/// that a cluster's blocks need to meet.
 constexpr int64_t kDepth = 128;
 constexpr double kDramShare = 0.82;
 constexpr double kWidened8 = 24;
@@ -31,7 +33,9 @@ constexpr double kCopyNs = 1160;
 constexpr double kExchangeNs = 1400;
 
 bool OfFourBits(const KernelSpec& spec) { return spec.name == "int4_linear"; }
-int64_t GroupOf(const KernelSpec& spec) { return static_cast<int64_t>(SettingOr(spec, "group", 32)); }
+int64_t GroupOf(const KernelSpec& spec) {
+  return static_cast<int64_t>(SettingOr(spec, "group", 32));
+}
 
 /// y[m, n] = x[m, k] · w[n, k].
 class WeightsTemplate : public BoundTemplate {
@@ -65,24 +69,30 @@ class Weights : public WeightsTemplate {
         {"ahead", Integers({1, 2, 4, 8}), "loads of a row that a lane has under way"},
     };
     Add(fmt::format("warps * {} * (16 * fragments + 4) <= 49152", tokens() * 32), "shared memory");
-    Add(fmt::format("fragments * ({} + {} * ahead) + 40 <= min(255, 2048 // warps)", 4 * tokens(), four_ ? 10 : 8),
+    Add(fmt::format("fragments * ({} + {} * ahead) + 40 <= min(255, 2048 // warps)", 4 * tokens(),
+                    four_ ? 10 : 8),
         "registers of a thread");
-    Add(fmt::format("warps * ahead <= {}", std::max<int64_t>(4, k_ / chunk())), "less depth than that");
+    Add(fmt::format("warps * ahead <= {}", std::max<int64_t>(4, k_ / chunk())),
+        "less depth than that");
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
     ConstantBlock constants = Constants(at);
     constants.Int("TOKENS", tokens(), "fragments of eight rows of x").Ints(at, {"warps", "ahead"});
-    LaunchStep step = Step("product", fmt::format("ceil_div({}, 16 * fragments)", n_), Expr::MustParse("32 * warps"),
-                           {"x", "weight", "scale", "y"});
+    LaunchStep step = Step("product", fmt::format("ceil_div({}, 16 * fragments)", n_),
+                           Expr::MustParse("32 * warps"), {"x", "weight", "scale", "y"});
     step.grid[1] = Expr(CeilDiv(m_, 8 * tokens()));
-    return RenderedKernel{Emit(at, constants, {embed::kMmaCommonCuh, embed::kQuantizedWordsCuh, embed::kQuantizedWeightsCu}),
-                          Plan(at, {step})};
+    return RenderedKernel{
+        Emit(at, constants,
+             {embed::kMmaCommonCuh, embed::kQuantizedWordsCuh, embed::kQuantizedWeightsCu}),
+        Plan(at, {step})};
   }
 
-  /// The busiest multiprocessor's share at what its loads under way bring, and x from L2 for every block.
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  /// The busiest multiprocessor's share at what its loads under way bring, and x from L2 for every
+  /// block.
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const int64_t fragments = at["fragments"], warps = at["warps"], ahead = at["ahead"];
     const int64_t registers = 40 + fragments * (4 * tokens() + (four_ ? 10 : 8) * ahead);
@@ -105,9 +115,11 @@ class WeightsOfGroups : public WeightsTemplate {
  public:
   WeightsOfGroups(const KernelSpec& spec, const DeviceProfile& profile)
       : WeightsTemplate(spec, profile),
-        stage_(Expr::MustParse(fmt::format("(tile_m * 256 + groups * fragments * {})", four_ ? 4096 : 8192))),
+        stage_(Expr::MustParse(
+            fmt::format("(tile_m * 256 + groups * fragments * {})", four_ ? 4096 : 8192))),
         shared_(Expr::MustParse(fmt::format("stages * ({} + 16)", stage_.text()))),
-        registers_(Expr::MustParse(four_ ? "fragments * (tile_m + 32) + 28" : "fragments * (tile_m // 2 + 32) + 32")) {
+        registers_(Expr::MustParse(four_ ? "fragments * (tile_m + 32) + 28"
+                                         : "fragments * (tile_m // 2 + 32) + 32")) {
     const int64_t tile = std::min<int64_t>(CeilDiv(m_, 8) * 8, 128);
     space_.parameters = {
         {"tile_m", m_ > 128 ? Integers({64, 128, 256}) : Integers({tile}), "rows of x"},
@@ -118,8 +130,10 @@ class WeightsOfGroups : public WeightsTemplate {
     };
     AddShared(shared_.text());
     Add("groups * fragments <= 4", "rows of a box");
-    // A quarter of a multiprocessor has a warp of each group, and one of them the warp that fetches.
-    Add(fmt::format("{} <= min(255, 512 // (groups + 1) // 8 * 8)", registers_.text()), "registers of a thread");
+    // A quarter of a multiprocessor has a warp of each group, and one of them the warp that
+    // fetches.
+    Add(fmt::format("{} <= min(255, 512 // (groups + 1) // 8 * 8)", registers_.text()),
+        "registers of a thread");
     Add(fmt::format("split == 1 or 4 * split <= {}", k_ / kDepth), "less depth than that");
   }
 
@@ -129,44 +143,53 @@ class WeightsOfGroups : public WeightsTemplate {
     ConstantBlock constants = Constants(at);
     constants.Ints(at, {"tile_m", "groups", "stages"}).Int("STAGE_BYTES", Evaluate(stage_, at));
     constants.Int("SPLIT", split);
-    LaunchStep step = Step("product", std::to_string(Tiles(at)), Expr::MustParse("128 * groups + 32"),
+    LaunchStep step = Step("product", std::to_string(Tiles(at)),
+                           Expr::MustParse("128 * groups + 32"),
                            {BoxMap("x", element_, {k_, m_, 1}, {64, tile, 1}),
-                            BoxMap("weight", four_ ? DType::kUInt8 : DType::kInt8, {k_ * width / kDepth, n_, 1},
-                                   {width, Rows(at), 1}, width),
+                            BoxMap("weight", four_ ? DType::kUInt8 : DType::kInt8,
+                                   {k_ * width / kDepth, n_, 1}, {width, Rows(at), 1}, width),
                             "scale", "y"});
     step.grid[1] = step.cluster[1] = Expr(split);
     step.shared_bytes = shared_;
-    const std::string products = WgmmaText({.columns = tile, .a_in_registers = true, .b_transposed = "0"});
-    return RenderedKernel{Emit(at, constants,
-                               {embed::kMmaCommonCuh, embed::kClusterCuh, embed::kWgmmaCommonCuh, products,
-                                embed::kTensorCopiesCuh, embed::kQuantizedWordsCuh, embed::kQuantizedWeightsWgmmaCu}),
-                          Plan(at, {step})};
+    const std::string products = WgmmaText(
+        {.columns = tile, .a_in_registers = true, .b_transposed = "0"});
+    return RenderedKernel{
+        Emit(at, constants,
+             {embed::kMmaCommonCuh, embed::kClusterCuh, embed::kWgmmaCommonCuh, products,
+              embed::kTensorCopiesCuh, embed::kQuantizedWordsCuh, embed::kQuantizedWeightsWgmmaCu}),
+        Plan(at, {step})};
   }
 
-  /// The busiest multiprocessor's blocks, as long as what takes longest: DRAM, L2, its copies or its products.
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  /// The busiest multiprocessor's blocks, as long as what takes longest: DRAM, L2, its copies or
+  /// its products.
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const int64_t split = at["split"], groups = at["groups"];
     // Larger clusters leave multiprocessors of each group of them idle.
-    const int64_t per_sm = CeilDiv(Tiles(at) * split, split > 2 ? profile.sms * 5 / 6 : profile.sms);
+    const int64_t per_sm = CeilDiv(Tiles(at) * split,
+                                   split > 2 ? profile.sms * 5 / 6 : profile.sms);
     const int64_t registers = Evaluate(registers_, at) * 128 * groups;
     const int64_t shared = Evaluate(shared_, at) + profile.shared_reserved_per_block;
-    const int64_t resident =
-        std::clamp<int64_t>(std::min(profile.registers_per_sm / registers, profile.shared_per_sm / shared), 1, per_sm);
+    const int64_t resident = std::clamp<int64_t>(
+        std::min(profile.registers_per_sm / registers, profile.shared_per_sm / shared), 1, per_sm);
     const double rows = Real(Rows(at)), tokens = Real(at["tile_m"]);
     const double depth = Real(k_ * per_sm) / Real(split), sms = profile.sms;
     const double weights = rows * depth / (four_ ? 2 : 1);
     const double under_way = Real(resident * (at["stages"] - 1) * kDepth) * rows / (four_ ? 2 : 1);
     const double busy = std::min(1.0, 0.5 + 0.125 * Real(resident * groups));
     return std::max({weights * sms / (kDramShare * profile.dram_gbps),
-                     (weights + tokens * depth * 2) * sms / (kL2Share * profile.l2_gbps), weights * kCopyNs / under_way,
+                     (weights + tokens * depth * 2) * sms / (kL2Share * profile.l2_gbps),
+                     weights * kCopyNs / under_way,
                      rows * depth / (busy * (four_ ? kWidened4 : kWidened8))}) +
            5900 + (split > 1 ? kExchangeNs : 0);
   }
 
  private:
   static int64_t Rows(const Chosen& at) { return 64 * at["fragments"] * at["groups"]; }
-  int64_t Tiles(const Chosen& at) const { return CeilDiv(n_, Rows(at)) * CeilDiv(m_, at["tile_m"]); }
+  int64_t Tiles(const Chosen& at) const {
+    return CeilDiv(n_, Rows(at)) * CeilDiv(m_, at["tile_m"]);
+  }
 
   Expr stage_, shared_, registers_;
 };
@@ -181,12 +204,14 @@ bool Matches(const KernelSpec& spec) {
          IsLibraryTask(spec, spec.name, {x, {weight[0], x[1]}});
 }
 
-Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
+Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
+                                               const DeviceProfile& profile) {
   if (profile.cc_major == 9 && ExtentsOf(spec, "x")[0] >= kManyRows)
     return std::make_unique<WeightsOfGroups>(spec, profile);
   if (OfFourBits(spec) && AccuracyOf(spec) == Accuracy::kStrict)
-    return Fail(ErrorCode::kUnsupported,
-                "scaled int4 weights are rounded, which strict accuracy forbids on " + profile.name);
+    return Fail(
+        ErrorCode::kUnsupported,
+        "scaled int4 weights are rounded, which strict accuracy forbids on " + profile.name);
   ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
   return std::make_unique<Weights>(spec, profile);
 }

@@ -1,4 +1,5 @@
-// Matrix products in float32 on tensor cores: operands as planes of 16 bits (kernels/families/matmul/split_float.cuh).
+// Matrix products in float32 on tensor cores: operands as planes of 16 bits
+// (kernels/families/matmul/split_float.cuh).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +13,8 @@
 namespace atunner {
 namespace {
 
-/// Of split_float.cuh: rows or columns of a chunk, its depth, bytes of one plane of it; chunks that a block splits; parts of
-/// the depth that columns of [k][n] are measured in.
+/// Of split_float.cuh: rows or columns of a chunk, its depth, bytes of one plane of it; chunks that
+/// a block splits; parts of the depth that columns of [k][n] are measured in.
 constexpr int64_t kLines = 64;
 constexpr int64_t kDepth = 32;
 constexpr int64_t kPlaneBytes = kLines * kDepth * 2;
@@ -21,8 +22,8 @@ constexpr int64_t kChunksPerGroup = 8;
 constexpr int64_t kStretches = 16;
 /// What counters of the kernels hold.
 constexpr int64_t kMost = INT32_MAX / 64;
-/// Ways to take an element apart, and the relative errors of results that they stay within where float32 errs least
-/// beside them: in sums of pairs that nearly cancel.
+/// Ways to take an element apart, and the relative errors of results that they stay within where
+/// float32 errs least beside them: in sums of pairs that nearly cancel.
 struct Planes {
   int64_t count;
   const char* type;
@@ -38,14 +39,15 @@ std::vector<Value> PlanesWithin(double error) {
   return counts;
 }
 
-/// Relative error that the task bears beyond what float32 makes; any where its accuracy policy asks for TF32's.
+/// Relative error that the task bears beyond what float32 makes; any where its accuracy policy asks
+/// for TF32's.
 double Tolerated(const KernelSpec& spec) {
   if (AccuracyOf(spec) == Accuracy::kFast) return INFINITY;
   return spec.tolerance.absolute ? 0 : spec.tolerance.relative.value_or(0);
 }
 
-/// Of the tensor-core peak, what a block reaches that never waits; of the time that planes take from DRAM, what
-/// products do not hide: measured on an H200.
+/// Of the tensor-core peak, what a block reaches that never waits; of the time that planes take
+/// from DRAM, what products do not hide: measured on an H200.
 constexpr double kSustained = 0.78;
 constexpr double kExposed = 0.3;
 /// ns of one step beside what it moves, and of a tile's first copies and last stores.
@@ -63,12 +65,15 @@ class PlanesGemm : public BoundTemplate {
         batch_(SizeOf(product.batch, spec)) {
     space_.parameters = {
         // What follows a product may cancel most of it.
-        {"planes", PlanesWithin(product.epilogue.empty() || AccuracyOf(spec) == Accuracy::kFast ? Tolerated(spec) : 0),
+        {"planes",
+         PlanesWithin(
+             product.epilogue.empty() || AccuracyOf(spec) == Accuracy::kFast ? Tolerated(spec) : 0),
          "parts of an element: float16, or three bfloat16, which hold all of it"},
         {"tile_m", Integers({64, 128}), "rows of the result per block"},
         {"tile_n", Integers({64, 128, 256}), "columns of the result per block"},
         {"stages", Integers({2, 3, 4, 6, 8}), "buffers in shared memory"},
-        {"promote", Integers({1, 2, 4}), "chunks of 32 products that the tensor core sums before registers do"},
+        {"promote", Integers({1, 2, 4}),
+         "chunks of 32 products that the tensor core sums before registers do"},
         {"group_m", Integers({1, 4, 8, 16}), "tile rows that consecutive blocks go down"},
     };
     AddShared(SharedText());
@@ -84,7 +89,8 @@ class PlanesGemm : public BoundTemplate {
     const MatrixProduct& p = product_;
     // Without scales nobody asks for them.
     const std::string rows = scaled ? "@rows" : "@suspects", columns = scaled ? "@columns" : rows;
-    const std::string row_scales = scaled ? "@row_scales" : rows, column_scales = scaled ? "@column_scales" : rows;
+    const std::string row_scales = scaled ? "@row_scales" : rows,
+                      column_scales = scaled ? "@column_scales" : rows;
     LaunchPlan plan = Plan(at, {});
     AddWorkspaces(scaled, plan);
     const auto launch = [&](const char* entry, const std::string& blocks, const char* threads,
@@ -95,22 +101,29 @@ class PlanesGemm : public BoundTemplate {
       plan.steps.push_back(std::move(step));
     };
     if (scaled) {
-      const std::string of_b =
-          p.b_transposed ? fmt::format("ceil_div({}, 8)", p.n) : fmt::format("ceil_div({}, 128) * {}", p.n, kStretches);
-      launch("measure", fmt::format("ceil_div({}, 8) + {}", p.m, of_b), "256", {p.a.tensor, p.b.tensor, rows, columns});
+      const std::string of_b = p.b_transposed
+                                   ? fmt::format("ceil_div({}, 8)", p.n)
+                                   : fmt::format("ceil_div({}, 128) * {}", p.n, kStretches);
+      launch("measure", fmt::format("ceil_div({}, 8) + {}", p.m, of_b), "256",
+             {p.a.tensor, p.b.tensor, rows, columns});
     }
-    launch("split", fmt::format("({} + {}) // {} * {}", LinesOfA(), LinesOfB(), kLines, Groups()), "256",
-           {p.a.tensor, p.b.tensor, "@a_planes", "@b_planes", "@a_extents", "@b_extents", rows, columns, row_scales,
-            column_scales});
-    // As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
+    launch("split", fmt::format("({} + {}) // {} * {}", LinesOfA(), LinesOfB(), kLines, Groups()),
+           "256",
+           {p.a.tensor, p.b.tensor, "@a_planes", "@b_planes", "@a_extents", "@b_extents", rows,
+            columns, row_scales, column_scales});
+    // As many tiles per block as a device full of blocks gets at the task's size; smaller sizes
+    // have fewer blocks.
     launch("multiply_planes",
-           fmt::format("ceil_div(ceil_div({}, tile_m) * {}, {})", p.m, TilesAcross(), TilesPerBlock(at)),
+           fmt::format("ceil_div(ceil_div({}, tile_m) * {}, {})", p.m, TilesAcross(),
+                       TilesPerBlock(at)),
            "(tile_m // 64 + 1) * 128",
-           {"@a_planes", "@b_planes", "@a_extents", "@b_extents", row_scales, column_scales, p.c.tensor, "@suspects"});
+           {"@a_planes", "@b_planes", "@a_extents", "@b_extents", row_scales, column_scales,
+            p.c.tensor, "@suspects"});
     AddArguments(plan.steps.back(), p.epilogue_arguments);
     plan.steps.back().shared_bytes = Expr::MustParse(SharedText());
-    launch("repair", fmt::format("min(ceil_div({}, 16) * {}, {})", p.m, TilesAcross(), 8 * profile_.sms), "tile_n",
-           {p.a.tensor, p.b.tensor, p.c.tensor, "@suspects"});
+    launch("repair",
+           fmt::format("min(ceil_div({}, 16) * {}, {})", p.m, TilesAcross(), 8 * profile_.sms),
+           "tile_n", {p.a.tensor, p.b.tensor, p.c.tensor, "@suspects"});
     AddArguments(plan.steps.back(), p.epilogue_arguments);
     return RenderedKernel{Source(at), std::move(plan)};
   }
@@ -124,49 +137,64 @@ class PlanesGemm : public BoundTemplate {
     return FreeSizesOf(spec_, product_, {1, step(n_), step(k_)}, kMost);
   }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const int64_t tile_m = at["tile_m"], tile_n = at["tile_n"];
     const int64_t planes = at["planes"];
     const double depth = Real(k_);
-    // Copies of what the products wait for: a buffer being filled, and one group's work behind the other's.
+    // Copies of what the products wait for: a buffer being filled, and one group's work behind the
+    // other's.
     const double covered = std::min(1.0, 0.7 + 0.15 * Real(at["stages"] - 1));
     const double hidden = tile_m == 64 ? 0.85 : 1.0;
     const double promoted = 1.0 - 0.02 / Real(at["promote"]);
     const double fed = std::min(1.0, 0.86 + 0.14 * Real(tile_n) / 128.0);
-    const double rate =
-        profile.PeakFlops(DType::kFloat16, true) / profile.sms * kSustained * covered * hidden * promoted * fed;
+    const double rate = profile.PeakFlops(DType::kFloat16, true) / profile.sms * kSustained *
+                        covered * hidden * promoted * fed;
     const double products = Real(planes * (planes + 1) * tile_m * tile_n) * depth / rate * 1e9;
-    const double chunks = Real((tile_m + tile_n) * planes * 2 * profile.sms) * depth / profile.l2_gbps;
+    const double chunks = Real((tile_m + tile_n) * planes * 2 * profile.sms) * depth /
+                          profile.l2_gbps;
     // What blocks that run side by side read of either operand, once each.
     const int64_t group = at["group_m"];
     const int64_t lines = group * tile_m + CeilDiv(profile.sms, group) * tile_n;
     const double fetched = Real(lines * planes * 2) * depth / profile.dram_gbps;
-    const double multiply = Real(TilesPerBlock(at)) * (std::max(products, chunks) + kExposed * fetched + kTileNs);
-    const double operands =
-        Real((product_.a_batched ? batch_ : 1) * m_ + (product_.b_batched ? batch_ : 1) * n_) * depth * 4;
+    const double multiply = Real(TilesPerBlock(at)) *
+                            (std::max(products, chunks) + kExposed * fetched + kTileNs);
+    const double operands = Real((product_.a_batched ? batch_ : 1) * m_ +
+                                 (product_.b_batched ? batch_ : 1) * n_) *
+                            depth * 4;
     const double result = Real(batch_ * m_ * n_) * 4;
-    // Operands that need scales are read twice, the second time from L2 where they fit; then planes are written.
+    // Operands that need scales are read twice, the second time from L2 where they fit; then planes
+    // are written.
     const double again = operands < 0.5 * Real(profile.l2_bytes) ? 0.5 : 1;
     const double second = planes < 3 ? again * operands : 0;
     const double written = operands / 2 * Real(planes);
-    return multiply + (operands + second + written + result) / profile.dram_gbps + (planes < 3 ? 4 : 3) * kStepNs;
+    return multiply + (operands + second + written + result) / profile.dram_gbps +
+           (planes < 3 ? 4 : 3) * kStepNs;
   }
 
  private:
   /// Elements of a row that are moved at once.
   static int64_t step(int64_t extent) { return extent % 4 == 0 ? 4 : 1; }
   static std::string SharedText() {
-    return fmt::format("(tile_m + tile_n) // {} * planes * {} * stages + 16 * stages", kLines, kPlaneBytes);
+    return fmt::format("(tile_m + tile_n) // {} * planes * {} * stages + 16 * stages", kLines,
+                       kPlaneBytes);
   }
-  /// Rows and columns of whole tiles; k with the zeros behind it; groups of chunks that blocks split.
-  std::string LinesOfA() const { return fmt::format("(ceil_div({}, tile_m) * tile_m)", product_.m); }
-  std::string LinesOfB() const { return fmt::format("(ceil_div({}, tile_n) * tile_n)", product_.n); }
+  /// Rows and columns of whole tiles; k with the zeros behind it; groups of chunks that blocks
+  /// split.
+  std::string LinesOfA() const {
+    return fmt::format("(ceil_div({}, tile_m) * tile_m)", product_.m);
+  }
+  std::string LinesOfB() const {
+    return fmt::format("(ceil_div({}, tile_n) * tile_n)", product_.n);
+  }
   std::string TilesAcross() const { return fmt::format("ceil_div({}, tile_n)", product_.n); }
   std::string Depth() const {
     return fmt::format("(ceil_div({0}, {1} * promote) * {1} * promote)", product_.k, kDepth);
   }
-  std::string Groups() const { return fmt::format("ceil_div({}, {})", Depth(), kDepth * kChunksPerGroup); }
+  std::string Groups() const {
+    return fmt::format("ceil_div({}, {})", Depth(), kDepth * kChunksPerGroup);
+  }
   int64_t TilesPerBlock(const Chosen& at) const {
     const int64_t tiles = CeilDiv(m_, at["tile_m"]) * CeilDiv(n_, at["tile_n"]);
     return std::min(tiles, CeilDiv(tiles * batch_, profile_.sms));
@@ -175,7 +203,8 @@ class PlanesGemm : public BoundTemplate {
   void AddWorkspaces(bool scaled, LaunchPlan& plan) const {
     const auto add = [&](const char* name, bool batched, const std::string& bytes) {
       plan.workspaces.push_back(
-          {name, Expr::MustParse(batched ? fmt::format("({}) * ({})", product_.batch, bytes) : bytes)});
+          {name,
+           Expr::MustParse(batched ? fmt::format("({}) * ({})", product_.batch, bytes) : bytes)});
     };
     const MatrixProduct& p = product_;
     add("a_planes", p.a_batched, fmt::format("{} * {} * planes * 2", LinesOfA(), Depth()));
@@ -192,21 +221,24 @@ class PlanesGemm : public BoundTemplate {
 
   SourceUnit Source(const Chosen& at) const {
     ConstantBlock constants;
-    constants.Line(fmt::format("typedef float T;\n#define MMA_TYPE \"{}\"", kPlanes[at["planes"] - 1].type));
+    constants.Line(
+        fmt::format("typedef float T;\n#define MMA_TYPE \"{}\"", kPlanes[at["planes"] - 1].type));
     constants.Define("PLANES", at["planes"]);
     constants.Ints(at, {"tile_m", "tile_n", "stages"});
-    constants.Int("STAGE_BYTES", (at["tile_m"] + at["tile_n"]) / kLines * at["planes"] * kPlaneBytes);
+    constants.Int("STAGE_BYTES",
+                  (at["tile_m"] + at["tile_n"]) / kLines * at["planes"] * kPlaneBytes);
     constants.Int("PROMOTE", at["promote"], "chunks along k").Int("GROUP_M", at["group_m"]);
     constants.Bool("A_BATCHED", product_.a_batched).Bool("B_BATCHED", product_.b_batched);
     constants.Bool("B_TRANSPOSED", product_.b_transposed, "b is [n, k]");
     constants.Bool("A_ALIGNED", step(k_) > 1, "rows of a start at multiples of 16 bytes");
-    constants.Bool("B_ALIGNED", step(product_.b_transposed ? k_ : n_) > 1).Bool("C_ALIGNED", step(n_) > 1);
-    const std::string multiply =
-        WgmmaText({.columns = at["tile_n"], .b_transposed = product_.b_transposed ? "0" : "1"});
-    return Emit(
-        at, constants,
-        {embed::kMmaCommonCuh, embed::kSplitFloatCuh, product_.EpilogueText(), embed::kResultIndexCuh, embed::kTileOrderCuh,
-         embed::kWgmmaCommonCuh, embed::kTensorCopiesCuh, multiply, embed::kGemmSplitFloatCu});
+    constants.Bool("B_ALIGNED", step(product_.b_transposed ? k_ : n_) > 1)
+        .Bool("C_ALIGNED", step(n_) > 1);
+    const std::string multiply = WgmmaText(
+        {.columns = at["tile_n"], .b_transposed = product_.b_transposed ? "0" : "1"});
+    return Emit(at, constants,
+                {embed::kMmaCommonCuh, embed::kSplitFloatCuh, product_.EpilogueText(),
+                 embed::kResultIndexCuh, embed::kTileOrderCuh, embed::kWgmmaCommonCuh,
+                 embed::kTensorCopiesCuh, multiply, embed::kGemmSplitFloatCu});
   }
 
   MatrixProduct product_;
@@ -215,13 +247,15 @@ class PlanesGemm : public BoundTemplate {
 
 }  // namespace
 
-std::unique_ptr<ScheduleTemplate> MakePlanesGemm(const KernelSpec& spec, const DeviceProfile& profile,
+std::unique_ptr<ScheduleTemplate> MakePlanesGemm(const KernelSpec& spec,
+                                                 const DeviceProfile& profile,
                                                  const MatrixProduct& product) {
   if (profile.cc_major != 9 || product.triangle != 0) return nullptr;
   for (const std::string& extent : {product.m, product.n, product.k}) {
     if (SizeOf(extent, spec) > kMost) return nullptr;
   }
-  return SizeOf(product.batch, spec) <= 65535 ? std::make_unique<PlanesGemm>(spec, profile, product) : nullptr;
+  return SizeOf(product.batch, spec) <= 65535 ? std::make_unique<PlanesGemm>(spec, profile, product)
+                                              : nullptr;
 }
 
 }  // namespace atunner

@@ -1,4 +1,5 @@
-// Main loops for any device from Ampere on, in which every thread copies: mma.sync, and fused multiply-adds.
+// Main loops for any device from Ampere on, in which every thread copies: mma.sync, and fused
+// multiply-adds.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,26 +23,32 @@ class Mma : public MainLoop {
     };
   }
   std::vector<Constraint> Constraints() const override {
-    return {{Expr::MustParse("tile_m % warp_m == 0 and tile_n % warp_n == 0"), "warps divide the tile"},
-            {Expr::MustParse("4 <= " + Warps() + " <= 16"), "4 to 16 warps"}};
+    return {
+        {Expr::MustParse("tile_m % warp_m == 0 and tile_n % warp_n == 0"), "warps divide the tile"},
+        {Expr::MustParse("4 <= " + Warps() + " <= 16"), "4 to 16 warps"}};
   }
   std::vector<std::vector<int64_t>> Starts() const override {
-    return {{128, 256, 32, 64, 64, 4}, {256, 128, 32, 64, 64, 4}, {128, 128, 64, 64, 64, 3}, {128, 128, 32, 64, 64, 4},
-            {128, 128, 32, 64, 64, 3}, {128, 128, 32, 64, 32, 4}, {256, 64, 32, 64, 32, 4},  {64, 256, 32, 32, 64, 4},
-            {128, 64, 64, 64, 32, 3},  {128, 64, 32, 64, 32, 3},  {64, 128, 64, 32, 64, 3},  {64, 128, 32, 32, 64, 3},
+    return {{128, 256, 32, 64, 64, 4}, {256, 128, 32, 64, 64, 4}, {128, 128, 64, 64, 64, 3},
+            {128, 128, 32, 64, 64, 4}, {128, 128, 32, 64, 64, 3}, {128, 128, 32, 64, 32, 4},
+            {256, 64, 32, 64, 32, 4},  {64, 256, 32, 32, 64, 4},  {128, 64, 64, 64, 32, 3},
+            {128, 64, 32, 64, 32, 3},  {64, 128, 64, 32, 64, 3},  {64, 128, 32, 32, 64, 3},
             {64, 64, 64, 32, 32, 4},   {64, 64, 32, 32, 32, 3}};
   }
   std::string Warps() const override { return "(tile_m // warp_m) * (tile_n // warp_n)"; }
   /// Accumulators, two sets of fragments, and what addresses take.
-  std::string Registers() const override { return "(warp_m * warp_n // 32 + (warp_m + warp_n) // 2 + 44)"; }
+  std::string Registers() const override {
+    return "(warp_m * warp_n // 32 + (warp_m + warp_n) // 2 + 44)";
+  }
   std::string SharedBytes() const override { return "(tile_m + tile_n) * tile_k * 2 * stages"; }
 
-  double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile& profile) const override {
+  double Efficiency(const Chosen& chosen, int64_t resident,
+                    const DeviceProfile& profile) const override {
     const int64_t warp_m = chosen["warp_m"];
     const int64_t warp_n = chosen["warp_n"];
     const int64_t warps = chosen["tile_m"] / warp_m * (chosen["tile_n"] / warp_n);
-    // A warp tile of w × v reads w + v rows of shared memory for w · v products: small ones starve the tensor cores.
-    // Two warps per scheduler hide each other's latencies; few stages leave the copies' latency uncovered.
+    // A warp tile of w × v reads w + v rows of shared memory for w · v products: small ones starve
+    // the tensor cores. Two warps per scheduler hide each other's latencies; few stages leave the
+    // copies' latency uncovered.
     const double fed = std::min(1.0, Real(warp_m * warp_n) / Real(warp_m + warp_n) / 32.0);
     const double hidden = std::min(1.0, 0.6 + 0.4 * Real(warps * resident) / 8.0);
     const double ahead = Real((chosen["stages"] - 1) * chosen["tile_k"] * resident);
@@ -50,7 +57,9 @@ class Mma : public MainLoop {
   }
 
   void AddConstants(const Chosen& chosen, ConstantBlock& constants) const override {
-    constants.Int("TILE_K", chosen["tile_k"]).Int("WARP_M", chosen["warp_m"]).Int("WARP_N", chosen["warp_n"]);
+    constants.Int("TILE_K", chosen["tile_k"])
+        .Int("WARP_M", chosen["warp_m"])
+        .Int("WARP_N", chosen["warp_n"]);
   }
   std::string Text(const Chosen&) const override {
     return fmt::format("{}\n{}", embed::kMmaLoopCuh, embed::kTileWalkersCuh);
@@ -76,13 +85,18 @@ class Simt : public MainLoop {
     return {{Expr::MustParse("2 <= " + Warps() + " <= 16"), "64 to 512 threads"}};
   }
   std::vector<std::vector<int64_t>> Starts() const override {
-    return {{128, 128, 16, 8, 8, 3}, {128, 128, 8, 8, 8, 3}, {128, 64, 16, 8, 8, 3}, {64, 128, 16, 8, 8, 3},
-            {64, 64, 16, 8, 4, 3},   {64, 64, 16, 4, 4, 3},  {32, 128, 16, 4, 8, 3}, {128, 32, 16, 8, 4, 3},
-            {32, 64, 16, 4, 4, 3},   {32, 32, 32, 4, 4, 2}};
+    return {{128, 128, 16, 8, 8, 3}, {128, 128, 8, 8, 8, 3}, {128, 64, 16, 8, 8, 3},
+            {64, 128, 16, 8, 8, 3},  {64, 64, 16, 8, 4, 3},  {64, 64, 16, 4, 4, 3},
+            {32, 128, 16, 4, 8, 3},  {128, 32, 16, 8, 4, 3}, {32, 64, 16, 4, 4, 3},
+            {32, 32, 32, 4, 4, 2}};
   }
-  std::string Warps() const override { return "((tile_m // thread_m) * (tile_n // thread_n) // 32)"; }
+  std::string Warps() const override {
+    return "((tile_m // thread_m) * (tile_n // thread_n) // 32)";
+  }
   /// Sums, the fragments that feed them, and what addresses take.
-  std::string Registers() const override { return "(thread_m * thread_n + 4 * thread_m + 2 * thread_n + 32)"; }
+  std::string Registers() const override {
+    return "(thread_m * thread_n + 4 * thread_m + 2 * thread_n + 32)";
+  }
   std::string SharedBytes() const override {
     return fmt::format("(tile_m * (tile_k // 4 + 1) + {}) * 16 * stages",
                        b_transposed_ ? "tile_n * (tile_k // 4 + 1)" : "tile_k * tile_n // 4");

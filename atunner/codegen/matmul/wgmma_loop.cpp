@@ -9,22 +9,25 @@
 namespace atunner {
 namespace {
 
-/// Of the tensor-core peak, what a block reaches that never waits: measured on an H200, whose clock falls under this
-/// load.
+/// Of the tensor-core peak, what a block reaches that never waits: measured on an H200, whose clock
+/// falls under this load.
 constexpr double kSustained = 0.8;
 
-/// tile_m, tile_n, group_rows, alternate, stages of schedules worth starting from, where tensor maps copy.
+/// tile_m, tile_n, group_rows, alternate, stages of schedules worth starting from, where tensor
+/// maps copy.
 constexpr int64_t kMappedTiles[][5] = {
-    {128, 256, 64, 0, 4},  {256, 128, 128, 0, 4}, {128, 192, 64, 0, 5}, {192, 128, 64, 0, 5}, {128, 128, 128, 1, 6},
-    {128, 128, 128, 0, 6}, {128, 128, 64, 0, 6},  {128, 128, 64, 0, 3}, {128, 64, 64, 0, 8},  {64, 256, 64, 1, 5},
-    {64, 256, 64, 0, 5},   {64, 256, 64, 0, 4},   {64, 192, 64, 0, 6},  {64, 128, 64, 0, 8},  {64, 128, 64, 0, 4},
-    {64, 64, 64, 0, 12},   {64, 64, 64, 0, 6}};
+    {128, 256, 64, 0, 4},  {256, 128, 128, 0, 4}, {128, 192, 64, 0, 5}, {192, 128, 64, 0, 5},
+    {128, 128, 128, 1, 6}, {128, 128, 128, 0, 6}, {128, 128, 64, 0, 6}, {128, 128, 64, 0, 3},
+    {128, 64, 64, 0, 8},   {64, 256, 64, 1, 5},   {64, 256, 64, 0, 5},  {64, 256, 64, 0, 4},
+    {64, 192, 64, 0, 6},   {64, 128, 64, 0, 8},   {64, 128, 64, 0, 4},  {64, 64, 64, 0, 12},
+    {64, 64, 64, 0, 6}};
 
-/// Groups of four warps, each `group_rows` × tile_n of a tile. Every thread copies; or, with tensor maps, warps that
-/// only fetch, and groups that may take tiles in turns.
+/// Groups of four warps, each `group_rows` × tile_n of a tile. Every thread copies; or, with tensor
+/// maps, warps that only fetch, and groups that may take tiles in turns.
 class Wgmma : public MainLoop {
  public:
-  explicit Wgmma(bool maps, Operands operands = Operands::k16Bits) : maps_(maps), operands_(operands) {}
+  explicit Wgmma(bool maps, Operands operands = Operands::k16Bits)
+      : maps_(maps), operands_(operands) {}
   bool Persists() const override { return true; }
 
   std::vector<Parameter> Parameters() const override {
@@ -36,11 +39,14 @@ class Wgmma : public MainLoop {
     };
     if (maps_)
       parameters.push_back(
-          {"alternate", Integers({0, 1}), "two sets of groups take tiles in turns: one multiplies while one stores"});
+          {"alternate", Integers({0, 1}),
+           "two sets of groups take tiles in turns: one multiplies while one stores"});
     if (Promotes())
-      parameters.push_back({"promote", Integers({2, 0}), "buffers whose sums are added up in float32; 0 = all"});
-    parameters.push_back(
-        {"stages", maps_ ? Integers({2, 3, 4, 5, 6, 8, 12}) : Integers({3, 4, 5, 6, 8}), "buffers in shared memory"});
+      parameters.push_back(
+          {"promote", Integers({2, 0}), "buffers whose sums are added up in float32; 0 = all"});
+    parameters.push_back({"stages",
+                          maps_ ? Integers({2, 3, 4, 5, 6, 8, 12}) : Integers({3, 4, 5, 6, 8}),
+                          "buffers in shared memory"});
     return parameters;
   }
   std::vector<Constraint> Constraints() const override {
@@ -49,9 +55,10 @@ class Wgmma : public MainLoop {
   }
   std::vector<std::vector<int64_t>> Starts() const override {
     if (!maps_)
-      return {{128, 256, 64, 64, 4}, {256, 128, 64, 128, 4}, {256, 128, 64, 64, 4},  {128, 192, 64, 64, 4},
-              {128, 128, 64, 64, 3}, {128, 128, 64, 64, 5},  {128, 128, 64, 128, 3}, {64, 256, 64, 64, 4},
-              {128, 64, 64, 64, 4},  {64, 128, 64, 64, 4},   {64, 64, 64, 64, 4},    {64, 64, 64, 64, 8}};
+      return {{128, 256, 64, 64, 4},  {256, 128, 64, 128, 4}, {256, 128, 64, 64, 4},
+              {128, 192, 64, 64, 4},  {128, 128, 64, 64, 3},  {128, 128, 64, 64, 5},
+              {128, 128, 64, 128, 3}, {64, 256, 64, 64, 4},   {128, 64, 64, 64, 4},
+              {64, 128, 64, 64, 4},   {64, 64, 64, 64, 4},    {64, 64, 64, 64, 8}};
     std::vector<std::vector<int64_t>> starts;
     for (const int64_t promote : {2, 0}) {
       if (!Promotes() && promote > 0) continue;
@@ -68,7 +75,8 @@ class Wgmma : public MainLoop {
     return maps_ ? fmt::format("({} + {})", Multiplying(), fetching) : "(" + Multiplying() + ")";
   }
   std::string Registers() const override {
-    return Promotes() ? "(group_rows * tile_n // 128 * (1 + min(promote, 1)) + (24 if promote > 0 else 40))"
+    return Promotes() ? "(group_rows * tile_n // 128 * (1 + min(promote, 1)) + (24 if promote > 0 "
+                        "else 40))"
                       : "(group_rows * tile_n // 128 + 40)";
   }
   std::string RegistersOfBlock() const override {
@@ -84,15 +92,17 @@ class Wgmma : public MainLoop {
   double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile&) const override {
     const int64_t groups = Groups(chosen) * resident;
     if (!maps_) {
-      // A product of 64 × n reads 64 + n rows of shared memory, which narrow ones wait for. A group keeps two tiles'
-      // products in flight; what remains to be hidden are the barrier before them and the copies' latency.
+      // A product of 64 × n reads 64 + n rows of shared memory, which narrow ones wait for. A group
+      // keeps two tiles' products in flight; what remains to be hidden are the barrier before them
+      // and the copies' latency.
       const double fed = std::min(1.0, 0.6 + 0.4 * Real(chosen["tile_n"]) / 128.0);
       const double hidden = std::min(1.0, 0.7 + 0.15 * Real(groups));
       const double ahead = Real((chosen["stages"] - 2) * resident);
       const double covered = std::min(1.0, 0.8 + 0.1 * ahead);
       return kSustained * fed * hidden * covered;
     }
-    // As fitted to what an H200 took: narrow products wait for shared memory, a single group of 64 rows for itself.
+    // As fitted to what an H200 took: narrow products wait for shared memory, a single group of 64
+    // rows for itself.
     constexpr double kBusy = 0.74;
     const int64_t columns = chosen["tile_n"];
     const double fed = columns == 256 ? 1.0 : columns == 192 ? 0.97 : columns == 128 ? 0.95 : 0.57;
@@ -116,11 +126,15 @@ class Wgmma : public MainLoop {
     constants.Line(operands_ == Operands::kInt8 ? "typedef int Sum;" : "typedef float Sum;");
   }
   std::string Text(const Chosen& chosen) const override {
-    const std::string multiply =
-        WgmmaText({.columns = chosen["tile_n"], .b_transposed = "B_TRANSPOSED ? 0 : 1", .operands = operands_});
-    const std::string text = fmt::format("{}\n{}\n{}", embed::kWgmmaCommonCuh, multiply, embed::kWgmmaTileCuh);
-    if (!maps_) return fmt::format("{}\n{}\n{}", text, embed::kWgmmaLoopCuh, embed::kTileWalkersCuh);
-    return fmt::format("{}\n{}\n{}\n{}", text, embed::kTensorCopiesCuh, embed::kBatchesCuh, embed::kMapsLoopCuh);
+    const std::string multiply = WgmmaText({.columns = chosen["tile_n"],
+                                            .b_transposed = "B_TRANSPOSED ? 0 : 1",
+                                            .operands = operands_});
+    const std::string text = fmt::format("{}\n{}\n{}", embed::kWgmmaCommonCuh, multiply,
+                                         embed::kWgmmaTileCuh);
+    if (!maps_)
+      return fmt::format("{}\n{}\n{}", text, embed::kWgmmaLoopCuh, embed::kTileWalkersCuh);
+    return fmt::format("{}\n{}\n{}\n{}", text, embed::kTensorCopiesCuh, embed::kBatchesCuh,
+                       embed::kMapsLoopCuh);
   }
 
  private:
@@ -149,10 +163,13 @@ const MainLoop& WgmmaLoop() {
 }
 
 const MainLoop& MapsLoop(Operands operands) {
-  static const Wgmma loops[] = {Wgmma(true), Wgmma(true, Operands::kFloat8), Wgmma(true, Operands::kInt8)};
+  static const Wgmma loops[] = {Wgmma(true), Wgmma(true, Operands::kFloat8),
+                                Wgmma(true, Operands::kInt8)};
   return loops[static_cast<size_t>(operands)];
 }
 
-const MainLoop& CopyingLoop(const DeviceProfile& profile) { return profile.cc_major == 9 ? WgmmaLoop() : MmaLoop(); }
+const MainLoop& CopyingLoop(const DeviceProfile& profile) {
+  return profile.cc_major == 9 ? WgmmaLoop() : MmaLoop();
+}
 
 }  // namespace atunner

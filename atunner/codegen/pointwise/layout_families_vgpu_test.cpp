@@ -41,13 +41,14 @@ const ElementsCase kElementsCases[] = {
     {"concat_backward", {{{7, 13}, {7, 3}}}},
 };
 
-// The first shape of each in float32, the others in the other types: all are verified in every type, at other shapes,
-// by `atunner test --operators`.
+// The first shape of each in float32, the others in the other types: all are verified in every
+// type, at other shapes, by `atunner test --operators`.
 TEST_F(GraphKernels, EveryMove) {
   for (const ElementsCase& each : kElementsCases) {
     for (size_t i = 0; i < each.shapes.size(); ++i) {
       const DType dtype = kTaskTypes[i];
-      const auto built = graph::Build(*graph::FindInLibrary(each.op), {dtype, each.shapes[i], each.attributes, false});
+      const auto built = graph::Build(*graph::FindInLibrary(each.op),
+                                      {dtype, each.shapes[i], each.attributes, false});
       ASSERT_TRUE(built.has_value()) << built.error().ToString();
       Check(SpecOfGraph(*built, {}).value(), "elements", dtype == DType::kFloat32 ? 1 : 0);
     }
@@ -104,16 +105,23 @@ TEST_F(GraphKernels, WindowsOfEveryKindShareWhatTheyRead) {
     return Attributes{{"size", size}, {"stride", stride}, {"padding", padding}};
   };
   const ElementsCase cases[] = {
-      {"max_pool", {{{2, 3, 16, 16}}, {{1, 2, 7, 11}}, {{2, 2, 48}}, {{1, 2, 4, 6, 8}}}, whole(3, 2, 1)},
+      {"max_pool",
+       {{{2, 3, 16, 16}}, {{1, 2, 7, 11}}, {{2, 2, 48}}, {{1, 2, 4, 6, 8}}},
+       whole(3, 2, 1)},
       {"max_pool", {{{2, 3, 16, 16}}, {{1, 2, 9, 12}}}, whole(3, 1, 1)},
-      {"max_pool", {{{1, 2, 8, 24}}}, {{"size", int64_t{3}}, {"dilation", int64_t{2}}, {"padding", int64_t{1}}}},
-      {"avg_pool", {{{2, 3, 16, 16}}, {{2, 5, 96}}, {{1, 2, 4, 8, 8}}}, {{"size", int64_t{4}}, {"stride", int64_t{4}}}},
+      {"max_pool",
+       {{{1, 2, 8, 24}}},
+       {{"size", int64_t{3}}, {"dilation", int64_t{2}}, {"padding", int64_t{1}}}},
+      {"avg_pool",
+       {{{2, 3, 16, 16}}, {{2, 5, 96}}, {{1, 2, 4, 8, 8}}},
+       {{"size", int64_t{4}}, {"stride", int64_t{4}}}},
   };
   for (const ElementsCase& each : cases) {
     for (DType dtype : kTaskTypes) {
       for (const auto& shapes : each.shapes) {
         const bool open = dtype == DType::kFloat32;
-        const auto built = graph::Build(*graph::FindInLibrary(each.op), {dtype, shapes, each.attributes, open});
+        const auto built = graph::Build(*graph::FindInLibrary(each.op),
+                                        {dtype, shapes, each.attributes, open});
         ASSERT_TRUE(built.has_value()) << built.error().ToString();
         Check(SpecOfGraph(*built, {}).value(), "pooling", 1);
       }
@@ -161,8 +169,8 @@ TEST_F(GraphKernels, AThreadsVectorsShareWhatIsCostly) {
     EXPECT_EQ(GetInt(schedule->space(), schedule->Default(), "shares"), 1);
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
     for (const int64_t items : {2, 4}) {
-      const Configuration one =
-          WithValues(*schedule, {{"vector", 4}, {"items", items}, {"block", 64}, {"shares", int64_t{1}}});
+      const Configuration one = WithValues(
+          *schedule, {{"vector", 4}, {"items", items}, {"block", 64}, {"shares", int64_t{1}}});
       CheckConfiguration(spec, *schedule, one, *oracle);
     }
   }
@@ -172,11 +180,13 @@ TEST_F(GraphKernels, AThreadsVectorsShareWhatIsCostly) {
 TEST_F(GraphKernels, EveryReductionOverColumns) {
   const std::pair<DType, std::vector<int64_t>> cases[] = {
       {DType::kFloat32, {509, 5}}, {DType::kBFloat16, {2, 1}}, {DType::kFloat16, {3, 67, 64}}};
-  for (const char* name : {"sum", "mean", "prod", "amax", "amin", "any", "all", "count_nonzero", "sum_of_squares",
-                           "norm", "var", "std", "logsumexp", "softmax", "log_softmax", "normalize", "argmax"}) {
+  for (const char* name :
+       {"sum", "mean", "prod", "amax", "amin", "any", "all", "count_nonzero", "sum_of_squares",
+        "norm", "var", "std", "logsumexp", "softmax", "log_softmax", "normalize", "argmax"}) {
     for (const auto& [dtype, shape] : cases) {
       const auto axis = static_cast<int64_t>(shape.size()) - 2;
-      const auto built = graph::Build(*graph::FindInLibrary(name), {dtype, {shape}, {{"axis", axis}}, axis > 0});
+      const auto built = graph::Build(*graph::FindInLibrary(name),
+                                      {dtype, {shape}, {{"axis", axis}}, axis > 0});
       ASSERT_TRUE(built.has_value()) << built.error().ToString();
       Check(SpecOfGraph(*built, {}).value(), "columns", dtype == DType::kFloat16 ? 1 : 0);
     }
@@ -198,7 +208,8 @@ TEST_F(GraphKernels, ColumnsMayStayInRegistersBetweenPasses) {
     if (GetInt(schedule->space(), one, "hold") != 1) continue;
     SCOPED_TRACE(schedule->space().Describe(one));
     const RenderedKernel kernel = schedule->Render(one).value();
-    const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
+    const CompileOutcome outcome =
+        compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
     ASSERT_TRUE(outcome.ok()) << outcome.error;
     CheckSize(spec, kernel, *outcome.module, spec.dims, *oracle);
     // As many loads as a thread has vectors: those of later passes are gone.
@@ -218,10 +229,12 @@ TEST_F(GraphKernels, BlocksThatDivideColumnsMeetInOneKernel) {
     std::vector<int64_t> shape;
     Attributes attributes;
   };
-  const Case cases[] = {
-      {"softmax", {24, 3000}, {}}, {"batch_norm", {25, 12, 8, 8}, {}}, {"softmax_backward", {24, 3000}, {}}};
+  const Case cases[] = {{"softmax", {24, 3000}, {}},
+                        {"batch_norm", {25, 12, 8, 8}, {}},
+                        {"softmax_backward", {24, 3000}, {}}};
   for (const auto& [name, shape, attributes] : cases) {
-    const auto built = graph::Build(*graph::FindInLibrary(name), {DType::kFloat32, {shape}, attributes, false});
+    const auto built = graph::Build(*graph::FindInLibrary(name),
+                                    {DType::kFloat32, {shape}, attributes, false});
     const KernelSpec spec = SpecOfGraph(built.value(), {}).value();
     SCOPED_TRACE(spec.name);
     const auto schedule = kColumnsFamily.Bind(spec, gpu_.profile()).value();
@@ -231,10 +244,13 @@ TEST_F(GraphKernels, BlocksThatDivideColumnsMeetInOneKernel) {
     int met = 0;
     for (int tries = 0; met < 3 && tries < 20000; ++tries) {
       const Configuration one = index.At(index.Draw(random));
-      if (GetInt(schedule->space(), one, "hold") != 2 || GetInt(schedule->space(), one, "splits") > 8) continue;
+      if (GetInt(schedule->space(), one, "hold") != 2 ||
+          GetInt(schedule->space(), one, "splits") > 8)
+        continue;
       SCOPED_TRACE(schedule->space().Describe(one));
       const RenderedKernel kernel = schedule->Render(one).value();
-      const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
+      const CompileOutcome outcome =
+          compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
       ASSERT_TRUE(outcome.ok()) << outcome.error << kernel.source.text;
       CheckSize(spec, kernel, *outcome.module, spec.dims, *oracle);
       ++met;
@@ -253,20 +269,23 @@ TEST_F(OnHopper, BlocksThatShareStripsMeet) {
   DeviceProfile few = gpu_.profile();
   few.sms = 4;
   for (const char* name : {"batch_norm", "instance_norm", "batch_norm_training"}) {
-    const auto built = graph::Build(*graph::FindInLibrary(name), {DType::kBFloat16, {{9, 21, 84, 60}}, {}, false});
+    const auto built = graph::Build(*graph::FindInLibrary(name),
+                                    {DType::kBFloat16, {{9, 21, 84, 60}}, {}, false});
     const KernelSpec spec = SpecOfGraph(built.value(), {}).value();
     const auto schedule = MakeTemplate(spec, few).value();
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
     for (const auto& [splits, rings] : {std::pair<int64_t, int64_t>{2, 1}, {8, 1}, {16, 2}}) {
       const std::vector<std::pair<const char*, int64_t>> values = {
-          {"kept_threads", 1}, {"reduced_threads", 64}, {"vector", 4}, {"splits", splits}, {"unroll", 4},
-          {"hold", 2},         {"rings", rings}};
+          {"kept_threads", 1}, {"reduced_threads", 64}, {"vector", 4},
+          {"splits", splits},  {"unroll", 4},           {"hold", 2},
+          {"rings", rings}};
       CheckConfiguration(spec, *schedule, WithValues(*schedule, values), *oracle);
     }
   }
 }
 
-// As many columns as rows: what columns share must not be taken for what rows share and asked for ahead.
+// As many columns as rows: what columns share must not be taken for what rows share and asked for
+// ahead.
 TEST_F(OnHopper, WeightsOfColumnsAreNotThoseOfRows) {
   const KernelSpec spec = SpecOfText(R"(
 graph square
@@ -283,7 +302,8 @@ output y
   const auto schedule = kColumnsFamily.Bind(spec, few).value();
   auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
   const std::vector<std::pair<const char*, int64_t>> values = {
-      {"kept_threads", 1}, {"reduced_threads", 64}, {"vector", 2}, {"splits", 2}, {"unroll", 4}, {"hold", 2},
+      {"kept_threads", 1}, {"reduced_threads", 64}, {"vector", 2},
+      {"splits", 2},       {"unroll", 4},           {"hold", 2},
       {"rings", 1}};
   CheckConfiguration(spec, *schedule, WithValues(*schedule, values), *oracle);
 }
@@ -293,7 +313,8 @@ TEST_F(GraphKernels, StatisticsOfChannels) {
     for (DType dtype : kTaskTypes) {
       for (const auto& shape : {std::vector<int64_t>{3, 5, 7, 11}, {1, 1, 1}, {4, 8, 16, 8}}) {
         Attributes attributes;
-        if (std::string(name) == "group_norm") attributes["groups"] = int64_t{shape[1] % 2 == 0 ? 4 : 1};
+        if (std::string(name) == "group_norm")
+          attributes["groups"] = int64_t{shape[1] % 2 == 0 ? 4 : 1};
         const auto built = graph::Build(*graph::FindInLibrary(name), {dtype, {shape}, attributes});
         ASSERT_TRUE(built.has_value()) << built.error().ToString();
         Check(SpecOfGraph(*built, {}).value(), "columns", dtype == DType::kFloat16 ? 2 : 0);
@@ -345,8 +366,10 @@ TEST_F(GraphKernels, EveryScan) {
     for (const auto& [dtype, shape] : cases) {
       for (const bool backwards : {false, true}) {
         Attributes attributes;
-        if (std::string(name) != "masked_cumsum") attributes = {{"exclusive", backwards}, {"reverse", backwards}};
-        const auto built = graph::Build(*graph::FindInLibrary(name), {dtype, {shape}, attributes, true});
+        if (std::string(name) != "masked_cumsum")
+          attributes = {{"exclusive", backwards}, {"reverse", backwards}};
+        const auto built = graph::Build(*graph::FindInLibrary(name),
+                                        {dtype, {shape}, attributes, true});
         ASSERT_TRUE(built.has_value()) << built.error().ToString();
         Check(SpecOfGraph(*built, {}).value(), "scan", dtype == DType::kFloat32 ? 1 : 0);
       }
@@ -359,9 +382,11 @@ TEST_F(GraphKernels, ScansAlongOtherAxesAndOfIntegers) {
   for (const auto& shape : {std::vector<int64_t>{67, 5}, {3, 40, 64}, {2, 1, 1}}) {
     for (const bool backwards : {false, true}) {
       const auto axis = static_cast<int64_t>(shape.size()) - 2;
-      const Attributes attributes = {{"axis", axis}, {"exclusive", backwards}, {"reverse", backwards}};
+      const Attributes attributes = {
+          {"axis", axis}, {"exclusive", backwards}, {"reverse", backwards}};
       for (DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt32}) {
-        const auto built = graph::Build(*graph::FindInLibrary("cumsum"), {dtype, {shape}, attributes, false});
+        const auto built = graph::Build(*graph::FindInLibrary("cumsum"),
+                                        {dtype, {shape}, attributes, false});
         Check(SpecOfGraph(*built, {}).value(), "scan", 4);
       }
     }
@@ -376,7 +401,8 @@ TEST_F(GraphKernels, TransposesInEveryTypeAndShape) {
     for (DType dtype : kTaskTypes) {
       const Attributes attributes = {{"axis0", axes.first}, {"axis1", axes.second}};
       for (const bool open : {false, true}) {
-        const auto built = graph::Build(*graph::FindInLibrary("transpose"), {dtype, {shape}, attributes, open});
+        const auto built = graph::Build(*graph::FindInLibrary("transpose"),
+                                        {dtype, {shape}, attributes, open});
         ASSERT_TRUE(built.has_value()) << built.error().ToString();
         Check(SpecOfGraph(*built, {}).value(), "transpose", 2);
       }
@@ -414,13 +440,19 @@ TEST_F(GraphKernels, ShortFunctionsAreExactEnoughForEvery16BitNumber) {
   std::vector<float> values(9 * 65536);
   const auto out = gpu_.Allocate(values.size() * sizeof(float)).value();
   const std::pair<const char*, double (*)(double)> functions[] = {
-      {"exp", [](double v) { return std::exp(v); }},     {"sigmoid", [](double v) { return 1 / (1 + std::exp(-v)); }},
-      {"tanh", [](double v) { return std::tanh(v); }},   {"erf", [](double v) { return std::erf(v); }},
-      {"log", [](double v) { return std::log(v); }},     {"log1p", [](double v) { return std::log1p(v); }},
-      {"expm1", [](double v) { return std::expm1(v); }}, {"quotient", [](double v) { return 3 / v; }}};
+      {"exp", [](double v) { return std::exp(v); }},
+      {"sigmoid", [](double v) { return 1 / (1 + std::exp(-v)); }},
+      {"tanh", [](double v) { return std::tanh(v); }},
+      {"erf", [](double v) { return std::erf(v); }},
+      {"log", [](double v) { return std::log(v); }},
+      {"log1p", [](double v) { return std::log1p(v); }},
+      {"expm1", [](double v) { return std::expm1(v); }},
+      {"quotient", [](double v) { return 3 / v; }}};
   for (const char* entry : {"halves", "brains"}) {
     const KernelArg args[] = {KernelArg::Address(out->address())};
-    ASSERT_TRUE(gpu_.Launch(*module, entry, {{256, 1, 1}, {256, 1, 1}, {1, 1, 1}, 0}, args, {}).value().completed());
+    ASSERT_TRUE(gpu_.Launch(*module, entry, {{256, 1, 1}, {256, 1, 1}, {1, 1, 1}, 0}, args, {})
+                    .value()
+                    .completed());
     ASSERT_TRUE(gpu_.CopyOut(std::as_writable_bytes(std::span(values)), out->address()));
     for (size_t f = 0; f < std::size(functions); ++f) {
       double worst = 0;
@@ -440,7 +472,8 @@ TEST_F(GraphKernels, ShortFunctionsAreExactEnoughForEvery16BitNumber) {
           if (!(error <= worst) && std::abs(exact) > 1.2e-38) worst = error, where = x;
         }
       }
-      RecordProperty(std::string(entry) + "_" + functions[f].first, std::to_string(std::log2(worst)));
+      RecordProperty(std::string(entry) + "_" + functions[f].first,
+                     std::to_string(std::log2(worst)));
       EXPECT_LT(worst, 0x1p-14) << entry << " " << functions[f].first << " of " << where;
     }
   }

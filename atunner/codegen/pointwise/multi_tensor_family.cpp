@@ -1,6 +1,7 @@
-// Many tensors that are treated alike (graph/match/multi_tensor.h): optimizer steps over all parameters of a model, gradients that
-// are clipped or unscaled together. One launch serves all tensors of a kind: a block finds out whose elements are its
-// own. Where all tensors have sums in common, one block joins what the others found, and what needs that follows.
+// Many tensors that are treated alike (graph/match/multi_tensor.h): optimizer steps over all
+// parameters of a model, gradients that are clipped or unscaled together. One launch serves all
+// tensors of a kind: a block finds out whose elements are its own. Where all tensors have sums in
+// common, one block joins what the others found, and what needs that follows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,10 +9,10 @@
 
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
-#include "atunner/graph/match/multi_tensor.h"
 #include "atunner/cuda_text/cuda_text.h"
 #include "atunner/cuda_text/element_text.h"
 #include "atunner/graph/evaluate/evaluate_sums.h"
+#include "atunner/graph/match/multi_tensor.h"
 #include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
@@ -32,7 +33,8 @@ struct TensorsForm {
 
 std::optional<TensorsForm> TensorsFormOf(const KernelSpec& spec) {
   const auto parsed = GraphOf(spec);
-  if (!parsed || !spec.dims.empty() || !graph::FindAlike(*parsed)) return std::nullopt;  // most are none, at once
+  // most are none, at once
+  if (!parsed || !spec.dims.empty() || !graph::FindAlike(*parsed)) return std::nullopt;
   graph::ValidGraph graph = graph::MergeAxes(*parsed);
   const bool lines = std::ranges::all_of(graph.nodes(), [](const graph::Node& node) {
     return node.type.rank() <= 1 || graph::ElementCount(node.type.shape).one();
@@ -45,7 +47,8 @@ std::optional<TensorsForm> TensorsFormOf(const KernelSpec& spec) {
 /// The first of the blocks that each member has, and where the last one's end.
 std::vector<int64_t> FirstBlocks(const Kind& kind, int64_t of_block) {
   std::vector<int64_t> first = {0};
-  for (const Member& member : kind) first.push_back(first.back() + CeilDiv(member.elements, of_block));
+  for (const Member& member : kind)
+    first.push_back(first.back() + CeilDiv(member.elements, of_block));
   return first;
 }
 
@@ -87,18 +90,23 @@ class Writer {
 
  private:
   const graph::Node& NodeOf(NodeId id) const { return form_.graph.node(id); }
-  std::string Computed(NodeId id) const { return graph::CudaArithmetic(NodeOf(id).type.dtype, false); }
+  std::string Computed(NodeId id) const {
+    return graph::CudaArithmetic(NodeOf(id).type.dtype, false);
+  }
   graph::Combine CombineOf(NodeId sum) const { return NodeOf(sum).As<graph::Reduce>()->op; }
   std::string Neutral(NodeId sum) const {
     const DType dtype = NodeOf(sum).type.dtype;
     return graph::CudaLiteral(dtype, graph::Neutral(CombineOf(sum), dtype), false);
   }
   /// Bytes before what the blocks of a kind find for its i-th sum.
-  int64_t PartsOf(size_t k, size_t i) const { return parts_[k] + static_cast<int64_t>(i) * blocks_[k].back() * kSlot; }
+  int64_t PartsOf(size_t k, size_t i) const {
+    return parts_[k] + static_cast<int64_t>(i) * blocks_[k].back() * kSlot;
+  }
   std::string Head(const std::string& name, int64_t blocks, const std::string& threads) {
     launches_.push_back({name, blocks, threads});
     return fmt::format(
-        "\nextern \"C\" __global__ void __launch_bounds__({}) {}({}, unsigned char* parts, unsigned char* handed) {{\n",
+        "\nextern \"C\" __global__ void __launch_bounds__({}) {}({}, unsigned char* parts, "
+        "unsigned char* handed) {{\n",
         Capitals(threads), name, KernelParameters(spec_));
   }
 
@@ -107,24 +115,28 @@ class Writer {
     for (const Member& member : form_.alike.kinds[k])
       elements += fmt::format("{}{}", elements.empty() ? "" : ", ", member.elements);
     return fmt::format(
-        "// Tensors of one kind: elements of each, and the first of its blocks.\n__constant__ const long long "
+        "// Tensors of one kind: elements of each, and the first of its blocks.\n__constant__ "
+        "const long long "
         "elements_{0}[] = {{{1}}};\n__constant__ const int first_block_{0}[] = {{{2}}};\n",
         k, elements, fmt::join(blocks_[k], ", "));
   }
 
-  /// What all members of a kind do, as the first one does it, to the tensors of the one that a block serves.
+  /// What all members of a kind do, as the first one does it, to the tensors of the one that a
+  /// block serves.
   std::string Tensors(size_t k, bool later) {
     const Kind& kind = form_.alike.kinds[k];
     const Member& member = kind[0];
     results_ = later ? member.later : member.outputs;
     for (size_t i = 0; i < results_.size(); ++i) results_[i].name = fmt::format("y{}_", i);
     sums_ = later ? std::vector<NodeId>() : member.sums;
-    std::string text = Head(fmt::format("{}{}", later ? "then" : "tensors", k), blocks_[k].back(), "block");
-    text += fmt::format("const int tensor = tensor_of(first_block_{}, {}, blockIdx.x);\n", k, kind.size());
+    std::string text = Head(fmt::format("{}{}", later ? "then" : "tensors", k), blocks_[k].back(),
+                            "block");
+    text += fmt::format("const int tensor = tensor_of(first_block_{}, {}, blockIdx.x);\n", k,
+                        kind.size());
     text += Pointers(kind, later);
     for (size_t i = 0; later && i < form_.alike.handed.size(); ++i)
-      text += fmt::format("const {0} handed{1}_ = *(const {0}*)(handed + {2});\n", Computed(form_.alike.handed[i]), i,
-                          static_cast<int64_t>(i) * kSlot);
+      text += fmt::format("const {0} handed{1}_ = *(const {0}*)(handed + {2});\n",
+                          Computed(form_.alike.handed[i]), i, static_cast<int64_t>(i) * kSlot);
     for (size_t i = 0; i < sums_.size(); ++i)
       text += fmt::format("{} sum{}_ = {};\n", Computed(sums_[i]), i, Neutral(sums_[i]));
     text += fmt::format(
@@ -132,13 +144,15 @@ class Writer {
         "const long long end = min(begin + TILE * TILES, elements_{0}[tensor]);\n"
         "for (; begin + TILE <= end; begin += TILE) {{\n{1}}}\n"
         "// What fills no tile.\n"
-        "for (long long element = begin + threadIdx.x; element < end; element += BLOCK) {{\n{2}}}\n",
+        "for (long long element = begin + threadIdx.x; element < end; element += BLOCK) "
+        "{{\n{2}}}\n",
         k, Tile(member), Alone(member));
     for (size_t i = 0; i < sums_.size(); ++i) {
       text += fmt::format(
           "sum{0}_ = block_reduce<{1}, BLOCK>(sum{0}_, {2});\n"
           "if (threadIdx.x == 0) *({3}*)(parts + {4} + {5} * (long long)blockIdx.x) = sum{0}_;\n",
-          i, CombinerName(CombineOf(sums_[i])), Neutral(sums_[i]), Computed(sums_[i]), PartsOf(k, i), kSlot);
+          i, CombinerName(CombineOf(sums_[i])), Neutral(sums_[i]), Computed(sums_[i]),
+          PartsOf(k, i), kSlot);
     }
     return text + "}\n";
   }
@@ -146,7 +160,8 @@ class Writer {
   std::string Pointers(const Kind& kind, bool later) const {
     std::string text;
     for (size_t i = 0; i < kind[0].inputs.size(); ++i)
-      text += fmt::format("const {}* in_x{}_;\n", CudaName(NodeOf(kind[0].inputs[i]).type.dtype), i);
+      text += fmt::format("const {}* in_x{}_;\n", CudaName(NodeOf(kind[0].inputs[i]).type.dtype),
+                          i);
     for (const graph::Output& result : results_)
       text += fmt::format("{}* out_{};\n", CudaName(NodeOf(result.node).type.dtype), result.name);
     text += "switch (tensor) {\n";
@@ -155,20 +170,24 @@ class Writer {
       for (size_t i = 0; i < kind[m].inputs.size(); ++i)
         text += fmt::format(" in_x{}_ = in_{};", i, NodeOf(kind[m].inputs[i]).name);
       const auto& outputs = later ? kind[m].later : kind[m].outputs;
-      for (size_t i = 0; i < outputs.size(); ++i) text += fmt::format(" out_y{}_ = out_{};", i, outputs[i].name);
+      for (size_t i = 0; i < outputs.size(); ++i)
+        text += fmt::format(" out_y{}_ = out_{};", i, outputs[i].name);
       text += " break;\n";
     }
     return text + "}\n";
   }
 
   ElementText Elements(const Member& member, int64_t vector) const {
-    const auto stored = [this, inputs = member.inputs](NodeId id) -> std::optional<ElementText::Stored> {
+    const auto stored = [this,
+                         inputs = member.inputs](NodeId id) -> std::optional<ElementText::Stored> {
       if (!NodeOf(id).As<graph::Input>()) return std::nullopt;
       const auto at = std::ranges::find(inputs, id);
-      const std::string name = at == inputs.end() ? NodeOf(id).name : fmt::format("x{}_", at - inputs.begin());
+      const std::string name = at == inputs.end() ? NodeOf(id).name
+                                                  : fmt::format("x{}_", at - inputs.begin());
       return ElementText::Stored{"in_" + name, std::string(CudaName(NodeOf(id).type.dtype))};
     };
-    ElementText elements(form_.graph, stored, {.vector = vector, .narrow = narrow_, .ahead = vector > 1});
+    ElementText elements(form_.graph, stored,
+                         {.vector = vector, .narrow = narrow_, .ahead = vector > 1});
     for (size_t i = 0; i < form_.alike.handed.size(); ++i) {
       const NodeId id = form_.alike.handed[i];
       elements.Know(id, {fmt::format("handed{}_", i), 0}, Single(id));
@@ -181,7 +200,9 @@ class Writer {
     if (vector == 1) return {{.text = "element"}};
     return {{.text = "element", .lanes = graph::Coordinate::Lanes::kNext, .multiple = vector}};
   }
-  Coordinates Single(NodeId id) const { return {NodeOf(id).type.rank(), {.text = "0", .multiple = 0}}; }
+  Coordinates Single(NodeId id) const {
+    return {NodeOf(id).type.rank(), {.text = "0", .multiple = 0}};
+  }
 
   std::string Stores(ElementText& elements, const Coordinates& at, const std::string& to) const {
     std::string text;
@@ -189,8 +210,9 @@ class Writer {
       text += fmt::format("store({}, {});\n", fmt::format(fmt::runtime(to), result.name),
                           elements.Of(result.node, at).text);
     for (size_t i = 0; i < sums_.size(); ++i)
-      text += fmt::format("sum{0}_ = {1}::of(sum{0}_, ({2}){3});\n", i, CombinerName(CombineOf(sums_[i])),
-                          Computed(sums_[i]), elements.Of(NodeOf(sums_[i]).operands[0], at).text);
+      text += fmt::format("sum{0}_ = {1}::of(sum{0}_, ({2}){3});\n", i,
+                          CombinerName(CombineOf(sums_[i])), Computed(sums_[i]),
+                          elements.Of(NodeOf(sums_[i]).operands[0], at).text);
     return text;
   }
   /// The vectors of all threads, whose loads are in flight together.
@@ -199,7 +221,8 @@ class Writer {
     const std::string each = Stores(elements, ElementAt(vector_), "{}out.element[lane]");
     std::string vectors, writes;
     for (const graph::Output& result : results_) {
-      vectors += fmt::format("Vector<{}> {}out;\n", CudaName(NodeOf(result.node).type.dtype), result.name);
+      vectors += fmt::format("Vector<{}> {}out;\n", CudaName(NodeOf(result.node).type.dtype),
+                             result.name);
       writes += fmt::format("write(out_{0} + element, {0}out);\n", result.name);
     }
     const auto loop = [](const std::string& body) {
@@ -207,7 +230,8 @@ class Writer {
              "const long long element = begin + (item * BLOCK + threadIdx.x) * VEC;\n" +
              body + "}\n";
     };
-    return elements.Arrays() + loop(elements.Ahead()) + loop(LanesText(elements, each, "", vectors) + writes);
+    return elements.Arrays() + loop(elements.Ahead()) +
+           loop(LanesText(elements, each, "", vectors) + writes);
   }
   std::string Alone(const Member& member) const {
     ElementText elements = Elements(member, 1);
@@ -224,28 +248,32 @@ class Writer {
       for (size_t i = 0; i < kind[0].sums.size(); ++i) {
         const NodeId sum = kind[0].sums[i];
         text += fmt::format(
-            "__shared__ {0} sums{1}_{2}[{3}];\njoin_parts<{4}>(sums{1}_{2}, ({0}){5}, parts + {6}, first_block_{1}, "
+            "__shared__ {0} sums{1}_{2}[{3}];\njoin_parts<{4}>(sums{1}_{2}, ({0}){5}, parts + {6}, "
+            "first_block_{1}, "
             "{3});\n",
-            Computed(sum), k, i, kind.size(), CombinerName(CombineOf(sum)), Neutral(sum), PartsOf(k, i));
+            Computed(sum), k, i, kind.size(), CombinerName(CombineOf(sum)), Neutral(sum),
+            PartsOf(k, i));
         for (size_t m = 0; m < kind.size(); ++m) {
           const NodeId of_member = kind[m].sums[i];
-          const std::string count =
-              CombineOf(sum) == graph::Combine::kMean ? fmt::format(" / {}", kind[m].elements) : "";
-          elements.Know(of_member, {fmt::format("(sums{}_{}[{}]{})", k, i, m, count), 0}, Single(of_member));
+          const std::string count = CombineOf(sum) == graph::Combine::kMean
+                                        ? fmt::format(" / {}", kind[m].elements)
+                                        : "";
+          elements.Know(of_member, {fmt::format("(sums{}_{}[{}]{})", k, i, m, count), 0},
+                        Single(of_member));
         }
       }
     }
     std::string results;
     for (const graph::Output& output : form_.alike.single)
-      results +=
-          fmt::format("store(out_{}[0], {});\n", output.name, elements.Of(output.node, Single(output.node)).text);
+      results += fmt::format("store(out_{}[0], {});\n", output.name,
+                             elements.Of(output.node, Single(output.node)).text);
     for (size_t i = 0; i < form_.alike.handed.size(); ++i) {
       const NodeId id = form_.alike.handed[i];
-      results += fmt::format("*({}*)(handed + {}) = {};\n", Computed(id), static_cast<int64_t>(i) * kSlot,
-                             elements.Of(id, Single(id)).text);
+      results += fmt::format("*({}*)(handed + {}) = {};\n", Computed(id),
+                             static_cast<int64_t>(i) * kSlot, elements.Of(id, Single(id)).text);
     }
-    return text + "__syncthreads();\nif (threadIdx.x != 0) return;\n" + elements.Scope(0) + elements.Scope(1) +
-           results + "}\n";
+    return text + "__syncthreads();\nif (threadIdx.x != 0) return;\n" + elements.Scope(0) +
+           elements.Scope(1) + results + "}\n";
   }
 
   const TensorsForm& form_;
@@ -272,10 +300,12 @@ class TensorsTemplate : public GraphTemplate {
       for (const Member& member : kind) elements_ += member.elements;
     }
     space_.parameters = {
-        {"vector", VectorWidths(widest, 16, 32), "neighbouring elements that a thread computes at once"},
+        {"vector", VectorWidths(widest, 16, 32),
+         "neighbouring elements that a thread computes at once"},
         {"items", Integers({1, 2, 4, 8}), "vectors that a thread computes"},
         {"block", Integers({64, 128, 256, 512, 1024}), "threads of a block"},
-        {"tiles", sums_ ? Integers({1, 2, 4, 8, 16, 32, 64}) : Integers({1, 2, 4}), "tiles of a block"},
+        {"tiles", sums_ ? Integers({1, 2, 4, 8, 16, 32, 64}) : Integers({1, 2, 4}),
+         "tiles of a block"},
     };
     AddFunctions(graph_, space_);
     Add(fmt::format("vector * items * {} <= 256", widest * static_cast<int64_t>(tensors)),
@@ -293,28 +323,35 @@ class TensorsTemplate : public GraphTemplate {
       AddArguments(steps.back(), {"@parts", "@handed"});
     }
     LaunchPlan plan = Plan(at, std::move(steps));
-    plan.workspaces = {{"parts", Expr(std::max(writer.part_bytes(), kSlot))},
-                       {"handed", Expr(kSlot * static_cast<int64_t>(form_.alike.handed.size() + 1))}};
-    return RenderedKernel{Source(at, "many tensors", {},
-                                 {TextIf(narrow, embed::kNarrowCuh), embed::kVectorCuh, embed::kCombineCuh,
-                                  embed::kWarpReduceCuh, embed::kTensorsCuh, kernels}),
-                          std::move(plan)};
+    plan.workspaces = {
+        {"parts", Expr(std::max(writer.part_bytes(), kSlot))},
+        {"handed", Expr(kSlot * static_cast<int64_t>(form_.alike.handed.size() + 1))}};
+    return RenderedKernel{
+        Source(at, "many tensors", {},
+               {TextIf(narrow, embed::kNarrowCuh), embed::kVectorCuh, embed::kCombineCuh,
+                embed::kWarpReduceCuh, embed::kTensorsCuh, kernels}),
+        std::move(plan)};
   }
 
   std::vector<Dims> CheckDims(const Configuration&) const override { return {}; }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const double width = Real(at["vector"] * WidestElement(spec_));
-    const double narrow = width >= 16 ? 1.0 + 0.1 * std::log2(width / 16) : 1.0 + 0.15 * std::log2(16 / width);
+    const double narrow = width >= 16 ? 1.0 + 0.1 * std::log2(width / 16)
+                                      : 1.0 + 0.15 * std::log2(16 / width);
     const double tile = Real(at["vector"] * at["items"] * at["block"]),
                  blocks = Real(elements_) / tile / Real(at["tiles"]);
-    // Small blocks walk through memory in order; parts of sums are few where blocks are not many more than run at once.
+    // Small blocks walk through memory in order; parts of sums are few where blocks are not many
+    // more than run at once.
     const double wanted = sums_ ? profile.sms * 16 : Real(elements_) / tile;
-    const double off = std::fabs(std::log2(Real(at["block"]) / 128)) + std::fabs(std::log2(blocks / wanted)) +
+    const double off = std::fabs(std::log2(Real(at["block"]) / 128)) +
+                       std::fabs(std::log2(blocks / wanted)) +
                        std::fabs(std::log2(Real(at["items"]) / 2));
     const double full = MayBeNarrow(graph_) && !IsNarrow(graph_, space_, at) ? 1.05 : 1.0;
-    return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * narrow * (1 + 0.01 * off) * full;
+    return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * narrow *
+           (1 + 0.01 * off) * full;
   }
 
  private:

@@ -1,7 +1,7 @@
-// Elements: graphs in which every element of an output is computed from few elements of the inputs, wherever they lie:
-// expressions over broadcast inputs, gathers, embeddings, transposes, padding, joining, pooling. A thread computes
-// several vectors of neighbouring elements, reads vectors where neighbours come from neighbours, and has all its loads
-// in flight together.
+// Elements: graphs in which every element of an output is computed from few elements of the inputs,
+// wherever they lie: expressions over broadcast inputs, gathers, embeddings, transposes, padding,
+// joining, pooling. A thread computes several vectors of neighbouring elements, reads vectors where
+// neighbours come from neighbours, and has all its loads in flight together.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/cuda_text/element_text.h"
-#include "atunner/graph/rewrite/rewrite.h"
-#include "atunner/graph/match/inline_work.h"
 #include "atunner/cuda_text/shared_statements.h"
+#include "atunner/graph/match/inline_work.h"
+#include "atunner/graph/rewrite/rewrite.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -26,14 +26,16 @@ using graph::NodeId;
 using graph::Shape;
 using graph::ValidGraph;
 
-constexpr double kMostWork = 256;  // elements read for one that is written: one sum after the other errs by their root
+// elements read for one that is written: one sum after the other errs by their root
+constexpr double kMostWork = 256;
 
 std::optional<ValidGraph> ElementsForm(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
   if (!fused) return std::nullopt;
   ValidGraph graph = graph::MergeAxes(*fused);
-  const bool served = std::ranges::all_of(
-      graph.outputs(), [&](const graph::Output& output) { return graph::CanInline(graph, output.node, kMostWork); });
+  const bool served = std::ranges::all_of(graph.outputs(), [&](const graph::Output& output) {
+    return graph::CanInline(graph, output.node, kMostWork);
+  });
   return served ? std::optional(std::move(graph)) : std::nullopt;
 }
 
@@ -53,13 +55,15 @@ class ElementsTemplate : public GraphTemplate {
     }
     for (Group& group : groups_) group.outer = OuterAxes(group);
     space_.parameters = {
-        {"vector", VectorWidths(Widest(), neighbours, 32), "neighbouring elements that a thread computes at once"},
+        {"vector", VectorWidths(Widest(), neighbours, 32),
+         "neighbouring elements that a thread computes at once"},
         {"items", Integers({1, 2, 4, 8}), "vectors that a thread computes"},
         {"block", Integers({64, 128, 256, 512, 1024}), "threads of a block"},
     };
     AddFunctions(graph_, space_);
     if (MayShare())
-      space_.parameters.push_back({"shares", Integers({1, 0}), "computes once what a thread's vectors share"});
+      space_.parameters.push_back(
+          {"shares", Integers({1, 0}), "computes once what a thread's vectors share"});
     Add(fmt::format("vector * items * {} <= 128", Widest()), "what is in flight takes registers");
   }
 
@@ -71,12 +75,14 @@ class ElementsTemplate : public GraphTemplate {
     for (const Group& group : groups_) {
       const std::string name = groups_.size() == 1 ? "kernel" : "kernel_" + group.outputs[0].name;
       kernels += "\n" + Kernel(name, group, at, narrow);
-      steps.push_back(Launch(
-          name, fmt::format("min(ceil_div({}, vector * items * block), {})", graph::CountText(group.shape), INT32_MAX),
-          "block"));
+      steps.push_back(Launch(name,
+                             fmt::format("min(ceil_div({}, vector * items * block), {})",
+                                         graph::CountText(group.shape), INT32_MAX),
+                             "block"));
     }
-    return RenderedKernel{Source(at, "elements", {}, {TextIf(narrow, embed::kNarrowCuh), embed::kVectorCuh, kernels}),
-                          Plan(at, std::move(steps))};
+    return RenderedKernel{
+        Source(at, "elements", {}, {TextIf(narrow, embed::kNarrowCuh), embed::kVectorCuh, kernels}),
+        Plan(at, std::move(steps))};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -91,29 +97,37 @@ class ElementsTemplate : public GraphTemplate {
     for (const graph::Node& node : graph_.nodes()) counts.insert(graph::CountText(node.type.shape));
     for (const std::string& count : counts) {
       const Expr fits = Expr::MustParse(fmt::format("{} < {}", count, INT32_MAX / 2));
-      if (!fits.Names().empty()) freedom.constraints.push_back({fits, "elements are numbered by 32 bits"});
+      if (!fits.Names().empty())
+        freedom.constraints.push_back({fits, "elements are numbered by 32 bits"});
     }
     return freedom;
   }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
     // One instruction moves 16 bytes; two of them side by side write halves of sectors.
     const double width = Real(at["vector"] * Widest());
-    const double narrow = width >= 16 ? 1.0 + 0.1 * std::log2(width / 16) : 1.0 + 0.15 * std::log2(16 / width);
-    const bool whole = std::ranges::all_of(groups_, [&](const Group& group) { return Whole(group, at["vector"]); });
+    const double narrow = width >= 16 ? 1.0 + 0.1 * std::log2(width / 16)
+                                      : 1.0 + 0.15 * std::log2(16 / width);
+    const bool whole = std::ranges::all_of(
+        groups_, [&](const Group& group) { return Whole(group, at["vector"]); });
     const double broken = whole ? 1 : 1 + 0.02 * std::log2(Real(at["vector"]));
     const bool shares = MayShare() && at["shares"] == 1;
-    // Two vectors under way hide what the first waits for; elements gathered one by one are many under way as it is.
+    // Two vectors under way hide what the first waits for; elements gathered one by one are many
+    // under way as it is.
     const double denser = Denser(), best = shares ? 4 : denser > 0 ? 1 : 2;
-    // Neighbouring threads gather from as far apart as their vectors are wide, times what is left out in between:
-    // beyond 16 bytes every load touches more sectors (half of 32x256x128x128 in bfloat16 on an H200: 86 us by 4
-    // elements, 141 by 8, 276 by 16).
+    // Neighbouring threads gather from as far apart as their vectors are wide, times what is left
+    // out in between: beyond 16 bytes every load touches more sectors (half of 32x256x128x128 in
+    // bfloat16 on an H200: 86 us by 4 elements, 141 by 8, 276 by 16).
     const double apart = MayShare() ? std::max(1.0, width * denser / 20) : 1;
-    const double items = 1 + 0.01 * std::fabs(std::log2(best / Real(at["items"]))) + (MayShare() && !shares ? 0.3 : 0);
-    // Memory likes to be walked through in order, by small blocks; one that gathers elements should see much of a row.
-    const double block = 1 + 0.01 * std::abs(std::log2(Real(at["block"]) / (denser > 0 ? 256 : 128)));
+    const double items = 1 + 0.01 * std::fabs(std::log2(best / Real(at["items"]))) +
+                         (MayShare() && !shares ? 0.3 : 0);
+    // Memory likes to be walked through in order, by small blocks; one that gathers elements should
+    // see much of a row.
+    const double block = 1 +
+                         0.01 * std::abs(std::log2(Real(at["block"]) / (denser > 0 ? 256 : 128)));
     const double full = MayBeNarrow(graph_) && !IsNarrow(graph_, space_, at) ? 1.05 : 1.0;
     return bytes / profile.dram_gbps * narrow * broken * items * block * full * apart;
   }
@@ -132,7 +146,8 @@ class ElementsTemplate : public GraphTemplate {
     return vector == 1 || (!group.shape.empty() && group.shape.back().factor() % vector == 0);
   }
 
-  /// Where elements are gathered along their last axis: how many lie there for each of the result's, at most. Else 0.
+  /// Where elements are gathered along their last axis: how many lie there for each of the
+  /// result's, at most. Else 0.
   double Denser() const {
     double most = 0;
     for (const Node& node : graph_.nodes()) {
@@ -144,8 +159,8 @@ class ElementsTemplate : public GraphTemplate {
     return most;
   }
 
-  /// Bytes of the widest element of what is moved in vectors. Places of gathers are read one by one, and what has few
-  /// elements beside the results comes from caches.
+  /// Bytes of the widest element of what is moved in vectors. Places of gathers are read one by
+  /// one, and what has few elements beside the results comes from caches.
   int64_t Widest() const {
     double most = 1;
     size_t widest = 1;
@@ -153,10 +168,12 @@ class ElementsTemplate : public GraphTemplate {
       most = std::max(most, Count(output.node));
       widest = std::max(widest, SizeOf(TypeOf(output.node).dtype));
     }
-    const bool places = std::ranges::any_of(graph_.nodes(), [](const Node& node) { return node.As<graph::Gather>(); });
+    const bool places = std::ranges::any_of(
+        graph_.nodes(), [](const Node& node) { return node.As<graph::Gather>(); });
     for (graph::NodeId id : graph_.inputs()) {
       const DType dtype = TypeOf(id).dtype;
-      if ((IsFloat(dtype) || !places) && Count(id) * 16 > most) widest = std::max(widest, SizeOf(dtype));
+      if ((IsFloat(dtype) || !places) && Count(id) * 16 > most)
+        widest = std::max(widest, SizeOf(dtype));
     }
     return static_cast<int64_t>(widest);
   }
@@ -166,7 +183,8 @@ class ElementsTemplate : public GraphTemplate {
 
   /// Of coordinates: without axes nothing is divided.
   std::string Index() const {
-    const bool lines = std::ranges::all_of(graph_.nodes(), [](const Node& node) { return node.type.rank() <= 1; });
+    const bool lines = std::ranges::all_of(graph_.nodes(),
+                                           [](const Node& node) { return node.type.rank() <= 1; });
     return lines ? "long long" : IndexType(graph_, spec_.dims);
   }
 
@@ -185,7 +203,9 @@ class ElementsTemplate : public GraphTemplate {
       if (rows == Rows::kAny) at[axis] = {.text = at[axis].text, .lanes = Lanes::kAny, .depth = 1};
     }
     if (rows != Rows::kAny && vector > 1)
-      at.back() = {.text = at.back().text, .lanes = Lanes::kNext, .multiple = rows == Rows::kWhole ? vector : 1};
+      at.back() = {.text = at.back().text,
+                   .lanes = Lanes::kNext,
+                   .multiple = rows == Rows::kWhole ? vector : 1};
     return at;
   }
   std::string PlaceLines(const Group& group, const char* element, const char* indent) const {
@@ -193,15 +213,19 @@ class ElementsTemplate : public GraphTemplate {
   }
 
   graph::ElementText Writer(int64_t vector, bool narrow, const char* indent, bool ahead) const {
-    return {graph_, {.vector = vector, .indent = indent, .index = Index(), .narrow = narrow, .ahead = ahead}};
+    return {
+        graph_,
+        {.vector = vector, .indent = indent, .index = Index(), .narrow = narrow, .ahead = ahead}};
   }
 
-  /// As many as leave something costly that a thread's vectors share if they follow each other along these.
+  /// As many as leave something costly that a thread's vectors share if they follow each other
+  /// along these.
   size_t OuterAxes(const Group& group) const {
     constexpr int64_t kVector = 2;  // all have much the same statements
     if (!Whole(group, kVector)) return 0;
     graph::ElementText elements = Writer(kVector, false, "      ", true);
-    for (const graph::Output& output : group.outputs) elements.Of(output.node, Places(group, Rows::kWhole, kVector));
+    for (const graph::Output& output : group.outputs)
+      elements.Of(output.node, Places(group, Rows::kWhole, kVector));
     const auto costly = [](const std::string& text) {
       return std::ranges::any_of(std::array{"sin(", "cos(", "exp2(", "floor_div("},
                                  [&](const char* call) { return text.contains(call); });
@@ -211,64 +235,78 @@ class ElementsTemplate : public GraphTemplate {
     return axes;
   }
 
-  std::string Kernel(const std::string& name, const Group& group, const Chosen& chosen, bool narrow) const {
+  std::string Kernel(const std::string& name, const Group& group, const Chosen& chosen,
+                     bool narrow) const {
     const int64_t vector = chosen["vector"];
     const std::string place = PlaceLines(group, "element", "      ");
-    if (!Whole(group, vector)) return Loops(name, group, "", ItemLoop(place + BrokenText(group, vector, narrow)));
+    if (!Whole(group, vector))
+      return Loops(name, group, "", ItemLoop(place + BrokenText(group, vector, narrow)));
     graph::ElementText elements = Writer(vector, narrow, "      ", true);
-    const std::string each =
-        ResultsText(elements, graph_, group.outputs, Places(group, Rows::kWhole, vector), "element", "      ");
+    const std::string each = ResultsText(elements, graph_, group.outputs,
+                                         Places(group, Rows::kWhole, vector), "element", "      ");
     const bool shares = group.outer > 0 && vector > 1 && chosen["shares"] == 1;
-    const std::string ahead =
-        elements.Arrays() + (elements.Ahead().empty() ? "" : ItemLoop(place + elements.Ahead(), shares));
+    const std::string ahead = elements.Arrays() +
+                              (elements.Ahead().empty()
+                                   ? ""
+                                   : ItemLoop(place + elements.Ahead(), shares));
     if (!shares) return Loops(name, group, ahead, ItemLoop(place + each));
     const auto [shared, rest] = graph::WithShared(each, group.outer);
     const Shape inner(group.shape.begin() + static_cast<ptrdiff_t>(group.outer), group.shape.end());
-    return Loops(name, group, ahead + PlaceLines(group, "first * VEC", "    ") + shared, ItemLoop(place + rest, true),
-                 graph::CountText(inner));
+    return Loops(name, group, ahead + PlaceLines(group, "first * VEC", "    ") + shared,
+                 ItemLoop(place + rest, true), graph::CountText(inner));
   }
 
-  /// A vector that may reach into the next row. Where rows are long that is seldom, and asked first.
+  /// A vector that may reach into the next row. Where rows are long that is seldom, and asked
+  /// first.
   std::string BrokenText(const Group& group, int64_t vector, bool narrow) const {
     const auto text = [&](Rows rows, const char* indent) {
       graph::ElementText elements = Writer(vector, narrow, indent, false);
       const graph::Coordinates at = Places(group, rows, vector);
       elements.Number(group.shape, at, "element");
-      const std::string first =
-          rows == Rows::kAny ? PlaceLines(group, "element + lane", (std::string(indent) + "  ").c_str()) : "";
+      const std::string first = rows == Rows::kAny
+                                    ? PlaceLines(group, "element + lane",
+                                                 (std::string(indent) + "  ").c_str())
+                                    : "";
       return ResultsText(elements, graph_, group.outputs, at, "element", indent, first);
     };
     const graph::Extent& row = group.shape.back();
     if (row.factor() < 32 * vector) return text(Rows::kAny, "      ");
-    return fmt::format("      if (c{} + VEC <= {}) {{\n{}      }} else {{\n{}      }}\n", group.shape.size() - 1,
-                       row.ToString(), text(Rows::kOne, "        "), text(Rows::kAny, "        "));
+    return fmt::format("      if (c{} + VEC <= {}) {{\n{}      }} else {{\n{}      }}\n",
+                       group.shape.size() - 1, row.ToString(), text(Rows::kOne, "        "),
+                       text(Rows::kAny, "        "));
   }
 
-  /// Over a thread's vectors. Those that share something are all computed, in place of one beyond the end the first
-  /// again.
+  /// Over a thread's vectors. Those that share something are all computed, in place of one beyond
+  /// the end the first again.
   std::string ItemLoop(const std::string& body, bool shares = false) const {
     const std::string number =
-        shares ? "(first + item * stride < vectors ? first + item * stride : first)" : "(first + item * BLOCK)";
+        shares ? "(first + item * stride < vectors ? first + item * stride : first)"
+               : "(first + item * BLOCK)";
     return fmt::format(
-        "#pragma unroll\n    for (int item = 0; item < ITEMS; ++item) {{\n{}      const {} element = {} * VEC;\n{}    "
+        "#pragma unroll\n    for (int item = 0; item < ITEMS; ++item) {{\n{}      const {} element "
+        "= {} * VEC;\n{}    "
         "}}\n",
         shares ? "" : "      if (first + item * BLOCK >= vectors) break;\n", Index(), number, body);
   }
-  /// Goes through a kernel's vectors; with `inner` those of a thread have one place in this many elements.
-  std::string Loops(const std::string& name, const Group& group, const std::string& ahead, const std::string& each,
-                    const std::string& inner = "") const {
+  /// Goes through a kernel's vectors; with `inner` those of a thread have one place in this many
+  /// elements.
+  std::string Loops(const std::string& name, const Group& group, const std::string& ahead,
+                    const std::string& each, const std::string& inner = "") const {
     const std::string first =
-        inner.empty() ? "  const long long group = (long long)BLOCK * ITEMS;\n"
-                        "  for (long long first = blockIdx.x * group + threadIdx.x; first < vectors; first += "
-                        "gridDim.x * group) {\n"
-                      : fmt::format(
-                            "  const {} stride = {} / VEC;\n"
-                            "  for (long long number = blockIdx.x * (long long)BLOCK + threadIdx.x, first;\n"
-                            "       (first = number / stride * ITEMS * stride + number % stride) < vectors; "
-                            "number += gridDim.x * (long long)BLOCK) {{\n",
-                            Index(), inner);
-    return KernelHead(spec_, name) + fmt::format("  const long long vectors = {} / VEC;\n{}{}{}  }}\n}}\n",
-                                                 graph::CountText(group.shape), first, ahead, each);
+        inner.empty()
+            ? "  const long long group = (long long)BLOCK * ITEMS;\n"
+              "  for (long long first = blockIdx.x * group + threadIdx.x; first < vectors; first "
+              "+= "
+              "gridDim.x * group) {\n"
+            : fmt::format(
+                  "  const {} stride = {} / VEC;\n"
+                  "  for (long long number = blockIdx.x * (long long)BLOCK + threadIdx.x, first;\n"
+                  "       (first = number / stride * ITEMS * stride + number % stride) < vectors; "
+                  "number += gridDim.x * (long long)BLOCK) {{\n",
+                  Index(), inner);
+    return KernelHead(spec_, name) +
+           fmt::format("  const long long vectors = {} / VEC;\n{}{}{}  }}\n}}\n",
+                       graph::CountText(group.shape), first, ahead, each);
   }
 
   std::vector<Group> groups_;

@@ -1,5 +1,6 @@
-// Pooling: sums, means and extremes of windows over the last one to three axes, with maps of single elements before and
-// behind; and depthwise convolutions, sums of weighted elements. Neighbouring windows share what they read.
+// Pooling: sums, means and extremes of windows over the last one to three axes, with maps of single
+// elements before and behind; and depthwise convolutions, sums of weighted elements. Neighbouring
+// windows share what they read.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,28 +52,32 @@ class PoolingTemplate : public GraphTemplate {
     constants.Int("PIECE", Piece(at["vector"]), "neighbouring elements that are read at once");
     for (size_t i = 0; i < form_.axes.size(); ++i) {
       const ConvAxis& axis = form_.axes[i];
-      constants.Line(
-          fmt::format("constexpr int IN_{0} = {1}, OUT_{0} = {2}, SIZE_{0} = {3}, STRIDE_{0} = {4}, PAD_{0} = {5}, "
-                      "DILATION_{0} = {6};",
-                      "DHW"[i], axis.in, axis.out, axis.taps, axis.stride, -axis.shift, axis.dilation));
+      constants.Line(fmt::format(
+          "constexpr int IN_{0} = {1}, OUT_{0} = {2}, SIZE_{0} = {3}, STRIDE_{0} = {4}, PAD_{0} = "
+          "{5}, "
+          "DILATION_{0} = {6};",
+          "DHW"[i], axis.in, axis.out, axis.taps, axis.stride, -axis.shift, axis.dilation));
     }
     const graph::Node& reduce = graph_.node(form_.reduce);
     const Combine op = form_.op;
-    constants.Int("COUNT", op == Combine::kMean ? WindowElements() : 1, "that results are divided by")
+    constants
+        .Int("COUNT", op == Combine::kMean ? WindowElements() : 1, "that results are divided by")
         .Line(fmt::format("typedef {} From;", CudaName(spec_.args[0].dtype)))
         .Line(fmt::format("typedef {} To;", CudaName(spec_.args.back().dtype)))
         .Line(fmt::format("typedef {} Acc;", Accumulator()));
     AddFilter(constants);
-    const std::string helpers =
-        fmt::format("typedef {} Op;\n#define NEUTRAL ((Acc){})\n{}{}", CombinerName(op),
-                    graph::CudaLiteral(reduce.type.dtype, graph::Neutral(op, reduce.type.dtype), false),
-                    graph::ElementFunction(graph_, "before", graph_.inputs()[0], "From", form_.operand, "Acc"),
-                    graph::ElementFunction(graph_, "after", form_.reduce, "Acc", graph_.outputs()[0].node, "To"));
-    const std::string blocks =
-        fmt::format("ceil_div(({}) * {}, block)", form_.images.ToString(), ThreadsOfImage(at["vector"], at["below"]));
-    return RenderedKernel{Source(at, "pooling", constants,
-                                 {embed::kVectorCuh, embed::kCombineCuh, helpers, embed::kPoolingCuh, Kernel()}),
-                          Plan(at, {Launch("kernel", blocks, "block")})};
+    const std::string helpers = fmt::format(
+        "typedef {} Op;\n#define NEUTRAL ((Acc){})\n{}{}", CombinerName(op),
+        graph::CudaLiteral(reduce.type.dtype, graph::Neutral(op, reduce.type.dtype), false),
+        graph::ElementFunction(graph_, "before", graph_.inputs()[0], "From", form_.operand, "Acc"),
+        graph::ElementFunction(graph_, "after", form_.reduce, "Acc", graph_.outputs()[0].node,
+                               "To"));
+    const std::string blocks = fmt::format("ceil_div(({}) * {}, block)", form_.images.ToString(),
+                                           ThreadsOfImage(at["vector"], at["below"]));
+    return RenderedKernel{
+        Source(at, "pooling", constants,
+               {embed::kVectorCuh, embed::kCombineCuh, helpers, embed::kPoolingCuh, Kernel()}),
+        Plan(at, {Launch("kernel", blocks, "block")})};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -82,36 +87,50 @@ class PoolingTemplate : public GraphTemplate {
                       at["block"] * elements / ThreadsOfImage(at["vector"], at["below"]));
   }
 
-  SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize("threads are numbered by 32 bits"); }
+  SizeFreedom FreeSizes(const Configuration&) const override {
+    return OpenSize("threads are numbered by 32 bits");
+  }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const double below = Real(at["below"]);
-    const auto narrow = [](int64_t bytes) { return 1 + 0.1 * std::max(0.0, std::log2(16 / Real(bytes))); };
+    const auto narrow = [](int64_t bytes) {
+      return 1 + 0.1 * std::max(0.0, std::log2(16 / Real(bytes)));
+    };
     const int64_t written = at["vector"] * BytesOf(spec_.args.back().dtype);
-    const double access = 0.7 * narrow(Piece(at["vector"]) * ElementBytes()) + 0.3 * narrow(written);
-    // Where windows do not overlap, threads that write 16 bytes read every other piece of a row at once: max_pool
-    // 16 x 32 x 64 x 64 x 64 in float32 150 us with four results side by side, 145.5 with two, on an H200.
+    const double access = 0.7 * narrow(Piece(at["vector"]) * ElementBytes()) +
+                          0.3 * narrow(written);
+    // Where windows do not overlap, threads that write 16 bytes read every other piece of a row at
+    // once: max_pool 16 x 32 x 64 x 64 x 64 in float32 150 us with four results side by side, 145.5
+    // with two, on an H200.
     const double skipped = form_.axes[2].taps <= form_.axes[2].stride && written >= 16 ? 1.04 : 1.0;
     // Rows that several threads read come from L1 but once.
     const ConvAxis& height = form_.axes[1];
     const double again = Real(Span(height, at["below"])) / (below * Real(height.stride));
     const double held = Real(Registers(at["vector"], at["below"]));
     const double idle = std::ceil(Real(height.out) / below) * below / Real(height.out);
-    const double moved = MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * access * (1 + 0.1 * again) *
-                         (1 + std::max(0.0, held - 48) / 200) * (0.5 + 0.5 * idle) *
+    const double moved = MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * access *
+                         (1 + 0.1 * again) * (1 + std::max(0.0, held - 48) / 200) *
+                         (0.5 + 0.5 * idle) *
                          (1 + 0.01 * std::fabs(std::log2(Real(at["block"]) / 256))) * skipped;
     return form_.conv ? std::max(moved, WeightingNs(at["vector"], at["below"], profile)) : moved;
   }
 
  private:
   int64_t ElementBytes() const { return BytesOf(spec_.args[0].dtype); }
-  std::string Accumulator() const { return graph::CudaArithmetic(graph_.node(form_.reduce).type.dtype, false); }
-  int64_t WindowElements() const { return form_.axes[0].taps * form_.axes[1].taps * form_.axes[2].taps; }
-  int64_t ThreadsOfImage(int64_t vector, int64_t rows) const {
-    return form_.axes[0].out * CeilDiv(form_.axes[1].out, rows) * CeilDiv(form_.axes[2].out, vector);
+  std::string Accumulator() const {
+    return graph::CudaArithmetic(graph_.node(form_.reduce).type.dtype, false);
   }
-  /// Elements that a thread with so many windows side by side can read at once, wherever its strip begins.
+  int64_t WindowElements() const {
+    return form_.axes[0].taps * form_.axes[1].taps * form_.axes[2].taps;
+  }
+  int64_t ThreadsOfImage(int64_t vector, int64_t rows) const {
+    return form_.axes[0].out * CeilDiv(form_.axes[1].out, rows) *
+           CeilDiv(form_.axes[2].out, vector);
+  }
+  /// Elements that a thread with so many windows side by side can read at once, wherever its strip
+  /// begins.
   int64_t Piece(int64_t vector) const {
     int64_t piece = 16 / ElementBytes();
     while (form_.axes[2].in % piece != 0 || vector * form_.axes[2].stride % piece != 0) piece /= 2;
@@ -126,11 +145,13 @@ class PoolingTemplate : public GraphTemplate {
     return weights + (strip * Span(form_.axes[1], rows) + 3) / 4 + (rows + 1) * vector + span;
   }
 
-  /// Instructions of all threads, at the rate of multiplications: those, conversions and reads of elements and weights.
+  /// Instructions of all threads, at the rate of multiplications: those, conversions and reads of
+  /// elements and weights.
   double WeightingNs(int64_t vector, int64_t rows, const DeviceProfile& profile) const {
     const int64_t span = Span(form_.axes[2], vector);
     const int64_t taps = form_.axes[1].taps * form_.axes[2].taps;
-    const int64_t reads = Span(form_.axes[1], rows) * (span + 2 * CeilDiv(span, Piece(vector))) + 2 * taps + 30;
+    const int64_t reads = Span(form_.axes[1], rows) * (span + 2 * CeilDiv(span, Piece(vector))) +
+                          2 * taps + 30;
     const int64_t each = form_.axes[0].taps * (taps * vector * rows + reads);
     const int64_t threads = form_.images.Bound(spec_.dims).factor() * ThreadsOfImage(vector, rows);
     return 2e9 * static_cast<double>(threads * each) / profile.PeakFlops(DType::kFloat32, false);
@@ -140,7 +161,9 @@ class PoolingTemplate : public GraphTemplate {
     const int64_t written = BytesOf(spec_.args.back().dtype);
     const int64_t out = form_.axes[2].out;
     // Weighted windows pay for what the last of a row computes in vain.
-    const auto fits = [&](int64_t v) { return v * written <= 16 && (out % v == 0 || (form_.conv && out >= 2 * v)); };
+    const auto fits = [&](int64_t v) {
+      return v * written <= 16 && (out % v == 0 || (form_.conv && out >= 2 * v));
+    };
     const auto has = [&](int64_t rows) { return rows == 1 || rows <= form_.axes[1].out; };
     space_.parameters = {
         {"vector", PowersOfTwo(8, fits), "neighbouring results of a thread"},
@@ -150,7 +173,8 @@ class PoolingTemplate : public GraphTemplate {
     for (int64_t vector : {1, 2, 4, 8}) {
       for (int64_t rows : {1, 2, 4}) {
         if (vector * rows > 1 && Registers(vector, rows) > 160)
-          Add(fmt::format("vector != {} or below != {}", vector, rows), "strips do not fit in registers");
+          Add(fmt::format("vector != {} or below != {}", vector, rows),
+              "strips do not fit in registers");
       }
     }
   }
@@ -159,15 +183,18 @@ class PoolingTemplate : public GraphTemplate {
     const ConvForm none;
     const ConvForm& conv = form_.conv ? *form_.conv : none;
     constants.Bool("WEIGHTED", form_.conv.has_value())
-        .Line(fmt::format("constexpr int CHANNELS = {}, FILTER_D = {}, FILTER_H = {}, FILTER_W = {}, FILTER = {};",
-                          conv.groups, conv.axes[0].w, conv.axes[1].w, conv.axes[2].w, conv.w.group));
+        .Line(fmt::format("constexpr int CHANNELS = {}, FILTER_D = {}, FILTER_H = {}, FILTER_W = "
+                          "{}, FILTER = {};",
+                          conv.groups, conv.axes[0].w, conv.axes[1].w, conv.axes[2].w,
+                          conv.w.group));
   }
 
   std::string Kernel() const {
-    return fmt::format("{}  pool_all(in_{}, {}, out_{}, {}, blockIdx.x * BLOCK + threadIdx.x);\n}}\n",
-                       KernelHead(spec_), form_.conv ? form_.conv->x.name : spec_.args[0].name,
-                       form_.conv ? fmt::format("in_{} + {}", form_.conv->w.name, form_.conv->w.base) : "nullptr",
-                       spec_.args.back().name, form_.images.ToString());
+    return fmt::format(
+        "{}  pool_all(in_{}, {}, out_{}, {}, blockIdx.x * BLOCK + threadIdx.x);\n}}\n",
+        KernelHead(spec_), form_.conv ? form_.conv->x.name : spec_.args[0].name,
+        form_.conv ? fmt::format("in_{} + {}", form_.conv->w.name, form_.conv->w.base) : "nullptr",
+        spec_.args.back().name, form_.images.ToString());
   }
 
   PoolingForm form_;

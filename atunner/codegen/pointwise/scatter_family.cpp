@@ -1,7 +1,7 @@
-// Scatter: slices put, added, or the larger kept, at places along an axis; gradients of embeddings, gathers and sorts.
-// Every slice of the result has one owner, which takes its updates in their order: nothing is added up by atomics.
-// Longer slices' places are gathered by slice first; single elements lie in strips of a row, whose updates a warp goes
-// through.
+// Scatter: slices put, added, or the larger kept, at places along an axis; gradients of embeddings,
+// gathers and sorts. Every slice of the result has one owner, which takes its updates in their
+// order: nothing is added up by atomics. Longer slices' places are gathered by slice first; single
+// elements lie in strips of a row, whose updates a warp goes through.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/cuda_text/cuda_text.h"
-#include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/graph/match/inline_work.h"
+#include "atunner/graph/rewrite/rewrite.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -42,7 +42,9 @@ struct ScatterForm : NodeForm {
   /// What becomes of `before` with an update, as texts.
   std::string Combined(const std::string& before, const std::string& update) const {
     const graph::Combine op = operation().op;
-    return op == graph::Combine::kSet ? update : fmt::format("{}::of({}, {})", CombinerName(op), before, update);
+    return op == graph::Combine::kSet
+               ? update
+               : fmt::format("{}::of({}, {})", CombinerName(op), before, update);
   }
 
   /// Of an element of the result, or, along the axis, of updates.
@@ -67,16 +69,20 @@ std::optional<ScatterForm> FormOf(const KernelSpec& spec) {
   const auto id = fused ? graph::OnlyNode<graph::Scatter>(*fused) : std::nullopt;
   if (!id) return std::nullopt;
   ScatterForm form{{*fused, *id}};
-  const bool operands = std::ranges::all_of(form.graph.node(*id).operands,
-                                            [&](NodeId operand) { return graph::CanInline(form.graph, operand, 8); });
-  const bool places = form.places().size() == form.batch() + 1 && form.space().size() <= form.axis() + 2;
-  return places && operands && graph::IsFinishedInPlace(form.graph, *id, 8) ? std::optional(std::move(form))
-                                                                            : std::nullopt;
+  const bool operands = std::ranges::all_of(form.graph.node(*id).operands, [&](NodeId operand) {
+    return graph::CanInline(form.graph, operand, 8);
+  });
+  const bool places = form.places().size() == form.batch() + 1 &&
+                      form.space().size() <= form.axis() + 2;
+  return places && operands && graph::IsFinishedInPlace(form.graph, *id, 8)
+             ? std::optional(std::move(form))
+             : std::nullopt;
 }
 template <bool SLICES>
 std::optional<ScatterForm> FormBySize(const KernelSpec& spec) {
   auto form = FormOf(spec);
-  return form && (form->space().size() > form->axis() + 1) == SLICES ? std::move(form) : std::nullopt;
+  return form && (form->space().size() > form->axis() + 1) == SLICES ? std::move(form)
+                                                                     : std::nullopt;
 }
 
 constexpr int kBlock = 256;  // threads of the kernels that gather places
@@ -91,12 +97,14 @@ class SlicesTemplate : public GraphTemplate {
       if (IsFloat(arg.dtype)) widest = std::max(widest, BytesOf(arg.dtype));
     }
     space_.parameters = {
-        {"vector", VectorWidths(widest, Columns(), 16), "neighbouring elements that a thread moves at once"},
+        {"vector", VectorWidths(widest, Columns(), 16),
+         "neighbouring elements that a thread moves at once"},
         {"threads_per_row", Integers({8, 32, 64, 128, 256, 512}), "threads that share a row"},
         {"rows_per_block", Integers({1, 2, 4, 8, 32}), "rows of a block"},
         {"unroll", Integers({1, 2, 4, 8}), "updates of a row whose loads are in flight together"},
     };
-    Add("threads_per_row * rows_per_block <= 1024 and threads_per_row * rows_per_block >= 64", "2 to 32 warps");
+    Add("threads_per_row * rows_per_block <= 1024 and threads_per_row * rows_per_block >= 64",
+        "2 to 32 warps");
     Add(fmt::format("threads_per_row == 8 or threads_per_row * vector < 2 * {}", Columns()),
         "more threads than elements");
   }
@@ -104,33 +112,42 @@ class SlicesTemplate : public GraphTemplate {
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
     LaunchPlan plan = Plan(configuration, {});
-    const std::string lists = graph::CountText(ListShape()), places = graph::CountText(form_.places());
+    const std::string lists = graph::CountText(ListShape()),
+                      places = graph::CountText(form_.places());
     std::string kernels;
     for (const auto& [entry, count, body] : Lists()) {
       kernels += Head(entry) + body + "}\n";
-      plan.steps.push_back(Launch(entry, fmt::format("ceil_div({}, {})", count, kBlock), std::to_string(kBlock)));
+      plan.steps.push_back(
+          Launch(entry, fmt::format("ceil_div({}, {})", count, kBlock), std::to_string(kBlock)));
     }
-    plan.steps.push_back(Launch("kernel", fmt::format("ceil_div({}, rows_per_block)", graph::CountText(form_.rows())),
-                                "threads_per_row * rows_per_block"));
+    plan.steps.push_back(Launch(
+        "kernel", fmt::format("ceil_div({}, rows_per_block)", graph::CountText(form_.rows())),
+        "threads_per_row * rows_per_block"));
     for (LaunchStep& step : plan.steps) AddArguments(step, {"@ends", "@begins", "@list"});
     plan.workspaces = {{"ends", Expr::MustParse(fmt::format("({} + 1) * 4", lists))},
                        {"begins", Expr::MustParse(lists + " * 4")},
                        {"list", Expr::MustParse(places + " * 4")}};
     return RenderedKernel{
-        Source(configuration, "slices at places", ConstantBlock().Int("COLS", Columns(), "elements of a slice"),
-               {embed::kVectorCuh, embed::kCombineCuh, embed::kWarpScanCuh, embed::kSortCuh, embed::kScatterCuh,
-                kernels, Combine(at["vector"])}),
+        Source(configuration, "slices at places",
+               ConstantBlock().Int("COLS", Columns(), "elements of a slice"),
+               {embed::kVectorCuh, embed::kCombineCuh, embed::kWarpScanCuh, embed::kSortCuh,
+                embed::kScatterCuh, kernels, Combine(at["vector"])}),
         std::move(plan)};
   }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
-    const double width = Real(at["vector"]) * static_cast<double>(SizeOf(TypeOf(form_.node).dtype) > 4 ? 8 : 4);
-    const double per_thread = static_cast<double>(Columns()) / (Real(at["threads_per_row"]) * Real(at["vector"]));
+    const double width = Real(at["vector"]) *
+                         static_cast<double>(SizeOf(TypeOf(form_.node).dtype) > 4 ? 8 : 4);
+    const double per_thread = static_cast<double>(Columns()) /
+                              (Real(at["threads_per_row"]) * Real(at["vector"]));
     const double block = Real(at["threads_per_row"]) * Real(at["rows_per_block"]);
     return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps *
-           (1 + 0.2 * std::log2(32 / std::min(32.0, width))) * (1 + 0.03 * std::fabs(std::log2(per_thread))) *
-           (1 + 0.02 * std::fabs(std::log2(block / 256))) * (1 + 0.01 * std::fabs(std::log2(Real(at["unroll"]) / 4)));
+           (1 + 0.2 * std::log2(32 / std::min(32.0, width))) *
+           (1 + 0.03 * std::fabs(std::log2(per_thread))) *
+           (1 + 0.02 * std::fabs(std::log2(block / 256))) *
+           (1 + 0.01 * std::fabs(std::log2(Real(at["unroll"]) / 4)));
   }
 
  private:
@@ -151,26 +168,31 @@ class SlicesTemplate : public GraphTemplate {
 
   std::string Head(const std::string& name) const {
     return fmt::format(
-        "\nextern \"C\" __global__ void {}({}, int* __restrict__ ends, int* __restrict__ begins, int* __restrict__ "
+        "\nextern \"C\" __global__ void {}({}, int* __restrict__ ends, int* __restrict__ begins, "
+        "int* __restrict__ "
         "list) {{\n"
         "  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n",
         name, KernelParameters(spec_));
   }
   /// Kernels that gather the places of each slice, in order: names, threads and bodies.
   std::vector<std::array<std::string, 3>> Lists() const {
-    const std::string lists = graph::CountText(ListShape()), places = graph::CountText(form_.places());
+    const std::string lists = graph::CountText(ListShape()),
+                      places = graph::CountText(form_.places());
     ElementText elements(graph_, {.indent = "  "});
     const auto place = elements.Of(form_.operand(1), form_.PlaceAt("n"));
     const std::string each_place = fmt::format(
-        "  if (i >= {}) return;\n{}{}{}  const long long place = {};\n  if (place < 0 || place >= {}) return;\n"
+        "  if (i >= {}) return;\n{}{}{}  const long long place = {};\n  if (place < 0 || place >= "
+        "{}) return;\n"
         "  int* const end = ends + {};\n",
         places, Split(form_.places(), "i", "n"), elements.Scope(0), elements.Scope(1), place.text,
         ListShape().back().ToString(), NumberText(ListShape(), form_.PlaceAt("place")));
     return {{"no_lists", lists + " + 1", fmt::format("  if (i < {} + 1) ends[i] = 0;\n", lists)},
             {"count_places", places, each_place + "  atomicAdd(end, 1);\n"},
-            {"begin_lists", lists, fmt::format("  begin_list(i, {0}, ends + {0}, begins, ends);\n", lists)},
+            {"begin_lists", lists,
+             fmt::format("  begin_list(i, {0}, ends + {0}, begins, ends);\n", lists)},
             {"fill_lists", places, each_place + "  list[atomicAdd(end, 1)] = (int)n;\n"},
-            {"order_lists", lists, fmt::format("  sort_lists(i - threadIdx.x, {}, begins, ends, list);\n", lists)}};
+            {"order_lists", lists,
+             fmt::format("  sort_lists(i - threadIdx.x, {}, begins, ends, list);\n", lists)}};
   }
 
   std::string Combine(int64_t vector) const {
@@ -186,24 +208,30 @@ class SlicesTemplate : public GraphTemplate {
            fmt::format(
                "  const long long row = i / THREADS_PER_ROW;\n  if (row >= {}) return;\n{}"
                "  const long long of = {};\n"
-               "  for (int column = (int)(i % THREADS_PER_ROW) * VEC; column < COLS; column += THREADS_PER_ROW * VEC) "
+               "  for (int column = (int)(i % THREADS_PER_ROW) * VEC; column < COLS; column += "
+               "THREADS_PER_ROW * VEC) "
                "{{\n    {} value[VEC];\n",
                graph::CountText(form_.rows()), Split(form_.rows(), "row", "slice"),
                NumberText(ListShape(), form_.PlaceAt("slice")), form_.type()) +
            LanesText(before, fmt::format("      value[lane] = {};\n", start.text), "    ") +
-           "#pragma unroll UNROLL\n    for (int k = begins[of]; k < ends[of]; ++k) {\n      const long long n = "
+           "#pragma unroll UNROLL\n    for (int k = begins[of]; k < ends[of]; ++k) {\n      const "
+           "long long n = "
            "list[k];\n" +
-           LanesText(each,
-                     fmt::format("        value[lane] = {};\n",
-                                 form_.Combined("value[lane]", "(" + form_.type() + ")" + update.text)),
-                     "      ") +
-           "    }\n" + ResultsText(after, graph_, graph_.outputs(), at, "row * COLS + column", "    ") + "  }\n}\n";
+           LanesText(
+               each,
+               fmt::format("        value[lane] = {};\n",
+                           form_.Combined("value[lane]", "(" + form_.type() + ")" + update.text)),
+               "      ") +
+           "    }\n" +
+           ResultsText(after, graph_, graph_.outputs(), at, "row * COLS + column", "    ") +
+           "  }\n}\n";
   }
 
   ScatterForm form_;
 };
 
-/// Single elements: a warp has a strip of a row in shared memory, and goes through the row's updates.
+/// Single elements: a warp has a strip of a row in shared memory, and goes through the row's
+/// updates.
 class StripsTemplate : public GraphTemplate {
  public:
   StripsTemplate(const KernelSpec& spec, const DeviceProfile& profile, ScatterForm form)
@@ -211,11 +239,14 @@ class StripsTemplate : public GraphTemplate {
     space_.parameters = {
         {"vector", VectorWidths(ElementBytes(), Row().factor(), 16),
          "neighbouring elements that a thread writes at once"},
-        {"strip", Integers({256, 512, 1024, 2048, 4096, 8192}), "elements of a row that a warp has"},
+        {"strip", Integers({256, 512, 1024, 2048, 4096, 8192}),
+         "elements of a row that a warp has"},
         {"block", Integers({32, 64, 128, 256}), "threads of a block"},
-        {"unroll", Integers({1, 2, 4, 8, 16}), "updates of a thread whose loads are in flight together"},
+        {"unroll", Integers({1, 2, 4, 8, 16}),
+         "updates of a thread whose loads are in flight together"},
     };
-    Add(fmt::format("(strip * {} + 2048) * block // 32 <= 49152", HeldBytes()), "strips exceed shared memory");
+    Add(fmt::format("(strip * {} + 2048) * block // 32 <= 49152", HeldBytes()),
+        "strips exceed shared memory");
     Add(fmt::format("strip == 256 or strip < 2 * {}", Row().factor()), "strips longer than rows");
     Add(fmt::format("unroll == 1 or unroll < {}", Updates() / 16), "more updates than there are");
   }
@@ -224,22 +255,28 @@ class StripsTemplate : public GraphTemplate {
     const Chosen at = chosen(configuration);
     const std::string blocks = fmt::format("ceil_div(({}) * ceil_div({}, strip), block // 32)",
                                            graph::CountText(form_.rows()), Row().ToString());
-    return RenderedKernel{
-        Source(at, "strips of rows", {},
-               {embed::kVectorCuh, embed::kCombineCuh, embed::kScatterStripsCuh, Kernel(at["vector"])}),
-        Plan(at, {Launch("kernel", blocks, "block")})};
+    return RenderedKernel{Source(at, "strips of rows", {},
+                                 {embed::kVectorCuh, embed::kCombineCuh, embed::kScatterStripsCuh,
+                                  Kernel(at["vector"])}),
+                          Plan(at, {Launch("kernel", blocks, "block")})};
   }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     // Every warp of a row goes through all its places, which caches then have.
-    const double again = 0.2 * Real(CeilDiv(Row().factor(), at["strip"]) - 1) * Real(Updates() * Rows());
-    const double warps = std::min(48.0, Real(profile.shared_per_sm) / Real(at["strip"] * HeldBytes() + 2048));
-    // A strip is filled and emptied while others read; of a thread so many places and updates are under way.
-    const double idle = 1 + 2 / warps + 20 / (warps * Real(std::min(at["unroll"], CeilDiv(Updates(), 32))));
+    const double again = 0.2 * Real(CeilDiv(Row().factor(), at["strip"]) - 1) *
+                         Real(Updates() * Rows());
+    const double warps = std::min(
+        48.0, Real(profile.shared_per_sm) / Real(at["strip"] * HeldBytes() + 2048));
+    // A strip is filled and emptied while others read; of a thread so many places and updates are
+    // under way.
+    const double idle = 1 + 2 / warps +
+                        20 / (warps * Real(std::min(at["unroll"], CeilDiv(Updates(), 32))));
     const double width = Real(at["vector"] * ElementBytes());
     return (MinimumBytes(spec_, spec_.dims).value_or(0) + 8 * again) / profile.dram_gbps * idle *
-           (1 + 0.1 * std::log2(16 / width)) * (1 + 0.01 * std::fabs(std::log2(Real(at["block"]) / 128)));
+           (1 + 0.1 * std::log2(16 / width)) *
+           (1 + 0.01 * std::fabs(std::log2(Real(at["block"]) / 128)));
   }
 
  private:
@@ -258,9 +295,11 @@ class StripsTemplate : public GraphTemplate {
     const auto update = updates.Of(form_.operand(2), form_.At({.text = "n"}, {}));
     ElementText after(graph_, {.vector = vector, .indent = "    "});
     after.Know(form_.node, {"strip[i + lane]", 1}, at);
-    const auto each = [](std::string_view condition, const ElementText& text, const std::string& result) {
+    const auto each = [](std::string_view condition, const ElementText& text,
+                         const std::string& result) {
       return fmt::format(
-          "#pragma unroll\n    for (int u = 0; u < UNROLL; ++u) {{\n      const int n = begin + u * 32;\n"
+          "#pragma unroll\n    for (int u = 0; u < UNROLL; ++u) {{\n      const int n = begin + u "
+          "* 32;\n"
           "      if ({}) {{\n{}{}        {}\n      }}\n    }}\n",
           condition, text.Scope(0), text.Scope(1), result);
     };
@@ -277,7 +316,8 @@ class StripsTemplate : public GraphTemplate {
 )",
                        form_.type(), Row().ToString(), graph::CountText(form_.rows())) +
            CoordinateLines(
-               form_.space(), [&](size_t axis) { return axis < form_.axis(); }, "c", "row", "long long", "  ") +
+               form_.space(), [&](size_t axis) { return axis < form_.axis(); }, "c", "row",
+               "long long", "  ") +
            "  for (int i = thread; i < USERS; i += 32) users[i] = 0;\n" + elements +
            LanesText(before, fmt::format("      strip[i + lane] = {};\n", start.text), "    ") +
            fmt::format(R"(  }}
@@ -290,9 +330,9 @@ class StripsTemplate : public GraphTemplate {
 )",
                        form_.places().back().ToString(), form_.type()) +
            each("n < " + form_.places().back().ToString(), places,
-                fmt::format(
-                    "const long long place = {} - first;\n        if (place >= 0 && place < count) at[u] = (int)place;",
-                    place.text)) +
+                fmt::format("const long long place = {} - first;\n        if (place >= 0 && place "
+                            "< count) at[u] = (int)place;",
+                            place.text)) +
            each("at[u] >= 0", updates, fmt::format("update[u] = {};", update.text)) +
            fmt::format(R"(#pragma unroll
     for (int u = 0; u < UNROLL; ++u)
@@ -302,7 +342,8 @@ class StripsTemplate : public GraphTemplate {
 )",
                        form_.Combined("strip[at[u]]", "update[u]")) +
            elements +
-           ResultsText(after, graph_, graph_.outputs(), at, "row * " + Row().ToString() + " + first + i", "    ") +
+           ResultsText(after, graph_, graph_.outputs(), at,
+                       "row * " + Row().ToString() + " + first + i", "    ") +
            "  }\n}\n";
   }
 
@@ -312,6 +353,7 @@ class StripsTemplate : public GraphTemplate {
 }  // namespace
 
 constinit const Family kScatterFamily = FormFamily<SlicesTemplate, FormBySize<true>>("scatter");
-constinit const Family kScatterStripsFamily = FormFamily<StripsTemplate, FormBySize<false>>("scatter_strips");
+constinit const Family kScatterStripsFamily = FormFamily<StripsTemplate, FormBySize<false>>(
+    "scatter_strips");
 
 }  // namespace atunner

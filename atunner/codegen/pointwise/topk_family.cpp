@@ -1,6 +1,7 @@
-// Top-k: the places of the first few of each row in sorted order, and what stands there. A block finds those of a row
-// in two passes, of which the second meets the row in a cache; many of a row it finds by sorting all of it, tile by
-// tile where rows are long, whose tiles further kernels merge.
+// Top-k: the places of the first few of each row in sorted order, and what stands there. A block
+// finds those of a row in two passes, of which the second meets the row in a cache; many of a row
+// it finds by sorting all of it, tile by tile where rows are long, whose tiles further kernels
+// merge.
 #include <fmt/format.h>
 
 #include <bit>
@@ -10,8 +11,8 @@
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/cuda_text/cuda_text.h"
 #include "atunner/graph/evaluate/evaluate_sums.h"
-#include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/graph/match/inline_work.h"
+#include "atunner/graph/rewrite/rewrite.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -25,10 +26,13 @@ constexpr int64_t kTile = 8192;        // elements of longer rows that are
 
 /// Are more wanted than a bound helps to find, or is there no bound for the type?
 bool IsWhole(const graph::Node& sort, DType dtype) {
-  return sort.type.shape.back().factor() > kFew || SizeOf(dtype) > 4 || (!IsFloat(dtype) && dtype != DType::kInt32);
+  return sort.type.shape.back().factor() > kFew || SizeOf(dtype) > 4 ||
+         (!IsFloat(dtype) && dtype != DType::kInt32);
 }
 /// Has the whole row room in shared memory, values and words?
-bool Fits(const graph::TensorType& x) { return x.shape.back().factor() * (4 + BytesOf(x.dtype)) <= kMostBytes; }
+bool Fits(const graph::TensorType& x) {
+  return x.shape.back().factor() * (4 + BytesOf(x.dtype)) <= kMostBytes;
+}
 
 /// In another shape, perhaps: its elements lie in the same order.
 const graph::Node& InputOf(const graph::ValidGraph& graph, const graph::Node& sort) {
@@ -45,19 +49,25 @@ std::optional<NodeForm> FormOf(const KernelSpec& spec) {
   const graph::Node& x = InputOf(*fused, sort);
   const graph::TensorType& sorted = fused->node(sort.operands[0]).type;
   const DType dtype = x.type.dtype;
-  const bool ordered = (SizeOf(dtype) <= 4 || Fits(sorted)) && (!IsFloat(dtype) || SizeOf(dtype) > 1);
+  const bool ordered = (SizeOf(dtype) <= 4 || Fits(sorted)) &&
+                       (!IsFloat(dtype) || SizeOf(dtype) > 1);
   const bool rows = sort.As<graph::Sort>()->axis + 1 == static_cast<int64_t>(sort.type.rank()) &&
                     sorted.shape.back().factor() < INT32_MAX / 64;
-  const bool served = x.As<graph::Input>() && ordered && rows && graph::IsFinishedInPlace(*fused, *id, 8);
+  const bool served = x.As<graph::Input>() && ordered && rows &&
+                      graph::IsFinishedInPlace(*fused, *id, 8);
   return served ? std::optional(NodeForm{*fused, *id}) : std::nullopt;
 }
 
 class TopKTemplate : public GraphTemplate {
  public:
   TopKTemplate(const KernelSpec& spec, const DeviceProfile& profile, NodeForm form)
-      : GraphTemplate(spec, profile, std::move(form.graph)), id_(form.node), sort_(graph_.node(form.node)) {
-    space_.parameters = {{"block", Integers({32, 64, 128, 256, 512, 1024}), "threads, which share a row"}};
-    Add(fmt::format("block <= 64 or block <= 2 * {} or block * {} < 2 * {}", Ranks(), Vector(), Columns()),
+      : GraphTemplate(spec, profile, std::move(form.graph)),
+        id_(form.node),
+        sort_(graph_.node(form.node)) {
+    space_.parameters = {
+        {"block", Integers({32, 64, 128, 256, 512, 1024}), "threads, which share a row"}};
+    Add(fmt::format("block <= 64 or block <= 2 * {} or block * {} < 2 * {}", Ranks(), Vector(),
+                    Columns()),
         "more threads than elements");
     if (Whole()) {
       Add(fmt::format("{0} <= 16 * block or {0} <= 32 * block and block <= 512", Tile()),
@@ -81,8 +91,9 @@ class TopKTemplate : public GraphTemplate {
         .Line(fmt::format("typedef {} Compared;", graph::CudaArithmetic(x().dtype, false)))
         .Line(fmt::format("typedef unsigned {} Bits;  // of values that are ordered", BitsName()))
         .Line("#define NEUTRAL " +
-              graph::CudaLiteral(x().dtype, graph::Neutral(descending ? Combine::kMax : Combine::kMin, x().dtype),
-                                 false));
+              graph::CudaLiteral(
+                  x().dtype, graph::Neutral(descending ? Combine::kMax : Combine::kMin, x().dtype),
+                  false));
     LaunchPlan plan = Plan(configuration, {});
     if (Runs())
       AddRuns(plan);
@@ -90,26 +101,31 @@ class TopKTemplate : public GraphTemplate {
       plan.steps.push_back(Launch("kernel", RowCount(), "block"));
     if (Whole()) plan.steps[0].shared_bytes = Expr::MustParse(SharedBytes());
     return RenderedKernel{Source(configuration, "the first of rows", constants,
-                                 {embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh, embed::kWarpScanCuh,
-                                  embed::kTopkCuh, Kernel()}),
+                                 {embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh,
+                                  embed::kWarpScanCuh, embed::kTopkCuh, Kernel()}),
                           std::move(plan)};
   }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     // Vectors of a thread; or elements, where it sorts them.
     const int64_t share = Whole() ? Tile() / 32 : Columns() / Vector() / 8;
-    const double off = std::log2(Real(chosen(configuration)["block"]) / Real(std::max<int64_t>(32, share)));
-    return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * (1 + 0.05 * std::fabs(off));
+    const double off = std::log2(Real(chosen(configuration)["block"]) /
+                                 Real(std::max<int64_t>(32, share)));
+    return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps *
+           (1 + 0.05 * std::fabs(off));
   }
 
  private:
   const graph::TensorType& x() const { return TypeOf(sort_.operands[0]); }
   int64_t Columns() const { return x().shape.back().factor(); }
-  /// As wide as leaves each group of threads some vectors: neighbours may be alike (the best of parts are sorted), and
-  /// groups that have them all, or none, bound little.
+  /// As wide as leaves each group of threads some vectors: neighbours may be alike (the best of
+  /// parts are sorted), and groups that have them all, or none, bound little.
   int64_t Vector() const {
-    const int64_t bytes = BytesOf(x().dtype), shared = std::max<int64_t>(1, Columns() / (4 * Ranks()));
-    const auto widths = VectorWidths(bytes, Columns(), Whole() ? 16 : std::min<int64_t>(16, shared * bytes));
+    const int64_t bytes = BytesOf(x().dtype),
+                  shared = std::max<int64_t>(1, Columns() / (4 * Ranks()));
+    const auto widths = VectorWidths(bytes, Columns(),
+                                     Whole() ? 16 : std::min<int64_t>(16, shared * bytes));
     return std::get<int64_t>(widths.back());
   }
   bool Whole() const { return IsWhole(sort_, x().dtype); }
@@ -128,43 +144,53 @@ class TopKTemplate : public GraphTemplate {
   /// Sorts tiles, then merges runs of them, which go back and forth.
   void AddRuns(LaunchPlan& plan) const {
     const std::string elements = fmt::format("({}) * {}", RowCount(), Columns());
-    for (const char* runs : {"runs", "merged"}) plan.workspaces.push_back({runs, Expr::MustParse(elements + " * 8")});
-    plan.steps.push_back(Launch("tiles", fmt::format("({}) * {}", RowCount(), CeilDiv(Columns(), kTile)), "block"));
+    for (const char* runs : {"runs", "merged"})
+      plan.workspaces.push_back({runs, Expr::MustParse(elements + " * 8")});
+    plan.steps.push_back(
+        Launch("tiles", fmt::format("({}) * {}", RowCount(), CeilDiv(Columns(), kTile)), "block"));
     AddArguments(plan.steps[0], {"@runs"});
     bool back = false;
     for (int64_t run = kTile; run < Columns(); run *= 2, back = !back) {
       plan.steps.push_back(Launch("kernel", fmt::format("ceil_div({}, block)", elements), "block"));
-      AddArguments(plan.steps.back(),
-                   {back ? "@merged" : "@runs", back ? "@runs" : "@merged", fmt::format("i32:{}", run)});
+      AddArguments(plan.steps.back(), {back ? "@merged" : "@runs", back ? "@runs" : "@merged",
+                                       fmt::format("i32:{}", run)});
     }
   }
   /// A power of two, at least as many as are wanted.
   int64_t Ranks() const {
-    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(sort_.type.shape.back().factor())));
+    return static_cast<int64_t>(
+        std::bit_ceil(static_cast<uint64_t>(sort_.type.shape.back().factor())));
   }
-  std::string RowCount() const { return graph::CountText({x().shape.begin(), x().shape.end() - 1}); }
+  std::string RowCount() const {
+    return graph::CountText({x().shape.begin(), x().shape.end() - 1});
+  }
   std::string Kernel() const {
     const graph::Shape& shape = sort_.type.shape;
     graph::Coordinates at = graph::PlacesIn(shape);
     at.back().text = "rank";
     graph::ElementText elements(graph_, {.indent = "    "});
     elements.Know(id_, {"place", 0}, at);
-    for (graph::NodeId id = 0; id < static_cast<graph::NodeId>(graph_.nodes().size()); ++id) {  // what stands there
-      if (graph_.node(id).As<graph::Gather>() && graph_.node(id).operands == std::vector{sort_.operands[0], id_} &&
+    // what stands there
+    for (graph::NodeId id = 0; id < static_cast<graph::NodeId>(graph_.nodes().size()); ++id) {
+      if (graph_.node(id).As<graph::Gather>() &&
+          graph_.node(id).operands == std::vector{sort_.operands[0], id_} &&
           TypeOf(id).shape == shape)
         elements.Know(id, {"load<Compared>(value)", 0}, at);
     }
     std::string stores;
     for (const graph::Output& output : graph_.outputs())
-      stores += fmt::format("    store(out_{}[row * K + rank], {});\n", output.name, elements.Of(output.node, at).text);
+      stores += fmt::format("    store(out_{}[row * K + rank], {});\n", output.name,
+                            elements.Of(output.node, at).text);
     const std::string input = "in_" + InputOf(graph_, sort_).name + " + row * COLS";
-    const std::string of_row =
-        CoordinateLines(shape, [&](size_t axis) { return axis + 1 < shape.size(); }, "c", "row", "long long", "  ");
-    const std::string found = "[&](int rank, long long place, const auto& value) {\n    if (rank >= K) return;\n" +
-                              elements.Scope(0) + elements.Scope(1) + stores + "  });\n}\n";
+    const std::string of_row = CoordinateLines(
+        shape, [&](size_t axis) { return axis + 1 < shape.size(); }, "c", "row", "long long", "  ");
+    const std::string found =
+        "[&](int rank, long long place, const auto& value) {\n    if (rank >= K) return;\n" +
+        elements.Scope(0) + elements.Scope(1) + stores + "  });\n}\n";
     if (!Runs())
       return KernelHead(spec_) + "  const long long row = blockIdx.x;\n" + of_row +
-             (Whole() ? "  sort_tile(" + input + ", 0, " : "  first_of_row(" + input + ", ") + found;
+             (Whole() ? "  sort_tile(" + input + ", 0, " : "  first_of_row(" + input + ", ") +
+             found;
     return fmt::format(
         R"(extern "C" __global__ void __launch_bounds__(BLOCK) tiles({0}, Key* __restrict__ runs) {{
   constexpr int TILES = (COLS + TILE - 1) / TILE;

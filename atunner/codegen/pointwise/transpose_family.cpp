@@ -1,5 +1,5 @@
-// Transposes that take another axis innermost, with maps of single elements before and behind: tiles go through shared
-// memory, so that both sides move whole lines.
+// Transposes that take another axis innermost, with maps of single elements before and behind:
+// tiles go through shared memory, so that both sides move whole lines.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,17 +33,21 @@ class TransposeTemplate : public GraphTemplate {
     ConstantBlock constants;
     constants.Line(fmt::format("typedef {} From;", CudaName(spec_.args[0].dtype)))
         .Line(fmt::format("typedef {} To;", CudaName(spec_.args[1].dtype)));
-    const std::string blocks =
-        fmt::format("ceil_div({}, tile_a) * ceil_div({}, tile_b) * ({})", form_.extents[form_.a()].ToString(),
-                    form_.extents[form_.b()].ToString(), Batches().ToString());
-    return RenderedKernel{Source(configuration, "transpose", constants,
-                                 {embed::kVectorCuh, MapText(), embed::kTransposeCuh, KernelText()}),
-                          Plan(configuration, {Launch("kernel", blocks, "block")})};
+    const std::string blocks = fmt::format(
+        "ceil_div({}, tile_a) * ceil_div({}, tile_b) * ({})", form_.extents[form_.a()].ToString(),
+        form_.extents[form_.b()].ToString(), Batches().ToString());
+    return RenderedKernel{
+        Source(configuration, "transpose", constants,
+               {embed::kVectorCuh, MapText(), embed::kTransposeCuh, KernelText()}),
+        Plan(configuration, {Launch("kernel", blocks, "block")})};
   }
 
-  std::vector<Dims> CheckDims(const Configuration&) const override { return CheckSizes(form_.extents, 50000); }
+  std::vector<Dims> CheckDims(const Configuration&) const override {
+    return CheckSizes(form_.extents, 50000);
+  }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
     const auto size = static_cast<double>(SizeOf(spec_.args[0].dtype));
@@ -59,10 +63,12 @@ class TransposeTemplate : public GraphTemplate {
       const auto extent = static_cast<double>(form_.extents[axis].Bound(spec_.dims).factor());
       return std::ceil(extent / Real(at[tile])) * Real(at[tile]) / extent;
     };
-    const double flight = Real(at["tile_a"]) * Real(at["tile_b"]) * size / Real(at["block"]);  // bytes of a thread
+    // bytes of a thread
+    const double flight = Real(at["tile_a"]) * Real(at["tile_b"]) * size / Real(at["block"]);
     const double late = flight < 32 ? 1 + 0.1 * (32 / flight - 1) : flight > 128 ? 1.1 : 1.0;
     return bytes * piece * block * lines("tile_a") * lines("tile_b") * narrow * late *
-           (0.5 + 0.5 * wasted(form_.a(), "tile_a") * wasted(form_.b(), "tile_b")) / profile.dram_gbps;
+           (0.5 + 0.5 * wasted(form_.a(), "tile_a") * wasted(form_.b(), "tile_b")) /
+           profile.dram_gbps;
   }
 
  private:
@@ -75,7 +81,8 @@ class TransposeTemplate : public GraphTemplate {
   }
 
   void MakeSpace() {
-    const int64_t neighbours = std::gcd(form_.extents[form_.a()].factor(), form_.extents[form_.b()].factor());
+    const int64_t neighbours = std::gcd(form_.extents[form_.a()].factor(),
+                                        form_.extents[form_.b()].factor());
     space_.parameters = {
         {"tile_a", Integers({16, 32, 64, 128}), "elements that are neighbours in the operand"},
         {"tile_b", Integers({16, 32, 64, 128}), "elements that are neighbours in the result"},
@@ -83,7 +90,8 @@ class TransposeTemplate : public GraphTemplate {
          "neighbouring elements that a thread moves at once"},
         {"block", Integers({32, 64, 128, 256, 512}), "threads of a block"},
     };
-    Add(fmt::format("tile_a * tile_b * {} <= 49152", SizeOf(spec_.args[0].dtype)), "the tile exceeds shared memory");
+    Add(fmt::format("tile_a * tile_b * {} <= 49152", SizeOf(spec_.args[0].dtype)),
+        "the tile exceeds shared memory");
     Add("tile_a >= vector and tile_b >= vector", "a thread turns vector x vector elements");
     Add("tile_a * tile_b >= vector * vector * block", "more threads than elements to turn");
     Add("tile_a * tile_b <= 128 * block", "what a thread has in flight takes registers");
@@ -91,9 +99,11 @@ class TransposeTemplate : public GraphTemplate {
 
   /// One element of the result from one of the operand: its very bits, where nothing is computed.
   std::string MapText() const {
-    if (std::ranges::none_of(graph_.nodes(), [](const graph::Node& node) { return node.As<graph::Map>(); }))
+    if (std::ranges::none_of(graph_.nodes(),
+                             [](const graph::Node& node) { return node.As<graph::Map>(); }))
       return "DEVICE To map(const From& element) {\n  return element;\n}\n";
-    return graph::ElementFunction(graph_, "map", graph_.inputs()[0], "From", graph_.outputs()[0].node, "To");
+    return graph::ElementFunction(graph_, "map", graph_.inputs()[0], "From",
+                                  graph_.outputs()[0].node, "To");
   }
 
   std::string KernelText() const {
@@ -101,23 +111,30 @@ class TransposeTemplate : public GraphTemplate {
     const std::string b = form_.extents[form_.b()].ToString();
     std::string text = KernelHead(spec_);
     text += fmt::format(
-        "  const unsigned tiles_a = ({} + TILE_A - 1) / TILE_A, tiles_b = ({} + TILE_B - 1) / TILE_B;\n", a, b);
+        "  const unsigned tiles_a = ({} + TILE_A - 1) / TILE_A, tiles_b = ({} + TILE_B - 1) / "
+        "TILE_B;\n",
+        a, b);
     // Blocks that follow each other write neighbours.
-    text += "  const unsigned b0 = blockIdx.x % tiles_b * TILE_B, a0 = blockIdx.x / tiles_b % tiles_a * TILE_A;\n";
+    text +=
+        "  const unsigned b0 = blockIdx.x % tiles_b * TILE_B, a0 = blockIdx.x / tiles_b % tiles_a "
+        "* TILE_A;\n";
     graph::Coordinates from;
     for (size_t axis = 0; axis < form_.extents.size(); ++axis)
       from.push_back({.text = form_.in_tile(axis) ? "0" : "c" + std::to_string(axis)});
     graph::Coordinates to;
     Shape result;
     for (size_t axis : form_.order) to.push_back(from[axis]), result.push_back(form_.extents[axis]);
-    const auto place = static_cast<size_t>(std::ranges::find(form_.order, form_.a()) - form_.order.begin());
+    const auto place = static_cast<size_t>(std::ranges::find(form_.order, form_.a()) -
+                                           form_.order.begin());
     text += "  const unsigned batch = blockIdx.x / tiles_a / tiles_b;\n" +
             CoordinateLines(
-                form_.extents, [this](size_t axis) { return !form_.in_tile(axis); }, "c", "batch", "long long", "  ");
-    return text + fmt::format("  transpose_tile(in_{} + {}, out_{} + {}, a0, b0, {}, {}, {}, {});\n}}\n",
-                              spec_.args[0].name, NumberText(form_.extents, from), spec_.args[1].name,
-                              NumberText(result, to), a, b, graph::StrideOf(form_.extents, form_.b()),
-                              graph::StrideOf(result, place));
+                form_.extents, [this](size_t axis) { return !form_.in_tile(axis); }, "c", "batch",
+                "long long", "  ");
+    return text +
+           fmt::format("  transpose_tile(in_{} + {}, out_{} + {}, a0, b0, {}, {}, {}, {});\n}}\n",
+                       spec_.args[0].name, NumberText(form_.extents, from), spec_.args[1].name,
+                       NumberText(result, to), a, b, graph::StrideOf(form_.extents, form_.b()),
+                       graph::StrideOf(result, place));
   }
 
   TransposeForm form_;

@@ -1,15 +1,16 @@
-// Reductions over any axes: column sums, bias gradients, statistics of channels, softmax along an axis that is not the
-// last. Blocks own strips of what is kept; what is reduced is divided over the threads of a block, and over blocks
-// whose parts a further kernel combines, always in the same order.
+// Reductions over any axes: column sums, bias gradients, statistics of channels, softmax along an
+// axis that is not the last. Blocks own strips of what is kept; what is reduced is divided over the
+// threads of a block, and over blocks whose parts a further kernel combines, always in the same
+// order.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "atunner/codegen/reduce/columns_text.h"
+#include "atunner/codegen/reduce/reduction_program.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
-#include "atunner/codegen/reduce/reduction_program.h"
 #include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 
@@ -55,8 +56,9 @@ class ColumnsTemplate : public GraphTemplate {
           .Int("RING_STEPS", RingSteps(at), "of each input in a ring");
     return RenderedKernel{
         Source(configuration, "reductions over any axes", constants,
-               {TextIf(schedule.narrow, embed::kNarrowCuh), embed::kVectorCuh, embed::kCombineCuh, embed::kColumnsCuh,
-                TextIf(schedule.ring, embed::kTensorCopiesCuh), TextIf(schedule.ring, embed::kColumnsRingCuh),
+               {TextIf(schedule.narrow, embed::kNarrowCuh), embed::kVectorCuh, embed::kCombineCuh,
+                embed::kColumnsCuh, TextIf(schedule.ring, embed::kTensorCopiesCuh),
+                TextIf(schedule.ring, embed::kColumnsRingCuh),
                 ColumnsText(schedule.ring ? *in_ring_ : program_, spec_, schedule)}),
         PlanOf(configuration)};
   }
@@ -68,7 +70,8 @@ class ColumnsTemplate : public GraphTemplate {
 
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(kElementNumbers); }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     if (at["hold"] == kRing) return RingNs(at);
     const double vector = Real(at["vector"]);
@@ -77,70 +80,97 @@ class ColumnsTemplate : public GraphTemplate {
     const double strips = Strips(at);
     const double used = Kept() / (strips * Real(at["kept_threads"]) * lanes);
     const double blocks = strips * Real(at["splits"]);
-    const double steps = std::max(1.0, Real(Steps(at["vector"])) / (Real(at["splits"]) * Real(at["reduced_threads"])));
-    // Neighbouring threads should touch whole lines, and enough bytes be under way on every multiprocessor.
-    const double line =
-        (program_.kept_inside ? Real(at["kept_threads"]) : Real(at["reduced_threads"])) * vector * Narrowest();
-    const double broken = line >= 256 ? 1.0 : line >= 128 ? 1.03 : line >= 64 ? 1.1 : std::min(4.0, 45 / line);
+    const double steps = std::max(
+        1.0, Real(Steps(at["vector"])) / (Real(at["splits"]) * Real(at["reduced_threads"])));
+    // Neighbouring threads should touch whole lines, and enough bytes be under way on every
+    // multiprocessor.
+    const double line = (program_.kept_inside ? Real(at["kept_threads"])
+                                              : Real(at["reduced_threads"])) *
+                        vector * Narrowest();
+    const double broken = line >= 256   ? 1.0
+                          : line >= 128 ? 1.03
+                          : line >= 64  ? 1.1
+                                        : std::min(4.0, 45 / line);
     const double width = vector * Narrowest();
-    const double narrow = width >= (program_.kept_inside ? 8 : 16) ? 1.0 : width >= 8 ? 1.06 : width >= 4 ? 1.2 : 1.5;
-    // What is held should leave registers for other blocks: short functions make the compiler keep more.
+    const double narrow = width >= (program_.kept_inside ? 8 : 16) ? 1.0
+                          : width >= 8                             ? 1.06
+                          : width >= 4                             ? 1.2
+                                                                   : 1.5;
+    // What is held should leave registers for other blocks: short functions make the compiler keep
+    // more.
     const bool shorter = IsNarrow(graph_, space_, configuration) != (at["hold"] > 0);
     const double full = MayBeNarrow(graph_) && !shorter ? 1.05 : 1.0;
     const double resident = std::min(blocks * threads * used, profile.sms * 1536.0);
-    const double flight =
-        resident * (at["hold"] > 0 ? steps : std::min(Real(at["unroll"]), steps)) * vector * Narrowest();
+    const double flight = resident *
+                          (at["hold"] > 0 ? steps : std::min(Real(at["unroll"]), steps)) * vector *
+                          Narrowest();
     const double idle = std::max(1.0, profile.sms * 49152.0 / flight);
-    // Blocks of one wave that are few leave some multiprocessors with less to do; latencies want many threads.
+    // Blocks of one wave that are few leave some multiprocessors with less to do; latencies want
+    // many threads.
     const double each = blocks / profile.sms;
     const double waves = each / std::max(1.0, std::floor(1536 / threads));
-    const double tail = waves > 1 ? std::ceil(waves) / waves : each < 2.5 ? std::ceil(each) / each : 1.0;
-    const double few_threads = 1 + 0.1 * std::max(0.0, std::log2(1024 / std::min(1024.0, each * threads)));
+    const double tail = waves > 1    ? std::ceil(waves) / waves
+                        : each < 2.5 ? std::ceil(each) / each
+                                     : 1.0;
+    const double few_threads = 1 + 0.1 * std::max(0.0, std::log2(1024 /
+                                                                 std::min(1024.0, each * threads)));
     const double large = 1 + 0.02 * std::fabs(std::log2(threads / 128));
     // Blocks that hold their elements load, compute and write in turn: only others fill the pauses.
-    const double registers = (Narrowest() < 4 ? 48 : 30) + steps * vector * Real(ElementBytes()) / 4;
-    const double held_by = std::max(1.0, std::floor(65536 / (registers * threads)));  // blocks of a multiprocessor
+    const double registers = (Narrowest() < 4 ? 48 : 30) +
+                             steps * vector * Real(ElementBytes()) / 4;
+    // blocks of a multiprocessor
+    const double held_by = std::max(1.0, std::floor(65536 / (registers * threads)));
     const double few = 512 / (held_by * threads);
     const double turns = at["hold"] > 0 ? 1 + 0.18 * few * few + (held_by < 2 ? 0.8 : 0) : 1.0;
     const double passes = at["hold"] > 0 ? 1 : Real(Readings());
-    const double bytes =
-        MinimumBytes(spec_, spec_.dims).value_or(0) * (program_.element_outputs.empty() ? passes : (passes + 1) / 2);
+    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) *
+                         (program_.element_outputs.empty() ? passes : (passes + 1) / 2);
     const double kernels = at["splits"] == 1 ? 1 : program_.pass_count + 1;
     const double parts = at["splits"] > 1 ? Real(at["splits"]) * Kept() * 8.0 * kernels : 0;
     // Two loads of 16 bytes help where neighbours are added up, with much to compute for each.
-    const double wide = vector * Narrowest() <= 16 ? 0 : program_.kept_inside || Narrowest() < 4 ? 0.02 : -0.015;
+    const double wide = vector * Narrowest() <= 16                ? 0
+                        : program_.kept_inside || Narrowest() < 4 ? 0.02
+                                                                  : -0.015;
     const double overhead = 1 + 0.02 * (Real(at["reduced_threads"]) / steps) + wide;
-    return (bytes * broken * narrow * idle * tail * few_threads * large * overhead * turns * full + parts) /
+    return (bytes * broken * narrow * idle * tail * few_threads * large * overhead * turns * full +
+            parts) /
                profile.dram_gbps +
            kernels * kLaunchNs;
   }
 
  private:
   int64_t Reduced() const { return graph::ElementCount(program_.Part(true)).factor(); }
-  double Kept() const { return Real(graph::ElementCount(program_.Part(false)).Bound(spec_.dims).factor()); }
+  double Kept() const {
+    return Real(graph::ElementCount(program_.Part(false)).Bound(spec_.dims).factor());
+  }
   ColumnsSchedule ScheduleOf(const Chosen& at) const {
     return {at["vector"],    at["splits"],        at["unroll"],
             at["hold"] == 1, at["hold"] == kRing, IsNarrow(graph_, space_, at.configuration)};
   }
-  /// Of neighbours, in one pass: what blocks have found is told once. Asynchronous copies move four bytes at least.
+  /// Of neighbours, in one pass: what blocks have found is told once. Asynchronous copies move four
+  /// bytes at least.
   bool CanRing(const ReductionProgram& program) const {
     return profile_.cc_major >= 8 && ElementBytes() > 0 && !program.element_outputs.empty() &&
-           program.pass_count == 1 && !program.kept_inside && program.equals.empty() && Reduced() < INT32_MAX &&
-           ColumnsCanBeWritten(program, {.splits = 2, .ring = true});
+           program.pass_count == 1 && !program.kept_inside && program.equals.empty() &&
+           Reduced() < INT32_MAX && ColumnsCanBeWritten(program, {.splits = 2, .ring = true});
   }
   /// That a block takes, at most.
   int64_t MostSteps(const Chosen& at) const { return CeilDiv(Steps(at["vector"]), at["splits"]); }
   /// A whole multiple of 16 bytes.
   int64_t RingSteps(const Chosen& at) const { return CeilDiv(MostSteps(at) * Places(at), 4) * 4; }
-  int64_t PartBytes(const Chosen& at) const { return MostSteps(at) * at["vector"] * ElementBytes() + kPlaceBytes; }
+  int64_t PartBytes(const Chosen& at) const {
+    return MostSteps(at) * at["vector"] * ElementBytes() + kPlaceBytes;
+  }
   /// Parts in a ring: as many as there is room for.
   int64_t Places(const Chosen& at) const {
-    const int64_t room = std::min<int64_t>(profile_.shared_per_block,
-                                           profile_.shared_per_sm / at["rings"] - profile_.shared_reserved_per_block);
+    const int64_t room = std::min<int64_t>(
+        profile_.shared_per_block,
+        profile_.shared_per_sm / at["rings"] - profile_.shared_reserved_per_block);
     return std::min(room / PartBytes(at), kMostPlaces);
   }
-  /// Those of them that wait for other blocks: three more than a block has of a strip (batch_norm 256 x 64 x 112 x 112
-  /// in float32 took 783, 508 and 470 us with five, six and seven, of four parts that a block has of each strip).
+  /// Those of them that wait for other blocks: three more than a block has of a strip (batch_norm
+  /// 256 x 64 x 112 x 112 in float32 took 783, 508 and 470 us with five, six and seven, of four
+  /// parts that a block has of each strip).
   int64_t Late(const Chosen& at) const {
     const int64_t of_strip = CeilDiv(at["splits"], at["rings"] * profile_.sms);
     return std::min(std::max(2 * Places(at) / 3, of_strip + 3), Places(at) - 2);
@@ -149,19 +179,23 @@ class ColumnsTemplate : public GraphTemplate {
     const int64_t lanes = program_.kept_inside ? at["vector"] : 1;
     return std::ceil(Kept() / Real(at["kept_threads"] * lanes));
   }
-  /// Where blocks have rings of parts, memory is what counts. Measured best on an H200: one of 512 threads on each
-  /// multiprocessor, with nine places for moments; exponentials, which take longer, want larger parts.
+  /// Where blocks have rings of parts, memory is what counts. Measured best on an H200: one of 512
+  /// threads on each multiprocessor, with nine places for moments; exponentials, which take longer,
+  /// want larger parts.
   double RingNs(const Chosen& at) const {
     const double width = Real(at["vector"]) * Narrowest() >= 16 ? 1 : 1.2;
-    const double off = std::fabs(std::log2(Real(PartBytes(at)) / (program_.beside.empty() ? 32768 : 20480))) +
+    const double off = std::fabs(std::log2(Real(PartBytes(at)) /
+                                           (program_.beside.empty() ? 32768 : 20480))) +
                        std::fabs(std::log2(Real(at["reduced_threads"] * at["rings"]) / 512));
     const double turns = Strips(at) * Real(at["splits"]) / Real(at["rings"] * profile_.sms);
-    return MinimumBytes(spec_, spec_.dims).value_or(0) / profile_.dram_gbps * width * (1.1 + 0.05 * off) *
-               std::ceil(turns) / turns +
+    return MinimumBytes(spec_, spec_.dims).value_or(0) / profile_.dram_gbps * width *
+               (1.1 + 0.05 * off) * std::ceil(turns) / turns +
            2 * kLaunchNs + kMeetingNs;
   }
   /// Passes over the elements.
-  int64_t Readings() const { return program_.pass_count + (program_.element_outputs.empty() ? 0 : 1); }
+  int64_t Readings() const {
+    return program_.pass_count + (program_.element_outputs.empty() ? 0 : 1);
+  }
   /// Of one element of the space, in all inputs that have one for each.
   int64_t ElementBytes() const {
     int64_t bytes = 0;
@@ -171,12 +205,15 @@ class ColumnsTemplate : public GraphTemplate {
     }
     return bytes;
   }
-  int64_t Steps(int64_t vector) const { return program_.kept_inside ? Reduced() : Reduced() / vector; }
+  int64_t Steps(int64_t vector) const {
+    return program_.kept_inside ? Reduced() : Reduced() / vector;
+  }
   /// Bytes of the widest element that lies beside others in a vector.
   int64_t Widest() const {
     int64_t widest = 1;
     const auto add = [&](graph::NodeId id) {
-      if (program_.kept_inside || !program_.IsShared(id)) widest = std::max(widest, BytesOf(TypeOf(id).dtype));
+      if (program_.kept_inside || !program_.IsShared(id))
+        widest = std::max(widest, BytesOf(TypeOf(id).dtype));
     };
     for (graph::NodeId id : graph_.inputs()) add(id);
     for (const graph::Output& output : graph_.outputs()) add(output.node);
@@ -194,50 +231,62 @@ class ColumnsTemplate : public GraphTemplate {
     const int inner = program_.InnerAxis();
     const int64_t extent = inner < 0 ? 1 : program_.space[inner].factor();
     space_.parameters = {
-        {"kept_threads", Integers({1, 4, 8, 16, 32, 64, 128, 256}), "threads beside each other along what is kept"},
-        {"reduced_threads", Integers({1, 4, 8, 16, 32, 64, 128, 256, 512}), "threads that divide what is reduced"},
-        {"vector", VectorWidths(Widest(), extent, 32), "neighbouring elements that a thread moves at once"},
-        {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}), "blocks that divide what is reduced"},
+        {"kept_threads", Integers({1, 4, 8, 16, 32, 64, 128, 256}),
+         "threads beside each other along what is kept"},
+        {"reduced_threads", Integers({1, 4, 8, 16, 32, 64, 128, 256, 512}),
+         "threads that divide what is reduced"},
+        {"vector", VectorWidths(Widest(), extent, 32),
+         "neighbouring elements that a thread moves at once"},
+        {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}),
+         "blocks that divide what is reduced"},
         {"unroll", Integers({1, 4, 8}), "steps of the loop whose loads are in flight together"},
         {"hold",
          Readings() == 1 ? Integers({0})
          : in_ring_      ? Integers({0, 1, kRing})
                          : Integers({0, 1}),
-         "where a thread's elements stay between passes: nowhere, in registers, in a ring of parts in shared memory"},
-        {"rings", in_ring_ ? Integers({1, 2, 3, 4}) : Integers({1}), "blocks of a multiprocessor that have one each"},
+         "where a thread's elements stay between passes: nowhere, in registers, in a ring of parts "
+         "in shared memory"},
+        {"rings", in_ring_ ? Integers({1, 2, 3, 4}) : Integers({1}),
+         "blocks of a multiprocessor that have one each"},
     };
     Add("hold == 2 or rings == 1", "no rings");
     AddFunctions(graph_, space_);
-    Add("kept_threads * reduced_threads <= 512 and kept_threads * reduced_threads >= 64", "2 to 16 warps");
-    Add(fmt::format(
-            "kept_threads * {} < 2 * {:.0f} or kept_threads == 1 or (kept_threads == 64 and reduced_threads == 1)",
-            program_.kept_inside ? "vector" : "1", Kept()),
+    Add("kept_threads * reduced_threads <= 512 and kept_threads * reduced_threads >= 64",
+        "2 to 16 warps");
+    Add(fmt::format("kept_threads * {} < 2 * {:.0f} or kept_threads == 1 or (kept_threads == 64 "
+                    "and reduced_threads == 1)",
+                    program_.kept_inside ? "vector" : "1", Kept()),
         "more threads than kept elements");
-    const std::string steps = fmt::format("{}{}", Reduced(), program_.kept_inside ? "" : " // vector");
-    Add(fmt::format("reduced_threads == 1 or reduced_threads * splits < 2 * ({})", steps), "more threads than steps");
+    const std::string steps = fmt::format("{}{}", Reduced(),
+                                          program_.kept_inside ? "" : " // vector");
+    Add(fmt::format("reduced_threads == 1 or reduced_threads * splits < 2 * ({})", steps),
+        "more threads than steps");
     Add(fmt::format("splits == 1 or splits <= ({})", steps), "more blocks than steps");
     // Long chains of additions lose what a plain sum of 256 of them keeps.
     Add(fmt::format("{} <= reduced_threads * splits * max(256, {} // 64)", Reduced(), Reduced()),
         "sums in one long chain");
-    const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // a whole multiple of this
-    Add(fmt::format("hold != 1 or (splits == 1 and unroll == 1 and ({0}) % reduced_threads == 0 and "
-                    "({0}) // reduced_threads * vector * {1} <= {2} and {3} % (kept_threads * {4}) == 0)",
-                    steps, std::max<int64_t>(ElementBytes(), 4), kHeldBytes, kept,
-                    program_.kept_inside ? "vector" : "1"),
+    // a whole multiple of this
+    const int64_t kept = graph::ElementCount(program_.Part(false)).factor();
+    Add(fmt::format(
+            "hold != 1 or (splits == 1 and unroll == 1 and ({0}) % reduced_threads == 0 and "
+            "({0}) // reduced_threads * vector * {1} <= {2} and {3} % (kept_threads * {4}) == 0)",
+            steps, std::max<int64_t>(ElementBytes(), 4), kHeldBytes, kept,
+            program_.kept_inside ? "vector" : "1"),
         "a thread holds few elements, none of them beyond an end");
-    const std::string parked =
-        fmt::format("(ceil_div({}, splits) * kept_threads * vector * {} + 64)", steps, ElementBytes());
+    const std::string parked = fmt::format(
+        "(ceil_div({}, splits) * kept_threads * vector * {} + 64)", steps, ElementBytes());
     Add(fmt::format("hold < 2 or vector * {} >= 4", Narrowest()), "asynchronous copies");
-    const std::string places =
-        fmt::format("min({}, min({}, {} // rings - {}) // ({} + {}))", kMostPlaces, profile_.shared_per_block,
-                    profile_.shared_per_sm, profile_.shared_reserved_per_block, parked, kPlaceBytes);
-    Add(fmt::format("hold != 2 or (kept_threads == 1 and reduced_threads >= 64 and splits > 1 and unroll == 4 and "
+    const std::string places = fmt::format(
+        "min({}, min({}, {} // rings - {}) // ({} + {}))", kMostPlaces, profile_.shared_per_block,
+        profile_.shared_per_sm, profile_.shared_reserved_per_block, parked, kPlaceBytes);
+    Add(fmt::format("hold != 2 or (kept_threads == 1 and reduced_threads >= 64 and splits > 1 and "
+                    "unroll == 4 and "
                     "splits * reduced_threads <= {} and splits * {:.0f} < 1073741824)",
                     steps, Kept()),
         "parts of strips have vectors for every thread, and 32 bits number them");
-    Add(fmt::format(
-            "hold != 2 or (rings * (reduced_threads + 64) <= 2048 and {0} >= 4 and splits <= ({0} - 3) * rings * {1})",
-            places, profile_.sms),
+    Add(fmt::format("hold != 2 or (rings * (reduced_threads + 64) <= 2048 and {0} >= 4 and splits "
+                    "<= ({0} - 3) * rings * {1})",
+                    places, profile_.sms),
         "a ring has four parts, three of them more than a block has of a strip");
     Add("reduced_threads != 128 or hold == 2", "measured in rings alone");
     Add("unroll * vector <= 32", "what is in flight takes registers");
@@ -254,26 +303,32 @@ class ColumnsTemplate : public GraphTemplate {
     const Chosen at = chosen(configuration);
     const ColumnsSchedule schedule = ScheduleOf(at);
     const std::string kept = graph::CountText(program_.Part(false));
-    const std::string strips =
-        fmt::format("ceil_div({}, kept_threads * {})", kept, program_.kept_inside ? "vector" : "1");
+    const std::string strips = fmt::format("ceil_div({}, kept_threads * {})", kept,
+                                           program_.kept_inside ? "vector" : "1");
     std::vector<ColumnsPartial> partials;
-    if (schedule.splits > 1) partials = PartialsOf(schedule.ring ? *in_ring_ : program_, schedule.ring);
+    if (schedule.splits > 1)
+      partials = PartialsOf(schedule.ring ? *in_ring_ : program_, schedule.ring);
     LaunchPlan plan = Plan(configuration, {});
     for (const ColumnsPartial& partial : partials) {
       plan.workspaces.push_back(
-          {partial.name, Expr::MustParse(fmt::format("{} * {} * {}", schedule.splits, partial.bytes, kept))});
-      const std::string words = fmt::format("{} * {} * {}", schedule.splits, partial.bytes / 8, kept);
+          {partial.name,
+           Expr::MustParse(fmt::format("{} * {} * {}", schedule.splits, partial.bytes, kept))});
+      const std::string words = fmt::format("{} * {} * {}", schedule.splits, partial.bytes / 8,
+                                            kept);
       if (schedule.ring)
-        plan.steps.push_back(Step("nothing_told", fmt::format("ceil_div({}, 256)", words), Expr(256),
-                                  {"@" + partial.name, "i64:" + words}));
+        plan.steps.push_back(Step("nothing_told", fmt::format("ceil_div({}, 256)", words),
+                                  Expr(256), {"@" + partial.name, "i64:" + words}));
     }
     for (const std::string& name : ColumnsKernels(program_, schedule)) {
-      LaunchStep step = Launch(name, strips, schedule.ring ? "reduced_threads + 64" : "kept_threads * reduced_threads");
+      LaunchStep step = Launch(
+          name, strips, schedule.ring ? "reduced_threads + 64" : "kept_threads * reduced_threads");
       step.cooperative = schedule.ring;
       // What only writes values per kept element takes no share of the reduced ones.
-      step.grid[1] = Expr::MustParse(name == "finish" && program_.element_outputs.empty() ? "1" : "splits");
+      step.grid[1] = Expr::MustParse(
+          name == "finish" && program_.element_outputs.empty() ? "1" : "splits");
       if (schedule.ring) {
-        step.grid[0] = Expr::MustParse(fmt::format("min({} * splits, {} * rings)", strips, profile_.sms));
+        step.grid[0] = Expr::MustParse(
+            fmt::format("min({} * splits, {} * rings)", strips, profile_.sms));
         step.grid[1] = Expr(1);
         step.shared_bytes = Expr(RingSteps(at) * at["vector"] * ElementBytes());
       }

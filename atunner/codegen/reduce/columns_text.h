@@ -13,8 +13,9 @@ struct ColumnsSchedule {
   int64_t vector = 1;
   int64_t splits = 1;  ///< parts of what is reduced that blocks of their own work on
   int64_t unroll = 1;
-  bool hold = false;    ///< elements between passes, in registers
-  bool ring = false;    ///< the same in shared memory, of parts of strips, which are written after others: one kernel
+  bool hold = false;  ///< elements between passes, in registers
+  /// The same in shared memory, of parts of strips, which are written after others: one kernel
+  bool ring = false;
   bool narrow = false;  ///< short functions, as 16-bit results need them
 };
 
@@ -29,12 +30,14 @@ struct ColumnsPartial {
 std::vector<ColumnsPartial> PartialsOf(const ReductionProgram& program, bool ring);
 
 /// Names of the kernels in the order in which they run.
-std::vector<std::string> ColumnsKernels(const ReductionProgram& program, const ColumnsSchedule& schedule);
+std::vector<std::string> ColumnsKernels(const ReductionProgram& program,
+                                        const ColumnsSchedule& schedule);
 /// Their text, for constants and helpers of kernels/graph in front of it.
-std::string ColumnsText(const ReductionProgram& program, const KernelSpec& spec, const ColumnsSchedule& schedule);
+std::string ColumnsText(const ReductionProgram& program, const KernelSpec& spec,
+                        const ColumnsSchedule& schedule);
 
-/// Is everything that elements are computed from where its coordinates say, and what rings park used where it lies
-/// alone?
+/// Is everything that elements are computed from where its coordinates say, and what rings park
+/// used where it lies alone?
 bool ColumnsCanBeWritten(const ReductionProgram& program, const ColumnsSchedule& schedule = {});
 
 }  // namespace atunner

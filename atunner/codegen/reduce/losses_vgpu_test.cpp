@@ -34,10 +34,11 @@ class Losses : public GraphKernels {
   void Put(const TaskBuffers& buffers, const char* name, int64_t at, T value) {
     const auto* tensor = buffers.Find(name);
     if (tensor != nullptr && at < tensor->shape.elements)
-      EXPECT_TRUE(gpu_.CopyIn(tensor->address + at * sizeof(T), std::as_bytes(std::span(&value, 1))));
+      EXPECT_TRUE(
+          gpu_.CopyIn(tensor->address + at * sizeof(T), std::as_bytes(std::span(&value, 1))));
   }
-  void CheckLoss(const char* op, int64_t rows, int64_t classes, DType dtype, Attributes attributes = {},
-                 const char* family = "stages", size_t drawn = 1) {
+  void CheckLoss(const char* op, int64_t rows, int64_t classes, DType dtype,
+                 Attributes attributes = {}, const char* family = "stages", size_t drawn = 1) {
     rows_ = rows, classes_ = classes;
     Check(SpecOf({op, {{rows, classes}}, std::move(attributes)}, dtype), family, drawn);
   }
@@ -55,7 +56,8 @@ TEST_F(Losses, OfLabels) {
   CheckLoss("cross_entropy_backward", 5, 50257, DType::kBFloat16, {}, "stages", 0);
   CheckLoss("cross_entropy", 40, 300, DType::kFloat32, {{"label_smoothing", 0.1}});
   CheckLoss("cross_entropy_backward", 40, 300, DType::kFloat32, {{"label_smoothing", 0.1}});
-  CheckLoss("cross_entropy", 9, 300, DType::kFloat32, {{"reduction", std::string("none")}}, "reduction");
+  CheckLoss("cross_entropy", 9, 300, DType::kFloat32, {{"reduction", std::string("none")}},
+            "reduction");
   CheckLoss("cross_entropy", 9, 1031, DType::kFloat32, {{"reduction", std::string("sum")}});
 }
 
@@ -69,7 +71,8 @@ TEST_F(Losses, OfRows) {
 TEST_F(Losses, RowsMayStayInSharedMemoryBetweenPasses) {
   DeviceProfile one_sm = gpu_.profile();
   one_sm.sms = 1;
-  for (const auto& [op, columns] : {std::pair{"cross_entropy_backward", 10001}, {"log_softmax", 12288}}) {
+  for (const auto& [op, columns] :
+       {std::pair{"cross_entropy_backward", 10001}, {"log_softmax", 12288}}) {
     rows_ = 7, classes_ = columns;
     const KernelSpec spec = SpecOf({op, {{rows_, classes_}}, {}}, DType::kBFloat16);
     const auto schedule = MakeTemplate(spec, one_sm).value();
@@ -78,7 +81,8 @@ TEST_F(Losses, RowsMayStayInSharedMemoryBetweenPasses) {
       ring.values[static_cast<size_t>(schedule->space().Find(name))] = std::move(value);
     };
     set("storage", std::string("shared")), set("blocks_per_sm", int64_t{1});
-    set("threads_per_row", int64_t{256}), set("rows_per_block", int64_t{2}), set("vector", int64_t{8});
+    set("threads_per_row", int64_t{256}), set("rows_per_block", int64_t{2}),
+        set("vector", int64_t{8});
     ASSERT_TRUE(schedule->space().Allows(ring, spec.dims).value());
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec);
     ASSERT_TRUE(oracle.has_value()) << oracle.error().ToString();
@@ -89,8 +93,10 @@ TEST_F(Losses, RowsMayStayInSharedMemoryBetweenPasses) {
 // Masked classes are -infinity: they count nothing, wherever they stand, unless all are.
 TEST_F(Losses, InfiniteLogits) {
   infinite_ = true;
-  CheckLoss("cross_entropy", 24, 1031, DType::kFloat32, {{"reduction", std::string("none")}}, "reduction", 4);
-  CheckLoss("cross_entropy", 24, 2048, DType::kFloat32, {{"reduction", std::string("none")}}, "reduction", 4);
+  CheckLoss("cross_entropy", 24, 1031, DType::kFloat32, {{"reduction", std::string("none")}},
+            "reduction", 4);
+  CheckLoss("cross_entropy", 24, 2048, DType::kFloat32, {{"reduction", std::string("none")}},
+            "reduction", 4);
   CheckLoss("logsumexp", 24, 2047, DType::kFloat32, {}, "reduction", 4);
 }
 
@@ -128,7 +134,8 @@ class Scattered : public GraphKernels {
   void PutInto(const TaskBuffers& buffers) override {
     const auto* places = buffers.Find("indices");
     std::vector<int64_t> values(places->shape.elements);
-    for (size_t i = 0; i < values.size(); ++i) values[i] = i % 3 == 0 ? 4 : static_cast<int64_t>(i * i % 23) - 3;
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = i % 3 == 0 ? 4 : static_cast<int64_t>(i * i % 23) - 3;
     EXPECT_TRUE(gpu_.CopyIn(places->address, std::as_bytes(std::span(values))));
   }
 };
@@ -137,7 +144,8 @@ TEST_F(Scattered, RowsAreCombinedInOrder) {
   for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
     for (const char* op : {"scatter_add", "scatter", "scatter_max"})
       Check(SpecOf({op, {{17, 72}, {201}}, {}}, dtype), "scatter", 2);
-    Check(SpecOf({"scatter", {{40, 8}, {701}}, {}}, dtype), "scatter", 1);  // some twenty of each, and 240 of one
+    // some twenty of each, and 240 of one
+    Check(SpecOf({"scatter", {{40, 8}, {701}}, {}}, dtype), "scatter", 1);
     Check(SpecOf({"embedding_backward", {{300, 24}, {5, 61}}, {}}, dtype), "scatter", 1);
     Check(SpecOf({"scatter_add", {{600, 5}, {2}}, {}}, dtype), "scatter", 1);
   }
@@ -145,25 +153,32 @@ TEST_F(Scattered, RowsAreCombinedInOrder) {
 
 TEST_F(Scattered, AlongAnyAxis) {
   for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
-    Check(SpecOf({"index_select_backward", {{3, 17, 24}, {50}}, {{"axis", int64_t{1}}}}, dtype), "scatter", 2);
-    Check(SpecOf({"index_select_backward", {{5, 300}, {70}}, {{"axis", int64_t{1}}}}, dtype), "scatter_strips", 2);
+    Check(SpecOf({"index_select_backward", {{3, 17, 24}, {50}}, {{"axis", int64_t{1}}}}, dtype),
+          "scatter", 2);
+    Check(SpecOf({"index_select_backward", {{5, 300}, {70}}, {{"axis", int64_t{1}}}}, dtype),
+          "scatter_strips", 2);
     Check(SpecOf({"gather_backward", {{3, 2, 19}, {3, 2, 201}}, {}}, dtype), "scatter_strips", 2);
     Check(SpecOf({"gather_backward", {{7, 1000}, {7, 33}}, {}}, dtype), "scatter_strips", 2);
   }
   const auto check = [&](const std::string& lines, const char* family) {
     Check(SpecOfGraph(
-              graph::Parse("graph g\ninput x: float32[3, 9, 4]\ninput indices: int64[3, 11]\n" + lines + "output y\n",
+              graph::Parse("graph g\ninput x: float32[3, 9, 4]\ninput indices: int64[3, 11]\n" +
+                               lines + "output y\n",
                            "test.atg")
                   .value(),
               {})
               .value(),
           family, 1);
   };
-  check("input u: float32[3, 11, 4]\nw = u * 2\ns = scatter_set(x, indices, w, axis=1, batch=1)\ny = exp(s)\n",
-        "scatter");
   check(
-      "input u: float32[3, 9, 11]\nz = transpose(x, order=[0, 2, 1])\na = slice(z, axis=1, start=0, stop=1)\n"
-      "b = reshape(a, shape=[3, 9])\nc = slice(u, axis=1, start=2, stop=3)\nd = reshape(c, shape=[3, 11])\n"
+      "input u: float32[3, 11, 4]\nw = u * 2\ns = scatter_set(x, indices, w, axis=1, batch=1)\ny = "
+      "exp(s)\n",
+      "scatter");
+  check(
+      "input u: float32[3, 9, 11]\nz = transpose(x, order=[0, 2, 1])\na = slice(z, axis=1, "
+      "start=0, stop=1)\n"
+      "b = reshape(a, shape=[3, 9])\nc = slice(u, axis=1, start=2, stop=3)\nd = reshape(c, "
+      "shape=[3, 11])\n"
       "y = scatter_max(b, indices, d, axis=1, batch=1)\n",
       "scatter_strips");
 }
@@ -172,15 +187,18 @@ class FirstOfRows : public GraphKernels {
  protected:
   FirstOfRows() : GraphKernels("H200") {}
   static constexpr int64_t kManyNaN = 1500;
-  /// Equal elements, zeros of both signs and NaN; a row whose best elements lie where half of 128 threads read.
+  /// Equal elements, zeros of both signs and NaN; a row whose best elements lie where half of 128
+  /// threads read.
   void PutInto(const TaskBuffers& buffers) override {
     const auto* x = buffers.Find("x");
     if (x->spec->dtype != DType::kFloat32) return;
     const int64_t columns = x->shape.extents.back();
     std::vector<float> row(static_cast<size_t>(columns));
-    for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(i % 7) * (i % 2 == 0 ? 0.0F : -0.0F);
+    for (size_t i = 0; i < row.size(); ++i)
+      row[i] = static_cast<float>(i % 7) * (i % 2 == 0 ? 0.0F : -0.0F);
     row[columns / 2] = NAN;
-    for (size_t i = 0; i < row.size() && columns == kManyNaN; ++i) row[i] = i % 37 == 0 ? 1.0F : NAN;
+    for (size_t i = 0; i < row.size() && columns == kManyNaN; ++i)
+      row[i] = i % 37 == 0 ? 1.0F : NAN;
     Put(*x, 0, row);
     for (size_t i = 0; i < row.size(); ++i)
       row[i] = (i / 4 % 128 < 63 ? 1.0F : 0.0F) + static_cast<float>(i % 97) / 100;
@@ -195,14 +213,16 @@ TEST_F(FirstOfRows, OfAnyLength) {
   for (const auto& [columns, k] : {std::pair{32, 5}, {1000, 64}, {2048, 8}, {300, 1}, {200, 200}}) {
     for (const bool largest : {true, false}) {
       const DType dtype = largest ? DType::kFloat32 : DType::kBFloat16;
-      Check(SpecOf({"topk", {{3, columns}}, {{"k", int64_t{k}}, {"largest", largest}}}, dtype), "topk", 1);
+      Check(SpecOf({"topk", {{3, columns}}, {{"k", int64_t{k}}, {"largest", largest}}}, dtype),
+            "topk", 1);
     }
   }
 }
 
 TEST_F(FirstOfRows, ManyBySortingAll) {
   for (const int64_t columns : {257, 1000, 2048}) {
-    Check(SpecOf({"sort", {{3, columns}}, {{"descending", columns == 1000}}}, DType::kFloat32), "topk", 2);
+    Check(SpecOf({"sort", {{3, columns}}, {{"descending", columns == 1000}}}, DType::kFloat32),
+          "topk", 2);
     Check(SpecOf({"topk", {{3, columns}}, {{"k", int64_t{257}}}}, DType::kBFloat16), "topk", 1);
   }
   Check(SpecOf({"sort", {{70, 1}}, {}}, DType::kFloat32), "topk", 1);
@@ -211,19 +231,23 @@ TEST_F(FirstOfRows, ManyBySortingAll) {
 // What is computed of places, as in a search by beams: an int64 like any other.
 TEST_F(FirstOfRows, PlacesAreTakenApart) {
   const std::string text =
-      "graph g\ninput x: float32[3, 300]\ns = sort(x, axis=1, descending=true, count=8)\ny = gather(x, s, axis=1, "
-      "batch=1)\nbeam = floor_div(s, 100)\ntoken = mod(s, 100) + minimum(s, 7)\noutput y\noutput beam\noutput token\n";
+      "graph g\ninput x: float32[3, 300]\ns = sort(x, axis=1, descending=true, count=8)\ny = "
+      "gather(x, s, axis=1, "
+      "batch=1)\nbeam = floor_div(s, 100)\ntoken = mod(s, 100) + minimum(s, 7)\noutput y\noutput "
+      "beam\noutput token\n";
   Check(SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value(), "topk", 1);
 }
 
 // As many digits as types have bytes, of numbers with and without signs' own order.
 TEST_F(FirstOfRows, SortedOfAnyType) {
-  for (const DType dtype : {DType::kFloat64, DType::kFloat16, DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8,
-                            DType::kUInt8, DType::kUInt32, DType::kBool}) {
-    for (const char* sorted :
-         {"[3, 300]\ns = sort(x, axis=1)", "[3, 77]\ns = sort(x, axis=1, descending=true, count=2)"}) {
+  for (const DType dtype :
+       {DType::kFloat64, DType::kFloat16, DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8,
+        DType::kUInt8, DType::kUInt32, DType::kBool}) {
+    for (const char* sorted : {"[3, 300]\ns = sort(x, axis=1)",
+                               "[3, 77]\ns = sort(x, axis=1, descending=true, count=2)"}) {
       const std::string text = fmt::format(
-          "graph g\ninput x: {}{}\ny = gather(x, s, axis=1, batch=1)\noutput y\noutput s\n", Name(dtype), sorted);
+          "graph g\ninput x: {}{}\ny = gather(x, s, axis=1, batch=1)\noutput y\noutput s\n",
+          Name(dtype), sorted);
       Check(SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value(), "topk", 1);
     }
   }
@@ -231,19 +255,23 @@ TEST_F(FirstOfRows, SortedOfAnyType) {
 
 TEST_F(FirstOfRows, ManyOfThemNoNumbers) {
   for (const bool largest : {true, false})
-    Check(SpecOf({"topk", {{1, kManyNaN}}, {{"k", int64_t{30}}, {"largest", largest}}}, DType::kFloat32), "topk", 3);
+    Check(SpecOf({"topk", {{1, kManyNaN}}, {{"k", int64_t{30}}, {"largest", largest}}},
+                 DType::kFloat32),
+          "topk", 3);
 }
 
 TEST_F(FirstOfRows, LongOnesBySortingTilesThatAreMerged) {
   for (const int64_t columns : {8196, 16384, 20000}) {
-    Check(SpecOf({"sort", {{2, columns}}, {{"descending", columns == 16384}}}, DType::kFloat32), "topk", 0);
+    Check(SpecOf({"sort", {{2, columns}}, {{"descending", columns == 16384}}}, DType::kFloat32),
+          "topk", 0);
     Check(SpecOf({"topk", {{2, columns}}, {{"k", int64_t{5000}}}}, DType::kBFloat16), "topk", 0);
   }
 }
 
 TEST_F(FirstOfRows, OfPartsOfLongOnes) {
   Check(SpecOf({"topk", {{2, 32768}}, {{"k", int64_t{20}}}}, DType::kFloat32), "stages", 0);
-  Check(SpecOf({"topk", {{2, 32768}}, {{"k", int64_t{20}}, {"largest", false}}}, DType::kBFloat16), "stages", 0);
+  Check(SpecOf({"topk", {{2, 32768}}, {{"k", int64_t{20}}, {"largest", false}}}, DType::kBFloat16),
+        "stages", 0);
 }
 
 // More than are collected at once: the bound comes closer.

@@ -1,14 +1,15 @@
-// Reductions over rows: graphs of maps and reductions over the same last axes (softmax, norms, losses per row, sums).
-// The threads of a row hold its elements in registers between the passes, or read them again.
+// Reductions over rows: graphs of maps and reductions over the same last axes (softmax, norms,
+// losses per row, sums). The threads of a row hold its elements in registers between the passes, or
+// read them again.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "atunner/codegen/template/family.h"
-#include "atunner/codegen/template/graph_layout.h"
 #include "atunner/codegen/reduce/reduction_program.h"
 #include "atunner/codegen/reduce/reduction_text.h"
+#include "atunner/codegen/template/family.h"
+#include "atunner/codegen/template/graph_layout.h"
 #include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 
@@ -18,18 +19,22 @@ namespace {
 using graph::NodeId;
 
 /// Elements of a row.
-int64_t Columns(const ReductionProgram& program) { return graph::ElementCount(program.Part(true)).factor(); }
+int64_t Columns(const ReductionProgram& program) {
+  return graph::ElementCount(program.Part(true)).factor();
+}
 
-/// Rows that leave most of a device idle when each has one block: the family of columns divides them. Of up to 256 KiB
-/// one block reads a row sooner than a second kernel starts.
+/// Rows that leave most of a device idle when each has one block: the family of columns divides
+/// them. Of up to 256 KiB one block reads a row sooner than a second kernel starts.
 bool FewLongRows(const ReductionProgram& program, const KernelSpec& spec) {
   size_t bytes = 0;
-  for (const RowInput& input : RowInputsOf(program)) bytes += SizeOf(program.graph.node(input.id).type.dtype);
+  for (const RowInput& input : RowInputsOf(program))
+    bytes += SizeOf(program.graph.node(input.id).type.dtype);
   return Columns(program) * static_cast<int64_t>(bytes) > 256 << 10 &&
          graph::ElementCount(program.Part(false)).Bound(spec.dims).factor() <= 64;
 }
 
-/// Rows of whole vectors that exceed a multiprocessor, and would be read twice: blocks of a cluster hold them together.
+/// Rows of whole vectors that exceed a multiprocessor, and would be read twice: blocks of a cluster
+/// hold them together.
 bool ExceedsBlock(const ReductionProgram& program) {
   size_t bytes = 0;
   for (const RowInput& input : RowInputsOf(program)) {
@@ -84,32 +89,37 @@ class ReductionTemplate : public GraphTemplate {
     const ReductionProgram& program = again ? read_again_ : program_;
     ConstantBlock constants;
     constants.Int("COLS", columns_, "elements of a row");
-    return RenderedKernel{
-        Source(at, "reductions over rows", constants,
-               {TextIf(schedule.narrow, embed::kNarrowCuh), embed::kVectorCuh, embed::kCombineCuh,
-                embed::kWarpReduceCuh, embed::kRowReduceCuh, embed::kRowsCuh, ReductionText(program, spec_, schedule)}),
-        Plan(at, {RowsStep(at)})};
+    return RenderedKernel{Source(at, "reductions over rows", constants,
+                                 {TextIf(schedule.narrow, embed::kNarrowCuh), embed::kVectorCuh,
+                                  embed::kCombineCuh, embed::kWarpReduceCuh, embed::kRowReduceCuh,
+                                  embed::kRowsCuh, ReductionText(program, spec_, schedule)}),
+                          Plan(at, {RowsStep(at)})};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     return CheckSizes(program_.space, chosen(configuration)["rows_per_block"] * columns_);
   }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const std::string storage = at.Word("storage");
-    const double threads = Real(at["threads_per_row"]), block = threads * Real(at["rows_per_block"]);
+    const double threads = Real(at["threads_per_row"]),
+                 block = threads * Real(at["rows_per_block"]);
     const double vector = Real(at["vector"]), columns = Real(columns_),
                  streamed = Real(std::max<int64_t>(copied_bytes_, 1));
     const bool staged = storage == "staged", reloads = storage == "reload";
-    const bool shared = storage == "shared", ends = storage == "registers" && at["blocks_per_sm"] == 0;
+    const bool shared = storage == "shared",
+               ends = storage == "registers" && at["blocks_per_sm"] == 0;
     const bool writes = !program_.element_outputs.empty();
-    const double again = reloads ? 0.5 * streamed * Real(read_again_.pass_count - (writes ? 0 : 1)) * columns : 0;
+    const double again = reloads ? 0.5 * streamed *
+                                       Real(read_again_.pass_count - (writes ? 0 : 1)) * columns
+                                 : 0;
     const double per_thread = columns / threads, chunks = std::ceil(per_thread / vector);
     const double idle = chunks * vector / per_thread;
-    // Copies want 16 bytes, of which two beside each other write halves of sectors; what is written from shared memory
-    // many threads of a row. Figures for rms_norm of 1000000 x 77 in bfloat16 on an H200: with one thread 1143 us,
-    // with sixteen 162.
+    // Copies want 16 bytes, of which two beside each other write halves of sectors; what is written
+    // from shared memory many threads of a row. Figures for rms_norm of 1000000 x 77 in bfloat16 on
+    // an H200: with one thread 1143 us, with sixteen 162.
     const double width = staged ? 16 : vector * Real(narrowest_) * (shared ? 0.5 : 1);
     const double narrow = staged && writes       ? 1.5 + 23 / (threads * Real(narrowest_))
                           : width > 16 && writes ? 1.15
@@ -117,67 +127,90 @@ class ReductionTemplate : public GraphTemplate {
                           : width >= 8           ? 1.02
                           : width >= 4           ? 1.1
                                                  : 1.6;
-    // The same rows read one element after the other: bytes that a row's threads touch together, and what they do
-    // beside reading (97 us with sixteen threads, 147 with 32, 165 with eight).
+    // The same rows read one element after the other: bytes that a row's threads touch together,
+    // and what they do beside reading (97 us with sixteen threads, 147 with 32, 165 with eight).
     const double together = threads * vector * Real(narrowest_);
-    const double broken = together >= 128 ? 1.0 : together >= 64 ? 1.25 : together >= 32 ? 1.8 : 2.8;
-    const double moved =
-        odd_ && !staged ? 0.4 + 0.32 * broken * (chunks + 3.25) * threads / columns : narrow * (0.5 + 0.5 * idle);
-    // Bytes per thread that measured best, fewer of float32 that is written, and reductions across warps cost barriers.
+    const double broken = together >= 128  ? 1.0
+                          : together >= 64 ? 1.25
+                          : together >= 32 ? 1.8
+                                           : 2.8;
+    const double moved = odd_ && !staged ? 0.4 + 0.32 * broken * (chunks + 3.25) * threads / columns
+                                         : narrow * (0.5 + 0.5 * idle);
+    // Bytes per thread that measured best, fewer of float32 that is written, and reductions across
+    // warps cost barriers.
     const double row_bytes = columns * streamed;
     const bool wide = writes && narrowest_ >= 4;
     const double best = !ends || !wide ? 128 : row_bytes < 16384 ? 64 : 32;
-    const auto from = [](double value, double wanted) { return std::fabs(std::log2(value / wanted)); };
-    const double off = staged                                   ? from(threads, writes ? 16 : 1) + from(block, 256)
-                       : reloads && per_thread * streamed > 128 ? from(threads, 128)  // long rows, on an H200
-                                                                : from(per_thread * streamed, best);
-    const double barriers = threads > 32 ? 0.02 * std::log2(threads / 32) : 0, small = block < 128 ? 0.05 : 0;
-    // Blocks that load, reduce and write in turn leave memory idle where few of them fit; the next row's copies do not.
-    // What is written, of 16 bits up to 32 KB and of float32 up to 64, took 4 to 7 % less by blocks that end.
-    const bool ahead = at["blocks_per_sm"] > 0, long_rows = row_bytes > (wide ? 65536 : writes ? 32768 : 16384);
+    const auto from = [](double value, double wanted) {
+      return std::fabs(std::log2(value / wanted));
+    };
+    const double off = staged ? from(threads, writes ? 16 : 1) + from(block, 256)
+                       : reloads && per_thread * streamed > 128
+                           ? from(threads, 128)  // long rows, on an H200
+                           : from(per_thread * streamed, best);
+    const double barriers = threads > 32 ? 0.02 * std::log2(threads / 32) : 0,
+                 small = block < 128 ? 0.05 : 0;
+    // Blocks that load, reduce and write in turn leave memory idle where few of them fit; the next
+    // row's copies do not. What is written, of 16 bits up to 32 KB and of float32 up to 64, took 4
+    // to 7 % less by blocks that end.
+    const bool ahead = at["blocks_per_sm"] > 0, long_rows = row_bytes > (wide     ? 65536
+                                                                         : writes ? 32768
+                                                                                  : 16384);
     double factor = ends && long_rows ? 1.25 : 1.0;
-    // Short rows want many threads, blocks that end with their rows, and the caches: 258 us where blocks that stay and
-    // copy ahead took 276, evict-first 362 (rms_norm of 4096 floats on an H200).
+    // Short rows want many threads, blocks that end with their rows, and the caches: 258 us where
+    // blocks that stay and copy ahead took 276, evict-first 362 (rms_norm of 4096 floats on an
+    // H200).
     if (ahead && !long_rows) factor *= 1.06;
     // In shared memory, where registers would do; and two blocks of an SM fill each other's pauses
-    // (cross_entropy_backward 8192 x 50257 in bfloat16 483 us; one of 512 threads 532 or 566, of 1024 544).
+    // (cross_entropy_backward 8192 x 50257 in bfloat16 483 us; one of 512 threads 532 or 566, of
+    // 1024 544).
     if (shared) factor *= at["blocks_per_sm"] > 1 ? 1.05 : 1.1;
-    // Small blocks for rows of short elements in registers (var 65536 x 4096 in bfloat16 128 us where blocks of 512
-    // threads take 147), smaller ones where they are written (rms_norm 8192 x 8192 68.1 us with 128 threads, 69.9 with
-    // 256); of float32 that is written larger ones (rms_norm 32768 x 4096 258 us with 512 threads, 264).
+    // Small blocks for rows of short elements in registers (var 65536 x 4096 in bfloat16 128 us
+    // where blocks of 512 threads take 147), smaller ones where they are written (rms_norm 8192 x
+    // 8192 68.1 us with 128 threads, 69.9 with 256); of float32 that is written larger ones
+    // (rms_norm 32768 x 4096 258 us with 512 threads, 264).
     const bool registers = ends && !long_rows;
     const double fitting = !registers || wide ? 512 : writes ? 128 : 256;
-    if (block < fitting || (registers && block > fitting)) factor *= registers && block > 512 ? 1.12 : 1.02;
+    if (block < fitting || (registers && block > fitting))
+      factor *= registers && block > 512 ? 1.12 : 1.02;
     if (ahead && Real(at["blocks_per_sm"]) * block < 512) factor *= 1.1;
     if (MayBeNarrow(graph_) && !IsNarrow(graph_, space_, at)) factor *= 1.05;
     // One row alone (the mean of a loss) waits for memory once for every few vectors of a thread.
     const double few = Rows() < Real(profile.sms) ? 200 * chunks : 0;
-    return (MinimumBytes(spec_, spec_.dims).value_or(0) + again * Rows()) / profile.dram_gbps * moved *
-               (1 + 0.03 * off + barriers + small) * factor +
+    return (MinimumBytes(spec_, spec_.dims).value_or(0) + again * Rows()) / profile.dram_gbps *
+               moved * (1 + 0.03 * off + barriers + small) * factor +
            few;
   }
 
  private:
   int64_t ElementBytes(NodeId id) const { return BytesOf(graph_.node(id).type.dtype); }
-  double Rows() const { return Real(graph::ElementCount(program_.Part(false)).Bound(spec_.dims).factor()); }
+  double Rows() const {
+    return Real(graph::ElementCount(program_.Part(false)).Bound(spec_.dims).factor());
+  }
 
   void MakeSpace() {
     int64_t widest = 1;
     // Long rows that begin anywhere: whole vectors but for their ends.
     const int inner = program_.InnerAxis();
-    const int64_t neighbours = inner < 0 || !program_.reduced[inner] ? 1 : program_.space[inner].factor();
+    const int64_t neighbours = inner < 0 || !program_.reduced[inner]
+                                   ? 1
+                                   : program_.space[inner].factor();
     bool uneven = columns_ >= 1024 && neighbours == columns_;
     for (NodeId id : graph_.inputs()) {
       if (program_.IsShared(id)) continue;
       widest = std::max(widest, ElementBytes(id));
       uneven = uneven && program_.IsStreamed(id);
     }
-    for (const graph::Output& output : graph_.outputs()) widest = std::max(widest, ElementBytes(output.node));
-    const std::vector<Value> vectors =
-        PowersOfTwo(std::min<int64_t>(16, 32 / widest), [&](int64_t v) { return uneven || neighbours % v == 0; });
+    for (const graph::Output& output : graph_.outputs())
+      widest = std::max(widest, ElementBytes(output.node));
+    const std::vector<Value> vectors = PowersOfTwo(
+        std::min<int64_t>(16, 32 / widest),
+        [&](int64_t v) { return uneven || neighbours % v == 0; });
     const bool again = kept_bytes_ > 0;
-    // Short rows that begin anywhere: single elements are dear to read from memory, not from shared memory.
-    odd_ = copied_bytes_ > 0 && columns_ * narrowest_ % 16 != 0 && columns_ <= 512 && profile_.cc_major >= 8;
+    // Short rows that begin anywhere: single elements are dear to read from memory, not from shared
+    // memory.
+    odd_ = copied_bytes_ > 0 && columns_ * narrowest_ % 16 != 0 && columns_ <= 512 &&
+           profile_.cc_major >= 8;
     std::vector<Value> storages = {std::string("reload")};
     if (again) storages.insert(storages.begin(), std::string("registers"));
     if (odd_) storages.emplace_back(std::string("staged"));
@@ -185,14 +218,18 @@ class ReductionTemplate : public GraphTemplate {
       storages.emplace_back(std::string("shared"));
     space_.parameters = {
         {"threads_per_row",
-         odd_ ? Integers({1, 2, 4, 8, 16, 32, 64, 128, 256}) : Integers({8, 16, 32, 64, 128, 256, 512, 1024}),
+         odd_ ? Integers({1, 2, 4, 8, 16, 32, 64, 128, 256})
+              : Integers({8, 16, 32, 64, 128, 256, 512, 1024}),
          "threads that share one row"},
-        {"rows_per_block", odd_ ? Integers({1, 2, 4, 8, 16, 32, 64, 128, 256}) : Integers({1, 2, 4, 8, 16, 32}),
+        {"rows_per_block",
+         odd_ ? Integers({1, 2, 4, 8, 16, 32, 64, 128, 256}) : Integers({1, 2, 4, 8, 16, 32}),
          "rows one block works on at once"},
         {"vector", vectors, "neighbouring elements that a thread moves at once"},
         {"storage", storages, "where the row stays between the passes"},
-        {"blocks_per_sm", again && profile_.cc_major >= 8 ? Integers({0, 1, 2, 4, 8}) : Integers({0}),
-         "0 = one block per group of rows, else a persistent grid that copies the next rows to shared memory "
+        {"blocks_per_sm",
+         again && profile_.cc_major >= 8 ? Integers({0, 1, 2, 4, 8}) : Integers({0}),
+         "0 = one block per group of rows, else a persistent grid that copies the next rows to "
+         "shared memory "
          "meanwhile"},
     };
     AddFunctions(graph_, space_);
@@ -202,42 +239,54 @@ class ReductionTemplate : public GraphTemplate {
     Add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     Add("threads_per_row * rows_per_block >= 32", "whole warps only");
     if (odd_) {
-      Add("storage == 'staged' or (threads_per_row >= 8 and rows_per_block <= 32)", "threads of a row read neighbours");
-      Add(fmt::format("storage != 'staged' or (rows_per_block * {} % 16 == 0 and rows_per_block * {} <= "
-                      "45056)",
-                      columns_ * narrowest_, columns_ * copied_bytes_),
+      Add("storage == 'staged' or (threads_per_row >= 8 and rows_per_block <= 32)",
+          "threads of a row read neighbours");
+      Add(fmt::format(
+              "storage != 'staged' or (rows_per_block * {} % 16 == 0 and rows_per_block * {} <= "
+              "45056)",
+              columns_ * narrowest_, columns_ * copied_bytes_),
           "whole pieces of 16 bytes in shared memory");
     }
-    Add(fmt::format("rows_per_block <= max(1, {:.0f}) or threads_per_row * rows_per_block == 32", Rows()),
+    Add(fmt::format("rows_per_block <= max(1, {:.0f}) or threads_per_row * rows_per_block == 32",
+                    Rows()),
         "more rows than there are");
-    Add(fmt::format("threads_per_row * vector < 2 * {} or threads_per_row <= 8 or (threads_per_row == 32 and "
+    Add(fmt::format("threads_per_row * vector < 2 * {} or threads_per_row <= 8 or (threads_per_row "
+                    "== 32 and "
                     "rows_per_block == 1)",
                     columns_),
         "more threads than elements");
     const std::string chunks = fmt::format("ceil_div({}, threads_per_row * vector)", columns_);
-    Add(fmt::format("storage != 'registers' or {} * vector * ({} + (blocks_per_sm > 0) * {}) // 4 + {} <= "
-                    "min(255, 65536 // (threads_per_row * rows_per_block))",
-                    chunks, std::max<int64_t>(kept_bytes_, 1), copied_only_bytes_, kOtherRegisters),
+    Add(fmt::format(
+            "storage != 'registers' or {} * vector * ({} + (blocks_per_sm > 0) * {}) // 4 + {} <= "
+            "min(255, 65536 // (threads_per_row * rows_per_block))",
+            chunks, std::max<int64_t>(kept_bytes_, 1), copied_only_bytes_, kOtherRegisters),
         "the row does not fit in registers");
-    Add(fmt::format("blocks_per_sm == 0 or ((storage == 'registers' or storage == 'shared') and vector * {} >= 4)",
+    Add(fmt::format("blocks_per_sm == 0 or ((storage == 'registers' or storage == 'shared') and "
+                    "vector * {} >= 4)",
                     narrowest_),
-        "asynchronous copies take 4, 8 or 16 bytes, and what is read again or staged gains nothing by them");
-    Add(fmt::format("storage != 'shared' or (blocks_per_sm > 0 and threads_per_row >= 128 and {} <= 32)", chunks),
+        "asynchronous copies take 4, 8 or 16 bytes, and what is read again or staged gains nothing "
+        "by them");
+    Add(fmt::format(
+            "storage != 'shared' or (blocks_per_sm > 0 and threads_per_row >= 128 and {} <= 32)",
+            chunks),
         "rows in shared memory are long, and copied");
-    Add(fmt::format("blocks_per_sm * ({} * threads_per_row * rows_per_block * vector * {} + 2048) <= {}", chunks,
-                    copied_bytes_, profile_.shared_per_block),
+    Add(fmt::format(
+            "blocks_per_sm * ({} * threads_per_row * rows_per_block * vector * {} + 2048) <= {}",
+            chunks, copied_bytes_, profile_.shared_per_block),
         "the rows that are copied exceed shared memory");
   }
 
   LaunchStep RowsStep(const Chosen& at) const {
     const int64_t persistent = at["blocks_per_sm"] * profile_.sms;
     const std::string rows = graph::CountText(program_.Part(false));
-    LaunchStep step = Launch(
-        "kernel", fmt::format("min(ceil_div({}, rows_per_block), {})", rows, persistent > 0 ? persistent : INT32_MAX),
-        "threads_per_row * rows_per_block");
-    step.shared_bytes = Expr::MustParse(fmt::format(
-        "(blocks_per_sm > 0) * ceil_div({}, threads_per_row * vector) * threads_per_row * rows_per_block * vector * {}",
-        columns_, copied_bytes_));
+    LaunchStep step = Launch("kernel",
+                             fmt::format("min(ceil_div({}, rows_per_block), {})", rows,
+                                         persistent > 0 ? persistent : INT32_MAX),
+                             "threads_per_row * rows_per_block");
+    step.shared_bytes = Expr::MustParse(
+        fmt::format("(blocks_per_sm > 0) * ceil_div({}, threads_per_row * vector) * "
+                    "threads_per_row * rows_per_block * vector * {}",
+                    columns_, copied_bytes_));
     return step;
   }
 

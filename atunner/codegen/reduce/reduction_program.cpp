@@ -6,8 +6,8 @@
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/graph/compose.h"
 #include "atunner/graph/inlined_values.h"
-#include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/graph/match/inline_work.h"
+#include "atunner/graph/rewrite/rewrite.h"
 
 namespace atunner {
 namespace {
@@ -70,7 +70,8 @@ void FindExponentials(ReductionProgram& program) {
     const graph::ScalarNode power = values.At(values.Of(node.operands[0]));
     if (power.op != graph::ScalarOp::kExp) continue;
     const std::optional<int> guarded = values.WhereDifferent(power.args[0]);
-    const auto top = values.Subtrahend(guarded.value_or(power.args[0]), OperandOf(program.graph, Combine::kMax));
+    const auto top = values.Subtrahend(guarded.value_or(power.args[0]),
+                                       OperandOf(program.graph, Combine::kMax));
     if (!top) continue;
     program.beside[id] = *top;
     if (guarded) program.equals.insert(id);
@@ -117,44 +118,52 @@ bool FindOutputs(ReductionProgram& program) {
   return true;
 }
 
-/// Small windows overlap: whoever computes all of a place's window reads every element from a cache.
+/// Small windows overlap: whoever computes all of a place's window reads every element from a
+/// cache.
 bool IsPooling(const ReductionProgram& program) {
-  const bool windows = std::ranges::any_of(
-      program.graph.nodes(), [](const auto& node) { return node.template As<graph::Window>() != nullptr; });
+  const bool windows = std::ranges::any_of(program.graph.nodes(), [](const auto& node) {
+    return node.template As<graph::Window>() != nullptr;
+  });
   return windows && graph::ElementCount(program.Part(true)).factor() < 1024;
 }
 
 bool Serves(const ReductionProgram& program) {
   const auto served = [&](NodeId from) {
-    return graph::CanInline(program.graph, from, 64, [&](NodeId id) { return program.passes[id] >= 0; });
+    return graph::CanInline(program.graph, from, 64,
+                            [&](NodeId id) { return program.passes[id] >= 0; });
   };
   for (size_t id = 0; id < program.passes.size(); ++id) {
     if (program.passes[id] >= 0 && !served(program.graph.nodes()[id].operands[0])) return false;
   }
-  return std::ranges::all_of(program.graph.outputs(), [&](const auto& output) { return served(output.node); });
+  return std::ranges::all_of(program.graph.outputs(),
+                             [&](const auto& output) { return served(output.node); });
 }
 
-std::optional<ReductionProgram> MakeProgram(const graph::ValidGraph& graph,
-                                            const std::function<void(ReductionProgram&)>& find_beside) {
-  ReductionProgram program{.graph = graph::MergeAxes(graph::FuseMaps(graph::WithKeptRows(
-                               graph::WithoutSingleUpdates(graph::WithoutPlaces(graph::WithoutThinProducts(graph))))))};
+std::optional<ReductionProgram> MakeProgram(
+    const graph::ValidGraph& graph, const std::function<void(ReductionProgram&)>& find_beside) {
+  ReductionProgram program{
+      .graph = graph::MergeAxes(graph::FuseMaps(graph::WithKeptRows(
+          graph::WithoutSingleUpdates(graph::WithoutPlaces(graph::WithoutThinProducts(graph))))))};
   if (!FindSpace(program)) return std::nullopt;
   find_beside(program);
   if (!FindPasses(program) || !FindOutputs(program) || !Serves(program)) return std::nullopt;
   return program;
 }
 
-/// What a kernel of rows may contain: an element of a row is computed from inputs at its own place and from what the
-/// row shares; that from inputs and from one element of the row, at a place that is known before it is read.
+/// What a kernel of rows may contain: an element of a row is computed from inputs at its own place
+/// and from what the row shares; that from inputs and from one element of the row, at a place that
+/// is known before it is read.
 bool IsOfRows(const ReductionProgram& program, NodeId id) {
   const Node& node = program.graph.node(id);
   const auto is_shared = [&](NodeId operand) { return program.IsShared(operand); };
   const Shape& shape = node.type.shape;
   if (node.As<graph::Input>()) {
     const size_t columns = program.Part(true).size();
-    const Shape last(shape.end() - static_cast<int64_t>(std::min(columns, shape.size())), shape.end());
+    const Shape last(shape.end() - static_cast<int64_t>(std::min(columns, shape.size())),
+                     shape.end());
     const bool same = std::ranges::all_of(last, [](const graph::Extent& e) { return e.one(); });
-    return program.IsShared(id) || (graph::BroadcastsTo(shape, program.space) && (same || last == program.Part(true)));
+    return program.IsShared(id) ||
+           (graph::BroadcastsTo(shape, program.space) && (same || last == program.Part(true)));
   }
   if (node.As<Reduce>()) return true;
   if (node.As<graph::Reshape>()) return program.IsShared(id) && is_shared(node.operands[0]);
@@ -162,8 +171,8 @@ bool IsOfRows(const ReductionProgram& program, NodeId id) {
     const NodeId place = node.operands[1];
     const auto axis = static_cast<int64_t>(program.Part(false).size());
     return gather->axis == axis && gather->batch == axis && shape == program.KeptShape() &&
-           program.graph.node(node.operands[0]).type.shape == program.space && shape != program.space &&
-           program.IsShared(place) && program.known[place] == 0;
+           program.graph.node(node.operands[0]).type.shape == program.space &&
+           shape != program.space && program.IsShared(place) && program.known[place] == 0;
   }
   const auto* map = node.As<graph::Map>();
   if (!map) return false;
@@ -194,7 +203,8 @@ int ReductionProgram::InnerAxis() const {
 std::vector<NodeId> ReductionProgram::ReductionsOf(int pass) const {
   std::vector<NodeId> found;
   for (size_t id = 0; id < passes.size(); ++id) {
-    if (passes[id] == pass && !beside.contains(static_cast<NodeId>(id))) found.push_back(static_cast<NodeId>(id));
+    if (passes[id] == pass && !beside.contains(static_cast<NodeId>(id)))
+      found.push_back(static_cast<NodeId>(id));
   }
   return found;
 }
@@ -230,7 +240,8 @@ bool ReductionProgram::IsStreamed(NodeId id) const {
 }
 
 std::vector<NodeId> ReductionProgram::StreamedFor(const std::vector<NodeId>& wanted) const {
-  const std::vector<bool> needed = graph::NeededFor(graph, wanted, [this](NodeId id) { return IsShared(id); });
+  const std::vector<bool> needed = graph::NeededFor(graph, wanted,
+                                                    [this](NodeId id) { return IsShared(id); });
   std::vector<NodeId> found = graph.inputs();
   std::erase_if(found, [&](NodeId id) { return !needed[id] || !IsStreamed(id); });
   return found;
@@ -249,7 +260,8 @@ Coordinates ReductionProgram::ElementAt(int64_t lanes) const {
   Coordinates at;
   for (size_t axis = 0; axis < space.size(); ++axis) {
     const bool one = space[axis].one();
-    at.push_back({.text = one ? "0" : (reduced[axis] ? "r" : "k") + std::to_string(axis), .multiple = one ? 0 : 1});
+    at.push_back({.text = one ? "0" : (reduced[axis] ? "r" : "k") + std::to_string(axis),
+                  .multiple = one ? 0 : 1});
     if (static_cast<int>(axis) != InnerAxis() || lanes == 1) continue;
     at.back().lanes = graph::Coordinate::Lanes::kNext;
     at.back().multiple = lanes;
@@ -260,7 +272,8 @@ Coordinates ReductionProgram::ElementAt(int64_t lanes) const {
 Coordinates ReductionProgram::SharedAt(NodeId id, int64_t lanes) const {
   const size_t rank = graph.node(id).type.shape.size();
   const Coordinates element = ElementAt(lanes);
-  if (graph::ElementCount(graph.node(id).type.shape).one()) return Coordinates(rank, {.text = "0", .multiple = 0});
+  if (graph::ElementCount(graph.node(id).type.shape).one())
+    return Coordinates(rank, {.text = "0", .multiple = 0});
   Coordinates at;
   for (size_t axis = 0; axis < space.size(); ++axis) {
     if (!reduced[axis])

@@ -1,6 +1,6 @@
-// A graph of maps and reductions over the same axes: passes over the elements, each of which ends in reductions that
-// the next one needs. Two families compute such programs: one where the reduced axes are the last ("rows"), and one
-// wherever they lie ("columns").
+// A graph of maps and reductions over the same axes: passes over the elements, each of which ends
+// in reductions that the next one needs. Two families compute such programs: one where the reduced
+// axes are the last ("rows"), and one wherever they lie ("columns").
 #pragma once
 
 #include <map>
@@ -21,11 +21,13 @@ struct ReductionProgram {
   std::vector<int> passes;    ///< by node: of a reduction, the pass that computes it; of others -1
   std::vector<int> known;     ///< by node: the first pass in which its value is at hand
   int pass_count = 0;         ///< before the one that writes elements
-  /// By a node that needs no pass of its own, what it is computed beside: a mean or sum of squared distances from a
-  /// mean, that mean; a sum of exp(x - m), where m is the largest x, that m.
+  /// By a node that needs no pass of its own, what it is computed beside: a mean or sum of squared
+  /// distances from a mean, that mean; a sum of exp(x - m), where m is the largest x, that m.
   std::map<graph::NodeId, graph::NodeId> beside;
-  std::set<graph::NodeId> equals;              ///< sums of exponentials for which equal infinities are 0 apart
-  bool kept_inside = false;                    ///< are neighbouring elements kept (columns), or reduced?
+  /// Sums of exponentials for which equal infinities are 0 apart
+  std::set<graph::NodeId> equals;
+  /// Are neighbouring elements kept (columns), or reduced?
+  bool kept_inside = false;
   std::vector<graph::Output> element_outputs;  ///< of the space's shape
   std::vector<graph::Output> kept_outputs;     ///< one element for each of the kept space
 
@@ -43,13 +45,14 @@ struct ReductionProgram {
   bool IsStreamed(graph::NodeId id) const;
   /// The streamed inputs that `wanted` are computed from, where what elements share is at hand.
   std::vector<graph::NodeId> StreamedFor(const std::vector<graph::NodeId>& wanted) const;
-  /// What a pass over the elements is for: operands of its reductions, and in the last one the outputs.
+  /// What a pass over the elements is for: operands of its reductions, and in the last one the
+  /// outputs.
   std::vector<graph::NodeId> WantedIn(int pass) const;
   /// The last one over elements.
   int LastPass() const { return element_outputs.empty() ? pass_count - 1 : pass_count; }
 
-  /// Coordinates k0, r1, … of an element of the space (kept axes and reduced ones), where the inner axis' are those of
-  /// so many lanes.
+  /// Coordinates k0, r1, … of an element of the space (kept axes and reduced ones), where the inner
+  /// axis' are those of so many lanes.
   graph::Coordinates ElementAt(int64_t lanes) const;
   /// Of a value that elements share.
   graph::Coordinates SharedAt(graph::NodeId id, int64_t lanes) const;
@@ -57,10 +60,13 @@ struct ReductionProgram {
   std::string ValueName(graph::NodeId id) const;
 };
 
-/// nullopt where reductions differ in their axes, or something else than a map comes between. `online`: sums of
-/// exponentials are computed beside their maximum (else they are sums like others).
-std::optional<ReductionProgram> MakeColumnsProgram(const graph::ValidGraph& graph, bool online = false);
+/// nullopt where reductions differ in their axes, or something else than a map comes between.
+/// `online`: sums of exponentials are computed beside their maximum (else they are sums like
+/// others).
+std::optional<ReductionProgram> MakeColumnsProgram(const graph::ValidGraph& graph,
+                                                   bool online = false);
 /// Of last axes of known extent alone, and of elements of rows at places that inputs tell.
-std::optional<ReductionProgram> MakeRowsProgram(const graph::ValidGraph& graph, bool online = false);
+std::optional<ReductionProgram> MakeRowsProgram(const graph::ValidGraph& graph,
+                                                bool online = false);
 
 }  // namespace atunner

@@ -34,8 +34,12 @@ class Writer {
     Line("  const long long all_rows = {};", graph::CountText(program_.Part(false)));
     Line("  const long long group_step = (long long)gridDim.x * ROWS_PER_BLOCK;");
     if (schedule_.prefetch) FirstRows();
-    Line("  for (long long group = (long long)blockIdx.x * ROWS_PER_BLOCK; group < all_rows; group += group_step) {{");
-    Line("    // Threads beyond the last row repeat the group's first, so that barriers meet, and store nothing.");
+    Line(
+        "  for (long long group = (long long)blockIdx.x * ROWS_PER_BLOCK; group < all_rows; group "
+        "+= group_step) {{");
+    Line(
+        "    // Threads beyond the last row repeat the group's first, so that barriers meet, and "
+        "store nothing.");
     Line("    const bool active = group + threadIdx.x / THREADS_PER_ROW < all_rows;");
     Line("    const long long row = active ? group + threadIdx.x / THREADS_PER_ROW : group;");
     text_ += Coordinated("k", "row", false, "    ");
@@ -44,7 +48,8 @@ class Writer {
     if (schedule_.staged) Stage();
     for (const RowInput& input : inputs_) {
       if (schedule_.staged)
-        Line("    const {0}* {1}_row = {1}_stage + (int)(row - group) * COLS;", Stored(input.id), Name(input.id));
+        Line("    const {0}* {1}_row = {1}_stage + (int)(row - group) * COLS;", Stored(input.id),
+             Name(input.id));
       else
         Line("    const {0}* {1}_row = in_{1} + row * COLS;", Stored(input.id), Name(input.id));
     }
@@ -61,7 +66,8 @@ class Writer {
     RowValues(program_.pass_count);
     if (!program_.element_outputs.empty()) WritingPass();
     for (const auto& output : program_.kept_outputs)
-      Line("    if (active && thread == 0) store(out_{}[row], {});", output.name, rows_.at(output.node));
+      Line("    if (active && thread == 0) store(out_{}[row], {});", output.name,
+           rows_.at(output.node));
     return text_ + "  }\n}\n";
   }
 
@@ -74,44 +80,58 @@ class Writer {
   const graph::Node& NodeOf(NodeId id) const { return program_.graph.node(id); }
   const std::string& Name(NodeId id) const { return NodeOf(id).name; }
   std::string_view Stored(NodeId id) const { return CudaName(NodeOf(id).type.dtype); }
-  std::string Computed(NodeId id) const { return graph::CudaArithmetic(NodeOf(id).type.dtype, false); }
+  std::string Computed(NodeId id) const {
+    return graph::CudaArithmetic(NodeOf(id).type.dtype, false);
+  }
   Combine CombineOf(NodeId id) const { return NodeOf(id).As<Reduce>()->op; }
   std::string ValueName(NodeId id) const { return program_.ValueName(id); }
   /// k0, … or r1, … from the number of a row, or of an element within one.
-  std::string Coordinated(const char* prefix, const char* number, bool reduced, const char* indent) const {
+  std::string Coordinated(const char* prefix, const char* number, bool reduced,
+                          const char* indent) const {
     const auto takes = [&](size_t axis) { return program_.reduced[axis] == reduced; };
-    return CoordinateLines(program_.space, takes, prefix, number, reduced ? "int" : "long long", indent);
+    return CoordinateLines(program_.space, takes, prefix, number, reduced ? "int" : "long long",
+                           indent);
   }
 
   /// Do rows stay in shared memory until the last pass over them makes room for the next ones?
   bool IsRing() const { return schedule_.prefetch && !schedule_.keeps; }
-  bool IsKept(const RowInput& input) const { return schedule_.keeps && (input.passes > 1 || schedule_.prefetch); }
+  bool IsKept(const RowInput& input) const {
+    return schedule_.keeps && (input.passes > 1 || schedule_.prefetch);
+  }
 
   /// The beginning of a loop over the vectors of a thread.
   void OpenChunks(const std::string& indent, const std::string& head = "") {
-    Line("#pragma unroll{}\n{}for (int chunk = 0; chunk < CHUNKS; ++chunk) {{", schedule_.keeps ? "" : " 4", indent);
-    Line("{}  const int column = {}(chunk * THREADS_PER_ROW + thread) * VEC;", indent, schedule_.uneven ? head : "");
+    Line("#pragma unroll{}\n{}for (int chunk = 0; chunk < CHUNKS; ++chunk) {{",
+         schedule_.keeps ? "" : " 4", indent);
+    Line("{}  const int column = {}(chunk * THREADS_PER_ROW + thread) * VEC;", indent,
+         schedule_.uneven ? head : "");
   }
-  std::string_view HasColumn() const { return schedule_.uneven ? "column + VEC <= COLS" : "EXACT || column < COLS"; }
+  std::string_view HasColumn() const {
+    return schedule_.uneven ? "column + VEC <= COLS" : "EXACT || column < COLS";
+  }
   /// Elements of the row before its first whole vector.
   void Head(std::string_view indent, std::string_view of) {
-    if (schedule_.uneven) Line("{0}const int {1}head = (int)(-({1}row * COLS) & (VEC - 1));", indent, of);
+    if (schedule_.uneven)
+      Line("{0}const int {1}head = (int)(-({1}row * COLS) & (VEC - 1));", indent, of);
   }
-  /// Asks for a chunk of the row `of`row, if there is one of the group `group`, and closes the batch.
+  /// Asks for a chunk of the row `of`row, if there is one of the group `group`, and closes the
+  /// batch.
   void Request(const std::string& indent, const std::string& group, std::string_view of) {
     Line("{}  if ({} < all_rows && ({})) {{", indent, group, HasColumn());
     for (const RowInput& input : inputs_)
-      Line("{0}    copy_async({1}_next + chunk * BLOCK, in_{1} + {2}row * COLS + column);", indent, Name(input.id), of);
+      Line("{0}    copy_async({1}_next + chunk * BLOCK, in_{1} + {2}row * COLS + column);", indent,
+           Name(input.id), of);
     Line("{0}  }}\n{0}  commit_copies();", indent);
   }
-  /// Of the rows that a block serves next the copies go to shared memory, a batch for each chunk of a thread; each
-  /// thread reads what it has copied itself.
+  /// Of the rows that a block serves next the copies go to shared memory, a batch for each chunk of
+  /// a thread; each thread reads what it has copied itself.
   void FirstRows() {
     Line("  extern __shared__ __align__(16) unsigned char next_rows[];");
     std::string begin = "next_rows";
     for (const RowInput& input : inputs_) {
       const std::string next = Name(input.id) + "_next";
-      Line("  Vector<{0}>* const {1} = (Vector<{0}>*)({2}) + threadIdx.x;", Stored(input.id), next, begin);
+      Line("  Vector<{0}>* const {1} = (Vector<{0}>*)({2}) + threadIdx.x;", Stored(input.id), next,
+           begin);
       begin = next + " + CHUNKS * BLOCK - threadIdx.x";
     }
     Line("  const long long first_group = (long long)blockIdx.x * ROWS_PER_BLOCK;");
@@ -124,9 +144,13 @@ class Writer {
 
   void Stage() {
     for (const RowInput& input : inputs_)
-      Line("    __shared__ __align__(16) {} {}_stage[ROWS_PER_BLOCK * COLS];", Stored(input.id), Name(input.id));
-    Line("    const int staged = (int)min((long long)ROWS_PER_BLOCK, all_rows - group) * COLS;\n    __syncthreads();");
-    for (const RowInput& input : inputs_) Line("    stage({0}_stage, in_{0} + group * COLS, staged);", Name(input.id));
+      Line("    __shared__ __align__(16) {} {}_stage[ROWS_PER_BLOCK * COLS];", Stored(input.id),
+           Name(input.id));
+    Line(
+        "    const int staged = (int)min((long long)ROWS_PER_BLOCK, all_rows - group) * COLS;\n    "
+        "__syncthreads();");
+    for (const RowInput& input : inputs_)
+      Line("    stage({0}_stage, in_{0} + group * COLS, staged);", Name(input.id));
     Line("    commit_copies();\n    wait_copies<0>();\n    __syncthreads();");
   }
 
@@ -136,7 +160,8 @@ class Writer {
       Line("    Vector<{}> {}_kept[CHUNKS];", Stored(input.id), Name(input.id));
       if (schedule_.prefetch) continue;
       OpenChunks("    ");
-      Line("      if (EXACT || column < COLS) read({0}_kept[chunk], {0}_row + column);\n    }}", Name(input.id));
+      Line("      if (EXACT || column < COLS) read({0}_kept[chunk], {0}_row + column);\n    }}",
+           Name(input.id));
     }
     if (!schedule_.prefetch) return;
     Line("    const long long next_row = row_of(group + group_step, all_rows);");
@@ -145,12 +170,14 @@ class Writer {
     OpenChunks("    ");
     Line("      wait_copies<CHUNKS - 1>();");
     for (const RowInput& input : inputs_)
-      Line("      if (EXACT || column < COLS) {0}_kept[chunk] = {0}_next[chunk * BLOCK];", Name(input.id));
+      Line("      if (EXACT || column < COLS) {0}_kept[chunk] = {0}_next[chunk * BLOCK];",
+           Name(input.id));
     Request("    ", "group + group_step", "next_");
     Line("    }}");
   }
 
-  /// Values that a row shares and that what came before makes known, before the elements of this pass.
+  /// Values that a row shares and that what came before makes known, before the elements of this
+  /// pass.
   void RowValues(int pass) {
     for (size_t at = 0; at < program_.graph.nodes().size(); ++at) {
       const auto id = static_cast<NodeId>(at);
@@ -160,8 +187,9 @@ class Writer {
     }
   }
   void RowValue(NodeId id) {
-    const std::string value = NodeOf(id).As<graph::Gather>() ? row_.Of(NodeOf(id).operands[0], places_.at(id)).text
-                                                             : row_.Of(id, SharedAt(id)).text;
+    const std::string value = NodeOf(id).As<graph::Gather>()
+                                  ? row_.Of(NodeOf(id).operands[0], places_.at(id)).text
+                                  : row_.Of(id, SharedAt(id)).text;
     text_ += NewStatements();
     Line("    const {} {} = {};", Computed(id), ValueName(id), value);
     Share(id);
@@ -185,30 +213,34 @@ class Writer {
          rows_.at(operands[1]));
     Coordinates at = program_.ElementAt(1);
     for (size_t axis = 0; axis < at.size(); ++axis) {
-      if (program_.reduced[axis] && !program_.space[axis].one()) at[axis].text = ValueName(id) + "place";
+      if (program_.reduced[axis] && !program_.space[axis].one())
+        at[axis].text = ValueName(id) + "place";
     }
     for (NodeId input : program_.StreamedFor({operands[0]})) row_.Of(input, at);
     text_ += NewStatements();
     places_[id] = at;
   }
 
-  /// Elements of a vector, or at a row's edge one alone, where inputs are read and the row's values at hand.
+  /// Elements of a vector, or at a row's edge one alone, where inputs are read and the row's values
+  /// at hand.
   ElementText Elements(const std::vector<NodeId>& streamed, bool edge) const {
-    ElementText elements(program_.graph,
-                         {.vector = edge ? 1 : schedule_.vector, .indent = "      ", .narrow = schedule_.narrow});
+    ElementText elements(
+        program_.graph,
+        {.vector = edge ? 1 : schedule_.vector, .indent = "      ", .narrow = schedule_.narrow});
     for (const auto& [id, name] : rows_) elements.Know(id, {name, 0}, SharedAt(id));
     for (const RowInput& input : inputs_) {
       if (std::ranges::find(streamed, input.id) == streamed.end()) continue;
-      const std::string value =
-          fmt::format("get<{}>({}_{}, lane)", Computed(input.id), Name(input.id), IsKept(input) ? "kept[chunk]" : "in");
+      const std::string value = fmt::format("get<{}>({}_{}, lane)", Computed(input.id),
+                                            Name(input.id), IsKept(input) ? "kept[chunk]" : "in");
       elements.Know(input.id, {value, 1}, ElementAt(edge));
     }
     return elements;
   }
   Coordinates ElementAt(bool edge) const { return program_.ElementAt(edge ? 1 : schedule_.vector); }
 
-  /// The loop over a thread's elements, whose body `write` makes of elements' texts. Where rows begin anywhere, once
-  /// more over what lies before the row's first whole vector and behind its last, one by one.
+  /// The loop over a thread's elements, whose body `write` makes of elements' texts. Where rows
+  /// begin anywhere, once more over what lies before the row's first whole vector and behind its
+  /// last, one by one.
   void Loop(int pass, const std::function<std::string(ElementText& elements, bool edge)>& write) {
     const std::vector<NodeId> streamed = program_.StreamedFor(program_.WantedIn(pass));
     for (const bool edge : {false, true}) {
@@ -248,12 +280,15 @@ class Writer {
   /// In the place of a chunk that the last pass has read, a chunk of the next row.
   void RequestNext() {
     Line("      {{");
-    if (schedule_.uneven) Line("        const int column = next_head + (chunk * THREADS_PER_ROW + thread) * VEC;");
+    if (schedule_.uneven)
+      Line("        const int column = next_head + (chunk * THREADS_PER_ROW + thread) * VEC;");
     Request("      ", "group + group_step", "next_");
     Line("      }}\n      if (!({})) continue;", HasColumn());
   }
-  static std::string Body(const ElementText& elements, const std::string& each, bool edge, const std::string& before) {
-    return edge ? before + elements.Scope(0) + elements.Scope(1) + each : LanesText(elements, each, "      ", before);
+  static std::string Body(const ElementText& elements, const std::string& each, bool edge,
+                          const std::string& before) {
+    return edge ? before + elements.Scope(0) + elements.Scope(1) + each
+                : LanesText(elements, each, "      ", before);
   }
 
   void ReducingPass(int pass) {
@@ -269,14 +304,14 @@ class Writer {
         const std::string value = elements.Of(NodeOf(id).operands[0], ElementAt(edge)).text;
         const auto sum = SumBeside(id);
         if (!sum) {
-          each += fmt::format("        {0} = {1}::of({0}, ({2}){3});\n", ValueName(id), CombinerName(CombineOf(id)),
-                              Computed(id), value);
+          each += fmt::format("        {0} = {1}::of({0}, ({2}){3});\n", ValueName(id),
+                              CombinerName(CombineOf(id)), Computed(id), value);
           continue;
         }
         before += fmt::format("      float {}of_lane[{}];\n", ValueName(id), edge ? "1" : "VEC");
         each += fmt::format("        {}of_lane[lane] = {};\n", ValueName(id), value);
-        after += fmt::format("      add_exponentials<{2}>({0}, {1}, {0}of_lane);\n", ValueName(id), ValueName(*sum),
-                             program_.equals.contains(*sum));
+        after += fmt::format("      add_exponentials<{2}>({0}, {1}, {0}of_lane);\n", ValueName(id),
+                             ValueName(*sum), program_.equals.contains(*sum));
       }
       return Body(elements, each, edge, before) + after;
     });
@@ -293,7 +328,8 @@ class Writer {
     return sums.empty() ? std::nullopt : std::optional(sums[0]);
   }
   void Reduced(NodeId id, const std::string& finish) {
-    Line("    {0} = row_reduce<{1}>({0}, slot){2};", ValueName(id), CombinerName(CombineOf(id)), finish);
+    Line("    {0} = row_reduce<{1}>({0}, slot){2};", ValueName(id), CombinerName(CombineOf(id)),
+         finish);
     Share(id);
   }
   /// Over all threads of a row; sums of exponentials over the largest element of all.
@@ -312,12 +348,12 @@ class Writer {
     Line("    // The results.");
     Loop(program_.pass_count, [&](ElementText& elements, bool edge) {
       if (!edge)
-        return ResultsText(elements, program_.graph, program_.element_outputs, ElementAt(edge), "row * COLS + column",
-                           "      ", "", "if (active) ");
+        return ResultsText(elements, program_.graph, program_.element_outputs, ElementAt(edge),
+                           "row * COLS + column", "      ", "", "if (active) ");
       std::string each;
       for (const auto& output : program_.element_outputs)
-        each += fmt::format("      if (active) store(out_{}[row * COLS + column], {});\n", output.name,
-                            elements.Of(output.node, ElementAt(edge)).text);
+        each += fmt::format("      if (active) store(out_{}[row * COLS + column], {});\n",
+                            output.name, elements.Of(output.node, ElementAt(edge)).text);
       return Body(elements, each, edge, "");
     });
   }
@@ -342,13 +378,15 @@ std::vector<RowInput> RowInputsOf(const ReductionProgram& program) {
   }
   for (int pass = 0; pass <= program.pass_count; ++pass) {
     const std::vector<NodeId> streamed = program.StreamedFor(program.WantedIn(pass));
-    for (RowInput& input : inputs) input.passes += std::ranges::find(streamed, input.id) == streamed.end() ? 0 : 1;
+    for (RowInput& input : inputs)
+      input.passes += std::ranges::find(streamed, input.id) == streamed.end() ? 0 : 1;
   }
   std::erase_if(inputs, [](const RowInput& input) { return input.passes == 0; });
   return inputs;
 }
 
-std::string ReductionText(const ReductionProgram& program, const KernelSpec& spec, const ReductionSchedule& schedule) {
+std::string ReductionText(const ReductionProgram& program, const KernelSpec& spec,
+                          const ReductionSchedule& schedule) {
   return Indented(Writer(program, spec, schedule).Run());
 }
 

@@ -1,13 +1,14 @@
-// Rows: softmax and layernorm, forward and backward. A row stays in registers or shared memory between the passes over
-// it, or is read again; one block serves several rows, or several blocks one row, in parts that a cluster shares.
+// Rows: softmax and layernorm, forward and backward. A row stays in registers or shared memory
+// between the passes over it, or is read again; one block serves several rows, or several blocks
+// one row, in parts that a cluster shares.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "atunner/codegen/reduce/row_schedule.h"
 #include "atunner/codegen/template/bound_template.h"
 #include "atunner/codegen/template/family.h"
-#include "atunner/codegen/reduce/row_schedule.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -35,7 +36,8 @@ class RowTemplate : public BoundTemplate {
   RowTemplate(const RowKernel& kernel, const KernelSpec& spec, const DeviceProfile& profile)
       : BoundTemplate(spec, profile),
         kernel_(kernel),
-        task_{kernel, profile_, dim("cols"), BytesOf(element_), MinimumBytes(spec_, spec_.dims).value_or(0)} {
+        task_{kernel, profile_, dim("cols"), BytesOf(element_),
+              MinimumBytes(spec_, spec_.dims).value_or(0)} {
     MakeSpace();
   }
 
@@ -53,25 +55,30 @@ class RowTemplate : public BoundTemplate {
         .Int("TENSORS", kernel_.tensors, "read row by row")
         .Int("PARAMETERS", kernel_.parameters, "values per column")
         .Int("ADD_GROUPS", kAddGroups)
-        .Int("BOXES", choice.defers() ? 4 : 2, "that what blocks of a cluster tell each other comes in by turns")
+        .Int("BOXES", choice.defers() ? 4 : 2,
+             "that what blocks of a cluster tell each other comes in by turns")
         .Bool("BY_VALUE", true, "what all of them say of one value lies together");
-    for (const char* name : {"cluster", "split", "fused"}) constants.Define(Capitals(name), at[name]);
-    constants.Line(kernel_.name == "softmax" ? "#define NEUTRAL MINUS_INFINITY" : "#define NEUTRAL 0.0f");
+    for (const char* name : {"cluster", "split", "fused"})
+      constants.Define(Capitals(name), at[name]);
+    constants.Line(kernel_.name == "softmax" ? "#define NEUTRAL MINUS_INFINITY"
+                                             : "#define NEUTRAL 0.0f");
     LaunchPlan plan = Plan(configuration, {});
     AddRows(choice, plan);
     if (kernel_.gradients) AddGradients(choice, plan);
     const bool cluster = choice.cluster > 1;
     return RenderedKernel{
         Emit(configuration, constants,
-             {embed::kElementCuh, embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh, embed::kRowReduceCuh,
-              TextIf(cluster, embed::kTensorCopiesCuh), TextIf(cluster, embed::kClusterCuh),
-              TextIf(cluster, embed::kClusterPartsCuh), embed::kRowCommonCuh,
-              TextIf(kernel_.parameters > 0, embed::kRowMomentsCuh), kernel_.text}),
+             {embed::kElementCuh, embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh,
+              embed::kRowReduceCuh, TextIf(cluster, embed::kTensorCopiesCuh),
+              TextIf(cluster, embed::kClusterCuh), TextIf(cluster, embed::kClusterPartsCuh),
+              embed::kRowCommonCuh, TextIf(kernel_.parameters > 0, embed::kRowMomentsCuh),
+              kernel_.text}),
         std::move(plan)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    // Only the number of rows is free: enough to fill several blocks and leave the last one partly empty.
+    // Only the number of rows is free: enough to fill several blocks and leave the last one partly
+    // empty.
     const RowChoice choice = Read(configuration);
     const int64_t few = std::clamp<int64_t>(200000 / task_.cols, 1, 2 * choice.rows + 1);
     std::vector<Dims> sizes;
@@ -84,20 +91,24 @@ class RowTemplate : public BoundTemplate {
 
   SizeFreedom FreeSizes(const Configuration&) const override { return {{"rows"}, {}}; }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile&) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile&) const override {
     return task_.Estimate(Read(configuration));
   }
 
  private:
-  /// Column sums want a block that goes on, with the next rows under way and the parameters at hand.
+  /// Column sums want a block that goes on, with the next rows under way and the parameters at
+  /// hand.
   std::vector<Choices> Ways() const override {
-    const auto fix = [&](Choices& way, std::initializer_list<const char*> names, const std::vector<Value>& values) {
+    const auto fix = [&](Choices& way, std::initializer_list<const char*> names,
+                         const std::vector<Value>& values) {
       for (const char* name : names) way[At(name)] = values;
     };
     Choices usual = AllValues();
     fix(usual, {"split"}, Integers({1}));
     // Column sums leave few registers for wide vectors of short elements.
-    fix(usual, {"vector"}, {std::min<int64_t>(kernel_.gradients ? 4 : 16 / task_.element, LargestVector())});
+    fix(usual, {"vector"},
+        {std::min<int64_t>(kernel_.gradients ? 4 : 16 / task_.element, LargestVector())});
     std::vector<Choices> ways;
     for (const char* storage : {"registers", "shared", "reload"}) {
       Choices stays = usual;
@@ -110,7 +121,9 @@ class RowTemplate : public BoundTemplate {
     }
     return ways;
   }
-  size_t At(std::string_view parameter) const { return static_cast<size_t>(space_.Find(parameter)); }
+  size_t At(std::string_view parameter) const {
+    return static_cast<size_t>(space_.Find(parameter));
+  }
 
   RowChoice Read(const Configuration& configuration) const { return {.at = chosen(configuration)}; }
 
@@ -125,7 +138,8 @@ class RowTemplate : public BoundTemplate {
   void MakeSpace() {
     // What constraints ask for early stands early: the space is enumerated in this order.
     space_.parameters = {
-        {"threads_per_row", Integers({8, 16, 32, 64, 128, 256, 512, 1024}), "threads that share one row"},
+        {"threads_per_row", Integers({8, 16, 32, 64, 128, 256, 512, 1024}),
+         "threads that share one row"},
         {"rows_per_block", Integers({1, 2, 4, 8, 16, 32}), "rows one block works on at once"},
         {"vector", PowersOfTwo(LargestVector(), [](int64_t) { return true; }), "elements per load"},
         {"cluster", profile_.cc_major >= 9 ? Integers({1, 2, 4, 8, 16}) : Integers({1}),
@@ -137,29 +151,39 @@ class RowTemplate : public BoundTemplate {
         {"fused", kernel_.gradients ? Integers({1, 0}) : Integers({0}),
          "column sums in the pass that gives dx, or in a pass of their own"},
         {"prefetch", profile_.cc_major >= 8 ? Integers({0, 1, 2}) : Integers({0}),
-         "copy the next rows to shared memory while these are reduced; 2 = and the rows before are written"},
-        {"keep", kernel_.parameters > 0 ? Integers({0, 1}) : Integers({0}), "keep the values per column in registers"},
-        {"blocks_per_sm", Integers({0, 1, 2, 3, 4, 8}), "0 = one block per row group, else a persistent grid"},
+         "copy the next rows to shared memory while these are reduced; 2 = and the rows before are "
+         "written"},
+        {"keep", kernel_.parameters > 0 ? Integers({0, 1}) : Integers({0}),
+         "keep the values per column in registers"},
+        {"blocks_per_sm", Integers({0, 1, 2, 3, 4, 8}),
+         "0 = one block per row group, else a persistent grid"},
     };
     Add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     Add("threads_per_row * rows_per_block >= 32", "whole warps only");
     Add("rows_per_block <= max(1, rows)", "more rows than there are");
     Add("cluster == 1 or (rows_per_block == 1 and threads_per_row >= 128 and cols >= 4096)",
         "clusters serve long rows");
-    Add("split == 1 or (cluster == 1 and rows_per_block == 1 and threads_per_row >= 128 and cols >= split * "
+    Add("split == 1 or (cluster == 1 and rows_per_block == 1 and threads_per_row >= 128 and cols "
+        ">= split * "
         "threads_per_row * vector)",
         "splitting serves long rows");
     Add("split == 1 or (storage == 'reload' and fused == 0 and prefetch == 0)",
         "a split row is read twice, and column sums need whole rows");
-    // One warp alone on a row is always allowed: a single short row needs some block of a whole warp.
-    Add("threads_per_row * vector * cluster < 2 * cols or threads_per_row == 8 or (threads_per_row == 32 and "
+    // One warp alone on a row is always allowed: a single short row needs some block of a whole
+    // warp.
+    Add("threads_per_row * vector * cluster < 2 * cols or threads_per_row == 8 or (threads_per_row "
+        "== 32 and "
         "rows_per_block == 1)",
         "more threads than elements");
     Add("prefetch == 0 or storage != 'reload'", "what is read again is not copied");
-    Add("prefetch < 2 or storage == 'shared'", "rows in registers make room before the next ones come");
+    Add("prefetch < 2 or storage == 'shared'",
+        "rows in registers make room before the next ones come");
     Add("keep == 0 or blocks_per_sm > 0", "values in registers serve a block that goes on");
-    Add(fmt::format("prefetch == 0 or (vector * {} >= 4 and cols % vector == 0 and blocks_per_sm > 0)", task_.element),
-        "asynchronous copies take 4, 8 or 16 aligned bytes, and serve blocks with more than one group");
+    Add(fmt::format(
+            "prefetch == 0 or (vector * {} >= 4 and cols % vector == 0 and blocks_per_sm > 0)",
+            task_.element),
+        "asynchronous copies take 4, 8 or 16 aligned bytes, and serve blocks with more than one "
+        "group");
     Add("(fused == 0 and keep == 0) or cols % vector == 0",
         "where rows begin inside of vectors, no thread keeps to its columns");
     Add("fused == 0 or storage != 'reload'", "column sums go with a row that is kept");
@@ -169,17 +193,23 @@ class RowTemplate : public BoundTemplate {
 
   /// What a block takes of registers and of shared memory.
   void AddResources() {
-    const std::string chunks = fmt::format("ceil_div({}, cluster * split * threads_per_row)", kVectors);
+    const std::string chunks = fmt::format("ceil_div({}, cluster * split * threads_per_row)",
+                                           kVectors);
     const std::string registers = fmt::format(
-        "((storage == 'registers') * {0} * vector * {1} // 4 + keep * {0} * vector * {3} // 4 + fused * "
+        "((storage == 'registers') * {0} * vector * {1} // 4 + keep * {0} * vector * {3} // 4 + "
+        "fused * "
         "{0} * vector * 2 + {2} + 8 * vector // 4)",
-        chunks, kernel_.tensors * task_.element, kOtherRegisters, kernel_.parameters * task_.element);
+        chunks, kernel_.tensors * task_.element, kOtherRegisters,
+        kernel_.parameters * task_.element);
     Add(fmt::format("{} <= 255", registers), "the row does not fit in registers");
-    Add(fmt::format("{} * threads_per_row * rows_per_block * max(1, fused * blocks_per_sm) <= 65536", registers),
+    Add(fmt::format(
+            "{} * threads_per_row * rows_per_block * max(1, fused * blocks_per_sm) <= 65536",
+            registers),
         "the blocks do not fit in the register file");
     Add(fmt::format("fused == 0 or {} * vector * rows_per_block <= 512", chunks),
         "column sums of many rows are added by code that takes long to compile");
-    Add(fmt::format("({}) * max(1, fused * blocks_per_sm) <= {}", SharedText(), task_.SharedForRows()),
+    Add(fmt::format("({}) * max(1, fused * blocks_per_sm) <= {}", SharedText(),
+                    task_.SharedForRows()),
         "shared memory");
   }
 
@@ -191,13 +221,16 @@ class RowTemplate : public BoundTemplate {
         kernel_.tensors, kVectors, task_.element);
   }
 
-  int64_t SharedBytes(const RowChoice& choice) const { return Evaluate(Expr::MustParse(SharedText()), choice.at); }
+  int64_t SharedBytes(const RowChoice& choice) const {
+    return Evaluate(Expr::MustParse(SharedText()), choice.at);
+  }
 
   // --- launch ---
 
   std::string Groups(const RowChoice& choice) const {
     const std::string groups = fmt::format("ceil_div(rows, {})", choice.rows);
-    const int64_t most = choice.blocks_per_sm == 0 ? INT32_MAX / choice.parts() : task_.ResidentGroups(choice);
+    const int64_t most = choice.blocks_per_sm == 0 ? INT32_MAX / choice.parts()
+                                                   : task_.ResidentGroups(choice);
     return fmt::format("min({}, {})", groups, most);
   }
 
@@ -224,15 +257,16 @@ class RowTemplate : public BoundTemplate {
 
   /// The pass over rows; of split ones two, with what their parts come to between.
   void AddRows(const RowChoice& choice, LaunchPlan& plan) const {
-    LaunchStep step =
-        Step("kernel", fmt::format("{} * {}", Groups(choice), choice.parts()), choice.block(), ArgumentsOf(choice));
+    LaunchStep step = Step("kernel", fmt::format("{} * {}", Groups(choice), choice.parts()),
+                           choice.block(), ArgumentsOf(choice));
     step.cluster[0] = Expr(choice.cluster);
     step.shared_bytes = Expr(SharedBytes(choice));
     if (choice.split == 1) {
       plan.steps.push_back(std::move(step));
       return;
     }
-    plan.workspaces.push_back({"parts", Expr::MustParse(fmt::format("rows * {}", choice.split * kernel_.part_bytes))});
+    plan.workspaces.push_back(
+        {"parts", Expr::MustParse(fmt::format("rows * {}", choice.split * kernel_.part_bytes))});
     for (const char* number : {"i32:0", "i32:1"}) {
       plan.steps.push_back(step);
       AddArguments(plan.steps.back(), {"@parts", number});
@@ -241,11 +275,14 @@ class RowTemplate : public BoundTemplate {
 
   /// Shares of the column sums, if the rows' pass did not make them, and their sum.
   void AddGradients(const RowChoice& choice, LaunchPlan& plan) const {
-    const std::string count =
-        choice.fused ? Groups(choice) : fmt::format("min({}, ceil_div(rows, 8))", kColumnRowBlocks);
-    plan.workspaces.push_back({"shares", Expr::MustParse(fmt::format("({}) * {}", count, 8 * task_.cols))});
+    const std::string count = choice.fused
+                                  ? Groups(choice)
+                                  : fmt::format("min({}, ceil_div(rows, 8))", kColumnRowBlocks);
+    plan.workspaces.push_back(
+        {"shares", Expr::MustParse(fmt::format("({}) * {}", count, 8 * task_.cols))});
     if (!choice.fused) {
-      for (const char* name : {"mean", "rstd"}) plan.workspaces.push_back({name, Expr::MustParse("rows * 4")});
+      for (const char* name : {"mean", "rstd"})
+        plan.workspaces.push_back({name, Expr::MustParse("rows * 4")});
       const int64_t width = task_.cols % choice.vector == 0 ? choice.vector : 1;
       plan.steps.push_back(Step("columns", fmt::format("ceil_div(cols, {})", 32 * width), 256,
                                 {"x", "dy", "@mean", "@rstd", "@shares", "i64:rows"}));
@@ -262,11 +299,12 @@ class RowTemplate : public BoundTemplate {
 bool Matches(const KernelSpec& spec) {
   return spec.oracle.kind == Oracle::Kind::kOperator && FindKernel(spec.name) != nullptr;
 }
-Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
+Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
+                                               const DeviceProfile& profile) {
   auto bound = std::make_unique<RowTemplate>(*FindKernel(spec.name), spec, profile);
   if (!bound->Default().values.empty()) return bound;
-  return Fail(ErrorCode::kUnsupported,
-              fmt::format("rows of {} elements are too long for {}", spec.dims.at("cols"), spec.name));
+  return Fail(ErrorCode::kUnsupported, fmt::format("rows of {} elements are too long for {}",
+                                                   spec.dims.at("cols"), spec.name));
 }
 
 }  // namespace

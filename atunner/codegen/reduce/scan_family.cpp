@@ -1,6 +1,6 @@
-// Scans: running sums, products, maxima along any axis, with maps before and behind. The threads of a block walk along
-// lines tile by tile and carry the total; where lines are few, blocks divide them, after a kernel that adds up the
-// parts.
+// Scans: running sums, products, maxima along any axis, with maps before and behind. The threads of
+// a block walk along lines tile by tile and carry the total; where lines are few, blocks divide
+// them, after a kernel that adds up the parts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 #include "atunner/cuda_text/cuda_text.h"
 #include "atunner/cuda_text/element_text.h"
 #include "atunner/graph/evaluate/evaluate_sums.h"
-#include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/graph/match/inline_work.h"
+#include "atunner/graph/rewrite/rewrite.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -47,7 +47,8 @@ struct ScanForm : NodeForm {
       Coordinate& c = result[i];
       c.text = space()[i].one() ? "0" : own ? "at" : "c" + std::to_string(i);
       const bool lanes = along_lines() ? own : innermost && !space()[i].one();
-      if (vector > 1 && lanes) c = {.text = c.text, .lanes = Coordinate::Lanes::kNext, .multiple = vector};
+      if (vector > 1 && lanes)
+        c = {.text = c.text, .lanes = Coordinate::Lanes::kNext, .multiple = vector};
       innermost = innermost && space()[i].one();
     }
     return result;
@@ -64,7 +65,9 @@ class Writer {
   Writer(const ScanForm& form, const KernelSpec& spec, int64_t vector, bool splits)
       : form_(form), spec_(spec), vector_(vector), splits_(splits) {}
 
-  std::string Run() { return (splits_ ? Kernel("totals", true) + "\n" : "") + Kernel("kernel", false); }
+  std::string Run() {
+    return (splits_ ? Kernel("totals", true) + "\n" : "") + Kernel("kernel", false);
+  }
 
  private:
   size_t axis() const { return static_cast<size_t>(form_.operation().axis); }
@@ -83,9 +86,11 @@ class Writer {
   const long long safe = active ? line : 0;
 )",
                name, KernelParameters(spec_), parts, graph::CountText(form_.Lines()),
-               along ? "(long long)blockIdx.x * GROUPS + group" : "((long long)blockIdx.x * THREADS + thread) * VEC") +
+               along ? "(long long)blockIdx.x * GROUPS + group"
+                     : "((long long)blockIdx.x * THREADS + thread) * VEC") +
            CoordinateLines(
-               form_.space(), [this](size_t each) { return each != axis(); }, "c", "safe", "long long", "  ");
+               form_.space(), [this](size_t each) { return each != axis(); }, "c", "safe",
+               "long long", "  ");
   }
 
   /// The loop over a thread's items, with `position` along the scan and `at` along the axis.
@@ -98,16 +103,21 @@ class Writer {
       const long long at = {};
 )",
         along ? "(item * THREADS + thread) * VEC" : "group * ITEMS + item",
-        form_.operation().reverse ? (along ? "EXTENT - VEC - position" : "EXTENT - 1 - position") : "position");
+        form_.operation().reverse ? (along ? "EXTENT - VEC - position" : "EXTENT - 1 - position")
+                                  : "position");
   }
-  std::string LaneText() const { return form_.operation().reverse && form_.along_lines() ? "VEC - 1 - lane" : "lane"; }
+  std::string LaneText() const {
+    return form_.operation().reverse && form_.along_lines() ? "VEC - 1 - lane" : "lane";
+  }
 
   std::string Kernel(const std::string& name, bool totals) {
     const std::string type = form_.type();
     const std::string op(CombinerName(form_.operation().op));
     std::string text = Head(name);
-    text += fmt::format("  {0} carry[CARRIES];\n#pragma unroll\n  for (int j = 0; j < CARRIES; ++j) carry[j] = {1};\n",
-                        type, form_.neutral());
+    text += fmt::format(
+        "  {0} carry[CARRIES];\n#pragma unroll\n  for (int j = 0; j < CARRIES; ++j) carry[j] = "
+        "{1};\n",
+        type, form_.neutral());
     if (splits_ && !totals)
       text += fmt::format(R"(#pragma unroll 8
   for (int part = 0; part < blockIdx.y && active; ++part) {{
@@ -122,7 +132,8 @@ class Writer {
     {} value[ITEMS][VEC];
 )",
                         type);
-    text += Values() + fmt::format("    scan_tile<{}>(value, carry, {}, slot);\n", op, form_.neutral());
+    text += Values() +
+            fmt::format("    scan_tile<{}>(value, carry, {}, slot);\n", op, form_.neutral());
     if (!totals) text += Results();
     text += "  }\n";
     if (totals)
@@ -136,13 +147,16 @@ class Writer {
 
   std::string Values() {
     ElementText elements = Elements();
-    const auto value = elements.Of(form_.graph.node(form_.node).operands[0], form_.Coordinates(vector_));
+    const auto value = elements.Of(form_.graph.node(form_.node).operands[0],
+                                   form_.Coordinates(vector_));
     return ItemLoop() + "      if (active && position < EXTENT) {\n" +
            LanesText(elements,
-                     fmt::format("          value[item][{}] = ({}){};\n", LaneText(), form_.type(), value.text),
+                     fmt::format("          value[item][{}] = ({}){};\n", LaneText(), form_.type(),
+                                 value.text),
                      "        ") +
            fmt::format(
-               "      }} else {{\n#pragma unroll\n        for (int lane = 0; lane < VEC; ++lane) value[item][lane] = "
+               "      }} else {{\n#pragma unroll\n        for (int lane = 0; lane < VEC; ++lane) "
+               "value[item][lane] = "
                "{};\n      }}\n    }}\n",
                form_.neutral());
   }
@@ -151,8 +165,8 @@ class Writer {
     ElementText elements = Elements();
     const graph::Coordinates at = form_.Coordinates(vector_);
     elements.Know(form_.node, {fmt::format("value[item][{}]", LaneText()), 1}, at);
-    const std::string results =
-        ResultsText(elements, form_.graph, form_.graph.outputs(), at, NumberText(form_.space(), at), "        ");
+    const std::string results = ResultsText(elements, form_.graph, form_.graph.outputs(), at,
+                                            NumberText(form_.space(), at), "        ");
     return ItemLoop() + "      if (active && position < EXTENT) {\n" + results + "      }\n    }\n";
   }
 
@@ -168,7 +182,8 @@ std::optional<ScanForm> FormOf(const KernelSpec& spec) {
   const auto scan = graph::OnlyNode<graph::Scan>(*fused);
   if (!scan) return std::nullopt;
   ScanForm form{{*fused, *scan}};
-  const bool served = form.extent().constant() && graph::CanInline(form.graph, form.graph.node(*scan).operands[0], 64) &&
+  const bool served = form.extent().constant() &&
+                      graph::CanInline(form.graph, form.graph.node(*scan).operands[0], 64) &&
                       graph::IsFinishedInPlace(form.graph, *scan, 64);
   return served ? std::optional(std::move(form)) : std::nullopt;
 }
@@ -186,26 +201,29 @@ class ScanTemplate : public GraphTemplate {
     constants.Define("ALONG_LINES", form_.along_lines() ? 1 : 0)
         .Line(fmt::format("constexpr long long EXTENT = {};  // elements of a line", Extent()))
         .Bool("EXCLUSIVE", form_.operation().exclusive);
-    return RenderedKernel{Source(at, "scan", constants,
-                                 {embed::kVectorCuh, embed::kCombineCuh, embed::kWarpScanCuh, embed::kScanCuh,
-                                  "constexpr long long TILES = (EXTENT + TILE - 1) / TILE;\n",
-                                  Writer(form_, spec_, at["vector"], at["splits"] > 1).Run()}),
-                          PlanOf(at)};
+    return RenderedKernel{
+        Source(at, "scan", constants,
+               {embed::kVectorCuh, embed::kCombineCuh, embed::kWarpScanCuh, embed::kScanCuh,
+                "constexpr long long TILES = (EXTENT + TILE - 1) / TILE;\n",
+                Writer(form_, spec_, at["vector"], at["splits"] > 1).Run()}),
+        PlanOf(at)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     return CheckSizes(form_.space(), chosen(configuration)["groups"] * Extent());
   }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const bool along = form_.along_lines();
     const double width = Real(at["vector"]) * Real(WidestElement(spec_));
     const double threads = Real(at["threads"]) * Real(at["groups"]);
-    const double beside = along ? Real(at["groups"]) : Real(at["threads"]) * Real(at["vector"]);  // lines of a block
+    // lines of a block
+    const double beside = along ? Real(at["groups"]) : Real(at["threads"]) * Real(at["vector"]);
     const double lines = std::ceil(Lines() / beside);
-    const double tile =
-        along ? Real(at["threads"]) * Real(at["vector"]) * Real(at["items"]) : Real(at["groups"]) * Real(at["items"]);
+    const double tile = along ? Real(at["threads"]) * Real(at["vector"]) * Real(at["items"])
+                              : Real(at["groups"]) * Real(at["items"]);
     const double extent = Real(Extent());
     const double wasted = std::ceil(extent / tile) * tile / extent;
     // Memory likes pieces of some kilobytes of a line, or of 256 bytes across lines.
@@ -213,20 +231,28 @@ class ScanTemplate : public GraphTemplate {
     const double off = std::log2(piece / 256);
     const double line = along ? 1 + 0.02 * std::fabs(off) + 0.02 * (width > 16)
                               : std::max(1.0, 128 / piece) * (1 + 0.1 * std::max(0.0, -off));
-    const double broken = std::max(line, along ? (width >= 16 ? line : line + 0.1 * std::log2(16 / width)) : 1.0);
+    const double broken = std::max(
+        line, along ? (width >= 16 ? line : line + 0.1 * std::log2(16 / width)) : 1.0);
     const double used = Lines() / (lines * beside);
-    const double resident = std::min(lines * Real(at["splits"]) * threads * used, profile.sms * 1024.0);
-    const double idle = std::max(1.0, profile.sms * 28672.0 / (resident * Real(at["items"]) * width));
+    const double resident = std::min(lines * Real(at["splits"]) * threads * used,
+                                     profile.sms * 1024.0);
+    const double idle = std::max(1.0,
+                                 profile.sms * 28672.0 / (resident * Real(at["items"]) * width));
     const double barriers = along ? 1 + 0.01 * std::fabs(std::log2(threads / 128))
-                                  : 1 + 0.04 * std::log2(threads / 32) + 0.02 * Real(at["groups"]) / Real(at["items"]);
-    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) * (Real(at["splits"]) > 1 ? 1.5 : 1.0);
-    return bytes * std::max(1.0, 0.5 + 0.5 * wasted) * broken * idle * barriers / profile.dram_gbps +
+                                  : 1 + 0.04 * std::log2(threads / 32) +
+                                        0.02 * Real(at["groups"]) / Real(at["items"]);
+    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) *
+                         (Real(at["splits"]) > 1 ? 1.5 : 1.0);
+    return bytes * std::max(1.0, 0.5 + 0.5 * wasted) * broken * idle * barriers /
+               profile.dram_gbps +
            (Real(at["splits"]) > 1 ? 2500 : 0);
   }
 
  private:
   int64_t Extent() const { return form_.extent().factor(); }
-  double Lines() const { return Real(graph::ElementCount(form_.Lines()).Bound(spec_.dims).factor()); }
+  double Lines() const {
+    return Real(graph::ElementCount(form_.Lines()).Bound(spec_.dims).factor());
+  }
   void MakeSpace() {
     const bool along = form_.along_lines();
     // Neighbours in memory lie along the scan, or along the innermost axis of the lines.
@@ -235,7 +261,8 @@ class ScanTemplate : public GraphTemplate {
       if (!along && !extent.one()) neighbours = extent.factor();
     }
     space_.parameters = {
-        {"threads", along ? Integers({32, 64, 128, 256, 512, 1024}) : Integers({8, 16, 32, 64, 128, 256}),
+        {"threads",
+         along ? Integers({32, 64, 128, 256, 512, 1024}) : Integers({8, 16, 32, 64, 128, 256}),
          along ? "threads of a line" : "threads beside each other"},
         {"groups", Integers({1, 2, 4, 8, 16, 32}),
          along ? "lines of a block" : "threads behind each other along lines"},
@@ -244,19 +271,25 @@ class ScanTemplate : public GraphTemplate {
         {"items", Integers({1, 2, 4, 8, 16}), "vectors of a thread in a tile"},
         {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256}), "blocks that divide a line"},
     };
-    Add("threads * groups <= 1024 and threads * groups >= 32", "whole warps, and at most 1024 threads");
+    Add("threads * groups <= 1024 and threads * groups >= 32",
+        "whole warps, and at most 1024 threads");
     Add("items * vector <= 32", "a thread's elements take registers");
     if (along) {
       Add("items * threads // 32 <= 32", "one warp scans the totals of all");
       Add(fmt::format("groups <= max(1, {:.0f})", Lines()), "more lines than there are");
-      Add(fmt::format("threads * vector * items < 2 * {} or (threads == 32 and items == 1)", Extent()),
+      Add(fmt::format("threads * vector * items < 2 * {} or (threads == 32 and items == 1)",
+                      Extent()),
           "tiles longer than lines");
-      Add(fmt::format("splits == 1 or splits * threads * vector * items < 2 * {}", Extent()), "more blocks than tiles");
+      Add(fmt::format("splits == 1 or splits * threads * vector * items < 2 * {}", Extent()),
+          "more blocks than tiles");
     } else {
-      Add(fmt::format("threads * vector < 2 * {:.0f} or threads == 8 or threads * groups == 32", Lines()),
+      Add(fmt::format("threads * vector < 2 * {:.0f} or threads == 8 or threads * groups == 32",
+                      Lines()),
           "more threads than lines");
-      Add(fmt::format("groups * items < 2 * {} or groups * threads == 32", Extent()), "tiles longer than lines");
-      Add(fmt::format("splits == 1 or splits * groups * items < 2 * {}", Extent()), "more blocks than tiles");
+      Add(fmt::format("groups * items < 2 * {} or groups * threads == 32", Extent()),
+          "tiles longer than lines");
+      Add(fmt::format("splits == 1 or splits * groups * items < 2 * {}", Extent()),
+          "more blocks than tiles");
       Add("2 * threads * groups * vector * 8 <= 49152", "totals exceed shared memory");
     }
   }
@@ -266,16 +299,19 @@ class ScanTemplate : public GraphTemplate {
     const std::string lines = graph::CountText(form_.Lines());
     std::vector<LaunchStep> steps;
     for (const char* name : splits ? std::vector{"totals", "kernel"} : std::vector{"kernel"}) {
-      LaunchStep step =
-          Launch(name, fmt::format("ceil_div({}, {})", lines, form_.along_lines() ? "groups" : "threads * vector"),
-                 "threads * groups");
+      LaunchStep step = Launch(name,
+                               fmt::format("ceil_div({}, {})", lines,
+                                           form_.along_lines() ? "groups" : "threads * vector"),
+                               "threads * groups");
       step.grid[1] = Expr::MustParse("splits");
       if (splits) AddArguments(step, {"@parts"});
       steps.push_back(std::move(step));
     }
     LaunchPlan plan = Plan(at, std::move(steps));
     const size_t bytes = std::max<size_t>(4, SizeOf(form_.graph.node(form_.node).type.dtype));
-    if (splits) plan.workspaces.push_back({"parts", Expr::MustParse(fmt::format("splits * {} * {}", bytes, lines))});
+    if (splits)
+      plan.workspaces.push_back(
+          {"parts", Expr::MustParse(fmt::format("splits * {} * {}", bytes, lines))});
     return plan;
   }
 

@@ -30,7 +30,9 @@ void ForEachOf(const Choices& choices, const Use& use) {
 
 }  // namespace
 
-std::vector<Value> Integers(std::initializer_list<int64_t> values) { return {values.begin(), values.end()}; }
+std::vector<Value> Integers(std::initializer_list<int64_t> values) {
+  return {values.begin(), values.end()};
+}
 
 Argument::Argument(const std::string& word) {
   constexpr std::pair<std::string_view, DType> kScalars[] = {
@@ -47,7 +49,8 @@ void AddArguments(LaunchStep& step, const Arguments& arguments) {
   step.args.insert(step.args.end(), arguments.begin(), arguments.end());
 }
 
-LaunchStep Step(std::string entry, const std::string& blocks, const Expr& threads, const Arguments& arguments) {
+LaunchStep Step(std::string entry, const std::string& blocks, const Expr& threads,
+                const Arguments& arguments) {
   LaunchStep step;
   step.entry = std::move(entry);
   step.grid[0] = Expr::MustParse(blocks);
@@ -57,12 +60,14 @@ LaunchStep Step(std::string entry, const std::string& blocks, const Expr& thread
 }
 
 ConstantBlock& ConstantBlock::Int(std::string_view name, int64_t value, std::string_view comment) {
-  text_ += fmt::format("constexpr int {} = {};{}{}\n", name, value, comment.empty() ? "" : "  // ", comment);
+  text_ += fmt::format("constexpr int {} = {};{}{}\n", name, value, comment.empty() ? "" : "  // ",
+                       comment);
   return *this;
 }
 
 ConstantBlock& ConstantBlock::Bool(std::string_view name, bool value, std::string_view comment) {
-  text_ += fmt::format("constexpr bool {} = {};{}{}\n", name, value, comment.empty() ? "" : "  // ", comment);
+  text_ += fmt::format("constexpr bool {} = {};{}{}\n", name, value, comment.empty() ? "" : "  // ",
+                       comment);
   return *this;
 }
 
@@ -84,7 +89,8 @@ ConstantBlock& ConstantBlock::Ints(const Chosen& chosen, std::initializer_list<c
 
 std::string Capitals(std::string_view name) {
   std::string capitals(name);
-  for (char& each : capitals) each = static_cast<char>(std::toupper(static_cast<unsigned char>(each)));
+  for (char& each : capitals)
+    each = static_cast<char>(std::toupper(static_cast<unsigned char>(each)));
   return capitals;
 }
 
@@ -130,10 +136,12 @@ SourceUnit BoundTemplate::Emit(const Configuration& configuration, const Constan
                                std::initializer_list<std::string_view> texts) const {
   std::string head;
   if (half_precision())
-    head = fmt::format("#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\ntypedef {} T;\n#define MMA_TYPE \"{}\"\n",
-                       CudaName(element_), element_ == DType::kBFloat16 ? "bf16" : "f16");
-  return Titled(fmt::format("{} in {}, scheduled by atunner", spec_.name, Name(element_)), configuration,
-                head + constants.text(), Joined(texts));
+    head = fmt::format(
+        "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\ntypedef {} T;\n#define MMA_TYPE "
+        "\"{}\"\n",
+        CudaName(element_), element_ == DType::kBFloat16 ? "bf16" : "f16");
+  return Titled(fmt::format("{} in {}, scheduled by atunner", spec_.name, Name(element_)),
+                configuration, head + constants.text(), Joined(texts));
 }
 
 std::string BoundTemplate::Joined(std::initializer_list<std::string_view> texts) {
@@ -142,13 +150,15 @@ std::string BoundTemplate::Joined(std::initializer_list<std::string_view> texts)
   return joined;
 }
 
-SourceUnit BoundTemplate::Titled(const std::string& title, const Configuration& configuration, const std::string& head,
-                                 const std::string& body) const {
+SourceUnit BoundTemplate::Titled(const std::string& title, const Configuration& configuration,
+                                 const std::string& head, const std::string& body) const {
   return {.name = spec_.name + ".cu",
-          .text = fmt::format("// {}.\n// {}\n{}\n{}", title, space_.Describe(configuration), head, body)};
+          .text = fmt::format("// {}.\n// {}\n{}\n{}", title, space_.Describe(configuration), head,
+                              body)};
 }
 
-LaunchPlan BoundTemplate::Plan(const Configuration& configuration, std::vector<LaunchStep> steps) const {
+LaunchPlan BoundTemplate::Plan(const Configuration& configuration,
+                               std::vector<LaunchStep> steps) const {
   LaunchPlan plan;
   plan.steps = std::move(steps);
   plan.parameter_names = space_.Names();
@@ -170,9 +180,10 @@ Constraint WholeSteps(std::string_view dim, int64_t step) {
 
 Status NeedsAmpere(const KernelSpec& spec, const DeviceProfile& profile) {
   if (spec.compute_dtype == DType::kFloat32 || profile.cc_major >= 8) return {};
-  return Fail(ErrorCode::kUnsupported,
-              fmt::format("{} in {} needs compute capability 8.0 or later, {} has {}.{}", spec.name,
-                          Name(spec.compute_dtype), profile.name, profile.cc_major, profile.cc_minor));
+  return Fail(
+      ErrorCode::kUnsupported,
+      fmt::format("{} in {} needs compute capability 8.0 or later, {} has {}.{}", spec.name,
+                  Name(spec.compute_dtype), profile.name, profile.cc_major, profile.cc_minor));
 }
 
 }  // namespace atunner

@@ -1,4 +1,5 @@
-// What the families' templates share: a task, a device, a space, and the way their source is put together.
+// What the families' templates share: a task, a device, a space, and the way their source is put
+// together.
 #pragma once
 
 #include <initializer_list>
@@ -8,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "atunner/model/value/device_profile.h"
 #include "atunner/model/schedule/schedule_template.h"
+#include "atunner/model/value/device_profile.h"
 
 namespace atunner {
 
@@ -34,22 +35,29 @@ struct Chosen {
   const Configuration& configuration;
   int64_t operator[](const char* name) const { return GetInt(space, configuration, name); }
   std::string Word(const char* name) const { return ToString(Get(space, configuration, name)); }
-  operator const Configuration&() const { return configuration; }  // NOLINT(google-explicit-constructor)
+  operator const Configuration&() const {
+    return configuration;
+  }  // NOLINT(google-explicit-constructor)
 };
 
-/// An argument of a kernel, as a word: "x" is a tensor of the task, "@x" a workspace of the plan; "i32:…", "i64:…" and
-/// "f32:…" are scalars, as expressions over dims, attributes and parameters. What has no word comes as it is.
+/// An argument of a kernel, as a word: "x" is a tensor of the task, "@x" a workspace of the plan;
+/// "i32:…", "i64:…" and "f32:…" are scalars, as expressions over dims, attributes and parameters.
+/// What has no word comes as it is.
 struct Argument : ArgBinding {
-  Argument(ArgBinding binding) : ArgBinding(std::move(binding)) {}  // NOLINT(google-explicit-constructor)
-  Argument(const std::string& word);                                // NOLINT(google-explicit-constructor)
-  Argument(const char* word) : Argument(std::string(word)) {}       // NOLINT(google-explicit-constructor)
+  Argument(ArgBinding binding)
+      : ArgBinding(std::move(binding)) {}  // NOLINT(google-explicit-constructor)
+  Argument(const std::string& word);       // NOLINT(google-explicit-constructor)
+  Argument(const char* word)
+      : Argument(std::string(word)) {}  // NOLINT(google-explicit-constructor)
 };
 using Arguments = std::vector<Argument>;
 void AddArguments(LaunchStep& step, const Arguments& arguments);
 /// A launch of `blocks`, an expression, along x; what else a step has its maker adds.
-LaunchStep Step(std::string entry, const std::string& blocks, const Expr& threads, const Arguments& arguments = {});
+LaunchStep Step(std::string entry, const std::string& blocks, const Expr& threads,
+                const Arguments& arguments = {});
 
-/// Constants that head an emitted source: one line each, with a comment where the name does not say enough.
+/// Constants that head an emitted source: one line each, with a comment where the name does not say
+/// enough.
 class ConstantBlock {
  public:
   ConstantBlock& Int(std::string_view name, int64_t value, std::string_view comment = {});
@@ -66,7 +74,9 @@ class ConstantBlock {
 };
 
 /// The text where it is wanted, else none.
-constexpr std::string_view TextIf(bool wanted, std::string_view text) { return wanted ? text : std::string_view(); }
+constexpr std::string_view TextIf(bool wanted, std::string_view text) {
+  return wanted ? text : std::string_view();
+}
 
 /// "tile_m" as "TILE_M".
 std::string Capitals(std::string_view name);
@@ -82,8 +92,8 @@ class BoundTemplate : public ScheduleTemplate {
   const KernelSpec& spec() const override { return spec_; }
   const ParameterSpace& space() const override { return space_; }
   std::optional<RenderedKernel> Naive() const override;
-  /// Among the ways to start, the configuration of least Cost on the template's own device; an empty one for an empty
-  /// space.
+  /// Among the ways to start, the configuration of least Cost on the template's own device; an
+  /// empty one for an empty space.
   Configuration Default() const override;
 
  protected:
@@ -107,9 +117,10 @@ class BoundTemplate : public ScheduleTemplate {
   /// words.cuh, then the texts that are not empty.
   static std::string Joined(std::initializer_list<std::string_view> texts);
   /// A comment of the title and the configuration, then `head` and `body`.
-  SourceUnit Titled(const std::string& title, const Configuration& configuration, const std::string& head,
-                    const std::string& body) const;
-  /// Of a task with one open size: all of them; with a `reason` those up to the task's own, because of it.
+  SourceUnit Titled(const std::string& title, const Configuration& configuration,
+                    const std::string& head, const std::string& body) const;
+  /// Of a task with one open size: all of them; with a `reason` those up to the task's own, because
+  /// of it.
   SizeFreedom OpenSize(const char* reason = nullptr) const;
   /// A plan of these steps, knowing the configuration's parameters.
   LaunchPlan Plan(const Configuration& configuration, std::vector<LaunchStep> steps) const;
@@ -123,10 +134,12 @@ class BoundTemplate : public ScheduleTemplate {
 /// A reason for OpenSize.
 inline constexpr const char* kElementNumbers = "elements of more may not be numbered by 32 bits";
 
-/// For FreeSizes: a source that moves `step` elements at once is right only where rows are whole multiples of them.
+/// For FreeSizes: a source that moves `step` elements at once is right only where rows are whole
+/// multiples of them.
 Constraint WholeSteps(std::string_view dim, int64_t step);
 
-/// kUnsupported where `spec` needs tensor cores with asynchronous copies (16-bit types) and the device has none.
+/// kUnsupported where `spec` needs tensor cores with asynchronous copies (16-bit types) and the
+/// device has none.
 Status NeedsAmpere(const KernelSpec& spec, const DeviceProfile& profile);
 
 }  // namespace atunner

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "atunner/model/value/device_profile.h"
 #include "atunner/model/schedule/schedule_template.h"
+#include "atunner/model/value/device_profile.h"
 
 namespace atunner {
 
@@ -14,7 +14,8 @@ struct Family {
   std::string_view name;
   bool (*Match)(const KernelSpec& spec);
   /// The family bound to one task on one device: its space is pruned to what the device can hold.
-  Result<std::unique_ptr<ScheduleTemplate>> (*Bind)(const KernelSpec& spec, const DeviceProfile& profile);
+  Result<std::unique_ptr<ScheduleTemplate>> (*Bind)(const KernelSpec& spec,
+                                                    const DeviceProfile& profile);
 };
 
 /// `FormOf(spec)` is an optional, a Result or the like.
@@ -24,7 +25,8 @@ bool HasForm(const KernelSpec& spec) {
 }
 /// Of tasks with a form, which Template{spec, profile, form} schedules.
 template <class Template, auto FormOf>
-Result<std::unique_ptr<ScheduleTemplate>> BindForm(const KernelSpec& spec, const DeviceProfile& profile) {
+Result<std::unique_ptr<ScheduleTemplate>> BindForm(const KernelSpec& spec,
+                                                   const DeviceProfile& profile) {
   return std::make_unique<Template>(spec, profile, FormOf(spec).value());
 }
 template <class Template, auto FormOf>
@@ -51,6 +53,7 @@ ATUNNER_FAMILIES(ATUNNER_DECLARE_FAMILY)
 
 std::vector<const Family*> AllFamilies();
 /// The first family that matches. kUnsupported when none does.
-Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile);
+Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec,
+                                                       const DeviceProfile& profile);
 
 }  // namespace atunner

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "atunner/cuda_text/cuda_text.h"
 #include "atunner/cuda_text/baseline_kernels.h"
+#include "atunner/cuda_text/cuda_text.h"
 #include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/model/kernel/accuracy.h"
 #include "atunner/operators/graph_operator.h"
@@ -16,7 +16,8 @@ namespace atunner {
 using graph::Shape;
 
 std::optional<graph::ValidGraph> FusedGraphOf(const KernelSpec& spec) {
-  thread_local std::pair<std::string, std::optional<graph::ValidGraph>> last;  // families ask one after the other
+  // families ask one after the other
+  thread_local std::pair<std::string, std::optional<graph::ValidGraph>> last;
   const auto parsed = GraphOf(spec);
   if (!parsed) return std::nullopt;
   if (last.first != spec.oracle.graph) last = {spec.oracle.graph, graph::FuseMaps(*parsed)};
@@ -44,22 +45,26 @@ std::string Indented(const std::string& text) {
   return result;
 }
 
-std::string LanesText(const graph::ElementText& elements, const std::string& each, const std::string& indent,
-                      const std::string& before, const std::string& first) {
-  return elements.Scope(0) + before + "#pragma unroll\n" + indent + "for (int lane = 0; lane < VEC; ++lane) {\n" +
-         first + elements.Scope(1) + each + indent + "}\n";
+std::string LanesText(const graph::ElementText& elements, const std::string& each,
+                      const std::string& indent, const std::string& before,
+                      const std::string& first) {
+  return elements.Scope(0) + before + "#pragma unroll\n" + indent +
+         "for (int lane = 0; lane < VEC; ++lane) {\n" + first + elements.Scope(1) + each + indent +
+         "}\n";
 }
 
 std::string ResultsText(graph::ElementText& elements, const graph::ValidGraph& graph,
                         const std::vector<graph::Output>& outputs, const graph::Coordinates& at,
-                        const std::string& offset, const std::string& indent, const std::string& first,
-                        const std::string& guard) {
+                        const std::string& offset, const std::string& indent,
+                        const std::string& first, const std::string& guard) {
   std::string vectors, stores, writes;
   for (const graph::Output& output : outputs) {
     const std::string value = elements.Of(output.node, at).text;
-    vectors += fmt::format("{}Vector<{}> {}_out;\n", indent, CudaName(graph.node(output.node).type.dtype), output.name);
+    vectors += fmt::format("{}Vector<{}> {}_out;\n", indent,
+                           CudaName(graph.node(output.node).type.dtype), output.name);
     stores += fmt::format("{}  store({}_out.element[lane], {});\n", indent, output.name, value);
-    writes += fmt::format("{0}{3}write(out_{1} + {2}, {1}_out);\n", indent, output.name, offset, guard);
+    writes += fmt::format("{0}{3}write(out_{1} + {2}, {1}_out);\n", indent, output.name, offset,
+                          guard);
   }
   return LanesText(elements, stores, indent, vectors, first) + writes;
 }
@@ -68,15 +73,16 @@ std::string KernelParameters(const KernelSpec& spec) {
   std::string text;
   for (const ArgSpec& arg : spec.args) {
     const bool input = arg.role == Role::kInput;
-    text += fmt::format("{}{}{}* __restrict__ {}_{}", text.empty() ? "" : ", ", input ? "const " : "",
-                        CudaName(arg.dtype), input ? "in" : "out", arg.name);
+    text += fmt::format("{}{}{}* __restrict__ {}_{}", text.empty() ? "" : ", ",
+                        input ? "const " : "", CudaName(arg.dtype), input ? "in" : "out", arg.name);
   }
   for (const auto& [name, size] : spec.dims) text += ", long long " + name;
   return text;
 }
 
 std::string KernelHead(const KernelSpec& spec, std::string_view name) {
-  return fmt::format("extern \"C\" __global__ void __launch_bounds__(BLOCK) {}({}) {{\n", name, KernelParameters(spec));
+  return fmt::format("extern \"C\" __global__ void __launch_bounds__(BLOCK) {}({}) {{\n", name,
+                     KernelParameters(spec));
 }
 
 int64_t WidestElement(const KernelSpec& spec) {
@@ -102,18 +108,20 @@ bool MayBeNarrow(const graph::ValidGraph& graph) {
 }
 
 std::string_view NarrowText(const KernelSpec& spec, const graph::ValidGraph& graph) {
-  return MayBeNarrow(graph) && AccuracyOf(spec) != Accuracy::kStrict ? embed::kNarrowCuh : std::string_view();
+  return MayBeNarrow(graph) && AccuracyOf(spec) != Accuracy::kStrict ? embed::kNarrowCuh
+                                                                     : std::string_view();
 }
 
 void AddFunctions(const graph::ValidGraph& graph, ParameterSpace& space) {
   if (!MayBeNarrow(graph)) return;
-  space.parameters.push_back(
-      {"functions",
-       {std::string("short"), std::string("full")},
-       "evaluation of exp, log, tanh, erf and quotients: as 16-bit results need it, or in full float32"});
+  space.parameters.push_back({"functions",
+                              {std::string("short"), std::string("full")},
+                              "evaluation of exp, log, tanh, erf and quotients: as 16-bit results "
+                              "need it, or in full float32"});
 }
 
-bool IsNarrow(const graph::ValidGraph& graph, const ParameterSpace& space, const Configuration& configuration) {
+bool IsNarrow(const graph::ValidGraph& graph, const ParameterSpace& space,
+              const Configuration& configuration) {
   return MayBeNarrow(graph) && ToString(Get(space, configuration, "functions")) == "short";
 }
 
@@ -123,12 +131,14 @@ std::vector<Dims> GraphTemplate::CheckSizes(const Shape& shape, int64_t of_block
   const int64_t least = graph_.symbols().begin()->second.low;
   std::vector<Dims> sizes = {{{name, least}}};
   const int64_t unit = graph::ElementCount(shape).factor();  // for each unit of the open size
-  const int64_t few = std::min({2 * of_block / unit + 1, std::max<int64_t>(1, 200000 / unit), most});
+  const int64_t few = std::min(
+      {2 * of_block / unit + 1, std::max<int64_t>(1, 200000 / unit), most});
   if (few > least) sizes.push_back({{name, few}});
   return sizes;
 }
 
-LaunchStep GraphTemplate::Launch(std::string entry, const std::string& blocks, const std::string& threads) const {
+LaunchStep GraphTemplate::Launch(std::string entry, const std::string& blocks,
+                                 const std::string& threads) const {
   LaunchStep step = Step(std::move(entry), blocks, Expr::MustParse(threads));
   for (const ArgSpec& arg : spec_.args) AddArguments(step, {arg.name});
   for (const auto& [name, size] : spec_.dims) AddArguments(step, {"i64:" + name});
@@ -136,12 +146,15 @@ LaunchStep GraphTemplate::Launch(std::string entry, const std::string& blocks, c
 }
 
 SourceUnit GraphTemplate::Source(const Configuration& configuration, std::string_view schedule,
-                                 const ConstantBlock& constants, std::initializer_list<std::string_view> texts) const {
+                                 const ConstantBlock& constants,
+                                 std::initializer_list<std::string_view> texts) const {
   ConstantBlock all;
   for (size_t i = 0; i < space_.parameters.size(); ++i) {
     const Parameter& parameter = space_.parameters[i];
     const auto* number = std::get_if<int64_t>(&configuration.values[i]);
-    if (number) all.Int(parameter.name == "vector" ? "VEC" : Capitals(parameter.name), *number, parameter.meaning);
+    if (number)
+      all.Int(parameter.name == "vector" ? "VEC" : Capitals(parameter.name), *number,
+              parameter.meaning);
   }
   const std::string body = Joined(texts);
   return Titled(fmt::format("{}, scheduled by atunner: {}", spec_.name, schedule), configuration,
@@ -149,7 +162,8 @@ SourceUnit GraphTemplate::Source(const Configuration& configuration, std::string
 }
 
 std::vector<Value> VectorWidths(int64_t widest, int64_t neighbours, int64_t most_bytes) {
-  return PowersOfTwo(16, [&](int64_t v) { return v * widest <= most_bytes && neighbours % v == 0; });
+  return PowersOfTwo(16,
+                     [&](int64_t v) { return v * widest <= most_bytes && neighbours % v == 0; });
 }
 
 }  // namespace atunner

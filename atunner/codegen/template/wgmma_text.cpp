@@ -24,8 +24,9 @@ std::string WgmmaText(const WgmmaFunction& function) {
   }
   const auto operand = [&](int64_t at) { return fmt::format("%{}", sums + at); };
   const bool registers = function.a_in_registers;
-  const std::string a =
-      registers ? fmt::format("{{{}, {}, {}, {}}}", operand(0), operand(1), operand(2), operand(3)) : operand(0);
+  const std::string a = registers ? fmt::format("{{{}, {}, {}, {}}}", operand(0), operand(1),
+                                                operand(2), operand(3))
+                                  : operand(0);
   const int64_t next = registers ? 4 : 1;
   return fmt::format(
       R"(/// d[64, {columns}] = a[64, {depth}] · b[{depth}, {columns}], in the background; with ADDS to what d holds.
@@ -39,8 +40,9 @@ DEVICE void multiply({sum} (&d)[{fragments}][4], {a_type}, unsigned long long b)
 }}
 )",
       fmt::arg("columns", function.columns), fmt::arg("fragments", function.columns / 8),
-      fmt::arg("a_type", registers ? "const unsigned (&a)[4]" : "unsigned long long a"), fmt::arg("outputs", outputs),
-      fmt::arg("a", a), fmt::arg("b", operand(next)), fmt::arg("adds", operand(next + 1)),
+      fmt::arg("a_type", registers ? "const unsigned (&a)[4]" : "unsigned long long a"),
+      fmt::arg("outputs", outputs), fmt::arg("a", a), fmt::arg("b", operand(next)),
+      fmt::arg("adds", operand(next + 1)),
       fmt::arg("rest", wide    ? fmt::format(", 1, 1, {}{}",
                                           registers               ? ""
                                              : function.a_transposed ? "1, "
@@ -53,7 +55,8 @@ DEVICE void multiply({sum} (&d)[{fragments}][4], {a_type}, unsigned long long b)
                         : whole ? R"(s32." A_TYPE "." B_TYPE ")"
                                 : R"(f32." A_TYPE "." B_TYPE ")"),
       fmt::arg("bindings", bindings),
-      fmt::arg("a_binding", registers ? R"("r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]))" : R"("l"(a))"),
+      fmt::arg("a_binding",
+               registers ? R"("r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]))" : R"("l"(a))"),
       fmt::arg("b_binding", wide ? fmt::format(", \"n\"({})", function.b_transposed) : ""));
 }
 
@@ -63,16 +66,20 @@ std::string AttentionProducts(const std::set<int64_t>& tiles, int64_t dim) {
   return text;
 }
 
-ArgBinding BoxMap(std::string_view tensor, DType dtype, std::vector<Expr> dims, std::vector<Expr> box,
-                  const Expr& swizzle_bytes) {
-  TensorView view{.dims = std::move(dims), .strides = {}, .box = std::move(box), .swizzle_bytes = swizzle_bytes};
+ArgBinding BoxMap(std::string_view tensor, DType dtype, std::vector<Expr> dims,
+                  std::vector<Expr> box, const Expr& swizzle_bytes) {
+  TensorView view{.dims = std::move(dims),
+                  .strides = {},
+                  .box = std::move(box),
+                  .swizzle_bytes = swizzle_bytes};
   std::string step = view.dims[0].text();
   for (size_t i = 1; i < view.dims.size(); ++i) {
     view.strides.push_back(Expr::MustParse(step));
     step = fmt::format("({}) * ({})", step, view.dims[i].text());
   }
-  return tensor[0] == '@' ? ArgBinding::WorkspaceMap(std::string(tensor.substr(1)), dtype, std::move(view))
-                          : ArgBinding::Map(std::string(tensor), dtype, std::move(view));
+  return tensor[0] == '@'
+             ? ArgBinding::WorkspaceMap(std::string(tensor.substr(1)), dtype, std::move(view))
+             : ArgBinding::Map(std::string(tensor), dtype, std::move(view));
 }
 
 }  // namespace atunner

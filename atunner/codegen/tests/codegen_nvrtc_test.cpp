@@ -41,12 +41,15 @@ TEST(Compiles, DrawnConfigurationsFitTheDevice) {
       const CompileOutcome outcome = (*compiler)->Compile(request).value();
       EXPECT_TRUE(outcome.ok()) << outcome.error;
       if (!outcome.ok()) continue;
-      EXPECT_EQ(ResourceObstacle(profile, {*outcome.module, kernel.plan, {}}, schedule->spec()).value_or(""), "");
+      EXPECT_EQ(ResourceObstacle(profile, {*outcome.module, kernel.plan, {}}, schedule->spec())
+                    .value_or(""),
+                "");
     }
   }
 }
 
-// Two products have kernels of the same names, some of which are not launched; a sum finishes a product.
+// Two products have kernels of the same names, some of which are not launched; a sum finishes a
+// product.
 TEST(Compiles, StagesOfTheSameFamily) {
   auto compiler = MakeNvrtcCompiler();
   if (!compiler) GTEST_SKIP() << compiler.error().ToString();

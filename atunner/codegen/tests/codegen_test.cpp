@@ -1,4 +1,5 @@
-// What families promise, without a compiler: spaces, launches, check sizes, the order of their costs.
+// What families promise, without a compiler: spaces, launches, check sizes, the order of their
+// costs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,7 +54,8 @@ TEST(Promises, EveryOddShapeHasASpaceAndADefaultWithinIt) {
         ASSERT_EQ(start.values.size(), (*schedule)->space().parameters.size()) << "there is none";
         EXPECT_TRUE((*schedule)->space().Allows(start, spec.dims).value());
         for (size_t i = 0; i < start.values.size(); ++i)
-          EXPECT_THAT((*schedule)->space().parameters[i].values, testing::Contains(start.values[i]));
+          EXPECT_THAT((*schedule)->space().parameters[i].values,
+                      testing::Contains(start.values[i]));
       }
     }
   }
@@ -83,7 +85,8 @@ TEST(Promises, EveryConfigurationLaunchesWithinTheDevicesLimits) {
             EXPECT_LE(step.shared_bytes, static_cast<uint32_t>(profile.shared_per_block));
             EXPECT_EQ(step.grid.x % step.cluster.x, 0u);
           }
-          for (const ArgSpec& arg : spec.args) EXPECT_TRUE(ShapeOf(arg, spec, dims).has_value()) << arg.name;
+          for (const ArgSpec& arg : spec.args)
+            EXPECT_TRUE(ShapeOf(arg, spec, dims).has_value()) << arg.name;
         }
         const auto cost = schedule->Cost(one, profile);
         ASSERT_TRUE(cost.has_value());
@@ -96,10 +99,12 @@ TEST(Promises, EveryConfigurationLaunchesWithinTheDevicesLimits) {
 TEST(Promises, AttentionHasRegistersForItsSums) {
   for (const int64_t dim : {64, 128, 192, 256}) {
     const FamilyTask task{"flash_attention", {{2, 4, 1024, dim}}, {}};
-    const auto schedule = MakeTemplate(SpecOf(task, DType::kFloat16), FindProfile("A100").value()).value();
+    const auto schedule = MakeTemplate(SpecOf(task, DType::kFloat16), FindProfile("A100").value())
+                              .value();
     for (const Configuration& one : DrawConfigurations(*schedule, 100, 5)) {
       const auto value = [&](const char* name) { return GetInt(schedule->space(), one, name); };
-      EXPECT_LT(value("warp_q") * (dim + value("tile_k")) / 32, 232) << schedule->space().Describe(one);
+      EXPECT_LT(value("warp_q") * (dim + value("tile_k")) / 32, 232)
+          << schedule->space().Describe(one);
     }
   }
 }
@@ -114,15 +119,18 @@ TEST(Promises, CheckSizesAreAmongTheFreeSizes) {
     const SizeFreedom freedom = schedule->FreeSizes(one);
     if (freedom.dims.empty()) continue;
     for (const Dims& dims : schedule->CheckDims(one)) {
-      const Status served = Serves(freedom, schedule->spec().dims, dims, schedule->spec().attributes);
-      EXPECT_TRUE(served.has_value()) << Describe(task, DType::kFloat16) << ": " << served.error().ToString();
+      const Status served = Serves(freedom, schedule->spec().dims, dims,
+                                   schedule->spec().attributes);
+      EXPECT_TRUE(served.has_value())
+          << Describe(task, DType::kFloat16) << ": " << served.error().ToString();
     }
   }
 }
 
 TEST(Promises, CheckSizesReachPartlyFilledTiles) {
-  const auto schedule =
-      MakeTemplate(SpecOf({"matmul", {{512, 512, 512}}, {}}, DType::kBFloat16), FindProfile("A100").value()).value();
+  const auto schedule = MakeTemplate(SpecOf({"matmul", {{512, 512, 512}}, {}}, DType::kBFloat16),
+                                     FindProfile("A100").value())
+                            .value();
   for (const Configuration& one : DrawConfigurations(*schedule, 10, 3)) {
     bool partial = false;
     for (const Dims& dims : schedule->CheckDims(one)) {
@@ -139,18 +147,30 @@ TEST(Costs, OfProductsRankAsAnH200Does) {
     std::vector<int64_t> shape;
     ProductSchedule faster, slower;
   } rows[] = {
-      {{4096, 4096, 4096}, {128, 256, 64, 0, 4, 1, 1, 0}, {128, 192, 64, 0, 5, 1, 1, 0}},   // 177, 197
-      {{3072, 3072, 3072}, {128, 192, 64, 0, 5, 1, 1, 0}, {64, 256, 64, 0, 5, 1, 1, 0}},    // 78, 93
-      {{1024, 1024, 1024}, {64, 128, 64, 0, 8, 1, 0, 0}, {128, 128, 64, 0, 6, 2, 0, 1}},    // 9.6, 12.1
-      {{512, 512, 16384}, {128, 128, 64, 0, 6, 8, 0, 0}, {128, 128, 64, 0, 6, 6, 0, 1}},    // 24, 29
-      {{1024, 1024, 16384}, {128, 128, 64, 0, 6, 2, 0, 0}, {128, 128, 64, 0, 6, 2, 0, 1}},  // 55, 57
-      {{8192, 128, 8192}, {64, 128, 64, 0, 8, 1, 0, 0}, {128, 64, 64, 0, 8, 1, 0, 0}},      // 44, 61
-      {{128, 8192, 8192}, {64, 128, 64, 0, 8, 1, 0, 0}, {128, 128, 128, 0, 4, 2, 0, 1}},    // 40, 47
-      {{1, 4096, 4096}, {64, 64, 64, 0, 8, 2, 0, 1}, {64, 64, 64, 0, 12, 1, 0, 0}},         // 16, 19
-      {{1, 4096, 4096}, {64, 128, 64, 0, 8, 2, 0, 1}, {64, 256, 64, 0, 5, 1, 0, 0}},        // 16, 27
-      {{1, 4096, 14336}, {64, 256, 64, 0, 5, 4, 0, 1}, {64, 64, 64, 0, 6, 1, 0, 0}},        // 37, 64
-      {{64, 4096, 14336}, {64, 64, 64, 0, 12, 2, 0, 1}, {64, 128, 64, 0, 8, 4, 0, 1}},      // 42, 55
-      {{8, 28672, 4096}, {64, 256, 64, 0, 4, 1, 0, 0}, {64, 256, 64, 0, 5, 4, 0, 1}},       // 63, 75
+      // 177, 197
+      {{4096, 4096, 4096}, {128, 256, 64, 0, 4, 1, 1, 0}, {128, 192, 64, 0, 5, 1, 1, 0}},
+      // 78, 93
+      {{3072, 3072, 3072}, {128, 192, 64, 0, 5, 1, 1, 0}, {64, 256, 64, 0, 5, 1, 1, 0}},
+      // 9.6, 12.1
+      {{1024, 1024, 1024}, {64, 128, 64, 0, 8, 1, 0, 0}, {128, 128, 64, 0, 6, 2, 0, 1}},
+      // 24, 29
+      {{512, 512, 16384}, {128, 128, 64, 0, 6, 8, 0, 0}, {128, 128, 64, 0, 6, 6, 0, 1}},
+      // 55, 57
+      {{1024, 1024, 16384}, {128, 128, 64, 0, 6, 2, 0, 0}, {128, 128, 64, 0, 6, 2, 0, 1}},
+      // 44, 61
+      {{8192, 128, 8192}, {64, 128, 64, 0, 8, 1, 0, 0}, {128, 64, 64, 0, 8, 1, 0, 0}},
+      // 40, 47
+      {{128, 8192, 8192}, {64, 128, 64, 0, 8, 1, 0, 0}, {128, 128, 128, 0, 4, 2, 0, 1}},
+      // 16, 19
+      {{1, 4096, 4096}, {64, 64, 64, 0, 8, 2, 0, 1}, {64, 64, 64, 0, 12, 1, 0, 0}},
+      // 16, 27
+      {{1, 4096, 4096}, {64, 128, 64, 0, 8, 2, 0, 1}, {64, 256, 64, 0, 5, 1, 0, 0}},
+      // 37, 64
+      {{1, 4096, 14336}, {64, 256, 64, 0, 5, 4, 0, 1}, {64, 64, 64, 0, 6, 1, 0, 0}},
+      // 42, 55
+      {{64, 4096, 14336}, {64, 64, 64, 0, 12, 2, 0, 1}, {64, 128, 64, 0, 8, 4, 0, 1}},
+      // 63, 75
+      {{8, 28672, 4096}, {64, 256, 64, 0, 4, 1, 0, 0}, {64, 256, 64, 0, 5, 4, 0, 1}},
   };
   const DeviceProfile profile = FindProfile("H200").value();
   for (const auto& row : rows) {
@@ -177,13 +197,15 @@ TEST(Costs, LetOperandsLeaveL2FirstUntilTheyAreFarLarger) {
   };
   for (const auto& row : rows) {
     const FamilyTask task{"matmul", {row.shape}, {}};
-    const auto schedule = MakeTemplate(SpecOf(task, DType::kBFloat16), FindProfile("H200").value()).value();
+    const auto schedule = MakeTemplate(SpecOf(task, DType::kBFloat16), FindProfile("H200").value())
+                              .value();
     EXPECT_EQ(GetInt(schedule->space(), schedule->Default(), "stream") > 0, row.streams)
         << Describe(task, DType::kBFloat16);
   }
 }
 
-// First guesses of attention, with what they took on an H200 in us, beside what the same tiles took in another order.
+// First guesses of attention, with what they took on an H200 in us, beside what the same tiles took
+// in another order.
 TEST(Costs, OfAttentionBeginWithWhatAnH200MeasuredFastest) {
   const struct {
     std::vector<int64_t> shape;
@@ -220,38 +242,46 @@ TEST(Costs, OfAttentionBeginWithWhatAnH200MeasuredFastest) {
   }
 }
 
-// Times of an H200 in us by vectors of 4 and of 8 elements: 86 and 141 where every other element is read, 165 and 120
-// where each is read twice.
+// Times of an H200 in us by vectors of 4 and of 8 elements: 86 and 141 where every other element is
+// read, 165 and 120 where each is read twice.
 TEST(Costs, OfInterpolationCountHowFarApartNeighboursRead) {
   const DeviceProfile profile = FindProfile("H200").value();
-  for (const auto& [shape, factor, vector] : {std::tuple{std::vector<int64_t>{32, 256, 128, 128}, 0.5, 4},
-                                              std::tuple{std::vector<int64_t>{32, 256, 64, 64}, 2.0, 8}}) {
+  for (const auto& [shape, factor, vector] :
+       {std::tuple{std::vector<int64_t>{32, 256, 128, 128}, 0.5, 4},
+        std::tuple{std::vector<int64_t>{32, 256, 64, 64}, 2.0, 8}}) {
     const FamilyTask task{"interpolate", {shape}, {{"factor", factor}}};
     const auto schedule = MakeTemplate(SpecOf(task, DType::kBFloat16), profile).value();
-    EXPECT_EQ(GetInt(schedule->space(), schedule->Default(), "vector"), vector) << Describe(task, DType::kBFloat16);
+    EXPECT_EQ(GetInt(schedule->space(), schedule->Default(), "vector"), vector)
+        << Describe(task, DType::kBFloat16);
   }
 }
 
-// Few rows make the shares of column sums dear: on an H200 8192 rows of 4096 in bfloat16 took 77.6 us with three blocks
-// on a multiprocessor, 63.2 to 69 with two; 32768 rows 254.6 with three.
+// Few rows make the shares of column sums dear: on an H200 8192 rows of 4096 in bfloat16 took 77.6
+// us with three blocks on a multiprocessor, 63.2 to 69 with two; 32768 rows 254.6 with three.
 TEST(Costs, OfColumnSumsCountTheShares) {
   const DeviceProfile profile = FindProfile("H200").value();
   for (const auto& [rows, blocks] : {std::pair{int64_t{8192}, 2}, std::pair{int64_t{32768}, 3}}) {
-    const auto schedule =
-        MakeTemplate(SpecOf({"layernorm_backward", {{rows, 4096}}, {}}, DType::kBFloat16), profile).value();
-    EXPECT_EQ(GetInt(schedule->space(), schedule->Default(), "blocks_per_sm"), blocks) << rows << " rows";
+    const auto schedule = MakeTemplate(
+                              SpecOf({"layernorm_backward", {{rows, 4096}}, {}}, DType::kBFloat16),
+                              profile)
+                              .value();
+    EXPECT_EQ(GetInt(schedule->space(), schedule->Default(), "blocks_per_sm"), blocks)
+        << rows << " rows";
   }
 }
 
 TEST(Refusals, SayWhatIsMissing) {
-  const auto turing = MakeTemplate(SpecOf({"matmul", {{64, 64, 64}}, {}}, DType::kFloat16), FindProfile("T4").value());
+  const auto turing = MakeTemplate(SpecOf({"matmul", {{64, 64, 64}}, {}}, DType::kFloat16),
+                                   FindProfile("T4").value());
   ASSERT_FALSE(turing.has_value());
   EXPECT_EQ(turing.error().code, ErrorCode::kUnsupported);
   EXPECT_THAT(turing.error().what, testing::HasSubstr("8.0"));
-  EXPECT_TRUE(MakeTemplate(SpecOf({"matmul", {{64, 64, 64}}, {}}, DType::kFloat32), FindProfile("T4").value()));
+  EXPECT_TRUE(MakeTemplate(SpecOf({"matmul", {{64, 64, 64}}, {}}, DType::kFloat32),
+                           FindProfile("T4").value()));
   KernelSpec unknown = SpecOf({"softmax", {{2, 2}}, {}}, DType::kFloat32);
   unknown.name = "sort";
-  EXPECT_EQ(MakeTemplate(unknown, FindProfile("A100").value()).error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(MakeTemplate(unknown, FindProfile("A100").value()).error().code,
+            ErrorCode::kUnsupported);
 }
 
 }  // namespace

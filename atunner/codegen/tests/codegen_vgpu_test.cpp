@@ -31,15 +31,17 @@ Configuration ReadAgain(const ScheduleTemplate& schedule, int64_t threads, int64
   return one;
 }
 
-// Once the running sum was rescaled by almost 1 for every vector that brought no larger element: a fused multiply-add
-// had seen more digits of one offset than of the other.
+// Once the running sum was rescaled by almost 1 for every vector that brought no larger element: a
+// fused multiply-add had seen more digits of one offset than of the other.
 TEST_F(FamilyNumbers, SumsOfManyVectorsKeepTheirDigits) {
-  const auto schedule = MakeTemplate(SpecOf({"softmax", {{3, 4096}}, {}}, DType::kFloat32), gpu_.profile()).value();
+  const auto schedule =
+      MakeTemplate(SpecOf({"softmax", {{3, 4096}}, {}}, DType::kFloat32), gpu_.profile()).value();
   CheckConfigurations(*schedule, {ReadAgain(*schedule, 16, 2)}, 5);
 }
 
-// A thread's long chain of narrow vectors once erred in one direction where one element outweighs all others, and its
-// deviations from a single far element cancelled: errors of up to 2.5 times the bound.
+// A thread's long chain of narrow vectors once erred in one direction where one element outweighs
+// all others, and its deviations from a single far element cancelled: errors of up to 2.5 times the
+// bound.
 TEST_F(FamilyNumbers, NarrowVectorsStandHeavyTails) {
   struct Case {
     const char* op;
@@ -48,7 +50,8 @@ TEST_F(FamilyNumbers, NarrowVectorsStandHeavyTails) {
   };
   for (const auto& [op, columns, seeds] : {Case{"softmax", 2048, 2}, Case{"layernorm", 256, 16}}) {
     SCOPED_TRACE(op);
-    const auto schedule = MakeTemplate(SpecOf({op, {{4096, columns}}, {}}, DType::kFloat32), gpu_.profile()).value();
+    const auto schedule =
+        MakeTemplate(SpecOf({op, {{4096, columns}}, {}}, DType::kFloat32), gpu_.profile()).value();
     const Configuration narrow = ReadAgain(*schedule, 8, 32);
     for (uint64_t seed = 1; seed <= seeds; ++seed)
       CheckConfigurations(*schedule, {narrow}, seed, {InputFamily::kHeavyTail});
@@ -73,10 +76,12 @@ TEST_F(FamilyNumbers, TheLaunchesOfASplitRowAgree) {
 TEST_F(HopperNumbers, AttentionOfGroupsOfWarps) {
   CheckTask({"flash_attention", {{1, 4, 512, 64}}, {}}, DType::kBFloat16, 35);
   CheckTask({"flash_attention", {{1, 4, 512, 128}}, {{"causal", true}}}, DType::kFloat16, 36);
-  CheckTask({"flash_attention", {{1, 4, 512, 37}}, {{"scale", -0.3}, {"causal", true}}}, DType::kFloat16, 37);
+  CheckTask({"flash_attention", {{1, 4, 512, 37}}, {{"scale", -0.3}, {"causal", true}}},
+            DType::kFloat16, 37);
 }
 
-// Blocks with one tile of queries, and with several; groups of warps that take turns at the tensor cores.
+// Blocks with one tile of queries, and with several; groups of warps that take turns at the tensor
+// cores.
 TEST_F(HopperNumbers, AttentionInEveryOrder) {
   const FamilyTask task{"flash_attention", {{1, 4, 512, 64}}, {{"causal", true}}};
   const auto schedule = MakeTemplate(SpecOf(task, DType::kBFloat16), gpu_.profile()).value();
@@ -91,7 +96,8 @@ TEST_F(HopperNumbers, AttentionInEveryOrder) {
 
 TEST_F(HopperNumbers, BlocksThatShareARowAgree) {
   for (const char* op : {"softmax", "softmax_backward", "layernorm", "layernorm_backward"}) {
-    for (const auto& [cols, dtype] : {std::pair(8192, DType::kFloat32), std::pair(8201, DType::kBFloat16)}) {
+    for (const auto& [cols, dtype] :
+         {std::pair(8192, DType::kFloat32), std::pair(8201, DType::kBFloat16)}) {
       const FamilyTask task{op, {{5, cols}}, {}};
       SCOPED_TRACE(Describe(task, dtype));
       const auto schedule = MakeTemplate(SpecOf(task, dtype), gpu_.profile()).value();
@@ -133,9 +139,10 @@ TEST_F(FamilyNumbers, CausalAttention) {
   CheckTask({"flash_attention", {{1, 4, 512, 40}}, {{"causal", true}}}, DType::kBFloat16, 15);
 }
 
-// Rows of a causal mask that see few keys have results as large as a value, and in them the rounding of the weights to
-// 16 bits does not average out: against the rms of a long sequence's results (0.0655 at 4096 normal keys) that is ten
-// units of roundoff. The budget must come from an honest kernel that rounds as well, or no kernel passes.
+// Rows of a causal mask that see few keys have results as large as a value, and in them the
+// rounding of the weights to 16 bits does not average out: against the rms of a long sequence's
+// results (0.0655 at 4096 normal keys) that is ten units of roundoff. The budget must come from an
+// honest kernel that rounds as well, or no kernel passes.
 TEST_F(FamilyNumbers, TheFirstRowsOfALongCausalMaskAreWithinTheBudget) {
   constexpr double kRmsOfALongSequence = 0.0655;
   const FamilyTask task{"flash_attention", {{1, 32, 64, 32}}, {{"causal", true}}};
@@ -150,8 +157,9 @@ TEST_F(FamilyNumbers, TheFirstRowsOfALongCausalMaskAreWithinTheBudget) {
     const Reference::Output& output = oracle->Get(buffers, instance).value()->outputs[0];
     const auto worst = [&](const RenderedKernel& kernel) {
       Run(Compile(kernel), kernel.plan, spec, buffers);
-      CompareRequest request{buffers.Find("y")->address, dtype, output.masked->address(), output.elements, output.key,
-                             kRmsOfALongSequence};
+      CompareRequest request{
+          buffers.Find("y")->address, dtype, output.masked->address(), output.elements, output.key,
+          kRmsOfALongSequence};
       return kernels_->Compare(request).value();
     };
     const ErrorBudget budget = BudgetFromHonest(worst(*schedule->Naive()), dtype, {});
@@ -163,11 +171,11 @@ TEST_F(FamilyNumbers, TheFirstRowsOfALongCausalMaskAreWithinTheBudget) {
   }
 }
 
-// Two keys of nearly equal, large scores share one row in a thousand or so. What the plain kernel errs by there in one
-// run is luck, and a budget taken from a lucky run refuses every kernel.
+// Two keys of nearly equal, large scores share one row in a thousand or so. What the plain kernel
+// errs by there in one run is luck, and a budget taken from a lucky run refuses every kernel.
 TEST_F(FamilyNumbers, RowsWhereLargeLogitsCompeteAreWithinTheBudget) {
-  const auto schedule =
-      MakeTemplate(SpecOf({"flash_attention", {{1, 2, 48, 32}}, {}}, DType::kFloat32), gpu_.profile());
+  const auto schedule = MakeTemplate(
+      SpecOf({"flash_attention", {{1, 2, 48, 32}}, {}}, DType::kFloat32), gpu_.profile());
   const KernelSpec& spec = (*schedule)->spec();
   const RenderedKernel kernel = (*schedule)->Render((*schedule)->Default()).value();
   const CompiledModule module = Compile(kernel);
@@ -179,11 +187,13 @@ TEST_F(FamilyNumbers, RowsWhereLargeLogitsCompeteAreWithinTheBudget) {
     const Reference::Output& output = oracle->Get(buffers, instance).value()->outputs[0];
     Run(module, kernel.plan, spec, buffers);
     const CompareStats stats = kernels_
-                                   ->Compare({buffers.Find("y")->address, output.dtype, output.masked->address(),
-                                              output.elements, output.key, output.scale, output.budget.element})
+                                   ->Compare({buffers.Find("y")->address, output.dtype,
+                                              output.masked->address(), output.elements, output.key,
+                                              output.scale, output.budget.element})
                                    .value();
     const OutputJudgement judgement = JudgeOutput("y", stats, output.budget, false);
-    EXPECT_EQ(Name(judgement.kind), Name(VerdictKind::kCorrect)) << "seed " << seed << ": " << judgement.reason;
+    EXPECT_EQ(Name(judgement.kind), Name(VerdictKind::kCorrect))
+        << "seed " << seed << ": " << judgement.reason;
     EXPECT_LT(output.budget.norm, 1e-3) << "half precision does not fit in";
   }
 }

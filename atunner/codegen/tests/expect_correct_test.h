@@ -9,10 +9,12 @@
 
 namespace atunner {
 
-inline void ExpectCorrect(JudgeKernels& kernels, const TaskBuffers& buffers, const Reference::Output& output) {
+inline void ExpectCorrect(JudgeKernels& kernels, const TaskBuffers& buffers,
+                          const Reference::Output& output) {
   const CompareStats stats = kernels
-                                 .Compare({buffers.Find(output.name)->address, output.dtype, output.masked->address(),
-                                           output.elements, output.key, output.scale, output.budget.element})
+                                 .Compare({buffers.Find(output.name)->address, output.dtype,
+                                           output.masked->address(), output.elements, output.key,
+                                           output.scale, output.budget.element})
                                  .value();
   const OutputJudgement judgement = JudgeOutput(output.name, stats, output.budget, false);
   EXPECT_EQ(Name(judgement.kind), Name(VerdictKind::kCorrect)) << judgement.reason;

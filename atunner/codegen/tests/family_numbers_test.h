@@ -16,7 +16,9 @@ namespace atunner {
 
 class FamilyNumbers : public testing::Test {
  protected:
-  explicit FamilyNumbers(const char* profile = "A100") : gpu_(FindProfile(profile).value(), 2) { gpu_.TrackMemory(); }
+  explicit FamilyNumbers(const char* profile = "A100") : gpu_(FindProfile(profile).value(), 2) {
+    gpu_.TrackMemory();
+  }
   void SetUp() override {
     auto made = MakeSharedCompiler();
     if (!made) GTEST_SKIP() << made.error().ToString();
@@ -25,35 +27,39 @@ class FamilyNumbers : public testing::Test {
   }
 
   CompiledModule Compile(const RenderedKernel& kernel) {
-    const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
+    const CompileOutcome outcome =
+        compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
     EXPECT_TRUE(outcome.ok()) << outcome.error;
     return outcome.ok() ? *outcome.module : CompiledModule{};
   }
 
   /// One launch with all hazard checks; the outputs stay in `buffers`.
-  void Run(const CompiledModule& module, const LaunchPlan& plan, const KernelSpec& spec, const TaskBuffers& buffers) {
+  void Run(const CompiledModule& module, const LaunchPlan& plan, const KernelSpec& spec,
+           const TaskBuffers& buffers) {
     const auto loaded = gpu_.Load(module);
     ASSERT_TRUE(loaded.has_value()) << loaded.error().ToString();
     ASSERT_TRUE(buffers.PoisonOutputs());
     const BoundPlan bound = BindPlan(gpu_, plan, spec, buffers).value();
-    for (const auto& workspace : bound.workspaces) gpu_.MarkUndefined(workspace->address(), workspace->bytes());
+    for (const auto& workspace : bound.workspaces)
+      gpu_.MarkUndefined(workspace->address(), workspace->bytes());
     const LaunchOptions options{.check_global = true, .timeout_seconds = 60, .blocks = {}};
     const LaunchOutcome outcome = RunPlan(gpu_, **loaded, bound, options).value();
-    ASSERT_TRUE(outcome.completed()) << outcome.message
-                                     << (outcome.hazards.empty()
-                                             ? ""
-                                             : outcome.hazards[0].where + ": " + outcome.hazards[0].detail);
+    ASSERT_TRUE(outcome.completed())
+        << outcome.message
+        << (outcome.hazards.empty() ? ""
+                                    : outcome.hazards[0].where + ": " + outcome.hazards[0].detail);
   }
 
-  /// Default and one drawn configuration at their check sizes, with ordinary inputs. The verifier adds more families;
-  /// what goes wrong in a schedule goes wrong here.
+  /// Default and one drawn configuration at their check sizes, with ordinary inputs. The verifier
+  /// adds more families; what goes wrong in a schedule goes wrong here.
   void CheckTask(const FamilyTask& task, DType dtype, uint64_t seed) {
     SCOPED_TRACE(Describe(task, dtype));
     const auto schedule = MakeTemplate(SpecOf(task, dtype), gpu_.profile());
     ASSERT_TRUE(schedule.has_value()) << schedule.error().ToString();
     CheckConfigurations(**schedule, DrawConfigurations(**schedule, 2, seed), seed);
   }
-  void CheckConfigurations(const ScheduleTemplate& schedule, const std::vector<Configuration>& drawn, uint64_t seed,
+  void CheckConfigurations(const ScheduleTemplate& schedule,
+                           const std::vector<Configuration>& drawn, uint64_t seed,
                            std::initializer_list<InputFamily> families = {InputFamily::kNormal}) {
     const KernelSpec& spec = schedule.spec();
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
@@ -74,7 +80,8 @@ class FamilyNumbers : public testing::Test {
           const Reference* reference = oracle->Get(buffers, instance).value();
           Run(module, kernel.plan, spec, buffers);
           ASSERT_FALSE(HasFailure());
-          for (const Reference::Output& output : reference->outputs) ExpectCorrect(*kernels_, buffers, output);
+          for (const Reference::Output& output : reference->outputs)
+            ExpectCorrect(*kernels_, buffers, output);
         }
       }
     }
@@ -86,7 +93,8 @@ class FamilyNumbers : public testing::Test {
     const auto schedule = MakeTemplate(spec, gpu_.profile());
     ASSERT_TRUE(schedule.has_value()) << schedule.error().ToString();
     const std::vector<const Family*> all = AllFamilies();
-    const auto first = std::ranges::find_if(all, [&](const Family* each) { return each->Match(spec); });
+    const auto first = std::ranges::find_if(all,
+                                            [&](const Family* each) { return each->Match(spec); });
     EXPECT_EQ((*first)->name, family);
     CheckConfigurations(**schedule, DrawConfigurations(**schedule, 4, 21), 60);
   }

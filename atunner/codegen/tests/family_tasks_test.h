@@ -40,7 +40,8 @@ inline std::string Describe(const FamilyTask& task, DType dtype) {
 constexpr DType kTaskTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16};
 
 /// `count` different configurations at most, the default first.
-inline std::vector<Configuration> DrawConfigurations(const ScheduleTemplate& schedule, size_t count, uint64_t seed) {
+inline std::vector<Configuration> DrawConfigurations(const ScheduleTemplate& schedule, size_t count,
+                                                     uint64_t seed) {
   const auto index = SpaceIndex::Build(schedule.space(), schedule.spec().dims);
   EXPECT_TRUE(index.has_value()) << index.error().ToString();
   std::vector<Configuration> drawn = {schedule.Default()};
@@ -56,8 +57,10 @@ inline std::vector<Configuration> DrawConfigurations(const ScheduleTemplate& sch
 inline Configuration WithValues(const ScheduleTemplate& schedule,
                                 const std::vector<std::pair<const char*, int64_t>>& values) {
   Configuration one = schedule.Default();
-  for (const auto& [name, value] : values) one.values[static_cast<size_t>(schedule.space().Find(name))] = value;
-  EXPECT_TRUE(schedule.space().Allows(one, schedule.spec().dims).value()) << schedule.space().Describe(one);
+  for (const auto& [name, value] : values)
+    one.values[static_cast<size_t>(schedule.space().Find(name))] = value;
+  EXPECT_TRUE(schedule.space().Allows(one, schedule.spec().dims).value())
+      << schedule.space().Describe(one);
   return one;
 }
 

@@ -1,5 +1,5 @@
-// What a loader may launch a binary for: at least every size the judge checks that very binary at, and nothing that its
-// source has baked in.
+// What a loader may launch a binary for: at least every size the judge checks that very binary at,
+// and nothing that its source has baked in.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,8 +67,9 @@ TEST(FreeSizes, HoldEverySizeThatIsChecked) {
                         {"linear", {{64, 128}, {96, 128}}}};
   size_t checked = 0;
   for (const Task& task : tasks) {
-    for (const auto& [dtype, gpu] : {std::pair(DType::kFloat32, "A100"), std::pair(DType::kFloat16, "A100"),
-                                     std::pair(DType::kBFloat16, "A100"), std::pair(DType::kBFloat16, "H200")}) {
+    for (const auto& [dtype, gpu] :
+         {std::pair(DType::kFloat32, "A100"), std::pair(DType::kFloat16, "A100"),
+          std::pair(DType::kBFloat16, "A100"), std::pair(DType::kBFloat16, "H200")}) {
       const auto schedule = Bound(task, dtype, gpu);
       const KernelSpec& spec = schedule->spec();
       for (const Configuration& configuration : Some(*schedule)) {
@@ -78,8 +79,8 @@ TEST(FreeSizes, HoldEverySizeThatIsChecked) {
         for (const Dims& dims : sizes) {
           const Status served = Serves(freedom, spec.dims, dims, spec.attributes);
           EXPECT_TRUE(served.has_value())
-              << task.op << " " << Name(dtype) << " " << schedule->space().Describe(configuration) << ": "
-              << served.error().ToString();
+              << task.op << " " << Name(dtype) << " " << schedule->space().Describe(configuration)
+              << ": " << served.error().ToString();
           ++checked;
         }
       }
@@ -102,9 +103,11 @@ TEST(FreeSizes, RowsServeOtherRowsOfTheSameLength) {
 
 TEST(FreeSizes, ElementsNumberedByWordsAreNoMoreThanTheseNumber) {
   const auto schedule = Bound({"add", {{64, 4095}, {4095}}}, DType::kFloat32);
-  ASSERT_THAT(schedule->Render(schedule->Default()).value().source.text, HasSubstr("const int c1 ="));
+  ASSERT_THAT(schedule->Render(schedule->Default()).value().source.text,
+              HasSubstr("const int c1 ="));
   EXPECT_EQ(WhyNot(*schedule, {{"rows", 1 << 17}}), "served");
-  EXPECT_THAT(WhyNot(*schedule, {{"rows", 1 << 20}}), HasSubstr("elements are numbered by 32 bits"));
+  EXPECT_THAT(WhyNot(*schedule, {{"rows", 1 << 20}}),
+              HasSubstr("elements are numbered by 32 bits"));
 }
 
 TEST(FreeSizes, ProductsKeepTheirAlignment) {
@@ -117,7 +120,9 @@ TEST(FreeSizes, ProductsKeepTheirAlignment) {
   EXPECT_THAT(WhyNot(*single, {{"K", 502}}), HasSubstr("K % 4 == 0"));
   // Odd rows are gathered element by element, or widened first: any size.
   for (const DType dtype : {DType::kFloat32, DType::kFloat16})
-    EXPECT_EQ(WhyNot(*Bound({"matmul", {{127, 129, 131}}}, dtype), {{"M", 64}, {"N", 64}, {"K", 65}}), "served");
+    EXPECT_EQ(
+        WhyNot(*Bound({"matmul", {{127, 129, 131}}}, dtype), {{"M", 64}, {"N", 64}, {"K", 65}}),
+        "served");
 }
 
 TEST(FreeSizes, RowsThatAreNotFetchedAreNotServed) {
@@ -144,7 +149,8 @@ TEST(FreeSizes, OperandsThatAreNotWidenedKeepTheirAlignment) {
 
 TEST(FreeSizes, ConvolutionsServeOtherNumbersOfImages) {
   for (const auto& [dtype, gpu] :
-       {std::pair(DType::kFloat32, "A100"), std::pair(DType::kFloat16, "A100"), std::pair(DType::kBFloat16, "H200")}) {
+       {std::pair(DType::kFloat32, "A100"), std::pair(DType::kFloat16, "A100"),
+        std::pair(DType::kBFloat16, "H200")}) {
     const auto schedule = Bound({"conv2d", {{2, 14, 14, 16}, {32, 3, 3}}}, dtype, gpu);
     EXPECT_EQ(WhyNot(*schedule, {{"N", 1}}), "served");
     EXPECT_EQ(WhyNot(*schedule, {{"N", 500}}), "served");
@@ -164,7 +170,8 @@ TEST(FreeSizes, ProductsOfPlanesServeOtherSizes) {
     const auto schedule = Bound({"matmul", {{4096, n, k}}}, DType::kFloat32, "H200");
     ASSERT_GE(schedule->space().Find("planes"), 0) << "tensor cores pay at this size";
     for (const Configuration& one : Some(*schedule)) {
-      for (const Dims& dims : schedule->CheckDims(one)) EXPECT_EQ(WhyNot(*schedule, dims), "served");
+      for (const Dims& dims : schedule->CheckDims(one))
+        EXPECT_EQ(WhyNot(*schedule, dims), "served");
     }
     EXPECT_EQ(WhyNot(*schedule, {{"M", 3}, {"N", 64}, {"K", 100}}), "served");
     EXPECT_EQ(WhyNot(*schedule, {{"N", 65}}) == "served", n % 4 != 0);

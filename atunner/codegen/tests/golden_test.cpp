@@ -12,7 +12,8 @@ std::string KernelFile(const char* name) {
   return ReadFile(Path(ATUNNER_SOURCE_DIR) / "kernels" / "families" / name).value();
 }
 
-/// The head that the family writes before the texts of kernels/families; what follows must be these texts, in order.
+/// The head that the family writes before the texts of kernels/families; what follows must be these
+/// texts, in order.
 std::string Head(const RenderedKernel& kernel, const std::vector<const char*>& files) {
   size_t at = kernel.source.text.find(KernelFile(files[0]));
   EXPECT_NE(at, std::string::npos) << files[0] << " is not in the source";
@@ -40,13 +41,15 @@ RenderedKernel RenderDefault(const FamilyTask& task, DType dtype, const char* de
 }
 
 TEST(Golden, Rows) {
-  const RenderedKernel kernel = RenderDefault({"softmax", {{8192, 1024}}, {}}, DType::kBFloat16, "A100",
+  const RenderedKernel kernel = RenderDefault({"softmax", {{8192, 1024}}, {}}, DType::kBFloat16,
+                                              "A100",
                                               {{"threads_per_row", int64_t{32}},
                                                {"rows_per_block", int64_t{4}},
                                                {"storage", std::string("shared")},
                                                {"blocks_per_sm", int64_t{4}}});
-  EXPECT_EQ(Head(kernel, {"common/words.cuh", "../graph/element.cuh", "../graph/vector.cuh", "../graph/combine.cuh",
-                          "../graph/warp_reduce.cuh", "../graph/row_reduce.cuh", "rows/row_common.cuh", "rows/softmax.cu"}),
+  EXPECT_EQ(Head(kernel, {"common/words.cuh", "../graph/element.cuh", "../graph/vector.cuh",
+                          "../graph/combine.cuh", "../graph/warp_reduce.cuh",
+                          "../graph/row_reduce.cuh", "rows/row_common.cuh", "rows/softmax.cu"}),
             R"(// softmax in bfloat16, scheduled by atunner.
 // threads_per_row=32, rows_per_block=4, vector=8, cluster=1, split=1, storage=shared, fused=0, prefetch=0, keep=0, blocks_per_sm=4
 #include <cuda_bf16.h>
@@ -84,7 +87,8 @@ constexpr bool BY_VALUE = true;  // what all of them say of one value lies toget
 }
 
 TEST(Golden, TensorCoreGemm) {
-  const RenderedKernel kernel = RenderDefault({"matmul", {{4096, 4096, 4096}}, {}}, DType::kFloat16, "A100",
+  const RenderedKernel kernel = RenderDefault({"matmul", {{4096, 4096, 4096}}, {}}, DType::kFloat16,
+                                              "A100",
                                               {{"tile_m", int64_t{128}},
                                                {"tile_n", int64_t{256}},
                                                {"tile_k", int64_t{32}},
@@ -93,8 +97,10 @@ TEST(Golden, TensorCoreGemm) {
                                                {"stages", int64_t{4}},
                                                {"group_m", int64_t{8}},
                                                {"split_k", int64_t{1}}});
-  EXPECT_EQ(Head(kernel, {"common/words.cuh", "common/mma_common.cuh", "matmul/plain_epilogue.cuh", "matmul/tile_order.cuh", "matmul/mma_loop.cuh",
-                          "matmul/tile_walkers.cuh", "matmul/result_index.cuh", "matmul/tile_store.cuh", "matmul/batches.cuh", "matmul/gemm_walkers.cu"}),
+  EXPECT_EQ(Head(kernel, {"common/words.cuh", "common/mma_common.cuh", "matmul/plain_epilogue.cuh",
+                          "matmul/tile_order.cuh", "matmul/mma_loop.cuh", "matmul/tile_walkers.cuh",
+                          "matmul/result_index.cuh", "matmul/tile_store.cuh", "matmul/batches.cuh",
+                          "matmul/gemm_walkers.cu"}),
             R"(// matmul in float16, scheduled by atunner.
 // tile_m=128, tile_n=256, tile_k=32, warp_m=64, warp_n=64, stages=4, group_m=8, split_k=1, widen=0
 #include <cuda_bf16.h>
@@ -124,7 +130,8 @@ constexpr int A_ALIGN = 8;  // elements at whose multiples rows of a start
 constexpr int B_ALIGN = 8;
 
 )");
-  const ConcretePlan plan = Resolve(kernel.plan, {{"M", 4096}, {"N", 4096}, {"K", 4096}}, {}).value();
+  const ConcretePlan plan = Resolve(kernel.plan, {{"M", 4096}, {"N", 4096}, {"K", 4096}}, {})
+                                .value();
   ASSERT_EQ(plan.steps.size(), 1u);
   EXPECT_EQ(plan.steps[0].grid.Count(), 32u * 16u);
   EXPECT_EQ(plan.steps[0].block.Count(), 256u);
@@ -134,7 +141,8 @@ constexpr int B_ALIGN = 8;
 // The instruction names each of its accumulators, so its text depends on the tile.
 TEST(Golden, HopperGemm) {
   const FamilyTask task{"matmul", {{4096, 4096, 4096}}, {}};
-  const auto schedule = MakeTemplate(SpecOf(task, DType::kBFloat16), FindProfile("H200").value()).value();
+  const auto schedule = MakeTemplate(SpecOf(task, DType::kBFloat16), FindProfile("H200").value())
+                            .value();
   const RenderedKernel kernel = schedule
                                     ->Render(WithValues(*schedule, {{"tile_m", 128},
                                                                     {"tile_n", 64},
@@ -167,10 +175,12 @@ DEVICE void multiply(float (&d)[8][4], unsigned long long a, unsigned long long 
       "}, %32, %33, %34, 1, 1, 0, %35;"
       : "+f"(d[0][0]), "+f"(d[0][1]), "+f"(d[0][2]), "+f"(d[0][3]), "+f"(d[1][0]), "+f"(d[1][1]), "+f"(d[1][2]), "+f"(d[1][3]),
 )"));
-  for (const char* file : {"common/mma_common.cuh", "common/wgmma_common.cuh", "matmul/wgmma_tile.cuh", "common/tensor_copies.cuh", "matmul/maps_loop.cuh",
-                           "matmul/tile_store.cuh", "matmul/gemm_maps.cu"})
+  for (const char* file : {"common/mma_common.cuh", "common/wgmma_common.cuh",
+                           "matmul/wgmma_tile.cuh", "common/tensor_copies.cuh",
+                           "matmul/maps_loop.cuh", "matmul/tile_store.cuh", "matmul/gemm_maps.cu"})
     EXPECT_THAT(kernel.source.text, testing::HasSubstr(KernelFile(file)));
-  const ConcretePlan plan = Resolve(kernel.plan, {{"M", 4000}, {"N", 4096}, {"K", 4104}}, {}).value();
+  const ConcretePlan plan = Resolve(kernel.plan, {{"M", 4000}, {"N", 4096}, {"K", 4104}}, {})
+                                .value();
   ASSERT_EQ(plan.steps.size(), 1u);
   const ConcreteStep& step = plan.steps[0];
   EXPECT_EQ(step.grid, (Dim3{32 * 64, 1, 1}));
@@ -185,7 +195,8 @@ DEVICE void multiply(float (&d)[8][4], unsigned long long a, unsigned long long 
 
 TEST(Golden, ASplitInAClusterHasOneStep) {
   const FamilyTask task{"matmul", {{8, 4096, 4096}}, {}};
-  const auto schedule = MakeTemplate(SpecOf(task, DType::kFloat16), FindProfile("H200").value()).value();
+  const auto schedule = MakeTemplate(SpecOf(task, DType::kFloat16), FindProfile("H200").value())
+                            .value();
   Configuration one = WithValues(*schedule, {{"tile_m", 64},
                                              {"tile_n", 128},
                                              {"group_rows", 64},
@@ -194,20 +205,23 @@ TEST(Golden, ASplitInAClusterHasOneStep) {
                                              {"split_k", 4},
                                              {"persistent", 0},
                                              {"in_cluster", 1}});
-  const ConcretePlan joined = Resolve(schedule->Render(one)->plan, schedule->spec().dims, {}).value();
+  const ConcretePlan joined = Resolve(schedule->Render(one)->plan, schedule->spec().dims, {})
+                                  .value();
   ASSERT_EQ(joined.steps.size(), 1u);
   EXPECT_TRUE(joined.workspaces.empty());
   EXPECT_EQ(joined.steps[0].grid, (Dim3{32, 4, 1}));
   EXPECT_EQ(joined.steps[0].cluster, (Dim3{1, 4, 1}));
   one.values[static_cast<size_t>(schedule->space().Find("in_cluster"))] = int64_t{0};
-  const ConcretePlan apart = Resolve(schedule->Render(one)->plan, schedule->spec().dims, {}).value();
+  const ConcretePlan apart = Resolve(schedule->Render(one)->plan, schedule->spec().dims, {})
+                                 .value();
   ASSERT_EQ(apart.steps.size(), 2u);
   EXPECT_EQ(apart.workspaces[0].bytes, 8u * 4096u * 4u * 4u);
   EXPECT_EQ(apart.steps[0].cluster.Count(), 1u);
 }
 
 TEST(Golden, SimtGemmWithASplitHasASecondStep) {
-  const RenderedKernel kernel = RenderDefault({"matmul", {{64, 64, 4096}}, {}}, DType::kFloat32, "A100",
+  const RenderedKernel kernel = RenderDefault({"matmul", {{64, 64, 4096}}, {}}, DType::kFloat32,
+                                              "A100",
                                               {{"tile_m", int64_t{64}},
                                                {"tile_n", int64_t{64}},
                                                {"tile_k", int64_t{16}},
@@ -216,8 +230,10 @@ TEST(Golden, SimtGemmWithASplitHasASecondStep) {
                                                {"stages", int64_t{3}},
                                                {"group_m", int64_t{1}},
                                                {"split_k", int64_t{8}}});
-  EXPECT_EQ(Head(kernel, {"common/words.cuh", "matmul/plain_epilogue.cuh", "matmul/tile_order.cuh", "matmul/simt_tile.cuh", "matmul/tile_walkers.cuh",
-                          "matmul/result_index.cuh", "matmul/simt_store.cuh", "matmul/batches.cuh", "matmul/gemm_walkers.cu", "matmul/split_k.cuh"}),
+  EXPECT_EQ(Head(kernel, {"common/words.cuh", "matmul/plain_epilogue.cuh", "matmul/tile_order.cuh",
+                          "matmul/simt_tile.cuh", "matmul/tile_walkers.cuh",
+                          "matmul/result_index.cuh", "matmul/simt_store.cuh", "matmul/batches.cuh",
+                          "matmul/gemm_walkers.cu", "matmul/split_k.cuh"}),
             R"(// matmul in float32, scheduled by atunner.
 // tile_m=64, tile_n=64, tile_k=16, thread_m=8, thread_n=4, stages=3, group_m=1, split_k=8
 typedef float T;
@@ -252,29 +268,31 @@ constexpr int B_ALIGN = 4;
 }
 
 TEST(Golden, ConvThatWidensItsChannels) {
-  const RenderedKernel kernel =
-      RenderDefault({"conv2d", {{8, 56, 56, 3}, {64, 7, 7}}, {{"stride", int64_t{2}}, {"padding", int64_t{3}}}},
-                    DType::kBFloat16, "A100", {});
-  for (const char* line : {"CHANNELS = 3;", " C = 8;", "PIXELS_FIRST = true;", "ARRANGE_X = true;", "X_LAST = true;"})
+  const RenderedKernel kernel = RenderDefault(
+      {"conv2d", {{8, 56, 56, 3}, {64, 7, 7}}, {{"stride", int64_t{2}}, {"padding", int64_t{3}}}},
+      DType::kBFloat16, "A100", {});
+  for (const char* line :
+       {"CHANNELS = 3;", " C = 8;", "PIXELS_FIRST = true;", "ARRANGE_X = true;", "X_LAST = true;"})
     EXPECT_THAT(kernel.source.text, testing::HasSubstr(line));
   ASSERT_EQ(kernel.plan.steps.size(), 2u) << "both operands are widened first, in one step";
   EXPECT_EQ(kernel.plan.steps[1].entry, "conv");
-  const RenderedKernel whole =
-      RenderDefault({"conv2d", {{8, 56, 56, 16}, {64, 3, 3}}, {}}, DType::kBFloat16, "A100", {});
+  const RenderedKernel whole = RenderDefault({"conv2d", {{8, 56, 56, 16}, {64, 3, 3}}, {}},
+                                             DType::kBFloat16, "A100", {});
   EXPECT_EQ(whole.plan.steps[0].entry, "conv") << "both operands lie as they are multiplied";
 }
 
 TEST(Golden, Attention) {
-  const RenderedKernel kernel =
-      RenderDefault({"flash_attention", {{4, 16, 4096, 128}}, {{"causal", true}}}, DType::kBFloat16, "A100",
-                    {{"tile_q", int64_t{128}},
-                     {"warp_q", int64_t{16}},
-                     {"tile_k", int64_t{64}},
-                     {"stages", int64_t{2}},
-                     {"q_registers", int64_t{1}}});
-  EXPECT_EQ(Head(kernel,
-                 {"common/words.cuh", "common/mma_common.cuh", "attention/attention_queries.cuh", "attention/attention_tensor.cuh", "attention/attention_mma.cu"}),
-            R"(// flash_attention in bfloat16, scheduled by atunner.
+  const RenderedKernel kernel = RenderDefault(
+      {"flash_attention", {{4, 16, 4096, 128}}, {{"causal", true}}}, DType::kBFloat16, "A100",
+      {{"tile_q", int64_t{128}},
+       {"warp_q", int64_t{16}},
+       {"tile_k", int64_t{64}},
+       {"stages", int64_t{2}},
+       {"q_registers", int64_t{1}}});
+  EXPECT_EQ(
+      Head(kernel, {"common/words.cuh", "common/mma_common.cuh", "attention/attention_queries.cuh",
+                    "attention/attention_tensor.cuh", "attention/attention_mma.cu"}),
+      R"(// flash_attention in bfloat16, scheduled by atunner.
 // tile_q=128, warp_q=16, tile_k=64, stages=2, q_registers=1
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -302,16 +320,17 @@ constexpr int PANEL = 16;  // units of 16 bytes that lie side by side in shared 
 constexpr bool Q_REGISTERS = true;
 
 )");
-  const ConcretePlan plan =
-      Resolve(kernel.plan, {{"heads", 64}, {"sequence", 4096}, {"dim", 128}}, {{"scale", 0.125}}).value();
+  const ConcretePlan plan = Resolve(kernel.plan, {{"heads", 64}, {"sequence", 4096}, {"dim", 128}},
+                                    {{"scale", 0.125}})
+                                .value();
   EXPECT_EQ(plan.steps[0].grid.Count(), 32u * 64u);
   EXPECT_EQ(plan.steps[0].block.Count(), 256u);
 }
 
 TEST(Golden, AttentionByTensorMaps) {
-  const RenderedKernel kernel =
-      RenderDefault({"flash_attention", {{4, 16, 4096, 128}}, {{"causal", true}}}, DType::kBFloat16, "H200",
-                    {{"tile_q", int64_t{128}}, {"tile_k", int64_t{128}}, {"order", int64_t{1}}});
+  const RenderedKernel kernel = RenderDefault(
+      {"flash_attention", {{4, 16, 4096, 128}}, {{"causal", true}}}, DType::kBFloat16, "H200",
+      {{"tile_q", int64_t{128}}, {"tile_k", int64_t{128}}, {"order", int64_t{1}}});
   const auto at = [&](int64_t heads, int64_t sequence) {
     const Dims dims = {{"heads", heads}, {"sequence", sequence}, {"dim", 128}};
     return Resolve(kernel.plan, dims, {{"scale", 0.125}}).value().steps[0];
@@ -328,7 +347,8 @@ TEST(Golden, AttentionByTensorMaps) {
     EXPECT_EQ(arg.name, name);
     EXPECT_THAT(arg.map.dims, testing::ElementsAre(128u, 4096u, 64u));
     EXPECT_THAT(arg.map.strides, testing::ElementsAre(256u, 1048576u)) << "bytes";
-    EXPECT_THAT(arg.map.box, testing::ElementsAre(64u, rows, 1u)) << "one head at a time: beyond its end come zeros";
+    EXPECT_THAT(arg.map.box, testing::ElementsAre(64u, rows, 1u))
+        << "one head at a time: beyond its end come zeros";
     EXPECT_EQ(arg.map.swizzle_bytes, 128);
   }
 }

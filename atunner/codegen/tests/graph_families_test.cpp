@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "atunner/codegen/tests/family_tasks_test.h"
 #include "atunner/codegen/reduce/reduction_program.h"
+#include "atunner/codegen/tests/family_tasks_test.h"
 #include "atunner/graph/text.h"
 #include "atunner/model/schedule/divided_schedule.h"
 #include "atunner/operators/graph_operator.h"
@@ -21,8 +21,11 @@ std::string FamilyOf(const KernelSpec& spec) {
   return "none";
 }
 
-KernelSpec Spec(const char* op, std::vector<std::vector<int64_t>> shapes, Attributes attributes = {}) {
-  return FindOperator(op)->Instantiate({std::move(shapes), DType::kBFloat16, std::move(attributes)}).value();
+KernelSpec Spec(const char* op, std::vector<std::vector<int64_t>> shapes,
+                Attributes attributes = {}) {
+  return FindOperator(op)
+      ->Instantiate({std::move(shapes), DType::kBFloat16, std::move(attributes)})
+      .value();
 }
 
 TEST(GraphFamilies, TakeWhatTheyCompute) {
@@ -31,28 +34,36 @@ TEST(GraphFamilies, TakeWhatTheyCompute) {
   EXPECT_EQ(FamilyOf(Spec("gelu_backward", {{64, 512}})), "elements");
   EXPECT_EQ(FamilyOf(Spec("rms_norm", {{64, 512}})), "reduction");
   EXPECT_EQ(FamilyOf(Spec("sum", {{16, 512}}, {{"axis", std::string("all")}})), "reduction");
-  EXPECT_EQ(FamilyOf(Spec("sum", {{64, 4096}}, {{"axis", std::string("all")}})), "columns") << "one long row";
+  EXPECT_EQ(FamilyOf(Spec("sum", {{64, 4096}}, {{"axis", std::string("all")}})), "columns")
+      << "one long row";
   EXPECT_EQ(FamilyOf(Spec("sum", {{64, 512}}, {{"axis", int64_t{0}}})), "columns");
   EXPECT_EQ(FamilyOf(Spec("log_softmax", {{4096, 50256}})), "reduction");
-  EXPECT_EQ(FamilyOf(Spec("log_softmax", {{4096, 128256}})), "columns") << "rows that exceed a multiprocessor";
+  EXPECT_EQ(FamilyOf(Spec("log_softmax", {{4096, 128256}})), "columns")
+      << "rows that exceed a multiprocessor";
   EXPECT_EQ(FamilyOf(Spec("cumsum", {{64, 512}})), "scan");
   EXPECT_EQ(FamilyOf(Spec("transpose", {{64, 512}})), "transpose");
   EXPECT_EQ(FamilyOf(Spec("max_pool", {{2, 3, 16, 16}})), "pooling");
   EXPECT_EQ(FamilyOf(Spec("embedding", {{64, 512}, {8}})), "elements");
   EXPECT_EQ(FamilyOf(Spec("argmax", {{64, 512}})), "reduction");
   EXPECT_EQ(FamilyOf(Spec("cross_entropy", {{64, 512}})), "stages");
-  EXPECT_EQ(FamilyOf(Spec("cross_entropy", {{64, 512}}, {{"reduction", std::string("none")}})), "reduction");
+  EXPECT_EQ(FamilyOf(Spec("cross_entropy", {{64, 512}}, {{"reduction", std::string("none")}})),
+            "reduction");
   EXPECT_EQ(FamilyOf(Spec("embedding_backward", {{64, 512}, {8}})), "scatter");
-  EXPECT_EQ(FamilyOf(Spec("index_select_backward", {{8, 64, 512}, {5}}, {{"axis", int64_t{1}}})), "scatter");
-  EXPECT_EQ(FamilyOf(Spec("index_select_backward", {{8, 64}, {5}}, {{"axis", int64_t{1}}})), "scatter_strips");
+  EXPECT_EQ(FamilyOf(Spec("index_select_backward", {{8, 64, 512}, {5}}, {{"axis", int64_t{1}}})),
+            "scatter");
+  EXPECT_EQ(FamilyOf(Spec("index_select_backward", {{8, 64}, {5}}, {{"axis", int64_t{1}}})),
+            "scatter_strips");
   EXPECT_EQ(FamilyOf(Spec("gather_backward", {{64, 512}, {64, 9}})), "scatter_strips");
   EXPECT_EQ(FamilyOf(Spec("interpolate_backward", {{2, 3, 8, 8}})), "stages");
   EXPECT_EQ(FamilyOf(Spec("topk_backward", {{64, 512}}, {{"k", int64_t{8}}})), "stages");
   EXPECT_EQ(FamilyOf(Spec("topk", {{64, 512}}, {{"k", int64_t{64}}})), "topk");
-  EXPECT_EQ(FamilyOf(Spec("topk", {{64, 1000}}, {{"k", int64_t{512}}})), "topk") << "sorted as a whole";
+  EXPECT_EQ(FamilyOf(Spec("topk", {{64, 1000}}, {{"k", int64_t{512}}})), "topk")
+      << "sorted as a whole";
   EXPECT_EQ(FamilyOf(Spec("sort", {{64, 512}})), "topk");
-  EXPECT_EQ(FamilyOf(Spec("sort", {{64, 65536}})), "topk") << "more than shared memory holds: in tiles";
-  EXPECT_EQ(FamilyOf(Spec("topk", {{64, 65536}}, {{"k", int64_t{50}}})), "stages") << "few long rows: in parts";
+  EXPECT_EQ(FamilyOf(Spec("sort", {{64, 65536}})), "topk")
+      << "more than shared memory holds: in tiles";
+  EXPECT_EQ(FamilyOf(Spec("topk", {{64, 65536}}, {{"k", int64_t{50}}})), "stages")
+      << "few long rows: in parts";
 }
 
 TEST(GraphFamilies, SourcesOfStripsAndOfRuns) {
@@ -61,9 +72,13 @@ TEST(GraphFamilies, SourcesOfStripsAndOfRuns) {
     return schedule->Render(schedule->Default()).value();
   };
   const std::string strips = rendered(Spec("gather_backward", {{64, 512}, {64, 9}})).source.text;
-  EXPECT_THAT(strips, HasSubstr("  for (int begin = thread; begin - thread < 9; begin += 32 * UNROLL) {"));
+  EXPECT_THAT(strips,
+              HasSubstr("  for (int begin = thread; begin - thread < 9; begin += 32 * UNROLL) {"));
   EXPECT_THAT(strips, HasSubstr("= load<long long>(in_indices[c0 * 9 + n]);"));
-  EXPECT_THAT(strips, HasSubstr("in_order(users, at[u], [&] { strip[at[u]] = Sum::of(strip[at[u]], update[u]); });"));
+  EXPECT_THAT(
+      strips,
+      HasSubstr(
+          "in_order(users, at[u], [&] { strip[at[u]] = Sum::of(strip[at[u]], update[u]); });"));
   // Tiles of 8192, then runs of twice as many each time, back and forth.
   const LaunchPlan plan = rendered(Spec("sort", {{3, 40000}})).plan;
   ASSERT_EQ(plan.steps.size(), 4u);
@@ -83,8 +98,12 @@ TEST(GraphFamilies, NamesOfOperatorsSayNothing) {
     for (const std::string& name : {op->info().name, op->info().name + "_backward"}) {
       for (const char* input : {"k", "k_pool", "q", "weight"}) {
         const std::string text = fmt::format(
-            "graph {0}\ninput {1}: bfloat16[2, 4, 8, 16]\nmade_of_it = {1} * 2\noutput made_of_it\n", name, input);
-        EXPECT_EQ(FamilyOf(SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value()), "elements") << text;
+            "graph {0}\ninput {1}: bfloat16[2, 4, 8, 16]\nmade_of_it = {1} * 2\noutput "
+            "made_of_it\n",
+            name, input);
+        EXPECT_EQ(FamilyOf(SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value()),
+                  "elements")
+            << text;
       }
     }
   }
@@ -115,32 +134,39 @@ TEST(GraphFamilies, WhoWritesShortRowsSharesThem) {
 
 // On an H200 131 us where blocks that stay and copy ahead take 141.
 TEST(GraphFamilies, RowsOfFloat32AreWrittenByLargeBlocksThatEnd) {
-  const KernelSpec spec = FindOperator("rms_norm")->Instantiate({{{8192, 8192}}, DType::kFloat32, {}}).value();
+  const KernelSpec spec =
+      FindOperator("rms_norm")->Instantiate({{{8192, 8192}}, DType::kFloat32, {}}).value();
   const auto schedule = MakeTemplate(spec, FindProfile("H200").value()).value();
-  const auto value = [&](const char* name) { return GetInt(schedule->space(), schedule->Default(), name); };
+  const auto value = [&](const char* name) {
+    return GetInt(schedule->space(), schedule->Default(), name);
+  };
   EXPECT_EQ(value("threads_per_row") * value("rows_per_block"), 512);
   EXPECT_EQ(value("blocks_per_sm"), 0);
 }
 
-// Said by halves, the sines of both would be computed for every element, those of the half that is thrown away with
-// arguments of millions: ten times the time that the bytes take.
+// Said by halves, the sines of both would be computed for every element, those of the half that is
+// thrown away with arguments of millions: ten times the time that the bytes take.
 TEST(GraphFamilies, RotaryEmbeddingsTakeOneSineOfEveryElement) {
-  const auto schedule = MakeTemplate(Spec("rope", {{8, 32, 2048, 128}}), FindProfile("H200").value()).value();
+  const auto schedule =
+      MakeTemplate(Spec("rope", {{8, 32, 2048, 128}}), FindProfile("H200").value()).value();
   const std::string text = schedule->Render(schedule->Default()).value().source.text;
   const auto count = [&](std::string_view call) {
     size_t found = 0;
-    for (size_t at = text.find(call); at != std::string::npos; at = text.find(call, at + 1)) ++found;
+    for (size_t at = text.find(call); at != std::string::npos; at = text.find(call, at + 1))
+      ++found;
     return found;
   };
   EXPECT_EQ(count(" sin("), 1u) << text;
   EXPECT_EQ(count(" cos("), 1u);
 }
 
-// What makes something else of a scatter, a scan or a sort than its elements at their places is not computed beside it.
+// What makes something else of a scatter, a scan or a sort than its elements at their places is not
+// computed beside it.
 TEST(GraphFamilies, ResultsAreFinishedInPlace) {
   const auto family = [](const char* lines) {
-    const std::string text =
-        fmt::format("graph g\ninput x: float32[8, 8]\ninput i: int64[4]\ninput u: float32[4, 8]\n{}output y\n", lines);
+    const std::string text = fmt::format(
+        "graph g\ninput x: float32[8, 8]\ninput i: int64[4]\ninput u: float32[4, 8]\n{}output y\n",
+        lines);
     return FamilyOf(SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value());
   };
   EXPECT_EQ(family("s = scatter_sum(x, i, u, axis=0)\ny = s * 2\n"), "scatter");
@@ -167,7 +193,8 @@ y = cast(grown / total, bfloat16)
 output y
 )",
                                   "test.atg");
-  const auto made = MakeTemplate(SpecOfGraph(graph.value(), {}).value(), FindProfile("H200").value()).value();
+  const auto made =
+      MakeTemplate(SpecOfGraph(graph.value(), {}).value(), FindProfile("H200").value()).value();
   const auto* divided = dynamic_cast<const DividedSchedule*>(made.get());
   ASSERT_NE(divided, nullptr);
   const auto parts = divided->Parts();
@@ -182,13 +209,14 @@ int64_t ElementsOf(const ArgSpec& arg, const Dims& dims) {
   return count;
 }
 
-/// Cross-entropy's gradient kept exponentials of all logits while it counted the labels that count: 1.6 ms in place of
-/// 0.5.
+/// Cross-entropy's gradient kept exponentials of all logits while it counted the labels that
+/// count: 1.6 ms in place of 0.5.
 TEST(GraphFamilies, LossesOfLabelsKeepNothingOfTheSizeOfLogits) {
   const int64_t rows = 8192, classes = 50257;
   for (const char* op : {"cross_entropy", "cross_entropy_backward", "nll_loss_backward"}) {
     SCOPED_TRACE(op);
-    const auto made = MakeTemplate(Spec(op, {{rows, classes}}), FindProfile("H200").value()).value();
+    const auto made = MakeTemplate(Spec(op, {{rows, classes}}), FindProfile("H200").value())
+                          .value();
     const auto* divided = dynamic_cast<const DividedSchedule*>(made.get());
     ASSERT_NE(divided, nullptr);
     int large = 0;
@@ -196,7 +224,8 @@ TEST(GraphFamilies, LossesOfLabelsKeepNothingOfTheSizeOfLogits) {
       for (const ArgSpec& arg : part->spec().args)
         large += ElementsOf(arg, part->spec().dims) >= rows * classes ? 1 : 0;
     }
-    EXPECT_EQ(large, std::string(op) == "cross_entropy_backward" ? 2 : 1) << "logits and their gradient";
+    EXPECT_EQ(large, std::string(op) == "cross_entropy_backward" ? 2 : 1)
+        << "logits and their gradient";
   }
 }
 
@@ -254,7 +283,8 @@ TEST(ReductionProgram, TakesExponentialsWithTheirMaximum) {
   EXPECT_EQ(online->pass_count, 1);
   EXPECT_EQ(online->beside.size(), 1u);
   EXPECT_TRUE(online->equals.empty()) << "equal infinities are no number apart";
-  const auto guarded = MakeRowsProgram(GraphOf(Spec("logsumexp", {{64, 512}})).value(), /*online=*/true);
+  const auto guarded = MakeRowsProgram(GraphOf(Spec("logsumexp", {{64, 512}})).value(),
+                                       /*online=*/true);
   ASSERT_TRUE(guarded.has_value());
   EXPECT_EQ(guarded->beside.size(), 1u);
   EXPECT_EQ(guarded->equals.size(), 1u);
@@ -263,7 +293,9 @@ TEST(ReductionProgram, TakesExponentialsWithTheirMaximum) {
 TEST(ColumnsSpace, ElementsStayInSharedMemoryOnlyForTheirResultsAndWithAsynchronousCopies) {
   const auto places = [](const KernelSpec& spec, const char* device) {
     const auto schedule = MakeTemplate(spec, FindProfile(device).value()).value();
-    return schedule->space().parameters[static_cast<size_t>(schedule->space().Find("hold"))].values.size();
+    return schedule->space()
+        .parameters[static_cast<size_t>(schedule->space().Find("hold"))]
+        .values.size();
   };
   const KernelSpec norm = Spec("batch_norm", {{8, 64, 56, 56}});
   EXPECT_EQ(places(norm, "H200"), 3u);
@@ -275,13 +307,16 @@ TEST(ColumnsSpace, ElementsStayInSharedMemoryOnlyForTheirResultsAndWithAsynchron
 }
 
 TEST(ReductionSource, IsReadable) {
-  const auto schedule = MakeTemplate(Spec("rms_norm", {{64, 512}}), FindProfile("H200").value()).value();
+  const auto schedule = MakeTemplate(Spec("rms_norm", {{64, 512}}), FindProfile("H200").value())
+                            .value();
   const std::string text = schedule->Render(schedule->Default()).value().source.text;
-  EXPECT_THAT(text, HasSubstr("// rms_norm, scheduled by atunner: reductions over rows.\n// threads_per_row="));
+  EXPECT_THAT(
+      text,
+      HasSubstr("// rms_norm, scheduled by atunner: reductions over rows.\n// threads_per_row="));
   EXPECT_THAT(text, HasSubstr("constexpr int COLS = 512;  // elements of a row\n"));
-  EXPECT_THAT(text,
-              HasSubstr("kernel(const __nv_bfloat16* __restrict__ in_x, const __nv_bfloat16* __restrict__ in_weight, "
-                        "__nv_bfloat16* __restrict__ out_y, long long rows)"));
+  EXPECT_THAT(text, HasSubstr("kernel(const __nv_bfloat16* __restrict__ in_x, const __nv_bfloat16* "
+                              "__restrict__ in_weight, "
+                              "__nv_bfloat16* __restrict__ out_y, long long rows)"));
   EXPECT_THAT(text, HasSubstr("    // Pass 1.\n"));
 }
 

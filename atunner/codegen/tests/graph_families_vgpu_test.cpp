@@ -11,8 +11,8 @@ namespace {
 using graph::ValidGraph;
 
 /// Many operators as outputs of one graph: one compilation verifies them all.
-std::optional<ValidGraph> Together(const std::vector<const graph::LibraryOperator*>& ops, DType dtype,
-                                   const std::vector<int64_t>& shape) {
+std::optional<ValidGraph> Together(const std::vector<const graph::LibraryOperator*>& ops,
+                                   DType dtype, const std::vector<int64_t>& shape) {
   std::vector<ValidGraph> graphs;
   for (const graph::LibraryOperator* op : ops) {
     auto alone = graph::Build({op, false}, {dtype, {shape}, {}});
@@ -89,7 +89,8 @@ output y
 
 TEST_F(GraphKernels, DropoutIsTheSameOnEveryDevice) {
   const graph::Found dropout = *graph::FindInLibrary("dropout");
-  Check(SpecOfGraph(graph::Build(dropout, {DType::kFloat32, {{33, 65}}, {{"p", 0.25}}}).value(), {}).value(),
+  Check(SpecOfGraph(graph::Build(dropout, {DType::kFloat32, {{33, 65}}, {{"p", 0.25}}}).value(), {})
+            .value(),
         "elements", 1);
 }
 
@@ -98,9 +99,10 @@ TEST_F(GraphKernels, EveryReductionOverRows) {
   const std::pair<DType, std::vector<int64_t>> cases[] = {
       {DType::kFloat32, {5, 509}}, {DType::kFloat16, {1, 1}}, {DType::kBFloat16, {9, 1024}}};
   for (const char* name :
-       {"sum",           "mean",           "prod",     "amax",       "amin",   "any",       "all",
-        "count_nonzero", "sum_of_squares", "norm",     "var",        "std",    "logsumexp", "softmax",
-        "log_softmax",   "normalize",      "rms_norm", "layer_norm", "argmax", "argmin"}) {
+       {"sum",       "mean",     "prod",          "amax",           "amin",
+        "any",       "all",      "count_nonzero", "sum_of_squares", "norm",
+        "var",       "std",      "logsumexp",     "softmax",        "log_softmax",
+        "normalize", "rms_norm", "layer_norm",    "argmax",         "argmin"}) {
     for (const auto& [dtype, shape] : cases) {
       const bool spread = std::string(name) == "var" || std::string(name) == "std";
       if (spread && shape[1] == 1) continue;  // no degree of freedom
@@ -116,7 +118,8 @@ TEST_F(GraphKernels, AllElementsAreARowToo) {
   const graph::Request request{DType::kFloat32, {{37, 101}}, {{"axis", std::string("all")}}, false};
   // No plain sum: what cancels to one number errs by luck, the plain kernel's budget included.
   for (const char* name : {"sum_of_squares", "std", "amax"})
-    Check(SpecOfGraph(graph::Build(*graph::FindInLibrary(name), request).value(), {}).value(), "reduction", 2);
+    Check(SpecOfGraph(graph::Build(*graph::FindInLibrary(name), request).value(), {}).value(),
+          "reduction", 2);
 }
 
 TEST_F(GraphKernels, ReductionSchedulesAgree) {
@@ -144,11 +147,13 @@ output count
         "reduction", 8);
 }
 
-// Where there are as many rows as elements in one, a weight's shape is that of a value for each row.
-// As kernels call numbers of their own, as parameters of schedules are called, and as C++ calls types.
+// Where there are as many rows as elements in one, a weight's shape is that of a value for each
+// row. As kernels call numbers of their own, as parameters of schedules are called, and as C++
+// calls types.
 TEST_F(GraphKernels, OpenSizesMayHaveAnyName) {
   const auto named = [&](const char* size, const char* body) {
-    return SpecOfText(fmt::format("graph g\ndim {0} = 1..40\ninput x: float32[{0}, 6, 64]\n{1}output y\n", size, body));
+    return SpecOfText(fmt::format(
+        "graph g\ndim {0} = 1..40\ninput x: float32[{0}, 6, 64]\n{1}output y\n", size, body));
   };
   for (const char* size : {"i", "block", "int", "size_i"})
     Check(named(size, "y = x * cast(index(-2) + 1, float32)\n"), "elements");
@@ -197,23 +202,28 @@ output total
     const auto set = [&](const char* name, Value value) {
       one.values[static_cast<size_t>(schedule->space().Find(name))] = std::move(value);
     };
-    set("threads_per_row", int64_t{threads}), set("rows_per_block", int64_t{rows}), set("vector", int64_t{vector});
+    set("threads_per_row", int64_t{threads}), set("rows_per_block", int64_t{rows}),
+        set("vector", int64_t{vector});
     set("storage", std::string("shared")), set("blocks_per_sm", int64_t{1});
     ASSERT_TRUE(schedule->space().Allows(one, spec.dims).value());
     SCOPED_TRACE(schedule->space().Describe(one));
     const RenderedKernel kernel = schedule->Render(one).value();
-    const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
+    const CompileOutcome outcome =
+        compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
     ASSERT_TRUE(outcome.ok()) << outcome.error << kernel.source.text;
     EXPECT_THAT(outcome.module->ptx, testing::HasSubstr("cp.async"));
-    for (int64_t size : {1, 2, 11}) CheckSize(spec, kernel, *outcome.module, {{"B", size}}, *oracle);
+    for (int64_t size : {1, 2, 11})
+      CheckSize(spec, kernel, *outcome.module, {{"B", size}}, *oracle);
   }
   EXPECT_EQ(verified_, 18u);
 }
 
 TEST_F(GraphKernels, ShortRowsThatBeginAnywhereAreCopiedTogether) {
-  for (const auto& [name, shape] : {std::pair{"adaptive_avg_pool", std::vector<int64_t>{9, 33, 7, 7}},
-                                    std::pair{"softmax", std::vector<int64_t>{301, 50}}}) {
-    const auto built = graph::Build(*graph::FindInLibrary(name), {DType::kBFloat16, {shape}, {}, true});
+  for (const auto& [name, shape] :
+       {std::pair{"adaptive_avg_pool", std::vector<int64_t>{9, 33, 7, 7}},
+        std::pair{"softmax", std::vector<int64_t>{301, 50}}}) {
+    const auto built = graph::Build(*graph::FindInLibrary(name),
+                                    {DType::kBFloat16, {shape}, {}, true});
     const KernelSpec spec = SpecOfGraph(built.value(), {}).value();
     const auto schedule = kReductionFamily.Bind(spec, gpu_.profile()).value();
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
@@ -228,7 +238,8 @@ TEST_F(GraphKernels, ShortRowsThatBeginAnywhereAreCopiedTogether) {
       ASSERT_TRUE(schedule->space().Allows(one, spec.dims).value());
       SCOPED_TRACE(schedule->space().Describe(one));
       const RenderedKernel kernel = schedule->Render(one).value();
-      const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
+      const CompileOutcome outcome =
+          compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
       ASSERT_TRUE(outcome.ok()) << outcome.error << kernel.source.text;
       CheckSize(spec, kernel, *outcome.module, spec.dims, *oracle);
       CheckSize(spec, kernel, *outcome.module, {{spec.dims.begin()->first, 1}}, *oracle);
@@ -261,20 +272,25 @@ TEST_F(WeightsOfGroups, OfFewBits) {
   CheckTwo({"quantized_linear", {{19, 2176}, {40, 2176}}, {}}, DType::kFloat16);
   CheckTwo({"quantized_linear", {{150, 640}, {203, 640}}, {}}, DType::kBFloat16);
   CheckTwo({"int4_linear", {{61, 2176}, {40, 2176}}, {{"group", int64_t{64}}}}, DType::kBFloat16);
-  KernelSpec strict = SpecOf({"int4_linear", {{20, 1152}, {300, 1152}}, {{"group", int64_t{96}}}}, DType::kBFloat16);
+  KernelSpec strict = SpecOf({"int4_linear", {{20, 1152}, {300, 1152}}, {{"group", int64_t{96}}}},
+                             DType::kBFloat16);
   SetAccuracy(strict, Accuracy::kStrict);
   Check(strict, "weights", 3);
   EXPECT_EQ(verified_, 10u);
 }
 
 TEST_F(Weights, AreLeftToOthersWhereTheyDoNotFit) {
-  EXPECT_TRUE(kWeightsFamily.Match(SpecOf({"int4_linear", {{8, 256}, {64, 256}}, {}}, DType::kBFloat16)));
-  for (const FamilyTask& task : {FamilyTask{"quantized_linear", {{8, 192}, {64, 192}}, {}},
-                                 FamilyTask{"int4_linear", {{8, 256}, {64, 256}}, {{"group", int64_t{16}}}}})
-    EXPECT_FALSE(kWeightsFamily.Match(SpecOf(task, DType::kBFloat16))) << Describe(task, DType::kBFloat16);
+  EXPECT_TRUE(
+      kWeightsFamily.Match(SpecOf({"int4_linear", {{8, 256}, {64, 256}}, {}}, DType::kBFloat16)));
+  for (const FamilyTask& task :
+       {FamilyTask{"quantized_linear", {{8, 192}, {64, 192}}, {}},
+        FamilyTask{"int4_linear", {{8, 256}, {64, 256}}, {{"group", int64_t{16}}}}})
+    EXPECT_FALSE(kWeightsFamily.Match(SpecOf(task, DType::kBFloat16)))
+        << Describe(task, DType::kBFloat16);
   KernelSpec strict = SpecOf({"int4_linear", {{8, 256}, {64, 256}}, {}}, DType::kBFloat16);
   SetAccuracy(strict, Accuracy::kStrict);
-  EXPECT_FALSE(kWeightsFamily.Bind(strict, gpu_.profile()).has_value()) << "scaled weights are rounded";
+  EXPECT_FALSE(kWeightsFamily.Bind(strict, gpu_.profile()).has_value())
+      << "scaled weights are rounded";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Kernels that families write for graphs, run with all checks on the virtual GPU against the evaluation of the graph in
-// float64.
+// Kernels that families write for graphs, run with all checks on the virtual GPU against the
+// evaluation of the graph in float64.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -26,13 +26,14 @@ class GraphKernels : public testing::Test {
     kernels_ = JudgeKernels::Make(gpu_, *compiler_).value();
   }
 
-  /// The task's default and `drawn` other configurations, at the task's size and at their check sizes.
+  /// The task's default and `drawn` other configurations, at the task's size and at their check
+  /// sizes.
   void Check(const KernelSpec& spec, const std::string& family, size_t drawn = 0) {
     SCOPED_TRACE(spec.name + " " + ToString(spec.dims) + "\n" + spec.oracle.graph);
     const auto schedule = MakeTemplate(spec, gpu_.profile());
     ASSERT_TRUE(schedule.has_value()) << schedule.error().ToString();
-    const bool matched =
-        std::ranges::any_of(AllFamilies(), [&](const Family* f) { return f->name == family && f->Match(spec); });
+    const bool matched = std::ranges::any_of(
+        AllFamilies(), [&](const Family* f) { return f->name == family && f->Match(spec); });
     ASSERT_TRUE(matched) << "not a task of the family " << family;
     Check(spec, **schedule, drawn);
   }
@@ -44,19 +45,20 @@ class GraphKernels : public testing::Test {
       CheckConfiguration(spec, schedule, one, **oracle);
   }
 
-  void CheckConfiguration(const KernelSpec& spec, const ScheduleTemplate& schedule, const Configuration& one,
-                          OracleStore& oracle) {
+  void CheckConfiguration(const KernelSpec& spec, const ScheduleTemplate& schedule,
+                          const Configuration& one, OracleStore& oracle) {
     SCOPED_TRACE(schedule.space().Describe(one));
     const RenderedKernel kernel = schedule.Render(one).value();
-    const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
+    const CompileOutcome outcome =
+        compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
     ASSERT_TRUE(outcome.ok()) << outcome.error << kernel.source.text;
     std::vector<Dims> sizes = schedule.CheckDims(one);
     if (std::ranges::find(sizes, spec.dims) == sizes.end()) sizes.push_back(spec.dims);
     for (const Dims& dims : sizes) CheckSize(spec, kernel, *outcome.module, dims, oracle);
   }
 
-  void CheckSize(const KernelSpec& spec, const RenderedKernel& kernel, const CompiledModule& module, const Dims& dims,
-                 OracleStore& oracle) {
+  void CheckSize(const KernelSpec& spec, const RenderedKernel& kernel, const CompiledModule& module,
+                 const Dims& dims, OracleStore& oracle) {
     SCOPED_TRACE(ToString(dims));
     const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, dims, 0).value();
     const InputInstance instance{inputs_, 3, false};
@@ -70,10 +72,12 @@ class GraphKernels : public testing::Test {
     const BoundPlan bound = BindPlan(gpu_, kernel.plan, spec, buffers).value();
     for (int launch = 0; launch < launches_; ++launch) {
       ASSERT_TRUE(buffers.PoisonOutputs());
-      const LaunchOutcome ran = RunPlan(gpu_, **loaded, bound, {.timeout_seconds = 60, .blocks = {}}).value();
-      ASSERT_TRUE(ran.completed()) << ran.message
-                                   << (ran.hazards.empty() ? "" : ran.hazards[0].where + ": " + ran.hazards[0].detail)
-                                   << kernel.source.text;
+      const LaunchOutcome ran =
+          RunPlan(gpu_, **loaded, bound, {.timeout_seconds = 60, .blocks = {}}).value();
+      ASSERT_TRUE(ran.completed())
+          << ran.message
+          << (ran.hazards.empty() ? "" : ran.hazards[0].where + ": " + ran.hazards[0].detail)
+          << kernel.source.text;
       for (const Reference::Output& output : (*reference)->outputs) {
         ExpectCorrect(*kernels_, buffers, output);
         ++verified_;

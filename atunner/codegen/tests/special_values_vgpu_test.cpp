@@ -1,5 +1,5 @@
-// Pointwise kernels where floats are unlike numbers: infinities, NaN, zeros of both signs, poles and kinks. The judge
-// leaves out most of it, since a constant passes there.
+// Pointwise kernels where floats are unlike numbers: infinities, NaN, zeros of both signs, poles
+// and kinks. The judge leaves out most of it, since a constant passes there.
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -11,9 +11,10 @@
 namespace atunner {
 namespace {
 
-constexpr std::array kValues = {0.0,  -0.0, 1.0,       -1.0,     0.5,
-                                -0.5, 2.0,  -2.0,      3.0,      6.0,
-                                -3.5, 40.0, -HUGE_VAL, HUGE_VAL, std::numeric_limits<double>::quiet_NaN()};
+constexpr std::array kValues = {
+    0.0,  -0.0, 1.0,       -1.0,     0.5,
+    -0.5, 2.0,  -2.0,      3.0,      6.0,
+    -3.5, 40.0, -HUGE_VAL, HUGE_VAL, std::numeric_limits<double>::quiet_NaN()};
 constexpr size_t kCount = kValues.size() * kValues.size();
 constexpr size_t kTogether = 12;  // as the operators' own tests have it
 
@@ -36,7 +37,8 @@ class SpecialValues : public GraphKernels {
     const KernelSpec spec = SpecOfGraph(graph, {}).value();
     const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
     const RenderedKernel kernel = schedule->Render(schedule->Default()).value();
-    const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
+    const CompileOutcome outcome =
+        compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
     ASSERT_TRUE(outcome.ok()) << outcome.error << kernel.source.text;
     const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, spec.dims, 0).value();
     std::vector<graph::Tensor> inputs;
@@ -44,7 +46,8 @@ class SpecialValues : public GraphKernels {
       inputs.push_back(InputOf(inputs.size()));
       std::vector<float> narrow;
       for (const double value : inputs.back().Reals()) narrow.push_back(static_cast<float>(value));
-      ASSERT_TRUE(gpu_.CopyIn(buffers.Find(graph.node(id).name)->address, std::as_bytes(std::span(narrow))));
+      ASSERT_TRUE(gpu_.CopyIn(buffers.Find(graph.node(id).name)->address,
+                              std::as_bytes(std::span(narrow))));
     }
     const auto loaded = gpu_.Load(*outcome.module).value();
     const BoundPlan bound = BindPlan(gpu_, kernel.plan, spec, buffers).value();
@@ -66,7 +69,8 @@ class SpecialValues : public GraphKernels {
       const bool near = std::fabs(got - want) <= 1e-4 * std::fabs(want) + 1e-6;
       const bool equal = got == want || (std::isnan(got) && std::isnan(want)) || near;
       EXPECT_TRUE(equal) << output.spec->name << " of " << inputs[0].cells[i].real << ", "
-                         << (inputs.size() > 1 ? inputs[1].cells[i].real : 0) << ": " << got << " for " << want;
+                         << (inputs.size() > 1 ? inputs[1].cells[i].real : 0) << ": " << got
+                         << " for " << want;
     }
     ++verified_;
   }
@@ -76,7 +80,9 @@ TEST_F(SpecialValues, KernelsDoWhatTheEvaluatorDoes) {
   std::vector<graph::ValidGraph> graphs;
   for (const graph::LibraryOperator& op : graph::Library()) {
     if (!op.pointwise || op.name.starts_with("bitwise")) continue;
-    graphs.push_back(graph::Build({&op, false}, {DType::kFloat32, {{static_cast<int64_t>(kCount)}}, {}}).value());
+    graphs.push_back(
+        graph::Build({&op, false}, {DType::kFloat32, {{static_cast<int64_t>(kCount)}}, {}})
+            .value());
     if (graphs.size() == kTogether) CheckTogether(std::exchange(graphs, {}));
   }
   CheckTogether(graphs);

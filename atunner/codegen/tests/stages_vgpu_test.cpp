@@ -30,28 +30,33 @@ output y
 )");
 }
 
-// Two products of one operand that an expression takes are one kernel's, whose tiles hold columns of both.
+// Two products of one operand that an expression takes are one kernel's, whose tiles hold columns
+// of both.
 TEST_F(Stages, PairsOfProductsAreMultipliedTogether) {
   for (const char* b : {"nk", "kn"}) {
     const std::string type = std::string("bfloat16") + (b[0] == 'n' ? "[80, 96]" : "[96, 80]");
     const std::string equation = std::string(", equation=\"mk,") + b + "->mn\", as=float32)\n";
-    const std::string text = "graph pair\ninput x: bfloat16[72, 96]\ninput bias: bfloat16[80]\ninput up: " + type +
-                             "\ninput gate: " + type + "\nh = contract(x, up" + equation + "g = contract(x, gate" +
-                             equation + "y = cast((h + cast(bias, float32)) * (g * sigmoid(g)), bfloat16)\noutput y\n";
+    const std::string text =
+        "graph pair\ninput x: bfloat16[72, 96]\ninput bias: bfloat16[80]\ninput up: " + type +
+        "\ninput gate: " + type + "\nh = contract(x, up" + equation + "g = contract(x, gate" +
+        equation + "y = cast((h + cast(bias, float32)) * (g * sigmoid(g)), bfloat16)\noutput y\n";
     CheckText(text, 3, "product");
   }
 }
 
-// What is finished with elements of its own, that lie as the result does or otherwise, wide or narrow.
+// What is finished with elements of its own, that lie as the result does or otherwise, wide or
+// narrow.
 TEST_F(Stages, ProductsWithElementsOfTheResult) {
   for (const char* type : {"bfloat16", "float32"}) {
-    const std::string text = std::string("graph residual\ninput a: bfloat16[72, 96]\ninput w: bfloat16[80, 96]\n") +
-                             "input x: " + type +
-                             "[72, 80]\ninput scale: float32[72, 1]\ninput turned: bfloat16[80, 72]\n" +
-                             "out = contract(a, w, equation=\"mk,nk->mn\", as=float32)\n";
+    const std::string text =
+        std::string("graph residual\ninput a: bfloat16[72, 96]\ninput w: bfloat16[80, 96]\n") +
+        "input x: " + type +
+        "[72, 80]\ninput scale: float32[72, 1]\ninput turned: bfloat16[80, 72]\n" +
+        "out = contract(a, w, equation=\"mk,nk->mn\", as=float32)\n";
     const std::string sum = "cast(out * scale + cast(x, float32)";
     CheckText(text + "y = " + sum + ", bfloat16)\noutput y\n", 3, "product");
-    CheckText(text + "t = transpose(turned, order=[1, 0])\ny = " + sum + " * cast(t, float32), bfloat16)\noutput y\n",
+    CheckText(text + "t = transpose(turned, order=[1, 0])\ny = " + sum +
+                  " * cast(t, float32), bfloat16)\noutput y\n",
               2, "product");
   }
 }
@@ -72,7 +77,8 @@ output z
 )");
 }
 
-// Parts whose sizes are open leave them open: the whole is right at every size that is right for all of them.
+// Parts whose sizes are open leave them open: the whole is right at every size that is right for
+// all of them.
 TEST_F(Stages, SizesStayOpen) {
   const std::string text = R"(
 graph block
@@ -145,7 +151,8 @@ output y
 }
 
 // However it is written, it is the attention family's, between products of other parts.
-// Weights that the graph itself says: few are written out, more of them lie in memory for a product.
+// Weights that the graph itself says: few are written out, more of them lie in memory for a
+// product.
 TEST_F(Stages, ContractionsWithConstants) {
   CheckText(
       "graph few\ninput x: float32[6, 7, 3]\n"
@@ -154,7 +161,8 @@ TEST_F(Stages, ContractionsWithConstants) {
   std::string table;
   for (int i = 0; i < 256; ++i) table += (i == 0 ? "" : ", ") + std::to_string(i % 7 - 3);
   CheckText("graph more\ninput x: bfloat16[40, 16]\nf: bfloat16[16, 16] = constant(" + table +
-            ")\ns = contract(x, f, equation=\"mk,nk->mn\", as=float32)\ny = cast(s, bfloat16)\noutput y\n");
+            ")\ns = contract(x, f, equation=\"mk,nk->mn\", as=float32)\ny = cast(s, "
+            "bfloat16)\noutput y\n");
 }
 
 // Attention is a task of its own, whose batch is the graph's.
@@ -187,13 +195,15 @@ output y
 
 TEST_F(Stages, AttentionOfAnotherSpelling) {
   std::string text = "graph heads\ninput given: bfloat16[64, 64]\ninput weight: bfloat16[64]\n";
-  for (const char* name : {"q", "k", "v"}) text += std::string("input w") + name + ": bfloat16[64, 64]\n";
+  for (const char* name : {"q", "k", "v"})
+    text += std::string("input w") + name + ": bfloat16[64, 64]\n";
   // Scores of large inputs are beyond what exponents of a rounded product stand.
   text += "x = cast(cast(given, float32) * cast(weight, float32) * 4, bfloat16)\n";
   for (const std::string name : {"q", "k", "v"}) {
-    text += name + "_sum = contract(x, w" + name + ", equation=\"mk,nk->mn\", as=float32)\n" + name + "_flat = cast(" +
-            name + "_sum, bfloat16)\n" + name + "_rows = reshape(" + name + "_flat, shape=[1, 64, 2, 32])\n" + name +
-            " = transpose(" + name + "_rows, order=[0, 2, 1, 3])\n";
+    text += name + "_sum = contract(x, w" + name + ", equation=\"mk,nk->mn\", as=float32)\n" +
+            name + "_flat = cast(" + name + "_sum, bfloat16)\n" + name + "_rows = reshape(" + name +
+            "_flat, shape=[1, 64, 2, 32])\n" + name + " = transpose(" + name +
+            "_rows, order=[0, 2, 1, 3])\n";
   }
   text += R"(scores = contract(q, k, equation="bhsd,bhtd->bhst", as=float32)
 masked = select(index(-1) <= index(-2), scores * 0.17677669529663687, -inf)
@@ -208,14 +218,17 @@ output y
   CheckText(text, 0);
   const auto spec = SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value();
   const auto schedule = MakeTemplate(spec, FindProfile("H200").value()).value();
-  EXPECT_THAT(schedule->Render(schedule->Default())->source.text, testing::HasSubstr("// attention_gqa"));
+  EXPECT_THAT(schedule->Render(schedule->Default())->source.text,
+              testing::HasSubstr("// attention_gqa"));
 }
 
 // Whatever the letters: axes that lie otherwise are transposed first.
 TEST_F(Stages, ContractionsOfAnyAxes) {
   const std::string types = "input a: bfloat16[24, 5, 40]\ninput b: bfloat16[5, 24, 56]\n";
   for (const char* equation : {"kbm,bkn->bmn", "kbm,bkn->mnb"})
-    CheckText("graph g\n" + types + "y = contract(a, b, equation=\"" + equation + "\", as=float32)\noutput y\n", 0);
+    CheckText("graph g\n" + types + "y = contract(a, b, equation=\"" + equation +
+                  "\", as=float32)\noutput y\n",
+              0);
   CheckText(
       "graph g\ninput a: float32[33, 40]\ninput b: float32[33, 17]\ny = contract(a, b, "
       "equation=\"km,kn->mn\")\noutput y\n");

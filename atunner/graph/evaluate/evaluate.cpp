@@ -42,7 +42,8 @@ class Evaluator {
       if (uses[id] == 0) continue;
       node_ = &node;
       shape_ = NumbersOf(node.type.shape);
-      values_[id] = std::visit([this](const auto& operation) { return Of(operation); }, node.operation);
+      values_[id] = std::visit([this](const auto& operation) { return Of(operation); },
+                               node.operation);
       for (NodeId operand : node.operands) {
         if (--uses[operand] == 0) values_[operand] = {};
       }
@@ -58,20 +59,24 @@ class Evaluator {
  private:
   const View& Operand(size_t i) const { return values_[node_->operands[i]]; }
   DType OperandType(size_t i) const { return graph_.node(node_->operands[i]).type.dtype; }
-  bool float64() const { return precision_ == Precision::kExact || node_->type.dtype == DType::kFloat64; }
+  bool float64() const {
+    return precision_ == Precision::kExact || node_->type.dtype == DType::kFloat64;
+  }
 
   /// Exactly the view's elements.
   static View Detached(const View& view) {
     View packed = view.Packed();
-    if (packed.offset == 0 && packed.cells->size() == static_cast<size_t>(packed.size())) return packed;
+    if (packed.offset == 0 && packed.cells->size() == static_cast<size_t>(packed.size()))
+      return packed;
     return View::Dense({packed.base(), packed.base() + packed.size()}, packed.extents);
   }
 
   /// A node's result, rounded to its type as the precision asks.
   View Made(std::vector<Cell> cells) const {
     const DType dtype = node_->type.dtype;
-    const bool rounds =
-        IsFloat(dtype) ? precision_ == Precision::kDeclared && dtype != DType::kFloat64 : SizeOf(dtype) < 8;
+    const bool rounds = IsFloat(dtype)
+                            ? precision_ == Precision::kDeclared && dtype != DType::kFloat64
+                            : SizeOf(dtype) < 8;
     if (rounds) {
       for (Cell& cell : cells) cell = Rounded(dtype, cell);
     }
@@ -95,7 +100,9 @@ class Evaluator {
     for (size_t i = 0; i < node_->operands.size(); ++i) operands.push_back(Operand(i));
     return Made(EvaluateMap(map.body, operands, shape_, precision_));
   }
-  View Of(const Reduce& reduce) const { return Made(EvaluateReduce(reduce, Operand(0), OperandType(0), float64())); }
+  View Of(const Reduce& reduce) const {
+    return Made(EvaluateReduce(reduce, Operand(0), OperandType(0), float64()));
+  }
   View Of(const Contract& contract) const {
     const bool wide = precision_ == Precision::kExact || OperandType(0) == DType::kFloat64;
     return Made(EvaluateContract(contract, Operand(0), Operand(1), IsFloat(OperandType(0)), wide));
@@ -137,7 +144,8 @@ class Evaluator {
   }
   View Of(const Transpose& transpose) const {
     View view = Operand(0);
-    for (size_t i = 0; i < transpose.order.size(); ++i) view.strides[i] = Operand(0).strides[transpose.order[i]];
+    for (size_t i = 0; i < transpose.order.size(); ++i)
+      view.strides[i] = Operand(0).strides[transpose.order[i]];
     view.extents = shape_;
     return view;
   }
@@ -160,13 +168,15 @@ class Evaluator {
 
   View Of(const Pad& pad) const {
     const View x = Operand(0).Packed();
-    std::vector<Cell> cells(static_cast<size_t>(Product(shape_)), CellOf(node_->type.dtype, pad.value));
+    std::vector<Cell> cells(static_cast<size_t>(Product(shape_)),
+                            CellOf(node_->type.dtype, pad.value));
     const Around from(x.extents, pad.axis);
     const int64_t extent = shape_[pad.axis];
     for (int64_t o = 0; o < from.outer; ++o) {
       for (int64_t k = 0; k < from.extent; ++k) {
         const Cell* row = x.base() + (o * from.extent + k) * from.inner;
-        std::copy(row, row + from.inner, &cells[(o * extent + pad.low + k * (pad.inner + 1)) * from.inner]);
+        std::copy(row, row + from.inner,
+                  &cells[(o * extent + pad.low + k * (pad.inner + 1)) * from.inner]);
       }
     }
     return Made(std::move(cells));
@@ -206,7 +216,8 @@ class Evaluator {
     return Made(std::move(cells));
   }
 
-  /// Calls visit(slice of the gathered shape, place, batch) for every place: `outer` × places of `inner` elements.
+  /// Calls visit(slice of the gathered shape, place, batch) for every place: `outer` × places of
+  /// `inner` elements.
   template <class Visit>
   static void ForEachPlace(const View& places, int64_t batch, int64_t outer, const Visit& visit) {
     const View packed = places.Packed();
@@ -237,8 +248,9 @@ class Evaluator {
       Cell* to = &cells[(o * a.extent + place) * a.inner];
       const Cell* from = updates.base() + slice * a.inner;
       for (int64_t i = 0; i < a.inner; ++i)
-        to[i] =
-            scatter.op == Combine::kSet ? from[i] : Combined(scatter.op, node_->type.dtype, to[i], from[i], float64());
+        to[i] = scatter.op == Combine::kSet
+                    ? from[i]
+                    : Combined(scatter.op, node_->type.dtype, to[i], from[i], float64());
     });
     return Made(std::move(cells));
   }
@@ -260,8 +272,8 @@ class Evaluator {
           return std::isnan(q.real) ? !std::isnan(p.real) : p.real < q.real;
         };
         std::iota(order.begin(), order.end(), 0);
-        std::ranges::stable_sort(order,
-                                 [&](int64_t l, int64_t r) { return sort.descending ? less(r, l) : less(l, r); });
+        std::ranges::stable_sort(
+            order, [&](int64_t l, int64_t r) { return sort.descending ? less(r, l) : less(l, r); });
         for (int64_t k = 0; k < count; ++k) cells[(o * count + k) * a.inner + i] = Whole(order[k]);
       }
     }
@@ -278,14 +290,16 @@ class Evaluator {
 Status CheckInputs(const ValidGraph& graph, std::span<const Tensor> inputs) {
   const std::string where = "evaluating " + graph.name();
   if (!graph.symbols().empty())
-    return Invalid("the size " + graph.symbols().begin()->first + " is open", where, "Specialise the graph first");
+    return Invalid("the size " + graph.symbols().begin()->first + " is open", where,
+                   "Specialise the graph first");
   if (inputs.size() != graph.inputs().size())
-    return Invalid(
-        std::to_string(graph.inputs().size()) + " inputs are needed, " + std::to_string(inputs.size()) + " given",
-        where);
+    return Invalid(std::to_string(graph.inputs().size()) + " inputs are needed, " +
+                       std::to_string(inputs.size()) + " given",
+                   where);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Node& node = graph.node(graph.inputs()[i]);
-    const bool same = inputs[i].dtype == node.type.dtype && inputs[i].shape == NumbersOf(node.type.shape) &&
+    const bool same = inputs[i].dtype == node.type.dtype &&
+                      inputs[i].shape == NumbersOf(node.type.shape) &&
                       static_cast<int64_t>(inputs[i].cells.size()) == Product(inputs[i].shape);
     if (!same) return Invalid("input '" + node.name + "' must be " + node.type.ToString(), where);
   }
@@ -308,7 +322,8 @@ std::vector<double> Tensor::Reals() const {
   return values;
 }
 
-Result<std::vector<Tensor>> Evaluate(const ValidGraph& graph, std::span<const Tensor> inputs, Precision precision) {
+Result<std::vector<Tensor>> Evaluate(const ValidGraph& graph, std::span<const Tensor> inputs,
+                                     Precision precision) {
   ATUNNER_RETURN_IF_ERROR(CheckInputs(graph, inputs));
   return Evaluator(graph, precision).Run(inputs);
 }

@@ -20,12 +20,14 @@ struct Tensor {
 };
 
 enum class Precision : uint8_t {
-  kExact,     ///< floats are float64 throughout; only round_to, integers and bools are rounded
-  kDeclared,  ///< every node's result is rounded to its type; arithmetic and sums are float32 below float64
+  kExact,  ///< floats are float64 throughout; only round_to, integers and bools are rounded
+  /// Every node's result is rounded to its type; arithmetic and sums are float32 below float64
+  kDeclared,
 };
 
-/// One tensor per output, for one per input (floats are taken as they are, whatever precision their type has).
-/// kInvalidInput where the inputs' types differ from the graph's, or where it still has symbols (see Specialise).
+/// One tensor per output, for one per input (floats are taken as they are, whatever precision their
+/// type has). kInvalidInput where the inputs' types differ from the graph's, or where it still has
+/// symbols (see Specialise).
 Result<std::vector<Tensor>> Evaluate(const ValidGraph& graph, std::span<const Tensor> inputs,
                                      Precision precision = Precision::kExact);
 

@@ -24,7 +24,8 @@ class Machine {
       const ScalarNode& node = nodes_[i];
       Cell value = node.literal;
       if (node.op == ScalarOp::kExtent) value = Whole(shape_[Axis(node)]);
-      if (node.op == ScalarOp::kLiteral || node.op == ScalarOp::kExtent) std::ranges::fill(registers_[i], value);
+      if (node.op == ScalarOp::kLiteral || node.op == ScalarOp::kExtent)
+        std::ranges::fill(registers_[i], value);
     }
   }
 
@@ -46,7 +47,9 @@ class Machine {
   size_t Axis(const ScalarNode& node) const {
     return static_cast<size_t>(static_cast<int64_t>(shape_.size()) + node.number);
   }
-  const Cell* Argument(const ScalarNode& node, int i) const { return registers_[node.args[i]].data(); }
+  const Cell* Argument(const ScalarNode& node, int i) const {
+    return registers_[node.args[i]].data();
+  }
 
   void Apply(size_t index, int64_t count) {
     const ScalarNode& node = nodes_[index];
@@ -82,7 +85,8 @@ class Machine {
     switch (node.op) {
       case ScalarOp::kIndex: {
         const size_t axis = Axis(node);
-        for (int64_t i = 0; i < count; ++i) r[i].whole = (first + i) / strides_[axis] % shape_[axis];
+        for (int64_t i = 0; i < count; ++i)
+          r[i].whole = (first + i) / strides_[axis] % shape_[axis];
         break;
       }
       case ScalarOp::kSelect: {
@@ -111,8 +115,8 @@ class Machine {
         const Cell* seed = Argument(node, 0);
         const Cell* counter = Argument(node, 1);
         for (int64_t i = 0; i < count; ++i) {
-          const uint32_t word =
-              PhiloxWord(static_cast<uint64_t>(seed[i].whole), static_cast<uint64_t>(counter[i].whole));
+          const uint32_t word = PhiloxWord(static_cast<uint64_t>(seed[i].whole),
+                                           static_cast<uint64_t>(counter[i].whole));
           r[i].real = static_cast<double>(word >> 8) * 0x1p-24;
         }
         break;
@@ -151,8 +155,8 @@ class Machine {
 
 }  // namespace
 
-std::vector<Cell> EvaluateMap(const ScalarExpression& body, const std::vector<View>& operands, const Extents& shape,
-                              Precision precision) {
+std::vector<Cell> EvaluateMap(const ScalarExpression& body, const std::vector<View>& operands,
+                              const Extents& shape, Precision precision) {
   std::vector<Cell> result(static_cast<size_t>(Product(shape)));
   Machine machine(body, shape, precision);
   std::vector<std::pair<size_t, size_t>> loads;  // register, operand

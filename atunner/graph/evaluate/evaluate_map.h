@@ -8,7 +8,7 @@
 
 namespace atunner::graph {
 
-std::vector<Cell> EvaluateMap(const ScalarExpression& body, const std::vector<View>& operands, const Extents& shape,
-                              Precision precision);
+std::vector<Cell> EvaluateMap(const ScalarExpression& body, const std::vector<View>& operands,
+                              const Extents& shape, Precision precision);
 
 }  // namespace atunner::graph

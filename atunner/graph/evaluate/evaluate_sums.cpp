@@ -11,7 +11,8 @@ namespace {
 
 int64_t Lowest(DType dtype) {
   const int bits = static_cast<int>(SizeOf(dtype)) * 8;
-  return KindOf(dtype) == DTypeKind::kUnsigned ? 0 : std::numeric_limits<int64_t>::min() >> (64 - bits);
+  return KindOf(dtype) == DTypeKind::kUnsigned ? 0
+                                               : std::numeric_limits<int64_t>::min() >> (64 - bits);
 }
 int64_t Highest(DType dtype) {
   const int bits = static_cast<int>(SizeOf(dtype)) * 8;
@@ -53,7 +54,9 @@ Number Get(Cell cell) {
 /// Four sums side by side: short chains of additions, and work for a vector unit.
 template <bool SPARSE, class Number>
 Number Dot(const Number* a, const Number* b, int64_t count) {
-  const auto product = [&](int64_t at) { return SPARSE && (a[at] == 0 || b[at] == 0) ? Number(0) : a[at] * b[at]; };
+  const auto product = [&](int64_t at) {
+    return SPARSE && (a[at] == 0 || b[at] == 0) ? Number(0) : a[at] * b[at];
+  };
   Number sums[4] = {};
   int64_t i = 0;
   for (; i + 4 <= count; i += 4) {
@@ -78,9 +81,13 @@ struct Plan {
 };
 Plan PlanOf(const Equation& e) {
   Plan plan;
-  const auto in = [](const std::string& text, char letter) { return text.find(letter) != std::string::npos; };
+  const auto in = [](const std::string& text, char letter) {
+    return text.find(letter) != std::string::npos;
+  };
   for (char letter : e.result) {
-    (in(e.left, letter) && in(e.right, letter) ? plan.batch : in(e.left, letter) ? plan.rows : plan.columns) += letter;
+    (in(e.left, letter) && in(e.right, letter) ? plan.batch
+     : in(e.left, letter)                      ? plan.rows
+                                               : plan.columns) += letter;
   }
   for (char letter : e.left) {
     if (!in(e.result, letter)) plan.depth += letter;
@@ -102,12 +109,14 @@ std::vector<Number> Matrices(const View& x, const std::string& letters, const st
   const Walk walk(view.extents, {view.strides});
   const int64_t step = walk.steps()[0];
   walk.Run([&](int64_t first, int64_t length, std::span<const int64_t> at) {
-    for (int64_t i = 0; i < length; ++i) dense[first + i] = Get<Number>(view.base()[at[0] + i * step]);
+    for (int64_t i = 0; i < length; ++i)
+      dense[first + i] = Get<Number>(view.base()[at[0] + i * step]);
   });
   return dense;
 }
 
-/// Calls use(number, places) for each place of a shape: the row-major number, and where each operand has its element.
+/// Calls use(number, places) for each place of a shape: the row-major number, and where each
+/// operand has its element.
 template <class Use>
 void ForEachPlace(const Extents& shape, const std::vector<Extents>& strides, const Use& use) {
   const Walk walk(shape, strides);
@@ -169,21 +178,24 @@ class Multiplication {
     return extents;
   }
 
-  /// One matrix on the right at a time, and one row on the left: windows of an image are never all in memory.
+  /// One matrix on the right at a time, and one row on the left: windows of an image are never all
+  /// in memory.
   void MultiplyMatrix(const View& left, const View& right, Cell* out) const {
     const int64_t n = Product(columns_), k = Product(depth_);
-    const auto matrix = Matrices<Number>(right, e_.right, plan_.columns + plan_.depth, Joined(columns_, depth_));
-    ForEachPlace(rows_, {Pick(plan_.rows, e_.left, left_.strides)}, [&](int64_t row, const Extents& at) {
-      const auto values = Matrices<Number>(Moved(left, at[0]), e_.left, plan_.depth, depth_);
-      for (int64_t c = 0; c < n; ++c) {
-        const Number sum = Dot<SPARSE>(values.data(), matrix.data() + c * k, k);
-        Cell& cell = out[row * n + c];
-        if constexpr (std::is_same_v<Number, uint64_t>)
-          cell.whole = static_cast<int64_t>(sum);
-        else
-          cell.real = sum;
-      }
-    });
+    const auto matrix = Matrices<Number>(right, e_.right, plan_.columns + plan_.depth,
+                                         Joined(columns_, depth_));
+    ForEachPlace(
+        rows_, {Pick(plan_.rows, e_.left, left_.strides)}, [&](int64_t row, const Extents& at) {
+          const auto values = Matrices<Number>(Moved(left, at[0]), e_.left, plan_.depth, depth_);
+          for (int64_t c = 0; c < n; ++c) {
+            const Number sum = Dot<SPARSE>(values.data(), matrix.data() + c * k, k);
+            Cell& cell = out[row * n + c];
+            if constexpr (std::is_same_v<Number, uint64_t>)
+              cell.whole = static_cast<int64_t>(sum);
+            else
+              cell.real = sum;
+          }
+        });
   }
 
   const Equation& e_;
@@ -223,7 +235,8 @@ Cell Combined(Combine op, DType dtype, Cell a, Cell b, bool wide) {
   switch (op) {
     case Combine::kProd:
       return real ? rounded(a.real * b.real)
-                  : Whole(static_cast<int64_t>(static_cast<uint64_t>(a.whole) * static_cast<uint64_t>(b.whole)));
+                  : Whole(static_cast<int64_t>(static_cast<uint64_t>(a.whole) *
+                                               static_cast<uint64_t>(b.whole)));
     case Combine::kMax:
       return real ? Real(Maximum(a.real, b.real)) : Whole(std::max(a.whole, b.whole));
     case Combine::kMin:
@@ -234,7 +247,8 @@ Cell Combined(Combine op, DType dtype, Cell a, Cell b, bool wide) {
       return Whole(a.whole & b.whole);
     default:
       return real ? rounded(a.real + b.real)
-                  : Whole(static_cast<int64_t>(static_cast<uint64_t>(a.whole) + static_cast<uint64_t>(b.whole)));
+                  : Whole(static_cast<int64_t>(static_cast<uint64_t>(a.whole) +
+                                               static_cast<uint64_t>(b.whole)));
   }
 }
 
@@ -251,7 +265,9 @@ std::vector<Cell> EvaluateReduce(const Reduce& reduce, const View& x, DType dtyp
   const auto count = static_cast<double>(Product(reduced));
   const bool place = reduce.op == Combine::kArgMax || reduce.op == Combine::kArgMin;
   const bool real = IsFloat(dtype);
-  const DType type = real || reduce.op == Combine::kMax || reduce.op == Combine::kMin ? dtype : DType::kInt64;
+  const DType type = real || reduce.op == Combine::kMax || reduce.op == Combine::kMin
+                         ? dtype
+                         : DType::kInt64;
   std::vector<Cell> cells(static_cast<size_t>(Product(kept)));
   const Walk inside(reduced, {reduced_strides});
   const int64_t step = inside.steps()[0];
@@ -283,10 +299,12 @@ std::vector<Cell> EvaluateReduce(const Reduce& reduce, const View& x, DType dtyp
   return cells;
 }
 
-std::vector<Cell> EvaluateContract(const Contract& contract, const View& a, const View& b, bool real, bool wide) {
+std::vector<Cell> EvaluateContract(const Contract& contract, const View& a, const View& b,
+                                   bool real, bool wide) {
   const Equation e = ParsedEquation(contract.equation);
   if (!real) return Multiply<uint64_t>(e, a, b);  // wraps
-  if (contract.sparse) return wide ? Multiply<double, true>(e, a, b) : Multiply<float, true>(e, a, b);
+  if (contract.sparse)
+    return wide ? Multiply<double, true>(e, a, b) : Multiply<float, true>(e, a, b);
   return wide ? Multiply<double>(e, a, b) : Multiply<float>(e, a, b);
 }
 

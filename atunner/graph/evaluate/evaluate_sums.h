@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "atunner/graph/operation.h"
 #include "atunner/graph/evaluate/tensor_view.h"
+#include "atunner/graph/operation.h"
 
 namespace atunner::graph {
 
@@ -14,6 +14,7 @@ Cell Neutral(Combine op, DType dtype);
 Cell Combined(Combine op, DType dtype, Cell a, Cell b, bool wide);
 
 std::vector<Cell> EvaluateReduce(const Reduce& reduce, const View& x, DType dtype, bool wide);
-std::vector<Cell> EvaluateContract(const Contract& contract, const View& a, const View& b, bool real, bool wide);
+std::vector<Cell> EvaluateContract(const Contract& contract, const View& a, const View& b,
+                                   bool real, bool wide);
 
 }  // namespace atunner::graph

@@ -17,7 +17,8 @@ struct Small {
   std::vector<double> x;
   Tensor y;
 };
-Small Of(const std::string& type, const std::string& lines, Precision precision = Precision::kExact) {
+Small Of(const std::string& type, const std::string& lines,
+         Precision precision = Precision::kExact) {
   Small small{MustParse("graph g\ninput x: " + type + "\n" + lines + "\noutput y\n"), {}, {}, {}};
   small.inputs = RandomInputs(small.graph, 3);
   small.x = small.inputs[0].Reals();
@@ -27,7 +28,8 @@ Small Of(const std::string& type, const std::string& lines, Precision precision 
 
 TEST(Map, BroadcastsAtTheLastAxes) {
   const ValidGraph graph = MustParse(
-      "graph g\ninput a: float32[2, 1, 3]\ninput b: float32[4, 1]\ny = a * b + cast(index(-2), float32)\noutput y\n");
+      "graph g\ninput a: float32[2, 1, 3]\ninput b: float32[4, 1]\ny = a * b + cast(index(-2), "
+      "float32)\noutput y\n");
   const auto in = RandomInputs(graph, 1);
   const Tensor y = RunGraph(graph, in);
   ASSERT_EQ(y.shape, (std::vector<int64_t>{2, 4, 3}));
@@ -45,14 +47,16 @@ TEST(Map, IntegersWrapAndCastsSaturate) {
                 .Reals(),
             (std::vector{16.0, 0.0}));
   const Tensor x = Tensor::Of(DType::kFloat32, {4}, std::vector<double>{1e30, -1e30, NAN, -2.9});
-  EXPECT_EQ(RunGraph(MustParse("graph g\ninput x: float32[4]\ny = cast(x, int64)\noutput y\n"), {x}).Reals(),
+  EXPECT_EQ(RunGraph(MustParse("graph g\ninput x: float32[4]\ny = cast(x, int64)\noutput y\n"), {x})
+                .Reals(),
             (std::vector{0x1p63, -0x1p63, 0.0, -2.0}));
   const Tensor a = Tensor::Of(DType::kInt32, {4}, std::vector{7.0, -7.0, 7.0, -7.0});
   const Tensor b = Tensor::Of(DType::kInt32, {4}, std::vector{3.0, 3.0, -3.0, 0.0});
   const std::string head = "graph g\ninput a: int32[4]\ninput b: int32[4]\ny = ";
   EXPECT_EQ(RunGraph(MustParse(head + "floor_div(a, b)\noutput y\n"), {a, b}).Reals(),
             (std::vector{2.0, -3.0, -3.0, 0.0}));
-  EXPECT_EQ(RunGraph(MustParse(head + "mod(a, b)\noutput y\n"), {a, b}).Reals(), (std::vector{1.0, 2.0, -2.0, 0.0}));
+  EXPECT_EQ(RunGraph(MustParse(head + "mod(a, b)\noutput y\n"), {a, b}).Reals(),
+            (std::vector{1.0, 2.0, -2.0, 0.0}));
 }
 
 TEST(Map, DeclaredPrecisionRoundsWhereExactDoesNot) {
@@ -70,8 +74,8 @@ TEST(Map, DeclaredPrecisionRoundsWhereExactDoesNot) {
 }
 
 TEST(Map, PhiloxGivesThePublishedNumbers) {
-  // Random123's known-answer tests for philox4x32-10: zero key and counter, and all bits set in key and low counter
-  // words are not reachable here, as the high counter words stay 0.
+  // Random123's known-answer tests for philox4x32-10: zero key and counter, and all bits set in key
+  // and low counter words are not reachable here, as the high counter words stay 0.
   EXPECT_EQ(PhiloxWord(0, 0), 0x6627e8d5u);
   const Small uniform = Of("float32[1000]", "y: float32[1000] = uniform(7, index(-1))");
   double sum = 0;
@@ -87,7 +91,8 @@ TEST(ScalarMath, AgreesWithIdentities) {
   for (double y : {-0.999999, -0.9, -0.3, 1e-9, 0.1, 0.5, 0.7, 0.99, 1 - 1e-12})
     EXPECT_NEAR(std::erf(Erfinv(y)), y, 1e-15) << y;
   EXPECT_NEAR(Digamma(1), -0.57721566490153286, 1e-13);
-  for (double x : {0.1, 0.5, 3.7, 42.0}) EXPECT_NEAR(Digamma(x + 1), Digamma(x) + 1 / x, 1e-13 * (1 + 1 / x));
+  for (double x : {0.1, 0.5, 3.7, 42.0})
+    EXPECT_NEAR(Digamma(x + 1), Digamma(x) + 1 / x, 1e-13 * (1 + 1 / x));
   EXPECT_NEAR(Digamma(0.25), Digamma(0.75) - M_PI, 1e-13) << "reflection";
 }
 
@@ -108,9 +113,12 @@ TEST(Reduce, AxesInTheMiddle) {
 }
 
 TEST(Reduce, ExtremesAndTheirPlacesTakeNaN) {
-  const Tensor x = Tensor::Of(DType::kFloat32, {2, 4}, std::vector<double>{1.0, 3.0, 3.0, -1.0, 2.0, NAN, 5.0, NAN});
+  const Tensor x = Tensor::Of(DType::kFloat32, {2, 4},
+                              std::vector<double>{1.0, 3.0, 3.0, -1.0, 2.0, NAN, 5.0, NAN});
   const auto run = [&](const std::string& op) {
-    return RunGraph(MustParse("graph g\ninput x: float32[2, 4]\ny = reduce_" + op + "(x, axes=[1])\noutput y\n"), {x})
+    return RunGraph(MustParse("graph g\ninput x: float32[2, 4]\ny = reduce_" + op +
+                              "(x, axes=[1])\noutput y\n"),
+                    {x})
         .Reals();
   };
   EXPECT_EQ(run("argmax"), (std::vector{1.0, 1.0}));
@@ -137,9 +145,9 @@ TEST(Reduce, CountsTruths) {
 TEST(Scan, RunsBothWaysWithAndWithoutItself) {
   for (bool exclusive : {false, true})
     for (bool reverse : {false, true}) {
-      const Small run =
-          Of("float64[2, 5, 3]", std::string("y = scan_sum(x, axis=1, exclusive=") + (exclusive ? "true" : "false") +
-                                     ", reverse=" + (reverse ? "true" : "false") + ")");
+      const Small run = Of("float64[2, 5, 3]", std::string("y = scan_sum(x, axis=1, exclusive=") +
+                                                   (exclusive ? "true" : "false") + ", reverse=" +
+                                                   (reverse ? "true" : "false") + ")");
       std::vector<double> want(30);
       for (size_t o = 0; o < 2; ++o)
         for (size_t i = 0; i < 3; ++i)
@@ -165,24 +173,28 @@ TEST(Contract, BatchesTransposesAndRepeats) {
     for (size_t b = 0; b < 2; ++b)
       for (size_t m = 0; m < 3; ++m)
         for (size_t n = 0; n < 4; ++n)
-          want[(n * 2 + b) * 3 + m] += in[0].cells[(k * 2 + b) * 3 + m].real * in[1].cells[(b * 4 + n) * 5 + k].real;
+          want[(n * 2 + b) * 3 + m] += in[0].cells[(k * 2 + b) * 3 + m].real *
+                                       in[1].cells[(b * 4 + n) * 5 + k].real;
   ExpectNear(RunGraph(graph, in), want);
   const ValidGraph outer = MustParse(
-      "graph g\ninput a: int8[3]\ninput b: int8[2, 4]\ny = contract(a, b, equation=\"i,jk->ji\", as=int32)\noutput "
+      "graph g\ninput a: int8[3]\ninput b: int8[2, 4]\ny = contract(a, b, equation=\"i,jk->ji\", "
+      "as=int32)\noutput "
       "y\n");
   const auto whole = RandomInputs(outer, 2);
   std::vector<double> products(6, 0.0);
   for (size_t j = 0; j < 2; ++j)
     for (size_t i = 0; i < 3; ++i)
-      for (size_t k = 0; k < 4; ++k) products[j * 3 + i] += whole[0].Reals()[i] * whole[1].Reals()[j * 4 + k];
+      for (size_t k = 0; k < 4; ++k)
+        products[j * 3 + i] += whole[0].Reals()[i] * whole[1].Reals()[j * 4 + k];
   ExpectNear(RunGraph(outer, whole), products, 0);
 }
 
 TEST(Contract, SparseOnesLeaveOutWhatIsMasked) {
   for (const bool sparse : {false, true}) {
-    const ValidGraph graph =
-        MustParse(std::string("graph g\ninput a: float32[1, 2]\ninput b: float32[2, 1]\n") +
-                  "y = contract(a, b, equation=\"mk,kn->mn\"" + (sparse ? ", sparse=true" : "") + ")\noutput y\n");
+    const ValidGraph graph = MustParse(
+        std::string("graph g\ninput a: float32[1, 2]\ninput b: float32[2, 1]\n") +
+        "y = contract(a, b, equation=\"mk,kn->mn\"" + (sparse ? ", sparse=true" : "") +
+        ")\noutput y\n");
     auto in = RandomInputs(graph, 3);
     in[0].cells[0].real = 0;
     in[0].cells[1].real = 2;
@@ -205,8 +217,9 @@ TEST(Window, IsTheOldConvolutionAndFoldItsAdjoint) {
       for (size_t r = 0; r < 3; ++r) want.push_back(w.x[o * 11 + p * 2 + r * 2]);
   ExpectNear(w.y, want, 0);
   // <window(x), u> = <x, fold(u)>
-  const ValidGraph fold =
-      MustParse("graph g\ninput u: float64[2, 4, 3]\ny = fold(u, axis=1, extent=11, stride=2, dilation=2)\noutput y\n");
+  const ValidGraph fold = MustParse(
+      "graph g\ninput u: float64[2, 4, 3]\ny = fold(u, axis=1, extent=11, stride=2, "
+      "dilation=2)\noutput y\n");
   const auto u = RandomInputs(fold, 8);
   const auto folded = RunGraph(fold, u).Reals();
   double left = 0;
@@ -223,12 +236,16 @@ TEST(Moves, SlicePadReverseTransposeConcat) {
             }()));
   const Small pad = Of("float32[3]", "y = pad(x, axis=0, low=1, high=2, inner=1, value=9)");
   EXPECT_EQ(pad.y.Reals(), (std::vector{9.0, pad.x[0], 9.0, pad.x[1], 9.0, pad.x[2], 9.0, 9.0}));
-  const Small chain =
-      Of("float32[2, 3]", "t = transpose(x, order=[1, 0])\nr = reverse(t, axis=0)\ny = concat(r, t, axis=1)");
+  const Small chain = Of(
+      "float32[2, 3]",
+      "t = transpose(x, order=[1, 0])\nr = reverse(t, axis=0)\ny = concat(r, t, axis=1)");
   const auto& x = chain.x;
-  EXPECT_EQ(chain.y.Reals(), (std::vector{x[2], x[5], x[0], x[3], x[1], x[4], x[1], x[4], x[0], x[3], x[2], x[5]}));
-  const Small flat = Of("float32[2, 3]", "t = transpose(x, order=[1, 0])\ny = reshape(t, shape=[6])");
-  EXPECT_EQ(flat.y.Reals(), (std::vector{flat.x[0], flat.x[3], flat.x[1], flat.x[4], flat.x[2], flat.x[5]}));
+  EXPECT_EQ(chain.y.Reals(),
+            (std::vector{x[2], x[5], x[0], x[3], x[1], x[4], x[1], x[4], x[0], x[3], x[2], x[5]}));
+  const Small flat = Of("float32[2, 3]",
+                        "t = transpose(x, order=[1, 0])\ny = reshape(t, shape=[6])");
+  EXPECT_EQ(flat.y.Reals(),
+            (std::vector{flat.x[0], flat.x[3], flat.x[1], flat.x[4], flat.x[2], flat.x[5]}));
 }
 
 TEST(Gather, TakesSlicesAndAlongAnAxis) {
@@ -245,16 +262,21 @@ TEST(Gather, TakesSlicesAndAlongAnAxis) {
   for (size_t a = 0; a < 2; ++a)
     for (size_t i = 0; i < 2; ++i)
       for (size_t c = 0; c < 3; ++c) batched.push_back(at(a, clamped[a * 2 + i], c));
-  ExpectNear(RunGraph(MustParse(head + "y = gather(x, i, axis=1)\noutput y\n"), {x, places}), plain, 0);
-  ExpectNear(RunGraph(MustParse(head + "y = gather(x, i, axis=1, batch=1)\noutput y\n"), {x, places}), batched, 0);
+  ExpectNear(RunGraph(MustParse(head + "y = gather(x, i, axis=1)\noutput y\n"), {x, places}), plain,
+             0);
+  ExpectNear(
+      RunGraph(MustParse(head + "y = gather(x, i, axis=1, batch=1)\noutput y\n"), {x, places}),
+      batched, 0);
 }
 
 TEST(Scatter, AddsInOrderAndDropsWhatIsOutside) {
   const Tensor x = Tensor::Of(DType::kFloat32, {4}, std::vector{1.0, 2.0, 3.0, 4.0});
   const Tensor places = Tensor::Of(DType::kInt32, {5}, std::vector{1.0, 1.0, 3.0, -1.0, 4.0});
-  const Tensor updates = Tensor::Of(DType::kFloat32, {5}, std::vector{10.0, 20.0, 30.0, 40.0, 50.0});
+  const Tensor updates = Tensor::Of(DType::kFloat32, {5},
+                                    std::vector{10.0, 20.0, 30.0, 40.0, 50.0});
   const auto run = [&](const std::string& op) {
-    return RunGraph(MustParse("graph g\ninput x: float32[4]\ninput i: int32[5]\ninput u: float32[5]\ny = scatter_" +
+    return RunGraph(MustParse("graph g\ninput x: float32[4]\ninput i: int32[5]\ninput u: "
+                              "float32[5]\ny = scatter_" +
                               op + "(x, i, u, axis=0)\noutput y\n"),
                     {x, places, updates})
         .Reals();
@@ -266,9 +288,12 @@ TEST(Scatter, AddsInOrderAndDropsWhatIsOutside) {
 }
 
 TEST(Sort, IsStableAndPutsNaNLast) {
-  const Tensor x = Tensor::Of(DType::kFloat32, {6}, std::vector<double>{2.0, NAN, 1.0, 2.0, -INFINITY, INFINITY});
+  const Tensor x = Tensor::Of(DType::kFloat32, {6},
+                              std::vector<double>{2.0, NAN, 1.0, 2.0, -INFINITY, INFINITY});
   const auto run = [&](const std::string& fields) {
-    return RunGraph(MustParse("graph g\ninput x: float32[6]\ny = sort(x, axis=0" + fields + ")\noutput y\n"), {x})
+    return RunGraph(MustParse("graph g\ninput x: float32[6]\ny = sort(x, axis=0" + fields +
+                              ")\noutput y\n"),
+                    {x})
         .Reals();
   };
   EXPECT_EQ(run(""), (std::vector{4.0, 2.0, 0.0, 3.0, 5.0, 1.0}));
@@ -276,7 +301,8 @@ TEST(Sort, IsStableAndPutsNaNLast) {
 }
 
 TEST(Evaluate, RefusesWrongInputsAndOpenSizes) {
-  const ValidGraph graph = MustParse("graph g\ndim B = 1..8\ninput x: float32[B]\ny = x\noutput y\n");
+  const ValidGraph graph = MustParse(
+      "graph g\ndim B = 1..8\ninput x: float32[B]\ny = x\noutput y\n");
   EXPECT_THAT(Evaluate(graph, {}).error().ToString(), testing::HasSubstr("B is open"));
   EXPECT_THAT(Specialise(graph, {{"B", 9}}).error().ToString(), testing::HasSubstr("1..8"));
   const ValidGraph four = Specialise(graph, {{"B", 4}}).value();
@@ -286,8 +312,8 @@ TEST(Evaluate, RefusesWrongInputsAndOpenSizes) {
 }
 
 TEST(Evaluate, SymbolsMayBeCalledOtherwise) {
-  const ValidGraph graph =
-      MustParse("graph g\ndim B = 1..8\ninput x: float32[B, 2]\ny = reshape(x, shape=[2*B])\noutput y\n");
+  const ValidGraph graph = MustParse(
+      "graph g\ndim B = 1..8\ninput x: float32[B, 2]\ny = reshape(x, shape=[2*B])\noutput y\n");
   const ValidGraph prefixed = WithSymbolsPrefixed(graph, "size_");
   EXPECT_EQ(prefixed.symbols(), (Symbols{{"size_B", {1, 8}}}));
   EXPECT_EQ(prefixed.node(prefixed.outputs()[0].node).type.ToString(), "float32[2*size_B]");
@@ -309,7 +335,8 @@ output y
   const auto inputs = RandomInputs(graph, 4);
   const auto start = std::chrono::steady_clock::now();
   const Tensor y = RunGraph(graph, inputs);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+                             .count();
   RecordProperty("milliseconds", static_cast<int>(seconds * 1000));
   EXPECT_LT(seconds, 5) << "generous: sanitizers and busy machines";
   double total = 0;

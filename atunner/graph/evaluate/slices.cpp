@@ -7,7 +7,8 @@
 namespace atunner::graph {
 namespace {
 
-/// Into how many pieces each axis is cut, so that the pieces are stretches of memory: the leading axes one by one.
+/// Into how many pieces each axis is cut, so that the pieces are stretches of memory: the leading
+/// axes one by one.
 using Cut = std::vector<int64_t>;
 
 std::optional<Cut> CutOf(const Shape& shape, int64_t count) {
@@ -23,13 +24,15 @@ std::optional<Cut> CutOf(const Shape& shape, int64_t count) {
 
 Shape Divided(const Shape& shape, const Cut& cut) {
   Shape divided;
-  for (size_t axis = 0; axis < shape.size(); ++axis) divided.emplace_back(shape[axis].factor() / cut[axis]);
+  for (size_t axis = 0; axis < shape.size(); ++axis)
+    divided.emplace_back(shape[axis].factor() / cut[axis]);
   return divided;
 }
 
 class Slicer {
  public:
-  Slicer(const ValidGraph& graph, int64_t count) : graph_(graph), count_(count), builder_(graph.name()) {}
+  Slicer(const ValidGraph& graph, int64_t count)
+      : graph_(graph), count_(count), builder_(graph.name()) {}
 
   std::optional<ValidGraph> Run() {
     for (const Node& node : graph_.nodes()) {
@@ -54,7 +57,8 @@ class Slicer {
 
   std::optional<Made> Make(const Node& node) {
     if (node.As<Input>()) return MakeInput(node);
-    if (const auto* constant = node.As<Constant>()) return Made{builder_.Constant(node.type, constant->values), {}};
+    if (const auto* constant = node.As<Constant>())
+      return Made{builder_.Constant(node.type, constant->values), {}};
     std::vector<Value> operands;
     bool any = false;
     for (NodeId operand : node.operands) {
@@ -63,12 +67,16 @@ class Slicer {
     }
     const auto* map = node.As<Map>();
     if (!any)
-      return Made{map ? builder_.Map(map->body, operands, map->shape) : builder_.Add(node.operation, operands), {}};
+      return Made{map ? builder_.Map(map->body, operands, map->shape)
+                      : builder_.Add(node.operation, operands),
+                  {}};
     // Where the pieces of the result have to lie; the operands' pieces must agree.
     const std::optional<Cut> cut = CutOf(node.type.shape, count_);
     if (!cut) return std::nullopt;
     const Shape shape = Divided(node.type.shape, *cut);
-    if (map) return Agrees(*map, node, *cut) ? Done(builder_.Map(map->body, operands, shape), *cut) : std::nullopt;
+    if (map)
+      return Agrees(*map, node, *cut) ? Done(builder_.Map(map->body, operands, shape), *cut)
+                                      : std::nullopt;
     if (node.As<Reshape>()) return Done(builder_.Reshape(operands[0], shape), *cut);
     const auto* reduce = node.As<Reduce>();
     const auto* contract = node.As<Contract>();
@@ -98,7 +106,8 @@ class Slicer {
       for (size_t axis = 0; axis < rank; ++axis) {
         const bool there = axis + from.size() >= rank;
         const size_t at = there ? axis + from.size() - rank : 0;
-        const bool same = own ? (there ? (*own)[at] : 1) == cut[axis] : cut[axis] == 1 || !there || from[at].one();
+        const bool same = own ? (there ? (*own)[at] : 1) == cut[axis]
+                              : cut[axis] == 1 || !there || from[at].one();
         if (!same) return false;
       }
     }
@@ -108,7 +117,8 @@ class Slicer {
     const Cut& from = *made_[node.operands[0]].cut;
     Cut left;
     for (size_t axis = 0; axis < from.size(); ++axis) {
-      const bool gone = std::ranges::find(reduce.axes, static_cast<int64_t>(axis)) != reduce.axes.end();
+      const bool gone = std::ranges::find(reduce.axes, static_cast<int64_t>(axis)) !=
+                        reduce.axes.end();
       if (gone && from[axis] > 1) return false;
       if (!gone || reduce.keep) left.push_back(from[axis]);
     }
@@ -148,14 +158,17 @@ class Slicer {
 
 }  // namespace
 
-std::optional<ValidGraph> SliceOf(const ValidGraph& graph, int64_t count) { return Slicer(graph, count).Run(); }
+std::optional<ValidGraph> SliceOf(const ValidGraph& graph, int64_t count) {
+  return Slicer(graph, count).Run();
+}
 
 std::vector<int64_t> SliceCounts(const ValidGraph& graph) {
   std::set<int64_t> counts;
   for (NodeId id : graph.inputs()) {
     int64_t count = 1;
     const Shape& shape = graph.node(id).type.shape;
-    for (size_t axis = 0; axis + 1 < shape.size(); ++axis) counts.insert(count *= shape[axis].factor());
+    for (size_t axis = 0; axis + 1 < shape.size(); ++axis)
+      counts.insert(count *= shape[axis].factor());
   }
   counts.erase(1);
   return {counts.begin(), counts.end()};

@@ -9,10 +9,11 @@ namespace atunner::graph {
 namespace {
 
 ValidGraph AttentionGradients() {
-  Request request{DType::kFloat32,
-                  {{2, 4, 3, 5}, {2, 2, 3, 5}},
-                  {{"causal", true}, {"window", int64_t{0}}, {"scale", 0.0}, {"wrt", std::string("all")}},
-                  false};
+  Request request{
+      DType::kFloat32,
+      {{2, 4, 3, 5}, {2, 2, 3, 5}},
+      {{"causal", true}, {"window", int64_t{0}}, {"scale", 0.0}, {"wrt", std::string("all")}},
+      false};
   return Build(*FindInLibrary("attention_gqa_backward"), request).value();
 }
 
@@ -47,7 +48,8 @@ TEST(Slices, EachGivesItsPartOfTheWhole) {
       for (size_t i = 0; i < parts.size(); ++i) {
         const std::vector<double> all = whole[i].Reals(), some = parts[i].Reals();
         ASSERT_EQ(some.size() * static_cast<size_t>(count), all.size());
-        for (size_t e = 0; e < some.size(); ++e) EXPECT_EQ(some[e], all[some.size() * static_cast<size_t>(part) + e]);
+        for (size_t e = 0; e < some.size(); ++e)
+          EXPECT_EQ(some[e], all[some.size() * static_cast<size_t>(part) + e]);
       }
     }
   }
@@ -60,7 +62,8 @@ TEST(Slices, CountsComeFromLeadingAxes) {
 TEST(Slices, PartsThatMeetAreNotTakenApart) {
   EXPECT_FALSE(SliceOf(AttentionGradients(), 8)) << "query heads share keys";
   const auto sliced = [](const std::string& lines) {
-    return SliceOf(MustParse("graph g\ninput x: float32[4, 6]\n" + lines + "\noutput y\n"), 4).has_value();
+    return SliceOf(MustParse("graph g\ninput x: float32[4, 6]\n" + lines + "\noutput y\n"), 4)
+        .has_value();
   };
   EXPECT_TRUE(sliced("y = reduce_sum(x, axes=[1])"));
   EXPECT_FALSE(sliced("y = reduce_sum(x, axes=[0])"));

@@ -60,7 +60,8 @@ Walk::Walk(Extents extents, std::vector<Extents> strides) {
   for (size_t i = 0; i < extents.size(); ++i) {
     if (extents[i] == 1) continue;
     bool even = !merged.empty();
-    for (size_t k = 0; k < strides.size() && even; ++k) even = by[k].back() == strides[k][i] * extents[i];
+    for (size_t k = 0; k < strides.size() && even; ++k)
+      even = by[k].back() == strides[k][i] * extents[i];
     if (even) {
       merged.back() *= extents[i];
       for (size_t k = 0; k < strides.size(); ++k) by[k].back() = strides[k][i];
@@ -91,7 +92,8 @@ void Walk::Run(const Visit& visit) const {
     while (axis > 0) {
       --axis;
       const bool carry = ++place[axis] == outer_[axis];
-      for (size_t k = 0; k < at.size(); ++k) at[k] += outer_strides_[k][axis] * (carry ? 1 - outer_[axis] : 1);
+      for (size_t k = 0; k < at.size(); ++k)
+        at[k] += outer_strides_[k][axis] * (carry ? 1 - outer_[axis] : 1);
       if (!carry) break;
       place[axis] = 0;
       if (axis == 0) return;

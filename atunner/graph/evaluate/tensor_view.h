@@ -1,4 +1,5 @@
-// Elements in memory seen through strides, for the evaluator: most nodes that move data only change the view.
+// Elements in memory seen through strides, for the evaluator: most nodes that move data only change
+// the view.
 #pragma once
 
 #include <functional>
@@ -32,9 +33,10 @@ struct View {
   Extents StridesIn(const Extents& shape) const;
 };
 
-/// Visits the places of a shape in row-major order, in runs along the last axis: visit(first, length, at) with the
-/// row-major number of the run's first place, and where each operand has its element (`at[k]`, which moves by
-/// `steps[k]`). Neighbouring axes that all operands walk through evenly are one.
+/// Visits the places of a shape in row-major order, in runs along the last axis: visit(first,
+/// length, at) with the row-major number of the run's first place, and where each operand has its
+/// element (`at[k]`, which moves by `steps[k]`). Neighbouring axes that all operands walk through
+/// evenly are one.
 class Walk {
  public:
   Walk(Extents extents, std::vector<Extents> strides);

@@ -11,9 +11,11 @@ namespace {
 /// Reverse mode over the nodes of one expression.
 class ScalarGradient {
  public:
-  ScalarGradient(const ScalarExpression& body, int parameter) : body_(body), builder_(TypesWith(body)) {
+  ScalarGradient(const ScalarExpression& body, int parameter)
+      : body_(body), builder_(TypesWith(body)) {
     std::vector<int> arguments;
-    for (size_t i = 0; i < body.parameters().size(); ++i) arguments.push_back(builder_.Parameter(static_cast<int>(i)));
+    for (size_t i = 0; i < body.parameters().size(); ++i)
+      arguments.push_back(builder_.Parameter(static_cast<int>(i)));
     here_ = builder_.ImportAll(body, arguments).value();
     depends_.resize(body.nodes().size(), false);
     for (size_t i = 0; i < depends_.size(); ++i) {
@@ -64,7 +66,8 @@ class ScalarGradient {
         const std::string_view text = InfoOf(node.op).derivatives[a];
         if (text.empty() || !depends_[node.args[a]]) continue;
         if (text == "?")
-          return Fail(ErrorCode::kUnsupported, std::string(InfoOf(node.op).name) + " has no derivative here");
+          return Fail(ErrorCode::kUnsupported,
+                      std::string(InfoOf(node.op).name) + " has no derivative here");
         ATUNNER_RETURN_IF_ERROR(Give(node.args[a], Times(g, text, i)));
       }
       return {};
@@ -72,7 +75,8 @@ class ScalarGradient {
     switch (node.op) {
       case ScalarOp::kSelect: {
         const int condition = here_[node.args[0]];
-        ATUNNER_RETURN_IF_ERROR(Give(node.args[1], builder_.Select(condition, g, builder_.Number(0))));
+        ATUNNER_RETURN_IF_ERROR(
+            Give(node.args[1], builder_.Select(condition, g, builder_.Number(0))));
         return Give(node.args[2], builder_.Select(condition, builder_.Number(0), g));
       }
       case ScalarOp::kCast:
@@ -88,15 +92,16 @@ class ScalarGradient {
   Result<int> Times(int g, std::string_view text, size_t i) {
     const ScalarNode& node = body_.nodes()[i];
     Lexer lexer(text, "derivative");
-    ATUNNER_TRY(
-        const int factor, ReadExpression(lexer, builder_, [&](const std::string& name) -> Result<int> {
-          if (name == "a") return here_[node.args[0]];
-          if (name == "b") return here_[node.args[1]];
-          if (name == "r") return here_[i];
-          for (const auto& [number, value] : {std::pair("zero", 0.0), std::pair("half", 0.5), std::pair("one", 1.0)})
-            if (name == number) return builder_.Literal(node.dtype, Real(value));
-          return Invalid("unknown name " + name);
-        }));
+    ATUNNER_TRY(const int factor,
+                ReadExpression(lexer, builder_, [&](const std::string& name) -> Result<int> {
+                  if (name == "a") return here_[node.args[0]];
+                  if (name == "b") return here_[node.args[1]];
+                  if (name == "r") return here_[i];
+                  for (const auto& [number, value] :
+                       {std::pair("zero", 0.0), std::pair("half", 0.5), std::pair("one", 1.0)})
+                    if (name == number) return builder_.Literal(node.dtype, Real(value));
+                  return Invalid("unknown name " + name);
+                }));
     return builder_.Apply(ScalarOp::kMultiply, {g, factor});
   }
 
@@ -109,10 +114,12 @@ class ScalarGradient {
 
 class GraphGradient {
  public:
-  explicit GraphGradient(const ValidGraph& graph) : graph_(graph), builder_(graph.name() + "_backward") {}
+  explicit GraphGradient(const ValidGraph& graph)
+      : graph_(graph), builder_(graph.name() + "_backward") {}
 
   Result<ValidGraph> Run() {
-    for (const auto& [name, range] : graph_.symbols()) ATUNNER_RETURN_IF_ERROR(builder_.Symbol(name, range));
+    for (const auto& [name, range] : graph_.symbols())
+      ATUNNER_RETURN_IF_ERROR(builder_.Symbol(name, range));
     for (NodeId id : graph_.inputs())
       inputs_.emplace_back(id, builder_.Input(graph_.node(id).name, graph_.node(id).type));
     CopyForward();
@@ -125,7 +132,8 @@ class GraphGradient {
       node_ = &graph_.nodes()[id];
       if (adjoints_[id].id < 0 || !reaches_[id] || node_->operands.empty()) continue;
       result_ = forward_[id];
-      std::visit([&](const auto& operation) { Spread(operation, adjoints_[id]); }, node_->operation);
+      std::visit([&](const auto& operation) { Spread(operation, adjoints_[id]); },
+                 node_->operation);
       if (!builder_.ok()) break;
     }
     for (const auto& [id, input] : inputs_) {
@@ -153,7 +161,8 @@ class GraphGradient {
         forward_.push_back(builder_.Add(node.operation, operands));
       else
         forward_.push_back(
-            std::ranges::find(inputs_, static_cast<NodeId>(id), &std::pair<NodeId, Value>::first)->second);
+            std::ranges::find(inputs_, static_cast<NodeId>(id), &std::pair<NodeId, Value>::first)
+                ->second);
     }
   }
 
@@ -169,7 +178,8 @@ class GraphGradient {
   void GiveOperand(size_t i, Value share) { Give(node_->operands[i], share); }
 
   void NoRule(const std::string& what) {
-    builder_.Fail(Error{ErrorCode::kUnsupported, what + " has no derivative here", "gradient of " + graph_.name(), ""});
+    builder_.Fail(Error{ErrorCode::kUnsupported, what + " has no derivative here",
+                        "gradient of " + graph_.name(), ""});
   }
 
   /// Adds up what broadcasting repeated, so that `value` gets the shape `to`.
@@ -178,7 +188,8 @@ class GraphGradient {
     std::vector<int64_t> axes;
     const size_t lead = from.size() - to.size();
     for (size_t i = 0; i < from.size(); ++i) {
-      if (i < lead || (to[i - lead].one() && !from[i].one())) axes.push_back(static_cast<int64_t>(i));
+      if (i < lead || (to[i - lead].one() && !from[i].one()))
+        axes.push_back(static_cast<int64_t>(i));
     }
     if (!axes.empty()) value = builder_.Reduce(Combine::kSum, value, axes);
     return builder_.TypeOf(value).shape == to ? value : builder_.Reshape(value, to);
@@ -202,7 +213,8 @@ class GraphGradient {
         return;
       }
       if (!*derivative) continue;
-      GiveOperand(i, Unbroadcast(builder_.Map(**std::move(derivative), operands, shape()), OperandType(i).shape));
+      GiveOperand(i, Unbroadcast(builder_.Map(**std::move(derivative), operands, shape()),
+                                 OperandType(i).shape));
     }
   }
 
@@ -211,8 +223,8 @@ class GraphGradient {
     std::string count = "1";  // elements that became one
     for (int64_t axis : reduce.axes) {
       kept[axis] = Extent(1);
-      count += " * cast(extent(" + std::to_string(axis - static_cast<int64_t>(kept.size())) + "), " +
-               std::string(Name(node_->type.dtype)) + ")";
+      count += " * cast(extent(" + std::to_string(axis - static_cast<int64_t>(kept.size())) +
+               "), " + std::string(Name(node_->type.dtype)) + ")";
     }
     const Shape& full = OperandType(0).shape;
     const Value wide = builder_.Reshape(g, kept);
@@ -235,13 +247,14 @@ class GraphGradient {
     }
   }
 
-  /// The product of the others: all of them over the factor itself, but of rows with one zero, where it alone moves the
-  /// result.
+  /// The product of the others: all of them over the factor itself, but of rows with one zero,
+  /// where it alone moves the result.
   Value GradientOfProduct(Value g, const std::vector<int64_t>& axes) {
     const std::string type(Name(node_->type.dtype));
-    const Value zeros =
-        builder_.Reduce(Combine::kSum, builder_.Map("cast(a == 0, " + type + ")", {Operand(0)}), axes, true);
-    const Value rest = builder_.Reduce(Combine::kProd, builder_.Map("select(a == 0, 1, a)", {Operand(0)}), axes, true);
+    const Value zeros = builder_.Reduce(
+        Combine::kSum, builder_.Map("cast(a == 0, " + type + ")", {Operand(0)}), axes, true);
+    const Value rest = builder_.Reduce(
+        Combine::kProd, builder_.Map("select(a == 0, 1, a)", {Operand(0)}), axes, true);
     // Divides without a branch.
     return builder_.Map("a * (select(c == 0 | (c == 1 & d == 0), b, 0) / select(c == 0, d, 1))",
                         {g, rest, zeros, Operand(0)});
@@ -253,22 +266,26 @@ class GraphGradient {
     back.reverse = !scan.reverse;
     if (scan.op == Combine::kSum) return GiveOperand(0, builder_.Add(back, {g}));
     if (scan.op != Combine::kProd) return NoRule(CallName(scan));
-    // Results up to a row's first zero move what is before it; that zero alone moves the others, by products without
-    // it.
+    // Results up to a row's first zero move what is before it; that zero alone moves the others, by
+    // products without it.
     const Value x = Operand(0);
     const std::string axis = std::to_string(scan.axis - static_cast<int64_t>(shape().size()));
     const std::string place = "cast(index(" + axis + "), int32)";
     const std::string none = scan.reverse ? "-1" : "cast(extent(" + axis + "), int32)";
     const Value zeros = builder_.Map("select(a == 0, " + place + ", " + none + ")", {x});
-    const Value first = builder_.Reduce(scan.reverse ? Combine::kMax : Combine::kMin, zeros, {scan.axis}, true);
-    const Value without = builder_.Add(scan, {builder_.Map("select(" + place + " == b, 1, a)", {x, first})});
+    const Value first = builder_.Reduce(scan.reverse ? Combine::kMax : Combine::kMin, zeros,
+                                        {scan.axis}, true);
+    const Value without = builder_.Add(
+        scan, {builder_.Map("select(" + place + " == b, 1, a)", {x, first})});
     const std::string later = std::string(scan.reverse ? "<" : ">") + (scan.exclusive ? "" : "=");
     const std::string zero_seen = place + " " + later + " c";
     const std::vector<Value> operands = {g, without, first};
-    const Value sum = builder_.Add(back, {builder_.Map("select(" + zero_seen + ", 0, a * b)", operands)});
+    const Value sum = builder_.Add(back,
+                                   {builder_.Map("select(" + zero_seen + ", 0, a * b)", operands)});
     const Value rest = builder_.Map("select(" + zero_seen + ", a * b, 0)", operands);
     const Value at_zero = builder_.Reduce(Combine::kSum, rest, {scan.axis}, true);
-    const std::string moved = "select(b == 0, select(" + place + " == c, d, 0), a) / select(b == 0, 1, b)";
+    const std::string moved = "select(b == 0, select(" + place +
+                              " == c, d, 0), a) / select(b == 0, 1, b)";
     GiveOperand(0, builder_.Map(moved, {sum, x, first, at_zero}));
   }
 
@@ -278,19 +295,20 @@ class GraphGradient {
       if (!reaches_[node_->operands[i]]) continue;
       const std::string& mine = i == 0 ? e.left : e.right;
       const std::string& other = i == 0 ? e.right : e.left;
-      const bool found =
-          std::ranges::all_of(mine, [&](char c) { return (e.result + other).find(c) != std::string::npos; });
+      const bool found = std::ranges::all_of(
+          mine, [&](char c) { return (e.result + other).find(c) != std::string::npos; });
       if (!found) return NoRule("an axis that only one operand of '" + contract.equation + "' has");
       const Value from = builder_.Cast(g, OperandType(i).dtype);
-      const Value sum =
-          builder_.Contract(e.result + "," + other + "->" + mine, from, Operand(1 - i), contract.as, contract.sparse);
+      const Value sum = builder_.Contract(e.result + "," + other + "->" + mine, from,
+                                          Operand(1 - i), contract.as, contract.sparse);
       GiveOperand(i, builder_.Cast(sum, OperandType(i).dtype));
     }
   }
 
   void Spread(const Window& window, Value g) {
     const Extent& extent = OperandType(0).shape[window.axis];
-    GiveOperand(0, builder_.Add(Fold{window.axis, extent.factor(), window.stride, window.dilation}, {g}));
+    GiveOperand(
+        0, builder_.Add(Fold{window.axis, extent.factor(), window.stride, window.dilation}, {g}));
   }
   void Spread(const Fold& fold, Value g) {
     const int64_t size = OperandType(0).shape[fold.axis + 1].factor();
@@ -299,7 +317,9 @@ class GraphGradient {
     const int64_t count = OperandType(0).shape[fold.axis].factor();
     GiveOperand(0, builder_.Add(Slice{fold.axis, 0, count, 1}, {all}));
   }
-  void Spread(const Reshape&, Value g) { GiveOperand(0, builder_.Reshape(g, OperandType(0).shape)); }
+  void Spread(const Reshape&, Value g) {
+    GiveOperand(0, builder_.Reshape(g, OperandType(0).shape));
+  }
   void Spread(const Transpose& transpose, Value g) {
     std::vector<int64_t> back(transpose.order.size());
     for (size_t i = 0; i < back.size(); ++i) back[transpose.order[i]] = static_cast<int64_t>(i);
@@ -314,7 +334,8 @@ class GraphGradient {
   void Spread(const Pad& pad, Value g) {
     const int64_t count = OperandType(0).shape[pad.axis].factor();
     const int64_t step = pad.inner + 1;
-    GiveOperand(0, builder_.Add(Slice{pad.axis, pad.low, pad.low + (count - 1) * step + 1, step}, {g}));
+    GiveOperand(
+        0, builder_.Add(Slice{pad.axis, pad.low, pad.low + (count - 1) * step + 1, step}, {g}));
   }
   void Spread(const Concat& concat, Value g) {
     int64_t done = 0;

@@ -1,4 +1,5 @@
-// Derived gradients against central differences: of every operator of the library that claims to have one.
+// Derived gradients against central differences: of every operator of the library that claims to
+// have one.
 #include "atunner/graph/gradient/gradient.h"
 
 #include <array>
@@ -11,14 +12,16 @@ namespace atunner::graph {
 namespace {
 
 /// Sum over all float outputs of output · weight.
-double Weighted(const ValidGraph& graph, const std::vector<Tensor>& inputs, const std::vector<Tensor>& weights) {
+double Weighted(const ValidGraph& graph, const std::vector<Tensor>& inputs,
+                const std::vector<Tensor>& weights) {
   const auto outputs = Evaluate(graph, inputs).value();
   double sum = 0;
   size_t next = 0;
   for (const Tensor& output : outputs) {
     if (!IsFloat(output.dtype)) continue;
     const Tensor& weight = weights[next++];
-    for (size_t i = 0; i < output.cells.size(); ++i) sum += output.cells[i].real * weight.cells[i].real;
+    for (size_t i = 0; i < output.cells.size(); ++i)
+      sum += output.cells[i].real * weight.cells[i].real;
   }
   return sum;
 }
@@ -67,7 +70,8 @@ TEST(Gradient, OfEveryOperatorThatClaimsOne) {
     auto inputs = RandomInputs(*graph, 41);
     for (Tensor& input : inputs) {
       for (Cell& cell : input.cells) {
-        // Between 0.1 and 0.9: inside of every function's domain, and off the corners at integers and halves.
+        // Between 0.1 and 0.9: inside of every function's domain, and off the corners at integers
+        // and halves.
         if (IsFloat(input.dtype)) cell.real = 0.1 + 0.8 / (1 + std::exp(-cell.real));
         if (IsFloat(input.dtype) && op.name == "acosh") cell.real += 1;
         if (!IsFloat(input.dtype)) cell.whole = std::abs(cell.whole) % 2;
@@ -81,9 +85,11 @@ TEST(Gradient, OfEveryOperatorThatClaimsOne) {
 }
 
 TEST(Gradient, WithAttributesThatChangeTheRule) {
-  const auto check = [](const char* name, std::vector<std::vector<int64_t>> shapes, Attributes attributes) {
+  const auto check = [](const char* name, std::vector<std::vector<int64_t>> shapes,
+                        Attributes attributes) {
     SCOPED_TRACE(name);
-    const auto graph = Build(*FindInLibrary(name), {DType::kFloat64, std::move(shapes), std::move(attributes)});
+    const auto graph = Build(*FindInLibrary(name),
+                             {DType::kFloat64, std::move(shapes), std::move(attributes)});
     ASSERT_TRUE(graph.has_value()) << graph.error().ToString();
     ExpectGradient(*graph, RandomInputs(*graph, 4), 1e-4);
   };
@@ -106,7 +112,8 @@ TEST(Gradient, WithAttributesThatChangeTheRule) {
 TEST(Gradient, OfProductsWithZeros) {
   const std::vector<double> values = {1, 0, 2, 3, 0, 4, 0, 2, 1.5, 2, -3, 4, 0, 0, 0, 0};
   const auto check = [&](const char* name, const Attributes& attributes) {
-    const ValidGraph graph = Build(*FindInLibrary(name), {DType::kFloat64, {{4, 4}}, attributes}).value();
+    const ValidGraph graph = Build(*FindInLibrary(name), {DType::kFloat64, {{4, 4}}, attributes})
+                                 .value();
     ExpectGradient(graph, {Tensor::Of(DType::kFloat64, {4, 4}, values)});
   };
   check("prod", {});
@@ -119,13 +126,16 @@ TEST(Gradient, OfProductsWithZeros) {
 
 TEST(Gradient, StopsUnderARootOfZero) {
   for (const char* name : {"norm", "std", "normalize"}) {
-    const ValidGraph backward =
-        Build(*FindInLibrary(std::string(name) + "_backward"), {DType::kFloat64, {{2, 3}}, {}}).value();
+    const ValidGraph backward = Build(*FindInLibrary(std::string(name) + "_backward"),
+                                      {DType::kFloat64, {{2, 3}}, {}})
+                                    .value();
     auto inputs = RandomInputs(backward, 3);
     for (size_t i = 0; i < 3; ++i) inputs[0].cells[i].real = 0;
-    for (const Cell& cell : RunGraph(backward, inputs).cells) EXPECT_TRUE(std::isfinite(cell.real)) << name;
+    for (const Cell& cell : RunGraph(backward, inputs).cells)
+      EXPECT_TRUE(std::isfinite(cell.real)) << name;
   }
-  const ValidGraph cubes = Build(*FindInLibrary("norm_backward"), {DType::kFloat64, {{1, 2}}, {{"p", 3.0}}}).value();
+  const ValidGraph cubes =
+      Build(*FindInLibrary("norm_backward"), {DType::kFloat64, {{1, 2}}, {{"p", 3.0}}}).value();
   EXPECT_EQ(RunGraph(cubes, {Tensor::Of(DType::kFloat64, {1, 2}, std::array{0.0, 0.0}),
                              Tensor::Of(DType::kFloat64, {1}, std::array{1.0})})
                 .Reals(),
@@ -133,13 +143,15 @@ TEST(Gradient, StopsUnderARootOfZero) {
 }
 
 TEST(Gradient, ANodeWithoutARuleIsAClearError) {
-  const ValidGraph graph = MustParse("graph g\ninput x: float32[4]\ny = scan_max(x, axis=0)\noutput y\n");
+  const ValidGraph graph = MustParse(
+      "graph g\ninput x: float32[4]\ny = scan_max(x, axis=0)\noutput y\n");
   EXPECT_THAT(Gradient(graph).error().ToString(), testing::HasSubstr("scan_max has no derivative"));
 }
 
 TEST(Gradient, WhatAnInputDoesNotReachIsZero) {
   const ValidGraph graph = MustParse(
-      "graph g\ninput x: float64[3]\ninput z: float64[2]\ninput n: int32[3]\ny = x * cast(n, float64) + "
+      "graph g\ninput x: float64[3]\ninput z: float64[2]\ninput n: int32[3]\ny = x * cast(n, "
+      "float64) + "
       "floor(x)\noutput y\n");
   const ValidGraph backward = Gradient(graph).value();
   ASSERT_EQ(backward.outputs().size(), 2u);
@@ -149,8 +161,9 @@ TEST(Gradient, WhatAnInputDoesNotReachIsZero) {
 }
 
 TEST(Gradient, CopiesWithSymbols) {
-  const ValidGraph graph =
-      MustParse("graph g\ndim B = 1..8\ninput x: float64[B, 3]\nm = reduce_mean(x, axes=[0])\ny = m * m\noutput y\n");
+  const ValidGraph graph = MustParse(
+      "graph g\ndim B = 1..8\ninput x: float64[B, 3]\nm = reduce_mean(x, axes=[0])\ny = m * "
+      "m\noutput y\n");
   const ValidGraph backward = Specialise(Gradient(graph).value(), {{"B", 5}}).value();
   const auto inputs = RandomInputs(backward, 2);
   const Tensor dx = RunGraph(backward, inputs);
@@ -164,8 +177,8 @@ TEST(Gradient, CopiesWithSymbols) {
 
 // Kernels never look at masked keys, so that their gradients must not say that they met NaN there.
 TEST(Gradient, OfMaskedAttentionKeepsNanAmongThoseWhoMeetIt) {
-  const auto graph =
-      Build(*FindInLibrary("attention_gqa"), {DType::kFloat32, {{1, 1, 4, 2}, {1, 1, 4, 2}}, {{"causal", true}}});
+  const auto graph = Build(*FindInLibrary("attention_gqa"),
+                           {DType::kFloat32, {{1, 1, 4, 2}, {1, 1, 4, 2}}, {{"causal", true}}});
   const ValidGraph backward = Gradient(*graph).value();
   std::vector<Tensor> inputs = RandomInputs(backward, 5);
   constexpr size_t kQuery = 1;

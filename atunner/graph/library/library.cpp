@@ -20,12 +20,15 @@ Shape Call::FixedShape(size_t i) const {
 Shape Call::shape(size_t i) const {
   Shape shape = FixedShape(i);
   const std::vector<int64_t>& first = request_.shapes[0];
-  const bool opens = request_.open_rows && shape.size() >= 2 && !first.empty() && shape[0].factor() == first[0];
+  const bool opens = request_.open_rows && shape.size() >= 2 && !first.empty() &&
+                     shape[0].factor() == first[0];
   if (opens) shape[0] = Extent::Symbol(kOpenRows);
   return shape;
 }
 
-double Call::Real(std::string_view name) const { return ToDouble(request_.attributes.find(name)->second); }
+double Call::Real(std::string_view name) const {
+  return ToDouble(request_.attributes.find(name)->second);
+}
 std::string Call::Text(std::string_view name) const {
   return atunner::ToString(request_.attributes.find(name)->second);
 }
@@ -34,7 +37,9 @@ int64_t Call::Axis(Value x, std::string_view name) {
   const auto rank = static_cast<int64_t>(g.TypeOf(x).rank());
   int64_t axis = Whole(name);
   const bool inside = axis >= -rank && axis < rank;
-  if (!Check(inside, std::string(name) + "=" + Text(name) + " of a tensor of rank " + std::to_string(rank))) return 0;
+  if (!Check(inside,
+             std::string(name) + "=" + Text(name) + " of a tensor of rank " + std::to_string(rank)))
+    return 0;
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -47,11 +52,13 @@ bool Call::Check(bool condition, const std::string& what, const std::string& hin
   return condition;
 }
 
-std::string WithAttributes(std::string body, const std::vector<Attribute>& attributes, const Call& call) {
+std::string WithAttributes(std::string body, const std::vector<Attribute>& attributes,
+                           const Call& call) {
   for (const Attribute& attribute : attributes) {
     const std::string place = "$" + attribute.name;
     const std::string value = "(" + PrintNumber(call.Real(attribute.name)) + ")";
-    for (size_t at = body.find(place); at != std::string::npos; at = body.find(place, at + value.size()))
+    for (size_t at = body.find(place); at != std::string::npos;
+         at = body.find(place, at + value.size()))
       body.replace(at, place.size(), value);
   }
   return body;
@@ -60,8 +67,8 @@ std::string WithAttributes(std::string body, const std::vector<Attribute>& attri
 const std::vector<LibraryOperator>& Library() {
   static const std::vector<LibraryOperator> library = [] {
     std::vector<LibraryOperator> all;
-    for (const auto add : {AddPointwise, AddReductions, AddNorms, AddContractions, AddTransformerParts, AddWindows,
-                           AddLosses, AddIndexing, AddMoves})
+    for (const auto add : {AddPointwise, AddReductions, AddNorms, AddContractions,
+                           AddTransformerParts, AddWindows, AddLosses, AddIndexing, AddMoves})
       add(all);
     std::ranges::sort(all, {}, &LibraryOperator::name);
     return all;
@@ -102,11 +109,14 @@ Result<ValidGraph> Build(const Found& found, const Request& request) {
   }
   for (const auto& [name, value] : request.attributes) {
     if (std::ranges::find(names, name) != names.end()) continue;
-    return Invalid("unknown attribute '" + name + "'", "--attr of " + op.name, DidYouMean(name, names));
+    return Invalid("unknown attribute '" + name + "'", "--attr of " + op.name,
+                   DidYouMean(name, names));
   }
   const Range rows{1, full.shapes[0].empty() ? 1 : full.shapes[0][0]};
   const bool open_rows = full.open_rows;
-  const std::string wrt = found.backward ? atunner::ToString(full.attributes.at(kWithRespectTo.name)) : "all";
+  const std::string wrt = found.backward
+                              ? atunner::ToString(full.attributes.at(kWithRespectTo.name))
+                              : "all";
   Call call(op.name, std::move(full));
   if (open_rows) ATUNNER_RETURN_IF_ERROR(call.g.Symbol(kOpenRows, rows));
   op.build(call);
@@ -114,12 +124,14 @@ Result<ValidGraph> Build(const Found& found, const Request& request) {
   if (!graph) {
     Error error = graph.error();
     error.where = op.name;
-    if (error.what.starts_with(op.name + ": ")) error.what.erase(0, op.name.size() + 2);  // of a node of that name
+    // of a node of that name
+    if (error.what.starts_with(op.name + ": ")) error.what.erase(0, op.name.size() + 2);
     error.hint += (error.hint.empty() ? "" : "; ") + help;
     return std::unexpected(std::move(error));
   }
   if (call.shapes_used() < call.shapes()) {
-    return Invalid(std::to_string(call.shapes()) + " shapes are given, it takes " + std::to_string(call.shapes_used()),
+    return Invalid(std::to_string(call.shapes()) + " shapes are given, it takes " +
+                       std::to_string(call.shapes_used()),
                    "--input-shape of " + op.name, help);
   }
   if (!found.backward) return Simplify(*graph);

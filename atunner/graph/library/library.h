@@ -18,8 +18,8 @@ struct Request {
   DType dtype = DType::kFloat32;
   std::vector<std::vector<int64_t>> shapes;
   Attributes attributes;  ///< those that differ from their fallbacks
-  /// The first extent of the first shape, and of others that begin with the same, becomes the symbol kOpenRows in the
-  /// range from 1 to it: what is built then serves fewer rows too.
+  /// The first extent of the first shape, and of others that begin with the same, becomes the
+  /// symbol kOpenRows in the range from 1 to it: what is built then serves fewer rows too.
   bool open_rows = false;
 };
 
@@ -49,8 +49,12 @@ class Call {
   bool Flag(std::string_view name) const { return Real(name) != 0; }
   std::string Text(std::string_view name) const;
 
-  Value Input(const std::string& name, Shape shape) { return g.Input(name, {dtype(), std::move(shape)}); }
-  Value Input(const std::string& name, Shape shape, DType type) { return g.Input(name, {type, std::move(shape)}); }
+  Value Input(const std::string& name, Shape shape) {
+    return g.Input(name, {dtype(), std::move(shape)});
+  }
+  Value Input(const std::string& name, Shape shape, DType type) {
+    return g.Input(name, {type, std::move(shape)});
+  }
   /// In float32 where the type is narrower: what sums and norms compute in.
   Value Wide(Value x) { return g.Cast(x, ArithmeticType(g.TypeOf(x).dtype)); }
   /// An output in the request's type.
@@ -67,8 +71,10 @@ class Call {
   mutable size_t shapes_used_ = 0;
 };
 
-/// `body` with the request's numbers for "$name", attribute by attribute. No attribute's name begins with another's.
-std::string WithAttributes(std::string body, const std::vector<Attribute>& attributes, const Call& call);
+/// `body` with the request's numbers for "$name", attribute by attribute. No attribute's name
+/// begins with another's.
+std::string WithAttributes(std::string body, const std::vector<Attribute>& attributes,
+                           const Call& call);
 
 struct LibraryOperator {
   std::string name;
@@ -80,21 +86,24 @@ struct LibraryOperator {
   bool differentiable = true;  ///< has an operator `name`_backward made by Gradient
   /// Shapes, small, with which the operator can be built: examples for documentation and tests.
   std::vector<std::vector<int64_t>> example;
-  bool pointwise = false;  ///< a row of pointwise.def: each element of the result from one of each operand
+  /// A row of pointwise.def: each element of the result from one of each operand
+  bool pointwise = false;
 };
 
 /// By name. Derived gradients are not among them, but found.
 const std::vector<LibraryOperator>& Library();
-/// The operator's index in Library, and whether its gradient is meant; hyphens and underscores are the same.
+/// The operator's index in Library, and whether its gradient is meant; hyphens and underscores are
+/// the same.
 struct Found {
   const LibraryOperator* op = nullptr;
   bool backward = false;
 };
 std::optional<Found> FindInLibrary(std::string_view name);
 
-/// What a gradient takes besides its operator's attributes: the input by which it is wanted, of which there may be more
-/// than one.
-inline const Attribute kWithRespectTo = {"wrt", std::string("all"), "the input whose gradient is wanted, or all"};
+/// What a gradient takes besides its operator's attributes: the input by which it is wanted, of
+/// which there may be more than one.
+inline const Attribute kWithRespectTo = {"wrt", std::string("all"),
+                                         "the input whose gradient is wanted, or all"};
 
 /// kInvalidInput says what is wrong with shapes or attributes, and shows right ones.
 Result<ValidGraph> Build(const Found& found, const Request& request);

@@ -6,8 +6,8 @@
 namespace atunner::graph {
 namespace {
 
-/// softmax(q · kᵀ · scale) · v with query heads in groups that share a key head. `seen` is where a key counts, `scores`
-/// what stands for the scaled product s; both may name b, the operand `extra`.
+/// softmax(q · kᵀ · scale) · v with query heads in groups that share a key head. `seen` is where a
+/// key counts, `scores` what stands for the scaled product s; both may name b, the operand `extra`.
 struct Seen {
   std::string seen = "true";
   std::string scores = "s";
@@ -19,7 +19,8 @@ struct Heads {
   Shape queries;  ///< as given
 };
 
-/// Operands of products are as narrow as the task, and summed wider: weights are rounded as tensor cores need it.
+/// Operands of products are as narrow as the task, and summed wider: weights are rounded as tensor
+/// cores need it.
 Value Factor(Call& call, Value x) { return call.g.Cast(x, call.dtype()); }
 
 std::optional<Heads> AttentionInputs(Call& call) {
@@ -28,11 +29,13 @@ std::optional<Heads> AttentionInputs(Call& call) {
   if (!call.Check(q.size() == 4 && kv.size() == 4, "attention takes [batch, heads, sequence, dim]"))
     return std::nullopt;
   const auto shared = q[1].Divided(kv[1]);  // query heads per key head
-  if (!call.Check(shared && q[0] == kv[0] && q[3] == kv[3], "queries " + ToString(q) + " with keys " + ToString(kv),
+  if (!call.Check(shared && q[0] == kv[0] && q[3] == kv[3],
+                  "queries " + ToString(q) + " with keys " + ToString(kv),
                   "equal batch and dim; the key heads divide the query heads"))
     return std::nullopt;
   Heads heads;
-  heads.query = call.g.Reshape(Factor(call, call.Input("q", q)), {q[0], kv[1], *shared, q[2], q[3]});
+  heads.query = call.g.Reshape(Factor(call, call.Input("q", q)),
+                               {q[0], kv[1], *shared, q[2], q[3]});
   heads.key = Factor(call, call.Input("k", kv));
   heads.value = Factor(call, call.Input("v", kv));
   heads.queries = q;
@@ -40,21 +43,26 @@ std::optional<Heads> AttentionInputs(Call& call) {
 }
 
 double ScaleOf(const Call& call, const Extent& dim) {
-  return call.Real("scale") != 0 ? call.Real("scale") : 1 / std::sqrt(static_cast<double>(dim.factor()));
+  return call.Real("scale") != 0 ? call.Real("scale")
+                                 : 1 / std::sqrt(static_cast<double>(dim.factor()));
 }
 
-/// Equations of the two products: "…,…->…". Sparse: neither a key that is masked nor what its gradient meets is looked
-/// at.
-Value Attend(Call& call, const Heads& heads, const char* first, const char* second, const Seen& which) {
+/// Equations of the two products: "…,…->…". Sparse: neither a key that is masked nor what its
+/// gradient meets is looked at.
+Value Attend(Call& call, const Heads& heads, const char* first, const char* second,
+             const Seen& which) {
   GraphBuilder& g = call.g;
   const DType sums = ArithmeticType(call.dtype());
   const Value product = g.Contract(first, heads.query, heads.key, sums, true);
   std::vector<Value> operands = {product};
   operands.insert(operands.end(), which.extra.begin(), which.extra.end());
-  const std::string scaled = fmt::format("let s = a * ({}) in ", ScaleOf(call, heads.queries.back()));
-  const Value scores = g.Map(fmt::format("{}select({}, {}, -inf)", scaled, which.seen, which.scores), operands);
+  const std::string scaled = fmt::format("let s = a * ({}) in ",
+                                         ScaleOf(call, heads.queries.back()));
+  const Value scores = g.Map(
+      fmt::format("{}select({}, {}, -inf)", scaled, which.seen, which.scores), operands);
   const Value top = g.Reduce(Combine::kMax, scores, {-1}, true);
-  const Value weights = g.Map("select(a == -inf, 0, exp(a - detach(b)))", {scores, top});  // also beside NaN
+  // also beside NaN
+  const Value weights = g.Map("select(a == -inf, 0, exp(a - detach(b)))", {scores, top});
   const Value mixed = g.Contract(second, Factor(call, weights), heads.value, sums, true);
   return g.Map("a / b", {mixed, g.Reduce(Combine::kSum, weights, {-1}, true)});
 }
@@ -86,10 +94,12 @@ void BuildMaskedAttention(Call& call) {
   const Extent batch = call.Flag("per_sequence") ? q[0] : Extent(1);
   const Value mask = call.Wide(call.Input("mask", {batch, q[2], keys}));
   AttendToKeys(call, *heads,
-               {.scores = "s + b", .extra = {call.g.Reshape(mask, {batch, Extent(1), Extent(1), q[2], keys})}});
+               {.scores = "s + b",
+                .extra = {call.g.Reshape(mask, {batch, Extent(1), Extent(1), q[2], keys})}});
 }
 
-/// The last key of each sequence that counts, of `keys`: places beyond the ends are clamped, as gather does.
+/// The last key of each sequence that counts, of `keys`: places beyond the ends are clamped, as
+/// gather does.
 Value LastKey(Call& call, const Extent& batch, const Extent& keys, Shape shape) {
   const Value last = call.Input("last", {batch}, DType::kInt64);
   const Value places = call.g.Map("index(-1)", {}, {keys});
@@ -112,7 +122,8 @@ void BuildPagedAttention(Call& call) {
   const Shape table = call.shape(2);  // B, pages of a sequence
   const bool ranks = q.size() == 3 && pool.size() == 4 && table.size() == 2 && call.shapes() == 3;
   const auto shared = ranks ? q[1].Divided(pool[2]) : std::nullopt;
-  if (!call.Check(shared && q[2] == pool[3] && q[0] == table[0], "queries, pages and table do not go together",
+  if (!call.Check(shared && q[2] == pool[3] && q[0] == table[0],
+                  "queries, pages and table do not go together",
                   "q is B,H,D, the pool PAGES,SIZE,G,D and the table B,N; G divides H"))
     return;
   GraphBuilder& g = call.g;
@@ -124,18 +135,20 @@ void BuildPagedAttention(Call& call) {
   const Value v = call.Input("v_pool", pool);
   const Value places = call.Input("table", table, DType::kInt64);
   const auto gathered = [&](Value from) {
-    return Factor(call, g.Reshape(g.Add(Gather{0, 0}, {from, places}), {q[0], keys, pool[2], q[2]}));
+    return Factor(call,
+                  g.Reshape(g.Add(Gather{0, 0}, {from, places}), {q[0], keys, pool[2], q[2]}));
   };
   heads.key = gathered(k);
   heads.value = gathered(v);
   const Extent one(1);
   const Value last = LastKey(call, q[0], keys, {q[0], one, one, one});
-  const Value y =
-      Attend(call, heads, "bhgd,bthd->bhgt", "bhgt,bthd->bhgd", {.seen = "index(-1) <= b", .extra = {last}});
+  const Value y = Attend(call, heads, "bhgd,bthd->bhgt", "bhgt,bthd->bhgd",
+                         {.seen = "index(-1) <= b", .extra = {last}});
   call.Output("y", g.Reshape(y, q));
 }
 
-/// Pairs turned by position · base^(-2i / dim): elements i and i + dim / 2 as in Llama, or 2i and 2i + 1.
+/// Pairs turned by position · base^(-2i / dim): elements i and i + dim / 2 as in Llama, or 2i and
+/// 2i + 1.
 void BuildRope(Call& call) {
   const Shape shape = call.shape();
   const auto half = shape.empty() ? std::nullopt : shape.back().Divided(Extent(2));
@@ -153,27 +166,32 @@ void BuildRope(Call& call) {
     x = g.Reshape(x, pairs);
   }
   const int64_t width = interleaved ? 1 : dim / 2;
-  const Value other =
-      g.Add(Concat{axis}, {g.Add(Slice{axis, width, 2 * width, 1}, {x}), g.Add(Slice{axis, 0, width, 1}, {x})});
-  // Of every element one sine and one cosine: said by halves, both halves' would be computed for all.
+  const Value other = g.Add(Concat{axis}, {g.Add(Slice{axis, width, 2 * width, 1}, {x}),
+                                           g.Add(Slice{axis, 0, width, 1}, {x})});
+  // Of every element one sine and one cosine: said by halves, both halves' would be computed for
+  // all.
   const Shape table = {shape[shape.size() - 2], interleaved ? *half : shape.back()};
   const std::string type(Name(g.TypeOf(x).dtype));
-  // Outside of its half, where an element of a gradient is computed and thrown away, no pair is far.
+  // Outside of its half, where an element of a gradient is computed and thrown away, no pair is
+  // far.
   const std::string place = fmt::format("cast(index(-1), {})", type);
-  const std::string pair =
-      interleaved ? place : fmt::format("abs(select(index(-1) < {0}, {1}, {1} - {0}))", width, place);
-  const std::string angle = fmt::format("cast(index(-2), {}) * exp2({} * ({}))", type, pair,
-                                        -2 * std::log2(call.Real("base")) / static_cast<double>(dim));
+  const std::string pair = interleaved ? place
+                                       : fmt::format("abs(select(index(-1) < {0}, {1}, {1} - {0}))",
+                                                     width, place);
+  const std::string angle = fmt::format(
+      "cast(index(-2), {}) * exp2({} * ({}))", type, pair,
+      -2 * std::log2(call.Real("base")) / static_cast<double>(dim));
   const auto turned = [&](const std::string& body) {
     const Value y = g.Cast(g.Map(body + "(" + angle + ")", {}, table), g.TypeOf(x).dtype);
     return interleaved ? g.Reshape(y, {table[0], table[1], Extent(1)}) : y;
   };
-  const Value y =
-      g.Map(fmt::format("a * c + b * select(index(-1) < {}, -d, d)", width), {x, other, turned("cos"), turned("sin")});
+  const Value y = g.Map(fmt::format("a * c + b * select(index(-1) < {}, -d, d)", width),
+                        {x, other, turned("cos"), turned("sin")});
   call.Output("y", interleaved ? g.Reshape(y, shape) : y);
 }
 
-/// The first half of the last axis, through `body`, times the second: swiglu and geglu of one packed tensor.
+/// The first half of the last axis, through `body`, times the second: swiglu and geglu of one
+/// packed tensor.
 void BuildGated(Call& call, const char* body) {
   const Shape shape = call.shape();
   const auto half = shape.empty() ? std::nullopt : shape.back().Divided(Extent(2));
@@ -198,14 +216,15 @@ void AddAttention(std::vector<LibraryOperator>& library) {
                      {{1, 4, 3, 2}, {1, 2, 5, 2}}});
   const Attribute scale = {"scale", 0.0, "0 = 1 / sqrt(D)"};
   const char* with_keys = "queries, and keys if other: --input-shape 1,32,128,64 1,8,1024,64";
-  library.push_back({"attention_masked",
-                     "attention_masked(q[B, H, S, D], k[B, G, T, D], v[B, G, T, D], mask[1, S, T]) → y",
-                     "softmax(q · kᵀ · scale + mask) · v",
-                     with_keys,
-                     {scale, {"per_sequence", false, "a mask for each sequence of the batch"}},
-                     BuildMaskedAttention,
-                     true,
-                     {{1, 4, 3, 2}, {1, 2, 5, 2}}});
+  library.push_back(
+      {"attention_masked",
+       "attention_masked(q[B, H, S, D], k[B, G, T, D], v[B, G, T, D], mask[1, S, T]) → y",
+       "softmax(q · kᵀ · scale + mask) · v",
+       with_keys,
+       {scale, {"per_sequence", false, "a mask for each sequence of the batch"}},
+       BuildMaskedAttention,
+       true,
+       {{1, 4, 3, 2}, {1, 2, 5, 2}}});
   library.push_back({"attention_varlen",
                      "attention_varlen(q[B, H, S, D], k[B, G, T, D], v[B, G, T, D], last[B]) → y",
                      "attention to the keys up to a last one for each sequence",
@@ -214,14 +233,15 @@ void AddAttention(std::vector<LibraryOperator>& library) {
                      BuildVariableAttention,
                      true,
                      {{2, 4, 3, 2}, {2, 2, 5, 2}}});
-  library.push_back({"attention_paged",
-                     "attention_paged(q[B, H, D], k_pool[P, SIZE, G, D], v_pool, table[B, N], last[B]) → y",
-                     "one query per sequence over keys in pages, up to a last key: decoding",
-                     "queries, pool and table: --input-shape 64,32,128 8192,16,8,128 64,128",
-                     {scale},
-                     BuildPagedAttention,
-                     false,
-                     {{2, 4, 2}, {6, 3, 2, 2}, {2, 2}}});
+  library.push_back(
+      {"attention_paged",
+       "attention_paged(q[B, H, D], k_pool[P, SIZE, G, D], v_pool, table[B, N], last[B]) → y",
+       "one query per sequence over keys in pages, up to a last key: decoding",
+       "queries, pool and table: --input-shape 64,32,128 8192,16,8,128 64,128",
+       {scale},
+       BuildPagedAttention,
+       false,
+       {{2, 4, 2}, {6, 3, 2, 2}, {2, 2}}});
 }
 
 /// What stands around the products of a transformer.
@@ -235,19 +255,21 @@ void AddGatesAndRope(std::vector<LibraryOperator>& library) {
                      [](Call& call) { BuildGated(call, "a * sigmoid(a) * b"); },
                      true,
                      {{3, 8}}});
-  library.push_back({"geglu_packed",
-                     "geglu_packed(x[…, 2C]) → y[…, C]",
-                     "gelu of the first half times the second",
-                     packed,
-                     {},
-                     [](Call& call) { BuildGated(call, "0.5 * a * (1 + erf(a * 0.7071067811865476)) * b"); },
-                     true,
-                     {{3, 8}}});
+  library.push_back(
+      {"geglu_packed",
+       "geglu_packed(x[…, 2C]) → y[…, C]",
+       "gelu of the first half times the second",
+       packed,
+       {},
+       [](Call& call) { BuildGated(call, "0.5 * a * (1 + erf(a * 0.7071067811865476)) * b"); },
+       true,
+       {{3, 8}}});
   library.push_back({"rope",
                      "rope(x[…, S, D]) → y",
                      "rotary position embedding",
                      "one shape: --input-shape 1,32,1024,128",
-                     {{"base", 10000.0, "of the angles"}, {"interleaved", false, "pairs of neighbours, not of halves"}},
+                     {{"base", 10000.0, "of the angles"},
+                      {"interleaved", false, "pairs of neighbours, not of halves"}},
                      BuildRope,
                      true,
                      {{2, 3, 4}}});

@@ -8,14 +8,16 @@ namespace {
 
 void BuildEmbedding(Call& call) {
   const Shape table = call.shape(0);
-  if (!call.Check(table.size() == 2 && call.shapes() == 2, "embedding takes a table V,D and the shape of the indices"))
+  if (!call.Check(table.size() == 2 && call.shapes() == 2,
+                  "embedding takes a table V,D and the shape of the indices"))
     return;
   const Value indices = call.Input("indices", call.shape(1), DType::kInt64);
   call.g.Output("y", call.g.Add(Gather{0, 0}, {call.Input("table", table), indices}));
 }
 
 void BuildIndexSelect(Call& call) {
-  if (!call.Check(call.shapes() == 2, "index_select takes a shape and the number of indices")) return;
+  if (!call.Check(call.shapes() == 2, "index_select takes a shape and the number of indices"))
+    return;
   const Value x = call.Input("x", call.shape(0));
   const Value indices = call.Input("indices", call.shape(1), DType::kInt64);
   call.g.Output("y", call.g.Add(Gather{call.Axis(x), 0}, {x, indices}));
@@ -24,17 +26,20 @@ void BuildIndexSelect(Call& call) {
 void BuildGather(Call& call) {
   const Shape x = call.shape(0);
   const Shape places = call.shape(1);
-  if (!call.Check(!x.empty() && x.size() == places.size(), "gather takes two shapes that differ in the last axis"))
+  if (!call.Check(!x.empty() && x.size() == places.size(),
+                  "gather takes two shapes that differ in the last axis"))
     return;
   const auto axis = static_cast<int64_t>(x.size()) - 1;
   call.g.Output("y",
-                call.g.Add(Gather{axis, axis}, {call.Input("x", x), call.Input("indices", places, DType::kInt64)}));
+                call.g.Add(Gather{axis, axis},
+                           {call.Input("x", x), call.Input("indices", places, DType::kInt64)}));
 }
 
 /// Rows put, added, or the larger or smaller kept, at places, in order.
 void BuildScatter(Call& call, Combine op) {
   const Shape x = call.shape(0);
-  if (!call.Check(x.size() == 2 && call.shapes() == 2, "scatter takes V,D and the number of rows")) return;
+  if (!call.Check(x.size() == 2 && call.shapes() == 2, "scatter takes V,D and the number of rows"))
+    return;
   const Value start = call.Wide(call.Input("x", x));
   Shape updates = call.shape(1);
   const Value places = call.Input("indices", updates, DType::kInt64);

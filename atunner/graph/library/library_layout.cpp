@@ -39,7 +39,8 @@ void BuildSplit(Call& call) {
   if (!call.g.ok()) return;
   const Extent extent = call.shape()[axis];
   const auto each = parts > 0 ? extent.Divided(Extent(parts)) : std::nullopt;
-  if (!call.Check(each && each->constant(), fmt::format("parts={} of an extent {}", parts, extent.ToString()),
+  if (!call.Check(each && each->constant(),
+                  fmt::format("parts={} of an extent {}", parts, extent.ToString()),
                   "the parts must divide the axis"))
     return;
   for (int64_t i = 0; i < parts; ++i)
@@ -63,7 +64,8 @@ void BuildStack(Call& call) {
     return;
   Shape split = call.shape();
   split.insert(split.begin() + axis, Extent(1));
-  call.g.Output("y", call.g.Add(Concat{axis}, {call.g.Reshape(a, split), call.g.Reshape(b, split)}));
+  call.g.Output("y",
+                call.g.Add(Concat{axis}, {call.g.Reshape(a, split), call.g.Reshape(b, split)}));
 }
 
 /// Elements move on by `shift` places; those beyond the end come in at the beginning.
@@ -85,7 +87,8 @@ void BuildTile(Call& call) {
   const Value x = call.Input("x", call.shape());
   const int64_t axis = call.Axis(x);
   const int64_t times = call.Whole("times");
-  if (!call.Check(times >= 1, fmt::format("times={}", times), "at least once") || !call.g.ok()) return;
+  if (!call.Check(times >= 1, fmt::format("times={}", times), "at least once") || !call.g.ok())
+    return;
   Shape wide = call.shape();
   wide.insert(wide.begin() + axis, Extent(1));
   const Value split = call.g.Reshape(x, wide);
@@ -95,7 +98,8 @@ void BuildTile(Call& call) {
   call.g.Output("y", call.g.Reshape(call.g.Map("a", {split}, wide), merged));
 }
 
-/// N, C·r², H, W as N, C, H·r, W·r: channels become places, as in super-resolution; or the other way.
+/// N, C·r², H, W as N, C, H·r, W·r: channels become places, as in super-resolution; or the other
+/// way.
 void BuildPixelShuffle(Call& call, bool back) {
   GraphBuilder& g = call.g;
   const Shape x = call.shape();
@@ -104,16 +108,19 @@ void BuildPixelShuffle(Call& call, bool back) {
   const auto channels = sound && !back ? x[1].Divided(r * r) : std::nullopt;
   const auto high = sound && back ? x[2].Divided(r) : std::nullopt;
   const auto wide = sound && back ? x[3].Divided(r) : std::nullopt;
-  if (!call.Check(back ? high && wide : channels.has_value(), "factor=" + r.ToString() + " of " + ToString(x),
+  if (!call.Check(back ? high && wide : channels.has_value(),
+                  "factor=" + r.ToString() + " of " + ToString(x),
                   back ? "the factor divides height and width" : "its square divides the channels"))
     return;
   const Value input = call.Input("x", x);
   if (back) {
     const Value split = g.Reshape(input, {x[0], x[1], *high, r, *wide, r});
-    return g.Output("y", g.Reshape(g.Transpose(split, {0, 1, 3, 5, 2, 4}), {x[0], x[1] * r * r, *high, *wide}));
+    return g.Output(
+        "y", g.Reshape(g.Transpose(split, {0, 1, 3, 5, 2, 4}), {x[0], x[1] * r * r, *high, *wide}));
   }
   const Value split = g.Reshape(input, {x[0], *channels, r, r, x[2], x[3]});
-  g.Output("y", g.Reshape(g.Transpose(split, {0, 1, 4, 2, 5, 3}), {x[0], *channels, x[2] * r, x[3] * r}));
+  g.Output("y", g.Reshape(g.Transpose(split, {0, 1, 4, 2, 5, 3}),
+                          {x[0], *channels, x[2] * r, x[3] * r}));
 }
 
 /// Windows of an image as columns: N, C·R·S, P·Q.
@@ -124,16 +131,19 @@ void BuildUnfold(Call& call) {
   const int64_t size = call.Whole("size");
   const int64_t padding = call.Whole("padding");
   Value y = call.Input("x", x);
-  for (int64_t axis = 2; axis < 4 && padding > 0; ++axis) y = g.Add(Pad{axis, padding, padding, 0, 0}, {y});
+  for (int64_t axis = 2; axis < 4 && padding > 0; ++axis)
+    y = g.Add(Pad{axis, padding, padding, 0, 0}, {y});
   for (int64_t axis = 2; axis < 6; axis += 2)
     y = g.Add(Window{axis, size, call.Whole("stride"), call.Whole("dilation")}, {y});
   if (!g.ok()) return;
   const Shape cut = g.TypeOf(y).shape;  // N, C, P, R, Q, S
-  g.Output("y", g.Reshape(g.Transpose(y, {0, 1, 3, 5, 2, 4}), {x[0], x[1] * cut[3] * cut[5], cut[2] * cut[4]}));
+  g.Output("y", g.Reshape(g.Transpose(y, {0, 1, 3, 5, 2, 4}),
+                          {x[0], x[1] * cut[3] * cut[5], cut[2] * cut[4]}));
 }
 
-/// Places along an axis of the result between two of x's: at (2i + 1) n / 2m - 1/2 of n, or with the corners in place.
-/// Numerator and denominator are whole, so that every device finds the same neighbours.
+/// Places along an axis of the result between two of x's: at (2i + 1) n / 2m - 1/2 of n, or with
+/// the corners in place. Numerator and denominator are whole, so that every device finds the same
+/// neighbours.
 void BuildInterpolate(Call& call) {
   GraphBuilder& g = call.g;
   const Shape xs = call.shape();
@@ -144,19 +154,22 @@ void BuildInterpolate(Call& call) {
     const int64_t n = xs[axis].factor();
     const auto m = static_cast<int64_t>(static_cast<double>(n) * call.Real("factor"));
     if (!call.Check(m >= 1, "factor leaves nothing", "n · factor is at least 1")) return;
-    const std::string numerator =
-        corners ? fmt::format("index(-1) * {}", n - 1) : fmt::format("maximum((2 * index(-1) + 1) * {} - {}, 0)", n, m);
+    const std::string numerator = corners ? fmt::format("index(-1) * {}", n - 1)
+                                          : fmt::format("maximum((2 * index(-1) + 1) * {} - {}, 0)",
+                                                        n, m);
     const int64_t denominator = corners ? std::max<int64_t>(m - 1, 1) : 2 * m;
     const auto table = [&](const std::string& body) {
-      return g.Map(
-          fmt::format("let t = {}, low = minimum(floor_div(t, {}), {}) in {}", numerator, denominator, n - 1, body), {},
-          {Extent(m)});
+      return g.Map(fmt::format("let t = {}, low = minimum(floor_div(t, {}), {}) in {}", numerator,
+                               denominator, n - 1, body),
+                   {}, {Extent(m)});
     };
     const DType dtype = g.TypeOf(x).dtype;
-    const Value share = table(fmt::format("cast(t - low * {}, {}) / {}", denominator, Name(dtype), denominator));
+    const Value share = table(
+        fmt::format("cast(t - low * {}, {}) / {}", denominator, Name(dtype), denominator));
     const auto beside = static_cast<int64_t>(axis);
     const Value low = g.Add(Gather{beside, 0}, {x, table("low")});
-    const Value high = g.Add(Gather{beside, 0}, {x, table(fmt::format("minimum(low + 1, {})", n - 1))});
+    const Value high = g.Add(Gather{beside, 0},
+                             {x, table(fmt::format("minimum(low + 1, {})", n - 1))});
     Shape seen(xs.size() - axis, Extent(1));
     seen[0] = Extent(m);
     x = g.Map("a + c * (b - a)", {low, high, g.Reshape(share, seen)});
@@ -166,7 +179,9 @@ void BuildInterpolate(Call& call) {
 
 void BuildPad(Call& call) {
   const Value x = call.Input("x", call.shape());
-  call.g.Output("y", call.g.Add(Pad{call.Axis(x), call.Whole("low"), call.Whole("high"), 0, call.Real("value")}, {x}));
+  call.g.Output("y", call.g.Add(Pad{call.Axis(x), call.Whole("low"), call.Whole("high"), 0,
+                                    call.Real("value")},
+                                {x}));
 }
 
 void BuildConcat(Call& call) {
@@ -197,7 +212,9 @@ void BuildRepeat(Call& call) {
 void BuildUpsample(Call& call) {
   const Shape xs = call.shape();
   const Extent factor(call.Whole("factor"));
-  if (!call.Check(xs.size() >= 3 && factor.factor() >= 1, "upsample takes N,C,… and a factor of at least 1")) return;
+  if (!call.Check(xs.size() >= 3 && factor.factor() >= 1,
+                  "upsample takes N,C,… and a factor of at least 1"))
+    return;
   Shape split = {xs[0], xs[1]};
   Shape wide = split;
   Shape merged = split;
@@ -206,7 +223,9 @@ void BuildUpsample(Call& call) {
     wide.insert(wide.end(), {xs[i], factor});
     merged.push_back(xs[i] * factor);
   }
-  call.g.Output("y", call.g.Reshape(call.g.Map("a", {call.g.Reshape(call.Input("x", xs), split)}, wide), merged));
+  call.g.Output(
+      "y",
+      call.g.Reshape(call.g.Map("a", {call.g.Reshape(call.Input("x", xs), split)}, wide), merged));
 }
 
 void BuildTopK(Call& call) {
@@ -269,8 +288,14 @@ void AddRearrangements(std::vector<LibraryOperator>& library) {
                      BuildSlice,
                      true,
                      {{3, 5}}});
-  library.push_back(
-      {"stack", "stack(a, b) → y", "two tensors along a new axis", one, {rows}, BuildStack, true, {{3, 5}}});
+  library.push_back({"stack",
+                     "stack(a, b) → y",
+                     "two tensors along a new axis",
+                     one,
+                     {rows},
+                     BuildStack,
+                     true,
+                     {{3, 5}}});
   library.push_back({"roll",
                      "roll(x) → y",
                      "places moved on, around the end",
@@ -356,7 +381,8 @@ void AddOtherMoves(std::vector<LibraryOperator>& library) {
                      BuildConcat,
                      true,
                      {{3, 5}, {3, 2}}});
-  library.push_back({"flip", "flip(x) → y", "an axis backwards", one, {axis}, BuildFlip, true, {{3, 5}}});
+  library.push_back(
+      {"flip", "flip(x) → y", "an axis backwards", one, {axis}, BuildFlip, true, {{3, 5}}});
   library.push_back({"repeat_interleave",
                      "repeat_interleave(x) → y",
                      "every element several times",
@@ -389,14 +415,15 @@ void AddOtherMoves(std::vector<LibraryOperator>& library) {
                      BuildSort,
                      true,
                      {{3, 5}}});
-  library.push_back({"triangle",
-                     "triangle(x[…, M, N]) → y",
-                     "one triangle; zero elsewhere",
-                     one,
-                     {{"upper", false, "above the diagonal"}, {"diagonal", int64_t{0}, "which diagonal"}},
-                     BuildTriangle,
-                     true,
-                     {{3, 5}}});
+  library.push_back(
+      {"triangle",
+       "triangle(x[…, M, N]) → y",
+       "one triangle; zero elsewhere",
+       one,
+       {{"upper", false, "above the diagonal"}, {"diagonal", int64_t{0}, "which diagonal"}},
+       BuildTriangle,
+       true,
+       {{3, 5}}});
 }
 
 }  // namespace

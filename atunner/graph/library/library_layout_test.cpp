@@ -16,20 +16,32 @@ TEST(Moves, GoWhereTheyShould) {
     std::function<size_t(size_t)> from;  ///< place in the operand of the result's element
   };
   const Move moves[] = {
-      {"permute", {{2, 3, 4}}, {{"order", std::string("cab")}}, 24, [](size_t i) { return i % 6 * 4 + i / 6; }},
+      {"permute",
+       {{2, 3, 4}},
+       {{"order", std::string("cab")}},
+       24,
+       [](size_t i) { return i % 6 * 4 + i / 6; }},
       {"slice",
        {{2, 6}},
        {{"start", I(1)}, {"stop", I(6)}, {"step", I(2)}},
        6,
        [](size_t i) { return i / 3 * 6 + 1 + i % 3 * 2; }},
-      {"roll", {{2, 5}}, {{"shift", I(-2)}}, 10, [](size_t i) { return i / 5 * 5 + (i % 5 + 2) % 5; }},
+      {"roll",
+       {{2, 5}},
+       {{"shift", I(-2)}},
+       10,
+       [](size_t i) { return i / 5 * 5 + (i % 5 + 2) % 5; }},
       {"tile", {{2, 3}}, {{"times", I(2)}}, 12, [](size_t i) { return i / 6 * 3 + i % 3; }},
       {"pixel_shuffle",
        {{1, 4, 2, 3}},
        {},
        24,
        [](size_t i) { return (i / 6 % 2 * 2 + i % 2) * 6 + i / 12 * 3 + i % 6 / 2; }},
-      {"pixel_unshuffle", {{1, 1, 2, 4}}, {}, 8, [](size_t i) { return i / 4 * 4 + i % 2 * 2 + i / 2 % 2; }},
+      {"pixel_unshuffle",
+       {{1, 1, 2, 4}},
+       {},
+       8,
+       [](size_t i) { return i / 4 * 4 + i % 2 * 2 + i / 2 % 2; }},
       {"unfold",
        {{1, 1, 3, 3}},
        {{"size", I(2)}},
@@ -77,7 +89,8 @@ TEST(Moves, ScattersTakeTheirPlacesInOrder) {
   const Case bag = Of("embedding_bag", {{5, 2}, {3, 4}}, {{"mean", true}});
   std::vector<double> bags(6, 0);
   for (size_t i = 0; i < 12; ++i)
-    for (size_t d = 0; d < 2; ++d) bags[i / 4 * 2 + d] += bag.in(1, static_cast<size_t>(bag.in(0, i)) * 2 + d) / 4;
+    for (size_t d = 0; d < 2; ++d)
+      bags[i / 4 * 2 + d] += bag.in(1, static_cast<size_t>(bag.in(0, i)) * 2 + d) / 4;
   ExpectNear(bag.outputs[0], bags);
 }
 
@@ -87,9 +100,11 @@ TEST(Interpolate, IsLinearBetweenNeighbours) {
     const Case c = Of("interpolate", {{1, 1, 3, 4}}, {{"factor", 1.7}, {"align_corners", corners}});
     ASSERT_EQ(c.outputs[0].shape, (std::vector<int64_t>{1, 1, 5, 6}));
     const auto place = [&](int64_t i, int64_t n, int64_t m) {
-      const double exact = corners
-                               ? static_cast<double>(i) * static_cast<double>(n - 1) / static_cast<double>(m - 1)
-                               : (static_cast<double>(i) + 0.5) * static_cast<double>(n) / static_cast<double>(m) - 0.5;
+      const double exact = corners ? static_cast<double>(i) * static_cast<double>(n - 1) /
+                                         static_cast<double>(m - 1)
+                                   : (static_cast<double>(i) + 0.5) * static_cast<double>(n) /
+                                             static_cast<double>(m) -
+                                         0.5;
       return std::clamp(exact, 0.0, static_cast<double>(n - 1));
     };
     std::vector<double> want;
@@ -136,7 +151,8 @@ TEST(Pooling, AdaptiveCellsOverlapWhereTheyMust) {
 }
 
 TEST(Convolution, SeparableIsTwoConvolutions) {
-  const Case c = Of("separable_conv", {{1, 2, 4}, {2, 1, 3}}, {{"padding", I(1)}, {"channels", I(3)}});
+  const Case c = Of("separable_conv", {{1, 2, 4}, {2, 1, 3}},
+                    {{"padding", I(1)}, {"channels", I(3)}});
   std::vector<double> want;
   for (size_t k = 0; k < 3; ++k)
     for (size_t p = 0; p < 4; ++p) {
@@ -145,7 +161,8 @@ TEST(Convolution, SeparableIsTwoConvolutions) {
         for (size_t r = 0; r < 3; ++r) {
           const auto at = static_cast<int64_t>(p + r) - 1;
           if (at < 0 || at >= 4) continue;
-          sum += c.in(2, k * 2 + channel) * c.in(1, channel * 3 + r) * c.in(0, channel * 4 + static_cast<size_t>(at));
+          sum += c.in(2, k * 2 + channel) * c.in(1, channel * 3 + r) *
+                 c.in(0, channel * 4 + static_cast<size_t>(at));
         }
       want.push_back(sum);
     }
@@ -153,8 +170,10 @@ TEST(Convolution, SeparableIsTwoConvolutions) {
 }
 
 TEST(Moves, RefuseWhatPyTorchRefuses) {
-  const auto fails = [](const char* name, std::vector<std::vector<int64_t>> shapes, Attributes attributes) {
-    return !Build(*FindInLibrary(name), {DType::kFloat32, std::move(shapes), std::move(attributes)});
+  const auto fails = [](const char* name, std::vector<std::vector<int64_t>> shapes,
+                        Attributes attributes) {
+    return !Build(*FindInLibrary(name),
+                  {DType::kFloat32, std::move(shapes), std::move(attributes)});
   };
   EXPECT_TRUE(fails("topk", {{3, 5}}, {{"k", int64_t{0}}})) << "which would be all";
   EXPECT_TRUE(fails("stack", {{3, 5}}, {{"axis", int64_t{3}}}));

@@ -19,12 +19,14 @@ const Attribute kReduction = {"reduction", std::string("mean"), "mean, sum or no
 /// What all losses end in.
 void Reduced(Call& call, Value each) {
   const std::string reduction = call.Text("reduction");
-  if (!call.Check(reduction == "mean" || reduction == "sum" || reduction == "none", "reduction=" + reduction,
-                  "mean, sum or none") ||
+  if (!call.Check(reduction == "mean" || reduction == "sum" || reduction == "none",
+                  "reduction=" + reduction, "mean, sum or none") ||
       !call.g.ok())
     return;
   const Combine op = reduction == "sum" ? Combine::kSum : Combine::kMean;
-  call.Output("loss", reduction == "none" ? each : call.g.Reduce(op, each, AllAxes(call.g.TypeOf(each).shape)));
+  call.Output("loss", reduction == "none"
+                          ? each
+                          : call.g.Reduce(op, each, AllAxes(call.g.TypeOf(each).shape)));
 }
 
 /// Pointwise losses of operands a, b and perhaps c.
@@ -46,9 +48,11 @@ const LossRow kLosses[] = {
      "let t = abs(a - b) in select(t < $delta, 0.5 * t * t / $delta, t - 0.5 * $delta)",
      "Huber's loss by delta",
      {{"delta", 1.0, "where it becomes linear"}}},
-    {"log_cosh_loss", "let t = abs(a - b) in t + log1p(exp(-2 * t)) - 0.6931471805599453", "log cosh of the error"},
+    {"log_cosh_loss", "let t = abs(a - b) in t + log1p(exp(-2 * t)) - 0.6931471805599453",
+     "log cosh of the error"},
     {"hinge_loss", "maximum(1 - a * b, 0)", "margin of targets -1 and 1"},
-    {"squared_hinge_loss", "let t = maximum(1 - a * b, 0) in t * t", "squared margin of targets -1 and 1"},
+    {"squared_hinge_loss", "let t = maximum(1 - a * b, 0) in t * t",
+     "squared margin of targets -1 and 1"},
     {"hinge_embedding_loss",
      "let t = $margin - a in select(b > 0, a, select(t < 0, 0, t))",
      "distances: small where the target is 1, at least margin where it is -1",
@@ -58,10 +62,13 @@ const LossRow kLosses[] = {
      "a ranked above b where the target is 1, below where it is -1",
      {{"margin", 0.0, "distance wanted"}},
      {"a", "b", "target"}},
-    {"soft_margin_loss", "maximum(-a * b, 0) + log1p(exp(-abs(a * b)))", "logistic loss of targets -1 and 1"},
-    {"bce_with_logits", "maximum(a, 0) - a * b + log1p(exp(-abs(a)))", "binary cross-entropy of logits"},
+    {"soft_margin_loss", "maximum(-a * b, 0) + log1p(exp(-abs(a * b)))",
+     "logistic loss of targets -1 and 1"},
+    {"bce_with_logits", "maximum(a, 0) - a * b + log1p(exp(-abs(a)))",
+     "binary cross-entropy of logits"},
     {"focal_loss",
-     "let t = select(b > 0, a, -a), w = sigmoid(-t) in w ** $gamma * (maximum(-t, 0) + log1p(exp(-abs(t))))",
+     "let t = select(b > 0, a, -a), w = sigmoid(-t) in w ** $gamma * (maximum(-t, 0) + "
+     "log1p(exp(-abs(t))))",
      "binary cross-entropy of logits, less of what is right; targets above 0 are true",
      {{"gamma", 2.0, "how much less"}}},
     {"kl_div", "exp(b) * (b - a)", "Kullback-Leibler divergence of log probabilities"},
@@ -84,9 +91,10 @@ LibraryOperator Loss(const LossRow& row) {
           .build =
               [row](Call& call) {
                 if (!call.Check(!call.shape().empty(), "a scalar has nothing to average")) return;
-                const bool bends = std::ranges::find(row.attributes, "delta", &Attribute::name) != row.attributes.end();
-                if (bends &&
-                    !call.Check(call.Real("delta") > 0, "delta=" + call.Text("delta"), "above 0; l1_loss is the limit"))
+                const bool bends = std::ranges::find(row.attributes, "delta", &Attribute::name) !=
+                                   row.attributes.end();
+                if (bends && !call.Check(call.Real("delta") > 0, "delta=" + call.Text("delta"),
+                                         "above 0; l1_loss is the limit"))
                   return;
                 std::vector<Value> operands;
                 for (const std::string& name : row.operands)
@@ -104,7 +112,8 @@ void ReducedOfLabels(Call& call, Value each, Value labels) {
   each = call.g.Map(fmt::format("select({}, a, 0)", counts), {each, labels});
   if (call.Text("reduction") != "mean" || !call.g.ok()) return Reduced(call, each);
   const DType dtype = call.g.TypeOf(each).dtype;
-  const Value rows = call.g.Map(fmt::format("cast(a != {}, {})", call.Whole("ignore_index"), Name(dtype)), {labels});
+  const Value rows = call.g.Map(
+      fmt::format("cast(a != {}, {})", call.Whole("ignore_index"), Name(dtype)), {labels});
   const auto total = [&](Value x) { return call.g.Reduce(Combine::kSum, x, {0}); };
   call.Output("loss", call.g.Map("a / b", {total(each), total(rows)}));
 }
@@ -121,7 +130,9 @@ void BuildCrossEntropy(Call& call) {
   const double smoothing = call.Real("label_smoothing");
   if (smoothing == 0) return ReducedOfLabels(call, g.Map("log(a) - b", {total, picked}), labels);
   const Value mean = g.Reduce(Combine::kMean, moved, {1});
-  ReducedOfLabels(call, g.Map(fmt::format("log(a) - {} * b - {} * c", 1 - smoothing, smoothing), {total, picked, mean}),
+  ReducedOfLabels(call,
+                  g.Map(fmt::format("log(a) - {} * b - {} * c", 1 - smoothing, smoothing),
+                        {total, picked, mean}),
                   labels);
 }
 
@@ -134,8 +145,11 @@ void BuildNll(Call& call) {
 
 /// a · b / (|a| |b|) of rows.
 Value Cosine(Call& call, Value a, Value b) {
-  const auto dot = [&](Value x, Value y) { return call.g.Reduce(Combine::kSum, call.g.Map("a * b", {x, y}), {-1}); };
-  return call.g.Map("a * rsqrt(maximum(b, 1e-16)) * rsqrt(maximum(c, 1e-16))", {dot(a, b), dot(a, a), dot(b, b)});
+  const auto dot = [&](Value x, Value y) {
+    return call.g.Reduce(Combine::kSum, call.g.Map("a * b", {x, y}), {-1});
+  };
+  return call.g.Map("a * rsqrt(maximum(b, 1e-16)) * rsqrt(maximum(c, 1e-16))",
+                    {dot(a, b), dot(a, a), dot(b, b)});
 }
 
 void BuildCosine(Call& call) {
@@ -162,8 +176,9 @@ void BuildTriplet(Call& call) {
 
 // --- Optimizers: one step for each of the tensors whose shapes are given. ---
 
-/// Parameters `a`, gradients `b`, then the states `c`, `d`; formulas of the successors, over those and what was said
-/// before. A mean square is not negative: its absolute value keeps every input meaningful.
+/// Parameters `a`, gradients `b`, then the states `c`, `d`; formulas of the successors, over those
+/// and what was said before. A mean square is not negative: its absolute value keeps every input
+/// meaningful.
 struct OptimizerRow {
   const char* name;
   const char* meaning;
@@ -226,10 +241,13 @@ const OptimizerRow kOptimizers[] = {
 };
 
 /// Of one tensor nothing, of several their number: "p", or "p0", "p1".
-std::string Numbered(const Call& call, size_t i) { return call.shapes() == 1 ? "" : std::to_string(i); }
+std::string Numbered(const Call& call, size_t i) {
+  return call.shapes() == 1 ? "" : std::to_string(i);
+}
 
 LibraryOperator Optimizer(const OptimizerRow& row) {
-  std::string signature = fmt::format("{}(p, grad, {}) → p_next", row.name, fmt::join(row.states, ", "));
+  std::string signature = fmt::format("{}(p, grad, {}) → p_next", row.name,
+                                      fmt::join(row.states, ", "));
   for (const std::string& state : row.states) signature += ", " + state + "_next";
   return {.name = row.name,
           .signature = signature,
@@ -238,14 +256,16 @@ LibraryOperator Optimizer(const OptimizerRow& row) {
           .attributes = row.attributes,
           .build =
               [row](Call& call) {
-                const bool counts = std::ranges::find(row.attributes, "step", &Attribute::name) != row.attributes.end();
+                const bool counts = std::ranges::find(row.attributes, "step", &Attribute::name) !=
+                                    row.attributes.end();
                 if (counts && !call.Check(call.Whole("step") >= 1, "step counts from 1")) return;
                 for (size_t i = 0; i < call.shapes(); ++i) {
                   std::vector<std::string> names = {"p", "grad"};
                   names.insert(names.end(), row.states.begin(), row.states.end());
                   std::vector<Value> operands;
                   for (const std::string& name : names)
-                    operands.push_back(call.Wide(call.Input(name + Numbered(call, i), call.own_shape(i))));
+                    operands.push_back(
+                        call.Wide(call.Input(name + Numbered(call, i), call.own_shape(i))));
                   names.erase(names.begin() + 1);
                   for (size_t k = 0; k < names.size(); ++k) {
                     const std::string body = fmt::format("let {} in {}", row.let, row.next[k]);
@@ -272,12 +292,13 @@ void BuildClip(Call& call) {
     total = i == 0 ? sum : g.Map("a + b", {total, sum});
   }
   for (size_t i = 0; i < gradients.size(); ++i)
-    call.Output(
-        "y" + Numbered(call, i),
-        g.Map(fmt::format("a * minimum({} / (sqrt(b) + 1e-06), 1)", call.Real("max_norm")), {gradients[i], total}));
+    call.Output("y" + Numbered(call, i),
+                g.Map(fmt::format("a * minimum({} / (sqrt(b) + 1e-06), 1)", call.Real("max_norm")),
+                      {gradients[i], total}));
 }
 
-/// Gradients over the loss scale, and whether any is infinite or NaN: what mixed-precision training does before a step.
+/// Gradients over the loss scale, and whether any is infinite or NaN: what mixed-precision training
+/// does before a step.
 void BuildUnscale(Call& call) {
   GraphBuilder& g = call.g;
   const Value scale = call.Input("scale", {Extent(1)}, DType::kFloat32);
@@ -285,7 +306,8 @@ void BuildUnscale(Call& call) {
   for (size_t i = 0; i < call.shapes(); ++i) {
     if (!call.Check(!call.own_shape(i).empty(), "a scalar has no axes")) return;
     const Value x = call.Wide(call.Input("grad" + Numbered(call, i), call.own_shape(i)));
-    const Value bad = g.Reduce(Combine::kAny, g.Map("isnan(a) | isinf(a)", {x}), AllAxes(call.own_shape(i)));
+    const Value bad = g.Reduce(Combine::kAny, g.Map("isnan(a) | isinf(a)", {x}),
+                               AllAxes(call.own_shape(i)));
     found = i == 0 ? bad : g.Map("a | b", {found, bad});
     call.Output("y" + Numbered(call, i), g.Map("a / b", {x, g.Cast(scale, g.TypeOf(x).dtype)}));
   }
@@ -297,14 +319,15 @@ void BuildUnscale(Call& call) {
 void AddLosses(std::vector<LibraryOperator>& library) {
   for (const LossRow& row : kLosses) library.push_back(Loss(row));
   const char* one = "one shape: --input-shape 4096,4096";
-  library.push_back({"cross_entropy",
-                     "cross_entropy(logits[N, C], labels[N]) → loss[]",
-                     "mean of -log softmax at the labels",
-                     one,
-                     {{"label_smoothing", 0.0, "share of all classes in the target"}, kIgnored, kReduction},
-                     BuildCrossEntropy,
-                     true,
-                     {{3, 5}}});
+  library.push_back(
+      {"cross_entropy",
+       "cross_entropy(logits[N, C], labels[N]) → loss[]",
+       "mean of -log softmax at the labels",
+       one,
+       {{"label_smoothing", 0.0, "share of all classes in the target"}, kIgnored, kReduction},
+       BuildCrossEntropy,
+       true,
+       {{3, 5}}});
   library.push_back({"nll_loss",
                      "nll_loss(log_probabilities[N, C], labels[N]) → loss[]",
                      "mean of what stands at the labels, negated",

@@ -27,7 +27,8 @@ Value Affine(Call& call, Value x, Value like, size_t axis) {
 }
 
 bool HasChannels(Call& call, size_t least) {
-  return call.Check(call.shape().size() >= least, "a shape of rank " + std::to_string(call.shape().size()),
+  return call.Check(call.shape().size() >= least,
+                    "a shape of rank " + std::to_string(call.shape().size()),
                     "channels are the second axis: N,C,…");
 }
 
@@ -57,7 +58,8 @@ void BuildGroupNorm(Call& call) {
   const Shape full = call.shape();
   const int64_t groups = call.Whole("groups");
   const auto inside = groups > 0 ? full[1].Divided(Extent(groups)) : std::nullopt;
-  if (!call.Check(inside.has_value(), "groups=" + std::to_string(groups) + " of " + full[1].ToString() + " channels",
+  if (!call.Check(inside.has_value(),
+                  "groups=" + std::to_string(groups) + " of " + full[1].ToString() + " channels",
                   "the groups must divide the channels"))
     return;
   // Weight and bias are seen in groups, so that nothing but the result takes another shape.
@@ -70,7 +72,8 @@ void BuildGroupNorm(Call& call) {
   const Value x = g.Reshape(call.Wide(call.Input("x", full)), grouped);
   const Value weight = g.Reshape(call.Wide(call.Input("weight", {full[1]})), channels);
   const Value bias = g.Reshape(call.Wide(call.Input("bias", {full[1]})), channels);
-  const Value y = g.Map("a * b + c", {Normalised(call, x, AxesFrom(2, grouped.size())), weight, bias});
+  const Value y = g.Map("a * b + c",
+                        {Normalised(call, x, AxesFrom(2, grouped.size())), weight, bias});
   g.Output("y", g.Reshape(g.Cast(y, call.dtype()), full));
 }
 
@@ -103,7 +106,9 @@ void BuildBatchNormTraining(Call& call) {
   call.Output("y", Affine(call, g.Map("a * rsqrt(b + c)", {centred, variance, eps}), x, 1));
   const Extent count = ElementCount(shape);
   const auto n = static_cast<double>(count.factor()) / static_cast<double>(shape[1].factor());
-  if (!call.Check(count.constant() && n > 1, "the variance of one element", "more elements in a channel")) return;
+  if (!call.Check(count.constant() && n > 1, "the variance of one element",
+                  "more elements in a channel"))
+    return;
   const double momentum = call.Real("momentum");
   const auto running = [&](const std::string& name, Value now, double factor) {
     const Value before = call.Wide(call.Input("running_" + name, {shape[1]}));
@@ -118,8 +123,8 @@ void BuildBatchNormTraining(Call& call) {
 void BuildAddRmsNorm(Call& call) {
   if (!call.Check(!call.shape().empty(), "a scalar has no axis to normalise")) return;
   GraphBuilder& g = call.g;
-  const Value sum =
-      g.Map("a + b", {call.Wide(call.Input("x", call.shape())), call.Wide(call.Input("residual", call.shape()))});
+  const Value sum = g.Map("a + b", {call.Wide(call.Input("x", call.shape())),
+                                    call.Wide(call.Input("residual", call.shape()))});
   const Value weight = call.Wide(call.Input("weight", {call.shape().back()}));
   const Value squares = g.Reduce(Combine::kMean, g.Map("a * a", {sum}), {-1}, true);
   const Value eps = g.Scalar(g.TypeOf(sum).dtype, call.Real("eps"));
@@ -136,7 +141,8 @@ void BuildBatchNormInference(Call& call) {
   const Value variance = call.g.Reshape(call.Wide(call.Input("variance", {shape[0]})), shape);
   const Value eps = call.g.Scalar(call.g.TypeOf(x).dtype, call.Real("eps"));
   // A variance is not negative; its absolute value keeps every input meaningful.
-  call.Output("y", Affine(call, call.g.Map("(a - b) * rsqrt(abs(c) + d)", {x, mean, variance, eps}), x, 1));
+  call.Output(
+      "y", Affine(call, call.g.Map("(a - b) * rsqrt(abs(c) + d)", {x, mean, variance, eps}), x, 1));
 }
 
 }  // namespace
@@ -193,21 +199,23 @@ void AddNorms(std::vector<LibraryOperator>& library) {
                      true,
                      {{3, 4, 5}}});
   library.push_back({"batch_norm_training",
-                     "batch_norm_training(x[N, C, …], weight[C], bias[C], running_mean[C], running_variance[C]) → y, …",
+                     "batch_norm_training(x[N, C, …], weight[C], bias[C], running_mean[C], "
+                     "running_variance[C]) → y, …",
                      "batch_norm, and the running moments after it",
                      image,
                      {kEps, {"momentum", 0.1, "share of this batch"}},
                      BuildBatchNormTraining,
                      true,
                      {{3, 4, 5}}});
-  library.push_back({"batch_norm_inference",
-                     "batch_norm_inference(x[N, C, …], mean[C], variance[C], weight[C], bias[C]) → y",
-                     "normalised by given moments; the variance's absolute value counts",
-                     image,
-                     {kEps},
-                     BuildBatchNormInference,
-                     true,
-                     {{3, 4, 5}}});
+  library.push_back(
+      {"batch_norm_inference",
+       "batch_norm_inference(x[N, C, …], mean[C], variance[C], weight[C], bias[C]) → y",
+       "normalised by given moments; the variance's absolute value counts",
+       image,
+       {kEps},
+       BuildBatchNormInference,
+       true,
+       {{3, 4, 5}}});
 }
 
 }  // namespace atunner::graph

@@ -15,7 +15,8 @@ struct Row {
   std::string_view meaning;
 };
 constexpr Row kRows[] = {
-#define ATUNNER_POINTWISE(name, operands, body, attributes, meaning) {name, operands, body, attributes, meaning},
+#define ATUNNER_POINTWISE(name, operands, body, attributes, meaning) \
+  {name, operands, body, attributes, meaning},
 #include "atunner/graph/library/pointwise.def"
 #undef ATUNNER_POINTWISE
 };
@@ -29,7 +30,8 @@ std::vector<Attribute> AttributesOf(std::string_view text) {
     const size_t comma = std::min(text.find(", "), text.size());
     const size_t equals = text.find('=');
     attributes.push_back({std::string(text.substr(0, equals)),
-                          std::stod(std::string(text.substr(equals + 1, comma - equals - 1))), "a number"});
+                          std::stod(std::string(text.substr(equals + 1, comma - equals - 1))),
+                          "a number"});
     text.remove_prefix(std::min(comma + 2, text.size()));
   }
   return attributes;
@@ -41,15 +43,18 @@ LibraryOperator Pointwise(const Row& row) {
   return {.name = std::string(row.name),
           .signature = fmt::format("{}({}) → y", row.name, operands),
           .meaning = std::string(row.meaning),
-          .shape_help = row.operands == 1 ? "one shape: --input-shape 4096,4096"
-                                          : "one shape for all operands, or one each: --input-shape 64,1024 1024",
+          .shape_help = row.operands == 1
+                            ? "one shape: --input-shape 4096,4096"
+                            : "one shape for all operands, or one each: --input-shape 64,1024 1024",
           .attributes = attributes,
           .build =
               [row, attributes](Call& call) {
                 std::vector<Value> values;
                 for (int i = 0; i < row.operands; ++i)
                   values.push_back(call.Input(std::string(1, kLetters[i]), call.shape(i)));
-                call.g.Output("y", call.g.Map(WithAttributes(std::string(row.body), attributes, call), values));
+                call.g.Output(
+                    "y",
+                    call.g.Map(WithAttributes(std::string(row.body), attributes, call), values));
               },
           // Trigamma is no scalar operator, and integers have no gradients.
           .differentiable = row.name != "digamma" && !row.name.starts_with("bitwise_"),
@@ -61,24 +66,26 @@ LibraryOperator Pointwise(const Row& row) {
 
 void AddPointwise(std::vector<LibraryOperator>& library) {
   for (const Row& row : kRows) library.push_back(Pointwise(row));
-  library.push_back({.name = "dropout",
-                     .signature = "dropout(x) → y",
-                     .meaning = "x / (1 - p), or 0 with probability p, by Philox with the given seed",
-                     .shape_help = "one shape: --input-shape 4096,4096",
-                     .attributes = {{"p", 0.5, "probability of 0"}, {"seed", int64_t{42}, "key of the generator"}},
-                     .build =
-                         [](Call& call) {
-                           const double p = call.Real("p");
-                           call.Check(p >= 0 && p < 1, "p=" + PrintNumber(p), "a probability below 1");
-                           const Value x = call.Input("x", call.shape());
-                           std::string place = "0";  // row-major number of the element
-                           for (int axis = static_cast<int>(call.shape().size()); axis > 0; --axis)
-                             place = fmt::format("({} * extent(-{}) + index(-{}))", place, axis, axis);
-                           call.g.Output("y", call.g.Map(fmt::format("select(uniform({}, {}) >= {}, a * {}, 0)",
-                                                                     call.Whole("seed"), place, p, 1 / (1 - p)),
-                                                         {x}));
-                         },
-                     .example = {{3, 5}}});
+  library.push_back(
+      {.name = "dropout",
+       .signature = "dropout(x) → y",
+       .meaning = "x / (1 - p), or 0 with probability p, by Philox with the given seed",
+       .shape_help = "one shape: --input-shape 4096,4096",
+       .attributes = {{"p", 0.5, "probability of 0"},
+                      {"seed", int64_t{42}, "key of the generator"}},
+       .build =
+           [](Call& call) {
+             const double p = call.Real("p");
+             call.Check(p >= 0 && p < 1, "p=" + PrintNumber(p), "a probability below 1");
+             const Value x = call.Input("x", call.shape());
+             std::string place = "0";  // row-major number of the element
+             for (int axis = static_cast<int>(call.shape().size()); axis > 0; --axis)
+               place = fmt::format("({} * extent(-{}) + index(-{}))", place, axis, axis);
+             call.g.Output("y", call.g.Map(fmt::format("select(uniform({}, {}) >= {}, a * {}, 0)",
+                                                       call.Whole("seed"), place, p, 1 / (1 - p)),
+                                           {x}));
+           },
+       .example = {{3, 5}}});
 }
 
 }  // namespace atunner::graph

@@ -16,8 +16,10 @@ double Logistic(double x) { return 1 / (1 + std::exp(-x)); }
 double Clamp(double x, double low, double high) { return std::fmin(std::fmax(x, low), high); }
 double FlooredMod(double a, double b) { return a - b * std::floor(a / b); }
 
-#define F(expression) \
-  [](double a, [[maybe_unused]] double b, [[maybe_unused]] double c) -> double { return expression; }
+#define F(expression)                                                            \
+  [](double a, [[maybe_unused]] double b, [[maybe_unused]] double c) -> double { \
+    return expression;                                                           \
+  }
 const std::map<std::string, Formula> kFormulas = {
     {"clamp_tensor", F(std::fmin(std::fmax(a, b), c))},
     {"entr", F(a < 0 ? -INFINITY : -a * std::log(a))},
@@ -32,7 +34,8 @@ const std::map<std::string, Formula> kFormulas = {
     {"ndtr", F(Phi(a))},
     {"signbit", F(std::signbit(a))},
     {"xlog1py", F(a* std::log1p(b))},
-    {"geglu_tanh", F(b* a / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (a + 0.044715 * std::pow(a, 3)))))},
+    {"geglu_tanh",
+     F(b* a / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (a + 0.044715 * std::pow(a, 3)))))},
     {"glu", F(a* Logistic(b))},
     {"abs", F(std::abs(a))},
     {"acos", F(std::acos(a))},
@@ -72,7 +75,8 @@ const std::map<std::string, Formula> kFormulas = {
     {"frac", F(a - std::trunc(a))},
     {"ge", F(a >= b)},
     {"gelu", F(a* Phi(a))},
-    {"gelu_tanh", F(a / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (a + 0.044715 * std::pow(a, 3)))))},
+    {"gelu_tanh",
+     F(a / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (a + 0.044715 * std::pow(a, 3)))))},
     {"gt", F(a > b)},
     {"hardshrink", F(a > 0.5 || a < -0.5 ? a : 0)},
     {"hardsigmoid", F(Clamp(a / 6 + 0.5, 0, 1))},
@@ -165,11 +169,12 @@ TEST(Pointwise, EveryOperatorAgreesWithItsFormula) {
     ASSERT_NE(formula, kFormulas.end()) << "an operator without an independent reference";
     const ValidGraph graph = Build({&op, false}, {DType::kFloat64, {{40}}, {}}).value();
     auto inputs = RandomInputs(graph, 31);
-    const bool unit =
-        op.name == "acos" || op.name == "asin" || op.name == "atanh" || op.name == "logit" || op.name == "erfinv";
+    const bool unit = op.name == "acos" || op.name == "asin" || op.name == "atanh" ||
+                      op.name == "logit" || op.name == "erfinv";
     for (Tensor& input : inputs) {
       for (Cell& cell : input.cells) cell.real = unit ? Logistic(cell.real) * 0.98 : cell.real;
-      for (size_t i = &input - inputs.data(); op.name.starts_with("logical") && i < 40; i += 3) input.cells[i].real = 0;
+      for (size_t i = &input - inputs.data(); op.name.starts_with("logical") && i < 40; i += 3)
+        input.cells[i].real = 0;
     }
     const Tensor y = RunGraph(graph, inputs);
     std::vector<double> want;
@@ -210,7 +215,8 @@ TEST(Pointwise, BitsOfIntegers) {
 TEST(Pointwise, LargeArgumentsDoNotOverflowWhereTheResultDoesNot) {
   const auto at = [](const char* name, double x) {
     const ValidGraph graph = Build(*FindInLibrary(name), {DType::kFloat64, {{1}}, {}}).value();
-    const std::vector<Tensor> inputs(graph.inputs().size(), Tensor::Of(DType::kFloat64, {1}, std::vector{x}));
+    const std::vector<Tensor> inputs(graph.inputs().size(),
+                                     Tensor::Of(DType::kFloat64, {1}, std::vector{x}));
     return RunGraph(graph, inputs).cells[0].real;
   };
   EXPECT_EQ(at("softplus", 1000), 1000);
@@ -225,7 +231,8 @@ TEST(Pointwise, LargeArgumentsDoNotOverflowWhereTheResultDoesNot) {
 /// What an operator makes of one element in float64, or in float32 arithmetic.
 double At(const char* name, double a, Precision precision = Precision::kExact) {
   const auto graph = Build(*FindInLibrary(name), {DType::kFloat32, {{1}}, {}, false});
-  std::vector<Tensor> inputs(graph->inputs().size(), Tensor::Of(DType::kFloat32, {1}, std::array{1.0}));
+  std::vector<Tensor> inputs(graph->inputs().size(),
+                             Tensor::Of(DType::kFloat32, {1}, std::array{1.0}));
   inputs[0] = Tensor::Of(DType::kFloat32, {1}, std::array{a});
   return Evaluate(*graph, inputs, precision).value()[0].Reals()[0];
 }
@@ -235,11 +242,14 @@ TEST(LibraryPointwise, TheGradientOfSincHasNoTermsThatCancel) {
   EXPECT_EQ(At("sinc", 0), 1);
   for (const double a : {1e-7, 1e-4, 0.01, 0.1, 0.159, 0.16, 0.3, 1.7}) {
     const double t = M_PI * a;
-    const double right = t < 0.3 ? M_PI * (-t / 3 + t * t * t / 30 - std::pow(t, 5) / 840 + std::pow(t, 7) / 45360)
+    const double right = t < 0.3 ? M_PI * (-t / 3 + t * t * t / 30 - std::pow(t, 5) / 840 +
+                                           std::pow(t, 7) / 45360)
                                  : (std::cos(t) - std::sin(t) / t) / a;
     const double narrow = static_cast<float>(a);
     EXPECT_NEAR(At("sinc_backward", a) / right, 1, 1e-9) << a;
-    EXPECT_NEAR(At("sinc_backward", narrow, Precision::kDeclared) / At("sinc_backward", narrow), 1, 3e-6) << a;
+    EXPECT_NEAR(At("sinc_backward", narrow, Precision::kDeclared) / At("sinc_backward", narrow), 1,
+                3e-6)
+        << a;
   }
 }
 
@@ -261,8 +271,10 @@ double At(const char* name, double a, double b) {
 
 // tests/torch compares all of these with PyTorch, where there is one.
 TEST(LibraryPointwise, InfinitiesAndNansAreAsPyTorchHasThem) {
-  for (const double a : {-HUGE_VAL, HUGE_VAL, std::nan(""), 1.0}) EXPECT_EQ(At("isfinite", a), std::isfinite(a)) << a;
-  for (const char* name : {"relu", "relu6", "clamp", "hardtanh", "hardshrink", "threshold", "hardsigmoid", "hardswish"})
+  for (const double a : {-HUGE_VAL, HUGE_VAL, std::nan(""), 1.0})
+    EXPECT_EQ(At("isfinite", a), std::isfinite(a)) << a;
+  for (const char* name : {"relu", "relu6", "clamp", "hardtanh", "hardshrink", "threshold",
+                           "hardsigmoid", "hardswish"})
     EXPECT_TRUE(std::isnan(At(name, NAN))) << name;
   for (const double a : {-HUGE_VAL, HUGE_VAL}) {
     EXPECT_EQ(At("logaddexp", a, a), a);
@@ -277,7 +289,8 @@ TEST(LibraryPointwise, InfinitiesAndNansAreAsPyTorchHasThem) {
 }
 
 TEST(LibraryPointwise, AFlooredQuotientAndItsRestAddUp) {
-  EXPECT_EQ(At("floor_divide", 1, 0.1), 9) << "0.1 is a little more than a tenth, 1 / 0.1 is rounded to 10";
+  EXPECT_EQ(At("floor_divide", 1, 0.1), 9)
+      << "0.1 is a little more than a tenth, 1 / 0.1 is rounded to 10";
   EXPECT_EQ(At("floor_divide", -7, 2), -4);
   EXPECT_EQ(At("floor_divide", 1, -INFINITY), -1);
   EXPECT_EQ(At("floor_divide", 1, INFINITY), 0);

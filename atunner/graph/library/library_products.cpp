@@ -10,16 +10,18 @@ namespace {
 
 const char* kTwo = "two shapes: --input-shape 128,256 256,512";
 
-/// One side of a product: the axes before the matrix get letters as those of the result, of which there are `batch`.
-/// Axes of extent 1 go where the other side has more of it: that is broadcasting.
-Value Side(Call& call, Value x, const std::string& matrix, size_t batch, const Shape& other, std::string& letters) {
+/// One side of a product: the axes before the matrix get letters as those of the result, of which
+/// there are `batch`. Axes of extent 1 go where the other side has more of it: that is
+/// broadcasting.
+Value Side(Call& call, Value x, const std::string& matrix, size_t batch, const Shape& other,
+           std::string& letters) {
   const Shape full = call.g.TypeOf(x).shape;
   const size_t axes = full.size() - 2;
   Shape kept;
   for (size_t i = 0; i < axes; ++i) {
     const size_t from_right = axes - i;
-    const bool stretched =
-        full[i].one() && from_right <= other.size() - 2 && !other[other.size() - 2 - from_right].one();
+    const bool stretched = full[i].one() && from_right <= other.size() - 2 &&
+                           !other[other.size() - 2 - from_right].one();
     if (stretched) continue;
     letters += static_cast<char>('p' + batch - from_right);
     kept.push_back(full[i]);
@@ -66,12 +68,14 @@ void BuildAddmm(Call& call) {
   const Value product = Product(call, a, b);
   if (!call.g.ok()) return;
   const Value bias = call.Input("bias", {call.g.TypeOf(product).shape.back()});
-  call.Output("c", call.g.Map(fmt::format("a * ({}) + b * ({})", call.Real("alpha"), call.Real("beta")),
-                              {call.Wide(product), call.Wide(bias)}));
+  call.Output("c",
+              call.g.Map(fmt::format("a * ({}) + b * ({})", call.Real("alpha"), call.Real("beta")),
+                         {call.Wide(product), call.Wide(bias)}));
 }
 
 void BuildOuter(Call& call) {
-  if (!call.Check(call.shape(0).size() == 1 && call.shape(1).size() == 1, "outer takes vectors")) return;
+  if (!call.Check(call.shape(0).size() == 1 && call.shape(1).size() == 1, "outer takes vectors"))
+    return;
   const Value a = call.g.Reshape(call.Input("a", call.shape(0)), {call.shape(0)[0], Extent(1)});
   call.g.Output("c", call.g.Map("a * b", {a, call.Input("b", call.shape(1))}));
 }
@@ -94,9 +98,10 @@ void BuildTriangular(Call& call) {
   const Value a = call.Input("a", call.shape(0));
   const Value b = call.Input("b", call.shape(1));
   if (!call.Check(call.shape(0).size() == 2, "a matrix has two dimensions")) return;
-  const char* side =
-      call.Flag("upper") ? "select(index(-1) >= index(-2), a, 0)" : "select(index(-1) <= index(-2), a, 0)";
-  call.g.Output("c", call.g.Contract("mk,kn->mn", call.g.Map(side, {a}), b, std::nullopt, /*sparse=*/true));
+  const char* side = call.Flag("upper") ? "select(index(-1) >= index(-2), a, 0)"
+                                        : "select(index(-1) <= index(-2), a, 0)";
+  call.g.Output(
+      "c", call.g.Contract("mk,kn->mn", call.g.Map(side, {a}), b, std::nullopt, /*sparse=*/true));
 }
 
 void BuildDiagonal(Call& call) {
@@ -109,10 +114,13 @@ void BuildDiagonal(Call& call) {
 void BuildLinear(Call& call) {
   const Shape x = call.shape(0);
   const Shape w = call.shape(1);
-  if (!call.Check(x.size() == 2 && w.size() == 2, "linear takes matrices", "x is M,K and weight N,K")) return;
+  if (!call.Check(x.size() == 2 && w.size() == 2, "linear takes matrices",
+                  "x is M,K and weight N,K"))
+    return;
   const Value input = call.Input("x", x);
   const Value product = call.g.Contract("mk,nk->mn", input, call.Input("weight", w));
-  call.Output("y", call.g.Map("a + b", {call.Wide(product), call.Wide(call.Input("bias", {w[0]}))}));
+  call.Output("y",
+              call.g.Map("a + b", {call.Wide(product), call.Wide(call.Input("bias", {w[0]}))}));
 }
 
 bool IsLinear(Call& call) {
@@ -125,14 +133,16 @@ void BuildQuantisedLinear(Call& call) {
   if (!IsLinear(call)) return;
   const Shape w = call.shape(1);
   const Value input = call.Wide(call.Input("x", call.shape(0)));
-  const Value weight = call.g.Cast(call.Input("weight", w, DType::kInt8), ArithmeticType(call.dtype()));
+  const Value weight = call.g.Cast(call.Input("weight", w, DType::kInt8),
+                                   ArithmeticType(call.dtype()));
   const Value product = call.g.Contract("mk,nk->mn", input, weight);
   call.Output("y", call.g.Map("a * b", {product, call.Wide(call.Input("scale", {w[0]}))}));
 }
 
 /// Both sides in `type`, with a scale per row of each or one for all of it; sums in `as`.
 void BuildScaledLinear(Call& call, DType type, DType as) {
-  if (!IsLinear(call) || !call.Check(IsFloat(call.dtype()), "scales and results are floats")) return;
+  if (!IsLinear(call) || !call.Check(IsFloat(call.dtype()), "scales and results are floats"))
+    return;
   const Shape x = call.shape(0);
   const Shape w = call.shape(1);
   const Value input = call.Input("x", x, type);
@@ -147,7 +157,8 @@ void BuildScaledLinear(Call& call, DType type, DType as) {
   call.Output("y", call.g.Map("a * b * c", {wide, by_row, by_column}));
 }
 
-/// Weights of 4 bits, two in a byte, the lower one first, as 0 … 15 for -8 … 7; a scale per group of a row's weights.
+/// Weights of 4 bits, two in a byte, the lower one first, as 0 … 15 for -8 … 7; a scale per group
+/// of a row's weights.
 void BuildInt4Linear(Call& call) {
   if (!IsLinear(call)) return;
   GraphBuilder& g = call.g;
@@ -155,14 +166,17 @@ void BuildInt4Linear(Call& call) {
   const Extent group(call.Whole("group"));
   const auto groups = group.factor() > 0 ? w[1].Divided(group) : std::nullopt;
   const auto bytes = w[1].Divided(Extent(2));
-  if (!call.Check(groups && bytes, fmt::format("group={} of a row of {}", group.factor(), w[1].ToString()),
+  if (!call.Check(groups && bytes,
+                  fmt::format("group={} of a row of {}", group.factor(), w[1].ToString()),
                   "rows of even length that the groups divide"))
     return;
   const Value input = call.Wide(call.Input("x", call.shape(0)));
-  const Value packed = g.Reshape(call.Input("weight", {w[0], *bytes}, DType::kUInt8), {w[0], *bytes, Extent(1)});
+  const Value packed = g.Reshape(call.Input("weight", {w[0], *bytes}, DType::kUInt8),
+                                 {w[0], *bytes, Extent(1)});
   const Value pairs = g.Add(Concat{2}, {g.Map("a & 15", {packed}), g.Map("a >> 4", {packed})});
   const Value whole = g.Cast(g.Reshape(pairs, {w[0], *groups, group}), g.TypeOf(input).dtype);
-  const Value scale = g.Reshape(call.Wide(call.Input("scale", {w[0], *groups})), {w[0], *groups, Extent(1)});
+  const Value scale = g.Reshape(call.Wide(call.Input("scale", {w[0], *groups})),
+                                {w[0], *groups, Extent(1)});
   const Value weight = g.Reshape(g.Map("(a - 8) * b", {whole, scale}), w);
   call.Output("y", g.Contract("mk,nk->mn", input, weight));
 }
@@ -174,7 +188,8 @@ void BuildQuantise(Call& call) {
   const Value x = call.Wide(call.Input("x", call.shape()));
   const Value top = g.Reduce(Combine::kMax, g.Map("abs(a)", {x}), {-1}, true);
   const Value scale = g.Map("maximum(a, 1e-12) / 448", {top});
-  g.Output("y", g.Cast(g.Map("minimum(maximum(a / b, -448), 448)", {x, scale}), DType::kFloat8E4M3));
+  g.Output("y",
+           g.Cast(g.Map("minimum(maximum(a / b, -448), 448)", {x, scale}), DType::kFloat8E4M3));
   g.Output("scale", scale);
 }
 
@@ -270,14 +285,15 @@ void AddQuantised(std::vector<LibraryOperator>& library) {
                      [](Call& call) { BuildScaledLinear(call, DType::kInt8, DType::kInt32); },
                      false,
                      {{3, 4}, {5, 4}}});
-  library.push_back({"fp8_linear",
-                     "fp8_linear(x[M, K], weight[N, K], scale_x[M], scale_weight[N]) → y",
-                     "x · weightᵀ of float8_e4m3, summed in float32, times both scales",
-                     "two shapes: --input-shape 128,256 512,256",
-                     {per_tensor},
-                     [](Call& call) { BuildScaledLinear(call, DType::kFloat8E4M3, DType::kFloat32); },
-                     false,
-                     {{3, 4}, {5, 4}}});
+  library.push_back(
+      {"fp8_linear",
+       "fp8_linear(x[M, K], weight[N, K], scale_x[M], scale_weight[N]) → y",
+       "x · weightᵀ of float8_e4m3, summed in float32, times both scales",
+       "two shapes: --input-shape 128,256 512,256",
+       {per_tensor},
+       [](Call& call) { BuildScaledLinear(call, DType::kFloat8E4M3, DType::kFloat32); },
+       false,
+       {{3, 4}, {5, 4}}});
   library.push_back({"int4_linear",
                      "int4_linear(x[M, K], weight[N, K / 2], scale[N, K / group]) → y",
                      "x · (int4 weight · scale)ᵀ, two weights in a byte, a scale per group",

@@ -17,7 +17,8 @@ TEST(Products, BroadcastTheAxesBeforeTheMatrices) {
       for (size_t m = 0; m < 3; ++m)
         for (size_t n = 0; n < 2; ++n) {
           double sum = 0;
-          for (size_t k = 0; k < 4; ++k) sum += c.in(0, (a * 3 + m) * 4 + k) * c.in(1, (b * 4 + k) * 2 + n);
+          for (size_t k = 0; k < 4; ++k)
+            sum += c.in(0, (a * 3 + m) * 4 + k) * c.in(1, (b * 4 + k) * 2 + n);
           want.push_back(sum);
         }
   ExpectNear(c.outputs[0], want);
@@ -34,11 +35,12 @@ TEST(Products, WithABiasOfVectorsAndTheirSum) {
     }
   ExpectNear(c.outputs[0], want);
   const Case outer = Of("outer", {{2}, {3}});
-  ExpectNear(outer.outputs[0],
-             {outer.in(0, 0) * outer.in(1, 0), outer.in(0, 0) * outer.in(1, 1), outer.in(0, 0) * outer.in(1, 2),
-              outer.in(0, 1) * outer.in(1, 0), outer.in(0, 1) * outer.in(1, 1), outer.in(0, 1) * outer.in(1, 2)});
+  ExpectNear(outer.outputs[0], {outer.in(0, 0) * outer.in(1, 0), outer.in(0, 0) * outer.in(1, 1),
+                                outer.in(0, 0) * outer.in(1, 2), outer.in(0, 1) * outer.in(1, 0),
+                                outer.in(0, 1) * outer.in(1, 1), outer.in(0, 1) * outer.in(1, 2)});
   const Case dot = Of("dot", {{1, 3}});
-  ExpectNear(dot.outputs[0], {dot.in(0, 0) * dot.in(1, 0) + dot.in(0, 1) * dot.in(1, 1) + dot.in(0, 2) * dot.in(1, 2)});
+  ExpectNear(dot.outputs[0], {dot.in(0, 0) * dot.in(1, 0) + dot.in(0, 1) * dot.in(1, 1) +
+                              dot.in(0, 2) * dot.in(1, 2)});
 }
 
 TEST(Quantised, BothSidesInBytesWithScalesPerRow) {
@@ -61,7 +63,8 @@ TEST(Quantised, BothSidesInBytesWithScalesPerRow) {
 
 TEST(Quantised, FourBitsWithAScalePerGroup) {
   Case c = Of("int4_linear", {{2, 8}, {3, 8}}, {{"group", I(4)}});
-  for (size_t i = 0; i < c.inputs[1].cells.size(); ++i) c.inputs[1].cells[i].whole = static_cast<int64_t>(i * 73 % 256);
+  for (size_t i = 0; i < c.inputs[1].cells.size(); ++i)
+    c.inputs[1].cells[i].whole = static_cast<int64_t>(i * 73 % 256);
   const Tensor y = RunGraph(c.graph, c.inputs);
   std::vector<double> want;
   for (size_t m = 0; m < 2; ++m)
@@ -103,7 +106,8 @@ std::vector<double> Attend(size_t keys, size_t dim, const std::function<double(s
 }
 
 TEST(Attention, WithAMaskAndWithLastKeys) {
-  const Case masked = Of("attention_masked", {{2, 2, 3, 2}, {2, 1, 4, 2}}, {{"per_sequence", true}, {"scale", 0.5}});
+  const Case masked = Of("attention_masked", {{2, 2, 3, 2}, {2, 1, 4, 2}},
+                         {{"per_sequence", true}, {"scale", 0.5}});
   const Case last = Of("attention_varlen", {{2, 2, 3, 2}, {2, 1, 4, 2}}, {{"scale", 0.5}});
   std::vector<double> want_masked;
   std::vector<double> want_last;
@@ -112,14 +116,16 @@ TEST(Attention, WithAMaskAndWithLastKeys) {
       for (size_t s = 0; s < 3; ++s) {
         const auto score = [&](const Case& c, size_t t) {
           double sum = 0;
-          for (size_t d = 0; d < 2; ++d) sum += c.in(0, ((b * 2 + h) * 3 + s) * 2 + d) * c.in(1, (b * 4 + t) * 2 + d);
+          for (size_t d = 0; d < 2; ++d)
+            sum += c.in(0, ((b * 2 + h) * 3 + s) * 2 + d) * c.in(1, (b * 4 + t) * 2 + d);
           return 0.5 * sum;
         };
         const auto value = [&](const Case& c) {
           return [&, b](size_t t, size_t d) { return c.in(2, (b * 4 + t) * 2 + d); };
         };
-        const auto one =
-            Attend(4, 2, [&](size_t t) { return score(masked, t) + masked.in(3, (b * 3 + s) * 4 + t); }, value(masked));
+        const auto one = Attend(
+            4, 2, [&](size_t t) { return score(masked, t) + masked.in(3, (b * 3 + s) * 4 + t); },
+            value(masked));
         want_masked.insert(want_masked.end(), one.begin(), one.end());
         const auto keys = static_cast<size_t>(last.in(3, b)) + 1;
         const auto other = Attend(keys, 2, [&](size_t t) { return score(last, t); }, value(last));
@@ -144,7 +150,8 @@ TEST(Attention, ToKeysInPages) {
         return 0.7 * sum;
       };
       const auto keys = static_cast<size_t>(c.in(4, b)) + 1;
-      const auto one = Attend(keys, 3, score, [&](size_t t, size_t d) { return c.in(2, at(t, d)); });
+      const auto one = Attend(keys, 3, score,
+                              [&](size_t t, size_t d) { return c.in(2, at(t, d)); });
       want.insert(want.end(), one.begin(), one.end());
     }
   ExpectNear(c.outputs[0], want);
@@ -155,7 +162,8 @@ TEST(Rope, TurnsNeighboursWhenInterleaved) {
   std::vector<double> want(12);
   for (size_t s = 0; s < 3; ++s)
     for (size_t i = 0; i < 2; ++i) {
-      const double angle = static_cast<double>(s) * std::pow(100.0, -2.0 * static_cast<double>(i) / 4);
+      const double angle = static_cast<double>(s) *
+                           std::pow(100.0, -2.0 * static_cast<double>(i) / 4);
       const double x = rope.in(0, s * 4 + 2 * i);
       const double y = rope.in(0, s * 4 + 2 * i + 1);
       want[s * 4 + 2 * i] = x * std::cos(angle) - y * std::sin(angle);

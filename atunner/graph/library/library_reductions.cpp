@@ -24,7 +24,8 @@ struct Along {
     if (keep) return kept;
     Shape shape;
     for (size_t i = 0; i < call.g.TypeOf(kept).rank(); ++i) {
-      if (std::ranges::find(axes, static_cast<int64_t>(i)) == axes.end()) shape.push_back(call.g.TypeOf(kept).shape[i]);
+      if (std::ranges::find(axes, static_cast<int64_t>(i)) == axes.end())
+        shape.push_back(call.g.TypeOf(kept).shape[i]);
     }
     return call.g.Reshape(kept, shape);
   }
@@ -46,20 +47,24 @@ Value Variance(const Along& a, Value x) {
   for (int64_t axis : a.axes) count = count * a.call.g.TypeOf(x).shape[axis];
   const auto n = static_cast<double>(count.factor());
   const double rest = n - static_cast<double>(a.call.Whole("correction"));
-  a.call.Check(rest > 0, "the correction leaves no degree of freedom", "reduce more elements, or correction=0");
+  a.call.Check(rest > 0, "the correction leaves no degree of freedom",
+               "reduce more elements, or correction=0");
   return a.call.g.Map(fmt::format("a * {}", n / rest), {variance});
 }
 
-/// What exponentials are shifted by, so that they do not overflow: no result depends on it, and so no gradient.
+/// What exponentials are shifted by, so that they do not overflow: no result depends on it, and so
+/// no gradient.
 Value Top(const Along& a, Value x) { return a.call.g.Map("detach(a)", {a.Kept(Combine::kMax, x)}); }
 
 Value LogSumExp(const Along& a, Value x) {
   const Value top = Top(a, x);
-  const Value sum = a.Kept(Combine::kSum, a.call.g.Map("exp(select(isinf(a) & a == b, 0, a - b))", {x, top}));
+  const Value sum = a.Kept(Combine::kSum,
+                           a.call.g.Map("exp(select(isinf(a) & a == b, 0, a - b))", {x, top}));
   return a.Squeezed(a.call.g.Map("a + log(b)", {top, sum}));
 }
 
-/// Gradients stop where nothing is under the root, as PyTorch's do: beside a slope of infinity zeros would become NaN.
+/// Gradients stop where nothing is under the root, as PyTorch's do: beside a slope of infinity
+/// zeros would become NaN.
 const char* kRoot = "select(a == 0, 0, sqrt(select(a == 0, 1, a)))";
 
 Value Norm(const Along& a, Value x) {
@@ -71,9 +76,9 @@ Value Norm(const Along& a, Value x) {
   a.call.Check(p != 0, "p=0", "count what differs from zero with count_nonzero");
   // p of |a|; gradients stop at zeros, whose slope may be infinite.
   const auto power = [&](const char* of, double exponent, Value value) {
-    return g.Map(
-        fmt::format("select(a == 0, {}, pow(select(a == 0, 1, {}), {}))", exponent > 0 ? "0" : "inf", of, exponent),
-        {value});
+    return g.Map(fmt::format("select(a == 0, {}, pow(select(a == 0, 1, {}), {}))",
+                             exponent > 0 ? "0" : "inf", of, exponent),
+                 {value});
   };
   return power("a", 1 / p, a.Reduce(Combine::kSum, power("abs(a)", p, x)));
 }
@@ -82,14 +87,17 @@ Value Truth(const Along& a, Value x) {
   return a.call.g.TypeOf(x).dtype == DType::kBool ? x : a.call.g.Map("a != 0", {x});
 }
 
-const std::vector<Attribute> kCorrection = {{"correction", int64_t{1}, "elements taken off the count: 0 or 1"}};
+const std::vector<Attribute> kCorrection = {
+    {"correction", int64_t{1}, "elements taken off the count: 0 or 1"}};
 
 const Row kRows[] = {
     {"sum", "sum", [](const Along& a, Value x) { return a.Reduce(Combine::kSum, x); }},
     {"mean", "mean", [](const Along& a, Value x) { return a.Reduce(Combine::kMean, x); }},
     {"prod", "product", [](const Along& a, Value x) { return a.Reduce(Combine::kProd, x); }},
-    {"amax", "largest element; NaN beats all", [](const Along& a, Value x) { return a.Reduce(Combine::kMax, x); }},
-    {"amin", "smallest element; NaN beats all", [](const Along& a, Value x) { return a.Reduce(Combine::kMin, x); }},
+    {"amax", "largest element; NaN beats all",
+     [](const Along& a, Value x) { return a.Reduce(Combine::kMax, x); }},
+    {"amin", "smallest element; NaN beats all",
+     [](const Along& a, Value x) { return a.Reduce(Combine::kMin, x); }},
     {"argmax",
      "place of the first largest element",
      [](const Along& a, Value x) { return a.Reduce(Combine::kArgMax, x); },
@@ -119,8 +127,8 @@ const Row kRows[] = {
      [](const Along& a, Value x) { return a.Reduce(Combine::kSum, a.call.g.Map("a * a", {x})); }},
     {"norm", "p-norm", Norm, {{"p", 2.0, "1, 2, inf or another"}}},
     {"var", "variance", Variance, kCorrection},
-    {"std", "standard deviation", [](const Along& a, Value x) { return a.call.g.Map(kRoot, {Variance(a, x)}); },
-     kCorrection},
+    {"std", "standard deviation",
+     [](const Along& a, Value x) { return a.call.g.Map(kRoot, {Variance(a, x)}); }, kCorrection},
     {"logsumexp", "log of the sum of exponentials", LogSumExp},
     {"softmax", "exp(x - max) / sum(exp(x - max))",
      [](const Along& a, Value x) {
@@ -130,7 +138,8 @@ const Row kRows[] = {
     {"log_softmax", "x - max - log(sum(exp(x - max)))",
      [](const Along& a, Value x) {
        const Value moved = a.call.g.Map("a - b", {x, Top(a, x)});
-       return a.call.g.Map("a - log(b)", {moved, a.Kept(Combine::kSum, a.call.g.Map("exp(a)", {moved}))});
+       return a.call.g.Map("a - log(b)",
+                           {moved, a.Kept(Combine::kSum, a.call.g.Map("exp(a)", {moved}))});
      }},
     {"normalize", "x / max(norm, 1e-12)",
      [](const Along& a, Value x) {
@@ -200,7 +209,8 @@ void AddReductions(std::vector<LibraryOperator>& library) {
                            const Value y = call.Wide(call.Input("y", call.shape()));
                            const Value dy = call.Wide(call.Input("dy", call.shape()));
                            const Value both = call.g.Map("a * b", {y, dy});
-                           const Value sum = call.g.Reduce(Combine::kSum, both, {call.Axis(y)}, true);
+                           const Value sum = call.g.Reduce(Combine::kSum, both, {call.Axis(y)},
+                                                           true);
                            call.Output("dx", call.g.Map("a * (b - c)", {y, dy, sum}));
                          },
                      .differentiable = false,
@@ -209,17 +219,19 @@ void AddReductions(std::vector<LibraryOperator>& library) {
   library.push_back(Cumulative("cumprod", Combine::kProd, "running product along an axis"));
   library.push_back(Cumulative("cummax", Combine::kMax, "running maximum along an axis"));
   library.push_back(Cumulative("cummin", Combine::kMin, "running minimum along an axis"));
-  library.push_back({.name = "masked_cumsum",
-                     .signature = "masked_cumsum(x, mask) → y",
-                     .meaning = "running sum along the last axis of the elements where mask is true",
-                     .shape_help = "one shape: --input-shape 1024,4096",
-                     .build =
-                         [](Call& call) {
-                           const Value x = call.Wide(call.Input("x", call.shape()));
-                           const Value mask = call.Input("mask", call.shape(), DType::kBool);
-                           call.Output("y", call.g.Add(Scan{.axis = -1}, {call.g.Map("select(b, a, 0)", {x, mask})}));
-                         },
-                     .example = {{3, 5}}});
+  library.push_back(
+      {.name = "masked_cumsum",
+       .signature = "masked_cumsum(x, mask) → y",
+       .meaning = "running sum along the last axis of the elements where mask is true",
+       .shape_help = "one shape: --input-shape 1024,4096",
+       .build =
+           [](Call& call) {
+             const Value x = call.Wide(call.Input("x", call.shape()));
+             const Value mask = call.Input("mask", call.shape(), DType::kBool);
+             call.Output("y",
+                         call.g.Add(Scan{.axis = -1}, {call.g.Map("select(b, a, 0)", {x, mask})}));
+           },
+       .example = {{3, 5}}});
 }
 
 }  // namespace atunner::graph

@@ -18,7 +18,8 @@ struct Case {
   double in(size_t k, size_t i) const { return ToReal(inputs[k].dtype, inputs[k].cells.at(i)); }
 };
 inline Case Of(const char* name, Shapes shapes, Attributes attributes = {}) {
-  auto built = Build(*FindInLibrary(name), {DType::kFloat64, std::move(shapes), std::move(attributes)});
+  auto built = Build(*FindInLibrary(name),
+                     {DType::kFloat64, std::move(shapes), std::move(attributes)});
   EXPECT_TRUE(built.has_value()) << (built ? "" : built.error().ToString());
   Case made{built.value(), {}, {}};
   made.inputs = RandomInputs(made.graph, 19);

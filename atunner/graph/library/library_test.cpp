@@ -52,8 +52,8 @@ TEST(Library, EveryOperatorBuildsInEveryFloatTypeAndItsTextIsItself) {
 
 /// The declared precision of an honest evaluation: close to the exact one, and not the same.
 TEST(Library, DeclaredPrecisionIsNearExact) {
-  for (const char* name :
-       {"softmax", "layer_norm", "gelu", "batched_matmul", "conv", "attention_gqa", "mse_loss", "cumsum"}) {
+  for (const char* name : {"softmax", "layer_norm", "gelu", "batched_matmul", "conv",
+                           "attention_gqa", "mse_loss", "cumsum"}) {
     SCOPED_TRACE(name);
     const Found found = *FindInLibrary(name);
     const ValidGraph graph = Build(found, {DType::kBFloat16, found.op->example, {}}).value();
@@ -79,7 +79,8 @@ std::string WithoutBlanks(std::string text) {
   return text;
 }
 
-/// What docs/how-to/add-an-operator.md shows as rows is what stands in the tables, and no reduction takes 15 lines.
+/// What docs/how-to/add-an-operator.md shows as rows is what stands in the tables, and no reduction
+/// takes 15 lines.
 TEST(Library, RowsInTheHowToAreRowsOfTheTables) {
   const std::string root = ATUNNER_SOURCE_DIR;
   std::string tables;
@@ -107,7 +108,9 @@ TEST(Library, RowsInTheHowToAreRowsOfTheTables) {
 
 TEST(Library, SaysWhatIsWrong) {
   const auto error = [](const char* name, Shapes shapes, Attributes attributes = {}) {
-    return Build(*FindInLibrary(name), {DType::kFloat32, std::move(shapes), std::move(attributes)}).error().ToString();
+    return Build(*FindInLibrary(name), {DType::kFloat32, std::move(shapes), std::move(attributes)})
+        .error()
+        .ToString();
   };
   EXPECT_THAT(error("gelu", {}), HasSubstr("no shape given"));
   EXPECT_THAT(error("gelu", {{4, 0}}), HasSubstr("at least 1"));
@@ -138,7 +141,8 @@ TEST(Norms, LayerRmsAndGroups) {
     double plain = 0;
     for (size_t c = 0; c < 7; ++c) plain += std::pow(rms.in(0, r * 7 + c), 2) / 7;
     for (size_t c = 0; c < 7; ++c) {
-      want_layer.push_back((layer.in(0, r * 7 + c) - mean) / std::sqrt(squares + 0.25) * layer.in(1, c) +
+      want_layer.push_back((layer.in(0, r * 7 + c) - mean) / std::sqrt(squares + 0.25) *
+                               layer.in(1, c) +
                            layer.in(2, c));
       want_rms.push_back(rms.in(0, r * 7 + c) / std::sqrt(plain + 0.25) * rms.in(1, c));
     }
@@ -163,8 +167,9 @@ TEST(Norms, LayerRmsAndGroups) {
       }
       const double mean = sum / count;
       const size_t channel = i / 3 % 4;
-      want[i] =
-          (c.in(0, i) - mean) / std::sqrt(squares / count - mean * mean + 1e-5) * c.in(1, channel) + c.in(2, channel);
+      want[i] = (c.in(0, i) - mean) / std::sqrt(squares / count - mean * mean + 1e-5) *
+                    c.in(1, channel) +
+                c.in(2, channel);
     }
     ExpectNear(c.outputs[0], want, 1e-10);
   };
@@ -216,7 +221,8 @@ TEST(Convolution, IsTheDirectSum) {
                 const int64_t w = q * stride + s * dilation - padding;
                 if (h < 0 || h >= 7 || w < 0 || w >= 6) continue;
                 const int64_t channel = k / 3 * 2 + c;
-                sum += conv.in(0, ((n * 4 + channel) * 7 + h) * 6 + w) * conv.in(1, ((k * 2 + c) * 3 + r) * 2 + s);
+                sum += conv.in(0, ((n * 4 + channel) * 7 + h) * 6 + w) *
+                       conv.in(1, ((k * 2 + c) * 3 + r) * 2 + s);
               }
           want.push_back(sum);
         }
@@ -224,7 +230,8 @@ TEST(Convolution, IsTheDirectSum) {
 }
 
 TEST(Convolution, TransposedScattersWhatTheOtherGathers) {
-  const Case up = Of("conv_transpose", {{1, 4, 3}, {4, 2, 4}}, {{"stride", I(2)}, {"padding", I(1)}, {"groups", I(2)}});
+  const Case up = Of("conv_transpose", {{1, 4, 3}, {4, 2, 4}},
+                     {{"stride", I(2)}, {"padding", I(1)}, {"groups", I(2)}});
   ASSERT_EQ(up.outputs[0].shape, (std::vector<int64_t>{1, 4, 6}));
   std::vector<double> want(4 * 6, 0.0);
   for (int64_t c = 0; c < 4; ++c)
@@ -260,7 +267,8 @@ TEST(Pooling, MaxIgnoresPaddingAndMeanCountsIt) {
   ExpectNear(mean.outputs[0], want_mean);
   // A window of nothing but padding has no largest element.
   for (const char* name : {"max_pool", "avg_pool"})
-    EXPECT_THAT(Build(*FindInLibrary(name), {DType::kFloat32, {{1, 2, 9}}, {{"size", I(3)}, {"padding", I(2)}}})
+    EXPECT_THAT(Build(*FindInLibrary(name),
+                      {DType::kFloat32, {{1, 2, 9}}, {{"size", I(3)}, {"padding", I(2)}}})
                     .error()
                     .ToString(),
                 testing::HasSubstr("half a window"));
@@ -272,13 +280,15 @@ TEST(Pooling, MaxIgnoresPaddingAndMeanCountsIt) {
 }
 
 TEST(Products, WithTransposesAndTriangles) {
-  const Case product = Of("batched_matmul", {{2, 3, 4}, {2, 5, 3}}, {{"transpose_a", true}, {"transpose_b", true}});
+  const Case product = Of("batched_matmul", {{2, 3, 4}, {2, 5, 3}},
+                          {{"transpose_a", true}, {"transpose_b", true}});
   std::vector<double> want;
   for (size_t b = 0; b < 2; ++b)
     for (size_t m = 0; m < 4; ++m)
       for (size_t n = 0; n < 5; ++n) {
         double sum = 0;
-        for (size_t k = 0; k < 3; ++k) sum += product.in(0, (b * 3 + k) * 4 + m) * product.in(1, (b * 5 + n) * 3 + k);
+        for (size_t k = 0; k < 3; ++k)
+          sum += product.in(0, (b * 3 + k) * 4 + m) * product.in(1, (b * 5 + n) * 3 + k);
         want.push_back(sum);
       }
   ExpectNear(product.outputs[0], want);
@@ -303,8 +313,8 @@ TEST(Products, WithTransposesAndTriangles) {
 }
 
 TEST(Attention, GroupsMasksAndWindows) {
-  const Case a =
-      Of("attention_gqa", {{1, 4, 3, 2}, {1, 2, 5, 2}}, {{"causal", true}, {"window", I(3)}, {"scale", 0.7}});
+  const Case a = Of("attention_gqa", {{1, 4, 3, 2}, {1, 2, 5, 2}},
+                    {{"causal", true}, {"window", I(3)}, {"scale", 0.7}});
   std::vector<double> want;
   for (int64_t h = 0; h < 4; ++h)
     for (int64_t s = 0; s < 3; ++s) {
@@ -313,7 +323,8 @@ TEST(Attention, GroupsMasksAndWindows) {
       double mixed[2] = {0, 0};
       for (int64_t t = std::max<int64_t>(0, last - 2); t <= last; ++t) {
         double score = 0;
-        for (int64_t d = 0; d < 2; ++d) score += a.in(0, (h * 3 + s) * 2 + d) * a.in(1, (h / 2 * 5 + t) * 2 + d);
+        for (int64_t d = 0; d < 2; ++d)
+          score += a.in(0, (h * 3 + s) * 2 + d) * a.in(1, (h / 2 * 5 + t) * 2 + d);
         const double weight = std::exp(score * 0.7);
         total += weight;
         for (int64_t d = 0; d < 2; ++d) mixed[d] += weight * a.in(2, (h / 2 * 5 + t) * 2 + d);
@@ -330,7 +341,8 @@ TEST(Rope, TurnsPairs) {
   for (size_t b = 0; b < 2; ++b)
     for (size_t s = 0; s < 3; ++s)
       for (size_t i = 0; i < 2; ++i) {
-        const double angle = static_cast<double>(s) * std::pow(100.0, -2.0 * static_cast<double>(i) / 4);
+        const double angle = static_cast<double>(s) *
+                             std::pow(100.0, -2.0 * static_cast<double>(i) / 4);
         const double x = rope.in(0, (b * 3 + s) * 4 + i);
         const double y = rope.in(0, (b * 3 + s) * 4 + i + 2);
         want[(b * 3 + s) * 4 + i] = x * std::cos(angle) - y * std::sin(angle);
@@ -349,12 +361,15 @@ TEST(Losses, AgreeWithTheirDefinitions) {
   };
   check("mse_loss", [](double a, double b) { return std::pow(a - b, 2); });
   check("l1_loss", [](double a, double b) { return std::fabs(a - b); });
-  check("huber_loss",
-        [](double a, double b) { return std::fabs(a - b) < 1 ? std::pow(a - b, 2) / 2 : std::fabs(a - b) - 0.5; });
-  check("smooth_l1_loss",
-        [](double a, double b) { return std::fabs(a - b) < 1 ? std::pow(a - b, 2) / 2 : std::fabs(a - b) - 0.5; });
+  check("huber_loss", [](double a, double b) {
+    return std::fabs(a - b) < 1 ? std::pow(a - b, 2) / 2 : std::fabs(a - b) - 0.5;
+  });
+  check("smooth_l1_loss", [](double a, double b) {
+    return std::fabs(a - b) < 1 ? std::pow(a - b, 2) / 2 : std::fabs(a - b) - 0.5;
+  });
   check("hinge_loss", [](double a, double b) { return std::fmax(0, 1 - a * b); });
-  check("squared_hinge_loss", [](double a, double b) { return std::pow(std::fmax(0, 1 - a * b), 2); });
+  check("squared_hinge_loss",
+        [](double a, double b) { return std::pow(std::fmax(0, 1 - a * b), 2); });
   check("hinge_embedding_loss", [](double a, double b) { return b > 0 ? a : std::fmax(0, 1 - a); });
   check("log_cosh_loss", [](double a, double b) { return std::log(std::cosh(a - b)); });
   check("focal_loss", [](double a, double b) {
@@ -373,7 +388,9 @@ TEST(Losses, AgreeWithTheirDefinitions) {
   for (size_t r = 0; r < 3; ++r) {
     double total = 0;
     for (size_t c = 0; c < 5; ++c) total += std::exp(entropy.in(0, r * 5 + c));
-    sum -= std::log(std::exp(entropy.in(0, r * 5 + static_cast<size_t>(entropy.in(1, r)))) / total) / 3;
+    sum -= std::log(std::exp(entropy.in(0, r * 5 + static_cast<size_t>(entropy.in(1, r)))) /
+                    total) /
+           3;
   }
   ExpectNear(entropy.outputs[0], {sum});
   const Case triplet = Of("triplet_loss", {{2, 3}});
@@ -391,7 +408,8 @@ TEST(Losses, AgreeWithTheirDefinitions) {
 }
 
 TEST(Optimizers, TakeTheStepsOfTheirPapers) {
-  const Case adam = Of("adamw", {{6}}, {{"lr", 0.1}, {"step", I(3)}, {"weight_decay", 0.2}, {"eps", 1e-3}});
+  const Case adam = Of("adamw", {{6}},
+                       {{"lr", 0.1}, {"step", I(3)}, {"weight_decay", 0.2}, {"eps", 1e-3}});
   const Case sgd = Of("sgd", {{6}}, {{"lr", 0.1}, {"momentum", 0.8}, {"weight_decay", 0.2}});
   std::vector<double> p_adam;
   std::vector<double> p_sgd;
@@ -411,7 +429,8 @@ TEST(Moves, EmbeddingTopKUpsampleTriangle) {
   const Case embedding = Of("embedding", {{5, 3}, {2, 2}});
   std::vector<double> rows;
   for (size_t i = 0; i < 4; ++i)
-    for (size_t d = 0; d < 3; ++d) rows.push_back(embedding.in(1, static_cast<size_t>(embedding.in(0, i)) * 3 + d));
+    for (size_t d = 0; d < 3; ++d)
+      rows.push_back(embedding.in(1, static_cast<size_t>(embedding.in(0, i)) * 3 + d));
   ExpectNear(embedding.outputs[0], rows, 0);
   const Case top = Of("topk", {{2, 5}}, {{"k", I(3)}});
   for (size_t r = 0; r < 2; ++r) {
@@ -420,7 +439,8 @@ TEST(Moves, EmbeddingTopKUpsampleTriangle) {
     std::ranges::sort(row, std::greater<>());
     for (size_t k = 0; k < 3; ++k) {
       EXPECT_EQ(top.outputs[0].cells[r * 3 + k].real, row[k]);
-      EXPECT_EQ(top.in(0, r * 5 + static_cast<size_t>(top.outputs[1].cells[r * 3 + k].whole)), row[k]);
+      EXPECT_EQ(top.in(0, r * 5 + static_cast<size_t>(top.outputs[1].cells[r * 3 + k].whole)),
+                row[k]);
     }
   }
   const Case up = Of("upsample_nearest", {{1, 1, 2, 2}});

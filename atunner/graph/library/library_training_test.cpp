@@ -1,4 +1,5 @@
-// Losses, optimizers and norms of training against their definitions, and what gradients are asked for.
+// Losses, optimizers and norms of training against their definitions, and what gradients are asked
+// for.
 #include <algorithm>
 
 #include "atunner/graph/compose.h"
@@ -10,7 +11,8 @@ namespace {
 using testing::HasSubstr;
 
 TEST(Losses, OfThreeOperandsAndWithoutAMean) {
-  const Case ranking = Of("margin_ranking_loss", {{4}}, {{"margin", 0.5}, {"reduction", std::string("none")}});
+  const Case ranking = Of("margin_ranking_loss", {{4}},
+                          {{"margin", 0.5}, {"reduction", std::string("none")}});
   const Case normal = Of("gaussian_nll_loss", {{4}}, {{"reduction", std::string("sum")}});
   std::vector<double> want;
   double sum = 0;
@@ -21,7 +23,8 @@ TEST(Losses, OfThreeOperandsAndWithoutAMean) {
   }
   ExpectNear(ranking.outputs[0], want);
   ExpectNear(normal.outputs[0], {sum});
-  const auto wrong = Build(*FindInLibrary("mse_loss"), {DType::kFloat32, {{4}}, {{"reduction", std::string("max")}}});
+  const auto wrong = Build(*FindInLibrary("mse_loss"),
+                           {DType::kFloat32, {{4}}, {{"reduction", std::string("max")}}});
   EXPECT_THAT(wrong.error().ToString(), HasSubstr("reduction=max"));
 }
 
@@ -55,7 +58,8 @@ TEST(Losses, ALabelMayCountNothing) {
     ++rows;
   }
   ExpectNear(mean.outputs[0], {sum / rows});
-  const Case none = Of("cross_entropy", {{3, 5}}, {{"ignore_index", label}, {"reduction", std::string("none")}});
+  const Case none = Of("cross_entropy", {{3, 5}},
+                       {{"ignore_index", label}, {"reduction", std::string("none")}});
   EXPECT_EQ(none.outputs[0].Reals()[1], 0);
 }
 
@@ -85,7 +89,8 @@ TEST(Optimizers, TakeManyTensorsAtOnce) {
   ASSERT_EQ(sgd.outputs.size(), 4u);
   EXPECT_EQ(sgd.graph.outputs()[3].name, "v_next1");
   std::vector<double> second;
-  for (size_t i = 0; i < 4; ++i) second.push_back(sgd.in(3, i) - 0.1 * (0.9 * sgd.in(5, i) + sgd.in(4, i)));
+  for (size_t i = 0; i < 4; ++i)
+    second.push_back(sgd.in(3, i) - 0.1 * (0.9 * sgd.in(5, i) + sgd.in(4, i)));
   ExpectNear(sgd.outputs[2], second);
 
   const Case clip = Of("clip_grad_norm", {{3}, {4}}, {{"max_norm", 0.5}});
@@ -93,12 +98,14 @@ TEST(Optimizers, TakeManyTensorsAtOnce) {
   for (size_t i = 0; i < 3; ++i) squares += std::pow(clip.in(0, i), 2);
   for (size_t i = 0; i < 4; ++i) squares += std::pow(clip.in(1, i), 2);
   std::vector<double> clipped;
-  for (size_t i = 0; i < 4; ++i) clipped.push_back(clip.in(1, i) * 0.5 / (std::sqrt(squares) + 1e-6));
+  for (size_t i = 0; i < 4; ++i)
+    clipped.push_back(clip.in(1, i) * 0.5 / (std::sqrt(squares) + 1e-6));
   ExpectNear(clip.outputs[1], clipped);
 
   Case unscale = Of("unscale", {{3}, {2}});
   EXPECT_EQ(unscale.outputs.back().cells[0].whole, 0);
-  ExpectNear(unscale.outputs[1], {unscale.in(2, 0) / unscale.in(0, 0), unscale.in(2, 1) / unscale.in(0, 0)});
+  ExpectNear(unscale.outputs[1],
+             {unscale.in(2, 0) / unscale.in(0, 0), unscale.in(2, 1) / unscale.in(0, 0)});
   unscale.inputs[1].cells[2].real = INFINITY;
   EXPECT_EQ(Evaluate(unscale.graph, unscale.inputs).value().back().cells[0].whole, 1);
 }
@@ -113,7 +120,8 @@ TEST(Norms, BatchesLeaveRunningMomentsAndResidualsTheirSum) {
     for (size_t n = 0; n < 3; ++n)
       for (size_t i = 0; i < 2; ++i) mean += batch.in(0, (n * 2 + c) * 2 + i) / 6;
     for (size_t n = 0; n < 3; ++n)
-      for (size_t i = 0; i < 2; ++i) squares += std::pow(batch.in(0, (n * 2 + c) * 2 + i) - mean, 2);
+      for (size_t i = 0; i < 2; ++i)
+        squares += std::pow(batch.in(0, (n * 2 + c) * 2 + i) - mean, 2);
     means.push_back(0.7 * batch.in(3, c) + 0.3 * mean);
     variances.push_back(0.7 * batch.in(4, c) + 0.3 * squares / 5);
   }
@@ -149,7 +157,8 @@ TEST(Softmax, BackwardFromTheResultIsTheDerivedGradient) {
 
 TEST(Gradient, ByOneInputTakesNoMoreThanItNeeds) {
   const auto build = [](const char* wrt) {
-    return Build(*FindInLibrary("linear_backward"), {DType::kFloat64, {{2, 3}, {4, 3}}, {{"wrt", std::string(wrt)}}});
+    return Build(*FindInLibrary("linear_backward"),
+                 {DType::kFloat64, {{2, 3}, {4, 3}}, {{"wrt", std::string(wrt)}}});
   };
   const ValidGraph whole = build("all").value();
   const ValidGraph part = build("weight").value();
@@ -163,8 +172,9 @@ TEST(Gradient, ByOneInputTakesNoMoreThanItNeeds) {
 }
 
 TEST(Together, ComputesWhatItsGraphsCompute) {
-  const std::vector<ValidGraph> graphs = {Build(*FindInLibrary("mul"), {DType::kFloat64, {{3}}, {}}).value(),
-                                          Build(*FindInLibrary("sub"), {DType::kFloat64, {{3}}, {}}).value()};
+  const std::vector<ValidGraph> graphs = {
+      Build(*FindInLibrary("mul"), {DType::kFloat64, {{3}}, {}}).value(),
+      Build(*FindInLibrary("sub"), {DType::kFloat64, {{3}}, {}}).value()};
   const ValidGraph both = Together("both", graphs).value();
   ASSERT_EQ(both.inputs().size(), 2u);
   const auto inputs = RandomInputs(both, 9);
@@ -174,7 +184,8 @@ TEST(Together, ComputesWhatItsGraphsCompute) {
     EXPECT_EQ(outputs[0].cells[i].real, inputs[0].cells[i].real * inputs[1].cells[i].real);
     EXPECT_EQ(outputs[1].cells[i].real, inputs[0].cells[i].real - inputs[1].cells[i].real);
   }
-  const std::vector<ValidGraph> other = {graphs[0], Build(*FindInLibrary("abs"), {DType::kFloat32, {{3}}, {}}).value()};
+  const std::vector<ValidGraph> other = {
+      graphs[0], Build(*FindInLibrary("abs"), {DType::kFloat32, {{3}}, {}}).value()};
   EXPECT_THAT(Together("both", other).error().ToString(), HasSubstr("of two types"));
 }
 

@@ -18,13 +18,17 @@ Geometry GeometryOf(const Call& call, bool dilates) {
 }
 
 /// Axes from `first` on padded with `value` and cut into windows: each axis becomes two.
-Value Windows(Call& call, Value x, int64_t first, const std::vector<int64_t>& sizes, Geometry geometry, double value) {
+Value Windows(Call& call, Value x, int64_t first, const std::vector<int64_t>& sizes,
+              Geometry geometry, double value) {
   for (size_t i = 0; i < sizes.size(); ++i) {
     const auto axis = first + static_cast<int64_t>(i);
-    if (geometry.padding != 0) x = call.g.Add(Pad{axis, geometry.padding, geometry.padding, 0, value}, {x});
+    if (geometry.padding != 0)
+      x = call.g.Add(Pad{axis, geometry.padding, geometry.padding, 0, value}, {x});
   }
   for (size_t i = 0; i < sizes.size(); ++i)
-    x = call.g.Add(Window{first + 2 * static_cast<int64_t>(i), sizes[i], geometry.stride, geometry.dilation}, {x});
+    x = call.g.Add(
+        Window{first + 2 * static_cast<int64_t>(i), sizes[i], geometry.stride, geometry.dilation},
+        {x});
   return x;
 }
 
@@ -37,8 +41,9 @@ std::string Letters(char first, size_t n) {
 
 bool SplitsIntoGroups(Call& call, const Extent& a, const Extent& b, int64_t groups) {
   const bool divides = groups > 0 && a.factor() % groups == 0 && b.factor() % groups == 0;
-  return call.Check(divides, fmt::format("groups={} of {} and {} channels", groups, a.ToString(), b.ToString()),
-                    "the groups must divide both");
+  return call.Check(
+      divides, fmt::format("groups={} of {} and {} channels", groups, a.ToString(), b.ToString()),
+      "the groups must divide both");
 }
 
 std::vector<int64_t> SpatialOf(const Shape& shape) {
@@ -47,7 +52,8 @@ std::vector<int64_t> SpatialOf(const Shape& shape) {
   return sizes;
 }
 
-/// y[n, k, p…] = Σ x[n, c, p·stride + r·dilation - padding …] · w[k, c, r…], channels first, in groups.
+/// y[n, k, p…] = Σ x[n, c, p·stride + r·dilation - padding …] · w[k, c, r…], channels first, in
+/// groups.
 Value Convolve(Call& call, Value x, Value w, int64_t groups, Geometry geometry) {
   GraphBuilder& g = call.g;
   if (!g.ok()) return x;
@@ -56,7 +62,8 @@ Value Convolve(Call& call, Value x, Value w, int64_t groups, Geometry geometry) 
   const size_t n = xs.size() - 2;
   const bool fits = xs[1] == ws[1] * Extent(groups);
   if (!SplitsIntoGroups(call, xs[1], ws[0], groups) ||
-      !call.Check(fits, "weights " + ToString(ws) + " for an input " + ToString(xs), "weight is K, C / groups, …"))
+      !call.Check(fits, "weights " + ToString(ws) + " for an input " + ToString(xs),
+                  "weight is K, C / groups, …"))
     return x;
   Shape split = {xs[0], Extent(groups), ws[1]};
   split.insert(split.end(), xs.begin() + 2, xs.end());
@@ -66,8 +73,8 @@ Value Convolve(Call& call, Value x, Value w, int64_t groups, Geometry geometry) 
   std::string left = "ngc";
   for (size_t i = 0; i < n; ++i)
     left += Letters(static_cast<char>('p' + i), 1) + Letters(static_cast<char>('u' + i), 1);
-  const Value y =
-      g.Contract(left + ",gkc" + Letters('u', n) + "->ngk" + Letters('p', n), windows, g.Reshape(w, weights));
+  const Value y = g.Contract(left + ",gkc" + Letters('u', n) + "->ngk" + Letters('p', n), windows,
+                             g.Reshape(w, weights));
   Shape merged = {xs[0], ws[0]};
   const Shape computed = g.TypeOf(y).shape;
   if (!g.ok()) return y;
@@ -84,7 +91,8 @@ bool IsConvolution(Call& call, const Shape& x, const Shape& w) {
 /// Tensors as the caller gives them, with channels last if so wished, in the order of N, C, …
 Shape ChannelsFirst(const Call& call, size_t i) {
   Shape shape = call.shape(i);
-  if (call.Flag("channels_last") && shape.size() > 2) std::rotate(shape.begin() + 1, shape.end() - 1, shape.end());
+  if (call.Flag("channels_last") && shape.size() > 2)
+    std::rotate(shape.begin() + 1, shape.end() - 1, shape.end());
   return shape;
 }
 Value ImageInput(Call& call, const std::string& name, size_t i) {
@@ -97,7 +105,8 @@ Value ImageInput(Call& call, const std::string& name, size_t i) {
 void ImageOutput(Call& call, const std::string& name, Value y) {
   if (call.Flag("channels_last") && call.g.ok()) {
     std::vector<int64_t> order = {0};
-    for (size_t axis = 2; axis < call.g.TypeOf(y).rank(); ++axis) order.push_back(static_cast<int64_t>(axis));
+    for (size_t axis = 2; axis < call.g.TypeOf(y).rank(); ++axis)
+      order.push_back(static_cast<int64_t>(axis));
     order.push_back(1);
     y = call.g.Transpose(y, order);
   }
@@ -112,13 +121,17 @@ void BuildConvolution(Call& call) {
   Geometry geometry = GeometryOf(call, true);
   if (call.Flag("causal")) {
     for (size_t i = 2; i < ws.size(); ++i)
-      x = call.g.Add(Pad{static_cast<int64_t>(i), geometry.dilation * (ws[i].factor() - 1), 0, 0, 0}, {x});
-    if (!call.Check(geometry.padding == 0, "causal with padding", "the filter decides how much is added")) return;
+      x = call.g.Add(
+          Pad{static_cast<int64_t>(i), geometry.dilation * (ws[i].factor() - 1), 0, 0, 0}, {x});
+    if (!call.Check(geometry.padding == 0, "causal with padding",
+                    "the filter decides how much is added"))
+      return;
   }
   ImageOutput(call, "y", Convolve(call, x, w, call.Whole("groups"), geometry));
 }
 
-/// The gradient of a convolution by its input: elements are spread out by the stride, and the filter runs backwards.
+/// The gradient of a convolution by its input: elements are spread out by the stride, and the
+/// filter runs backwards.
 void BuildTransposedConvolution(Call& call) {
   const Shape xs = ChannelsFirst(call, 0);
   const Shape ws = ChannelsFirst(call, 1);  // C, K / groups, …
@@ -132,7 +145,8 @@ void BuildTransposedConvolution(Call& call) {
   const Geometry geometry = GeometryOf(call, true);
   const int64_t added = call.Whole("output_padding");
   if (!call.Check(added >= 0 && added < std::max(geometry.stride, geometry.dilation),
-                  fmt::format("output_padding={}", added), "at least 0, and less than the stride or the dilation"))
+                  fmt::format("output_padding={}", added),
+                  "at least 0, and less than the stride or the dilation"))
     return;
   Value x = ImageInput(call, "x", 0);
   Value w = ImageInput(call, "w", 1);
@@ -157,23 +171,28 @@ void BuildTransposedConvolution(Call& call) {
 
 void Pool(Call& call, Combine op) {
   const Shape xs = call.shape();
-  if (!call.Check(xs.size() >= 3 && xs.size() <= 5, "an image of rank " + std::to_string(xs.size()), "N,C,…")) return;
+  if (!call.Check(xs.size() >= 3 && xs.size() <= 5, "an image of rank " + std::to_string(xs.size()),
+                  "N,C,…"))
+    return;
   const Value x = call.Wide(call.Input("x", xs));
   const size_t n = xs.size() - 2;
   const Geometry geometry = GeometryOf(call, op == Combine::kMax);
   const int64_t covered = (call.Whole("size") - 1) * geometry.dilation + 1;
   if (!call.Check(geometry.padding <= covered / 2,
-                  fmt::format("padding={} of a window of {}", geometry.padding, covered), "at most half a window"))
+                  fmt::format("padding={} of a window of {}", geometry.padding, covered),
+                  "at most half a window"))
     return;
   const double border = op == Combine::kMax ? -std::numeric_limits<double>::infinity() : 0.0;
-  const Value windows = Windows(call, x, 2, std::vector<int64_t>(n, call.Whole("size")), geometry, border);
+  const Value windows = Windows(call, x, 2, std::vector<int64_t>(n, call.Whole("size")), geometry,
+                                border);
   std::vector<int64_t> axes;
   for (size_t i = 0; i < n; ++i) axes.push_back(static_cast<int64_t>(3 + 2 * i));
   call.Output("y", call.g.Reduce(op, windows, axes));
 }
 
-/// One spatial axis becomes two, as cells: cell i of `out` has the elements from floor(i n / out) to
-/// ceil((i + 1) n / out). Where they differ in extent, the shorter ones are filled up with `neutral`.
+/// One spatial axis becomes two, as cells: cell i of `out` has the elements from floor(i n / out)
+/// to ceil((i + 1) n / out). Where they differ in extent, the shorter ones are filled up with
+/// `neutral`.
 Value Cells(Call& call, Value x, int64_t axis, int64_t out, double neutral) {
   GraphBuilder& g = call.g;
   if (!g.ok()) return x;
@@ -186,7 +205,8 @@ Value Cells(Call& call, Value x, int64_t axis, int64_t out, double neutral) {
     return g.Reshape(x, split);
   }
   int64_t longest = 0;
-  for (int64_t i = 0; i < out; ++i) longest = std::max(longest, ((i + 1) * n + out - 1) / out - i * n / out);
+  for (int64_t i = 0; i < out; ++i)
+    longest = std::max(longest, ((i + 1) * n + out - 1) / out - i * n / out);
   const Shape table = {Extent(out), Extent(longest)};
   const std::string place = fmt::format("floor_div(index(-2) * {}, {}) + index(-1)", n, out);
   const std::string end = fmt::format("floor_div((index(-2) + 1) * {} + {}, {})", n, out - 1, out);
@@ -195,7 +215,8 @@ Value Cells(Call& call, Value x, int64_t axis, int64_t out, double neutral) {
   Shape seen(shape.size() - static_cast<size_t>(axis) + 1, Extent(1));
   seen[0] = table[0];
   seen[1] = table[1];
-  return g.Map("select(b, a, c)", {cells, g.Reshape(inside, seen), g.Scalar(g.TypeOf(x).dtype, neutral)});
+  return g.Map("select(b, a, c)",
+               {cells, g.Reshape(inside, seen), g.Scalar(g.TypeOf(x).dtype, neutral)});
 }
 
 void BuildAdaptive(Call& call, bool largest) {
@@ -211,19 +232,22 @@ void BuildAdaptive(Call& call, bool largest) {
   }
   for (size_t i = 2; i < xs.size(); ++i) {
     const int64_t n = xs[i].factor();
-    if (!call.Check(out >= 1 && out <= n, fmt::format("output={} of an extent {}", out, n), "at least 1, at most that"))
+    if (!call.Check(out >= 1 && out <= n, fmt::format("output={} of an extent {}", out, n),
+                    "at least 1, at most that"))
       return;
     x = Cells(call, x, 2 + 2 * static_cast<int64_t>(i - 2), out,
               largest ? -std::numeric_limits<double>::infinity() : 0);
     axes.push_back(3 + 2 * static_cast<int64_t>(i - 2));
   }
   const bool even = std::ranges::all_of(SpatialOf(xs), [&](int64_t n) { return n % out == 0; });
-  if (largest || even) return call.Output("y", g.Reduce(largest ? Combine::kMax : Combine::kMean, x, axes));
+  if (largest || even)
+    return call.Output("y", g.Reduce(largest ? Combine::kMax : Combine::kMean, x, axes));
   std::string count = "1";  // of the elements of a cell
   for (size_t i = 2; i < xs.size(); ++i) {
     const int at = static_cast<int>(xs.size() - i);
-    count += fmt::format(" * (floor_div((index(-{0}) + 1) * {1} + {3}, {2}) - floor_div(index(-{0}) * {1}, {2}))", at,
-                         xs[i].factor(), out, out - 1);
+    count += fmt::format(
+        " * (floor_div((index(-{0}) + 1) * {1} + {3}, {2}) - floor_div(index(-{0}) * {1}, {2}))",
+        at, xs[i].factor(), out, out - 1);
   }
   const Value sum = g.Reduce(Combine::kSum, x, axes);
   call.Output("y", g.Map(fmt::format("a / cast({}, {})", count, Name(g.TypeOf(sum).dtype)), {sum}));
@@ -233,7 +257,8 @@ void BuildAdaptive(Call& call, bool largest) {
 void BuildSeparable(Call& call) {
   const Shape xs = call.shape(0);
   const Shape ws = call.shape(1);  // C · m, 1, R, S
-  if (!IsConvolution(call, xs, ws) || !call.Check(ws[1].one(), "a depthwise weight " + ToString(ws), "it is C,1,…"))
+  if (!IsConvolution(call, xs, ws) ||
+      !call.Check(ws[1].one(), "a depthwise weight " + ToString(ws), "it is C,1,…"))
     return;
   const Value x = call.Input("x", xs);
   const Value depthwise = call.Input("depthwise", ws);
@@ -251,14 +276,20 @@ void AddWindows(std::vector<LibraryOperator>& library) {
   const Attribute padding = {"padding", int64_t{0}, "elements added on each side"};
   const Attribute dilation = {"dilation", int64_t{1}, "distance of a window's elements"};
   const Attribute groups = {"groups", int64_t{1}, "channels that do not mix"};
-  const Attribute last = {"channels_last", false, "images are N, …, C, and filters K, …, C / groups"};
+  const Attribute last = {"channels_last", false,
+                          "images are N, …, C, and filters K, …, C / groups"};
   const Attribute size = {"size", int64_t{2}, "extent of the windows"};
   const Attribute stride2 = {"stride", int64_t{2}, "step of the windows"};
   library.push_back({"conv",
                      "conv(x[N, C, …], w[K, C / groups, …]) → y",
                      "convolution in 1, 2 or 3 dimensions, channels first",
                      "image and weights: --input-shape 8,64,56,56 128,64,3,3",
-                     {stride, padding, dilation, groups, last, {"causal", false, "all elements are added in front"}},
+                     {stride,
+                      padding,
+                      dilation,
+                      groups,
+                      last,
+                      {"causal", false, "all elements are added in front"}},
                      BuildConvolution,
                      true,
                      {{1, 2, 5, 4}, {3, 2, 2, 3}}});
@@ -270,15 +301,19 @@ void AddWindows(std::vector<LibraryOperator>& library) {
                      BuildSeparable,
                      true,
                      {{1, 2, 5, 4}, {2, 1, 2, 3}}});
-  library.push_back(
-      {"conv_transpose",
-       "conv_transpose(x[N, C, …], w[C, K / groups, …]) → y",
-       "transposed convolution in 1, 2 or 3 dimensions",
-       "image and weights: --input-shape 8,64,28,28 64,32,3,3",
-       {stride, padding, dilation, groups, last, {"output_padding", int64_t{0}, "elements added at the end"}},
-       BuildTransposedConvolution,
-       true,
-       {{1, 2, 3, 4}, {2, 3, 2, 3}}});
+  library.push_back({"conv_transpose",
+                     "conv_transpose(x[N, C, …], w[C, K / groups, …]) → y",
+                     "transposed convolution in 1, 2 or 3 dimensions",
+                     "image and weights: --input-shape 8,64,28,28 64,32,3,3",
+                     {stride,
+                      padding,
+                      dilation,
+                      groups,
+                      last,
+                      {"output_padding", int64_t{0}, "elements added at the end"}},
+                     BuildTransposedConvolution,
+                     true,
+                     {{1, 2, 3, 4}, {2, 3, 2, 3}}});
   library.push_back({"max_pool",
                      "max_pool(x[N, C, …]) → y",
                      "largest element of each window",

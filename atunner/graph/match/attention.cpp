@@ -18,7 +18,9 @@ struct Sample {
   int64_t query = 0, key = 0;
 };
 
-bool IsNear(double a, double b) { return std::isfinite(a) && std::fabs(a - b) <= 1e-6 * (std::fabs(a) + std::fabs(b)); }
+bool IsNear(double a, double b) {
+  return std::isfinite(a) && std::fabs(a - b) <= 1e-6 * (std::fabs(a) + std::fabs(b));
+}
 
 /// What a graph has of attention's nodes.
 struct Nodes {
@@ -26,7 +28,8 @@ struct Nodes {
   int64_t queries = 0, keys = 0;
 };
 
-/// Computes single elements. Not a number where an element is not made of those with the same query and key.
+/// Computes single elements. Not a number where an element is not made of those with the same query
+/// and key.
 class Samples {
  public:
   Samples(const ValidGraph& graph, const Nodes& nodes) : graph_(graph), nodes_(nodes) {}
@@ -54,7 +57,9 @@ class Samples {
     const ScalarExpression& body = map.As<Map>()->body;
     std::vector<Cell> values;
     for (const ScalarNode& node : body.nodes()) {
-      const auto argument = [&](int i) { return values[static_cast<size_t>(node.args[static_cast<size_t>(i)])]; };
+      const auto argument = [&](int i) {
+        return values[static_cast<size_t>(node.args[static_cast<size_t>(i)])];
+      };
       const auto type = [&](int i) {
         return body.nodes()[static_cast<size_t>(node.args[static_cast<size_t>(i)])].dtype;
       };
@@ -72,8 +77,8 @@ class Samples {
                          : to       ? Real(static_cast<double>(argument(0).whole))
                                     : Whole(static_cast<int64_t>(argument(0).real)));
       } else if (IsTableOp(node.op)) {
-        values.push_back(
-            Compute(node.op, IsFloat(type(0)), argument(0), node.args[1] >= 0 ? argument(1) : argument(0)));
+        values.push_back(Compute(node.op, IsFloat(type(0)), argument(0),
+                                 node.args[1] >= 0 ? argument(1) : argument(0)));
       } else {
         values.push_back(Real(NAN));
       }
@@ -83,8 +88,8 @@ class Samples {
 
   /// Of a map whose last axes are queries and keys; elsewhere a place that fits nothing.
   Cell Place(const Shape& shape, const ScalarNode& node, const Sample& sample) const {
-    const bool square =
-        shape.size() >= 2 && shape.back() == Extent(nodes_.keys) && shape[shape.size() - 2] == Extent(nodes_.queries);
+    const bool square = shape.size() >= 2 && shape.back() == Extent(nodes_.keys) &&
+                        shape[shape.size() - 2] == Extent(nodes_.queries);
     if (!square || node.number < -2) return Whole(int64_t{1} << 40);
     const bool of_keys = node.number == -1;
     if (node.op == ScalarOp::kExtent) return Whole(of_keys ? nodes_.keys : nodes_.queries);
@@ -125,29 +130,34 @@ std::optional<Nodes> NodesOf(const ValidGraph& graph) {
                          : reduce->op == Combine::kSum ? take(nodes.total)
                                                        : false;
       if (!taken) return std::nullopt;
-    } else if (!node.As<Map>() && !node.As<Reshape>() && !node.As<Input>() && !node.As<Constant>()) {
+    } else if (!node.As<Map>() && !node.As<Reshape>() && !node.As<Input>() &&
+               !node.As<Constant>()) {
       return std::nullopt;
     }
   }
   const bool all = nodes.mixed >= 0 && nodes.top >= 0 && nodes.total >= 0;
-  return all && IsProduct(graph.node(nodes.scores), true) && IsProduct(graph.node(nodes.mixed), false)
+  return all && IsProduct(graph.node(nodes.scores), true) &&
+                 IsProduct(graph.node(nodes.mixed), false)
              ? std::optional(nodes)
              : std::nullopt;
 }
 
-/// Scale, mask and causality of what the largest score is taken of; false where it is something else.
+/// Scale, mask and causality of what the largest score is taken of; false where it is something
+/// else.
 bool ReadScores(const Samples& samples, const Nodes& nodes, NodeId scaled, AttentionForm& form) {
   const int64_t ahead = nodes.keys - nodes.queries, last = nodes.keys - 1;
   form.scale = samples.At(scaled, {.score = 1});
   form.causal = IsNever(samples.At(scaled, {.score = 1, .key = last})) && ahead >= 0 && last > 0;
   if (!std::isfinite(form.scale) || form.scale == 0) return false;
-  for (const int64_t query : {int64_t{0}, nodes.queries / 3, nodes.queries / 2, nodes.queries - 1}) {
+  for (const int64_t query :
+       {int64_t{0}, nodes.queries / 3, nodes.queries / 2, nodes.queries - 1}) {
     for (const int64_t key : {int64_t{0}, query + ahead, query + ahead + 1, nodes.keys / 2, last}) {
       if (key < 0 || key > last) continue;
       for (const double score : {-3.0, 0.0, 1.0, 70.0}) {
         const double mask = nodes.mask < 0 ? 0 : 0.25 * score - 1;
         const bool seen = !form.causal || key <= query + ahead;
-        const double got = samples.At(scaled, {.score = score, .mask = mask, .query = query, .key = key});
+        const double got = samples.At(scaled,
+                                      {.score = score, .mask = mask, .query = query, .key = key});
         if (seen ? !IsNear(got, score * form.scale + mask) : !IsNever(got)) return false;
       }
     }
@@ -169,7 +179,8 @@ bool AreWeights(const Samples& samples, NodeId weights, double scale, bool norme
 
 bool IsMixed(const Samples& samples, NodeId result, bool divided) {
   for (const double total : {1.0, 4.0}) {
-    if (!IsNear(samples.At(result, {.total = total, .mixed = 3}), divided ? 3 / total : 3)) return false;
+    if (!IsNear(samples.At(result, {.total = total, .mixed = 3}), divided ? 3 / total : 3))
+      return false;
   }
   return true;
 }
@@ -179,8 +190,8 @@ NodeId MaskOf(const ValidGraph& graph, const Nodes& nodes, const std::vector<con
   for (NodeId id : graph.inputs()) {
     if (std::ranges::find(others, &graph.node(id)) != others.end()) continue;
     const Shape& shape = graph.node(id).type.shape;
-    const bool square =
-        shape.size() >= 2 && shape.back() == Extent(nodes.keys) && shape[shape.size() - 2] == Extent(nodes.queries);
+    const bool square = shape.size() >= 2 && shape.back() == Extent(nodes.keys) &&
+                        shape[shape.size() - 2] == Extent(nodes.queries);
     if (square && ElementCount(shape) == Extent(nodes.keys) * Extent(nodes.queries)) return id;
   }
   return -1;
@@ -198,12 +209,15 @@ std::optional<AttentionForm> AttentionOf(const ValidGraph& graph) {
   const Output& output = graph.outputs()[0];
   const DType dtype = graph.node(output.node).type.dtype;
   for (const Factor& factor : {q, k, v}) {
-    if (!factor.input || factor.triangle != 0 || factor.input->type.dtype != dtype) return std::nullopt;
+    if (!factor.input || factor.triangle != 0 || factor.input->type.dtype != dtype)
+      return std::nullopt;
   }
-  const Shape &of_q = graph.node(scores.operands[0]).type.shape, &of_v = graph.node(mixed.operands[1]).type.shape;
+  const Shape &of_q = graph.node(scores.operands[0]).type.shape,
+              &of_v = graph.node(mixed.operands[1]).type.shape;
   if (of_q.back() != of_v.back()) return std::nullopt;
   const size_t rank = of_q.size();
-  if (!of_q[rank - 2].constant() || !of_v[rank - 2].constant() || !of_q.back().constant()) return std::nullopt;
+  if (!of_q[rank - 2].constant() || !of_v[rank - 2].constant() || !of_q.back().constant())
+    return std::nullopt;
   nodes->queries = of_q[rank - 2].factor(), nodes->keys = of_v[rank - 2].factor();
   nodes->mask = MaskOf(graph, *nodes, {q.input, k.input, v.input});
   if (graph.inputs().size() != (nodes->mask < 0 ? 3 : 4)) return std::nullopt;
@@ -211,7 +225,8 @@ std::optional<AttentionForm> AttentionOf(const ValidGraph& graph) {
   if (nodes->mask >= 0) form.mask = graph.node(nodes->mask).name;
   form.queries = nodes->queries, form.keys = nodes->keys, form.dim = of_q.back().factor();
   size_t batched = rank > 3 ? 1 : 0;
-  for (size_t axis = 0; axis + 2 < rank; ++axis) batched = of_q[axis].constant() ? batched : axis + 1;
+  for (size_t axis = 0; axis + 2 < rank; ++axis)
+    batched = of_q[axis].constant() ? batched : axis + 1;
   for (size_t axis = 0; axis + 2 < rank; ++axis) {
     if (axis < batched)
       form.batch = form.batch * of_q[axis];
@@ -220,12 +235,14 @@ std::optional<AttentionForm> AttentionOf(const ValidGraph& graph) {
   }
   const Samples samples(graph, *nodes);
   if (!ReadScores(samples, *nodes, graph.node(nodes->top).operands[0], form)) return std::nullopt;
-  // A masked key's weight of zero times what is no number is no number, where the graph does not say otherwise.
+  // A masked key's weight of zero times what is no number is no number, where the graph does not
+  // say otherwise.
   if (form.causal && !mixed.As<Contract>()->sparse) return std::nullopt;
   const NodeId weights = Unshaped(graph, mixed.operands[0]);
   const bool normed = AreWeights(samples, weights, form.scale, true);
   if (!normed && !AreWeights(samples, weights, form.scale, false)) return std::nullopt;
-  if (!AreWeights(samples, graph.node(nodes->total).operands[0], form.scale, false)) return std::nullopt;
+  if (!AreWeights(samples, graph.node(nodes->total).operands[0], form.scale, false))
+    return std::nullopt;
   return IsMixed(samples, output.node, !normed) ? std::optional(form) : std::nullopt;
 }
 

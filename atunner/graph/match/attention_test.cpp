@@ -8,11 +8,14 @@ namespace atunner::graph {
 namespace {
 
 const char* const kInputs =
-    "graph g\ninput q: float32[2, 3, 8, 4]\ninput k: float32[2, 3, 8, 4]\ninput v: float32[2, 3, 8, 4]\n";
+    "graph g\ninput q: float32[2, 3, 8, 4]\ninput k: float32[2, 3, 8, 4]\ninput v: float32[2, 3, "
+    "8, 4]\n";
 const char* const kScores = "s = contract(q, k, equation=\"bhsd,bhtd->bhst\")\n";
-const char* const kMixed = "y = contract(share, v, equation=\"bhst,bhtd->bhsd\", sparse=true)\noutput y\n";
+const char* const kMixed =
+    "y = contract(share, v, equation=\"bhst,bhtd->bhsd\", sparse=true)\noutput y\n";
 const char* const kSoftmax =
-    "top = reduce_max(x, axes=[3], keep=true)\ngrown = exp(x - top)\ntotal = reduce_sum(grown, axes=[3], keep=true)\n"
+    "top = reduce_max(x, axes=[3], keep=true)\ngrown = exp(x - top)\ntotal = reduce_sum(grown, "
+    "axes=[3], keep=true)\n"
     "share = grown / total\n";
 
 std::optional<AttentionForm> FormOf(const std::string& text) {
@@ -51,8 +54,8 @@ TEST(Attention, IsFoundHoweverMasksAndScalesAreWritten) {
     EXPECT_DOUBLE_EQ(form->scale, 0.25) << scores;
     EXPECT_TRUE(form->causal) << scores;
   }
-  const auto added =
-      FormOf(std::string(kInputs) + "input m: float32[8, 8]\n" + kScores + "x = 0.25 * s + m\n" + kSoftmax + kMixed);
+  const auto added = FormOf(std::string(kInputs) + "input m: float32[8, 8]\n" + kScores +
+                            "x = 0.25 * s + m\n" + kSoftmax + kMixed);
   ASSERT_TRUE(added);
   EXPECT_EQ(added->mask, "m");
 }
@@ -80,8 +83,8 @@ TEST(Attention, IsNothingElse) {
   // Zero times NaN counts where a contraction is not sparse.
   const std::string dense = "y = contract(share, v, equation=\"bhst,bhtd->bhsd\")\noutput y\n";
   EXPECT_TRUE(FormOf(std::string(kInputs) + kScores + "x = s * 0.5\n" + kSoftmax + dense));
-  EXPECT_FALSE(
-      FormOf(std::string(kInputs) + kScores + "x = select(index(-1) <= index(-2), s, -inf)\n" + kSoftmax + dense));
+  EXPECT_FALSE(FormOf(std::string(kInputs) + kScores +
+                      "x = select(index(-1) <= index(-2), s, -inf)\n" + kSoftmax + dense));
   const std::string power =
       "top = reduce_max(x, axes=[3], keep=true)\ngrown = exp2(x - top)\n"
       "total = reduce_sum(grown, axes=[3], keep=true)\nshare = grown / total\n";

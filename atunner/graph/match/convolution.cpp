@@ -10,8 +10,8 @@
 namespace atunner::graph {
 namespace {
 
-/// A place along an axis in terms of the contraction's letters: divisor · place = Σ terms + constant. Letters of extent
-/// 1 do not occur.
+/// A place along an axis in terms of the contraction's letters: divisor · place = Σ terms +
+/// constant. Letters of extent 1 do not occur.
 struct Place {
   std::map<char, int64_t> terms;
   int64_t constant = 0, divisor = 1;
@@ -31,7 +31,8 @@ struct Located {
   Places places;
 
   bool Has(char letter) const {
-    return std::ranges::any_of(places, [&](const Place& place) { return place.terms.contains(letter); });
+    return std::ranges::any_of(places,
+                               [&](const Place& place) { return place.terms.contains(letter); });
   }
   int64_t Stride(size_t axis) const {
     return ElementCount({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()}).factor();
@@ -52,17 +53,20 @@ bool IsConversion(const Node& node) {
   return map && map->body.root().op == ScalarOp::kCast && map->body.nodes().size() == 2;
 }
 
-/// The contraction that a map takes, besides what few elements make; -1 where it takes none, or only converts it.
+/// The contraction that a map takes, besides what few elements make; -1 where it takes none, or
+/// only converts it.
 NodeId FinishedBy(const ValidGraph& graph, const Node& node) {
   if (!node.As<Map>() || IsConversion(node)) return -1;
-  const auto taken = std::ranges::find_if(node.operands, [&](NodeId id) { return graph.node(id).As<Contract>(); });
+  const auto taken = std::ranges::find_if(node.operands,
+                                          [&](NodeId id) { return graph.node(id).As<Contract>(); });
   return taken != node.operands.end() && TakesProducts(graph, {*taken}, node) ? *taken : -1;
 }
 
 /// Follows contractions' operands to inputs and their results to outputs, through moves of data.
 class Tracer {
  public:
-  Tracer(const ValidGraph& graph, std::map<char, Extent> extents) : graph_(graph), extents_(std::move(extents)) {}
+  Tracer(const ValidGraph& graph, std::map<char, Extent> extents)
+      : graph_(graph), extents_(std::move(extents)) {}
 
   std::optional<Located> ToInput(NodeId id, Places places) const {
     const Node& node = graph_.node(id);
@@ -125,14 +129,16 @@ class Tracer {
   }
 
  private:
-  static Place Windowed(const Place& window, const Place& inside, int64_t stride, int64_t dilation) {
+  static Place Windowed(const Place& window, const Place& inside, int64_t stride,
+                        int64_t dilation) {
     Place place;
     place.AddTimes(window, stride);
     place.AddTimes(inside, dilation);
     return place;
   }
 
-  /// Places along `from`'s axes as places along `to`'s: axes that are one part of several, or several of one.
+  /// Places along `from`'s axes as places along `to`'s: axes that are one part of several, or
+  /// several of one.
   std::optional<Places> Reshaped(const Places& places, const Shape& from, const Shape& to) const {
     Places moved(to.size());
     size_t i = 0;
@@ -161,8 +167,10 @@ class Tracer {
     }
     return moved;
   }
-  /// A place along one axis, of which axes of `to` from `j` on are the parts: terms go where their factors fit.
-  bool Split(const Place& place, const Extent& whole, const Shape& to, size_t& j, Places& moved) const {
+  /// A place along one axis, of which axes of `to` from `j` on are the parts: terms go where their
+  /// factors fit.
+  bool Split(const Place& place, const Extent& whole, const Shape& to, size_t& j,
+             Places& moved) const {
     if (!place.plain() || !whole.constant()) return false;
     int64_t rest = whole.factor();
     size_t left = place.terms.size();
@@ -234,23 +242,27 @@ class FormReader {
     const Output& output = graph_.outputs()[0];
     auto c = tracer.FromContraction(output.node, result);
     if (!a || !b || !c || a->name == b->name) return false;
-    tensors_ = {*std::move(a), *std::move(b), Located{output.name, graph_.node(output.node).type.shape, *std::move(c)}};
+    tensors_ = {*std::move(a), *std::move(b),
+                Located{output.name, graph_.node(output.node).type.shape, *std::move(c)}};
     return true;
   }
 
   /// Of the contraction's own axes, of which none is left out.
   bool FiltersAreLast() const {
-    const char last = ParsedEquation(graph_.node(form_.product).As<Contract>()->equation).result.back();
+    const char last = ParsedEquation(graph_.node(form_.product).As<Contract>()->equation)
+                          .result.back();
     return w_->Has(last) && !x_->Has(last);
   }
 
   bool IsGroup(char letter) const {
     return std::ranges::all_of(tensors_, [&](const Located& each) { return each.Has(letter); });
   }
-  /// Does a tensor have an axis along which windows lie: two letters that others have one each, or one with a step?
+  /// Does a tensor have an axis along which windows lie: two letters that others have one each, or
+  /// one with a step?
   bool HasWindows(const Located& tensor) const {
     return std::ranges::any_of(tensor.places, [&](const Place& place) {
-      const auto own = std::ranges::count_if(place.terms, [&](const auto& term) { return !IsGroup(term.first); });
+      const auto own = std::ranges::count_if(
+          place.terms, [&](const auto& term) { return !IsGroup(term.first); });
       return own > 1 || (own == 1 && place.terms.size() == 1 && place.terms.begin()->second > 1);
     });
   }
@@ -323,11 +335,13 @@ class FormReader {
     if (in_x && in_w) return take(form_.channels, &ConvTensor::channel);
     return in_y && in_w && take(form_.filters, &ConvTensor::filter);
   }
-  /// Does the letter share an axis of the image or of the result with a letter that both of them have?
+  /// Does the letter share an axis of the image or of the result with a letter that both of them
+  /// have?
   bool SpatialOf(char letter) const {
     for (const Located* tensor : {x_, y_}) {
       for (const Place& place : tensor->places) {
-        if (place.terms.contains(letter) && Partner(place) != 0 && Partner(place) != letter) return true;
+        if (place.terms.contains(letter) && Partner(place) != 0 && Partner(place) != letter)
+          return true;
       }
     }
     return false;
@@ -386,7 +400,8 @@ class FormReader {
     const Place& place = x_->places[i];
     if (place.terms.empty() || !IsTap(place.terms.begin()->first)) return place.plain();
     const auto& [tap, times] = *place.terms.begin();
-    if (place.terms.size() > 1 || place.divisor > 1 || !x_->shape[i].constant() || !extents_.at(tap).constant())
+    if (place.terms.size() > 1 || place.divisor > 1 || !x_->shape[i].constant() ||
+        !extents_.at(tap).constant())
       return false;
     axes.push_back({.in = x_->shape[i].factor(),
                     .taps = extents_.at(tap).factor(),
@@ -402,7 +417,10 @@ class FormReader {
     if (!x_->shape[i].constant() || !y_->shape[j].constant()) return false;
     const Place& mixed = forward ? x_->places[i] : y_->places[j];
     if (mixed.terms.size() > 2) return false;
-    ConvAxis axis{.in = x_->shape[i].factor(), .out = y_->shape[j].factor(), .x = x_->Stride(i), .y = y_->Stride(j)};
+    ConvAxis axis{.in = x_->shape[i].factor(),
+                  .out = y_->shape[j].factor(),
+                  .x = x_->Stride(i),
+                  .y = y_->Stride(j)};
     const int64_t sign = forward ? 1 : -1;
     axis.stride = forward ? mixed.terms.at(letter) : mixed.divisor;
     axis.inner = forward ? mixed.divisor : mixed.terms.at(letter);
@@ -451,6 +469,8 @@ bool Dense(const ConvForm& form, bool of_x, int64_t step) {
   return true;
 }
 
-bool IsFilterGradient(const ConvForm& form) { return form.images.constant() && form.Taps() > form.Outputs(); }
+bool IsFilterGradient(const ConvForm& form) {
+  return form.images.constant() && form.Taps() > form.Outputs();
+}
 
 }  // namespace atunner::graph

@@ -1,5 +1,5 @@
-// What makes a graph a convolution: two tensors whose product is summed over channels and taps, or spread out over what
-// the taps reach, whatever order their axes have in memory.
+// What makes a graph a convolution: two tensors whose product is summed over channels and taps, or
+// spread out over what the taps reach, whatever order their axes have in memory.
 #pragma once
 
 #include <array>
@@ -24,13 +24,16 @@ struct ConvTensor {
   int64_t base = 0;  ///< where the first element lies: filters may run backwards
 };
 
-/// y[image, group, filter, out…] = Σ x[image, group, channel, in…] · w[group, filter, channel, tap…]
+/// y[image, group, filter, out…] = Σ x[image, group, channel, in…] · w[group, filter, channel,
+/// tap…]
 struct ConvForm {
   Extent images;
   int64_t groups = 1, channels = 1, filters = 1;  ///< channels and filters of one group
-  std::array<ConvAxis, 3> axes;                   ///< depth, height, width; those that there are come last
+  /// Depth, height, width; those that there are come last
+  std::array<ConvAxis, 3> axes;
   ConvTensor x, y, w;
-  NodeId product = -1, epilogue = -1;  ///< the contraction; a map that takes it and what few elements make, or -1
+  /// The contraction; a map that takes it and what few elements make, or -1
+  NodeId product = -1, epilogue = -1;
 
   int64_t Inputs() const { return axes[0].in * axes[1].in * axes[2].in; }
   int64_t Outputs() const { return axes[0].out * axes[1].out * axes[2].out; }
@@ -39,14 +42,15 @@ struct ConvForm {
   int64_t Phases() const { return axes[0].inner * axes[1].inner * axes[2].inner; }
 };
 
-/// nullopt for graphs that are something else: convolutions, transposed ones, and gradients of both by the image and,
-/// where the number of images is known, by the filter. Their results may be converted; or one map makes the output of
-/// a contraction that nothing moves.
+/// nullopt for graphs that are something else: convolutions, transposed ones, and gradients of both
+/// by the image and, where the number of images is known, by the filter. Their results may be
+/// converted; or one map makes the output of a contraction that nothing moves.
 std::optional<ConvForm> ConvFormOf(const ValidGraph& graph);
 
 /// Is that summed which images and pixels are elsewhere? Then channels count as images.
 bool IsFilterGradient(const ConvForm& form);
-/// Are spatial axes of x or of y side by side in memory, `step` elements from one place to the next?
+/// Are spatial axes of x or of y side by side in memory, `step` elements from one place to the
+/// next?
 bool Dense(const ConvForm& form, bool of_x, int64_t step);
 
 }  // namespace atunner::graph

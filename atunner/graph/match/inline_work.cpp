@@ -19,21 +19,24 @@ Shape ReducedExtents(const Shape& from, const Reduce& reduce) {
   return reduced;
 }
 
-/// How many elements of its operand one element of `node` combines; nullopt if that is not a short plain sum.
+/// How many elements of its operand one element of `node` combines; nullopt if that is not a short
+/// plain sum.
 std::optional<double> CombinedElements(const ValidGraph& graph, const Node& node) {
   const auto operand_shape = [&] { return graph.node(node.operands[0]).type.shape; };
   if (const auto* reduce = node.As<Reduce>()) {
     if (reduce->op == Combine::kArgMax || reduce->op == Combine::kArgMin) return std::nullopt;
     return KnownCount(ReducedExtents(operand_shape(), *reduce));
   }
-  if (const auto* fold = node.As<Fold>()) return static_cast<double>(operand_shape()[fold->axis + 1].factor());
+  if (const auto* fold = node.As<Fold>())
+    return static_cast<double>(operand_shape()[fold->axis + 1].factor());
   if (node.As<Contract>()) return std::nullopt;
   return 1;
 }
 
 }  // namespace
 
-InlineWork InlineWorkOf(const ValidGraph& graph, NodeId from, const std::function<bool(NodeId)>& available) {
+InlineWork InlineWorkOf(const ValidGraph& graph, NodeId from,
+                        const std::function<bool(NodeId)>& available) {
   const Node& node = graph.node(from);
   if (available && available(from)) return {true, 0};
   if (node.As<Input>()) return {true, 1};
@@ -52,7 +55,8 @@ InlineWork InlineWorkOf(const ValidGraph& graph, NodeId from, const std::functio
   return work;
 }
 
-bool CanInline(const ValidGraph& graph, NodeId from, double most, const std::function<bool(NodeId)>& available) {
+bool CanInline(const ValidGraph& graph, NodeId from, double most,
+               const std::function<bool(NodeId)>& available) {
   const InlineWork work = InlineWorkOf(graph, from, available);
   return work.possible && work.loads <= most;
 }

@@ -16,8 +16,8 @@ struct Leans {
 std::vector<Leans> LeansOf(const ScalarExpression& body) {
   std::vector<Leans> leans;
   for (const ScalarNode& node : body.nodes()) {
-    const bool known = IsTableOp(node.op) || node.op == ScalarOp::kLiteral || node.op == ScalarOp::kIndex ||
-                       node.op == ScalarOp::kExtent;
+    const bool known = IsTableOp(node.op) || node.op == ScalarOp::kLiteral ||
+                       node.op == ScalarOp::kIndex || node.op == ScalarOp::kExtent;
     Leans mine{.place = node.op == ScalarOp::kIndex, .unknown = !known};
     for (int i = 0; i < ArityOf(node.op); ++i) {
       mine.place |= leans[node.args[i]].place;
@@ -32,10 +32,15 @@ std::vector<Leans> LeansOf(const ScalarExpression& body) {
 class Condition {
  public:
   Condition(const ScalarExpression& body, int root, const std::vector<int64_t>& extents)
-      : nodes_(body.nodes()), root_(root), extents_(extents), values_(body.nodes().size()), at_(extents.size()) {
+      : nodes_(body.nodes()),
+        root_(root),
+        extents_(extents),
+        values_(body.nodes().size()),
+        at_(extents.size()) {
     Mark(root);
   }
-  /// The share of places where it holds, or does not; less what falls between the places of the lattice.
+  /// The share of places where it holds, or does not; less what falls between the places of the
+  /// lattice.
   double Share(bool holds) {
     Walk(0);
     const double share = static_cast<double>(held_) / static_cast<double>(seen_);

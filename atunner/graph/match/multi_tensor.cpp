@@ -21,7 +21,8 @@ class AlikeFinder {
     }
     for (NodeId id = 0; id < count; ++id) {
       const auto& operands = NodeOf(id).operands;
-      const bool after = std::ranges::any_of(operands, [this](NodeId operand) { return after_sums_[operand]; });
+      const bool after = std::ranges::any_of(
+          operands, [this](NodeId operand) { return after_sums_[operand]; });
       after_sums_.push_back(after || IsSum(id));
       if (IsSum(id) && after) return std::nullopt;
       if (IsSum(id)) MemberOf(operands[0]).sums.push_back(id);
@@ -35,7 +36,8 @@ class AlikeFinder {
         (later ? MemberOf(output.node).later : MemberOf(output.node).outputs).push_back(output);
     }
     for (NodeId first : order_) AddToKind(std::move(members_.at(first)));
-    const bool alike = std::ranges::any_of(found_.kinds, [](const Kind& kind) { return kind.size() > 1; });
+    const bool alike = std::ranges::any_of(found_.kinds,
+                                           [](const Kind& kind) { return kind.size() > 1; });
     return alike ? std::optional(std::move(found_)) : std::nullopt;
   }
 
@@ -43,7 +45,9 @@ class AlikeFinder {
   const Node& NodeOf(NodeId id) const { return graph_.node(id); }
   /// One element, which all members share.
   bool IsSingle(NodeId id) const { return ElementCount(NodeOf(id).type.shape).one(); }
-  bool IsSum(NodeId id) const { return NodeOf(id).As<Reduce>() != nullptr && !IsSingle(NodeOf(id).operands[0]); }
+  bool IsSum(NodeId id) const {
+    return NodeOf(id).As<Reduce>() != nullptr && !IsSingle(NodeOf(id).operands[0]);
+  }
 
   bool IsServed(NodeId id) const {
     const Node& node = NodeOf(id);
@@ -53,7 +57,8 @@ class AlikeFinder {
     if (node.As<Input>()) return true;
     if (IsSingle(id)) return node.As<Constant>() || node.As<Map>() || node.As<Reshape>();
     const auto* map = node.As<Map>();
-    if (map == nullptr || map->body.Uses(ScalarOp::kIndex) || map->body.Uses(ScalarOp::kExtent)) return false;
+    if (map == nullptr || map->body.Uses(ScalarOp::kIndex) || map->body.Uses(ScalarOp::kExtent))
+      return false;
     return std::ranges::all_of(node.operands, [&](NodeId operand) {
       return IsSingle(operand) || NodeOf(operand).type.shape == node.type.shape;
     });
@@ -85,7 +90,8 @@ class AlikeFinder {
   void NoteHanded(const std::vector<NodeId>& operands) {
     for (NodeId operand : operands) {
       const bool handed = IsSingle(operand) && after_sums_[operand];
-      if (handed && std::ranges::find(found_.handed, operand) == found_.handed.end()) found_.handed.push_back(operand);
+      if (handed && std::ranges::find(found_.handed, operand) == found_.handed.end())
+        found_.handed.push_back(operand);
     }
   }
 
@@ -95,9 +101,10 @@ class AlikeFinder {
     std::string text;
     for (const Output& output : member.outputs) text += Describe(output.node, known, member) + "; ";
     for (NodeId sum : member.sums)
-      text +=
-          fmt::format("{} {}; ", Name(NodeOf(sum).As<Reduce>()->op), Describe(NodeOf(sum).operands[0], known, member));
-    for (const Output& output : member.later) text += "then " + Describe(output.node, known, member) + "; ";
+      text += fmt::format("{} {}; ", Name(NodeOf(sum).As<Reduce>()->op),
+                          Describe(NodeOf(sum).operands[0], known, member));
+    for (const Output& output : member.later)
+      text += "then " + Describe(output.node, known, member) + "; ";
     return text;
   }
   std::string Describe(NodeId id, std::map<NodeId, size_t>& known, Member& member) {
@@ -110,7 +117,8 @@ class AlikeFinder {
       return fmt::format("input {}", Name(node.type.dtype));
     }
     const ScalarExpression& body = node.As<Map>()->body;
-    const auto same = std::ranges::find_if(bodies_, [&](const auto* other) { return *other == body; });
+    const auto same = std::ranges::find_if(bodies_,
+                                           [&](const auto* other) { return *other == body; });
     std::string text = fmt::format("map{}(", same - bodies_.begin());
     if (same == bodies_.end()) bodies_.push_back(&body);
     for (NodeId operand : node.operands) text += Describe(operand, known, member) + ",";

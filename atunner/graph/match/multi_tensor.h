@@ -1,5 +1,5 @@
-// Tensors that a graph treats alike, each for itself: the parameters of an optimizer, the gradients that are clipped
-// together.
+// Tensors that a graph treats alike, each for itself: the parameters of an optimizer, the gradients
+// that are clipped together.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,8 @@
 
 namespace atunner::graph {
 
-/// What is computed element by element from inputs of one shape and from single elements that all share.
+/// What is computed element by element from inputs of one shape and from single elements that all
+/// share.
 struct Member {
   int64_t elements = 0;         ///< of each tensor
   std::vector<NodeId> inputs;   ///< in the order in which the results need them
@@ -18,8 +19,8 @@ struct Member {
   std::vector<Output> later;    ///< outputs that need what sums, of any member, make
 };
 
-/// Members that differ in their tensors and sizes alone: what the first does to its i-th input, all others do to
-/// theirs.
+/// Members that differ in their tensors and sizes alone: what the first does to its i-th input, all
+/// others do to theirs.
 using Kind = std::vector<Member>;
 
 struct AlikeMembers {

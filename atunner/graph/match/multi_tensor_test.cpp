@@ -15,7 +15,9 @@ using testing::UnorderedElementsAre;
 ValidGraph OfOperator(const char* name, std::vector<std::vector<int64_t>> shapes) {
   return Build(*FindInLibrary(name), {DType::kFloat32, std::move(shapes), {}, false}).value();
 }
-std::optional<AlikeMembers> OfLines(const std::string& lines) { return FindAlike(MustParse("graph g\n" + lines)); }
+std::optional<AlikeMembers> OfLines(const std::string& lines) {
+  return FindAlike(MustParse("graph g\n" + lines));
+}
 std::vector<std::string> NamesOf(const ValidGraph& graph, const std::vector<NodeId>& ids) {
   std::vector<std::string> names;
   for (NodeId id : ids) names.push_back(graph.node(id).name);
@@ -62,7 +64,8 @@ TEST(Alike, AtOnceAndASumBeside) {
 TEST(Alike, KindsDifferInTypesAndInWhatIsDone) {
   const auto found = OfLines(
       "input a: float32[4]\ninput b: float32[9]\ninput c: bfloat16[9]\ninput d: float32[2]\n"
-      "v = a * 2\nw = b * 2\nx = cast(cast(c, float32) * 2, bfloat16)\ny = d * 3\noutput v\noutput w\noutput x\noutput "
+      "v = a * 2\nw = b * 2\nx = cast(cast(c, float32) * 2, bfloat16)\ny = d * 3\noutput v\noutput "
+      "w\noutput x\noutput "
       "y\n");
   ASSERT_TRUE(found.has_value());
   ASSERT_EQ(found->kinds.size(), 3u);
@@ -72,7 +75,8 @@ TEST(Alike, KindsDifferInTypesAndInWhatIsDone) {
 TEST(Alike, MembersThatMeetLateAreOne) {
   const auto found = OfLines(
       "input a: float32[4]\ninput b: float32[4]\ninput c: float32[9]\ninput d: float32[9]\n"
-      "p = b * b\nq = d * d\ns = reduce_sum(p, axes=[0])\nt = reduce_sum(q, axes=[0])\nv = a + b\nw = c + d\n"
+      "p = b * b\nq = d * d\ns = reduce_sum(p, axes=[0])\nt = reduce_sum(q, axes=[0])\nv = a + "
+      "b\nw = c + d\n"
       "output v\noutput w\noutput s\noutput t\n");
   ASSERT_TRUE(found.has_value());
   ASSERT_EQ(found->kinds.size(), 1u);
@@ -84,8 +88,10 @@ TEST(Alike, OtherGraphsAreNot) {
   EXPECT_FALSE(FindAlike(OfOperator("adamw", {{3, 5}})).has_value()) << "one tensor";
   EXPECT_FALSE(FindAlike(OfOperator("softmax", {{3, 5}})).has_value());
   for (const char* lines :
-       {"input a: float32[4, 3]\ninput b: float32[3]\ninput c: float32[9]\nv = a * b\nw = c * 2\noutput v\noutput w\n",
-        "input a: float32[4]\ninput b: float32[9]\nv = a + cast(index(-1), float32)\nw = b + cast(index(-1), float32)\n"
+       {"input a: float32[4, 3]\ninput b: float32[3]\ninput c: float32[9]\nv = a * b\nw = c * "
+        "2\noutput v\noutput w\n",
+        "input a: float32[4]\ninput b: float32[9]\nv = a + cast(index(-1), float32)\nw = b + "
+        "cast(index(-1), float32)\n"
         "output v\noutput w\n",
         "input a: float32[4]\ninput b: float32[9]\ns = reduce_sum(a, axes=[0], keep=true)\n"
         "t = reduce_sum(b, axes=[0], keep=true)\np = (a - s) * (a - s)\nq = (b - t) * (b - t)\n"

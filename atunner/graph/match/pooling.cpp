@@ -25,7 +25,8 @@ std::optional<PoolingForm> WindowsOf(const ValidGraph& graph) {
   const auto* reduce = graph.node(form.reduce).As<Reduce>();
   if (!reduce || !Pools(reduce->op) || reduce->keep || !IsFloat(out.dtype)) return std::nullopt;
   form.op = reduce->op;
-  const auto rank = static_cast<int64_t>(out.rank()), pooled = static_cast<int64_t>(reduce->axes.size());
+  const auto rank = static_cast<int64_t>(out.rank()),
+             pooled = static_cast<int64_t>(reduce->axes.size());
   const int64_t first = rank - pooled;
   if (pooled == 0 || pooled > 3) return std::nullopt;
   const auto axis_at = [&](int64_t axis) -> ConvAxis& { return form.axes[3 - rank + axis]; };
@@ -62,13 +63,18 @@ std::optional<PoolingForm> WindowsOf(const ValidGraph& graph) {
 /// One filter for each channel, images and results as rows of their channels.
 std::optional<PoolingForm> DepthwiseOf(const ValidGraph& graph) {
   const auto conv = ConvFormOf(graph);
-  if (!conv || conv->channels != 1 || conv->filters != 1 || conv->Phases() != 1) return std::nullopt;
-  PoolingForm form{.graph = graph, .images = conv->images * Extent(conv->groups), .axes = conv->axes, .conv = conv};
+  if (!conv || conv->channels != 1 || conv->filters != 1 || conv->Phases() != 1)
+    return std::nullopt;
+  PoolingForm form{.graph = graph,
+                   .images = conv->images * Extent(conv->groups),
+                   .axes = conv->axes,
+                   .conv = conv};
   int64_t in = 1;
   int64_t out = 1;
   for (size_t i = conv->axes.size(); i-- > 0;) {
     const ConvAxis& axis = conv->axes[i];
-    if ((axis.in > 1 && axis.x != in) || (axis.out > 1 && axis.y != out) || axis.shift > 0) return std::nullopt;
+    if ((axis.in > 1 && axis.x != in) || (axis.out > 1 && axis.y != out) || axis.shift > 0)
+      return std::nullopt;
     in *= axis.in;
     out *= axis.out;
   }

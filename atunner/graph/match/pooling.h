@@ -1,12 +1,13 @@
-// What makes a graph pooling: sums, means and extremes of windows over the last one to three axes, with maps of single
-// elements before and behind; and depthwise convolutions, which are sums of weighted windows.
+// What makes a graph pooling: sums, means and extremes of windows over the last one to three axes,
+// with maps of single elements before and behind; and depthwise convolutions, which are sums of
+// weighted windows.
 #pragma once
 
 #include <array>
 #include <optional>
 
-#include "atunner/graph/match/convolution.h"
 #include "atunner/graph/graph.h"
+#include "atunner/graph/match/convolution.h"
 
 namespace atunner::graph {
 

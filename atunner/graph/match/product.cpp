@@ -15,9 +15,10 @@ std::string Without(std::string text, const std::string& letters) {
   return text;
 }
 
-/// nullopt where operands are not [batch, m, k] and [batch, k, n] or [batch, n, k], each of these being neighbouring
-/// axes in one order throughout. Axes of one element, `ones`, may be anywhere.
-std::optional<ProductAxes> AxesOf(std::string a, std::string b, std::string c, const std::string& ones) {
+/// nullopt where operands are not [batch, m, k] and [batch, k, n] or [batch, n, k], each of these
+/// being neighbouring axes in one order throughout. Axes of one element, `ones`, may be anywhere.
+std::optional<ProductAxes> AxesOf(std::string a, std::string b, std::string c,
+                                  const std::string& ones) {
   for (std::string* letters : {&a, &b, &c}) *letters = Without(*letters, ones);
   const bool rows = std::ranges::any_of(c, [&](char letter) { return !b.contains(letter); });
   ProductAxes axes;
@@ -32,14 +33,17 @@ std::optional<ProductAxes> AxesOf(std::string a, std::string b, std::string c, c
   axes.a_batched = !axes.batch.empty() && a.contains(axes.batch[0]);
   axes.k = Without(a, axes.batch + axes.m);
   axes.b_transposed = b == axes.batch + axes.n + axes.k && b != axes.batch + axes.k + axes.n;
-  const bool fits = c == axes.batch + axes.m + axes.n && a == (axes.a_batched ? axes.batch : "") + axes.m + axes.k &&
-                    (axes.b_transposed || b == axes.batch + axes.k + axes.n) && !axes.k.empty() && !axes.n.empty();
+  const bool fits = c == axes.batch + axes.m + axes.n &&
+                    a == (axes.a_batched ? axes.batch : "") + axes.m + axes.k &&
+                    (axes.b_transposed || b == axes.batch + axes.k + axes.n) && !axes.k.empty() &&
+                    !axes.n.empty();
   return fits ? std::optional(axes) : std::nullopt;
 }
 
 /// 1 or 2 for a map of a matrix that is zero on one side of the diagonal.
 int64_t TriangleOf(const Node& map, const TensorType& type) {
-  const char* const sides[] = {"select(index(-1) <= index(-2), a, 0)", "select(index(-1) >= index(-2), a, 0)"};
+  const char* const sides[] = {"select(index(-1) <= index(-2), a, 0)",
+                               "select(index(-1) >= index(-2), a, 0)"};
   const TensorType like{type.dtype, Shape(type.rank(), Extent(2))};  // expressions know no extents
   for (int64_t side = 1; side <= 2; ++side) {
     GraphBuilder builder("triangle");
@@ -68,7 +72,8 @@ std::optional<ProductForm> FormOf(const ValidGraph& graph, NodeId product, bool 
   const auto axes = AxesOf(letters[0], letters[1], result, ones);
   const Factor a = FactorOf(graph, operands[0]), b = FactorOf(graph, operands[1]);
   if (!axes || !a.input || !b.input || b.triangle != 0) return std::nullopt;
-  const bool whole = axes->m.size() == 1 && axes->k.size() == 1 && letters[0].ends_with(axes->m + axes->k);
+  const bool whole = axes->m.size() == 1 && axes->k.size() == 1 &&
+                     letters[0].ends_with(axes->m + axes->k);
   if (a.triangle != 0 && !(whole && node.As<Contract>()->sparse)) return std::nullopt;
   Extent depth(1);
   for (const char letter : axes->k) depth = depth * extents[letter];
@@ -96,8 +101,9 @@ Extent ProductForm::Count(const std::string& some) const {
 }
 
 bool ProductForm::IsTwin(const ProductForm& other) const {
-  return shape == other.shape && axes == other.axes && letters == other.letters && a.input == other.a.input &&
-         a.triangle == 0 && b.input->type.dtype == other.b.input->type.dtype;
+  return shape == other.shape && axes == other.axes && letters == other.letters &&
+         a.input == other.a.input && a.triangle == 0 &&
+         b.input->type.dtype == other.b.input->type.dtype;
 }
 
 std::optional<ProductForm> ProductFormOf(const ValidGraph& graph, NodeId product) {
@@ -107,9 +113,12 @@ std::optional<ProductForm> ProductFormOf(const ValidGraph& graph, NodeId product
 
 bool TakesProducts(const ValidGraph& graph, const std::vector<NodeId>& products, const Node& map) {
   constexpr double kMostWork = 16;
-  const auto among = [](const std::vector<NodeId>& ids, NodeId id) { return std::ranges::find(ids, id) != ids.end(); };
+  const auto among = [](const std::vector<NodeId>& ids, NodeId id) {
+    return std::ranges::find(ids, id) != ids.end();
+  };
   if (!map.As<Map>() || map.type.shape != graph.node(products[0]).type.shape) return false;
-  if (!std::ranges::all_of(products, [&](NodeId product) { return among(map.operands, product); })) return false;
+  if (!std::ranges::all_of(products, [&](NodeId product) { return among(map.operands, product); }))
+    return false;
   return std::ranges::all_of(map.operands, [&](NodeId operand) {
     if (among(products, operand)) return true;
     const auto served = InlineWorkOf(graph, operand);

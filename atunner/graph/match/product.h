@@ -1,5 +1,5 @@
-// What makes a contraction a product of matrices, or many of them side by side: operands in memory, each axis one of
-// batch, rows, columns or depth, and what a map may take besides the product.
+// What makes a contraction a product of matrices, or many of them side by side: operands in memory,
+// each axis one of batch, rows, columns or depth, and what a map may take besides the product.
 #pragma once
 
 #include <optional>
@@ -20,12 +20,14 @@ struct ProductAxes {
 /// An input as an operand of the product: as it lies, or one side of its diagonal.
 struct Factor {
   const Node* input = nullptr;
-  int64_t triangle = 0;  ///< what counts: 0 = all of it; 1 = nothing above the diagonal; 2 = nothing below
+  /// What counts: 0 = all of it; 1 = nothing above the diagonal; 2 = nothing below
+  int64_t triangle = 0;
 };
 /// An input, or one in another shape: its elements lie in the same order.
 Factor FactorOf(const ValidGraph& graph, NodeId id);
 
-/// c[batch, m, n] = a[batch, m, k] · b[batch, k, n] or b[batch, n, k]; either operand may be without the batch.
+/// c[batch, m, n] = a[batch, m, k] · b[batch, k, n] or b[batch, n, k]; either operand may be
+/// without the batch.
 struct ProductForm {
   NodeId product;
   ProductAxes axes;

@@ -1,5 +1,5 @@
-// What makes a graph a transpose: one that takes another axis innermost, with maps of single elements before and
-// behind.
+// What makes a graph a transpose: one that takes another axis innermost, with maps of single
+// elements before and behind.
 #pragma once
 
 #include <optional>

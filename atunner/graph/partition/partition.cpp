@@ -16,8 +16,9 @@ namespace {
 
 /// Nodes that one part may hold: attention's gradients have some forty.
 constexpr size_t kLongest = 48;
-constexpr int64_t kSmall = 64;    // times less than the largest value
-constexpr double kClearly = 0.9;  // of what the usual order costs: else parts stay as they were measured and judged
+constexpr int64_t kSmall = 64;  // times less than the largest value
+// of what the usual order costs: else parts stay as they were measured and judged
+constexpr double kClearly = 0.9;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct Division {
@@ -27,13 +28,15 @@ struct Division {
 
 /// Does it compute more than each element of its result from few elements?
 bool IsHeavy(const Node& node) {
-  return node.As<Reduce>() || node.As<Scan>() || node.As<Contract>() || node.As<Sort>() || node.As<Scatter>();
+  return node.As<Reduce>() || node.As<Scan>() || node.As<Contract>() || node.As<Sort>() ||
+         node.As<Scatter>();
 }
 
 struct Manner {
-  bool repeats = true;  ///< small values that inputs alone say are computed again wherever they are needed
-  /// What is summed up of small values alone comes first: a loss's gradient needs the number of rows that count, which
-  /// else lies between two parts that read the logits.
+  /// Small values that inputs alone say are computed again wherever they are needed
+  bool repeats = true;
+  /// What is summed up of small values alone comes first: a loss's gradient needs the number of
+  /// rows that count, which else lies between two parts that read the logits.
   bool small_first = false;
   bool deep_first = false;  ///< of operands the one with most before it comes first, else last
 
@@ -62,7 +65,8 @@ class Divider {
         depths_[id] = std::max(depths_[id], depths_[operand] + 1);
         large_[id] = large_[id] || large_[operand];
       }
-      origins_[id] = OnlyAddsOnes(static_cast<NodeId>(id)) ? origins_[node.operands[0]] : static_cast<NodeId>(id);
+      origins_[id] = OnlyAddsOnes(static_cast<NodeId>(id)) ? origins_[node.operands[0]]
+                                                           : static_cast<NodeId>(id);
     }
     for (size_t id = 0; id < large_.size() && manner.small_first; ++id) {
       if (!large_[id] && IsHeavy(graph.nodes()[id])) Place(static_cast<NodeId>(id));
@@ -109,7 +113,9 @@ class Divider {
     std::optional<ValidGraph> part;
   };
 
-  int64_t CountOf(const Node& node) const { return ElementCount(node.type.shape).Bound(sizes_).factor(); }
+  int64_t CountOf(const Node& node) const {
+    return ElementCount(node.type.shape).Bound(sizes_).factor();
+  }
 
   bool IsRepeated(NodeId id, bool repeats) const {
     const Node& node = graph_.node(id);
@@ -119,11 +125,12 @@ class Divider {
            std::ranges::all_of(node.operands, [&](NodeId operand) { return repeated_[operand]; });
   }
 
-  /// Another shape of what lies in memory anyway, with more or fewer axes of extent 1? Then that is kept: families tell
-  /// a row's values by their shape. Products take what is in memory as it is.
+  /// Another shape of what lies in memory anyway, with more or fewer axes of extent 1? Then that is
+  /// kept: families tell a row's values by their shape. Products take what is in memory as it is.
   bool OnlyAddsOnes(NodeId id) const {
     const Node& node = graph_.node(id);
-    if (!node.As<Reshape>() || repeated_[id] || multiplied_[id] || names_.contains(id)) return false;
+    if (!node.As<Reshape>() || repeated_[id] || multiplied_[id] || names_.contains(id))
+      return false;
     const auto without = [](Shape shape) {
       std::erase_if(shape, [](const Extent& extent) { return extent.one(); });
       return shape;
@@ -132,13 +139,14 @@ class Divider {
            without(node.type.shape) == without(graph_.node(node.operands[0]).type.shape);
   }
 
-  /// Right before the first that needs it. Where the operand with most before it comes last, a long chain has its short
-  /// ones' results at hand.
+  /// Right before the first that needs it. Where the operand with most before it comes last, a long
+  /// chain has its short ones' results at hand.
   void Place(NodeId id) {
     if (places_[id] != kNowhere || (repeated_[id] && !names_.contains(id))) return;
     std::vector<NodeId> operands = graph_.node(id).operands;
-    std::ranges::stable_sort(operands, {},
-                             [&](NodeId operand) { return manner_.deep_first ? -depths_[operand] : depths_[operand]; });
+    std::ranges::stable_sort(operands, {}, [&](NodeId operand) {
+      return manner_.deep_first ? -depths_[operand] : depths_[operand];
+    });
     for (NodeId operand : operands) Place(operand);
     places_[id] = order_.size();
     order_.push_back(id);
@@ -152,7 +160,8 @@ class Divider {
   /// The nodes at these places.
   Result<ValidGraph> Part(size_t begin, size_t end) const {
     GraphBuilder builder(graph_.name());
-    for (const auto& [name, range] : graph_.symbols()) ATUNNER_CHECK(builder.Symbol(name, range).has_value());
+    for (const auto& [name, range] : graph_.symbols())
+      ATUNNER_CHECK(builder.Symbol(name, range).has_value());
     std::map<NodeId, Value> made;
     const std::function<Value(NodeId)> make = [&](NodeId id) {
       if (const auto found = made.find(id); found != made.end()) return found->second;
@@ -172,11 +181,14 @@ class Divider {
     return std::move(builder).Finish();
   }
 
-  Value Make(GraphBuilder& builder, NodeId id, size_t begin, const std::function<Value(NodeId)>& make) const {
+  Value Make(GraphBuilder& builder, NodeId id, size_t begin,
+             const std::function<Value(NodeId)>& make) const {
     const Node& node = graph_.node(id);
-    if (places_[id] < begin && origins_[id] != id) return builder.Add(Reshape{node.type.shape}, {make(origins_[id])});
+    if (places_[id] < begin && origins_[id] != id)
+      return builder.Add(Reshape{node.type.shape}, {make(origins_[id])});
     if (places_[id] < begin)
-      return builder.Cast(builder.Input(NameOf(id), {KeptType(id), node.type.shape}), node.type.dtype);
+      return builder.Cast(builder.Input(NameOf(id), {KeptType(id), node.type.shape}),
+                          node.type.dtype);
     if (node.As<Input>()) return builder.Input(node.name, node.type);
     std::vector<Value> operands;
     for (NodeId operand : node.operands) operands.push_back(make(operand));
@@ -186,17 +198,19 @@ class Divider {
   /// Elements of an input, wherever they lie now?
   bool IsMoved(NodeId id) const {
     const Node& node = graph_.node(id);
-    const bool moves = node.As<Gather>() || node.As<Reshape>() || node.As<Transpose>() || node.As<Slice>();
+    const bool moves = node.As<Gather>() || node.As<Reshape>() || node.As<Transpose>() ||
+                       node.As<Slice>();
     return node.As<Input>() || (moves && IsMoved(node.operands[0]));
   }
 
-  /// What goes from part to part loses no more than arithmetic does, but for what the graph itself makes narrower, and
-  /// what products take as it is.
+  /// What goes from part to part loses no more than arithmetic does, but for what the graph itself
+  /// makes narrower, and what products take as it is.
   DType KeptType(NodeId id) const {
     const DType own = graph_.node(id).type.dtype;
     const auto* map = graph_.node(id).As<Map>();
     const bool rounds = map != nullptr && map->body.root().op == ScalarOp::kCast;
-    return rounds || multiplied_[id] || names_.contains(id) || IsMoved(id) ? own : ArithmeticType(own);
+    return rounds || multiplied_[id] || names_.contains(id) || IsMoved(id) ? own
+                                                                           : ArithmeticType(own);
   }
 
   /// Which nodes contractions take, as they are or moved.
@@ -211,7 +225,9 @@ class Divider {
     return multiplied;
   }
 
-  static bool Uses(const Node& user, NodeId id) { return std::ranges::find(user.operands, id) != user.operands.end(); }
+  static bool Uses(const Node& user, NodeId id) {
+    return std::ranges::find(user.operands, id) != user.operands.end();
+  }
 
   /// By a node at `place` or later, where it is not an output of the graph anyway.
   bool IsNeededFrom(NodeId id, size_t place) const {
@@ -247,14 +263,18 @@ class KnownCosts {
 
  private:
   const PartCost& cost_;
-  std::map<std::string, std::pair<std::optional<double>, double>> known_;  ///< and below what they were asked for
+  /// And below what they were asked for
+  std::map<std::string, std::pair<std::optional<double>, double>> known_;
 };
 
 }  // namespace
 
-std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const Dims& sizes, const PartCost& cost) {
+std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const Dims& sizes,
+                                              const PartCost& cost) {
   KnownCosts known(cost);
-  const PartCost known_cost = [&](const ValidGraph& part, double most) { return known.Of(part, most); };
+  const PartCost known_cost = [&](const ValidGraph& part, double most) {
+    return known.Of(part, most);
+  };
   Division best;
   std::vector<std::pair<bool, std::vector<NodeId>>> tried;
   for (const Manner manner : {Manner{},
@@ -289,11 +309,14 @@ bool HasOneOfAKind(const ValidGraph& part, bool pairs) {
 }
 
 bool ReducesLittle(const ValidGraph& part, const Dims& sizes) {
-  const auto count = [&](NodeId id) { return ElementCount(part.node(id).type.shape).Bound(sizes).factor(); };
+  const auto count = [&](NodeId id) {
+    return ElementCount(part.node(id).type.shape).Bound(sizes).factor();
+  };
   int64_t written = 0;
   for (const Output& output : part.outputs()) written = std::max(written, count(output.node));
-  return std::ranges::any_of(
-      part.nodes(), [&](const Node& node) { return node.As<Reduce>() && count(node.operands[0]) * 8 < written; });
+  return std::ranges::any_of(part.nodes(), [&](const Node& node) {
+    return node.As<Reduce>() && count(node.operands[0]) * 8 < written;
+  });
 }
 
 ValidGraph WithoutNames(const ValidGraph& part) {
@@ -302,7 +325,9 @@ ValidGraph WithoutNames(const ValidGraph& part) {
     const auto has = [&](const Extent& extent) {
       return std::ranges::find(extent.symbols(), name) != extent.symbols().end();
     };
-    if (std::ranges::any_of(part.nodes(), [&](const Node& node) { return std::ranges::any_of(node.type.shape, has); }))
+    if (std::ranges::any_of(part.nodes(), [&](const Node& node) {
+          return std::ranges::any_of(node.type.shape, has);
+        }))
       ATUNNER_CHECK(builder.Symbol(name, range).has_value());
   }
   std::vector<Value> made;
@@ -313,7 +338,8 @@ ValidGraph WithoutNames(const ValidGraph& part) {
     made.push_back(node.As<Input>() ? builder.Input(fmt::format("a{}", ++inputs), node.type)
                                     : builder.Copy(node, std::move(operands)));
   }
-  for (const Output& output : part.outputs()) builder.Output(fmt::format("y{}", ++outputs), made[output.node]);
+  for (const Output& output : part.outputs())
+    builder.Output(fmt::format("y{}", ++outputs), made[output.node]);
   auto result = std::move(builder).Finish();
   ATUNNER_CHECK(result.has_value());
   return *std::move(result);

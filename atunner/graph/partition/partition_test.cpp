@@ -1,4 +1,5 @@
-// Parts of a graph compute, one after the other, what the graph does, and are divided where it serves.
+// Parts of a graph compute, one after the other, what the graph does, and are divided where it
+// serves.
 #include "atunner/graph/partition/partition.h"
 
 #include <algorithm>
@@ -11,14 +12,18 @@ namespace atunner::graph {
 namespace {
 
 size_t Reductions(const ValidGraph& graph) {
-  return static_cast<size_t>(std::ranges::count_if(graph.nodes(), [](const Node& n) { return n.As<Reduce>(); }));
+  return static_cast<size_t>(
+      std::ranges::count_if(graph.nodes(), [](const Node& n) { return n.As<Reduce>(); }));
 }
-/// Elements read and written, and some for a launch; nothing computes two reductions at once, or a product of what is
-/// no input.
+/// Elements read and written, and some for a launch; nothing computes two reductions at once, or a
+/// product of what is no input.
 std::optional<double> CostOf(const ValidGraph& graph, double) {
   for (const Node& node : graph.nodes()) {
-    const auto is_input = [&](NodeId operand) { return graph.node(operand).As<Input>() != nullptr; };
-    if (node.As<Contract>() && (Reductions(graph) > 0 || !std::ranges::all_of(node.operands, is_input)))
+    const auto is_input = [&](NodeId operand) {
+      return graph.node(operand).As<Input>() != nullptr;
+    };
+    if (node.As<Contract>() &&
+        (Reductions(graph) > 0 || !std::ranges::all_of(node.operands, is_input)))
       return std::nullopt;
   }
   if (Reductions(graph) > 1) return std::nullopt;
@@ -67,7 +72,8 @@ std::vector<std::string> Names(const ValidGraph& graph) {
 }
 
 TEST(Divide, LeavesWholeWhatIsComputedAtOnce) {
-  const auto parts = Parts("graph g\ninput x: float32[4, 5]\ns = reduce_sum(x, axes=[1])\ny = exp(s)\noutput y\n");
+  const auto parts = Parts(
+      "graph g\ninput x: float32[4, 5]\ns = reduce_sum(x, axes=[1])\ny = exp(s)\noutput y\n");
   ASSERT_EQ(parts.size(), 1u);
   EXPECT_THAT(Names(parts[0]), testing::ElementsAre("x", "-> y"));
 }
@@ -155,7 +161,8 @@ output y
   for (const ValidGraph& part : parts) {
     for (const Output& output : part.outputs()) kept.push_back(part.node(output.node).type.dtype);
   }
-  EXPECT_THAT(kept, testing::ElementsAre(DType::kFloat32, DType::kFloat16, DType::kFloat32, DType::kFloat16));
+  EXPECT_THAT(kept, testing::ElementsAre(DType::kFloat32, DType::kFloat16, DType::kFloat32,
+                                         DType::kFloat16));
 }
 
 /// A sum of what is small and one of what is large, of which either may come first.
@@ -177,18 +184,22 @@ TEST(Divide, SaysSmallValuesBeforeItReadsLargeOnes) {
   const auto parts = Parts(kSmallAndLarge);
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_THAT(Names(parts[0]), testing::ElementsAre("labels", testing::StartsWith("-> kept")));
-  EXPECT_THAT(Names(parts[1]), testing::UnorderedElementsAre("labels", "x", testing::StartsWith("kept"), "-> y"));
+  EXPECT_THAT(Names(parts[1]),
+              testing::UnorderedElementsAre("labels", "x", testing::StartsWith("kept"), "-> y"));
 }
 
-// What was measured and judged in the usual order stays in it for as long as another one gains little.
+// What was measured and judged in the usual order stays in it for as long as another one gains
+// little.
 TEST(Divide, LeavesTheUsualOrderOnlyForOneThatCostsClearlyLess) {
   const ValidGraph graph = FuseMaps(MustParse(kSmallAndLarge));
   // The more every part costs by itself, the less one order gains on another.
   const auto first_inputs = [&](double of_part) {
-    const auto parts = Divide(graph, {}, [&](const ValidGraph& part, double most) -> std::optional<double> {
-      const auto own = CostOf(part, most);
-      return own ? std::optional(*own + of_part * static_cast<double>(Reductions(part))) : std::nullopt;
-    });
+    const auto parts = Divide(
+        graph, {}, [&](const ValidGraph& part, double most) -> std::optional<double> {
+          const auto own = CostOf(part, most);
+          return own ? std::optional(*own + of_part * static_cast<double>(Reductions(part)))
+                     : std::nullopt;
+        });
     return Names(parts->front());
   };
   EXPECT_THAT(first_inputs(0), testing::ElementsAre("labels", testing::StartsWith("-> kept")));
@@ -197,11 +208,14 @@ TEST(Divide, LeavesTheUsualOrderOnlyForOneThatCostsClearlyLess) {
 
 TEST(Divide, AsksForACostOnce) {
   std::map<std::string, double> told;
-  const auto parts = Divide(FuseMaps(MustParse(kSmallAndLarge)), {}, [&](const ValidGraph& part, double most) {
-    const auto cost = CostOf(part, most);
-    if (cost) EXPECT_TRUE(told.emplace(Print(part), *cost).second) << "in another manner of dividing: " << Print(part);
-    return cost;
-  });
+  const auto parts = Divide(FuseMaps(MustParse(kSmallAndLarge)), {},
+                            [&](const ValidGraph& part, double most) {
+                              const auto cost = CostOf(part, most);
+                              if (cost)
+                                EXPECT_TRUE(told.emplace(Print(part), *cost).second)
+                                    << "in another manner of dividing: " << Print(part);
+                              return cost;
+                            });
   EXPECT_TRUE(parts.has_value());
   EXPECT_GT(told.size(), 1u);
 }
@@ -260,7 +274,8 @@ output y
 }
 
 TEST(Divide, RefusesWhatNoPartComputes) {
-  const ValidGraph sum = MustParse("graph g\ninput x: float32[4]\ny = reduce_sum(x, axes=[0])\noutput y\n");
+  const ValidGraph sum = MustParse(
+      "graph g\ninput x: float32[4]\ny = reduce_sum(x, axes=[0])\noutput y\n");
   EXPECT_FALSE(Divide(sum, {}, [](const ValidGraph& part, double) {
     return Reductions(part) == 0 ? std::optional(1.0) : std::nullopt;
   }));

@@ -11,7 +11,8 @@ namespace {
 /// Constants of which sums over products are written out.
 constexpr int64_t kFew = 16;
 
-/// A contraction as many products of matrices: letters of its equation, in the order in which they should lie.
+/// A contraction as many products of matrices: letters of its equation, in the order in which they
+/// should lie.
 struct Sides {
   std::string batch, m, n, k;
 
@@ -25,7 +26,8 @@ struct Sides {
 Sides SidesOf(const Equation& equation) {
   const std::string &a = equation.left, &b = equation.right, &c = equation.result;
   Sides sides;
-  for (const char letter : c) (a.contains(letter) ? b.contains(letter) ? sides.batch : sides.m : sides.n) += letter;
+  for (const char letter : c)
+    (a.contains(letter) ? b.contains(letter) ? sides.batch : sides.m : sides.n) += letter;
   for (const char letter : a) sides.k += c.contains(letter) ? "" : std::string(1, letter);
   return sides;
 }
@@ -47,11 +49,13 @@ bool IsWithin(const std::string& letters, const std::string& text) {
   });
 }
 
-/// The letters of all that is multiplied or results, if one tensor has them in everybody's order; else an empty text.
+/// The letters of all that is multiplied or results, if one tensor has them in everybody's order;
+/// else an empty text.
 std::string SpaceOf(const Equation& equation) {
   const std::string texts[] = {equation.left, equation.right, equation.result};
   for (const std::string& space : texts) {
-    if (std::ranges::all_of(texts, [&](const std::string& each) { return IsWithin(each, space); })) return space;
+    if (std::ranges::all_of(texts, [&](const std::string& each) { return IsWithin(each, space); }))
+      return space;
   }
   return {};
 }
@@ -64,8 +68,8 @@ Value Turned(GraphBuilder& builder, Value value, const std::string& from, const 
 }
 
 /// What is no product of matrices: element by element, named `name` if at all, then sums.
-Value SumOfProducts(GraphBuilder& builder, const Equation& given, std::vector<Value> operands, DType dtype,
-                    const std::string& name) {
+Value SumOfProducts(GraphBuilder& builder, const Equation& given, std::vector<Value> operands,
+                    DType dtype, const std::string& name) {
   const Sides sides = SidesOf(given);
   std::string space = SpaceOf(given);
   if (space.empty()) space = sides.c() + sides.k;
@@ -74,7 +78,8 @@ Value SumOfProducts(GraphBuilder& builder, const Equation& given, std::vector<Va
     std::string order = space;
     std::erase_if(order, [&](char letter) { return !letters[i]->contains(letter); });
     operands[i] = Turned(builder, operands[i], *letters[i], order);
-    const size_t first = order.empty() ? space.size() : space.find(order[0]);  // what is missing in front is broadcast
+    // what is missing in front is broadcast
+    const size_t first = order.empty() ? space.size() : space.find(order[0]);
     Shape shape(space.size() - first, Extent(1));
     for (size_t axis = 0; axis < order.size(); ++axis)
       shape[space.find(order[axis]) - first] = builder.TypeOf(operands[i]).shape[axis];
@@ -128,16 +133,19 @@ class ProductMaker : public Rewriter {
     const auto* contract = node.As<Contract>();
     if (contract == nullptr) return builder_.Copy(node, std::move(operands));
     const Equation letters = ParsedEquation(contract->equation);
-    const Equation given{WithoutOnes(letters.left, operands[0]), WithoutOnes(letters.right, operands[1]),
+    const Equation given{WithoutOnes(letters.left, operands[0]),
+                         WithoutOnes(letters.right, operands[1]),
                          WithoutOnes(letters.result, node.type.shape)};
     const bool alone = !AloneIn(given).empty();
     const auto few = [&](NodeId operand) {
-      return graph_.node(operand).As<Constant>() && ElementCount(graph_.node(operand).type.shape).factor() <= kFew;
+      return graph_.node(operand).As<Constant>() &&
+             ElementCount(graph_.node(operand).type.shape).factor() <= kFew;
     };
     if (!alone && !contract->sparse && std::ranges::any_of(node.operands, few))
       return SumOfProducts(builder_, letters, std::move(operands), node.type.dtype, "");
     if (!alone && Fits(given)) return builder_.Copy(node, std::move(operands));
-    if (contract->sparse && (alone || IsThin(given))) return builder_.Copy(node, std::move(operands));
+    if (contract->sparse && (alone || IsThin(given)))
+      return builder_.Copy(node, std::move(operands));
     operands = {Squeezed(operands[0]), Squeezed(operands[1])};
     const Value made = alone ? SummedFirst(given, std::move(operands), node.type.dtype)
                              : Made(*contract, given, std::move(operands), node.type.dtype);
@@ -161,7 +169,8 @@ class ProductMaker : public Rewriter {
     return builder_.Cast(Made(Contract{.as = wide}, given, std::move(operands), wide), dtype);
   }
 
-  Value Made(const Contract& contract, const Equation& given, std::vector<Value> operands, DType dtype) {
+  Value Made(const Contract& contract, const Equation& given, std::vector<Value> operands,
+             DType dtype) {
     if (IsThin(given)) return SumOfProducts(builder_, given, std::move(operands), dtype, "");
     // The second with the first where that leaves nothing to turn in the result.
     const Equation turned = Swapped(given);
@@ -174,12 +183,13 @@ class ProductMaker : public Rewriter {
   Value Product(const Contract& contract, const Equation& given, const Sides& sides,
                 const std::vector<Value>& operands) {
     // 8-bit types are multiplied with neighbours along the depth alone.
-    const bool keeps = given.right == sides.b_turned() && SizeOf(builder_.TypeOf(operands[1]).dtype) > 1;
+    const bool keeps = given.right == sides.b_turned() &&
+                       SizeOf(builder_.TypeOf(operands[1]).dtype) > 1;
     const std::string b = keeps ? sides.b_turned() : sides.b();
     const Value left = Turned(builder_, operands[0], given.left, sides.a());
     const Value right = Turned(builder_, operands[1], given.right, b);
-    const Value product =
-        builder_.Contract(sides.a() + "," + b + "->" + sides.c(), left, right, contract.as, contract.sparse);
+    const Value product = builder_.Contract(sides.a() + "," + b + "->" + sides.c(), left, right,
+                                            contract.as, contract.sparse);
     return Turned(builder_, product, sides.c(), given.result);
   }
 
@@ -198,7 +208,8 @@ class ProductMaker : public Rewriter {
   static bool Fits(const Equation& given) {
     return std::ranges::any_of(std::vector{given, Swapped(given)}, [](const Equation& each) {
       const Sides sides = SidesOf(each);
-      return each.left == sides.a() && (each.right == sides.b() || each.right == sides.b_turned()) &&
+      return each.left == sides.a() &&
+             (each.right == sides.b() || each.right == sides.b_turned()) &&
              each.result == sides.c() && !sides.n.empty() && !sides.k.empty();
     });
   }
@@ -207,14 +218,17 @@ class ProductMaker : public Rewriter {
   }
   static std::string WithoutOnes(const std::string& letters, const Shape& shape) {
     std::string left;
-    for (size_t axis = 0; axis < letters.size(); ++axis) left += shape[axis].one() ? "" : letters.substr(axis, 1);
+    for (size_t axis = 0; axis < letters.size(); ++axis)
+      left += shape[axis].one() ? "" : letters.substr(axis, 1);
     return left;
   }
 };
 
 }  // namespace
 
-ValidGraph WithoutThinProducts(const ValidGraph& graph) { return Simplify(ThinProductFinder(graph).Run()); }
+ValidGraph WithoutThinProducts(const ValidGraph& graph) {
+  return Simplify(ThinProductFinder(graph).Run());
+}
 ValidGraph WithMatrixProducts(const ValidGraph& graph) { return ProductMaker(graph).Run(); }
 
 }  // namespace atunner::graph

@@ -7,8 +7,9 @@
 namespace atunner::graph {
 namespace {
 
-/// Axes of a tensor are told apart by the bounds between them: bound i lies between axes i and i + 1. Bounds of
-/// operands and results that go through a node together stay or go together; those at an axis that a node changes stay.
+/// Axes of a tensor are told apart by the bounds between them: bound i lies between axes i and i
+/// + 1. Bounds of operands and results that go through a node together stay or go together; those
+/// at an axis that a node changes stay.
 class AxesMerger : public Rewriter {
  public:
   explicit AxesMerger(const ValidGraph& graph) : Rewriter(graph) {
@@ -52,7 +53,8 @@ class AxesMerger : public Rewriter {
 
   void Look(NodeId id) {
     const Node& node = graph_.node(id);
-    std::vector<bool> found(node.type.rank(), false);  // bounds of the result that an operand has too
+    // bounds of the result that an operand has too
+    std::vector<bool> found(node.type.rank(), false);
     const auto* scatter = node.As<Scatter>();
     for (size_t i = 0; i < node.operands.size(); ++i) {
       if (i == 1 && scatter && scatter->batch == 0)
@@ -65,7 +67,8 @@ class AxesMerger : public Rewriter {
         LookAtMove(id, i, found);
     }
     const auto* map = node.As<Map>();
-    const bool places = map && (map->body.Uses(ScalarOp::kIndex) || map->body.Uses(ScalarOp::kExtent));
+    const bool places = map &&
+                        (map->body.Uses(ScalarOp::kIndex) || map->body.Uses(ScalarOp::kExtent));
     const bool moves = !map && !node.As<Reshape>() && !node.operands.empty();
     for (size_t bound = 0; bound < Bounds(node.type.shape); ++bound) {
       if (places || (moves && !found[bound])) Keep(id, bound);
@@ -101,7 +104,8 @@ class AxesMerger : public Rewriter {
     const NodeId operand = node.operands[number];
     const auto* reduce = node.As<Reduce>();
     const auto* scatter = node.As<Scatter>();
-    const bool any_order = (reduce && reduce->op != Combine::kArgMax && reduce->op != Combine::kArgMin) ||
+    const bool any_order = (reduce && reduce->op != Combine::kArgMax &&
+                            reduce->op != Combine::kArgMin) ||
                            (scatter && scatter->batch == 0);  // of places
     const std::vector<int64_t> axes = AxesInResult(node, number);
     for (size_t i = 0; i < Bounds(ShapeOf(operand)); ++i) {
@@ -122,8 +126,8 @@ class AxesMerger : public Rewriter {
   static bool Reduces(const Reduce& reduce, size_t axis) {
     return std::ranges::find(reduce.axes, static_cast<int64_t>(axis)) != reduce.axes.end();
   }
-  /// Of each axis of an operand, where it is in the result; -1 for one that is changed or gone, and for all of what no
-  /// axis is followed through.
+  /// Of each axis of an operand, where it is in the result; -1 for one that is changed or gone, and
+  /// for all of what no axis is followed through.
   std::vector<int64_t> AxesInResult(const Node& node, size_t number) const {
     const size_t rank = ShapeOf(node.operands[number]).size();
     std::vector<int64_t> axes(rank, -1);
@@ -133,7 +137,9 @@ class AxesMerger : public Rewriter {
     };
     const auto* gather = node.As<Gather>();
     const auto* scatter = node.As<Scatter>();
-    const auto at_places = [&](int64_t axis) { return axis + static_cast<int64_t>(ShapeOf(node.operands[1]).size()); };
+    const auto at_places = [&](int64_t axis) {
+      return axis + static_cast<int64_t>(ShapeOf(node.operands[1]).size());
+    };
     int64_t next = 0;
     if (const auto* transpose = node.As<Transpose>()) {
       for (int64_t axis : transpose->order) axes[axis] = next++;
@@ -167,7 +173,8 @@ class AxesMerger : public Rewriter {
   std::vector<int64_t> Numbers(NodeId id) {
     std::vector<int64_t> numbers;
     for (size_t axis = 0; axis < ShapeOf(id).size(); ++axis)
-      numbers.push_back(axis == 0 ? 0 : numbers.back() + (stays_[ClassOf(first_[id] + axis - 1)] ? 1 : 0));
+      numbers.push_back(
+          axis == 0 ? 0 : numbers.back() + (stays_[ClassOf(first_[id] + axis - 1)] ? 1 : 0));
     return numbers;
   }
   Shape Merged(NodeId id) {
@@ -183,7 +190,8 @@ class AxesMerger : public Rewriter {
     const Node& node = graph_.node(id);
     if (const auto* constant = node.As<Constant>())
       return builder_.Constant({node.type.dtype, Merged(id)}, constant->values);
-    if (const auto* map = node.As<Map>()) return builder_.Map(map->body, std::move(operands), Merged(id));
+    if (const auto* map = node.As<Map>())
+      return builder_.Map(map->body, std::move(operands), Merged(id));
     if (node.As<Reshape>()) return builder_.Reshape(operands[0], Merged(id));
     const std::vector<int64_t> numbers = Numbers(node.operands[0]);
     Operation operation = node.operation;
@@ -191,7 +199,8 @@ class AxesMerger : public Rewriter {
       for (int64_t& axis : axes) axis = numbers[axis];
       axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
     };
-    if (auto* reduce = std::get_if<Reduce>(&operation)) std::ranges::sort(reduce->axes), renumber(reduce->axes);
+    if (auto* reduce = std::get_if<Reduce>(&operation))
+      std::ranges::sort(reduce->axes), renumber(reduce->axes);
     if (auto* transpose = std::get_if<Transpose>(&operation)) renumber(transpose->order);
     std::visit(
         [&](auto& each) {

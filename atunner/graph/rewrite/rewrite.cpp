@@ -15,7 +15,8 @@ namespace {
 constexpr int64_t kLargestFolded = 4096;  // elements
 constexpr size_t kLongestSpelled = 16;    // constants of a table that expressions say themselves
 
-/// The table's element at the place where an expression is evaluated, whose last axes are the table's.
+/// The table's element at the place where an expression is evaluated, whose last axes are the
+/// table's.
 int Spelled(ScalarBuilder& scalar, const Constant& table, const TensorType& type) {
   int place = scalar.Literal(DType::kInt64, Whole(0));
   int64_t stride = 1;
@@ -54,7 +55,8 @@ class Simplifier : public Rewriter {
  private:
   Value Rewrite(NodeId id, std::vector<Value> operands) override {
     const Node& node = graph_.node(id);
-    if (const auto* map = node.As<Map>()) return Known(MapWithLiterals(*map, node.type, std::move(operands)));
+    if (const auto* map = node.As<Map>())
+      return Known(MapWithLiterals(*map, node.type, std::move(operands)));
     if (const auto known = Folded(node, operands)) return Known(*known);
     if (const auto simple = WithoutMoves(node, operands)) return *simple;
     return Known(builder_.Copy(node, std::move(operands)));
@@ -96,12 +98,14 @@ class Simplifier : public Rewriter {
   std::optional<Value> Folded(const Node& node, const std::vector<Value>& operands) {
     const Extent count = ElementCount(node.type.shape);
     const bool small = count.constant() && count.factor() <= kLargestFolded;
-    const bool constants = std::ranges::all_of(operands, [this](Value v) { return ConstantOf(v) != nullptr; });
+    const bool constants = std::ranges::all_of(
+        operands, [this](Value v) { return ConstantOf(v) != nullptr; });
     if (operands.empty() || !small || !constants) return std::nullopt;
     GraphBuilder alone("constant");
     std::vector<Value> inside;
     for (Value operand : operands) {
-      if (ElementCount(builder_.TypeOf(operand).shape).factor() > kLargestFolded) return std::nullopt;
+      if (ElementCount(builder_.TypeOf(operand).shape).factor() > kLargestFolded)
+        return std::nullopt;
       inside.push_back(alone.Constant(builder_.TypeOf(operand), ConstantOf(operand)->values));
     }
     alone.Output("y", alone.Add(node.operation, inside));
@@ -142,8 +146,9 @@ class Simplifier : public Rewriter {
 
 /// Only conversions and places: cheaper to compute again than to remember.
 bool IsFree(const ScalarExpression& body) {
-  return std::ranges::all_of(
-      body.nodes(), [](const ScalarNode& node) { return ArityOf(node.op) == 0 || node.op == ScalarOp::kCast; });
+  return std::ranges::all_of(body.nodes(), [](const ScalarNode& node) {
+    return ArityOf(node.op) == 0 || node.op == ScalarOp::kCast;
+  });
 }
 
 class Fuser : public Rewriter {
@@ -178,7 +183,8 @@ class Fuser : public Rewriter {
     for (size_t i = 0; i < operands.size(); ++i) {
       std::vector<int> inner;
       for (int number : numbers[i]) inner.push_back(scalar.Parameter(number));
-      arguments.push_back(inlined[i] ? Inlined(scalar, builder_.NodeOf(operands[i]), inner) : inner[0]);
+      arguments.push_back(inlined[i] ? Inlined(scalar, builder_.NodeOf(operands[i]), inner)
+                                     : inner[0]);
     }
     const auto body = scalar.Finish(scalar.Import(map->body, arguments).value()).value();
     return builder_.Map(body, std::move(all), map->shape);
@@ -190,8 +196,10 @@ class Fuser : public Rewriter {
     const bool free = IsFree(map->body);
     const bool only = uses_[old_producer] == 1 && producer.type.shape == consumer.shape;
     // Extents that a place refers to must be known here.
-    const bool known = std::ranges::all_of(producer.type.shape, [](const Extent& e) { return e.constant(); });
-    return (free || only) && (known || producer.type.shape == consumer.shape || !map->body.Uses(ScalarOp::kExtent));
+    const bool known = std::ranges::all_of(producer.type.shape,
+                                           [](const Extent& e) { return e.constant(); });
+    return (free || only) &&
+           (known || producer.type.shape == consumer.shape || !map->body.Uses(ScalarOp::kExtent));
   }
 
   /// Is an operand of this shape wider?
@@ -202,7 +210,8 @@ class Fuser : public Rewriter {
     });
   }
 
-  /// The producer's expression; where it has an extent of 1 that is stretched here, its places do not move.
+  /// The producer's expression; where it has an extent of 1 that is stretched here, its places do
+  /// not move.
   static int Inlined(ScalarBuilder& scalar, const Node& producer, std::span<const int> arguments) {
     const Shape& shape = producer.type.shape;
     return scalar
@@ -212,7 +221,8 @@ class Fuser : public Rewriter {
                   if (place.op == ScalarOp::kExtent && extent.constant())
                     return scalar.Literal(DType::kInt64, Whole(extent.factor()));
                   if (place.op == ScalarOp::kExtent) return scalar.Extent(place.number);
-                  return extent.one() ? scalar.Literal(DType::kInt64, Whole(0)) : scalar.Index(place.number);
+                  return extent.one() ? scalar.Literal(DType::kInt64, Whole(0))
+                                      : scalar.Index(place.number);
                 })
         .value();
   }
@@ -235,11 +245,14 @@ class PlaceFinder : public Rewriter {
       return builder_.Copy(node, std::move(operands));
     const TensorType& type = graph_.node(node.operands[0]).type;
     const int64_t axis = reduce->axes[0] - static_cast<int64_t>(type.rank());
-    const Value extreme = builder_.Reduce(largest ? Combine::kMax : Combine::kMin, operands[0], reduce->axes, true);
+    const Value extreme = builder_.Reduce(largest ? Combine::kMax : Combine::kMin, operands[0],
+                                          reduce->axes, true);
     const std::string is_it = IsFloat(type.dtype) ? "a == b | isnan(a)" : "a == b";
-    const Value place =
-        builder_.Map(fmt::format("select({}, index({}), extent({}))", is_it, axis, axis), {operands[0], extreme});
-    if (!node.name.empty() && NameIsFree(node.name + "_extreme") && NameIsFree(node.name + "_place")) {
+    const Value place = builder_.Map(
+        fmt::format("select({}, index({}), extent({}))", is_it, axis, axis),
+        {operands[0], extreme});
+    if (!node.name.empty() && NameIsFree(node.name + "_extreme") &&
+        NameIsFree(node.name + "_place")) {
       builder_.Name(extreme, node.name + "_extreme");
       builder_.Name(place, node.name + "_place");
     }
@@ -250,8 +263,8 @@ class PlaceFinder : public Rewriter {
   bool IsExact(NodeId id) const {
     const Node& node = graph_.node(id);
     const auto* map = node.As<Map>();
-    return node.As<Input>() ||
-           (map && IsFree(map->body) && node.operands.size() == 1 && graph_.node(node.operands[0]).As<Input>());
+    return node.As<Input>() || (map && IsFree(map->body) && node.operands.size() == 1 &&
+                                graph_.node(node.operands[0]).As<Input>());
   }
 };
 
@@ -279,8 +292,8 @@ class UpdateFinder : public Rewriter {
   }
 };
 
-/// Which nodes hold one value for each row of the space, without the reduced axes; none where one of them is used
-/// otherwise too.
+/// Which nodes hold one value for each row of the space, without the reduced axes; none where one
+/// of them is used otherwise too.
 std::vector<bool> FindRows(const ValidGraph& graph, const Shape& space, size_t row_axes) {
   const std::vector<Node>& nodes = graph.nodes();
   const Shape rows(space.begin(), space.begin() + static_cast<int64_t>(row_axes));
@@ -291,8 +304,8 @@ std::vector<bool> FindRows(const ValidGraph& graph, const Shape& space, size_t r
   const auto is_gather = [&](const Node& node) {
     const auto* gather = node.As<Gather>();
     const auto axes = static_cast<int64_t>(row_axes);
-    return gather && gather->axis == axes && gather->batch == axes && shape_of(node.operands[0]) == space &&
-           row_axes + 1 == space.size();
+    return gather && gather->axis == axes && gather->batch == axes &&
+           shape_of(node.operands[0]) == space && row_axes + 1 == space.size();
   };
   bool more = true;
   const auto mark = [&](NodeId id) {
@@ -305,14 +318,16 @@ std::vector<bool> FindRows(const ValidGraph& graph, const Shape& space, size_t r
       const Node& node = nodes[id];
       const auto here = static_cast<NodeId>(id);
       const auto* reduce = node.As<Reduce>();
-      if (reduce && shape_of(node.operands[0]) == space && reduce->axes.size() + row_axes == space.size() &&
+      if (reduce && shape_of(node.operands[0]) == space &&
+          reduce->axes.size() + row_axes == space.size() &&
           reduce->axes.front() == static_cast<int64_t>(row_axes))
         mark(here);
       if (is_gather(node)) mark(here), mark(node.operands[1]);
       if (node.As<Reshape>() && node.type.shape == kept) mark(node.operands[0]);
       if (node.As<Reshape>() && shape_of(node.operands[0]) == kept) mark(here);
       if (!node.As<Map>() || node.type.shape != rows) continue;
-      if (std::ranges::any_of(node.operands, [&](NodeId operand) { return bool{found[operand]}; })) mark(here);
+      if (std::ranges::any_of(node.operands, [&](NodeId operand) { return bool{found[operand]}; }))
+        mark(here);
       for (NodeId operand : node.operands) {
         if (found[id]) mark(operand);
       }
@@ -321,11 +336,13 @@ std::vector<bool> FindRows(const ValidGraph& graph, const Shape& space, size_t r
   for (size_t id = 0; id < nodes.size(); ++id) {
     const Node& node = nodes[id];
     for (size_t i = 0; i < node.operands.size(); ++i) {
-      const bool serves = (node.As<Map>() && found[id]) || (node.As<Reshape>() && node.type.shape == kept) ||
+      const bool serves = (node.As<Map>() && found[id]) ||
+                          (node.As<Reshape>() && node.type.shape == kept) ||
                           (is_gather(node) && i == 1);
-      const bool fits =
-          !node.As<Map>() || !found[id] || found[node.operands[i]] || ElementCount(shape_of(node.operands[i])).one();
-      if ((found[node.operands[i]] && !serves) || !fits) return std::vector<bool>(nodes.size(), false);
+      const bool fits = !node.As<Map>() || !found[id] || found[node.operands[i]] ||
+                        ElementCount(shape_of(node.operands[i])).one();
+      if ((found[node.operands[i]] && !serves) || !fits)
+        return std::vector<bool>(nodes.size(), false);
     }
   }
   return found;
@@ -345,8 +362,9 @@ class RowKeeper : public Rewriter {
     if (!rows_[id]) return builder_.Copy(node, std::move(operands));
     if (const auto* map = node.As<Map>()) return Moved(*map, std::move(operands));
     const auto* reduce = node.As<Reduce>();
-    const Value made = reduce ? builder_.Reduce(reduce->op, operands[0], reduce->axes, /*keep=*/true)
-                              : builder_.Copy(node, std::move(operands));
+    const Value made = reduce
+                           ? builder_.Reduce(reduce->op, operands[0], reduce->axes, /*keep=*/true)
+                           : builder_.Copy(node, std::move(operands));
     // Values for rows may come from elsewhere: the same elements in the same order.
     return builder_.TypeOf(made).shape == kept_ ? made : builder_.Reshape(made, kept_);
   }
@@ -354,10 +372,12 @@ class RowKeeper : public Rewriter {
   Value Moved(const Map& map, std::vector<Value> operands) {
     ScalarBuilder scalar(map.body.parameters());
     std::vector<int> arguments;
-    for (size_t i = 0; i < operands.size(); ++i) arguments.push_back(scalar.Parameter(static_cast<int>(i)));
+    for (size_t i = 0; i < operands.size(); ++i)
+      arguments.push_back(scalar.Parameter(static_cast<int>(i)));
     const int behind = static_cast<int>(kept_.size() - map.shape.size());
     const auto place = [&](const ScalarNode& node) {
-      return node.op == ScalarOp::kIndex ? scalar.Index(node.number - behind) : scalar.Extent(node.number - behind);
+      return node.op == ScalarOp::kIndex ? scalar.Index(node.number - behind)
+                                         : scalar.Extent(node.number - behind);
     };
     auto body = scalar.Finish(scalar.Import(map.body, arguments, place).value()).value();
     return builder_.Map(std::move(body), std::move(operands), kept_);
@@ -371,11 +391,13 @@ class RowKeeper : public Rewriter {
 
 bool IsUnaryMap(const Node& node) {
   const auto* map = node.As<Map>();
-  return map && node.operands.size() == 1 && !map->body.Uses(ScalarOp::kIndex) && !map->body.Uses(ScalarOp::kExtent);
+  return map && node.operands.size() == 1 && !map->body.Uses(ScalarOp::kIndex) &&
+         !map->body.Uses(ScalarOp::kExtent);
 }
 
 ValidGraph WithKeptRows(const ValidGraph& graph) {
-  const auto first = std::ranges::find_if(graph.nodes(), [](const Node& node) { return node.As<Reduce>() != nullptr; });
+  const auto first = std::ranges::find_if(
+      graph.nodes(), [](const Node& node) { return node.As<Reduce>() != nullptr; });
   if (first == graph.nodes().end()) return graph;
   Shape space = graph.node(first->operands[0]).type.shape;
   const size_t rows = space.size() - first->As<Reduce>()->axes.size();

@@ -20,14 +20,15 @@ void ExpectSameMeaning(const ValidGraph& a, const ValidGraph& b) {
 }
 
 size_t Count(const ValidGraph& graph, size_t index) {
-  return static_cast<size_t>(
-      std::ranges::count_if(graph.nodes(), [&](const Node& n) { return n.operation.index() == index; }));
+  return static_cast<size_t>(std::ranges::count_if(
+      graph.nodes(), [&](const Node& n) { return n.operation.index() == index; }));
 }
 const size_t kMap = Operation(Map{}).index();
 
 TEST(Simplify, RemovesWhatIsNotNeededAndMakesEqualNodesOne) {
   const ValidGraph graph = MustParse(
-      "graph g\ninput x: float32[4]\ninput unused: float32[2]\ndead = x * 5\na = exp(x) + 1\nb = exp(x) + 1\ny = a * "
+      "graph g\ninput x: float32[4]\ninput unused: float32[2]\ndead = x * 5\na = exp(x) + 1\nb = "
+      "exp(x) + 1\ny = a * "
       "b\noutput y\n");
   const ValidGraph simple = Simplify(graph);
   EXPECT_EQ(Count(simple, kMap), 2u) << Print(simple);
@@ -151,7 +152,8 @@ output y
   const ValidGraph fused = FuseMaps(graph);
   EXPECT_EQ(Count(fused, kMap), 2u) << "arithmetic is not free";
   const ValidGraph free = MustParse(
-      "graph g\ninput x: float32[4, 6]\np: int64[4, 1] = index(-1)\nq: int64[4, 1] = extent(-1)\ny = x + cast(p, "
+      "graph g\ninput x: float32[4, 6]\np: int64[4, 1] = index(-1)\nq: int64[4, 1] = extent(-1)\ny "
+      "= x + cast(p, "
       "float32) + cast(q, float32)\noutput y\n");
   EXPECT_EQ(Count(FuseMaps(free), kMap), 1u);
   ExpectSameMeaning(graph, fused);
@@ -160,7 +162,8 @@ output y
 
 TEST(Fuse, KeepsSymbols) {
   const ValidGraph graph = MustParse(
-      "graph g\ndim B = 1..9\ninput x: float32[B, 6]\nt = x + cast(extent(-2), float32)\ny = t * t\noutput y\n");
+      "graph g\ndim B = 1..9\ninput x: float32[B, 6]\nt = x + cast(extent(-2), float32)\ny = t * "
+      "t\noutput y\n");
   const ValidGraph fused = FuseMaps(graph);
   EXPECT_EQ(Count(fused, kMap), 1u);
   ExpectSameMeaning(Specialise(graph, {{"B", 5}}).value(), Specialise(fused, {{"B", 5}}).value());
@@ -190,13 +193,14 @@ output s
   for (size_t i = 0; i < want.size(); ++i)
     EXPECT_THAT(got[i].Reals(), testing::Pointwise(testing::DoubleNear(1e-9), want[i].Reals()));
 
-  for (const char* apart : {"y = x * cast(index(-1), float32)\ns = reduce_sum(y, axes=[1, 2])\n",
-                            "s = reduce_sum(x, axes=[0, 2])\ny = x * 2\n",
-                            "input w: float32[5]\ny = x * w\ns = reduce_sum(y, axes=[1, 2])\n",
-                            "wide = pad(x, axis=2, low=1, high=1)\ny = x + 1\ns = reduce_sum(wide, axes=[1, 2])\n",
-                            "y = transpose(x, order=[0, 2, 1])\ns = reduce_sum(x, axes=[1, 2])\n"}) {
-    const ValidGraph graph =
-        MustParse("graph g\ninput x: float32[3, 4, 5]\n" + std::string(apart) + "output y\noutput s\n");
+  for (const char* apart :
+       {"y = x * cast(index(-1), float32)\ns = reduce_sum(y, axes=[1, 2])\n",
+        "s = reduce_sum(x, axes=[0, 2])\ny = x * 2\n",
+        "input w: float32[5]\ny = x * w\ns = reduce_sum(y, axes=[1, 2])\n",
+        "wide = pad(x, axis=2, low=1, high=1)\ny = x + 1\ns = reduce_sum(wide, axes=[1, 2])\n",
+        "y = transpose(x, order=[0, 2, 1])\ns = reduce_sum(x, axes=[1, 2])\n"}) {
+    const ValidGraph graph = MustParse("graph g\ninput x: float32[3, 4, 5]\n" + std::string(apart) +
+                                       "output y\noutput s\n");
     EXPECT_EQ(Print(MergeAxes(graph)), Print(graph));
   }
 }
@@ -212,7 +216,8 @@ TEST(MergeAxes, MergesAroundTheAxisThatANodeChanges) {
   EXPECT_EQ(MergedInput("y = pad(x, axis=3, low=1, high=1)\n"), "[12*B, 5]");
   EXPECT_EQ(MergedInput("y = concat(x, x, axis=1)\n"), "[B, 3, 20]");
   EXPECT_EQ(MergedInput("y = scan_sum(x, axis=2)\n"), "[3*B, 4, 5]");
-  EXPECT_EQ(MergedInput("w = window(x, axis=2, size=2)\ny = reduce_max(w, axes=[3])\n"), "[3*B, 4, 5]");
+  EXPECT_EQ(MergedInput("w = window(x, axis=2, size=2)\ny = reduce_max(w, axes=[3])\n"),
+            "[3*B, 4, 5]");
   EXPECT_EQ(MergedInput("y = transpose(x, order=[2, 3, 0, 1])\n"), "[3*B, 20]");
   EXPECT_EQ(MergedInput("y = reduce_sum(x, axes=[3, 1, 2])\n"), "[B, 60]");
   EXPECT_EQ(MergedInput("y = reduce_sum(x, axes=[2, 3], keep=true)\n"), "[3*B, 20]");
@@ -221,8 +226,10 @@ TEST(MergeAxes, MergesAroundTheAxisThatANodeChanges) {
   EXPECT_EQ(MergedInput("z = reshape(x, shape=[B, 12, 5])\ny = reverse(z, axis=2)\n"), "[12*B, 5]");
   EXPECT_EQ(MergedInput("input i: int64[2, 7]\ny = gather(x, i, axis=1)\n"), "[B, 3, 20]");
   // Another input of that shape, whose axes a node of its own tells apart.
-  EXPECT_EQ(MergedInput("input z: float32[B, 3, 4, 5]\nt = reverse(z, axis=1)\nw = t + 1\ny = x * 2\noutput w\n"),
-            "[B, 3, 20]");
+  EXPECT_EQ(
+      MergedInput(
+          "input z: float32[B, 3, 4, 5]\nt = reverse(z, axis=1)\nw = t + 1\ny = x * 2\noutput w\n"),
+      "[B, 3, 20]");
   // Nothing is left to merge around the axes; a transpose tells all axes apart.
   EXPECT_EQ(MergedInput("a = reverse(x, axis=1)\ny = reverse(a, axis=2)\n"), "[B, 3, 4, 5]");
   EXPECT_EQ(MergedInput("y = transpose(x, order=[0, 2, 1, 3])\n"), "[B, 3, 4, 5]");
@@ -279,12 +286,15 @@ output d
 )");
   const ValidGraph without = WithoutPlaces(graph);
   EXPECT_THAT(Print(without), Not(HasSubstr("argmin")));
-  EXPECT_THAT(Print(without), HasSubstr("argmax(computed")) << "two reductions might round it differently";
-  const Tensor x = Tensor::Of(DType::kFloat32, {4, 5}, std::vector<double>{1,    3, 3, -1, 2,  //
-                                                                           5,    5, 5, 5,  5,  //
-                                                                           -0.0, 0, 7, 7,  NAN, NAN, -4, 0, -4, NAN});
-  const Tensor n =
-      Tensor::Of(DType::kInt32, {5, 3}, std::vector<double>{4, 0, -7, 4, 0, 2, -3, 0, -7, -3, 9, -9, 0, -1, 0});
+  EXPECT_THAT(Print(without), HasSubstr("argmax(computed"))
+      << "two reductions might round it differently";
+  const Tensor x = Tensor::Of(DType::kFloat32, {4, 5},
+                              std::vector<double>{1,    3, 3, -1, 2,  //
+                                                  5,    5, 5, 5,  5,  //
+                                                  -0.0, 0, 7, 7,  NAN, NAN, -4, 0, -4, NAN});
+  const Tensor n = Tensor::Of(
+      DType::kInt32, {5, 3},
+      std::vector<double>{4, 0, -7, 4, 0, 2, -3, 0, -7, -3, 9, -9, 0, -1, 0});
   const std::vector<Tensor> inputs = {x, n};
   const auto want = Evaluate(graph, inputs).value();
   const auto got = Evaluate(without, inputs).value();
@@ -292,23 +302,25 @@ output d
 }
 
 TEST(WithoutKnownPlaces, WhatEachPlaceTakesIsATable) {
-  const std::string places[] = {"minimum(floor_div(index(-1), 2), 2)", "5 - index(-1)", "index(-1) - 2",
-                                "index(-1) * 0 + 1"};
+  const std::string places[] = {"minimum(floor_div(index(-1), 2), 2)", "5 - index(-1)",
+                                "index(-1) - 2", "index(-1) * 0 + 1"};
   for (const std::string& place : places) {
-    const ValidGraph graph =
-        MustParse("graph g\ninput x: float32[2, 4, 3]\ninput u: float32[2, 6, 3]\ni: int64[6] = " + place +
-                  "\ny = scatter_sum(x, i, u, axis=1)\noutput y\n");
+    const ValidGraph graph = MustParse(
+        "graph g\ninput x: float32[2, 4, 3]\ninput u: float32[2, 6, 3]\ni: int64[6] = " + place +
+        "\ny = scatter_sum(x, i, u, axis=1)\noutput y\n");
     const ValidGraph known = WithoutKnownPlaces(graph);
     EXPECT_THAT(Print(known), Not(HasSubstr("scatter"))) << place;
     ExpectSameMeaning(graph, known);
   }
   const ValidGraph given = MustParse(
-      "graph g\ninput x: float32[4]\ninput i: int64[6]\ninput u: float32[6]\ny = scatter_sum(x, i, u, axis=0)\n"
+      "graph g\ninput x: float32[4]\ninput i: int64[6]\ninput u: float32[6]\ny = scatter_sum(x, i, "
+      "u, axis=0)\n"
       "output y\n");
   EXPECT_EQ(Print(WithoutKnownPlaces(given)), Print(given));
   for (const char* op : {"set", "max", "min"}) {  // the table's updates are added up
     const ValidGraph other = MustParse(
-        "graph g\ninput x: float32[2, 4]\ninput u: float32[6, 4]\ni: int64[6] = minimum(floor_div(index(-1), 3), 1)\n"
+        "graph g\ninput x: float32[2, 4]\ninput u: float32[6, 4]\ni: int64[6] = "
+        "minimum(floor_div(index(-1), 3), 1)\n"
         "y = scatter_" +
         std::string(op) + "(x, i, u, axis=0)\noutput y\n");
     ExpectSameMeaning(other, WithoutKnownPlaces(other));
@@ -318,15 +330,16 @@ TEST(WithoutKnownPlaces, WhatEachPlaceTakesIsATable) {
 TEST(WithoutLongSorts, TheFirstOfRowsAreAmongTheFirstOfTheirParts) {
   for (const std::string& order : std::vector<std::string>{"", ", descending=true"}) {
     // Few values, so that most elements are equal to others.
-    const ValidGraph graph =
-        MustParse("graph g\ninput x: float32[2, 16384]\nr = floor(x)\ns = sort(r, axis=1, count=5" + order +
-                  ")\nv = gather(x, s, axis=1, batch=1)\noutput s\noutput v\n");
+    const ValidGraph graph = MustParse(
+        "graph g\ninput x: float32[2, 16384]\nr = floor(x)\ns = sort(r, axis=1, count=5" + order +
+        ")\nv = gather(x, s, axis=1, batch=1)\noutput s\noutput v\n");
     ASSERT_TRUE(HasLongSorts(graph));
     const ValidGraph divided = WithoutLongSorts(graph);
     EXPECT_FALSE(HasLongSorts(divided));
     ExpectSameMeaning(graph, divided);
   }
-  const ValidGraph across = MustParse("graph g\ninput x: float32[4, 2, 3]\ns = sort(x, axis=0, count=3)\noutput s\n");
+  const ValidGraph across = MustParse(
+      "graph g\ninput x: float32[4, 2, 3]\ns = sort(x, axis=0, count=3)\noutput s\n");
   EXPECT_THAT(Print(WithoutLongSorts(across)), HasSubstr("axis=2"));
   ExpectSameMeaning(across, WithoutLongSorts(across));
   const auto sorts = [](const char* shape, const char* count) {
@@ -363,8 +376,10 @@ TEST(WithoutThinProducts, AreSumsOfProducts) {
     }
     ExpectNear(Evaluate(without, inputs).value()[0], Evaluate(graph, inputs).value()[0].Reals(), 0);
   }
-  for (const ValidGraph& thick : {graph_of("3, 4", "4, 5", "mk,kn->mn"), graph_of("3, 4", "4", "mk,k->m")})
-    EXPECT_EQ(Print(WithoutThinProducts(thick)) == Print(thick), thick.node(thick.inputs()[1]).type.rank() == 2);
+  for (const ValidGraph& thick :
+       {graph_of("3, 4", "4, 5", "mk,kn->mn"), graph_of("3, 4", "4", "mk,k->m")})
+    EXPECT_EQ(Print(WithoutThinProducts(thick)) == Print(thick),
+              thick.node(thick.inputs()[1]).type.rank() == 2);
 }
 
 TEST(WithMatrixProducts, WhatOneOperandAloneHasIsAddedUpBefore) {
@@ -372,9 +387,9 @@ TEST(WithMatrixProducts, WhatOneOperandAloneHasIsAddedUpBefore) {
     const std::string text(equation);
     const auto axes = [](size_t rank) { return rank == 1 ? "3" : rank == 2 ? "3, 3" : "3, 3, 3"; };
     const size_t comma = text.find(','), arrow = text.find("->");
-    const ValidGraph graph =
-        MustParse(std::string("graph g\ninput a: float32[") + axes(comma) + "]\ninput b: float32[" +
-                  axes(arrow - comma - 1) + "]\ny = contract(a, b, equation=\"" + text + "\")\noutput y\n");
+    const ValidGraph graph = MustParse(
+        std::string("graph g\ninput a: float32[") + axes(comma) + "]\ninput b: float32[" +
+        axes(arrow - comma - 1) + "]\ny = contract(a, b, equation=\"" + text + "\")\noutput y\n");
     const ValidGraph made = WithMatrixProducts(graph);
     EXPECT_THAT(Print(made), HasSubstr("reduce_sum"));
     const auto inputs = RandomInputs(graph, 17);
@@ -384,13 +399,14 @@ TEST(WithMatrixProducts, WhatOneOperandAloneHasIsAddedUpBefore) {
 
 TEST(WithoutSingleUpdates, AnElementIsUpdatedWhereItsPlaceIsTheOne) {
   for (const char* op : {"sum", "set", "max", "min"}) {
-    const ValidGraph graph =
-        MustParse(std::string("graph g\ninput x: float32[3, 4]\ninput p: int64[3]\ninput u: float32[3]\n") +
-                  "y = scatter_" + op + "(x, p, u, axis=1, batch=1)\noutput y\n");
+    const ValidGraph graph = MustParse(
+        std::string("graph g\ninput x: float32[3, 4]\ninput p: int64[3]\ninput u: float32[3]\n") +
+        "y = scatter_" + op + "(x, p, u, axis=1, batch=1)\noutput y\n");
     const ValidGraph without = WithoutSingleUpdates(graph);
     EXPECT_THAT(Print(without), Not(HasSubstr("scatter")));
     const std::vector<Tensor> inputs = {
-        Tensor::Of(DType::kFloat32, {3, 4}, std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8, NAN, 10, 11, 12}),
+        Tensor::Of(DType::kFloat32, {3, 4},
+                   std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8, NAN, 10, 11, 12}),
         Tensor::Of(DType::kInt64, {3}, std::vector<double>{3, -1, 0}),
         Tensor::Of(DType::kFloat32, {3}, std::vector<double>{2.5, 9, 4})};
     ExpectNear(Evaluate(without, inputs).value()[0], Evaluate(graph, inputs).value()[0].Reals(), 0);
@@ -422,8 +438,8 @@ output y
   const auto got = Evaluate(kept, same);
   ASSERT_TRUE(got.has_value()) << got.error().ToString() << Print(kept);
   ExpectNear((*got)[0], Evaluate(graph, inputs).value()[0].Reals(), 0);
-  const ValidGraph both =
-      MustParse("graph g\ninput x: float32[5, 5]\nrow = reduce_sum(x, axes=[1])\ny = x * row\noutput y\n");
+  const ValidGraph both = MustParse(
+      "graph g\ninput x: float32[5, 5]\nrow = reduce_sum(x, axes=[1])\ny = x * row\noutput y\n");
   EXPECT_EQ(Print(WithKeptRows(both)), Print(both)) << "a row's value that stands for columns";
 }
 
@@ -449,8 +465,8 @@ output y
 }
 
 ValidGraph Product(const std::string& equation, const std::string& a, const std::string& b) {
-  return MustParse("graph g\ninput a: float32" + a + "\ninput b: float32" + b + "\ny = contract(a, b, equation=\"" +
-                   equation + "\")\noutput y\n");
+  return MustParse("graph g\ninput a: float32" + a + "\ninput b: float32" + b +
+                   "\ny = contract(a, b, equation=\"" + equation + "\")\noutput y\n");
 }
 const size_t kTranspose = Operation(Transpose{}).index();
 
@@ -462,11 +478,14 @@ TEST(WithMatrixProducts, TransposesWhatLiesOtherwise) {
   };
   EXPECT_EQ(transposes(Product("mk,nk->mn", "[3, 4]", "[5, 4]")), 0u);
   EXPECT_EQ(transposes(Product("bmk,bkn->bmn", "[2, 3, 4]", "[2, 4, 5]")), 0u);
-  EXPECT_EQ(transposes(Product("nk,mk->mn", "[3, 4]", "[5, 4]")), 0u) << "the second with the first";
-  EXPECT_EQ(transposes(Product("mak,nk->amn", "[3, 1, 4]", "[5, 4]")), 0u) << "one element lies anywhere";
+  EXPECT_EQ(transposes(Product("nk,mk->mn", "[3, 4]", "[5, 4]")), 0u)
+      << "the second with the first";
+  EXPECT_EQ(transposes(Product("mak,nk->amn", "[3, 1, 4]", "[5, 4]")), 0u)
+      << "one element lies anywhere";
   EXPECT_EQ(transposes(Product("km,kn->mn", "[4, 3]", "[4, 5]")), 1u);
   EXPECT_EQ(transposes(Product("kn,km->mn", "[4, 3]", "[4, 5]")), 1u) << "operands change places";
-  EXPECT_EQ(transposes(Product("abmk,bnk->abmn", "[2, 3, 4, 5]", "[3, 6, 5]")), 2u) << "each has an axis of its own";
+  EXPECT_EQ(transposes(Product("abmk,bnk->abmn", "[2, 3, 4, 5]", "[3, 6, 5]")), 2u)
+      << "each has an axis of its own";
   EXPECT_EQ(transposes(Product("mjki,jink->nmj", "[2, 3, 4, 5]", "[3, 5, 6, 4]")), 3u);
   EXPECT_EQ(transposes(Product("mkz,n->mn", "[3, 4, 2]", "[5]")), 0u) << "no product of matrices";
   EXPECT_EQ(transposes(Product("km,kn->nm", "[1, 4]", "[1, 5]")), 0u) << "no depth";

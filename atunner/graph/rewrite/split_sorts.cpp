@@ -9,17 +9,21 @@
 namespace atunner::graph {
 namespace {
 
-/// Rows as long as this, of which there are so few, leave most of a GPU idle where one block has one of them.
+/// Rows as long as this, of which there are so few, leave most of a GPU idle where one block has
+/// one of them.
 constexpr int64_t kLong = 16384, kFewRows = 512, kLeastPart = 4096, kMostParts = 16;
 
-/// Parts of each row, one where it is not divided: powers of two, so large that few of their elements are wanted.
+/// Parts of each row, one where it is not divided: powers of two, so large that few of their
+/// elements are wanted.
 int64_t PartsOf(const ValidGraph& graph, const Node& node) {
   const auto* sort = node.As<Sort>();
-  if (!sort || sort->axis + 1 != static_cast<int64_t>(node.type.rank()) || sort->count == 0) return 1;
+  if (!sort || sort->axis + 1 != static_cast<int64_t>(node.type.rank()) || sort->count == 0)
+    return 1;
   const Shape& shape = graph.node(node.operands[0]).type.shape;
   const Extent rows = ElementCount({shape.begin(), shape.end() - 1});
   const int64_t columns = shape.back().factor();
-  if (!rows.constant() || !shape.back().constant() || rows.factor() > kFewRows || columns < kLong) return 1;
+  if (!rows.constant() || !shape.back().constant() || rows.factor() > kFewRows || columns < kLong)
+    return 1;
   int64_t parts = 1;
   while (parts < kMostParts && columns % (2 * parts) == 0 && columns / (2 * parts) >= kLeastPart &&
          columns / (2 * parts) >= 64 * sort->count && parts * rows.factor() < 2 * kFewRows)
@@ -27,7 +31,8 @@ int64_t PartsOf(const ValidGraph& graph, const Node& node) {
   return parts;
 }
 
-/// The first of a row are among the first of its parts. Equal ones of an earlier part come first there too.
+/// The first of a row are among the first of its parts. Equal ones of an earlier part come first
+/// there too.
 class SortDivider : public Rewriter {
  public:
   using Rewriter::Rewriter;
@@ -41,7 +46,8 @@ class SortDivider : public Rewriter {
       std::iota(turned.begin(), turned.end(), int64_t{0});
       std::swap(turned[across->axis], turned[last]);
       const Value x = builder_.Transpose(operands[0], turned);
-      return builder_.Transpose(builder_.Add(Sort{last, across->descending, across->count}, {x}), turned);
+      return builder_.Transpose(builder_.Add(Sort{last, across->descending, across->count}, {x}),
+                                turned);
     }
     const int64_t parts = PartsOf(graph_, node);
     if (parts == 1) return builder_.Copy(node, std::move(operands));
@@ -54,9 +60,10 @@ class SortDivider : public Rewriter {
     together.back() = Extent(parts * sort.count);
     const Value x = builder_.Reshape(operands[0], divided);
     const Value first = builder_.Add(Sort{axis + 1, sort.descending, sort.count}, {x});
-    const Value values = builder_.Reshape(builder_.Add(Gather{axis + 1, axis + 1}, {x, first}), together);
-    const Value places =
-        builder_.Reshape(builder_.Map("a + index(-2) * " + std::to_string(columns), {first}), together);
+    const Value values = builder_.Reshape(builder_.Add(Gather{axis + 1, axis + 1}, {x, first}),
+                                          together);
+    const Value places = builder_.Reshape(
+        builder_.Map("a + index(-2) * " + std::to_string(columns), {first}), together);
     return builder_.Add(Gather{axis, axis}, {places, builder_.Add(sort, {values})});
   }
 };
@@ -64,7 +71,8 @@ class SortDivider : public Rewriter {
 }  // namespace
 
 bool HasLongSorts(const ValidGraph& graph) {
-  return std::ranges::any_of(graph.nodes(), [&](const Node& node) { return PartsOf(graph, node) > 1; });
+  return std::ranges::any_of(graph.nodes(),
+                             [&](const Node& node) { return PartsOf(graph, node) > 1; });
 }
 ValidGraph WithoutLongSorts(const ValidGraph& graph) { return SortDivider(graph).Run(); }
 

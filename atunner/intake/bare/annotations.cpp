@@ -12,7 +12,8 @@ namespace {
 /// "NAME = VALUE" or "NAME: VALUE".
 Result<std::pair<std::string, std::string>> Assignment(const std::string& text) {
   const size_t at = text.find_first_of("=:");
-  if (at == std::string::npos || Trim(text.substr(0, at)).empty() || Trim(text.substr(at + 1)).empty())
+  if (at == std::string::npos || Trim(text.substr(0, at)).empty() ||
+      Trim(text.substr(at + 1)).empty())
     return Invalid("expected 'name = value'");
   return std::pair(Trim(text.substr(0, at)), Trim(text.substr(at + 1)));
 }
@@ -57,10 +58,12 @@ Status Argument(const std::string& rest, Annotations& all) {
   if (second == std::string::npos) return Invalid("expected 'name in float32[n]'");
   const std::string role = head.substr(space + 1, second - space - 1);
   const std::string type = Trim(head.substr(second));
-  if (role != "in" && role != "out" && role != "inout") return Invalid("'" + role + "' is none of in, out, inout");
+  if (role != "in" && role != "out" && role != "inout")
+    return Invalid("'" + role + "' is none of in, out, inout");
   argument.role = role == "in" ? Role::kInput : role == "out" ? Role::kOutput : Role::kInOut;
   const auto known = ParseCType(type);
-  if (!known || known->lanes != 1) return Invalid("unknown element type '" + type + "'", "", "use " + DTypeNames());
+  if (!known || known->lanes != 1)
+    return Invalid("unknown element type '" + type + "'", "", "use " + DTypeNames());
   argument.dtype = known->dtype;
   all.arguments[head.substr(0, space)] = argument;
   return {};
@@ -145,9 +148,11 @@ Status One(const std::string& text, Annotations& all) {
     // Verbs without a name of their own take "verb = value".
     if (rest.starts_with('=') || rest.starts_with(':')) rest = Trim(rest.substr(1));
     if (rest.empty())
-      return Invalid("nothing after '" + name + "'", "", std::string("write: // atunner: ") + verb.usage);
+      return Invalid("nothing after '" + name + "'", "",
+                     std::string("write: // atunner: ") + verb.usage);
     auto applied = verb.apply(rest, all);
-    if (!applied) return Invalid(applied.error().what, "", std::string("write: // atunner: ") + verb.usage);
+    if (!applied)
+      return Invalid(applied.error().what, "", std::string("write: // atunner: ") + verb.usage);
     return {};
   }
   std::string names;
@@ -178,7 +183,8 @@ Result<Fill> ParseFill(const std::string& text) {
     fill.kind = Fill::Kind::kUniform;
     ATUNNER_TRY(fill.low, number(1));
     ATUNNER_TRY(fill.high, number(2));
-    if (!(fill.low < fill.high)) return Invalid("'" + text + "': the upper end must be above the lower one");
+    if (!(fill.low < fill.high))
+      return Invalid("'" + text + "': the upper end must be above the lower one");
   } else if (kind == "file" && words.size() > 1) {
     fill.kind = Fill::Kind::kFile;
     fill.path = words[1];
@@ -188,26 +194,30 @@ Result<Fill> ParseFill(const std::string& text) {
     ATUNNER_TRY(const Expr expr, Expr::Parse(fill.path));
     for (const std::string& name : expr.Names()) {
       if (name != "i")
-        return Invalid("'" + text + "': unknown name '" + name + "'", "", "a generator knows the index i");
+        return Invalid("'" + text + "': unknown name '" + name + "'", "",
+                       "a generator knows the index i");
     }
   } else if ((kind == "indices" || kind == "offsets") && words.size() > 1) {
     fill.kind = kind == "indices" ? Fill::Kind::kIndices : Fill::Kind::kOffsets;
     fill.path = Trim(text).substr(kind.size() + 1);
     ATUNNER_TRY(const Expr end, Expr::Parse(fill.path));
   } else {
-    return Invalid(
-        "unknown fill '" + text + "'", "",
-        "use normal, uniform LOW HIGH, constant V, zeros, iota, indices END, offsets END, generator EXPRESSION "
-        "or file PATH");
+    return Invalid("unknown fill '" + text + "'", "",
+                   "use normal, uniform LOW HIGH, constant V, zeros, iota, indices END, offsets "
+                   "END, generator EXPRESSION "
+                   "or file PATH");
   }
   return fill;
 }
 
-Result<Annotations> ParseAnnotations(const std::vector<Annotation>& lines, const std::string& file) {
+Result<Annotations> ParseAnnotations(const std::vector<Annotation>& lines,
+                                     const std::string& file) {
   Annotations all;
   for (const Annotation& line : lines) {
     auto applied = One(std::string(line.text), all);
-    if (!applied) return Invalid(applied.error().what, file + ":" + std::to_string(line.line), applied.error().hint);
+    if (!applied)
+      return Invalid(applied.error().what, file + ":" + std::to_string(line.line),
+                     applied.error().hint);
   }
   return all;
 }

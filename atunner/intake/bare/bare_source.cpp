@@ -6,20 +6,22 @@
 #include <set>
 #include <utility>
 
-#include "atunner/intake/expression_text.h"
-#include "atunner/intake/cuda/kernel_body.h"
-#include "atunner/intake/rewrite/macro_launches.h"
 #include "atunner/intake/bare/source_tunables.h"
+#include "atunner/intake/cuda/kernel_body.h"
+#include "atunner/intake/expression_text.h"
+#include "atunner/intake/rewrite/macro_launches.h"
 
 namespace atunner {
 namespace {
 
 constexpr int64_t kLargestBlock = 1024;
-constexpr int64_t kCheckElements = 40'000;         // of all buffers: well under a second on the virtual GPU
+// of all buffers: well under a second on the virtual GPU
+constexpr int64_t kCheckElements = 40'000;
 constexpr int64_t kMostCheckElements = 1'000'000;  // where grids allow no fewer: some seconds
 constexpr int64_t kSmallestHalved = 64;
 
-/// Of names, numbers, their products and, with `sums`, what is added to them; nothing for other expressions.
+/// Of names, numbers, their products and, with `sums`, what is added to them; nothing for other
+/// expressions.
 std::optional<int64_t> WholeOf(const Expr::Node& node, const Bindings& bindings, bool sums) {
   using Kind = Expr::Node::Kind;
   Value scratch;
@@ -32,22 +34,27 @@ std::optional<int64_t> WholeOf(const Expr::Node& node, const Bindings& bindings,
   }
   const bool adds = node.op == "+" || node.op == "-";
   if (node.kind != Kind::kBinary || (node.op != "*" && !(adds && sums))) return std::nullopt;
-  const auto left = WholeOf(node.children[0], bindings, sums), right = WholeOf(node.children[1], bindings, sums);
+  const auto left = WholeOf(node.children[0], bindings, sums),
+             right = WholeOf(node.children[1], bindings, sums);
   if (!left || !right) return std::nullopt;
   return node.op == "*" ? *left * *right : node.op == "+" ? *left + *right : *left - *right;
 }
 
-/// Does no division of sizes leave a rest? Who divides so counts on it; who rounds up adds something before, and may
-/// count on it as well: with `sums`, what is rounded up must be even too.
+/// Does no division of sizes leave a rest? Who divides so counts on it; who rounds up adds
+/// something before, and may count on it as well: with `sums`, what is rounded up must be even too.
 bool DividesEvenly(const Expr::Node& node, const Bindings& bindings, bool sums) {
-  const bool ceils = sums && node.kind == Expr::Node::Kind::kCall && node.op == "ceil_div" && node.children.size() == 2;
+  const bool ceils = sums && node.kind == Expr::Node::Kind::kCall && node.op == "ceil_div" &&
+                     node.children.size() == 2;
   if (ceils || (node.kind == Expr::Node::Kind::kBinary && node.op == "//")) {
-    const auto sizes = WholeOf(node.children[0], bindings, sums), by = WholeOf(node.children[1], bindings, sums);
+    const auto sizes = WholeOf(node.children[0], bindings, sums),
+               by = WholeOf(node.children[1], bindings, sums);
     const bool rounds = !ceils && (node.children[0].op == "+" || node.children[0].op == "-");
-    const bool even = sizes && by && *by != 0 && (*sizes % *by == 0 || (rounds && *sizes % *by == *by - 1));
+    const bool even = sizes && by && *by != 0 &&
+                      (*sizes % *by == 0 || (rounds && *sizes % *by == *by - 1));
     if (sizes && by && !even) return false;
   }
-  return std::ranges::all_of(node.children, [&](const auto& child) { return DividesEvenly(child, bindings, sums); });
+  return std::ranges::all_of(
+      node.children, [&](const auto& child) { return DividesEvenly(child, bindings, sums); });
 }
 
 /// What was read and what varies, put together as a kernel.
@@ -85,7 +92,8 @@ class Assembler {
     spec.dims = in_.SizesBeside(out_.space);
     spec.args = in_.tensors;
     spec.tolerance = in_.stated.tolerance;
-    spec.bytes = Expr(0);  // buffers may be larger than what the kernel touches: no floor can be claimed
+    // buffers may be larger than what the kernel touches: no floor can be claimed
+    spec.bytes = Expr(0);
     if (!in_.stated.bytes.empty()) {
       ATUNNER_TRY(spec.bytes, Parse("bytes", in_.stated.bytes));
     }
@@ -111,7 +119,8 @@ class Assembler {
     return {};
   }
 
-  /// Do grids that divide the task's sizes evenly divide these so, whatever value one parameter has?
+  /// Do grids that divide the task's sizes evenly divide these so, whatever value one parameter
+  /// has?
   bool GridsStayEven(const Dims& dims) const {
     const std::vector<std::string> names = out_.space.Names();
     const auto stay = [&](const Configuration& one, bool sums) {
@@ -131,19 +140,24 @@ class Assembler {
     return true;
   }
 
-  /// Sizes that only the host knows are no part of the binary: halved until the task is small, they give a check that
-  /// the virtual GPU runs in no time. Halving goes no further than grids divide sizes evenly. Not where a grid stays as
-  /// it is: such a kernel may count on one thread per element.
+  /// Sizes that only the host knows are no part of the binary: halved until the task is small, they
+  /// give a check that the virtual GPU runs in no time. Halving goes no further than grids divide
+  /// sizes evenly. Not where a grid stays as it is: such a kernel may count on one thread per
+  /// element.
   void DeriveCheck() {
     Dims dims = out_.spec.dims;
     for (const auto& [name, value] : dims) {
       const Leaf* leaf = in_.FindLeaf(name);
-      if (!leaf || leaf->of_file || in_.used_in_symbols.contains(name) || fixed_.contains(name)) return;
+      if (!leaf || leaf->of_file || in_.used_in_symbols.contains(name) || fixed_.contains(name))
+        return;
     }
     for (size_t axis = 0; axis < 3; ++axis) {
-      const bool follows = std::ranges::any_of(NamesOf(launch_.grid[axis]),
-                                               [&](const std::string& name) { return dims.contains(name); });
-      if (launch_.grid[axis] != "1" && !follows && !(axis == 0 && StridesByGrid(in_.syntax, *in_.kernel))) return;
+      const bool follows = std::ranges::any_of(
+          NamesOf(launch_.grid[axis]),
+          [&](const std::string& name) { return dims.contains(name); });
+      if (launch_.grid[axis] != "1" && !follows &&
+          !(axis == 0 && StridesByGrid(in_.syntax, *in_.kernel)))
+        return;
     }
     const auto elements = [&] {
       int64_t total = 0;
@@ -166,13 +180,16 @@ class Assembler {
     if (dims == out_.spec.dims || elements() == 0 || elements() > kMostCheckElements) return;
     std::string text;
     for (const auto& [name, value] : dims) {
-      if (value != out_.spec.dims.at(name)) text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
+      if (value != out_.spec.dims.at(name))
+        text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
     }
-    out_.notes.push_back("without a GPU, verified at " + text + "; state another size with // atunner: check " + text);
+    out_.notes.push_back("without a GPU, verified at " + text +
+                         "; state another size with // atunner: check " + text);
     out_.check_dims.push_back(std::move(dims));
   }
 
-  /// Names of what is a fraction to the kernel, and no size: 255 of `float scale = 255` is not halved.
+  /// Names of what is a fraction to the kernel, and no size: 255 of `float scale = 255` is not
+  /// halved.
   std::set<std::string> NumbersAlone(const Dims& dims) const {
     std::set<std::string> names;
     for (const ArgBinding& binding : in_.bindings) {
@@ -186,16 +203,19 @@ class Assembler {
 
   std::string Entry() const {
     std::string entry = in_.kernel->qualified;
-    for (size_t i = 0; i < launch_.template_args.size(); ++i) entry += (i == 0 ? "<" : ", ") + launch_.template_args[i];
+    for (size_t i = 0; i < launch_.template_args.size(); ++i)
+      entry += (i == 0 ? "<" : ", ") + launch_.template_args[i];
     return launch_.template_args.empty() ? entry : entry + ">";
   }
 
   Status AddConstraints() {
-    const std::string threads = fmt::format("({}) * ({}) * ({})", launch_.block[0], launch_.block[1], launch_.block[2]);
+    const std::string threads = fmt::format("({}) * ({}) * ({})", launch_.block[0],
+                                            launch_.block[1], launch_.block[2]);
     if (HasParameter(out_.space, threads)) {
       const std::string bound = LaunchBound(in_.syntax, *in_.kernel);
       const auto limit = LiteralOf(bound);
-      ATUNNER_TRY(Expr most, Parse("block", fmt::format("{} <= {}", threads, limit.value_or(kLargestBlock))));
+      ATUNNER_TRY(Expr most,
+                  Parse("block", fmt::format("{} <= {}", threads, limit.value_or(kLargestBlock))));
       out_.space.constraints.push_back(
           {std::move(most), limit ? "__launch_bounds__" : "a block has at most 1024 threads"});
       ATUNNER_TRY(Expr least, Parse("block", fmt::format("{} >= 32", threads)));
@@ -213,10 +233,12 @@ class Assembler {
       Dims dims = out_.spec.dims;
       for (const auto& [name, value] : stated) {
         const Leaf* leaf = in_.FindLeaf(name);
-        if (!dims.contains(name)) return Invalid("check: '" + name + "' is no problem size", in_.Where());
+        if (!dims.contains(name))
+          return Invalid("check: '" + name + "' is no problem size", in_.Where());
         if ((leaf && leaf->of_file) || fixed_.contains(name))
-          return Invalid("check: '" + name + "' is a constant of the source, which one binary cannot vary",
-                         in_.Where());
+          return Invalid(
+              "check: '" + name + "' is a constant of the source, which one binary cannot vary",
+              in_.Where());
         dims[name] = value;
       }
       out_.check_dims.push_back(std::move(dims));
@@ -232,9 +254,11 @@ class Assembler {
 
 }  // namespace
 
-Result<UserKernel> ParseBareSource(const std::string& text, const std::string& name, const SourceOptions& options) {
+Result<UserKernel> ParseBareSource(const std::string& text, const std::string& name,
+                                   const SourceOptions& options) {
   ATUNNER_TRY(const std::unique_ptr<SourceReading> reading, ReadSource(text, name, options.kernel));
-  ATUNNER_TRY(SourceTunables found, FindTunables(*reading, {options.extra_tunables, options.multiprocessors}));
+  ATUNNER_TRY(SourceTunables found,
+              FindTunables(*reading, {options.extra_tunables, options.multiprocessors}));
   return Assembler(*reading, std::move(found)).Run();
 }
 
@@ -245,7 +269,8 @@ std::vector<std::string> LaunchedKernels(const std::string& text) {
   std::vector<std::string> names;
   for (const KernelDefinition& kernel : syntax.kernels) {
     if ((stated && !stated->kernel.empty()) || FindLaunch(syntax, kernel) == nullptr) continue;
-    if (std::ranges::find(names, kernel.qualified) == names.end()) names.push_back(kernel.qualified);
+    if (std::ranges::find(names, kernel.qualified) == names.end())
+      names.push_back(kernel.qualified);
   }
   return names;
 }

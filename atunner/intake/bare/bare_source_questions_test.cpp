@@ -8,10 +8,12 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(BareSource, AsksForEverythingAtOnce) {
-  const std::string error = ErrorOf("__global__ void k(const float* x, float* y, int n) { y[threadIdx.x] = x[n]; }");
+  const std::string error = ErrorOf(
+      "__global__ void k(const float* x, float* y, int n) { y[threadIdx.x] = x[n]; }");
   EXPECT_THAT(error, HasSubstr("k.cu:1"));
-  for (const char* line : {"// atunner: block = 256", "// atunner: grid = ", "// atunner: arg x in float32[ELEMENTS]",
-                           "// atunner: arg y out float32[ELEMENTS]", "// atunner: arg n = VALUE"}) {
+  for (const char* line :
+       {"// atunner: block = 256", "// atunner: grid = ", "// atunner: arg x in float32[ELEMENTS]",
+        "// atunner: arg y out float32[ELEMENTS]", "// atunner: arg n = VALUE"}) {
     EXPECT_THAT(error, HasSubstr(line));
   }
 }
@@ -55,7 +57,8 @@ void run(torch::Tensor& x, torch::Tensor& y, double eps) {
   EXPECT_THAT(error, HasSubstr("// atunner: arg y in float32[ELEMENTS]"));
   EXPECT_THAT(error, Not(HasSubstr("block =")));
   auto kernel = Parse(
-      "// atunner: size width = 512\n// atunner: grid = 64\n// atunner: arg x in float32[64 * width]\n"
+      "// atunner: size width = 512\n// atunner: grid = 64\n// atunner: arg x in float32[64 * "
+      "width]\n"
       "// atunner: arg y out float32[64 * width]\n// atunner: arg eps = 1e-5\n" +
       source);
   ASSERT_TRUE(kernel) << kernel.error().ToString();
@@ -94,20 +97,26 @@ void launch(torch::Tensor x) {
 
 TEST(BareSource, SeveralKernelsNeedAChoice) {
   const std::string two =
-      std::string(kPlain) + "__global__ void other(float* x) { x[0] = 1; }\nvoid f(float* d) { other<<<1, 1>>>(d); }";
+      std::string(kPlain) +
+      "__global__ void other(float* x) { x[0] = 1; }\nvoid f(float* d) { other<<<1, 1>>>(d); }";
   EXPECT_THAT(ErrorOf(two), HasSubstr("--kernel NAME"));
   EXPECT_TRUE(Parse(two, {.kernel = "scale", .extra_tunables = false, .multiprocessors = 1}));
-  EXPECT_THAT(Parse(two, {.kernel = "nope", .extra_tunables = false, .multiprocessors = 1}).error().ToString(),
+  EXPECT_THAT(Parse(two, {.kernel = "nope", .extra_tunables = false, .multiprocessors = 1})
+                  .error()
+                  .ToString(),
               HasSubstr("the file has scale, other"));
 }
 
 TEST(BareSource, MistakesInAnnotationsNameTheirLine) {
   EXPECT_THAT(ErrorOf("\n// atunner: tune\n__global__ void k() {}"), HasSubstr("k.cu:2"));
-  EXPECT_THAT(ErrorOf("// atunner: frobnicate 3\n__global__ void k() {}"), HasSubstr("unknown annotation"));
-  EXPECT_THAT(ErrorOf("// atunner: arg x sideways float32[n]\n__global__ void k() {}"), HasSubstr("sideways"));
+  EXPECT_THAT(ErrorOf("// atunner: frobnicate 3\n__global__ void k() {}"),
+              HasSubstr("unknown annotation"));
+  EXPECT_THAT(ErrorOf("// atunner: arg x sideways float32[n]\n__global__ void k() {}"),
+              HasSubstr("sideways"));
   EXPECT_THAT(ErrorOf("int main() {}"), HasSubstr("no __global__ kernel"));
   EXPECT_THAT(ErrorOf(std::string("// atunner: tune FOO = 1, 2\n") + kPlain), HasSubstr("'FOO'"));
-  EXPECT_THAT(ErrorOf("// atunner: block = 32\n// atunner: grid = 1\n__global__ void k() {}"), HasSubstr("no output"));
+  EXPECT_THAT(ErrorOf("// atunner: block = 32\n// atunner: grid = 1\n__global__ void k() {}"),
+              HasSubstr("no output"));
 }
 
 }  // namespace

@@ -111,7 +111,8 @@ int main() {
   go(x, s, t, o);
 })");
   ASSERT_TRUE(kernel) << kernel.error().ToString();
-  EXPECT_EQ(kernel->spec.args[0].fill.kind, Fill::Kind::kFamilies) << "zeros as an input show nothing";
+  EXPECT_EQ(kernel->spec.args[0].fill.kind, Fill::Kind::kFamilies)
+      << "zeros as an input show nothing";
   EXPECT_EQ(kernel->spec.args[1].fill.kind, Fill::Kind::kZeros);
   EXPECT_EQ(kernel->spec.args[2].fill.kind, Fill::Kind::kZeros);
   EXPECT_NE(kernel->spec.args[3].fill.kind, Fill::Kind::kZeros) << "set to -1";
@@ -164,7 +165,8 @@ int main() {
 
 TEST(BareSource, FixedBlocksAreLeftAloneWithAReason) {
   std::string source = kPlain;
-  source.replace(source.find("if (i < n)"), 10, "__shared__ float s[256]; s[threadIdx.x] = 0; if (i < n)");
+  source.replace(source.find("if (i < n)"), 10,
+                 "__shared__ float s[256]; s[threadIdx.x] = 0; if (i < n)");
   auto fixed = Parse(source);
   ASSERT_TRUE(fixed);
   EXPECT_TRUE(fixed->space.parameters.empty());
@@ -196,7 +198,8 @@ TEST(BareSource, GridStrideLoopsFreeTheGrid) {
 TEST(BareSource, BlockStrideLoopsFreeTheBlock) {
   std::string source = kPlain;
   source.replace(source.find("if (i < n) y[i] = a * x[i];"), 27,
-                 "__shared__ float per_warp[32]; for (i = threadIdx.x; i < n; i += blockDim.x) y[i] = a * x[i];");
+                 "__shared__ float per_warp[32]; for (i = threadIdx.x; i < n; i += blockDim.x) "
+                 "y[i] = a * x[i];");
   source.replace(source.find("scale<<<blocks, threads>>>"), 26, "scale<<<1, 128>>>");
   auto kernel = Parse(source);
   ASSERT_TRUE(kernel) << kernel.error().ToString();
@@ -349,9 +352,12 @@ TEST(BareSource, AliasedBuffersAreOneTensor) {
 TEST(BareSource, RolesFollowTheBody) {
   const auto role = [](const std::string& body) {
     auto kernel = Parse(
-        "// atunner: block = 32\n// atunner: grid = 1\n// atunner: arg n = 4\n__global__ void k(float* p, float* q, "
+        "// atunner: block = 32\n// atunner: grid = 1\n// atunner: arg n = 4\n__global__ void "
+        "k(float* p, float* q, "
         "int n) { " +
-        body + " }\nvoid f() { float *a, *b; cudaMalloc(&a, 64); cudaMalloc(&b, 64); k<<<1, 32>>>(a, b, 4); }");
+        body +
+        " }\nvoid f() { float *a, *b; cudaMalloc(&a, 64); cudaMalloc(&b, 64); k<<<1, 32>>>(a, b, "
+        "4); }");
     return kernel ? std::string(Name(kernel->spec.args[0].role)) : kernel.error().ToString();
   };
   EXPECT_EQ(role("p[0] = 1;"), Name(Role::kOutput));
@@ -369,11 +375,12 @@ TEST(BareSource, RolesFollowTheBody) {
 
 TEST(BareSource, SizesThatAreRoundedUpEvenlyStayEven) {
   for (const char* grid : {"(n + 127) / 128", "CEIL_DIV(n, 128)"}) {
-    const auto kernel = Parse(std::string("#define CEIL_DIV(a, b) (((a) + (b) - 1) / (b))\n") +
-                              "__global__ void twice(float* x) { x[blockIdx.x * 128 + threadIdx.x] *= 2; }\n"
-                              "int main() { int n = 384 * 256; float* x; cudaMalloc(&x, n * sizeof(float));\n"
-                              "twice<<<" +
-                              grid + ", 128>>>(x); }\n");
+    const auto kernel = Parse(
+        std::string("#define CEIL_DIV(a, b) (((a) + (b) - 1) / (b))\n") +
+        "__global__ void twice(float* x) { x[blockIdx.x * 128 + threadIdx.x] *= 2; }\n"
+        "int main() { int n = 384 * 256; float* x; cudaMalloc(&x, n * sizeof(float));\n"
+        "twice<<<" +
+        grid + ", 128>>>(x); }\n");
     ASSERT_TRUE(kernel) << kernel.error().ToString();
     ASSERT_EQ(kernel->check_dims.size(), 1u) << grid;
     EXPECT_EQ(kernel->check_dims[0].at("n") % 128, 0) << grid;

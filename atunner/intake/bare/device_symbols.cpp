@@ -7,8 +7,8 @@ namespace atunner {
 namespace {
 
 bool IsQualifier(std::string_view word) {
-  static const std::set<std::string_view> kQualifiers = {"__constant__", "__device__", "static", "const",
-                                                         "volatile",     "extern",     "inline", "__align__"};
+  static const std::set<std::string_view> kQualifiers = {
+      "__constant__", "__device__", "static", "const", "volatile", "extern", "inline", "__align__"};
   return kQualifiers.contains(word);
 }
 
@@ -18,12 +18,14 @@ std::string SymbolOf(const CudaSyntax& syntax, size_t declaration, const std::st
   if (around == nullptr || around->path.empty()) return name;
   std::string symbol = "_ZN";
   for (const Token& token : Lex(around->path).tokens) {
-    if (token.kind == Token::Kind::kWord) symbol += std::to_string(token.text.size()) + std::string(token.text);
+    if (token.kind == Token::Kind::kWord)
+      symbol += std::to_string(token.text.size()) + std::string(token.text);
   }
   return symbol + std::to_string(name.size()) + name + "E";
 }
 
-/// The variables of the declaration that begins at `begin`, a memory qualifier: __constant__ float a[3], b;
+/// The variables of the declaration that begins at `begin`, a memory qualifier: __constant__ float
+/// a[3], b;
 void Declared(const CudaSyntax& syntax, size_t begin, std::vector<DeviceVariable>& out) {
   const auto is = [&](size_t i, std::string_view text) {
     return i < syntax.lexed.tokens.size() && syntax.token(i).Is(text);
@@ -41,7 +43,8 @@ void Declared(const CudaSyntax& syntax, size_t begin, std::vector<DeviceVariable
   std::vector<DeviceVariable> found;
   while (word(at)) {
     const std::string name(syntax.token(at).text);
-    DeviceVariable one{name, SymbolOf(syntax, begin, name), type_text, {}, is(begin, "__constant__"), false};
+    DeviceVariable one{name, SymbolOf(syntax, begin, name), type_text,
+                       {},   is(begin, "__constant__"),     false};
     for (++at; is(at, "["); at = MatchingClose(syntax, at) + 1)
       one.extents.push_back({at + 1, MatchingClose(syntax, at)});
     one.initialised = is(at, "=") || is(at, "{");
@@ -63,11 +66,14 @@ std::vector<DeviceVariable> VariablesOf(const CudaSyntax& syntax, const KernelDe
   std::vector<DeviceVariable> all;
   std::set<std::string, std::less<>> used;
   const auto elsewhere = [&](size_t i) {
-    return std::ranges::any_of(syntax.host_only, [&](TokenRange range) { return Within(i, range); }) ||
-           std::ranges::any_of(syntax.functions,
-                               [&](const HostFunction& f) { return !f.on_device && Within(i, f.whole); }) ||
-           std::ranges::any_of(syntax.kernels,
-                               [&](const KernelDefinition& k) { return &k != &kernel && Within(i, k.body); });
+    return std::ranges::any_of(syntax.host_only,
+                               [&](TokenRange range) { return Within(i, range); }) ||
+           std::ranges::any_of(
+               syntax.functions,
+               [&](const HostFunction& f) { return !f.on_device && Within(i, f.whole); }) ||
+           std::ranges::any_of(syntax.kernels, [&](const KernelDefinition& k) {
+             return &k != &kernel && Within(i, k.body);
+           });
   };
   for (size_t i = 0; i < syntax.lexed.tokens.size(); ++i) {
     if (elsewhere(i)) continue;
@@ -95,7 +101,8 @@ std::optional<HostCopy> CopyTo(const CudaSyntax& syntax, std::string_view variab
   for (size_t f = 0; f < syntax.functions.size(); ++f) {
     const TokenRange body = syntax.functions[f].body;
     for (size_t i = body.begin; i + 1 < body.end; ++i) {
-      if (!syntax.token(i).text.starts_with("cudaMemcpyToSymbol") || !syntax.token(i + 1).Is("(")) continue;
+      if (!syntax.token(i).text.starts_with("cudaMemcpyToSymbol") || !syntax.token(i + 1).Is("("))
+        continue;
       const auto arguments = SplitArguments(syntax, {i + 2, MatchingClose(syntax, i + 1)}, true);
       if (arguments.size() < 2 || syntax.token(arguments[0].end - 1).text != variable) continue;
       return HostCopy{arguments[1], f, i};

@@ -1,4 +1,5 @@
-// Variables of the device that a program's host side fills: __constant__ float c[9]; … cudaMemcpyToSymbol(c, h, bytes).
+// Variables of the device that a program's host side fills: __constant__ float c[9]; …
+// cudaMemcpyToSymbol(c, h, bytes).
 #pragma once
 
 #include <optional>

@@ -17,7 +17,8 @@ struct Access {
 
 class Finder {
  public:
-  Finder(const CudaSyntax& syntax, const KernelDefinition& kernel, const std::vector<std::string>& integers)
+  Finder(const CudaSyntax& syntax, const KernelDefinition& kernel,
+         const std::vector<std::string>& integers)
       : syntax_(syntax), body_(kernel.body), integers_(integers.begin(), integers.end()) {
     for (const KernelParameter& parameter : kernel.parameters) {
       (parameter.pointer ? pointers_ : scalars_).insert(parameter.name);
@@ -37,7 +38,9 @@ class Finder {
 
  private:
   const Token& At(size_t i) const { return syntax_.token(i); }
-  bool IsMember(size_t i) const { return i > body_.begin && (At(i - 1).Is(".") || At(i - 1).Is("->")); }
+  bool IsMember(size_t i) const {
+    return i > body_.begin && (At(i - 1).Is(".") || At(i - 1).Is("->"));
+  }
   static bool Opens(const Token& token) { return token.Is("(") || token.Is("[") || token.Is("{"); }
   static bool Closes(const Token& token) { return token.Is(")") || token.Is("]") || token.Is("}"); }
 
@@ -57,13 +60,15 @@ class Finder {
     for (size_t i = body_.begin; i + 1 < body_.end; ++i) {
       if (IsMember(i) || !pointers_.contains(At(i).text)) continue;
       if (At(i + 1).Is("["))
-        accesses_.push_back({std::string(At(i).text), {i + 2, std::min(MatchingClose(syntax_, i + 1), body_.end)}});
+        accesses_.push_back(
+            {std::string(At(i).text), {i + 2, std::min(MatchingClose(syntax_, i + 1), body_.end)}});
       else if (At(i + 1).Is("+"))
         accesses_.push_back({std::string(At(i).text), {i + 2, EndOf(i + 2)}});
     }
   }
 
-  /// The integer arrays whose values a range computes with. What stands between square brackets is an address.
+  /// The integer arrays whose values a range computes with. What stands between square brackets is
+  /// an address.
   Names ValuesIn(TokenRange range) const {
     Names values;
     for (size_t i = range.begin; i < range.end; ++i) {
@@ -91,7 +96,8 @@ class Finder {
       if (name == body_.begin) return std::nullopt;
       --name;
     }
-    if (At(name).kind != Token::Kind::kWord || pointers_.contains(At(name).text)) return std::nullopt;
+    if (At(name).kind != Token::Kind::kWord || pointers_.contains(At(name).text))
+      return std::nullopt;
     return std::string(At(name).text);
   }
 
@@ -128,7 +134,8 @@ class Finder {
   }
 
   /// Pieces of a range between operators that stand outside of brackets.
-  std::vector<TokenRange> Split(TokenRange range, std::initializer_list<std::string_view> operators) const {
+  std::vector<TokenRange> Split(TokenRange range,
+                                std::initializer_list<std::string_view> operators) const {
     std::vector<TokenRange> pieces = {{range.begin, range.begin}};
     for (size_t i = range.begin; i < range.end; ++i) {
       if (std::ranges::any_of(operators, [&](std::string_view op) { return At(i).Is(op); })) {
@@ -150,7 +157,8 @@ class Finder {
       const Token& token = At(term.begin);
       if (const auto less = less_.find(token.text); less != less_.end()) minus += less->second;
       const bool taken = term.begin > inner.begin && At(term.begin - 1).Is("-");
-      if (taken && token.kind == Token::Kind::kNumber) minus += std::atoll(std::string(token.text).c_str());
+      if (taken && token.kind == Token::Kind::kNumber)
+        minus += std::atoll(std::string(token.text).c_str());
     }
     return minus;
   }
@@ -164,12 +172,14 @@ class Finder {
   }
 
   TokenRange Unwrapped(TokenRange range) const {
-    while (!range.empty() && At(range.begin).Is("(") && MatchingClose(syntax_, range.begin) + 1 == range.end)
+    while (!range.empty() && At(range.begin).Is("(") &&
+           MatchingClose(syntax_, range.begin) + 1 == range.end)
       range = {range.begin + 1, range.end - 1};
     return range;
   }
 
-  /// The factors of a product beside the one with the value of `array`; {"?"} where one is no number and no parameter.
+  /// The factors of a product beside the one with the value of `array`; {"?"} where one is no
+  /// number and no parameter.
   std::vector<std::string> FactorsBeside(TokenRange term, const std::string& array) const {
     std::vector<std::string> factors;
     if (Split(Unwrapped(term), {"<"}).size() > 1) return {"?"};  // a shift
@@ -181,9 +191,9 @@ class Finder {
       }
       const TokenRange factor = Unwrapped(piece);
       const bool single = factor.end == factor.begin + 1;
-      const bool known =
-          single && (At(factor.begin).kind == Token::Kind::kNumber || scalars_.contains(At(factor.begin).text) ||
-                     syntax_.FindConstant(At(factor.begin).text) != nullptr);
+      const bool known = single && (At(factor.begin).kind == Token::Kind::kNumber ||
+                                    scalars_.contains(At(factor.begin).text) ||
+                                    syntax_.FindConstant(At(factor.begin).text) != nullptr);
       if (known)
         factors.emplace_back(At(factor.begin).text);
       else if (!array.empty())
@@ -204,10 +214,14 @@ class Finder {
         for (size_t other = 0; other < terms.size(); ++other) {
           if (other == t || terms[other].empty()) continue;
           const Token& first = At(terms[other].begin);
-          const bool literal = first.kind == Token::Kind::kNumber && terms[other].end == terms[other].begin + 1;
-          const bool added = terms[other].begin == index.begin || At(terms[other].begin - 1).Is("+");
-          if (literal && !added && use.scale.empty()) use.minus += std::atoll(std::string(first.text).c_str());
-          if (literal && added) use.plus = std::max<int64_t>(use.plus, std::atoll(std::string(first.text).c_str()));
+          const bool literal = first.kind == Token::Kind::kNumber &&
+                               terms[other].end == terms[other].begin + 1;
+          const bool added = terms[other].begin == index.begin ||
+                             At(terms[other].begin - 1).Is("+");
+          if (literal && !added && use.scale.empty())
+            use.minus += std::atoll(std::string(first.text).c_str());
+          if (literal && added)
+            use.plus = std::max<int64_t>(use.plus, std::atoll(std::string(first.text).c_str()));
           if (Split(Unwrapped(terms[other]), {"*"}).size() < 2) continue;
           use.row = FactorsBeside(terms[other], "");
           if (use.row.empty()) use.row = {"?"};
@@ -230,7 +244,8 @@ class Finder {
       if (access.array == array) places.insert(Joined(Unwrapped(access.index)));
     }
     return std::ranges::any_of(places, [&](const std::string& place) {
-      return places.contains(place + "+1") || places.contains("1+" + place) || places.contains(place + "-1");
+      return places.contains(place + "+1") || places.contains("1+" + place) ||
+             places.contains(place + "-1");
     });
   }
 
@@ -245,7 +260,8 @@ class Finder {
         condition = parts.size() > 1 ? parts[1] : TokenRange{};
       }
       for (const TokenRange& one : Split(condition, {"&&", "||"})) {
-        if (Split(one, {"<", "<=", ">", ">="}).size() > 1 && ValuesIn(one).contains(array)) return true;
+        if (Split(one, {"<", "<=", ">", ">="}).size() > 1 && ValuesIn(one).contains(array))
+          return true;
       }
     }
     return false;
@@ -256,14 +272,17 @@ class Finder {
   const Names integers_;
   Names pointers_, scalars_;
   std::vector<Access> accesses_;
-  std::map<std::string, Names, std::less<>> held_;    ///< by variables: arrays whose values they hold
-  std::map<std::string, int64_t, std::less<>> less_;  ///< by variables: how much less than those values
+  /// By variables: arrays whose values they hold
+  std::map<std::string, Names, std::less<>> held_;
+  /// By variables: how much less than those values
+  std::map<std::string, int64_t, std::less<>> less_;
   std::map<std::string, IndexArray> found_;
 };
 
 }  // namespace
 
-std::map<std::string, IndexArray> FindIndexArrays(const CudaSyntax& syntax, const KernelDefinition& kernel,
+std::map<std::string, IndexArray> FindIndexArrays(const CudaSyntax& syntax,
+                                                  const KernelDefinition& kernel,
                                                   const std::vector<std::string>& integers) {
   return Finder(syntax, kernel, integers).Run();
 }

@@ -1,4 +1,5 @@
-// Which integer arrays of a kernel hold places in its other arrays: row offsets, column indices, lists of vertices.
+// Which integer arrays of a kernel hold places in its other arrays: row offsets, column indices,
+// lists of vertices.
 #pragma once
 
 #include <map>
@@ -9,12 +10,13 @@
 
 namespace atunner {
 
-/// An array that is addressed by values of another one: with `(v - minus) * scale + plus`, beside what the index adds
-/// otherwise.
+/// An array that is addressed by values of another one: with `(v - minus) * scale + plus`, beside
+/// what the index adds otherwise.
 struct AddressedArray {
   std::string array;
   std::vector<std::string> scale;  ///< factors, numbers and names; {"?"} = not understood
-  std::vector<std::string> row;    ///< factors of what is added beside v: v is a column of such rows
+  /// Factors of what is added beside v: v is a column of such rows
+  std::vector<std::string> row;
   int64_t plus = 0;
   int64_t minus = 0;
 };
@@ -24,9 +26,10 @@ struct IndexArray {
   std::vector<AddressedArray> into;
 };
 
-/// Of the parameters `integers`, those whose values address parameters or, as offsets, bound loops. Values are followed
-/// through local variables and arrays, not through functions.
-std::map<std::string, IndexArray> FindIndexArrays(const CudaSyntax& syntax, const KernelDefinition& kernel,
+/// Of the parameters `integers`, those whose values address parameters or, as offsets, bound loops.
+/// Values are followed through local variables and arrays, not through functions.
+std::map<std::string, IndexArray> FindIndexArrays(const CudaSyntax& syntax,
+                                                  const KernelDefinition& kernel,
                                                   const std::vector<std::string>& integers);
 
 }  // namespace atunner

@@ -33,11 +33,12 @@ using Expected = std::map<std::string, std::string>;
 constexpr const char* kSizes = "const int rows = 1000, cols = 700, nnz = 9000, width = 16;\n";
 
 TEST(IndexArrays, RowsOfASparseMatrix) {
-  const std::string host = std::string("int main() {\n") + kSizes +
-                           "int *p, *c; float *v, *x, *y;\ncudaMalloc(&p, (rows + 1) * sizeof(int));\n"
-                           "cudaMalloc(&c, nnz * sizeof(int)); cudaMalloc(&v, nnz * sizeof(float));\n"
-                           "cudaMalloc(&x, cols * sizeof(float)); cudaMalloc(&y, rows * sizeof(float));\n"
-                           "spmv<<<(rows + 255) / 256, 256>>>(p, c, v, x, y, rows);\n}\n";
+  const std::string host =
+      std::string("int main() {\n") + kSizes +
+      "int *p, *c; float *v, *x, *y;\ncudaMalloc(&p, (rows + 1) * sizeof(int));\n"
+      "cudaMalloc(&c, nnz * sizeof(int)); cudaMalloc(&v, nnz * sizeof(float));\n"
+      "cudaMalloc(&x, cols * sizeof(float)); cudaMalloc(&y, rows * sizeof(float));\n"
+      "spmv<<<(rows + 255) / 256, 256>>>(p, c, v, x, y, rows);\n}\n";
   const std::string head =
       "__global__ void spmv(const int* ptr, const int* idx, const float* val, const float* x, "
       "float* y, int n) {\n";
@@ -49,7 +50,9 @@ TEST(IndexArrays, RowsOfASparseMatrix) {
   y[r] = sum;
 })" + host),
             expected);
-  EXPECT_EQ(Fills(head + R"(  int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x & 31;
+  EXPECT_EQ(
+      Fills(head +
+            R"(  int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x & 31;
   if (warp >= n) return;
   const int start = __ldg(ptr + warp), end = __ldg(&ptr[warp + 1]);
   float sum = 0;
@@ -59,7 +62,7 @@ TEST(IndexArrays, RowsOfASparseMatrix) {
   }
   y[warp] = sum;
 })" + host),
-            expected);
+      expected);
   EXPECT_EQ(Fills(head + R"(  int r = blockIdx.x * blockDim.x + threadIdx.x;
   if (r < n) {
     int begin = ptr[r];
@@ -73,7 +76,8 @@ TEST(IndexArrays, RowsOfASparseMatrix) {
 }
 
 TEST(IndexArrays, AGraphThatIsSearchedInBreadth) {
-  EXPECT_EQ(Fills(R"(
+  EXPECT_EQ(
+      Fills(R"(
 __global__ void bfs(const int* row, const int* edge, const int* frontier, int count, int* level, int* next, int* size,
                     int depth) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -93,7 +97,7 @@ int main() {
   cudaMemset(s, 0, sizeof(int));
   bfs<<<(count + 127) / 128, 128>>>(r, e, f, count, l, n, s, 3);
 })"),
-            (Expected{{"row", "offsets 4000"}, {"edge", "indices 500"}, {"frontier", "indices 500"}}));
+      (Expected{{"row", "offsets 4000"}, {"edge", "indices 500"}, {"frontier", "indices 500"}}));
 }
 
 TEST(IndexArrays, SegmentsAndHistograms) {
@@ -136,11 +140,12 @@ __global__ void scatter(const float* x, const int* segment, float* y, int n, int
 }
 
 TEST(IndexArrays, CountedFromOne) {
-  const std::string host = std::string("int main() {\n") + kSizes +
-                           "int *p, *c; float *v, *x, *y;\ncudaMalloc(&p, (rows + 1) * sizeof(int));\n"
-                           "cudaMalloc(&c, nnz * sizeof(int)); cudaMalloc(&v, nnz * sizeof(float));\n"
-                           "cudaMalloc(&x, cols * sizeof(float)); cudaMalloc(&y, rows * sizeof(float));\n"
-                           "spmv<<<(rows + 255) / 256, 256>>>(p, c, v, x, y, rows);\n}\n";
+  const std::string host =
+      std::string("int main() {\n") + kSizes +
+      "int *p, *c; float *v, *x, *y;\ncudaMalloc(&p, (rows + 1) * sizeof(int));\n"
+      "cudaMalloc(&c, nnz * sizeof(int)); cudaMalloc(&v, nnz * sizeof(float));\n"
+      "cudaMalloc(&x, cols * sizeof(float)); cudaMalloc(&y, rows * sizeof(float));\n"
+      "spmv<<<(rows + 255) / 256, 256>>>(p, c, v, x, y, rows);\n}\n";
   const auto firsts = [&](const std::string& body) {
     const auto kernel = ParseBareSource(
         "__global__ void spmv(const int* row, const int* col, const float* val, const "
@@ -151,23 +156,28 @@ TEST(IndexArrays, CountedFromOne) {
     EXPECT_TRUE(kernel) << kernel.error().ToString();
     return std::pair(kernel->spec.FindArg("row")->fill.low, kernel->spec.FindArg("col")->fill.low);
   };
-  EXPECT_EQ(firsts("for (int j = row[r]; j < row[r + 1]; ++j) s += val[j] * x[col[j]];\n"), std::pair(0.0, 0.0));
-  EXPECT_EQ(firsts("for (int j = row[r] - 1; j < row[r + 1] - 1; ++j) s += val[j] * x[col[j] - 1];\n"),
-            std::pair(1.0, 1.0));
-  EXPECT_EQ(firsts("for (int j = row[r]; j < row[r + 1]; ++j) { int c = col[j - 1] - 1; s += val[j - 1] * x[c]; }\n"),
+  EXPECT_EQ(firsts("for (int j = row[r]; j < row[r + 1]; ++j) s += val[j] * x[col[j]];\n"),
+            std::pair(0.0, 0.0));
+  EXPECT_EQ(
+      firsts("for (int j = row[r] - 1; j < row[r + 1] - 1; ++j) s += val[j] * x[col[j] - 1];\n"),
+      std::pair(1.0, 1.0));
+  EXPECT_EQ(firsts("for (int j = row[r]; j < row[r + 1]; ++j) { int c = col[j - 1] - 1; s += val[j "
+                   "- 1] * x[c]; }\n"),
             std::pair(1.0, 1.0));
 }
 
 TEST(IndexArrays, OtherIntegersAreLeftAsTheyAre) {
   const std::string host =
-      "int main() {\nconst int n = 4096;\nint *a, *b;\ncudaMalloc(&a, n * sizeof(int)); cudaMalloc(&b, n * "
+      "int main() {\nconst int n = 4096;\nint *a, *b;\ncudaMalloc(&a, n * sizeof(int)); "
+      "cudaMalloc(&b, n * "
       "sizeof(int));\n"
       "k<<<n / 256, 256>>>(a, b, n);\n}\n";
   const std::string head =
       "__global__ void k(const int* a, int* b, int n) {\nint i = blockIdx.x * 256 + threadIdx.x;\n";
   EXPECT_EQ(Fills(head + "if (i < n - 1) b[i] = a[i + 1] - a[i];\n}\n" + host), Expected{});
   EXPECT_EQ(Fills(head + "if (i < n - 1 && a[i] > a[i + 1]) b[i] = 1;\n}\n" + host), Expected{});
-  EXPECT_EQ(Fills("// atunner: fill a = iota\n" + head + "b[a[i]] = i;\n}\n" + host), Expected{}) << "stated";
+  EXPECT_EQ(Fills("// atunner: fill a = iota\n" + head + "b[a[i]] = i;\n}\n" + host), Expected{})
+      << "stated";
   EXPECT_EQ(Fills(head + "if (i < n - 1 && a[i] != a[i + 1]) b[a[i]] = i;\n}\n" + host),
             (Expected{{"a", "indices 4096"}}))
       << "the last offset would lie behind the end";
@@ -175,14 +185,15 @@ TEST(IndexArrays, OtherIntegersAreLeftAsTheyAre) {
 
 TEST(IndexArrays, PlacesOfVectorsAreFewerThanTheirElements) {
   for (const char* type : {"float4", "Point"}) {
-    const std::string source = std::string("struct Point { float x, y, z, w; };\n__global__ void k(const ") + type +
-                               "* pos, const int* near, float* y, int n) {\n"
-                               "int i = blockIdx.x * 256 + threadIdx.x; int j = near[i]; y[i] = pos[j].x;\n}\n"
-                               "int main() {\nconst int n = 4096;\nint* near; " +
-                               type +
-                               "* pos; float* y;\n"
-                               "cudaMalloc(&near, n * 4); cudaMalloc(&pos, n * 16); cudaMalloc(&y, n * 4);\n"
-                               "k<<<n / 256, 256>>>(pos, near, y, n);\n}\n";
+    const std::string source =
+        std::string("struct Point { float x, y, z, w; };\n__global__ void k(const ") + type +
+        "* pos, const int* near, float* y, int n) {\n"
+        "int i = blockIdx.x * 256 + threadIdx.x; int j = near[i]; y[i] = pos[j].x;\n}\n"
+        "int main() {\nconst int n = 4096;\nint* near; " +
+        type +
+        "* pos; float* y;\n"
+        "cudaMalloc(&near, n * 4); cudaMalloc(&pos, n * 16); cudaMalloc(&y, n * 4);\n"
+        "k<<<n / 256, 256>>>(pos, near, y, n);\n}\n";
     EXPECT_EQ(Fills(source), (Expected{{"near", "indices 4096"}})) << type;
   }
 }

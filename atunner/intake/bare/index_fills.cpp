@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <set>
 
-#include "atunner/intake/c_type.h"
-#include "atunner/intake/expression_text.h"
 #include "atunner/intake/bare/index_arrays.h"
+#include "atunner/intake/c_type.h"
 #include "atunner/intake/cuda/structure_layout.h"
+#include "atunner/intake/expression_text.h"
 
 namespace atunner {
 namespace {
@@ -23,13 +23,16 @@ class IndexFiller {
     return tensor == out_.tensors.end() ? nullptr : &*tensor;
   }
 
-  /// The value that a number, a parameter or a constant of the source has as a factor, as text; empty = unknown.
+  /// The value that a number, a parameter or a constant of the source has as a factor, as text;
+  /// empty = unknown.
   std::string FactorText(const std::string& factor) const {
     const auto& parameters = out_.kernel->parameters;
     const auto parameter = std::ranges::find(parameters, factor, &KernelParameter::name);
     const auto index = static_cast<size_t>(parameter - parameters.begin());
     if (parameter != parameters.end())
-      return out_.bindings[index].kind == ArgBinding::Kind::kScalar ? out_.bindings[index].value.text() : "";
+      return out_.bindings[index].kind == ArgBinding::Kind::kScalar
+                 ? out_.bindings[index].value.text()
+                 : "";
     const FileConstant* constant = out_.syntax.FindConstant(factor);
     const auto value = LiteralOf(constant ? constant->value : factor);
     return value ? std::to_string(*value) : "";
@@ -53,7 +56,8 @@ class IndexFiller {
     if (tensor == nullptr) return "";
     std::string elements = "1";
     for (const Expr& extent : tensor->shape) elements += fmt::format(" * ({})", extent.text());
-    if (const int lanes = LanesOf(use.array); lanes > 1) elements = fmt::format("({}) // {}", elements, lanes);
+    if (const int lanes = LanesOf(use.array); lanes > 1)
+      elements = fmt::format("({}) // {}", elements, lanes);
     std::string divisor;
     for (const std::string& factor : use.scale) {
       const std::string text = FactorText(factor);
@@ -71,11 +75,13 @@ class IndexFiller {
     return row.empty() || offsets ? elements : fmt::format("min({}, {})", elements, row);
   }
 
-  /// Integers that address other arrays must lie within them; what the host fills them with is not known.
+  /// Integers that address other arrays must lie within them; what the host fills them with is not
+  /// known.
   void Run() {
     std::vector<std::string> integers;
     for (const ArgSpec& arg : out_.tensors) {
-      const bool open = arg.fill.kind == Fill::Kind::kFamilies && !out_.stated.fills.contains(arg.name);
+      const bool open = arg.fill.kind == Fill::Kind::kFamilies &&
+                        !out_.stated.fills.contains(arg.name);
       if (open && arg.role != Role::kOutput && !IsFloat(arg.dtype) && arg.dtype != DType::kBool)
         integers.push_back(arg.name);
     }
@@ -83,7 +89,9 @@ class IndexFiller {
       ArgSpec& arg = *std::ranges::find(out_.tensors, name, &ArgSpec::name);
       std::string end;
       std::set<std::string> arrays;
-      const int64_t first = found.into.empty() ? 0 : std::ranges::max(found.into, {}, &AddressedArray::minus).minus;
+      const int64_t first = found.into.empty()
+                                ? 0
+                                : std::ranges::max(found.into, {}, &AddressedArray::minus).minus;
       for (const AddressedArray& use : found.into) {
         std::string places = PlacesOf(use, found.offsets);
         if (places.empty() || (found.offsets && use.array == name)) continue;
@@ -91,18 +99,21 @@ class IndexFiller {
         end = end.empty() || end == places ? places : fmt::format("min({}, {})", end, places);
         arrays.insert("'" + use.array + "'");
       }
-      if (end.empty() && found.offsets) end = PlacesOf({.array = name, .scale = {}, .row = {}}, true);
+      if (end.empty() && found.offsets)
+        end = PlacesOf({.array = name, .scale = {}, .row = {}}, true);
       const auto parsed = Expr::Parse(end);
       if (end.empty() || !parsed) continue;
       for (const std::string& size : parsed->Names()) out_.used_in_sizes.insert(size);
       arg.fill.kind = found.offsets ? Fill::Kind::kOffsets : Fill::Kind::kIndices;
       arg.fill.low = static_cast<double>(first);
-      arg.fill.path =
-          SizeOf(arg.dtype) < 4 ? fmt::format("min({}, {})", end, int64_t{1} << (8 * SizeOf(arg.dtype) - 1)) : end;
-      out_.notes.push_back(fmt::format("'{}' is filled with {}{}{}; state another fill with // atunner: fill {} = …",
-                                       name, found.offsets ? "ascending offsets" : "indices",
-                                       first == 0 ? "" : fmt::format(" from {} on", first),
-                                       arrays.empty() ? "" : fmt::format(" of {}", fmt::join(arrays, " and ")), name));
+      arg.fill.path = SizeOf(arg.dtype) < 4 ? fmt::format("min({}, {})", end,
+                                                          int64_t{1} << (8 * SizeOf(arg.dtype) - 1))
+                                            : end;
+      out_.notes.push_back(fmt::format(
+          "'{}' is filled with {}{}{}; state another fill with // atunner: fill {} = …", name,
+          found.offsets ? "ascending offsets" : "indices",
+          first == 0 ? "" : fmt::format(" from {} on", first),
+          arrays.empty() ? "" : fmt::format(" of {}", fmt::join(arrays, " and ")), name));
     }
   }
 

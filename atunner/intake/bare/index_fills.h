@@ -5,8 +5,8 @@
 
 namespace atunner {
 
-/// Integers that address other arrays must lie within them; what the host fills them with is not known. All arguments
-/// have been read.
+/// Integers that address other arrays must lie within them; what the host fills them with is not
+/// known. All arguments have been read.
 void FillIndexArrays(SourceReading& reading);
 
 }  // namespace atunner

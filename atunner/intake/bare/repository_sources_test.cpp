@@ -1,5 +1,5 @@
-// Programs as repositories have them: headers beside the source, macros that launch, launchers that are templates,
-// launches that conditions choose.
+// Programs as repositories have them: headers beside the source, macros that launch, launchers that
+// are templates, launches that conditions choose.
 #include <map>
 
 #include "atunner/intake/bare/bare_source_support_test.h"
@@ -34,22 +34,27 @@ __global__ void copy(const float* x, float* y, int n) {
 }
 )";
 constexpr const char* kBuffers =
-    "  const int n = 1000;\n  float *x, *y;\n  cudaMalloc(&x, n * sizeof(float));\n  cudaMalloc(&y, n * 4);\n";
+    "  const int n = 1000;\n  float *x, *y;\n  cudaMalloc(&x, n * sizeof(float));\n  "
+    "cudaMalloc(&y, n * 4);\n";
 
 TEST(Headers, ArePutInWhereTheyAreIncluded) {
   const FileReader files = Files({{"inc/grid.h", "#pragma once\n#include \"types.h\"\nint a;"},
                                   {"inc/types.h", "#pragma once\nint t;\n"},
                                   {"sub/deep.h", "int deep;\n"}});
-  EXPECT_EQ(WithHeaders("#include <vector>\n  #include \"inc/grid.h\"  // ours\n#include \"inc/types.h\"\n"
-                        "#include \"none.h\"\nint last;\n",
-                        "k.cu", files),
+  EXPECT_EQ(WithHeaders(
+                "#include <vector>\n  #include \"inc/grid.h\"  // ours\n#include \"inc/types.h\"\n"
+                "#include \"none.h\"\nint last;\n",
+                "k.cu", files),
             "#include <vector>\n  #line 1 \"inc/grid.h\"\n\n#line 1 \"inc/types.h\"\n\nint t;\n\n"
-            "#line 3 \"inc/grid.h\"\nint a;\n#line 3 \"k.cu\"// ours\n\n#include \"none.h\"\nint last;\n");
-  EXPECT_THAT(WithHeaders("// atunner: option = -Isub\n#include \"deep.h\"\n", "k.cu", files), HasSubstr("int deep;"));
+            "#line 3 \"inc/grid.h\"\nint a;\n#line 3 \"k.cu\"// ours\n\n#include \"none.h\"\nint "
+            "last;\n");
+  EXPECT_THAT(WithHeaders("// atunner: option = -Isub\n#include \"deep.h\"\n", "k.cu", files),
+              HasSubstr("int deep;"));
 }
 
 TEST(Headers, MayIncludeThemselves) {
-  const std::string text = WithHeaders("#include \"a.h\"\n", "k.cu", Files({{"a.h", "#include \"a.h\"\nint a;\n"}}));
+  const std::string text = WithHeaders("#include \"a.h\"\n", "k.cu",
+                                       Files({{"a.h", "#include \"a.h\"\nint a;\n"}}));
   EXPECT_LT(text.size(), 2000u);
   EXPECT_THAT(text, HasSubstr("int a;"));
 }
@@ -83,7 +88,8 @@ int main() {
   EXPECT_EQ(Launched(*kernel).grid.x, 8);
   EXPECT_THAT(kernel->source.text, HasSubstr("HD inline float Twice(float v)"));
   EXPECT_THAT(kernel->source.text, Not(HasSubstr("Check")));
-  EXPECT_THAT(ErrorOf(WithHeaders("#include \"scale.cuh\"\nint main() { Scale(Load(), 0); }\n", "k.cu", files)),
+  EXPECT_THAT(ErrorOf(WithHeaders("#include \"scale.cuh\"\nint main() { Scale(Load(), 0); }\n",
+                                  "k.cu", files)),
               HasSubstr("scale.cuh:8: the source does not say everything"));
 }
 
@@ -101,7 +107,8 @@ TEST(MacroLaunches, AreExpanded) {
   for (const char* launch :
        {"LAUNCH(copy, (n + 127) / 128, 128, x, y, n);", "CHECK((copy<<<8, 128>>>(x, y, n), 0));",
         "LAUNCH_NAMED(co, x, /* to */ y,\n  // this many\n  n);", "(copy)<<<8, 128>>>(x, y, n);"}) {
-    const ConcreteStep step = LaunchedBy(macros + kCopy + "int main() {\n" + kBuffers + launch + "\n}\n");
+    const ConcreteStep step = LaunchedBy(macros + kCopy + "int main() {\n" + kBuffers + launch +
+                                         "\n}\n");
     EXPECT_EQ(step.grid.x, 8) << launch;
     EXPECT_EQ(step.block.x, 128) << launch;
     EXPECT_EQ(step.args.size(), 3u) << launch;
@@ -142,9 +149,10 @@ template <int THREADS, typename T = float> void Sum(const T* x, T* out, int rows
 
 TEST(LauncherTemplates, TakeTheirArgumentsFromTheCall) {
   for (const char* call : {"Sum<64>(x, out, rows, cols)", "Sum<64, double>(x, out, rows, cols)"}) {
-    auto kernel = Parse(std::string(kSum) + "int main() { const int rows = 12, cols = 64; double *x, *out;\n" +
-                        "cudaMalloc(&x, rows * cols * sizeof(double)); cudaMalloc(&out, rows * sizeof(double));\n" +
-                        call + "; }\n");
+    auto kernel = Parse(
+        std::string(kSum) + "int main() { const int rows = 12, cols = 64; double *x, *out;\n" +
+        "cudaMalloc(&x, rows * cols * sizeof(double)); cudaMalloc(&out, rows * sizeof(double));\n" +
+        call + "; }\n");
     ASSERT_TRUE(kernel) << kernel.error().ToString();
     EXPECT_THAT(kernel->space.Names(), ElementsAre("THREADS"));
     EXPECT_EQ(kernel->spec.FindArg("x")->dtype, DType::kFloat64);
@@ -224,9 +232,10 @@ TEST(Conditions, ChooseValues) {
 }
 
 TEST(Launches, OfAKernelInAVariable) {
-  const std::string source = std::string(kSum) +
-                             "int main() { float *x, *out; cudaMalloc(&x, 4096); cudaMalloc(&out, 64);\n"
-                             "auto kernel = rowsum<64, float>;\nkernel<<<16, 64>>>(x, out, 64); }\n";
+  const std::string source =
+      std::string(kSum) +
+      "int main() { float *x, *out; cudaMalloc(&x, 4096); cudaMalloc(&out, 64);\n"
+      "auto kernel = rowsum<64, float>;\nkernel<<<16, 64>>>(x, out, 64); }\n";
   EXPECT_EQ(LaunchedBy(source).entry, "rowsum<64, float>");
 }
 

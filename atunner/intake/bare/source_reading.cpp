@@ -5,17 +5,17 @@
 #include <algorithm>
 #include <map>
 
-#include "atunner/intake/c_type.h"
-#include "atunner/intake/rewrite/device_lambdas.h"
 #include "atunner/intake/bare/device_symbols.h"
-#include "atunner/intake/expression_text.h"
 #include "atunner/intake/bare/index_fills.h"
-#include "atunner/intake/cuda/kernel_body.h"
-#include "atunner/intake/rewrite/macro_launches.h"
-#include "atunner/intake/host/record_buffers.h"
-#include "atunner/intake/cuda/structure_layout.h"
-#include "atunner/intake/rewrite/structure_members.h"
 #include "atunner/intake/bare/texture_text.h"
+#include "atunner/intake/c_type.h"
+#include "atunner/intake/cuda/kernel_body.h"
+#include "atunner/intake/cuda/structure_layout.h"
+#include "atunner/intake/expression_text.h"
+#include "atunner/intake/host/record_buffers.h"
+#include "atunner/intake/rewrite/device_lambdas.h"
+#include "atunner/intake/rewrite/macro_launches.h"
+#include "atunner/intake/rewrite/structure_members.h"
 #include "atunner/intake/value_list.h"
 #include "atunner/model/kernel/texture.h"
 
@@ -32,21 +32,24 @@ class Reader {
     ATUNNER_TRY(out_.stated, ParseAnnotations(out_.syntax.lexed.annotations, out_.file));
     ATUNNER_RETURN_IF_ERROR(ChooseKernel());
     const KernelLaunch* launch = out_.source_launch;
-    out_.scope.emplace(out_.syntax, launch ? launch->function : SIZE_MAX, launch ? launch->token : 0,
-                       out_.stated.sizes);
+    out_.scope.emplace(out_.syntax, launch ? launch->function : SIZE_MAX,
+                       launch ? launch->token : 0, out_.stated.sizes);
     ReadTemplates();
     ReadLaunch();
     ReadArguments();
-    if (questions_.empty() && out_.bindings.size() == out_.kernel->parameters.size()) FillIndexArrays(out_);
+    if (questions_.empty() && out_.bindings.size() == out_.kernel->parameters.size())
+      FillIndexArrays(out_);
     ReadSymbols();
     if (!structs_.empty()) {
-      return Invalid(
-          fmt::format("kernel '{}' takes a structure by value ({}): only numbers and pointers can be passed",
-                      out_.kernel->name, structs_),
-          out_.Where(),
-          "pass its members one by one, or keep it in a __constant__ variable; as it is the program is checked by "
-          "atunner sanitize -- ./PROGRAM, and the kernel alone by atunner run FILE --arg f32=1,2, which passes a "
-          "structure of these values");
+      return Invalid(fmt::format("kernel '{}' takes a structure by value ({}): only numbers and "
+                                 "pointers can be passed",
+                                 out_.kernel->name, structs_),
+                     out_.Where(),
+                     "pass its members one by one, or keep it in a __constant__ variable; as it is "
+                     "the program is checked by "
+                     "atunner sanitize -- ./PROGRAM, and the kernel alone by atunner run FILE "
+                     "--arg f32=1,2, which passes a "
+                     "structure of these values");
     }
     return questions_.empty() ? Status{} : Ask();
   }
@@ -56,7 +59,8 @@ class Reader {
     if (!Contains(questions_, line)) questions_.push_back(line);
   }
 
-  /// Where the last expression failed for want of a variable, the variable; it may be all that other questions want.
+  /// Where the last expression failed for want of a variable, the variable; it may be all that
+  /// other questions want.
   void QuestionOfSize(const std::string& line) {
     const std::string& unknown = out_.scope->unknown();
     Question(out_.source_launch && !unknown.empty() ? "size " + unknown + " = VALUE" : line);
@@ -65,8 +69,9 @@ class Reader {
   std::unexpected<Error> Ask() const {
     std::string lines;
     for (const std::string& line : questions_) lines += "\n  // atunner: " + line;
-    return Invalid(fmt::format("the source does not say everything about kernel '{}'", out_.kernel->name), out_.Where(),
-                   "add above the kernel, with your values:" + lines);
+    return Invalid(
+        fmt::format("the source does not say everything about kernel '{}'", out_.kernel->name),
+        out_.Where(), "add above the kernel, with your values:" + lines);
   }
 
   // --- which kernel ---
@@ -83,20 +88,23 @@ class Reader {
     if (wanted.empty() && launched.empty() && out_.syntax.kernels.size() == 1)
       launched.push_back(&out_.syntax.kernels.front());
     std::string names;
-    for (const KernelDefinition& kernel : out_.syntax.kernels) names += (names.empty() ? "" : ", ") + kernel.name;
+    for (const KernelDefinition& kernel : out_.syntax.kernels)
+      names += (names.empty() ? "" : ", ") + kernel.name;
     if (!wanted.empty() && launched.empty())
       return Invalid("there is no kernel '" + wanted + "'", out_.file, "the file has " + names);
     if (launched.size() != 1) {
-      return Invalid(
-          fmt::format("the file has {} kernels: {}", out_.syntax.kernels.size(), names), out_.file,
-          "say which to tune: --kernel NAME, or the line\n  // atunner: kernel = " + out_.syntax.kernels.front().name);
+      return Invalid(fmt::format("the file has {} kernels: {}", out_.syntax.kernels.size(), names),
+                     out_.file,
+                     "say which to tune: --kernel NAME, or the line\n  // atunner: kernel = " +
+                         out_.syntax.kernels.front().name);
     }
     out_.kernel = launched.front();
     out_.source_launch = ReachedLaunch();
     return {};
   }
 
-  /// Of several launches, the first that conditions around it do not rule out; null where there is none.
+  /// Of several launches, the first that conditions around it do not rule out; null where there is
+  /// none.
   const KernelLaunch* ReachedLaunch() const {
     for (const KernelLaunch& launch : out_.syntax.launches) {
       if (IsLaunchOf(launch, *out_.kernel) &&
@@ -114,7 +122,8 @@ class Reader {
       std::string text = parameter.fallback;
       if (out_.source_launch && i < out_.source_launch->template_args.size()) {
         text = std::string(out_.syntax.Text(out_.source_launch->template_args[i]));
-        if (auto value = out_.scope->Expression(out_.source_launch->template_args[i])) text = *value;
+        if (auto value = out_.scope->Expression(out_.source_launch->template_args[i]))
+          text = *value;
         text = out_.scope->TypeNamed(text);
       }
       const bool is_type = parameter.type == "typename" || parameter.type == "class";
@@ -124,11 +133,13 @@ class Reader {
       if (is_type && text == kDispatched && !TypeOf(text) && IsDispatched()) {
         text = "float";
         out_.notes.push_back(fmt::format(
-            "'{}' is float; state the type of a buffer for another: arg NAME in float16[…]", parameter.name));
+            "'{}' is float; state the type of a buffer for another: arg NAME in float16[…]",
+            parameter.name));
       }
       const auto object = out_.objects.find({out_.kernel->name, parameter.name});
       if (text.empty() && object != out_.objects.end()) text = object->second;
-      if (text.empty() && out_.stated.entry.empty()) Question("entry = " + out_.kernel->qualified + "<…>");
+      if (text.empty() && out_.stated.entry.empty())
+        Question("entry = " + out_.kernel->qualified + "<…>");
       if (is_type) types_[parameter.name] = text;
       out_.launch.template_args.push_back(is_type ? Qualified(text) : text);
     }
@@ -151,11 +162,13 @@ class Reader {
 
   /// Is there a macro of PyTorch that runs a body for each of some types?
   bool IsDispatched() const {
-    return std::ranges::any_of(out_.syntax.lexed.tokens,
-                               [](const Token& token) { return token.text.starts_with("AT_DISPATCH_"); });
+    return std::ranges::any_of(out_.syntax.lexed.tokens, [](const Token& token) {
+      return token.text.starts_with("AT_DISPATCH_");
+    });
   }
 
-  /// A type parameter that follows from a stated argument, or that the compiler deduces from a buffer's type.
+  /// A type parameter that follows from a stated argument, or that the compiler deduces from a
+  /// buffer's type.
   std::string Deduced(const TemplateParameter& parameter) {
     for (const KernelParameter& one : out_.kernel->parameters) {
       if (const auto stated = out_.stated.arguments.find(one.name);
@@ -163,10 +176,12 @@ class Reader {
         return std::string(CudaName(stated->second.dtype));
     }
     if (!out_.source_launch) return "";
-    for (size_t i = 0; i < out_.kernel->parameters.size() && i < out_.source_launch->arguments.size(); ++i) {
+    for (size_t i = 0;
+         i < out_.kernel->parameters.size() && i < out_.source_launch->arguments.size(); ++i) {
       const KernelParameter& one = out_.kernel->parameters[i];
       if (one.type != parameter.name) continue;
-      if (std::string type = out_.scope->TypeOf(out_.source_launch->arguments[i], one.pointer); !type.empty())
+      if (std::string type = out_.scope->TypeOf(out_.source_launch->arguments[i], one.pointer);
+          !type.empty())
         return type;
     }
     return "";
@@ -175,12 +190,13 @@ class Reader {
   void ReadStatedEntry() {
     const size_t open = out_.stated.entry.find('<');
     if (open == std::string::npos) return;
-    const std::vector<std::string> pieces =
-        SplitOutsideBrackets(out_.stated.entry.substr(open + 1, out_.stated.entry.rfind('>') - open - 1), ',');
+    const std::vector<std::string> pieces = SplitOutsideBrackets(
+        out_.stated.entry.substr(open + 1, out_.stated.entry.rfind('>') - open - 1), ',');
     for (size_t i = 0; i < pieces.size() && i < out_.launch.template_args.size(); ++i) {
       out_.launch.template_args[i] = pieces[i];
       const TemplateParameter& parameter = out_.kernel->templates[i];
-      if (parameter.type == "typename" || parameter.type == "class") types_[parameter.name] = pieces[i];
+      if (parameter.type == "typename" || parameter.type == "class")
+        types_[parameter.name] = pieces[i];
     }
   }
 
@@ -189,7 +205,8 @@ class Reader {
       if (const auto known = ParseCType(name)) return known;
       if (const auto bound = types_.find(name); bound != types_.end()) {
         name = bound->second;
-      } else if (const auto alias = out_.syntax.FindAlias(name); alias != out_.syntax.aliases.end()) {
+      } else if (const auto alias = out_.syntax.FindAlias(name);
+                 alias != out_.syntax.aliases.end()) {
         name = alias->second;
       } else if (const FileConstant* constant = out_.syntax.FindConstant(name)) {
         name = constant->value;  // #define REAL float
@@ -216,14 +233,17 @@ class Reader {
         QuestionOfSize("shared = BYTES");
       }
     } else if (out_.source_launch && !out_.source_launch->configured_by.empty()) {
-      const auto bytes = out_.scope->ExtentsOfMember(out_.source_launch->configured_by, "dynamicSmemBytes");
+      const auto bytes = out_.scope->ExtentsOfMember(out_.source_launch->configured_by,
+                                                     "dynamicSmemBytes");
       if (bytes) out_.launch.shared = (*bytes)[0];
     }
   }
 
   void ReadCluster() {
-    if (!out_.stated.launch.cluster.empty()) out_.launch.cluster = Extents("cluster", out_.stated.launch.cluster, 0);
-    for (size_t axis = 0; out_.source_launch && out_.stated.launch.cluster.empty() && axis < 3; ++axis) {
+    if (!out_.stated.launch.cluster.empty())
+      out_.launch.cluster = Extents("cluster", out_.stated.launch.cluster, 0);
+    for (size_t axis = 0; out_.source_launch && out_.stated.launch.cluster.empty() && axis < 3;
+         ++axis) {
       const TokenRange extent = out_.source_launch->cluster[axis];
       if (extent.empty()) continue;
       const auto value = out_.scope->Expression(extent);
@@ -242,11 +262,12 @@ class Reader {
       return extents;
     }
     if (out_.source_launch && position < out_.source_launch->configuration.size()) {
-      if (auto found = out_.scope->Extents(out_.source_launch->configuration[position])) return *found;
+      if (auto found = out_.scope->Extents(out_.source_launch->configuration[position]))
+        return *found;
     }
     if (out_.source_launch && !out_.source_launch->configured_by.empty()) {
-      if (auto found =
-              out_.scope->ExtentsOfMember(out_.source_launch->configured_by, position == 1 ? "blockDim" : "gridDim"))
+      if (auto found = out_.scope->ExtentsOfMember(out_.source_launch->configured_by,
+                                                   position == 1 ? "blockDim" : "gridDim"))
         return *found;
     }
     QuestionOfSize(std::string(what) + (position == 1 ? " = 256" : " = ceil_div(n, 256)"));
@@ -271,8 +292,9 @@ class Reader {
     ArgSpec arg;
     arg.name = parameter.name;
     arg.role = RoleOf(out_.syntax, *out_.kernel, parameter);
-    const std::string pointee =
-        parameter.type == "void" ? CastOf(out_.syntax, *out_.kernel, parameter.name) : parameter.type;
+    const std::string pointee = parameter.type == "void"
+                                    ? CastOf(out_.syntax, *out_.kernel, parameter.name)
+                                    : parameter.type;
     auto type = TypeOf(pointee);
     const auto record = type ? std::nullopt : RecordOf(out_.syntax, pointee);
     if (record) {
@@ -282,35 +304,40 @@ class Reader {
     }
     if (const auto fill = out_.stated.fills.find(parameter.name); fill != out_.stated.fills.end())
       arg.fill = fill->second;
-    if (const auto stated = out_.stated.arguments.find(parameter.name); stated != out_.stated.arguments.end()) {
+    if (const auto stated = out_.stated.arguments.find(parameter.name);
+        stated != out_.stated.arguments.end()) {
       arg.role = stated->second.role;
       arg.dtype = stated->second.dtype;
       arg.shape.clear();
-      for (const std::string& extent : SplitOutsideBrackets(stated->second.extents, ',')) AddExtent(arg, extent);
+      for (const std::string& extent : SplitOutsideBrackets(stated->second.extents, ','))
+        AddExtent(arg, extent);
       return AddTensor(std::move(arg), "");
     }
     const bool bytes = !type && !IsOfTemplate(pointee) && pointee != "void";  // curandState* states
-    const std::string ask =
-        fmt::format("arg {} {} {}", parameter.name,
-                    arg.role == Role::kInput    ? "in"
-                    : arg.role == Role::kOutput ? "out"
-                                                : "inout",
-                    bytes ? "uint8[BYTES]" : fmt::format("{}[ELEMENTS]", type ? Name(type->dtype) : "float32"));
+    const std::string ask = fmt::format(
+        "arg {} {} {}", parameter.name,
+        arg.role == Role::kInput    ? "in"
+        : arg.role == Role::kOutput ? "out"
+                                    : "inout",
+        bytes ? "uint8[BYTES]" : fmt::format("{}[ELEMENTS]", type ? Name(type->dtype) : "float32"));
     if (!type || !given) return Question(ask);
     if (IsNull(*given)) {
       out_.bindings.push_back(ArgBinding::Scalar(DType::kUInt64, Expr(0)));
       return;
     }
-    const auto buffer = out_.scope->BufferOf(*given);  // where a size is unknown, that is what is missing
+    // where a size is unknown, that is what is missing
+    const auto buffer = out_.scope->BufferOf(*given);
     if (!buffer) return QuestionOfSize(ask);
     arg.dtype = type->dtype;
     // Sums, counters and states begin at zero; what is only read is often zeroed for want of data.
     const bool stated_fill = out_.stated.fills.contains(parameter.name);
     if (buffer->zeroed && !stated_fill && !parameter.is_const) arg.fill.kind = Fill::Kind::kZeros;
-    AddExtent(arg, buffer->elements.empty() ? fmt::format("({}) // {}", buffer->bytes, SizeOf(type->dtype))
-                                            : buffer->elements);
+    AddExtent(arg, buffer->elements.empty()
+                       ? fmt::format("({}) // {}", buffer->bytes, SizeOf(type->dtype))
+                       : buffer->elements);
     if (record && arg.fill.kind == Fill::Kind::kGenerator && !stated_fill)
-      out_.notes.push_back(fmt::format("'{}' is bytes of '{}', filled with numbers of its members", arg.name, pointee));
+      out_.notes.push_back(fmt::format("'{}' is bytes of '{}', filled with numbers of its members",
+                                       arg.name, pointee));
     AddTensor(std::move(arg), buffer->name);
   }
 
@@ -330,7 +357,8 @@ class Reader {
     arg.shape.push_back(*std::move(extent));
   }
 
-  /// Two parameters that are given the same buffer share one tensor, which is then read and written.
+  /// Two parameters that are given the same buffer share one tensor, which is then read and
+  /// written.
   void AddTensor(ArgSpec arg, const std::string& buffer) {
     for (ArgSpec& known : out_.tensors) {
       if (buffer.empty() || buffers_[known.name] != buffer) continue;
@@ -357,7 +385,8 @@ class Reader {
     // A problem size of the same name needs no second line.
     if (text.empty() && out_.stated.sizes.contains(parameter.name)) text = parameter.name;
     const auto value = Expr::Parse(text);
-    if (!type && (!IsOfTemplate(parameter.type) || IsObject(parameter.type, value && !text.empty()))) {
+    if (!type &&
+        (!IsOfTemplate(parameter.type) || IsObject(parameter.type, value && !text.empty()))) {
       structs_ += (structs_.empty() ? "" : ", ") + parameter.type + " " + parameter.name;
       return;
     }
@@ -370,9 +399,15 @@ class Reader {
   }
 
   void Textured(const KernelParameter& parameter, const std::string& stated) {
-    const std::string text =
-        stated.empty() ? TextureText(out_.syntax, [this](TokenRange range) { return NumberHere(range); }).value_or("")
-                       : stated.substr(stated.starts_with("texture:") || stated.starts_with("surface:") ? 8 : 0);
+    const std::string text = stated.empty() ? TextureText(out_.syntax,
+                                                          [this](TokenRange range) {
+                                                            return NumberHere(range);
+                                                          })
+                                                  .value_or("")
+                                            : stated.substr(stated.starts_with("texture:") ||
+                                                                    stated.starts_with("surface:")
+                                                                ? 8
+                                                                : 0);
     const auto spec = ParseTexture(text);
     if (!spec) return Question(fmt::format("arg {} = texture:f32[WIDTH,HEIGHT]", parameter.name));
     out_.bindings.push_back(ArgBinding::Texture(text, parameter.type == "cudaSurfaceObject_t"));
@@ -397,15 +432,18 @@ class Reader {
       const auto type = TypeOf(variable.type);
       if (is_stated) {
         arg.dtype = stated->second.dtype;
-        for (const std::string& extent : SplitOutsideBrackets(stated->second.extents, ',')) AddExtent(arg, extent);
+        for (const std::string& extent : SplitOutsideBrackets(stated->second.extents, ','))
+          AddExtent(arg, extent);
       } else if (!type || !copy) {
-        Question(fmt::format("arg {} in {}[ELEMENTS]", variable.name, type ? Name(type->dtype) : "float32"));
+        Question(fmt::format("arg {} in {}[ELEMENTS]", variable.name,
+                             type ? Name(type->dtype) : "float32"));
         continue;
       } else {
         arg.dtype = type->dtype;
         AddExtent(arg, Elements(variable, *type));
       }
-      if (const auto fill = out_.stated.fills.find(variable.name); fill != out_.stated.fills.end()) {
+      if (const auto fill = out_.stated.fills.find(variable.name);
+          fill != out_.stated.fills.end()) {
         arg.fill = fill->second;
       } else if (copy) {
         FillSymbol(arg, variable, *copy);
@@ -416,7 +454,8 @@ class Reader {
   }
 
   bool IsOfTemplate(const std::string& type) const {
-    return std::ranges::any_of(out_.kernel->templates, [&](const TemplateParameter& t) { return t.name == type; });
+    return std::ranges::any_of(out_.kernel->templates,
+                               [&](const TemplateParameter& t) { return t.name == type; });
   }
   /// A template's type for which no number is given: `auto`, a function object.
   bool IsObject(const std::string& type, bool number) const {
@@ -433,7 +472,8 @@ class Reader {
     return text;
   }
 
-  /// With the values that the host copies, where they are known. Other floats are as good; integers may be indices.
+  /// With the values that the host copies, where they are known. Other floats are as good; integers
+  /// may be indices.
   void FillSymbol(ArgSpec& arg, const DeviceVariable& variable, const HostCopy& copy) {
     HostScope scope = out_.scope->At(copy.function, copy.token);
     TokenRange source = copy.source;
@@ -452,7 +492,8 @@ class Reader {
     }
     if (!text.empty()) {
       arg.fill.kind = Fill::Kind::kGenerator;
-      arg.fill.path = values.size() == 1 ? text : fmt::format("0 if i >= {} else {}", values.size(), text);
+      arg.fill.path = values.size() == 1 ? text
+                                         : fmt::format("0 if i >= {} else {}", values.size(), text);
     } else if (KindOf(arg.dtype) != DTypeKind::kFloat) {
       Question(fmt::format("fill {} = constant VALUE", arg.name));
     }

@@ -1,5 +1,5 @@
-// What a bare source says of one kernel: which it is, how it is launched, and what its arguments are. Asks for what
-// cannot be inferred, all in one message that shows the lines to add.
+// What a bare source says of one kernel: which it is, how it is launched, and what its arguments
+// are. Asks for what cannot be inferred, all in one message that shows the lines to add.
 #pragma once
 
 #include <array>
@@ -37,7 +37,8 @@ struct SourceReading {
   std::string Where() const;
   /// The leaf of that name, when a host expression referred to one.
   const Leaf* FindLeaf(const std::string& name) const;
-  /// Problem sizes: what was stated, and literal values of the host's expressions unless they are parameters.
+  /// Problem sizes: what was stated, and literal values of the host's expressions unless they are
+  /// parameters.
   Dims SizesBeside(const ParameterSpace& space) const;
 
   std::string file;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
-#include "atunner/intake/expression_text.h"
 #include "atunner/intake/cuda/kernel_body.h"
+#include "atunner/intake/expression_text.h"
 
 namespace atunner {
 namespace {
@@ -16,8 +16,9 @@ const Injection kAtLaunch = {Injection::Kind::kLaunch, 0, 0, ""};
 
 /// Values around one that somebody chose: halves and doubles, or both states of a switch.
 std::vector<Value> Around(const std::string& name, int64_t value) {
-  const bool is_switch =
-      value == 0 || (value == 1 && (name.starts_with("USE") || name.starts_with("use") || name.starts_with("ENABLE")));
+  const bool is_switch = value == 0 ||
+                         (value == 1 && (name.starts_with("USE") || name.starts_with("use") ||
+                                         name.starts_with("ENABLE")));
   std::set<int64_t> values = {value};
   if (is_switch) {
     values = {0, 1};
@@ -41,7 +42,8 @@ std::vector<Value> BlockValues(size_t axis, bool flat, int64_t value) {
 
 class Finder {
  public:
-  Finder(const SourceReading& reading, const TunableOptions& options) : in_(reading), options_(options) {
+  Finder(const SourceReading& reading, const TunableOptions& options)
+      : in_(reading), options_(options) {
     out_.launch = reading.launch;
   }
 
@@ -59,12 +61,13 @@ class Finder {
   }
 
  private:
-  void AddParameter(const std::string& name, std::vector<Value> values, int64_t initial, Injection injection,
-                    std::string meaning) {
+  void AddParameter(const std::string& name, std::vector<Value> values, int64_t initial,
+                    Injection injection, std::string meaning) {
     if (out_.space.Find(name) >= 0) return;
     if (const auto stated = in_.stated.tunables.find(name); stated != in_.stated.tunables.end())
       values = stated->second;
-    if (std::ranges::find(values, Value(initial)) == values.end()) values.insert(values.begin(), Value(initial));
+    if (std::ranges::find(values, Value(initial)) == values.end())
+      values.insert(values.begin(), Value(initial));
     out_.space.parameters.push_back({name, std::move(values), std::move(meaning)});
     out_.injections.push_back(std::move(injection));
     out_.initial.values.emplace_back(initial);
@@ -80,12 +83,14 @@ class Finder {
       if (const FileConstant* constant = in_.syntax.FindConstant(name)) {
         const auto initial = LiteralOf(constant->value);
         if (!initial)
-          return Invalid("'" + name + " = " + constant->value + "' is no integer that could be replaced",
-                         in_.file + ":" + std::to_string(constant->line));
+          return Invalid(
+              "'" + name + " = " + constant->value + "' is no integer that could be replaced",
+              in_.file + ":" + std::to_string(constant->line));
         AddParameter(name, values, *initial, Replace(*constant), "");
       } else if (at_template >= 0) {
         const auto initial = LiteralOf(out_.launch.template_args[static_cast<size_t>(at_template)]);
-        AddParameter(name, values, initial.value_or(static_cast<int64_t>(ToDouble(values.front()))), kAtLaunch, "");
+        AddParameter(name, values, initial.value_or(static_cast<int64_t>(ToDouble(values.front()))),
+                     kAtLaunch, "");
         out_.launch.template_args[static_cast<size_t>(at_template)] = "{" + name + "}";
       } else if (const Leaf* leaf = in_.FindLeaf(name)) {
         AddParameter(name, values, leaf->value, kAtLaunch, "");
@@ -107,11 +112,13 @@ class Finder {
     return -1;
   }
 
-  /// k<256><<<grid, 256>>>: the argument becomes a parameter, and so does a block extent of the same number.
+  /// k<256><<<grid, 256>>>: the argument becomes a parameter, and so does a block extent of the
+  /// same number.
   void TemplateTunables() {
     for (size_t i = 0; i < in_.kernel->templates.size(); ++i) {
       const TemplateParameter& parameter = in_.kernel->templates[i];
-      if (parameter.type == "typename" || parameter.type == "class" || parameter.type == "bool") continue;
+      if (parameter.type == "typename" || parameter.type == "class" || parameter.type == "bool")
+        continue;
       const std::string text = out_.launch.template_args[i];
       const std::vector<std::string> names = NamesOf(text);
       if (names.size() == 1 && names[0] == text) {  // a named constant
@@ -123,12 +130,14 @@ class Finder {
         const FileConstant* constant = leaf->of_file ? in_.syntax.FindConstant(text) : nullptr;
         if (constant && !LiteralOf(constant->value)) continue;
         const bool block = IsBlockExtent(text);
-        AddParameter(text, block ? BlockValues(0, FlatBlock(), leaf->value) : Around(text, leaf->value), leaf->value,
-                     constant ? Replace(*constant) : kAtLaunch, "template argument");
+        AddParameter(text,
+                     block ? BlockValues(0, FlatBlock(), leaf->value) : Around(text, leaf->value),
+                     leaf->value, constant ? Replace(*constant) : kAtLaunch, "template argument");
         out_.launch.template_args[i] = "{" + text + "}";
       } else if (const auto value = LiteralOf(text)) {
         const bool block = IsBlockExtent(text);
-        AddParameter(parameter.name, block ? BlockValues(0, FlatBlock(), *value) : Around(parameter.name, *value),
+        AddParameter(parameter.name,
+                     block ? BlockValues(0, FlatBlock(), *value) : Around(parameter.name, *value),
                      *value, kAtLaunch, "template argument");
         out_.launch.template_args[i] = "{" + parameter.name + "}";
         if (block) FollowLiteralOf(*value, parameter.name);
@@ -138,7 +147,8 @@ class Finder {
     }
   }
 
-  /// Constants of the host that device code does not see are there by their values, which one binary cannot vary.
+  /// Constants of the host that device code does not see are there by their values, which one
+  /// binary cannot vary.
   void FixTemplate(size_t i) {
     const std::vector<std::string> names = NamesOf(out_.launch.template_args[i]);
     const bool local = std::ranges::any_of(names, [&](const std::string& name) {
@@ -162,42 +172,46 @@ class Finder {
     for (std::array<std::string, 3>* extents : {&out_.launch.block, &out_.launch.grid}) {
       for (std::string& text : *extents) {
         text = ReplaceNumber(text, value, name, count);
-        if (extents == &out_.launch.grid) text = ReplaceNumber(text, value - 1, "(" + name + " - 1)", count);
+        if (extents == &out_.launch.grid)
+          text = ReplaceNumber(text, value - 1, "(" + name + " - 1)", count);
       }
     }
     out_.launch.shared = ReplaceNumber(out_.launch.shared, value, name, count);
   }
 
-  /// Macros and constants: guarded ones are the author's own knobs; others when they decide the launch.
+  /// Macros and constants: guarded ones are the author's own knobs; others when they decide the
+  /// launch.
   void ConstantTunables() {
     for (const FileConstant& constant : in_.syntax.constants) {
       const auto value = LiteralOf(constant.value);
-      if (!value || constant.kind == FileConstant::Kind::kEnumerator || in_.used_in_sizes.contains(constant.name) ||
-          in_.used_in_scalars.contains(constant.name))
+      if (!value || constant.kind == FileConstant::Kind::kEnumerator ||
+          in_.used_in_sizes.contains(constant.name) || in_.used_in_scalars.contains(constant.name))
         continue;
       if (InSizesOf(constant.name) || out_.fixed.contains(constant.name)) continue;
       const bool in_kernel = Uses(in_.syntax, *in_.kernel, constant.name);
       const bool in_block = InExtents(out_.launch.block, constant.name);
       const bool in_launch = in_block || InExtents(out_.launch.grid, constant.name);
       if (!(constant.guarded ? in_kernel || in_launch : in_launch && in_kernel)) continue;
-      AddParameter(
-          constant.name,
-          in_block ? BlockValues(BlockAxis(constant.name), FlatBlock(), *value) : Around(constant.name, *value), *value,
-          Replace(constant), in_block ? "threads of a block" : "");
+      AddParameter(constant.name,
+                   in_block ? BlockValues(BlockAxis(constant.name), FlatBlock(), *value)
+                            : Around(constant.name, *value),
+                   *value, Replace(constant), in_block ? "threads of a block" : "");
     }
   }
 
   /// Does another constant that decides a buffer's size or a scalar depend on this one?
   bool InSizesOf(const std::string& name) const {
     for (const FileConstant& other : in_.syntax.constants) {
-      if (!in_.used_in_sizes.contains(other.name) && !in_.used_in_scalars.contains(other.name)) continue;
+      if (!in_.used_in_sizes.contains(other.name) && !in_.used_in_scalars.contains(other.name))
+        continue;
       if (Contains(NamesOf(other.value), name)) return true;
     }
     return false;
   }
 
   static bool InExtents(const std::array<std::string, 3>& extents, const std::string& name) {
-    return std::ranges::any_of(extents, [&](const std::string& text) { return Contains(NamesOf(text), name); });
+    return std::ranges::any_of(
+        extents, [&](const std::string& text) { return Contains(NamesOf(text), name); });
   }
   size_t BlockAxis(const std::string& name) const {
     for (size_t axis = 0; axis < 3; ++axis) {
@@ -209,7 +223,8 @@ class Finder {
   /// Why the number of threads must stay as it is; empty when it may vary.
   std::string BlockObstacle() const {
     for (size_t axis = 0; axis < 3; ++axis) {
-      if (out_.launch.block[axis] != "1" && !Reads(in_.syntax, *in_.kernel, "blockDim", kAxes[axis]))
+      if (out_.launch.block[axis] != "1" &&
+          !Reads(in_.syntax, *in_.kernel, "blockDim", kAxes[axis]))
         return fmt::format("its indexing does not use blockDim.{}", kAxes[axis]);
     }
     if (const auto extent = FixedSharedArray(in_.syntax, *in_.kernel, out_.space.Names()))
@@ -219,7 +234,8 @@ class Finder {
 
   void BlockTunables() {
     bool candidates = false;
-    for (const std::string& text : out_.launch.block) candidates |= text != "1" && !HasParameter(out_.space, text);
+    for (const std::string& text : out_.launch.block)
+      candidates |= text != "1" && !HasParameter(out_.space, text);
     if (!candidates) return;
     if (const std::string obstacle = BlockObstacle(); !obstacle.empty()) {
       out_.notes.push_back("the block size is not tuned: " + obstacle);
@@ -231,19 +247,21 @@ class Finder {
   void OneBlockAxis(size_t axis) {
     std::string& text = out_.launch.block[axis];
     if (text == "1" || HasParameter(out_.space, text)) return;
-    const bool strides =
-        Reads(in_.syntax, *in_.kernel, "gridDim", kAxes[axis]) || StridesByBlock(in_.syntax, *in_.kernel, kAxes[axis]);
+    const bool strides = Reads(in_.syntax, *in_.kernel, "gridDim", kAxes[axis]) ||
+                         StridesByBlock(in_.syntax, *in_.kernel, kAxes[axis]);
     const std::string name = fmt::format("block_{}", kAxes[axis]);
     if (const auto value = LiteralOf(text)) {
       int count = 0;
       std::string grid = ReplaceNumber(out_.launch.grid[axis], *value, name, count);
       grid = ReplaceNumber(grid, *value - 1, "(" + name + " - 1)", count);
       if (count == 0 && !strides) {
-        out_.notes.push_back(fmt::format("block_{} is not tuned: the grid {} does not follow from it", kAxes[axis],
-                                         out_.launch.grid[axis]));
+        out_.notes.push_back(
+            fmt::format("block_{} is not tuned: the grid {} does not follow from it", kAxes[axis],
+                        out_.launch.grid[axis]));
         return;
       }
-      AddParameter(name, BlockValues(axis, FlatBlock(), *value), *value, kAtLaunch, "threads of a block");
+      AddParameter(name, BlockValues(axis, FlatBlock(), *value), *value, kAtLaunch,
+                   "threads of a block");
       int shared = 0;
       out_.launch.shared = ReplaceNumber(out_.launch.shared, *value, name, shared);
       text = name;
@@ -254,10 +272,11 @@ class Finder {
       const Leaf* leaf = in_.FindLeaf(leaf_name);
       if (!leaf || IsOfTheProblem(leaf_name)) continue;
       const FileConstant* constant = leaf->of_file ? in_.syntax.FindConstant(leaf_name) : nullptr;
-      if (leaf->of_file && (!constant || !LiteralOf(constant->value) || InSizesOf(leaf_name))) continue;
+      if (leaf->of_file && (!constant || !LiteralOf(constant->value) || InSizesOf(leaf_name)))
+        continue;
       if (!Contains(NamesOf(out_.launch.grid[axis]), leaf_name) && !strides) {
-        out_.notes.push_back(
-            fmt::format("'{}' is not tuned: the grid {} does not follow from it", leaf_name, out_.launch.grid[axis]));
+        out_.notes.push_back(fmt::format("'{}' is not tuned: the grid {} does not follow from it",
+                                         leaf_name, out_.launch.grid[axis]));
         continue;
       }
       AddParameter(leaf_name, BlockValues(axis, FlatBlock(), leaf->value), leaf->value,
@@ -266,9 +285,11 @@ class Finder {
     // min(width, 1024), by whose threads loops stride: any number will do.
     const auto now = Now(text);
     if (strides && now && *now >= 32 && *now <= 1024 && !HasParameter(out_.space, text)) {
-      AddParameter(name, BlockValues(axis, FlatBlock(), *now), *now, kAtLaunch, "threads of a block");
+      AddParameter(name, BlockValues(axis, FlatBlock(), *now), *now, kAtLaunch,
+                   "threads of a block");
       for (std::string* other : {&out_.launch.shared, &out_.launch.grid[axis]}) {
-        if (const size_t at = other->find(text); at != std::string::npos) other->replace(at, text.size(), name);
+        if (const size_t at = other->find(text); at != std::string::npos)
+          other->replace(at, text.size(), name);
       }
       text = name;
     }
@@ -276,20 +297,23 @@ class Finder {
 
   /// A problem size, or a value that the kernel is told: another one is another task.
   bool IsOfTheProblem(const std::string& name) const {
-    return in_.used_in_sizes.contains(name) || in_.used_in_scalars.contains(name) || in_.stated.sizes.contains(name) ||
-           out_.fixed.contains(name);
+    return in_.used_in_sizes.contains(name) || in_.used_in_scalars.contains(name) ||
+           in_.stated.sizes.contains(name) || out_.fixed.contains(name);
   }
 
   /// A loop that strides by the whole grid is right for any number of blocks.
   void GridTunables() {
     const bool wanted = options_.register_limit || in_.stated.tunables.contains("grid_x");
-    if (!wanted || !Reads(in_.syntax, *in_.kernel, "gridDim", "x") || !StridesByGrid(in_.syntax, *in_.kernel)) return;
+    if (!wanted || !Reads(in_.syntax, *in_.kernel, "gridDim", "x") ||
+        !StridesByGrid(in_.syntax, *in_.kernel))
+      return;
     const auto now = Now(out_.launch.grid[0]);
     if (!now) return;
     std::set<int64_t> values = {*now};
     for (int64_t factor : {1, 2, 4, 8, 16, 32}) values.insert(factor * options_.multiprocessors);
     std::vector<Value> listed(values.begin(), values.end());
-    AddParameter("grid_x", std::move(listed), *now, kAtLaunch, "blocks, each of which strides over the problem");
+    AddParameter("grid_x", std::move(listed), *now, kAtLaunch,
+                 "blocks, each of which strides over the problem");
     out_.launch.grid[0] = "grid_x";
   }
 
@@ -313,7 +337,8 @@ class Finder {
 }  // namespace
 
 bool HasParameter(const ParameterSpace& space, const std::string& text) {
-  return std::ranges::any_of(NamesOf(text), [&](const std::string& name) { return space.Find(name) >= 0; });
+  return std::ranges::any_of(NamesOf(text),
+                             [&](const std::string& name) { return space.Find(name) >= 0; });
 }
 
 Result<SourceTunables> FindTunables(const SourceReading& reading, const TunableOptions& options) {

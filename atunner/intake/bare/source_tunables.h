@@ -1,4 +1,5 @@
-// What of a bare source can be varied: constants, template arguments, block and grid, as far as the kernel stays right.
+// What of a bare source can be varied: constants, template arguments, block and grid, as far as the
+// kernel stays right.
 #pragma once
 
 #include <set>

@@ -14,7 +14,8 @@ namespace {
 
 class TextureFinder {
  public:
-  TextureFinder(const CudaSyntax& syntax, const HostNumber& number) : syntax_(syntax), number_(number) {}
+  TextureFinder(const CudaSyntax& syntax, const HostNumber& number)
+      : syntax_(syntax), number_(number) {}
 
   std::optional<std::string> Run() {
     for (size_t i = 0; i + 2 < Count(); ++i) {
@@ -31,9 +32,12 @@ class TextureFinder {
 
  private:
   size_t Count() const { return syntax_.lexed.tokens.size(); }
-  bool Is(size_t i, std::string_view text) const { return i < Count() && syntax_.token(i).Is(text); }
+  bool Is(size_t i, std::string_view text) const {
+    return i < Count() && syntax_.token(i).Is(text);
+  }
 
-  /// cudaCreateChannelDesc<float4>(), cudaCreateChannelDesc(8, 8, 8, 8, cudaChannelFormatKindUnsigned)
+  /// cudaCreateChannelDesc<float4>(), cudaCreateChannelDesc(8, 8, 8, 8,
+  /// cudaChannelFormatKindUnsigned)
   void NoteChannels(size_t call) {
     if (Is(call + 1, "<")) {
       const size_t close = MatchingClose(syntax_, call + 1);
@@ -52,18 +56,22 @@ class TextureFinder {
     return fmt::format("{}{}", Name(dtype), lanes > 1 ? fmt::format("x{}", lanes) : "");
   }
   static std::string Channel(std::string_view kind, int64_t bits, int lanes) {
-    const std::string_view name = kind.ends_with("Float") ? "float" : kind.ends_with("Unsigned") ? "uint" : "int";
+    const std::string_view name = kind.ends_with("Float")      ? "float"
+                                  : kind.ends_with("Unsigned") ? "uint"
+                                                               : "int";
     const auto dtype = ParseDType(fmt::format("{}{}", name, bits));
     return dtype ? Channel(*dtype, std::max(lanes, 1)) : "";
   }
 
-  /// cudaMallocArray(&array, &description, width, height), cudaMalloc3DArray(&array, &description, extent)
+  /// cudaMallocArray(&array, &description, width, height), cudaMalloc3DArray(&array, &description,
+  /// extent)
   void NoteArray(size_t call) {
     auto pieces = SplitArguments(syntax_, {call + 2, MatchingClose(syntax_, call + 1)}, true);
     const bool deep = Is(call, "cudaMalloc3DArray");
     if (pieces.size() < 3) return;
     if (deep) {
-      if (pieces.size() > 3 && syntax_.Text(pieces[3]) != "0") extents_.insert("?");  // layers or cubes
+      // layers or cubes
+      if (pieces.size() > 3 && syntax_.Text(pieces[3]) != "0") extents_.insert("?");
       const auto extent = ExtentOf(pieces[2]);
       pieces = SplitArguments(syntax_, extent, true);
     } else {
@@ -85,7 +93,8 @@ class TextureFinder {
     }
     const std::string_view name = syntax_.Text(range);
     for (size_t i = 0; i + 3 < Count(); ++i) {
-      if (Is(i, name) && Is(i + 1, "=") && Is(i + 2, "make_cudaExtent")) return {i + 4, MatchingClose(syntax_, i + 3)};
+      if (Is(i, name) && Is(i + 1, "=") && Is(i + 2, "make_cudaExtent"))
+        return {i + 4, MatchingClose(syntax_, i + 3)};
     }
     return {};
   }
@@ -113,14 +122,16 @@ class TextureFinder {
     if (bits_ > 0) channels_.insert(Channel(kind_, bits_, lanes_));
     if (channels_.size() != 1) return;
     const auto one = ParseTexture(*channels_.begin() + "[1]");
-    if (one) extents_.insert(std::to_string(*buffer_bytes_ / static_cast<int64_t>(one->TexelBytes())));
+    if (one)
+      extents_.insert(std::to_string(*buffer_bytes_ / static_cast<int64_t>(one->TexelBytes())));
   }
 
   std::string Words() const {
     const bool repeats = unit_ && wrap_.ends_with("Wrap");
     const bool mirrors = unit_ && wrap_.ends_with("Mirror");
-    return std::string(linear_ ? " linear" : "") + (unit_ ? " unit" : "") + (fractions_ ? " fractions" : "") +
-           (repeats ? " repeat" : "") + (mirrors ? " mirror" : "") + (wrap_.ends_with("Border") ? " border" : "") +
+    return std::string(linear_ ? " linear" : "") + (unit_ ? " unit" : "") +
+           (fractions_ ? " fractions" : "") + (repeats ? " repeat" : "") +
+           (mirrors ? " mirror" : "") + (wrap_.ends_with("Border") ? " border" : "") +
            (buffer_bytes_ ? " buffer" : "");
   }
 
@@ -136,7 +147,9 @@ class TextureFinder {
 
 }  // namespace
 
-bool IsTextureType(const std::string& type) { return type == "cudaTextureObject_t" || type == "cudaSurfaceObject_t"; }
+bool IsTextureType(const std::string& type) {
+  return type == "cudaTextureObject_t" || type == "cudaSurfaceObject_t";
+}
 
 std::optional<std::string> TextureText(const CudaSyntax& syntax, const HostNumber& number) {
   return TextureFinder(syntax, number).Run();

@@ -10,7 +10,8 @@ constexpr int kMostNested = 8;  // classes in classes
 
 class Members {
  public:
-  Members(CudaSyntax& syntax, size_t outermost, int depth) : syntax_(syntax), outermost_(outermost), depth_(depth) {}
+  Members(CudaSyntax& syntax, size_t outermost, int depth)
+      : syntax_(syntax), outermost_(outermost), depth_(depth) {}
 
   void Run(TokenRange before, size_t brace) {
     size_t name = brace;  // class Name : public Base {
@@ -21,11 +22,14 @@ class Members {
     if (name == 0 || !IsWord(name - 1) || depth_ > kMostNested) return;
     class_.name = syntax_.token(name - 1).text;
     for (size_t i = name; i < brace && class_.base.empty(); ++i) {
-      const bool access = Is(i, "public") || Is(i, "private") || Is(i, "protected") || Is(i, "virtual");
-      if (IsWord(i) && !access && !Is(i, "final") && !Is(i + 1, "::")) class_.base = syntax_.token(i).text;
+      const bool access = Is(i, "public") || Is(i, "private") || Is(i, "protected") ||
+                          Is(i, "virtual");
+      if (IsWord(i) && !access && !Is(i, "final") && !Is(i + 1, "::"))
+        class_.base = syntax_.token(i).text;
     }
     if (Is(before.begin, "template") && Is(before.begin + 1, "<"))
-      class_.templates = ParseTemplateParameters(syntax_, {before.begin + 2, MatchingClose(syntax_, before.begin + 1)});
+      class_.templates = ParseTemplateParameters(
+          syntax_, {before.begin + 2, MatchingClose(syntax_, before.begin + 1)});
     const size_t end = std::min(MatchingClose(syntax_, brace), Count());
     for (size_t i = brace + 1; i < end;) i = std::max(Member(i, end), i + 1);
     syntax_.classes.push_back(std::move(class_));
@@ -33,12 +37,16 @@ class Members {
 
  private:
   size_t Count() const { return syntax_.lexed.tokens.size(); }
-  bool Is(size_t i, std::string_view text) const { return i < Count() && syntax_.token(i).Is(text); }
+  bool Is(size_t i, std::string_view text) const {
+    return i < Count() && syntax_.token(i).Is(text);
+  }
   bool IsWord(size_t i) const { return i < Count() && syntax_.token(i).kind == Token::Kind::kWord; }
 
   /// The place behind one member.
   size_t Member(size_t begin, size_t end) {
-    const auto access = [&](size_t i) { return Is(i, "public") || Is(i, "private") || Is(i, "protected"); };
+    const auto access = [&](size_t i) {
+      return Is(i, "public") || Is(i, "private") || Is(i, "protected");
+    };
     if (access(begin) && Is(begin + 1, ":")) return begin + 2;
     if (syntax_.token(begin).kind == Token::Kind::kDirective || Is(begin, ";")) return begin + 1;
     size_t head = begin;
@@ -57,17 +65,21 @@ class Members {
     if (Is(at, "{") && (Is(head, "struct") || Is(head, "class"))) {
       Members(syntax_, outermost_, depth_ + 1).Run({begin, head}, at);
     } else if (Is(head, "using") && IsWord(head + 1) && Is(head + 2, "=")) {
-      class_.aliases[std::string(syntax_.token(head + 1).text)] = std::string(syntax_.Text({head + 3, stop - 1}));
-    } else if (!Is(head, "using") && !Is(head, "typedef") && !Is(head, "friend") && !Is(head, "enum")) {
+      class_.aliases[std::string(syntax_.token(head + 1).text)] = std::string(
+          syntax_.Text({head + 3, stop - 1}));
+    } else if (!Is(head, "using") && !Is(head, "typedef") && !Is(head, "friend") &&
+               !Is(head, "enum")) {
       Fields({head, stop - 1});
     }
     return stop;
   }
 
-  /// Is the bracket that of a function's parameters? Those of attributes, and of pointers to functions, are not.
+  /// Is the bracket that of a function's parameters? Those of attributes, and of pointers to
+  /// functions, are not.
   bool IsCallable(size_t open, size_t head) const {
-    static constexpr std::string_view kAttributes[] = {"__align__",         "alignas",  "__attribute__", "decltype",
-                                                       "__launch_bounds__", "explicit", "noexcept"};
+    static constexpr std::string_view kAttributes[] = {
+        "__align__",         "alignas",  "__attribute__", "decltype",
+        "__launch_bounds__", "explicit", "noexcept"};
     if (open == head) return false;
     const Token& before = syntax_.token(open - 1);
     if (std::ranges::find(kAttributes, before.text) != std::end(kAttributes)) return false;
@@ -109,7 +121,8 @@ class Members {
                           device,
                           outermost_};
     if (head > begin) function.templates = ParseTemplateParameters(syntax_, {begin + 2, head - 1});
-    if (!Is(open - 2, "operator") && IsOperator(open, head)) function.name = "operator";  // to a type
+    // to a type
+    if (!Is(open - 2, "operator") && IsOperator(open, head)) function.name = "operator";
     function.constructor = function.name == class_.name;
     const bool destructor = Is(open - 2, "~");
     if (!destructor && (!device || host)) syntax_.functions.push_back(std::move(function));

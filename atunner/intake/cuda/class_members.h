@@ -5,8 +5,9 @@
 
 namespace atunner {
 
-/// Adds the class whose body opens at token `brace`, and the classes in it; `before` is what stands in front of the
-/// word `class` or `struct`. Its functions that are not marked for the device join the source's.
+/// Adds the class whose body opens at token `brace`, and the classes in it; `before` is what stands
+/// in front of the word `class` or `struct`. Its functions that are not marked for the device join
+/// the source's.
 void ReadClass(CudaSyntax& syntax, TokenRange before, size_t brace);
 
 }  // namespace atunner

@@ -16,7 +16,9 @@ constexpr std::array<std::string_view, 22> kSymbols = {
     "->*", "...", "::", "->", "++", "--", "+=", "-=", "*=", "/=", "%=",
     "&=",  "|=",  "^=", "==", "!=", "<=", ">=", "&&", "||", "##", ".*"};
 
-bool IsWordStart(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || c == '$'; }
+bool IsWordStart(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || c == '$';
+}
 bool IsWord(char c) { return IsWordStart(c) || std::isdigit(static_cast<unsigned char>(c)); }
 
 class Lexer {
@@ -29,7 +31,9 @@ class Lexer {
   }
 
  private:
-  char Peek(size_t ahead = 0) const { return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0'; }
+  char Peek(size_t ahead = 0) const {
+    return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0';
+  }
 
   void Step() {
     const char c = Peek();
@@ -58,11 +62,13 @@ class Lexer {
       while (end < source_.size() && IsWord(source_[end])) ++end;
       return Emit(Token::Kind::kWord, end);
     }
-    if (std::isdigit(static_cast<unsigned char>(c)) || (c == '.' && std::isdigit(static_cast<unsigned char>(Peek(1)))))
+    if (std::isdigit(static_cast<unsigned char>(c)) ||
+        (c == '.' && std::isdigit(static_cast<unsigned char>(Peek(1)))))
       return Emit(Token::Kind::kNumber, NumberEnd());
     if (c == '"' || c == '\'') return Emit(Token::Kind::kText, TextEnd(c));
     for (std::string_view symbol : kSymbols) {
-      if (source_.substr(at_).starts_with(symbol)) return Emit(Token::Kind::kSymbol, at_ + symbol.size());
+      if (source_.substr(at_).starts_with(symbol))
+        return Emit(Token::Kind::kSymbol, at_ + symbol.size());
     }
     Emit(Token::Kind::kSymbol, at_ + 1);
   }
@@ -74,7 +80,9 @@ class Lexer {
       if (!rest.starts_with(prefix)) continue;
       const size_t open = rest.find('(', prefix.size());
       if (open == std::string_view::npos || open - prefix.size() > 16) return 0;
-      const std::string close = ")" + std::string(rest.substr(prefix.size(), open - prefix.size())) + "\"";
+      const std::string close = ")" +
+                                std::string(rest.substr(prefix.size(), open - prefix.size())) +
+                                "\"";
       const size_t end = rest.find(close, open);
       return end == std::string_view::npos ? source_.size() : at_ + end + close.size();
     }
@@ -89,8 +97,8 @@ class Lexer {
                         std::string_view("eEpP").find(source_[end - 1]) != std::string_view::npos &&
                         !(source_.substr(at_).starts_with("0x") &&
                           std::string_view("eE").find(source_[end - 1]) != std::string_view::npos);
-      const bool digit_mark =
-          c == '\'' && end + 1 < source_.size() && std::isalnum(static_cast<unsigned char>(source_[end + 1]));
+      const bool digit_mark = c == '\'' && end + 1 < source_.size() &&
+                              std::isalnum(static_cast<unsigned char>(source_[end + 1]));
       if (!IsWord(c) && c != '.' && !sign && !digit_mark) break;
       ++end;
     }
@@ -119,9 +127,11 @@ class Lexer {
     std::string_view text = source_.substr(at_ + 2, end - at_ - 2);
     if (text.ends_with("*/")) text.remove_suffix(2);
     const auto trim = [&] {
-      while (!text.empty() && (std::isspace(static_cast<unsigned char>(text.front())) || text.front() == '/'))
+      while (!text.empty() &&
+             (std::isspace(static_cast<unsigned char>(text.front())) || text.front() == '/'))
         text.remove_prefix(1);
-      while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
+      while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())))
+        text.remove_suffix(1);
     };
     trim();
     if (text.starts_with(kAnnotation) && text.find('\n') == std::string_view::npos) {
@@ -134,11 +144,12 @@ class Lexer {
 
   void Directive() {
     size_t end = LineEnd(at_);
-    while (end < source_.size() && end > 0 && (source_[end - 1] == '\\' || source_.substr(0, end).ends_with("\\\r")))
+    while (end < source_.size() && end > 0 &&
+           (source_[end - 1] == '\\' || source_.substr(0, end).ends_with("\\\r")))
       end = LineEnd(end + 1);
     // A trailing comment may hold an annotation: end the directive before it.
-    const size_t comment =
-        std::min(source_.substr(at_, end - at_).find("//"), source_.substr(at_, end - at_).find("/*"));
+    const size_t comment = std::min(source_.substr(at_, end - at_).find("//"),
+                                    source_.substr(at_, end - at_).find("/*"));
     if (comment != std::string_view::npos) end = at_ + comment;
     const std::string_view text = source_.substr(at_, end - at_);
     Emit(Token::Kind::kDirective, end);

@@ -1,4 +1,5 @@
-// CUDA C++ text as tokens: enough of the language to find kernels, launches and constants in files as they are.
+// CUDA C++ text as tokens: enough of the language to find kernels, launches and constants in files
+// as they are.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,10 @@ namespace atunner {
 struct Token {
   enum class Kind : uint8_t { kWord, kNumber, kText, kSymbol, kDirective };
   Kind kind = Kind::kSymbol;
-  std::string_view text;  ///< of the lexed source; a directive is its whole line, continuations included
-  size_t offset = 0;      ///< bytes from the start
-  int line = 1;           ///< of the file that it was written in: #line is followed
+  /// Of the lexed source; a directive is its whole line, continuations included
+  std::string_view text;
+  size_t offset = 0;  ///< bytes from the start
+  int line = 1;       ///< of the file that it was written in: #line is followed
 
   bool Is(std::string_view symbol) const { return kind != Kind::kText && text == symbol; }
 };
@@ -29,7 +31,8 @@ struct LexedSource {
   std::vector<Annotation> annotations;
 };
 
-/// Never fails: what is no token of C++ becomes a symbol of one character. The source must outlive the result.
+/// Never fails: what is no token of C++ becomes a symbol of one character. The source must outlive
+/// the result.
 LexedSource Lex(std::string_view source);
 
 }  // namespace atunner

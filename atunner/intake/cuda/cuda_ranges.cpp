@@ -42,17 +42,21 @@ const NamespaceBody* CudaSyntax::NamespaceAt(size_t token) const {
   return found;
 }
 
-std::map<std::string, std::string, std::less<>>::const_iterator CudaSyntax::FindAlias(std::string_view type) const {
+std::map<std::string, std::string, std::less<>>::const_iterator CudaSyntax::FindAlias(
+    std::string_view type) const {
   const auto known = aliases.find(type);
-  const size_t colon = type.find('<') == std::string_view::npos ? type.rfind("::") : std::string_view::npos;
-  if (known != aliases.end() || colon == std::string_view::npos || type.starts_with("std::")) return known;
+  const size_t colon = type.find('<') == std::string_view::npos ? type.rfind("::")
+                                                                : std::string_view::npos;
+  if (known != aliases.end() || colon == std::string_view::npos || type.starts_with("std::"))
+    return known;
   return aliases.find(type.substr(colon + 2));
 }
 
 const ClassDefinition* CudaSyntax::FindClass(std::string_view type) const {
   type = type.substr(0, type.find('<'));
   while (type.ends_with(' ')) type.remove_suffix(1);
-  if (const size_t colon = type.rfind("::"); colon != std::string_view::npos) type.remove_prefix(colon + 2);
+  if (const size_t colon = type.rfind("::"); colon != std::string_view::npos)
+    type.remove_prefix(colon + 2);
   const auto found = std::ranges::find(classes, type, &ClassDefinition::name);
   return found == classes.end() ? nullptr : &*found;
 }
@@ -121,7 +125,8 @@ std::vector<TokenRange> SplitArguments(const CudaSyntax& syntax, TokenRange rang
     const Token& token = syntax.token(i);
     if (token.Is("(") || token.Is("[") || token.Is("{")) {
       i = std::min(MatchingClose(syntax, i), end);
-    } else if (angles && token.Is("<") && i > range.begin && syntax.token(i - 1).kind == Token::Kind::kWord) {
+    } else if (angles && token.Is("<") && i > range.begin &&
+               syntax.token(i - 1).kind == Token::Kind::kWord) {
       ++angle_depth;
     } else if (angles && token.Is(">") && angle_depth > 0) {
       --angle_depth;
@@ -148,7 +153,8 @@ std::vector<TemplateParameter> ParseTemplateParameters(const CudaSyntax& syntax,
     if (piece.begin >= end) continue;
     if (syntax.token(end - 1).kind == Token::Kind::kWord && end - 1 > piece.begin)
       parameter.name = std::string(syntax.token(end - 1).text);
-    parameter.type = std::string(syntax.Text({piece.begin, parameter.name.empty() ? end : end - 1}));
+    parameter.type = std::string(
+        syntax.Text({piece.begin, parameter.name.empty() ? end : end - 1}));
     all.push_back(std::move(parameter));
   }
   return all;

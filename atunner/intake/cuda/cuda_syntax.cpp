@@ -5,8 +5,8 @@
 #include <set>
 
 #include "atunner/intake/cuda/class_members.h"
-#include "atunner/intake/expression_text.h"
 #include "atunner/intake/cuda/launch_config.h"
+#include "atunner/intake/expression_text.h"
 #include "atunner/intake/value_list.h"
 
 namespace atunner {
@@ -14,9 +14,13 @@ namespace {
 
 bool IsQualifier(std::string_view word) {
   static const std::set<std::string_view> kQualifiers = {
-      "const",    "volatile",   "__restrict__", "__restrict",      "restrict",    "__grid_constant__", "struct",
-      "register", "static",     "inline",       "__forceinline__", "extern",      "constexpr",         "typename",
-      "class",    "__device__", "__host__",     "__shared__",      "__constant__"};
+      "const",       "volatile",        "__restrict__",
+      "__restrict",  "restrict",        "__grid_constant__",
+      "struct",      "register",        "static",
+      "inline",      "__forceinline__", "extern",
+      "constexpr",   "typename",        "class",
+      "__device__",  "__host__",        "__shared__",
+      "__constant__"};
   return kQualifiers.contains(word);
 }
 
@@ -73,7 +77,8 @@ class Parser {
            (std::isalnum(static_cast<unsigned char>(token.text[at])) || token.text[at] == '_'))
       ++at;
     const std::string name(token.text.substr(start, at - start));
-    if (name.empty() || (at < token.text.size() && token.text[at] == '(')) return;  // a macro with parameters
+    // a macro with parameters
+    if (name.empty() || (at < token.text.size() && token.text[at] == '(')) return;
     skip();
     const std::string value = Trim(token.text.substr(at));
     if (value.empty()) return;
@@ -82,8 +87,8 @@ class Parser {
       if (IsMarked(word, "__host__")) marks_["__host__"].insert(name);
       if (IsMarked(word, "__global__")) marks_["__global__"].insert(name);
     }
-    syntax_.constants.push_back(
-        {name, FileConstant::Kind::kMacro, value, token.offset + at, value.size(), guard == name, token.line});
+    syntax_.constants.push_back({name, FileConstant::Kind::kMacro, value, token.offset + at,
+                                 value.size(), guard == name, token.line});
   }
 
   // --- declarations ---
@@ -92,7 +97,8 @@ class Parser {
   bool IsMarked(const Token& token, const std::string& attribute) const {
     if (token.Is(attribute)) return true;
     const auto macros = marks_.find(attribute);
-    return token.kind == Token::Kind::kWord && macros != marks_.end() && macros->second.contains(token.text);
+    return token.kind == Token::Kind::kWord && macros != marks_.end() &&
+           macros->second.contains(token.text);
   }
 
   /// Declarations in [begin, end) inside namespace `path`.
@@ -103,7 +109,8 @@ class Parser {
         ++i;
       } else if (Is(i, "namespace") || (Is(i, "inline") && Is(i + 1, "namespace"))) {
         i = Namespace(i, end, path);
-      } else if (Is(i, "extern") && i + 2 < end && At(i + 1).kind == Token::Kind::kText && Is(i + 2, "{")) {
+      } else if (Is(i, "extern") && i + 2 < end && At(i + 1).kind == Token::Kind::kText &&
+                 Is(i + 2, "{")) {
         const size_t close = MatchingClose(syntax_, i + 2);
         Scope(i + 3, std::min(close, end), path);
         i = close + 1;
@@ -122,7 +129,8 @@ class Parser {
     const size_t close = std::min(MatchingClose(syntax_, at), end);
     const std::string inside = name.empty() ? path : path + name + "::";
     const NamespaceBody* around = syntax_.NamespaceAt(at);
-    syntax_.namespaces.push_back({{at + 1, close}, inside, name.empty() || (around != nullptr && around->anonymous)});
+    syntax_.namespaces.push_back(
+        {{at + 1, close}, inside, name.empty() || (around != nullptr && around->anonymous)});
     Scope(at + 1, close, inside);
     return close + 1;
   }
@@ -140,22 +148,26 @@ class Parser {
     bool host = false;
     bool global = false;
     bool is_constexpr = false;
-    size_t open_paren = SIZE_MAX;  // of the parameter list: the last "word(" before the body that is no attribute
+    // of the parameter list: the last "word(" before the body that is no attribute
+    size_t open_paren = SIZE_MAX;
     size_t at = i;
     for (; at < end; ++at) {
       const Token& token = At(at);
       if (token.kind == Token::Kind::kDirective) continue;
-      device |= IsMarked(token, "__device__") || token.Is("__shared__") || token.Is("__constant__") ||
-                token.Is("__managed__") || token.Is("C10_DEVICE") || token.Is("C10_HOST_DEVICE");
+      device |= IsMarked(token, "__device__") || token.Is("__shared__") ||
+                token.Is("__constant__") || token.Is("__managed__") || token.Is("C10_DEVICE") ||
+                token.Is("C10_HOST_DEVICE");
       host |= IsMarked(token, "__host__");
       global |= IsMarked(token, "__global__");
       is_constexpr |= token.Is("constexpr") || token.Is("consteval");
       if (token.Is("=") && open_paren == SIZE_MAX) break;  // a variable
       if (token.Is("(")) {
-        if (at > i && IsWord(at - 1) && !IsAttribute(At(at - 1).text) && open_paren == SIZE_MAX) open_paren = at;
+        if (at > i && IsWord(at - 1) && !IsAttribute(At(at - 1).text) && open_paren == SIZE_MAX)
+          open_paren = at;
         if (at > i && IsWord(at - 1) && At(at - 1).Is("operator")) open_paren = at;
         at = MatchingClose(syntax_, at);
-        if (const TokenRange list = InitialisersBehind(syntax_, at); open_paren != SIZE_MAX && !list.empty())
+        if (const TokenRange list = InitialisersBehind(syntax_, at);
+            open_paren != SIZE_MAX && !list.empty())
           at = list.end - 1;
       } else if (token.Is("{") || token.Is(";")) {
         break;
@@ -163,15 +175,17 @@ class Parser {
     }
     if (at >= end) return end;
     if (Is(at, "{") && open_paren != SIZE_MAX)
-      return Function(begin, i, open_paren, at, end, path, std::move(templates),
-                      {.global = global, .device = device, .host = host, .is_constexpr = is_constexpr});
+      return Function(
+          begin, i, open_paren, at, end, path, std::move(templates),
+          {.global = global, .device = device, .host = host, .is_constexpr = is_constexpr});
     return Other(begin, i, at, end, device || is_constexpr);
   }
 
   static bool IsAttribute(std::string_view word) {
     static const std::set<std::string_view> kAttributes = {
-        "__launch_bounds__", "__attribute__", "__cluster_dims__", "__maxnreg__", "__block_size__", "alignas",
-        "__align__",         "decltype",      "__declspec",       "noexcept",    "explicit",       "asm"};
+        "__launch_bounds__", "__attribute__", "__cluster_dims__", "__maxnreg__",
+        "__block_size__",    "alignas",       "__align__",        "decltype",
+        "__declspec",        "noexcept",      "explicit",         "asm"};
     return kAttributes.contains(word);
   }
 
@@ -179,18 +193,20 @@ class Parser {
     bool global = false, device = false, host = false, is_constexpr = false;
   };
 
-  size_t Function(size_t begin, size_t head, size_t open_paren, size_t brace, size_t end, const std::string& path,
-                  std::vector<TemplateParameter> templates, Marks marks) {
+  size_t Function(size_t begin, size_t head, size_t open_paren, size_t brace, size_t end,
+                  const std::string& path, std::vector<TemplateParameter> templates, Marks marks) {
     const size_t close = std::min(MatchingClose(syntax_, brace), end);
     const std::string name(At(open_paren - 1).text);
     const TokenRange parameters{open_paren + 1, MatchingClose(syntax_, open_paren)};
     if (marks.global) {
-      KernelDefinition kernel{name,           path + name,        std::move(templates), Parameters(parameters),
-                              {begin, brace}, {brace + 1, close}, At(head).line};
+      KernelDefinition kernel{
+          name,           path + name,        std::move(templates), Parameters(parameters),
+          {begin, brace}, {brace + 1, close}, At(head).line};
       syntax_.kernels.push_back(std::move(kernel));
     } else if (!marks.device || marks.host) {
-      HostFunction function{name, std::move(templates), parameters, {brace + 1, close}, {begin, close + 1}, "", false,
-                            {},   marks.device,         begin};
+      HostFunction function{
+          name, std::move(templates), parameters, {brace + 1, close}, {begin, close + 1}, "", false,
+          {},   marks.device,         begin};
       MemberOfClass(open_paren - 1, function);
       // A function without __device__ cannot be called by a kernel, unless it is constexpr.
       if (!marks.device && !marks.is_constexpr) syntax_.host_only.push_back(function.whole);
@@ -199,7 +215,8 @@ class Parser {
     return close + 1;
   }
 
-  /// Of `void Solver::step(…) { … }` and `Buffer<T>::Buffer(…) : … { … }`, whose name is at a token: the class.
+  /// Of `void Solver::step(…) { … }` and `Buffer<T>::Buffer(…) : … { … }`, whose name is at a
+  /// token: the class.
   void MemberOfClass(size_t name, HostFunction& function) const {
     if (name < 2 || !Is(name - 1, "::")) return;
     size_t at = name - 2;
@@ -216,10 +233,12 @@ class Parser {
   /// A declaration without a function body: variable, type, using, prototype.
   size_t Other(size_t begin, size_t head, size_t at, size_t end, bool device) {
     size_t stop = at;
-    while (stop < end && !Is(stop, ";")) stop = IsOpening(stop) ? MatchingClose(syntax_, stop) + 1 : stop + 1;
+    while (stop < end && !Is(stop, ";"))
+      stop = IsOpening(stop) ? MatchingClose(syntax_, stop) + 1 : stop + 1;
     stop = std::min(stop + 1, end);
     const TokenRange whole{begin, stop};
-    if (const NamespaceBody* around = syntax_.NamespaceAt(head)) Qualify(around->path, {head, at}, stop);
+    if (const NamespaceBody* around = syntax_.NamespaceAt(head))
+      Qualify(around->path, {head, at}, stop);
     if (Is(head, "using") || Is(head, "typedef")) {
       Alias(head, stop);
     } else if (Is(head, "enum")) {
@@ -241,8 +260,8 @@ class Parser {
   void Qualify(const std::string& path, TokenRange head, size_t stop) {
     size_t name = head.begin + 1;  // using Name = …; struct Name; enum class Name
     if (Is(head.begin, "typedef")) name = stop >= 2 ? stop - 2 : stop;
-    const bool type = Is(head.begin, "using") || Is(head.begin, "typedef") || Is(head.begin, "struct") ||
-                      Is(head.begin, "class") || Is(head.begin, "enum");
+    const bool type = Is(head.begin, "using") || Is(head.begin, "typedef") ||
+                      Is(head.begin, "struct") || Is(head.begin, "class") || Is(head.begin, "enum");
     while (Is(name, "class") || Is(name, "struct")) ++name;
     if (type && IsWord(name) && !path.empty())
       syntax_.qualified.try_emplace(std::string(At(name).text), path + std::string(At(name).text));
@@ -251,7 +270,8 @@ class Parser {
   void DropForDevice(TokenRange declaration) {
     syntax_.host_only.push_back(declaration);
     for (size_t i = declaration.begin; i + 1 < declaration.end && !Is(i, "{") && !Is(i, ";"); ++i) {
-      if ((Is(i, "class") || Is(i, "struct") || Is(i, "using")) && IsWord(i + 1)) dropped_.insert(At(i + 1).text);
+      if ((Is(i, "class") || Is(i, "struct") || Is(i, "using")) && IsWord(i + 1))
+        dropped_.insert(At(i + 1).text);
     }
   }
 
@@ -291,7 +311,8 @@ class Parser {
 
   bool IsOpening(size_t i) const { return Is(i, "(") || Is(i, "[") || Is(i, "{"); }
 
-  /// Does a declaration name what a device compiler lacks: the host's standard library, the runtime API?
+  /// Does a declaration name what a device compiler lacks: the host's standard library, the runtime
+  /// API?
   bool IsHostOnly(TokenRange range) const {
     bool device = false;
     bool host = false;
@@ -300,12 +321,15 @@ class Parser {
       device |= text == "__device__" || text == "__constant__" || text == "__global__";
       const bool std_name = text == "std" && Is(i + 1, "::") && i + 2 < range.end;
       static const std::set<std::string_view> kDeviceStd = {
-          "size_t",  "numeric_limits", "integral_constant", "is_same",  "is_same_v", "conditional_t", "enable_if_t",
-          "int32_t", "uint32_t",       "int64_t",           "uint64_t", "uint8_t",   "int8_t"};
+          "size_t",    "numeric_limits", "integral_constant", "is_same",
+          "is_same_v", "conditional_t",  "enable_if_t",       "int32_t",
+          "uint32_t",  "int64_t",        "uint64_t",          "uint8_t",
+          "int8_t"};
       host |= std_name && !kDeviceStd.contains(At(i + 2).text);
       host |= text == "std" && Is(i + 1, ";");  // using namespace std;
       host |= text.starts_with("cuda") && text.size() > 4 &&
-              (std::isupper(static_cast<unsigned char>(text[4])) || text == "cuda_stream") && !Is(i + 1, "::");
+              (std::isupper(static_cast<unsigned char>(text[4])) || text == "cuda_stream") &&
+              !Is(i + 1, "::");
       host |= IsTriple(i, "<");
       host |= text == "FILE" || text == "thrust" || text == "ofstream" || text == "ifstream";
     }
@@ -315,9 +339,11 @@ class Parser {
   void Alias(size_t head, size_t stop) {
     if (Is(head, "using")) {
       if (!IsWord(head + 1) || !Is(head + 2, "=")) return;
-      syntax_.aliases[std::string(At(head + 1).text)] = std::string(syntax_.Text({head + 3, stop - 1}));
+      syntax_.aliases[std::string(At(head + 1).text)] = std::string(
+          syntax_.Text({head + 3, stop - 1}));
     } else if (stop >= head + 4 && IsWord(stop - 2)) {
-      syntax_.aliases[std::string(At(stop - 2).text)] = std::string(syntax_.Text({head + 1, stop - 2}));
+      syntax_.aliases[std::string(At(stop - 2).text)] = std::string(
+          syntax_.Text({head + 1, stop - 2}));
     }
   }
 
@@ -326,7 +352,9 @@ class Parser {
     size_t name = head + 1;
     while (Is(name, "class") || Is(name, "struct")) ++name;
     if (IsWord(name)) {
-      const std::string type = Is(name + 1, ":") ? std::string(syntax_.Text({name + 2, range.begin})) : "int";
+      const std::string type = Is(name + 1, ":")
+                                   ? std::string(syntax_.Text({name + 2, range.begin}))
+                                   : "int";
       syntax_.aliases[std::string(At(name).text)] = type;
     }
     int64_t next = 0;
@@ -339,8 +367,8 @@ class Parser {
         next = LiteralOf(std::string(At(value).text)).value_or(next) + 1;
       } else if (piece.begin + 1 == piece.end && next < INT32_MAX) {
         const Token& token = At(piece.begin);
-        syntax_.constants.push_back({std::string(token.text), FileConstant::Kind::kEnumerator, std::to_string(next++),
-                                     token.offset, 0, false, token.line});
+        syntax_.constants.push_back({std::string(token.text), FileConstant::Kind::kEnumerator,
+                                     std::to_string(next++), token.offset, 0, false, token.line});
       }
     }
   }
@@ -348,7 +376,8 @@ class Parser {
   /// constexpr int A = 4, B = 2;
   void Variable(size_t head, size_t stop) {
     bool constant = false;
-    for (size_t i = head; i < stop && !Is(i, "="); ++i) constant |= Is(i, "constexpr") || Is(i, "const");
+    for (size_t i = head; i < stop && !Is(i, "="); ++i)
+      constant |= Is(i, "constexpr") || Is(i, "const");
     if (stop == 0) return;
     if (!constant) return HostVariables(head, stop);
     for (const TokenRange& piece : SplitArguments(syntax_, {head, stop - 1}, true)) {
@@ -377,8 +406,9 @@ class Parser {
   void AddVariable(size_t name, TokenRange value) {
     if (value.empty()) return;
     const std::string_view text = syntax_.Text(value);
-    syntax_.constants.push_back({std::string(At(name).text), FileConstant::Kind::kVariable, std::string(text),
-                                 At(value.begin).offset, text.size(), false, At(name).line});
+    syntax_.constants.push_back({std::string(At(name).text), FileConstant::Kind::kVariable,
+                                 std::string(text), At(value.begin).offset, text.size(), false,
+                                 At(name).line});
   }
 
   std::vector<KernelParameter> Parameters(TokenRange range) const {
@@ -411,7 +441,8 @@ class Parser {
         parameter.name = words.back();
         words.pop_back();
       }
-      for (const std::string& word : words) parameter.type += (parameter.type.empty() ? "" : " ") + word;
+      for (const std::string& word : words)
+        parameter.type += (parameter.type.empty() ? "" : " ") + word;
       all.push_back(std::move(parameter));
     }
     return all;
@@ -420,23 +451,26 @@ class Parser {
   // --- launches ---
 
   bool IsTriple(size_t i, std::string_view symbol) const {
-    return Is(i, symbol) && Is(i + 1, symbol) && Is(i + 2, symbol) && At(i + 1).offset == At(i).offset + 1 &&
-           At(i + 2).offset == At(i).offset + 2;
+    return Is(i, symbol) && Is(i + 1, symbol) && Is(i + 2, symbol) &&
+           At(i + 1).offset == At(i).offset + 1 && At(i + 2).offset == At(i).offset + 2;
   }
 
   void Launches() {
     for (size_t i = 0; i + 3 < Count(); ++i) {
       if (IsTriple(i, "<")) OneLaunch(i);
       const bool cooperative = Is(i, "cudaLaunchCooperativeKernel");
-      if ((cooperative || Is(i, "cudaLaunchKernel")) && Is(i + 1, "(")) CalledLaunch(i, cooperative);
+      if ((cooperative || Is(i, "cudaLaunchKernel")) && Is(i + 1, "("))
+        CalledLaunch(i, cooperative);
       if (!Is(i, "cudaLaunchKernelEx") || !Is(i + 1, "(")) continue;
       if (auto launch = ConfiguredLaunch(syntax_, i)) AddLaunch(*std::move(launch), i);
     }
   }
 
-  /// cudaLaunchKernel((void*)kernel, grid, block, args, shared bytes, stream), after void* args[] = {&x, &n};
+  /// cudaLaunchKernel((void*)kernel, grid, block, args, shared bytes, stream), after void* args[] =
+  /// {&x, &n};
   void CalledLaunch(size_t call, bool cooperative) {
-    const std::vector<TokenRange> pieces = SplitArguments(syntax_, {call + 2, MatchingClose(syntax_, call + 1)}, true);
+    const std::vector<TokenRange> pieces = SplitArguments(
+        syntax_, {call + 2, MatchingClose(syntax_, call + 1)}, true);
     if (pieces.size() < 4 || pieces[0].empty() || pieces[3].empty()) return;
     KernelLaunch launch;
     size_t name = pieces[0].end - 1;
@@ -460,10 +494,12 @@ class Parser {
       const size_t equals = MatchingClose(syntax_, i + 1) + 1;
       if (Is(equals, "=") && Is(equals + 1, "{")) {
         launch.arguments = Pointees({equals + 2, MatchingClose(syntax_, equals + 1)});
-      } else if (const auto place = LiteralOf(std::string(At(i + 2).text)); Is(equals, "=") && place) {
+      } else if (const auto place = LiteralOf(std::string(At(i + 2).text));
+                 Is(equals, "=") && place) {
         size_t end = equals + 1;
         while (end < call && !Is(end, ";")) ++end;
-        if (*place < kMostArguments && end > equals + 1) assigned.try_emplace(*place, TokenRange{equals + 1, end});
+        if (*place < kMostArguments && end > equals + 1)
+          assigned.try_emplace(*place, TokenRange{equals + 1, end});
       } else {
         break;  // declared here
       }
@@ -501,14 +537,16 @@ class Parser {
     KernelLaunch launch;
     if (!NameLaunch(open - 1, launch)) return;
     launch.configuration = SplitArguments(syntax_, {open + 3, close}, false);
-    launch.arguments = SplitArguments(syntax_, {close + 4, MatchingClose(syntax_, close + 3)}, true);
+    launch.arguments = SplitArguments(syntax_, {close + 4, MatchingClose(syntax_, close + 3)},
+                                      true);
     AddLaunch(std::move(launch), open);
   }
 
   /// `auto kernel = reduce<256>; kernel<<<…>>>(…)`: the kernel that the variable is.
   void FollowVariable(KernelLaunch& launch, size_t at) const {
     const auto named = [&](const KernelLaunch& one) {
-      return std::ranges::any_of(syntax_.kernels, [&](const auto& kernel) { return IsLaunchOf(one, kernel); });
+      return std::ranges::any_of(syntax_.kernels,
+                                 [&](const auto& kernel) { return IsLaunchOf(one, kernel); });
     };
     if (named(launch)) return;
     for (size_t i = at; i-- > 0;) {
@@ -526,15 +564,18 @@ class Parser {
   void AddLaunch(KernelLaunch launch, size_t at) {
     FollowVariable(launch, at);
     for (size_t f = 0; f < syntax_.functions.size(); ++f) {
-      if (syntax_.functions[f].body.begin <= at && at < syntax_.functions[f].body.end) launch.function = f;
+      if (syntax_.functions[f].body.begin <= at && at < syntax_.functions[f].body.end)
+        launch.function = f;
     }
     syntax_.launches.push_back(std::move(launch));
   }
 
   /// The kernel whose name, or template arguments, end at the token `name`.
   bool NameLaunch(size_t name, KernelLaunch& launch) const {
-    if (name > 1 && Is(name, ")") && (IsWord(name - 1) || Is(name - 1, ">"))) --name;  // (k<128>)<<<...>>>
-    if (Is(name, ">")) {                                                               // k<128, float><<<...>>>
+    // (k<128>)<<<...>>>
+    if (name > 1 && Is(name, ")") && (IsWord(name - 1) || Is(name - 1, ">"))) --name;
+    // k<128, float><<<...>>>
+    if (Is(name, ">")) {
       size_t depth = 0;
       size_t start = name;
       for (; start > 0; --start) {
@@ -559,7 +600,8 @@ class Parser {
   CudaSyntax syntax_;
   std::vector<TokenRange> kept_;        ///< declarations at namespace level, for the device as well
   std::set<std::string_view> dropped_;  ///< classes and aliases that are not
-  std::map<std::string, std::set<std::string, std::less<>>, std::less<>> marks_;  ///< attribute -> macros for it
+  /// Attribute -> macros for it
+  std::map<std::string, std::set<std::string, std::less<>>, std::less<>> marks_;
 };
 
 }  // namespace

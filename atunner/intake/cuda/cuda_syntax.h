@@ -1,5 +1,6 @@
-// What a CUDA source declares that tuning cares about: kernels, launches, constants, host functions. A tolerant grammar
-// over tokens: it copes with files as they are and reports only what it understood.
+// What a CUDA source declares that tuning cares about: kernels, launches, constants, host
+// functions. A tolerant grammar over tokens: it copes with files as they are and reports only what
+// it understood.
 #pragma once
 
 #include <array>
@@ -48,7 +49,8 @@ struct KernelLaunch {
   std::string kernel;                     ///< as written, without template arguments: "ns::reduce"
   std::vector<TokenRange> template_args;  ///< of "k<128, float>"
   std::vector<TokenRange> configuration;  ///< between <<< and >>>
-  TokenRange configured_by;               ///< a cudaLaunchConfig_t, where what it holds stands elsewhere
+  /// A cudaLaunchConfig_t, where what it holds stands elsewhere
+  TokenRange configured_by;
   std::vector<TokenRange> arguments;
   std::array<TokenRange, 3> cluster;  ///< empty ones are 1
   bool cooperative = false;
@@ -57,8 +59,8 @@ struct KernelLaunch {
   int line = 0;
 };
 
-/// A named constant of the whole file: macro without parameters, constexpr, const, enumerator (its value is written
-/// nowhere where it only follows the one before).
+/// A named constant of the whole file: macro without parameters, constexpr, const, enumerator (its
+/// value is written nowhere where it only follows the one before).
 struct FileConstant {
   enum class Kind : uint8_t { kMacro, kVariable, kEnumerator };
   std::string name;
@@ -80,7 +82,8 @@ struct HostFunction {
   bool constructor = false;
   TokenRange initialisers;  ///< of a constructor: what stands between the colon and the body
   bool on_device = false;   ///< may be called there as well: it stays in the device's text
-  size_t outermost = 0;     ///< the first token of the declaration that it stands in: of the class, where that has it
+  /// The first token of the declaration that it stands in: of the class, where that has it
+  size_t outermost = 0;
 };
 
 /// A data member of a class.
@@ -114,10 +117,13 @@ struct CudaSyntax {
   std::vector<FileConstant> constants;
   std::vector<HostFunction> functions;
   std::vector<ClassDefinition> classes;
-  std::vector<ClassField> variables;                          ///< of the file, that the host may change
-  std::map<std::string, std::string, std::less<>> aliases;    ///< typedef and using: "real" -> "float"
-  std::map<std::string, std::string, std::less<>> qualified;  ///< types in namespaces: "index_t" -> "hist::index_t"
-  std::vector<NamespaceBody> namespaces;                      ///< from the outside in
+  /// Of the file, that the host may change
+  std::vector<ClassField> variables;
+  /// Typedef and using: "real" -> "float"
+  std::map<std::string, std::string, std::less<>> aliases;
+  /// Types in namespaces: "index_t" -> "hist::index_t"
+  std::map<std::string, std::string, std::less<>> qualified;
+  std::vector<NamespaceBody> namespaces;  ///< from the outside in
   std::vector<TokenRange> host_only;  ///< top-level declarations that a device compiler cannot take
 
   /// Behind the last one an empty one: brackets that nothing closes end there.
@@ -132,7 +138,8 @@ struct CudaSyntax {
   /// The innermost around a token; null outside of all.
   const NamespaceBody* NamespaceAt(size_t token) const;
   /// By name, without namespaces; the end where the source does not define it.
-  std::map<std::string, std::string, std::less<>>::const_iterator FindAlias(std::string_view type) const;
+  std::map<std::string, std::string, std::less<>>::const_iterator FindAlias(
+      std::string_view type) const;
   /// By name, without namespaces and template arguments; null where the source does not define it.
   const ClassDefinition* FindClass(std::string_view type) const;
   /// Of the class or of what it derives from.
@@ -144,22 +151,25 @@ bool IsLaunchOf(const KernelLaunch& launch, const KernelDefinition& kernel);
 
 CudaSyntax ParseCuda(std::string_view source);
 
-/// The source with everything blanked that only a host compiler understands: host functions, their includes stay (the
-/// compiler knows them). Lines keep their numbers and every remaining byte its offset.
+/// The source with everything blanked that only a host compiler understands: host functions, their
+/// includes stay (the compiler knows them). Lines keep their numbers and every remaining byte its
+/// offset.
 std::string DeviceText(const CudaSyntax& syntax);
 
-/// DeviceText of a whole program (it has a main or launches kernels); any other source as it is: what its functions are
-/// meant for cannot be told, and the compiler takes them for device functions.
+/// DeviceText of a whole program (it has a main or launches kernels); any other source as it is:
+/// what its functions are meant for cannot be told, and the compiler takes them for device
+/// functions.
 std::string CompilableText(const CudaSyntax& syntax);
 
 /// Pieces of a range at commas outside of (), [], {} and, with `angles`, <>.
 std::vector<TokenRange> SplitArguments(const CudaSyntax& syntax, TokenRange range, bool angles);
 /// Of what stands between the angles behind `template`.
 std::vector<TemplateParameter> ParseTemplateParameters(const CudaSyntax& syntax, TokenRange range);
-/// Where the declaration at `begin` has a list of initialisers behind its parameters, their range, which the body's
-/// brace follows; else empty.
+/// Where the declaration at `begin` has a list of initialisers behind its parameters, their range,
+/// which the body's brace follows; else empty.
 TokenRange InitialisersBehind(const CudaSyntax& syntax, size_t close);
-/// The token that closes the bracket at `open` ("(", "[", "{" or "<"); the end of the tokens when nothing does.
+/// The token that closes the bracket at `open` ("(", "[", "{" or "<"); the end of the tokens when
+/// nothing does.
 size_t MatchingClose(const CudaSyntax& syntax, size_t open);
 
 }  // namespace atunner

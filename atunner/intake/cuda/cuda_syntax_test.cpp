@@ -17,18 +17,20 @@ std::vector<std::string> KernelNames(const CudaSyntax& syntax) {
 }
 
 TEST(CudaLexer, SkipsCommentsAndTextsAndKeepsLines) {
-  const LexedSource lexed =
-      Lex("int a; // b\n/* c\n d */ 'x' \"\\\"e\" R\"(f)\" 0x1F 1'000u 1e-5f .5\n  #define G 1 \\\n 2\nh<<<");
+  const LexedSource lexed = Lex(
+      "int a; // b\n/* c\n d */ 'x' \"\\\"e\" R\"(f)\" 0x1F 1'000u 1e-5f .5\n  #define G 1 \\\n "
+      "2\nh<<<");
   std::vector<std::string> texts;
   for (const Token& token : lexed.tokens) texts.emplace_back(token.text);
-  EXPECT_THAT(texts, ElementsAre("int", "a", ";", "'x'", "\"\\\"e\"", "R\"(f)\"", "0x1F", "1'000u", "1e-5f", ".5",
-                                 "#define G 1 \\\n 2", "h", "<", "<", "<"));
+  EXPECT_THAT(texts, ElementsAre("int", "a", ";", "'x'", "\"\\\"e\"", "R\"(f)\"", "0x1F", "1'000u",
+                                 "1e-5f", ".5", "#define G 1 \\\n 2", "h", "<", "<", "<"));
   EXPECT_EQ(lexed.tokens.back().line, 6);
 }
 
 TEST(CudaLexer, FindsAnnotations) {
-  const LexedSource lexed =
-      Lex("// atunner: tune A = 1, 2\n/* atunner: size n = 4 */\n#define A 1  // atunner: tune A = 3\n// atunnel: no");
+  const LexedSource lexed = Lex(
+      "// atunner: tune A = 1, 2\n/* atunner: size n = 4 */\n#define A 1  // atunner: tune A = "
+      "3\n// atunnel: no");
   ASSERT_EQ(lexed.annotations.size(), 3u);
   EXPECT_EQ(lexed.annotations[0].text, "tune A = 1, 2");
   EXPECT_EQ(lexed.annotations[1].text, "size n = 4");
@@ -57,7 +59,8 @@ TEST(CudaSyntax, FindsKernelsInAwkwardFiles) {
       {"namespace { __global__ void a() {} }", {"a"}},
       {"inline namespace v1 { __global__ void a() {} }", {"v1::a"}},
       {"__global__ void a();  // only declared\n__global__ void a() {}", {"a"}},
-      {"// __global__ void no() {}\n/* __global__ void no() {} */\nconst char* s = \"__global__ void no() "
+      {"// __global__ void no() {}\n/* __global__ void no() {} */\nconst char* s = \"__global__ "
+       "void no() "
        "{}\";\n__global__ void a() {}",
        {"a"}},
       {"const char* s = R\"(__global__ void no() {})\";\n__global__ void a() {}", {"a"}},
@@ -69,10 +72,12 @@ TEST(CudaSyntax, FindsKernelsInAwkwardFiles) {
       {"__attribute__((noinline)) __global__ void a() {}", {"a"}},
       {"using F = void (*)(int);\n__global__ void a() {}", {"a"}},
       {"auto l = [](int x) { return x; };\n__global__ void a() {}", {"a"}},
-      {"template <class T> struct V {};\ntemplate <> struct V<int> { static void f() {} };\n__global__ void a() {}",
+      {"template <class T> struct V {};\ntemplate <> struct V<int> { static void f() {} "
+       "};\n__global__ void a() {}",
        {"a"}},
       {"__global__ void a(const float* __restrict__ x, float (&y)[4]) {}", {"a"}},
-      {"class C { public: __host__ __device__ C() : v(0) {} int v; };\n__global__ void a() {}", {"a"}},
+      {"class C { public: __host__ __device__ C() : v(0) {} int v; };\n__global__ void a() {}",
+       {"a"}},
       {"__global__ void a() {", {"a"}},
       {"", {}},
       {"}}}} __global__ void a() {}", {"a"}},
@@ -85,7 +90,8 @@ TEST(CudaSyntax, FindsKernelsInAwkwardFiles) {
 
 TEST(CudaSyntax, ReadsParameters) {
   const std::string source =
-      "template <typename T> __global__ void a(const float* __restrict__ x, T *y, unsigned long long n, float4 v[], "
+      "template <typename T> __global__ void a(const float* __restrict__ x, T *y, unsigned long "
+      "long n, float4 v[], "
       "const int k = 3, "
       "const std::size_t s, thrust::pair<int, float> p) {}";
   const CudaSyntax syntax = ParseCuda(source);
@@ -107,7 +113,8 @@ TEST(CudaSyntax, ReadsParameters) {
 TEST(CudaSyntax, ReadsLaunches) {
   const std::string source =
       "template <int N, class T> __global__ void k(T* x, int n) {}\n"
-      "void f(float* d, int n) {\n  x::k<128, std::pair<int, int>><<<dim3(n / 2, 1), dim3{128}, 4 * sizeof(float), "
+      "void f(float* d, int n) {\n  x::k<128, std::pair<int, int>><<<dim3(n / 2, 1), dim3{128}, 4 "
+      "* sizeof(float), "
       "0>>>(d, max(n, 3));\n}\n"
       "void g() { a << 3; b >> 2; }";
   const CudaSyntax syntax = ParseCuda(source);
@@ -125,7 +132,8 @@ TEST(CudaSyntax, ReadsLaunches) {
 
 TEST(CudaSyntax, ReadsConstants) {
   const std::string source =
-      "#ifndef A\n#define A 4 // four\n#endif\n#define B(x) x\n#define C\nconstexpr int D = 8, E = A * 2;\nstatic "
+      "#ifndef A\n#define A 4 // four\n#endif\n#define B(x) x\n#define C\nconstexpr int D = 8, E = "
+      "A * 2;\nstatic "
       "const int F = 3;\nenum { G = 5 };\nint h = 6;\n";
   const CudaSyntax syntax = ParseCuda(source);
   ASSERT_NE(syntax.FindConstant("A"), nullptr);
@@ -142,7 +150,8 @@ TEST(CudaSyntax, ReadsConstants) {
 
 TEST(CudaSyntax, DeviceTextBlanksWhatIsTheHosts) {
   const std::string source =
-      "#include <vector>\nusing namespace std;\nstd::vector<int> v;\n__device__ int d;\n__device__ int g(int x) { "
+      "#include <vector>\nusing namespace std;\nstd::vector<int> v;\n__device__ int d;\n__device__ "
+      "int g(int x) { "
       "return x; }\nconstexpr int c(int x) { return x; }\n"
       "__global__ void k(int* x) { x[0] = g(1) + c(2) + d; }\nint main() {\n#ifdef X\n  k<<<1, "
       "1>>>(0);\n#endif\n}\nstruct S { int a; };\n";
@@ -150,18 +159,22 @@ TEST(CudaSyntax, DeviceTextBlanksWhatIsTheHosts) {
   const std::string text = DeviceText(syntax);
   EXPECT_EQ(text.size(), source.size());
   EXPECT_EQ(std::ranges::count(text, '\n'), std::ranges::count(source, '\n'));
-  for (const char* kept : {"#include <vector>", "__device__ int d;", "int g(int x)", "constexpr int c",
-                           "__global__ void k", "#ifdef X", "#endif", "struct S"}) {
+  for (const char* kept :
+       {"#include <vector>", "__device__ int d;", "int g(int x)", "constexpr int c",
+        "__global__ void k", "#ifdef X", "#endif", "struct S"}) {
     EXPECT_THAT(text, HasSubstr(kept));
   }
-  for (const char* gone : {"main", "<<<", "std::vector", "namespace std"}) EXPECT_THAT(text, Not(HasSubstr(gone)));
+  for (const char* gone : {"main", "<<<", "std::vector", "namespace std"})
+    EXPECT_THAT(text, Not(HasSubstr(gone)));
 }
 
 TEST(CudaSyntax, OnlyWholeProgramsLoseTheirHostFunctions) {
-  const std::string helper = "int twice(int x) { return 2 * x; }\n__global__ void k(int* x) { x[0] = twice(1); }\n";
+  const std::string helper =
+      "int twice(int x) { return 2 * x; }\n__global__ void k(int* x) { x[0] = twice(1); }\n";
   EXPECT_EQ(CompilableText(ParseCuda(helper)), helper);  // jitify takes it, and so do we
   EXPECT_THAT(CompilableText(ParseCuda(helper + "int main() {}\n")), Not(HasSubstr("main")));
-  EXPECT_THAT(CompilableText(ParseCuda(helper + "void run() { k<<<1, 1>>>(0); }\n")), Not(HasSubstr("run")));
+  EXPECT_THAT(CompilableText(ParseCuda(helper + "void run() { k<<<1, 1>>>(0); }\n")),
+              Not(HasSubstr("run")));
 }
 
 }  // namespace

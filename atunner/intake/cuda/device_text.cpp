@@ -28,7 +28,8 @@ std::string DeviceText(const CudaSyntax& syntax) {
 }
 
 std::string CompilableText(const CudaSyntax& syntax) {
-  const bool has_main = std::ranges::any_of(syntax.functions, [](const HostFunction& f) { return f.name == "main"; });
+  const bool has_main = std::ranges::any_of(syntax.functions,
+                                            [](const HostFunction& f) { return f.name == "main"; });
   return has_main || !syntax.launches.empty() ? DeviceText(syntax) : std::string(syntax.source);
 }
 

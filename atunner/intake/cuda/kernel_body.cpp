@@ -12,20 +12,24 @@ struct Use {
 
 /// The use of a pointer whose name is token `at`.
 Use UseAt(const CudaSyntax& syntax, size_t at, size_t end) {
-  const auto is = [&](size_t i, std::string_view text) { return i < end && syntax.token(i).Is(text); };
+  const auto is = [&](size_t i, std::string_view text) {
+    return i < end && syntax.token(i).Is(text);
+  };
   const Use both{true, true};
   size_t next = at + 1;
   const bool indexed = is(next, "[");
   while (is(next, "[")) next = MatchingClose(syntax, next) + 1;
   const bool dereferenced = at > 0 && syntax.token(at - 1).Is("*") && at > 1 &&
                             syntax.token(at - 2).kind != Token::Kind::kWord &&
-                            syntax.token(at - 2).kind != Token::Kind::kNumber && !syntax.token(at - 2).Is(")") &&
-                            !syntax.token(at - 2).Is("]");
+                            syntax.token(at - 2).kind != Token::Kind::kNumber &&
+                            !syntax.token(at - 2).Is(")") && !syntax.token(at - 2).Is("]");
   if (!indexed && !dereferenced) return both;         // it escapes
   while (is(next, ".") && next + 1 < end) next += 2;  // p[i].x
-  if (at > 0 && (syntax.token(at - 1).Is("&") || syntax.token(at - 1).Is("++") || syntax.token(at - 1).Is("--"))) {
+  if (at > 0 && (syntax.token(at - 1).Is("&") || syntax.token(at - 1).Is("++") ||
+                 syntax.token(at - 1).Is("--"))) {
     const bool address = !syntax.token(at - 1).Is("&") || at < 2 ||
-                         (syntax.token(at - 2).kind != Token::Kind::kWord && !syntax.token(at - 2).Is(")"));
+                         (syntax.token(at - 2).kind != Token::Kind::kWord &&
+                          !syntax.token(at - 2).Is(")"));
     if (address) return both;
   }
   if (is(next, "=")) return {false, true};
@@ -36,12 +40,14 @@ Use UseAt(const CudaSyntax& syntax, size_t at, size_t end) {
 }
 
 /// Variables that "+= blockDim.x" moves on.
-std::vector<std::string_view> StridingVariables(const CudaSyntax& syntax, const KernelDefinition& kernel,
+std::vector<std::string_view> StridingVariables(const CudaSyntax& syntax,
+                                                const KernelDefinition& kernel,
                                                 std::string_view axis) {
   std::vector<std::string_view> names;
   for (size_t i = kernel.body.begin + 1; i + 4 < kernel.body.end; ++i) {
     const size_t after = syntax.token(i).Is("+=") ? i + 1 : i + 2;
-    const bool adds = syntax.token(i).Is("+=") || (syntax.token(i).Is("+") && syntax.token(i + 1).Is("="));
+    const bool adds = syntax.token(i).Is("+=") ||
+                      (syntax.token(i).Is("+") && syntax.token(i + 1).Is("="));
     if (adds && syntax.token(after).Is("blockDim") && syntax.token(after + 2).Is(axis) &&
         !syntax.token(after + 3).Is("*"))
       names.push_back(syntax.token(i - 1).text);
@@ -49,7 +55,8 @@ std::vector<std::string_view> StridingVariables(const CudaSyntax& syntax, const 
   return names;
 }
 
-/// Is an element of the array named by a variable that strides over it: for (i = threadIdx.x; …; i += blockDim.x) s[i]?
+/// Is an element of the array named by a variable that strides over it: for (i = threadIdx.x; …; i
+/// += blockDim.x) s[i]?
 bool StridesOver(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view array) {
   const std::vector<std::string_view> striding = StridingVariables(syntax, kernel, "x");
   for (size_t i = kernel.body.begin; i + 3 < kernel.body.end; ++i) {
@@ -60,15 +67,19 @@ bool StridesOver(const CudaSyntax& syntax, const KernelDefinition& kernel, std::
   return false;
 }
 
-/// Does a macro with parameters that the body uses have `text`? CUDA_KERNEL_LOOP(i, n) says how threads stride.
+/// Does a macro with parameters that the body uses have `text`? CUDA_KERNEL_LOOP(i, n) says how
+/// threads stride.
 bool MacroHas(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view text) {
-  constexpr std::string_view kOfPyTorch = "(i, n) blockIdx.x * blockDim.x + threadIdx.x; blockDim.x * gridDim.x";
+  constexpr std::string_view kOfPyTorch =
+      "(i, n) blockIdx.x * blockDim.x + threadIdx.x; blockDim.x * gridDim.x";
   for (size_t i = kernel.body.begin; i + 1 < kernel.body.end; ++i) {
     if (syntax.token(i).kind != Token::Kind::kWord || !syntax.token(i + 1).Is("(")) continue;
-    if (syntax.token(i).Is("CUDA_KERNEL_LOOP") && kOfPyTorch.find(text) != std::string_view::npos) return true;
+    if (syntax.token(i).Is("CUDA_KERNEL_LOOP") && kOfPyTorch.find(text) != std::string_view::npos)
+      return true;
     const std::string head = " " + std::string(syntax.token(i).text) + "(";
     for (const Token& directive : syntax.lexed.tokens) {
-      if (directive.kind == Token::Kind::kDirective && directive.text.find("define" + head) != std::string_view::npos &&
+      if (directive.kind == Token::Kind::kDirective &&
+          directive.text.find("define" + head) != std::string_view::npos &&
           directive.text.find(text) != std::string_view::npos)
         return true;
     }
@@ -78,12 +89,14 @@ bool MacroHas(const CudaSyntax& syntax, const KernelDefinition& kernel, std::str
 
 }  // namespace
 
-Role RoleOf(const CudaSyntax& syntax, const KernelDefinition& kernel, const KernelParameter& parameter) {
+Role RoleOf(const CudaSyntax& syntax, const KernelDefinition& kernel,
+            const KernelParameter& parameter) {
   if (parameter.is_const) return Role::kInput;
   Use all;
   for (size_t i = kernel.body.begin; i < kernel.body.end; ++i) {
     if (!syntax.token(i).Is(parameter.name) || syntax.token(i).kind != Token::Kind::kWord) continue;
-    if (i > 0 && (syntax.token(i - 1).Is(".") || syntax.token(i - 1).Is("->"))) continue;  // a member of that name
+    // a member of that name
+    if (i > 0 && (syntax.token(i - 1).Is(".") || syntax.token(i - 1).Is("->"))) continue;
     const Use use = UseAt(syntax, i, kernel.body.end);
     all.reads |= use.reads;
     all.writes |= use.writes;
@@ -92,9 +105,11 @@ Role RoleOf(const CudaSyntax& syntax, const KernelDefinition& kernel, const Kern
   return all.reads ? Role::kInOut : Role::kOutput;
 }
 
-bool Reads(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view name, std::string_view axis) {
+bool Reads(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view name,
+           std::string_view axis) {
   for (size_t i = kernel.body.begin; i + 2 < kernel.body.end; ++i) {
-    if (syntax.token(i).Is(name) && syntax.token(i + 1).Is(".") && syntax.token(i + 2).Is(axis)) return true;
+    if (syntax.token(i).Is(name) && syntax.token(i + 1).Is(".") && syntax.token(i + 2).Is(axis))
+      return true;
     // Cooperative groups: as many warps as a block has.
     if (name == "blockDim" && axis == "x" && syntax.token(i).Is("meta_group_size")) return true;
   }
@@ -107,13 +122,15 @@ bool Uses(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_
       const Token& token = syntax.token(i);
       if (token.Is(name)) return true;
       // #pragma unroll UNROLL, #if USE_LDG
-      if (token.kind == Token::Kind::kDirective && token.text.find(name) != std::string_view::npos) return true;
+      if (token.kind == Token::Kind::kDirective && token.text.find(name) != std::string_view::npos)
+        return true;
     }
   }
   return false;
 }
 
-std::optional<std::string> FixedSharedArray(const CudaSyntax& syntax, const KernelDefinition& kernel,
+std::optional<std::string> FixedSharedArray(const CudaSyntax& syntax,
+                                            const KernelDefinition& kernel,
                                             const std::vector<std::string>& free_names) {
   for (size_t i = kernel.body.begin; i < kernel.body.end; ++i) {
     if (!syntax.token(i).Is("__shared__")) continue;
@@ -128,14 +145,16 @@ std::optional<std::string> FixedSharedArray(const CudaSyntax& syntax, const Kern
       const bool alone = !syntax.token(at - 1).Is("]") && !syntax.token(extent.end + 1).Is("[");
       const bool per_warp = alone && syntax.Text(extent) == "32";
       const bool strided = StridesOver(syntax, kernel, syntax.token(at - 1).text);
-      if (!follows && !extent.empty() && !per_warp && !strided) return std::string(syntax.Text(extent));
+      if (!follows && !extent.empty() && !per_warp && !strided)
+        return std::string(syntax.Text(extent));
       at = extent.end;
     }
   }
   return std::nullopt;
 }
 
-bool StridesByBlock(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view axis) {
+bool StridesByBlock(const CudaSyntax& syntax, const KernelDefinition& kernel,
+                    std::string_view axis) {
   return !StridingVariables(syntax, kernel, axis).empty();
 }
 
@@ -143,10 +162,12 @@ bool StridesByGrid(const CudaSyntax& syntax, const KernelDefinition& kernel) {
   for (size_t i = kernel.body.begin; i + 6 < kernel.body.end; ++i) {
     const auto is = [&](size_t at, std::string_view text) { return syntax.token(at).Is(text); };
     const bool one = is(i, "blockDim") && is(i + 2, "x") && is(i + 3, "*") && is(i + 4, "gridDim");
-    const bool other = is(i, "gridDim") && is(i + 2, "x") && is(i + 3, "*") && is(i + 4, "blockDim");
+    const bool other = is(i, "gridDim") && is(i + 2, "x") && is(i + 3, "*") &&
+                       is(i + 4, "blockDim");
     if (one || other) return true;
   }
-  return MacroHas(syntax, kernel, "blockDim.x * gridDim.x") || MacroHas(syntax, kernel, "gridDim.x * blockDim.x");
+  return MacroHas(syntax, kernel, "blockDim.x * gridDim.x") ||
+         MacroHas(syntax, kernel, "gridDim.x * blockDim.x");
 }
 
 std::string LaunchBound(const CudaSyntax& syntax, const KernelDefinition& kernel) {

@@ -10,7 +10,8 @@ bool NameKernel(const CudaSyntax& syntax, TokenRange range, KernelLaunch& launch
   for (size_t i = range.begin; i < range.end; ++i) {
     const Token& token = syntax.token(i);
     if (token.Is("<")) {
-      launch.template_args = SplitArguments(syntax, {i + 1, std::min(MatchingClose(syntax, i), range.end)}, true);
+      launch.template_args = SplitArguments(
+          syntax, {i + 1, std::min(MatchingClose(syntax, i), range.end)}, true);
       break;
     }
     if (token.kind != Token::Kind::kWord && !token.Is("::")) return false;
@@ -19,7 +20,8 @@ bool NameKernel(const CudaSyntax& syntax, TokenRange range, KernelLaunch& launch
   return !launch.kernel.empty();
 }
 
-/// What `=` at token `equals` gives, up to the end of the statement or of the list that it stands in.
+/// What `=` at token `equals` gives, up to the end of the statement or of the list that it stands
+/// in.
 TokenRange ValueBehind(const CudaSyntax& syntax, size_t equals) {
   size_t end = equals + 1;
   while (end < syntax.lexed.tokens.size()) {
@@ -30,9 +32,10 @@ TokenRange ValueBehind(const CudaSyntax& syntax, size_t equals) {
   return {equals + 1, std::min(end, syntax.lexed.tokens.size())};
 }
 
-/// The value of the field, of whichever structure, that is written last in [begin, call): x.field = value, or .field =
-/// value in a list. Empty where its members are written one by one.
-TokenRange FieldBefore(const CudaSyntax& syntax, size_t begin, size_t call, std::string_view field) {
+/// The value of the field, of whichever structure, that is written last in [begin, call): x.field =
+/// value, or .field = value in a list. Empty where its members are written one by one.
+TokenRange FieldBefore(const CudaSyntax& syntax, size_t begin, size_t call,
+                       std::string_view field) {
   for (size_t i = call; i-- > begin + 1;) {
     if (!syntax.token(i).Is(field) || !syntax.token(i - 1).Is(".")) continue;
     if (syntax.token(i + 1).Is("=")) return ValueBehind(syntax, i + 1);
@@ -44,7 +47,9 @@ TokenRange FieldBefore(const CudaSyntax& syntax, size_t begin, size_t call, std:
 std::array<TokenRange, 3> ClusterBefore(const CudaSyntax& syntax, size_t call) {
   std::array<TokenRange, 3> cluster;
   for (size_t i = call; i-- > 1;) {
-    if (!syntax.token(i).Is("clusterDim") || !syntax.token(i + 1).Is(".") || !syntax.token(i + 3).Is("=")) continue;
+    if (!syntax.token(i).Is("clusterDim") || !syntax.token(i + 1).Is(".") ||
+        !syntax.token(i + 3).Is("="))
+      continue;
     const std::string_view axis = syntax.token(i + 2).text;
     TokenRange& extent = cluster[axis == "x" ? 0 : axis == "y" ? 1 : 2];
     if (extent.empty()) extent = ValueBehind(syntax, i + 3);
@@ -55,7 +60,8 @@ std::array<TokenRange, 3> ClusterBefore(const CudaSyntax& syntax, size_t call) {
 }  // namespace
 
 std::optional<KernelLaunch> ConfiguredLaunch(const CudaSyntax& syntax, size_t call) {
-  std::vector<TokenRange> pieces = SplitArguments(syntax, {call + 2, MatchingClose(syntax, call + 1)}, true);
+  std::vector<TokenRange> pieces = SplitArguments(
+      syntax, {call + 2, MatchingClose(syntax, call + 1)}, true);
   KernelLaunch launch;
   if (pieces.size() < 2 || !NameKernel(syntax, pieces[1], launch)) return std::nullopt;
   launch.token = call;
@@ -64,7 +70,8 @@ std::optional<KernelLaunch> ConfiguredLaunch(const CudaSyntax& syntax, size_t ca
   for (const HostFunction& function : syntax.functions) {
     if (function.body.begin <= call && call < function.body.end) begin = function.body.begin;
   }
-  launch.configuration = {FieldBefore(syntax, begin, call, "gridDim"), FieldBefore(syntax, begin, call, "blockDim")};
+  launch.configuration = {FieldBefore(syntax, begin, call, "gridDim"),
+                          FieldBefore(syntax, begin, call, "blockDim")};
   if (std::ranges::any_of(launch.configuration, &TokenRange::empty)) {
     launch.configuration.clear();
     launch.configured_by = pieces[0];

@@ -1,4 +1,5 @@
-// Launches by cudaLaunchKernelEx(&config, kernel, arguments…): what the host puts into the fields of `config`.
+// Launches by cudaLaunchKernelEx(&config, kernel, arguments…): what the host puts into the fields
+// of `config`.
 #pragma once
 
 #include <optional>

@@ -61,13 +61,16 @@ std::optional<int64_t> ExtentOf(const CudaSyntax& syntax, TokenRange range) {
   return number && *number > 0 && *number <= kMostElements ? number : std::nullopt;
 }
 
-bool IsAccess(const Token& token) { return token.Is("public") || token.Is("private") || token.Is("protected"); }
+bool IsAccess(const Token& token) {
+  return token.Is("public") || token.Is("private") || token.Is("protected");
+}
 
 /// Is the statement the declaration of a function: `float length() const;`?
 bool IsPrototype(const CudaSyntax& syntax, TokenRange statement) {
   for (size_t i = statement.begin; i + 1 < statement.end && !syntax.token(i).Is("="); ++i) {
     if (syntax.token(i).Is("operator")) return true;
-    if (syntax.token(i).kind == Token::Kind::kWord && syntax.token(i + 1).Is("(") && !syntax.token(i + 2).Is("*"))
+    if (syntax.token(i).kind == Token::Kind::kWord && syntax.token(i + 1).Is("(") &&
+        !syntax.token(i + 2).Is("*"))
       return !syntax.token(i).Is("__align__") && !syntax.token(i).Is("alignas");
   }
   return false;
@@ -83,10 +86,12 @@ StructureLayouts::StructureLayouts(const CudaSyntax& syntax) : syntax_(syntax), 
     const bool is_class = is(i, "class");
     if ((!is_class && !is(i, "struct")) || (i > 0 && is(i - 1, "enum"))) continue;
     size_t at = i + 1;
-    while (is(at, "__align__") || is(at, "alignas") || is(at, "__attribute__")) at = MatchingClose(syntax, at + 1) + 1;
+    while (is(at, "__align__") || is(at, "alignas") || is(at, "__attribute__"))
+      at = MatchingClose(syntax, at + 1) + 1;
     const bool aligned = at != i + 1;
     std::string name;
-    if (at < syntax.lexed.tokens.size() && syntax.token(at).kind == Token::Kind::kWord) name = syntax.token(at++).text;
+    if (at < syntax.lexed.tokens.size() && syntax.token(at).kind == Token::Kind::kWord)
+      name = syntax.token(at++).text;
     if (!is(at, "{")) continue;  // one with a base class among them
     const size_t close = MatchingClose(syntax, at);
     if (close >= syntax.lexed.tokens.size()) continue;
@@ -95,7 +100,8 @@ StructureLayouts::StructureLayouts(const CudaSyntax& syntax) : syntax_(syntax), 
     if (i > 0 && is(i - 1, ">")) {
       size_t head = i - 1;
       while (head > 0 && !is(head, "template")) --head;
-      templates_[name] = {ParseTemplateParameters(syntax, {head + 2, i - 1}), {at + 1, close}, aligned, is_class};
+      templates_[name] = {
+          ParseTemplateParameters(syntax, {head + 2, i - 1}), {at + 1, close}, aligned, is_class};
     } else if (!name.empty()) {
       Define(syntax, name, {at + 1, close}, {{}, aligned, is_class, ""});
     }
@@ -114,12 +120,14 @@ const StructureLayout* StructureLayouts::Instance(const std::string& type) const
   const size_t open = type.find('<');
   const auto made = templates_.find(Trim(type.substr(0, open)));
   constexpr int kMostNested = 8;
-  if (open == std::string::npos || !type.ends_with('>') || made == templates_.end() || nested_ >= kMostNested)
+  if (open == std::string::npos || !type.ends_with('>') || made == templates_.end() ||
+      nested_ >= kMostNested)
     return nullptr;
   const std::string list = type.substr(open + 1, type.size() - open - 2);
   const CudaSyntax listed = ParseCuda(list);
   std::map<std::string, std::string, std::less<>> arguments;
-  for (const TemplateParameter& parameter : made->second.parameters) arguments[parameter.name] = parameter.fallback;
+  for (const TemplateParameter& parameter : made->second.parameters)
+    arguments[parameter.name] = parameter.fallback;
   size_t next = 0;
   for (const TokenRange& argument : SplitArguments(listed, {0, listed.lexed.tokens.size()}, true)) {
     if (next >= made->second.parameters.size()) return nullptr;
@@ -135,7 +143,8 @@ const StructureLayout* StructureLayouts::Instance(const std::string& type) const
   CudaSyntax body = ParseCuda(text);
   body.constants = syntax_.constants;
   ++nested_;
-  Define(body, type, {1, body.lexed.tokens.size()}, {{}, made->second.aligned, made->second.is_class, ""});
+  Define(body, type, {1, body.lexed.tokens.size()},
+         {{}, made->second.aligned, made->second.is_class, ""});
   --nested_;
   const auto found = known_.find(type);
   return found == known_.end() ? nullptr : &found->second;
@@ -173,7 +182,8 @@ void StructureLayouts::Define(const CudaSyntax& syntax, const std::string& name,
   }
   if (layout.members.size() > kMostMembers) return;
   layout.list = "{" + layout.list + "}";
-  if (layout.members.empty()) layout.members.push_back({"int ", "", "_of_nothing", ""});  // a function object
+  // a function object
+  if (layout.members.empty()) layout.members.push_back({"int ", "", "_of_nothing", ""});
   known_[name] = std::move(layout);
 }
 
@@ -182,12 +192,15 @@ size_t StructureLayouts::BehindConstructor(const CudaSyntax& syntax, size_t open
   const size_t close = MatchingClose(syntax, open);
   const TokenRange list = InitialisersBehind(syntax, close);
   size_t at = list.empty() ? close + 1 : list.end;
-  while (at < syntax.lexed.tokens.size() && !syntax.token(at).Is("{") && !syntax.token(at).Is(";")) ++at;
-  return at < syntax.lexed.tokens.size() && syntax.token(at).Is("{") ? MatchingClose(syntax, at) : at;
+  while (at < syntax.lexed.tokens.size() && !syntax.token(at).Is("{") && !syntax.token(at).Is(";"))
+    ++at;
+  return at < syntax.lexed.tokens.size() && syntax.token(at).Is("{") ? MatchingClose(syntax, at)
+                                                                     : at;
 }
 
 /// `const float *a, *b;`, `int size[3] = {…};`; false for what is no member that could be passed.
-bool StructureLayouts::Declaration(const CudaSyntax& syntax, TokenRange statement, StructureLayout& out) const {
+bool StructureLayouts::Declaration(const CudaSyntax& syntax, TokenRange statement,
+                                   StructureLayout& out) const {
   std::string type;  // of all names
   bool first = true;
   for (const TokenRange& piece : SplitArguments(syntax, statement, true)) {
@@ -208,8 +221,8 @@ bool StructureLayouts::Declaration(const CudaSyntax& syntax, TokenRange statemen
     std::string stars;
     for (size_t i = piece.begin; i + 1 < end; ++i) {
       const Token& token = syntax.token(i);
-      for (std::string_view no : {"static", "using", "typedef", "friend", "enum", "union", "struct", "private", "&",
-                                  ":", "(", "volatile", "operator"}) {
+      for (std::string_view no : {"static", "using", "typedef", "friend", "enum", "union", "struct",
+                                  "private", "&", ":", "(", "volatile", "operator"}) {
         if (token.Is(no)) return false;
       }
       const bool of_name = token.Is("*") || token.Is("__restrict__") || !stars.empty();
@@ -217,9 +230,11 @@ bool StructureLayouts::Declaration(const CudaSyntax& syntax, TokenRange statemen
     }
     if (type.empty()) return false;
     first = false;
-    // Text() keeps what an initialiser is written like; a list of an array's is left to the host's code.
-    const std::string fallback =
-        value < piece.end && extents.empty() ? std::string(syntax.Text({value, piece.end})) : "";
+    // Text() keeps what an initialiser is written like; a list of an array's is left to the host's
+    // code.
+    const std::string fallback = value < piece.end && extents.empty()
+                                     ? std::string(syntax.Text({value, piece.end}))
+                                     : "";
     Append(type + stars, name, extents, fallback, out);
   }
   return true;
@@ -231,7 +246,8 @@ void StructureLayouts::Append(const std::string& declaration, const std::string&
   const auto comma = [&] { return out.list.empty() || out.list.ends_with("{") ? "" : ", "; };
   const StructureLayout* inner = Find(declaration.substr(0, declaration.find_last_not_of(' ') + 1));
   const bool instance = templates_.contains(Trim(declaration.substr(0, declaration.find('<'))));
-  if (inner == nullptr && instance && !declaration.contains('*')) return out.members.resize(kMostMembers + 1);
+  if (inner == nullptr && instance && !declaration.contains('*'))
+    return out.members.resize(kMostMembers + 1);
   const auto one = [&](const std::string& access, const std::string& suffix) {
     if (inner == nullptr) {
       out.members.push_back({declaration, access, suffix, fallback});
@@ -241,7 +257,8 @@ void StructureLayouts::Append(const std::string& declaration, const std::string&
     out.constructed |= inner->constructed;
     out.aligned |= inner->aligned;
     for (const Member& member : inner->members)
-      out.members.push_back({member.declaration, access + member.access, suffix + member.suffix, member.fallback});
+      out.members.push_back(
+          {member.declaration, access + member.access, suffix + member.suffix, member.fallback});
     out.list += comma() + inner->list;
   };
   if (extents.empty()) return one("." + name, "_" + name);
@@ -269,7 +286,8 @@ std::optional<CType> FloatsOf(const CudaSyntax& syntax, const std::string& type)
   std::optional<DType> dtype;
   for (const Member& member : layout->members) {
     const auto one = ParseCType(member.declaration);
-    if (!one || one->lanes != 1 || !IsFloat(one->dtype) || (dtype && *dtype != one->dtype)) return std::nullopt;
+    if (!one || one->lanes != 1 || !IsFloat(one->dtype) || (dtype && *dtype != one->dtype))
+      return std::nullopt;
     dtype = one->dtype;
   }
   return CType{*dtype, static_cast<int>(layout->members.size())};

@@ -20,14 +20,17 @@ struct Member {
 };
 
 struct StructureLayout {
-  std::vector<Member> members;  ///< in the order in which a list initialises them; a number in place of none
-  bool aligned = false;         ///< to more than its members ask for
-  bool constructed = false;     ///< no list makes one: it has a constructor, or members that are private
-  std::string list;             ///< how they are nested, with a $ for each: "{$, {$, $}}"
+  /// In the order in which a list initialises them; a number in place of none
+  std::vector<Member> members;
+  bool aligned = false;  ///< to more than its members ask for
+  /// No list makes one: it has a constructor, or members that are private
+  bool constructed = false;
+  std::string list;  ///< how they are nested, with a $ for each: "{$, {$, $}}"
 };
 
-/// Structures of the file whose members are numbers, pointers, arrays of a literal extent, and such structures; CUDA's
-/// vectors of numbers among them, and what templates of structures make. By name, without namespaces.
+/// Structures of the file whose members are numbers, pointers, arrays of a literal extent, and such
+/// structures; CUDA's vectors of numbers among them, and what templates of structures make. By
+/// name, without namespaces.
 class StructureLayouts {
  public:
   explicit StructureLayouts(const CudaSyntax& syntax);
@@ -43,16 +46,19 @@ class StructureLayouts {
   };
 
   const StructureLayout* Instance(const std::string& type) const;
-  void Define(const CudaSyntax& syntax, const std::string& name, TokenRange body, StructureLayout layout) const;
+  void Define(const CudaSyntax& syntax, const std::string& name, TokenRange body,
+              StructureLayout layout) const;
   size_t BehindConstructor(const CudaSyntax& syntax, size_t open) const;
   bool Declaration(const CudaSyntax& syntax, TokenRange statement, StructureLayout& out) const;
-  void Append(const std::string& declaration, const std::string& name, const std::vector<int64_t>& extents,
-              const std::string& fallback, StructureLayout& out) const;
+  void Append(const std::string& declaration, const std::string& name,
+              const std::vector<int64_t>& extents, const std::string& fallback,
+              StructureLayout& out) const;
 
   const CudaSyntax& syntax_;
   std::map<std::string, Template, std::less<>> templates_;
-  mutable std::map<std::string, StructureLayout, std::less<>> known_;  ///< instances are made when they are asked for
-  mutable int nested_ = 0;                                             ///< instances under way
+  /// Instances are made when they are asked for
+  mutable std::map<std::string, StructureLayout, std::less<>> known_;
+  mutable int nested_ = 0;  ///< instances under way
 };
 
 /// A structure of floats of one type, as that many of them: what an array of such structures holds.

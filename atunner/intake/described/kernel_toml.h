@@ -5,8 +5,9 @@
 
 namespace atunner {
 
-/// `text` is the TOML, `where` its name for messages; `read` finds the sources it names. Mistakes are kInvalidInput
-/// with file and line.
-Result<UserKernel> ParseKernelToml(std::string_view text, const std::string& where, const FileReader& read);
+/// `text` is the TOML, `where` its name for messages; `read` finds the sources it names. Mistakes
+/// are kInvalidInput with file and line.
+Result<UserKernel> ParseKernelToml(std::string_view text, const std::string& where,
+                                   const FileReader& read);
 
 }  // namespace atunner

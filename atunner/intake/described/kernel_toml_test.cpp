@@ -76,7 +76,8 @@ std::string ErrorOf(const std::string& text) {
 
 /// Parameters of the file's [parameters], after the two that stand there already.
 ParameterSpace SpaceOf(const std::string& parameters) {
-  auto kernel = ParseKernelToml(Without(kSaxpy, "items =", parameters + "\nitems ="), "kernel.toml", kAnyFile);
+  auto kernel = ParseKernelToml(Without(kSaxpy, "items =", parameters + "\nitems ="), "kernel.toml",
+                                kAnyFile);
   EXPECT_TRUE(kernel) << kernel.error().ToString();
   return kernel ? kernel->space : ParameterSpace();
 }
@@ -98,7 +99,8 @@ TEST(KernelToml, StatesRangesFlagsTextsAndPermutations) {
   EXPECT_EQ(ValuesOf("p = { from = 32, to = 128, step = 32 }"), "32 64 96 128");
   EXPECT_EQ(ValuesOf("p = { from = 0, to = 1, count = 3 }"), "0.0 0.5 1.0");
   EXPECT_EQ(ValuesOf("p = [false, true]"), "false true");
-  EXPECT_EQ(ValuesOf("p = { values = ['global', 'shared'], meaning = 'where tiles lie' }"), "global shared");
+  EXPECT_EQ(ValuesOf("p = { values = ['global', 'shared'], meaning = 'where tiles lie' }"),
+            "global shared");
   EXPECT_EQ(ValuesOf("p = { permutation = [0, 1, 2] }"), "0,1,2 0,2,1 1,0,2 1,2,0 2,0,1 2,1,0");
 }
 
@@ -118,17 +120,20 @@ items =)"),
     const auto value = [&](const char* name) { return ToString(Get(kernel->space, one, name)); };
     seen.insert(value("mode") + " " + value("stages") + " " + value("pad"));
   }
-  EXPECT_THAT(seen, testing::UnorderedElementsAre("plain 1 0", "staged 2 0", "staged 2 4", "staged 3 0", "staged 3 4",
-                                                  "staged 4 0", "staged 4 4"));
+  EXPECT_THAT(seen,
+              testing::UnorderedElementsAre("plain 1 0", "staged 2 0", "staged 2 4", "staged 3 0",
+                                            "staged 3 4", "staged 4 0", "staged 4 4"));
 }
 
 TEST(KernelToml, SaysWhatIsWrongWithAParameter) {
   const auto error = [](const std::string& parameter) {
     return ErrorOf(Without(kSaxpy, "items =", parameter + "\nitems ="));
   };
-  EXPECT_THAT(error("p = { from = 0, to = 10, count = 5, spacing = 'log' }"), HasSubstr("positive"));
+  EXPECT_THAT(error("p = { from = 0, to = 10, count = 5, spacing = 'log' }"),
+              HasSubstr("positive"));
   EXPECT_THAT(error("p = { from = 0, to = 10 }"), HasSubstr("'step' or 'count'"));
-  EXPECT_THAT(error("p = { values = [1], permutation = [1, 2] }"), HasSubstr("state 'values', a range"));
+  EXPECT_THAT(error("p = { values = [1], permutation = [1, 2] }"),
+              HasSubstr("state 'values', a range"));
   EXPECT_THAT(error("p = { permutation = ['a', 'a'] }"), HasSubstr("twice"));
   EXPECT_THAT(error("p = { values = [1, 2], if = 'q > 1' }"), HasSubstr("unknown name 'q'"));
   EXPECT_THAT(error("p = { values = [1, 2], if = 'block >' }"), HasSubstr("'if'"));
@@ -138,8 +143,9 @@ TEST(KernelToml, SaysWhatIsWrongWithAParameter) {
 }
 
 TEST(KernelToml, APermutationArrivesWholeAndPieceByPiece) {
-  auto kernel = ParseKernelToml(Without(kSaxpy, "items =", "axes = { permutation = [0, 1, 2] }\nitems ="),
-                                "kernel.toml", kAnyFile);
+  auto kernel = ParseKernelToml(
+      Without(kSaxpy, "items =", "axes = { permutation = [0, 1, 2] }\nitems ="), "kernel.toml",
+      kAnyFile);
   ASSERT_TRUE(kernel) << kernel.error().ToString();
   const auto schedule = MakeUserTemplate(*kernel);
   ASSERT_TRUE(schedule) << schedule.error().ToString();
@@ -148,8 +154,8 @@ TEST(KernelToml, APermutationArrivesWholeAndPieceByPiece) {
   const auto rendered = (*schedule)->Render(one);
   ASSERT_TRUE(rendered);
   using Define = std::pair<std::string, std::string>;
-  for (const Define& define :
-       {Define{"axes", "2,0,1"}, Define{"axes_0", "2"}, Define{"axes_1", "0"}, Define{"axes_2", "1"}})
+  for (const Define& define : {Define{"axes", "2,0,1"}, Define{"axes_0", "2"},
+                               Define{"axes_1", "0"}, Define{"axes_2", "1"}})
     EXPECT_EQ(std::ranges::count(rendered->source.defines, define), 1) << define.first;
 }
 
@@ -177,20 +183,27 @@ TEST(KernelToml, ReadsAWholeDescription) {
 TEST(KernelToml, MistakesNameLineAndRemedy) {
   const std::string good = kSaxpy;
   ASSERT_EQ(ErrorOf(good), "");
-  EXPECT_THAT(ErrorOf(Without(good, "options", "optoins")), HasSubstr("kernel.toml:4: unknown key 'optoins'"));
+  EXPECT_THAT(ErrorOf(Without(good, "options", "optoins")),
+              HasSubstr("kernel.toml:4: unknown key 'optoins'"));
   EXPECT_THAT(ErrorOf(Without(good, "options", "optoins")), HasSubstr("did you mean 'options'"));
   EXPECT_THAT(ErrorOf(Without(good, "float32\"\nshape = \"n\"", "floaty\"\nshape = \"n\"")),
               HasSubstr("unknown type 'floaty'"));
   EXPECT_THAT(ErrorOf(Without(good, "role = \"inout\"")), HasSubstr("no output"));
-  EXPECT_THAT(ErrorOf(Without(good, "block = 128", "block = 100")), HasSubstr("none of the values"));
+  EXPECT_THAT(ErrorOf(Without(good, "block = 128", "block = 100")),
+              HasSubstr("none of the values"));
   EXPECT_THAT(ErrorOf(Without(good, "[64, 128, 256]", "[]")), HasSubstr("no values"));
-  EXPECT_THAT(ErrorOf(Without(good, "\"a\", \"x\"", "\"a\", \"xx\"")), HasSubstr("did you mean 'x'"));
-  EXPECT_THAT(ErrorOf(Without(good, "block * items <= 2048", "block * itms <= 2048")), HasSubstr("itms"));
-  EXPECT_THAT(ErrorOf(Without(good, "block * items <= 2048", "block * items <= 2")), HasSubstr("block * items <= 2"));
-  EXPECT_THAT(ErrorOf(Without(good, "n = 1000 }", "m = 1000 }")), HasSubstr("'m' is not among [sizes]"));
+  EXPECT_THAT(ErrorOf(Without(good, "\"a\", \"x\"", "\"a\", \"xx\"")),
+              HasSubstr("did you mean 'x'"));
+  EXPECT_THAT(ErrorOf(Without(good, "block * items <= 2048", "block * itms <= 2048")),
+              HasSubstr("itms"));
+  EXPECT_THAT(ErrorOf(Without(good, "block * items <= 2048", "block * items <= 2")),
+              HasSubstr("block * items <= 2"));
+  EXPECT_THAT(ErrorOf(Without(good, "n = 1000 }", "m = 1000 }")),
+              HasSubstr("'m' is not among [sizes]"));
   EXPECT_THAT(ErrorOf(Without(good, "uniform -1 1", "gauss")), HasSubstr("unknown fill 'gauss'"));
   EXPECT_EQ(ErrorOf(Without(good, "uniform -1 1", "generator (i * 7) % 5 - 2")), "");
-  EXPECT_THAT(ErrorOf(Without(good, "uniform -1 1", "generator i * n")), HasSubstr("unknown name 'n'"));
+  EXPECT_THAT(ErrorOf(Without(good, "uniform -1 1", "generator i * n")),
+              HasSubstr("unknown name 'n'"));
   EXPECT_THAT(ErrorOf(Without(good, "grid = ", "gird = ")), HasSubstr("did you mean 'grid'"));
   EXPECT_THAT(ErrorOf(good + "\n[[launch"), HasSubstr("kernel.toml:"));
   EXPECT_THAT(ErrorOf("source = \"a.cu\""), HasSubstr("no [[launch]]"));
@@ -198,7 +211,9 @@ TEST(KernelToml, MistakesNameLineAndRemedy) {
 
 TEST(KernelToml, LettersBeyondAsciiOutsideOfStringsAreAMistakeAndNothingWorse) {
   for (const char* letter : {"é", "ƨ", "ᚠ", "\u3042", "\U0001f600"}) {
-    EXPECT_THAT(ErrorOf("[defaul" + std::string(letter) + "]\n" + kSaxpy), HasSubstr("kernel.toml:1")) << letter;
+    EXPECT_THAT(ErrorOf("[defaul" + std::string(letter) + "]\n" + kSaxpy),
+                HasSubstr("kernel.toml:1"))
+        << letter;
     EXPECT_EQ(ErrorOf("# " + std::string(letter) + "\n" + kSaxpy), "") << letter;
   }
 }

@@ -20,8 +20,12 @@ using t1::At;
 using t1::json;
 using t1::TextOf;
 
-bool IsIdentifierStart(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool IsIdentifierPart(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool IsIdentifierStart(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+bool IsIdentifierPart(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
 
 /// Every identifier of a text, in macros, comments and all.
 std::set<std::string_view> Words(std::string_view text) {
@@ -35,7 +39,8 @@ std::set<std::string_view> Words(std::string_view text) {
   return words;
 }
 
-/// "kernel<block_size_x, float>" -> "kernel<{block_size_x}, float>": a name expression sees no macros.
+/// "kernel<block_size_x, float>" -> "kernel<{block_size_x}, float>": a name expression sees no
+/// macros.
 std::string EntryOf(const std::string& name, const ParameterSpace& space) {
   const size_t open = name.find('<');
   if (open == std::string::npos) return name;
@@ -71,7 +76,8 @@ class Reader {
   }
 
  private:
-  std::unexpected<Error> Bad(const std::string& key, const std::string& what, const std::string& hint = "") const {
+  std::unexpected<Error> Bad(const std::string& key, const std::string& what,
+                             const std::string& hint = "") const {
     return scope_.Bad(key, what, hint);
   }
   Result<std::string> Text(const json& object, const char* key, const std::string& path) const {
@@ -83,10 +89,12 @@ class Reader {
   Status Space() {
     const json& space = At(root_, "ConfigurationSpace");
     const json& parameters = At(space, "TuningParameters");
-    if (!parameters.is_array()) return Bad("ConfigurationSpace.TuningParameters", "missing, or not a list");
+    if (!parameters.is_array())
+      return Bad("ConfigurationSpace.TuningParameters", "missing, or not a list");
     for (const json& each : parameters) ATUNNER_RETURN_IF_ERROR(OneParameter(each));
     const json& conditions = At(space, "Conditions");
-    if (!conditions.is_array() && !conditions.is_null()) return Bad("ConfigurationSpace.Conditions", "not a list");
+    if (!conditions.is_array() && !conditions.is_null())
+      return Bad("ConfigurationSpace.Conditions", "not a list");
     for (const json& each : conditions) {
       const auto text = TextOf(At(each, "Expression"));
       if (!text) return Bad("ConfigurationSpace.Conditions", "a condition without an Expression");
@@ -108,7 +116,8 @@ class Reader {
     if (!parsed) return Bad(path + ".Values", parsed.error().what, parsed.error().hint);
     if (parsed->empty()) return Bad(path + ".Values", "an empty list");
     for (const Value& value : *parsed) {
-      if (std::ranges::find(parameter.values, value) == parameter.values.end()) parameter.values.push_back(value);
+      if (std::ranges::find(parameter.values, value) == parameter.values.end())
+        parameter.values.push_back(value);
     }
     kernel_.initial.values.push_back(DefaultOf(At(each, "Default"), parameter));
     kernel_.injections.push_back({});
@@ -146,13 +155,14 @@ class Reader {
     DefineBenchmarkConfig();
     const json& options = At(spec, "CompilerOptions");
     for (const json& option : options.is_string() ? json::array({options}) : options) {
-      if (option.is_string() && option != "") kernel_.source.options.push_back(option.get<std::string>());
+      if (option.is_string() && option != "")
+        kernel_.source.options.push_back(option.get<std::string>());
     }
     return {};
   }
 
-  /// BAT defines every entry of BenchmarkConfig. Here those are that the file's conditions ask for: another name (`N`,
-  /// `iterations`) may be one of the kernel's variables.
+  /// BAT defines every entry of BenchmarkConfig. Here those are that the file's conditions ask for:
+  /// another name (`N`, `iterations`) may be one of the kernel's variables.
   void DefineBenchmarkConfig() {
     const CudaSyntax syntax = ParseCuda(kernel_.source.text);
     std::set<std::string_view> asked;
@@ -163,7 +173,9 @@ class Reader {
     const json& config = At(root_, "BenchmarkConfig");
     for (const auto& [name, value] : config.items()) {
       const auto text = TextOf(value);
-      if (!text || !asked.contains(name) || scope_.space.Find(name) >= 0 || syntax.FindConstant(name)) continue;
+      if (!text || !asked.contains(name) || scope_.space.Find(name) >= 0 ||
+          syntax.FindConstant(name))
+        continue;
       kernel_.source.defines.emplace_back(name, *text);
     }
   }
@@ -188,8 +200,8 @@ class Reader {
                  "add one entry per parameter of kernel '" + kernel_.spec.name +
                      "': Name, Type, MemoryType, AccessType, Size");
     }
-    // Where outputs are marked, writable buffers without the mark are scratch to whoever wrote the file; they are
-    // compared all the same.
+    // Where outputs are marked, writable buffers without the mark are scratch to whoever wrote the
+    // file; they are compared all the same.
     for (const json& each : list) {
       ATUNNER_TRY(t1::Argument argument, t1::ReadArgument(scope_, each, kernel_.spec.args.size()));
       if (!argument.note.empty()) kernel_.notes.push_back(argument.note);
@@ -199,16 +211,19 @@ class Reader {
   }
 
   static ArgBinding BindingOf(const ArgSpec& spec) {
-    return spec.role == Role::kScalar ? ArgBinding::Scalar(spec.dtype, *spec.value) : ArgBinding::Tensor(spec.name);
+    return spec.role == Role::kScalar ? ArgBinding::Scalar(spec.dtype, *spec.value)
+                                      : ArgBinding::Tensor(spec.name);
   }
 
   Status Place(t1::Argument argument) {
     using enum t1::Argument::Place;
     ArgSpec& spec = argument.spec;
     const std::string path = "KernelSpecification.Arguments." + spec.name;
-    if (kernel_.spec.FindArg(spec.name) != nullptr) return Bad(path, "a second argument of this name");
+    if (kernel_.spec.FindArg(spec.name) != nullptr)
+      return Bad(path, "a second argument of this name");
     if (argument.place == kShared) {
-      ATUNNER_TRY(step_.shared_bytes, Expr::Parse(step_.shared_bytes.text() + " + " + argument.shared_bytes.text()));
+      ATUNNER_TRY(step_.shared_bytes,
+                  Expr::Parse(step_.shared_bytes.text() + " + " + argument.shared_bytes.text()));
       return {};
     }
     if (argument.place == kSymbol) {
@@ -231,7 +246,8 @@ class Reader {
     constexpr const char* kAxes[] = {"X", "Y", "Z"};
     for (size_t i = 0; i < 3; ++i) {
       if (const json& size = At(At(spec, "LocalSize"), kAxes[i]); !size.is_null()) {
-        ATUNNER_TRY(step_.block[i], scope_.Parse(size, fmt::format("KernelSpecification.LocalSize.{}", kAxes[i])));
+        ATUNNER_TRY(step_.block[i],
+                    scope_.Parse(size, fmt::format("KernelSpecification.LocalSize.{}", kAxes[i])));
       } else if (i == 0) {
         return Bad("KernelSpecification.LocalSize.X", "missing");
       }
@@ -239,21 +255,24 @@ class Reader {
     }
     if (const json& shared = At(spec, "SharedMemory"); !shared.is_null()) {
       ATUNNER_TRY(const Expr bytes, scope_.Parse(shared, "KernelSpecification.SharedMemory"));
-      ATUNNER_TRY(step_.shared_bytes, Expr::Parse("(" + bytes.text() + ") + " + step_.shared_bytes.text()));
+      ATUNNER_TRY(step_.shared_bytes,
+                  Expr::Parse("(" + bytes.text() + ") + " + step_.shared_bytes.text()));
     }
     kernel_.plan.steps.push_back(std::move(step_));
-    kernel_.spec.bytes = Expr(0);  // buffers may be larger than what the kernel touches: no floor can be claimed
+    // buffers may be larger than what the kernel touches: no floor can be claimed
+    kernel_.spec.bytes = Expr(0);
     return {};
   }
 
-  /// Kernel Tuner divides ProblemSize by the GridDiv products (the block's size without them). Without a ProblemSize
-  /// the GlobalSize counts blocks, or threads when its type is OpenCL.
+  /// Kernel Tuner divides ProblemSize by the GridDiv products (the block's size without them).
+  /// Without a ProblemSize the GlobalSize counts blocks, or threads when its type is OpenCL.
   Status GridAxis(const json& spec, size_t i, const std::string& axis) {
     if (!scope_.problem.empty()) {
       if (i >= scope_.problem.size()) return {};
       std::string divisor;
       if (const json& divisors = At(spec, ("GridDiv" + axis).c_str()); divisors.is_array()) {
-        for (const json& each : divisors) divisor += (divisor.empty() ? "(" : " * (") + TextOf(each).value_or("") + ")";
+        for (const json& each : divisors)
+          divisor += (divisor.empty() ? "(" : " * (") + TextOf(each).value_or("") + ")";
       } else {
         divisor = step_.block[i].text();
       }
@@ -265,28 +284,31 @@ class Reader {
     }
     const json& size = At(At(spec, "GlobalSize"), axis.c_str());
     if (size.is_null())
-      return i == 0 ? Status(Bad("KernelSpecification.GlobalSize.X", "missing, and no ProblemSize")) : Status();
+      return i == 0 ? Status(Bad("KernelSpecification.GlobalSize.X", "missing, and no ProblemSize"))
+                    : Status();
     ATUNNER_TRY(step_.grid[i], scope_.Parse(size, "KernelSpecification.GlobalSize." + axis));
     const std::string type = TextOf(At(spec, "GlobalSizeType")).value_or("CUDA");
     if (t1::EqualsIgnoringCase(type, "OpenCL")) {
-      ATUNNER_TRY(step_.grid[i],
-                  Expr::Parse(fmt::format("ceil_div({}, {})", step_.grid[i].text(), step_.block[i].text())));
+      ATUNNER_TRY(step_.grid[i], Expr::Parse(fmt::format("ceil_div({}, {})", step_.grid[i].text(),
+                                                         step_.block[i].text())));
     } else if (!t1::EqualsIgnoringCase(type, "CUDA") && !t1::EqualsIgnoringCase(type, "Vulkan")) {
-      return Bad("KernelSpecification.GlobalSizeType", "'" + type + "' is unknown", "there are CUDA and OpenCL");
+      return Bad("KernelSpecification.GlobalSizeType", "'" + type + "' is unknown",
+                 "there are CUDA and OpenCL");
     }
     return {};
   }
 
-  /// What the kernel's declaration can tell about a wrong list of arguments: an argument too many or of another size
-  /// would otherwise be launched as it is.
+  /// What the kernel's declaration can tell about a wrong list of arguments: an argument too many
+  /// or of another size would otherwise be launched as it is.
   Status CompareWithSource() {
     const CudaSyntax syntax = ParseCuda(kernel_.source.text);
     for (const FileConstant& constant : syntax.constants) {
-      if (constant.kind != FileConstant::Kind::kMacro || constant.guarded || scope_.space.Find(constant.name) < 0)
+      if (constant.kind != FileConstant::Kind::kMacro || constant.guarded ||
+          scope_.space.Find(constant.name) < 0)
         continue;
-      kernel_.notes.push_back(
-          fmt::format("{}:{} defines '{}' itself: where that takes effect, its values are not tried",
-                      kernel_.source.name, constant.line, constant.name));
+      kernel_.notes.push_back(fmt::format(
+          "{}:{} defines '{}' itself: where that takes effect, its values are not tried",
+          kernel_.source.name, constant.line, constant.name));
     }
     NoteOtherCase();
     const auto named = [&](const KernelDefinition& kernel) {
@@ -295,51 +317,64 @@ class Reader {
     if (std::ranges::count_if(syntax.kernels, named) != 1) return {};
     const KernelDefinition& kernel = *std::ranges::find_if(syntax.kernels, named);
     for (size_t i = kernel.head.begin; i < kernel.head.end; ++i) {
-      if (syntax.token(i).kind == Token::Kind::kDirective) return {};  // the parameters depend on macros
+      // the parameters depend on macros
+      if (syntax.token(i).kind == Token::Kind::kDirective) return {};
     }
     LaunchStep& step = kernel_.plan.steps.front();
-    const bool needs_arguments = std::ranges::any_of(kernel.templates, [](const TemplateParameter& parameter) {
-      return parameter.fallback.empty() && parameter.type != "typename" && parameter.type != "class";
-    });
+    const bool needs_arguments = std::ranges::any_of(
+        kernel.templates, [](const TemplateParameter& parameter) {
+          return parameter.fallback.empty() && parameter.type != "typename" &&
+                 parameter.type != "class";
+        });
     if (needs_arguments && step.entry.find('<') == std::string::npos) {
       return Bad("KernelSpecification.KernelName", "'" + kernel.name + "' is a template",
                  "write its arguments: \"" + kernel.name + "<block_size_x, float>\"");
     }
-    if (step.args.size() + kernel_.plan.symbols.size() == kernel.parameters.size()) PassConstants(step);
+    if (step.args.size() + kernel_.plan.symbols.size() == kernel.parameters.size())
+      PassConstants(step);
     ATUNNER_RETURN_IF_ERROR(CompareArguments(kernel, step));
     MarkWritten(syntax, kernel, step);
     return {};
   }
 
-  /// Published files write BLOCK_SIZE_X for a kernel that says block_size_x: it would keep its own value.
+  /// Published files write BLOCK_SIZE_X for a kernel that says block_size_x: it would keep its own
+  /// value.
   void NoteOtherCase() {
     const std::set<std::string_view> words = Words(kernel_.source.text);
     for (const Parameter& parameter : scope_.space.parameters) {
-      if (words.contains(parameter.name) || Words(kernel_.plan.steps.front().entry).contains(parameter.name)) continue;
-      const auto other = std::ranges::find_if(
-          words, [&](std::string_view word) { return t1::EqualsIgnoringCase(word, parameter.name); });
+      if (words.contains(parameter.name) ||
+          Words(kernel_.plan.steps.front().entry).contains(parameter.name))
+        continue;
+      const auto other = std::ranges::find_if(words, [&](std::string_view word) {
+        return t1::EqualsIgnoringCase(word, parameter.name);
+      });
       if (other == words.end()) continue;
-      kernel_.notes.push_back(
-          fmt::format("{} does not name the parameter '{}', but '{}': its values do not reach the kernel",
-                      kernel_.source.name, parameter.name, *other));
+      kernel_.notes.push_back(fmt::format(
+          "{} does not name the parameter '{}', but '{}': its values do not reach the kernel",
+          kernel_.source.name, parameter.name, *other));
     }
   }
 
-  /// Kernel Tuner passes every argument, those that fill a constant variable as well: published kernels have parameters
-  /// for them that they do not read.
+  /// Kernel Tuner passes every argument, those that fill a constant variable as well: published
+  /// kernels have parameters for them that they do not read.
   void PassConstants(LaunchStep& step) const {
     step.args.clear();
     for (const ArgSpec& spec : kernel_.spec.args) step.args.push_back(BindingOf(spec));
   }
 
-  /// Published files mark results as ReadOnly now and then; a kernel that only assigns to a buffer says otherwise.
-  void MarkWritten(const CudaSyntax& syntax, const KernelDefinition& kernel, const LaunchStep& step) {
+  /// Published files mark results as ReadOnly now and then; a kernel that only assigns to a buffer
+  /// says otherwise.
+  void MarkWritten(const CudaSyntax& syntax, const KernelDefinition& kernel,
+                   const LaunchStep& step) {
     for (size_t i = 0; i < step.args.size(); ++i) {
       if (step.args[i].kind != ArgBinding::Kind::kTensor) continue;
       const auto arg = std::ranges::find(kernel_.spec.args, step.args[i].name, &ArgSpec::name);
-      if (arg->role != Role::kInput || RoleOf(syntax, kernel, kernel.parameters[i]) != Role::kOutput) continue;
+      if (arg->role != Role::kInput ||
+          RoleOf(syntax, kernel, kernel.parameters[i]) != Role::kOutput)
+        continue;
       arg->role = Role::kInOut;
-      kernel_.notes.push_back("'" + arg->name + "' is marked ReadOnly and the kernel writes it: taken as ReadWrite");
+      kernel_.notes.push_back("'" + arg->name +
+                              "' is marked ReadOnly and the kernel writes it: taken as ReadWrite");
     }
   }
 
@@ -357,10 +392,12 @@ class Reader {
       const auto type = ParseCType(parameter.type);
       if (!scalar || parameter.pointer || !type) continue;
       const DType dtype = step.args[i].dtype;
-      if (type->lanes == 1 && SizeOf(type->dtype) == SizeOf(dtype) && IsFloat(type->dtype) == IsFloat(dtype)) continue;
+      if (type->lanes == 1 && SizeOf(type->dtype) == SizeOf(dtype) &&
+          IsFloat(type->dtype) == IsFloat(dtype))
+        continue;
       return Bad("KernelSpecification.Arguments",
-                 fmt::format("number {} is a scalar {}, parameter '{}' of '{}' is {} ({})", i + 1, Name(dtype),
-                             parameter.name, kernel.name, parameter.type, place));
+                 fmt::format("number {} is a scalar {}, parameter '{}' of '{}' is {} ({})", i + 1,
+                             Name(dtype), parameter.name, kernel.name, parameter.type, place));
     }
     return {};
   }
@@ -368,13 +405,17 @@ class Reader {
   void Reference() {
     const json& list = At(At(root_, "KernelSpecification"), "ReferenceArguments");
     if (!list.is_array() || list.empty()) return;
-    std::string note = "ReferenceArguments are not read: the default configuration says what is right";
+    std::string note =
+        "ReferenceArguments are not read: the default configuration says what is right";
     for (const json& each : list) {
       const json& threshold = At(each, "ValidationThreshold");
-      if (At(each, "ValidationMethod") != "SideBySideRelativeComparison" || !threshold.is_number()) continue;
-      kernel_.spec.tolerance.relative = std::max(kernel_.spec.tolerance.relative.value_or(0), threshold.get<double>());
+      if (At(each, "ValidationMethod") != "SideBySideRelativeComparison" || !threshold.is_number())
+        continue;
+      kernel_.spec.tolerance.relative = std::max(kernel_.spec.tolerance.relative.value_or(0),
+                                                 threshold.get<double>());
       note =
-          "of the ReferenceArguments only the relative threshold is read: the default configuration says what is right";
+          "of the ReferenceArguments only the relative threshold is read: the default "
+          "configuration says what is right";
     }
     kernel_.notes.push_back(std::move(note));
   }
@@ -388,7 +429,8 @@ class Reader {
 
 }  // namespace
 
-Result<UserKernel> ParseT1(std::string_view text, const std::string& where, const FileReader& read) {
+Result<UserKernel> ParseT1(std::string_view text, const std::string& where,
+                           const FileReader& read) {
   const json root = json::parse(text, nullptr, false, true);
   if (root.is_discarded()) return Invalid("not valid JSON", where, "check commas and quotes");
   return Reader(root, where, read).Run();

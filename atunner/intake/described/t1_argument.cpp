@@ -47,7 +47,8 @@ class Reader {
   }
 
  private:
-  std::unexpected<Error> Bad(const char* key, const std::string& what, const std::string& hint = "") const {
+  std::unexpected<Error> Bad(const char* key, const std::string& what,
+                             const std::string& hint = "") const {
     return scope_.Bad(path_ + "." + key, what, hint);
   }
 
@@ -59,7 +60,8 @@ class Reader {
     const auto type = WideType(name) ? WideType(name) : ParseCType(name);
     if (!type) return Bad("Type", "unknown type '" + name + "'", "use " + DTypeNames());
     if (name == "float16")
-      out_.note = "'" + out_.spec.name + "': T1's float16 is a vector of 16 floats; half precision is 'half'";
+      out_.note = "'" + out_.spec.name +
+                  "': T1's float16 is a vector of 16 floats; half precision is 'half'";
     out_.spec.dtype = type->dtype;
     lanes_ = type->lanes;
     return {};
@@ -68,7 +70,8 @@ class Reader {
   /// A structure is compared byte by byte.
   Status CustomType() {
     const json& size = At(stated_, "TypeSize");
-    if (!size.is_number_integer() || size.get<int64_t>() < 1 || size.get<int64_t>() > kLargestCustomType)
+    if (!size.is_number_integer() || size.get<int64_t>() < 1 ||
+        size.get<int64_t>() > kLargestCustomType)
       return Bad("TypeSize", "missing, or no size", "a custom type needs its size in bytes");
     out_.spec.dtype = DType::kUInt8;
     lanes_ = size.get<int64_t>();
@@ -90,16 +93,20 @@ class Reader {
       if (memory == known) return known;
     }
     if (memory == "Symbol") return "Constant";
-    return Bad("MemoryType", memory.dump() + " is not supported",
-               "there are Scalar, Vector, Constant, Symbol and Local; read textures through plain memory");
+    return Bad(
+        "MemoryType", memory.dump() + " is not supported",
+        "there are Scalar, Vector, Constant, Symbol and Local; read textures through plain memory");
   }
 
   Status Scalar() {
-    if (lanes_ != 1) return Bad("Type", "a scalar of a vector or custom type is not supported", "pass its parts");
-    if (At(stated_, "FillValue").is_null()) return Bad("FillValue", "missing", "a scalar needs its value");
+    if (lanes_ != 1)
+      return Bad("Type", "a scalar of a vector or custom type is not supported", "pass its parts");
+    if (At(stated_, "FillValue").is_null())
+      return Bad("FillValue", "missing", "a scalar needs its value");
     ATUNNER_TRY(Expr value, scope_.Parse(At(stated_, "FillValue"), path_ + ".FillValue"));
     std::vector<Value> only;
-    for (const Parameter& parameter : scope_.space.parameters) only.push_back(parameter.values.front());
+    for (const Parameter& parameter : scope_.space.parameters)
+      only.push_back(parameter.values.front());
     const auto names = scope_.space.Names();
     for (const std::string& name : value.Names()) {
       const int at = scope_.space.Find(name);
@@ -108,7 +115,8 @@ class Reader {
     }
     auto known = value.Evaluate(Bindings().Add(names, only));
     if (!known) return Bad("FillValue", known.error().ToString());
-    if (!std::isfinite(ToDouble(*known))) return Bad("FillValue", "'" + ToString(*known) + "' is no number");
+    if (!std::isfinite(ToDouble(*known)))
+      return Bad("FillValue", "'" + ToString(*known) + "' is no number");
     ATUNNER_TRY(value, Expr::Parse(ToString(*known)));
     out_.spec.role = Role::kScalar;
     out_.spec.value = std::move(value);
@@ -118,8 +126,9 @@ class Reader {
   Status Shared() {
     ATUNNER_TRY(const Expr elements, scope_.Parse(At(stated_, "Size"), path_ + ".Size"));
     out_.place = Argument::Place::kShared;
-    ATUNNER_TRY(out_.shared_bytes, Expr::Parse(fmt::format("({}) * {}", elements.text(),
-                                                           lanes_ * static_cast<int64_t>(SizeOf(out_.spec.dtype)))));
+    ATUNNER_TRY(out_.shared_bytes,
+                Expr::Parse(fmt::format("({}) * {}", elements.text(),
+                                        lanes_ * static_cast<int64_t>(SizeOf(out_.spec.dtype)))));
     return {};
   }
 
@@ -138,7 +147,8 @@ class Reader {
     } else if (access.is_null() || access == "ReadOnly") {
       out_.spec.role = Role::kInput;
     } else {
-      return Bad("AccessType", access.dump() + " is unknown", "there are ReadOnly, WriteOnly and ReadWrite");
+      return Bad("AccessType", access.dump() + " is unknown",
+                 "there are ReadOnly, WriteOnly and ReadWrite");
     }
     return SetFill();
   }
@@ -163,7 +173,8 @@ class Reader {
       fill.kind = Fill::Kind::kConstant;
     } else if (kind == "Random" || kind.is_null()) {
       if (custom_ && out_.spec.role != Role::kOutput)
-        return Bad("FillType", "random bytes are no value of a custom type", "use BinaryRaw or Constant");
+        return Bad("FillType", "random bytes are no value of a custom type",
+                   "use BinaryRaw or Constant");
       ATUNNER_TRY(fill.high, FillNumber(1));
       if (!(fill.high > 0)) fill.high = 1;
       // As KTT draws: from zero up to FillValue, which integers include.
@@ -173,7 +184,8 @@ class Reader {
     } else if (kind == "BinaryRaw" || kind == "Generator") {
       return SetSource(kind == "Generator");
     } else {
-      return Bad("FillType", kind.dump() + " is not supported", "use Constant, Random, BinaryRaw or Generator");
+      return Bad("FillType", kind.dump() + " is not supported",
+                 "use Constant, Random, BinaryRaw or Generator");
     }
     return {};
   }
@@ -181,14 +193,16 @@ class Reader {
   Status SetSource(bool generator) {
     const json& source = At(stated_, "DataSource");
     if (!source.is_string())
-      return Bad("DataSource", "missing", generator ? "give an expression of i" : "name the raw file");
+      return Bad("DataSource", "missing",
+                 generator ? "give an expression of i" : "name the raw file");
     Fill& fill = out_.spec.fill;
     fill.path = source.get<std::string>();
     fill.kind = generator ? Fill::Kind::kGenerator : Fill::Kind::kFile;
     if (!generator) return {};
     ATUNNER_TRY(const Expr expr, scope_.Parse(source, path_ + ".DataSource"));
     for (const std::string& name : expr.Names()) {
-      if (name != "i") return Bad("DataSource", "unknown name '" + name + "'", "a generator knows the index i");
+      if (name != "i")
+        return Bad("DataSource", "unknown name '" + name + "'", "a generator knows the index i");
     }
     fill.path = expr.text();
     return {};

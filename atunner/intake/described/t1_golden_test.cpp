@@ -1,5 +1,5 @@
-// Files in the manner of the tools that write T1, and what is read from them. Beside every NAME.json stands
-// NAME.golden.
+// Files in the manner of the tools that write T1, and what is read from them. Beside every
+// NAME.json stands NAME.golden.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -42,18 +42,24 @@ std::string Summary(UserKernel kernel) {
   const auto plan = Resolve(rendered->plan, kernel.spec.dims, kernel.spec.attributes);
   if (!plan) return plan.error().ToString() + "\n";
   const ConcreteStep& step = plan->steps.at(0);
-  std::string text = fmt::format("kernel {}\nspace {}\ndefault {}\n", step.entry, kernel.space.CartesianSize(),
+  std::string text = fmt::format("kernel {}\nspace {}\ndefault {}\n", step.entry,
+                                 kernel.space.CartesianSize(),
                                  kernel.space.Describe(kernel.initial));
   for (const ArgSpec& arg : kernel.spec.args) text += ArgumentText(arg) + "\n";
-  for (const SymbolCopy& copy : plan->symbols) text += fmt::format("symbol {} = {}\n", copy.symbol, copy.tensor);
+  for (const SymbolCopy& copy : plan->symbols)
+    text += fmt::format("symbol {} = {}\n", copy.symbol, copy.tensor);
   text += "passed";
   for (const ConcreteArg& arg : step.args)
-    text += " " + (arg.kind == ArgBinding::Kind::kScalar ? fmt::format("{}-byte scalar", arg.scalar.size) : arg.name);
-  text += fmt::format("\ngrid {} {} {}\nblock {} {} {}\nshared {}\n", step.grid.x, step.grid.y, step.grid.z,
-                      step.block.x, step.block.y, step.block.z, step.shared_bytes);
-  for (const auto& [name, value] : rendered->source.defines) text += "define " + name + "=" + value + "\n";
+    text += " " + (arg.kind == ArgBinding::Kind::kScalar
+                       ? fmt::format("{}-byte scalar", arg.scalar.size)
+                       : arg.name);
+  text += fmt::format("\ngrid {} {} {}\nblock {} {} {}\nshared {}\n", step.grid.x, step.grid.y,
+                      step.grid.z, step.block.x, step.block.y, step.block.z, step.shared_bytes);
+  for (const auto& [name, value] : rendered->source.defines)
+    text += "define " + name + "=" + value + "\n";
   for (const std::string& option : rendered->source.options) text += "option " + option + "\n";
-  if (kernel.spec.tolerance.relative) text += fmt::format("relative {}\n", *kernel.spec.tolerance.relative);
+  if (kernel.spec.tolerance.relative)
+    text += fmt::format("relative {}\n", *kernel.spec.tolerance.relative);
   for (const std::string& note : kernel.notes) text += "note " + note + "\n";
   return text;
 }
@@ -67,7 +73,8 @@ TEST_P(T1Golden, IsReadAsItIs) {
   const FileReader read = [](const std::string& name) { return ReadFile(Folder() / name); };
   const auto kernel = ParseT1(*text, file.filename().string(), read);
   ASSERT_TRUE(kernel) << kernel.error().ToString();
-  EXPECT_EQ(Summary(*kernel), ReadFile(Folder() / (GetParam() + ".golden")).value_or("no such file"));
+  EXPECT_EQ(Summary(*kernel),
+            ReadFile(Folder() / (GetParam() + ".golden")).value_or("no such file"));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, T1Golden, testing::Values("bat", "kernel_tuner", "ktt", "schema"),

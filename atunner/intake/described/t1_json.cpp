@@ -12,8 +12,8 @@ namespace {
 bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 /// Replaces `call(argument)` in any spacing.
-void ReplaceCall(std::string& text, std::string_view call, char open, std::string_view argument, char close,
-                 const std::string& replacement) {
+void ReplaceCall(std::string& text, std::string_view call, char open, std::string_view argument,
+                 char close, const std::string& replacement) {
   for (size_t at = text.find(call); at != std::string::npos; at = text.find(call, at + 1)) {
     if (at > 0 && IsWord(text[at - 1])) continue;
     size_t i = at + call.size();
@@ -48,7 +48,8 @@ std::optional<std::string> TextOf(const json& value) {
 }
 
 bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+  return std::ranges::equal(
+      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 std::string Scope::Substituted(std::string text) const {

@@ -25,14 +25,16 @@ struct Scope {
   ParameterSpace space;
   std::vector<std::string> problem;  ///< texts of ProblemSize, expressions over the parameters
 
-  std::unexpected<Error> Bad(const std::string& key, const std::string& what, const std::string& hint = "") const {
+  std::unexpected<Error> Bad(const std::string& key, const std::string& what,
+                             const std::string& hint = "") const {
     return Invalid(what, where + ": " + key, hint);
   }
-  /// The text with ProblemSize[i], max(parameter) and min(parameter) replaced: parameters stand for lists there, as in
-  /// Kernel Tuner.
+  /// The text with ProblemSize[i], max(parameter) and min(parameter) replaced: parameters stand for
+  /// lists there, as in Kernel Tuner.
   std::string Substituted(std::string text) const;
   Result<Expr> Parse(const json& stated, const std::string& key) const;
-  /// A size of at least 1, the same for every configuration: where it names a parameter, its largest value counts.
+  /// A size of at least 1, the same for every configuration: where it names a parameter, its
+  /// largest value counts.
   Result<int64_t> Size(const json& stated, const std::string& key) const;
 };
 

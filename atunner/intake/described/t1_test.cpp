@@ -36,7 +36,9 @@ extern "C" __global__ void convolution_kernel(float* out, const float* in, int n
 
 const FileReader kAnyFile = [](const std::string&) { return Result<std::string>(kSource); };
 
-Result<UserKernel> Parse(const nlohmann::json& json) { return ParseT1(json.dump(), "space.json", kAnyFile); }
+Result<UserKernel> Parse(const nlohmann::json& json) {
+  return ParseT1(json.dump(), "space.json", kAnyFile);
+}
 
 std::string ErrorOf(nlohmann::json json) {
   const auto kernel = Parse(json);
@@ -62,14 +64,16 @@ TEST(T1, ReadsKernelTunersConventions) {
   auto schedule = MakeUserTemplate(*kernel);
   ASSERT_TRUE(schedule) << schedule.error().ToString();
   // Default 16 for block_size_y is not in its list: the nearest is 4, and 16 x 4 is allowed.
-  EXPECT_EQ((*schedule)->space().Describe((*schedule)->Default()), "block_size_x=16, block_size_y=4, filter_width=15");
+  EXPECT_EQ((*schedule)->space().Describe((*schedule)->Default()),
+            "block_size_x=16, block_size_y=4, filter_width=15");
   const auto rendered = (*schedule)->Render((*schedule)->Default());
   ASSERT_TRUE(rendered);
   const auto plan = Resolve(rendered->plan, {}, {});
   ASSERT_TRUE(plan) << plan.error().ToString();
   EXPECT_EQ(plan->steps[0].grid, (Dim3{18, 512, 1}));  // ceil(4096 / 240), 2048 / 4
   EXPECT_EQ(plan->steps[0].block, (Dim3{16, 4, 1}));
-  EXPECT_THAT(rendered->source.defines, testing::Contains(std::pair<std::string, std::string>("block_size_x", "16")));
+  EXPECT_THAT(rendered->source.defines,
+              testing::Contains(std::pair<std::string, std::string>("block_size_x", "16")));
 }
 
 TEST(T1, GlobalSizeCountsBlocksOrThreads) {
@@ -141,16 +145,21 @@ TEST(T1, WhatIsNotSupportedIsRefused) {
     json["KernelSpecification"][key] = value;
     return ErrorOf(json);
   };
-  EXPECT_THAT(with_argument(1, "MemType", "Texture"), HasSubstr("Arguments.in.MemType: \"Texture\" is not supported"));
+  EXPECT_THAT(with_argument(1, "MemType", "Texture"),
+              HasSubstr("Arguments.in.MemType: \"Texture\" is not supported"));
   EXPECT_THAT(with_argument(1, "MemoryType", "Image"),
               HasSubstr("Arguments.in.MemoryType: \"Image\" is not supported"));
-  EXPECT_THAT(with_argument(1, "FillType", "Script"), HasSubstr("Arguments.in.FillType: \"Script\" is not supported"));
-  EXPECT_THAT(with_argument(1, "FillType", "BinaryHDF"), HasSubstr("\"BinaryHDF\" is not supported"));
-  EXPECT_THAT(with_argument(1, "FillType", "BinaryRaw"), HasSubstr("Arguments.in.DataSource: missing"));
+  EXPECT_THAT(with_argument(1, "FillType", "Script"),
+              HasSubstr("Arguments.in.FillType: \"Script\" is not supported"));
+  EXPECT_THAT(with_argument(1, "FillType", "BinaryHDF"),
+              HasSubstr("\"BinaryHDF\" is not supported"));
+  EXPECT_THAT(with_argument(1, "FillType", "BinaryRaw"),
+              HasSubstr("Arguments.in.DataSource: missing"));
   EXPECT_THAT(with_argument(1, "AccessType", "Write"), HasSubstr("Arguments.in.AccessType"));
   EXPECT_THAT(with_argument(1, "Type", "custom"), HasSubstr("Arguments.in.TypeSize: missing"));
   EXPECT_THAT(with_argument(1, "Name", "out"), HasSubstr("a second argument of this name"));
-  EXPECT_THAT(with_argument(2, "Name", "e_filter"), HasSubstr("'convolution.cu' has no symbol of this name"));
+  EXPECT_THAT(with_argument(2, "Name", "e_filter"),
+              HasSubstr("'convolution.cu' has no symbol of this name"));
   EXPECT_THAT(with_argument(3, "Type", "float4"), HasSubstr("a scalar of a vector or custom type"));
   EXPECT_THAT(with_argument(3, "FillValue", "block_size_x"), HasSubstr("'block_size_x' varies"));
   EXPECT_EQ(with("GlobalSizeType", "Metal"), "");  // ProblemSize decides
@@ -161,46 +170,57 @@ TEST(T1, TheKernelsDeclarationIsComparedWithTheArguments) {
   auto json = nlohmann::json::parse(kConvolution);
   auto& arguments = json["KernelSpecification"]["Arguments"];
   arguments[3]["Type"] = "double";
-  EXPECT_THAT(ErrorOf(json), HasSubstr("number 3 is a scalar float64, parameter 'n' of 'convolution_kernel' is int "
-                                       "(convolution.cu:3)"));
+  EXPECT_THAT(
+      ErrorOf(json),
+      HasSubstr("number 3 is a scalar float64, parameter 'n' of 'convolution_kernel' is int "
+                "(convolution.cu:3)"));
   arguments[3]["Type"] = "float";  // as wide, and read as another number
   EXPECT_THAT(ErrorOf(json), HasSubstr("number 3 is a scalar float32"));
   arguments[3]["Type"] = "uint32";
   EXPECT_EQ(ErrorOf(json), "");
   arguments[2]["MemType"] = "Global";
-  EXPECT_THAT(ErrorOf(json), HasSubstr("4 are passed, 'convolution_kernel' takes 3 (convolution.cu:3)"));
+  EXPECT_THAT(ErrorOf(json),
+              HasSubstr("4 are passed, 'convolution_kernel' takes 3 (convolution.cu:3)"));
 }
 
 TEST(T1, AResultMarkedReadOnlyIsTakenAsWritten) {
   auto json = nlohmann::json::parse(kConvolution);
-  json["KernelSpecification"]["Arguments"][0] = {
-      {"Name", "out"}, {"Type", "float"}, {"MemoryType", "Vector"}, {"AccessType", "ReadOnly"}, {"Size", 64}};
+  json["KernelSpecification"]["Arguments"][0] = {{"Name", "out"},
+                                                 {"Type", "float"},
+                                                 {"MemoryType", "Vector"},
+                                                 {"AccessType", "ReadOnly"},
+                                                 {"Size", 64}};
   const FileReader read = [](const std::string&) {
     return Result<std::string>(
-        "__constant__ float d_filter[15];\n__global__ void convolution_kernel(float* out, float* in,"
+        "__constant__ float d_filter[15];\n__global__ void convolution_kernel(float* out, float* "
+        "in,"
         " int n) { if (n > 3) out[threadIdx.x] = in[0] + d_filter[0]; }");
   };
   const auto kernel = ParseT1(json.dump(), "space.json", read);
   ASSERT_TRUE(kernel) << kernel.error().ToString();
   EXPECT_EQ(kernel->spec.FindArg("out")->role, Role::kInOut);
   EXPECT_EQ(kernel->spec.FindArg("in")->role, Role::kInput);
-  EXPECT_THAT(kernel->notes, testing::Contains(HasSubstr("'out' is marked ReadOnly and the kernel writes it")));
+  EXPECT_THAT(kernel->notes,
+              testing::Contains(HasSubstr("'out' is marked ReadOnly and the kernel writes it")));
 }
 
 TEST(T1, AParameterThatTheKernelSpellsInAnotherCaseIsTold) {
   const FileReader read = [](const std::string&) {
     return Result<std::string>(
-        "#define BLOCK_SIZE_X 16\n__constant__ float d_filter[15];\n__global__ void convolution_kernel(float* out, "
+        "#define BLOCK_SIZE_X 16\n__constant__ float d_filter[15];\n__global__ void "
+        "convolution_kernel(float* out, "
         "float* in,"
         " int n) { if (n > 3) out[threadIdx.x + BLOCK_SIZE_X] = in[0] + d_filter[0]; }");
   };
   const auto kernel = ParseT1(kConvolution, "space.json", read);
   ASSERT_TRUE(kernel) << kernel.error().ToString();
-  EXPECT_THAT(kernel->notes,
-              testing::Contains(HasSubstr("'block_size_x', but 'BLOCK_SIZE_X': its values do not reach")));
+  EXPECT_THAT(
+      kernel->notes,
+      testing::Contains(HasSubstr("'block_size_x', but 'BLOCK_SIZE_X': its values do not reach")));
   const auto same = ParseT1(kConvolution, "space.json", [](const std::string&) {
     return Result<std::string>(
-        "__constant__ float d_filter[15];\n__global__ void convolution_kernel(float* out, float* in, int n) {"
+        "__constant__ float d_filter[15];\n__global__ void convolution_kernel(float* out, float* "
+        "in, int n) {"
         " if (n > 3) out[threadIdx.x + block_size_x] = in[0] + d_filter[0]; }");
   });
   EXPECT_THAT(same->notes, testing::Not(testing::Contains(HasSubstr("do not reach"))));
@@ -208,21 +228,25 @@ TEST(T1, AParameterThatTheKernelSpellsInAnotherCaseIsTold) {
 
 TEST(T1, BenchmarkConfigIsDefinedWhereTheSourceAsksForIt) {
   auto json = nlohmann::json::parse(kConvolution);
-  json["BenchmarkConfig"] = {{"PRECISION", 32}, {"VARIANT", 2}, {"n", 131072}, {"block_size_x", 64}};
+  json["BenchmarkConfig"] = {
+      {"PRECISION", 32}, {"VARIANT", 2}, {"n", 131072}, {"block_size_x", 64}};
   const FileReader reader = [](const std::string&) {
-    return Result<std::string>("#define VARIANT 1\n#if PRECISION == 32 && VARIANT == 1 && block_size_x > 0\n" +
-                               std::string(kSource) + "#endif\n");
+    return Result<std::string>(
+        "#define VARIANT 1\n#if PRECISION == 32 && VARIANT == 1 && block_size_x > 0\n" +
+        std::string(kSource) + "#endif\n");
   };
   const auto kernel = ParseT1(json.dump(), "space.json", reader);
   ASSERT_TRUE(kernel) << kernel.error().ToString();
   EXPECT_THAT(kernel->source.defines,
-              testing::UnorderedElementsAre(testing::Pair("kernel_tuner", "1"), testing::Pair("PRECISION", "32")));
+              testing::UnorderedElementsAre(testing::Pair("kernel_tuner", "1"),
+                                            testing::Pair("PRECISION", "32")));
 }
 
 TEST(T1, ConstantsArePassedToo) {
   const FileReader read = [](const std::string&) {
     return Result<std::string>(
-        "__constant__ float d_filter[15];\n__global__ void convolution_kernel(float* out, float* in,"
+        "__constant__ float d_filter[15];\n__global__ void convolution_kernel(float* out, float* "
+        "in,"
         " float* filter, int n) { if (n > 3) out[threadIdx.x] = in[0] + d_filter[0]; }");
   };
   const auto kernel = ParseT1(kConvolution, "space.json", read);
@@ -254,7 +278,8 @@ TEST(T1, TemplatesNeedTheirArguments) {
   ASSERT_TRUE(odd) << odd.error().ToString();
   const auto schedule = MakeUserTemplate(*odd);
   ASSERT_TRUE(schedule) << schedule.error().ToString();
-  EXPECT_EQ((*schedule)->Render((*schedule)->Default())->plan.steps[0].entry, "convolution_kernel<{odd}>");
+  EXPECT_EQ((*schedule)->Render((*schedule)->Default())->plan.steps[0].entry,
+            "convolution_kernel<{odd}>");
 }
 
 }  // namespace

@@ -36,13 +36,15 @@ class Walk {
   }
   bool Opens(size_t i) const { return Is(i, "(") || Is(i, "{") || Is(i, "["); }
 
-  /// What the place stands in, one level further in; nothing where it is one of the statements themselves.
+  /// What the place stands in, one level further in; nothing where it is one of the statements
+  /// themselves.
   std::optional<TokenRange> Statements(TokenRange range) {
     for (size_t i = range.begin; i < range.end;) {
       const size_t paren = Is(i + 1, "constexpr") ? i + 2 : i + 1;
       if ((Is(i, "if") || Is(i, "switch")) && Is(paren, "(")) {
         const size_t close = MatchingClose(syntax_, paren);
-        const TokenRange value{paren + 1, close}, inside{close + 1, StatementBody(i, close, range.end)};
+        const TokenRange value{paren + 1, close},
+            inside{close + 1, StatementBody(i, close, range.end)};
         if (Holds(inside)) return Is(i, "if") ? Branch(value, inside, true) : Cases(value, inside);
         i = std::max(inside.end, i + 1);
         if (!Is(i, "else")) continue;
@@ -61,7 +63,8 @@ class Walk {
   }
 
   size_t StatementBody(size_t head, size_t close, size_t end) const {
-    return Is(head, "switch") && Is(close + 1, "{") ? MatchingClose(syntax_, close + 1) : StatementEnd(close + 1, end);
+    return Is(head, "switch") && Is(close + 1, "{") ? MatchingClose(syntax_, close + 1)
+                                                    : StatementEnd(close + 1, end);
   }
 
   TokenRange Branch(TokenRange value, TokenRange inside, bool holds) {
@@ -103,7 +106,8 @@ class Walk {
 
 }  // namespace
 
-std::vector<EnclosingCondition> ConditionsAround(const CudaSyntax& syntax, TokenRange body, size_t place) {
+std::vector<EnclosingCondition> ConditionsAround(const CudaSyntax& syntax, TokenRange body,
+                                                 size_t place) {
   return Walk(syntax, place).Run(body);
 }
 

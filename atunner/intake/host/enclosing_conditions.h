@@ -11,10 +11,12 @@ namespace atunner {
 struct EnclosingCondition {
   TokenRange value;
   std::vector<TokenRange> cases;  ///< labels
-  bool holds = true;              ///< false: the place is where it does not hold, or where no label is met
+  /// False: the place is where it does not hold, or where no label is met
+  bool holds = true;
 };
 
 /// From the outside in. Loops are taken to be entered.
-std::vector<EnclosingCondition> ConditionsAround(const CudaSyntax& syntax, TokenRange body, size_t place);
+std::vector<EnclosingCondition> ConditionsAround(const CudaSyntax& syntax, TokenRange body,
+                                                 size_t place);
 
 }  // namespace atunner

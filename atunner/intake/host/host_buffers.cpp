@@ -20,8 +20,8 @@ std::unexpected<Error> Unknown(std::string_view what) {
 Result<std::string> HostScope::PitchOf(TokenRange row, int depth) {
   constexpr int kPitch = 512;  // what the driver rounds up to
   ATUNNER_TRY(const std::string bytes, Convert(Copy(row), depth + 1));
-  return "((" + bytes + " + " + std::to_string(kPitch - 1) + ") // " + std::to_string(kPitch) + " * " +
-         std::to_string(kPitch) + ")";
+  return "((" + bytes + " + " + std::to_string(kPitch - 1) + ") // " + std::to_string(kPitch) +
+         " * " + std::to_string(kPitch) + ")";
 }
 
 Result<std::string> HostScope::BytesOf(const std::string& buffer) {
@@ -51,7 +51,8 @@ std::optional<HostScope::Buffer> HostScope::BufferOfMember(TokenRange range, int
   const auto bytes = found->scope->BytesOf(found->allocation);
   if (!bytes) return std::nullopt;
   Buffer buffer{found->name.empty() ? found->allocation : found->name, *bytes, "", false};
-  buffer.zeroed = zeroed_.contains(ObjectText(syntax_, range)) || found->scope->zeroed_.contains(found->allocation);
+  buffer.zeroed = zeroed_.contains(ObjectText(syntax_, range)) ||
+                  found->scope->zeroed_.contains(found->allocation);
   buffer.type = found->scope->ElementType(found->allocation);
   return buffer;
 }
@@ -92,16 +93,22 @@ Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range, int depth) {
 
 /// The first name of the range that stands for a buffer.
 Result<HostScope::Buffer> HostScope::BufferOfWords(TokenRange range, int depth) {
-  const auto is = [&](size_t i, std::string_view text) { return i < range.end && syntax_.token(i).Is(text); };
+  const auto is = [&](size_t i, std::string_view text) {
+    return i < range.end && syntax_.token(i).Is(text);
+  };
   for (size_t i = range.begin; i < range.end; ++i) {
     const Token& token = syntax_.token(i);
-    if (token.Is("+") || token.Is("-")) break;  // a pointer into a buffer: how much is left of it is not known
+    // a pointer into a buffer: how much is left of it is not known
+    if (token.Is("+") || token.Is("-")) break;
     if (token.kind != Token::Kind::kWord) continue;
-    if (i > range.begin && (syntax_.token(i - 1).Is(".") || syntax_.token(i - 1).Is("->"))) continue;
-    if ((is(i + 1, ".") || is(i + 1, "->")) && !is(i + 3, "(") && !is(i + 3, "<")) continue;  // whose member it is
+    if (i > range.begin && (syntax_.token(i - 1).Is(".") || syntax_.token(i - 1).Is("->")))
+      continue;
+    // whose member it is
+    if ((is(i + 1, ".") || is(i + 1, "->")) && !is(i + 3, "(") && !is(i + 3, "<")) continue;
     const std::string name(token.text);
     Buffer buffer{name, "", "", zeroed_.contains(name)};
-    if (const auto type = types_.find(name); type != types_.end()) buffer.type = TypeNamed(type->second);
+    if (const auto type = types_.find(name); type != types_.end())
+      buffer.type = TypeNamed(type->second);
     const bool offset = is(i + 1, "+") || is(i + 1, "-");
     // In a loop over parts of a buffer the first begins with it.
     if (offset && NumberNow({i + 2, range.end}) != 0) break;
@@ -124,7 +131,8 @@ Result<HostScope::Buffer> HostScope::BufferOfWords(TokenRange range, int depth) 
     }
     if (auto made = AllocatedBy(i, "")) return *std::move(made);
     if (auto made = AllocatedFor(name)) return *std::move(made);
-    if (const auto other = definitions_.find(name); other != definitions_.end() && depth < kMostNested) {
+    if (const auto other = definitions_.find(name);
+        other != definitions_.end() && depth < kMostNested) {
       // float* out = d_out;
       if (auto found = BufferOf(other->second, depth + 1)) return found;
     }
@@ -137,15 +145,18 @@ Result<HostScope::Buffer> HostScope::BufferOfWords(TokenRange range, int depth) 
   return Unknown(syntax_.Text(range));
 }
 
-/// What the function called at a token allocates: for one of its parameters, or with "" for what it returns.
+/// What the function called at a token allocates: for one of its parameters, or with "" for what it
+/// returns.
 std::optional<HostScope::Buffer> HostScope::AllocatedBy(size_t name, const std::string& parameter) {
   auto call = CallAt(name);
-  for (const size_t f : call ? Callees(name, call->object, call->arguments.size()) : std::vector<size_t>()) {
+  for (const size_t f :
+       call ? Callees(name, call->object, call->arguments.size()) : std::vector<size_t>()) {
     if (f == function_ || level_ >= kMostLevels) continue;
     const HostScope inside = Inside(f, *call);
     if (parameter.empty()) {
       const auto result = inside.ReturnedHere();
-      const auto buffer = result ? result->scope->BufferOf(result->range, 0) : Result<Buffer>(Unknown(""));
+      const auto buffer = result ? result->scope->BufferOf(result->range, 0)
+                                 : Result<Buffer>(Unknown(""));
       return buffer ? std::optional(*buffer) : std::nullopt;
     }
     if (!inside.allocations_.contains(parameter)) return std::nullopt;
@@ -161,17 +172,20 @@ std::optional<HostScope::Buffer> HostScope::AllocatedFor(const std::string& name
   if (function_ >= syntax_.functions.size()) return std::nullopt;
   const TokenRange body = syntax_.functions[function_].body;
   for (size_t i = body.begin; i < std::min(position_, body.end); ++i) {
-    const auto function = std::ranges::find(syntax_.functions, syntax_.token(i).text, &HostFunction::name);
+    const auto function = std::ranges::find(syntax_.functions, syntax_.token(i).text,
+                                            &HostFunction::name);
     const auto call = function == syntax_.functions.end() ? std::nullopt : CallAt(i);
     if (!call) continue;
     const auto parameters = SplitArguments(syntax_, function->parameters, true);
     for (size_t p = 0; p < std::min(parameters.size(), call->arguments.size()); ++p) {
-      if (parameters[p].empty() || call->arguments[p].empty() || !syntax_.token(call->arguments[p].end - 1).Is(name))
+      if (parameters[p].empty() || call->arguments[p].empty() ||
+          !syntax_.token(call->arguments[p].end - 1).Is(name))
         continue;
       auto buffer = AllocatedBy(i, std::string(syntax_.token(parameters[p].end - 1).text));
       if (!buffer) continue;
       buffer->name = name;
-      if (const auto type = types_.find(name); type != types_.end()) buffer->type = TypeNamed(type->second);
+      if (const auto type = types_.find(name); type != types_.end())
+        buffer->type = TypeNamed(type->second);
       return buffer;
     }
   }

@@ -1,4 +1,5 @@
-// What the callers of a function say of its parameters, and whether a place of it is reached at all.
+// What the callers of a function say of its parameters, and whether a place of it is reached at
+// all.
 #include <algorithm>
 
 #include "atunner/intake/host/enclosing_conditions.h"
@@ -10,7 +11,8 @@ namespace {
 
 constexpr int kMostCallers = 3;
 
-/// Is the function main, or named by another? Any is in a file without a main: who calls it is elsewhere.
+/// Is the function main, or named by another? Any is in a file without a main: who calls it is
+/// elsewhere.
 bool IsCalled(const CudaSyntax& syntax, size_t function) {
   bool has_main = false;
   for (size_t f = 0; f < syntax.functions.size(); ++f) {
@@ -35,7 +37,8 @@ std::optional<int64_t> HostScope::NumberNow(TokenRange range) {
   for (const auto& [name, leaf] : *leaves_) values[name] = leaf.value;
   *leaves_ = before;
   *unknown_ = unknown;
-  const auto value = expr ? expr->Evaluate(Bindings(values)) : Result<Value>(std::unexpected(expr.error()));
+  const auto value = expr ? expr->Evaluate(Bindings(values))
+                          : Result<Value>(std::unexpected(expr.error()));
   if (!value) return std::nullopt;
   const bool number = std::holds_alternative<int64_t>(*value);
   return number ? std::get<int64_t>(*value) : static_cast<int64_t>(ToDouble(*value) != 0);
@@ -56,7 +59,8 @@ bool HostScope::IsRuledOut(size_t place) const {
 }
 
 bool HostScope::ConditionsMayHold() {
-  for (const EnclosingCondition& one : ConditionsAround(syntax_, syntax_.functions[function_].body, position_)) {
+  for (const EnclosingCondition& one :
+       ConditionsAround(syntax_, syntax_.functions[function_].body, position_)) {
     const auto value = NumberNow(one.value);
     if (!value) continue;
     if (one.cases.empty() && (*value != 0) != one.holds) return false;
@@ -85,8 +89,8 @@ std::optional<HostScope::Call> HostScope::CallAt(size_t name) const {
   return call;
 }
 
-/// `Solver solver(nx)`, `Solver(nx)`, `new Solver{nx}`, `std::make_unique<Solver>(nx)` and `Solver solver;`, of which
-/// the class stands at token `type`.
+/// `Solver solver(nx)`, `Solver(nx)`, `new Solver{nx}`, `std::make_unique<Solver>(nx)` and `Solver
+/// solver;`, of which the class stands at token `type`.
 std::optional<HostScope::Call> HostScope::MakingAt(size_t type) const {
   const auto is = [&](size_t i, std::string_view text) {
     return i < syntax_.lexed.tokens.size() && syntax_.token(i).Is(text);
@@ -95,7 +99,8 @@ std::optional<HostScope::Call> HostScope::MakingAt(size_t type) const {
   if (is(open, "<")) open = MatchingClose(syntax_, open) + 1;
   Call call{nullptr, {}, {}, {}, std::string(syntax_.Text({type, open}))};
   if (is(open, ">")) ++open;
-  const bool named = open < syntax_.lexed.tokens.size() && syntax_.token(open).kind == Token::Kind::kWord;
+  const bool named = open < syntax_.lexed.tokens.size() &&
+                     syntax_.token(open).kind == Token::Kind::kWord;
   if (named) ++open;
   if (named && (is(open, ";") || is(open, ","))) return call;
   if (!is(open, "(") && !is(open, "{")) return std::nullopt;
@@ -103,13 +108,15 @@ std::optional<HostScope::Call> HostScope::MakingAt(size_t type) const {
   return call;
 }
 
-/// The first call of the function with at least so many arguments that is reached, or else the first.
+/// The first call of the function with at least so many arguments that is reached, or else the
+/// first.
 std::optional<HostScope::Call> HostScope::CallWith(size_t template_args, size_t arguments) const {
   const auto enough = [&](const Call& call) {
     return call.template_args.size() >= template_args && call.arguments.size() >= arguments;
   };
   if (pin_) return enough(*pin_) ? pin_ : std::nullopt;
-  if (function_ >= syntax_.functions.size() || level_ >= kMostCallers || *scopes_left_ <= 0) return std::nullopt;
+  if (function_ >= syntax_.functions.size() || level_ >= kMostCallers || *scopes_left_ <= 0)
+    return std::nullopt;
   const HostFunction& function = syntax_.functions[function_];
   std::optional<Call> first;
   for (size_t f = 0; f < syntax_.functions.size(); ++f) {
@@ -120,7 +127,8 @@ std::optional<HostScope::Call> HostScope::CallWith(size_t template_args, size_t 
       auto call = function.constructor ? MakingAt(i) : CallAt(i);
       if (!call || !enough(*call)) continue;
       if (function.of_class.empty() != call->object.empty() && !function.constructor &&
-          (function.of_class.empty() || !syntax_.IsA(syntax_.functions[f].of_class, function.of_class)))
+          (function.of_class.empty() ||
+           !syntax_.IsA(syntax_.functions[f].of_class, function.of_class)))
         continue;  // of something else by that name
       call->scope.reset(new HostScope(*this, f, i, level_ + 1));
       const std::string of = call->object.empty() ? "" : call->scope->ClassOf(call->object, 0);
@@ -133,8 +141,10 @@ std::optional<HostScope::Call> HostScope::CallWith(size_t template_args, size_t 
 }
 
 /// What a parameter of the function, or of the template that it is, stands for in the first call.
-std::optional<std::pair<std::shared_ptr<HostScope>, TokenRange>> HostScope::InCaller(const std::string& name) const {
-  if (function_ >= syntax_.functions.size() || (!pin_ && level_ >= kMostCallers)) return std::nullopt;
+std::optional<std::pair<std::shared_ptr<HostScope>, TokenRange>> HostScope::InCaller(
+    const std::string& name) const {
+  if (function_ >= syntax_.functions.size() || (!pin_ && level_ >= kMostCallers))
+    return std::nullopt;
   const HostFunction& function = syntax_.functions[function_];
   for (size_t t = 0; t < function.templates.size(); ++t) {
     if (function.templates[t].name != name) continue;
@@ -148,7 +158,8 @@ std::optional<std::pair<std::shared_ptr<HostScope>, TokenRange>> HostScope::InCa
       if (syntax_.token(i).Is("=")) last = std::min(last, i);
     }
     if (last == parameters[p].begin || syntax_.token(last - 1).text != name) continue;
-    if (auto call = CallWith(0, p + 1)) return std::pair(std::move(call->scope), call->arguments[p]);
+    if (auto call = CallWith(0, p + 1))
+      return std::pair(std::move(call->scope), call->arguments[p]);
     if (last < parameters[p].end)  // a default argument
       return std::pair(std::shared_ptr<HostScope>(new HostScope(*this, SIZE_MAX, 0, level_ + 1)),
                        TokenRange{last + 1, parameters[p].end});
@@ -174,27 +185,32 @@ std::string HostScope::TypeNamed(const std::string& name) const {
       pointer |= syntax_.token(i).Is("*");
     }
     if (!named_here) continue;
-    if (std::string type = call->scope->TypeOf(call->arguments[p], pointer); !type.empty()) return type;
+    if (std::string type = call->scope->TypeOf(call->arguments[p], pointer); !type.empty())
+      return type;
   }
   return named->fallback.empty() ? name : named->fallback;
 }
 
-/// What a name is in the class that the function is a member of: an alias, or a parameter of its template.
+/// What a name is in the class that the function is a member of: an alias, or a parameter of its
+/// template.
 std::string HostScope::TypeOfClass(const std::string& name) const {
   const ClassDefinition* own = syntax_.FindClass(syntax_.functions[function_].of_class);
   if (own == nullptr) return name;
-  if (const auto alias = own->aliases.find(name); alias != own->aliases.end()) return WithConstants(alias->second);
+  if (const auto alias = own->aliases.find(name); alias != own->aliases.end())
+    return WithConstants(alias->second);
   const auto parameter = std::ranges::find(own->templates, name, &TemplateParameter::name);
   if (parameter == own->templates.end()) return name;
   const auto call = CallWith(0, 0);
   if (!call) return name;
-  const std::string made = call->object.empty() ? call->made : call->scope->TypeOfObject(call->object, 0);
+  const std::string made = call->object.empty() ? call->made
+                                                : call->scope->TypeOfObject(call->object, 0);
   const CudaSyntax type = ParseCuda(made);
   for (size_t i = 0; i < type.lexed.tokens.size(); ++i) {
     if (!type.token(i).Is("<")) continue;
     const auto arguments = SplitArguments(type, {i + 1, MatchingClose(type, i)}, true);
     const auto index = static_cast<size_t>(parameter - own->templates.begin());
-    if (index < arguments.size()) return call->scope->TypeNamed(std::string(type.Text(arguments[index])));
+    if (index < arguments.size())
+      return call->scope->TypeNamed(std::string(type.Text(arguments[index])));
   }
   return parameter->fallback.empty() ? name : parameter->fallback;
 }
@@ -221,7 +237,8 @@ std::string HostScope::TypeOf(TokenRange range, bool pointer) {
   return above ? above->first->TypeOf(above->second, pointer) : "";
 }
 
-/// What a member of a class is by its declaration at a token: `kTile = …` or `bytes() { return …; }`.
+/// What a member of a class is by its declaration at a token: `kTile = …` or `bytes() { return …;
+/// }`.
 TokenRange HostScope::ValueOfMember(size_t name) const {
   const auto is = [&](size_t i, std::string_view text) {
     return i < syntax_.lexed.tokens.size() && syntax_.token(i).Is(text);
@@ -242,7 +259,8 @@ TokenRange HostScope::ValueOfMember(size_t name) const {
 }
 
 /// Config<16, 8>::kTile, of `static constexpr int kTile = …` in a structure or a template of one.
-std::optional<std::string> HostScope::StaticMember(const std::string& type, std::string_view member, int depth) {
+std::optional<std::string> HostScope::StaticMember(const std::string& type, std::string_view member,
+                                                   int depth) {
   texts_->push_back(type);
   const CudaSyntax named = ParseCuda(texts_->back());
   size_t last = 0;
@@ -255,7 +273,9 @@ std::optional<std::string> HostScope::StaticMember(const std::string& type, std:
     return i < syntax_.lexed.tokens.size() && syntax_.token(i).Is(text);
   };
   for (size_t i = 1; i + 1 < syntax_.lexed.tokens.size(); ++i) {
-    if (!is(i, named.token(last).text) || !is(i + 1, "{") || (!is(i - 1, "struct") && !is(i - 1, "class"))) continue;
+    if (!is(i, named.token(last).text) || !is(i + 1, "{") ||
+        (!is(i - 1, "struct") && !is(i - 1, "class")))
+      continue;
     std::vector<TemplateParameter> parameters;
     if (i > 1 && is(i - 2, ">")) {
       size_t head = i - 2;
@@ -268,13 +288,15 @@ std::optional<std::string> HostScope::StaticMember(const std::string& type, std:
       if (written.empty()) continue;
       Tokens value;
       for (size_t t = written.begin; t < written.end; ++t) {
-        const auto found = std::ranges::find(parameters, syntax_.token(t).text, &TemplateParameter::name);
+        const auto found = std::ranges::find(parameters, syntax_.token(t).text,
+                                             &TemplateParameter::name);
         const auto index = static_cast<size_t>(found - parameters.begin());
         if (index >= arguments.size()) {
           value.push_back(syntax_.token(t));
           continue;
         }
-        for (size_t a = arguments[index].begin; a < arguments[index].end; ++a) value.push_back(named.token(a));
+        for (size_t a = arguments[index].begin; a < arguments[index].end; ++a)
+          value.push_back(named.token(a));
       }
       auto text = Convert(value, depth + 1);
       return text ? std::optional(*std::move(text)) : std::nullopt;

@@ -1,4 +1,5 @@
-// What a function of the host says before the place that a HostScope is for: definitions, allocations, containers.
+// What a function of the host says before the place that a HostScope is for: definitions,
+// allocations, containers.
 #include <algorithm>
 #include <utility>
 
@@ -25,7 +26,8 @@ void HostScope::Collect() {
   for (size_t i = body.begin; i < end; ++i) {
     const Token& token = syntax_.token(i);
     if (token.Is("[") && i > body.begin && syntax_.token(i - 1).Is("auto")) CollectBound(i, end);
-    if (token.Is("[") && i > body.begin && syntax_.token(i - 1).Is("&")) CollectBound(i, end);  // auto& [a, b]
+    // auto& [a, b]
+    if (token.Is("[") && i > body.begin && syntax_.token(i - 1).Is("&")) CollectBound(i, end);
     if (token.kind != Token::Kind::kWord || i + 1 >= end) continue;
     if (token.text.starts_with("cudaMalloc") && syntax_.token(i + 1).Is("(")) {
       CollectAllocation(i, end);
@@ -54,7 +56,8 @@ std::optional<TokenRange> HostScope::Definition(const std::string& name) const {
   return std::nullopt;
 }
 
-/// `n *= 2;` as a statement: what the variable is then is not followed, and a name that is its own value not known.
+/// `n *= 2;` as a statement: what the variable is then is not followed, and a name that is its own
+/// value not known.
 void HostScope::Forget(size_t name) {
   const TokenRange object = ObjectBefore(syntax_, name);
   const size_t begin = object.empty() ? name : object.begin;
@@ -64,7 +67,9 @@ void HostScope::Forget(size_t name) {
 }
 
 void HostScope::CollectDefinition(size_t name, size_t end) {
-  const auto is = [&](size_t i, std::string_view text) { return i < end && syntax_.token(i).Is(text); };
+  const auto is = [&](size_t i, std::string_view text) {
+    return i < end && syntax_.token(i).Is(text);
+  };
   const auto until = [&](size_t from) {  // the end of an initialiser
     size_t i = from;
     while (i < end && !is(i, ";") && !is(i, ",") && !is(i, ")"))
@@ -74,18 +79,24 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
   const std::string text(syntax_.token(name).text);
   if (is(name + 1, "=")) {
     TokenRange value{name + 2, until(name + 2)};
-    while (value.end > value.begin + 2 && is(value.begin + 1, "=")) value.begin += 2;  // a = b = 1024
+    // a = b = 1024
+    while (value.end > value.begin + 2 && is(value.begin + 1, "=")) value.begin += 2;
     if (value.empty()) return;
-    if (const TokenRange object = ObjectBefore(syntax_, name); !object.empty()) {  // grid.x = …, this->n = …
+    // grid.x = …, this->n = …
+    if (const TokenRange object = ObjectBefore(syntax_, name); !object.empty()) {
       // What the command line gives hides no default.
-      const bool hidden = object.end == object.begin + 1 && is(object.begin, "this") && IsParameter(text);
-      const std::string member = (hidden ? "this." : "") + ObjectText(syntax_, {object.begin, name + 1});
+      const bool hidden = object.end == object.begin + 1 && is(object.begin, "this") &&
+                          IsParameter(text);
+      const std::string member = (hidden ? "this." : "") +
+                                 ObjectText(syntax_, {object.begin, name + 1});
       if (!IsOfCommandLine(syntax_, value)) Define(member, value);
-    } else if (!IsOfCommandLine(syntax_, value) || !definitions_.contains(text)) {  // int n = 1024; if (argc > 1) n = …
+    } else if (!IsOfCommandLine(syntax_, value) ||
+               !definitions_.contains(text)) {  // int n = 1024; if (argc > 1) n = …
       Define(text, value);
       CollectScalarType(name);
       CollectObject(name, end);
-      if (name > 0 && is(name - 1, ">")) CollectContainer(text, name - 1, value);  // device_vector<float> d = h;
+      // device_vector<float> d = h;
+      if (name > 0 && is(name - 1, ">")) CollectContainer(text, name - 1, value);
     }
   } else if (is(name + 1, "[")) {  // float c[2] = {0.4f, 0.1f};
     size_t at = MatchingClose(syntax_, name + 1) + 1;
@@ -115,7 +126,8 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
 
 std::vector<TokenRange> HostScope::ElementsOf(const std::string& name) const {
   const auto found = lists_.find(name);
-  return found == lists_.end() ? std::vector<TokenRange>() : SplitArguments(syntax_, found->second, true);
+  return found == lists_.end() ? std::vector<TokenRange>()
+                               : SplitArguments(syntax_, found->second, true);
 }
 
 /// sizes[i], of a list that the function has.
@@ -126,7 +138,8 @@ Result<std::string> HostScope::Element(const std::string& list, const Tokens& in
   for (const auto& [name, leaf] : *leaves_) values[name] = leaf.value;
   ATUNNER_TRY(const int64_t number, parsed.EvaluateInt(Bindings(values)));
   const std::vector<TokenRange> elements = ElementsOf(list);
-  if (number < 0 || static_cast<size_t>(number) >= elements.size()) return Invalid("'" + list + "' ends before");
+  if (number < 0 || static_cast<size_t>(number) >= elements.size())
+    return Invalid("'" + list + "' ends before");
   return Convert(Copy(elements[static_cast<size_t>(number)]), depth + 1);
 }
 
@@ -142,12 +155,13 @@ void HostScope::CollectContainer(const std::string& name, size_t angle, TokenRan
 /// How many elements a container made from `range` has: n, another container, or other.begin().
 TokenRange HostScope::CountOf(TokenRange range) const {
   const auto other = containers_.find(syntax_.token(range.begin).text);
-  const bool whole = range.begin + 1 == range.end ||
-                     (syntax_.token(range.begin + 1).Is(".") && syntax_.token(range.begin + 2).Is("begin"));
+  const bool whole = range.begin + 1 == range.end || (syntax_.token(range.begin + 1).Is(".") &&
+                                                      syntax_.token(range.begin + 2).Is("begin"));
   return other != containers_.end() && whole ? other->second : range;
 }
 
-/// The token `type` of the statement that declares the name, which follows a comma: dim3 block(16), grid(n / 16);
+/// The token `type` of the statement that declares the name, which follows a comma: dim3 block(16),
+/// grid(n / 16);
 std::optional<size_t> HostScope::DeclaratorOf(size_t name, std::string_view type) const {
   const size_t begin = syntax_.functions[function_].body.begin;
   int nested = 0;
@@ -164,44 +178,49 @@ std::optional<size_t> HostScope::DeclaratorOf(size_t name, std::string_view type
 /// const int64_t n = 1024;
 void HostScope::CollectScalarType(size_t name) {
   size_t begin = name;
-  while (begin > 0 && syntax_.token(begin - 1).kind == Token::Kind::kWord && !syntax_.token(begin - 1).Is("const") &&
-         !syntax_.token(begin - 1).Is("constexpr"))
+  while (begin > 0 && syntax_.token(begin - 1).kind == Token::Kind::kWord &&
+         !syntax_.token(begin - 1).Is("const") && !syntax_.token(begin - 1).Is("constexpr"))
     --begin;
   const std::string type(syntax_.Text({begin, name}));
-  if (begin < name && ParseCType(type)) types_.try_emplace(std::string(syntax_.token(name).text), type);
+  if (begin < name && ParseCType(type))
+    types_.try_emplace(std::string(syntax_.token(name).text), type);
 }
 
 void HostScope::CollectDeclaredType(size_t star) {
   size_t begin = star;
   while (begin > 0 && syntax_.token(begin - 1).kind == Token::Kind::kWord) --begin;
   std::string type(syntax_.Text({begin, star}));
-  if (const auto alias = syntax_.aliases.find(type); alias != syntax_.aliases.end()) type = alias->second;
-  const bool declares =
-      begin > 0 && begin < star && (syntax_.token(begin - 1).Is(";") || syntax_.token(begin - 1).Is("{"));
+  if (const auto alias = syntax_.aliases.find(type); alias != syntax_.aliases.end())
+    type = alias->second;
+  const bool declares = begin > 0 && begin < star &&
+                        (syntax_.token(begin - 1).Is(";") || syntax_.token(begin - 1).Is("{"));
   if (!ParseCType(type) && !declares) return;  // a product
   types_.try_emplace(std::string(syntax_.token(star + 1).text), type);
   // float *a, *b, *c;
-  for (size_t i = star + 2;
-       i + 2 < syntax_.lexed.tokens.size() && syntax_.token(i).Is(",") && syntax_.token(i + 1).Is("*"); i += 3) {
+  for (size_t i = star + 2; i + 2 < syntax_.lexed.tokens.size() && syntax_.token(i).Is(",") &&
+                            syntax_.token(i + 1).Is("*");
+       i += 3) {
     types_.try_emplace(std::string(syntax_.token(i + 2).text), type);
   }
 }
 
-/// cudaMalloc(&d, bytes), cudaMalloc((void**)&d, bytes), cudaMallocManaged(&d, bytes, flags), cudaMallocPitch(&d,
-/// &pitch, bytes of a row, rows)
+/// cudaMalloc(&d, bytes), cudaMalloc((void**)&d, bytes), cudaMallocManaged(&d, bytes, flags),
+/// cudaMallocPitch(&d, &pitch, bytes of a row, rows)
 void HostScope::CollectAllocation(size_t call, size_t end) {
-  const std::vector<TokenRange> pieces =
-      SplitArguments(syntax_, {call + 2, std::min(MatchingClose(syntax_, call + 1), end)}, true);
+  const std::vector<TokenRange> pieces = SplitArguments(
+      syntax_, {call + 2, std::min(MatchingClose(syntax_, call + 1), end)}, true);
   if (pieces.size() < 2) return;
   const std::string name = PointerText(pieces[0]);
   if (name.empty()) return;
   const bool pitched = syntax_.token(call).Is("cudaMallocPitch") && pieces.size() == 4;
   allocations_[name] = pieces[pitched ? 2 : 1];
-  if (pitched) pitched_[name] = pieces[3], pitches_[std::string(syntax_.token(pieces[1].end - 1).text)] = pieces[2];
+  if (pitched)
+    pitched_[name] = pieces[3],
+    pitches_[std::string(syntax_.token(pieces[1].end - 1).text)] = pieces[2];
 }
 
-/// The pointer in `&d`, `(void**)&d->x`, `reinterpret_cast<void**>(&d)`, `&d[i]`: the last name, and whose member it
-/// is.
+/// The pointer in `&d`, `(void**)&d->x`, `reinterpret_cast<void**>(&d)`, `&d[i]`: the last name,
+/// and whose member it is.
 std::string HostScope::PointerText(TokenRange range) const {
   size_t end = range.end;
   while (end > range.begin && syntax_.token(end - 1).kind != Token::Kind::kWord) {
@@ -217,8 +236,8 @@ std::string HostScope::PointerText(TokenRange range) const {
 
 /// cudaMemset(d, 0, bytes), cudaMemsetAsync(d, 0, bytes, stream)
 void HostScope::CollectMemset(size_t call, size_t end) {
-  const std::vector<TokenRange> pieces =
-      SplitArguments(syntax_, {call + 2, std::min(MatchingClose(syntax_, call + 1), end)}, true);
+  const std::vector<TokenRange> pieces = SplitArguments(
+      syntax_, {call + 2, std::min(MatchingClose(syntax_, call + 1), end)}, true);
   if (pieces.size() >= 3 && !pieces[0].empty() && syntax_.Text(pieces[1]) == "0")
     zeroed_.insert(PointerText(pieces[0]));
 }

@@ -59,7 +59,8 @@ bool Accepts(const CudaSyntax& syntax, const HostFunction& function, size_t argu
   if (parameters.size() < arguments) return false;
   for (size_t p = arguments; p < parameters.size(); ++p) {
     bool optional = false;
-    for (size_t i = parameters[p].begin; i < parameters[p].end; ++i) optional |= syntax.token(i).Is("=");
+    for (size_t i = parameters[p].begin; i < parameters[p].end; ++i)
+      optional |= syntax.token(i).Is("=");
     if (!optional) return false;
   }
   return true;
@@ -81,7 +82,8 @@ std::optional<TokenRange> HostScope::RangeOf(const Tokens& tokens, size_t begin,
   const std::vector<Token>& all = syntax_.lexed.tokens;
   if (begin >= end || end > tokens.size()) return std::nullopt;
   const char* text = tokens[begin].text.data();
-  if (text < syntax_.source.data() || text >= syntax_.source.data() + syntax_.source.size()) return std::nullopt;
+  if (text < syntax_.source.data() || text >= syntax_.source.data() + syntax_.source.size())
+    return std::nullopt;
   const auto first = std::ranges::lower_bound(all, tokens[begin].offset, {}, &Token::offset);
   const auto at = static_cast<size_t>(first - all.begin());
   if (at + (end - begin) > all.size()) return std::nullopt;
@@ -92,7 +94,8 @@ std::optional<TokenRange> HostScope::RangeOf(const Tokens& tokens, size_t begin,
 }
 
 /// The value of `object.member`, `object.function(…)` and `function(…)`.
-Result<std::string> HostScope::MemberValue(const Tokens& tokens, size_t begin, size_t end, int depth) {
+Result<std::string> HostScope::MemberValue(const Tokens& tokens, size_t begin, size_t end,
+                                           int depth) {
   std::string words, last;
   for (size_t i = begin; i < end; ++i) {
     if (tokens[i].Is("(")) break;
@@ -112,7 +115,8 @@ Result<std::string> HostScope::MemberValue(const Tokens& tokens, size_t begin, s
 
 /// A literal goes by `name`.
 Result<std::string> HostScope::ValueFound(const Found& found, const std::string& name, int depth) {
-  ATUNNER_TRY(const std::string value, found.scope->Convert(found.scope->Copy(found.range), depth + 1));
+  ATUNNER_TRY(const std::string value,
+              found.scope->Convert(found.scope->Copy(found.range), depth + 1));
   ATUNNER_TRY(const Expr parsed, Expr::Parse(value));
   if (!parsed.Names().empty()) return "(" + value + ")";
   const auto number = parsed.EvaluateInt({});
@@ -125,7 +129,8 @@ std::string HostScope::KeptAsLeaf(const std::string& name, int64_t value, bool o
   return fresh || leaf->second.value == value ? name : "(" + std::to_string(value) + ")";
 }
 
-Result<std::array<std::string, 3>> HostScope::ExtentsOfMember(TokenRange object, const std::string& member) {
+Result<std::array<std::string, 3>> HostScope::ExtentsOfMember(TokenRange object,
+                                                              const std::string& member) {
   Begin();
   std::array<std::string, 3> extents = {"1", "1", "1"};
   bool known = false;

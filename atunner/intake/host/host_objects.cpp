@@ -1,4 +1,5 @@
-// What members of the host's objects are: `config.grid`, `u_` in a member function, `image->width()`.
+// What members of the host's objects are: `config.grid`, `u_` in a member function,
+// `image->width()`.
 #include "atunner/intake/host/host_objects.h"
 
 #include <algorithm>
@@ -30,9 +31,10 @@ std::optional<size_t> PlaceNamed(const std::string& member) {
 
 /// Does a call of it give what it is given?
 bool PassesOn(std::string_view callee) {
-  static constexpr std::string_view kNames[] = {"move",        "forward",          "shared_ptr",       "unique_ptr",
-                                                "static_cast", "reinterpret_cast", "raw_pointer_cast", "ref",
-                                                "cref",        "to_address",       "exchange"};
+  static constexpr std::string_view kNames[] = {
+      "move",        "forward",          "shared_ptr",       "unique_ptr",
+      "static_cast", "reinterpret_cast", "raw_pointer_cast", "ref",
+      "cref",        "to_address",       "exchange"};
   return std::ranges::find(kNames, callee) != std::end(kNames);
 }
 
@@ -55,24 +57,30 @@ HostScope HostScope::Inside(size_t function, Call call) const {
 
 // --- from an expression to what says its value ---
 
-std::optional<HostScope::Found> HostScope::MemberOf(TokenRange object, const Path& path, int depth) const {
+std::optional<HostScope::Found> HostScope::MemberOf(TokenRange object, const Path& path,
+                                                    int depth) const {
   if (depth > kMostSteps || *scopes_left_ <= 0) return std::nullopt;
   object = BareObject(syntax_, object);
   if (object.empty() || object.end > syntax_.lexed.tokens.size()) return std::nullopt;
   const size_t last = object.end - 1;
-  const auto is = [&](size_t i, std::string_view text) { return i > object.begin && syntax_.token(i - 1).Is(text); };
+  const auto is = [&](size_t i, std::string_view text) {
+    return i > object.begin && syntax_.token(i - 1).Is(text);
+  };
   const Token& token = syntax_.token(last);
   if (token.Is(")") || token.Is("}") || token.Is("]")) {
     size_t open = object.begin;
     for (; open < last; ++open) {
-      if (!syntax_.token(open).Is("(") && !syntax_.token(open).Is("[") && !syntax_.token(open).Is("{")) continue;
+      if (!syntax_.token(open).Is("(") && !syntax_.token(open).Is("[") &&
+          !syntax_.token(open).Is("{"))
+        continue;
       const size_t close = MatchingClose(syntax_, open);
       if (close == last) break;
       open = close;
     }
     if (open >= last) return std::nullopt;
     if (!token.Is("]")) return Returned(object, open, path, depth + 1);
-    auto found = MemberOf({object.begin, open}, path, depth + 1);  // one of several buffers that are alike
+    // one of several buffers that are alike
+    auto found = MemberOf({object.begin, open}, path, depth + 1);
     return found && !found->allocation.empty() ? found : std::nullopt;
   }
   if (token.kind != Token::Kind::kWord) return std::nullopt;
@@ -84,13 +92,16 @@ std::optional<HostScope::Found> HostScope::MemberOf(TokenRange object, const Pat
 }
 
 /// Of `function(…)`, `object.function(…)`, `Type{…}` and `{…}`, whose bracket opens at a token.
-std::optional<HostScope::Found> HostScope::Returned(TokenRange object, size_t open, const Path& path, int depth) const {
+std::optional<HostScope::Found> HostScope::Returned(TokenRange object, size_t open,
+                                                    const Path& path, int depth) const {
   const TokenRange list{open + 1, object.end - 1};
   Call call{Self(), {}, SplitArguments(syntax_, list, true), {}, ""};
   size_t name = open;
   if (name > object.begin && syntax_.token(name - 1).Is(">")) {
     size_t angle = object.begin;
-    while (angle < name && !(syntax_.token(angle).Is("<") && MatchingClose(syntax_, angle) == name - 1)) ++angle;
+    while (angle < name &&
+           !(syntax_.token(angle).Is("<") && MatchingClose(syntax_, angle) == name - 1))
+      ++angle;
     if (angle >= name) return std::nullopt;
     call.template_args = SplitArguments(syntax_, {angle + 1, name - 1}, true);
     name = angle;
@@ -101,7 +112,8 @@ std::optional<HostScope::Found> HostScope::Returned(TokenRange object, size_t op
   call.object = ObjectBefore(syntax_, name);
   if (call.object.begin < object.begin) call.object = {};
   for (size_t i = object.begin; call.object.empty() && i < name; ++i) {
-    if (syntax_.token(i).kind != Token::Kind::kWord && !syntax_.token(i).Is("::")) return std::nullopt;
+    if (syntax_.token(i).kind != Token::Kind::kWord && !syntax_.token(i).Is("::"))
+      return std::nullopt;
   }
   if (!call.object.empty() && call.object.begin != object.begin) return std::nullopt;
   if (call.object.empty()) {
@@ -116,15 +128,18 @@ std::optional<HostScope::Found> HostScope::Returned(TokenRange object, size_t op
   const std::vector<size_t> callees = Callees(name, call.object, call.arguments.size());
   if (callees.size() == 1) return ReturnedBy(callees[0], std::move(call), path, depth + 1);
   if (!callees.empty()) return std::nullopt;
-  if (!call.object.empty()) return GivesOwned(callee) ? MemberOf(call.object, path, depth + 1) : std::nullopt;
-  if (!path.empty() && PlaceNamed(path[0])) return ElementOf(list, nullptr, path, depth + 1);  // std::tuple(a, b)
+  if (!call.object.empty())
+    return GivesOwned(callee) ? MemberOf(call.object, path, depth + 1) : std::nullopt;
+  // std::tuple(a, b)
+  if (!path.empty() && PlaceNamed(path[0])) return ElementOf(list, nullptr, path, depth + 1);
   const bool passes = PassesOn(callee) || syntax_.FindAlias(callee) != syntax_.aliases.end();
   if (!passes || call.arguments.empty()) return std::nullopt;
   if (path.empty()) return Found{Self(), call.arguments[0], "", ""};
   return MemberOf(call.arguments[0], path, depth + 1);
 }
 
-std::optional<HostScope::Found> HostScope::ReturnedBy(size_t function, Call call, const Path& path, int depth) const {
+std::optional<HostScope::Found> HostScope::ReturnedBy(size_t function, Call call, const Path& path,
+                                                      int depth) const {
   if (level_ >= kMostLevels) return std::nullopt;
   const auto result = Inside(function, std::move(call)).ReturnedHere();
   if (!result || path.empty()) return result;
@@ -132,13 +147,15 @@ std::optional<HostScope::Found> HostScope::ReturnedBy(size_t function, Call call
   const HostFunction& of = syntax_.functions[function];
   auto found = syntax_.token(value.begin).Is("{")
                    ? result->scope->ElementOf({value.begin + 1, value.end - 1},
-                                              ClassIn({of.whole.begin, of.parameters.begin}), path, depth + 1)
+                                              ClassIn({of.whole.begin, of.parameters.begin}), path,
+                                              depth + 1)
                    : result->scope->MemberOf(value, path, depth + 1);
   if (found) found->name.clear();
   return found;
 }
 
-/// What the function returns: the first return that its conditions do not rule out; nothing where one is in doubt.
+/// What the function returns: the first return that its conditions do not rule out; nothing where
+/// one is in doubt.
 std::optional<HostScope::Found> HostScope::ReturnedHere() const {
   const TokenRange body = syntax_.functions[function_].body;
   for (size_t i = body.begin; i < body.end; ++i) {
@@ -161,7 +178,9 @@ std::optional<HostScope::Found> HostScope::ReturnedHere() const {
 
 /// Functions of the source that a call of that name may mean.
 std::vector<size_t> HostScope::Callees(size_t name, TokenRange object, size_t arguments) const {
-  const std::string own = function_ < syntax_.functions.size() ? syntax_.functions[function_].of_class : "";
+  const std::string own = function_ < syntax_.functions.size()
+                              ? syntax_.functions[function_].of_class
+                              : "";
   const std::string of = object.empty() ? "" : ClassOf(object, 0);
   std::vector<size_t> all;
   for (size_t f = 0; f < syntax_.functions.size(); ++f) {
@@ -169,7 +188,8 @@ std::vector<size_t> HostScope::Callees(size_t name, TokenRange object, size_t ar
     if (!syntax_.token(name).Is(function.name) || function.constructor) continue;
     const bool callable = object.empty()
                               ? function.of_class.empty() || syntax_.IsA(own, function.of_class)
-                              : !function.of_class.empty() && (of.empty() || syntax_.IsA(of, function.of_class));
+                              : !function.of_class.empty() &&
+                                    (of.empty() || syntax_.IsA(of, function.of_class));
     if (!callable || !Accepts(syntax_, function, arguments)) continue;
     const auto same = [&](size_t other) {  // const T* data() const, and T* data()
       return syntax_.functions[other].of_class == function.of_class &&
@@ -192,13 +212,15 @@ std::optional<HostScope::Found> HostScope::CountOfContainer(TokenRange object, i
 
 // --- names ---
 
-/// What `path` is here: something written before, a member of a variable, of an argument, or of this object.
+/// What `path` is here: something written before, a member of a variable, of an argument, or of
+/// this object.
 std::optional<HostScope::Found> HostScope::Named(const Path& path, int depth) const {
   if (depth > kMostSteps || *scopes_left_ <= 0) return std::nullopt;
   if (auto found = Written(path, depth + 1)) return found;
   const Path rest(path.begin() + 1, path.end());
   if (const auto bound = bound_.find(path[0]); bound != bound_.end())
-    return MemberOf(bound->second.first, Longer("#" + std::to_string(bound->second.second), rest), depth + 1);
+    return MemberOf(bound->second.first, Longer("#" + std::to_string(bound->second.second), rest),
+                    depth + 1);
   if (const auto object = objects_.find(path[0]); object != objects_.end()) {
     if (rest.empty()) return std::nullopt;
     auto found = Made(object->second.type, object->second.made_of, rest, depth + 1);
@@ -212,7 +234,8 @@ std::optional<HostScope::Found> HostScope::Named(const Path& path, int depth) co
   return FieldOfThis(path[0]) == nullptr ? OfFile(path, depth + 1) : OfThis(path, depth + 1);
 }
 
-/// A variable of the file: as who calls this function, or what is called there before, leaves it, or as it begins.
+/// A variable of the file: as who calls this function, or what is called there before, leaves it,
+/// or as it begins.
 std::optional<HostScope::Found> HostScope::OfFile(const Path& path, int depth) const {
   const ClassField* variable = syntax_.FindVariable(path[0]);
   if (variable == nullptr || depth > kMostSteps || IsParameter(path[0])) return std::nullopt;
@@ -225,8 +248,10 @@ std::optional<HostScope::Found> HostScope::OfFile(const Path& path, int depth) c
 }
 
 /// What this function, or one that it calls, writes before this place.
-/// With `of_object` the path is of this object's, which the function may have parameters of the names of.
-std::optional<HostScope::Found> HostScope::Written(const Path& path, int depth, bool of_object) const {
+/// With `of_object` the path is of this object's, which the function may have parameters of the
+/// names of.
+std::optional<HostScope::Found> HostScope::Written(const Path& path, int depth,
+                                                   bool of_object) const {
   if (depth > kMostSteps || *scopes_left_ <= 0) return std::nullopt;
   const bool hidden = of_object && IsParameter(path[0]);
   for (size_t length = path.size(); length > 0; --length) {
@@ -243,15 +268,17 @@ std::optional<HostScope::Found> HostScope::Written(const Path& path, int depth, 
     if (found->name.empty()) found->name = Joined(path, path.size());
     return found;
   }
-  const bool shared = FieldOfThis(path[0]) != nullptr || (syntax_.FindVariable(path[0]) && !IsParameter(path[0]));
+  const bool shared = FieldOfThis(path[0]) != nullptr ||
+                      (syntax_.FindVariable(path[0]) && !IsParameter(path[0]));
   return shared ? WrittenByCalls("", path, depth + 1) : std::nullopt;
 }
 
-/// By functions that are called with the object, or that are its members; of this object, or of the file's variables,
-/// where `object` is empty.
-std::optional<HostScope::Found> HostScope::WrittenByCalls(const std::string& object, const Path& rest,
-                                                          int depth) const {
-  if (function_ >= syntax_.functions.size() || level_ >= kMostLevels || depth > kMostSteps) return std::nullopt;
+/// By functions that are called with the object, or that are its members; of this object, or of the
+/// file's variables, where `object` is empty.
+std::optional<HostScope::Found> HostScope::WrittenByCalls(const std::string& object,
+                                                          const Path& rest, int depth) const {
+  if (function_ >= syntax_.functions.size() || level_ >= kMostLevels || depth > kMostSteps)
+    return std::nullopt;
   const TokenRange body = syntax_.functions[function_].body;
   for (size_t i = std::min(position_, body.end); i-- > body.begin;) {
     if (syntax_.token(i).kind != Token::Kind::kWord || !IsFunction(syntax_.token(i).text)) continue;
@@ -261,12 +288,18 @@ std::optional<HostScope::Found> HostScope::WrittenByCalls(const std::string& obj
       if (callee == function_) continue;
       const HostFunction& function = syntax_.functions[callee];
       const bool field = object.empty() && FieldOfThis(rest[0]) != nullptr;
-      const bool of_it = object.empty() ? !field || (call->object.empty() && !function.of_class.empty())
-                                        : ObjectText(syntax_, call->object) == object;
-      auto found = of_it ? Inside(callee, *call).Written(rest, depth + 1, field || !object.empty()) : std::nullopt;
+      const bool of_it = object.empty()
+                             ? !field || (call->object.empty() && !function.of_class.empty())
+                             : ObjectText(syntax_, call->object) == object;
+      auto found = of_it ? Inside(callee, *call).Written(rest, depth + 1, field || !object.empty())
+                         : std::nullopt;
       const auto parameters = SplitArguments(syntax_, function.parameters, true);
-      for (size_t p = 0; !found && !object.empty() && p < std::min(parameters.size(), call->arguments.size()); ++p) {
-        if (ObjectText(syntax_, BareObject(syntax_, call->arguments[p])) != object || parameters[p].empty()) continue;
+      for (size_t p = 0;
+           !found && !object.empty() && p < std::min(parameters.size(), call->arguments.size());
+           ++p) {
+        if (ObjectText(syntax_, BareObject(syntax_, call->arguments[p])) != object ||
+            parameters[p].empty())
+          continue;
         const std::string name(syntax_.token(parameters[p].end - 1).text);
         found = Inside(callee, *call).Written(Longer(name, rest), depth + 1);
       }
@@ -287,7 +320,8 @@ bool HostScope::IsParameter(std::string_view name) const {
 // --- objects ---
 
 const ClassField* HostScope::FieldOfThis(std::string_view name) const {
-  if (function_ >= syntax_.functions.size() || syntax_.functions[function_].of_class.empty()) return nullptr;
+  if (function_ >= syntax_.functions.size() || syntax_.functions[function_].of_class.empty())
+    return nullptr;
   return syntax_.FindField(syntax_.FindClass(syntax_.functions[function_].of_class), name);
 }
 
@@ -305,7 +339,9 @@ std::string HostScope::ClassWith(std::string_view field) const {
   const ClassDefinition* of = syntax_.FindClass(syntax_.functions[function_].of_class);
   while (of != nullptr && of->FindField(field) == nullptr) {
     const ClassDefinition* base = syntax_.FindClass(of->base);
-    if (base == nullptr || syntax_.FindField(base, field) == nullptr || syntax_.IsA(base->name, of->name)) return "";
+    if (base == nullptr || syntax_.FindField(base, field) == nullptr ||
+        syntax_.IsA(base->name, of->name))
+      return "";
     of = base;
   }
   return of == nullptr ? "" : of->name;
@@ -331,7 +367,8 @@ std::optional<HostScope::Found> HostScope::Initialised(const Path& path, int dep
   for (const TokenRange& one : SplitArguments(syntax_, function.initialisers, true)) {
     const std::string name(syntax_.token(one.begin).text);
     const bool delegates = name == function.of_class;
-    const bool base = !delegates && syntax_.IsA(function.of_class, name) && syntax_.IsA(name, ClassWith(path[0]));
+    const bool base = !delegates && syntax_.IsA(function.of_class, name) &&
+                      syntax_.IsA(name, ClassWith(path[0]));
     if (!delegates && !base && name != path[0]) continue;
     const TokenRange value{one.begin + 2, one.end - 1};
     if (name == path[0]) return OfField(*field, value, rest, depth + 1);
@@ -340,30 +377,35 @@ std::optional<HostScope::Found> HostScope::Initialised(const Path& path, int dep
   return OfField(*field, field->value, rest, depth + 1);
 }
 
-std::optional<HostScope::Found> HostScope::OfField(const ClassField& field, TokenRange value, const Path& rest,
-                                                   int depth) const {
+std::optional<HostScope::Found> HostScope::OfField(const ClassField& field, TokenRange value,
+                                                   const Path& rest, int depth) const {
   const std::string type(syntax_.Text(field.type));
   const bool object = syntax_.FindClass(type) != nullptr;
-  if (rest.empty()) return value.empty() ? std::nullopt : std::optional(Found{Self(), value, "", ""});
+  if (rest.empty())
+    return value.empty() ? std::nullopt : std::optional(Found{Self(), value, "", ""});
   if (value.empty() && !object) return std::nullopt;
   return object ? Made(type, value, rest, depth + 1) : MemberOf(value, rest, depth + 1);
 }
 
 /// A member of the object that `type` makes of what stands between its brackets.
-std::optional<HostScope::Found> HostScope::Made(const std::string& type, TokenRange made_of, const Path& path,
-                                                int depth) const {
+std::optional<HostScope::Found> HostScope::Made(const std::string& type, TokenRange made_of,
+                                                const Path& path, int depth) const {
   const ClassDefinition* of = syntax_.FindClass(type);
-  if (depth > kMostSteps || level_ >= kMostLevels || *scopes_left_ <= 0 || path.empty()) return std::nullopt;
-  if (of == nullptr) return PlaceNamed(path[0]) ? ElementOf(made_of, nullptr, path, depth + 1) : std::nullopt;
+  if (depth > kMostSteps || level_ >= kMostLevels || *scopes_left_ <= 0 || path.empty())
+    return std::nullopt;
+  if (of == nullptr)
+    return PlaceNamed(path[0]) ? ElementOf(made_of, nullptr, path, depth + 1) : std::nullopt;
   const std::vector<TokenRange> pieces = SplitArguments(syntax_, made_of, true);
-  if (pieces.size() == 1 && ClassOf(pieces[0], 0) == of->name) return MemberOf(pieces[0], path, depth + 1);
+  if (pieces.size() == 1 && ClassOf(pieces[0], 0) == of->name)
+    return MemberOf(pieces[0], path, depth + 1);
   bool constructed = false;
   std::vector<size_t> constructors;
   for (size_t f = 0; f < syntax_.functions.size(); ++f) {
     const HostFunction& function = syntax_.functions[f];
     if (!function.constructor || function.of_class != of->name) continue;
     constructed = true;
-    if (Accepts(syntax_, function, pieces.size()) && !Copies(syntax_, function)) constructors.push_back(f);
+    if (Accepts(syntax_, function, pieces.size()) && !Copies(syntax_, function))
+      constructors.push_back(f);
   }
   if (!constructed) return ElementOf(made_of, of, path, depth + 1);
   if (constructors.size() != 1) return std::nullopt;
@@ -375,12 +417,13 @@ std::optional<HostScope::Found> HostScope::Made(const std::string& type, TokenRa
 }
 
 /// An element of a list, by the name of the member that it initialises, or by its place ("#1").
-std::optional<HostScope::Found> HostScope::ElementOf(TokenRange list, const ClassDefinition* of, const Path& path,
-                                                     int depth) const {
+std::optional<HostScope::Found> HostScope::ElementOf(TokenRange list, const ClassDefinition* of,
+                                                     const Path& path, int depth) const {
   if (path.empty() || depth > kMostSteps) return std::nullopt;
   const Path rest(path.begin() + 1, path.end());
   const ClassField* field = of == nullptr ? nullptr : of->FindField(path[0]);
-  const auto place = field ? std::optional(static_cast<size_t>(field - of->fields.data())) : PlaceNamed(path[0]);
+  const auto place = field ? std::optional(static_cast<size_t>(field - of->fields.data()))
+                           : PlaceNamed(path[0]);
   if (!place) return std::nullopt;
   const std::vector<TokenRange> elements = SplitArguments(syntax_, list, true);
   TokenRange value = *place < elements.size() ? elements[*place] : TokenRange{};
@@ -391,7 +434,8 @@ std::optional<HostScope::Found> HostScope::ElementOf(TokenRange list, const Clas
     }
   }
   if (value.empty() && field) value = field->value;
-  if (rest.empty()) return value.empty() ? std::nullopt : std::optional(Found{Self(), value, "", ""});
+  if (rest.empty())
+    return value.empty() ? std::nullopt : std::optional(Found{Self(), value, "", ""});
   if (!value.empty() && syntax_.token(value.begin).Is("{") && field)
     return OfField(*field, {value.begin + 1, value.end - 1}, rest, depth + 1);
   if (value.empty()) return field ? OfField(*field, value, rest, depth + 1) : std::nullopt;

@@ -12,7 +12,8 @@ namespace atunner {
 /// What gives the value of a member, or of a call.
 struct HostScope::Found {
   std::shared_ptr<HostScope> scope;
-  TokenRange range;        ///< an expression there; of several values what stands between the brackets
+  /// An expression there; of several values what stands between the brackets
+  TokenRange range;
   std::string allocation;  ///< or a buffer that is allocated there
   std::string name;        ///< how the one who has the object calls it; empty where nobody did yet
 };

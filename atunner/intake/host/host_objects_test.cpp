@@ -1,5 +1,5 @@
-// Classes of the host: kernels that member functions launch, and configurations that are members or that functions
-// return.
+// Classes of the host: kernels that member functions launch, and configurations that are members or
+// that functions return.
 #include "atunner/intake/bare/bare_source_support_test.h"
 #include "atunner/intake/cuda/cuda_syntax.h"
 
@@ -50,10 +50,12 @@ void Solver::advance(int steps) {
 )";
 
 TEST(Objects, LaunchWithTheirMembers) {
-  for (const char* made : {"heat::Solver solver(nx, 100, 0.5f); solver.advance(3);",
-                           "auto solver = std::make_unique<heat::Solver>(nx, 100, 0.5f); solver->advance(3);",
-                           "heat::Solver* solver = new heat::Solver{nx, 100, 0.5f}; solver->advance(3);"}) {
-    auto kernel = Parse(std::string(kStep) + kSolver + "int main() { int nx = 1000; " + made + " }\n");
+  for (const char* made :
+       {"heat::Solver solver(nx, 100, 0.5f); solver.advance(3);",
+        "auto solver = std::make_unique<heat::Solver>(nx, 100, 0.5f); solver->advance(3);",
+        "heat::Solver* solver = new heat::Solver{nx, 100, 0.5f}; solver->advance(3);"}) {
+    auto kernel = Parse(std::string(kStep) + kSolver + "int main() { int nx = 1000; " + made +
+                        " }\n");
     ASSERT_TRUE(kernel) << made << kernel.error().ToString();
     EXPECT_EQ(ElementsOf(*kernel, "u"), 100000) << made;
     EXPECT_EQ(ElementsOf(*kernel, "v"), 100000) << made;
@@ -147,7 +149,8 @@ int main(int argc, char** argv) {
         "const auto [g, b] = bound(s); step<<<g, b, 128>>>(a.u, a.v, s.nx, s.ny, 1);",
         "dim3 g = grid_of(s); step<<<g, dim3(64, 2), 128>>>(a.u, a.v, s.nx, s.ny, 1);",
         "auto up2 = [](int n, int by) { return (n + by - 1) / by; };\n"
-        "dim3 g(up2(s.nx, 64), up2(s.ny, 2)); step<<<g, dim3(64, 2), 128>>>(a.u, a.v, s.nx, s.ny, 1);"}) {
+        "dim3 g(up2(s.nx, 64), up2(s.ny, 2)); step<<<g, dim3(64, 2), 128>>>(a.u, a.v, s.nx, s.ny, "
+        "1);"}) {
     auto kernel = Parse(kStep + host + launch + "\n}\n");
     ASSERT_TRUE(kernel) << launch << kernel.error().ToString();
     const ConcreteStep step = Launched(*kernel);
@@ -230,9 +233,10 @@ int main() {
 }
 
 TEST(Objects, AreAskedForByPath) {
-  const std::string error = ErrorOf(std::string(kStep) +
-                                    "void op(context& ctx, tensor* dst) {\n"
-                                    "step<<<dst->ne[1], 256>>>(ctx.u, ctx.v, dst->rows, ctx.shape.cols, 1); }\n");
+  const std::string error = ErrorOf(
+      std::string(kStep) +
+      "void op(context& ctx, tensor* dst) {\n"
+      "step<<<dst->ne[1], 256>>>(ctx.u, ctx.v, dst->rows, ctx.shape.cols, 1); }\n");
   EXPECT_THAT(error, HasSubstr("// atunner: size dst_rows = VALUE"));
   EXPECT_THAT(error, HasSubstr("// atunner: size ctx_shape_cols = VALUE"));
 }
@@ -251,7 +255,8 @@ extern "C" int run(const float* h, int nx, int ny) {
 )");
   EXPECT_THAT(error, HasSubstr("// atunner: size nx = VALUE"));
   EXPECT_THAT(error, HasSubstr("// atunner: size ny = VALUE"));
-  for (const char* no : {"bytes", "cols", "grid2d", "ELEMENTS"}) EXPECT_THAT(error, Not(HasSubstr(no)));
+  for (const char* no : {"bytes", "cols", "grid2d", "ELEMENTS"})
+    EXPECT_THAT(error, Not(HasSubstr(no)));
 }
 
 TEST(Objects, BuffersInArraysAreSeveral) {
@@ -381,7 +386,8 @@ int main() {
 }
 )");
     EXPECT_TRUE(kernel) << kernel.error().ToString();
-    return kernel ? std::pair(ElementsOf(*kernel, "u"), ElementsOf(*kernel, "v")) : std::pair<int64_t, int64_t>();
+    return kernel ? std::pair(ElementsOf(*kernel, "u"), ElementsOf(*kernel, "v"))
+                  : std::pair<int64_t, int64_t>();
   };
   EXPECT_EQ(elements("(300)"), (std::pair<int64_t, int64_t>(300, 512)));
   EXPECT_EQ(elements("(300, true)"), (std::pair<int64_t, int64_t>(600, 512)));
@@ -441,7 +447,8 @@ struct Plain { int n; int twice() const { return 2 * n; } };
 int main() { step<<<1, 32>>>(0, 0, 0, 0, 0); }
 )";
   const std::string text = DeviceText(ParseCuda(source));
-  for (const char* gone : {"Stream", "Pool", "cudaMemset", "fill"}) EXPECT_THAT(text, Not(HasSubstr(gone)));
+  for (const char* gone : {"Stream", "Pool", "cudaMemset", "fill"})
+    EXPECT_THAT(text, Not(HasSubstr(gone)));
   for (const char* stays : {"float at(int i)", "twice"}) EXPECT_THAT(text, HasSubstr(stays));
 }
 

@@ -4,9 +4,9 @@
 #include <set>
 
 #include "atunner/intake/c_type.h"
+#include "atunner/intake/cuda/structure_layout.h"
 #include "atunner/intake/host/host_objects.h"
 #include "atunner/intake/host/record_buffers.h"
-#include "atunner/intake/cuda/structure_layout.h"
 #include "atunner/model/expr/expr.h"
 
 namespace atunner {
@@ -14,7 +14,8 @@ namespace {
 
 constexpr int kMostNested = 24;
 constexpr int kMostScopes = 5000;
-constexpr char kSlash = '\x01';  // a division whose kind is decided when the whole expression is known
+// a division whose kind is decided when the whole expression is known
+constexpr char kSlash = '\x01';
 
 std::unexpected<Error> Unknown(std::string_view what) {
   return Invalid("the value of '" + std::string(what) + "' is not known");
@@ -30,14 +31,16 @@ std::string NumberText(std::string_view token, bool& real) {
   if (!hex && text.find_first_of(".eE") != std::string::npos) real = true;
   const char* suffixes = hex ? "uUlL" : "uUlLfF";
   if (!hex && (text.back() == 'f' || text.back() == 'F')) real = true;
-  while (text.size() > 1 && std::string_view(suffixes).find(text.back()) != std::string_view::npos) text.pop_back();
+  while (text.size() > 1 && std::string_view(suffixes).find(text.back()) != std::string_view::npos)
+    text.pop_back();
   if (text.back() == '.') text += '0';
   return text;
 }
 
 bool IsCeilDiv(std::string name) {
   std::erase(name, '_');
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::ranges::transform(name, name.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   static const std::set<std::string_view> kNames = {"ceildiv", "cdiv",       "divup",      "idivup",
                                                     "divceil", "divroundup", "ceildivide", "updiv"};
   return kNames.contains(name);
@@ -47,7 +50,8 @@ bool IsCeilDiv(std::string name) {
 size_t CloseOf(const std::vector<Token>& tokens, size_t open) {
   int nested = 0;
   for (size_t at = open; at < tokens.size(); ++at) {
-    nested += (tokens[at].Is("(") || tokens[at].Is("[")) - (tokens[at].Is(")") || tokens[at].Is("]"));
+    nested += (tokens[at].Is("(") || tokens[at].Is("[")) -
+              (tokens[at].Is(")") || tokens[at].Is("]"));
     if (nested == 0) return at;
   }
   return tokens.size();
@@ -153,7 +157,8 @@ Result<std::string> HostScope::Convert(const Tokens& tokens, int depth) {
   // argc > 1 ? atoi(argv[1]) : 1024 — the literal is what a plain run uses.
   for (size_t i = tokens.size(); i > 1; --i) {
     if (!tokens[i - 1].Is(":")) continue;
-    return ConvertPlain(Tokens(tokens.begin() + static_cast<std::ptrdiff_t>(i), tokens.end()), depth + 1);
+    return ConvertPlain(Tokens(tokens.begin() + static_cast<std::ptrdiff_t>(i), tokens.end()),
+                        depth + 1);
   }
   return plain;
 }
@@ -183,7 +188,8 @@ Result<std::string> HostScope::ConvertPlain(const Tokens& tokens, int depth) {
         break;
       }
       case Token::Kind::kSymbol: {
-        const bool doubled = (token.Is("<") || token.Is(">")) && i > 0 && tokens[i - 1].Is(token.text) &&
+        const bool doubled = (token.Is("<") || token.Is(">")) && i > 0 &&
+                             tokens[i - 1].Is(token.text) &&
                              tokens[i - 1].offset + 1 == token.offset;
         if (token.Is("(") && i + 2 < tokens.size()) {  // a cast?
           size_t close = i + 1;
@@ -191,7 +197,8 @@ Result<std::string> HostScope::ConvertPlain(const Tokens& tokens, int depth) {
           while (close < tokens.size() && tokens[close].kind == Token::Kind::kWord)
             type += std::string(type.empty() ? "" : " ") + std::string(tokens[close++].text);
           if (close < tokens.size() && tokens[close].Is(")") && close > i + 1) {
-            if (const auto alias = syntax_.aliases.find(type); alias != syntax_.aliases.end()) type = alias->second;
+            if (const auto alias = syntax_.aliases.find(type); alias != syntax_.aliases.end())
+              type = alias->second;
             if (const auto known = ParseCType(type)) {
               out.real |= IsFloat(known->dtype);
               i = close;
@@ -202,7 +209,8 @@ Result<std::string> HostScope::ConvertPlain(const Tokens& tokens, int depth) {
         if (token.Is("(")) {
           const size_t close = CloseOf(tokens, i);
           const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(i) + 1;
-          const Tokens inside(begin, tokens.begin() + static_cast<std::ptrdiff_t>(std::max(close, i + 1)));
+          const Tokens inside(begin,
+                              tokens.begin() + static_cast<std::ptrdiff_t>(std::max(close, i + 1)));
           if (close < tokens.size() && FindOutside(inside, "?", 0) < inside.size()) {
             ATUNNER_TRY(const std::string value, Convert(inside, depth + 1));
             out.Add("(" + value + ")");
@@ -225,7 +233,8 @@ Result<std::string> HostScope::ConvertPlain(const Tokens& tokens, int depth) {
         return Unknown(token.text);
     }
   }
-  // C's `/` on integers floors (sizes are not negative). Pieces that were put in are converted already.
+  // C's `/` on integers floors (sizes are not negative). Pieces that were put in are converted
+  // already.
   std::string text;
   for (const char c : out.text) text += c != kSlash ? std::string(1, c) : out.real ? "/" : "//";
   return text;
@@ -245,9 +254,13 @@ bool HostScope::IsRealConstant(const std::string& name) const {
 /// Converts the word at `i` with what belongs to it; returns the index of the last token used.
 Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces& out) {
   const std::string name(tokens[i].text);
-  const auto is = [&](size_t at, std::string_view text) { return at < tokens.size() && tokens[at].Is(text); };
+  const auto is = [&](size_t at, std::string_view text) {
+    return at < tokens.size() && tokens[at].Is(text);
+  };
   if (is(i + 1, "::")) {
-    const auto value = i + 2 < tokens.size() ? StaticMember(TypeNamed(name), tokens[i + 2].text, depth) : std::nullopt;
+    const auto value = i + 2 < tokens.size()
+                           ? StaticMember(TypeNamed(name), tokens[i + 2].text, depth)
+                           : std::nullopt;
     if (value) out.Add("(" + *value + ")");
     if (value && is(i + 3, "(") && is(i + 4, ")")) return i + 4;
     return value ? i + 2 : i + 1;  // std::max: the qualifier says nothing
@@ -260,14 +273,16 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
     const bool brackets = is(i + 1, "(");  // or sizeof *d
     const size_t close = brackets ? CloseOf(tokens, i + 1) : i + 1 + is(i + 1, "*");
     std::string type;
-    for (size_t at = brackets ? i + 2 : i + 1; at < std::min(close + !brackets, tokens.size()); ++at)
+    for (size_t at = brackets ? i + 2 : i + 1; at < std::min(close + !brackets, tokens.size());
+         ++at)
       type += std::string(type.empty() ? "" : " ") + std::string(tokens[at].text);
     if (type.starts_with("* ")) type = type.substr(2);                // sizeof(*d)
     if (type.ends_with("]")) type = type.substr(0, type.find(" ["));  // sizeof(d[0])
     if (const auto declared = types_.find(type); declared != types_.end()) type = declared->second;
     type = TypeNamed(type);
     const auto record = RecordOf(syntax_, type);
-    if (const auto alias = syntax_.aliases.find(type); alias != syntax_.aliases.end()) type = alias->second;
+    if (const auto alias = syntax_.aliases.find(type); alias != syntax_.aliases.end())
+      type = alias->second;
     if (const FileConstant* constant = syntax_.FindConstant(type)) type = constant->value;
     auto known = ParseCType(type);
     if (!known) known = FloatsOf(syntax_, type);
@@ -293,8 +308,9 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
     const size_t close = CloseOf(tokens, i + 1);
     const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(i);
     if (close >= tokens.size()) return Unknown(name);
-    ATUNNER_TRY(const std::string value,
-                Element(name, Tokens(begin + 2, begin + static_cast<std::ptrdiff_t>(close - i)), depth));
+    ATUNNER_TRY(
+        const std::string value,
+        Element(name, Tokens(begin + 2, begin + static_cast<std::ptrdiff_t>(close - i)), depth));
     out.Add("(" + value + ")");
     return close;
   }
@@ -335,9 +351,12 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
   return i;
 }
 
-/// Converts `object.member` or `object.function(…)`, which begins at token `i`; returns the index of the last token.
+/// Converts `object.member` or `object.function(…)`, which begins at token `i`; returns the index
+/// of the last token.
 Result<size_t> HostScope::MemberWord(const Tokens& tokens, size_t i, int depth, Pieces& out) {
-  const auto is = [&](size_t at, std::string_view text) { return at < tokens.size() && tokens[at].Is(text); };
+  const auto is = [&](size_t at, std::string_view text) {
+    return at < tokens.size() && tokens[at].Is(text);
+  };
   const std::string name(tokens[i].text);
   size_t last = is(i + 1, "(") ? std::min(CloseOf(tokens, i + 1), tokens.size() - 1) : i;
   while (last + 2 < tokens.size() && (is(last + 1, ".") || is(last + 1, "->"))) {
@@ -367,8 +386,8 @@ Result<size_t> HostScope::MemberWord(const Tokens& tokens, size_t i, int depth, 
 }
 
 /// A function of <cmath>, or one of the file that only returns an expression, or a macro.
-Result<std::string> HostScope::Called(const std::string& name, const std::vector<Tokens>& arguments, int depth,
-                                      bool& real) {
+Result<std::string> HostScope::Called(const std::string& name, const std::vector<Tokens>& arguments,
+                                      int depth, bool& real) {
   const std::string plain = name.ends_with("f") ? name.substr(0, name.size() - 1) : name;
   const bool root = plain == "sqrt" || plain == "rsqrt";
   if ((root || plain == "exp" || plain == "pow") && arguments.size() == (plain == "pow" ? 2 : 1)) {
@@ -382,7 +401,9 @@ Result<std::string> HostScope::Called(const std::string& name, const std::vector
   const auto [parameters, body] = DefinitionOf(name);
   if (body.empty() || parameters.size() != arguments.size()) return Unknown(name + "(…)");
   Tokens expression;
-  const auto bracket = [](std::string_view text) { return Token{Token::Kind::kSymbol, text, 0, 0}; };
+  const auto bracket = [](std::string_view text) {
+    return Token{Token::Kind::kSymbol, text, 0, 0};
+  };
   for (const Token& token : body) {
     const auto parameter = std::ranges::find(parameters, token.text);
     if (token.kind != Token::Kind::kWord || parameter == parameters.end()) {
@@ -397,8 +418,10 @@ Result<std::string> HostScope::Called(const std::string& name, const std::vector
   return Convert(expression, depth + 1);
 }
 
-/// Names of the parameters, and what a call stands for; nothing where that is more than an expression.
-std::pair<std::vector<std::string_view>, HostScope::Tokens> HostScope::DefinitionOf(const std::string& name) {
+/// Names of the parameters, and what a call stands for; nothing where that is more than an
+/// expression.
+std::pair<std::vector<std::string_view>, HostScope::Tokens> HostScope::DefinitionOf(
+    const std::string& name) {
   std::vector<std::string_view> parameters;
   const auto take = [&](TokenRange declared, TokenRange body) -> Tokens {
     if (body.empty() || !syntax_.token(body.begin).Is("return")) return {};
@@ -409,31 +432,40 @@ std::pair<std::vector<std::string_view>, HostScope::Tokens> HostScope::Definitio
       parameters.push_back(syntax_.token(parameter.end - 1).text);
     return Copy({body.begin + 1, end});
   };
-  const std::string own = function_ < syntax_.functions.size() ? syntax_.functions[function_].of_class : "";
+  const std::string own = function_ < syntax_.functions.size()
+                              ? syntax_.functions[function_].of_class
+                              : "";
   for (const HostFunction& function : syntax_.functions) {
     if (function.name != name || (!function.of_class.empty() && function.of_class != own)) continue;
-    if (Tokens body = take(function.parameters, function.body); !body.empty()) return {parameters, body};
+    if (Tokens body = take(function.parameters, function.body); !body.empty())
+      return {parameters, body};
   }
-  const auto lambda = definitions_.find(name);  // auto tiles = [](int n, int t) { return (n + t - 1) / t; };
+  // auto tiles = [](int n, int t) { return (n + t - 1) / t; };
+  const auto lambda = definitions_.find(name);
   if (lambda != definitions_.end() && syntax_.token(lambda->second.begin).Is("[")) {
     const size_t open = MatchingClose(syntax_, lambda->second.begin) + 1;
     const size_t close = MatchingClose(syntax_, open);
     size_t brace = close + 1;
     while (brace < lambda->second.end && !syntax_.token(brace).Is("{")) ++brace;
-    if (Tokens body = take({open + 1, close}, {brace + 1, MatchingClose(syntax_, brace)}); !body.empty())
+    if (Tokens body = take({open + 1, close}, {brace + 1, MatchingClose(syntax_, brace)});
+        !body.empty())
       return {parameters, body};
   }
   for (const Token& directive : syntax_.lexed.tokens) {  // #define BLOCKS(n) (((n) + 255) / 256)
-    const size_t at = directive.kind == Token::Kind::kDirective ? directive.text.find(name + "(") : std::string::npos;
+    const size_t at = directive.kind == Token::Kind::kDirective ? directive.text.find(name + "(")
+                                                                : std::string::npos;
     if (at == std::string::npos) continue;
     const std::string_view before = directive.text.substr(0, at);
     const size_t close = directive.text.find(')', at);
-    if (before.find("define") == std::string_view::npos || !before.ends_with(' ') || close == std::string::npos)
+    if (before.find("define") == std::string_view::npos || !before.ends_with(' ') ||
+        close == std::string::npos)
       continue;
-    if (before.find_first_not_of(" \t", before.find("define") + 6) != std::string_view::npos) continue;
+    if (before.find_first_not_of(" \t", before.find("define") + 6) != std::string_view::npos)
+      continue;
     texts_->emplace_back(directive.text.substr(close + 1));
     std::erase(texts_->back(), '\\');
-    for (const Token& token : Lex(directive.text.substr(at + name.size() + 1, close - at - name.size() - 1)).tokens)
+    for (const Token& token :
+         Lex(directive.text.substr(at + name.size() + 1, close - at - name.size() - 1)).tokens)
       if (token.kind == Token::Kind::kWord) parameters.push_back(token.text);
     return {parameters, Lex(texts_->back()).tokens};
   }
@@ -445,10 +477,11 @@ std::unexpected<Error> HostScope::UnknownVariable(const std::string& name) {
   return Unknown(name);
 }
 
-/// A variable whose value wants another one. It is asked for itself, unless that is a parameter of its function, or
-/// it belongs to a function that is called on the way: nobody knows those.
+/// A variable whose value wants another one. It is asked for itself, unless that is a parameter of
+/// its function, or it belongs to a function that is called on the way: nobody knows those.
 std::unexpected<Error> HostScope::UnknownBehind(const std::string& name) {
-  return !unknown_->empty() && (pin_ || IsParameter(*unknown_)) ? Unknown(*unknown_) : UnknownVariable(name);
+  return !unknown_->empty() && (pin_ || IsParameter(*unknown_)) ? Unknown(*unknown_)
+                                                                : UnknownVariable(name);
 }
 
 Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
@@ -457,7 +490,8 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
     return name;
   }
   if (const auto local = Definition(name)) return NamedTokens(name, Copy(*local), false, depth);
-  if (const auto pitch = pitches_.find(name); pitch != pitches_.end()) return PitchOf(pitch->second, depth);
+  if (const auto pitch = pitches_.find(name); pitch != pitches_.end())
+    return PitchOf(pitch->second, depth);
   if (const auto above = InCaller(name)) {
     auto value = above->first->Convert(above->first->Copy(above->second), depth + 1);
     if (!value) return UnknownBehind(name);
@@ -465,25 +499,29 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
     const auto parsed = Expr::Parse(*value);
     if (!parsed || !parsed->Names().empty()) return "(" + *value + ")";
     const auto number = parsed->EvaluateInt({});
-    if (!number || *number < 1 || (pin_ && IsRealParameter(name))) return "(" + *value + ")";  // no size
+    // no size
+    if (!number || *number < 1 || (pin_ && IsRealParameter(name))) return "(" + *value + ")";
     return KeptAsLeaf(name, *number, false);
   }
   if (const FileConstant* constant = syntax_.FindConstant(name)) {
     texts_->push_back(constant->value);
     return NamedTokens(name, Lex(texts_->back()).tokens, true, depth);
   }
-  const bool elsewhere = FieldOfThis(name) != nullptr || bound_.contains(name) || syntax_.FindVariable(name) != nullptr;
+  const bool elsewhere = FieldOfThis(name) != nullptr || bound_.contains(name) ||
+                         syntax_.FindVariable(name) != nullptr;
   if (!elsewhere) return UnknownVariable(name);
   const auto found = Named({name}, depth);
   if (!found || !found->allocation.empty()) return UnknownVariable(name);
-  auto value = IsConstantOfThis(name) ? found->scope->Convert(found->scope->Copy(found->range), depth + 1)
-                                      : ValueFound(*found, name, depth);
+  auto value = IsConstantOfThis(name)
+                   ? found->scope->Convert(found->scope->Copy(found->range), depth + 1)
+                   : ValueFound(*found, name, depth);
   if (!value) return UnknownBehind(name);
   return IsConstantOfThis(name) ? "(" + *value + ")" : *value;
 }
 
 /// A literal keeps its name; anything else is put in its place.
-Result<std::string> HostScope::NamedTokens(const std::string& name, const Tokens& tokens, bool of_file, int depth) {
+Result<std::string> HostScope::NamedTokens(const std::string& name, const Tokens& tokens,
+                                           bool of_file, int depth) {
   if (tokens.size() == 1 && tokens[0].Is(name)) return UnknownVariable(name);
   auto value = Convert(tokens, depth + 1);
   if (!value) return UnknownBehind(name);
@@ -523,13 +561,16 @@ Result<std::array<std::string, 3>> HostScope::ExtentsOf(const Tokens& tokens, in
     return {};
   };
   Tokens inner = tokens;
-  if (inner.size() >= 2 && inner[0].Is("dim3") && (inner[1].Is("(") || inner[1].Is("{"))) inner.erase(inner.begin());
-  const bool wrapped = inner.size() >= 2 && ((inner.front().Is("{") && inner.back().Is("}")) ||
-                                             (inner.size() < tokens.size() && inner.front().Is("(")));
+  if (inner.size() >= 2 && inner[0].Is("dim3") && (inner[1].Is("(") || inner[1].Is("{")))
+    inner.erase(inner.begin());
+  const bool wrapped = inner.size() >= 2 &&
+                       ((inner.front().Is("{") && inner.back().Is("}")) ||
+                        (inner.size() < tokens.size() && inner.front().Is("(")));
   if (wrapped) inner = Tokens(inner.begin() + 1, inner.end() - 1);
   if (!wrapped && inner.size() == 1 && inner[0].kind == Token::Kind::kWord)
     return ExtentsNamed(std::string(inner[0].text), depth);
-  const bool member = inner.size() > 2 && (inner[inner.size() - 2].Is(".") || inner[inner.size() - 2].Is("->"));
+  const bool member = inner.size() > 2 &&
+                      (inner[inner.size() - 2].Is(".") || inner[inner.size() - 2].Is("->"));
   if (member) {
     if (auto found = ExtentsFound(tokens, depth)) return *found;
   }
@@ -558,9 +599,10 @@ Result<std::array<std::string, 3>> HostScope::ExtentsNamed(const std::string& na
   const bool by_member = member(0) != definitions_.end() || member(1) != definitions_.end();
   if (const auto local = Definition(name)) {
     const Tokens definition = Copy(*local);
-    const bool plain =
-        definition.size() == 1 || (definition.size() > 0 && !definition[0].Is("dim3") && !definition[0].Is("{") &&
-                                   std::ranges::none_of(definition, [](const Token& t) { return t.Is(","); }));
+    const bool plain = definition.size() == 1 ||
+                       (definition.size() > 0 && !definition[0].Is("dim3") &&
+                        !definition[0].Is("{") &&
+                        std::ranges::none_of(definition, [](const Token& t) { return t.Is(","); }));
     if (!plain || (definition.size() == 1 && definition[0].kind == Token::Kind::kWord &&
                    !syntax_.FindConstant(definition[0].text))) {
       ATUNNER_TRY(extents, ExtentsOf(definition, depth + 1));
@@ -575,7 +617,8 @@ Result<std::array<std::string, 3>> HostScope::ExtentsNamed(const std::string& na
     }
   } else if (const auto above = InCaller(name)) {
     ATUNNER_TRY(extents, above->first->ExtentsOf(above->first->Copy(above->second), depth + 1));
-  } else if (FieldOfThis(name) != nullptr || bound_.contains(name) || syntax_.FindVariable(name) != nullptr) {
+  } else if (FieldOfThis(name) != nullptr || bound_.contains(name) ||
+             syntax_.FindVariable(name) != nullptr) {
     const auto found = Named({name}, depth + 1);
     if (!found || !found->allocation.empty()) return UnknownVariable(name);
     ATUNNER_TRY(extents, found->scope->ExtentsOf(found->scope->Copy(found->range), depth + 1));

@@ -1,5 +1,6 @@
-// Values of host expressions at one place of a source: what `threads`, `grid` or `n * sizeof(float)` is when a kernel
-// is launched there. Follows definitions in the function, its caller's arguments, and constants of the file.
+// Values of host expressions at one place of a source: what `threads`, `grid` or `n *
+// sizeof(float)` is when a kernel is launched there. Follows definitions in the function, its
+// caller's arguments, and constants of the file.
 #pragma once
 
 #include <array>
@@ -30,7 +31,9 @@ class HostScope {
   HostScope(const CudaSyntax& syntax, size_t function, size_t position, const Dims& stated);
 
   /// Another place of the same source, whose leaves count among this one's.
-  HostScope At(size_t function, size_t position) const { return {*this, function, position, level_}; }
+  HostScope At(size_t function, size_t position) const {
+    return {*this, function, position, level_};
+  }
 
   /// The expression in the language of model/expr. kInvalidInput names what could not be resolved.
   Result<std::string> Expression(TokenRange range);
@@ -51,12 +54,15 @@ class HostScope {
   bool IsReached();
   /// The type of a pointer's elements, or of a number; empty where it is not declared plainly.
   std::string TypeOf(TokenRange range, bool pointer);
-  /// What a name stands for where the function is a template with a type of that name; any other name is itself.
+  /// What a name stands for where the function is a template with a type of that name; any other
+  /// name is itself.
   std::string TypeNamed(const std::string& name) const;
-  /// The elements that an array is initialised with: float c[2] = {0.4f, 0.1f}; empty for any other name.
+  /// The elements that an array is initialised with: float c[2] = {0.4f, 0.1f}; empty for any other
+  /// name.
   std::vector<TokenRange> ElementsOf(const std::string& name) const;
 
-  /// The variable whose value the last expression that failed wanted; empty when it failed for another reason.
+  /// The variable whose value the last expression that failed wanted; empty when it failed for
+  /// another reason.
   const std::string& unknown() const { return *unknown_; }
   /// Every leaf that an expression of this scope (or of its callers') referred to.
   const std::map<std::string, Leaf, std::less<>>& leaves() const { return *leaves_; }
@@ -93,7 +99,8 @@ class HostScope {
   Result<Buffer> BufferFromElement(TokenRange range, int depth);
   std::optional<Buffer> BufferOfMember(TokenRange range, int depth);
   std::string ElementType(const std::string& pointer) const;
-  Result<std::string> Called(const std::string& name, const std::vector<Tokens>& arguments, int depth, bool& real);
+  Result<std::string> Called(const std::string& name, const std::vector<Tokens>& arguments,
+                             int depth, bool& real);
   std::pair<std::vector<std::string_view>, Tokens> DefinitionOf(const std::string& name);
   std::unexpected<Error> UnknownVariable(const std::string& name);
   std::unexpected<Error> UnknownBehind(const std::string& name);
@@ -105,7 +112,8 @@ class HostScope {
   std::optional<TokenRange> Definition(const std::string& name) const;
   void Define(const std::string& name, TokenRange value);
   std::optional<int64_t> NumberNow(TokenRange range);
-  Result<std::string> NamedTokens(const std::string& name, const Tokens& tokens, bool of_file, int depth);
+  Result<std::string> NamedTokens(const std::string& name, const Tokens& tokens, bool of_file,
+                                  int depth);
   Result<std::array<std::string, 3>> ExtentsOf(const Tokens& tokens, int depth);
   /// A call of a function, or the making of an object.
   struct Call {
@@ -119,9 +127,11 @@ class HostScope {
   std::optional<Call> MakingAt(size_t type) const;
   std::optional<Buffer> AllocatedBy(size_t name, const std::string& parameter);
   std::optional<Buffer> AllocatedFor(const std::string& name);
-  std::optional<std::string> StaticMember(const std::string& type, std::string_view member, int depth);
+  std::optional<std::string> StaticMember(const std::string& type, std::string_view member,
+                                          int depth);
   std::optional<Call> CallWith(size_t template_args, size_t arguments) const;
-  std::optional<std::pair<std::shared_ptr<HostScope>, TokenRange>> InCaller(const std::string& name) const;
+  std::optional<std::pair<std::shared_ptr<HostScope>, TokenRange>> InCaller(
+      const std::string& name) const;
   HostScope Inside(size_t function, Call call) const;
 
   // Objects of classes: host_objects.cpp.
@@ -142,9 +152,12 @@ class HostScope {
   std::optional<Found> OfFile(const Path& path, int depth) const;
   std::optional<Found> OfThis(const Path& path, int depth) const;
   std::optional<Found> Initialised(const Path& path, int depth) const;
-  std::optional<Found> OfField(const ClassField& field, TokenRange value, const Path& rest, int depth) const;
-  std::optional<Found> Made(const std::string& type, TokenRange made_of, const Path& path, int depth) const;
-  std::optional<Found> ElementOf(TokenRange list, const ClassDefinition* of, const Path& path, int depth) const;
+  std::optional<Found> OfField(const ClassField& field, TokenRange value, const Path& rest,
+                               int depth) const;
+  std::optional<Found> Made(const std::string& type, TokenRange made_of, const Path& path,
+                            int depth) const;
+  std::optional<Found> ElementOf(TokenRange list, const ClassDefinition* of, const Path& path,
+                                 int depth) const;
   std::optional<Found> ReturnedHere() const;
   std::vector<size_t> Callees(size_t name, TokenRange object, size_t arguments) const;
   std::string TypeOfClass(const std::string& name) const;
@@ -186,22 +199,33 @@ class HostScope {
   size_t position_;
   Dims stated_;
   int level_ = 0;
-  std::optional<Call> pin_;  ///< the call that this scope is for, where it is known which of them is meant
-  std::map<std::string, std::vector<TokenRange>, std::less<>> redefined_;    ///< what definitions_ had before
-  std::map<std::string, TokenRange, std::less<>> definitions_;               ///< of "n", and of "config.n"
-  std::map<std::string, TokenRange, std::less<>> lists_;                     ///< what stands between the braces
-  std::map<std::string, Declared, std::less<>> objects_;                     ///< variables of classes of the source
-  std::map<std::string, std::pair<TokenRange, size_t>, std::less<>> bound_;  ///< auto [a, b] = …: the value, and which
-  std::map<std::string, TokenRange, std::less<>> allocations_;               ///< bytes; of pitched ones: of a row
-  std::map<std::string, TokenRange, std::less<>> pitched_;                   ///< rows of such allocations
-  std::map<std::string, TokenRange, std::less<>> pitches_;                   ///< variables: bytes of a row
-  std::set<std::string, std::less<>> zeroed_;                                ///< buffers
-  std::map<std::string, TokenRange, std::less<>> containers_;                ///< element count
-  std::map<std::string, std::string, std::less<>> types_;  ///< of declared variables, pointers and containers
+  /// The call that this scope is for, where it is known which of them is meant
+  std::optional<Call> pin_;
+  /// What definitions_ had before
+  std::map<std::string, std::vector<TokenRange>, std::less<>> redefined_;
+  /// Of "n", and of "config.n"
+  std::map<std::string, TokenRange, std::less<>> definitions_;
+  /// What stands between the braces
+  std::map<std::string, TokenRange, std::less<>> lists_;
+  /// Variables of classes of the source
+  std::map<std::string, Declared, std::less<>> objects_;
+  /// Auto [a, b] = …: the value, and which
+  std::map<std::string, std::pair<TokenRange, size_t>, std::less<>> bound_;
+  /// Bytes; of pitched ones: of a row
+  std::map<std::string, TokenRange, std::less<>> allocations_;
+  /// Rows of such allocations
+  std::map<std::string, TokenRange, std::less<>> pitched_;
+  /// Variables: bytes of a row
+  std::map<std::string, TokenRange, std::less<>> pitches_;
+  std::set<std::string, std::less<>> zeroed_;                  ///< buffers
+  std::map<std::string, TokenRange, std::less<>> containers_;  ///< element count
+  /// Of declared variables, pointers and containers
+  std::map<std::string, std::string, std::less<>> types_;
   std::shared_ptr<std::map<std::string, Leaf, std::less<>>> leaves_;
   std::shared_ptr<std::string> unknown_;
   std::shared_ptr<std::deque<std::string>> texts_;  ///< of re-lexed constants
-  std::shared_ptr<int> scopes_left_;                ///< sources whose functions call each other must end as well
+  /// Sources whose functions call each other must end as well
+  std::shared_ptr<int> scopes_left_;
 };
 
 }  // namespace atunner

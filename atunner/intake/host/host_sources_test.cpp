@@ -57,19 +57,22 @@ int main() {
 }
 
 constexpr const char* kScale =
-    "__global__ void scale(float* x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }\n";
+    "__global__ void scale(float* x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i "
+    "< n) x[i] *= 2; }\n";
 
 TEST(HostSources, TheCommandLineDoesNotHideADefault) {
-  const auto kernel = Parse(std::string(kScale) +
-                            "int main(int argc, char** argv) {\nint n = 4096;\nif (argc > 1) n = atoi(argv[1]);\n"
-                            "float* x; cudaMalloc(&x, n * 4);\nscale<<<(n + 255) / 256, 256>>>(x, n);\n}\n");
+  const auto kernel = Parse(
+      std::string(kScale) +
+      "int main(int argc, char** argv) {\nint n = 4096;\nif (argc > 1) n = atoi(argv[1]);\n"
+      "float* x; cudaMalloc(&x, n * 4);\nscale<<<(n + 255) / 256, 256>>>(x, n);\n}\n");
   ASSERT_TRUE(kernel) << kernel.error().ToString();
   EXPECT_EQ(kernel->spec.dims.at("n"), 4096);
 }
 
 TEST(HostSources, PartsOfABufferBeginAtItsStart) {
   const std::string host =
-      "int main() {\nconst int n = 4096, parts = 4, part = n / parts;\nfloat* x; cudaMalloc(&x, n * 4);\n"
+      "int main() {\nconst int n = 4096, parts = 4, part = n / parts;\nfloat* x; cudaMalloc(&x, n "
+      "* 4);\n"
       "for (int i = 0; i < parts; i++) {\nint first = i * part;\n"
       "scale<<<part / 256, 256>>>(x + first, part);\n}\n}\n";
   const auto kernel = Parse(kScale + host);
@@ -83,13 +86,16 @@ TEST(HostSources, PartsOfABufferBeginAtItsStart) {
 
 TEST(HostSources, FractionsAreDividedAsFractions) {
   const auto kernel = Parse(
-      "__global__ void k(float* x, float a, float b, float c, int n) { x[threadIdx.x] = a + b + c + n; }\n"
+      "__global__ void k(float* x, float a, float b, float c, int n) { x[threadIdx.x] = a + b + c "
+      "+ n; }\n"
       "const double kThird = 1.0;\n"
-      "void run(float* x, float a, int n) { float half = 3; k<<<1, 32>>>(x, a / 2, half / 2, kThird / 4, n / 2); }\n"
+      "void run(float* x, float a, int n) { float half = 3; k<<<1, 32>>>(x, a / 2, half / 2, "
+      "kThird / 4, n / 2); }\n"
       "int main() { float* x; cudaMalloc(&x, 128); run(x, 1, 5); }\n");
   ASSERT_TRUE(kernel) << kernel.error().ToString();
   const auto value = [&](size_t i) {
-    return ToDouble(kernel->plan.steps[0].args[i].value.Evaluate(Bindings(kernel->spec.dims)).value());
+    return ToDouble(
+        kernel->plan.steps[0].args[i].value.Evaluate(Bindings(kernel->spec.dims)).value());
   };
   EXPECT_EQ(value(1), 0.5);
   EXPECT_EQ(value(2), 1.5);
@@ -98,22 +104,26 @@ TEST(HostSources, FractionsAreDividedAsFractions) {
 }
 
 TEST(HostSources, StructuresAreNamed) {
-  EXPECT_THAT(ErrorOf("struct Matrix { virtual int area() { return 1; } int width; float* p; };\n__global__ void "
+  EXPECT_THAT(ErrorOf("struct Matrix { virtual int area() { return 1; } int width; float* p; "
+                      "};\n__global__ void "
                       "k(Matrix a) { a.p[0] = 1; }\n"
                       "int main() { Matrix m; k<<<1, 32>>>(m); }\n"),
               HasSubstr("takes a structure by value (Matrix a)"));
   EXPECT_THAT(ErrorOf("__global__ void k(cudaPitchedPtr a) { *(int*)a.ptr = 1; }\n"
                       "int main() { cudaPitchedPtr m; k<<<1, 32>>>(m); }\n"),
               HasSubstr("takes a structure by value (cudaPitchedPtr a)"));
-  EXPECT_THAT(ErrorOf("template <class F> __global__ void k(int n, F f) { if (threadIdx.x < n) f(threadIdx.x); }\n"
-                      "int main() { auto y = Make(); k<<<1, 32>>>(32, [=] __device__(int i) { y[i] = 1; }); }\n"),
+  EXPECT_THAT(ErrorOf("template <class F> __global__ void k(int n, F f) { if (threadIdx.x < n) "
+                      "f(threadIdx.x); }\n"
+                      "int main() { auto y = Make(); k<<<1, 32>>>(32, [=] __device__(int i) { y[i] "
+                      "= 1; }); }\n"),
               HasSubstr("takes a structure by value (F f)"));
 }
 
 constexpr const char* kRotate =
     "__global__ void rotate(float* out, int w, int h, cudaTextureObject_t tex) {\n"
     "  int x = blockIdx.x * blockDim.x + threadIdx.x;\n"
-    "  for (int y = 0; x < w && y < h; ++y) out[y * w + x] = tex2D<float>(tex, x / (float)w, y / (float)h);\n}\n";
+    "  for (int y = 0; x < w && y < h; ++y) out[y * w + x] = tex2D<float>(tex, x / (float)w, y / "
+    "(float)h);\n}\n";
 
 TEST(HostSources, TexturesAreMadeAsTheHostMakesThem) {
   const auto kernel = Parse(std::string(kRotate) + R"(
@@ -156,9 +166,11 @@ int main() {
 
 TEST(HostSources, TexturesCanBeStatedAndAreAskedFor) {
   const std::string host =
-      "int main() { float* out; cudaMalloc(&out, 64 * 48 * 4); rotate<<<1, 64>>>(out, 64, 48, t); }\n";
+      "int main() { float* out; cudaMalloc(&out, 64 * 48 * 4); rotate<<<1, 64>>>(out, 64, 48, t); "
+      "}\n";
   EXPECT_THAT(ErrorOf(kRotate + host), HasSubstr("arg tex = texture:f32[WIDTH,HEIGHT]"));
-  const auto kernel = Parse("// atunner: arg tex = texture:u8x4[64,48] fractions\n" + std::string(kRotate) + host);
+  const auto kernel = Parse("// atunner: arg tex = texture:u8x4[64,48] fractions\n" +
+                            std::string(kRotate) + host);
   ASSERT_TRUE(kernel) << kernel.error().ToString();
   EXPECT_EQ(TextureOf(*kernel, 3), "texture u8x4[64,48] fractions");
 }
@@ -182,7 +194,8 @@ int main() {
 TEST(HostSources, KernelsThatAreLaunched) {
   const std::string two =
       "__global__ void a(float* x) { *x = 1; }\n__global__ void unused(float* x) {}\n"
-      "__global__ void b(float* x) { *x = 2; }\nint main() { float* x; cudaMalloc(&x, 4); b<<<1, 1>>>(x); a<<<1, "
+      "__global__ void b(float* x) { *x = 2; }\nint main() { float* x; cudaMalloc(&x, 4); b<<<1, "
+      "1>>>(x); a<<<1, "
       "1>>>(x); }\n";
   EXPECT_THAT(LaunchedKernels(two), ElementsAre("a", "b"));
   EXPECT_THAT(LaunchedKernels("// atunner: kernel = b\n" + two), ElementsAre());
@@ -236,7 +249,8 @@ int main() {
   ASSERT_TRUE(kernel) << kernel.error().ToString();
   EXPECT_EQ(ElementsOf(*kernel, "x"), 3000);
   const auto value = [&](size_t i) {
-    return ToDouble(kernel->plan.steps[0].args[i].value.Evaluate(Bindings(kernel->spec.dims)).value());
+    return ToDouble(
+        kernel->plan.steps[0].args[i].value.Evaluate(Bindings(kernel->spec.dims)).value());
   };
   EXPECT_EQ(value(1), 0.875);
   EXPECT_EQ(value(2), 0.25);

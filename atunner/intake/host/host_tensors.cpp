@@ -27,7 +27,8 @@ class Uses {
   std::optional<Extent> Of(const std::string& variable, TokenRange value) const {
     value = WithoutCasts(value);
     const size_t at = value.begin;
-    if (!Is(at, tensor_) || !(Is(at + 1, ".") || Is(at + 1, "->")) || !Is(at + 3, "(")) return std::nullopt;
+    if (!Is(at, tensor_) || !(Is(at + 1, ".") || Is(at + 1, "->")) || !Is(at + 3, "("))
+      return std::nullopt;
     const size_t close = MatchingClose(syntax_, at + 3);
     Extent extent{variable, Is(at + 2, "numel"), 0, {}};
     if (extent.whole && Is(close + 1, "/") && close + 2 < value.end) {
@@ -72,8 +73,10 @@ class Uses {
 bool HostScope::IsTensor(const std::string& name) const {
   if (function_ >= syntax_.functions.size()) return false;
   const auto value = definitions_.find(name);
-  if (value != definitions_.end()) return !TensorsIn(value->second).empty() || MadeOfExtents(value->second).has_value();
-  for (const TokenRange& parameter : SplitArguments(syntax_, syntax_.functions[function_].parameters, true)) {
+  if (value != definitions_.end())
+    return !TensorsIn(value->second).empty() || MadeOfExtents(value->second).has_value();
+  for (const TokenRange& parameter :
+       SplitArguments(syntax_, syntax_.functions[function_].parameters, true)) {
     if (!syntax_.token(parameter.end - 1).Is(name)) continue;
     for (size_t i = parameter.begin; i < parameter.end; ++i) {
       if (syntax_.token(i).Is("Tensor")) return true;
@@ -86,7 +89,8 @@ bool HostScope::IsTensor(const std::string& name) const {
 std::vector<std::string> HostScope::TensorsIn(TokenRange range) const {
   std::vector<std::string> all;
   if (function_ >= syntax_.functions.size()) return all;
-  for (const TokenRange& parameter : SplitArguments(syntax_, syntax_.functions[function_].parameters, true)) {
+  for (const TokenRange& parameter :
+       SplitArguments(syntax_, syntax_.functions[function_].parameters, true)) {
     const std::string_view name = syntax_.token(parameter.end - 1).text;
     for (size_t i = range.begin; i < range.end; ++i) {
       if (syntax_.token(i).Is(name) && IsTensor(std::string(name))) all.emplace_back(name);
@@ -109,8 +113,10 @@ Result<std::string> HostScope::ElementsOfTensor(const std::string& name, int dep
   if (const auto value = definitions_.find(name); value != definitions_.end()) {
     const auto extents = MadeOfExtents(value->second);
     if (extents) return ProductOf(SplitArguments(syntax_, *extents, true));
-    const std::vector<std::string> others = TensorsIn(value->second);  // torch::empty_like(x), x.contiguous()
-    return others.empty() || others[0] == name ? Unknown(name) : ElementsOfTensor(others[0], depth + 1);
+    // torch::empty_like(x), x.contiguous()
+    const std::vector<std::string> others = TensorsIn(value->second);
+    return others.empty() || others[0] == name ? Unknown(name)
+                                               : ElementsOfTensor(others[0], depth + 1);
   }
   if (const auto above = InCaller(name)) {
     const std::vector<std::string> given = above->first->TensorsIn(above->second);
@@ -136,7 +142,8 @@ Result<std::string> HostScope::ElementsBySizes(const std::string& name) {
   }
   const bool ends = axes.contains(-1) && axes.size() == 2;  // x.size(0) and x.size(-1)
   int64_t expected = ends ? -1 : 0;
-  if (std::ranges::any_of(axes, [&](const auto& one) { return one.first != expected++; })) return Unknown(name);
+  if (std::ranges::any_of(axes, [&](const auto& one) { return one.first != expected++; }))
+    return Unknown(name);
   std::string product;
   for (const auto& [axis, variable] : axes) {
     ATUNNER_TRY(const std::string one, NameValue(variable, 0));

@@ -29,7 +29,8 @@ void FixHighBytes(DType dtype, int64_t at, std::map<int64_t, int>& fixed) {
   }
 }
 
-/// The type in `( const S * ) name` or `reinterpret_cast < const S * > ( name`, which ends before token `end`.
+/// The type in `( const S * ) name` or `reinterpret_cast < const S * > ( name`, which ends before
+/// token `end`.
 std::string CastBefore(const CudaSyntax& syntax, size_t end) {
   const auto is = [&](size_t i, std::string_view text) { return syntax.token(i).Is(text); };
   size_t star = end;  // of the type
@@ -37,11 +38,13 @@ std::string CastBefore(const CudaSyntax& syntax, size_t end) {
   if (end > 5 && is(end - 1, "(") && is(end - 2, ">")) star = end - 3;
   if (star >= end || !is(star, "*")) return "";
   size_t begin = star;
-  while (begin > 0 && (syntax.token(begin - 1).kind == Token::Kind::kWord || is(begin - 1, "::"))) --begin;
+  while (begin > 0 && (syntax.token(begin - 1).kind == Token::Kind::kWord || is(begin - 1, "::")))
+    --begin;
   if (begin == 0 || (!is(begin - 1, "(") && !is(begin - 1, "<"))) return "";
   std::string type;
   for (size_t i = begin; i < star; ++i) {
-    if (!is(i, "const") && !is(i, "struct")) type += (type.empty() ? "" : " ") + std::string(syntax.token(i).text);
+    if (!is(i, "const") && !is(i, "struct"))
+      type += (type.empty() ? "" : " ") + std::string(syntax.token(i).text);
   }
   return type;
 }
@@ -57,7 +60,8 @@ std::optional<Record> RecordOf(const CudaSyntax& syntax, const std::string& type
   std::map<int64_t, int> fixed;
   for (const Member& member : layout->members) {
     std::string name = member.declaration.substr(0, member.declaration.find_last_not_of(' ') + 1);
-    if (const auto alias = syntax.aliases.find(name); alias != syntax.aliases.end()) name = alias->second;
+    if (const auto alias = syntax.aliases.find(name); alias != syntax.aliases.end())
+      name = alias->second;
     const auto one = ParseCType(name);
     // A structure inside has an alignment and an end of its own.
     if (!one || one->lanes != 1 || std::ranges::count(member.access, '.') != 1) return std::nullopt;
@@ -75,7 +79,8 @@ std::optional<Record> RecordOf(const CudaSyntax& syntax, const std::string& type
   return record;
 }
 
-std::string CastOf(const CudaSyntax& syntax, const KernelDefinition& kernel, const std::string& name) {
+std::string CastOf(const CudaSyntax& syntax, const KernelDefinition& kernel,
+                   const std::string& name) {
   for (const TokenRange range : {kernel.body, TokenRange{0, syntax.lexed.tokens.size()}}) {
     for (size_t i = range.begin; i < range.end; ++i) {
       if (!syntax.token(i).Is(name)) continue;

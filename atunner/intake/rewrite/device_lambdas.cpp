@@ -27,7 +27,8 @@ class Namer {
 
   std::string Run() {
     for (const HostFunction& function : syntax_.functions) {
-      if (!function.templates.empty() || function.on_device) continue;  // a template's structure would be one as well
+      // a template's structure would be one as well
+      if (!function.templates.empty() || function.on_device) continue;
       for (size_t i = function.body.begin; i < function.body.end; ++i) {
         const auto lambda = LambdaAt(i, function.body.end);
         if (!lambda || !Write(*lambda, function)) continue;
@@ -41,11 +42,15 @@ class Namer {
   bool Is(size_t i, std::string_view text) const {
     return i < syntax_.lexed.tokens.size() && syntax_.token(i).Is(text);
   }
-  bool IsWord(size_t i) const { return i < syntax_.lexed.tokens.size() && syntax_.token(i).kind == Token::Kind::kWord; }
+  bool IsWord(size_t i) const {
+    return i < syntax_.lexed.tokens.size() && syntax_.token(i).kind == Token::Kind::kWord;
+  }
 
-  /// [=] __device__ (int i) -> float { … }, with any words in place of __device__ that may be macros for it.
+  /// [=] __device__ (int i) -> float { … }, with any words in place of __device__ that may be
+  /// macros for it.
   std::optional<Lambda> LambdaAt(size_t open, size_t end) const {
-    if (!Is(open, "[") || open == 0 || IsWord(open - 1) || Is(open - 1, "]") || Is(open - 1, ")")) return std::nullopt;
+    if (!Is(open, "[") || open == 0 || IsWord(open - 1) || Is(open - 1, "]") || Is(open - 1, ")"))
+      return std::nullopt;
     Lambda lambda;
     const size_t close = MatchingClose(syntax_, open);
     lambda.captures = {open + 1, close};
@@ -81,22 +86,27 @@ class Namer {
       members += fmt::format("{}{}; ", *type, name);
       values += (values.empty() ? "" : ", ") + std::string(name);
     }
-    const int line = syntax_.token(lambda.body.begin).line, back = syntax_.token(function.outermost).line;
+    const int line = syntax_.token(lambda.body.begin).line,
+              back = syntax_.token(function.outermost).line;
     const std::string name = fmt::format("Lambda_{}_{}", line, ++count_);
     const std::string result(lambda.result.empty() ? "auto" : syntax_.Text(lambda.result));
-    edits_.Insert(function.outermost,
-                  fmt::format("struct {} {{ {}__device__ {} operator(){}\n#line {}\nconst {} }};\n#line {}\n", name,
-                              members, result, syntax_.Text(lambda.parameters), line, syntax_.Text(lambda.body), back));
+    edits_.Insert(
+        function.outermost,
+        fmt::format("struct {} {{ {}__device__ {} operator(){}\n#line {}\nconst {} }};\n#line {}\n",
+                    name, members, result, syntax_.Text(lambda.parameters), line,
+                    syntax_.Text(lambda.body), back));
     edits_.Replace(lambda.whole, fmt::format("{}{{{}}}", name, values));
     return true;
   }
 
-  /// What a variable or parameter of the function is declared as; nothing where the name is none, empty where that
-  /// does not say its type.
-  std::optional<std::string> DeclaredType(std::string_view name, const HostFunction& function, size_t before) const {
+  /// What a variable or parameter of the function is declared as; nothing where the name is none,
+  /// empty where that does not say its type.
+  std::optional<std::string> DeclaredType(std::string_view name, const HostFunction& function,
+                                          size_t before) const {
     for (const TokenRange range : {TokenRange{function.body.begin, before}, function.parameters}) {
       for (size_t i = range.begin; i < range.end; ++i) {
-        if (!Is(i, name) || !IsWord(i) || IsWord(i + 1) || Is(i + 1, "*") || Is(i + 1, "<") || Is(i + 1, "::"))
+        if (!Is(i, name) || !IsWord(i) || IsWord(i + 1) || Is(i + 1, "*") || Is(i + 1, "<") ||
+            Is(i + 1, "::"))
           continue;
         if (auto type = TypeBefore(i, range.begin)) return type;
       }
@@ -122,7 +132,8 @@ class Namer {
     std::string type;
     size_t i = begin;
     for (; i < at && (IsWord(i) || Is(i, "::")); ++i) {
-      if (Is(i, "return") || Is(i, "else") || Is(i, "case") || Is(i, "delete") || Is(i, "goto")) return std::nullopt;
+      if (Is(i, "return") || Is(i, "else") || Is(i, "case") || Is(i, "delete") || Is(i, "goto"))
+        return std::nullopt;
       if (Is(i, "static") || Is(i, "constexpr") || Is(i, "struct")) continue;
       type += std::string(syntax_.token(i).text) + (Is(i, "::") || Is(i + 1, "::") ? "" : " ");
       if (!Is(i + 1, "<")) continue;

@@ -22,11 +22,14 @@ struct Macro {
 };
 using Macros = std::map<std::string, Macro, std::less<>>;
 
-bool Follows(const Token& token, const Token& before) { return before.offset + before.text.size() == token.offset; }
+bool Follows(const Token& token, const Token& before) {
+  return before.offset + before.text.size() == token.offset;
+}
 
 std::string Quoted(const std::string& text) {
   std::string quoted;
-  for (const char c : text) quoted += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  for (const char c : text)
+    quoted += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
   return '"' + quoted + '"';
 }
 
@@ -35,7 +38,8 @@ std::optional<std::pair<std::string, Macro>> DefinitionIn(const Token& directive
   const std::string line = Trim(directive.text.substr(1));
   if (!line.starts_with("define")) return std::nullopt;
   const std::vector<Token> tokens = Lex(line).tokens;
-  if (tokens.size() < 4 || !tokens[2].Is("(") || !Follows(tokens[2], tokens[1])) return std::nullopt;
+  if (tokens.size() < 4 || !tokens[2].Is("(") || !Follows(tokens[2], tokens[1]))
+    return std::nullopt;
   Macro macro;
   size_t i = 3;
   for (; i < tokens.size() && !tokens[i].Is(")"); ++i) {
@@ -46,11 +50,13 @@ std::optional<std::pair<std::string, Macro>> DefinitionIn(const Token& directive
   }
   if (i + 1 >= tokens.size()) return std::nullopt;
   macro.body = line.substr(tokens[i + 1].offset);
-  for (size_t at = 0; (at = macro.body.find("\\\n", at)) != std::string::npos;) macro.body.replace(at, 2, " ");
+  for (size_t at = 0; (at = macro.body.find("\\\n", at)) != std::string::npos;)
+    macro.body.replace(at, 2, " ");
   return std::pair(std::string(tokens[1].text), std::move(macro));
 }
 
-/// Of the macros with parameters, those whose text launches a kernel or is one, by themselves or by another macro.
+/// Of the macros with parameters, those whose text launches a kernel or is one, by themselves or by
+/// another macro.
 Macros LaunchingMacros(const CudaSyntax& syntax) {
   Macros all;
   for (const Token& token : syntax.lexed.tokens) {
@@ -62,9 +68,11 @@ Macros LaunchingMacros(const CudaSyntax& syntax) {
     before = launching.size();
     for (const auto& [name, macro] : all) {
       const std::vector<Token> words = Lex(macro.body).tokens;
-      const auto named = [&](const Token& t) { return t.Is(name); };  // a macro is not expanded in itself
+      // a macro is not expanded in itself
+      const auto named = [&](const Token& t) { return t.Is(name); };
       if (std::ranges::any_of(words, named)) continue;
-      const bool calls = std::ranges::any_of(words, [&](const Token& t) { return launching.contains(t.text); });
+      const bool calls = std::ranges::any_of(
+          words, [&](const Token& t) { return launching.contains(t.text); });
       const bool launches = macro.body.find("<<<") != std::string::npos ||
                             macro.body.find("__global__") != std::string::npos ||
                             macro.body.find("cudaLaunch") != std::string::npos;
@@ -76,7 +84,8 @@ Macros LaunchingMacros(const CudaSyntax& syntax) {
 
 class Expander {
  public:
-  explicit Expander(const CudaSyntax& syntax) : syntax_(syntax), macros_(LaunchingMacros(syntax)), edits_(syntax) {}
+  explicit Expander(const CudaSyntax& syntax)
+      : syntax_(syntax), macros_(LaunchingMacros(syntax)), edits_(syntax) {}
 
   std::optional<std::string> Run() {
     const size_t count = syntax_.lexed.tokens.size();
@@ -112,7 +121,8 @@ class Expander {
     for (size_t i = range.begin; i < range.end; ++i) {
       const Token& token = syntax_.token(i);
       depth += token.Is("(") - token.Is(")");
-      const bool rest = all.size() + 1 == macro.parameters.size() && macro.parameters.back() == "__VA_ARGS__";
+      const bool rest = all.size() + 1 == macro.parameters.size() &&
+                        macro.parameters.back() == "__VA_ARGS__";
       if (depth != 0 || !token.Is(",") || rest) continue;
       all.push_back(OnOneLine({start, i}));
       start = i + 1;
@@ -144,7 +154,8 @@ class Expander {
       const bool glued = i > 0 && (tokens[i - 1].Is("##") || Follows(tokens[i], tokens[i - 1]));
       if (i > 0 && !glued && !tokens[i].Is("##")) out += ' ';
       if (tokens[i].Is("##")) {
-        const bool empty = i + 1 < tokens.size() && tokens[i + 1].Is("__VA_ARGS__") && value(tokens[i + 1])->empty();
+        const bool empty = i + 1 < tokens.size() && tokens[i + 1].Is("__VA_ARGS__") &&
+                           value(tokens[i + 1])->empty();
         if (empty && out.ends_with(",")) out.pop_back();
       } else if (tokens[i].Is("#") && i + 1 < tokens.size() && value(tokens[i + 1])) {
         out += Quoted(*value(tokens[++i]));

@@ -7,7 +7,8 @@ namespace atunner {
 void Edits::Replace(TokenRange range, std::string text) {
   if (range.empty()) return;
   const std::string_view old = syntax_.Text(range);
-  all_.push_back({static_cast<size_t>(old.data() - syntax_.source.data()), old.size(), std::move(text)});
+  all_.push_back(
+      {static_cast<size_t>(old.data() - syntax_.source.data()), old.size(), std::move(text)});
 }
 
 void Edits::Insert(size_t before, std::string text) {
@@ -15,7 +16,8 @@ void Edits::Insert(size_t before, std::string text) {
 }
 
 std::string Edits::Apply() {
-  std::ranges::stable_sort(all_, {}, [](const Edit& edit) { return std::pair(edit.offset, edit.length); });
+  std::ranges::stable_sort(all_, {},
+                           [](const Edit& edit) { return std::pair(edit.offset, edit.length); });
   std::string text;
   size_t at = 0;
   for (const Edit& edit : all_) {

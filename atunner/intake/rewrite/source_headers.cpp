@@ -13,7 +13,8 @@ namespace atunner {
 namespace {
 
 constexpr size_t kLargestHeader = size_t{1} << 18;
-constexpr size_t kLargestSource = size_t{1} << 21;  // of all: libraries of templates stay with the compiler
+// of all: libraries of templates stay with the compiler
+constexpr size_t kLargestSource = size_t{1} << 21;
 constexpr int kMostNested = 16;
 
 /// What a directive of that kind says: "grid.h" of `#include "grid.h"`; empty for any other.
@@ -64,7 +65,8 @@ class Inliner {
       if (!text) continue;
       if (text->size() > kLargestHeader || total_ + text->size() > kLargestSource) return false;
       total_ += text->size();
-      if (text->find("#pragma once") != std::string::npos || text->find("#ifndef") != std::string::npos)
+      if (text->find("#pragma once") != std::string::npos ||
+          text->find("#ifndef") != std::string::npos)
         seen_.insert(path);
       put = fmt::format("#line 1 \"{}\"\n{}\n", path.string(), Run(*text, path, depth + 1));
       return true;

@@ -8,37 +8,48 @@
 
 #include "atunner/intake/cuda/cuda_syntax.h"
 #include "atunner/intake/cuda/kernel_body.h"
-#include "atunner/intake/rewrite/source_edits.h"
 #include "atunner/intake/cuda/structure_layout.h"
+#include "atunner/intake/rewrite/source_edits.h"
 
 namespace atunner {
 namespace {
 
-constexpr int kMostSteps = 200;  // each takes a function or a kernel apart; broken sources must end as well
+// each takes a function or a kernel apart; broken sources must end as well
+constexpr int kMostSteps = 200;
 
-/// One rewriting of the source as it is now. `names` are variables of the host that arguments were written out of.
+/// One rewriting of the source as it is now. `names` are variables of the host that arguments were
+/// written out of.
 class Step {
  public:
   Step(const std::string& source, std::set<std::string>& names, SourceApart& out)
       : syntax_(ParseCuda(source)), layouts_(syntax_), edits_(syntax_), names_(names), out_(out) {}
 
-  /// The source with one kernel, host function or variable taken apart; nothing where there is none left.
+  /// The source with one kernel, host function or variable taken apart; nothing where there is none
+  /// left.
   std::optional<std::string> Run() {
-    const bool done =
-        std::ranges::any_of(syntax_.kernels, [&](const auto& kernel) { return Kernel(kernel); }) ||
-        std::ranges::any_of(syntax_.functions, [&](const auto& f) { return !f.on_device && Parameters(f); }) ||
-        std::ranges::any_of(syntax_.functions, [&](const auto& f) { return !f.on_device && Variables(f); });
+    const bool done = std::ranges::any_of(syntax_.kernels,
+                                          [&](const auto& kernel) { return Kernel(kernel); }) ||
+                      std::ranges::any_of(
+                          syntax_.functions,
+                          [&](const auto& f) { return !f.on_device && Parameters(f); }) ||
+                      std::ranges::any_of(syntax_.functions, [&](const auto& f) {
+                        return !f.on_device && Variables(f);
+                      });
     return done && !edits_.empty() ? std::optional(edits_.Apply()) : std::nullopt;
   }
 
  private:
-  bool Is(size_t i, std::string_view text) const { return i < Count() && syntax_.token(i).Is(text); }
+  bool Is(size_t i, std::string_view text) const {
+    return i < Count() && syntax_.token(i).Is(text);
+  }
   bool IsWord(size_t i) const { return i < Count() && syntax_.token(i).kind == Token::Kind::kWord; }
   size_t Count() const { return syntax_.lexed.tokens.size(); }
   std::string Word(size_t i) const { return std::string(syntax_.token(i).text); }
 
   /// The token behind a type's name and its template arguments.
-  size_t BehindType(size_t at) const { return Is(at + 1, "<") ? MatchingClose(syntax_, at + 1) + 1 : at + 1; }
+  size_t BehindType(size_t at) const {
+    return Is(at + 1, "<") ? MatchingClose(syntax_, at + 1) + 1 : at + 1;
+  }
   std::string Type(size_t at) const { return std::string(syntax_.Text({at, BehindType(at)})); }
 
   const StructureLayout* LayoutOfType(const std::string& type) const {
@@ -78,18 +89,23 @@ class Step {
     return true;
   }
 
-  /// The structure that parameter `i` is, by its own type, or by what the first launch gives for a template's.
-  std::pair<std::string, const StructureLayout*> LayoutOf(const KernelDefinition& kernel, size_t i) const {
+  /// The structure that parameter `i` is, by its own type, or by what the first launch gives for a
+  /// template's.
+  std::pair<std::string, const StructureLayout*> LayoutOf(const KernelDefinition& kernel,
+                                                          size_t i) const {
     const KernelParameter& parameter = kernel.parameters[i];
     if (parameter.pointer) return {};
     if (const StructureLayout* own = LayoutOfType(parameter.type)) return {parameter.type, own};
     for (size_t t = 0; t < kernel.templates.size(); ++t) {
       if (kernel.templates[t].name != parameter.type) continue;
       for (const KernelLaunch& launch : syntax_.launches) {
-        if (!IsLaunchOf(launch, kernel) || i >= launch.arguments.size() || launch.arguments[i].empty()) continue;
+        if (!IsLaunchOf(launch, kernel) || i >= launch.arguments.size() ||
+            launch.arguments[i].empty())
+          continue;
         const TokenRange argument = launch.arguments[i];
-        std::string type = t < launch.template_args.size() ? std::string(syntax_.Text(launch.template_args[t]))
-                                                           : TypeGiven(argument, launch.function);
+        std::string type = t < launch.template_args.size()
+                               ? std::string(syntax_.Text(launch.template_args[t]))
+                               : TypeGiven(argument, launch.function);
         if (const StructureLayout* layout = LayoutOfType(type)) return {type, layout};
       }
     }
@@ -118,7 +134,8 @@ class Step {
       if (parameters[p].empty() || !Is(parameters[p].end - 1, text)) continue;
       for (size_t f = 0; f < syntax_.functions.size(); ++f) {
         for (const auto& arguments : CallsOf(function, syntax_.functions[f])) {
-          if (p < arguments.size() && !arguments[p].empty()) return TypeGiven(arguments[p], f, depth + 1);
+          if (p < arguments.size() && !arguments[p].empty())
+            return TypeGiven(arguments[p], f, depth + 1);
         }
       }
     }
@@ -126,7 +143,8 @@ class Step {
   }
 
   /// The arguments of each call of `callee` that another function has.
-  std::vector<std::vector<TokenRange>> CallsOf(const HostFunction& callee, const HostFunction& caller) const {
+  std::vector<std::vector<TokenRange>> CallsOf(const HostFunction& callee,
+                                               const HostFunction& caller) const {
     std::vector<std::vector<TokenRange>> all;
     for (size_t i = caller.body.begin; i < caller.body.end && &caller != &callee; ++i) {
       const size_t open = Is(i, callee.name) ? BehindType(i) : i;
@@ -138,12 +156,14 @@ class Step {
 
   void KernelParameterApart(const KernelDefinition& kernel, const KernelParameter& parameter,
                             const StructureLayout& layout, TokenRange piece) {
-    const std::string name = FreePrefix(parameter.name, layout, {kernel.head.begin, kernel.body.end});
+    const std::string name = FreePrefix(parameter.name, layout,
+                                        {kernel.head.begin, kernel.body.end});
     std::string declared;
     std::string passed;
     std::string list;
     size_t member = 0;
-    for (const char c : layout.list) list += c == '$' ? name + layout.members[member++].suffix : std::string(1, c);
+    for (const char c : layout.list)
+      list += c == '$' ? name + layout.members[member++].suffix : std::string(1, c);
     for (const Member& one : layout.members) {
       declared += (declared.empty() ? "" : ", ") + one.declaration + name + one.suffix;
       passed += (passed.empty() ? "" : ", ") + name + one.suffix;
@@ -152,29 +172,33 @@ class Step {
     if (const auto uses = Uses(parameter.name, layout, kernel.body, /*all=*/true)) {
       for (const auto& [range, suffix] : *uses) edits_.Replace(range, name + suffix);
     } else if (!kernel.body.empty()) {
-      edits_.Insert(kernel.body.begin, layout.constructed
-                                           ? WithoutConstructor(parameter, layout, list)
-                                           : fmt::format("{} {} = {}; ", parameter.type, parameter.name, list));
+      edits_.Insert(kernel.body.begin,
+                    layout.constructed
+                        ? WithoutConstructor(parameter, layout, list)
+                        : fmt::format("{} {} = {}; ", parameter.type, parameter.name, list));
     }
-    out_.notes.emplace_back(kernel.name, fmt::format("'{}' is passed member by member: {}", parameter.name, passed));
+    out_.notes.emplace_back(
+        kernel.name, fmt::format("'{}' is passed member by member: {}", parameter.name, passed));
   }
 
   /// The object over a structure of the same members that a list can make.
-  static std::string WithoutConstructor(const KernelParameter& parameter, const StructureLayout& layout,
-                                        const std::string& list) {
+  static std::string WithoutConstructor(const KernelParameter& parameter,
+                                        const StructureLayout& layout, const std::string& list) {
     std::string members;
     size_t member = 0, structure = 0;
     for (const char c : layout.list) {
       if (c == '{') members += "struct { ";
       if (c == '}') members += fmt::format("}} s{}; ", structure++);
-      if (c == '$') members += fmt::format("{}m{}; ", layout.members[member].declaration, member), ++member;
+      if (c == '$')
+        members += fmt::format("{}m{}; ", layout.members[member].declaration, member), ++member;
     }
     const std::string name = "members_of_" + parameter.name;
     members.resize(members.rfind('}'));
     return fmt::format(
         "{}}} {} = {}; static_assert(sizeof({}) == sizeof({}), \"members that are not known\"); "
         "{}& {} = reinterpret_cast<{}&>({}); ",
-        members, name, list, name, parameter.type, parameter.type, parameter.name, parameter.type, name);
+        members, name, list, name, parameter.type, parameter.type, parameter.name, parameter.type,
+        name);
   }
 
   /// A declaration without a body would be another kernel of the same name.
@@ -196,16 +220,20 @@ class Step {
     }
   }
 
-  /// Where `name.member` stands, and which; with `all` nothing if the name stands otherwise anywhere.
+  /// Where `name.member` stands, and which; with `all` nothing if the name stands otherwise
+  /// anywhere.
   std::optional<std::vector<std::pair<TokenRange, std::string>>> Uses(const std::string& name,
-                                                                      const StructureLayout& layout, TokenRange range,
+                                                                      const StructureLayout& layout,
+                                                                      TokenRange range,
                                                                       bool all) const {
     std::vector<std::pair<TokenRange, std::string>> uses;
     for (size_t i = range.begin; i < range.end; ++i) {
       if (syntax_.token(i).kind == Token::Kind::kDirective && all &&
           syntax_.token(i).text.find(name) != std::string_view::npos)
         return std::nullopt;
-      if (!IsWord(i) || !Is(i, name) || (i > 0 && (Is(i - 1, ".") || Is(i - 1, "->") || Is(i - 1, "::")))) continue;
+      if (!IsWord(i) || !Is(i, name) ||
+          (i > 0 && (Is(i - 1, ".") || Is(i - 1, "->") || Is(i - 1, "::"))))
+        continue;
       const Member* found = nullptr;
       size_t end = i + 1;
       for (const Member& member : layout.members) {
@@ -237,7 +265,8 @@ class Step {
 
   // --- arguments ---
 
-  /// Writes an argument of a launch or call out; what it is made of is not known where it is no variable and no list.
+  /// Writes an argument of a launch or call out; what it is made of is not known where it is no
+  /// variable and no list.
   void Argument(TokenRange range, const StructureLayout& layout, const std::string& parameter) {
     std::vector<std::string> values = Values(range, layout);
     if (values.size() != layout.members.size()) {
@@ -246,22 +275,25 @@ class Step {
     }
     const bool address = range.begin > 0 && Is(range.begin - 1, "&");  // void* args[] = {&p}
     std::string text;
-    for (const std::string& value : values) text += (text.empty() ? "" : address ? ", &" : ", ") + value;
+    for (const std::string& value : values)
+      text += (text.empty() ? "" : address ? ", &" : ", ") + value;
     edits_.Replace(range, text);
   }
 
-  /// One for each member of what `range` makes: a variable, S{…}, make_float3(…), {…}; fewer or none if that is
-  /// unclear.
+  /// One for each member of what `range` makes: a variable, S{…}, make_float3(…), {…}; fewer or
+  /// none if that is unclear.
   std::vector<std::string> Values(TokenRange range, const StructureLayout& layout) {
     std::vector<std::string> values;
     if (layout.list == "{}") return {"0"};
     if (layout.constructed) {  // what these are, its constructor says
-      for (const Member& member : layout.members) values.push_back(std::string(syntax_.Text(range)) + member.access);
+      for (const Member& member : layout.members)
+        values.push_back(std::string(syntax_.Text(range)) + member.access);
       return values;
     }
     if (range.end == range.begin + 1 && IsWord(range.begin)) {
       names_.insert(Word(range.begin));
-      for (const Member& member : layout.members) values.push_back(Word(range.begin) + member.access);
+      for (const Member& member : layout.members)
+        values.push_back(Word(range.begin) + member.access);
       return values;
     }
     const auto inside = Inside(range);
@@ -275,7 +307,8 @@ class Step {
         while (equals < element.end && !Is(equals, "=")) ++equals;
         const std::string access(syntax_.Text({element.begin, equals}));
         for (size_t m = 0; m < layout.members.size(); ++m) {
-          if (layout.members[m].access == access) designated[m] = std::string(syntax_.Text({equals + 1, element.end}));
+          if (layout.members[m].access == access)
+            designated[m] = std::string(syntax_.Text({equals + 1, element.end}));
         }
         by_name = true;
       } else if (!Flatten(element, values)) {
@@ -283,10 +316,12 @@ class Step {
       }
     }
     if (by_name) values = std::move(designated);
-    if (values.size() > layout.members.size() || (nested && values.size() != layout.members.size())) return {};
+    if (values.size() > layout.members.size() || (nested && values.size() != layout.members.size()))
+      return {};
     for (size_t m = 0; m < layout.members.size(); ++m) {  // the rest of a list
       if (m >= values.size()) values.emplace_back();
-      if (values[m].empty()) values[m] = layout.members[m].fallback.empty() ? "0" : layout.members[m].fallback;
+      if (values[m].empty())
+        values[m] = layout.members[m].fallback.empty() ? "0" : layout.members[m].fallback;
     }
     return values;
   }
@@ -317,17 +352,21 @@ class Step {
 
   // --- the host ---
 
-  /// A function that hands its parameter on to a launch: a parameter for each member, and so in its calls.
+  /// A function that hands its parameter on to a launch: a parameter for each member, and so in its
+  /// calls.
   bool Parameters(const HostFunction& function) {
     const auto pieces = SplitArguments(syntax_, function.parameters, true);
     for (size_t p = 0; p < pieces.size(); ++p) {
       size_t last = pieces[p].begin;
       while (last < pieces[p].end && !Is(last, "=")) ++last;
-      if (last < pieces[p].begin + 2 || !IsWord(last - 1) || !names_.contains(Word(last - 1))) continue;
+      if (last < pieces[p].begin + 2 || !IsWord(last - 1) || !names_.contains(Word(last - 1)))
+        continue;
       size_t type = pieces[p].begin;
-      while (type + 1 < last && !(IsWord(type) && BehindType(type) + Is(last - 2, "&") + 1 == last)) ++type;
+      while (type + 1 < last && !(IsWord(type) && BehindType(type) + Is(last - 2, "&") + 1 == last))
+        ++type;
       const StructureLayout* layout = type + 1 < last ? LayoutOfType(Type(type)) : nullptr;
-      const auto of_template = std::ranges::find(function.templates, Word(type), &TemplateParameter::name);
+      const auto of_template = std::ranges::find(function.templates, Word(type),
+                                                 &TemplateParameter::name);
       if (layout == nullptr && of_template != function.templates.end())
         layout = LayoutOfType(TypeOfVariable(function, last - 1, 0));
       if (layout == nullptr) continue;
@@ -345,7 +384,8 @@ class Step {
     return false;
   }
 
-  void Calls(const HostFunction& callee, size_t parameter, const StructureLayout& layout, const std::string& name) {
+  void Calls(const HostFunction& callee, size_t parameter, const StructureLayout& layout,
+             const std::string& name) {
     for (const HostFunction& function : syntax_.functions) {
       for (const auto& arguments : CallsOf(callee, function)) {
         if (parameter < arguments.size()) Argument(arguments[parameter], layout, name);
@@ -366,13 +406,14 @@ class Step {
         end = opens ? MatchingClose(syntax_, end) + 1 : end + 1;
       }
       std::string text;
-      for (const TokenRange& declarator : SplitArguments(syntax_, {name, std::min(end, function.body.end)}, true))
+      for (const TokenRange& declarator :
+           SplitArguments(syntax_, {name, std::min(end, function.body.end)}, true))
         text += Declarator(declarator, *layout, function);
       if (text.empty()) continue;
       size_t begin = i;
       while (begin > function.body.begin &&
-             (Is(begin - 1, "const") || Is(begin - 1, "struct") || Is(begin - 1, "static") || Is(begin - 1, "::") ||
-              (Is(begin, "::") && IsWord(begin - 1))))
+             (Is(begin - 1, "const") || Is(begin - 1, "struct") || Is(begin - 1, "static") ||
+              Is(begin - 1, "::") || (Is(begin, "::") && IsWord(begin - 1))))
         --begin;
       edits_.Replace({begin, std::min(end, function.body.end)}, text);
       return true;
@@ -388,13 +429,15 @@ class Step {
     return name.starts_with("make_") ? name.substr(5) : name;
   }
 
-  std::string Declarator(TokenRange range, const StructureLayout& layout, const HostFunction& function) {
+  std::string Declarator(TokenRange range, const StructureLayout& layout,
+                         const HostFunction& function) {
     if (range.empty() || !IsWord(range.begin)) return "";
     const std::string name = Word(range.begin);
     const std::string fresh = FreePrefix(name, layout, function.whole);
     const size_t value = Is(range.begin + 1, "=") ? range.begin + 2 : range.begin + 1;
     std::vector<std::string> values;
-    if (value < range.end && Is(value, "(") && MatchingClose(syntax_, value) + 1 == range.end) {  // float3 o(1, 2, 3)
+    // float3 o(1, 2, 3)
+    if (value < range.end && Is(value, "(") && MatchingClose(syntax_, value) + 1 == range.end) {
       for (const TokenRange& one : SplitArguments(syntax_, {value + 1, range.end - 1}, true))
         values.emplace_back(syntax_.Text(one));
     } else if (value < range.end) {
@@ -404,20 +447,25 @@ class Step {
     std::string text;
     for (size_t m = 0; m < layout.members.size(); ++m) {
       const Member& member = layout.members[m];
-      const std::string& given = known ? values[m] : value >= range.end ? member.fallback : std::string();
-      text += member.declaration + fresh + member.suffix + (given.empty() ? "; " : " = " + given + "; ");
+      const std::string& given = known                ? values[m]
+                                 : value >= range.end ? member.fallback
+                                                      : std::string();
+      text += member.declaration + fresh + member.suffix +
+              (given.empty() ? "; " : " = " + given + "; ");
     }
     const TokenRange rest{range.end, function.body.end};
     const auto uses = Uses(name, layout, rest, /*all=*/false);
     for (const auto& [use, suffix] : *uses) edits_.Replace(use, fresh + suffix);
     for (size_t i = rest.begin; i < rest.end; ++i) {
-      if (Is(i, name) && (Is(i - 1, ";") || Is(i - 1, "{") || Is(i - 1, "}"))) Assignment(i, rest.end, fresh, layout);
+      if (Is(i, name) && (Is(i - 1, ";") || Is(i - 1, "{") || Is(i - 1, "}")))
+        Assignment(i, rest.end, fresh, layout);
     }
     return text;
   }
 
   /// `p.size = {2, 3};` and `p = make_float2(1, 2);` of the members that are meant.
-  void Assignment(size_t name, size_t end, const std::string& fresh, const StructureLayout& layout) {
+  void Assignment(size_t name, size_t end, const std::string& fresh,
+                  const StructureLayout& layout) {
     size_t equals = name + 1;
     while (equals < end && !Is(equals, "=") && !Is(equals, ";")) ++equals;
     size_t stop = equals;

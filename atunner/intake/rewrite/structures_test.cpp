@@ -60,10 +60,13 @@ TEST(Structures, BecomeNumbers) {
   EXPECT_EQ(ElementsOf(kernel, "y"), 1024);
   EXPECT_EQ(kernel.spec.FindArg("x")->role, Role::kInput);
   EXPECT_THAT(kernel.source.text, HasSubstr("y[i] = p_alpha * x[i] + p_beta * y[i];"));
-  EXPECT_EQ(kernel.source.text.find("__global__"), kernel.source.text.rfind("__global__")) << "one of that name";
-  EXPECT_EQ(std::ranges::count(kernel.source.text.substr(0, kernel.source.text.find("int i")), '\n'), 5)
+  EXPECT_EQ(kernel.source.text.find("__global__"), kernel.source.text.rfind("__global__"))
+      << "one of that name";
+  EXPECT_EQ(
+      std::ranges::count(kernel.source.text.substr(0, kernel.source.text.find("int i")), '\n'), 5)
       << "lines keep their numbers";
-  EXPECT_THAT(kernel.notes, testing::Contains(HasSubstr("'p' is passed member by member: p_alpha, p_beta, p_n")));
+  EXPECT_THAT(kernel.notes,
+              testing::Contains(HasSubstr("'p' is passed member by member: p_alpha, p_beta, p_n")));
 }
 
 TEST(Structures, AreFilledAsPeopleFillThem) {
@@ -75,14 +78,16 @@ TEST(Structures, AreFilledAsPeopleFillThem) {
            "const int n = 1024; Params p; p.alpha = 2.f; p.n = n; p.beta = 0.5f;",
            "struct Params q = {2.f, 0.5f, 1024}; Params p = q;",
        }) {
-    const UserKernel kernel = Parse(std::string(kAxpby) + "int main() { float *x, *y; cudaMalloc(&x, 4096); " +
-                                    "cudaMalloc(&y, 4096); " + filled + " axpby<<<4, 256>>>(p, x, y); }");
+    const UserKernel kernel = Parse(
+        std::string(kAxpby) + "int main() { float *x, *y; cudaMalloc(&x, 4096); " +
+        "cudaMalloc(&y, 4096); " + filled + " axpby<<<4, 256>>>(p, x, y); }");
     EXPECT_EQ(NumberAt(kernel, 0), "2") << filled;
     EXPECT_EQ(NumberAt(kernel, 1), "0.5") << filled;
     EXPECT_EQ(NumberAt(kernel, 2), "1024") << filled;
   }
-  const UserKernel in_place = Parse(std::string(kAxpby) + "int main() { float *x, *y; cudaMalloc(&x, 4096); " +
-                                    "cudaMalloc(&y, 4096); axpby<<<4, 256>>>({2.f, 0.5f, 1024}, x, y); }");
+  const UserKernel in_place = Parse(
+      std::string(kAxpby) + "int main() { float *x, *y; cudaMalloc(&x, 4096); " +
+      "cudaMalloc(&y, 4096); axpby<<<4, 256>>>({2.f, 0.5f, 1024}, x, y); }");
   EXPECT_EQ(NumberAt(in_place, 2), "1024");
 }
 
@@ -127,7 +132,8 @@ int main() {
   EXPECT_EQ(ElementsOf(kernel, "c_elements"), 96 * 64);
   EXPECT_EQ(kernel.spec.FindArg("c_elements")->role, Role::kOutput);
   EXPECT_EQ(NumberAt(kernel, 6), "96") << "b.stride";
-  EXPECT_THAT(kernel.source.text, HasSubstr("Matrix a = {a_width, a_height, a_stride, a_elements};"));
+  EXPECT_THAT(kernel.source.text,
+              HasSubstr("Matrix a = {a_width, a_height, a_stride, a_elements};"));
   EXPECT_THAT(kernel.source.text, Not(HasSubstr("Matrix c =")));
 }
 
@@ -197,8 +203,9 @@ int main() {
   cudaMalloc(&x, n * sizeof(float));
   Scale twice{2.5f};
   )";
-  for (const char* launch : {"map<<<n / 256, 256>>>(x, twice, n); }", "map<Scale><<<n / 256, 256>>>(x, twice, n); }",
-                             "map<<<n / 256, 256>>>(x, Scale{2.5f}, n); }"}) {
+  for (const char* launch :
+       {"map<<<n / 256, 256>>>(x, twice, n); }", "map<Scale><<<n / 256, 256>>>(x, twice, n); }",
+        "map<<<n / 256, 256>>>(x, Scale{2.5f}, n); }"}) {
     const UserKernel kernel = Parse(source + launch);
     ASSERT_EQ(kernel.plan.steps.size(), 1u) << launch;
     EXPECT_EQ(kernel.plan.steps[0].entry, "map<Scale>") << launch;
@@ -265,7 +272,8 @@ int main() {
   EXPECT_EQ(NumberAt(kernel, 2), "200") << "in.shape[1]";
   EXPECT_EQ(NumberAt(kernel, 4), "200") << "out.first.shape[0]";
   EXPECT_EQ(NumberAt(kernel, 6), "0.5");
-  EXPECT_THAT(kernel.source.text, HasSubstr("Pair<T> out = {{out_first_data, {out_first_shape_0, out_first_shape_1}}"));
+  EXPECT_THAT(kernel.source.text,
+              HasSubstr("Pair<T> out = {{out_first_data, {out_first_shape_0, out_first_shape_1}}"));
 }
 
 TEST(Structures, OfTemplatesThatHoldThemselvesEnd) {
@@ -288,11 +296,12 @@ int main() {
   cudaMalloc(&x, n * sizeof(float));
   cudaMalloc(&y, n * sizeof(float));
 )";
-  for (const char* launch : {"map<<<8, 64>>>(x, n, [=] __device__(int i) { return y[i] * by; });\n}",
-                             "auto f = [y, by] DEVICE (int i) -> float {\n float v = y[i]; return v * by; "
-                             "};\nmap<float><<<8, 64>>>(x, n, "
-                             "f);\n}",
-                             "ForAll(x, n, [=] __host__ __device__ (int i) { return y[i] * by; });\n}"}) {
+  for (const char* launch :
+       {"map<<<8, 64>>>(x, n, [=] __device__(int i) { return y[i] * by; });\n}",
+        "auto f = [y, by] DEVICE (int i) -> float {\n float v = y[i]; return v * by; "
+        "};\nmap<float><<<8, 64>>>(x, n, "
+        "f);\n}",
+        "ForAll(x, n, [=] __host__ __device__ (int i) { return y[i] * by; });\n}"}) {
     const UserKernel kernel = Parse(head + launch);
     ASSERT_EQ(kernel.plan.steps.size(), 1u) << launch;
     EXPECT_THAT(kernel.plan.steps[0].entry, testing::StartsWith("map<float, Lambda_")) << launch;
@@ -321,23 +330,29 @@ int main() {
 })";
   for (const std::string parameter : {"void", "block_q"}) {
     std::string text = source;
-    for (size_t at; (at = text.find("PARAMETER")) != std::string::npos;) text.replace(at, 9, parameter);
+    for (size_t at; (at = text.find("PARAMETER")) != std::string::npos;)
+      text.replace(at, 9, parameter);
     const UserKernel kernel = Parse(text);
     const ArgSpec* vx = kernel.spec.FindArg("vx");
     ASSERT_NE(vx, nullptr);
     EXPECT_EQ(vx->dtype, DType::kUInt8);
     EXPECT_EQ(ElementsOf(kernel, "vx"), 128 * 20) << "19 bytes, and one for the alignment of half";
-    EXPECT_EQ(vx->fill.path, "1 if i % 20 == 18 else 48 if i % 20 == 1 else i * 2654435761 // 65536 % 256");
+    EXPECT_EQ(vx->fill.path,
+              "1 if i % 20 == 18 else 48 if i % 20 == 1 else i * 2654435761 // 65536 % 256");
     EXPECT_THAT(kernel.notes, testing::Contains(HasSubstr("'vx' is bytes of 'block_q'")));
   }
 }
 
 TEST(Structures, ThatAreMoreThanDataStay) {
   const char* sources[] = {
-      "struct S { virtual int f() { return n; } int n; };\n__global__ void k(S s, float* x) { x[s.n] = 1; }\n",
-      "struct S { union { int n; float f; }; };\n__global__ void k(S s, float* x) { x[s.n] = 1; }\n",
-      "struct B { int m; };\nstruct S : B { int n; };\n__global__ void k(S s, float* x) { x[s.n] = 1; }\n",
-      "struct S { S(float4 a) : a(a) {} float4 a; };\n__global__ void k(S s, float* x) { x[0] = s.a.x; }\n",
+      "struct S { virtual int f() { return n; } int n; };\n__global__ void k(S s, float* x) { "
+      "x[s.n] = 1; }\n",
+      "struct S { union { int n; float f; }; };\n__global__ void k(S s, float* x) { x[s.n] = 1; "
+      "}\n",
+      "struct B { int m; };\nstruct S : B { int n; };\n__global__ void k(S s, float* x) { x[s.n] = "
+      "1; }\n",
+      "struct S { S(float4 a) : a(a) {} float4 a; };\n__global__ void k(S s, float* x) { x[0] = "
+      "s.a.x; }\n",
   };
   for (const std::string source : sources) EXPECT_EQ(WithMembersApart(source).text, source);
 }
@@ -367,27 +382,33 @@ __global__ void render(const Camera cam, float* image, int n) {
 )";
 
 TEST(Structures, WithConstructorsAreMadeWithoutThem) {
-  for (const char* launch : {"Camera cam(Vec3(0, 2, 1), 0.5f); render<<<4, 256>>>(cam, image, 1024);",
-                             "render<<<4, 256>>>(Camera(Vec3(0, 2, 1), 0.5f), image, 1024);"}) {
-    const UserKernel kernel =
-        Parse(std::string(kCamera) + "int main() { float* image; cudaMalloc(&image, 4096); " + launch + " }");
+  for (const char* launch :
+       {"Camera cam(Vec3(0, 2, 1), 0.5f); render<<<4, 256>>>(cam, image, 1024);",
+        "render<<<4, 256>>>(Camera(Vec3(0, 2, 1), 0.5f), image, 1024);"}) {
+    const UserKernel kernel = Parse(std::string(kCamera) +
+                                    "int main() { float* image; cudaMalloc(&image, 4096); " +
+                                    launch + " }");
     EXPECT_EQ(NumberAt(kernel, 0), "0") << launch;
     EXPECT_EQ(NumberAt(kernel, 1), "2") << launch;
     EXPECT_EQ(NumberAt(kernel, 3), "0.25") << launch;
     EXPECT_EQ(NumberAt(kernel, 4), "9") << launch;
     EXPECT_FALSE(kernel.spec.dims.contains("b")) << "a fraction, to the constructor";
+    EXPECT_THAT(
+        kernel.source.text,
+        HasSubstr("struct { struct { float m0; float m1; float m2; } s0; float m3; int m4; } "
+                  "members_of_cam = "
+                  "{{cam_origin__x, cam_origin__y, cam_origin__z}, cam_fov_, cam_steps_}; "));
     EXPECT_THAT(kernel.source.text,
-                HasSubstr("struct { struct { float m0; float m1; float m2; } s0; float m3; int m4; } members_of_cam = "
-                          "{{cam_origin__x, cam_origin__y, cam_origin__z}, cam_fov_, cam_steps_}; "));
-    EXPECT_THAT(kernel.source.text, HasSubstr("Camera& cam = reinterpret_cast<Camera&>(members_of_cam); "));
+                HasSubstr("Camera& cam = reinterpret_cast<Camera&>(members_of_cam); "));
   }
 }
 
 TEST(Structures, UnknownMembersAreAskedForByName) {
-  const auto kernel = ParseBareSource(std::string(kAxpby) +
-                                          "int main() { float *x, *y; cudaMalloc(&x, 4096); "
-                                          "cudaMalloc(&y, 4096); axpby<<<4, 256>>>(Load(\"p.json\"), x, y); }",
-                                      "k.cu", {});
+  const auto kernel = ParseBareSource(
+      std::string(kAxpby) +
+          "int main() { float *x, *y; cudaMalloc(&x, 4096); "
+          "cudaMalloc(&y, 4096); axpby<<<4, 256>>>(Load(\"p.json\"), x, y); }",
+      "k.cu", {});
   ASSERT_FALSE(kernel);
   EXPECT_THAT(kernel.error().ToString(), HasSubstr("// atunner: size p_n = VALUE"));
 }

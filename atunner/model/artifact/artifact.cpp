@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view kManifest = "manifest.json";
 constexpr std::array<std::string_view, 2> kReports = {"report.html", "report.md"};
-constexpr std::string_view kAllButManifest[] = {"kernel.cu", "kernel.ptx", "kernel.cubin", "report.html", "report.md"};
+constexpr std::string_view kAllButManifest[] = {"kernel.cu", "kernel.ptx", "kernel.cubin",
+                                                "report.html", "report.md"};
 /// A manifest is some tens of KiB; the samples of a long measurement may make it a few MiB.
 constexpr size_t kMaxManifestBytes = size_t{64} << 20;
 
@@ -31,7 +32,8 @@ Status CheckReplaceable(const Path& folder) {
   const auto status = std::filesystem::symlink_status(folder, error);
   if (status.type() == std::filesystem::file_type::not_found) return {};
   if (status.type() != std::filesystem::file_type::directory)
-    return Invalid("exists and is no folder", folder.string(), "name another folder for the artifact");
+    return Invalid("exists and is no folder", folder.string(),
+                   "name another folder for the artifact");
   bool only_reports = true;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
@@ -39,13 +41,14 @@ Status CheckReplaceable(const Path& folder) {
     const bool kernel = std::ranges::find(kArtifactKernelFiles, name) != kArtifactKernelFiles.end();
     only_reports = only_reports && report;
     if (!report && !kernel && name != kManifest) {
-      return Invalid("holds '" + name + "', which is no part of an artifact; nothing was written", folder.string(),
-                     "name another folder, or an empty one");
+      return Invalid("holds '" + name + "', which is no part of an artifact; nothing was written",
+                     folder.string(), "name another folder, or an empty one");
     }
   }
   if (error) return Invalid("cannot be read: " + error.message(), folder.string());
   if (only_reports) return {};
-  // A kernel.cu alone may be the user's own. Whether the old manifest is sound does not matter, only that it is one.
+  // A kernel.cu alone may be the user's own. Whether the old manifest is sound does not matter,
+  // only that it is one.
   const std::string manifest = ReadFile(folder / kManifest, kMaxManifestBytes).value_or("");
   if (manifest.find("\"atunner-artifact-") != std::string::npos) return {};
   return Invalid("is not empty and no artifact; nothing was written", folder.string(),
@@ -55,8 +58,9 @@ Status CheckReplaceable(const Path& folder) {
 std::unexpected<Error> SystemFailure(const std::string& what, const Path& folder) {
   const int error = errno;
   const bool full = error == ENOSPC || error == EDQUOT;
-  return Fail(full ? ErrorCode::kUnavailable : ErrorCode::kInvalidInput, what + ": " + std::strerror(error),
-              folder.string(), full ? "free some disk space, or choose another folder" : "choose another folder");
+  return Fail(full ? ErrorCode::kUnavailable : ErrorCode::kInvalidInput,
+              what + ": " + std::strerror(error), folder.string(),
+              full ? "free some disk space, or choose another folder" : "choose another folder");
 }
 
 /// A folder beside `folder` in the making; removed with its contents unless it was renamed away.
@@ -64,8 +68,10 @@ class Sibling {
  public:
   static Result<Sibling> Make(const Path& folder) {
     ATUNNER_RETURN_IF_ERROR(MakeDirectories(folder.parent_path()));
-    std::string pattern = (folder.parent_path() / ("." + folder.filename().string() + ".XXXXXX")).string();
-    if (::mkdtemp(pattern.data()) == nullptr) return SystemFailure("cannot make a folder here", folder.parent_path());
+    std::string pattern = (folder.parent_path() / ("." + folder.filename().string() + ".XXXXXX"))
+                              .string();
+    if (::mkdtemp(pattern.data()) == nullptr)
+      return SystemFailure("cannot make a folder here", folder.parent_path());
     ::chmod(pattern.c_str(), 0755);
     return Sibling(pattern);
   }
@@ -84,7 +90,8 @@ class Sibling {
       path_.clear();
     } else if (errno != ENOTEMPTY && errno != EEXIST) {
       return SystemFailure("cannot put the artifact in its place", target);
-    } else if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) != 0) {
+    } else if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) !=
+               0) {
       return MoveInTwoSteps(target);
     }
     return SyncFolder(target.parent_path());
@@ -93,10 +100,12 @@ class Sibling {
  private:
   explicit Sibling(Path path) : path_(std::move(path)) {}
 
-  /// For file systems that cannot exchange: for a moment there is no folder at `target`, but never half of one.
+  /// For file systems that cannot exchange: for a moment there is no folder at `target`, but never
+  /// half of one.
   Status MoveInTwoSteps(const Path& target) {
     const Path old = path_.string() + ".old";
-    if (::rename(target.c_str(), old.c_str()) != 0) return SystemFailure("cannot replace the artifact", target);
+    if (::rename(target.c_str(), old.c_str()) != 0)
+      return SystemFailure("cannot replace the artifact", target);
     if (::rename(path_.c_str(), target.c_str()) != 0) {
       const auto failure = SystemFailure("cannot replace the artifact", target);
       ::rename(old.c_str(), target.c_str());
@@ -120,7 +129,8 @@ class Sibling {
 /// The folder without links and a trailing slash, so that its parent and its name are known.
 Result<Path> Place(const Path& folder) {
   std::error_code error;
-  const Path target = std::filesystem::weakly_canonical(std::filesystem::absolute(folder / "."), error);
+  const Path target = std::filesystem::weakly_canonical(std::filesystem::absolute(folder / "."),
+                                                        error);
   if (error) return Invalid("is no usable path: " + error.message(), folder.string());
   return target.has_filename() ? target : target.parent_path();
 }
@@ -135,13 +145,15 @@ Status WriteAll(const Path& folder, const std::string& manifest, const ArtifactF
 }
 
 /// For a folder that cannot be replaced as a whole; `why` is told when it cannot be written either.
-Status SaveInPlace(const Path& folder, const std::string& manifest, const ArtifactFiles& files, const Error& why) {
+Status SaveInPlace(const Path& folder, const std::string& manifest, const ArtifactFiles& files,
+                   const Error& why) {
   if (why.code == ErrorCode::kUnavailable || !MakeDirectories(folder)) return std::unexpected(why);
   if (::access(folder.c_str(), W_OK | X_OK) != 0) return std::unexpected(why);
   // The old manifest goes first: it must never stand beside files of another kernel.
   std::error_code ignored;
   std::filesystem::remove(folder / kManifest, ignored);
-  for (const std::string_view file : kAllButManifest) std::filesystem::remove(folder / file, ignored);
+  for (const std::string_view file : kAllButManifest)
+    std::filesystem::remove(folder / file, ignored);
   return WriteAll(folder, manifest, files);
 }
 
@@ -161,11 +173,13 @@ Status SaveArtifact(const Path& folder, const Artifact& artifact, const Artifact
   Artifact complete = artifact;
   complete.digests.clear();
   for (const std::string_view file : kArtifactKernelFiles) {
-    if (!TextOf(files, file).empty()) complete.digests[std::string(file)] = DigestOf(TextOf(files, file));
+    if (!TextOf(files, file).empty())
+      complete.digests[std::string(file)] = DigestOf(TextOf(files, file));
   }
   const std::string manifest = ArtifactManifest(complete);
   // What cannot be read back must not be written.
-  ATUNNER_TRY([[maybe_unused]] const Artifact readable, ParseArtifactManifest(manifest, "artifact"));
+  ATUNNER_TRY([[maybe_unused]] const Artifact readable,
+              ParseArtifactManifest(manifest, "artifact"));
   ATUNNER_RETURN_IF_ERROR(CheckReplaceable(place));
   auto sibling = Sibling::Make(place);
   if (!sibling) return SaveInPlace(place, manifest, files, sibling.error());
@@ -174,7 +188,8 @@ Status SaveArtifact(const Path& folder, const Artifact& artifact, const Artifact
   return moved ? moved : SaveInPlace(place, manifest, files, moved.error());
 }
 
-Result<std::string> ReadArtifactFile(const Path& folder, const Artifact& artifact, std::string_view file) {
+Result<std::string> ReadArtifactFile(const Path& folder, const Artifact& artifact,
+                                     std::string_view file) {
   const auto digest = artifact.digests.find(file);
   if (digest == artifact.digests.end()) return std::string();
   const bool empty = digest->second == DigestOf(std::string_view());
@@ -202,7 +217,8 @@ Result<Artifact> LoadArtifact(const Path& folder) {
   if (!text) return std::unexpected(text.error());
   ATUNNER_TRY(Artifact artifact, ParseArtifactManifest(*text, manifest.string()));
   for (const std::string_view file : kArtifactKernelFiles) {
-    ATUNNER_TRY([[maybe_unused]] const std::string checked, ReadArtifactFile(folder, artifact, file));
+    ATUNNER_TRY([[maybe_unused]] const std::string checked,
+                ReadArtifactFile(folder, artifact, file));
   }
   return artifact;
 }

@@ -1,5 +1,5 @@
-// The finished product on disk: a folder with a kernel's source and binaries, how to launch it, and the evidence.
-// The format is described in docs/formats/artifact.md.
+// The finished product on disk: a folder with a kernel's source and binaries, how to launch it, and
+// the evidence. The format is described in docs/formats/artifact.md.
 #pragma once
 
 #include <array>
@@ -58,26 +58,29 @@ struct ArtifactFiles {
 };
 
 /// Files whose digests the manifest holds. Reports are for people, who may edit them.
-constexpr std::array<std::string_view, 3> kArtifactKernelFiles = {"kernel.cu", "kernel.ptx", "kernel.cubin"};
+constexpr std::array<std::string_view, 3> kArtifactKernelFiles = {"kernel.cu", "kernel.ptx",
+                                                                  "kernel.cubin"};
 
-/// Whether an artifact may be put at `folder`: nothing is there, or an empty folder, an artifact or reports, and it can
-/// be written. To be asked before a long run, whose result would have no place.
+/// Whether an artifact may be put at `folder`: nothing is there, or an empty folder, an artifact or
+/// reports, and it can be written. To be asked before a long run, whose result would have no place.
 Status CheckArtifactFolder(const Path& folder);
 
-/// Writes the folder: complete in a sibling first, then renamed to `folder`, so that nobody ever sees half of it. Where
-/// that cannot be (the parent is read-only, the folder is a mount), file by file with the manifest last, so that half
-/// of it is no artifact. Replaces an earlier artifact; refuses a folder that holds anything else. `artifact.digests` is
-/// computed from `files`.
+/// Writes the folder: complete in a sibling first, then renamed to `folder`, so that nobody ever
+/// sees half of it. Where that cannot be (the parent is read-only, the folder is a mount), file by
+/// file with the manifest last, so that half of it is no artifact. Replaces an earlier artifact;
+/// refuses a folder that holds anything else. `artifact.digests` is computed from `files`.
 Status SaveArtifact(const Path& folder, const Artifact& artifact, const ArtifactFiles& files);
 
-/// Reads and checks a folder: format, consistency, digests of all files. kNotFound when it is no artifact,
-/// kUnsupported when a newer atunner wrote it.
+/// Reads and checks a folder: format, consistency, digests of all files. kNotFound when it is no
+/// artifact, kUnsupported when a newer atunner wrote it.
 Result<Artifact> LoadArtifact(const Path& folder);
 
 /// One of kArtifactKernelFiles, its digest checked. Empty when the artifact has none.
-Result<std::string> ReadArtifactFile(const Path& folder, const Artifact& artifact, std::string_view file);
+Result<std::string> ReadArtifactFile(const Path& folder, const Artifact& artifact,
+                                     std::string_view file);
 
-/// The manifest's text and back: what LoadArtifact and SaveArtifact use. `where` names the text in messages.
+/// The manifest's text and back: what LoadArtifact and SaveArtifact use. `where` names the text in
+/// messages.
 std::string ArtifactManifest(const Artifact& artifact);
 Result<Artifact> ParseArtifactManifest(std::string_view text, std::string_view where);
 

@@ -1,4 +1,5 @@
-// A foreign artifact manifest; what is accepted can be written and is then accepted again, the same.
+// A foreign artifact manifest; what is accepted can be written and is then accepted again, the
+// same.
 #include <cstdint>
 #include <string_view>
 

@@ -1,4 +1,5 @@
-// manifest.json: its text, and every check that a manifest must pass before anything is launched by it.
+// manifest.json: its text, and every check that a manifest must pass before anything is launched by
+// it.
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
@@ -15,7 +16,8 @@ constexpr std::string_view kFormatPrefix = "atunner-artifact-";
 Json JsonOf(const SizeFreedom& freedom) {
   Json constraints = Json::array();
   for (const Constraint& constraint : freedom.constraints)
-    constraints.push_back({{"condition", constraint.condition.text()}, {"reason", constraint.reason}});
+    constraints.push_back(
+        {{"condition", constraint.condition.text()}, {"reason", constraint.reason}});
   return {{"dims", freedom.dims}, {"constraints", constraints}};
 }
 
@@ -31,7 +33,8 @@ SizeFreedom FreedomFrom(const Json& json) {
 
 Json JsonOf(const std::vector<std::pair<std::string, Value>>& configuration) {
   Json json = Json::object();
-  for (const auto& each : configuration) std::visit([&](const auto& held) { json[each.first] = held; }, each.second);
+  for (const auto& each : configuration)
+    std::visit([&](const auto& held) { json[each.first] = held; }, each.second);
   return json;
 }
 
@@ -43,7 +46,8 @@ Value ValueFrom(const Json& json) {
 }
 
 Digest DigestFrom(const std::string& hex) {
-  const bool digits = hex.size() == 32 && hex.find_first_not_of("0123456789abcdef") == std::string::npos;
+  const bool digits = hex.size() == 32 &&
+                      hex.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (!digits) throw std::runtime_error("'" + hex + "' is no digest");
   Digest digest;
   std::from_chars(hex.data(), hex.data() + 16, digest.high, 16);
@@ -74,7 +78,8 @@ std::vector<T> NestedList(const Json& json, const char* field) {
 void CapabilityFromArch(Artifact& artifact) {
   int number = 0;
   const size_t digits = artifact.arch.find_first_of("0123456789");
-  if (digits != std::string::npos) std::from_chars(&artifact.arch[digits], &*artifact.arch.end(), number);
+  if (digits != std::string::npos)
+    std::from_chars(&artifact.arch[digits], &*artifact.arch.end(), number);
   artifact.cc_major = number / 10;
   artifact.cc_minor = number % 10;
 }
@@ -124,7 +129,8 @@ Status CheckStep(const Artifact& artifact, const LaunchStep& step) {
         return Invalid("the plan passes '" + arg.name + "', which is no tensor of the task");
     }
     if (InWorkspace(arg.kind) &&
-        std::ranges::find(artifact.plan.workspaces, arg.name, &Workspace::name) == artifact.plan.workspaces.end())
+        std::ranges::find(artifact.plan.workspaces, arg.name, &Workspace::name) ==
+            artifact.plan.workspaces.end())
       return Invalid("the plan passes the workspace '" + arg.name + "', which it does not declare");
   }
   return {};
@@ -133,13 +139,15 @@ Status CheckStep(const Artifact& artifact, const LaunchStep& step) {
 Status CheckPlan(const Artifact& artifact) {
   const LaunchPlan& plan = artifact.plan;
   if (plan.parameter_names.size() != plan.parameter_values.size())
-    return Invalid("the plan has " + std::to_string(plan.parameter_names.size()) + " parameter names and " +
-                   std::to_string(plan.parameter_values.size()) + " values");
+    return Invalid("the plan has " + std::to_string(plan.parameter_names.size()) +
+                   " parameter names and " + std::to_string(plan.parameter_values.size()) +
+                   " values");
   for (const LaunchStep& step : plan.steps) ATUNNER_RETURN_IF_ERROR(CheckStep(artifact, step));
   for (const SymbolCopy& copy : plan.symbols) {
     const ArgSpec* spec = artifact.spec.FindArg(copy.tensor);
     if (spec == nullptr || spec->role == Role::kScalar)
-      return Invalid("the symbol '" + copy.symbol + "' copies '" + copy.tensor + "', which is no tensor of the task");
+      return Invalid("the symbol '" + copy.symbol + "' copies '" + copy.tensor +
+                     "', which is no tensor of the task");
   }
   ATUNNER_TRY([[maybe_unused]] const ConcretePlan concrete,
               Resolve(plan, artifact.spec.dims, artifact.spec.attributes));
@@ -149,19 +157,24 @@ Status CheckPlan(const Artifact& artifact) {
 /// What cannot be said by types: names that must refer to something, numbers that must agree.
 Status Check(const Artifact& artifact) {
   if (!artifact.trial.verdict.stands())
-    return Invalid("the verdict is '" + std::string(Name(artifact.trial.verdict.kind)) + "', not correct");
+    return Invalid("the verdict is '" + std::string(Name(artifact.trial.verdict.kind)) +
+                   "', not correct");
   const bool measured = artifact.evidence == Evidence::kMeasured;
   if (measured ? !artifact.trial.measurement : !artifact.trial.estimate)
-    return Invalid("the evidence is " + std::string(Name(artifact.evidence)) + ", and there is no such number");
+    return Invalid("the evidence is " + std::string(Name(artifact.evidence)) +
+                   ", and there is no such number");
   ATUNNER_RETURN_IF_ERROR(CheckPlan(artifact));
   for (const ArgSpec& arg : artifact.spec.args) {
     if (arg.role == Role::kScalar) continue;
-    ATUNNER_TRY([[maybe_unused]] const TensorShape shape, ShapeOf(arg, artifact.spec, artifact.spec.dims));
+    ATUNNER_TRY([[maybe_unused]] const TensorShape shape,
+                ShapeOf(arg, artifact.spec, artifact.spec.dims));
   }
   for (const std::string& dim : artifact.freedom.dims) {
-    if (!artifact.spec.dims.contains(dim)) return Invalid("the free dim '" + dim + "' is no dim of the task");
+    if (!artifact.spec.dims.contains(dim))
+      return Invalid("the free dim '" + dim + "' is no dim of the task");
   }
-  ATUNNER_RETURN_IF_ERROR(Serves(artifact.freedom, artifact.spec.dims, artifact.spec.dims, artifact.spec.attributes));
+  ATUNNER_RETURN_IF_ERROR(
+      Serves(artifact.freedom, artifact.spec.dims, artifact.spec.dims, artifact.spec.attributes));
   for (const auto& [file, digest] : artifact.digests) {
     if (std::ranges::find(kArtifactKernelFiles, file) == kArtifactKernelFiles.end())
       return Invalid("'" + file + "' is no file of an artifact");
@@ -173,16 +186,18 @@ Status Check(const Artifact& artifact) {
 
 Status CheckFormat(const Json& json, std::string_view where) {
   const auto at = json.is_object() ? json.find("format") : json.end();
-  const std::string format = json.is_object() && at != json.end() && at->is_string() ? at->get<std::string>() : "";
+  const std::string format = json.is_object() && at != json.end() && at->is_string()
+                                 ? at->get<std::string>()
+                                 : "";
   int version = 0;
   if (format.starts_with(kFormatPrefix))
     std::from_chars(format.data() + kFormatPrefix.size(), format.data() + format.size(), version);
   if (version < 1) return Invalid("is not the manifest of an atunner artifact", std::string(where));
   if (version > kArtifactFormat) {
-    return Fail(
-        ErrorCode::kUnsupported,
-        "has format " + std::to_string(version) + ", this version reads up to " + std::to_string(kArtifactFormat),
-        std::string(where), "a newer atunner wrote it: update this one");
+    return Fail(ErrorCode::kUnsupported,
+                "has format " + std::to_string(version) + ", this version reads up to " +
+                    std::to_string(kArtifactFormat),
+                std::string(where), "a newer atunner wrote it: update this one");
   }
   return {};
 }
@@ -208,7 +223,8 @@ std::string ArtifactManifest(const Artifact& artifact) {
             {"trial", ToJson(artifact.trial)},
             {"baselines", Json::array()},
             {"digests", Json::object()}};
-  for (const KernelResources& kernel : artifact.resources) json["resources"].push_back(ToJson(kernel));
+  for (const KernelResources& kernel : artifact.resources)
+    json["resources"].push_back(ToJson(kernel));
   for (const Baseline& baseline : artifact.baselines) json["baselines"].push_back(ToJson(baseline));
   for (const auto& [file, digest] : artifact.digests) json["digests"][file] = digest.ToHex();
   return DumpJson(json, 2) + "\n";

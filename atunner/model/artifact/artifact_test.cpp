@@ -21,9 +21,18 @@ Artifact Sample() {
   artifact.spec.name = "scale";
   artifact.spec.dims = {{"cols", 64}, {"rows", 8}};
   artifact.spec.attributes = {{"factor", 2.5}};
-  artifact.spec.args = {
-      {"x", Role::kInput, DType::kFloat32, {Expr::MustParse("rows"), Expr::MustParse("cols")}, {}, {}},
-      {"y", Role::kOutput, DType::kFloat32, {Expr::MustParse("rows"), Expr::MustParse("cols")}, {}, {}}};
+  artifact.spec.args = {{"x",
+                         Role::kInput,
+                         DType::kFloat32,
+                         {Expr::MustParse("rows"), Expr::MustParse("cols")},
+                         {},
+                         {}},
+                        {"y",
+                         Role::kOutput,
+                         DType::kFloat32,
+                         {Expr::MustParse("rows"), Expr::MustParse("cols")},
+                         {},
+                         {}}};
   LaunchStep step;
   step.entry = "scale";
   step.grid[0] = Expr::MustParse("ceil_div(rows * cols, threads)");
@@ -41,7 +50,8 @@ Artifact Sample() {
   artifact.evidence = Evidence::kPredicted;
   artifact.device = "NVIDIA H200";
   artifact.cc_major = 9;
-  artifact.trial.verdict.checks = {{.check = "oracle", .family = "normal", .dims = artifact.spec.dims, .passed = true}};
+  artifact.trial.verdict.checks = {
+      {.check = "oracle", .family = "normal", .dims = artifact.spec.dims, .passed = true}};
   artifact.trial.estimate = Estimate{.time_ns = 1234.5, .limiter = "dram"};
   artifact.baselines = {{.name = "naive"}};
   artifact.created = "2026-11-21T01:12:03Z";
@@ -62,7 +72,9 @@ class ArtifactFolder : public testing::Test {
  protected:
   Path folder() const { return dir_.path() / "best"; }
   void Save() { ASSERT_EQ(Problem(SaveArtifact(folder(), Sample(), kFiles)), ""); }
-  static std::string Problem(const Status& status) { return status ? "" : status.error().ToString(); }
+  static std::string Problem(const Status& status) {
+    return status ? "" : status.error().ToString();
+  }
   std::string LoadProblem() const {
     const auto loaded = LoadArtifact(folder());
     return loaded ? "" : loaded.error().ToString();
@@ -84,8 +96,9 @@ TEST_F(ArtifactFolder, ComesBackAsItWasSaved) {
   const auto loaded = LoadArtifact(folder());
   ASSERT_TRUE(loaded.has_value()) << loaded.error().ToString();
   Artifact expected = Sample();
-  for (const auto& [file, text] :
-       {std::pair("kernel.cu", kFiles.source), {"kernel.ptx", kFiles.ptx}, {"kernel.cubin", kFiles.cubin}}) {
+  for (const auto& [file, text] : {std::pair("kernel.cu", kFiles.source),
+                                   {"kernel.ptx", kFiles.ptx},
+                                   {"kernel.cubin", kFiles.cubin}}) {
     expected.digests[file] = DigestOf(text);
     EXPECT_EQ(ReadArtifactFile(folder(), *loaded, file).value(), text);
   }
@@ -99,7 +112,8 @@ TEST_F(ArtifactFolder, ComesBackAsItWasSaved) {
 }
 
 TEST_F(ArtifactFolder, FilesThatAreEmptyAreNotWritten) {
-  ASSERT_EQ(Problem(SaveArtifact(folder().string() + "/", Sample(), {.source = "s", .ptx = "p"})), "");
+  ASSERT_EQ(Problem(SaveArtifact(folder().string() + "/", Sample(), {.source = "s", .ptx = "p"})),
+            "");
   EXPECT_FALSE(std::filesystem::exists(folder() / "kernel.cubin"));
   EXPECT_EQ(ReadArtifactFile(folder(), LoadArtifact(folder()).value(), "kernel.cubin").value(), "");
   EXPECT_EQ(Entries(), 1u);
@@ -112,7 +126,8 @@ TEST_F(ArtifactFolder, ReplacesAnArtifactAnEmptyFolderAndReports) {
   next.run = "another";
   ASSERT_EQ(Problem(SaveArtifact(folder(), next, {.source = "s", .ptx = "p"})), "");
   EXPECT_EQ(LoadArtifact(folder())->run, "another");
-  EXPECT_FALSE(std::filesystem::exists(folder() / "kernel.cubin")) << "nothing of the old one may stay";
+  EXPECT_FALSE(std::filesystem::exists(folder() / "kernel.cubin"))
+      << "nothing of the old one may stay";
   std::filesystem::remove_all(folder());
   ASSERT_TRUE(WriteFileAtomic(folder() / "report.md", "no kernel was found").has_value());
   Save();
@@ -137,16 +152,19 @@ TEST_F(ArtifactFolder, NeverOverwritesWhatIsNotAnArtifact) {
   Save();
   ASSERT_TRUE(WriteFileAtomic(folder() / "notes.txt", "mine").has_value());
   EXPECT_THAT(Problem(SaveArtifact(folder(), Sample(), kFiles)), HasSubstr("'notes.txt'"));
-  EXPECT_THAT(Problem(SaveArtifact(folder() / "kernel.cu", Sample(), kFiles)), HasSubstr("no folder"));
+  EXPECT_THAT(Problem(SaveArtifact(folder() / "kernel.cu", Sample(), kFiles)),
+              HasSubstr("no folder"));
   EXPECT_EQ(Entries(), 1u);
 }
 
 TEST_F(ArtifactFolder, NothingIsLeftWhereWritingIsImpossible) {
   ASSERT_TRUE(WriteFileAtomic(dir_.path() / "file", "a file, not a folder").has_value());
-  EXPECT_THAT(Problem(SaveArtifact(dir_.path() / "file" / "best", Sample(), kFiles)), HasSubstr("file"));
+  EXPECT_THAT(Problem(SaveArtifact(dir_.path() / "file" / "best", Sample(), kFiles)),
+              HasSubstr("file"));
   if (::geteuid() != 0) {  // root may write anywhere
     ::chmod(dir_.path().c_str(), 0555);
-    EXPECT_THAT(Problem(SaveArtifact(folder(), Sample(), kFiles)), HasSubstr("choose another folder"));
+    EXPECT_THAT(Problem(SaveArtifact(folder(), Sample(), kFiles)),
+                HasSubstr("choose another folder"));
     ::chmod(dir_.path().c_str(), 0755);
   }
   EXPECT_EQ(Entries(), 1u);
@@ -161,7 +179,8 @@ TEST_F(ArtifactFolder, IsWrittenInPlaceWhereItCannotBeReplaced) {
   next.run = "another";
   ASSERT_EQ(Problem(SaveArtifact(place, next, {.source = "s", .ptx = "p"})), "");
   EXPECT_EQ(LoadArtifact(place)->run, "another");
-  EXPECT_FALSE(std::filesystem::exists(place / "kernel.cubin")) << "nothing of the old one may stay";
+  EXPECT_FALSE(std::filesystem::exists(place / "kernel.cubin"))
+      << "nothing of the old one may stay";
   EXPECT_EQ(Entries(), 1u);
 }
 
@@ -210,7 +229,8 @@ TEST_F(ArtifactFolder, RefusesOtherFormats) {
 TEST_F(ArtifactFolder, FieldsAddedSinceTheFirstManifestsHaveDefaults) {
   Save();
   EditManifest([](Json& json) {
-    for (const char* field : {"name", "created", "compute_capability", "configuration", "free_sizes", "baselines"})
+    for (const char* field :
+         {"name", "created", "compute_capability", "configuration", "free_sizes", "baselines"})
       json.erase(field);
   });
   const auto loaded = LoadArtifact(folder());
@@ -231,21 +251,28 @@ TEST_F(ArtifactFolder, EveryInconsistencyIsNamed) {
   const BadManifest cases[] = {
       {"entry", [](Json& j) { j["plan"]["steps"][0]["entry"] = "other"; }, "'other'"},
       {"tensor", [](Json& j) { j["plan"]["steps"][0]["args"][0]["name"] = "z"; }, "'z'"},
-      {"workspace", [](Json& j) { j["plan"]["steps"][0]["args"][0]["kind"] = "workspace"; }, "does not declare"},
-      {"symbol", [](Json& j) { j["plan"]["symbols"] = Json::parse(R"([{"symbol":"s","tensor":"t"}])"); }, "symbol 's'"},
-      {"parameters", [](Json& j) { j["plan"]["parameter_values"] = Json::array(); }, "1 parameter names and 0 values"},
+      {"workspace", [](Json& j) { j["plan"]["steps"][0]["args"][0]["kind"] = "workspace"; },
+       "does not declare"},
+      {"symbol",
+       [](Json& j) { j["plan"]["symbols"] = Json::parse(R"([{"symbol":"s","tensor":"t"}])"); },
+       "symbol 's'"},
+      {"parameters", [](Json& j) { j["plan"]["parameter_values"] = Json::array(); },
+       "1 parameter names and 0 values"},
       {"no steps", [](Json& j) { j["plan"]["steps"] = Json::array(); }, "no step"},
       {"block", [](Json& j) { j["plan"]["steps"][0]["block"][0] = "4096"; }, "block x is 4096"},
       {"expression", [](Json& j) { j["plan"]["steps"][0]["block"][0] = "1 +"; }, "expression"},
       {"shape", [](Json& j) { j["spec"]["args"][0]["shape"][0] = "0"; }, "at least 1"},
       {"free dim", [](Json& j) { j["free_sizes"]["dims"][0] = "depth"; }, "'depth'"},
-      {"constraint", [](Json& j) { j["free_sizes"]["constraints"][0]["condition"] = "rows > 100"; }, "rows > 100"},
+      {"constraint", [](Json& j) { j["free_sizes"]["constraints"][0]["condition"] = "rows > 100"; },
+       "rows > 100"},
       {"evidence", [](Json& j) { j["evidence"] = "guessed"; }, "'guessed'"},
       {"number", [](Json& j) { j["evidence"] = "measured"; }, "no such number"},
       {"verdict", [](Json& j) { j["trial"]["verdict"]["kind"] = "wrong-result"; }, "wrong-result"},
       {"file", [](Json& j) { j["digests"]["../../x"] = std::string(32, '0'); }, "../../x"},
       {"digest", [](Json& j) { j["digests"]["kernel.ptx"] = "12"; }, "no digest"},
-      {"no binary", [](Json& j) { j["digests"].erase("kernel.ptx"), j["digests"].erase("kernel.cubin"); }, "neither"},
+      {"no binary",
+       [](Json& j) { j["digests"].erase("kernel.ptx"), j["digests"].erase("kernel.cubin"); },
+       "neither"},
       {"no spec", [](Json& j) { j.erase("spec"); }, "spec"},
       {"dtype", [](Json& j) { j["spec"]["args"][0]["dtype"] = "float7"; }, "float7"},
   };

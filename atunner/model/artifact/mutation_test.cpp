@@ -1,4 +1,5 @@
-// What the fuzzer does with model JSON (json_fuzz.cpp), for a few thousand damaged texts on every run.
+// What the fuzzer does with model JSON (json_fuzz.cpp), for a few thousand damaged texts on every
+// run.
 #include "atunner/base/mutation_test.h"
 
 #include <gtest/gtest.h>
@@ -21,8 +22,18 @@ KernelSpec FullSpec() {
   spec.dims = {{"cols", 64}, {"rows", 8}};
   spec.attributes = {{"factor", 2.5}, {"causal", true}, {"mode", std::string("fast")}};
   spec.args = {
-      {"x", Role::kInput, DType::kFloat32, {Expr::MustParse("rows"), Expr::MustParse("cols * 2 // 2")}, {}, {}},
-      {"y", Role::kOutput, DType::kBFloat16, {Expr::MustParse("rows"), Expr::MustParse("cols")}, {}, {}},
+      {"x",
+       Role::kInput,
+       DType::kFloat32,
+       {Expr::MustParse("rows"), Expr::MustParse("cols * 2 // 2")},
+       {},
+       {}},
+      {"y",
+       Role::kOutput,
+       DType::kBFloat16,
+       {Expr::MustParse("rows"), Expr::MustParse("cols")},
+       {},
+       {}},
       {"n", Role::kScalar, DType::kInt32, {}, Expr::MustParse("rows * cols if causal else 1"), {}}};
   LaunchStep step;
   step.entry = "scale";
@@ -36,7 +47,8 @@ KernelSpec FullSpec() {
   plan.parameter_names = {"threads"};
   plan.parameter_values = {int64_t{128}};
   spec.oracle.kind = Oracle::Kind::kKernel;
-  spec.oracle.kernel = RenderedKernel{.source = {.text = "__global__ void scale() {}"}, .plan = plan};
+  spec.oracle.kernel = RenderedKernel{.source = {.text = "__global__ void scale() {}"},
+                                      .plan = plan};
   spec.tolerance.relative = 1e-5;
   spec.flops = Expr::MustParse("2 * rows * cols");
   return spec;
@@ -47,9 +59,13 @@ Trial FullTrial() {
   trial.number = 3;
   trial.configuration.values = {int64_t{128}, 0.5, true, std::string("shared")};
   trial.proposer = "bayes";
-  trial.verdict.checks = {
-      {.check = "oracle", .family = "normal", .dims = {{"rows", 8}}, .passed = true, .error = 1e-9}};
-  trial.measurement = Measurement{.median_ns = 1234.5, .samples_ns = {1, 2, 3}, .seed = ~uint64_t{0}};
+  trial.verdict.checks = {{.check = "oracle",
+                           .family = "normal",
+                           .dims = {{"rows", 8}},
+                           .passed = true,
+                           .error = 1e-9}};
+  trial.measurement = Measurement{
+      .median_ns = 1234.5, .samples_ns = {1, 2, 3}, .seed = ~uint64_t{0}};
   trial.estimate = Estimate{.time_ns = 5, .parts = {{"dram", 3, true}}};
   trial.resources = {{.entry = "k", .mangled = "_Z1k", .registers = 40}};
   trial.binary = DigestOf("x");
@@ -61,8 +77,9 @@ ParameterSpace FullSpace() {
   space.parameters = {{"threads", {int64_t{32}, int64_t{64}}, "threads"},
                       {"storage", {std::string("shared"), std::string("registers")}, ""},
                       {"share", {0.5, 1.0, true}, ""}};
-  space.constraints = {{Expr::MustParse("threads * 2 <= n or storage == 'shared'"), "too many"},
-                       {Expr::MustParse("storage in ('shared', 'registers') and not share > 2 ** 3 % 5"), ""}};
+  space.constraints = {
+      {Expr::MustParse("threads * 2 <= n or storage == 'shared'"), "too many"},
+      {Expr::MustParse("storage in ('shared', 'registers') and not share > 2 ** 3 % 5"), ""}};
   return space;
 }
 
@@ -117,14 +134,15 @@ TEST(Mutation, LongAndDeepTextsAreRefusedOrRead) {
     for (size_t i = 0; i < kMany; ++i) text += piece;
     return text;
   };
-  for (const std::string& text :
-       {repeated("["), repeated("{\"a\":"), repeated("[") + repeated("]"), "{\"args\":" + repeated("[") + "}"}) {
+  for (const std::string& text : {repeated("["), repeated("{\"a\":"), repeated("[") + repeated("]"),
+                                  "{\"args\":" + repeated("[") + "}"}) {
     FuzzModel(text);
     EXPECT_FALSE(ParseJson(text).has_value());
   }
-  for (const std::string& text : {repeated("("), repeated("-") + "1", repeated("not ") + "1", repeated("1+") + "1",
-                                  repeated("1<") + "1", repeated("a and ") + "a", repeated("1 if 1 else ") + "1",
-                                  repeated("2**") + "1", repeated("max(") + "1" + repeated(")")}) {
+  for (const std::string& text :
+       {repeated("("), repeated("-") + "1", repeated("not ") + "1", repeated("1+") + "1",
+        repeated("1<") + "1", repeated("a and ") + "a", repeated("1 if 1 else ") + "1",
+        repeated("2**") + "1", repeated("max(") + "1" + repeated(")")}) {
     const auto parsed = Expr::Parse(text);
     if (parsed) (void)parsed->Evaluate({});
     FuzzModel("{\"flops\": \"" + text + "\"}");

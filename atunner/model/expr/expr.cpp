@@ -21,7 +21,9 @@ int64_t AsInteger(const Value& value) {
   return std::get<int64_t>(value);
 }
 
-int64_t FloorDivide(int64_t a, int64_t b) { return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0); }
+int64_t FloorDivide(int64_t a, int64_t b) {
+  return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
+}
 
 Result<Value> IntegerPower(int64_t base, int64_t exponent) {
   if (exponent < 0) return std::pow(static_cast<double>(base), static_cast<double>(exponent));
@@ -37,11 +39,14 @@ Result<Value> IntegerPower(int64_t base, int64_t exponent) {
 Result<Value> IntegerBinary(const std::string& op, int64_t a, int64_t b) {
   int64_t result = 0;
   if (op == "+")
-    return __builtin_add_overflow(a, b, &result) ? Result<Value>(Bad("integer overflow in +")) : Value(result);
+    return __builtin_add_overflow(a, b, &result) ? Result<Value>(Bad("integer overflow in +"))
+                                                 : Value(result);
   if (op == "-")
-    return __builtin_sub_overflow(a, b, &result) ? Result<Value>(Bad("integer overflow in -")) : Value(result);
+    return __builtin_sub_overflow(a, b, &result) ? Result<Value>(Bad("integer overflow in -"))
+                                                 : Value(result);
   if (op == "*")
-    return __builtin_mul_overflow(a, b, &result) ? Result<Value>(Bad("integer overflow in *")) : Value(result);
+    return __builtin_mul_overflow(a, b, &result) ? Result<Value>(Bad("integer overflow in *"))
+                                                 : Value(result);
   if (op == "**") return IntegerPower(a, b);
   if (op == "&") return a & b;
   if (op == "|") return a | b;
@@ -54,7 +59,8 @@ Result<Value> IntegerBinary(const std::string& op, int64_t a, int64_t b) {
   if (b == -1 && a == INT64_MIN) return Bad("integer overflow in division");
   if (op == "//") return FloorDivide(a, b);
   if (op == "%") return a - FloorDivide(a, b) * b;
-  // `/` of integers that divide stays an integer, so that grid sizes written with `/` work as their authors meant.
+  // `/` of integers that divide stays an integer, so that grid sizes written with `/` work as their
+  // authors meant.
   if (a % b == 0) return a / b;
   return static_cast<double>(a) / static_cast<double>(b);
 }
@@ -87,8 +93,10 @@ Result<bool> Compare(const std::string& op, const Value& a, const Value& b) {
   if (std::holds_alternative<std::string>(a) != std::holds_alternative<std::string>(b))
     return Bad("cannot compare text with a number");
   const auto order = [&]() -> int {
-    if (const auto* text = std::get_if<std::string>(&a)) return text->compare(std::get<std::string>(b));
-    if (IsInteger(a) && IsInteger(b)) return AsInteger(a) < AsInteger(b) ? -1 : AsInteger(a) > AsInteger(b);
+    if (const auto* text = std::get_if<std::string>(&a))
+      return text->compare(std::get<std::string>(b));
+    if (IsInteger(a) && IsInteger(b))
+      return AsInteger(a) < AsInteger(b) ? -1 : AsInteger(a) > AsInteger(b);
     return ToDouble(a) < ToDouble(b) ? -1 : ToDouble(a) > ToDouble(b);
   }();
   if (op == "<") return order < 0;
@@ -120,7 +128,8 @@ Result<Value> CallOne(const std::string& name, const Value& x) {
   if (name == "ceil") return IsInteger(x) ? Result<Value>(x) : WholeNumber(std::ceil(real));
   if (name == "floor") return IsInteger(x) ? Result<Value>(x) : WholeNumber(std::floor(real));
   if (name == "round") return IsInteger(x) ? Result<Value>(x) : WholeNumber(std::nearbyint(real));
-  if (name == "int") return IsInteger(x) ? Result<Value>(AsInteger(x)) : WholeNumber(std::trunc(real));
+  if (name == "int")
+    return IsInteger(x) ? Result<Value>(AsInteger(x)) : WholeNumber(std::trunc(real));
   if (name == "float") return real;
   if (name == "bool") return real != 0;
   if (name == "sqrt") return std::sqrt(real);
@@ -140,14 +149,16 @@ Result<Value> Position(const Value& order, const Value& item) {
 Result<Value> Call(const std::string& name, const std::vector<Value>& args) {
   if (name == "min" || name == "max") return Fold(name, args);
   if (name == "ceil_div" || name == "cdiv") {
-    if (args.size() != 2 || !IsInteger(args[0]) || !IsInteger(args[1])) return Bad("ceil_div() needs two integers");
+    if (args.size() != 2 || !IsInteger(args[0]) || !IsInteger(args[1]))
+      return Bad("ceil_div() needs two integers");
     if (AsInteger(args[1]) == 0) return Bad("division by zero");
     return -FloorDivide(-AsInteger(args[0]), AsInteger(args[1]));
   }
   if (name == "pow" && args.size() == 2) return ApplyBinary("**", args[0], args[1]);
   if (name == "position" && args.size() == 2) return Position(args[0], args[1]);
   if (args.size() != 1)
-    return Bad("unknown function " + name + "() with " + std::to_string(args.size()) + " arguments");
+    return Bad("unknown function " + name + "() with " + std::to_string(args.size()) +
+               " arguments");
   return CallOne(name, args[0]);
 }
 
@@ -177,7 +188,8 @@ Result<Value> EvalIn(const Node& node, const Bindings& bindings) {
 Result<Value> EvalUnary(const Node& node, const Bindings& bindings) {
   ATUNNER_TRY(const Value operand, Eval(node.children[0], bindings));
   if (node.op == "not") return !Truthy(operand);
-  if (node.op == "~") return IsInteger(operand) ? Result<Value>(~AsInteger(operand)) : Bad("~ needs an integer");
+  if (node.op == "~")
+    return IsInteger(operand) ? Result<Value>(~AsInteger(operand)) : Bad("~ needs an integer");
   return ApplyBinary("-", Value(int64_t{0}), operand);
 }
 
@@ -229,7 +241,8 @@ Result<Value> Eval(const Node& node, const Bindings& bindings) {
 }
 
 void CollectNames(const Node& node, std::vector<std::string>& names) {
-  if (node.kind == Kind::kName && std::ranges::find(names, node.name) == names.end()) names.push_back(node.name);
+  if (node.kind == Kind::kName && std::ranges::find(names, node.name) == names.end())
+    names.push_back(node.name);
   for (const Node& child : node.children) CollectNames(child, names);
 }
 
@@ -254,7 +267,8 @@ Bindings& Bindings::Add(std::span<const std::string> names, std::span<const Valu
 const Value* Bindings::Find(std::string_view name, Value& scratch) const {
   for (const Parallel& piece : parallel_) {
     const auto at = std::ranges::find(piece.names, name);
-    if (at != piece.names.end()) return &piece.values[static_cast<size_t>(at - piece.names.begin())];
+    if (at != piece.names.end())
+      return &piece.values[static_cast<size_t>(at - piece.names.begin())];
   }
   for (const Dims* dims : dims_) {
     if (const auto at = dims->find(name); at != dims->end()) {
@@ -269,8 +283,12 @@ const Value* Bindings::Find(std::string_view name, Value& scratch) const {
 }
 
 Expr::Expr(int64_t constant) : text_(std::to_string(constant)) {
-  root_ = std::make_shared<const Node>(
-      Node{.kind = Kind::kConstant, .op = {}, .constant = constant, .name = {}, .children = {}, .compare_ops = {}});
+  root_ = std::make_shared<const Node>(Node{.kind = Kind::kConstant,
+                                            .op = {},
+                                            .constant = constant,
+                                            .name = {},
+                                            .children = {},
+                                            .compare_ops = {}});
 }
 
 Result<Expr> Expr::Parse(std::string_view text) {
@@ -298,7 +316,8 @@ Result<int64_t> Expr::EvaluateInt(const Bindings& bindings) const {
   if (IsInteger(value)) return AsInteger(value);
   const double real = ToDouble(value);
   if (std::isnan(real) || real != std::floor(real) || std::fabs(real) > 9e18) {
-    return Invalid("gives " + ToString(value) + ", a whole number is needed", "expression '" + text_ + "'");
+    return Invalid("gives " + ToString(value) + ", a whole number is needed",
+                   "expression '" + text_ + "'");
   }
   return static_cast<int64_t>(real);
 }

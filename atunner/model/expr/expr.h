@@ -1,6 +1,6 @@
 // The one expression language: constraints, launch sizes, shapes, work formulas.
-// Python's syntax and meaning (`//` floors, `/` divides, chained comparisons, `and or not`, `in`, `x if c else y`) with
-// C's
+// Python's syntax and meaning (`//` floors, `/` divides, chained comparisons, `and or not`, `in`,
+// `x if c else y`) with C's
 // `&& || ! ?:` accepted too, so that Kernel Tuner's and BAT's restriction strings work as they are.
 #pragma once
 
@@ -16,7 +16,8 @@
 
 namespace atunner {
 
-/// Names an expression may use. Lookups search the pieces in order; the pieces must outlive the object.
+/// Names an expression may use. Lookups search the pieces in order; the pieces must outlive the
+/// object.
 class Bindings {
  public:
   Bindings() = default;
@@ -43,8 +44,10 @@ class Expr {
   struct Node;
   /// The constant 1: the neutral launch size.
   Expr() : Expr(int64_t{1}) {}
-  Expr(int64_t constant);  // NOLINT(google-explicit-constructor): grid = {M / 8, 1, 1} should read like that
-  Expr(int constant) : Expr(static_cast<int64_t>(constant)) {}  // NOLINT(google-explicit-constructor)
+  Expr(int64_t constant);  // NOLINT(google-explicit-constructor): grid = {M / 8, 1, 1} should read
+                           // like that
+  Expr(int constant)
+      : Expr(static_cast<int64_t>(constant)) {}  // NOLINT(google-explicit-constructor)
 
   /// kInvalidInput points at the column: "constraint 'a >': expected a value at column 4".
   static Result<Expr> Parse(std::string_view text);
@@ -71,9 +74,21 @@ class Expr {
 
 /// The tree, open to who compiles expressions further (search does).
 struct Expr::Node {
-  enum class Kind : uint8_t { kConstant, kName, kUnary, kBinary, kCompare, kAnd, kOr, kConditional, kIn, kCall };
+  enum class Kind : uint8_t {
+    kConstant,
+    kName,
+    kUnary,
+    kBinary,
+    kCompare,
+    kAnd,
+    kOr,
+    kConditional,
+    kIn,
+    kCall
+  };
   Kind kind = Kind::kConstant;
-  /// kUnary: "-", "not", "~"; kBinary: "+ - * / // % ** & | ^ << >>"; kCall: function name; kIn: "in" or "not in".
+  /// kUnary: "-", "not", "~"; kBinary: "+ - * / // % ** & | ^ << >>"; kCall: function name; kIn:
+  /// "in" or "not in".
   std::string op;
   Value constant;
   std::string name;

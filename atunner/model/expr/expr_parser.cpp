@@ -11,7 +11,8 @@ using Node = Expr::Node;
 using Kind = Node::Kind;
 
 constexpr int kMaxDepth = 64;  // a level of parentheses costs a dozen frames
-/// A chain a + b + … is a tree as deep as it is long, and trees are walked and destroyed recursively.
+/// A chain a + b + … is a tree as deep as it is long, and trees are walked and destroyed
+/// recursively.
 constexpr int kMaxOperators = 500;
 
 class Parser {
@@ -27,10 +28,11 @@ class Parser {
   }
 
  private:
-  // Precedence from loosest to tightest: conditional, or, and, not, comparison, | ^ & shift, sum, product, unary,
-  // power.
+  // Precedence from loosest to tightest: conditional, or, and, not, comparison, | ^ & shift, sum,
+  // product, unary, power.
   Result<Node> Conditional() {
-    if (++depth_ > kMaxDepth) return Invalid("expression is nested too deeply", std::string(text_.substr(0, 60)));
+    if (++depth_ > kMaxDepth)
+      return Invalid("expression is nested too deeply", std::string(text_.substr(0, 60)));
     ATUNNER_TRY(Node first, Binary(0));
     if (Word("if")) {
       ATUNNER_TRY(Node condition, Binary(0));
@@ -48,7 +50,12 @@ class Parser {
   }
 
   static Node MakeConditional(Node condition, Node yes, Node no) {
-    Node node{.kind = Kind::kConditional, .op = {}, .constant = {}, .name = {}, .children = {}, .compare_ops = {}};
+    Node node{.kind = Kind::kConditional,
+              .op = {},
+              .constant = {},
+              .name = {},
+              .children = {},
+              .compare_ops = {}};
     node.children.push_back(std::move(condition));
     node.children.push_back(std::move(yes));
     node.children.push_back(std::move(no));
@@ -104,7 +111,12 @@ class Parser {
 
   Result<Node> Comparison() {
     ATUNNER_TRY(Node left, Binary(4));
-    Node chain{.kind = Kind::kCompare, .op = {}, .constant = {}, .name = {}, .children = {}, .compare_ops = {}};
+    Node chain{.kind = Kind::kCompare,
+               .op = {},
+               .constant = {},
+               .name = {},
+               .children = {},
+               .compare_ops = {}};
     chain.children.push_back(std::move(left));
     for (;;) {
       if (std::optional<std::string> op = CompareOperator()) {
@@ -174,7 +186,8 @@ class Parser {
       std::string_view found;
       for (std::string_view op : ops) {
         // `*` must not eat half of `**`, nor `&`/`|` half of `&&`/`||`.
-        if (Peek(op) && !((op == "*" && Peek("**")) || (op == "&" && Peek("&&")) || (op == "|" && Peek("||")))) {
+        if (Peek(op) && !((op == "*" && Peek("**")) || (op == "&" && Peek("&&")) ||
+                          (op == "|" && Peek("||")))) {
           found = op;
           break;
         }
@@ -235,7 +248,8 @@ class Parser {
     const std::string digits = rest.substr(0, static_cast<size_t>(end - rest.c_str()));
     if (digits.empty()) return Expected("a number");
     at_ += digits.size();
-    if (digits.find_first_of(".eEpPnN") != std::string::npos && !digits.starts_with("0x")) return Constant(real);
+    if (digits.find_first_of(".eEpPnN") != std::string::npos && !digits.starts_with("0x"))
+      return Constant(real);
     errno = 0;
     const long long whole = std::strtoll(digits.c_str(), nullptr, 0);
     if (errno == ERANGE) return Expected("a number that fits 64 bits");
@@ -246,20 +260,28 @@ class Parser {
     std::string word = Identifier();
     if (word == "True" || word == "true") return Constant(true);
     if (word == "False" || word == "false") return Constant(false);
-    if (word == "and" || word == "or" || word == "in" || word == "if" || word == "else") return Expected("a value");
-    while (Peek(".") && at_ + 1 < text_.size() && std::isalpha(static_cast<unsigned char>(text_[at_ + 1]))) {
+    if (word == "and" || word == "or" || word == "in" || word == "if" || word == "else")
+      return Expected("a value");
+    while (Peek(".") && at_ + 1 < text_.size() &&
+           std::isalpha(static_cast<unsigned char>(text_[at_ + 1]))) {
       ++at_;  // `math.ceil`, `np.prod`: the module's name carries no meaning here
       word = Identifier();
     }
     if (Symbol("(")) {
-      Node node{.kind = Kind::kCall, .op = word, .constant = {}, .name = {}, .children = {}, .compare_ops = {}};
+      Node node{.kind = Kind::kCall,
+                .op = word,
+                .constant = {},
+                .name = {},
+                .children = {},
+                .compare_ops = {}};
       ATUNNER_RETURN_IF_ERROR(List(')', node.children));
       return node;
     }
     if (Symbol("[")) {  // p["block_size_x"], as in Kernel Tuner's lambdas
       ATUNNER_TRY(Node index, Conditional());
       if (!Symbol("]")) return Expected("']'");
-      if (const auto* text = std::get_if<std::string>(&index.constant); index.kind == Kind::kConstant && text)
+      if (const auto* text = std::get_if<std::string>(&index.constant);
+          index.kind == Kind::kConstant && text)
         return Name(*text);
       return Expected("a quoted name in [ ]");
     }
@@ -268,25 +290,45 @@ class Parser {
 
   std::string Identifier() {
     const size_t start = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) ++at_;
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_'))
+      ++at_;
     return std::string(text_.substr(start, at_ - start));
   }
 
   static Node Constant(Value value) {
-    return {
-        .kind = Kind::kConstant, .op = {}, .constant = std::move(value), .name = {}, .children = {}, .compare_ops = {}};
+    return {.kind = Kind::kConstant,
+            .op = {},
+            .constant = std::move(value),
+            .name = {},
+            .children = {},
+            .compare_ops = {}};
   }
   static Node Name(std::string name) {
-    return {.kind = Kind::kName, .op = {}, .constant = {}, .name = std::move(name), .children = {}, .compare_ops = {}};
+    return {.kind = Kind::kName,
+            .op = {},
+            .constant = {},
+            .name = std::move(name),
+            .children = {},
+            .compare_ops = {}};
   }
   static Node Prefix(std::string_view op, Node operand) {
-    Node node{
-        .kind = Kind::kUnary, .op = std::string(op), .constant = {}, .name = {}, .children = {}, .compare_ops = {}};
+    Node node{.kind = Kind::kUnary,
+              .op = std::string(op),
+              .constant = {},
+              .name = {},
+              .children = {},
+              .compare_ops = {}};
     node.children.push_back(std::move(operand));
     return node;
   }
   static Node Join(Kind kind, std::string_view op, Node left, Node right) {
-    Node node{.kind = kind, .op = std::string(op), .constant = {}, .name = {}, .children = {}, .compare_ops = {}};
+    Node node{.kind = kind,
+              .op = std::string(op),
+              .constant = {},
+              .name = {},
+              .children = {},
+              .compare_ops = {}};
     node.children.push_back(std::move(left));
     node.children.push_back(std::move(right));
     return node;
@@ -307,7 +349,9 @@ class Parser {
   bool Word(std::string_view word) {
     if (!Peek(word)) return false;
     const size_t end = at_ + word.size();
-    if (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '_')) return false;
+    if (end < text_.size() &&
+        (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '_'))
+      return false;
     at_ = end;
     return true;
   }

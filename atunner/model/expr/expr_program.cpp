@@ -19,10 +19,13 @@ double AsReal(const Cell& cell) {
   return cell.kind == Cell::Kind::kReal ? cell.real : static_cast<double>(cell.integer);
 }
 
-int64_t FloorDivide(int64_t a, int64_t b) { return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0); }
+int64_t FloorDivide(int64_t a, int64_t b) {
+  return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
+}
 
 Cell IntegerPower(int64_t base, int64_t exponent) {
-  if (exponent < 0) return Cell::Real(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
+  if (exponent < 0)
+    return Cell::Real(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
   if (exponent == 0 || base == 1) return Cell::Integer(1);
   if (base == 0) return Cell::Integer(0);
   if (base == -1) return Cell::Integer(exponent % 2 ? -1 : 1);
@@ -51,7 +54,8 @@ Cell IntegerBinary(Op op, int64_t a, int64_t b) {
     case Op::kBitXor:
       return Cell::Integer(a ^ b);
     case Op::kShiftLeft:
-      return b < 0 || b > 62 ? Cell{} : Cell::Integer(static_cast<int64_t>(static_cast<uint64_t>(a) << b));
+      return b < 0 || b > 62 ? Cell{}
+                             : Cell::Integer(static_cast<int64_t>(static_cast<uint64_t>(a) << b));
     case Op::kShiftRight:
       return b < 0 || b > 62 ? Cell{} : Cell::Integer(a >> b);
     default:
@@ -62,7 +66,8 @@ Cell IntegerBinary(Op op, int64_t a, int64_t b) {
   if (op == Op::kCeilDivide) return a == INT64_MIN ? Cell{} : Cell::Integer(-FloorDivide(-a, b));
   if (op == Op::kModulo) {
     // Space sizes fit 32 bits, where dividing is several times quicker.
-    if (((a | b) >> 31) == 0) return Cell::Integer(static_cast<uint32_t>(a) % static_cast<uint32_t>(b));
+    if (((a | b) >> 31) == 0)
+      return Cell::Integer(static_cast<uint32_t>(a) % static_cast<uint32_t>(b));
     return Cell::Integer(a - FloorDivide(a, b) * b);
   }
   if (a % b == 0) return Cell::Integer(a / b);
@@ -149,11 +154,12 @@ Cell CallOne(uint8_t function, const Cell& x) {
 }
 
 const std::map<std::string_view, Op> kBinaryOps = {
-    {"+", Op::kAdd},          {"-", Op::kSubtract},   {"*", Op::kMultiply},   {"/", Op::kDivide},
-    {"//", Op::kFloorDivide}, {"%", Op::kModulo},     {"**", Op::kPower},     {"&", Op::kBitAnd},
-    {"|", Op::kBitOr},        {"^", Op::kBitXor},     {"<<", Op::kShiftLeft}, {">>", Op::kShiftRight},
-    {"<", Op::kLess},         {"<=", Op::kLessEqual}, {">", Op::kGreater},    {">=", Op::kGreaterEqual},
-    {"==", Op::kEqual},       {"!=", Op::kNotEqual}};
+    {"+", Op::kAdd},           {"-", Op::kSubtract},     {"*", Op::kMultiply},
+    {"/", Op::kDivide},        {"//", Op::kFloorDivide}, {"%", Op::kModulo},
+    {"**", Op::kPower},        {"&", Op::kBitAnd},       {"|", Op::kBitOr},
+    {"^", Op::kBitXor},        {"<<", Op::kShiftLeft},   {">>", Op::kShiftRight},
+    {"<", Op::kLess},          {"<=", Op::kLessEqual},   {">", Op::kGreater},
+    {">=", Op::kGreaterEqual}, {"==", Op::kEqual},       {"!=", Op::kNotEqual}};
 
 }  // namespace
 
@@ -285,16 +291,19 @@ Result<ExprProgram::CellId> ExprProgram::AddCall(const Expr::Node& node) {
   }
   if ((node.op == "min" || node.op == "max") && !args.empty()) {
     CellId best = args[0];
-    for (size_t i = 1; i < args.size(); ++i) best = Emit(node.op == "min" ? Op::kMin : Op::kMax, best, args[i], best);
+    for (size_t i = 1; i < args.size(); ++i)
+      best = Emit(node.op == "min" ? Op::kMin : Op::kMax, best, args[i], best);
     return best;
   }
   if ((node.op == "ceil_div" || node.op == "cdiv") && args.size() == 2)
     return Emit(Op::kCeilDivide, args[0], args[1], args[0]);
-  if (node.op == "position" && args.size() == 2) return Emit(Op::kPosition, args[0], args[1], args[0]);
+  if (node.op == "position" && args.size() == 2)
+    return Emit(Op::kPosition, args[0], args[1], args[0]);
   if (node.op == "pow" && args.size() == 2) return Emit(Op::kPower, args[0], args[1], args[0]);
   const auto at = std::ranges::find(kFunctions, node.op);
   if (at == kFunctions.end() || args.size() != 1)
-    return Invalid("unknown function " + node.op + "() with " + std::to_string(args.size()) + " arguments");
+    return Invalid("unknown function " + node.op + "() with " + std::to_string(args.size()) +
+                   " arguments");
   return Emit(Op::kCall, args[0], args[0], args[0], static_cast<uint8_t>(at - kFunctions.begin()));
 }
 

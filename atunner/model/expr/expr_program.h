@@ -15,8 +15,8 @@
 
 namespace atunner {
 
-/// A Value without ownership. What cannot be computed (division by zero, overflow) is an error cell; it spreads to what
-/// uses it, unless `and`, `or` or a condition decides without it.
+/// A Value without ownership. What cannot be computed (division by zero, overflow) is an error
+/// cell; it spreads to what uses it, unless `and`, `or` or a condition decides without it.
 struct Cell {
   enum class Kind : uint8_t { kInteger, kReal, kText, kError };
   Kind kind = Kind::kError;
@@ -39,7 +39,9 @@ struct Cell {
     return cell;
   }
   bool IsError() const { return kind == Kind::kError; }
-  bool operator==(const Cell& other) const { return kind == other.kind && integer == other.integer; }
+  bool operator==(const Cell& other) const {
+    return kind == other.kind && integer == other.integer;
+  }
 };
 
 class ExprProgram {
@@ -89,8 +91,8 @@ class ExprProgram {
   /// A name with a fixed value: folded into what uses it.
   void Bind(const std::string& name, const Value& value);
   Cell CellOf(const Value& value);
-  /// The cell of the expression's value. kInvalidInput for a name that is neither variable nor bound, or an unknown
-  /// function.
+  /// The cell of the expression's value. kInvalidInput for a name that is neither variable nor
+  /// bound, or an unknown function.
   Result<CellId> Add(const Expr::Node& node);
 
   /// Constants are filled in; variables and results are not.

@@ -6,10 +6,10 @@
 #include <optional>
 #include <type_traits>
 
-#include "atunner/model/value/device_profile.h"
 #include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/model/space/permutation.h"
 #include "atunner/model/trial/trial.h"
+#include "atunner/model/value/device_profile.h"
 
 // Serialisers of types we do not own.
 namespace nlohmann {
@@ -32,7 +32,8 @@ template <>
 struct adl_serializer<atunner::Value> {
   static void to_json(ordered_json& json, const atunner::Value& value) {
     const auto* real = std::get_if<double>(&value);
-    if (real != nullptr && !std::isfinite(*real)) {  // of which JSON has none: their names, as on the command line
+    // of which JSON has none: their names, as on the command line
+    if (real != nullptr && !std::isfinite(*real)) {
       json = atunner::ToString(value);
       return;
     }
@@ -69,7 +70,9 @@ Enum EnumByName(const Json& json, const Enum (&all)[N]) {
   Throw("unknown name '" + text + "'");
 }
 
-uint64_t HexWord(const std::string& text, size_t at) { return std::stoull(text.substr(at, 16), nullptr, 16); }
+uint64_t HexWord(const std::string& text, size_t at) {
+  return std::stoull(text.substr(at, 16), nullptr, 16);
+}
 
 }  // namespace
 
@@ -95,7 +98,9 @@ constexpr VerdictKind kAllVerdicts[] = {
 #undef ATUNNER_VERDICT
 };
 static void to_json(Json& json, const VerdictKind& value) { json = std::string(Name(value)); }
-static void from_json(const Json& json, VerdictKind& value) { value = EnumByName(json, kAllVerdicts); }
+static void from_json(const Json& json, VerdictKind& value) {
+  value = EnumByName(json, kAllVerdicts);
+}
 
 NLOHMANN_JSON_SERIALIZE_ENUM(Fill::Kind, {{Fill::Kind::kFamilies, "families"},
                                           {Fill::Kind::kZeros, "zeros"},
@@ -132,13 +137,15 @@ static void from_json(const Json& json, Expr& value) {
   value = *std::move(parsed);
 }
 
-/// As get_to, but what an integer cannot hold is refused: the library's conversion of it is undefined.
+/// As get_to, but what an integer cannot hold is refused: the library's conversion of it is
+/// undefined.
 template <class T>
 void ReadField(const Json& json, T& value) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
     using Limits = std::numeric_limits<T>;
     const double number = json.is_number_float() ? json.get<double>() : 0;
-    const bool fits = number >= static_cast<double>(Limits::min()) && number < std::ldexp(1.0, Limits::digits);
+    const bool fits = number >= static_cast<double>(Limits::min()) &&
+                      number < std::ldexp(1.0, Limits::digits);
     if (!fits) Throw(json.dump() + " is out of range");
   }
   json.get_to(value);
@@ -163,15 +170,18 @@ ATUNNER_FIELDS(ArgSpec, name, role, dtype, shape, value, fill)
 ATUNNER_FIELDS(SourceUnit, name, text, language, defines, options, include_folders)
 ATUNNER_FIELDS(TensorView, dims, strides, box, swizzle_bytes)
 ATUNNER_FIELDS(ArgBinding, kind, name, dtype, value, view)
-ATUNNER_FIELDS(LaunchStep, entry, grid, block, cluster, shared_bytes, cooperative, programmatic, args)
+ATUNNER_FIELDS(LaunchStep, entry, grid, block, cluster, shared_bytes, cooperative, programmatic,
+               args)
 ATUNNER_FIELDS(Workspace, name, bytes)
 ATUNNER_FIELDS(SymbolCopy, symbol, tensor)
 ATUNNER_FIELDS(LaunchPlan, workspaces, symbols, steps, parameter_names, parameter_values)
 ATUNNER_FIELDS(RenderedKernel, source, plan)
 ATUNNER_FIELDS(Tolerance, relative, absolute, budget_factor, allow_nondeterminism)
 ATUNNER_FIELDS(Oracle, kind, operator_name, kernel, graph)
-ATUNNER_FIELDS(KernelSpec, name, dims, attributes, args, oracle, tolerance, flops, bytes, compute_dtype, tensor_cores)
-/// A permutation is its items: their orders follow from them. What few parameters have is written where it is.
+ATUNNER_FIELDS(KernelSpec, name, dims, attributes, args, oracle, tolerance, flops, bytes,
+               compute_dtype, tensor_cores)
+/// A permutation is its items: their orders follow from them. What few parameters have is written
+/// where it is.
 static void to_json(Json& json, const Parameter& value) {
   json = Json{{"name", value.name}};
   if (value.items.empty())
@@ -184,7 +194,8 @@ static void to_json(Json& json, const Parameter& value) {
 }
 static void from_json(const Json& json, Parameter& value) {
   if (!json.is_object()) Throw("an object is needed for Parameter");
-  NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(ATUNNER_READ_FIELD, name, values, meaning, items, only_if, otherwise))
+  NLOHMANN_JSON_EXPAND(
+      NLOHMANN_JSON_PASTE(ATUNNER_READ_FIELD, name, values, meaning, items, only_if, otherwise))
   if (value.items.empty()) return;
   auto orders = OrdersOf(value.items);
   if (!orders) Throw(orders.error().ToString());
@@ -192,22 +203,26 @@ static void from_json(const Json& json, Parameter& value) {
 }
 ATUNNER_FIELDS(Constraint, condition, reason)
 ATUNNER_FIELDS(ParameterSpace, parameters, constraints)
-ATUNNER_FIELDS(KernelResources, entry, mangled, registers, static_shared_bytes, local_bytes, spill_store_bytes,
-               spill_load_bytes, constant_bytes, max_threads)
+ATUNNER_FIELDS(KernelResources, entry, mangled, registers, static_shared_bytes, local_bytes,
+               spill_store_bytes, spill_load_bytes, constant_bytes, max_threads)
 ATUNNER_FIELDS(CheckRecord, check, family, dims, passed, error, bound, honest, detail)
 ATUNNER_FIELDS(Verdict, kind, reason, checks, sampled)
-ATUNNER_FIELDS(Measurement, median_ns, low_ns, high_ns, minimum_ns, samples_ns, warmups, stop_reason, flush, device,
-               driver, sm_mhz, memory_mhz, power_watts, energy_joules, throttle, seed)
+ATUNNER_FIELDS(Measurement, median_ns, low_ns, high_ns, minimum_ns, samples_ns, warmups,
+               stop_reason, flush, device, driver, sm_mhz, memory_mhz, power_watts, energy_joules,
+               throttle, seed)
 ATUNNER_FIELDS(Estimate::Part, name, ns, overlapped)
-ATUNNER_FIELDS(Estimate, time_ns, low_ns, high_ns, limiter, parts, device, blocks_executed, blocks_total, dram_bytes,
-               flops, occupancy, energy_joules)
+ATUNNER_FIELDS(Estimate, time_ns, low_ns, high_ns, limiter, parts, device, blocks_executed,
+               blocks_total, dram_bytes, flops, occupancy, energy_joules)
 ATUNNER_FIELDS(Comparison, ratio, low, high, pairs)
 ATUNNER_FIELDS(Budget, trials, seconds)
 static void to_json(Json& json, const Configuration& value) { json = value.values; }
-static void from_json(const Json& json, Configuration& value) { value.values = json.get<std::vector<Value>>(); }
+static void from_json(const Json& json, Configuration& value) {
+  value.values = json.get<std::vector<Value>>();
+}
 
-ATUNNER_FIELDS(Trial, number, configuration, proposer, verdict, measurement, estimate, resources, binary, same_as,
-               memory_bytes, compile_seconds, judge_seconds, verify_seconds, timing_seconds, note)
+ATUNNER_FIELDS(Trial, number, configuration, proposer, verdict, measurement, estimate, resources,
+               binary, same_as, memory_bytes, compile_seconds, judge_seconds, verify_seconds,
+               timing_seconds, note)
 ATUNNER_FIELDS(Baseline, name, verdict, measurement, estimate, comparison, note)
 
 static void to_json(Json& json, const DeviceProfile& value) {
@@ -223,9 +238,15 @@ static void from_json(const Json& json, DeviceProfile& value) {
 }
 
 static void to_json(Json& json, const CompiledModule& value) {
-  json = Json{{"source", value.source},        {"binary", value.binary}, {"arch", value.arch},
-              {"compiler", value.compiler},    {"ptx", value.ptx},       {"cubin", Base64Encode(value.cubin)},
-              {"kernels", value.kernels},      {"log", value.log},       {"compile_seconds", value.compile_seconds},
+  json = Json{{"source", value.source},
+              {"binary", value.binary},
+              {"arch", value.arch},
+              {"compiler", value.compiler},
+              {"ptx", value.ptx},
+              {"cubin", Base64Encode(value.cubin)},
+              {"kernels", value.kernels},
+              {"log", value.log},
+              {"compile_seconds", value.compile_seconds},
               {"from_cache", value.from_cache}};
 }
 static void from_json(const Json& json, CompiledModule& value) {
@@ -267,7 +288,8 @@ Digest KernelSpec::ContentDigest() const { return DigestOf(DumpJson(ToJson(*this
 Result<Json> ParseJson(std::string_view text, std::string_view where) {
   int depth = 0;
   bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {  // nlohmann recurses when it destroys, so depth is checked first
+  // nlohmann recurses when it destroys, so depth is checked first
+  for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {
       if (c == '\\')
@@ -294,12 +316,14 @@ std::string DumpJson(const Json& json, int indent) {
 }
 
 std::string Base64Encode(std::string_view bytes) {
-  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  static constexpr char kDigits[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
   for (size_t i = 0; i < bytes.size(); i += 3) {
     uint32_t group = static_cast<uint32_t>(static_cast<unsigned char>(bytes[i])) << 16;
-    if (i + 1 < bytes.size()) group |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[i + 1])) << 8;
+    if (i + 1 < bytes.size())
+      group |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[i + 1])) << 8;
     if (i + 2 < bytes.size()) group |= static_cast<unsigned char>(bytes[i + 2]);
     text += kDigits[group >> 18];
     text += kDigits[(group >> 12) & 63];

@@ -1,4 +1,5 @@
-// The nouns as JSON, both ways. Used by the store, the runner's messages, manifests and every --json.
+// The nouns as JSON, both ways. Used by the store, the runner's messages, manifests and every
+// --json.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -29,18 +30,20 @@ struct SourceUnit;
 struct Trial;
 struct Verdict;
 
-/// Parses text; kInvalidInput with the byte offset. Nesting is limited, so hostile text cannot exhaust the stack.
+/// Parses text; kInvalidInput with the byte offset. Nesting is limited, so hostile text cannot
+/// exhaust the stack.
 Result<Json> ParseJson(std::string_view text, std::string_view where = "JSON");
 
-/// Text of any JSON, one line unless `indent` is given. Bytes that are not UTF-8 (a Latin-1 comment in a compiler's
-/// message) become U+FFFD, so that this never fails.
+/// Text of any JSON, one line unless `indent` is given. Bytes that are not UTF-8 (a Latin-1 comment
+/// in a compiler's message) become U+FFFD, so that this never fails.
 std::string DumpJson(const Json& json, int indent = -1);
 
-#define ATUNNER_JSON_TYPES(X)                                                                                         \
-  X(ArgSpec)                                                                                                          \
-  X(Baseline) X(Budget) X(CompiledModule) X(Comparison) X(Configuration) X(DeviceProfile) X(Estimate)                 \
-      X(KernelResources) X(KernelSpec) X(LaunchPlan) X(Measurement) X(ParameterSpace) X(RenderedKernel) X(SourceUnit) \
-          X(Trial) X(Verdict)
+#define ATUNNER_JSON_TYPES(X)                                                             \
+  X(ArgSpec)                                                                              \
+  X(Baseline)                                                                             \
+  X(Budget) X(CompiledModule) X(Comparison) X(Configuration) X(DeviceProfile) X(Estimate) \
+      X(KernelResources) X(KernelSpec) X(LaunchPlan) X(Measurement) X(ParameterSpace)     \
+          X(RenderedKernel) X(SourceUnit) X(Trial) X(Verdict)
 
 #define ATUNNER_DECLARE_JSON(Type) Json ToJson(const Type& value);
 ATUNNER_JSON_TYPES(ATUNNER_DECLARE_JSON)

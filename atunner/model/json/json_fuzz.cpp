@@ -1,4 +1,5 @@
-// Foreign JSON as trial, task, space, plan and budget; what is accepted can be used and written again.
+// Foreign JSON as trial, task, space, plan and budget; what is accepted can be used and written
+// again.
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string_view>

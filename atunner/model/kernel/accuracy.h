@@ -20,7 +20,8 @@ std::optional<Accuracy> ParseAccuracy(std::string_view name);
 
 /// The task's attribute "accuracy"; kDefault where it has none.
 Accuracy AccuracyOf(const KernelSpec& spec);
-/// kDefault leaves the task as it is without the attribute, so that it shares trials with those that never had one.
+/// kDefault leaves the task as it is without the attribute, so that it shares trials with those
+/// that never had one.
 void SetAccuracy(KernelSpec& spec, Accuracy accuracy);
 
 }  // namespace atunner

@@ -23,12 +23,14 @@ struct KernelResources {
 };
 
 struct CompiledModule {
-  Digest source;         ///< of source, options, architecture and compiler version: the cache key
-  Digest binary;         ///< of the cubin (PTX if there is no cubin): equal for configurations that compile alike
+  Digest source;  ///< of source, options, architecture and compiler version: the cache key
+  /// Of the cubin (PTX if there is no cubin): equal for configurations that compile alike
+  Digest binary;
   std::string arch;      ///< "sm_90a"
   std::string compiler;  ///< "NVRTC 13.0"
   std::string ptx;       ///< empty when the candidate came as a cubin
-  std::string cubin;     ///< ELF bytes; empty when the architecture has none (V100 is modelled from compute_75 PTX)
+  /// ELF bytes; empty when the architecture has none (V100 is modelled from compute_75 PTX)
+  std::string cubin;
   std::vector<KernelResources> kernels;
   std::string log;  ///< warnings
   double compile_seconds = 0;

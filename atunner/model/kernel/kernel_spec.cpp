@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-
 namespace atunner {
 
 std::string_view Name(Role role) {
@@ -26,7 +25,6 @@ const ArgSpec* KernelSpec::FindArg(std::string_view arg_name) const {
   return nullptr;
 }
 
-
 Result<TensorShape> ShapeOf(const ArgSpec& arg, const KernelSpec& spec, const Dims& dims) {
   constexpr int64_t kMaxElements = int64_t{1} << 40;
   const Bindings bindings = Bindings(dims).Add(spec.attributes);
@@ -34,10 +32,12 @@ Result<TensorShape> ShapeOf(const ArgSpec& arg, const KernelSpec& spec, const Di
   for (const Expr& extent : arg.shape) {
     ATUNNER_TRY(const int64_t n, extent.EvaluateInt(bindings));
     if (n < 1)
-      return Invalid("dimension '" + extent.text() + "' is " + std::to_string(n), "argument '" + arg.name + "'",
-                     "every dimension must be at least 1");
-    if (__builtin_mul_overflow(shape.elements, n, &shape.elements) || shape.elements >= kMaxElements) {
-      return Invalid("has 2^40 elements or more", "argument '" + arg.name + "'", "use a smaller shape");
+      return Invalid("dimension '" + extent.text() + "' is " + std::to_string(n),
+                     "argument '" + arg.name + "'", "every dimension must be at least 1");
+    if (__builtin_mul_overflow(shape.elements, n, &shape.elements) ||
+        shape.elements >= kMaxElements) {
+      return Invalid("has 2^40 elements or more", "argument '" + arg.name + "'",
+                     "use a smaller shape");
     }
     shape.extents.push_back(n);
   }

@@ -1,5 +1,5 @@
-// What has to be computed, apart from how: the task that tolerance, shapes and baseline come from. Never from a
-// proposer.
+// What has to be computed, apart from how: the task that tolerance, shapes and baseline come from.
+// Never from a proposer.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 #include "atunner/base/digest.h"
 #include "atunner/base/result.h"
-#include "atunner/model/value/dtype.h"
 #include "atunner/model/expr/expr.h"
 #include "atunner/model/kernel/launch_plan.h"
+#include "atunner/model/value/dtype.h"
 #include "atunner/model/value/value.h"
 
 namespace atunner {
@@ -21,15 +21,18 @@ std::string_view Name(Role role);
 /// How the judge fills an input.
 struct Fill {
   enum class Kind : uint8_t {
-    kFamilies,  ///< floats: the input families of evaluation (normal, uniform, heavy tail, …); the default
+    /// Floats: the input families of evaluation (normal, uniform, heavy tail, …); the default
+    kFamilies,
     kZeros,
     kConstant,   ///< `low`
     kIota,       ///< 0, 1, 2, …
     kUniform,    ///< uniform in [low, high); integers: inclusive of low, exclusive of high
     kFile,       ///< raw little-endian elements from the file `path`
     kGenerator,  ///< the value of the expression `path` at each index i
-    kIndices,    ///< as many integers from `low` on as the expression `path` over the problem's sizes says
-    kOffsets,    ///< ascending integers from `low` on, over as many: element i is where what belongs to i begins
+    /// As many integers from `low` on as the expression `path` over the problem's sizes says
+    kIndices,
+    /// Ascending integers from `low` on, over as many: element i is where what belongs to i begins
+    kOffsets,
   };
   Kind kind = Kind::kFamilies;
   double low = 0;
@@ -48,13 +51,15 @@ struct ArgSpec {
   Fill fill;                  ///< inputs and in-outs
 };
 
-/// When two results count as equal, if the task says so itself. Otherwise the judge derives a budget from the error of
-/// an honest same-precision algorithm (see docs/verification.md).
+/// When two results count as equal, if the task says so itself. Otherwise the judge derives a
+/// budget from the error of an honest same-precision algorithm (see docs/verification.md).
 struct Tolerance {
-  std::optional<double> relative;     ///< bound on |y - r| / max(|r|, rms(r))
-  std::optional<double> absolute;     ///< with it, |y - r| <= absolute + relative * |r| for every element
-  double budget_factor = 4.0;         ///< k: times the honest algorithm's error
-  bool allow_nondeterminism = false;  ///< atomics in floating point: repeated runs need not be bit-equal
+  std::optional<double> relative;  ///< bound on |y - r| / max(|r|, rms(r))
+  /// With it, |y - r| <= absolute + relative * |r| for every element
+  std::optional<double> absolute;
+  double budget_factor = 4.0;  ///< k: times the honest algorithm's error
+  /// Atomics in floating point: repeated runs need not be bit-equal
+  bool allow_nondeterminism = false;
 };
 
 /// A kernel as text with its launch: a reference, a baseline.
@@ -83,10 +88,12 @@ struct KernelSpec {
   std::vector<ArgSpec> args;
   Oracle oracle;
   Tolerance tolerance;
-  Expr flops = 0;             ///< floating-point operations of the problem, over dims
-  std::optional<Expr> bytes;  ///< fewest bytes through DRAM; default: inputs read once, outputs written once
+  Expr flops = 0;  ///< floating-point operations of the problem, over dims
+  /// Fewest bytes through DRAM; default: inputs read once, outputs written once
+  std::optional<Expr> bytes;
   DType compute_dtype = DType::kFloat32;  ///< the rate that bounds `flops`
-  bool tensor_cores = false;              ///< may the floor assume tensor-core rates for compute_dtype?
+  /// May the floor assume tensor-core rates for compute_dtype?
+  bool tensor_cores = false;
 
   const ArgSpec* FindArg(std::string_view name) const;
   /// Identity of the task: everything above. Equal digests share trials.
@@ -100,7 +107,8 @@ struct TensorShape {
   int64_t bytes = 0;
 };
 
-/// Evaluates an argument's shape for given dims. kInvalidInput for an extent < 1 or more than 2^40 elements.
+/// Evaluates an argument's shape for given dims. kInvalidInput for an extent < 1 or more than 2^40
+/// elements.
 Result<TensorShape> ShapeOf(const ArgSpec& arg, const KernelSpec& spec, const Dims& dims);
 /// Value of a scalar argument.
 Result<Value> ScalarOf(const ArgSpec& arg, const KernelSpec& spec, const Dims& dims);

@@ -13,34 +13,38 @@ constexpr int64_t kMaxGridYZ = 65535;
 constexpr int64_t kMaxBlockXY = 1024;
 constexpr int64_t kMaxBlockZ = 64;
 
-Result<uint32_t> Extent(const Expr& expr, const Bindings& bindings, int64_t low, int64_t high, std::string_view what,
-                        const std::string& entry) {
+Result<uint32_t> Extent(const Expr& expr, const Bindings& bindings, int64_t low, int64_t high,
+                        std::string_view what, const std::string& entry) {
   ATUNNER_TRY(const int64_t value, expr.EvaluateInt(bindings));
   if (value < low || value > high) {
-    return Invalid(std::string(what) + " is " + std::to_string(value) + ", it must be " + std::to_string(low) + " to " +
-                       std::to_string(high) + " (from '" + expr.text() + "')",
+    return Invalid(std::string(what) + " is " + std::to_string(value) + ", it must be " +
+                       std::to_string(low) + " to " + std::to_string(high) + " (from '" +
+                       expr.text() + "')",
                    "launch of " + entry);
   }
   return static_cast<uint32_t>(value);
 }
 
-Result<Dim3> Extents(const std::array<Expr, 3>& exprs, const Bindings& bindings, std::array<int64_t, 3> high,
-                     std::string_view what, const std::string& entry) {
+Result<Dim3> Extents(const std::array<Expr, 3>& exprs, const Bindings& bindings,
+                     std::array<int64_t, 3> high, std::string_view what, const std::string& entry) {
   Dim3 dim;
   uint32_t* const slots[] = {&dim.x, &dim.y, &dim.z};
   constexpr const char* kAxis[] = {" x", " y", " z"};
   for (size_t i = 0; i < 3; ++i) {
-    ATUNNER_TRY(*slots[i], Extent(exprs[i], bindings, 1, high[i], std::string(what) + kAxis[i], entry));
+    ATUNNER_TRY(*slots[i],
+                Extent(exprs[i], bindings, 1, high[i], std::string(what) + kAxis[i], entry));
   }
   return dim;
 }
 
 /// Each of `exprs`, times `unit`; non-negative.
 template <class Number>
-Status Evaluate(const std::vector<Expr>& exprs, const Bindings& bindings, int64_t unit, std::vector<Number>& out) {
+Status Evaluate(const std::vector<Expr>& exprs, const Bindings& bindings, int64_t unit,
+                std::vector<Number>& out) {
   for (const Expr& expr : exprs) {
     ATUNNER_TRY(const int64_t value, expr.EvaluateInt(bindings));
-    if (value < 0 || static_cast<uint64_t>(value) > std::numeric_limits<Number>::max() / static_cast<uint64_t>(unit))
+    if (value < 0 || static_cast<uint64_t>(value) >
+                         std::numeric_limits<Number>::max() / static_cast<uint64_t>(unit))
       return Invalid("'" + expr.text() + "' is " + std::to_string(value), "tensor map");
     out.push_back(static_cast<Number>(value * unit));
   }
@@ -51,7 +55,8 @@ Result<TensorMapSpec> ResolveMap(const ArgBinding& arg, const Bindings& bindings
   TensorMapSpec map;
   map.dtype = arg.dtype;
   ATUNNER_RETURN_IF_ERROR(Evaluate(arg.view.dims, bindings, 1, map.dims));
-  ATUNNER_RETURN_IF_ERROR(Evaluate(arg.view.strides, bindings, static_cast<int64_t>(SizeOf(arg.dtype)), map.strides));
+  ATUNNER_RETURN_IF_ERROR(
+      Evaluate(arg.view.strides, bindings, static_cast<int64_t>(SizeOf(arg.dtype)), map.strides));
   ATUNNER_RETURN_IF_ERROR(Evaluate(arg.view.box, bindings, 1, map.box));
   ATUNNER_TRY(const int64_t swizzle, arg.view.swizzle_bytes.EvaluateInt(bindings));
   map.swizzle_bytes = static_cast<int>(swizzle);
@@ -64,15 +69,19 @@ Result<ConcreteStep> ResolveStep(const LaunchStep& step, const Bindings& binding
   concrete.entry = step.entry;
   concrete.cooperative = step.cooperative;
   concrete.programmatic = step.programmatic;
-  ATUNNER_TRY(concrete.grid, Extents(step.grid, bindings, {kMaxGridX, kMaxGridYZ, kMaxGridYZ}, "grid", step.entry));
-  ATUNNER_TRY(concrete.block,
-              Extents(step.block, bindings, {kMaxBlockXY, kMaxBlockXY, kMaxBlockZ}, "block", step.entry));
-  ATUNNER_TRY(concrete.cluster, Extents(step.cluster, bindings, {16, 16, 16}, "cluster", step.entry));
+  ATUNNER_TRY(concrete.grid, Extents(step.grid, bindings, {kMaxGridX, kMaxGridYZ, kMaxGridYZ},
+                                     "grid", step.entry));
+  ATUNNER_TRY(concrete.block, Extents(step.block, bindings, {kMaxBlockXY, kMaxBlockXY, kMaxBlockZ},
+                                      "block", step.entry));
+  ATUNNER_TRY(concrete.cluster,
+              Extents(step.cluster, bindings, {16, 16, 16}, "cluster", step.entry));
   if (concrete.block.Count() > 1024) {
-    return Invalid("block has " + std::to_string(concrete.block.Count()) + " threads, at most 1024 are possible",
+    return Invalid("block has " + std::to_string(concrete.block.Count()) +
+                       " threads, at most 1024 are possible",
                    "launch of " + step.entry);
   }
-  ATUNNER_TRY(concrete.shared_bytes, Extent(step.shared_bytes, bindings, 0, 1 << 20, "shared memory", step.entry));
+  ATUNNER_TRY(concrete.shared_bytes,
+              Extent(step.shared_bytes, bindings, 0, 1 << 20, "shared memory", step.entry));
   for (const ArgBinding& arg : step.args) {
     ConcreteArg& out = concrete.args.emplace_back(ConcreteArg{arg.kind, arg.name, {}});
     if (IsMap(arg.kind)) {
@@ -137,26 +146,33 @@ std::vector<std::string> EntriesOf(const LaunchPlan& plan) {
 Result<ScalarBytes> PackScalar(DType dtype, const Value& value) {
   ScalarBytes packed;
   packed.size = static_cast<uint32_t>(SizeOf(dtype));
-  if (std::holds_alternative<std::string>(value)) return Invalid("text '" + ToString(value) + "' given for a number");
-  if (const int64_t* whole = std::get_if<int64_t>(&value); whole && !IsFloat(dtype) && dtype != DType::kBool) {
-    if (!Fits(dtype, *whole)) return Invalid(std::to_string(*whole) + " does not fit " + std::string(Name(dtype)));
-    std::memcpy(packed.bytes.data(), whole, packed.size);  // little-endian: the low bytes come first
+  if (std::holds_alternative<std::string>(value))
+    return Invalid("text '" + ToString(value) + "' given for a number");
+  if (const int64_t* whole = std::get_if<int64_t>(&value);
+      whole && !IsFloat(dtype) && dtype != DType::kBool) {
+    if (!Fits(dtype, *whole))
+      return Invalid(std::to_string(*whole) + " does not fit " + std::string(Name(dtype)));
+    // little-endian: the low bytes come first
+    std::memcpy(packed.bytes.data(), whole, packed.size);
     return packed;
   }
   const double real = ToDouble(value);
   if (!IsFloat(dtype) && dtype != DType::kBool) {
     if (real != std::floor(real)) return Invalid(ToString(value) + " is not a whole number");
-    if (!(std::fabs(real) < 0x1p63)) return Invalid(ToString(value) + " does not fit " + std::string(Name(dtype)));
+    if (!(std::fabs(real) < 0x1p63))
+      return Invalid(ToString(value) + " does not fit " + std::string(Name(dtype)));
     return PackScalar(dtype, static_cast<int64_t>(real));
   }
   StoreElement(dtype, packed.bytes.data(), 0, real);
   return packed;
 }
 
-Result<ConcretePlan> Resolve(const LaunchPlan& plan, const Dims& dims, const Attributes& attributes) {
+Result<ConcretePlan> Resolve(const LaunchPlan& plan, const Dims& dims,
+                             const Attributes& attributes) {
   if (plan.parameter_names.size() != plan.parameter_values.size()) {
-    return Invalid("the launch plan has " + std::to_string(plan.parameter_names.size()) + " parameter names and " +
-                   std::to_string(plan.parameter_values.size()) + " values");
+    return Invalid("the launch plan has " + std::to_string(plan.parameter_names.size()) +
+                   " parameter names and " + std::to_string(plan.parameter_values.size()) +
+                   " values");
   }
   Bindings bindings;
   bindings.Add(plan.parameter_names, plan.parameter_values).Add(dims).Add(attributes);
@@ -164,7 +180,8 @@ Result<ConcretePlan> Resolve(const LaunchPlan& plan, const Dims& dims, const Att
   concrete.symbols = plan.symbols;
   for (const Workspace& workspace : plan.workspaces) {
     ATUNNER_TRY(const int64_t bytes, workspace.bytes.EvaluateInt(bindings));
-    if (bytes < 0) return Invalid("workspace '" + workspace.name + "' has " + std::to_string(bytes) + " bytes");
+    if (bytes < 0)
+      return Invalid("workspace '" + workspace.name + "' has " + std::to_string(bytes) + " bytes");
     concrete.workspaces.push_back({workspace.name, static_cast<uint64_t>(bytes)});
   }
   for (const LaunchStep& step : plan.steps) {

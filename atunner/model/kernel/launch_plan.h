@@ -1,4 +1,5 @@
-// A candidate has no host code: it is text (or PTX, or a cubin) and this description of how to launch it.
+// A candidate has no host code: it is text (or PTX, or a cubin) and this description of how to
+// launch it.
 #pragma once
 
 #include <array>
@@ -9,9 +10,9 @@
 
 #include "atunner/base/digest.h"
 #include "atunner/base/result.h"
-#include "atunner/model/value/dtype.h"
 #include "atunner/model/expr/expr.h"
 #include "atunner/model/kernel/tensor_map.h"
+#include "atunner/model/value/dtype.h"
 
 namespace atunner {
 
@@ -30,7 +31,8 @@ struct SourceUnit {
   std::string text;
   Language language = Language::kCudaCpp;
   std::vector<std::pair<std::string, std::string>> defines;  ///< -Dname=value
-  std::vector<std::string> options;                          ///< e.g. "-use_fast_math", "--maxrregcount=64"
+  /// E.g. "-use_fast_math", "--maxrregcount=64"
+  std::vector<std::string> options;
   std::vector<std::string> include_folders;
 
   Digest ContentDigest() const;
@@ -47,13 +49,15 @@ struct TensorView {
 /// One kernel parameter.
 struct ArgBinding {
   enum class Kind : uint8_t {
-    kTensor,        ///< device pointer of the spec's argument `name`
-    kWorkspace,     ///< device pointer of the plan's workspace `name`
-    kScalar,        ///< `value`, as `dtype`
-    kTensorMap,     ///< `const __grid_constant__ CUtensorMap`: `view` of argument `name`, elements of `dtype`
+    kTensor,     ///< device pointer of the spec's argument `name`
+    kWorkspace,  ///< device pointer of the plan's workspace `name`
+    kScalar,     ///< `value`, as `dtype`
+    /// `const __grid_constant__ CUtensorMap`: `view` of argument `name`, elements of `dtype`
+    kTensorMap,
     kWorkspaceMap,  ///< likewise, of workspace `name`
-    kTexture,       ///< handle of a texture with random texels; `name` is its text, see ParseTexture
-    kSurface,       ///< likewise of its surface
+    /// Handle of a texture with random texels; `name` is its text, see ParseTexture
+    kTexture,
+    kSurface,  ///< likewise of its surface
   };
   Kind kind = Kind::kTensor;
   std::string name;
@@ -61,9 +65,15 @@ struct ArgBinding {
   Expr value;
   TensorView view = {};
 
-  static ArgBinding Tensor(std::string name) { return {Kind::kTensor, std::move(name), DType::kInt32, {}}; }
-  static ArgBinding Workspace(std::string name) { return {Kind::kWorkspace, std::move(name), DType::kInt32, {}}; }
-  static ArgBinding Scalar(DType dtype, Expr value) { return {Kind::kScalar, "", dtype, std::move(value)}; }
+  static ArgBinding Tensor(std::string name) {
+    return {Kind::kTensor, std::move(name), DType::kInt32, {}};
+  }
+  static ArgBinding Workspace(std::string name) {
+    return {Kind::kWorkspace, std::move(name), DType::kInt32, {}};
+  }
+  static ArgBinding Scalar(DType dtype, Expr value) {
+    return {Kind::kScalar, "", dtype, std::move(value)};
+  }
   static ArgBinding Texture(std::string text, bool surface) {
     return {surface ? Kind::kSurface : Kind::kTexture, std::move(text), DType::kInt32, {}};
   }
@@ -87,9 +97,10 @@ struct LaunchStep {
   std::array<Expr, 3> block;
   std::array<Expr, 3> cluster;  ///< all 1 = no cluster launch
   Expr shared_bytes = 0;        ///< dynamic shared memory
-  bool cooperative = false;     ///< all blocks are resident at once, so that they may wait for each other
-  /// Its blocks may start before the step before it has ended: the kernel itself waits for that, by griddepcontrol.wait,
-  /// before it touches memory.
+  /// All blocks are resident at once, so that they may wait for each other
+  bool cooperative = false;
+  /// Its blocks may start before the step before it has ended: the kernel itself waits for that, by
+  /// griddepcontrol.wait, before it touches memory.
   bool programmatic = false;
   std::vector<ArgBinding> args;
 };
@@ -111,7 +122,8 @@ struct LaunchPlan {
   std::vector<Workspace> workspaces;
   std::vector<SymbolCopy> symbols;
   std::vector<LaunchStep> steps;
-  /// Parameter values the expressions refer to (filled by the template that rendered the candidate).
+  /// Parameter values the expressions refer to (filled by the template that rendered the
+  /// candidate).
   std::vector<std::string> parameter_names;
   std::vector<Value> parameter_values;
 };
@@ -155,8 +167,9 @@ struct ConcretePlan {
   std::vector<ConcreteStep> steps;
 };
 
-/// Evaluates every expression. kInvalidInput for sizes < 1 or beyond CUDA's limits (grid x < 2^31, y and z < 65536,
-/// block x, y ≤ 1024, z ≤ 64, at most 1024 threads).
-Result<ConcretePlan> Resolve(const LaunchPlan& plan, const Dims& dims, const Attributes& attributes);
+/// Evaluates every expression. kInvalidInput for sizes < 1 or beyond CUDA's limits (grid x < 2^31,
+/// y and z < 65536, block x, y ≤ 1024, z ≤ 64, at most 1024 threads).
+Result<ConcretePlan> Resolve(const LaunchPlan& plan, const Dims& dims,
+                             const Attributes& attributes);
 
 }  // namespace atunner

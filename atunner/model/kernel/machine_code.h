@@ -10,7 +10,8 @@ struct MachineInstruction {
   static constexpr uint8_t kNoBarrier = 7;
   static constexpr uint32_t kNowhere = ~0u;
 
-  uint16_t opcode = 0;                  ///< the lowest nine bits, which leave out where operands lie
+  /// The lowest nine bits, which leave out where operands lie
+  uint16_t opcode = 0;
   uint8_t stall = 0;                    ///< cycles until the warp's next one may issue
   uint8_t result_barrier = kNoBarrier;  ///< scoreboard that holds until its result is there
   uint8_t read_barrier = kNoBarrier;    ///< and until its operands are read

@@ -24,7 +24,8 @@ Status Substitute(Expr& expression, const Meanings& meanings) {
   auto from = text.cbegin();
   for (std::sregex_iterator at(text.begin(), text.end(), word), end; at != end; ++at) {
     const auto found = meanings.find(at->str());
-    replaced.append(from, (*at)[0].first).append(found == meanings.end() ? at->str() : found->second);
+    replaced.append(from, (*at)[0].first)
+        .append(found == meanings.end() ? at->str() : found->second);
     from = (*at)[0].second;
   }
   ATUNNER_TRY(expression, Expr::Parse(replaced.append(from, text.cend())));
@@ -39,12 +40,14 @@ Status Substitute(LaunchPlan& plan, const Meanings& meanings) {
   Meanings known = meanings;
   for (size_t i = 0; i < plan.parameter_names.size(); ++i) {
     const Value& value = plan.parameter_values[i];
-    known[plan.parameter_names[i]] =
-        std::holds_alternative<std::string>(value) ? "'" + ToString(value) + "'" : ToString(value);
+    known[plan.parameter_names[i]] = std::holds_alternative<std::string>(value)
+                                         ? "'" + ToString(value) + "'"
+                                         : ToString(value);
   }
   plan.parameter_names.clear();
   plan.parameter_values.clear();
-  for (Workspace& workspace : plan.workspaces) ATUNNER_RETURN_IF_ERROR(Substitute(workspace.bytes, known));
+  for (Workspace& workspace : plan.workspaces)
+    ATUNNER_RETURN_IF_ERROR(Substitute(workspace.bytes, known));
   for (LaunchStep& step : plan.steps) {
     for (auto* extents : {&step.grid, &step.block, &step.cluster}) {
       for (Expr& size : *extents) ATUNNER_RETURN_IF_ERROR(Substitute(size, known));

@@ -15,8 +15,8 @@ using Meanings = std::map<std::string, std::string>;
 /// A number where nothing is left open.
 Status Substitute(Expr& expression, const Meanings& meanings);
 
-/// All of the plan's expressions. Its own parameters become their values, and it has none any more: the names that are
-/// put in may be called as they were.
+/// All of the plan's expressions. Its own parameters become their values, and it has none any more:
+/// the names that are put in may be called as they were.
 Status Substitute(LaunchPlan& plan, const Meanings& meanings);
 
 }  // namespace atunner

@@ -1,4 +1,5 @@
-// What a texture or surface is: texels in an array of the device's own layout, and how kernels read them.
+// What a texture or surface is: texels in an array of the device's own layout, and how kernels read
+// them.
 #pragma once
 
 #include <array>
@@ -14,30 +15,44 @@ namespace atunner {
 
 struct TextureSpec {
   /// kLinear: tex1Dfetch.
-  enum class Shape : uint8_t { k1D, k2D, k3D, k1DLayered, k2DLayered, kCube, kCubeLayered, kLinear };
-  enum class Wrap : uint8_t { kRepeat, kClamp, kMirror, kBorder };  ///< what lies outside; the border is zero
+  enum class Shape : uint8_t {
+    k1D,
+    k2D,
+    k3D,
+    k1DLayered,
+    k2DLayered,
+    kCube,
+    kCubeLayered,
+    kLinear
+  };
+  /// What lies outside; the border is zero
+  enum class Wrap : uint8_t { kRepeat, kClamp, kMirror, kBorder };
 
   Shape shape = Shape::k2D;
-  DType dtype = DType::kFloat32;  ///< of one channel: float16, float32, or an integer of 8, 16 or 32 bits
-  uint32_t channels = 1;          ///< 1, 2 or 4
-  uint32_t width = 1;             ///< in texels
+  /// Of one channel: float16, float32, or an integer of 8, 16 or 32 bits
+  DType dtype = DType::kFloat32;
+  uint32_t channels = 1;  ///< 1, 2 or 4
+  uint32_t width = 1;     ///< in texels
   uint32_t height = 1;
   uint32_t depth = 1;  ///< or the number of layers; six for each cube, its faces
   std::array<Wrap, 3> wrap{Wrap::kClamp, Wrap::kClamp, Wrap::kClamp};
   bool linear = false;            ///< neighbours are blended; otherwise the nearest one is taken
   bool unit_coordinates = false;  ///< coordinates go from 0 to 1, not to the extents
-  bool unit_values = false;       ///< integers of 8 and 16 bits are read as fractions of their largest value
+  /// Integers of 8 and 16 bits are read as fractions of their largest value
+  bool unit_values = false;
 
   uint64_t TexelBytes() const { return channels * SizeOf(dtype); }
   uint64_t Bytes() const { return uint64_t{width} * height * depth * TexelBytes(); }
 };
 
-/// "f32x4[64,32]": the type of a channel, how many of them where there is more than one, the extents in texels of one
-/// to three dimensions; behind them words: "linear" (neighbours are blended), "unit" (coordinates), "fractions"
-/// (values), "repeat", "mirror" or "border" (outside), "buffer" (linear memory). kInvalidInput says what is not clear.
+/// "f32x4[64,32]": the type of a channel, how many of them where there is more than one, the
+/// extents in texels of one to three dimensions; behind them words: "linear" (neighbours are
+/// blended), "unit" (coordinates), "fractions" (values), "repeat", "mirror" or "border" (outside),
+/// "buffer" (linear memory). kInvalidInput says what is not clear.
 Result<TextureSpec> ParseTexture(const std::string& text);
 
-/// Texels for a texture that nobody gave any: floats from 0 to 1, integers of all values; the same every time.
+/// Texels for a texture that nobody gave any: floats from 0 to 1, integers of all values; the same
+/// every time.
 std::vector<std::byte> RandomTexels(const TextureSpec& spec);
 
 /// kInvalidInput with the rule of CUDA's texture objects that is broken.

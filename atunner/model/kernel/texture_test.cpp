@@ -29,9 +29,11 @@ TEST(Texture, RulesAreNamed) {
       {"at most 32768", [](TextureSpec& s) { s.width = 40000; }},
       {"height 1", [](TextureSpec& s) { s.shape = Shape::k1D; }},
       {"depth 1", [](TextureSpec& s) { s.depth = 2; }},
-      {"whole coordinates", [](TextureSpec& s) { s.shape = Shape::kLinear, s.height = 1, s.unit_coordinates = true; }},
+      {"whole coordinates",
+       [](TextureSpec& s) { s.shape = Shape::kLinear, s.height = 1, s.unit_coordinates = true; }},
       {"six square faces", [](TextureSpec& s) { s.shape = Shape::kCube, s.depth = 6; }},
-      {"six square faces each", [](TextureSpec& s) { s.shape = Shape::kCubeLayered, s.width = s.height, s.depth = 8; }},
+      {"six square faces each",
+       [](TextureSpec& s) { s.shape = Shape::kCubeLayered, s.width = s.height, s.depth = 8; }},
       {"read as fractions", [](TextureSpec& s) { s.dtype = DType::kInt32, s.unit_values = true; }},
       {"blended as fractions only", [](TextureSpec& s) { s.linear = true; }},
       {"repeat where", [](TextureSpec& s) { s.wrap[1] = TextureSpec::Wrap::kMirror; }},
@@ -58,8 +60,9 @@ TEST(Texture, IsWrittenAsText) {
   EXPECT_TRUE(all->linear && all->unit_coordinates && all->unit_values);
   EXPECT_EQ(all->wrap[2], TextureSpec::Wrap::kMirror);
   EXPECT_EQ(ParseTexture("f32[100] buffer")->shape, TextureSpec::Shape::kLinear);
-  for (const char* wrong : {"", "f32", "f32[", "f32[64", "f32[64,]", "f32[1,2,3,4]", "f32x3[4]", "f33[4]",
-                            "f32[4] soft", "f32[-4]", "f32x[4]", "f32[0]", "f32[4] repeat", "f32x4[32768,32768,2048]"})
+  for (const char* wrong :
+       {"", "f32", "f32[", "f32[64", "f32[64,]", "f32[1,2,3,4]", "f32x3[4]", "f33[4]",
+        "f32[4] soft", "f32[-4]", "f32x[4]", "f32[0]", "f32[4] repeat", "f32x4[32768,32768,2048]"})
     EXPECT_FALSE(ParseTexture(wrong)) << wrong;
 }
 

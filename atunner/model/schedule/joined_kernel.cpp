@@ -11,9 +11,11 @@
 namespace atunner {
 namespace {
 
-/// With `waits` each kernel waits for the launch before it: first of all, where it does not say when.
+/// With `waits` each kernel waits for the launch before it: first of all, where it does not say
+/// when.
 std::set<std::string> KernelsOf(std::string& source, bool waits) {
-  static const std::regex kernel(R"(extern "C" __global__ void\s+(?:__launch_bounds__\([^()]*\)\s+)?(\w+)\()");
+  static const std::regex kernel(
+      R"(extern "C" __global__ void\s+(?:__launch_bounds__\([^()]*\)\s+)?(\w+)\()");
   std::set<std::string> names;
   std::smatch found;
   const auto from = [&](size_t at) { return source.cbegin() + static_cast<ptrdiff_t>(at); };
@@ -21,13 +23,16 @@ std::set<std::string> KernelsOf(std::string& source, bool waits) {
     names.insert(found[1].str());
     const size_t signature = at + static_cast<size_t>(found.position());
     at = source.find('{', signature);
-    const bool later = source.substr(at, source.find("\n}\n", at) - at).contains("await_launch_before()");
+    const bool later = source.substr(at, source.find("\n}\n", at) - at)
+                           .contains("await_launch_before()");
     // A signature of which the preprocessor takes a part has no one place to begin at.
     ATUNNER_CHECK(!waits || later || !source.substr(signature, at - signature).contains("\n#"));
     const char* const wait = later ? "" : "\\ngriddepcontrol.wait;";
     if (waits)
-      source.insert(at + 1,
-                    fmt::format("\n  asm volatile(\"griddepcontrol.launch_dependents;{}\" ::: \"memory\");", wait));
+      source.insert(
+          at + 1,
+          fmt::format("\n  asm volatile(\"griddepcontrol.launch_dependents;{}\" ::: \"memory\");",
+                      wait));
   }
   return names;
 }
@@ -46,21 +51,24 @@ std::string JoinedKernel::WithoutIncludes(const std::string& source) {
   return text;
 }
 
-/// Blocks of a stage that moves so many bytes gain nothing by starting some us early, and each of them pays for its
-/// wait: 824 MB written by 200 000 blocks took 247 us in place of 191 on an H200.
+/// Blocks of a stage that moves so many bytes gain nothing by starting some us early, and each of
+/// them pays for its wait: 824 MB written by 200 000 blocks took 247 us in place of 191 on an H200.
 bool JoinedKernel::StartsEarly(const KernelSpec& task) const {
   constexpr double kLarge = 128e6;
   return early_ && MinimumBytes(task, task.dims).value_or(0) < kLarge;
 }
 
-/// Every stage's source is in a namespace of its own, since helpers are written for constants in front of them.
-Status JoinedKernel::Add(RenderedKernel kernel, const KernelSpec& task, const std::map<std::string, std::string>& names,
-                         const Meanings& sizes) {
+/// Every stage's source is in a namespace of its own, since helpers are written for constants in
+/// front of them.
+Status JoinedKernel::Add(RenderedKernel kernel, const KernelSpec& task,
+                         const std::map<std::string, std::string>& names, const Meanings& sizes) {
   const std::string stage = fmt::format("stage{}", ++stages_);
-  // Whatever namespace they are in, kernels need names that no other stage has, also those that are not launched.
+  // Whatever namespace they are in, kernels need names that no other stage has, also those that are
+  // not launched.
   const bool early = StartsEarly(task);
   std::string before, behind;
-  for (const std::string& entry : EntriesOf(kernel.plan)) behind += fmt::format("using {}::{};\n", stage, entry);
+  for (const std::string& entry : EntriesOf(kernel.plan))
+    behind += fmt::format("using {}::{};\n", stage, entry);
   for (const std::string& entry : KernelsOf(kernel.source.text, early)) {
     before += fmt::format("#define {1} {0}_{1}\n", stage, entry);
     behind += fmt::format("#undef {}\n", entry);
@@ -77,11 +85,13 @@ Status JoinedKernel::Add(RenderedKernel kernel, const KernelSpec& task, const st
     before += fmt::format("#define IS_GIVEN_{}\n", arg.name);
     behind += fmt::format("#undef IS_GIVEN_{}\n", arg.name);
   }
-  text_ += fmt::format("\n{}namespace {} {{\n{}}}\n{}", before, stage, WithoutIncludes(kernel.source.text), behind);
+  text_ += fmt::format("\n{}namespace {} {{\n{}}}\n{}", before, stage,
+                       WithoutIncludes(kernel.source.text), behind);
   return AddPlan(std::move(kernel.plan), early, stage + "_", sizes, names);
 }
 
-Status JoinedKernel::AddPlan(LaunchPlan plan, bool early, const std::string& prefix, const Meanings& sizes,
+Status JoinedKernel::AddPlan(LaunchPlan plan, bool early, const std::string& prefix,
+                             const Meanings& sizes,
                              const std::map<std::string, std::string>& names) {
   using Kind = ArgBinding::Kind;
   ATUNNER_RETURN_IF_ERROR(Substitute(plan, sizes));
@@ -93,7 +103,8 @@ Status JoinedKernel::AddPlan(LaunchPlan plan, bool early, const std::string& pre
         arg.name = prefix + arg.name;
       } else if (arg.kind != Kind::kScalar) {
         arg.name = names.at(arg.name);
-        if (!IsArgument(arg.name)) arg.kind = IsMap(arg.kind) ? Kind::kWorkspaceMap : Kind::kWorkspace;
+        if (!IsArgument(arg.name))
+          arg.kind = IsMap(arg.kind) ? Kind::kWorkspaceMap : Kind::kWorkspace;
       }
     }
     step.entry = prefix + step.entry;
@@ -105,8 +116,8 @@ Status JoinedKernel::AddPlan(LaunchPlan plan, bool early, const std::string& pre
 
 RenderedKernel JoinedKernel::Finish() && {
   all_.source.name = whole_.name + ".cu";
-  all_.source.text =
-      fmt::format("// {} in {} parts that follow each other, scheduled by atunner.\n", whole_.name, stages_);
+  all_.source.text = fmt::format(
+      "// {} in {} parts that follow each other, scheduled by atunner.\n", whole_.name, stages_);
   for (const std::string& include : includes_) all_.source.text += include + "\n";
   if (early_) all_.source.text += "#define STARTS_EARLY\n";
   all_.source.text += text_;

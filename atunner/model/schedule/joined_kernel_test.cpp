@@ -31,7 +31,9 @@ KernelSpec TaskOf(int64_t n) {
 RenderedKernel Kernel(const std::string& body) {
   RenderedKernel kernel;
   kernel.source.text =
-      "#include <cuda_fp16.h>\nextern \"C\" __global__ void __launch_bounds__(64) f(float* x) {\n  " + body + "\n}\n";
+      "#include <cuda_fp16.h>\nextern \"C\" __global__ void __launch_bounds__(64) f(float* x) {\n "
+      " " +
+      body + "\n}\n";
   LaunchStep step;
   step.entry = "f";
   step.grid[0] = Expr::MustParse("ceil_div(n, tile)");
@@ -48,8 +50,12 @@ RenderedKernel Joined(bool early, int64_t first = 64) {
   whole.name = "whole";
   whole.args = {Arg("a", Role::kInput), Arg("b", Role::kOutput)};
   JoinedKernel joined(whole, early);
-  EXPECT_TRUE(joined.Add(Kernel("work();"), TaskOf(first), {{"x", "a"}, {"y", "between"}}, {{"n", "64"}}).has_value());
-  EXPECT_TRUE(joined.Add(Kernel("await_launch_before();"), TaskOf(24), {{"x", "between"}, {"y", "b"}}, {{"n", "24"}})
+  EXPECT_TRUE(
+      joined.Add(Kernel("work();"), TaskOf(first), {{"x", "a"}, {"y", "between"}}, {{"n", "64"}})
+          .has_value());
+  EXPECT_TRUE(joined
+                  .Add(Kernel("await_launch_before();"), TaskOf(24), {{"x", "between"}, {"y", "b"}},
+                       {{"n", "24"}})
                   .has_value());
   return std::move(joined).Finish();
 }
@@ -60,7 +66,8 @@ TEST(JoinedKernel, HasStepsOfAllWithSizesAsNumbers) {
   EXPECT_EQ(plan.steps[0].entry + " " + plan.steps[1].entry, "stage1_f stage2_f");
   EXPECT_EQ(plan.steps[0].grid[0].text() + " " + plan.steps[1].grid[0].text(), "8 3");
   std::vector<std::string> names;
-  for (const Workspace& each : plan.workspaces) names.push_back(each.name + " " + each.bytes.text());
+  for (const Workspace& each : plan.workspaces)
+    names.push_back(each.name + " " + each.bytes.text());
   EXPECT_THAT(names, ElementsAre("between 256", "stage1_kept 256", "stage2_kept 96"));
   const auto& args = plan.steps[1].args;
   EXPECT_EQ(args[0].name, "between");
@@ -77,7 +84,8 @@ TEST(JoinedKernel, SizesOfTheWholeStayOpen) {
   whole.dims = {{"n", 64}};
   whole.args = {Arg("a", Role::kInput), Arg("b", Role::kOutput)};
   JoinedKernel joined(whole, false);
-  ASSERT_TRUE(joined.Add(Kernel("work();"), TaskOf(64), {{"x", "a"}, {"y", "between"}}, {}).has_value());
+  ASSERT_TRUE(
+      joined.Add(Kernel("work();"), TaskOf(64), {{"x", "a"}, {"y", "between"}}, {}).has_value());
   const LaunchPlan plan = std::move(joined).Finish().plan;
   const Dims at{{"n", 33}};
   EXPECT_EQ(plan.steps[0].grid[0].EvaluateInt(Bindings(at)).value(), 5);
@@ -89,7 +97,8 @@ TEST(JoinedKernel, SizesOfTheWholeStayOpen) {
 TEST(JoinedKernel, KeepsStagesApart) {
   const std::string text = Joined(false).source.text;
   EXPECT_TRUE(
-      text.starts_with("// whole in 2 parts that follow each other, scheduled by atunner.\n#include <cuda_fp16.h>\n\n"))
+      text.starts_with("// whole in 2 parts that follow each other, scheduled by "
+                       "atunner.\n#include <cuda_fp16.h>\n\n"))
       << text;
   EXPECT_EQ(text.find("#include"), text.rfind("#include"));
   EXPECT_THAT(text, HasSubstr("#define f stage1_f\nnamespace stage1 {"));

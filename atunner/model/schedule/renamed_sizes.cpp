@@ -9,7 +9,9 @@ namespace atunner {
 namespace {
 
 std::string Prefixed(const std::string& name) { return kSizePrefix + name; }
-std::string Restored(const std::string& name) { return name.substr(std::string_view(kSizePrefix).size()); }
+std::string Restored(const std::string& name) {
+  return name.substr(std::string_view(kSizePrefix).size());
+}
 
 Meanings Restoring(const Dims& sizes) {
   Meanings meanings;
@@ -19,13 +21,15 @@ Meanings Restoring(const Dims& sizes) {
 
 }  // namespace
 
-Status RestoreSizeNames(LaunchPlan& plan, const Dims& sizes) { return Substitute(plan, Restoring(sizes)); }
+Status RestoreSizeNames(LaunchPlan& plan, const Dims& sizes) {
+  return Substitute(plan, Restoring(sizes));
+}
 
 RenamedSizes::RenamedSizes(KernelSpec spec, std::unique_ptr<ScheduleTemplate> schedule)
     : spec_(std::move(spec)), schedule_(std::move(schedule)), space_(schedule_->space()) {}
 
-Result<std::unique_ptr<ScheduleTemplate>> RenamedSizes::Make(KernelSpec spec,
-                                                             std::unique_ptr<ScheduleTemplate> schedule) {
+Result<std::unique_ptr<ScheduleTemplate>> RenamedSizes::Make(
+    KernelSpec spec, std::unique_ptr<ScheduleTemplate> schedule) {
   std::unique_ptr<RenamedSizes> made(new RenamedSizes(std::move(spec), std::move(schedule)));
   // A parameter may be called as a size is: the sizes become numbers.
   Meanings numbers;
@@ -33,7 +37,8 @@ Result<std::unique_ptr<ScheduleTemplate>> RenamedSizes::Make(KernelSpec spec,
   for (Parameter& each : made->space_.parameters) {
     if (each.only_if) ATUNNER_RETURN_IF_ERROR(Substitute(*each.only_if, numbers));
   }
-  for (Constraint& each : made->space_.constraints) ATUNNER_RETURN_IF_ERROR(Substitute(each.condition, numbers));
+  for (Constraint& each : made->space_.constraints)
+    ATUNNER_RETURN_IF_ERROR(Substitute(each.condition, numbers));
   return made;
 }
 

@@ -7,13 +7,15 @@
 
 namespace atunner {
 
-/// Put before names that users give to sizes: no kernel, no parameter and no word of a language is called so.
+/// Put before names that users give to sizes: no kernel, no parameter and no word of a language is
+/// called so.
 inline constexpr const char* kSizePrefix = "size_";
 
 class RenamedSizes : public ScheduleTemplate {
  public:
   /// `schedule` is of `spec` with kSizePrefix before the names of its sizes.
-  static Result<std::unique_ptr<ScheduleTemplate>> Make(KernelSpec spec, std::unique_ptr<ScheduleTemplate> schedule);
+  static Result<std::unique_ptr<ScheduleTemplate>> Make(KernelSpec spec,
+                                                        std::unique_ptr<ScheduleTemplate> schedule);
 
   const KernelSpec& spec() const override { return spec_; }
   const ParameterSpace& space() const override { return space_; }
@@ -22,7 +24,8 @@ class RenamedSizes : public ScheduleTemplate {
   std::optional<RenderedKernel> Naive() const override;
   std::vector<Dims> CheckDims(const Configuration& configuration) const override;
   SizeFreedom FreeSizes(const Configuration& configuration) const override;
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+  std::optional<double> Cost(const Configuration& configuration,
+                             const DeviceProfile& profile) const override {
     return schedule_->Cost(configuration, profile);
   }
 

@@ -11,7 +11,8 @@ namespace {
 /// As expressions write it. A text with quotes of both kinds has no such form.
 std::string Literal(const Value& value) {
   const auto* text = std::get_if<std::string>(&value);
-  if (text != nullptr) return text->find('\'') == std::string::npos ? "'" + *text + "'" : '"' + *text + '"';
+  if (text != nullptr)
+    return text->find('\'') == std::string::npos ? "'" + *text + "'" : '"' + *text + '"';
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "True" : "False";
   return ToString(value);
 }
@@ -22,16 +23,19 @@ Status ValidateValues(const Parameter& parameter) {
   std::vector<Value> sorted = parameter.values;
   std::ranges::sort(sorted);
   const auto twice = std::ranges::adjacent_find(sorted);
-  if (twice != sorted.end()) return Invalid(name + " lists the value " + ToString(*twice) + " twice");
+  if (twice != sorted.end())
+    return Invalid(name + " lists the value " + ToString(*twice) + " twice");
   if (!parameter.items.empty()) {
     ATUNNER_TRY(const std::vector<Value> orders, OrdersOf(parameter.items));
-    if (orders != parameter.values) return Invalid(name + ": its values are not the orders of its items");
+    if (orders != parameter.values)
+      return Invalid(name + ": its values are not the orders of its items");
   }
   if (std::ranges::find(parameter.values, parameter.Inactive()) == parameter.values.end())
     return Invalid(name + " does not list its inactive value " + ToString(parameter.Inactive()));
   if (!parameter.only_if) return {};
   const auto literal = Expr::Parse(Literal(parameter.Inactive()));
-  const auto read_back = literal ? literal->Evaluate({}) : Result<Value>(std::unexpected(literal.error()));
+  const auto read_back = literal ? literal->Evaluate({})
+                                 : Result<Value>(std::unexpected(literal.error()));
   if (!read_back || !LooselyEqual(*read_back, parameter.Inactive()))
     return Invalid(name + ": its inactive value cannot be written in an expression");
   return {};
@@ -55,7 +59,8 @@ int ParameterSpace::Find(std::string_view name) const {
 int64_t ParameterSpace::CartesianSize() const {
   int64_t size = 1;
   for (const Parameter& parameter : parameters) {
-    if (__builtin_mul_overflow(size, static_cast<int64_t>(parameter.values.size()), &size)) return INT64_MAX;
+    if (__builtin_mul_overflow(size, static_cast<int64_t>(parameter.values.size()), &size))
+      return INT64_MAX;
   }
   return size;
 }
@@ -64,8 +69,8 @@ Result<std::vector<Constraint>> ParameterSpace::AllConstraints() const {
   std::vector<Constraint> all = constraints;
   for (const Parameter& parameter : parameters) {
     if (!parameter.only_if) continue;
-    const std::string text =
-        parameter.name + " == " + Literal(parameter.Inactive()) + " or (" + parameter.only_if->text() + ")";
+    const std::string text = parameter.name + " == " + Literal(parameter.Inactive()) + " or (" +
+                             parameter.only_if->text() + ")";
     ATUNNER_TRY(Expr condition, Expr::Parse(text));
     all.push_back({std::move(condition), "'" + parameter.name + "' means nothing otherwise"});
   }
@@ -75,7 +80,8 @@ Result<std::vector<Constraint>> ParameterSpace::AllConstraints() const {
 Status ParameterSpace::Validate(const Dims& dims) const {
   std::set<std::string> seen;
   for (const Parameter& parameter : parameters) {
-    if (!seen.insert(parameter.name).second) return Invalid("parameter '" + parameter.name + "' is defined twice");
+    if (!seen.insert(parameter.name).second)
+      return Invalid("parameter '" + parameter.name + "' is defined twice");
     ATUNNER_RETURN_IF_ERROR(ValidateValues(parameter));
   }
   const auto known = [&](const Expr& expr, const std::string& where) -> Status {
@@ -87,13 +93,15 @@ Status ParameterSpace::Validate(const Dims& dims) const {
     return {};
   };
   for (const Constraint& constraint : constraints)
-    ATUNNER_RETURN_IF_ERROR(known(constraint.condition, "constraint '" + constraint.condition.text() + "'"));
+    ATUNNER_RETURN_IF_ERROR(
+        known(constraint.condition, "constraint '" + constraint.condition.text() + "'"));
   for (const Parameter& parameter : parameters) {
     if (!parameter.only_if) continue;
     const std::string where = "condition of parameter '" + parameter.name + "'";
     ATUNNER_RETURN_IF_ERROR(known(*parameter.only_if, where));
     const std::vector<std::string> names = parameter.only_if->Names();
-    if (std::ranges::find(names, parameter.name) != names.end()) return Invalid("it names the parameter itself", where);
+    if (std::ranges::find(names, parameter.name) != names.end())
+      return Invalid("it names the parameter itself", where);
   }
   return {};
 }
@@ -130,13 +138,15 @@ Digest ParameterSpace::DigestOfConfiguration(const Configuration& configuration)
   return DigestOf(fields);
 }
 
-const Value& Get(const ParameterSpace& space, const Configuration& configuration, std::string_view name) {
+const Value& Get(const ParameterSpace& space, const Configuration& configuration,
+                 std::string_view name) {
   const int index = space.Find(name);
   ATUNNER_CHECK(index >= 0);
   return configuration.values[static_cast<size_t>(index)];
 }
 
-int64_t GetInt(const ParameterSpace& space, const Configuration& configuration, std::string_view name) {
+int64_t GetInt(const ParameterSpace& space, const Configuration& configuration,
+               std::string_view name) {
   return static_cast<int64_t>(ToDouble(Get(space, configuration, name)));
 }
 

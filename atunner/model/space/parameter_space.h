@@ -16,10 +16,11 @@ struct Parameter {
   std::string name;
   std::vector<Value> values;  ///< in the author's order; neighbours are adjacent
   std::string meaning;        ///< one line for people: "threads that share one row"
-  /// Not empty: the values are the orders of these, as MakePermutation lists them; neighbours swap two items.
+  /// Not empty: the values are the orders of these, as MakePermutation lists them; neighbours swap
+  /// two items.
   std::vector<Value> items = {};
-  /// Where this does not hold the parameter means nothing and has its inactive value alone, so that no two
-  /// configurations mean the same.
+  /// Where this does not hold the parameter means nothing and has its inactive value alone, so that
+  /// no two configurations mean the same.
   std::optional<Expr> only_if = std::nullopt;
   std::optional<Value> otherwise = std::nullopt;  ///< the inactive value; the first unless stated
 
@@ -49,8 +50,8 @@ struct ParameterSpace {
   int64_t CartesianSize() const;
   /// The constraints, and what the conditions of parameters demand. No error after Validate.
   Result<std::vector<Constraint>> AllConstraints() const;
-  /// kInvalidInput naming what is wrong: no values, duplicate names or values, a constraint with an unknown name, an
-  /// inactive value that is not listed, a condition on the parameter itself.
+  /// kInvalidInput naming what is wrong: no values, duplicate names or values, a constraint with an
+  /// unknown name, an inactive value that is not listed, a condition on the parameter itself.
   Status Validate(const Dims& dims) const;
   /// True when all constraints hold. Names in constraints are parameters or problem dimensions.
   Result<bool> Allows(const Configuration& configuration, const Dims& dims) const;
@@ -60,7 +61,9 @@ struct ParameterSpace {
 };
 
 /// The value of a named parameter; the name must exist.
-const Value& Get(const ParameterSpace& space, const Configuration& configuration, std::string_view name);
-int64_t GetInt(const ParameterSpace& space, const Configuration& configuration, std::string_view name);
+const Value& Get(const ParameterSpace& space, const Configuration& configuration,
+                 std::string_view name);
+int64_t GetInt(const ParameterSpace& space, const Configuration& configuration,
+               std::string_view name);
 
 }  // namespace atunner

@@ -61,7 +61,8 @@ std::vector<size_t> OrderAt(size_t rank, size_t items) {
 size_t RankOf(std::span<const size_t> order) {
   size_t rank = 0;
   for (size_t i = 0; i < order.size(); ++i) {
-    const auto smaller = std::ranges::count_if(order.subspan(i + 1), [&](size_t item) { return item < order[i]; });
+    const auto smaller = std::ranges::count_if(order.subspan(i + 1),
+                                               [&](size_t item) { return item < order[i]; });
     rank += static_cast<size_t>(smaller) * Factorial(order.size() - 1 - i);
   }
   return rank;

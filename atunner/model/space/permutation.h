@@ -13,8 +13,9 @@ namespace atunner {
 /// 7! = 5040 values; more would make a list of values the wrong representation.
 inline constexpr size_t kMostItems = 7;
 
-/// Every order of the items as a text, "m,n,k", in the lexicographic order of item numbers: the items as listed come
-/// first. kInvalidInput for fewer than two or more than kMostItems items, equal ones, or a comma or quote in one.
+/// Every order of the items as a text, "m,n,k", in the lexicographic order of item numbers: the
+/// items as listed come first. kInvalidInput for fewer than two or more than kMostItems items,
+/// equal ones, or a comma or quote in one.
 Result<std::vector<Value>> OrdersOf(std::span<const Value> items);
 Result<Parameter> MakePermutation(std::string name, std::vector<Value> items);
 

@@ -25,7 +25,8 @@ TEST(Permutation, ListsEveryOrderOnceTheGivenOneFirst) {
   for (size_t rank = 0; rank < 6; ++rank) EXPECT_EQ(RankOf(OrderAt(rank, 3)), rank);
   EXPECT_EQ(OrderAt(4, 3), (std::vector<size_t>{2, 0, 1}));
   EXPECT_EQ(ItemsOf("k,m,n"), (std::vector<std::string>{"k", "m", "n"}));
-  EXPECT_EQ(OrdersOf(std::vector<Value>(Texts({"a", "b", "c", "d", "e", "f", "g"})))->size(), 5040u);
+  EXPECT_EQ(OrdersOf(std::vector<Value>(Texts({"a", "b", "c", "d", "e", "f", "g"})))->size(),
+            5040u);
 }
 
 TEST(Permutation, SaysWhatIsWrong) {
@@ -41,7 +42,9 @@ TEST(Permutation, SaysWhatIsWrong) {
 
 TEST(Permutation, ExpressionsAskForPositions) {
   const Attributes values = {{"loops", std::string("k,m,n")}, {"axes", std::string("2,0,1")}};
-  const auto of = [&](const char* text) { return Expr::MustParse(text).Evaluate(Bindings().Add(values)); };
+  const auto of = [&](const char* text) {
+    return Expr::MustParse(text).Evaluate(Bindings().Add(values));
+  };
   EXPECT_EQ(of("position(loops, 'n')"), Value(int64_t{2}));
   EXPECT_EQ(of("position(axes, 0) < position(axes, 1)"), Value(true));
   EXPECT_THAT(of("position(loops, 'z')").error().ToString(), HasSubstr("'z' is not in"));
@@ -54,7 +57,8 @@ TEST(Permutation, TravelsAsItsItems) {
   const Json json = ToJson(space);
   EXPECT_FALSE(json["parameters"][0].contains("values"));
   EXPECT_EQ(FromJson<ParameterSpace>(json)->parameters[0].values, space.parameters[0].values);
-  EXPECT_FALSE(FromJson<ParameterSpace>(ParseJson(R"({"parameters": [{"name": "p", "items": [1]}]})").value()));
+  EXPECT_FALSE(FromJson<ParameterSpace>(
+      ParseJson(R"({"parameters": [{"name": "p", "items": [1]}]})").value()));
 }
 
 ParameterSpace Conditional() {

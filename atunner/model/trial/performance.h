@@ -1,5 +1,5 @@
-// Two kinds of numbers that never mix: a Measurement was timed on the GPU it names; an Estimate is the virtual GPU's
-// prediction. Neither converts to the other.
+// Two kinds of numbers that never mix: a Measurement was timed on the GPU it names; an Estimate is
+// the virtual GPU's prediction. Neither converts to the other.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,8 @@
 namespace atunner {
 namespace {
 
-std::optional<double> TimeOf(const std::optional<Measurement>& measurement, const std::optional<Estimate>& estimate) {
+std::optional<double> TimeOf(const std::optional<Measurement>& measurement,
+                             const std::optional<Estimate>& estimate) {
   if (measurement) return measurement->median_ns;
   if (estimate) return estimate->time_ns;
   return std::nullopt;
@@ -18,7 +19,8 @@ Status ParsePart(std::string_view part, Budget& budget) {
   std::string unit(end);
   std::erase(unit, ' ');
   if (end == text.c_str() || !(amount > 0) || amount > 1e12) {
-    return Invalid("'" + text + "' is no budget", "--budget", "write a time (90s, 5m, 1h) or a number of trials (200)");
+    return Invalid("'" + text + "' is no budget", "--budget",
+                   "write a time (90s, 5m, 1h) or a number of trials (200)");
   }
   if (unit.empty() || unit == "trials" || unit == "trial") {
     if (amount != static_cast<double>(static_cast<int64_t>(amount)))
@@ -31,14 +33,17 @@ Status ParsePart(std::string_view part, Budget& budget) {
                        : unit == "m" || unit == "min" ? 60
                        : unit == "h"                  ? 3600
                                                       : 0;
-  if (scale == 0) return Invalid("unknown unit '" + unit + "'", "--budget", "use s, m, h or trials");
+  if (scale == 0)
+    return Invalid("unknown unit '" + unit + "'", "--budget", "use s, m, h or trials");
   budget.seconds = amount * scale;
   return {};
 }
 
 }  // namespace
 
-std::string_view Name(Evidence evidence) { return evidence == Evidence::kMeasured ? "measured" : "predicted"; }
+std::string_view Name(Evidence evidence) {
+  return evidence == Evidence::kMeasured ? "measured" : "predicted";
+}
 
 Result<Budget> Budget::Parse(std::string_view text) {
   Budget budget;
@@ -63,7 +68,9 @@ std::optional<double> Trial::ObjectiveNs() const {
 
 std::optional<double> Trial::EnergyJoules() const {
   if (!verdict.stands()) return std::nullopt;
-  const double joules = measurement ? measurement->energy_joules : estimate ? estimate->energy_joules : 0;
+  const double joules = measurement ? measurement->energy_joules
+                        : estimate  ? estimate->energy_joules
+                                    : 0;
   return joules > 0 ? std::optional(joules) : std::nullopt;
 }
 

@@ -34,17 +34,22 @@ struct Trial {
   std::optional<Estimate> estimate;        ///< correct and predicted
   std::vector<KernelResources> resources;
   Digest binary;
-  int64_t same_as = 0;       ///< number of the trial whose binary and launches are the same: judged there; 0 = none
-  int64_t memory_bytes = 0;  ///< workspaces, and the shared memory of the largest block among its launches
+  /// Number of the trial whose binary and launches are the same: judged there; 0 = none
+  int64_t same_as = 0;
+  /// Workspaces, and the shared memory of the largest block among its launches
+  int64_t memory_bytes = 0;
   double compile_seconds = 0;
   double judge_seconds = 0;
   double verify_seconds = 0;  ///< of judge_seconds
   double timing_seconds = 0;  ///< of judge_seconds
-  std::string note;           ///< "same binary and launch as trial 12", "raced out after 3 samples", …
+  /// "same binary and launch as trial 12", "raced out after 3 samples", …
+  std::string note;
 
-  /// The time the search minimises, ns: the measurement's median or the estimate; nullopt when the trial failed.
+  /// The time the search minimises, ns: the measurement's median or the estimate; nullopt when the
+  /// trial failed.
   std::optional<double> ObjectiveNs() const;
-  /// Of one run, the whole board's, measured or predicted; nullopt when the trial failed or energy is not known.
+  /// Of one run, the whole board's, measured or predicted; nullopt when the trial failed or energy
+  /// is not known.
   std::optional<double> EnergyJoules() const;
 };
 

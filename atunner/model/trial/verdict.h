@@ -33,10 +33,12 @@ struct Verdict {
   VerdictKind kind = VerdictKind::kCorrect;
   std::string reason;               ///< one sentence; empty when correct
   std::vector<CheckRecord> checks;  ///< in the order made
-  bool sampled = false;             ///< true when only some blocks of the full size were executed (virtual GPU)
+  /// True when only some blocks of the full size were executed (virtual GPU)
+  bool sampled = false;
 
   bool correct() const { return kind == VerdictKind::kCorrect; }
-  /// Nothing speaks against it: its time counts. Of an unchecked one that is a prediction, never a measurement.
+  /// Nothing speaks against it: its time counts. Of an unchecked one that is a prediction, never a
+  /// measurement.
   bool stands() const { return correct() || kind == VerdictKind::kUnchecked; }
   /// Largest error of the oracle checks.
   double WorstError() const;

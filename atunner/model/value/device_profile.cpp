@@ -20,8 +20,9 @@ double DeviceProfile::PeakFlops(DType dtype, bool tensor_cores) const {
       case DType::kBFloat16:
         return tensor_cores && tensor_fp16_fma_per_clk > 0 ? tensor_fp16_fma_per_clk : fp16_per_clk;
       default:
-        return tensor_cores && tensor_int8_fma_per_clk > 0 && SizeOf(dtype) == 1 ? tensor_int8_fma_per_clk
-                                                                                 : imad_per_clk;
+        return tensor_cores && tensor_int8_fma_per_clk > 0 && SizeOf(dtype) == 1
+                   ? tensor_int8_fma_per_clk
+                   : imad_per_clk;
     }
   }();
   return 2.0 * per_clk * sms * clock_ghz * 1e9;

@@ -1,4 +1,5 @@
-// What a GPU is, in numbers. The fields stand in one table (`device_profile.def`) with unit and meaning.
+// What a GPU is, in numbers. The fields stand in one table (`device_profile.def`) with unit and
+// meaning.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,11 @@ struct DeviceProfile {
 #include "atunner/model/value/device_profile.def"
 #undef ATUNNER_PROFILE_FIELD
 
-  /// "sm_90a" where the architecture has accelerated features, else "sm_80"; V100 compiles as "compute_75" PTX only.
+  /// "sm_90a" where the architecture has accelerated features, else "sm_80"; V100 compiles as
+  /// "compute_75" PTX only.
   std::string Arch() const;
-  /// Peak rate in FLOP/s (2 per FMA) for arithmetic in `dtype`; with `tensor_cores` the dense tensor rate.
-  /// float32 with tensor cores is the TF32 rate.
+  /// Peak rate in FLOP/s (2 per FMA) for arithmetic in `dtype`; with `tensor_cores` the dense
+  /// tensor rate. float32 with tensor cores is the TF32 rate.
   double PeakFlops(DType dtype, bool tensor_cores) const;
 };
 

@@ -18,7 +18,8 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-#define ATUNNER_DTYPE(id, name, cuda, bytes, kind, digits) {name, cuda, bytes, DTypeKind::kind, digits},
+#define ATUNNER_DTYPE(id, name, cuda, bytes, kind, digits) \
+  {name, cuda, bytes, DTypeKind::kind, digits},
 #include "atunner/model/value/dtype.def"
 #undef ATUNNER_DTYPE
 };
@@ -92,10 +93,12 @@ void StoreAs(void* data, size_t index, T value) {
   std::memcpy(static_cast<char*>(data) + index * sizeof(T), &value, sizeof(T));
 }
 
-/// float64 -> 16-bit float through float32 would round twice; rounding to odd first makes the second step exact.
+/// float64 -> 16-bit float through float32 would round twice; rounding to odd first makes the
+/// second step exact.
 float RoundToOddFloat(double value) {
   const float nearest = static_cast<float>(value);
-  if (static_cast<double>(nearest) == value || std::isnan(value) || std::isinf(nearest)) return nearest;
+  if (static_cast<double>(nearest) == value || std::isnan(value) || std::isinf(nearest))
+    return nearest;
   uint32_t bits = std::bit_cast<uint32_t>(nearest);
   const bool rounded_away = std::fabs(static_cast<double>(nearest)) > std::fabs(value);
   if (rounded_away) --bits;
@@ -108,7 +111,9 @@ size_t SizeOf(DType dtype) { return RowOf(dtype).bytes; }
 std::string_view Name(DType dtype) { return RowOf(dtype).name; }
 std::string_view CudaName(DType dtype) { return RowOf(dtype).cuda; }
 DTypeKind KindOf(DType dtype) { return RowOf(dtype).kind; }
-double UnitRoundoff(DType dtype) { return IsFloat(dtype) ? std::ldexp(1.0, -RowOf(dtype).digits) : 0.0; }
+double UnitRoundoff(DType dtype) {
+  return IsFloat(dtype) ? std::ldexp(1.0, -RowOf(dtype).digits) : 0.0;
+}
 
 std::optional<DType> ParseDType(std::string_view text) {
   for (size_t i = 0; i < std::size(kRows); ++i) {
@@ -142,9 +147,12 @@ uint16_t FloatToHalf(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
   const uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return 0x7fff;  // the canonical NaN, as the hardware converts; never all ones
-  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds to 65536 or above
-  if (magnitude < 0x38800000u) {                                               // subnormal or zero result
+  // the canonical NaN, as the hardware converts; never all ones
+  if (magnitude > 0x7f800000u) return 0x7fff;
+  // rounds to 65536 or above
+  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
+  // subnormal or zero result
+  if (magnitude < 0x38800000u) {
     const float scaled = std::fabs(value) * 0x1p24f;
     return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::nearbyint(scaled)));
   }
@@ -152,7 +160,9 @@ uint16_t FloatToHalf(float value) {
   return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
 }
 
-float BFloat16ToFloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+float BFloat16ToFloat(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
 
 uint16_t FloatToBFloat16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
@@ -198,7 +208,8 @@ uint8_t DoubleToFloat8(double value, const Layout8& layout) {
   std::frexp(value, &exponent);  // value = f · 2^exponent, f in [1/2, 1)
   const int unit = std::max(exponent - 1, 1 - layout.bias) - layout.fraction;
   const double rounded = std::ldexp(std::nearbyint(std::ldexp(std::fabs(value), -unit)), unit);
-  if (rounded > Magnitude8(layout.largest, layout)) return static_cast<uint8_t>(sign | layout.beyond);
+  if (rounded > Magnitude8(layout.largest, layout))
+    return static_cast<uint8_t>(sign | layout.beyond);
   uint8_t bits = 0;  // codes are ordered as values are
   for (int step = 64; step > 0; step /= 2) {
     const auto next = static_cast<uint8_t>(bits + step);

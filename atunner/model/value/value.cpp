@@ -13,7 +13,8 @@ std::string ToString(const Value& value) {
   if (const int64_t* i = std::get_if<int64_t>(&value)) return std::to_string(*i);
   if (const std::string* s = std::get_if<std::string>(&value)) return *s;
   const double d = std::get<double>(value);
-  for (int digits = 6; digits <= 17; ++digits) {  // the shortest text that reads back as the same number
+  // the shortest text that reads back as the same number
+  for (int digits = 6; digits <= 17; ++digits) {
     char text[40];
     std::snprintf(text, sizeof text, "%.*g", digits, d);
     if (std::strtod(text, nullptr) == d || digits == 17) {
@@ -58,7 +59,8 @@ int64_t PositionIn(std::string_view order, std::string_view item) {
 
 std::string ToString(const Dims& dims) {
   std::string text;
-  for (const auto& [name, extent] : dims) text += (text.empty() ? "" : " ") + name + "=" + std::to_string(extent);
+  for (const auto& [name, extent] : dims)
+    text += (text.empty() ? "" : " ") + name + "=" + std::to_string(extent);
   return text;
 }
 

@@ -13,12 +13,14 @@ constexpr int kMostTwos = 8;  // beyond 256 nothing in a GPU asks for more
 constexpr double kLogSpan = 4;
 
 bool HasText(const Parameter& parameter) {
-  return std::ranges::any_of(parameter.values, [](const Value& v) { return std::holds_alternative<std::string>(v); });
+  return std::ranges::any_of(parameter.values,
+                             [](const Value& v) { return std::holds_alternative<std::string>(v); });
 }
 
 void AddOneHot(std::vector<std::vector<float>>& table) {
   for (size_t v = 0; v < table.size(); ++v) {
-    for (size_t w = 0; w < table.size(); ++w) table[v].push_back(v == w ? 0.7f : 0.0f);  // two texts: a distance of 1
+    // two texts: a distance of 1
+    for (size_t w = 0; w < table.size(); ++w) table[v].push_back(v == w ? 0.7f : 0.0f);
   }
 }
 
@@ -29,7 +31,8 @@ void AddPairs(size_t items, std::vector<std::vector<float>>& table) {
     std::vector<size_t> place(items);
     for (size_t i = 0; i < items; ++i) place[order[i]] = i;
     for (size_t a = 0; a < items; ++a) {
-      for (size_t b = a + 1; b < items; ++b) table[rank].push_back(place[a] < place[b] ? unit : 0.0f);
+      for (size_t b = a + 1; b < items; ++b)
+        table[rank].push_back(place[a] < place[b] ? unit : 0.0f);
     }
   }
 }
@@ -38,7 +41,8 @@ void AddPairs(size_t items, std::vector<std::vector<float>>& table) {
 bool AddScaled(const std::vector<double>& raw, std::vector<std::vector<float>>& table) {
   const auto [low, high] = std::ranges::minmax(raw);
   if (!(high > low)) return false;
-  for (size_t v = 0; v < raw.size(); ++v) table[v].push_back(static_cast<float>((raw[v] - low) / (high - low)));
+  for (size_t v = 0; v < raw.size(); ++v)
+    table[v].push_back(static_cast<float>((raw[v] - low) / (high - low)));
   return true;
 }
 
@@ -99,11 +103,14 @@ std::vector<float> Coordinates::OfPositions(std::span<const uint16_t> positions)
   return point;
 }
 
-std::vector<float> Coordinates::Of(uint64_t index) const { return OfPositions(index_->PositionsAt(index)); }
+std::vector<float> Coordinates::Of(uint64_t index) const {
+  return OfPositions(index_->PositionsAt(index));
+}
 
 double SquaredDistance(const std::vector<float>& a, const std::vector<float>& b) {
   double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i] - b[i]) * static_cast<double>(a[i] - b[i]);
+  for (size_t i = 0; i < a.size(); ++i)
+    sum += static_cast<double>(a[i] - b[i]) * static_cast<double>(a[i] - b[i]);
   return sum;
 }
 

@@ -46,14 +46,16 @@ DecisionDiagram DecisionDiagram::FromRows(std::span<const uint16_t> rows, size_t
   std::iota(order.begin(), order.end(), size_t{0});
   const auto row = [&](size_t i) { return rows.subspan(order[i] * width, width); };
   std::ranges::sort(order, [&](size_t a, size_t b) {
-    return std::ranges::lexicographical_compare(rows.subspan(a * width, width), rows.subspan(b * width, width));
+    return std::ranges::lexicographical_compare(rows.subspan(a * width, width),
+                                                rows.subspan(b * width, width));
   });
   std::vector<Level> levels(width);
   for (size_t l = 0; l < width; ++l) levels[l].parameter = l;
   if (width > 0) levels[0].first_edge = {0};
   for (size_t i = 0; i < count; ++i) {
     size_t shared = 0;  // leading positions in common with the row before
-    if (i > 0) shared = static_cast<size_t>(std::ranges::mismatch(row(i), row(i - 1)).in1 - row(i).begin());
+    if (i > 0)
+      shared = static_cast<size_t>(std::ranges::mismatch(row(i), row(i - 1)).in1 - row(i).begin());
     for (size_t l = shared; l < width; ++l) {
       if (l > shared || i == 0) {
         if (l > 0) levels[l].first_edge.push_back(static_cast<uint32_t>(levels[l].edges.size()));
@@ -86,13 +88,15 @@ void DecisionDiagram::PositionsAt(uint64_t index, std::span<uint16_t> positions)
   }
 }
 
-const DecisionDiagram::Edge* DecisionDiagram::Find(const Level& level, uint32_t node, uint16_t value) {
+const DecisionDiagram::Edge* DecisionDiagram::Find(const Level& level, uint32_t node,
+                                                   uint16_t value) {
   const auto edges = level.EdgesOf(node);
   const auto at = std::ranges::lower_bound(edges, value, {}, &Edge::value);
   return at != edges.end() && at->value == value ? &*at : nullptr;
 }
 
-int64_t DecisionDiagram::Descend(size_t level, uint32_t node, std::span<const uint16_t> positions) const {
+int64_t DecisionDiagram::Descend(size_t level, uint32_t node,
+                                 std::span<const uint16_t> positions) const {
   uint64_t index = 0;
   for (; level < levels_.size(); ++level) {
     const Edge* edge = Find(levels_[level], node, positions[levels_[level].parameter]);
@@ -115,7 +119,8 @@ uint64_t DecisionDiagram::Near(std::span<const double> wanted) const {
   for (const Level& level : levels_) {
     const auto edges = level.EdgesOf(node);
     const double value = wanted[level.parameter];
-    const auto nearest = std::ranges::min_element(edges, {}, [&](const Edge& e) { return std::fabs(e.value - value); });
+    const auto nearest = std::ranges::min_element(
+        edges, {}, [&](const Edge& e) { return std::fabs(e.value - value); });
     index += nearest->before;
     node = nearest->child;
   }

@@ -1,8 +1,10 @@
-// The set of valid value tuples as a multi-valued decision diagram: one level per parameter, paths are configurations.
+// The set of valid value tuples as a multi-valued decision diagram: one level per parameter, paths
+// are configurations.
 //
-// Tuples that leave the same choices open share a node, so that the size grows with the different states of the
-// constraints rather than with the tuples: independent groups of parameters meet in a single node. Numbering, drawing
-// and looking up cost one step per level whatever the number of tuples.
+// Tuples that leave the same choices open share a node, so that the size grows with the different
+// states of the constraints rather than with the tuples: independent groups of parameters meet in a
+// single node. Numbering, drawing and looking up cost one step per level whatever the number of
+// tuples.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +32,9 @@ class DecisionDiagram {
   };
 
   DecisionDiagram() = default;
-  /// Levels from the root down; edges to nodes from which nothing is valid are removed here and `before` is filled in.
-  /// The last level's children are not looked at. kInvalidInput when there are 2^63 tuples or more.
+  /// Levels from the root down; edges to nodes from which nothing is valid are removed here and
+  /// `before` is filled in. The last level's children are not looked at. kInvalidInput when there
+  /// are 2^63 tuples or more.
   static Result<DecisionDiagram> FromLevels(std::vector<Level> levels);
   /// Exactly these tuples: rows of `width` positions, one after another. Repeated rows count once.
   static DecisionDiagram FromRows(std::span<const uint16_t> rows, size_t width);
@@ -43,10 +46,11 @@ class DecisionDiagram {
   void PositionsAt(uint64_t index, std::span<uint16_t> positions) const;
   /// size() when the tuple is not in the set.
   uint64_t IndexOf(std::span<const uint16_t> positions) const;
-  /// A tuple of the set near `wanted`, level by level the nearest value that leads on; size() must not be 0.
+  /// A tuple of the set near `wanted`, level by level the nearest value that leads on; size() must
+  /// not be 0.
   uint64_t Near(std::span<const double> wanted) const;
-  /// Calls visit(parameter, value, index) for every tuple that differs from `positions` (which is in the set) in one
-  /// parameter.
+  /// Calls visit(parameter, value, index) for every tuple that differs from `positions` (which is
+  /// in the set) in one parameter.
   template <class Visit>
   void VisitHamming(std::span<const uint16_t> positions, const Visit& visit) const;
 
@@ -73,7 +77,8 @@ void DecisionDiagram::VisitHamming(std::span<const uint16_t> positions, const Vi
         continue;
       }
       const int64_t rest = Descend(l + 1, edge.child, positions);
-      if (rest >= 0) visit(level.parameter, edge.value, prefix + edge.before + static_cast<uint64_t>(rest));
+      if (rest >= 0)
+        visit(level.parameter, edge.value, prefix + edge.before + static_cast<uint64_t>(rest));
     }
     prefix += own->before;
     node = own->child;

@@ -38,17 +38,20 @@ void SplitConjunction(const Expr::Node& node, std::vector<Expr::Node>& parts) {
 }
 
 /// Variables of each condition, as parameter numbers.
-void CollectParameters(const Expr::Node& node, const ParameterSpace& space, std::set<size_t>& found) {
+void CollectParameters(const Expr::Node& node, const ParameterSpace& space,
+                       std::set<size_t>& found) {
   if (node.kind == Expr::Node::Kind::kName) {
     const int at = space.Find(node.name);
-    if (at >= 0 && space.parameters[static_cast<size_t>(at)].values.size() > 1) found.insert(static_cast<size_t>(at));
+    if (at >= 0 && space.parameters[static_cast<size_t>(at)].values.size() > 1)
+      found.insert(static_cast<size_t>(at));
   }
   for (const Expr::Node& child : node.children) CollectParameters(child, space, found);
 }
 
-/// Parameters level by level: always the condition next that costs the fewest new combinations, so that as much as
-/// possible is ruled out early and groups that share no condition stay apart.
-std::vector<size_t> ChooseOrder(const ParameterSpace& space, const std::vector<std::set<size_t>>& uses) {
+/// Parameters level by level: always the condition next that costs the fewest new combinations, so
+/// that as much as possible is ruled out early and groups that share no condition stay apart.
+std::vector<size_t> ChooseOrder(const ParameterSpace& space,
+                                const std::vector<std::set<size_t>>& uses) {
   std::vector<size_t> order;
   std::vector<bool> placed(space.parameters.size(), false);
   std::vector<bool> done(uses.size(), false);
@@ -70,7 +73,8 @@ std::vector<size_t> ChooseOrder(const ParameterSpace& space, const std::vector<s
         best = c;
       }
     }
-    if (best == uses.size()) best = static_cast<size_t>(std::ranges::find(done, false) - done.begin());
+    if (best == uses.size())
+      best = static_cast<size_t>(std::ranges::find(done, false) - done.begin());
     done[best] = true;
     for (size_t p : uses[best]) {
       if (!placed[p]) order.push_back(p);
@@ -88,18 +92,22 @@ class StateTable {
  public:
   explicit StateTable(size_t width) : width_(width), slots_(1024, kNone) {}
   size_t count() const { return count_; }
-  std::span<const Cell> Row(size_t i) const { return std::span(cells_).subspan(i * width_, width_); }
+  std::span<const Cell> Row(size_t i) const {
+    return std::span(cells_).subspan(i * width_, width_);
+  }
 
   uint32_t IdOf(std::span<const Cell> row) {
     uint64_t hash = 0x9e3779b97f4a7c15ull;
     for (const Cell& cell : row) {
-      hash = (hash ^ static_cast<uint64_t>(cell.integer)) * 0xff51afd7ed558ccdull + static_cast<uint64_t>(cell.kind);
+      hash = (hash ^ static_cast<uint64_t>(cell.integer)) * 0xff51afd7ed558ccdull +
+             static_cast<uint64_t>(cell.kind);
       hash ^= hash >> 32;
     }
     if (2 * (count_ + 1) > slots_.size()) Grow();
     size_t at = hash & (slots_.size() - 1);
     for (; slots_[at] != kNone; at = (at + 1) & (slots_.size() - 1)) {
-      if (hashes_[slots_[at]] == hash && std::ranges::equal(Row(slots_[at]), row)) return slots_[at];
+      if (hashes_[slots_[at]] == hash && std::ranges::equal(Row(slots_[at]), row))
+        return slots_[at];
     }
     slots_[at] = static_cast<uint32_t>(count_++);
     hashes_.push_back(hash);
@@ -127,7 +135,8 @@ class StateTable {
 
 class Builder {
  public:
-  Builder(const ParameterSpace& space, std::span<const Constraint> constraints, const Dims& dims, size_t most_edges)
+  Builder(const ParameterSpace& space, std::span<const Constraint> constraints, const Dims& dims,
+          size_t most_edges)
       : space_(space), constraints_(constraints), dims_(dims), most_edges_(most_edges) {}
 
   /// `skip` marks constraints to leave out.
@@ -136,7 +145,8 @@ class Builder {
     Schedule();
     std::vector<DecisionDiagram::Level> levels;
     StateTable states(1);
-    // The first cell of a state says which constraint could not be computed: 0 none, else its number + 1.
+    // The first cell of a state says which constraint could not be computed: 0 none, else its
+    // number + 1.
     if (const auto start = StartState()) states.IdOf(std::span(&*start, 1));
     std::vector<CellId> live;
     for (size_t l = 0; l < order_.size(); ++l) {
@@ -148,7 +158,8 @@ class Builder {
       states = std::move(next);
     }
     for (size_t i = 0; i < states.count(); ++i) {
-      if (const int64_t failed = states.Row(i)[0].integer) return Uncomputable(static_cast<size_t>(failed - 1));
+      if (const int64_t failed = states.Row(i)[0].integer)
+        return Uncomputable(static_cast<size_t>(failed - 1));
     }
     if (states.count() == 0) return DecisionDiagram::FromRows({}, order_.size());
     return DecisionDiagram::FromLevels(std::move(levels));
@@ -193,7 +204,8 @@ class Builder {
     std::vector<size_t> last_use(cells_.size(), 0);
     for (const auto& instruction : program_.instructions()) {
       size_t level = 0;
-      for (CellId operand : {instruction.a, instruction.b, instruction.c}) level = std::max(level, level_of[operand]);
+      for (CellId operand : {instruction.a, instruction.b, instruction.c})
+        level = std::max(level, level_of[operand]);
       level_of[instruction.to] = level;
       for (CellId operand : {instruction.a, instruction.b, instruction.c})
         last_use[operand] = std::max(last_use[operand], level);
@@ -206,7 +218,8 @@ class Builder {
     }
     live_.resize(order_.size());
     for (CellId cell = 0; cell < cells_.size(); ++cell) {
-      for (size_t l = level_of[cell]; l > 0 && l < last_use[cell]; ++l) live_[l - 1].push_back(cell);
+      for (size_t l = level_of[cell]; l > 0 && l < last_use[cell]; ++l)
+        live_[l - 1].push_back(cell);
     }
     for (const Parameter& parameter : space_.parameters) {
       std::vector<Cell>& cells = values_.emplace_back();
@@ -227,11 +240,12 @@ class Builder {
     return flag;
   }
 
-  Status BuildLevel(size_t l, const std::vector<CellId>& live, const StateTable& states, StateTable& next,
-                    DecisionDiagram::Level& level) {
+  Status BuildLevel(size_t l, const std::vector<CellId>& live, const StateTable& states,
+                    StateTable& next, DecisionDiagram::Level& level) {
     level.parameter = order_[l];
     const std::vector<Cell>& values = values_[order_[l]];
-    const CellId variable = values.size() > 1 ? program_.Variable(space_.parameters[order_[l]].name) : 0;
+    const CellId variable = values.size() > 1 ? program_.Variable(space_.parameters[order_[l]].name)
+                                              : 0;
     std::vector<Cell> row(1 + live_[l].size());
     for (size_t node = 0; node < states.count(); ++node) {
       level.first_edge.push_back(static_cast<uint32_t>(level.edges.size()));
@@ -246,8 +260,10 @@ class Builder {
       }
       edges_ += level.edges.size() - level.first_edge.back();
       if (edges_ > most_edges_)
-        return Fail(ErrorCode::kInvalidInput, "the constraints tie too many values together to number what is valid",
-                    "parameter '" + space_.parameters[order_[l]].name + "'", "add constraints or remove values");
+        return Fail(ErrorCode::kInvalidInput,
+                    "the constraints tie too many values together to number what is valid",
+                    "parameter '" + space_.parameters[order_[l]].name + "'",
+                    "add constraints or remove values");
     }
     level.first_edge.push_back(static_cast<uint32_t>(level.edges.size()));
     return {};
@@ -288,8 +304,9 @@ class Builder {
 };
 
 /// Leaves out one constraint after another for as long as the rest still contradicts itself.
-std::unexpected<Error> NameCulprits(const ParameterSpace& space, std::span<const Constraint> constraints,
-                                    const Dims& dims, size_t most_edges) {
+std::unexpected<Error> NameCulprits(const ParameterSpace& space,
+                                    std::span<const Constraint> constraints, const Dims& dims,
+                                    size_t most_edges) {
   std::vector<bool> skip(constraints.size(), false);
   for (size_t c = 0; c < skip.size(); ++c) {
     skip[c] = true;
@@ -303,13 +320,15 @@ std::unexpected<Error> NameCulprits(const ParameterSpace& space, std::span<const
     names += (count++ ? "' and '" : "constraint '") + constraints[c].condition.text();
   }
   return Invalid("no configuration satisfies all constraints", names + "'",
-                 count == 1 ? "nothing fulfils this one: widen it or the values it uses"
-                            : "these contradict each other: widen one of them or the values they use");
+                 count == 1
+                     ? "nothing fulfils this one: widen it or the values it uses"
+                     : "these contradict each other: widen one of them or the values they use");
 }
 
 }  // namespace
 
-Result<DecisionDiagram> BuildDiagram(const ParameterSpace& space, const Dims& dims, size_t most_edges) {
+Result<DecisionDiagram> BuildDiagram(const ParameterSpace& space, const Dims& dims,
+                                     size_t most_edges) {
   ATUNNER_TRY(const std::vector<Constraint> constraints, space.AllConstraints());
   const std::vector<bool> none(constraints.size(), false);
   auto diagram = Builder(space, constraints, dims, most_edges).Run(none);

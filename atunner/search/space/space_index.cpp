@@ -18,7 +18,8 @@ Status CheckValueCounts(const ParameterSpace& space) {
 }
 
 uint16_t PositionOf(const Parameter& parameter, const Value& value) {
-  return static_cast<uint16_t>(std::ranges::find(parameter.values, value) - parameter.values.begin());
+  return static_cast<uint16_t>(std::ranges::find(parameter.values, value) -
+                               parameter.values.begin());
 }
 
 /// Ranks of the orders that differ in one swap, ascending.
@@ -60,14 +61,16 @@ Result<SpaceIndex> SpaceIndex::Build(const ParameterSpace& space, const Dims& di
   return SpaceIndex(space, std::move(diagram), dims);
 }
 
-Result<SpaceIndex> SpaceIndex::FromList(const ParameterSpace& space, std::span<const uint16_t> rows) {
+Result<SpaceIndex> SpaceIndex::FromList(const ParameterSpace& space,
+                                        std::span<const uint16_t> rows) {
   ParameterSpace unconstrained = space;
   unconstrained.constraints.clear();
   for (Parameter& parameter : unconstrained.parameters) parameter.only_if.reset();
   ATUNNER_RETURN_IF_ERROR(unconstrained.Validate({}));
   ATUNNER_RETURN_IF_ERROR(CheckValueCounts(space));
   const size_t width = space.parameters.size();
-  if (width == 0 || rows.empty() || rows.size() % width != 0) return Invalid("the list of configurations is empty");
+  if (width == 0 || rows.empty() || rows.size() % width != 0)
+    return Invalid("the list of configurations is empty");
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i] >= space.parameters[i % width].values.size())
       return Invalid("parameter '" + space.parameters[i % width].name + "' has no value number " +
@@ -120,7 +123,8 @@ std::vector<uint64_t> SpaceIndex::Neighbours(uint64_t index, Neighbourhood kind)
       return;
     }
     if (kind == Neighbourhood::kStrictlyAdjacent && std::abs(here - value) > 1) return;
-    // Values come in ascending order: of those below the last one counts, of those above the first one.
+    // Values come in ascending order: of those below the last one counts, of those above the first
+    // one.
     const bool same_side = parameter == p && (below < here) == (value < here);
     if (kind == Neighbourhood::kAdjacent && same_side) {
       if (value > here) return;
@@ -141,7 +145,8 @@ void SpaceIndex::DeactivateWhatIsOff(std::vector<uint16_t>& positions) const {
     for (size_t p : conditional_) {
       const Parameter& parameter = space_.parameters[p];
       std::vector<Value> values;
-      for (size_t q = 0; q < positions.size(); ++q) values.push_back(space_.parameters[q].values[positions[q]]);
+      for (size_t q = 0; q < positions.size(); ++q)
+        values.push_back(space_.parameters[q].values[positions[q]]);
       const auto on = parameter.only_if->EvaluateBool(Bindings(dims_).Add(names, values));
       const uint16_t inactive = PositionOf(parameter, parameter.Inactive());
       if (!on || *on || positions[p] == inactive) continue;
@@ -152,9 +157,10 @@ void SpaceIndex::DeactivateWhatIsOff(std::vector<uint16_t>& positions) const {
   }
 }
 
-/// A parameter that switches others is seldom free to change alone: those that it switches off fall back to their
-/// inactive value, and those that it switches on take the valid value nearest to it.
-void SpaceIndex::AddSwitched(const std::vector<uint16_t>& centre, std::vector<uint64_t>& neighbours) const {
+/// A parameter that switches others is seldom free to change alone: those that it switches off fall
+/// back to their inactive value, and those that it switches on take the valid value nearest to it.
+void SpaceIndex::AddSwitched(const std::vector<uint16_t>& centre,
+                             std::vector<uint64_t>& neighbours) const {
   for (size_t p : switches_) {
     for (size_t v = 0; v < space_.parameters[p].values.size(); ++v) {
       if (v == centre[p]) continue;

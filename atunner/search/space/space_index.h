@@ -12,22 +12,26 @@
 
 namespace atunner {
 
-/// Which configurations are next to one another. All differ in exactly one parameter; an order of items by one swap, of
-/// items side by side where values are to be adjacent.
+/// Which configurations are next to one another. All differ in exactly one parameter; an order of
+/// items by one swap, of items side by side where values are to be adjacent.
 enum class Neighbourhood {
-  kHamming,          ///< by any of its values, and in the parameters that it switches on or off, which follow
+  /// By any of its values, and in the parameters that it switches on or off, which follow
+  kHamming,
   kAdjacent,         ///< by the nearest valid value in either direction, over invalid ones
   kStrictlyAdjacent  ///< by the next value of the list in either direction, where that is valid
 };
 
-/// Memory and time to build grow with the states of the constraints, not with the product of the values: spaces of
-/// 10^12 combinations are fine. Every operation on one configuration costs a step per parameter.
+/// Memory and time to build grow with the states of the constraints, not with the product of the
+/// values: spaces of 10^12 combinations are fine. Every operation on one configuration costs a step
+/// per parameter.
 class SpaceIndex {
  public:
-  /// kInvalidInput names the constraints that contradict each other (see space_builder.h for the rest).
+  /// kInvalidInput names the constraints that contradict each other (see space_builder.h for the
+  /// rest).
   static Result<SpaceIndex> Build(const ParameterSpace& space, const Dims& dims);
-  /// Exactly the listed configurations, given as positions of values: `rows` holds one per parameter, row after row.
-  /// The space's constraints are not looked at. kInvalidInput when the list is empty or a position is out of range.
+  /// Exactly the listed configurations, given as positions of values: `rows` holds one per
+  /// parameter, row after row. The space's constraints are not looked at. kInvalidInput when the
+  /// list is empty or a position is out of range.
   static Result<SpaceIndex> FromList(const ParameterSpace& space, std::span<const uint16_t> rows);
 
   const ParameterSpace& space() const { return space_; }
@@ -38,9 +42,13 @@ class SpaceIndex {
   /// Index of a configuration, or size() when it is not valid.
   uint64_t IndexOf(const Configuration& configuration) const;
   /// The same with positions within Parameter::values in place of values.
-  void PositionsAt(uint64_t index, std::span<uint16_t> positions) const { diagram_.PositionsAt(index, positions); }
+  void PositionsAt(uint64_t index, std::span<uint16_t> positions) const {
+    diagram_.PositionsAt(index, positions);
+  }
   std::vector<uint16_t> PositionsAt(uint64_t index) const;
-  uint64_t IndexOfPositions(std::span<const uint16_t> positions) const { return diagram_.IndexOf(positions); }
+  uint64_t IndexOfPositions(std::span<const uint16_t> positions) const {
+    return diagram_.IndexOf(positions);
+  }
   /// A valid configuration near these positions, which need be neither whole nor valid.
   uint64_t Near(std::span<const double> positions) const { return diagram_.Near(positions); }
   uint64_t Draw(Random& random) const { return random.Below(size()); }

@@ -19,7 +19,8 @@ using testing::Not;
 using testing::UnorderedElementsAre;
 using testing::UnorderedElementsAreArray;
 
-ParameterSpace SpaceOf(std::vector<Parameter> parameters, std::initializer_list<const char*> constraints) {
+ParameterSpace SpaceOf(std::vector<Parameter> parameters,
+                       std::initializer_list<const char*> constraints) {
   ParameterSpace space;
   space.parameters = std::move(parameters);
   for (const char* text : constraints) space.constraints.push_back({Expr::MustParse(text), ""});
@@ -55,7 +56,8 @@ void AddConditions(ParameterSpace& space, Random& random) {
     const Parameter& other = space.parameters[random.Below(p)];
     const std::string value = ToString(other.values[random.Below(other.values.size())]);
     const bool text = std::holds_alternative<std::string>(other.values[0]);
-    space.parameters[p].only_if = Expr::MustParse(other.name + " == " + (text ? "'" + value + "'" : value));
+    space.parameters[p].only_if = Expr::MustParse(other.name +
+                                                  " == " + (text ? "'" + value + "'" : value));
     if (random.Below(2)) space.parameters[p].otherwise = space.parameters[p].values.back();
   }
 }
@@ -68,7 +70,8 @@ ParameterSpace RandomSpace(Random& random) {
     space.parameters.push_back(RandomParameter(std::string(1, static_cast<char>('a' + p)), random));
   const auto name = [&] { return space.parameters[random.Below(parameters)].name; };
   static constexpr const char* kForms[] = {"A == B or C == 1 or A != C", "not (A == 'q') or B != 2",
-                                           "A in (1, 2, 'p', 0.5) or B in ('q', 4)", "A == C or not B"};
+                                           "A in (1, 2, 'p', 0.5) or B in ('q', 4)",
+                                           "A == C or not B"};
   static constexpr const char* kNumeric[] = {"A * B <= 8",
                                              "A + B + C <= N",
                                              "A <= B <= 8 or C == 2",
@@ -76,13 +79,16 @@ ParameterSpace RandomSpace(Random& random) {
                                              "(A // 2 if B > 1 else A * 2) != C",
                                              "max(A, B) > min(B, C) or A == 1"};
   bool texts = false;
-  for (const Parameter& parameter : space.parameters) texts |= std::holds_alternative<std::string>(parameter.values[0]);
+  for (const Parameter& parameter : space.parameters)
+    texts |= std::holds_alternative<std::string>(parameter.values[0]);
   for (uint64_t c = 0; c < random.Below(4); ++c) {
-    const std::string form = texts || random.Below(4) == 0 ? kForms[random.Below(std::size(kForms))]
-                                                           : kNumeric[random.Below(std::size(kNumeric))];
+    const std::string form = texts || random.Below(4) == 0
+                                 ? kForms[random.Below(std::size(kForms))]
+                                 : kNumeric[random.Below(std::size(kNumeric))];
     const std::string names[] = {name(), name(), name()};
     std::string text;
-    for (char letter : form) text += letter >= 'A' && letter <= 'C' ? names[letter - 'A'] : std::string(1, letter);
+    for (char letter : form)
+      text += letter >= 'A' && letter <= 'C' ? names[letter - 'A'] : std::string(1, letter);
     space.constraints.push_back({Expr::MustParse(text), ""});
   }
   AddConditions(space, random);
@@ -146,7 +152,8 @@ TEST(SpaceIndex, AgreesWithBruteForceAndRoundTrips) {
 }
 
 /// More than one parameter differs, and all but one have a condition.
-bool FollowsASwitch(const SpaceIndex& index, const std::vector<uint16_t>& a, const std::vector<uint16_t>& b) {
+bool FollowsASwitch(const SpaceIndex& index, const std::vector<uint16_t>& a,
+                    const std::vector<uint16_t>& b) {
   size_t differing = 0;
   size_t unconditional = 0;
   for (size_t p = 0; p < a.size(); ++p) {
@@ -167,7 +174,8 @@ TEST(SpaceIndex, NeighboursAgreeWithTheirDefinition) {
     const auto here = index->PositionsAt(centre);
     std::vector<uint64_t> hamming;
     std::vector<uint64_t> strict;
-    std::map<std::pair<size_t, bool>, std::pair<int, uint64_t>> nearest;  // by parameter and direction
+    // by parameter and direction
+    std::map<std::pair<size_t, bool>, std::pair<int, uint64_t>> nearest;
     for (uint64_t other = 0; other < index->size(); ++other) {
       const auto there = index->PositionsAt(other);
       size_t differing = 0;
@@ -188,17 +196,24 @@ TEST(SpaceIndex, NeighboursAgreeWithTheirDefinition) {
     for (const auto& [side, one] : nearest) adjacent.push_back(one.second);
     std::vector<uint64_t> one_away = index->Neighbours(centre, Neighbourhood::kHamming);
     ASSERT_EQ(std::set<uint64_t>(one_away.begin(), one_away.end()).size(), one_away.size());
-    std::erase_if(one_away, [&](uint64_t at) { return FollowsASwitch(*index, here, index->PositionsAt(at)); });
+    std::erase_if(one_away, [&](uint64_t at) {
+      return FollowsASwitch(*index, here, index->PositionsAt(at));
+    });
     ASSERT_THAT(one_away, UnorderedElementsAreArray(hamming));
-    ASSERT_THAT(index->Neighbours(centre, Neighbourhood::kStrictlyAdjacent), UnorderedElementsAreArray(strict));
-    ASSERT_THAT(index->Neighbours(centre, Neighbourhood::kAdjacent), UnorderedElementsAreArray(adjacent));
+    ASSERT_THAT(index->Neighbours(centre, Neighbourhood::kStrictlyAdjacent),
+                UnorderedElementsAreArray(strict));
+    ASSERT_THAT(index->Neighbours(centre, Neighbourhood::kAdjacent),
+                UnorderedElementsAreArray(adjacent));
   }
 }
 
 TEST(SpaceIndex, OrdersAreNeighboursByOneSwap) {
-  const std::vector<Value> items = {std::string("m"), std::string("n"), std::string("k"), std::string("b")};
-  const auto index =
-      SpaceIndex::Build(SpaceOf({MakePermutation("loops", items).value()}, {"position(loops, 'k') > 0"}), {}).value();
+  const std::vector<Value> items = {std::string("m"), std::string("n"), std::string("k"),
+                                    std::string("b")};
+  const auto index = SpaceIndex::Build(SpaceOf({MakePermutation("loops", items).value()},
+                                               {"position(loops, 'k') > 0"}),
+                                       {})
+                         .value();
   EXPECT_EQ(index.size(), 18u);
   const auto shown = [&](const char* order, Neighbourhood kind) {
     std::vector<std::string> found;
@@ -208,7 +223,8 @@ TEST(SpaceIndex, OrdersAreNeighboursByOneSwap) {
   };
   EXPECT_THAT(shown("m,n,k,b", Neighbourhood::kHamming),
               UnorderedElementsAre("n,m,k,b", "b,n,k,m", "m,k,n,b", "m,b,k,n", "m,n,b,k"));
-  EXPECT_THAT(shown("m,n,k,b", Neighbourhood::kAdjacent), UnorderedElementsAre("n,m,k,b", "m,k,n,b", "m,n,b,k"));
+  EXPECT_THAT(shown("m,n,k,b", Neighbourhood::kAdjacent),
+              UnorderedElementsAre("n,m,k,b", "m,k,n,b", "m,n,b,k"));
 }
 
 TEST(SpaceIndex, WhatASwitchTurnsOnOrOffFollowsIt) {
@@ -217,8 +233,10 @@ TEST(SpaceIndex, WhatASwitchTurnsOnOrOffFollowsIt) {
   Parameter depth{"depth", {int64_t{0}, int64_t{8}, int64_t{16}}, ""};
   depth.only_if = Expr::MustParse("stages > 2");
   // While it means something it is not 0.
-  const auto index =
-      SpaceIndex::Build(SpaceOf({{"mode", Range(0, 1), ""}, stages, depth}, {"stages < 3 or depth > 0"}), {}).value();
+  const auto index = SpaceIndex::Build(SpaceOf({{"mode", Range(0, 1), ""}, stages, depth},
+                                               {"stages < 3 or depth > 0"}),
+                                       {})
+                         .value();
   ASSERT_EQ(index.size(), 1u + 1u + 2u * 2u);
   const auto neighbours = [&](int64_t m, int64_t s, int64_t d) {
     std::vector<std::string> found;
@@ -226,10 +244,12 @@ TEST(SpaceIndex, WhatASwitchTurnsOnOrOffFollowsIt) {
       found.push_back(index.space().Describe(index.At(at)));
     return found;
   };
-  EXPECT_THAT(neighbours(1, 4, 16), UnorderedElementsAre("mode=1, stages=4, depth=8", "mode=1, stages=3, depth=16",
-                                                         "mode=1, stages=2, depth=0", "mode=0, stages=2, depth=0"));
-  EXPECT_THAT(neighbours(1, 2, 0), UnorderedElementsAre("mode=0, stages=2, depth=0", "mode=1, stages=3, depth=8",
-                                                        "mode=1, stages=4, depth=8"));
+  EXPECT_THAT(neighbours(1, 4, 16),
+              UnorderedElementsAre("mode=1, stages=4, depth=8", "mode=1, stages=3, depth=16",
+                                   "mode=1, stages=2, depth=0", "mode=0, stages=2, depth=0"));
+  EXPECT_THAT(neighbours(1, 2, 0),
+              UnorderedElementsAre("mode=0, stages=2, depth=0", "mode=1, stages=3, depth=8",
+                                   "mode=1, stages=4, depth=8"));
 }
 
 TEST(SpaceIndex, NearIsValidAndLeavesValidOnesAlone) {
@@ -248,10 +268,12 @@ TEST(SpaceIndex, NearIsValidAndLeavesValidOnesAlone) {
 }
 
 TEST(SpaceIndex, DrawsUniformlyAcrossTiedParameters) {
-  const auto index =
-      SpaceIndex::Build(
-          SpaceOf({{"a", Range(1, 4), ""}, {"b", Range(1, 3), ""}, {"c", Range(1, 2), ""}}, {"a != 4 or b == 1"}), {})
-          .value();
+  const auto index = SpaceIndex::Build(SpaceOf({{"a", Range(1, 4), ""},
+                                                {"b", Range(1, 3), ""},
+                                                {"c", Range(1, 2), ""}},
+                                               {"a != 4 or b == 1"}),
+                                       {})
+                         .value();
   ASSERT_EQ(index.size(), 20u);
   std::map<std::string, int> seen;
   Random random(3);
@@ -265,7 +287,9 @@ TEST(SpaceIndex, DrawsUniformlyAcrossTiedParameters) {
 TEST(SpaceIndex, NamesTheCulprit) {
   const auto build = [](std::initializer_list<const char*> constraints) {
     return SpaceIndex::Build(
-               SpaceOf({{"a", Range(1, 2), ""}, {"b", Range(1, 9), ""}, {"c", Range(1, 9), ""}}, constraints), {})
+               SpaceOf({{"a", Range(1, 2), ""}, {"b", Range(1, 9), ""}, {"c", Range(1, 9), ""}},
+                       constraints),
+               {})
         .error()
         .ToString();
   };
@@ -278,7 +302,8 @@ TEST(SpaceIndex, NamesTheCulprit) {
 
 TEST(SpaceIndex, AConstraintThatCannotBeComputedIsAnErrorUnlessRuledOut) {
   const std::vector<Parameter> parameters{{"a", Range(0, 3), ""}, {"b", Range(0, 3), ""}};
-  EXPECT_THAT(SpaceIndex::Build(SpaceOf(parameters, {"a % b == 0"}), {}).error().ToString(), HasSubstr("a % b == 0"));
+  EXPECT_THAT(SpaceIndex::Build(SpaceOf(parameters, {"a % b == 0"}), {}).error().ToString(),
+              HasSubstr("a % b == 0"));
   // The order of the constraints plays no part.
   EXPECT_EQ(SpaceIndex::Build(SpaceOf(parameters, {"a % b == 0", "b > 0"}), {})->size(), 8u);
   EXPECT_EQ(SpaceIndex::Build(SpaceOf(parameters, {"b == 0 or a % b == 0"}), {})->size(), 12u);
@@ -287,10 +312,11 @@ TEST(SpaceIndex, AConstraintThatCannotBeComputedIsAnErrorUnlessRuledOut) {
 TEST(SpaceIndex, HugeSpacesAreNumberedAndDrawn) {
   std::vector<Parameter> parameters;
   for (char group = 'a'; group <= 'd'; ++group) {
-    for (char digit = '1'; digit <= '3'; ++digit) parameters.push_back({{group, digit}, Range(1, 12), ""});
+    for (char digit = '1'; digit <= '3'; ++digit)
+      parameters.push_back({{group, digit}, Range(1, 12), ""});
   }
-  const ParameterSpace space =
-      SpaceOf(parameters, {"a1 * a2 * a3 <= 300", "b1 * b2 * b3 <= 300", "c1 * c2 * c3 <= 300", "d1 * d2 * d3 <= 300"});
+  const ParameterSpace space = SpaceOf(parameters, {"a1 * a2 * a3 <= 300", "b1 * b2 * b3 <= 300",
+                                                    "c1 * c2 * c3 <= 300", "d1 * d2 * d3 <= 300"});
   const auto index = SpaceIndex::Build(space, {}).value();
   uint64_t one_group = 0;
   for (int a = 1; a <= 12; ++a) {
@@ -317,7 +343,8 @@ TEST(SpaceIndex, TooTangledASpaceIsRefused) {
     sum += " + p" + std::to_string(p) + " * " + std::to_string(13 * p + 1) + " ** 2";
   }
   const ParameterSpace space = SpaceOf(parameters, {(sum + " != 7").c_str()});
-  EXPECT_THAT(BuildDiagram(space, {}, 100'000).error().ToString(), HasSubstr("tie too many values together"));
+  EXPECT_THAT(BuildDiagram(space, {}, 100'000).error().ToString(),
+              HasSubstr("tie too many values together"));
 }
 
 TEST(SpaceIndex, FromListHoldsExactlyTheList) {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <iterator>
 
-#include "atunner/search/surrogate/acquisition.h"
 #include "atunner/search/space/coordinates.h"
+#include "atunner/search/surrogate/acquisition.h"
 #include "atunner/search/surrogate/gaussian_process.h"
 #include "atunner/search/surrogate/length_scales.h"
 #include "atunner/search/surrogate/trend.h"
@@ -35,7 +35,8 @@ class Bayes : public Strategy {
  protected:
   std::optional<uint64_t> Propose() override {
     if (asked_count() < kInitial) return Spread();
-    // Whoever asks for many before telling anything gets a uniform sample: ever farther points are ever odder ones.
+    // Whoever asks for many before telling anything gets a uniform sample: ever farther points are
+    // ever odder ones.
     if (ranking().size() < kFewestTimes) return std::nullopt;
     if (!process_ || asked_count() >= renew_at_) Renew();
     if (corrected_) process_->Settle();
@@ -95,9 +96,11 @@ class Bayes : public Strategy {
 
   void FitScales(const std::vector<uint64_t>& rows) {
     std::vector<uint64_t> told;
-    std::ranges::copy_if(rows, std::back_inserter(told), [&](uint64_t at) { return ResultOf(at) != nullptr; });
+    std::ranges::copy_if(rows, std::back_inserter(told),
+                         [&](uint64_t at) { return ResultOf(at) != nullptr; });
     const size_t used = std::min(kMostFitted, told.size());
-    Eigen::MatrixXf x(static_cast<Eigen::Index>(used), static_cast<Eigen::Index>(coordinates_.size()));
+    Eigen::MatrixXf x(static_cast<Eigen::Index>(used),
+                      static_cast<Eigen::Index>(coordinates_.size()));
     Eigen::VectorXd z(static_cast<Eigen::Index>(used));
     Eigen::VectorXd uncertainty(z.size());
     for (size_t i = 0; i < used; ++i) {
@@ -127,7 +130,8 @@ class Bayes : public Strategy {
 
   void Renew() {
     const auto known = static_cast<double>(asked_count());
-    renew_at_ = std::min(static_cast<size_t>(std::ceil(known * kGrowth)), asked_count() + kMostGrowth);
+    renew_at_ = std::min(static_cast<size_t>(std::ceil(known * kGrowth)),
+                         asked_count() + kMostGrowth);
     scale_ = ValueScale(ranking());
     const std::vector<uint64_t> rows = ChooseRows();
     FitTrend(rows);
@@ -140,7 +144,8 @@ class Bayes : public Strategy {
     // What is told comes first: what is pending is then believed to be what that says of it.
     for (uint64_t at : rows) {
       if (const auto* result = ResultOf(at))
-        rows_[at] = process_->Observe(coordinates_.Of(at), trend_.Residual(at, scale_.Of(*result)), Uncertainty(at));
+        rows_[at] = process_->Observe(coordinates_.Of(at), trend_.Residual(at, scale_.Of(*result)),
+                                      Uncertainty(at));
     }
     for (uint64_t at : rows) {
       if (ResultOf(at) == nullptr) Enter(at);
@@ -167,7 +172,8 @@ class Bayes : public Strategy {
   /// A configuration without a result yet.
   void Enter(uint64_t at) {
     const auto place = place_.find(at);
-    rows_[at] = process_->Observe(coordinates_.Of(at), place == place_.end() ? 0.0 : process_->mean(place->second));
+    rows_[at] = process_->Observe(coordinates_.Of(at),
+                                  place == place_.end() ? 0.0 : process_->mean(place->second));
   }
 
   void JoinNeighbours() {
@@ -210,7 +216,8 @@ class Bayes : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> MakeBayes(std::string name, std::shared_ptr<const SpaceIndex> index, SearchOptions options) {
+std::unique_ptr<Strategy> MakeBayes(std::string name, std::shared_ptr<const SpaceIndex> index,
+                                    SearchOptions options) {
   return std::make_unique<Bayes>(std::move(name), std::move(index), std::move(options));
 }
 

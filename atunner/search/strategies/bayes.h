@@ -5,9 +5,11 @@
 
 namespace atunner {
 
-/// Gaussian process (Matérn 5/2, a length scale per aspect) on the logarithm of time, cut off above the middle;
-/// expected improvement over a pool: a uniform sample and the Hamming neighbours of the leaders. Failures count as
-/// slow, and pending configurations as what the process believes of them.
-std::unique_ptr<Strategy> MakeBayes(std::string name, std::shared_ptr<const SpaceIndex> index, SearchOptions options);
+/// Gaussian process (Matérn 5/2, a length scale per aspect) on the logarithm of time, cut off above
+/// the middle; expected improvement over a pool: a uniform sample and the Hamming neighbours of the
+/// leaders. Failures count as slow, and pending configurations as what the process believes of
+/// them.
+std::unique_ptr<Strategy> MakeBayes(std::string name, std::shared_ptr<const SpaceIndex> index,
+                                    SearchOptions options);
 
 }  // namespace atunner

@@ -8,10 +8,14 @@ namespace atunner {
 /// Every member knows what was asked and hears every result, whoever asked for it.
 class Ensemble : public Strategy {
  public:
-  using MakeMember = std::unique_ptr<Strategy> (*)(std::string name, std::shared_ptr<const SpaceIndex>, SearchOptions);
+  using MakeMember = std::unique_ptr<Strategy> (*)(std::string name,
+                                                   std::shared_ptr<const SpaceIndex>,
+                                                   SearchOptions);
 
   Ensemble(std::string name, std::shared_ptr<const SpaceIndex> space, SearchOptions search_options)
-      : Strategy(std::move(name), space, search_options), space_(std::move(space)), own_(std::move(search_options)) {
+      : Strategy(std::move(name), space, search_options),
+        space_(std::move(space)),
+        own_(std::move(search_options)) {
     own_.first.reset();  // the ensemble asks for it
   }
 

@@ -12,9 +12,9 @@ struct Contender {
   double relative_error = 0;  ///< standard error over the time
 };
 
-/// How many of these, best first, are worth measuring at length before one is declared the winner: the first `fewest`,
-/// and as many more as may be faster than the first in truth (their times differ by less than two standard errors of
-/// the difference), up to `most`.
+/// How many of these, best first, are worth measuring at length before one is declared the winner:
+/// the first `fewest`, and as many more as may be faster than the first in truth (their times
+/// differ by less than two standard errors of the difference), up to `most`.
 size_t FinalistCount(std::span<const Contender> ranking, size_t fewest = 3, size_t most = 10);
 
 }  // namespace atunner

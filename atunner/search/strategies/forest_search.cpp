@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "atunner/search/surrogate/acquisition.h"
 #include "atunner/search/space/coordinates.h"
+#include "atunner/search/surrogate/acquisition.h"
 #include "atunner/search/surrogate/prior.h"
 #include "atunner/search/surrogate/regression_forest.h"
 
@@ -22,7 +22,8 @@ constexpr double kLeastDeviation = 0.02;
 class Forest : public Strategy {
  public:
   Forest(std::string name, std::shared_ptr<const SpaceIndex> space, SearchOptions search_options)
-      : Strategy(std::move(name), std::move(space), std::move(search_options)), coordinates_(index()) {}
+      : Strategy(std::move(name), std::move(space), std::move(search_options)),
+        coordinates_(index()) {}
 
  protected:
   std::optional<uint64_t> Propose() override {
@@ -58,8 +59,9 @@ class Forest : public Strategy {
       rows.push_back(at);
     }
     for (size_t i = 0; i < kMostRows && rows.size() < kMostRows; ++i) {
-      rows.push_back(told_.size() <= kMostRows / 2 && i < told_.size() ? told_[i]
-                                                                       : told_[random().Below(told_.size())]);
+      rows.push_back(told_.size() <= kMostRows / 2 && i < told_.size()
+                         ? told_[i]
+                         : told_[random().Below(told_.size())]);
     }
     std::ranges::sort(rows);
     rows.erase(std::ranges::unique(rows).begin(), rows.end());
@@ -83,7 +85,8 @@ class Forest : public Strategy {
     const auto look = [&](uint64_t at) {
       if (IsAsked(at) || !seen.insert(at).second) return;
       const auto [mean, deviation] = forest_.Predict(PointOf(at));
-      candidates.emplace_back(ExpectedImprovement(best_, mean, std::max(deviation, kLeastDeviation)), at);
+      candidates.emplace_back(
+          ExpectedImprovement(best_, mean, std::max(deviation, kLeastDeviation)), at);
     };
     size_t leaders = 0;
     for (const auto& [time, at] : ranking()) {
@@ -92,8 +95,10 @@ class Forest : public Strategy {
     }
     for (size_t i = 0; i < kDraws; ++i) look(index().Draw(random()));
     std::ranges::sort(candidates);
-    const size_t kept = std::min<size_t>(candidates.size(), std::max<size_t>(1, results().size() / 20));
-    for (size_t i = candidates.size() - kept; i < candidates.size(); ++i) queue_.push_back(candidates[i].second);
+    const size_t kept = std::min<size_t>(candidates.size(),
+                                         std::max<size_t>(1, results().size() / 20));
+    for (size_t i = candidates.size() - kept; i < candidates.size(); ++i)
+      queue_.push_back(candidates[i].second);
   }
 
   Coordinates coordinates_;
@@ -106,7 +111,8 @@ class Forest : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> MakeForest(std::string name, std::shared_ptr<const SpaceIndex> index, SearchOptions options) {
+std::unique_ptr<Strategy> MakeForest(std::string name, std::shared_ptr<const SpaceIndex> index,
+                                     SearchOptions options) {
   return std::make_unique<Forest>(std::move(name), std::move(index), std::move(options));
 }
 

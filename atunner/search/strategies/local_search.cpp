@@ -51,7 +51,8 @@ class Walk : public Strategy {
 
 class Descent : public Walk {
  public:
-  Descent(std::string name, std::shared_ptr<const SpaceIndex> space, SearchOptions search_options, bool iterated)
+  Descent(std::string name, std::shared_ptr<const SpaceIndex> space, SearchOptions search_options,
+          bool iterated)
       : Walk(std::move(name), std::move(space), std::move(search_options)), iterated_(iterated) {}
 
  protected:
@@ -62,7 +63,8 @@ class Descent : public Walk {
     if (!iterated_ || ranking().empty()) return std::nullopt;
     // The kick grows while nothing comes of it.
     ++kicks_;
-    return Kicked(ranking().begin()->second, 2 + std::min<uint64_t>(kicks_ / 4, index().parameters()));
+    return Kicked(ranking().begin()->second,
+                  2 + std::min<uint64_t>(kicks_ / 4, index().parameters()));
   }
 
   void OnTold(uint64_t at, std::optional<double> log_time) override {
@@ -97,7 +99,8 @@ class Tabu : public Walk {
     std::optional<std::pair<double, uint64_t>> best;
     for (uint64_t at : index().Neighbours(centre(), Neighbourhood::kHamming)) {
       const auto* result = ResultOf(at);
-      if (result == nullptr || !*result || std::ranges::find(lately_, at) != lately_.end()) continue;
+      if (result == nullptr || !*result || std::ranges::find(lately_, at) != lately_.end())
+        continue;
       if (!best || std::pair(**result, at) < *best) best = {**result, at};
     }
     if (!best) {
@@ -162,7 +165,8 @@ class Annealing : public Walk {
   }
 
  private:
-  // Of log time: at first a third more is taken at odds of 1 to e, at last a few parts in a thousand.
+  // Of log time: at first a third more is taken at odds of 1 to e, at last a few parts in a
+  // thousand.
   static constexpr double kHot = 0.3;
   static constexpr double kCold = 0.004;
   static constexpr double kCooling = 0.97;
@@ -181,7 +185,8 @@ class Annealing : public Walk {
 
 }  // namespace
 
-std::unique_ptr<Strategy> MakeGreedy(std::string name, std::shared_ptr<const SpaceIndex> index, SearchOptions options) {
+std::unique_ptr<Strategy> MakeGreedy(std::string name, std::shared_ptr<const SpaceIndex> index,
+                                     SearchOptions options) {
   return std::make_unique<Descent>(std::move(name), std::move(index), std::move(options), false);
 }
 
@@ -190,7 +195,8 @@ std::unique_ptr<Strategy> MakeIterated(std::string name, std::shared_ptr<const S
   return std::make_unique<Descent>(std::move(name), std::move(index), std::move(options), true);
 }
 
-std::unique_ptr<Strategy> MakeTabu(std::string name, std::shared_ptr<const SpaceIndex> index, SearchOptions options) {
+std::unique_ptr<Strategy> MakeTabu(std::string name, std::shared_ptr<const SpaceIndex> index,
+                                   SearchOptions options) {
   return std::make_unique<Tabu>(std::move(name), std::move(index), std::move(options));
 }
 

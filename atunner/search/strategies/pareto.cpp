@@ -8,7 +8,8 @@
 namespace atunner {
 namespace {
 
-constexpr double kMinor = 0.05;  // weight of the others where one objective counts: of equal ones the leaner is better
+// weight of the others where one objective counts: of equal ones the leaner is better
+constexpr double kMinor = 0.05;
 
 bool Beats(const std::vector<double>& a, const std::vector<double>& b) {
   bool better = false;
@@ -21,12 +22,14 @@ bool Beats(const std::vector<double>& a, const std::vector<double>& b) {
 
 class Scalarised : public Searcher {
  public:
-  Scalarised(std::string name, MakeStrategy make, std::shared_ptr<const SpaceIndex> index, const SearchOptions& options)
+  Scalarised(std::string name, MakeStrategy make, std::shared_ptr<const SpaceIndex> index,
+             const SearchOptions& options)
       : name_(std::move(name)), index_(std::move(index)), objectives_(options.objectives) {
     SearchOptions own = options;
     own.objectives = 1;
     for (size_t major = 0; major <= objectives_; ++major) {
-      std::vector<double> weights(objectives_, major == objectives_ ? 1.0 / static_cast<double>(objectives_) : kMinor);
+      std::vector<double> weights(
+          objectives_, major == objectives_ ? 1.0 / static_cast<double>(objectives_) : kMinor);
       if (major < objectives_) weights[major] = 1;
       members_.push_back({std::move(weights), make(name_, index_, own)});
       own.seed = Mix64(own.seed);
@@ -53,10 +56,12 @@ class Scalarised : public Searcher {
     std::vector<double> values = {observation.objective_ns.value_or(NAN)};
     values.insert(values.end(), observation.others.begin(), observation.others.end());
     values.resize(objectives_, NAN);
-    const bool works = std::ranges::all_of(values, [](double v) { return std::isfinite(v) && v > 0; });
+    const bool works = std::ranges::all_of(values,
+                                           [](double v) { return std::isfinite(v) && v > 0; });
     for (const Member& member : members_) {
       double sum = 0;
-      for (size_t i = 0; works && i < values.size(); ++i) sum += member.weights[i] * std::log(values[i]);
+      for (size_t i = 0; works && i < values.size(); ++i)
+        sum += member.weights[i] * std::log(values[i]);
       member.strategy->TellOne(at, works ? std::optional(sum) : std::nullopt,
                                member.weights[0] * observation.relative_error);
     }
@@ -88,7 +93,8 @@ std::vector<size_t> ParetoFront(std::span<const std::vector<double>> points) {
   return front;
 }
 
-std::unique_ptr<Searcher> MakeScalarised(std::string name, MakeStrategy make, std::shared_ptr<const SpaceIndex> index,
+std::unique_ptr<Searcher> MakeScalarised(std::string name, MakeStrategy make,
+                                         std::shared_ptr<const SpaceIndex> index,
                                          const SearchOptions& options) {
   return std::make_unique<Scalarised>(std::move(name), make, std::move(index), options);
 }

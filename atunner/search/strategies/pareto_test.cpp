@@ -57,7 +57,8 @@ double VolumeAfter(const std::string& strategy, uint64_t seed, int budget) {
   std::set<std::string> seen;
   for (int i = 0; i < budget; ++i) {
     const auto asked = searcher->Ask(1);
-    EXPECT_TRUE(seen.insert(Space()->space().Describe(asked.at(0))).second) << "nothing is asked twice";
+    EXPECT_TRUE(seen.insert(Space()->space().Describe(asked.at(0))).second)
+        << "nothing is asked twice";
     const std::vector<double> values = Values(asked[0]);
     points.push_back(values);
     searcher->Tell({asked[0], values[0], 0, {values[1]}});

@@ -24,8 +24,12 @@ class Population : public Strategy {
     const auto positions = index().PositionsAt(at);
     return {positions.begin(), positions.end()};
   }
-  size_t ValueCount(size_t parameter) const { return index().space().parameters[parameter].values.size(); }
-  const Member& Any(const std::vector<Member>& members) { return members[random().Below(members.size())]; }
+  size_t ValueCount(size_t parameter) const {
+    return index().space().parameters[parameter].values.size();
+  }
+  const Member& Any(const std::vector<Member>& members) {
+    return members[random().Below(members.size())];
+  }
 };
 
 class Genetic : public Population {
@@ -39,7 +43,8 @@ class Genetic : public Population {
     Position child = PositionOf(Tournament());
     for (size_t p = 0; p < child.size(); ++p) {
       if (random().Below(2)) child[p] = mother[p];
-      if (random().Below(child.size()) == 0) child[p] = static_cast<double>(random().Below(ValueCount(p)));
+      if (random().Below(child.size()) == 0)
+        child[p] = static_cast<double>(random().Below(ValueCount(p)));
     }
     return index().Near(child);
   }
@@ -94,7 +99,8 @@ class Differential : public Population {
       return;
     }
     const auto target = targets_.find(at);
-    Member& rival = members_[target == targets_.end() ? random().Below(kPopulation) : target->second];
+    Member& rival =
+        members_[target == targets_.end() ? random().Below(kPopulation) : target->second];
     if (*log_time < rival.value) rival = {at, *log_time};
   }
 
@@ -118,15 +124,18 @@ class ParticleSwarm : public Population {
     const Position own = PositionOf(particle.best.at);
     for (size_t p = 0; p < best.size(); ++p) {
       // Clerc and Kennedy's constriction.
-      particle.velocity[p] = 0.729 * particle.velocity[p] + 1.494 * random().Uniform() * (own[p] - particle.place[p]) +
-                             1.494 * random().Uniform() * (best[p] - particle.place[p]) + random().Uniform(-0.3, 0.3);
+      particle.velocity[p] = 0.729 * particle.velocity[p] +
+                             1.494 * random().Uniform() * (own[p] - particle.place[p]) +
+                             1.494 * random().Uniform() * (best[p] - particle.place[p]) +
+                             random().Uniform(-0.3, 0.3);
       const auto top = static_cast<double>(ValueCount(p) - 1);
       particle.place[p] = std::clamp(particle.place[p] + particle.velocity[p], 0.0, top);
     }
     const uint64_t at = index().Near(particle.place);
     if (!IsAsked(at))
       flying_[at] = (next_ - 1) % kPopulation;
-    else if (const auto* result = ResultOf(at); result != nullptr && *result && **result < particle.best.value)
+    else if (const auto* result = ResultOf(at);
+             result != nullptr && *result && **result < particle.best.value)
       particle.best = {at, **result};
     return at;
   }
@@ -161,12 +170,14 @@ std::unique_ptr<Strategy> MakeGenetic(std::string name, std::shared_ptr<const Sp
   return std::make_unique<Genetic>(std::move(name), std::move(index), std::move(options));
 }
 
-std::unique_ptr<Strategy> MakeDifferential(std::string name, std::shared_ptr<const SpaceIndex> index,
+std::unique_ptr<Strategy> MakeDifferential(std::string name,
+                                           std::shared_ptr<const SpaceIndex> index,
                                            SearchOptions options) {
   return std::make_unique<Differential>(std::move(name), std::move(index), std::move(options));
 }
 
-std::unique_ptr<Strategy> MakeParticleSwarm(std::string name, std::shared_ptr<const SpaceIndex> index,
+std::unique_ptr<Strategy> MakeParticleSwarm(std::string name,
+                                            std::shared_ptr<const SpaceIndex> index,
                                             SearchOptions options) {
   return std::make_unique<ParticleSwarm>(std::move(name), std::move(index), std::move(options));
 }

@@ -52,7 +52,8 @@ class Portfolio : public Ensemble {
     double most = -INFINITY;
     for (size_t i = 0; i < credits_.size(); ++i) {
       const double uses = credits_[i].uses + 1e-3;
-      const double bound = credits_[i].gains / uses + kCuriosity * std::sqrt(std::log(all + 1) / uses);
+      const double bound = credits_[i].gains / uses +
+                           kCuriosity * std::sqrt(std::log(all + 1) / uses);
       if (bound <= most) continue;
       most = bound;
       best = i;
@@ -87,7 +88,8 @@ class Portfolio : public Ensemble {
 
 }  // namespace
 
-std::unique_ptr<Strategy> MakeAuto(std::string name, std::shared_ptr<const SpaceIndex> index, SearchOptions options) {
+std::unique_ptr<Strategy> MakeAuto(std::string name, std::shared_ptr<const SpaceIndex> index,
+                                   SearchOptions options) {
   return std::make_unique<Auto>(std::move(name), std::move(index), std::move(options));
 }
 

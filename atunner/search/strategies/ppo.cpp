@@ -3,18 +3,19 @@
 #include <algorithm>
 #include <cmath>
 
-#include "atunner/search/surrogate/acquisition.h"
 #include "atunner/search/space/coordinates.h"
+#include "atunner/search/surrogate/acquisition.h"
 
 namespace atunner {
 namespace {
 
 constexpr size_t kFewestTimes = 3;
 constexpr size_t kLeaders = 5;
-constexpr int kNeighbours = 20;    // drawn from the leaders' neighbours
-constexpr int kDraws = 12;         // drawn uniformly
-constexpr size_t kMostRows = 120;  // told results that features look at: the best half, the latest half
-constexpr double kNear = 0.3;      // squared distances at which one result says little of another
+constexpr int kNeighbours = 20;  // drawn from the leaders' neighbours
+constexpr int kDraws = 12;       // drawn uniformly
+// told results that features look at: the best half, the latest half
+constexpr size_t kMostRows = 120;
+constexpr double kNear = 0.3;  // squared distances at which one result says little of another
 constexpr double kFar = 1.2;
 constexpr double kShrink = 0.3;  // observations that the mean counts for
 
@@ -45,8 +46,8 @@ struct KernelMean {
 
 class PolicySearch : public Strategy {
  public:
-  PolicySearch(std::string name, std::shared_ptr<const SpaceIndex> space, SearchOptions search_options,
-               const Policy& policy, std::vector<PolicyStep>* trace)
+  PolicySearch(std::string name, std::shared_ptr<const SpaceIndex> space,
+               SearchOptions search_options, const Policy& policy, std::vector<PolicyStep>* trace)
       : Strategy(std::move(name), std::move(space), std::move(search_options)),
         coordinates_(index()),
         policy_(policy),
@@ -76,7 +77,8 @@ class PolicySearch : public Strategy {
   void OnTold(uint64_t at, std::optional<double>) override {
     pending_.erase(at);
     told_.push_back(at);
-    since_improved_ = !ranking().empty() && ranking().begin()->second == at ? 0 : since_improved_ + 1;
+    since_improved_ = !ranking().empty() && ranking().begin()->second == at ? 0
+                                                                            : since_improved_ + 1;
   }
 
  private:
@@ -100,7 +102,8 @@ class PolicySearch : public Strategy {
     best_ = rows_.front().point;
     best_z_ = rows_.front().z;
     values_.clear();
-    for (const Parameter& parameter : index().space().parameters) values_.emplace_back(parameter.values.size());
+    for (const Parameter& parameter : index().space().parameters)
+      values_.emplace_back(parameter.values.size());
     for (const Row& row : rows_) {
       for (size_t p = 0; p < row.positions.size(); ++p) {
         ValueMean& value = values_[p][row.positions[p]];
@@ -124,7 +127,8 @@ class PolicySearch : public Strategy {
     for (int i = 0; i < kNeighbours; ++i) {
       const size_t rank = random().Below(leaders.size());
       const auto& around = NeighboursOf(leaders[rank]);
-      if (!around.empty()) add(around[random().Below(around.size())], 1.0f / static_cast<float>(1 + rank));
+      if (!around.empty())
+        add(around[random().Below(around.size())], 1.0f / static_cast<float>(1 + rank));
     }
     for (int i = 0; i < kDraws; ++i) {
       if (const auto at = DrawNew()) add(*at, 0);
@@ -208,23 +212,28 @@ class PolicySearch : public Strategy {
   std::vector<float> best_;
   double best_z_ = 0;
   std::vector<std::vector<ValueMean>> values_;
-  std::vector<std::pair<uint64_t, float>> candidates_;  ///< and 1 / (1 + rank) of the leader next to it, 0: none
+  /// And 1 / (1 + rank) of the leader next to it, 0: none
+  std::vector<std::pair<uint64_t, float>> candidates_;
 };
 
 }  // namespace
 
 const Policy& Policy::BuiltIn() {
-  static const Policy policy{Mlp(kPolicyFeatures, kPolicyHidden, {std::begin(kBuiltIn), std::end(kBuiltIn)})};
+  static const Policy policy{
+      Mlp(kPolicyFeatures, kPolicyHidden, {std::begin(kBuiltIn), std::end(kBuiltIn)})};
   return policy;
 }
 
-std::unique_ptr<Strategy> MakePolicySearch(std::string name, std::shared_ptr<const SpaceIndex> index,
+std::unique_ptr<Strategy> MakePolicySearch(std::string name,
+                                           std::shared_ptr<const SpaceIndex> index,
                                            SearchOptions options, const Policy& policy,
                                            std::vector<PolicyStep>* trace) {
-  return std::make_unique<PolicySearch>(std::move(name), std::move(index), std::move(options), policy, trace);
+  return std::make_unique<PolicySearch>(std::move(name), std::move(index), std::move(options),
+                                        policy, trace);
 }
 
-std::unique_ptr<Strategy> MakePpo(std::string name, std::shared_ptr<const SpaceIndex> index, SearchOptions options) {
+std::unique_ptr<Strategy> MakePpo(std::string name, std::shared_ptr<const SpaceIndex> index,
+                                  SearchOptions options) {
   const Policy& policy = options.policy ? *options.policy : Policy::BuiltIn();
   return MakePolicySearch(std::move(name), std::move(index), std::move(options), policy, nullptr);
 }

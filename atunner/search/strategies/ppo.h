@@ -1,5 +1,6 @@
-// A policy that was trained offline by proximal policy optimisation (Schulman et al. 2017) and chooses among candidates
-// by features that mean the same on every space. replay/ppo_training.h trains it.
+// A policy that was trained offline by proximal policy optimisation (Schulman et al. 2017) and
+// chooses among candidates by features that mean the same on every space. replay/ppo_training.h
+// trains it.
 #pragma once
 
 #include <array>
@@ -7,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "atunner/search/surrogate/mlp.h"
 #include "atunner/search/strategies/strategy.h"
+#include "atunner/search/surrogate/mlp.h"
 
 namespace atunner {
 
@@ -18,7 +19,8 @@ inline constexpr size_t kPolicyHidden = 16;
 using PolicyFeatures = std::array<float, kPolicyFeatures>;
 
 struct Policy {
-  Mlp actor{kPolicyFeatures, kPolicyHidden, {}};  ///< a candidate's score: the policy is their softmax
+  /// A candidate's score: the policy is their softmax
+  Mlp actor{kPolicyFeatures, kPolicyHidden, {}};
   /// The one that is built in (ppo_weights.inc).
   static const Policy& BuiltIn();
 };
@@ -29,11 +31,15 @@ struct PolicyStep {
   size_t chosen = 0;
 };
 
-/// The most promising candidate is chosen; where `trace` is given, one is drawn from the policy and written down there.
-/// `policy` (unless it is the options' own) and `trace` must outlive the strategy.
-std::unique_ptr<Strategy> MakePolicySearch(std::string name, std::shared_ptr<const SpaceIndex> index,
-                                           SearchOptions options, const Policy& policy, std::vector<PolicyStep>* trace);
+/// The most promising candidate is chosen; where `trace` is given, one is drawn from the policy and
+/// written down there. `policy` (unless it is the options' own) and `trace` must outlive the
+/// strategy.
+std::unique_ptr<Strategy> MakePolicySearch(std::string name,
+                                           std::shared_ptr<const SpaceIndex> index,
+                                           SearchOptions options, const Policy& policy,
+                                           std::vector<PolicyStep>* trace);
 
-std::unique_ptr<Strategy> MakePpo(std::string name, std::shared_ptr<const SpaceIndex> index, SearchOptions options);
+std::unique_ptr<Strategy> MakePpo(std::string name, std::shared_ptr<const SpaceIndex> index,
+                                  SearchOptions options);
 
 }  // namespace atunner

@@ -24,7 +24,8 @@ TEST(Mlp, GradientsAreThoseOfDifferences) {
     Mlp below = network;
     above.parameters()[i] += kStep;
     below.parameters()[i] -= kStep;
-    EXPECT_NEAR(gradient[i], 2.0 * (above(x) - below(x)) / (2.0 * static_cast<double>(kStep)), 2e-3) << i;
+    EXPECT_NEAR(gradient[i], 2.0 * (above(x) - below(x)) / (2.0 * static_cast<double>(kStep)), 2e-3)
+        << i;
   }
 }
 

@@ -1,5 +1,4 @@
 #include "atunner/search/searcher.h"
-
 #include "atunner/search/strategies/bayes.h"
 #include "atunner/search/strategies/forest_search.h"
 #include "atunner/search/strategies/local_search.h"
@@ -7,9 +6,9 @@
 #include "atunner/search/strategies/population.h"
 #include "atunner/search/strategies/portfolio.h"
 #include "atunner/search/strategies/ppo.h"
-#include "atunner/search/surrogate/prior.h"
 #include "atunner/search/strategies/simple_strategies.h"
 #include "atunner/search/strategies/tree_parzen.h"
+#include "atunner/search/surrogate/prior.h"
 
 namespace atunner {
 namespace {
@@ -24,7 +23,8 @@ struct Entry {
 constexpr Entry kStrategies[] = {
     {"annealing", "simulated annealing over neighbours, reheated when cold", MakeAnnealing},
     {"auto", "the default: bayes and forest in turns", MakeAuto},
-    {"bayes", "Gaussian process on log time with expected improvement; failures are learned", MakeBayes},
+    {"bayes", "Gaussian process on log time with expected improvement; failures are learned",
+     MakeBayes},
     {"differential", "differential evolution, best/1/bin", MakeDifferential},
     {"exhaustive", "every valid configuration in order", MakeExhaustive},
     {"forest", "expected improvement by randomised regression trees", MakeForest},
@@ -44,21 +44,25 @@ constexpr Entry kStrategies[] = {
 
 std::vector<StrategyInfo> Strategies() {
   std::vector<StrategyInfo> infos;
-  for (const Entry& entry : kStrategies) infos.push_back({std::string(entry.name), std::string(entry.meaning)});
+  for (const Entry& entry : kStrategies)
+    infos.push_back({std::string(entry.name), std::string(entry.meaning)});
   return infos;
 }
 
-Result<std::unique_ptr<Searcher>> MakeSearcher(std::string_view strategy, std::shared_ptr<const SpaceIndex> index,
+Result<std::unique_ptr<Searcher>> MakeSearcher(std::string_view strategy,
+                                               std::shared_ptr<const SpaceIndex> index,
                                                SearchOptions options) {
   options.prior = Prior::WithCost(std::move(options.prior), index, options);
   std::string names;
   for (const Entry& entry : kStrategies) {
     if (entry.name == strategy && options.objectives > 1)
       return MakeScalarised(std::string(entry.name), entry.make, std::move(index), options);
-    if (entry.name == strategy) return entry.make(std::string(entry.name), std::move(index), std::move(options));
+    if (entry.name == strategy)
+      return entry.make(std::string(entry.name), std::move(index), std::move(options));
     names += (names.empty() ? "" : ", ") + std::string(entry.name);
   }
-  return Invalid("unknown strategy '" + std::string(strategy) + "'", "--strategy", "choose one of " + names);
+  return Invalid("unknown strategy '" + std::string(strategy) + "'", "--strategy",
+                 "choose one of " + names);
 }
 
 }  // namespace atunner

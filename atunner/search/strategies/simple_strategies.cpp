@@ -38,7 +38,8 @@ class LatinHypercube : public Strategy {
     std::vector<double> wanted;
     for (size_t p = 0; p < strata_.size(); ++p) {
       const auto values = static_cast<double>(index().space().parameters[p].values.size());
-      wanted.push_back((static_cast<double>(strata_[p][next_]) + random().Uniform()) / kRound * values - 0.5);
+      wanted.push_back(
+          (static_cast<double>(strata_[p][next_]) + random().Uniform()) / kRound * values - 0.5);
     }
     ++next_;
     return index().Near(wanted);
@@ -70,11 +71,13 @@ std::unique_ptr<Strategy> MakeExhaustive(std::string name, std::shared_ptr<const
   return std::make_unique<Exhaustive>(std::move(name), std::move(index), std::move(options));
 }
 
-std::unique_ptr<Strategy> MakeRandom(std::string name, std::shared_ptr<const SpaceIndex> index, SearchOptions options) {
+std::unique_ptr<Strategy> MakeRandom(std::string name, std::shared_ptr<const SpaceIndex> index,
+                                     SearchOptions options) {
   return std::make_unique<RandomSearch>(std::move(name), std::move(index), std::move(options));
 }
 
-std::unique_ptr<Strategy> MakeLatinHypercube(std::string name, std::shared_ptr<const SpaceIndex> index,
+std::unique_ptr<Strategy> MakeLatinHypercube(std::string name,
+                                             std::shared_ptr<const SpaceIndex> index,
                                              SearchOptions options) {
   return std::make_unique<LatinHypercube>(std::move(name), std::move(index), std::move(options));
 }

@@ -9,9 +9,12 @@ namespace atunner {
 std::unique_ptr<Strategy> MakeExhaustive(std::string name, std::shared_ptr<const SpaceIndex> index,
                                          SearchOptions options);
 /// Uniform, without replacement.
-std::unique_ptr<Strategy> MakeRandom(std::string name, std::shared_ptr<const SpaceIndex> index, SearchOptions options);
-/// Rounds in which every parameter's values are spread evenly and paired at random; rounded to what is valid.
-std::unique_ptr<Strategy> MakeLatinHypercube(std::string name, std::shared_ptr<const SpaceIndex> index,
+std::unique_ptr<Strategy> MakeRandom(std::string name, std::shared_ptr<const SpaceIndex> index,
+                                     SearchOptions options);
+/// Rounds in which every parameter's values are spread evenly and paired at random; rounded to what
+/// is valid.
+std::unique_ptr<Strategy> MakeLatinHypercube(std::string name,
+                                             std::shared_ptr<const SpaceIndex> index,
                                              SearchOptions options);
 
 }  // namespace atunner

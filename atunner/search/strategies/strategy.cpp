@@ -8,14 +8,18 @@
 namespace atunner {
 namespace {
 
-constexpr int kWishes = 24;         // per question, before a uniform draw stands in
-constexpr size_t kWarmStarts = 3;   // of an earlier run's leaders, in turns with the strategy's own first wishes
+constexpr int kWishes = 24;  // per question, before a uniform draw stands in
+// of an earlier run's leaders, in turns with the strategy's own first wishes
+constexpr size_t kWarmStarts = 3;
 constexpr size_t kCheapStarts = 6;  // where a cost says which are the leaders, before its own
 
 }  // namespace
 
 Strategy::Strategy(std::string name, std::shared_ptr<const SpaceIndex> index, SearchOptions options)
-    : name_(std::move(name)), index_(std::move(index)), options_(std::move(options)), random_(options_.seed) {
+    : name_(std::move(name)),
+      index_(std::move(index)),
+      options_(std::move(options)),
+      random_(options_.seed) {
   if (options_.first) {
     const uint64_t first = index_->IndexOf(*options_.first);
     if (first < index_->size()) first_ = first;
@@ -51,7 +55,9 @@ std::optional<uint64_t> Strategy::WarmStart() const {
   if (over || (!cheap && asked_count() % 2 == 0)) return std::nullopt;
   for (uint64_t leader : options_.prior->leaders()) {
     if (!IsAsked(leader)) return leader;
-    if (const auto* result = ResultOf(leader); !cheap && result != nullptr && !IsInBetterHalf(*result)) break;
+    if (const auto* result = ResultOf(leader);
+        !cheap && result != nullptr && !IsInBetterHalf(*result))
+      break;
   }
   return std::nullopt;
 }
@@ -100,7 +106,8 @@ void Strategy::Tell(const Observation& observation) {
   if (at >= index_->size()) return;
   const auto& time = observation.objective_ns;
   // Of a small relative error the logarithm has the same absolute one.
-  TellOne(at, time && *time > 0 && std::isfinite(*time) ? std::optional(std::log(*time)) : std::nullopt,
+  TellOne(at,
+          time && *time > 0 && std::isfinite(*time) ? std::optional(std::log(*time)) : std::nullopt,
           std::max(0.0, observation.relative_error));
 }
 

@@ -1,4 +1,5 @@
-// What strategies share: which configurations were asked and told, the ranking, and the contract of Searcher.
+// What strategies share: which configurations were asked and told, the ranking, and the contract of
+// Searcher.
 #pragma once
 
 #include <memory>
@@ -15,8 +16,8 @@
 
 namespace atunner {
 
-/// A strategy says what it would like next and hears results. Whatever it says, no configuration is asked twice, and
-/// there is an answer until the space is exhausted.
+/// A strategy says what it would like next and hears results. Whatever it says, no configuration is
+/// asked twice, and there is an answer until the space is exhausted.
 class Strategy : public Searcher {
  public:
   Strategy(std::string name, std::shared_ptr<const SpaceIndex> index, SearchOptions options);
@@ -33,13 +34,14 @@ class Strategy : public Searcher {
   void MarkAsked(uint64_t at);
 
  protected:
-  /// The next wish. One that is known already is followed by a few more calls, then by a uniform draw; nullopt asks
-  /// for the draw at once.
+  /// The next wish. One that is known already is followed by a few more calls, then by a uniform
+  /// draw; nullopt asks for the draw at once.
   virtual std::optional<uint64_t> Propose() = 0;
   virtual void OnAsked(uint64_t) {}
   /// False: looks at no result, and starts from none of an earlier run.
   virtual bool Learns() const { return true; }
-  /// Once per configuration, asked or not (resume); once more when a success follows a failure. nullopt: it failed.
+  /// Once per configuration, asked or not (resume); once more when a success follows a failure.
+  /// nullopt: it failed.
   virtual void OnTold(uint64_t, std::optional<double> /*log_time*/) {}
   /// It was measured again and is better known now.
   virtual void OnRefined(uint64_t, double /*log_time*/) {}
@@ -64,7 +66,8 @@ class Strategy : public Searcher {
   uint64_t Middle() const;
   /// A uniform draw among those not asked; nullopt when all are.
   std::optional<uint64_t> DrawNew();
-  /// Of some draws the one farthest from those given; among the cheaper third where a rough cost is known.
+  /// Of some draws the one farthest from those given; among the cheaper third where a rough cost is
+  /// known.
   template <class Distance>
   std::optional<uint64_t> DrawFar(int draws, const Distance& distance);
 

@@ -16,7 +16,8 @@ using Density = std::vector<std::vector<double>>;  // per parameter and value
 
 class TreeParzen : public Strategy {
  public:
-  TreeParzen(std::string name, std::shared_ptr<const SpaceIndex> space, SearchOptions search_options)
+  TreeParzen(std::string name, std::shared_ptr<const SpaceIndex> space,
+             SearchOptions search_options)
       : Strategy(std::move(name), std::move(space), std::move(search_options)) {}
 
  protected:
@@ -31,7 +32,8 @@ class TreeParzen : public Strategy {
       if (IsAsked(at)) continue;
       const std::vector<uint16_t> positions = index().PositionsAt(at);
       double ratio = 0;
-      for (size_t p = 0; p < positions.size(); ++p) ratio += std::log(good_[p][positions[p]] / bad_[p][positions[p]]);
+      for (size_t p = 0; p < positions.size(); ++p)
+        ratio += std::log(good_[p][positions[p]] / bad_[p][positions[p]]);
       if (ratio <= most) continue;
       most = ratio;
       best = at;
@@ -55,7 +57,8 @@ class TreeParzen : public Strategy {
     const std::vector<uint16_t> positions = index().PositionsAt(at);
     for (size_t p = 0; p < positions.size(); ++p) {
       const size_t here = positions[p];
-      const bool ordered = !std::holds_alternative<std::string>(index().space().parameters[p].values[here]);
+      const bool ordered = !std::holds_alternative<std::string>(
+          index().space().parameters[p].values[here]);
       density[p][here] += 1;
       if (ordered && here > 0) density[p][here - 1] += kNextDoor;
       if (ordered && here + 1 < density[p].size()) density[p][here + 1] += kNextDoor;
@@ -73,7 +76,8 @@ class TreeParzen : public Strategy {
   void Estimate() {
     good_ = Flat();
     bad_ = Flat();
-    const auto share = static_cast<size_t>(std::ceil(kGoodShare * static_cast<double>(ranking().size())));
+    const auto share = static_cast<size_t>(
+        std::ceil(kGoodShare * static_cast<double>(ranking().size())));
     const size_t wanted = std::clamp<size_t>(share, 3, 40);
     size_t taken = 0;
     for (const auto& [time, at] : ranking()) Count(at, taken++ < wanted ? good_ : bad_);

@@ -12,8 +12,9 @@
 
 namespace atunner {
 
-/// Log times as standardised values. Times far above the median are cut off: how bad the bad ones are says nothing of
-/// where the best is, and they would stretch the scale. Failures are as bad as the worst.
+/// Log times as standardised values. Times far above the median are cut off: how bad the bad ones
+/// are says nothing of where the best is, and they would stretch the scale. Failures are as bad as
+/// the worst.
 struct ValueScale {
   static constexpr double kCut = 0.4;  ///< above median + 0.4 (median − best) all are the same
   double centre = 0;
@@ -37,7 +38,8 @@ struct ValueScale {
     }
     const auto count = static_cast<double>(values.size());
     centre = values.front() + sum / count;
-    spread = std::max(1e-6, std::sqrt(std::max(0.0, squares / count - sum / count * (sum / count))));
+    spread = std::max(1e-6,
+                      std::sqrt(std::max(0.0, squares / count - sum / count * (sum / count))));
     top = (cut - centre) / spread;
   }
   double Of(const std::optional<double>& log_time) const {

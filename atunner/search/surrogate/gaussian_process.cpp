@@ -25,8 +25,9 @@ void GaussianProcess::Reserve(Index rows, Index candidates) {
     whitened_.conservativeResize(more);
   }
   if (rows > solved_.cols() || candidates > solved_.rows()) {
-    solved_.conservativeResize(std::max<Index>(solved_.rows(), candidates > solved_.rows() ? 2 * candidates : 0),
-                               std::max(solved_.cols(), factor_.cols()));
+    solved_.conservativeResize(
+        std::max<Index>(solved_.rows(), candidates > solved_.rows() ? 2 * candidates : 0),
+        std::max(solved_.cols(), factor_.cols()));
   }
   if (candidates > candidates_.cols()) {
     candidates_.conservativeResize(scales_.size(), 2 * candidates);
@@ -56,12 +57,14 @@ size_t GaussianProcess::Observe(std::span<const float> x, double z, double uncer
   Eigen::VectorXd k(at);
   for (Index i = 0; i < at; ++i) k[i] = Kernel((x_.col(i) - x_.col(at)).squaredNorm());
   if (at > 0) factor_.topLeftCorner(at, at).triangularView<Eigen::Lower>().solveInPlace(k);
-  const double pivot = std::sqrt(std::max(1.0 + noise_ + uncertainty + kJitter - k.squaredNorm(), kJitter));
+  const double pivot = std::sqrt(
+      std::max(1.0 + noise_ + uncertainty + kJitter - k.squaredNorm(), kJitter));
   factor_.row(at).head(at) = k.transpose();
   factor_(at, at) = pivot;
   values_[at] = z;
   Eigen::VectorXf column(count_);
-  for (Index c = 0; c < count_; ++c) column[c] = Kernel((candidates_.col(c) - x_.col(at)).squaredNorm());
+  for (Index c = 0; c < count_; ++c)
+    column[c] = Kernel((candidates_.col(c) - x_.col(at)).squaredNorm());
   if (at > 0) column.noalias() -= solved_.topLeftCorner(count_, at) * k.cast<float>();
   column /= static_cast<float>(pivot);
   solved_.col(at).head(count_) = column;
@@ -75,8 +78,11 @@ size_t GaussianProcess::Observe(std::span<const float> x, double z, double uncer
 void GaussianProcess::Settle() {
   if (rows_ == 0) return;
   whitened_.head(rows_) = values_.head(rows_);
-  factor_.topLeftCorner(rows_, rows_).triangularView<Eigen::Lower>().solveInPlace(whitened_.head(rows_));
-  means_.head(count_).noalias() = solved_.topLeftCorner(count_, rows_) * whitened_.head(rows_).cast<float>();
+  factor_.topLeftCorner(rows_, rows_)
+      .triangularView<Eigen::Lower>()
+      .solveInPlace(whitened_.head(rows_));
+  means_.head(count_).noalias() = solved_.topLeftCorner(count_, rows_) *
+                                  whitened_.head(rows_).cast<float>();
 }
 
 double GaussianProcess::deviation(size_t candidate) const {
@@ -84,12 +90,14 @@ double GaussianProcess::deviation(size_t candidate) const {
 }
 
 double GaussianProcess::LogLikelihood(const Eigen::MatrixXf& x, const Eigen::VectorXd& z,
-                                      const Eigen::VectorXd& uncertainty, const Eigen::VectorXf& scales, double noise) {
+                                      const Eigen::VectorXd& uncertainty,
+                                      const Eigen::VectorXf& scales, double noise) {
   const Index n = x.rows();
   const Eigen::MatrixXf scaled = (x * scales.asDiagonal()).transpose();
   Eigen::MatrixXd covariance(n, n);
   for (Index i = 0; i < n; ++i) {
-    for (Index j = 0; j < i; ++j) covariance(i, j) = Kernel((scaled.col(i) - scaled.col(j)).squaredNorm());
+    for (Index j = 0; j < i; ++j)
+      covariance(i, j) = Kernel((scaled.col(i) - scaled.col(j)).squaredNorm());
     covariance(i, i) = 1.0 + noise + uncertainty[i] + kJitter;
   }
   const Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>> factor(covariance);

@@ -22,7 +22,8 @@ double LogPrior(double value, double usual, double spread) {
 }  // namespace
 
 LengthScales::LengthScales(std::vector<size_t> groups) : groups_(std::move(groups)) {
-  scales_ = Eigen::VectorXf::Ones(groups_.empty() ? 0 : static_cast<Eigen::Index>(groups_.back() + 1));
+  scales_ = Eigen::VectorXf::Ones(groups_.empty() ? 0
+                                                  : static_cast<Eigen::Index>(groups_.back() + 1));
 }
 
 Eigen::VectorXf LengthScales::PerCoordinate(const Eigen::VectorXf& scales) const {
@@ -32,14 +33,16 @@ Eigen::VectorXf LengthScales::PerCoordinate(const Eigen::VectorXf& scales) const
   return all;
 }
 
-double LengthScales::Posterior(const Eigen::MatrixXf& x, const Eigen::VectorXd& z, const Eigen::VectorXd& uncertainty,
-                               const Eigen::VectorXf& scales, double noise) const {
+double LengthScales::Posterior(const Eigen::MatrixXf& x, const Eigen::VectorXd& z,
+                               const Eigen::VectorXd& uncertainty, const Eigen::VectorXf& scales,
+                               double noise) const {
   double prior = LogPrior(noise, kUsualNoise, kNoiseSpread);
   for (const float scale : scales) prior += LogPrior(scale, 1.0, kScaleSpread);
   return prior + GaussianProcess::LogLikelihood(x, z, uncertainty, PerCoordinate(scales), noise);
 }
 
-void LengthScales::Improve(const Eigen::MatrixXf& x, const Eigen::VectorXd& z, const Eigen::VectorXd& uncertainty) {
+void LengthScales::Improve(const Eigen::MatrixXf& x, const Eigen::VectorXd& z,
+                           const Eigen::VectorXd& uncertainty) {
   double best = Posterior(x, z, uncertainty, scales_, noise_);
   const auto keep_if_better = [&](const Eigen::VectorXf& scales, double noise) {
     const double here = Posterior(x, z, uncertainty, scales, noise);
@@ -59,7 +62,8 @@ void LengthScales::Improve(const Eigen::MatrixXf& x, const Eigen::VectorXd& z, c
     const Eigen::VectorXf tried = (scales_ * factor).cwiseMin(kMostScale).cwiseMax(kLeastScale);
     keep_if_better(tried, noise_);
   }
-  for (const double factor : {0.3, 3.0}) keep_if_better(scales_, std::clamp(noise_ * factor, 1e-5, 0.3));
+  for (const double factor : {0.3, 3.0})
+    keep_if_better(scales_, std::clamp(noise_ * factor, 1e-5, 0.3));
 }
 
 }  // namespace atunner

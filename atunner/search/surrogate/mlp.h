@@ -1,4 +1,5 @@
-// A network of one hidden layer: what a policy of few hundred parameters needs, and no library for it.
+// A network of one hidden layer: what a policy of few hundred parameters needs, and no library for
+// it.
 #pragma once
 
 #include <cmath>
@@ -8,15 +9,17 @@
 
 namespace atunner {
 
-/// inputs → `hidden` × tanh → one number. Parameters in one row: per hidden unit its weights and its bias, then the
-/// output's weights and its bias.
+/// inputs → `hidden` × tanh → one number. Parameters in one row: per hidden unit its weights and
+/// its bias, then the output's weights and its bias.
 class Mlp {
  public:
   Mlp(size_t inputs, size_t hidden, std::vector<float> parameters)
       : inputs_(inputs), hidden_(hidden), parameters_(std::move(parameters)) {
     parameters_.resize(ParameterCount(inputs, hidden), 0.0f);
   }
-  static constexpr size_t ParameterCount(size_t inputs, size_t hidden) { return hidden * (inputs + 2) + 1; }
+  static constexpr size_t ParameterCount(size_t inputs, size_t hidden) {
+    return hidden * (inputs + 2) + 1;
+  }
 
   size_t inputs() const { return inputs_; }
   std::vector<float>& parameters() { return parameters_; }
@@ -24,7 +27,8 @@ class Mlp {
 
   double operator()(std::span<const float> x) const {
     double out = parameters_.back();
-    for (size_t h = 0; h < hidden_; ++h) out += static_cast<double>(parameters_[OutputAt(h)]) * Unit(x, h);
+    for (size_t h = 0; h < hidden_; ++h)
+      out += static_cast<double>(parameters_[OutputAt(h)]) * Unit(x, h);
     return out;
   }
 
@@ -33,7 +37,8 @@ class Mlp {
     for (size_t h = 0; h < hidden_; ++h) {
       const double unit = Unit(x, h);
       gradient[OutputAt(h)] += slope * unit;
-      const double inner = slope * static_cast<double>(parameters_[OutputAt(h)]) * (1 - unit * unit);
+      const double inner = slope * static_cast<double>(parameters_[OutputAt(h)]) *
+                           (1 - unit * unit);
       const size_t row = h * (inputs_ + 1);
       for (size_t i = 0; i < inputs_; ++i) gradient[row + i] += inner * static_cast<double>(x[i]);
       gradient[row + inputs_] += inner;

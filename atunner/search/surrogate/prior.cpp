@@ -16,11 +16,13 @@ constexpr size_t kTrees = 64;
 constexpr size_t kMostLeaders = 8;
 constexpr uint64_t kMostCosts = 1 << 15;  // asked for; of larger spaces a sample
 
-/// Position of every value of a past parameter among those of the present one; nullopt where a text is missing.
+/// Position of every value of a past parameter among those of the present one; nullopt where a text
+/// is missing.
 std::optional<std::vector<uint16_t>> Translate(const Parameter& past, const Parameter& present) {
   std::vector<uint16_t> positions;
   for (const Value& value : past.values) {
-    const auto same = std::ranges::find_if(present.values, [&](const Value& v) { return LooselyEqual(v, value); });
+    const auto same = std::ranges::find_if(present.values,
+                                           [&](const Value& v) { return LooselyEqual(v, value); });
     if (same != present.values.end()) {
       positions.push_back(static_cast<uint16_t>(same - present.values.begin()));
       continue;
@@ -39,7 +41,8 @@ struct Row {
   bool failed = false;
 };
 
-/// The run's trials in the present space, best first; empty when it is of another kernel or too short.
+/// The run's trials in the present space, best first; empty when it is of another kernel or too
+/// short.
 std::vector<Row> RowsOf(const PastRun& run, const SpaceIndex& index) {
   const auto& parameters = index.space().parameters;
   if (run.space.parameters.size() != parameters.size()) return {};
@@ -64,7 +67,8 @@ std::vector<Row> RowsOf(const PastRun& run, const SpaceIndex& index) {
       row.positions.push_back(translations[p][static_cast<size_t>(at - listed.begin())]);
     }
     if (row.positions.size() != parameters.size()) continue;
-    row.failed = !trial.objective_ns || !(*trial.objective_ns > 0) || !std::isfinite(*trial.objective_ns);
+    row.failed = !trial.objective_ns || !(*trial.objective_ns > 0) ||
+                 !std::isfinite(*trial.objective_ns);
     if (!row.failed) {
       row.value = std::log(*trial.objective_ns);
       ranking.emplace(row.value, rows.size());
@@ -80,8 +84,8 @@ std::vector<Row> RowsOf(const PastRun& run, const SpaceIndex& index) {
 
 }  // namespace
 
-std::shared_ptr<const Prior> Prior::Make(std::shared_ptr<const SpaceIndex> index, std::span<const PastRun> runs,
-                                         uint64_t seed) {
+std::shared_ptr<const Prior> Prior::Make(std::shared_ptr<const SpaceIndex> index,
+                                         std::span<const PastRun> runs, uint64_t seed) {
   std::shared_ptr<Prior> prior(new Prior(std::move(index)));
   const SpaceIndex& space = *prior->index_;
   Random random(seed);
@@ -99,7 +103,8 @@ std::shared_ptr<const Prior> Prior::Make(std::shared_ptr<const SpaceIndex> index
       y.push_back(row.value);
     }
     rows.resize(std::min<size_t>(rows.size(), 64));
-    std::ranges::copy_if(rows, std::back_inserter(best), [](const Row& row) { return !row.failed; });
+    std::ranges::copy_if(rows, std::back_inserter(best),
+                         [](const Row& row) { return !row.failed; });
   }
   if (x.empty()) return nullptr;
   prior->forest_.Fit(x, prior->coordinates_.size(), y, kTrees, random);
@@ -122,7 +127,8 @@ size_t Prior::Differences(uint64_t at, const std::vector<uint16_t>& there) const
 
 bool Prior::NextToALeader(uint64_t at) const {
   const std::vector<uint16_t> here = index_->PositionsAt(at);
-  return std::ranges::any_of(leaders_, [&](uint64_t leader) { return Differences(leader, here) <= 1; });
+  return std::ranges::any_of(leaders_,
+                             [&](uint64_t leader) { return Differences(leader, here) <= 1; });
 }
 
 double Prior::Of(uint64_t at) const {
@@ -133,7 +139,8 @@ double Prior::Of(uint64_t at) const {
   return cost ? (by_cost + by_runs) / 2 : by_runs;
 }
 
-/// Of configurations that cost the same, which the cost cannot tell apart, the one most like `options.first` counts.
+/// Of configurations that cost the same, which the cost cannot tell apart, the one most like
+/// `options.first` counts.
 void Prior::RankByCost(const SearchOptions& options) {
   Random random(options.seed);
   const bool all = index_->size() <= kMostCosts;
@@ -148,7 +155,8 @@ void Prior::RankByCost(const SearchOptions& options) {
   costs_ = ValueScale(ranking);
   const uint64_t first = options.first ? index_->IndexOf(*options.first) : index_->size();
   if (first < index_->size()) leaders_.push_back(first);
-  const std::vector<uint16_t> usual = index_->PositionsAt(leaders_.empty() ? ranking.begin()->second : first);
+  const std::vector<uint16_t> usual = index_->PositionsAt(leaders_.empty() ? ranking.begin()->second
+                                                                           : first);
   for (auto at = ranking.begin(); at != ranking.end() && leaders_.size() < kMostLeaders;) {
     constexpr double kSame = 1e-9;
     uint64_t likest = at->second;
@@ -160,7 +168,8 @@ void Prior::RankByCost(const SearchOptions& options) {
   }
 }
 
-std::shared_ptr<const Prior> Prior::WithCost(std::shared_ptr<const Prior> runs, std::shared_ptr<const SpaceIndex> index,
+std::shared_ptr<const Prior> Prior::WithCost(std::shared_ptr<const Prior> runs,
+                                             std::shared_ptr<const SpaceIndex> index,
                                              const SearchOptions& options) {
   if (!options.cost) return runs;
   std::shared_ptr<Prior> prior(runs ? new Prior(*runs) : new Prior(std::move(index)));

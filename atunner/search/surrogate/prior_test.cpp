@@ -29,8 +29,9 @@ std::shared_ptr<const SpaceIndex> Present() {
 /// A narrow valley; `shift` moves it a little, as another GPU does.
 double TimeOf(const ParameterSpace& space, const Configuration& one, double shift) {
   const auto log = [&](const char* name) { return std::log2(ToDouble(Get(space, one, name))); };
-  const double off = std::pow(log("x") - 5 - shift, 2) + std::pow(log("y") - 2, 2) + std::pow(log("z") - 6 + shift, 2) +
-                     std::fabs(log("w") - log("y")) + (ToString(Get(space, one, "mode")) == "b" ? 0 : 3);
+  const double off = std::pow(log("x") - 5 - shift, 2) + std::pow(log("y") - 2, 2) +
+                     std::pow(log("z") - 6 + shift, 2) + std::fabs(log("w") - log("y")) +
+                     (ToString(Get(space, one, "mode")) == "b" ? 0 : 3);
   return 100 * std::exp(0.1 * off);
 }
 
@@ -57,7 +58,8 @@ std::shared_ptr<const Prior> MakePrior(double sign = 1) {
   return Prior::Make(Present(), runs, 1);
 }
 
-double BestAfter(const std::string& strategy, std::shared_ptr<const Prior> prior, uint64_t seed, int budget) {
+double BestAfter(const std::string& strategy, std::shared_ptr<const Prior> prior, uint64_t seed,
+                 int budget) {
   SearchOptions options{.seed = seed};
   options.prior = std::move(prior);
   const auto index = Present();
@@ -72,9 +74,11 @@ double BestAfter(const std::string& strategy, std::shared_ptr<const Prior> prior
   return best;
 }
 
-double MedianAfter(const std::string& strategy, const std::shared_ptr<const Prior>& prior, int budget) {
+double MedianAfter(const std::string& strategy, const std::shared_ptr<const Prior>& prior,
+                   int budget) {
   std::vector<double> found;
-  for (uint64_t seed = 1; seed <= 9; ++seed) found.push_back(BestAfter(strategy, prior, seed, budget));
+  for (uint64_t seed = 1; seed <= 9; ++seed)
+    found.push_back(BestAfter(strategy, prior, seed, budget));
   std::ranges::sort(found);
   return found[4];
 }
@@ -90,8 +94,10 @@ TEST(Prior, ExpectsWhatTheRunFoundInTheOrderOfThePresentSpace) {
   }
   EXPECT_GE(prior->leaders().size(), 3u);
   EXPECT_LT(worst, 400);
-  const uint64_t good = index->IndexOf({{int64_t{32}, int64_t{4}, int64_t{64}, int64_t{4}, std::string("b")}});
-  const uint64_t bad = index->IndexOf({{int64_t{1}, int64_t{128}, int64_t{1}, int64_t{1}, std::string("a")}});
+  const uint64_t good = index->IndexOf(
+      {{int64_t{32}, int64_t{4}, int64_t{64}, int64_t{4}, std::string("b")}});
+  const uint64_t bad = index->IndexOf(
+      {{int64_t{1}, int64_t{128}, int64_t{1}, int64_t{1}, std::string("a")}});
   EXPECT_LT(prior->Of(good) + 0.5, prior->Of(bad));
 }
 
@@ -120,7 +126,8 @@ TEST(Prior, ThatMisleadsDoesLittleHarm) {
   const auto reversed = MakePrior(-1);
   ASSERT_NE(reversed, nullptr);
   for (const char* strategy : {"auto", "bayes"})
-    EXPECT_LT(MedianAfter(strategy, reversed, 45), 1.1 * MedianAfter(strategy, nullptr, 45)) << strategy;
+    EXPECT_LT(MedianAfter(strategy, reversed, 45), 1.1 * MedianAfter(strategy, nullptr, 45))
+        << strategy;
 }
 
 TEST(Prior, IsNothingToStrategiesThatLookAtNoResult) {
@@ -183,7 +190,8 @@ TEST(Cost, LeadsToDifferentConfigurationsThatItTellsApart) {
 TEST(Cost, ShortensTheSearchAndDoesLittleHarmWhereItMisleads) {
   for (const char* strategy : {"auto", "bayes", "forest"}) {
     EXPECT_LT(MedianWithCost(strategy, 1, 8), 0.9 * MedianAfter(strategy, nullptr, 8)) << strategy;
-    EXPECT_LT(MedianWithCost(strategy, -1, 45), 1.15 * MedianAfter(strategy, nullptr, 45)) << strategy;
+    EXPECT_LT(MedianWithCost(strategy, -1, 45), 1.15 * MedianAfter(strategy, nullptr, 45))
+        << strategy;
   }
 }
 

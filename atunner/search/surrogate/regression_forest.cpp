@@ -11,8 +11,8 @@ constexpr size_t kLeaf = 2;  // rows that are not split further
 
 }  // namespace
 
-void RegressionForest::Fit(std::span<const float> x, size_t width, std::span<const double> y, size_t trees,
-                           Random& random) {
+void RegressionForest::Fit(std::span<const float> x, size_t width, std::span<const double> y,
+                           size_t trees, Random& random) {
   x_ = x;
   y_ = y;
   width_ = width;
@@ -30,13 +30,15 @@ void RegressionForest::Fit(std::span<const float> x, size_t width, std::span<con
   y_ = {};
 }
 
-bool RegressionForest::BestSplit(std::span<const uint32_t> rows, Random& random, Split& best) const {
+bool RegressionForest::BestSplit(std::span<const uint32_t> rows, Random& random,
+                                 Split& best) const {
   double least = INFINITY;
   for (size_t tries = 0; tries < width_ + 2; ++tries) {
     Split split;
     split.a = static_cast<uint16_t>(random.Below(width_));
     split.b = static_cast<uint16_t>(random.Below(width_));
-    if (const uint64_t kind = random.Below(4); kind < 2 && split.a != split.b) split.weight = kind ? 1.0f : -1.0f;
+    if (const uint64_t kind = random.Below(4); kind < 2 && split.a != split.b)
+      split.weight = kind ? 1.0f : -1.0f;
     float low = INFINITY;
     float high = -INFINITY;
     for (uint32_t row : rows) {
@@ -57,7 +59,8 @@ bool RegressionForest::BestSplit(std::span<const uint32_t> rows, Random& random,
     }
     const double rest = static_cast<double>(rows.size()) - n;
     if (n == 0 || rest == 0) continue;
-    const double error = -(sum * sum / n + (all - sum) * (all - sum) / rest);  // squared error, up to a constant
+    // squared error, up to a constant
+    const double error = -(sum * sum / n + (all - sum) * (all - sum) / rest);
     if (error >= least) continue;
     least = error;
     best = split;
@@ -71,8 +74,8 @@ void RegressionForest::Grow(uint32_t node, std::span<uint32_t> rows, Random& ran
   nodes_[node].value = sum / static_cast<double>(rows.size());
   Split split;
   if (rows.size() <= kLeaf || !BestSplit(rows, random, split)) return;
-  const auto right =
-      std::ranges::partition(rows, [&](uint32_t row) { return split.Of(&x_[row * width_]) <= split.threshold; });
+  const auto right = std::ranges::partition(
+      rows, [&](uint32_t row) { return split.Of(&x_[row * width_]) <= split.threshold; });
   const auto left = static_cast<uint32_t>(nodes_.size());
   nodes_[node].split = split;
   nodes_[node].left = left;

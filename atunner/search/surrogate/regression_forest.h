@@ -9,8 +9,9 @@
 
 namespace atunner {
 
-/// Geurts et al., Machine Learning 63 (2006), with splits on one coordinate or on the sum or difference of two: the
-/// times of kernels hang on products and ratios of parameters, which are sums on a logarithmic scale.
+/// Geurts et al., Machine Learning 63 (2006), with splits on one coordinate or on the sum or
+/// difference of two: the times of kernels hang on products and ratios of parameters, which are
+/// sums on a logarithmic scale.
 class RegressionForest {
  public:
   struct Prediction {
@@ -18,7 +19,8 @@ class RegressionForest {
     double deviation = 0;  ///< between the trees
   };
   /// `x`: rows of `width` coordinates; one value per row.
-  void Fit(std::span<const float> x, size_t width, std::span<const double> y, size_t trees, Random& random);
+  void Fit(std::span<const float> x, size_t width, std::span<const double> y, size_t trees,
+           Random& random);
   Prediction Predict(std::span<const float> point) const;
   bool empty() const { return roots_.empty(); }
 

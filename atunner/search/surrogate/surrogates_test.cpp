@@ -20,15 +20,17 @@ std::vector<float> Point(Random& random, size_t width) {
   return point;
 }
 
-double Matern(const std::vector<float>& a, const std::vector<float>& b, const Eigen::VectorXf& scales) {
+double Matern(const std::vector<float>& a, const std::vector<float>& b,
+              const Eigen::VectorXf& scales) {
   double squared = 0;
-  for (size_t i = 0; i < a.size(); ++i) squared += std::pow((a[i] - b[i]) * scales[static_cast<Eigen::Index>(i)], 2);
+  for (size_t i = 0; i < a.size(); ++i)
+    squared += std::pow((a[i] - b[i]) * scales[static_cast<Eigen::Index>(i)], 2);
   const double d = std::sqrt(5 * squared);
   return (1 + d + d * d / 3) * std::exp(-d);
 }
 
-/// Candidates that come before, between and after the observations, and values corrected afterwards, against the
-/// closed form.
+/// Candidates that come before, between and after the observations, and values corrected
+/// afterwards, against the closed form.
 TEST(GaussianProcess, GrownPosteriorEqualsTheClosedForm) {
   Random random(2);
   const Eigen::VectorXf scales = Eigen::Vector3f(0.7f, 1.5f, 2.0f);
@@ -42,7 +44,8 @@ TEST(GaussianProcess, GrownPosteriorEqualsTheClosedForm) {
     process.AddCandidate(candidates.back());
     observed.push_back(Point(random, 3));
     values.push_back(random.Normal());
-    ASSERT_EQ(process.Observe(observed.back(), i % 3 ? values.back() : 0.0), static_cast<size_t>(i));
+    ASSERT_EQ(process.Observe(observed.back(), i % 3 ? values.back() : 0.0),
+              static_cast<size_t>(i));
   }
   for (size_t i = 0; i < values.size(); ++i) process.Correct(i, values[i]);
   process.Settle();
@@ -50,8 +53,9 @@ TEST(GaussianProcess, GrownPosteriorEqualsTheClosedForm) {
   Eigen::MatrixXd covariance(n, n);
   for (size_t i = 0; i < observed.size(); ++i) {
     for (size_t j = 0; j < observed.size(); ++j)
-      covariance(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) =
-          Matern(observed[i], observed[j], scales) + (i == j ? kNoise : 0);
+      covariance(static_cast<Eigen::Index>(i),
+                 static_cast<Eigen::Index>(j)) = Matern(observed[i], observed[j], scales) +
+                                                 (i == j ? kNoise : 0);
   }
   const Eigen::LLT<Eigen::MatrixXd> factor(covariance);
   const Eigen::VectorXd weights = factor.solve(Eigen::Map<Eigen::VectorXd>(values.data(), n));
@@ -113,10 +117,12 @@ TEST(Coordinates, ScaleNumbersSeparateTextsAndCountTwos) {
   const SpaceIndex index = SpaceIndex::Build(space, {}).value();
   const Coordinates coordinates(index);
   EXPECT_THAT(coordinates.groups(), ElementsAre(0u, 1u, 1u, 2u, 3u));
-  EXPECT_THAT(coordinates.Of(index.IndexOf({{int64_t{4}, std::string("y"), int64_t{7}, int64_t{12}}})),
-              ElementsAre(FloatNear(0.5f, 1e-6f), 0.0f, 0.7f, 0.5f, 0.0f));
-  EXPECT_THAT(coordinates.Of(index.IndexOf({{int64_t{16}, std::string("x"), int64_t{7}, int64_t{16}}})),
-              ElementsAre(1.0f, 0.7f, 0.0f, 1.0f, 1.0f));
+  EXPECT_THAT(
+      coordinates.Of(index.IndexOf({{int64_t{4}, std::string("y"), int64_t{7}, int64_t{12}}})),
+      ElementsAre(FloatNear(0.5f, 1e-6f), 0.0f, 0.7f, 0.5f, 0.0f));
+  EXPECT_THAT(
+      coordinates.Of(index.IndexOf({{int64_t{16}, std::string("x"), int64_t{7}, int64_t{16}}})),
+      ElementsAre(1.0f, 0.7f, 0.0f, 1.0f, 1.0f));
 }
 
 }  // namespace

@@ -20,7 +20,9 @@ double Trend::Expected(uint64_t at) const {
   return entry->second;
 }
 
-double Trend::Of(uint64_t at) const { return slope_ == 0 ? offset_ : offset_ + slope_ * Expected(at); }
+double Trend::Of(uint64_t at) const {
+  return slope_ == 0 ? offset_ : offset_ + slope_ * Expected(at);
+}
 
 void Trend::Fit(std::span<const Point> points) {
   if (!prior_ || points.empty()) return;

@@ -10,9 +10,10 @@
 
 namespace atunner {
 
-/// value ≈ offset + slope · prior, in units of the residual's spread: what a Gaussian process is left to explain. The
-/// slope is a ridge estimate around one; a prior that misleads is found out after a few observations and then ignored
-/// (the slope never turns negative). Without a prior nothing is taken off.
+/// value ≈ offset + slope · prior, in units of the residual's spread: what a Gaussian process is
+/// left to explain. The slope is a ridge estimate around one; a prior that misleads is found out
+/// after a few observations and then ignored (the slope never turns negative). Without a prior
+/// nothing is taken off.
 class Trend {
  public:
   explicit Trend(std::shared_ptr<const Prior> prior) : prior_(std::move(prior)) {}

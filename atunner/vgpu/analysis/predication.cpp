@@ -48,7 +48,8 @@ class Predication {
     int instructions = 0;
     for (uint32_t i = first; i < end; ++i) {
       const Track& track = kernel_.tracks[i];
-      if (kernel_.ops[i].flow != Flow::kNone || entered_[i] > (i == first ? entries : 0)) return false;
+      if (kernel_.ops[i].flow != Flow::kNone || entered_[i] > (i == first ? entries : 0))
+        return false;
       if (track.cost.wait == Wait::kRounded) return false;
       if (track.cost.wait == Wait::kMemory && !track.store) most = kMostWithLoads;
       instructions += track.cost.issue;

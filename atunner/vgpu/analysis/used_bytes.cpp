@@ -17,8 +17,9 @@ bool IsOneOf(std::string_view opcode, std::initializer_list<std::string_view> na
 
 const Code* CodeOf(const Kernel& kernel, const Op& op) {
   const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
-  const auto code = std::ranges::find_if(
-      kernel.code, [&](const Code& c) { return index >= c.first_op && index - c.first_op < c.function->body.size(); });
+  const auto code = std::ranges::find_if(kernel.code, [&](const Code& c) {
+    return index >= c.first_op && index - c.first_op < c.function->body.size();
+  });
   return code == kernel.code.end() ? nullptr : &*code;
 }
 
@@ -72,7 +73,8 @@ std::vector<Copied> CopiesOf(const ptx::Function& function, const std::vector<Us
     for (size_t i = 0; i < function.body.size(); ++i) {
       const Instruction& instruction = function.body[i];
       const bool copied = IsOneOf(instruction.opcode, {"st", "selp", "mov"});
-      const bool within = instruction.Has("shared") || instruction.Has("shared::cta") || instruction.Has("local");
+      const bool within = instruction.Has("shared") || instruction.Has("shared::cta") ||
+                          instruction.Has("local");
       Copied most = !copied                                ? Copied::kNo
                     : instruction.opcode != "st" || within ? Copied::kWithinBlock
                                                            : Copied::kAnywhere;
@@ -101,10 +103,13 @@ Copied OnlyCopied(const Kernel& kernel, const Op& op, uint32_t element) {
 
 namespace {
 
-/// Whether all that is made of a register passes `test`, which is asked of each instruction that reads it.
+/// Whether all that is made of a register passes `test`, which is asked of each instruction that
+/// reads it.
 template <class F>
 bool EachUse(const ptx::Function& function, const std::vector<Use>& uses, int reg, F&& test) {
-  const auto holds = [reg](const std::vector<int>& list) { return std::ranges::find(list, reg) != list.end(); };
+  const auto holds = [reg](const std::vector<int>& list) {
+    return std::ranges::find(list, reg) != list.end();
+  };
   for (size_t i = 0; i < uses.size(); ++i) {
     if (holds(uses[i].addresses) || function.body[i].guard == reg) return false;
     if (holds(uses[i].values) && !test(function.body[i])) return false;
@@ -115,28 +120,35 @@ bool EachUse(const ptx::Function& function, const std::vector<Use>& uses, int re
 /// Some of its bits are kept, others put in their place.
 bool IsInsertedInto(const ptx::Function& function, const std::vector<Use>& uses, int reg) {
   return EachUse(function, uses, reg, [&](const Instruction& i) {
-    if (i.opcode == "bfi") return i.operands.size() == 5 && i.operands[2].reg == reg && i.operands[1].reg != reg;
+    if (i.opcode == "bfi")
+      return i.operands.size() == 5 && i.operands[2].reg == reg && i.operands[1].reg != reg;
     const bool keeps = i.opcode == "and" && i.operands.size() == 3 && i.operands[0].reg >= 0 &&
                        i.operands[2].kind == ptx::Operand::Kind::kImmediate;
-    return keeps && EachUse(function, uses, i.operands[0].reg,
-                            [](const Instruction& use) { return IsOneOf(use.opcode, {"or", "st"}); });
+    return keeps && EachUse(function, uses, i.operands[0].reg, [](const Instruction& use) {
+             return IsOneOf(use.opcode, {"or", "st"});
+           });
   });
 }
 
 }  // namespace
 
-bool MayReadUnwritten(const ptx::Function& function, const std::vector<Use>& uses, const std::vector<Copied>& copies,
-                      size_t load) {
+bool MayReadUnwritten(const ptx::Function& function, const std::vector<Use>& uses,
+                      const std::vector<Copied>& copies, size_t load) {
   const Instruction& i = function.body[load];
   const auto named = [&](std::string_view space) {
-    return std::ranges::any_of(i.modifiers, [&](const std::string& m) { return m.starts_with(space); });
+    return std::ranges::any_of(i.modifiers,
+                               [&](const std::string& m) { return m.starts_with(space); });
   };
-  if (i.opcode != "ld" || i.operands.size() != 2 || named("global") || named("const") || named("shared")) return false;
+  if (i.opcode != "ld" || i.operands.size() != 2 || named("global") || named("const") ||
+      named("shared"))
+    return false;
   const int reg = i.operands[0].reg;
   if (i.operands[0].kind != ptx::Operand::Kind::kRegister || reg < 0) return false;
   const Copied how = copies[static_cast<size_t>(reg)];
-  const bool piece = !named("local") || (i.modifiers.back().size() == 2 && i.modifiers.back()[1] == '8');
-  return how == Copied::kWithinBlock || (how == Copied::kAnywhere && piece) || IsInsertedInto(function, uses, reg);
+  const bool piece = !named("local") ||
+                     (i.modifiers.back().size() == 2 && i.modifiers.back()[1] == '8');
+  return how == Copied::kWithinBlock || (how == Copied::kAnywhere && piece) ||
+         IsInsertedInto(function, uses, reg);
 }
 
 bool MayReadUnwritten(const Kernel& kernel, const Op& op) {
@@ -144,7 +156,8 @@ bool MayReadUnwritten(const Kernel& kernel, const Op& op) {
   const Code* code = CodeOf(kernel, op);
   if (code == nullptr) return false;
   const std::vector<Use> uses = UsesOf(*code->function);
-  return MayReadUnwritten(*code->function, uses, CopiesOf(*code->function, uses), index - code->first_op);
+  return MayReadUnwritten(*code->function, uses, CopiesOf(*code->function, uses),
+                          index - code->first_op);
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

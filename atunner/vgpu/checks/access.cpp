@@ -25,11 +25,13 @@ Fault FaultAt(const Op& op, uint64_t address) {
 bool CheckAligned(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
   if ((address & (bytes - 1)) == 0) return true;
   Report(x, op, Hazard::Kind::kMisaligned, lane,
-         "address " + Hex(address) + " is not a multiple of " + std::to_string(bytes), FaultAt(op, address));
+         "address " + Hex(address) + " is not a multiple of " + std::to_string(bytes),
+         FaultAt(op, address));
   return false;
 }
 
-std::byte* FindGlobal(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, const char* verb) {
+std::byte* FindGlobal(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
+                      const char* verb) {
   const auto range = x.launch->memory->Find(address);
   if (!range || address + bytes < address || !range->Contains(address, address + bytes)) {
     Report(x, op, Hazard::Kind::kOutOfBounds, lane,
@@ -43,8 +45,8 @@ std::byte* FindGlobal(Exec& x, const Op& op, int lane, uint64_t address, uint64_
 }
 
 const Range* RangeOf(const Exec& x, uint64_t address) {
-  const auto at =
-      std::ranges::find_if(x.ranges, [&](const Range& range) { return address >= range.base && address < range.end; });
+  const auto at = std::ranges::find_if(
+      x.ranges, [&](const Range& range) { return address >= range.base && address < range.end; });
   return at == x.ranges.end() ? nullptr : &*at;
 }
 
@@ -54,7 +56,8 @@ Exec* SharedOwner(Exec& x, const Op& op, int lane, uint64_t& address) {
   const uint64_t blocks = x.launch->cluster.Count();
   if (rank > blocks || rank > x.gang->members.size()) {
     Report(x, op, Hazard::Kind::kOutOfBounds, lane,
-           "names shared memory of block " + std::to_string(rank - 1) + " of a cluster of " + std::to_string(blocks));
+           "names shared memory of block " + std::to_string(rank - 1) + " of a cluster of " +
+               std::to_string(blocks));
     return nullptr;
   }
   address &= (uint64_t{1} << kRankShift) - 1;
@@ -66,13 +69,16 @@ Exec* SharedOwner(Exec& x, const Op& op, int lane, uint64_t& address) {
   }
   if (owner->alive_threads > 0) return owner;
   Report(x, op, Hazard::Kind::kOutOfBounds, lane,
-         "reaches into shared memory of block " + std::to_string(rank - 1) + " of the cluster, which has ended");
+         "reaches into shared memory of block " + std::to_string(rank - 1) +
+             " of the cluster, which has ended");
   return nullptr;
 }
 
-std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t address, uint64_t bytes,
-                         const char* verb) {
-  const auto inside = [&](uint64_t size) { return address + bytes <= size && address + bytes >= address; };
+std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t address,
+                         uint64_t bytes, const char* verb) {
+  const auto inside = [&](uint64_t size) {
+    return address + bytes <= size && address + bytes >= address;
+  };
   switch (space) {
     case Space::kShared: {
       if (inside(x.shared.size())) return x.shared.data() + address;
@@ -80,8 +86,8 @@ std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t 
       if (owner == nullptr) return nullptr;
       if (inside(owner->shared.size())) return owner->shared.data() + address;
       Report(x, op, Hazard::Kind::kOutOfBounds, lane,
-             std::string(verb) + " of " + std::to_string(bytes) + " bytes at shared address " + Hex(address) +
-                 ", the block has " + std::to_string(x.shared.size()),
+             std::string(verb) + " of " + std::to_string(bytes) + " bytes at shared address " +
+                 Hex(address) + ", the block has " + std::to_string(x.shared.size()),
              {Space::kShared, address, {}});
       return nullptr;
     }
@@ -95,13 +101,16 @@ std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t 
       return nullptr;
     }
     default:
-      if (inside(x.launch->params.size())) return const_cast<std::byte*>(x.launch->params.data()) + address;
-      Report(x, op, Hazard::Kind::kOutOfBounds, lane, std::string(verb) + " outside the parameters");
+      if (inside(x.launch->params.size()))
+        return const_cast<std::byte*>(x.launch->params.data()) + address;
+      Report(x, op, Hazard::Kind::kOutOfBounds, lane,
+             std::string(verb) + " outside the parameters");
       return nullptr;
   }
 }
 
-// ---- order ---------------------------------------------------------------------------------------------------------
+// ---- order
+// ---------------------------------------------------------------------------------------------------------
 void DeviceFence(Exec& x) { x.launch->clock->Fence(x.serial, x.epoch); }
 
 void OrderAll(Exec& x) {

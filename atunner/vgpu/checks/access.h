@@ -13,7 +13,8 @@ inline uint64_t AddressOf(const Exec& x, const Op& op, int lane) {
   if (op.src[0] == INT32_MIN) return op.imm;
   const uint32_t* a = x.Source(op.src[0]);
   // The register may lie below zero, and only its sum with the offset in shared memory.
-  return op.narrow_address ? uint64_t{a[lane] + static_cast<uint32_t>(op.imm)} : Lane<uint64_t>::Get(a, lane) + op.imm;
+  return op.narrow_address ? uint64_t{a[lane] + static_cast<uint32_t>(op.imm)}
+                           : Lane<uint64_t>::Get(a, lane) + op.imm;
 }
 
 /// The space of a generic address, which loses its window.
@@ -36,7 +37,8 @@ inline Space Resolve(Space space, uint64_t& address) {
 
 bool CheckAligned(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes);
 /// The allocation around an access joins Exec::ranges; nullptr after reporting that there is none.
-std::byte* FindGlobal(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, const char* verb);
+std::byte* FindGlobal(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
+                      const char* verb);
 /// Forgets the remembered allocations when one was freed meanwhile.
 inline void ForgetFreed(Exec& x) {
   const uint32_t now = x.launch->memory->generation();
@@ -45,7 +47,8 @@ inline void ForgetFreed(Exec& x) {
   x.generation = now;
 }
 /// Host pointer of a global access, or nullptr after reporting.
-inline std::byte* GlobalPointer(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, const char* verb) {
+inline std::byte* GlobalPointer(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
+                                const char* verb) {
   ForgetFreed(x);
   for (const Range& range : x.ranges) {
     if (range.Contains(address, address + bytes) && address + bytes >= address)
@@ -53,8 +56,8 @@ inline std::byte* GlobalPointer(Exec& x, const Op& op, int lane, uint64_t addres
   }
   return FindGlobal(x, op, lane, address, bytes, verb);
 }
-/// The block whose shared memory an address means: the cluster's block of the rank in its upper bits, which it loses.
-/// nullptr after reporting.
+/// The block whose shared memory an address means: the cluster's block of the rank in its upper
+/// bits, which it loses. nullptr after reporting.
 Exec* SharedOwner(Exec& x, const Op& op, int lane, uint64_t& address);
 /// Whether a shared address lies in another block of the cluster.
 inline bool IsRemote(const Exec& x, uint64_t address) {
@@ -62,50 +65,56 @@ inline bool IsRemote(const Exec& x, uint64_t address) {
   return rank != 0 && rank != x.rank + 1;
 }
 /// Host pointer of an access to shared, local or parameter memory, or nullptr after reporting.
-std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t address, uint64_t bytes,
-                         const char* verb);
+std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t address,
+                         uint64_t bytes, const char* verb);
 
-/// Checks and marks of the shared-memory shadow. `address` may name another block of the cluster: then only
-/// initialisation is looked at.
+/// Checks and marks of the shared-memory shadow. `address` may name another block of the cluster:
+/// then only initialisation is looked at.
 void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes);
-void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, bool same_value, bool atomic);
-/// Notes a read of a word of this block: of several readers in one warp the latest stands for all; of several warps
-/// nobody can.
+void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, bool same_value,
+                 bool atomic);
+/// Notes a read of a word of this block: of several readers in one warp the latest stands for all;
+/// of several warps nobody can.
 inline void NoteReader(Exec& x, uint64_t word, uint16_t thread, uint32_t line) {
   SharedShadow& s = x.shadow[word];
-  const bool others = s.read_epoch == x.epoch && (s.reader >= kSeveral || s.reader / kLanes != x.warp->index);
+  const bool others = s.read_epoch == x.epoch &&
+                      (s.reader >= kSeveral || s.reader / kLanes != x.warp->index);
   s.reader = others ? uint16_t{kSeveral} : thread;
   s.read_epoch = x.epoch;
   s.read_sync = x.warp->sync_epoch;
   s.read_line = line;
-  const bool quiet = s.initialised == 0xf && s.in_flight == 0 && s.writer != kBulkParty && s.write_epoch != x.epoch;
+  const bool quiet = s.initialised == 0xf && s.in_flight == 0 && s.writer != kBulkParty &&
+                     s.write_epoch != x.epoch;
   if (others && quiet) x.calm[word] = x.epoch;
 }
 /// A word of shared memory gets a value: whatever undefined register was stored there is gone.
 inline void Fill(Exec& owner, uint64_t word) {
   if (!owner.hollow.empty()) std::memset(owner.hollow.data() + 4 * word, 0, 4);
 }
-/// Whether what a word of this block holds may still change, or be unknown, for the current thread: it was written with
-/// no synchronisation between.
+/// Whether what a word of this block holds may still change, or be unknown, for the current thread:
+/// it was written with no synchronisation between.
 bool WriteUnordered(const Exec& x, const SharedShadow& s, uint16_t thread);
 /// Whether anything was written to the word of a shared address.
 bool Initialised(Exec& x, uint64_t address);
 
 // Global memory: global_access.cpp.
 /// Reads of global memory by the lanes of `mask`, all within `range`: unwritten bytes and races.
-void CheckGlobalRead(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
-                     const Range& range, Layout layout);
-/// Likewise of all lanes, side by side from `first` upwards, where nothing is wrong; false: look closer.
+void CheckGlobalRead(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses,
+                     uint32_t bytes, const Range& range, Layout layout);
+/// Likewise of all lanes, side by side from `first` upwards, where nothing is wrong; false: look
+/// closer.
 bool ReadDenseQuietly(Exec& x, const Op& op, uint64_t first, uint32_t bytes, const Range& range);
-/// One lane's write. `value`: what it stores, which is stored here then, so that nobody comes between; `atomic`: races
-/// are not looked for.
-void CheckGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes, const Range& range,
-                      const std::byte* value, bool atomic);
-/// A store by lanes that lie side by side, which is made here. False: look at each lane, nothing was done for good.
-bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes, const Range& range,
-                Layout layout);
+/// One lane's write. `value`: what it stores, which is stored here then, so that nobody comes
+/// between; `atomic`: races are not looked for.
+void CheckGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes,
+                      const Range& range, const std::byte* value, bool atomic);
+/// A store by lanes that lie side by side, which is made here. False: look at each lane, nothing
+/// was done for good.
+bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
+                const Range& range, Layout layout);
 /// Likewise of single words that lie anywhere and that nobody else touched.
-bool StoreApart(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes, const Range& range);
+bool StoreApart(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
+                const Range& range);
 /// A single access of any size by one lane, of instructions that address global memory themselves.
 void NoteGlobalRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes);
 void NoteGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
@@ -115,7 +124,8 @@ void CheckLocalRead(Exec& x, const Op& op, int lane, const std::byte* at, uint32
 void MarkLocal(Exec& x, const std::byte* at, uint64_t bytes, bool defined = true);
 /// The remembered range around an address that GlobalPointer found.
 const Range* RangeOf(const Exec& x, uint64_t address);
-/// A fence for the whole device: what the block did so far can be seen by those that look from now on.
+/// A fence for the whole device: what the block did so far can be seen by those that look from now
+/// on.
 void DeviceFence(Exec& x);
 /// A thread has looked at what others publish: an atomic, a volatile load.
 inline void Acquire(Exec& x) {
@@ -138,7 +148,8 @@ inline void CountWavefronts(Exec& x, uint32_t wavefronts) {
   x.touch = {Touch::Level::kShared, wavefronts};
 }
 
-/// Synchronisation that the race check cannot follow word by word: what happened before is ordered before what follows.
+/// Synchronisation that the race check cannot follow word by word: what happened before is ordered
+/// before what follows.
 void OrderAll(Exec& x);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -7,7 +7,8 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-/// Cycles that the load/store unit needs for what L1 holds, and `late` more for what it does not hold yet.
+/// Cycles that the load/store unit needs for what L1 holds, and `late` more for what it does not
+/// hold yet.
 struct Turns {
   uint32_t wavefronts = 0, late = 0;
 };
@@ -47,18 +48,22 @@ class LanePlaces {
     return static_cast<size_t>(std::unique(sectors.begin(), end) - sectors.begin());
   }
 
-  /// Cycles of the load/store unit: it takes lanes with 128 bytes in all at once, finds four cache lines of them per
-  /// clock, and each of L1's banks gives one word. What L1 does not hold takes a cycle per line.
+  /// Cycles of the load/store unit: it takes lanes with 128 bytes in all at once, finds four cache
+  /// lines of them per clock, and each of L1's banks gives one word. What L1 does not hold takes a
+  /// cycle per line.
   Turns Wavefronts() const {
     const uint32_t together = bytes_ <= 4 ? kLanes : std::max(1u, 128 / bytes_);
     const uint32_t changes = Changes(~uint64_t{127});
     Turns turns;
     for (uint32_t first = 0; first < kLanes; first += together) {
-      const uint32_t group = mask_ & static_cast<uint32_t>(((uint64_t{1} << together) - 1) << first);
+      const uint32_t group = mask_ &
+                             static_cast<uint32_t>(((uint64_t{1} << together) - 1) << first);
       if (group == 0) continue;
       const uint32_t lines = Lines(group, changes);
       const uint32_t found = (lines + kLinesPerClk - 1) / kLinesPerClk;
-      const uint32_t wavefronts = lines == 1 ? 1 : std::max(found, Conflicts(addresses_, group, bytes_));
+      const uint32_t wavefronts = lines == 1
+                                      ? 1
+                                      : std::max(found, Conflicts(addresses_, group, bytes_));
       turns.wavefronts += wavefronts;
       turns.late += std::max(lines, wavefronts) - wavefronts;
     }
@@ -87,10 +92,11 @@ class LanePlaces {
     ForLanes(mask_, [&](int l) { bits |= addresses_[l]; });
     return !std::has_single_bit(bytes_) || bytes_ > 32 || (bits & (bytes_ - 1)) != 0;
   }
-  /// Active lanes whose address differs from that of the active one before in the bits of `which`, and the first.
+  /// Active lanes whose address differs from that of the active one before in the bits of `which`,
+  /// and the first.
   uint32_t Changes(uint64_t which) const {
-    using Four [[gnu::vector_size(32)]] =
-        uint64_t;  // left alone, the loop becomes comparisons that vectors do not have
+    using Four [[gnu::vector_size(
+        32)]] = uint64_t;  // left alone, the loop becomes comparisons that vectors do not have
     Four bits{};
     Four bit = {1, 2, 4, 8};
     for (size_t l = 0; l < kLanes; l += 4, bit <<= 4) {
@@ -104,7 +110,8 @@ class LanePlaces {
   const uint64_t* addresses_;
   uint32_t mask_;
   uint32_t bytes_;
-  std::array<uint64_t, kLanes> steps_;  ///< bits in which a lane's address differs from that of the active one before
+  /// Bits in which a lane's address differs from that of the active one before
+  std::array<uint64_t, kLanes> steps_;
 };
 
 struct GlobalAccess {
@@ -113,8 +120,8 @@ struct GlobalAccess {
   uint64_t sectors = 0;
   Turns turns;
 };
-/// Whether what a load does not find is in L2: DRAM brings two sectors at a time, and the block has read the other one.
-/// Of loads that touch little; wide ones bring both themselves.
+/// Whether what a load does not find is in L2: DRAM brings two sectors at a time, and the block has
+/// read the other one. Of loads that touch little; wide ones bring both themselves.
 template <class F>
 bool IsBrought(const SectorTable& known, uint64_t sectors, F&& sector) {
   constexpr uint64_t kFew = 4;
@@ -126,15 +133,17 @@ bool IsBrought(const SectorTable& known, uint64_t sectors, F&& sector) {
   return true;
 }
 
-/// sector(0) to sector(access.sectors - 1) are what it touches. `past_l1`: it neither looks for bytes there nor leaves
-/// them.
+/// sector(0) to sector(access.sectors - 1) are what it touches. `past_l1`: it neither looks for
+/// bytes there nor leaves them.
 template <class F>
-SectorTable::Met CountAccess(Exec& x, const GlobalAccess& access, bool store, bool past_l1, F&& sector) {
+SectorTable::Met CountAccess(Exec& x, const GlobalAccess& access, bool store, bool past_l1,
+                             F&& sector) {
   Counts& counts = x.counts;
   const bool streams = !store && x.timed && x.kernel->tracks[x.place].streams;
   const uint64_t kept = streams ? SectorTable::kShortly : x.launch->l1_sectors;
   const bool brought = x.timed && !store && IsBrought(x.load_sectors, access.sectors, sector);
-  const SectorTable::Met met = (store ? x.store_sectors : x.load_sectors).Touch(access.sectors, kept, sector);
+  const SectorTable::Met met = (store ? x.store_sectors : x.load_sectors)
+                                   .Touch(access.sectors, kept, sector);
   const bool found = !store && !past_l1 && !streams && met.fresh == 0 && met.lost == 0;
   const uint32_t wavefronts = access.turns.wavefronts + (found ? 0 : access.turns.late);
   counts.global_wavefronts += wavefronts;
@@ -164,17 +173,19 @@ struct CountedLanes {
   GlobalAccess access;
   SectorTable::Met met;
 };
-CountedLanes CountLanes(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool store, bool past_l1) {
+CountedLanes CountLanes(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes,
+                        bool store, bool past_l1) {
   const LanePlaces places(addresses, mask, bytes);
   std::array<uint64_t, size_t{2} * kLanes> sectors;
-  const GlobalAccess access{static_cast<uint64_t>(std::popcount(mask)), bytes, places.Sectors(sectors),
-                            places.Wavefronts()};
+  const GlobalAccess access{static_cast<uint64_t>(std::popcount(mask)), bytes,
+                            places.Sectors(sectors), places.Wavefronts()};
   return {access, CountAccess(x, access, store, past_l1, [&](size_t i) { return sectors[i]; })};
 }
 
 }  // namespace
 
-// ---- counting ------------------------------------------------------------------------------------------------------
+// ---- counting
+// ------------------------------------------------------------------------------------------------------
 void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool store) {
   CountLanes(x, addresses, mask, bytes, store, false);
 }
@@ -183,7 +194,8 @@ void CountDense(Exec& x, uint64_t first, uint32_t bytes, bool store) {
   const uint64_t end = first + uint64_t{bytes} * kLanes;
   const uint32_t wavefronts = std::max(1u, bytes / 4);
   const bool aligned = first % (uint64_t{bytes} * kLanes / wavefronts) == 0;
-  const GlobalAccess access{kLanes, bytes, (end + 31) / 32 - first / 32, {wavefronts, aligned ? 0 : wavefronts}};
+  const GlobalAccess access{
+      kLanes, bytes, (end + 31) / 32 - first / 32, {wavefronts, aligned ? 0 : wavefronts}};
   CountAccess(x, access, store, false, [first](size_t i) { return first / 32 + i; });
 }
 
@@ -196,10 +208,9 @@ void CountCopy(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes
 void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
   const uint64_t first = address / 32;
   const uint64_t end = (address + bytes + 31) / 32;
-  const SectorTable::Met met =
-      (store ? x.store_sectors : x.load_sectors).Touch(end - first, x.launch->l1_sectors, [first](size_t i) {
-        return first + i;
-      });
+  const SectorTable::Met met = (store ? x.store_sectors : x.load_sectors)
+                                   .Touch(end - first, x.launch->l1_sectors,
+                                          [first](size_t i) { return first + i; });
   (store ? x.counts.global_stores : x.counts.global_loads) += 1;
   (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += end - first;
   (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += bytes;
@@ -214,7 +225,8 @@ void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
 }
 
 namespace {
-/// In which another block's shared memory comes: 32 bytes for neighbouring lanes, but 16 for each that loads as many.
+/// In which another block's shared memory comes: 32 bytes for neighbouring lanes, but 16 for each
+/// that loads as many.
 uint32_t Packets(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
   if (bytes > 8) return static_cast<uint32_t>(std::popcount(mask));
   uint64_t seen[kLanes];
@@ -230,7 +242,9 @@ uint32_t Packets(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
 void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
   const uint64_t base = addresses[std::countr_zero(mask)];
   PatternTable::Pattern pattern{bytes, mask, {}, 0};
-  ForLanes(mask, [&](int l) { pattern.offset[static_cast<size_t>(l)] = static_cast<uint32_t>(addresses[l] - base); });
+  ForLanes(mask, [&](int l) {
+    pattern.offset[static_cast<size_t>(l)] = static_cast<uint32_t>(addresses[l] - base);
+  });
   uint32_t worst = 0;
   if (bytes % 4 != 0) {
     worst = Wavefronts(addresses, mask, bytes);

@@ -30,12 +30,14 @@ inline uint32_t Conflicts(const uint64_t* addresses, uint32_t mask, uint32_t byt
 /// Whether every lane wants what the lane at `apart` wants, as far as both are active.
 inline bool InPairs(const uint64_t* addresses, uint32_t mask, int apart) {
   bool same = true;
-  ForLanes(mask, [&](int l) { same &= (mask >> (l ^ apart) & 1) == 0 || addresses[l] == addresses[l ^ apart]; });
+  ForLanes(mask, [&](int l) {
+    same &= (mask >> (l ^ apart) & 1) == 0 || addresses[l] == addresses[l ^ apart];
+  });
   return same;
 }
 
-/// Halves of a warp take turns at 8 bytes a lane, quarters at 16; where neighbours want the same, twice as many lanes
-/// go together.
+/// Halves of a warp take turns at 8 bytes a lane, quarters at 16; where neighbours want the same,
+/// twice as many lanes go together.
 inline uint32_t Wavefronts(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
   if (bytes <= 4) return Conflicts(addresses, mask, bytes);
   const bool pairs = InPairs(addresses, mask, 1) || InPairs(addresses, mask, 2);

@@ -1,9 +1,10 @@
-// The shadow of a block's own memory: races and uninitialised reads of shared memory, uninitialised reads of the stack.
+// The shadow of a block's own memory: races and uninitialised reads of shared memory, uninitialised
+// reads of the stack.
 #include <algorithm>
 
+#include "atunner/vgpu/analysis/used_bytes.h"
 #include "atunner/vgpu/checks/access.h"
 #include "atunner/vgpu/checks/cluster_shadow.h"
-#include "atunner/vgpu/analysis/used_bytes.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -13,7 +14,8 @@ std::string Other(const SharedShadow& word, bool writer) {
   return (writer ? "written by thread " : "read by ") +
          (thread >= kProductParty ? std::string("several threads")
                                   : (writer ? "" : "thread ") + std::to_string(thread)) +
-         " at line " + std::to_string(writer ? word.write_line : word.read_line) + " with no barrier between";
+         " at line " + std::to_string(writer ? word.write_line : word.read_line) +
+         " with no barrier between";
 }
 
 Fault Race(const Exec& x, const Op& op, uint64_t address, const SharedShadow& word, bool writer) {
@@ -22,17 +24,19 @@ Fault Race(const Exec& x, const Op& op, uint64_t address, const SharedShadow& wo
   return {Space::kShared, address, other};
 }
 
-/// Beside InFlight: lanes of a warp wrote different values there by one statement. They may, where they throw them
-/// away: whoever reads it is reported.
+/// Beside InFlight: lanes of a warp wrote different values there by one statement. They may, where
+/// they throw them away: whoever reads it is reported.
 constexpr uint8_t kContested = 32;
 
 /// Whether the current thread's write repeats what another lane of its warp did at this line.
 bool SameStatement(const Exec& x, const Op& op, const SharedShadow& s) {
-  return s.writer < kProductParty && s.writer / kLanes == x.warp->index && s.write_line == LineOf(x, op);
+  return s.writer < kProductParty && s.writer / kLanes == x.warp->index &&
+         s.write_line == LineOf(x, op);
 }
 
 bool SameWarpOrdered(const Exec& x, uint16_t other, uint32_t other_sync) {
-  return other < kProductParty && other / kLanes == x.warp->index && other_sync != x.warp->sync_epoch;
+  return other < kProductParty && other / kLanes == x.warp->index &&
+         other_sync != x.warp->sync_epoch;
 }
 
 /// Whether the word may still be read by others when the current thread writes it.
@@ -59,7 +63,9 @@ uint8_t BytesOfWord(uint64_t word, uint64_t address, uint64_t bytes) {
 Exec& OwnerOf(Exec& x, uint64_t& address) {
   const uint64_t rank = address >> kRankShift;
   address &= (uint64_t{1} << kRankShift) - 1;
-  return rank == 0 || rank == x.rank + 1 || rank > x.gang->members.size() ? x : *x.gang->members[rank - 1];
+  return rank == 0 || rank == x.rank + 1 || rank > x.gang->members.size()
+             ? x
+             : *x.gang->members[rank - 1];
 }
 
 /// An answer about the operation that Exec::answers keeps, under the number of the question.
@@ -70,15 +76,18 @@ bool Remembered(Exec& x, const Op& op, uint32_t question, F&& answer) {
   return known->second;
 }
 
-/// Whether unwritten bytes at `at`, of a lane's load of `bytes`, are a struct's padding as far as one can tell: they
-/// are copied, within the block or along with what was written.
-bool IsPadding(Exec& x, const Op& op, const Exec& owner, uint64_t at, uint64_t address, uint64_t bytes) {
+/// Whether unwritten bytes at `at`, of a lane's load of `bytes`, are a struct's padding as far as
+/// one can tell: they are copied, within the block or along with what was written.
+bool IsPadding(Exec& x, const Op& op, const Exec& owner, uint64_t at, uint64_t address,
+               uint64_t bytes) {
   if (op.width == 0 || (op.width < 8 && op.list_size < 2)) return false;
   const auto element = static_cast<uint32_t>((at - address) / op.width);
-  const bool within =
-      Remembered(x, op, 2 * element + 1, [&] { return OnlyCopied(*x.kernel, op, element) == Copied::kWithinBlock; });
-  const bool copied = within || Remembered(x, op, 2 * element + 2,
-                                           [&] { return OnlyCopied(*x.kernel, op, element) == Copied::kAnywhere; });
+  const bool within = Remembered(x, op, 2 * element + 1, [&] {
+    return OnlyCopied(*x.kernel, op, element) == Copied::kWithinBlock;
+  });
+  const bool copied = within || Remembered(x, op, 2 * element + 2, [&] {
+                        return OnlyCopied(*x.kernel, op, element) == Copied::kAnywhere;
+                      });
   if (within || !copied) return within;
   for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) {
     if ((owner.shadow[word].initialised & BytesOfWord(word, address, bytes)) != 0) return true;
@@ -86,12 +95,14 @@ bool IsPadding(Exec& x, const Op& op, const Exec& owner, uint64_t at, uint64_t a
   return false;
 }
 
-/// A merge looks one place behind a list's end before it finds that the list has ended; code that was not optimised
-/// puts what it finds there on the stack.
+/// A merge looks one place behind a list's end before it finds that the list has ended; code that
+/// was not optimised puts what it finds there on the stack.
 bool LooksBehindList(Exec& x, const Op& op, const Exec& owner, uint64_t address) {
   if (op.space != Space::kGeneric || op.list_size != 1 || address < 4) return false;
-  if (owner.shadow[address / 4 - 1].initialised == 0 || owner.shadow[address / 4].initialised != 0) return false;
-  return Remembered(x, op, sizeof(Op) - 3, [&] { return OnlyCopied(*x.kernel, op, 0) != Copied::kNo; });
+  if (owner.shadow[address / 4 - 1].initialised == 0 || owner.shadow[address / 4].initialised != 0)
+    return false;
+  return Remembered(x, op, sizeof(Op) - 3,
+                    [&] { return OnlyCopied(*x.kernel, op, 0) != Copied::kNo; });
 }
 
 }  // namespace
@@ -107,12 +118,14 @@ bool CopiesPieces(Exec& x, const Op& op) {
 }
 
 static bool CopiesStack(Exec& x, const Op& op) {
-  return op.list_size == 1 && Remembered(x, op, sizeof(Op) - 2, [&] { return MayReadUnwritten(*x.kernel, op); });
+  return op.list_size == 1 &&
+         Remembered(x, op, sizeof(Op) - 2, [&] { return MayReadUnwritten(*x.kernel, op); });
 }
 
 bool WriteUnordered(const Exec& x, const SharedShadow& s, uint16_t thread) {
   if (s.writer == kBulkParty) return x.warp->seen_epoch < s.write_epoch;
-  return s.write_epoch == x.epoch && s.writer != thread && !SameWarpOrdered(x, s.writer, s.write_sync);
+  return s.write_epoch == x.epoch && s.writer != thread &&
+         !SameWarpOrdered(x, s.writer, s.write_sync);
 }
 
 bool Initialised(Exec& x, uint64_t address) {
@@ -127,24 +140,29 @@ void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byte
   const bool pieces = op.width < 4 && op.list_size > 1;  // of a struct, which may have padding
   const uint64_t used = bytes > 4 && bytes <= 32 ? UsedBytes(*x.kernel, op) : kAllBytes;
   for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) {
-    if (used != kAllBytes && word * 4 >= address && (used >> (word * 4 - address) & 0xf) == 0) continue;
+    if (used != kAllBytes && word * 4 >= address && (used >> (word * 4 - address) & 0xf) == 0)
+      continue;
     SharedShadow& s = owner.shadow[word];
     const uint8_t need = BytesOfWord(word, address, bytes);
     const auto missing = static_cast<uint32_t>(need & ~s.initialised);
     const bool unwritten = pieces ? missing == need : missing != 0;
     if (unwritten && !LooksBehindList(x, op, owner, address) &&
-        !IsPadding(x, op, owner, word * 4 + static_cast<uint32_t>(std::countr_zero(missing)), address, bytes))
-      ReportUnwritten(x, op, lane, "reads shared address " + Hex(shown) + " before anything was written there",
+        !IsPadding(x, op, owner, word * 4 + static_cast<uint32_t>(std::countr_zero(missing)),
+                   address, bytes))
+      ReportUnwritten(x, op, lane,
+                      "reads shared address " + Hex(shown) + " before anything was written there",
                       {Space::kShared, address, {}});
     if (s.in_flight & (kThreadCopy | kBulkCopy)) {
-      return Report(x, op, Hazard::Kind::kAsyncCopyInFlight, lane,
-                    "reads shared address " + Hex(address) + " while an asynchronous copy to it is in flight",
-                    {Space::kShared, address, {}});
+      return Report(
+          x, op, Hazard::Kind::kAsyncCopyInFlight, lane,
+          "reads shared address " + Hex(address) + " while an asynchronous copy to it is in flight",
+          {Space::kShared, address, {}});
     }
     if (op.relaxed) continue;
     if (s.in_flight & kContested) {
       return Report(x, op, Hazard::Kind::kRace, lane,
-                    "reads shared address " + Hex(address) + ", where lanes of a warp wrote different values at line " +
+                    "reads shared address " + Hex(address) +
+                        ", where lanes of a warp wrote different values at line " +
                         std::to_string(s.write_line),
                     Race(x, op, address, s, true));
     }
@@ -156,13 +174,15 @@ void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byte
     if (WriteUnordered(x, s, thread)) {
       const bool bulk = s.writer == kBulkParty;
       return Report(x, op, bulk ? Hazard::Kind::kAsyncCopyInFlight : Hazard::Kind::kRace, lane,
-                    "reads shared address " + Hex(address) + ", " + WrittenBy(s), Race(x, op, address, s, true));
+                    "reads shared address " + Hex(address) + ", " + WrittenBy(s),
+                    Race(x, op, address, s, true));
     }
     NoteReader(x, word, thread, LineOf(x, op));
   }
 }
 
-void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, bool same_value, bool atomic) {
+void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, bool same_value,
+                 bool atomic) {
   Exec& owner = OwnerOf(x, address);
   const auto thread = static_cast<uint16_t>(x.ThreadOf(lane));
   for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) {
@@ -179,22 +199,26 @@ void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byt
     if (judged && (s.in_flight & kReachedInto) != 0 && !MeetReach(x, op, lane, word, true)) return;
     if (s.in_flight & (kProductRead | kBulkRead | kBulkCopy)) {
       return Report(x, op, Hazard::Kind::kRace, lane,
-                    "writes shared address " + Hex(address) + ", which an asynchronous operation still " +
+                    "writes shared address " + Hex(address) +
+                        ", which an asynchronous operation still " +
                         (s.in_flight & kBulkCopy ? "writes" : "reads"));
     }
-    const bool whole = written == 0xf;  // bytes of one word may belong to different threads: only whole words can race
+    // bytes of one word may belong to different threads: only whole words can race
+    const bool whole = written == 0xf;
     if (!atomic && !op.relaxed && whole && !same_value) {
       if (!WriteUnordered(x, s, thread)) {
         if (s.write_epoch != x.epoch) s.in_flight &= static_cast<uint8_t>(~kContested);
       } else if (SameStatement(x, op, s)) {
         s.in_flight |= kContested;
       } else {
-        return Report(x, op, Hazard::Kind::kRace, lane, "writes shared address " + Hex(address) + ", " + WrittenBy(s),
+        return Report(x, op, Hazard::Kind::kRace, lane,
+                      "writes shared address " + Hex(address) + ", " + WrittenBy(s),
                       Race(x, op, address, s, true));
       }
       if (ReadUnordered(x, s, thread)) {
         return Report(x, op, Hazard::Kind::kRace, lane,
-                      "writes shared address " + Hex(address) + ", " + Other(s, false), Race(x, op, address, s, false));
+                      "writes shared address " + Hex(address) + ", " + Other(s, false),
+                      Race(x, op, address, s, false));
       }
     }
     if (atomic || op.relaxed || !whole) continue;
@@ -205,7 +229,8 @@ void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byt
   }
 }
 
-// ---- local memory --------------------------------------------------------------------------------------------------
+// ---- local memory
+// --------------------------------------------------------------------------------------------------
 void CheckLocalRead(Exec& x, const Op& op, int lane, const std::byte* at, uint32_t bytes) {
   const uint8_t* defined = x.local_defined.data() + (at - x.local.data());
   if (std::any_of(defined, defined + bytes, [](uint8_t d) { return d != 0; })) return;
@@ -213,11 +238,13 @@ void CheckLocalRead(Exec& x, const Op& op, int lane, const std::byte* at, uint32
   if (at > x.local.data() && defined[-1] != 0 && CopiesPieces(x, op)) return;
   const uint64_t address = static_cast<uint64_t>(at - x.local.data()) % x.kernel->local_bytes;
   Report(x, op, Hazard::Kind::kUninitialisedLocal, lane,
-         "reads local address " + Hex(address) + " before anything was written there", {Space::kLocal, address, {}});
+         "reads local address " + Hex(address) + " before anything was written there",
+         {Space::kLocal, address, {}});
 }
 
 void MarkLocal(Exec& x, const std::byte* at, uint64_t bytes, bool defined) {
-  if (x.check_global && bytes != 0) std::memset(x.local_defined.data() + (at - x.local.data()), defined, bytes);
+  if (x.check_global && bytes != 0)
+    std::memset(x.local_defined.data() + (at - x.local.data()), defined, bytes);
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

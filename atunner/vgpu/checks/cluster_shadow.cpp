@@ -9,28 +9,31 @@ namespace {
 
 constexpr const char* kNoBarrier = " with no cluster barrier between";
 
-bool Unordered(const Exec& owner, uint32_t epoch) { return epoch != 0 && epoch >= owner.cluster_epoch; }
+bool Unordered(const Exec& owner, uint32_t epoch) {
+  return epoch != 0 && epoch >= owner.cluster_epoch;
+}
 
 std::string Verb(bool write) { return write ? "writes" : "reads"; }
 
 /// What `x` does is in conflict with what thread `thread` of `other` did by `op`.
-bool Conflict(Exec& x, const Op& op, int lane, uint64_t word, bool write, const Exec& other, uint32_t thread,
-              uint32_t line, bool written) {
+bool Conflict(Exec& x, const Op& op, int lane, uint64_t word, bool write, const Exec& other,
+              uint32_t thread, uint32_t line, bool written) {
   Hazard::Site site = SiteOf(x, op, other.block, thread);
   site.line = line;
   const bool own = &other == &x;
   Report(x, op, Hazard::Kind::kRace, lane,
          Verb(write) + " shared address " + Hex(word * 4) + (own ? "" : " of the cluster") +
-             (written ? ", written by thread " : ", read by thread ") + std::to_string(thread) + " of block " +
-             std::to_string(other.block) + " at line " + std::to_string(line) + kNoBarrier,
+             (written ? ", written by thread " : ", read by thread ") + std::to_string(thread) +
+             " of block " + std::to_string(other.block) + " at line " + std::to_string(line) +
+             kNoBarrier,
          {Space::kShared, word * 4, site});
   return false;
 }
 
-bool MeetAccess(Exec& x, const Op& op, int lane, uint64_t word, bool write, const ClusterWord::Access& access,
-                bool written) {
-  return Conflict(x, op, lane, word, write, *x.gang->members[access.rank], access.thread, LineOf(x, *access.op),
-                  written);
+bool MeetAccess(Exec& x, const Op& op, int lane, uint64_t word, bool write,
+                const ClusterWord::Access& access, bool written) {
+  return Conflict(x, op, lane, word, write, *x.gang->members[access.rank], access.thread,
+                  LineOf(x, *access.op), written);
 }
 
 }  // namespace
@@ -56,7 +59,8 @@ bool ReachInto(Exec& x, Exec& owner, const Op& op, int lane, uint64_t word, bool
 
 bool MeetReach(Exec& x, const Op& op, int lane, uint64_t word, bool write) {
   const ClusterWord& reached = x.reached_into[word];
-  if (Unordered(x, reached.write.epoch)) return MeetAccess(x, op, lane, word, write, reached.write, true);
+  if (Unordered(x, reached.write.epoch))
+    return MeetAccess(x, op, lane, word, write, reached.write, true);
   if (!Unordered(x, reached.read.epoch))
     x.shadow[word].in_flight &= static_cast<uint8_t>(~kReachedInto);
   else if (write)
@@ -69,7 +73,8 @@ void CheckLastReach(Exec& x) {
   Exec& other = *x.gang->members[x.last_reach.rank];
   Warp* const running = other.warp;
   other.warp = &other.warps[x.last_reach.thread / kLanes];
-  Report(other, *x.last_reach.op, Hazard::Kind::kOutOfBounds, static_cast<int>(x.last_reach.thread % kLanes),
+  Report(other, *x.last_reach.op, Hazard::Kind::kOutOfBounds,
+         static_cast<int>(x.last_reach.thread % kLanes),
          "reaches into shared memory of block " + std::to_string(x.rank) +
              " of the cluster, which ends without waiting for that");
   other.warp = running;
@@ -77,7 +82,8 @@ void CheckLastReach(Exec& x) {
 
 void Tell(const Exec& from, Exec& to) {
   to.heard.resize(from.gang->members.size());
-  for (size_t rank = 0; rank < from.heard.size(); ++rank) to.heard[rank] = std::max(to.heard[rank], from.heard[rank]);
+  for (size_t rank = 0; rank < from.heard.size(); ++rank)
+    to.heard[rank] = std::max(to.heard[rank], from.heard[rank]);
   to.heard[from.rank] = from.epoch;
 }
 

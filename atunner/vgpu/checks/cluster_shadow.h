@@ -1,6 +1,6 @@
-// Races in shared memory between blocks of a cluster. What other blocks did to a word is remembered beside its shadow,
-// and judged between synchronisations of the cluster: its barrier, a phase of any mbarrier, a fence of the word's
-// owner. Volatile, relaxed and atomic accesses take no part.
+// Races in shared memory between blocks of a cluster. What other blocks did to a word is remembered
+// beside its shadow, and judged between synchronisations of the cluster: its barrier, a phase of
+// any mbarrier, a fence of the word's owner. Volatile, relaxed and atomic accesses take no part.
 #pragma once
 
 #include "atunner/vgpu/state/block_state.h"
@@ -9,9 +9,11 @@ namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
 /// A lane of `x` reads or writes a word of `owner`, another block. False after reporting.
 bool ReachInto(Exec& x, Exec& owner, const Op& op, int lane, uint64_t word, bool write);
-/// A lane of `x` touches a word of its own that others reached into (kReachedInto). False after reporting.
+/// A lane of `x` touches a word of its own that others reached into (kReachedInto). False after
+/// reporting.
 bool MeetReach(Exec& x, const Op& op, int lane, uint64_t word, bool write);
-/// The last thread of the block has ended: others must not have been in its memory without word to it.
+/// The last thread of the block has ended: others must not have been in its memory without word to
+/// it.
 void CheckLastReach(Exec& x);
 
 /// Word of all that `from` did and heard so far reaches `to`, by whatever way.

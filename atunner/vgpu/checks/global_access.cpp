@@ -1,32 +1,39 @@
-// Global memory under the checks: which bytes were written, and which accesses no synchronisation orders.
+// Global memory under the checks: which bytes were written, and which accesses no synchronisation
+// orders.
 //
-// Within a block, order is told by epochs as in shared memory. Between blocks, one access is ordered before another
-// when a fence of the first block followed it, and the second block looked at a flag (an atomic, a volatile load)
-// after that fence. Which flag is not asked, so that no order is ever overlooked.
-#include "atunner/vgpu/checks/global_lines.h"
+// Within a block, order is told by epochs as in shared memory. Between blocks, one access is
+// ordered before another when a fence of the first block followed it, and the second block looked
+// at a flag (an atomic, a volatile load) after that fence. Which flag is not asked, so that no
+// order is ever overlooked.
 #include "atunner/vgpu/analysis/used_bytes.h"
+#include "atunner/vgpu/checks/global_lines.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-// ---- reads ---------------------------------------------------------------------------------------------------------
-void CheckLineRead(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses, uint32_t bytes,
-                   const GlobalShadow& shadow) {
+// ---- reads
+// ---------------------------------------------------------------------------------------------------------
+void CheckLineRead(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses,
+                   uint32_t bytes, const GlobalShadow& shadow) {
   for (uint32_t m = part.lanes; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     const uint64_t end = addresses[l] + bytes;
     for (uint64_t word = addresses[l] & ~uint64_t{3}; word < end; word += 4) {
-      const WordWriter writer = WriterOf(shadow, part.line, static_cast<uint32_t>(word / 4 % kWordsPerLine));
-      if ((writer.bytes & BytesOfWord(word, addresses[l], bytes)) == 0 || !Unordered(x, writer, x.ThreadOf(l)))
+      const WordWriter writer = WriterOf(shadow, part.line,
+                                         static_cast<uint32_t>(word / 4 % kWordsPerLine));
+      if ((writer.bytes & BytesOfWord(word, addresses[l], bytes)) == 0 ||
+          !Unordered(x, writer, x.ThreadOf(l)))
         continue;
       if (word >= addresses[l] && Dropped(*x.kernel, op, word - addresses[l], 4)) continue;
-      ReportRace(x, op, l, addresses[l], "reads", "written", writer.serial, writer.thread, writer.op);
+      ReportRace(x, op, l, addresses[l], "reads", "written", writer.serial, writer.thread,
+                 writer.op);
       break;
     }
   }
 }
 
-inline void NoteRead(const Exec& x, const LineAccess& now, uint64_t line, const GlobalShadow& shadow) {
+inline void NoteRead(const Exec& x, const LineAccess& now, uint64_t line,
+                     const GlobalShadow& shadow) {
   LineAccess& last = shadow.lines[line].last;
   if (last.serial != now.serial && InThisLaunch(x, last.serial)) shadow.foreign[line] = last;
   const bool same = last.op == now.op && last.serial == now.serial && last.epoch == now.epoch &&
@@ -40,16 +47,17 @@ inline void NoteRead(const Exec& x, const LineAccess& now, uint64_t line, const 
   last.words_per_lane = now.words_per_lane;
 }
 
-void ReadLine(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses, uint32_t bytes,
-              const Pattern& pattern, const GlobalShadow& shadow) {
+void ReadLine(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses,
+              uint32_t bytes, const Pattern& pattern, const GlobalShadow& shadow) {
   const LineLock lock(x, shadow.base + part.line * kShadowLineBytes);
   const LineAccess now = AccessOf(x, op, part, pattern, shadow);
-  if (!NoOtherWrites(x, shadow, part.line, now)) CheckLineRead(x, op, part, addresses, bytes, shadow);
+  if (!NoOtherWrites(x, shadow, part.line, now))
+    CheckLineRead(x, op, part, addresses, bytes, shadow);
   NoteRead(x, now, part.line, shadow);
 }
 
-void CheckReadRaces(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, const Pattern& pattern,
-                    uint32_t bytes, const GlobalShadow& shadow) {
+void CheckReadRaces(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses,
+                    const Pattern& pattern, uint32_t bytes, const GlobalShadow& shadow) {
   if (pattern.dense) {
     ForLines(pattern, shadow, [&](const LinePart& part, uint64_t, uint64_t) {
       ReadLine(x, op, part, addresses, bytes, pattern, shadow);
@@ -73,7 +81,8 @@ void CheckReadRaces(Exec& x, const Op& op, uint32_t mask, const uint64_t* addres
   ReadLine(x, op, part, addresses, bytes, pattern, shadow);
 }
 
-/// A vector load may read padding behind what was written: a lane's access counts as undefined when all of it is.
+/// A vector load may read padding behind what was written: a lane's access counts as undefined when
+/// all of it is.
 template <class Bytes>
 uint32_t UndefinedLanes(uint32_t mask, const uint64_t* addresses, const GlobalShadow& shadow) {
   uint32_t undefined = 0;
@@ -84,7 +93,8 @@ uint32_t UndefinedLanes(uint32_t mask, const uint64_t* addresses, const GlobalSh
   });
   return undefined;
 }
-uint32_t UndefinedLanes(uint32_t mask, const uint64_t* addresses, uint32_t bytes, const GlobalShadow& shadow) {
+uint32_t UndefinedLanes(uint32_t mask, const uint64_t* addresses, uint32_t bytes,
+                        const GlobalShadow& shadow) {
   switch (bytes) {
     case 1:
       return UndefinedLanes<uint8_t>(mask, addresses, shadow);
@@ -102,8 +112,8 @@ uint32_t UndefinedLanes(uint32_t mask, const uint64_t* addresses, uint32_t bytes
 }
 
 /// Lanes that look at nothing but undefined bytes, of a load that drops some of what it reads.
-uint32_t UndefinedUse(const Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
-                      const GlobalShadow& shadow) {
+uint32_t UndefinedUse(const Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses,
+                      uint32_t bytes, const GlobalShadow& shadow) {
   const uint64_t used = UsedBytes(*x.kernel, op);
   if (used == kAllBytes) return 0;
   uint32_t undefined = 0;
@@ -119,14 +129,15 @@ uint32_t UndefinedUse(const Exec& x, const Op& op, uint32_t mask, const uint64_t
 void ReportUndefined(Exec& x, const Op& op, int lane, uint64_t address) {
   if (ReportedBefore(x, op, Hazard::Kind::kUninitialisedGlobal)) return;
   Report(x, op, Hazard::Kind::kUninitialisedGlobal, lane,
-         "reads " + Hex(address) + " before anything was written there, " + x.launch->memory->Describe(address),
+         "reads " + Hex(address) + " before anything was written there, " +
+             x.launch->memory->Describe(address),
          {Space::kGlobal, address, {}});
 }
 
 }  // namespace
 
-void CheckGlobalRead(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
-                     const Range& range, Layout layout) {
+void CheckGlobalRead(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses,
+                     uint32_t bytes, const Range& range, Layout layout) {
   if (range.shadow == nullptr || !(x.check || x.races)) return;
   const GlobalShadow& shadow = *range.shadow;
   if (shadow.complete && (!x.races || op.relaxed)) return;
@@ -201,8 +212,8 @@ void NoteGlobalCopy(Exec& x, const Op& op, int lane, uint64_t address, uint64_t 
     const uint64_t first_word = (at - shadow.base) / 4 % kWordsPerLine;
     const uint64_t words = (end - (at & ~uint64_t{3}) + 3) / 4;
     addresses[lane] = at;
-    ReadLine(x, op, {line, LowBits(words) << first_word, 1u << lane}, addresses, static_cast<uint32_t>(end - at), {},
-             shadow);
+    ReadLine(x, op, {line, LowBits(words) << first_word, 1u << lane}, addresses,
+             static_cast<uint32_t>(end - at), {}, shadow);
     at = end;
   }
 }

@@ -1,5 +1,5 @@
-// Lines of global memory under the checks, for reads and for writes: who touched them last, and whether that is ordered
-// before an access now.
+// Lines of global memory under the checks, for reads and for writes: who touched them last, and
+// whether that is ordered before an access now.
 #pragma once
 
 #include <algorithm>
@@ -27,9 +27,13 @@ class LineLock {
   std::atomic_flag* flag_;
 };
 
-inline uint32_t OpIndex(const Exec& x, const Op& op) { return static_cast<uint32_t>(&op - x.kernel->ops.data()); }
+inline uint32_t OpIndex(const Exec& x, const Op& op) {
+  return static_cast<uint32_t>(&op - x.kernel->ops.data());
+}
 
-inline bool InThisLaunch(const Exec& x, uint32_t serial) { return serial >= x.launch->first_serial; }
+inline bool InThisLaunch(const Exec& x, uint32_t serial) {
+  return serial >= x.launch->first_serial;
+}
 
 /// Bits of the bytes of the word at `word` that an access covers.
 inline uint32_t BytesOfWord(uint64_t word, uint64_t address, uint64_t bytes) {
@@ -38,8 +42,8 @@ inline uint32_t BytesOfWord(uint64_t word, uint64_t address, uint64_t bytes) {
   return ((1u << (high - low)) - 1u) << low;
 }
 
-inline void ReportRace(Exec& x, const Op& op, int lane, uint64_t address, const char* verb, const char* earlier,
-                       uint32_t serial, uint32_t thread, uint32_t other_op) {
+inline void ReportRace(Exec& x, const Op& op, int lane, uint64_t address, const char* verb,
+                       const char* earlier, uint32_t serial, uint32_t thread, uint32_t other_op) {
   if (ReportedBefore(x, op, Hazard::Kind::kRace)) return;
   const uint64_t block = serial - x.launch->first_serial;
   const bool known = other_op < x.kernel->ops.size();
@@ -48,17 +52,21 @@ inline void ReportRace(Exec& x, const Op& op, int lane, uint64_t address, const 
   other.block = block;
   other.thread = thread;
   const std::string line = known ? " at line " + std::to_string(other.line) : "";
-  const std::string who = block == x.block ? " by thread " + std::to_string(thread) + line + " with no barrier between"
+  const std::string who = block == x.block ? " by thread " + std::to_string(thread) + line +
+                                                 " with no barrier between"
                                            : " by block " + std::to_string(block) + ", thread " +
-                                                 std::to_string(thread) + line + " with nothing that orders them";
-  Report(x, op, Hazard::Kind::kRace, lane, std::string(verb) + " " + Hex(address) + ", " + earlier + who,
+                                                 std::to_string(thread) + line +
+                                                 " with nothing that orders them";
+  Report(x, op, Hazard::Kind::kRace, lane,
+         std::string(verb) + " " + Hex(address) + ", " + earlier + who,
          {Space::kGlobal, address, other});
 }
 
 /// Whether what `writer` did is in conflict with an access by `thread` now.
 inline bool Unordered(const Exec& x, const WordWriter& writer, uint32_t thread) {
   if (!InThisLaunch(x, writer.serial)) return false;
-  if (writer.serial != x.serial) return !x.launch->clock->Ordered(writer.serial, writer.epoch, x.acquired);
+  if (writer.serial != x.serial)
+    return !x.launch->clock->Ordered(writer.serial, writer.epoch, x.acquired);
   if (writer.epoch != x.epoch || writer.thread == thread) return false;
   return writer.thread / kLanes != x.warp->index || writer.sync == x.warp->sync_epoch;
 }
@@ -70,8 +78,9 @@ inline std::optional<uint32_t> ThreadOf(const LineAccess& reader, uint32_t word)
   return reader.warp * uint32_t{kLanes} + static_cast<uint32_t>(std::clamp(lane, 0, kLanes - 1));
 }
 
-/// Whether an earlier read of a word is in conflict with a write by `thread` now. Where another block has synchronised
-/// at all, what it read is taken for ordered: releasing reads needs no fence.
+/// Whether an earlier read of a word is in conflict with a write by `thread` now. Where another
+/// block has synchronised at all, what it read is taken for ordered: releasing reads needs no
+/// fence.
 inline bool Unordered(const Exec& x, const LineAccess& reader, uint32_t word, uint32_t thread) {
   if (!InThisLaunch(x, reader.serial) || ((reader.words >> word) & 1u) == 0) return false;
   if (reader.serial != x.serial) return x.acquired == 0;
@@ -99,14 +108,16 @@ inline void Spell(const GlobalShadow& shadow, uint64_t line, uint32_t words) {
   writer.words &= ~words;
 }
 
-/// Whether every byte was written. Vectors look at many bytes faster than they can stop at the first.
+/// Whether every byte was written. Vectors look at many bytes faster than they can stop at the
+/// first.
 inline bool AllDefined(const uint8_t* defined, size_t bytes) {
   uint8_t missing = 0;
   for (size_t i = 0; i < bytes; ++i) missing |= static_cast<uint8_t>(defined[i] == 0);
   return missing == 0;
 }
 
-// ---- accesses of a warp ---------------------------------------------------------------------------------------------
+// ---- accesses of a warp
+// ---------------------------------------------------------------------------------------------
 /// How the lanes of an access lie to each other.
 struct Pattern {
   bool regular = false;  ///< lane l at lane0 + l * bytes
@@ -125,9 +136,13 @@ inline Pattern PatternOf(uint32_t mask, const uint64_t* addresses, uint32_t byte
   if (layout == Layout::kDense) return {true, true, 0, kLanes, addresses[0], shift};
   const uint64_t lane0 = addresses[first] - (static_cast<uint64_t>(first) << shift);
   uint64_t different = 0;
-  ForLanes(mask, [&](int l) { different |= addresses[l] ^ (lane0 + (static_cast<uint64_t>(l) << shift)); });
+  ForLanes(mask, [&](int l) {
+    different |= addresses[l] ^ (lane0 + (static_cast<uint64_t>(l) << shift));
+  });
   const uint64_t lanes = mask >> first;
-  return {different == 0, different == 0 && (lanes & (lanes + 1)) == 0, first, std::popcount(mask), lane0, shift};
+  return {different == 0, different == 0 && (lanes & (lanes + 1)) == 0,
+          first,          std::popcount(mask),
+          lane0,          shift};
 }
 
 /// The part of an access that falls into one line.
@@ -137,8 +152,8 @@ struct LinePart {
   uint32_t lanes = 0;
 };
 
-inline LineAccess AccessOf(const Exec& x, const Op& op, const LinePart& part, const Pattern& pattern,
-                           const GlobalShadow& shadow) {
+inline LineAccess AccessOf(const Exec& x, const Op& op, const LinePart& part,
+                           const Pattern& pattern, const GlobalShadow& shadow) {
   LineAccess access{x.serial,
                     x.epoch,
                     x.warp->sync_epoch,
@@ -176,7 +191,8 @@ inline bool ForLines(const Pattern& pattern, const GlobalShadow& shadow, F&& f) 
 }
 
 /// Whether nothing was written to the line that an access by this block could be in conflict with.
-inline bool NoOtherWrites(const Exec& x, const GlobalShadow& shadow, uint64_t line, const LineAccess& now) {
+inline bool NoOtherWrites(const Exec& x, const GlobalShadow& shadow, uint64_t line,
+                          const LineAccess& now) {
   const uint32_t serial = shadow.lines[line].write_serial;
   if (!InThisLaunch(x, serial)) return true;
   const LineWrites& writes = shadow.writes[line];
@@ -190,7 +206,8 @@ inline bool NoOtherWrites(const Exec& x, const GlobalShadow& shadow, uint64_t li
 inline bool AllDefined(const GlobalShadow& shadow, const LinePart& part, uint64_t at) {
   uint32_t& known = shadow.lines[part.line].defined;
   if (shadow.complete || (part.words & ~known) == 0) return true;
-  if (!AllDefined(shadow.defined + at, size_t{4} * static_cast<size_t>(std::popcount(part.words)))) return false;
+  if (!AllDefined(shadow.defined + at, size_t{4} * static_cast<size_t>(std::popcount(part.words))))
+    return false;
   known |= part.words;
   return true;
 }

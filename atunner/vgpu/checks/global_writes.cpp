@@ -1,5 +1,5 @@
-// Stores to global memory under the checks: what they conflict with, and what they leave known. How order is told:
-// global_access.cpp.
+// Stores to global memory under the checks: what they conflict with, and what they leave known. How
+// order is told: global_access.cpp.
 #include "atunner/vgpu/checks/global_lines.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -9,7 +9,8 @@ namespace {
 bool DropsWord(const Exec& x, const LineAccess& reader, uint64_t word) {
   if (reader.op >= x.kernel->ops.size()) return false;
   const Op& load = x.kernel->ops[reader.op];
-  const uint64_t bytes = uint64_t{load.width} * load.list_size;  // a power of two, and loads are aligned
+  // a power of two, and loads are aligned
+  const uint64_t bytes = uint64_t{load.width} * load.list_size;
   return bytes > 4 && load.list_written && Dropped(*x.kernel, load, word & (bytes - 1), 4);
 }
 
@@ -23,8 +24,8 @@ void ShareWord(const Exec& x, WordWriter& writer, std::optional<uint32_t> thread
 }
 
 /// False after reporting a race of a write to one word.
-bool CheckWordWrite(Exec& x, const Op& op, int lane, uint64_t word, uint32_t bytes, const WordWriter& writer,
-                    const LineAccess& last, const LineAccess& foreign) {
+bool CheckWordWrite(Exec& x, const Op& op, int lane, uint64_t word, uint32_t bytes,
+                    const WordWriter& writer, const LineAccess& last, const LineAccess& foreign) {
   const uint32_t thread = x.ThreadOf(lane);
   if ((writer.bytes & bytes) != 0 && Unordered(x, writer, thread)) {
     ReportRace(x, op, lane, word, "writes", "written", writer.serial, writer.thread, writer.op);
@@ -64,28 +65,32 @@ void NoteWriter(const Exec& x, uint64_t line, uint32_t words, const GlobalShadow
   writes.epoch = x.epoch;
 }
 
-void WriteLine(Exec& x, const Op& op, int lane, const LineWrite& write, const GlobalShadow& shadow) {
+void WriteLine(Exec& x, const Op& op, int lane, const LineWrite& write,
+               const GlobalShadow& shadow) {
   const uint64_t index = (write.address - shadow.base) / kShadowLineBytes;
   const LineLock lock(x, write.address);
   const uint64_t first_word = (write.address - shadow.base) / 4 % kWordsPerLine;
-  const uint64_t past_word = ((write.address - shadow.base) % kShadowLineBytes + write.bytes + 3) / 4;
+  const uint64_t past_word = ((write.address - shadow.base) % kShadowLineBytes + write.bytes + 3) /
+                             4;
   const uint32_t words = LowBits(past_word) & ~LowBits(first_word);
   Spell(shadow, index, words);
   uint8_t* defined = shadow.defined + (write.address - shadow.base);
   const bool same_value = ChangesNothing(write, AllDefined(defined, write.bytes));
   std::memset(defined, 1, write.bytes);
-  if (write.value != nullptr) std::memcpy(reinterpret_cast<void*>(write.address), write.value, write.bytes);
+  if (write.value != nullptr)
+    std::memcpy(reinterpret_cast<void*>(write.address), write.value, write.bytes);
   const uint32_t thread = x.ThreadOf(lane);
   bool clean = true;
-  for (uint64_t word = write.address & ~uint64_t{3}; word < write.address + write.bytes; word += 4) {
+  for (uint64_t word = write.address & ~uint64_t{3}; word < write.address + write.bytes;
+       word += 4) {
     WordWriter& writer = shadow.writers[(word - shadow.base) / 4];
     const uint32_t covered = BytesOfWord(word, write.address, write.bytes);
     if (same_value) {
       ShareWord(x, writer, thread);
       continue;
     }
-    clean =
-        clean && CheckWordWrite(x, op, lane, word, covered, writer, shadow.lines[index].last, shadow.foreign[index]);
+    clean = clean && CheckWordWrite(x, op, lane, word, covered, writer, shadow.lines[index].last,
+                                    shadow.foreign[index]);
     writer = {x.serial,
               x.epoch,
               x.warp->sync_epoch,
@@ -96,7 +101,8 @@ void WriteLine(Exec& x, const Op& op, int lane, const LineWrite& write, const Gl
   if (!same_value) NoteWriter(x, index, words, shadow);
 }
 
-// ---- dense writes ---------------------------------------------------------------------------------------------------
+// ---- dense writes
+// ---------------------------------------------------------------------------------------------------
 /// Whether an earlier read cannot be in conflict with a write.
 bool NoConflict(const Exec& x, const LineAccess& reader, const LineAccess& now) {
   if (!InThisLaunch(x, reader.serial) || (reader.words & now.words) == 0) return true;
@@ -122,9 +128,10 @@ void RecordWrite(const Exec& x, const LineAccess& now, uint64_t line, const Glob
   writer.words &= ~now.words;
   for (uint32_t m = now.words; m != 0; m &= m - 1) {
     const auto word = static_cast<uint32_t>(std::countr_zero(m));
-    shadow.writers[line * kWordsPerLine + word] = {now.serial, now.epoch,
-                                                   now.sync,   ThreadOf(now, word).value_or(0) & 1023u,
-                                                   15u,        std::min(now.op, kUnknownOp) & kUnknownOp};
+    shadow.writers[line * kWordsPerLine + word] = {
+        now.serial, now.epoch,
+        now.sync,   ThreadOf(now, word).value_or(0) & 1023u,
+        15u,        std::min(now.op, kUnknownOp) & kUnknownOp};
   }
 }
 
@@ -144,15 +151,20 @@ void ShareWords(const Exec& x, const LineAccess& now, uint64_t line, const Globa
 
 template <size_t kWidth>
 void GatherElement(const uint32_t* from, int stride, int lanes, std::byte* to, size_t step) {
-  for (int k = 0; k < lanes; ++k) std::memcpy(to + static_cast<size_t>(k) * step, from + k * stride, kWidth);
+  for (int k = 0; k < lanes; ++k)
+    std::memcpy(to + static_cast<size_t>(k) * step, from + k * stride, kWidth);
 }
 
-/// The stored values of a dense access, lane by lane: as the register has them, or gathered in `room`.
-const std::byte* StoredValues(const Exec& x, const Op& op, const Pattern& pattern, std::byte* room) {
+/// The stored values of a dense access, lane by lane: as the register has them, or gathered in
+/// `room`.
+const std::byte* StoredValues(const Exec& x, const Op& op, const Pattern& pattern,
+                              std::byte* room) {
   const int stride = op.width == 8 || (op.variant & 1) ? 2 : 1;
   for (int i = 0; i < op.list_size; ++i) {
-    const uint32_t* from = x.Source(x.kernel->lists[op.list + static_cast<size_t>(i)]) + pattern.first * stride;
-    if (op.list_size == 1 && op.width == 4 * stride) return reinterpret_cast<const std::byte*>(from);
+    const uint32_t* from = x.Source(x.kernel->lists[op.list + static_cast<size_t>(i)]) +
+                           pattern.first * stride;
+    if (op.list_size == 1 && op.width == 4 * stride)
+      return reinterpret_cast<const std::byte*>(from);
     std::byte* element = room + i * op.width;
     const size_t step = size_t{1} << pattern.shift;
     if (op.width == 8)
@@ -167,9 +179,12 @@ const std::byte* StoredValues(const Exec& x, const Op& op, const Pattern& patter
   return room;
 }
 
-// ---- words that lie anywhere ----------------------------------------------------------------------------------------
-/// Stores what the lanes of a part write to its line, words of registers; false where another access may be in the way.
-bool WriteWords(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses, const GlobalShadow& shadow) {
+// ---- words that lie anywhere
+// ----------------------------------------------------------------------------------------
+/// Stores what the lanes of a part write to its line, words of registers; false where another
+/// access may be in the way.
+bool WriteWords(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses,
+                const GlobalShadow& shadow) {
   const LineLock lock(x, shadow.base + part.line * kShadowLineBytes);
   const LineAccess now = AccessOf(x, op, part, {}, shadow);
   if (!NoConflict(x, part.line, now, shadow)) return false;
@@ -177,12 +192,19 @@ bool WriteWords(Exec& x, const Op& op, const LinePart& part, const uint64_t* add
   uint32_t changed = 0;
   ForLanes(part.lanes, [&](int l) {
     uint32_t value[8];
-    for (uint32_t i = 0; i < op.list_size; ++i) value[i] = x.Source(x.kernel->lists[op.list + i])[l];
-    const LineWrite write{addresses[l], 4u * op.list_size, reinterpret_cast<const std::byte*>(value)};
+    for (uint32_t i = 0; i < op.list_size; ++i)
+      value[i] = x.Source(x.kernel->lists[op.list + i])[l];
+    const LineWrite write{addresses[l], 4u * op.list_size,
+                          reinterpret_cast<const std::byte*>(value)};
     const uint64_t word = (addresses[l] - shadow.base) / 4;
-    const bool same_value = ChangesNothing(write, AllDefined(shadow.defined + 4 * word, write.bytes));
-    const WordWriter writer{
-        x.serial, x.epoch, x.warp->sync_epoch, x.ThreadOf(l) & 1023u, 15u, std::min(now.op, kUnknownOp) & kUnknownOp};
+    const bool same_value = ChangesNothing(write,
+                                           AllDefined(shadow.defined + 4 * word, write.bytes));
+    const WordWriter writer{x.serial,
+                            x.epoch,
+                            x.warp->sync_epoch,
+                            x.ThreadOf(l) & 1023u,
+                            15u,
+                            std::min(now.op, kUnknownOp) & kUnknownOp};
     for (uint32_t i = 0; i < op.list_size; ++i) {
       WordWriter& last = shadow.writers[word + i];
       if (same_value)
@@ -201,8 +223,8 @@ bool WriteWords(Exec& x, const Op& op, const LinePart& part, const uint64_t* add
 
 }  // namespace
 
-bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes, const Range& range,
-                Layout layout) {
+bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
+                const Range& range, Layout layout) {
   const Pattern pattern = PatternOf(mask, addresses, bytes, layout);
   if (!pattern.dense || range.shadow == nullptr) return false;
   std::byte room[kLanes * 32];
@@ -232,8 +254,10 @@ bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses,
   });
 }
 
-bool StoreApart(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes, const Range& range) {
-  const bool words = op.width == 4 && bytes == 4u * op.list_size && bytes <= 32 && (op.variant & 1) == 0;
+bool StoreApart(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
+                const Range& range) {
+  const bool words = op.width == 4 && bytes == 4u * op.list_size && bytes <= 32 &&
+                     (op.variant & 1) == 0;
   if (!words || !x.races || op.relaxed || range.shadow == nullptr) return false;
   const GlobalShadow& shadow = *range.shadow;
   LinePart part;
@@ -252,8 +276,8 @@ bool StoreApart(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses,
   return WriteWords(x, op, part, addresses, shadow);
 }
 
-void CheckGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes, const Range& range,
-                      const std::byte* value, bool atomic) {
+void CheckGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes,
+                      const Range& range, const std::byte* value, bool atomic) {
   if (range.shadow == nullptr) return;
   if (!x.races || atomic || op.relaxed) {
     std::memset(range.shadow->defined + (address - range.base), 1, bytes);
@@ -268,8 +292,8 @@ void CheckGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_
   }
 }
 
-void NoteGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, const std::byte* value,
-                     bool atomic) {
+void NoteGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
+                     const std::byte* value, bool atomic) {
   const Range* range = RangeOf(x, address);
   if (x.track && range != nullptr && bytes != 0)
     CheckGlobalWrite(x, op, lane, address, static_cast<uint32_t>(bytes), *range, value, atomic);

@@ -1,4 +1,5 @@
-// What was found wrong, as it is reported: once per kind and place, with its source line, thread and allocation.
+// What was found wrong, as it is reported: once per kind and place, with its source line, thread
+// and allocation.
 #include "atunner/vgpu/state/block_state.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -11,25 +12,30 @@ constexpr size_t kMaxHazardsKept = 256;  // of all blocks of one thread, when th
 
 Hazard::Site SiteOf(const Exec& x, const Op& op, uint64_t block, uint32_t thread) {
   const Place& place = PlaceOf(*x.kernel, op);
-  return {place.source_line ? x.launch->module->SourceFile(place.source_file) : "", place.Shown(), block, thread};
+  return {place.source_line ? x.launch->module->SourceFile(place.source_file) : "", place.Shown(),
+          block, thread};
 }
 
 namespace {
 /// After these the kernel could go on; what it does is known.
 bool IsHarmless(Hazard::Kind kind) {
   const HazardGroup group = GroupOf(kind);
-  return (group == HazardGroup::kInit && kind != Hazard::Kind::kUninitialisedShared) || kind == Hazard::Kind::kRace;
+  return (group == HazardGroup::kInit && kind != Hazard::Kind::kUninitialisedShared) ||
+         kind == Hazard::Kind::kRace;
 }
 
-Hazard Describe(const Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what, const Fault& fault) {
+Hazard Describe(const Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what,
+                const Fault& fault) {
   Hazard hazard;
   hazard.kind = kind;
   hazard.kernel = x.kernel->function->name;
   hazard.site = SiteOf(x, op, x.block, x.warp ? x.ThreadOf(lane) : 0);
   const std::string& file = hazard.site.file;
-  hazard.where = (PlaceOf(*x.kernel, op).source_line ? file.substr(file.rfind('/') + 1) + ":" : "PTX line ") +
+  hazard.where = (PlaceOf(*x.kernel, op).source_line ? file.substr(file.rfind('/') + 1) + ":"
+                                                     : "PTX line ") +
                  std::to_string(hazard.site.line);
-  hazard.detail = "block " + std::to_string(x.block) + ", thread " + std::to_string(hazard.site.thread) + " " + what;
+  hazard.detail = "block " + std::to_string(x.block) + ", thread " +
+                  std::to_string(hazard.site.thread) + " " + what;
   hazard.other = fault.other;
   hazard.address = fault.address;
   hazard.space = fault.space == Space::kGlobal   ? "global"
@@ -41,7 +47,8 @@ Hazard Describe(const Exec& x, const Op& op, Hazard::Kind kind, int lane, const 
 }
 
 bool Wanted(const Exec& x, Hazard::Kind kind) {
-  return ((x.launch->groups | static_cast<uint8_t>(HazardGroup::kMemory)) & static_cast<uint8_t>(GroupOf(kind))) != 0;
+  return ((x.launch->groups | static_cast<uint8_t>(HazardGroup::kMemory)) &
+          static_cast<uint8_t>(GroupOf(kind))) != 0;
 }
 
 std::pair<uint32_t, Hazard::Kind> KeyOf(const Exec& x, const Op& op, Hazard::Kind kind) {
@@ -57,7 +64,8 @@ bool ReportedBefore(Exec& x, const Op& op, Hazard::Kind kind) {
   return true;
 }
 
-void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what, const Fault& fault) {
+void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what,
+            const Fault& fault) {
   // What the block cannot go on after is told even if nobody asked.
   const HazardGroup group = GroupOf(kind);
   if (!Wanted(x, kind) && (group == HazardGroup::kInit || group == HazardGroup::kRace)) return;

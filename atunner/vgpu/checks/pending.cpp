@@ -27,7 +27,8 @@ enum class Conflict : uint8_t { kNone, kInFlight, kNotAwaited, kNoBarrier, kNoFe
 Conflict ReadConflict(const Exec& x, const AsyncIssuer& by, const SharedShadow& s) {
   if (s.in_flight & (kThreadCopy | kBulkCopy)) return Conflict::kInFlight;
   if (s.writer == kNobody || s.write_epoch == 0) return Conflict::kNone;
-  if (s.writer == kBulkParty) return by.seen_epoch >= s.write_epoch ? Conflict::kNone : Conflict::kNotAwaited;
+  if (s.writer == kBulkParty)
+    return by.seen_epoch >= s.write_epoch ? Conflict::kNone : Conflict::kNotAwaited;
   if (by.seen_epoch <= s.write_epoch && !OrderedBefore(x, by, s)) return Conflict::kNoBarrier;
   return Fenced(x, by, s) ? Conflict::kNone : Conflict::kNoFence;
 }
@@ -36,11 +37,14 @@ void ReportConflict(Exec& x, const Op& op, int lane, uint64_t word, Conflict con
   const SharedShadow& s = x.shadow[word];
   const std::string line = " at line " + std::to_string(s.write_line);
   const std::string wrote = ", which thread " + std::to_string(s.writer) + " wrote" + line;
-  const std::string why = conflict == Conflict::kInFlight ? " while an asynchronous copy to it is in flight"
+  const std::string why = conflict == Conflict::kInFlight
+                              ? " while an asynchronous copy to it is in flight"
                           : conflict == Conflict::kNotAwaited
-                              ? ", where a bulk copy" + line + " landed, without waiting for its mbarrier"
-                          : conflict == Conflict::kNoBarrier ? wrote + " with no barrier between"
-                                                             : wrote + " with no fence.proxy.async between";
+                              ? ", where a bulk copy" + line +
+                                    " landed, without waiting for its mbarrier"
+                          : conflict == Conflict::kNoBarrier
+                              ? wrote + " with no barrier between"
+                              : wrote + " with no fence.proxy.async between";
   const bool copied = conflict == Conflict::kInFlight || conflict == Conflict::kNotAwaited;
   Report(x, op, copied ? Hazard::Kind::kAsyncCopyInFlight : Hazard::Kind::kRace, lane,
          "reads shared address " + Hex(word * 4) + why);
@@ -85,12 +89,14 @@ template <class F>
 void ForRegisters(const Kernel& kernel, const Op& op, F&& f) {
   if (FlowOf(kernel, op) != Flow::kAligned) return f(op.dst, kWritten);  // a move
   const uint32_t accumulators = uint32_t{op.list_size} - op.width;
-  for (uint32_t i = 0; i < op.list_size; ++i) f(kernel.lists[op.list + i], i < accumulators ? kWritten : kRead);
+  for (uint32_t i = 0; i < op.list_size; ++i)
+    f(kernel.lists[op.list + i], i < accumulators ? kWritten : kRead);
 }
 
 void Hold(Warp& warp, const Kernel& kernel, const Op& op) {
   ForRegisters(kernel, op, [&](int32_t slot, Held how) {
-    if (slot > 0) warp.held[static_cast<size_t>(slot)] = std::max(warp.held[static_cast<size_t>(slot)], how);
+    if (slot > 0)
+      warp.held[static_cast<size_t>(slot)] = std::max(warp.held[static_cast<size_t>(slot)], how);
   });
 }
 
@@ -102,7 +108,8 @@ void Remember(Warp& warp, uint32_t group, const Op& op) {
     warp.products.push_back({group, &op});
 }
 
-/// A copy of a register whose value is still to come is one itself: compilers move accumulators around.
+/// A copy of a register whose value is still to come is one itself: compilers move accumulators
+/// around.
 void FollowMove(Exec& x, const Op& op) {
   Warp& warp = *x.warp;
   uint32_t group = 0;
@@ -116,7 +123,9 @@ void FollowMove(Exec& x, const Op& op) {
 }
 
 void CheckHeld(Exec& x, const Op& op) {
-  const auto held = [&](int32_t slot) { return slot > 0 ? x.warp->held[static_cast<size_t>(slot)] : kFree; };
+  const auto held = [&](int32_t slot) {
+    return slot > 0 ? x.warp->held[static_cast<size_t>(slot)] : kFree;
+  };
   if (op.copies_register && held(op.src[0]) == kWritten) return FollowMove(x, op);
   bool reads = std::ranges::any_of(op.src, [&](int32_t slot) { return held(slot) == kWritten; });
   bool writes = held(op.dst) != kFree || held(op.dst2) != kFree;
@@ -135,7 +144,12 @@ void CheckHeld(Exec& x, const Op& op) {
 
 AsyncIssuer IssuingThread(const Exec& x, int lane) {
   const Warp& warp = *x.warp;
-  return {static_cast<uint16_t>(x.ThreadOf(lane)), warp.index, 1, warp.seen_epoch, warp.proxy_epoch, kBulkRead};
+  return {static_cast<uint16_t>(x.ThreadOf(lane)),
+          warp.index,
+          1,
+          warp.seen_epoch,
+          warp.proxy_epoch,
+          kBulkRead};
 }
 
 AsyncIssuer IssuingGroup(const Exec& x) {
@@ -152,7 +166,8 @@ AsyncIssuer IssuingGroup(const Exec& x) {
   return by;
 }
 
-bool NoteBulkWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, uint64_t barrier) {
+bool NoteBulkWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
+                   uint64_t barrier) {
   if (!x.check) return true;
   Exec* owner = SharedOwner(x, op, lane, address);
   Exec* same = SharedOwner(x, op, lane, barrier);
@@ -167,7 +182,8 @@ bool NoteBulkRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t by
   AsyncIssuer by = IssuingThread(x, lane);
   if (!AsyncRead(x, op, lane, by, address, bytes)) return false;
   AsyncReads reads{by.party, x.bulk_groups[by.party], LineOf(x, op), {}};
-  reads.ranges.push_back({static_cast<uint32_t>(address / 4), static_cast<uint32_t>((bytes + 3) / 4)});
+  reads.ranges.push_back(
+      {static_cast<uint32_t>(address / 4), static_cast<uint32_t>((bytes + 3) / 4)});
   if (grouped)
     x.async_reads.push_back(std::move(reads));
   else
@@ -175,11 +191,14 @@ bool NoteBulkRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t by
   return true;
 }
 
-bool AsyncRead(Exec& x, const Op& op, int lane, const AsyncIssuer& by, uint64_t address, uint64_t bytes) {
+bool AsyncRead(Exec& x, const Op& op, int lane, const AsyncIssuer& by, uint64_t address,
+               uint64_t bytes) {
   for (uint64_t word = address / 4; word < (address + bytes + 3) / 4; ++word) {
     SharedShadow& s = x.shadow[word];
     if (s.initialised != 0xf)
-      ReportUnwritten(x, op, lane, "reads shared address " + Hex(word * 4) + " before anything was written there");
+      ReportUnwritten(
+          x, op, lane,
+          "reads shared address " + Hex(word * 4) + " before anything was written there");
     if (const Conflict conflict = ReadConflict(x, by, s); conflict != Conflict::kNone) {
       ReportConflict(x, op, lane, word, conflict);
       return false;
@@ -189,15 +208,17 @@ bool AsyncRead(Exec& x, const Op& op, int lane, const AsyncIssuer& by, uint64_t 
   return true;
 }
 
-bool AsyncWrite(Exec& owner, Exec& issuer_block, const Op& op, int lane, const AsyncIssuer& by, uint64_t address,
-                uint64_t bytes, uint64_t barrier) {
+bool AsyncWrite(Exec& owner, Exec& issuer_block, const Op& op, int lane, const AsyncIssuer& by,
+                uint64_t address, uint64_t bytes, uint64_t barrier) {
   const auto first = static_cast<uint32_t>(address / 4);
   const auto words = static_cast<uint32_t>((address + bytes + 3) / 4) - first;
   const bool reduces = op.dst2 < 0;  // may meet others at the same place
   for (uint32_t word = first; word < first + words; ++word) {
     SharedShadow& s = owner.shadow[word];
-    const char* conflict = s.in_flight & (kProductRead | kBulkRead) ? ", which an asynchronous operation still reads"
-                           : s.in_flight & kBulkCopy && !reduces    ? ", where nobody waited for the last copy"
+    const char* conflict = s.in_flight & (kProductRead | kBulkRead)
+                               ? ", which an asynchronous operation still reads"
+                           : s.in_flight & kBulkCopy && !reduces
+                               ? ", where nobody waited for the last copy"
                            : &owner == &issuer_block && StillRead(by, s)
                                ? ", which others read with no synchronisation between"
                            : &owner != &issuer_block && ReadWithoutWord(owner, issuer_block, s)
@@ -237,7 +258,9 @@ void FinishPhase(Exec& x, uint64_t barrier) {
 void SeePhase(Exec& x, uint64_t barrier) {
   const auto at = x.phase_epoch.find(barrier);
   if (at == x.phase_epoch.end()) return;
-  const auto lands = [&](const BulkLanding& landing) { return landing.complete && landing.barrier == barrier; };
+  const auto lands = [&](const BulkLanding& landing) {
+    return landing.complete && landing.barrier == barrier;
+  };
   if (std::ranges::any_of(x.landings, lands)) {
     ++x.epoch;
     at->second = x.epoch;
@@ -263,7 +286,8 @@ void HoldRegisters(Warp& warp, const Kernel& kernel, const Op& op) {
 }
 
 void ReleaseRegisters(Warp& warp, const Kernel& kernel, uint32_t groups) {
-  std::erase_if(warp.products, [&](const PendingProduct& product) { return product.group < groups; });
+  std::erase_if(warp.products,
+                [&](const PendingProduct& product) { return product.group < groups; });
   std::ranges::fill(warp.held, kFree);
   for (const PendingProduct& product : warp.products) Hold(warp, kernel, *product.op);
 }

@@ -1,8 +1,9 @@
-// What asynchronous operations still use, registers and shared memory, and who may already rely on their end.
+// What asynchronous operations still use, registers and shared memory, and who may already rely on
+// their end.
 //
-// Order is judged by epochs: whatever synchronises starts a new one, and Warp::seen_epoch is the latest before which
-// everything may be ordered before the warp. What lies in a later epoch certainly is not, so that is what gets
-// reported.
+// Order is judged by epochs: whatever synchronises starts a new one, and Warp::seen_epoch is the
+// latest before which everything may be ordered before the warp. What lies in a later epoch
+// certainly is not, so that is what gets reported.
 #pragma once
 
 #include <span>
@@ -23,19 +24,25 @@ struct AsyncIssuer {
 AsyncIssuer IssuingThread(const Exec& x, int lane);
 AsyncIssuer IssuingGroup(const Exec& x);
 
-/// For bulk copies of one thread: AsyncWrite into the block that owns a shared address, AsyncRead of this block's
-/// memory, pending where the copy belongs to a bulk group. True where nothing is checked.
-bool NoteBulkWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, uint64_t barrier);
+/// For bulk copies of one thread: AsyncWrite into the block that owns a shared address, AsyncRead
+/// of this block's memory, pending where the copy belongs to a bulk group. True where nothing is
+/// checked.
+bool NoteBulkWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
+                   uint64_t barrier);
 bool NoteBulkRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, bool grouped);
 
-/// Checks words that an asynchronous operation reads and marks them in flight; false after reporting.
-bool AsyncRead(Exec& x, const Op& op, int lane, const AsyncIssuer& by, uint64_t address, uint64_t bytes);
-/// Likewise words of `x`, the block that owns them, that a bulk copy issued by `by` of `issuer_block` writes.
-bool AsyncWrite(Exec& owner, Exec& issuer_block, const Op& op, int lane, const AsyncIssuer& by, uint64_t address,
-                uint64_t bytes, uint64_t barrier);
+/// Checks words that an asynchronous operation reads and marks them in flight; false after
+/// reporting.
+bool AsyncRead(Exec& x, const Op& op, int lane, const AsyncIssuer& by, uint64_t address,
+               uint64_t bytes);
+/// Likewise words of `x`, the block that owns them, that a bulk copy issued by `by` of
+/// `issuer_block` writes.
+bool AsyncWrite(Exec& owner, Exec& issuer_block, const Op& op, int lane, const AsyncIssuer& by,
+                uint64_t address, uint64_t bytes, uint64_t barrier);
 /// Reads of `party` with fewer than `groups` commits before them are over.
 void FinishReads(Exec& x, uint16_t party, uint32_t groups);
-/// The phase of the block's mbarrier at a shared address ended: who waits for it may use what its copies brought.
+/// The phase of the block's mbarrier at a shared address ended: who waits for it may use what its
+/// copies brought.
 void FinishPhase(Exec& x, uint64_t barrier);
 /// The warp waited for the last phase of an mbarrier.
 void SeePhase(Exec& x, uint64_t barrier);

@@ -1,19 +1,21 @@
-// Registers that may be read before anything was written to them. The flow of the code tells once which those are, and
-// only the operations that touch them are watched while they run.
+// Registers that may be read before anything was written to them. The flow of the code tells once
+// which those are, and only the operations that touch them are watched while they run.
 //
-// Compilers leave registers undefined on paths where their value does not matter, and copy and compute with them
-// freely. So an undefined value is no hazard until it decides something: an address, a branch, a stored value. Bitwise
-// operations and packing may mask it out, and what lanes exchange may not be asked for: their results count as defined.
+// Compilers leave registers undefined on paths where their value does not matter, and copy and
+// compute with them freely. So an undefined value is no hazard until it decides something: an
+// address, a branch, a stored value. Bitwise operations and packing may mask it out, and what lanes
+// exchange may not be asked for: their results count as defined.
 //
-// Values that go through shared memory stay what they are (Exec::hollow), and so do parts of structs that are copied
-// there without ever having been written. Block-wide sorts compare and branch on the empty end of a last tile, so that
-// what came from shared memory is no hazard until it is an address or is stored for good.
+// Values that go through shared memory stay what they are (Exec::hollow), and so do parts of
+// structs that are copied there without ever having been written. Block-wide sorts compare and
+// branch on the empty end of a last tile, so that what came from shared memory is no hazard until
+// it is an address or is stored for good.
 #include <algorithm>
 #include <set>
 
-#include "atunner/vgpu/checks/access.h"
 #include "atunner/vgpu/analysis/body_flow.h"
 #include "atunner/vgpu/analysis/used_bytes.h"
+#include "atunner/vgpu/checks/access.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -26,23 +28,27 @@ bool IsOneOf(std::string_view opcode, std::initializer_list<std::string_view> na
   return std::ranges::find(names, opcode) != names.end();
 }
 
-/// An undefined operand makes the result undefined, and no more than that. Of a packed pair one half may be asked for
-/// alone, so that packing does not pass.
+/// An undefined operand makes the result undefined, and no more than that. Of a packed pair one
+/// half may be asked for alone, so that packing does not pass.
 bool Passes(const Instruction& i) {
   const auto packed = [](const Operand& operand) { return operand.kind == Operand::Kind::kVector; };
   if (i.opcode == "mov" && std::ranges::any_of(i.operands, packed)) return false;
-  return IsOneOf(i.opcode, {"mov",  "cvt", "cvta", "add",  "sub",  "mul", "mad",   "fma",   "div",  "rem",
-                            "abs",  "neg", "min",  "max",  "sqrt", "rcp", "ex2",   "lg2",   "sin",  "cos",
-                            "tanh", "set", "setp", "addc", "subc", "sad", "mul24", "mad24", "rsqrt"});
+  return IsOneOf(i.opcode,
+                 {"mov",  "cvt", "cvta", "add",  "sub",  "mul", "mad",   "fma",   "div",  "rem",
+                  "abs",  "neg", "min",  "max",  "sqrt", "rcp", "ex2",   "lg2",   "sin",  "cos",
+                  "tanh", "set", "setp", "addc", "subc", "sad", "mul24", "mad24", "rsqrt"});
 }
 
 bool SpaceIsNone(const Instruction& i, std::initializer_list<std::string_view> spaces) {
   return std::ranges::none_of(i.modifiers, [&](const std::string& m) {
-    return std::ranges::any_of(spaces, [&](std::string_view space) { return m.starts_with(space); });
+    return std::ranges::any_of(spaces,
+                               [&](std::string_view space) { return m.starts_with(space); });
   });
 }
 /// Where a load or store may go; generic ones may go anywhere.
-bool MayBeShared(const Instruction& i) { return SpaceIsNone(i, {"global", "const", "param", "local"}); }
+bool MayBeShared(const Instruction& i) {
+  return SpaceIsNone(i, {"global", "const", "param", "local"});
+}
 bool MayBeLocal(const Instruction& i) { return SpaceIsNone(i, {"global", "const", "shared"}); }
 
 /// Registers of what a load or store moves, element by element; -1 where that is none.
@@ -60,7 +66,8 @@ bool Moves(const Instruction& i, std::string_view opcode) {
 /// Which registers are defined for sure, as bits.
 class Defined {
  public:
-  explicit Defined(size_t registers, bool all) : words_((registers + 63) / 64, all ? ~uint64_t{0} : 0) {}
+  explicit Defined(size_t registers, bool all)
+      : words_((registers + 63) / 64, all ? ~uint64_t{0} : 0) {}
   void Set(int reg) { words_[static_cast<size_t>(reg) / 64] |= uint64_t{1} << (reg % 64); }
   bool Has(int reg) const { return (words_[static_cast<size_t>(reg) / 64] >> (reg % 64)) & 1u; }
   /// True when that took something away.
@@ -97,7 +104,8 @@ class FunctionFlow {
   bool StoresSuspects() const {
     for (const Instruction& i : function_.body) {
       if (!Moves(i, "st") || !MayBeShared(i)) continue;
-      if (std::ranges::any_of(Elements(i), [&](int reg) { return suspects_.contains(reg); })) return true;
+      if (std::ranges::any_of(Elements(i), [&](int reg) { return suspects_.contains(reg); }))
+        return true;
     }
     return false;
   }
@@ -111,7 +119,8 @@ class FunctionFlow {
     }
     Spread();
   }
-  /// An exclusive scan may be the inclusive one less the lane's own term: of an undefined term nothing is left then.
+  /// An exclusive scan may be the inclusive one less the lane's own term: of an undefined term
+  /// nothing is left then.
   bool TakesTermFromSum(size_t index) const {
     const Instruction& i = function_.body[index];
     if (i.opcode != "sub" || i.operands.size() != 3 || i.Has("f32") || i.Has("f64")) return false;
@@ -121,8 +130,9 @@ class FunctionFlow {
     for (bool more = true; more;) {
       more = false;
       for (size_t k = 0; k < uses_.size(); ++k) {
-        const bool adds =
-            k != index && std::ranges::any_of(uses_[k].values, [&](int reg) { return sums.contains(reg); });
+        const bool adds = k != index && std::ranges::any_of(uses_[k].values, [&](int reg) {
+                            return sums.contains(reg);
+                          });
         for (int reg : uses_[k].writes) more |= adds && sums.insert(reg).second;
       }
     }
@@ -168,8 +178,8 @@ class FunctionFlow {
     }
   }
 
-  /// Structs are moved with their padding: vectors and halves of pairs within shared memory, and in code that was not
-  /// optimised all pieces of those on the stack.
+  /// Structs are moved with their padding: vectors and halves of pairs within shared memory, and in
+  /// code that was not optimised all pieces of those on the stack.
   void FindCopies() {
     const auto loads = [](const Instruction& i) { return Moves(i, "ld"); };
     if (std::ranges::none_of(function_.body, loads)) return;
@@ -204,7 +214,8 @@ class FunctionFlow {
         const Instruction& instruction = function_.body[i];
         if (!Passes(instruction) && !IsOneOf(instruction.opcode, {"selp", "slct"})) continue;
         const Use& use = uses_[i];
-        const bool reads = std::ranges::any_of(use.values, [&](int reg) { return suspects_.contains(reg); });
+        const bool reads = std::ranges::any_of(use.values,
+                                               [&](int reg) { return suspects_.contains(reg); });
         for (int reg : use.writes) more |= reads && suspects_.insert(reg).second;
       }
     }
@@ -219,8 +230,8 @@ class FunctionFlow {
 };
 
 /// What of a load or store goes through memory of the block. `carries`: undefined values do.
-void DescribeMemory(const Instruction& i, size_t index, const FunctionFlow& flow, const std::vector<int32_t>& slots,
-                    bool carries, Suspect& s) {
+void DescribeMemory(const Instruction& i, size_t index, const FunctionFlow& flow,
+                    const std::vector<int32_t>& slots, bool carries, Suspect& s) {
   const bool load = Moves(i, "ld");
   if (!load && !Moves(i, "st")) return;
   const std::vector<int> elements = Elements(i);
@@ -229,7 +240,8 @@ void DescribeMemory(const Instruction& i, size_t index, const FunctionFlow& flow
   s.keeps = s.keeps_local || (!load && carries && MayBeShared(i));
   if (load ? !s.copies && !(carries && MayBeShared(i)) : !s.keeps) return;
   for (int reg : elements)
-    s.moved.push_back(flow.suspects().contains(reg) ? slots[static_cast<size_t>(reg)] : Suspect::kNobody);
+    s.moved.push_back(flow.suspects().contains(reg) ? slots[static_cast<size_t>(reg)]
+                                                    : Suspect::kNobody);
 }
 
 Suspect Describe(const Instruction& instruction, size_t index, const FunctionFlow& flow,
@@ -249,17 +261,22 @@ Suspect Describe(const Instruction& instruction, size_t index, const FunctionFlo
   take(use.writes, s.writes);
   const std::string& opcode = instruction.opcode;
   if (opcode == "brx") take(use.values, s.needs);
-  // Block-wide sorts and scans carry the empty end of a last tile through shared memory, and drop it later.
+  // Block-wide sorts and scans carry the empty end of a last tile through shared memory, and drop
+  // it later.
   s.generic = opcode == "st" && SpaceIsNone(instruction, {"global"});
-  if ((opcode == "st" && SpaceIsNone(instruction, {"local", "param", "shared"})) || opcode == "red") {
+  if ((opcode == "st" && SpaceIsNone(instruction, {"local", "param", "shared"})) ||
+      opcode == "red") {
     take(use.values, s.stored);
     if (s.stored.size() != use.values.size()) s.stored.clear();
   }
-  const bool chooses = opcode == "selp" && instruction.operands.size() == 4 && !instruction.operands[3].negated;
+  const bool chooses = opcode == "selp" && instruction.operands.size() == 4 &&
+                       !instruction.operands[3].negated;
   for (size_t i = 0; chooses && i < 3; ++i) {
     const int reg = instruction.operands[i + 1].reg;
-    // Of the other registers nothing is known: their slots may tell of suspects that had them before.
-    if (reg >= 0 && (i == 2 || suspects.contains(reg))) s.select[i] = slots[static_cast<size_t>(reg)];
+    // Of the other registers nothing is known: their slots may tell of suspects that had them
+    // before.
+    if (reg >= 0 && (i == 2 || suspects.contains(reg)))
+      s.select[i] = slots[static_cast<size_t>(reg)];
   }
   s.compares = IsOneOf(opcode, {"set", "setp"});
   if (Passes(instruction)) take(use.values, s.passes);
@@ -285,8 +302,8 @@ Kernel FindSuspects(const Kernel& kernel) {
     for (size_t i = 0; i < code.function->body.size(); ++i) {
       const auto index = static_cast<uint32_t>(code.first_op + i);
       Suspect suspect = Describe(code.function->body[i], i, flow, slots, marked.carries);
-      const bool watched = suspect.guard >= 0 || !suspect.needs.empty() || !suspect.stored.empty() ||
-                           !suspect.writes.empty() || suspect.keeps;
+      const bool watched = suspect.guard >= 0 || !suspect.needs.empty() ||
+                           !suspect.stored.empty() || !suspect.writes.empty() || suspect.keeps;
       if (!watched) continue;
       suspect.flow = marked.ops[index].flow;
       marked.ops[index].flow = Flow::kSuspect;
@@ -299,7 +316,8 @@ Kernel FindSuspects(const Kernel& kernel) {
 
 namespace {
 
-/// Where an element of a lane's access lies in the block's own memory, as an offset in Exec::shared or Exec::local.
+/// Where an element of a lane's access lies in the block's own memory, as an offset in Exec::shared
+/// or Exec::local.
 struct BlockPlace {
   Space space = Space::kGeneric;  ///< kGeneric: elsewhere
   size_t at = 0;
@@ -316,15 +334,17 @@ BlockPlace PlaceOfElement(const Exec& x, const Op& op, int lane, size_t element)
 }
 
 /// Lanes that load nothing but bytes which nothing ever defined.
-uint32_t LoadedUndefined(const Exec& x, const Op& op, const Suspect& suspect, size_t element, uint32_t active) {
+uint32_t LoadedUndefined(const Exec& x, const Op& op, const Suspect& suspect, size_t element,
+                         uint32_t active) {
   uint32_t undefined = 0;
   ForLanes(active, [&](int l) {
     const BlockPlace place = PlaceOfElement(x, op, l, element);
     if (place.space == Space::kGeneric) return;
     bool all = true;
     for (size_t i = place.at; i < place.at + op.width; ++i) {
-      const bool unwritten =
-          place.space == Space::kShared ? (x.shadow[i / 4].initialised >> i % 4 & 1) == 0 : x.local_defined[i] == 0;
+      const bool unwritten = place.space == Space::kShared
+                                 ? (x.shadow[i / 4].initialised >> i % 4 & 1) == 0
+                                 : x.local_defined[i] == 0;
       const bool hollow = place.space == Space::kShared && !x.hollow.empty() && x.hollow[i] != 0;
       all = all && (hollow || (suspect.copies && unwritten));
     }
@@ -345,21 +365,28 @@ uint32_t LanesIn(const Exec& x, const Op& op, Space space, uint32_t active) {
 }  // namespace
 
 void CheckSuspect(Exec& x, const Op& op, const Suspect& suspect, uint32_t mask, uint32_t active) {
-  const auto of = [&](int32_t slot) -> uint32_t& { return x.warp->undefined[static_cast<size_t>(slot)]; };
-  const auto carried = [&](int32_t slot) -> uint32_t& { return x.warp->carried[static_cast<size_t>(slot)]; };
+  const auto of = [&](int32_t slot) -> uint32_t& {
+    return x.warp->undefined[static_cast<size_t>(slot)];
+  };
+  const auto carried = [&](int32_t slot) -> uint32_t& {
+    return x.warp->carried[static_cast<size_t>(slot)];
+  };
   const auto report = [&](uint32_t lanes, const char* what) {
     if (lanes == 0 || ReportedBefore(x, op, Hazard::Kind::kUninitialisedRegister)) return;
     Report(x, op, Hazard::Kind::kUninitialisedRegister, std::countr_zero(lanes), what);
   };
   if (suspect.guard >= 0) {
-    report(of(suspect.guard) & mask & ~carried(suspect.guard), "branches on a variable that nothing was written to");
+    report(of(suspect.guard) & mask & ~carried(suspect.guard),
+           "branches on a variable that nothing was written to");
     of(suspect.guard) &= ~mask;  // once is enough
   }
   for (int32_t slot : suspect.needs) {
     report(of(slot) & active, "computes an address from a variable that nothing was written to");
     of(slot) &= ~active;
   }
-  uint32_t stored = suspect.stored.empty() ? 0 : suspect.generic ? LanesIn(x, op, Space::kGlobal, active) : active;
+  uint32_t stored = suspect.stored.empty() ? 0
+                    : suspect.generic      ? LanesIn(x, op, Space::kGlobal, active)
+                                           : active;
   uint32_t from_shared = stored;
   for (int32_t slot : suspect.stored) stored &= of(slot), from_shared &= carried(slot);
   report(stored & ~from_shared, "stores a variable that nothing was written to");
@@ -393,11 +420,14 @@ void CheckSuspect(Exec& x, const Op& op, const Suspect& suspect, uint32_t mask, 
 void KeepUndefined(Exec& x, const Op& op, const Suspect& suspect, uint32_t active) {
   for (size_t e = 0; e < suspect.moved.size(); ++e) {
     const int32_t slot = suspect.moved[e];
-    const uint32_t undefined = slot == Suspect::kNobody ? 0 : x.warp->undefined[static_cast<size_t>(slot)];
+    const uint32_t undefined = slot == Suspect::kNobody
+                                   ? 0
+                                   : x.warp->undefined[static_cast<size_t>(slot)];
     ForLanes(active, [&](int l) {
       const BlockPlace place = PlaceOfElement(x, op, l, e);
       const bool hollow = (undefined >> l & 1) != 0;
-      if (place.space == Space::kShared && !x.hollow.empty()) std::memset(x.hollow.data() + place.at, hollow, op.width);
+      if (place.space == Space::kShared && !x.hollow.empty())
+        std::memset(x.hollow.data() + place.at, hollow, op.width);
       if (place.space == Space::kLocal && suspect.keeps_local && hollow)
         std::memset(x.local_defined.data() + place.at, 0, op.width);
     });

@@ -2,13 +2,14 @@
 
 #include <set>
 
-#include "atunner/vgpu/checks/access.h"
 #include "atunner/vgpu/analysis/used_bytes.h"
+#include "atunner/vgpu/checks/access.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-/// Whether what the load `op` reads goes into a value that is stored, rather than into comparisons alone.
+/// Whether what the load `op` reads goes into a value that is stored, rather than into comparisons
+/// alone.
 bool IsStoredLater(const Kernel& kernel, const Op& op) {
   const Code* code = CodeOf(kernel, op);
   if (code == nullptr) return false;
@@ -19,9 +20,11 @@ bool IsStoredLater(const Kernel& kernel, const Op& op) {
   for (bool more = true; more;) {
     more = false;
     for (size_t i = 0; i < body.size(); ++i) {
-      if (body[i].opcode == "setp" || !std::ranges::any_of(uses[i].values, [&](int r) { return derived.contains(r); }))
+      if (body[i].opcode == "setp" ||
+          !std::ranges::any_of(uses[i].values, [&](int r) { return derived.contains(r); }))
         continue;
-      if (body[i].opcode == "st" || body[i].opcode == "atom" || body[i].opcode == "red") return true;
+      if (body[i].opcode == "st" || body[i].opcode == "atom" || body[i].opcode == "red")
+        return true;
       for (int reg : uses[i].writes) more |= derived.insert(reg).second;
     }
   }
@@ -40,18 +43,21 @@ WarpExchange& ExchangeAt(Exec& x, uint64_t address) {
   return x.exchanges[(address & ((uint64_t{1} << kRankShift) - 1)) / 4];
 }
 
-/// Whether `lane` took part in the access of another lane of its warp, and nothing put the two in step since.
+/// Whether `lane` took part in the access of another lane of its warp, and nothing put the two in
+/// step since.
 bool OutOfStep(const Exec& x, const WarpExchange::Access& access, int lane) {
-  return access.epoch == x.epoch && access.sync == x.warp->sync_epoch && access.thread / kLanes == x.warp->index &&
-         access.thread != x.ThreadOf(lane) && (access.lanes >> lane & 1u) != 0;
+  return access.epoch == x.epoch && access.sync == x.warp->sync_epoch &&
+         access.thread / kLanes == x.warp->index && access.thread != x.ThreadOf(lane) &&
+         (access.lanes >> lane & 1u) != 0;
 }
 
 void Note(const Exec& x, const Op& op, uint32_t mask, int lane, WarpExchange::Access& access) {
-  access = {x.epoch, x.warp->sync_epoch, mask, LineOf(x, op), static_cast<uint16_t>(x.ThreadOf(lane))};
+  access = {x.epoch, x.warp->sync_epoch, mask, LineOf(x, op),
+            static_cast<uint16_t>(x.ThreadOf(lane))};
 }
 
-void ReportOutOfStep(Exec& x, const Op& op, int lane, uint64_t address, const WarpExchange::Access& access,
-                     const std::string& what) {
+void ReportOutOfStep(Exec& x, const Op& op, int lane, uint64_t address,
+                     const WarpExchange::Access& access, const std::string& what) {
   Hazard::Site other = SiteOf(x, op, x.block, access.thread);
   other.line = access.line;
   Report(x, op, Hazard::Kind::kRace, lane,
@@ -62,22 +68,26 @@ void ReportOutOfStep(Exec& x, const Op& op, int lane, uint64_t address, const Wa
 
 }  // namespace
 
-void CheckExchangedRead(Exec& x, const Op& op, uint32_t mask, uint32_t distinct, const uint64_t* addresses) {
+void CheckExchangedRead(Exec& x, const Op& op, uint32_t mask, uint32_t distinct,
+                        const uint64_t* addresses) {
   if (!op.is_volatile || op.width * op.list_size != 4 || !Exchanges(x, op)) return;
   ForLanes(distinct, [&](int l) {
     if (x.stop || IsRemote(x, addresses[l])) return;
     WarpExchange& word = ExchangeAt(x, addresses[l]);
     if (OutOfStep(x, word.write, l))
-      ReportOutOfStep(x, op, l, addresses[l], word.write, "reads shared address " + Hex(addresses[l]) + ", written");
+      ReportOutOfStep(x, op, l, addresses[l], word.write,
+                      "reads shared address " + Hex(addresses[l]) + ", written");
     Note(x, op, mask, l, word.read);
   });
 }
 
-void CheckExchangedWrite(Exec& x, const Op& op, uint32_t mask, int lane, uint64_t address, bool same_value) {
+void CheckExchangedWrite(Exec& x, const Op& op, uint32_t mask, int lane, uint64_t address,
+                         bool same_value) {
   if (!op.is_volatile || op.width * op.list_size != 4 || IsRemote(x, address)) return;
   WarpExchange& word = ExchangeAt(x, address);
   if (!same_value && OutOfStep(x, word.read, lane))
-    ReportOutOfStep(x, op, lane, address, word.read, "writes shared address " + Hex(address) + ", read");
+    ReportOutOfStep(x, op, lane, address, word.read,
+                    "writes shared address " + Hex(address) + ", read");
   const bool together = OutOfStep(x, word.write, lane) && word.write.line == LineOf(x, op);
   Note(x, op, together || same_value ? 0 : mask, lane, word.write);
 }

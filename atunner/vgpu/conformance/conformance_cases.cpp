@@ -37,7 +37,9 @@ int BitsOfType(const std::string& type) {
   const size_t digit = type.find_first_of("0123456789");
   return digit == std::string::npos ? 0 : std::stoi(type.substr(digit));
 }
-bool IsFloat(const std::string& type) { return type == "f16" || type == "bf16" || type == "f32" || type == "f64"; }
+bool IsFloat(const std::string& type) {
+  return type == "f16" || type == "bf16" || type == "f32" || type == "f64";
+}
 
 /// Class of the register that holds a type: 8-bit values lie in wider ones.
 std::string RegisterType(const std::string& type) {
@@ -79,14 +81,15 @@ std::string Kernel(const ConformanceForm& form, size_t index) {
   const std::string in_bytes = std::to_string(8 * form.inputs.size());
   const std::string out_bytes = std::to_string(8 * form.outputs.size());
   return ".visible .entry form" + std::to_string(index) +
-         "(.param .u64 in, .param .u64 out, .param .u32 count)\n{\n  .reg .pred %past;\n  .reg .b32 %n, %i, %block;\n"
+         "(.param .u64 in, .param .u64 out, .param .u32 count)\n{\n  .reg .pred %past;\n  .reg "
+         ".b32 %n, %i, %block;\n"
          "  .reg .b64 %from, %to;\n" +
          declare +
          "  ld.param.u64 %from, [in];\n  ld.param.u64 %to, [out];\n  ld.param.u32 %n, [count];\n"
          "  mov.u32 %i, %tid.x;\n  mov.u32 %block, %ctaid.x;\n  mad.lo.u32 %i, %block, 32, %i;\n"
          "  setp.ge.u32 %past, %i, %n;\n  @%past bra END;\n  mad.wide.u32 %from, %i, " +
-         in_bytes + ", %from;\n  mad.wide.u32 %to, %i, " + out_bytes + ", %to;\n" + load + "  " + body + "\n" + store +
-         "END:\n  ret;\n}\n";
+         in_bytes + ", %from;\n  mad.wide.u32 %to, %i, " + out_bytes + ", %to;\n" + load + "  " +
+         body + "\n" + store + "END:\n  ret;\n}\n";
 }
 
 double Value(const std::string& type, uint64_t bits) {
@@ -98,7 +101,9 @@ double Value(const std::string& type, uint64_t bits) {
 
 bool Agrees(const ConformanceForm& form, const ConformanceCase& one, size_t output, uint64_t got) {
   const std::string& type = form.outputs[output];
-  const int bits = std::max(32, BitsOfType(type)) == 32 && BitsOfType(type) == 16 ? 16 : std::max(32, BitsOfType(type));
+  const int bits = std::max(32, BitsOfType(type)) == 32 && BitsOfType(type) == 16
+                       ? 16
+                       : std::max(32, BitsOfType(type));
   if (bits < 64) got &= (uint64_t{1} << bits) - 1;
   if (one.any_nan[output]) return std::isnan(Value(type, got));
   if (got == one.outputs[output]) return true;
@@ -108,7 +113,8 @@ bool Agrees(const ConformanceForm& form, const ConformanceCase& one, size_t outp
   return error <= form.absolute + form.relative * std::fabs(expected);
 }
 
-std::string Describe(const ConformanceForm& form, const ConformanceCase& one, size_t output, uint64_t got) {
+std::string Describe(const ConformanceForm& form, const ConformanceCase& one, size_t output,
+                     uint64_t got) {
   std::ostringstream text;
   text << form.ptx << std::hex << "  inputs";
   for (uint64_t v : one.inputs) text << " " << v;
@@ -120,14 +126,16 @@ std::string Describe(const ConformanceForm& form, const ConformanceCase& one, si
   return text.str();
 }
 
-Status ReadForm(const std::string& line, const std::string& where, std::vector<ConformanceForm>& forms) {
+Status ReadForm(const std::string& line, const std::string& where,
+                std::vector<ConformanceForm>& forms) {
   const auto parts = Split(line.substr(5), " | ");
   if (parts.size() != 5) return Invalid("a form has five parts", where);
   ConformanceForm form;
   form.ptx = parts[0];
   form.outputs = Words(parts[1]);
   form.inputs = Words(parts[2]);
-  if (form.outputs.empty() || form.outputs.size() > std::size(kOutputs) || form.inputs.size() > std::size(kInputs))
+  if (form.outputs.empty() || form.outputs.size() > std::size(kOutputs) ||
+      form.inputs.size() > std::size(kInputs))
     return Invalid("a form has one or two outputs and at most four inputs", where);
   if (parts[3].starts_with("rel=")) form.relative = std::stod(parts[3].substr(4));
   if (parts[3].starts_with("abs=")) form.absolute = std::stod(parts[3].substr(4));
@@ -140,7 +148,8 @@ Status ReadCase(const std::string& line, const std::string& where, ConformanceFo
   const auto sides = Split(line, " = ");
   if (sides.size() != 2) return Invalid("a case is 'inputs = outputs'", where);
   ConformanceCase one;
-  for (const std::string& word : Words(sides[0])) one.inputs.push_back(std::stoull(word, nullptr, 16));
+  for (const std::string& word : Words(sides[0]))
+    one.inputs.push_back(std::stoull(word, nullptr, 16));
   for (const std::string& word : Words(sides[1])) {
     one.any_nan.push_back(word == "nan");
     one.outputs.push_back(word == "nan" ? 0 : std::stoull(word, nullptr, 16));
@@ -177,8 +186,9 @@ std::string ConformanceModule(const std::vector<ConformanceForm>& forms, int arc
   return text;
 }
 
-std::vector<std::string> CheckConformance(const std::vector<ConformanceForm>& forms, int device_arch,
-                                          const ConformanceRunner& run, size_t& cases_run, size_t limit) {
+std::vector<std::string> CheckConformance(const std::vector<ConformanceForm>& forms,
+                                          int device_arch, const ConformanceRunner& run,
+                                          size_t& cases_run, size_t limit) {
   std::map<int, std::vector<ConformanceForm>> by_arch;
   for (const ConformanceForm& form : forms) {
     if (form.arch <= device_arch) by_arch[form.arch].push_back(form);
@@ -189,8 +199,10 @@ std::vector<std::string> CheckConformance(const std::vector<ConformanceForm>& fo
     for (size_t f = 0; f < list.size(); ++f) {
       const ConformanceForm& form = list[f];
       std::vector<uint64_t> inputs;
-      for (const ConformanceCase& one : form.cases) inputs.insert(inputs.end(), one.inputs.begin(), one.inputs.end());
-      const auto outputs = run(ptx, "form" + std::to_string(f), inputs, form.cases.size(), form.outputs.size());
+      for (const ConformanceCase& one : form.cases)
+        inputs.insert(inputs.end(), one.inputs.begin(), one.inputs.end());
+      const auto outputs = run(ptx, "form" + std::to_string(f), inputs, form.cases.size(),
+                               form.outputs.size());
       if (!outputs) {
         wrong.push_back(form.ptx + ": " + outputs.error().ToString());
         if (wrong.size() >= limit) return wrong;
@@ -199,7 +211,8 @@ std::vector<std::string> CheckConformance(const std::vector<ConformanceForm>& fo
       for (size_t i = 0; i < form.cases.size(); ++i) {
         for (size_t o = 0; o < form.outputs.size(); ++o) {
           const uint64_t got = (*outputs)[i * form.outputs.size() + o];
-          if (!Agrees(form, form.cases[i], o, got)) wrong.push_back(Describe(form, form.cases[i], o, got));
+          if (!Agrees(form, form.cases[i], o, got))
+            wrong.push_back(Describe(form, form.cases[i], o, got));
           if (wrong.size() >= limit) return wrong;
         }
         ++cases_run;

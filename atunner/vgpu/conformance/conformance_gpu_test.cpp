@@ -1,4 +1,5 @@
-// The conformance files on a real GPU, through the driver's own compiler: what they expect is what hardware does.
+// The conformance files on a real GPU, through the driver's own compiler: what they expect is what
+// hardware does.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +18,8 @@ class DeviceRunner {
   explicit DeviceRunner(Device& device) : device_(device) {}
 
   Result<std::vector<uint64_t>> operator()(const std::string& ptx, const std::string& entry,
-                                           const std::vector<uint64_t>& inputs, size_t cases, size_t outputs) {
+                                           const std::vector<uint64_t>& inputs, size_t cases,
+                                           size_t outputs) {
     if (ptx != ptx_) {
       CompiledModule module;
       module.ptx = ptx;
@@ -33,11 +35,13 @@ class DeviceRunner {
     KernelArg number;
     number.size = 4;
     std::memcpy(number.bytes.data(), &count, 4);
-    const KernelArg args[] = {KernelArg::Address(from->address()), KernelArg::Address(to->address()), number};
+    const KernelArg args[] = {KernelArg::Address(from->address()),
+                              KernelArg::Address(to->address()), number};
     const LaunchShape shape{{(count + 31) / 32, 1, 1}, {32, 1, 1}, {1, 1, 1}, 0};
     ATUNNER_TRY(const LaunchOutcome outcome, device_.Launch(*module_, entry, shape, args, {}));
     if (!outcome.completed()) return Invalid(outcome.message);
-    ATUNNER_RETURN_IF_ERROR(device_.CopyOut(std::as_writable_bytes(std::span(values)), to->address()));
+    ATUNNER_RETURN_IF_ERROR(
+        device_.CopyOut(std::as_writable_bytes(std::span(values)), to->address()));
     return values;
   }
 
@@ -56,7 +60,8 @@ TEST(ConformanceOnTheGpu, AgreesWithTheFiles) {
   auto device = OpenRealDevice(devices->front().index).value();
   const int arch = std::atoi(device->arch().c_str() + 3);  // "sm_90a"
   for (const char* file : {"integers", "logic", "floats", "halves", "convert", "approximate"}) {
-    const Path path = Path(ATUNNER_SOURCE_DIR) / "atunner" / "vgpu" / "conformance" / (std::string(file) + ".txt");
+    const Path path = Path(ATUNNER_SOURCE_DIR) / "atunner" / "vgpu" / "conformance" /
+                      (std::string(file) + ".txt");
     const auto forms = ReadConformance(ReadFile(path).value()).value();
     DeviceRunner runner(*device);
     size_t cases = 0;

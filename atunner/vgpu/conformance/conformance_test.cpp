@@ -16,7 +16,8 @@ namespace {
 
 using testing::IsEmpty;
 
-constexpr const char* kFiles[] = {"integers", "logic", "floats", "halves", "convert", "approximate"};
+constexpr const char* kFiles[] = {"integers", "logic",   "floats",
+                                  "halves",   "convert", "approximate"};
 
 std::vector<ConformanceForm> Forms(const std::string& file) {
   const Path path = Path(ATUNNER_SOURCE_DIR) / "atunner" / "vgpu" / "conformance" / (file + ".txt");
@@ -29,7 +30,8 @@ class EngineRunner {
   explicit EngineRunner(ProgramLoader loader) : loader_(loader) {}
 
   Result<std::vector<uint64_t>> operator()(const std::string& ptx, const std::string& entry,
-                                           const std::vector<uint64_t>& inputs, size_t cases, size_t outputs) {
+                                           const std::vector<uint64_t>& inputs, size_t cases,
+                                           size_t outputs) {
     if (ptx != ptx_) {
       ATUNNER_TRY(ptx::ValidModule module, ptx::Parse(ptx));
       ATUNNER_TRY(program_, loader_(std::move(module), *memory_));
@@ -43,7 +45,8 @@ class EngineRunner {
     std::memcpy(params.data() + 8, &to, 8);
     const auto count = static_cast<uint32_t>(cases);
     std::memcpy(params.data() + 16, &count, 4);
-    const ExecResult result = program_->Run(entry, {{(count + 31) / 32, 1, 1}, {32, 1, 1}, {1, 1, 1}, 0}, params, {});
+    const ExecResult result = program_->Run(
+        entry, {{(count + 31) / 32, 1, 1}, {32, 1, 1}, {1, 1, 1}, 0}, params, {});
     std::vector<uint64_t> values(cases * outputs);
     std::memcpy(values.data(), reinterpret_cast<const void*>(to), 8 * values.size());
     memory_->Free(from);
@@ -75,7 +78,8 @@ class Conformance : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(Conformance, Avx2) {
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
+      !__builtin_cpu_supports("f16c"))
     GTEST_SKIP() << "this processor has no AVX2";
   Check(avx2::Load);
 }
@@ -86,26 +90,31 @@ INSTANTIATE_TEST_SUITE_P(Files, Conformance, testing::ValuesIn(kFiles),
 
 TEST(ConformanceFile, ErrorsNameTheLine) {
   EXPECT_THAT(ReadConformance("1 2 = 3\n").error().ToString(), testing::HasSubstr("line 1"));
-  EXPECT_THAT(ReadConformance("form add.u32 $d, $a, $b; | u32 | u32 u32 | exact | 75\n1 = 3\n").error().ToString(),
+  EXPECT_THAT(ReadConformance("form add.u32 $d, $a, $b; | u32 | u32 u32 | exact | 75\n1 = 3\n")
+                  .error()
+                  .ToString(),
               testing::HasSubstr("line 2"));
 }
 
 TEST(ConformanceFile, DifferencesAreFound) {
   const auto forms =
-      ReadConformance("form add.u32 $d, $a, $b; | u32 | u32 u32 | exact | 75\n1 2 = 3\n1 2 = 4\n").value();
+      ReadConformance("form add.u32 $d, $a, $b; | u32 | u32 u32 | exact | 75\n1 2 = 3\n1 2 = 4\n")
+          .value();
   EngineRunner runner(portable::Load);
   size_t cases = 0;
   EXPECT_EQ(CheckConformance(forms, 90, std::ref(runner), cases).size(), 1u);
   EXPECT_EQ(cases, 2u);
 }
 
-/// Lane i holds i with the sign of its parity; the result is the smallest, the largest magnitude, and NaN where asked
-/// for.
+/// Lane i holds i with the sign of its parity; the result is the smallest, the largest magnitude,
+/// and NaN where asked for.
 TEST(Redux, Floats) {
   const std::string ptx =
       ".version 8.6\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
-      ".reg .b32 %i, %v, %r<4>;\n.reg .pred %odd;\n.reg .b64 %to;\nld.param.u64 %to, [out];\nmov.u32 %i, %tid.x;\n"
-      "cvt.rn.f32.u32 %v, %i;\nand.b32 %r0, %i, 1;\nsetp.ne.u32 %odd, %r0, 0;\n@%odd neg.f32 %v, %v;\n"
+      ".reg .b32 %i, %v, %r<4>;\n.reg .pred %odd;\n.reg .b64 %to;\nld.param.u64 %to, "
+      "[out];\nmov.u32 %i, %tid.x;\n"
+      "cvt.rn.f32.u32 %v, %i;\nand.b32 %r0, %i, 1;\nsetp.ne.u32 %odd, %r0, 0;\n@%odd neg.f32 %v, "
+      "%v;\n"
       "redux.sync.min.f32 %r0, %v, -1;\nredux.sync.max.abs.f32 %r1, %v, -1;\n"
       "setp.eq.u32 %odd, %i, 9;\n@%odd mov.b32 %v, 0x7fc00000;\nredux.sync.max.f32 %r2, %v, -1;\n"
       "redux.sync.max.NaN.f32 %r3, %v, -1;\nmad.wide.u32 %to, %i, 16, %to;\n"
@@ -115,7 +124,8 @@ TEST(Redux, Floats) {
   const uint64_t to = memory.Allocate(512).value();
   std::vector<std::byte> params(8);
   std::memcpy(params.data(), &to, 8);
-  ASSERT_TRUE(program->Run("k", {{1, 1, 1}, {32, 1, 1}, {1, 1, 1}, 0}, params, {}).outcome.completed());
+  ASSERT_TRUE(
+      program->Run("k", {{1, 1, 1}, {32, 1, 1}, {1, 1, 1}, 0}, params, {}).outcome.completed());
   float values[4];
   std::memcpy(values, reinterpret_cast<const void*>(to + 16 * 20), sizeof values);
   EXPECT_EQ(values[0], -31);
@@ -124,7 +134,8 @@ TEST(Redux, Floats) {
   EXPECT_TRUE(std::isnan(values[3]));
 }
 
-/// Opcodes of 523 PTX files compiled from public projects; those that need textures are not there yet.
+/// Opcodes of 523 PTX files compiled from public projects; those that need textures are not there
+/// yet.
 TEST(Opcodes, OfPublicProjectsAreThere) {
   const std::vector<std::string> supported = SupportedOpcodes();
   for (const char* opcode : {"abs",        "activemask",
@@ -178,33 +189,42 @@ TEST(HowToPage, NamesWhatThereIs) {
   for (std::string word; words >> word;) {
     const size_t start = word.find('`');
     const size_t end = word.find(".cpp`");
-    if (start == std::string::npos || end == std::string::npos || word.find('/') != std::string::npos) continue;
+    if (start == std::string::npos || end == std::string::npos ||
+        word.find('/') != std::string::npos)
+      continue;
     const auto text = ReadFile(root / "atunner" / "vgpu" / word.substr(start + 1, end + 3 - start));
     ASSERT_TRUE(text.has_value()) << word;
     sources += *text;
     ++files;
   }
   EXPECT_GT(files, 15u);
-  for (size_t at = page.find("Handler`"); at != std::string::npos; at = page.find("Handler`", at + 1)) {
+  for (size_t at = page.find("Handler`"); at != std::string::npos;
+       at = page.find("Handler`", at + 1)) {
     const size_t start = page.rfind('`', at) + 1;
     EXPECT_THAT(sources, testing::HasSubstr(page.substr(start, at + 7 - start) + "("));
   }
 }
 
-/// Token soup: whatever a module says, loading and running it ends in an error or a report, never in a crash.
+/// Token soup: whatever a module says, loading and running it ends in an error or a report, never
+/// in a crash.
 TEST(HostileModules, EndInErrorsOrReports) {
   std::vector<std::string> lines;
-  std::istringstream in(ConformanceModule(Forms("integers"), 90) + ConformanceModule(Forms("halves"), 90));
+  std::istringstream in(ConformanceModule(Forms("integers"), 90) +
+                        ConformanceModule(Forms("halves"), 90));
   for (std::string line; std::getline(in, line);) {
-    if (line.find(';') != std::string::npos && line.find(".reg") == std::string::npos) lines.push_back(line);
+    if (line.find(';') != std::string::npos && line.find(".reg") == std::string::npos)
+      lines.push_back(line);
   }
   Random random(11);
   int loaded = 0;
   for (int round = 0; round < 300; ++round) {
     std::string text =
-        ".version 8.1\n.target sm_90\n.address_size 64\n.visible .entry form0(.param .u64 in, .param .u64 "
-        "out, .param .u32 count)\n{\n.reg .pred %past, %q;\n.reg .b32 %n, %i, %block, %in0, %in1;\n.reg "
-        ".b64 %from, %to, %in2, %out0;\n.reg .b16 %in3, %out1;\nld.param.u64 %from, [in];\nld.param.u64 "
+        ".version 8.1\n.target sm_90\n.address_size 64\n.visible .entry form0(.param .u64 in, "
+        ".param .u64 "
+        "out, .param .u32 count)\n{\n.reg .pred %past, %q;\n.reg .b32 %n, %i, %block, %in0, "
+        "%in1;\n.reg "
+        ".b64 %from, %to, %in2, %out0;\n.reg .b16 %in3, %out1;\nld.param.u64 %from, "
+        "[in];\nld.param.u64 "
         "%to, [out];\n";
     for (int i = 0; i < 6; ++i) text += lines[random.Below(lines.size())] + "\n";
     // One word of the text in the place of another.
@@ -225,7 +245,8 @@ TEST(HostileModules, EndInErrorsOrReports) {
     ExecOptions options;
     options.deadline_seconds = 1;
     options.max_warp_instructions_per_block = 100000;
-    (void)(*program)->Run("form0", {{1, 1, 1}, {32, 1, 1}, {1, 1, 1}, 0}, std::vector<std::byte>(20), options);
+    (void)(*program)->Run("form0", {{1, 1, 1}, {32, 1, 1}, {1, 1, 1}, 0},
+                          std::vector<std::byte>(20), options);
   }
   EXPECT_GT(loaded, 0);
 }

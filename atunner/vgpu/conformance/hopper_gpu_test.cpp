@@ -1,4 +1,5 @@
-// wgmma and bulk tensor copies on a real GPU: what the virtual one is tested against is what hardware does.
+// wgmma and bulk tensor copies on a real GPU: what the virtual one is tested against is what
+// hardware does.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +19,8 @@ class HopperOnTheGpu : public testing::Test {
  protected:
   void SetUp() override {
     const auto devices = ListRealDevices();
-    if (devices && devices->front().profile.cc_major == 9) device_ = OpenRealDevice(devices->front().index).value();
+    if (devices && devices->front().profile.cc_major == 9)
+      device_ = OpenRealDevice(devices->front().index).value();
     if (device_) return;
     std::puts("[atunner] every test skipped");
     GTEST_SKIP() << "there is no GPU of compute capability 9.0";
@@ -35,11 +37,13 @@ TEST_F(HopperOnTheGpu, TensorProductsAgreeWithTheCases) {
     ATUNNER_TRY(const auto from, device_->Allocate(4 * data.input.size()));
     ATUNNER_TRY(const auto to, device_->Allocate(4 * output.size()));
     ATUNNER_RETURN_IF_ERROR(device_->CopyIn(from->address(), std::as_bytes(std::span(data.input))));
-    const KernelArg args[] = {KernelArg::Address(from->address()), KernelArg::Address(to->address())};
+    const KernelArg args[] = {KernelArg::Address(from->address()),
+                              KernelArg::Address(to->address())};
     const LaunchShape shape{{1, 1, 1}, {data.threads, 1, 1}, {1, 1, 1}, 0};
     ATUNNER_TRY(const LaunchOutcome outcome, device_->Launch(*module, "product", shape, args, {}));
     if (!outcome.completed()) return Invalid(outcome.message);
-    ATUNNER_RETURN_IF_ERROR(device_->CopyOut(std::as_writable_bytes(std::span(output)), to->address()));
+    ATUNNER_RETURN_IF_ERROR(
+        device_->CopyOut(std::as_writable_bytes(std::span(output)), to->address()));
     return output;
   };
   EXPECT_THAT(CheckWgmma(WgmmaCases(), run), testing::IsEmpty());
@@ -58,8 +62,9 @@ TEST_P(TensorCopyOnTheGpu, AgreesWithTheCase) {
   if (!compiler) GTEST_SKIP() << compiler.error().ToString();
   CompileRequest request;
   request.source.name = "tensor_copies.cu";
-  request.source.text =
-      ReadFile(Path(ATUNNER_SOURCE_DIR) / "atunner" / "vgpu" / "sanitizer" / "tensor_copies.cu").value();
+  request.source.text = ReadFile(Path(ATUNNER_SOURCE_DIR) / "atunner" / "vgpu" / "sanitizer" /
+                                 "tensor_copies.cu")
+                            .value();
   request.arch = device_->arch();
   request.entries = TensorCopyEntries();
   const CompileOutcome outcome = (*compiler)->Compile(request).value();
@@ -68,7 +73,8 @@ TEST_P(TensorCopyOnTheGpu, AgreesWithTheCase) {
   EXPECT_EQ(CheckTensorCopy(*device_, *module, GetParam()), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Boxes, TensorCopyOnTheGpu, testing::Range<size_t>(0, TensorCopyNames().size()));
+INSTANTIATE_TEST_SUITE_P(Boxes, TensorCopyOnTheGpu,
+                         testing::Range<size_t>(0, TensorCopyNames().size()));
 
 }  // namespace
 }  // namespace atunner::vgpu

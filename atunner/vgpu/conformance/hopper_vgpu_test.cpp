@@ -1,5 +1,5 @@
-// Warp-specialised matrix products as modern kernels write them (sanitizer/hopper.cu): without mistakes they give the
-// right result and no report; every planted mistake is reported.
+// Warp-specialised matrix products as modern kernels write them (sanitizer/hopper.cu): without
+// mistakes they give the right result and no report; every planted mistake is reported.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,8 +21,9 @@ constexpr int kTiles = 5;  // more than the stages, so that they wrap around
 constexpr int kInner = 64 * kTiles;
 constexpr uint32_t kSharedBytes = 2 * 3 * 8192 + 32;
 
-const char* const kKernels[] = {"correct",       "no_full_wait", "old_phase",    "no_empty_wait", "early_release",
-                                "no_wait_group", "no_fence",     "missing_warp", "divergent",     "by_tensor_maps"};
+const char* const kKernels[] = {"correct",       "no_full_wait",  "old_phase", "no_empty_wait",
+                                "early_release", "no_wait_group", "no_fence",  "missing_warp",
+                                "divergent",     "by_tensor_maps"};
 
 class HopperTest : public testing::Test {
  protected:
@@ -31,7 +32,8 @@ class HopperTest : public testing::Test {
     if (!compiler) return;
     CompileRequest request;
     request.source.name = "hopper.cu";
-    request.source.text = ReadFile(Path(ATUNNER_SOURCE_DIR) / "atunner" / "vgpu" / "sanitizer" / "hopper.cu").value();
+    request.source.text =
+        ReadFile(Path(ATUNNER_SOURCE_DIR) / "atunner" / "vgpu" / "sanitizer" / "hopper.cu").value();
     request.arch = "sm_90a";
     request.entries.assign(std::begin(kKernels), std::end(kKernels));
     const CompileOutcome outcome = (*compiler)->Compile(request).value();
@@ -55,8 +57,8 @@ class HopperTest : public testing::Test {
         for (int k = 0; k < 64; k += 8) {
           for (int row = part; row < part + 64; ++row) {
             for (int e = 0; e < 8; ++e)
-              halves.push_back(
-                  FloatToHalf(static_cast<float>(matrix[static_cast<size_t>(row * kInner + tile * 64 + k + e)])));
+              halves.push_back(FloatToHalf(static_cast<float>(
+                  matrix[static_cast<size_t>(row * kInner + tile * 64 + k + e)])));
           }
         }
       }
@@ -76,10 +78,12 @@ class HopperTest : public testing::Test {
     std::memcpy(params.data() + 24, &kTiles, 4);
     return Launch(kernel, params, options);
   }
-  LaunchOutcome Launch(const std::string& kernel, const std::vector<std::byte>& params, ExecOptions options = {}) {
+  LaunchOutcome Launch(const std::string& kernel, const std::vector<std::byte>& params,
+                       ExecOptions options = {}) {
     options.check_global = true;
     options.deadline_seconds = 20;
-    result_ = program_->Run(kernel, {{1, 1, 1}, {384, 1, 1}, {1, 1, 1}, kSharedBytes}, params, options);
+    result_ = program_->Run(kernel, {{1, 1, 1}, {384, 1, 1}, {1, 1, 1}, kSharedBytes}, params,
+                            options);
     return result_.outcome;
   }
 
@@ -93,7 +97,8 @@ class HopperTest : public testing::Test {
     spec.box = {64, static_cast<uint32_t>(rows)};
     spec.swizzle_bytes = 128;
     auto* halves = reinterpret_cast<uint16_t*>(spec.address);
-    for (size_t i = 0; i < matrix.size(); ++i) halves[i] = FloatToHalf(static_cast<float>(matrix[i]));
+    for (size_t i = 0; i < matrix.size(); ++i)
+      halves[i] = FloatToHalf(static_cast<float>(matrix[i]));
     memory_.MarkDefined(spec.address, 2 * matrix.size());
     EXPECT_TRUE(Check(spec).has_value());
     return EncodeTensorMap(spec);
@@ -107,7 +112,8 @@ class HopperTest : public testing::Test {
         int sum = 0;
         for (int k = 0; k < kInner; ++k)
           sum += a_[static_cast<size_t>(i * kInner + k)] * b_[static_cast<size_t>(j * kInner + k)];
-        ASSERT_EQ(c[static_cast<size_t>(i * kColumns + j)], static_cast<float>(sum)) << i << ", " << j;
+        ASSERT_EQ(c[static_cast<size_t>(i * kColumns + j)], static_cast<float>(sum))
+            << i << ", " << j;
       }
     }
   }
@@ -115,8 +121,9 @@ class HopperTest : public testing::Test {
   /// The first report of a kernel with a mistake.
   std::string Found(const std::string& kernel) {
     const LaunchOutcome outcome = Run(kernel);
-    return outcome.hazards.empty() ? "nothing found: " + outcome.message
-                                   : std::string(Name(outcome.hazards[0].kind)) + ": " + outcome.hazards[0].detail;
+    return outcome.hazards.empty()
+               ? "nothing found: " + outcome.message
+               : std::string(Name(outcome.hazards[0].kind)) + ": " + outcome.hazards[0].detail;
   }
 
   static inline std::string ptx_;
@@ -157,7 +164,8 @@ TEST_F(HopperTest, TensorWorkIsCounted) {
 }
 
 TEST_F(HopperTest, MissingWaitForTheCopy) {
-  EXPECT_THAT(Found("no_full_wait"), testing::HasSubstr("while an asynchronous copy to it is in flight"));
+  EXPECT_THAT(Found("no_full_wait"),
+              testing::HasSubstr("while an asynchronous copy to it is in flight"));
 }
 TEST_F(HopperTest, OldPhase) {
   EXPECT_THAT(Found("old_phase"), testing::HasSubstr("the phase of its mbarrier does not end"));
@@ -166,7 +174,8 @@ TEST_F(HopperTest, MissingWaitForAnEmptyStage) {
   EXPECT_THAT(Found("no_empty_wait"), testing::HasSubstr("where nobody waited for the last copy"));
 }
 TEST_F(HopperTest, StageReleasedTooEarly) {
-  EXPECT_THAT(Found("early_release"), testing::HasSubstr("which an asynchronous operation still reads"));
+  EXPECT_THAT(Found("early_release"),
+              testing::HasSubstr("which an asynchronous operation still reads"));
 }
 TEST_F(HopperTest, AccumulatorsReadTooEarly) {
   EXPECT_THAT(Found("no_wait_group"), testing::HasSubstr("before wgmma.wait_group"));

@@ -1,4 +1,5 @@
-// Cases for mma.m8n8k4: four products of 8×8×4, each by the lanes 4i … 4i+3 and 16+4i … 16+4i+3, laid out by the ISA.
+// Cases for mma.m8n8k4: four products of 8×8×4, each by the lanes 4i … 4i+3 and 16+4i … 16+4i+3,
+// laid out by the ISA.
 #include <bit>
 #include <cstring>
 
@@ -17,7 +18,8 @@ struct QuadCase {
 };
 
 uint32_t Encode(const std::string& type, int value) {
-  return type == "f32" ? std::bit_cast<uint32_t>(static_cast<float>(value)) : FloatToHalf(static_cast<float>(value));
+  return type == "f32" ? std::bit_cast<uint32_t>(static_cast<float>(value))
+                       : FloatToHalf(static_cast<float>(value));
 }
 
 /// Row and column of a lane's i-th accumulator.
@@ -51,19 +53,24 @@ std::string KernelOf(const QuadCase& one) {
   const size_t of_d = one.d == "f32" ? 8 : 4;
   std::string load, store;
   size_t at = 0;
-  for (const auto& [name, count] : {std::pair("a", size_t{2}), std::pair("b", size_t{2}), std::pair("c", of_c)}) {
+  for (const auto& [name, count] :
+       {std::pair("a", size_t{2}), std::pair("b", size_t{2}), std::pair("c", of_c)}) {
     for (size_t i = 0; i < count; ++i, at += 4)
-      load += "  ld.global.b32 %" + std::string(name) + std::to_string(i) + ", [%in+" + std::to_string(at) + "];\n";
+      load += "  ld.global.b32 %" + std::string(name) + std::to_string(i) + ", [%in+" +
+              std::to_string(at) + "];\n";
   }
   for (size_t i = 0; i < of_d; ++i)
     store += "  st.global.b32 [%to+" + std::to_string(4 * i) + "], %d" + std::to_string(i) + ";\n";
-  return ".version 8.4\n.target sm_75\n.address_size 64\n.visible .entry product(.param .u64 input, .param .u64 "
+  return ".version 8.4\n.target sm_75\n.address_size 64\n.visible .entry product(.param .u64 "
+         "input, .param .u64 "
          "output)\n"
-         "{\n  .reg .b32 %a<2>, %b<2>, %c<8>, %d<8>, %thread;\n  .reg .b64 %in, %to;\n  ld.param.u64 %in, [input];\n"
-         "  ld.param.u64 %to, [output];\n  mov.u32 %thread, %tid.x;\n  mad.wide.u32 %in, %thread, " +
-         std::to_string(at) + ", %in;\n  mad.wide.u32 %to, %thread, " + std::to_string(4 * of_d) + ", %to;\n" + load +
-         "  " + one.Mnemonic() + " " + List("d", of_d) + ", " + List("a", 2) + ", " + List("b", 2) + ", " +
-         List("c", of_c) + ";\n" + store + "  ret;\n}\n";
+         "{\n  .reg .b32 %a<2>, %b<2>, %c<8>, %d<8>, %thread;\n  .reg .b64 %in, %to;\n  "
+         "ld.param.u64 %in, [input];\n"
+         "  ld.param.u64 %to, [output];\n  mov.u32 %thread, %tid.x;\n  mad.wide.u32 %in, "
+         "%thread, " +
+         std::to_string(at) + ", %in;\n  mad.wide.u32 %to, %thread, " + std::to_string(4 * of_d) +
+         ", %to;\n" + load + "  " + one.Mnemonic() + " " + List("d", of_d) + ", " + List("a", 2) +
+         ", " + List("b", 2) + ", " + List("c", of_c) + ";\n" + store + "  ret;\n}\n";
 }
 
 /// Operands of the four products, and what they are.
@@ -86,12 +93,13 @@ Quads RandomQuads(const QuadCase& one) {
   for (int quad = 0; quad < 4; ++quad)
     for (int i = 0; i < 8; ++i)
       for (int j = 0; j < 8; ++j)
-        for (int k = 0; k < 4; ++k) quads.d[quad][i][j] += quads.a[quad][i][k] * quads.b[quad][k][j];
+        for (int k = 0; k < 4; ++k)
+          quads.d[quad][i][j] += quads.a[quad][i][k] * quads.b[quad][k][j];
   return quads;
 }
 
-/// Sums that show their order: large products that cancel, and a C that is lost when it comes between. In even rows the
-/// first two cancel, in odd rows the second and the third.
+/// Sums that show their order: large products that cancel, and a C that is lost when it comes
+/// between. In even rows the first two cancel, in odd rows the second and the third.
 Quads QuadsThatCancel(const QuadCase& one) {
   constexpr int kLarge = 1 << 14;
   Quads quads = {};
@@ -117,8 +125,10 @@ WgmmaData DataOf(const QuadCase& one, const Quads& quads) {
     const int quad = lane % 16 / 4, half = lane / 16 * 4, t = lane % 4;
     uint32_t operands[4] = {};
     for (int i = 0; i < 4; ++i) {
-      const int of_a = one.a_layout == "row" ? quads.a[quad][half + t][i] : quads.a[quad][half + i][t];
-      const int of_b = one.b_layout == "col" ? quads.b[quad][i][half + t] : quads.b[quad][t][half + i];
+      const int of_a = one.a_layout == "row" ? quads.a[quad][half + t][i]
+                                             : quads.a[quad][half + i][t];
+      const int of_b = one.b_layout == "col" ? quads.b[quad][i][half + t]
+                                             : quads.b[quad][t][half + i];
       operands[i / 2] |= Encode("f16", of_a) << (i % 2 * 16);
       operands[2 + i / 2] |= Encode("f16", of_b) << (i % 2 * 16);
     }
@@ -142,7 +152,8 @@ std::vector<std::string> CheckQuads(const WgmmaRunner& run) {
   std::vector<std::string> wrong;
   for (const char* a : {"row", "col"}) {
     for (const char* b : {"row", "col"}) {
-      for (const auto& [d, c] : {std::pair("f16", "f16"), std::pair("f32", "f16"), std::pair("f32", "f32")}) {
+      for (const auto& [d, c] :
+           {std::pair("f16", "f16"), std::pair("f32", "f16"), std::pair("f32", "f32")}) {
         const QuadCase one{a, b, d, c};
         for (const Quads& quads : {RandomQuads(one), QuadsThatCancel(one)}) {
           const WgmmaData data = DataOf(one, quads);

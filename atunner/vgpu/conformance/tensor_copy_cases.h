@@ -1,4 +1,5 @@
-// Bulk tensor copies on any device that encodes tensor maps (sanitizer/tensor_copies.cu), against copies made here.
+// Bulk tensor copies on any device that encodes tensor maps (sanitizer/tensor_copies.cu), against
+// copies made here.
 #pragma once
 
 #include <string>
@@ -11,10 +12,11 @@ namespace atunner::vgpu {
 /// Kernels that CheckTensorCopy launches.
 std::vector<std::string> TensorCopyEntries();
 std::vector<std::string> TensorCopyNames();
-/// What differs in the case of that index, or ""; `module` is the compiled file. A launch that fails on a real GPU
-/// leaves a context of no use.
+/// What differs in the case of that index, or ""; `module` is the compiled file. A launch that
+/// fails on a real GPU leaves a context of no use.
 std::string CheckTensorCopy(Device& device, LoadedModule& module, size_t index);
-/// Loads by maps whose fields the kernel replaces (tensormap.replace) and publishes: what differs, a line a case.
+/// Loads by maps whose fields the kernel replaces (tensormap.replace) and publishes: what differs,
+/// a line a case.
 std::vector<std::string> CheckReplacedMaps(Device& device);
 
 }  // namespace atunner::vgpu

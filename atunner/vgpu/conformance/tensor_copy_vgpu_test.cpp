@@ -21,8 +21,9 @@ class TensorCopyTest : public testing::Test {
     if (!compiler) GTEST_SKIP() << compiler.error().ToString();
     CompileRequest request;
     request.source.name = "tensor_copies.cu";
-    request.source.text =
-        ReadFile(Path(ATUNNER_SOURCE_DIR) / "atunner" / "vgpu" / "sanitizer" / "tensor_copies.cu").value();
+    request.source.text = ReadFile(Path(ATUNNER_SOURCE_DIR) / "atunner" / "vgpu" / "sanitizer" /
+                                   "tensor_copies.cu")
+                              .value();
     request.arch = "sm_90a";
     request.entries = TensorCopyEntries();
     const CompileOutcome outcome = (*compiler)->Compile(request).value();
@@ -31,23 +32,27 @@ class TensorCopyTest : public testing::Test {
   }
 
   /// What a copy of a box at `corner` is told, of a float32 tensor of `extent` rows and columns.
-  std::string MessageOf(const char* entry, uint32_t extent, uint32_t box, std::array<int, 2> corner) {
+  std::string MessageOf(const char* entry, uint32_t extent, uint32_t box,
+                        std::array<int, 2> corner) {
     const auto tensor = device_.Allocate(4096).value();
     TensorMapSpec spec;
     spec.address = tensor->address();
     spec.dims = {extent, extent};
     spec.strides = {extent * sizeof(float)};
     spec.box = {box, box};
-    return Launch(entry, KernelArg::Map(device_.EncodeTensorMap(spec).value()), tensor->address(), corner);
+    return Launch(entry, KernelArg::Map(device_.EncodeTensorMap(spec).value()), tensor->address(),
+                  corner);
   }
-  std::string Launch(const char* entry, const KernelArg& map, DeviceAddress other, std::array<int, 2> at) {
+  std::string Launch(const char* entry, const KernelArg& map, DeviceAddress other,
+                     std::array<int, 2> at) {
     KernelArg corner;
     corner.size = 32;
     std::memcpy(corner.bytes.data(), at.data(), sizeof at);
     KernelArg bytes;
     bytes.size = 4;
     const KernelArg args[] = {map, corner, KernelArg::Address(other), bytes};
-    const auto outcome = device_.Launch(*module_, entry, {{1, 1, 1}, {64, 1, 1}, {1, 1, 1}, 1024}, args, {});
+    const auto outcome = device_.Launch(*module_, entry, {{1, 1, 1}, {64, 1, 1}, {1, 1, 1}, 1024},
+                                        args, {});
     EXPECT_TRUE(outcome.has_value());
     return outcome ? outcome->message : "";
   }
@@ -57,7 +62,8 @@ class TensorCopyTest : public testing::Test {
 };
 
 TEST_F(TensorCopyTest, BoxesOfAllShapes) {
-  for (size_t i = 0; i < TensorCopyNames().size(); ++i) EXPECT_EQ(CheckTensorCopy(device_, *module_, i), "");
+  for (size_t i = 0; i < TensorCopyNames().size(); ++i)
+    EXPECT_EQ(CheckTensorCopy(device_, *module_, i), "");
 }
 
 TEST_F(TensorCopyTest, BulkReductionWithoutAMap) {
@@ -82,7 +88,8 @@ TEST_F(TensorCopyTest, BytesThatAreNoMapAreReported) {
 }
 
 TEST_F(TensorCopyTest, ABoxLargerThanSharedMemoryIsReported) {
-  EXPECT_THAT(MessageOf("load2", 256, 256, {0, 0}), testing::HasSubstr("copies a box of 262144 bytes"));
+  EXPECT_THAT(MessageOf("load2", 256, 256, {0, 0}),
+              testing::HasSubstr("copies a box of 262144 bytes"));
 }
 
 TEST_F(TensorCopyTest, ABoxThatBeginsWithinAChunkIsReported) {
@@ -112,26 +119,36 @@ std::string ReplaceMessage(const std::string& field, bool is_map = true) {
   EXPECT_TRUE(device.CopyIn(room->address(), map.bytes).has_value());
   CompiledModule compiled;
   compiled.ptx =
-      ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 map)\n{\n.reg .b64 %map, %v;\n"
+      ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 map)\n{\n.reg "
+      ".b64 %map, %v;\n"
       "ld.param.u64 %map, [map];\nmov.b64 %v, 24;\ntensormap.replace.tile." +
       field + ";\nret;\n}\n";
   const auto module = device.Load(compiled);
   if (!module) return module.error().ToString();
   const KernelArg args[] = {KernelArg::Address(room->address())};
-  return device.Launch(**module, "k", {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 0}, args, {}).value().message;
+  return device.Launch(**module, "k", {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 0}, args, {})
+      .value()
+      .message;
 }
 
 TEST(TensorMaps, FieldsThatCannotBeAreTold) {
   using testing::HasSubstr;
   EXPECT_EQ(ReplaceMessage("rank.global.b1024.b32 [%map], 1"), "");
-  EXPECT_THAT(ReplaceMessage("rank.global.b1024.b32 [%map], 1", false), HasSubstr("no tensor map of this device"));
-  EXPECT_THAT(ReplaceMessage("rank.global.b1024.b32 [%map], 5"), HasSubstr("rank 5 does not exist"));
-  EXPECT_THAT(ReplaceMessage("elemtype.global.b1024.b32 [%map], 99"), HasSubstr("elemtype 99 does not exist"));
-  EXPECT_THAT(ReplaceMessage("interleave_layout.global.b1024.b32 [%map], 1"), HasSubstr("interleaved layouts"));
-  EXPECT_THAT(ReplaceMessage("global_stride.global.b1024.b64 [%map], 1, %v"), HasSubstr("no multiple of 16"));
-  EXPECT_THAT(ReplaceMessage("rank.global.b1024.b32 [%map+8], 1"), HasSubstr("not a multiple of 64"));
+  EXPECT_THAT(ReplaceMessage("rank.global.b1024.b32 [%map], 1", false),
+              HasSubstr("no tensor map of this device"));
+  EXPECT_THAT(ReplaceMessage("rank.global.b1024.b32 [%map], 5"),
+              HasSubstr("rank 5 does not exist"));
+  EXPECT_THAT(ReplaceMessage("elemtype.global.b1024.b32 [%map], 99"),
+              HasSubstr("elemtype 99 does not exist"));
+  EXPECT_THAT(ReplaceMessage("interleave_layout.global.b1024.b32 [%map], 1"),
+              HasSubstr("interleaved layouts"));
+  EXPECT_THAT(ReplaceMessage("global_stride.global.b1024.b64 [%map], 1, %v"),
+              HasSubstr("no multiple of 16"));
+  EXPECT_THAT(ReplaceMessage("rank.global.b1024.b32 [%map+8], 1"),
+              HasSubstr("not a multiple of 64"));
   EXPECT_THAT(ReplaceMessage("box_dim.global.b1024.b32 [%map], 5, 1"), HasSubstr(": ordinal"));
-  EXPECT_THAT(ReplaceMessage("swizzle_atomicity.global.b1024.b32 [%map], 0"), HasSubstr("does not support"));
+  EXPECT_THAT(ReplaceMessage("swizzle_atomicity.global.b1024.b32 [%map], 0"),
+              HasSubstr("does not support"));
 }
 
 TEST(TensorMaps, OldDevicesHaveNone) {

@@ -1,4 +1,5 @@
-// Textures and surfaces on any device: what single instructions read and write, against values worked out by hand.
+// Textures and surfaces on any device: what single instructions read and write, against values
+// worked out by hand.
 #pragma once
 
 #include <string>

@@ -17,7 +17,8 @@ TEST(TexturesOnTheGpu, AgreeWithTheCases) {
     GTEST_SKIP() << devices.error().ToString();
   }
   const auto device = OpenRealDevice(devices->front().index).value();
-  for (size_t i = 0; i < TextureCaseNames().size(); ++i) EXPECT_EQ(CheckTextureCase(*device, i), "") << i;
+  for (size_t i = 0; i < TextureCaseNames().size(); ++i)
+    EXPECT_EQ(CheckTextureCase(*device, i), "") << i;
 }
 
 }  // namespace

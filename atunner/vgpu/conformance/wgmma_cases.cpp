@@ -57,19 +57,22 @@ Matrix DrawMatrix(Random& random, const std::string& type, int rows, int inner) 
   return matrix;
 }
 
-/// A as a product sees it, the elements of it that are stored, and each thread's word that says which they are.
+/// A as a product sees it, the elements of it that are stored, and each thread's word that says
+/// which they are.
 struct SparseMatrix {
   Matrix dense, stored;
   std::vector<uint32_t> indices = std::vector<uint32_t>(kThreads);
 };
 
-/// Notes two bits of a row, the `i`-th such pair, where the ISA's figures have them: rows of 32 bits in halves of
-/// words, the lower ones those of rows 0 to 7 of a warp; rows of 64 bits in words of lanes that take turns.
+/// Notes two bits of a row, the `i`-th such pair, where the ISA's figures have them: rows of 32
+/// bits in halves of words, the lower ones those of rows 0 to 7 of a warp; rows of 64 bits in words
+/// of lanes that take turns.
 void NoteIndex(const WgmmaCase& one, int row, int i, uint32_t index, std::vector<uint32_t>& words) {
   const int lane = row / 16 * 32 + row % 8 * 4;
   const int upper = row % 16 / 8;
   if (BitsOfType(one.a) >= 16)
-    words[static_cast<size_t>(lane + 2 * one.selector + i / 8)] |= index << (16 * upper + 2 * (i % 8));
+    words[static_cast<size_t>(lane + 2 * one.selector + i / 8)] |= index
+                                                                   << (16 * upper + 2 * (i % 8));
   else
     words[static_cast<size_t>(lane + i / 16 * 2 + upper)] |= index << 2 * (i % 16);
 }
@@ -102,7 +105,8 @@ SparseMatrix DrawSparse(Random& random, const WgmmaCase& one) {
   return a;
 }
 
-/// One operand in shared memory. Bytes are counted from `start`, which swizzled layouts align to 1024.
+/// One operand in shared memory. Bytes are counted from `start`, which swizzled layouts align to
+/// 1024.
 struct Placement {
   int start = 0;
   int leading = 0;
@@ -117,16 +121,20 @@ struct Placement {
   }
 };
 
-/// Chunk of 16 bytes in row `line` of a swizzled pattern: figures of the ISA, by rows instead of address bits.
+/// Chunk of 16 bytes in row `line` of a swizzled pattern: figures of the ISA, by rows instead of
+/// address bits.
 int SwizzledChunk(int swizzle, int line, int chunk) {
-  return swizzle == 128 ? chunk ^ line % 8 : swizzle == 64 ? chunk ^ line / 2 % 4 : chunk ^ line / 4 % 2;
+  return swizzle == 128  ? chunk ^ line % 8
+         : swizzle == 64 ? chunk ^ line / 2 % 4
+                         : chunk ^ line / 4 % 2;
 }
 
-/// Where a byte of the matrix lies: `major` bytes along the contiguous direction, `minor` lines across it.
+/// Where a byte of the matrix lies: `major` bytes along the contiguous direction, `minor` lines
+/// across it.
 int ByteAt(const Placement& p, bool transposed, int major, int minor) {
   if (p.swizzle == 0) {  // cores of 8 lines of 16 bytes
-    const int core =
-        transposed ? major / 16 * p.stride + minor / 8 * p.leading : minor / 8 * p.stride + major / 16 * p.leading;
+    const int core = transposed ? major / 16 * p.stride + minor / 8 * p.leading
+                                : minor / 8 * p.stride + major / 16 * p.leading;
     return p.start + core + minor % 8 * 16 + major % 16;
   }
   major += p.skip;
@@ -156,7 +164,8 @@ void Place(const Matrix& matrix, const std::string& type, const Placement& p, bo
   }
 }
 
-/// Gaps between the parts, so that a wrong stride reads something else. `k_bytes` are those of a row along k.
+/// Gaps between the parts, so that a wrong stride reads something else. `k_bytes` are those of a
+/// row along k.
 Placement Layout(int start, int rows, int swizzle, bool transposed, int k_step, int k_bytes) {
   Placement p{start, 0, 0, swizzle, 0};
   if (swizzle == 0) {
@@ -204,9 +213,10 @@ std::string Registers(const char* name, int count) {
 }
 
 std::string Mnemonic(const WgmmaCase& one) {
-  return std::string("wgmma.mma_async") + (one.sparse ? ".sp" : "") + ".sync.aligned.m64n" + std::to_string(one.n) +
-         "k" + std::to_string(InnerOf(one)) + (one.saturate ? ".satfinite" : "") + "." + one.d + "." + one.a + "." +
-         one.b + (one.a == "b1" ? ".and.popc" : "");
+  return std::string("wgmma.mma_async") + (one.sparse ? ".sp" : "") + ".sync.aligned.m64n" +
+         std::to_string(one.n) + "k" + std::to_string(InnerOf(one)) +
+         (one.saturate ? ".satfinite" : "") + "." + one.d + "." + one.a + "." + one.b +
+         (one.a == "b1" ? ".and.popc" : "");
 }
 
 std::string Options(const WgmmaCase& one) {
@@ -227,15 +237,18 @@ std::string Kernel(const WgmmaCase& one, const Placement& a, const Placement& b,
     store += "  st.global.b32 [%to+" + std::to_string(4 * i) + "], %d" + std::to_string(i) + ";\n";
   }
   for (int i = 0; one.a_in_registers && i < 4; ++i)
-    load += "  ld.global.b32 %a" + std::to_string(i) + ", [%mine+" + std::to_string(4 * (accumulators + i)) + "];\n";
-  if (one.sparse) load += "  ld.global.b32 %meta, [%mine+" + std::to_string(per_thread - 4) + "];\n";
+    load += "  ld.global.b32 %a" + std::to_string(i) + ", [%mine+" +
+            std::to_string(4 * (accumulators + i)) + "];\n";
+  if (one.sparse)
+    load += "  ld.global.b32 %meta, [%mine+" + std::to_string(per_thread - 4) + "];\n";
   const std::string size = std::to_string(bytes);
   return ".version 8.4\n.target sm_90a\n.address_size 64\n"
          ".visible .entry product(.param .u64 input, .param .u64 output)\n{\n"
          "  .shared .align 1024 .b8 tile[" +
          size +
          "];\n"
-         "  .reg .pred %more, %add;\n  .reg .b32 %d<128>, %a<4>, %v<4>, %thread, %i, %at, %start, %meta;\n"
+         "  .reg .pred %more, %add;\n  .reg .b32 %d<128>, %a<4>, %v<4>, %thread, %i, %at, %start, "
+         "%meta;\n"
          "  .reg .b64 %in, %from, %mine, %to, %base, %da, %db;\n"
          "  ld.param.u64 %in, [input];\n  ld.param.u64 %to, [output];\n  mov.u32 %thread, %tid.x;\n"
          "  mov.u32 %start, tile;\n  mul.lo.u32 %i, %thread, 16;\nFILL:\n  cvt.u64.u32 %from, %i;\n"
@@ -245,21 +258,24 @@ std::string Kernel(const WgmmaCase& one, const Placement& a, const Placement& b,
          size +
          ";\n  @%more bra FILL;\n"
          "  fence.proxy.async;\n  bar.sync 0;\n  mad.wide.u32 %mine, %thread, " +
-         std::to_string(per_thread) + ", %in;\n  add.u64 %mine, %mine, " + size + ";\n  mad.wide.u32 %to, %thread, " +
-         std::to_string(4 * accumulators) + ", %to;\n" + load +
+         std::to_string(per_thread) + ", %in;\n  add.u64 %mine, %mine, " + size +
+         ";\n  mad.wide.u32 %to, %thread, " + std::to_string(4 * accumulators) + ", %to;\n" + load +
          "  shr.u32 %start, %start, 4;\n  cvt.u64.u32 %base, %start;\n  add.u64 %da, %base, " +
          std::to_string(static_cast<int64_t>(a.Descriptor())) + ";\n  add.u64 %db, %base, " +
-         std::to_string(static_cast<int64_t>(b.Descriptor())) + ";\n  setp.ne.u32 %add, " + (one.add ? "1" : "0") +
-         ", 0;\n  wgmma.fence.sync.aligned;\n  " + Mnemonic(one) + " " + Registers("d", accumulators) + ", " +
-         (one.a_in_registers ? Registers("a", 4) : "%da") + ", %db, " +
-         (one.sparse ? "%meta, " + std::to_string(one.selector) + ", " : "") + "%add" + Options(one) +
-         ";\n  wgmma.commit_group.sync.aligned;\n  wgmma.wait_group.sync.aligned 0;\n" + store + "  ret;\n}\n";
+         std::to_string(static_cast<int64_t>(b.Descriptor())) + ";\n  setp.ne.u32 %add, " +
+         (one.add ? "1" : "0") + ", 0;\n  wgmma.fence.sync.aligned;\n  " + Mnemonic(one) + " " +
+         Registers("d", accumulators) + ", " + (one.a_in_registers ? Registers("a", 4) : "%da") +
+         ", %db, " + (one.sparse ? "%meta, " + std::to_string(one.selector) + ", " : "") + "%add" +
+         Options(one) +
+         ";\n  wgmma.commit_group.sync.aligned;\n  wgmma.wait_group.sync.aligned 0;\n" + store +
+         "  ret;\n}\n";
 }
 
 }  // namespace
 
 std::string WgmmaCase::Name() const {
-  return Mnemonic(*this) + " A " + (a_in_registers ? "in registers" : "swizzle " + std::to_string(swizzle_a)) +
+  return Mnemonic(*this) + " A " +
+         (a_in_registers ? "in registers" : "swizzle " + std::to_string(swizzle_a)) +
          (transposed_a ? " transposed" : "") + ", B swizzle " + std::to_string(swizzle_b) +
          (transposed_b ? " transposed" : "") + ", step " + std::to_string(k_step) + Options(*this) +
          (add ? "" : ", without C") + (selector ? ", selector " + std::to_string(selector) : "");
@@ -274,7 +290,8 @@ WgmmaData MakeWgmmaData(const WgmmaCase& one) {
   const Matrix b = DrawMatrix(random, one.b, one.n, inner);
   const Placement at_a = Layout(0, kRows, one.swizzle_a, one.transposed_a, one.k_step, 32);
   // The longest layout of A has 8 KiB.
-  const Placement at_b = Layout(8192, one.n, one.swizzle_b, one.transposed_b, one.k_step, one.sparse ? 64 : 32);
+  const Placement at_b = Layout(8192, one.n, one.swizzle_b, one.transposed_b, one.k_step,
+                                one.sparse ? 64 : 32);
   const int bytes = 8192 + 40960 - 2048;
   WgmmaData data;
   data.input.resize(static_cast<size_t>(bytes) / 4);
@@ -291,7 +308,8 @@ WgmmaData MakeWgmmaData(const WgmmaCase& one) {
       const int before = one.saturate ? INT32_MAX - 5 : static_cast<int>(random.Below(99)) - 49;
       int64_t sum = one.add ? before : 0;
       for (size_t k = 0; k < static_cast<size_t>(inner); ++k)
-        sum += one.sign_a * one.sign_b * a[static_cast<size_t>(row)][k] * b[static_cast<size_t>(column)][k];
+        sum += one.sign_a * one.sign_b * a[static_cast<size_t>(row)][k] *
+               b[static_cast<size_t>(column)][k];
       const auto result = static_cast<int>(std::min(sum, highest));
       const int bits = one.d == "f16" ? 16 : 32;
       SetBits(c, int64_t{i} * bits, bits, Encode(one.d, before));
@@ -299,7 +317,8 @@ WgmmaData MakeWgmmaData(const WgmmaCase& one) {
     }
     data.input.insert(data.input.end(), c.begin(), c.end());
     data.expected.insert(data.expected.end(), d.begin(), d.end());
-    const auto fragment = one.a_in_registers ? FragmentOfA(stored, one.a, thread) : std::vector<uint32_t>();
+    const auto fragment = one.a_in_registers ? FragmentOfA(stored, one.a, thread)
+                                             : std::vector<uint32_t>();
     data.input.insert(data.input.end(), fragment.begin(), fragment.end());
     if (one.sparse) data.input.push_back(sparse.indices[static_cast<size_t>(thread)]);
   }
@@ -308,8 +327,8 @@ WgmmaData MakeWgmmaData(const WgmmaCase& one) {
 }
 
 namespace {
-/// The same with half of A, where there is such a product. Rows of B have 64 bytes then, more than swizzling by 32
-/// knows.
+/// The same with half of A, where there is such a product. Rows of B have 64 bytes then, more than
+/// swizzling by 32 knows.
 void AddSparse(WgmmaCase one, std::vector<WgmmaCase>& cases) {
   if (one.a == "b1") return;
   one.sparse = true;
@@ -320,10 +339,11 @@ void AddSparse(WgmmaCase one, std::vector<WgmmaCase>& cases) {
 
 std::vector<WgmmaCase> WgmmaCases() {
   std::vector<WgmmaCase> cases;
-  const char* types[][3] = {{"f16", "f16", "f32"},   {"f16", "f16", "f16"},   {"bf16", "bf16", "f32"},
-                            {"tf32", "tf32", "f32"}, {"e4m3", "e4m3", "f32"}, {"e4m3", "e5m2", "f32"},
-                            {"e5m2", "e4m3", "f16"}, {"e5m2", "e5m2", "f32"}, {"s8", "s8", "s32"},
-                            {"s8", "u8", "s32"},     {"u8", "u8", "s32"},     {"b1", "b1", "s32"}};
+  const char* types[][3] = {
+      {"f16", "f16", "f32"},   {"f16", "f16", "f16"},   {"bf16", "bf16", "f32"},
+      {"tf32", "tf32", "f32"}, {"e4m3", "e4m3", "f32"}, {"e4m3", "e5m2", "f32"},
+      {"e5m2", "e4m3", "f16"}, {"e5m2", "e5m2", "f32"}, {"s8", "s8", "s32"},
+      {"s8", "u8", "s32"},     {"u8", "u8", "s32"},     {"b1", "b1", "s32"}};
   const int widths[] = {8, 16, 24, 64, 112, 256};
   size_t turn = 0;
   for (const auto& [a, b, d] : types) {
@@ -338,7 +358,8 @@ std::vector<WgmmaCase> WgmmaCases() {
         if (one.transposed_b && one.n * 2 % std::max(swizzle, 1) != 0) one.n = 128;
         one.k_step = static_cast<int>(turn % 4);
         one.add = turn % 3 != 0;
-        if (one.d != "s32") one.sign_a = turn % 5 == 0 ? -1 : 1, one.sign_b = turn % 7 == 0 ? -1 : 1;
+        if (one.d != "s32")
+          one.sign_a = turn % 5 == 0 ? -1 : 1, one.sign_b = turn % 7 == 0 ? -1 : 1;
         cases.push_back(one);
         AddSparse(one, cases);
         one.a_in_registers = true;
@@ -357,22 +378,26 @@ std::vector<WgmmaCase> WgmmaCases() {
 }
 
 std::string MmaCase::Mnemonic() const {
-  return "mma.sync.aligned.m" + std::to_string(m) + "n8k" + std::to_string(k) + ".row.col." + d + "." + a + "." + b +
-         "." + d + (bit_operation.empty() ? "" : "." + bit_operation + ".popc");
+  return "mma.sync.aligned.m" + std::to_string(m) + "n8k" + std::to_string(k) + ".row.col." + d +
+         "." + a + "." + b + "." + d + (bit_operation.empty() ? "" : "." + bit_operation + ".popc");
 }
 
 std::vector<MmaCase> MmaCases() {
-  return {{"f16", "f16", "f32", 16, 16},     {"f16", "f16", "f16", 16, 16},       {"f16", "f16", "f32", 16, 8},
-          {"f16", "f16", "f16", 16, 8},      {"bf16", "bf16", "f32", 16, 16},     {"bf16", "bf16", "f32", 16, 8},
-          {"tf32", "tf32", "f32", 16, 8},    {"tf32", "tf32", "f32", 16, 4},      {"e4m3", "e4m3", "f32", 16, 32},
-          {"e5m2", "e4m3", "f32", 16, 32},   {"s8", "s8", "s32", 16, 32},         {"u8", "s8", "s32", 16, 16},
-          {"s8", "u8", "s32", 8, 16},        {"s4", "s4", "s32", 16, 64},         {"u4", "s4", "s32", 16, 32},
-          {"s4", "u4", "s32", 8, 32},        {"b1", "b1", "s32", 16, 256, "and"}, {"b1", "b1", "s32", 16, 128, "xor"},
+  return {{"f16", "f16", "f32", 16, 16},       {"f16", "f16", "f16", 16, 16},
+          {"f16", "f16", "f32", 16, 8},        {"f16", "f16", "f16", 16, 8},
+          {"bf16", "bf16", "f32", 16, 16},     {"bf16", "bf16", "f32", 16, 8},
+          {"tf32", "tf32", "f32", 16, 8},      {"tf32", "tf32", "f32", 16, 4},
+          {"e4m3", "e4m3", "f32", 16, 32},     {"e5m2", "e4m3", "f32", 16, 32},
+          {"s8", "s8", "s32", 16, 32},         {"u8", "s8", "s32", 16, 16},
+          {"s8", "u8", "s32", 8, 16},          {"s4", "s4", "s32", 16, 64},
+          {"u4", "s4", "s32", 16, 32},         {"s4", "u4", "s32", 8, 32},
+          {"b1", "b1", "s32", 16, 256, "and"}, {"b1", "b1", "s32", 16, 128, "xor"},
           {"b1", "b1", "s32", 8, 128, "xor"}};
 }
 
 namespace {
-/// Registers of A or B of one lane, as the ISA's tables give them; rows of eight come in pairs for A of sixteen rows.
+/// Registers of A or B of one lane, as the ISA's tables give them; rows of eight come in pairs for
+/// A of sixteen rows.
 std::vector<uint32_t> MmaFragment(const Matrix& matrix, const std::string& type, int lane) {
   const int bits = BitsOfType(type);
   const int per = 32 / bits;
@@ -397,20 +422,23 @@ std::string MmaKernel(const MmaCase& one, int a, int b, int c) {
   int at = 0;
   for (const auto& [name, count] : {std::pair("a", a), std::pair("b", b), std::pair("d", c)}) {
     for (int i = 0; i < count; ++i, at += 4)
-      load += "  ld.global.b32 %" + std::string(name) + std::to_string(i) + ", [%in+" + std::to_string(at) + "];\n";
+      load += "  ld.global.b32 %" + std::string(name) + std::to_string(i) + ", [%in+" +
+              std::to_string(at) + "];\n";
   }
   for (int i = 0; i < c; ++i)
     store += "  st.global.b32 [%to+" + std::to_string(4 * i) + "], %d" + std::to_string(i) + ";\n";
   const std::string d = Registers("d", c);
   return ".version 8.4\n.target sm_90a\n.address_size 64\n"
-         ".visible .entry product(.param .u64 input, .param .u64 output)\n{\n  .reg .b32 %a<4>, %b<4>, %d<4>, "
+         ".visible .entry product(.param .u64 input, .param .u64 output)\n{\n  .reg .b32 %a<4>, "
+         "%b<4>, %d<4>, "
          "%thread;\n"
-         "  .reg .b64 %in, %to;\n  ld.param.u64 %in, [input];\n  ld.param.u64 %to, [output];\n  mov.u32 %thread, "
+         "  .reg .b64 %in, %to;\n  ld.param.u64 %in, [input];\n  ld.param.u64 %to, [output];\n  "
+         "mov.u32 %thread, "
          "%tid.x;\n"
          "  mad.wide.u32 %in, %thread, " +
-         std::to_string(per_thread) + ", %in;\n  mad.wide.u32 %to, %thread, " + std::to_string(4 * c) + ", %to;\n" +
-         load + "  " + one.Mnemonic() + " " + d + ", " + Registers("a", a) + ", " + Registers("b", b) + ", " + d +
-         ";\n" + store + "  ret;\n}\n";
+         std::to_string(per_thread) + ", %in;\n  mad.wide.u32 %to, %thread, " +
+         std::to_string(4 * c) + ", %to;\n" + load + "  " + one.Mnemonic() + " " + d + ", " +
+         Registers("a", a) + ", " + Registers("b", b) + ", " + d + ";\n" + store + "  ret;\n}\n";
 }
 }  // namespace
 
@@ -445,12 +473,14 @@ WgmmaData MakeMmaData(const MmaCase& one) {
       data.input.insert(data.input.end(), part.begin(), part.end());
     data.expected.insert(data.expected.end(), d.begin(), d.end());
   }
-  data.ptx = MmaKernel(one, static_cast<int>(a_registers), static_cast<int>(b_registers), accumulators);
+  data.ptx = MmaKernel(one, static_cast<int>(a_registers), static_cast<int>(b_registers),
+                       accumulators);
   return data;
 }
 
 namespace {
-void Compare(const std::string& name, const WgmmaData& data, const WgmmaRunner& run, std::vector<std::string>& wrong) {
+void Compare(const std::string& name, const WgmmaData& data, const WgmmaRunner& run,
+             std::vector<std::string>& wrong) {
   const auto got = run(data);
   if (!got) {
     wrong.push_back(name + ": " + got.error().ToString());
@@ -463,8 +493,9 @@ void Compare(const std::string& name, const WgmmaData& data, const WgmmaRunner& 
   }
   if (different == 0) return;
   const size_t per_thread = data.expected.size() / data.threads;
-  wrong.push_back(name + ": " + std::to_string(different) + " of " + std::to_string(data.expected.size()) +
-                  " words differ, first register " + std::to_string(first % per_thread) + " of thread " +
+  wrong.push_back(name + ": " + std::to_string(different) + " of " +
+                  std::to_string(data.expected.size()) + " words differ, first register " +
+                  std::to_string(first % per_thread) + " of thread " +
                   std::to_string(first / per_thread));
 }
 }  // namespace

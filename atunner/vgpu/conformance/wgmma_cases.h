@@ -1,5 +1,5 @@
-// Cases for wgmma on any device: operands laid out in shared memory by the PTX ISA's canonical layouts, and what the
-// product must be.
+// Cases for wgmma on any device: operands laid out in shared memory by the PTX ISA's canonical
+// layouts, and what the product must be.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ struct WgmmaCase {
   int swizzle_a = 0, swizzle_b = 0;  ///< bytes, 0 = none
   bool transposed_a = false, transposed_b = false;
   bool a_in_registers = false;
-  int k_step = 0;  ///< the operands start this many products behind the first chunk of a swizzled row
+  /// The operands start this many products behind the first chunk of a swizzled row
+  int k_step = 0;
   int sign_a = 1, sign_b = 1;
   bool add = true;
   bool saturate = false;

@@ -31,12 +31,15 @@ OpClass ClassOf(const Row& row, const Instruction& instruction, Type type, Space
     case Family::kArithmetic:
     case Family::kSpecial:
       if (type == Type::kF64) return OpClass::kFp64;
-      if (type == Type::kF16 || type == Type::kF16x2 || type == Type::kBF16 || type == Type::kBF16x2)
+      if (type == Type::kF16 || type == Type::kF16x2 || type == Type::kBF16 ||
+          type == Type::kBF16x2)
         return OpClass::kFp16;
       if (row.family == Family::kSpecial) return OpClass::kSpecial;
-      if (type == Type::kF32) return instruction.opcode == "div" ? OpClass::kSpecial : OpClass::kFp32;
-      return instruction.opcode == "mul" || instruction.opcode == "mad" || instruction.opcode == "div" ||
-                     instruction.opcode == "rem" || instruction.opcode == "dp4a"
+      if (type == Type::kF32)
+        return instruction.opcode == "div" ? OpClass::kSpecial : OpClass::kFp32;
+      return instruction.opcode == "mul" || instruction.opcode == "mad" ||
+                     instruction.opcode == "div" || instruction.opcode == "rem" ||
+                     instruction.opcode == "dp4a"
                  ? OpClass::kMultiply
                  : OpClass::kInteger;
     case Family::kMemory:
@@ -67,7 +70,8 @@ OpClass ClassOf(const Row& row, const Instruction& instruction, Type type, Space
 
 }  // namespace
 
-// ---- instructions -------------------------------------------------------------------------------------------------
+// ---- instructions
+// -------------------------------------------------------------------------------------------------
 Status Decoder::DecodeOne(const Instruction& instruction, Op& op) {
   const Row* row = FindRow(instruction.opcode);
   if (row == nullptr) return Unsupported(instruction);
@@ -82,13 +86,15 @@ Status Decoder::DecodeOne(const Instruction& instruction, Op& op) {
       form.type = type;
     }
   }
-  const auto partial = [](const Operand& operand) { return operand.minus || !operand.part.empty(); };
+  const auto partial = [](const Operand& operand) {
+    return operand.minus || !operand.part.empty();
+  };
   if (row->family != Family::kVideo && std::ranges::any_of(instruction.operands, partial))
     return Unsupported(instruction, ": parts of registers");
   ATUNNER_RETURN_IF_ERROR(ByFamily(*row, form, op));
   op.op_class = ClassOf(*row, instruction, form.type, op.space);
-  const bool handled =
-      op.flow == Flow::kNone || op.flow == Flow::kCollective || op.flow == Flow::kPatient || op.flow == Flow::kAligned;
+  const bool handled = op.flow == Flow::kNone || op.flow == Flow::kCollective ||
+                       op.flow == Flow::kPatient || op.flow == Flow::kAligned;
   if (handled && op.run == nullptr) return Unsupported(instruction);
   return {};
 }
@@ -149,8 +155,9 @@ Status Decoder::ByFamily(const Row& row, const Form& form, Op& op) {
 /// A special register, extended; old texts say that it has 16 bits.
 static bool ConvertsSpecial(const Instruction& i) {
   const auto unsigned_word = [](const std::string& type) { return type == "u32" || type == "u16"; };
-  return i.opcode == "cvt" && i.operands.size() == 2 && i.operands[1].kind == ptx::Operand::Kind::kSpecial &&
-         i.modifiers.size() == 2 && unsigned_word(i.modifiers[1]) &&
+  return i.opcode == "cvt" && i.operands.size() == 2 &&
+         i.operands[1].kind == ptx::Operand::Kind::kSpecial && i.modifiers.size() == 2 &&
+         unsigned_word(i.modifiers[1]) &&
          (i.modifiers[0].starts_with('u') || i.modifiers[0].starts_with('s'));
 }
 
@@ -161,7 +168,8 @@ Status Decoder::DecodePlain(const Row& row, const Form& form, Op& op) {
                        : opcode == "bfe" || opcode == "mad" ? 4
                        : opcode == "shl" || opcode == "shr" ? 3
                                                             : 2;
-  if (form.instruction->operands.size() < least) return Unsupported(*form.instruction, ": too few operands");
+  if (form.instruction->operands.size() < least)
+    return Unsupported(*form.instruction, ": too few operands");
   ATUNNER_RETURN_IF_ERROR(Operands(form, op, form.type));
   const auto& operands = form.instruction->operands;
   if ((opcode == "prmt" || opcode == "bfe") && op.dst2 >= 0) return Unsupported(*form.instruction);
@@ -195,14 +203,16 @@ Status Decoder::DecodePlain(const Row& row, const Form& form, Op& op) {
   return {};
 }
 
-/// cvt may read and write 64-bit registers as narrower types: bit 0 of the variant = the source is one, bit 1 = the
-/// destination.
+/// cvt may read and write 64-bit registers as narrower types: bit 0 of the variant = the source is
+/// one, bit 1 = the destination.
 void Decoder::MarkWideRegisters(const Form& form, Op& op) const {
   const auto& operands = form.instruction->operands;
   const auto wide = [&](const Operand& operand, Type type) {
-    return operand.kind == Operand::Kind::kRegister && RegisterBits(operand.reg) == 64 && ptx::BitsOf(type) < 64;
+    return operand.kind == Operand::Kind::kRegister && RegisterBits(operand.reg) == 64 &&
+           ptx::BitsOf(type) < 64;
   };
-  op.variant = static_cast<uint8_t>((wide(operands[1], form.type) ? 1 : 0) | (wide(operands[0], form.from) ? 2 : 0));
+  op.variant = static_cast<uint8_t>((wide(operands[1], form.type) ? 1 : 0) |
+                                    (wide(operands[0], form.from) ? 2 : 0));
 }
 
 Status Decoder::DecodeCompare(const Form& form, Op& op) {
@@ -240,13 +250,15 @@ void FrameAddress(Exec& x, const Op& op, uint32_t mask) {
 }  // namespace
 
 namespace {
-/// Halves of 128 bits, each as a 64-bit register lies; the list holds the destinations and then the sources.
+/// Halves of 128 bits, each as a 64-bit register lies; the list holds the destinations and then the
+/// sources.
 void MoveWide(Exec& x, const Op& op, uint32_t mask) {
   const int32_t* list = x.kernel->lists.data() + op.list;
   uint64_t halves[2][kLanes];
   for (int h = 0; h < 2; ++h)
     ForLanes(mask, [&](int l) { halves[h][l] = Lane<uint64_t>::Get(x.Source(list[2 + h]), l); });
-  for (int h = 0; h < 2; ++h) ForLanes(mask, [&](int l) { Lane<uint64_t>::Set(x.Slot(list[h]), l, halves[h][l]); });
+  for (int h = 0; h < 2; ++h)
+    ForLanes(mask, [&](int l) { Lane<uint64_t>::Set(x.Slot(list[h]), l, halves[h][l]); });
 }
 }  // namespace
 
@@ -285,10 +297,12 @@ Status Decoder::DecodeMove(const Form& form, Op& op) {
   if (to.kind == Operand::Kind::kVector || from.kind == Operand::Kind::kVector) {
     const bool unpack = to.kind == Operand::Kind::kVector;
     const std::vector<Operand>& elements = unpack ? to.elements : from.elements;
-    if (elements.empty() || bytes % static_cast<int>(elements.size()) != 0) return Unsupported(instruction);
+    if (elements.empty() || bytes % static_cast<int>(elements.size()) != 0)
+      return Unsupported(instruction);
     op.width = static_cast<uint8_t>(bytes / static_cast<int>(elements.size()));
     if (op.width > 4) return Unsupported(instruction);
-    ATUNNER_RETURN_IF_ERROR(List(elements, op, instruction, unpack, op.width == 4 ? Type::kB32 : Type::kB16));
+    ATUNNER_RETURN_IF_ERROR(
+        List(elements, op, instruction, unpack, op.width == 4 ? Type::kB32 : Type::kB16));
     if (unpack) {
       op.src[0] = Source(from, form.type);
       op.run = op.src[0] == kNoSlot ? nullptr : MoveUnpack;
@@ -322,11 +336,13 @@ Status Decoder::DecodeMove(const Form& form, Op& op) {
     }
   }
   op.src[0] = Source(from, form.type);
-  if (op.src[0] == kNoSlot && from.kind == Operand::Kind::kImmediate) return Unsupported(instruction, ": operand 2");
+  if (op.src[0] == kNoSlot && from.kind == Operand::Kind::kImmediate)
+    return Unsupported(instruction, ": operand 2");
   const ptx::Function* const named = module_.Find(from.name);
   const bool launches = named != nullptr && named->is_entry;
   if (op.src[0] == kNoSlot)
-    return Unsupported(instruction, " of '" + from.name + (launches ? "': kernels launch no kernels here" : "'"));
+    return Unsupported(
+        instruction, " of '" + from.name + (launches ? "': kernels launch no kernels here" : "'"));
   SetMove(op, ptx::BitsOf(form.type));
   return {};
 }

@@ -17,7 +17,8 @@ Status Decoder::DecodeStack(const Form& form, Op& op) {
   op.run = StackHandler(form);
   op.width = static_cast<uint8_t>(ptx::BitsOf(form.type) / 8);
   op.imm = claims && operands.size() > 2 ? operands[2].bits : kDefaultAlignment;
-  if (op.imm == 0 || op.imm > kMostAlignment || !std::has_single_bit(op.imm)) return Unsupported(instruction);
+  if (op.imm == 0 || op.imm > kMostAlignment || !std::has_single_bit(op.imm))
+    return Unsupported(instruction);
   if (instruction.opcode != "alloca") op.src[0] = Source(operands[0], form.type);
   if (claims) op.src[0] = Source(operands[1], form.type);
   if (instruction.opcode != "stackrestore") op.dst = Destination(operands[0]);
@@ -29,19 +30,22 @@ Status Decoder::DecodeWarp(const Form& form, Op& op) {
   const std::string& opcode = instruction.opcode;
   if (opcode == "alloca" || opcode.starts_with("stack")) return DecodeStack(form, op);
   op.run = WarpHandler(form, op);
-  const bool alone = opcode == "membar" || opcode == "fence" || opcode == "nanosleep" || opcode == "griddepcontrol" ||
-                     opcode == "setmaxnreg" || opcode == "pmevent";
+  const bool alone = opcode == "membar" || opcode == "fence" || opcode == "nanosleep" ||
+                     opcode == "griddepcontrol" || opcode == "setmaxnreg" || opcode == "pmevent";
   if (opcode == "nanosleep") op.flow = Flow::kPatient;
   if (alone || op.run == nullptr) return {};
   if (instruction.operands.empty()) return Unsupported(instruction);
   if (opcode == "createpolicy") {
     const Operand& to = instruction.operands[0];
     op.dst = Destination(to);
-    return op.dst != kNoSlot && RegisterBits(to.reg) == 64 ? Status{} : Status(Unsupported(instruction));
+    return op.dst != kNoSlot && RegisterBits(to.reg) == 64 ? Status{}
+                                                           : Status(Unsupported(instruction));
   }
   const uint8_t variant = op.variant;
   op.dst = Destination(instruction.operands[0]);
-  op.dst2 = instruction.operands[0].second ? slots_[static_cast<size_t>(*instruction.operands[0].second)] : -1;
+  op.dst2 = instruction.operands[0].second
+                ? slots_[static_cast<size_t>(*instruction.operands[0].second)]
+                : -1;
   for (size_t i = 1; i < instruction.operands.size() && i <= 4; ++i) {
     const bool predicate = opcode == "vote" && i == 1;
     Type type = predicate ? Type::kPred : Type::kB32;
@@ -51,7 +55,8 @@ Status Decoder::DecodeWarp(const Form& form, Op& op) {
   }
   op.imm = opcode == "vote" && instruction.operands.size() > 1 && instruction.operands[1].negated;
   if (op.dst == kNoSlot && opcode != "elect") return Unsupported(instruction);
-  const size_t members = opcode == "shfl" ? 4 : opcode == "elect" ? 1 : 2;  // the operand that names the lanes
+  // the operand that names the lanes
+  const size_t members = opcode == "shfl" ? 4 : opcode == "elect" ? 1 : 2;
   if (opcode != "activemask") {
     if (instruction.operands.size() <= members) return Unsupported(instruction);
     op.flow = Flow::kCollective;
@@ -86,8 +91,9 @@ Status Decoder::DecodeMatrix(const Form& form, Op& op) {
   }
   const bool load = instruction.opcode == "ldmatrix";
   const Operand& registers = instruction.operands[load ? 0 : 1];
-  const std::vector<Operand> list =
-      registers.kind == Operand::Kind::kVector ? registers.elements : std::vector<Operand>{registers};
+  const std::vector<Operand> list = registers.kind == Operand::Kind::kVector
+                                        ? registers.elements
+                                        : std::vector<Operand>{registers};
   const uint8_t variant = op.variant;
   ATUNNER_RETURN_IF_ERROR(List(list, op, instruction, load));
   ATUNNER_RETURN_IF_ERROR(Address(instruction.operands[load ? 1 : 0], instruction, op, op.src[0]));
@@ -107,8 +113,8 @@ Status Decoder::DecodeTensor(const Form& form, Op& op) {
   if (op.run == nullptr) return {};
   const uint8_t variant = op.variant;
   // A sparse product's last operand is a number that the handler has read.
-  const std::vector<Operand> all =
-      Flatten({instruction.operands.begin(), instruction.operands.begin() + (sparse ? 5 : 4)});
+  const std::vector<Operand> all = Flatten(
+      {instruction.operands.begin(), instruction.operands.begin() + (sparse ? 5 : 4)});
   const bool wide = form.type == Type::kF64;
   ATUNNER_RETURN_IF_ERROR(List(all, op, instruction, false,
                                wide                      ? Type::kF64
@@ -119,7 +125,8 @@ Status Decoder::DecodeTensor(const Form& form, Op& op) {
   return fits ? Status{} : Status(Unsupported(instruction, ": registers"));
 }
 
-/// wmma.load r, [p], stride; wmma.store [p], r, stride; wmma.mma d, a, b, c. The shape is packed in `target`.
+/// wmma.load r, [p], stride; wmma.store [p], r, stride; wmma.mma d, a, b, c. The shape is packed in
+/// `target`.
 Status Decoder::DecodeWmma(const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
   const auto& operands = instruction.operands;
@@ -129,7 +136,8 @@ Status Decoder::DecodeWmma(const Form& form, Op& op) {
   const bool wide = form.Has("f64");
   if (form.Has("mma")) {
     if (operands.size() != 4) return Unsupported(instruction);
-    ATUNNER_RETURN_IF_ERROR(List(Flatten(operands), op, instruction, false, wide ? Type::kF64 : Type::kB32));
+    ATUNNER_RETURN_IF_ERROR(
+        List(Flatten(operands), op, instruction, false, wide ? Type::kF64 : Type::kB32));
     return Writable(op, operands[0].elements.size()) ? Status{} : Status(Unsupported(instruction));
   }
   const bool load = form.Has("load");
@@ -139,27 +147,31 @@ Status Decoder::DecodeWmma(const Form& form, Op& op) {
   op.src[1] = operands.size() > 2 ? Source(operands[2], Type::kU32) : kNoSlot;
   if (operands.size() > 2 && op.src[1] == kNoSlot) return Unsupported(instruction);
   op.target = options;
-  return List(Flatten({operands[load ? 0 : 1]}), op, instruction, load, wide ? Type::kF64 : Type::kB32);
+  return List(Flatten({operands[load ? 0 : 1]}), op, instruction, load,
+              wide ? Type::kF64 : Type::kB32);
 }
 
-/// wgmma.mma_async d, a, b, scale-d, …: registers of D and of A in one list, descriptors in src. Of a sparse A,
-/// metadata and selector stand before the scale.
+/// wgmma.mma_async d, a, b, scale-d, …: registers of D and of A in one list, descriptors in src. Of
+/// a sparse A, metadata and selector stand before the scale.
 Status Decoder::DecodeWgmma(const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
   const auto& operands = instruction.operands;
   op.run = WgmmaHandler(form, op);
   if (op.run == nullptr) return {};
   if (form.Has("wait_group")) {
-    if (operands.size() != 1 || operands[0].kind != Operand::Kind::kImmediate) return Unsupported(instruction);
+    if (operands.size() != 1 || operands[0].kind != Operand::Kind::kImmediate)
+      return Unsupported(instruction);
     op.imm = operands[0].bits;
   }
   if (!form.Has("mma_async")) return {};
   const size_t accumulators = op.list_size;
   const bool in_registers = operands[1].kind == Operand::Kind::kVector;
-  if (operands[0].elements.size() != accumulators || (in_registers && operands[1].elements.size() != 4))
+  if (operands[0].elements.size() != accumulators ||
+      (in_registers && operands[1].elements.size() != 4))
     return Unsupported(instruction, ": registers");
   std::vector<Operand> registers = operands[0].elements;
-  if (in_registers) registers.insert(registers.end(), operands[1].elements.begin(), operands[1].elements.end());
+  if (in_registers)
+    registers.insert(registers.end(), operands[1].elements.begin(), operands[1].elements.end());
   ATUNNER_RETURN_IF_ERROR(List(registers, op, instruction, false));
   if (!Writable(op, accumulators)) return Unsupported(instruction, ": registers");
   op.width = in_registers ? 4 : 0;  // of the list, registers that are only read
@@ -206,7 +218,8 @@ Status Decoder::DecodeBarrier(const Form& form, Op& op) {
   }
   op.relaxed = instruction.opcode == "barrier" && !form.Has("aligned");
   const Operand& id = operands[first];
-  if (id.kind == Operand::Kind::kImmediate && id.bits > 15) return Unsupported(instruction, ": there are 16 barriers");
+  if (id.kind == Operand::Kind::kImmediate && id.bits > 15)
+    return Unsupported(instruction, ": there are 16 barriers");
   const bool constant = has_count && operands[count_at].kind == Operand::Kind::kImmediate;
   const uint64_t count = constant ? operands[count_at].bits : 0;
   if (count % kLanes != 0) return Unsupported(instruction, ": barriers are of whole warps");
@@ -218,8 +231,8 @@ Status Decoder::DecodeBarrier(const Form& form, Op& op) {
 Status Decoder::DecodeBranch(const Instruction& instruction, Op& op) {
   const uint32_t first = kernel_.code[static_cast<size_t>(code_)].first_op;
   if (instruction.opcode == "brx") {
-    const auto targets =
-        function_->branch_targets.find(instruction.operands.size() == 2 ? instruction.operands[1].name : "");
+    const auto targets = function_->branch_targets.find(
+        instruction.operands.size() == 2 ? instruction.operands[1].name : "");
     if (targets == function_->branch_targets.end()) return Unsupported(instruction);
     op.flow = Flow::kBranchIndexed;
     op.src[0] = Source(instruction.operands[0], Type::kU32);
@@ -228,7 +241,8 @@ Status Decoder::DecodeBranch(const Instruction& instruction, Op& op) {
     op.imm = targets->second.size();
     for (const std::string& label : targets->second) {
       const auto at = function_->labels.find(label);
-      if (at == function_->labels.end()) return Unsupported(instruction, ": unknown label " + label);
+      if (at == function_->labels.end())
+        return Unsupported(instruction, ": unknown label " + label);
       kernel_.lists.push_back(static_cast<int32_t>(first + at->second));
     }
     return {};
@@ -244,7 +258,8 @@ Status Decoder::DecodeReturn(Op& op) {
   return {};
 }
 
-Result<FramePart> Decoder::CallParameter(const Operand& operand, const Instruction& instruction) const {
+Result<FramePart> Decoder::CallParameter(const Operand& operand,
+                                         const Instruction& instruction) const {
   const auto at = std::ranges::find(function_->local, operand.name, &ptx::Variable::name);
   if (operand.kind != Operand::Kind::kSymbol || at == function_->local.end())
     return Unsupported(instruction, ": an argument that is no .param variable");
@@ -256,8 +271,8 @@ Result<FramePart> Decoder::CallParameter(const Operand& operand, const Instructi
 /// call (result), target, (arguments), prototype: each part but the target may be missing.
 Status Decoder::DecodeCall(const Instruction& instruction, Op& op) {
   const auto& operands = instruction.operands;
-  const auto target =
-      std::ranges::find_if(operands, [](const Operand& operand) { return operand.kind != Operand::Kind::kVector; });
+  const auto target = std::ranges::find_if(
+      operands, [](const Operand& operand) { return operand.kind != Operand::Kind::kVector; });
   if (target == operands.end() || target - operands.begin() > 1) return Unsupported(instruction);
   CallSite site;
   if (target != operands.begin()) {
@@ -283,7 +298,8 @@ Status Decoder::DecodeCall(const Instruction& instruction, Op& op) {
     }
     edges_.emplace_back(code_, -1);
     op.flow = Flow::kCall;
-  } else if (const ptx::Function* function = module_.Find(target->name); function && !function->is_entry) {
+  } else if (const ptx::Function* function = module_.Find(target->name);
+             function && !function->is_entry) {
     site.target = CodeOf(*function);
     if (site.arguments.size() != function->params.size())
       return Unsupported(instruction, ": wrong number of arguments");

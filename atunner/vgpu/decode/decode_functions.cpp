@@ -15,7 +15,9 @@ constexpr uint32_t kMaxRegisterSlots = 1u << 17;
 constexpr uint32_t kRecursionStackBytes = 32 * 1024;
 constexpr uint32_t kAllocaBytes = 16 * 1024;
 
-uint32_t AlignUp(uint64_t value, uint64_t align) { return static_cast<uint32_t>((value + align - 1) / align * align); }
+uint32_t AlignUp(uint64_t value, uint64_t align) {
+  return static_cast<uint32_t>((value + align - 1) / align * align);
+}
 
 }  // namespace
 
@@ -23,7 +25,8 @@ Result<Kernel> Decoder::Run() {
   kernel_.function = &entry_;
   PlaceShared();
   CodeOf(entry_);
-  for (size_t i = 0; i < work_.size(); ++i) ATUNNER_RETURN_IF_ERROR(DecodeFunction(static_cast<int>(i)));
+  for (size_t i = 0; i < work_.size(); ++i)
+    ATUNNER_RETURN_IF_ERROR(DecodeFunction(static_cast<int>(i)));
   MarkRecursion();
   MarkLive(kernel_, WordsOfRegisters());
   FindFlow(kernel_);
@@ -33,14 +36,16 @@ Result<Kernel> Decoder::Run() {
 /// Index of a function within the kernel; a new one is decoded in its turn.
 int Decoder::CodeOf(const ptx::Function& function) {
   const auto index = static_cast<uint32_t>(&function - module_.functions().data());
-  const auto [at, added] = kernel_.code_of_function.emplace(index, static_cast<int>(kernel_.code.size()));
+  const auto [at, added] = kernel_.code_of_function.emplace(index,
+                                                            static_cast<int>(kernel_.code.size()));
   if (!added) return at->second;
   work_.push_back(&function);
   Code code;
   code.function = &function;
   uint64_t used = 0;
   const bool entry = kernel_.code.empty();
-  const auto place = [&](const std::vector<ptx::Variable>& variables, std::vector<FramePart>& parts) {
+  const auto place = [&](const std::vector<ptx::Variable>& variables,
+                         std::vector<FramePart>& parts) {
     for (const ptx::Variable& variable : variables) {
       used = AlignUp(used, std::max(1u, variable.align));
       parts.push_back({static_cast<uint32_t>(used), static_cast<uint32_t>(variable.bytes)});
@@ -51,7 +56,8 @@ int Decoder::CodeOf(const ptx::Function& function) {
   if (!entry) place(function.returns, code.results);
   code.frame_bytes = AlignUp(AlignUp(used, 16) + function.local_bytes, 16);
   code.first_slot = static_cast<int32_t>(kernel_.register_slots);
-  // Registers of functions that may be active twice are saved one by one, so that none shares its place.
+  // Registers of functions that may be active twice are saved one by one, so that none shares its
+  // place.
   RegisterSlots slots = AssignSlots(function, code.first_slot, entry);
   kernel_.register_slots = static_cast<uint32_t>(slots.end);
   code.slot_of_register = std::move(slots.first);
@@ -62,9 +68,10 @@ int Decoder::CodeOf(const ptx::Function& function) {
 }
 
 namespace {
-/// `known`: address registers of the stretch of operations without flow so far, with the first access by each. `op` is
-/// the last of `ops`.
-void MarkKnownAddress(const ptx::Instruction& instruction, std::vector<Op>& ops, std::map<int, size_t>& known) {
+/// `known`: address registers of the stretch of operations without flow so far, with the first
+/// access by each. `op` is the last of `ops`.
+void MarkKnownAddress(const ptx::Instruction& instruction, std::vector<Op>& ops,
+                      std::map<int, size_t>& known) {
   Op& op = ops.back();
   if (op.flow != Flow::kNone) known.clear();
   const Use use = UseOf(instruction);
@@ -82,7 +89,8 @@ Status Decoder::DecodeFunction(int code) {
   function_ = work_[static_cast<size_t>(code)];
   if (function_->local_bytes > kMaxLocalBytes || function_->param_bytes > kMaxLocalBytes ||
       kernel_.register_slots > kMaxRegisterSlots)
-    return Fail(ErrorCode::kUnsupported, "the virtual GPU does not support so many registers or so much local memory",
+    return Fail(ErrorCode::kUnsupported,
+                "the virtual GPU does not support so many registers or so much local memory",
                 function_->name);
   kernel_.code[static_cast<size_t>(code)].first_op = static_cast<uint32_t>(kernel_.ops.size());
   frame_slot_ = kernel_.code[static_cast<size_t>(code)].frame_slot;
@@ -106,12 +114,14 @@ Status Decoder::DecodeFunction(int code) {
   return {};
 }
 
-/// Shared variables: the kernel's own first, then those that functions declare for themselves, then the dynamic part.
+/// Shared variables: the kernel's own first, then those that functions declare for themselves, then
+/// the dynamic part.
 void Decoder::PlaceShared() {
   uint64_t used = entry_.shared_bytes;
   const auto known = [&](const std::string& name) {
     return function_shared_.contains(name) ||
-           std::ranges::any_of(entry_.shared, [&](const ptx::Variable& v) { return v.name == name; });
+           std::ranges::any_of(entry_.shared,
+                               [&](const ptx::Variable& v) { return v.name == name; });
   };
   for (const ptx::Function& function : module_.functions()) {
     if (function.is_entry) continue;
@@ -146,11 +156,13 @@ void Decoder::MarkRecursion() {
   for (const auto& [caller, callee] : edges_) {
     if (callee >= 0) reaches[static_cast<size_t>(caller)][static_cast<size_t>(callee)] = true;
     if (callee >= 0) continue;
-    for (int taken : addressed_) reaches[static_cast<size_t>(caller)][static_cast<size_t>(taken)] = true;
+    for (int taken : addressed_)
+      reaches[static_cast<size_t>(caller)][static_cast<size_t>(taken)] = true;
   }
   for (size_t k = 0; k < n; ++k) {
     for (size_t i = 0; i < n; ++i) {
-      for (size_t j = 0; reaches[i][k] && j < n; ++j) reaches[i][j] = reaches[i][j] || reaches[k][j];
+      for (size_t j = 0; reaches[i][k] && j < n; ++j)
+        reaches[i][j] = reaches[i][j] || reaches[k][j];
     }
   }
   bool any = false;
@@ -161,30 +173,37 @@ void Decoder::MarkRecursion() {
   }
   if (any) kernel_.local_bytes += kRecursionStackBytes;
   const auto claims = [](const Code& code) {
-    return std::ranges::any_of(code.function->body, [](const Instruction& i) { return i.opcode == "alloca"; });
+    return std::ranges::any_of(code.function->body,
+                               [](const Instruction& i) { return i.opcode == "alloca"; });
   };
-  if (std::ranges::any_of(kernel_.code, claims)) kernel_.local_bytes += kernel_.alloca_bytes = kAllocaBytes;
+  if (std::ranges::any_of(kernel_.code, claims))
+    kernel_.local_bytes += kernel_.alloca_bytes = kAllocaBytes;
 }
 
-// ---- operands -----------------------------------------------------------------------------------------------------
-std::unexpected<Error> Decoder::Unsupported(const Instruction& instruction, std::string_view detail) const {
-  return Fail(ErrorCode::kUnsupported,
-              "the virtual GPU does not support '" + instruction.Mnemonic() + "'" + std::string(detail),
-              "PTX line " + std::to_string(instruction.line) + " of " + function_->name);
+// ---- operands
+// -----------------------------------------------------------------------------------------------------
+std::unexpected<Error> Decoder::Unsupported(const Instruction& instruction,
+                                            std::string_view detail) const {
+  return Fail(
+      ErrorCode::kUnsupported,
+      "the virtual GPU does not support '" + instruction.Mnemonic() + "'" + std::string(detail),
+      "PTX line " + std::to_string(instruction.line) + " of " + function_->name);
 }
 
 int32_t Decoder::Constant(uint64_t bits, bool wide) {
   const auto key = std::pair(bits, wide);
   if (const auto found = constants_.find(key); found != constants_.end()) return found->second;
   SlotLanes value;
-  for (size_t l = 0; l < kLanes; ++l) value.lanes[l] = static_cast<uint32_t>(wide && l % 2 == 1 ? bits >> 32 : bits);
+  for (size_t l = 0; l < kLanes; ++l)
+    value.lanes[l] = static_cast<uint32_t>(wide && l % 2 == 1 ? bits >> 32 : bits);
   kernel_.constants.insert(kernel_.constants.end(), wide ? 2 : 1, value);
   const int32_t slot = -static_cast<int32_t>(kernel_.constants.size());
   constants_[key] = slot;
   return slot;
 }
 
-std::optional<uint64_t> Decoder::SymbolAddress(const std::string& name, Space& space, bool& in_frame) {
+std::optional<uint64_t> Decoder::SymbolAddress(const std::string& name, Space& space,
+                                               bool& in_frame) {
   const auto in = [&](const std::vector<ptx::Variable>& list) -> const ptx::Variable* {
     const auto at = std::ranges::find(list, name, &ptx::Variable::name);
     return at == list.end() ? nullptr : &*at;
@@ -193,7 +212,8 @@ std::optional<uint64_t> Decoder::SymbolAddress(const std::string& name, Space& s
   in_frame = !IsEntry();
   space = IsEntry() ? Space::kParam : Space::kLocal;
   if (const ptx::Variable* at = in(function_->params))
-    return IsEntry() ? at->offset : code.parameters[static_cast<size_t>(at - function_->params.data())].offset;
+    return IsEntry() ? at->offset
+                     : code.parameters[static_cast<size_t>(at - function_->params.data())].offset;
   if (const ptx::Variable* at = in(function_->returns); at && !IsEntry())
     return code.results[static_cast<size_t>(at - function_->returns.data())].offset;
   space = Space::kLocal;
@@ -218,8 +238,8 @@ std::optional<uint64_t> Decoder::FunctionAddress(const std::string& name) {
   return kFunctionWindow | static_cast<uint64_t>(function - module_.functions().data());
 }
 
-/// Whether a constant is one of the type, as the assembler sees it: integers are no floats, and only untyped bits take
-/// what is spelled as bits.
+/// Whether a constant is one of the type, as the assembler sees it: integers are no floats, and
+/// only untyped bits take what is spelled as bits.
 bool Decoder::IsOf(const Operand& constant, Type type) {
   switch (type) {
     case Type::kF32:
@@ -245,7 +265,8 @@ int32_t Decoder::Source(const Operand& operand, Type type) {
     case Operand::Kind::kRegister:
       return slots_[static_cast<size_t>(operand.reg)];
     case Operand::Kind::kImmediate:
-      return IsOf(operand, type) ? Constant(ImmediateBits(operand, type), ptx::BitsOf(type) == 64) : kNoSlot;
+      return IsOf(operand, type) ? Constant(ImmediateBits(operand, type), ptx::BitsOf(type) == 64)
+                                 : kNoSlot;
     case Operand::Kind::kSymbol: {
       Space space = Space::kGlobal;
       bool in_frame = false;
@@ -265,17 +286,20 @@ uint64_t Decoder::ImmediateBits(const Operand& operand, Type type) {
   const bool wide = ptx::BitsOf(type) == 64;
   if (operand.is_single)
     return wide && type == Type::kF64
-               ? std::bit_cast<uint64_t>(static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(operand.bits))))
+               ? std::bit_cast<uint64_t>(
+                     static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(operand.bits))))
                : operand.bits;
-  return wide ? operand.bits : std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(operand.bits)));
+  return wide ? operand.bits
+              : std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(operand.bits)));
 }
 
 int32_t Decoder::Destination(const Operand& operand) const {
-  return operand.kind == Operand::Kind::kRegister ? slots_[static_cast<size_t>(operand.reg)] : kNoSlot;
+  return operand.kind == Operand::Kind::kRegister ? slots_[static_cast<size_t>(operand.reg)]
+                                                  : kNoSlot;
 }
 
-Status Decoder::List(const std::vector<Operand>& elements, Op& op, const Instruction& instruction, bool destination,
-                     Type type) {
+Status Decoder::List(const std::vector<Operand>& elements, Op& op, const Instruction& instruction,
+                     bool destination, Type type) {
   if (elements.size() > 255) return Unsupported(instruction, ": too many vector elements");
   op.list = static_cast<uint32_t>(kernel_.lists.size());
   op.list_size = static_cast<uint8_t>(elements.size());
@@ -298,7 +322,8 @@ bool Decoder::Writable(const Op& op, size_t count) const {
 
 Status Decoder::Complete(const Instruction& instruction, const Op& op) const {
   const bool sources = std::ranges::find(op.src, kNoSlot) == op.src.end();
-  return sources && (op.dst >= 0 || op.dst2 >= 0) ? Status{} : Status(Unsupported(instruction, ": operands"));
+  return sources && (op.dst >= 0 || op.dst2 >= 0) ? Status{}
+                                                  : Status(Unsupported(instruction, ": operands"));
 }
 
 namespace {
@@ -320,7 +345,8 @@ ptx::Type OperandType(const Form& form, size_t i, ptx::Type type) {
 
 Status Decoder::Operands(const Form& form, Op& op, Type source_type) {
   const Instruction& instruction = *form.instruction;
-  if (instruction.operands.empty() || instruction.operands.size() > 6) return Unsupported(instruction);
+  if (instruction.operands.empty() || instruction.operands.size() > 6)
+    return Unsupported(instruction);
   const Operand& to = instruction.operands[0];
   op.dst = Destination(to);
   if (op.dst == kNoSlot && !to.second) return Unsupported(instruction, ": no destination register");

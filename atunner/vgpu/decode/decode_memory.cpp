@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "atunner/model/kernel/tensor_map.h"
-#include "atunner/vgpu/instructions/bulk.h"
 #include "atunner/vgpu/decode/decoder.h"
+#include "atunner/vgpu/instructions/bulk.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -12,8 +12,9 @@ namespace {
 void AddWindow(Exec& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
-  ForLanes(mask,
-           [&](int l) { Lane<uint64_t>::Set(d, l, (op.narrow_address ? a[l] : Lane<uint64_t>::Get(a, l)) | op.imm); });
+  ForLanes(mask, [&](int l) {
+    Lane<uint64_t>::Set(d, l, (op.narrow_address ? a[l] : Lane<uint64_t>::Get(a, l)) | op.imm);
+  });
 }
 void DropWindow(Exec& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
@@ -29,7 +30,9 @@ void DropWindow(Exec& x, const Op& op, uint32_t mask) {
 void IsSpace(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   uint32_t bits = 0;
-  ForLanes(mask, [&](int l) { bits |= ((Lane<uint64_t>::Get(a, l) & kWindowMask) == op.imm ? 1u : 0u) << l; });
+  ForLanes(mask, [&](int l) {
+    bits |= ((Lane<uint64_t>::Get(a, l) & kWindowMask) == op.imm ? 1u : 0u) << l;
+  });
   uint32_t* d = x.Slot(op.dst);
   *d = (*d & ~mask) | (bits & mask);
 }
@@ -78,7 +81,8 @@ void RankOf(Exec& x, const Op& op, uint32_t mask) {
 
 Status Decoder::DecodeAddressSpace(const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
-  if (instruction.opcode == "mapa" || instruction.opcode == "getctarank") return DecodeClusterAddress(form, op);
+  if (instruction.opcode == "mapa" || instruction.opcode == "getctarank")
+    return DecodeClusterAddress(form, op);
   if (instruction.opcode == "istypep") return DecodeIsType(form, op);
   if (instruction.operands.size() != 2) return Unsupported(instruction);
   op.dst = Destination(instruction.operands[0]);
@@ -105,7 +109,8 @@ Status Decoder::DecodeAddressSpace(const Form& form, Op& op) {
 Status Decoder::DecodeIsType(const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
   const std::string kind = instruction.modifiers.empty() ? "" : instruction.modifiers[0];
-  if (instruction.operands.size() != 2 || (kind != "texref" && kind != "surfref" && kind != "samplerref"))
+  if (instruction.operands.size() != 2 ||
+      (kind != "texref" && kind != "surfref" && kind != "samplerref"))
     return Unsupported(instruction);
   op.dst = Destination(instruction.operands[0]);
   op.src[0] = Source(instruction.operands[1], Type::kU64);
@@ -125,12 +130,13 @@ Status Decoder::DecodeClusterAddress(const Form& form, Op& op) {
   const bool map = instruction.opcode == "mapa";
   if (instruction.operands.size() != (map ? 3u : 2u)) return Unsupported(instruction);
   op.dst = Destination(instruction.operands[0]);
-  const bool wide =
-      map ? ptx::BitsOf(form.type) == 64
-          : instruction.operands[1].kind == Operand::Kind::kRegister && RegisterBits(instruction.operands[1].reg) == 64;
+  const bool wide = map ? ptx::BitsOf(form.type) == 64
+                        : instruction.operands[1].kind == Operand::Kind::kRegister &&
+                              RegisterBits(instruction.operands[1].reg) == 64;
   op.src[0] = Source(instruction.operands[1], wide ? Type::kU64 : Type::kU32);
   op.src[1] = map ? Source(instruction.operands[2], Type::kU32) : op.src[0];
-  if (op.dst == kNoSlot || op.src[0] == kNoSlot || op.src[1] == kNoSlot) return Unsupported(instruction);
+  if (op.dst == kNoSlot || op.src[0] == kNoSlot || op.src[1] == kNoSlot)
+    return Unsupported(instruction);
   op.narrow_address = !wide;
   op.run = map ? MapToRank : RankOf;
   return {};
@@ -138,19 +144,23 @@ Status Decoder::DecodeClusterAddress(const Form& form, Op& op) {
 
 Space Decoder::SpaceOf(const Form& form) const {
   if (form.Has("global")) return Space::kGlobal;
-  if (form.Has("shared") || form.Has("shared::cta") || form.Has("shared::cluster")) return Space::kShared;
+  if (form.Has("shared") || form.Has("shared::cta") || form.Has("shared::cluster"))
+    return Space::kShared;
   if (form.Has("local")) return Space::kLocal;
   if (form.Has("const")) return Space::kConst;
   const bool param = form.Has("param") || form.Has("param::entry") || form.Has("param::func");
-  if (param) return IsEntry() ? Space::kParam : Space::kLocal;  // those of functions lie in their frame
+  // those of functions lie in their frame
+  if (param) return IsEntry() ? Space::kParam : Space::kLocal;
   return Space::kGeneric;
 }
 
 /// Base register or absolute address into `base` and Op::imm.
-Status Decoder::Address(const Operand& operand, const Instruction& instruction, Op& op, int32_t& base) {
+Status Decoder::Address(const Operand& operand, const Instruction& instruction, Op& op,
+                        int32_t& base) {
   op.imm = operand.bits;
   base = kNoSlot;
-  if (operand.kind != Operand::Kind::kAddress) return Unsupported(instruction, ": address expected");
+  if (operand.kind != Operand::Kind::kAddress)
+    return Unsupported(instruction, ": address expected");
   if (operand.reg >= 0) {
     base = slots_[static_cast<size_t>(operand.reg)];
     op.narrow_address = RegisterBits(operand.reg) == 32;
@@ -175,7 +185,8 @@ Status Decoder::DecodeMemory(const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
   if (instruction.operands.empty()) return Unsupported(instruction);
   op.space = SpaceOf(form);
-  op.relaxed = form.Has("volatile") || form.Has("relaxed") || form.Has("acquire") || form.Has("release");
+  op.relaxed = form.Has("volatile") || form.Has("relaxed") || form.Has("acquire") ||
+               form.Has("release");
   op.is_volatile = form.Has("volatile");
   const bool store = instruction.opcode == "st";
   const bool load = instruction.opcode == "ld" || instruction.opcode == "ldu";
@@ -211,7 +222,8 @@ Status Decoder::DecodeMemory(const Form& form, Op& op) {
   ATUNNER_RETURN_IF_ERROR(List(elements, op, instruction, load, form.type));
   // Bit 0: the registers have 64 bits.
   for (const Operand& element : elements) {
-    if (element.kind == Operand::Kind::kRegister && RegisterBits(element.reg) == 64) op.variant |= 1;
+    if (element.kind == Operand::Kind::kRegister && RegisterBits(element.reg) == 64)
+      op.variant |= 1;
   }
   op.run = MemoryHandler(form, op);
   return {};
@@ -228,22 +240,27 @@ Status Decoder::DecodeAtomic(const Form& form, Op& op) {
   op.dst = reduction ? kNoSlot : Destination(instruction.operands[0]);
   ATUNNER_RETURN_IF_ERROR(Address(instruction.operands[first], instruction, op, op.src[0]));
   op.src[1] = Source(instruction.operands[first + 1], form.type);
-  op.src[2] = instruction.operands.size() > first + 2 ? Source(instruction.operands[first + 2], form.type) : op.src[1];
+  op.src[2] = instruction.operands.size() > first + 2
+                  ? Source(instruction.operands[first + 2], form.type)
+                  : op.src[1];
   if (op.src[1] == kNoSlot || op.src[2] == kNoSlot) return Unsupported(instruction);
   if (form.type == Type::kB128) {
     for (const Operand& operand : instruction.operands) {
-      if (operand.kind != Operand::Kind::kAddress && Halves(operand).empty()) return Unsupported(instruction);
+      if (operand.kind != Operand::Kind::kAddress && Halves(operand).empty())
+        return Unsupported(instruction);
       if (operand.kind == Operand::Kind::kVector) return Unsupported(instruction);
     }
   }
-  op.fence = form.Has("acquire") || form.Has("release") || form.Has("acq_rel") || form.Has("seq_cst");
+  op.fence = form.Has("acquire") || form.Has("release") || form.Has("acq_rel") ||
+             form.Has("seq_cst");
   const uint64_t offset = op.imm;
   op.run = AtomicHandler(form, op);
   op.imm = offset;
   return {};
 }
 
-/// multimem: on a device that is alone a multicast address is that of its own memory, whose values are sums already.
+/// multimem: on a device that is alone a multicast address is that of its own memory, whose values
+/// are sums already.
 Status Decoder::DecodeMulticast(const Form& form, Op& op) {
   Instruction plain = *form.instruction;
   Form alone = form;
@@ -272,7 +289,8 @@ Status Decoder::DecodeVectorAtomic(const Form& form, Op& op) {
   list.insert(list.end(), values.begin(), values.end());
   ATUNNER_RETURN_IF_ERROR(List(list, op, instruction, false, form.type));
   op.variant = elements;
-  return reduction || Writable(op, elements) ? Status{} : Status(Unsupported(instruction, ": vector"));
+  return reduction || Writable(op, elements) ? Status{}
+                                             : Status(Unsupported(instruction, ": vector"));
 }
 
 /// st.async [p], b, [mbarrier] and red.async.
@@ -283,9 +301,11 @@ Status Decoder::DecodeRemoteStore(const Form& form, Op& op) {
   if (op.run == nullptr) return {};
   if (operands.size() < 3) return Unsupported(instruction);
   ATUNNER_RETURN_IF_ERROR(BulkAddresses(operands[0], operands[0], &operands[2], instruction, op));
-  const std::vector<Operand> values =
-      operands[1].kind == Operand::Kind::kVector ? operands[1].elements : std::vector<Operand>{operands[1]};
-  if (op.src[3] == kNoSlot || values.empty() || op.width * values.size() > 16) return Unsupported(instruction);
+  const std::vector<Operand> values = operands[1].kind == Operand::Kind::kVector
+                                          ? operands[1].elements
+                                          : std::vector<Operand>{operands[1]};
+  if (op.src[3] == kNoSlot || values.empty() || op.width * values.size() > 16)
+    return Unsupported(instruction);
   op.space = Space::kShared;
   return List(values, op, instruction, false, form.type);
 }
@@ -293,7 +313,8 @@ Status Decoder::DecodeRemoteStore(const Form& form, Op& op) {
 Status Decoder::DecodeAsync(const Form& form, Op& op) {
   if (form.instruction->opcode == "mbarrier") return DecodeMbarrier(form, op);
   if (form.instruction->opcode == "tensormap") return DecodeTensorMap(form, op);
-  if (form.Has("bulk")) return form.Has("tensor") ? DecodeTensorCopy(form, op) : DecodeBulkCopy(form, op);
+  if (form.Has("bulk"))
+    return form.Has("tensor") ? DecodeTensorCopy(form, op) : DecodeBulkCopy(form, op);
   return DecodeAsyncCopy(form, op);
 }
 
@@ -306,13 +327,16 @@ Status Decoder::DecodeAsyncCopy(const Form& form, Op& op) {
   if (form.Has("mbarrier")) {
     if (instruction.operands.size() != 1) return Unsupported(instruction);
     ATUNNER_RETURN_IF_ERROR(Address(instruction.operands[0], instruction, op, op.src[0]));
-    if (op.src[0] != kNoSlot && op.imm != 0) return Unsupported(instruction, ": mbarrier with an offset");
+    if (op.src[0] != kNoSlot && op.imm != 0)
+      return Unsupported(instruction, ": mbarrier with an offset");
     if (op.src[0] == kNoSlot) op.src[0] = Constant(op.imm, false), op.narrow_address = true;
     op.variant = op.narrow_address;
     return {};
   }
   if (form.Has("wait_group") || form.Has("wait_all")) {
-    op.imm = form.Has("wait_all") ? ~uint64_t{0} : instruction.operands.empty() ? 0 : instruction.operands[0].bits;
+    op.imm = form.Has("wait_all")           ? ~uint64_t{0}
+             : instruction.operands.empty() ? 0
+                                            : instruction.operands[0].bits;
     return {};
   }
   if (instruction.operands.size() < 3) return Unsupported(instruction);
@@ -326,7 +350,8 @@ Status Decoder::DecodeAsyncCopy(const Form& form, Op& op) {
   op.width = static_cast<uint8_t>(instruction.operands[2].bits);
   if (op.width != 4 && op.width != 8 && op.width != 16) return Unsupported(instruction, ": size");
   op.src[2] = kNoSlot;
-  if (instruction.operands.size() == (form.Has("L2::cache_hint") ? 4u : 3u)) return {};  // the last one is the policy
+  // the last one is the policy
+  if (instruction.operands.size() == (form.Has("L2::cache_hint") ? 4u : 3u)) return {};
   const Operand& size = instruction.operands[3];
   const bool ignores = size.kind == Operand::Kind::kRegister && RegisterBits(size.reg) == 1;
   op.variant = ignores ? (size.negated ? 2 : 1) : 0;
@@ -334,8 +359,8 @@ Status Decoder::DecodeAsyncCopy(const Form& form, Op& op) {
   return op.src[2] == kNoSlot ? Status(Unsupported(instruction, ": size")) : Status{};
 }
 
-/// cp.async.bulk and cp.reduce.async.bulk without a tensor map. src: destination, source, size, mbarrier; the list
-/// holds a multicast mask.
+/// cp.async.bulk and cp.reduce.async.bulk without a tensor map. src: destination, source, size,
+/// mbarrier; the list holds a multicast mask.
 Status Decoder::DecodeBulkCopy(const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
   const auto& operands = instruction.operands;
@@ -349,8 +374,8 @@ Status Decoder::DecodeBulkCopy(const Form& form, Op& op) {
   if (operands.size() < (prefetch ? 2u : 3u)) return Unsupported(instruction);
   if (prefetch) return {};
   op.src[2] = Source(operands[2], Type::kU32);
-  ATUNNER_RETURN_IF_ERROR(
-      BulkAddresses(operands[0], operands[1], operands.size() > 3 ? &operands[3] : nullptr, instruction, op));
+  ATUNNER_RETURN_IF_ERROR(BulkAddresses(
+      operands[0], operands[1], operands.size() > 3 ? &operands[3] : nullptr, instruction, op));
   std::vector<Operand> multicast;
   if (form.Has("multicast::cluster") && operands.size() > 4) multicast.push_back(operands[4]);
   return List(multicast, op, instruction, false, Type::kB16);
@@ -377,8 +402,8 @@ Status Decoder::BulkAddresses(const Operand& first, const Operand& second, const
   return {};
 }
 
-/// cp.async.bulk.tensor [box], [map, {c…}], [mbarrier], {offset…}, mask and [map, {c…}], [box]; the list holds the
-/// coordinates, the offsets of im2col mode and the multicast mask.
+/// cp.async.bulk.tensor [box], [map, {c…}], [mbarrier], {offset…}, mask and [map, {c…}], [box]; the
+/// list holds the coordinates, the offsets of im2col mode and the multicast mask.
 Status Decoder::DecodeTensorCopy(const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
   const auto& operands = instruction.operands;
@@ -389,7 +414,8 @@ Status Decoder::DecodeTensorCopy(const Form& form, Op& op) {
   const Operand& map = operands[load ? 1 : 0];
   if (map.elements.size() != 1 || map.elements[0].elements.size() != op.width)
     return Unsupported(instruction, ": coordinates");
-  ATUNNER_RETURN_IF_ERROR(BulkAddresses(operands[load ? 0 : 1], map, load ? &operands[2] : nullptr, instruction, op));
+  ATUNNER_RETURN_IF_ERROR(
+      BulkAddresses(operands[load ? 0 : 1], map, load ? &operands[2] : nullptr, instruction, op));
   if (load && op.src[3] == kNoSlot) return Unsupported(instruction, ": mbarrier");
   std::vector<Operand> list = map.elements[0].elements;
   size_t next = 3;
@@ -411,7 +437,8 @@ Status Decoder::DecodeTensorMap(const Form& form, Op& op) {
   if (op.run == nullptr) return {};
   const bool publishes = form.Has("cp_fenceproxy");
   const size_t ordinals = publishes ? 0 : TensorMapOrdinals(op);
-  if (operands.size() != (publishes || ordinals > 0 ? 3u : 2u)) return Unsupported(instruction, ": operands");
+  if (operands.size() != (publishes || ordinals > 0 ? 3u : 2u))
+    return Unsupported(instruction, ": operands");
   const uint8_t field = op.variant;
   if (publishes) {
     Op from;
@@ -428,8 +455,8 @@ Status Decoder::DecodeTensorMap(const Form& form, Op& op) {
     op.target = numbered ? static_cast<uint32_t>(operands[1].bits) : 0;
     op.width = form.type == Type::kB64 ? 8 : 4;
     op.src[1] = Source(operands.back(), form.type);
-    const bool fits =
-        operands.back().kind != Operand::Kind::kRegister || RegisterBits(operands.back().reg) == 8 * op.width;
+    const bool fits = operands.back().kind != Operand::Kind::kRegister ||
+                      RegisterBits(operands.back().reg) == 8 * op.width;
     if (op.src[1] == kNoSlot || !fits) return Unsupported(instruction, ": value");
     op.space = SpaceOf(form);
   }
@@ -438,7 +465,8 @@ Status Decoder::DecodeTensorMap(const Form& form, Op& op) {
   return {};
 }
 
-/// mbarrier: src[0] the object, src[1] count or phase, src[2] a second operand; dst a state or a predicate.
+/// mbarrier: src[0] the object, src[1] count or phase, src[2] a second operand; dst a state or a
+/// predicate.
 Status Decoder::DecodeMbarrier(const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
   const auto& operands = instruction.operands;
@@ -461,7 +489,8 @@ Status Decoder::DecodeMbarrier(const Form& form, Op& op) {
   op.variant = kind;
   op.src[1] = op.src[2] = kNoSlot;
   for (size_t i = at + 1; i < operands.size() && i < at + 3; ++i) {
-    const bool state = (form.Has("test_wait") || form.Has("try_wait")) && !form.Has("parity") && i == at + 1;
+    const bool state = (form.Has("test_wait") || form.Has("try_wait")) && !form.Has("parity") &&
+                       i == at + 1;
     op.src[i - at] = Source(operands[i], state ? Type::kB64 : Type::kU32);
     if (op.src[i - at] == kNoSlot) return Unsupported(instruction);
   }

@@ -4,7 +4,8 @@
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
-/// src[0] is the handle; the list holds destinations or stored values, then the coordinates, the layer first.
+/// src[0] is the handle; the list holds destinations or stored values, then the coordinates, the
+/// layer first.
 Status Decoder::DecodeTexture(const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
   const auto& operands = instruction.operands;
@@ -16,7 +17,8 @@ Status Decoder::DecodeTexture(const Form& form, Op& op) {
   if (operands.size() < 2) return Unsupported(instruction, ": operands");
   const Operand& place = operands[stores ? 0 : 1];
   const Operand& values = operands[stores ? 1 : 0];
-  if (place.kind != Operand::Kind::kAddress || place.reg < 0 || RegisterBits(place.reg) != 64 || place.bits != 0)
+  if (place.kind != Operand::Kind::kAddress || place.reg < 0 || RegisterBits(place.reg) != 64 ||
+      place.bits != 0)
     return Unsupported(instruction, ": textures are named by handles in 64-bit registers");
   op.src[0] = slots_[static_cast<size_t>(place.reg)];
   if (instruction.opcode == "txq" || instruction.opcode == "suq") {
@@ -27,10 +29,13 @@ Status Decoder::DecodeTexture(const Form& form, Op& op) {
   const bool vector = values.kind == Operand::Kind::kVector;
   const std::vector<Operand> several = vector ? values.elements : std::vector<Operand>{values};
   const Operand& at = place.elements[0];
-  const std::vector<Operand> coordinates = at.kind == Operand::Kind::kVector ? at.elements : std::vector<Operand>{at};
+  const std::vector<Operand> coordinates = at.kind == Operand::Kind::kVector
+                                               ? at.elements
+                                               : std::vector<Operand>{at};
   const bool layered = IsLayered(options.geometry);
   const auto needed = static_cast<size_t>(DimsOf(options.geometry)) + (layered ? 1 : 0);
-  if (several.size() != options.results || coordinates.size() < needed) return Unsupported(instruction, ": operands");
+  if (several.size() != options.results || coordinates.size() < needed)
+    return Unsupported(instruction, ": operands");
   const Type stored = op.width == 8 ? Type::kB64 : Type::kB32;
   op.list = static_cast<uint32_t>(kernel_.lists.size());
   op.list_size = static_cast<uint8_t>(several.size() + needed);
@@ -38,7 +43,8 @@ Status Decoder::DecodeTexture(const Form& form, Op& op) {
     const bool wide = value.kind == Operand::Kind::kRegister && RegisterBits(value.reg) == 64;
     const int32_t slot = stores ? Source(value, stored) : Destination(value);
     const bool nobody = !stores && value.kind == Operand::Kind::kSink;
-    if ((slot == kNoSlot && !nobody) || (value.kind == Operand::Kind::kRegister && wide != (op.width == 8)))
+    if ((slot == kNoSlot && !nobody) ||
+        (value.kind == Operand::Kind::kRegister && wide != (op.width == 8)))
       return Unsupported(instruction, ": values");
     kernel_.lists.push_back(slot == kNoSlot ? -1 : slot);
   }
@@ -52,8 +58,8 @@ Status Decoder::DecodeTexture(const Form& form, Op& op) {
   return stores ? Status{} : DecodeTexelOffsets(form, op, options);
 }
 
-/// What stands behind the place: level or gradients, of textures with one level of no interest; how many texels further
-/// to read; the depth to compare with, which textures here do not have.
+/// What stands behind the place: level or gradients, of textures with one level of no interest; how
+/// many texels further to read; the depth to compare with, which textures here do not have.
 Status Decoder::DecodeTexelOffsets(const Form& form, Op& op, TextureOptions options) {
   const Instruction& instruction = *form.instruction;
   const auto& operands = instruction.operands;
@@ -61,8 +67,9 @@ Status Decoder::DecodeTexelOffsets(const Form& form, Op& op, TextureOptions opti
   if (operands.size() <= 2 + skipped) return {};
   const Operand& further = operands[2 + skipped];
   const auto dims = static_cast<size_t>(DimsOf(options.geometry));
-  const std::vector<Operand> offsets =
-      further.kind == Operand::Kind::kVector ? further.elements : std::vector<Operand>{further};
+  const std::vector<Operand> offsets = further.kind == Operand::Kind::kVector
+                                           ? further.elements
+                                           : std::vector<Operand>{further};
   const bool depth = further.kind == Operand::Kind::kRegister &&
                      function_->registers[static_cast<size_t>(further.reg)].type == Type::kF32;
   if (operands.size() > 3 + skipped || depth || offsets.size() < dims)

@@ -1,4 +1,5 @@
-// From parsed PTX to operations: operands become slots, opcodes become handlers. What has no handler is refused here.
+// From parsed PTX to operations: operands become slots, opcodes become handlers. What has no
+// handler is refused here.
 #pragma once
 
 #include <map>
@@ -71,8 +72,11 @@ class Decoder {
   // decode.cpp: operands
   /// Every source and the destination of a handler that takes them all as slots.
   Status Complete(const Instruction& instruction, const Op& op) const;
-  std::unexpected<Error> Unsupported(const Instruction& instruction, std::string_view detail = "") const;
-  int RegisterBits(int reg) const { return ptx::BitsOf(function_->registers[static_cast<size_t>(reg)].type); }
+  std::unexpected<Error> Unsupported(const Instruction& instruction,
+                                     std::string_view detail = "") const;
+  int RegisterBits(int reg) const {
+    return ptx::BitsOf(function_->registers[static_cast<size_t>(reg)].type);
+  }
   int32_t Constant(uint64_t bits, bool wide);
   /// Where a name lies; `in_frame` = relative to the function's stack frame.
   std::optional<uint64_t> SymbolAddress(const std::string& name, Space& space, bool& in_frame);
@@ -84,8 +88,8 @@ class Decoder {
   int32_t Destination(const Operand& operand) const;
   /// Registers of the first `count` entries of an operation's list, which it writes.
   bool Writable(const Op& op, size_t count) const;
-  Status List(const std::vector<Operand>& elements, Op& op, const Instruction& instruction, bool destination,
-              Type type = Type::kB32);
+  Status List(const std::vector<Operand>& elements, Op& op, const Instruction& instruction,
+              bool destination, Type type = Type::kB32);
   /// dst, up to four sources, all of one type except where the opcode says otherwise.
   Status Operands(const Form& form, Op& op, Type source_type);
 
@@ -140,10 +144,13 @@ class Decoder {
   const ptx::Function& entry_;
   const std::unordered_map<std::string, uint64_t>& symbols_;
   Kernel kernel_;
-  std::vector<const ptx::Function*> work_;                     ///< functions of Kernel::code, in its order
-  std::vector<std::pair<int, int>> edges_;                     ///< of the call graph; callee -1 = by pointer
-  std::vector<int> addressed_;                                 ///< functions whose address is taken
-  std::unordered_map<std::string, uint64_t> function_shared_;  ///< shared variables that only called functions declare
+  /// Functions of Kernel::code, in its order
+  std::vector<const ptx::Function*> work_;
+  /// Of the call graph; callee -1 = by pointer
+  std::vector<std::pair<int, int>> edges_;
+  std::vector<int> addressed_;  ///< functions whose address is taken
+  /// Shared variables that only called functions declare
+  std::unordered_map<std::string, uint64_t> function_shared_;
   std::map<std::pair<uint64_t, bool>, int32_t> constants_;
   // Of the function that is being decoded.
   int code_ = 0;

@@ -25,7 +25,8 @@ class Bits {
   template <class F>
   void ForEach(F&& f) const {
     for (size_t i = 0; i < words_.size(); ++i) {
-      for (uint64_t m = words_[i]; m != 0; m &= m - 1) f(static_cast<int>(64 * i) + std::countr_zero(m));
+      for (uint64_t m = words_[i]; m != 0; m &= m - 1)
+        f(static_cast<int>(64 * i) + std::countr_zero(m));
     }
   }
   bool operator==(const Bits&) const = default;
@@ -34,7 +35,8 @@ class Bits {
   std::vector<uint64_t> words_;
 };
 
-/// Instructions, in the order of the text, from the first to the last at which a register is in use.
+/// Instructions, in the order of the text, from the first to the last at which a register is in
+/// use.
 struct Interval {
   size_t first = SIZE_MAX;
   size_t last = 0;
@@ -96,8 +98,11 @@ class Intervals {
       }
     }
     for (size_t b = 0; b < blocks_.size(); ++b) {
-      before[b].ForEach([&](int reg) { intervals_[static_cast<size_t>(reg)].Cover(blocks_[b].first); });
-      after(blocks_[b]).ForEach([&](int reg) { intervals_[static_cast<size_t>(reg)].Cover(blocks_[b].end - 1); });
+      before[b].ForEach(
+          [&](int reg) { intervals_[static_cast<size_t>(reg)].Cover(blocks_[b].first); });
+      after(blocks_[b]).ForEach([&](int reg) {
+        intervals_[static_cast<size_t>(reg)].Cover(blocks_[b].end - 1);
+      });
     }
     if (blocks_.empty()) return;
     before[0].ForEach([&](int reg) { intervals_[static_cast<size_t>(reg)].alone = true; });
@@ -109,11 +114,15 @@ class Intervals {
   std::vector<Interval> intervals_;
 };
 
-/// Lanes lie differently in registers of different widths: only those of one kind can share, as lanes diverge.
+/// Lanes lie differently in registers of different widths: only those of one kind can share, as
+/// lanes diverge.
 enum class Kind : uint8_t { kPredicate, kSingle, kDouble, kQuadruple };
 Kind KindOf(ptx::Type type) {
   const int bits = ptx::BitsOf(type);
-  return bits == 1 ? Kind::kPredicate : bits == 64 ? Kind::kDouble : bits == 128 ? Kind::kQuadruple : Kind::kSingle;
+  return bits == 1     ? Kind::kPredicate
+         : bits == 64  ? Kind::kDouble
+         : bits == 128 ? Kind::kQuadruple
+                       : Kind::kSingle;
 }
 
 }  // namespace
@@ -145,7 +154,8 @@ RegisterSlots AssignSlots(const ptx::Function& function, int32_t first, bool sha
   for (size_t reg : order) {
     const Interval& interval = intervals[reg];
     const auto kind = static_cast<size_t>(KindOf(function.registers[reg].type));
-    for (auto& ending = in_use[kind]; !ending.empty() && ending.top().first < interval.first; ending.pop())
+    for (auto& ending = in_use[kind]; !ending.empty() && ending.top().first < interval.first;
+         ending.pop())
       free[kind].push_back(ending.top().second);
     int32_t& slot = slots.first[reg];
     if (interval.alone || free[kind].empty()) {

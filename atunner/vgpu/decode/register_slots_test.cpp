@@ -8,7 +8,9 @@ namespace atunner::vgpu {
 namespace {
 
 ptx::ValidModule Parsed(const std::string& body) {
-  return ptx::Parse(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n" + body + "\n}\n").value();
+  return ptx::Parse(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n" +
+                    body + "\n}\n")
+      .value();
 }
 
 class RegisterSlotsTest : public testing::Test {
@@ -39,7 +41,8 @@ TEST_F(RegisterSlotsTest, RegistersThatAreNeverInUseTogetherShare) {
     ret;)");
   EXPECT_EQ(SlotOf("%r1"), SlotOf("%r3"));
   EXPECT_EQ(SlotOf("%r2"), SlotOf("%r4"));
-  EXPECT_NE(SlotOf("%r1"), SlotOf("%r2"));  // an operation's result never lies where its operands do
+  // an operation's result never lies where its operands do
+  EXPECT_NE(SlotOf("%r1"), SlotOf("%r2"));
 }
 
 TEST_F(RegisterSlotsTest, LanesLieDifferentlyInRegistersOfOtherWidths) {

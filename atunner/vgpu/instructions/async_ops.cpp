@@ -7,8 +7,8 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-/// Bytes that a lane's cp.async reads; zeros follow. Op::variant: the third operand is a predicate, 1 = true ignores
-/// the source, 2 = false does.
+/// Bytes that a lane's cp.async reads; zeros follow. Op::variant: the third operand is a predicate,
+/// 1 = true ignores the source, 2 = false does.
 uint32_t BytesToTake(const Exec& x, const Op& op, int lane) {
   if (op.src[2] == INT32_MIN) return op.width;
   const uint32_t* size = x.Source(op.src[2]);
@@ -16,7 +16,8 @@ uint32_t BytesToTake(const Exec& x, const Op& op, int lane) {
   return (*size >> lane & 1u) == (op.variant == 1 ? 1u : 0u) ? 0 : op.width;
 }
 
-/// cp.async: the bytes arrive at once, and count as in flight until the thread has waited for their group.
+/// cp.async: the bytes arrive at once, and count as in flight until the thread has waited for their
+/// group.
 void AsyncCopy(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t bytes = op.width;
   uint64_t sources[kLanes] = {};
@@ -25,14 +26,16 @@ void AsyncCopy(Exec& x, const Op& op, uint32_t mask) {
     const int l = std::countr_zero(m);
     uint64_t to_address = AddressOf(x, op, l);
     if (Resolve(Space::kGeneric, to_address) == Space::kShared) to_address &= ~kWindowMask;
-    const uint64_t from_address =
-        Lane<uint64_t>::Get(x.Source(op.src[1]), l) + static_cast<uint64_t>(static_cast<int32_t>(op.target));
+    const uint64_t from_address = Lane<uint64_t>::Get(x.Source(op.src[1]), l) +
+                                  static_cast<uint64_t>(static_cast<int32_t>(op.target));
     const uint32_t take = BytesToTake(x, op, l);
     sources[l] = from_address;
-    if (!CheckAligned(x, op, l, to_address, bytes) || !CheckAligned(x, op, l, from_address, bytes)) return;
+    if (!CheckAligned(x, op, l, to_address, bytes) || !CheckAligned(x, op, l, from_address, bytes))
+      return;
     std::byte* to = WindowPointer(x, op, l, Space::kShared, to_address, bytes, "asynchronous copy");
     if (to == nullptr) return;
-    const std::byte* from = take ? GlobalPointer(x, op, l, from_address, take, "asynchronous copy") : nullptr;
+    const std::byte* from = take ? GlobalPointer(x, op, l, from_address, take, "asynchronous copy")
+                                 : nullptr;
     if (take && from == nullptr) return;
     if (take) NoteGlobalCopy(x, op, l, from_address, take), reading |= 1u << l;
     if (x.check) {
@@ -42,7 +45,8 @@ void AsyncCopy(Exec& x, const Op& op, uint32_t mask) {
         x.shadow[w].in_flight |= kThreadCopy;
         x.calm[w] = 0;
       }
-      x.pending[thread].push_back({static_cast<uint32_t>(to_address / 4), bytes / 4, x.copy_group[thread]});
+      x.pending[thread].push_back(
+          {static_cast<uint32_t>(to_address / 4), bytes / 4, x.copy_group[thread]});
     }
     std::memset(to, 0, bytes);
     if (take) std::memcpy(to, from, take);
@@ -80,8 +84,10 @@ void AsyncWait(Exec& x, const Op& op, uint32_t mask) {
 
 namespace {
 
-// ---- cp.async.mbarrier.arrive ---------------------------------------------------------------------------------------
-/// Copies land at once, so the arrival that follows them can be made now. Without .noinc the phase expects one more.
+// ---- cp.async.mbarrier.arrive
+// ---------------------------------------------------------------------------------------
+/// Copies land at once, so the arrival that follows them can be made now. Without .noinc the phase
+/// expects one more.
 template <bool kNoIncrement>
 void AsyncArrive(Exec& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) {
@@ -102,10 +108,12 @@ void AsyncArrive(Exec& x, const Op& op, uint32_t mask) {
   });
 }
 
-// ---- cp.async.bulk --------------------------------------------------------------------------------------------------
+// ---- cp.async.bulk
+// --------------------------------------------------------------------------------------------------
 bool BulkAligned(Exec& x, const Op& op, int lane, uint64_t value, const char* what) {
   if (value % 16 == 0) return true;
-  Report(x, op, Hazard::Kind::kMisaligned, lane, std::string("bulk copy: ") + what + " is not a multiple of 16");
+  Report(x, op, Hazard::Kind::kMisaligned, lane,
+         std::string("bulk copy: ") + what + " is not a multiple of 16");
   return false;
 }
 
@@ -126,20 +134,24 @@ struct BulkReduction {
     if (packed >= 0) return {};
     const auto code = static_cast<uint32_t>(~packed);
     const auto type = static_cast<ptx::Type>(code >> 8);
-    return {FindReduction(kReductions[code & 255], type), static_cast<uint32_t>(ptx::BitsOf(type) / 8)};
+    return {FindReduction(kReductions[code & 255], type),
+            static_cast<uint32_t>(ptx::BitsOf(type) / 8)};
   }
 };
 
 /// Combines elements, or copies where there is no reduction.
-void Deliver(std::byte* to, const std::byte* from, uint32_t bytes, const BulkReduction& reduce, bool global) {
+void Deliver(std::byte* to, const std::byte* from, uint32_t bytes, const BulkReduction& reduce,
+             bool global) {
   if (reduce.combine == nullptr) {
     std::memmove(to, from, bytes);
     return;
   }
-  for (uint32_t i = 0; i < bytes; i += reduce.element_bytes) reduce.combine(to + i, from + i, global);
+  for (uint32_t i = 0; i < bytes; i += reduce.element_bytes)
+    reduce.combine(to + i, from + i, global);
 }
 
-void BulkToShared(Exec& x, const Op& op, int lane, const std::byte* from, uint32_t bytes, const BulkReduction& reduce) {
+void BulkToShared(Exec& x, const Op& op, int lane, const std::byte* from, uint32_t bytes,
+                  const BulkReduction& reduce) {
   const uint32_t* multicast = op.list_size > 0 ? x.Source(x.kernel->lists[op.list]) : nullptr;
   ForDestinations(x, op, lane, multicast, [&](uint64_t address, uint64_t barrier) {
     std::byte* to = SharedBytes(x, op, lane, address, bytes);
@@ -159,11 +171,13 @@ void BulkCopy(Exec& x, const Op& op, uint32_t mask) {
     const uint32_t bytes = x.Source(op.src[2])[l];
     const uint64_t source = BulkAddress(x, op, 1, l);
     const uint64_t to = BulkAddress(x, op, 0, l);
-    if (!BulkAligned(x, op, l, bytes, "the size") || !BulkAligned(x, op, l, source, "the source address") ||
+    if (!BulkAligned(x, op, l, bytes, "the size") ||
+        !BulkAligned(x, op, l, source, "the source address") ||
         !BulkAligned(x, op, l, to, "the destination address") || bytes == 0)
       return;
-    const std::byte* from = kDirection == kGlobalToShared ? GlobalPointer(x, op, l, source, bytes, "bulk copy")
-                                                          : SharedBytes(x, op, l, source, bytes);
+    const std::byte* from = kDirection == kGlobalToShared
+                                ? GlobalPointer(x, op, l, source, bytes, "bulk copy")
+                                : SharedBytes(x, op, l, source, bytes);
     if (from == nullptr) return;
     if (kDirection != kGlobalToShared &&
         !NoteBulkRead(x, op, l, source & ~kWindowMask, bytes, kDirection == kSharedToGlobal))
@@ -172,7 +186,8 @@ void BulkCopy(Exec& x, const Op& op, uint32_t mask) {
     x.read_before = true;
     x.counts.async_copy_bytes += bytes;
     if (x.count && kDirection != kSharedToShared)
-      CountBulk(x, kDirection == kGlobalToShared ? source : to, bytes, kDirection == kSharedToGlobal);
+      CountBulk(x, kDirection == kGlobalToShared ? source : to, bytes,
+                kDirection == kSharedToGlobal);
     if (kDirection != kSharedToGlobal) {
       BulkToShared(x, op, l, from, bytes, reduce);
     } else if (std::byte* target = GlobalPointer(x, op, l, to, bytes, "bulk copy")) {
@@ -193,13 +208,15 @@ void BulkWait(Exec& x, const Op& op, uint32_t mask) {
   if (!x.check) return;
   ForLanes(mask, [&](int l) {
     const uint32_t groups = x.bulk_groups[x.ThreadOf(l)];
-    FinishReads(x, static_cast<uint16_t>(x.ThreadOf(l)), groups > op.imm ? groups - static_cast<uint32_t>(op.imm) : 0);
+    FinishReads(x, static_cast<uint16_t>(x.ThreadOf(l)),
+                groups > op.imm ? groups - static_cast<uint32_t>(op.imm) : 0);
   });
 }
 
 /// The operation of a reducing form, packed into Op::dst2; false when there is none.
 bool PackReduction(const Form& form, Op& op) {
-  const auto at = std::ranges::find_if(kReductions, [&](std::string_view name) { return form.Has(name); });
+  const auto at = std::ranges::find_if(kReductions,
+                                       [&](std::string_view name) { return form.Has(name); });
   if (at == std::end(kReductions) || FindReduction(*at, form.type) == nullptr) return false;
   op.dst2 = BulkReduction::Pack(static_cast<size_t>(at - std::begin(kReductions)), form.type);
   return true;
@@ -219,7 +236,8 @@ Handler BulkHandler(const Form& form, Op& op) {
   const bool to_shared = to == "shared::cluster" || to == "shared::cta";
   if (to_shared && !form.Has("mbarrier::complete_tx::bytes")) return nullptr;
   if (to_shared && from == "global") return BulkCopy<kGlobalToShared>;
-  if (to_shared && from == "shared::cta") return form.Has("multicast::cluster") ? nullptr : BulkCopy<kSharedToShared>;
+  if (to_shared && from == "shared::cta")
+    return form.Has("multicast::cluster") ? nullptr : BulkCopy<kSharedToShared>;
   if (to == "global" && from == "shared::cta" && form.Has("bulk_group") && !form.Has("cp_mask"))
     return BulkCopy<kSharedToGlobal>;
   return nullptr;

@@ -5,8 +5,8 @@
 #include <mutex>
 
 #include "atunner/model/value/dtype.h"
-#include "atunner/vgpu/instructions/bulk.h"
 #include "atunner/vgpu/checks/cluster_shadow.h"
+#include "atunner/vgpu/instructions/bulk.h"
 #include "atunner/vgpu/instructions/handlers.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -23,7 +23,8 @@ T Combine(AtomicOp what, T old, T b, T c) {
       if constexpr (std::is_floating_point_v<T>)
         return old + b;
       else
-        return static_cast<T>(static_cast<std::make_unsigned_t<T>>(old) + static_cast<std::make_unsigned_t<T>>(b));
+        return static_cast<T>(static_cast<std::make_unsigned_t<T>>(old) +
+                              static_cast<std::make_unsigned_t<T>>(b));
     case AtomicOp::kMin:
       return old < b ? old : b;
     case AtomicOp::kMax:
@@ -92,7 +93,8 @@ void CheckGlobalAtomic(Exec& x, const Op& op, int lane, uint64_t address, uint32
 template <class Bits, class F>
 void AtomicLanes(Exec& x, const Op& op, uint32_t mask, F&& combine) {
   x.polled = true;
-  // A lock's compare-and-swap and exchange order its critical sections even where the program says so nowhere else.
+  // A lock's compare-and-swap and exchange order its critical sections even where the program says
+  // so nowhere else.
   const auto what = static_cast<AtomicOp>(op.variant);
   if (op.fence)
     OrderAll(x);
@@ -112,8 +114,9 @@ void AtomicLanes(Exec& x, const Op& op, uint32_t mask, F&& combine) {
     if (space == Space::kShared && x.check) {
       const bool wanted = (x.launch->groups & static_cast<uint8_t>(HazardGroup::kInit)) != 0;
       if (wanted && !Initialised(x, address)) {
-        return Report(x, op, Hazard::Kind::kUninitialisedShared, l,
-                      "atomic on shared address " + Hex(address) + " before anything was written there");
+        return Report(
+            x, op, Hazard::Kind::kUninitialisedShared, l,
+            "atomic on shared address " + Hex(address) + " before anything was written there");
       }
       ShadowWrite(x, op, l, address, sizeof(Bits), false, true);
     }
@@ -129,25 +132,30 @@ void AtomicLanes(Exec& x, const Op& op, uint32_t mask, F&& combine) {
 
 template <class T>
 void Atomic(Exec& x, const Op& op, uint32_t mask) {
-  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
+  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t,
+                                  std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
   const auto what = static_cast<AtomicOp>(op.variant);
   AtomicLanes<Bits>(x, op, mask, [what](Bits old, Bits b, Bits c) {
-    return std::bit_cast<Bits>(Combine<T>(what, std::bit_cast<T>(old), std::bit_cast<T>(b), std::bit_cast<T>(c)));
+    return std::bit_cast<Bits>(
+        Combine<T>(what, std::bit_cast<T>(old), std::bit_cast<T>(b), std::bit_cast<T>(c)));
   });
 }
 template <bool kBrain>
 void AtomicPair(Exec& x, const Op& op, uint32_t mask) {
-  AtomicLanes<uint32_t>(x, op, mask, [](uint32_t old, uint32_t b, uint32_t) { return AddPair<kBrain>(old, b); });
+  AtomicLanes<uint32_t>(x, op, mask,
+                        [](uint32_t old, uint32_t b, uint32_t) { return AddPair<kBrain>(old, b); });
 }
 
 /// One 16-bit float.
 template <bool kBrain>
 void AtomicHalf(Exec& x, const Op& op, uint32_t mask) {
-  AtomicLanes<uint16_t>(
-      x, op, mask, [](uint16_t old, uint16_t b, uint16_t) { return static_cast<uint16_t>(AddPair<kBrain>(old, b)); });
+  AtomicLanes<uint16_t>(x, op, mask, [](uint16_t old, uint16_t b, uint16_t) {
+    return static_cast<uint16_t>(AddPair<kBrain>(old, b));
+  });
 }
 
-/// 128 bits, exchanged or compared and swapped. The host has no such atomic everywhere, so that a lock stands for it.
+/// 128 bits, exchanged or compared and swapped. The host has no such atomic everywhere, so that a
+/// lock stands for it.
 void AtomicWide(Exec& x, const Op& op, uint32_t mask) {
   static std::mutex mutex;
   struct Wide {
@@ -168,16 +176,20 @@ void AtomicWide(Exec& x, const Op& op, uint32_t mask) {
     uint64_t address = AddressOf(x, op, l);
     const Space space = Resolve(op.space, address);
     if (x.stop || !CheckAligned(x, op, l, address, sizeof(Wide))) return;
-    std::byte* at = space == Space::kGlobal ? GlobalPointer(x, op, l, address, sizeof(Wide), "atomic")
-                                            : WindowPointer(x, op, l, space, address, sizeof(Wide), "atomic");
+    std::byte* at = space == Space::kGlobal
+                        ? GlobalPointer(x, op, l, address, sizeof(Wide), "atomic")
+                        : WindowPointer(x, op, l, space, address, sizeof(Wide), "atomic");
     if (at == nullptr) return;
-    if (space == Space::kShared && x.check) ShadowWrite(x, op, l, address, sizeof(Wide), false, true);
+    if (space == Space::kShared && x.check)
+      ShadowWrite(x, op, l, address, sizeof(Wide), false, true);
     if (space == Space::kGlobal && x.track) CheckGlobalAtomic(x, op, l, address, sizeof(Wide));
     const std::lock_guard lock(mutex);
     Wide old{};
     std::memcpy(&old, at, sizeof old);
     const bool swaps = static_cast<AtomicOp>(op.variant) == AtomicOp::kCas;
-    const Wide next = !swaps ? value(op.src[1], l) : old == value(op.src[1], l) ? value(op.src[2], l) : old;
+    const Wide next = !swaps                       ? value(op.src[1], l)
+                      : old == value(op.src[1], l) ? value(op.src[2], l)
+                                                   : old;
     std::memcpy(at, &next, sizeof next);
     Lane<uint64_t>::Set(x.Slot(op.dst), l, old.low);
     Lane<uint64_t>::Set(x.Slot(op.dst + 2), l, old.high);
@@ -210,14 +222,16 @@ Handler AtomicFor(Type type) {
 }
 
 constexpr std::pair<std::string_view, AtomicOp> kOps[] = {
-    {"add", AtomicOp::kAdd}, {"min", AtomicOp::kMin}, {"max", AtomicOp::kMax},   {"and", AtomicOp::kAnd},
-    {"or", AtomicOp::kOr},   {"xor", AtomicOp::kXor}, {"exch", AtomicOp::kExch}, {"cas", AtomicOp::kCas},
-    {"inc", AtomicOp::kInc}, {"dec", AtomicOp::kDec}};
+    {"add", AtomicOp::kAdd},   {"min", AtomicOp::kMin}, {"max", AtomicOp::kMax},
+    {"and", AtomicOp::kAnd},   {"or", AtomicOp::kOr},   {"xor", AtomicOp::kXor},
+    {"exch", AtomicOp::kExch}, {"cas", AtomicOp::kCas}, {"inc", AtomicOp::kInc},
+    {"dec", AtomicOp::kDec}};
 
 /// One element of a bulk reduction.
 template <class T, AtomicOp kOp>
 void Reduce(std::byte* to, const std::byte* from, bool global) {
-  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
+  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t,
+                                  std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
   Bits with = 0;
   std::memcpy(&with, from, sizeof with);
   Exchange<Bits>(to, global, [&](Bits old) {
@@ -244,8 +258,9 @@ template <bool kBrain, AtomicOp kOp>
 void ReduceHalf(std::byte* to, const std::byte* from, bool global) {
   uint16_t with = 0;
   std::memcpy(&with, from, sizeof with);
-  Exchange<uint16_t>(to, global,
-                     [&](uint16_t old) { return static_cast<uint16_t>(ApplyHalves<kBrain, kOp>(old, with)); });
+  Exchange<uint16_t>(to, global, [&](uint16_t old) {
+    return static_cast<uint16_t>(ApplyHalves<kBrain, kOp>(old, with));
+  });
 }
 
 template <AtomicOp kOp>
@@ -284,7 +299,8 @@ using Apply = uint32_t (*)(uint32_t old, uint32_t with);
 uint32_t AddFloat(uint32_t old, uint32_t with) {
   return std::bit_cast<uint32_t>(std::bit_cast<float>(old) + std::bit_cast<float>(with));
 }
-/// Elements one by one, each atomically. `width` bytes each; operands are the last `variant` entries of the list.
+/// Elements one by one, each atomically. `width` bytes each; operands are the last `variant`
+/// entries of the list.
 template <class Bits, Apply kApply>
 void VectorAtomic(Exec& x, const Op& op, uint32_t mask) {
   x.polled = true;
@@ -315,7 +331,8 @@ void VectorAtomic(Exec& x, const Op& op, uint32_t mask) {
 
 template <bool kBrain, AtomicOp kOp>
 Handler HalvesHandler(bool pairs) {
-  return pairs ? VectorAtomic<uint32_t, ApplyHalves<kBrain, kOp>> : VectorAtomic<uint16_t, ApplyHalves<kBrain, kOp>>;
+  return pairs ? VectorAtomic<uint32_t, ApplyHalves<kBrain, kOp>>
+               : VectorAtomic<uint16_t, ApplyHalves<kBrain, kOp>>;
 }
 template <bool kBrain>
 Handler HalvesHandler(const Form& form, bool pairs) {
@@ -373,7 +390,8 @@ Handler AtomicHandler(const Form& form, Op& op) {
     if (!form.Has(name)) continue;
     op.variant = static_cast<uint8_t>(what);
     if (form.type == Type::kB128)
-      return op.dst >= 0 && (what == AtomicOp::kExch || what == AtomicOp::kCas) ? AtomicWide : nullptr;
+      return op.dst >= 0 && (what == AtomicOp::kExch || what == AtomicOp::kCas) ? AtomicWide
+                                                                                : nullptr;
     const bool is_float = form.type == Type::kF32 || form.type == Type::kF64;
     if (is_float && what != AtomicOp::kAdd && what != AtomicOp::kExch) return nullptr;
     if (form.type == Type::kF16x2) return what == AtomicOp::kAdd ? AtomicPair<false> : nullptr;

@@ -10,7 +10,8 @@ namespace {
 
 using ptx::Type;
 
-// ---- comparison ----------------------------------------------------------------------------------------------------
+// ---- comparison
+// ----------------------------------------------------------------------------------------------------
 struct Eq {
   template <class T>
   bool operator()(T a, T b) const {
@@ -79,13 +80,15 @@ uint32_t CompareBits(const Exec& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
   uint32_t flags[kLanes];
-  for (int l = 0; l < kLanes; ++l) flags[l] = F{}(Lane<T>::Get(a, l), Lane<T>::Get(b, l)) ? 1u << l : 0u;
+  for (int l = 0; l < kLanes; ++l)
+    flags[l] = F{}(Lane<T>::Get(a, l), Lane<T>::Get(b, l)) ? 1u << l : 0u;
   uint32_t bits = 0;
   for (uint32_t flag : flags) bits |= flag;
   return bits & mask;
 }
 
-/// What setp and set combine a comparison with: `variant` 1 and, 2 or, 3 xor; bit 7 negates the predicate in src[2].
+/// What setp and set combine a comparison with: `variant` 1 and, 2 or, 3 xor; bit 7 negates the
+/// predicate in src[2].
 uint32_t Combined(const Exec& x, const Op& op, uint32_t bits) {
   if (op.variant == 0) return bits;
   const uint32_t other = *x.Source(op.src[2]) ^ (op.variant & 0x80 ? ~0u : 0u);
@@ -102,7 +105,8 @@ uint32_t Combined(const Exec& x, const Op& op, uint32_t bits) {
 template <class T, class F>
 void Setp(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t bits = CompareBits<T, F>(x, op, mask);
-  const uint32_t result = Combined(x, op, bits);  // before the first write: the destination may be the third source
+  // before the first write: the destination may be the third source
+  const uint32_t result = Combined(x, op, bits);
   const uint32_t inverse = Combined(x, op, ~bits);
   if (op.dst >= 0) SetPredicate(x, op.dst, mask, result);
   if (op.dst2 >= 0) SetPredicate(x, op.dst2, mask, inverse);
@@ -216,7 +220,9 @@ void Slct(Exec& x, const Op& op, uint32_t mask) {
     else
       return Lane<C>::Get(c, l) >= C{0};
   };
-  ForLanes(mask, [&](int l) { Lane<T>::Set(d, l, at_least_zero(l) ? Lane<T>::Get(a, l) : Lane<T>::Get(b, l)); });
+  ForLanes(mask, [&](int l) {
+    Lane<T>::Set(d, l, at_least_zero(l) ? Lane<T>::Get(a, l) : Lane<T>::Get(b, l));
+  });
 }
 template <class T>
 Handler SlctFor(const Form& form) {
@@ -249,8 +255,10 @@ Handler CompareHandler(const Form& form, Op& op) {
     op.imm = form.from == Type::kF32 ? 0x3f800000u : ~0u;
     return CompareByType<true>(form, form.type);
   }
-  if (opcode == "selp") return ByWidth(ptx::BitsOf(form.type), []<class T>(T) -> Handler { return Selp<T>; });
-  if (opcode == "slct") return ByWidth(ptx::BitsOf(form.from), [&]<class T>(T) { return SlctFor<T>(form); });
+  if (opcode == "selp")
+    return ByWidth(ptx::BitsOf(form.type), []<class T>(T) -> Handler { return Selp<T>; });
+  if (opcode == "slct")
+    return ByWidth(ptx::BitsOf(form.from), [&]<class T>(T) { return SlctFor<T>(form); });
   return nullptr;
 }
 

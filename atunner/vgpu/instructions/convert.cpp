@@ -1,5 +1,5 @@
-// Conversions between all scalar types: those that dominate kernels as tight loops, the others as convert_exact.cpp
-// has them.
+// Conversions between all scalar types: those that dominate kernels as tight loops, the others as
+// convert_exact.cpp has them.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -23,11 +23,13 @@ void Extend(Exec& x, const Op& op, uint32_t mask) {
 }
 void HalfToSingle(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
-  Assign<float, true>(x.Slot(op.dst), mask, [&](int l) { return HalfToFloat(static_cast<uint16_t>(a[l])); });
+  Assign<float, true>(x.Slot(op.dst), mask,
+                      [&](int l) { return HalfToFloat(static_cast<uint16_t>(a[l])); });
 }
 void SingleToHalf(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
-  Assign<uint32_t, true>(x.Slot(op.dst), mask, [&](int l) { return uint32_t{FloatToHalf(Lane<float>::Get(a, l))}; });
+  Assign<uint32_t, true>(x.Slot(op.dst), mask,
+                         [&](int l) { return uint32_t{FloatToHalf(Lane<float>::Get(a, l))}; });
 }
 /// cvt.sat.f32.f32, which exponentials begin with.
 template <bool kFtz>
@@ -55,7 +57,8 @@ void PackPair(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
   ForLanes(mask, [&](int l) {
-    d[l] = static_cast<uint32_t>(kNarrow(Lane<float>::Get(a, l))) << 16 | kNarrow(Lane<float>::Get(b, l));
+    d[l] = static_cast<uint32_t>(kNarrow(Lane<float>::Get(a, l))) << 16 |
+           kNarrow(Lane<float>::Get(b, l));
   });
 }
 
@@ -74,14 +77,19 @@ T ToIntegral(T v) {
 /// As Saturated, without a way over long double.
 template <class A, class B, Rounding kRounding>
 void RoundToType(Exec& x, const Op& op, uint32_t mask) {
-  constexpr A kAbove = static_cast<A>(uint64_t{1} << (8 * sizeof(B) - 2)) * (std::is_signed_v<B> ? 2 : 4);
+  constexpr A kAbove = static_cast<A>(uint64_t{1} << (8 * sizeof(B) - 2)) *
+                       (std::is_signed_v<B> ? 2 : 4);
   constexpr A kLow = std::is_signed_v<B> ? -kAbove : A{0};
-  constexpr B kNan = sizeof(A) == 4 && sizeof(B) < 8 ? B{0} : static_cast<B>(uint64_t{1} << (8 * sizeof(B) - 1));
+  constexpr B kNan = sizeof(A) == 4 && sizeof(B) < 8
+                         ? B{0}
+                         : static_cast<B>(uint64_t{1} << (8 * sizeof(B) - 1));
   const uint32_t* a = x.Source(op.src[0]);
   Assign<B>(x.Slot(op.dst), mask, [&](int l) {
     const A v = ToIntegral<kRounding>(Lane<A>::Get(a, l));
     const B inside = static_cast<B>(v >= kLow && v < kAbove ? v : A{0});
-    const B clamped = v >= kAbove ? std::numeric_limits<B>::max() : v < kLow ? std::numeric_limits<B>::min() : inside;
+    const B clamped = v >= kAbove ? std::numeric_limits<B>::max()
+                      : v < kLow  ? std::numeric_limits<B>::min()
+                                  : inside;
     return v != v ? kNan : clamped;
   });
 }
@@ -186,13 +194,16 @@ Handler PairConversion(const Form& form, const ConvertOptions& o) {
 
 /// cvt.pack.sat.convertType.s32{.b32}: the last type is .b32 when there is a third source.
 Handler PackConversion(const Form& form, Op& op) {
-  static constexpr std::pair<std::string_view, int> kNarrow[] = {{"16", 16}, {"8", 8}, {"4", 4}, {"2", 2}};
+  static constexpr std::pair<std::string_view, int> kNarrow[] = {
+      {"16", 16}, {"8", 8}, {"4", 4}, {"2", 2}};
   const auto& modifiers = form.instruction->modifiers;
   if (modifiers.size() < 4 || modifiers[1] != "sat" || modifiers[3] != "s32") return nullptr;
   const std::string_view to = modifiers[2];
-  const auto at = std::ranges::find(kNarrow, to.substr(1), &std::pair<std::string_view, int>::first);
+  const auto at = std::ranges::find(kNarrow, to.substr(1),
+                                    &std::pair<std::string_view, int>::first);
   op.variant = modifiers.size() > 4;
-  if (at == std::end(kNarrow) || (to[0] != 's' && to[0] != 'u') || (at->second == 16) == (op.variant != 0) ||
+  if (at == std::end(kNarrow) || (to[0] != 's' && to[0] != 'u') ||
+      (at->second == 16) == (op.variant != 0) ||
       form.instruction->operands.size() != (op.variant ? 4u : 3u))
     return nullptr;
   op.imm = static_cast<uint64_t>(at->second);
@@ -216,14 +227,16 @@ Handler ConvertHandler(const Form& form, Op& op) {
   op.variant = 0;
   if (form.Has("pack")) return PackConversion(form, op);
   // Only integers have registers wider than their type.
-  if ((o.wide_source && IsFloatType(o.from)) || (o.wide_destination && IsFloatType(o.to))) return nullptr;
+  if ((o.wide_source && IsFloatType(o.from)) || (o.wide_destination && IsFloatType(o.to)))
+    return nullptr;
   if (form.Has("rz") || form.Has("rzi")) o.rounding = Rounding::kZero;
   if (form.Has("rm") || form.Has("rmi")) o.rounding = Rounding::kDown;
   if (form.Has("rp") || form.Has("rpi")) o.rounding = Rounding::kUp;
   if (form.Has("rna")) o.rounding = Rounding::kAway;
   o.integer_round = form.Has("rni") || form.Has("rzi") || form.Has("rmi") || form.Has("rpi");
   op.imm = Pack(o);
-  const bool pair = o.to == Type::kF16x2 || o.to == Type::kBF16x2 || IsFp8Pair(o.to) || IsFp8Pair(o.from);
+  const bool pair = o.to == Type::kF16x2 || o.to == Type::kBF16x2 || IsFp8Pair(o.to) ||
+                    IsFp8Pair(o.from);
   if (pair) return PairConversion(form, o);
   if (o.from == Type::kF16x2 || o.from == Type::kBF16x2 || o.from == Type::kTF32) return nullptr;
   if (o.to == Type::kTF32 && o.from != Type::kF32) return nullptr;

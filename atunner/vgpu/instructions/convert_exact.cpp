@@ -12,20 +12,24 @@ namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 using ptx::Type;
 
 uint64_t Pack(const ConvertOptions& o) {
-  const bool flags[] = {o.ftz, o.sat, o.finite, o.relu, o.integer_round, o.wide_source, o.wide_destination};
-  uint64_t v =
-      static_cast<uint64_t>(o.to) | static_cast<uint64_t>(o.from) << 8 | static_cast<uint64_t>(o.rounding) << 16;
+  const bool flags[] = {o.ftz,           o.sat,         o.finite,          o.relu,
+                        o.integer_round, o.wide_source, o.wide_destination};
+  uint64_t v = static_cast<uint64_t>(o.to) | static_cast<uint64_t>(o.from) << 8 |
+               static_cast<uint64_t>(o.rounding) << 16;
   for (size_t i = 0; i < std::size(flags); ++i) v |= uint64_t{flags[i]} << (24 + i);
   return v;
 }
 
 bool IsFloatType(Type type) {
-  return type == Type::kF16 || type == Type::kBF16 || type == Type::kF32 || type == Type::kF64 || type == Type::kTF32;
+  return type == Type::kF16 || type == Type::kBF16 || type == Type::kF32 || type == Type::kF64 ||
+         type == Type::kTF32;
 }
 
 namespace {
 
-bool IsSigned(Type type) { return type == Type::kS8 || type == Type::kS16 || type == Type::kS32 || type == Type::kS64; }
+bool IsSigned(Type type) {
+  return type == Type::kS8 || type == Type::kS16 || type == Type::kS32 || type == Type::kS64;
+}
 
 double LoadReal(Type type, const uint32_t* slot, int lane) {
   switch (type) {
@@ -59,7 +63,8 @@ int64_t LoadInteger(Type type, const uint32_t* slot, int lane) {
   }
 }
 
-// long double holds every source exactly, 64-bit integers included, so that each conversion rounds once.
+// long double holds every source exactly, 64-bit integers included, so that each conversion rounds
+// once.
 using Exact = long double;
 
 Exact RoundToInteger(Exact v, Rounding rounding) {
@@ -77,8 +82,8 @@ Exact RoundToInteger(Exact v, Rounding rounding) {
   }
 }
 
-/// A binary floating-point format: significand bits, exponent of the last place of its subnormals, largest finite
-/// value.
+/// A binary floating-point format: significand bits, exponent of the last place of its subnormals,
+/// largest finite value.
 struct Format {
   int digits;
   int lowest;
@@ -111,8 +116,8 @@ Exact RoundTo(Type type, Exact v, Rounding rounding) {
   const int place = std::max(exponent - f.digits, f.lowest);
   const Exact r = std::ldexp(RoundToInteger(std::ldexp(v, -place), rounding), place);
   if (std::fabs(r) <= f.largest) return r;
-  const bool inwards =
-      rounding == Rounding::kZero || (rounding == Rounding::kDown && v > 0) || (rounding == Rounding::kUp && v < 0);
+  const bool inwards = rounding == Rounding::kZero || (rounding == Rounding::kDown && v > 0) ||
+                       (rounding == Rounding::kUp && v < 0);
   return std::copysign(inwards ? Exact{f.largest} : std::numeric_limits<Exact>::infinity(), v);
 }
 
@@ -135,7 +140,8 @@ void StoreReal(Type type, uint32_t* slot, int lane, Exact v) {
 /// Float to integer clamps. NaN gives 0, or the sign bit where a 64-bit type takes part.
 int64_t Saturated(Type to, Type from, Exact v) {
   const int bits = ptx::BitsOf(to);
-  if (std::isnan(v)) return from != Type::kF64 && bits < 64 ? 0 : static_cast<int64_t>(uint64_t{1} << (bits - 1));
+  if (std::isnan(v))
+    return from != Type::kF64 && bits < 64 ? 0 : static_cast<int64_t>(uint64_t{1} << (bits - 1));
   if (IsSigned(to)) {
     const Exact high = std::ldexp(Exact{1}, bits - 1);
     if (v >= high) return bits == 64 ? INT64_MAX : (int64_t{1} << (bits - 1)) - 1;
@@ -223,9 +229,11 @@ void ConvertLane(const ConvertOptions& o, uint32_t* d, const uint32_t* a, int l)
   const int64_t v = o.wide_source ? LoadInteger(o.from, a + 2 * l, 0) : LoadInteger(o.from, a, l);
   if (!IsFloatType(o.to)) {
     const int64_t r = o.sat ? ClampInteger(o.to, o.from, v) : v;
-    return o.wide_destination ? Lane<int64_t>::Set(d, l, Truncated(o.to, r)) : StoreInteger(o.to, d, l, r);
+    return o.wide_destination ? Lane<int64_t>::Set(d, l, Truncated(o.to, r))
+                              : StoreInteger(o.to, d, l, r);
   }
-  const Exact real = o.from == Type::kU64 ? static_cast<Exact>(static_cast<uint64_t>(v)) : static_cast<Exact>(v);
+  const Exact real = o.from == Type::kU64 ? static_cast<Exact>(static_cast<uint64_t>(v))
+                                          : static_cast<Exact>(v);
   StoreReal(o.to, d, l, ConvertReal(o, real));
 }
 // ---- 8-bit floats, always in pairs
@@ -259,7 +267,8 @@ float WidenFp8(Type type, uint32_t bits) {
   const uint32_t exponent = magnitude >> mantissa_bits;
   const uint32_t mantissa = magnitude & ((1u << mantissa_bits) - 1);
   const uint32_t significand = exponent ? mantissa | 1u << mantissa_bits : mantissa;
-  return sign * std::ldexp(static_cast<float>(significand), f.lowest + static_cast<int>(exponent ? exponent - 1 : 0));
+  return sign * std::ldexp(static_cast<float>(significand),
+                           f.lowest + static_cast<int>(exponent ? exponent - 1 : 0));
 }
 
 void ConvertGeneric(Exec& x, const Op& op, uint32_t mask) {

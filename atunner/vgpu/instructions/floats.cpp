@@ -13,8 +13,10 @@ namespace {
 
 using ptx::Type;
 
-// ---- floats --------------------------------------------------------------------------------------------------------
-inline float Saturate(float v) { return v > 0.0f ? (v < 1.0f ? v : 1.0f) : 0.0f; }  // NaN becomes +0
+// ---- floats
+// --------------------------------------------------------------------------------------------------------
+// NaN becomes +0
+inline float Saturate(float v) { return v > 0.0f ? (v < 1.0f ? v : 1.0f) : 0.0f; }
 
 /// float32 operation with .ftz and .sat as template switches.
 template <class F, bool kFtz, bool kSat>
@@ -68,8 +70,8 @@ struct FAbs {
     return std::fabs(a);
   }
 };
-/// A NaN operand loses; -0 < +0. Equal operands differ in the sign bit at most. No branches, so that loops become
-/// vectors.
+/// A NaN operand loses; -0 < +0. Equal operands differ in the sign bit at most. No branches, so
+/// that loops become vectors.
 template <bool kLess>
 struct FExtreme {
   template <class T>
@@ -113,43 +115,49 @@ struct FRcp {
 struct FRsqrt {
   template <class T>
   T operator()(T a) const {
-    return static_cast<T>(1.0 / std::sqrt(static_cast<double>(a)));  // -0 gives -inf, as IEEE's rSqrt
+    // -0 gives -inf, as IEEE's rSqrt
+    return static_cast<T>(1.0 / std::sqrt(static_cast<double>(a)));
   }
 };
-/// condition ? a : b without a branch, which would keep the loop over the lanes from becoming vectors.
+/// condition ? a : b without a branch, which would keep the loop over the lanes from becoming
+/// vectors.
 template <class T>
 [[gnu::always_inline]] inline T Select(bool condition, T a, T b) {
   using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
   const Bits mask = condition ? ~Bits{0} : 0;
   return std::bit_cast<T>((std::bit_cast<Bits>(a) & mask) | (std::bit_cast<Bits>(b) & ~mask));
 }
-/// A polynomial by its coefficients from the highest; without a loop, so that the one over the lanes becomes vectors.
+/// A polynomial by its coefficients from the highest; without a loop, so that the one over the
+/// lanes becomes vectors.
 template <class... C>
 [[gnu::always_inline]] inline double Horner(double v, double first, C... rest) {
   double sum = first;
   ((sum = std::fma(sum, v, rest)), ...);
   return sum;
 }
-/// 2^a in float64, by the nearest integer and a polynomial of the rest, |r| ≤ ½, whose relative error is below 2^-39:
-/// the result is the correctly rounded one but for a case in some ten thousand. A NaN goes through all of it: widened
-/// from float32 it has no bits where the integer's would be.
+/// 2^a in float64, by the nearest integer and a polynomial of the rest, |r| ≤ ½, whose relative
+/// error is below 2^-39: the result is the correctly rounded one but for a case in some ten
+/// thousand. A NaN goes through all of it: widened from float32 it has no bits where the integer's
+/// would be.
 struct FEx2 {
   static constexpr bool kSlow = true;
   float operator()(float a) const {
-    constexpr double kShift = 0x1.8p52;  // adding it rounds to an integer, which lies in the low bits then
+    // adding it rounds to an integer, which lies in the low bits then
+    constexpr double kShift = 0x1.8p52;
     const float below = Select(a > 200.0f, 200.0f, a);
     const double v = Select(below < -200.0f, -200.0f, below);
     const double shifted = v + kShift;
     const double r = v - (shifted - kShift);
-    const double sum =
-        Horner(r, 0x1.663487d8abc81p-20, 0x1.00ee071c7c030p-16, 0x1.4306c1165a375p-13, 0x1.5d872975c4ed2p-10,
-               0x1.3b2ab7f3b3217p-7, 0x1.c6b08defc25fdp-5, 0x1.ebfbdff7c5a79p-3, 0x1.62e42fef7a78bp-1, 1.0);
-    return static_cast<float>(
-        std::bit_cast<double>(std::bit_cast<uint64_t>(sum) + (std::bit_cast<uint64_t>(shifted) << 52)));
+    const double sum = Horner(r, 0x1.663487d8abc81p-20, 0x1.00ee071c7c030p-16,
+                              0x1.4306c1165a375p-13, 0x1.5d872975c4ed2p-10, 0x1.3b2ab7f3b3217p-7,
+                              0x1.c6b08defc25fdp-5, 0x1.ebfbdff7c5a79p-3, 0x1.62e42fef7a78bp-1,
+                              1.0);
+    return static_cast<float>(std::bit_cast<double>(std::bit_cast<uint64_t>(sum) +
+                                                    (std::bit_cast<uint64_t>(shifted) << 52)));
   }
 };
-/// log2(a) in float64: the exponent, and of the significand m in [√½, √2) twice the area tangent of (m - 1) / (m + 1),
-/// whose series ends below 2^-45.
+/// log2(a) in float64: the exponent, and of the significand m in [√½, √2) twice the area tangent of
+/// (m - 1) / (m + 1), whose series ends below 2^-45.
 struct FLg2 {
   static constexpr bool kSlow = true;
   float operator()(float a) const {
@@ -161,11 +169,12 @@ struct FLg2 {
     const uint64_t exponent = above & 0xfff0000000000000ull;
     const double m = std::bit_cast<double>(bits - exponent);
     // The exponent as a float64: added to the bits of 2^52 × 1.5, signed.
-    const double e = std::bit_cast<double>((exponent >> 52 ^ 0x800) + 0x4338000000000000ull) - (0x1.8p52 + 0x800);
+    const double e = std::bit_cast<double>((exponent >> 52 ^ 0x800) + 0x4338000000000000ull) -
+                     (0x1.8p52 + 0x800);
     const double s = (m - 1.0) / (m + 1.0);
     const double q = s * s;
-    const double sum =
-        Horner(q, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0);
+    const double sum = Horner(q, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7,
+                              1.0 / 5, 1.0 / 3, 1.0);
     double r = e + kTwoByLn2 * s * sum;
     r = Select(v == 0, -std::numeric_limits<double>::infinity(), r);
     r = Select(!(v < std::numeric_limits<double>::infinity()), v, r);  // NaN and +∞ are their own
@@ -191,7 +200,8 @@ struct FCopysign {
   }
 };
 
-/// Directed rounding through the machine's rounding mode; rare, so not vectorised. `volatile` keeps the order.
+/// Directed rounding through the machine's rounding mode; rare, so not vectorised. `volatile` keeps
+/// the order.
 template <class T, class F, int kArity, int kMode>
 void Directed(Exec& x, const Op& op, uint32_t mask) {
   const int saved = std::fegetround();
@@ -242,8 +252,10 @@ template <class F, int kArity>
 Handler Float32(const Form& form) {
   const bool sat = form.Has("sat");
   if (form.Has("ftz"))
-    return sat ? Float32With<F, kArity, true, true>(form) : Float32With<F, kArity, true, false>(form);
-  return sat ? Float32With<F, kArity, false, true>(form) : Float32With<F, kArity, false, false>(form);
+    return sat ? Float32With<F, kArity, true, true>(form)
+               : Float32With<F, kArity, true, false>(form);
+  return sat ? Float32With<F, kArity, false, true>(form)
+             : Float32With<F, kArity, false, false>(form);
 }
 
 template <class F, int kArity>
@@ -264,7 +276,8 @@ Handler Floating(const Form& form) {
   return nullptr;
 }
 
-/// min and max with .NaN (a NaN operand wins) and .xorsign.abs (of magnitudes, with the product's sign).
+/// min and max with .NaN (a NaN operand wins) and .xorsign.abs (of magnitudes, with the product's
+/// sign).
 template <class F>
 struct XorSignAbs {
   template <class T>
@@ -282,7 +295,8 @@ template <class F, class FNan>
 Handler MinMaxOfThree(const Form& form) {
   if (form.type != Type::kF32) return nullptr;
   if (form.Has("xorsign"))
-    return form.Has("NaN") ? Float32<OfThree<XorSignAbs<FNan>>, 3>(form) : Float32<OfThree<XorSignAbs<F>>, 3>(form);
+    return form.Has("NaN") ? Float32<OfThree<XorSignAbs<FNan>>, 3>(form)
+                           : Float32<OfThree<XorSignAbs<F>>, 3>(form);
   return form.Has("NaN") ? Float32<OfThree<FNan>, 3>(form) : Float32<OfThree<F>, 3>(form);
 }
 template <class F, class FNan>
@@ -295,7 +309,8 @@ Handler MinMax(const Form& form) {
   return form.Has("NaN") ? Floating<FNan, 2>(form) : Floating<F, 2>(form);
 }
 
-/// rcp and rsqrt .approx.ftz.f64: the upper 32 bits of operand and result count, subnormals are zeros.
+/// rcp and rsqrt .approx.ftz.f64: the upper 32 bits of operand and result count, subnormals are
+/// zeros.
 template <class F>
 struct UpperHalf {
   double operator()(double a) const {
@@ -308,7 +323,8 @@ struct UpperHalf {
 };
 
 /// testp: lane bits of a class of float. `variant` counts the names below.
-constexpr std::string_view kClasses[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
+constexpr std::string_view kClasses[] = {"finite",     "infinite", "number",
+                                         "notanumber", "normal",   "subnormal"};
 template <class T>
 void Testp(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
@@ -325,7 +341,9 @@ void Testp(Exec& x, const Op& op, uint32_t mask) {
 Handler TestpHandler(const Form& form, Op& op) {
   for (op.variant = 0; op.variant < 6; ++op.variant) {
     if (!form.Has(kClasses[op.variant])) continue;
-    return form.type == Type::kF32 ? Testp<float> : form.type == Type::kF64 ? Testp<double> : nullptr;
+    return form.type == Type::kF32   ? Testp<float>
+           : form.type == Type::kF64 ? Testp<double>
+                                     : nullptr;
   }
   return nullptr;
 }
@@ -354,9 +372,11 @@ Handler FloatHandler(const Form& form, Op& op) {
 Handler SpecialHandler(const Form& form, Op&) {
   const std::string& opcode = form.instruction->opcode;
   const bool upper_half = form.type == Type::kF64 && form.Has("approx") && form.Has("ftz");
-  if (opcode == "rcp") return upper_half ? UnaryOp<double, UpperHalf<FRcp>> : Floating<FRcp, 1>(form);
+  if (opcode == "rcp")
+    return upper_half ? UnaryOp<double, UpperHalf<FRcp>> : Floating<FRcp, 1>(form);
   if (opcode == "sqrt") return Floating<FSqrt, 1>(form);
-  if (opcode == "rsqrt") return upper_half ? UnaryOp<double, UpperHalf<FRsqrt>> : Floating<FRsqrt, 1>(form);
+  if (opcode == "rsqrt")
+    return upper_half ? UnaryOp<double, UpperHalf<FRsqrt>> : Floating<FRsqrt, 1>(form);
   if (form.type != Type::kF32) return nullptr;
   if (opcode == "ex2") return Float32<FEx2, 1>(form);
   if (opcode == "lg2") return Float32<FLg2, 1>(form);

@@ -10,8 +10,9 @@ namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 /// Handler of fma.rn.f32 that neither flushes nor saturates.
 extern const Handler kPlainFma;
 
-/// Executes the operations from `pc` on for all lanes of a warp, as long as they are plain multiply-adds without a
-/// guard; the first must be. Returns the place of the first that is none, `end` at most.
+/// Executes the operations from `pc` on for all lanes of a warp, as long as they are plain
+/// multiply-adds without a guard; the first must be. Returns the place of the first that is none,
+/// `end` at most.
 inline uint32_t RunFmas(const Warp& warp, const Op* ops, uint32_t pc, uint32_t end, Handler fma) {
   do {
     const Op& op = ops[pc];

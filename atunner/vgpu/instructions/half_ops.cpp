@@ -13,8 +13,8 @@ namespace {
 
 using ptx::Type;
 
-// Every operation is done in float64, rounded to odd where it is not exact, so that the one rounding to 16 bits that
-// follows is the only one that shows.
+// Every operation is done in float64, rounded to odd where it is not exact, so that the one
+// rounding to 16 bits that follows is the only one that shows.
 double ToOdd(double value, double error) {
   if (error == 0 || !std::isfinite(value)) return value;
   const auto bits = std::bit_cast<uint64_t>(value);
@@ -59,8 +59,8 @@ struct HMul {
 struct HFma {  // the product of two 11-bit significands is exact
   double operator()(double a, double b, double c) const { return AddToOdd(a * b, c); }
 };
-/// fma.oob: a factor from outside of a tensor, as tensor copies fill it in, makes the result zero. An H200 takes both
-/// signs of this one NaN for it, in float16 and bfloat16.
+/// fma.oob: a factor from outside of a tensor, as tensor copies fill it in, makes the result zero.
+/// An H200 takes both signs of this one NaN for it, in float16 and bfloat16.
 struct HFmaInside : HFma {
   static constexpr uint32_t kOutside = 0x7ff7;
 };
@@ -121,17 +121,21 @@ void HalfOp(Exec& x, const Op& op, uint32_t mask) {
     uint32_t r = 0;
     for (int h = 0; h < kHalves; ++h) {
       const auto part = [&](const uint32_t* s) {
-        return FlushHalf<Traits>(static_cast<double>(Traits::Widen(static_cast<uint16_t>(s[l] >> (16 * h)))), flush);
+        return FlushHalf<Traits>(
+            static_cast<double>(Traits::Widen(static_cast<uint16_t>(s[l] >> (16 * h)))), flush);
       };
       double v = F{}(part(a), part(b), part(c));
       if constexpr (requires { F::kOutside; }) {
-        const auto outside = [&](const uint32_t* s) { return (s[l] >> (16 * h) & 0x7fffu) == F::kOutside; };
+        const auto outside = [&](const uint32_t* s) {
+          return (s[l] >> (16 * h) & 0x7fffu) == F::kOutside;
+        };
         if (outside(a) || outside(b)) v = 0;
       }
       if (op.variant & kSaturate) v = v > 0 ? std::min(v, 1.0) : 0.0;
       if (op.variant & kRelu) v = std::isnan(v) ? v : v > 0 ? v : 0.0;
       uint16_t bits = Traits::Narrow(v);
-      if (flush && (static_cast<double>(std::fabs(Traits::Widen(bits))) < Traits::kSmallestNormal)) bits &= 0x8000u;
+      if (flush && (static_cast<double>(std::fabs(Traits::Widen(bits))) < Traits::kSmallestNormal))
+        bits &= 0x8000u;
       r |= static_cast<uint32_t>(bits) << (16 * h);
     }
     d[l] = r;
@@ -154,7 +158,8 @@ Handler HalfFor(Type type) {
   }
 }
 
-/// neg and abs touch the sign bit alone: NaNs keep their payload. `imm`: bits to keep, then bits to flip.
+/// neg and abs touch the sign bit alone: NaNs keep their payload. `imm`: bits to keep, then bits to
+/// flip.
 template <uint32_t kKeep, uint32_t kFlip>
 void SignBits(Exec& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
@@ -171,11 +176,13 @@ Handler SignHandler(const Form& form, bool abs) {
 template <class F>
 Handler MinMax(const Form& form) {
   if (form.Has("xorsign"))
-    return form.Has("NaN") ? HalfFor<XorSignAbs<NanWins<F>>>(form.type) : HalfFor<XorSignAbs<F>>(form.type);
+    return form.Has("NaN") ? HalfFor<XorSignAbs<NanWins<F>>>(form.type)
+                           : HalfFor<XorSignAbs<F>>(form.type);
   return form.Has("NaN") ? HalfFor<NanWins<F>>(form.type) : HalfFor<F>(form.type);
 }
 
-/// Comparison of two halves of a pair or of single values; `imm`: comparison code, bit 4: subnormals are zeros.
+/// Comparison of two halves of a pair or of single values; `imm`: comparison code, bit 4:
+/// subnormals are zeros.
 bool CompareReal(int code, double a, double b) {
   const bool unordered = std::isnan(a) || std::isnan(b);
   if ((code & 7) == 6) return !unordered;
@@ -186,8 +193,9 @@ bool CompareReal(int code, double a, double b) {
 template <class Traits>
 bool CompareHalf(const Op& op, uint32_t a, uint32_t b, int half) {
   const auto part = [&](uint32_t word) {
-    return FlushHalf<Traits>(static_cast<double>(Traits::Widen(static_cast<uint16_t>(word >> (16 * half)))),
-                             (op.imm & 16) != 0);
+    return FlushHalf<Traits>(
+        static_cast<double>(Traits::Widen(static_cast<uint16_t>(word >> (16 * half)))),
+        (op.imm & 16) != 0);
   };
   return CompareReal(static_cast<int>(op.imm & 15), part(a), part(b));
 }
@@ -216,8 +224,8 @@ void HalfSetp(Exec& x, const Op& op, uint32_t mask) {
   if (op.dst2 >= 0) SetPredicate(x, op.dst2, mask, results[1]);
 }
 
-/// set.CmpOp.dtype.stype on 16-bit floats: 1.0 of the destination's type, or all ones for an integer, where it holds.
-/// `dst2` holds what stands for true in one half.
+/// set.CmpOp.dtype.stype on 16-bit floats: 1.0 of the destination's type, or all ones for an
+/// integer, where it holds. `dst2` holds what stands for true in one half.
 template <class Traits, int kHalves>
 void HalfSet(Exec& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
@@ -226,7 +234,8 @@ void HalfSet(Exec& x, const Op& op, uint32_t mask) {
   const auto one = static_cast<uint32_t>(op.dst2);
   uint32_t bits[2] = {0, 0};
   ForLanes(mask, [&](int l) {
-    for (int h = 0; h < kHalves; ++h) bits[h] |= (CompareHalf<Traits>(op, a[l], b[l], h) ? 1u : 0u) << l;
+    for (int h = 0; h < kHalves; ++h)
+      bits[h] |= (CompareHalf<Traits>(op, a[l], b[l], h) ? 1u : 0u) << l;
   });
   for (uint32_t& word : bits) word = Combined(x, op, word);
   ForLanes(mask, [&](int l) {
@@ -286,11 +295,13 @@ Handler CompareHandlerOfHalves(const Form& form, Op& op) {
 Handler HalfHandler(const Form& form, Op& op) {
   const std::string& opcode = form.instruction->opcode;
   const Type type = form.type;
-  const bool half = type == Type::kF16 || type == Type::kF16x2 || type == Type::kBF16 || type == Type::kBF16x2;
+  const bool half = type == Type::kF16 || type == Type::kF16x2 || type == Type::kBF16 ||
+                    type == Type::kBF16x2;
   if (!half) return nullptr;
   if (opcode == "set" || opcode == "setp") return CompareHandlerOfHalves(form, op);
   if (form.Has("rz") || form.Has("rm") || form.Has("rp")) return nullptr;
-  op.variant = static_cast<uint8_t>((form.Has("sat") ? kSaturate : 0) | (form.Has("relu") ? kRelu : 0) |
+  op.variant = static_cast<uint8_t>((form.Has("sat") ? kSaturate : 0) |
+                                    (form.Has("relu") ? kRelu : 0) |
                                     (form.Has("ftz") ? kFlush : 0));
   if (opcode == "add") return HalfFor<HAdd>(type);
   if (opcode == "sub") return HalfFor<HSub>(type);

@@ -11,7 +11,8 @@ namespace {
 
 using ptx::Type;
 
-// ---- integers: arithmetic wraps, so it is done unsigned ------------------------------------------------------------
+// ---- integers: arithmetic wraps, so it is done unsigned
+// ------------------------------------------------------------
 struct Add {
   template <class T>
   T operator()(T a, T b) const {
@@ -33,7 +34,8 @@ struct MulLo {
 struct MadLo {
   template <class T>
   T operator()(T a, T b, T c) const {
-    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b) + static_cast<uint64_t>(c));
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b) +
+                          static_cast<uint64_t>(c));
   }
 };
 struct MulHi {
@@ -170,7 +172,8 @@ void Wide(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t* b = x.Source(op.src[1]);
   const uint32_t* c = x.Source(op.src[2]);
   Assign<W>(x.Slot(op.dst), mask, [&](int l) {
-    const W r = static_cast<W>(static_cast<W>(Lane<T>::Get(a, l)) * static_cast<W>(Lane<T>::Get(b, l)));
+    const W r = static_cast<W>(static_cast<W>(Lane<T>::Get(a, l)) *
+                               static_cast<W>(Lane<T>::Get(b, l)));
     if constexpr (kAdd)
       return Add{}(r, Lane<W>::Get(c, l));
     else
@@ -193,7 +196,8 @@ Handler WideFor(Type type) {
   }
 }
 
-// ---- extended precision: the carry is one bit per lane, kept in the warp ------------------------------------------
+// ---- extended precision: the carry is one bit per lane, kept in the warp
+// ------------------------------------------
 /// `variant` bit 0: carry in, bit 1: carry out.
 template <class T, bool kSubtract>
 void Carry(Exec& x, const Op& op, uint32_t mask) {
@@ -204,8 +208,8 @@ void Carry(Exec& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) {
     const T p = Lane<T>::Get(a, l);
     const T q = Lane<T>::Get(b, l);
-    // As adders have it, a difference carries where it does not borrow: a - b is a + ~b + 1. Compilers add such a carry
-    // to find out.
+    // As adders have it, a difference carries where it does not borrow: a - b is a + ~b + 1.
+    // Compilers add such a carry to find out.
     const T carried = (op.variant & 1) ? (x.warp->carry >> l) & 1u : (kSubtract ? 1u : 0u);
     const T addend = kSubtract ? static_cast<T>(~q) : q;
     const T r = p + addend + carried;
@@ -250,7 +254,8 @@ Handler CarryHandler(const Form& form, Op& op) {
   return is_signed ? CarryMad<int32_t, true> : CarryMad<uint32_t, true>;
 }
 
-// ---- 24-bit products ----------------------------------------------------------------------------------------------
+// ---- 24-bit products
+// ----------------------------------------------------------------------------------------------
 template <class T, bool kHigh>
 struct Mul24 {
   T operator()(T a, T b) const {
@@ -276,17 +281,25 @@ Handler Product24Handler(const Form& form, bool mad) {
   const bool is_signed = form.type == Type::kS32;
   if (!is_signed && form.type != Type::kU32) return nullptr;
   if (form.Has("sat"))
-    return mad && is_signed && form.Has("hi") ? TernaryOp<int32_t, ThenAddSat<Mul24<int32_t, true>>> : nullptr;
+    return mad && is_signed && form.Has("hi") ? TernaryOp<int32_t, ThenAddSat<Mul24<int32_t, true>>>
+                                              : nullptr;
   if (form.Has("hi")) {
-    if (mad) return is_signed ? TernaryOp<int32_t, Mad24<int32_t, true>> : TernaryOp<uint32_t, Mad24<uint32_t, true>>;
-    return is_signed ? BinaryOp<int32_t, Mul24<int32_t, true>> : BinaryOp<uint32_t, Mul24<uint32_t, true>>;
+    if (mad)
+      return is_signed ? TernaryOp<int32_t, Mad24<int32_t, true>>
+                       : TernaryOp<uint32_t, Mad24<uint32_t, true>>;
+    return is_signed ? BinaryOp<int32_t, Mul24<int32_t, true>>
+                     : BinaryOp<uint32_t, Mul24<uint32_t, true>>;
   }
   if (!form.Has("lo")) return nullptr;
-  if (mad) return is_signed ? TernaryOp<int32_t, Mad24<int32_t, false>> : TernaryOp<uint32_t, Mad24<uint32_t, false>>;
-  return is_signed ? BinaryOp<int32_t, Mul24<int32_t, false>> : BinaryOp<uint32_t, Mul24<uint32_t, false>>;
+  if (mad)
+    return is_signed ? TernaryOp<int32_t, Mad24<int32_t, false>>
+                     : TernaryOp<uint32_t, Mad24<uint32_t, false>>;
+  return is_signed ? BinaryOp<int32_t, Mul24<int32_t, false>>
+                   : BinaryOp<uint32_t, Mul24<uint32_t, false>>;
 }
 
-// ---- pairs of 16-bit integers -------------------------------------------------------------------------------------
+// ---- pairs of 16-bit integers
+// -------------------------------------------------------------------------------------
 template <class T, class F>
 struct Pairwise {
   uint32_t operator()(uint32_t a, uint32_t b) const {
@@ -305,13 +318,15 @@ struct ThenRelu {
 };
 template <class F>
 Handler PairHandler(const Form& form) {
-  if (form.type == Type::kU16x2) return form.Has("relu") ? nullptr : BinaryOp<uint32_t, Pairwise<uint16_t, F>>;
+  if (form.type == Type::kU16x2)
+    return form.Has("relu") ? nullptr : BinaryOp<uint32_t, Pairwise<uint16_t, F>>;
   return form.Has("relu") ? BinaryOp<uint32_t, Pairwise<int16_t, ThenRelu<F>>>
                           : BinaryOp<uint32_t, Pairwise<int16_t, F>>;
 }
 
 Handler AddSubHandler(const Form& form, bool add) {
-  if (form.type == Type::kU16x2 || form.type == Type::kS16x2) return add ? PairHandler<Add>(form) : nullptr;
+  if (form.type == Type::kU16x2 || form.type == Type::kS16x2)
+    return add ? PairHandler<Add>(form) : nullptr;
   if (form.Has("sat")) {
     if (form.type != Type::kS32) return nullptr;
     return add ? BinaryOp<int32_t, AddSat> : BinaryOp<int32_t, SubSat>;
@@ -328,7 +343,8 @@ Handler MulHandler(const Form& form) {
 Handler MadHandler(const Form& form) {
   if (form.Has("wide")) return WideFor<true>(form.type);
   if (form.Has("sat"))
-    return form.Has("hi") && form.type == Type::kS32 ? TernaryOp<int32_t, ThenAddSat<MulHi>> : nullptr;
+    return form.Has("hi") && form.type == Type::kS32 ? TernaryOp<int32_t, ThenAddSat<MulHi>>
+                                                     : nullptr;
   if (form.Has("hi")) return IntegerTernary<MadHi>(form.type);
   return form.Has("lo") ? IntegerTernary<MadLo>(form.type) : nullptr;
 }
@@ -362,18 +378,21 @@ void Dp4a(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t* c = x.Source(op.src[2]);
   ForLanes(mask, [&](int l) {
     uint32_t sum = c[l];
-    for (int k = 0; k < 32; k += 8) sum += static_cast<uint32_t>(static_cast<A>(a[l] >> k) * static_cast<B>(b[l] >> k));
+    for (int k = 0; k < 32; k += 8)
+      sum += static_cast<uint32_t>(static_cast<A>(a[l] >> k) * static_cast<B>(b[l] >> k));
     d[l] = sum;
   });
 }
 
-/// dp2a: two 16-bit halves of a times two bytes of b (the lower or, `variant` = 1, the upper two), plus c.
+/// dp2a: two 16-bit halves of a times two bytes of b (the lower or, `variant` = 1, the upper two),
+/// plus c.
 template <class A, class B>
 void Dp2a(Exec& x, const Op& op, uint32_t mask) {
   const int shift = op.variant ? 16 : 0;
   Ternary<uint32_t>(x, op, mask, [shift](uint32_t a, uint32_t b, uint32_t c) {
     for (int k = 0; k < 2; ++k)
-      c += static_cast<uint32_t>(static_cast<A>(a >> (16 * k)) * static_cast<B>(b >> (shift + 8 * k)));
+      c += static_cast<uint32_t>(static_cast<A>(a >> (16 * k)) *
+                                 static_cast<B>(b >> (shift + 8 * k)));
     return c;
   });
 }
@@ -394,7 +413,8 @@ Handler DotHandler(const Form& form, Op& op) {
 
 Handler IntegerHandler(const Form& form, Op& op) {
   const std::string& opcode = form.instruction->opcode;
-  if (form.Has("cc") || opcode == "addc" || opcode == "subc" || opcode == "madc") return CarryHandler(form, op);
+  if (form.Has("cc") || opcode == "addc" || opcode == "subc" || opcode == "madc")
+    return CarryHandler(form, op);
   if (opcode == "add") return AddSubHandler(form, true);
   if (opcode == "sub") return AddSubHandler(form, false);
   if (opcode == "mul") return MulHandler(form);

@@ -1,4 +1,5 @@
-// The values of loads and stores between the lanes' registers and memory: one lane's, or those of all lanes at once.
+// The values of loads and stores between the lanes' registers and memory: one lane's, or those of
+// all lanes at once.
 #pragma once
 
 #include <algorithm>
@@ -33,8 +34,8 @@ inline void ReadConverted(Exec& x, const Op& op, int lane, const std::byte* from
   }
 }
 
-/// Blocks of other threads see a vector that is published to them as a whole or not at all, as they do on hardware:
-/// look-back scans keep a value and its state side by side and read both at once.
+/// Blocks of other threads see a vector that is published to them as a whole or not at all, as they
+/// do on hardware: look-back scans keep a value and its state side by side and read both at once.
 inline bool IsPublished(const Op& op) { return op.relaxed && op.list_size > 1; }
 
 /// In one access of the host, which is one for others too where its place is aligned.
@@ -66,14 +67,17 @@ void ReadLanes(uint32_t* to, uint32_t mask, int element, const Warpwide& w, bool
       return value;
     };
     if (wide)
-      ForLanes(mask, [&](int l) { Lane<uint64_t>::Set(to, l, static_cast<uint64_t>(static_cast<int64_t>(read(l)))); });
+      ForLanes(mask, [&](int l) {
+        Lane<uint64_t>::Set(to, l, static_cast<uint64_t>(static_cast<int64_t>(read(l))));
+      });
     else
       ForLanes(mask, [&](int l) { to[l] = static_cast<uint32_t>(read(l)); });
   });
 }
 
 /// One element of each lane, where it has to be extended.
-inline void ReadExtended(uint32_t* to, uint32_t mask, int element, const Warpwide& w, const Op& op, bool wide) {
+inline void ReadExtended(uint32_t* to, uint32_t mask, int element, const Warpwide& w, const Op& op,
+                         bool wide) {
   switch (op.width) {
     case 1:
       return op.sign_extend ? ReadLanes<int8_t>(to, mask, element, w, wide)
@@ -99,8 +103,8 @@ void ReadRegular(uint32_t* to, int element, int elements, const Warpwide& w) {
     std::memcpy(to, from, sizeof(T) * kLanes);
   } else {
     for (int l = 0; l < kLanes; ++l)
-      std::memcpy(to + l * static_cast<int>(sizeof(T) / 4), from + l * elements * static_cast<int>(sizeof(T)),
-                  sizeof(T));
+      std::memcpy(to + l * static_cast<int>(sizeof(T) / 4),
+                  from + l * elements * static_cast<int>(sizeof(T)), sizeof(T));
   }
 }
 
@@ -114,10 +118,13 @@ inline Quad QuadAt(const std::byte* from) {
 
 /// The first element of four places, then the second ones, …
 inline std::array<Quad, 4> Transposed(Quad a, Quad b, Quad c, Quad d) {
-  const Quad ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-  const Quad cd = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const Quad ab = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+             ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Quad cd = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+             cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
   return {__builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
-          __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5), __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7)};
+          __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5),
+          __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7)};
 }
 
 inline std::array<Quad, 4> Repeated(Quad a) {
@@ -125,9 +132,9 @@ inline std::array<Quad, 4> Repeated(Quad a) {
           __builtin_shufflevector(a, a, 2, 2, 2, 2), __builtin_shufflevector(a, a, 3, 3, 3, 3)};
 }
 
-/// Of 32 lanes, those from `period` on repeat the first ones, and `run` neighbours are alike; powers of two. Calls
-/// write(lane, quad) for every fourth lane, where four(lane) gives what lies there and one(lane) the same of equal
-/// lanes.
+/// Of 32 lanes, those from `period` on repeat the first ones, and `run` neighbours are alike;
+/// powers of two. Calls write(lane, quad) for every fourth lane, where four(lane) gives what lies
+/// there and one(lane) the same of equal lanes.
 template <int kPeriod, class Four, class Write>
 void ForQuads(Four&& four, Write&& write) {
   for (int l = 0; l < kPeriod; l += 4) {
@@ -169,7 +176,8 @@ inline bool ReadFourWords(Exec& x, const Op& op, uint32_t mask, const Warpwide& 
   const auto read = [&](auto place, const KnownSpan& known) {
     const auto one = [&](int l) { return Repeated(QuadAt(place(l))); };
     const auto four = [&](int l) {
-      return Transposed(QuadAt(place(l)), QuadAt(place(l + 1)), QuadAt(place(l + 2)), QuadAt(place(l + 3)));
+      return Transposed(QuadAt(place(l)), QuadAt(place(l + 1)), QuadAt(place(l + 2)),
+                        QuadAt(place(l + 3)));
     };
     ForQuads(known, one, four, write);
   };
@@ -178,7 +186,9 @@ inline bool ReadFourWords(Exec& x, const Op& op, uint32_t mask, const Warpwide& 
   } else {
     KnownSpan known;
     if (w.layout == Layout::kSame) known.run = kLanes;
-    read([from = w.Place(w.low), step = w.layout == Layout::kDense ? 16 : 0](int l) { return from + l * step; }, known);
+    read([from = w.Place(w.low),
+          step = w.layout == Layout::kDense ? 16 : 0](int l) { return from + l * step; },
+         known);
   }
   return true;
 }
@@ -207,7 +217,8 @@ inline void ReadWords(uint32_t* to, uint32_t mask, int element, const Warpwide& 
 
 inline void ReadWarp(Exec& x, const Op& op, uint32_t mask, const Warpwide& w) {
   if (IsPublished(op)) {
-    w.WithPlaces([&](auto place) { ForLanes(mask, [&](int l) { ReadPublished(x, op, l, place(l)); }); });
+    w.WithPlaces(
+        [&](auto place) { ForLanes(mask, [&](int l) { ReadPublished(x, op, l, place(l)); }); });
     return;
   }
   if (ReadFourWords(x, op, mask, w)) return;
@@ -220,7 +231,9 @@ inline void ReadWarp(Exec& x, const Op& op, uint32_t mask, const Warpwide& w) {
       if (w.layout != Layout::kApart)
         ReadRegular<uint64_t>(d, i, op.list_size, w);
       else
-        w.WithPlaces([&](auto place) { ForLanes(mask, [&](int l) { std::memcpy(d + 2 * l, place(l) + i * 8, 8); }); });
+        w.WithPlaces([&](auto place) {
+          ForLanes(mask, [&](int l) { std::memcpy(d + 2 * l, place(l) + i * 8, 8); });
+        });
     } else if (op.width == 4 && !wide) {
       if (w.layout != Layout::kApart)
         ReadRegular<uint32_t>(d, i, op.list_size, w);
@@ -233,7 +246,8 @@ inline void ReadWarp(Exec& x, const Op& op, uint32_t mask, const Warpwide& w) {
 }
 
 inline void WriteWarp(Exec& x, const Op& op, uint32_t mask, const Warpwide& w) {
-  if (w.layout == Layout::kDense && op.list_size == 1 && (op.width == 8 || (op.width == 4 && !(op.variant & 1)))) {
+  if (w.layout == Layout::kDense && op.list_size == 1 &&
+      (op.width == 8 || (op.width == 4 && !(op.variant & 1)))) {
     std::memcpy(w.Place(w.low), x.Source(ElementSlot(x, op, 0)), size_t{op.width} * kLanes);
     return;
   }
@@ -241,18 +255,23 @@ inline void WriteWarp(Exec& x, const Op& op, uint32_t mask, const Warpwide& w) {
   if (op.list_size == 4 && op.width == 4 && !(op.variant & 1) && mask == ~0u) {
     std::array<const uint32_t*, 4> from{};
     for (int i = 0; i < 4; ++i) from[static_cast<size_t>(i)] = x.Source(ElementSlot(x, op, i));
-    const auto four = [&](size_t i, int l) { return QuadAt(reinterpret_cast<const std::byte*>(from[i] + l)); };
+    const auto four = [&](size_t i, int l) {
+      return QuadAt(reinterpret_cast<const std::byte*>(from[i] + l));
+    };
     w.WithPlaces([&](auto place) {
       for (int l = 0; l < kLanes; l += 4) {
-        const std::array<Quad, 4> quads = Transposed(four(0, l), four(1, l), four(2, l), four(3, l));
-        for (int i = 0; i < 4; ++i) std::memcpy(place(l + i), &quads[static_cast<size_t>(i)], sizeof(Quad));
+        const std::array<Quad, 4> quads = Transposed(four(0, l), four(1, l), four(2, l),
+                                                     four(3, l));
+        for (int i = 0; i < 4; ++i)
+          std::memcpy(place(l + i), &quads[static_cast<size_t>(i)], sizeof(Quad));
       }
     });
     return;
   }
   if (op.list_size == 1 && op.width == 4 && !(op.variant & 1)) {
     const uint32_t* from = x.Source(ElementSlot(x, op, 0));
-    w.WithPlaces([&](auto place) { ForLanes(mask, [&](int l) { std::memcpy(place(l), from + l, 4); }); });
+    w.WithPlaces(
+        [&](auto place) { ForLanes(mask, [&](int l) { std::memcpy(place(l), from + l, 4); }); });
     return;
   }
   w.WithPlaces([&](auto place) {

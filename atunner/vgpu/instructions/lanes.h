@@ -1,4 +1,5 @@
-// Loops over the lanes of a warp from stateless function objects, so that each handler is one tight loop.
+// Loops over the lanes of a warp from stateless function objects, so that each handler is one tight
+// loop.
 #pragma once
 
 #include <bit>
@@ -28,12 +29,14 @@ bool CompareByCode(int code, T a, T b) {
   }
 }
 
-/// A function object that is worth skipping for lanes that do not ask: a call of the mathematical library, a division.
+/// A function object that is worth skipping for lanes that do not ask: a call of the mathematical
+/// library, a division.
 template <class F>
 constexpr bool kCostly = requires { requires F::kSlow; };
 
-/// Writes `value(lane)` to a register of the active lanes. All lanes are computed where only some are active: vectors
-/// do that in no more time. `value` reads registers that are `to` itself or lie apart from it, and has no effect.
+/// Writes `value(lane)` to a register of the active lanes. All lanes are computed where only some
+/// are active: vectors do that in no more time. `value` reads registers that are `to` itself or lie
+/// apart from it, and has no effect.
 template <class T, bool kSkip = false, class V>
 void Assign(uint32_t* to, uint32_t mask, V&& value) {
   using Store = typename Lane<T>::Store;
@@ -42,7 +45,8 @@ void Assign(uint32_t* to, uint32_t mask, V&& value) {
 #pragma GCC ivdep
     for (int l = 0; l < kLanes; ++l) Lane<T>::Set(to, l, value(l));
   } else if constexpr (kSkip) {
-    for (; mask != 0; mask &= mask - 1) Lane<T>::Set(to, std::countr_zero(mask), value(std::countr_zero(mask)));
+    for (; mask != 0; mask &= mask - 1)
+      Lane<T>::Set(to, std::countr_zero(mask), value(std::countr_zero(mask)));
   } else {
 #pragma GCC ivdep
     for (int l = 0; l < kLanes; ++l) {
@@ -58,15 +62,17 @@ void Assign(uint32_t* to, uint32_t mask, V&& value) {
 template <class T, class F>
 void Unary(Exec& x, const Op& op, uint32_t mask, F f) {
   const uint32_t* a = x.Source(op.src[0]);
-  Assign<T, kCostly<F>>(x.Slot(op.dst), mask, [&](int l) { return static_cast<T>(f(Lane<T>::Get(a, l))); });
+  Assign<T, kCostly<F>>(x.Slot(op.dst), mask,
+                        [&](int l) { return static_cast<T>(f(Lane<T>::Get(a, l))); });
 }
 
 template <class T, class F>
 void Binary(Exec& x, const Op& op, uint32_t mask, F f) {
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
-  Assign<T, kCostly<F>>(x.Slot(op.dst), mask,
-                        [&](int l) { return static_cast<T>(f(Lane<T>::Get(a, l), Lane<T>::Get(b, l))); });
+  Assign<T, kCostly<F>>(x.Slot(op.dst), mask, [&](int l) {
+    return static_cast<T>(f(Lane<T>::Get(a, l), Lane<T>::Get(b, l)));
+  });
 }
 
 template <class T, class F>

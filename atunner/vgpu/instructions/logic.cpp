@@ -10,7 +10,8 @@ namespace {
 
 using ptx::Type;
 
-// ---- logic ---------------------------------------------------------------------------------------------------------
+// ---- logic
+// ---------------------------------------------------------------------------------------------------------
 struct And {
   template <class T>
   T operator()(T a, T b) const {
@@ -95,9 +96,11 @@ uint32_t LookUp(uint32_t table, uint32_t a, uint32_t b, uint32_t c) {
 }
 void Lop3(Exec& x, const Op& op, uint32_t mask) {
   const auto table = static_cast<uint32_t>(op.imm);
-  Ternary<uint32_t>(x, op, mask, [table](uint32_t a, uint32_t b, uint32_t c) { return LookUp(table, a, b, c); });
+  Ternary<uint32_t>(x, op, mask,
+                    [table](uint32_t a, uint32_t b, uint32_t c) { return LookUp(table, a, b, c); });
 }
-/// lop3.BoolOp: also a predicate, (result ≠ 0) and/or src[3]. `variant`: 1 and, 2 or; bit 7 negates that predicate.
+/// lop3.BoolOp: also a predicate, (result ≠ 0) and/or src[3]. `variant`: 1 and, 2 or; bit 7 negates
+/// that predicate.
 void Lop3Predicate(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t q = *x.Source(op.src[3]) ^ (op.variant & 0x80 ? ~0u : 0u);
   const uint32_t* a = x.Source(op.src[0]);
@@ -121,7 +124,10 @@ Handler Lop3Handler(const Form& form, Op& op) {
   op.imm = operands[4].bits;
   if (operands.size() == 5) return op.dst2 < 0 && op.dst >= 0 ? Lop3 : nullptr;
   if (op.dst2 < 0) return nullptr;
-  op.variant = static_cast<uint8_t>((form.Has("and") ? 1 : form.Has("or") ? 2 : 0) | (operands[5].negated ? 0x80 : 0));
+  op.variant = static_cast<uint8_t>((form.Has("and")  ? 1
+                                     : form.Has("or") ? 2
+                                                      : 0) |
+                                    (operands[5].negated ? 0x80 : 0));
   return (op.variant & 0x7f) ? Lop3Predicate : nullptr;
 }
 
@@ -139,7 +145,8 @@ struct Prmt {
   }
 };
 
-/// prmt with a mode: the selector's low two bits choose one of four fixed patterns (nibbles, lowest byte first).
+/// prmt with a mode: the selector's low two bits choose one of four fixed patterns (nibbles, lowest
+/// byte first).
 template <int kMode>
 struct PrmtMode {
   uint32_t operator()(uint32_t a, uint32_t b, uint32_t selector) const {
@@ -210,7 +217,8 @@ struct BfindS {
 template <class T>
 T Reverse(T v) {
   T r = 0;
-  for (size_t i = 0; i < 8 * sizeof(T); ++i) r = static_cast<T>(r | (((v >> i) & 1) << (8 * sizeof(T) - 1 - i)));
+  for (size_t i = 0; i < 8 * sizeof(T); ++i)
+    r = static_cast<T>(r | (((v >> i) & 1) << (8 * sizeof(T) - 1 - i)));
   return r;
 }
 struct Brev {
@@ -220,8 +228,9 @@ struct Brev {
   }
 };
 
-/// A position or length of a bit field. The ISA asks for 0 … 255; of what lies beyond, an H200 takes the low byte in
-/// the 32-bit forms and counts it as 255 in the 64-bit ones, which are made of shifts.
+/// A position or length of a bit field. The ISA asks for 0 … 255; of what lies beyond, an H200
+/// takes the low byte in the 32-bit forms and counts it as 255 in the 64-bit ones, which are made
+/// of shifts.
 template <class T>
 uint32_t BitPlace(uint32_t value) {
   return sizeof(T) == 8 ? std::min(value, 255u) : value & 255u;
@@ -244,10 +253,13 @@ void Bfe(Exec& x, const Op& op, uint32_t mask) {
     const T v = Lane<T>::Get(a, l);
     const uint32_t pos = BitPlace<T>(b[l]);
     const uint32_t len = BitPlace<T>(c[l]);
-    const bool negative = std::is_signed_v<T> && len > 0 && ((v >> std::min(pos + len - 1, kBits - 1)) & 1);
+    const bool negative = std::is_signed_v<T> && len > 0 &&
+                          ((v >> std::min(pos + len - 1, kBits - 1)) & 1);
     const Unsigned<T> field = LowBits<Unsigned<T>>(std::min(len, kBits - std::min(pos, kBits)));
     const Unsigned<T> shifted = pos < kBits ? static_cast<Unsigned<T>>(v) >> pos : 0;
-    Lane<T>::Set(d, l, static_cast<T>((shifted & field) | (negative ? static_cast<Unsigned<T>>(~field) : 0)));
+    Lane<T>::Set(
+        d, l,
+        static_cast<T>((shifted & field) | (negative ? static_cast<Unsigned<T>>(~field) : 0)));
   });
 }
 
@@ -282,7 +294,8 @@ struct Bmsk {
   }
 };
 
-/// szext: the low `n` bits, extended by sign or zeros; at 32 and more the value itself (or n mod 32 with .wrap).
+/// szext: the low `n` bits, extended by sign or zeros; at 32 and more the value itself (or n mod 32
+/// with .wrap).
 template <bool kSigned, bool kWrap>
 struct Szext {
   uint32_t operator()(uint32_t a, uint32_t n) const {
@@ -300,7 +313,8 @@ Handler SzextHandler(const Form& form) {
   return wrap ? BinaryOp<uint32_t, Szext<false, true>> : BinaryOp<uint32_t, Szext<false, false>>;
 }
 
-/// fns: position of the n-th set bit from `base` upwards (n > 0) or downwards (n < 0); n = 0 asks for `base` itself.
+/// fns: position of the n-th set bit from `base` upwards (n > 0) or downwards (n < 0); n = 0 asks
+/// for `base` itself.
 struct FindNthSet {
   uint32_t operator()(uint32_t mask, uint32_t base, uint32_t offset) const {
     const auto n = static_cast<int32_t>(offset);
@@ -406,7 +420,8 @@ Handler LogicHandler(const Form& form, Op& op) {
   if (opcode == "bfind") return BfindHandler(form);
   if (opcode == "bfe") return BfeHandler(form.type);
   if (opcode == "bfi") return bits == 64 ? Bfi<uint64_t> : Bfi<uint32_t>;
-  if (opcode == "bmsk") return form.Has("clamp") ? BinaryOp<uint32_t, Bmsk<true>> : BinaryOp<uint32_t, Bmsk<false>>;
+  if (opcode == "bmsk")
+    return form.Has("clamp") ? BinaryOp<uint32_t, Bmsk<true>> : BinaryOp<uint32_t, Bmsk<false>>;
   if (opcode == "szext") return SzextHandler(form);
   if (opcode == "fns") return TernaryOp<uint32_t, FindNthSet>;
   return nullptr;

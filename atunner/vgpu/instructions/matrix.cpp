@@ -7,8 +7,8 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-/// Reads one aligned row of 16 bytes through the ordinary checks: an 8×8 matrix row belongs to one lane's
-/// address.
+/// Reads one aligned row of 16 bytes through the ordinary checks: an 8×8 matrix row belongs to one
+/// lane's address.
 bool MatrixRow(Exec& x, const Op& op, int lane, const uint32_t*& row) {
   uint64_t address = AddressOf(x, op, lane);
   if ((address & kWindowMask) == kSharedWindow) address &= ~kWindowMask;
@@ -34,13 +34,15 @@ bool MatrixRow(Exec& x, const Op& op, int lane, const uint32_t*& row) {
       return false;
     }
     if (s.initialised != 0xf)
-      ReportUnwritten(x, op, lane, "matrix load reads shared memory before anything was written there");
+      ReportUnwritten(x, op, lane,
+                      "matrix load reads shared memory before anything was written there");
     const bool own_warp = s.writer < kProductParty && s.writer / kLanes == x.warp->index;
     if (!own_warp && WriteUnordered(x, s, static_cast<uint16_t>(x.ThreadOf(lane)))) {
       const bool bulk = s.writer == kBulkParty;
       Report(x, op, bulk ? Hazard::Kind::kAsyncCopyInFlight : Hazard::Kind::kRace, lane,
-             "matrix load reads what " + (bulk ? "a bulk copy" : "thread " + std::to_string(s.writer)) +
-                 " wrote at line " + std::to_string(s.write_line) + " with no " + (bulk ? "wait" : "barrier") +
+             "matrix load reads what " +
+                 (bulk ? "a bulk copy" : "thread " + std::to_string(s.writer)) + " wrote at line " +
+                 std::to_string(s.write_line) + " with no " + (bulk ? "wait" : "barrier") +
                  " between");
       return false;
     }
@@ -56,8 +58,9 @@ void CountMatrixRows(Exec& x, const uint32_t* const* rows, int matrices) {
     int banks[32] = {};
     int worst = 1;
     for (int r = 0; r < 8; ++r) {
-      const auto word =
-          static_cast<uint64_t>(reinterpret_cast<const std::byte*>(rows[i * 8 + r]) - x.shared.data()) / 4;
+      const auto word = static_cast<uint64_t>(reinterpret_cast<const std::byte*>(rows[i * 8 + r]) -
+                                              x.shared.data()) /
+                        4;
       for (uint64_t k = 0; k < 4; ++k) worst = std::max(worst, ++banks[(word + k) % 32]);
     }
     x.counts.shared_wavefronts += static_cast<uint64_t>(worst);
@@ -80,7 +83,9 @@ void LoadMatrix(Exec& x, const Op& op, uint32_t mask) {
       if (!transposed) {
         d[l] = rows[i * 8 + g][t];
       } else {  // lane holds column g, rows 2t and 2t + 1
-        const auto half = [&](int r) { return (rows[i * 8 + r][g / 2] >> (16 * (g % 2))) & 0xffffu; };
+        const auto half = [&](int r) {
+          return (rows[i * 8 + r][g / 2] >> (16 * (g % 2))) & 0xffffu;
+        };
         d[l] = half(2 * t) | half(2 * t + 1) << 16;
       }
     }
@@ -88,7 +93,8 @@ void LoadMatrix(Exec& x, const Op& op, uint32_t mask) {
   if (x.count) CountMatrixRows(x, rows, matrices);
 }
 
-/// Lane l holds row l / 4, columns 2 (l % 4) and the next, of each matrix (column and rows when transposed).
+/// Lane l holds row l / 4, columns 2 (l % 4) and the next, of each matrix (column and rows when
+/// transposed).
 void StoreMatrix(Exec& x, const Op& op, uint32_t mask) {
   if (!WholeWarp(x, op, mask)) return;
   const bool transposed = op.variant & 1;
@@ -134,7 +140,8 @@ void TransposeMatrix(Exec& x, const Op& op, uint32_t mask) {
 bool WholeWarp(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t missing = ~mask;
   if (missing == 0) return true;
-  Report(x, op, Hazard::Kind::kInvalidShuffle, std::countr_zero(missing), "does not take part in a matrix instruction");
+  Report(x, op, Hazard::Kind::kInvalidShuffle, std::countr_zero(missing),
+         "does not take part in a matrix instruction");
   return false;
 }
 

@@ -4,14 +4,14 @@
 #include <algorithm>
 
 #include "atunner/vgpu/checks/access.h"
-#include "atunner/vgpu/instructions/handlers.h"
 #include "atunner/vgpu/checks/pending.h"
+#include "atunner/vgpu/instructions/handlers.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-/// The object must change hands whole: several instructions of one warp run one after another, blocks of a cluster in
-/// one thread of the host, so plain reads and writes do.
+/// The object must change hands whole: several instructions of one warp run one after another,
+/// blocks of a cluster in one thread of the host, so plain reads and writes do.
 Mbarrier Read(const std::byte* at) {
   uint64_t word = 0;
   std::memcpy(&word, at, sizeof word);
@@ -36,7 +36,9 @@ uint32_t CountOf(const Exec& x, const Op& op, int lane, int source) {
   return slot == INT32_MIN ? 1 : x.Source(slot)[lane];
 }
 
-uint64_t SharedAddress(const Exec& x, const Op& op, int lane) { return AddressOf(x, op, lane) & ~kWindowMask; }
+uint64_t SharedAddress(const Exec& x, const Op& op, int lane) {
+  return AddressOf(x, op, lane) & ~kWindowMask;
+}
 
 void Init(Exec& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) {
@@ -86,7 +88,8 @@ void Wait(Exec& x, const Op& op, uint32_t mask) {
     if (at == nullptr) return;
     waited = at;
     const uint32_t* phase = x.Source(op.src[1]);
-    const bool awaited = kParity ? (phase[l] & 1u) != 0 : Mbarrier::Decode(Lane<uint64_t>::Get(phase, l)).phase;
+    const bool awaited = kParity ? (phase[l] & 1u) != 0
+                                 : Mbarrier::Decode(Lane<uint64_t>::Get(phase, l)).phase;
     if (Read(at).phase == awaited) return;
     done |= 1u << l;
     if (x.check) SeePhase(x, SharedAddress(x, op, l));
@@ -100,8 +103,9 @@ void Wait(Exec& x, const Op& op, uint32_t mask) {
 }
 
 void PendingCount(Exec& x, const Op& op, uint32_t mask) {
-  ForLanes(mask,
-           [&](int l) { x.Slot(op.dst)[l] = Mbarrier::Decode(Lane<uint64_t>::Get(x.Source(op.src[0]), l)).pending; });
+  ForLanes(mask, [&](int l) {
+    x.Slot(op.dst)[l] = Mbarrier::Decode(Lane<uint64_t>::Get(x.Source(op.src[0]), l)).pending;
+  });
 }
 
 void Invalidate(Exec& x, const Op& op, uint32_t mask) {
@@ -129,14 +133,16 @@ void CompleteTransaction(Exec& x, const Op& op, int lane, uint64_t address, int3
   if (x.timed) NoteTransfer(x, at, static_cast<uint32_t>(std::max(bytes, 0)));
 }
 
-uint64_t ArriveAt(Exec& x, const Op& op, int lane, uint64_t address, uint32_t count, int32_t bytes, bool drop) {
+uint64_t ArriveAt(Exec& x, const Op& op, int lane, uint64_t address, uint32_t count, int32_t bytes,
+                  bool drop) {
   std::byte* at = MbarrierAt(x, op, lane, address);
   if (at == nullptr) return 0;
   Mbarrier barrier = Read(at);
   const uint64_t state = barrier.Encode();
   if (count > barrier.pending) {
     Report(x, op, Hazard::Kind::kTrap, lane,
-           "arrives at an mbarrier more often than its phase expects (" + std::to_string(barrier.expected) + ")");
+           "arrives at an mbarrier more often than its phase expects (" +
+               std::to_string(barrier.expected) + ")");
     return state;
   }
   barrier.pending -= count;

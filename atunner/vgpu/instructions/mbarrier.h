@@ -1,4 +1,5 @@
-// The mbarrier object: 8 bytes of shared memory, in an encoding of our own (the ISA keeps it opaque).
+// The mbarrier object: 8 bytes of shared memory, in an encoding of our own (the ISA keeps it
+// opaque).
 #pragma once
 
 #include "atunner/vgpu/state/block_state.h"
@@ -17,15 +18,18 @@ struct Mbarrier {
   }
   uint64_t Encode() const {
     return uint64_t{pending} | uint64_t{expected} << 20 |
-           (static_cast<uint64_t>(static_cast<uint32_t>(bytes)) & 0x3fffff) << 40 | uint64_t{phase} << 63;
+           (static_cast<uint64_t>(static_cast<uint32_t>(bytes)) & 0x3fffff) << 40 |
+           uint64_t{phase} << 63;
   }
 };
 
-/// The 8 bytes behind a shared address of this block or another of the cluster; nullptr after reporting.
+/// The 8 bytes behind a shared address of this block or another of the cluster; nullptr after
+/// reporting.
 std::byte* MbarrierAt(Exec& x, const Op& op, int lane, uint64_t address);
 /// `bytes` of an asynchronous copy have landed.
 void CompleteTransaction(Exec& x, const Op& op, int lane, uint64_t address, int32_t bytes);
 /// `count` arrivals that also expect `bytes` more. Returns the state before.
-uint64_t ArriveAt(Exec& x, const Op& op, int lane, uint64_t address, uint32_t count, int32_t bytes, bool drop);
+uint64_t ArriveAt(Exec& x, const Op& op, int lane, uint64_t address, uint32_t count, int32_t bytes,
+                  bool drop);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -2,15 +2,16 @@
 #include <algorithm>
 
 #include "atunner/vgpu/checks/cluster_shadow.h"
-#include "atunner/vgpu/instructions/handlers.h"
-#include "atunner/vgpu/instructions/lane_values.h"
 #include "atunner/vgpu/checks/pending.h"
 #include "atunner/vgpu/checks/warp_exchange.h"
+#include "atunner/vgpu/instructions/handlers.h"
+#include "atunner/vgpu/instructions/lane_values.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-// ---- checks and counts ----------------------------------------------------------------------------------------------
+// ---- checks and counts
+// ----------------------------------------------------------------------------------------------
 /// Whether one more read is no news to any word of a shared access: Exec::calm.
 bool AllCalm(const Exec& x, const Warpwide& w, uint32_t mask, uint32_t bytes) {
   const uint32_t words = bytes / 4;
@@ -23,7 +24,9 @@ bool AllCalm(const Exec& x, const Warpwide& w, uint32_t mask, uint32_t bytes) {
     return news == 0;
   }
   w.WithPlaces([&](auto place) {
-    const auto word = [&](int l) { return calm + static_cast<size_t>(place(l) - x.shared.data()) / 4; };
+    const auto word = [&](int l) {
+      return calm + static_cast<size_t>(place(l) - x.shared.data()) / 4;
+    };
     news = *word(std::countr_zero(mask)) ^ x.epoch;
     if (news != 0) return;
     const uint32_t distinct = w.Distinct(mask);
@@ -38,11 +41,12 @@ bool AllCalm(const Exec& x, const Warpwide& w, uint32_t mask, uint32_t bytes) {
 
 /// Whether the compiler widened loads of the kernel: what they drop counts as not read.
 bool WidensLoads(const Kernel& kernel) {
-  return std::ranges::any_of(kernel.code, [](const Code& code) { return !code.function->used_bytes.empty(); });
+  return std::ranges::any_of(kernel.code,
+                             [](const Code& code) { return !code.function->used_bytes.empty(); });
 }
 
-/// The common case of the shadow: nothing but earlier epochs in the words. What all lanes of an access share is looked
-/// up once.
+/// The common case of the shadow: nothing but earlier epochs in the words. What all lanes of an
+/// access share is looked up once.
 class QuietAccess {
  public:
   QuietAccess(Exec& x, const Op& op, uint32_t bytes)
@@ -56,8 +60,8 @@ class QuietAccess {
         line_(LineOf(x, op)),
         widened_(bytes > 4 && WidensLoads(*x.kernel)) {}
 
-  /// False = look closer, from this lane on. Of several readers in one warp the latest stands for all; of several warps
-  /// nobody can.
+  /// False = look closer, from this lane on. Of several readers in one warp the latest stands for
+  /// all; of several warps nobody can.
   bool Read(int lane, uint64_t address) const {
     if (widened_) return false;
     for (uint64_t word = address / 4; word < address / 4 + words_; ++word) {
@@ -65,8 +69,8 @@ class QuietAccess {
       if (s.initialised != 0xf || s.in_flight) return false;
       const bool bulk = s.writer == kBulkParty;
       if (bulk ? seen_ < s.write_epoch : s.write_epoch == epoch_) return false;
-      const bool others =
-          s.read_epoch == epoch_ && (s.reader >= kSeveral || s.reader / kLanes != first_thread_ / kLanes);
+      const bool others = s.read_epoch == epoch_ &&
+                          (s.reader >= kSeveral || s.reader / kLanes != first_thread_ / kLanes);
       s.reader = others ? uint16_t{kSeveral} : Thread(lane);
       s.read_epoch = epoch_;
       s.read_sync = sync_;
@@ -78,7 +82,9 @@ class QuietAccess {
   bool Write(int lane, uint64_t address) const {
     for (uint64_t word = address / 4; word < address / 4 + words_; ++word) {
       SharedShadow& s = shadow_[word];
-      if (s.write_epoch == epoch_ || s.read_epoch == epoch_ || s.in_flight || s.writer == kBulkParty) return false;
+      if (s.write_epoch == epoch_ || s.read_epoch == epoch_ || s.in_flight ||
+          s.writer == kBulkParty)
+        return false;
       s.initialised = 0xf;
       s.write_epoch = epoch_;
       s.writer = Thread(lane);
@@ -89,7 +95,9 @@ class QuietAccess {
   }
 
  private:
-  uint16_t Thread(int lane) const { return static_cast<uint16_t>(first_thread_ + static_cast<uint32_t>(lane)); }
+  uint16_t Thread(int lane) const {
+    return static_cast<uint16_t>(first_thread_ + static_cast<uint32_t>(lane));
+  }
 
   uint32_t words_;
   SharedShadow* shadow_;
@@ -98,7 +106,8 @@ class QuietAccess {
   bool widened_;  ///< the bytes that are read may be fewer
 };
 
-/// Threads' local memories are interleaved word by word: lanes that access the same place of theirs do so together.
+/// Threads' local memories are interleaved word by word: lanes that access the same place of theirs
+/// do so together.
 uint32_t DistinctPlaces(const Exec& x, const uint64_t* addresses, uint32_t mask) {
   uint64_t places[kLanes];
   uint32_t n = 0;
@@ -110,7 +119,8 @@ uint32_t DistinctPlaces(const Exec& x, const uint64_t* addresses, uint32_t mask)
   return n;
 }
 
-void CountAccess(Exec& x, const uint64_t* addresses, uint32_t mask, Space space, uint32_t bytes, bool store) {
+void CountAccess(Exec& x, const uint64_t* addresses, uint32_t mask, Space space, uint32_t bytes,
+                 bool store) {
   if (space == Space::kGlobal) CountGlobal(x, addresses, mask, bytes, store);
   if (space == Space::kShared) CountShared(x, addresses, mask, bytes);
   if (space == Space::kLocal) {
@@ -149,7 +159,8 @@ void CheckOneRead(Exec& x, const Op& op, int lane, uint64_t address, uint32_t by
     CheckGlobalRead(x, op, 1u << lane, addresses, bytes, *range, Layout::kApart);
 }
 
-/// Whether the lane before, or that of the other half warp, reads the same place: broadcasts are looked at once.
+/// Whether the lane before, or that of the other half warp, reads the same place: broadcasts are
+/// looked at once.
 bool ReadsAsBefore(const uint64_t* addresses, uint32_t mask, int lane) {
   const auto same = [&](int other) {
     return other >= 0 && ((mask >> other) & 1u) != 0 && addresses[other] == addresses[lane];
@@ -160,7 +171,8 @@ bool ReadsAsBefore(const uint64_t* addresses, uint32_t mask, int lane) {
 /// What the checks want to know of a load whose place is known.
 void CheckLoad(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, const Warpwide& w) {
   if (w.space == Space::kLocal) {
-    if (x.check_global) ForLanes(mask, [&](int l) { CheckLocalRead(x, op, l, w.Place(w.own[l]), bytes); });
+    if (x.check_global)
+      ForLanes(mask, [&](int l) { CheckLocalRead(x, op, l, w.Place(w.own[l]), bytes); });
     return;
   }
   const bool shared = w.space == Space::kShared;
@@ -170,7 +182,8 @@ void CheckLoad(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, const Warpw
   if (dense && x.track && ReadDenseQuietly(x, op, w.low + w.bias, bytes, *w.range)) return;
   uint64_t room[kLanes];
   const uint64_t* addresses = w.Addresses(mask, room);
-  if (w.space == Space::kGlobal && x.track) CheckGlobalRead(x, op, mask, addresses, bytes, *w.range, w.layout);
+  if (w.space == Space::kGlobal && x.track)
+    CheckGlobalRead(x, op, mask, addresses, bytes, *w.range, w.layout);
   if (!shared) return;
   const QuietAccess quiet(x, op, bytes);
   const uint32_t distinct = w.Distinct(mask);
@@ -190,7 +203,8 @@ bool CountKnown(Exec& x, const Warpwide& w, uint32_t bytes, bool store) {
   }
   if (w.space != Space::kShared) return false;
   if (w.layout != Layout::kApart) {
-    const uint32_t wavefronts = w.layout == Layout::kSame ? (bytes > 8 ? 2 : 1) : std::max(1u, bytes / 4);
+    const uint32_t wavefronts = w.layout == Layout::kSame ? (bytes > 8 ? 2 : 1)
+                                                          : std::max(1u, bytes / 4);
     if (w.known != nullptr) w.known->wavefronts = wavefronts;
     CountWavefronts(x, wavefronts);
     return true;
@@ -207,7 +221,8 @@ void CountWarp(Exec& x, const Warpwide& w, uint32_t mask, uint32_t bytes, bool s
   if (w.space == Space::kShared && w.known != nullptr) w.known->wavefronts = x.touch.wavefronts;
 }
 
-// ---- lane by lane ---------------------------------------------------------------------------------------------------
+// ---- lane by lane
+// ---------------------------------------------------------------------------------------------------
 /// Loads where the lanes differ in space or allocation, and finds what is wrong where something is.
 void LoadLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
   CountedLanes counted;
@@ -236,13 +251,15 @@ void StoreLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
     uint64_t address = AddressOf(x, op, l);
     const Space space = Resolve(op.space, address);
     if (!CheckAligned(x, op, l, address, bytes)) return;
-    std::byte* to = space == Space::kGlobal ? GlobalPointer(x, op, l, address, bytes, "store")
-                                            : WindowPointer(x, op, l, space, address, bytes, "store");
+    std::byte* to = space == Space::kGlobal
+                        ? GlobalPointer(x, op, l, address, bytes, "store")
+                        : WindowPointer(x, op, l, space, address, bytes, "store");
     if (to == nullptr) return;
     alignas(32) std::byte value[64];
     for (int i = 0; i < op.list_size; ++i) {
       const uint32_t* s = x.Source(ElementSlot(x, op, i));
-      const uint64_t raw = op.width == 8 ? Lane<uint64_t>::Get(s, l) : s[l * (op.variant & 1 ? 2 : 1)];
+      const uint64_t raw = op.width == 8 ? Lane<uint64_t>::Get(s, l)
+                                         : s[l * (op.variant & 1 ? 2 : 1)];
       std::memcpy(value + i * op.width, &raw, op.width);
     }
     if (space == Space::kShared && x.check) {
@@ -251,7 +268,8 @@ void StoreLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
       CheckExchangedWrite(x, op, mask, l, address, same_value);
     }
     if (space == Space::kGlobal && x.track) {
-      if (const Range* range = RangeOf(x, address)) CheckGlobalWrite(x, op, l, address, bytes, *range, value, false);
+      if (const Range* range = RangeOf(x, address))
+        CheckGlobalWrite(x, op, l, address, bytes, *range, value, false);
     }
     if (space == Space::kLocal) MarkLocal(x, to, bytes);
     counted.Add(l, address, space);
@@ -270,7 +288,8 @@ void Load(Exec& x, const Op& op, uint32_t mask) {
   Warpwide w;
   if (!Locate(x, op, mask, bytes, w)) return LoadLanes(x, op, mask, bytes);
   if (x.check || x.track) CheckLoad(x, op, mask, bytes, w);
-  if (x.count) CountWarp(x, w, mask, bytes, false);  // before the address registers may be overwritten
+  // before the address registers may be overwritten
+  if (x.count) CountWarp(x, w, mask, bytes, false);
   ReadWarp(x, op, mask, w);
   if (op.relaxed) Acquire(x);
 }
@@ -281,24 +300,27 @@ bool KnownCalm(const Exec& x, const KnownSpan& known, const uint32_t* offsets, u
   const auto calm = [&](uint64_t offset) { return x.calm[(offset + imm) / 4] ^ x.epoch; };
   uint32_t news = calm(Lane<Offset>::Get(offsets, 0));
   if (news != 0 || known.span.layout == Layout::kSame) return news == 0;
-  for (int l = known.run; l < known.period; l += known.run) news |= calm(Lane<Offset>::Get(offsets, l));
+  for (int l = known.run; l < known.period; l += known.run)
+    news |= calm(Lane<Offset>::Get(offsets, l));
   return news == 0;
 }
 
-/// Notes reads of words behind known addresses that nobody is in conflict with; false: look closer. Apart from its
-/// caller, which has no checks to make otherwise.
+/// Notes reads of words behind known addresses that nobody is in conflict with; false: look closer.
+/// Apart from its caller, which has no checks to make otherwise.
 template <class Offset>
-[[gnu::noinline]] bool ReadKnownQuietly(Exec& x, const Op& op, const KnownSpan& known, const uint32_t* offsets) {
+[[gnu::noinline]] bool ReadKnownQuietly(Exec& x, const Op& op, const KnownSpan& known,
+                                        const uint32_t* offsets) {
   const QuietAccess quiet(x, op, sizeof(uint32_t));
-  if (known.span.layout == Layout::kSame) return quiet.Read(0, Lane<Offset>::Get(offsets, 0) + op.imm);
+  if (known.span.layout == Layout::kSame)
+    return quiet.Read(0, Lane<Offset>::Get(offsets, 0) + op.imm);
   for (int l = 0; l < known.period; l += known.run) {
     if (!quiet.Read(l, Lane<Offset>::Get(offsets, l) + op.imm)) return false;
   }
   return true;
 }
 
-/// Reads a word for each lane where an earlier access found out what the address register holds and nobody looks on;
-/// false where there is more to do.
+/// Reads a word for each lane where an earlier access found out what the address register holds and
+/// nobody looks on; false where there is more to do.
 template <class Offset>
 bool ReadKnownWord(Exec& x, const Op& op, uint32_t mask) {
   const int32_t slot = ElementSlot(x, op, 0);
@@ -306,11 +328,15 @@ bool ReadKnownWord(Exec& x, const Op& op, uint32_t mask) {
   const KnownSpan& known = x.spans[static_cast<size_t>(op.src[0])];
   const auto low = known.span.low + static_cast<int64_t>(op.imm);
   const auto end = known.span.high + static_cast<int64_t>(op.imm) + 4;
-  const bool inside = known.span.low >= 0 && low >= 0 && low < end && end <= static_cast<int64_t>(x.shared.size());
-  if (known.stretch != x.stretch || known.bytes != 4 || !inside || ((known.span.bits | op.imm) & 3) != 0) return false;
+  const bool inside = known.span.low >= 0 && low >= 0 && low < end &&
+                      end <= static_cast<int64_t>(x.shared.size());
+  if (known.stretch != x.stretch || known.bytes != 4 || !inside ||
+      ((known.span.bits | op.imm) & 3) != 0)
+    return false;
   if (x.count && known.wavefronts == 0) return false;
   const uint32_t* offsets = x.Source(op.src[0]);
-  if (x.check && !KnownCalm<Offset>(x, known, offsets, op.imm) && !ReadKnownQuietly<Offset>(x, op, known, offsets))
+  if (x.check && !KnownCalm<Offset>(x, known, offsets, op.imm) &&
+      !ReadKnownQuietly<Offset>(x, op, known, offsets))
     return false;
   if (x.count) CountWavefronts(x, known.wavefronts);
   uint32_t* to = x.Slot(slot);
@@ -347,7 +373,8 @@ void Store(Exec& x, const Op& op, uint32_t mask) {
   uint64_t room[kLanes];
   const uint64_t* addresses = x.check || x.track ? w.Addresses(mask, room) : nullptr;
   if (w.space == Space::kShared && x.check) {
-    // A word that this epoch has seen already may be in conflict: then the values decide, lane by lane.
+    // A word that this epoch has seen already may be in conflict: then the values decide, lane by
+    // lane.
     const QuietAccess quiet(x, op, bytes);
     for (uint32_t m = mask; m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
@@ -371,13 +398,14 @@ void NoEffect(Exec&, const Op&, uint32_t) {}
 }  // namespace
 
 bool IsAccess(const Op& op) {
-  return op.run == Load || op.run == LoadWord<uint32_t> || op.run == LoadWord<uint64_t> || op.run == Store;
+  return op.run == Load || op.run == LoadWord<uint32_t> || op.run == LoadWord<uint64_t> ||
+         op.run == Store;
 }
 
 Handler MemoryHandler(const Form& form, Op& op) {
   const std::string& opcode = form.instruction->opcode;
-  const bool word = op.space == Space::kShared && op.src[0] >= 0 && op.width == 4 && op.list_size == 1 &&
-                    (op.variant & 1) == 0 && !op.relaxed && !op.fence;
+  const bool word = op.space == Space::kShared && op.src[0] >= 0 && op.width == 4 &&
+                    op.list_size == 1 && (op.variant & 1) == 0 && !op.relaxed && !op.fence;
   if (opcode == "ld" || opcode == "ldu") {
     if (word) return op.narrow_address ? LoadWord<uint32_t> : LoadWord<uint64_t>;
     return Load;

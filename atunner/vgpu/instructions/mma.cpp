@@ -14,7 +14,9 @@ namespace {
 
 using ptx::Type;
 
-int32_t ListSlot(const Exec& x, const Op& op, int i) { return x.kernel->lists[op.list + static_cast<size_t>(i)]; }
+int32_t ListSlot(const Exec& x, const Op& op, int i) {
+  return x.kernel->lists[op.list + static_cast<size_t>(i)];
+}
 
 /// Shape and types of a product of widened elements, packed into Op::target and Op::variant.
 struct TileForm {
@@ -30,7 +32,8 @@ struct TileForm {
   int RegistersOfC() const { return m * 8 / kLanes / (kind == Accumulator::kF16 ? 2 : 1); }
 
   void Pack(Op& op) const {
-    op.target = static_cast<uint32_t>(m | k << 8 | static_cast<int>(kind) << 16 | sparse << 20 | selector << 21);
+    op.target = static_cast<uint32_t>(m | k << 8 | static_cast<int>(kind) << 16 | sparse << 20 |
+                                      selector << 21);
     op.variant = static_cast<uint8_t>(static_cast<int>(a) | static_cast<int>(b) << 4);
     op.imm = static_cast<uint64_t>(RegistersOfA() + RegistersOfB() + 2 * RegistersOfC() + sparse);
   }
@@ -46,7 +49,8 @@ struct TileForm {
 };
 constexpr int kMaxTileInner = 128;
 
-/// A register of a fragment holds, of eight rows or columns, 16 bytes each: a chunk in four neighbouring lanes.
+/// A register of a fragment holds, of eight rows or columns, 16 bytes each: a chunk in four
+/// neighbouring lanes.
 void MmaTile(Exec& x, const Op& op, uint32_t mask) {
   if (!WholeWarp(x, op, mask)) return;
   static constexpr std::byte kZeros[kChunkBytes] = {};
@@ -57,16 +61,20 @@ void MmaTile(Exec& x, const Op& op, uint32_t mask) {
   const int row_chunks = inner / PerChunk(f.a);
   const int row_chunks_of_a = f.sparse ? held_of_a : row_chunks;
   const auto chunk = [&](int reg, int line) {
-    return reinterpret_cast<const std::byte*>(x.Source(ListSlot(x, op, f.RegistersOfC() + reg)) + 4 * line);
+    return reinterpret_cast<const std::byte*>(x.Source(ListSlot(x, op, f.RegistersOfC() + reg)) +
+                                              4 * line);
   };
   const std::byte* of_a[2 * 16];
   const std::byte* of_b[4 * 8];
   for (int c = 0; c < row_chunks_of_a; ++c) {
     for (int row = 0; row < f.m; ++row)
-      of_a[row * row_chunks_of_a + c] = c < held_of_a ? chunk(f.m == 16 ? 2 * c + row / 8 : c, row % 8) : kZeros;
+      of_a[row * row_chunks_of_a + c] = c < held_of_a
+                                            ? chunk(f.m == 16 ? 2 * c + row / 8 : c, row % 8)
+                                            : kZeros;
   }
   for (int c = 0; c < row_chunks; ++c) {
-    for (int n = 0; n < 8; ++n) of_b[n * row_chunks + c] = c < held ? chunk(f.RegistersOfA() + c, n) : kZeros;
+    for (int n = 0; n < 8; ++n)
+      of_b[n * row_chunks + c] = c < held ? chunk(f.RegistersOfA() + c, n) : kZeros;
   }
   float a[16 * kMaxTileInner];
   float rows[8 * kMaxTileInner];
@@ -85,17 +93,28 @@ void MmaTile(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t* c[4];
   for (int r = 0; r < f.RegistersOfC(); ++r) {
     d[r] = x.Slot(ListSlot(x, op, r));
-    std::memcpy(held_c[r], x.Source(ListSlot(x, op, f.RegistersOfC() + f.RegistersOfA() + f.RegistersOfB() + r)),
-                sizeof held_c[r]);
+    std::memcpy(
+        held_c[r],
+        x.Source(ListSlot(x, op, f.RegistersOfC() + f.RegistersOfA() + f.RegistersOfB() + r)),
+        sizeof held_c[r]);
     c[r] = held_c[r];
   }
-  MultiplyTile({.m = f.m, .n = 8, .k = inner, .a = a, .b = b, .sparse = f.sparse, .kind = f.kind, .d = d, .c = c});
+  MultiplyTile({.m = f.m,
+                .n = 8,
+                .k = inner,
+                .a = a,
+                .b = b,
+                .sparse = f.sparse,
+                .kind = f.kind,
+                .d = d,
+                .c = c});
   x.counts.AddProducts(2.0 * f.m * 8 * f.StoredK(), BitsOf(f.a));
 }
 
-// ---- the rest, by one description of its fragments -----------------------------------------------------------------
-// A fragment register holds 32 / bits elements of one row of A or column of B; registers step through 8 rows first,
-// then through the 4 lanes' worth of columns.
+// ---- the rest, by one description of its fragments
+// ----------------------------------------------------------------- A fragment register holds 32 /
+// bits elements of one row of A or column of B; registers step through 8 rows first, then through
+// the 4 lanes' worth of columns.
 struct Shape {
   int m = 16, k = 32, bits = 8;
   int PerRegister() const { return bits >= 32 ? 1 : 32 / bits; }
@@ -106,7 +125,9 @@ struct Shape {
   int Column(int lane, int reg, int i) const {
     return lane % 4 * PerRegister() + i + 4 * PerRegister() * (m == 16 ? reg >> 1 : reg);
   }
-  int Inner(int lane, int reg, int i) const { return lane % 4 * PerRegister() + i + 4 * PerRegister() * reg; }
+  int Inner(int lane, int reg, int i) const {
+    return lane % 4 * PerRegister() + i + 4 * PerRegister() * reg;
+  }
   int CRow(int lane, int reg) const { return lane / 4 + (m == 16 ? 8 * (reg >> 1) : 0); }
   static int CColumn(int lane, int reg) { return lane % 4 * 2 + (reg & 1); }
 };
@@ -120,18 +141,20 @@ uint32_t RoundedHalf(double value) {
 
 /// Reads A and B through `element(word, i, is_b)`.
 template <class T, class F>
-void LoadFragments(const Exec& x, const Op& op, const Shape& s, int first, T (&a)[16][kMaxInner], T (&b)[8][kMaxInner],
-                   F&& element) {
+void LoadFragments(const Exec& x, const Op& op, const Shape& s, int first, T (&a)[16][kMaxInner],
+                   T (&b)[8][kMaxInner], F&& element) {
   for (int r = 0; r < s.ARegisters(); ++r) {
     const uint32_t* slot = x.Source(ListSlot(x, op, first + r));
     for (int l = 0; l < kLanes; ++l) {
-      for (int i = 0; i < s.PerRegister(); ++i) a[s.Row(l, r)][s.Column(l, r, i)] = element(slot, l, i, false);
+      for (int i = 0; i < s.PerRegister(); ++i)
+        a[s.Row(l, r)][s.Column(l, r, i)] = element(slot, l, i, false);
     }
   }
   for (int r = 0; r < s.BRegisters(); ++r) {
     const uint32_t* slot = x.Source(ListSlot(x, op, first + s.ARegisters() + r));
     for (int l = 0; l < kLanes; ++l) {
-      for (int i = 0; i < s.PerRegister(); ++i) b[l / 4][s.Inner(l, r, i)] = element(slot, l, i, true);
+      for (int i = 0; i < s.PerRegister(); ++i)
+        b[l / 4][s.Inner(l, r, i)] = element(slot, l, i, true);
     }
   }
 }
@@ -148,8 +171,9 @@ void MmaBits(Exec& x, const Op& op, uint32_t mask) {
   static thread_local int a[16][kMaxInner];
   static thread_local int b[8][kMaxInner];
   const int d_registers = s.CRegisters();
-  LoadFragments(x, op, s, d_registers, a, b,
-                [](const uint32_t* slot, int l, int i, bool) { return static_cast<int>(slot[l] >> i & 1u); });
+  LoadFragments(x, op, s, d_registers, a, b, [](const uint32_t* slot, int l, int i, bool) {
+    return static_cast<int>(slot[l] >> i & 1u);
+  });
   const int c_first = d_registers + s.ARegisters() + s.BRegisters();
   for (int r = 0; r < d_registers; ++r) {
     uint32_t* d = x.Slot(ListSlot(x, op, r));
@@ -180,15 +204,17 @@ void MmaDouble(Exec& x, const Op& op, uint32_t mask) {
     const uint32_t* c = x.Source(ListSlot(x, op, c_first + r));
     for (int l = 0; l < kLanes; ++l) {
       double sum = Lane<double>::Get(c, l);
-      for (int k = 0; k < s.k; ++k) sum = std::fma(a[s.CRow(l, r)][k], b[Shape::CColumn(l, r)][k], sum);
+      for (int k = 0; k < s.k; ++k)
+        sum = std::fma(a[s.CRow(l, r)][k], b[Shape::CColumn(l, r)][k], sum);
       Lane<double>::Set(d, l, sum);
     }
   }
   x.counts.AddProducts(2.0 * s.m * 8 * s.k, s.bits);
 }
 
-/// Products of 8×8×4: one for each quad pair of the warp, lanes 4i … 4i+3 and those 16 further on. From sm_80 on the
-/// assembler makes fused multiply-adds in float32 of them, whose order `SumInQuad` keeps.
+/// Products of 8×8×4: one for each quad pair of the warp, lanes 4i … 4i+3 and those 16 further on.
+/// From sm_80 on the assembler makes fused multiply-adds in float32 of them, whose order
+/// `SumInQuad` keeps.
 struct QuadForm {
   bool a_by_columns = false, b_by_rows = false, wide_d = false, wide_c = false;
 
@@ -197,12 +223,14 @@ struct QuadForm {
     op.imm = static_cast<uint64_t>(RegistersOf(wide_d) + 4 + RegistersOf(wide_c));
   }
   static QuadForm Unpack(const Op& op) {
-    return {(op.variant & 1) != 0, (op.variant & 2) != 0, (op.variant & 4) != 0, (op.variant & 8) != 0};
+    return {(op.variant & 1) != 0, (op.variant & 2) != 0, (op.variant & 4) != 0,
+            (op.variant & 8) != 0};
   }
   static int RegistersOf(bool wide) { return wide ? 8 : 4; }
 };
 
-/// Where a lane's i-th element of C or D lies; pairs of float16 follow a row, single float32 go in steps of two.
+/// Where a lane's i-th element of C or D lies; pairs of float16 follow a row, single float32 go in
+/// steps of two.
 std::pair<int, int> PlaceInQuad(int lane, int i, bool wide) {
   const int lower = lane < 16 ? 0 : 4;
   if (!wide) return {lane % 4 + lower, i};
@@ -222,7 +250,8 @@ void MmaQuads(Exec& x, const Op& op, uint32_t mask) {
   const QuadForm f = QuadForm::Unpack(op);
   const auto half = [&](int reg, int lane) {
     return [&x, &op, reg, lane](int i) {
-      return HalfToFloat(static_cast<uint16_t>(x.Source(ListSlot(x, op, reg + i / 2))[lane] >> (16 * (i % 2))));
+      return HalfToFloat(
+          static_cast<uint16_t>(x.Source(ListSlot(x, op, reg + i / 2))[lane] >> (16 * (i % 2))));
     };
   };
   const int first_a = QuadForm::RegistersOf(f.wide_d);
@@ -237,7 +266,9 @@ void MmaQuads(Exec& x, const Op& op, uint32_t mask) {
     }
     for (int i = 0; i < 8; ++i) {
       const auto [row, column] = PlaceInQuad(l, i, f.wide_c);
-      sum[quad][row][column] = f.wide_c ? std::bit_cast<float>(x.Source(ListSlot(x, op, first_a + 4 + i))[l]) : of_c(i);
+      sum[quad][row][column] = f.wide_c ? std::bit_cast<float>(
+                                              x.Source(ListSlot(x, op, first_a + 4 + i))[l])
+                                        : of_c(i);
     }
   }
   for (int l = 0; l < kLanes; ++l) {
@@ -248,7 +279,8 @@ void MmaQuads(Exec& x, const Op& op, uint32_t mask) {
       const auto of_b = [&, column](int k) { return b[quad][k][column]; };
       const float d = SumInQuad(f.wide_d, sum[quad][row][column], of_a, of_b);
       uint32_t& to = x.Slot(ListSlot(x, op, f.wide_d ? i : i / 2))[l];
-      const uint32_t bits = f.wide_d ? std::bit_cast<uint32_t>(d) : RoundedHalf(static_cast<double>(d));
+      const uint32_t bits = f.wide_d ? std::bit_cast<uint32_t>(d)
+                                     : RoundedHalf(static_cast<double>(d));
       to = f.wide_d ? bits : i % 2 == 0 ? bits : (to & 0xffffu) | bits << 16;
     }
   }
@@ -264,7 +296,8 @@ MmaForm ReadForm(const Form& form) {
   MmaForm r;
   for (const std::string& modifier : form.instruction->modifiers) {
     if (std::sscanf(modifier.c_str(), "m%dn%dk%d", &r.m, &r.n, &r.k) == 3) continue;
-    if (ptx::ParseType(modifier) != Type::kNone || FindTensorElement(modifier)) r.types.push_back(modifier);
+    if (ptx::ParseType(modifier) != Type::kNone || FindTensorElement(modifier))
+      r.types.push_back(modifier);
   }
   return r;
 }
@@ -283,18 +316,23 @@ Handler TileMma(const MmaForm& m, const Form& form, Op& op) {
   return MmaTile;
 }
 
-/// mma.sp d, a, b, c, metadata, selector. The fewer lanes a row's metadata needs, the more of them can be selected.
+/// mma.sp d, a, b, c, metadata, selector. The fewer lanes a row's metadata needs, the more of them
+/// can be selected.
 Handler SparseMma(const MmaForm& m, const Form& form, Op& op) {
   const auto a = FindTensorElement(m.types[1]);
   const auto b = FindTensorElement(m.types[2]);
   if (!a || !b || m.m != 16 || BitsOf(*a) != BitsOf(*b) || *a == TensorElement::kB1) return nullptr;
   const auto kind = AccumulatorOf(m.types[0], *a, *b, form.Has("satfinite"));
-  const int least = *a == TensorElement::kTF32 ? 8 : BitsOf(*a) == 16 ? 16 : BitsOf(*a) == 8 ? 32 : 64;
+  const int least = *a == TensorElement::kTF32 ? 8
+                    : BitsOf(*a) == 16         ? 16
+                    : BitsOf(*a) == 8          ? 32
+                                               : 64;
   const bool is_float8 = *a == TensorElement::kE4M3 || *a == TensorElement::kE5M2;
   if (!kind || (m.k != 2 * least && (m.k != least || is_float8))) return nullptr;
   const int lanes = (BitsOf(*a) >= 16 ? 1 : 2) * (m.k / least);
   const ptx::Operand& selector = form.instruction->operands.back();
-  if (selector.kind != ptx::Operand::Kind::kImmediate || selector.bits >= static_cast<uint64_t>(4 / lanes))
+  if (selector.kind != ptx::Operand::Kind::kImmediate ||
+      selector.bits >= static_cast<uint64_t>(4 / lanes))
     return nullptr;
   TileForm{m.m, m.k, *a, *b, *kind, true, static_cast<int>(selector.bits)}.Pack(op);
   return MmaTile;
@@ -313,13 +351,16 @@ Handler QuadMma(const MmaForm& m, const Form& form, Op& op) {
 
 Handler WideMma(const MmaForm& m, const Form& form, Op& op) {
   const Shape s{m.m, m.k, m.types[1] == "f64" ? 64 : 1};
-  if (m.types[1] != m.types[2] || s.k > kMaxInner || s.k <= 0 || (s.m != 8 && s.m != 16)) return nullptr;
-  if (s.m * s.k % (kLanes * s.PerRegister()) != 0 || 8 * s.k % (kLanes * s.PerRegister()) != 0) return nullptr;
+  if (m.types[1] != m.types[2] || s.k > kMaxInner || s.k <= 0 || (s.m != 8 && s.m != 16))
+    return nullptr;
+  if (s.m * s.k % (kLanes * s.PerRegister()) != 0 || 8 * s.k % (kLanes * s.PerRegister()) != 0)
+    return nullptr;
   op.target = static_cast<uint32_t>(s.m | s.k << 8 | s.bits << 18);
   op.imm = static_cast<uint64_t>(s.ARegisters() + s.BRegisters() + 2 * s.CRegisters());
   if (s.bits == 64) return m.types[0] == "f64" ? MmaDouble : nullptr;
   op.variant = form.Has("and") ? 16 : 0;
-  return m.types[0] == "s32" && form.Has("popc") && (form.Has("and") || form.Has("xor")) ? MmaBits : nullptr;
+  return m.types[0] == "s32" && form.Has("popc") && (form.Has("and") || form.Has("xor")) ? MmaBits
+                                                                                         : nullptr;
 }
 
 }  // namespace
@@ -330,7 +371,8 @@ Handler TensorHandler(const Form& form, Op& op) {
   const MmaForm m = ReadForm(form);
   if (m.types.size() == 4 && m.m == 8 && m.k == 4 && m.types[1] == "f16" && m.types[2] == "f16")
     return QuadMma(m, form, op);
-  if (m.types.size() != 4 || m.n != 8 || m.types[0] != m.types[3] || !form.Has("row") || !form.Has("col"))
+  if (m.types.size() != 4 || m.n != 8 || m.types[0] != m.types[3] || !form.Has("row") ||
+      !form.Has("col"))
     return nullptr;
   if (form.Has("sp") || form.Has("sp::ordered_metadata")) return SparseMma(m, form, op);
   return m.types[1] == "f64" || m.types[1] == "b1" ? WideMma(m, form, op) : TileMma(m, form, op);

@@ -1,5 +1,6 @@
-// multimem in all forms that the assembler takes, on a device that is alone: what it reads and writes is that device's
-// memory. Not for a real GPU, where such addresses come from objects that several devices share.
+// multimem in all forms that the assembler takes, on a device that is alone: what it reads and
+// writes is that device's memory. Not for a real GPU, where such addresses come from objects that
+// several devices share.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,13 +28,16 @@ struct Form {
     if (type.starts_with("e")) return type.ends_with("x4") ? 4 : 2;
     return (type.ends_with("x2") ? 2 : 1) * std::stoul(type.substr(digit)) / 8;
   }
-  std::string Text() const { return "multimem." + modifiers + (vector.empty() ? "" : "." + vector) + "." + type; }
+  std::string Text() const {
+    return "multimem." + modifiers + (vector.empty() ? "" : "." + vector) + "." + type;
+  }
 };
 
 std::string Registers(const Form& form) {
   const std::string name = form.bytes() == 2 ? "%h" : form.bytes() == 4 ? "%r" : "%d";
   std::string list;
-  for (size_t i = 0; i < form.elements(); ++i) list += (i > 0 ? ", " : "") + name + std::to_string(i);
+  for (size_t i = 0; i < form.elements(); ++i)
+    list += (i > 0 ? ", " : "") + name + std::to_string(i);
   return form.vector.empty() ? list : "{" + list + "}";
 }
 
@@ -53,12 +57,14 @@ void Execute(const Form& form, Bytes& at, Bytes& with) {
     loads += "ld.global" + suffix + reg + ", " + place + ";\n";
     stores += "st.global" + suffix + place + ", " + reg + ";\n";
   }
-  const std::string call =
-      form.Text() + (load ? " " + Registers(form) + ", [%a];\n" : " [%a], " + Registers(form) + ";\n");
+  const std::string call = form.Text() + (load ? " " + Registers(form) + ", [%a];\n"
+                                               : " [%a], " + Registers(form) + ";\n");
   const std::string ptx =
-      ".version 8.6\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 at, .param .u64 with)\n{\n"
+      ".version 8.6\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 at, .param "
+      ".u64 with)\n{\n"
       ".reg .b16 %h<8>;\n.reg .b32 %t, %r<8>;\n.reg .b64 %a, %w, %d<8>;\n"
-      "ld.param.u64 %a, [at];\nld.param.u64 %w, [with];\nmov.u32 %t, %tid.x;\nmad.wide.u32 %a, %t, 32, %a;\n"
+      "ld.param.u64 %a, [at];\nld.param.u64 %w, [with];\nmov.u32 %t, %tid.x;\nmad.wide.u32 %a, %t, "
+      "32, %a;\n"
       "mad.wide.u32 %w, %t, 32, %w;\n" +
       (load ? call + stores : loads + call) + "ret;\n}\n";
   Memory memory(uint64_t{1} << 20);
@@ -75,7 +81,8 @@ void Execute(const Form& form, Bytes& at, Bytes& with) {
   std::memcpy(params.data(), addresses.data(), 16);
   ExecOptions options;
   options.check_global = true;
-  const auto result = (*program)->Run("k", {{1, 1, 1}, {kLanes, 1, 1}, {1, 1, 1}, 0}, params, options);
+  const auto result = (*program)->Run("k", {{1, 1, 1}, {kLanes, 1, 1}, {1, 1, 1}, 0}, params,
+                                      options);
   EXPECT_EQ(result.outcome.message, "");
   std::memcpy(at.data(), reinterpret_cast<const void*>(addresses[0]), at.size());
   std::memcpy(with.data(), reinterpret_cast<const void*>(addresses[1]), with.size());
@@ -112,7 +119,8 @@ TEST(Multicast, ASumOfOneDeviceIsWhatItHolds) {
       for (const std::string& vector : row.vectors) {
         for (const std::string& operation : row.operations) {
           for (const char* order : {"", ".weak", ".relaxed.gpu", ".acquire.sys"}) {
-            const Form form{std::string("ld_reduce") + order + ".global." + operation, vector, type};
+            const Form form{std::string("ld_reduce") + order + ".global." + operation, vector,
+                            type};
             const Bytes before = RandomBytes(1);
             Bytes at = before;
             Bytes got(at.size());
@@ -138,7 +146,8 @@ TEST(Multicast, StoresAreThatDevices) {
           Bytes expected = at;
           Bytes with = RandomBytes(3);
           const size_t width = form.bytes() * form.elements();
-          for (size_t l = 0; l < kLanes; ++l) std::memcpy(&expected[l * kRoom], &with[l * kRoom], width);
+          for (size_t l = 0; l < kLanes; ++l)
+            std::memcpy(&expected[l * kRoom], &with[l * kRoom], width);
           Execute(form, at, with);
           EXPECT_EQ(at, expected) << form.Text();
         }
@@ -198,12 +207,14 @@ TEST(Multicast, ReductionsAddToIt) {
             Bytes with = at;
             Bytes expected = at;
             for (size_t l = 0; l < kLanes; ++l) {
-              for (size_t place = 0; place < form.bytes() * form.elements(); place += numbers.bytes) {
+              for (size_t place = 0; place < form.bytes() * form.elements();
+                   place += numbers.bytes) {
                 const auto a = static_cast<int64_t>(random.Below(101)) - 50;
                 const auto b = static_cast<int64_t>(random.Below(101)) - 50;
                 numbers.Put(&at[l * kRoom + place], a);
                 numbers.Put(&with[l * kRoom + place], b);
-                numbers.Put(&expected[l * kRoom + place], Combined(operation, type.starts_with("u"), a, b));
+                numbers.Put(&expected[l * kRoom + place],
+                            Combined(operation, type.starts_with("u"), a, b));
               }
             }
             Execute(form, at, with);
@@ -219,7 +230,8 @@ TEST(Multicast, ItsMemoryIsCheckedLikeAnyOther) {
   Memory memory(uint64_t{1} << 20);
   memory.Track();
   const std::string ptx =
-      ".version 8.6\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 at)\n{\n.reg .b32 %r;\n"
+      ".version 8.6\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 at)\n{\n.reg "
+      ".b32 %r;\n"
       ".reg .b64 %a;\nld.param.u64 %a, [at];\nmultimem.ld_reduce.global.add.u32 %r, [%a+64];\n"
       "st.global.u32 [%a], %r;\nret;\n}\n";
   const auto program = LoadProgram(ptx::Parse(ptx).value(), memory).value();

@@ -20,7 +20,8 @@ using Four = float __attribute__((vector_size(16), aligned(4), may_alias));
 
 constexpr int kWidest = kChunkBytes * 8;  // elements of a chunk of single bits
 
-// ---- widening ------------------------------------------------------------------------------------------------------
+// ---- widening
+// ------------------------------------------------------------------------------------------------------
 template <TensorElement kElement>
 void Widen(const std::byte* chunk, float* to) {
   if constexpr (kElement == TensorElement::kF16) {
@@ -38,7 +39,8 @@ void Widen(const std::byte* chunk, float* to) {
   } else if constexpr (kElement == TensorElement::kTF32) {
     uint32_t bits[4];
     std::memcpy(bits, chunk, sizeof bits);
-    for (int i = 0; i < 4; ++i) to[i] = std::bit_cast<float>(bits[i] & 0xffffe000u);  // hardware ignores the low bits
+    // hardware ignores the low bits
+    for (int i = 0; i < 4; ++i) to[i] = std::bit_cast<float>(bits[i] & 0xffffe000u);
   } else if constexpr (kElement == TensorElement::kS8 || kElement == TensorElement::kU8) {
     using T = std::conditional_t<kElement == TensorElement::kS8, int8_t, uint8_t>;
     T values[16];
@@ -46,11 +48,14 @@ void Widen(const std::byte* chunk, float* to) {
     for (int i = 0; i < 16; ++i) to[i] = static_cast<float>(values[i]);
   } else if constexpr (kElement == TensorElement::kS4 || kElement == TensorElement::kU4) {
     for (int i = 0; i < 32; ++i) {
-      const auto nibble = static_cast<int>(static_cast<uint8_t>(chunk[i / 2]) >> (4 * (i % 2)) & 15u);
-      to[i] = static_cast<float>(kElement == TensorElement::kS4 && nibble > 7 ? nibble - 16 : nibble);
+      const auto nibble = static_cast<int>(static_cast<uint8_t>(chunk[i / 2]) >> (4 * (i % 2)) &
+                                           15u);
+      to[i] = static_cast<float>(kElement == TensorElement::kS4 && nibble > 7 ? nibble - 16
+                                                                              : nibble);
     }
   } else if constexpr (kElement == TensorElement::kB1) {
-    for (int i = 0; i < kWidest; ++i) to[i] = static_cast<float>(static_cast<uint8_t>(chunk[i / 8]) >> (i % 8) & 1u);
+    for (int i = 0; i < kWidest; ++i)
+      to[i] = static_cast<float>(static_cast<uint8_t>(chunk[i / 8]) >> (i % 8) & 1u);
   } else {
     static const std::array<float, 256> values = [] {
       std::array<float, 256> table{};
@@ -67,8 +72,8 @@ void WidenAll(const std::byte* const* chunks, int count, float* to) {
   constexpr int kPer = kElement == TensorElement::kTF32                                      ? 4
                        : kElement == TensorElement::kF16 || kElement == TensorElement::kBF16 ? 8
                        : kElement == TensorElement::kS4 || kElement == TensorElement::kU4    ? 32
-                       : kElement == TensorElement::kB1                                      ? kWidest
-                                                                                             : 16;
+                       : kElement == TensorElement::kB1 ? kWidest
+                                                        : 16;
   for (int i = 0; i < count; ++i) Widen<kElement>(chunks[i], to + i * kPer);
 }
 
@@ -88,8 +93,10 @@ constexpr ElementRow kElements[] = {
 };
 const ElementRow& RowOf(TensorElement element) { return kElements[static_cast<size_t>(element)]; }
 
-// ---- multiplying ---------------------------------------------------------------------------------------------------
-/// Of eight columns the even ones lie in front: lanes of one accumulator register hold every other column.
+// ---- multiplying
+// ---------------------------------------------------------------------------------------------------
+/// Of eight columns the even ones lie in front: lanes of one accumulator register hold every other
+/// column.
 void EvenFirst(Eight& v) { v = __builtin_shufflevector(v, v, 0, 2, 4, 6, 1, 3, 5, 7); }
 
 /// Eight rows of eight become eight columns.
@@ -105,7 +112,8 @@ void Transpose(const Eight (&r)[8], Eight (&t)[8]) {
     q[4 * i] = __builtin_shufflevector(low[2 * i], low[2 * i + 1], 0, 1, 8, 9, 4, 5, 12, 13);
     q[4 * i + 1] = __builtin_shufflevector(low[2 * i], low[2 * i + 1], 2, 3, 10, 11, 6, 7, 14, 15);
     q[4 * i + 2] = __builtin_shufflevector(high[2 * i], high[2 * i + 1], 0, 1, 8, 9, 4, 5, 12, 13);
-    q[4 * i + 3] = __builtin_shufflevector(high[2 * i], high[2 * i + 1], 2, 3, 10, 11, 6, 7, 14, 15);
+    q[4 * i + 3] = __builtin_shufflevector(high[2 * i], high[2 * i + 1], 2, 3, 10, 11, 6, 7, 14,
+                                           15);
   }
   for (int i = 0; i < 4; ++i) {
     t[i] = __builtin_shufflevector(q[i], q[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
@@ -113,8 +121,8 @@ void Transpose(const Eight (&r)[8], Eight (&t)[8]) {
   }
 }
 
-/// c + v, cut off towards zero as tensor cores do: sum - c - v, exact in float32 (Knuth), tells which way it was
-/// rounded.
+/// c + v, cut off towards zero as tensor cores do: sum - c - v, exact in float32 (Knuth), tells
+/// which way it was rounded.
 Four CutSum(const Four& c, const Four& v) {
   using Words = int32_t __attribute__((vector_size(16)));
   const Four sum = c + v;
@@ -127,7 +135,8 @@ Four CutSum(const Four& c, const Four& v) {
 
 /// Adds eight sums of one row, even columns first, to the lanes of the accumulators that hold them.
 template <Accumulator kKind>
-[[gnu::always_inline]] inline void AddRow(const TileProduct& p, int row, int block, const Eight& sums) {
+[[gnu::always_inline]] inline void AddRow(const TileProduct& p, int row, int block,
+                                          const Eight& sums) {
   const size_t half = p.m == 8 ? 0 : static_cast<size_t>(row % 16 / 8);
   const size_t halves = p.m == 8 ? 1 : 2;
   const size_t first = static_cast<size_t>(row / 16) * p.RegistersPerWarp();
@@ -149,17 +158,21 @@ template <Accumulator kKind>
     const uint32_t* c = p.c[at + e] + lane;
     uint32_t* d = p.d[at + e] + lane;
     if constexpr (kKind == Accumulator::kF32) {
-      *reinterpret_cast<Four*>(d) = p.add ? CutSum(*reinterpret_cast<const Four*>(c), parts[e]) : parts[e];
+      *reinterpret_cast<Four*>(d) = p.add ? CutSum(*reinterpret_cast<const Four*>(c), parts[e])
+                                          : parts[e];
       continue;
     }
     for (int t = 0; t < 4; ++t) {
-      const int64_t wide = (p.add ? static_cast<int32_t>(c[t]) : 0) + static_cast<int64_t>(parts[e][t]);
-      d[t] = static_cast<uint32_t>(kKind == Accumulator::kS32 ? wide : std::clamp<int64_t>(wide, INT32_MIN, INT32_MAX));
+      const int64_t wide = (p.add ? static_cast<int32_t>(c[t]) : 0) +
+                           static_cast<int64_t>(parts[e][t]);
+      d[t] = static_cast<uint32_t>(
+          kKind == Accumulator::kS32 ? wide : std::clamp<int64_t>(wide, INT32_MIN, INT32_MAX));
     }
   }
 }
 
-/// kRows rows and kBlocks times eight columns at once, so that the sums stay in the processor's registers.
+/// kRows rows and kBlocks times eight columns at once, so that the sums stay in the processor's
+/// registers.
 template <Accumulator kKind, bool kSparse, int kRows, int kBlocks>
 void MultiplyPanel(const TileProduct& p, int block) {
   for (int row = 0; row < p.m; row += kRows) {
@@ -205,10 +218,12 @@ std::optional<TensorElement> FindTensorElement(std::string_view name) {
 
 int BitsOf(TensorElement element) { return RowOf(element).bits; }
 
-std::optional<Accumulator> AccumulatorOf(std::string_view type, TensorElement a, TensorElement b, bool saturate) {
+std::optional<Accumulator> AccumulatorOf(std::string_view type, TensorElement a, TensorElement b,
+                                         bool saturate) {
   const int bits = BitsOf(a);
   const bool integer = a >= TensorElement::kS8;
-  if (bits != BitsOf(b) || integer != (b >= TensorElement::kS8) || (bits >= 16 && a != b)) return std::nullopt;
+  if (bits != BitsOf(b) || integer != (b >= TensorElement::kS8) || (bits >= 16 && a != b))
+    return std::nullopt;
   if (integer != (type == "s32")) return std::nullopt;
   if (integer) return saturate ? Accumulator::kS32Saturating : Accumulator::kS32;
   if (type == "f32") return Accumulator::kF32;
@@ -216,11 +231,13 @@ std::optional<Accumulator> AccumulatorOf(std::string_view type, TensorElement a,
   return type == "f16" && narrow ? std::optional(Accumulator::kF16) : std::nullopt;
 }
 
-void WidenRows(TensorElement element, const std::byte* const* chunks, int rows, int row_chunks, float* to) {
+void WidenRows(TensorElement element, const std::byte* const* chunks, int rows, int row_chunks,
+               float* to) {
   RowOf(element).widen(chunks, rows * row_chunks, to);
 }
 
-void WidenTransposedA(TensorElement element, const std::byte* const* chunks, int m, int k, float* to) {
+void WidenTransposedA(TensorElement element, const std::byte* const* chunks, int m, int k,
+                      float* to) {
   float column[kWidest];
   for (int i = 0; i < k * (m / 8); ++i) {
     RowOf(element).widen(chunks + i, 1, column);
@@ -229,7 +246,8 @@ void WidenTransposedA(TensorElement element, const std::byte* const* chunks, int
   }
 }
 
-void WidenTransposedB(TensorElement element, const std::byte* const* chunks, int n, int k, float* to) {
+void WidenTransposedB(TensorElement element, const std::byte* const* chunks, int n, int k,
+                      float* to) {
   RowOf(element).widen(chunks, k * (n / 8), to);
   for (int i = 0; i < k * n; i += 8) EvenFirst(*reinterpret_cast<Eight*>(to + i));
 }
@@ -239,7 +257,8 @@ void ArrangeB(const float* rows, int n, int k, float* to) {
     for (int k0 = 0; k0 < k; k0 += 8) {
       Eight r[8];
       Eight t[8];
-      for (int i = 0; i < 8; ++i) r[i] = *reinterpret_cast<const Eight*>(rows + (block + i % 4 * 2 + i / 4) * k + k0);
+      for (int i = 0; i < 8; ++i)
+        r[i] = *reinterpret_cast<const Eight*>(rows + (block + i % 4 * 2 + i / 4) * k + k0);
       Transpose(r, t);
       for (int i = 0; i < 8; ++i) *reinterpret_cast<Eight*>(to + (k0 + i) * n + block) = t[i];
     }
@@ -252,8 +271,8 @@ int SparseIndices::Column(int row, int stored) const {
   return stored / 2 * 4 + static_cast<int>(Index(row, stored));
 }
 
-/// The `i`-th index of a row. Rows of wide elements have them 16 bits at a time, those of rows 0 to 7 in the lower half
-/// of a lane's word; rows of 8 and 4 bits a word at a time.
+/// The `i`-th index of a row. Rows of wide elements have them 16 bits at a time, those of rows 0 to
+/// 7 in the lower half of a lane's word; rows of 8 and 4 bits a word at a time.
 uint32_t SparseIndices::Index(int row, int i) const {
   const int lane = row % 8 * 4;
   const int all = k_ * 2 / (bits_ == 32 ? 1 : bits_ == 4 ? 4 : 2);  // bits of one row
@@ -267,7 +286,8 @@ uint32_t SparseIndices::Index(int row, int i) const {
 void Spread(const SparseIndices& indices, const float* stored, int k, float* dense) {
   std::fill(dense, dense + 16 * k, std::bit_cast<float>(kAbsent));
   for (int row = 0; row < 16; ++row) {
-    for (int i = 0; i < k / 2; ++i) dense[row * k + indices.Column(row, i)] = stored[row * (k / 2) + i];
+    for (int i = 0; i < k / 2; ++i)
+      dense[row * k + indices.Column(row, i)] = stored[row * (k / 2) + i];
   }
 }
 

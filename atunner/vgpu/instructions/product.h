@@ -1,10 +1,12 @@
-// Dense products of small tiles, for mma and wgmma. Elements are widened to float32 and multiplied there.
+// Dense products of small tiles, for mma and wgmma. Elements are widened to float32 and multiplied
+// there.
 //
-// Rounding: a product of two elements has at most 22 significant bits, so it is exact in float32. The products of one
-// instruction are summed in float32 in the order of k, each sum rounded to nearest; the total is added to C in float32
-// and cut off towards zero: long sums drift towards zero as they do on tensor cores. An H200's wgmma aligns C and all
-// products of an instruction to the largest exponent, cuts each off two bits below C's last one, and the sum at 24
-// bits. Sums of integers stay below 2²⁴, so they are exact.
+// Rounding: a product of two elements has at most 22 significant bits, so it is exact in float32.
+// The products of one instruction are summed in float32 in the order of k, each sum rounded to
+// nearest; the total is added to C in float32 and cut off towards zero: long sums drift towards
+// zero as they do on tensor cores. An H200's wgmma aligns C and all products of an instruction to
+// the largest exponent, cuts each off two bits below C's last one, and the sum at 24 bits. Sums of
+// integers stay below 2²⁴, so they are exact.
 #pragma once
 
 #include <bit>
@@ -20,22 +22,28 @@ enum class TensorElement : uint8_t { kF16, kBF16, kTF32, kE4M3, kE5M2, kS8, kU8,
 std::optional<TensorElement> FindTensorElement(std::string_view name);
 int BitsOf(TensorElement element);
 
-/// Fragments and rows of matrices come in chunks of 16 bytes: neighbours along k, or along m or n where transposed.
+/// Fragments and rows of matrices come in chunks of 16 bytes: neighbours along k, or along m or n
+/// where transposed.
 constexpr int kChunkBytes = 16;
 inline int PerChunk(TensorElement element) { return kChunkBytes * 8 / BitsOf(element); }
 
-/// Chunk `c` of row `r` is chunks[r * row_chunks + c]; writes to[r][k] with row_chunks · PerChunk elements per row.
-void WidenRows(TensorElement element, const std::byte* const* chunks, int rows, int row_chunks, float* to);
-/// A of 16-bit elements that are neighbours along m: chunk `c` at `k` is chunks[k * (m / 8) + c]; writes to[m][k].
-void WidenTransposedA(TensorElement element, const std::byte* const* chunks, int m, int k, float* to);
+/// Chunk `c` of row `r` is chunks[r * row_chunks + c]; writes to[r][k] with row_chunks · PerChunk
+/// elements per row.
+void WidenRows(TensorElement element, const std::byte* const* chunks, int rows, int row_chunks,
+               float* to);
+/// A of 16-bit elements that are neighbours along m: chunk `c` at `k` is chunks[k * (m / 8) + c];
+/// writes to[m][k].
+void WidenTransposedA(TensorElement element, const std::byte* const* chunks, int m, int k,
+                      float* to);
 /// Likewise B along n, in the order that MultiplyTile reads.
-void WidenTransposedB(TensorElement element, const std::byte* const* chunks, int n, int k, float* to);
+void WidenTransposedB(TensorElement element, const std::byte* const* chunks, int n, int k,
+                      float* to);
 /// From rows[n][k] to the order that MultiplyTile reads; k is a multiple of 8.
 void ArrangeB(const float* rows, int n, int k, float* to);
 
-/// Where the stored elements of a sparse A of sixteen rows belong: of four (of two TF32, of eight 4-bit ones in pairs)
-/// two indices of two bits tell which are there. A warp holds them in a register, some of its lanes: `selector` says
-/// which.
+/// Where the stored elements of a sparse A of sixteen rows belong: of four (of two TF32, of eight
+/// 4-bit ones in pairs) two indices of two bits tell which are there. A warp holds them in a
+/// register, some of its lanes: `selector` says which.
 class SparseIndices {
  public:
   SparseIndices(TensorElement a, int k, int selector, const uint32_t* words)
@@ -49,8 +57,8 @@ class SparseIndices {
   const uint32_t* words_;
 };
 
-/// Where a sparse A has no element: what B has there counts nothing, infinities and NaNs neither (so an H200 with 8-bit
-/// floats). No element is widened to this NaN.
+/// Where a sparse A has no element: what B has there counts nothing, infinities and NaNs neither
+/// (so an H200 with 8-bit floats). No element is widened to this NaN.
 constexpr uint32_t kAbsent = 0x7fa5a5a5u;
 inline bool IsAbsent(float a) { return std::bit_cast<uint32_t>(a) == kAbsent; }
 /// From stored[row][k / 2] to dense[row][k] of sixteen rows, with absent ones between.
@@ -58,7 +66,8 @@ void Spread(const SparseIndices& indices, const float* stored, int k, float* den
 
 enum class Accumulator : uint8_t { kF32, kF16, kS32, kS32Saturating };
 /// Of type "f32", "f16" or "s32"; empty when it does not go with the elements of A and B.
-std::optional<Accumulator> AccumulatorOf(std::string_view type, TensorElement a, TensorElement b, bool saturate);
+std::optional<Accumulator> AccumulatorOf(std::string_view type, TensorElement a, TensorElement b,
+                                         bool saturate);
 
 struct TileProduct {
   int m = 16;  ///< 8, or a multiple of 16
@@ -72,7 +81,8 @@ struct TileProduct {
   bool subtract = false;
   bool add = true;  ///< false: C counts as zero
   Accumulator kind = Accumulator::kF32;
-  uint32_t* const* d = nullptr;        ///< registers of the fragment, those of 16 rows (a warp's) after the other
+  /// Registers of the fragment, those of 16 rows (a warp's) after the other
+  uint32_t* const* d = nullptr;
   const uint32_t* const* c = nullptr;  ///< likewise
 
   size_t RegistersPerWarp() const {
@@ -81,7 +91,8 @@ struct TileProduct {
 };
 /// D = C ± A·B.
 void MultiplyTile(const TileProduct& p);
-/// Likewise of 8-bit floats in float32, of a multiple of 16 rows, with no more digits than Hopper's wgmma keeps.
+/// Likewise of 8-bit floats in float32, of a multiple of 16 rows, with no more digits than Hopper's
+/// wgmma keeps.
 void MultiplyTileOfFp8(const TileProduct& p);
 /// The biased exponent of the smallest normal number of an 8-bit float; 0 of other elements.
 inline int LeastPower(TensorElement element) {

@@ -1,6 +1,7 @@
-// Sums of products of 8-bit floats, as Hopper's wgmma makes them in float32 (measured bit by bit): C and the products
-// of one instruction are cut off towards zero 13 digits below the largest power of two among them, a product's being
-// the sum of its factors' exponent fields, and so is what comes of it.
+// Sums of products of 8-bit floats, as Hopper's wgmma makes them in float32 (measured bit by bit):
+// C and the products of one instruction are cut off towards zero 13 digits below the largest power
+// of two among them, a product's being the sum of its factors' exponent fields, and so is what
+// comes of it.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -19,7 +20,8 @@ constexpr int32_t kExponents = 0x7f800000;
 constexpr int kDigits = 13;
 constexpr int32_t kLeastPower = 64;  // biased: what is smaller is nothing beside any product
 constexpr int32_t kMostPower = 254;
-constexpr Words kUnits = Words{} + static_cast<int32_t>(uint32_t{kMostPower + kDigits} << kMantissa);
+constexpr Words kUnits = Words{} +
+                         static_cast<int32_t>(uint32_t{kMostPower + kDigits} << kMantissa);
 constexpr int32_t kKept = ~((1 << (kMantissa - kDigits)) - 1);
 
 /// The power of two of a factor; 0 of zero.
@@ -82,7 +84,8 @@ void MultiplyTileOfFp8(const TileProduct& p) {
   PowersOf(p.a, p.m * p.k, p.least_a, a_powers);
   PowersOf(p.b, p.n * p.k, p.least_b, b_powers);
   for (int row = 0; row < p.m; ++row) {
-    const size_t first = static_cast<size_t>(row / 16) * p.RegistersPerWarp() + 2 * static_cast<size_t>(row % 16 / 8);
+    const size_t first = static_cast<size_t>(row / 16) * p.RegistersPerWarp() +
+                         2 * static_cast<size_t>(row % 16 / 8);
     const int lane = 4 * (row % 8);
     for (int block = 0; block < p.n / 8; ++block) {
       const size_t at = first + 4 * static_cast<size_t>(block);  // even columns, then odd ones
@@ -90,12 +93,17 @@ void MultiplyTileOfFp8(const TileProduct& p) {
       for (size_t e = 0; p.add && e < 2; ++e)
         std::memcpy(reinterpret_cast<float*>(&c) + 4 * e, p.c[at + e] + lane, 4 * sizeof(float));
       const size_t row_of_a = static_cast<size_t>(row) * static_cast<size_t>(p.k);
-      const Row r{
-          p.a + row_of_a,           a_powers.data() + row_of_a, p.b + 8 * block, b_powers.data() + 8 * block, p.n, p.k,
-          p.subtract ? -1.0f : 1.0f};
+      const Row r{p.a + row_of_a,
+                  a_powers.data() + row_of_a,
+                  p.b + 8 * block,
+                  b_powers.data() + 8 * block,
+                  p.n,
+                  p.k,
+                  p.subtract ? -1.0f : 1.0f};
       AddProducts(r, c);
       for (size_t e = 0; e < 2; ++e)
-        std::memcpy(p.d[at + e] + lane, reinterpret_cast<const float*>(&c) + 4 * e, 4 * sizeof(float));
+        std::memcpy(p.d[at + e] + lane, reinterpret_cast<const float*>(&c) + 4 * e,
+                    4 * sizeof(float));
     }
   }
 }

@@ -15,7 +15,8 @@ void MoveUnpack(Exec& x, const Op& op, uint32_t mask) {
     ForLanes(mask, [&](int l) {
       const uint64_t whole = total == 8 ? Lane<uint64_t>::Get(a, l) : a[l];
       const uint64_t part = whole >> (8 * op.width * i);
-      d[l] = op.width == 4 ? static_cast<uint32_t>(part) : static_cast<uint32_t>(part & ((1u << (8 * op.width)) - 1));
+      d[l] = op.width == 4 ? static_cast<uint32_t>(part)
+                           : static_cast<uint32_t>(part & ((1u << (8 * op.width)) - 1));
     });
   }
 }
@@ -38,7 +39,8 @@ void MovePack(Exec& x, const Op& op, uint32_t mask) {
 
 namespace {
 
-/// What one thread finds in a special register; by the warp's thread of that number where lanes differ.
+/// What one thread finds in a special register; by the warp's thread of that number where lanes
+/// differ.
 struct SpecialRegister {
   std::string_view name;
   bool by_lane;
@@ -55,11 +57,16 @@ uint64_t ReservedEnd(Exec& x, uint32_t, int) { return x.shared.size(); }
 uint64_t WholeShared(Exec& x, uint32_t, int) { return x.shared.size() - x.kernel->reserved_shared; }
 
 constexpr SpecialRegister kSpecials[] = {
-    {"%tid.x", true, [](Exec& x, uint32_t thread, int) -> uint64_t { return thread % ShapeOf(x).block.x; }},
+    {"%tid.x", true,
+     [](Exec& x, uint32_t thread, int) -> uint64_t { return thread % ShapeOf(x).block.x; }},
     {"%tid.y", true,
-     [](Exec& x, uint32_t thread, int) -> uint64_t { return thread / ShapeOf(x).block.x % ShapeOf(x).block.y; }},
+     [](Exec& x, uint32_t thread, int) -> uint64_t {
+       return thread / ShapeOf(x).block.x % ShapeOf(x).block.y;
+     }},
     {"%tid.z", true,
-     [](Exec& x, uint32_t thread, int) -> uint64_t { return thread / ShapeOf(x).block.x / ShapeOf(x).block.y; }},
+     [](Exec& x, uint32_t thread, int) -> uint64_t {
+       return thread / ShapeOf(x).block.x / ShapeOf(x).block.y;
+     }},
     {"%ntid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).block.x; }},
     {"%ntid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).block.y; }},
     {"%ntid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).block.z; }},
@@ -69,7 +76,8 @@ constexpr SpecialRegister kSpecials[] = {
     {"%nctaid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.x; }},
     {"%nctaid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.y; }},
     {"%nctaid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.z; }},
-    {"%laneid", true, [](Exec&, uint32_t, int lane) -> uint64_t { return static_cast<uint64_t>(lane); }},
+    {"%laneid", true,
+     [](Exec&, uint32_t, int lane) -> uint64_t { return static_cast<uint64_t>(lane); }},
     {"%warpid", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.warp->index; }},
     {"%nwarpid", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.warps.size(); }},
     {"%warpsize", false, [](Exec&, uint32_t, int) -> uint64_t { return kLanes; }},
@@ -83,33 +91,52 @@ constexpr SpecialRegister kSpecials[] = {
     {"%clock_hi", false, UpperTick},
     {"%globaltimer_hi", false, UpperTick},
     {"%lanemask_eq", true, [](Exec&, uint32_t, int lane) -> uint64_t { return 1u << lane; }},
-    {"%lanemask_le", true, [](Exec&, uint32_t, int lane) -> uint64_t { return (2ull << lane) - 1; }},
+    {"%lanemask_le", true,
+     [](Exec&, uint32_t, int lane) -> uint64_t { return (2ull << lane) - 1; }},
     {"%lanemask_lt", true, [](Exec&, uint32_t, int lane) -> uint64_t { return (1u << lane) - 1; }},
     {"%lanemask_ge", true,
-     [](Exec&, uint32_t, int lane) -> uint64_t { return static_cast<uint32_t>(~((1u << lane) - 1)); }},
+     [](Exec&, uint32_t, int lane) -> uint64_t {
+       return static_cast<uint32_t>(~((1u << lane) - 1));
+     }},
     {"%lanemask_gt", true,
-     [](Exec&, uint32_t, int lane) -> uint64_t { return static_cast<uint32_t>(~((2ull << lane) - 1)); }},
-    {"%dynamic_smem_size", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).dynamic_shared_bytes; }},
+     [](Exec&, uint32_t, int lane) -> uint64_t {
+       return static_cast<uint32_t>(~((2ull << lane) - 1));
+     }},
+    {"%dynamic_smem_size", false,
+     [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).dynamic_shared_bytes; }},
     {"%total_smem_size", false, WholeShared},
     {"%aggr_smem_size", false, WholeShared},
     {"%cluster_ctarank", false,
      [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).Count() > 1 ? x.rank : 0; }},
-    {"%cluster_nctarank", false, [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).Count(); }},
-    {"%cluster_ctaid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[0] % ClusterOf(x).x; }},
-    {"%cluster_ctaid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[1] % ClusterOf(x).y; }},
-    {"%cluster_ctaid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[2] % ClusterOf(x).z; }},
+    {"%cluster_nctarank", false,
+     [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).Count(); }},
+    {"%cluster_ctaid.x", false,
+     [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[0] % ClusterOf(x).x; }},
+    {"%cluster_ctaid.y", false,
+     [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[1] % ClusterOf(x).y; }},
+    {"%cluster_ctaid.z", false,
+     [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[2] % ClusterOf(x).z; }},
     {"%cluster_nctaid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).x; }},
     {"%cluster_nctaid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).y; }},
     {"%cluster_nctaid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).z; }},
-    {"%clusterid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[0] / ClusterOf(x).x; }},
-    {"%clusterid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[1] / ClusterOf(x).y; }},
-    {"%clusterid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[2] / ClusterOf(x).z; }},
-    {"%nclusterid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.x / ClusterOf(x).x; }},
-    {"%nclusterid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.y / ClusterOf(x).y; }},
-    {"%nclusterid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.z / ClusterOf(x).z; }},
-    {"%is_explicit_cluster", false, [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).Count() > 1; }},
-    {"%envreg1", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.launch->grid_workspace >> 32; }},
-    {"%envreg2", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.launch->grid_workspace & 0xffffffffu; }},
+    {"%clusterid.x", false,
+     [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[0] / ClusterOf(x).x; }},
+    {"%clusterid.y", false,
+     [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[1] / ClusterOf(x).y; }},
+    {"%clusterid.z", false,
+     [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[2] / ClusterOf(x).z; }},
+    {"%nclusterid.x", false,
+     [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.x / ClusterOf(x).x; }},
+    {"%nclusterid.y", false,
+     [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.y / ClusterOf(x).y; }},
+    {"%nclusterid.z", false,
+     [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.z / ClusterOf(x).z; }},
+    {"%is_explicit_cluster", false,
+     [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).Count() > 1; }},
+    {"%envreg1", false,
+     [](Exec& x, uint32_t, int) -> uint64_t { return x.launch->grid_workspace >> 32; }},
+    {"%envreg2", false,
+     [](Exec& x, uint32_t, int) -> uint64_t { return x.launch->grid_workspace & 0xffffffffu; }},
     {"%reserved_smem_offset_begin", false, ReservedBegin},
     {"%reserved_smem_offset_end", false, ReservedEnd},
     {"%reserved_smem_offset_cap", false, ReservedEnd},
@@ -139,7 +166,8 @@ std::string_view Numbered(std::string_view name) {
 
 std::optional<uint64_t> FindSpecial(std::string_view name) {
   const auto* at = std::ranges::find(kSpecials, name, &SpecialRegister::name);
-  if (at == std::end(kSpecials)) at = std::ranges::find(kSpecials, Numbered(name), &SpecialRegister::name);
+  if (at == std::end(kSpecials))
+    at = std::ranges::find(kSpecials, Numbered(name), &SpecialRegister::name);
   return at == std::end(kSpecials) ? std::nullopt : std::optional<uint64_t>(at - kSpecials);
 }
 

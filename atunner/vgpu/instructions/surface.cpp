@@ -7,13 +7,16 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-/// The bytes that a lane's surface access means; null after reporting, or where an access outside has no effect.
-std::byte* Bytes(Exec& x, const Op& op, const TextureOptions& o, int lane, const int32_t* coordinates, uint64_t bytes) {
+/// The bytes that a lane's surface access means; null after reporting, or where an access outside
+/// has no effect.
+std::byte* Bytes(Exec& x, const Op& op, const TextureOptions& o, int lane,
+                 const int32_t* coordinates, uint64_t bytes) {
   TextureData* texture = FindTexture(x, op, lane, true);
   if (texture == nullptr) return nullptr;
   const TextureSpec& spec = texture->spec;
   if (!Suits(o.geometry, spec.shape, false)) {
-    Report(x, op, Hazard::Kind::kOutOfBounds, lane, "the surface has other dimensions than the instruction");
+    Report(x, op, Hazard::Kind::kOutOfBounds, lane,
+           "the surface has other dimensions than the instruction");
     return nullptr;
   }
   const auto row = static_cast<int64_t>(spec.width * spec.TexelBytes());
@@ -33,8 +36,9 @@ std::byte* Bytes(Exec& x, const Op& op, const TextureOptions& o, int lane, const
     if (o.outside == Outside::kTrap || most[d] < 0) {
       Report(x, op, Hazard::Kind::kOutOfBounds, lane,
              "surface access at (" + std::to_string(at[0]) + ", " + std::to_string(at[1]) + ", " +
-                 std::to_string(at[2]) + "), the surface has rows of " + std::to_string(row) + " bytes, height " +
-                 std::to_string(spec.height) + " and depth " + std::to_string(spec.depth));
+                 std::to_string(at[2]) + "), the surface has rows of " + std::to_string(row) +
+                 " bytes, height " + std::to_string(spec.height) + " and depth " +
+                 std::to_string(spec.depth));
       return nullptr;
     }
     at[d] = std::clamp<int64_t>(at[d], 0, most[d]);
@@ -111,7 +115,8 @@ template <class T>
 T Reduced(Reduction reduction, T old, T with) {
   switch (reduction) {
     case Reduction::kAdd:
-      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(old) + static_cast<std::make_unsigned_t<T>>(with));
+      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(old) +
+                            static_cast<std::make_unsigned_t<T>>(with));
     case Reduction::kMin:
       return std::min(old, with);
     case Reduction::kMax:
@@ -127,7 +132,8 @@ T Reduced(Reduction reduction, T old, T with) {
 /// Atomic: blocks on other cores may add to the same place.
 template <class T>
 void ReduceAt(std::byte* place, Reduction reduction, T with) {
-  if (reinterpret_cast<uintptr_t>(place) % sizeof(T) != 0) {  // rows of a length that no real surface has
+  // rows of a length that no real surface has
+  if (reinterpret_cast<uintptr_t>(place) % sizeof(T) != 0) {
     T value;
     std::memcpy(&value, place, sizeof value);
     value = Reduced(reduction, value, with);
@@ -154,7 +160,8 @@ void ReduceSurface(Exec& x, const Op& op, uint32_t mask) {
       o.is_signed ? ReduceAt(to, o.reduction, Lane<int64_t>::Get(from, l))
                   : ReduceAt(to, o.reduction, Lane<uint64_t>::Get(from, l));
     else
-      o.is_signed ? ReduceAt(to, o.reduction, static_cast<int32_t>(from[l])) : ReduceAt(to, o.reduction, from[l]);
+      o.is_signed ? ReduceAt(to, o.reduction, static_cast<int32_t>(from[l]))
+                  : ReduceAt(to, o.reduction, from[l]);
   });
 }
 
@@ -168,16 +175,19 @@ Handler SurfaceHandler(const Form& form, TextureOptions& o, Op& op) {
   o.surface = true;
   o.results = VectorOf(form);
   o.formatted = form.Has("p");
-  if (!ReadGeometry(form, o) || IsCube(o.geometry) || IsSampled(o.geometry) || !ReadNamed(form, kOutside, o.outside))
+  if (!ReadGeometry(form, o) || IsCube(o.geometry) || IsSampled(o.geometry) ||
+      !ReadNamed(form, kOutside, o.outside))
     return nullptr;
   op.width = static_cast<uint8_t>(ptx::BitsOf(form.type) / 8);
   const std::string& opcode = form.instruction->opcode;
-  if (opcode == "suld") return o.formatted || op.width * o.results > 16 || op.width == 0 ? nullptr : LoadSurface;
+  if (opcode == "suld")
+    return o.formatted || op.width * o.results > 16 || op.width == 0 ? nullptr : LoadSurface;
   if (opcode == "sust" && o.formatted) return op.width == 4 ? StoreTexel : nullptr;
   if (opcode == "sust") return op.width * o.results > 16 || op.width == 0 ? nullptr : StoreSurface;
   o.is_signed = form.type == ptx::Type::kS32 || form.type == ptx::Type::kS64;
   const bool fits = op.width == 4 || op.width == 8;
-  return fits && o.results == 1 && ReadNamed(form, kReductions, o.reduction) ? ReduceSurface : nullptr;
+  return fits && o.results == 1 && ReadNamed(form, kReductions, o.reduction) ? ReduceSurface
+                                                                             : nullptr;
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

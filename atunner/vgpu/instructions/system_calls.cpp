@@ -17,7 +17,8 @@ template <class T>
 T Argument(Exec& x, const Op& op, int lane, size_t index) {
   const FramePart& part = x.kernel->calls[op.imm].arguments[index];
   T value{};
-  std::memcpy(&value, FrameByte(x, op.dst, lane, part.offset), std::min<size_t>(sizeof value, part.bytes));
+  std::memcpy(&value, FrameByte(x, op.dst, lane, part.offset),
+              std::min<size_t>(sizeof value, part.bytes));
   return value;
 }
 template <class T>
@@ -49,7 +50,8 @@ bool ReadString(Exec& x, const Op& op, int lane, uint64_t address, std::string& 
 /// Walks the buffer that the compiler packs arguments into, each aligned to its size.
 class ArgumentReader {
  public:
-  ArgumentReader(Exec& x, const Op& op, int lane, uint64_t buffer) : x_(x), op_(op), lane_(lane), at_(buffer) {}
+  ArgumentReader(Exec& x, const Op& op, int lane, uint64_t buffer)
+      : x_(x), op_(op), lane_(lane), at_(buffer) {}
   bool Next(uint64_t bytes, uint64_t& raw) {
     at_ = (at_ + bytes - 1) / bytes * bytes;
     const std::byte* from = Pointer(x_, op_, lane_, at_, bytes);
@@ -74,13 +76,16 @@ bool FillStars(ArgumentReader& arguments, std::string& spec) {
     if (!arguments.Next(4, raw)) return false;
     const int32_t value = std::clamp(static_cast<int32_t>(raw), -kMaxWidth, kMaxWidth);
     const bool no_precision = value < 0 && spec[star - 1] == '.';
-    spec.replace(no_precision ? star - 1 : star, no_precision ? 2 : 1, no_precision ? "" : std::to_string(value));
+    spec.replace(no_precision ? star - 1 : star, no_precision ? 2 : 1,
+                 no_precision ? "" : std::to_string(value));
   }
   return true;
 }
 
-/// Formats one conversion such as "%-8.3lld"; its length modifiers are replaced by those of the host.
-bool FormatOne(Exec& x, const Op& op, int lane, const std::string& spec, ArgumentReader& arguments, std::string& out) {
+/// Formats one conversion such as "%-8.3lld"; its length modifiers are replaced by those of the
+/// host.
+bool FormatOne(Exec& x, const Op& op, int lane, const std::string& spec, ArgumentReader& arguments,
+               std::string& out) {
   const char kind = spec.back();
   std::string flags;
   int longs = 0;
@@ -114,7 +119,8 @@ bool FormatOne(Exec& x, const Op& op, int lane, const std::string& spec, Argumen
   return true;
 }
 
-bool Format(Exec& x, const Op& op, int lane, const std::string& format, uint64_t buffer, std::string& out) {
+bool Format(Exec& x, const Op& op, int lane, const std::string& format, uint64_t buffer,
+            std::string& out) {
   ArgumentReader arguments(x, op, lane, buffer);
   for (size_t i = 0; i < format.size(); ++i) {
     if (format[i] != '%') {
@@ -122,7 +128,8 @@ bool Format(Exec& x, const Op& op, int lane, const std::string& format, uint64_t
       continue;
     }
     const size_t end = format.find_first_of("diouxXfFeEgGaAcsp%", i + 1);
-    if (end == std::string::npos || end - i > 16) {  // what is no conversion is printed as it stands
+    // what is no conversion is printed as it stands
+    if (end == std::string::npos || end - i > 16) {
       out += format[i];
       continue;
     }
@@ -155,16 +162,17 @@ void FailAssertion(Exec& x, const Op& op, uint32_t mask) {
   if (!ReadString(x, op, l, Argument<uint64_t>(x, op, l, 0), message) ||
       !ReadString(x, op, l, Argument<uint64_t>(x, op, l, 1), file))
     return;
-  Report(
-      x, op, Hazard::Kind::kTrap, l,
-      "fails the assertion '" + message + "' (" + file + ":" + std::to_string(Argument<uint32_t>(x, op, l, 2)) + ")");
+  Report(x, op, Hazard::Kind::kTrap, l,
+         "fails the assertion '" + message + "' (" + file + ":" +
+             std::to_string(Argument<uint32_t>(x, op, l, 2)) + ")");
 }
 
 void DeviceMalloc(Exec& x, const Op& op, uint32_t mask) {
   const auto index = static_cast<uint32_t>(&op - x.kernel->ops.data());
   ForLanes(mask, [&](int l) {
     const auto bytes = Argument<uint64_t>(x, op, l, 0);
-    const uint64_t taken = x.launch->heap->Take({bytes, index, x.kernel->function->name, x.block, x.ThreadOf(l)});
+    const uint64_t taken = x.launch->heap->Take(
+        {bytes, index, x.kernel->function->name, x.block, x.ThreadOf(l)});
     Result<uint64_t>(x, op, l, taken);
   });
 }
@@ -172,7 +180,8 @@ void DeviceFree(Exec& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) {
     const auto address = Argument<uint64_t>(x, op, l, 0);
     if (x.stop || address == 0 || x.launch->heap->Give(address)) return;
-    Report(x, op, Hazard::Kind::kOutOfBounds, l, "frees " + Hex(address) + ", which malloc did not return");
+    Report(x, op, Hazard::Kind::kOutOfBounds, l,
+           "frees " + Hex(address) + ", which malloc did not return");
   });
 }
 

@@ -1,5 +1,6 @@
-// Bulk copies by tensor maps: boxes of tensors between global and shared memory, cp.async.bulk.tensor and
-// cp.reduce.async.bulk.tensor. They land at once; mbarriers and bulk groups say when that may be relied on.
+// Bulk copies by tensor maps: boxes of tensors between global and shared memory,
+// cp.async.bulk.tensor and cp.reduce.async.bulk.tensor. They land at once; mbarriers and bulk
+// groups say when that may be relied on.
 #include <algorithm>
 
 #include "atunner/vgpu/instructions/bulk.h"
@@ -14,8 +15,8 @@ constexpr uint64_t kBoxAlignment = 128;
 constexpr uint32_t kChunk = 16;
 constexpr uint16_t kOutside = 0x7ff7;  // of 16-bit floats: the NaN that fma.oob knows
 
-/// What a copy does; packed into Op::dst2 as a negative number, which is no slot. The list holds the coordinates, the
-/// offsets of im2col loads and the multicast mask.
+/// What a copy does; packed into Op::dst2 as a negative number, which is no slot. The list holds
+/// the coordinates, the offsets of im2col loads and the multicast mask.
 struct CopyForm {
   uint32_t reduction = std::size(kReductions);  ///< index; their number = none
   bool im2col = false;
@@ -32,14 +33,14 @@ int64_t Coordinate(const Exec& x, const Op& op, int lane, size_t i) {
   return static_cast<int32_t>(x.Source(x.kernel->lists[op.list + i])[lane]);
 }
 
-/// Hardware addresses tensors in chunks of 16 bytes: a box that begins within one is an illegal instruction. So is a
-/// store (or reduction) that begins before the tensor.
+/// Hardware addresses tensors in chunks of 16 bytes: a box that begins within one is an illegal
+/// instruction. So is a store (or reduction) that begins before the tensor.
 bool CheckCorner(Exec& x, const Op& op, int lane, const VirtualTensorMap& map, bool store) {
   for (size_t i = 0; store && i < map.rank; ++i) {
     if (Coordinate(x, op, lane, i) >= 0) continue;
     Report(x, op, Hazard::Kind::kOutOfBounds, lane,
-           "tensor copy: the box to store begins before the tensor, at " + std::to_string(Coordinate(x, op, lane, i)) +
-               " of dimension " + std::to_string(i));
+           "tensor copy: the box to store begins before the tensor, at " +
+               std::to_string(Coordinate(x, op, lane, i)) + " of dimension " + std::to_string(i));
     return false;
   }
   const int64_t byte = Coordinate(x, op, lane, 0) * static_cast<int64_t>(map.strides[0]);
@@ -55,25 +56,29 @@ std::optional<VirtualTensorMap> ReadMap(Exec& x, const Op& op, int lane, bool st
   const Space space = Resolve(Space::kGeneric, address);
   if (!CheckAligned(x, op, lane, address, kMapAlignment)) return std::nullopt;
   const std::byte* at = space == Space::kGlobal
-                            ? GlobalPointer(x, op, lane, address, sizeof(TensorMap::bytes), "tensor map")
-                            : WindowPointer(x, op, lane, space, address, sizeof(TensorMap::bytes), "tensor map");
+                            ? GlobalPointer(x, op, lane, address, sizeof(TensorMap::bytes),
+                                            "tensor map")
+                            : WindowPointer(x, op, lane, space, address, sizeof(TensorMap::bytes),
+                                            "tensor map");
   if (at == nullptr) return std::nullopt;
   const auto map = DecodeTensorMap(at);
   if (!map) {
-    Report(x, op, Hazard::Kind::kTrap, lane, "copies by 128 bytes that are no tensor map of this device");
+    Report(x, op, Hazard::Kind::kTrap, lane,
+           "copies by 128 bytes that are no tensor map of this device");
   } else if ((map->im2col != 0) != CopyForm::Unpack(op).im2col) {
     Report(x, op, Hazard::Kind::kTrap, lane,
-           map->im2col ? "copies a box by a tensor map of im2col mode" : "copies pixels by a tensor map of tile mode");
+           map->im2col ? "copies a box by a tensor map of im2col mode"
+                       : "copies pixels by a tensor map of tile mode");
   } else if (map->fill_nan && !IsFloat(map->dtype)) {
     Report(x, op, Hazard::Kind::kTrap, lane, "copies integers by a tensor map that fills with NaN");
   } else if (map->rank != op.width) {
     Report(x, op, Hazard::Kind::kTrap, lane,
-           "names " + std::to_string(op.width) + " coordinates of a tensor of " + std::to_string(map->rank) +
-               " dimensions");
+           "names " + std::to_string(op.width) + " coordinates of a tensor of " +
+               std::to_string(map->rank) + " dimensions");
   } else if (map->Rows() * map->RowBytes() > x.shared.size()) {  // before anybody makes room for it
     Report(x, op, Hazard::Kind::kOutOfBounds, lane,
-           "copies a box of " + std::to_string(map->Rows() * map->RowBytes()) + " bytes, the block has " +
-               std::to_string(x.shared.size()) + " of shared memory");
+           "copies a box of " + std::to_string(map->Rows() * map->RowBytes()) +
+               " bytes, the block has " + std::to_string(x.shared.size()) + " of shared memory");
   } else if (CheckCorner(x, op, lane, *map, store)) {
     return map;
   }
@@ -87,14 +92,16 @@ struct Row {
   uint32_t bytes = 0;    ///< inside of the tensor; 0 = none
 };
 
-/// Where the lines of a box begin, one after another: along the second dimension, then the third, and so on.
+/// Where the lines of a box begin, one after another: along the second dimension, then the third,
+/// and so on.
 struct Walk {
   Walk(const Exec& x, const Op& op, int lane, const VirtualTensorMap& map) {
     const bool offsets = CopyForm::Unpack(op).offsets > 0;
     for (size_t i = 0; i < map.rank; ++i) {
       const bool pixels = map.im2col && i > 0 && i + 1u < map.rank;
       corner[i] = at[i] = Coordinate(x, op, lane, i);
-      if (pixels && offsets) offset[i] = static_cast<uint16_t>(Coordinate(x, op, lane, map.rank + i - 1));
+      if (pixels && offsets)
+        offset[i] = static_cast<uint16_t>(Coordinate(x, op, lane, map.rank + i - 1));
       first[i] = pixels ? map.lower[i - 1] : corner[i];
       end[i] = pixels       ? static_cast<int64_t>(map.dims[i]) + map.upper[i - 1]
                : map.im2col ? INT64_MAX
@@ -116,10 +123,11 @@ struct Walk {
   int64_t end[5] = {};     ///< before which it does
 };
 
-/// Calls f(index of the line, line) for all lines of the box at the lane's coordinates. Lines end with the tensor, or
-/// with the chunk in which it ends.
+/// Calls f(index of the line, line) for all lines of the box at the lane's coordinates. Lines end
+/// with the tensor, or with the chunk in which it ends.
 template <class F>
-void ForRows(const Exec& x, const Op& op, int lane, const VirtualTensorMap& map, bool whole_chunks, F&& f) {
+void ForRows(const Exec& x, const Op& op, int lane, const VirtualTensorMap& map, bool whole_chunks,
+             F&& f) {
   Walk walk(x, op, lane, map);
   const int64_t corner = walk.corner[0];
   const auto chunk = whole_chunks ? static_cast<int64_t>(kChunk / map.strides[0]) : 1;
@@ -150,7 +158,8 @@ uint64_t Swizzled(const VirtualTensorMap& map, uint64_t address) {
 bool CheckBox(Exec& x, const Op& op, int lane, uint64_t address) {
   if (address % kBoxAlignment == 0) return true;
   Report(x, op, Hazard::Kind::kMisaligned, lane,
-         "tensor copy: shared address " + Hex(address) + " is no multiple of " + std::to_string(kBoxAlignment));
+         "tensor copy: shared address " + Hex(address) + " is no multiple of " +
+             std::to_string(kBoxAlignment));
   return false;
 }
 
@@ -163,11 +172,13 @@ void FillOutside(const VirtualTensorMap& map, std::vector<std::byte>& box) {
     for (size_t i = 0; i + 1 < box.size(); i += width) std::memcpy(&box[i], &kOutside, width);
     return;
   }
-  for (size_t i = 0; i < box.size(); ++i) box[i] = i % width == width - 1 ? std::byte{0x7f} : std::byte{0xff};
+  for (size_t i = 0; i < box.size(); ++i)
+    box[i] = i % width == width - 1 ? std::byte{0x7f} : std::byte{0xff};
 }
 
 /// The box as dense lines; false after reporting.
-bool ReadTensor(Exec& x, const Op& op, int lane, const VirtualTensorMap& map, std::vector<std::byte>& box) {
+bool ReadTensor(Exec& x, const Op& op, int lane, const VirtualTensorMap& map,
+                std::vector<std::byte>& box) {
   box.resize(size_t{map.Rows()} * map.RowBytes());
   FillOutside(map, box);
   x.read_before = true;
@@ -185,7 +196,8 @@ bool ReadTensor(Exec& x, const Op& op, int lane, const VirtualTensorMap& map, st
 void LoadTensor(Exec& x, const Op& op, uint32_t mask) {
   static thread_local std::vector<std::byte> box;
   const uint32_t mask_at = op.width + CopyForm::Unpack(op).offsets;
-  const uint32_t* multicast = op.list_size > mask_at ? x.Source(x.kernel->lists[op.list + mask_at]) : nullptr;
+  const uint32_t* multicast = op.list_size > mask_at ? x.Source(x.kernel->lists[op.list + mask_at])
+                                                     : nullptr;
   ForLanes(mask, [&](int l) {
     const auto map = x.stop ? std::nullopt : ReadMap(x, op, l, false);
     if (!map || !ReadTensor(x, op, l, *map, box)) return;
@@ -245,20 +257,25 @@ void StoreTensor(Exec& x, const Op& op, uint32_t mask) {
       const auto type = TypeOf(map->dtype);
       reduce = type ? FindReduction(kReductions[operation], *type) : nullptr;
       if (reduce == nullptr)
-        return Report(x, op, Hazard::Kind::kTrap, l, "reduces elements of a type that has no such reduction");
+        return Report(x, op, Hazard::Kind::kTrap, l,
+                      "reduces elements of a type that has no such reduction");
     }
     const uint64_t address = BulkAddress(x, op, 0, l) & ~kWindowMask;
     box.resize(size_t{map->Rows()} * map->RowBytes());
     if (!CheckBox(x, op, l, address)) return;
-    const std::byte* from = WindowPointer(x, op, l, Space::kShared, address, box.size(), "tensor copy");
+    const std::byte* from = WindowPointer(x, op, l, Space::kShared, address, box.size(),
+                                          "tensor copy");
     if (from == nullptr || !NoteBulkRead(x, op, l, address, box.size(), true)) return;
     for (size_t i = 0; i < box.size(); i += kChunk)
       std::memcpy(box.data() + i, from + (Swizzled(*map, address + i) - address), kChunk);
     // A store writes whole chunks, also where the tensor ends within one.
     ForRows(x, op, l, *map, true, [&](uint32_t index, const Row& row) {
-      if (row.bytes == 0 || x.stop || !GlobalPointer(x, op, l, row.address, row.bytes, "tensor copy")) return;
+      if (row.bytes == 0 || x.stop ||
+          !GlobalPointer(x, op, l, row.address, row.bytes, "tensor copy"))
+        return;
       const std::byte* line = box.data() + size_t{index} * map->RowBytes() + row.first;
-      NoteGlobalWrite(x, op, l, row.address, row.bytes, reduce == nullptr ? line : nullptr, reduce != nullptr);
+      NoteGlobalWrite(x, op, l, row.address, row.bytes, reduce == nullptr ? line : nullptr,
+                      reduce != nullptr);
       WriteRow(row, line, static_cast<uint32_t>(map->strides[0]), reduce);
       if (x.count) CountBulk(x, row.address, row.bytes, true);
     });
@@ -274,7 +291,8 @@ Handler TensorCopyHandler(const Form& form, Op& op) {
   const auto& modifiers = form.instruction->modifiers;
   if (modifiers.size() < 5 || !form.Has("async") || !form.Has("bulk")) return nullptr;
   for (const std::string& modifier : modifiers) {  // tile::gather4, im2col::w, …
-    if (modifier.starts_with("im2col::") || modifier.starts_with("tile::") || modifier.starts_with("cta_group"))
+    if (modifier.starts_with("im2col::") || modifier.starts_with("tile::") ||
+        modifier.starts_with("cta_group"))
       return nullptr;
   }
   for (int rank = 1; rank <= 5; ++rank) {
@@ -288,7 +306,8 @@ Handler TensorCopyHandler(const Form& form, Op& op) {
   const bool stores = form.Has("bulk_group") && form.Has("shared::cta") && form.Has("global");
   if (stores && form.Has("im2col")) return nullptr;
   if (reduces) {
-    const auto at = std::ranges::find_if(kReductions, [&](std::string_view name) { return form.Has(name); });
+    const auto at = std::ranges::find_if(kReductions,
+                                         [&](std::string_view name) { return form.Has(name); });
     if (at == std::end(kReductions)) return nullptr;
     copy.reduction = static_cast<uint32_t>(at - std::begin(kReductions));
   }

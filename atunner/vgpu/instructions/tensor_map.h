@@ -34,7 +34,8 @@ struct VirtualTensorMap {
     return rows;
   }
 };
-static_assert(sizeof(VirtualTensorMap) <= sizeof(TensorMap::bytes) && std::is_trivially_copyable_v<VirtualTensorMap>);
+static_assert(sizeof(VirtualTensorMap) <= sizeof(TensorMap::bytes) &&
+              std::is_trivially_copyable_v<VirtualTensorMap>);
 
 /// Of a spec that Check accepts.
 inline TensorMap EncodeTensorMap(const TensorMapSpec& spec) {
@@ -48,7 +49,8 @@ inline TensorMap EncodeTensorMap(const TensorMapSpec& spec) {
   for (size_t i = 0; i < spec.dims.size(); ++i) {
     map.dims[i] = spec.dims[i];
     if (i < spec.box.size()) map.box[i] = static_cast<uint16_t>(spec.box[i]);
-    map.steps[i] = static_cast<uint8_t>(i == 0 || spec.element_strides.empty() ? 1 : spec.element_strides[i]);
+    map.steps[i] = static_cast<uint8_t>(
+        i == 0 || spec.element_strides.empty() ? 1 : spec.element_strides[i]);
     if (i > 0) map.strides[i] = spec.strides[i - 1];
   }
   map.im2col = spec.im2col.has_value();
@@ -75,8 +77,8 @@ inline std::optional<VirtualTensorMap> DecodeTensorMap(const std::byte* bytes) {
   }
   if (map.im2col && map.rank < 3) return std::nullopt;
   const uint8_t chunks = map.swizzle_chunks;
-  const bool known = (chunks == 1 || chunks == 2 || chunks == 4 || chunks == 8) && map.dtype <= DType::kFloat8E5M2 &&
-                     map.strides[0] == SizeOf(map.dtype);
+  const bool known = (chunks == 1 || chunks == 2 || chunks == 4 || chunks == 8) &&
+                     map.dtype <= DType::kFloat8E5M2 && map.strides[0] == SizeOf(map.dtype);
   return known ? std::optional(map) : std::nullopt;
 }
 

@@ -1,9 +1,10 @@
-// Tensor maps that kernels change: tensormap.replace, and the copy that publishes one, tensormap.cp_fenceproxy.
+// Tensor maps that kernels change: tensormap.replace, and the copy that publishes one,
+// tensormap.cp_fenceproxy.
 #include <algorithm>
 
 #include "atunner/vgpu/checks/access.h"
-#include "atunner/vgpu/instructions/handlers.h"
 #include "atunner/vgpu/checks/pending.h"
+#include "atunner/vgpu/instructions/handlers.h"
 #include "atunner/vgpu/instructions/tensor_map.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -13,18 +14,33 @@ constexpr uint64_t kMapBytes = sizeof(TensorMap::bytes);
 constexpr uint64_t kMapAlignment = 64;
 
 /// In the order of the ISA's table. A field is found by its place here, which Op::variant holds.
-constexpr std::string_view kFields[] = {"global_address", "rank",           "box_dim",  "global_dim",
-                                        "global_stride",  "element_stride", "elemtype", "interleave_layout",
-                                        "swizzle_mode",   "fill_mode"};
-enum Field : uint8_t { kAddress, kRank, kBox, kDim, kStride, kElementStride, kElement, kInterleave, kSwizzle, kFill };
-/// The ISA's numbers of element types. What flushes subnormals, and float32 cut to tf32, is copied like float32 here.
-constexpr DType kElements[] = {DType::kUInt8,    DType::kUInt16,  DType::kUInt32,  DType::kInt32,   DType::kUInt64,
-                               DType::kInt64,    DType::kFloat16, DType::kFloat32, DType::kFloat32, DType::kFloat64,
-                               DType::kBFloat16, DType::kFloat32, DType::kFloat32};
+constexpr std::string_view kFields[] = {
+    "global_address", "rank",     "box_dim",           "global_dim",   "global_stride",
+    "element_stride", "elemtype", "interleave_layout", "swizzle_mode", "fill_mode"};
+enum Field : uint8_t {
+  kAddress,
+  kRank,
+  kBox,
+  kDim,
+  kStride,
+  kElementStride,
+  kElement,
+  kInterleave,
+  kSwizzle,
+  kFill
+};
+/// The ISA's numbers of element types. What flushes subnormals, and float32 cut to tf32, is copied
+/// like float32 here.
+constexpr DType kElements[] = {DType::kUInt8,   DType::kUInt16,  DType::kUInt32,   DType::kInt32,
+                               DType::kUInt64,  DType::kInt64,   DType::kFloat16,  DType::kFloat32,
+                               DType::kFloat32, DType::kFloat64, DType::kBFloat16, DType::kFloat32,
+                               DType::kFloat32};
 
 /// Sets a field; what is wrong with the value, or "".
 std::string SetField(VirtualTensorMap& map, uint8_t field, size_t ordinal, uint64_t value) {
-  const auto unknown = [&] { return std::string(kFields[field]) + " " + std::to_string(value) + " does not exist"; };
+  const auto unknown = [&] {
+    return std::string(kFields[field]) + " " + std::to_string(value) + " does not exist";
+  };
   switch (field) {
     case kAddress:
       map.address = value;
@@ -65,9 +81,11 @@ std::string SetField(VirtualTensorMap& map, uint8_t field, size_t ordinal, uint6
 std::byte* MapAt(Exec& x, const Op& op, int lane, Space space, uint64_t address) {
   if (!CheckAligned(x, op, lane, address, kMapAlignment)) return nullptr;
   if (space == Space::kGlobal) return GlobalPointer(x, op, lane, address, kMapBytes, "tensor map");
-  if (space == Space::kShared && address + kMapBytes <= x.shared.size()) return x.shared.data() + address;
+  if (space == Space::kShared && address + kMapBytes <= x.shared.size())
+    return x.shared.data() + address;
   Report(x, op, Hazard::Kind::kOutOfBounds, lane,
-         "changes a tensor map at " + Hex(address) + ", which is neither in global memory nor in the block's");
+         "changes a tensor map at " + Hex(address) +
+             ", which is neither in global memory nor in the block's");
   return nullptr;
 }
 
@@ -82,10 +100,11 @@ void Replace(Exec& x, const Op& op, uint32_t mask) {
     VirtualTensorMap map;
     std::memcpy(static_cast<void*>(&map), at, sizeof map);
     if (map.mark != VirtualTensorMap::kMark)
-      return Report(x, op, Hazard::Kind::kTrap, l, "changes 128 bytes that are no tensor map of this device");
+      return Report(x, op, Hazard::Kind::kTrap, l,
+                    "changes 128 bytes that are no tensor map of this device");
     const uint32_t* value = x.Source(op.src[1]);
-    const std::string wrong =
-        SetField(map, op.variant, op.target, op.width == 8 ? Lane<uint64_t>::Get(value, l) : value[l]);
+    const std::string wrong = SetField(map, op.variant, op.target,
+                                       op.width == 8 ? Lane<uint64_t>::Get(value, l) : value[l]);
     if (!wrong.empty()) return Report(x, op, Hazard::Kind::kTrap, l, "tensor map: " + wrong);
     std::memcpy(at, &map, sizeof map);
     if (shadowed) ShadowWrite(x, op, l, address, kMapBytes, false, false);
@@ -98,8 +117,10 @@ void Publish(Exec& x, const Op& op, uint32_t mask) {
   const int l = std::countr_zero(mask);
   const uint64_t to_address = AddressOf(x, op, l);
   const uint32_t* from_slot = x.Source(op.src[1]);
-  const uint64_t from_address =
-      ((op.width == 8 ? Lane<uint64_t>::Get(from_slot, l) : from_slot[l]) & ~kWindowMask) + op.target;
+  const uint64_t from_address = ((op.width == 8 ? Lane<uint64_t>::Get(from_slot, l)
+                                                : from_slot[l]) &
+                                 ~kWindowMask) +
+                                op.target;
   const std::byte* from = MapAt(x, op, l, Space::kShared, from_address);
   std::byte* to = from == nullptr ? nullptr : MapAt(x, op, l, Space::kGlobal, to_address);
   if (to == nullptr) return;
@@ -117,14 +138,17 @@ Handler TensorMapHandler(const Form& form, Op& op) {
     op.flow = Flow::kAligned;
     return form.Has("sync") && form.Has("aligned") ? Publish : nullptr;
   }
-  const auto* field = std::ranges::find_if(kFields, [&](std::string_view name) { return form.Has(name); });
+  const auto* field = std::ranges::find_if(kFields,
+                                           [&](std::string_view name) { return form.Has(name); });
   if (!form.Has("replace") || !form.Has("tile") || field == std::end(kFields)) return nullptr;
   op.variant = static_cast<uint8_t>(field - kFields);
   return Replace;
 }
 
 size_t TensorMapOrdinals(const Op& op) {
-  return op.variant == kStride ? 4 : op.variant == kBox || op.variant == kDim || op.variant == kElementStride ? 5 : 0;
+  return op.variant == kStride                                                      ? 4
+         : op.variant == kBox || op.variant == kDim || op.variant == kElementStride ? 5
+                                                                                    : 0;
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

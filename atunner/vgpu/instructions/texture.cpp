@@ -1,5 +1,6 @@
 // Textures: tex, tld4, txq and suq. How they are read follows the chapter on texture
-// fetching of the CUDA C++ Programming Guide: weights of blended neighbours have eight bits behind the point.
+// fetching of the CUDA C++ Programming Guide: weights of blended neighbours have eight bits behind
+// the point.
 #include "atunner/vgpu/instructions/texture.h"
 
 #include <algorithm>
@@ -31,14 +32,16 @@ int64_t Wrapped(Wrap wrap, int64_t i, int64_t extent) {
   return -1;
 }
 
-/// Where a lane reads: coordinates in texels, of which `dims` count; the last plane when there are layers.
+/// Where a lane reads: coordinates in texels, of which `dims` count; the last plane when there are
+/// layers.
 struct Point {
   std::array<double, 3> at{};
   int dims = 1;
   int64_t layer = 0;
 };
 
-/// Face and coordinates on it, by the Programming Guide's table; cubes of layers lie one behind the other.
+/// Face and coordinates on it, by the Programming Guide's table; cubes of layers lie one behind the
+/// other.
 void OntoFace(const TextureSpec& spec, Point& point) {
   const auto [x, y, z] = point.at;
   const double ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
@@ -73,7 +76,8 @@ Point PointOf(Exec& x, const Op& op, const TextureOptions& o, const TextureSpec&
     const uint32_t bits = x.Source(list[next + d])[lane];
     double at = static_cast<int32_t>(bits);
     if (o.float_coordinates) at = std::bit_cast<float>(bits);
-    if (spec.unit_coordinates && o.float_coordinates && !IsCube(o.geometry)) at *= extents[static_cast<size_t>(d)];
+    if (spec.unit_coordinates && o.float_coordinates && !IsCube(o.geometry))
+      at *= extents[static_cast<size_t>(d)];
     if (o.shifted) at += Offset(x.Source(list[next + point.dims + d])[lane]);
     constexpr double kFar = 1e12;  // beyond all textures, and safe as an integer; NaN becomes zero
     point.at[static_cast<size_t>(d)] = std::isnan(at) ? 0 : std::clamp(at, -kFar, kFar);
@@ -91,8 +95,8 @@ const std::byte* TexelAt(const TextureData& texture, const Point& point, const I
   std::array<int64_t, 3> at{};
   for (size_t d = 0; d < static_cast<size_t>(point.dims); ++d) {
     const Wrap wrap = spec.shape == Shape::kCube || spec.shape == Shape::kCubeLayered ? Wrap::kClamp
-                      : spec.shape == Shape::kLinear                                  ? Wrap::kBorder
-                                                                                      : spec.wrap[d];
+                      : spec.shape == Shape::kLinear ? Wrap::kBorder
+                                                     : spec.wrap[d];
     at[d] = Wrapped(wrap, indices[d], extents[d]);
     if (at[d] < 0) return nullptr;
   }
@@ -102,7 +106,8 @@ const std::byte* TexelAt(const TextureData& texture, const Point& point, const I
 }
 
 double LargestOf(DType dtype) {
-  const int bits = 8 * static_cast<int>(SizeOf(dtype)) - (KindOf(dtype) == DTypeKind::kSigned ? 1 : 0);
+  const int bits = 8 * static_cast<int>(SizeOf(dtype)) -
+                   (KindOf(dtype) == DTypeKind::kSigned ? 1 : 0);
   return std::exp2(bits) - 1;
 }
 
@@ -117,7 +122,8 @@ double NumberAt(const TextureSpec& spec, const std::byte* texel, uint32_t channe
 
 /// The bits that tex returns: of a float32, or of the integer.
 uint32_t BitsAt(const TextureSpec& spec, const std::byte* texel, uint32_t channel) {
-  if (IsNumber(spec)) return std::bit_cast<uint32_t>(static_cast<float>(NumberAt(spec, texel, channel)));
+  if (IsNumber(spec))
+    return std::bit_cast<uint32_t>(static_cast<float>(NumberAt(spec, texel, channel)));
   return channel >= spec.channels || texel == nullptr
              ? 0
              : static_cast<uint32_t>(static_cast<int64_t>(LoadElement(spec.dtype, texel, channel)));
@@ -153,7 +159,8 @@ double Blended(const TextureData& texture, const Point& point, uint32_t channel)
 
 Indices Nearest(const Point& point) {
   Indices indices{};
-  for (size_t d = 0; d < indices.size(); ++d) indices[d] = static_cast<int64_t>(std::floor(point.at[d]));
+  for (size_t d = 0; d < indices.size(); ++d)
+    indices[d] = static_cast<int64_t>(std::floor(point.at[d]));
   return indices;
 }
 
@@ -162,7 +169,8 @@ const TextureData* Locate(Exec& x, const Op& op, const TextureOptions& o, int la
   const TextureData* texture = FindTexture(x, op, lane, false);
   if (texture == nullptr) return nullptr;
   if (!Suits(o.geometry, texture->spec.shape, !o.float_coordinates)) {
-    Report(x, op, Hazard::Kind::kOutOfBounds, lane, "the texture has other dimensions than the instruction");
+    Report(x, op, Hazard::Kind::kOutOfBounds, lane,
+           "the texture has other dimensions than the instruction");
     return nullptr;
   }
   point = PointOf(x, op, o, texture->spec, lane);
@@ -182,8 +190,9 @@ void Narrow(const TextureOptions& o, std::array<uint32_t, 4>& bits) {
   if (o.packed) bits = {bits[0] | bits[1] << 16, bits[2] | bits[3] << 16};
 }
 
-/// For lanes that ask for a place of a texture that there is: read(texture, point, lane, addresses) gives the four
-/// channels' bits. A second destination says whether the place is in memory, and all of a texture is.
+/// For lanes that ask for a place of a texture that there is: read(texture, point, lane, addresses)
+/// gives the four channels' bits. A second destination says whether the place is in memory, and all
+/// of a texture is.
 template <class Read>
 void ReadTexture(Exec& x, const Op& op, uint32_t mask, const TextureOptions& o, const Read& read) {
   const int32_t* to = x.kernel->lists.data() + op.list;
@@ -204,33 +213,39 @@ void ReadTexture(Exec& x, const Op& op, uint32_t mask, const TextureOptions& o, 
 
 void Sample(Exec& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<TextureOptions>(op.imm);
-  ReadTexture(x, op, mask, o, [&](const TextureData& texture, const Point& point, int lane, Addresses& addresses) {
-    const std::byte* texel = TexelAt(texture, point, Nearest(point));
-    addresses.Note(lane, texel);
-    std::array<uint32_t, 4> bits{};
-    for (uint32_t c = 0; c < bits.size(); ++c) {
-      const bool blends = texture.spec.linear && o.float_coordinates && c < texture.spec.channels;
-      bits[c] = blends ? std::bit_cast<uint32_t>(static_cast<float>(Blended(texture, point, c)))
-                       : BitsAt(texture.spec, texel, c);
-    }
-    return bits;
-  });
+  ReadTexture(
+      x, op, mask, o,
+      [&](const TextureData& texture, const Point& point, int lane, Addresses& addresses) {
+        const std::byte* texel = TexelAt(texture, point, Nearest(point));
+        addresses.Note(lane, texel);
+        std::array<uint32_t, 4> bits{};
+        for (uint32_t c = 0; c < bits.size(); ++c) {
+          const bool blends = texture.spec.linear && o.float_coordinates &&
+                              c < texture.spec.channels;
+          bits[c] = blends ? std::bit_cast<uint32_t>(static_cast<float>(Blended(texture, point, c)))
+                           : BitsAt(texture.spec, texel, c);
+        }
+        return bits;
+      });
 }
 
 /// tld4: one channel of the four neighbours, against the clock from the lower left.
 void Gather(Exec& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<TextureOptions>(op.imm);
-  ReadTexture(x, op, mask, o, [&](const TextureData& texture, const Point& point, int lane, Addresses& addresses) {
-    const Indices low = Neighbours(point).first;
-    static constexpr std::array<std::array<int, 2>, 4> kOrder{{{0, 1}, {1, 1}, {1, 0}, {0, 0}}};
-    std::array<uint32_t, 4> bits{};
-    for (size_t i = 0; i < kOrder.size(); ++i) {
-      const std::byte* texel = TexelAt(texture, point, {low[0] + kOrder[i][0], low[1] + kOrder[i][1], 0});
-      bits[i] = BitsAt(texture.spec, texel, o.component);
-      addresses.Note(lane, texel);
-    }
-    return bits;
-  });
+  ReadTexture(
+      x, op, mask, o,
+      [&](const TextureData& texture, const Point& point, int lane, Addresses& addresses) {
+        const Indices low = Neighbours(point).first;
+        static constexpr std::array<std::array<int, 2>, 4> kOrder{{{0, 1}, {1, 1}, {1, 0}, {0, 0}}};
+        std::array<uint32_t, 4> bits{};
+        for (size_t i = 0; i < kOrder.size(); ++i) {
+          const std::byte* texel = TexelAt(texture, point,
+                                           {low[0] + kOrder[i][0], low[1] + kOrder[i][1], 0});
+          bits[i] = BitsAt(texture.spec, texel, o.component);
+          addresses.Note(lane, texel);
+        }
+        return bits;
+      });
 }
 
 void Query(Exec& x, const Op& op, uint32_t mask) {
@@ -240,16 +255,19 @@ void Query(Exec& x, const Op& op, uint32_t mask) {
     if (texture == nullptr) return;
     const TextureSpec& spec = texture->spec;
     const bool layered = spec.shape != Shape::k3D;
-    const std::array<uint32_t, 4> answers{spec.width, spec.height, layered ? 1 : spec.depth, layered ? spec.depth : 1};
+    const std::array<uint32_t, 4> answers{spec.width, spec.height, layered ? 1 : spec.depth,
+                                          layered ? spec.depth : 1};
     x.Slot(op.dst)[l] = answers[static_cast<size_t>(o.query)];
   });
 }
 
-// ---- forms ----------------------------------------------------------------------------------------------------------
+// ---- forms
+// ----------------------------------------------------------------------------------------------------------
 Handler TexHandler(const Form& form, TextureOptions& o) {
   o.packed = form.from == ptx::Type::kF16x2;
   o.half = o.packed || form.from == ptx::Type::kF16;
-  if (!o.half && form.from != ptx::Type::kU32 && form.from != ptx::Type::kS32 && form.from != ptx::Type::kF32)
+  if (!o.half && form.from != ptx::Type::kU32 && form.from != ptx::Type::kS32 &&
+      form.from != ptx::Type::kF32)
     return nullptr;
   if (form.type != ptx::Type::kF32 && form.type != ptx::Type::kS32) return nullptr;
   if (!ReadGeometry(form, o) || !form.Has(o.packed ? "v2" : "v4")) return nullptr;
@@ -298,15 +316,16 @@ bool Suits(Geometry geometry, TextureSpec::Shape shape, bool whole_coordinates) 
 }
 
 bool ReadGeometry(const Form& form, TextureOptions& o) {
-  static constexpr std::pair<std::string_view, Geometry> kNames[] = {{"1d", Geometry::k1D},
-                                                                     {"2d", Geometry::k2D},
-                                                                     {"3d", Geometry::k3D},
-                                                                     {"a1d", Geometry::k1DLayered},
-                                                                     {"a2d", Geometry::k2DLayered},
-                                                                     {"cube", Geometry::kCube},
-                                                                     {"acube", Geometry::kCubeLayered},
-                                                                     {"2dms", Geometry::k2DSamples},
-                                                                     {"a2dms", Geometry::k2DSamplesLayered}};
+  static constexpr std::pair<std::string_view, Geometry> kNames[] = {
+      {"1d", Geometry::k1D},
+      {"2d", Geometry::k2D},
+      {"3d", Geometry::k3D},
+      {"a1d", Geometry::k1DLayered},
+      {"a2d", Geometry::k2DLayered},
+      {"cube", Geometry::kCube},
+      {"acube", Geometry::kCubeLayered},
+      {"2dms", Geometry::k2DSamples},
+      {"a2dms", Geometry::k2DSamplesLayered}};
   for (const auto& [name, geometry] : kNames) {
     if (!form.Has(name)) continue;
     o.geometry = geometry;
@@ -329,7 +348,8 @@ int DimsOf(Geometry geometry) {
 }
 
 Handler TextureHandler(const Form& form, Op& op) {
-  static constexpr std::array<std::string_view, 4> kQueries = {"width", "height", "depth", "array_size"};
+  static constexpr std::array<std::string_view, 4> kQueries = {"width", "height", "depth",
+                                                               "array_size"};
   const std::string& opcode = form.instruction->opcode;
   TextureOptions o;
   Handler handler = nullptr;

@@ -26,7 +26,8 @@ struct TextureOptions {
   Geometry geometry = Geometry::k1D;
   Outside outside = Outside::kTrap;
   Reduction reduction = Reduction::kAdd;
-  uint8_t results = 1;    ///< destinations, or stored values: the first entries of the operation's list
+  /// Destinations, or stored values: the first entries of the operation's list
+  uint8_t results = 1;
   uint8_t component = 0;  ///< of tld4
   uint8_t query = 0;      ///< width, height, depth, layers
   bool float_coordinates : 1 = false;
@@ -44,13 +45,15 @@ static_assert(sizeof(TextureOptions) == sizeof(uint64_t));
 /// Coordinates besides the layer; the number of a sample is one.
 int DimsOf(Geometry geometry);
 inline bool IsLayered(Geometry geometry) {
-  return geometry == Geometry::k1DLayered || geometry == Geometry::k2DLayered || geometry == Geometry::kCubeLayered ||
-         geometry == Geometry::k2DSamplesLayered;
+  return geometry == Geometry::k1DLayered || geometry == Geometry::k2DLayered ||
+         geometry == Geometry::kCubeLayered || geometry == Geometry::k2DSamplesLayered;
 }
 inline bool IsSampled(Geometry geometry) {
   return geometry == Geometry::k2DSamples || geometry == Geometry::k2DSamplesLayered;
 }
-inline bool IsCube(Geometry geometry) { return geometry == Geometry::kCube || geometry == Geometry::kCubeLayered; }
+inline bool IsCube(Geometry geometry) {
+  return geometry == Geometry::kCube || geometry == Geometry::kCubeLayered;
+}
 bool Suits(Geometry geometry, TextureSpec::Shape shape, bool whole_coordinates);
 
 /// What a lane's handle names; null after reporting that it is none.

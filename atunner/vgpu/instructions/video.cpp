@@ -1,4 +1,5 @@
-// Video instructions: scalar ones on a byte, half or word of each source, and packed ones on two halves or four bytes.
+// Video instructions: scalar ones on a byte, half or word of each source, and packed ones on two
+// halves or four bytes.
 #include <algorithm>
 
 #include "atunner/vgpu/instructions/handlers.h"
@@ -9,10 +10,22 @@ namespace {
 
 using ptx::Type;
 
-enum class What : uint8_t { kAdd, kSub, kAbsDiff, kMin, kMax, kAverage, kCompare, kShl, kShr, kMultiply };
+enum class What : uint8_t {
+  kAdd,
+  kSub,
+  kAbsDiff,
+  kMin,
+  kMax,
+  kAverage,
+  kCompare,
+  kShl,
+  kShr,
+  kMultiply
+};
 enum class Second : uint8_t { kNone, kAdd, kMin, kMax };
 
-/// What an instruction does; Op::imm. Parts of registers: 0 = the word, 1 … 4 = b0 … b3, 5 and 6 = h0 and h1.
+/// What an instruction does; Op::imm. Parts of registers: 0 = the word, 1 … 4 = b0 … b3, 5 and 6 =
+/// h0 and h1.
 struct Options {
   What what = What::kAdd;
   Second second = Second::kNone;
@@ -37,7 +50,8 @@ constexpr uint32_t kMinusC = 128;
 
 int64_t Part(uint32_t word, int index, int bits, bool is_signed) {
   const uint64_t raw = (uint64_t{word} >> (index * bits)) & ((uint64_t{1} << bits) - 1);
-  return is_signed ? static_cast<int64_t>(raw << (64 - bits)) >> (64 - bits) : static_cast<int64_t>(raw);
+  return is_signed ? static_cast<int64_t>(raw << (64 - bits)) >> (64 - bits)
+                   : static_cast<int64_t>(raw);
 }
 
 /// The part of a word that Options::part_a and the like name.
@@ -70,7 +84,10 @@ int64_t First(const Options& o, int64_t a, int64_t b, int bits) {
       break;
     case What::kShl:
       // Shifted out as a whole, only the sign is left to saturate by.
-      r = amount < 32 ? a * (int64_t{1} << amount) : a == 0 ? 0 : a > 0 ? int64_t{1} << 62 : -(int64_t{1} << 62);
+      r = amount < 32 ? a * (int64_t{1} << amount)
+          : a == 0    ? 0
+          : a > 0     ? int64_t{1} << 62
+                      : -(int64_t{1} << 62);
       break;
     case What::kShr:
       r = a >> amount;
@@ -86,8 +103,8 @@ int64_t First(const Options& o, int64_t a, int64_t b, int bits) {
   return std::clamp(r, low, high);
 }
 
-/// vadd2/4, vsub2/4, vavrg2/4, vabsdiff2/4, vmin2/4, vmax2/4, vset2/4. With .add the parts' results are summed into c;
-/// otherwise they replace c's, as far as the mask says.
+/// vadd2/4, vsub2/4, vavrg2/4, vabsdiff2/4, vmin2/4, vmax2/4, vset2/4. With .add the parts' results
+/// are summed into c; otherwise they replace c's, as far as the mask says.
 void PackedVideo(Exec& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<Options>(op.imm);
   const int bits = 32 / o.parts;
@@ -113,16 +130,19 @@ void PackedVideo(Exec& x, const Op& op, uint32_t mask) {
 void ScalarVideo(Exec& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<Options>(op.imm);
   Ternary<uint32_t>(x, op, mask, [&](uint32_t a, uint32_t b, uint32_t c) {
-    const int64_t r = First(o, Selected(a, o.part_a, o.signed_a), Selected(b, o.part_b, o.signed_b), 32);
+    const int64_t r = First(o, Selected(a, o.part_a, o.signed_a), Selected(b, o.part_b, o.signed_b),
+                            32);
     const auto low = static_cast<uint32_t>(r);
     switch (o.second) {
       case Second::kAdd:
         return low + c;
       case Second::kMin:
-        return o.signed_d ? static_cast<uint32_t>(std::min(static_cast<int32_t>(low), static_cast<int32_t>(c)))
+        return o.signed_d ? static_cast<uint32_t>(
+                                std::min(static_cast<int32_t>(low), static_cast<int32_t>(c)))
                           : std::min(low, c);
       case Second::kMax:
-        return o.signed_d ? static_cast<uint32_t>(std::max(static_cast<int32_t>(low), static_cast<int32_t>(c)))
+        return o.signed_d ? static_cast<uint32_t>(
+                                std::max(static_cast<int32_t>(low), static_cast<int32_t>(c)))
                           : std::max(low, c);
       default:
         return low;
@@ -130,8 +150,9 @@ void ScalarVideo(Exec& x, const Op& op, uint32_t mask) {
   });
 }
 
-/// vmad: the product and c in full, shifted, and only then cut to 32 bits. The ISA has whole words of type u32
-/// unsigned; an H200 takes a, b and c as signed in any case, of which saturation and scale tell.
+/// vmad: the product and c in full, shifted, and only then cut to 32 bits. The ISA has whole words
+/// of type u32 unsigned; an H200 takes a, b and c as signed in any case, of which saturation and
+/// scale tell.
 void MultiplyVideo(Exec& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<Options>(op.imm);
   const uint32_t shift = op.target & 31;
@@ -140,10 +161,12 @@ void MultiplyVideo(Exec& x, const Op& op, uint32_t mask) {
   const bool minus_c = (op.target & kMinusC) != 0;
   const bool is_signed = o.signed_a || o.signed_b || minus_product || minus_c;
   Ternary<uint32_t>(x, op, mask, [&](uint32_t a, uint32_t b, uint32_t c) {
-    const __int128_t product = static_cast<__int128_t>(Selected(a, o.part_a, o.signed_a || o.part_a == 0)) *
+    const __int128_t product = static_cast<__int128_t>(
+                                   Selected(a, o.part_a, o.signed_a || o.part_a == 0)) *
                                Selected(b, o.part_b, o.signed_b || o.part_b == 0);
     const int64_t third = Part(c, 0, 32, true);
-    __int128_t sum = (minus_product ? -product : product) + (minus_c ? -third : third) + (plus_one ? 1 : 0);
+    __int128_t sum = (minus_product ? -product : product) + (minus_c ? -third : third) +
+                     (plus_one ? 1 : 0);
     sum >>= shift;
     if (o.saturate) {
       const __int128_t low = is_signed ? INT32_MIN : 0;
@@ -156,9 +179,10 @@ void MultiplyVideo(Exec& x, const Op& op, uint32_t mask) {
 
 bool ReadWhat(std::string_view name, What& what) {
   static constexpr std::pair<std::string_view, What> kNames[] = {
-      {"vadd", What::kAdd}, {"vsub", What::kSub},      {"vabsdiff", What::kAbsDiff}, {"vmin", What::kMin},
-      {"vmax", What::kMax}, {"vavrg", What::kAverage}, {"vset", What::kCompare},     {"vshl", What::kShl},
-      {"vshr", What::kShr}, {"vmad", What::kMultiply}};
+      {"vadd", What::kAdd},     {"vsub", What::kSub}, {"vabsdiff", What::kAbsDiff},
+      {"vmin", What::kMin},     {"vmax", What::kMax}, {"vavrg", What::kAverage},
+      {"vset", What::kCompare}, {"vshl", What::kShl}, {"vshr", What::kShr},
+      {"vmad", What::kMultiply}};
   for (const auto& [text, value] : kNames) {
     if (text != name) continue;
     what = value;
@@ -179,7 +203,8 @@ bool ReadPart(const std::string& part, uint8_t& value) {
 /// "h10" or "b3210", the highest part first; those behind a's are b's.
 bool ReadOrder(const std::string& order, int parts, uint16_t& value) {
   if (order.empty()) return true;
-  if (order.size() != static_cast<size_t>(parts) + 1 || order[0] != (parts == 2 ? 'h' : 'b')) return false;
+  if (order.size() != static_cast<size_t>(parts) + 1 || order[0] != (parts == 2 ? 'h' : 'b'))
+    return false;
   value = 0;
   for (size_t i = 1; i < order.size(); ++i) {
     if (order[i] < '0' || order[i] - '0' >= 2 * parts) return false;
@@ -208,7 +233,8 @@ bool ReadParts(const Form& form, Options& o, Op& op) {
   if (!d.empty() && operands.size() != 4) return false;
   if (o.parts == 1) return d.empty() && ReadPart(a, o.part_a) && ReadPart(b, o.part_b);
   uint16_t order_a = o.parts == 2 ? 010 : 03210, order_b = o.parts == 2 ? 032 : 07654;
-  const bool read = ReadMask(d, o.parts, o.written) && ReadOrder(a, o.parts, order_a) && ReadOrder(b, o.parts, order_b);
+  const bool read = ReadMask(d, o.parts, o.written) && ReadOrder(a, o.parts, order_a) &&
+                    ReadOrder(b, o.parts, order_b);
   op.target = order_a | uint32_t{order_b} << kOrderBits;
   return read;
 }
@@ -223,7 +249,8 @@ bool ReadProduct(const Form& form, const Options& o, Op& op) {
   op.target = (form.Has("shr7")    ? 7
                : form.Has("shr15") ? 15
                                    : 0) |
-              (plus_one ? kPlusOne : 0) | (minus_product ? kMinusProduct : 0) | (minus_c ? kMinusC : 0);
+              (plus_one ? kPlusOne : 0) | (minus_product ? kMinusProduct : 0) |
+              (minus_c ? kMinusC : 0);
   // Of unsigned sums that are scaled and saturate an H200 makes now one thing, now another.
   const bool is_unsigned = !o.signed_a && !o.signed_b && !minus_product && !minus_c;
   return !(is_unsigned && o.saturate && (op.target & 31) != 0);
@@ -239,9 +266,11 @@ Handler VideoHandler(const Form& form, Op& op) {
     name.pop_back();
   }
   const bool known = ReadWhat(name, o.what);
-  if ((o.what == What::kShl || o.what == What::kShr) && form.Has("clamp") == form.Has("wrap")) return nullptr;
+  if ((o.what == What::kShl || o.what == What::kShr) && form.Has("clamp") == form.Has("wrap"))
+    return nullptr;
   o.wraps = form.Has("wrap");
-  if (!known || (o.what == What::kAverage && o.parts == 1) || form.instruction->operands.size() < 3) return nullptr;
+  if (!known || (o.what == What::kAverage && o.parts == 1) || form.instruction->operands.size() < 3)
+    return nullptr;
   std::vector<bool> types;
   size_t last_type = 0;
   const auto& modifiers = form.instruction->modifiers;
@@ -252,7 +281,8 @@ Handler VideoHandler(const Form& form, Op& op) {
     last_type = i;
   }
   o.saturate = form.Has("sat");
-  if (o.what == What::kShl && o.saturate) return nullptr;  // hardware makes something else of it than the ISA says
+  // hardware makes something else of it than the ISA says
+  if (o.what == What::kShl && o.saturate) return nullptr;
   if (o.what == What::kCompare) types.insert(types.begin(), false);
   if (types.size() != 3) return nullptr;
   o.signed_d = types[0];
@@ -261,7 +291,8 @@ Handler VideoHandler(const Form& form, Op& op) {
   for (size_t i = last_type + 1; i < modifiers.size(); ++i) {
     static constexpr std::string_view kComparisons[] = {"eq", "ne", "lt", "le", "gt", "ge"};
     const auto at = std::ranges::find(kComparisons, modifiers[i]);
-    if (at != std::end(kComparisons)) o.comparison = static_cast<uint8_t>(at - std::begin(kComparisons));
+    if (at != std::end(kComparisons))
+      o.comparison = static_cast<uint8_t>(at - std::begin(kComparisons));
     if (modifiers[i] == "add") o.second = Second::kAdd;
     if (modifiers[i] == "min") o.second = Second::kMin;
     if (modifiers[i] == "max") o.second = Second::kMax;

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "atunner/vgpu/checks/access.h"
+#include "atunner/vgpu/checks/pending.h"
 #include "atunner/vgpu/instructions/handlers.h"
 #include "atunner/vgpu/instructions/lanes.h"
-#include "atunner/vgpu/checks/pending.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -48,8 +48,9 @@ void Shuffle(Exec& x, const Op& op, uint32_t mask) {
     for (uint32_t m = mask; m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
       if ((mask >> sources[l]) & 1u) continue;
-      return Report(x, op, Hazard::Kind::kInvalidShuffle, l,
-                    "shuffles from lane " + std::to_string(sources[l]) + ", which does not take part");
+      return Report(
+          x, op, Hazard::Kind::kInvalidShuffle, l,
+          "shuffles from lane " + std::to_string(sources[l]) + ", which does not take part");
     }
   }
   uint32_t values[kLanes];
@@ -82,7 +83,9 @@ void Vote(Exec& x, const Op& op, uint32_t mask) {
   if (op.variant == kBallot) {
     ForLanes(mask, [&](int l) { d[l] = p; });
   } else {
-    const bool holds = op.variant == kAll ? p == mask : op.variant == kAny ? p != 0 : (p == 0 || p == mask);
+    const bool holds = op.variant == kAll   ? p == mask
+                       : op.variant == kAny ? p != 0
+                                            : (p == 0 || p == mask);
     *d = (*d & ~mask) | (holds ? mask : 0);
   }
   ++x.warp->sync_epoch;
@@ -90,7 +93,8 @@ void Vote(Exec& x, const Op& op, uint32_t mask) {
 
 template <class T, bool kAllEqual>
 void Match(Exec& x, const Op& op, uint32_t mask) {
-  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)])) return;
+  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)]))
+    return;
   const uint32_t* a = x.Source(op.src[0]);
   T values[kLanes];
   ForLanes(mask, [&](int l) { values[l] = Lane<T>::Get(a, l); });
@@ -117,7 +121,8 @@ enum ReduceMode : uint8_t { kReduceAdd, kReduceMin, kReduceMax, kReduceAnd, kRed
 
 template <class T>
 void Redux(Exec& x, const Op& op, uint32_t mask) {
-  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)])) return;
+  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)]))
+    return;
   const uint32_t* a = x.Source(op.src[0]);
   T r = Lane<T>::Get(a, std::countr_zero(mask));
   for (uint32_t m = mask & (mask - 1); m != 0; m &= m - 1) {
@@ -147,9 +152,11 @@ void Redux(Exec& x, const Op& op, uint32_t mask) {
   ++x.warp->sync_epoch;
 }
 
-/// Of floats: numbers win over NaN unless .NaN asks for the opposite. Bits of the variant: 0 = min, 1 = abs, 2 = NaN.
+/// Of floats: numbers win over NaN unless .NaN asks for the opposite. Bits of the variant: 0 = min,
+/// 1 = abs, 2 = NaN.
 void ReduxFloat(Exec& x, const Op& op, uint32_t mask) {
-  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)])) return;
+  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)]))
+    return;
   const uint32_t* a = x.Source(op.src[0]);
   float r = std::numeric_limits<float>::quiet_NaN();
   bool nan = false;
@@ -175,7 +182,8 @@ void ActiveMask(Exec& x, const Op& op, uint32_t mask) {
 }
 
 void Elect(Exec& x, const Op& op, uint32_t mask) {
-  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[0])[std::countr_zero(mask)])) return;
+  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[0])[std::countr_zero(mask)]))
+    return;
   const auto leader = static_cast<uint32_t>(std::countr_zero(mask));
   if (op.dst != INT32_MIN) {
     uint32_t* d = x.Slot(op.dst);
@@ -205,7 +213,8 @@ void AsyncProxyFence(Exec& x, const Op&, uint32_t) {
 
 void NoEffect(Exec&, const Op&, uint32_t) {}
 
-/// setmaxnreg changes nothing here, but all four warps of the group must execute it, with a number that there is.
+/// setmaxnreg changes nothing here, but all four warps of the group must execute it, with a number
+/// that there is.
 Handler RegisterCount(const Form& form, Op& op) {
   const auto& operands = form.instruction->operands;
   const uint64_t registers = operands.size() == 1 ? operands[0].bits : 0;
@@ -239,7 +248,8 @@ Handler WarpHandler(const Form& form, Op& op) {
     return form.Has("sync") && op.variant != 0xff ? Vote : nullptr;
   }
   if (opcode == "match") {
-    if (form.Has("any")) return ptx::BitsOf(form.type) == 64 ? Match<uint64_t, false> : Match<uint32_t, false>;
+    if (form.Has("any"))
+      return ptx::BitsOf(form.type) == 64 ? Match<uint64_t, false> : Match<uint32_t, false>;
     return ptx::BitsOf(form.type) == 64 ? Match<uint64_t, true> : Match<uint32_t, true>;
   }
   if (opcode == "redux") {
@@ -247,14 +257,16 @@ Handler WarpHandler(const Form& form, Op& op) {
     if (op.variant == 0xff) return nullptr;
     if (form.type == Type::kF32) {
       if (op.variant != kReduceMin && op.variant != kReduceMax) return nullptr;
-      op.variant = static_cast<uint8_t>((op.variant == kReduceMin) | form.Has("abs") << 1 | form.Has("NaN") << 2);
+      op.variant = static_cast<uint8_t>((op.variant == kReduceMin) | form.Has("abs") << 1 |
+                                        form.Has("NaN") << 2);
       return ReduxFloat;
     }
     return form.type == Type::kS32 ? Redux<int32_t> : Redux<uint32_t>;
   }
   if (opcode == "activemask") return ActiveMask;
   if (opcode == "elect") return Elect;
-  if (opcode == "fence" && form.Has("proxy")) return form.Has("async") ? AsyncProxyFence : OrderOnly;
+  if (opcode == "fence" && form.Has("proxy"))
+    return form.Has("async") ? AsyncProxyFence : OrderOnly;
   if (opcode == "fence" && form.Has("mbarrier_init")) return OrderOnly;
   if (opcode == "membar" || opcode == "fence") return form.Has("cta") ? BlockFence : Fence;
   if (opcode == "nanosleep") return [](Exec& x, const Op&, uint32_t) { x.yield = true; };

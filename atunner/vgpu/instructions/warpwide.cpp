@@ -5,8 +5,8 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-// Spans are filled field by field, and read so: a copy as a whole would wait until the fields have left the store
-// buffer.
+// Spans are filled field by field, and read so: a copy as a whole would wait until the fields have
+// left the store buffer.
 
 /// Of all lanes. In two passes, as the second is for irregular accesses alone.
 template <class T>
@@ -44,7 +44,8 @@ void FindSpanOf(const void* offsets, uint32_t bytes, Span& span) {
   span.bits = bits;
 }
 void FindSpanOfAll(const Op& op, const uint32_t* offsets, uint32_t bytes, Span& span) {
-  op.narrow_address ? FindSpanOf<uint32_t>(offsets, bytes, span) : FindSpanOf<uint64_t>(offsets, bytes, span);
+  op.narrow_address ? FindSpanOf<uint32_t>(offsets, bytes, span)
+                    : FindSpanOf<uint64_t>(offsets, bytes, span);
 }
 void FindSpanOfSome(const Exec& x, const Op& op, uint32_t mask, uint64_t* own, Span& span) {
   const uint32_t* a = x.Source(op.src[0]);
@@ -57,7 +58,8 @@ void FindSpanOfSome(const Exec& x, const Op& op, uint32_t mask, uint64_t* own, S
   }
 }
 
-/// Whether lanes l and l + kStep are alike, of those whose number is less than kEnd and a multiple of kEvery.
+/// Whether lanes l and l + kStep are alike, of those whose number is less than kEnd and a multiple
+/// of kEvery.
 template <class T, uint32_t kStep, uint32_t kEvery, uint32_t kEnd>
 bool Alike(const std::array<T, kLanes>& v) {
   T differs = 0;
@@ -84,7 +86,8 @@ bool OverwritesAddress(const Exec& x, const Op& op) {
 }
 
 /// The span of the addresses, `own` or what is known of the register.
-const Span& FindOffsets(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, Warpwide& w, Span& own) {
+const Span& FindOffsets(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, Warpwide& w,
+                        Span& own) {
   if (op.src[0] == INT32_MIN) {
     std::fill_n(w.own, kLanes, uint64_t{0});
     w.UseOwn();
@@ -136,7 +139,9 @@ const Range* OneAllocation(Exec& x, uint64_t low, uint64_t end) {
 /// Threads' local memories lie one behind the other.
 void PlaceLocal(const Exec& x, uint32_t mask, Warpwide& w) {
   const uint64_t per_thread = x.kernel->local_bytes;
-  ForLanes(mask, [&](int l) { w.own[l] = (w.narrow ? w.narrow[l] : w.Wide(l)) + w.bias + x.ThreadOf(l) * per_thread; });
+  ForLanes(mask, [&](int l) {
+    w.own[l] = (w.narrow ? w.narrow[l] : w.Wide(l)) + w.bias + x.ThreadOf(l) * per_thread;
+  });
   w.UseOwn();
   w.known = nullptr;
   w.bias = 0;

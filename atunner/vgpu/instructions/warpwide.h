@@ -5,8 +5,8 @@
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
-/// Where the active lanes of an aligned access inside one allocation go: host bytes of lane l at base + offset of l,
-/// which is an address register as it is, or `own`.
+/// Where the active lanes of an aligned access inside one allocation go: host bytes of lane l at
+/// base + offset of l, which is an address register as it is, or `own`.
 struct Warpwide {
   std::byte* base = nullptr;
   const uint32_t* narrow = nullptr;

@@ -1,12 +1,13 @@
-// wgmma: products of a warp group, four warps, with operands that matrix descriptors find in shared memory.
+// wgmma: products of a warp group, four warps, with operands that matrix descriptors find in shared
+// memory.
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <vector>
 
 #include "atunner/vgpu/checks/access.h"
-#include "atunner/vgpu/instructions/handlers.h"
 #include "atunner/vgpu/checks/pending.h"
+#include "atunner/vgpu/instructions/handlers.h"
 #include "atunner/vgpu/instructions/product.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -62,33 +63,36 @@ struct Descriptor {
   uint32_t AlongK(int row, int chunk) const {
     const auto r = static_cast<uint32_t>(row);
     const auto c = static_cast<uint32_t>(chunk);
-    return Address(r / 8 * stride + r % 8 * width * kChunkBytes + c % width * kChunkBytes + c / width * leading);
+    return Address(r / 8 * stride + r % 8 * width * kChunkBytes + c % width * kChunkBytes +
+                   c / width * leading);
   }
   /// Rows of the matrix are neighbours: chunk of eight of them, at k.
   uint32_t AcrossK(int chunk, int k) const {
     const auto c = static_cast<uint32_t>(chunk);
     const auto at = static_cast<uint32_t>(k);
     if (width == 1) return Address(c * stride + at % 8 * kChunkBytes + at / 8 * leading);
-    return Address(c % width * kChunkBytes + c / width * leading + at % 8 * width * kChunkBytes + at / 8 * stride);
+    return Address(c % width * kChunkBytes + c / width * leading + at % 8 * width * kChunkBytes +
+                   at / 8 * stride);
   }
 };
 
 /// Words that a product reads; empty where nothing is checked.
 using Reads = std::vector<WordRange>;
 
-/// Chunks of one operand in shared memory, in the order of WidenRows or WidenTransposed…; false after reporting.
-bool FindChunks(Exec& x, const Op& op, const Descriptor& d, bool transposed, int rows, int k, int row_chunks,
-                std::vector<const std::byte*>& chunks, Reads& reads) {
+/// Chunks of one operand in shared memory, in the order of WidenRows or WidenTransposed…; false
+/// after reporting.
+bool FindChunks(Exec& x, const Op& op, const Descriptor& d, bool transposed, int rows, int k,
+                int row_chunks, std::vector<const std::byte*>& chunks, Reads& reads) {
   const AsyncIssuer by = IssuingGroup(x);
   chunks.clear();
   const int count = transposed ? rows / 8 * k : rows * row_chunks;
   for (int i = 0; i < count; ++i) {
-    const uint32_t at =
-        transposed ? d.AcrossK(i % (rows / 8), i / (rows / 8)) : d.AlongK(i / row_chunks, i % row_chunks);
+    const uint32_t at = transposed ? d.AcrossK(i % (rows / 8), i / (rows / 8))
+                                   : d.AlongK(i / row_chunks, i % row_chunks);
     if (uint64_t{at} + kChunkBytes > x.shared.size()) {
-      Report(
-          x, op, Hazard::Kind::kOutOfBounds, 0,
-          "matrix descriptor reaches shared address " + Hex(at) + ", the block has " + std::to_string(x.shared.size()));
+      Report(x, op, Hazard::Kind::kOutOfBounds, 0,
+             "matrix descriptor reaches shared address " + Hex(at) + ", the block has " +
+                 std::to_string(x.shared.size()));
       return false;
     }
     if (x.check && !AsyncRead(x, op, 0, by, at, kChunkBytes)) return false;
@@ -148,7 +152,8 @@ bool LoadB(Exec& x, const Op& op, const WgmmaForm& f, Buffers& t) {
   const int row_chunks = f.RowChunksOfB();
   t.rows.resize(static_cast<size_t>(f.n() * f.k()));
   t.b.resize(t.rows.size());
-  if (!FindChunks(x, op, descriptor, f.transposed_b, f.n(), f.k(), row_chunks, t.chunks, t.reads)) return false;
+  if (!FindChunks(x, op, descriptor, f.transposed_b, f.n(), f.k(), row_chunks, t.chunks, t.reads))
+    return false;
   if (f.transposed_b) {
     WidenTransposedB(f.b, t.chunks.data(), f.n(), f.k(), t.b.data());
   } else {
@@ -161,7 +166,8 @@ bool LoadB(Exec& x, const Op& op, const WgmmaForm& f, Buffers& t) {
 /// Until it is waited for, the product holds its registers and the words that it reads.
 void NotePending(Exec& x, const Op& op, Reads& reads) {
   const AsyncIssuer by = IssuingGroup(x);
-  for (Warp& warp : std::span(x.warps).subspan(by.first_warp, by.warps)) HoldRegisters(warp, *x.kernel, op);
+  for (Warp& warp : std::span(x.warps).subspan(by.first_warp, by.warps))
+    HoldRegisters(warp, *x.kernel, op);
   x.watch = true;
   x.async_reads.push_back({by.party, x.warp->product_groups, LineOf(x, op), std::move(reads)});
 }
@@ -172,11 +178,13 @@ bool FragmentsInUse(Exec& x, const Op& op, const WgmmaForm& f) {
   if (x.warp->products.empty() ||
       std::none_of(slots, slots + 4, [&](int32_t s) { return s > 0 && held[s] == kWritten; }))
     return false;
-  Report(x, op, Hazard::Kind::kRace, 0, "multiplies a register that a wgmma still writes, before wgmma.wait_group");
+  Report(x, op, Hazard::Kind::kRace, 0,
+         "multiplies a register that a wgmma still writes, before wgmma.wait_group");
   return true;
 }
 
-/// Runs once for the four warps. The result is there at once; that nobody may look at it yet is a matter of checks.
+/// Runs once for the four warps. The result is there at once; that nobody may look at it yet is a
+/// matter of checks.
 void Product(Exec& x, const Op& op, uint32_t) {
   static thread_local Buffers t;
   const auto f = std::bit_cast<WgmmaForm>(op.imm);
@@ -217,7 +225,8 @@ void NoEffect(Exec&, const Op&, uint32_t) {}
 
 void Commit(Exec& x, const Op&, uint32_t) { ++x.warp->product_groups; }
 
-/// All but the newest `imm` groups are over. One warp of a group waits for the products of all four.
+/// All but the newest `imm` groups are over. One warp of a group waits for the products of all
+/// four.
 void Wait(Exec& x, const Op& op, uint32_t) {
   if (!x.check) return;
   const uint32_t groups = x.warp->product_groups;
@@ -233,7 +242,8 @@ bool ReadTypes(const Form& form, WgmmaForm& f) {
   std::vector<std::string> types;
   for (const std::string& modifier : form.instruction->modifiers) {
     if (std::sscanf(modifier.c_str(), "m%dn%dk%d", &m, &n, &k) == 3) continue;
-    if (FindTensorElement(modifier) || modifier == "f32" || modifier == "s32") types.push_back(modifier);
+    if (FindTensorElement(modifier) || modifier == "f32" || modifier == "s32")
+      types.push_back(modifier);
   }
   if (types.size() != 3) return false;
   const auto a = FindTensorElement(types[1]);
@@ -250,10 +260,12 @@ bool ReadTypes(const Form& form, WgmmaForm& f) {
   return m == kRows && columns && k == f.k() && BitsOf(*a) != 4;
 }
 
-/// Two bits per stored element: of wide ones a row's fit into two of four lanes, of 8-bit ones they take all.
+/// Two bits per stored element: of wide ones a row's fit into two of four lanes, of 8-bit ones they
+/// take all.
 bool ReadSelector(const ptx::Operand& operand, WgmmaForm& f) {
   const uint64_t choices = BitsOf(f.a) >= 16 ? 2 : 1;
-  if (operand.kind != ptx::Operand::Kind::kImmediate || operand.bits >= choices || f.a == TensorElement::kB1)
+  if (operand.kind != ptx::Operand::Kind::kImmediate || operand.bits >= choices ||
+      f.a == TensorElement::kB1)
     return false;
   f.selector = static_cast<uint8_t>(operand.bits) & 7u;
   return true;
@@ -289,7 +301,8 @@ Handler WgmmaHandler(const Form& form, Op& op) {
   }
   const auto sign = [](int64_t v) { return v == 1 || v == -1; };
   const auto flag = [](int64_t v) { return v == 0 || v == 1; };
-  if (!sign(options[0]) || !sign(options[1]) || !flag(options[2]) || !flag(options[3])) return nullptr;
+  if (!sign(options[0]) || !sign(options[1]) || !flag(options[2]) || !flag(options[3]))
+    return nullptr;
   f.negated = options[0] != options[1];
   f.transposed_a = options[2] != 0;
   f.transposed_b = options[3] != 0;

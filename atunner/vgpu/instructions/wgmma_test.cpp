@@ -46,7 +46,8 @@ WgmmaRunner Runner(ProgramLoader load) {
 }
 
 TEST(TensorProducts, OfAllTypesAndLayoutsAvx2) {
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
+      !__builtin_cpu_supports("f16c"))
     GTEST_SKIP() << "this processor has no AVX2";
   EXPECT_THAT(CheckWgmma(WgmmaCases(), Runner(avx2::Load)), testing::IsEmpty());
   EXPECT_THAT(CheckMma(MmaCases(), Runner(avx2::Load)), testing::IsEmpty());
@@ -58,7 +59,8 @@ TEST(TensorProducts, OfAllTypesAndLayoutsPortable) {
   EXPECT_THAT(CheckQuads(Runner(portable::Load)), testing::IsEmpty());
 }
 
-/// As an H200 was seen to do: of C and 32 products of 2.25 the digits below the 13th of the largest are cut off.
+/// As an H200 was seen to do: of C and 32 products of 2.25 the digits below the 13th of the largest
+/// are cut off.
 TEST(TensorProducts, Of8BitFloatsKeepThirteenDigits) {
   WgmmaCase one;
   one.a = one.b = "e4m3";
@@ -74,7 +76,8 @@ TEST(TensorProducts, Of8BitFloatsKeepThirteenDigits) {
                              {0.0001f, 72.0f},
                              {3e38f, 0x1.c36p127f},
                              {kInfinity, kInfinity}}) {
-    std::fill(data.input.begin() + static_cast<long>(registers), data.input.end(), std::bit_cast<uint32_t>(c));
+    std::fill(data.input.begin() + static_cast<long>(registers), data.input.end(),
+              std::bit_cast<uint32_t>(c));
     std::vector<uint32_t> output(data.expected.size());
     for (const ProgramLoader load : {portable::Load, ProgramLoader(LoadProgram)}) {
       EXPECT_TRUE(Launch(load, data.ptx, data.input, output).outcome.completed());
@@ -96,20 +99,28 @@ TEST(TensorProducts, OfASparseMatrixLeaveOutWhatItsIndicesDo) {
     for (size_t i = 8192 / 4; i < shared; ++i) data.input[i] = 0x7e7e7e7eu;  // NaNs all over B
     std::vector<uint32_t> output(data.expected.size());
     ASSERT_TRUE(Launch(LoadProgram, data.ptx, data.input, output).outcome.completed());
-    EXPECT_TRUE(std::ranges::all_of(output, [](uint32_t d) { return std::isnan(std::bit_cast<float>(d)); })) << type;
+    EXPECT_TRUE(std::ranges::all_of(output, [](uint32_t d) {
+      return std::isnan(std::bit_cast<float>(d));
+    })) << type;
     // All of A is at the same two places of four: NaNs at the others are not seen.
     data = clean;
     const size_t stride = (data.input.size() - shared) / 128;
-    for (size_t thread = 0; thread < 128; ++thread) data.input[shared + (thread + 1) * stride - 1] = 0x44444444u;
+    for (size_t thread = 0; thread < 128; ++thread)
+      data.input[shared + (thread + 1) * stride - 1] = 0x44444444u;
     const bool narrow = one.a == "e5m2";
-    for (size_t i = 8192 / 4; i < shared; ++i) data.input[i] = narrow ? 0x7e7e0000u : i % 2 == 0 ? 0 : 0x7e007e00u;
+    for (size_t i = 8192 / 4; i < shared; ++i)
+      data.input[i] = narrow ? 0x7e7e0000u : i % 2 == 0 ? 0 : 0x7e007e00u;
     ASSERT_TRUE(Launch(LoadProgram, data.ptx, data.input, output).outcome.completed());
-    EXPECT_TRUE(std::ranges::none_of(output, [](uint32_t d) { return std::isnan(std::bit_cast<float>(d)); })) << type;
+    EXPECT_TRUE(std::ranges::none_of(output, [](uint32_t d) {
+      return std::isnan(std::bit_cast<float>(d));
+    })) << type;
   }
 }
 
-/// What a run of the small kernel says after `from` was replaced by `to` in its text; "" when it completes.
-std::string After(const WgmmaCase& one, const std::string& from, const std::string& to, uint32_t threads = 128) {
+/// What a run of the small kernel says after `from` was replaced by `to` in its text; "" when it
+/// completes.
+std::string After(const WgmmaCase& one, const std::string& from, const std::string& to,
+                  uint32_t threads = 128) {
   WgmmaData data = MakeWgmmaData(one);
   const size_t at = data.ptx.find(from);
   if (at == std::string::npos) return "there is no " + from;
@@ -131,7 +142,8 @@ TEST(WgmmaChecks, RegistersInUse) {
               testing::HasSubstr("writes a register of the wgmma"));
   WgmmaCase fragments = one;
   fragments.a_in_registers = true;
-  EXPECT_EQ(After(fragments, kWait, "  add.u32 %i, %a2, 1;\n" + kWait), "") << "reading a fragment is no harm";
+  EXPECT_EQ(After(fragments, kWait, "  add.u32 %i, %a2, 1;\n" + kWait), "")
+      << "reading a fragment is no harm";
   EXPECT_THAT(After(fragments, kWait, "  add.u32 %a2, %i, 1;\n" + kWait),
               testing::HasSubstr("writes a register of the wgmma"));
 }
@@ -140,7 +152,8 @@ TEST(WgmmaChecks, MovedAccumulatorsAreStillToCome) {
   const WgmmaCase one;
   const std::string move = "  mov.b32 %v0, %d0;\n";
   EXPECT_EQ(After(one, kWait, move + kWait + "  mov.b32 %d0, %v0;\n"), "");
-  EXPECT_THAT(After(one, kWait, move + "  add.u32 %v1, %v0, 1;\n" + kWait), testing::HasSubstr("reads a register"));
+  EXPECT_THAT(After(one, kWait, move + "  add.u32 %v1, %v0, 1;\n" + kWait),
+              testing::HasSubstr("reads a register"));
 }
 
 TEST(WgmmaChecks, AWaitLeavesTheNewestGroups) {
@@ -149,12 +162,14 @@ TEST(WgmmaChecks, AWaitLeavesTheNewestGroups) {
   EXPECT_EQ(After(one, kCommit + kWait, older), "");
   EXPECT_THAT(After(one, kCommit + kWait, kCommit + "  wgmma.wait_group.sync.aligned 1;\n"),
               testing::HasSubstr("reads a register"));
-  EXPECT_THAT(After(one, kCommit, ""), testing::HasSubstr("reads a register")) << "without a commit there is no group";
+  EXPECT_THAT(After(one, kCommit, ""), testing::HasSubstr("reads a register"))
+      << "without a commit there is no group";
 }
 
 TEST(WgmmaChecks, OperandsInSharedMemory) {
   const WgmmaCase one;
-  EXPECT_THAT(After(one, "  fence.proxy.async;\n", ""), testing::HasSubstr("with no fence.proxy.async between"));
+  EXPECT_THAT(After(one, "  fence.proxy.async;\n", ""),
+              testing::HasSubstr("with no fence.proxy.async between"));
   EXPECT_THAT(After(one, "  bar.sync 0;\n", ""), testing::HasSubstr("with no barrier between"));
   EXPECT_THAT(After(one, kWait, "  st.shared.b32 [tile], %thread;\n" + kWait),
               testing::HasSubstr("which an asynchronous operation still reads"));
@@ -166,15 +181,17 @@ TEST(WgmmaChecks, OperandsInSharedMemory) {
 TEST(WgmmaChecks, TheWholeGroupTakesPart) {
   const WgmmaCase one;
   EXPECT_THAT(After(one, kWait, kWait, 96), testing::HasSubstr("has no whole warp group"));
-  EXPECT_THAT(After(one, "  wgmma.fence.sync.aligned;\n",
-                    "  setp.gt.u32 %more, %thread, 95;\n  @%more exit;\n  wgmma.fence.sync.aligned;\n"),
-              testing::HasSubstr("warp 3 of its warp group has ended"));
+  EXPECT_THAT(
+      After(one, "  wgmma.fence.sync.aligned;\n",
+            "  setp.gt.u32 %more, %thread, 95;\n  @%more exit;\n  wgmma.fence.sync.aligned;\n"),
+      testing::HasSubstr("warp 3 of its warp group has ended"));
 }
 
 TEST(WgmmaForms, WhatTheIsaLacksIsRefused) {
   const std::string form = "m64n8k16.f32.f16.f16";
-  for (const char* other : {"m64n12k16.f32.f16.f16", "m64n8k8.f32.f16.f16", "m32n8k16.f32.f16.f16",
-                            "m64n8k16.f32.f16.bf16", "m64n8k16.f16.bf16.bf16", "m64n8k32.s32.s8.e4m3"})
+  for (const char* other :
+       {"m64n12k16.f32.f16.f16", "m64n8k8.f32.f16.f16", "m32n8k16.f32.f16.f16",
+        "m64n8k16.f32.f16.bf16", "m64n8k16.f16.bf16.bf16", "m64n8k32.s32.s8.e4m3"})
     EXPECT_THAT(After({}, form, other), testing::HasSubstr("does not support")) << other;
   WgmmaCase sparse;
   sparse.sparse = true;

@@ -1,6 +1,6 @@
-// wmma: whole-warp matrix fragments. The ISA leaves open which lane holds what; here element e of a matrix of E
-// elements lies in slots e, e + E, … of the fragment, but the 16×16 accumulators lie as two mma tiles side by side, as
-// on hardware.
+// wmma: whole-warp matrix fragments. The ISA leaves open which lane holds what; here element e of a
+// matrix of E elements lies in slots e, e + E, … of the fragment, but the 16×16 accumulators lie as
+// two mma tiles side by side, as on hardware.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -16,9 +16,10 @@ using ptx::Type;
 
 enum class Element : uint8_t { kF16, kBF16, kTF32, kF32, kF64, kS8, kU8, kS4, kU4, kB1, kS32 };
 constexpr std::pair<std::string_view, Element> kElements[] = {
-    {"f16", Element::kF16}, {"bf16", Element::kBF16}, {"tf32", Element::kTF32}, {"f32", Element::kF32},
-    {"f64", Element::kF64}, {"s8", Element::kS8},     {"u8", Element::kU8},     {"s4", Element::kS4},
-    {"u4", Element::kU4},   {"b1", Element::kB1},     {"s32", Element::kS32}};
+    {"f16", Element::kF16}, {"bf16", Element::kBF16}, {"tf32", Element::kTF32},
+    {"f32", Element::kF32}, {"f64", Element::kF64},   {"s8", Element::kS8},
+    {"u8", Element::kU8},   {"s4", Element::kS4},     {"u4", Element::kU4},
+    {"b1", Element::kB1},   {"s32", Element::kS32}};
 int Bits(Element e) {
   switch (e) {
     case Element::kF16:
@@ -49,8 +50,9 @@ struct Options {
   bool is_a = false, is_b = false;
 };
 uint32_t Pack(const Options& o) {
-  return o.rows | o.cols << 8 | static_cast<uint32_t>(o.element) << 16 | uint32_t{o.by_column} << 20 |
-         uint32_t{o.is_a} << 21 | uint32_t{o.is_b} << 22 | uint32_t{o.inner} << 23;
+  return o.rows | o.cols << 8 | static_cast<uint32_t>(o.element) << 16 |
+         uint32_t{o.by_column} << 20 | uint32_t{o.is_a} << 21 | uint32_t{o.is_b} << 22 |
+         uint32_t{o.inner} << 23;
 }
 Options Unpack(uint32_t v) {
   return {static_cast<uint8_t>(v),
@@ -99,7 +101,9 @@ void ForFragment(int first, int registers, int rows, int cols, int bits, bool ac
   }
 }
 
-int32_t ListSlot(const Exec& x, const Op& op, int i) { return x.kernel->lists[op.list + static_cast<size_t>(i)]; }
+int32_t ListSlot(const Exec& x, const Op& op, int i) {
+  return x.kernel->lists[op.list + static_cast<size_t>(i)];
+}
 
 /// Host pointer to one contiguous row or column of the matrix, checked as one access of lane 0.
 std::byte* Line(Exec& x, const Op& op, uint64_t address, uint32_t bytes, bool store) {
@@ -107,7 +111,8 @@ std::byte* Line(Exec& x, const Op& op, uint64_t address, uint32_t bytes, bool st
   const char* verb = store ? "matrix store" : "matrix load";
   if (space == Space::kGlobal || space == Space::kConst) {
     std::byte* at = GlobalPointer(x, op, 0, address, bytes, verb);
-    if (at != nullptr) store ? NoteGlobalWrite(x, op, 0, address, bytes) : NoteGlobalRead(x, op, 0, address, bytes);
+    if (at != nullptr)
+      store ? NoteGlobalWrite(x, op, 0, address, bytes) : NoteGlobalRead(x, op, 0, address, bytes);
     return at;
   }
   std::byte* at = WindowPointer(x, op, 0, space, address, bytes, verb);
@@ -129,10 +134,12 @@ bool FindLines(Exec& x, const Op& op, const Options& o, Lines& lines) {
   lines.bits = Bits(o.element);
   lines.count = o.by_column ? o.cols : o.rows;
   lines.length = o.by_column ? o.rows : o.cols;
-  const uint32_t stride = op.src[1] == INT32_MIN ? static_cast<uint32_t>(lines.length) : x.Source(op.src[1])[0];
+  const uint32_t stride = op.src[1] == INT32_MIN ? static_cast<uint32_t>(lines.length)
+                                                 : x.Source(op.src[1])[0];
   lines.base = AddressOf(x, op, 0);
   lines.stride_bits = uint64_t{stride} * static_cast<uint64_t>(lines.bits);
-  const auto line_bytes = static_cast<uint32_t>(std::max(1, std::min(32, lines.length * lines.bits / 8)));
+  const auto line_bytes = static_cast<uint32_t>(
+      std::max(1, std::min(32, lines.length * lines.bits / 8)));
   return CheckAligned(x, op, 0, lines.base, std::bit_floor(std::min(line_bytes, 32u)));
 }
 
@@ -140,15 +147,16 @@ void CountLines(Exec& x, const Op& op, const Lines& lines, bool store) {
   if (!x.count) return;
   uint64_t addresses[kLanes] = {};
   const int n = std::min(lines.count, kLanes);
-  for (int i = 0; i < n; ++i) addresses[i] = lines.base + lines.stride_bits / 8 * static_cast<uint64_t>(i);
+  for (int i = 0; i < n; ++i)
+    addresses[i] = lines.base + lines.stride_bits / 8 * static_cast<uint64_t>(i);
   const uint32_t mask = n == kLanes ? ~0u : (1u << n) - 1;
   uint64_t address = lines.base;
   const auto bytes = static_cast<uint32_t>(std::clamp(lines.length * lines.bits / 8, 4, 32));
   if (const Space space = Resolve(op.space, address); space == Space::kGlobal)
     CountGlobal(x, addresses, mask, bytes, store);
   else
-    ++x.counts.shared_requests,
-        x.counts.shared_wavefronts += static_cast<uint64_t>(n * lines.length * lines.bits / 1024 + 1);
+    ++x.counts.shared_requests, x.counts.shared_wavefronts += static_cast<uint64_t>(
+                                    n * lines.length * lines.bits / 1024 + 1);
 }
 
 void LoadFragment(Exec& x, const Op& op, uint32_t mask) {
@@ -159,18 +167,21 @@ void LoadFragment(Exec& x, const Op& op, uint32_t mask) {
   uint64_t values[kMaxElements];
   for (int line = 0; line < lines.count; ++line) {
     const uint64_t at = lines.base + lines.stride_bits * static_cast<uint64_t>(line) / 8;
-    const std::byte* from = Line(x, op, at, static_cast<uint32_t>(std::max(1, lines.length * lines.bits / 8)), false);
+    const std::byte* from = Line(
+        x, op, at, static_cast<uint32_t>(std::max(1, lines.length * lines.bits / 8)), false);
     if (from == nullptr || x.stop) return;
     for (int i = 0; i < lines.length; ++i) {
       uint64_t raw = 0;
-      std::memcpy(&raw, from + i * lines.bits / 8, static_cast<size_t>(std::max(1, lines.bits / 8)));
+      std::memcpy(&raw, from + i * lines.bits / 8,
+                  static_cast<size_t>(std::max(1, lines.bits / 8)));
       if (lines.bits < 8) raw = raw >> (i * lines.bits % 8) & ((1u << lines.bits) - 1);
       values[o.by_column ? i * o.cols + line : line * o.cols + i] = raw;
     }
   }
-  ForFragment(0, op.list_size, o.rows, o.cols, lines.bits, !o.is_a && !o.is_b, [&](int reg, int l, int i, int e) {
-    WriteSlot(x.Slot(ListSlot(x, op, reg)), l, i, lines.bits, values[e]);
-  });
+  ForFragment(0, op.list_size, o.rows, o.cols, lines.bits, !o.is_a && !o.is_b,
+              [&](int reg, int l, int i, int e) {
+                WriteSlot(x.Slot(ListSlot(x, op, reg)), l, i, lines.bits, values[e]);
+              });
   CountLines(x, op, lines, false);
 }
 
@@ -188,13 +199,15 @@ void StoreFragment(Exec& x, const Op& op, uint32_t mask) {
     std::byte* to = Line(x, op, at, static_cast<uint32_t>(lines.length * lines.bits / 8), true);
     if (to == nullptr || x.stop) return;
     for (int i = 0; i < lines.length; ++i)
-      std::memcpy(to + i * lines.bits / 8, &values[o.by_column ? i * o.cols + line : line * o.cols + i],
+      std::memcpy(to + i * lines.bits / 8,
+                  &values[o.by_column ? i * o.cols + line : line * o.cols + i],
                   static_cast<size_t>(lines.bits / 8));
   }
   CountLines(x, op, lines, true);
 }
 
-// ---- products -------------------------------------------------------------------------------------------------------
+// ---- products
+// -------------------------------------------------------------------------------------------------------
 double Value(Element e, uint64_t raw) {
   switch (e) {
     case Element::kF16:
@@ -227,7 +240,8 @@ uint64_t Rounded(Element e, double v, bool saturate) {
       return std::bit_cast<uint64_t>(v);
     default:
       if (saturate) v = std::clamp(v, -0x1p31, 0x1p31 - 1);
-      return static_cast<uint32_t>(static_cast<int64_t>(v));  // sums of these sizes are exact in float64
+      // sums of these sizes are exact in float64
+      return static_cast<uint32_t>(static_cast<int64_t>(v));
   }
 }
 
@@ -238,8 +252,9 @@ struct Product {
   bool saturate, xor_bits, and_bits;
 };
 uint64_t Pack(const Product& p) {
-  return static_cast<uint64_t>(p.d) | static_cast<uint64_t>(p.a) << 4 | static_cast<uint64_t>(p.b) << 8 |
-         static_cast<uint64_t>(p.c) << 12 | uint64_t{p.d_registers} << 16 | uint64_t{p.a_registers} << 24 |
+  return static_cast<uint64_t>(p.d) | static_cast<uint64_t>(p.a) << 4 |
+         static_cast<uint64_t>(p.b) << 8 | static_cast<uint64_t>(p.c) << 12 |
+         uint64_t{p.d_registers} << 16 | uint64_t{p.a_registers} << 24 |
          uint64_t{p.b_registers} << 32 | uint64_t{p.saturate} << 40 | uint64_t{p.xor_bits} << 41 |
          uint64_t{p.and_bits} << 42;
 }
@@ -263,10 +278,12 @@ void MultiplyFragments(Exec& x, const Op& op, uint32_t mask) {
   static thread_local double a[kMaxElements];
   static thread_local double b[kMaxElements];
   double c[256];
-  const auto read = [&](int first, int registers, int rows, int cols, Element e, bool accumulator, double* to) {
-    ForFragment(first, registers, rows, cols, Bits(e), accumulator, [&](int reg, int l, int i, int element) {
-      to[element] = Value(e, ReadSlot(x.Source(ListSlot(x, op, reg)), l, i, Bits(e)));
-    });
+  const auto read = [&](int first, int registers, int rows, int cols, Element e, bool accumulator,
+                        double* to) {
+    ForFragment(first, registers, rows, cols, Bits(e), accumulator,
+                [&](int reg, int l, int i, int element) {
+                  to[element] = Value(e, ReadSlot(x.Source(ListSlot(x, op, reg)), l, i, Bits(e)));
+                });
   };
   read(p.d_registers, p.a_registers, o.rows, o.inner, p.a, false, a);
   read(p.d_registers + p.a_registers, p.b_registers, o.inner, o.cols, p.b, false, b);
@@ -289,7 +306,8 @@ void MultiplyFragments(Exec& x, const Op& op, uint32_t mask) {
   x.counts.AddProducts(2.0 * o.rows * o.cols * o.inner, Bits(p.a));
 }
 
-/// Registers of a fragment, by the ISA: float16 A and B always take 8, its accumulators 4, the rest as many as needed.
+/// Registers of a fragment, by the ISA: float16 A and B always take 8, its accumulators 4, the rest
+/// as many as needed.
 uint8_t RegistersOf(Element e, int elements, bool accumulator) {
   if (e == Element::kF16) return accumulator ? 4 : 8;
   return static_cast<uint8_t>(std::max(1, elements * Bits(e) / (kLanes * std::max(32, Bits(e)))));
@@ -323,8 +341,10 @@ Handler ProductHandler(const Form& form, Op& op, Options o) {
   if (p.a == Element::kB1 && (!form.Has("popc") || p.xor_bits == p.and_bits)) return nullptr;
   if (form.Has("rz") || form.Has("rm") || form.Has("rp")) return nullptr;
   size_t registers = 0;
-  for (const ptx::Operand& operand : form.instruction->operands) registers += operand.elements.size();
-  const size_t needed = size_t{p.d_registers} + p.a_registers + p.b_registers + RegistersOf(p.c, o.rows * o.cols, true);
+  for (const ptx::Operand& operand : form.instruction->operands)
+    registers += operand.elements.size();
+  const size_t needed = size_t{p.d_registers} + p.a_registers + p.b_registers +
+                        RegistersOf(p.c, o.rows * o.cols, true);
   if (registers != needed) return nullptr;
   op.target = Pack(o);
   op.imm = Pack(p);
@@ -340,7 +360,8 @@ Handler WmmaHandler(const Form& form, Op& op) {
   for (const std::string& modifier : form.instruction->modifiers) {
     if (std::sscanf(modifier.c_str(), "m%dn%dk%d", &m, &n, &k) == 3) break;
   }
-  if (m <= 0 || n <= 0 || k <= 0 || m * k > kMaxElements || k * n > kMaxElements || m * n > 256 || k > 128)
+  if (m <= 0 || n <= 0 || k <= 0 || m * k > kMaxElements || k * n > kMaxElements || m * n > 256 ||
+      k > 128)
     return nullptr;
   Options o;
   o.rows = static_cast<uint8_t>(m);
@@ -357,8 +378,9 @@ Handler WmmaHandler(const Form& form, Op& op) {
   if (o.is_b) o.rows = o.inner;
   o.by_column = form.Has("col");
   if (!o.by_column && !form.Has("row")) return nullptr;
-  const size_t registers =
-      form.instruction->operands.size() < 2 ? 0 : form.instruction->operands[load ? 0 : 1].elements.size();
+  const size_t registers = form.instruction->operands.size() < 2
+                               ? 0
+                               : form.instruction->operands[load ? 0 : 1].elements.size();
   if (registers != RegistersOf(o.element, o.rows * o.cols, !o.is_a && !o.is_b)) return nullptr;
   op.target = Pack(o);
   return load ? LoadFragment : StoreFragment;

@@ -1,5 +1,6 @@
-// What the checks know about global memory: which bytes were written, and who touched each word last. An allocation's
-// shadow is reserved with it and costs memory only where the allocation is touched.
+// What the checks know about global memory: which bytes were written, and who touched each word
+// last. An allocation's shadow is reserved with it and costs memory only where the allocation is
+// touched.
 #pragma once
 
 #include <array>
@@ -12,7 +13,8 @@
 
 namespace atunner::vgpu {
 
-/// The last writer of a 32-bit word. Blocks are known by serials, which differ from launch to launch.
+/// The last writer of a 32-bit word. Blocks are known by serials, which differ from launch to
+/// launch.
 struct WordWriter {
   uint32_t serial = 0;  ///< 0 = nobody, or several that wrote the same value
   uint32_t epoch = 0;   ///< of the block
@@ -32,7 +34,8 @@ struct LineAccess {
   uint32_t sync = 0;
   uint32_t words = 0;  ///< one bit per word of the line
   uint32_t op = 0;
-  int16_t origin = kIrregular;  ///< word of the line that lane 0 accesses; kIrregular = lanes are not side by side
+  /// Word of the line that lane 0 accesses; kIrregular = lanes are not side by side
+  int16_t origin = kIrregular;
   uint8_t warp = 0;
   uint8_t words_per_lane = 0;  ///< as a power of two
 
@@ -46,7 +49,8 @@ struct LineAccess {
 struct ShadowLine {
   LineAccess last;            ///< read
   uint32_t write_serial = 0;  ///< the last block that wrote to the line
-  uint32_t defined = 0;       ///< words of which it is known that they were written; others ask GlobalShadow::defined
+  /// Words of which it is known that they were written; others ask GlobalShadow::defined
+  uint32_t defined = 0;
 };
 static_assert(sizeof(ShadowLine) == 32);
 
@@ -66,12 +70,14 @@ struct GlobalShadow {
   uint8_t* defined = nullptr;  ///< one per byte: 0 = never written
   WordWriter* writers = nullptr;
   ShadowLine* lines = nullptr;
-  LineWrites* writes = nullptr;   ///< per line
-  LineAccess* foreign = nullptr;  ///< per line: the last read of another block than ShadowLine::last
+  LineWrites* writes = nullptr;  ///< per line
+  /// Per line: the last read of another block than ShadowLine::last
+  LineAccess* foreign = nullptr;
   mutable bool complete = false;  ///< the host has written it all: nobody need look
 };
 
-/// Orders the blocks of one launch: a fence makes what a block did before visible to all that look later.
+/// Orders the blocks of one launch: a fence makes what a block did before visible to all that look
+/// later.
 class RaceClock {
  public:
   void Fence(uint32_t serial, uint32_t epoch) {
@@ -85,7 +91,8 @@ class RaceClock {
  private:
   mutable std::mutex mutex_;
   std::atomic<uint64_t> now_{1};
-  std::unordered_map<uint32_t, std::vector<std::pair<uint32_t, uint64_t>>> fences_;  ///< epoch, time
+  /// Epoch, time
+  std::unordered_map<uint32_t, std::vector<std::pair<uint32_t, uint64_t>>> fences_;
 };
 
 /// Guards the shadow where blocks run on several threads of the host: one lock for many lines.

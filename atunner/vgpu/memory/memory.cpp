@@ -9,7 +9,8 @@ namespace atunner::vgpu {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kRedZone = 65536;  // unmapped on both sides: what our own checks miss must not hit a neighbour
+// unmapped on both sides: what our own checks miss must not hit a neighbour
+constexpr uint64_t kRedZone = 65536;
 constexpr uint64_t kMostRetired = uint64_t{1} << 30;
 constexpr uint64_t kQuarantine = uint64_t{64} << 20;  // retired first, so that late uses are seen
 
@@ -21,8 +22,8 @@ bool RaceClock::Ordered(uint32_t serial, uint32_t epoch, uint64_t time) const {
   const std::lock_guard lock(mutex_);
   const auto at = fences_.find(serial);
   if (at == fences_.end()) return false;
-  const auto fence =
-      std::ranges::lower_bound(at->second, epoch, {}, [](const std::pair<uint32_t, uint64_t>& f) { return f.first; });
+  const auto fence = std::ranges::lower_bound(
+      at->second, epoch, {}, [](const std::pair<uint32_t, uint64_t>& f) { return f.first; });
   return fence != at->second.end() && fence->second <= time;
 }
 
@@ -44,19 +45,22 @@ Memory::~Memory() {
 Result<uint64_t> Memory::Allocate(uint64_t bytes) {
   const std::unique_lock lock(mutex_);
   if (bytes > capacity_ - used_) {
-    return Fail(ErrorCode::kUnavailable, "out of device memory: " + std::to_string(bytes) + " bytes asked for, " +
-                                             std::to_string(capacity_ - used_) + " free of " +
-                                             std::to_string(capacity_));
+    return Fail(ErrorCode::kUnavailable,
+                "out of device memory: " + std::to_string(bytes) + " bytes asked for, " +
+                    std::to_string(capacity_ - used_) + " free of " + std::to_string(capacity_));
   }
   const uint64_t mapped = MappedBytes(bytes);
   const uint64_t payload = mapped - 2 * kRedZone;
-  void* mapping = ::mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* mapping = ::mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                         -1, 0);
   if (mapping == MAP_FAILED)
-    return Fail(ErrorCode::kUnavailable, "the system gives no address space for " + std::to_string(bytes) + " bytes");
+    return Fail(ErrorCode::kUnavailable,
+                "the system gives no address space for " + std::to_string(bytes) + " bytes");
   char* start = static_cast<char*>(mapping) + kRedZone;
   if (payload > 0 && ::mprotect(start, payload, PROT_READ | PROT_WRITE) != 0) {
     ::munmap(mapping, mapped);
-    return Fail(ErrorCode::kUnavailable, "the system gives no memory for " + std::to_string(bytes) + " bytes");
+    return Fail(ErrorCode::kUnavailable,
+                "the system gives no memory for " + std::to_string(bytes) + " bytes");
   }
   const auto address = reinterpret_cast<uint64_t>(start);
   Allocation& allocation = allocations_[address];
@@ -91,7 +95,8 @@ void Memory::AddShadow(Allocation& allocation, uint64_t address, uint64_t payloa
   const uint64_t lines = payload / kShadowLineBytes;
   const uint64_t per_line = sizeof(ShadowLine) + sizeof(LineWrites) + sizeof(LineAccess);
   const uint64_t bytes = std::max(payload + writers + lines * per_line, kPage);
-  void* mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) return;
   allocation.shadow_mapping = mapping;
   allocation.shadow_mapped = bytes;
@@ -99,8 +104,8 @@ void Memory::AddShadow(Allocation& allocation, uint64_t address, uint64_t payloa
   auto* of_lines = reinterpret_cast<ShadowLine*>(start + payload + writers);
   auto* of_writes = reinterpret_cast<LineWrites*>(of_lines + lines);
   allocation.shadow = std::make_unique<GlobalShadow>(
-      GlobalShadow{address, start, reinterpret_cast<WordWriter*>(start + payload), of_lines, of_writes,
-                   reinterpret_cast<LineAccess*>(of_writes + lines), !tracks_defined_});
+      GlobalShadow{address, start, reinterpret_cast<WordWriter*>(start + payload), of_lines,
+                   of_writes, reinterpret_cast<LineAccess*>(of_writes + lines), !tracks_defined_});
 }
 
 void Memory::SetName(uint64_t address, const std::string& name) {
@@ -188,7 +193,8 @@ Result<uint64_t> Memory::AllocateAgain(uint64_t bytes) {
       allocations_[address] = std::move(allocation);
       return address;
     }
-    if (retired_bytes_ > kMostRetired) return Fail(ErrorCode::kUnavailable, "the heap is in pieces");
+    if (retired_bytes_ > kMostRetired)
+      return Fail(ErrorCode::kUnavailable, "the heap is in pieces");
   }
   return Allocate(bytes);
 }
@@ -216,7 +222,8 @@ std::string Memory::Describe(uint64_t address) const {
   if (after != allocations_.begin()) {
     const auto& [base, allocation] = *std::prev(after);
     best = address - (base + allocation.bytes);
-    if (address < base + allocation.bytes) return std::to_string(address - base) + " bytes into " + allocation.Text();
+    if (address < base + allocation.bytes)
+      return std::to_string(address - base) + " bytes into " + allocation.Text();
     nearest = std::to_string(best) + " bytes after the end of " + allocation.Text();
   }
   if (after != allocations_.end() && after->first - address < best) {

@@ -1,5 +1,6 @@
-// Global memory of the virtual GPU. A device address is the host address of the byte; every access is checked against
-// the table of allocations. Pages are reserved lazily, so a large tensor that is barely touched costs little.
+// Global memory of the virtual GPU. A device address is the host address of the byte; every access
+// is checked against the table of allocations. Pages are reserved lazily, so a large tensor that is
+// barely touched costs little.
 #pragma once
 
 #include <cstdint>
@@ -42,25 +43,28 @@ class Memory {
   /// 256-byte aligned, zero pages at first. kUnavailable beyond the capacity.
   Result<uint64_t> Allocate(uint64_t bytes);
   void Free(uint64_t address);
-  /// Memory of the host's that kernels may use from now on, until it is freed, which leaves it to the host: what holds
-  /// these bytes, in multiples of 256. Empty when some of it is known already.
+  /// Memory of the host's that kernels may use from now on, until it is freed, which leaves it to
+  /// the host: what holds these bytes, in multiples of 256. Empty when some of it is known already.
   std::optional<uint64_t> Adopt(uint64_t address, uint64_t bytes);
-  /// As Free, while kernels run: the address space stays, so that who still uses it is told, and does no harm to the
-  /// host.
+  /// As Free, while kernels run: the address space stays, so that who still uses it is told, and
+  /// does no harm to the host.
   void Retire(uint64_t address);
-  /// As Allocate, in retired address space if any fits. kUnavailable also when too much of it is retired.
+  /// As Allocate, in retired address space if any fits. kUnavailable also when too much of it is
+  /// retired.
   Result<uint64_t> AllocateAgain(uint64_t bytes);
   /// Grows when an allocation is retired: ranges that Find gave before may be no more.
   uint32_t generation() const { return generation_.load(std::memory_order_relaxed); }
   uint64_t free_bytes() const;
   /// The allocation that holds `address`.
   std::optional<Range> Find(uint64_t address) const;
-  /// Where an address lies, for reports: "12 bytes after the end of 'x', an allocation of 4096 bytes".
+  /// Where an address lies, for reports: "12 bytes after the end of 'x', an allocation of 4096
+  /// bytes".
   std::string Describe(uint64_t address) const;
   /// What reports call the allocation at `address`.
   void SetName(uint64_t address, const std::string& name);
 
-  /// From here on allocations have shadows, and their contents count as undefined until they are written.
+  /// From here on allocations have shadows, and their contents count as undefined until they are
+  /// written.
   void Track() { tracks_ = tracks_defined_ = true; }
   /// Likewise for races alone: everything counts as written.
   void TrackRaces() { tracks_ = true; }
@@ -68,7 +72,8 @@ class Memory {
   bool tracks_defined() const { return tracks_defined_; }
   /// The host wrote these bytes, or says that nobody did.
   void MarkDefined(uint64_t address, uint64_t bytes, bool defined = true);
-  /// A number for each of `blocks` blocks that no earlier launch used: the first. 0 when there are none left.
+  /// A number for each of `blocks` blocks that no earlier launch used: the first. 0 when there are
+  /// none left.
   uint32_t TakeSerials(uint64_t blocks);
   ShadowLocks& locks() const { return locks_; }
 
@@ -94,7 +99,8 @@ class Memory {
   mutable std::shared_mutex mutex_;
   mutable ShadowLocks locks_;
   std::map<uint64_t, Allocation> allocations_;
-  std::multimap<uint64_t, std::pair<uint64_t, Allocation>> retired_;  ///< by their mappings' lengths, with addresses
+  /// By their mappings' lengths, with addresses
+  std::multimap<uint64_t, std::pair<uint64_t, Allocation>> retired_;
   uint64_t retired_bytes_ = 0;
   std::atomic<uint32_t> generation_{1};
   std::map<uint64_t, std::unique_ptr<TextureData>> textures_;

@@ -35,7 +35,8 @@ TEST(VirtualMemory, WhatIsRetiredIsNoAllocationButStillThere) {
   EXPECT_FALSE(memory.Find(address).has_value());
   EXPECT_NE(memory.generation(), before);
   EXPECT_EQ(memory.free_bytes(), uint64_t{1} << 30);
-  EXPECT_EQ(*reinterpret_cast<const volatile unsigned char*>(address), 0);  // a kernel that uses it late does no harm
+  // a kernel that uses it late does no harm
+  EXPECT_EQ(*reinterpret_cast<const volatile unsigned char*>(address), 0);
 }
 
 TEST(VirtualMemory, RetiredSpaceIsUsedAgainAsIfNew) {

@@ -1,4 +1,5 @@
-// What the counters remember of a block's accesses: sectors of global memory, and patterns of shared addresses.
+// What the counters remember of a block's accesses: sectors of global memory, and patterns of
+// shared addresses.
 #pragma once
 
 #include <algorithm>
@@ -30,15 +31,18 @@ class SectorTable {
       if (line.known != 0) f(line.number, line.known);
     }
   }
-  uint32_t SectorsOf(uint64_t line) const { return entries_.empty() ? 0 : entries_[PlaceOf(line)].known; }
+  uint32_t SectorsOf(uint64_t line) const {
+    return entries_.empty() ? 0 : entries_[PlaceOf(line)].known;
+  }
   /// What became of the sectors that were touched together.
   struct Met {
-    uint64_t fresh = 0;     ///< touched for the first time
-    uint64_t distance = 0;  ///< of the others: how many sectors were touched since their last touch, summed
-    uint64_t lost = 0;      ///< of the others: those whose distance is more than the cache keeps
+    uint64_t fresh = 0;  ///< touched for the first time
+    /// Of the others: how many sectors were touched since their last touch, summed
+    uint64_t distance = 0;
+    uint64_t lost = 0;  ///< of the others: those whose distance is more than the cache keeps
   };
-  /// Touches sector(0) to sector(n - 1). Distances are approximate: what was touched shortly before does not count, so
-  /// that what is read again and again counts once.
+  /// Touches sector(0) to sector(n - 1). Distances are approximate: what was touched shortly before
+  /// does not count, so that what is read again and again counts once.
   template <class F>
   Met Touch(size_t n, uint64_t kept, F&& sector) {
     Met met;
@@ -104,7 +108,8 @@ class SectorTable {
 class CommonSectors {
  public:
   void Meet(const SectorTable& block) {
-    if (!met_) block.ForLines([&](uint64_t line, uint32_t sectors) { lines_.emplace(line, sectors); });
+    if (!met_)
+      block.ForLines([&](uint64_t line, uint32_t sectors) { lines_.emplace(line, sectors); });
     Keep([&](uint64_t line) { return block.SectorsOf(line); });
   }
   void Meet(const CommonSectors& others) {
@@ -132,8 +137,8 @@ class CommonSectors {
   std::unordered_map<uint64_t, uint32_t> lines_;  ///< a bit for each sector
 };
 
-/// Wavefronts of accesses whose lanes lay to each other in the same way: moved as a whole, an access meets as many
-/// conflicts between banks.
+/// Wavefronts of accesses whose lanes lay to each other in the same way: moved as a whole, an
+/// access meets as many conflicts between banks.
 class PatternTable {
  public:
   struct Pattern {
@@ -149,7 +154,8 @@ class PatternTable {
   /// Where the pattern is remembered, or would be.
   Pattern& Place(const Pattern& pattern) {
     const uint64_t mix = (uint64_t{pattern.offset[1]} * 7 + uint64_t{pattern.offset[7]} * 5 +
-                          uint64_t{pattern.offset[19]} * 3 + pattern.offset[31] + pattern.mask + pattern.bytes) *
+                          uint64_t{pattern.offset[19]} * 3 + pattern.offset[31] + pattern.mask +
+                          pattern.bytes) *
                          0x9e3779b97f4a7c15ull;
     return patterns_[mix >> 58];
   }

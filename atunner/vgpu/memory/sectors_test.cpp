@@ -68,7 +68,9 @@ TEST(Sectors, DistancesAreHowMuchWasTouchedSince) {
     for (uint64_t sector = 0; sector < 2000; ++sector) {
       const SectorTable::Met met = TouchOne(table, sector, sector % 2 ? 1990 : 2010);
       ASSERT_EQ(met.fresh, pass == 0);
-      if (pass > 0) ASSERT_NEAR(static_cast<double>(met.distance), 2000, 1) << "every pass finds the others between";
+      if (pass > 0)
+        ASSERT_NEAR(static_cast<double>(met.distance), 2000, 1)
+            << "every pass finds the others between";
       ASSERT_EQ(met.lost, pass > 0 && sector % 2);
     }
   }
@@ -85,7 +87,8 @@ TEST(Sectors, StretchesAreTouchedAsOneByOne) {
     const uint64_t first = random.Below(900);
     const uint64_t sectors = random.Below(20);
     const uint64_t step = random.Below(4);
-    const SectorTable::Met met = all.Touch(sectors, kKept, [&](size_t k) { return first + k * step; });
+    const SectorTable::Met met = all.Touch(sectors, kKept,
+                                           [&](size_t k) { return first + k * step; });
     SectorTable::Met expected;
     for (uint64_t k = 0; k < sectors; ++k) {
       const SectorTable::Met each = TouchOne(one, first + k * step, kKept);

@@ -45,7 +45,8 @@ KERNEL atomic_past_end(In x, Out y) {
 }
 // out of bounds
 KERNEL reduction_past_end(In x, Out y) {
-  asm volatile("red.global.add.f32 [%0], %1;" ::"l"(y + 64 + threadIdx.x), "f"(x[0]) : "memory");  // BUG
+  // BUG
+  asm volatile("red.global.add.f32 [%0], %1;" ::"l"(y + 64 + threadIdx.x), "f"(x[0]) : "memory");
 }
 // out of bounds
 KERNEL shared_past_end(In x, Out y) {
@@ -75,12 +76,14 @@ KERNEL local_array_past_end(In x, Out y) {
 // out of bounds
 KERNEL async_copy_past_end(In x, Out y) {
   __shared__ __align__(16) float s[64];
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(address_of(s + threadIdx.x % 16 * 4)), "l"(x + threadIdx.x * 4) : "memory");  // BUG
+  // BUG
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(address_of(s + threadIdx.x % 16 * 4)), "l"(x + threadIdx.x * 4) : "memory");
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
 // out of bounds
 KERNEL async_copy_beyond_shared(In x, Out y) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(1024 + threadIdx.x * 4), "l"(x + threadIdx.x) : "memory");  // BUG
+  // BUG
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(1024 + threadIdx.x * 4), "l"(x + threadIdx.x) : "memory");
   y[threadIdx.x] = 0;
 }
 // out of bounds
@@ -89,12 +92,14 @@ KERNEL ldmatrix_past_end(In x, Out y) {
   for (int i = threadIdx.x; i < 256; i += 64) words[i] = i;
   __syncthreads();
   unsigned r;
-  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(address_of(words) + 1024 - threadIdx.x % 8 * 16));  // BUG
+  // BUG
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(address_of(words) + 1024 - threadIdx.x % 8 * 16));
   y[threadIdx.x] = r;
 }
 // out of bounds
 KERNEL stack_overflow_deep(In x, Out y);
-__device__ __noinline__ float descend(In x, int n) { return n == 0 ? 0 : x[n & 63] + descend(x, n + 1) * 0.5f; }  // BUG
+// BUG
+__device__ __noinline__ float descend(In x, int n) { return n == 0 ? 0 : x[n & 63] + descend(x, n + 1) * 0.5f; }
 KERNEL stack_overflow_deep(In x, Out y) { y[threadIdx.x] = descend(x, 1); }
 // out of bounds
 KERNEL use_after_free(In x, Out y) {
@@ -127,13 +132,15 @@ KERNEL bulk_copy_past_end(In x, Out y) {
   if (threadIdx.x == 0) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&b)) : "memory");
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 512;" ::"r"(address_of(&b)) : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 512, [%2];" ::"r"(address_of(s)), "l"(x), "r"(address_of(&b)) : "memory");  // BUG
+    // BUG
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 512, [%2];" ::"r"(address_of(s)), "l"(x), "r"(address_of(&b)) : "memory");
   }
 }
 
 // ---- misaligned
 // misaligned address
-KERNEL misaligned_float2(In x, Out y) { *(float2*)(y + threadIdx.x / 2 + 1) = make_float2(x[0], x[1]); }  // BUG
+// BUG
+KERNEL misaligned_float2(In x, Out y) { *(float2*)(y + threadIdx.x / 2 + 1) = make_float2(x[0], x[1]); }
 // misaligned address
 KERNEL misaligned_float4(In x, Out y) {
   float4 v = *(const float4*)(x + threadIdx.x % 8 + 1);  // BUG
@@ -145,11 +152,13 @@ KERNEL misaligned_shared(In x, Out y) {
   *(float*)(bytes + 2 * threadIdx.x) = x[threadIdx.x];  // BUG
 }
 // misaligned address
-KERNEL misaligned_atomic(In x, Out y) { atomicAdd((unsigned long long*)(y + 1), (unsigned long long)x[0]); }  // BUG
+// BUG
+KERNEL misaligned_atomic(In x, Out y) { atomicAdd((unsigned long long*)(y + 1), (unsigned long long)x[0]); }
 // misaligned address
 KERNEL misaligned_async_copy(In x, Out y) {
   __shared__ __align__(16) float s[64];
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address_of(s)), "l"(x + 1) : "memory");  // BUG
+  // BUG
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address_of(s)), "l"(x + 1) : "memory");
 }
 // misaligned address
 KERNEL misaligned_ldmatrix(In x, Out y) {
@@ -157,19 +166,22 @@ KERNEL misaligned_ldmatrix(In x, Out y) {
   for (int i = threadIdx.x; i < 256; i += 64) words[i] = i;
   __syncthreads();
   unsigned r;
-  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(address_of(words) + 8));  // BUG
+  // BUG
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(address_of(words) + 8));
   y[threadIdx.x] = r;
 }
 // misaligned address
 KERNEL misaligned_bulk_copy(In x, Out y) {
   __shared__ __align__(16) float s[64];
   if (threadIdx.x == 0)
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(y), "r"(address_of(s)), "r"(8 + (int)(x[0] > 1e30f)) : "memory");  // BUG
+    // BUG
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(y), "r"(address_of(s)), "r"(8 + (int)(x[0] > 1e30f)) : "memory");
 }
 // misaligned address
 KERNEL misaligned_mbarrier(In x, Out y) {
   extern __shared__ char bytes[];
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(bytes) + 4) : "memory");  // BUG
+  // BUG
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(bytes) + 4) : "memory");
 }
 
 // ---- uninitialised shared memory
@@ -211,7 +223,8 @@ KERNEL uninitialised_matrix(In x, Out y) {
   if (threadIdx.x < 16) words[threadIdx.x] = 1;
   __syncthreads();
   unsigned r;
-  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(address_of(words) + threadIdx.x % 8 * 16));  // BUG
+  // BUG
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(address_of(words) + threadIdx.x % 8 * 16));
   y[threadIdx.x] = r;
 }
 // uninitialised shared memory
@@ -303,7 +316,8 @@ KERNEL matrix_before_barrier(In x, Out y) {
   __shared__ __align__(16) unsigned s[64];
   s[63 - threadIdx.x] = threadIdx.x;
   unsigned r;
-  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(address_of(s) + threadIdx.x % 8 * 16));  // BUG
+  // BUG
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(address_of(s) + threadIdx.x % 8 * 16));
   y[threadIdx.x] = r;
 }
 // race
@@ -402,7 +416,8 @@ KERNEL __cluster_dims__(2, 1, 1) multicast_stage_given_back_to_one_block(In x, O
   for (int round = 0; threadIdx.x == 0 && round < 4; ++round) {
     if (round > 0) wait_parity(address_of(&empty), (round - 1) % 2);
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" ::"r"(address_of(&full)) : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], 128, [%2], %3;" ::"r"(address_of(s + 32 * rank)), "l"(x + 32 * rank), "r"(address_of(&full)), "h"((short)3) : "memory");  // BUG
+    // BUG
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], 128, [%2], %3;" ::"r"(address_of(s + 32 * rank)), "l"(x + 32 * rank), "r"(address_of(&full)), "h"((short)3) : "memory");
   }
   for (int round = 0; threadIdx.x >= 32 && round < 4; ++round) {
     wait_parity(address_of(&full), round % 2);
@@ -510,14 +525,16 @@ KERNEL matrix_by_half_a_warp(In x, Out y) {
   __syncthreads();
   unsigned r = 0;
   if (threadIdx.x % 32 < 16)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(address_of(words) + threadIdx.x % 8 * 16));  // BUG
+    // BUG
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(address_of(words) + threadIdx.x % 8 * 16));
   y[threadIdx.x] = r;
 }
 // invalid warp-level operation
 KERNEL product_by_half_a_warp(In x, Out y) {
   float c[4] = {0, 0, 0, 0};
   if (threadIdx.x % 32 >= 8)
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%4}, {%4}, {%0,%1,%2,%3};" : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(0x3c003c00));  // BUG
+    // BUG
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%4}, {%4}, {%0,%1,%2,%3};" : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(0x3c003c00));
   y[threadIdx.x] = c[0] + x[0];
 }
 
@@ -553,7 +570,8 @@ KERNEL async_matrix_not_waited(In x, Out y) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address_of(s + threadIdx.x)), "l"(x + threadIdx.x) : "memory");
   __syncthreads();
   unsigned r;
-  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(address_of(s) + threadIdx.x % 8 * 16));  // BUG
+  // BUG
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(address_of(s) + threadIdx.x % 8 * 16));
   y[threadIdx.x] = r;
 }
 
@@ -568,7 +586,8 @@ KERNEL mbarrier_too_many_arrivals(In x, Out y) {
   __shared__ unsigned long long b;
   if (threadIdx.x == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], 2;" ::"r"(address_of(&b)) : "memory");
   __syncthreads();
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], 3;" ::"r"(address_of(&b)) : "memory");  // BUG
+  // BUG
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], 3;" ::"r"(address_of(&b)) : "memory");
   y[threadIdx.x] = x[0];
 }
 // trap
@@ -584,7 +603,8 @@ KERNEL bulk_store_without_proxy_fence(In x, Out y) {
   s[threadIdx.x] = x[threadIdx.x];
   __syncthreads();
   if (threadIdx.x == 0) {
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;" ::"l"(y), "r"(address_of(s)) : "memory");  // BUG
+    // BUG
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;" ::"l"(y), "r"(address_of(s)) : "memory");
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
   }
@@ -619,7 +639,8 @@ KERNEL bulk_copy_not_waited_for(In x, Out y) {
 // uninitialised global memory
 KERNEL output_read_before_written(In x, Out y) { y[threadIdx.x] += x[threadIdx.x]; }  // BUG
 // uninitialised global memory
-KERNEL accumulator_never_cleared(In x, Out y) { atomicAdd(y + threadIdx.x % 4, x[threadIdx.x]); }  // BUG
+// BUG
+KERNEL accumulator_never_cleared(In x, Out y) { atomicAdd(y + threadIdx.x % 4, x[threadIdx.x]); }
 // uninitialised global memory
 KERNEL heap_read_before_written(In x, Out y) {
   float* p = (float*)malloc(64);
@@ -645,13 +666,15 @@ KERNEL all_but_the_field_written(In x, Out y) {
   Item* items = (Item*)y;
   items[threadIdx.x % 16].count = 1;
   __syncthreads();
-  const float sum = items[threadIdx.x % 16].a + items[threadIdx.x % 16].b + items[threadIdx.x % 16].c;  // BUG
+  // BUG
+  const float sum = items[threadIdx.x % 16].a + items[threadIdx.x % 16].b + items[threadIdx.x % 16].c;
   if (sum > 1e30f) items[threadIdx.x % 16].count = 2;
 }
 // uninitialised global memory
 KERNEL async_copy_of_unwritten(In x, Out y) {
   __shared__ __align__(16) float s[64];
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address_of(s + threadIdx.x)), "l"(y + threadIdx.x) : "memory");  // BUG
+  // BUG
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address_of(s + threadIdx.x)), "l"(y + threadIdx.x) : "memory");
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
 // uninitialised local memory
@@ -683,7 +706,8 @@ KERNEL set_on_one_path(In x, Out y) {
 // uninitialised register
 KERNEL branch_on_nothing(In x, Out y) {
   float v = x[threadIdx.x];
-  asm volatile("{\n .reg .pred p;\n .reg .u32 t;\n setp.gt.u32 p, t, 3;\n @p add.f32 %0, %0, 0f3F800000;\n}" : "+f"(v));  // BUG
+  // BUG
+  asm volatile("{\n .reg .pred p;\n .reg .u32 t;\n setp.gt.u32 p, t, 3;\n @p add.f32 %0, %0, 0f3F800000;\n}" : "+f"(v));
   y[threadIdx.x] = v;
 }
 // uninitialised register
@@ -740,7 +764,8 @@ KERNEL async_copy_of_unfinished_results(In x, Out y) {
   static __device__ float g[2][64];
   __shared__ __align__(16) float s[64];
   g[blockIdx.x][threadIdx.x] = x[threadIdx.x] + 5;  // BUG
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address_of(s + threadIdx.x)), "l"(g[blockIdx.x] + 63 - threadIdx.x) : "memory");  // BUG
+  // BUG
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address_of(s + threadIdx.x)), "l"(g[blockIdx.x] + 63 - threadIdx.x) : "memory");
   asm volatile("cp.async.wait_all;" ::: "memory");
   __syncthreads();
   y[threadIdx.x] = s[threadIdx.x];
@@ -758,7 +783,8 @@ KERNEL bulk_copy_of_unfinished_results(In x, Out y) {
   g[blockIdx.x][threadIdx.x] = x[threadIdx.x] + 5;  // BUG
   if (threadIdx.x == 0) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" ::"r"(address_of(&b)) : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];" ::"r"(address_of(s)), "l"(g[blockIdx.x]), "r"(address_of(&b)) : "memory");  // BUG
+    // BUG
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];" ::"r"(address_of(s)), "l"(g[blockIdx.x]), "r"(address_of(&b)) : "memory");
   }
   asm volatile("{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0;\n@!p bra AGAIN;\n}" ::"r"(address_of(&b)) : "memory");
   y[threadIdx.x] = s[threadIdx.x];

@@ -886,7 +886,8 @@ KERNEL carried_past_the_end(In x, Out y) {
   if (threadIdx.x < 50) y[threadIdx.x] = v;
 }
 KERNEL merge_looks_behind_the_end(In x, Out y) {
-  __shared__ int s[65];  // a merge may look one place behind both lists, and does not take what it finds
+  // a merge may look one place behind both lists, and does not take what it finds
+  __shared__ int s[65];
   s[threadIdx.x] = threadIdx.x % 32 * 2 + threadIdx.x / 32 + (int)x[0];
   __syncthreads();
   if (threadIdx.x != 0) return;
@@ -910,7 +911,8 @@ KERNEL pairs_published_whole(In x, Out y) {
   y[threadIdx.x] = 1;
 }
 KERNEL tile_of_two_warps(In x, Out y) {
-  __shared__ cg::block_tile_memory<64> memory;  // and barriers in what the system keeps of shared memory
+  // and barriers in what the system keeps of shared memory
+  __shared__ cg::block_tile_memory<64> memory;
   auto tile = cg::tiled_partition<64>(cg::this_thread_block(memory));
   y[threadIdx.x] = cg::reduce(tile, (int)x[threadIdx.x], cg::plus<int>()) + tile.shfl((int)threadIdx.x, 40);
 }
@@ -940,7 +942,8 @@ KERNEL sparse_product(In x, Out y) {
   y[threadIdx.x] = d[0] == d[1] && d[0] == d[2] ? d[3] : -1;
 }
 KERNEL three_of_a_vector(In x, Out y) {
-  __shared__ __align__(16) float part[8];  // the compiler reads four and says that it looks at three
+  // the compiler reads four and says that it looks at three
+  __shared__ __align__(16) float part[8];
   if (threadIdx.x < 3) part[threadIdx.x] = x[threadIdx.x];
   __syncthreads();
   y[threadIdx.x] = part[0] + part[1] + part[2];

@@ -1,5 +1,5 @@
-// The suites of planted bugs and of correct programs, compiled from CUDA C++: every bug is found at its line, and no
-// correct program is reported.
+// The suites of planted bugs and of correct programs, compiled from CUDA C++: every bug is found at
+// its line, and no correct program is reported.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,12 +28,14 @@ struct Suspect {
 
 std::string NameAfter(const std::string& line) {
   const size_t end = line.find('(');
-  const size_t open = line.starts_with("KERNEL __cluster_dims__") ? line.find('(', line.find(')')) : end;
+  const size_t open = line.starts_with("KERNEL __cluster_dims__") ? line.find('(', line.find(')'))
+                                                                  : end;
   const size_t start = line.rfind(' ', open) + 1;
   return line.substr(start, open - start);
 }
 
-/// Kernels in the order of the file. A comment of its own line that names a hazard opens a planted bug.
+/// Kernels in the order of the file. A comment of its own line that names a hazard opens a planted
+/// bug.
 std::vector<Suspect> ReadSuite(const std::string& text) {
   std::vector<Suspect> suite;
   std::string kind;
@@ -51,7 +53,8 @@ std::vector<Suspect> ReadSuite(const std::string& text) {
       before.clear();
     }
     if (line.find("// BUG") == std::string::npos) continue;
-    if (!suite.empty() && suite.back().kind == kind && before.empty() && line.find("__device__") == std::string::npos)
+    if (!suite.empty() && suite.back().kind == kind && before.empty() &&
+        line.find("__device__") == std::string::npos)
       suite.back().lines.push_back(number);
     else
       before.push_back(number);
@@ -74,7 +77,8 @@ class Suite {
     request.source.name = file;
     request.source.text = ReadFile(path).value();
     request.arch = "sm_90";
-    // Cooperative groups need the CUDA C++ core libraries; without the toolkit's headers the suites cannot compile.
+    // Cooperative groups need the CUDA C++ core libraries; without the toolkit's headers the suites
+    // cannot compile.
     const Path toolkit = "/usr/local/cuda/include";
     request.source.include_folders = {toolkit.string(), (toolkit / "cccl").string()};
     if (!std::filesystem::exists(toolkit / "cooperative_groups.h")) {
@@ -100,8 +104,8 @@ class Suite {
       error = loaded.error().ToString();
   }
 
-  LaunchOutcome Run(const std::string& kernel, const std::vector<float>& x, std::vector<float>* y = nullptr,
-                    bool check = true) {
+  LaunchOutcome Run(const std::string& kernel, const std::vector<float>& x,
+                    std::vector<float>* y = nullptr, bool check = true) {
     const uint64_t from = memory.Allocate(kFloats * 4).value();
     const uint64_t to = memory.Allocate(kFloats * 4).value();
     std::memcpy(reinterpret_cast<void*>(from), x.data(), kFloats * 4);
@@ -113,7 +117,8 @@ class Suite {
     options.check_hazards = options.check_global = check;
     options.deadline_seconds = 20;
     options.max_warp_instructions_per_block = 50'000'000;
-    const LaunchOutcome outcome = program->Run(kernel, {{2, 1, 1}, {64, 1, 1}, {}, 1024}, params, options).outcome;
+    const LaunchOutcome outcome =
+        program->Run(kernel, {{2, 1, 1}, {64, 1, 1}, {}, 1024}, params, options).outcome;
     if (y != nullptr) {
       y->resize(kFloats);
       std::memcpy(y->data(), reinterpret_cast<const void*>(to), kFloats * 4);
@@ -134,15 +139,16 @@ class Suite {
 std::string Judge(const Suspect& bug, const LaunchOutcome& outcome) {
   if (outcome.hazards.empty()) return bug.name + ": nothing found; " + outcome.message;
   const Hazard& hazard = outcome.hazards[0];
-  const std::string found =
-      bug.name + ": " + std::string(Name(hazard.kind)) + " at " + hazard.where + ": " + hazard.detail;
+  const std::string found = bug.name + ": " + std::string(Name(hazard.kind)) + " at " +
+                            hazard.where + ": " + hazard.detail;
   if (Name(hazard.kind) != bug.kind) return found + "; expected " + bug.kind;
   // Of a race's two sides the later in time is the place, the other stands in the text.
   const bool named = std::ranges::any_of(bug.lines, [&](uint32_t line) {
     return hazard.where == "bugs.cu:" + std::to_string(line) ||
            hazard.detail.find("at line " + std::to_string(line)) != std::string::npos;
   });
-  return named ? "" : found + "; expected line " + std::to_string(bug.lines.empty() ? 0 : bug.lines[0]);
+  return named ? ""
+               : found + "; expected line " + std::to_string(bug.lines.empty() ? 0 : bug.lines[0]);
 }
 
 int Fibonacci(int n) { return n < 2 ? n : Fibonacci(n - 1) + Fibonacci(n - 2); }
@@ -152,7 +158,8 @@ float SwitchValue(int i) {
   return cases[i % 8];
 }
 
-/// What correct.cu's kernels leave in y[i] for x of ones, where that does not depend on which block is last.
+/// What correct.cu's kernels leave in y[i] for x of ones, where that does not depend on which block
+/// is last.
 const std::map<std::string, float (*)(int)> kValues = {
     {"barrier_between", [](int) { return 1.0f; }},
     {"remote_stores", [](int i) { return 70.0f + static_cast<float>(i); }},
@@ -179,7 +186,8 @@ const std::map<std::string, float (*)(int)> kValues = {
     {"flag_between_warps", [](int i) { return i < 32 ? 0.0f : 1.0f; }},
     {"last_block_sums", [](int) { return 3.0f; }},
     {"recursion", [](int i) { return static_cast<float>(Fibonacci(i % 9) + 1); }},
-    {"virtual_functions", [](int i) { return static_cast<float>(i % 2 ? (1 + i) * (1 + i) : 3 * i * i); }},
+    {"virtual_functions",
+     [](int i) { return static_cast<float>(i % 2 ? (1 + i) * (1 + i) : 3 * i * i); }},
     {"function_table", [](int i) { return i % 2 ? 3.0f : 2.0f; }},
     {"barrier_in_a_function", [](int) { return 2.0f; }},
     {"big_switch", SwitchValue},
@@ -213,7 +221,9 @@ const std::map<std::string, float (*)(int)> kValues = {
     {"tile_of_two_warps", [](int) { return 104.0f; }},
     {"division_of_128_bits", [](int) { return 1.0f; }},
     {"stack_as_long_as_asked",
-     [](int i) { return static_cast<float>((i + 99) * (i + 99) + (i + 100) / 2 * ((i + 100) / 2)); }},
+     [](int i) {
+       return static_cast<float>((i + 99) * (i + 99) + (i + 100) / 2 * ((i + 100) / 2));
+     }},
     {"three_of_a_vector", [](int) { return 3.0f; }},
     {"neighbour_counts_before", [](int) { return 3.0f; }},
     {"neighbour_counts_after", [](int) { return 3.0f; }},

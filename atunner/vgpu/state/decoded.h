@@ -1,4 +1,5 @@
-// What decoding makes of a kernel: operations, their places, and what is known of them before they run.
+// What decoding makes of a kernel: operations, their places, and what is known of them before they
+// run.
 #pragma once
 
 #include <array>
@@ -8,8 +9,8 @@
 #include <vector>
 
 #include "atunner/ptx/module.h"
-#include "atunner/vgpu/timing/counts.h"
 #include "atunner/vgpu/state/warp_clock.h"
+#include "atunner/vgpu/timing/counts.h"
 
 #ifndef ATUNNER_VGPU_ISA
 #error "define ATUNNER_VGPU_ISA"
@@ -18,7 +19,8 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
 constexpr int kLanes = 32;
-constexpr uint32_t kPaddingSlots = 4;  // behind the last register: an operand of a wrong width stays inside
+// behind the last register: an operand of a wrong width stays inside
+constexpr uint32_t kPaddingSlots = 4;
 /// 32 bits of each lane; wider registers take several, lane by lane.
 struct alignas(64) SlotLanes {
   std::array<uint32_t, kLanes> lanes{};
@@ -27,7 +29,8 @@ struct alignas(64) SlotLanes {
 constexpr uint64_t kSharedWindow = uint64_t{0x01} << 56;
 constexpr uint64_t kLocalWindow = uint64_t{0x02} << 56;
 constexpr uint64_t kParamWindow = uint64_t{0x03} << 56;
-constexpr uint64_t kFunctionWindow = uint64_t{0x04} << 56;  ///< pointers to functions: index in the module
+/// Pointers to functions: index in the module
+constexpr uint64_t kFunctionWindow = uint64_t{0x04} << 56;
 constexpr uint64_t kWindowMask = uint64_t{0xff} << 56;
 
 enum class Space : uint8_t { kGeneric, kGlobal, kShared, kLocal, kConst, kParam };
@@ -36,7 +39,8 @@ struct Exec;
 struct Op;
 using Handler = void (*)(Exec&, const Op&, uint32_t mask);
 
-/// Shared addresses of other blocks of the cluster carry the block's rank + 1 from this bit upwards.
+/// Shared addresses of other blocks of the cluster carry the block's rank + 1 from this bit
+/// upwards.
 constexpr int kRankShift = 24;
 
 /// What the main loop must treat itself.
@@ -56,11 +60,12 @@ enum class Flow : uint8_t {
   kPatient,  ///< runs like kNone, and gives others a turn when it set Exec::yield
   kSuspect   ///< touches registers that may be undefined: Kernel::suspects says what it is besides
 };
-/// Op::variant of a kPatient operation whose thread sleeps until what it waits for is there, or its time limit is over.
+/// Op::variant of a kPatient operation whose thread sleeps until what it waits for is there, or its
+/// time limit is over.
 constexpr uint8_t kSuspends = 1;
 
-/// One decoded instruction. Operands are slots of 32 lanes × 4 bytes: ≥ 0 in the warp's registers, < 0 in the
-/// constants.
+/// One decoded instruction. Operands are slots of 32 lanes × 4 bytes: ≥ 0 in the warp's registers,
+/// < 0 in the constants.
 struct Op {
   Handler run = nullptr;
   int32_t dst = 0;
@@ -81,16 +86,17 @@ struct Op {
   bool narrow_address : 1 = false;  ///< address register has 32 bits
   bool relaxed : 1 = false;         ///< volatile, acquire, release: takes no part in race checks
   bool is_volatile : 1 = false;
-  bool fence : 1 = false;           ///< acquire or release: orders what other threads did before
-  bool list_written : 1 = false;    ///< the list holds destinations
-  bool address_known : 1 = false;   ///< an earlier access of the stretch had the same address register: Exec::spans
-  bool address_shared : 1 = false;  ///< a later one has
+  bool fence : 1 = false;         ///< acquire or release: orders what other threads did before
+  bool list_written : 1 = false;  ///< the list holds destinations
+  /// An earlier access of the stretch had the same address register: Exec::spans
+  bool address_known : 1 = false;
+  bool address_shared : 1 = false;   ///< a later one has
   bool copies_register : 1 = false;  ///< a move of 32 bits from register to register
 };
 static_assert(sizeof(Op) == 64);  // one cache line: unrolled loops run through thousands of them
 
-/// What hardware keeps of a block's shared memory for the system. Cooperative groups use its second half, from
-/// %reserved_smem_offset_1 on.
+/// What hardware keeps of a block's shared memory for the system. Cooperative groups use its second
+/// half, from %reserved_smem_offset_1 on.
 constexpr uint32_t kReservedShared = 1024;
 
 /// Where an operation comes from.
@@ -128,28 +134,35 @@ struct Code {
   bool recursive = false;  ///< its registers are saved at each call
 };
 
-/// An operation that reads or writes registers which may be read before anything was written to them.
+/// An operation that reads or writes registers which may be read before anything was written to
+/// them.
 struct Suspect {
-  Flow flow = Flow::kNone;                    ///< of the operation itself
-  int32_t guard = -1;                         ///< slot, when it is such a register
-  std::vector<int32_t> needs;                 ///< slots that decide where something goes: an address, a branch
-  std::vector<int32_t> stored;                ///< slots of a stored value, when all its registers are such
+  Flow flow = Flow::kNone;  ///< of the operation itself
+  int32_t guard = -1;       ///< slot, when it is such a register
+  /// Slots that decide where something goes: an address, a branch
+  std::vector<int32_t> needs;
+  /// Slots of a stored value, when all its registers are such
+  std::vector<int32_t> stored;
   std::vector<int32_t> passes;                ///< slots whose state the results take over
   std::array<int32_t, 3> select{-1, -1, -1};  ///< selp: the chosen ones and the predicate
   std::vector<int32_t> writes;
   static constexpr int32_t kNobody = INT32_MIN;
-  std::vector<int32_t> moved;  ///< slots of the elements of a load or store in the block's memory; kNobody: no suspect
-  bool generic = false;        ///< a store that may not be one to global memory
-  bool cancels = false;        ///< the last of `passes` is taken from a sum of which it is a term
-  bool compares = false;       ///< what came from shared memory does not make its result undefined
-  bool copies = false;         ///< a load of what is copied and nothing else: it may read unwritten memory
-  bool keeps = false;          ///< a store: `moved` may be undefined in shared memory, or the stack, from now on
+  /// Slots of the elements of a load or store in the block's memory; kNobody: no suspect
+  std::vector<int32_t> moved;
+  bool generic = false;   ///< a store that may not be one to global memory
+  bool cancels = false;   ///< the last of `passes` is taken from a sum of which it is a term
+  bool compares = false;  ///< what came from shared memory does not make its result undefined
+  /// A load of what is copied and nothing else: it may read unwritten memory
+  bool copies = false;
+  /// A store: `moved` may be undefined in shared memory, or the stack, from now on
+  bool keeps = false;
   bool keeps_local = false;
 };
 
 struct Kernel {
   const ptx::Function* function = nullptr;
-  std::unordered_map<uint32_t, Suspect> suspects;  ///< by index in `ops`; only in copies made by FindSuspects
+  /// By index in `ops`; only in copies made by FindSuspects
+  std::unordered_map<uint32_t, Suspect> suspects;
   std::vector<int32_t> suspect_slots;
   bool carries = false;  ///< undefined registers may be stored in shared memory: likewise
   std::vector<Code> code;
@@ -159,17 +172,20 @@ struct Kernel {
   uint32_t alloca_bytes = 0;                           ///< of them, the last ones
   bool cooperative = false;                            ///< synchronises the whole grid
   std::vector<Op> ops;
-  std::vector<Place> places;       ///< per op
-  std::vector<uint32_t> flow_ops;  ///< per op: the next one, itself included, whose flow is not kNone
+  std::vector<Place> places;  ///< per op
+  /// Per op: the next one, itself included, whose flow is not kNone
+  std::vector<uint32_t> flow_ops;
   std::vector<int32_t> lists;
-  std::vector<Track> tracks;         ///< per op, for the timeline
-  std::vector<int32_t> track_list;   ///< of their registers
-  uint32_t track_registers = 0;      ///< registers of all functions; they do not share places as slots do
+  std::vector<Track> tracks;        ///< per op, for the timeline
+  std::vector<int32_t> track_list;  ///< of their registers
+  /// Registers of all functions; they do not share places as slots do
+  uint32_t track_registers = 0;
   std::vector<SlotLanes> constants;  ///< that of index i in slot ~i
   uint32_t register_slots = 1;       ///< slot 0 is nobody's: what an operation leaves open names it
   uint64_t static_shared = 0;
   uint32_t dynamic_shared_offset = 0;
-  uint32_t reserved_shared = 0;  ///< bytes behind the others, for kernels that ask where the system's own lie
+  /// Bytes behind the others, for kernels that ask where the system's own lie
+  uint32_t reserved_shared = 0;
 };
 
 inline const Place& PlaceOf(const Kernel& kernel, const Op& op) {
@@ -180,7 +196,8 @@ inline const Place& PlaceOf(const Kernel& kernel, const Op& op) {
 inline void FindFlow(Kernel& kernel) {
   kernel.flow_ops.resize(kernel.ops.size());
   auto next = static_cast<uint32_t>(kernel.ops.size());
-  for (uint32_t i = next; i-- > 0;) kernel.flow_ops[i] = next = kernel.ops[i].flow == Flow::kNone ? next : i;
+  for (uint32_t i = next; i-- > 0;)
+    kernel.flow_ops[i] = next = kernel.ops[i].flow == Flow::kNone ? next : i;
 }
 
 /// What an operation's flow is, suspect or not.

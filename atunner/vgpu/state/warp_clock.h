@@ -1,5 +1,6 @@
-// When each warp of a block would reach each place if nothing else ran on its SM: results become ready after latencies,
-// barriers wait for the last warp. Two runs side by side, with loads that miss L1 served by L2 and by DRAM.
+// When each warp of a block would reach each place if nothing else ran on its SM: results become
+// ready after latencies, barriers wait for the last warp. Two runs side by side, with loads that
+// miss L1 served by L2 and by DRAM.
 #pragma once
 
 #include <algorithm>
@@ -35,19 +36,31 @@ struct Ports {
   std::array<Port, kQuarters> issue;
 };
 
-inline Moment Latest(const Moment& a, const Moment& b) { return {std::max(a[0], b[0]), std::max(a[1], b[1])}; }
+inline Moment Latest(const Moment& a, const Moment& b) {
+  return {std::max(a[0], b[0]), std::max(a[1], b[1])};
+}
 
-/// What the timeline must know of one operation: registers that it reads and writes, in Kernel::track_list.
+/// What the timeline must know of one operation: registers that it reads and writes, in
+/// Kernel::track_list.
 struct Track {
-  enum class Role : uint8_t { kPlain, kAsyncCopy, kAsyncCommit, kAsyncWait, kProduct, kProductWait };
+  enum class Role : uint8_t {
+    kPlain,
+    kAsyncCopy,
+    kAsyncCommit,
+    kAsyncWait,
+    kProduct,
+    kProductWait
+  };
   uint32_t first = 0;
   uint8_t reads = 0;
   uint8_t writes = 0;
   Role role = Role::kPlain;
   bool store = false;
-  bool predicated = false;  ///< a branch over so little that the assembler gives that a predicate instead
-  bool unordered = false;   ///< a load of what no store changes: .nc, constants
-  bool leads = false;       ///< arithmetic on the way to a load's address, which moves ahead with the load
+  /// A branch over so little that the assembler gives that a predicate instead
+  bool predicated = false;
+  bool unordered = false;  ///< a load of what no store changes: .nc, constants
+  /// Arithmetic on the way to a load's address, which moves ahead with the load
+  bool leads = false;
   bool meets = false;       ///< mbarriers and bulk copies, by which warps wait for each other
   bool constant = false;    ///< its result is a parameter or an address that needs no register
   bool streams = false;     ///< a load that no cache keeps: evict-first
@@ -60,7 +73,8 @@ struct Track {
 
 /// How the access of the operation at hand met memory.
 struct Touch {
-  enum class Level : uint8_t { kNone, kShared, kRemote, kL1, kL2, kMiss };  ///< kL2: L1 lost it meanwhile
+  /// kL2: L1 lost it meanwhile
+  enum class Level : uint8_t { kNone, kShared, kRemote, kL1, kL2, kMiss };
   Level level = Level::kNone;
   uint32_t wavefronts = 0;  ///< cycles that the load/store unit needs for it
   uint32_t copied = 0;      ///< bytes that an asynchronous copy brings from beyond L1
@@ -92,15 +106,16 @@ struct TimingTable {
   std::vector<uint8_t> marks;   ///< per operation: it must be noted wherever it runs
 };
 
-/// A warp's clock. Within a stretch without branches the assembler moves instructions as early as their operands
-/// allow; between stretches they stay in order.
+/// A warp's clock. Within a stretch without branches the assembler moves instructions as early as
+/// their operands allow; between stretches they stay in order.
 struct WarpTime {
   Moment start{};   ///< of the stretch
   Moment issued{};  ///< the latest issue in it
   /// Cycles that the stretch keeps busy: the issue slot, and this warp's share of the narrow pipes.
   double slots = 0, alu = 0, special = 0, tensor = 0, memory = 0;
   double Busy() const { return std::max({slots, alu, special, tensor, memory}); }
-  /// Loads do not move above stores that may write the same place; another offset from the same register is another.
+  /// Loads do not move above stores that may write the same place; another offset from the same
+  /// register is another.
   struct Stores {
     int32_t base = -1;  ///< address register of the last one
     Moment with_base{};
@@ -111,7 +126,8 @@ struct WarpTime {
   Moment copies{};             ///< cp.async since the last commit
   std::vector<Moment> groups;  ///< committed ones, oldest first
   std::vector<Moment> ready;   ///< per register
-  /// Places of the stretch, in the order of the text: how far the order in which instructions must issue has come.
+  /// Places of the stretch, in the order of the text: how far the order in which instructions must
+  /// issue has come.
   struct Place {
     Moment issued{};
     uint32_t load_words = 0;  ///< of all loads up to here
@@ -156,7 +172,8 @@ TimingTable TimingsOf(const Launch& launch);
 void Advance(Exec& x, const Op& op, uint32_t pc, bool active);
 /// An operation that does not has run, and is marked, met memory or was run by no lane.
 void Note(Exec& x, uint32_t pc, bool active);
-/// The operations from Exec::timed_from up to `end` have run, but for what was noted of them by all lanes.
+/// The operations from Exec::timed_from up to `end` have run, but for what was noted of them by all
+/// lanes.
 void PassTime(Exec& x, uint32_t end);
 /// The stretch ends: what follows issues later, after `gap` cycles.
 void EndStretch(Exec& x, double gap = 0);
@@ -166,7 +183,8 @@ void Meet(Exec& x, const std::vector<uint32_t>& waiting);
 void MeetCluster(Gang& gang);
 /// An arrival or bytes reach the mbarrier at `place` after `latency`.
 void NoteArrival(Exec& x, const void* place, const Moment& latency);
-/// `bytes` of a bulk copy reach shared memory and the mbarrier at `place`, after those of earlier copies.
+/// `bytes` of a bulk copy reach shared memory and the mbarrier at `place`, after those of earlier
+/// copies.
 void NoteTransfer(Exec& x, const void* place, uint32_t bytes);
 /// The current warp saw the mbarrier's phase complete.
 void NoteWaited(Exec& x, const void* place);

@@ -7,9 +7,11 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-constexpr double kOperandRead = 12;    // until the load/store unit has read a warp's registers
-constexpr double kQueuedProducts = 6;  // of all groups, that a quarter's tensor core takes before a warp waits to issue
-constexpr size_t kMostTouches = 1024;  // of one operation; a loop that the assembler unrolled more often is none
+constexpr double kOperandRead = 12;  // until the load/store unit has read a warp's registers
+// of all groups, that a quarter's tensor core takes before a warp waits to issue
+constexpr double kQueuedProducts = 6;
+// of one operation; a loop that the assembler unrolled more often is none
+constexpr size_t kMostTouches = 1024;
 constexpr uint16_t kBranch = 0x147;
 constexpr uint16_t kFirstProduct = 0x1f0;
 constexpr uint16_t kGroupEnd = 0x1af;  // ldgdepbar: cp.async.commit_group
@@ -31,10 +33,12 @@ bool EndsPart(Flow flow) {
 }
 
 bool IsControl(Flow flow) {
-  return EndsPart(flow) && flow != Flow::kBarrier && flow != Flow::kClusterBarrier && flow != Flow::kCall;
+  return EndsPart(flow) && flow != Flow::kBarrier && flow != Flow::kClusterBarrier &&
+         flow != Flow::kCall;
 }
 
-/// How the next access of the instruction's operation went; one instruction may do the work of several, or a part.
+/// How the next access of the instruction's operation went; one instruction may do the work of
+/// several, or a part.
 Touch TakeTouch(WarpTime::Accesses& accesses, uint32_t shares) {
   if (accesses.touches.empty()) return {};
   Touch touch = accesses.touches[std::min(accesses.taken / shares, accesses.touches.size() - 1)];
@@ -46,20 +50,24 @@ Touch TakeTouch(WarpTime::Accesses& accesses, uint32_t shares) {
 /// One warp on its way through one run.
 class Issue {
  public:
-  explicit Issue(Exec& x) : x_(x), latencies_(x.launch->latencies), time_(x.times[x.warp->index]), at_(time_.start) {}
+  explicit Issue(Exec& x)
+      : x_(x), latencies_(x.launch->latencies), time_(x.times[x.warp->index]), at_(time_.start) {}
 
   void Run(const MachineRun& run, bool jumps) {
     const Moment start = at_;
     uint32_t memory = 0;
     for (size_t i = 0; i < run.steps.size(); ++i) {
-      const bool leaves =
-          run.steps[i].taken || (jumps && i + 1 == run.steps.size() && run.steps[i].instruction.opcode == kBranch);
+      const bool leaves = run.steps[i].taken || (jumps && i + 1 == run.steps.size() &&
+                                                 run.steps[i].instruction.opcode == kBranch);
       Step(run.steps[i], leaves, memory);
     }
     x_.counts.issued_wavefronts += memory;
-    const auto uses = [&](Pipe pipe) { return static_cast<double>(run.uses[static_cast<size_t>(pipe)]); };
-    const double busy = std::max({uses(Pipe::kAlu) * latencies_.alu_busy, uses(Pipe::kSfu) * latencies_.special_busy,
-                                  uses(Pipe::kTensor) * latencies_.tensor_busy, static_cast<double>(memory)});
+    const auto uses = [&](Pipe pipe) {
+      return static_cast<double>(run.uses[static_cast<size_t>(pipe)]);
+    };
+    const double busy = std::max(
+        {uses(Pipe::kAlu) * latencies_.alu_busy, uses(Pipe::kSfu) * latencies_.special_busy,
+         uses(Pipe::kTensor) * latencies_.tensor_busy, static_cast<double>(memory)});
     at_ = Latest(at_, {start[0] + busy, start[1] + busy});
   }
   Moment at() const { return at_; }
@@ -70,7 +78,9 @@ class Issue {
     for (size_t i = 0; i < time_.barriers.size(); ++i) {
       if ((instruction.waits >> i & 1) != 0) at_ = Latest(at_, time_.barriers[i]);
     }
-    uint32_t wavefronts = step.wait == Wait::kMemory ? latencies_.memory_turns : step.wait == Wait::kShuffle ? 1 : 0;
+    uint32_t wavefronts = step.wait == Wait::kMemory    ? latencies_.memory_turns
+                          : step.wait == Wait::kShuffle ? 1
+                                                        : 0;
     double latency = latencies_.wait[static_cast<size_t>(step.wait)];
     Moment done = {at_[0] + latency, at_[1] + latency};
     if (step.spill) {
@@ -93,18 +103,23 @@ class Issue {
     at_ = {at_[0] + gap, at_[1] + gap};
   }
 
-  void Hold(size_t barrier, const Moment& until) { time_.barriers[barrier] = Latest(time_.barriers[barrier], until); }
+  void Hold(size_t barrier, const Moment& until) {
+    time_.barriers[barrier] = Latest(time_.barriers[barrier], until);
+  }
 
-  /// A warp's products keep its quarter's tensor core busy one after the other, and after those of other groups. Where
-  /// too many are queued the warp waits to issue, and releases its last buffer as much later.
+  /// A warp's products keep its quarter's tensor core busy one after the other, and after those of
+  /// other groups. Where too many are queued the warp waits to issue, and releases its last buffer
+  /// as much later.
   void Multiply(uint32_t products) {
-    const double busy =
-        latencies_.products_per_clk > 0 ? static_cast<double>(products) / latencies_.products_per_clk : 0;
+    const double busy = latencies_.products_per_clk > 0
+                            ? static_cast<double>(products) / latencies_.products_per_clk
+                            : 0;
     if (time_.waited) time_.earlier_products = time_.products;
     time_.waited = false;
     Port& tensor = x_.ports.tensor[x_.warp->index % kQuarters];
     const Moment backlog = tensor.Backlog(at_);
-    for (size_t run = 0; run < at_.size(); ++run) at_[run] += std::max(0.0, backlog[run] - kQueuedProducts * busy);
+    for (size_t run = 0; run < at_.size(); ++run)
+      at_[run] += std::max(0.0, backlog[run] - kQueuedProducts * busy);
     time_.products = tensor.Take(Latest(at_, time_.products), busy);
   }
 
@@ -113,7 +128,8 @@ class Issue {
   }
 
   /// cp.async, wgmma, and those who wait for them.
-  void Asynchronous(const Track& track, const MachineInstruction& instruction, uint32_t op, const Moment& done) {
+  void Asynchronous(const Track& track, const MachineInstruction& instruction, uint32_t op,
+                    const Moment& done) {
     switch (track.role) {
       case Track::Role::kAsyncCopy:
         time_.copies = Latest(time_.copies, done);
@@ -124,8 +140,8 @@ class Issue {
         time_.copies = {};
         break;
       case Track::Role::kAsyncWait:
-        at_ =
-            Latest({at_[0] + latencies_.arrival, at_[1] + latencies_.arrival}, LandedBy(time_, x_.kernel->ops[op].imm));
+        at_ = Latest({at_[0] + latencies_.arrival, at_[1] + latencies_.arrival},
+                     LandedBy(time_, x_.kernel->ops[op].imm));
         break;
       case Track::Role::kProduct:
         if (instruction.opcode >= kFirstProduct) Multiply(track.products);
@@ -146,7 +162,8 @@ class Issue {
 };
 
 /// The alternative for as many executions as possible.
-uint32_t Choose(const Schedule& schedule, const std::vector<uint32_t>& alternatives, uint32_t pending) {
+uint32_t Choose(const Schedule& schedule, const std::vector<uint32_t>& alternatives,
+                uint32_t pending) {
   for (const uint32_t run : alternatives) {
     if (schedule.runs[run].copies <= pending) return run;
   }
@@ -192,7 +209,8 @@ Schedule ScheduleOf(const Kernel& kernel, const MachineCode& code) {
     scheduled.product = track.role == Track::Role::kProduct;
     scheduled.local = op.op_class == OpClass::kLocal;
     const auto uses = [&](Pipe pipe) { return track.cost.uses[static_cast<size_t>(pipe)]; };
-    scheduled.single = track.cost.issue == 1 && (uses(Pipe::kLsu) + uses(Pipe::kFma) + uses(Pipe::kTensor) == 1);
+    scheduled.single = track.cost.issue == 1 &&
+                       (uses(Pipe::kLsu) + uses(Pipe::kFma) + uses(Pipe::kTensor) == 1);
   }
   for (const Op& op : kernel.ops) {
     for (uint64_t i = 0; op.flow == Flow::kBranchIndexed && i < op.imm; ++i)
@@ -227,7 +245,8 @@ std::vector<uint8_t> PartBeginnings(const Schedule& schedule) {
   std::vector<uint8_t> begins(schedule.part_of.size());
   for (size_t pc = 0; pc < begins.size(); ++pc) {
     const uint32_t part = schedule.part_of[pc];
-    begins[pc] = (pc == 0 || schedule.part_of[pc - 1] != part) && !schedule.parts[part].runs.empty();
+    begins[pc] = (pc == 0 || schedule.part_of[pc - 1] != part) &&
+                 !schedule.parts[part].runs.empty();
   }
   return begins;
 }

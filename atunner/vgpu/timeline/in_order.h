@@ -1,10 +1,10 @@
-// A warp's clock where the machine code is known: instructions issue in the order of the cubin, each after the stall of
-// the one before and after the scoreboards that it waits for.
+// A warp's clock where the machine code is known: instructions issue in the order of the cubin,
+// each after the stall of the one before and after the scoreboards that it waits for.
 #pragma once
 
+#include "atunner/vgpu/state/warp_clock.h"
 #include "atunner/vgpu/timing/counts.h"
 #include "atunner/vgpu/timing/sass_schedule.h"
-#include "atunner/vgpu/state/warp_clock.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
@@ -14,7 +14,8 @@ Schedule ScheduleOf(const Kernel& kernel, const MachineCode& code);
 /// Per operation: a part begins with it that has machine code.
 std::vector<uint8_t> PartBeginnings(const Schedule& schedule);
 
-/// One operation of the current warp has run: the machine code of its part issues when the next part begins.
+/// One operation of the current warp has run: the machine code of its part issues when the next
+/// part begins.
 void NoteOperation(Exec& x, const Op& op, uint32_t pc, bool active);
 /// What the warp has run so far issues.
 void IssuePending(Exec& x);

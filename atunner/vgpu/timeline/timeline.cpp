@@ -1,17 +1,18 @@
-#include "atunner/vgpu/state/warp_clock.h"
-
 #include <emmintrin.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "atunner/vgpu/timeline/in_order.h"
 #include "atunner/vgpu/state/block_state.h"
+#include "atunner/vgpu/state/warp_clock.h"
+#include "atunner/vgpu/timeline/in_order.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-Moment Later(const Moment& moment, double cycles) { return {moment[0] + cycles, moment[1] + cycles}; }
+Moment Later(const Moment& moment, double cycles) {
+  return {moment[0] + cycles, moment[1] + cycles};
+}
 
 /// Latency of a memory access.
 Moment MemoryLatency(const Latencies& latencies, const Touch& touch) {
@@ -40,7 +41,8 @@ Moment DoneWith(Exec& x, const Touch& touch, const Moment& at) {
   Moment begin = at;
   if (touch.level == Touch::Level::kRemote)
     begin = x.ports.cluster.Take(at, double{latencies.remote_busy} * touch.wavefronts);
-  if (touch.copied > 0) begin = x.ports.l2.Take(at, touch.copied / double{latencies.port_bytes_per_clk});
+  if (touch.copied > 0)
+    begin = x.ports.l2.Take(at, touch.copied / double{latencies.port_bytes_per_clk});
   const Moment access = MemoryLatency(latencies, touch);
   return {begin[0] + access[0], begin[1] + access[1]};
 }
@@ -49,7 +51,8 @@ namespace {
 
 constexpr size_t kLookahead = 20;  // operations by which the assembler moves arithmetic ahead
 
-/// A load issues no earlier than the place from which the registers of all loads on the way fit beside what is live.
+/// A load issues no earlier than the place from which the registers of all loads on the way fit
+/// beside what is live.
 Moment EarliestLoad(const Launch& launch, WarpTime& time, const Track& track) {
   constexpr int64_t kLeast = 12;
   const uint32_t words = time.places[time.placed - 1].load_words + track.load_words;
@@ -100,7 +103,8 @@ uint32_t PassPlain(const Exec& x, WarpTime& time, uint32_t pc, uint32_t end) {
     const Timing& timing = timings[pc];
     const int32_t* slots = list + timing.first;
     __m128d at = start;
-    if (time.placed > kLookahead) at = _mm_max_pd(at, Load(time.places[time.placed - kLookahead].issued));
+    if (time.placed > kLookahead)
+      at = _mm_max_pd(at, Load(time.places[time.placed - kLookahead].issued));
     for (int i = 0; i < timing.reads; ++i) at = _mm_max_pd(at, Load(ready[slots[i]]));
     issued = _mm_max_pd(issued, at);
     const __m128d done = _mm_add_pd(at, _mm_set1_pd(timing.latency));
@@ -114,18 +118,21 @@ uint32_t PassPlain(const Exec& x, WarpTime& time, uint32_t pc, uint32_t end) {
 }
 
 /// When the operation issues.
-Moment IssueOf(const Exec& x, WarpTime& time, const Op& op, const Track& track, const Touch& touch) {
+Moment IssueOf(const Exec& x, WarpTime& time, const Op& op, const Track& track,
+               const Touch& touch) {
   const int32_t* slots = x.kernel->track_list.data() + track.first;
   Moment at = time.start;
   const bool ahead = track.load_words > 0 || track.leads;
   if (ahead && x.launch->registers > 0) at = Latest(at, EarliestLoad(*x.launch, time, track));
-  if (!ahead && time.placed > kLookahead) at = Latest(at, time.places[time.placed - kLookahead].issued);
+  if (!ahead && time.placed > kLookahead)
+    at = Latest(at, time.places[time.placed - kLookahead].issued);
   for (int i = 0; i < track.reads; ++i) at = Latest(at, time.ready[static_cast<size_t>(slots[i])]);
   const bool shared = touch.level == Touch::Level::kShared;
   if (touch.level != Touch::Level::kNone && !track.unordered)
-    at = AfterStores(shared ? time.shared_stores : time.global_stores, op.src[0] < 0 ? op.src[0] : track.base, at,
-                     track.store);
-  if (op.flow == Flow::kBranch && op.guard >= 0 && !track.predicated) at = Later(at, x.launch->latencies.predicate);
+    at = AfterStores(shared ? time.shared_stores : time.global_stores,
+                     op.src[0] < 0 ? op.src[0] : track.base, at, track.store);
+  if (op.flow == Flow::kBranch && op.guard >= 0 && !track.predicated)
+    at = Later(at, x.launch->latencies.predicate);
   return at;
 }
 
@@ -141,7 +148,8 @@ void PassOne(Exec& x, uint32_t pc, const Touch& touch) {
   const Moment done = Later(DoneWith(x, touch, at), latency);
   const int32_t* results = x.kernel->track_list.data() + track.first + track.reads;
   for (int i = 0; i < track.writes; ++i) time.ready[static_cast<size_t>(results[i])] = done;
-  time.NotePlace({time.issued, time.places[time.placed - 1].load_words + track.load_words, track.live});
+  time.NotePlace(
+      {time.issued, time.places[time.placed - 1].load_words + track.load_words, track.live});
   if (track.cost.wait == Wait::kRounded) {  // runs alone
     time.issued = Latest(Later(time.start, time.Busy()), done);
     EndStretch(x);
@@ -184,10 +192,13 @@ TimingTable TimingsOf(const Launch& launch) {
     const OpCost& cost = track.cost;
     const bool ahead = track.load_words > 0 || track.leads;
     const bool plain = track.role == Track::Role::kPlain && cost.wait != Wait::kRounded && !ahead;
-    table.timings.push_back({cost.steps * double{latencies.step} + latencies.wait[static_cast<size_t>(cost.wait)],
-                             track.first, track.live, track.reads, track.writes, plain});
+    table.timings.push_back(
+        {cost.steps * double{latencies.step} + latencies.wait[static_cast<size_t>(cost.wait)],
+         track.first, track.live, track.reads, track.writes, plain});
     table.busy.push_back(busy);
-    const auto uses = [&](Pipe pipe) { return static_cast<double>(cost.uses[static_cast<size_t>(pipe)]); };
+    const auto uses = [&](Pipe pipe) {
+      return static_cast<double>(cost.uses[static_cast<size_t>(pipe)]);
+    };
     busy.slots += cost.issue;
     busy.alu += uses(Pipe::kAlu) * latencies.alu_busy;
     busy.special += uses(Pipe::kSfu) * latencies.special_busy;
@@ -198,7 +209,8 @@ TimingTable TimingsOf(const Launch& launch) {
 }
 
 namespace {
-/// Cycles that an access keeps the load/store unit: its wavefronts, or its lanes' turns where those are more.
+/// Cycles that an access keeps the load/store unit: its wavefronts, or its lanes' turns where those
+/// are more.
 uint32_t Turns(const Exec& x, const Touch& touch) {
   return touch.wavefronts == 0 ? 0 : std::max(touch.wavefronts, x.launch->latencies.memory_turns);
 }
@@ -256,7 +268,8 @@ void Meet(Exec& x, const std::vector<uint32_t>& waiting) {
   const Latencies& latencies = x.launch->latencies;
   Moment last{};
   for (uint32_t index : waiting) last = Latest(last, x.times[index].start);
-  last = Later(last, latencies.barrier + latencies.barrier_per_warp * static_cast<double>(waiting.size()));
+  last = Later(
+      last, latencies.barrier + latencies.barrier_per_warp * static_cast<double>(waiting.size()));
   for (uint32_t index : waiting) x.times[index].start = x.times[index].issued = last;
 }
 
@@ -265,8 +278,8 @@ void MeetCluster(Gang& gang) {
   const Latencies& latencies = first.launch->latencies;
   Moment last{};
   for (const Exec* member : gang.members) last = Latest(last, EndOfBlock(*member));
-  last = Later(
-      last, latencies.cluster_barrier + latencies.cluster_barrier_per_warp * static_cast<double>(first.warps.size()));
+  last = Later(last, latencies.cluster_barrier + latencies.cluster_barrier_per_warp *
+                                                     static_cast<double>(first.warps.size()));
   for (Exec* member : gang.members) {
     for (WarpTime& time : member->times) time.start = time.issued = last;
   }
@@ -302,7 +315,8 @@ void NoteWaited(Exec& x, const void* place) {
 
 Moment EndOfBlock(const Exec& x) {
   Moment end{};
-  for (const WarpTime& time : x.times) end = Latest(end, Latest(Later(time.start, time.Busy()), time.issued));
+  for (const WarpTime& time : x.times)
+    end = Latest(end, Latest(Later(time.start, time.Busy()), time.issued));
   return end;
 }
 

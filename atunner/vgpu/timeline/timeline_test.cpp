@@ -13,8 +13,10 @@ namespace {
 
 constexpr const char* kHead =
     ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n"
-    ".reg .pred %p<9>;\n.reg .f32 %f<99>;\n.reg .b32 %r<99>;\n.reg .b64 %rd<9>;\n.shared .align 4 .b8 s[4096];\n"
-    "ld.param.u64 %rd1, [p];\nmov.u32 %r1, %tid.x;\nmov.f32 %f1, 0f3F800000;\nmov.f32 %f2, 0f3F800000;\n";
+    ".reg .pred %p<9>;\n.reg .f32 %f<99>;\n.reg .b32 %r<99>;\n.reg .b64 %rd<9>;\n.shared .align 4 "
+    ".b8 s[4096];\n"
+    "ld.param.u64 %rd1, [p];\nmov.u32 %r1, %tid.x;\nmov.f32 %f1, 0f3F800000;\nmov.f32 %f2, "
+    "0f3F800000;\n";
 
 struct Measured {
   std::array<double, 2> path{};
@@ -22,8 +24,8 @@ struct Measured {
 };
 
 Measured Counted(const std::string& body, uint32_t threads = 32, uint32_t registers = 0,
-                 const MachineCode* machine_code = nullptr, uint32_t cluster = 1, bool timeline = true,
-                 uint32_t memory_turns = 1) {
+                 const MachineCode* machine_code = nullptr, uint32_t cluster = 1,
+                 bool timeline = true, uint32_t memory_turns = 1) {
   Memory memory(1 << 24);
   const uint64_t data = *memory.Allocate(1 << 20);
   auto module = ptx::Parse(kHead + body + "ret;\n}\n");
@@ -40,7 +42,8 @@ Measured Counted(const std::string& body, uint32_t threads = 32, uint32_t regist
   options.registers = registers;
   options.latencies.memory_turns = memory_turns;
   options.machine_code = machine_code;
-  const ExecResult done = (*program)->Run("k", {{cluster, 1, 1}, {threads, 1, 1}, {cluster, 1, 1}, 0}, params, options);
+  const ExecResult done = (*program)->Run(
+      "k", {{cluster, 1, 1}, {threads, 1, 1}, {cluster, 1, 1}, 0}, params, options);
   EXPECT_TRUE(done.outcome.completed()) << done.outcome.message;
   memory.Free(data);
   return {done.counts.path, done.counts};
@@ -57,7 +60,8 @@ MachineInstruction Machine(uint32_t line, uint16_t opcode, uint8_t stall) {
   MachineInstruction instruction;
   instruction.opcode = opcode;
   instruction.stall = stall;
-  instruction.line = static_cast<uint32_t>(std::ranges::count(std::string_view(kHead), '\n')) + 1 + line;
+  instruction.line = static_cast<uint32_t>(std::ranges::count(std::string_view(kHead), '\n')) + 1 +
+                     line;
   return instruction;
 }
 
@@ -68,11 +72,12 @@ TEST(Timeline, BulkCopiesOfWhatWasReadComeFromL2) {
     return "mbarrier.arrive.expect_tx.shared.b64 %rd2, [s+2048], 256;\n"
            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [" +
            from + "], 256, [s+2048];\nW" + std::to_string(parity) +
-           ":\nmbarrier.try_wait.parity.shared.b64 %p1, [s+2048], " + std::to_string(parity) + ";\n@!%p1 bra W" +
-           std::to_string(parity) + ";\n";
+           ":\nmbarrier.try_wait.parity.shared.b64 %p1, [s+2048], " + std::to_string(parity) +
+           ";\n@!%p1 bra W" + std::to_string(parity) + ";\n";
   };
   const std::string first = "mbarrier.init.shared.b64 [s+2048], 1;\n" + copy("%rd1", 0);
-  const auto same = Counted(first + copy("%rd1", 1), 1).path, other = Counted(first + copy("%rd1+4096", 1), 1).path;
+  const auto same = Counted(first + copy("%rd1", 1), 1).path,
+             other = Counted(first + copy("%rd1+4096", 1), 1).path;
   const Latencies expected;
   EXPECT_EQ(same[0], other[0]);
   EXPECT_NEAR(other[1] - same[1], expected.miss[1] - expected.miss[0], 1);
@@ -86,7 +91,8 @@ TEST(Timeline, LanesTakeTurnsWhereLoadStoreUnitsAreFew) {
     code.push_back(Machine(1 + i, kSharedLoad, 1));
   }
   code.push_back(Machine(41, kExit, 5));
-  const Measured all = Counted(body, 32, 0, &code), halves = Counted(body, 32, 0, &code, 1, true, 2);
+  const Measured all = Counted(body, 32, 0, &code),
+                 halves = Counted(body, 32, 0, &code, 1, true, 2);
   EXPECT_EQ(all.counts.issued_wavefronts, 40u);
   EXPECT_EQ(halves.counts.issued_wavefronts, 80u);
   const Measured text = Counted(body), text_halves = Counted(body, 32, 0, nullptr, 1, true, 2);
@@ -95,8 +101,10 @@ TEST(Timeline, LanesTakeTurnsWhereLoadStoreUnitsAreFew) {
 
 TEST(Timeline, CountsAreTheSameWithoutOne) {
   const std::string body =
-      "shl.b32 %r2, %r1, 3;\nld.shared.f32 %f3, [%r2];\nld.shared.f32 %f4, [%r2+4];\nld.shared.f32 %f5, [%r2+8];\n"
-      "cvt.u64.u32 %rd2, %r2;\nadd.s64 %rd2, %rd1, %rd2;\nld.global.f32 %f6, [%rd2];\nst.global.f32 [%rd2], %f3;\n";
+      "shl.b32 %r2, %r1, 3;\nld.shared.f32 %f3, [%r2];\nld.shared.f32 %f4, [%r2+4];\nld.shared.f32 "
+      "%f5, [%r2+8];\n"
+      "cvt.u64.u32 %rd2, %r2;\nadd.s64 %rd2, %rd1, %rd2;\nld.global.f32 %f6, "
+      "[%rd2];\nst.global.f32 [%rd2], %f3;\n";
   const Counts with = Counted(body).counts;
   Counts without = Counted(body, 32, 0, nullptr, 1, false).counts;
   EXPECT_GT(with.path[0], 0);
@@ -131,8 +139,10 @@ TEST(Timeline, StallsOfTheMachineCodeAddUp) {
 }
 
 TEST(Timeline, ScoreboardsOfTheMachineCodeHold) {
-  const std::string body = "ld.global.f32 %f3, [%rd1];\nadd.f32 %f4, %f1, %f2;\nadd.f32 %f5, %f1, %f3;\n";
-  MachineCode code = {Machine(0, kLoad, 1), Machine(1, kAdd, 4), Machine(2, kAdd, 4), Machine(3, kExit, 5)};
+  const std::string body =
+      "ld.global.f32 %f3, [%rd1];\nadd.f32 %f4, %f1, %f2;\nadd.f32 %f5, %f1, %f3;\n";
+  MachineCode code = {Machine(0, kLoad, 1), Machine(1, kAdd, 4), Machine(2, kAdd, 4),
+                      Machine(3, kExit, 5)};
   code[0].result_barrier = 2;
   const double none = Counted(body, 32, 0, &code).path[1];
   code[2].waits = 1 << 2;
@@ -145,7 +155,8 @@ TEST(Timeline, ScoreboardsOfTheMachineCodeHold) {
 TEST(Timeline, SpilledRegistersComeFromLocalMemory) {
   constexpr uint16_t kLocalLoad = 0x183;
   const std::string body = "add.f32 %f4, %f1, %f2;\nadd.f32 %f5, %f1, %f4;\n";
-  MachineCode code = {Machine(0, kLocalLoad, 1), Machine(0, kAdd, 4), Machine(1, kAdd, 4), Machine(2, kExit, 5)};
+  MachineCode code = {Machine(0, kLocalLoad, 1), Machine(0, kAdd, 4), Machine(1, kAdd, 4),
+                      Machine(2, kExit, 5)};
   code[0].result_barrier = 2;
   code[0].words = 2;
   const double none = Counted(body, 32, 0, &code).path[0];
@@ -162,7 +173,8 @@ TEST(Timeline, MachineCodeThatFitsBadlyIsLeftAside) {
   EXPECT_EQ(Counted(body, 32, 0, &code).path, Counted(body).path);
 }
 
-// What a thread beyond the end jumps over in the PTX takes its turns under predicates in the machine code.
+// What a thread beyond the end jumps over in the PTX takes its turns under predicates in the
+// machine code.
 TEST(Timeline, MachineCodeOfPredicatesThatDoNotHoldIsUnderstood) {
   const std::string body = "setp.gt.u32 %p1, %r1, 99;\nsetp.le.u32 %p2, %r1, 99;\n@%p2 bra END;\n" +
                            Repeat(40, "fma.rn.f32 %f1, %f1, %f2, %f2;\n") + "END:\n";
@@ -198,7 +210,8 @@ TEST(Timeline, LoadsThatDependPayLatencyEach) {
   EXPECT_NEAR((five[0] - one[0]) / 4, expected.miss[0], 30);
   EXPECT_NEAR((five[1] - one[1]) / 4, expected.miss[1], 30);
   EXPECT_NEAR((chain(5, 64)[1] - one[1]) / 4, expected.miss[1], 30);
-  EXPECT_NEAR((chain(5, 32)[1] - one[1]) / 4, (expected.miss[0] + expected.miss[1]) / 2, 30) << "DRAM brings 64 bytes";
+  EXPECT_NEAR((chain(5, 32)[1] - one[1]) / 4, (expected.miss[0] + expected.miss[1]) / 2, 30)
+      << "DRAM brings 64 bytes";
 }
 
 TEST(Timeline, LoadsMoveAheadWhileRegistersLast) {
@@ -217,18 +230,20 @@ TEST(Timeline, AddressesMoveAheadWithTheirLoads) {
   const auto path = [](const std::string& offset) {
     std::string body;
     for (int i = 0; i < 16; ++i) {
-      body += std::string("shl.b32 %r2, %r1, 2;\n") + Repeat(6, "xor.b32 %r2, %r2, 0;\n") + "cvt.u64.u32 %rd2, " +
-              offset + ";\nadd.s64 %rd2, %rd1, %rd2;\nld.global.f32 %f3, [%rd2+" + std::to_string(i * 128) +
+      body += std::string("shl.b32 %r2, %r1, 2;\n") + Repeat(6, "xor.b32 %r2, %r2, 0;\n") +
+              "cvt.u64.u32 %rd2, " + offset +
+              ";\nadd.s64 %rd2, %rd1, %rd2;\nld.global.f32 %f3, [%rd2+" + std::to_string(i * 128) +
               "];\nfma.rn.f32 %f1, %f3, %f2, %f1;\n";
     }
     return Counted(body, 32, 255).path[1];
   };
-  EXPECT_LT(path("%r2"), 2.5 * 680) << "loads whose addresses take ten instructions each are on the way together";
+  EXPECT_LT(path("%r2"), 2.5 * 680)
+      << "loads whose addresses take ten instructions each are on the way together";
 }
 
 TEST(Timeline, BarriersWaitForTheLastWarp) {
-  const std::string slow_first =
-      "setp.lt.u32 %p1, %r1, 32;\n@!%p1 bra DONE;\n" + Repeat(100, "sqrt.rn.f32 %f1, %f1;\n") + "DONE:\nbar.sync 0;\n";
+  const std::string slow_first = "setp.lt.u32 %p1, %r1, 32;\n@!%p1 bra DONE;\n" +
+                                 Repeat(100, "sqrt.rn.f32 %f1, %f1;\n") + "DONE:\nbar.sync 0;\n";
   EXPECT_GT(Counted(slow_first, 64).path[0], 100 * 24);
   const double one = Counted(Repeat(10, "bar.sync 0;\n"), 32).path[0];
   const double eight = Counted(Repeat(10, "bar.sync 0;\n"), 256).path[0];
@@ -237,18 +252,21 @@ TEST(Timeline, BarriersWaitForTheLastWarp) {
 
 TEST(Timeline, StoresHoldBackLoadsOfOtherBases) {
   const std::string same =
-      "ld.global.f32 %f3, [%rd1];\nst.global.f32 [%rd1], %f3;\nld.global.f32 %f4, [%rd1+256];\nst.global.f32 "
+      "ld.global.f32 %f3, [%rd1];\nst.global.f32 [%rd1], %f3;\nld.global.f32 %f4, "
+      "[%rd1+256];\nst.global.f32 "
       "[%rd1+256], %f4;\n";
   const std::string other =
-      "add.s64 %rd2, %rd1, 256;\nld.global.f32 %f3, [%rd1];\nst.global.f32 [%rd1], %f3;\nld.global.f32 %f4, "
+      "add.s64 %rd2, %rd1, 256;\nld.global.f32 %f3, [%rd1];\nst.global.f32 [%rd1], "
+      "%f3;\nld.global.f32 %f4, "
       "[%rd2];\nst.global.f32 [%rd2], %f4;\n";
   EXPECT_GT(Counted(other).path[1], Counted(same).path[1] + 500);
 }
 
 TEST(Timeline, LoadsOfConstantsPassStores) {
   const auto path = [](const std::string& space) {
-    return Counted("add.s64 %rd2, %rd1, 256;\nld." + space + ".f32 %f3, [%rd1];\nst.global.f32 [%rd1], %f3;\nld." +
-                   space + ".f32 %f4, [%rd2];\nst.global.f32 [%rd2], %f4;\n")
+    return Counted("add.s64 %rd2, %rd1, 256;\nld." + space +
+                   ".f32 %f3, [%rd1];\nst.global.f32 [%rd1], %f3;\nld." + space +
+                   ".f32 %f4, [%rd2];\nst.global.f32 [%rd2], %f4;\n")
         .path[1];
   };
   EXPECT_GT(path("global"), path("global.nc") + 500);
@@ -260,7 +278,8 @@ double GuardedLoads(int extra) {
   for (int i = 0; i < 8; ++i) {
     const std::string number = std::to_string(i);
     body += "@!%p1 bra L" + number + ";\nld.global.f32 %f3, [%rd1+" + std::to_string(i * 128) +
-            "];\nadd.f32 %f1, %f1, %f3;\n" + Repeat(extra, "add.f32 %f1, %f1, %f2;\n") + "L" + number + ":\n";
+            "];\nadd.f32 %f1, %f1, %f3;\n" + Repeat(extra, "add.f32 %f1, %f1, %f2;\n") + "L" +
+            number + ":\n";
   }
   return Counted(body, 32, 255).path[1];
 }
@@ -276,8 +295,8 @@ TEST(Timeline, ShortWaysOfAnElseBecomePredicates) {
     std::string body = "setp.lt.u32 %p1, %r1, 16;\n";
     for (int i = 0; i < 10; ++i) {
       const std::string n = std::to_string(i);
-      body += "@%p1 bra A" + n + ";\n" + Repeat(length, "add.f32 %f3, %f1, %f2;\n") + "bra.uni B" + n + ";\nA" + n +
-              ":\n" + Repeat(length, "mul.f32 %f4, %f1, %f2;\n") + "B" + n + ":\n";
+      body += "@%p1 bra A" + n + ";\n" + Repeat(length, "add.f32 %f3, %f1, %f2;\n") + "bra.uni B" +
+              n + ";\nA" + n + ":\n" + Repeat(length, "mul.f32 %f4, %f1, %f2;\n") + "B" + n + ":\n";
     }
     return Counted(body).path[0];
   };
@@ -287,7 +306,8 @@ TEST(Timeline, ShortWaysOfAnElseBecomePredicates) {
 
 TEST(Timeline, SharedConflictsAndBroadcasts) {
   const auto wavefronts = [](const std::string& scale) {
-    return Counted("mul.lo.s32 %r2, %r1, " + scale + ";\nand.b32 %r2, %r2, 4092;\nld.shared.f32 %f3, [%r2];\n")
+    return Counted("mul.lo.s32 %r2, %r1, " + scale +
+                   ";\nand.b32 %r2, %r2, 4092;\nld.shared.f32 %f3, [%r2];\n")
         .counts.shared_wavefronts;
   };
   EXPECT_EQ(wavefronts("4"), 1u);
@@ -295,7 +315,8 @@ TEST(Timeline, SharedConflictsAndBroadcasts) {
   EXPECT_EQ(wavefronts("128"), 32u);
   EXPECT_EQ(wavefronts("0"), 1u);
   const auto wide = [](const std::string& lane, const std::string& load) {
-    return Counted(lane + "mov.u32 %r3, s;\nadd.u32 %r2, %r2, %r3;\n" + load).counts.shared_wavefronts;
+    return Counted(lane + "mov.u32 %r3, s;\nadd.u32 %r2, %r2, %r3;\n" + load)
+        .counts.shared_wavefronts;
   };
   const std::string two = "ld.shared.v2.f32 {%f3, %f4}, [%r2];\n";
   const std::string four = "ld.shared.v4.f32 {%f3, %f4, %f5, %f6}, [%r2];\n";
@@ -318,8 +339,8 @@ TEST(Timeline, EvictFirstLoadsLeaveNothingInL1) {
     std::string body = "shl.b32 %r2, %r1, 2;\ncvt.u64.u32 %rd2, %r2;\nadd.s64 %rd2, %rd1, %rd2;\n";
     for (int pass = 0; pass < 2; ++pass) {
       for (int row = 0; row < 64; ++row)
-        body +=
-            "ld.global" + kind + ".f32 %f" + std::to_string(3 + row) + ", [%rd2+" + std::to_string(128 * row) + "];\n";
+        body += "ld.global" + kind + ".f32 %f" + std::to_string(3 + row) + ", [%rd2+" +
+                std::to_string(128 * row) + "];\n";
     }
     return Counted(body).counts;
   };
@@ -331,7 +352,8 @@ TEST(Timeline, EvictFirstLoadsLeaveNothingInL1) {
   EXPECT_EQ(evicted.unique_load_sectors, plain.unique_load_sectors);
 }
 
-/// `copies` of the same 16 bytes a lane, one after the other; `size`: an operand, how many are read.
+/// `copies` of the same 16 bytes a lane, one after the other; `size`: an operand, how many are
+/// read.
 Measured Copies(int copies, const std::string& kind, const std::string& size = "") {
   std::string body =
       "mov.u32 %r2, s;\nshl.b32 %r3, %r1, 4;\nadd.u32 %r2, %r2, %r3;\ncvt.u64.u32 %rd2, %r3;\n"
@@ -363,20 +385,22 @@ TEST(Timeline, CopiesOfZerosReadNothing) {
 TEST(Timeline, OtherBlocksSharedMemoryIsFarAway) {
   // Lanes load 4 or 16 bytes side by side from block 0 or 1, whose rank tells who is far.
   const auto loads = [](const char* rank, bool wide) {
-    const std::string load =
-        wide ? "ld.shared::cluster.v4.b32 {%r5, %r6, %r7, %r8}, [%r3];\n" : "ld.shared::cluster.b32 %r5, [%r3];\n";
-    return Counted(std::string("mov.u32 %r2, s;\nmov.u32 %r9, %cluster_ctarank;\nxor.b32 %r9, %r9, ") + rank +
-                       ";\nmapa.shared::cluster.u32 %r3, %r2, %r9;\nshl.b32 %r4, %r1, " + (wide ? "4" : "2") +
-                       ";\nadd.u32 %r3, %r3, %r4;\n" + load +
-                       "add.u32 %r5, %r5, %r5;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\n",
-                   32, 0, nullptr, 2);
+    const std::string load = wide ? "ld.shared::cluster.v4.b32 {%r5, %r6, %r7, %r8}, [%r3];\n"
+                                  : "ld.shared::cluster.b32 %r5, [%r3];\n";
+    return Counted(
+        std::string("mov.u32 %r2, s;\nmov.u32 %r9, %cluster_ctarank;\nxor.b32 %r9, %r9, ") + rank +
+            ";\nmapa.shared::cluster.u32 %r3, %r2, %r9;\nshl.b32 %r4, %r1, " + (wide ? "4" : "2") +
+            ";\nadd.u32 %r3, %r3, %r4;\n" + load +
+            "add.u32 %r5, %r5, %r5;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\n",
+        32, 0, nullptr, 2);
   };
   const Measured own = loads("0", false), other = loads("1", false), wide = loads("1", true);
   const Latencies expected;
   EXPECT_EQ(own.counts.remote_packets, 0u);
   EXPECT_EQ(other.counts.remote_packets, 2u * 4) << "two blocks, 128 bytes each";
   EXPECT_EQ(wide.counts.remote_packets, 2u * 32);
-  EXPECT_NEAR((other.path[0] - own.path[0]) / 2, expected.remote + 4 * expected.remote_busy - expected.shared, 5);
+  EXPECT_NEAR((other.path[0] - own.path[0]) / 2,
+              expected.remote + 4 * expected.remote_busy - expected.shared, 5);
 }
 
 TEST(OpCost, RowsFitTheirTypes) {
@@ -386,7 +410,9 @@ TEST(OpCost, RowsFitTheirTypes) {
     const auto& body = module->functions().front().body;
     return CostOf(body[body.size() - 2]);
   };
-  const auto uses = [&](const std::string& line, Pipe pipe) { return cost(line).uses[static_cast<size_t>(pipe)]; };
+  const auto uses = [&](const std::string& line, Pipe pipe) {
+    return cost(line).uses[static_cast<size_t>(pipe)];
+  };
   EXPECT_EQ(uses("fma.rn.f32 %f1, %f1, %f1, %f1;", Pipe::kFma), 1);
   EXPECT_EQ(uses("add.s32 %r1, %r1, %r1;", Pipe::kEither), 1);
   EXPECT_EQ(uses("add.s64 %rd1, %rd1, %rd1;", Pipe::kAlu), 2);

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "atunner/vgpu/state/block_state.h"
 #include "atunner/vgpu/analysis/predication.h"
+#include "atunner/vgpu/state/block_state.h"
 #include "atunner/vgpu/state/warp_clock.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -16,7 +16,8 @@ using ptx::Operand;
 bool FirstIsSource(const Instruction& instruction) {
   static constexpr std::string_view kOpcodes[] = {"bar",        "barrier",   "bra", "brx", "call",
                                                   "setmaxnreg", "nanosleep", "st",  "red"};
-  return std::ranges::find(kOpcodes, instruction.opcode) != std::end(kOpcodes) && !instruction.Has("red");
+  return std::ranges::find(kOpcodes, instruction.opcode) != std::end(kOpcodes) &&
+         !instruction.Has("red");
 }
 
 template <class F>
@@ -31,7 +32,8 @@ void ForRegisters(const Operand& operand, F&& f) {
 
 Track::Role RoleOf(const Instruction& instruction) {
   if (instruction.opcode == "wgmma" && instruction.Has("mma_async")) return Track::Role::kProduct;
-  if (instruction.opcode == "wgmma" && instruction.Has("wait_group")) return Track::Role::kProductWait;
+  if (instruction.opcode == "wgmma" && instruction.Has("wait_group"))
+    return Track::Role::kProductWait;
   if (instruction.opcode != "cp" || !instruction.Has("async") || instruction.Has("mbarrier"))
     return Track::Role::kPlain;
   if (instruction.Has("commit_group")) return Track::Role::kAsyncCommit;
@@ -44,7 +46,8 @@ uint32_t ProductsOf(const Instruction& instruction) {
   for (const std::string& modifier : instruction.modifiers) {
     unsigned m = 0, n = 0, k = 0;
     if (std::sscanf(modifier.c_str(), "m%un%uk%u", &m, &n, &k) == 3)
-      return m * n * k * static_cast<uint32_t>(ptx::BitsOf(ptx::ParseType(instruction.modifiers.back()))) / 16;
+      return m * n * k *
+             static_cast<uint32_t>(ptx::BitsOf(ptx::ParseType(instruction.modifiers.back()))) / 16;
   }
   return 0;
 }
@@ -56,11 +59,15 @@ Track TrackOf(const Instruction& instruction, uint32_t first, std::vector<int32_
   track.cost = CostOf(instruction);
   track.role = RoleOf(instruction);
   if (track.role == Track::Role::kProduct) track.products = ProductsOf(instruction);
-  track.store = instruction.opcode == "st" || instruction.opcode == "red" || instruction.opcode == "stmatrix";
-  track.meets = instruction.opcode == "mbarrier" || (instruction.opcode == "cp" && instruction.Has("bulk"));
-  track.unordered = instruction.opcode == "ld" && (instruction.Has("nc") || instruction.Has("const"));
+  track.store = instruction.opcode == "st" || instruction.opcode == "red" ||
+                instruction.opcode == "stmatrix";
+  track.meets = instruction.opcode == "mbarrier" ||
+                (instruction.opcode == "cp" && instruction.Has("bulk"));
+  track.unordered = instruction.opcode == "ld" &&
+                    (instruction.Has("nc") || instruction.Has("const"));
   track.streams = instruction.opcode == "ld" && instruction.Has("cs");
-  track.constant = instruction.opcode == "cvta" || (instruction.opcode == "ld" && instruction.Has("param"));
+  track.constant = instruction.opcode == "cvta" ||
+                   (instruction.opcode == "ld" && instruction.Has("param"));
   track.first = static_cast<uint32_t>(list.size());
   std::vector<int32_t> written;
   const auto number = [&](int reg) { return static_cast<int32_t>(first) + reg; };
@@ -111,15 +118,19 @@ class Liveness {
     Bits live_in;
   };
   Bits None() const { return Bits((words_.size() + kWord - 1) / kWord); }
-  static bool Has(const Bits& bits, size_t slot) { return (bits[slot / kWord] >> slot % kWord & 1) != 0; }
+  static bool Has(const Bits& bits, size_t slot) {
+    return (bits[slot / kWord] >> slot % kWord & 1) != 0;
+  }
 
-  /// Slots that nothing but parameters and their addresses are written to live in the constant bank.
+  /// Slots that nothing but parameters and their addresses are written to live in the constant
+  /// bank.
   void DropConstants() {
     std::vector<bool> written(words_.size(), false);
     std::vector<bool> varies(words_.size(), false);
     for (const Track& track : kernel_.tracks) {
       for (int i = 0; i < track.writes; ++i) {
-        const auto slot = static_cast<size_t>(kernel_.track_list[track.first + track.reads + static_cast<uint32_t>(i)]);
+        const auto slot = static_cast<size_t>(
+            kernel_.track_list[track.first + track.reads + static_cast<uint32_t>(i)]);
         written[slot] = true;
         varies[slot] = varies[slot] || !track.constant;
       }
@@ -153,8 +164,9 @@ class Liveness {
       targets(last, [&](uint32_t target) {
         if (target < n) block.next.push_back(block_of[target]);
       });
-      const bool leaves = last.guard < 0 && (last.flow == Flow::kBranch || last.flow == Flow::kBranchIndexed ||
-                                             last.flow == Flow::kExit || last.flow == Flow::kReturn);
+      const bool leaves = last.guard < 0 &&
+                          (last.flow == Flow::kBranch || last.flow == Flow::kBranchIndexed ||
+                           last.flow == Flow::kExit || last.flow == Flow::kReturn);
       if (!leaves && block.end < n) block.next.push_back(block_of[block.end]);
     }
   }
@@ -164,7 +176,8 @@ class Liveness {
            op.flow == Flow::kReturn;
   }
 
-  /// Calls f(slot, whether it is read) for what an operation does to slots that count, in the order of going back.
+  /// Calls f(slot, whether it is read) for what an operation does to slots that count, in the order
+  /// of going back.
   template <class F>
   void ForSlots(uint32_t op, F&& f) const {
     const Track& track = kernel_.tracks[op];
@@ -173,7 +186,8 @@ class Liveness {
       const auto slot = static_cast<size_t>(slots[k]);
       if (needed_[slot]) f(slot, read);
     };
-    for (int w = track.reads; kernel_.ops[op].guard < 0 && w < track.reads + track.writes; ++w) visit(w, false);
+    for (int w = track.reads; kernel_.ops[op].guard < 0 && w < track.reads + track.writes; ++w)
+      visit(w, false);
     for (int r = 0; r < track.reads; ++r) visit(r, true);
   }
 
@@ -199,7 +213,8 @@ class Liveness {
   /// From a block's end to its beginning; whether its beginning changed.
   bool Pass(Block& block) const {
     Bits live = LiveAfter(block);
-    for (size_t i = 0; i < live.size(); ++i) live[i] = block.reads[i] | (live[i] & ~block.writes[i]);
+    for (size_t i = 0; i < live.size(); ++i)
+      live[i] = block.reads[i] | (live[i] & ~block.writes[i]);
     if (live == block.live_in) return false;
     block.live_in = std::move(live);
     return true;
@@ -209,7 +224,8 @@ class Liveness {
   void Note(const Block& block) {
     Bits live = LiveAfter(block);
     uint32_t words = 0;
-    for (size_t slot = 0; slot < words_.size(); ++slot) words += Has(live, slot) ? words_[slot] : 0u;
+    for (size_t slot = 0; slot < words_.size(); ++slot)
+      words += Has(live, slot) ? words_[slot] : 0u;
     for (uint32_t i = block.end; i-- > block.first;) {
       ForSlots(i, [&](size_t slot, bool read) {
         if (Has(live, slot) == read) return;
@@ -226,21 +242,26 @@ class Liveness {
   std::vector<Block> blocks_;
 };
 
-/// Fills Track::leads: what the addresses of loads are made of, from the loads back to where the flow changes.
+/// Fills Track::leads: what the addresses of loads are made of, from the loads back to where the
+/// flow changes.
 void MarkLeads(Kernel& kernel, size_t registers) {
   std::vector<bool> wanted(registers, false);
   const std::vector<int32_t>& list = kernel.track_list;
   for (size_t i = kernel.ops.size(); i-- > 0;) {
     Track& track = kernel.tracks[i];
     const Flow flow = kernel.ops[i].flow;
-    if (flow != Flow::kNone && flow != Flow::kCollective && !track.predicated) wanted.assign(registers, false);
-    const auto slot = [&](int k) { return static_cast<size_t>(list[track.first + static_cast<uint32_t>(k)]); };
+    if (flow != Flow::kNone && flow != Flow::kCollective && !track.predicated)
+      wanted.assign(registers, false);
+    const auto slot = [&](int k) {
+      return static_cast<size_t>(list[track.first + static_cast<uint32_t>(k)]);
+    };
     bool useful = track.load_words > 0;
     for (int w = track.reads; w < track.reads + track.writes; ++w) {
       useful = useful || wanted[slot(w)];
       wanted[slot(w)] = false;
     }
-    track.leads = useful && track.load_words == 0 && track.cost.wait != Wait::kMemory && !track.store;
+    track.leads = useful && track.load_words == 0 && track.cost.wait != Wait::kMemory &&
+                  !track.store;
     for (int r = 0; useful && r < track.reads; ++r) wanted[slot(r)] = true;
   }
 }
@@ -253,10 +274,12 @@ void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words) {
   for (size_t i = 0; i < kernel.ops.size(); ++i) {
     Track& track = kernel.tracks[i];
     // Shared memory is near: its loads stay with the arithmetic.
-    if (track.cost.wait != Wait::kMemory || track.store || kernel.ops[i].space == Space::kShared) continue;
+    if (track.cost.wait != Wait::kMemory || track.store || kernel.ops[i].space == Space::kShared)
+      continue;
     const int32_t* slots = kernel.track_list.data() + track.first + track.reads;
     for (int w = 0; w < track.writes; ++w)
-      track.load_words = static_cast<uint16_t>(track.load_words + words[static_cast<size_t>(slots[w])]);
+      track.load_words = static_cast<uint16_t>(track.load_words +
+                                               words[static_cast<size_t>(slots[w])]);
   }
   MarkLeads(kernel, words.size());
   Liveness(kernel, words).Run();

@@ -32,7 +32,8 @@ std::vector<std::pair<std::string, double>> Counts::Figures() const {
   };
   for (size_t i = 0; i < warp_instructions.size(); ++i)
     add("ptx " + std::string(Name(static_cast<OpClass>(i))), warp_instructions[i]);
-  for (size_t i = 0; i < pipe_uses.size(); ++i) add("pipe " + std::string(Name(static_cast<Pipe>(i))), pipe_uses[i]);
+  for (size_t i = 0; i < pipe_uses.size(); ++i)
+    add("pipe " + std::string(Name(static_cast<Pipe>(i))), pipe_uses[i]);
   add("issued", issued);
   add("code_instructions", code_instructions);
   add("branches", branches);

@@ -23,12 +23,17 @@ enum class OpClass : uint8_t {
 std::string_view Name(OpClass op_class);
 
 struct Counts {
-  std::array<uint64_t, static_cast<size_t>(OpClass::kCount)> warp_instructions{};    ///< issued, per warp
-  std::array<uint64_t, static_cast<size_t>(OpClass::kCount)> thread_instructions{};  ///< times active lanes
-  uint64_t branches = 0;                                                             ///< executed by a warp
-  uint64_t divergent_branches = 0;                                                   ///< of those, both sides taken
-  double tensor_flops = 0;    ///< of tensor instructions, 2 per multiply-add
-  double mma_work = 0;        ///< of those mma and wmma, as elements of 16 bits: wider ones take longer
+  /// Issued, per warp
+  std::array<uint64_t, static_cast<size_t>(OpClass::kCount)> warp_instructions{};
+  /// Times active lanes
+  std::array<uint64_t, static_cast<size_t>(OpClass::kCount)> thread_instructions{};
+  /// Executed by a warp
+  uint64_t branches = 0;
+  /// Of those, both sides taken
+  uint64_t divergent_branches = 0;
+  double tensor_flops = 0;  ///< of tensor instructions, 2 per multiply-add
+  /// Of those mma and wmma, as elements of 16 bits: wider ones take longer
+  double mma_work = 0;
   double wgmma_work = 0;      ///< likewise wgmma
   uint64_t global_loads = 0;  ///< warp requests
   uint64_t global_stores = 0;
@@ -43,24 +48,32 @@ struct Counts {
   uint64_t shared_requests = 0;
   uint64_t shared_wavefronts = 0;  ///< bank conflicts make more than the data needs
   uint64_t remote_packets = 0;     ///< in which other blocks' shared memory comes
-  uint64_t issued_wavefronts = 0;  ///< of the load/store unit, as the machine code asks; 0 = that is not known
-  uint64_t async_wavefronts = 0;   ///< of shared and global ones those of wgmma and of bulk copies
-  uint64_t local_requests = 0;     ///< times the places that a warp's lanes access in their memories
-  uint64_t spilled_words = 0;      ///< of four bytes a lane, that warps store for want of registers and load again
-  uint64_t atomics = 0;            ///< global atomic lanes
-  uint64_t barriers = 0;           ///< per warp
+  /// Of the load/store unit, as the machine code asks; 0 = that is not known
+  uint64_t issued_wavefronts = 0;
+  uint64_t async_wavefronts = 0;  ///< of shared and global ones those of wgmma and of bulk copies
+  /// Times the places that a warp's lanes access in their memories
+  uint64_t local_requests = 0;
+  /// Of four bytes a lane, that warps store for want of registers and load again
+  uint64_t spilled_words = 0;
+  uint64_t atomics = 0;   ///< global atomic lanes
+  uint64_t barriers = 0;  ///< per warp
   uint64_t async_copy_bytes = 0;
-  uint64_t bulk_sectors = 0;                 ///< global ones that bulk copies read or write
-  uint64_t reread_sectors = 0;               ///< that copies past L1 and evict-first loads read again
-  std::array<uint64_t, kPipes> pipe_uses{};  ///< warp instructions as the assembler makes them, per pipe
-  uint64_t issued = 0;                       ///< of them in all, control flow included
-  uint64_t code_instructions = 0;            ///< distinct ones that ran
-  uint64_t global_wavefronts = 0;            ///< cycles of the load/store unit for global requests
-  uint64_t late_turns = 0;                   ///< and as many more while what they want is on its way to L1
-  uint64_t l1_hit_sectors = 0;               ///< of loads: seen before by the block
-  uint64_t reuse_distance = 0;               ///< of those, in distinct sectors that the block read since, summed
+  uint64_t bulk_sectors = 0;  ///< global ones that bulk copies read or write
+  /// That copies past L1 and evict-first loads read again
+  uint64_t reread_sectors = 0;
+  /// Warp instructions as the assembler makes them, per pipe
+  std::array<uint64_t, kPipes> pipe_uses{};
+  uint64_t issued = 0;             ///< of them in all, control flow included
+  uint64_t code_instructions = 0;  ///< distinct ones that ran
+  uint64_t global_wavefronts = 0;  ///< cycles of the load/store unit for global requests
+  /// And as many more while what they want is on its way to L1
+  uint64_t late_turns = 0;
+  uint64_t l1_hit_sectors = 0;  ///< of loads: seen before by the block
+  /// Of those, in distinct sectors that the block read since, summed
+  uint64_t reuse_distance = 0;
   std::array<double, 2>
-      path{};  ///< cycles from a block's start to its end without company: misses served by L2, by DRAM
+      /// Cycles from a block's start to its end without company: misses served by L2, by DRAM
+      path{};
   std::array<double, 2> longest_path{};  ///< of a block
   uint64_t blocks = 0;
   uint64_t warps = 0;
@@ -105,7 +118,8 @@ struct LineCount {
   uint64_t ThreadInstructions() const;
   LineCount& operator+=(const LineCount& other);
 };
-/// By file and line as the compiler names them; without line information "" and the line of the PTX.
+/// By file and line as the compiler names them; without line information "" and the line of the
+/// PTX.
 using LineCounts = std::map<std::pair<std::string, uint32_t>, LineCount>;
 
 }  // namespace atunner::vgpu

@@ -7,7 +7,8 @@
 namespace atunner::vgpu {
 namespace {
 
-/// Known error of the model, see docs/benchmarks.md: most predictions lie within, calibrated or not.
+/// Known error of the model, see docs/benchmarks.md: most predictions lie within, calibrated or
+/// not.
 constexpr double kUncertainty = 0.25;
 constexpr double kUncertaintyUncalibrated = 0.4;
 constexpr double kMostSharpness = 4;
@@ -16,23 +17,28 @@ constexpr double kPrefetchSharpness = 2.5;
 constexpr double kSectorBytes = 32;
 constexpr double kWavefrontBytes = 128;
 constexpr double kPortBytesPerClk = 64;  // from L2 into one SM
-constexpr double kEvictingBytes = 40e6;  // reads that still find the cache full of another kernel's data
+// reads that still find the cache full of another kernel's data
+constexpr double kEvictingBytes = 40e6;
 constexpr double kCodeCacheInstructions = 1500;
 
 /// Blocks of the launch that one SM holds at a time.
-double Resident(const Occupancy& occupancy, const LaunchShape& shape, const DeviceProfile& profile) {
+double Resident(const Occupancy& occupancy, const LaunchShape& shape,
+                const DeviceProfile& profile) {
   const double blocks_per_sm = std::ceil(static_cast<double>(shape.grid.Count()) / profile.sms);
   return std::max(1.0, std::min<double>(occupancy.blocks_per_sm, blocks_per_sm));
 }
 
-/// What shared memory leaves of an SM's L1: the driver gives it the least of these sizes that as many blocks fit into
-/// as may be resident, whether the grid has so many or not.
-double L1Bytes(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
-               const Occupancy& occupancy) {
-  const double block = resources.static_shared_bytes + shape.dynamic_shared_bytes + profile.shared_reserved_per_block;
+/// What shared memory leaves of an SM's L1: the driver gives it the least of these sizes that as
+/// many blocks fit into as may be resident, whether the grid has so many or not.
+double L1Bytes(const DeviceProfile& profile, const KernelResources& resources,
+               const LaunchShape& shape, const Occupancy& occupancy) {
+  const double block = resources.static_shared_bytes + shape.dynamic_shared_bytes +
+                       profile.shared_reserved_per_block;
   const double wanted = std::max(1, occupancy.blocks_per_sm) * block;
-  const auto enough = std::ranges::find_if(profile.shared_carveouts, [&](int size) { return size * 1024 >= wanted; });
-  return profile.l1_per_sm - (enough == profile.shared_carveouts.end() ? profile.shared_per_sm : *enough * 1024);
+  const auto enough = std::ranges::find_if(profile.shared_carveouts,
+                                           [&](int size) { return size * 1024 >= wanted; });
+  return profile.l1_per_sm -
+         (enough == profile.shared_carveouts.end() ? profile.shared_per_sm : *enough * 1024);
 }
 
 struct Share {
@@ -49,8 +55,9 @@ double Overlap(const std::vector<Share>& shares, double sharpness) {
   return worst * std::pow(sum, 1 / sharpness);
 }
 
-/// How sharply the slower of two things that overlap hides the faster: the sum of p-th powers, p-th root. Work overlaps
-/// with other work that does not wait for it: blocks, or warps where no barrier ties them. One alone adds up its times.
+/// How sharply the slower of two things that overlap hides the faster: the sum of p-th powers, p-th
+/// root. Work overlaps with other work that does not wait for it: blocks, or warps where no barrier
+/// ties them. One alone adds up its times.
 struct Sharpness {
   double pipes = 0;   ///< of one SM
   double waves = 0;   ///< latencies and the SM's throughput
@@ -59,12 +66,15 @@ struct Sharpness {
 
 /// How often the SMs are filled with blocks; at least once.
 double Waves(const EstimateInput& in) {
-  const double at_once = std::max(1, in.occupancy.blocks_per_sm) * static_cast<double>(in.profile->sms);
+  const double at_once = std::max(1, in.occupancy.blocks_per_sm) *
+                         static_cast<double>(in.profile->sms);
   return std::max(1.0, static_cast<double>(in.shape.grid.Count()) / at_once);
 }
 
 /// Blocks that the counts are of.
-double Executed(const EstimateInput& in) { return static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1)); }
+double Executed(const EstimateInput& in) {
+  return static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+}
 
 /// How often an average block waits for DRAM: that makes its path longer.
 double WaitsForDram(const EstimateInput& in) {
@@ -72,26 +82,29 @@ double WaitsForDram(const EstimateInput& in) {
   return std::max(1.0, longer / std::max(1.0, in.calibration.dram_clk - in.calibration.l2_clk));
 }
 
-/// How often an SM asks for data anew. Asynchronous copies are ahead of a block by what shared memory holds.
+/// How often an SM asks for data anew. Asynchronous copies are ahead of a block by what shared
+/// memory holds.
 double Rounds(const EstimateInput& in) {
   const double shared = in.resources.static_shared_bytes + in.shape.dynamic_shared_bytes;
-  const double refills = static_cast<double>(in.counts.async_copy_bytes) / Executed(in) / std::max(1.0, shared);
+  const double refills = static_cast<double>(in.counts.async_copy_bytes) / Executed(in) /
+                         std::max(1.0, shared);
   return Waves(in) * std::max(WaitsForDram(in), refills);
 }
 
-/// What an SM has asked of DRAM while it waits, over its share of what DRAM brings in that time; at least 1.
+/// What an SM has asked of DRAM while it waits, over its share of what DRAM brings in that time; at
+/// least 1.
 double AskedAhead(const EstimateInput& in) {
-  const double asked =
-      static_cast<double>(in.counts.unique_load_sectors) * kSectorBytes / Executed(in) / WaitsForDram(in);
+  const double asked = static_cast<double>(in.counts.unique_load_sectors) * kSectorBytes /
+                       Executed(in) / WaitsForDram(in);
   const double bytes_per_clk = in.calibration.dram_gbps / in.profile->clock_ghz / in.profile->sms;
   return std::max(1.0, Resident(in.occupancy, in.shape, *in.profile) * asked /
                            std::max(1.0, bytes_per_clk * in.calibration.dram_clk));
 }
 
-/// Nothing hides a single round of loads. Blocks of one wave begin together, load together and compute together; those
-/// of later ones begin whenever one ends. Where more has been asked for than DRAM brings meanwhile, it is at work while
-/// blocks compute. Asynchronous copies of later rounds run ahead, but by no more than shared memory holds: memory waits
-/// while all store.
+/// Nothing hides a single round of loads. Blocks of one wave begin together, load together and
+/// compute together; those of later ones begin whenever one ends. Where more has been asked for
+/// than DRAM brings meanwhile, it is at work while blocks compute. Asynchronous copies of later
+/// rounds run ahead, but by no more than shared memory holds: memory waits while all store.
 double MemorySharpness(const EstimateInput& in) {
   const double rounds = Rounds(in);
   if (in.counts.async_copy_bytes > 0) return std::min(kPrefetchSharpness, 1 + std::log2(rounds));
@@ -99,23 +112,28 @@ double MemorySharpness(const EstimateInput& in) {
   return std::min(kMostMemorySharpness, 1.5 - 0.5 / rounds + 0.5 * (std::log2(Waves(in)) + ahead));
 }
 
-/// Warps of a block that hide each other's latencies. Those that meet at a barrier are in step, until loads that take
-/// different times have drawn them apart; those that wait for the same bulk copies always are.
+/// Warps of a block that hide each other's latencies. Those that meet at a barrier are in step,
+/// until loads that take different times have drawn them apart; those that wait for the same bulk
+/// copies always are.
 double FreeWarps(const EstimateInput& in) {
   if (in.counts.bulk_sectors > 0) return 1;
   constexpr double kInStep = 32;  // latencies of L2 after each barrier
   const double warps = std::max(1.0, static_cast<double>(in.shape.block.Count()) / 32);
-  const double in_step = static_cast<double>(in.counts.barriers) / warps * kInStep * in.calibration.l2_clk;
+  const double in_step = static_cast<double>(in.counts.barriers) / warps * kInStep *
+                         in.calibration.l2_clk;
   return 1 + (warps - 1) * std::max(0.0, 1 - in_step / std::max(in.counts.path[0], 1.0));
 }
 
 Sharpness SharpnessOf(const EstimateInput& in) {
   const double resident = Resident(in.occupancy, in.shape, *in.profile);
   const double doublings = std::log2(resident * FreeWarps(in));
-  return {std::min(kMostSharpness, 3 + doublings), std::min(3.0, 1.25 + 0.5 * doublings), MemorySharpness(in)};
+  return {std::min(kMostSharpness, 3 + doublings), std::min(3.0, 1.25 + 0.5 * doublings),
+          MemorySharpness(in)};
 }
 
-Share Worst(const std::vector<Share>& shares) { return *std::ranges::max_element(shares, {}, &Share::value); }
+Share Worst(const std::vector<Share>& shares) {
+  return *std::ranges::max_element(shares, {}, &Share::value);
+}
 
 /// Cycles of an average block for floating-point operations of 16 bits at the tensor cores' peak.
 double TensorClocks(const EstimateInput& in, double flops) {
@@ -123,19 +141,20 @@ double TensorClocks(const EstimateInput& in, double flops) {
   return rate > 0 ? flops / rate : 0;
 }
 
-/// An SM whose tensor cores are at work runs slower, all of it: `ncu` sees 1.72 to 1.78 GHz on an H200, 1.95 to 1.98 in
-/// other kernels.
+/// An SM whose tensor cores are at work runs slower, all of it: `ncu` sees 1.72 to 1.78 GHz on an
+/// H200, 1.95 to 1.98 in other kernels.
 double ClockGhz(const EstimateInput& in) {
   return in.profile->clock_ghz * (in.counts.wgmma_work > 0 ? in.calibration.wgmma_share : 1);
 }
 
 /// That asynchronous copies bring into each SM where all load.
 double AsyncBytesPerClk(const EstimateInput& in) {
-  return std::min(kPortBytesPerClk, in.calibration.l2_async_gbps / in.profile->clock_ghz / in.profile->sms);
+  return std::min(kPortBytesPerClk,
+                  in.calibration.l2_async_gbps / in.profile->clock_ghz / in.profile->sms);
 }
 
-/// What runs beside the warps: wgmma, bulk copies, and what both ask of shared memory. The block's path has waited for
-/// it.
+/// What runs beside the warps: wgmma, bulk copies, and what both ask of shared memory. The block's
+/// path has waited for it.
 Share Beside(const EstimateInput& in) {
   const double blocks = Executed(in);
   const double sectors = static_cast<double>(in.counts.bulk_sectors);
@@ -145,18 +164,22 @@ Share Beside(const EstimateInput& in) {
 }
 
 /// Share of what a cache lost when it is read again after `meanwhile` other bytes.
-double Misses(double capacity, double meanwhile) { return meanwhile > capacity ? 1 - capacity / meanwhile : 0; }
+double Misses(double capacity, double meanwhile) {
+  return meanwhile > capacity ? 1 - capacity / meanwhile : 0;
+}
 
 /// Bytes that the threads of all resident blocks of an SM keep in local memory.
-double LocalBytesPerSm(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
-                       const Occupancy& occupancy) {
-  return Resident(occupancy, shape, profile) * static_cast<double>(shape.block.Count()) * resources.local_bytes;
+double LocalBytesPerSm(const DeviceProfile& profile, const KernelResources& resources,
+                       const LaunchShape& shape, const Occupancy& occupancy) {
+  return Resident(occupancy, shape, profile) * static_cast<double>(shape.block.Count()) *
+         resources.local_bytes;
 }
 
 /// Share of what was spilled that L1 has passed on to L2 when it is wanted again.
-double SpillMisses(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
-                   const Occupancy& occupancy) {
-  return Misses(L1Bytes(profile, resources, shape, occupancy), LocalBytesPerSm(profile, resources, shape, occupancy));
+double SpillMisses(const DeviceProfile& profile, const KernelResources& resources,
+                   const LaunchShape& shape, const Occupancy& occupancy) {
+  return Misses(L1Bytes(profile, resources, shape, occupancy),
+                LocalBytesPerSm(profile, resources, shape, occupancy));
 }
 
 /// Bytes that an average block spills and brings back past L1.
@@ -173,16 +196,19 @@ double LoadedSectors(const EstimateInput& in) {
 
 /// Those of them that all blocks load.
 double CommonSectorsOf(const EstimateInput& in) {
-  return std::min(static_cast<double>(in.counts.common_load_sectors), std::max(0.0, LoadedSectors(in)));
+  return std::min(static_cast<double>(in.counts.common_load_sectors),
+                  std::max(0.0, LoadedSectors(in)));
 }
 
-/// Those of the common ones that an earlier block left in its SM's L1. The first block of each SM brings them.
+/// Those of the common ones that an earlier block left in its SM's L1. The first block of each SM
+/// brings them.
 double LeftByOthers(const EstimateInput& in) {
   const double blocks = static_cast<double>(in.shape.grid.Count());
   const double later = std::max(0.0, 1 - in.profile->sms / blocks);
   const double resident = Resident(in.occupancy, in.shape, *in.profile);
   const double l1 = L1Bytes(*in.profile, in.resources, in.shape, in.occupancy);
-  return CommonSectorsOf(in) * later * (1 - Misses(l1, resident * LoadedSectors(in) * kSectorBytes));
+  return CommonSectorsOf(in) * later *
+         (1 - Misses(l1, resident * LoadedSectors(in) * kSectorBytes));
 }
 
 /// Clocks that a wavefront takes between shared memory or L1 and the SM.
@@ -195,7 +221,8 @@ double LeastWavefronts(const DeviceProfile& p) {
   return std::max(1.0, 32 / std::max(p.lsu_per_clk, 1.0) / WavefrontClocks(p));
 }
 
-/// Share of a block's time in which what it asks for is on its way from DRAM; in the first wave, where all ask at once.
+/// Share of a block's time in which what it asks for is on its way from DRAM; in the first wave,
+/// where all ask at once.
 double LateShare(const EstimateInput& in) {
   if (in.counts.path[1] <= 0) return 0;
   return std::clamp(1 - in.counts.path[0] / in.counts.path[1], 0.0, 1.0) / Waves(in);
@@ -206,36 +233,46 @@ std::vector<Share> Pipes(const EstimateInput& in) {
   const DeviceProfile& p = *in.profile;
   const Counts& c = in.counts;
   const double blocks = Executed(in);
-  const auto uses = [&](Pipe pipe) { return static_cast<double>(c.pipe_uses[static_cast<size_t>(pipe)]) / blocks; };
+  const auto uses = [&](Pipe pipe) {
+    return static_cast<double>(c.pipe_uses[static_cast<size_t>(pipe)]) / blocks;
+  };
   const auto per_block = [&](auto figure) { return static_cast<double>(figure) / blocks; };
   const auto clocks = [](double warp_instructions, double lanes_per_clk) {
     return lanes_per_clk > 0 ? warp_instructions * 32 / lanes_per_clk : 0;
   };
-  // Multiply-adds of integers use half of the float32 lanes; integer additions go where there is room.
-  const double fma = uses(Pipe::kFma), imad = uses(Pipe::kImad), alu = uses(Pipe::kAlu), either = uses(Pipe::kEither);
-  const double arithmetic = std::max({clocks(fma + imad, p.fp32_per_clk), clocks(imad, p.imad_per_clk),
-                                      clocks(alu, p.int_per_clk), clocks(alu + either + imad, 2 * p.int_per_clk),
-                                      clocks(fma + imad + alu + either, p.fp32_per_clk + p.int_per_clk)});
+  // Multiply-adds of integers use half of the float32 lanes; integer additions go where there is
+  // room.
+  const double fma = uses(Pipe::kFma), imad = uses(Pipe::kImad), alu = uses(Pipe::kAlu),
+               either = uses(Pipe::kEither);
+  const double arithmetic = std::max(
+      {clocks(fma + imad, p.fp32_per_clk), clocks(imad, p.imad_per_clk), clocks(alu, p.int_per_clk),
+       clocks(alu + either + imad, 2 * p.int_per_clk),
+       clocks(fma + imad + alu + either, p.fp32_per_clk + p.int_per_clk)});
   const double requests = per_block(c.shared_requests + c.global_loads + c.global_stores);
-  const double wavefronts =
-      per_block(c.shared_wavefronts + c.global_wavefronts + c.local_requests - c.async_wavefronts);
-  const double assumed = std::max(wavefronts, (requests + per_block(c.local_requests)) * LeastWavefronts(p)) +
+  const double wavefronts = per_block(c.shared_wavefronts + c.global_wavefronts + c.local_requests -
+                                      c.async_wavefronts);
+  const double assumed = std::max(wavefronts,
+                                  (requests + per_block(c.local_requests)) * LeastWavefronts(p)) +
                          std::max(0.0, uses(Pipe::kLsu) - requests);
   const double issued =
-      c.issued_wavefronts > 0 ? per_block(c.issued_wavefronts) : assumed;  // accesses that were merged
-  const double late = per_block(c.late_turns) - per_block(c.global_loads) * (LeastWavefronts(p) - 1);
+      // accesses that were merged
+      c.issued_wavefronts > 0 ? per_block(c.issued_wavefronts) : assumed;
+  const double late = per_block(c.late_turns) -
+                      per_block(c.global_loads) * (LeastWavefronts(p) - 1);
   const double lsu = issued + std::max(0.0, late) * LateShare(in);
-  const double sectors = per_block(c.unique_load_sectors + c.unique_store_sectors + c.reread_sectors);
+  const double sectors = per_block(c.unique_load_sectors + c.unique_store_sectors +
+                                   c.reread_sectors);
   const double passing = sectors - per_block(c.bulk_sectors) - LeftByOthers(in);
   const double port = (std::max(0.0, passing) * kSectorBytes + SpilledBytes(in)) / kPortBytesPerClk;
-  return {{"instruction issue", per_block(c.issued) / p.schedulers_per_sm},
-          {"arithmetic", arithmetic},
-          {"special functions", clocks(uses(Pipe::kSfu), p.sfu_per_clk)},
-          {"float64", clocks(uses(Pipe::kFp64), p.fp64_per_clk)},
-          {"tensor cores", TensorClocks(in, c.mma_work / in.calibration.mma_share)},
-          {"shared memory and L1", lsu * WavefrontClocks(p)},
-          {"other blocks' shared memory", per_block(c.remote_packets) * in.calibration.remote_busy_clk},
-          {"L2 port", port}};
+  return {
+      {"instruction issue", per_block(c.issued) / p.schedulers_per_sm},
+      {"arithmetic", arithmetic},
+      {"special functions", clocks(uses(Pipe::kSfu), p.sfu_per_clk)},
+      {"float64", clocks(uses(Pipe::kFp64), p.fp64_per_clk)},
+      {"tensor cores", TensorClocks(in, c.mma_work / in.calibration.mma_share)},
+      {"shared memory and L1", lsu * WavefrontClocks(p)},
+      {"other blocks' shared memory", per_block(c.remote_packets) * in.calibration.remote_busy_clk},
+      {"L2 port", port}};
 }
 
 /// Bytes of the whole launch.
@@ -247,7 +284,8 @@ struct Traffic {
   double dram_read = 0, dram_write = 0;  ///< each byte once
   double dram_spilled = 0;               ///< both ways
   double evicted = 0;                    ///< another kernel's, pushed out
-  double cold = 1;                       ///< share of what is read first that no launch before left in L2
+  /// Share of what is read first that no launch before left in L2
+  double cold = 1;
   double Dram() const { return dram_read + dram_write + dram_spilled + evicted; }
 };
 
@@ -261,28 +299,33 @@ double BlocksAtWork(const EstimateInput& in) {
   return std::min(static_cast<double>(in.shape.grid.Count()), resident * in.profile->sms);
 }
 
-/// By how many blocks at work at the same time a byte is read that `reads` blocks read in all: those at work are a
-/// square of tiles, of which a row or a column reads the same.
-double Together(const EstimateInput& in, double reads) { return std::clamp(reads, 1.0, std::sqrt(BlocksAtWork(in))); }
+/// By how many blocks at work at the same time a byte is read that `reads` blocks read in all:
+/// those at work are a square of tiles, of which a row or a column reads the same.
+double Together(const EstimateInput& in, double reads) {
+  return std::clamp(reads, 1.0, std::sqrt(BlocksAtWork(in)));
+}
 
 /// `reads`: blocks that read the same byte.
 Reread RereadOf(const EstimateInput& in, double reads) {
   const Counts& c = in.counts;
   if (c.l1_hit_sectors == 0) return {};
   const double resident = Resident(in.occupancy, in.shape, *in.profile);
-  const double distance = kSectorBytes * static_cast<double>(c.reuse_distance) / static_cast<double>(c.l1_hit_sectors);
+  const double distance = kSectorBytes * static_cast<double>(c.reuse_distance) /
+                          static_cast<double>(c.l1_hit_sectors);
   const double l1 = L1Bytes(*in.profile, in.resources, in.shape, in.occupancy);
   const double bytes = kSectorBytes * static_cast<double>(c.l1_hit_sectors);
   const double from_l2 = bytes * Misses(l1, resident * distance);
-  const double all = std::min(BlocksAtWork(in) * distance / Together(in, reads), in.footprint_bytes);
+  const double all = std::min(BlocksAtWork(in) * distance / Together(in, reads),
+                              in.footprint_bytes);
   return {from_l2, from_l2 * Misses(static_cast<double>(in.profile->l2_bytes), all)};
 }
 
-/// Bytes that the launches before left in L2, of `distinct` ones that this one touches. A stream of more than L2 leaves
-/// nothing of what it began with.
+/// Bytes that the launches before left in L2, of `distinct` ones that this one touches. A stream of
+/// more than L2 leaves nothing of what it began with.
 double KeptBytes(const EstimateInput& in, double distinct) {
   const double again = std::min({in.known_bytes, in.moved_before, distinct});
-  return in.moved_before + distinct - again <= static_cast<double>(in.profile->l2_bytes) ? again : 0;
+  return in.moved_before + distinct - again <= static_cast<double>(in.profile->l2_bytes) ? again
+                                                                                         : 0;
 }
 
 Traffic TrafficOf(const EstimateInput& in) {
@@ -295,26 +338,31 @@ Traffic TrafficOf(const EstimateInput& in) {
   const double updated = static_cast<double>(in.counts.updated_sectors) * kSectorBytes * scale;
   const double distinct = std::min(t.load + t.store - updated, in.footprint_bytes);
   t.dram_write = std::min(t.store, distinct);
-  const double first_read = std::max(distinct - t.dram_write, 0.0) + std::min(updated, t.dram_write);
+  const double first_read = std::max(distinct - t.dram_write, 0.0) +
+                            std::min(updated, t.dram_write);
   t.dram_read = std::min(t.load, first_read);
   t.load += again - LeftByOthers(in) * kSectorBytes * blocks;
   t.async = std::min(t.load, static_cast<double>(in.counts.async_copy_bytes) * scale);
   const double bulk = static_cast<double>(in.counts.bulk_sectors) * kSectorBytes * scale;
   t.awaited = std::min(t.async, bulk / Resident(in.occupancy, in.shape, *in.profile));
-  // Blocks that read what others read find it in L2, unless more than L2 holds went by; what all read all the time
-  // stays.
+  // Blocks that read what others read find it in L2, unless more than L2 holds went by; what all
+  // read all the time stays.
   const double reads = t.load / std::max(first_read, 1.0);
   const double l2 = static_cast<double>(in.profile->l2_bytes);
   const double common = CommonSectorsOf(in) * kSectorBytes;
-  const double stays = common <= l2 ? std::max(0.0, common - LeftByOthers(in) * kSectorBytes) * blocks : 0;
+  const double stays = common <= l2
+                           ? std::max(0.0, common - LeftByOthers(in) * kSectorBytes) * blocks
+                           : 0;
   const double overflow = std::clamp(1 - l2 / std::max(distinct, 1.0), 0.0, 1.0);
   const double shared = std::max(0.0, t.load - stays - t.dram_read);
-  // What a block reads again comes from L1, L2 or DRAM, as far as each holds what the blocks at work read meanwhile.
+  // What a block reads again comes from L1, L2 or DRAM, as far as each holds what the blocks at
+  // work read meanwhile.
   const Reread reread = RereadOf(in, reads);
   t.load += reread.l2 * scale;
   t.dram_read += reread.dram * scale + overflow * shared / Together(in, reads);
   t.spilled = SpilledBytes(in) * blocks;
-  const double all = in.profile->sms * LocalBytesPerSm(*in.profile, in.resources, in.shape, in.occupancy);
+  const double all = in.profile->sms *
+                     LocalBytesPerSm(*in.profile, in.resources, in.shape, in.occupancy);
   t.dram_spilled = t.spilled * Misses(l2, all);
   t.cold = std::max(0.0, 1 - KeptBytes(in, distinct) / std::max(t.dram_read, 1.0));
   t.dram_read *= t.cold;
@@ -323,8 +371,9 @@ Traffic TrafficOf(const EstimateInput& in) {
   return t;
 }
 
-/// SMs that clusters can use: their blocks share a group of SMs that the chip is made of, 16 of them in most, and some
-/// groups are incomplete. On an H200 30 clusters of four are resident, 39 of three, 22 of five, 15 of eight.
+/// SMs that clusters can use: their blocks share a group of SMs that the chip is made of, 16 of
+/// them in most, and some groups are incomplete. On an H200 30 clusters of four are resident, 39 of
+/// three, 22 of five, 15 of eight.
 double SmsForClusters(const EstimateInput& in) {
   constexpr double kGroup = 16, kComplete = 120.0 / 132;
   const auto blocks = static_cast<double>(in.cluster);
@@ -332,18 +381,23 @@ double SmsForClusters(const EstimateInput& in) {
   return std::floor(kGroup / blocks) * blocks / kGroup * kComplete * in.profile->sms;
 }
 
-/// Blocks that all run at once end with the longest of them; where others follow, those fill what it leaves idle.
+/// Blocks that all run at once end with the longest of them; where others follow, those fill what
+/// it leaves idle.
 double Imbalance(const EstimateInput& in) {
   const double mean = in.counts.path[1] / Executed(in);
   return mean > 0 ? std::max(1.0, in.counts.longest_path[1] / mean) : 1;
 }
 
-/// What no other work of a tile hides in kernels of tensor cores, in ns: a map that no SM knows yet, and the results,
-/// which all SMs hold in registers until their sums are complete and then store at the same time.
+/// What no other work of a tile hides in kernels of tensor cores, in ns: a map that no SM knows
+/// yet, and the results, which all SMs hold in registers until their sums are complete and then
+/// store at the same time.
 double Exposed(const EstimateInput& in, const Traffic& traffic) {
   if (in.counts.wgmma_work + in.counts.mma_work <= 0 || in.counts.async_copy_bytes == 0) return 0;
-  const double map = in.counts.bulk_sectors > 0 ? in.calibration.tensor_map_clk / in.profile->clock_ghz : 0;
-  return map + traffic.store / in.calibration.l2_gbps / Resident(in.occupancy, in.shape, *in.profile);
+  const double map = in.counts.bulk_sectors > 0
+                         ? in.calibration.tensor_map_clk / in.profile->clock_ghz
+                         : 0;
+  return map +
+         traffic.store / in.calibration.l2_gbps / Resident(in.occupancy, in.shape, *in.profile);
 }
 
 /// The SMs' time, with what bounds it.
@@ -364,7 +418,8 @@ Execution Execute(const EstimateInput& in, const Traffic& traffic, const Sharpne
   const Share beside = Beside(in);
   const double l2_path = in.counts.path[0] / executed, dram_path = in.counts.path[1] / executed;
   // The first wave finds in L2 what earlier launches left; later ones find what is shared.
-  const double later = traffic.load > 0 ? std::clamp(traffic.dram_read / traffic.load, 0.0, 1.0) : 0;
+  const double later = traffic.load > 0 ? std::clamp(traffic.dram_read / traffic.load, 0.0, 1.0)
+                                        : 0;
   Execution e;
   double path_clk = 0, demand_clk = 0, beside_clk = 0, total = 0;
   const auto add = [&](double waves, double blocks_per_sm, double dram_share, double longer = 1) {
@@ -373,13 +428,15 @@ Execution Execute(const EstimateInput& in, const Traffic& traffic, const Sharpne
     path_clk += waves * path;
     demand_clk += waves * work * demand;
     beside_clk += waves * work * beside.value;
-    total += waves * std::max(Overlap({{"", path}, {"", work * demand}}, sharpness.waves), work * beside.value);
+    total += waves * std::max(Overlap({{"", path}, {"", work * demand}}, sharpness.waves),
+                              work * beside.value);
   };
   const double full = std::floor(blocks / at_once);
   const double rest = blocks - full * at_once;
   if (full >= 1) add(1, resident, traffic.cold, full > 1 || rest > 0 ? 1 : Imbalance(in));
   if (full > 1) add(full - 1, resident, later);
-  if (rest > 0) add(1, std::ceil(rest / sms), full >= 1 ? later : traffic.cold, full >= 1 ? 1 : Imbalance(in));
+  if (rest > 0)
+    add(1, std::ceil(rest / sms), full >= 1 ? later : traffic.cold, full >= 1 ? 1 : Imbalance(in));
   const double ns_per_clk = 1 / ClockGhz(in);
   const double exposed = Exposed(in, traffic);
   e.ns = total * ns_per_clk + exposed;
@@ -390,7 +447,8 @@ Execution Execute(const EstimateInput& in, const Traffic& traffic, const Sharpne
   e.shares.push_back({"latency", path_clk * ns_per_clk});
   if (exposed > 0) e.shares.push_back({"first and last of a product", exposed});
   for (const Share& pipe : pipes) {
-    if (pipe.value > 0) e.shares.push_back({pipe.name, demand_clk * ns_per_clk * pipe.value / demand});
+    if (pipe.value > 0)
+      e.shares.push_back({pipe.name, demand_clk * ns_per_clk * pipe.value / demand});
   }
   return e;
 }
@@ -405,14 +463,15 @@ double CodeNs(const EstimateInput& in) {
 
 }  // namespace
 
-uint64_t L1SectorsPerBlock(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
-                           const Occupancy& occupancy) {
+uint64_t L1SectorsPerBlock(const DeviceProfile& profile, const KernelResources& resources,
+                           const LaunchShape& shape, const Occupancy& occupancy) {
   const double l1 = L1Bytes(profile, resources, shape, occupancy);
   return static_cast<uint64_t>(l1 / Resident(occupancy, shape, profile) / kSectorBytes);
 }
 
-double SpillClk(const DeviceProfile& profile, const Calibration& c, const KernelResources& resources,
-                const LaunchShape& shape, const Occupancy& occupancy) {
+double SpillClk(const DeviceProfile& profile, const Calibration& c,
+                const KernelResources& resources, const LaunchShape& shape,
+                const Occupancy& occupancy) {
   return c.l1_clk + (c.l2_clk - c.l1_clk) * SpillMisses(profile, resources, shape, occupancy);
 }
 
@@ -426,7 +485,9 @@ Latencies LatenciesOf(const DeviceProfile& p, const Calibration& c, uint64_t blo
   constexpr double kProduct = 16 * 8 * 16;  // multiply-adds of the usual mma
   const double tensor_rate = p.tensor_fp16_fma_per_clk * c.mma_share / p.schedulers_per_sm;
   l.tensor_busy = tensor_rate > 0 ? clk(kProduct / tensor_rate) : 0;
-  const auto wait = [&](Wait kind, double value) { l.wait[static_cast<size_t>(kind)] = clk(value); };
+  const auto wait = [&](Wait kind, double value) {
+    l.wait[static_cast<size_t>(kind)] = clk(value);
+  };
   wait(Wait::kSpecial, c.special_clk);
   wait(Wait::kRounded, c.rounded_clk);
   wait(Wait::kFp64, c.fp64_clk);
@@ -441,7 +502,8 @@ Latencies LatenciesOf(const DeviceProfile& p, const Calibration& c, uint64_t blo
   const double at_work = std::clamp(static_cast<double>(blocks), 1.0, static_cast<double>(p.sms));
   l.port_bytes_per_clk = clk(std::min(kPortBytesPerClk, c.l2_async_gbps / p.clock_ghz / at_work));
   l.memory_turns = static_cast<uint32_t>(LeastWavefronts(p));
-  l.predicate = clk(std::max(0.0, c.predicate_clk - 2 * c.step_clk));  // the comparison has waited for three steps
+  // the comparison has waited for three steps
+  l.predicate = clk(std::max(0.0, c.predicate_clk - 2 * c.step_clk));
   l.branch = clk(c.branch_clk);
   l.barrier = clk(c.barrier_clk);
   l.barrier_per_warp = clk(c.barrier_warp_clk);
@@ -464,32 +526,41 @@ Estimate EstimateTime(const EstimateInput& in) {
   const std::vector<Share> bounds = {
       {"SMs", execution.ns},
       {"DRAM", traffic.Dram() / in.calibration.dram_gbps},
-      {"L2", (traffic.load - traffic.async + traffic.store + traffic.spilled) / in.calibration.l2_gbps +
-                 (traffic.async - traffic.awaited) / in.calibration.l2_async_gbps},
+      {"L2",
+       (traffic.load - traffic.async + traffic.store + traffic.spilled) / in.calibration.l2_gbps +
+           (traffic.async - traffic.awaited) / in.calibration.l2_async_gbps},
       {"block launches", blocks * in.calibration.block_ns}};
   // The same bytes pass DRAM and L2, one behind the other.
-  const double together = Overlap({bounds[0], Worst({bounds[1], bounds[2]}), bounds[3]}, sharpness.memory);
+  const double together = Overlap({bounds[0], Worst({bounds[1], bounds[2]}), bounds[3]},
+                                  sharpness.memory);
   const Share worst = Worst(bounds);
   const double code = CodeNs(in);
   Estimate estimate;
   const double launch = in.follows ? in.calibration.next_launch_ns : in.calibration.launch_ns;
   estimate.time_ns = launch + code + together;
   estimate.parts = {{"launch", launch, false}, {"first instructions", code, false}};
-  for (const Share& bound : bounds) estimate.parts.push_back({bound.name, bound.value, bound.name != worst.name});
+  for (const Share& bound : bounds)
+    estimate.parts.push_back({bound.name, bound.value, bound.name != worst.name});
   estimate.parts.push_back({"not hidden", together - worst.value, false});
-  for (const Share& share : execution.shares) estimate.parts.push_back({"SMs: " + share.name, share.value, true});
-  const double uncertainty =
-      in.calibration.source == Calibration::Expected(*in.profile).source ? kUncertaintyUncalibrated : kUncertainty;
+  for (const Share& share : execution.shares)
+    estimate.parts.push_back({"SMs: " + share.name, share.value, true});
+  const double uncertainty = in.calibration.source == Calibration::Expected(*in.profile).source
+                                 ? kUncertaintyUncalibrated
+                                 : kUncertainty;
   estimate.low_ns = estimate.time_ns * (1 - uncertainty);
   estimate.high_ns = estimate.time_ns * (1 + uncertainty);
   const bool launching = launch + code > worst.value;
-  estimate.limiter = launching ? "launch" : worst.name == bounds[0].name ? execution.limiter : worst.name;
+  estimate.limiter = launching                      ? "launch"
+                     : worst.name == bounds[0].name ? execution.limiter
+                                                    : worst.name;
   estimate.device = in.profile->name;
   estimate.blocks_executed = in.blocks_executed;
   estimate.blocks_total = in.shape.grid.Count();
   estimate.dram_bytes = traffic.Dram();
   const double scale = blocks / Executed(in);
-  estimate.flops = (static_cast<double>(in.counts.warp_instructions[static_cast<size_t>(OpClass::kFp32)]) * 64 +
+  estimate.flops = (static_cast<double>(
+                        in.counts.warp_instructions[static_cast<size_t>(OpClass::kFp32)]) *
+                        64 +
                     in.counts.tensor_flops) *
                    scale;
   estimate.occupancy = in.occupancy.share;

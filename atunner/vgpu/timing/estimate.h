@@ -1,10 +1,11 @@
-// Time from counts: an analytic model, explained in docs/timing-model.md. What it gives is a prediction.
+// Time from counts: an analytic model, explained in docs/timing-model.md. What it gives is a
+// prediction.
 #pragma once
 
 #include "atunner/device/calibration.h"
 #include "atunner/device/device.h"
-#include "atunner/model/value/device_profile.h"
 #include "atunner/model/trial/performance.h"
+#include "atunner/model/value/device_profile.h"
 #include "atunner/vgpu/timing/counts.h"
 
 namespace atunner::vgpu {
@@ -25,15 +26,19 @@ struct EstimateInput {
 };
 
 /// Latencies of a GPU, for the timelines of counted blocks; `blocks` of a launch share its L2.
-Latencies LatenciesOf(const DeviceProfile& profile, const Calibration& calibration, uint64_t blocks);
+Latencies LatenciesOf(const DeviceProfile& profile, const Calibration& calibration,
+                      uint64_t blocks);
 
-/// Cycles that a spilled register takes on its way back, while as many blocks as fit share an SM's L1.
-double SpillClk(const DeviceProfile& profile, const Calibration& calibration, const KernelResources& resources,
-                const LaunchShape& shape, const Occupancy& occupancy);
+/// Cycles that a spilled register takes on its way back, while as many blocks as fit share an SM's
+/// L1.
+double SpillClk(const DeviceProfile& profile, const Calibration& calibration,
+                const KernelResources& resources, const LaunchShape& shape,
+                const Occupancy& occupancy);
 
-/// What L1 holds of a block's reads, in sectors of 32 bytes, while as many blocks as fit share an SM.
-uint64_t L1SectorsPerBlock(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
-                           const Occupancy& occupancy);
+/// What L1 holds of a block's reads, in sectors of 32 bytes, while as many blocks as fit share an
+/// SM.
+uint64_t L1SectorsPerBlock(const DeviceProfile& profile, const KernelResources& resources,
+                           const LaunchShape& shape, const Occupancy& occupancy);
 
 /// Parts that are not marked overlapped add up to time_ns.
 Estimate EstimateTime(const EstimateInput& input);

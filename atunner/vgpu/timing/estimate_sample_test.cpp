@@ -10,13 +10,14 @@
 namespace atunner::vgpu {
 namespace {
 
-/// A launch that adds up in memory is executed once, sample and the rest, and what it wrote is in L2 for the next.
+/// A launch that adds up in memory is executed once, sample and the rest, and what it wrote is in
+/// L2 for the next.
 TEST(EstimateSample, SampledLaunchesAreCompleted) {
   VirtualGpu gpu(*FindProfile("H200"), 2);
-  const CompiledModule compiled =
-      CompiledKernel(gpu,
-                     ".reg .b32 %r<2>;\n.reg .b64 %to;\nld.param.u64 %to, [out];\n"
-                     "atom.global.add.u32 %r0, [%to], 1;\nld.global.u32 %r1, [%to+128];\nret;\n");
+  const CompiledModule compiled = CompiledKernel(
+      gpu,
+      ".reg .b32 %r<2>;\n.reg .b64 %to;\nld.param.u64 %to, [out];\n"
+      "atom.global.add.u32 %r0, [%to], 1;\nld.global.u32 %r1, [%to+128];\nret;\n");
   const KernelResources& resources = compiled.kernels[0];
   const auto module = gpu.Load(compiled);
   ASSERT_TRUE(module) << module.error().ToString();
@@ -39,7 +40,8 @@ TEST(EstimateSample, SampledLaunchesAreCompleted) {
     const Predecessors earlier{{args[0]}, 1 << 20};
     const auto unrelated = gpu.Predict(**module, resources, shape, others, earlier);
     const auto next = gpu.Predict(**module, resources, shape, args, earlier);
-    EXPECT_LT(unrelated->estimate.time_ns, first->estimate.time_ns) << "it does not wait for the host";
+    EXPECT_LT(unrelated->estimate.time_ns, first->estimate.time_ns)
+        << "it does not wait for the host";
     EXPECT_LT(next->estimate.time_ns, unrelated->estimate.time_ns);
   }
   EXPECT_EQ(seen[0].known_bytes + seen[1].known_bytes, 0);
@@ -54,7 +56,9 @@ TEST(EstimateSample, OfBlocksWithAHugeTaskOneIsExecuted) {
   const auto executed = [&](uint64_t bytes, uint32_t cluster) {
     const auto memory = gpu.Allocate(bytes).value();
     const KernelArg args[] = {KernelArg::Address(memory->address())};
-    return gpu.Predict(**module, compiled.kernels[0], {{64, 1, 1}, {32, 1, 1}, {cluster, 1, 1}, 0}, args, {})
+    return gpu
+        .Predict(**module, compiled.kernels[0], {{64, 1, 1}, {32, 1, 1}, {cluster, 1, 1}, 0}, args,
+                 {})
         ->estimate.blocks_executed;
   };
   EXPECT_EQ(executed(1 << 20, 1), 10u);
@@ -68,16 +72,20 @@ TEST(EstimateSample, HoldsAsManyEmptyBlocksAsTheGrid) {
   VirtualGpu gpu(*FindProfile("A100"), 1);
   const CompiledModule compiled = CompiledKernel(
       gpu,
-      ".reg .b32 %r<2>;\n.reg .pred %p;\n.reg .b64 %to;\nld.param.u64 %to, [out];\nmov.u32 %r0, %ctaid.y;\n"
+      ".reg .b32 %r<2>;\n.reg .pred %p;\n.reg .b64 %to;\nld.param.u64 %to, [out];\nmov.u32 %r0, "
+      "%ctaid.y;\n"
       "setp.ne.u32 %p, %r0, 0;\n@%p bra END;\nst.global.u32 [%to], %r0;\nEND:\nret;\n");
   const auto module = gpu.Load(compiled);
   ASSERT_TRUE(module) << module.error().ToString();
   const auto out = gpu.Allocate(256).value();
   std::vector<std::pair<uint64_t, uint64_t>> seen;
-  gpu.Observe([&](const EstimateInput& in) { seen.emplace_back(in.counts.global_stores, in.blocks_executed); });
+  gpu.Observe([&](const EstimateInput& in) {
+    seen.emplace_back(in.counts.global_stores, in.blocks_executed);
+  });
   for (const uint32_t width : {4000u, 4001u, 4167u}) {
     const KernelArg args[] = {KernelArg::Address(out->address())};
-    ASSERT_TRUE(gpu.Predict(**module, compiled.kernels[0], {{width, 2, 1}, {1, 1, 1}, {1, 1, 1}, 0}, args, {}));
+    ASSERT_TRUE(gpu.Predict(**module, compiled.kernels[0], {{width, 2, 1}, {1, 1, 1}, {1, 1, 1}, 0},
+                            args, {}));
   }
   EXPECT_THAT(seen, testing::Each(testing::Pair(5, 10)));
 }

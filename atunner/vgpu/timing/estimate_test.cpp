@@ -185,7 +185,8 @@ TEST(Estimate, BulkCopiesReadAgainFromL2) {
   const double time = Time(in);
   in.counts.bulk_sectors = in.counts.reread_sectors = 10 * 400000;
   EXPECT_GT(Time(in), 2 * time);
-  EXPECT_LT(EstimateTime(in).dram_bytes, 1.01 * once + 0.1 * 1320 * 400000 * 32) << "most of it comes from L2";
+  EXPECT_LT(EstimateTime(in).dram_bytes, 1.01 * once + 0.1 * 1320 * 400000 * 32)
+      << "most of it comes from L2";
 }
 
 TEST(Estimate, WhatIsUpdatedIsReadAndWritten) {
@@ -223,7 +224,8 @@ TEST(Estimate, WhatIsInL1PassesNoPort) {
   in.shape.grid.x = 132000;
   in.occupancy = {1, 8, 0.125, "registers"};
   in.counts.unique_store_sectors = 0;
-  in.counts.issued = in.counts.global_wavefronts = in.counts.pipe_uses[static_cast<size_t>(Pipe::kFma)] = 10;
+  in.counts.issued = in.counts.global_wavefronts =
+      in.counts.pipe_uses[static_cast<size_t>(Pipe::kFma)] = 10;
   in.counts.path = {10 * 500, 10 * 500};
   in.footprint_bytes = 4096 * 32;
   in.calibration.l2_gbps = 1e9;
@@ -233,13 +235,16 @@ TEST(Estimate, WhatIsInL1PassesNoPort) {
   EXPECT_LT(Time(in), 0.5 * own);
 }
 
-/// `ncu` says what the driver gives to shared memory: 228 KB of an H200 to 25 blocks of 8 KB, 132 KB to 24 of 4 KB.
+/// `ncu` says what the driver gives to shared memory: 228 KB of an H200 to 25 blocks of 8 KB, 132
+/// KB to 24 of 4 KB.
 TEST(Estimate, SharedMemoryForAllBlocksThatFitIsTakenFromL1) {
   EstimateInput in = Streaming();
   const auto kilobytes = [&](int shared, int blocks) {
     in.shape.dynamic_shared_bytes = static_cast<uint32_t>(shared);
     in.occupancy.blocks_per_sm = blocks;
-    return static_cast<double>(L1SectorsPerBlock(*in.profile, in.resources, in.shape, in.occupancy)) / 32;
+    return static_cast<double>(
+               L1SectorsPerBlock(*in.profile, in.resources, in.shape, in.occupancy)) /
+           32;
   };
   in.shape.grid.x = 132;  // one block on each SM
   EXPECT_EQ(kilobytes(8192, 25), 256 - 228);
@@ -303,7 +308,8 @@ TEST(Estimate, OneRoundOfLoadsIsHiddenByNothing) {
   in.counts.async_copy_bytes = 10 * 4096 * 32;
   in.shape.dynamic_shared_bytes = 4096 * 32;
   const Estimate prefetched = EstimateTime(in);
-  EXPECT_NEAR(together(prefetched), bytes_and_blocks(prefetched), 1) << "there is nothing to fetch ahead of";
+  EXPECT_NEAR(together(prefetched), bytes_and_blocks(prefetched), 1)
+      << "there is nothing to fetch ahead of";
   in.shape.dynamic_shared_bytes = 4096 * 4;
   const Estimate in_eighths = EstimateTime(in);
   EXPECT_LT(together(in_eighths), 0.95 * bytes_and_blocks(in_eighths));
@@ -319,7 +325,8 @@ TEST(Estimate, WhatIsAskedAheadKeepsMemoryAtWork) {
   in.shape.grid.x = 132 * 8;
   const auto hidden = [&](double waits) {
     constexpr double kPath = 60000;
-    in.counts.path = {10 * (kPath - waits * (in.calibration.dram_clk - in.calibration.l2_clk)), 10 * kPath};
+    in.counts.path = {10 * (kPath - waits * (in.calibration.dram_clk - in.calibration.l2_clk)),
+                      10 * kPath};
     return Time(in);
   };
   const double one_by_one = hidden(120), in_pairs = hidden(60), many = hidden(15);
@@ -383,7 +390,9 @@ TEST(Estimate, SpillsThatL1CannotHoldPassIt) {
   EXPECT_EQ(in_l2.dram_bytes, held.dram_bytes);
   in.resources.local_bytes = 1024;
   EXPECT_GT(EstimateTime(in).dram_bytes, 2 * held.dram_bytes) << "more than L2 holds";
-  const auto clk = [&] { return SpillClk(*in.profile, in.calibration, in.resources, in.shape, in.occupancy); };
+  const auto clk = [&] {
+    return SpillClk(*in.profile, in.calibration, in.resources, in.shape, in.occupancy);
+  };
   EXPECT_GT(clk(), 0.8 * in.calibration.l2_clk);
   in.resources.local_bytes = 16;
   EXPECT_EQ(clk(), in.calibration.l1_clk);
@@ -404,7 +413,8 @@ TEST(Estimate, WarpsThatRarelyMeetHideEachOther) {
   EXPECT_GT(Time(in), 1.1 * never) << "all wait for the same bulk copies";
 }
 
-/// A block without shared memory leaves a Turing SM 64 KB of L1: its driver gives 32 KB away at least.
+/// A block without shared memory leaves a Turing SM 64 KB of L1: its driver gives 32 KB away at
+/// least.
 TEST(Estimate, SharedMemoryTakesWhatTheArchitectureAllows) {
   const auto kilobytes = [](const char* gpu, uint32_t shared) {
     const LaunchShape shape{{1, 1, 1}, {32, 1, 1}, {1, 1, 1}, shared};

@@ -10,7 +10,8 @@ namespace {
 
 constexpr uint32_t kNone = ~0u;
 
-/// Immediate dominators, by the order in which a search leaves the nodes (Cooper, Harvey and Kennedy).
+/// Immediate dominators, by the order in which a search leaves the nodes (Cooper, Harvey and
+/// Kennedy).
 class Flow {
  public:
   explicit Flow(const std::vector<std::vector<uint32_t>>& successors)
@@ -38,7 +39,8 @@ class Flow {
   }
 
  private:
-  /// Numbers the nodes as a search in depth leaves them; `root_`, above all, leads to every beginning.
+  /// Numbers the nodes as a search in depth leaves them; `root_`, above all, leads to every
+  /// beginning.
   void Order() {
     number_.assign(count_, kNone);
     Search(0);

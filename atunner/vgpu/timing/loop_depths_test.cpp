@@ -18,8 +18,8 @@ TEST(LoopDepths, SeveralWaysBackAreOneLoop) {
   EXPECT_THAT(LoopDepths({{1}, {2, 3}, {1}, {1, 4}, {}}), ElementsAre(0, 1, 1, 1, 0));
 }
 
-// A wait as the assembler lays it: its slow half behind the kernel, which jumps back to what follows the wait. By the
-// places of its branches everything between looked like a loop.
+// A wait as the assembler lays it: its slow half behind the kernel, which jumps back to what
+// follows the wait. By the places of its branches everything between looked like a loop.
 TEST(LoopDepths, RareCasesBehindTheProgramAreNoLoops) {
   // 0 waits (else 4), 1 and 2 follow, 3 exits; 4 tries again, then goes on at 1
   EXPECT_THAT(LoopDepths({{1, 4}, {2}, {3}, {}, {4, 1}}), ElementsAre(0, 0, 0, 0, 1));

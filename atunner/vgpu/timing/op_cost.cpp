@@ -32,7 +32,8 @@ enum class Kind : uint8_t {
 };
 
 struct Uses {
-  uint8_t fma = 0, alu = 0, either = 0, imad = 0, sfu = 0, fp64 = 0, tensor = 0, lsu = 0, control = 0;
+  uint8_t fma = 0, alu = 0, either = 0, imad = 0, sfu = 0, fp64 = 0, tensor = 0, lsu = 0,
+          control = 0;
 };
 
 OpCost Cost(uint8_t steps, Wait wait, Uses u) {
@@ -84,8 +85,8 @@ bool IsHalf(Type type) {
   return type == Type::kF16 || type == Type::kF16x2 || type == Type::kBF16 || type == Type::kBF16x2;
 }
 bool IsFloat(Type type) {
-  return IsHalf(type) || type == Type::kF32 || type == Type::kF64 || type == Type::kTF32 || type == Type::kE4M3x2 ||
-         type == Type::kE5M2x2;
+  return IsHalf(type) || type == Type::kF32 || type == Type::kF64 || type == Type::kTF32 ||
+         type == Type::kE4M3x2 || type == Type::kE5M2x2;
 }
 
 bool MovesHalves(const Instruction& instruction) {
@@ -112,8 +113,8 @@ bool Fits(Kind kind, const Instruction& instruction, const Types& types) {
     case Kind::kF32:
       return types.last == Type::kF32;
     case Kind::kF32Rounded:
-      return types.last == Type::kF32 &&
-             (instruction.Has("rn") || instruction.Has("rz") || instruction.Has("rm") || instruction.Has("rp"));
+      return types.last == Type::kF32 && (instruction.Has("rn") || instruction.Has("rz") ||
+                                          instruction.Has("rm") || instruction.Has("rp"));
     case Kind::kF32Flushed:
       return types.last == Type::kF32 && instruction.Has("ftz");
     case Kind::kF64:
@@ -135,8 +136,8 @@ bool Fits(Kind kind, const Instruction& instruction, const Types& types) {
     case Kind::kWidening:
       return instruction.Has("wide");
     case Kind::kSpecialRegister:
-      return std::ranges::any_of(instruction.operands,
-                                 [](const Operand& o) { return o.kind == Operand::Kind::kSpecial; });
+      return std::ranges::any_of(
+          instruction.operands, [](const Operand& o) { return o.kind == Operand::Kind::kSpecial; });
     case Kind::kHalves:
       return MovesHalves(instruction);
     case Kind::kTransfer:
@@ -169,7 +170,8 @@ std::string_view Name(Pipe pipe) {
 OpCost CostOf(const Instruction& instruction) {
   if (IsConstantOperand(instruction)) return {};
   const Types types = TypesOf(instruction);
-  for (const std::string_view opcode : {std::string_view(instruction.opcode), std::string_view("*")}) {
+  for (const std::string_view opcode :
+       {std::string_view(instruction.opcode), std::string_view("*")}) {
     const auto rows = Table().find(opcode);
     if (rows == Table().end()) continue;
     for (const Row& row : rows->second) {

@@ -1,5 +1,5 @@
-// What one PTX instruction costs the machine: which instructions the assembler makes of it, by pipe, and how long its
-// result takes. Sources: docs/timing-model.md.
+// What one PTX instruction costs the machine: which instructions the assembler makes of it, by
+// pipe, and how long its result takes. Sources: docs/timing-model.md.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ enum class Pipe : uint8_t {
 inline constexpr size_t kPipes = static_cast<size_t>(Pipe::kCount);
 std::string_view Name(Pipe pipe);
 
-/// What a result waits for beyond a chain of simple instructions. kRounded: exact divisions and roots, which branch to
-/// a slow path, so that nothing is moved across them.
+/// What a result waits for beyond a chain of simple instructions. kRounded: exact divisions and
+/// roots, which branch to a slow path, so that nothing is moved across them.
 enum class Wait : uint8_t {
   kNone,
   kRounded,
@@ -45,7 +45,8 @@ struct OpCost {
 /// An opcode that the table lacks costs one simple integer instruction.
 OpCost CostOf(const ptx::Instruction& instruction);
 
-/// Cycles until results are there, and what else makes a warp wait. A load's depends on where the bytes lie.
+/// Cycles until results are there, and what else makes a warp wait. A load's depends on where the
+/// bytes lie.
 struct Latencies {
   float step = 4.5f;
   std::array<float, static_cast<size_t>(Wait::kCount)> wait{};
@@ -68,8 +69,9 @@ struct Latencies {
   float arrival = 20;          ///< from an arrival at an mbarrier to who waits for it
   float remote_arrival = 300;  ///< in another block
   float l1 = 40;
-  float spill = 40;                     ///< a register's way back from local memory
-  std::array<float, 2> miss{290, 680};  ///< a load that misses L1, in the two runs of a Timeline: L2 hit, DRAM
+  float spill = 40;  ///< a register's way back from local memory
+  /// A load that misses L1, in the two runs of a Timeline: L2 hit, DRAM
+  std::array<float, 2> miss{290, 680};
 };
 
 }  // namespace atunner::vgpu

@@ -1,5 +1,6 @@
-// What serves one request after the other: a tensor core, the way from L2 into an SM. Warps run in the host's order, so
-// that a later request may come from an earlier time: it takes what is free then.
+// What serves one request after the other: a tensor core, the way from L2 into an SM. Warps run in
+// the host's order, so that a later request may come from an earlier time: it takes what is free
+// then.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +21,9 @@ class Port {
   }
 
   /// Cycles of work that are still to be done then.
-  Moment Backlog(const Moment& at) const { return {Backlog(busy_[0], at[0]), Backlog(busy_[1], at[1])}; }
+  Moment Backlog(const Moment& at) const {
+    return {Backlog(busy_[0], at[0]), Backlog(busy_[1], at[1])};
+  }
 
  private:
   using Stretches = std::vector<std::pair<double, double>>;  ///< of time, in order

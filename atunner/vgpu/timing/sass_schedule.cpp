@@ -15,7 +15,8 @@ namespace {
 
 constexpr uint32_t kNowhere = ScheduledOp::kNowhere;
 constexpr uint32_t kLongestDetour = 16;  // instructions that a branch around a rare case jumps over
-constexpr uint32_t kOutnumbered = 8;     // so many times as many instructions of a part outweigh its loops
+// so many times as many instructions of a part outweigh its loops
+constexpr uint32_t kOutnumbered = 8;
 
 // Opcodes as their lowest nine bits say them.
 constexpr uint16_t kFirstProduct = 0x1f0;  // wgmma's
@@ -25,7 +26,8 @@ bool IsIndirect(uint16_t opcode) { return opcode == 0x149 || opcode == 0x14a || 
 /// Of local memory: LDL, STL.
 bool IsLocal(uint16_t opcode) { return opcode == 0x183 || opcode == 0x187; }
 bool EndsRun(uint16_t opcode) {
-  return opcode == kBranch || opcode == kExit || opcode == kReturn || opcode == kBar || IsIndirect(opcode);
+  return opcode == kBranch || opcode == kExit || opcode == kReturn || opcode == kBar ||
+         IsIndirect(opcode);
 }
 
 struct Kind {
@@ -102,7 +104,8 @@ bool IsSubroutine(const MachineCode& code, size_t first) {
 /// The assembler leaves large loops by calls that never return. They are branches.
 MachineCode WithBranches(MachineCode code) {
   for (MachineInstruction& instruction : code) {
-    if (IsCall(instruction.opcode) && instruction.target < code.size() && !IsSubroutine(code, instruction.target))
+    if (IsCall(instruction.opcode) && instruction.target < code.size() &&
+        !IsSubroutine(code, instruction.target))
       instruction.opcode = kBranch;
   }
   return code;
@@ -111,11 +114,15 @@ MachineCode WithBranches(MachineCode code) {
 class Matching {
  public:
   Matching(const MachineCode& code, const std::vector<ScheduledOp>& ops)
-      : code_(WithBranches(code)), ops_(ops), dropped_(code.size(), false), jumps_(code.size(), kNowhere) {}
+      : code_(WithBranches(code)),
+        ops_(ops),
+        dropped_(code.size(), false),
+        jumps_(code.size(), kNowhere) {}
 
   Schedule Run() {
     FindParts();
-    for (size_t i = 0; i < ops_.size(); ++i) op_of_line_.emplace(ops_[i].line, static_cast<uint32_t>(i));
+    for (size_t i = 0; i < ops_.size(); ++i)
+      op_of_line_.emplace(ops_[i].line, static_cast<uint32_t>(i));
     DropRareCases();
     MakeRuns();
     FindConverted();
@@ -149,7 +156,8 @@ class Matching {
       const uint32_t part = schedule_.part_of[i];
       if (ops_[i].target < ops_.size()) next[part].push_back(schedule_.part_of[ops_[i].target]);
       const bool leaves = ops_[i].always && (ops_[i].target < ops_.size() || ops_[i].ends);
-      if (i + 1 < ops_.size() && schedule_.part_of[i + 1] != part && !leaves) next[part].push_back(part + 1);
+      if (i + 1 < ops_.size() && schedule_.part_of[i + 1] != part && !leaves)
+        next[part].push_back(part + 1);
     }
     depth_of_part_ = LoopDepths(next);
   }
@@ -164,7 +172,8 @@ class Matching {
     return IsCall(code_[i].opcode) && !(op != kNowhere && ops_[op].calls);
   }
 
-  /// Slow paths of divisions and roots: subroutines behind the kernel, and the calls that branches jump over.
+  /// Slow paths of divisions and roots: subroutines behind the kernel, and the calls that branches
+  /// jump over.
   void DropRareCases() {
     for (size_t i = 0; i < code_.size(); ++i) {
       if (!OwnCall(i) || code_[i].target == MachineInstruction::kNowhere) continue;
@@ -177,7 +186,8 @@ class Matching {
       const MachineInstruction& branch = code_[i];
       const uint32_t op = OpOf(i);
       if (dropped_[i] || branch.opcode != kBranch || op == kNowhere || ops_[op].control) continue;
-      if (branch.target <= i || branch.target > i + kLongestDetour || branch.target >= code_.size()) continue;
+      if (branch.target <= i || branch.target > i + kLongestDetour || branch.target >= code_.size())
+        continue;
       bool calls = false;
       for (size_t k = i + 1; k < branch.target; ++k) calls = calls || OwnCall(k);
       if (!calls) continue;
@@ -207,9 +217,11 @@ class Matching {
       const uint16_t opcode = instruction.opcode;
       if (opcode == kBranch && instruction.target < code_.size() && jumps_[i] == kNowhere)
         next[block_of[i]].push_back(block_of[instruction.target]);
-      const bool leaves = opcode == kBranch || opcode == kExit || opcode == kReturn || IsIndirect(opcode);
+      const bool leaves = opcode == kBranch || opcode == kExit || opcode == kReturn ||
+                          IsIndirect(opcode);
       const bool stays = instruction.conditional || !leaves || jumps_[i] != kNowhere;
-      if (i + 1 < code_.size() && block_of[i + 1] != block_of[i] && stays) next[block_of[i]].push_back(block_of[i + 1]);
+      if (i + 1 < code_.size() && block_of[i + 1] != block_of[i] && stays)
+        next[block_of[i]].push_back(block_of[i + 1]);
     }
     const std::vector<uint32_t> of_block = LoopDepths(next);
     std::vector<uint32_t> depths;
@@ -252,7 +264,8 @@ class Matching {
   void FindConverted() {
     std::set<uint32_t> kept;
     for (size_t i = 0; i < code_.size(); ++i) {
-      if (code_[i].opcode == kBranch || code_[i].opcode == kExit || IsIndirect(code_[i].opcode)) kept.insert(OpOf(i));
+      if (code_[i].opcode == kBranch || code_[i].opcode == kExit || IsIndirect(code_[i].opcode))
+        kept.insert(OpOf(i));
     }
     for (uint32_t i = 0; i < ops_.size(); ++i) {
       const bool ahead = ops_[i].target < ops_.size() && ops_[i].target > i;
@@ -268,9 +281,9 @@ class Matching {
     });
   }
 
-  /// Parts that the run may stand for, the best first: the one that ends with the same barrier, then those that are not
-  /// skipped within it, that are not by far outnumbered, of as many loops as it has, of which the most instructions
-  /// come.
+  /// Parts that the run may stand for, the best first: the one that ends with the same barrier,
+  /// then those that are not skipped within it, that are not by far outnumbered, of as many loops
+  /// as it has, of which the most instructions come.
   std::vector<uint32_t> Ranked(const MachineRun& run) const {
     std::map<uint32_t, uint32_t> counts;
     for (const MachineStep& step : run.steps) {
@@ -285,23 +298,28 @@ class Matching {
     };
     std::ranges::stable_sort(parts, {}, apart);
     if (parts.empty()) return parts;
-    // Code behind the kernel that jumps back into it looks like loops: a few instructions of the wait that follows a
-    // part must not win by their depth.
+    // Code behind the kernel that jumps back into it looks like loops: a few instructions of the
+    // wait that follows a part must not win by their depth.
     const uint32_t most = std::ranges::max(std::views::values(counts));
-    std::ranges::stable_partition(parts, [&](uint32_t part) { return kOutnumbered * counts[part] >= most; });
+    std::ranges::stable_partition(
+        parts, [&](uint32_t part) { return kOutnumbered * counts[part] >= most; });
     std::ranges::stable_partition(parts, [&](uint32_t part) { return !IsSkipped(part, counts); });
     const MachineStep& end = run.steps.back();
     const bool meets = end.instruction.opcode == kBar && end.op != kNowhere && ops_[end.op].last;
-    if (meets) std::ranges::stable_partition(parts, [&](uint32_t part) { return part == schedule_.part_of[end.op]; });
+    if (meets)
+      std::ranges::stable_partition(
+          parts, [&](uint32_t part) { return part == schedule_.part_of[end.op]; });
     return parts;
   }
 
   static bool Overlap(const Lines& a, const Lines& b) {
-    const auto shared = std::ranges::count_if(a, [&](const auto& line) { return b.contains(line.first); });
+    const auto shared = std::ranges::count_if(
+        a, [&](const auto& line) { return b.contains(line.first); });
     return 2 * static_cast<size_t>(shared) >= std::max<size_t>(1, std::min(a.size(), b.size()));
   }
 
-  /// A run belongs to the part that most of it comes from, unless that is a loop and the run was moved out of it.
+  /// A run belongs to the part that most of it comes from, unless that is a loop and the run was
+  /// moved out of it.
   void FindOwners() {
     std::vector<std::vector<uint32_t>> ranked;
     owned_.resize(schedule_.parts.size());
@@ -344,7 +362,8 @@ class Matching {
     if (schedule_.runs[run].depth >= deepest) return false;
     const Lines lines = LinesOf(schedule_.runs[run], part);
     return std::ranges::none_of(owned_[part], [&](uint32_t other) {
-      return schedule_.runs[other].depth == deepest && Overlap(lines, LinesOf(schedule_.runs[other], part));
+      return schedule_.runs[other].depth == deepest &&
+             Overlap(lines, LinesOf(schedule_.runs[other], part));
     });
   }
 
@@ -360,11 +379,13 @@ class Matching {
     std::vector<uint32_t> counts;
     for (const auto& [op, count] : lines) counts.push_back(count);
     if (counts.empty()) return 1;
-    std::ranges::nth_element(counts, counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2));
+    std::ranges::nth_element(counts,
+                             counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2));
     return counts[counts.size() / 2];
   }
 
-  /// The line table gives wgmma lines of its neighbours. Each is one machine instruction, and they keep their order.
+  /// The line table gives wgmma lines of its neighbours. Each is one machine instruction, and they
+  /// keep their order.
   void MatchProducts(MachineRun& run, uint32_t part) {
     std::vector<uint32_t> products;
     for (uint32_t i = 0; i < ops_.size(); ++i) {
@@ -372,7 +393,8 @@ class Matching {
     }
     size_t next = 0;
     for (MachineStep& step : run.steps) {
-      if (step.instruction.opcode >= kFirstProduct && !products.empty()) step.op = products[next++ % products.size()];
+      if (step.instruction.opcode >= kFirstProduct && !products.empty())
+        step.op = products[next++ % products.size()];
     }
   }
 
@@ -380,7 +402,8 @@ class Matching {
   void ShareAccesses(MachineRun& run) const {
     Lines accesses;
     const auto shared = [&](const MachineStep& step) {
-      return step.wait == Wait::kMemory && step.op != kNowhere && !ops_[step.op].single && !step.spill;
+      return step.wait == Wait::kMemory && step.op != kNowhere && !ops_[step.op].single &&
+             !step.spill;
     };
     for (const MachineStep& step : run.steps) {
       if (shared(step)) ++accesses[step.op];
@@ -393,7 +416,8 @@ class Matching {
   void Arrange(size_t index) {
     Schedule::Part& part = schedule_.parts[index];
     std::vector<Lines> firsts;
-    // What all a part's work comes from finds its alternatives, which its first few instructions would not.
+    // What all a part's work comes from finds its alternatives, which its first few instructions
+    // would not.
     std::ranges::stable_sort(owned_[index], std::greater{},
                              [&](uint32_t run) { return schedule_.runs[run].steps.size(); });
     for (const uint32_t run : owned_[index]) {
@@ -402,7 +426,8 @@ class Matching {
       MatchProducts(schedule_.runs[run], static_cast<uint32_t>(index));
       ShareAccesses(schedule_.runs[run]);
       part.copies = std::max(part.copies, schedule_.runs[run].copies);
-      const auto same = std::ranges::find_if(firsts, [&](const Lines& other) { return Overlap(lines, other); });
+      const auto same = std::ranges::find_if(
+          firsts, [&](const Lines& other) { return Overlap(lines, other); });
       if (same == firsts.end() || lines.empty()) {
         firsts.push_back(lines);
         part.runs.push_back({run});
@@ -410,7 +435,8 @@ class Matching {
         part.runs[static_cast<size_t>(same - firsts.begin())].push_back(run);
       }
     }
-    std::ranges::sort(part.runs, {}, [](const auto& alternatives) { return std::ranges::min(alternatives); });
+    std::ranges::sort(part.runs, {},
+                      [](const auto& alternatives) { return std::ranges::min(alternatives); });
     for (auto& alternatives : part.runs) {
       std::ranges::stable_sort(alternatives, [&](uint32_t a, uint32_t b) {
         const MachineRun &x = schedule_.runs[a], &y = schedule_.runs[b];
@@ -421,7 +447,8 @@ class Matching {
         return LinesOf(schedule_.runs[run], static_cast<uint32_t>(index)).size();
       };
       const size_t most = std::ranges::max(alternatives | std::views::transform(covered));
-      std::ranges::stable_partition(alternatives, [&](uint32_t run) { return 2 * covered(run) >= most; });
+      std::ranges::stable_partition(alternatives,
+                                    [&](uint32_t run) { return 2 * covered(run) >= most; });
     }
   }
 
@@ -439,7 +466,8 @@ class Matching {
 }  // namespace
 
 Schedule MakeSchedule(const MachineCode& code, const std::vector<ScheduledOp>& ops) {
-  const auto known = std::ranges::count_if(code, [](const MachineInstruction& i) { return i.line > 0; });
+  const auto known = std::ranges::count_if(code,
+                                           [](const MachineInstruction& i) { return i.line > 0; });
   if (code.empty() || ops.empty() || 2 * static_cast<size_t>(known) < code.size()) return {};
   return Matching(code, ops).Run();
 }

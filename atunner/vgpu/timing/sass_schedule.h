@@ -1,6 +1,6 @@
-// Which machine instructions a warp issues when it runs a part of the PTX. The cubin's line table says from which line
-// of PTX each of them comes; a part of the PTX (its operations between changes of the flow) is matched with the
-// stretches of machine code that mostly come from it.
+// Which machine instructions a warp issues when it runs a part of the PTX. The cubin's line table
+// says from which line of PTX each of them comes; a part of the PTX (its operations between changes
+// of the flow) is matched with the stretches of machine code that mostly come from it.
 #pragma once
 
 #include <array>
@@ -32,10 +32,11 @@ struct ScheduledOp {
 struct MachineStep {
   MachineInstruction instruction;
   uint32_t op = ScheduledOp::kNowhere;  ///< that it comes from
-  Wait wait = Wait::kNone;              ///< until its scoreboard is free; kMemory: as the access went
-  uint32_t shares = 1;                  ///< instructions that make one access of the operation
-  bool taken = false;                   ///< a branch that is practically always taken
-  bool spill = false;                   ///< keeps a register in local memory, or brings it back
+  /// Until its scoreboard is free; kMemory: as the access went
+  Wait wait = Wait::kNone;
+  uint32_t shares = 1;  ///< instructions that make one access of the operation
+  bool taken = false;   ///< a branch that is practically always taken
+  bool spill = false;   ///< keeps a register in local memory, or brings it back
 };
 
 /// Machine instructions that a warp issues in a row.
@@ -43,21 +44,24 @@ struct MachineRun {
   std::vector<MachineStep> steps;
   std::array<uint32_t, kPipes> uses{};
   uint32_t spilled_words = 0;  ///< of four bytes a lane
-  uint32_t copies = 1;         ///< executions of its part that it stands for: the assembler unrolls loops
-  uint32_t depth = 0;          ///< loops around it
+  /// Executions of its part that it stands for: the assembler unrolls loops
+  uint32_t copies = 1;
+  uint32_t depth = 0;  ///< loops around it
 };
 
 struct Schedule {
-  /// A part of the PTX. Most consist of one run; where a run ends inside, of several one after the other. Of each there
-  /// may be alternatives for different numbers of executions, those of the deepest loops and most copies first.
+  /// A part of the PTX. Most consist of one run; where a run ends inside, of several one after the
+  /// other. Of each there may be alternatives for different numbers of executions, those of the
+  /// deepest loops and most copies first.
   struct Part {
     std::vector<std::vector<uint32_t>> runs;
     uint32_t copies = 1;  ///< the most of any run
   };
   std::vector<MachineRun> runs;
   std::vector<Part> parts;
-  std::vector<uint32_t> part_of;   ///< per operation
-  std::vector<uint8_t> converted;  ///< per operation: a branch that became predicates of what it jumps over
+  std::vector<uint32_t> part_of;  ///< per operation
+  /// Per operation: a branch that became predicates of what it jumps over
+  std::vector<uint8_t> converted;
   bool empty() const { return runs.empty(); }
 };
 

@@ -6,9 +6,11 @@
 namespace atunner::vgpu {
 namespace {
 
-constexpr uint16_t kAdd = 0x021, kLoad = 0x181, kBranch = 0x147, kCall = 0x144, kReturn = 0x150, kExit = 0x14d;
+constexpr uint16_t kAdd = 0x021, kLoad = 0x181, kBranch = 0x147, kCall = 0x144, kReturn = 0x150,
+                   kExit = 0x14d;
 
-MachineInstruction At(uint32_t line, uint16_t opcode, uint32_t target = MachineInstruction::kNowhere) {
+MachineInstruction At(uint32_t line, uint16_t opcode,
+                      uint32_t target = MachineInstruction::kNowhere) {
   MachineInstruction instruction;
   instruction.opcode = opcode;
   instruction.line = line;
@@ -29,8 +31,8 @@ std::vector<ScheduledOp> Loop() {
 }
 
 TEST(Schedule, PartsEndWhereTheFlowChanges) {
-  const Schedule schedule =
-      MakeSchedule({At(1, kAdd), At(2, kLoad), At(3, kAdd), At(4, kBranch, 1), At(5, kExit)}, Loop());
+  const Schedule schedule = MakeSchedule(
+      {At(1, kAdd), At(2, kLoad), At(3, kAdd), At(4, kBranch, 1), At(5, kExit)}, Loop());
   EXPECT_EQ(schedule.part_of, (std::vector<uint32_t>{0, 1, 1, 1, 2}));
   ASSERT_EQ(schedule.parts.size(), 3u);
   ASSERT_EQ(schedule.parts[1].runs.size(), 1u);
@@ -42,8 +44,9 @@ TEST(Schedule, PartsEndWhereTheFlowChanges) {
 }
 
 TEST(Schedule, AnUnrolledLoopHasItsRestBesideIt) {
-  const MachineCode code = {At(1, kAdd),       At(2, kLoad), At(2, kLoad), At(3, kAdd),       At(3, kAdd),
-                            At(4, kBranch, 1), At(2, kLoad), At(3, kAdd),  At(4, kBranch, 6), At(5, kExit)};
+  const MachineCode code = {At(1, kAdd),       At(2, kLoad),      At(2, kLoad), At(3, kAdd),
+                            At(3, kAdd),       At(4, kBranch, 1), At(2, kLoad), At(3, kAdd),
+                            At(4, kBranch, 6), At(5, kExit)};
   const Schedule schedule = MakeSchedule(code, Loop());
   const Schedule::Part& part = schedule.parts[1];
   EXPECT_EQ(part.copies, 2u);
@@ -53,12 +56,14 @@ TEST(Schedule, AnUnrolledLoopHasItsRestBesideIt) {
   EXPECT_EQ(schedule.runs[part.runs[0][1]].copies, 1u);
 }
 
-// As `nvcc` enters an unrolled loop: a check first, which shares no line with what the loop does between its ends.
+// As `nvcc` enters an unrolled loop: a check first, which shares no line with what the loop does
+// between its ends.
 TEST(Schedule, ACheckBeforeALoopPartsNoAlternatives) {
-  const MachineCode code = {At(1, kAdd),  At(4, kAdd), At(4, kBranch, 10), At(2, kLoad), At(3, kAdd),
-                            At(2, kLoad), At(3, kAdd), At(2, kLoad),       At(3, kAdd),  At(4, kBranch, 3),
-                            At(2, kLoad), At(3, kAdd), At(2, kLoad),       At(3, kAdd),  At(4, kBranch, 17),
-                            At(2, kLoad), At(3, kAdd), At(5, kExit)};
+  const MachineCode code = {At(1, kAdd),  At(4, kAdd),       At(4, kBranch, 10), At(2, kLoad),
+                            At(3, kAdd),  At(2, kLoad),      At(3, kAdd),        At(2, kLoad),
+                            At(3, kAdd),  At(4, kBranch, 3), At(2, kLoad),       At(3, kAdd),
+                            At(2, kLoad), At(3, kAdd),       At(4, kBranch, 17), At(2, kLoad),
+                            At(3, kAdd),  At(5, kExit)};
   const Schedule schedule = MakeSchedule(code, Loop());
   const Schedule::Part& part = schedule.parts[1];
   EXPECT_EQ(part.copies, 3u);
@@ -66,8 +71,9 @@ TEST(Schedule, ACheckBeforeALoopPartsNoAlternatives) {
   EXPECT_EQ(schedule.runs[part.runs[0][0]].copies, 3u);
 }
 
-// The slow halves of waits stand behind the kernel and jump back into it. Before they were told from loops, what stands
-// between two waits seemed to belong to the second one's loop, and was never issued.
+// The slow halves of waits stand behind the kernel and jump back into it. Before they were told
+// from loops, what stands between two waits seemed to belong to the second one's loop, and was
+// never issued.
 TEST(Schedule, WhatLiesBetweenTwoWaitsIsInNoLoop) {
   std::vector<ScheduledOp> ops(8);  // lines 2 and 7: waits; 3 to 6: what lies between
   for (uint32_t i = 0; i < ops.size(); ++i) ops[i].line = i + 1;
@@ -76,9 +82,10 @@ TEST(Schedule, WhatLiesBetweenTwoWaitsIsInNoLoop) {
     ops[wait].last = ops[wait].control = true;
   }
   ops[7].last = ops[7].control = ops[7].always = ops[7].ends = true;
-  MachineCode code = {At(1, kAdd),       At(2, kBranch, 8),  At(3, kLoad),       At(4, kLoad),     At(5, kAdd),
-                      At(6, kAdd),       At(7, kBranch, 11), At(8, kExit),       At(2, kAdd),      At(2, kBranch, 8),
-                      At(2, kBranch, 2), At(7, kAdd),        At(7, kBranch, 11), At(7, kBranch, 7)};
+  MachineCode code = {At(1, kAdd),        At(2, kBranch, 8), At(3, kLoad),       At(4, kLoad),
+                      At(5, kAdd),        At(6, kAdd),       At(7, kBranch, 11), At(8, kExit),
+                      At(2, kAdd),        At(2, kBranch, 8), At(2, kBranch, 2),  At(7, kAdd),
+                      At(7, kBranch, 11), At(7, kBranch, 7)};
   for (const size_t always : {10u, 13u}) code[always].conditional = false;
   const Schedule schedule = MakeSchedule(code, ops);
   const uint32_t between = schedule.part_of[3];
@@ -127,7 +134,8 @@ TEST(Schedule, WhatIsMovedOutOfALoopRunsOnce) {
 }
 
 TEST(Schedule, FewInstructionsDoNotWinByTheirLoops) {
-  // The body of a loop that the machine code goes through once, with one instruction of what precedes it.
+  // The body of a loop that the machine code goes through once, with one instruction of what
+  // precedes it.
   std::vector<ScheduledOp> ops(12);
   for (uint32_t i = 0; i < ops.size(); ++i) ops[i].line = i + 1;
   ops[10].target = 1;
@@ -142,7 +150,8 @@ TEST(Schedule, FewInstructionsDoNotWinByTheirLoops) {
 }
 
 TEST(Schedule, ARunEndsWithItsOwnBarrier) {
-  // Line 2: what is waited for before the barrier in line 3. The assembler moves additions of line 4 ahead of it.
+  // Line 2: what is waited for before the barrier in line 3. The assembler moves additions of line
+  // 4 ahead of it.
   constexpr uint16_t kBar = 0x11d;
   std::vector<ScheduledOp> ops = Loop();
   ops[2].last = true;
@@ -153,7 +162,8 @@ TEST(Schedule, ARunEndsWithItsOwnBarrier) {
   const Schedule schedule = MakeSchedule(code, ops);
   const uint32_t meeting = schedule.part_of[2];
   ASSERT_EQ(schedule.parts[meeting].runs.size(), 1u);
-  EXPECT_EQ(schedule.runs[schedule.parts[meeting].runs[0][0]].steps.back().instruction.opcode, kBar);
+  EXPECT_EQ(schedule.runs[schedule.parts[meeting].runs[0][0]].steps.back().instruction.opcode,
+            kBar);
   EXPECT_NE(schedule.part_of[3], meeting);
 }
 
@@ -188,7 +198,8 @@ TEST(Schedule, ALoopMayEndWithACallThatNeverReturns) {
   // As the assembler leaves large loops: over the branch back by a call of what follows.
   MachineInstruction leave = At(4, kCall, 5);
   leave.conditional = true;
-  const MachineCode code = {At(1, kAdd), At(2, kLoad), At(3, kAdd), leave, At(4, kBranch, 1), At(5, kExit)};
+  const MachineCode code = {At(1, kAdd), At(2, kLoad),      At(3, kAdd),
+                            leave,       At(4, kBranch, 1), At(5, kExit)};
   const Schedule schedule = MakeSchedule(code, Loop());
   ASSERT_EQ(schedule.parts[1].runs.size(), 1u);
   const MachineRun& body = schedule.runs[schedule.parts[1].runs[0][0]];
@@ -203,8 +214,9 @@ TEST(Schedule, SpillsAreNoOperationsOfTheirLine) {
   constexpr uint16_t kLocalLoad = 0x183, kLocalStore = 0x187;
   MachineInstruction wide = At(3, kLocalLoad);
   wide.words = 4;
-  const MachineCode code = {At(1, kAdd),        At(2, kLoad), At(2, kLocalStore), wide,        At(3, kAdd),
-                            At(3, kLocalStore), wide,         At(4, kBranch, 1),  At(5, kExit)};
+  const MachineCode code = {At(1, kAdd), At(2, kLoad),      At(2, kLocalStore),
+                            wide,        At(3, kAdd),       At(3, kLocalStore),
+                            wide,        At(4, kBranch, 1), At(5, kExit)};
   std::vector<ScheduledOp> ops = Loop();
   const auto body = [&] {
     const Schedule schedule = MakeSchedule(code, ops);
@@ -217,8 +229,8 @@ TEST(Schedule, SpillsAreNoOperationsOfTheirLine) {
 }
 
 TEST(Schedule, BranchesWithoutPredicateBecomeNone) {
-  // Line 1 goes over line 2 to the loop of lines 3 and 4, and the assembler has put them in a row. In the loop it makes
-  // an operand of line 1 again.
+  // Line 1 goes over line 2 to the loop of lines 3 and 4, and the assembler has put them in a row.
+  // In the loop it makes an operand of line 1 again.
   std::vector<ScheduledOp> ops(5);
   for (uint32_t i = 0; i < ops.size(); ++i) ops[i].line = i + 1;
   ops[0].target = 2, ops[3].target = 2;

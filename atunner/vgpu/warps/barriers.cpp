@@ -10,7 +10,8 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-void WriteReduction(Exec& x, Warp& warp, const Group& group, const BarrierState& state, uint32_t total) {
+void WriteReduction(Exec& x, Warp& warp, const Group& group, const BarrierState& state,
+                    uint32_t total) {
   Warp* saved = x.warp;
   x.warp = &warp;
   const Op& op = *group.reduction;
@@ -78,14 +79,16 @@ void Arrive(Exec& x, const Op& op, Group& group, uint32_t mask) {
     return Report(x, op, Hazard::Kind::kDivergentBarrier, first,
                   "barrier number " + std::to_string(id) + " does not exist");
   if (x.check_sync && !op.relaxed && mask != x.warp->alive) {
-    return Report(x, op, Hazard::Kind::kDivergentBarrier, first, "only some lanes of the warp reach this barrier");
+    return Report(x, op, Hazard::Kind::kDivergentBarrier, first,
+                  "only some lanes of the warp reach this barrier");
   }
   BarrierState& state = x.barriers[static_cast<size_t>(id)];
   state.arrived += static_cast<uint32_t>(std::popcount(mask));
   if (op.src[1] != INT32_MIN) state.expected = x.Source(op.src[1])[first];
   if (state.expected % kLanes != 0)
-    return Report(x, op, Hazard::Kind::kDivergentBarrier, first,
-                  "a barrier of " + std::to_string(state.expected) + " threads is none of whole warps");
+    return Report(
+        x, op, Hazard::Kind::kDivergentBarrier, first,
+        "a barrier of " + std::to_string(state.expected) + " threads is none of whole warps");
   if (op.variant >= 2) {
     const uint32_t p = *x.Source(op.src[2]) ^ (op.sign_extend ? ~0u : 0u);
     state.votes += static_cast<uint32_t>(std::popcount(p & mask));
@@ -124,13 +127,15 @@ void CheckGroup(Exec& x) {
   for (const Warp& warp : group) {
     for (const Group& waiting : warp.groups) {
       if (waiting.barrier != kGroupBarrier) continue;
-      return Report(x, x.kernel->ops[waiting.pc - 1], Hazard::Kind::kDivergentBarrier, 0,
-                    "does not go on: warp " + std::to_string(ended->index) + " of its warp group has ended");
+      return Report(
+          x, x.kernel->ops[waiting.pc - 1], Hazard::Kind::kDivergentBarrier, 0,
+          "does not go on: warp " + std::to_string(ended->index) + " of its warp group has ended");
     }
   }
 }
 
-/// Splits the active lanes off the group when some lanes pass by; the place is behind the operation.
+/// Splits the active lanes off the group when some lanes pass by; the place is behind the
+/// operation.
 void Separate(Warp& warp, Cursor& c, uint32_t active) {
   ++c.pc;
   warp.groups[c.index].pc = c.pc;
@@ -140,8 +145,8 @@ void Separate(Warp& warp, Cursor& c, uint32_t active) {
   c.index = warp.groups.size() - 1;
 }
 
-/// Whether all ways on from one place lead past another, within a function: there diverged lanes meet again, also where
-/// the compiler put it before them.
+/// Whether all ways on from one place lead past another, within a function: there diverged lanes
+/// meet again, also where the compiler put it before them.
 bool LeadsTo(const Kernel& kernel, uint32_t from, uint32_t to) {
   std::vector<uint32_t> places = {from};
   std::vector<bool> seen(kernel.ops.size());
@@ -159,7 +164,8 @@ bool LeadsTo(const Kernel& kernel, uint32_t from, uint32_t to) {
     if (flow == Flow::kExit || flow == Flow::kReturn) return false;
     if (flow == Flow::kBranch) places.push_back(op.target);
     if (flow == Flow::kBranchIndexed) {
-      for (uint64_t i = 0; i < op.imm; ++i) places.push_back(static_cast<uint32_t>(kernel.lists[op.list + i]));
+      for (uint64_t i = 0; i < op.imm; ++i)
+        places.push_back(static_cast<uint32_t>(kernel.lists[op.list + i]));
     }
     const bool jumps = flow == Flow::kBranch || flow == Flow::kBranchIndexed || flow == Flow::kTrap;
     if (!jumps || op.guard >= 0) places.push_back(end + 1);
@@ -167,16 +173,18 @@ bool LeadsTo(const Kernel& kernel, uint32_t from, uint32_t to) {
   return true;
 }
 
-/// Whether lanes here have nothing left to do: a `return` in front of a barrier, which compilers put at the end.
+/// Whether lanes here have nothing left to do: a `return` in front of a barrier, which compilers
+/// put at the end.
 bool IsLeaving(const Kernel& kernel, uint32_t pc) {
   const Op* op = &kernel.ops[pc];
-  for (int i = 0; i < 4 && FlowOf(kernel, *op) == Flow::kBranch && op->guard < 0; ++i) op = &kernel.ops[op->target];
+  for (int i = 0; i < 4 && FlowOf(kernel, *op) == Flow::kBranch && op->guard < 0; ++i)
+    op = &kernel.ops[op->target];
   const Flow flow = FlowOf(kernel, *op);
   return op->guard < 0 && (flow == Flow::kExit || flow == Flow::kReturn);
 }
 
-/// A sibling that got its turn early is not divergent yet: it waits for lanes which may still come. Those that wait at
-/// this very place join the group.
+/// A sibling that got its turn early is not divergent yet: it waits for lanes which may still come.
+/// Those that wait at this very place join the group.
 bool WaitsForSiblings(const Kernel& kernel, Warp& warp, size_t index, uint32_t pc) {
   const uint32_t depth = warp.groups[index].depth;
   bool behind = false;
@@ -211,11 +219,14 @@ bool Gather(const Kernel& kernel, Warp& warp, Cursor& c, uint32_t& active) {
 void MeetInGroup(Exec& x, const Op& op, Group& group) {
   const std::span<Warp> warps = WarpGroup(x);
   if (warps.size() < kGroupWarps)
-    return Report(x, op, Hazard::Kind::kDivergentBarrier, 0, "has no whole warp group: the block's warps end before");
+    return Report(x, op, Hazard::Kind::kDivergentBarrier, 0,
+                  "has no whole warp group: the block's warps end before");
   group.barrier = kGroupBarrier;
   if (x.check) CheckGroup(x);
   const uint32_t place = group.pc;
-  const auto meets = [&](const Group& other) { return other.barrier == kGroupBarrier && other.pc == place; };
+  const auto meets = [&](const Group& other) {
+    return other.barrier == kGroupBarrier && other.pc == place;
+  };
   for (const Warp& warp : warps) {
     if (std::ranges::none_of(warp.groups, meets)) return;
   }
@@ -231,7 +242,8 @@ void MeetInGroup(Exec& x, const Op& op, Group& group) {
 void CheckBarriers(Exec& x) {
   for (int id = 0; id < 16; ++id) {
     const BarrierState& state = x.barriers[static_cast<size_t>(id)];
-    if (state.arrived > 0 && state.arrived >= (state.expected ? state.expected : x.alive_threads)) Release(x, id);
+    if (state.arrived > 0 && state.arrived >= (state.expected ? state.expected : x.alive_threads))
+      Release(x, id);
   }
   CheckClusterBarrier(*x.gang);
   if (x.check && x.warp->alive == 0) CheckGroup(x);
@@ -308,7 +320,8 @@ Next WarpSync(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   for (uint32_t m = x.check_sync ? active : 0; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     if ((masks[l] >> l & 1u) == 0) {
-      Report(x, op, Hazard::Kind::kInvalidShuffle, l, "executes a warp barrier whose mask does not name it");
+      Report(x, op, Hazard::Kind::kInvalidShuffle, l,
+             "executes a warp barrier whose mask does not name it");
       break;
     }
   }

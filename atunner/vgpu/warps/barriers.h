@@ -9,7 +9,8 @@ Next Barrier(Exec& x, const Op& op, Cursor& c, uint32_t active);
 /// `variant` 0: arrive, 1: wait for the phase in which the thread arrived.
 Next ClusterBarrier(Exec& x, const Op& op, Cursor& c, uint32_t active);
 Next WarpSync(Exec& x, const Op& op, Cursor& c, uint32_t active);
-/// .sync.aligned: all lanes of the warp, and for some operations of its warp group, execute it together.
+/// .sync.aligned: all lanes of the warp, and for some operations of its warp group, execute it
+/// together.
 Next Aligned(Exec& x, const Op& op, Cursor& c, uint32_t active);
 /// Opens barriers that exited lanes of the current warp were the last missing ones of.
 void CheckBarriers(Exec& x);

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "atunner/vgpu/checks/access.h"
-#include "atunner/vgpu/instructions/handlers.h"
 #include "atunner/vgpu/decode/register_slots.h"
+#include "atunner/vgpu/instructions/handlers.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -16,8 +16,8 @@ std::byte* LocalByte(Exec& x, int lane, uint32_t offset) {
 void CopyLocal(Exec& x, std::byte* to, const std::byte* from, size_t bytes) {
   std::memcpy(to, from, bytes);
   if (x.check_global)
-    std::memcpy(x.local_defined.data() + (to - x.local.data()), x.local_defined.data() + (from - x.local.data()),
-                bytes);
+    std::memcpy(x.local_defined.data() + (to - x.local.data()),
+                x.local_defined.data() + (from - x.local.data()), bytes);
 }
 
 uint32_t FrameOf(Exec& x, int32_t frame_slot, int lane) {
@@ -33,16 +33,17 @@ int Target(Exec& x, const Op& op, const CallSite& site, int lane) {
     const Code& code = x.kernel->code[static_cast<size_t>(at->second)];
     if (code.parameters.size() == site.arguments.size()) return at->second;
     Report(x, op, Hazard::Kind::kTrap, lane,
-           "calls " + code.function->name + " with " + std::to_string(site.arguments.size()) + " arguments, it takes " +
-               std::to_string(code.parameters.size()));
+           "calls " + code.function->name + " with " + std::to_string(site.arguments.size()) +
+               " arguments, it takes " + std::to_string(code.parameters.size()));
     return -1;
   }
-  Report(x, op, Hazard::Kind::kTrap, lane, "calls through a pointer that is no function of this kernel");
+  Report(x, op, Hazard::Kind::kTrap, lane,
+         "calls through a pointer that is no function of this kernel");
   return -1;
 }
 
-/// Calls `f(word, is_predicate)` for each word of a lane's registers: 64-bit ones lie lane by lane over two slots, and
-/// predicates are bits of one word.
+/// Calls `f(word, is_predicate)` for each word of a lane's registers: 64-bit ones lie lane by lane
+/// over two slots, and predicates are bits of one word.
 template <class F>
 void ForRegisterWords(Exec& x, const Code& code, int lane, F&& f) {
   for (size_t reg = 0; reg < code.slot_of_register.size(); ++reg) {
@@ -58,8 +59,9 @@ void ForRegisterWords(Exec& x, const Code& code, int lane, F&& f) {
 std::vector<uint32_t> SaveRegisters(Exec& x, const Code& code, int lane) {
   std::vector<uint32_t> saved;
   saved.reserve(code.slots);
-  ForRegisterWords(x, code, lane,
-                   [&](uint32_t& word, bool predicate) { saved.push_back(predicate ? (word >> lane) & 1u : word); });
+  ForRegisterWords(x, code, lane, [&](uint32_t& word, bool predicate) {
+    saved.push_back(predicate ? (word >> lane) & 1u : word);
+  });
   return saved;
 }
 void RestoreRegisters(Exec& x, const Code& code, int lane, const std::vector<uint32_t>& saved) {
@@ -90,8 +92,8 @@ bool Enter(Exec& x, const Op& op, const CallSite& site, int target, int lane, ui
   for (size_t i = 0; i < site.arguments.size(); ++i) {
     const FramePart& from = site.arguments[i];
     const FramePart& to = callee.parameters[i];
-    CopyLocal(x, LocalByte(x, lane, frame + to.offset), LocalByte(x, lane, caller_frame + from.offset),
-              std::min(from.bytes, to.bytes));
+    CopyLocal(x, LocalByte(x, lane, frame + to.offset),
+              LocalByte(x, lane, caller_frame + from.offset), std::min(from.bytes, to.bytes));
   }
   ReturnPoint point;
   point.call_op = pc;
@@ -120,7 +122,8 @@ void Alloca(Exec& x, const Op& op, uint32_t mask) {
     const int l = std::countr_zero(m);
     uint32_t& claimed = x.warp->claimed[static_cast<size_t>(l)];
     const uint64_t bytes = ReadWord(x, op.src[0], wide, l);
-    const uint64_t all = (claimed + std::min<uint64_t>(bytes, UINT32_MAX) + op.imm - 1) / op.imm * op.imm;
+    const uint64_t all = (claimed + std::min<uint64_t>(bytes, UINT32_MAX) + op.imm - 1) / op.imm *
+                         op.imm;
     if (all > x.kernel->alloca_bytes) return void(ReportOverflow(x, op, l));
     claimed = static_cast<uint32_t>(all);
     const uint32_t at = x.kernel->local_bytes - claimed;
@@ -138,7 +141,8 @@ void StackRestore(Exec& x, const Op& op, uint32_t mask) {
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     uint32_t& claimed = x.warp->claimed[static_cast<size_t>(l)];
-    claimed = static_cast<uint32_t>(std::min<uint64_t>(ReadWord(x, op.src[0], op.width == 8, l), claimed));
+    claimed = static_cast<uint32_t>(
+        std::min<uint64_t>(ReadWord(x, op.src[0], op.width == 8, l), claimed));
   }
 }
 
@@ -156,14 +160,17 @@ std::byte* FrameByte(Exec& x, int32_t frame_slot, int lane, uint32_t offset) {
 
 void Call(Exec& x, const Op& op, uint32_t mask, uint32_t pc) {
   const CallSite& site = x.kernel->calls[op.imm];
-  const uint32_t depth = static_cast<uint32_t>(x.warp->stack[static_cast<size_t>(std::countr_zero(mask))].size()) + 1;
+  const uint32_t depth = static_cast<uint32_t>(
+                             x.warp->stack[static_cast<size_t>(std::countr_zero(mask))].size()) +
+                         1;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     const int target = Target(x, op, site, l);
     if (target < 0 || !Enter(x, op, site, target, l, pc)) return;
     const uint32_t first = x.kernel->code[static_cast<size_t>(target)].first_op;
     std::vector<Group>& groups = x.warp->groups;
-    if (!groups.empty() && groups.back().pc == first && groups.back().depth == depth && groups.back().barrier < 0)
+    if (!groups.empty() && groups.back().pc == first && groups.back().depth == depth &&
+        groups.back().barrier < 0)
       groups.back().mask |= 1u << l;
     else
       groups.push_back({first, 1u << l, -1, nullptr, depth});
@@ -188,8 +195,8 @@ void Return(Exec& x, const Op& op, uint32_t mask, uint32_t depth) {
     }
     if (!point.saved.empty()) RestoreRegisters(x, callee, l, point.saved);
     std::vector<Group>& groups = x.warp->groups;
-    if (!groups.empty() && groups.back().pc == point.call_op + 1 && groups.back().depth == depth - 1 &&
-        groups.back().barrier < 0)
+    if (!groups.empty() && groups.back().pc == point.call_op + 1 &&
+        groups.back().depth == depth - 1 && groups.back().barrier < 0)
       groups.back().mask |= 1u << l;
     else
       groups.push_back({point.call_op + 1, 1u << l, -1, nullptr, depth - 1});

@@ -3,11 +3,11 @@
 
 #include "atunner/base/clock.h"
 #include "atunner/vgpu/checks/access.h"
-#include "atunner/vgpu/warps/grid_progress.h"
-#include "atunner/vgpu/warps/flow.h"
+#include "atunner/vgpu/checks/pending.h"
 #include "atunner/vgpu/instructions/fused.h"
 #include "atunner/vgpu/timeline/in_order.h"
-#include "atunner/vgpu/checks/pending.h"
+#include "atunner/vgpu/warps/flow.h"
+#include "atunner/vgpu/warps/grid_progress.h"
 #include "atunner/vgpu/warps/prepare.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -72,7 +72,8 @@ void NoteRun(Exec& x, uint32_t first, uint32_t end, bool active) {
   }
 }
 
-/// Runs operations whose flow is kNone, up to `end`. They are counted as a whole: what changes at both ends.
+/// Runs operations whose flow is kNone, up to `end`. They are counted as a whole: what changes at
+/// both ends.
 template <bool kObserved>
 void RunStretch(Exec& x, Cursor& c, uint32_t end) {
   const Op* const ops = x.kernel->ops.data();
@@ -113,7 +114,8 @@ void RunStretch(Exec& x, Cursor& c, uint32_t end) {
   c.pc = pc;
 }
 
-/// What all lanes of a group jump over takes its turns all the same where the assembler gives it a predicate.
+/// What all lanes of a group jump over takes its turns all the same where the assembler gives it a
+/// predicate.
 void CountSkipped(Exec& x, uint32_t branch, uint32_t end) {
   for (uint32_t i = branch + 1; i < end; ++i) {
     const OpCost& cost = x.kernel->tracks[i].cost;
@@ -123,7 +125,8 @@ void CountSkipped(Exec& x, uint32_t branch, uint32_t end) {
   }
 }
 
-/// Machine instructions that took their turns in vain, by op_cost.def: of a branch that became predicates.
+/// Machine instructions that took their turns in vain, by op_cost.def: of a branch that became
+/// predicates.
 uint64_t PassedOver(const Exec& x, uint32_t branch, uint32_t end) {
   uint64_t instructions = 0;
   for (uint32_t i = branch + 1; i < end; ++i) instructions += x.kernel->tracks[i].cost.issue;
@@ -150,7 +153,8 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
     ++x.executed[c.pc].times;
     x.executed[c.pc].lanes += static_cast<uint64_t>(std::popcount(active));
     if (x.timed) Advance(x, op, c.pc, active != 0);
-    if (x.timed && x.launch->schedule && x.launch->schedule->converted[c.pc] != 0 && active == c.mask)
+    if (x.timed && x.launch->schedule && x.launch->schedule->converted[c.pc] != 0 &&
+        active == c.mask)
       x.passed_over += PassedOver(x, c.pc, op.target);
     if (x.count && x.launch->schedule == nullptr) {
       const bool predicated = x.kernel->tracks[c.pc].predicated;
@@ -160,13 +164,15 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
         EndStretch(x, jumps && active != 0 ? x.launch->latencies.branch : 0);
       }
     }
-    const Next next = x.count_lines ? ChangeFlowCounted(x, op, c, active) : ChangeFlow(x, op, c, active);
+    const Next next = x.count_lines ? ChangeFlowCounted(x, op, c, active)
+                                    : ChangeFlow(x, op, c, active);
     if (next != Next::kContinue) return next;
   }
   return Next::kRegroup;
 }
 
-/// Runs the current warp until all its groups wait or have exited, or its slice is over. False = nothing could run.
+/// Runs the current warp until all its groups wait or have exited, or its slice is over. False =
+/// nothing could run.
 bool RunSlice(Exec& x, uint32_t& left) {
   Warp& warp = *x.warp;
   x.watch = x.count_lines || !warp.products.empty();
@@ -212,11 +218,14 @@ void ReportDeadlock(Exec& x) {
       x.warp = &warp;
       const Op& op = x.kernel->ops[group.pc - 1];
       if (group.barrier == kGroupBarrier)
-        return Report(x, op, Hazard::Kind::kDeadlock, 0, "waits for ever for the other warps of its warp group");
-      const std::string which = group.barrier == kWarpBarrier      ? "a warp-level barrier"
-                                : group.barrier == kClusterBarrier ? "the cluster's barrier"
-                                                                   : "barrier " + std::to_string(group.barrier);
-      const uint32_t arrived = group.barrier == kWarpBarrier ? static_cast<uint32_t>(std::popcount(group.mask))
+        return Report(x, op, Hazard::Kind::kDeadlock, 0,
+                      "waits for ever for the other warps of its warp group");
+      const std::string which = group.barrier == kWarpBarrier ? "a warp-level barrier"
+                                : group.barrier == kClusterBarrier
+                                    ? "the cluster's barrier"
+                                    : "barrier " + std::to_string(group.barrier);
+      const uint32_t arrived = group.barrier == kWarpBarrier
+                                   ? static_cast<uint32_t>(std::popcount(group.mask))
                                : group.barrier == kClusterBarrier
                                    ? static_cast<uint32_t>(x.gang->cluster_arrived)
                                    : x.barriers[static_cast<size_t>(group.barrier)].arrived;
@@ -242,7 +251,8 @@ void ReportEndless(const Gang& gang) {
   }
 }
 
-/// The wait for an mbarrier's phase at which the lanes are suspended, or that they just tried in vain; else nullptr.
+/// The wait for an mbarrier's phase at which the lanes are suspended, or that they just tried in
+/// vain; else nullptr.
 const Op* PhaseWait(const Exec& x, const Warp& warp, const Group& group) {
   if (group.barrier >= 0) return nullptr;
   const auto at = [&](size_t pc) -> const Op* {
@@ -260,7 +270,8 @@ bool AllWait(const Gang& gang, uint64_t& epochs) {
     epochs += member->epoch;
     for (const Warp& warp : member->warps) {
       for (const Group& group : warp.groups) {
-        if (group.mask != 0 && group.barrier < 0 && PhaseWait(*member, warp, group) == nullptr) return false;
+        if (group.mask != 0 && group.barrier < 0 && PhaseWait(*member, warp, group) == nullptr)
+          return false;
       }
     }
   }
@@ -303,9 +314,11 @@ Round RunRound(Exec& x) {
 /// A read of unwritten memory comes first in the report, unless a race explains it.
 void ReportUnwrittenReads(Exec& x) {
   if (!x.unwritten) return;
-  const bool raced = std::ranges::any_of(x.hazards, [](const Hazard& h) { return h.kind == Hazard::Kind::kRace; });
-  const auto same = std::ranges::find_if(
-      x.hazards, [&](const Hazard& h) { return h.kind == x.unwritten->kind && h.where == x.unwritten->where; });
+  const bool raced = std::ranges::any_of(
+      x.hazards, [](const Hazard& h) { return h.kind == Hazard::Kind::kRace; });
+  const auto same = std::ranges::find_if(x.hazards, [&](const Hazard& h) {
+    return h.kind == x.unwritten->kind && h.where == x.unwritten->where;
+  });
   if (same != x.hazards.end()) {
     same->count += x.unwritten->count;
   } else if (!raced) {
@@ -328,7 +341,8 @@ void FinishBlock(Exec& x) {
   x.counts.unique_load_sectors += x.load_sectors.size();
   x.counts.unique_store_sectors += x.store_sectors.size();
   x.store_sectors.ForLines([&](uint64_t line, uint32_t sectors) {
-    x.counts.updated_sectors += static_cast<uint64_t>(std::popcount(sectors & x.load_sectors.SectorsOf(line)));
+    x.counts.updated_sectors += static_cast<uint64_t>(
+        std::popcount(sectors & x.load_sectors.SectorsOf(line)));
   });
   x.common_sectors.Meet(x.load_sectors);
   x.load_sectors.Clear();
@@ -348,11 +362,13 @@ namespace {
 
 void Start(Gang& gang, size_t i) {
   gang.members[i]->gang = &gang;
-  gang.members[i]->rank = gang.members[i]->launch->cluster.Count() > 1 ? static_cast<uint32_t>(i) : 0;
+  gang.members[i]->rank = gang.members[i]->launch->cluster.Count() > 1 ? static_cast<uint32_t>(i)
+                                                                       : 0;
   InitialiseBlock(*gang.members[i], gang.blocks[i]);
 }
 
-/// Blocks that wait for each other by hand, as all of a grid do at a barrier of their own, must run side by side.
+/// Blocks that wait for each other by hand, as all of a grid do at a barrier of their own, must run
+/// side by side.
 void AddBlock(Gang& gang) {
   uint64_t block = 0;
   Exec* member = gang.next ? gang.next(block) : nullptr;
@@ -373,7 +389,9 @@ void RunGang(Gang& gang, double deadline, uint64_t budget, LaunchOutcome& outcom
   uint64_t rounds = 0;
   uint64_t quiet_rounds = 0;  // in which all waited and no phase ended
   uint64_t last_epochs = 0;
-  const auto stopped = [&] { return std::ranges::any_of(gang.members, [](const Exec* x) { return x->stop; }); };
+  const auto stopped = [&] {
+    return std::ranges::any_of(gang.members, [](const Exec* x) { return x->stop; });
+  };
   while (!stopped()) {
     if (gang.company != nullptr && gang.company->stopped()) return;
     const uint64_t steps = gang.company != nullptr ? gang.company->steps() : 0;

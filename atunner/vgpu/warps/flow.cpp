@@ -7,14 +7,16 @@
 
 #include "atunner/base/random.h"
 #include "atunner/vgpu/checks/access.h"
-#include "atunner/vgpu/warps/barriers.h"
 #include "atunner/vgpu/checks/cluster_shadow.h"
 #include "atunner/vgpu/checks/pending.h"
+#include "atunner/vgpu/warps/barriers.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
 namespace {
-bool RunsBefore(const Group& a, const Group& b) { return a.depth != b.depth ? a.depth > b.depth : a.pc < b.pc; }
+bool RunsBefore(const Group& a, const Group& b) {
+  return a.depth != b.depth ? a.depth > b.depth : a.pc < b.pc;
+}
 }  // namespace
 
 void Normalise(Warp& warp) {
@@ -51,10 +53,11 @@ uint32_t Limit(const Warp& warp, size_t running) {
 namespace {
 
 constexpr uint32_t kMostRetries = 1000;  // of a suspended try_wait: then its time limit is over
-constexpr uint32_t kPatience = 16;       // backward branches with polling before other warps get their turn
+// backward branches with polling before other warps get their turn
+constexpr uint32_t kPatience = 16;
 
-/// Lanes of the same warp that a collective at `pc` has to wait for. Those that wait at this very place join the group.
-/// False: run it now, with the lanes there are.
+/// Lanes of the same warp that a collective at `pc` has to wait for. Those that wait at this very
+/// place join the group. False: run it now, with the lanes there are.
 bool MustWait(Exec& x, const Op& op, size_t index, uint32_t pc) {
   Warp& warp = *x.warp;
   Group& group = warp.groups[index];
@@ -91,19 +94,20 @@ bool Repeats(Warp& warp) {
   return std::exchange(warp.waited_with, digest) == digest;
 }
 
-/// Where the program goes on behind the loop that ends with this branch back. A loop without a condition at its end is
-/// left by a branch in it.
+/// Where the program goes on behind the loop that ends with this branch back. A loop without a
+/// condition at its end is left by a branch in it.
 std::optional<uint32_t> BehindLoop(const Exec& x, const Op& op, uint32_t pc) {
   if (op.guard >= 0) return pc + 1;
   for (uint32_t i = op.target; i < pc; ++i) {
     const Op& inside = x.kernel->ops[i];
-    if (FlowOf(*x.kernel, inside) == Flow::kBranch && inside.guard >= 0 && inside.target > pc) return inside.target;
+    if (FlowOf(*x.kernel, inside) == Flow::kBranch && inside.guard >= 0 && inside.target > pc)
+      return inside.target;
   }
   return std::nullopt;
 }
 
-/// A warp goes back from `pc` after a look at memory. True: it waits for another warp or block. Of a sample none of the
-/// others comes: the loop ends once all of its block wait.
+/// A warp goes back from `pc` after a look at memory. True: it waits for another warp or block. Of
+/// a sample none of the others comes: the loop ends once all of its block wait.
 bool Waits(Exec& x, const Op& op, Cursor& c, uint32_t pc) {
   Warp& warp = *x.warp;
   const bool known = std::ranges::find(x.waits_at, pc) != x.waits_at.end();
@@ -113,7 +117,8 @@ bool Waits(Exec& x, const Op& op, Cursor& c, uint32_t pc) {
   const auto behind = repeats && x.answered ? BehindLoop(x, op, pc) : std::nullopt;
   if (!behind) return true;
   if (!known) x.waits_at.push_back(pc);
-  x.answered = false;  // the next one when all wait again: who is far ahead would break its block's barriers
+  // the next one when all wait again: who is far ahead would break its block's barriers
+  x.answered = false;
   warp.groups[c.index].pc = c.pc = *behind;
   warp.spins = 0;
   return false;
@@ -138,7 +143,8 @@ Next Branch(Exec& x, const Op& op, Cursor& c, uint32_t active) {
     return Next::kContinue;
   }
   ++x.counts.divergent_branches;
-  if (warp.groups.size() == 1) warp.spins = 0;  // what all lanes looped through together was no spinning
+  // what all lanes looped through together was no spinning
+  if (warp.groups.size() == 1) warp.spins = 0;
   warp.groups[c.index].mask = c.mask & ~active;
   warp.groups.push_back({op.target, active, -1, nullptr, warp.groups[c.index].depth});
   ++c.pc;
@@ -156,7 +162,8 @@ Next BranchIndexed(Exec& x, const Op& op, Cursor& c, uint32_t active) {
       Report(x, op, Hazard::Kind::kTrap, l, "indexed branch outside its table");
       break;
     }
-    warp.groups.push_back({static_cast<uint32_t>(x.kernel->lists[op.list + selector[l]]), 1u << l, -1, nullptr, depth});
+    warp.groups.push_back({static_cast<uint32_t>(x.kernel->lists[op.list + selector[l]]), 1u << l,
+                           -1, nullptr, depth});
   }
   ++c.pc;
   return Next::kRegroup;
@@ -263,7 +270,8 @@ Next ChangeFlowAs(Flow flow, Exec& x, const Op& op, Cursor& c, uint32_t active) 
       x.yield = false;
       return Next::kYield;
     default:
-      if (active != 0) Report(x, op, Hazard::Kind::kTrap, std::countr_zero(active), "the kernel trapped");
+      if (active != 0)
+        Report(x, op, Hazard::Kind::kTrap, std::countr_zero(active), "the kernel trapped");
       ++c.pc;
       return Next::kContinue;
   }

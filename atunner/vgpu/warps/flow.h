@@ -23,8 +23,8 @@ enum class Next : uint8_t {
 
 constexpr uint32_t kSpinLimit = 512;  ///< backward branches before a diverged sibling gets its turn
 
-/// Merges groups at equal places and sorts by place: the deepest call and then the earliest operation runs first, so
-/// that diverged lanes meet again.
+/// Merges groups at equal places and sorts by place: the deepest call and then the earliest
+/// operation runs first, so that diverged lanes meet again.
 void Normalise(Warp& warp);
 /// The next place of another group: there the running one stops.
 uint32_t Limit(const Warp& warp, size_t running);

@@ -1,5 +1,6 @@
-// Threads of the host that run the blocks of one cooperative grid, each a part of them. Blocks wait for those of other
-// threads by looking at memory; a thread whose blocks all do nothing else sleeps until another one gets on.
+// Threads of the host that run the blocks of one cooperative grid, each a part of them. Blocks wait
+// for those of other threads by looking at memory; a thread whose blocks all do nothing else sleeps
+// until another one gets on.
 #pragma once
 
 #include <condition_variable>
@@ -22,7 +23,8 @@ class Company {
     const std::lock_guard lock(mutex_);
     return steps_;
   }
-  /// Sleeps until somebody got on since `steps`. Where all sleep nobody will: then they all look once more.
+  /// Sleeps until somebody got on since `steps`. Where all sleep nobody will: then they all look
+  /// once more.
   void Sleep(uint64_t steps) {
     std::unique_lock lock(mutex_);
     if (steps_ != steps) return;

@@ -11,11 +11,13 @@ void PrepareRegisters(Warp& warp, const Kernel& kernel) {
   warp.registers = warp.file[kernel.constants.size()].lanes.data();
 }
 
-/// Nothing is known of shared memory but what the system keeps there, which is in order when a block starts.
+/// Nothing is known of shared memory but what the system keeps there, which is in order when a
+/// block starts.
 void ForgetMemory(Exec& x) {
   std::ranges::fill(x.shadow, SharedShadow{});
   std::ranges::fill(x.hollow, uint8_t{0});
-  for (size_t word = x.reserved_shared / 4; word < x.shared.size() / 4; ++word) x.shadow[word].initialised = 0xf;
+  for (size_t word = x.reserved_shared / 4; word < x.shared.size() / 4; ++word)
+    x.shadow[word].initialised = 0xf;
   std::ranges::fill(x.calm, 0u);
   x.exchanges.clear();
   x.reached_into.clear();
@@ -72,7 +74,9 @@ void StartTimes(Exec& x) {
 void Prepare(Exec& x, const Launch& launch) {
   x.launch = &launch;
   x.kernel = launch.kernel;
-  const auto wants = [&](HazardGroup group) { return (launch.groups & static_cast<uint8_t>(group)) != 0; };
+  const auto wants = [&](HazardGroup group) {
+    return (launch.groups & static_cast<uint8_t>(group)) != 0;
+  };
   x.check = launch.check;
   x.check_sync = launch.check && wants(HazardGroup::kSync);
   x.check_global = launch.check_global;
@@ -92,8 +96,9 @@ void Prepare(Exec& x, const Launch& launch) {
     x.warps[i].carried.assign(launch.kernel->register_slots, 0);
   }
   const size_t shared = launch.kernel->dynamic_shared_offset + launch.shape.dynamic_shared_bytes;
-  x.reserved_shared = std::max<size_t>(launch.kernel->static_shared,
-                                       launch.shape.dynamic_shared_bytes ? shared : launch.kernel->static_shared);
+  x.reserved_shared = std::max<size_t>(
+      launch.kernel->static_shared,
+      launch.shape.dynamic_shared_bytes ? shared : launch.kernel->static_shared);
   if (launch.kernel->reserved_shared > 0) x.reserved_shared = (x.reserved_shared + 127) / 128 * 128;
   x.shared.resize(x.reserved_shared + launch.kernel->reserved_shared);
   x.local.resize(size_t{launch.kernel->local_bytes} * x.threads);

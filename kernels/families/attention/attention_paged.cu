@@ -1,19 +1,25 @@
-// One query per sequence over keys in pages: y = softmax(q · kᵀ · scale) · v for q, y of [sequences, HEADS, DIM] and pools of
-// [pages, PAGE, KEY_HEADS, DIM]. The keys of all sequences, however long those are, are dealt out in equal shares of consecutive rounds.
-// A share's blocks walk over it side by side, each with OCTETS · 8 of the query heads that share a key head, so that keys and values are
-// read once; each warp takes sixteen keys at a time, from memory straight into the operands of mma.sync. Lane l is number l % 4 of its
-// quad, quad l / 4. What each share has of a sequence is a part in memory, and who ends a sequence last joins its parts, always in the
-// same order.
+// One query per sequence over keys in pages: y = softmax(q · kᵀ · scale) · v for q, y of
+// [sequences, HEADS, DIM] and pools of [pages, PAGE, KEY_HEADS, DIM]. The keys of all sequences,
+// however long those are, are dealt out in equal shares of consecutive rounds. A share's blocks
+// walk over it side by side, each with OCTETS · 8 of the query heads that share a key head, so that
+// keys and values are read once; each warp takes sixteen keys at a time, from memory straight into
+// the operands of mma.sync. Lane l is number l % 4 of its quad, quad l / 4. What each share has of
+// a sequence is a part in memory, and who ends a sequence last joins its parts, always in the same
+// order.
 #include <cooperative_groups.h>
 constexpr int GROUP = HEADS / KEY_HEADS;
-constexpr int TILES = (GROUP + OCTETS * 8 - 1) / (OCTETS * 8);  // of the heads that share a key head
-constexpr int TRACKS = KEY_HEADS * TILES;                       // blocks of a share
-constexpr int ROUND = WARPS * 16;                               // keys that a block takes at once
-constexpr int CHUNKS = (DIM + 31) / 32;  // of a key: a lane's 8 elements of each stand for two steps of 16, whose order is free
+// of the heads that share a key head
+constexpr int TILES = (GROUP + OCTETS * 8 - 1) / (OCTETS * 8);
+constexpr int TRACKS = KEY_HEADS * TILES;  // blocks of a share
+constexpr int ROUND = WARPS * 16;          // keys that a block takes at once
+// of a key: a lane's 8 elements of each stand for two steps of 16, whose order is free
+constexpr int CHUNKS = (DIM + 31) / 32;
 constexpr int STRIPS = (DIM + 63) / 64;  // of a value: eight quads have 8 elements each
 
 /// What is relative to `top` made relative to `common`, which is no smaller.
-DEVICE float factor(float top, float common) { return top == common ? 1.0f : power_of_two(top - common); }
+DEVICE float factor(float top, float common) {
+  return top == common ? 1.0f : power_of_two(top - common);
+}
 /// Keys that a sequence has.
 DEVICE int length_of(long long last) { return (int)min(max(last, 0ll), TABLE * PAGE - 1ll) + 1; }
 /// Both halves of two words, as pairs of what stands at the same place.
@@ -30,7 +36,8 @@ struct Part {
   float4 out[OCTETS][STRIPS * 4][32];
 };
 
-/// What a warp has of the heads: a lane's sums are its share of those of head l / 4, its outputs of heads 2 (l % 4) and the next.
+/// What a warp has of the heads: a lane's sums are its share of those of head l / 4, its outputs of
+/// heads 2 (l % 4) and the next.
 struct Running {
   float top[OCTETS], total[OCTETS];
   float out[OCTETS][STRIPS * 4][4];  // fragments of 16 elements × 8 heads
@@ -39,8 +46,10 @@ struct Running {
     clear(out);
     UNROLLED for (int o = 0; o < OCTETS; ++o) top[o] = __int_as_float(0xff800000), total[o] = 0;
   }
-  /// Scores of sixteen keys, of which `count` exist, into weights; a lane's keys are 2 (l % 4) and the next, and those 8 behind.
-  DEVICE void weigh(const float (&scores)[2][4], float scale_log2, int count, unsigned (&weights)[OCTETS][2]) {
+  /// Scores of sixteen keys, of which `count` exist, into weights; a lane's keys are 2 (l % 4) and
+  /// the next, and those 8 behind.
+  DEVICE void weigh(const float (&scores)[2][4], float scale_log2, int count,
+                    unsigned (&weights)[OCTETS][2]) {
     constexpr float SLACK = 8;  // powers of two that the maximum may be too low
     const int lane = threadIdx.x % 32;
     UNROLLED for (int o = 0; o < OCTETS; ++o) {
@@ -58,7 +67,8 @@ struct Running {
       total[o] *= keep;
       if (__any_sync(0xffffffffu, grown)) scale(o, keep);
       UNROLLED for (int half = 0; half < 2; ++half) {
-        weights[o][half] = pack(power_of_two(scaled[half * 2] - top[o]), power_of_two(scaled[half * 2 + 1] - top[o]));
+        weights[o][half] = pack(power_of_two(scaled[half * 2] - top[o]),
+                                power_of_two(scaled[half * 2 + 1] - top[o]));
         const T* rounded = (const T*)&weights[o][half];
         total[o] += (float)rounded[0] + (float)rounded[1];
       }
@@ -68,20 +78,23 @@ struct Running {
     const int lane = threadIdx.x % 32;
     UNROLLED for (int o = 0; o < OCTETS; ++o) {
       part.sums[o][lane] = make_float2(top[o], total[o]);
-      UNROLLED for (int d = 0; d < STRIPS * 4; ++d) part.out[o][d][lane] = make_float4(out[o][d][0], out[o][d][1], out[o][d][2], out[o][d][3]);
+      UNROLLED for (int d = 0; d < STRIPS * 4; ++d) part.out[o][d][lane] = make_float4(
+          out[o][d][0], out[o][d][1], out[o][d][2], out[o][d][3]);
     }
   }
   DEVICE void absorb(const Part& part) {
     const int lane = threadIdx.x % 32;
     UNROLLED for (int o = 0; o < OCTETS; ++o) {
       const float2 sum = part.sums[o][lane];
-      const float common = fmaxf(top[o], sum.x), keep = factor(top[o], common), by = factor(sum.x, common);
+      const float common = fmaxf(top[o], sum.x), keep = factor(top[o], common),
+                  by = factor(sum.x, common);
       scale(o, keep);
       top[o] = common, total[o] = total[o] * keep + sum.y * by;
       const float2 both = of_heads(by);
       UNROLLED for (int d = 0; d < STRIPS * 4; ++d) {
         const float4 more = part.out[o][d][lane];
-        out[o][d][0] += more.x * both.x, out[o][d][1] += more.y * both.y, out[o][d][2] += more.z * both.x, out[o][d][3] += more.w * both.y;
+        out[o][d][0] += more.x * both.x, out[o][d][1] += more.y * both.y,
+            out[o][d][2] += more.z * both.x, out[o][d][3] += more.w * both.y;
       }
     }
   }
@@ -94,29 +107,40 @@ struct Running {
       sum += __shfl_xor_sync(0xffffffffu, sum, 2);
       const float2 both = of_heads(1.0f / sum);
       UNROLLED for (int i = 0; i < STRIPS * 8; ++i) {
-        const int d = i / 2, e = i % 2, head = o * 8 + lane % 4 * 2 + e, element = d / 4 * 64 + lane / 4 * 8 + d % 4 * 2;
+        const int d = i / 2, e = i % 2, head = o * 8 + lane % 4 * 2 + e,
+                  element = d / 4 * 64 + lane / 4 * 8 + d % 4 * 2;
         const float by = e == 0 ? both.x : both.y;
-        if (head < heads && element < DIM) *(unsigned*)(y + head * DIM + element) = pack(out[o][d][e] * by, out[o][d][e + 2] * by);
+        if (head < heads && element < DIM)
+          *(unsigned*)(y + head * DIM + element) = pack(out[o][d][e] * by, out[o][d][e + 2] * by);
       }
     }
   }
-  /// Of what the lanes with the sums of a head say: what concerns the two heads of this lane's outputs.
+  /// Of what the lanes with the sums of a head say: what concerns the two heads of this lane's
+  /// outputs.
   static DEVICE float2 of_heads(float by) {
     const int first = threadIdx.x % 4 * 8;
-    return make_float2(__shfl_sync(0xffffffffu, by, first), __shfl_sync(0xffffffffu, by, first + 4));
+    return make_float2(__shfl_sync(0xffffffffu, by, first),
+                       __shfl_sync(0xffffffffu, by, first + 4));
   }
   /// Outputs of an octet.
   DEVICE void scale(int o, float by) {
     const float2 both = of_heads(by);
-    UNROLLED for (int d = 0; d < STRIPS * 4; ++d) out[o][d][0] *= both.x, out[o][d][1] *= both.y, out[o][d][2] *= both.x, out[o][d][3] *= both.y;
+    UNROLLED for (int d = 0; d < STRIPS * 4; ++d) out[o][d][0] *= both.x, out[o][d][1] *= both.y,
+        out[o][d][2] *= both.x, out[o][d][3] *= both.y;
   }
   DEVICE void add(const unsigned (&weights)[OCTETS][2], const uint4 (&values)[STRIPS][4]) {
     UNROLLED for (int s = 0; s < STRIPS; ++s) {
       UNROLLED for (int i = 0; i < 4; ++i) {
-        const auto word = [&](int row) { return i == 0 ? values[s][row].x : i == 1 ? values[s][row].y : i == 2 ? values[s][row].z : values[s][row].w; };
-        const unsigned a[4] = {low_halves(word(0), word(1)), high_halves(word(0), word(1)), low_halves(word(2), word(3)),
-                               high_halves(word(2), word(3))};
-        UNROLLED for (int o = 0; o < OCTETS; ++o) multiply(out[o][s * 4 + i], a, weights[o][0], weights[o][1]);
+        const auto word = [&](int row) {
+          return i == 0   ? values[s][row].x
+                 : i == 1 ? values[s][row].y
+                 : i == 2 ? values[s][row].z
+                          : values[s][row].w;
+        };
+        const unsigned a[4] = {low_halves(word(0), word(1)), high_halves(word(0), word(1)),
+                               low_halves(word(2), word(3)), high_halves(word(2), word(3))};
+        UNROLLED for (int o = 0; o < OCTETS; ++o)
+            multiply(out[o][s * 4 + i], a, weights[o][0], weights[o][1]);
       }
     }
   }
@@ -132,19 +156,23 @@ struct Pages {
     const int page = (int)min(max(__ldg(table + key / PAGE), 0ll), pages - 1ll);
     return page * PAGE + key % PAGE;
   }
-  DEVICE const T* at(const T* pool, int row) const { return pool + ((long long)row * KEY_HEADS + head) * DIM; }
+  DEVICE const T* at(const T* pool, int row) const {
+    return pool + ((long long)row * KEY_HEADS + head) * DIM;
+  }
   DEVICE void load_keys(const T* pool, int row, uint4 (&keys)[2][CHUNKS]) const {
     const int lane = threadIdx.x % 32;
     UNROLLED for (int half = 0; half < 2; ++half) {
       const T* from = at(pool, __shfl_sync(0xffffffffu, row, lane / 4 + half * 8));
-      UNROLLED for (int j = 0; j < CHUNKS; ++j) keys[half][j] = load_unit(from, j * 32 + lane % 4 * 8);
+      UNROLLED for (int j = 0; j < CHUNKS; ++j)
+          keys[half][j] = load_unit(from, j * 32 + lane % 4 * 8);
     }
   }
   DEVICE void load_values(const T* pool, int row, uint4 (&values)[STRIPS][4]) const {
     const int lane = threadIdx.x % 32;
     UNROLLED for (int i = 0; i < 4; ++i) {
       const T* from = at(pool, __shfl_sync(0xffffffffu, row, lane % 4 * 2 + i % 2 + i / 2 * 8));
-      UNROLLED for (int s = 0; s < STRIPS; ++s) values[s][i] = load_unit(from, s * 64 + lane / 4 * 8);
+      UNROLLED for (int s = 0; s < STRIPS; ++s)
+          values[s][i] = load_unit(from, s * 64 + lane / 4 * 8);
     }
   }
 };
@@ -154,7 +182,11 @@ using Queries = uint4[OCTETS][CHUNKS][32];
 DEVICE void load_queries(Queries& queries, const T* q, int heads) {
   for (int i = threadIdx.x; i < OCTETS * CHUNKS * 32; i += WARPS * 32) {
     const int lane = i % 32, mine = i / (CHUNKS * 32) * 8 + lane / 4;
-    queries[i / (CHUNKS * 32)][i / 32 % CHUNKS][lane] = mine < heads ? load_unit(q + mine * DIM, i / 32 % CHUNKS * 32 + lane % 4 * 8) : uint4{};
+    queries[i / (CHUNKS * 32)][i / 32 % CHUNKS][lane] = mine < heads
+                                                            ? load_unit(q + mine * DIM,
+                                                                        i / 32 % CHUNKS * 32 +
+                                                                            lane % 4 * 8)
+                                                            : uint4{};
   }
   __syncthreads();
 }
@@ -166,14 +198,16 @@ DEVICE void score(float (&scores)[2][4], const Queries& queries, const uint4 (&k
     UNROLLED for (int j = 0; j < CHUNKS; ++j) {
       const uint4 q = queries[0][j][threadIdx.x % 32], k = keys[half][j];
       const uint4 other = OCTETS == 2 ? queries[OCTETS - 1][j][threadIdx.x % 32] : uint4{};
-      const unsigned first[4] = {q.x, other.x, q.y, other.y}, second[4] = {q.z, other.z, q.w, other.w};
+      const unsigned first[4] = {q.x, other.x, q.y, other.y},
+                     second[4] = {q.z, other.z, q.w, other.w};
       multiply(scores[half], first, k.x, k.y);
       multiply(scores[half], second, k.z, k.w);
     }
   }
 }
 
-/// Puts together what the warps of a block have, always in the same order; afterwards the first one has all.
+/// Puts together what the warps of a block have, always in the same order; afterwards the first one
+/// has all.
 DEVICE void join(Running& running) {
   __shared__ Part parts[WARPS / 2];
   const int warp = threadIdx.x / 32;
@@ -191,10 +225,13 @@ struct Shares {
   int sequences, count, rounds = 0, least, longer;
 
   DEVICE Shares(const long long* last, int sequences, int most) : last(last), sequences(sequences) {
-    for (int base = 0; base < sequences; base += 32) rounds += __reduce_add_sync(0xffffffffu, rounds_of(base + threadIdx.x % 32));
+    for (int base = 0; base < sequences; base += 32)
+      rounds += __reduce_add_sync(0xffffffffu, rounds_of(base + threadIdx.x % 32));
     count = min(most, rounds), least = rounds / count, longer = rounds % count;
   }
-  DEVICE int rounds_of(int sequence) const { return sequence < sequences ? (length_of(last[sequence]) + ROUND - 1) / ROUND : 0; }
+  DEVICE int rounds_of(int sequence) const {
+    return sequence < sequences ? (length_of(last[sequence]) + ROUND - 1) / ROUND : 0;
+  }
   DEVICE int begin_of(int share) const { return share * least + min(share, longer); }
   DEVICE int owner_of(int round) const {
     const int beyond = round - longer * (least + 1);
@@ -225,34 +262,45 @@ struct Shares {
 DEVICE bool is_last(unsigned* ticket, int count) {
   __shared__ unsigned before;
   __syncthreads();
-  if (threadIdx.x == 0) asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;" : "=r"(before) : "l"(ticket) : "memory");
+  if (threadIdx.x == 0)
+    asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;"
+                 : "=r"(before)
+                 : "l"(ticket)
+                 : "memory");
   __syncthreads();
   return before + 1 == count;
 }
 
 extern "C" __global__ void __launch_bounds__(WARPS * 32, SHARES)
-    decode(const T* __restrict__ q, const T* __restrict__ k_pool, const T* __restrict__ v_pool, const long long* __restrict__ table,
-           const long long* __restrict__ last, Part* parts, unsigned* tickets, T* __restrict__ y, int sequences, int pages, float scale_log2) {
+    decode(const T* __restrict__ q, const T* __restrict__ k_pool, const T* __restrict__ v_pool,
+           const long long* __restrict__ table, const long long* __restrict__ last, Part* parts,
+           unsigned* tickets, T* __restrict__ y, int sequences, int pages, float scale_log2) {
   __shared__ Queries queries;
   const int track = blockIdx.x % TRACKS, share = blockIdx.x / TRACKS;
-  const int key_head = track % KEY_HEADS, first_head = key_head * GROUP + track / KEY_HEADS * OCTETS * 8;
+  const int key_head = track % KEY_HEADS,
+            first_head = key_head * GROUP + track / KEY_HEADS * OCTETS * 8;
   const int heads = min((key_head + 1) * GROUP - first_head, OCTETS * 8);
   const Shares shares(last, sequences, gridDim.x / TRACKS);
-  for (int i = blockIdx.x * WARPS * 32 + threadIdx.x; i < sequences * TRACKS; i += gridDim.x * WARPS * 32) tickets[i] = 0;
+  for (int i = blockIdx.x * WARPS * 32 + threadIdx.x; i < sequences * TRACKS;
+       i += gridDim.x * WARPS * 32)
+    tickets[i] = 0;
   unsigned cleared = cooperative_groups::this_grid().barrier_arrive();
   if (share >= shares.count) return;
   const int start = shares.begin_of(share), stop = shares.begin_of(share + 1);
   int round = start, before, next;
-  for (int sequence = shares.sequence_of(round, before); round < stop; ++sequence, round = before = next) {
+  for (int sequence = shares.sequence_of(round, before); round < stop;
+       ++sequence, round = before = next) {
     const int length = length_of(last[sequence]);
     next = before + (length + ROUND - 1) / ROUND;  // the first of the next sequence
     const int end = stop < next ? (stop - before) * ROUND : length;
     const Pages places{table + (long long)sequence * TABLE, key_head, pages};
     int at = (round - before) * ROUND + threadIdx.x / 32 * 16;
-    int row = places.row_of(at, length), next_row = places.row_of(at + ROUND, length);  // looked up before they are needed
+    // looked up before they are needed
+    int row = places.row_of(at, length), next_row = places.row_of(at + ROUND, length);
     uint4 keys[2][CHUNKS], values[STRIPS][4];
     places.load_keys(k_pool, row, keys);
-    const long long place = ((long long)sequence * HEADS + first_head) * DIM;  // of the heads in q and y
+    // of the heads in q and y
+    const long long place = ((long long)sequence * HEADS + first_head) * DIM;
     load_queries(queries, q + place, heads);
     Running running;
     for (; at < end; at += ROUND) {
@@ -267,11 +315,16 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, SHARES)
       running.add(weights, values);
     }
     join(running);
-    if (round == start) cooperative_groups::this_grid().barrier_wait((unsigned&&)cleared);  // long over
-    const int first_share = shares.owner_of(before), count = shares.owner_of(next - 1) + 1 - first_share;
+    // long over
+    if (round == start) cooperative_groups::this_grid().barrier_wait((unsigned&&)cleared);
+    const int first_share = shares.owner_of(before),
+              count = shares.owner_of(next - 1) + 1 - first_share;
     if (count > 1) {
-      // Numbers of shares and of sequences grow along the rounds, so that their sum is nobody else's place.
-      const auto part = [&](int of_share) -> Part& { return parts[(long long)(of_share + sequence) * TRACKS + track]; };
+      // Numbers of shares and of sequences grow along the rounds, so that their sum is nobody
+      // else's place.
+      const auto part = [&](int of_share) -> Part& {
+        return parts[(long long)(of_share + sequence) * TRACKS + track];
+      };
       if (threadIdx.x < 32) running.store(part(share));
       if (!is_last(tickets + (long long)sequence * TRACKS + track, count)) continue;
       running = Running();

@@ -1,6 +1,6 @@
-// What the attention kernels on tensor cores share. One block owns TILE_Q queries of one head; keys and values pass by in tiles
-// of TILE_K, through STAGES buffers. The softmax is online: scores never leave registers, and what was summed is rescaled when the
-// maximum grows.
+// What the attention kernels on tensor cores share. One block owns TILE_Q queries of one head; keys
+// and values pass by in tiles of TILE_K, through STAGES buffers. The softmax is online: scores
+// never leave registers, and what was summed is rescaled when the maximum grows.
 constexpr bool ALIGNED = DIM % 8 == 0;      // rows start at multiples of 16 bytes
 constexpr int UNITS = (DIM + 15) / 16 * 2;  // per row; the last one may be padding
 
@@ -20,25 +20,30 @@ DEVICE void fetch(unsigned char* shared, unsigned at, const T* head, int first, 
   UNROLLED for (int i = 0; i < (ROWS * UNITS + THREADS - 1) / THREADS; ++i) {
     // Where the block covers whole rows, a thread keeps its unit and walks down.
     const int index = threadIdx.x + i * THREADS;
-    const int row = THREADS % UNITS == 0 ? threadIdx.x / UNITS + i * (THREADS / UNITS) : index / UNITS;
+    const int row = THREADS % UNITS == 0 ? threadIdx.x / UNITS + i * (THREADS / UNITS)
+                                         : index / UNITS;
     const int unit = THREADS % UNITS == 0 ? threadIdx.x % UNITS : index % UNITS;
     if (ROWS * UNITS % THREADS != 0 && index >= ROWS * UNITS) break;
     const bool valid = first + row < sequence && unit * 8 < DIM;
     const T* from = head + (long long)(first + row) * DIM + unit * 8;
     const int offset = at + place<ROWS>(row, unit);
-    if (ALIGNED) copy_async<16>(shared_address(shared) + offset, from, valid);
-    else gather(shared + offset, from, valid ? DIM - unit * 8 : 0);
+    if (ALIGNED)
+      copy_async<16>(shared_address(shared) + offset, from, valid);
+    else
+      gather(shared + offset, from, valid ? DIM - unit * 8 : 0);
   }
 }
 
-/// Sixteen queries of a warp, of which a lane holds two: running maximum, and the lane's own share of the sum.
+/// Sixteen queries of a warp, of which a lane holds two: running maximum, and the lane's own share
+/// of the sum.
 struct Running {
   float top[2] = {MASKED, MASKED};
   float total[2] = {0, 0};
 
   /// Strikes out keys that a row does not see.
   template <int FRAGMENTS>
-  static DEVICE void mask(float (&scores)[FRAGMENTS][4], int first_key, int first_row, const Queries& queries) {
+  static DEVICE void mask(float (&scores)[FRAGMENTS][4], int first_key, int first_row,
+                          const Queries& queries) {
     const int lane = threadIdx.x % 32;
     int first[2], last[2];  // key that a row sees, from this lane's first one on
     UNROLLED for (int half = 0; half < 2; ++half) {
@@ -48,13 +53,14 @@ struct Running {
     }
     UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
       UNROLLED for (int e = 0; e < 4; ++e) {
-        if (j * 8 + e % 2 > last[e / 2] || (WINDOW > 0 && j * 8 + e % 2 < first[e / 2])) scores[j][e] = MASKED;
+        if (j * 8 + e % 2 > last[e / 2] || (WINDOW > 0 && j * 8 + e % 2 < first[e / 2]))
+          scores[j][e] = MASKED;
       }
     }
   }
-  /// Turns scores into weights, relative to a maximum that may be SLACK powers of two too low: so it seldom changes. Gradients
-  /// are differences, where a single key has nearly all weight of nearly equal numbers: its weight is exactly one there, which
-  /// packing does not round.
+  /// Turns scores into weights, relative to a maximum that may be SLACK powers of two too low: so
+  /// it seldom changes. Gradients are differences, where a single key has nearly all weight of
+  /// nearly equal numbers: its weight is exactly one there, which packing does not round.
   /// keep[half]: what all earlier weights of that row must be multiplied by.
   template <int FRAGMENTS>
   DEVICE void weigh(float (&scores)[FRAGMENTS][4], float scale_log2, float (&keep)[2]) {
@@ -62,7 +68,8 @@ struct Running {
     constexpr bool EMPTY = WINDOW > 0 || ADDS;  // a row may see no key of the first tiles
     float peaks[2][2] = {{top[0], top[0]}, {top[1], top[1]}};
     UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
-      UNROLLED for (int e = 0; e < 4; ++e) peaks[e / 2][e % 2] = stronger(peaks[e / 2][e % 2], scores[j][e]);
+      UNROLLED for (int e = 0; e < 4; ++e)
+          peaks[e / 2][e % 2] = stronger(peaks[e / 2][e % 2], scores[j][e]);
     }
     float shift[2], steep[2];
     UNROLLED for (int half = 0; half < 2; ++half) {
@@ -81,16 +88,21 @@ struct Running {
     UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
       UNROLLED for (int e = 0; e < 4; ++e) {
         const float score = scores[j][e];
-        scores[j][e] = power_of_two(STATISTICS || FAR ? __fmul_rn(score, steep[e / 2]) - shift[e / 2] : fmaf(score, steep[e / 2], -shift[e / 2]));
+        scores[j][e] = power_of_two(STATISTICS || FAR
+                                        ? __fmul_rn(score, steep[e / 2]) - shift[e / 2]
+                                        : fmaf(score, steep[e / 2], -shift[e / 2]));
         sums[e / 2][e % 2] += scores[j][e];
       }
     }
-    UNROLLED for (int half = 0; half < 2; ++half) total[half] = total[half] * keep[half] + (sums[half][0] + sums[half][1]);
+    UNROLLED for (int half = 0; half < 2; ++half)
+        total[half] = total[half] * keep[half] + (sums[half][0] + sums[half][1]);
   }
-  /// Never waits, as no sum of powers is negative; but what comes next cannot begin before the sums are there. Without such a
-  /// branch the assembler puts the weights behind the wait for the products that should hide them.
+  /// Never waits, as no sum of powers is negative; but what comes next cannot begin before the sums
+  /// are there. Without such a branch the assembler puts the weights behind the wait for the
+  /// products that should hide them.
   DEVICE void hold() {
-    while (__any_sync(0xffffffffu, fminf(total[0], total[1]) < 0)) asm volatile("abs.f32 %0, %0;\nabs.f32 %1, %1;" : "+f"(total[0]), "+f"(total[1]));
+    while (__any_sync(0xffffffffu, fminf(total[0], total[1]) < 0))
+      asm volatile("abs.f32 %0, %0;\nabs.f32 %1, %1;" : "+f"(total[0]), "+f"(total[1]));
   }
   /// 1 / the sum over all keys.
   DEVICE float inverse(int half) const {
@@ -121,7 +133,8 @@ DEVICE void pack_weights(unsigned (&a)[4], const float (&first)[4], const float 
   }
 }
 
-/// The 4 × 4 matrix of words of which each of four lanes side by side holds a column: afterwards, a row.
+/// The 4 × 4 matrix of words of which each of four lanes side by side holds a column: afterwards, a
+/// row.
 DEVICE void transpose_four(unsigned (&words)[4]) {
   UNROLLED for (int bit = 1; bit < 4; bit *= 2) {
     const bool upper = threadIdx.x & bit;
@@ -133,8 +146,8 @@ DEVICE void transpose_four(unsigned (&words)[4]) {
   }
 }
 
-/// What a mask adds to the scores of sixteen rows and eight keys for each fragment, read ahead: of four lanes side by side each has every fourth
-/// unit of its rows, and needs a pair of each.
+/// What a mask adds to the scores of sixteen rows and eight keys for each fragment, read ahead: of
+/// four lanes side by side each has every fourth unit of its rows, and needs a pair of each.
 template <int FRAGMENTS>
 struct Added {
   uint4 units[(FRAGMENTS + 3) / 4][2];
@@ -145,8 +158,10 @@ struct Added {
       const T* from = task.mask_of<T>(head, first_row + lane / 4 + half * 8);
       UNROLLED for (int group = 0; group < (FRAGMENTS + 3) / 4; ++group) {
         const int key = first_key + group * 32 + lane % 4 * 8;
-        if (WHOLE_UNITS) units[group][half] = key < keys ? __ldg((const uint4*)(from + key)) : uint4{};
-        else gather((unsigned char*)&units[group][half], from + key, keys - key);
+        if (WHOLE_UNITS)
+          units[group][half] = key < keys ? __ldg((const uint4*)(from + key)) : uint4{};
+        else
+          gather((unsigned char*)&units[group][half], from + key, keys - key);
       }
     }
   }
@@ -165,21 +180,23 @@ struct Added {
   }
 };
 
-/// Sixteen rows of a warp times a factor each, straight from registers; four lanes write 64 bytes side by side. The lane's rows are `row`
-/// and the eighth behind, of a head of `rows`.
+/// Sixteen rows of a warp times a factor each, straight from registers; four lanes write 64 bytes
+/// side by side. The lane's rows are `row` and the eighth behind, of a head of `rows`.
 template <int FRAGMENTS>
-DEVICE void write_rows(const float (&out)[FRAGMENTS][4], const float (&factors)[2], int row, T* head, int rows) {
+DEVICE void write_rows(const float (&out)[FRAGMENTS][4], const float (&factors)[2], int row,
+                       T* head, int rows) {
   UNROLLED for (int half = 0; half < 2; ++half) {
     T* to = head + (long long)(row + half * 8) * DIM;
     UNROLLED for (int d = 0; d < FRAGMENTS; d += 4) {
       unsigned words[4] = {};
-      UNROLLED for (int i = 0; i < 4 && d + i < FRAGMENTS; ++i)
-        words[i] = pack(out[d + i][half * 2] * factors[half], out[d + i][half * 2 + 1] * factors[half]);
+      UNROLLED for (int i = 0; i < 4 && d + i < FRAGMENTS; ++i) words[i] = pack(
+          out[d + i][half * 2] * factors[half], out[d + i][half * 2 + 1] * factors[half]);
       transpose_four(words);
       const int unit = d + threadIdx.x % 4;
       if (row + half * 8 >= rows) continue;
       if (ALIGNED && unit * 8 < DIM) *(uint4*)(to + unit * 8) = *(const uint4*)words;
-      for (int e = 0; !ALIGNED && e < min(8, DIM - unit * 8); ++e) to[unit * 8 + e] = ((const T*)words)[e];
+      for (int e = 0; !ALIGNED && e < min(8, DIM - unit * 8); ++e)
+        to[unit * 8 + e] = ((const T*)words)[e];
     }
   }
 }

@@ -1,14 +1,18 @@
-// y = softmax(q · kᵀ · scale) · v through wgmma, for q, y of [heads, sequence, DIM] and the keys of attention_queries.cuh. One warp loads tiles by tensor maps; a group
-// of four warps has 64 queries. While the weights of one tile of keys multiply its values, the scores of the next become weights;
-// and the groups take turns at the tensor cores, so that one takes its softmax while another's products run.
+// y = softmax(q · kᵀ · scale) · v through wgmma, for q, y of [heads, sequence, DIM] and the keys of
+// attention_queries.cuh. One warp loads tiles by tensor maps; a group of four warps has 64 queries.
+// While the weights of one tile of keys multiply its values, the scores of the next become weights;
+// and the groups take turns at the tensor cores, so that one takes its softmax while another's
+// products run.
 constexpr int GROUPS = TILE_Q / 64;
 constexpr int THREADS = (GROUPS + 1) * 128;
 constexpr int FRAGMENTS_K = TILE_K / 8;
 constexpr int PANELS = (UNITS + PANEL - 1) / PANEL;
 constexpr int Q_BYTES = tile_bytes<TILE_Q>();
 constexpr int K_BYTES = tile_bytes<TILE_K>();
-constexpr int KEYS_AT = QUERY_STAGES * Q_BYTES, VALUES_AT = KEYS_AT + STAGES * K_BYTES, BARRIERS_AT = VALUES_AT + STAGES * K_BYTES;
-constexpr int KEY_BARRIERS = BARRIERS_AT, VALUE_BARRIERS = KEY_BARRIERS + STAGES * 16, QUERY_BARRIERS = VALUE_BARRIERS + STAGES * 16;
+constexpr int KEYS_AT = QUERY_STAGES * Q_BYTES, VALUES_AT = KEYS_AT + STAGES * K_BYTES,
+              BARRIERS_AT = VALUES_AT + STAGES * K_BYTES;
+constexpr int KEY_BARRIERS = BARRIERS_AT, VALUE_BARRIERS = KEY_BARRIERS + STAGES * 16,
+              QUERY_BARRIERS = VALUE_BARRIERS + STAGES * 16;
 /// From the barriers of one group's queries to the next one's.
 constexpr int GROUP_BARRIERS = QUERY_STAGES * 16;
 typedef Ring<STAGES, K_BYTES> Tiles;  // of keys, or of values
@@ -24,7 +28,8 @@ struct Work {
   DEVICE void advance(const Task& task) {
     ++round;
     // Every other round backwards, as rows of a causal mask get shorter.
-    const int index = round * gridDim.x + (CAUSAL && round % 2 == 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+    const int index = round * gridDim.x +
+                      (CAUSAL && round % 2 == 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
     exists = index < task.tiles() * task.heads;
     if (!exists) return;
     queries = Queries(index, task);
@@ -35,10 +40,12 @@ struct Work {
   int round = -1;
 };
 
-/// One thread's part: everything that is read, in the order in which it is needed; with two buffers for queries the next
-/// tile's come while this one's keys do.
-DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v, unsigned shared_at, const Task& task) {
-  Tiles keys(shared_at + KEYS_AT, shared_at + KEY_BARRIERS), values(shared_at + VALUES_AT, shared_at + VALUE_BARRIERS);
+/// One thread's part: everything that is read, in the order in which it is needed; with two buffers
+/// for queries the next tile's come while this one's keys do.
+DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v,
+                     unsigned shared_at, const Task& task) {
+  Tiles keys(shared_at + KEYS_AT, shared_at + KEY_BARRIERS),
+      values(shared_at + VALUES_AT, shared_at + VALUE_BARRIERS);
   QueryTiles buffer(shared_at, shared_at + QUERY_BARRIERS);
   const auto load_queries = [&](const Work& work) {
     UNROLLED for (int group = 0; group < GROUPS; ++group) {
@@ -47,8 +54,8 @@ DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorM
       await(buffer.free() + group * GROUP_BARRIERS, buffer.parity ^ 1);
       expect_bytes(full, Q_BYTES / GROUPS);
       UNROLLED for (int panel = 0; panel < PANELS; ++panel) {
-        copy_box(buffer.buffer() + (panel * TILE_Q + group * 64) * 128, q, panel * 64, work.queries.first + group * 64,
-                 work.queries.head, full);
+        copy_box(buffer.buffer() + (panel * TILE_Q + group * 64) * 128, q, panel * 64,
+                 work.queries.first + group * 64, work.queries.head, full);
       }
     }
     buffer.step();
@@ -63,7 +70,8 @@ DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorM
       tiles.await_free();
       expect_bytes(tiles.full(), K_BYTES);
       UNROLLED for (int panel = 0; panel < PANELS; ++panel) {
-        copy_box(tiles.buffer() + panel * TILE_K * 128, map, panel * 64, tile * TILE_K, work.queries.head / SHARING, tiles.full());
+        copy_box(tiles.buffer() + panel * TILE_K * 128, map, panel * 64, tile * TILE_K,
+                 work.queries.head / SHARING, tiles.full());
       }
       tiles.step();
     };
@@ -72,7 +80,8 @@ DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorM
     for (int tile = work.begin; tile < work.end; ++tile) {
       load(keys, k, tile + 1);
       load(values, v, tile);
-      if (QUERY_STAGES > 1 && tile == min(work.begin + 1, work.end - 1)) load_queries(next);  // groups have left the tile before
+      // groups have left the tile before
+      if (QUERY_STAGES > 1 && tile == min(work.begin + 1, work.end - 1)) load_queries(next);
     }
   }
 }
@@ -85,24 +94,29 @@ DEVICE void start_scores(float (&scores)[TILE / 8][4], unsigned own, unsigned ot
   UNROLLED for (int step = 0; step < UNITS / 2; ++step) {
     const unsigned long long a_step = further(a, step / 4 * (OWN * 128) + step % 4 * 32);
     const unsigned long long b_step = further(b, step / 4 * (TILE * 128) + step % 4 * 32);
-    if (step == 0) multiply<false>(scores, a_step, b_step);
-    else multiply(scores, a_step, b_step);
+    if (step == 0)
+      multiply<false>(scores, a_step, b_step);
+    else
+      multiply(scores, a_step, b_step);
   }
   commit_products();
 }
 
 /// out[64, DIM] += weights · other, in the background.
 template <int TILE>
-DEVICE void start_output(float (&out)[UNITS][4], const unsigned (&weights)[TILE / 16][4], unsigned other) {
+DEVICE void start_output(float (&out)[UNITS][4], const unsigned (&weights)[TILE / 16][4],
+                         unsigned other) {
   const unsigned long long b = operand(other, TILE * 128);
   start_products();
-  UNROLLED for (int step = 0; step < TILE / 16; ++step) multiply(out, weights[step], further(b, step * 2048));
+  UNROLLED for (int step = 0; step < TILE / 16; ++step)
+      multiply(out, weights[step], further(b, step * 2048));
   commit_products();
 }
 /// Weights as left operands.
 template <int STEPS>
 DEVICE void pack_all(unsigned (&packed)[STEPS][4], const float (&weights)[STEPS * 2][4]) {
-  UNROLLED for (int step = 0; step < STEPS; ++step) pack_weights(packed[step], weights[2 * step], weights[2 * step + 1]);
+  UNROLLED for (int step = 0; step < STEPS; ++step)
+      pack_weights(packed[step], weights[2 * step], weights[2 * step + 1]);
 }
 
 /// The groups' order at the tensor cores: each waits for the one before it.
@@ -114,12 +128,14 @@ DEVICE void pass_turn(int group) {
 }
 
 #if STATISTICS
-/// What gradients need of a query: the logarithm of its sum of weights, to base 2, and the sum of y · dy along its row, times the scale.
+/// What gradients need of a query: the logarithm of its sum of weights, to base 2, and the sum of y
+/// · dy along its row, times the scale.
 struct Result {
   const T* dy;
   float2* statistics;
 
-  DEVICE void take(const float (&out)[UNITS][4], const Running& running, float scale_log2, const Queries& queries, int row, int sequence) const {
+  DEVICE void take(const float (&out)[UNITS][4], const Running& running, float scale_log2,
+                   const Queries& queries, int row, int sequence) const {
     const int lane = threadIdx.x % 32;
     UNROLLED for (int half = 0; half < 2; ++half) {
       const T* from = dy + queries.base + (long long)(row + half * 8) * DIM;
@@ -127,13 +143,16 @@ struct Result {
       UNROLLED for (int d = 0; d < UNITS; ++d) {
         if (row + half * 8 >= sequence || d * 8 >= DIM) continue;
         const unsigned pair = *(const unsigned*)(from + d * 8 + lane % 4 * 2);
-        delta += (float)((const T*)&pair)[0] * out[d][half * 2] + (float)((const T*)&pair)[1] * out[d][half * 2 + 1];
+        delta += (float)((const T*)&pair)[0] * out[d][half * 2] +
+                 (float)((const T*)&pair)[1] * out[d][half * 2 + 1];
       }
       delta += __shfl_xor_sync(0xffffffffu, delta, 1);
       delta += __shfl_xor_sync(0xffffffffu, delta, 2);
       const float inverse = running.inverse(half);
       if (lane % 4 == 0 && row + half * 8 < sequence)
-        statistics[(long long)queries.head * ROWS + row + half * 8] = make_float2(fmaf(running.top[half], scale_log2, -__log2f(inverse)), delta * inverse * (scale_log2 * 0.6931471805599453f));
+        statistics[(long long)queries.head * ROWS + row + half * 8] = make_float2(
+            fmaf(running.top[half], scale_log2, -__log2f(inverse)),
+            delta * inverse * (scale_log2 * 0.6931471805599453f));
     }
   }
 };
@@ -141,22 +160,25 @@ struct Result {
 struct Result {
   T* y;
 
-  DEVICE void take(const float (&out)[UNITS][4], const Running& running, float, const Queries& queries, int row, int sequence) const {
+  DEVICE void take(const float (&out)[UNITS][4], const Running& running, float,
+                   const Queries& queries, int row, int sequence) const {
     const float inverses[2] = {running.inverse(0), running.inverse(1)};
     write_rows(out, inverses, row, y + queries.base, sequence);
   }
 };
 #endif
 
-/// Four warps with 64 queries. The first step of a tile of queries may already have been taken beside the last one of the tile before.
+/// Four warps with 64 queries. The first step of a tile of queries may already have been taken
+/// beside the last one of the tile before.
 struct Group {
   Result result;
   unsigned shared_at;
   Task task;
   float scale_log2;
   int group = threadIdx.x / 128 - 1, warp_row = threadIdx.x / 32 * 16 - 64;
-  Tiles keys{shared_at + KEYS_AT, shared_at + KEY_BARRIERS}, values{shared_at + VALUES_AT, shared_at + VALUE_BARRIERS};
-  QueryTiles buffer{shared_at, shared_at + QUERY_BARRIERS + group * GROUP_BARRIERS};
+  Tiles keys{shared_at + KEYS_AT, shared_at + KEY_BARRIERS},
+      values{shared_at + VALUES_AT, shared_at + VALUE_BARRIERS};
+  QueryTiles buffer{shared_at, shared_at + QUERY_BARRIERS + group* GROUP_BARRIERS};
   float scores[1][FRAGMENTS_K][4], out[1][UNITS][4];
   unsigned weights[TILE_K / 16][4];
   Added<FRAGMENTS_K> added;
@@ -193,7 +215,8 @@ struct Group {
       }
       finish_output();
       for (int tile = mine; tile < work.end; ++tile) pass();
-      result.take(out[0], running, scale_log2, work.queries, work.queries.first + warp_row + threadIdx.x % 32 / 4, task.sequence);
+      result.take(out[0], running, scale_log2, work.queries,
+                  work.queries.first + warp_row + threadIdx.x % 32 / 4, task.sequence);
       running = fresh;
       work = next;
     }
@@ -215,7 +238,9 @@ struct Group {
     buffers.release();
     buffers.step();
   }
-  DEVICE void score() { start_scores<TILE_Q, TILE_K>(scores[0], buffer.buffer() + group * 64 * 128, keys.buffer()); }
+  DEVICE void score() {
+    start_scores<TILE_Q, TILE_K>(scores[0], buffer.buffer() + group * 64 * 128, keys.buffer());
+  }
   DEVICE void add_weighted() {
     values.await_full();
     start_output<TILE_K>(out[0], weights, values.buffer());
@@ -233,7 +258,8 @@ struct Group {
     pass_on(keys);
     if (tile + 1 == seen(work)) pass_on(buffer);
     if (ADDS) added.add_to(scores[0], scale_log2);
-    if (work.queries.partial(tile, first(work), 64)) Running::mask(scores[0], tile * TILE_K, work.queries.first + warp_row, work.queries);
+    if (work.queries.partial(tile, first(work), 64))
+      Running::mask(scores[0], tile * TILE_K, work.queries.first + warp_row, work.queries);
     running.weigh(scores[0], scale_log2, keep);
     running.hold();
   }
@@ -268,10 +294,11 @@ struct Group {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    attention(const __grid_constant__ CUtensorMap q, const __grid_constant__ CUtensorMap k, const __grid_constant__ CUtensorMap v,
-              const void* __restrict__ given,
+    attention(const __grid_constant__ CUtensorMap q, const __grid_constant__ CUtensorMap k,
+              const __grid_constant__ CUtensorMap v, const void* __restrict__ given,
 #if STATISTICS
-              const T* __restrict__ dy, float2* __restrict__ statistics, int heads, int sequence, float scale_log2) {
+              const T* __restrict__ dy, float2* __restrict__ statistics, int heads, int sequence,
+              float scale_log2) {
   const Result result{dy, statistics};
 #else
               T* __restrict__ y, int heads, int sequence, float scale_log2) {

@@ -1,5 +1,6 @@
-// Tensor-core building blocks, as inline PTX: ldmatrix, mma.sync, and the swizzled shared memory that
-// lets both meet no bank conflict. A `unit` is 16 bytes: eight elements, the width of every copy and of a matrix row.
+// Tensor-core building blocks, as inline PTX: ldmatrix, mma.sync, and the swizzled shared memory
+// that lets both meet no bank conflict. A `unit` is 16 bytes: eight elements, the width of every
+// copy and of a matrix row.
 
 /// Four 8×8 matrices; lanes 8i … 8i+7 hold the row addresses of matrix i.
 DEVICE void load_matrices(unsigned (&r)[4], unsigned from) {
@@ -14,12 +15,13 @@ DEVICE void load_transposed(unsigned (&r)[4], unsigned from) {
                : "r"(from)
                : "memory");
 }
-/// d[16, 8] += a[16, 16] · b[16, 8]. Lane l holds d at rows l / 4 and l / 4 + 8, columns 2 (l % 4) and the next.
+/// d[16, 8] += a[16, 16] · b[16, 8]. Lane l holds d at rows l / 4 and l / 4 + 8, columns 2 (l % 4)
+/// and the next.
 DEVICE void multiply(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32." MMA_TYPE "." MMA_TYPE
-               ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+      ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 /// Two floats rounded and packed, the first in the low half.
@@ -29,7 +31,8 @@ DEVICE unsigned pack(float low, float high) {
   return pair;
 }
 
-/// Distance between rows of UNITS units: rows that no swizzle fits get an odd number, so that eight of them hit all banks.
+/// Distance between rows of UNITS units: rows that no swizzle fits get an odd number, so that eight
+/// of them hit all banks.
 template <int UNITS>
 DEVICE constexpr int pitch() {
   return UNITS % 8 == 0 || UNITS == 1 || UNITS == 2 || UNITS == 4 ? UNITS : UNITS / 2 * 2 + 1;
@@ -44,7 +47,8 @@ DEVICE int swizzled(int row, int unit) {
   return (row * pitch<UNITS>() + unit) * 16;
 }
 
-/// A unit whose elements are not 16-byte aligned or partly outside: gathered one by one, zeros beyond `count`.
+/// A unit whose elements are not 16-byte aligned or partly outside: gathered one by one, zeros
+/// beyond `count`.
 DEVICE void gather(unsigned char* to, const T* from, long long count) {
   T eight[8];
   UNROLLED for (int i = 0; i < 8; ++i) eight[i] = i < count ? from[i] : T(0.0f);
@@ -53,13 +57,16 @@ DEVICE void gather(unsigned char* to, const T* from, long long count) {
 
 /// Of tiles whose rows run along the depth or, ACROSS, across it.
 template <bool ACROSS, int UNITS>
-DEVICE int unit_place(int row, int unit) { return swizzled<UNITS>(row, unit); }
+DEVICE int unit_place(int row, int unit) {
+  return swizzled<UNITS>(row, unit);
+}
 
 /// Accumulators of fragments of 16 × 8.
 template <int M, int N, class S>
 DEVICE void clear(S (&sums)[M][N][4]) {
   UNROLLED for (int i = 0; i < M; ++i) {
-    UNROLLED for (int j = 0; j < N; ++j) sums[i][j][0] = sums[i][j][1] = sums[i][j][2] = sums[i][j][3] = 0;
+    UNROLLED for (int j = 0; j < N; ++j)
+        sums[i][j][0] = sums[i][j][1] = sums[i][j][2] = sums[i][j][3] = 0;
   }
 }
 template <int M, int N, class S>

@@ -15,34 +15,48 @@ DEVICE float power_of_two(float x) {
   return y;
 }
 
-/// In a kernel that may start before the launch before it has ended (STARTS_EARLY): until that has, and its results are there.
+/// In a kernel that may start before the launch before it has ended (STARTS_EARLY): until that has,
+/// and its results are there.
 DEVICE void await_launch_before() {
 #ifdef STARTS_EARLY
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-DEVICE unsigned shared_address(const void* shared) { return (unsigned)__cvta_generic_to_shared(shared); }
+DEVICE unsigned shared_address(const void* shared) {
+  return (unsigned)__cvta_generic_to_shared(shared);
+}
 
-/// BYTES, 4, 8 or 16 at a multiple of as many, from global to shared memory behind the thread's back, where the hardware can;
-/// zeros when not `valid`.
+/// BYTES, 4, 8 or 16 at a multiple of as many, from global to shared memory behind the thread's
+/// back, where the hardware can; zeros when not `valid`.
 template <int BYTES>
 DEVICE void copy_async(unsigned to, const void* from, bool valid) {
 #if __CUDA_ARCH__ >= 800
-  if (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0) : "memory");
-  else asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES), "r"(valid ? BYTES : 0) : "memory");
+  if (BYTES == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+                 "r"(valid ? 16 : 0)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES),
+                 "r"(valid ? BYTES : 0)
+                 : "memory");
 #else
   void* const at = __cvta_shared_to_generic(to);
-  if (BYTES == 16) *(float4*)at = valid ? *(const float4*)from : make_float4(0, 0, 0, 0);
-  else *(float*)at = valid ? *(const float*)from : 0;
+  if (BYTES == 16)
+    *(float4*)at = valid ? *(const float4*)from : make_float4(0, 0, 0, 0);
+  else
+    *(float*)at = valid ? *(const float*)from : 0;
 #endif
 }
 /// All of them, on hardware that can.
 template <int BYTES>
 DEVICE void copy_async(unsigned to, const void* from) {
 #if __CUDA_ARCH__ >= 800
-  if (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-  else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES) : "memory");
+  if (BYTES == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES)
+                 : "memory");
 #endif
 }
 /// Closes a group of copies; waits until at most PENDING of this thread's groups are under way.

@@ -1,9 +1,11 @@
-// First step of a convolution: images and filters with their channels last, of each group a whole number of units, zeros in what
-// fills them up and around images. The first blocks turn tiles of images, the last gather filters. Of float32 a sample is seen before.
+// First step of a convolution: images and filters with their channels last, of each group a whole
+// number of units, zeros in what fills them up and around images. The first blocks turn tiles of
+// images, the last gather filters. Of float32 a sample is seen before.
 constexpr int TOTAL = GROUPS * C;  // channels of an arranged pixel
 constexpr int TILE_C = TOTAL < 64 ? TOTAL : 64;
 constexpr int TILE_S = TILE_C > 16 ? 128 : TILE_C > 8 ? 256 : 512;
-constexpr int SPLIT = SPLIT_D * SPLIT_H * SPLIT_W, CELLS = PLACES * SPLIT;  // pixels of a place; of an image, with the zeros around it
+// pixels of a place; of an image, with the zeros around it
+constexpr int SPLIT = SPLIT_D * SPLIT_H * SPLIT_W, CELLS = PLACES * SPLIT;
 constexpr int TILES_S = (SPACE + TILE_S - 1) / TILE_S, TILES_C = (TOTAL + TILE_C - 1) / TILE_C;
 
 /// What the products read of an element; `seen`: the largest finite magnitude so far.
@@ -26,13 +28,17 @@ DEVICE int cell_of(int s) {
 /// Cells without an element are zeros.
 DEVICE void clear_cell(Operand* to, unsigned cell, unsigned cells) {
   const unsigned place = cell / SPLIT, pixel = cell % SPLIT;
-  const unsigned d = place / (PADDED_H * PADDED_W) % PADDED_D * SPLIT_D + pixel / (SPLIT_H * SPLIT_W) - LOW_D;
-  const unsigned h = place / PADDED_W % PADDED_H * SPLIT_H + pixel / SPLIT_W % SPLIT_H - LOW_H, w = place % PADDED_W * SPLIT_W + pixel % SPLIT_W - LOW_W;
+  const unsigned d = place / (PADDED_H * PADDED_W) % PADDED_D * SPLIT_D +
+                     pixel / (SPLIT_H * SPLIT_W) - LOW_D;
+  const unsigned h = place / PADDED_W % PADDED_H * SPLIT_H + pixel / SPLIT_W % SPLIT_H - LOW_H,
+                 w = place % PADDED_W * SPLIT_W + pixel % SPLIT_W - LOW_W;
   if (cell >= cells || (d < IN_D && h < IN_H && w < IN_W)) return;
-  for (int c = 0; c < TOTAL; c += UNIT) *(uint4*)(to + (long long)cell * TOTAL + c) = make_uint4(0, 0, 0, 0);
+  for (int c = 0; c < TOTAL; c += UNIT)
+    *(uint4*)(to + (long long)cell * TOTAL + c) = make_uint4(0, 0, 0, 0);
 }
 
-DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsigned tile, long long image, int shift, float& seen) {
+DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsigned tile,
+                         long long image, int shift, float& seen) {
   typedef Units<Operand, 2> Pair;
   __shared__ Pair pairs[TILE_S][TILE_C / 2 + 1];  // of channels
   const int s0 = tile % TILES_S * TILE_S, c0 = tile / TILES_S * TILE_C;
@@ -42,12 +48,16 @@ DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsi
     Given given[2][UNIT / X_STEP];
     UNROLLED for (int p = 0; p < 2; ++p) {
       const int all = c0 + pair * 2 + p, channel = all % C;
-      const T* from = x + image * X_FROM_IMAGE + all / C * X_FROM_GROUP + channel * X_FROM_CHANNEL + s * X_FROM_PIXEL;
+      const T* from = x + image * X_FROM_IMAGE + all / C * X_FROM_GROUP + channel * X_FROM_CHANNEL +
+                      s * X_FROM_PIXEL;
       UNROLLED for (int e = 0; e < UNIT; e += X_STEP)
-        given[p][e / X_STEP] = all < TOTAL && channel < CHANNELS && s + e < SPACE ? *(const Given*)(from + e * X_FROM_PIXEL) : Given{};
+          given[p][e / X_STEP] = all < TOTAL && channel < CHANNELS && s + e < SPACE
+                                     ? *(const Given*)(from + e * X_FROM_PIXEL)
+                                     : Given{};
     }
     UNROLLED for (int e = 0; e < UNIT; ++e) {
-      pairs[s - s0 + e][pair] = {scaled(given[0][e / X_STEP].element[e % X_STEP], shift, seen), scaled(given[1][e / X_STEP].element[e % X_STEP], shift, seen)};
+      pairs[s - s0 + e][pair] = {scaled(given[0][e / X_STEP].element[e % X_STEP], shift, seen),
+                                 scaled(given[1][e / X_STEP].element[e % X_STEP], shift, seen)};
     }
   }
   __syncthreads();
@@ -55,7 +65,8 @@ DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsi
     const int c = i % (TILE_C / UNIT) * UNIT, s = i / (TILE_C / UNIT);
     Units<Pair, UNIT / 2> unit;
     UNROLLED for (int p = 0; p < UNIT / 2; ++p) unit.element[p] = pairs[s][c / 2 + p];
-    if (s0 + s < SPACE && c0 + c < TOTAL) *(Units<Pair, UNIT / 2>*)(to + (image * CELLS + cell_of(s0 + s)) * TOTAL + c0 + c) = unit;
+    if (s0 + s < SPACE && c0 + c < TOTAL)
+      *(Units<Pair, UNIT / 2>*)(to + (image * CELLS + cell_of(s0 + s)) * TOTAL + c0 + c) = unit;
   }
 }
 
@@ -65,33 +76,46 @@ DEVICE int tap_of(int t, long long phase) {
   return t * PHASES + PHASES - 1 - (int)(phase % PHASES);
 }
 
-/// Unit number `at`: those of the taps of a row and of the same channels come one after the other. Rows are filters, of each its phases.
-/// Where pixels are merged, phase r of a place meets the filter's tap s at pixel r + s from there; likewise where rows are.
-DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, unsigned at, int shift, float& seen) {
+/// Unit number `at`: those of the taps of a row and of the same channels come one after the other.
+/// Rows are filters, of each its phases. Where pixels are merged, phase r of a place meets the
+/// filter's tap s at pixel r + s from there; likewise where rows are.
+DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, unsigned at,
+                           int shift, float& seen) {
   constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W;
   constexpr int UNITS = MERGED * C / UNIT;
   const int tap = at % TAPS, unit_c = at / TAPS % UNITS * UNIT, c = unit_c % C;
   const long long row = at / (TAPS * UNITS), filter = row / ROW_PHASES;  // of all groups
   if (row >= GROUPS * FILTERS) return;
-  const int d = tap_of<PHASES_D>(tap / (TAPS_H * TAPS_W), row / (PHASES_H * PHASES_W)), at_h = tap / TAPS_W % TAPS_H;
-  const int h = PAIR > 1 ? at_h - (int)(row / PHASES_W % PAIR) : tap_of<PHASES_H>(at_h, row / PHASES_W);
-  const int s = MERGED > 1 ? tap % TAPS_W * MERGED + unit_c / C - (int)(row % PHASES_W) : tap_of<PHASES_W>(tap % TAPS_W, row);
+  const int d = tap_of<PHASES_D>(tap / (TAPS_H * TAPS_W), row / (PHASES_H * PHASES_W)),
+            at_h = tap / TAPS_W % TAPS_H;
+  const int h = PAIR > 1 ? at_h - (int)(row / PHASES_W % PAIR)
+                         : tap_of<PHASES_H>(at_h, row / PHASES_W);
+  const int s = MERGED > 1 ? tap % TAPS_W * MERGED + unit_c / C - (int)(row % PHASES_W)
+                           : tap_of<PHASES_W>(tap % TAPS_W, row);
   const bool there = d < FILTER_D && (unsigned)h < FILTER_H && (unsigned)s < FILTER_W;
-  const T* from = w + W_BASE + filter / OWN_FILTERS * W_GROUP + filter % OWN_FILTERS * W_FILTER + d * W_D + h * W_H + s * W_W;
+  const T* from = w + W_BASE + filter / OWN_FILTERS * W_GROUP + filter % OWN_FILTERS * W_FILTER +
+                  d * W_D + h * W_H + s * W_W;
   Arranged unit;
-  UNROLLED for (int e = 0; e < UNIT; ++e) {  // filters do not see the channels of others that were put into their group
-    const bool own = there && c + e < CHANNELS && (c + e) / OWN_CHANNELS == filter % (FILTERS / ROW_PHASES) / OWN_FILTERS;
-    unit.element[e] = own ? scaled(from[(long long)((c + e) % OWN_CHANNELS) * W_CHANNEL], shift, seen) : Operand(0.0f);
+  // filters do not see the channels of others that were put into their group
+  UNROLLED for (int e = 0; e < UNIT; ++e) {
+    const bool own = there && c + e < CHANNELS &&
+                     (c + e) / OWN_CHANNELS == filter % (FILTERS / ROW_PHASES) / OWN_FILTERS;
+    unit.element[e] = own ? scaled(from[(long long)((c + e) % OWN_CHANNELS) * W_CHANNEL], shift,
+                                   seen)
+                          : Operand(0.0f);
   }
   *(Arranged*)(to + (row * TAPS + tap) * (MERGED * C) + unit_c) = unit;
 }
 
-DEVICE void arrange_block(unsigned block, const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w, Operand* __restrict__ to_w, int images,
+DEVICE void arrange_block(unsigned block, const T* __restrict__ x, Operand* __restrict__ to_x,
+                          const T* __restrict__ w, Operand* __restrict__ to_w, int images,
                           unsigned* __restrict__ largest, bool again) {
   constexpr unsigned BLOCKS = TILES_S * TILES_C;  // of an image
-  const unsigned of_images = ARRANGE_X ? (unsigned)images * BLOCKS : 0, cells = ARRANGE_X && CELLS > SPACE ? (unsigned)images * CELLS : 0;
+  const unsigned of_images = ARRANGE_X ? (unsigned)images * BLOCKS : 0,
+                 cells = ARRANGE_X && CELLS > SPACE ? (unsigned)images * CELLS : 0;
   const unsigned cleared = of_images + (cells + 255) / 256;
-  if (block >= of_images && block < cleared) return clear_cell(to_x, (block - of_images) * 256 + threadIdx.x, cells);
+  if (block >= of_images && block < cleared)
+    return clear_cell(to_x, (block - of_images) * 256 + threadIdx.x, cells);
   const bool of_x = block < of_images;
   if (again && largest[LARGEST + !of_x] == 0) return;
   const int shift = !SCALED ? 0 : again ? final_shift(largest, of_x) : sampled_shift(largest, of_x);
@@ -101,29 +125,36 @@ DEVICE void arrange_block(unsigned block, const T* __restrict__ x, Operand* __re
   } else {
     arrange_tile(x, to_x, block % BLOCKS, block / BLOCKS, shift, seen);
   }
-  if (SCALED && !again && shifted(seen, shift) >= 32768) atomicMax(largest + LARGEST + !of_x, __float_as_uint(seen));
+  if (SCALED && !again && shifted(seen, shift) >= 32768)
+    atomicMax(largest + LARGEST + !of_x, __float_as_uint(seen));
 }
 
 #ifndef ARRANGED_APART  // by a kernel of two tensors
-extern "C" __global__ void __launch_bounds__(256) arrange(const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w,
-                                                          Operand* __restrict__ to_w, int images, unsigned* __restrict__ largest) {
+extern "C" __global__ void __launch_bounds__(256)
+    arrange(const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w,
+            Operand* __restrict__ to_w, int images, unsigned* __restrict__ largest) {
   arrange_block(blockIdx.x, x, to_x, w, to_w, images, largest, false);
 }
 #endif
 
 #if SCALED
-/// Before the first step: the largest finite magnitudes of stretches of x and of w, as the bits of floats.
-extern "C" __global__ void __launch_bounds__(512) sample(const float* __restrict__ x, const float* __restrict__ w, unsigned* __restrict__ largest, long long of_x, long long of_w) {
+/// Before the first step: the largest finite magnitudes of stretches of x and of w, as the bits of
+/// floats.
+extern "C" __global__ void __launch_bounds__(512)
+    sample(const float* __restrict__ x, const float* __restrict__ w, unsigned* __restrict__ largest,
+           long long of_x, long long of_w) {
   __shared__ unsigned parts[16];
   const bool is_x = blockIdx.x < SAMPLED_X;
-  const long long block = is_x ? blockIdx.x : blockIdx.x - SAMPLED_X, blocks = is_x ? SAMPLED_X : SAMPLED_W, quads = (is_x ? of_x : of_w) / 4;
+  const long long block = is_x ? blockIdx.x : blockIdx.x - SAMPLED_X,
+                  blocks = is_x ? SAMPLED_X : SAMPLED_W, quads = (is_x ? of_x : of_w) / 4;
   const float4* const from = (const float4*)(is_x ? x : w) + quads * block / blocks;
   const int count = (int)min(quads * (block + 1) / blocks - quads * block / blocks, 2048ll);
   float found = 0;
 #pragma unroll 4
   for (int i = threadIdx.x; i < count; i += 512) {
     const float4 four = from[i];
-    scaled(four.x, 0, found), scaled(four.y, 0, found), scaled(four.z, 0, found), scaled(four.w, 0, found);
+    scaled(four.x, 0, found), scaled(four.y, 0, found), scaled(four.z, 0, found),
+        scaled(four.w, 0, found);
   }
   const unsigned bits = __reduce_max_sync(~0u, __float_as_uint(found));
   if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = bits;
@@ -135,8 +166,10 @@ extern "C" __global__ void __launch_bounds__(512) sample(const float* __restrict
 }
 
 /// After the first step: once more what did not fit.
-extern "C" __global__ void __launch_bounds__(256) arrange_again(const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w, Operand* __restrict__ to_w,
-                                                                int images, unsigned* __restrict__ largest, unsigned blocks) {
+extern "C" __global__ void __launch_bounds__(256)
+    arrange_again(const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w,
+                  Operand* __restrict__ to_w, int images, unsigned* __restrict__ largest,
+                  unsigned blocks) {
   if (largest[LARGEST] == 0 && largest[LARGEST + 1] == 0) return;
   for (unsigned block = blockIdx.x; block < blocks; block += gridDim.x) {
     arrange_block(block, x, to_x, w, to_w, images, largest, true);

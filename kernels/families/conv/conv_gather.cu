@@ -1,8 +1,14 @@
-// y[filter, pixel] = w[filter, tap, channel] · x[pixel, tap, channel]ᵀ, or the other way round where PIXELS_FIRST: rows of x are gathered
-// while they are copied, zeros where the filter reaches over the edge. Both x and w have their channels last, of each group a whole
-// number of units.
-template <bool FIRST, class A, class B> struct Pick { typedef A type; };
-template <class A, class B> struct Pick<false, A, B> { typedef B type; };
+// y[filter, pixel] = w[filter, tap, channel] · x[pixel, tap, channel]ᵀ, or the other way round
+// where PIXELS_FIRST: rows of x are gathered while they are copied, zeros where the filter reaches
+// over the edge. Both x and w have their channels last, of each group a whole number of units.
+template <bool FIRST, class A, class B>
+struct Pick {
+  typedef A type;
+};
+template <class A, class B>
+struct Pick<false, A, B> {
+  typedef B type;
+};
 
 struct Phase {
   LineD d;
@@ -24,52 +30,68 @@ struct Tap {
 };
 
 /// What walkers over ROWS rows of a tile share: a thread keeps its column of units.
-template <int ROWS> struct Rows {
+template <int ROWS>
+struct Rows {
   static constexpr int UNITS = TILE_K / UNIT;
   static constexpr int STRIDE = THREADS / UNITS;
   static constexpr int COUNT = (ROWS + STRIDE - 1) / STRIDE;
   DEVICE static int row(int i) { return threadIdx.x / UNITS + i * STRIDE; }
   DEVICE static bool beyond(int i) { return ROWS % STRIDE != 0 && row(i) >= ROWS; }
-  DEVICE static void copy(unsigned char* shared, unsigned at, int i, const Operand* from, bool valid) {
-    copy_async<16>(shared_address(shared) + at + unit_place<false, UNITS>(row(i), threadIdx.x % UNITS), from, valid);
+  DEVICE static void copy(unsigned char* shared, unsigned at, int i, const Operand* from,
+                          bool valid) {
+    copy_async<16>(
+        shared_address(shared) + at + unit_place<false, UNITS>(row(i), threadIdx.x % UNITS), from,
+        valid);
   }
 };
 
-template <int ROWS> struct PixelWalker : Rows<ROWS> {
+template <int ROWS>
+struct PixelWalker : Rows<ROWS> {
   typedef Rows<ROWS> Base;
   static constexpr int WIDTH = X_PIXEL / UNIT;  // units from pixel to pixel
   const Operand* x;
-  int corner[Base::COUNT], d[Base::COUNT], h[Base::COUNT], w[Base::COUNT];  // what the first tap meets: its unit, and where it lies
+  // what the first tap meets: its unit, and where it lies
+  int corner[Base::COUNT], d[Base::COUNT], h[Base::COUNT], w[Base::COUNT];
 
-  DEVICE PixelWalker(const Operand* x, const Operand*, const Phase& phase, long long first_row, long long pixels) : x(x + group() * X_GROUP) {
+  DEVICE PixelWalker(const Operand* x, const Operand*, const Phase& phase, long long first_row,
+                     long long pixels)
+      : x(x + group() * X_GROUP) {
     UNROLLED for (int i = 0; i < Base::COUNT; ++i) {
       const Pixel pixel = pixel_at((unsigned)first_row + Base::row(i), (unsigned)pixels);
-      d[i] = pixel.d * STRIDE_D + phase.d.first, h[i] = pixel.h * STRIDE_H + phase.h.first, w[i] = pixel.w * STRIDE_W + phase.w.first;
+      d[i] = pixel.d * STRIDE_D + phase.d.first, h[i] = pixel.h * STRIDE_H + phase.h.first,
+      w[i] = pixel.w * STRIDE_W + phase.w.first;
       corner[i] = (((pixel.image * IN_D + d[i]) * IN_H + h[i]) * IN_W + w[i]) * WIDTH;
       if (!pixel.exists) w[i] = -(1 << 30);
     }
   }
   DEVICE void fetch(unsigned char* shared, unsigned at, const Tap& tap, const Phase&) {
-    const int offset = ((tap.d * LineD::MOVE * IN_H + tap.h * LineH::MOVE) * IN_W + tap.w * LineW::MOVE) * WIDTH + tap.c / UNIT;
+    const int offset = ((tap.d * LineD::MOVE * IN_H + tap.h * LineH::MOVE) * IN_W +
+                        tap.w * LineW::MOVE) *
+                           WIDTH +
+                       tap.c / UNIT;
     UNROLLED for (int i = 0; i < Base::COUNT; ++i) {
       if (Base::beyond(i)) break;
-      const bool valid = tap.inside && (unsigned)(w[i] + tap.w * LineW::MOVE) < IN_W && (IN_H * TAPS_H == 1 || (unsigned)(h[i] + tap.h * LineH::MOVE) < IN_H) &&
+      const bool valid = tap.inside && (unsigned)(w[i] + tap.w * LineW::MOVE) < IN_W &&
+                         (IN_H * TAPS_H == 1 || (unsigned)(h[i] + tap.h * LineH::MOVE) < IN_H) &&
                          (IN_D * TAPS_D == 1 || (unsigned)(d[i] + tap.d * LineD::MOVE) < IN_D);
       Base::copy(shared, at, i, valid ? x + (long long)(corner[i] + offset) * UNIT : x, valid);
     }
   }
 };
 
-template <int ROWS> struct FilterWalker : Rows<ROWS> {
+template <int ROWS>
+struct FilterWalker : Rows<ROWS> {
   typedef Rows<ROWS> Base;
   static constexpr int DEPTH = TAPS_D * TAPS_H * TAPS_W * C;
   const Operand* w;
   int rows;  // that exist, from the tile's first on
 
-  DEVICE FilterWalker(const Operand*, const Operand* w, const Phase&, long long first_row, long long)
+  DEVICE FilterWalker(const Operand*, const Operand* w, const Phase&, long long first_row,
+                      long long)
       : w(w + ((long long)group() * FILTERS + first_row) * DEPTH), rows(FILTERS - (int)first_row) {}
   DEVICE void fetch(unsigned char* shared, unsigned at, const Tap& tap, const Phase& phase) {
-    const int d = phase.d.tap + tap.d * LineD::STEP, h = phase.h.tap + tap.h * LineH::STEP, s = phase.w.tap + tap.w * LineW::STEP;
+    const int d = phase.d.tap + tap.d * LineD::STEP, h = phase.h.tap + tap.h * LineH::STEP,
+              s = phase.w.tap + tap.w * LineW::STEP;
     const int offset = ((d * TAPS_H + h) * TAPS_W + s) * C + tap.c;
     UNROLLED for (int i = 0; i < Base::COUNT; ++i) {
       if (Base::beyond(i)) break;
@@ -82,14 +104,18 @@ template <int ROWS> struct FilterWalker : Rows<ROWS> {
 typedef Pick<PIXELS_FIRST, PixelWalker<TILE_M>, FilterWalker<TILE_M>>::type RowsOfA;
 typedef Pick<PIXELS_FIRST, FilterWalker<TILE_N>, PixelWalker<TILE_N>>::type RowsOfB;
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) conv(const Operand* __restrict__ x, const Operand* __restrict__ w, OUT* __restrict__ y, int images, const unsigned* __restrict__ largest EPILOGUE_PARAMETERS) {
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+    conv(const Operand* __restrict__ x, const Operand* __restrict__ w, OUT* __restrict__ y,
+         int images, const unsigned* __restrict__ largest EPILOGUE_PARAMETERS) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const Phase phase;
-  const long long pixels = (long long)images * ROUNDED, m = PIXELS_FIRST ? pixels : FILTERS, n = PIXELS_FIRST ? FILTERS : pixels;
+  const long long pixels = (long long)images * ROUNDED, m = PIXELS_FIRST ? pixels : FILTERS,
+                  n = PIXELS_FIRST ? FILTERS : pixels;
   const int tiles = (phase.depth() + TILE_K - 1) / TILE_K;
   const int first = tiles * blockIdx.y / SPLIT_K, last = tiles * (blockIdx.y + 1) / SPLIT_K;
   const unsigned all = tile_count(m, n);
-  unsigned at_hand = blockIdx.x, ahead = blockIdx.x;  // tiles of the result: being multiplied, being fetched
+  // tiles of the result: being multiplied, being fetched
+  unsigned at_hand = blockIdx.x, ahead = blockIdx.x;
   Tile next = tile_at(ahead, m, n);
   RowsOfA rows(x, w, phase, next.row, pixels);
   RowsOfB columns(x, w, phase, next.column, pixels);
@@ -113,7 +139,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) conv(const Opera
   Sums sums;
   const int shift = SCALED ? -final_shift(largest, true) - final_shift(largest, false) : 0;
   const auto finish = [&] {
-    UNROLLED for (int i = 0; SCALED && i < sizeof(Sums) / 4; ++i) ((float*)&sums)[i] = shifted(((float*)&sums)[i], shift);
+    UNROLLED for (int i = 0; SCALED && i < sizeof(Sums) / 4;
+                  ++i)((float*)&sums)[i] = shifted(((float*)&sums)[i], shift);
     store_result(shared, sums, y, tile_at(at_hand, m, n), m, n, EPILOGUE(0));
     at_hand += gridDim.x;
   };

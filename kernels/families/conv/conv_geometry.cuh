@@ -1,13 +1,16 @@
-// Where the results of a convolution lie, and which taps reach them: inner · in = stride · out + dilation · tap + shift along each
-// axis. Results whose taps are the same modulo `inner` are a phase; each phase is a product of its own. A launch has a layer of
-// blocks for each phase of each group.
+// Where the results of a convolution lie, and which taps reach them: inner · in = stride · out +
+// dilation · tap + shift along each axis. Results whose taps are the same modulo `inner` are a
+// phase; each phase is a product of its own. A launch has a layer of blocks for each phase of each
+// group.
 DEVICE constexpr int common_divisor(int a, int b) { return b == 0 ? a : common_divisor(b, a % b); }
 
-/// What a phase sees along an axis: taps tap, tap + STEP, …, of which the first meets element `first` for the phase's first result.
+/// What a phase sees along an axis: taps tap, tap + STEP, …, of which the first meets element
+/// `first` for the phase's first result.
 template <int TAPS, int INNER, int DILATION, int SHIFT>
 struct Line {
   static constexpr int STEP = INNER / common_divisor(INNER, DILATION);
-  static constexpr int MOVE = DILATION * STEP / INNER;  // elements from one of these taps to the next
+  // elements from one of these taps to the next
+  static constexpr int MOVE = DILATION * STEP / INNER;
   int phase, tap, count, first;
   DEVICE explicit Line(int phase) : phase(phase), tap(0) {
     while (tap < TAPS && (phase + DILATION * tap + SHIFT) % INNER != 0) ++tap;
@@ -25,7 +28,8 @@ DEVICE int phase_h() { return blockIdx.z / INNER_W % INNER_H; }
 DEVICE int phase_w() { return blockIdx.z % INNER_W; }
 
 // Results of a phase along each axis, of an image, and that with what fills its last unit up.
-constexpr int LONG_D = (OUT_D + INNER_D - 1) / INNER_D, LONG_H = (OUT_H + INNER_H - 1) / INNER_H, LONG_W = (OUT_W + INNER_W - 1) / INNER_W;
+constexpr int LONG_D = (OUT_D + INNER_D - 1) / INNER_D, LONG_H = (OUT_H + INNER_H - 1) / INNER_H,
+              LONG_W = (OUT_W + INNER_W - 1) / INNER_W;
 constexpr int PIXELS = LONG_D * LONG_H * LONG_W;
 constexpr int ROUNDED = PIXELS_FIRST || Y_RUNS ? PIXELS : (PIXELS + 7) / 8 * 8;
 
@@ -35,31 +39,45 @@ struct Pixel {
 };
 DEVICE Pixel pixel_at(unsigned number, unsigned numbers) {
   const unsigned rest = number % ROUNDED;
-  return {(int)(number / ROUNDED), (int)(rest / (LONG_H * LONG_W)), (int)(rest / LONG_W % LONG_H), (int)(rest % LONG_W),
-          number < numbers && rest < PIXELS};
+  return {(int)(number / ROUNDED), (int)(rest / (LONG_H * LONG_W)), (int)(rest / LONG_W % LONG_H),
+          (int)(rest % LONG_W), number < numbers && rest < PIXELS};
 }
 /// Element of y, or -1.
 DEVICE long long place(const Pixel& pixel, int filter) {
-  const int d = pixel.d * INNER_D + phase_d(), h = pixel.h * INNER_H + phase_h(), w = pixel.w * INNER_W + phase_w();
+  const int d = pixel.d * INNER_D + phase_d(), h = pixel.h * INNER_H + phase_h(),
+            w = pixel.w * INNER_W + phase_w();
   if (!pixel.exists || filter >= FILTERS || d >= OUT_D || h >= OUT_H || w >= OUT_W) return -1;
-  return (long long)pixel.image * Y_IMAGE + (long long)group() * Y_GROUP + (long long)filter * Y_FILTER + d * Y_D + h * Y_H + w * Y_W;
+  return (long long)pixel.image * Y_IMAGE + (long long)group() * Y_GROUP +
+         (long long)filter * Y_FILTER + d * Y_D + h * Y_H + w * Y_W;
 }
 DEVICE long long place(long long row, long long column, long long m, long long n) {
-  return PIXELS_FIRST ? place(pixel_at((unsigned)row, (unsigned)m), (int)column) : place(pixel_at((unsigned)column, (unsigned)n), (int)row);
+  return PIXELS_FIRST ? place(pixel_at((unsigned)row, (unsigned)m), (int)column)
+                      : place(pixel_at((unsigned)column, (unsigned)n), (int)row);
 }
 
 // What result_index.cuh says of other products.
 template <class E, int COUNT>
-DEVICE void put(E* y, long long row, long long column, long long m, long long n, Units<E, COUNT> unit) {
-  constexpr int STEP = Y_WHOLE || Y_STEP > COUNT ? COUNT : Y_STEP;  // where eight are whole, all of them exist or none
+DEVICE void put(E* y, long long row, long long column, long long m, long long n,
+                Units<E, COUNT> unit) {
+  // where eight are whole, all of them exist or none
+  constexpr int STEP = Y_WHOLE || Y_STEP > COUNT ? COUNT : Y_STEP;
   const long long first = place(row, column, m, n);
-  const int exist = first < 0 ? 0 : Y_RUNS ? (int)(n - column) : PIXELS - (int)((unsigned)column % ROUNDED);  // side by side
+  // side by side
+  const int exist = first < 0 ? 0
+                    : Y_RUNS  ? (int)(n - column)
+                              : PIXELS - (int)((unsigned)column % ROUNDED);
   UNROLLED for (int e = 0; e < COUNT; e += STEP) {
-    const long long at = e == 0 ? first : !Y_DENSE ? place(row, column + e, m, n) : e < exist ? first + e : -1;
+    const long long at = e == 0      ? first
+                         : !Y_DENSE  ? place(row, column + e, m, n)
+                         : e < exist ? first + e
+                                     : -1;
     if (at >= 0) *(Units<E, STEP>*)(y + at) = ((const Units<E, STEP>*)&unit)[e / STEP];
   }
 }
-/// One by one, where pixels of a phase lie apart: lanes side by side then write to the same sectors.
+/// One by one, where pixels of a phase lie apart: lanes side by side then write to the same
+/// sectors.
 constexpr bool SCATTERED = !PIXELS_FIRST && !Y_DENSE;
 /// Elements of y, of which each stretch of the depth has a share.
-DEVICE long long share_elements(long long m, long long n) { return (PIXELS_FIRST ? m : n) / ROUNDED * Y_ELEMENTS; }
+DEVICE long long share_elements(long long m, long long n) {
+  return (PIXELS_FIRST ? m : n) / ROUNDED * Y_ELEMENTS;
+}

@@ -1,38 +1,63 @@
-// y[filter, place] = w[filter, tap, channel] · x[place + tap, channel]ᵀ on Hopper: places are rows of an image with zeros around it, so
-// that a tap is a distance between rows. With steps of more than one a place has a pixel for each tap within a step. One thread fetches a stretch of rows for all taps inside of its reach,
-// and filters tap by tap; tensor cores read the stretch from wherever a tap begins. DIRECT: x is read as it lies, a panel of PANEL neighbours along a
-// row at a time; panels below each other share a stretch, taps along a row and across have their own, and the copies put the zeros. SETS of groups of four warps take tiles in turns:
-// one multiplies while another stores. What phases of a transposed convolution see of a filter are rows of their own. Where copies cannot begin at every
-// tap along a row, sums of SHIFTS neighbouring taps are kept apart, all of the same elements, and meet when they are stored, shifted by a few places.
+// y[filter, place] = w[filter, tap, channel] · x[place + tap, channel]ᵀ on Hopper: places are rows
+// of an image with zeros around it, so that a tap is a distance between rows. With steps of more
+// than one a place has a pixel for each tap within a step. One thread fetches a stretch of rows for
+// all taps inside of its reach, and filters tap by tap; tensor cores read the stretch from wherever
+// a tap begins. DIRECT: x is read as it lies, a panel of PANEL neighbours along a row at a time;
+// panels below each other share a stretch, taps along a row and across have their own, and the
+// copies put the zeros. SETS of groups of four warps take tiles in turns: one multiplies while
+// another stores. What phases of a transposed convolution see of a filter are rows of their own.
+// Where copies cannot begin at every tap along a row, sums of SHIFTS neighbouring taps are kept
+// apart, all of the same elements, and meet when they are stored, shifted by a few places.
 constexpr int DEPTH = ROW_BYTES / 2;  // channels of a row in shared memory
 constexpr int CHUNKS = (MERGED * C + DEPTH - 1) / DEPTH;
 constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W;
 constexpr bool SHIFTED = SHIFTS > 1;
 constexpr int LINE = SHIFTED ? PADDED_W : PANEL;  // places from one row to the next
-constexpr int STEP_X = SHIFTED ? STRIDE_W : 1;    // places of a row that have no result between those that have one
+// places of a row that have no result between those that have one
+constexpr int STEP_X = SHIFTED ? STRIDE_W : 1;
 
-/// A stretch of one pixel of each place, and the taps that find theirs in it: all that are STEP apart along the last REACH axes.
+/// A stretch of one pixel of each place, and the taps that find theirs in it: all that are STEP
+/// apart along the last REACH axes.
 struct Stretch {
-  static constexpr int STEP_W = SHIFTED || MERGED > 1 ? 1 : DIRECT ? TAPS_W : SPLIT_W, FIRST_H = REACH == 2 ? SPLIT_H : TAPS_H, COUNT = TAPS_D * FIRST_H * STEP_W;
-  static constexpr int LONGEST = (REACH == 2 ? (TAPS_H - PAIR) / SPLIT_H * DILATION_H * LINE : 0) + (SHIFTED ? 0 : (TAPS_W - 1) / STEP_W * DILATION_W);
+  static constexpr int STEP_W = SHIFTED || MERGED > 1 ? 1
+                                : DIRECT              ? TAPS_W
+                                                      : SPLIT_W,
+                       FIRST_H = REACH == 2 ? SPLIT_H : TAPS_H, COUNT = TAPS_D * FIRST_H * STEP_W;
+  static constexpr int LONGEST = (REACH == 2 ? (TAPS_H - PAIR) / SPLIT_H * DILATION_H * LINE : 0) +
+                                 (SHIFTED ? 0 : (TAPS_W - 1) / STEP_W * DILATION_W);
   int d, h, w;  // the first tap
-  DEVICE explicit Stretch(int number) : d(number / (FIRST_H * STEP_W)), h(number / STEP_W % FIRST_H), w(number % STEP_W) {}
+  DEVICE explicit Stretch(int number)
+      : d(number / (FIRST_H * STEP_W)), h(number / STEP_W % FIRST_H), w(number % STEP_W) {}
   DEVICE int across() const { return (TAPS_W - 1 - w) / STEP_W + 1; }
-  DEVICE int count() const { return REACH == 2 ? ((TAPS_H - 1 - h) / SPLIT_H + 1) * across() : across(); }
+  DEVICE int count() const {
+    return REACH == 2 ? ((TAPS_H - 1 - h) / SPLIT_H + 1) * across() : across();
+  }
   DEVICE int pixel() const { return (d % SPLIT_D * SPLIT_H + h % SPLIT_H) * STEP_W + w; }
-  DEVICE int start() const { return (d / SPLIT_D * DILATION_D * PADDED_H + h / SPLIT_H * DILATION_H) * PADDED_W; }
-  DEVICE int tap(int i) const { return (d * TAPS_H + h + i / across() * SPLIT_H) * TAPS_W + w + i % across() * STEP_W; }
-  DEVICE int distance(int i) const { return i / across() * DILATION_H * LINE + (SHIFTED ? 0 : i % across() * DILATION_W); }
+  DEVICE int start() const {
+    return (d / SPLIT_D * DILATION_D * PADDED_H + h / SPLIT_H * DILATION_H) * PADDED_W;
+  }
+  DEVICE int tap(int i) const {
+    return (d * TAPS_H + h + i / across() * SPLIT_H) * TAPS_W + w + i % across() * STEP_W;
+  }
+  DEVICE int distance(int i) const {
+    return i / across() * DILATION_H * LINE + (SHIFTED ? 0 : i % across() * DILATION_W);
+  }
 };
 constexpr int STRETCHES = Stretch::COUNT;
 constexpr int TILE_M = GROUPS_M * 64, TILE_P = GROUPS_P * TILE_N;
-constexpr int BOXES = DIRECT ? (TILE_P * PAIR + Stretch::LONGEST) / PANEL : (TILE_P + Stretch::LONGEST + 255) / 256;
-constexpr int BOX_ROWS = DIRECT ? PANEL : ((TILE_P + Stretch::LONGEST + BOXES - 1) / BOXES + 7) / 8 * 8;
-constexpr int X_BYTES = (BOXES * BOX_ROWS * ROW_BYTES + 1023) / 1024 * 1024, TAP_BYTES = TILE_M * ROW_BYTES, W_BYTES = SHIFTS * TAP_BYTES;
-constexpr int SET_THREADS = GROUPS_M * GROUPS_P * 128, CONSUMERS = SETS * SET_THREADS, FETCHERS = SHIFTED && CONSUMERS == 256 ? 128 : 32, THREADS = CONSUMERS + FETCHERS;
-/// Results of a warp in shared memory: filters below each other, or, where those lie side by side, places.
+constexpr int BOXES = DIRECT ? (TILE_P * PAIR + Stretch::LONGEST) / PANEL
+                             : (TILE_P + Stretch::LONGEST + 255) / 256;
+constexpr int BOX_ROWS = DIRECT ? PANEL
+                                : ((TILE_P + Stretch::LONGEST + BOXES - 1) / BOXES + 7) / 8 * 8;
+constexpr int X_BYTES = (BOXES * BOX_ROWS * ROW_BYTES + 1023) / 1024 * 1024,
+              TAP_BYTES = TILE_M * ROW_BYTES, W_BYTES = SHIFTS * TAP_BYTES;
+constexpr int SET_THREADS = GROUPS_M * GROUPS_P * 128, CONSUMERS = SETS * SET_THREADS,
+              FETCHERS = SHIFTED && CONSUMERS == 256 ? 128 : 32, THREADS = CONSUMERS + FETCHERS;
+/// Results of a warp in shared memory: filters below each other, or, where those lie side by side,
+/// places.
 constexpr int STORE_ROWS = Y_LAST ? STORE_N : 16, STORE_PITCH = (Y_LAST ? 16 : STORE_N) + 8;
-constexpr int W_AT = X_STAGES * X_BYTES, STAGING = W_AT + W_STAGES * W_BYTES, BARRIERS = STAGING + CONSUMERS / 32 * STORE_ROWS * STORE_PITCH * (int)sizeof(Staged);
+constexpr int W_AT = X_STAGES * X_BYTES, STAGING = W_AT + W_STAGES * W_BYTES,
+              BARRIERS = STAGING + CONSUMERS / 32 * STORE_ROWS * STORE_PITCH * (int)sizeof(Staged);
 constexpr int SHARED_BYTES = BARRIERS + (X_STAGES + W_STAGES) * 16;
 static_assert(SHARED_BYTES == SHARED, "as the host reckons");
 /// All filters that a block ever reads fit: they are fetched once.
@@ -53,26 +78,33 @@ struct Unit {
   }
 };
 
-/// A place of all images, along its axes: panels that lie below each other follow each other, unless images are FLAT, one row each.
+/// A place of all images, along its axes: panels that lie below each other follow each other,
+/// unless images are FLAT, one row each.
 struct Place {
   int image, d, h, w;
   DEVICE explicit Place(int number, int rows = 1) : image(number / (IMAGE * rows)) {
     constexpr int ACROSS_W = FLAT ? PADDED_W : LINE;
     const int rest = number % (IMAGE * rows), all_h = PADDED_H * rows;
-    d = rest / (all_h * PADDED_W), h = rest / ACROSS_W % all_h, w = rest / (all_h * ACROSS_W) % (PADDED_W / ACROSS_W) * ACROSS_W + rest % ACROSS_W;
+    d = rest / (all_h * PADDED_W), h = rest / ACROSS_W % all_h,
+    w = rest / (all_h * ACROSS_W) % (PADDED_W / ACROSS_W) * ACROSS_W + rest % ACROSS_W;
   }
 };
 
 /// The panel from place `number` on, as the taps of a stretch meet it.
-DEVICE void copy_panel(unsigned to, const CUtensorMap& x, int number, const Stretch& taps, int c, int group, unsigned barrier) {
+DEVICE void copy_panel(unsigned to, const CUtensorMap& x, int number, const Stretch& taps, int c,
+                       int group, unsigned barrier) {
   const Place place(number, PAIR);
-  const int d = FLAT ? 0 : place.d * SPLIT_D + taps.d * DILATION_D - LOW_D, h = FLAT ? 0 : place.h * SPLIT_H + taps.h % SPLIT_H - LOW_H;
+  const int d = FLAT ? 0 : place.d * SPLIT_D + taps.d * DILATION_D - LOW_D,
+            h = FLAT ? 0 : place.h * SPLIT_H + taps.h % SPLIT_H - LOW_H;
   const int w = FLAT ? number % IMAGE : place.w + (SHIFTED ? 0 : taps.w * DILATION_W - LOW_W);
-  if (X_LAST) copy_box(to, x, c + group * CHANNELS, w, h, d, place.image, barrier);
-  else copy_box(to, x, w, h, d, c, place.image * GROUPS + group, barrier);
+  if (X_LAST)
+    copy_box(to, x, c + group * CHANNELS, w, h, d, place.image, barrier);
+  else
+    copy_box(to, x, w, h, d, c, place.image * GROUPS + group, barrier);
 }
 
-DEVICE void fetch(Stretches stretches, Filters filters, const CUtensorMap& x, const CUtensorMap& w, unsigned all) {
+DEVICE void fetch(Stretches stretches, Filters filters, const CUtensorMap& x, const CUtensorMap& w,
+                  unsigned all) {
   for (unsigned index = blockIdx.x; index < all; index += gridDim.x) {
     const Unit unit(index);
     for (int at = 0; at < CHUNKS * STRETCHES; ++at, stretches.step()) {
@@ -82,15 +114,20 @@ DEVICE void fetch(Stretches stretches, Filters filters, const CUtensorMap& x, co
       expect_bytes(stretches.full(), BOXES * BOX_ROWS * ROW_BYTES);
       UNROLLED for (int i = 0; i < BOXES; ++i) {
         const unsigned to = stretches.buffer() + i * BOX_ROWS * ROW_BYTES;
-        if (DIRECT) copy_panel(to, x, unit.place * PAIR + stretch.h / SPLIT_H * DILATION_H * LINE + i * PANEL, stretch, c, unit.group, stretches.full());
-        if (!DIRECT) copy_box(to, x, c, stretch.pixel() * GROUPS + unit.group, unit.place + stretch.start() + i * BOX_ROWS, stretches.full());
+        if (DIRECT)
+          copy_panel(to, x, unit.place * PAIR + stretch.h / SPLIT_H * DILATION_H * LINE + i * PANEL,
+                     stretch, c, unit.group, stretches.full());
+        if (!DIRECT)
+          copy_box(to, x, c, stretch.pixel() * GROUPS + unit.group,
+                   unit.place + stretch.start() + i * BOX_ROWS, stretches.full());
       }
       if (KEPT && index != blockIdx.x) continue;
       for (int i = 0; i < stretch.count(); i += SHIFTS, filters.step()) {
         if (!KEPT) filters.await_free();
         expect_bytes(filters.full(), W_BYTES);
         UNROLLED for (int t = 0; t < SHIFTS; ++t)
-          copy_box(filters.buffer() + t * TAP_BYTES, w, c, stretch.tap(i + t), unit.group * FILTERS + unit.filter, filters.full());
+            copy_box(filters.buffer() + t * TAP_BYTES, w, c, stretch.tap(i + t),
+                     unit.group * FILTERS + unit.filter, filters.full());
       }
     }
   }
@@ -98,31 +135,47 @@ DEVICE void fetch(Stretches stretches, Filters filters, const CUtensorMap& x, co
 
 /// Describes rows of ROW_BYTES, from any row on.
 DEVICE unsigned long long rows_at(unsigned at) {
-  return (ROW_BYTES == 128 ? 1ull : 2ull) << 62 | (unsigned long long)(8 * ROW_BYTES >> 4) << 32 | 1ull << 16 | (at & 0x3ffff) >> 4;
+  return (ROW_BYTES == 128 ? 1ull : 2ull) << 62 | (unsigned long long)(8 * ROW_BYTES >> 4) << 32 |
+         1ull << 16 | (at & 0x3ffff) >> 4;
 }
-/// Describes a stretch whose channels follow each other panel by panel, from any panel on: those of 16 lie PRODUCT_BYTES apart.
+/// Describes a stretch whose channels follow each other panel by panel, from any panel on: those of
+/// 16 lie PRODUCT_BYTES apart.
 constexpr int PRODUCT_BYTES = ACROSS ? PANEL * 32 : 32;
 DEVICE unsigned long long panels_at(unsigned at) {
-  return (PANEL == 64 ? 1ull : PANEL == 32 ? 2ull : 3ull) << 62 | (unsigned long long)PANEL << 32 | (unsigned long long)(PANEL * ROW_BYTES >> 4) << 16 | (at & 0x3ffff) >> 4;
+  return (PANEL == 64   ? 1ull
+          : PANEL == 32 ? 2ull
+                        : 3ull)
+             << 62 |
+         (unsigned long long)PANEL << 32 | (unsigned long long)(PANEL * ROW_BYTES >> 4) << 16 |
+         (at & 0x3ffff) >> 4;
 }
 /// Two results that lie PITCH apart.
 template <int PITCH>
 DEVICE void put_two(float* to, float a, float b) {
-  if (PITCH == 1) *(float2*)to = make_float2(a, b);
-  else to[0] = a, to[PITCH] = b;
+  if (PITCH == 1)
+    *(float2*)to = make_float2(a, b);
+  else
+    to[0] = a, to[PITCH] = b;
 }
 template <int PITCH>
 DEVICE void put_two(Operand* to, float a, float b) {
   const unsigned both = pack(a, b);
-  if (PITCH == 1) *(unsigned*)to = both;
-  else *(unsigned short*)to = (unsigned short)both, *(unsigned short*)(to + PITCH) = (unsigned short)(both >> 16);
+  if (PITCH == 1)
+    *(unsigned*)to = both;
+  else
+    *(unsigned short*)to = (unsigned short)both,
+               *(unsigned short*)(to + PITCH) = (unsigned short)(both >> 16);
 }
 
 DEVICE int set() { return threadIdx.x / SET_THREADS; }
 DEVICE int group_m() { return threadIdx.x / 128 % GROUPS_M; }
 DEVICE int group_p() { return threadIdx.x / 128 / GROUPS_M % GROUPS_P; }
-DEVICE void wait_for_turn() { asm volatile("bar.sync %0, %1;" ::"r"(2 + set()), "n"(CONSUMERS) : "memory"); }
-DEVICE void pass_turn() { asm volatile("bar.arrive %0, %1;" ::"r"(3 - set()), "n"(CONSUMERS) : "memory"); }
+DEVICE void wait_for_turn() {
+  asm volatile("bar.sync %0, %1;" ::"r"(2 + set()), "n"(CONSUMERS) : "memory");
+}
+DEVICE void pass_turn() {
+  asm volatile("bar.arrive %0, %1;" ::"r"(3 - set()), "n"(CONSUMERS) : "memory");
+}
 
 DEVICE void multiply_unit(Stretches& stretches, Filters& filters, Sums& sums, bool pass) {
   clear(sums);
@@ -134,11 +187,14 @@ DEVICE void multiply_unit(Stretches& stretches, Filters& filters, Sums& sums, bo
 #pragma unroll 1
     for (int i = 0; i < stretch.count(); i += SHIFTS, filters.step()) {
       filters.await_full();
-      const unsigned at_b = stretches.buffer() + (group_p() * TILE_N * PAIR + stretch.distance(i)) * ROW_BYTES;
-      const unsigned long long a = rows_at(filters.buffer() + group_m() * 64 * ROW_BYTES), b = ACROSS ? panels_at(at_b) : rows_at(at_b);
+      const unsigned at_b = stretches.buffer() +
+                            (group_p() * TILE_N * PAIR + stretch.distance(i)) * ROW_BYTES;
+      const unsigned long long a = rows_at(filters.buffer() + group_m() * 64 * ROW_BYTES),
+                               b = ACROSS ? panels_at(at_b) : rows_at(at_b);
       start_products();
       UNROLLED for (int t = 0; t < SHIFTS; ++t) {
-        UNROLLED for (int step = 0; step < DEPTH / 16; ++step) multiply(sums[t], further(a, t * TAP_BYTES + step * 32), further(b, step * PRODUCT_BYTES));
+        UNROLLED for (int step = 0; step < DEPTH / 16; ++step) multiply(
+            sums[t], further(a, t * TAP_BYTES + step * 32), further(b, step * PRODUCT_BYTES));
       }
       commit_products();
       if (at + i == 0) continue;
@@ -160,8 +216,9 @@ DEVICE void multiply_unit(Stretches& stretches, Filters& filters, Sums& sums, bo
   stretch_before.release();
 }
 
-/// The result at place 8 j + 2 (lane % 4) + e of a row of sums: where taps are summed apart, each of them for the place that it meets from there. There are zeros
-/// around rows of places; lanes have what their neighbours need.
+/// The result at place 8 j + 2 (lane % 4) + e of a row of sums: where taps are summed apart, each
+/// of them for the place that it meets from there. There are zeros around rows of places; lanes
+/// have what their neighbours need.
 DEVICE float result(const Sums& sums, int j, int half, int e) {
   if (!SHIFTED) return sums[0][j][half * 2 + e];
   const int lane = threadIdx.x % 32, pair = lane % 4;
@@ -177,7 +234,8 @@ DEVICE float result(const Sums& sums, int j, int half, int e) {
   return all;
 }
 
-/// Elements that lie side by side in the result, from phase r of a place on: EACH phases of ALONG places.
+/// Elements that lie side by side in the result, from phase r of a place on: EACH phases of ALONG
+/// places.
 typedef Units<T, Y_PIECE> Piece;
 DEVICE Piece piece_at(const T* staging) {
   constexpr int EACH = Y_PIECE < PHASES_W ? Y_PIECE : PHASES_W, ALONG = Y_PIECE / EACH;
@@ -189,50 +247,66 @@ DEVICE Piece piece_at(const T* staging) {
   return piece;
 }
 
-/// 16 × STORE_N of a warp that lie in shared memory: lanes write what lies side by side, phases of a place and then its neighbours.
+/// 16 × STORE_N of a warp that lie in shared memory: lanes write what lies side by side, phases of
+/// a place and then its neighbours.
 DEVICE void store_lines(const T* staging, T* __restrict__ y, int top, int first, int places) {
   constexpr int COLUMNS = STORE_N / STEP_X * PHASES_W;
   static_assert(Y_LAST || COLUMNS % (32 * Y_PIECE) == 0, "lanes write one line at a time");
   const int lane = threadIdx.x % 32;
   UNROLLED for (int k = 0; k < COLUMNS; k += 32 * Y_PIECE) {
-    const int column = (k + lane * Y_PIECE) / PHASES_W, r = lane * Y_PIECE % PHASES_W, number = first + column * STEP_X;
+    const int column = (k + lane * Y_PIECE) / PHASES_W, r = lane * Y_PIECE % PHASES_W,
+              number = first + column * STEP_X;
     const Place place(number);
     const int out_w = place.w / STEP_X * PHASES_W + r - CROP_W;
-    const bool exists = number < places && place.d < PLACES_D && place.h < PLACES_H && place.w / STEP_X < PLACES_W && (unsigned)out_w < OUT_W;
+    const bool exists = number < places && place.d < PLACES_D && place.h < PLACES_H &&
+                        place.w / STEP_X < PLACES_W && (unsigned)out_w < OUT_W;
     T* const to = y + (long long)place.image * Y_IMAGE + out_w * Y_W;
     UNROLLED for (int row = 0; row < 16; row += PHASES_W) {
       const int m = top + row, phase = m % ROW_PHASES;
-      const int out_d = place.d * PHASES_D + phase / (PHASES_H * PHASES_W) - CROP_D, out_h = place.h * PHASES_H + phase / PHASES_W % PHASES_H - CROP_H;
+      const int out_d = place.d * PHASES_D + phase / (PHASES_H * PHASES_W) - CROP_D,
+                out_h = place.h * PHASES_H + phase / PHASES_W % PHASES_H - CROP_H;
       if (exists && m < FILTERS && (unsigned)out_d < OUT_D && (unsigned)out_h < OUT_H)
-        *(Piece*)(to + m / ROW_PHASES * Y_FILTER + out_d * Y_D + out_h * Y_H) = piece_at(staging + (row + r) * STORE_PITCH + column);
+        *(Piece*)(to + m / ROW_PHASES * Y_FILTER + out_d * Y_D +
+                  out_h * Y_H) = piece_at(staging + (row + r) * STORE_PITCH + column);
     }
   }
 }
-/// Likewise of results whose filters lie side by side, which may be finished with what lies as they do; there are no phases.
-DEVICE void store_pixels(const Staged* staging, T* __restrict__ y, int top, int first, int places, const Epilogue& epilogue) {
+/// Likewise of results whose filters lie side by side, which may be finished with what lies as they
+/// do; there are no phases.
+DEVICE void store_pixels(const Staged* staging, T* __restrict__ y, int top, int first, int places,
+                         const Epilogue& epilogue) {
   constexpr int PIECES = 16 / Y_PIECE;  // of a place
   const int filter = top + threadIdx.x % PIECES * Y_PIECE;
   Epilogue::Column columns[Y_PIECE];
-  UNROLLED for (int e = 0; e < Y_PIECE; ++e) columns[e] = epilogue.column(min(filter + e, FILTERS - 1));
+  UNROLLED for (int e = 0; e < Y_PIECE; ++e)
+      columns[e] = epilogue.column(min(filter + e, FILTERS - 1));
 #pragma unroll 1  // sums take the registers
   for (int column = threadIdx.x % 32 / PIECES; column < STORE_N; column += 32 / PIECES) {
     const Place place(first + column);
-    if (first + column >= places || place.d >= PLACES_D || place.h >= PLACES_H || place.w >= PLACES_W || filter >= FILTERS) continue;
-    const auto sums = *(const Units<Staged, Y_PIECE>*)(staging + column * STORE_PITCH + filter - top);
+    if (first + column >= places || place.d >= PLACES_D || place.h >= PLACES_H ||
+        place.w >= PLACES_W || filter >= FILTERS)
+      continue;
+    const auto sums = *(const Units<Staged, Y_PIECE>*)(staging + column * STORE_PITCH + filter -
+                                                       top);
     Piece piece = *(const Piece*)&sums;
     if (HAS_EPILOGUE) {
-      const long long pixel = ((place.image * (long long)OUT_D + place.d) * OUT_H + place.h) * OUT_W + place.w;
+      const long long pixel = ((place.image * (long long)OUT_D + place.d) * OUT_H + place.h) *
+                                  OUT_W +
+                              place.w;
       const Epilogue::Row row = epilogue.row(pixel);
       Epilogue::Element elements[Y_PIECE];
       epilogue.elements(elements, pixel, filter);
-      UNROLLED for (int e = 0; e < Y_PIECE; ++e) piece.element[e] = T(epilogue(float(sums.element[e]), 0.0f, row, columns[e], elements[e], pixel, filter + e));
+      UNROLLED for (int e = 0; e < Y_PIECE; ++e) piece.element[e] = T(
+          epilogue(float(sums.element[e]), 0.0f, row, columns[e], elements[e], pixel, filter + e));
     }
-    *(Piece*)(y + place.image * Y_IMAGE + place.d * Y_D + place.h * Y_H + place.w * Y_W + filter) = piece;
+    *(Piece*)(y + place.image * Y_IMAGE + place.d * Y_D + place.h * Y_H + place.w * Y_W +
+              filter) = piece;
   }
 }
 
 /// 16 × STORE_N of a warp at a time through shared memory.
-DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, const Unit& unit, int places, int shift, const Epilogue& epilogue) {
+DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, const Unit& unit,
+                  int places, int shift, const Epilogue& epilogue) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   Staged* const staging = (Staged*)(shared + STAGING) + warp * STORE_ROWS * STORE_PITCH;
   const int top = unit.filter + group_m() * 64 + warp % 4 * 16;
@@ -243,25 +317,32 @@ DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, co
         const int row = lane / 4 + half * 8, column = (j * 8 + lane % 4 * 2) / STEP_X;
         float two[2] = {result(sums, first / 8 + j, half, 0), result(sums, first / 8 + j, half, 1)};
         if (SCALED) two[0] = shifted(two[0], shift), two[1] = shifted(two[1], shift);
-        if (STEP_X == 2) staging[row * STORE_PITCH + column] = Staged(two[0]);
-        else if (Y_LAST) put_two<STORE_PITCH>(staging + column * STORE_PITCH + row, two[0], two[1]);
-        else put_two<1>(staging + row * STORE_PITCH + column, two[0], two[1]);
+        if (STEP_X == 2)
+          staging[row * STORE_PITCH + column] = Staged(two[0]);
+        else if (Y_LAST)
+          put_two<STORE_PITCH>(staging + column * STORE_PITCH + row, two[0], two[1]);
+        else
+          put_two<1>(staging + row * STORE_PITCH + column, two[0], two[1]);
       }
     }
     __syncwarp();
     const int number = unit.place + group_p() * TILE_N + first;
-    if (Y_LAST) store_pixels(staging, y, top, number, places, epilogue);
-    else store_lines((const T*)staging, y, top, number, places);
+    if (Y_LAST)
+      store_pixels(staging, y, top, number, places, epilogue);
+    else
+      store_lines((const T*)staging, y, top, number, places);
     __syncwarp();
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) conv(const __grid_constant__ CUtensorMap x, const __grid_constant__ CUtensorMap w,
-                                                                T* __restrict__ y, int images, const unsigned* __restrict__ largest EPILOGUE_PARAMETERS) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    conv(const __grid_constant__ CUtensorMap x, const __grid_constant__ CUtensorMap w,
+         T* __restrict__ y, int images, const unsigned* __restrict__ largest EPILOGUE_PARAMETERS) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned at = (unsigned)__cvta_generic_to_shared(shared);
   const int places = images * IMAGE;
-  const unsigned all = (unsigned)((places + TILE_P - 1) / TILE_P) * ((FILTERS + TILE_M - 1) / TILE_M) * GROUPS;
+  const unsigned all = (unsigned)((places + TILE_P - 1) / TILE_P) *
+                       ((FILTERS + TILE_M - 1) / TILE_M) * GROUPS;
   Stretches stretches(at, at + BARRIERS);
   Filters filters(at + W_AT, at + BARRIERS + X_STAGES * 16);
   if (threadIdx.x == 0) {

@@ -1,7 +1,9 @@
-// c[m, n] = a[m, k] · b[k, n], row-major throughout (b may be [n, k]), by tensor maps of a and b. With SPLIT_K > 1 a block sums one of SPLIT_K
-// stretches of k.
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
-                                                          OUT* __restrict__ c, long long m, long long n, long long k, long long batches EPILOGUE_PARAMETERS) {
+// c[m, n] = a[m, k] · b[k, n], row-major throughout (b may be [n, k]), by tensor maps of a and b.
+// With SPLIT_K > 1 a block sums one of SPLIT_K stretches of k.
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+    gemm(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
+         OUT* __restrict__ c, long long m, long long n, long long k,
+         long long batches EPILOGUE_PARAMETERS) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned all = tile_count(m, n) * (unsigned)batches;
   Buffers ring(shared_address(shared), shared_address(shared) + BARRIERS);
@@ -29,7 +31,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const __gri
       const Ahead ahead(epilogue, shared, work.tile, m, n);
       multiply_tile(ring, sums, work, TURNS && index + gridDim.x < all);
       ahead.give();
-      store_result(shared, sums, result_of(c, work, batches, m, n), work.tile, m, n, epilogue, ahead);
+      store_result(shared, sums, result_of(c, work, batches, m, n), work.tile, m, n, epilogue,
+                   ahead);
     }
   }
   leave();

@@ -1,15 +1,18 @@
-// The main loop of matrix products on Hopper where tensor maps copy: one thread fetches boxes of a and b, groups of four warps
-// multiply, GROUPS / SHARING tiles of the result at a time. A pair of barriers per buffer says when it is full and when it is
-// free again.
+// The main loop of matrix products on Hopper where tensor maps copy: one thread fetches boxes of a
+// and b, groups of four warps multiply, GROUPS / SHARING tiles of the result at a time. A pair of
+// barriers per buffer says when it is full and when it is free again.
 
 constexpr int CONSUMERS = GROUPS * 128;
-// One thread fetches: of a warp, or of a group of four that hands its registers to groups with two sets of sums.
+// One thread fetches: of a warp, or of a group of four that hands its registers to groups with two
+// sets of sums.
 constexpr int FETCHERS = PROMOTE > 0 && GROUPS > 1 ? 128 : 32;
-constexpr int FETCHER_REGISTERS = 40, CONSUMER_REGISTERS = (512 - FETCHER_REGISTERS) / GROUPS / 8 * 8;
+constexpr int FETCHER_REGISTERS = 40,
+              CONSUMER_REGISTERS = (512 - FETCHER_REGISTERS) / GROUPS / 8 * 8;
 constexpr int THREADS = CONSUMERS + FETCHERS;
-constexpr int STAGING = STAGES * STAGE_BYTES;               // of the store, 2048 bytes a warp
+constexpr int STAGING = STAGES * STAGE_BYTES;  // of the store, 2048 bytes a warp
 constexpr int BARRIERS = STAGING + CONSUMERS / 32 * 2048;
-constexpr int COLUMNS = BARRIERS + STAGES * 16;  // what the columns of a group's tile are finished with
+// what the columns of a group's tile are finished with
+constexpr int COLUMNS = BARRIERS + STAGES * 16;
 constexpr bool STAGED_APART = true;
 
 typedef Ring<STAGES, STAGE_BYTES> Buffers;
@@ -20,21 +23,25 @@ DEVICE void wait_for_consumers() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMER
 DEVICE void clear_rows(unsigned char* shared) {
   constexpr int UNITS = (TILE_M - A_ROWS) * 8;
   for (int at = threadIdx.x; at < STAGES * UNITS; at += THREADS) {
-    *(uint4*)(shared + at / UNITS * STAGE_BYTES + A_ROWS * 128 + at % UNITS * 16) = make_uint4(0, 0, 0, 0);
+    *(uint4*)(shared + at / UNITS * STAGE_BYTES + A_ROWS * 128 + at % UNITS * 16) = make_uint4(
+        0, 0, 0, 0);
   }
   show_to_tensor_cores();
 }
 
-/// Of a pair of products `twin` is the second one's b: its columns lie behind those of the first. What no launch before this one makes
-/// is asked for while that one ends.
-DEVICE void fetch(Buffers ring, const CUtensorMap& a, const CUtensorMap& b, const CUtensorMap& twin, unsigned all, long long m, long long n, long long k) {
-  constexpr unsigned long long A_POLICY = STREAM > 1 ? EVICT_FIRST : EVICT_NORMAL, B_POLICY = STREAM > 0 ? EVICT_FIRST : EVICT_NORMAL;
+/// Of a pair of products `twin` is the second one's b: its columns lie behind those of the first.
+/// What no launch before this one makes is asked for while that one ends.
+DEVICE void fetch(Buffers ring, const CUtensorMap& a, const CUtensorMap& b, const CUtensorMap& twin,
+                  unsigned all, long long m, long long n, long long k) {
+  constexpr unsigned long long A_POLICY = STREAM > 1 ? EVICT_FIRST : EVICT_NORMAL,
+                               B_POLICY = STREAM > 0 ? EVICT_FIRST : EVICT_NORMAL;
   constexpr int COLUMNS_AT_ONCE = B_TRANSPOSED ? RESULT_N : B_PANEL;
   const auto fetch_b = [&](const Buffers& to, const Work& work, int at) {
     expect_bytes(to.full(), STAGE_BYTES - (TILE_M - A_ROWS) * 128);
     UNROLLED for (int first = 0; first < TILE_N; first += COLUMNS_AT_ONCE) {
       const int depth_at = at * TILE_K, column = (int)work.tile.column + first % RESULT_N;
-      copy_box(to.buffer() + A_BYTES + first * 128, first < RESULT_N ? b : twin, B_TRANSPOSED ? depth_at : column, B_TRANSPOSED ? column : depth_at,
+      copy_box(to.buffer() + A_BYTES + first * 128, first < RESULT_N ? b : twin,
+               B_TRANSPOSED ? depth_at : column, B_TRANSPOSED ? column : depth_at,
                B_BATCHED ? (int)work.batch : 0, to.full(), B_POLICY);
     }
   };
@@ -42,7 +49,8 @@ DEVICE void fetch(Buffers ring, const CUtensorMap& a, const CUtensorMap& b, cons
   if (B_GIVEN) {
     const Work work = work_at(blockIdx.x, m, n, k);
     Buffers to = ring;
-    for (; early < STAGES && work.depth.first + early < work.depth.last; ++early, to.step()) fetch_b(to, work, work.depth.first + early);
+    for (; early < STAGES && work.depth.first + early < work.depth.last; ++early, to.step())
+      fetch_b(to, work, work.depth.first + early);
   }
   await_launch_before();
   for (unsigned index = blockIdx.x; index < all; index += gridDim.x) {
@@ -54,12 +62,14 @@ DEVICE void fetch(Buffers ring, const CUtensorMap& a, const CUtensorMap& b, cons
         ring.await_free();
         fetch_b(ring, work, at);
       }
-      copy_box(ring.buffer(), a, at * TILE_K, (int)work.tile.row, A_BATCHED ? (int)work.batch : 0, ring.full(), A_POLICY);
+      copy_box(ring.buffer(), a, at * TILE_K, (int)work.tile.row, A_BATCHED ? (int)work.batch : 0,
+               ring.full(), A_POLICY);
     }
   }
 }
 
-/// What a thread has at hand of rows and columns of its tile: asked for before it multiplies, given to its group after that.
+/// What a thread has at hand of rows and columns of its tile: asked for before it multiplies, given
+/// to its group after that.
 struct Ahead {
   Epilogue::Row rows[FRAGMENTS_M][2];
   Epilogue::Column mine[(RESULT_N + 127) / 128];
@@ -68,9 +78,11 @@ struct Ahead {
   DEVICE Ahead(const Epilogue& epilogue, unsigned char* shared, Tile tile, long long m, long long n)
       : columns((const Epilogue::Column*)(shared + COLUMNS) + threadIdx.x / 128 * RESULT_N) {
     UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {
-      UNROLLED for (int half = 0; half < 2; ++half) rows[i][half] = epilogue.row(min(tile.row + fragment_row(i) + threadIdx.x % 32 / 4 + half * 8, m - 1));
+      UNROLLED for (int half = 0; half < 2; ++half) rows[i][half] = epilogue.row(
+          min(tile.row + fragment_row(i) + threadIdx.x % 32 / 4 + half * 8, m - 1));
     }
-    UNROLLED for (int i = 0; i * 128 < RESULT_N; ++i) mine[i] = epilogue.column(min(tile.column + i * 128 + threadIdx.x % 128, n - 1));
+    UNROLLED for (int i = 0; i * 128 < RESULT_N; ++i)
+        mine[i] = epilogue.column(min(tile.column + i * 128 + threadIdx.x % 128, n - 1));
   }
   DEVICE void give() const {
     if (Epilogue::COLUMN_BYTES == 0) return;
@@ -81,23 +93,33 @@ struct Ahead {
     asm volatile("bar.sync %0, 128;" ::"r"(4 + threadIdx.x / 128) : "memory");
   }
   DEVICE Epilogue::Row row(int i, int half) const { return rows[i][half]; }
-  DEVICE Epilogue::Column column(int at) const { return Epilogue::COLUMN_BYTES == 0 ? Epilogue::Column{} : columns[at]; }
+  DEVICE Epilogue::Column column(int at) const {
+    return Epilogue::COLUMN_BYTES == 0 ? Epilogue::Column{} : columns[at];
+  }
 };
 
-/// Groups that take tiles in turns read buffers in turns as well: a barrier's parity tells this round from the last, and no
-/// more. Set 0 or 1 waits for the other to have seen its last full buffer.
+/// Groups that take tiles in turns read buffers in turns as well: a barrier's parity tells this
+/// round from the last, and no more. Set 0 or 1 waits for the other to have seen its last full
+/// buffer.
 DEVICE int turn_set() { return threadIdx.x / 128 / SHARING; }
-DEVICE void wait_for_turn() { asm volatile("bar.sync %0, %1;" ::"r"(2 + turn_set()), "n"(CONSUMERS) : "memory"); }
-DEVICE void pass_turn() { asm volatile("bar.arrive %0, %1;" ::"r"(3 - turn_set()), "n"(CONSUMERS) : "memory"); }
+DEVICE void wait_for_turn() {
+  asm volatile("bar.sync %0, %1;" ::"r"(2 + turn_set()), "n"(CONSUMERS) : "memory");
+}
+DEVICE void pass_turn() {
+  asm volatile("bar.arrive %0, %1;" ::"r"(3 - turn_set()), "n"(CONSUMERS) : "memory");
+}
 
-/// Of a triangular a, zeros for those of this group's rows, the first of which is `row`, that do not count at `depth` and behind it.
+/// Of a triangular a, zeros for those of this group's rows, the first of which is `row`, that do
+/// not count at `depth` and behind it.
 DEVICE void clear_triangle(unsigned buffer, long long row, int depth) {
-  const bool crosses = TRIANGLE == 1 ? depth + TILE_K - 1 > row : TRIANGLE == 2 && depth < row + GROUP_ROWS - 1;
+  const bool crosses = TRIANGLE == 1 ? depth + TILE_K - 1 > row
+                                     : TRIANGLE == 2 && depth < row + GROUP_ROWS - 1;
   if (!crosses) return;
   for (int i = threadIdx.x % 128; i < GROUP_ROWS * 8; i += 128) {
     const int below = i / 8, unit = i % 8;
     const long long diagonal = row + below - depth - unit * 8;
-    Operand* eight = (Operand*)__cvta_shared_to_generic(buffer + (group_row() + below) * 128 + (unit ^ (below & 7)) * 16);
+    Operand* eight = (Operand*)__cvta_shared_to_generic(buffer + (group_row() + below) * 128 +
+                                                        (unit ^ (below & 7)) * 16);
     UNROLLED for (int e = 0; e < 8; ++e) {
       if (TRIANGLE == 1 ? e > diagonal : e < diagonal) eight[e] = Operand(0.0f);
     }
@@ -106,7 +128,8 @@ DEVICE void clear_triangle(unsigned buffer, long long row, int depth) {
   asm volatile("bar.sync %0, 128;" ::"r"(4 + threadIdx.x / 128) : "memory");
 }
 
-/// A tensor core keeps fewer digits of sums of 8-bit floats than float32 has: those of PROMOTE buffers at a time are added up apart.
+/// A tensor core keeps fewer digits of sums of 8-bit floats than float32 has: those of PROMOTE
+/// buffers at a time are added up apart.
 DEVICE void multiply_promoted(Buffers& ring, Sums& sums, Depth depth) {
   Sums part;
   for (int at = depth.first; at < depth.last; at += PROMOTE) {
@@ -128,7 +151,8 @@ DEVICE void multiply_promoted(Buffers& ring, Sums& sums, Depth depth) {
   }
 }
 
-/// Multiplies one tile of the result; the ring then stands behind it. `pass`: another set's turn is next.
+/// Multiplies one tile of the result; the ring then stands behind it. `pass`: another set's turn is
+/// next.
 DEVICE void multiply_tile(Buffers& ring, Sums& sums, const Work& work, bool pass) {
   const Depth depth = work.depth;
   clear(sums);

@@ -1,8 +1,9 @@
-// Results in float32. In a split of k through memory each block writes its sums as they are, one share of [m, n] per stretch of k;
-// a second step adds them up (split_k.cuh). Fragments lie as tile_store.cuh says.
+// Results in float32. In a split of k through memory each block writes its sums as they are, one
+// share of [m, n] per stretch of k; a second step adds them up (split_k.cuh). Fragments lie as
+// tile_store.cuh says.
 template <class... Ahead>
-DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile tile, long long m, long long n, const Epilogue& epilogue = {},
-                         const Ahead&...) {
+DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile tile, long long m,
+                         long long n, const Epilogue& epilogue = {}, const Ahead&...) {
   float* share = shares + blockIdx.y * share_elements(m, n);
   const int lane = threadIdx.x % 32;
   UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {
@@ -11,14 +12,18 @@ DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile t
       if (row >= m) continue;
       const Epilogue::Row epilogue_row = epilogue.row(row);
       Epilogue::Element elements[FRAGMENTS_N][2];
-      UNROLLED for (int j = 0; SPLIT_K == 1 && j < FRAGMENTS_N; ++j) epilogue.elements(elements[j], row, tile.column + warp_column() + j * 8 + lane % 4 * 2);
+      UNROLLED for (int j = 0; SPLIT_K == 1 && j < FRAGMENTS_N; ++j)
+          epilogue.elements(elements[j], row, tile.column + warp_column() + j * 8 + lane % 4 * 2);
       UNROLLED for (int j = 0; j < FRAGMENTS_N; ++j) {
         const long long column = tile.column + warp_column() + j * 8 + lane % 4 * 2;
         if (column >= n) continue;
         Units<float, 2> pair;
         UNROLLED for (int e = 0; e < 2; ++e) {
           const auto sum = sums[i][j][half * 2 + e];
-          pair.element[e] = SPLIT_K > 1 ? sum : epilogue(sum, 0.0f, epilogue_row, epilogue.column(min(column + e, n - 1)), elements[j][e], row, min(column + e, n - 1));
+          pair.element[e] = SPLIT_K > 1 ? sum
+                                        : epilogue(sum, 0.0f, epilogue_row,
+                                                   epilogue.column(min(column + e, n - 1)),
+                                                   elements[j][e], row, min(column + e, n - 1));
         }
         put(share, row, column, m, n, pair);
       }

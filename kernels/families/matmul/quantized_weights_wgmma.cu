@@ -1,6 +1,7 @@
-// y[m, n] = x[m, k] · w[n, k] on Hopper: a thread fetches stretches of weights and of TILE_M rows of x by tensor maps; groups of four warps
-// widen weights in registers, where wgmma reads them as its left operand. Groups of weights of 4 bits are summed apart and then
-// scaled, so that nothing is rounded but the sums. With SPLIT > 1 the blocks of a cluster each have a part of k.
+// y[m, n] = x[m, k] · w[n, k] on Hopper: a thread fetches stretches of weights and of TILE_M rows
+// of x by tensor maps; groups of four warps widen weights in registers, where wgmma reads them as
+// its left operand. Groups of weights of 4 bits are summed apart and then scaled, so that nothing
+// is rounded but the sums. With SPLIT > 1 the blocks of a cluster each have a part of k.
 constexpr int WIDTH = FOUR_BITS ? 64 : 128;  // bytes of a row of weights of a stretch
 constexpr int DEPTH = 128;                   // of k: a stretch
 constexpr int UNIT = FOUR_BITS && GROUP % 64 != 0 ? 32 : 64;  // of k: what a lane widens at once
@@ -16,7 +17,9 @@ typedef unsigned Left[UNIT / 16 * FRAGMENTS][4];
 
 DEVICE uint4 load_shared(unsigned from) {
   uint4 v;
-  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(from));
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(from));
   return v;
 }
 
@@ -26,14 +29,20 @@ struct Work {
   int token, first, last;
 };
 /// A lane's first row of fragment f; the other one is eight below.
-DEVICE int fragment_row(int f) { return (threadIdx.x / 128 * FRAGMENTS + f) * 64 + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4; }
+DEVICE int fragment_row(int f) {
+  return (threadIdx.x / 128 * FRAGMENTS + f) * 64 + threadIdx.x / 32 % 4 * 16 +
+         threadIdx.x % 32 / 4;
+}
 
 DEVICE void fetch(Buffers ring, const CUtensorMap& x, const CUtensorMap& weights, Work work) {
   for (int at = work.first; at < work.last; ++at, ring.step()) {
     ring.await_free();
     expect_bytes(ring.full(), STAGE_BYTES);
-    copy_box(ring.buffer() + X_BYTES, weights, at * WIDTH, (int)work.row, 0, ring.full(), EVICT_FIRST);
-    UNROLLED for (int half = 0; half < 2; ++half) copy_box(ring.buffer() + half * TILE_M * 128, x, at * DEPTH + half * 64, work.token, 0, ring.full(), EVICT_NORMAL);
+    copy_box(ring.buffer() + X_BYTES, weights, at * WIDTH, (int)work.row, 0, ring.full(),
+             EVICT_FIRST);
+    UNROLLED for (int half = 0; half < 2; ++half)
+        copy_box(ring.buffer() + half * TILE_M * 128, x, at * DEPTH + half * 64, work.token, 0,
+                 ring.full(), EVICT_NORMAL);
   }
 }
 
@@ -44,20 +53,25 @@ DEVICE void load_left(Left& left, unsigned buffer, int unit) {
   constexpr int LOADS = UNIT * WIDTH / DEPTH / 16;
   uint4 loaded[FRAGMENTS * 2][LOADS];
   UNROLLED for (int i = 0; i < FRAGMENTS * 2 * LOADS; ++i) {
-    const int row = fragment_row(i / LOADS / 2) + i / LOADS % 2 * 8, at = (unit * LOADS + i % LOADS ^ lane / (FOUR_BITS ? 8 : 4)) * 16;
+    const int row = fragment_row(i / LOADS / 2) + i / LOADS % 2 * 8,
+              at = (unit * LOADS + i % LOADS ^ lane / (FOUR_BITS ? 8 : 4)) * 16;
     loaded[i / LOADS][i % LOADS] = load_shared(buffer + X_BYTES + row * WIDTH + at);
   }
   UNROLLED for (int i = 0; i < FRAGMENTS * UNIT / 4; ++i) {
-    const int step = i / 4 % (UNIT / 16), f = i / 4 / (UNIT / 16), row = f * 2 + i % 2, eight = step * 2 + i / 2 % 2;
+    const int step = i / 4 % (UNIT / 16), f = i / 4 / (UNIT / 16), row = f * 2 + i % 2,
+              eight = step * 2 + i / 2 % 2;
     const uint4& words = loaded[row][eight / (FOUR_BITS ? 4 : 2)];
     const unsigned all[4] = {words.x, words.y, words.z, words.w};
     // A byte of four bits each comes to lie at two places, twelve bits apart.
-    const unsigned bytes = FOUR_BITS ? __byte_perm(all[eight % 4], 0, pick) * 0x1001 : __byte_perm(all[eight % 2 * 2], all[eight % 2 * 2 + 1], pick);
+    const unsigned bytes = FOUR_BITS
+                               ? __byte_perm(all[eight % 4], 0, pick) * 0x1001
+                               : __byte_perm(all[eight % 2 * 2], all[eight % 2 * 2 + 1], pick);
     left[f * (UNIT / 16) + step][i % 4] = widen(bytes);
   }
 }
 
-/// Scales of weights of 4 bits: of the four lanes of a row each loads those of one of four stretches, as pairs of units.
+/// Scales of weights of 4 bits: of the four lanes of a row each loads those of one of four
+/// stretches, as pairs of units.
 struct Scales {
   unsigned pairs[FRAGMENTS * 2][UNITS / 2];
 
@@ -66,8 +80,10 @@ struct Scales {
     const int depth = min(at + (int)threadIdx.x % 4, work.last - 1) * DEPTH;
     UNROLLED for (int i = 0; i < FRAGMENTS * UNITS; ++i) {
       const int row = i / (UNITS / 2), unit = i % (UNITS / 2) * 2;
-      const long long first = min(work.row + fragment_row(row / 2) + row % 2 * 8, N - 1ll) * (K / GROUP);
-      pairs[row][unit / 2] = from[first + (depth + unit * UNIT) / GROUP] | from[first + (depth + (unit + 1) * UNIT) / GROUP] << 16;
+      const long long first = min(work.row + fragment_row(row / 2) + row % 2 * 8, N - 1ll) *
+                              (K / GROUP);
+      pairs[row][unit / 2] = from[first + (depth + unit * UNIT) / GROUP] |
+                             from[first + (depth + (unit + 1) * UNIT) / GROUP] << 16;
     }
   }
   /// Those of a unit of one of the four stretches.
@@ -93,8 +109,10 @@ DEVICE void multiply_unit(Sums& sums, const Left& left, unsigned buffer, int uni
   UNROLLED for (int i = 0; i < UNIT / 16 * FRAGMENTS; ++i) {
     const int f = i / (UNIT / 16), at = unit * UNIT + i % (UNIT / 16) * 16;
     const unsigned long long right = operand(buffer + at / 64 * TILE_M * 128 + at % 64 * 2);
-    if (FOUR_BITS && i % (UNIT / 16) == 0) multiply<false>(sums[f], left[i], right);
-    else multiply(sums[f], left[i], right);
+    if (FOUR_BITS && i % (UNIT / 16) == 0)
+      multiply<false>(sums[f], left[i], right);
+    else
+      multiply(sums[f], left[i], right);
   }
   commit_products();
 }
@@ -130,7 +148,8 @@ DEVICE void multiply_stretches(Buffers ring, Sums& sums, const T* scales, Work w
   }
 }
 
-/// Sums of four rows for a token, of all blocks that have a part of k: a block alone is a cluster, too.
+/// Sums of four rows for a token, of all blocks that have a part of k: a block alone is a cluster,
+/// too.
 DEVICE float4 sum_of_four(unsigned at) {
   float4 sum = make_float4(0, 0, 0, 0);
   UNROLLED for (int rank = 0; rank < SPLIT; ++rank) {
@@ -143,7 +162,8 @@ DEVICE float4 sum_of_four(unsigned at) {
 DEVICE void lay_out(unsigned char* shared, const Sums& sums) {
   UNROLLED for (int i = 0; i < FRAGMENTS * TILE_M / 2; ++i) {
     const int f = i / (TILE_M / 2), j = i / 4 % (TILE_M / 8), e = i % 4;
-    ((float*)shared)[(j * 8 + threadIdx.x % 4 * 2 + e % 2) * PITCH + fragment_row(f) + e / 2 * 8] = sums[f][j][e];
+    ((float*)shared)[(j * 8 + threadIdx.x % 4 * 2 + e % 2) * PITCH + fragment_row(f) + e / 2 * 8] =
+        sums[f][j][e];
   }
 }
 DEVICE void store(unsigned shared, const T* scales, T* y, Work work) {
@@ -153,22 +173,24 @@ DEVICE void store(unsigned shared, const T* scales, T* y, Work work) {
     const long long row = work.row + below;
     const float4 four = sum_of_four(shared + (token * PITCH + below) * 4);
     float sum[4] = {four.x, four.y, four.z, four.w};
-    UNROLLED for (int e = 0; !FOUR_BITS && e < 4; ++e) sum[e] *= float(scales[min(row + e, N - 1ll)]);
+    UNROLLED for (int e = 0; !FOUR_BITS && e < 4; ++e)
+        sum[e] *= float(scales[min(row + e, N - 1ll)]);
     T* to = y + (work.token + token) * (long long)N + row;
     if (N % 4 == 0) {
       if (row < N) *(uint2*)to = make_uint2(pack(sum[0], sum[1]), pack(sum[2], sum[3]));
     } else {
-      UNROLLED for (int e = 0; e < 4; ++e)
-        if (row + e < N) to[e] = T(sum[e]);
+      UNROLLED for (int e = 0; e < 4; ++e) if (row + e < N) to[e] = T(sum[e]);
     }
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) product(const __grid_constant__ CUtensorMap x, const __grid_constant__ CUtensorMap weights,
-                                                              const T* __restrict__ scales, T* __restrict__ y) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+    product(const __grid_constant__ CUtensorMap x, const __grid_constant__ CUtensorMap weights,
+            const T* __restrict__ scales, T* __restrict__ y) {
   extern __shared__ __align__(1024) unsigned char shared[];
   constexpr int TILES = (M + TILE_M - 1) / TILE_M;
-  const Work work = {(long long)(blockIdx.x / TILES) * ROWS, (int)(blockIdx.x % TILES) * TILE_M, K / DEPTH * (int)blockIdx.y / SPLIT,
+  const Work work = {(long long)(blockIdx.x / TILES) * ROWS, (int)(blockIdx.x % TILES) * TILE_M,
+                     K / DEPTH * (int)blockIdx.y / SPLIT,
                      K / DEPTH * ((int)blockIdx.y + 1) / SPLIT};
   const Buffers ring(shared_address(shared), shared_address(shared) + BARRIERS);
   if (threadIdx.x == 0) ring.make(CONSUMERS / 32);

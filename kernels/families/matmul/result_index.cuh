@@ -1,8 +1,10 @@
-// Where a product's result lies: row-major, in c. Convolutions have their own places (conv_geometry.cuh).
+// Where a product's result lies: row-major, in c. Convolutions have their own places
+// (conv_geometry.cuh).
 
 /// Neighbouring elements of a row.
 template <class E, int COUNT>
-DEVICE void put(E* c, long long row, long long column, long long, long long n, Units<E, COUNT> unit) {
+DEVICE void put(E* c, long long row, long long column, long long, long long n,
+                Units<E, COUNT> unit) {
   E* to = c + row * n + column;
   if (C_ALIGNED) {  // all or none of them exist
     *(Units<E, COUNT>*)to = unit;
@@ -12,7 +14,8 @@ DEVICE void put(E* c, long long row, long long column, long long, long long n, U
     }
   }
 }
-/// Elements one by one, neighbours from lane to lane, are for where units are scattered, which they are not here.
+/// Elements one by one, neighbours from lane to lane, are for where units are scattered, which they
+/// are not here.
 constexpr bool SCATTERED = false;
 /// Elements of the result, of which each stretch of the depth has a share.
 DEVICE long long share_elements(long long m, long long n) { return m * n; }

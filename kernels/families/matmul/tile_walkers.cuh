@@ -1,25 +1,28 @@
-// How tiles of the operands travel to shared memory: asynchronous copies of 16 bytes, a unit, and zeros for what lies outside. Tiles of a
-// and of a transposed b are [lines][TILE_K]; a row-major b's is cut into panels of B_PANEL columns, each [TILE_K][B_PANEL]. Where a unit
-// goes in them, unit_place says.
+// How tiles of the operands travel to shared memory: asynchronous copies of 16 bytes, a unit, and
+// zeros for what lies outside. Tiles of a and of a transposed b are [lines][TILE_K]; a row-major
+// b's is cut into panels of B_PANEL columns, each [TILE_K][B_PANEL]. Where a unit goes in them,
+// unit_place says.
 constexpr int PER_UNIT = 16 / sizeof(Operand);  // elements
 
-/// One unit global → shared, of which `count` elements exist; ALIGN = elements that are sure to be contiguous and aligned. With EXACT
-/// nothing but elements skip … count - 1 is copied.
+/// One unit global → shared, of which `count` elements exist; ALIGN = elements that are sure to be
+/// contiguous and aligned. With EXACT nothing but elements skip … count - 1 is copied.
 template <int ALIGN, bool EXACT>
-DEVICE void copy_unit(unsigned char* shared, unsigned at, const Operand* from, int count, int skip) {
+DEVICE void copy_unit(unsigned char* shared, unsigned at, const Operand* from, int count,
+                      int skip) {
   constexpr int BYTES = ALIGN * sizeof(Operand);
   if (BYTES < 4 || EXACT && (count < PER_UNIT || skip > 0)) {
     Operand unit[PER_UNIT];
-    UNROLLED for (int i = 0; i < PER_UNIT; ++i) unit[i] = i >= skip && i < count ? from[i] : Operand(0.0f);
+    UNROLLED for (int i = 0; i < PER_UNIT; ++i) unit[i] = i >= skip && i < count ? from[i]
+                                                                                 : Operand(0.0f);
     *(uint4*)(shared + at) = *(uint4*)unit;
   } else {
-    UNROLLED for (int i = 0; i < PER_UNIT; i += ALIGN)
-      copy_async<(BYTES < 4 ? 4 : BYTES)>(shared_address(shared) + at + i * (int)sizeof(Operand), from + i, count > i);
+    UNROLLED for (int i = 0; i < PER_UNIT; i += ALIGN) copy_async<(BYTES < 4 ? 4 : BYTES)>(
+        shared_address(shared) + at + i * (int)sizeof(Operand), from + i, count > i);
   }
 }
 
-/// LINES rows of a row-major matrix, TILE_K of each at a time; or, DOWN, as many columns. A thread keeps its column of units. TRIANGULAR:
-/// what of a matrix counts (batches.cuh).
+/// LINES rows of a row-major matrix, TILE_K of each at a time; or, DOWN, as many columns. A thread
+/// keeps its column of units. TRIANGULAR: what of a matrix counts (batches.cuh).
 template <bool DOWN, int LINES, int ALIGN, int TRIANGULAR = 0>
 struct Walker {
   static constexpr int HEIGHT = DOWN ? TILE_K : LINES, UNITS = (DOWN ? B_PANEL : TILE_K) / PER_UNIT;
@@ -30,8 +33,11 @@ struct Walker {
   long long on;             // the diagonal's element, counted from this thread's first
   int below, right;         // rows from this thread's first on, elements of a row from its unit on
 
-  DEVICE Walker(const Operand* matrix, long long width, long long first_line, long long lines, int first, int last) : width(width), stride(STRIDE * width) {
-    const long long y = (DOWN ? first : first_line) + threadIdx.x / UNITS, x = (DOWN ? first_line : first) + threadIdx.x % UNITS * PER_UNIT;
+  DEVICE Walker(const Operand* matrix, long long width, long long first_line, long long lines,
+                int first, int last)
+      : width(width), stride(STRIDE * width) {
+    const long long y = (DOWN ? first : first_line) + threadIdx.x / UNITS,
+                    x = (DOWN ? first_line : first) + threadIdx.x % UNITS * PER_UNIT;
     from = matrix + y * width + x;
     on = y - x;
     below = (int)(DOWN ? last - y : min(lines - y, (long long)LINES));
@@ -45,11 +51,14 @@ struct Walker {
       int count = down < below ? right - panel * B_PANEL : 0, skip = 0;
       if (TRIANGULAR == 1) count = (int)min((long long)count, on + down + 1);
       if (TRIANGULAR == 2) skip = (int)min(on + down, (long long)PER_UNIT);
-      copy_unit<ALIGN, TRIANGULAR != 0>(shared, at + panel * PANEL_BYTES + unit_place<DOWN, UNITS>(row + down, unit),
-                                        from + i % COUNT * stride + panel * B_PANEL, count, skip);
+      copy_unit<ALIGN, TRIANGULAR != 0>(
+          shared, at + panel * PANEL_BYTES + unit_place<DOWN, UNITS>(row + down, unit),
+          from + i % COUNT * stride + panel * B_PANEL, count, skip);
     }
     from += DOWN ? TILE_K * width : TILE_K;
-    if (DOWN) below -= TILE_K;
-    else right -= TILE_K, on -= TILE_K;
+    if (DOWN)
+      below -= TILE_K;
+    else
+      right -= TILE_K, on -= TILE_K;
   }
 };

@@ -1,15 +1,17 @@
-// The main loop of matrix products and convolutions on Hopper where every thread copies: wgmma runs in the background, and while
-// tile t is multiplied, tile t + STAGES - 2 is fetched.
+// The main loop of matrix products and convolutions on Hopper where every thread copies: wgmma runs
+// in the background, and while tile t is multiplied, tile t + STAGES - 2 is fetched.
 constexpr int THREADS = TILE_M / GROUP_ROWS * 128;
 constexpr bool STAGED_APART = PERSISTENT;
 constexpr int CONSUMERS = THREADS;
 
 DEVICE void wait_for_consumers() { __syncthreads(); }
 
-/// Multiplies `tiles` tiles, which make a tile of the result every `depth` of them: then finish() takes the sums, while the
-/// copies for the next one are under way. fetch(at) starts the copies of the next tile into the buffer at byte `at`.
+/// Multiplies `tiles` tiles, which make a tile of the result every `depth` of them: then finish()
+/// takes the sums, while the copies for the next one are under way. fetch(at) starts the copies of
+/// the next tile into the buffer at byte `at`.
 template <class Fetch, class Finish>
-DEVICE void multiply_tiles(unsigned char* shared, int tiles, int depth, Sums& sums, const Fetch& fetch, const Finish& finish) {
+DEVICE void multiply_tiles(unsigned char* shared, int tiles, int depth, Sums& sums,
+                           const Fetch& fetch, const Finish& finish) {
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
   clear(sums);
   if (tiles <= 0) return finish();
@@ -22,7 +24,8 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, int depth, Sums& su
     for (int tile = done; tile < done + depth; ++tile) {
       wait_copies<STAGES - 3>();
       show_to_tensor_cores();
-      // From here on everybody sees this tile, and nobody's product reads the one before the last any more.
+      // From here on everybody sees this tile, and nobody's product reads the one before the last
+      // any more.
       __syncthreads();
       multiply_buffer(sums, shared_at + stage * STAGE_BYTES);
       if (tile + STAGES - 2 < tiles) fetch(free * STAGE_BYTES);

@@ -1,5 +1,6 @@
-// What a block of groups of four warps multiplies on Hopper: TILE_M × TILE_N of c[m, n] = a[m, k] · b[k, n], each group
-// GROUP_ROWS × TILE_N of it, out of buffers of shared memory in the layout of 128-byte swizzled rows.
+// What a block of groups of four warps multiplies on Hopper: TILE_M × TILE_N of c[m, n] = a[m, k] ·
+// b[k, n], each group GROUP_ROWS × TILE_N of it, out of buffers of shared memory in the layout of
+// 128-byte swizzled rows.
 constexpr int TILE_K = 128 / OPERAND_BYTES;
 constexpr int A_BYTES = TILE_M * 128;
 constexpr int STAGE_BYTES = A_BYTES + TILE_N * 128;
@@ -26,8 +27,10 @@ DEVICE void multiply_buffer(Sums& sums, unsigned at) {
     const unsigned long long b = operand(at + A_BYTES + step * B_STEP, TILE_K * B_PANEL * 2);
     UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {
       const unsigned long long a = operand(at_a + i * 8192 + step * A_STEP);
-      if (ANEW && step == 0) multiply<false>(sums[i], a, b);
-      else multiply(sums[i], a, b);
+      if (ANEW && step == 0)
+        multiply<false>(sums[i], a, b);
+      else
+        multiply(sums[i], a, b);
     }
   }
   commit_products();

@@ -1,8 +1,10 @@
-// dx needs two sums over each row; dweight and dbias are sums over each column. FUSED: one persistent pass gives dx and every
-// block's share of the column sums. Otherwise `columns` takes the shares in a pass of its own. Either way `add_shares` adds
-// them in a fixed order, so that the result does not depend on timing.
+// dx needs two sums over each row; dweight and dbias are sums over each column. FUSED: one
+// persistent pass gives dx and every block's share of the column sums. Otherwise `columns` takes
+// the shares in a pass of its own. Either way `add_shares` adds them in a fixed order, so that the
+// result does not depend on timing.
 
-/// What some elements of a row contribute: moments of x; sums of g = dy * weight and of g * (x - mean).
+/// What some elements of a row contribute: moments of x; sums of g = dy * weight and of g * (x -
+/// mean).
 struct Contribution {
   Moments x;
   float g = 0;
@@ -12,9 +14,11 @@ struct Contribution {
   DEVICE float gx_about(float mean) const { return gx + (x.mean - mean) * g; }
   template <class Parts>
   static DEVICE Contribution of(const Parts& parts, int count) {
-    const float mean = parts.template combine<Sum>([](const Contribution& p) { return p.x.count * p.x.mean; }) / max(1, count);
+    const float mean = parts.template combine<Sum>([](const Contribution& p) {
+      return p.x.count * p.x.mean;
+    }) / max(1, count);
     float sums[3];
-    parts.template combine<Sum>(sums, [&](const Contribution& p, float (&sums)[3]) {
+    parts.template combine<Sum>(sums, [&](const Contribution& p, float(&sums)[3]) {
       sums[0] = p.x.squares_about(mean);
       sums[1] = p.g;
       sums[2] = p.gx_about(mean);
@@ -73,11 +77,13 @@ struct ColumnSums {
 };
 #endif
 
-constexpr int COLUMN_UNROLL = FUSED ? 1024 : WRITE_UNROLL;  // column sums in registers are known by number
+// column sums in registers are known by number
+constexpr int COLUMN_UNROLL = FUSED ? 1024 : WRITE_UNROLL;
 
 /// `vectors` gives vector c of x or of dy.
 template <class Vectors>
-DEVICE void write(const Vectors& vectors, const Parameters& affine, T* dx, const Lane& lane, const RowSums& row, ColumnSums& columns) {
+DEVICE void write(const Vectors& vectors, const Parameters& affine, T* dx, const Lane& lane,
+                  const RowSums& row, ColumnSums& columns) {
   lane.each<COLUMN_UNROLL>([&](int c) {
     const Elements v = vectors(c, 0);
     const Elements u = vectors(c, 1);
@@ -85,7 +91,8 @@ DEVICE void write(const Vectors& vectors, const Parameters& affine, T* dx, const
     float out[VEC];
     UNROLLED for (int e = 0; e < VEC; ++e) {
       const float normal = (v[e] - row.norm.mean) * row.norm.scale;
-      out[e] = row.norm.scale * (u[e] * w[e] - row.mean_g - normal * row.mean_gx);  // differences first: they may be zero
+      // differences first: they may be zero
+      out[e] = row.norm.scale * (u[e] * w[e] - row.mean_g - normal * row.mean_gx);
       columns.add(c, e, u[e] * normal, u[e]);
     }
     put(dx, lane, c, out);
@@ -105,16 +112,18 @@ struct LayerNormBackward {
     lane.each<WRITE_UNROLL, SPAN>([&](int first) {
       Deviations seen(kept.get(lane, first, 0), lane, first);
       float g_sum = 0, gx = 0;
-      lane.each<WRITE_UNROLL>([&](int c) {
-        const Elements v = kept.get(lane, c, 0);
-        const Elements u = kept.get(lane, c, 1);
-        const Elements w = affine.get(lane, c);
-        UNROLLED for (int e = 0; e < VEC; ++e) {
-          const float g = u[e] * w[e];
-          g_sum += g;
-          gx += g * seen.add(v[e], lane.has(c, e));
-        }
-      }, first, min(first + SPAN, CHUNKS));
+      lane.each<WRITE_UNROLL>(
+          [&](int c) {
+            const Elements v = kept.get(lane, c, 0);
+            const Elements u = kept.get(lane, c, 1);
+            const Elements w = affine.get(lane, c);
+            UNROLLED for (int e = 0; e < VEC; ++e) {
+              const float g = u[e] * w[e];
+              g_sum += g;
+              gx += g * seen.add(v[e], lane.has(c, e));
+            }
+          },
+          first, min(first + SPAN, CHUNKS));
       const Contribution link = {seen.moments(), g_sum, gx - seen.offset() * g_sum};
       mine[0] = first == 0 ? link : joined(mine[0], link, mine[0].x.count + link.x.count);
     });
@@ -122,16 +131,18 @@ struct LayerNormBackward {
   }
   DEVICE void write(const Lane& lane, const Kept& kept, const Contribution& all) {
     const RowSums sums = row_sums(all, eps);
-    ::write([&](int c, int tensor) { return kept.get(lane, c, tensor); }, affine, dx, lane, sums, columns);
+    ::write([&](int c, int tensor) { return kept.get(lane, c, tensor); }, affine, dx, lane, sums,
+            columns);
     if (!FUSED && lane.t == 0 && PART_INDEX == 0) {
       mean[lane.row] = sums.norm.mean;
       rstd[lane.row] = sums.norm.scale;
     }
   }
 };
-extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight,
-                                                          float* __restrict__ mean, float* __restrict__ rstd, T* __restrict__ dx,
-                                                          float* __restrict__ shares, float eps, long long rows SPLIT_PARAMETERS) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    kernel(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight,
+           float* __restrict__ mean, float* __restrict__ rstd, T* __restrict__ dx,
+           float* __restrict__ shares, float eps, long long rows SPLIT_PARAMETERS) {
   const Matrices in = {x, dy};
   Pass<LayerNormBackward> pass(in, rows);
   LayerNormBackward backward{Parameters({weight}), dx, mean, rstd, eps};
@@ -139,19 +150,22 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
   backward.columns.store(shares + FIRST_GROUP / ROWS_PER_BLOCK * 2 * COLS);
 }
 
-/// Sums two numbers for each of WIDTH neighbouring columns over every `blocks`-th of `count` groups of places, one for each warp: `add`
-/// adds what place i has to them; `use` gets what they come to.
+/// Sums two numbers for each of WIDTH neighbouring columns over every `blocks`-th of `count` groups
+/// of places, one for each warp: `add` adds what place i has to them; `use` gets what they come to.
 template <int WIDTH, class Index, class Add, class Use>
 DEVICE void sum_columns(Index count, int blocks, const Add& add, const Use& use) {
   __shared__ float part[2][ADD_GROUPS][32 * WIDTH];
   const int lane = threadIdx.x % 32, group = threadIdx.x / 32;
   const int column = (blockIdx.x * 32 + lane) * WIDTH;
   float sums[2][WIDTH] = {};
-  const Index first = (blocks > 1 ? blockIdx.y * ADD_GROUPS : 0) + group, step = blocks * ADD_GROUPS;
-  const Index turns = column < COLS ? (count - first + step - 1) / step : 0;  // counted: or the loop would not be unrolled
+  const Index first = (blocks > 1 ? blockIdx.y * ADD_GROUPS : 0) + group,
+              step = blocks * ADD_GROUPS;
+  // counted: or the loop would not be unrolled
+  const Index turns = column < COLS ? (count - first + step - 1) / step : 0;
 #pragma unroll(WIDTH == 1 ? 8 : 4)
   for (Index turn = 0; turn < turns; ++turn) add(first + turn * step, column, sums);
-  UNROLLED for (int i = 0; i < 2 * WIDTH; ++i) part[i % 2][group][i / 2 * 32 + lane] = sums[i % 2][i / 2];
+  UNROLLED for (int i = 0; i < 2 * WIDTH; ++i)
+      part[i % 2][group][i / 2 * 32 + lane] = sums[i % 2][i / 2];
   __syncthreads();
   for (int i = threadIdx.x; i < 32 * WIDTH; i += 32 * ADD_GROUPS) {
     float all[2] = {};
@@ -163,14 +177,17 @@ DEVICE void sum_columns(Index count, int blocks, const Add& add, const Use& use)
 
 #if !FUSED
 /// Shares of the column sums, for `add_shares`.
-extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS) columns(const T* __restrict__ x, const T* __restrict__ dy, const float* __restrict__ mean,
-                                                                     const float* __restrict__ rstd, float* __restrict__ shares, long long rows) {
+extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS)
+    columns(const T* __restrict__ x, const T* __restrict__ dy, const float* __restrict__ mean,
+            const float* __restrict__ rstd, float* __restrict__ shares, long long rows) {
   constexpr int WIDTH = PEELED ? 1 : VEC;
-  const auto add = [&](long long row, int column, float (&sums)[2][WIDTH]) {
+  const auto add = [&](long long row, int column, float(&sums)[2][WIDTH]) {
     const long long at = row * COLS + column;
     Elements v, u;
-    if (WIDTH == VEC) read(v, x + at), read(u, dy + at);
-    else v.element[0] = x[at], u.element[0] = dy[at];
+    if (WIDTH == VEC)
+      read(v, x + at), read(u, dy + at);
+    else
+      v.element[0] = x[at], u.element[0] = dy[at];
     const Norm norm = {mean[row], rstd[row]};
     UNROLLED for (int e = 0; e < WIDTH; ++e) {
       sums[0][e] += u[e] * ((v[e] - norm.mean) * norm.scale);
@@ -186,9 +203,10 @@ extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS) columns(const T* _
 #endif
 
 /// Adds `count` shares.
-extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS) add_shares(const float* __restrict__ shares, T* __restrict__ dweight,
-                                                                        T* __restrict__ dbias, int count) {
-  const auto add = [&](int i, int column, float (&sums)[2][1]) {
+extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS)
+    add_shares(const float* __restrict__ shares, T* __restrict__ dweight, T* __restrict__ dbias,
+               int count) {
+  const auto add = [&](int i, int column, float(&sums)[2][1]) {
     const float* const share = shares + i * 2ll * COLS + column;
     sums[0][0] += share[0];
     sums[1][0] += share[COLS];

@@ -1,40 +1,45 @@
-// Shared by the row kernels. A row of COLS elements belongs to THREADS_PER_ROW threads of each of PARTS blocks; a block
-// serves ROWS_PER_BLOCK rows at once. The blocks of a cluster exchange their sums through distributed shared memory; those of
-// a split row through a workspace, between two launches.
-// With PREFETCH the next rows are copied meanwhile; with KEEP values per column stay in registers.
-// Memory is seen as vectors of VEC elements at multiples of VEC. Where VEC does not divide COLS, rows begin and end inside
-// of vectors; those vectors are moved element by element.
-constexpr int PARTS = CLUSTER * SPLIT;                 // blocks that share a row
-constexpr bool PEELED = COLS % VEC != 0;               // rows begin at any element
-constexpr int WINDOW = COLS + (PEELED ? VEC - 1 : 0);  // elements of the vectors that a row touches, at most
+// Shared by the row kernels. A row of COLS elements belongs to THREADS_PER_ROW threads of each of
+// PARTS blocks; a block serves ROWS_PER_BLOCK rows at once. The blocks of a cluster exchange their
+// sums through distributed shared memory; those of a split row through a workspace, between two
+// launches. With PREFETCH the next rows are copied meanwhile; with KEEP values per column stay in
+// registers. Memory is seen as vectors of VEC elements at multiples of VEC. Where VEC does not
+// divide COLS, rows begin and end inside of vectors; those vectors are moved element by element.
+constexpr int PARTS = CLUSTER * SPLIT;    // blocks that share a row
+constexpr bool PEELED = COLS % VEC != 0;  // rows begin at any element
+// elements of the vectors that a row touches, at most
+constexpr int WINDOW = COLS + (PEELED ? VEC - 1 : 0);
 constexpr int PART = ((WINDOW + VEC - 1) / VEC + PARTS - 1) / PARTS * VEC;
 constexpr int CHUNKS = (PART + THREADS_PER_ROW * VEC - 1) / (THREADS_PER_ROW * VEC);
-constexpr bool EVEN = !PEELED && PART * PARTS == COLS;                 // all parts are equally long
-constexpr bool EXACT = EVEN && CHUNKS * THREADS_PER_ROW * VEC == PART;  // no thread looks beyond its part
-constexpr int PASS_UNROLL = STORAGE == REGISTERS ? 1024 : UNROLL;  // registers are known by number: unrolled fully
+constexpr bool EVEN = !PEELED && PART * PARTS == COLS;  // all parts are equally long
+// no thread looks beyond its part
+constexpr bool EXACT = EVEN && CHUNKS * THREADS_PER_ROW * VEC == PART;
+// registers are known by number: unrolled fully
+constexpr int PASS_UNROLL = STORAGE == REGISTERS ? 1024 : UNROLL;
 constexpr int WRITE_UNROLL = KEEP ? 1024 : PASS_UNROLL;
-// Vectors whose sums make one link of a thread's chain. Where one element outweighs all others, links err in one direction;
-// narrow vectors in float32 would err more than a plain kernel may. 16-bit results do not show it.
+// Vectors whose sums make one link of a thread's chain. Where one element outweighs all others,
+// links err in one direction; narrow vectors in float32 would err more than a plain kernel may.
+// 16-bit results do not show it.
 constexpr int SPAN = sizeof(T) < 4 ? 16 : VEC < 4 ? 4 : 8;
 constexpr bool DEFER = PREFETCH == 2;  // rows are written after the next ones have been measured
-// Buffers for rows in shared memory: to keep them, to receive the next ones meanwhile, and for the rows before these, which
-// DEFER writes while the blocks of the cluster exchange what they found.
+// Buffers for rows in shared memory: to keep them, to receive the next ones meanwhile, and for the
+// rows before these, which DEFER writes while the blocks of the cluster exchange what they found.
 constexpr int STAGES = (STORAGE == SHARED ? 1 : 0) + (PREFETCH ? 1 : 0) + (DEFER ? 1 : 0);
 
-// Dynamic shared memory. All of it belongs to single threads, so that none of it needs a barrier: what thread i has at place
-// p of an area lies at p * BLOCK + i.
+// Dynamic shared memory. All of it belongs to single threads, so that none of it needs a barrier:
+// what thread i has at place p of an area lies at p * BLOCK + i.
 extern __shared__ __align__(16) unsigned char dynamic_shared[];
 
 #define MINUS_INFINITY __int_as_float(0xff800000)
 #define PART_INDEX ((int)(blockIdx.x % PARTS))
-#define FIRST_GROUP ((long long)(blockIdx.x / PARTS) * ROWS_PER_BLOCK)  // first of the rows that a block begins with
+#define FIRST_GROUP \
+  ((long long)(blockIdx.x / PARTS) * ROWS_PER_BLOCK)  // first of the rows that a block begins with
 #define GROUP_STEP ((long long)(gridDim.x / PARTS) * ROWS_PER_BLOCK)
 #define FOR_EACH_GROUP(group) for (long long group = FIRST_GROUP; group < rows; group += GROUP_STEP)
 
 typedef Vector<T> Elements;
 
-/// Where a thread stands in its block, and which half of the reductions' memory comes next: as it alternates, one barrier
-/// per reduction is enough.
+/// Where a thread stands in its block, and which half of the reductions' memory comes next: as it
+/// alternates, one barrier per reduction is enough.
 struct Team {
   int t = threadIdx.x % THREADS_PER_ROW;  // thread of the row
   int r = threadIdx.x / THREADS_PER_ROW;  // row of the block
@@ -43,10 +48,15 @@ struct Team {
 };
 
 /// Threads beyond the last row repeat the group's first, so that barriers meet, and store nothing.
-DEVICE bool active(long long group, const Team& team, long long rows) { return ROWS_PER_BLOCK == 1 || group + team.r < rows; }
-DEVICE long long row_of(long long group, const Team& team, long long rows) { return active(group, team, rows) ? group + team.r : group; }
+DEVICE bool active(long long group, const Team& team, long long rows) {
+  return ROWS_PER_BLOCK == 1 || group + team.r < rows;
+}
+DEVICE long long row_of(long long group, const Team& team, long long rows) {
+  return active(group, team, rows) ? group + team.r : group;
+}
 
-/// One thread's share of one row: its vector c lies `at(c)` elements behind `base`, which is where the block's part begins.
+/// One thread's share of one row: its vector c lies `at(c)` elements behind `base`, which is where
+/// the block's part begins.
 struct Lane {
   long long row;
   int t;           // among the threads of the row
@@ -64,12 +74,15 @@ struct Lane {
   DEVICE int at(int c) const { return (c * THREADS_PER_ROW + t) * VEC; }
   /// Does vector c hold an element of the row?
   DEVICE bool has(int c) const { return EXACT || at(c) < end; }
-  /// Are all its elements of the row? Only the first and the last chunk can say no, which unrolled loops know when compiled.
+  /// Are all its elements of the row? Only the first and the last chunk can say no, which unrolled
+  /// loops know when compiled.
   DEVICE bool whole(int c) const {
     const bool edge = c == 0 || (PARTS - 1) * PART + (c + 1) * THREADS_PER_ROW * VEC > COLS;
     return !PEELED || !edge || (at(c) >= first && at(c) + VEC <= end);
   }
-  DEVICE bool has(int c, int e) const { return whole(c) || (at(c) + e >= first && at(c) + e < end); }
+  DEVICE bool has(int c, int e) const {
+    return whole(c) || (at(c) + e >= first && at(c) + e < end);
+  }
   /// Elements of the row in the block's part.
   DEVICE int count() const { return PARTS == 1 ? COLS : max(0, end - max(0, first)); }
   /// Every vector, or every STEP-th, that holds elements of the row.
@@ -91,8 +104,10 @@ DEVICE Elements fetch(const T* matrix, const Lane& lane, int c) {
     return v;
   }
   UNROLLED for (int e = 0; e < VEC; ++e) {
-    if (lane.has(c, e)) v.element[e] = from[e];
-    else store(v.element[e], NEUTRAL);
+    if (lane.has(c, e))
+      v.element[e] = from[e];
+    else
+      store(v.element[e], NEUTRAL);
   }
   return v;
 }
@@ -104,7 +119,8 @@ DEVICE void put(T* matrix, const Lane& lane, int c, const float (&values)[VEC]) 
   T* to = matrix + lane.base + lane.at(c);
   if (lane.whole(c)) {
     // A compiler that sees what the words are put together from may store the pieces one by one.
-    UNROLLED for (int i = 0; VEC * sizeof(T) >= 4 && i < sizeof(v.word) / sizeof(Elements::Word); ++i) asm("" : "+r"(*(unsigned*)&v.word[i]));
+    UNROLLED for (int i = 0; VEC * sizeof(T) >= 4 && i < sizeof(v.word) / sizeof(Elements::Word);
+                  ++i) asm("" : "+r"(*(unsigned*)&v.word[i]));
     write(to, v);
     return;
   }
@@ -115,15 +131,16 @@ DEVICE void put(T* matrix, const Lane& lane, int c, const float (&values)[VEC]) 
 
 typedef const T* Matrices[TENSORS];
 
-/// Rows between two passes over them: kept in registers, kept in shared memory, or read again. With PREFETCH the rows that
-/// the block serves next are copied to shared memory meanwhile.
+/// Rows between two passes over them: kept in registers, kept in shared memory, or read again. With
+/// PREFETCH the rows that the block serves next are copied to shared memory meanwhile.
 struct Kept {
   const Matrices& in;
   Elements held[TENSORS][STORAGE == REGISTERS ? CHUNKS : 1];
   int stage = STAGES - 1;  // buffer of the rows at hand
 
   static DEVICE Elements* place(int buffer, int tensor, int c) {
-    return (Elements*)dynamic_shared + ((buffer * TENSORS + tensor) * CHUNKS + c) * BLOCK + threadIdx.x;
+    return (Elements*)dynamic_shared + ((buffer * TENSORS + tensor) * CHUNKS + c) * BLOCK +
+           threadIdx.x;
   }
   DEVICE explicit Kept(const Matrices& in, int stage = STAGES - 1) : in(in), stage(stage) {}
   /// Asks for the rows that the block begins with.
@@ -142,8 +159,10 @@ struct Kept {
     } else if (STORAGE != RELOAD) {
       UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor) {
         lane.each<PASS_UNROLL>([&](int c) {
-          if (STORAGE == REGISTERS) held[tensor][STORAGE == REGISTERS ? c : 0] = fetch(in[tensor], lane, c);
-          else *place(0, tensor, c) = fetch(in[tensor], lane, c);
+          if (STORAGE == REGISTERS)
+            held[tensor][STORAGE == REGISTERS ? c : 0] = fetch(in[tensor], lane, c);
+          else
+            *place(0, tensor, c) = fetch(in[tensor], lane, c);
         });
       }
     }
@@ -158,12 +177,14 @@ struct Kept {
   /// Asks for vector c of a row.
   DEVICE void request(const Lane& lane, int buffer, int c) const {
     if (!lane.has(c)) return;
-    UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor) copy_async(place(buffer, tensor, c), in[tensor] + lane.base + lane.at(c));
+    UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor)
+        copy_async(place(buffer, tensor, c), in[tensor] + lane.base + lane.at(c));
   }
 
  private:
   static DEVICE int following(int buffer) { return buffer + 1 == STAGES ? 0 : buffer + 1; }
-  /// Asks for the rows of `group`, if there are any. Rows that go on to registers come in a batch per chunk, the others in one.
+  /// Asks for the rows of `group`, if there are any. Rows that go on to registers come in a batch
+  /// per chunk, the others in one.
   DEVICE void request_all(long long group, const Team& team, long long rows, int buffer) const {
     const Lane lane(row_of(group, team, rows), team);
     UNROLLED for (int c = 0; c < CHUNKS; ++c) {
@@ -172,7 +193,8 @@ struct Kept {
     }
     if (STORAGE != REGISTERS) commit_copies();
   }
-  /// Moves the rows at hand to registers, chunk by chunk as they come, and asks for the next ones in their place.
+  /// Moves the rows at hand to registers, chunk by chunk as they come, and asks for the next ones
+  /// in their place.
   DEVICE void take(const Lane& lane, long long next, const Team& team, long long rows) {
     const Lane next_lane(row_of(next, team, rows), team);
     UNROLLED for (int c = 0; c < CHUNKS; ++c) {
@@ -189,11 +211,17 @@ struct Kept {
 /// The threads that know different parts of a row, and how to combine what they have.
 struct OverBlock {
   int& slot;
-  template <class Op, int N> DEVICE void combine(float (&values)[N]) const { row_reduce<Op>(values, slot); }
+  template <class Op, int N>
+  DEVICE void combine(float (&values)[N]) const {
+    row_reduce<Op>(values, slot);
+  }
 };
 template <int LANES>
 struct OverLanes {
-  template <class Op, int N> DEVICE void combine(float (&values)[N]) const { warp_reduce<Op, LANES>(values); }
+  template <class Op, int N>
+  DEVICE void combine(float (&values)[N]) const {
+    warp_reduce<Op, LANES>(values);
+  }
 };
 
 /// Parts of a row, COUNT with each of these threads, a power of two.
@@ -217,7 +245,7 @@ struct Parts {
   template <class Op, class Tell>
   DEVICE float combine(const Tell& tell) const {
     float values[1];
-    combine<Op>(values, [&](const Part& p, float (&value)[1]) { value[0] = tell(p); });
+    combine<Op>(values, [&](const Part& p, float(&value)[1]) { value[0] = tell(p); });
     return values[0];
   }
 };
@@ -234,7 +262,8 @@ DEVICE Part joined(const Part& a, const Part& b, float count) {
 }
 
 #if SPLIT > 1
-// Two launches: step 0 leaves what the parts of each row come to in `parts`, step 1 puts that together and writes.
+// Two launches: step 0 leaves what the parts of each row come to in `parts`, step 1 puts that
+// together and writes.
 #define SPLIT_PARAMETERS , float* __restrict__ parts, int step
 #define SPLIT_ARGUMENTS , parts, step
 #else
@@ -243,10 +272,11 @@ DEVICE Part joined(const Part& a, const Part& b, float count) {
 #endif
 
 /// What one pass over the rows of a block does, for an operator that has
-///   Part, floats: what is known of some elements of a row; as it begins, of none. Part::of(parts, count) puts `Parts` together;
-///   measure(lane, kept, team), which returns the block's Part;
+///   Part, floats: what is known of some elements of a row; as it begins, of none. Part::of(parts,
+///   count) puts `Parts` together; measure(lane, kept, team), which returns the block's Part;
 ///   write(lane, kept, all), given the Part of the whole row.
-/// With DEFER a row is written when the next one has been measured, so that nobody waits for the exchange.
+/// With DEFER a row is written when the next one has been measured, so that nobody waits for the
+/// exchange.
 template <class Operator>
 struct Pass {
   typedef typename Operator::Part Part;
@@ -287,8 +317,10 @@ struct Pass {
       previous = mine;
       mine = op.measure(lane, kept, team);
       tell_cluster(mine);
-      if (!DEFER) finish(op, group, kept, mine);
-      else if (last >= 0) finish(op, last, kept.before(), previous);
+      if (!DEFER)
+        finish(op, group, kept, mine);
+      else if (last >= 0)
+        finish(op, last, kept.before(), previous);
       last = group;
     }
     if (DEFER && last >= 0) finish(op, last, kept, mine);
@@ -305,7 +337,8 @@ struct Pass {
 #if CLUSTER > 1
     const InWords<float>* const sent = told<0, WORDS, float>(team.received++);
     Part parts[CLUSTER];
-    UNROLLED for (int i = 0; i < CLUSTER * WORDS; ++i) ((float(&)[WORDS])parts[i / WORDS])[i % WORDS] = sent[i % WORDS * CLUSTER + i / WORDS].value;
+    UNROLLED for (int i = 0; i < CLUSTER * WORDS; ++i)(
+        (float(&)[WORDS])parts[i / WORDS])[i % WORDS] = sent[i % WORDS * CLUSTER + i / WORDS].value;
     return whole(parts, COLS, OverLanes<1>());
 #else
     return mine;

@@ -26,25 +26,33 @@ struct Parameters {
       return v;
     }
     UNROLLED for (int e = 0; e < VEC; ++e) {
-      if (lane.has(c, e)) v.element[e] = from[e];
-      else store(v.element[e], 0.0f);
+      if (lane.has(c, e))
+        v.element[e] = from[e];
+      else
+        store(v.element[e], 0.0f);
     }
     return v;
   }
 };
 
-/// What is known of some elements of a row: how many, their mean, the sum of their squared deviations from it.
+/// What is known of some elements of a row: how many, their mean, the sum of their squared
+/// deviations from it.
 struct Moments {
   float count = 0;
   float mean = 0;
   float squares = 0;
 
   /// Of these elements from another point (Chan, Golub and LeVeque).
-  DEVICE float squares_about(float other) const { return squares + count * (mean - other) * (mean - other); }
+  DEVICE float squares_about(float other) const {
+    return squares + count * (mean - other) * (mean - other);
+  }
   template <class Parts>
   static DEVICE Moments of(const Parts& parts, int count) {
-    const float mean = parts.template combine<Sum>([](const Moments& p) { return p.count * p.mean; }) / max(1, count);
-    return {(float)count, mean, parts.template combine<Sum>([&](const Moments& p) { return p.squares_about(mean); })};
+    const float mean = parts.template combine<Sum>([](const Moments& p) {
+      return p.count * p.mean;
+    }) / max(1, count);
+    return {(float)count, mean,
+            parts.template combine<Sum>([&](const Moments& p) { return p.squares_about(mean); })};
   }
 };
 
@@ -54,9 +62,9 @@ struct Norm {
   float scale;
 };
 
-/// Some of a thread's elements of a row, seen from the mean of their first vector, so that one pass is enough: the mean of k
-/// of n elements is off by no more than sqrt(squares / k), and what cancels in the squares no more than n / k <= SPAN times
-/// what is left.
+/// Some of a thread's elements of a row, seen from the mean of their first vector, so that one pass
+/// is enough: the mean of k of n elements is off by no more than sqrt(squares / k), and what
+/// cancels in the squares no more than n / k <= SPAN times what is left.
 struct Deviations {
   float pivot;
   float count = 0;
@@ -82,7 +90,11 @@ struct Deviations {
   }
   /// From the pivot to the mean.
   DEVICE float offset() const { return count == 0 ? 0.0f : __fdividef(sum, count); }
-  DEVICE Moments moments() const { return {count, pivot + offset(), fmaxf(0.0f, squares - sum * offset())}; }
+  DEVICE Moments moments() const {
+    return {count, pivot + offset(), fmaxf(0.0f, squares - sum * offset())};
+  }
 };
 
-DEVICE Norm norm_of(const Moments& m, float eps) { return {m.mean, rsqrtf(m.squares * (1.0f / COLS) + eps)}; }
+DEVICE Norm norm_of(const Moments& m, float eps) {
+  return {m.mean, rsqrtf(m.squares * (1.0f / COLS) + eps)};
+}
