@@ -12,6 +12,7 @@
 #include "atunner/model/json/json.h"
 #include "atunner/operators/operator.h"
 #include "faces/cli/cli.h"
+#include "faces/cli/field_paths.h"
 #include "faces/cli/operator_cases.h"
 #include "faces/wiring/wiring.h"
 
@@ -70,7 +71,7 @@ Result<int> Devices(bool probe, bool calibrate, const Common& common) {
   if (devices) {
     for (const RealDeviceInfo& device : *devices) json["present"].push_back(ToJson(device.profile));
   } else {
-    json["why_none"] = devices.error().what;
+    json["why_none"] = WithFlags(devices.error().what);
   }
   for (const DeviceProfile& profile : KnownProfiles()) json["known"].push_back(ToJson(profile));
   if (common.json) {
@@ -82,7 +83,8 @@ Result<int> Devices(bool probe, bool calibrate, const Common& common) {
       fmt::print("GPU {}: {} ({} SMs, {:.0f} GB): measured\n", device.index, device.name,
                  device.profile.sms, static_cast<double>(device.memory_bytes) / 1e9);
   } else {
-    fmt::print("no GPU here: {}. Every GPU below can be predicted for.\n", devices.error().what);
+    fmt::print("no GPU here: {}. Every GPU below can be predicted for.\n",
+               WithFlags(devices.error().what));
   }
   fmt::print("\n{:<16} {:>4} {:>5} {:>6} {:>8} {:>9} {:>11} {:>12}  {}\n", "name", "cc", "SMs",
              "GHz", "DRAM GB", "GB/s", "fp32 TF/s", "fp16 TC TF/s", "source");
@@ -166,7 +168,7 @@ std::vector<std::vector<int64_t>> ShapesShown(const std::string& help) {
 
 /// Which family computes the operator as its help shows it; empty where none does.
 std::string FamilyOf(const Operator& op) {
-  const std::vector<std::vector<int64_t>> shapes = ShapesShown(op.info().shape_help);
+  const std::vector<std::vector<int64_t>> shapes = ShapesShown(WithFlags(op.info().shape_help));
   for (DType dtype : {DType::kBFloat16, DType::kFloat32, DType::kInt32}) {
     const auto spec = op.Instantiate({shapes, dtype, {}});
     if (!spec) continue;
@@ -186,7 +188,7 @@ Json Described(const OperatorInfo& info, const std::string& family) {
                           {"meaning", attribute.meaning}});
   return {{"name", info.name},
           {"summary", info.summary},
-          {"shape", info.shape_help},
+          {"shape", WithFlags(info.shape_help)},
           {"attributes", attributes},
           {"family", family.empty() ? Json() : Json(family)},
           {"gradient", gradient == nullptr ? Json() : Json(FamilyOf(*gradient))}};
@@ -211,7 +213,8 @@ Result<int> Operators(const std::vector<std::string>& names, const Common& commo
       json.push_back(Described(info, family));
       continue;
     }
-    fmt::print("{}: {}\n  {}\n  tuned by: {}\n", info.name, info.summary, info.shape_help,
+    fmt::print("{}: {}\n  {}\n  tuned by: {}\n", info.name, info.summary,
+               WithFlags(info.shape_help),
                family.empty() ? "no family, plain kernels only" : family);
     for (const AttributeInfo& attribute : info.attributes)
       fmt::print("  --attr {}={}: {}\n", attribute.name, ToString(attribute.fallback),

@@ -15,6 +15,7 @@
 
 #include "atunner/base/closest_name.h"
 #include "faces/cli/cli.h"
+#include "faces/cli/field_paths.h"
 #include "faces/wiring/wiring.h"
 
 namespace atunner::cli {
@@ -42,7 +43,7 @@ std::string CommandLine(int argc, char** argv) {
 
 int Finish(const Result<int>& result, const Common& common) {
   if (result) return *result;
-  const Error& error = result.error();
+  const Error error = WithFlags(result.error());
   if (common.json) {
     const Json json{{"error",
                      {{"code", Name(error.code)},

@@ -14,6 +14,7 @@
 #include "atunner/codegen/template/family.h"
 #include "atunner/model/json/json.h"
 #include "faces/cli/cli.h"
+#include "faces/cli/field_paths.h"
 #include "faces/cli/operator_cases.h"
 
 namespace atunner::cli {
@@ -59,7 +60,7 @@ double LargestHonest(const KernelSpec& spec) {
 }
 
 CaseResult Refused(const Error& error) {
-  return {.kernel = "none", .verdict = "error", .reason = error.ToString()};
+  return {.kernel = "none", .verdict = "error", .reason = WithFlags(error).ToString()};
 }
 
 /// The first family's default configuration, or else the plain kernels.

@@ -13,6 +13,7 @@
 #include "atunner/tune/compile_ahead.h"
 #include "atunner/vgpu/virtual_gpu.h"
 #include "faces/cli/cli.h"
+#include "faces/cli/field_paths.h"
 
 namespace atunner::cli {
 namespace {
@@ -109,17 +110,17 @@ class Predictor {
       row["error"] = why;
       return row;
     };
-    if (!compiled.rendered) return refuse(compiled.rendered.error().ToString());
-    if (!compiled.outcome) return refuse(compiled.outcome.error().ToString());
+    if (!compiled.rendered) return refuse(WithFlags(compiled.rendered.error()).ToString());
+    if (!compiled.outcome) return refuse(WithFlags(compiled.outcome.error()).ToString());
     if (!compiled.outcome->ok()) return refuse(compiled.outcome->error);
     launches_ = Json::array();
     const CandidateKernel candidate{*compiled.outcome->module, compiled.rendered->plan, {}};
     const double start = SystemClock().Now();
     const auto module = device_.Load(candidate.module);
-    if (!module) return refuse(module.error().ToString());
+    if (!module) return refuse(WithFlags(module.error()).ToString());
     const auto estimate = PredictPlan(device_, schedule_.spec(), candidate, **module, buffers);
     row["seconds"] = SystemClock().Now() - start;
-    if (!estimate) return refuse(estimate.error().ToString());
+    if (!estimate) return refuse(WithFlags(estimate.error()).ToString());
     row["estimate"] = ToJson(*estimate);
     if (!launches_.empty()) row["launches"] = launches_;
     return row;
@@ -192,11 +193,12 @@ Result<int> Predict(const PredictFlags& flags, const Common& common) {
     if (!answer && (kernels.size() == 1 || answer.error().code != ErrorCode::kInvalidInput))
       return std::unexpected(answer.error());
     if (!answer && !common.json)
-      fmt::print(stderr, "{} is not predicted: {}\n", kernel, answer.error().ToString());
+      fmt::print(stderr, "{} is not predicted: {}\n", kernel, WithFlags(answer.error()).ToString());
     any |= answer && std::ranges::any_of((*answer)["predictions"],
                                          [](const Json& row) { return row.contains("estimate"); });
-    answers.push_back(answer ? *std::move(answer)
-                             : Json{{"kernel", kernel}, {"refused", answer.error().what}});
+    answers.push_back(answer
+                          ? *std::move(answer)
+                          : Json{{"kernel", kernel}, {"refused", WithFlags(answer.error().what)}});
   }
   if (common.json) PrintJson(kernels.size() == 1 ? answers[0] : answers);
   return any ? 0 : 1;

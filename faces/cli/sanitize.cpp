@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "faces/cli/field_paths.h"
 #include "faces/cli/hazard_text.h"
 
 namespace atunner::cli {
@@ -123,9 +124,9 @@ Result<int> Sanitize(const SanitizeFlags& flags, const Common& common) {
     if (kernels.size() == 1 || examined.error().code != ErrorCode::kInvalidInput)
       return std::unexpected(examined.error());
     if (common.json)
-      reports.push_back({{"kernel", kernel}, {"refused", examined.error().what}});
+      reports.push_back({{"kernel", kernel}, {"refused", WithFlags(examined.error().what)}});
     else
-      fmt::print(stderr, "{} was not run: {}\n", kernel, examined.error().ToString());
+      fmt::print(stderr, "{} was not run: {}\n", kernel, WithFlags(examined.error()).ToString());
     refused = examined.error();
   }
   if (common.json) PrintJson(kernels.size() == 1 ? reports[0] : reports);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/model/json/json.h"
+#include "faces/cli/field_paths.h"
 
 namespace atunner::cli {
 
@@ -76,7 +77,7 @@ void Progress::Trial(const TuneEvent& event) {
 void Progress::Line(const std::string& text) {
   if (open_line_) fmt::print(stderr, "\n");
   open_line_ = false;
-  fmt::print(stderr, "{}\n", text);
+  fmt::print(stderr, "{}\n", WithFlags(text));
 }
 
 namespace {
