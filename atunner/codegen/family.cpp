@@ -2,9 +2,41 @@
 
 #include <algorithm>
 
+#include "atunner/model/schedule/renamed_sizes.h"
 #include "atunner/operators/prefixed_sizes.h"
 
 namespace atunner {
+namespace {
+
+const Family* FindFamily(std::string_view name) {
+  const std::vector<const Family*> families = AllFamilies();
+  const auto found = std::ranges::find(families, name, &Family::name);
+  ATUNNER_CHECK(found != families.end());
+  return *found;
+}
+
+/// A task, and the same task as families with texts of their own see it.
+struct NamedTask {
+  const Task& task;
+  std::optional<Task> prefixed;  ///< empty if the task's own size names can be used
+
+  const Task& For(const Family& family) const {
+    return prefixed && !family.partitions ? *prefixed : task;
+  }
+};
+
+BoundSchedule Bind(const Family& family, const Binding& binding, const NamedTask& named,
+                   const DeviceProfile& profile) {
+  auto bound = binding.bind(profile);
+  if (!bound && !binding.otherwise.empty()) {
+    const Family& other = *FindFamily(binding.otherwise);
+    if (const Binding next = other.Try(named.For(other))) return Bind(other, next, named, profile);
+  }
+  if (!bound || &named.For(family) == &named.task) return bound;
+  return RenamedSizes::Make(named.task.spec(), *std::move(bound));
+}
+
+}  // namespace
 
 std::vector<const Family*> AllFamilies() {
 #define ATUNNER_ADDRESS(name) &k##name##Family,
@@ -12,19 +44,30 @@ std::vector<const Family*> AllFamilies() {
 #undef ATUNNER_ADDRESS
 }
 
-Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec,
-                                                       const DeviceProfile& profile) {
+const Family* FamilyOf(const Task& task, bool partitions) {
   for (const Family* family : AllFamilies()) {
-    if (!family->Match(spec)) continue;
-    const auto bind = [&](const KernelSpec& task) { return family->Bind(task, profile); };
-    // Stages have no text of their own.
-    return family == &kStagesFamily ? bind(spec) : BindWithPrefixedSizes(spec, bind);
+    if ((partitions || !family->partitions) && family->Try(task)) return family;
   }
+  return nullptr;
+}
+
+BoundSchedule MakeTemplate(const Task& task, const DeviceProfile& profile) {
+  const NamedTask named{task, WithPrefixedSizes(task)};
+  for (const Family* family : AllFamilies()) {
+    if (const Binding binding = family->Try(named.For(*family)))
+      return Bind(*family, binding, named, profile);
+  }
+  const KernelSpec& spec = task.spec();
   const auto input = std::ranges::find(spec.args, Role::kInput, &ArgSpec::role);
   const DType dtype = input == spec.args.end() ? spec.compute_dtype : input->dtype;
   return Fail(ErrorCode::kUnsupported,
               "no schedule family computes '" + spec.name + "' of " + std::string(Name(dtype)), "",
               "docs/graph.md says which graphs they take");
+}
+
+BoundSchedule MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile) {
+  ATUNNER_TRY(const Task task, Task::Make(spec));
+  return MakeTemplate(task, profile);
 }
 
 }  // namespace atunner

@@ -4,7 +4,6 @@
 // own; the whole chooses among what its parts found. Where it is asked for a configuration itself,
 // that is one of the part that should take longest, the others begin as they would.
 #include <algorithm>
-#include <tuple>
 
 #include "atunner/codegen/template/bound_template.h"
 #include "atunner/codegen/template/family.h"
@@ -15,20 +14,12 @@
 #include "atunner/model/kernel/accuracy.h"
 #include "atunner/model/schedule/divided_schedule.h"
 #include "atunner/model/schedule/joined_kernel.h"
-#include "atunner/operators/graph_operator.h"
 #include "atunner/operators/part_task.h"
 
 namespace atunner {
 namespace {
 
 using graph::ValidGraph;
-
-const Family* FamilyOf(const KernelSpec& part) {
-  for (const Family* family : AllFamilies()) {
-    if (family != &kStagesFamily && family->Match(part)) return family;
-  }
-  return nullptr;
-}
 
 /// In bytes of memory: what the part reads and writes, as many more as a launch of two microseconds
 /// could move, and an eighth of what each element reads again from caches where nothing is kept.
@@ -48,10 +39,10 @@ std::optional<double> CostOf(const ValidGraph& part, const Dims& sizes, double m
   // Attention is told by computing with it: what need not be asked is not.
   if (!graph::HasOneOfAKind(part, pairs) && !graph::AttentionOf(part)) return std::nullopt;
   const auto made = TaskOfPart(part, sizes, Accuracy::kDefault);
-  const Family* family = made ? FamilyOf(made->task) : nullptr;
-  if (family == nullptr || (family == &kColumnsFamily && graph::ReducesLittle(part, sizes)))
+  const Family* family = made ? FamilyOf(made->task, /*partitions=*/false) : nullptr;
+  if (family == nullptr || (family->only_large_reductions && graph::ReducesLittle(part, sizes)))
     return std::nullopt;
-  const bool again = family == &kElementsFamily && read > all;
+  const bool again = family->rereads_operands && read > all;
   return kLaunch + all + (again ? (read - all) / 8 : 0);
 }
 
@@ -72,19 +63,14 @@ std::optional<std::vector<PartTask>> StagesOf(const KernelSpec& spec, const Vali
   return stages;
 }
 
-/// Of any of its open sizes, if all parts can be; else of those that it has. Who asks whether there
-/// are any asks for them next.
-std::optional<std::vector<PartTask>> StagesOf(const KernelSpec& spec, bool pairs) {
-  thread_local std::tuple<Digest, bool, std::optional<std::vector<PartTask>>> last;
-  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
-  const Digest task = spec.ContentDigest();
-  if (std::get<0>(last) == task && std::get<1>(last) == pairs) return std::get<2>(last);
-  const auto given = GraphOf(spec);
-  if (!given) return std::nullopt;
-  auto stages = StagesOf(spec, *given, pairs);
+/// Keeps the sizes of the task open if every subgraph can be computed so; otherwise the subgraphs
+/// are those of the graph at the task's own sizes.
+std::optional<std::vector<PartTask>> StagesOf(const Task& task, bool pairs) {
+  if (task.graph() == nullptr) return std::nullopt;
+  const KernelSpec& spec = task.spec();
+  auto stages = StagesOf(spec, *task.graph(), pairs);
   if (!stages && !spec.dims.empty())
-    stages = StagesOf(spec, graph::Specialise(*given, spec.dims).value(), pairs);
-  last = {task, pairs, stages};
+    stages = StagesOf(spec, graph::Specialise(*task.graph(), spec.dims).value(), pairs);
   return stages;
 }
 
@@ -98,15 +84,16 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
     double longest = -1;
     for (const PartTask& stage : stages_) {
       const auto known = std::ranges::find_if(parts_, [&](const auto& part) {
-        return part->spec().oracle.graph == stage.task.oracle.graph;
+        return part->spec().oracle.graph == stage.task.spec().oracle.graph;
       });
       part_of_.push_back(static_cast<size_t>(known - parts_.begin()));
       if (known != parts_.end()) continue;
       ATUNNER_TRY(auto part, MakeTemplate(stage.task, profile_));
       // In ns, by memory's and tensor cores' peaks.
-      const double flops = FlopCount(stage.task, stage.task.dims).value_or(0);
+      const KernelSpec& task = stage.task.spec();
+      const double flops = FlopCount(task, task.dims).value_or(0);
       const double least = std::max(
-          MinimumBytes(stage.task, stage.task.dims).value_or(0) / profile_.dram_gbps,
+          MinimumBytes(task, task.dims).value_or(0) / profile_.dram_gbps,
           flops / (2 * profile_.tensor_fp16_fma_per_clk * profile_.sms * profile_.clock_ghz));
       if (least > longest) longest = least, main_ = parts_.size();
       parts_.push_back(std::move(part));
@@ -147,7 +134,7 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
     for (size_t i = 0; i < stages_.size(); ++i) {
       ATUNNER_TRY(RenderedKernel stage, parts_[part_of_[i]]->Render(configurations[part_of_[i]]));
       ATUNNER_RETURN_IF_ERROR(
-          all.Add(std::move(stage), stages_[i].task, stages_[i].names, stages_[i].sizes));
+          all.Add(std::move(stage), stages_[i].task.spec(), stages_[i].names, stages_[i].sizes));
     }
     return std::move(all).Finish();
   }
@@ -167,19 +154,32 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
   size_t main_ = 0;
 };
 
-Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
-                                               const DeviceProfile& profile) {
-  auto stages = StagesOf(spec, profile.cc_major == 9);
-  if (!stages)
-    return Fail(ErrorCode::kUnsupported, "the parts of '" + spec.name + "' take a GPU of Hopper");
-  auto bound = std::make_unique<StagesTemplate>(spec, profile, *std::move(stages));
+BoundSchedule Bind(const KernelSpec& spec, std::vector<PartTask> stages,
+                   const DeviceProfile& profile) {
+  auto bound = std::make_unique<StagesTemplate>(spec, profile, std::move(stages));
   ATUNNER_RETURN_IF_ERROR(bound->BindParts());
   return bound;
 }
 
+/// Kernels of two products at once take Hopper: for other devices the graph is partitioned again.
+BoundSchedule BindWithoutPairs(const Task& task, const DeviceProfile& profile) {
+  auto stages = StagesOf(task, /*pairs=*/false);
+  if (stages) return Bind(task.spec(), *std::move(stages), profile);
+  return Fail(ErrorCode::kUnsupported,
+              "the parts of '" + task.spec().name + "' take a GPU of Hopper");
+}
+
+Binding Try(const Task& task) {
+  auto stages = StagesOf(task, /*pairs=*/true);
+  if (!stages) return {};
+  return {.bind = [task, stages = *std::move(stages)](const DeviceProfile& profile) {
+    return profile.cc_major == 9 ? Bind(task.spec(), stages, profile)
+                                 : BindWithoutPairs(task, profile);
+  }};
+}
+
 }  // namespace
 
-constinit const Family kStagesFamily{
-    "stages", [](const KernelSpec& spec) { return StagesOf(spec, true).has_value(); }, Bind};
+constinit const Family kStagesFamily{.name = "stages", .Try = Try, .partitions = true};
 
 }  // namespace atunner

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "atunner/base/digest.h"
 #include "atunner/base/result.h"
 #include "atunner/graph/operation.h"
 
@@ -45,6 +46,8 @@ class ValidGraph {
   const std::vector<Output>& outputs() const { return data_->outputs; }
   /// How many operands and outputs refer to each node.
   std::vector<int> UseCounts() const;
+  /// Equal for graphs that are equal in everything, names included.
+  Digest ContentDigest() const;
 
  private:
   friend class GraphBuilder;

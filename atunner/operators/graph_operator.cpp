@@ -226,6 +226,11 @@ bool RowsAreFree(const ValidGraph& graph) {
   return any;
 }
 
+/// The graph of a task that GraphOf has accepted before.
+Result<ValidGraph> ParsedGraph(const KernelSpec& spec) {
+  return graph::Parse(spec.oracle.graph, spec.name + ".atg");
+}
+
 class GraphTask : public Operator {
  public:
   const OperatorInfo& info() const override { return info_; }
@@ -233,7 +238,7 @@ class GraphTask : public Operator {
   Status Reference(const KernelSpec& spec, const Dims& dims,
                    std::span<const std::vector<double>> inputs,
                    std::span<std::vector<double>> outputs) const override {
-    ATUNNER_TRY(const ValidGraph open, graph::Parse(spec.oracle.graph, spec.name + ".atg"));
+    ATUNNER_TRY(const ValidGraph open, ParsedGraph(spec));
     ATUNNER_TRY(const ValidGraph graph, graph::Specialise(open, dims));
     std::vector<graph::Tensor> tensors;
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -248,7 +253,7 @@ class GraphTask : public Operator {
   }
   std::optional<EqualTasks> TakenApart(
       const KernelSpec& spec, const std::function<bool(const KernelSpec&)>& fits) const override {
-    const auto open = GraphOf(spec);
+    const auto open = ParsedGraph(spec);
     const auto graph = open ? graph::Specialise(*open, spec.dims) : open;
     if (!graph) return std::nullopt;
     for (const int64_t count : graph::SliceCounts(*graph)) {
@@ -268,30 +273,30 @@ class GraphTask : public Operator {
     return Invalid("a task of a graph is made by SpecOfGraph");
   }
   RenderedKernel Plain(const KernelSpec& spec, PlainForm form) const override {
-    // Whoever asks has a task that GraphOf accepts, and so one with plain kernels.
-    const ValidGraph graph = graph::WithSymbolsPrefixed(GraphOf(spec).value(), kSizePrefix);
+    // The caller has checked the task with GraphOf, so there are plain kernels.
+    const ValidGraph graph = graph::WithSymbolsPrefixed(ParsedGraph(spec).value(), kSizePrefix);
     RenderedKernel plain = graph::PlainKernels(graph, form).value();
     ATUNNER_CHECK(RestoreSizeNames(plain.plan, spec.dims).has_value());
     return plain;
   }
   double ProductsSummed(const KernelSpec& spec, const Dims& dims,
                         std::string_view output) const override {
-    const ValidGraph graph = GraphOf(spec).value();
+    const ValidGraph graph = ParsedGraph(spec).value();
     const auto found = std::ranges::find(graph.outputs(), output, &graph::Output::name);
     if (found == graph.outputs().end()) return 0;
     return static_cast<double>(ProductsOf(graph, found->node).Bound(dims).factor());
   }
   double TermsOfFewSums(const KernelSpec& spec, const Dims& dims, std::string_view output,
                         int64_t few) const override {
-    const ValidGraph graph = GraphOf(spec).value();
+    const ValidGraph graph = ParsedGraph(spec).value();
     const auto found = std::ranges::find(graph.outputs(), output, &graph::Output::name);
     return found == graph.outputs().end() ? 0 : LongestOfFew(graph, found->node, dims, few);
   }
   std::vector<graph::StepRounding> Roundings(const KernelSpec& spec) const override {
-    return graph::PlainRoundings(GraphOf(spec).value(), PlainForm::kYardstick).value();
+    return graph::PlainRoundings(ParsedGraph(spec).value(), PlainForm::kYardstick).value();
   }
   std::optional<ChoiceKernels> Choices(const KernelSpec& spec) const override {
-    const ValidGraph graph = GraphOf(spec).value();
+    const ValidGraph graph = ParsedGraph(spec).value();
     if (!graph::DecidesByComputed(graph)) return std::nullopt;
     ChoiceKernels choices{Plain(spec, PlainForm::kDecisionsApart),
                           graph::PlainRoundings(graph, PlainForm::kDecisionsApart).value(),
@@ -369,29 +374,19 @@ Result<KernelSpec> SpecOfGraph(const ValidGraph& given, const Dims& dims) {
 }
 
 Result<ValidGraph> GraphOf(const KernelSpec& spec) {
-  struct Read {
-    std::string text;
-    Dims dims;
-    ValidGraph graph;
-    KernelSpec made;
-  };
-  // Families ask about the same task one after the other.
-  thread_local std::optional<Read> last;
-  if (!last || last->text != spec.oracle.graph || last->dims != spec.dims) {
-    ATUNNER_TRY(ValidGraph graph, graph::Parse(spec.oracle.graph, spec.name + ".atg"));
-    ATUNNER_TRY(KernelSpec made, SpecOfGraph(graph, spec.dims));
-    last = Read{spec.oracle.graph, spec.dims, std::move(graph), std::move(made)};
-  }
+  ATUNNER_TRY(ValidGraph graph, graph::Parse(spec.oracle.graph, spec.name + ".atg"));
+  ATUNNER_TRY(const KernelSpec made, SpecOfGraph(graph, spec.dims));
   const auto same = [](const ArgSpec& a, const ArgSpec& b) {
     return a.name == b.name && a.role == b.role && a.dtype == b.dtype && a.shape == b.shape;
   };
-  if (last->made.dims != spec.dims || !std::ranges::equal(last->made.args, spec.args, same))
+  if (made.dims != spec.dims || !std::ranges::equal(made.args, spec.args, same))
     return Invalid("the task's arguments are not those of its graph", spec.name);
-  return last->graph;
+  return graph;
 }
 
 std::optional<std::vector<std::string>> SourcesOf(const KernelSpec& spec, std::string_view output) {
-  const auto graph = GraphOf(spec);
+  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
+  const auto graph = ParsedGraph(spec);
   if (!graph) return std::nullopt;
   const auto found = std::ranges::find(graph->outputs(), output, &graph::Output::name);
   if (found == graph->outputs().end()) return std::nullopt;

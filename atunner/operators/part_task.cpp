@@ -10,7 +10,8 @@
 namespace atunner {
 namespace {
 
-Result<PartTask> TaskOfAttention(const graph::AttentionForm& form, const Dims& sizes, DType dtype) {
+Result<PartTask> TaskOfAttention(const graph::AttentionForm& form, const Dims& sizes, DType dtype,
+                                 Accuracy accuracy) {
   const bool masked = !form.mask.empty();
   if (masked && form.causal) return Invalid("attention that is masked twice");
   const Operator* op = FindOperator(masked ? "attention_masked" : "attention_gqa");
@@ -22,9 +23,10 @@ Result<PartTask> TaskOfAttention(const graph::AttentionForm& form, const Dims& s
   if (form.causal) request.attributes["causal"] = true;
   ATUNNER_TRY(KernelSpec task, op->Instantiate(request));
   task.attributes[std::string(kScoresOfAnySize)] = true;
-  PartTask part{.task = std::move(task),
+  SetAccuracy(task, accuracy);
+  PartTask part{.task = Task::Of(std::move(task)),
                 .names = {{"q", form.q}, {"k", form.k}, {"v", form.v}, {"y", form.y}}};
-  for (const auto& [name, size] : part.task.dims)
+  for (const auto& [name, size] : part.task.spec().dims)
     part.sizes[name] = "(" + form.batch.ToString() + ")";
   if (masked) part.names["mask"] = form.mask;
   return part;
@@ -33,21 +35,19 @@ Result<PartTask> TaskOfAttention(const graph::AttentionForm& form, const Dims& s
 }  // namespace
 
 Result<PartTask> TaskOfPart(const graph::ValidGraph& part, const Dims& sizes, Accuracy accuracy) {
-  PartTask made;
   const DType dtype = part.node(part.outputs()[0].node).type.dtype;
-  if (const auto attention = graph::AttentionOf(part)) {
-    ATUNNER_TRY(made, TaskOfAttention(*attention, sizes, dtype));
-  } else {
-    const graph::ValidGraph unnamed = graph::WithoutNames(part);
-    Dims own = sizes;
-    std::erase_if(own, [&](const auto& size) { return !unnamed.symbols().contains(size.first); });
-    ATUNNER_TRY(made.task, SpecOfGraph(unnamed, own));
-    auto arg = made.task.args.begin();
-    for (graph::NodeId id : part.inputs()) made.names[(arg++)->name] = part.node(id).name;
-    for (const graph::Output& output : part.outputs()) made.names[(arg++)->name] = output.name;
-  }
-  SetAccuracy(made.task, accuracy);
-  return made;
+  if (const auto attention = graph::AttentionOf(part))
+    return TaskOfAttention(*attention, sizes, dtype, accuracy);
+  const graph::ValidGraph unnamed = graph::WithoutNames(part);
+  Dims own = sizes;
+  std::erase_if(own, [&](const auto& size) { return !unnamed.symbols().contains(size.first); });
+  ATUNNER_TRY(KernelSpec spec, SpecOfGraph(unnamed, own));
+  std::map<std::string, std::string> names;
+  auto arg = spec.args.begin();
+  for (graph::NodeId id : part.inputs()) names[(arg++)->name] = part.node(id).name;
+  for (const graph::Output& output : part.outputs()) names[(arg++)->name] = output.name;
+  SetAccuracy(spec, accuracy);
+  return PartTask{.task = Task::Of(std::move(spec)), .names = std::move(names)};
 }
 
 }  // namespace atunner

@@ -7,12 +7,12 @@
 
 #include "atunner/graph/graph.h"
 #include "atunner/model/kernel/accuracy.h"
-#include "atunner/model/kernel/kernel_spec.h"
+#include "atunner/operators/task.h"
 
 namespace atunner {
 
 struct PartTask {
-  KernelSpec task;
+  Task task;
   std::map<std::string, std::string> names;  ///< its tensors, as the graph calls them
   /// Those of the task's sizes that the graph has otherwise
   std::map<std::string, std::string> sizes = {};

@@ -1,19 +1,15 @@
-// Sizes that users name, in texts that have names of their own.
+// Sizes that users name, in kernel texts that have names of their own.
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <optional>
 
-#include "atunner/model/schedule/schedule_template.h"
+#include "atunner/operators/task.h"
 
 namespace atunner {
 
-using BindTask = std::function<Result<std::unique_ptr<ScheduleTemplate>>(const KernelSpec&)>;
-
-/// What `bind` makes of a task. Where users named its sizes, it is given the task with kSizePrefix
-/// before their names, so that they may be called as kernels, parameters and languages call
-/// something else.
-Result<std::unique_ptr<ScheduleTemplate>> BindWithPrefixedSizes(const KernelSpec& spec,
-                                                                const BindTask& bind);
+/// The task with kSizePrefix before the names of its sizes, so that a user may call a size like a
+/// kernel, a parameter or a keyword of CUDA. nullopt if the task has no sizes that users named. The
+/// schedule of the prefixed task is put back into the task's own names by RenamedSizes.
+std::optional<Task> WithPrefixedSizes(const Task& task);
 
 }  // namespace atunner

@@ -172,9 +172,8 @@ std::string FamilyOf(const Operator& op) {
   for (DType dtype : {DType::kBFloat16, DType::kFloat32, DType::kInt32}) {
     const auto spec = op.Instantiate({shapes, dtype, {}});
     if (!spec) continue;
-    for (const Family* family : AllFamilies()) {
-      if (family->Match(*spec)) return std::string(family->name);
-    }
+    const Family* family = FamilyOf(Task::Of(*spec));
+    if (family != nullptr) return std::string(family->name);
   }
   return "";
 }

@@ -69,11 +69,9 @@ Result<CandidateKernel> CandidateFor(const KernelSpec& spec, const Target& targe
   CandidateKernel candidate;
   result.kernel = "plain";
   RenderedKernel kernel;
-  if (const auto schedule = MakeTemplate(spec, target.profile)) {
-    const std::vector<const Family*> families = AllFamilies();
-    const auto family = std::ranges::find_if(families,
-                                             [&](const Family* each) { return each->Match(spec); });
-    result.kernel = std::string((*family)->name);
+  ATUNNER_TRY(const Task task, Task::Make(spec));
+  if (const auto schedule = MakeTemplate(task, target.profile)) {
+    result.kernel = std::string(FamilyOf(task)->name);
     ATUNNER_TRY(kernel, (*schedule)->Render((*schedule)->Default()));
     candidate.check_dims = (*schedule)->CheckDims((*schedule)->Default());
   } else {

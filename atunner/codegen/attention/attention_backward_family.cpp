@@ -155,22 +155,26 @@ class AttentionBackward : public BoundTemplate {
   ForwardTile forward_;
 };
 
-bool Matches(const KernelSpec& spec) {
-  const bool all = spec.FindArg("dq") && spec.FindArg("dk") && spec.FindArg("dv");
-  const auto form = all && SizeOf(spec.compute_dtype) == 2 ? AttentionForm::Of(spec) : std::nullopt;
-  return form && form->dim % 8 == 0;
-}
-Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
-                                               const DeviceProfile& profile) {
-  if (profile.cc_major == 9)
-    return std::make_unique<AttentionBackward>(spec, profile, AttentionForm::Of(spec).value());
+BoundSchedule Bind(const KernelSpec& spec, const AttentionForm& form,
+                   const DeviceProfile& profile) {
+  if (profile.cc_major == 9) return std::make_unique<AttentionBackward>(spec, profile, form);
   return Fail(ErrorCode::kUnsupported,
               "gradients of attention have kernels of their own on Hopper alone, and " +
                   profile.name + " is none");
 }
 
+Binding Try(const Task& task) {
+  const KernelSpec& spec = task.spec();
+  const bool all = spec.FindArg("dq") && spec.FindArg("dk") && spec.FindArg("dv");
+  const auto form = all && SizeOf(spec.compute_dtype) == 2 ? AttentionForm::Of(spec) : std::nullopt;
+  if (!form || form->dim % 8 != 0) return {};
+  return {.bind = [spec, form = *form](const DeviceProfile& profile) {
+    return Bind(spec, form, profile);
+  }};
+}
+
 }  // namespace
 
-constinit const Family kAttentionBackwardFamily = {"attention_backward", Matches, Bind};
+constinit const Family kAttentionBackwardFamily{"attention_backward", Try};
 
 }  // namespace atunner

@@ -305,13 +305,9 @@ class SimtAttention : public AttentionTemplate {
   }
 };
 
-bool Matches(const KernelSpec& spec) {
-  return spec.FindArg("y") != nullptr && AttentionForm::Of(spec).has_value();
-}
-Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
-                                               const DeviceProfile& profile) {
+BoundSchedule Bind(const KernelSpec& spec, const AttentionForm& form,
+                   const DeviceProfile& profile) {
   ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
-  const AttentionForm form = AttentionForm::Of(spec).value();
   if (spec.compute_dtype == DType::kFloat32)
     return std::make_unique<SimtAttention>(spec, profile, form);
   if (profile.cc_major == 9 && form.dim % 8 == 0)
@@ -319,8 +315,17 @@ Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
   return std::make_unique<MmaAttention>(spec, profile, form);
 }
 
+Binding Try(const Task& task) {
+  const KernelSpec& spec = task.spec();
+  const auto form = spec.FindArg("y") ? AttentionForm::Of(spec) : std::nullopt;
+  if (!form) return {};
+  return {.bind = [spec, form = *form](const DeviceProfile& profile) {
+    return Bind(spec, form, profile);
+  }};
+}
+
 }  // namespace
 
-constinit const Family kAttentionFamily = {"attention", Matches, Bind};
+constinit const Family kAttentionFamily{"attention", Try};
 
 }  // namespace atunner

@@ -158,9 +158,9 @@ TEST_F(Gradients, WhereASingleKeyHasAllWeightNothingIsLeftOver) {
 
 TEST_F(Gradients, OtherGraphsOfTheNameAreNotMatched) {
   KernelSpec spec = Task(1, 1, 64, 64, DType::kBFloat16, false);
-  EXPECT_TRUE(kAttentionBackwardFamily.Match(spec));
+  EXPECT_TRUE(kAttentionBackwardFamily.Try(Task::Of(spec)));
   spec.oracle.graph = Task(1, 1, 64, 64, DType::kBFloat16, true).oracle.graph;
-  EXPECT_FALSE(kAttentionBackwardFamily.Match(spec));
+  EXPECT_FALSE(kAttentionBackwardFamily.Try(Task::Of(spec)));
 }
 
 }  // namespace

@@ -107,14 +107,13 @@ bool Matches(const KernelSpec& spec) {
          pool[0] * pool[1] < (int64_t{1} << 31) && q[0] * CeilDiv(keys, 32) < (int64_t{1} << 31) &&
          q[0] * q[1] < (int64_t{1} << 31);
 }
-Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
-                                               const DeviceProfile& profile) {
+BoundSchedule Bind(const KernelSpec& spec, const DeviceProfile& profile) {
   ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
   return std::make_unique<PagedAttention>(spec, profile);
 }
 
 }  // namespace
 
-constinit const Family kPagedAttentionFamily = {"attention_paged", Matches, Bind};
+constinit const Family kPagedAttentionFamily{"attention_paged", TryIf<Matches, Bind>};
 
 }  // namespace atunner

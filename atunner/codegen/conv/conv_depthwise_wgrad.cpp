@@ -21,8 +21,9 @@ constexpr double kIssued = 3.5;
 constexpr double kDepthwiseNs = 7000;
 constexpr double kShareNs = 0.01;
 
-std::optional<TensorConvForm> FormOf(const KernelSpec& spec) {
-  const auto read = ReadConv(spec);
+std::optional<TensorConvForm> FormOf(const Task& task) {
+  const KernelSpec& spec = task.spec();
+  const auto read = ReadConv(task);
   if (!read || !IsFilterGradient(*read) || read->filters * read->images.factor() > 1 ||
       read->Phases() > 1)
     return std::nullopt;
@@ -96,7 +97,7 @@ class DepthwiseFilters : public BoundTemplate {
 
 }  // namespace
 
-constinit const Family kDepthwiseFiltersFamily = FormFamily<DepthwiseFilters, FormOf>(
-    "depthwise_filters");
+constinit const Family kDepthwiseFiltersFamily{"depthwise_filters",
+                                               TryForm<DepthwiseFilters, FormOf>};
 
 }  // namespace atunner

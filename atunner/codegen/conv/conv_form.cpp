@@ -8,7 +8,6 @@
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/model/kernel/accuracy.h"
-#include "atunner/operators/graph_operator.h"
 #include "atunner/operators/library_task.h"
 #include "atunner/operators/operator.h"
 #include "embed/families.h"
@@ -103,19 +102,18 @@ bool Lies(const TensorConvForm& form, int64_t pixel, int64_t channel) {
          (form.images.one() || form.x.image == form.groups * form.channels * form.Inputs());
 }
 
-std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec) {
+std::optional<graph::ConvForm> ReadConv(const Task& task) {
+  const KernelSpec& spec = task.spec();
   if (IsOperator(spec, "conv2d")) {
-    auto read = ReadConv(WithChannelsLast(spec));
+    auto read = ReadConv(Task::Of(WithChannelsLast(spec)));
     if (read) read->images = graph::Extent::Symbol("N");
     return read;
   }
-  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
-  const auto parsed = GraphOf(spec);
-  if (!parsed) return std::nullopt;
-  auto read = graph::ConvFormOf(graph::FuseMaps(*parsed));
+  if (task.graph() == nullptr) return std::nullopt;
+  auto read = graph::ConvFormOf(*task.fused());
   // Images that are summed are as many as the task has.
   if (!read)
-    read = graph::ConvFormOf(graph::FuseMaps(graph::Specialise(*parsed, spec.dims).value()));
+    read = graph::ConvFormOf(graph::FuseMaps(graph::Specialise(*task.graph(), spec.dims).value()));
   const auto fits = [&](const std::string& name) {
     return spec.FindArg(name)->dtype == spec.compute_dtype;
   };
@@ -128,15 +126,17 @@ std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec) {
   return read->epilogue < 0 || (rows && !IsFilterGradient(*read)) ? read : std::nullopt;
 }
 
-std::optional<TensorConvForm> TensorConvFormOf(const KernelSpec& spec) {
+std::optional<TensorConvForm> TensorConvFormOf(const Task& task) {
+  const KernelSpec& spec = task.spec();
   const bool single = spec.compute_dtype == DType::kFloat32;
   if (!single && SizeOf(spec.compute_dtype) != 2) return std::nullopt;
-  const auto read = ReadConv(spec);
+  const auto read = ReadConv(task);
   if (!read) return std::nullopt;
   const int64_t channels = IsFilterGradient(*read) ? read->images.factor() : read->channels;
   const bool graph = spec.oracle.kind == Oracle::Kind::kGraph;
   if (graph && channels * read->filters < kLeastProducts) return std::nullopt;
   TensorConvForm form{*read, read->channels, read->filters};
+  if (task.fused()) form.graph = *task.fused();
   form.scaled = single && graph && AccuracyOf(spec) == Accuracy::kFast;
   form.operands = form.scaled ? DType::kFloat16 : spec.compute_dtype;
   if (form.Unit() == 8) PutGroupsTogether(form);
@@ -229,7 +229,7 @@ void AddArranging(LaunchPlan& plan, const TensorConvForm& form) {
 
 graph::EpilogueText EpilogueOf(const KernelSpec& spec, const TensorConvForm& form) {
   if (form.epilogue < 0) return {.text = std::string(embed::kPlainEpilogueCuh)};
-  const graph::ValidGraph graph = FusedGraphOf(spec).value();
+  const graph::ValidGraph& graph = form.graph.value();
   const graph::Node& product = graph.node(form.product);
   const std::string letters = graph::ParsedEquation(product.As<graph::Contract>()->equation).result;
   const graph::ProductForm matrix{
@@ -252,8 +252,7 @@ std::vector<Dims> CheckImages(const KernelSpec& spec, const TensorConvForm& form
   const int64_t work = form.Results() * form.channels * form.Taps();
   if (form.images.constant() || work > kMostChecked) return {};
   const std::string& name = form.images.symbols()[0];
-  const auto graph = GraphOf(spec);
-  const int64_t least = graph ? graph->symbols().at(name).low : 1;
+  const int64_t least = form.graph ? form.graph->symbols().at(name).low : 1;
   std::vector<Dims> sizes(1, spec.dims);
   sizes[0][name] = least;
   const int64_t few = std::min(

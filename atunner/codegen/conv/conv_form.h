@@ -10,6 +10,7 @@
 #include "atunner/codegen/template/bound_template.h"
 #include "atunner/cuda_text/epilogue_text.h"
 #include "atunner/graph/match/convolution.h"
+#include "atunner/operators/task.h"
 
 namespace atunner {
 
@@ -40,6 +41,8 @@ struct TensorConvForm : graph::ConvForm {
   int64_t pair = 1;   ///< rows of such an image that are one of places, likewise
   /// Neighbouring taps that are summed apart, of the same panels
   int64_t shifts = 1;
+  /// The task's graph after FuseMaps, to which `epilogue` belongs; empty for the operator conv2d
+  std::optional<graph::ValidGraph> graph = std::nullopt;
 
   int64_t Pixels() const;
   int64_t Rounded() const { return pixels_first || Runs() ? Pixels() : CeilDiv(Pixels(), 8) * 8; }
@@ -76,14 +79,14 @@ struct TensorConvForm : graph::ConvForm {
 /// them anyway.
 void PutGroupsTogether(TensorConvForm& form);
 /// The task as a convolution whose tensors have one type: conv2d, or a graph.
-std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec);
+std::optional<graph::ConvForm> ReadConv(const Task& task);
 /// Does x lie without gaps, so many elements from pixel to pixel and from channel to channel?
 bool Lies(const TensorConvForm& form, int64_t pixel, int64_t channel);
 inline bool HasChannelsLast(const TensorConvForm& form) {
   return Lies(form, form.groups * form.channels, 1);
 }
 inline bool HasChannelsFirst(const TensorConvForm& form) { return Lies(form, 1, form.Inputs()); }
-std::optional<TensorConvForm> TensorConvFormOf(const KernelSpec& spec);
+std::optional<TensorConvForm> TensorConvFormOf(const Task& task);
 /// What becomes of sums before they are stored: rows are pixels, columns filters.
 graph::EpilogueText EpilogueOf(const KernelSpec& spec, const TensorConvForm& form);
 /// Elements, 8 at most, that are surely side by side and aligned where rows have so many.
@@ -101,12 +104,13 @@ std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const
 /// Schedules on Hopper whose taps are distances between rows of one stretch in shared memory
 /// (kernels/families/conv/conv_implicit_gemm.cu): nullptr where dilated steps of more than one
 /// leave rows out, or stretches are too long.
-std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec,
-                                               const DeviceProfile& profile);
+std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec, const DeviceProfile& profile,
+                                               TensorConvForm form);
 /// Gradients by the filter of those (kernels/families/conv/conv_wgrad.cu); nullptr for other tasks
 /// and for small groups.
 std::unique_ptr<ScheduleTemplate> MakeFilterGradient(const KernelSpec& spec,
-                                                     const DeviceProfile& profile);
+                                                     const DeviceProfile& profile,
+                                                     const TensorConvForm& form);
 
 /// Sizes to check at: few images, and so many as affordable up to `several`; none where images are
 /// summed, or one is too large.

@@ -89,23 +89,30 @@ class GatheredConv : public ProductTemplate {
   graph::EpilogueText epilogue_;
 };
 
-Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
-                                               const DeviceProfile& profile) {
-  TensorConvForm form = TensorConvFormOf(spec).value();
+BoundSchedule Bind(const KernelSpec& spec, const TensorConvForm& form,
+                   const DeviceProfile& profile) {
   if (form.operands != DType::kFloat32) {
     if (profile.cc_major < 8)
       return Fail(
           ErrorCode::kUnsupported, fmt::format("{} on tensor cores of {}", spec.name, profile.name),
           "",
           "they need compute capability 8.0 or later; float32 without --accuracy fast is served");
-    if (auto halo = MakeHaloConv(spec, profile)) return halo;
-    if (auto filters = MakeFilterGradient(spec, profile)) return filters;
+    if (auto halo = MakeHaloConv(spec, profile, form)) return halo;
+    if (auto filters = MakeFilterGradient(spec, profile, form)) return filters;
   }
-  return std::make_unique<GatheredConv>(spec, profile, std::move(form));
+  return std::make_unique<GatheredConv>(spec, profile, form);
+}
+
+Binding Try(const Task& task) {
+  auto form = TensorConvFormOf(task);
+  if (!form) return {};
+  return {.bind = [spec = task.spec(), form = *std::move(form)](const DeviceProfile& profile) {
+    return Bind(spec, form, profile);
+  }};
 }
 
 }  // namespace
 
-constinit const Family kConvGraphFamily = {"convolution", HasForm<TensorConvFormOf>, Bind};
+constinit const Family kConvGraphFamily{"convolution", Try};
 
 }  // namespace atunner

@@ -405,16 +405,15 @@ std::unique_ptr<HaloConv> MakeIf(bool (*take)(TensorConvForm&), const KernelSpec
 
 }  // namespace
 
-std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec,
-                                               const DeviceProfile& profile) {
-  auto form = TensorConvFormOf(spec);
-  if (!form || profile.cc_major != 9 || IsFilterGradient(*form)) return nullptr;
-  Flatten(*form);
-  for (size_t i = 0; i < form->axes.size(); ++i) {
-    if (!Arrange(form->axes[i], form->arranged[i])) return nullptr;
+std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec, const DeviceProfile& profile,
+                                               TensorConvForm form) {
+  if (profile.cc_major != 9 || IsFilterGradient(form)) return nullptr;
+  Flatten(form);
+  for (size_t i = 0; i < form.axes.size(); ++i) {
+    if (!Arrange(form.axes[i], form.arranged[i])) return nullptr;
   }
-  auto rows = MakeIf(ArrangeRows, spec, profile, *form),
-       panels = MakeIf(TakePanels, spec, profile, *form);
+  auto rows = MakeIf(ArrangeRows, spec, profile, form),
+       panels = MakeIf(TakePanels, spec, profile, form);
   return panels && (!rows || panels->Whole() <= rows->Whole()) ? std::move(panels)
                                                                : std::move(rows);
 }

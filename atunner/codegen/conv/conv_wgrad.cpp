@@ -41,29 +41,29 @@ struct Gradient {
   int64_t Places() const { return x.images.factor() * x.Places(); }
 };
 
-std::optional<Gradient> GradientOf(const KernelSpec& spec, const DeviceProfile& profile) {
-  auto form = TensorConvFormOf(spec);
-  if (!form || profile.cc_major != 9 || !IsFilterGradient(*form) || form->Phases() > 1 ||
+std::optional<Gradient> GradientOf(const KernelSpec& spec, const DeviceProfile& profile,
+                                   const TensorConvForm& form) {
+  if (profile.cc_major != 9 || !IsFilterGradient(form) || form.Phases() > 1 ||
       SizeOf(spec.compute_dtype) != 2)
     return std::nullopt;
-  Gradient gradient{*form, *form};
+  Gradient gradient{form, form};
   TensorConvForm &x = gradient.x, &dy = gradient.dy;
-  const int64_t images = form->channels;
+  const int64_t images = form.channels;
   x.images = dy.images = graph::Extent(images);
-  x.channels = x.own_channels = form->images.factor();
+  x.channels = x.own_channels = form.images.factor();
   std::swap(x.x.image, x.x.channel);
   PutGroupsTogether(x);
   if (std::min(x.filters, x.channels) < kLeast) return std::nullopt;
   dy.groups = x.groups;
   dy.channels = dy.own_channels = x.filters;
-  dy.x = {.name = form->w.name,
-          .image = form->w.channel,
-          .group = form->w.group * (form->groups / x.groups),
-          .channel = form->w.filter};
+  dy.x = {.name = form.w.name,
+          .image = form.w.channel,
+          .group = form.w.group * (form.groups / x.groups),
+          .channel = form.w.filter};
   x.padded = CeilDiv(x.channels, 8) * 8;
   dy.padded = CeilDiv(dy.channels, 8) * 8;
-  for (size_t i = 0; i < form->axes.size(); ++i) {
-    const graph::ConvAxis& axis = form->axes[i];
+  for (size_t i = 0; i < form.axes.size(); ++i) {
+    const graph::ConvAxis& axis = form.axes[i];
     const int64_t step = axis.dilation;
     const int64_t low = -axis.shift;
     const int64_t reach = axis.stride * (axis.out - 1);
@@ -246,8 +246,9 @@ class FilterGradient : public BoundTemplate {
 }  // namespace
 
 std::unique_ptr<ScheduleTemplate> MakeFilterGradient(const KernelSpec& spec,
-                                                     const DeviceProfile& profile) {
-  auto gradient = GradientOf(spec, profile);
+                                                     const DeviceProfile& profile,
+                                                     const TensorConvForm& form) {
+  auto gradient = GradientOf(spec, profile, form);
   if (!gradient) return nullptr;
   auto made = std::make_unique<FilterGradient>(spec, profile, *std::move(gradient));
   return made->Default().values.empty() ? nullptr : std::move(made);

@@ -353,10 +353,12 @@ Result<std::unique_ptr<ScheduleTemplate>> BindProduct(const KernelSpec& spec,
   return planes && least(*planes) < least(*walking) ? std::move(planes) : std::move(walking);
 }
 
-constinit const Family kGemmFamily = {
-    "gemm", [](const KernelSpec& spec) { return IsOperator(spec, "matmul"); },
-    [](const KernelSpec& spec, const DeviceProfile& profile) {
-      return BindProduct(spec, profile, MatmulOf(spec));
+constinit const Family kGemmFamily{
+    "gemm", [](const Task& task) -> Binding {
+      if (!IsOperator(task.spec(), "matmul")) return {};
+      return {.bind = [spec = task.spec()](const DeviceProfile& profile) {
+        return BindProduct(spec, profile, MatmulOf(spec));
+      }};
     }};
 
 }  // namespace atunner

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "atunner/codegen/template/bound_template.h"
+#include "atunner/operators/task.h"
 
 namespace atunner {
 
@@ -39,7 +40,7 @@ struct MatrixProduct {
 MatrixProduct MatmulOf(const KernelSpec& spec);
 /// Of a graph that is one product and what a map makes of it: nullopt for other graphs, and for
 /// types that are not multiplied or the kernels do not store.
-std::optional<MatrixProduct> ProductOf(const KernelSpec& spec);
+std::optional<MatrixProduct> ProductOf(const Task& task);
 
 /// Of an expression over the task's dims, at its own sizes.
 int64_t SizeOf(const std::string& extent, const KernelSpec& spec);

@@ -33,13 +33,14 @@ bool Serves(const MatrixProduct& product, DType sums) {
                     : whole(a) && whole(b) && sums == DType::kInt32;
 }
 
-/// Can tensor maps copy tiles of two such products, in whole units?
+/// True if tensor maps can copy tiles of two such products, in whole units, and the depth can be
+/// counted in 31 bits.
 bool ServesPairs(const MatrixProduct& product) {
   const auto whole = [](const std::string& extent) {
     return extent.find_first_not_of("0123456789") == extent.npos && std::stoll(extent) % 16 == 0;
   };
   return SizeOf(product.b.dtype) == 2 && SizeOf(product.c.dtype) == 2 && whole(product.n) &&
-         whole(product.k);
+         whole(product.k) && std::stoll(product.k) <= INT32_MAX / 2;
 }
 
 MatrixProduct Described(const ProductForm& form, MatrixProduct::Part result) {
@@ -59,8 +60,8 @@ MatrixProduct Described(const ProductForm& form, MatrixProduct::Part result) {
 
 }  // namespace
 
-std::optional<MatrixProduct> ProductOf(const KernelSpec& spec) {
-  const auto fused = FusedGraphOf(spec);
+std::optional<MatrixProduct> ProductOf(const Task& task) {
+  const ValidGraph* fused = task.fused();
   if (!fused || fused->outputs().size() != 1) return std::nullopt;
   const ValidGraph& graph = *fused;
   std::vector<NodeId> products;
@@ -83,7 +84,7 @@ std::optional<MatrixProduct> ProductOf(const KernelSpec& spec) {
   if (pair && !(twin && form->IsTwin(*twin) && ServesPairs(made))) return std::nullopt;
   if (pair) made.twin = twin->b.input->name;
   const auto epilogue = graph::TextOfEpilogue(graph, *form, pair ? products[1] : -1, output,
-                                              NarrowText(spec, graph));
+                                              NarrowText(task.spec(), graph));
   if (pair && epilogue.has_elements) return std::nullopt;
   made.epilogue = epilogue.text;
   made.column_bytes = epilogue.column_bytes;
@@ -93,17 +94,26 @@ std::optional<MatrixProduct> ProductOf(const KernelSpec& spec) {
 
 namespace {
 
-Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
-                                               const DeviceProfile& profile) {
-  const MatrixProduct product = ProductOf(spec).value();
-  if (!product.twin.empty() && profile.cc_major != 9) return kStagesFamily.Bind(spec, profile);
-  auto bound = BindProduct(spec, profile, product);
-  return bound || !kElementsFamily.Match(spec) ? std::move(bound)
-                                               : kElementsFamily.Bind(spec, profile);
+BoundSchedule Bind(const KernelSpec& spec, const MatrixProduct& product,
+                   const DeviceProfile& profile) {
+  if (!product.twin.empty() && profile.cc_major != 9)
+    return Fail(ErrorCode::kUnsupported, "the parts of '" + spec.name + "' take a GPU of Hopper");
+  return BindProduct(spec, profile, product);
+}
+
+/// Two products at once take Hopper: other devices compute one after the other. A single product
+/// that the device cannot multiply may be short enough to be computed element by element.
+Binding Try(const Task& task) {
+  auto product = ProductOf(task);
+  if (!product) return {};
+  const std::string_view otherwise = product->twin.empty() ? "elements" : "stages";
+  return {.bind = [spec = task.spec(), product = *std::move(product)](
+                      const DeviceProfile& profile) { return Bind(spec, product, profile); },
+          .otherwise = otherwise};
 }
 
 }  // namespace
 
-constinit const Family kProductFamily = {"product", HasForm<ProductOf>, Bind};
+constinit const Family kProductFamily{"product", Try};
 
 }  // namespace atunner

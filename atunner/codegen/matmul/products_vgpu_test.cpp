@@ -126,7 +126,7 @@ TEST_F(HopperNumbers, ProductsOf8BitFloats) {
 TEST_F(HopperNumbers, ProductsInsideOfGraphs) {
   const auto check = [&](const KernelSpec& spec, uint64_t seed) {
     SCOPED_TRACE(spec.name);
-    ASSERT_TRUE(kProductFamily.Match(spec));
+    ASSERT_TRUE(kProductFamily.Try(Task::Of(spec)));
     const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
     CheckConfigurations(
         *schedule, {WithValues(*schedule, {{"tile_m", 64}, {"tile_n", 64}, {"persistent", 0}})},
@@ -206,7 +206,7 @@ y = cast(select(index(-1) + index(-3) <= index(-2), wide, 0), bfloat16)
 output y
 )";
   const KernelSpec spec = SpecOfGraph(graph::Parse(text, "scores").value(), {}).value();
-  ASSERT_TRUE(kProductFamily.Match(spec));
+  ASSERT_TRUE(kProductFamily.Try(Task::Of(spec)));
   const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
   CheckConfigurations(*schedule, DrawConfigurations(*schedule, 5, 8), 61);
 }
@@ -250,7 +250,7 @@ TEST_F(HopperNumbers, SinglePrecisionProductsOfGraphsByPlanes) {
       KernelSpec spec = SpecOf(task, DType::kFloat32);
       if (planes == 1) SetAccuracy(spec, Accuracy::kFast);
       if (planes == 2) spec.tolerance.relative = 1e-4;
-      const auto schedule = MakePlanesGemm(spec, gpu_.profile(), ProductOf(spec).value());
+      const auto schedule = MakePlanesGemm(spec, gpu_.profile(), ProductOf(Task::Of(spec)).value());
       const std::vector<Configuration> drawn = DrawConfigurations(*schedule, planes < 3 ? 1 : 2,
                                                                   43);
       if (planes < 3)

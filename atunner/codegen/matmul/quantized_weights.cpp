@@ -204,8 +204,7 @@ bool Matches(const KernelSpec& spec) {
          IsLibraryTask(spec, spec.name, {x, {weight[0], x[1]}});
 }
 
-Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
-                                               const DeviceProfile& profile) {
+BoundSchedule Bind(const KernelSpec& spec, const DeviceProfile& profile) {
   if (profile.cc_major == 9 && ExtentsOf(spec, "x")[0] >= kManyRows)
     return std::make_unique<WeightsOfGroups>(spec, profile);
   if (OfFourBits(spec) && AccuracyOf(spec) == Accuracy::kStrict)
@@ -218,6 +217,6 @@ Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
 
 }  // namespace
 
-constinit const Family kWeightsFamily = {"weights", Matches, Bind};
+constinit const Family kWeightsFamily{"weights", TryIf<Matches, Bind>};
 
 }  // namespace atunner

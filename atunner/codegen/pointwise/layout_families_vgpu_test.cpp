@@ -237,7 +237,7 @@ TEST_F(GraphKernels, BlocksThatDivideColumnsMeetInOneKernel) {
                                     {DType::kFloat32, {shape}, attributes, false});
     const KernelSpec spec = SpecOfGraph(built.value(), {}).value();
     SCOPED_TRACE(spec.name);
-    const auto schedule = kColumnsFamily.Bind(spec, gpu_.profile()).value();
+    const auto schedule = kColumnsFamily.Try(Task::Of(spec)).bind(gpu_.profile()).value();
     const auto index = SpaceIndex::Build(schedule->space(), spec.dims).value();
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
     Random random(5);
@@ -299,7 +299,7 @@ output y
 )");
   DeviceProfile few = gpu_.profile();
   few.sms = 4;
-  const auto schedule = kColumnsFamily.Bind(spec, few).value();
+  const auto schedule = kColumnsFamily.Try(Task::Of(spec)).bind(few).value();
   auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
   const std::vector<std::pair<const char*, int64_t>> values = {
       {"kept_threads", 1}, {"reduced_threads", 64}, {"vector", 2},

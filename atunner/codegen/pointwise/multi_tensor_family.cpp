@@ -14,7 +14,6 @@
 #include "atunner/graph/evaluate/evaluate_sums.h"
 #include "atunner/graph/match/multi_tensor.h"
 #include "atunner/graph/rewrite/rewrite.h"
-#include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -31,10 +30,10 @@ struct TensorsForm {
   graph::AlikeMembers alike;
 };
 
-std::optional<TensorsForm> TensorsFormOf(const KernelSpec& spec) {
-  const auto parsed = GraphOf(spec);
-  // most are none, at once
-  if (!parsed || !spec.dims.empty() || !graph::FindAlike(*parsed)) return std::nullopt;
+std::optional<TensorsForm> TensorsFormOf(const Task& task) {
+  const graph::ValidGraph* parsed = task.graph();
+  // FindAlike is cheap and refuses most graphs before their axes are merged.
+  if (!parsed || !task.spec().dims.empty() || !graph::FindAlike(*parsed)) return std::nullopt;
   graph::ValidGraph graph = graph::MergeAxes(*parsed);
   const bool lines = std::ranges::all_of(graph.nodes(), [](const graph::Node& node) {
     return node.type.rank() <= 1 || graph::ElementCount(node.type.shape).one();
@@ -362,6 +361,6 @@ class TensorsTemplate : public GraphTemplate {
 
 }  // namespace
 
-constinit const Family kTensorsFamily = FormFamily<TensorsTemplate, TensorsFormOf>("tensors");
+constinit const Family kTensorsFamily{"tensors", TryForm<TensorsTemplate, TensorsFormOf>};
 
 }  // namespace atunner

@@ -29,10 +29,9 @@ using graph::ValidGraph;
 // elements read for one that is written: one sum after the other errs by their root
 constexpr double kMostWork = 256;
 
-std::optional<ValidGraph> ElementsForm(const KernelSpec& spec) {
-  const auto fused = FusedGraphOf(spec);
-  if (!fused) return std::nullopt;
-  ValidGraph graph = graph::MergeAxes(*fused);
+std::optional<ValidGraph> ElementsForm(const Task& task) {
+  if (!task.fused()) return std::nullopt;
+  ValidGraph graph = graph::MergeAxes(*task.fused());
   const bool served = std::ranges::all_of(graph.outputs(), [&](const graph::Output& output) {
     return graph::CanInline(graph, output.node, kMostWork);
   });
@@ -314,6 +313,7 @@ class ElementsTemplate : public GraphTemplate {
 
 }  // namespace
 
-constinit const Family kElementsFamily = FormFamily<ElementsTemplate, ElementsForm>("elements");
+constinit const Family kElementsFamily{
+    .name = "elements", .Try = TryForm<ElementsTemplate, ElementsForm>, .rereads_operands = true};
 
 }  // namespace atunner

@@ -29,12 +29,12 @@ int64_t Span(const ConvAxis& axis, int64_t windows) {
 constexpr int64_t kMostThreads = int64_t{1} << 31;
 constexpr int64_t kLargestWindow = 64;  ///< elements of one depth: a thread has all of them at hand
 
-std::optional<PoolingForm> FormOf(const KernelSpec& spec) {
-  auto form = FusedGraphOf(spec).and_then(graph::PoolingFormOf);
+std::optional<PoolingForm> FormOf(const Task& task) {
+  auto form = task.fused() ? graph::PoolingFormOf(*task.fused()) : std::nullopt;
   if (!form) return std::nullopt;
   const graph::Shape& out = form->graph.node(form->reduce).type.shape;
   if (Span(form->axes[1], 1) * Span(form->axes[2], 1) > kLargestWindow) return std::nullopt;
-  const bool numbered = graph::ElementCount(out).Bound(spec.dims).factor() < kMostThreads &&
+  const bool numbered = graph::ElementCount(out).Bound(task.spec().dims).factor() < kMostThreads &&
                         form->axes[0].in * form->axes[1].in * form->axes[2].in < kMostThreads;
   return numbered ? form : std::nullopt;
 }
@@ -202,6 +202,6 @@ class PoolingTemplate : public GraphTemplate {
 
 }  // namespace
 
-constinit const Family kPoolingFamily = FormFamily<PoolingTemplate, FormOf>("pooling");
+constinit const Family kPoolingFamily{"pooling", TryForm<PoolingTemplate, FormOf>};
 
 }  // namespace atunner

@@ -63,12 +63,12 @@ struct ScatterForm : NodeForm {
 };
 
 /// Is each place one along an axis, behind which there is at most one more?
-std::optional<ScatterForm> FormOf(const KernelSpec& spec) {
-  auto fused = FusedGraphOf(spec);
-  if (fused) fused = graph::MergeAxes(*fused);
-  const auto id = fused ? graph::OnlyNode<graph::Scatter>(*fused) : std::nullopt;
+std::optional<ScatterForm> FormOf(const Task& task) {
+  if (!task.fused()) return std::nullopt;
+  const graph::ValidGraph fused = graph::MergeAxes(*task.fused());
+  const auto id = graph::OnlyNode<graph::Scatter>(fused);
   if (!id) return std::nullopt;
-  ScatterForm form{{*fused, *id}};
+  ScatterForm form{{fused, *id}};
   const bool operands = std::ranges::all_of(form.graph.node(*id).operands, [&](NodeId operand) {
     return graph::CanInline(form.graph, operand, 8);
   });
@@ -79,8 +79,8 @@ std::optional<ScatterForm> FormOf(const KernelSpec& spec) {
              : std::nullopt;
 }
 template <bool SLICES>
-std::optional<ScatterForm> FormBySize(const KernelSpec& spec) {
-  auto form = FormOf(spec);
+std::optional<ScatterForm> FormBySize(const Task& task) {
+  auto form = FormOf(task);
   return form && (form->space().size() > form->axis() + 1) == SLICES ? std::move(form)
                                                                      : std::nullopt;
 }
@@ -352,8 +352,8 @@ class StripsTemplate : public GraphTemplate {
 
 }  // namespace
 
-constinit const Family kScatterFamily = FormFamily<SlicesTemplate, FormBySize<true>>("scatter");
-constinit const Family kScatterStripsFamily = FormFamily<StripsTemplate, FormBySize<false>>(
-    "scatter_strips");
+constinit const Family kScatterFamily{"scatter", TryForm<SlicesTemplate, FormBySize<true>>};
+constinit const Family kScatterStripsFamily{"scatter_strips",
+                                            TryForm<StripsTemplate, FormBySize<false>>};
 
 }  // namespace atunner

@@ -41,10 +41,11 @@ const graph::Node& InputOf(const graph::ValidGraph& graph, const graph::Node& so
   return *node;
 }
 
-std::optional<NodeForm> FormOf(const KernelSpec& spec) {
-  const auto fused = FusedGraphOf(spec);
+std::optional<NodeForm> FormOf(const Task& task) {
+  const graph::ValidGraph* fused = task.fused();
   const auto id = fused ? graph::OnlyNode<graph::Sort>(*fused) : std::nullopt;
-  if (!id || graph::HasLongSorts(graph::Specialise(*fused, spec.dims).value())) return std::nullopt;
+  if (!id || graph::HasLongSorts(graph::Specialise(*fused, task.spec().dims).value()))
+    return std::nullopt;
   const graph::Node& sort = fused->node(*id);
   const graph::Node& x = InputOf(*fused, sort);
   const graph::TensorType& sorted = fused->node(sort.operands[0]).type;
@@ -212,6 +213,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel({0}, const Key* __res
 
 }  // namespace
 
-constinit const Family kTopKFamily = FormFamily<TopKTemplate, FormOf>("topk");
+constinit const Family kTopKFamily{"topk", TryForm<TopKTemplate, FormOf>};
 
 }  // namespace atunner

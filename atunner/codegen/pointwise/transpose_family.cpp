@@ -18,8 +18,8 @@ using graph::Extent;
 using graph::Shape;
 using graph::TransposeForm;
 
-std::optional<TransposeForm> FormOf(const KernelSpec& spec) {
-  return FusedGraphOf(spec).and_then(graph::TransposeFormOf);
+std::optional<TransposeForm> FormOf(const Task& task) {
+  return task.fused() ? graph::TransposeFormOf(*task.fused()) : std::nullopt;
 }
 
 class TransposeTemplate : public GraphTemplate {
@@ -142,6 +142,6 @@ class TransposeTemplate : public GraphTemplate {
 
 }  // namespace
 
-constinit const Family kTransposeFamily = FormFamily<TransposeTemplate, FormOf>("transpose");
+constinit const Family kTransposeFamily{"transpose", TryForm<TransposeTemplate, FormOf>};
 
 }  // namespace atunner

@@ -11,16 +11,13 @@
 #include "atunner/codegen/reduce/reduction_program.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
-#include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 
 namespace atunner {
 namespace {
 
-std::optional<ReductionProgram> ProgramOf(const KernelSpec& spec) {
-  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
-  const auto graph = GraphOf(spec);
-  auto program = graph ? MakeColumnsProgram(*graph) : std::nullopt;
+std::optional<ReductionProgram> ProgramOf(const Task& task) {
+  auto program = task.graph() ? MakeColumnsProgram(*task.graph()) : std::nullopt;
   return program && ColumnsCanBeWritten(*program) ? std::move(program) : std::nullopt;
 }
 
@@ -344,6 +341,7 @@ class ColumnsTemplate : public GraphTemplate {
 
 }  // namespace
 
-constinit const Family kColumnsFamily = FormFamily<ColumnsTemplate, ProgramOf>("columns");
+constinit const Family kColumnsFamily{
+    .name = "columns", .Try = TryForm<ColumnsTemplate, ProgramOf>, .only_large_reductions = true};
 
 }  // namespace atunner

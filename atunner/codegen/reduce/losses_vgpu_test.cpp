@@ -107,7 +107,7 @@ TEST_F(Losses, RowsThatExceedABlock) {
   few.sms = 4;
   for (const char* op : {"log_softmax", "logsumexp"}) {
     const KernelSpec spec = SpecOf({op, {{rows_, classes_}}, {}}, DType::kFloat32);
-    const auto schedule = kColumnsFamily.Bind(spec, few).value();
+    const auto schedule = kColumnsFamily.Try(Task::Of(spec)).bind(few).value();
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec);
     ASSERT_TRUE(oracle.has_value()) << oracle.error().ToString();
     for (int64_t hold : {0, 2}) {

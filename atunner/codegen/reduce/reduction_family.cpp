@@ -49,10 +49,10 @@ struct Programs {
   ReductionProgram read;  ///< where each pass reads them again
 };
 
-std::optional<Programs> ProgramsOf(const KernelSpec& spec) {
-  const auto graph = GraphOf(spec);
+std::optional<Programs> ProgramsOf(const Task& task) {
+  const graph::ValidGraph* graph = task.graph();
   auto program = graph ? MakeRowsProgram(*graph) : std::nullopt;
-  if (!program || FewLongRows(*program, spec) || ExceedsBlock(*program)) return std::nullopt;
+  if (!program || FewLongRows(*program, task.spec()) || ExceedsBlock(*program)) return std::nullopt;
   return Programs{*std::move(program), MakeRowsProgram(*graph, /*online=*/true).value()};
 }
 
@@ -302,6 +302,6 @@ class ReductionTemplate : public GraphTemplate {
 
 }  // namespace
 
-constinit const Family kReductionFamily = FormFamily<ReductionTemplate, ProgramsOf>("reduction");
+constinit const Family kReductionFamily{"reduction", TryForm<ReductionTemplate, ProgramsOf>};
 
 }  // namespace atunner

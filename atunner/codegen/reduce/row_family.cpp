@@ -296,19 +296,25 @@ class RowTemplate : public BoundTemplate {
   RowTask task_;
 };
 
-bool Matches(const KernelSpec& spec) {
-  return spec.oracle.kind == Oracle::Kind::kOperator && FindKernel(spec.name) != nullptr;
-}
-Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
-                                               const DeviceProfile& profile) {
-  auto bound = std::make_unique<RowTemplate>(*FindKernel(spec.name), spec, profile);
+BoundSchedule Bind(const RowKernel& kernel, const KernelSpec& spec, const DeviceProfile& profile) {
+  auto bound = std::make_unique<RowTemplate>(kernel, spec, profile);
   if (!bound->Default().values.empty()) return bound;
   return Fail(ErrorCode::kUnsupported, fmt::format("rows of {} elements are too long for {}",
                                                    spec.dims.at("cols"), spec.name));
 }
 
+Binding Try(const Task& task) {
+  const KernelSpec& spec = task.spec();
+  const RowKernel* kernel = spec.oracle.kind == Oracle::Kind::kOperator ? FindKernel(spec.name)
+                                                                        : nullptr;
+  if (kernel == nullptr) return {};
+  return {.bind = [kernel, spec](const DeviceProfile& profile) {
+    return Bind(*kernel, spec, profile);
+  }};
+}
+
 }  // namespace
 
-constinit const Family kRowFamily = {"rows", Matches, Bind};
+constinit const Family kRowFamily{"rows", Try};
 
 }  // namespace atunner

@@ -176,8 +176,8 @@ class Writer {
   bool splits_;
 };
 
-std::optional<ScanForm> FormOf(const KernelSpec& spec) {
-  const auto fused = FusedGraphOf(spec);
+std::optional<ScanForm> FormOf(const Task& task) {
+  const graph::ValidGraph* fused = task.fused();
   if (!fused) return std::nullopt;
   const auto scan = graph::OnlyNode<graph::Scan>(*fused);
   if (!scan) return std::nullopt;
@@ -320,6 +320,6 @@ class ScanTemplate : public GraphTemplate {
 
 }  // namespace
 
-constinit const Family kScanFamily = FormFamily<ScanTemplate, FormOf>("scan");
+constinit const Family kScanFamily{"scan", TryForm<ScanTemplate, FormOf>};
 
 }  // namespace atunner

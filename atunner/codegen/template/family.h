@@ -1,40 +1,71 @@
 // Schedule families: parametrised ways to compute an operator.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "atunner/model/schedule/schedule_template.h"
 #include "atunner/model/value/device_profile.h"
+#include "atunner/operators/task.h"
 
 namespace atunner {
 
-struct Family {
-  std::string_view name;
-  bool (*Match)(const KernelSpec& spec);
-  /// The family bound to one task on one device: its space is pruned to what the device can hold.
-  Result<std::unique_ptr<ScheduleTemplate>> (*Bind)(const KernelSpec& spec,
-                                                    const DeviceProfile& profile);
+using BoundSchedule = Result<std::unique_ptr<ScheduleTemplate>>;
+
+/// The answer of a family that was asked whether it computes a task.
+struct Binding {
+  /// Makes the schedule for one device: its space is pruned to what the device can hold. Empty if
+  /// the family does not compute the task at all. kUnsupported if it does, but not on this device.
+  /// The function keeps all that it needs of the task.
+  std::function<BoundSchedule(const DeviceProfile& profile)> bind = {};
+  /// The name of the family that is asked next if `bind` fails; empty: the error is final.
+  std::string_view otherwise = {};
+
+  explicit operator bool() const { return static_cast<bool>(bind); }
 };
 
-/// `FormOf(spec)` is an optional, a Result or the like.
-template <auto FormOf>
-bool HasForm(const KernelSpec& spec) {
-  return FormOf(spec).has_value();
-}
-/// Of tasks with a form, which Template{spec, profile, form} schedules.
+struct Family {
+  std::string_view name;
+  /// Matches the task. There is no device yet, because the partition of a graph into kernels asks
+  /// this of many subgraphs and is the same for all devices. A family therefore leaves costly work,
+  /// such as making the space, to Binding::bind.
+  Binding (*Try)(const Task& task);
+  /// Its schedule consists of schedules of other families, for subgraphs.
+  bool partitions = false;
+  /// Each element of a result reads its operands again, from caches if other elements have read
+  /// them before. A partition counts an eighth of these bytes.
+  bool rereads_operands = false;
+  /// A partition does not use it where a reduction takes much less than the kernel writes
+  /// (graph::ReducesLittle).
+  bool only_large_reductions = false;
+};
+
+/// The Try of a family whose Template{spec, profile, form} schedules tasks with a form:
+/// `FormOf(task)` is an optional, a Result or the like.
 template <class Template, auto FormOf>
-Result<std::unique_ptr<ScheduleTemplate>> BindForm(const KernelSpec& spec,
-                                                   const DeviceProfile& profile) {
-  return std::make_unique<Template>(spec, profile, FormOf(spec).value());
-}
-template <class Template, auto FormOf>
-constexpr Family FormFamily(std::string_view name) {
-  return {name, HasForm<FormOf>, BindForm<Template, FormOf>};
+Binding TryForm(const Task& task) {
+  auto form = FormOf(task);
+  if (!form) return {};
+  return {.bind = [spec = task.spec(),
+                   form = *std::move(form)](const DeviceProfile& profile) -> BoundSchedule {
+    return std::make_unique<Template>(spec, profile, form);
+  }};
 }
 
-/// Is it a task of the operator of that name, and not of a graph?
+/// The Try of a family whose forms are not worth keeping: `Matches(spec)` says whether it computes
+/// a task, and `Bind(spec, profile)` makes the schedule.
+template <auto Matches, auto Bind>
+Binding TryIf(const Task& task) {
+  if (!Matches(task.spec())) return {};
+  return {.bind = [spec = task.spec()](const DeviceProfile& profile) -> BoundSchedule {
+    return Bind(spec, profile);
+  }};
+}
+
+/// True for a task of the operator of that name, and false for a graph of that name.
 inline bool IsOperator(const KernelSpec& spec, std::string_view name) {
   return spec.oracle.kind == Oracle::Kind::kOperator && spec.name == name;
 }
@@ -52,8 +83,12 @@ ATUNNER_FAMILIES(ATUNNER_DECLARE_FAMILY)
 #undef ATUNNER_DECLARE_FAMILY
 
 std::vector<const Family*> AllFamilies();
-/// The first family that matches. kUnsupported when none does.
-Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec,
-                                                       const DeviceProfile& profile);
+/// The first family that computes the task; nullptr if there is none. Families that partition are
+/// left out unless `partitions`.
+const Family* FamilyOf(const Task& task, bool partitions = true);
+/// The schedule of the first family that computes the task. kUnsupported if there is none or it
+/// does not on this device; kInvalidInput if `spec` is not the task of its graph.
+BoundSchedule MakeTemplate(const Task& task, const DeviceProfile& profile);
+BoundSchedule MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile);
 
 }  // namespace atunner

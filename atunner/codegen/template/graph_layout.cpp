@@ -6,23 +6,12 @@
 
 #include "atunner/cuda_text/baseline_kernels.h"
 #include "atunner/cuda_text/cuda_text.h"
-#include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/model/kernel/accuracy.h"
-#include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 
 namespace atunner {
 
 using graph::Shape;
-
-std::optional<graph::ValidGraph> FusedGraphOf(const KernelSpec& spec) {
-  // families ask one after the other
-  thread_local std::pair<std::string, std::optional<graph::ValidGraph>> last;
-  const auto parsed = GraphOf(spec);
-  if (!parsed) return std::nullopt;
-  if (last.first != spec.oracle.graph) last = {spec.oracle.graph, graph::FuseMaps(*parsed)};
-  return last.second;
-}
 
 std::string IndexType(const graph::ValidGraph& graph, const Dims& dims) {
   const bool small = std::ranges::all_of(graph.nodes(), [&](const graph::Node& node) {

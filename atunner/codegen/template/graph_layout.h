@@ -14,9 +14,6 @@
 
 namespace atunner {
 
-/// The graph of a task with every map put into its users; nullopt for a task of another kind.
-std::optional<graph::ValidGraph> FusedGraphOf(const KernelSpec& spec);
-
 /// A graph, and the node in it that a family is about.
 struct NodeForm {
   graph::ValidGraph graph;

@@ -61,7 +61,7 @@ TEST(Compiles, StagesOfTheSameFamily) {
   };
   for (const auto& [task, dtype] : tasks) {
     SCOPED_TRACE(Describe(task, dtype));
-    const auto schedule = kStagesFamily.Bind(SpecOf(task, dtype), profile).value();
+    const auto schedule = kStagesFamily.Try(Task::Of(SpecOf(task, dtype))).bind(profile).value();
     const RenderedKernel kernel = schedule->Render(schedule->Default()).value();
     const CompileOutcome outcome =
         (*compiler)->Compile({kernel.source, EntriesOf(kernel.plan), profile.Arch()}).value();

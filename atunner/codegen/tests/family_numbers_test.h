@@ -92,10 +92,7 @@ class FamilyNumbers : public testing::Test {
     const KernelSpec spec = SpecOf(task, dtype);
     const auto schedule = MakeTemplate(spec, gpu_.profile());
     ASSERT_TRUE(schedule.has_value()) << schedule.error().ToString();
-    const std::vector<const Family*> all = AllFamilies();
-    const auto first = std::ranges::find_if(all,
-                                            [&](const Family* each) { return each->Match(spec); });
-    EXPECT_EQ((*first)->name, family);
+    EXPECT_EQ(FamilyOf(Task::Of(spec))->name, family);
     CheckConfigurations(**schedule, DrawConfigurations(**schedule, 4, 21), 60);
   }
   void CheckAllTypes(const FamilyTask& task, uint64_t seed) {

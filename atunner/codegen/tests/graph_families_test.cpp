@@ -15,10 +15,9 @@ namespace {
 using testing::HasSubstr;
 
 std::string FamilyOf(const KernelSpec& spec) {
-  for (const Family* family : AllFamilies()) {
-    if (family->Match(spec)) return std::string(family->name);
-  }
-  return "none";
+  const auto task = Task::Make(spec);
+  const Family* family = task ? FamilyOf(*task) : nullptr;
+  return family ? std::string(family->name) : "none";
 }
 
 KernelSpec Spec(const char* op, std::vector<std::vector<int64_t>> shapes,

@@ -195,7 +195,7 @@ output total
 )");
   DeviceProfile few = gpu_.profile();
   few.sms = 2;  // so that blocks have many rows
-  const auto schedule = kReductionFamily.Bind(spec, few).value();
+  const auto schedule = kReductionFamily.Try(Task::Of(spec)).bind(few).value();
   auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
   for (const auto& [threads, rows, vector] : {std::array{128, 1, 4}, {128, 4, 2}, {256, 2, 8}}) {
     Configuration one = schedule->Default();
@@ -225,7 +225,7 @@ TEST_F(GraphKernels, ShortRowsThatBeginAnywhereAreCopiedTogether) {
     const auto built = graph::Build(*graph::FindInLibrary(name),
                                     {DType::kBFloat16, {shape}, {}, true});
     const KernelSpec spec = SpecOfGraph(built.value(), {}).value();
-    const auto schedule = kReductionFamily.Bind(spec, gpu_.profile()).value();
+    const auto schedule = kReductionFamily.Try(Task::Of(spec)).bind(gpu_.profile()).value();
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
     for (const auto& [threads, rows] : {std::array{1, 64}, {4, 16}}) {
       Configuration one = schedule->Default();
@@ -280,16 +280,16 @@ TEST_F(WeightsOfGroups, OfFewBits) {
 }
 
 TEST_F(Weights, AreLeftToOthersWhereTheyDoNotFit) {
-  EXPECT_TRUE(
-      kWeightsFamily.Match(SpecOf({"int4_linear", {{8, 256}, {64, 256}}, {}}, DType::kBFloat16)));
+  EXPECT_TRUE(kWeightsFamily.Try(
+      Task::Of(SpecOf({"int4_linear", {{8, 256}, {64, 256}}, {}}, DType::kBFloat16))));
   for (const FamilyTask& task :
        {FamilyTask{"quantized_linear", {{8, 192}, {64, 192}}, {}},
         FamilyTask{"int4_linear", {{8, 256}, {64, 256}}, {{"group", int64_t{16}}}}})
-    EXPECT_FALSE(kWeightsFamily.Match(SpecOf(task, DType::kBFloat16)))
+    EXPECT_FALSE(kWeightsFamily.Try(Task::Of(SpecOf(task, DType::kBFloat16))))
         << Describe(task, DType::kBFloat16);
   KernelSpec strict = SpecOf({"int4_linear", {{8, 256}, {64, 256}}, {}}, DType::kBFloat16);
   SetAccuracy(strict, Accuracy::kStrict);
-  EXPECT_FALSE(kWeightsFamily.Bind(strict, gpu_.profile()).has_value())
+  EXPECT_FALSE(kWeightsFamily.Try(Task::Of(strict)).bind(gpu_.profile()).has_value())
       << "scaled weights are rounded";
 }
 

@@ -32,8 +32,9 @@ class GraphKernels : public testing::Test {
     SCOPED_TRACE(spec.name + " " + ToString(spec.dims) + "\n" + spec.oracle.graph);
     const auto schedule = MakeTemplate(spec, gpu_.profile());
     ASSERT_TRUE(schedule.has_value()) << schedule.error().ToString();
+    const Task task = Task::Of(spec);
     const bool matched = std::ranges::any_of(
-        AllFamilies(), [&](const Family* f) { return f->name == family && f->Match(spec); });
+        AllFamilies(), [&](const Family* each) { return each->name == family && each->Try(task); });
     ASSERT_TRUE(matched) << "not a task of the family " << family;
     Check(spec, **schedule, drawn);
   }

@@ -9,8 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "atunner/graph/text.h"
-
 namespace atunner::graph {
 namespace {
 
@@ -255,7 +253,7 @@ class KnownCosts {
  public:
   explicit KnownCosts(const PartCost& cost) : cost_(cost) {}
   std::optional<double> Of(const ValidGraph& part, double most) {
-    const auto [known, fresh] = known_.try_emplace(Print(part));
+    const auto [known, fresh] = known_.try_emplace(part.ContentDigest());
     auto& [own, asked] = known->second;
     if (fresh || (!own && most > asked)) own = cost_(part, most), asked = most;
     return own;
@@ -263,8 +261,8 @@ class KnownCosts {
 
  private:
   const PartCost& cost_;
-  /// And below what they were asked for
-  std::map<std::string, std::pair<std::optional<double>, double>> known_;
+  /// By the part's digest: its cost, if there is one, and the limit that it was asked for with
+  std::map<Digest, std::pair<std::optional<double>, double>> known_;
 };
 
 }  // namespace
