@@ -132,6 +132,12 @@ class Conv2d : public ContractionOperator {
   }
 
  protected:
+  Status CheckValues(const Attributes& attributes) const override {
+    const auto least = [&](const char* name) { return ToDouble(attributes.at(name)); };
+    if (least("stride") >= 1 && least("dilation") >= 1 && least("padding") >= 0) return {};
+    return Invalid("stride and dilation must be at least 1, padding at least 0",
+                   "--attr of conv2d");
+  }
   static double Tap(Tensors in, const Dims& dims, int64_t n, int64_t h0, int64_t w0, int64_t k,
                     int64_t dilation) {
     const int64_t h = dims.at("H");
@@ -165,9 +171,6 @@ class Conv2d : public ContractionOperator {
     const int64_t stride = attribute("stride");
     const int64_t padding = attribute("padding");
     const int64_t dilation = attribute("dilation");
-    if (stride < 1 || dilation < 1 || padding < 0)
-      return Invalid("stride and dilation must be at least 1, padding at least 0",
-                     "--attr of conv2d");
     const auto extent = [&](int64_t in, int64_t taps) {
       return (in + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
     };

@@ -234,6 +234,7 @@ Result<ValidGraph> ParsedGraph(const KernelSpec& spec) {
 class GraphTask : public Operator {
  public:
   const OperatorInfo& info() const override { return info_; }
+  bool Serves(DType) const override { return true; }  // types are checked as the graph is built
 
   Status Reference(const KernelSpec& spec, const Dims& dims,
                    std::span<const std::vector<double>> inputs,
@@ -268,7 +269,6 @@ class GraphTask : public Operator {
  protected:
   GraphTask() = default;
   explicit GraphTask(OperatorInfo info) : info_(std::move(info)) {}
-  bool Serves(DType) const override { return true; }  // the graph itself says what it does not
   Status Describe(const OperatorRequest&, KernelSpec&) const override {
     return Invalid("a task of a graph is made by SpecOfGraph");
   }

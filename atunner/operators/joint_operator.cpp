@@ -58,6 +58,7 @@ class JointOperator : public Operator {
     info_.attributes.insert(info_.attributes.end(), more_.begin(), more_.end());
   }
   const OperatorInfo& info() const override { return info_; }
+  bool Serves(DType) const override { return true; }  // the two operators refuse types themselves
 
   // Only the special operator's tasks name this one as their oracle: the others carry their graph.
   Status Reference(const KernelSpec& spec, const Dims& dims,
@@ -67,7 +68,6 @@ class JointOperator : public Operator {
   }
 
  protected:
-  bool Serves(DType) const override { return true; }  // the two say what they do not
   RenderedKernel Plain(const KernelSpec& spec, PlainForm form) const override {
     return form == PlainForm::kReference   ? special_.OracleKernel(spec)
            : form == PlainForm::kYardstick ? special_.Yardstick(spec)
@@ -85,17 +85,17 @@ class JointOperator : public Operator {
       narrowed.attributes.erase(attribute.name);
     }
     auto made = special_.Instantiate(narrowed);
-    if (made || general_ == nullptr || WrongForBoth(request, made.error()))
-      return Take(std::move(made), spec);
+    if (made || general_ == nullptr || IsWrongForBoth(narrowed)) return Take(std::move(made), spec);
     auto general = general_->Instantiate(wider);
     return Take(general ? std::move(general) : std::move(made), spec);
   }
 
  private:
-  /// Settings are; and of shapes only more than the special one takes mean the general one.
-  static bool WrongForBoth(const OperatorRequest& request, const Error& error) {
-    return error.where.starts_with("--attr") ||
-           (error.where.starts_with("--input-shape") && request.shapes.size() < 2);
+  /// True if the general operator need not be tried after the special one has refused the request:
+  /// attributes that are wrong are wrong for both, and a single shape always means the special one.
+  bool IsWrongForBoth(const OperatorRequest& request) const {
+    if (!special_.Serves(request.dtype)) return false;
+    return request.shapes.size() < 2 || !special_.CompleteAttributes(request.attributes);
   }
   static Status Take(Result<KernelSpec> made, KernelSpec& spec) {
     if (!made) return std::unexpected(made.error());

@@ -4,20 +4,8 @@
 #include <cmath>
 
 #include "atunner/base/closest_name.h"
-#include "atunner/operators/graph_operator.h"
-#include "atunner/operators/joint_operator.h"
-#include "atunner/operators/operator_list.h"
 
 namespace atunner {
-namespace {
-
-std::string Normalised(std::string_view name) {
-  std::string text(name);
-  std::ranges::replace(text, '-', '_');
-  return text;
-}
-
-}  // namespace
 
 std::unexpected<Error> Operator::WrongShape(const std::string& what) const {
   return Invalid(what, "--input-shape of " + info().name, "give " + info().shape_help);
@@ -69,19 +57,7 @@ Result<KernelSpec> Operator::Instantiate(const OperatorRequest& request) const {
   spec.name = info().name;
   spec.oracle.operator_name = info().name;
   spec.compute_dtype = request.dtype;
-  for (const AttributeInfo& attribute : info().attributes)
-    spec.attributes[attribute.name] = attribute.fallback;
-  for (const auto& [name, value] : request.attributes) {
-    const auto known = spec.attributes.find(name);
-    if (known == spec.attributes.end()) {
-      std::vector<std::string> names;
-      for (const AttributeInfo& attribute : info().attributes) names.push_back(attribute.name);
-      return Invalid("unknown attribute '" + name + "'", "--attr of " + info().name,
-                     DidYouMean(name, names));
-    }
-    ATUNNER_TRY(known->second,
-                OfKind(*std::ranges::find(info().attributes, name, &AttributeInfo::name), value));
-  }
+  ATUNNER_TRY(spec.attributes, CompleteAttributes(request.attributes));
   ATUNNER_RETURN_IF_ERROR(Describe(request, spec));
   for (const ArgSpec& arg : spec.args) {
     if (arg.role == Role::kScalar) continue;
@@ -90,25 +66,23 @@ Result<KernelSpec> Operator::Instantiate(const OperatorRequest& request) const {
   return spec;
 }
 
-const Operator* FindOperator(std::string_view name) {
-  const std::string wanted = Normalised(name);
-  const Operator* joint = FindJointOperator(wanted);
-  return joint != nullptr ? joint : FindGraphOperator(wanted);
-}
-
-const Operator* OracleOf(const KernelSpec& spec) {
-  if (spec.oracle.kind == Oracle::Kind::kGraph) return &GraphOracle();
-  return spec.oracle.kind == Oracle::Kind::kOperator ? FindOperator(spec.oracle.operator_name)
-                                                     : nullptr;
-}
-
-std::vector<const Operator*> AllOperators() {
-  std::vector<const Operator*> all;
-  for (const Operator* each : OperatorList()) all.push_back(FindJointOperator(each->info().name));
-  for (const Operator* each : GraphOperators()) {
-    if (FindOperator(each->info().name) == each) all.push_back(each);
+Result<Attributes> Operator::CompleteAttributes(const Attributes& given) const {
+  Attributes attributes;
+  for (const AttributeInfo& attribute : info().attributes)
+    attributes[attribute.name] = attribute.fallback;
+  for (const auto& [name, value] : given) {
+    const auto known = attributes.find(name);
+    if (known == attributes.end()) {
+      std::vector<std::string> names;
+      for (const AttributeInfo& attribute : info().attributes) names.push_back(attribute.name);
+      return Invalid("unknown attribute '" + name + "'", "--attr of " + info().name,
+                     DidYouMean(name, names));
+    }
+    ATUNNER_TRY(known->second,
+                OfKind(*std::ranges::find(info().attributes, name, &AttributeInfo::name), value));
   }
-  return all;
+  ATUNNER_RETURN_IF_ERROR(CheckValues(attributes));
+  return attributes;
 }
 
 }  // namespace atunner

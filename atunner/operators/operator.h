@@ -59,6 +59,11 @@ class Operator {
   /// The task: dims, arguments, work. kInvalidInput says what is wrong with the shapes or
   /// attributes and shows a right one.
   Result<KernelSpec> Instantiate(const OperatorRequest& request) const;
+  /// True if the operator can be computed in this type.
+  virtual bool Serves(DType dtype) const;
+  /// All attributes: the given ones, and the fallbacks of the others. kInvalidInput for an unknown
+  /// name, a value of the wrong kind, and a value that the operator cannot take.
+  Result<Attributes> CompleteAttributes(const Attributes& given) const;
   /// float64 on the CPU. `inputs` and `outputs` are the spec's input and output tensors in order,
   /// dense and row-major.
   virtual Status Reference(const KernelSpec& spec, const Dims& dims,
@@ -98,8 +103,8 @@ class Operator {
   }
 
  protected:
-  /// Is there something to compute in this type?
-  virtual bool Serves(DType dtype) const;
+  /// Checks the values of all attributes; names and kinds are known to be right.
+  virtual Status CheckValues(const Attributes&) const { return {}; }
   /// Fills dims, args and work for checked attributes.
   virtual Status Describe(const OperatorRequest& request, KernelSpec& spec) const = 0;
   using PlainForm = graph::PlainForm;

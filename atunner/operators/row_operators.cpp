@@ -147,10 +147,9 @@ class SoftmaxBackward : public RowOperator {
 
 const std::vector<AttributeInfo> kNormAttributes = {{"eps", 1e-5, "added to the variance"}};
 
-Status CheckEpsilon(const KernelSpec& spec) {
-  const double eps = ToDouble(spec.attributes.at("eps"));
-  if (!(eps > 0)) return Invalid("eps must be a positive number", "--attr eps");
-  return {};
+Status CheckEpsilon(const Attributes& attributes) {
+  if (ToDouble(attributes.at("eps")) > 0) return {};
+  return Invalid("eps must be a positive number", "--attr eps");
 }
 
 struct Moments {
@@ -188,9 +187,11 @@ class LayerNorm : public RowOperator {
   }
 
  protected:
+  Status CheckValues(const Attributes& attributes) const override {
+    return CheckEpsilon(attributes);
+  }
   Status Describe(const OperatorRequest& request, KernelSpec& spec) const override {
     ATUNNER_RETURN_IF_ERROR(Fold(request, spec));
-    ATUNNER_RETURN_IF_ERROR(CheckEpsilon(spec));
     const DType t = request.dtype;
     spec.args = {Matrix("x", Role::kInput, t), Row("weight", Role::kInput, t),
                  Row("bias", Role::kInput, t), Matrix("y", Role::kOutput, t)};
@@ -247,9 +248,11 @@ class LayerNormBackward : public RowOperator {
   }
 
  protected:
+  Status CheckValues(const Attributes& attributes) const override {
+    return CheckEpsilon(attributes);
+  }
   Status Describe(const OperatorRequest& request, KernelSpec& spec) const override {
     ATUNNER_RETURN_IF_ERROR(Fold(request, spec));
-    ATUNNER_RETURN_IF_ERROR(CheckEpsilon(spec));
     const DType t = request.dtype;
     spec.args = {Matrix("x", Role::kInput, t),     Matrix("dy", Role::kInput, t),
                  Row("weight", Role::kInput, t),   Matrix("dx", Role::kOutput, t),
