@@ -11,7 +11,10 @@
 namespace atunner::graph {
 namespace {
 
-constexpr int kDeepest = 200;
+constexpr int kDeepest = 200;  // calls of the reader inside each other
+/// Expressions that are deeper are written with a name for each part of this depth, so that neither
+/// writing nor reading them goes deeper.
+constexpr int kDeepestPart = 48;
 
 struct Infix {
   std::string_view symbol;
@@ -204,7 +207,11 @@ class Reader {
 class Printer {
  public:
   Printer(const ScalarExpression& expression, const std::vector<std::string>& names)
-      : nodes_(expression.nodes()), names_(names), uses_(nodes_.size(), 0), local_(nodes_.size()) {
+      : nodes_(expression.nodes()),
+        names_(names),
+        depths_(Depths(nodes_)),
+        uses_(nodes_.size(), 0),
+        local_(nodes_.size()) {
     for (const ScalarNode& node : nodes_) {
       for (int arg : node.args) {
         if (arg >= 0) ++uses_[arg];
@@ -215,7 +222,9 @@ class Printer {
   std::string Whole() {
     std::string lets;
     for (size_t i = 0; i + 1 < nodes_.size(); ++i) {
-      if (uses_[i] < 2 || ArityOf(nodes_[i].op) == 0) continue;
+      if (ArityOf(nodes_[i].op) == 0) continue;
+      const bool long_way = depths_[i] > 0 && depths_[i] % kDeepestPart == 0;
+      if (uses_[i] < 2 && !long_way) continue;
       const std::string text = Text(static_cast<int>(i), 0);
       local_[i] = FreshName();
       lets += (lets.empty() ? "let " : ", ") + local_[i] + " = " + text;
@@ -308,6 +317,7 @@ class Printer {
 
   const std::vector<ScalarNode>& nodes_;
   const std::vector<std::string>& names_;
+  std::vector<int> depths_;
   std::vector<int> uses_;
   std::vector<std::string> local_;
   int next_ = 0;
@@ -316,7 +326,15 @@ class Printer {
 }  // namespace
 
 Result<int> ReadExpression(Lexer& lexer, ScalarBuilder& builder, const NameMeaning& meaning) {
-  return Reader(lexer, builder, meaning).Whole();
+  const Token first = lexer.peek();
+  ATUNNER_TRY(const int root, Reader(lexer, builder, meaning).Whole());
+  const int depth = Depths(builder.nodes())[root];
+  if (depth <= kDeepestExpression) return root;
+  return lexer.WrongAt(first,
+                       fmt::format("an expression of {} operations one after the other; at most {} "
+                                   "are allowed",
+                                   depth, kDeepestExpression),
+                       "give its parts names on lines of their own");
 }
 
 Result<ScalarExpression> ParseExpression(std::string_view text, const std::vector<DType>& types) {

@@ -142,6 +142,20 @@ uint32_t PhiloxWord(uint64_t key, uint64_t counter) {
   return c[0];
 }
 
+std::vector<int> Depths(std::span<const ScalarNode> nodes) {
+  std::vector<int> depths;
+  for (const ScalarNode& node : nodes) {
+    int depth = 0;
+    for (int arg : node.args) {
+      if (arg >= 0) depth = std::max(depth, depths[arg] + 1);
+    }
+    depths.push_back(depth);
+  }
+  return depths;
+}
+
+int ScalarExpression::Depth() const { return Depths(nodes_).back(); }
+
 bool ScalarExpression::Uses(ScalarOp op) const {
   return std::ranges::any_of(nodes_, [op](const ScalarNode& node) { return node.op == op; });
 }

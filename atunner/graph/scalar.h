@@ -72,6 +72,13 @@ struct ScalarNode {
   }
 };
 
+/// The largest Depth of an expression that is read from text or made by FuseMaps: expressions are
+/// translated recursively, and a thread's stack is limited.
+inline constexpr int kDeepestExpression = 1000;
+
+/// For each node the number of operations on the longest path from an operand to it.
+std::vector<int> Depths(std::span<const ScalarNode> nodes);
+
 /// An immutable expression: nodes after their operands, each once; the last one is the result.
 class ScalarExpression {
  public:
@@ -83,6 +90,8 @@ class ScalarExpression {
   bool Uses(ScalarOp op) const;
   /// Is it operand 0 as it is?
   bool IsIdentity() const { return nodes_.size() == 1 && root().op == ScalarOp::kParameter; }
+  /// The number of operations on the longest path from an operand to the result.
+  int Depth() const;
   bool operator==(const ScalarExpression& other) const;
 
  private:
@@ -124,6 +133,7 @@ class ScalarBuilder {
                                      const std::map<int, int>& known);
 
   const ScalarNode& node(int index) const { return nodes_[index]; }
+  std::span<const ScalarNode> nodes() const { return nodes_; }
   /// The expression whose value `root` is. kInvalidInput where its type is not known.
   Result<ScalarExpression> Finish(int root) const;
 

@@ -1,6 +1,8 @@
 // The text form: what it says, what it refuses, and that writing and reading are inverse.
 #include "atunner/graph/text.h"
 
+#include <fmt/format.h>
+
 #include <regex>
 
 #include "atunner/base/files.h"
@@ -151,6 +153,30 @@ TEST(Text, ErrorsSayWhereAndWhatToDo) {
   EXPECT_THAT(ErrorOf("graph g\ndim B = 4..2\n"), HasSubstr("at least 1"));
   EXPECT_THAT(ErrorOf("graph g\ninput x: float32[2]\ny = " + std::string(5000, '(')),
               HasSubstr("deep"));
+}
+
+std::string Repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+TEST(Text, LongExpressionsAreRefused) {
+  const std::string head = "graph g\ninput x: float32[2]\ny = x";
+  EXPECT_THAT(ErrorOf(head + Repeated(" + x", 30000)),
+              HasSubstr("test.atg:3:5: an expression of 30000 operations one after the other; at "
+                        "most 1000 are allowed"));
+  std::string lets = "graph g\ninput x: float32[2]\ny = let t0 = x";
+  for (int i = 1; i < 3000; ++i) lets += fmt::format(", t{} = exp(t{})", i, i - 1);
+  EXPECT_THAT(ErrorOf(lets + " in t2999"), HasSubstr("at most 1000 are allowed"));
+}
+
+TEST(Text, DeepExpressionsRoundTrip) {
+  const std::string head = "graph g\ninput x: float32[2]\ny = ";
+  FuzzText(head + "x" + Repeated(" + x", 1000) + "\noutput y\n");
+  std::string lets = "let t0 = x";
+  for (int i = 1; i < 1000; ++i) lets += fmt::format(", t{} = 1 - exp(t{})", i, i - 1);
+  FuzzText(head + lets + " in t499\noutput y\n");
 }
 
 TEST(Text, DamagedTextsAreRefusedOrRoundTrip) {

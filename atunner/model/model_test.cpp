@@ -108,6 +108,9 @@ TEST(Expr, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(Expr::Parse("(1").error().what, HasSubstr("')'"));
   EXPECT_THAT(Expr::Parse("1 2").error().what, HasSubstr("end"));
   EXPECT_THAT(Expr::Parse(std::string(10000, '(')).error().what, HasSubstr("deep"));
+  std::string terms = "a";
+  for (int i = 0; i < 30000; ++i) terms += " + a";
+  EXPECT_THAT(Expr::Parse(terms).error().what, HasSubstr("fewer operators"));
   EXPECT_THAT(Expr::MustParse("1 // 0").Evaluate({}).error().what, HasSubstr("zero"));
   EXPECT_THAT(Expr::MustParse("nope + 1").Evaluate({}).error().what, HasSubstr("'nope'"));
   EXPECT_THAT(Expr::MustParse("9223372036854775807 + 1").Evaluate({}).error().what,

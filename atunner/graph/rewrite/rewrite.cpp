@@ -172,7 +172,7 @@ class Fuser : public Rewriter {
     std::vector<bool> inlined;
     for (size_t i = 0; i < operands.size(); ++i) {
       const Node& producer = builder_.NodeOf(operands[i]);
-      inlined.push_back(Inlines(node.operands[i], producer, node.type));
+      inlined.push_back(Inlines(node.operands[i], producer, node));
       if (!inlined[i])
         numbers[i] = {take(operands[i])};
       else
@@ -190,9 +190,11 @@ class Fuser : public Rewriter {
     return builder_.Map(body, std::move(all), map->shape);
   }
 
-  bool Inlines(NodeId old_producer, const Node& producer, const TensorType& consumer) const {
+  bool Inlines(NodeId old_producer, const Node& producer, const Node& user) const {
     const auto* map = producer.As<Map>();
+    const TensorType& consumer = user.type;
     if (!map || (!through_roundings_ && Narrows(producer))) return false;
+    if (map->body.Depth() + user.As<Map>()->body.Depth() > kDeepestExpression) return false;
     const bool free = IsFree(map->body);
     const bool only = uses_[old_producer] == 1 && producer.type.shape == consumer.shape;
     // Extents that a place refers to must be known here.

@@ -1,6 +1,8 @@
 // Rewrites keep the meaning and do what they promise.
 #include "atunner/graph/rewrite/rewrite.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "atunner/graph/graph_support_test.h"
@@ -24,6 +26,14 @@ size_t Count(const ValidGraph& graph, size_t index) {
       graph.nodes(), [&](const Node& n) { return n.operation.index() == index; }));
 }
 const size_t kMap = Operation(Map{}).index();
+
+TEST(Rewrite, LongChainsOfMapsAreFusedToExpressionsThatCanBeRead) {
+  std::string lines = "graph g\ninput x0: float32[2]\n";
+  for (int i = 1; i <= 1500; ++i) lines += fmt::format("x{} = exp(x{})\n", i, i - 1);
+  const ValidGraph fused = FuseMaps(MustParse(lines + "output y = x1500\n"));
+  EXPECT_EQ(Count(fused, kMap), 2u);
+  EXPECT_TRUE(Parse(Print(fused)).has_value());
+}
 
 TEST(Simplify, RemovesWhatIsNotNeededAndMakesEqualNodesOne) {
   const ValidGraph graph = MustParse(
