@@ -85,7 +85,7 @@ TEST(Library, RowsInTheHowToAreRowsOfTheTables) {
   const std::string root = ATUNNER_SOURCE_DIR;
   std::string tables;
   for (const char* file : {"pointwise.def", "library_reductions.cpp", "library_losses.cpp"})
-    tables += WithoutBlanks(ReadFile(root + "/atunner/graph/" + file).value());
+    tables += WithoutBlanks(ReadFile(root + "/atunner/graph/library/" + file).value());
   std::istringstream page(ReadFile(root + "/docs/how-to/add-an-operator.md").value());
   size_t rows = 0;
   size_t lines = 0;
