@@ -1,13 +1,25 @@
-# make demo   installs what is missing, builds, tunes a softmax and prints the table and the report's path
-# make test   installs what is missing, builds and runs all tests
-# make build  builds build/atunner, and beside it what `sanitize -- PROGRAM` puts in front of programs
-# make bench-gpu   times rows, products and matrix products on the GPU of this machine (docs/benchmarks.md has the other commands)
-# make format  clang-format over everything; make tidy  clang-tidy over everything but tests
-# make asan    the tests under the address and undefined-behaviour sanitizers; make fuzz  every fuzz target for a minute
-# make clean   removes build/
-.PHONY: build demo test bench-gpu format tidy asan fuzz clean help
+# make build     builds build/atunner and the library that `sanitize -- PROGRAM` loads into programs
+# make demo      builds, tunes a softmax and prints the table and the path of the report
+# make test      builds and runs all tests but the long ones
+# make test-all  runs the long ones, too
+# make check     format, text, spelling, structure, layers, headers, clang-tidy of what changed
+#                since main; TIDY=all looks at all sources
+# make format    formats C++ and device code with clang-format
+# make bless     writes the golden files of generated sources anew; review the difference
+# make asan      tests under the address and undefined-behaviour sanitizers
+# make tsan      tests with threads (tune, judge, jobs) under the thread sanitizer
+# make fuzz      every fuzz target for a minute; FUZZ_SECONDS=5 for five seconds
+# make coverage  tests with gcov, then the share of lines that they reach, by room
+# make bench-gpu times rows, products and matrix products on the GPU of this machine
+#                (docs/benchmarks.md has the other commands)
+# make clean     removes build/
+# Every target installs the packages that it needs and that are missing. JOBS=N limits parallelism.
+.PHONY: build demo test test-all check check-format check-text check-spelling check-structure \
+        check-layers check-headers tidy format bless asan tsan fuzz coverage bench-gpu clean help
 JOBS ?= $(shell nproc)
 TARGET_GPU ?= $(shell if [ -e /dev/nvidia0 ]; then echo auto; else echo A100; fi)
+TIDY ?= changed
+FUZZ_SECONDS ?= 60
 
 build:  # the default
 	@scripts/install_dependencies.sh
@@ -17,13 +29,99 @@ build:  # the default
 	@strip -o build/libatunner_cuda.so build/release/faces/libatunner_cuda.so
 
 demo: build
-	build/atunner optimize --operator softmax --input-shape 8,1024,4096 --target-gpu $(TARGET_GPU) --budget 40
+	build/atunner optimize --operator softmax --input-shape 8,1024,4096 \
+	  --target-gpu $(TARGET_GPU) --budget 40
 
-test:
+# Runs ctest with the given arguments and then prints the ten longest tests and ctest's last line.
+run-tests = mkdir -p build/$(1) && rm -f build/$(1)/tests.xml; \
+	ctest --test-dir build/$(1) -j$(JOBS) --output-on-failure \
+	  --output-junit $(CURDIR)/build/$(1)/tests.xml $(2); \
+	status=$$?; scripts/longest_tests.py build/$(1)/tests.xml; exit $$status
+
+dev-build:
 	@scripts/install_dependencies.sh test
 	cmake --preset dev >/dev/null
 	cmake --build build/dev -j$(JOBS)
-	ctest --preset dev -j$(JOBS)
+.PHONY: dev-build
+
+test: dev-build
+	@$(call run-tests,dev,-LE long)
+
+test-all: dev-build
+	@$(call run-tests,dev,)
+
+check:  # -k: all findings of all parts
+	@scripts/install_dependencies.sh check
+	@$(MAKE) --no-print-directory -k check-format check-text check-spelling check-structure \
+	  check-layers check-headers tidy
+	@echo "make check: no findings"
+
+# Lists of entries (.def), data of tests and users' examples keep their own layout.
+FORMATTED = git ls-files '*.h' '*.cpp' 'kernels/*.cu' 'kernels/*.cuh'
+
+check-format:
+	$(FORMATTED) | xargs -P$(JOBS) -n 64 clang-format-19 --dry-run -Werror
+
+format:
+	@scripts/install_dependencies.sh check
+	$(FORMATTED) | xargs -P$(JOBS) -n 64 clang-format-19 -i
+
+check-text:
+	scripts/check_text.py
+
+check-spelling:
+	git ls-files | grep -v -f scripts/spelling_files.txt | xargs codespell \
+	  --ignore-words scripts/spelling_words.txt --ignore-regex '\w*[a-z][A-Z]\w*'
+
+check-structure:
+	@mkdir -p build
+	scripts/structure.py --check >build/structure.txt
+
+check-layers:
+	cmake -DROOT=$(CURDIR) -P tests/check_layers.cmake
+
+check-headers:
+	cmake --preset dev >/dev/null
+	cmake --build build/dev -j$(JOBS) --target header_check
+
+tidy:
+	cmake --preset dev >/dev/null
+	scripts/tidy.py -j$(JOBS) $(if $(filter all,$(TIDY)),--all)
+
+bless: dev-configured
+	cmake --build build/dev -j$(JOBS) --target codegen_test
+	ATUNNER_WRITE_GOLDEN=1 build/dev/atunner/codegen/codegen_test --gtest_filter='*SourcesOf*'
+	git --no-pager diff --stat -- '*.golden'
+
+dev-configured:
+	@scripts/install_dependencies.sh test
+	cmake --preset dev >/dev/null
+.PHONY: dev-configured
+
+asan:
+	@scripts/install_dependencies.sh test
+	cmake --preset asan >/dev/null
+	cmake --build build/asan -j$(JOBS)
+	@$(call run-tests,asan,-LE long)
+
+tsan:
+	@scripts/install_dependencies.sh test
+	cmake --preset tsan >/dev/null
+	cmake --build build/tsan -j$(JOBS) --target threaded_tests
+	@$(call run-tests,tsan,-R '^(tune|judge|judge_vgpu|jobs)_test$$')
+
+fuzz:
+	@scripts/install_dependencies.sh fuzz
+	cmake --preset fuzz -DATUNNER_FUZZ_SECONDS=$(FUZZ_SECONDS) >/dev/null
+	cmake --build build/fuzz -j$(JOBS) --target fuzzers
+	ctest --preset fuzz -j$(JOBS)
+
+coverage:
+	@scripts/install_dependencies.sh coverage
+	cmake --preset coverage >/dev/null
+	cmake --build build/coverage -j$(JOBS)
+	find build/coverage -name '*.gcda' -delete
+	ctest --test-dir build/coverage -j$(JOBS) -LE long; scripts/coverage.py build/coverage
 
 bench-gpu: export ATUNNER_RUNTIME = $(CURDIR)/build/release/runtime/libatunner_runtime.so
 bench-gpu: build
@@ -32,26 +130,8 @@ bench-gpu: build
 	python3 bench/products.py --atunner build/atunner
 	python3 bench/gemm.py --atunner build/atunner
 
-format:
-	git ls-files '*.h' '*.cpp' | xargs clang-format-19 -i
-
-tidy:
-	cmake --preset dev >/dev/null
-	mkdir -p build/tidy && sed 's/-mmem[a-z]*-strategy=[^ ]*//g; s/-m[a-z]*-max=[0-9]*//g' build/dev/compile_commands.json > build/tidy/compile_commands.json  # g++'s alone
-	git ls-files 'atunner/*.cpp' 'faces/*.cpp' 'runtime/*.cpp' | grep -v -e _test.cpp -e _fuzz.cpp | xargs clang-tidy-19 -p build/tidy --quiet
-
-asan:
-	cmake --preset asan >/dev/null
-	cmake --build build/asan -j$(JOBS)
-	ctest --preset asan -j$(JOBS)
-
-fuzz:
-	cmake --preset fuzz >/dev/null
-	cmake --build build/fuzz -j$(JOBS) --target fuzzers
-	ctest --preset fuzz -j$(JOBS)
-
 clean:
 	rm -rf build
 
 help:
-	@sed -n 's/^# make/make/p' Makefile
+	@sed -n '/^\.PHONY/q; s/^# //p' Makefile

@@ -90,10 +90,12 @@ function(atunner_fuzz room file)
            -artifact_prefix=${stem}. ${found} ${seeds})
 endfunction()
 
-# atunner_test(NAME LABEL null|nvrtc|vgpu|gpu|process USES room... SOURCES file... [ENV k=v...])
-# One executable, one ctest entry. An empty source list makes nothing.
+# atunner_test(NAME LABEL null|nvrtc|vgpu|gpu|process [COST seconds] [TIMEOUT seconds] USES room...
+#              SOURCES file... [ENV k=v...] [LIBS lib...])
+# One executable, one ctest entry. An empty source list makes nothing. ctest starts tests with the
+# highest COST first, so that no long one runs alone at the end.
 function(atunner_test name)
-  cmake_parse_arguments(T "" "LABEL;TIMEOUT" "USES;SOURCES;ENV;LIBS" ${ARGN})
+  cmake_parse_arguments(T "" "LABEL;TIMEOUT;COST" "USES;SOURCES;ENV;LIBS" ${ARGN})
   if(NOT T_SOURCES)
     return()
   endif()
@@ -108,6 +110,9 @@ function(atunner_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${T_LABEL}" TIMEOUT ${T_TIMEOUT} ENVIRONMENT "${T_ENV}"
                        SKIP_REGULAR_EXPRESSION "\\[atunner\\] every test skipped")
+  if(T_COST)
+    set_tests_properties(${name} PROPERTIES COST ${T_COST})
+  endif()
   if(T_LABEL STREQUAL "gpu")
     set_tests_properties(${name} PROPERTIES RESOURCE_LOCK gpu)  # they time
   endif()

@@ -1,8 +1,19 @@
 #!/usr/bin/env bash
-# Installs what building and testing need, on Debian 12 and Ubuntu 24.04. Quick when everything is there.
+# install_dependencies.sh [test|check|fuzz|coverage]: installs the packages that building needs, and
+# those that testing, `make check`, `make fuzz` or `make coverage` need, on Debian 12 and
+# Ubuntu 24.04. It ends at once when everything is there.
 set -euo pipefail
-packages=(build-essential cmake ninja-build mold libcli11-dev libfmt-dev nlohmann-json3-dev libsqlite3-dev libeigen3-dev libxxhash-dev libtomlplusplus-dev zlib1g-dev)
-if [ "${1:-}" = test ]; then packages+=(ccache libgtest-dev libgmock-dev); fi
+packages=(build-essential cmake ninja-build mold libcli11-dev libfmt-dev nlohmann-json3-dev
+          libsqlite3-dev libeigen3-dev libxxhash-dev libtomlplusplus-dev zlib1g-dev)
+testing=(ccache libgtest-dev libgmock-dev python3)
+case "${1:-}" in
+  "") ;;
+  test) packages+=("${testing[@]}") ;;
+  check) packages+=("${testing[@]}" clang-format-19 clang-tidy-19 codespell universal-ctags git) ;;
+  fuzz) packages+=(ccache clang-19 libclang-rt-19-dev) ;;
+  coverage) packages+=("${testing[@]}" gcovr) ;;
+  *) echo "usage: $0 [test|check|fuzz|coverage]" >&2; exit 2 ;;
+esac
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
@@ -11,21 +22,26 @@ if [ ${#missing[@]} -gt 0 ]; then
   echo "installing: ${missing[*]}"
   sudo=""
   if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || { echo "cannot install without root: run 'apt-get install ${missing[*]}' as root and try again" >&2; exit 1; }
+    if ! command -v sudo >/dev/null; then
+      echo "cannot install without root: run 'apt-get install ${missing[*]}' as root" >&2
+      exit 1
+    fi
     sudo=sudo
   fi
   $sudo apt-get update -q
   $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q "${missing[@]}"
 fi
 found=no
-for candidate in "${CUDA_HOME:-/usr/local/cuda}"/lib64/libnvrtc.so* /usr/local/cuda*/lib64/libnvrtc.so* /usr/lib/x86_64-linux-gnu/libnvrtc.so*; do
+for candidate in "${CUDA_HOME:-/usr/local/cuda}"/lib64/libnvrtc.so* \
+                 /usr/local/cuda*/lib64/libnvrtc.so* /usr/lib/x86_64-linux-gnu/libnvrtc.so*; do
   [ -e "$candidate" ] && found=yes
 done
 if [ $found = no ]; then
   cat >&2 <<'TEXT'
-note: CUDA's run-time compiler (NVRTC) was not found. atunner builds and starts without it but cannot compile kernels.
-      Debian has it in its non-free component: add "non-free" to your apt sources, then `apt-get install nvidia-cuda-toolkit`
-      (Debian 12's is CUDA 11.8: no Hopper, no Blackwell as target).
+note: CUDA's run-time compiler (NVRTC) was not found. atunner builds and starts without it but
+      cannot compile kernels. Debian has it in its non-free component: add "non-free" to your apt
+      sources, then `apt-get install nvidia-cuda-toolkit` (Debian 12's is CUDA 11.8, which has
+      neither Hopper nor Blackwell as target).
       Or install CUDA from https://developer.nvidia.com/cuda-downloads.
 TEXT
 fi

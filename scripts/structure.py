@@ -32,8 +32,8 @@ import shutil
 import subprocess
 import sys
 
-PRODUCTION = re.compile(r"^(atunner|faces|runtime)/.*\.(h|cpp|def)$")
-NOT_PRODUCTION = re.compile(r"(_test|_fuzz|_cases)\.|(^|/)(tests|testing|testdata)/|test_artifacts")
+from repository import ROOT, production_files, read, tracked_files
+
 CTAGS = ["ctags", "--output-format=json", "--fields=+neKst", "--kinds-C++=fm", "-L", "-", "-o", "-"]
 
 # The limits of --check.
@@ -74,15 +74,6 @@ def room_of(path):
 
 def unit_of(path):
     return re.sub(r"\.(h|cpp)$", "", path)
-
-
-def tracked_files():
-    listed = subprocess.run(["git", "ls-files"], text=True, capture_output=True, check=True).stdout
-    return [path for path in listed.split("\n") if path and os.path.exists(path)]
-
-
-def is_production(path):
-    return PRODUCTION.match(path) is not None and NOT_PRODUCTION.search(path) is None
 
 
 class Lines:
@@ -222,12 +213,8 @@ class Structure:
     """All that is measured of the checkout in the current folder."""
 
     def __init__(self):
-        every_file = tracked_files()
-        self.paths = [path for path in every_file if is_production(path)]
-        self.texts = {}
-        for path in self.paths:
-            with open(path, encoding="utf-8") as file:
-                self.texts[path] = file.read().splitlines()
+        self.paths = production_files(".h", ".cpp", ".def")
+        self.texts = {path: read(path).splitlines() for path in self.paths}
         self.tags = Tags(self.paths)
         self.graph = includes_by_unit(self.texts)
         self.unit_pairs = mutual_pairs(self.graph)
@@ -236,7 +223,7 @@ class Structure:
         sources = [path for path in self.paths if not path.endswith(".def")]
         self.folders = collections.Counter(map(os.path.dirname, sources))
         self.with_tests = collections.Counter()  # by folder, with its sub-folders
-        for path in every_file:
+        for path in tracked_files():
             while "/" in path:
                 path = os.path.dirname(path)
                 self.with_tests[path] += 1
@@ -329,8 +316,7 @@ def print_table(rows):
 
 def main():
     parser = argparse.ArgumentParser(description="Measures the structure of the code base.")
-    this_checkout = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-    parser.add_argument("--repo", default=this_checkout)
+    parser.add_argument("--repo", default=ROOT)
     parser.add_argument("--functions", type=int, metavar="N",
                         help="list the functions of more than N lines")
     parser.add_argument("--check", action="store_true", help="fail when a limit is exceeded")
