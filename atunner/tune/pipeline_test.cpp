@@ -111,7 +111,7 @@ class PipelineTest : public testing::Test {
     request.compile_threads = kThreads;
     request.in_order = in_order;
     TuneSession session(request, compiler, {&judge}, SystemClock());
-    auto result = session.Run(nullptr, {}, stop_, [&](const TuneEvent& event) {
+    auto result = session.Run(nullptr, {}, {}, [&](const TuneEvent& event) {
       if (event.kind == TuneEvent::Kind::kTrial) numbers_.push_back(event.trial->number);
     });
     EXPECT_TRUE(result) << result.error().ToString();
@@ -119,7 +119,6 @@ class PipelineTest : public testing::Test {
   }
   Numbers schedule_{4000};
   SlowCompiler compiler_;
-  std::atomic<bool> stop_ = false;
   std::vector<int64_t> numbers_;
 };
 

@@ -48,7 +48,7 @@ TEST_F(ResumeTest, TheSameKeyGoesOnWhereItStopped) {
   EXPECT_TRUE(resumed);
   EXPECT_EQ(found.id, "first");
   stop_after_.reset();
-  stop_ = false;
+  stop_ = std::stop_source();
   judge_.examined.clear();
   const TuneResult second = Tune(Schedule(20), store_.get(), found);
   ASSERT_EQ(second.trials.size(), 20u);

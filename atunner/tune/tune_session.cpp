@@ -178,21 +178,16 @@ std::optional<double> TuneSession::BestNs() const {
   return best;
 }
 
-void TuneSession::Emit(const Listener& listener, TuneEvent::Kind kind, const Trial* trial,
-                       std::string text) const {
-  TuneEvent event;
-  event.kind = kind;
-  event.trial = trial;
+void TuneSession::Emit(const Listener& listener, TuneEvent event) const {
   event.best_ns = BestNs();
   event.trials_done = static_cast<int64_t>(result_.trials.size());
   event.seconds = spent_before_ + clock_.Now() - started_;
   event.space_size = result_.space_size;
-  event.text = std::move(text);
   listener(event);
 }
 
-std::string TuneSession::StopReason(const std::atomic<bool>& stop) const {
-  if (stop) return "stopped by the user";
+std::string TuneSession::StopReason(const std::stop_token& stop) const {
+  if (stop.stop_requested()) return "stopped by the user";
   const Budget& budget = request_.budget;
   if (budget.trials && static_cast<int64_t>(result_.trials.size()) >= *budget.trials)
     return "trial budget spent";
@@ -259,7 +254,7 @@ Status TuneSession::WriteDown(Desk& desk) {
   for (; written_ < result_.trials.size(); ++written_) {
     const Trial& trial = result_.trials[written_];
     if (desk.store) ATUNNER_RETURN_IF_ERROR(desk.store->AppendTrial(desk.run.id, space, trial));
-    Emit(desk.listener, TuneEvent::Kind::kTrial, &trial, "");
+    Emit(desk.listener, {.kind = TuneEvent::Kind::kTrial, .trial = trial});
   }
   for (int64_t number : std::exchange(improved_, {})) {
     const Trial& trial = result_.trials[static_cast<size_t>(number - 1)];
@@ -365,10 +360,7 @@ Status TuneSession::MeasureNaive(const Listener& listener) {
   baseline.estimate = std::move(answer.estimate);
   if (!baseline.verdict.stands()) baseline.note = baseline.verdict.reason;
   result_.baselines.push_back(std::move(baseline));
-  TuneEvent event;
-  event.kind = TuneEvent::Kind::kBaseline;
-  event.baseline = &result_.baselines.back();
-  listener(event);
+  Emit(listener, {.kind = TuneEvent::Kind::kBaseline, .baseline = result_.baselines.back()});
   return {};
 }
 
@@ -383,8 +375,8 @@ Status TuneSession::ChooseWinner(const Listener& listener) {
                            [&](const Trial* trial) { return *ValueOf(*trial, objective); });
   if (ranking.empty()) return {};
   const size_t finalists = FinalistsOf(ranking, objective);
-  Emit(listener, TuneEvent::Kind::kFinalists, nullptr,
-       fmt::format("verifying the best {} again with new inputs", finalists));
+  Emit(listener, {.kind = TuneEvent::Kind::kFinalists,
+                  .text = fmt::format("verifying the best {} again with new inputs", finalists)});
   // A fresh process and seeds nobody saw: what survives here is reported.
   const uint64_t seed = FinalSeed();
   ATUNNER_RETURN_IF_ERROR(judge_.Begin({request_.schedule->spec(), seed, 60}));
@@ -410,9 +402,9 @@ Status TuneSession::ChooseWinner(const Listener& listener) {
     again.estimate = std::move(answer.estimate);
     const auto value = ValueOf(again, objective);
     if (!value) {
-      Emit(listener, TuneEvent::Kind::kFinalists, nullptr,
-           fmt::format("trial {} is refused, {}: {}", again.number, Name(again.verdict.kind),
-                       again.verdict.reason));
+      Emit(listener, {.kind = TuneEvent::Kind::kFinalists,
+                      .text = fmt::format("trial {} is refused, {}: {}", again.number,
+                                          Name(again.verdict.kind), again.verdict.reason)});
       continue;
     }
     const bool leads = !result_.best || *value < *ValueOf(*result_.best, objective);
@@ -431,11 +423,13 @@ void TuneSession::CheckVirtually(const CandidateKernel& candidate, Trial& trial,
                                  const Listener& listener) {
   const std::string undecided = virtual_check_.Examine(candidate, trial.verdict);
   if (!trial.verdict.stands()) {
-    Emit(listener, TuneEvent::Kind::kFinalists, nullptr,
-         fmt::format("trial {} is refused, {}", trial.number, trial.verdict.reason));
+    Emit(listener,
+         {.kind = TuneEvent::Kind::kFinalists,
+          .text = fmt::format("trial {} is refused, {}", trial.number, trial.verdict.reason)});
   } else if (!undecided.empty()) {
-    Emit(listener, TuneEvent::Kind::kFinalists, nullptr,
-         fmt::format("trial {} is not examined on the virtual GPU: {}", trial.number, undecided));
+    Emit(listener, {.kind = TuneEvent::Kind::kFinalists,
+                    .text = fmt::format("trial {} is not examined on the virtual GPU: {}",
+                                        trial.number, undecided)});
   }
 }
 
@@ -456,10 +450,7 @@ Status TuneSession::CompareBaselines(const Listener& listener) {
     auto vendor = judge_.CompareVendor(name, *result_.winner, kPairs, seed);
     if (!vendor) vendor = Baseline{.name = name, .note = vendor.error().ToString()};
     result_.baselines.push_back(*std::move(vendor));
-    TuneEvent event;
-    event.kind = TuneEvent::Kind::kBaseline;
-    event.baseline = &result_.baselines.back();
-    listener(event);
+    Emit(listener, {.kind = TuneEvent::Kind::kBaseline, .baseline = result_.baselines.back()});
   }
   return {};
 }
@@ -480,8 +471,8 @@ Result<std::string> TuneSession::LearnFromOthers(Store& store, const RunRecord& 
   return options.prior ? "learning from " + names + " (--no-transfer: from nothing)" : "";
 }
 
-Result<TuneResult> TuneSession::Run(Store* store, const RunRecord& run,
-                                    const std::atomic<bool>& stop, const Listener& listener) {
+Result<TuneResult> TuneSession::Run(Store* store, const RunRecord& run, const std::stop_token& stop,
+                                    const Listener& listener) {
   started_ = clock_.Now();
   spent_before_ = run.seconds;
   const ScheduleTemplate& schedule = *request_.schedule;
@@ -504,7 +495,7 @@ Result<TuneResult> TuneSession::Run(Store* store, const RunRecord& run,
   }
   if (!result_.trials.empty())
     started = fmt::format("resuming: {} trials are known", result_.trials.size());
-  Emit(listener, TuneEvent::Kind::kStarted, nullptr, started);
+  Emit(listener, {.kind = TuneEvent::Kind::kStarted, .text = started});
   // Compiling runs ahead of judging: the device does not wait for the compiler, not even for the
   // first ones.
   CompileAhead ahead([this](const Configuration& one, const std::stop_token& end) {
@@ -521,7 +512,7 @@ Result<TuneResult> TuneSession::Run(Store* store, const RunRecord& run,
   ATUNNER_RETURN_IF_ERROR(ChooseWinner(listener));
   ATUNNER_RETURN_IF_ERROR(CompareBaselines(listener));
   result_.seconds = clock_.Now() - started_;
-  Emit(listener, TuneEvent::Kind::kFinished, nullptr, result_.stop_reason);
+  Emit(listener, {.kind = TuneEvent::Kind::kFinished, .text = result_.stop_reason});
   return std::move(result_);
 }
 

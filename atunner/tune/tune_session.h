@@ -1,11 +1,11 @@
 // The loop: ask, compile, judge, tell, remember. The only place that knows the order.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -21,6 +21,7 @@
 #include "atunner/tune/judged_before.h"
 #include "atunner/tune/leaders.h"
 #include "atunner/tune/objectives.h"
+#include "atunner/tune/tune_event.h"
 #include "atunner/tune/virtual_check.h"
 
 namespace atunner {
@@ -43,19 +44,6 @@ struct TuneRequest {
   /// are kept while a device judges, and one that has nothing new to judge measures the leaders
   /// again.
   bool in_order = true;
-};
-
-/// What is told while a session runs.
-struct TuneEvent {
-  enum class Kind : uint8_t { kStarted, kBaseline, kTrial, kFinalists, kFinished };
-  Kind kind = Kind::kTrial;
-  const Trial* trial = nullptr;
-  const Baseline* baseline = nullptr;
-  std::optional<double> best_ns;
-  int64_t trials_done = 0;
-  double seconds = 0;
-  uint64_t space_size = 0;
-  std::string text;
 };
 
 /// Where the time went, s. Devices' times are summed over devices, and overlap with the rest.
@@ -109,7 +97,7 @@ class TuneSession {
 
   /// `store` and `run` remember the trials; those of an earlier, interrupted session are told and
   /// not repeated. `stop` ends the session early with what was found.
-  Result<TuneResult> Run(Store* store, const RunRecord& run, const std::atomic<bool>& stop,
+  Result<TuneResult> Run(Store* store, const RunRecord& run, const std::stop_token& stop,
                          const Listener& listener);
 
  private:
@@ -118,7 +106,7 @@ class TuneSession {
     Searcher& searcher;
     Store* store;
     const RunRecord& run;
-    const std::atomic<bool>& stop;
+    const std::stop_token& stop;
     const Listener& listener;
     CompileAhead& ahead;
   };
@@ -147,14 +135,13 @@ class TuneSession {
   Result<std::string> LearnFromOthers(Store& store, const RunRecord& run,
                                       std::shared_ptr<const SpaceIndex> index,
                                       SearchOptions& options) const;
-  std::string StopReason(const std::atomic<bool>& stop) const;
+  std::string StopReason(const std::stop_token& stop) const;
   Status MeasureNaive(const Listener& listener);
   Status ChooseWinner(const Listener& listener);
   void CheckVirtually(const CandidateKernel& candidate, Trial& trial, const Listener& listener);
   Status CompareBaselines(const Listener& listener);
   std::optional<double> BestNs() const;
-  void Emit(const Listener& listener, TuneEvent::Kind kind, const Trial* trial,
-            std::string text) const;
+  void Emit(const Listener& listener, TuneEvent event) const;
 
   TuneRequest request_;
   Compiler& compiler_;

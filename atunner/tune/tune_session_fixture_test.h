@@ -170,11 +170,11 @@ class TuneSessionTest : public testing::Test {
                              const RunRecord& run = {}) {
     request_.schedule = &schedule;
     TuneSession session(request_, compiler_, judges_, clock_, virtual_judge_);
-    return session.Run(store, run, stop_, [&](const TuneEvent& event) {
+    return session.Run(store, run, stop_.get_token(), [&](const TuneEvent& event) {
       events_.push_back(event.kind);
       if (event.kind == TuneEvent::Kind::kFinalists) said_ += event.text + "\n";
       if (stop_after_ && event.kind == TuneEvent::Kind::kTrial && event.trials_done == *stop_after_)
-        stop_ = true;
+        stop_.request_stop();
     });
   }
   TuneResult Tune(const Schedule& schedule, Store* store = nullptr, const RunRecord& run = {}) {
@@ -192,7 +192,7 @@ class TuneSessionTest : public testing::Test {
   std::vector<Judge*> judges_ = {&judge_};
   Judge* virtual_judge_ = nullptr;
   TuneRequest request_;
-  std::atomic<bool> stop_ = false;
+  std::stop_source stop_;
   std::optional<int64_t> stop_after_;
   std::vector<TuneEvent::Kind> events_;
   std::string said_;  ///< of the finalists

@@ -2,7 +2,6 @@
 // side in one run.
 #include <fmt/format.h>
 
-#include <atomic>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -40,8 +39,7 @@ Result<TuneResult> RunOne(const ScheduleTemplate& schedule, const Target& target
   if (target.real_index) request.vendors = VendorNames(schedule.spec());
   const auto judge = MakeRunner(target, 180);
   TuneSession session(request, compiler, {judge.get()}, SystemClock());
-  const std::atomic<bool> never{false};
-  return session.Run(nullptr, {}, never, [](const TuneEvent&) {});
+  return session.Run(nullptr, {}, {}, [](const TuneEvent&) {});
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 // A tuning run from a schedule template to the printed table: what `optimize`, `tune` and
 // `hardware-optimize` share.
 #include <fmt/format.h>
+#include <semaphore.h>
 
-#include <atomic>
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <stop_token>
+#include <thread>
 
 #include "atunner/base/files.h"
 #include "atunner/tune/part_choices.h"
@@ -15,8 +17,33 @@
 namespace atunner::cli {
 namespace {
 
-// set by the signal handler, the one place where a global cannot be avoided
-std::atomic<bool> g_stop{false};
+/// Turns Ctrl-C into a stop request. A signal handler may only post a semaphore; a thread waits for
+/// that and makes the request. One object lives as long as the process, because a handler has no
+/// context of its own.
+class Interrupt {
+ public:
+  static std::stop_token Token() {
+    static Interrupt* interrupt = new Interrupt;
+    return interrupt->stop_.get_token();
+  }
+
+ private:
+  Interrupt() {
+    ::sem_init(&Signalled(), 0, 0);
+    std::thread([this] {
+      while (::sem_wait(&Signalled()) != 0) {
+      }
+      stop_.request_stop();
+    }).detach();
+    std::signal(SIGINT, [](int) { ::sem_post(&Signalled()); });
+  }
+  static sem_t& Signalled() {
+    static sem_t semaphore;
+    return semaphore;
+  }
+
+  std::stop_source stop_;
+};
 
 /// What is printed of a run that has ended.
 struct Outcome {
@@ -26,13 +53,13 @@ struct Outcome {
 };
 
 Result<Outcome> Tune(const ScheduleTemplate& whole, const Target& target, const TuneFlags& flags,
-                     const Common& common, const std::string& command) {
+                     const Common& common, const std::string& command,
+                     const std::stop_token& stop) {
   ATUNNER_TRY(const RestrictedSchedule restricted, RestrictedSchedule::Make(whole, flags.where));
   ATUNNER_TRY(Budget budget, Budget::Parse(flags.budget));
   if (!flags.out.empty()) ATUNNER_RETURN_IF_ERROR(CheckArtifactFolder(flags.out));
-  TuningSessions sessions(target, flags, common, command, g_stop);
+  TuningSessions sessions(target, flags, common, command, stop);
   ATUNNER_RETURN_IF_ERROR(sessions.Open());
-  std::signal(SIGINT, [](int) { g_stop = true; });
   // Conditions are on the parameters of the whole as it is.
   const auto* divided = flags.where.empty() ? dynamic_cast<const DividedSchedule*>(&whole)
                                             : nullptr;
@@ -72,7 +99,8 @@ std::string SizeName(const Dims& dims) {
 
 Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target,
                       const TuneFlags& flags, const Common& common, const std::string& command) {
-  ATUNNER_TRY(const Outcome outcome, Tune(schedule, target, flags, common, command));
+  ATUNNER_TRY(const Outcome outcome,
+              Tune(schedule, target, flags, common, command, Interrupt::Token()));
   if (common.json) {
     PrintJson(outcome.json);
   } else {
@@ -90,14 +118,15 @@ Result<int> RunTuningAtSizes(std::span<const std::unique_ptr<ScheduleTemplate>> 
   if (Exists(out / "manifest.json"))
     return Invalid("is an artifact itself", "--out " + flags.out,
                    "name a folder that is to hold one for each size");
+  const std::stop_token stop = Interrupt::Token();
   Json sizes = Json::array();
   bool found = true;
   for (const auto& schedule : schedules) {
-    if (g_stop) break;
+    if (stop.stop_requested()) break;
     TuneFlags of_size = flags;
     of_size.out = (out / SizeName(schedule->spec().dims)).string();
     if (!common.quiet && !common.json) fmt::print(stderr, "{}: ", SizeName(schedule->spec().dims));
-    ATUNNER_TRY(Outcome outcome, Tune(*schedule, target, of_size, common, command));
+    ATUNNER_TRY(Outcome outcome, Tune(*schedule, target, of_size, common, command, stop));
     found = found && outcome.found;
     if (!common.json) fmt::print("{}\n", outcome.text);
     sizes.push_back(std::move(outcome.json));

@@ -107,7 +107,7 @@ Result<TuneResult> TuningSessions::Run(const ScheduleTemplate& schedule, const B
   }
   TuneResult result = *std::move(found);
   run.seconds += result.seconds;
-  run.status = stop_ ? "stopped" : "finished";
+  run.status = stop_.stop_requested() ? "stopped" : "finished";
   summary = Summary(run, result, schedule.space(), target_.profile);
   if (!target_.real_index) summary["calibration"] = target_.calibration.source;
   run.summary = DumpJson(summary);

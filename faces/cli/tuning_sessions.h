@@ -2,7 +2,7 @@
 // schedule.
 #pragma once
 
-#include <atomic>
+#include <stop_token>
 
 #include "atunner/model/schedule/divided_schedule.h"
 #include "faces/cli/cli.h"
@@ -13,8 +13,12 @@ class TuningSessions {
  public:
   /// What is given stays where it is; `stop` ends a session early.
   TuningSessions(const Target& target, const TuneFlags& flags, const Common& common,
-                 const std::string& command, const std::atomic<bool>& stop)
-      : target_(target), flags_(flags), common_(common), command_(command), stop_(stop) {}
+                 const std::string& command, std::stop_token stop)
+      : target_(target),
+        flags_(flags),
+        common_(common),
+        command_(command),
+        stop_(std::move(stop)) {}
 
   Status Open();
   /// The run of this schedule that the store knows, or a new one.
@@ -33,7 +37,7 @@ class TuningSessions {
   const TuneFlags& flags_;
   const Common& common_;
   const std::string& command_;
-  const std::atomic<bool>& stop_;
+  std::stop_token stop_;
   TuneRequest request_;
   std::unique_ptr<Compiler> compiler_;
   std::unique_ptr<Store> store_;

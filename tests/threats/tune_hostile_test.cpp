@@ -85,8 +85,7 @@ TEST(TuneAmongHostiles, EndsWithTheFastestHonestKernel) {
   request.strategy = "random";
   request.seed = 3;
   TuneSession session(request, **compiler, {&judge}, SystemClock());
-  const std::atomic<bool> stop = false;
-  const auto result = session.Run(nullptr, {}, stop, [](const TuneEvent&) {});
+  const auto result = session.Run(nullptr, {}, {}, [](const TuneEvent&) {});
   ASSERT_TRUE(result) << result.error().ToString();
   EXPECT_EQ(result->trials.size(), schedule.space().parameters[0].values.size())
       << "the run went on to its end";
