@@ -1,6 +1,7 @@
-// A new graph made of an old one, node by node.
+// The base class of passes that make a new graph of an old one, node by node.
 #pragma once
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -10,8 +11,17 @@
 
 namespace atunner::graph {
 
-/// What every rewrite shares: nodes are copied one after the other, each perhaps changed on the
-/// way.
+/// True if an expression only casts, or reads indices and literals: that is cheaper to compute
+/// again than to store.
+inline bool IsFree(const ScalarExpression& body) {
+  return std::ranges::all_of(body.nodes(), [](const ScalarNode& node) {
+    return ArityOf(node.op) == 0 || node.op == ScalarOp::kCast;
+  });
+}
+
+/// The base of rewrites. Run visits the nodes in order and builds a new graph of what Rewrite
+/// returns for each of them; inputs and outputs keep their names and order. Nodes that no output
+/// needs are left out.
 class Rewriter {
  public:
   explicit Rewriter(const ValidGraph& graph)
@@ -50,14 +60,16 @@ class Rewriter {
   }
 
  protected:
+  /// The value that takes the place of node `id`; `operands` are the new values of its operands.
   virtual Value Rewrite(NodeId id, std::vector<Value> operands) = 0;
+  /// The shape of an input in the new graph; it must have as many elements as before.
   virtual Shape InputShape(NodeId id) { return graph_.node(id).type.shape; }
 
   bool NameIsFree(const std::string& name) { return names_.insert(name).second; }
   const ValidGraph& graph_;
   GraphBuilder builder_;
   std::vector<bool> needed_;
-  std::vector<Value> values_;  ///< by old id
+  std::vector<Value> values_;  ///< by id in the old graph
 
  private:
   std::set<std::string> names_;

@@ -226,9 +226,9 @@ class ProductMaker : public Rewriter {
 
 }  // namespace
 
-ValidGraph WithoutThinProducts(const ValidGraph& graph) {
+ValidGraph WithoutVectorProducts(const ValidGraph& graph) {
   return Simplify(ThinProductFinder(graph).Run());
 }
-ValidGraph WithMatrixProducts(const ValidGraph& graph) { return ProductMaker(graph).Run(); }
+ValidGraph WithCanonicalMatmuls(const ValidGraph& graph) { return ProductMaker(graph).Run(); }
 
 }  // namespace atunner::graph

@@ -84,7 +84,7 @@ class PlaceReader : public Rewriter {
 
 }  // namespace
 
-ValidGraph WithoutKnownPlaces(const ValidGraph& graph) {
+ValidGraph WithConstantIndexTables(const ValidGraph& graph) {
   const bool any = std::ranges::any_of(graph.nodes(), [&](const Node& node) {
     return node.As<Scatter>() && !KnownElements(graph.node(node.operands[1])).empty();
   });

@@ -33,33 +33,33 @@ ValidGraph FuseMaps(const ValidGraph& graph, bool through_roundings = true);
 
 /// The place of an input's largest (or smallest) element as two reductions of the usual kind: the
 /// extreme, then the first place that holds it, or holds NaN.
-ValidGraph WithoutPlaces(const ValidGraph& graph);
+ValidGraph WithoutArgReductions(const ValidGraph& graph);
 
 /// Scatters with one update for each row of the last axis as maps: an element is updated where its
 /// place is the one.
-ValidGraph WithoutSingleUpdates(const ValidGraph& graph);
+ValidGraph WithoutSingleElementScatters(const ValidGraph& graph);
 
 /// Sums of updates at places that no input says (gradients of interpolation) as what each place
 /// takes from where, by tables, which other small maps of no operands become too.
-ValidGraph WithoutKnownPlaces(const ValidGraph& graph);
+ValidGraph WithConstantIndexTables(const ValidGraph& graph);
 
 /// Sorts of the last axis alone, and the first of long rows, where there are few of these, as the
 /// first of what comes first in their parts.
-ValidGraph WithoutLongSorts(const ValidGraph& graph);
+ValidGraph WithSplitSorts(const ValidGraph& graph);
 bool HasLongSorts(const ValidGraph& graph);
 
 /// Products of a tensor with one that has no axis of its own (a matrix with a vector) as maps and
 /// sums: there is nothing to multiply twice, so that reading is what takes time.
-ValidGraph WithoutThinProducts(const ValidGraph& graph);
+ValidGraph WithoutVectorProducts(const ValidGraph& graph);
 
 /// Contractions as products of matrices side by side: operands and results whose axes lie otherwise
 /// are transposed; what has no matrix on a side, or no depth, becomes maps and sums.
-ValidGraph WithMatrixProducts(const ValidGraph& graph);
+ValidGraph WithCanonicalMatmuls(const ValidGraph& graph);
 
 /// Values for each row of what the first reduction takes, if it is one over last axes, with these
 /// as extents of 1, so that they broadcast; of inputs too (whose elements lie in the same order).
 /// The same graph where rows are used otherwise as well.
-ValidGraph WithKeptRows(const ValidGraph& graph);
+ValidGraph WithReducedAxesKept(const ValidGraph& graph);
 
 /// As few axes as may be: neighbouring ones that no node tells apart become one, of inputs and
 /// outputs too (whose elements lie in the same order).

@@ -279,7 +279,7 @@ output p
     EXPECT_THAT(got[k].Reals(), testing::Pointwise(testing::DoubleNear(1e-12), want[k].Reals()));
 }
 
-TEST(WithoutPlaces, TheFirstPlaceOfAnExtremeAndOfNaN) {
+TEST(WithoutArgReductions, TheFirstPlaceOfAnExtremeAndOfNaN) {
   const ValidGraph graph = MustParse(R"(
 graph g
 input x: float32[4, 5]
@@ -294,7 +294,7 @@ output b
 output c
 output d
 )");
-  const ValidGraph without = WithoutPlaces(graph);
+  const ValidGraph without = WithoutArgReductions(graph);
   EXPECT_THAT(Print(without), Not(HasSubstr("argmin")));
   EXPECT_THAT(Print(without), HasSubstr("argmax(computed"))
       << "two reductions might round it differently";
@@ -311,14 +311,14 @@ output d
   for (size_t i = 0; i < want.size(); ++i) ExpectNear(got[i], want[i].Reals(), 0);
 }
 
-TEST(WithoutKnownPlaces, WhatEachPlaceTakesIsATable) {
+TEST(WithConstantIndexTables, WhatEachPlaceTakesIsATable) {
   const std::string places[] = {"minimum(floor_div(index(-1), 2), 2)", "5 - index(-1)",
                                 "index(-1) - 2", "index(-1) * 0 + 1"};
   for (const std::string& place : places) {
     const ValidGraph graph = MustParse(
         "graph g\ninput x: float32[2, 4, 3]\ninput u: float32[2, 6, 3]\ni: int64[6] = " + place +
         "\ny = scatter_sum(x, i, u, axis=1)\noutput y\n");
-    const ValidGraph known = WithoutKnownPlaces(graph);
+    const ValidGraph known = WithConstantIndexTables(graph);
     EXPECT_THAT(Print(known), Not(HasSubstr("scatter"))) << place;
     ExpectSameMeaning(graph, known);
   }
@@ -326,32 +326,32 @@ TEST(WithoutKnownPlaces, WhatEachPlaceTakesIsATable) {
       "graph g\ninput x: float32[4]\ninput i: int64[6]\ninput u: float32[6]\ny = scatter_sum(x, i, "
       "u, axis=0)\n"
       "output y\n");
-  EXPECT_EQ(Print(WithoutKnownPlaces(given)), Print(given));
+  EXPECT_EQ(Print(WithConstantIndexTables(given)), Print(given));
   for (const char* op : {"set", "max", "min"}) {  // the table's updates are added up
     const ValidGraph other = MustParse(
         "graph g\ninput x: float32[2, 4]\ninput u: float32[6, 4]\ni: int64[6] = "
         "minimum(floor_div(index(-1), 3), 1)\n"
         "y = scatter_" +
         std::string(op) + "(x, i, u, axis=0)\noutput y\n");
-    ExpectSameMeaning(other, WithoutKnownPlaces(other));
+    ExpectSameMeaning(other, WithConstantIndexTables(other));
   }
 }
 
-TEST(WithoutLongSorts, TheFirstOfRowsAreAmongTheFirstOfTheirParts) {
+TEST(WithSplitSorts, TheFirstOfRowsAreAmongTheFirstOfTheirParts) {
   for (const std::string& order : std::vector<std::string>{"", ", descending=true"}) {
     // Few values, so that most elements are equal to others.
     const ValidGraph graph = MustParse(
         "graph g\ninput x: float32[2, 16384]\nr = floor(x)\ns = sort(r, axis=1, count=5" + order +
         ")\nv = gather(x, s, axis=1, batch=1)\noutput s\noutput v\n");
     ASSERT_TRUE(HasLongSorts(graph));
-    const ValidGraph divided = WithoutLongSorts(graph);
+    const ValidGraph divided = WithSplitSorts(graph);
     EXPECT_FALSE(HasLongSorts(divided));
     ExpectSameMeaning(graph, divided);
   }
   const ValidGraph across = MustParse(
       "graph g\ninput x: float32[4, 2, 3]\ns = sort(x, axis=0, count=3)\noutput s\n");
-  EXPECT_THAT(Print(WithoutLongSorts(across)), HasSubstr("axis=2"));
-  ExpectSameMeaning(across, WithoutLongSorts(across));
+  EXPECT_THAT(Print(WithSplitSorts(across)), HasSubstr("axis=2"));
+  ExpectSameMeaning(across, WithSplitSorts(across));
   const auto sorts = [](const char* shape, const char* count) {
     return HasLongSorts(MustParse(std::string("graph g\ninput x: float32[") + shape +
                                   "]\ns = sort(x, axis=1, count=" + count + ")\noutput s\n"));
@@ -361,7 +361,7 @@ TEST(WithoutLongSorts, TheFirstOfRowsAreAmongTheFirstOfTheirParts) {
   EXPECT_FALSE(sorts("4096, 16384", "5")) << "rows enough for all";
 }
 
-TEST(WithoutThinProducts, AreSumsOfProducts) {
+TEST(WithoutVectorProducts, AreSumsOfProducts) {
   const auto graph_of = [](const char* a, const char* b, const char* equation) {
     return MustParse(std::string("graph g\ninput a: bfloat16[") + a + "]\ninput b: bfloat16[" + b +
                      "]\ny = contract(a, b, equation=\"" + equation + "\")\noutput y\n");
@@ -375,7 +375,7 @@ TEST(WithoutThinProducts, AreSumsOfProducts) {
               {"3", "4", "m,n->mn", {{3}, {4}}}};
   for (const auto& [a, b, equation, shapes] : thin) {
     const ValidGraph graph = graph_of(a, b, equation);
-    const ValidGraph without = WithoutThinProducts(graph);
+    const ValidGraph without = WithoutVectorProducts(graph);
     EXPECT_THAT(Print(without), Not(HasSubstr("contract")));
     std::vector<Tensor> inputs;
     for (const auto& shape : shapes) {
@@ -388,11 +388,11 @@ TEST(WithoutThinProducts, AreSumsOfProducts) {
   }
   for (const ValidGraph& thick :
        {graph_of("3, 4", "4, 5", "mk,kn->mn"), graph_of("3, 4", "4", "mk,k->m")})
-    EXPECT_EQ(Print(WithoutThinProducts(thick)) == Print(thick),
+    EXPECT_EQ(Print(WithoutVectorProducts(thick)) == Print(thick),
               thick.node(thick.inputs()[1]).type.rank() == 2);
 }
 
-TEST(WithMatrixProducts, WhatOneOperandAloneHasIsAddedUpBefore) {
+TEST(WithCanonicalMatmuls, WhatOneOperandAloneHasIsAddedUpBefore) {
   for (const char* equation : {"mka,kn->mn", "mk,akn->nm", "mka,bk->m", "ma,b->m", "a,b->"}) {
     const std::string text(equation);
     const auto axes = [](size_t rank) { return rank == 1 ? "3" : rank == 2 ? "3, 3" : "3, 3, 3"; };
@@ -400,19 +400,19 @@ TEST(WithMatrixProducts, WhatOneOperandAloneHasIsAddedUpBefore) {
     const ValidGraph graph = MustParse(
         std::string("graph g\ninput a: float32[") + axes(comma) + "]\ninput b: float32[" +
         axes(arrow - comma - 1) + "]\ny = contract(a, b, equation=\"" + text + "\")\noutput y\n");
-    const ValidGraph made = WithMatrixProducts(graph);
+    const ValidGraph made = WithCanonicalMatmuls(graph);
     EXPECT_THAT(Print(made), HasSubstr("reduce_sum"));
     const auto inputs = RandomInputs(graph, 17);
     ExpectNear(RunGraph(made, inputs), RunGraph(graph, inputs).Reals());
   }
 }
 
-TEST(WithoutSingleUpdates, AnElementIsUpdatedWhereItsPlaceIsTheOne) {
+TEST(WithoutSingleElementScatters, AnElementIsUpdatedWhereItsPlaceIsTheOne) {
   for (const char* op : {"sum", "set", "max", "min"}) {
     const ValidGraph graph = MustParse(
         std::string("graph g\ninput x: float32[3, 4]\ninput p: int64[3]\ninput u: float32[3]\n") +
         "y = scatter_" + op + "(x, p, u, axis=1, batch=1)\noutput y\n");
-    const ValidGraph without = WithoutSingleUpdates(graph);
+    const ValidGraph without = WithoutSingleElementScatters(graph);
     EXPECT_THAT(Print(without), Not(HasSubstr("scatter")));
     const std::vector<Tensor> inputs = {
         Tensor::Of(DType::kFloat32, {3, 4},
@@ -424,10 +424,10 @@ TEST(WithoutSingleUpdates, AnElementIsUpdatedWhereItsPlaceIsTheOne) {
   const ValidGraph several = MustParse(
       "graph g\ninput x: float32[3, 4]\ninput p: int64[3, 2]\ninput u: float32[3, 2]\n"
       "y = scatter_sum(x, p, u, axis=1, batch=1)\noutput y\n");
-  EXPECT_EQ(Print(WithoutSingleUpdates(several)), Print(several));
+  EXPECT_EQ(Print(WithoutSingleElementScatters(several)), Print(several));
 }
 
-TEST(WithKeptRows, TellsRowsFromColumnsOfTheSameExtent) {
+TEST(WithReducedAxesKept, TellsRowsFromColumnsOfTheSameExtent) {
   const ValidGraph graph = MustParse(R"(
 graph g
 input x: float32[5, 5]
@@ -439,7 +439,7 @@ picked = gather(x, labels, axis=1, batch=1)
 y = select(labels != 2, total - picked, cast(index(-1), float32))
 output y
 )");
-  const ValidGraph kept = WithKeptRows(graph);
+  const ValidGraph kept = WithReducedAxesKept(graph);
   EXPECT_EQ(kept.node(kept.inputs()[1]).type.shape, (Shape{Extent(5), Extent(1)}));
   EXPECT_EQ(kept.node(kept.inputs()[2]).type.shape, (Shape{Extent(5)}));
   const auto inputs = RandomInputs(graph, 17);
@@ -450,11 +450,12 @@ output y
   ExpectNear((*got)[0], Evaluate(graph, inputs).value()[0].Reals(), 0);
   const ValidGraph both = MustParse(
       "graph g\ninput x: float32[5, 5]\nrow = reduce_sum(x, axes=[1])\ny = x * row\noutput y\n");
-  EXPECT_EQ(Print(WithKeptRows(both)), Print(both)) << "a row's value that stands for columns";
+  EXPECT_EQ(Print(WithReducedAxesKept(both)), Print(both))
+      << "a row's value that stands for columns";
 }
 
 // A number for each row that is no input and no reduction of the rows.
-TEST(WithKeptRows, TakesRowsFromElsewhere) {
+TEST(WithReducedAxesKept, TakesRowsFromElsewhere) {
   const ValidGraph graph = MustParse(R"(
 graph g
 input x: float32[6, 5]
@@ -469,7 +470,7 @@ y = total * flat + part - top
 output y
 )");
   const auto inputs = RandomInputs(graph, 17);
-  const auto got = Evaluate(WithKeptRows(graph), inputs);
+  const auto got = Evaluate(WithReducedAxesKept(graph), inputs);
   ASSERT_TRUE(got.has_value()) << got.error().ToString();
   ExpectNear((*got)[0], Evaluate(graph, inputs).value()[0].Reals(), 0);
 }
@@ -480,9 +481,9 @@ ValidGraph Product(const std::string& equation, const std::string& a, const std:
 }
 const size_t kTranspose = Operation(Transpose{}).index();
 
-TEST(WithMatrixProducts, TransposesWhatLiesOtherwise) {
+TEST(WithCanonicalMatmuls, TransposesWhatLiesOtherwise) {
   const auto transposes = [](const ValidGraph& graph) {
-    const ValidGraph made = WithMatrixProducts(graph);
+    const ValidGraph made = WithCanonicalMatmuls(graph);
     ExpectSameMeaning(graph, made);
     return Count(made, kTranspose);
   };

@@ -74,6 +74,6 @@ bool HasLongSorts(const ValidGraph& graph) {
   return std::ranges::any_of(graph.nodes(),
                              [&](const Node& node) { return PartsOf(graph, node) > 1; });
 }
-ValidGraph WithoutLongSorts(const ValidGraph& graph) { return SortDivider(graph).Run(); }
+ValidGraph WithSplitSorts(const ValidGraph& graph) { return SortDivider(graph).Run(); }
 
 }  // namespace atunner::graph
