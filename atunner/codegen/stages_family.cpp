@@ -37,10 +37,10 @@ std::optional<double> CostOf(const ValidGraph& part, const Dims& sizes, double m
   }
   if (kLaunch + all >= most) return std::nullopt;
   // Attention is told by computing with it: what need not be asked is not.
-  if (!graph::HasOneOfAKind(part, pairs) && !graph::AttentionOf(part)) return std::nullopt;
+  if (!graph::HasOneAnchor(part, pairs) && !graph::AttentionOf(part)) return std::nullopt;
   const auto made = TaskOfPart(part, sizes, Accuracy::kDefault);
   const Family* family = made ? FamilyOf(made->task, /*partitions=*/false) : nullptr;
-  if (family == nullptr || (family->only_large_reductions && graph::ReducesLittle(part, sizes)))
+  if (family == nullptr || (family->only_large_reductions && graph::HasSmallReduction(part, sizes)))
     return std::nullopt;
   const bool again = family->rereads_operands && read > all;
   return kLaunch + all + (again ? (read - all) / 8 : 0);
@@ -50,10 +50,10 @@ std::optional<double> CostOf(const ValidGraph& part, const Dims& sizes, double m
 std::optional<std::vector<PartTask>> StagesOf(const KernelSpec& spec, const ValidGraph& given,
                                               bool pairs) {
   const ValidGraph graph = graph::FuseMaps(
-      graph::WithMatrixProducts(
-          graph::WithoutLongSorts(graph::WithoutKnownPlaces(graph::WithoutSingleUpdates(given)))),
+      graph::WithCanonicalMatmuls(graph::WithSplitSorts(
+          graph::WithConstantIndexTables(graph::WithoutSingleElementScatters(given)))),
       /*through_roundings=*/false);
-  const auto parts = graph::Divide(graph, spec.dims, [&](const ValidGraph& part, double most) {
+  const auto parts = graph::Partition(graph, spec.dims, [&](const ValidGraph& part, double most) {
     return CostOf(part, spec.dims, most, pairs);
   });
   if (!parts) return std::nullopt;

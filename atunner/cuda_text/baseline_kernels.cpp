@@ -541,13 +541,13 @@ class PlainWriter {
 
 /// The graph whose nodes are steps. What the graph itself makes narrower is part of the error that
 /// is honest.
-ValidGraph StepsOf(const ValidGraph& graph, PlainForm form) {
-  const ValidGraph steps = FuseMaps(graph, /*through_roundings=*/form == PlainForm::kReference);
-  return form == PlainForm::kDecisionsApart ? WithDecisionsApart(steps) : steps;
+ValidGraph StepsOf(const ValidGraph& graph, BaselineForm form) {
+  const ValidGraph steps = FuseMaps(graph, /*through_roundings=*/form == BaselineForm::kReference);
+  return form == BaselineForm::kStoredDecisions ? WithDecisionOperandsStored(steps) : steps;
 }
 
-PlainWriter WriterOf(const ValidGraph& steps, PlainForm form) {
-  return {steps, form == PlainForm::kReference, form != PlainForm::kNaive};
+PlainWriter WriterOf(const ValidGraph& steps, BaselineForm form) {
+  return {steps, form == BaselineForm::kReference, form != BaselineForm::kNaive};
 }
 
 }  // namespace
@@ -560,12 +560,12 @@ std::string KernelPrelude(std::string_view text) {
          "\n" + std::string(embed::kScalarCuh) + std::string(float8 ? embed::kFloat8Cuh : "");
 }
 
-Result<RenderedKernel> PlainKernels(const ValidGraph& graph, PlainForm form) {
+Result<RenderedKernel> BaselineKernels(const ValidGraph& graph, BaselineForm form) {
   const ValidGraph steps = StepsOf(graph, form);
   return WriterOf(steps, form).Run();
 }
 
-Result<std::vector<StepRounding>> PlainRoundings(const ValidGraph& graph, PlainForm form) {
+Result<std::vector<StepRounding>> BaselineRoundings(const ValidGraph& graph, BaselineForm form) {
   const ValidGraph steps = StepsOf(graph, form);
   PlainWriter writer = WriterOf(steps, form);
   ATUNNER_TRY(const RenderedKernel written, writer.Run());

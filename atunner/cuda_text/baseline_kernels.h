@@ -8,19 +8,19 @@
 
 namespace atunner::graph {
 
-enum class PlainForm : uint8_t {
+enum class BaselineForm : uint8_t {
   kNaive,
   /// Products of matrices keep what they load for several results, which stay bit for bit the same
-  kYardstick,
-  kDecisionsApart,  ///< as kYardstick, after WithDecisionsApart
-  kReference,       ///< as kYardstick, with arithmetic, workspaces and outputs in float64
+  kErrorBaseline,
+  kStoredDecisions,  ///< as kErrorBaseline, after WithDecisionOperandsStored
+  kReference,        ///< as kErrorBaseline, with arithmetic, workspaces and outputs in float64
 };
 
 /// The launch is an expression over the graph's symbols. kUnsupported for long tables of constants.
-Result<RenderedKernel> PlainKernels(const ValidGraph& graph, PlainForm form);
-/// Of each step of PlainKernels' launch: its first arguments are the operands, the next one is the
-/// result.
-Result<std::vector<StepRounding>> PlainRoundings(const ValidGraph& graph, PlainForm form);
+Result<RenderedKernel> BaselineKernels(const ValidGraph& graph, BaselineForm form);
+/// Of each step of BaselineKernels' launch: its first arguments are the operands, the next one is
+/// the result.
+Result<std::vector<StepRounding>> BaselineRoundings(const ValidGraph& graph, BaselineForm form);
 
 /// Includes and device functions that every emitted kernel begins with; those for 8-bit floats
 /// where `text`, which follows, names them.

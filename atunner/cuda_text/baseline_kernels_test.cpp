@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(PlainKernels, OneForEachNodeAfterMapsAreFused) {
+TEST(BaselineKernels, OneForEachNodeAfterMapsAreFused) {
   const ValidGraph graph = MustParse(R"(
 graph norm
 dim B = 1..8
@@ -21,21 +21,22 @@ moved = wide - mean
 y = moved * 2
 output y
 )");
-  const RenderedKernel kernel = PlainKernels(graph, PlainForm::kNaive).value();
+  const RenderedKernel kernel = BaselineKernels(graph, BaselineForm::kNaive).value();
   EXPECT_EQ(kernel.plan.steps.size(), 3u) << "the conversion, the mean, the rest\n"
                                           << kernel.source.text;
   EXPECT_THAT(kernel.source.text,
               HasSubstr("reduce1(const float* a0, float* result, long long B)"));
-  EXPECT_THAT(PlainKernels(graph, PlainForm::kReference)->source.text, HasSubstr("double* result"));
+  EXPECT_THAT(BaselineKernels(graph, BaselineForm::kReference)->source.text,
+              HasSubstr("double* result"));
 }
 
 // Pooling's windows and broken extents kept blocks of 256 threads and their barriers busy with a
 // few elements each.
-TEST(PlainKernels, AThreadReducesFewElementsAndABlockMany) {
+TEST(BaselineKernels, AThreadReducesFewElementsAndABlockMany) {
   const auto step = [](const char* extent, const char* op) {
     const ValidGraph graph = MustParse(std::string("graph g\ninput x: float32[1000, ") + extent +
                                        "]\ny = reduce_" + op + "(x, axes=[1])\noutput y\n");
-    return PlainKernels(graph, PlainForm::kNaive).value();
+    return BaselineKernels(graph, BaselineForm::kNaive).value();
   };
   EXPECT_THAT(step("32", "sum").source.text, HasSubstr("few_sum<float, 32>(element)"));
   EXPECT_THAT(step("33", "sum").source.text, HasSubstr("block_sum<float>(33, element)"));
@@ -43,29 +44,29 @@ TEST(PlainKernels, AThreadReducesFewElementsAndABlockMany) {
   EXPECT_EQ(step("33", "argmax").plan.steps[0].grid[0].EvaluateInt({}).value(), 1000);
 }
 
-TEST(PlainKernels, SparseProductsLookForZeros) {
+TEST(BaselineKernels, SparseProductsLookForZeros) {
   const auto text = [](const char* more) {
-    return PlainKernels(MustParse(std::string("graph g\ninput a: float32[3, 4]\ninput b: "
-                                              "float32[4, 5]\ny = contract(a, b, "
-                                              "equation=\"mk,kn->mn\"") +
-                                  more + ")\noutput y\n"),
-                        PlainForm::kNaive)
+    return BaselineKernels(MustParse(std::string("graph g\ninput a: float32[3, 4]\ninput b: "
+                                                 "float32[4, 5]\ny = contract(a, b, "
+                                                 "equation=\"mk,kn->mn\"") +
+                                     more + ")\noutput y\n"),
+                           BaselineForm::kNaive)
         ->source.text;
   };
   EXPECT_THAT(text(", sparse=true"), HasSubstr("(float)a_2 == 0 ||"));
   EXPECT_THAT(text(""), testing::Not(HasSubstr("(float)a_2 == 0 ||")));
 }
 
-TEST(PlainKernels, TheLeastIntegersAreOfTheirType) {
+TEST(BaselineKernels, TheLeastIntegersAreOfTheirType) {
   EXPECT_EQ(CudaLiteral(DType::kInt32, Whole(INT32_MIN), false), "(-2147483647 - 1)");
   EXPECT_EQ(CudaLiteral(DType::kInt64, Whole(INT32_MIN), false), "(-2147483648ll)");
   EXPECT_EQ(CudaLiteral(DType::kInt64, Whole(INT64_MIN), false), "(-9223372036854775807ll - 1)");
 }
 
-TEST(PlainKernels, WhatTheyDoNotServeIsSaid) {
+TEST(BaselineKernels, WhatTheyDoNotServeIsSaid) {
   const auto error = [](const std::string& lines) {
-    return PlainKernels(MustParse("graph g\ninput x: float32[6]\n" + lines + "\noutput y\n"),
-                        PlainForm::kNaive)
+    return BaselineKernels(MustParse("graph g\ninput x: float32[6]\n" + lines + "\noutput y\n"),
+                           BaselineForm::kNaive)
         .error();
   };
   std::string table = "t: float32[4097] = constant(0";

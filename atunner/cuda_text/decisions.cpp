@@ -68,8 +68,8 @@ class DecisionSplitter : public Rewriter {
 
 }  // namespace
 
-bool DecidesByComputed(const ValidGraph& given) {
-  const ValidGraph graph = WithDecisionsApart(given);
+bool HasDataDependentDecisions(const ValidGraph& given) {
+  const ValidGraph graph = WithDecisionOperandsStored(given);
   std::vector<bool> rounded;
   for (const Node& node : graph.nodes()) {
     const StepRounding rounding = RoundingOf(graph, node);
@@ -84,22 +84,22 @@ bool DecidesByComputed(const ValidGraph& given) {
   return false;
 }
 
-ValidGraph WithDecisionsApart(const ValidGraph& graph) {
+ValidGraph WithDecisionOperandsStored(const ValidGraph& graph) {
   return Simplify(DecisionSplitter(graph).Run());
 }
 
-bool IsOfPlaces(const ValidGraph& graph, NodeId id) {
+bool IsIndexValued(const ValidGraph& graph, NodeId id) {
   const Node& node = graph.node(id);
   if (!IsWhole(node.type.dtype)) return false;
   if (node.As<Sort>()) return true;
   if (const auto* reduce = node.As<Reduce>()) {
     const bool picks = reduce->op == Combine::kMax || reduce->op == Combine::kMin;
     return reduce->op == Combine::kArgMax || reduce->op == Combine::kArgMin ||
-           (picks && IsOfPlaces(graph, node.operands[0]));
+           (picks && IsIndexValued(graph, node.operands[0]));
   }
   if (node.As<Contract>() || node.As<Fold>() || node.As<Scan>()) return false;
   return std::ranges::any_of(node.operands,
-                             [&](NodeId operand) { return IsOfPlaces(graph, operand); });
+                             [&](NodeId operand) { return IsIndexValued(graph, operand); });
 }
 
 }  // namespace atunner::graph

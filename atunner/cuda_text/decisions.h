@@ -8,14 +8,14 @@
 namespace atunner::graph {
 
 /// Is something decided by a float that is computed, and so rounded?
-bool DecidesByComputed(const ValidGraph& graph);
+bool HasDataDependentDecisions(const ValidGraph& graph);
 
 /// The same graph in which what decides inside of an expression is a value of its own: `round(x /
 /// scale)` in two steps.
-ValidGraph WithDecisionsApart(const ValidGraph& graph);
+ValidGraph WithDecisionOperandsStored(const ValidGraph& graph);
 
 /// Are the value's elements places, or picked or computed from places alone? Of these none is
 /// nearer than another.
-bool IsOfPlaces(const ValidGraph& graph, NodeId id);
+bool IsIndexValued(const ValidGraph& graph, NodeId id);
 
 }  // namespace atunner::graph

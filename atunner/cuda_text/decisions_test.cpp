@@ -20,7 +20,7 @@ size_t Maps(const ValidGraph& graph) {
 }
 bool OfPlaces(const std::string& lines) {
   const ValidGraph graph = Of(lines);
-  return IsOfPlaces(graph, graph.outputs()[0].node);
+  return IsIndexValued(graph, graph.outputs()[0].node);
 }
 
 TEST(Decisions, OnlyWhatIsRoundedIsAMatterOfItsLastDigit) {
@@ -28,12 +28,12 @@ TEST(Decisions, OnlyWhatIsRoundedIsAMatterOfItsLastDigit) {
        {"y = round(a * b)", "y = cast(a / b, int8)", "y = select(a + b > 0, a, b)",
         "s = a * b\ny = sort(s, axis=1)", "m = reduce_mean(a, axes=[1], keep=true)\ny = a > m",
         "s = exp(a)\ny = reduce_argmax(s, axes=[1])", "n = cast(a, bfloat16)\ny = sort(n, axis=1)"})
-    EXPECT_TRUE(DecidesByComputed(Of(computed))) << computed;
+    EXPECT_TRUE(HasDataDependentDecisions(Of(computed))) << computed;
   for (const char* exact :
        {"y = round(a)", "y = select(a > b, a * b, b)", "y = sort(a, axis=1)",
         "y = floor(-abs(a)) * b", "m = reduce_max(a, axes=[1], keep=true)\ny = a == m",
         "y = maximum(a * b, 0)", "y = a * b", "y = select(exp(a) == inf, 0, b)"})
-    EXPECT_FALSE(DecidesByComputed(Of(exact))) << exact;
+    EXPECT_FALSE(HasDataDependentDecisions(Of(exact))) << exact;
 }
 
 TEST(Decisions, ComputedDecidersAreValuesOfTheirOwn) {
@@ -44,7 +44,7 @@ TEST(Decisions, ComputedDecidersAreValuesOfTheirOwn) {
            {"y = round(a) * b", 1},
            {"y = cast(minimum(round(a / b), 127), int8)", 2}}) {
     const ValidGraph graph = Of(lines);
-    const ValidGraph apart = WithDecisionsApart(graph);
+    const ValidGraph apart = WithDecisionOperandsStored(graph);
     EXPECT_EQ(Maps(apart), maps) << lines;
     std::vector<double> a, b;
     for (int i = 0; i < 32; ++i) {

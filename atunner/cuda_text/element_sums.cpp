@@ -40,7 +40,7 @@ std::string CombinedText(Combine op, const std::string& a, const std::string& b)
 
 bool IsFinishedInPlace(const ValidGraph& graph, NodeId node, double most) {
   const Shape& shape = graph.node(node).type.shape;
-  const Coordinates at = PlacesIn(shape);
+  const Coordinates at = AxisCoordinates(shape);
   ElementText elements(graph, ElementText::Options{});
   elements.Know(node, {"x", 1}, at);
   return std::ranges::all_of(graph.outputs(), [&](const Output& output) {

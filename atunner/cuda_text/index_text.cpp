@@ -8,7 +8,7 @@ std::string StrideOf(const Shape& shape, size_t axis) {
   return CountText({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()});
 }
 
-Coordinates PlacesIn(const Shape& shape) {
+Coordinates AxisCoordinates(const Shape& shape) {
   Coordinates at;
   for (const Extent& extent : shape)
     at.push_back({.text = extent.one() ? "0" : fmt::format("c{}", at.size())});

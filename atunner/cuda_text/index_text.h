@@ -13,7 +13,7 @@ namespace atunner::graph {
 /// Elements between neighbours along `axis`.
 std::string StrideOf(const Shape& shape, size_t axis);
 /// c0, c1, … along the axes of a shape, 0 along those of extent 1.
-Coordinates PlacesIn(const Shape& shape);
+Coordinates AxisCoordinates(const Shape& shape);
 /// Lines that compute c0, c1, … (of another `prefix`) along those axes of a shape that `takes`,
 /// from the row-major number of what these axes alone have. Axes of extent 1 have none.
 std::string CoordinateLines(const Shape& shape, const std::function<bool(size_t)>& takes,

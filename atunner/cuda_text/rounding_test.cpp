@@ -66,8 +66,8 @@ mean = reduce_mean(wide, axes=[-1], keep=true)
 y = cast(wide - mean, bfloat16)
 output y
 )");
-  const auto steps = PlainRoundings(graph, PlainForm::kYardstick).value();
-  const RenderedKernel kernel = PlainKernels(graph, PlainForm::kYardstick).value();
+  const auto steps = BaselineRoundings(graph, BaselineForm::kErrorBaseline).value();
+  const RenderedKernel kernel = BaselineKernels(graph, BaselineForm::kErrorBaseline).value();
   ASSERT_EQ(steps.size(), kernel.plan.steps.size());
   for (size_t i = 0; i < steps.size(); ++i)
     EXPECT_LT(steps[i].operands.size(), kernel.plan.steps[i].args.size());

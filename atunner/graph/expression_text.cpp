@@ -73,7 +73,7 @@ class Reader {
  private:
   /// Puts the place of `token` into an error.
   Result<int> Placed(const Token& token, Result<int> result) const {
-    if (!result && result.error().where.empty()) result.error().where = lexer_.PlaceOf(token);
+    if (!result && result.error().where.empty()) result.error().where = lexer_.LocationOf(token);
     return result;
   }
 

@@ -110,7 +110,7 @@ class GraphBuilder {
   /// Keeps the error if it is the first.
   Value Fail(Error error);
   /// Where errors of the nodes that follow are said to be: "norm.atg:4:7".
-  void SetPlace(std::string place) { place_ = std::move(place); }
+  void SetLocation(std::string place) { place_ = std::move(place); }
 
   Result<ValidGraph> Finish() &&;
 

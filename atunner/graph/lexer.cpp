@@ -146,14 +146,14 @@ Result<double> Lexer::Number() {
   return negative ? -value : value;
 }
 
-std::string Lexer::PlaceOf(const Token& token) const {
+std::string Lexer::LocationOf(const Token& token) const {
   return (file_.empty() ? "" : file_ + ":") + std::to_string(token.line) + ":" +
          std::to_string(token.column);
 }
 
 std::unexpected<Error> Lexer::WrongAt(const Token& token, std::string what,
                                       std::string hint) const {
-  return Invalid(std::move(what), PlaceOf(token), std::move(hint));
+  return Invalid(std::move(what), LocationOf(token), std::move(hint));
 }
 
 std::string Lexer::Found() const {

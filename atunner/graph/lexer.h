@@ -53,7 +53,7 @@ class Lexer {
     return WrongAt(peek(), std::move(what), std::move(hint));
   }
   std::unexpected<Error> WrongAt(const Token& token, std::string what, std::string hint = {}) const;
-  std::string PlaceOf(const Token& token) const;
+  std::string LocationOf(const Token& token) const;
   /// "found 'x'".
   std::string Found() const;
 

@@ -348,7 +348,7 @@ Result<std::vector<int>> ScalarBuilder::ImportAll(const ScalarExpression& other,
 
 Result<std::vector<int>> ScalarBuilder::ImportAll(const ScalarExpression& other,
                                                   std::span<const int> arguments,
-                                                  const PlaceOf& place) {
+                                                  const IndexMapping& place) {
   return ImportNodes(other, arguments, place, {});
 }
 
@@ -358,14 +358,14 @@ Result<int> ScalarBuilder::Import(const ScalarExpression& other, std::span<const
 }
 
 Result<int> ScalarBuilder::Import(const ScalarExpression& other, std::span<const int> arguments,
-                                  const PlaceOf& place) {
+                                  const IndexMapping& place) {
   ATUNNER_TRY(const std::vector<int> here, ImportAll(other, arguments, place));
   return here.back();
 }
 
 Result<std::vector<int>> ScalarBuilder::ImportNodes(const ScalarExpression& other,
                                                     std::span<const int> arguments,
-                                                    const PlaceOf& place,
+                                                    const IndexMapping& place,
                                                     const std::map<int, int>& known) {
   std::vector<int> here;
   for (const ScalarNode& node : other.nodes()) {

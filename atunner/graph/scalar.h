@@ -120,13 +120,13 @@ class ScalarBuilder {
 
   /// Another expression inside this one: parameter i becomes node `arguments[i]`; places go through
   /// `place`, which gives the node that stands for them here.
-  using PlaceOf = std::function<int(const ScalarNode&)>;
+  using IndexMapping = std::function<int(const ScalarNode&)>;
   Result<int> Import(const ScalarExpression& other, std::span<const int> arguments,
-                     const PlaceOf& place);
+                     const IndexMapping& place);
   Result<int> Import(const ScalarExpression& other, std::span<const int> arguments);
   /// As Import; where each of the other's nodes is here.
   Result<std::vector<int>> ImportAll(const ScalarExpression& other, std::span<const int> arguments,
-                                     const PlaceOf& place);
+                                     const IndexMapping& place);
   Result<std::vector<int>> ImportAll(const ScalarExpression& other, std::span<const int> arguments);
   /// `known`: of the other's nodes those that are something here already.
   Result<std::vector<int>> ImportAll(const ScalarExpression& other, std::span<const int> arguments,
@@ -141,7 +141,7 @@ class ScalarBuilder {
   int Intern(ScalarNode node);
   int Place(ScalarOp op, int axis);
   Result<std::vector<int>> ImportNodes(const ScalarExpression& other,
-                                       std::span<const int> arguments, const PlaceOf& place,
+                                       std::span<const int> arguments, const IndexMapping& place,
                                        const std::map<int, int>& known);
   bool Flexible(int index) const {
     return nodes_[index].op == ScalarOp::kLiteral && nodes_[index].number == 1;

@@ -11,7 +11,7 @@ inline double Minimum(double a, double b) { return a < b || std::isnan(a) ? a : 
 inline double Maximum(double a, double b) { return a > b || std::isnan(a) ? a : b; }
 inline double Sign(double a) { return a > 0 ? 1 : a < 0 ? -1 : a; }
 
-/// Towards minus infinity. Division by zero gives 0, as nothing may trap.
+/// Towards minus infinity. PartitionPlan by zero gives 0, as nothing may trap.
 inline int64_t FloorDivide(int64_t a, int64_t b) {
   if (b == 0) return 0;
   if (b == -1) return static_cast<int64_t>(0 - static_cast<uint64_t>(a));

@@ -113,11 +113,11 @@ class Parser {
     builder_ = GraphBuilder(name);
     ATUNNER_RETURN_IF_ERROR(EndOfLine());
     while (lexer_.peek().kind != Token::Kind::kEnd) {
-      builder_.SetPlace(lexer_.PlaceOf(lexer_.peek()));
+      builder_.SetLocation(lexer_.LocationOf(lexer_.peek()));
       ATUNNER_RETURN_IF_ERROR(Line());
       if (!builder_.ok()) break;  // Finish tells
     }
-    builder_.SetPlace(lexer_.PlaceOf(start));
+    builder_.SetLocation(lexer_.LocationOf(start));
     return std::move(builder_).Finish();
   }
 
@@ -328,7 +328,7 @@ class Parser {
     }
     auto body = scalar.Finish(root);
     if (!body) {
-      body.error().where = lexer_.PlaceOf(token);
+      body.error().where = lexer_.LocationOf(token);
       return std::unexpected(body.error());
     }
     return builder_.Map(*std::move(body), std::move(operands), stated ? stated->shape : Shape{});

@@ -35,10 +35,10 @@ class ContractionOperator : public Operator {
   virtual LaunchPlan PlainPlan(const std::string& tile) const = 0;
   /// The naive kernel computes one result per thread. The other forms are not timed, but waited
   /// for.
-  RenderedKernel Plain(const KernelSpec& spec, PlainForm form) const override {
-    const std::string tile = form == PlainForm::kNaive ? "1" : "4";
-    return PlainKernel("#define TILE " + tile + "\n" + std::string(embed::kContractionsCu),
-                       PlainPlan(tile), spec.compute_dtype, form == PlainForm::kReference);
+  RenderedKernel Plain(const KernelSpec& spec, BaselineForm form) const override {
+    const std::string tile = form == BaselineForm::kNaive ? "1" : "4";
+    return BaselineKernel("#define TILE " + tile + "\n" + std::string(embed::kContractionsCu),
+                          PlainPlan(tile), spec.compute_dtype, form == BaselineForm::kReference);
   }
   OperatorInfo info_;
 };
@@ -288,7 +288,7 @@ class Attention : public ContractionOperator {
 
 }  // namespace
 
-RenderedKernel PlainKernel(std::string_view source, LaunchPlan plan, DType dtype, bool wide) {
+RenderedKernel BaselineKernel(std::string_view source, LaunchPlan plan, DType dtype, bool wide) {
   RenderedKernel kernel;
   const std::string type(CudaName(dtype));
   kernel.source.name = wide ? "reference.cu" : "naive.cu";

@@ -252,7 +252,7 @@ class GraphTask : public Operator {
     for (size_t i = 0; i < computed.size(); ++i) outputs[i] = computed[i].Reals();
     return {};
   }
-  std::optional<EqualTasks> TakenApart(
+  std::optional<EqualTasks> SplitIntoEqualTasks(
       const KernelSpec& spec, const std::function<bool(const KernelSpec&)>& fits) const override {
     const auto open = ParsedGraph(spec);
     const auto graph = open ? graph::Specialise(*open, spec.dims) : open;
@@ -272,10 +272,10 @@ class GraphTask : public Operator {
   Status Describe(const OperatorRequest&, KernelSpec&) const override {
     return Invalid("a task of a graph is made by SpecOfGraph");
   }
-  RenderedKernel Plain(const KernelSpec& spec, PlainForm form) const override {
+  RenderedKernel Plain(const KernelSpec& spec, BaselineForm form) const override {
     // The caller has checked the task with GraphOf, so there are plain kernels.
     const ValidGraph graph = graph::WithSymbolsPrefixed(ParsedGraph(spec).value(), kSizePrefix);
-    RenderedKernel plain = graph::PlainKernels(graph, form).value();
+    RenderedKernel plain = graph::BaselineKernels(graph, form).value();
     ATUNNER_CHECK(RestoreSizeNames(plain.plan, spec.dims).has_value());
     return plain;
   }
@@ -293,16 +293,17 @@ class GraphTask : public Operator {
     return found == graph.outputs().end() ? 0 : LongestOfFew(graph, found->node, dims, few);
   }
   std::vector<graph::StepRounding> Roundings(const KernelSpec& spec) const override {
-    return graph::PlainRoundings(ParsedGraph(spec).value(), PlainForm::kYardstick).value();
+    return graph::BaselineRoundings(ParsedGraph(spec).value(), BaselineForm::kErrorBaseline)
+        .value();
   }
-  std::optional<ChoiceKernels> Choices(const KernelSpec& spec) const override {
+  std::optional<DecisionKernels> Decisions(const KernelSpec& spec) const override {
     const ValidGraph graph = ParsedGraph(spec).value();
-    if (!graph::DecidesByComputed(graph)) return std::nullopt;
-    ChoiceKernels choices{Plain(spec, PlainForm::kDecisionsApart),
-                          graph::PlainRoundings(graph, PlainForm::kDecisionsApart).value(),
-                          {}};
+    if (!graph::HasDataDependentDecisions(graph)) return std::nullopt;
+    DecisionKernels choices{Plain(spec, BaselineForm::kStoredDecisions),
+                            graph::BaselineRoundings(graph, BaselineForm::kStoredDecisions).value(),
+                            {}};
     for (const graph::Output& output : graph.outputs()) {
-      if (graph::IsOfPlaces(graph, output.node)) choices.places.insert(output.name);
+      if (graph::IsIndexValued(graph, output.node)) choices.places.insert(output.name);
     }
     return choices;
   }
@@ -366,10 +367,11 @@ Result<KernelSpec> SpecOfGraph(const ValidGraph& given, const Dims& dims) {
   FillPlaces(graph, spec);
   spec.oracle.kind = Oracle::Kind::kGraph;
   spec.oracle.graph = graph::Print(graph);
-  spec.flops = FlopsOf(graph, graph::KeptShare(checked));
+  spec.flops = FlopsOf(graph, graph::MaskDensity(checked));
   spec.bytes = BytesOf(graph);
   spec.compute_dtype = ComputeType(graph, spec);
-  ATUNNER_TRY(const RenderedKernel plain, graph::PlainKernels(graph, graph::PlainForm::kNaive));
+  ATUNNER_TRY(const RenderedKernel plain,
+              graph::BaselineKernels(graph, graph::BaselineForm::kNaive));
   return spec;
 }
 

@@ -68,10 +68,10 @@ class JointOperator : public Operator {
   }
 
  protected:
-  RenderedKernel Plain(const KernelSpec& spec, PlainForm form) const override {
-    return form == PlainForm::kReference   ? special_.OracleKernel(spec)
-           : form == PlainForm::kYardstick ? special_.Yardstick(spec)
-                                           : special_.Naive(spec);
+  RenderedKernel Plain(const KernelSpec& spec, BaselineForm form) const override {
+    return form == BaselineForm::kReference       ? special_.OracleKernel(spec)
+           : form == BaselineForm::kErrorBaseline ? special_.ErrorBaseline(spec)
+                                                  : special_.Naive(spec);
   }
   Status Describe(const OperatorRequest& request, KernelSpec& spec) const override {
     OperatorRequest wider = request;

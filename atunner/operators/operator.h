@@ -46,7 +46,7 @@ struct EqualTasks {
 
 /// Plain kernels that take what they decide by, values that they compute, from memory, so that it
 /// can be moved there.
-struct ChoiceKernels {
+struct DecisionKernels {
   RenderedKernel kernel;
   std::vector<graph::StepRounding> steps;
   std::set<std::string> places;  ///< outputs of which no element is nearer to another
@@ -70,19 +70,19 @@ class Operator {
                            std::span<const std::vector<double>> inputs,
                            std::span<std::vector<double>> outputs) const = 0;
   /// The honest plain kernel: the task's types, float32 arithmetic. Baseline "naive".
-  RenderedKernel Naive(const KernelSpec& spec) const { return Plain(spec, PlainForm::kNaive); }
+  RenderedKernel Naive(const KernelSpec& spec) const { return Plain(spec, BaselineForm::kNaive); }
   /// Bit for bit the results of `Naive`, maybe sooner: what the error budget is derived from.
-  RenderedKernel Yardstick(const KernelSpec& spec) const {
-    return Plain(spec, PlainForm::kYardstick);
+  RenderedKernel ErrorBaseline(const KernelSpec& spec) const {
+    return Plain(spec, BaselineForm::kErrorBaseline);
   }
-  /// Of each step of `Yardstick` where it rounds; empty where that is not known.
+  /// Of each step of `ErrorBaseline` where it rounds; empty where that is not known.
   virtual std::vector<graph::StepRounding> Roundings(const KernelSpec&) const { return {}; }
   /// nullopt where no computed value decides anything.
-  virtual std::optional<ChoiceKernels> Choices(const KernelSpec&) const { return std::nullopt; }
+  virtual std::optional<DecisionKernels> Decisions(const KernelSpec&) const { return std::nullopt; }
   /// The same algorithm in float64 with float64 outputs: the reference for problems too large for
   /// the CPU.
   RenderedKernel OracleKernel(const KernelSpec& spec) const {
-    return Plain(spec, PlainForm::kReference);
+    return Plain(spec, BaselineForm::kReference);
   }
   /// Products that are added up in an element of an output which is nothing but their sum; 0 of
   /// others.
@@ -97,7 +97,7 @@ class Operator {
   }
   /// The task, at its own size, as the fewest equal ones of which each `fits`; nullopt where it is
   /// none such.
-  virtual std::optional<EqualTasks> TakenApart(
+  virtual std::optional<EqualTasks> SplitIntoEqualTasks(
       const KernelSpec&, const std::function<bool(const KernelSpec&)>&) const {
     return std::nullopt;
   }
@@ -107,8 +107,8 @@ class Operator {
   virtual Status CheckValues(const Attributes&) const { return {}; }
   /// Fills dims, args and work for checked attributes.
   virtual Status Describe(const OperatorRequest& request, KernelSpec& spec) const = 0;
-  using PlainForm = graph::PlainForm;
-  virtual RenderedKernel Plain(const KernelSpec& spec, PlainForm form) const = 0;
+  using BaselineForm = graph::BaselineForm;
+  virtual RenderedKernel Plain(const KernelSpec& spec, BaselineForm form) const = 0;
   std::unexpected<Error> WrongShape(const std::string& what) const;
 };
 

@@ -18,6 +18,6 @@ const Operator& AttentionOperator();
 std::vector<const Operator*> OperatorList();
 
 /// `source` of kernels/operators with the types of the task in front, and its launch.
-RenderedKernel PlainKernel(std::string_view source, LaunchPlan plan, DType dtype, bool wide);
+RenderedKernel BaselineKernel(std::string_view source, LaunchPlan plan, DType dtype, bool wide);
 
 }  // namespace atunner

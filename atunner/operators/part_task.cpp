@@ -38,7 +38,7 @@ Result<PartTask> TaskOfPart(const graph::ValidGraph& part, const Dims& sizes, Ac
   const DType dtype = part.node(part.outputs()[0].node).type.dtype;
   if (const auto attention = graph::AttentionOf(part))
     return TaskOfAttention(*attention, sizes, dtype, accuracy);
-  const graph::ValidGraph unnamed = graph::WithoutNames(part);
+  const graph::ValidGraph unnamed = graph::WithCanonicalNames(part);
   Dims own = sizes;
   std::erase_if(own, [&](const auto& size) { return !unnamed.symbols().contains(size.first); });
   ATUNNER_TRY(KernelSpec spec, SpecOfGraph(unnamed, own));

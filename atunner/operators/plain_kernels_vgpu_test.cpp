@@ -197,7 +197,7 @@ Tensors Attention(const KernelSpec& spec, const Tensors& in) {
   return {{"y", y}};
 }
 
-class PlainKernels : public testing::Test {
+class BaselineKernels : public testing::Test {
  protected:
   void SetUp() override {
     auto made = MakeSharedCompiler();
@@ -292,7 +292,7 @@ class PlainKernels : public testing::Test {
       }
       const auto wide = Run(spec, op->OracleKernel(spec), buffers, true);
       const auto plain = Run(spec, op->Naive(spec), buffers, false);
-      EXPECT_EQ(Run(spec, op->Yardstick(spec), buffers, false), plain);
+      EXPECT_EQ(Run(spec, op->ErrorBaseline(spec), buffers, false), plain);
       ASSERT_EQ(want.size(), out.size());
       size_t index = 0;
       for (const ArgSpec& arg : spec.args) {
@@ -310,52 +310,52 @@ class PlainKernels : public testing::Test {
   std::unique_ptr<Compiler> compiler_;
 };
 
-TEST_F(PlainKernels, Softmax) {
+TEST_F(BaselineKernels, Softmax) {
   Check("softmax", {{1, 1}}, Softmax);
   Check("softmax", {{7, 521}}, Softmax);
 }
 
-TEST_F(PlainKernels, SoftmaxBackward) {
+TEST_F(BaselineKernels, SoftmaxBackward) {
   Check("softmax_backward", {{1, 1}}, SoftmaxBackward);
   Check("softmax_backward", {{5, 257}}, SoftmaxBackward);
 }
 
-TEST_F(PlainKernels, LayerNorm) {
+TEST_F(BaselineKernels, LayerNorm) {
   Check("layernorm", {{3, 2}}, LayerNorm);
   Check("layernorm", {{5, 509}}, LayerNorm, {{"eps", 0.25}});
 }
 
-TEST_F(PlainKernels, LayerNormBackward) {
+TEST_F(BaselineKernels, LayerNormBackward) {
   Check("layernorm_backward", {{1, 3}}, LayerNormBackward);
   Check("layernorm_backward", {{11, 263}}, LayerNormBackward);
 }
 
-TEST_F(PlainKernels, Matmul) {
+TEST_F(BaselineKernels, Matmul) {
   Check("matmul", {{1, 1, 1}}, Matmul);
   Check("matmul", {{19, 23, 29}}, Matmul);
   Check("matmul", {{1, 67, 131}}, Matmul);
   Check("matmul", {{70, 67, 31}}, Matmul);
 }
 
-TEST_F(PlainKernels, Conv2d) {
+TEST_F(BaselineKernels, Conv2d) {
   Check("conv2d", {{1, 1, 1, 1}, {1, 1, 1}}, Conv2d);
   Check("conv2d", {{2, 7, 11, 3}, {5, 3, 2}}, Conv2d);
   Check("conv2d", {{2, 13, 11, 3}, {5, 3, 5}}, Conv2d,
         {{"stride", int64_t{2}}, {"padding", int64_t{3}}, {"dilation", int64_t{2}}});
 }
 
-TEST_F(PlainKernels, Attention) {
+TEST_F(BaselineKernels, Attention) {
   Check("flash_attention", {{1, 1, 1, 1}}, Attention);
   Check("flash_attention", {{1, 2, 137, 17}}, Attention);
   Check("flash_attention", {{1, 1, 3, 251}}, Attention, {{"scale", -0.1}});
 }
 
-TEST_F(PlainKernels, CausalAttention) {
+TEST_F(BaselineKernels, CausalAttention) {
   Check("flash_attention", {{1, 1, 1, 5}}, Attention, {{"causal", true}});
   Check("flash_attention", {{2, 1, 139, 13}}, Attention, {{"causal", true}});
 }
 
-TEST_F(PlainKernels, OfGraphsWhoseProductsShareWhatTheyLoad) {
+TEST_F(BaselineKernels, OfGraphsWhoseProductsShareWhatTheyLoad) {
   Check("batched_matmul", {{2, 13, 70}, {2, 70, 67}}, nullptr);
   Check("batched_matmul", {{2, 1, 9, 5}, {1, 2, 11, 5}}, nullptr, {{"transpose_b", true}});
   Check("attention_gqa", {{2, 4, 67, 9}, {2, 2, 70, 9}}, nullptr, {{"causal", true}});
@@ -363,7 +363,7 @@ TEST_F(PlainKernels, OfGraphsWhoseProductsShareWhatTheyLoad) {
 }
 
 // Up to 32 elements are reduced by one thread, more by a block.
-TEST_F(PlainKernels, OfGraphsThatReduceFewOrMany) {
+TEST_F(BaselineKernels, OfGraphsThatReduceFewOrMany) {
   for (const int64_t depth : {1, 3, 32, 33}) {
     Check("sum", {{5, depth}}, nullptr);
     Check("prod", {{depth, 3}}, nullptr, {{"axis", int64_t{0}}});
@@ -374,7 +374,7 @@ TEST_F(PlainKernels, OfGraphsThatReduceFewOrMany) {
   Check("max_pool", {{2, 3, 9, 7}}, nullptr);
 }
 
-TEST_F(PlainKernels, OfGraphsThatSort) {
+TEST_F(BaselineKernels, OfGraphsThatSort) {
   Check("topk", {{7, 300}}, nullptr, {{"k", int64_t{5}}});
   Check("topk", {{3, 5}}, nullptr, {{"k", int64_t{5}}});
   Check("sort", {{3, 70}}, nullptr, {{"descending", true}});
@@ -383,7 +383,7 @@ TEST_F(PlainKernels, OfGraphsThatSort) {
 // What is honest there: a product of 2^15 makes tensor cores lose those of 1 among the same 256,
 // and no others. And what they keep next to 1.5 · 1.5, whose powers of two are 1, two halves of it
 // make a digit of 2.25.
-TEST_F(PlainKernels, SumProductsOf8BitFloatsAsTensorCoresDo) {
+TEST_F(BaselineKernels, SumProductsOf8BitFloatsAsTensorCoresDo) {
   const Operator* op = FindOperator("fp8_linear");
   const KernelSpec spec =
       op->Instantiate({{{8, 512}, {8, 512}}, DType::kFloat32, {{"per_tensor", true}}}).value();
@@ -401,12 +401,13 @@ TEST_F(PlainKernels, SumProductsOf8BitFloatsAsTensorCoresDo) {
   };
   fill([](bool of_x, size_t depth) { return depth == 3 ? (of_x ? 256 : 128) : 1; });
   EXPECT_THAT(Run(spec, op->OracleKernel(spec), buffers, true).at("y"), testing::Each(32768 + 511));
-  EXPECT_THAT(Run(spec, op->Yardstick(spec), buffers, false).at("y"), testing::Each(32768 + 256));
+  EXPECT_THAT(Run(spec, op->ErrorBaseline(spec), buffers, false).at("y"),
+              testing::Each(32768 + 256));
   for (const size_t halves : {1, 2}) {
     fill([&](bool of_x, size_t depth) {
       return depth == 0 ? 1.5 : depth > halves ? 0 : std::ldexp(1, of_x ? -6 : -7);
     });
-    EXPECT_THAT(Run(spec, op->Yardstick(spec), buffers, false).at("y"),
+    EXPECT_THAT(Run(spec, op->ErrorBaseline(spec), buffers, false).at("y"),
                 testing::Each(halves == 1 ? 2.25 : 2.25 + std::ldexp(1, -12)));
   }
   for (const double least : {std::ldexp(1, -9), 0.0}) {
@@ -414,7 +415,7 @@ TEST_F(PlainKernels, SumProductsOf8BitFloatsAsTensorCoresDo) {
       if (depth == 0) return of_x ? 256 : least;
       return depth == 1 ? std::ldexp(1, -6) : 0;
     });
-    EXPECT_THAT(Run(spec, op->Yardstick(spec), buffers, false).at("y"),
+    EXPECT_THAT(Run(spec, op->ErrorBaseline(spec), buffers, false).at("y"),
                 testing::Each(least > 0 ? 0.5 : std::ldexp(1, -12)));
   }
 }

@@ -62,9 +62,9 @@ class RowOperator : public Operator {
   }
   /// Launch of the plain kernel.
   virtual LaunchPlan PlainPlan(const KernelSpec& spec, bool wide) const = 0;
-  RenderedKernel Plain(const KernelSpec& spec, PlainForm form) const override {
-    const bool wide = form == PlainForm::kReference;
-    return PlainKernel(embed::kRowsCu, PlainPlan(spec, wide), spec.compute_dtype, wide);
+  RenderedKernel Plain(const KernelSpec& spec, BaselineForm form) const override {
+    const bool wide = form == BaselineForm::kReference;
+    return BaselineKernel(embed::kRowsCu, PlainPlan(spec, wide), spec.compute_dtype, wide);
   }
 
   OperatorInfo info_;

@@ -104,7 +104,7 @@ Status OracleStore::TakeApart(uint64_t most_bytes) {
     return bytes <= most_bytes;
   };
   if (fits(spec_)) return {};
-  if (auto tasks = operator_->TakenApart(spec_, fits)) {
+  if (auto tasks = operator_->SplitIntoEqualTasks(spec_, fits)) {
     apart_.spec = std::move(tasks->each);
     apart_.slices = tasks->count;
   }
@@ -284,7 +284,7 @@ Status OracleStore::Finish(const TaskBuffers& buffers, const InputInstance& inst
 Result<OracleStore::PlainPrograms*> OracleStore::YardstickFor(const Dims& dims) {
   PlainPrograms& programs = ProgramsFor(dims);
   if (!programs.yardstick) {
-    ATUNNER_TRY(programs.yardstick, Build(operator_->Yardstick(programs.spec)));
+    ATUNNER_TRY(programs.yardstick, Build(operator_->ErrorBaseline(programs.spec)));
   }
   return &programs;
 }
@@ -292,7 +292,7 @@ Result<OracleStore::PlainPrograms*> OracleStore::YardstickFor(const Dims& dims) 
 Result<OracleStore::PlainPrograms*> OracleStore::ChoosingFor(const Dims& dims) {
   PlainPrograms& programs = ProgramsFor(dims);
   if (!std::exchange(programs.asked_for_choices, true)) {
-    programs.choices = operator_->Choices(programs.spec);
+    programs.choices = operator_->Decisions(programs.spec);
     if (programs.choices) {
       ATUNNER_TRY(programs.choosing, Build(programs.choices->kernel));
     }

@@ -93,7 +93,7 @@ class OracleStore {
     int64_t slices = 1;
     std::unique_ptr<Program> yardstick, reference;
     std::unique_ptr<Program> choosing;  ///< nullptr with a known `choices`: nothing is chosen
-    std::optional<ChoiceKernels> choices;
+    std::optional<DecisionKernels> choices;
     bool asked_for_choices = false;
   };
   Result<std::unique_ptr<Program>> Build(const RenderedKernel& kernel) const;

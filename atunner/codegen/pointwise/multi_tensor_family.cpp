@@ -21,32 +21,33 @@ namespace {
 
 using graph::Coordinates;
 using graph::ElementText;
-using graph::Kind;
-using graph::Member;
+using graph::GroupMember;
 using graph::NodeId;
+using graph::TensorGroup;
 
 struct TensorsForm {
   graph::ValidGraph graph;
-  graph::AlikeMembers alike;
+  graph::MultiTensorGroups tensors;
 };
 
 std::optional<TensorsForm> TensorsFormOf(const Task& task) {
   const graph::ValidGraph* parsed = task.graph();
-  // FindAlike is cheap and refuses most graphs before their axes are merged.
-  if (!parsed || !task.spec().dims.empty() || !graph::FindAlike(*parsed)) return std::nullopt;
+  // FindMultiTensorGroups is cheap and refuses most graphs before their axes are merged.
+  if (!parsed || !task.spec().dims.empty() || !graph::FindMultiTensorGroups(*parsed))
+    return std::nullopt;
   graph::ValidGraph graph = graph::MergeAxes(*parsed);
   const bool lines = std::ranges::all_of(graph.nodes(), [](const graph::Node& node) {
     return node.type.rank() <= 1 || graph::ElementCount(node.type.shape).one();
   });
-  auto alike = lines ? graph::FindAlike(graph) : std::nullopt;
-  if (!alike) return std::nullopt;
-  return TensorsForm{std::move(graph), *std::move(alike)};
+  auto found = lines ? graph::FindMultiTensorGroups(graph) : std::nullopt;
+  if (!found) return std::nullopt;
+  return TensorsForm{std::move(graph), *std::move(found)};
 }
 
 /// The first of the blocks that each member has, and where the last one's end.
-std::vector<int64_t> FirstBlocks(const Kind& kind, int64_t of_block) {
+std::vector<int64_t> FirstBlocks(const TensorGroup& kind, int64_t of_block) {
   std::vector<int64_t> first = {0};
-  for (const Member& member : kind)
+  for (const GroupMember& member : kind)
     first.push_back(first.back() + CeilDiv(member.elements, of_block));
   return first;
 }
@@ -58,7 +59,7 @@ class Writer {
   Writer(const TensorsForm& form, const KernelSpec& spec, const Chosen& at, bool narrow)
       : form_(form), spec_(spec), vector_(at["vector"]), narrow_(narrow) {
     const int64_t of_block = vector_ * at["items"] * at["block"] * at["tiles"];
-    for (const Kind& kind : form.alike.kinds) {
+    for (const TensorGroup& kind : form.tensors.groups) {
       blocks_.push_back(FirstBlocks(kind, of_block));
       parts_.push_back(part_bytes_);
       part_bytes_ += static_cast<int64_t>(kind[0].sums.size()) * blocks_.back().back() * kSlot;
@@ -75,14 +76,14 @@ class Writer {
 
   std::string Run() {
     std::string text;
-    for (size_t k = 0; k < form_.alike.kinds.size(); ++k) text += Tables(k);
-    for (size_t k = 0; k < form_.alike.kinds.size(); ++k) {
-      const Member& member = form_.alike.kinds[k][0];
+    for (size_t k = 0; k < form_.tensors.groups.size(); ++k) text += Tables(k);
+    for (size_t k = 0; k < form_.tensors.groups.size(); ++k) {
+      const GroupMember& member = form_.tensors.groups[k][0];
       if (!member.outputs.empty() || !member.sums.empty()) text += Tensors(k, false);
     }
-    if (part_bytes_ > 0 || !form_.alike.single.empty()) text += Join();
-    for (size_t k = 0; k < form_.alike.kinds.size(); ++k) {
-      if (!form_.alike.kinds[k][0].later.empty()) text += Tensors(k, true);
+    if (part_bytes_ > 0 || !form_.tensors.scalar_outputs.empty()) text += Join();
+    for (size_t k = 0; k < form_.tensors.groups.size(); ++k) {
+      if (!form_.tensors.groups[k][0].dependent_outputs.empty()) text += Tensors(k, true);
     }
     return Indented(text);
   }
@@ -111,7 +112,7 @@ class Writer {
 
   std::string Tables(size_t k) const {
     std::string elements;
-    for (const Member& member : form_.alike.kinds[k])
+    for (const GroupMember& member : form_.tensors.groups[k])
       elements += fmt::format("{}{}", elements.empty() ? "" : ", ", member.elements);
     return fmt::format(
         "// Tensors of one kind: elements of each, and the first of its blocks.\n__constant__ "
@@ -123,9 +124,9 @@ class Writer {
   /// What all members of a kind do, as the first one does it, to the tensors of the one that a
   /// block serves.
   std::string Tensors(size_t k, bool later) {
-    const Kind& kind = form_.alike.kinds[k];
-    const Member& member = kind[0];
-    results_ = later ? member.later : member.outputs;
+    const TensorGroup& kind = form_.tensors.groups[k];
+    const GroupMember& member = kind[0];
+    results_ = later ? member.dependent_outputs : member.outputs;
     for (size_t i = 0; i < results_.size(); ++i) results_[i].name = fmt::format("y{}_", i);
     sums_ = later ? std::vector<NodeId>() : member.sums;
     std::string text = Head(fmt::format("{}{}", later ? "then" : "tensors", k), blocks_[k].back(),
@@ -133,9 +134,10 @@ class Writer {
     text += fmt::format("const int tensor = tensor_of(first_block_{}, {}, blockIdx.x);\n", k,
                         kind.size());
     text += Pointers(kind, later);
-    for (size_t i = 0; later && i < form_.alike.handed.size(); ++i)
+    for (size_t i = 0; later && i < form_.tensors.broadcast_scalars.size(); ++i)
       text += fmt::format("const {0} handed{1}_ = *(const {0}*)(handed + {2});\n",
-                          Computed(form_.alike.handed[i]), i, static_cast<int64_t>(i) * kSlot);
+                          Computed(form_.tensors.broadcast_scalars[i]), i,
+                          static_cast<int64_t>(i) * kSlot);
     for (size_t i = 0; i < sums_.size(); ++i)
       text += fmt::format("{} sum{}_ = {};\n", Computed(sums_[i]), i, Neutral(sums_[i]));
     text += fmt::format(
@@ -156,7 +158,7 @@ class Writer {
     return text + "}\n";
   }
 
-  std::string Pointers(const Kind& kind, bool later) const {
+  std::string Pointers(const TensorGroup& kind, bool later) const {
     std::string text;
     for (size_t i = 0; i < kind[0].inputs.size(); ++i)
       text += fmt::format("const {}* in_x{}_;\n", CudaName(NodeOf(kind[0].inputs[i]).type.dtype),
@@ -168,7 +170,7 @@ class Writer {
       text += m + 1 == kind.size() ? "default:" : fmt::format("case {}:", m);
       for (size_t i = 0; i < kind[m].inputs.size(); ++i)
         text += fmt::format(" in_x{}_ = in_{};", i, NodeOf(kind[m].inputs[i]).name);
-      const auto& outputs = later ? kind[m].later : kind[m].outputs;
+      const auto& outputs = later ? kind[m].dependent_outputs : kind[m].outputs;
       for (size_t i = 0; i < outputs.size(); ++i)
         text += fmt::format(" out_y{}_ = out_{};", i, outputs[i].name);
       text += " break;\n";
@@ -176,7 +178,7 @@ class Writer {
     return text + "}\n";
   }
 
-  ElementText Elements(const Member& member, int64_t vector) const {
+  ElementText Elements(const GroupMember& member, int64_t vector) const {
     const auto stored = [this,
                          inputs = member.inputs](NodeId id) -> std::optional<ElementText::Stored> {
       if (!NodeOf(id).As<graph::Input>()) return std::nullopt;
@@ -187,8 +189,8 @@ class Writer {
     };
     ElementText elements(form_.graph, stored,
                          {.vector = vector, .narrow = narrow_, .ahead = vector > 1});
-    for (size_t i = 0; i < form_.alike.handed.size(); ++i) {
-      const NodeId id = form_.alike.handed[i];
+    for (size_t i = 0; i < form_.tensors.broadcast_scalars.size(); ++i) {
+      const NodeId id = form_.tensors.broadcast_scalars[i];
       elements.Know(id, {fmt::format("handed{}_", i), 0}, Single(id));
     }
     // Whatever the first member's size: only whole vectors are read so.
@@ -215,7 +217,7 @@ class Writer {
     return text;
   }
   /// The vectors of all threads, whose loads are in flight together.
-  std::string Tile(const Member& member) const {
+  std::string Tile(const GroupMember& member) const {
     ElementText elements = Elements(member, vector_);
     const std::string each = Stores(elements, ElementAt(vector_), "{}out.element[lane]");
     std::string vectors, writes;
@@ -232,7 +234,7 @@ class Writer {
     return elements.Arrays() + loop(elements.Ahead()) +
            loop(LanesText(elements, each, "", vectors) + writes);
   }
-  std::string Alone(const Member& member) const {
+  std::string Alone(const GroupMember& member) const {
     ElementText elements = Elements(member, 1);
     const std::string each = Stores(elements, ElementAt(1), "out_{}[element]");
     return elements.Scope(0) + elements.Scope(1) + each;
@@ -242,8 +244,8 @@ class Writer {
   std::string Join() {
     std::string text = Head("join", 1, "1024");
     ElementText elements(form_.graph, {.narrow = narrow_});
-    for (size_t k = 0; k < form_.alike.kinds.size(); ++k) {
-      const Kind& kind = form_.alike.kinds[k];
+    for (size_t k = 0; k < form_.tensors.groups.size(); ++k) {
+      const TensorGroup& kind = form_.tensors.groups[k];
       for (size_t i = 0; i < kind[0].sums.size(); ++i) {
         const NodeId sum = kind[0].sums[i];
         text += fmt::format(
@@ -263,11 +265,11 @@ class Writer {
       }
     }
     std::string results;
-    for (const graph::Output& output : form_.alike.single)
+    for (const graph::Output& output : form_.tensors.scalar_outputs)
       results += fmt::format("store(out_{}[0], {});\n", output.name,
                              elements.Of(output.node, Single(output.node)).text);
-    for (size_t i = 0; i < form_.alike.handed.size(); ++i) {
-      const NodeId id = form_.alike.handed[i];
+    for (size_t i = 0; i < form_.tensors.broadcast_scalars.size(); ++i) {
+      const NodeId id = form_.tensors.broadcast_scalars[i];
       results += fmt::format("*({}*)(handed + {}) = {};\n", Computed(id),
                              static_cast<int64_t>(i) * kSlot, elements.Of(id, Single(id)).text);
     }
@@ -293,10 +295,10 @@ class TensorsTemplate : public GraphTemplate {
       : GraphTemplate(spec, profile, form.graph), form_(std::move(form)) {
     const int64_t widest = WidestElement(spec);
     size_t tensors = 1;
-    for (const Kind& kind : form_.alike.kinds) {
+    for (const TensorGroup& kind : form_.tensors.groups) {
       tensors = std::max(tensors, kind[0].inputs.size());
       sums_ = sums_ || !kind[0].sums.empty();
-      for (const Member& member : kind) elements_ += member.elements;
+      for (const GroupMember& member : kind) elements_ += member.elements;
     }
     space_.parameters = {
         {"vector", VectorWidths(widest, 16, 32),
@@ -324,7 +326,7 @@ class TensorsTemplate : public GraphTemplate {
     LaunchPlan plan = Plan(at, std::move(steps));
     plan.workspaces = {
         {"parts", Expr(std::max(writer.part_bytes(), kSlot))},
-        {"handed", Expr(kSlot * static_cast<int64_t>(form_.alike.handed.size() + 1))}};
+        {"handed", Expr(kSlot * static_cast<int64_t>(form_.tensors.broadcast_scalars.size() + 1))}};
     return RenderedKernel{
         Source(at, "many tensors", {},
                {TextIf(narrow, embed::kNarrowCuh), embed::kVectorCuh, embed::kCombineCuh,

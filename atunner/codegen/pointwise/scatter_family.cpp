@@ -49,14 +49,14 @@ struct ScatterForm : NodeForm {
 
   /// Of an element of the result, or, along the axis, of updates.
   Coordinates At(const Coordinate& along, const Coordinate& behind) const {
-    Coordinates at = graph::PlacesIn(space());
+    Coordinates at = graph::AxisCoordinates(space());
     at[axis()] = along;
     if (at.size() > axis() + 1) at.back() = behind;
     return at;
   }
   /// Of place `n` among those that an element of the result may get its updates from.
   Coordinates PlaceAt(const std::string& n) const {
-    Coordinates at = graph::PlacesIn(places());
+    Coordinates at = graph::AxisCoordinates(places());
     at.back() = {.text = n};
     return at;
   }

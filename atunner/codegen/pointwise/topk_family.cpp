@@ -167,7 +167,7 @@ class TopKTemplate : public GraphTemplate {
   }
   std::string Kernel() const {
     const graph::Shape& shape = sort_.type.shape;
-    graph::Coordinates at = graph::PlacesIn(shape);
+    graph::Coordinates at = graph::AxisCoordinates(shape);
     at.back().text = "rank";
     graph::ElementText elements(graph_, {.indent = "    "});
     elements.Know(id_, {"place", 0}, at);

@@ -141,9 +141,9 @@ bool Serves(const ReductionProgram& program) {
 
 std::optional<ReductionProgram> MakeProgram(
     const graph::ValidGraph& graph, const std::function<void(ReductionProgram&)>& find_beside) {
-  ReductionProgram program{
-      .graph = graph::MergeAxes(graph::FuseMaps(graph::WithKeptRows(
-          graph::WithoutSingleUpdates(graph::WithoutPlaces(graph::WithoutThinProducts(graph))))))};
+  ReductionProgram program{.graph = graph::MergeAxes(graph::FuseMaps(graph::WithReducedAxesKept(
+                               graph::WithoutSingleElementScatters(graph::WithoutArgReductions(
+                                   graph::WithoutVectorProducts(graph))))))};
   if (!FindSpace(program)) return std::nullopt;
   find_beside(program);
   if (!FindPasses(program) || !FindOutputs(program) || !Serves(program)) return std::nullopt;

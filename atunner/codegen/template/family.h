@@ -39,7 +39,7 @@ struct Family {
   /// them before. A partition counts an eighth of these bytes.
   bool rereads_operands = false;
   /// A partition does not use it where a reduction takes much less than the kernel writes
-  /// (graph::ReducesLittle).
+  /// (graph::HasSmallReduction).
   bool only_large_reductions = false;
 };
 

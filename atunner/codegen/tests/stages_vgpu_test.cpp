@@ -105,8 +105,10 @@ output y
   Check(spec, "stages", 1);
   EXPECT_GE(verified_, 6u);
   // A parameter of a plain kernel's own hid the size of that name.
-  const std::string plain =
-      graph::PlainKernels(GraphOf(spec).value(), graph::PlainForm::kReference).value().source.text;
+  const std::string plain = graph::BaselineKernels(GraphOf(spec).value(),
+                                                   graph::BaselineForm::kReference)
+                                .value()
+                                .source.text;
   EXPECT_EQ(plain.find("long long n, float sum"), std::string::npos);
 }
 

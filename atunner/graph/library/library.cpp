@@ -67,8 +67,9 @@ std::string WithAttributes(std::string body, const std::vector<Attribute>& attri
 const std::vector<LibraryOperator>& Library() {
   static const std::vector<LibraryOperator> library = [] {
     std::vector<LibraryOperator> all;
-    for (const auto add : {AddPointwise, AddReductions, AddNorms, AddContractions,
-                           AddTransformerParts, AddWindows, AddLosses, AddIndexing, AddMoves})
+    for (const auto add :
+         {AddPointwise, AddReductions, AddNorms, AddContractions, AddTransformerParts, AddWindows,
+          AddLosses, AddIndexing, AddLayoutOperations})
       add(all);
     std::ranges::sort(all, {}, &LibraryOperator::name);
     return all;

@@ -117,6 +117,6 @@ void AddTransformerParts(std::vector<LibraryOperator>& library);
 void AddWindows(std::vector<LibraryOperator>& library);
 void AddLosses(std::vector<LibraryOperator>& library);
 void AddIndexing(std::vector<LibraryOperator>& library);
-void AddMoves(std::vector<LibraryOperator>& library);
+void AddLayoutOperations(std::vector<LibraryOperator>& library);
 
 }  // namespace atunner::graph

@@ -428,7 +428,7 @@ void AddOtherMoves(std::vector<LibraryOperator>& library) {
 
 }  // namespace
 
-void AddMoves(std::vector<LibraryOperator>& library) {
+void AddLayoutOperations(std::vector<LibraryOperator>& library) {
   AddRearrangements(library);
   AddOtherMoves(library);
 }

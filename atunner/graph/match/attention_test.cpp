@@ -19,7 +19,7 @@ const char* const kSoftmax =
     "share = grown / total\n";
 
 std::optional<AttentionForm> FormOf(const std::string& text) {
-  return AttentionOf(FuseMaps(WithMatrixProducts(MustParse(text))));
+  return AttentionOf(FuseMaps(WithCanonicalMatmuls(MustParse(text))));
 }
 
 TEST(Attention, IsFoundInItsPlainForm) {

@@ -98,7 +98,7 @@ class Condition {
   double slack_ = 0;
 };
 
-double KeptShare(const Map& map) {
+double MaskDensity(const Map& map) {
   if (!map.body.Uses(ScalarOp::kSelect) || !map.body.Uses(ScalarOp::kIndex)) return 1;
   std::vector<int64_t> extents;
   for (const Extent& extent : map.shape) extents.push_back(extent.factor());
@@ -116,7 +116,7 @@ double KeptShare(const Map& map) {
 
 }  // namespace
 
-double KeptShare(const ValidGraph& graph) {
+double MaskDensity(const ValidGraph& graph) {
   const auto sparse = [](const Node& node) {
     const auto* contract = node.As<Contract>();
     return contract && contract->sparse;
@@ -124,7 +124,7 @@ double KeptShare(const ValidGraph& graph) {
   if (std::ranges::none_of(graph.nodes(), sparse)) return 1;  // nobody asks about masks
   double kept = 1;
   for (const Node& node : graph.nodes()) {
-    if (const auto* map = node.As<Map>()) kept = std::min(kept, KeptShare(*map));
+    if (const auto* map = node.As<Map>()) kept = std::min(kept, MaskDensity(*map));
   }
   return kept;
 }

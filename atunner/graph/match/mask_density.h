@@ -1,15 +1,15 @@
-// What masks by places leave of a graph's products: causal attention, windows, triangles.
+// How much of a graph's products masks leave over: causal attention, windows, triangles.
 #pragma once
 
 #include "atunner/graph/graph.h"
 
 namespace atunner::graph {
 
-/// Of the elements that the selects of the graph's maps could drop, the share that they keep at
-/// least, in [0, 1]: of sparse contractions no more products are needed. Where what is kept depends
-/// on values too, nothing is known: 0. Where no select looks at places, or no contraction is
-/// sparse: 1. `graph` has no open extents. Places are looked at on a lattice of up to 256 along an
-/// axis.
-double KeptShare(const ValidGraph& graph);
+/// A lower bound of the fraction of elements, in [0, 1], that the graph's index-only masks keep: a
+/// select whose condition compares indices, such as `select(index(-1) <= index(-2), a, 0)`, keeps
+/// half. Sparse contractions need no more products than that, so it scales their FLOP count. 0 if a
+/// mask depends on values too, 1 if no select looks at indices or no contraction is sparse. The
+/// graph must have no symbols. Long axes are sampled at 256 indices.
+double MaskDensity(const ValidGraph& graph);
 
 }  // namespace atunner::graph

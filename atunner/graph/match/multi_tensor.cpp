@@ -9,11 +9,11 @@
 namespace atunner::graph {
 namespace {
 
-class AlikeFinder {
+class GroupFinder {
  public:
-  explicit AlikeFinder(const ValidGraph& graph) : graph_(graph) {}
+  explicit GroupFinder(const ValidGraph& graph) : graph_(graph) {}
 
-  std::optional<AlikeMembers> Run() {
+  std::optional<MultiTensorGroups> Run() {
     const auto count = static_cast<NodeId>(graph_.nodes().size());
     for (NodeId id = 0; id < count; ++id) {
       if (!IsServed(id)) return std::nullopt;
@@ -26,19 +26,20 @@ class AlikeFinder {
       after_sums_.push_back(after || IsSum(id));
       if (IsSum(id) && after) return std::nullopt;
       if (IsSum(id)) MemberOf(operands[0]).sums.push_back(id);
-      if (!IsSingle(id)) NoteHanded(operands);
+      if (!IsSingle(id)) NoteBroadcastScalars(operands);
     }
     for (const Output& output : graph_.outputs()) {
       const bool later = after_sums_[output.node];
       if (IsSingle(output.node))
-        found_.single.push_back(output);
+        found_.scalar_outputs.push_back(output);
       else
-        (later ? MemberOf(output.node).later : MemberOf(output.node).outputs).push_back(output);
+        (later ? MemberOf(output.node).dependent_outputs : MemberOf(output.node).outputs)
+            .push_back(output);
     }
-    for (NodeId first : order_) AddToKind(std::move(members_.at(first)));
-    const bool alike = std::ranges::any_of(found_.kinds,
-                                           [](const Kind& kind) { return kind.size() > 1; });
-    return alike ? std::optional(std::move(found_)) : std::nullopt;
+    for (NodeId first : order_) AddToGroup(std::move(members_.at(first)));
+    const bool several = std::ranges::any_of(
+        found_.groups, [](const TensorGroup& kind) { return kind.size() > 1; });
+    return several ? std::optional(std::move(found_)) : std::nullopt;
   }
 
  private:
@@ -78,7 +79,7 @@ class AlikeFinder {
     }
     first_[id] = least;
   }
-  Member& MemberOf(NodeId id) {
+  GroupMember& MemberOf(NodeId id) {
     const NodeId first = FirstOf(id);
     const auto [at, added] = members_.try_emplace(first);
     if (!added) return at->second;
@@ -87,27 +88,28 @@ class AlikeFinder {
     return at->second;
   }
 
-  void NoteHanded(const std::vector<NodeId>& operands) {
+  void NoteBroadcastScalars(const std::vector<NodeId>& operands) {
     for (NodeId operand : operands) {
-      const bool handed = IsSingle(operand) && after_sums_[operand];
-      if (handed && std::ranges::find(found_.handed, operand) == found_.handed.end())
-        found_.handed.push_back(operand);
+      const bool broadcast = IsSingle(operand) && after_sums_[operand];
+      if (broadcast &&
+          std::ranges::find(found_.broadcast_scalars, operand) == found_.broadcast_scalars.end())
+        found_.broadcast_scalars.push_back(operand);
     }
   }
 
   /// What a member does, in words that its likes share; fills its inputs on the way.
-  std::string Describe(Member& member) {
+  std::string Describe(GroupMember& member) {
     std::map<NodeId, size_t> known;
     std::string text;
     for (const Output& output : member.outputs) text += Describe(output.node, known, member) + "; ";
     for (NodeId sum : member.sums)
       text += fmt::format("{} {}; ", Name(NodeOf(sum).As<Reduce>()->op),
                           Describe(NodeOf(sum).operands[0], known, member));
-    for (const Output& output : member.later)
+    for (const Output& output : member.dependent_outputs)
       text += "then " + Describe(output.node, known, member) + "; ";
     return text;
   }
-  std::string Describe(NodeId id, std::map<NodeId, size_t>& known, Member& member) {
+  std::string Describe(NodeId id, std::map<NodeId, size_t>& known, GroupMember& member) {
     const Node& node = NodeOf(id);
     if (IsSingle(id)) return fmt::format("single{}", id);
     const auto [at, added] = known.try_emplace(id, known.size());
@@ -124,24 +126,26 @@ class AlikeFinder {
     for (NodeId operand : node.operands) text += Describe(operand, known, member) + ",";
     return text + ")";
   }
-  void AddToKind(Member member) {
-    const auto [at, added] = kind_of_.try_emplace(Describe(member), found_.kinds.size());
-    if (added) found_.kinds.emplace_back();
-    found_.kinds[at->second].push_back(std::move(member));
+  void AddToGroup(GroupMember member) {
+    const auto [at, added] = group_of_.try_emplace(Describe(member), found_.groups.size());
+    if (added) found_.groups.emplace_back();
+    found_.groups[at->second].push_back(std::move(member));
   }
 
   const ValidGraph& graph_;
   std::vector<NodeId> first_;     ///< by node: an earlier one of its member, or itself
   std::vector<bool> after_sums_;  ///< by node: does it need a sum?
-  std::map<NodeId, Member> members_;
+  std::map<NodeId, GroupMember> members_;
   std::vector<NodeId> order_;
   std::vector<const ScalarExpression*> bodies_;
-  std::map<std::string, size_t> kind_of_;  ///< by what its members do
-  AlikeMembers found_;
+  std::map<std::string, size_t> group_of_;  ///< by what its members do
+  MultiTensorGroups found_;
 };
 
 }  // namespace
 
-std::optional<AlikeMembers> FindAlike(const ValidGraph& graph) { return AlikeFinder(graph).Run(); }
+std::optional<MultiTensorGroups> FindMultiTensorGroups(const ValidGraph& graph) {
+  return GroupFinder(graph).Run();
+}
 
 }  // namespace atunner::graph

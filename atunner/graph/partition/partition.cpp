@@ -19,7 +19,7 @@ constexpr int64_t kSmall = 64;  // times less than the largest value
 constexpr double kClearly = 0.9;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-struct Division {
+struct PartitionPlan {
   double cost = kNever;
   std::vector<ValidGraph> parts;
 };
@@ -41,9 +41,9 @@ struct Manner {
   bool usual() const { return !small_first && !deep_first; }
 };
 
-class Divider {
+class Partitioner {
  public:
-  Divider(const ValidGraph& graph, const Dims& sizes, Manner manner)
+  Partitioner(const ValidGraph& graph, const Dims& sizes, Manner manner)
       : graph_(graph),
         sizes_(sizes),
         manner_(manner),
@@ -84,7 +84,7 @@ class Divider {
   }
 
   /// From the end: the best way to compute what is behind each place.
-  Division Run(const PartCost& cost) {
+  PartitionPlan Run(const SubgraphCost& cost) {
     std::vector<Way> ways(order_.size() + 1);
     ways.back().cost = 0;
     for (size_t begin = order_.size(); begin-- > 0;) {
@@ -97,7 +97,7 @@ class Divider {
         if (own && *own < most) ways[begin] = {*own + ways[end].cost, end, *std::move(part)};
       }
     }
-    Division division{ways[0].cost, {}};
+    PartitionPlan division{ways[0].cost, {}};
     for (size_t at = 0; at < order_.size() && division.cost < kNever; at = ways[at].end)
       division.parts.push_back(*ways[at].part);
     return division;
@@ -249,9 +249,9 @@ class Divider {
 };
 
 /// Costs that were asked for: manners of dividing have most parts in common.
-class KnownCosts {
+class CostCache {
  public:
-  explicit KnownCosts(const PartCost& cost) : cost_(cost) {}
+  explicit CostCache(const SubgraphCost& cost) : cost_(cost) {}
   std::optional<double> Of(const ValidGraph& part, double most) {
     const auto [known, fresh] = known_.try_emplace(part.ContentDigest());
     auto& [own, asked] = known->second;
@@ -260,38 +260,38 @@ class KnownCosts {
   }
 
  private:
-  const PartCost& cost_;
+  const SubgraphCost& cost_;
   /// By the part's digest: its cost, if there is one, and the limit that it was asked for with
   std::map<Digest, std::pair<std::optional<double>, double>> known_;
 };
 
 }  // namespace
 
-std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const Dims& sizes,
-                                              const PartCost& cost) {
-  KnownCosts known(cost);
-  const PartCost known_cost = [&](const ValidGraph& part, double most) {
+std::optional<std::vector<ValidGraph>> Partition(const ValidGraph& graph, const Dims& sizes,
+                                                 const SubgraphCost& cost) {
+  CostCache known(cost);
+  const SubgraphCost known_cost = [&](const ValidGraph& part, double most) {
     return known.Of(part, most);
   };
-  Division best;
+  PartitionPlan best;
   std::vector<std::pair<bool, std::vector<NodeId>>> tried;
   for (const Manner manner : {Manner{},
                               {.repeats = false},
                               {.small_first = true},
                               {.repeats = false, .small_first = true},
                               {.deep_first = true}}) {
-    Divider divider(graph, sizes, manner);
+    Partitioner divider(graph, sizes, manner);
     // Where there is nothing to repeat, or all is of one size, a manner is one that was tried.
     const auto way = std::pair(divider.repeats(), divider.order());
     if (std::ranges::find(tried, way) != tried.end()) continue;
     tried.push_back(way);
     const double least = best.cost * (manner.usual() ? 1 : kClearly);
-    if (Division other = divider.Run(known_cost); other.cost < least) best = std::move(other);
+    if (PartitionPlan other = divider.Run(known_cost); other.cost < least) best = std::move(other);
   }
   return best.cost < kNever ? std::optional(std::move(best.parts)) : std::nullopt;
 }
 
-bool HasOneOfAKind(const ValidGraph& part, bool pairs) {
+bool HasOneAnchor(const ValidGraph& part, bool pairs) {
   std::vector<const Node*> contracts;
   int others = 0;
   for (const Node& node : part.nodes()) {
@@ -306,7 +306,7 @@ bool HasOneOfAKind(const ValidGraph& part, bool pairs) {
          std::ranges::any_of(contracts[0]->operands, shared);
 }
 
-bool ReducesLittle(const ValidGraph& part, const Dims& sizes) {
+bool HasSmallReduction(const ValidGraph& part, const Dims& sizes) {
   const auto count = [&](NodeId id) {
     return ElementCount(part.node(id).type.shape).Bound(sizes).factor();
   };
@@ -317,7 +317,7 @@ bool ReducesLittle(const ValidGraph& part, const Dims& sizes) {
   });
 }
 
-ValidGraph WithoutNames(const ValidGraph& part) {
+ValidGraph WithCanonicalNames(const ValidGraph& part) {
   GraphBuilder builder("part");
   for (const auto& [name, range] : part.symbols()) {
     const auto has = [&](const Extent& extent) {
