@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 
@@ -51,6 +52,31 @@ TEST(Files, MissingFileAndFolderAreToldApart) {
   TemporaryDirectory dir;
   EXPECT_EQ(ReadFile(dir.path() / "none").error().code, ErrorCode::kNotFound);
   EXPECT_THAT(ReadFile(dir.path()).error().what, HasSubstr("folder"));
+}
+
+// Data files that are FIFOs or /dev/zero were read for ever.
+TEST(Files, PipesAndDevicesAreNotRead) {
+  const TemporaryDirectory dir;
+  const Path fifo = dir.path() / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const Path& path : {fifo, Path("/dev/zero"), Path("/dev/null")}) {
+    EXPECT_EQ(ReadFile(path).error().code, ErrorCode::kInvalidInput) << path;
+    EXPECT_THAT(ReadFile(path).error().what, HasSubstr("regular file")) << path;
+    EXPECT_FALSE(ReadStart(path, 4).has_value()) << path;
+  }
+}
+
+TEST(Files, TheLimitOfAReadIsKept) {
+  const TemporaryDirectory dir;
+  const Path path = dir.path() / "ten";
+  ASSERT_TRUE(WriteFileAtomic(path, "0123456789"));
+  EXPECT_EQ(ReadFile(path, 10).value(), "0123456789");
+  EXPECT_THAT(ReadFile(path, 9).error().what, HasSubstr("larger than 9 bytes"));
+  EXPECT_EQ(ReadStart(path, 4).value(), "0123");
+  EXPECT_EQ(ReadStart(path, 40).value(), "0123456789");
+  // The kernel states no size for this one.
+  EXPECT_THAT(ReadFile("/proc/self/status").value(), HasSubstr("Pid:"));
+  EXPECT_FALSE(ReadFile("/proc/self/status", 10).has_value());
 }
 
 TEST(Files, WhatCannotBeLookedAtIsNotThere) {

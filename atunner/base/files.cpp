@@ -4,10 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 namespace atunner {
 namespace {
@@ -66,6 +67,56 @@ Status WriteThrough(const Path& path, std::string_view bytes) {
   return written;
 }
 
+/// A regular file, open for reading.
+class OpenFile {
+ public:
+  static Result<OpenFile> Regular(const Path& path) {
+    // Without O_NONBLOCK, a FIFO that nothing writes to would block here.
+    OpenFile file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (file.fd_ < 0) {
+      if (errno == ENOENT || errno == ENOTDIR)
+        return Fail(ErrorCode::kNotFound, "no such file", path.string());
+      return SystemFailure("cannot open", path, errno);
+    }
+    struct stat status{};
+    if (::fstat(file.fd_, &status) != 0) return SystemFailure("cannot open", path, errno);
+    if (S_ISDIR(status.st_mode)) return Invalid("is a folder, a file is needed", path.string());
+    if (!S_ISREG(status.st_mode)) {
+      return Invalid("is a pipe or a device, a regular file is needed", path.string(),
+                     "write its contents to a file first: they may have no end");
+    }
+    file.size_ = static_cast<size_t>(status.st_size);
+    return file;
+  }
+  ~OpenFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  OpenFile(OpenFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+  OpenFile& operator=(OpenFile&&) = delete;
+
+  size_t size() const { return size_; }
+
+  /// At most `most` bytes from the start. `path` is for the error.
+  Result<std::string> Read(size_t most, const Path& path) const {
+    std::string text;
+    std::array<char, 1 << 16> chunk;
+    while (text.size() < most) {
+      const ssize_t n = ::read(fd_, chunk.data(), std::min(chunk.size(), most - text.size()));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return SystemFailure("cannot read", path, errno);
+      if (n == 0) break;
+      text.append(chunk.data(), static_cast<size_t>(n));
+    }
+    return text;
+  }
+
+ private:
+  explicit OpenFile(int fd) : fd_(fd) {}
+
+  int fd_;
+  size_t size_ = 0;
+};
+
 Path HomeBased(const char* variable, const char* fallback) {
   if (const char* base = std::getenv(variable); base && *base) return Path(base) / "atunner";
   const char* home = std::getenv("HOME");
@@ -85,24 +136,18 @@ bool IsFolder(const Path& path) {
 }
 
 Result<std::string> ReadFile(const Path& path, size_t max_bytes) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (status.type() == std::filesystem::file_type::not_found) {
-    return Fail(ErrorCode::kNotFound, "no such file", path.string());
-  }
-  if (std::filesystem::is_directory(status))
-    return Invalid("is a folder, a file is needed", path.string());
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return SystemFailure("cannot open", path, errno);
-  std::string text;
-  char chunk[1 << 16];
-  while (in.read(chunk, sizeof chunk) || in.gcount() > 0) {
-    text.append(chunk, static_cast<size_t>(in.gcount()));
-    if (text.size() > max_bytes) {
-      return Invalid("file is larger than " + std::to_string(max_bytes) + " bytes", path.string());
-    }
-  }
+  ATUNNER_TRY(const OpenFile file, OpenFile::Regular(path));
+  if (file.size() > max_bytes)
+    return Invalid("file is larger than " + std::to_string(max_bytes) + " bytes", path.string());
+  ATUNNER_TRY(std::string text, file.Read(max_bytes + 1, path));
+  if (text.size() > max_bytes)  // it grew meanwhile, or has no size, as files in /proc
+    return Invalid("file is larger than " + std::to_string(max_bytes) + " bytes", path.string());
   return text;
+}
+
+Result<std::string> ReadStart(const Path& path, size_t bytes) {
+  ATUNNER_TRY(const OpenFile file, OpenFile::Regular(path));
+  return file.Read(bytes, path);
 }
 
 Status MakeDirectories(const Path& path) {

@@ -18,9 +18,13 @@ using Path = std::filesystem::path;
 bool Exists(const Path& path);
 bool IsFolder(const Path& path);
 
-/// Whole file as bytes. kNotFound when it does not exist; kInvalidInput for a folder or above
-/// `max_bytes`.
+/// The whole file as bytes. kNotFound if it does not exist. kInvalidInput if it has more than
+/// `max_bytes` or is no regular file: a folder, a pipe, or a device such as /dev/zero, which has no
+/// end.
 Result<std::string> ReadFile(const Path& path, size_t max_bytes = size_t{1} << 30);
+
+/// The first `bytes` of a regular file, or the whole file if it is shorter. Errors as ReadFile.
+Result<std::string> ReadStart(const Path& path, size_t bytes);
 
 /// Writes to a temporary beside the file, syncs, renames over it. Makes the parent folders. What is
 /// no file, /dev/stdout say, is written into.

@@ -2,10 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "atunner/base/files.h"
 #include "faces/cli/field_paths.h"
 #include "faces/cli/hazard_text.h"
 
@@ -89,9 +88,7 @@ Result<int> SanitizeOne(const SanitizeFlags& flags, const Target& target, Compil
 }
 
 bool IsExecutable(const std::string& file) {
-  std::array<char, 4> head{};
-  std::ifstream(file, std::ios::binary).read(head.data(), head.size());
-  return std::string_view(head.data(), head.size()) ==
+  return ReadStart(file, 4).value_or("") ==
          "\x7f"
          "ELF";
 }

@@ -211,6 +211,16 @@ constexpr BadInput kTable[] = {
     {"TuneUnknownKind", "echo x > k.yaml; $A tune k.yaml", 2, "neither a kernel .toml"},
     {"TuneBareSource", "echo x > k.cu; $A tune k.cu", 2, "hardware-optimize --source k.cu"},
     {"TuneFolder", "mkdir d.toml; $A tune d.toml", 2, "d.toml"},
+    {"TuneFifo", "mkfifo k.toml; timeout 30 $A tune k.toml", 2, "a regular file is needed"},
+    {"SanitizeFifo", "mkfifo k.cu; timeout 30 $A sanitize k.cu", 2, "a regular file is needed"},
+    {"GraphIsADevice", "timeout 30 $A optimize --graph /dev/zero --target-gpu A100 --virtual", 2,
+     "a regular file is needed"},
+    {"DataIsADevice",
+     "printf '// atunner: block = 32\n// atunner: grid = 1\n// atunner: arg x inout float32[32]\n"
+     "// atunner: fill x = file /dev/zero\n__global__ void k(float* x) { x[threadIdx.x] += 1; }' "
+     "> k.cu; timeout 30 $A hardware-optimize --source k.cu --auto-tune --target-gpu A100 "
+     "--virtual",
+     2, "a regular file is needed"},
     {"TomlMalformed", "echo 'name = ' > k.toml; $A tune k.toml", 2, "k.toml:1"},
     {"TomlUnknownKey", "printf 'source = \"k.cu\"\nsorce = 3\n' > k.toml; $A tune k.toml", 2,
      "did you mean 'source'"},
