@@ -1,4 +1,5 @@
-// What random search is expected to find, and the scale that a score is measured on.
+// The expected result of random search on a recorded space. Scores of strategies are relative to
+// it.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +11,26 @@
 
 namespace atunner {
 
-/// Source of the definitions: Willemsen et al., "A methodology for comparing optimization
-/// algorithms for auto-tuning", FGCS 159 (2024). Times in the unit of the record.
+/// Definitions of Willemsen et al., "A methodology for comparing optimization algorithms for
+/// auto-tuning", FGCS 159 (2024). Times are in the unit of the record.
 struct SearchBaseline {
   double best = 0;
   double median = 0;
   double worst = 0;
-  double target = 0;  ///< best + 5 % of (median − best)
-  /// Evaluations after which random search is expected to have come to the target
-  uint64_t budget = 0;
-  /// [i]: expected best of i + 1 successful configurations drawn without replacement; `budget` of
-  /// them.
+  double target = 0;    ///< best + 5 % of (median − best)
+  uint64_t budget = 0;  ///< expected number of evaluations until random search meets the target
+  /// Element i is the expected best time of i + 1 successful configurations drawn without
+  /// replacement. There are `budget` elements.
   std::vector<double> random;
 };
 
-/// Of the configurations that did not fail. kInvalidInput when fewer than two did not.
+/// Failed configurations (nullopt) are left out. kInvalidInput if fewer than two remain.
 Result<SearchBaseline> BaselineOf(std::span<const std::optional<double>> times);
 
-/// Mean over the budget of (random − mine) / (random − best): 0 is random search, 1 the best at
-/// once, below 0 worse than random. `mine` has one best-so-far per evaluation. Evaluations at which
-/// random search is as good as certain to have found the best are left out.
-double ScoreOf(const SearchBaseline& baseline, std::span<const double> mine);
+/// Mean over the budget of (random − curve) / (random − best). 0 means as good as random search, 1
+/// that the first evaluation is the best of the space; a negative score is worse than random
+/// search. `curve` holds the best time so far after each evaluation. Evaluations at which random
+/// search has almost surely found the best are left out.
+double ScoreOf(const SearchBaseline& baseline, std::span<const double> curve);
 
 }  // namespace atunner

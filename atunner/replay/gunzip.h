@@ -1,4 +1,4 @@
-// Reading what gzip packed.
+// Unpacks data in the format of gzip.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace atunner {
 
 bool IsGzip(std::string_view bytes);
-/// kInvalidInput when the bytes are damaged or unpack to more than `most` bytes.
+/// kInvalidInput if the bytes are damaged, cut off, or unpack to more than `most` bytes.
 Result<std::string> Gunzip(std::string_view bytes, size_t most = size_t{1} << 30);
 
 }  // namespace atunner

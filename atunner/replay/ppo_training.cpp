@@ -10,7 +10,9 @@ namespace atunner {
 namespace {
 
 constexpr double kClip = 0.2;
-constexpr double kLambda = 0.95;  // of generalised advantage estimation; no discount: episodes end
+// Weight of later steps in generalised advantage estimation. Rewards are not discounted, because
+// episodes end.
+constexpr double kLambda = 0.95;
 constexpr double kEntropy = 0.003;
 constexpr double kRate = 3e-3;
 constexpr int kEpochs = 4;
@@ -20,19 +22,19 @@ constexpr size_t kCriticHidden = 16;
 
 using State = std::array<float, kCriticFeatures>;
 
-/// One decision with what followed.
+/// One decision of an episode, with the figures that the update needs.
 struct Sample {
   PolicyStep step;
   State state;
   double log_probability = 0;
   double advantage = 0;
-  double target = 0;  ///< of the critic
+  double target = 0;  ///< value that the critic shall give the state
 };
 
 class Adam {
  public:
   explicit Adam(size_t count) : mean_(count), square_(count) {}
-  /// Against the gradient.
+  /// Moves the parameters against the gradient.
   void Step(std::vector<float>& parameters, const std::vector<double>& gradient) {
     ++steps_;
     const double rate = kRate * std::sqrt(1 - std::pow(0.999, steps_)) /
@@ -54,7 +56,7 @@ std::vector<float> RandomParameters(size_t inputs, size_t hidden, Random& random
   std::vector<float> parameters(Mlp::ParameterCount(inputs, hidden));
   for (float& p : parameters)
     p = static_cast<float>(random.Normal() / std::sqrt(static_cast<double>(inputs)));
-  // A policy that begins uniform explores; a critic that begins at zero is no worse than any other.
+  // The output layer begins at zero: the first policy is uniform, so it explores.
   std::fill(parameters.end() - static_cast<long>(hidden) - 1, parameters.end(), 0.0f);
   return parameters;
 }
@@ -90,7 +92,7 @@ class Trainer {
     }
   }
 
-  /// The mean return of the iteration's episodes.
+  /// Runs the episodes of one iteration and updates the networks. Returns their mean return.
   double Iterate() {
     samples_.clear();
     double sum = 0;
@@ -102,25 +104,23 @@ class Trainer {
   const Policy& policy() const { return policy_; }
 
  private:
-  /// Runs one, and appends its decisions. Reward of a step: minus the share of the way from the
-  /// best to the median that is left, over the number of steps.
+  /// Runs one episode, appends its decisions to the samples and returns its return. The reward of a
+  /// step is −(log best so far − log best) / (log median − log best) / number of steps.
   double Episode() {
     const size_t which = random_.Below(spaces_.size());
     const RecordedSpace& space = *spaces_[which];
     std::vector<PolicyStep> trace;
     const auto search = MakePolicySearch("ppo", space.index, {.seed = random_.Next()}, policy_,
                                          &trace);
-    std::vector<double> left;        // after each evaluation
-    std::vector<size_t> decided_at;  // evaluation of each decision
+    std::vector<double> left;        // distance from the best, after each evaluation
+    std::vector<size_t> decided_at;  // index of the evaluation that each decision chose
     double best = 1;
     for (size_t i = 0; i < options_.steps; ++i) {
       const auto asked = search->Ask(1);
       if (asked.empty()) break;
       if (trace.size() > decided_at.size()) decided_at.push_back(i);
       const auto& time = space.time_ms[space.index->IndexOf(asked[0])];
-      search->Tell(
-          {asked[0], time ? std::optional(*time * std::exp(options_.noise * random_.Normal()))
-                          : std::nullopt});
+      search->Tell({asked[0], WithNoise(time)});
       if (time)
         best = std::min(best, std::max(0.0, (std::log(*time) - best_[which]) / range_[which]));
       left.push_back(best);
@@ -129,6 +129,13 @@ class Trainer {
     return -std::accumulate(left.begin(), left.end(), 0.0) / static_cast<double>(left.size());
   }
 
+  std::optional<double> WithNoise(std::optional<double> time) {
+    if (!time) return std::nullopt;
+    return *time * std::exp(options_.noise * random_.Normal());
+  }
+
+  /// Appends the decisions of an episode to the samples. `left` is the distance from the best after
+  /// each evaluation, `decided_at` the evaluation of each decision.
   void Append(std::vector<PolicyStep> trace, const std::vector<size_t>& decided_at,
               const std::vector<double>& left) {
     const size_t first = samples_.size();
@@ -141,6 +148,13 @@ class Trainer {
       const auto rest = static_cast<float>(1 - static_cast<double>(decided_at[i]) / steps);
       sample.state = {rest, static_cast<float>(left[decided_at[i] - 1]), any[12], any[13], any[14]};
     }
+    AddAdvantages(first, decided_at, left);
+  }
+
+  /// Generalised advantage estimation over the samples from `first` on, backwards in time.
+  void AddAdvantages(size_t first, const std::vector<size_t>& decided_at,
+                     const std::vector<double>& left) {
+    const auto steps = static_cast<double>(left.size());
     double advantage = 0;
     double next_value = 0;
     for (size_t i = samples_.size(); i-- > first;) {
@@ -154,6 +168,7 @@ class Trainer {
     }
   }
 
+  /// Gives the advantages a mean of 0 and a standard deviation of 1.
   void Standardise() {
     double sum = 0;
     double squares = 0;
@@ -167,6 +182,7 @@ class Trainer {
     for (Sample& sample : samples_) sample.advantage = (sample.advantage - mean) / deviation;
   }
 
+  /// One epoch: every sample once, in random order, a step of Adam per minibatch.
   void Improve() {
     std::vector<size_t> order(samples_.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -186,7 +202,7 @@ class Trainer {
     }
   }
 
-  /// Of minus the clipped objective and minus the entropy.
+  /// Adds the gradient of −(clipped objective + weighted entropy) of one sample.
   void AddActorGradient(const Sample& sample, double weight, std::vector<double>& gradient) const {
     const std::vector<double> p = Softmax(policy_.actor, sample.step);
     const double ratio = std::exp(std::log(p[sample.step.chosen]) - sample.log_probability);
@@ -209,8 +225,8 @@ class Trainer {
   Mlp critic_;
   Adam actor_adam_{Mlp::ParameterCount(kPolicyFeatures, kPolicyHidden)};
   Adam critic_adam_{Mlp::ParameterCount(kCriticFeatures, kCriticHidden)};
-  std::vector<double> best_;   ///< per space, logarithm of the shortest time
-  std::vector<double> range_;  ///< and how far above it the median lies
+  std::vector<double> best_;   ///< logarithm of the shortest time of each space
+  std::vector<double> range_;  ///< logarithm of (median time / shortest time) of each space
   std::vector<Sample> samples_;
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "atunner/model/json/json.h"
 #include "atunner/replay/gunzip.h"
@@ -23,7 +24,7 @@ Result<Value> ScalarOf(const Json& json, const std::string& where) {
 Result<Json> ParseOpenOrClosed(std::string_view text, const std::string& name) {
   auto json = ParseJson(text, name);
   if (json) return json;
-  // Kernel Tuner appends while it runs and closes the file when it ends.
+  // Kernel Tuner appends entries while it runs and writes the closing braces at its end.
   std::string closed(text);
   while (!closed.empty() &&
          (std::isspace(static_cast<unsigned char>(closed.back())) || closed.back() == ','))
@@ -57,7 +58,7 @@ double NumberOr(const Json& entry, const char* field, double otherwise) {
   return std::isfinite(value) ? value : otherwise;
 }
 
-/// `1e20` is how older versions wrote a failure.
+/// Older versions of Kernel Tuner wrote 1e20 for a failure.
 std::optional<double> TimeOf(const Json& entry) {
   const double time = NumberOr(entry, "time", 0);
   return time > 0 && time < 1e19 ? std::optional(time) : std::nullopt;
@@ -88,17 +89,62 @@ std::string NameOf(const Path& path) {
   return name;
 }
 
+Result<std::vector<Path>> RecordsIn(const Path& folder) {
+  std::error_code failed;
+  std::vector<Path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
+    const std::string file = entry.path().filename().string();
+    if (file != "index.json" && (file.ends_with(".json") || file.ends_with(".json.gz")))
+      files.push_back(entry.path());
+  }
+  if (failed)
+    return Fail(ErrorCode::kNotFound, "cannot list the folder: " + failed.message(),
+                folder.string());
+  std::ranges::sort(files);
+  return files;
+}
+
+/// The positions of all entries' values in their parameters, entry after entry.
+Result<std::vector<uint16_t>> PositionsOf(const ParameterSpace& space, const Json& cache,
+                                          const std::string& name) {
+  std::vector<uint16_t> rows;
+  for (const auto& [key, entry] : cache.items()) {
+    const std::string where = name + ", configuration " + key.substr(0, 80);
+    if (!entry.is_object()) return Invalid("is not an object", where);
+    ATUNNER_RETURN_IF_ERROR(AppendPositions(space, entry, where, rows));
+  }
+  return rows;
+}
+
+double SpentOn(const Json& entry) {
+  double spent = 0;
+  for (const char* field : {"compile_time", "verification_time", "benchmark_time"})
+    spent += std::max(0.0, NumberOr(entry, field, 0));
+  return spent;
+}
+
+/// Takes the times of the entries over. `rows` holds their positions, as PositionsOf made them.
+void AddTimes(const Json& cache, std::span<const uint16_t> rows, const SpaceIndex& index,
+              RecordedSpace& recorded) {
+  recorded.time_ms.resize(index.size());
+  recorded.spent_ms.resize(index.size());
+  const size_t width = index.space().parameters.size();
+  size_t row = 0;
+  for (const auto& [key, entry] : cache.items()) {
+    const uint64_t at = index.IndexOfPositions(rows.subspan(row++ * width, width));
+    recorded.time_ms[at] = TimeOf(entry);
+    recorded.spent_ms[at] = SpentOn(entry);
+  }
+  recorded.ok = static_cast<uint64_t>(
+      std::ranges::count_if(recorded.time_ms, [](const auto& t) { return t.has_value(); }));
+}
+
 }  // namespace
 
 Result<RecordedSpace> ParseRecordedSpace(std::string_view text, std::string name) {
   ATUNNER_TRY(const Json root, ParseOpenOrClosed(text, name));
   ATUNNER_TRY(const ParameterSpace space, SpaceOf(root, name));
-  std::vector<uint16_t> rows;
-  for (const auto& [key, entry] : root["cache"].items()) {
-    const std::string where = name + ", configuration " + key.substr(0, 80);
-    if (!entry.is_object()) return Invalid("is not an object", where);
-    ATUNNER_RETURN_IF_ERROR(AppendPositions(space, entry, where, rows));
-  }
+  ATUNNER_TRY(const std::vector<uint16_t> rows, PositionsOf(space, root["cache"], name));
   auto index = SpaceIndex::FromList(space, rows);
   if (!index) {
     index.error().where = name;
@@ -108,19 +154,7 @@ Result<RecordedSpace> ParseRecordedSpace(std::string_view text, std::string name
   recorded.name = std::move(name);
   if (const auto device = root.find("device_name"); device != root.end() && device->is_string())
     recorded.device = device->get<std::string>();
-  recorded.time_ms.resize(index->size());
-  recorded.spent_ms.resize(index->size());
-  size_t row = 0;
-  for (const auto& [key, entry] : root["cache"].items()) {
-    const uint64_t at = index->IndexOfPositions(
-        std::span(rows).subspan(row++ * space.parameters.size(), space.parameters.size()));
-    recorded.time_ms[at] = TimeOf(entry);
-    recorded.spent_ms[at] = 0;
-    for (const char* field : {"compile_time", "verification_time", "benchmark_time"})
-      recorded.spent_ms[at] += std::max(0.0, NumberOr(entry, field, 0));
-  }
-  recorded.ok = static_cast<uint64_t>(
-      std::ranges::count_if(recorded.time_ms, [](const auto& t) { return t.has_value(); }));
+  AddTimes(root["cache"], rows, *index, recorded);
   recorded.index = std::make_shared<const SpaceIndex>(*std::move(index));
   return recorded;
 }
@@ -136,17 +170,7 @@ Result<RecordedSpace> ReadRecordedSpace(const Path& path) {
 }
 
 Result<std::vector<RecordedSpace>> ReadRecordedSpaces(const Path& folder) {
-  std::error_code failed;
-  std::vector<Path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
-    const std::string file = entry.path().filename().string();
-    if (file != "index.json" && (file.ends_with(".json") || file.ends_with(".json.gz")))
-      files.push_back(entry.path());
-  }
-  if (failed)
-    return Fail(ErrorCode::kNotFound, "cannot list the folder: " + failed.message(),
-                folder.string());
-  std::ranges::sort(files);
+  ATUNNER_TRY(const std::vector<Path> files, RecordsIn(folder));
   std::vector<RecordedSpace> spaces;
   for (const Path& file : files) {
     ATUNNER_TRY(RecordedSpace space, ReadRecordedSpace(file));

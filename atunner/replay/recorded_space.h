@@ -1,4 +1,5 @@
-// An exhaustively measured parameter space: what a device would answer, looked up.
+// A parameter space whose configurations were all measured before. A search strategy runs on the
+// record as on a device.
 #pragma once
 
 #include <memory>
@@ -15,21 +16,22 @@ namespace atunner {
 struct RecordedSpace {
   std::string name;
   std::string device;
-  std::shared_ptr<const SpaceIndex> index;     ///< the recorded configurations are the valid ones
-  std::vector<std::optional<double>> time_ms;  ///< by index; nullopt: it failed
-  /// By index: compiling, checking and timing it, as recorded
+  std::shared_ptr<const SpaceIndex> index;     ///< its valid configurations are the recorded ones
+  std::vector<std::optional<double>> time_ms;  ///< by index; nullopt if the configuration failed
+  /// By index: the recorded time of compiling, checking and timing the configuration.
   std::vector<double> spent_ms;
-  uint64_t ok = 0;  ///< how many did not fail
+  uint64_t ok = 0;  ///< number of configurations that did not fail
 };
 
-/// The text of a Kernel Tuner cache file (`tune_params`, `cache`), also one that was left open by
-/// an interrupted run. kInvalidInput says what is missing; configurations with values outside
-/// `tune_params` are an error, repeated ones count once.
+/// Reads the text of a Kernel Tuner cache file (`tune_params`, `cache`), also one that an
+/// interrupted run did not close. Repeated configurations count once. kInvalidInput if a member is
+/// missing or a configuration has a value that `tune_params` does not list.
 Result<RecordedSpace> ParseRecordedSpace(std::string_view text, std::string name);
-/// Also packed by gzip. The name is the file's without `.json` and `.gz`.
+/// Reads a cache file, plain or packed by gzip. The space gets the name of the file without `.json`
+/// and `.gz`.
 Result<RecordedSpace> ReadRecordedSpace(const Path& path);
-/// Every recorded space of a folder, by name; `index.json` is passed over.
-/// kNotFound when there is none.
+/// Reads every recorded space of a folder except `index.json`, in the order of their names.
+/// kNotFound if there is none.
 Result<std::vector<RecordedSpace>> ReadRecordedSpaces(const Path& folder);
 
 }  // namespace atunner

@@ -4,17 +4,19 @@
 #include <cmath>
 #include <deque>
 #include <numeric>
+#include <span>
 
 #include "atunner/search/strategies/finalists.h"
 
 namespace atunner {
 namespace {
 
+/// One run of a strategy on a recorded space. The vectors have one element per evaluation.
 struct Run {
-  std::vector<double> best;      ///< so far, per evaluation
-  std::vector<double> spent_ms;  ///< so far, as recorded
-  std::vector<double> overhead_ms;
-  std::vector<Observation> told;
+  std::vector<double> best;         ///< the lowest time so far, in the unit of the record
+  std::vector<double> spent_ms;     ///< recorded cost of all evaluations so far
+  std::vector<double> overhead_ms;  ///< time that the strategy itself took
+  std::vector<Observation> observed;
   bool asked_twice = false;
   bool stopped_early = false;
 };
@@ -32,7 +34,7 @@ double MeanOf(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-/// What a device with noise would say of a recorded configuration.
+/// Answers from the record in place of a device, with noise around the recorded time.
 class NoisyDevice {
  public:
   NoisyDevice(const RecordedSpace& space, const ReplayOptions& options, uint64_t seed)
@@ -52,59 +54,92 @@ class NoisyDevice {
   Random random_;
 };
 
+/// Drives a searcher over a recorded space in the way the tuning loop drives it over a device.
+class SearchDriver {
+ public:
+  SearchDriver(const RecordedSpace& space, const SearchBaseline& baseline,
+               const ReplayOptions& options, uint64_t seed, const Clock& clock)
+      : space_(space),
+        baseline_(baseline),
+        options_(options),
+        clock_(clock),
+        device_(space, options, seed),
+        asked_(space.index->size(), false),
+        best_(baseline.worst) {}
+
+  Run Drive(Searcher& searcher) {
+    const size_t at_once = options_.ahead > 0 ? 1 : options_.batch;
+    while (run_.best.size() < baseline_.budget) {
+      double overhead = AskForMore(searcher);
+      if (pending_.empty()) {
+        run_.stopped_early = std::ranges::count(asked_, true) < static_cast<long>(asked_.size());
+        break;
+      }
+      const size_t count = std::min(at_once, pending_.size());
+      for (size_t i = 0; i < count; ++i) overhead += EvaluateNext(searcher);
+      run_.overhead_ms.insert(run_.overhead_ms.end(), count,
+                              overhead * 1e3 / static_cast<double>(count));
+    }
+    run_.best.resize(baseline_.budget, best_);
+    run_.spent_ms.resize(baseline_.budget, spent_ms_);
+    return std::move(run_);
+  }
+
+ private:
+  /// Fills up the pending configurations. Returns the seconds that the searcher took.
+  double AskForMore(Searcher& searcher) {
+    const size_t most = std::min<size_t>(options_.ahead > 0 ? options_.ahead + 1 : options_.batch,
+                                         baseline_.budget - run_.best.size());
+    const double start = clock_.Now();
+    const auto fresh = searcher.Ask(most - std::min(most, pending_.size()));
+    const double overhead = clock_.Now() - start;
+    for (const Configuration& one : fresh) {
+      const uint64_t at = space_.index->IndexOf(one);
+      ATUNNER_CHECK(at < space_.index->size());
+      if (asked_[at]) run_.asked_twice = true;
+      asked_[at] = true;
+    }
+    pending_.insert(pending_.end(), fresh.begin(), fresh.end());
+    return overhead;
+  }
+
+  /// Looks the oldest pending configuration up. Returns the seconds that the searcher took.
+  double EvaluateNext(Searcher& searcher) {
+    const uint64_t at = space_.index->IndexOf(pending_.front());
+    if (const auto& time = space_.time_ms[at]; time.has_value()) best_ = std::min(best_, *time);
+    spent_ms_ += space_.spent_ms[at];
+    run_.best.push_back(best_);
+    run_.spent_ms.push_back(spent_ms_);
+    run_.observed.push_back(device_.Measure(pending_.front(), options_.samples));
+    pending_.pop_front();
+    const double start = clock_.Now();
+    searcher.Tell(run_.observed.back());
+    return clock_.Now() - start;
+  }
+
+  const RecordedSpace& space_;
+  const SearchBaseline& baseline_;
+  const ReplayOptions& options_;
+  const Clock& clock_;
+  NoisyDevice device_;
+  Run run_;
+  std::vector<bool> asked_;  ///< by index of the space
+  std::deque<Configuration> pending_;
+  double best_;
+  double spent_ms_ = 0;
+};
+
 Result<Run> RunOnce(const RecordedSpace& space, const SearchBaseline& baseline,
                     const ReplayOptions& options, uint64_t seed, const Clock& clock) {
   SearchOptions search{.seed = seed};
   search.prior = options.prior;
   search.policy = options.policy;
   ATUNNER_TRY(const auto searcher, MakeSearcher(options.strategy, space.index, search));
-  NoisyDevice device(space, options, seed);
-  Run run;
-  std::vector<bool> asked(space.index->size(), false);
-  double best = baseline.worst;
-  double spent = 0;
-  std::deque<Configuration> pending;
-  const size_t at_once = options.ahead > 0 ? 1 : options.batch;
-  while (run.best.size() < baseline.budget) {
-    const size_t most = std::min<size_t>(options.ahead > 0 ? options.ahead + 1 : options.batch,
-                                         baseline.budget - run.best.size());
-    const double start = clock.Now();
-    const auto fresh = searcher->Ask(most - std::min(most, pending.size()));
-    double overhead = clock.Now() - start;
-    for (const Configuration& one : fresh) {
-      const uint64_t at = space.index->IndexOf(one);
-      ATUNNER_CHECK(at < space.index->size());
-      if (asked[at]) run.asked_twice = true;
-      asked[at] = true;
-    }
-    pending.insert(pending.end(), fresh.begin(), fresh.end());
-    if (pending.empty()) {
-      run.stopped_early = std::ranges::count(asked, true) < static_cast<long>(asked.size());
-      break;
-    }
-    const size_t count = std::min(at_once, pending.size());
-    for (size_t i = 0; i < count; ++i) {
-      const uint64_t at = space.index->IndexOf(pending.front());
-      if (const auto& time = space.time_ms[at]; time.has_value()) best = std::min(best, *time);
-      spent += space.spent_ms[at];
-      run.best.push_back(best);
-      run.spent_ms.push_back(spent);
-      run.told.push_back(device.Measure(pending.front(), options.samples));
-      pending.pop_front();
-      const double told = clock.Now();
-      searcher->Tell(run.told.back());
-      overhead += clock.Now() - told;
-    }
-    run.overhead_ms.insert(run.overhead_ms.end(), count,
-                           overhead * 1e3 / static_cast<double>(count));
-  }
-  run.best.resize(baseline.budget, best);
-  run.spent_ms.resize(baseline.budget, spent);
-  return run;
+  return SearchDriver(space, baseline, options, seed, clock).Drive(*searcher);
 }
 
-/// The budget in time is what its evaluations cost at the mean; a run is looked at when random
-/// search, at that mean, would have finished each evaluation.
+/// The best so far over recorded time in place of evaluations. Element i belongs to the moment at
+/// which random search, at the mean cost of an evaluation, finishes its evaluation i.
 std::vector<double> OverTime(const Run& run, double worst, double mean_cost) {
   std::vector<double> curve;
   size_t done = 0;
@@ -144,6 +179,49 @@ double TrueTime(const RecordedSpace& space, const Observation& one) {
   return *space.time_ms[space.index->IndexOf(one.configuration)];
 }
 
+/// The successful observations, the fastest first.
+std::vector<Observation> Ranked(std::vector<Observation> observed) {
+  std::erase_if(observed, [](const Observation& one) { return !one.objective_ns; });
+  std::ranges::stable_sort(observed, {}, [](const Observation& one) { return *one.objective_ns; });
+  return observed;
+}
+
+size_t FinalistCountOf(const std::vector<Observation>& ranked) {
+  std::vector<Contender> ranking;
+  for (const Observation& one : ranked) ranking.push_back({*one.objective_ns, one.relative_error});
+  return FinalistCount(ranking);
+}
+
+/// The fastest of the finalists when each is measured again with 16 times as many samples.
+Observation WinnerOf(std::span<const Observation> finalists, NoisyDevice& device, int samples) {
+  constexpr int kMoreSamples = 16;
+  std::optional<Observation> winner;
+  for (const Observation& one : finalists) {
+    const Observation again = device.Measure(one.configuration, kMoreSamples * samples);
+    if (!winner || *again.objective_ns < *winner->objective_ns) winner = again;
+  }
+  return *winner;
+}
+
+/// All repeats of a replay: their curves, one per repeat, and what they have in common.
+struct Repeats {
+  std::vector<std::vector<double>> curves;     ///< best so far over evaluations
+  std::vector<std::vector<double>> over_time;  ///< best so far over recorded time
+  std::vector<double> overheads_ms;
+  int reached = 0;  ///< repeats that came to the target
+};
+
+void AddRun(Run run, const SearchBaseline& baseline, double mean_cost_ms, Repeats& repeats,
+            ReplayScore& score) {
+  repeats.over_time.push_back(OverTime(run, baseline.worst, mean_cost_ms));
+  repeats.reached += run.best.back() <= baseline.target;
+  repeats.overheads_ms.insert(repeats.overheads_ms.end(), run.overhead_ms.begin(),
+                              run.overhead_ms.end());
+  score.asked_twice |= run.asked_twice;
+  score.stopped_early |= run.stopped_early;
+  repeats.curves.push_back(std::move(run.best));
+}
+
 }  // namespace
 
 Result<PastRun> PastRunOn(const RecordedSpace& space, uint64_t evaluations, uint64_t seed,
@@ -151,37 +229,27 @@ Result<PastRun> PastRunOn(const RecordedSpace& space, uint64_t evaluations, uint
   ATUNNER_TRY(SearchBaseline baseline, NamedBaseline(space));
   baseline.budget = std::min(baseline.budget, evaluations);
   ATUNNER_TRY(Run run, RunOnce(space, baseline, {}, seed, SystemClock()));
-  for (Observation& trial : run.told) {
+  for (Observation& trial : run.observed) {
     if (reversed && trial.objective_ns) trial.objective_ns = 1e12 / *trial.objective_ns;
   }
-  return PastRun{space.index->space(), std::move(run.told)};
+  return PastRun{space.index->space(), std::move(run.observed)};
 }
 
 Result<NoisyRegret> ReplayWithNoise(const RecordedSpace& space, const ReplayOptions& options) {
-  constexpr int kAtLength = 16;
   ATUNNER_RETURN_IF_ERROR(Check(options));
   ATUNNER_TRY(const SearchBaseline baseline, NamedBaseline(space));
   NoisyRegret regret;
   for (int repeat = 0; repeat < options.repeats; ++repeat) {
     const uint64_t seed = options.seed + static_cast<uint64_t>(repeat);
     ATUNNER_TRY(Run run, RunOnce(space, baseline, options, seed, SystemClock()));
-    std::erase_if(run.told, [](const Observation& one) { return !one.objective_ns; });
-    if (run.told.empty()) return Invalid("nothing that works was found", space.name);
-    std::ranges::stable_sort(run.told, {},
-                             [](const Observation& one) { return *one.objective_ns; });
-    std::vector<Contender> ranking;
-    for (const Observation& one : run.told)
-      ranking.push_back({*one.objective_ns, one.relative_error});
-    const size_t finalists = FinalistCount(ranking);
+    const std::vector<Observation> ranked = Ranked(std::move(run.observed));
+    if (ranked.empty()) return Invalid("no configuration that works was found", space.name);
+    const size_t finalists = FinalistCountOf(ranked);
     NoisyDevice device(space, options, Mix64(seed));
-    std::optional<Observation> winner;
-    for (size_t i = 0; i < finalists; ++i) {
-      const Observation again = device.Measure(run.told[i].configuration,
-                                               kAtLength * options.samples);
-      if (!winner || *again.objective_ns < *winner->objective_ns) winner = again;
-    }
-    regret.lowest += TrueTime(space, run.told[0]) / baseline.best - 1;
-    regret.finalists += TrueTime(space, *winner) / baseline.best - 1;
+    const Observation winner = WinnerOf(std::span(ranked).first(finalists), device,
+                                        options.samples);
+    regret.lowest += TrueTime(space, ranked[0]) / baseline.best - 1;
+    regret.finalists += TrueTime(space, winner) / baseline.best - 1;
     regret.finalist_count += static_cast<double>(finalists);
   }
   for (double* sum : {&regret.lowest, &regret.finalists, &regret.finalist_count})
@@ -196,29 +264,21 @@ Result<ReplayScore> Replay(const RecordedSpace& space, const ReplayOptions& opti
   score.size = space.index->size();
   ATUNNER_TRY(score.baseline, NamedBaseline(space));
   ATUNNER_RETURN_IF_ERROR(Check(options));
-  const double mean_cost = MeanOf(space.spent_ms);
-  std::vector<std::vector<double>> curves;
-  std::vector<std::vector<double>> over_time;
-  std::vector<double> overheads;
-  int reached = 0;
+  Repeats repeats;
   for (int repeat = 0; repeat < options.repeats; ++repeat) {
-    ATUNNER_TRY(Run run, RunOnce(space, score.baseline, options,
-                                 options.seed + static_cast<uint64_t>(repeat), clock));
-    over_time.push_back(OverTime(run, score.baseline.worst, mean_cost));
-    reached += run.best.back() <= score.baseline.target;
-    overheads.insert(overheads.end(), run.overhead_ms.begin(), run.overhead_ms.end());
-    score.asked_twice |= run.asked_twice;
-    score.stopped_early |= run.stopped_early;
-    curves.push_back(std::move(run.best));
+    const uint64_t seed = options.seed + static_cast<uint64_t>(repeat);
+    ATUNNER_TRY(Run run, RunOnce(space, score.baseline, options, seed, clock));
+    AddRun(std::move(run), score.baseline, MeanOf(space.spent_ms), repeats, score);
   }
-  score.mean_curve = Aggregate(curves, MeanOf);
-  score.median_curve = Aggregate(curves, [](const std::vector<double>& v) { return MedianOf(v); });
+  score.mean_curve = Aggregate(repeats.curves, MeanOf);
+  score.median_curve = Aggregate(repeats.curves,
+                                 [](const std::vector<double>& v) { return MedianOf(v); });
   score.mean_score = ScoreOf(score.baseline, score.mean_curve);
   score.median_score = ScoreOf(score.baseline, score.median_curve);
-  score.time_score = ScoreOf(score.baseline, Aggregate(over_time, MeanOf));
-  score.reach_rate = static_cast<double>(reached) / options.repeats;
-  score.median_overhead_ms = MedianOf(overheads);
-  score.mean_overhead_ms = MeanOf(overheads);
+  score.time_score = ScoreOf(score.baseline, Aggregate(repeats.over_time, MeanOf));
+  score.reach_rate = static_cast<double>(repeats.reached) / options.repeats;
+  score.median_overhead_ms = MedianOf(repeats.overheads_ms);
+  score.mean_overhead_ms = MeanOf(repeats.overheads_ms);
   return score;
 }
 

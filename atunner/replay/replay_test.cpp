@@ -16,7 +16,7 @@ namespace {
 using testing::DoubleNear;
 using testing::HasSubstr;
 
-/// A valley over two parameters of 16 values; one corner fails.
+/// A space with two parameters of 16 values and one minimum; the configurations of one corner fail.
 std::string Cache() {
   std::string values;
   for (int v = 0; v < 16; ++v) values += (v ? ", " : "") + std::to_string(v);
@@ -140,7 +140,8 @@ TEST(Replay, RandomScoresNearZeroAndIsRepeatable) {
   EXPECT_EQ(score.mean_curve, Replay(space, options, SystemClock())->mean_curve);
   EXPECT_FALSE(score.asked_twice);
   EXPECT_FALSE(score.stopped_early);
-  EXPECT_THAT(score.reach_rate, DoubleNear(0.63, 0.1));  // 1 − 1/e of the runs are done at the mean
+  // Random search meets the target after its mean number of evaluations in 1 − 1/e of the runs.
+  EXPECT_THAT(score.reach_rate, DoubleNear(0.63, 0.1));
 }
 
 TEST(Replay, KnownAnswersOfExhaustiveSearch) {
@@ -155,9 +156,9 @@ TEST(Replay, KnownAnswersOfExhaustiveSearch) {
   EXPECT_FALSE(Replay(space, {.strategy = "nonsense"}, SystemClock()).has_value());
 }
 
-/// Like a tiled kernel: threads in multiples of 32, a best amount of work per thread, a mode that
-/// interacts, noise, and failures where a thread needs too much. `speed` is of computing against
-/// memory: it moves the best amount of work.
+/// Resembles a tiled kernel: threads in multiples of 32, a best amount of work per thread, a mode
+/// that interacts with both, noise, and failures if a thread needs too much. `speed` is the ratio
+/// of computing to memory speed: it moves the best amount of work.
 RecordedSpace Tiled(double speed) {
   RecordedSpace recorded;
   recorded.name = "tiled";

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -10,20 +11,31 @@ namespace atunner {
 namespace {
 
 constexpr const char* kStyle = R"css(
-:root { color-scheme: light dark; --ink: #1c2330; --soft: #5b6678; --line: #d9dee7; --paper: #ffffff; --panel: #f6f8fb; --accent: #0b6bcb; --good: #1a7f4b; --bad: #b3261e; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ef; --soft: #9aa5b8; --line: #333c4c; --paper: #12161d; --panel: #1a202b; --accent: #6db3ff; --good: #5bd08c; --bad: #ff8a80; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 auto; padding: 24px; max-width: 960px; }
+:root { color-scheme: light dark; --ink: #1c2330; --soft: #5b6678; --line: #d9dee7; --paper:
+  #ffffff; --panel: #f6f8fb; --accent: #0b6bcb; --good: #1a7f4b; --bad: #b3261e; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ef; --soft: #9aa5b8; --line: #333c4c;
+  --paper: #12161d; --panel: #1a202b; --accent: #6db3ff; --good: #5bd08c; --bad: #ff8a80; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin:
+  0 auto; padding: 24px; max-width: 960px; }
 h1 { font-size: 26px; margin: 0 0 4px; } h2 { font-size: 19px; margin: 32px 0 8px; }
-.lead, .soft { color: var(--soft); } code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; }
+.lead, .soft { color: var(--soft); } code { font: 13px ui-monospace, monospace; overflow-wrap:
+  anywhere; }
 .word { border: 1px solid var(--accent); color: var(--accent); border-radius: 4px; padding: 0 6px; }
-table { border-collapse: collapse; width: 100%; } th, td { text-align: left; padding: 5px 10px; border-bottom: 1px solid var(--line); vertical-align: top; }
+table { border-collapse: collapse; width: 100%; } th, td { text-align: left; padding: 5px 10px;
+  border-bottom: 1px solid var(--line); vertical-align: top; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-tr.winner td { font-weight: 600; } .panel { background: var(--panel); border-radius: 8px; padding: 12px 16px; }
-.scroll { overflow-x: auto; max-height: 420px; overflow-y: auto; } svg { width: 100%; height: auto; } svg text { fill: var(--soft); font-size: 11px; }
-svg .axis, svg .grid { fill: none; stroke: var(--line); } svg .roof { fill: none; stroke: var(--soft); stroke-width: 1.5; stroke-dasharray: 5 4; }
-svg .best { fill: none; stroke: var(--accent); stroke-width: 2; } svg .trial { fill: var(--soft); opacity: .6; } svg .bad { fill: var(--bad); }
-svg .winner { fill: var(--accent); } svg .baseline { fill: var(--soft); } .heat td, .heat th { text-align: center; padding: 6px; border: 1px solid var(--paper); }
-.heat td { min-width: 52px; color: #111; } .heat td.none { color: var(--soft); background: var(--panel); } select { font: inherit; margin: 0 8px; }
+tr.winner td { font-weight: 600; } .panel { background: var(--panel); border-radius: 8px; padding:
+  12px 16px; }
+.scroll { overflow-x: auto; max-height: 420px; overflow-y: auto; } svg { width: 100%; height:
+  auto; } svg text { fill: var(--soft); font-size: 11px; }
+svg .axis, svg .grid { fill: none; stroke: var(--line); } svg .roof { fill: none; stroke:
+  var(--soft); stroke-width: 1.5; stroke-dasharray: 5 4; }
+svg .best { fill: none; stroke: var(--accent); stroke-width: 2; } svg .trial { fill: var(--soft);
+  opacity: .6; } svg .bad { fill: var(--bad); }
+svg .winner { fill: var(--accent); } svg .baseline { fill: var(--soft); } .heat td, .heat th {
+  text-align: center; padding: 6px; border: 1px solid var(--paper); }
+.heat td { min-width: 52px; color: #111; } .heat td.none { color: var(--soft); background:
+  var(--panel); } select { font: inherit; margin: 0 8px; }
 .passed { color: var(--good); } .failed { color: var(--bad); }
 )css";
 
@@ -32,7 +44,8 @@ svg .winner { fill: var(--accent); } svg .baseline { fill: var(--soft); } .heat 
 constexpr const char* kScript = R"js(
 (function () {
   var data = JSON.parse(document.getElementById('trials').textContent);
-  var first = document.getElementById('first'), second = document.getElementById('second'), table = document.getElementById('heat');
+  var first = document.getElementById('first'), second = document.getElementById('second');
+  var table = document.getElementById('heat');
   data.parameters.forEach(function (parameter, i) {
     [first, second].forEach(function (select) {
       var option = document.createElement('option');
@@ -40,8 +53,16 @@ constexpr const char* kScript = R"js(
     });
   });
   if (data.parameters.length > 1) second.value = 1;
-  function cell(row, tag, text) { var c = document.createElement(tag); c.textContent = text; row.appendChild(c); return c; }
-  function time(ns) { return ns < 1e3 ? ns.toFixed(0) + ' ns' : ns < 1e6 ? (ns / 1e3).toFixed(2) + ' us' : (ns / 1e6).toFixed(3) + ' ms'; }
+  function cell(row, tag, text) {
+    var c = document.createElement(tag);
+    c.textContent = text;
+    row.appendChild(c);
+    return c;
+  }
+  function time(ns) {
+    if (ns < 1e3) return ns.toFixed(0) + ' ns';
+    return ns < 1e6 ? (ns / 1e3).toFixed(2) + ' us' : (ns / 1e6).toFixed(3) + ' ms';
+  }
   function draw() {
     var a = +first.value, b = +second.value, best = {}, tried = {}, low = Infinity, high = 0;
     data.trials.forEach(function (trial) {
@@ -50,7 +71,10 @@ constexpr const char* kScript = R"js(
       if (trial.ns === null) return;
       if (!(best[key] <= trial.ns)) best[key] = trial.ns;
     });
-    Object.keys(best).forEach(function (key) { low = Math.min(low, best[key]); high = Math.max(high, best[key]); });
+    Object.keys(best).forEach(function (key) {
+      low = Math.min(low, best[key]);
+      high = Math.max(high, best[key]);
+    });
     table.textContent = '';
     var head = document.createElement('tr');
     cell(head, 'th', data.parameters[a].name + ' \\ ' + data.parameters[b].name);
@@ -64,8 +88,10 @@ constexpr const char* kScript = R"js(
         var c = cell(row, 'td', ns ? time(ns) : tried[key] ? 'rejected' : '');
         if (!ns) { c.className = 'none'; return; }
         var share = high > low ? Math.log(ns / low) / Math.log(high / low) : 0;
-        c.style.background = 'hsl(' + (140 - 130 * share) + ' 60% ' + (68 + 8 * share) + '%)';
-        c.title = data.parameters[a].name + ' = ' + value + ', ' + data.parameters[b].name + ' = ' + data.parameters[b].values[j] + ': ' + tried[key] + ' trials';
+        c.style.background =
+          'hsl(' + (140 - 130 * share) + ' 60% ' + (68 + 8 * share) + '%)';
+        c.title = data.parameters[a].name + ' = ' + value + ', ' + data.parameters[b].name +
+          ' = ' + data.parameters[b].values[j] + ': ' + tried[key] + ' trials';
       });
       table.appendChild(row);
     });
@@ -83,25 +109,26 @@ std::string Row(std::initializer_list<std::string> cells, const char* kind = "")
   return row + "</tr>\n";
 }
 
+/// How many times as slow as the best a baseline is, with the confidence interval if the two were
+/// compared in pairs.
+std::string RatioTo(std::optional<double> best, const Baseline& baseline) {
+  if (const auto& comparison = baseline.comparison)
+    return fmt::format("{:.2f} [{:.2f}, {:.2f}], {} pairs", comparison->ratio, comparison->low,
+                       comparison->high, comparison->pairs);
+  const auto ns = baseline.ObjectiveNs();
+  return ns && best ? fmt::format("{:.2f}", *ns / *best) : "";
+}
+
 std::string Kernels(const Report& report) {
-  const std::string word(Name(report.evidence));
   const auto best = report.best ? report.best->ObjectiveNs() : std::nullopt;
   std::string html = fmt::format(
       "<table><tr><th>kernel</th><th class=\"number\">{}</th><th>rates</th><th>times as slow as "
       "the best</th></tr>\n",
-      word);
+      Name(report.evidence));
   for (const Baseline& baseline : report.baselines) {
     const auto ns = baseline.ObjectiveNs();
-    std::string ratio;
-    if (baseline.comparison) {
-      ratio = fmt::format("{:.2f} [{:.2f}, {:.2f}], {} pairs", baseline.comparison->ratio,
-                          baseline.comparison->low, baseline.comparison->high,
-                          baseline.comparison->pairs);
-    } else if (ns && best) {
-      ratio = fmt::format("{:.2f}", *ns / *best);
-    }
     html += Row({Escape(baseline.name), ns ? FormatTime(*ns) : "-",
-                 Escape(ns ? RatesOf(report, *ns) : baseline.note), ratio});
+                 Escape(ns ? RatesOf(report, *ns) : baseline.note), RatioTo(best, baseline)});
   }
   if (best) html += Row({"atunner", FormatTime(*best), RatesOf(report, *best), ""}, "winner");
   return html + "</table>\n" +
@@ -123,26 +150,19 @@ std::string Asked(const Report& report) {
                      Escape(report.command));
 }
 
-std::string Best(const Report& report) {
-  if (!report.best) return "";
-  std::string html = fmt::format(
-      "<h2>The best kernel</h2>\n<div class=\"panel\"><p><code>{}</code></p><ul>\n",
-      Escape(report.space.Describe(report.best->configuration)));
-  for (const std::string& sentence : WhyOf(report)) html += "<li>" + Escape(sentence) + "</li>\n";
-  html += "</ul></div>\n";
-  if (const auto& estimate = report.best->estimate) {
-    html +=
-        "<h2>Where the predicted time goes</h2>\n<table><tr><th>part</th><th "
-        "class=\"number\">predicted</th><th></th></tr>\n";
-    for (const Estimate::Part& part : estimate->parts)
-      html += Row({Escape(part.name), FormatTime(part.ns),
-                   part.overlapped ? "hidden behind another" : "counts"});
-    html += "</table>\n";
-  }
-  const Verdict& verdict = report.best->verdict;
-  if (!verdict.correct())
-    return html + "<p><b>Not verified</b>: " + Escape(verdict.reason) + ".</p>\n";
-  html +=
+std::string Parts(const Estimate& estimate) {
+  std::string html =
+      "<h2>Where the predicted time goes</h2>\n<table><tr><th>part</th><th "
+      "class=\"number\">predicted</th><th></th></tr>\n";
+  for (const Estimate::Part& part : estimate.parts)
+    html += Row({Escape(part.name), FormatTime(part.ns),
+                 part.overlapped ? "hidden behind another" : "counts"});
+  return html + "</table>\n";
+}
+
+std::string Checks(const Verdict& verdict) {
+  if (!verdict.correct()) return "<p><b>Not verified</b>: " + Escape(verdict.reason) + ".</p>\n";
+  std::string html =
       "<h2>How it was verified</h2>\n<div class=\"scroll\"><table><tr><th>check</th><th "
       "class=\"number\">error</th><th>bound</th><th>plain "
       "kernel</th><th>inputs</th><th></th></tr>\n";
@@ -154,6 +174,17 @@ std::string Best(const Report& report) {
                               : "<span class=\"failed\">failed</span>"});
   }
   return html + "</table></div>\n";
+}
+
+std::string Best(const Report& report) {
+  if (!report.best) return "";
+  std::string html = fmt::format(
+      "<h2>The best kernel</h2>\n<div class=\"panel\"><p><code>{}</code></p><ul>\n",
+      Escape(report.space.Describe(report.best->configuration)));
+  for (const std::string& sentence : WhyOf(report)) html += "<li>" + Escape(sentence) + "</li>\n";
+  html += "</ul></div>\n";
+  if (const auto& estimate = report.best->estimate) html += Parts(*estimate);
+  return html + Checks(report.best->verdict);
 }
 
 std::string Rejected(const Report& report) {
@@ -178,8 +209,22 @@ std::string Front(const Report& report) {
   return html + "</table></div>\n";
 }
 
-/// What the heatmap's script reads. "<" is written as an escape, so that no text can end the script
-/// element.
+/// The position of each value of a configuration among the values of its parameter. A value that
+/// the parameter does not have gets the position behind the last.
+nlohmann::json PositionsOf(const Configuration& configuration, const ParameterSpace& space) {
+  nlohmann::json positions = nlohmann::json::array();
+  const size_t count = std::min(space.parameters.size(), configuration.values.size());
+  for (size_t i = 0; i < count; ++i) {
+    const std::vector<Value>& values = space.parameters[i].values;
+    const auto at = std::ranges::find_if(
+        values, [&](const Value& value) { return LooselyEqual(value, configuration.values[i]); });
+    positions.push_back(at - values.begin());
+  }
+  return positions;
+}
+
+/// The parameters and trials as JSON, for the script of the heatmap. "<" is written as an escape
+/// sequence, so that no text can end the script element.
 std::string TrialData(const Report& report) {
   nlohmann::json data{{"parameters", nlohmann::json::array()}, {"trials", nlohmann::json::array()}};
   for (const Parameter& parameter : report.space.parameters) {
@@ -188,20 +233,12 @@ std::string TrialData(const Report& report) {
     data["parameters"].push_back({{"name", parameter.name}, {"values", values}});
   }
   for (const Trial& trial : report.trials) {
-    nlohmann::json at = nlohmann::json::array();
-    for (size_t i = 0; i < report.space.parameters.size() && i < trial.configuration.values.size();
-         ++i) {
-      const std::vector<Value>& values = report.space.parameters[i].values;
-      size_t index = 0;
-      while (index < values.size() && !LooselyEqual(values[index], trial.configuration.values[i]))
-        ++index;
-      at.push_back(index);
-    }
     const auto ns = trial.ObjectiveNs();
     data["trials"].push_back(
-        {{"at", at}, {"ns", ns && std::isfinite(*ns) ? nlohmann::json(*ns) : nlohmann::json()}});
+        {{"at", PositionsOf(trial.configuration, report.space)},
+         {"ns", ns && std::isfinite(*ns) ? nlohmann::json(*ns) : nlohmann::json()}});
   }
-  std::string text = data.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  const std::string text = data.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   std::string safe;
   for (const char c : text) safe += c == '<' ? "\\u003c" : c == '&' ? "\\u0026" : std::string(1, c);
   return safe;
@@ -224,16 +261,19 @@ std::string Picture(const char* title, const std::string& svg) {
   return svg.empty() ? "" : fmt::format("<h2>{}</h2>\n{}", title, svg);
 }
 
+std::string Head(const std::string& title) {
+  return "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head><meta "
+         "charset=\"utf-8\"/>"
+         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/><title>" +
+         title + "</title><style>" + kStyle + "</style></head>";
+}
+
 }  // namespace
 
 std::string RenderHtml(const Report& report) {
   const std::string title = fmt::format("{} on {}", Escape(report.spec.name),
                                         Escape(report.device));
-  std::string html =
-      "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head><meta "
-      "charset=\"utf-8\"/>"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/><title>" +
-      title + "</title><style>" + kStyle + "</style></head><body>\n";
+  std::string html = Head(title) + "<body>\n";
   html += fmt::format(
       "<h1>{}</h1>\n<p class=\"lead\">Every time on this page is <span class=\"word\">{}</span>. "
       "Run <code>{}</code>, "

@@ -52,45 +52,64 @@ std::string Parts(const Estimate& estimate) {
   return text;
 }
 
-}  // namespace
-
-std::string RenderMarkdown(const Report& report) {
-  const std::string word(Name(report.evidence));
+std::string KernelTable(const Report& report) {
   const auto best = report.best ? report.best->ObjectiveNs() : std::nullopt;
   std::string text = fmt::format(
-      "# {} on {}\n\nEvery time below is **{}**. Run `{}` of {}: `{}`\n\n", report.spec.name,
-      report.device, word, report.run, report.created, report.command);
-  text += fmt::format("| kernel | {} | rates | times as slow as the best |\n|---|---|---|---|\n",
-                      word);
+      "| kernel | {} | rates | times as slow as the best |\n|---|---|---|---|\n",
+      Name(report.evidence));
   for (const Baseline& baseline : report.baselines) text += BaselineRow(report, baseline, best);
-  text += best ? fmt::format("| **atunner** | {} | {} | |\n", FormatTime(*best),
-                             RatesOf(report, *best))
-               : "\nNo correct kernel was found.\n";
-  text += fmt::format("\n{} trials of {} valid configurations in {:.1f} s; {}.\n",
-                      report.trials.size(), report.space_size, report.seconds, report.stop_reason);
-  if (report.best) {
-    text += fmt::format("\n## Best configuration\n\n`{}`\n\n",
-                        report.space.Describe(report.best->configuration));
-    for (const std::string& sentence : WhyOf(report)) text += "- " + sentence + "\n";
-    text += Checks(*report.best);
-    if (report.best->estimate) text += Parts(*report.best->estimate);
-  }
-  if (!report.front.empty())
-    text += fmt::format(
-        "\n## Pareto front\n\n| time ({}) | memory | energy | configuration |\n|---|---|---|---|\n",
-        word);
+  return text + (best ? fmt::format("| **atunner** | {} | {} | |\n", FormatTime(*best),
+                                    RatesOf(report, *best))
+                      : "\nNo correct kernel was found.\n");
+}
+
+std::string BestConfiguration(const Report& report) {
+  if (!report.best) return "";
+  std::string text = fmt::format("\n## Best configuration\n\n`{}`\n\n",
+                                 report.space.Describe(report.best->configuration));
+  for (const std::string& sentence : WhyOf(report)) text += "- " + sentence + "\n";
+  text += Checks(*report.best);
+  if (report.best->estimate) text += Parts(*report.best->estimate);
+  return text;
+}
+
+std::string Front(const Report& report) {
+  if (report.front.empty()) return "";
+  std::string text = fmt::format(
+      "\n## Pareto front\n\n| time ({}) | memory | energy | configuration |\n|---|---|---|---|\n",
+      Name(report.evidence));
   for (const auto& [time, memory, energy, configuration] : FrontRowsOf(report))
     text += fmt::format("| {} | {} | {} | {} |\n", time, memory, energy, Cell(configuration));
-  text += fmt::format("\n## Convergence\n\n| trial | best so far ({}) |\n|---|---|\n", word);
+  return text;
+}
+
+std::string Convergence(const Report& report) {
+  std::string text = fmt::format("\n## Convergence\n\n| trial | best so far ({}) |\n|---|---|\n",
+                                 Name(report.evidence));
   for (const auto& [number, ns] : ConvergenceOf(report))
     text += fmt::format("| {} | {} |\n", number, FormatTime(ns));
-  text += "\n## Rejected\n\n";
+  return text;
+}
+
+std::string Rejected(const Report& report) {
   const std::vector<Rejection> rejections = RejectionsOf(report);
+  std::string text = "\n## Rejected\n\n";
   for (const Rejection& one : rejections)
     text += fmt::format("- {} × {}, for example: {}\n", one.count, one.verdict,
                         Cell(one.example.substr(0, 300)));
-  if (rejections.empty()) text += "none\n";
-  return text;
+  return rejections.empty() ? text + "none\n" : text;
+}
+
+}  // namespace
+
+std::string RenderMarkdown(const Report& report) {
+  std::string text = fmt::format(
+      "# {} on {}\n\nEvery time below is **{}**. Run `{}` of {}: `{}`\n\n", report.spec.name,
+      report.device, Name(report.evidence), report.run, report.created, report.command);
+  text += KernelTable(report);
+  text += fmt::format("\n{} trials of {} valid configurations in {:.1f} s; {}.\n",
+                      report.trials.size(), report.space_size, report.seconds, report.stop_reason);
+  return text + BestConfiguration(report) + Front(report) + Convergence(report) + Rejected(report);
 }
 
 }  // namespace atunner

@@ -78,30 +78,121 @@ std::string Flops(double rate) {
                       : fmt::format("{:g} GFLOP/s", rate / 1e9);
 }
 
+/// The entity of a character that HTML gives a meaning; "" for others.
+std::string_view EntityOf(char c) {
+  switch (c) {
+    case '&':
+      return "&amp;";
+    case '<':
+      return "&lt;";
+    case '>':
+      return "&gt;";
+    case '"':
+      return "&quot;";
+    case '\'':
+      return "&#39;";
+    default:
+      return "";
+  }
+}
+
+/// Marks at 1, 2 and 5 times the powers of ten in [low, high], in ns.
+std::string TimeMarks(const Axis& y, double low, double high) {
+  std::string svg;
+  for (double value = std::pow(10, std::floor(std::log10(low))); value <= high; value *= 10) {
+    for (double step : {1.0, 2.0, 5.0}) {
+      if (value * step >= low && value * step <= high)
+        svg += HorizontalMark(y, value * step, FormatTime(value * step));
+    }
+  }
+  return svg;
+}
+
+std::string NumberMarks(const Axis& x, double count) {
+  std::string svg;
+  const auto tick = static_cast<int64_t>(std::max(1.0, std::ceil(count / 8)));
+  for (int64_t n = tick; n <= static_cast<int64_t>(count); n += tick)
+    svg += VerticalMark(x, static_cast<double>(n), std::to_string(n));
+  return svg;
+}
+
+std::string FloorLine(const Axis& y, double floor_ns) {
+  return fmt::format("<path class=\"roof\" d=\"M{:.0f} {:.1f}H{:.0f}\"/>\n", kLeft, y.At(floor_ns),
+                     kWidth - kRight) +
+         Label(kWidth - kRight, y.At(floor_ns) - 4, "end", "physical floor");
+}
+
+/// A trial that was rejected has no time: its dot is at the upper edge.
+std::string TrialDot(const Axis& x, const Axis& y, const Trial& trial) {
+  const double at = x.At(static_cast<double>(trial.number));
+  const auto ns = trial.ObjectiveNs();
+  return ns ? Dot(at, y.At(*ns), "trial", 2.5,
+                  fmt::format("trial {}: {}", trial.number, FormatTime(*ns)))
+            : Dot(at, kTop + 4, "bad", 2,
+                  fmt::format("trial {}: {}", trial.number, Name(trial.verdict.kind)));
+}
+
+std::string BestSoFarLine(const Axis& x, const Axis& y,
+                          const std::vector<std::pair<int64_t, double>>& best) {
+  std::string path;
+  for (const auto& [number, ns] : best) {
+    const double at = x.At(static_cast<double>(number));
+    path += path.empty() ? fmt::format("M{:.1f} {:.1f}", at, y.At(ns))
+                         : fmt::format("H{:.1f}V{:.1f}", at, y.At(ns));
+  }
+  return fmt::format("<path class=\"best\" d=\"{}H{:.0f}\"/>\n", path, kWidth - kRight);
+}
+
+struct RooflinePoint {
+  std::string name;
+  double rate = 0;  ///< FLOP/s
+};
+
+std::vector<RooflinePoint> RooflinePoints(const Report& report, double flops) {
+  std::vector<RooflinePoint> points;
+  for (const Baseline& baseline : report.baselines) {
+    if (const auto ns = baseline.ObjectiveNs())
+      points.push_back({baseline.name, flops / *ns * 1e9});
+  }
+  if (const auto best = report.best ? report.best->ObjectiveNs() : std::nullopt)
+    points.push_back({"best", flops / *best * 1e9});
+  return points;
+}
+
+/// Marks at the powers of ten in [low, high].
+template <typename Mark>
+std::string DecadeMarks(double low, double high, const Mark& mark) {
+  std::string svg;
+  for (double value = std::pow(10, std::ceil(std::log10(low))); value <= high; value *= 10)
+    svg += mark(value);
+  return svg;
+}
+
+/// The bandwidth's slope from `low_x` FLOP per byte up to the peak, then the peak.
+std::string Roof(const Axis& x, const Axis& y, double low_x, double bandwidth, double peak) {
+  return fmt::format("<path class=\"roof\" d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}H{:.0f}\"/>\n",
+                     x.At(low_x), y.At(low_x * bandwidth), x.At(peak / bandwidth), y.At(peak),
+                     kWidth - kRight) +
+         Label(kWidth - kRight, y.At(peak) - 5, "end",
+               Flops(std::round(peak / 1e10) * 1e10) + " peak");
+}
+
+std::string RooflineDot(double x, double y, const RooflinePoint& point) {
+  const bool is_best = point.name == "best";
+  return Dot(x, y, is_best ? "winner" : "baseline", is_best ? 5 : 4,
+             point.name + ": " + Flops(point.rate)) +
+         Label(x + 9, y + 4, "start", point.name);
+}
+
 }  // namespace
 
 std::string Escape(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') out += c;
-    }
+    const std::string_view entity = EntityOf(c);
+    out += entity;
+    if (entity.empty() && (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t'))
+      out += c;
   }
   return out;
 }
@@ -119,40 +210,10 @@ std::string ConvergencePicture(const Report& report) {
   const Axis y(bottom * 0.9, highest * 1.1, kHeight - kBottom, kTop, true);
   std::string svg = Open("time of each trial and of the best so far");
   svg += Frame("trial", "time (" + std::string(Name(report.evidence)) + ")");
-  for (double value = std::pow(10, std::floor(std::log10(bottom * 0.9))); value <= highest * 1.1;
-       value *= 10) {
-    for (double step : {1.0, 2.0, 5.0}) {
-      if (value * step >= bottom * 0.9 && value * step <= highest * 1.1)
-        svg += HorizontalMark(y, value * step, FormatTime(value * step));
-    }
-  }
-  const auto tick = static_cast<int64_t>(std::max(1.0, std::ceil(count / 8)));
-  for (int64_t n = tick; n <= static_cast<int64_t>(count); n += tick)
-    svg += VerticalMark(x, static_cast<double>(n), std::to_string(n));
-  if (report.floor_ns > 0) {
-    svg += fmt::format("<path class=\"roof\" d=\"M{:.0f} {:.1f}H{:.0f}\"/>\n", kLeft,
-                       y.At(report.floor_ns), kWidth - kRight);
-    svg += Label(kWidth - kRight, y.At(report.floor_ns) - 4, "end", "physical floor");
-  }
-  for (const Trial& trial : report.trials) {
-    const auto ns = trial.ObjectiveNs();
-    const double at = x.At(static_cast<double>(trial.number));
-    if (ns) {
-      svg += Dot(at, y.At(*ns), "trial", 2.5,
-                 fmt::format("trial {}: {}", trial.number, FormatTime(*ns)));
-    } else {
-      svg += Dot(at, kTop + 4, "bad", 2,
-                 fmt::format("trial {}: {}", trial.number, Name(trial.verdict.kind)));
-    }
-  }
-  std::string path;
-  for (size_t i = 0; i < best.size(); ++i) {
-    const double at = x.At(static_cast<double>(best[i].first));
-    path += i == 0 ? fmt::format("M{:.1f} {:.1f}", at, y.At(best[i].second))
-                   : fmt::format("H{:.1f}V{:.1f}", at, y.At(best[i].second));
-  }
-  svg += fmt::format("<path class=\"best\" d=\"{}H{:.0f}\"/>\n", path, kWidth - kRight);
-  return svg + "</svg>\n";
+  svg += TimeMarks(y, bottom * 0.9, highest * 1.1) + NumberMarks(x, count);
+  if (report.floor_ns > 0) svg += FloorLine(y, report.floor_ns);
+  for (const Trial& trial : report.trials) svg += TrialDot(x, y, trial);
+  return svg + BestSoFarLine(x, y, best) + "</svg>\n";
 }
 
 std::string RooflinePicture(const Report& report) {
@@ -165,34 +226,19 @@ std::string RooflinePicture(const Report& report) {
   const double ridge = peak / bandwidth;
   const double low_x = std::min(intensity, ridge) / 8;
   const double high_x = std::max(intensity, ridge) * 8;
-  std::vector<std::pair<std::string, double>> points;
-  for (const Baseline& baseline : report.baselines) {
-    if (const auto ns = baseline.ObjectiveNs())
-      points.emplace_back(baseline.name, flops / *ns * 1e9);
-  }
-  const auto best = report.best ? report.best->ObjectiveNs() : std::nullopt;
-  if (best) points.emplace_back("best", flops / *best * 1e9);
+  const std::vector<RooflinePoint> points = RooflinePoints(report, flops);
   double low_y = low_x * bandwidth;
-  for (const auto& [name, rate] : points) low_y = std::min(low_y, rate / 2);
+  for (const RooflinePoint& point : points) low_y = std::min(low_y, point.rate / 2);
   const Axis x(low_x, high_x, kLeft, kWidth - kRight, true);
   const Axis y(low_y, peak * 2, kHeight - kBottom, kTop, true);
   std::string svg = Open("roofline: attainable arithmetic over arithmetic intensity");
   svg += Frame("FLOP per byte", "FLOP/s (" + std::string(Name(report.evidence)) + ")");
-  for (double value = std::pow(10, std::ceil(std::log10(low_y))); value <= peak * 2; value *= 10)
-    svg += HorizontalMark(y, value, Flops(value));
-  for (double value = std::pow(10, std::ceil(std::log10(low_x))); value <= high_x; value *= 10)
-    svg += VerticalMark(x, value, fmt::format("{:g}", value));
-  svg += fmt::format("<path class=\"roof\" d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}H{:.0f}\"/>\n",
-                     x.At(low_x), y.At(low_x * bandwidth), x.At(ridge), y.At(peak),
-                     kWidth - kRight);
-  svg += Label(kWidth - kRight, y.At(peak) - 5, "end",
-               Flops(std::round(peak / 1e10) * 1e10) + " peak");
-  for (const auto& [name, rate] : points) {
-    const bool is_best = name == "best";
-    svg += Dot(x.At(intensity), y.At(rate), is_best ? "winner" : "baseline", is_best ? 5 : 4,
-               name + ": " + Flops(rate));
-    svg += Label(x.At(intensity) + 9, y.At(rate) + 4, "start", name);
-  }
+  svg += DecadeMarks(low_y, peak * 2, [&](double at) { return HorizontalMark(y, at, Flops(at)); });
+  svg += DecadeMarks(low_x, high_x,
+                     [&](double at) { return VerticalMark(x, at, fmt::format("{:g}", at)); });
+  svg += Roof(x, y, low_x, bandwidth, peak);
+  for (const RooflinePoint& point : points)
+    svg += RooflineDot(x.At(intensity), y.At(point.rate), point);
   return svg + "</svg>\n";
 }
 

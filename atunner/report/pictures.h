@@ -1,5 +1,5 @@
-// The report's pictures as inline SVG. Colours are CSS classes, so that the page decides on light
-// and dark.
+// The pictures of the report as inline SVG. Colours are CSS classes, which the page defines for a
+// light and a dark background.
 #pragma once
 
 #include <string>
@@ -8,14 +8,15 @@
 
 namespace atunner {
 
-/// All trials' times over their numbers, and the best so far as a line. Empty when nothing was
+/// The time of each trial over its number, and the best so far as a line. Empty if no trial was
 /// correct.
 std::string ConvergencePicture(const Report& report);
-/// Attainable FLOP/s over FLOP per byte, log-log, with the roof of the device, the baselines and
-/// the best kernel. Empty when the task states no arithmetic or no traffic.
+/// The roofline: attainable FLOP/s over FLOP per byte on logarithmic axes, with the baselines and
+/// the best kernel. Empty if the task states no FLOP count or no traffic.
 std::string RooflinePicture(const Report& report);
 
-/// Text for HTML and attributes: & < > " ' escaped, other control characters dropped.
+/// Makes text safe for HTML elements and attributes: & < > " ' become entities, and control
+/// characters except line feed and tab are dropped.
 std::string Escape(std::string_view text);
 
 }  // namespace atunner

@@ -8,6 +8,28 @@
 #include "atunner/model/kernel/accuracy.h"
 
 namespace atunner {
+namespace {
+
+std::string FloorSentence(const Report& report, double best_ns) {
+  const double bytes = MinimumBytes(report.spec, report.spec.dims).value_or(0);
+  const double flops = FlopCount(report.spec, report.spec.dims).value_or(0);
+  const bool memory = bytes / report.profile.dram_gbps >= 0.99 * report.floor_ns;
+  return fmt::format(
+      "The task is bound by {}: {} at {} is the floor. The best kernel reaches {:.0f} % of it.",
+      memory ? "memory" : "arithmetic",
+      memory ? fmt::format("{:.1f} MB", bytes / 1e6) : fmt::format("{:.2f} GFLOP", flops / 1e9),
+      FormatTime(report.floor_ns), 100 * report.floor_ns / best_ns);
+}
+
+std::string ResourceSentence(const KernelResources& kernel) {
+  return fmt::format("Kernel {}: {} registers per thread, {} bytes of static shared memory, {}.",
+                     kernel.entry, kernel.registers, kernel.static_shared_bytes,
+                     kernel.spill_store_bytes > 0
+                         ? fmt::format("{} bytes spilled", kernel.spill_store_bytes)
+                         : "nothing spilled");
+}
+
+}  // namespace
 
 std::string FormatTime(double ns) {
   if (ns < 1e3) return fmt::format("{:.0f} ns", ns);
@@ -94,29 +116,14 @@ std::vector<std::string> WhyOf(const Report& report) {
   std::vector<std::string> why;
   const auto best = report.best ? report.best->ObjectiveNs() : std::nullopt;
   if (!best) return why;
-  const double bytes = MinimumBytes(report.spec, report.spec.dims).value_or(0);
-  const double flops = FlopCount(report.spec, report.spec.dims).value_or(0);
-  if (report.floor_ns > 0) {
-    const double memory_ns = bytes / report.profile.dram_gbps;
-    const bool memory = memory_ns >= 0.99 * report.floor_ns;
-    why.push_back(fmt::format(
-        "The task is bound by {}: {} at {} is the floor. The best kernel reaches {:.0f} % of it.",
-        memory ? "memory" : "arithmetic",
-        memory ? fmt::format("{:.1f} MB", bytes / 1e6) : fmt::format("{:.2f} GFLOP", flops / 1e9),
-        FormatTime(report.floor_ns), 100 * report.floor_ns / *best));
-  }
+  if (report.floor_ns > 0) why.push_back(FloorSentence(report, *best));
   if (const auto& estimate = report.best->estimate) {
     why.push_back(
         fmt::format("The model sees it limited by {}, with {:.0f} % of the warps resident.",
                     estimate->limiter, 100 * estimate->occupancy));
   }
-  for (const KernelResources& kernel : report.best->resources) {
-    why.push_back(fmt::format(
-        "Kernel {}: {} registers per thread, {} bytes of static shared memory, {}.", kernel.entry,
-        kernel.registers, kernel.static_shared_bytes,
-        kernel.spill_store_bytes > 0 ? fmt::format("{} bytes spilled", kernel.spill_store_bytes)
-                                     : "nothing spilled"));
-  }
+  for (const KernelResources& kernel : report.best->resources)
+    why.push_back(ResourceSentence(kernel));
   if (std::string accuracy = AccuracyOfBest(report); !accuracy.empty())
     why.push_back(std::move(accuracy));
   return why;

@@ -1,4 +1,5 @@
-// What a run found, and why the best kernel is fast.
+// The report of a tuning run: the best kernel, its baselines, its verification, the rejected
+// trials.
 #pragma once
 
 #include <array>
@@ -14,7 +15,8 @@
 
 namespace atunner {
 
-/// Everything the reports show. All times in it have the run's one evidence word.
+/// The data that both renderings show. All times are of one kind of evidence: measured or
+/// predicted.
 struct Report {
   std::string run;      ///< id
   std::string command;  ///< as the user gave it
@@ -25,46 +27,48 @@ struct Report {
   KernelSpec spec;
   ParameterSpace space;
   std::vector<Trial> trials;
-  std::optional<Trial> best;  ///< verified again with inputs nobody saw before
+  std::optional<Trial> best;  ///< verified again with inputs that no trial of the search saw
   std::vector<Baseline> baselines;
-  /// Of several objectives: trials that none beats in all of them, by the first objective
+  /// With several objectives: the Pareto front, in the order of the first objective.
   std::vector<Trial> front;
   uint64_t space_size = 0;
-  double floor_ns = 0;  ///< 0 = the task states no work to bound its time with
+  /// Lower bound of the time by the stated FLOPs and bytes; 0 if the task states neither.
+  double floor_ns = 0;
   double seconds = 0;
   double judge_seconds = 0;
   std::string stop_reason;
 };
 
 std::string RenderMarkdown(const Report& report);
-/// One page that needs no other file. Whatever came from the user is escaped.
+/// One page that needs no other file. All text that users wrote is escaped.
 std::string RenderHtml(const Report& report);
 
-// --- what both renderings say ---
+// --- parts of both renderings ---
 
 /// "312 ns", "4.10 us", "1.234 ms", "2.000 s"
 std::string FormatTime(double ns);
-/// "843 GB/s, 1.20 TFLOP/s, 61 % of the floor", as far as the task states its work.
+/// "843 GB/s, 1.20 TFLOP/s, 61 % of the floor". Figures that need bytes or FLOPs that the task does
+/// not state are left out.
 std::string RatesOf(const Report& report, double ns);
-/// Verdict names with how many trials got them and the first reason, the most frequent first.
-/// Correct ones are left out.
+/// The rejected trials with one verdict.
 struct Rejection {
   std::string verdict;
   int count = 0;
-  std::string example;
+  std::string example;  ///< the reason of the first of these trials
 };
+/// One entry per verdict, the most frequent first.
 std::vector<Rejection> RejectionsOf(const Report& report);
 /// "4.10 uJ", "1.234 mJ", "2.000 J"; "-" for nullopt
 std::string FormatEnergy(std::optional<double> joules);
-/// The front in words, row by row: time, memory, energy, configuration.
+/// The Pareto front as text: time, memory, energy and configuration of each trial.
 std::vector<std::array<std::string, 4>> FrontRowsOf(const Report& report);
-/// Trials at which the best so far improved, with its time in ns.
+/// The number of each trial that improved the best so far, and its time in ns.
 std::vector<std::pair<int64_t, double>> ConvergenceOf(const Report& report);
-/// How far the best kernel is from float64, beside how far the plain kernel is, and under which
-/// policy; "" where nothing was compared.
+/// One sentence: the error of the best kernel against float64, the error of the plain kernel, the
+/// bound and the accuracy policy. "" if the best kernel was not compared.
 std::string AccuracyOfBest(const Report& report);
-/// Sentences on why the best kernel takes as long as it does: roof, share of it, limiter,
-/// resources.
+/// Sentences that explain the time of the best kernel: physical floor, share of it, limiter,
+/// registers and shared memory, accuracy.
 std::vector<std::string> WhyOf(const Report& report);
 
 }  // namespace atunner

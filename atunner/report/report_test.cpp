@@ -104,11 +104,11 @@ TEST(Report, HtmlEscapesWhatUsersWrite) {
   EXPECT_THAT(html, Not(HasSubstr("</script><b>")));
   EXPECT_THAT(html, HasSubstr("\\u003c/script>\\u003cb>"));
   EXPECT_THAT(html, Not(HasSubstr("measured")));
-  // Nothing is fetched from anywhere.
+  // The page loads no other file.
   EXPECT_FALSE(std::regex_search(html, std::regex("(src|href)=")));
 }
 
-/// Tags open and close in order: what a strict parser wants.
+/// The first tag that is not closed in order; "" if the page is well-formed.
 std::string Unbalanced(const std::string& html) {
   std::vector<std::string> open;
   const std::regex tag("<(/?)([a-zA-Z][a-zA-Z0-9]*)([^<>]*?)(/?)>");
