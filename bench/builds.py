@@ -1,9 +1,11 @@
-"""Two builds of atunner on the GPU of this machine: does the newer one still find kernels as fast?
+"""Compares the speed of the kernels that two builds of atunner find on the GPU of this machine.
 
-Each task is tuned in the order A B B A, so that slow drifts of the card meet both builds alike. A time
-is the winner's median from the tuner's own harness. The ratio of a row is the geometric mean of B's two
-times over that of A's two times: below 1, B is faster.
-Usage: python3 bench/builds.py --before OLD/atunner --after build/atunner [--budget 20] [--seconds 500]
+Each task is tuned in the order A B B A, so that slow drifts of the card affect both builds alike. A
+time is the winner's median from the tuner's own harness. The ratio of a row is the geometric mean
+of B's two times over that of A's two times: below 1, B is faster.
+
+Usage: python3 bench/builds.py --before OLD/atunner --after build/atunner [--budget 20]
+           [--seconds 500]
 """
 import argparse
 import json
@@ -17,9 +19,18 @@ import time
 ROWS = ["softmax", "layernorm", "rms_norm", "softmax_backward", "sum"]
 WIDTHS = [1024, 8192]
 PRODUCTS = [
-    (4096, 4096, 4096), (8192, 8192, 8192), (2048, 2048, 2048), (8192, 128, 8192),
-    (128, 8192, 8192), (1, 28672, 4096), (8, 28672, 4096), (64, 4096, 14336),
-    (512, 512, 16384), (2048, 6144, 4096), (4096, 14336, 4096), (1000, 1111, 999),
+    (4096, 4096, 4096),
+    (8192, 8192, 8192),
+    (2048, 2048, 2048),
+    (8192, 128, 8192),
+    (128, 8192, 8192),
+    (1, 28672, 4096),
+    (8, 28672, 4096),
+    (64, 4096, 14336),
+    (512, 512, 16384),
+    (2048, 6144, 4096),
+    (4096, 14336, 4096),
+    (1000, 1111, 999),
 ]
 
 
@@ -38,8 +49,20 @@ def tuned_us(atunner, task, budget):
     """The winner's median in microseconds, or nan and the reason on standard output."""
     with tempfile.TemporaryDirectory() as folder:
         command = [
-            atunner, "optimize", *task, "--dtype", "bfloat16", "--budget", budget, "--json", "--quiet",
-            "--fresh", "--no-baselines", "--store", os.path.join(folder, "store.db"), "--out",
+            atunner,
+            "optimize",
+            *task,
+            "--dtype",
+            "bfloat16",
+            "--budget",
+            budget,
+            "--json",
+            "--quiet",
+            "--fresh",
+            "--no-baselines",
+            "--store",
+            os.path.join(folder, "store.db"),
+            "--out",
             os.path.join(folder, "artifact"),
         ]
         result = subprocess.run(command, capture_output=True, text=True)
@@ -73,8 +96,10 @@ def main():
     if not ratios:
         raise SystemExit("no task was tuned by both builds")
     mean = math.exp(statistics.fmean(map(math.log, ratios)))
-    print(f"{len(ratios)} rows: geometric mean of B/A {mean:.4f}, "
-          f"least {min(ratios):.4f}, most {max(ratios):.4f}")
+    print(
+        f"{len(ratios)} rows: geometric mean of B/A {mean:.4f}, "
+        f"least {min(ratios):.4f}, most {max(ratios):.4f}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the benches share: their flags, times of PyTorch functions, runs of atunner, means."""
+"""Functions that all benches use: flags, times of PyTorch functions, runs of atunner, means."""
 import argparse
 import json
 import math
@@ -12,8 +12,11 @@ DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.
 
 
 def flags(description, budget, dtypes=None, only=None):
-    """A parser of what every bench is asked: which atunner, how long; and which types and rows, if it has several."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """A parser of the flags that all benches have: --atunner, --budget; and types and rows if a
+    bench has several."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--atunner", default="build/atunner")
     parser.add_argument("--budget", default=budget)
     if dtypes is not None:
@@ -23,12 +26,13 @@ def flags(description, budget, dtypes=None, only=None):
 
 
 def flushing():
-    """What `time_us` writes to empty L2: so much that a launch is there before that is written, even where the host is slow for a moment."""
+    """The buffer that `time_us` writes to empty L2. The write takes so long that the next launch is
+    queued before it ends, even if the host is slow for a moment."""
     return torch.empty(1 << 30, dtype=torch.int8, device="cuda")
 
 
 def announce(text):
-    """Says what is measured where; returns what `flushing` does."""
+    """Prints the device and the kind of measurement; returns the buffer of `flushing`."""
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; {text}", flush=True)
     return flushing()
 
@@ -37,7 +41,7 @@ worked_at = -math.inf
 
 
 def wake(functions):
-    """A GPU that has idled is slow for a tenth of a second (measure/harness.h)."""
+    """Runs the GPU for a while: an idle one is slow for a tenth of a second (measure/harness.h)."""
     for function in functions * 3:  # the first call may compile
         function()
     begin = time.monotonic()
@@ -47,8 +51,9 @@ def wake(functions):
 
 
 def in_turns_us(functions, flush, samples=15):
-    """Medians of CUDA events, L2 emptied by a write to `flush` before each sample. Functions take turns: what clocks, power and the host do
-    meanwhile concerns them all."""
+    """Median times of functions by CUDA events, L2 emptied by a write to `flush` before each
+    sample. The functions take turns, so that changes of clocks, power and host load affect all of
+    them alike."""
     global worked_at
     wake(functions)
     times = [[] for _ in functions]
@@ -66,12 +71,12 @@ def in_turns_us(functions, flush, samples=15):
 
 
 def time_us(function, arguments, flush, samples=15):
-    """The same of one function alone."""
+    """As in_turns_us, for one function."""
     return in_turns_us([lambda: function(*arguments)], flush, samples)[0]
 
 
 def in_graph(function):
-    """The same launches, captured once."""
+    """The same launches, captured once in a CUDA graph."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for _ in range(3):
@@ -91,15 +96,30 @@ def copied_gbps(flush):
 
 
 def probed_gbps(atunner):
-    """GB/s read and written by the copy of `atunner devices --probe`; nan where the probe fails."""
-    answer = subprocess.run([atunner, "devices", "--probe", "--json"], capture_output=True, text=True)
+    """GB/s read and written by the copy of `atunner devices --probe`; nan if the probe fails."""
+    answer = subprocess.run(
+        [atunner, "devices", "--probe", "--json"], capture_output=True, text=True
+    )
     rates = json.loads(answer.stdout)["rates"] if answer.returncode == 0 else []
     return next((rate["measured"] for rate in rates if rate["name"] == "copy bandwidth"), math.nan)
 
 
 def run_atunner(path, operator, dtype, budget, out=None):
-    """`operator`: its name and the flags that describe the task. `out`: a folder for the artifact."""
-    command = [path, "optimize", "--operator", *operator, "--dtype", dtype, "--budget", budget, "--json", "--fresh", *(["--out", out] if out else [])]
+    """Runs `optimize`. `operator` is the operator's name with the flags that describe the task,
+    `out` a folder for the artifact."""
+    command = [
+        path,
+        "optimize",
+        "--operator",
+        *operator,
+        "--dtype",
+        dtype,
+        "--budget",
+        budget,
+        "--json",
+        "--fresh",
+        *(["--out", out] if out else []),
+    ]
     result = subprocess.run(command, capture_output=True, text=True)
     try:
         return json.loads(result.stdout)
@@ -108,22 +128,34 @@ def run_atunner(path, operator, dtype, budget, out=None):
 
 
 def scratch(kernel):
-    """What a launch of the runtime's kernel needs beside its tensors."""
-    return {"workspace": torch.empty(kernel.workspace_bytes, device="cuda", dtype=torch.uint8)} if kernel.workspace_bytes else {}
+    """Workspace for a launch of a kernel of the runtime."""
+    return (
+        {"workspace": torch.empty(kernel.workspace_bytes, device="cuda", dtype=torch.uint8)}
+        if kernel.workspace_bytes
+        else {}
+    )
 
 
 def launched(folder, inputs):
-    """The artifact in `folder` bound to PyTorch's `inputs`, which come in its order: what launches it, and its outputs. An input that PyTorch's
-    call does without (its gradient needs no values) is drawn here."""
+    """Binds the artifact in `folder` to PyTorch's `inputs`, in their order. Returns a function that
+    launches it, and its outputs. An input that PyTorch's call does not need (a gradient without
+    values) is drawn here."""
     import atunner_runtime
+
     artifacts = atunner_runtime.ArtifactSet(folder)
     kernel = artifacts.choose(dims=artifacts[0].dims)
     given, tensors, outputs = list(inputs), [], []
     for argument in kernel.arguments:
-        if argument.role == atunner_runtime.Role.INPUT and given and argument.bytes == given[0].numel() * given[0].element_size():
+        if (
+            argument.role == atunner_runtime.Role.INPUT
+            and given
+            and argument.bytes == given[0].numel() * given[0].element_size()
+        ):
             tensors.append(given.pop(0))
             continue
-        tensors.append(torch.empty(argument.shape, device="cuda", dtype=getattr(torch, argument.dtype)))
+        tensors.append(
+            torch.empty(argument.shape, device="cuda", dtype=getattr(torch, argument.dtype))
+        )
         if argument.role == atunner_runtime.Role.INPUT:
             tensors[-1].normal_()
         else:
@@ -135,7 +167,7 @@ def launched(folder, inputs):
 
 
 def compiled_us(function, arguments, flush):
-    """Of torch.compile's kernel; nan for what it cannot make."""
+    """Time in us of torch.compile's kernel; nan if it cannot compile the function."""
     torch._dynamo.reset()
     try:
         return time_us(torch.compile(function, dynamic=False), arguments, flush)
@@ -144,24 +176,33 @@ def compiled_us(function, arguments, flush):
 
 
 def best_us(answer):
-    """Of the winner that atunner's JSON names; nan without one."""
+    """Time in us of the winner in atunner's JSON; nan without a winner."""
     return ((answer.get("best") or {}).get("measurement") or {}).get("median_ns", math.nan) / 1e3
 
 
 def naive_us(answer):
-    """Of the plain kernel; nan where it was not timed."""
-    measured = (each["measurement"] for each in answer.get("baselines", []) if each["name"] == "naive" and each.get("measurement"))
+    """Time in us of the plain kernel; nan if it was not timed."""
+    measured = (
+        each["measurement"]
+        for each in answer.get("baselines", [])
+        if each["name"] == "naive" and each.get("measurement")
+    )
     return next(measured, {}).get("median_ns", math.nan) / 1e3
 
 
 def why_not(answer):
-    """Why atunner's JSON names no winner; nothing where it does."""
-    reason = answer.get("error", {}).get("what") or answer.get("refused", {}).get("reason") or answer.get("stop_reason")
+    """The reason why atunner's JSON has no winner; "" if it has one."""
+    reason = (
+        answer.get("error", {}).get("what")
+        or answer.get("refused", {}).get("reason")
+        or answer.get("stop_reason")
+    )
     return "" if answer.get("best") else f"no correct kernel: {reason}"[:200]
 
 
 def print_rows(rows, seconds, measure):
-    """A line per row of (label, what `measure` takes), which gives the text and the ratio; then what the ratios come to. No row begins after `seconds`."""
+    """Prints a line per row, then the means of the ratios. A row is (label, arguments); `measure`
+    makes the text and the ratio of the arguments. No row begins after `seconds`."""
     begin, ratios = time.time(), {}
     for label, row in rows:
         if time.time() - begin > seconds:
@@ -171,7 +212,10 @@ def print_rows(rows, seconds, measure):
         if not math.isnan(ratio):
             ratios[" ".join(label.split())] = ratio
     label, least = min(ratios.items(), key=lambda item: item[1], default=("none", math.nan))
-    print(f"{len(ratios)} rows: geometric mean of the ratios {geometric_mean(list(ratios.values())):.3f}, worst {least:.3f} ({label})")
+    print(
+        f"{len(ratios)} rows: geometric mean of the ratios "
+        f"{geometric_mean(list(ratios.values())):.3f}, worst {least:.3f} ({label})"
+    )
 
 
 def geometric_mean(values):

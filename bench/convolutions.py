@@ -1,13 +1,17 @@
-"""Convolutions of real models on the GPU of this machine: cuDNN through PyTorch (benchmark mode, TF32 as PyTorch allows it) and
-atunner, on the same layout and tensors, in turns; the runtime launches artifacts (ATUNNER_RUNTIME names libatunner_runtime.so), whose results are
-compared with cuDNN's. Rows are written to --out as they come, and a later run goes on behind them; geometric means
-by class come last.
+"""Compares convolutions of real models with cuDNN on the GPU of this machine.
 
-Times are medians of CUDA events with L2 emptied by a write before each sample. ratio = cuDNN / atunner.
+cuDNN runs through PyTorch (benchmark mode, TF32 as PyTorch allows it). Both have the same layout
+and tensors and are timed in turns. The runtime launches atunner's artifacts, whose results are
+compared with cuDNN's. Times are medians of CUDA events; L2 is emptied by a write before each
+sample. The ratio is cuDNN's time / atunner's time; geometric means by class come last.
 
-With `--ahead 4` all rows are tuned first, so many at a time on the one GPU, whose other work their searches see as noise. Then the winners are
-timed one after the other. That is what 80 rows in less than five minutes take.
-Usage: python3 bench/convolutions.py --atunner build/atunner [--dtypes bfloat16,float32] [--only 3d,transposed] [--budget 20,8s] [--seconds 80] [--ahead 4]
+Rows are appended to --out as they come, and a later run continues behind them. With `--ahead 4` all
+rows are tuned first, four at a time on the one GPU, so that the searches see each other's work as
+noise; then the winners are timed one after the other. So 80 rows need less than five minutes.
+
+Usage: python3 bench/convolutions.py --atunner build/atunner [--dtypes bfloat16,float32]
+           [--only 3d,transposed] [--budget 20,8s] [--seconds 80] [--ahead 4]
+       ATUNNER_RUNTIME names libatunner_runtime.so.
 """
 import concurrent.futures
 import json
@@ -22,7 +26,16 @@ import torch
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "faces", "python")]
 import atunner_runtime  # noqa: E402
-from common import DTYPES, announce, flags, geometric_mean, in_turns_us, run_atunner, scratch, why_not  # noqa: E402
+from common import (
+    DTYPES,
+    announce,
+    flags,
+    geometric_mean,
+    in_turns_us,
+    run_atunner,
+    scratch,
+    why_not,
+)  # noqa: E402
 
 # class, model, operator, image, weights, stride, padding, dilation, groups
 F, T, DX, DW = "conv", "conv_transpose", "by image", "by filter"
@@ -86,14 +99,23 @@ ROWS = [
 def command_of(row, dtype):
     """atunner's flags for a row."""
     _, _, operator, image, weights, stride, padding, dilation, groups = row
-    flags = ["conv_backward" if operator in (DX, DW) else operator, "--input-shape", ",".join(map(str, image)), ",".join(map(str, weights)),
-             "--attr", f"stride={stride}", f"padding={padding}", f"dilation={dilation}", f"groups={groups}"]
+    flags = [
+        "conv_backward" if operator in (DX, DW) else operator,
+        "--input-shape",
+        ",".join(map(str, image)),
+        ",".join(map(str, weights)),
+        "--attr",
+        f"stride={stride}",
+        f"padding={padding}",
+        f"dilation={dilation}",
+        f"groups={groups}",
+    ]
     flags += {DX: ["wrt=x"], DW: ["wrt=w"]}.get(operator, [])
     return flags + (["--accuracy", "fast"] if dtype == "float32" else []) + ["--no-baselines"]
 
 
 def task(operator, image, weights, stride, padding, dilation, groups, dtype):
-    """PyTorch's function with its arguments by atunner's names for them, and operations."""
+    """PyTorch's function, its arguments under atunner's names, and the number of operations."""
     rank = len(image) - 2
     x = torch.randn(image, device="cuda", dtype=dtype)
     w = torch.randn(weights, device="cuda", dtype=dtype)
@@ -109,28 +131,38 @@ def task(operator, image, weights, stride, padding, dilation, groups, dtype):
     by_filter = operator == DW
 
     def backward(dy, x, w):
-        return torch.ops.aten.convolution_backward(dy, x, w, None, *same, False, [0] * rank, groups, [not by_filter, by_filter, False])[by_filter]
+        return torch.ops.aten.convolution_backward(
+            dy, x, w, None, *same, False, [0] * rank, groups, [not by_filter, by_filter, False]
+        )[by_filter]
 
     return backward, {"dy": torch.randn_like(y), "x": x, "w": w}, flops
 
 
 def beside(folder, tensors, function, flush):
-    """Times in us, in turns, of the artifact there and of cuDNN's function on these tensors, and how far the results are from each other."""
+    """Times in us of the artifact and of cuDNN's function on the same tensors, in turns, and the
+    distance of the results."""
     artifacts = atunner_runtime.ArtifactSet(folder)
     kernel = artifacts.choose(dims=artifacts[0].dims)
     (result,) = [each for each in kernel.arguments if each.role == atunner_runtime.Role.OUTPUT]
     wanted = function(*tensors.values())
     y = torch.empty(result.shape, device="cuda", dtype=wanted.dtype)
-    named = {each.name: y if each is result else tensors[each.name] for each in kernel.arguments} | scratch(kernel)
-    ours, theirs = in_turns_us([lambda: kernel(**named), lambda: function(*tensors.values())], flush)
+    named = {
+        each.name: y if each is result else tensors[each.name] for each in kernel.arguments
+    } | scratch(kernel)
+    ours, theirs = in_turns_us(
+        [lambda: kernel(**named), lambda: function(*tensors.values())], flush
+    )
     return ours, theirs, ((y.double() - wanted.double()).norm() / wanted.double().norm()).item()
 
 
 def search(options, row, dtype, folder):
-    """Seconds, and what atunner says; the artifact goes into `folder`."""
+    """Tunes a row; the artifact goes into `folder`. Returns the seconds it took and atunner's
+    answer."""
     begun = time.monotonic()
     where = ["--store", folder + ".db", "--compile-threads", "4"] if options.ahead else []
-    answer = run_atunner(options.atunner, command_of(row, dtype) + where, dtype, options.budget, folder)
+    answer = run_atunner(
+        options.atunner, command_of(row, dtype) + where, dtype, options.budget, folder
+    )
     return round(time.monotonic() - begun, 1), answer
 
 
@@ -144,29 +176,48 @@ def measure(options, row, dtype, flush, folder, ahead=None):
             error = "" if apart < 5e-3 else f"cuDNN's result is {apart:.1e} away"
         except (RuntimeError, KeyError) as reason:
             error = str(reason)[:200]
-    return {"class": row[0], "name": row[1], "dtype": dtype, "cudnn_us": theirs, "atunner_us": None if error else ours, "flops": flops, "seconds": seconds,
-            "spent": answer.get("spent"), "configuration": (answer.get("best") or {}).get("configuration", ""), "error": error}
+    return {
+        "class": row[0],
+        "name": row[1],
+        "dtype": dtype,
+        "cudnn_us": theirs,
+        "atunner_us": None if error else ours,
+        "flops": flops,
+        "seconds": seconds,
+        "spent": answer.get("spent"),
+        "configuration": (answer.get("best") or {}).get("configuration", ""),
+        "error": error,
+    }
 
 
 def measured(options, tasks, flush):
-    """The rows' figures, one after the other; with --ahead after all searches."""
+    """The figures of the rows, one after the other; with --ahead after all searches."""
     if not options.ahead:
         for row, dtype in tasks:
             with tempfile.TemporaryDirectory() as folder:
                 yield measure(options, row, dtype, flush, folder)
         return
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory() as root, concurrent.futures.ThreadPoolExecutor(options.ahead) as pool:
+    with tempfile.TemporaryDirectory() as root, concurrent.futures.ThreadPoolExecutor(
+        options.ahead
+    ) as pool:
         folders = [os.path.join(root, str(i)) for i in range(len(tasks))]
         for folder in folders:
             os.mkdir(folder)
-        searches = [pool.submit(search, options, row, dtype, folder) for (row, dtype), folder in zip(tasks, folders)]
+        searches = [
+            pool.submit(search, options, row, dtype, folder)
+            for (row, dtype), folder in zip(tasks, folders)
+        ]
         concurrent.futures.wait(searches, options.ahead_s)
         for each in searches:
             each.cancel()
         concurrent.futures.wait(searches)
         tuned = [each.result() if not each.cancelled() else None for each in searches]
-        print(f"tuned ahead: {sum(each is not None for each in tuned)} of {len(tasks)} rows in {time.monotonic() - begun:.0f} s", flush=True)
+        print(
+            f"tuned ahead: {sum(each is not None for each in tuned)} of {len(tasks)} rows in "
+            f"{time.monotonic() - begun:.0f} s",
+            flush=True,
+        )
         for (row, dtype), folder, answer in zip(tasks, folders, tuned):
             if answer is not None:
                 yield measure(options, row, dtype, flush, folder, answer)
@@ -176,7 +227,12 @@ def main():
     parser = flags(__doc__, "20,8s", "bfloat16,float32")
     parser.add_argument("--out", default="convolutions.jsonl")
     parser.add_argument("--seconds", type=float, default=1e9, help="no row begins after them")
-    parser.add_argument("--ahead", type=int, default=0, help="rows that are tuned at the same time, before any is timed")
+    parser.add_argument(
+        "--ahead",
+        type=int,
+        default=0,
+        help="rows that are tuned at the same time, before any is timed",
+    )
     parser.add_argument("--ahead-s", type=float, default=170, help="no search begins after them")
     options = parser.parse_args()
     atunner_runtime.version()  # before anything is tuned: is there a library?
@@ -186,23 +242,44 @@ def main():
     wanted = options.only.split(",") if options.only else []
     begun = time.monotonic()
     flush = announce("times in us")
-    print(f"{'class':<11} {'convolution':<26} {'dtype':<9} {'cuDNN':>9} {'atunner':>9} {'TFLOP/s':>8} {'ratio':>6} {'seconds':>7}")
-    tasks = [(row, dtype) for dtype in options.dtypes.split(",") for row in ROWS
-             if (row[1], dtype) not in known and (not wanted or any(each == row[0] or each in row[1] for each in wanted))]
+    print(
+        f"{'class':<11} {'convolution':<26} {'dtype':<9} {'cuDNN':>9} {'atunner':>9} "
+        f"{'TFLOP/s':>8} {'ratio':>6} {'seconds':>7}"
+    )
+    tasks = [
+        (row, dtype)
+        for dtype in options.dtypes.split(",")
+        for row in ROWS
+        if (row[1], dtype) not in known
+        and (not wanted or any(each == row[0] or each in row[1] for each in wanted))
+    ]
     for row in measured(options, tasks, flush):
         done.append(row)
         with open(options.out, "a") as out:
             out.write(json.dumps(row) + "\n")
         ours, theirs = row["atunner_us"], row["cudnn_us"]
-        figures = f"{ours:>9.1f} {row['flops'] / ours / 1e6:>8.0f} {theirs / ours:>6.2f}" if ours else f"{'none':>9} {'':>8} {'':>6}"
-        print(f"{row['class']:<11} {row['name']:<26} {row['dtype']:<9} {theirs:>9.1f} {figures} {row['seconds']:>7.1f} {row['error']}", flush=True)
+        figures = (
+            f"{ours:>9.1f} {row['flops'] / ours / 1e6:>8.0f} {theirs / ours:>6.2f}"
+            if ours
+            else f"{'none':>9} {'':>8} {'':>6}"
+        )
+        print(
+            f"{row['class']:<11} {row['name']:<26} {row['dtype']:<9} {theirs:>9.1f} {figures} "
+            f"{row['seconds']:>7.1f} {row['error']}",
+            flush=True,
+        )
         if time.monotonic() - begun > options.seconds:
             break
     for dtype in options.dtypes.split(","):
         rows = [row for row in done if row["dtype"] == dtype and row["atunner_us"]]
         for name in [*dict.fromkeys(row["class"] for row in rows), None]:
-            ratios = [row["cudnn_us"] / row["atunner_us"] for row in rows if name in (None, row["class"])]
-            print(f"{dtype:<9} {name or 'all':<11} {len(ratios):>3} rows, geometric mean {geometric_mean(ratios):.2f}")
+            ratios = [
+                row["cudnn_us"] / row["atunner_us"] for row in rows if name in (None, row["class"])
+            ]
+            print(
+                f"{dtype:<9} {name or 'all':<11} {len(ratios):>3} rows, geometric mean "
+                f"{geometric_mean(ratios):.2f}"
+            )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,15 @@
-"""The virtual GPU's checks and compute-sanitizer on the same planted bugs and correct programs, in one table.
+"""Compares the virtual GPU's checks with compute-sanitizer on the same planted bugs and correct
+programs.
 
-Every kernel of atunner/vgpu/sanitizer/{bugs,correct}.cu runs through `atunner sanitize` and, on the GPU of this machine,
-through the tools of compute-sanitizer: all four where a kernel can go on after its bug, many kernels in one process; memcheck
-or synccheck alone, in a process of its own, where it dies or hangs. A tool finds a bug when it reports it; its line is right
-when it names one that is marked BUG. Needs nvcc; without compute-sanitizer or with --no-gpu its columns stay empty.
-Stopped early (SIGTERM), it prints what is known.
-Usage: python3 bench/sanitizer.py --atunner build/atunner [--jobs 16] [--json results.json] [--only NAME,NAME]
+Every kernel of atunner/vgpu/sanitizer/{bugs,correct}.cu runs through `atunner sanitize` and, on
+the GPU of this machine, through the tools of compute-sanitizer. Kernels that go on after their bug
+run through all four tools, many in one process. Kernels that die or hang run through memcheck or
+synccheck alone, each in a process of its own. A tool finds a bug if it reports one; its line is
+right if it names a line that is marked BUG. The script needs nvcc. Without compute-sanitizer, or
+with --no-gpu, its columns stay empty. On SIGTERM the script prints the results so far.
+
+Usage: python3 bench/sanitizer.py --atunner build/atunner [--jobs 16] [--json results.json]
+           [--only NAME,NAME]
 """
 import argparse
 import concurrent.futures
@@ -21,8 +25,14 @@ import time
 
 SUITES = pathlib.Path(__file__).resolve().parent.parent / "atunner" / "vgpu" / "sanitizer"
 TOOLS = {"memcheck": [], "racecheck": ["--racecheck-report=all"], "initcheck": [], "synccheck": []}
-DEADLY = {"out of bounds": "memcheck", "misaligned address": "memcheck", "trap": "memcheck", "deadlock": "synccheck",
-          "divergent barrier": "synccheck", "invalid warp-level operation": "synccheck"}
+DEADLY = {
+    "out of bounds": "memcheck",
+    "misaligned address": "memcheck",
+    "trap": "memcheck",
+    "deadlock": "synccheck",
+    "divergent barrier": "synccheck",
+    "invalid warp-level operation": "synccheck",
+}
 CASE_SECONDS = 6  # a deadlock never ends on a GPU
 GROUP_SECONDS = 60
 
@@ -44,7 +54,8 @@ static int run(const Case& c) {{
   const cudaError_t error = cudaDeviceSynchronize();
   cudaFree(dx);
   cudaFree(dy);
-  if (error != cudaSuccess) std::printf("CUDA error in %s: %s\\n", c.name, cudaGetErrorString(error));
+  if (error != cudaSuccess)
+    std::printf("CUDA error in %s: %s\\n", c.name, cudaGetErrorString(error));
   return error != cudaSuccess;
 }}
 int main(int argc, char** argv) {{
@@ -89,7 +100,8 @@ class Case:
 
 
 def read_suite(suite):
-    """Kernels in the order of the file. A comment of its own line that names a hazard opens a planted bug."""
+    """The kernels in the order of the file. A comment line that names a hazard begins a planted
+    bug."""
     cases, kind, before = [], "", []
     for number, line in enumerate((SUITES / f"{suite}.cu").read_text().splitlines(), 1):
         if line.startswith("// ") and not line.startswith("// --"):
@@ -111,9 +123,16 @@ RUNNING = set()
 
 
 def run(command, folder, seconds):
-    """Standard output and error, the exit code (124 = it was killed, with its children), and how long it took."""
+    """Output and errors, exit code (124 if the process was killed, with its children), and
+    seconds."""
     start = time.time()
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
     RUNNING.add(process.pid)
     try:
         out, code = process.communicate(timeout=seconds)[0], process.returncode
@@ -126,15 +145,33 @@ def run(command, folder, seconds):
 
 def includes(nvcc):
     root = pathlib.Path(shutil.which(nvcc)).resolve().parent.parent
-    found = [folder for folder in (root / "include", root / "targets/x86_64-linux/include") if folder.is_dir()]
-    return [str(folder) for base in found[:1] for folder in (base, base / "cccl") if folder.is_dir()]
+    found = [
+        folder
+        for folder in (root / "include", root / "targets/x86_64-linux/include")
+        if folder.is_dir()
+    ]
+    return [
+        str(folder) for base in found[:1] for folder in (base, base / "cccl") if folder.is_dir()
+    ]
 
 
 def build(suite, cases, options, folder):
-    rows = "".join(f'  {{"{c.name}", (const void*){c.name}, {str("this_grid" in c.text).lower()}}},\n' for c in cases)
+    rows = "".join(
+        f'  {{"{c.name}", (const void*){c.name}, {str("this_grid" in c.text).lower()}}},\n'
+        for c in cases
+    )
     fill = "1.0f" if suite == "correct" else "0.01f * ((i * 37) % 64) - 0.3f + (i == 0)"
     (folder / f"{suite}_host.cu").write_text(HOST.format(suite=suite, rows=rows, fill=fill))
-    command = [options.nvcc, "-std=c++17", f"-arch={options.arch}", "-lineinfo", "-w", "-o", f"{suite}_host", f"{suite}_host.cu"]
+    command = [
+        options.nvcc,
+        "-std=c++17",
+        f"-arch={options.arch}",
+        "-lineinfo",
+        "-w",
+        "-o",
+        f"{suite}_host",
+        f"{suite}_host.cu",
+    ]
     text, code, seconds = run(command, folder, 300)
     if code:
         raise SystemExit(f"{' '.join(command)} failed:\n{text}")
@@ -144,31 +181,64 @@ def build(suite, cases, options, folder):
 def ask_atunner(case, options, folder):
     fill = "constant 1" if case.suite == "correct" else "normal"
     flags = ", ".join(f'"-I{path}"' for path in includes(options.nvcc))
-    (folder / f"{case.name}.toml").write_text(TOML.format(name=case.name, suite=case.suite, options=flags, fill=fill))
-    command = [options.atunner, "sanitize", f"{case.name}.toml", "--target-gpu", "H200", "--json", "--timeout", "20",
-               "--max-instructions", "50000000"]
+    (folder / f"{case.name}.toml").write_text(
+        TOML.format(name=case.name, suite=case.suite, options=flags, fill=fill)
+    )
+    command = [
+        options.atunner,
+        "sanitize",
+        f"{case.name}.toml",
+        "--target-gpu",
+        "H200",
+        "--json",
+        "--timeout",
+        "20",
+        "--max-instructions",
+        "50000000",
+    ]
     text, code, seconds = run(command, folder, 120)
     try:
         hazards = json.loads(text.splitlines()[-1])["hazards"]
     except (ValueError, KeyError, IndexError):
-        return {"error": text.strip()[-300:], "code": code, "seconds": seconds, "kinds": [], "line": False}
+        return {
+            "error": text.strip()[-300:],
+            "code": code,
+            "seconds": seconds,
+            "kinds": [],
+            "line": False,
+        }
     sites = [site for h in hazards for site in (h, h["other"]) if site]
     line = any(site["line"] in case.lines for site in sites)
-    return {"kinds": [h["kind"] for h in hazards], "line": line, "seconds": seconds, "code": code, "sites":
-            [f"{h['kind']} {h['file']}:{h['line']}" for h in hazards]}
+    return {
+        "kinds": [h["kind"] for h in hazards],
+        "line": line,
+        "seconds": seconds,
+        "code": code,
+        "sites": [f"{h['kind']} {h['file']}:{h['line']}" for h in hazards],
+    }
 
 
 def reports_of(text):
-    """The reports of a tool, each with the lines that belong to it; what the program prints meanwhile belongs to none."""
+    """The reports of a tool, each with its lines. The program's own output belongs to none."""
     text = "\n".join(line for line in text.splitlines() if line.startswith("========="))
     blocks = re.split(r"(?m)^========= (?=\S)", text)[1:]
-    return [b for b in blocks if not re.match(r"COMPUTE-SANITIZER|.*SUMMARY|Program hit|Leaked|\(|Process|Target", b)]
+    return [
+        b
+        for b in blocks
+        if not re.match(r"COMPUTE-SANITIZER|.*SUMMARY|Program hit|Leaked|\(|Process|Target", b)
+    ]
 
 
 def ask_compute_sanitizer(cases, tool, options, folder):
-    """What a tool says about each of some cases that run one after another in one process, or in several: where a case
-    kills or hangs its process, the next one goes on behind it."""
-    command = [options.compute_sanitizer, f"--tool={tool}", *TOOLS[tool], "--print-limit=2000", f"./{cases[0].suite}_host"]
+    """The reports of a tool for some cases, which run one after another in one process. If a case
+    kills or hangs the process, another process continues with the next case."""
+    command = [
+        options.compute_sanitizer,
+        f"--tool={tool}",
+        *TOOLS[tool],
+        "--print-limit=2000",
+        f"./{cases[0].suite}_host",
+    ]
     seconds = CASE_SECONDS if len(cases) == 1 else GROUP_SECONDS
     text, code, seconds = run(command + [case.name for case in cases], folder, seconds)
     reports = reports_of(text)
@@ -176,27 +246,33 @@ def ask_compute_sanitizer(cases, tool, options, folder):
     failed = re.search(r"CUDA error in (\w+): (.*)", text)
     last = next(i for i, case in enumerate(cases) if case.name == begun[-1])
     answers = {}
-    for case in cases[:last + 1]:
+    for case in cases[: last + 1]:
         own = [r for r in reports if len(cases) == 1 or re.search(rf"\b{case.name}\b", r)]
         lines = {int(n) for r in own for n in re.findall(rf"{case.suite}\.cu:(\d+)", r)}
-        answers[case.name] = {"found": bool(own), "line": bool(lines & set(case.lines)),
-                              "hung": code == 124 and case.name == begun[-1],
-                              "died": bool(failed) and failed.group(1) == case.name, "seconds": seconds / (last + 1),
-                              "report": own[0][:400] if own else ""}
+        answers[case.name] = {
+            "found": bool(own),
+            "line": bool(lines & set(case.lines)),
+            "hung": code == 124 and case.name == begun[-1],
+            "died": bool(failed) and failed.group(1) == case.name,
+            "seconds": seconds / (last + 1),
+            "report": own[0][:400] if own else "",
+        }
     if not reports:
         answers[begun[-1]]["tail"] = text[-1500:]
     if last + 1 < len(cases):
-        answers.update(ask_compute_sanitizer(cases[last + 1:], tool, options, folder))
+        answers.update(ask_compute_sanitizer(cases[last + 1 :], tool, options, folder))
     return answers
 
 
 def gpu_jobs(cases):
-    """(cases, tool) of each process, the long ones first."""
+    """The pairs (cases, tool) of each process, the long ones first."""
     jobs = []
     for suite in ("correct", "bugs"):
         together = [case for case in cases if case.suite == suite and case.kind not in DEADLY]
         jobs += [(together, tool) for tool in TOOLS if together]
-    alone = sorted((case for case in cases if case.kind in DEADLY), key=lambda c: c.kind != "deadlock")
+    alone = sorted(
+        (case for case in cases if case.kind in DEADLY), key=lambda c: c.kind != "deadlock"
+    )
     return jobs + [([case], DEADLY[case.kind]) for case in alone]
 
 
@@ -209,8 +285,22 @@ def mark(result, bug):
 
 
 def table(cases, ours, theirs, options):
-    print(f"{'case':38} {'expected':30} {'atunner':34} " + " ".join(f"{tool:9}" for tool in TOOLS) + "  seconds: atunner, others")
-    totals = {"bugs": 0, "correct": 0, "atunner": 0, "kind": 0, "line": 0, "false": 0, "any": 0, "any line": 0, "any false": 0}
+    print(
+        f"{'case':38} {'expected':30} {'atunner':34} "
+        + " ".join(f"{tool:9}" for tool in TOOLS)
+        + "  seconds: atunner, others"
+    )
+    totals = {
+        "bugs": 0,
+        "correct": 0,
+        "atunner": 0,
+        "kind": 0,
+        "line": 0,
+        "false": 0,
+        "any": 0,
+        "any line": 0,
+        "any false": 0,
+    }
     totals.update({tool: 0 for tool in TOOLS})
     for case in cases:
         own = ours.get(case.name, {"error": "not run", "kinds": [], "line": False, "seconds": 0})
@@ -224,29 +314,47 @@ def table(cases, ours, theirs, options):
         results = {tool: theirs.get((case.name, tool)) for tool in TOOLS}
         known = {tool: r for tool, r in results.items() if r}
         totals["bugs" if case.kind else "correct"] += 1
-        totals["false"] += not case.kind and bool(own["kinds"] or own.get("error", "not run") != "not run")
+        totals["false"] += not case.kind and bool(
+            own["kinds"] or own.get("error", "not run") != "not run"
+        )
         found = any(r["found"] for r in known.values())
         totals["any"] += bool(case.kind) and found
-        totals["any line"] += bool(case.kind) and any(r["found"] and r["line"] for r in known.values())
+        totals["any line"] += bool(case.kind) and any(
+            r["found"] and r["line"] for r in known.values()
+        )
         totals["any false"] += not case.kind and found
         for tool, r in known.items():
             totals[tool] += bool(case.kind) and r["found"]
         columns = " ".join(f"{mark(r, case.kind):9}" for r in results.values())
-        seconds = f"{own['seconds']:.1f}" + (f", {sum(r['seconds'] for r in known.values()):.1f}" if known else "")
-        print(f"{case.name:38} {case.kind or 'no report':30} {text[:34].splitlines()[0]:34} {columns}  {seconds}")
-    print(f"\nplanted bugs: {totals['bugs']}; atunner found {totals['atunner']}, of the right kind {totals['kind']}, at the right line {totals['line']}")
+        seconds = f"{own['seconds']:.1f}" + (
+            f", {sum(r['seconds'] for r in known.values()):.1f}" if known else ""
+        )
+        print(
+            f"{case.name:38} {case.kind or 'no report':30} {text[:34].splitlines()[0]:34} "
+            f"{columns}  {seconds}"
+        )
+    print(
+        f"\nplanted bugs: {totals['bugs']}; atunner found {totals['atunner']}, of the right kind "
+        f"{totals['kind']}, at the right line {totals['line']}"
+    )
     print(f"correct programs: {totals['correct']}; reports by atunner: {totals['false']}")
     if theirs:
         tools = ", ".join(f"{tool} {totals[tool]}" for tool in TOOLS)
-        print(f"compute-sanitizer: {totals['any']} by any tool ({tools}), at the right line {totals['any line']}; "
-              f"reports on correct programs: {totals['any false']}")
+        print(
+            f"compute-sanitizer: {totals['any']} by any tool ({tools}), at the right line "
+            f"{totals['any line']}; "
+            f"reports on correct programs: {totals['any false']}"
+        )
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--atunner", required=True)
     parser.add_argument("--nvcc", default=shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc")
-    parser.add_argument("--compute-sanitizer", default=shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer")
+    parser.add_argument(
+        "--compute-sanitizer",
+        default=shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer",
+    )
     parser.add_argument("--arch", default="sm_90a")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--json", help="write every answer here")
@@ -264,11 +372,18 @@ def main():
 
     def finish(early=False):
         if options.json:
-            text = {"atunner": ours, "compute-sanitizer": {" ".join(key): value for key, value in theirs.items()}}
+            text = {
+                "atunner": ours,
+                "compute-sanitizer": {" ".join(key): value for key, value in theirs.items()},
+            }
             pathlib.Path(options.json).write_text(json.dumps(text, indent=1))
         table(cases, dict(ours), dict(theirs), options)
-        print(f"{time.time() - start:.0f} s with {options.jobs} jobs" + (", stopped early" if early else "") +
-              ("" if with_gpu else "; compute-sanitizer was not run"), flush=True)
+        print(
+            f"{time.time() - start:.0f} s with {options.jobs} jobs"
+            + (", stopped early" if early else "")
+            + ("" if with_gpu else "; compute-sanitizer was not run"),
+            flush=True,
+        )
 
     def stop(*_):
         for pid in list(RUNNING):
@@ -280,12 +395,16 @@ def main():
         os._exit(1)
 
     signal.signal(signal.SIGTERM, stop)
-    with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool, \
-            concurrent.futures.ThreadPoolExecutor(options.gpu_jobs) as gpu_pool:
+    with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(
+        options.jobs
+    ) as pool, concurrent.futures.ThreadPoolExecutor(options.gpu_jobs) as gpu_pool:
         folder = pathlib.Path(name)
         for suite in ("bugs", "correct"):
             shutil.copy(SUITES / f"{suite}.cu", folder)
-        built = {s: pool.submit(build, s, [c for c in cases if c.suite == s], options, folder) for s in ("bugs", "correct")}
+        built = {
+            s: pool.submit(build, s, [c for c in cases if c.suite == s], options, folder)
+            for s in ("bugs", "correct")
+        }
 
         def on_virtual_gpu(case):
             ours[case.name] = ask_atunner(case, options, folder)

@@ -1,10 +1,17 @@
-"""Steps over all parameters of a model on the GPU of this machine: optimizers, and gradients that are unscaled or clipped together; PyTorch and atunner in one run.
+"""Compares steps over all parameters of a model with PyTorch on the GPU of this machine:
+optimizers, and unscaling or clipping of gradients.
 
-"foreach": the same arithmetic by torch's _foreach functions; "fused": what PyTorch has in one kernel, in place (optimizers alone); "compile": torch.compile of the former.
-Artifacts are launched by the runtime, their results compared with foreach's ("off": relative norm, the worst tensor). All are captured in CUDA graphs, since hosts take long to launch
-with hundreds of tensors; medians of CUDA events with L2 emptied by a write before each sample; "% copy": every tensor read and written once (clipping reads gradients twice, which is counted), against PyTorch's device copy.
-Usage: python3 bench/tensors.py --atunner build/atunner [--budget 20,6s] [--dtypes float32] [--only adamw] [--models gpt2,resnet50] [--no-compile]
-       (ATUNNER_RUNTIME names libatunner_runtime.so)
+Columns: "foreach" is the same arithmetic by torch's _foreach functions; "fused" is PyTorch's
+in-place kernel (only for optimizers); "compile" is torch.compile of "foreach". The runtime launches
+atunner's artifacts, whose results are compared with foreach's ("off": relative norm of the worst
+tensor). All are captured in CUDA graphs, because launches with hundreds of tensors take the host
+long. Times are medians of CUDA events; L2 is emptied by a write before each sample. "% copy" counts
+every tensor as read and written once (clipping reads gradients twice, which is counted), relative
+to PyTorch's device copy.
+
+Usage: python3 bench/tensors.py --atunner build/atunner [--budget 20,6s] [--dtypes float32]
+           [--only adamw] [--models gpt2,resnet50] [--no-compile]
+       ATUNNER_RUNTIME names libatunner_runtime.so.
 """
 import math
 import os
@@ -15,13 +22,37 @@ import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "faces", "python")]
-from common import DTYPES, announce, copied_gbps, flags, in_graph, launched, print_rows, run_atunner, time_us, why_not  # noqa: E402
+from common import (
+    DTYPES,
+    announce,
+    copied_gbps,
+    flags,
+    in_graph,
+    launched,
+    print_rows,
+    run_atunner,
+    time_us,
+    why_not,
+)  # noqa: E402
 
 RATE, BETA1, BETA2, EPSILON = 1e-3, 0.9, 0.999, 1e-8
 
 
 def gpt2(width=768, layers=12, vocabulary=50257, positions=1024):
-    of_layer = [(width,), (width,), (width, 3 * width), (3 * width,), (width, width), (width,), (width,), (width,), (width, 4 * width), (4 * width,), (4 * width, width), (width,)]
+    of_layer = [
+        (width,),
+        (width,),
+        (width, 3 * width),
+        (3 * width,),
+        (width, width),
+        (width,),
+        (width,),
+        (width,),
+        (width, 4 * width),
+        (4 * width,),
+        (4 * width, width),
+        (width,),
+    ]
     return [(vocabulary, width), (positions, width), *of_layer * layers, (width,), (width,)]
 
 
@@ -42,7 +73,9 @@ MODELS = {"gpt2": gpt2, "resnet50": resnet50}
 
 
 def adamw(p, g, m, v):
-    m, v = torch._foreach_lerp(m, g, 1 - BETA1), torch._foreach_addcmul(torch._foreach_mul(v, BETA2), g, g, 1 - BETA2)
+    m, v = torch._foreach_lerp(m, g, 1 - BETA1), torch._foreach_addcmul(
+        torch._foreach_mul(v, BETA2), g, g, 1 - BETA2
+    )
     root = torch._foreach_add(torch._foreach_sqrt(torch._foreach_div(v, 1 - BETA2)), EPSILON)
     return torch._foreach_addcdiv(p, m, root, -RATE / (1 - BETA1)), m, v
 
@@ -50,7 +83,18 @@ def adamw(p, g, m, v):
 def fused_adamw(p, g, m, v):
     steps = [torch.ones((), device="cuda") for _ in p]
     copies = [[tensor.clone() for tensor in each] for each in (p, g, m, v)]
-    return lambda: torch._fused_adamw_(*copies, [], steps, lr=RATE, beta1=BETA1, beta2=BETA2, weight_decay=0.0, eps=EPSILON, amsgrad=False, maximize=False)
+    return lambda: torch._fused_adamw_(
+        *copies,
+        [],
+        steps,
+        lr=RATE,
+        beta1=BETA1,
+        beta2=BETA2,
+        weight_decay=0.0,
+        eps=EPSILON,
+        amsgrad=False,
+        maximize=False,
+    )
 
 
 def sgd(p, g, v):
@@ -65,18 +109,37 @@ def clip_grad_norm(g):
 
 def unscale(scale, g):
     scaled = torch._foreach_mul(g, 1 / scale[0])
-    return scaled, ~torch.isfinite(torch.stack(torch._foreach_norm(g, float("inf")))).all().reshape(1)
+    return scaled, ~torch.isfinite(torch.stack(torch._foreach_norm(g, float("inf")))).all().reshape(
+        1
+    )
 
 
-# operator: the function, its lists of tensors, how often each list's elements move, what PyTorch has in one kernel, attributes
-ROWS = {"adamw": (adamw, "pgmv", 7, fused_adamw, {"lr": RATE, "beta1": BETA1, "beta2": BETA2, "eps": EPSILON, "weight_decay": 0.0, "step": 1}),
-        "sgd": (sgd, "pgv", 5, None, {"lr": RATE, "momentum": 0.9, "weight_decay": 0.0}),
-        "clip_grad_norm": (clip_grad_norm, "g", 3, None, {"max_norm": 1.0}),
-        "unscale": (unscale, "g", 2, None, {})}
+# operator: the function, its lists of tensors, how often each list's elements move, what PyTorch
+# has in one kernel, attributes
+ROWS = {
+    "adamw": (
+        adamw,
+        "pgmv",
+        7,
+        fused_adamw,
+        {
+            "lr": RATE,
+            "beta1": BETA1,
+            "beta2": BETA2,
+            "eps": EPSILON,
+            "weight_decay": 0.0,
+            "step": 1,
+        },
+    ),
+    "sgd": (sgd, "pgv", 5, None, {"lr": RATE, "momentum": 0.9, "weight_decay": 0.0}),
+    "clip_grad_norm": (clip_grad_norm, "g", 3, None, {"max_norm": 1.0}),
+    "unscale": (unscale, "g", 2, None, {}),
+}
 
 
 def graph_us(function, flush):
-    """Of the function's launches, captured once; nan where that cannot be done."""
+    """Time in us of the function's launches, captured once in a CUDA graph; nan if capturing
+    fails."""
     try:
         return time_us(in_graph(function), (), flush)
     except Exception as error:
@@ -85,7 +148,7 @@ def graph_us(function, flush):
 
 
 def in_order(lists, shared):
-    """Tensor by tensor, as the operator's graph has them."""
+    """The arguments tensor by tensor, in the order of the operator's graph."""
     return [*shared, *(tensor for each in zip(*lists) for tensor in each)]
 
 
@@ -93,8 +156,15 @@ def measure(row, options, flush, copy):
     operator, model, name = row
     function, letters, moves, fused, attributes = ROWS[operator]
     shapes, dtype = MODELS[model](), DTYPES[name]
-    lists = [[torch.rand(shape, device="cuda", dtype=dtype) if letter == "v" and operator == "adamw" else torch.randn(shape, device="cuda", dtype=dtype) for shape in shapes]
-             for letter in letters]
+    lists = [
+        [
+            torch.rand(shape, device="cuda", dtype=dtype)
+            if letter == "v" and operator == "adamw"
+            else torch.randn(shape, device="cuda", dtype=dtype)
+            for shape in shapes
+        ]
+        for letter in letters
+    ]
     shared = [torch.full((1,), 8.0, device="cuda")] if operator == "unscale" else []
     arguments = [*shared, *lists]
     foreach = graph_us(lambda: function(*arguments), flush)
@@ -109,31 +179,55 @@ def measure(row, options, flush, copy):
         flags_of_row = [operator, "--input-shape", *(",".join(map(str, shape)) for shape in shapes)]
         for key, value in attributes.items():
             flags_of_row += ["--attr", f"{key}={value}"]
-        answer = run_atunner(options.atunner, [*flags_of_row, "--no-baselines"], name, options.budget, folder)
+        answer = run_atunner(
+            options.atunner, [*flags_of_row, "--no-baselines"], name, options.budget, folder
+        )
         if "best" not in answer:
-            return f"{foreach:>9.1f} {one_kernel:>9.1f} {compiled:>9.1f}   {why_not(answer)}", math.nan
+            return (
+                f"{foreach:>9.1f} {one_kernel:>9.1f} {compiled:>9.1f}   {why_not(answer)}",
+                math.nan,
+            )
         launch, outputs = launched(folder, in_order(lists, shared))
         us = graph_us(launch, flush)
     results = function(*arguments)
-    wanted = in_order([each for each in results if isinstance(each, (list, tuple))], []) + [each for each in results if isinstance(each, torch.Tensor)]
-    off = max(((y.flatten().float() - z.flatten().float()).norm() / z.float().norm().clamp_min(1e-30)).item() for y, z in zip(outputs, wanted, strict=True))
+    wanted = in_order([each for each in results if isinstance(each, (list, tuple))], []) + [
+        each for each in results if isinstance(each, torch.Tensor)
+    ]
+    off = max(
+        (
+            (y.flatten().float() - z.flatten().float()).norm() / z.float().norm().clamp_min(1e-30)
+        ).item()
+        for y, z in zip(outputs, wanted, strict=True)
+    )
     moved = moves * sum(map(math.prod, shapes)) * dtype.itemsize
     best = min(each for each in (foreach, one_kernel, compiled) if not math.isnan(each))
-    return (f"{len(shapes):>7} {foreach:>9.1f} {one_kernel:>9.1f} {compiled:>9.1f} {us:>9.1f} {100 * moved / us / 1e3 / copy:>7.1f} {best / us:>6.2f} {off:>8.1e}"
-            f"  {answer.get('trials', 0):>3} in {answer.get('seconds', 0):.0f} s"), best / us
+    return (
+        f"{len(shapes):>7} {foreach:>9.1f} {one_kernel:>9.1f} {compiled:>9.1f} {us:>9.1f} "
+        f"{100 * moved / us / 1e3 / copy:>7.1f} {best / us:>6.2f} {off:>8.1e}"
+        f"  {answer.get('trials', 0):>3} in {answer.get('seconds', 0):.0f} s"
+    ), best / us
 
 
 def main():
     parser = flags(__doc__, "20,6s", "float32", ",".join(ROWS))
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--no-compile", action="store_true")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no row after so many")
+    parser.add_argument(
+        "--seconds", type=float, default=math.inf, help="begin no row after so many"
+    )
     options = parser.parse_args()
     flush = announce("times in us")
     copy = copied_gbps(flush)
-    print(f"{'operator':<15} {'model':<9} {'dtype':<9} {'tensors':>7} {'foreach':>9} {'fused':>9} {'compile':>9} {'atunner':>9} {'% copy':>7} {'ratio':>6} {'off':>8}  trials")
-    rows = [(f"{operator:<15} {model:<9} {name:<9}", (operator, model, name))
-            for operator in options.only.split(",") for model in options.models.split(",") for name in options.dtypes.split(",")]
+    print(
+        f"{'operator':<15} {'model':<9} {'dtype':<9} {'tensors':>7} {'foreach':>9} {'fused':>9} "
+        f"{'compile':>9} {'atunner':>9} {'% copy':>7} {'ratio':>6} {'off':>8}  trials"
+    )
+    rows = [
+        (f"{operator:<15} {model:<9} {name:<9}", (operator, model, name))
+        for operator in options.only.split(",")
+        for model in options.models.split(",")
+        for name in options.dtypes.split(",")
+    ]
     print_rows(rows, options.seconds, lambda row: measure(row, options, flush, copy))
 
 

@@ -1,5 +1,6 @@
-"""The Python loader on the virtual libcuda: no GPU, no PyTorch. Run by ctest, which names the libraries:
-ATUNNER_RUNTIME, ATUNNER_LIBCUDA (the virtual driver) and MAKE_ARTIFACTS (writes the test artifacts into a folder)."""
+"""The Python loader on the virtual libcuda: no GPU, no PyTorch. Run by ctest, which names the
+libraries: ATUNNER_RUNTIME, ATUNNER_LIBCUDA (the virtual driver) and MAKE_ARTIFACTS (writes the test
+artifacts into a folder)."""
 
 import ctypes
 import os
@@ -29,13 +30,21 @@ class Driver:
     def upload(self, values):
         data = (ctypes.c_float * len(values))(*values)
         address = ctypes.c_uint64()
-        assert self.cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(ctypes.sizeof(data))) == 0
+        assert (
+            self.cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(ctypes.sizeof(data)))
+            == 0
+        )
         assert self.cuda.cuMemcpyHtoD_v2(address, data, ctypes.c_size_t(ctypes.sizeof(data))) == 0
         return address.value
 
     def download(self, address, count):
         data = (ctypes.c_float * count)()
-        assert self.cuda.cuMemcpyDtoH_v2(data, ctypes.c_uint64(address), ctypes.c_size_t(ctypes.sizeof(data))) == 0
+        assert (
+            self.cuda.cuMemcpyDtoH_v2(
+                data, ctypes.c_uint64(address), ctypes.c_size_t(ctypes.sizeof(data))
+            )
+            == 0
+        )
         return list(data)
 
     def log(self):
@@ -49,8 +58,13 @@ class CudaArray:
     """What CuPy's and Numba's arrays offer."""
 
     def __init__(self, address, shape, typestr="<f4", strides=None):
-        self.__cuda_array_interface__ = {"data": (address, False), "shape": shape, "typestr": typestr,
-                                         "strides": strides, "version": 3}
+        self.__cuda_array_interface__ = {
+            "data": (address, False),
+            "shape": shape,
+            "typestr": typestr,
+            "strides": strides,
+            "version": 3,
+        }
 
 
 class TorchDevice:
@@ -95,7 +109,9 @@ class RuntimeTest(unittest.TestCase):
         cls.folder.cleanup()
 
     def artifacts(self, *names):
-        return atunner_runtime.ArtifactSet(*[os.path.join(self.folder.name, name) for name in names])
+        return atunner_runtime.ArtifactSet(
+            *[os.path.join(self.folder.name, name) for name in names]
+        )
 
     def scale(self, n=1000, **more):
         return self.artifacts("scale").choose(dims={"n": n}, **more)
@@ -108,10 +124,16 @@ class RuntimeTest(unittest.TestCase):
 
     def test_describes_what_it_holds(self):
         artifacts = atunner_runtime.ArtifactSet(self.folder.name)  # a folder of artifacts
-        self.assertEqual([artifact.name for artifact in artifacts], ["by_table", "scale", "two_step"])
+        self.assertEqual(
+            [artifact.name for artifact in artifacts], ["by_table", "scale", "two_step"]
+        )
         scale = artifacts[1]
-        self.assertEqual((scale.dtype, scale.device, scale.arch), ("float32", "NVIDIA A100-SXM4-80GB", "sm_80"))
-        self.assertEqual((scale.dims, scale.free_dims, scale.compute_capability), ({"n": 1000}, ["n"], (8, 0)))
+        self.assertEqual(
+            (scale.dtype, scale.device, scale.arch), ("float32", "NVIDIA A100-SXM4-80GB", "sm_80")
+        )
+        self.assertEqual(
+            (scale.dims, scale.free_dims, scale.compute_capability), ({"n": 1000}, ["n"], (8, 0))
+        )
         self.assertEqual((scale.evidence, scale.time_ns), ("predicted", 2500))
         self.assertRaises(IndexError, lambda: artifacts[3])
         self.assertRegex(atunner_runtime.version(), r"^\d+\.\d+")
@@ -119,9 +141,13 @@ class RuntimeTest(unittest.TestCase):
     def test_launches_addresses_on_a_stream(self):
         kernel = self.scale()
         self.assertEqual(kernel.match, Match.EXACT)
-        self.assertEqual(kernel.match_text, "tuned for NVIDIA A100-SXM4-80GB at this size, predicted")
-        self.assertEqual([(a.name, a.role, a.shape, a.bytes) for a in kernel.arguments],
-                         [("x", Role.INPUT, (1000,), 4000), ("y", Role.OUTPUT, (1000,), 4000)])
+        self.assertEqual(
+            kernel.match_text, "tuned for NVIDIA A100-SXM4-80GB at this size, predicted"
+        )
+        self.assertEqual(
+            [(a.name, a.role, a.shape, a.bytes) for a in kernel.arguments],
+            [("x", Role.INPUT, (1000,), 4000), ("y", Role.OUTPUT, (1000,), 4000)],
+        )
         x, y = self.tensors()
         self.driver.reset()
         kernel(x, y, stream=STREAM)
@@ -148,7 +174,10 @@ class RuntimeTest(unittest.TestCase):
     def test_streams_of_others(self):
         kernel = self.scale()
         x, y = self.tensors()
-        for stream in (type("TorchStream", (), {"cuda_stream": STREAM})(), type("CupyStream", (), {"ptr": STREAM})()):
+        for stream in (
+            type("TorchStream", (), {"cuda_stream": STREAM})(),
+            type("CupyStream", (), {"ptr": STREAM})(),
+        ):
             self.driver.reset()
             kernel(x, y, stream=stream)
             self.assertIn("stream=0x57", self.driver.log())
@@ -157,7 +186,8 @@ class RuntimeTest(unittest.TestCase):
         torch = types.ModuleType("torch")
         torch.Tensor = TorchLike
         torch.cuda = types.SimpleNamespace(
-            current_stream=lambda device: types.SimpleNamespace(cuda_stream=0x100 + device.index))
+            current_stream=lambda device: types.SimpleNamespace(cuda_stream=0x100 + device.index)
+        )
         kernel = self.scale()
         x, y = self.tensors()
         self.driver.reset()
@@ -166,20 +196,25 @@ class RuntimeTest(unittest.TestCase):
         self.assertIn("stream=0x100", self.driver.log())
 
     def test_names_of_types_are_those_of_artifacts(self):
-        for theirs, ours in {"torch.float8_e4m3fn": "float8_e4m3", "torch.float8_e5m2": "float8_e5m2", "torch.bool": "bool", "float16": "float16"}.items():
+        for theirs, ours in {
+            "torch.float8_e4m3fn": "float8_e4m3",
+            "torch.float8_e5m2": "float8_e5m2",
+            "torch.bool": "bool",
+            "float16": "float16",
+        }.items():
             self.assertEqual(atunner_runtime._View(TorchLike(0x1000, (4,), theirs)).dtype, ours)
 
     def test_refuses_what_does_not_fit(self):
         kernel = self.scale()
         x, y = self.tensors()
         for wrong, error, text in (
-                (TorchLike(x, (999,)), ValueError, "has shape"),
-                (TorchLike(x, (2000,), "torch.float16"), TypeError, "float16"),
-                (TorchLike(x, (1000,), contiguous=False), ValueError, "contiguous"),
-                (TorchLike(x, (1000,), device=1), ValueError, "GPU 0"),
-                (CudaArray(x, (100, 10), strides=(4, 400)), ValueError, "contiguous"),
-                (CudaArray(x, (1000,), "<i4"), TypeError, "int32"),
-                ([1.0], TypeError, "no tensor"),
+            (TorchLike(x, (999,)), ValueError, "has shape"),
+            (TorchLike(x, (2000,), "torch.float16"), TypeError, "float16"),
+            (TorchLike(x, (1000,), contiguous=False), ValueError, "contiguous"),
+            (TorchLike(x, (1000,), device=1), ValueError, "GPU 0"),
+            (CudaArray(x, (100, 10), strides=(4, 400)), ValueError, "contiguous"),
+            (CudaArray(x, (1000,), "<i4"), TypeError, "int32"),
+            ([1.0], TypeError, "no tensor"),
         ):
             with self.assertRaisesRegex(error, text):
                 kernel(wrong, y)
@@ -215,7 +250,9 @@ class RuntimeTest(unittest.TestCase):
         artifacts = atunner_runtime.ArtifactSet(self.folder.name)
         with self.assertRaisesRegex(atunner_runtime.Error, "different things"):
             artifacts.choose(dims={"n": 10})
-        kernel = artifacts.choose(dims={"n": 10}, name="scale", dtype="torch.float32", attributes={"factor": 2.5})
+        kernel = artifacts.choose(
+            dims={"n": 10}, name="scale", dtype="torch.float32", attributes={"factor": 2.5}
+        )
         self.assertEqual(kernel.artifact.name, "scale")
         with self.assertRaisesRegex(atunner_runtime.Error, "factor=2.5") as caught:
             artifacts.choose(dims={"n": 10}, name="scale", attributes={"factor": 3})
