@@ -1,5 +1,6 @@
-# atunner_embed(TARGET NAME FILES file...): device code as data. Generates generated/embed/<NAME>.h with
-# `inline constexpr std::string_view` constants named after each file (`softmax.cu` -> `kSoftmaxCu`).
+# atunner_embed(TARGET NAME FILES file...): device code as data. Generates generated/embed/<NAME>.h
+# with an `inline constexpr std::string_view` for each file, named after it (`softmax.cu` is
+# `kSoftmaxCu`).
 function(atunner_embed target name)
   set(out ${CMAKE_BINARY_DIR}/generated/embed/${name}.h)
   set(files "")
@@ -8,7 +9,8 @@ function(atunner_embed target name)
     list(APPEND files ${path})
   endforeach()
   add_custom_command(OUTPUT ${out}
-    COMMAND ${CMAKE_COMMAND} "-DOUT=${out}" "-DNAME=${name}" "-DFILES=${files}" -P ${CMAKE_SOURCE_DIR}/cmake/embed_files.cmake
+    COMMAND ${CMAKE_COMMAND} "-DOUT=${out}" "-DNAME=${name}" "-DFILES=${files}"
+            -P ${CMAKE_SOURCE_DIR}/cmake/embed_files.cmake
     DEPENDS ${files} ${CMAKE_SOURCE_DIR}/cmake/embed_files.cmake VERBATIM)
   add_custom_target(embed_${name} DEPENDS ${out})
   add_dependencies(${target} embed_${name})

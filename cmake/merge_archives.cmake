@@ -1,4 +1,5 @@
-# cmake -DAR=… -DOUT=… -DARCHIVES=a;b;… -P merge_archives.cmake: one archive with the members of several.
+# cmake -DAR=… -DOUT=… -DARCHIVES=a;b;… -P merge_archives.cmake: joins the members of several
+# archives in one.
 set(script "CREATE ${OUT}\n")
 foreach(archive ${ARCHIVES})
   string(APPEND script "ADDLIB ${archive}\n")

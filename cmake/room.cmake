@@ -1,13 +1,16 @@
-# atunner_room(NAME USES room... SOURCES file... [LAYERS folder...] [COLD file...|ALL] [TESTS file...] [NVRTC_TESTS ...]
-#              [VGPU_TESTS ...] [GPU_TESTS ...] [FUZZ file...] [SEEDS folder...] [LIBS lib...])
+# atunner_room(NAME USES room... SOURCES file... [LAYERS folder...] [COLD file...|ALL]
+#              [TESTS file...] [NVRTC_TESTS ...] [VGPU_TESTS ...] [GPU_TESTS ...]
+#              [FUZZ file...] [SEEDS folder...] [LIBS lib...])
 #
-# One room is one static library `atunner_<name>`. Rooms are ordered in layers (ARCHITECTURE.md). A room may use only
-# rooms with a smaller layer number; configuring stops otherwise. The test `layers` checks that includes match USES.
-# LAYERS orders the sub-folders of a room in the same way: a sub-folder may include only sub-folders that stand before
-# it; "." is the room's own folder, and folders joined by a comma share a layer. The test `layers` checks that, too.
-# COLD sources wait for a compiler, a device or a person most of the time. Compiling them at -O1 costs a run nothing and
-# saves a third of their build time.
-# SEEDS hold valid inputs, from which the fuzz targets start.
+# One room is one static library `atunner_<name>`. Rooms are ordered in layers (ARCHITECTURE.md). A
+# room may use only rooms with a smaller layer number; configuring stops otherwise. The test
+# `layers` checks that includes match USES.
+# LAYERS orders the sub-folders of a room in the same way: a sub-folder may include only sub-folders
+# that stand before it; "." is the room's own folder, and folders joined by a comma share a layer.
+# The test `layers` checks that, too.
+# COLD sources wait for a compiler, a device or a person most of the time. They are compiled with
+# -O1, which costs a run nothing and saves a third of their build time.
+# SEEDS are folders with valid inputs, from which the fuzz targets start.
 set(layer 0)
 foreach(rooms "base" "model" "graph ptx device compile search store" "cuda_text" "operators"
         "intake codegen vgpu verify report replay" "measure" "judge" "tune" "wiring program runtime" "cli")
@@ -24,12 +27,14 @@ function(atunner_cold target)
   target_compile_options(${target} PRIVATE ${ATUNNER_COLD})
 endfunction()
 
-# The outside headers that most files include are parsed once, for `base`; the others borrow the result. Only the release
-# preset and builds without ccache do so: everywhere else each file must include what it uses.
+# The outside headers that most files include are parsed once, for `base`; other rooms reuse the
+# result. Only the release preset and builds without ccache do so: in all other builds each file
+# must include the headers that it uses.
 function(atunner_precompiled target)
   if(target STREQUAL atunner_base)
-    target_precompile_headers(${target} PRIVATE <fmt/format.h> <algorithm> <array> <cmath> <cstdint> <expected>
-      <functional> <map> <memory> <optional> <set> <span> <string> <string_view> <variant> <vector>)
+    target_precompile_headers(${target} PRIVATE
+      <fmt/format.h> <algorithm> <array> <cmath> <cstdint> <expected> <functional> <map> <memory>
+      <optional> <set> <span> <string> <string_view> <variant> <vector>)
   else()
     target_precompile_headers(${target} REUSE_FROM atunner_base)
   endif()
@@ -44,14 +49,16 @@ function(atunner_use target name)
   list(REMOVE_ITEM rooms USES)
   foreach(used ${rooms})
     if(NOT ATUNNER_LAYER_${used} LESS ATUNNER_LAYER_${name})
-      message(FATAL_ERROR "'${name}' (layer ${ATUNNER_LAYER_${name}}) must not use '${used}' (layer ${ATUNNER_LAYER_${used}})")
+      message(FATAL_ERROR "'${name}' (layer ${ATUNNER_LAYER_${name}}) must not use "
+                          "'${used}' (layer ${ATUNNER_LAYER_${used}})")
     endif()
     target_link_libraries(${target} PUBLIC atunner_${used})
   endforeach()
 endfunction()
 
 function(atunner_room name)
-  cmake_parse_arguments(R "" "" "USES;SOURCES;LAYERS;COLD;TESTS;NVRTC_TESTS;VGPU_TESTS;GPU_TESTS;FUZZ;SEEDS;LIBS" ${ARGN})
+  set(lists USES SOURCES LAYERS COLD TESTS NVRTC_TESTS VGPU_TESTS GPU_TESTS FUZZ SEEDS LIBS)
+  cmake_parse_arguments(R "" "" "${lists}" ${ARGN})
   add_library(atunner_${name} STATIC ${R_SOURCES})
   target_link_libraries(atunner_${name} PUBLIC atunner_flags ${R_LIBS})
   atunner_precompiled(atunner_${name})
@@ -74,8 +81,8 @@ function(atunner_room name)
   endif()
 endfunction()
 
-# atunner_fuzz(room file [seeds...]): one executable, one ctest entry. It goes on from what earlier runs found, and leaves
-# what crashes or hangs in the room's build folder.
+# atunner_fuzz(room file [seeds...]): one executable, one ctest entry. It continues with the corpus
+# of earlier runs, and writes inputs that crash or hang into the room's build folder.
 function(atunner_fuzz room file)
   get_filename_component(stem ${file} NAME_WE)
   add_executable(${stem} ${file})
@@ -86,7 +93,8 @@ function(atunner_fuzz room file)
   set(found ${CMAKE_CURRENT_BINARY_DIR}/${stem}.corpus)
   file(MAKE_DIRECTORY ${found})
   list(TRANSFORM ARGN PREPEND ${CMAKE_SOURCE_DIR}/ OUTPUT_VARIABLE seeds)
-  add_test(NAME ${stem} COMMAND ${stem} -max_total_time=${ATUNNER_FUZZ_SECONDS} -timeout=20 -rss_limit_mb=4096
+  add_test(NAME ${stem}
+           COMMAND ${stem} -max_total_time=${ATUNNER_FUZZ_SECONDS} -timeout=20 -rss_limit_mb=4096
            -artifact_prefix=${stem}. ${found} ${seeds})
 endfunction()
 
@@ -105,10 +113,13 @@ function(atunner_test name)
   add_executable(${name} ${T_SOURCES})
   atunner_cold(${name})
   list(TRANSFORM T_USES PREPEND atunner_)
-  target_link_libraries(${name} PRIVATE ${T_USES} ${T_LIBS} atunner_flags GTest::gmock GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE ATUNNER_SOURCE_DIR="${CMAKE_SOURCE_DIR}" ATUNNER_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  target_link_libraries(${name} PRIVATE
+    ${T_USES} ${T_LIBS} atunner_flags GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    ATUNNER_SOURCE_DIR="${CMAKE_SOURCE_DIR}" ATUNNER_BINARY_DIR="${CMAKE_BINARY_DIR}")
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${T_LABEL}" TIMEOUT ${T_TIMEOUT} ENVIRONMENT "${T_ENV}"
+  set_tests_properties(${name} PROPERTIES LABELS "${T_LABEL}" TIMEOUT ${T_TIMEOUT}
+                       ENVIRONMENT "${T_ENV}"
                        SKIP_REGULAR_EXPRESSION "\\[atunner\\] every test skipped")
   if(T_COST)
     set_tests_properties(${name} PROPERTIES COST ${T_COST})

@@ -1,5 +1,7 @@
-# cmake -DLIBRARY=… -P check_library.cmake: the shared library exports atunner_* only, and needs glibc only.
-execute_process(COMMAND nm -D --defined-only ${LIBRARY} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+# cmake -DLIBRARY=… -P check_library.cmake: the shared library exports atunner_* only, and needs
+# glibc only.
+execute_process(COMMAND nm -D --defined-only ${LIBRARY}
+                OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE "\n" ";" lines "${symbols}")
 set(found FALSE)
 foreach(line ${lines})

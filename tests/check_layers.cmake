@@ -1,9 +1,12 @@
 # cmake -DROOT=… -P check_layers.cmake: every include follows the declared direction.
 #
-# 1. A room or face may include its own headers and those of the rooms that its CMakeLists.txt names after USES.
-# 2. Inside a room that declares LAYERS, a sub-folder may include only itself and sub-folders of earlier layers.
-#    "." is the room's own folder. Sub-folders that share a layer ("memory,timing") may not include each other.
-# 3. Device code in kernels/ includes nothing of the repository. Any room may include its headers (argument structures).
+# 1. A room or face may include its own headers and those of the rooms that its CMakeLists.txt names
+#    after USES.
+# 2. Inside a room that declares LAYERS, a sub-folder may include only itself and sub-folders of
+#    earlier layers. "." is the room's own folder. Sub-folders that share a layer ("memory,timing")
+#    may not include each other.
+# 3. Device code in kernels/ includes nothing of the repository. Any room may include its headers
+#    (argument structures).
 # Tests, fuzz targets and shared test cases may include anything.
 cmake_minimum_required(VERSION 3.25)
 set(failed FALSE)
@@ -53,16 +56,19 @@ macro(check_folder place)
   words_after("${text}" USES uses)
   words_after("${text}" LAYERS layers)
   number_layers("${layers}")
-  file(GLOB_RECURSE sources RELATIVE ${folder} ${folder}/*.h ${folder}/*.cpp ${folder}/*.def ${folder}/*.inc)
+  file(GLOB_RECURSE sources RELATIVE ${folder}
+       ${folder}/*.h ${folder}/*.cpp ${folder}/*.def ${folder}/*.inc)
   foreach(source ${sources})
-    if(source MATCHES "_(test|fuzz|bench|cases)\\.(cpp|h)$" OR source MATCHES "(^|/)(testdata|testing|tests)/")
+    if(source MATCHES "_(test|fuzz|bench|cases)\\.(cpp|h)$"
+       OR source MATCHES "(^|/)(testdata|testing|tests)/")
       continue()
     endif()
     sub_folder(${source} from)
     if(layers AND NOT from IN_LIST known)
       complain("${place}/${source}: its folder is not among LAYERS of ${place}/CMakeLists.txt")
     endif()
-    file(STRINGS ${folder}/${source} includes REGEX "^#include \"(atunner|faces|runtime|tests|kernels)/")
+    file(STRINGS ${folder}/${source} includes
+         REGEX "^#include \"(atunner|faces|runtime|tests|kernels)/")
     foreach(line ${includes})
       string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" path "${line}")
       check_include()
@@ -74,7 +80,8 @@ macro(check_include)
   if(path MATCHES "^${place}/(.+)$")
     sub_folder(${CMAKE_MATCH_1} to)
     if(layers AND NOT from STREQUAL to AND NOT layer_${to} LESS layer_${from})
-      complain("${place}/${source}: ${line}\n  '${to}' is not in an earlier layer than '${from}' (LAYERS ${layers})")
+      complain("${place}/${source}: ${line}\n  '${to}' is not in an earlier layer than '${from}' \
+(LAYERS ${layers})")
     endif()
   else()
     string(REGEX REPLACE "^([a-z]+)/([a-z_]+)/.*" "\\1;\\2" parts "${path}")
@@ -93,7 +100,8 @@ macro(check_include)
   endif()
 endmacro()
 
-file(GLOB places RELATIVE ${ROOT} ${ROOT}/atunner/*/CMakeLists.txt ${ROOT}/faces/*/CMakeLists.txt ${ROOT}/runtime/CMakeLists.txt)
+file(GLOB places RELATIVE ${ROOT} ${ROOT}/atunner/*/CMakeLists.txt ${ROOT}/faces/*/CMakeLists.txt
+     ${ROOT}/runtime/CMakeLists.txt)
 foreach(list_file ${places})
   get_filename_component(place ${list_file} DIRECTORY)
   check_folder(${place})
@@ -109,11 +117,13 @@ foreach(folder ${folders})
 endforeach()
 
 # Device code is text for the run-time compiler: a header of the host cannot be reached from there.
-file(GLOB_RECURSE device_code RELATIVE ${ROOT} ${ROOT}/kernels/*.cu ${ROOT}/kernels/*.cuh ${ROOT}/kernels/*.h)
+file(GLOB_RECURSE device_code RELATIVE ${ROOT}
+     ${ROOT}/kernels/*.cu ${ROOT}/kernels/*.cuh ${ROOT}/kernels/*.h)
 foreach(source ${device_code})
   file(STRINGS ${ROOT}/${source} includes REGEX "^ *# *include *\"")
   foreach(line ${includes})
-    complain("${source}: ${line}\n  device code includes nothing of the repository: it is joined as text")
+    complain("${source}: ${line}\n  device code includes nothing of the repository: it is joined \
+as text")
   endforeach()
 endforeach()
 

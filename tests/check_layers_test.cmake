@@ -1,5 +1,6 @@
-# cmake -DSCRIPT=check_layers.cmake -DWORK=folder -P check_layers_test.cmake: the script accepts a tidy tree and reports
-# each kind of include that goes against the declared direction.
+# cmake -DSCRIPT=check_layers.cmake -DWORK=folder -P check_layers_test.cmake: the script accepts a
+# tree without wrong includes and reports each kind of include that goes against the declared
+# direction.
 cmake_minimum_required(VERSION 3.25)
 
 # Writes a tree of two rooms and a face, with one more include in `file`, and runs the script on it.
@@ -13,14 +14,16 @@ function(run_with file include out)
   file(WRITE ${WORK}/atunner/high/inner/b.h "#include \"atunner/high/door.h\"\n")
   file(WRITE ${WORK}/atunner/high/other/o.h "")
   file(WRITE ${WORK}/atunner/high/outer/c.h "#include \"atunner/high/inner/b.h\"\n")
-  file(WRITE ${WORK}/faces/cli/CMakeLists.txt "atunner_room(cli\n  USES high\n  SOURCES main.cpp)\n")
+  file(WRITE ${WORK}/faces/cli/CMakeLists.txt
+       "atunner_room(cli\n  USES high\n  SOURCES main.cpp)\n")
   file(WRITE ${WORK}/faces/cli/main.cpp "#include \"atunner/high/door.h\"\n")
   file(WRITE ${WORK}/runtime/CMakeLists.txt "atunner_use(loader runtime USES low)\n")
   file(WRITE ${WORK}/kernels/families/k.cu "#include <cuda_fp16.h>\n")
   if(file)
     file(APPEND ${WORK}/${file} "#include \"${include}\"\n")
   endif()
-  execute_process(COMMAND ${CMAKE_COMMAND} -DROOT=${WORK} -P ${SCRIPT} RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
+  execute_process(COMMAND ${CMAKE_COMMAND} -DROOT=${WORK} -P ${SCRIPT}
+                  RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
   set(${out} ${result} PARENT_SCOPE)
 endfunction()
 

@@ -14,7 +14,9 @@ class Case:
     shapes: list
     torch: Callable
     attributes: dict = field(default_factory=dict)
-    fill: dict = field(default_factory=dict)  # by input: values, or a function of shape and generator
+    fill: dict = field(
+        default_factory=dict
+    )  # by input: values, or a function of shape and generator
     backward: bool = True
     dtype: str = "float64"
     tolerance: float = 1e-9
@@ -44,4 +46,26 @@ inside = uniform(-0.95, 0.95)
 
 # NaN stays NaN in these, as in NumPy; PyTorch loses it (softshrink: some versions).
 KEEPS_NAN = {"sign", "softshrink", "heaviside"}
-SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 6.0, 7.5, -40.0, 40.0, 1e-8, -1e-8, 800.0, -800.0, INF, -INF, NAN]
+SPECIAL = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    2.0,
+    -2.0,
+    3.0,
+    -3.0,
+    6.0,
+    7.5,
+    -40.0,
+    40.0,
+    1e-8,
+    -1e-8,
+    800.0,
+    -800.0,
+    INF,
+    -INF,
+    NAN,
+]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Do the library's operators mean what PyTorch's mean? Values and gradients of both, in float64, on equal inputs.
+"""Do the library's operators mean what PyTorch's mean? Values and gradients of both, in float64, on
+equal inputs.
 
     python3 semantics.py --reference build/dev/tests/reference_values [--only NAME,…] [--seed N]
-
-A kernel is judged by the library's own definition, so a wrong definition passes every other test: this is the one that
-would fail. Exit code 77 where there is no PyTorch.
+ A kernel is judged by the library's own definition, so a wrong definition passes every other test:
+this is the one that would fail. Exit code 77 where there is no PyTorch.
 """
 import argparse
 import json
@@ -23,15 +23,22 @@ from cases import NOT_COMPARED, all_cases
 warnings.simplefilter("ignore")
 
 TOLERANCE = 1e-9
-DTYPES = {"float64": torch.float64, "float32": torch.float64, "float16": torch.float64, "bfloat16": torch.float64,
-          "bool": torch.bool}
+DTYPES = {
+    "float64": torch.float64,
+    "float32": torch.float64,
+    "float16": torch.float64,
+    "bfloat16": torch.float64,
+    "bool": torch.bool,
+}
 
 
 class Reference:
     """The program that answers for the library."""
 
     def __init__(self, path):
-        self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def ask(self, request):
         self.process.stdin.write(json.dumps(request) + "\n")
@@ -53,12 +60,18 @@ def draw(argument, case, generator):
         given = case.fill[name]
         tensor = given(shape, generator) if callable(given) else torch.as_tensor(given)
         wanted = DTYPES.get(argument["dtype"], torch.int64)
-        return tensor.to(wanted).expand(shape) if tensor.dim() == 0 else tensor.to(wanted).reshape(shape)
+        return (
+            tensor.to(wanted).expand(shape)
+            if tensor.dim() == 0
+            else tensor.to(wanted).reshape(shape)
+        )
     if argument["dtype"] == "bool":
         return torch.randint(0, 2, shape, generator=generator).bool()
     if argument["dtype"] in DTYPES:
         return torch.randn(shape, dtype=torch.float64, generator=generator)
-    return torch.randint(-8 if argument["dtype"].startswith("int") else 0, 9, shape, generator=generator)
+    return torch.randint(
+        -8 if argument["dtype"].startswith("int") else 0, 9, shape, generator=generator
+    )
 
 
 def as_tuple(value):
@@ -72,11 +85,17 @@ def differences(name, got, want, tolerance):
     if got.numel() != want.numel():
         return f"{name} has {got.numel()} elements, PyTorch's {want.numel()}"
     scale = want[want.isfinite()].abs().max().item() if want.isfinite().any() else 0
-    equal = (got == want) | (got.isnan() & want.isnan()) | ((got - want).abs() <= tolerance * (want.abs() + 1e-3 * scale + 1e-3))
+    equal = (
+        (got == want)
+        | (got.isnan() & want.isnan())
+        | ((got - want).abs() <= tolerance * (want.abs() + 1e-3 * scale + 1e-3))
+    )
     bad = (~equal).nonzero().reshape(-1)
     if bad.numel() == 0:
         return ""
-    shown = ", ".join(f"[{i}] {got[i].item():.9g} for {want[i].item():.9g}" for i in bad[:4].tolist())
+    shown = ", ".join(
+        f"[{i}] {got[i].item():.9g} for {want[i].item():.9g}" for i in bad[:4].tolist()
+    )
     return f"{name}: {bad.numel()} of {got.numel()} differ: {shown}"
 
 
@@ -86,15 +105,21 @@ class Check:
         self.seed = seed
 
     def request(self, case, operator, attributes=None):
-        return {"operator": operator, "dtype": case.dtype, "shapes": case.shapes,
-                "attributes": {**case.attributes, **(attributes or {})}}
+        return {
+            "operator": operator,
+            "dtype": case.dtype,
+            "shapes": case.shapes,
+            "attributes": {**case.attributes, **(attributes or {})},
+        }
 
     def inputs(self, case, answer):
         generator = torch.Generator().manual_seed(self.seed)
         return {a["name"]: draw(a, case, generator) for a in answer["arguments"] if not a["output"]}
 
     def values(self, request, inputs):
-        return self.reference.ask({**request, "inputs": {name: flat(x) for name, x in inputs.items()}})
+        return self.reference.ask(
+            {**request, "inputs": {name: flat(x) for name, x in inputs.items()}}
+        )
 
     def forward(self, case):
         """Text of what is wrong, and what the gradient needs."""
@@ -103,14 +128,19 @@ class Check:
         if "error" in answer:
             return answer["error"], None
         inputs = self.inputs(case, answer)
-        leaves = {n: x.clone().requires_grad_(x.is_floating_point() and n not in case.no_gradient)
-                  for n, x in inputs.items()}
+        leaves = {
+            n: x.clone().requires_grad_(x.is_floating_point() and n not in case.no_gradient)
+            for n, x in inputs.items()
+        }
         want = as_tuple(case.torch(*leaves.values()))
         got = self.values(request, inputs)
         if "error" in got:
             return got["error"], None
         outputs = [a["name"] for a in answer["arguments"] if a["output"]]
-        wrong = [differences(name, got["outputs"][name], w, case.tolerance) for name, w in zip(outputs, want)]
+        wrong = [
+            differences(name, got["outputs"][name], w, case.tolerance)
+            for name, w in zip(outputs, want)
+        ]
         return "; ".join(filter(None, wrong)), (inputs, leaves, dict(zip(outputs, want)))
 
     def backward(self, case, inputs, leaves, outputs):
@@ -120,13 +150,21 @@ class Check:
             return answer["error"]
         generator = torch.Generator().manual_seed(self.seed + 1)
         takes = [a["name"] for a in answer["arguments"] if not a["output"]]
-        gradients = {"d" + n: torch.randn(y.shape, dtype=torch.float64, generator=generator) * y.requires_grad
-                     for n, y in outputs.items() if "d" + n in takes}
+        gradients = {
+            "d"
+            + n: torch.randn(y.shape, dtype=torch.float64, generator=generator) * y.requires_grad
+            for n, y in outputs.items()
+            if "d" + n in takes
+        }
         differentiable = [n for n, y in outputs.items() if y.requires_grad]
         by = [n for n, x in leaves.items() if x.requires_grad]
         try:
-            want = torch.autograd.grad([outputs[n] for n in differentiable], [leaves[n] for n in by],
-                                       [gradients["d" + n] for n in differentiable], allow_unused=True)
+            want = torch.autograd.grad(
+                [outputs[n] for n in differentiable],
+                [leaves[n] for n in by],
+                [gradients["d" + n] for n in differentiable],
+                allow_unused=True,
+            )
         except RuntimeError as error:
             if "not implemented" in str(error):
                 return ""  # PyTorch has no such gradient
@@ -138,7 +176,9 @@ class Check:
         for name, w in zip(by, want):
             w = torch.zeros_like(leaves[name]) if w is None else w
             if "d" + name in got["outputs"]:
-                wrong.append(differences("d" + name, got["outputs"]["d" + name], w, case.tolerance * 10))
+                wrong.append(
+                    differences("d" + name, got["outputs"]["d" + name], w, case.tolerance * 10)
+                )
         return "; ".join(filter(None, wrong))
 
 
@@ -162,12 +202,22 @@ def main():
             done += 1
             failed += text != ""
             if text:
-                print(f"{case.operator}{suffix} {case.shapes} {case.attributes}{' ' + case.note if case.note else ''}: {text}")
+                print(
+                    f"{case.operator}{suffix} {case.shapes} {case.attributes}"
+                    f"{' ' + case.note if case.note else ''}: {text}"
+                )
     compared = {c.operator for c in all_cases()}
-    for name in [] if only else sorted(set(check.reference.ask({})["operators"]) - compared - set(NOT_COMPARED)):
+    for name in (
+        []
+        if only
+        else sorted(set(check.reference.ask({})["operators"]) - compared - set(NOT_COMPARED))
+    ):
         failed += 1
         print(f"{name}: no case")
-    print(f"PyTorch {torch.__version__}: {done} comparisons of {len(compared)} operators, {failed} failed")
+    print(
+        f"PyTorch {torch.__version__}: {done} comparisons of {len(compared)} operators, {failed} "
+        "failed"
+    )
     return 1 if failed or done == 0 else 0
 
 
