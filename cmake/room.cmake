@@ -98,6 +98,21 @@ function(atunner_fuzz room file)
            -artifact_prefix=${stem}. ${found} ${seeds})
 endfunction()
 
+# The test framework's headers are parsed once, for this program, which nothing builds or runs.
+function(atunner_test_headers)
+  if(TARGET atunner_test_headers)
+    return()
+  endif()
+  set(source ${CMAKE_BINARY_DIR}/generated/test_headers.cpp)
+  file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")
+  add_executable(atunner_test_headers EXCLUDE_FROM_ALL ${source})
+  atunner_cold(atunner_test_headers)
+  target_link_libraries(atunner_test_headers PRIVATE atunner_flags GTest::gmock)
+  target_precompile_headers(atunner_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>
+    <fmt/format.h> <algorithm> <array> <cmath> <cstdint> <expected> <filesystem> <functional> <map>
+    <memory> <optional> <random> <set> <span> <string> <string_view> <variant> <vector>)
+endfunction()
+
 # atunner_test(NAME LABEL null|nvrtc|vgpu|gpu|process [COST seconds] [TIMEOUT seconds] USES room...
 #              SOURCES file... [ENV k=v...] [LIBS lib...])
 # One executable, one ctest entry. An empty source list makes nothing. ctest starts tests with the
@@ -112,6 +127,8 @@ function(atunner_test name)
   endif()
   add_executable(${name} ${T_SOURCES})
   atunner_cold(${name})
+  atunner_test_headers()
+  target_precompile_headers(${name} REUSE_FROM atunner_test_headers)
   list(TRANSFORM T_USES PREPEND atunner_)
   target_link_libraries(${name} PRIVATE
     ${T_USES} ${T_LIBS} atunner_flags GTest::gmock GTest::gtest_main)
