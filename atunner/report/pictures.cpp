@@ -96,10 +96,19 @@ std::string_view EntityOf(char c) {
   }
 }
 
+/// The powers of ten in [low, high].
+std::vector<double> PowersOfTen(double low, double high) {
+  std::vector<double> powers;
+  const auto last = static_cast<int>(std::floor(std::log10(high)));
+  for (int i = static_cast<int>(std::ceil(std::log10(low))); i <= last; ++i)
+    powers.push_back(std::pow(10, i));
+  return powers;
+}
+
 /// Marks at 1, 2 and 5 times the powers of ten in [low, high], in ns.
 std::string TimeMarks(const Axis& y, double low, double high) {
   std::string svg;
-  for (double value = std::pow(10, std::floor(std::log10(low))); value <= high; value *= 10) {
+  for (const double value : PowersOfTen(low / 10, high)) {
     for (double step : {1.0, 2.0, 5.0}) {
       if (value * step >= low && value * step <= high)
         svg += HorizontalMark(y, value * step, FormatTime(value * step));
@@ -163,8 +172,7 @@ std::vector<RooflinePoint> RooflinePoints(const Report& report, double flops) {
 template <typename Mark>
 std::string DecadeMarks(double low, double high, const Mark& mark) {
   std::string svg;
-  for (double value = std::pow(10, std::ceil(std::log10(low))); value <= high; value *= 10)
-    svg += mark(value);
+  for (const double value : PowersOfTen(low, high)) svg += mark(value);
   return svg;
 }
 
