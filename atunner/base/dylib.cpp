@@ -90,6 +90,28 @@ std::vector<std::string> CudaLibraryFolders() {
   return folders;
 }
 
+Result<DynamicLibrary> OpenCudaLibrary(CudaLibrary library) {
+  using Names = std::vector<std::string>;
+  const auto names = [&]() -> Names {
+    switch (library) {
+      case CudaLibrary::kDriver:
+        return {"libcuda.so.1"};
+      case CudaLibrary::kNvrtc:
+        return {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+      case CudaLibrary::kNvJitLink:
+        return {"libnvJitLink.so.13", "libnvJitLink.so.12", "libnvJitLink.so"};
+      case CudaLibrary::kNvml:
+        return {"libnvidia-ml.so.1", "libnvidia-ml.so"};
+      case CudaLibrary::kCublas:
+        return {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
+      case CudaLibrary::kCudnn:
+        return {"libcudnn.so.9", "libcudnn.so"};
+    }
+    return {};
+  };
+  return DynamicLibrary::Open(names(), CudaLibraryFolders());
+}
+
 std::vector<std::string> CudaIncludeFolders() {
   std::vector<std::string> folders;
   for (const std::string& root : CudaRoots()) folders.push_back(root + "/include");

@@ -42,6 +42,11 @@ class DynamicLibrary {
 /// Folders in which CUDA's libraries may lie: $CUDA_HOME, $CUDA_PATH, /usr/local/cuda*, Debian's,
 /// pip's nvidia packages.
 std::vector<std::string> CudaLibraryFolders();
+/// The libraries of CUDA that are opened at run time.
+enum class CudaLibrary { kDriver, kNvrtc, kNvJitLink, kNvml, kCublas, kCudnn };
+/// Opens the library under the file names of the versions that are known, the newest first.
+Result<DynamicLibrary> OpenCudaLibrary(CudaLibrary library);
+
 /// Folders with cuda_runtime.h / cuda_fp16.h, best first; empty when no toolkit is installed.
 std::vector<std::string> CudaIncludeFolders();
 

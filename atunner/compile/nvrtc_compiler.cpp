@@ -36,8 +36,7 @@ struct Nvrtc {
 };
 
 Result<Nvrtc> OpenNvrtc() {
-  const std::string names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
-  auto library = DynamicLibrary::Open(names, CudaLibraryFolders());
+  auto library = OpenCudaLibrary(CudaLibrary::kNvrtc);
   if (!library) {
     library.error().what = "NVRTC, CUDA's run-time compiler, is not installed (" +
                            library.error().what + ")";
@@ -88,8 +87,7 @@ Status BindVersioned(const DynamicLibrary& library, Function*& slot, const std::
 }
 
 Result<JitLink> OpenJitLink() {
-  const std::string names[] = {"libnvJitLink.so.13", "libnvJitLink.so.12", "libnvJitLink.so"};
-  ATUNNER_TRY(const DynamicLibrary library, DynamicLibrary::Open(names, CudaLibraryFolders()));
+  ATUNNER_TRY(const DynamicLibrary library, OpenCudaLibrary(CudaLibrary::kNvJitLink));
   JitLink api;
   ATUNNER_RETURN_IF_ERROR(BindVersioned(library, api.create, "nvJitLinkCreate"));
   ATUNNER_RETURN_IF_ERROR(BindVersioned(library, api.destroy, "nvJitLinkDestroy"));

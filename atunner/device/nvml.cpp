@@ -33,8 +33,7 @@ constexpr Reason kReasons[] = {{0x4, "software power cap"},
 }  // namespace
 
 std::unique_ptr<Nvml> Nvml::Open(int device_index) {
-  const std::string names[] = {"libnvidia-ml.so.1", "libnvidia-ml.so"};
-  const auto library = DynamicLibrary::Open(names, CudaLibraryFolders());
+  const auto library = OpenCudaLibrary(CudaLibrary::kNvml);
   if (!library) return nullptr;
   auto nvml = std::make_unique<Nvml>();
   nvml->api_ = std::make_shared<Api>();

@@ -63,8 +63,7 @@ struct Driver {
 };
 
 Result<Driver> OpenDriver() {
-  const std::string names[] = {"libcuda.so.1"};
-  auto library = DynamicLibrary::Open(names, CudaLibraryFolders());
+  auto library = OpenCudaLibrary(CudaLibrary::kDriver);
   if (!library) {
     return Fail(ErrorCode::kUnavailable,
                 "there is no NVIDIA driver on this machine (libcuda.so.1 was not found)", "",

@@ -25,8 +25,7 @@ class CublasMatmul : public Subject {
  public:
   static Result<std::unique_ptr<Subject>> Make(TimedDevice& device, const KernelSpec& spec) {
     ATUNNER_RETURN_IF_ERROR(CheckExtents("cuBLAS", spec));
-    const std::string names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
-    ATUNNER_TRY(const DynamicLibrary library, DynamicLibrary::Open(names, CudaLibraryFolders()));
+    ATUNNER_TRY(const DynamicLibrary library, OpenCudaLibrary(CudaLibrary::kCublas));
     auto subject = std::make_unique<CublasMatmul>();
     CublasApi& api = subject->api_;
     ATUNNER_RETURN_IF_ERROR(library.Bind(api.create, "cublasCreate_v2"));

@@ -48,8 +48,7 @@ struct CudnnApi {
                           const void*, void*, void*) = nullptr;
 
   static Result<CudnnApi> Open() {
-    const std::string names[] = {"libcudnn.so.9", "libcudnn.so"};
-    ATUNNER_TRY(const DynamicLibrary library, DynamicLibrary::Open(names, CudaLibraryFolders()));
+    ATUNNER_TRY(const DynamicLibrary library, OpenCudaLibrary(CudaLibrary::kCudnn));
     CudnnApi api;
     ATUNNER_RETURN_IF_ERROR(library.Bind(api.create, "cudnnCreate"));
     ATUNNER_RETURN_IF_ERROR(library.Bind(api.destroy, "cudnnDestroy"));
