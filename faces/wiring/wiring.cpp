@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <thread>
 
@@ -42,78 +41,116 @@ int FailWorker(const Error& error) {
   return ExitCode(error.code);
 }
 
-/// "0,2"
-Result<std::vector<int>> ParseNumbers(const std::string& text) {
-  constexpr int kMost = 63;
-  std::vector<int> numbers;
-  size_t from = 0;
-  while (from <= text.size()) {
-    const size_t comma = std::min(text.find(',', from), text.size());
-    int number = -1;
-    const auto [end, error] = std::from_chars(text.data() + from, text.data() + comma, number);
-    if (error != std::errc() || end != text.data() + comma || number < 0 || number > kMost)
-      return Invalid("'" + text.substr(from, comma - from) + "' is no number of a GPU", "--devices",
-                     "write all, or 0,1");
-    if (std::ranges::find(numbers, number) != numbers.end())
-      return Invalid("GPU " + std::to_string(number) + " is named twice", "--devices");
-    numbers.push_back(number);
-    from = comma + 1;
+/// A judge in a runner process of this executable. With `one_for_all_tasks` all tasks share the
+/// process: starting CUDA takes a second, and several processes at once wait for each other.
+std::unique_ptr<Judge> MakeRunner(const Target& target, double examine_timeout_seconds,
+                                  bool one_for_all_tasks) {
+  RunnerOptions options;
+  options.worker.arguments = {"__runner", target.profile.name,
+                              std::to_string(target.real_index.value_or(-1))};
+  options.examine_timeout_seconds = examine_timeout_seconds;
+  options.binary_only = target.real_index.has_value();
+  options.one_for_all_tasks = one_for_all_tasks;
+  return std::make_unique<RunnerJudge>(options);
+}
+
+/// Every device of the target's model: GPUs of this machine, or a virtual one per two cores.
+Result<std::vector<Target>> DevicesLike(const Target& target) {
+  if (!target.real_index)
+    return std::vector<Target>(std::max(1u, std::thread::hardware_concurrency() / 2), target);
+  ATUNNER_TRY(const std::vector<RealDeviceInfo> present, ListRealDevices());
+  std::vector<Target> alike;
+  for (const RealDeviceInfo& one : present) {
+    if (one.profile.name == target.profile.name) alike.push_back({one.profile, one.index, {}});
   }
-  return numbers;
+  return alike;
+}
+
+class MachineDevices : public jobs::Devices {
+ public:
+  bool HasGpu() const override { return ListRealDevices().has_value(); }
+  Result<Target> Choose(const TargetChoice& choice) override { return ChooseTarget(choice); }
+
+  Result<std::vector<Target>> Select(const Target& target,
+                                     const DeviceSelection& selection) override {
+    if (selection.Empty()) return std::vector{target};
+    ATUNNER_TRY(const std::vector<Target> alike, DevicesLike(target));
+    if (selection.all) return alike;
+    std::vector<Target> chosen;
+    for (const int number : selection.numbers) {
+      const auto found = std::ranges::find(alike, std::optional(number), &Target::real_index);
+      if (target.real_index && found == alike.end())
+        return Invalid(
+            "GPU " + std::to_string(number) + " is not here or no " + target.profile.name,
+            "request.devices", "`atunner devices` lists the GPUs of this machine");
+      chosen.push_back(target.real_index ? *found : target);
+    }
+    return chosen;
+  }
+
+  std::unique_ptr<Judge> MakeJudge(const Target& target, double examine_timeout_seconds,
+                                   bool one_for_all_tasks) override {
+    return MakeRunner(target, examine_timeout_seconds, one_for_all_tasks);
+  }
+};
+
+class MachineCompilers : public jobs::Compilers {
+ public:
+  Result<std::unique_ptr<Compiler>> Open(double timeout_seconds) override {
+    return OpenCompiler(timeout_seconds);
+  }
+};
+
+class MachineStores : public jobs::Stores {
+ public:
+  explicit MachineStores(std::string file) : file_(std::move(file)) {}
+  Result<std::unique_ptr<Store>> Open() override {
+    return Store::Open(file_.empty() ? UserDataDirectory() / "atunner.db" : Path(file_));
+  }
+  Result<std::unique_ptr<Store>> OpenExisting() override {
+    if (!file_.empty() && !Exists(file_) && !Exists(file_ + "-wal"))
+      return Invalid("there is no store '" + file_ + "'", "request.store",
+                     "name the file that was given to optimize or tune");
+    return Open();
+  }
+
+ private:
+  std::string file_;
+};
+
+}  // namespace
+
+Result<Target> ThisGpu(const std::string& field) {
+  const auto devices = ListRealDevices();
+  if (!devices) return Fail(ErrorCode::kUnavailable, "needs a GPU: " + devices.error().what, field);
+  return Target{devices->front().profile, devices->front().index, {}};
+}
+
+namespace {
+
+Result<Target> ThisGpuByAuto(bool force_virtual) {
+  if (force_virtual)
+    return Invalid("'auto' names the GPU in this machine, and request.virtual forbids it",
+                   "request.target", "name a GPU, for example request.target A100");
+  const auto devices = ListRealDevices();
+  if (devices) return ThisGpu("request.target auto");
+  return Fail(ErrorCode::kUnavailable, "no GPU to measure on: " + devices.error().what,
+              "request.target auto", "name a GPU to predict for, for example request.target A100");
 }
 
 }  // namespace
 
-Result<Target> ThisGpu(const std::string& flag) {
+Result<Target> ChooseTarget(const TargetChoice& choice) {
+  if (choice.gpu == "auto") return ThisGpuByAuto(choice.force_virtual);
   const auto devices = ListRealDevices();
-  if (!devices) return Fail(ErrorCode::kUnavailable, "needs a GPU: " + devices.error().what, flag);
-  return Target{devices->front().profile, devices->front().index, {}};
-}
-
-Result<Target> ChooseTarget(const std::string& name, bool force_virtual) {
-  const auto devices = ListRealDevices();
-  if (name == "auto") {
-    if (force_virtual)
-      return Invalid("'auto' names the GPU in this machine, and --virtual forbids it",
-                     "--target-gpu", "name a GPU, for example --target-gpu A100");
-    if (!devices) {
-      return Fail(ErrorCode::kUnavailable, "no GPU to measure on: " + devices.error().what,
-                  "--target-gpu auto", "name a GPU to predict for, for example --target-gpu A100");
-    }
-    return ThisGpu("--target-gpu auto");
-  }
-  ATUNNER_TRY(const DeviceProfile profile, FindProfile(name));
-  if (devices && !force_virtual) {
+  ATUNNER_TRY(const DeviceProfile profile, FindProfile(choice.gpu));
+  if (devices && !choice.force_virtual) {
     for (const RealDeviceInfo& device : *devices) {
       if (device.profile.name == profile.name) return Target{device.profile, device.index, {}};
     }
   }
   ATUNNER_TRY(const Calibration calibration, LoadCalibration(ProfileFolder().string(), profile));
   return Target{profile, std::nullopt, calibration};
-}
-
-Result<std::vector<Target>> DevicesLike(const Target& target, const std::string& devices) {
-  if (devices.empty()) return std::vector{target};
-  std::vector<Target> alike;
-  if (!target.real_index) {
-    alike.assign(std::max(1u, std::thread::hardware_concurrency() / 2), target);
-  } else {
-    ATUNNER_TRY(const std::vector<RealDeviceInfo> present, ListRealDevices());
-    for (const RealDeviceInfo& one : present) {
-      if (one.profile.name == target.profile.name) alike.push_back({one.profile, one.index, {}});
-    }
-  }
-  if (devices == "all") return alike;
-  ATUNNER_TRY(const std::vector<int> numbers, ParseNumbers(devices));
-  std::vector<Target> chosen;
-  for (const int number : numbers) {
-    const auto found = std::ranges::find(alike, std::optional(number), &Target::real_index);
-    if (target.real_index && found == alike.end())
-      return Invalid("GPU " + std::to_string(number) + " is not here or no " + target.profile.name,
-                     "--devices", "`atunner devices` lists the GPUs of this machine");
-    chosen.push_back(target.real_index ? *found : target);
-  }
-  return chosen;
 }
 
 Path ProfileFolder() { return UserDataDirectory() / "profiles"; }
@@ -133,28 +170,16 @@ int CompilerMain() {
   return compiler ? ServeCompiler(**compiler) : FailWorker(compiler.error());
 }
 
-std::unique_ptr<Judge> MakeRunner(const Target& target, double examine_timeout_seconds,
-                                  bool one_for_all_tasks) {
-  RunnerOptions options;
-  options.worker.arguments = {"__runner", target.profile.name,
-                              std::to_string(target.real_index.value_or(-1))};
-  options.examine_timeout_seconds = examine_timeout_seconds;
-  options.binary_only = target.real_index.has_value();
-  options.one_for_all_tasks = one_for_all_tasks;
-  return std::make_unique<RunnerJudge>(options);
+namespace {
+
+int ServeRealDevice(int index, Compiler& compiler) {
+  auto device = OpenRealDevice(index);
+  if (!device) return FailWorker(device.error());
+  LocalJudge judge(**device, device->get(), nullptr, compiler);
+  return ServeJudge(judge);
 }
 
-int RunnerMain(const std::string& profile_name, int real_index) {
-  // The judge's own kernels need no protection from the compiler.
-  auto nvrtc = MakeNvrtcCompiler();
-  if (!nvrtc) return FailWorker(nvrtc.error());
-  const auto compiler = Remembering(*std::move(nvrtc));
-  if (real_index >= 0) {
-    auto device = OpenRealDevice(real_index);
-    if (!device) return FailWorker(device.error());
-    LocalJudge judge(**device, device->get(), nullptr, *compiler);
-    return ServeJudge(judge);
-  }
+int ServeVirtualDevice(const std::string& profile_name, Compiler& compiler) {
   auto profile = FindProfile(profile_name);
   if (!profile) return FailWorker(profile.error());
   auto calibration = LoadCalibration(ProfileFolder().string(), *profile);
@@ -162,19 +187,31 @@ int RunnerMain(const std::string& profile_name, int real_index) {
   vgpu::VirtualGpu device(*profile);
   device.TrackRaces();
   device.Calibrate(*calibration);
-  LocalJudge judge(device, nullptr, &device, *compiler);
+  LocalJudge judge(device, nullptr, &device, compiler);
   return ServeJudge(judge);
 }
 
-Result<std::unique_ptr<Store>> OpenStore(const std::string& file) {
-  return Store::Open(file.empty() ? UserDataDirectory() / "atunner.db" : Path(file));
+}  // namespace
+
+int RunnerMain(const std::string& profile_name, int real_index) {
+  // The judge's own kernels need no protection from the compiler.
+  auto nvrtc = MakeNvrtcCompiler();
+  if (!nvrtc) return FailWorker(nvrtc.error());
+  const auto compiler = Remembering(*std::move(nvrtc));
+  return real_index >= 0 ? ServeRealDevice(real_index, *compiler)
+                         : ServeVirtualDevice(profile_name, *compiler);
 }
 
-Result<std::unique_ptr<Store>> OpenKnownStore(const std::string& file) {
-  if (!file.empty() && !Exists(file) && !Exists(file + "-wal"))
-    return Invalid("there is no store '" + file + "'", "--store",
-                   "name the file that was given to optimize or tune");
-  return OpenStore(file);
-}
+struct Machine::Doors {
+  explicit Doors(std::string store_file) : stores(std::move(store_file)) {}
+  MachineCompilers compilers;
+  MachineStores stores;
+  MachineDevices devices;
+  jobs::Services services{compilers, stores, devices, SystemClock(), UserDataDirectory() / "runs"};
+};
+
+Machine::Machine(std::string store_file) : doors_(std::make_unique<Doors>(std::move(store_file))) {}
+Machine::~Machine() = default;
+jobs::Services& Machine::services() { return doors_->services; }
 
 }  // namespace atunner

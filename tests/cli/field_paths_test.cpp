@@ -1,4 +1,4 @@
-#include "faces/cli/field_paths.h"
+#include "faces/cli/output/field_paths.h"
 
 #include <gtest/gtest.h>
 

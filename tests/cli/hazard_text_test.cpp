@@ -1,5 +1,5 @@
 // What `run` and `sanitize` say of a launch.
-#include "faces/cli/hazard_text.h"
+#include "faces/cli/output/hazard_text.h"
 
 #include <gtest/gtest.h>
 

@@ -11,8 +11,9 @@ Outcome RunShell(const std::string& home, const std::string& shell) {
   const std::string out = home + "/.out";
   const std::string err = home + "/.err";
   const std::string script = "export A=" ATUNNER_EXECUTABLE " XDG_DATA_HOME=" + home +
-                             "/data XDG_CACHE_HOME=" + home + "/cache; cd " + home + "; (" + shell +
-                             ") >" + out + " 2>" + err + " </dev/null";
+                             "/data XDG_CONFIG_HOME=" + home + "/config XDG_CACHE_HOME=" + home +
+                             "/cache; cd " + home + "; (" + shell + ") >" + out + " 2>" + err +
+                             " </dev/null";
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::execl("/bin/bash", "bash", "-c", script.c_str(), nullptr);

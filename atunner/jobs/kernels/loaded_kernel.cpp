@@ -1,0 +1,149 @@
+#include "atunner/jobs/kernels/loaded_kernel.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "atunner/base/closest_name.h"
+#include "atunner/base/files.h"
+#include "atunner/codegen/template/family.h"
+#include "atunner/jobs/kernels/artifact_kernel.h"
+#include "atunner/jobs/requests/tasks.h"
+#include "atunner/jobs/requests/user_sources.h"
+
+namespace atunner::jobs {
+namespace {
+
+constexpr uint64_t kSeed = 1;
+
+Status SetParameter(const ParameterSpace& space, const std::string& setting,
+                    Configuration& configuration) {
+  const size_t equals = setting.find('=');
+  const std::string name = setting.substr(0, equals);
+  const int at = space.Find(name);
+  if (at < 0 || equals == std::string::npos) {
+    const std::string near = ClosestName(name, space.Names());
+    return Invalid(
+        "'" + setting + "' sets no parameter of this kernel", "request.configuration",
+        near.empty() ? "write name=value, with commas between" : "did you mean '" + near + "'?");
+  }
+  const std::vector<Value>& values = space.parameters[static_cast<size_t>(at)].values;
+  const auto value = std::ranges::find_if(
+      values, [&](const Value& v) { return ToString(v) == setting.substr(equals + 1); });
+  if (value == values.end()) {
+    std::string listed;
+    for (const Value& v : values) listed += (listed.empty() ? "" : ", ") + ToString(v);
+    return Invalid("'" + setting.substr(equals + 1) + "' is no value of '" + name + "'",
+                   "request.configuration", "use " + listed);
+  }
+  configuration.values[static_cast<size_t>(at)] = *value;
+  return {};
+}
+
+Result<Configuration> ConfigurationOf(const ScheduleTemplate& schedule, const std::string& text) {
+  Configuration configuration = schedule.Default();
+  std::istringstream settings(text);
+  for (std::string setting; std::getline(settings, setting, ',');)
+    ATUNNER_RETURN_IF_ERROR(SetParameter(schedule.space(), setting, configuration));
+  ATUNNER_TRY(const bool allowed, schedule.space().Allows(configuration, schedule.spec().dims));
+  if (!allowed)
+    return Invalid("the constraints rule this configuration out", "request.configuration " + text);
+  return configuration;
+}
+
+Result<LoadedKernel> FromTemplate(const ScheduleTemplate& schedule, const KernelRequest& request,
+                                  const Target& target, Compiler& compiler) {
+  LoadedKernel loaded;
+  loaded.spec = schedule.spec();
+  loaded.name = loaded.spec.name;
+  ATUNNER_TRY(const Configuration configuration, ConfigurationOf(schedule, request.configuration));
+  loaded.configuration = schedule.space().Describe(configuration);
+  ATUNNER_TRY(const RenderedKernel kernel, schedule.Render(configuration));
+  loaded.source_name = kernel.source.name;
+  loaded.source = kernel.source.text;
+  loaded.folder = request.file.parent_path();
+  loaded.candidate.plan = kernel.plan;
+  ATUNNER_TRY(CompileOutcome outcome,
+              compiler.Compile({kernel.source, EntriesOf(kernel.plan), target.profile.Arch()}));
+  if (!outcome.ok())
+    return Invalid("the kernel does not compile: " + outcome.error, request.file.string());
+  loaded.candidate.module = *std::move(outcome.module);
+  return loaded;
+}
+
+Result<LoadedKernel> FromArtifact(const KernelRequest& request, const Target& target,
+                                  Compiler& compiler) {
+  LoadedKernel loaded;
+  ATUNNER_TRY(const Artifact artifact, LoadArtifact(request.file));
+  if (!request.configuration.empty())
+    return Invalid("an artifact has one configuration", "request.configuration");
+  loaded.name = artifact.name;
+  for (const auto& [name, value] : artifact.configuration)
+    loaded.configuration += (loaded.configuration.empty() ? "" : ", ") + name + "=" +
+                            ToString(value);
+  loaded.spec = artifact.spec;
+  loaded.source_name = "kernel.cu";
+  loaded.source = ReadFile(request.file / "kernel.cu").value_or("");
+  loaded.folder = request.file;
+  ATUNNER_TRY(loaded.candidate, CandidateOf(request.file, artifact, target, compiler));
+  return loaded;
+}
+
+}  // namespace
+
+Result<Target> TargetOf(const KernelRequest& request, Devices& devices) {
+  std::string name = request.gpu;
+  if (name == "auto" && !devices.HasGpu()) {
+    name = "A100";
+    if (IsFolder(request.file)) {
+      ATUNNER_TRY(const Artifact artifact, LoadArtifact(request.file));
+      name = artifact.device;
+    }
+  }
+  return devices.Choose({name, name != "auto"});
+}
+
+Result<LoadedKernel> LoadKernel(const KernelRequest& request, const Target& target,
+                                Compiler& compiler, const EventSink& events) {
+  if (request.file.empty() != request.task.has_value())
+    return Invalid("what to run is not clear", "",
+                   "name a file, or an operator by request.operator and request.shapes");
+  if (request.task) {
+    ATUNNER_TRY(const KernelSpec spec, SpecOf(*request.task));
+    ATUNNER_TRY(const auto schedule, MakeTemplate(spec, target.profile));
+    return FromTemplate(*schedule, request, target, compiler);
+  }
+  if (IsFolder(request.file)) return FromArtifact(request, target, compiler);
+  SourceOptions options;
+  options.kernel = request.kernel;
+  options.multiprocessors = target.profile.sms;
+  ATUNNER_TRY(UserKernel kernel, ReadUserKernel(request.file.string(), options));
+  ATUNNER_TRY(const auto schedule, TemplateOf(kernel, request.file.string(), events, false));
+  return FromTemplate(*schedule, request, target, compiler);
+}
+
+Result<std::unique_ptr<KernelOnVirtualGpu>> KernelOnVirtualGpu::Make(const LoadedKernel& kernel,
+                                                                     const Target& target,
+                                                                     Compiler& compiler) {
+  std::unique_ptr<KernelOnVirtualGpu> made(new KernelOnVirtualGpu(target.profile));
+  ATUNNER_TRY(made->module_, made->gpu_.Load(kernel.candidate.module));
+  ATUNNER_RETURN_IF_ERROR(made->Fill(kernel, compiler));
+  return made;
+}
+
+Status KernelOnVirtualGpu::Fill(const LoadedKernel& kernel, Compiler& compiler) {
+  ATUNNER_TRY(TaskBuffers buffers, TaskBuffers::Allocate(gpu_, kernel.spec, kernel.spec.dims, 0));
+  buffers_ = std::move(buffers);
+  ATUNNER_TRY(const auto kernels, JudgeKernels::Make(gpu_, compiler));
+  ATUNNER_RETURN_IF_ERROR(buffers_->DrawInputs(*kernels, {InputFamily::kNormal, kSeed, false}));
+  for (const TaskBuffers::Tensor& tensor : buffers_->tensors())
+    gpu_.SetName(tensor.address, tensor.spec->name);
+  ATUNNER_TRY(plan_, BindPlan(gpu_, kernel.candidate.plan, kernel.spec, *buffers_));
+  for (size_t i = 0; i < plan_->workspaces.size(); ++i) {
+    const Buffer& workspace = *plan_->workspaces[i];
+    gpu_.SetName(workspace.address(), kernel.candidate.plan.workspaces[i].name);
+    gpu_.MarkUndefined(workspace.address(), workspace.bytes());
+  }
+  return CopySymbols(gpu_, *module_, *plan_);
+}
+
+}  // namespace atunner::jobs

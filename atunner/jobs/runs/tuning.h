@@ -1,0 +1,28 @@
+// The jobs that tune: an operator or a graph, a described kernel, and a bare .cu file.
+#pragma once
+
+#include <stop_token>
+#include <variant>
+
+#include "atunner/jobs/requests/events.h"
+#include "atunner/jobs/requests/requests.h"
+#include "atunner/jobs/requests/results.h"
+
+namespace atunner::jobs {
+
+/// Searches, verifies, compares and reports, at each size that is named. With several sizes `out`
+/// is the folder of their artifacts. kInvalidInput for a wrong task, condition or folder,
+/// kUnavailable where the target or a compiler is missing.
+Result<TuningResult> Optimize(const OptimizeRequest& request, Services& services,
+                              const EventSink& events, std::stop_token stop);
+
+/// kInvalidInput for a file that is neither a kernel .toml nor a T1 .json.
+Result<TuningResult> Tune(const TuneRequest& request, Services& services, const EventSink& events,
+                          std::stop_token stop);
+
+/// The tuned kernel, or without `auto_tune` what was understood of the file.
+Result<std::variant<TuningResult, UnderstoodKernel>> HardwareOptimize(
+    const HardwareOptimizeRequest& request, Services& services, const EventSink& events,
+    std::stop_token stop);
+
+}  // namespace atunner::jobs

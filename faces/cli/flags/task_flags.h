@@ -1,0 +1,31 @@
+// The flags that name a task, and the request that they make.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "atunner/jobs/requests/requests.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace atunner::cli {
+
+struct TaskFlags {
+  std::string operator_name;
+  std::vector<std::string> shapes;
+  std::string dtype = "float32";
+  std::vector<std::string> attributes;
+  std::string accuracy = "default";  ///< strict, default or fast
+  std::string graph;                 ///< a file in the graphs' text form, instead of an operator
+  std::vector<std::string> dims;     ///< sizes of its symbols: B=4096, or B=1,64,4096
+
+  Result<jobs::TaskRequest> Request() const;
+};
+
+/// --operator, --dtype, --attr and --accuracy. Returns --operator.
+CLI::Option* AddOperator(CLI::App* verb, TaskFlags& flags);
+
+}  // namespace atunner::cli

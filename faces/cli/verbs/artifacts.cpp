@@ -1,0 +1,147 @@
+// `show` and `verify`: what an artifact is, and whether it is still right.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "atunner/jobs/runs/verify.h"
+#include "atunner/model/artifact/artifact.h"
+#include "atunner/model/json/json.h"
+#include "atunner/model/kernel/accuracy.h"
+#include "faces/cli/flags/parse.h"
+#include "faces/cli/output/render.h"
+#include "faces/cli/verbs/verb_list.h"
+#include "faces/wiring/wiring.h"
+
+namespace atunner::cli {
+namespace {
+
+/// One line of `show`: a label and its text.
+std::string Row(const std::string& label, const std::string& text) {
+  return fmt::format("  {:<14} {}\n", label, text);
+}
+
+std::string TimeRows(const Artifact& artifact) {
+  const auto ns = artifact.trial.ObjectiveNs();
+  std::string text;
+  if (ns) text += Row("time", fmt::format("{} {}", FormatTime(*ns), Name(artifact.evidence)));
+  for (const Baseline& baseline : artifact.baselines) {
+    const auto other = baseline.ObjectiveNs();
+    const auto& compared = baseline.comparison;
+    if (compared)
+      text += Row("vs " + baseline.name,
+                  fmt::format("{:.2f} times as fast [{:.2f}, {:.2f}], {} pairs", compared->ratio,
+                              compared->low, compared->high, compared->pairs));
+    else if (other && ns)
+      text += Row("vs " + baseline.name,
+                  fmt::format("{:.2f} times as fast ({})", *other / *ns, Name(artifact.evidence)));
+  }
+  return text;
+}
+
+std::string SizeRows(const Artifact& artifact) {
+  const SizeFreedom& freedom = artifact.freedom;
+  std::string text = Row("tuned for", ToString(artifact.spec.dims));
+  text += Row("serves any", freedom.dims.empty()
+                                ? "no other size"
+                                : fmt::format("{}", fmt::join(freedom.dims, ", ")));
+  for (const Constraint& constraint : freedom.constraints)
+    text += Row("  as long as", constraint.condition.text());
+  return text;
+}
+
+std::string KernelRows(const Artifact& artifact) {
+  std::string configuration;
+  for (const auto& [name, value] : artifact.configuration)
+    configuration += fmt::format("{}{}={}", configuration.empty() ? "" : ", ", name,
+                                 ToString(value));
+  std::string text = Row("configuration", configuration);
+  for (const KernelResources& kernel : artifact.resources)
+    text += Row("kernel", fmt::format("{}: {} registers, {} bytes static shared, {} bytes spilled",
+                                      kernel.entry, kernel.registers, kernel.static_shared_bytes,
+                                      kernel.spill_store_bytes));
+  return text;
+}
+
+std::string ProofRows(const Artifact& artifact) {
+  const Verdict& verdict = artifact.trial.verdict;
+  return Row("verified by", verdict.correct()
+                                ? fmt::format("{} checks, worst error {:.2e}",
+                                              verdict.checks.size(), verdict.WorstError())
+                                : "nothing: " + verdict.reason) +
+         Row("accuracy", std::string(Name(AccuracyOf(artifact.spec)))) +
+         Row("made", fmt::format("{} by atunner {} with {}, run {}", artifact.created,
+                                 artifact.atunner_version, artifact.compiler, artifact.run));
+}
+
+Result<int> ShowArtifact(const std::string& folder, const Context& context) {
+  ATUNNER_TRY(const Artifact artifact, LoadArtifact(folder));
+  if (context.common.json) {
+    ATUNNER_TRY(const std::string manifest, ReadFile(Path(folder) / "manifest.json"));
+    fmt::print("{}\n", manifest);
+    return 0;
+  }
+  const std::string text = fmt::format("{} for {}, {}\n", artifact.name, artifact.device,
+                                       artifact.arch) +
+                           TimeRows(artifact) + SizeRows(artifact) + KernelRows(artifact) +
+                           ProofRows(artifact);
+  fmt::print("{}", Printable(text));
+  return 0;
+}
+
+struct VerifyFlags {
+  std::string folder;
+  std::string target;
+  bool force_virtual = false;
+  std::string accuracy;
+};
+
+void PrintVerdict(const jobs::VerifyResult& result) {
+  for (const CheckRecord& check : result.verdict.checks) {
+    fmt::print("{:<7} {:<12} {:<28} {}  error {:.2e}, bound {:.2e}, plain kernel {:.2e}\n",
+               check.passed ? "passed" : "FAILED", check.check, check.family, ToString(check.dims),
+               check.error, check.bound, check.honest);
+  }
+  fmt::print("{} on {} with seed {}: {}{}\n", Printable(result.name), result.gpu, result.seed,
+             Name(result.verdict.kind),
+             result.verdict.reason.empty() ? "" : ": " + Printable(result.verdict.reason));
+  if (result.ns) fmt::print("{} {}\n", FormatTime(*result.ns), Name(result.evidence));
+}
+
+Result<int> Verify(const VerifyFlags& flags, const Context& context) {
+  jobs::VerifyRequest request{flags.folder, {flags.target, flags.force_virtual}, {}};
+  if (!flags.accuracy.empty()) {
+    ATUNNER_TRY(request.accuracy, ParseAccuracyFlag(flags.accuracy));
+  }
+  Machine machine(context.common.store);
+  ATUNNER_TRY(const jobs::VerifyResult result, jobs::Verify(request, machine.services()));
+  if (context.common.json)
+    PrintJson({{"artifact", flags.folder},
+               {"device", result.gpu},
+               {"evidence", Name(result.evidence)},
+               {"seed", result.seed},
+               {"verdict", ToJson(result.verdict)},
+               {"ns", result.ns ? Json(*result.ns) : Json()}});
+  else
+    PrintVerdict(result);
+  return result.verdict.correct() ? 0 : 1;
+}
+
+}  // namespace
+
+void AddArtifacts(VerbList& verbs) {
+  const auto folder = std::make_shared<std::string>();
+  CLI::App* verb = verbs.Add("show", "what an artifact is",
+                             [folder](const Context& c) { return ShowArtifact(*folder, c); });
+  verb->add_option("folder", *folder, "artifact folder")->required();
+  const auto flags = std::make_shared<VerifyFlags>();
+  verb = verbs.Add("verify", "judge an artifact again, with inputs nobody saw before",
+                   [flags](const Context& c) { return Verify(*flags, c); });
+  verb->add_option("folder", flags->folder, "artifact folder")->required();
+  verb->add_option("--target-gpu", flags->target, "GPU to verify on; default: the artifact's");
+  verb->add_flag("--virtual", flags->force_virtual,
+                 "on the virtual GPU, even if the GPU is in this machine");
+  verb->add_option("--accuracy", flags->accuracy,
+                   "strict, default or fast instead of the artifact's own policy");
+}
+
+}  // namespace atunner::cli

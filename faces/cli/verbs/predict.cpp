@@ -1,0 +1,119 @@
+// `predict`: times of listed configurations on the virtual GPU, without judging them.
+#include "atunner/jobs/kernels/predict.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "faces/cli/flags/task_flags.h"
+#include "faces/cli/flags/tuning_flags.h"
+#include "faces/cli/output/field_paths.h"
+#include "faces/cli/output/progress.h"
+#include "faces/cli/output/render.h"
+#include "faces/cli/verbs/interrupt.h"
+#include "faces/cli/verbs/verb_list.h"
+#include "faces/wiring/wiring.h"
+
+namespace atunner::cli {
+namespace {
+
+struct PredictFlags {
+  std::string file;
+  std::string kernel;
+  TaskFlags task;
+  std::string target;
+  std::string configurations;
+  double compile_timeout = jobs::kCompileTimeoutSeconds;
+  bool counts = false;
+};
+
+Result<jobs::PredictRequest> RequestOf(const PredictFlags& flags) {
+  jobs::PredictRequest request;
+  request.file = flags.file;
+  request.kernel = flags.kernel;
+  if (flags.file.empty()) {
+    ATUNNER_TRY(request.task, flags.task.Request());
+  }
+  request.gpu = flags.target;
+  request.configurations = flags.configurations;
+  request.counts = flags.counts;
+  request.compile_timeout_seconds = flags.compile_timeout;
+  return request;
+}
+
+void PrintRow(const jobs::Prediction& row) {
+  if (row.error)
+    fmt::print("{:>12}  {}  {}\n", "-", row.described, WithFlags(*row.error).ToString());
+  else
+    fmt::print("{:>12}  {}  {}\n", FormatTime(row.estimate->time_ns), row.described,
+               row.estimate->limiter);
+}
+
+void PrintEvent(const jobs::Event& event) {
+  if (const auto* started = std::get_if<jobs::KernelStartedEvent>(&event))
+    fmt::print("{}\n", started->kernel);
+  if (const auto* predicted = std::get_if<jobs::KernelPredictedEvent>(&event)) {
+    for (const jobs::Prediction& row : predicted->result.predictions) PrintRow(row);
+  }
+  if (const auto* refused = std::get_if<jobs::KernelRefusedEvent>(&event))
+    fmt::print(stderr, "{} is not predicted: {}\n", refused->kernel,
+               WithFlags(refused->error).ToString());
+}
+
+Json JsonOf(jobs::PredictResult::Item& item) {
+  if (!item.predicted)
+    return {{"kernel", item.kernel}, {"refused", WithFlags(item.predicted.error()).what}};
+  for (jobs::Prediction& one : item.predicted->predictions) {
+    if (one.error) one.error = WithFlags(*one.error);
+  }
+  return jobs::ToJson(*item.predicted);
+}
+
+Result<int> Predict(const PredictFlags& flags, const Context& context) {
+  ATUNNER_TRY(const jobs::PredictRequest request, RequestOf(flags));
+  const Common& common = context.common;
+  Machine machine(common.store);
+  Progress progress({.silent = common.quiet || common.json});
+  const jobs::EventSink events = [&](const jobs::Event& event) {
+    progress(event);
+    if (!common.json) PrintEvent(event);
+  };
+  ATUNNER_TRY(jobs::PredictResult result,
+              jobs::Predict(request, machine.services(), events, InterruptToken()));
+  if (common.json) {
+    Json answers = Json::array();
+    for (auto& item : result.kernels) answers.push_back(JsonOf(item));
+    PrintJson(answers.size() == 1 ? answers[0] : answers);
+  }
+  return result.any() ? 0 : 1;
+}
+
+}  // namespace
+
+void AddPredict(VerbList& verbs) {
+  const auto flags = std::make_shared<PredictFlags>();
+  CLI::App* verb = verbs.Add(
+      "predict", "times of listed configurations on the virtual GPU, without judging them",
+      [flags](const Context& c) { return Predict(*flags, c); });
+  verb->add_option("file", flags->file,
+                   "kernel.cu, kernel.toml or space.json; without it, --operator or --graph");
+  verb->add_option("--kernel", flags->kernel, "which kernel of a .cu");
+  verb->add_option("--operator", flags->task.operator_name,
+                   "operator (`atunner operators` lists them)");
+  verb->add_option("--input-shape", flags->task.shapes, "shapes, as the operator asks for them");
+  verb->add_option("--dtype", flags->task.dtype, "float32, float16 or bfloat16");
+  verb->add_option("--attr", flags->task.attributes, "operator attribute, key=value");
+  verb->add_option("--graph", flags->task.graph, "file.atg: a graph in text form (docs/graph.md)");
+  verb->add_option("--dim", flags->task.dims,
+                   "size of a graph's symbol, B=4096; else the end of its range");
+  verb->add_option("--target-gpu", flags->target,
+                   "a GPU of `atunner devices`; A100@765: at 765 MHz")
+      ->required();
+  verb->add_option(
+      "--configs", flags->configurations,
+      "JSON list of configurations, or a run's export; default: the default configuration");
+  AddCompileTimeout(verb, flags->compile_timeout);
+  verb->add_flag("--counts", flags->counts, "with --json: what was counted, beside each estimate");
+}
+
+}  // namespace atunner::cli

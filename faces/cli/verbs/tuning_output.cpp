@@ -1,0 +1,86 @@
+#include "faces/cli/verbs/tuning_output.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "faces/cli/output/progress.h"
+#include "faces/cli/output/render.h"
+#include "faces/cli/verbs/interrupt.h"
+#include "faces/wiring/wiring.h"
+
+namespace atunner::cli {
+namespace {
+
+/// "m=4,n=512".
+std::string SizeName(const Dims& dims) {
+  std::string name;
+  for (const auto& [symbol, size] : dims)
+    name += fmt::format("{}{}={}", name.empty() ? "" : ",", symbol, size);
+  return name;
+}
+
+/// Prints events as they come.
+class Printer {
+ public:
+  explicit Printer(const Common& common)
+      : common_(common),
+        progress_({.silent = common.quiet || common.json, .explain = common.explain}) {}
+
+  void operator()(const jobs::Event& event) {
+    if (const auto* size = std::get_if<jobs::SizeStartedEvent>(&event)) Started(*size);
+    if (const auto* stage = std::get_if<jobs::StageEvent>(&event)) Show(*stage);
+    if (const auto* run = std::get_if<jobs::RunFinishedEvent>(&event)) Finished(run->result);
+    progress_(event);
+  }
+
+ private:
+  void Started(const jobs::SizeStartedEvent& size) {
+    several_ = true;
+    if (!common_.quiet && !common_.json) fmt::print(stderr, "{}: ", SizeName(size.dims));
+  }
+  void Show(const jobs::StageEvent& stage) const {
+    if (common_.json)
+      PrintJson({{"stage", Name(stage.stage)}, {"task", stage.task}, {"value", stage.value}});
+    else
+      fmt::print("=== {} of {}\n{}\n", Name(stage.stage), stage.task, Printable(stage.text));
+  }
+  void Finished(const jobs::RunResult& run) const {
+    if (common_.json) return;
+    fmt::print("{}\n{}report:   {}\n{}", Printable(RenderTable(run.report)),
+               run.artifact ? "artifact: " + run.artifact->string() + "\n" : "", run.page.string(),
+               several_ ? "\n" : "");
+  }
+
+  const Common& common_;
+  Progress progress_;
+  bool several_ = false;
+};
+
+void PrintResult(const jobs::TuningResult& result, bool json) {
+  const bool tuned = !result.runs.empty() || result.several;
+  if (json && result.several) {
+    Json sizes = Json::array();
+    for (const jobs::RunResult& run : result.runs) sizes.push_back(run.summary);
+    PrintJson({{"sizes", std::move(sizes)}, {"artifacts", result.out.string()}});
+  } else if (json && tuned) {
+    PrintJson(result.runs.front().summary);
+  } else if (result.several) {
+    fmt::print(
+        "artifacts: {}, of which the runtime takes the one tuned nearest to a problem's size\n",
+        result.out.string());
+  }
+}
+
+}  // namespace
+
+Result<int> RunTuning(const Context& context, const TuningJob& job) {
+  Machine machine(context.common.store);
+  Printer printer(context.common);
+  ATUNNER_TRY(const jobs::TuningResult result,
+              job(machine.services(), std::ref(printer), InterruptToken()));
+  PrintResult(result, context.common.json);
+  return result.AllFound() ? 0 : 1;
+}
+
+}  // namespace atunner::cli

@@ -1,0 +1,22 @@
+// How the three verbs that tune print their results.
+#pragma once
+
+#include <functional>
+#include <stop_token>
+
+#include "atunner/jobs/requests/events.h"
+#include "atunner/jobs/requests/results.h"
+#include "atunner/jobs/requests/services.h"
+#include "faces/cli/verbs/verb_list.h"
+
+namespace atunner::cli {
+
+/// A job that tunes: it gets the machine's services, an event sink and a stop token.
+using TuningJob = std::function<Result<jobs::TuningResult>(
+    jobs::Services& services, const jobs::EventSink& events, std::stop_token stop)>;
+
+/// Runs the job and prints progress, stages and results. The exit code is 0 if there is a correct
+/// kernel for every size, else 1.
+Result<int> RunTuning(const Context& context, const TuningJob& job);
+
+}  // namespace atunner::cli
