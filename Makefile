@@ -57,7 +57,7 @@ check:  # -k: all findings of all parts
 	@echo "make check: no findings"
 
 # Lists of entries (.def), data of tests and users' examples keep their own layout.
-FORMATTED = git ls-files '*.h' '*.cpp' 'kernels/*.cu' 'kernels/*.cuh'
+FORMATTED = git ls-files '*.h' '*.hpp' '*.cpp' 'kernels/*.cu' 'kernels/*.cuh'
 
 check-format:
 	$(FORMATTED) | xargs -P$(JOBS) -n 64 clang-format-19 --dry-run -Werror

@@ -1,5 +1,5 @@
-// C = alpha * A * B + beta * C in single precision, tiled as auto-tuners' GEMM benchmarks tile it (gemm.json lists the
-// parameters). A is K x M, B is K x N and C is N x M, all row-major; M, N and K are multiples of MWG, NWG and KWG.
+// C = alpha * A * B + beta * C in single precision. A is K x M, B is K x N, C is N x M, row-major;
+// M, N and K are multiples of the tile MWG, NWG, KWG. gemm.json lists the parameters.
 template <int WIDTH>
 struct alignas(WIDTH >= 4 ? 16 : 4 * WIDTH) Pack {
   float s[WIDTH];
@@ -8,12 +8,12 @@ using PackM = Pack<VWM>;
 using PackN = Pack<VWN>;
 
 constexpr int kThreads = MDIMC * NDIMC;
-// What one thread computes of the block's tile, and what it loads of A's and B's: in packs, and in rows.
+// Packs of C that a thread computes; packs per row, and rows, of A and B that it loads.
 constexpr int kPacksM = MWG / MDIMC / VWM, kPacksN = NWG / NDIMC / VWN;
 constexpr int kLoadsA = MWG / MDIMA / VWM, kLoadsB = NWG / NDIMB / VWN;
 constexpr int kRowsA = KWG / (kThreads / MDIMA), kRowsB = KWG / (kThreads / NDIMB);
 
-/// Position of a thread's pack number `i` in the tile: its packs stand together, or `threads` apart.
+/// Position of a thread's pack number `i` in the tile: packs are contiguous, or `threads` apart.
 template <bool STRIDED>
 __device__ int PackAt(int thread, int threads, int packs, int i) {
   return STRIDED ? i * threads + thread : thread * packs + i;

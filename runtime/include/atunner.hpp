@@ -15,7 +15,8 @@ namespace atunner::runtime {
 /// A call that failed; what() is the library's message.
 class Error : public std::runtime_error {
  public:
-  Error(atunner_status status, const std::string& text) : std::runtime_error(text), status_(status) {}
+  Error(atunner_status status, const std::string& text)
+      : std::runtime_error(text), status_(status) {}
   atunner_status status() const { return status_; }
 
  private:
@@ -58,7 +59,8 @@ class Kernel {
     return all;
   }
 
-  /// Device addresses in the order of arguments(). `workspace` 0: scratch memory comes from the driver's pool.
+  /// Device addresses in the order of arguments(). `workspace` 0: scratch memory comes from the
+  /// driver's pool.
   void Launch(void* stream, const std::vector<std::uint64_t>& tensors, std::uint64_t workspace = 0,
               std::uint64_t workspace_bytes = 0) const {
     atunner_launch_info launch = ATUNNER_LAUNCH_INIT;
@@ -110,7 +112,8 @@ class Set {
     std::vector<atunner_dim> dims;
     for (const auto& [name, value] : problem.dims) dims.push_back({name.c_str(), value});
     std::vector<atunner_attribute> attributes;
-    for (const auto& [name, value] : problem.attributes) attributes.push_back({name.c_str(), value.c_str()});
+    for (const auto& [name, value] : problem.attributes)
+      attributes.push_back({name.c_str(), value.c_str()});
     atunner_problem raw = ATUNNER_PROBLEM_INIT;
     raw.name = problem.name.empty() ? nullptr : problem.name.c_str();
     raw.dtype = problem.dtype.empty() ? nullptr : problem.dtype.c_str();
