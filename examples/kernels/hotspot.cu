@@ -1,7 +1,7 @@
-// Heat on a chip: `iterations` explicit steps of a five-point stencil with a power source, in one launch
-// (hotspot.json lists the parameters). A block computes its tile with a halo as wide as the number of steps; the part of
-// it that is still exact shrinks by a cell per step. temporal_tiling_factor is how many steps are made before the
-// computed part is narrowed: more steps with the same bounds against more cells computed in vain.
+// Heat on a chip: `iterations` explicit steps of a five-point stencil with a power source, in one
+// launch. A block computes its tile with a halo as wide as the number of steps; after each step the
+// exact part is one cell narrower. temporal_tiling_factor is the number of steps between updates
+// of the computed part: fewer bounds to compute, more cells in vain. Parameters: hotspot.json.
 constexpr int kTileX = block_size_x * tile_size_x, kTileY = block_size_y * tile_size_y;
 constexpr int kWidth = kTileX + 2 * iterations, kHeight = kTileY + 2 * iterations;
 constexpr float kAmbient = 80.0f;
@@ -42,7 +42,7 @@ extern "C" __global__ void LAUNCH_BOUNDS calculate_temp(const float* power, cons
           const int gx = origin_x + x, gy = origin_y + y;
           if (gx < 0 || gx >= grid_width || gy < 0 || gy >= grid_height) continue;
           const float here = heat[from][y][x];
-          // The rim of the chip is insulated: a missing neighbour is as warm as the cell itself.
+          // The chip's edge is insulated: a missing neighbour is as warm as the cell itself.
           const float north = gy > 0 ? heat[from][y - 1][x] : here;
           const float south = gy < grid_height - 1 ? heat[from][y + 1][x] : here;
           const float west = gx > 0 ? heat[from][y][x - 1] : here;
