@@ -48,7 +48,7 @@ class Matmul : public ContractionOperator {
   Matmul()
       : ContractionOperator({"matmul",
                              "c[M, N] = a[M, K] · b[K, N], row-major",
-                             "M,N,K: --input-shape 4096,4096,4096",
+                             "M,N,K: request.shapes 4096,4096,4096",
                              {}}) {}
 
   Status Reference(const KernelSpec&, const Dims& dims, Tensors in, Outputs out) const override {
@@ -104,7 +104,7 @@ class Conv2d : public ContractionOperator {
   Conv2d()
       : ContractionOperator({"conv2d",
                              "y[N,P,Q,K] = conv(x[N,H,W,C], w[K,R,S,C]), channels last",
-                             "N,H,W,C and K,R,S: --input-shape 64,56,56,64 64,3,3",
+                             "N,H,W,C and K,R,S: request.shapes 64,56,56,64 64,3,3",
                              {{"stride", int64_t{1}, "step of the filter"},
                               {"padding", int64_t{0}, "zeros on each side"},
                               {"dilation", int64_t{1}, "distance of the filter's taps"}}}) {}
@@ -136,7 +136,7 @@ class Conv2d : public ContractionOperator {
     const auto least = [&](const char* name) { return ToDouble(attributes.at(name)); };
     if (least("stride") >= 1 && least("dilation") >= 1 && least("padding") >= 0) return {};
     return Invalid("stride and dilation must be at least 1, padding at least 0",
-                   "--attr of conv2d");
+                   "request.attributes of conv2d");
   }
   static double Tap(Tensors in, const Dims& dims, int64_t n, int64_t h0, int64_t w0, int64_t k,
                     int64_t dilation) {
@@ -210,7 +210,7 @@ class Attention : public ContractionOperator {
   Attention()
       : ContractionOperator({"flash_attention",
                              "y = softmax(q · kᵀ · scale) · v for [batch, heads, sequence, dim]",
-                             "BATCH,HEADS,SEQUENCE,DIM: --input-shape 4,16,4096,128",
+                             "BATCH,HEADS,SEQUENCE,DIM: request.shapes 4,16,4096,128",
                              {{"causal", false, "a query sees only keys up to its own place"},
                               {"scale", 0.0, "0 = 1 / sqrt(dim)"}}}) {}
 

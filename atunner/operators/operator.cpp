@@ -8,7 +8,7 @@
 namespace atunner {
 
 std::unexpected<Error> Operator::WrongShape(const std::string& what) const {
-  return Invalid(what, "--input-shape of " + info().name, "give " + info().shape_help);
+  return Invalid(what, "request.shapes of " + info().name, "give " + info().shape_help);
 }
 
 namespace {
@@ -32,7 +32,7 @@ Result<Value> OfKind(const AttributeInfo& attribute, const Value& given) {
     kind = "no number";
   }
   if (kind == nullptr) return given;
-  return Invalid("'" + ToString(given) + "' is " + kind, "--attr " + attribute.name,
+  return Invalid("'" + ToString(given) + "' is " + kind, "request.attributes." + attribute.name,
                  attribute.meaning);
 }
 
@@ -45,7 +45,7 @@ bool Operator::Serves(DType dtype) const {
 Result<KernelSpec> Operator::Instantiate(const OperatorRequest& request) const {
   if (!Serves(request.dtype)) {
     return Invalid("dtype " + std::string(Name(request.dtype)) + " is not served by " + info().name,
-                   "--dtype", "use float32, float16 or bfloat16");
+                   "request.dtype", "use float32, float16 or bfloat16");
   }
   for (const auto& shape : request.shapes) {
     for (int64_t extent : shape) {
@@ -75,7 +75,7 @@ Result<Attributes> Operator::CompleteAttributes(const Attributes& given) const {
     if (known == attributes.end()) {
       std::vector<std::string> names;
       for (const AttributeInfo& attribute : info().attributes) names.push_back(attribute.name);
-      return Invalid("unknown attribute '" + name + "'", "--attr of " + info().name,
+      return Invalid("unknown attribute '" + name + "'", "request.attributes of " + info().name,
                      DidYouMean(name, names));
     }
     ATUNNER_TRY(known->second,

@@ -71,7 +71,7 @@ class RowOperator : public Operator {
 };
 
 constexpr const char* kRowShape =
-    "one shape whose last dimension is the row: --input-shape 8,1024,4096";
+    "one shape whose last dimension is the row: request.shapes 8,1024,4096";
 
 class Softmax : public RowOperator {
  public:
@@ -149,7 +149,7 @@ const std::vector<AttributeInfo> kNormAttributes = {{"eps", 1e-5, "added to the 
 
 Status CheckEpsilon(const Attributes& attributes) {
   if (ToDouble(attributes.at("eps")) > 0) return {};
-  return Invalid("eps must be a positive number", "--attr eps");
+  return Invalid("eps must be a positive number", "request.attributes.eps");
 }
 
 struct Moments {

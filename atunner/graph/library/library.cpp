@@ -95,10 +95,10 @@ std::optional<Found> FindInLibrary(std::string_view name) {
 Result<ValidGraph> Build(const Found& found, const Request& request) {
   const LibraryOperator& op = *found.op;
   const std::string help = "give " + op.shape_help;
-  if (request.shapes.empty()) return Invalid("no shape given", "--input-shape of " + op.name, help);
+  if (request.shapes.empty()) return Invalid("no shape given", "request.shapes of " + op.name, help);
   for (const auto& shape : request.shapes) {
     if (std::ranges::any_of(shape, [](int64_t extent) { return extent < 1; }))
-      return Invalid("every dimension must be at least 1", "--input-shape of " + op.name, help);
+      return Invalid("every dimension must be at least 1", "request.shapes of " + op.name, help);
   }
   Request full = request;
   std::vector<std::string> names;
@@ -110,7 +110,7 @@ Result<ValidGraph> Build(const Found& found, const Request& request) {
   }
   for (const auto& [name, value] : request.attributes) {
     if (std::ranges::find(names, name) != names.end()) continue;
-    return Invalid("unknown attribute '" + name + "'", "--attr of " + op.name,
+    return Invalid("unknown attribute '" + name + "'", "request.attributes of " + op.name,
                    DidYouMean(name, names));
   }
   const Range rows{1, full.shapes[0].empty() ? 1 : full.shapes[0][0]};
@@ -133,7 +133,7 @@ Result<ValidGraph> Build(const Found& found, const Request& request) {
   if (call.shapes_used() < call.shapes()) {
     return Invalid(std::to_string(call.shapes()) + " shapes are given, it takes " +
                        std::to_string(call.shapes_used()),
-                   "--input-shape of " + op.name, help);
+                   "request.shapes of " + op.name, help);
   }
   if (!found.backward) return Simplify(*graph);
   ATUNNER_TRY(const ValidGraph backward, Gradient(*graph));

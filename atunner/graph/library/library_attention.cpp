@@ -207,7 +207,7 @@ void AddAttention(std::vector<LibraryOperator>& library) {
   library.push_back({"attention_gqa",
                      "attention_gqa(q[B, H, S, D], k[B, G, T, D], v[B, G, T, D]) → y",
                      "softmax(q · kᵀ · scale) · v; each key head serves H / G query heads",
-                     "queries, and keys if other: --input-shape 1,32,128,64 1,8,1024,64",
+                     "queries, and keys if other: request.shapes 1,32,128,64 1,8,1024,64",
                      {{"causal", false, "a query sees only keys up to its own place"},
                       {"window", int64_t{0}, "keys back that a query sees; 0 = all"},
                       {"scale", 0.0, "0 = 1 / sqrt(D)"}},
@@ -215,7 +215,7 @@ void AddAttention(std::vector<LibraryOperator>& library) {
                      true,
                      {{1, 4, 3, 2}, {1, 2, 5, 2}}});
   const Attribute scale = {"scale", 0.0, "0 = 1 / sqrt(D)"};
-  const char* with_keys = "queries, and keys if other: --input-shape 1,32,128,64 1,8,1024,64";
+  const char* with_keys = "queries, and keys if other: request.shapes 1,32,128,64 1,8,1024,64";
   library.push_back(
       {"attention_masked",
        "attention_masked(q[B, H, S, D], k[B, G, T, D], v[B, G, T, D], mask[1, S, T]) → y",
@@ -237,7 +237,7 @@ void AddAttention(std::vector<LibraryOperator>& library) {
       {"attention_paged",
        "attention_paged(q[B, H, D], k_pool[P, SIZE, G, D], v_pool, table[B, N], last[B]) → y",
        "one query per sequence over keys in pages, up to a last key: decoding",
-       "queries, pool and table: --input-shape 64,32,128 8192,16,8,128 64,128",
+       "queries, pool and table: request.shapes 64,32,128 8192,16,8,128 64,128",
        {scale},
        BuildPagedAttention,
        false,
@@ -246,7 +246,7 @@ void AddAttention(std::vector<LibraryOperator>& library) {
 
 /// What stands around the products of a transformer.
 void AddGatesAndRope(std::vector<LibraryOperator>& library) {
-  const char* packed = "one shape, twice as wide as the result: --input-shape 4096,8192";
+  const char* packed = "one shape, twice as wide as the result: request.shapes 4096,8192";
   library.push_back({"swiglu_packed",
                      "swiglu_packed(x[…, 2C]) → y[…, C]",
                      "silu of the first half times the second",
@@ -267,7 +267,7 @@ void AddGatesAndRope(std::vector<LibraryOperator>& library) {
   library.push_back({"rope",
                      "rope(x[…, S, D]) → y",
                      "rotary position embedding",
-                     "one shape: --input-shape 1,32,1024,128",
+                     "one shape: request.shapes 1,32,1024,128",
                      {{"base", 10000.0, "of the angles"},
                       {"interleaved", false, "pairs of neighbours, not of halves"}},
                      BuildRope,

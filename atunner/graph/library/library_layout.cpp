@@ -258,13 +258,13 @@ void BuildTriangle(Call& call) {
 
 /// Elements of one tensor in other places.
 void AddRearrangements(std::vector<LibraryOperator>& library) {
-  const char* one = "one shape: --input-shape 1024,4096";
+  const char* one = "one shape: request.shapes 1024,4096";
   const Attribute axis = {"axis", int64_t{-1}, "axis along which"};
   const Attribute rows = {"axis", int64_t{0}, "axis along which"};
   library.push_back({"permute",
                      "permute(x) → y",
                      "axes in another order",
-                     "one shape: --input-shape 8,512,16,64",
+                     "one shape: request.shapes 8,512,16,64",
                      {{"order", std::string("acbd"), "x's axes, a to d, in the result's order"}},
                      BuildPermute,
                      true,
@@ -315,7 +315,7 @@ void AddRearrangements(std::vector<LibraryOperator>& library) {
   library.push_back({"pixel_shuffle",
                      "pixel_shuffle(x[N, C, H, W]) → y",
                      "channels become places",
-                     "N,C,H,W: --input-shape 8,256,64,64",
+                     "N,C,H,W: request.shapes 8,256,64,64",
                      {{"factor", int64_t{2}, "places along each axis"}},
                      [](Call& call) { BuildPixelShuffle(call, false); },
                      true,
@@ -323,7 +323,7 @@ void AddRearrangements(std::vector<LibraryOperator>& library) {
   library.push_back({"pixel_unshuffle",
                      "pixel_unshuffle(x[N, C, H, W]) → y",
                      "places become channels",
-                     "N,C,H,W: --input-shape 8,64,128,128",
+                     "N,C,H,W: request.shapes 8,64,128,128",
                      {{"factor", int64_t{2}, "places along each axis"}},
                      [](Call& call) { BuildPixelShuffle(call, true); },
                      true,
@@ -331,7 +331,7 @@ void AddRearrangements(std::vector<LibraryOperator>& library) {
   library.push_back({"unfold",
                      "unfold(x[N, C, H, W]) → y[N, C · size², windows]",
                      "windows of an image as columns",
-                     "N,C,H,W: --input-shape 8,64,56,56",
+                     "N,C,H,W: request.shapes 8,64,56,56",
                      {{"size", int64_t{3}, "extent of the windows"},
                       {"stride", int64_t{1}, "step of the windows"},
                       {"padding", int64_t{0}, "elements added on each side"},
@@ -342,7 +342,7 @@ void AddRearrangements(std::vector<LibraryOperator>& library) {
   library.push_back({"interpolate",
                      "interpolate(x[N, C, …]) → y",
                      "another resolution, linearly between neighbours",
-                     "N,C,…: --input-shape 8,64,56,56",
+                     "N,C,…: request.shapes 8,64,56,56",
                      {{"factor", 2.0, "of every spatial extent, rounded down"},
                       {"align_corners", false, "first and last stay in place"}},
                      BuildInterpolate,
@@ -352,7 +352,7 @@ void AddRearrangements(std::vector<LibraryOperator>& library) {
 
 /// Those that also copy, fill in or order.
 void AddOtherMoves(std::vector<LibraryOperator>& library) {
-  const char* one = "one shape: --input-shape 1024,4096";
+  const char* one = "one shape: request.shapes 1024,4096";
   const Attribute axis = {"axis", int64_t{-1}, "axis along which"};
   library.push_back({"transpose",
                      "transpose(x) → y",
@@ -376,7 +376,7 @@ void AddOtherMoves(std::vector<LibraryOperator>& library) {
   library.push_back({"concat",
                      "concat(a, b) → y",
                      "two tensors one after the other",
-                     "two shapes: --input-shape 64,1024 64,512",
+                     "two shapes: request.shapes 64,1024 64,512",
                      {axis},
                      BuildConcat,
                      true,
@@ -394,7 +394,7 @@ void AddOtherMoves(std::vector<LibraryOperator>& library) {
   library.push_back({"upsample_nearest",
                      "upsample_nearest(x[N, C, …]) → y",
                      "every place repeated",
-                     "N,C,…: --input-shape 8,64,28,28",
+                     "N,C,…: request.shapes 8,64,28,28",
                      {{"factor", int64_t{2}, "how often along each axis"}},
                      BuildUpsample,
                      true,

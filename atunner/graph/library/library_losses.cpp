@@ -86,7 +86,7 @@ LibraryOperator Loss(const LossRow& row) {
   return {.name = row.name,
           .signature = fmt::format("{}({}) → loss[]", row.name, fmt::join(row.operands, ", ")),
           .meaning = std::string(row.meaning) + ", averaged",
-          .shape_help = "one shape: --input-shape 1024,4096",
+          .shape_help = "one shape: request.shapes 1024,4096",
           .attributes = attributes,
           .build =
               [row](Call& call) {
@@ -252,7 +252,7 @@ LibraryOperator Optimizer(const OptimizerRow& row) {
   return {.name = row.name,
           .signature = signature,
           .meaning = row.meaning,
-          .shape_help = "a shape for each tensor: --input-shape 4096,4096",
+          .shape_help = "a shape for each tensor: request.shapes 4096,4096",
           .attributes = row.attributes,
           .build =
               [row](Call& call) {
@@ -318,7 +318,7 @@ void BuildUnscale(Call& call) {
 
 void AddLosses(std::vector<LibraryOperator>& library) {
   for (const LossRow& row : kLosses) library.push_back(Loss(row));
-  const char* one = "one shape: --input-shape 4096,4096";
+  const char* one = "one shape: request.shapes 4096,4096";
   library.push_back(
       {"cross_entropy",
        "cross_entropy(logits[N, C], labels[N]) → loss[]",
@@ -353,7 +353,7 @@ void AddLosses(std::vector<LibraryOperator>& library) {
                      true,
                      {{3, 5}}});
   for (const OptimizerRow& row : kOptimizers) library.push_back(Optimizer(row));
-  const char* tensors = "a shape for each tensor: --input-shape 4096,4096";
+  const char* tensors = "a shape for each tensor: request.shapes 4096,4096";
   library.push_back({"clip_grad_norm",
                      "clip_grad_norm(grad) → y",
                      "grad · min(max_norm / |grad|, 1), by the norm of all tensors",

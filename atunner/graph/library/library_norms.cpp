@@ -148,8 +148,8 @@ void BuildBatchNormInference(Call& call) {
 }  // namespace
 
 void AddNorms(std::vector<LibraryOperator>& library) {
-  const char* rows = "one shape whose last dimension is normalised: --input-shape 8,1024,4096";
-  const char* image = "N,C,…: --input-shape 8,64,56,56";
+  const char* rows = "one shape whose last dimension is normalised: request.shapes 8,1024,4096";
+  const char* image = "N,C,…: request.shapes 8,64,56,56";
   library.push_back({"rms_norm",
                      "rms_norm(x[…, C], weight[C]) → y",
                      "x / sqrt(mean(x²) + eps) · weight along the last axis",

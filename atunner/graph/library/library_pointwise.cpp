@@ -44,8 +44,8 @@ LibraryOperator Pointwise(const Row& row) {
           .signature = fmt::format("{}({}) → y", row.name, operands),
           .meaning = std::string(row.meaning),
           .shape_help = row.operands == 1
-                            ? "one shape: --input-shape 4096,4096"
-                            : "one shape for all operands, or one each: --input-shape 64,1024 1024",
+                            ? "one shape: request.shapes 4096,4096"
+                            : "one shape for all operands, or one each: request.shapes 64,1024 1024",
           .attributes = attributes,
           .build =
               [row, attributes](Call& call) {
@@ -70,7 +70,7 @@ void AddPointwise(std::vector<LibraryOperator>& library) {
       {.name = "dropout",
        .signature = "dropout(x) → y",
        .meaning = "x / (1 - p), or 0 with probability p, by Philox with the given seed",
-       .shape_help = "one shape: --input-shape 4096,4096",
+       .shape_help = "one shape: request.shapes 4096,4096",
        .attributes = {{"p", 0.5, "probability of 0"},
                       {"seed", int64_t{42}, "key of the generator"}},
        .build =

@@ -155,7 +155,7 @@ LibraryOperator Reduction(const Row& row) {
   return {.name = row.name,
           .signature = fmt::format("{}(x) → y", row.name),
           .meaning = std::string(row.meaning) + " along an axis",
-          .shape_help = "one shape: --input-shape 8,1024,4096",
+          .shape_help = "one shape: request.shapes 8,1024,4096",
           .attributes = std::move(attributes),
           .build =
               [row](Call& call) {
@@ -180,7 +180,7 @@ LibraryOperator Cumulative(const char* name, Combine op, const char* meaning) {
   return {.name = name,
           .signature = fmt::format("{}(x) → y", name),
           .meaning = meaning,
-          .shape_help = "one shape: --input-shape 1024,4096",
+          .shape_help = "one shape: request.shapes 1024,4096",
           .attributes = {{"axis", int64_t{-1}, "axis along which"},
                          {"exclusive", false, "of the elements before, without the element itself"},
                          {"reverse", false, "from the end"}},
@@ -202,7 +202,7 @@ void AddReductions(std::vector<LibraryOperator>& library) {
   library.push_back({.name = "softmax_backward",
                      .signature = "softmax_backward(y, dy) → dx",
                      .meaning = "gradient of softmax along an axis, from its result",
-                     .shape_help = "one shape: --input-shape 8,1024,4096",
+                     .shape_help = "one shape: request.shapes 8,1024,4096",
                      .attributes = {{"axis", int64_t{-1}, "axis along which"}},
                      .build =
                          [](Call& call) {
@@ -223,7 +223,7 @@ void AddReductions(std::vector<LibraryOperator>& library) {
       {.name = "masked_cumsum",
        .signature = "masked_cumsum(x, mask) → y",
        .meaning = "running sum along the last axis of the elements where mask is true",
-       .shape_help = "one shape: --input-shape 1024,4096",
+       .shape_help = "one shape: request.shapes 1024,4096",
        .build =
            [](Call& call) {
              const Value x = call.Wide(call.Input("x", call.shape()));
