@@ -1,3 +1,41 @@
+// Partition: which nodes share a kernel.
+//
+// Example: cross entropy with logits x [R, C] and targets t [R].
+//
+//     m = reduce_max(x)            e = exp(x - m)            s = reduce_sum(e)        [R]
+//     p = gather(x, t)             l = m + log(s) - p                                 [R]
+//     y = reduce_sum(l)                                                               []
+//
+// 1. Order. The nodes are listed so that each comes right before its first user:
+//
+//        m  e  s  p  l | y
+//
+//    Inputs, constants and small values that are made of inputs alone ("repeated" nodes) are not in
+//    the list: every kernel that needs one computes it again. A reshape that only adds or removes
+//    axes of extent 1 belongs to the value behind it (its "origin").
+//
+// 2. Cuts. A subgraph is an interval of the list. `best[i]` is the least cost of computing all nodes
+//    from place i on:
+//
+//        best[i] = min over j of  cost(interval [i, j)) + best[j]
+//
+//    It is computed from the end of the list, for intervals of up to kLongest nodes. Long intervals
+//    are tried first: their cost is the limit with which short ones are asked, so that most of those
+//    need not be costed exactly. In the example, kernels for [m, l] and [y] win: a kernel of rows
+//    cannot also add all rows up.
+//
+// 3. Subgraphs. A value that crosses a cut is stored. It becomes an output of the first interval and
+//    an input of the second, called as the graph's output or else kept<id>. Here l is kept in
+//    float32: what is stored between kernels keeps the precision of arithmetic, unless the graph
+//    itself rounds it or a contraction takes it in its own type (KeptType).
+//
+// Only intervals of one order are considered, so the order matters. Several are tried (Strategy):
+// with and without repeated nodes, small reductions first, and the deepest operand first. An order
+// that is not the usual one is used only if it is clearly cheaper, because costs are estimates.
+//
+// Costs come from a callback (codegen/stages_family.cpp): it asks the schedule families whether one
+// of them computes the subgraph, and counts bytes of memory and a launch. Subgraphs of different
+// orders have most intervals in common; CostCache keeps their costs by the digest of the subgraph.
 #include "atunner/graph/partition/partition.h"
 
 #include <fmt/format.h>
@@ -12,10 +50,11 @@
 namespace atunner::graph {
 namespace {
 
-/// Nodes that one part may hold: attention's gradients have some forty.
+/// The most nodes of a subgraph: attention's gradients have about forty.
 constexpr size_t kLongest = 48;
-constexpr int64_t kSmall = 64;  // times less than the largest value
-// of what the usual order costs: else parts stay as they were measured and judged
+/// A value is small if it has so many times fewer elements than the largest one.
+constexpr int64_t kSmall = 64;
+/// Another order must cost less than this fraction of the usual one to be used.
 constexpr double kClearly = 0.9;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
@@ -24,29 +63,31 @@ struct PartitionPlan {
   std::vector<ValidGraph> parts;
 };
 
-/// Does it compute more than each element of its result from few elements?
+/// True if an element of the result may depend on many elements of the operands.
 bool IsHeavy(const Node& node) {
   return node.As<Reduce>() || node.As<Scan>() || node.As<Contract>() || node.As<Sort>() ||
          node.As<Scatter>();
 }
 
-struct Manner {
-  /// Small values that inputs alone say are computed again wherever they are needed
+/// How the nodes are ordered.
+struct Strategy {
+  /// Small values that are made of inputs alone are computed again in each kernel that needs them
   bool repeats = true;
-  /// What is summed up of small values alone comes first: a loss's gradient needs the number of
-  /// rows that count, which else lies between two parts that read the logits.
+  /// Reductions of small values come first. A loss's gradient needs the number of counted rows; in
+  /// the usual order that reduction would lie between two kernels that read the logits.
   bool small_first = false;
-  bool deep_first = false;  ///< of operands the one with most before it comes first, else last
+  /// The operand that is deepest in the graph is placed first, else last
+  bool deep_first = false;
 
   bool usual() const { return !small_first && !deep_first; }
 };
 
 class Partitioner {
  public:
-  Partitioner(const ValidGraph& graph, const Dims& sizes, Manner manner)
+  Partitioner(const ValidGraph& graph, const Dims& sizes, Strategy strategy)
       : graph_(graph),
         sizes_(sizes),
-        manner_(manner),
+        strategy_(strategy),
         multiplied_(Multiplied(graph)),
         repeated_(graph.nodes().size(), false),
         depths_(graph.nodes().size(), 0),
@@ -55,18 +96,8 @@ class Partitioner {
         places_(graph.nodes().size(), kNowhere) {
     for (const Output& output : graph.outputs()) names_.try_emplace(output.node, output.name);
     for (const Node& node : graph.nodes()) most_ = std::max(most_, CountOf(node));
-    for (size_t id = 0; id < repeated_.size(); ++id) {
-      const Node& node = graph.nodes()[id];
-      repeated_[id] = IsRepeated(static_cast<NodeId>(id), manner.repeats);
-      large_[id] = manner.small_first && CountOf(node) > most_ / kSmall;
-      for (NodeId operand : node.operands) {
-        depths_[id] = std::max(depths_[id], depths_[operand] + 1);
-        large_[id] = large_[id] || large_[operand];
-      }
-      origins_[id] = OnlyAddsOnes(static_cast<NodeId>(id)) ? origins_[node.operands[0]]
-                                                           : static_cast<NodeId>(id);
-    }
-    for (size_t id = 0; id < large_.size() && manner.small_first; ++id) {
+    for (size_t id = 0; id < repeated_.size(); ++id) Classify(static_cast<NodeId>(id));
+    for (size_t id = 0; id < large_.size() && strategy.small_first; ++id) {
       if (!large_[id] && IsHeavy(graph.nodes()[id])) Place(static_cast<NodeId>(id));
     }
     for (const Output& output : graph.outputs()) Place(output.node);
@@ -74,7 +105,7 @@ class Partitioner {
 
   const std::vector<NodeId>& order() const { return order_; }
 
-  /// Is there anything but inputs and constants to repeat?
+  /// True if a node besides inputs and constants is repeated.
   bool repeats() const {
     for (size_t id = 0; id < repeated_.size(); ++id) {
       const Node& node = graph_.nodes()[id];
@@ -83,48 +114,60 @@ class Partitioner {
     return false;
   }
 
-  /// From the end: the best way to compute what is behind each place.
+  /// The cheapest cuts of the order.
   PartitionPlan Run(const SubgraphCost& cost) {
-    std::vector<Way> ways(order_.size() + 1);
-    ways.back().cost = 0;
+    std::vector<Suffix> best(order_.size() + 1);
+    best.back().cost = 0;
     for (size_t begin = order_.size(); begin-- > 0;) {
-      // Long parts first: what they cost spares most of the short ones.
       for (size_t end = std::min(order_.size(), begin + kLongest); end > begin; --end) {
-        const double most = ways[begin].cost - ways[end].cost;
-        if (ways[end].cost == kNever || most <= 0) continue;
+        const double limit = best[begin].cost - best[end].cost;
+        if (best[end].cost == kNever || limit <= 0) continue;
         auto part = Part(begin, end);
-        const auto own = part ? cost(*part, most) : std::nullopt;
-        if (own && *own < most) ways[begin] = {*own + ways[end].cost, end, *std::move(part)};
+        const auto own = part ? cost(*part, limit) : std::nullopt;
+        if (own && *own < limit) best[begin] = {*own + best[end].cost, end, *std::move(part)};
       }
     }
-    PartitionPlan division{ways[0].cost, {}};
-    for (size_t at = 0; at < order_.size() && division.cost < kNever; at = ways[at].end)
-      division.parts.push_back(*ways[at].part);
-    return division;
+    PartitionPlan plan{best[0].cost, {}};
+    for (size_t at = 0; at < order_.size() && plan.cost < kNever; at = best[at].end)
+      plan.parts.push_back(*best[at].part);
+    return plan;
   }
 
  private:
   static constexpr size_t kNowhere = SIZE_MAX;
-  struct Way {
+  /// The cheapest way to compute all nodes from some place of the order on.
+  struct Suffix {
     double cost = kNever;
-    size_t end = 0;  ///< where the first part ends
-    std::optional<ValidGraph> part;
+    size_t end = 0;                  ///< the place behind the first subgraph
+    std::optional<ValidGraph> part;  ///< the first subgraph
   };
 
   int64_t CountOf(const Node& node) const {
     return ElementCount(node.type.shape).Bound(sizes_).factor();
   }
 
+  void Classify(NodeId id) {
+    const Node& node = graph_.node(id);
+    repeated_[id] = IsRepeated(id, strategy_.repeats);
+    large_[id] = strategy_.small_first && CountOf(node) > most_ / kSmall;
+    for (NodeId operand : node.operands) {
+      depths_[id] = std::max(depths_[id], depths_[operand] + 1);
+      large_[id] = large_[id] || large_[operand];
+    }
+    origins_[id] = OnlyAddsOnes(id) ? origins_[node.operands[0]] : id;
+  }
+
   bool IsRepeated(NodeId id, bool repeats) const {
     const Node& node = graph_.node(id);
     if (node.As<Input>()) return true;
-    if (node.As<Constant>()) return !multiplied_[id];  // products take what is in memory
+    if (node.As<Constant>()) return !multiplied_[id];  // contractions read operands from memory
     return repeats && !IsHeavy(node) && CountOf(node) < most_ && !names_.contains(id) &&
            std::ranges::all_of(node.operands, [&](NodeId operand) { return repeated_[operand]; });
   }
 
-  /// Another shape of what lies in memory anyway, with more or fewer axes of extent 1? Then that is
-  /// kept: families tell a row's values by their shape. Products take what is in memory as it is.
+  /// True for a reshape that only adds or removes axes of extent 1, of a value that is stored anyway.
+  /// The value is stored in its own shape then, because families recognise values of rows by their
+  /// shape.
   bool OnlyAddsOnes(NodeId id) const {
     const Node& node = graph_.node(id);
     if (!node.As<Reshape>() || repeated_[id] || multiplied_[id] || names_.contains(id))
@@ -137,13 +180,13 @@ class Partitioner {
            without(node.type.shape) == without(graph_.node(node.operands[0]).type.shape);
   }
 
-  /// Right before the first that needs it. Where the operand with most before it comes last, a long
-  /// chain has its short ones' results at hand.
+  /// Appends the node behind its operands. In the usual order the deepest operand comes last, so that
+  /// a long chain is not interrupted by the short ones that it needs.
   void Place(NodeId id) {
     if (places_[id] != kNowhere || (repeated_[id] && !names_.contains(id))) return;
     std::vector<NodeId> operands = graph_.node(id).operands;
     std::ranges::stable_sort(operands, {}, [&](NodeId operand) {
-      return manner_.deep_first ? -depths_[operand] : depths_[operand];
+      return strategy_.deep_first ? -depths_[operand] : depths_[operand];
     });
     for (NodeId operand : operands) Place(operand);
     places_[id] = order_.size();
@@ -155,7 +198,7 @@ class Partitioner {
     return named == names_.end() ? fmt::format("kept{}", id) : named->second;
   }
 
-  /// The nodes at these places.
+  /// The subgraph of the nodes at places begin … end - 1 of the order.
   Result<ValidGraph> Part(size_t begin, size_t end) const {
     GraphBuilder builder(graph_.name());
     for (const auto& [name, range] : graph_.symbols())
@@ -193,25 +236,26 @@ class Partitioner {
     return builder.Copy(node, std::move(operands));
   }
 
-  /// Elements of an input, wherever they lie now?
-  bool IsMoved(NodeId id) const {
+  /// True if the elements of the node are elements of an input, in another layout.
+  bool IsMovedInput(NodeId id) const {
     const Node& node = graph_.node(id);
     const bool moves = node.As<Gather>() || node.As<Reshape>() || node.As<Transpose>() ||
                        node.As<Slice>();
-    return node.As<Input>() || (moves && IsMoved(node.operands[0]));
+    return node.As<Input>() || (moves && IsMovedInput(node.operands[0]));
   }
 
-  /// What goes from part to part loses no more than arithmetic does, but for what the graph itself
-  /// makes narrower, and what products take as it is.
+  /// The type in which a value is stored between kernels: the type of arithmetic, so that a cut rounds
+  /// nothing. Values that the graph casts, outputs, moved inputs and operands of contractions keep
+  /// their own type.
   DType KeptType(NodeId id) const {
     const DType own = graph_.node(id).type.dtype;
     const auto* map = graph_.node(id).As<Map>();
     const bool rounds = map != nullptr && map->body.root().op == ScalarOp::kCast;
-    return rounds || multiplied_[id] || names_.contains(id) || IsMoved(id) ? own
+    return rounds || multiplied_[id] || names_.contains(id) || IsMovedInput(id) ? own
                                                                            : ArithmeticType(own);
   }
 
-  /// Which nodes contractions take, as they are or moved.
+  /// By node: true for operands of contractions, and for what layout operations make such operands of.
   static std::vector<bool> Multiplied(const ValidGraph& graph) {
     std::vector<bool> multiplied(graph.nodes().size(), false);
     for (size_t id = multiplied.size(); id-- > 0;) {
@@ -227,7 +271,7 @@ class Partitioner {
     return std::ranges::find(user.operands, id) != user.operands.end();
   }
 
-  /// By a node at `place` or later, where it is not an output of the graph anyway.
+  /// True if a node at `place` or later uses it and it is not an output of the graph.
   bool IsNeededFrom(NodeId id, size_t place) const {
     if (names_.contains(id)) return false;
     return std::any_of(order_.begin() + static_cast<ptrdiff_t>(place), order_.end(),
@@ -236,19 +280,19 @@ class Partitioner {
 
   const ValidGraph& graph_;
   const Dims& sizes_;
-  const Manner manner_;
+  const Strategy strategy_;
   std::vector<bool> multiplied_;
-  std::map<NodeId, std::string> names_;  ///< of what is an output
+  std::map<NodeId, std::string> names_;  ///< of the graph's outputs
   std::vector<bool> repeated_;
-  std::vector<int> depths_;      ///< nodes on the longest way from an input
-  std::vector<bool> large_;      ///< takes large values, where those come last
-  std::vector<NodeId> origins_;  ///< what each is another shape of, or itself
+  std::vector<int> depths_;      ///< nodes on the longest path from an input
+  std::vector<bool> large_;      ///< depends on a large value; all false unless small_first
+  std::vector<NodeId> origins_;  ///< the node of which each is a reshape, or itself
   std::vector<size_t> places_;   ///< of each node in `order_`
   std::vector<NodeId> order_;
   int64_t most_ = 1;
 };
 
-/// Costs that were asked for: manners of dividing have most parts in common.
+/// The costs that were asked for, because the strategies have most subgraphs in common.
 class CostCache {
  public:
   explicit CostCache(const SubgraphCost& cost) : cost_(cost) {}
@@ -275,18 +319,18 @@ std::optional<std::vector<ValidGraph>> Partition(const ValidGraph& graph, const 
   };
   PartitionPlan best;
   std::vector<std::pair<bool, std::vector<NodeId>>> tried;
-  for (const Manner manner : {Manner{},
+  for (const Strategy strategy : {Strategy{},
                               {.repeats = false},
                               {.small_first = true},
                               {.repeats = false, .small_first = true},
                               {.deep_first = true}}) {
-    Partitioner divider(graph, sizes, manner);
-    // Where there is nothing to repeat, or all is of one size, a manner is one that was tried.
-    const auto way = std::pair(divider.repeats(), divider.order());
-    if (std::ranges::find(tried, way) != tried.end()) continue;
-    tried.push_back(way);
-    const double least = best.cost * (manner.usual() ? 1 : kClearly);
-    if (PartitionPlan other = divider.Run(known_cost); other.cost < least) best = std::move(other);
+    Partitioner partitioner(graph, sizes, strategy);
+    // Strategies give the same order if nothing is repeated or all values have one size.
+    const auto order = std::pair(partitioner.repeats(), partitioner.order());
+    if (std::ranges::find(tried, order) != tried.end()) continue;
+    tried.push_back(order);
+    const double least = best.cost * (strategy.usual() ? 1 : kClearly);
+    if (PartitionPlan other = partitioner.Run(known_cost); other.cost < least) best = std::move(other);
   }
   return best.cost < kNever ? std::optional(std::move(best.parts)) : std::nullopt;
 }

@@ -1,4 +1,4 @@
-// Graphs that no one kernel computes, as parts that follow one another.
+// Partitions a graph that no single kernel computes into subgraphs, one kernel each.
 #pragma once
 
 #include <functional>
@@ -9,28 +9,26 @@
 
 namespace atunner::graph {
 
-/// What it costs to compute a part, in whatever unit; nullopt where nothing computes it for less
-/// than `most`.
-using SubgraphCost = std::function<std::optional<double>(const ValidGraph& part, double most)>;
+/// The cost of one kernel that computes a subgraph, in any unit; nullopt if no kernel computes it for
+/// less than `limit`.
+using SubgraphCost = std::function<std::optional<double>(const ValidGraph& part, double limit)>;
 
-/// Parts in the order in which they run; one part where that is best. What a later part takes from
-/// an earlier one is an output of the one and an input of the other, of the same name: the graph's
-/// own name for it where it is an output of the graph anyway. Small values that inputs alone say
-/// may be computed again wherever they are needed. Of all ways to divide the nodes, in the order in
-/// which they are needed, the one that costs least, where open sizes are `sizes`; they stay open.
-/// nullopt where there is none.
+/// The subgraphs in the order in which they run; a single one if that is cheapest. A value that a
+/// later subgraph takes from an earlier one is an output of the one and an input of the other, with
+/// the same name: the graph's own name if it is an output of the graph. Symbols stay symbols; costs
+/// are compared at `sizes`. nullopt if some node is in no subgraph that has a cost.
 std::optional<std::vector<ValidGraph>> Partition(const ValidGraph& graph, const Dims& sizes,
                                                  const SubgraphCost& cost);
 
-/// Has a part no more of what a kernel computes once than one: a product, a scan, a sort, a
-/// scatter; or, with `pairs`, two products of one operand?
+/// True if the subgraph has at most one contraction, scan, sort or scatter (an anchor); with `pairs`,
+/// also if it has two contractions that share an operand, and one output.
 bool HasOneAnchor(const ValidGraph& part, bool pairs);
 
-/// Is what a reduction takes little beside what the part writes, where open sizes are `sizes`?
+/// True if a reduction takes less than an eighth of the elements of the largest output, at `sizes`.
 bool HasSmallReduction(const ValidGraph& part, const Dims& sizes);
 
-/// The same graph, called "part", with inputs a1, a2, … and outputs y1, y2, …, and the open sizes
-/// that it has: equal parts of any graphs are equal.
+/// The same graph under the name "part", with inputs a1, a2, …, outputs y1, y2, …, and the symbols
+/// that it uses, so that equal subgraphs of any two graphs have equal texts.
 ValidGraph WithCanonicalNames(const ValidGraph& part);
 
 }  // namespace atunner::graph

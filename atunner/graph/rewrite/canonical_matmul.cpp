@@ -8,11 +8,11 @@
 namespace atunner::graph {
 namespace {
 
-/// Constants of which sums over products are written out.
+/// Sums over a constant of up to so many elements are written out as one expression.
 constexpr int64_t kFew = 16;
 
-/// A contraction as many products of matrices: letters of its equation, in the order in which they
-/// should lie.
+/// The letters of a contraction's equation by their role in a batch of matrix products, in the order
+/// that the axes should have.
 struct Sides {
   std::string batch, m, n, k;
 
@@ -22,7 +22,7 @@ struct Sides {
   std::string c() const { return batch + m + n; }
 };
 
-/// Of one in which no operand alone is summed over an axis.
+/// The sides of an equation in which every summed letter is in both operands.
 Sides SidesOf(const Equation& equation) {
   const std::string &a = equation.left, &b = equation.right, &c = equation.result;
   Sides sides;
@@ -32,7 +32,7 @@ Sides SidesOf(const Equation& equation) {
   return sides;
 }
 
-/// Letters that one operand alone has.
+/// The letters that are in one operand and nowhere else: sums that do not need the other operand.
 std::string AloneIn(const Equation& equation) {
   const std::string all = equation.left + equation.right + equation.result;
   std::string alone = equation.left + equation.right;
@@ -40,7 +40,7 @@ std::string AloneIn(const Equation& equation) {
   return alone;
 }
 
-/// Are these letters of the text, in its order?
+/// True if `text` contains these letters in this order.
 bool IsWithin(const std::string& letters, const std::string& text) {
   size_t at = 0;
   return std::ranges::all_of(letters, [&](char letter) {
@@ -49,8 +49,8 @@ bool IsWithin(const std::string& letters, const std::string& text) {
   });
 }
 
-/// The letters of all that is multiplied or results, if one tensor has them in everybody's order;
-/// else an empty text.
+/// All letters of the equation, if one of its three terms has them in an order that fits the other
+/// terms; otherwise an empty text.
 std::string SpaceOf(const Equation& equation) {
   const std::string texts[] = {equation.left, equation.right, equation.result};
   for (const std::string& space : texts) {
@@ -67,7 +67,7 @@ Value Turned(GraphBuilder& builder, Value value, const std::string& from, const 
   return builder.Transpose(value, std::move(order));
 }
 
-/// What is no product of matrices: element by element, named `name` if at all, then sums.
+/// A contraction as a map, named `name` if that is not empty, and a sum over the products.
 Value SumOfProducts(GraphBuilder& builder, const Equation& given, std::vector<Value> operands,
                     DType dtype, const std::string& name) {
   const Sides sides = SidesOf(given);

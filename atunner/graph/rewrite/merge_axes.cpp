@@ -7,9 +7,13 @@
 namespace atunner::graph {
 namespace {
 
-/// Axes of a tensor are told apart by the bounds between them: bound i lies between axes i and i
-/// + 1. Bounds of operands and results that go through a node together stay or go together; those
-/// at an axis that a node changes stay.
+/// Merging is decided by the bounds between axes: bound i of a tensor is between its axes i and i + 1,
+/// and merging removes it. A node that copies both axes from an operand to its result joins the two
+/// bounds into one class, which is kept or removed as a whole. A node that changes an axis (a
+/// reduction, a slice) keeps the bounds at that axis.
+///
+/// Example: x [2, 3, C] → exp → reduce over the last axis. Bound 1 is kept because of the reduction;
+/// bound 0 is removed in all three tensors, so that x becomes [6, C].
 class AxesMerger : public Rewriter {
  public:
   explicit AxesMerger(const ValidGraph& graph) : Rewriter(graph) {
@@ -22,7 +26,7 @@ class AxesMerger : public Rewriter {
     for (size_t id = 0; id < first_.size(); ++id) {
       if (needed_[id]) Look(static_cast<NodeId>(id));
     }
-    // What has one shape outside keeps one shape: kernels walk through it together.
+    // Inputs and outputs of one shape keep one shape, because kernels iterate over them together.
     std::vector<NodeId> outside = graph.inputs();
     for (const graph::Output& output : graph.outputs()) outside.push_back(output.node);
     for (NodeId a : outside) {

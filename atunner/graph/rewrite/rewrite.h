@@ -1,12 +1,30 @@
-// Rewrites from graph to graph that keep the meaning. Each is total: a graph that is valid stays
-// valid.
+// Rewrites: passes from graph to graph that keep the meaning. Each is total: a valid graph stays
+// valid. A pass is one file, named like its function.
+//
+// | pass | before | after |
+// |---|---|---|
+// | Simplify | y = transpose(transpose(x)) * (2 * 3) | y = x * 6 |
+// | FuseMaps | t = x + b, y = exp(t) | y = exp(x + b) |
+// | MergeAxes | y[2, 3, C] = exp(x[2, 3, C]) | y[6 * C] = exp(x[6 * C]) |
+// | WithReducedAxesKept | m[R] = reduce_max(x), n[R, 1] = reshape(m) | m[R, 1] = reduce_max(x) |
+// | WithCanonicalMatmuls | contract "kbm,bkn->nbm" | transposes, and contract "bmk,bkn->bmn" |
+// | WithoutVectorProducts | contract "mk,k->m" | y = reduce_sum(a * b, axes=[1]) |
+// | WithoutArgReductions | reduce_argmax(x) | the maximum, then the first index that holds it |
+// | WithoutSingleElementScatters | scatter of one update per row | select(index(-1) == i, u, x) |
+// | WithConstantIndexTables | scatter_sum at constant indices | gather by a table, reduce_sum |
+// | WithSplitSorts | sort of 8 rows of 10^6 elements | sorts of parts, then of their first |
+//
+// Where they are used: every task goes through FuseMaps. The partition of a graph into kernels first
+// applies WithoutSingleElementScatters, WithConstantIndexTables, WithSplitSorts and
+// WithCanonicalMatmuls, and fuses again. Families of reductions apply WithReducedAxesKept and
+// MergeAxes, so that a row is always the last axis.
 #pragma once
 
 #include "atunner/graph/graph.h"
 
 namespace atunner::graph {
 
-/// The one node of this kind, if there is one and no more.
+/// The node with this operation, if there is exactly one.
 template <class Operation>
 std::optional<NodeId> OnlyNode(const ValidGraph& graph) {
   std::optional<NodeId> found;
@@ -17,52 +35,55 @@ std::optional<NodeId> OnlyNode(const ValidGraph& graph) {
   }
   return found;
 }
-/// A map of one operand whose value does not depend on the place.
+/// True for a map of one operand whose value does not depend on indices or extents.
 bool IsUnaryMap(const Node& node);
 
-/// Removes what no output needs (inputs stay), makes equal nodes one, computes what is known,
-/// undoes moves of data that cancel, and puts scalar constants and short tables into expressions.
-/// Every element of every output stays the same in exact evaluation.
+/// Removes nodes that no output needs (inputs stay), merges equal nodes, folds constants, removes
+/// layout operations that cancel, and writes scalar constants and tables of up to 16 elements into
+/// expressions. Every element of every output stays the same in exact evaluation.
 ValidGraph Simplify(const ValidGraph& graph);
 
-/// Puts maps into the maps that use them, where that repeats no work worth naming: a producer with
-/// one user of the same shape, or one that only converts. Less is rounded to inner types than
-/// before; exact evaluation stays the same. `through_roundings`: maps that make a value narrower
-/// too; else they stay, since it is then that a value is best kept.
+/// Puts maps into the maps that use them if that computes nothing twice: a producer with one user of
+/// the same shape, or one that only casts. Intermediate values are then not rounded to their types;
+/// exact evaluation stays the same. `through_roundings`: also maps that make a value narrower.
+/// Without it they stay nodes, because that is where a value takes least memory. Expressions stay
+/// within kDeepestExpression.
 ValidGraph FuseMaps(const ValidGraph& graph, bool through_roundings = true);
 
-/// The place of an input's largest (or smallest) element as two reductions of the usual kind: the
-/// extreme, then the first place that holds it, or holds NaN.
+/// Replaces argmax and argmin of inputs by two reductions: the extreme, then the first index that
+/// holds it, or holds NaN.
 ValidGraph WithoutArgReductions(const ValidGraph& graph);
 
-/// Scatters with one update for each row of the last axis as maps: an element is updated where its
-/// place is the one.
+/// Replaces scatters with one update per row of the last axis by maps.
 ValidGraph WithoutSingleElementScatters(const ValidGraph& graph);
 
-/// Sums of updates at places that no input says (gradients of interpolation) as what each place
-/// takes from where, by tables, which other small maps of no operands become too.
+/// Replaces scatter-adds whose indices are known when the kernel is written (the gradient of
+/// interpolation) by gathers through constant index tables. Other small maps without operands become
+/// tables too. Limits: 4096 elements of a table, 16 updates of one element.
 ValidGraph WithConstantIndexTables(const ValidGraph& graph);
 
-/// Sorts of the last axis alone, and the first of long rows, where there are few of these, as the
-/// first of what comes first in their parts.
+/// Makes every sort one along the last axis. Sorts that want the first `count` of few long rows are
+/// split: each row is cut into parts, the first `count` of each part are found, and those are sorted.
 ValidGraph WithSplitSorts(const ValidGraph& graph);
+/// True if WithSplitSorts would split a sort.
 bool HasLongSorts(const ValidGraph& graph);
 
-/// Products of a tensor with one that has no axis of its own (a matrix with a vector) as maps and
-/// sums: there is nothing to multiply twice, so that reading is what takes time.
+/// Replaces contractions in which one operand has no axis of its own (matrix times vector) by a map
+/// and a sum: no element is used twice, so that memory is the limit and tensor cores do not help.
 ValidGraph WithoutVectorProducts(const ValidGraph& graph);
 
-/// Contractions as products of matrices side by side: operands and results whose axes lie otherwise
-/// are transposed; what has no matrix on a side, or no depth, becomes maps and sums.
+/// Makes every contraction a batch of matrix products: operands and results with axes in another
+/// order are transposed. Contractions without rows, columns or depth become maps and sums.
 ValidGraph WithCanonicalMatmuls(const ValidGraph& graph);
 
-/// Values for each row of what the first reduction takes, if it is one over last axes, with these
-/// as extents of 1, so that they broadcast; of inputs too (whose elements lie in the same order).
-/// The same graph where rows are used otherwise as well.
+/// Values of rows keep the reduced axes as extents of 1, so that they broadcast: if the first
+/// reduction takes [R, C] to [R], all values of shape [R] that depend on it or meet it become [R, 1].
+/// Inputs of that shape too; their elements keep their order. The graph is returned unchanged if the
+/// first reduction is not over the last axes, or if a row value is used in another way.
 ValidGraph WithReducedAxesKept(const ValidGraph& graph);
 
-/// As few axes as may be: neighbouring ones that no node tells apart become one, of inputs and
-/// outputs too (whose elements lie in the same order).
+/// Merges neighbouring axes that no node distinguishes. Inputs and outputs get fewer axes too; their
+/// elements keep their order.
 ValidGraph MergeAxes(const ValidGraph& graph);
 
 }  // namespace atunner::graph

@@ -1,3 +1,12 @@
+// WithSplitSorts, see rewrite.h. The 8 largest of each of 4 rows of 65536 elements:
+//
+//     s = sort(x, axis=1, descending=true, count=8)         x [4, 65536], s [4, 8]
+//
+// becomes, with 16 parts of each row,
+//
+//     p = sort(reshape(x, [4, 16, 4096]), axis=2, count=8)  indices in each part, [4, 16, 8]
+//     v = reshape(gather(x, p), [4, 128])                   their values
+//     s = the indices p + part * 4096 of the 8 largest of v
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -9,12 +18,12 @@
 namespace atunner::graph {
 namespace {
 
-/// Rows as long as this, of which there are so few, leave most of a GPU idle where one block has
-/// one of them.
+/// Rows are split from this length on if there are at most kFewRows: one block for each row would
+/// leave most of a GPU idle.
 constexpr int64_t kLong = 16384, kFewRows = 512, kLeastPart = 4096, kMostParts = 16;
 
-/// Parts of each row, one where it is not divided: powers of two, so large that few of their
-/// elements are wanted.
+/// The number of parts of each row, a power of two; 1 if the node is not to be split. Parts are so
+/// long that at most 1 in 64 of their elements is wanted.
 int64_t PartsOf(const ValidGraph& graph, const Node& node) {
   const auto* sort = node.As<Sort>();
   if (!sort || sort->axis + 1 != static_cast<int64_t>(node.type.rank()) || sort->count == 0)
@@ -31,9 +40,9 @@ int64_t PartsOf(const ValidGraph& graph, const Node& node) {
   return parts;
 }
 
-/// The first of a row are among the first of its parts. Equal ones of an earlier part come first
-/// there too.
-class SortDivider : public Rewriter {
+/// The first elements of a row are among the first elements of its parts. The result stays stable:
+/// equal elements of an earlier part come first in both sorts.
+class SortSplitter : public Rewriter {
  public:
   using Rewriter::Rewriter;
 
@@ -74,6 +83,6 @@ bool HasLongSorts(const ValidGraph& graph) {
   return std::ranges::any_of(graph.nodes(),
                              [&](const Node& node) { return PartsOf(graph, node) > 1; });
 }
-ValidGraph WithSplitSorts(const ValidGraph& graph) { return SortDivider(graph).Run(); }
+ValidGraph WithSplitSorts(const ValidGraph& graph) { return SortSplitter(graph).Run(); }
 
 }  // namespace atunner::graph
