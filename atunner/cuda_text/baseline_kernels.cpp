@@ -17,18 +17,19 @@ namespace atunner::graph {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kFewTerms = 32;  // that one thread reduces: PLAIN_FEW
-// rows and columns for which a block's tile is worth its while
+/// One thread reduces up to so many terms; kernels call it PLAIN_FEW.
+constexpr int64_t kFewTerms = 32;
+/// Matrices with fewer rows or columns are multiplied without tiles.
 constexpr int64_t kLeastTile = 8;
-constexpr size_t kLongestTable = 4096;  // longer ones are data, and should come as such
+constexpr size_t kLongestTable = 4096;  // elements of a constant; longer ones should be inputs
 
-/// Where a value lies between kernels.
+/// The buffer of a value between kernels.
 struct Place {
   ArgBinding binding;
   std::string type;  ///< of its elements, in CUDA
 };
 
-/// Workspaces are wider than their values' types.
+/// The type of a workspace, which is wider than the type of its value.
 DType StoredAs(std::string_view type, DType dtype) {
   return type == "float" ? DType::kFloat32 : type == "double" ? DType::kFloat64 : dtype;
 }
@@ -62,8 +63,8 @@ class PlainWriter {
   struct Written {
     size_t text, steps;
   };
-  /// A kernel that an earlier one equals but for its name is that one: hundreds of parameters are
-  /// treated alike, and compilers are slow.
+  /// A kernel whose text equals an earlier one but for its name is not written again. Optimizers of
+  /// hundreds of tensors would otherwise take minutes to compile.
   void ShareText(const Written& before) {
     if (kernel_.plan.steps.size() != before.steps + 1) return;
     std::string& entry = kernel_.plan.steps.back().entry;
@@ -123,13 +124,14 @@ class PlainWriter {
   Place Target(NodeId id, int uses) {
     const Node& node = graph_.node(id);
     const auto output = std::ranges::find(graph_.outputs(), id, &Output::node);
-    // What a scatter has added up so far is not rounded to a narrow type.
+    // A scatter adds to its result in memory, so that its sums must not be rounded to a narrow
+    // type.
     if (uses == 1 && output != graph_.outputs().end() && !node.As<Scatter>())
       return {ArgBinding::Tensor(output->name), OutputType(node.type.dtype)};
     const std::string name = "v" + std::to_string(id);
     const DType dtype = node.type.dtype;
     const auto* map = node.As<Map>();
-    const bool rounds = map && map->body.root().op == ScalarOp::kCast;  // as the graph has it
+    const bool rounds = map && map->body.root().op == ScalarOp::kCast;  // the graph itself rounds
     if (!wide_ && IsFloat(dtype) && (rounds || IsFactor(id))) {
       kernel_.plan.workspaces.push_back(
           {name,
@@ -144,8 +146,8 @@ class PlainWriter {
     return {ArgBinding::Workspace(name), CudaArithmetic(dtype, wide_)};
   }
 
-  /// Is the node multiplied in a contraction? Then it is as narrow as its type, as tensor cores
-  /// need it.
+  /// True if the node is an operand of a contraction. It is stored in its own type then, as tensor
+  /// cores read it.
   bool IsFactor(NodeId id) const {
     return std::ranges::any_of(graph_.nodes(), [id](const Node& node) {
       return node.As<Contract>() && std::ranges::find(node.operands, id) != node.operands.end();
@@ -265,7 +267,7 @@ class PlainWriter {
     const std::string type = CudaArithmetic(from.dtype, wide_);
     const std::string sum = IsFloat(node.type.dtype) ? CudaArithmetic(node.type.dtype, wide_)
                                                      : "long long";
-    // The operand's element number k of this result.
+    // The k-th element of the operand that this result combines.
     std::string element = "  const auto element = [&](long long k) {\n" +
                           Coordinates(gone, "k", "g");
     graph::Coordinates at;
@@ -304,7 +306,7 @@ class PlainWriter {
     return Expr::MustParse(fmt::format("min(ceil_div({}, {}), 65536)", count, kThreads));
   }
 
-  /// Moves of data and sums of products: every element by itself.
+  /// Layout operations and small sums of products: one thread per element.
   void EmitElements(const Node& node, NodeId id, const Place& to) {
     const Shape& shape = node.type.shape;
     const std::string count = ElementCount(shape).ToString();
@@ -322,13 +324,13 @@ class PlainWriter {
              fmt::format("    store(result[i], {});\n  }}\n}}\n", value.text);
   }
 
-  /// A contraction's letters: of both operands and the result, of the left or the right one and the
-  /// result, and summed.
+  /// The letters of a contraction: in both operands and the result, in one operand and the result,
+  /// and summed.
   struct Matrices {
     Equation equation;
     std::string batch, rows, columns, depth;
   };
-  /// nullopt where an operand is no matrix, or a narrow one.
+  /// nullopt if an operand has no matrix, or too few rows or columns for a tile.
   std::optional<Matrices> MatricesOf(const Node& node) const {
     const auto* contract = node.As<Contract>();
     if (contract == nullptr) return std::nullopt;
@@ -362,15 +364,15 @@ class PlainWriter {
     return shape;
   }
 
-  /// Is a result wanted with more digits than float32 has?
+  /// True if a result is float64.
   bool InDouble() const {
     return std::ranges::any_of(graph_.outputs(), [&](const auto& output) {
       return graph_.node(output.node).type.dtype == DType::kFloat64;
     });
   }
 
-  /// Does a contraction add products of 8-bit floats? How tensor cores do that is most of its
-  /// error.
+  /// True if a contraction adds products of 8-bit floats: most of its error comes from the way in
+  /// which tensor cores add them.
   bool OfNarrowFloats(const Node& node) const {
     return !wide_ && !node.As<Contract>()->sparse && !InDouble() &&
            std::ranges::all_of(node.operands, [&](NodeId id) {
@@ -378,14 +380,14 @@ class PlainWriter {
            });
   }
 
-  /// Blocks for 64 × 64 results of a product of matrices.
+  /// A matrix product with one block per tile of 64 × 64 results.
   void EmitProduct(const Node& node, const Matrices& product, const Place& to) {
     const Equation& e = product.equation;
     const auto count = [&](const std::string& letters) {
       return ElementCount(ShapeOfLetters(letters, node)).ToString();
     };
-    // Where the elements with these numbers of batch, row, … stand in a tensor; open sizes may be
-    // called n.
+    // The offset in a tensor of the element with these indices of batch, row, …. Symbols of the
+    // graph may be called n.
     const auto offset =
         [&](const std::string& letters,
             std::initializer_list<std::pair<const std::string*, const char*>> groups) {
@@ -433,7 +435,7 @@ class PlainWriter {
         sum, offset(e.result, {{&batch, "b_"}, {&rows, "m_"}, {&columns, "n_"}}));
   }
 
-  /// A thread walks along each line.
+  /// A scan: one thread per line.
   void EmitScan(const Node& node, const Scan& scan, const Place& to) {
     const Shape& shape = node.type.shape;
     const std::string extent = shape[scan.axis].ToString();
@@ -457,7 +459,7 @@ class PlainWriter {
                          scan.exclusive ? "total" : "next");
   }
 
-  /// Every element counts how many come before it.
+  /// A sort: one thread per element counts the elements before it.
   void EmitSort(const Node& node, const Sort& sort, const Place& to) {
     const TensorType& from = graph_.node(node.operands[0]).type;
     const std::string extent = from.shape[sort.axis].ToString();
@@ -481,7 +483,7 @@ class PlainWriter {
         inner, extent, kept);
   }
 
-  /// A copy, then a thread for each element of a slice takes all updates in order.
+  /// A scatter: a copy, then one thread for each element of a slice applies all updates in order.
   void EmitScatter(const Node& node, const Scatter& scatter, const Place& to) {
     const Shape& shape = node.type.shape;
     const Shape& places = graph_.node(node.operands[1]).type.shape;
@@ -491,7 +493,7 @@ class PlainWriter {
     const auto rank = static_cast<int64_t>(shape.size());
     const std::string inner = part(shape, scatter.axis + 1, rank);
     const std::string extent = shape[scatter.axis].ToString();
-    // slices that share their places
+    // the number of slices that have common indices
     const std::string inside = part(shape, scatter.batch, scatter.axis);
     const std::string each = part(places, scatter.batch, static_cast<int64_t>(places.size()));
     const std::string count = ProductOf({part(shape, 0, scatter.axis), inner});
@@ -531,7 +533,7 @@ class PlainWriter {
   bool wide_;
   bool shared_;
   std::vector<Place> places_;
-  std::map<std::string, std::string> known_;  ///< names of kernels by what follows them
+  std::map<std::string, std::string> known_;  ///< names of kernels by the text behind the name
   std::string symbols_;
   std::string text_;
   RenderedKernel kernel_;
@@ -539,8 +541,8 @@ class PlainWriter {
   int kernels_ = 0;
 };
 
-/// The graph whose nodes are steps. What the graph itself makes narrower is part of the error that
-/// is honest.
+/// The graph of which each node becomes a step. Roundings that the graph itself asks for stay,
+/// because every correct kernel has them.
 ValidGraph StepsOf(const ValidGraph& graph, BaselineForm form) {
   const ValidGraph steps = FuseMaps(graph, /*through_roundings=*/form == BaselineForm::kReference);
   return form == BaselineForm::kStoredDecisions ? WithDecisionOperandsStored(steps) : steps;

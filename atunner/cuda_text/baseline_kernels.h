@@ -1,5 +1,6 @@
-// A graph as plain kernels, one per node and as simple as can be: the honest algorithm of the
-// task's precision, and in float64 the reference for sizes that are too large for the CPU.
+// Baseline kernels of a graph: one simple kernel per node. In the task's precision they are the
+// baseline "naive" and the source of the error budget; in float64 they are the reference for sizes
+// that are too large for the CPU.
 #pragma once
 
 #include "atunner/cuda_text/rounding.h"
@@ -10,23 +11,24 @@ namespace atunner::graph {
 
 enum class BaselineForm : uint8_t {
   kNaive,
-  /// Products of matrices keep what they load for several results, which stay bit for bit the same
+  /// Bit for bit the results of kNaive, in less time: matrix products use shared-memory tiles
   kErrorBaseline,
-  kStoredDecisions,  ///< as kErrorBaseline, after WithDecisionOperandsStored
-  kReference,        ///< as kErrorBaseline, with arithmetic, workspaces and outputs in float64
+  kStoredDecisions,  ///< like kErrorBaseline, after WithDecisionOperandsStored
+  kReference,        ///< like kErrorBaseline, with arithmetic, workspaces and outputs in float64
 };
 
-/// The launch is an expression over the graph's symbols. kUnsupported for long tables of constants.
+/// The kernels of a graph. Launch sizes are expressions over the graph's symbols. kUnsupported for
+/// constants of more than 4096 elements.
 Result<RenderedKernel> BaselineKernels(const ValidGraph& graph, BaselineForm form);
-/// Of each step of BaselineKernels' launch: its first arguments are the operands, the next one is
-/// the result.
+/// The roundings of each step in the launch plan of BaselineKernels. The first arguments of a step
+/// are the operands, the next one is the result.
 Result<std::vector<StepRounding>> BaselineRoundings(const ValidGraph& graph, BaselineForm form);
 
-/// Includes and device functions that every emitted kernel begins with; those for 8-bit floats
-/// where `text`, which follows, names them.
+/// The includes and device functions that every generated kernel begins with. Those for 8-bit
+/// floats are added if `text`, which follows, uses them.
 std::string KernelPrelude(std::string_view text = {});
 
-/// The extent as an expression over dims, for shapes and launches.
+/// The extent as an expression over the task's dims, for shapes and launches.
 Expr ExprOf(const Extent& extent);
 
 }  // namespace atunner::graph

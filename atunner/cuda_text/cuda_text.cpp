@@ -8,7 +8,7 @@
 namespace atunner::graph {
 namespace {
 
-/// Shorter evaluations of what takes many instructions, in float32; empty where there is none.
+/// The faster form of an operator in kernels/graph/narrow.cuh; empty if there is none.
 std::string_view NarrowForm(const ScalarNode& node) {
   if (node.dtype != DType::kFloat32 && !(IsFloat(node.dtype) && SizeOf(node.dtype) == 2)) return {};
   switch (node.op) {
@@ -63,12 +63,12 @@ class Writer {
   }
 
  private:
-  // characters that still read well inside of another expression
+  // Longer texts become statements of their own, for readability.
   static constexpr size_t kLongest = 60;
 
   std::string TypeOf(DType dtype) const { return CudaArithmetic(dtype, context_.wide); }
 
-  /// Without parentheses around everything.
+  /// `text` without parentheses around all of it.
   static std::string Bare(const std::string& text) {
     if (text.empty() || text.front() != '(' || text.back() != ')') return text;
     int depth = 0;
@@ -117,7 +117,7 @@ class Writer {
       text += call ? Bare(argument) : argument;
     }
     if (node.op == ScalarOp::kNot && node.dtype == DType::kBool) text[0] = '!';
-    // Narrow integers are computed as int, and wrap.
+    // C++ computes narrow integers as int; the cast wraps the result to the type.
     const bool wraps = !IsFloat(node.dtype) && node.dtype != DType::kBool && SizeOf(node.dtype) < 4;
     if (wraps) return fmt::format("({})({})", CudaName(node.dtype), text);
     return call ? text : "(" + text + ")";
@@ -139,7 +139,7 @@ class Writer {
     const std::string type = TypeOf(node.dtype);
     if (to == DType::kFloat64) return x;
     if (to == DType::kFloat32) return fmt::format("({})(float){}", type, x);
-    // float8.cuh
+    // The functions for 8-bit floats are in kernels/graph/float8.cuh.
     if (SizeOf(to) == 1) return fmt::format("({})(float){}((float){})", type, Name(to), x);
     return fmt::format("({})to_real({}((float){}))", type, CudaName(to), x);
   }
@@ -147,7 +147,7 @@ class Writer {
   const std::vector<ScalarNode>& nodes_;
   const CudaContext& context_;
   std::vector<int> uses_;
-  std::vector<std::string> texts_;  ///< complete: may stand in any place of another expression
+  std::vector<std::string> texts_;  ///< by node, in parentheses where other operators need them
   CudaText result_;
 };
 
@@ -161,7 +161,7 @@ std::string CudaArithmetic(DType dtype, bool wide) {
 std::string CudaLiteral(DType dtype, Cell value, bool wide) {
   if (dtype == DType::kBool) return value.whole ? "true" : "false";
   if (!IsFloat(dtype)) {
-    // A number and its sign are two tokens: what the number alone overflows would take a wider
+    // -2147483648 is a minus and a number that does not fit into int, so it would have a wider
     // type.
     if (value.whole == INT64_MIN) return "(-9223372036854775807ll - 1)";
     if (value.whole == INT32_MIN && SizeOf(dtype) == 4) return "(-2147483647 - 1)";

@@ -1,4 +1,4 @@
-// Expressions as CUDA C++: what plain kernels and schedule families put into their loops.
+// Scalar expressions as CUDA C++, for baseline kernels and schedule families.
 #pragma once
 
 #include <functional>
@@ -9,35 +9,37 @@
 
 namespace atunner::graph {
 
-/// How an expression stands in a kernel.
+/// The kernel around an expression.
 struct CudaContext {
   bool wide = false;                  ///< floats below float64 are computed in double
-  std::vector<std::string> operands;  ///< by number: values of type CudaArithmetic(…)
-  /// The text of index(axis) and extent(axis), as long long.
+  std::vector<std::string> operands;  ///< the operands' values, of type CudaArithmetic(…)
+  /// Returns the text of index(axis) and extent(axis), of type long long.
   std::function<std::string(ScalarOp op, int axis)> place;
-  std::string temporary = "t";  ///< names of intermediate values begin so
-  /// Float32 results are rounded to 16 bits: functions of kernels/graph/narrow.cuh serve
+  std::string temporary = "t";  ///< prefix of the names of intermediate values
+  /// Results are rounded to 16 bits, so that the faster functions of kernels/graph/narrow.cuh
+  /// suffice
   bool narrow = false;
 };
 
-/// Does the expression have operators that `narrow` makes cheaper?
+/// True if the expression has operators with a faster form for 16-bit results (exp, tanh, division,
+/// …).
 bool HasNarrowForms(const ScalarExpression& expression);
 
 /// The type in which elements of `dtype` are computed: "float", "double", "int", …
 std::string CudaArithmetic(DType dtype, bool wide);
 
-/// Statements that compute `expression`, one to a line without indentation, and the text of its
-/// value. Values that are used once stand inside of others.
+/// The statements that compute an expression, one per line without indentation, and the text of its
+/// value. Values that are used once are written into the expression that uses them.
 struct CudaText {
   std::vector<std::string> statements;
   std::string value;
 };
 CudaText ToCuda(const ScalarExpression& expression, const CudaContext& context);
 
-/// "0.5f", "(-3)", "0x1p-24": a literal of the type of arithmetic.
+/// A literal of type CudaArithmetic(dtype, wide): "0.5f", "(-3)", "9ll".
 std::string CudaLiteral(DType dtype, Cell value, bool wide);
 
-/// Floating-point operations of one element: one per operator, as for the other tasks.
+/// The floating-point operations for one element; each operator counts as one.
 double ScalarFlops(const ScalarExpression& expression);
 
 }  // namespace atunner::graph

@@ -11,7 +11,7 @@
 namespace atunner::graph {
 namespace {
 
-/// Floats of an expression that are rounded inside of it, and that something in it is decided by.
+/// The nodes of an expression that are rounded floats and decide something in the same expression.
 std::set<int> RoundedDeciders(const ScalarExpression& body) {
   const std::vector<ScalarNode>& nodes = body.nodes();
   std::vector<bool> rounded(nodes.size(), false);
@@ -39,7 +39,7 @@ class DecisionSplitter : public Rewriter {
     const auto* map = node.As<Map>();
     const std::set<int> deciders = map ? RoundedDeciders(map->body) : std::set<int>{};
     if (deciders.empty()) return builder_.Copy(node, std::move(operands));
-    std::vector<int> apart;  // so far; each may be computed from those before it
+    std::vector<int> apart;  // the deciding nodes so far; each may depend on those before it
     for (const int decider : deciders) {
       const Value value = builder_.Map(Expression(map->body, operands, apart, decider), operands,
                                        map->shape);
@@ -50,7 +50,7 @@ class DecisionSplitter : public Rewriter {
     return builder_.Map(Expression(map->body, operands, apart, root), operands, map->shape);
   }
 
-  /// The expression of node `root` of a body, where the nodes `apart` are the last operands.
+  /// The expression of node `root` of a body, in which the nodes `apart` are further operands.
   ScalarExpression Expression(const ScalarExpression& body, const std::vector<Value>& operands,
                               const std::vector<int>& apart, int root) const {
     std::vector<DType> types;

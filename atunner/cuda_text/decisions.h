@@ -1,21 +1,21 @@
-// What a graph decides by values that it computes: places of sorted results, comparisons, steps
-// such as rounding to whole numbers. Which way such a decision goes may be a matter of the last
-// digit.
+// Data-dependent decisions of a graph: comparisons, argmax and sorts, and steps such as rounding to
+// whole numbers. If the deciding value is itself computed, the last digit of a rounding may change
+// the decision, and with it the result by any amount. The verifier must know where that can happen.
 #pragma once
 
 #include "atunner/graph/graph.h"
 
 namespace atunner::graph {
 
-/// Is something decided by a float that is computed, and so rounded?
+/// True if the graph decides something by a computed, and therefore rounded, float.
 bool HasDataDependentDecisions(const ValidGraph& graph);
 
-/// The same graph in which what decides inside of an expression is a value of its own: `round(x /
-/// scale)` in two steps.
+/// The same graph in which every value that decides inside of an expression is a node:
+/// `y = round(x / scale)` becomes `d = x / scale`, `y = round(d)`. The verifier can then perturb d.
 ValidGraph WithDecisionOperandsStored(const ValidGraph& graph);
 
-/// Are the value's elements places, or picked or computed from places alone? Of these none is
-/// nearer than another.
+/// True if the elements of a node are indices, or are picked or computed from indices alone. A
+/// wrong index is not nearly right, whatever its distance from the right one.
 bool IsIndexValued(const ValidGraph& graph, NodeId id);
 
 }  // namespace atunner::graph

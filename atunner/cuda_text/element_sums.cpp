@@ -1,4 +1,4 @@
-// Small sums on the way to an element: which there may be, and their loops.
+// ElementText for small sums: reductions, contractions and folds become loops.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -100,7 +100,7 @@ ElementText::Value ElementText::Reduced(const Node& node, const Reduce& reduce,
   return Named(type, fmt::format("{} / ({})", total.text, CountText(gone)), total.depth, "mean");
 }
 
-/// A gather in reverse: of all windows, those that have the element.
+/// The sum over all windows that contain the element.
 ElementText::Value ElementText::Folded(const Node& node, const Fold& fold, const Coordinates& at) {
   const Shape& from = TypeOf(node.operands[0]).shape;
   const std::string type = Arithmetic(node.type.dtype);

@@ -14,17 +14,18 @@ namespace {
 
 using Lanes = Coordinate::Lanes;
 
-constexpr std::string_view kItem = "[item]";  // of arrays over what is computed ahead
+/// The subscript of the arrays that Options::ahead fills.
+constexpr std::string_view kItem = "[item]";
 const Coordinate kZero{.text = "0", .multiple = 0};
 
-/// The place that `form` ("$ * 2 + 1") makes of a coordinate when lanes do not stay neighbours.
+/// (before at after), for example (at * 2 + 1); the lanes of the result are not neighbours.
 Coordinate Changed(const Coordinate& at, const std::string& before, const std::string& after) {
   const bool same = at.lanes == Lanes::kSame;
   return {"(" + before + (same ? at.text : at.OfLane()) + after + ")",
           same ? Lanes::kSame : Lanes::kAny, 1, at.depth};
 }
 
-/// at + distance.
+/// The coordinate at + distance.
 Coordinate Shifted(const Coordinate& at, int64_t distance) {
   if (distance == 0) return at;
   if (at.text == "0" && at.lanes == Lanes::kSame)
@@ -40,13 +41,14 @@ bool AllSame(const Coordinates& at) {
   return std::ranges::all_of(at, [](const Coordinate& c) { return c.lanes == Lanes::kSame; });
 }
 
-/// Neighbouring axes of two shapes that hold equally many elements.
+/// Some neighbouring axes of each of two shapes, with equally many elements.
 struct ReshapedPart {
   size_t from_begin, to_begin;
   Shape from, to;
 };
 
-/// The smallest parts of two shapes with as many elements, in order.
+/// Splits a reshape into its smallest independent parts, in order: [2, 3, 8] → [6, 2, 4] consists
+/// of [2, 3] → [6] and [8] → [2, 4].
 std::vector<ReshapedPart> PartsOf(const Shape& from, const Shape& to) {
   std::vector<ReshapedPart> parts;
   size_t i = 0;
@@ -77,8 +79,8 @@ std::optional<size_t> OnlyAxis(const Shape& shape) {
   return std::ranges::find_if(shape, larger) - shape.begin();
 }
 
-/// The row-major number of the place `at` in a shape (the first coordinates count).
-Coordinate NumberIn(const Shape& shape, const Coordinates& at) {
+/// The row-major index of the element at `at` in a shape; further coordinates are ignored.
+Coordinate LinearIndex(const Shape& shape, const Coordinates& at) {
   Coordinate number = kZero;
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     if (shape[axis].one()) continue;
@@ -100,9 +102,9 @@ Coordinate NumberIn(const Shape& shape, const Coordinates& at) {
   return number;
 }
 
-/// The coordinate along `axis` of the element with that number. Vectors that no row ends within
-/// stay vectors.
-Coordinate PlaceOf(const Coordinate& number, const Shape& shape, size_t axis, int64_t vector) {
+/// The coordinate along `axis` of the element with this row-major index. Lanes stay neighbours if
+/// no vector crosses the end of a row.
+Coordinate CoordinateOf(const Coordinate& number, const Shape& shape, size_t axis, int64_t vector) {
   const Extent stride = ElementCount({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()});
   const Shape outer(shape.begin(), shape.begin() + static_cast<int64_t>(axis));
   std::string after = stride.one() ? "" : fmt::format(" / ({})", stride.ToString());
@@ -152,61 +154,68 @@ ElementText::Value ElementText::Compute(NodeId id, const Coordinates& at) {
   if (const auto* contract = node.As<Contract>()) return Contracted(node, *contract, at);
   if (const auto* fold = node.As<Fold>()) return Folded(node, *fold, at);
   if (const auto* gather = node.As<Gather>()) return Gathered(node, *gather, at);
-  if (const auto* concat = node.As<Concat>()) return Joined(node, concat->axis, at);
+  if (const auto* concat = node.As<Concat>()) return Concatenated(node, concat->axis, at);
   if (const auto* pad = node.As<Pad>()) return Padded(node, *pad, at);
-  return Move(node, at);
+  return Relocated(node, at);
+}
+
+ElementText::Offset ElementText::OffsetOf(const TensorType& type, const Coordinates& at) const {
+  Offset offset;
+  offset.vectored = options_.vector > 1 && !at.empty() && at.back().lanes == Lanes::kNext &&
+                    at.back().multiple % options_.vector == 0 &&
+                    type.shape.back().factor() % options_.vector == 0 && valid_.depth == 0;
+  for (size_t axis = 0; axis < at.size(); ++axis) {
+    if (type.shape[axis].one()) continue;
+    const bool last = axis + 1 == at.size();
+    offset.depth = std::max(offset.depth, DepthOf(at[axis]));
+    offset.vectored = offset.vectored && at[axis].depth == 0 &&
+                      (last || at[axis].lanes == Lanes::kSame);
+    const std::string stride = StrideOf(type.shape, axis);
+    const auto append = [&](std::string& sum, const std::string& index) {
+      sum += (sum.empty() ? "" : " + ") +
+             (stride == "1" ? index : fmt::format("{} * {}", index, stride));
+    };
+    append(offset.first, at[axis].text);
+    append(offset.each, at[axis].OfLane());
+  }
+  if (offset.each.empty()) offset.first = offset.each = "0";
+  if (!numbered_.text.empty() && at == numbered_.at && type.shape == numbered_.shape &&
+      valid_.text.empty()) {
+    offset.first = numbered_.text;
+    offset.vectored = options_.vector > 1;
+  }
+  return offset;
 }
 
 ElementText::Value ElementText::Load(NodeId id, const Stored& stored, const Coordinates& at) {
   const TensorType& type = TypeOf(id);
-  // lane 0's offset, without the last axis where lanes follow each other along it
-  std::string first;
-  std::string each;
-  int depth = 0;
-  bool vectored = options_.vector > 1 && !at.empty() && at.back().lanes == Lanes::kNext &&
-                  at.back().multiple % options_.vector == 0 &&
-                  type.shape.back().factor() % options_.vector == 0 && valid_.depth == 0;
-  for (size_t axis = 0; axis < at.size(); ++axis) {
-    if (type.shape[axis].one()) continue;
-    const bool last = axis + 1 == at.size();
-    depth = std::max(depth, DepthOf(at[axis]));
-    vectored = vectored && at[axis].depth == 0 && (last || at[axis].lanes == Lanes::kSame);
-    const std::string stride = StrideOf(type.shape, axis);
-    const auto term = [&](const std::string& text) {
-      return stride == "1" ? text : fmt::format("{} * {}", text, stride);
-    };
-    first += (first.empty() ? "" : " + ") + term(at[axis].text);
-    each += (each.empty() ? "" : " + ") + term(at[axis].OfLane());
-  }
-  if (each.empty()) first = each = "0";
-  if (!numbered_.text.empty() && at == numbered_.at && type.shape == numbered_.shape &&
-      valid_.text.empty()) {
-    first = numbered_.text;
-    vectored = options_.vector > 1;
-  }
+  const Offset offset = OffsetOf(type, at);
   const std::string to = Arithmetic(type.dtype);
   const std::string name = graph_.node(id).name.empty() ? "v" + std::to_string(id)
                                                         : graph_.node(id).name;
-  if (!vectored) {
-    const std::string load = fmt::format("load<{}>({}[{}])", to, stored.pointer, each);
-    const std::string guarded = valid_.text.empty()
-                                    ? load
-                                    : fmt::format("{} ? {} : ({})0", valid_.text, load, to);
-    return Named(to, guarded, std::max(depth, valid_.depth), name);
-  }
+  if (offset.vectored)
+    return Named(to, fmt::format("get<{}>({}, lane)", to, LoadVector(stored, offset.first, name)),
+                 1, name);
+  const std::string load = fmt::format("load<{}>({}[{}])", to, stored.pointer, offset.each);
+  const std::string guarded = valid_.text.empty()
+                                  ? load
+                                  : fmt::format("{} ? {} : ({})0", valid_.text, load, to);
+  return Named(to, guarded, std::max(offset.depth, valid_.depth), name);
+}
+
+std::string ElementText::LoadVector(const Stored& stored, const std::string& first,
+                                    const std::string& stem) {
   const std::string what = fmt::format("vector {} {} {}", stored.pointer, first, valid_.text);
   auto [known, added] = scopes_[0].known.try_emplace(what, "");
-  if (added) {
-    const std::string vector = fmt::format("Vector<{}>", stored.type);
-    known->second = NewName(0, vector, name);
-    if (!IsAhead(0)) Line(0, fmt::format("{} {};", vector, known->second));
-    const std::string read = fmt::format("read({}, {} + {});", known->second, stored.pointer,
-                                         first);
-    Line(0, valid_.text.empty()
-                ? read
-                : fmt::format("if ({}) {} else clear({});", valid_.text, read, known->second));
-  }
-  return Named(to, fmt::format("get<{}>({}, lane)", to, known->second), 1, name);
+  if (!added) return known->second;
+  const std::string vector = fmt::format("Vector<{}>", stored.type);
+  known->second = NewName(0, vector, stem);
+  if (!IsAhead(0)) Line(0, fmt::format("{} {};", vector, known->second));
+  const std::string read = fmt::format("read({}, {} + {});", known->second, stored.pointer, first);
+  Line(0, valid_.text.empty()
+              ? read
+              : fmt::format("if ({}) {} else clear({});", valid_.text, read, known->second));
+  return known->second;
 }
 
 ElementText::Stored ElementText::Table(NodeId id, const Constant& constant) {
@@ -255,8 +264,8 @@ ElementText::Value ElementText::MapAt(const Node& node, const Map& map, const Co
                node.name.empty() ? "value" : node.name);
 }
 
-/// Nodes of one operand whose elements are the operand's, each somewhere else.
-ElementText::Value ElementText::Move(const Node& node, const Coordinates& at) {
+/// Layout operations of one operand: the element is an element of the operand at other coordinates.
+ElementText::Value ElementText::Relocated(const Node& node, const Coordinates& at) {
   const NodeId x = node.operands[0];
   Coordinates from = at;
   if (const auto* transpose = node.As<Transpose>()) {
@@ -283,8 +292,8 @@ ElementText::Value ElementText::Move(const Node& node, const Coordinates& at) {
   return Of(x, from);
 }
 
-/// Coordinates of the operand's element. Axes that both shapes have stay as they are; others go
-/// through the number of the element in their part of the shape.
+/// The coordinates of the operand's element of a reshape. An axis that both shapes have keeps its
+/// coordinate; the coordinates of others are computed from the index in their part of the shape.
 Coordinates ElementText::Reshaped(const Shape& from, const Shape& to, const Coordinates& at) const {
   Coordinates result(from.size(), kZero);
   for (const ReshapedPart& part : PartsOf(from, to)) {
@@ -294,11 +303,11 @@ Coordinates ElementText::Reshaped(const Shape& from, const Shape& to, const Coor
       result[part.from_begin + *axis] = at[part.to_begin + *other];
       continue;
     }
-    const Coordinate number = NumberIn(
+    const Coordinate number = LinearIndex(
         part.to, {at.begin() + static_cast<int64_t>(part.to_begin), at.end()});
     for (size_t i = 0; i < part.from.size(); ++i) {
       if (!part.from[i].one())
-        result[part.from_begin + i] = PlaceOf(number, part.from, i, options_.vector);
+        result[part.from_begin + i] = CoordinateOf(number, part.from, i, options_.vector);
     }
   }
   return result;
@@ -314,7 +323,8 @@ ElementText::Value ElementText::If(const Value& condition, const std::function<V
   return made;
 }
 
-ElementText::Value ElementText::Joined(const Node& node, int64_t axis, const Coordinates& at) {
+ElementText::Value ElementText::Concatenated(const Node& node, int64_t axis,
+                                             const Coordinates& at) {
   const Coordinate& c = at[axis];
   std::string text;
   int depth = 0;
@@ -322,7 +332,7 @@ ElementText::Value ElementText::Joined(const Node& node, int64_t axis, const Coo
   for (size_t i = 0; i < node.operands.size(); ++i) {
     const int64_t extent = TypeOf(node.operands[i]).shape[axis].factor();
     const bool last = i + 1 == node.operands.size();
-    // Vectors that lie in one operand as a whole have one condition.
+    // If no vector crosses the border between two operands, all lanes have one condition.
     const bool whole = c.lanes == Lanes::kNext && c.multiple % options_.vector == 0 &&
                        start % options_.vector == 0 &&
                        (last || (start + extent) % options_.vector == 0);

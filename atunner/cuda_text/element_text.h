@@ -1,7 +1,43 @@
-// Elements of a graph's nodes as CUDA C++: what lies between an element of a result and the tensors
-// in memory that it is computed from. Moves of data (transpose, slice, pad, concat, reverse,
-// window, gather, …) become arithmetic on coordinates; maps become expressions; small sums become
-// loops.
+// ElementText writes CUDA C++ that computes one element of a graph's node from tensors in memory.
+//
+// It works backwards from the coordinates of the element. Each operation says which elements of its
+// operands that element needs:
+//
+// | node | becomes |
+// |---|---|
+// | input, stored value | a load: x[(i0) * 64 + i1] |
+// | map | an expression over the operands' elements |
+// | transpose, slice, reverse, reshape, window | other coordinates for the operand, no code |
+// | pad, concat | a condition on a coordinate; only the chosen element is loaded |
+// | gather | the index is an element of the second operand, clamped |
+// | reduce, contract, fold with few terms | a loop over the summed axes |
+//
+// Example. y = exp(transpose(x)) + b with x [C, R], b [C], at coordinates {r, c}:
+//
+//     Of(y, {r, c})                        scope 0 (once for all lanes)
+//       Of(transpose(x), {r, c})
+//         Of(x, {c, r})              →     const float x_0 = load<float>(in_x[c * 1024 + r]);
+//       Of(b, {c})                   →     const float b_1 = load<float>(in_b[c]);
+//                                    →     const float y_2 = expf(x_0) + b_1;
+//
+// Vectors. A thread may compute `vector` neighbouring elements, its lanes. A coordinate is the same
+// for all lanes (kSame), grows by one from lane to lane (kNext), or is any expression over `lane`
+// (kAny). A load with kNext along the innermost axis, at a multiple of the vector's width, is one
+// wide load. Statements are collected in scopes: scope 0 is computed once for all lanes, scope 1
+// for each lane, and deeper scopes are bodies of loops. A value goes into the outermost scope in
+// which all it needs is known, and equal values of a scope are computed once:
+//
+//     Scope(0):  Vector<float> x_0;  read(x_0, in_x + row * 64 + col);
+//     caller:    for (int lane = 0; lane < VEC; ++lane) {
+//     Scope(1):    const float x_1 = get<float>(x_0, lane);
+//     caller:      store(y_out.element[lane], expf(x_1));  }
+//
+// Conditions. Inside of a pad or concat, loads are guarded by the condition under which the element
+// exists: `inside ? load<float>(…) : (float)0`.
+//
+// A kernel that has computed a node already (the sum of its row, a product) says so with Know; the
+// text then uses its variable. Families call Of for each output and put Scope(0) and Scope(1)
+// around their own loops (codegen/template/graph_layout.h).
 #pragma once
 
 #include <functional>
@@ -16,17 +52,17 @@
 
 namespace atunner::graph {
 
-/// A place along one axis, for one element or for the lanes of a vector of neighbouring ones.
+/// An index along one axis as a CUDA expression, for one element or for all lanes of a vector.
 struct Coordinate {
   enum class Lanes : uint8_t {
-    kSame,  ///< all lanes have it
-    kNext,  ///< `text` is lane 0's, the others follow
-    kAny,   ///< `text` speaks of `lane`
+    kSame,  ///< the same for all lanes
+    kNext,  ///< `text` is the index of lane 0; lane i has the index text + i
+    kAny,   ///< `text` is an expression over the variable `lane`
   };
   std::string text;
   Lanes lanes = Lanes::kSame;
-  int64_t multiple = 1;  ///< kNext: what lane 0's place is a multiple of
-  int depth = 0;         ///< scope in which its text may stand
+  int64_t multiple = 1;  ///< kNext: the index of lane 0 is a multiple of this
+  int depth = 0;         ///< the outermost scope in which `text` can be evaluated
 
   bool operator==(const Coordinate& other) const {
     return text == other.text && lanes == other.lanes;
@@ -37,65 +73,78 @@ using Coordinates = std::vector<Coordinate>;
 
 class ElementText {
  public:
-  /// A tensor in memory.
+  /// A dense tensor in memory, in the node's shape.
   struct Stored {
     std::string pointer;
-    std::string type;  ///< of its elements
+    std::string type;  ///< of its elements, in CUDA
   };
   struct Options {
-    int64_t vector = 1;               ///< lanes
+    int64_t vector = 1;               ///< lanes of a vector
     bool wide = false;                ///< floats are computed in float64
-    std::string indent;               ///< of scope 0
-    std::string index = "long long";  ///< type of coordinates
-    bool narrow = false;              ///< short functions, as 16-bit results need them
-    /// What all lanes share is computed for several vectors before any lane is: its names are
-    /// arrays over `item`.
+    std::string indent;               ///< of the statements of scope 0
+    std::string index = "long long";  ///< the type of coordinates
+    bool narrow = false;              ///< functions may be as inexact as 16-bit results allow
+    /// The statements of scope 0 are executed for several vectors before scope 1 of the first one,
+    /// so that more loads are in flight. Their variables become arrays over `item`.
     bool ahead = false;
   };
-  /// What part of an expression is at hand, and from which scope on: 0 once for all lanes, 1 for
-  /// each lane, more inside of loops.
+  /// An expression, and the outermost scope in which it can be evaluated: 0 is once for all lanes,
+  /// 1 is for each lane, more is inside of loops.
   struct Value {
     std::string text;
     int depth = 0;
   };
 
+  /// `stored` returns where a node is in memory; nullopt for nodes that are to be computed.
   ElementText(const ValidGraph& graph, std::function<std::optional<Stored>(NodeId)> stored,
               Options options);
-  /// Inputs alone lie in memory, x at in_x.
+  /// Only inputs are in memory, x at the pointer in_x.
   ElementText(const ValidGraph& graph, Options options);
 
-  /// The element's value; what it takes is added to the scopes.
+  /// The value of the node's element at these coordinates. The statements that it needs are
+  /// appended to the scopes.
   Value Of(NodeId id, const Coordinates& at);
-  /// From here on the node's element at these coordinates is at hand; one elsewhere cannot be had.
+  /// From here on `value` is the node's element at these coordinates. An element of this node at
+  /// other coordinates cannot be computed; asking for it sets failed().
   void Know(NodeId id, Value value, Coordinates at) {
     known_nodes_[id] = {std::move(value), std::move(at)};
   }
-  /// Elements at these coordinates of a tensor of this shape follow each other from number `text`
-  /// on, whatever rows they lie in.
+  /// `text` is the row-major index of the element at these coordinates in every tensor of this
+  /// shape. Vectors along it are contiguous, also across the ends of rows.
   void Number(Shape shape, Coordinates at, std::string text) {
     numbered_ = {std::move(shape), std::move(at), std::move(text)};
   }
-  /// Was an element asked for that cannot be had?
+  /// True if an element was asked for that cannot be computed.
   bool failed() const { return failed_; }
-  /// The statements of scope 0 or 1 so far.
+  /// The statements of scope `depth`, 0 or 1, so far.
   const std::string& Scope(size_t depth) const { return scopes_[depth].text; }
-  /// What is computed ahead, in place of scope 0, and the arrays that it fills.
+  /// With Options::ahead: the statements that take the place of scope 0, and the declarations of
+  /// the arrays that they fill.
   const std::string& Ahead() const { return ahead_; }
   const std::string& Arrays() const { return arrays_; }
 
  private:
   struct Statements {
     std::string text;
-    std::map<std::string, std::string> known;  ///< names of values by what they are
+    std::map<std::string, std::string> known;  ///< names of values by their expressions
   };
 
   Value Compute(NodeId id, const Coordinates& at);
+  /// Where an element is in its tensor, in elements from the tensor's first one.
+  struct Offset {
+    std::string first, each;  ///< of lane 0 and of the lane `lane`
+    int depth = 0;            ///< the outermost scope in which `each` can be evaluated
+    bool vectored = false;    ///< all lanes can be read by one aligned load from `first` on
+  };
+  Offset OffsetOf(const TensorType& type, const Coordinates& at) const;
   Value Load(NodeId id, const Stored& stored, const Coordinates& at);
-  /// Elements that are known, as an array of the kernel.
+  /// The name of the vector that is read from offset `first` on, once in scope 0.
+  std::string LoadVector(const Stored& stored, const std::string& first, const std::string& stem);
+  /// The elements of a constant as a static array of the kernel.
   Stored Table(NodeId id, const Constant& constant);
   Value MapAt(const Node& node, const Map& map, const Coordinates& at);
-  Value Move(const Node& node, const Coordinates& at);
-  Value Joined(const Node& node, int64_t axis, const Coordinates& at);
+  Value Relocated(const Node& node, const Coordinates& at);
+  Value Concatenated(const Node& node, int64_t axis, const Coordinates& at);
   Value Padded(const Node& node, const Pad& pad, const Coordinates& at);
   Value Folded(const Node& node, const Fold& fold, const Coordinates& at);
   Value Gathered(const Node& node, const Gather& gather, const Coordinates& at);
@@ -103,15 +152,15 @@ class ElementText {
   Value Contracted(const Node& node, const Contract& contract, const Coordinates& at);
   Coordinates Reshaped(const Shape& from, const Shape& to, const Coordinates& at) const;
 
-  /// A loop whose body adds to `total` (a variable that begins as `start`): `body` says what each
-  /// turn combines.
+  /// A loop nest that accumulates into `total`, a variable with the initial value `start`. `body`
+  /// returns the expression that is assigned to `total` in each iteration.
   Value Loop(const std::string& type, const std::string& start,
              const std::vector<std::string>& extents,
              const std::function<std::string(const std::vector<Coordinate>&,
                                              const std::string& total)>& body);
-  /// Runs `make` where only elements that fulfil the condition are touched.
+  /// Calls `make`; the loads in it are guarded by `condition`.
   Value If(const Value& condition, const std::function<Value()>& make);
-  /// A constant of that type, named once for each value.
+  /// The name of a constant with this value, which is declared once in each scope.
   Value Named(const std::string& type, const std::string& text, int depth, const std::string& stem);
   bool IsAhead(int depth) const { return depth == 0 && options_.ahead; }
   std::string NewName(int depth, const std::string& type, const std::string& stem);
@@ -133,16 +182,16 @@ class ElementText {
   Numbered numbered_;
   std::map<NodeId, std::pair<Value, Coordinates>> known_nodes_;
   bool failed_ = false;
-  Value valid_;  ///< condition under which elements may be touched; empty = always
+  Value valid_;  ///< the condition that guards loads; empty = always true
   int names_ = 0;
 };
 
-/// Is every output of the node's shape, and each of its elements made of the node's at the same
-/// place and at most so many of inputs?
+/// True if every output has the node's shape, and each of its elements is computed from the node's
+/// element at the same coordinates and at most `most` stored elements.
 bool IsFinishedInPlace(const ValidGraph& graph, NodeId node, double most);
 
-/// A device function of that name: an element of node `to` by the element of `from` that it is made
-/// of, through maps and moves. Both types are C++'s, of storage or of arithmetic.
+/// The text of a device function `name` that computes an element of node `to` from one element of
+/// node `from`, through maps and layout operations. The types are CUDA types.
 std::string ElementFunction(const ValidGraph& graph, std::string_view name, NodeId from,
                             std::string_view from_type, NodeId to, std::string_view to_type);
 

@@ -13,11 +13,11 @@
 namespace atunner::graph {
 namespace {
 
-/// Writes the map that takes the product, operand by operand: what differs by row, by column, or by
-/// both.
+/// Writes the map that takes the product, operand by operand. Operands with one value per row or
+/// per column are loaded once per row or column; others once per element.
 class EpilogueWriter {
  public:
-  /// `twin`: another product that the map takes, or -1.
+  /// `twin` is a second product that the map takes, or -1.
   EpilogueWriter(const ValidGraph& graph, const ProductForm& form, NodeId twin, NodeId result,
                  std::string_view narrow)
       : form_(form),
@@ -122,7 +122,7 @@ class EpilogueWriter {
     values_ += parameter + ", ";
   }
 
-  /// The place along an axis of the result; `row` and `column` are places in the batch's matrix.
+  /// The index along an axis of the result; `row` and `column` are indices in the batch's matrix.
   std::string Place(size_t axis, const char* row, const char* column) const {
     const char letter = form_.letters[axis];
     for (const auto& [some, place] :
@@ -149,14 +149,14 @@ class EpilogueWriter {
     }
     ElementText text(graph_, {.indent = "    "});
     const auto value = text.Of(id, at);
-    if (!text.Scope(1).empty())  // loops, whose names others may have
+    if (!text.Scope(1).empty())  // loops need a scope of their own for their variables
       return fmt::format("[&] {{\n{}{}      return {};\n    }}()", text.Scope(0), text.Scope(1),
                          value.text);
     statements += text.Scope(0);
     return value.text;
   }
 
-  /// Does an operand differ along axes of these letters?
+  /// True if an operand varies along an axis with one of these letters.
   bool Differs(NodeId id, const std::string& letters) const {
     const Shape& shape = graph_.node(id).type.shape;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
@@ -207,10 +207,10 @@ class EpilogueWriter {
   const ValidGraph& graph_;
   NodeId twin_;
   const Node& result_;
-  std::vector<NodeId> inputs_;  ///< that the result is made of besides the products
+  std::vector<NodeId> inputs_;  ///< the inputs of the result besides the products
   std::string_view narrow_;
   Side row_, column_, element_;
-  /// Elements that lie as the result does, and the text that reads neighbours of them
+  /// Operands in the result's layout, and the text that reads neighbouring elements of them
   int64_t alike_ = 0;
   std::string along_;
   std::string members_, parameters_, values_;

@@ -1,5 +1,6 @@
-// What a map makes of a product before it is stored, as text for whatever kernel multiplies
-// (kernels/families/matmul/plain_epilogue.cuh says what kernels expect).
+// The text of a fused epilogue: the map (bias, scale, activation) that follows a matrix product, as
+// the struct Epilogue that kernels call before they store a tile. What kernels expect of it is
+// written in kernels/families/matmul/plain_epilogue.cuh.
 #pragma once
 
 #include <string>
@@ -12,14 +13,14 @@ namespace atunner::graph {
 
 struct EpilogueText {
   std::string text;
-  bool has_elements = false;  ///< are there operands that differ by row and by column?
-  int64_t column_bytes = 0;   ///< of what differs by column alone
-  /// Of the kernel's further parameters: names of tensors, then sizes as "i64:" and an expression.
+  bool has_elements = false;  ///< true if an operand has a value for each row and column
+  int64_t column_bytes = 0;   ///< bytes of the values of one column (a bias)
+  /// The kernel's further arguments: names of tensors, then sizes as "i64:<expression>"
   std::vector<std::string> arguments;
 };
 
-/// `twin`: another product that the map `result` takes, or -1. `narrow`: the functions that it may
-/// call for results in few digits, if it may.
+/// `result` is the map behind the product. `twin` is a second product that it takes, or -1.
+/// `narrow` is the text of the functions for 16-bit results if it may call them, else empty.
 EpilogueText TextOfEpilogue(const ValidGraph& graph, const ProductForm& form, NodeId twin,
                             NodeId result, std::string_view narrow);
 

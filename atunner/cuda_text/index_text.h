@@ -1,5 +1,4 @@
-// Places in tensors as text of a kernel: coordinates from the row-major number of an element, and
-// that number from them.
+// Index arithmetic as CUDA text: coordinates from the row-major index of an element, and back.
 #pragma once
 
 #include <functional>
@@ -10,16 +9,17 @@
 
 namespace atunner::graph {
 
-/// Elements between neighbours along `axis`.
+/// The row-major stride along `axis` in elements, as an expression.
 std::string StrideOf(const Shape& shape, size_t axis);
-/// c0, c1, … along the axes of a shape, 0 along those of extent 1.
+/// The coordinates c0, c1, … of a shape, with 0 along axes of extent 1.
 Coordinates AxisCoordinates(const Shape& shape);
-/// Lines that compute c0, c1, … (of another `prefix`) along those axes of a shape that `takes`,
-/// from the row-major number of what these axes alone have. Axes of extent 1 have none.
+/// Lines that compute the coordinates `prefix`0, `prefix`1, … along the axes for which `takes`
+/// returns true, from `number`, the row-major index over these axes alone. Axes of extent 1 get no
+/// line.
 std::string CoordinateLines(const Shape& shape, const std::function<bool(size_t)>& takes,
                             std::string_view prefix, const std::string& number,
                             const std::string& type, std::string_view indent);
-/// The number of an element of a shape by its coordinates.
+/// The row-major index of the element at these coordinates.
 std::string NumberText(const Shape& shape, const Coordinates& at);
 
 }  // namespace atunner::graph

@@ -13,7 +13,7 @@ bool IsInfinite(const ScalarNode& node) {
   return node.op == ScalarOp::kLiteral && IsFloat(node.dtype) && std::isinf(node.literal.real);
 }
 
-/// Results of which a rounding of a float operand changes more than the last digits.
+/// True for operators that a tiny change of a float operand can change by more than a tiny amount.
 bool Jumps(ScalarOp op) {
   switch (op) {
     case ScalarOp::kFloorDivide:
@@ -33,7 +33,7 @@ bool Jumps(ScalarOp op) {
   }
 }
 
-/// Operations whose result is exact.
+/// True for operators whose result is exact.
 bool IsExact(ScalarOp op) {
   switch (op) {
     case ScalarOp::kParameter:
@@ -56,10 +56,10 @@ bool IsExact(ScalarOp op) {
   }
 }
 
-/// Parameters of a map's body whose floats decide something.
+/// The parameters of a map's body that decide something.
 std::set<int> DecidingParameters(const ScalarExpression& body) {
   std::set<int> deciding;
-  std::vector<std::set<int>> floats;  // that each node's value, a float, is computed from
+  std::vector<std::set<int>> floats;  // by node: the float parameters that it depends on
   for (const ScalarNode& node : body.nodes()) {
     std::set<int>& own = floats.emplace_back();
     const bool decides = Decides(body.nodes(), node);
@@ -78,7 +78,7 @@ bool AddsOrMultiplies(Combine op) {
   return op == Combine::kSum || op == Combine::kMean || op == Combine::kProd;
 }
 
-/// Does the node combine several elements in an order that is its own affair?
+/// True if the node combines several elements, in an order that a kernel may choose.
 bool CombinesTerms(const Node& node) {
   const auto* reduce = node.As<Reduce>();
   const auto* scan = node.As<Scan>();

@@ -1,5 +1,5 @@
-// Where plain kernels round: what two correct computations of the same graph may differ by, and
-// what not.
+// Where baseline kernels round. The error budget is derived from it: two correct computations of a
+// graph may differ where one of them rounds, and nowhere else.
 #pragma once
 
 #include <vector>
@@ -8,31 +8,32 @@
 
 namespace atunner::graph {
 
-/// How one step of plain kernels comes by its result.
+/// The roundings of one step (one launch) of the baseline kernels.
 struct StepRounding {
+  /// How the step uses an operand.
   enum class Reading : uint8_t {
-    /// Whole numbers, and what a comparison or a step function depends on: no rounding may decide
-    /// that
+    /// Exactly: integers, and values that decide a comparison or a step function
     kAsIs,
-    kValue,  ///< as good as any other correct computation of it
-    kTerms,  ///< likewise, and its products and partial sums are rounded on the way
+    kValue,  ///< as a number that any other correct rounding could replace
+    kTerms,  ///< like kValue, and its products and partial sums are rounded too
   };
   struct Operand {
     Reading reading = Reading::kAsIs;
-    DType stored = DType::kFloat32;  ///< in memory
+    DType stored = DType::kFloat32;  ///< its type in memory
   };
   std::vector<Operand> operands;
-  DType stored = DType::kFloat32;  ///< the result in memory
-  bool rounds = false;             ///< is the result rounded, and not only moved or chosen?
+  DType stored = DType::kFloat32;  ///< the result's type in memory
+  bool rounds = false;             ///< false if the result is only moved or selected
 };
 
-/// Does a node of an expression decide something by its float operands? What is compared with
-/// infinity is infinite or not, however it is rounded.
+/// True if a node of an expression decides something by its float operands. Comparisons with
+/// infinity do not count, because no rounding changes them.
 bool Decides(const std::vector<ScalarNode>& nodes, const ScalarNode& node);
-/// Is its result rounded, casts to narrower floats included, and not only moved or chosen?
+/// True if the node's result is rounded, also by a cast to a narrower float; false if it is only
+/// moved or selected.
 bool Rounds(const std::vector<ScalarNode>& nodes, const ScalarNode& node);
 
-/// Of a node; how it is stored is for the caller to say.
+/// The roundings of one node of a graph, apart from StepRounding::stored, which the caller sets.
 StepRounding RoundingOf(const ValidGraph& graph, const Node& node);
 
 }  // namespace atunner::graph

@@ -10,7 +10,7 @@
 namespace atunner::graph {
 
 std::pair<std::string, std::string> WithShared(const std::string& text, size_t outer) {
-  std::vector<std::string> names = {"[item]"};  // of what differs
+  std::vector<std::string> names = {"[item]"};  // of values that differ between items
   for (size_t axis = 0; axis < outer; ++axis) names.push_back("c" + std::to_string(axis));
   constexpr std::string_view kLane = "        ", kConst = "        const ";
   std::string arrays, shared, rest;

@@ -1,4 +1,4 @@
-// Which statements of ElementText several elements share.
+// Hoists statements of ElementText that several elements of a thread have in common.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,10 @@
 
 namespace atunner::graph {
 
-/// Of `text`, whose lanes' statements are indented by eight: what a lane computes from no more than
-/// coordinates behind the first `outer` and from what does not differ by `item`, kept in arrays
-/// over lanes; and `text` with these in its place.
+/// Splits `text`, the body of a loop over `item` in which the statements of lanes are indented by
+/// eight spaces. The first result holds the statements that depend on neither `item` nor the first
+/// `outer` coordinates; they fill arrays over lanes, outside of the loop. The second is `text` with
+/// reads of these arrays in their place.
 std::pair<std::string, std::string> WithShared(const std::string& text, size_t outer);
 
 }  // namespace atunner::graph

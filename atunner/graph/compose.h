@@ -1,4 +1,4 @@
-// Graphs from graphs: a part of one, and several as one.
+// Makes graphs from graphs: a part of one, and one of several.
 #pragma once
 
 #include <functional>
@@ -11,17 +11,18 @@
 
 namespace atunner::graph {
 
-/// By node: is one of `wanted` computed from it, or itself? What `stops` says to be at hand is
-/// computed from nothing.
+/// By node: true if one of `wanted` is the node or is computed from it. Nodes for which `stops`
+/// returns true count as inputs.
 std::vector<bool> NeededFor(const ValidGraph& graph, const std::vector<NodeId>& wanted,
                             const std::function<bool(NodeId)>& stops = {});
 
-/// The part of a graph that one output needs: other outputs go, and inputs that only they need.
-/// kInvalidInput where there is no output of that name.
+/// The part of a graph that one output needs, without the other outputs and the inputs that only
+/// they need. kInvalidInput if there is no output of that name.
 Result<ValidGraph> OnlyOutput(const ValidGraph& graph, std::string_view name);
 
-/// All graphs as one: inputs of the same name become one, and outputs are called GRAPH_OUTPUT.
-/// kInvalidInput where inputs of the same name have other types, or two graphs have the same name.
+/// One graph of several: inputs with equal names become one input, and outputs are called
+/// GRAPH_OUTPUT. kInvalidInput if inputs with equal names differ in type, or if two graphs have the
+/// same name.
 Result<ValidGraph> Together(std::string name, std::span<const ValidGraph> graphs);
 
 }  // namespace atunner::graph

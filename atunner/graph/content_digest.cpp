@@ -1,4 +1,4 @@
-// ValidGraph::ContentDigest: all that a graph says, as bytes, and their digest.
+// ValidGraph::ContentDigest: the digest of all fields of a graph.
 #include <string>
 
 #include "atunner/graph/graph.h"
@@ -6,7 +6,7 @@
 namespace atunner::graph {
 namespace {
 
-/// Appends values as bytes. What has a variable length is preceded by it, so that different graphs
+/// Appends values as bytes. Strings and vectors begin with their length, so that different graphs
 /// give different bytes.
 class Bytes {
  public:

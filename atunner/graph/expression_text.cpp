@@ -11,7 +11,8 @@
 namespace atunner::graph {
 namespace {
 
-constexpr int kDeepest = 200;  // calls of the reader inside each other
+/// The deepest nesting of calls of the reader.
+constexpr int kDeepest = 200;
 /// Expressions that are deeper are written with a name for each part of this depth, so that neither
 /// writing nor reading them goes deeper.
 constexpr int kDeepestPart = 48;
@@ -19,7 +20,7 @@ constexpr int kDeepestPart = 48;
 struct Infix {
   std::string_view symbol;
   ScalarOp op;
-  int level;  ///< binds the tighter the higher
+  int level;  ///< operators with a higher level bind tighter
 };
 constexpr Infix kInfix[] = {
     {"|", ScalarOp::kOr, 1},
@@ -71,7 +72,7 @@ class Reader {
   }
 
  private:
-  /// Puts the place of `token` into an error.
+  /// Adds the location of `token` to an error that has none.
   Result<int> Placed(const Token& token, Result<int> result) const {
     if (!result && result.error().where.empty()) result.error().where = lexer_.LocationOf(token);
     return result;
@@ -114,7 +115,7 @@ class Reader {
     ATUNNER_TRY(const int base, Atom());
     const Token token = lexer_.peek();
     if (!lexer_.Accept("**")) return base;
-    ATUNNER_TRY(const int exponent, Unary());  // binds to the right, and takes a sign
+    ATUNNER_TRY(const int exponent, Unary());  // right-associative, and may have a sign
     return Placed(token, builder_.Apply(ScalarOp::kPower, {base, exponent}));
   }
 
@@ -249,7 +250,7 @@ class Printer {
       return infix->level < level ? "(" + text + ")" : text;
     }
     if (node.op == ScalarOp::kNegate || node.op == ScalarOp::kNot) {
-      // A literal behind a minus would read back as one literal.
+      // "-1" would be read as one literal, so a literal behind a minus gets parentheses.
       const bool literal = nodes_[node.args[0]].op == ScalarOp::kLiteral;
       const std::string text = (node.op == ScalarOp::kNot ? "~" : "-") +
                                Text(node.args[0], literal ? kAtomLevel : kUnaryLevel);
@@ -283,11 +284,11 @@ class Printer {
     return text + ")";
   }
 
-  /// Always with its type: an expression may have no other hint of it.
+  /// A literal with its type, unless its neighbours give it one.
   std::string Literal(const ScalarNode& node) const {
     if (node.dtype == DType::kBool) return node.literal.whole ? "true" : "false";
     const bool exact = IsFloat(node.dtype) || std::abs(node.literal.whole) <= (int64_t{1} << 53);
-    if (!exact) {  // beyond what a number of the text form holds: high and low words
+    if (!exact) {  // the text form has float64 numbers only: write high and low words
       return fmt::format("(cast({}, int64) << 32 | cast({}, int64))", node.literal.whole >> 32,
                          node.literal.whole & 0xffffffff);
     }
@@ -296,7 +297,7 @@ class Printer {
                                   : "cast(" + number + ", " + std::string(Name(node.dtype)) + ")";
   }
 
-  /// Do all users of this literal have another operand that gives the type?
+  /// True if every user of this literal has another operand, which gives it the type.
   bool TypedByNeighbour(const ScalarNode& literal) const {
     const int index = static_cast<int>(&literal - nodes_.data());
     bool typed = index + 1 < static_cast<int>(nodes_.size());

@@ -1,4 +1,4 @@
-// Expressions as text: reading and writing.
+// Reads and writes scalar expressions as text.
 #pragma once
 
 #include <functional>
@@ -11,20 +11,21 @@
 
 namespace atunner::graph {
 
-/// What to do with a call, or with an operand of one, that is no line.
+/// The hint for a call inside of an expression, and for an operand of a call that is not a name.
 inline constexpr const char* kOwnLine = "give it a name on a line of its own";
 
-/// What an expression's free names mean: a node of the builder.
+/// Maps a free name of an expression to a node of the builder.
 using NameMeaning = std::function<Result<int>(const std::string& name)>;
 
-/// Reads one expression from `lexer` up to where it ends. Errors say line and column.
+/// Reads one expression from `lexer` and returns its node in `builder`. kInvalidInput with line and
+/// column, also for expressions deeper than kDeepestExpression.
 Result<int> ReadExpression(Lexer& lexer, ScalarBuilder& builder, const NameMeaning& meaning);
 
 /// An expression whose operands are called a, b, c, … and have these types.
 Result<ScalarExpression> ParseExpression(std::string_view text, const std::vector<DType>& types);
 
-/// As ReadExpression reads it; `names` are the operands'. Parts that are used twice get names of
-/// their own.
+/// The text that ReadExpression reads; `names` are the names of the operands. Subexpressions that
+/// are used twice get names: `let t0 = exp(a) in t0 * t0`.
 std::string PrintExpression(const ScalarExpression& expression,
                             const std::vector<std::string>& names);
 

@@ -16,7 +16,7 @@ const TensorType& NoType() {
   return none;
 }
 
-/// The same expression without operands that it does not use, and with each operand once.
+/// An expression whose operands are all used and all different.
 struct Tidied {
   ScalarExpression body;
   std::vector<Value> operands;
@@ -40,7 +40,7 @@ Tidied Tidy(const ScalarExpression& body, const std::vector<Value>& operands) {
     if (node.op == ScalarOp::kParameter)
       arguments[node.number] = builder.Parameter(place[node.number]);
   }
-  // What was an expression stays one: types do not change.
+  // The types do not change, so that building cannot fail.
   return {builder.Finish(builder.Import(body, arguments).value()).value(), std::move(kept)};
 }
 
@@ -56,7 +56,7 @@ std::vector<int> ValidGraph::UseCounts() const {
 }
 
 Value GraphBuilder::Fail(Error error) {
-  if (error.where.empty()) error.where = place_.empty() ? "graph " + data_.name : place_;
+  if (error.where.empty()) error.where = location_.empty() ? "graph " + data_.name : location_;
   if (!error_) error_ = std::move(error);
   return {};
 }
@@ -79,14 +79,14 @@ Status GraphBuilder::Symbol(const std::string& name, Range range) {
   // Launches and shapes are expressions over symbols.
   const auto expression = Expr::Parse(name);
   if (!IsName(name) || !expression || expression->Names() != std::vector<std::string>{name})
-    return Invalid("'" + name + "' is no name for a size", place_,
+    return Invalid("'" + name + "' is no name for a size", location_,
                    "letters, digits and _, and no word of expressions");
   if (range.low < 1 || range.high < range.low || range.high >= kMostElements)
     return Invalid(
         "dim " + name + " = " + std::to_string(range.low) + ".." + std::to_string(range.high),
-        place_, "a range goes from at least 1 up to less than 2^40");
+        location_, "a range goes from at least 1 up to less than 2^40");
   if (!data_.symbols.try_emplace(name, range).second)
-    return Invalid("dim " + name + " is declared twice", place_);
+    return Invalid("dim " + name + " is declared twice", location_);
   return {};
 }
 
@@ -157,7 +157,7 @@ Value GraphBuilder::Map(ScalarExpression body, std::vector<Value> operands, Shap
     return Fail(Invalid("an expression over " + std::to_string(body.parameters().size()) +
                         " operands, " + std::to_string(operands.size()) + " given")
                     .error());
-  // The shape is what all operands say, those that drop out of the expression included.
+  // All operands determine the shape, also those that the expression does not use.
   Tidied tidy = Tidy(body, operands);
   Operation untidy = graph::Map{std::move(body), std::move(shape)};
   std::vector<TensorType> types;
@@ -234,7 +234,7 @@ Result<ValidGraph> GraphBuilder::Finish() && {
 
 namespace {
 
-/// The same graph over other symbols, where `changed` says what becomes of an extent.
+/// Copies a graph with other symbols; `changed` maps each extent.
 template <class Changed>
 Result<ValidGraph> WithExtents(const ValidGraph& graph, const Symbols& symbols,
                                const Changed& changed) {

@@ -19,7 +19,7 @@ struct Node {
   Operation operation;
   std::vector<NodeId> operands;  ///< all smaller than the node's own id
   TensorType type;
-  std::string name;  ///< for people; unique where not empty
+  std::string name;  ///< unique, or empty
 
   template <class T>
   const T* As() const {
@@ -32,19 +32,19 @@ struct Output {
   NodeId node = 0;
 };
 
-/// A graph that passed every check: types and shapes agree, operands come first, names are unique,
-/// there is an output. Only GraphBuilder makes one, and evaluation and code generation take nothing
-/// else. Cheap to copy.
+/// A graph that passed every check: types and shapes agree, operands come before their users, names
+/// are unique, and there is an output. Only GraphBuilder makes one; evaluation and code generation
+/// take no other type. Copies share the data.
 class ValidGraph {
  public:
   const std::string& name() const { return data_->name; }
   const Symbols& symbols() const { return data_->symbols; }
   const std::vector<Node>& nodes() const { return data_->nodes; }
   const Node& node(NodeId id) const { return data_->nodes[id]; }
-  /// In the order in which they were declared; every input is used or not, as the author wanted.
+  /// In the order of their declaration. An input need not be used.
   const std::vector<NodeId>& inputs() const { return data_->inputs; }
   const std::vector<Output>& outputs() const { return data_->outputs; }
-  /// How many operands and outputs refer to each node.
+  /// By node: the number of operands and outputs that refer to it.
   std::vector<int> UseCounts() const;
   /// Equal for graphs that are equal in everything, names included.
   Digest ContentDigest() const;
@@ -67,26 +67,26 @@ struct Value {
   NodeId id = -1;
 };
 
-/// Builds graphs and checks every node as it is added. The first error stays until Finish, so that
-/// code that builds graphs reads as formulas do; what is built on top of an error is ignored.
+/// Builds graphs and checks every node as it is added. The first error is kept until Finish and all
+/// later calls are ignored, so that code that builds a graph needs no error handling of its own.
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name) { data_.name = std::move(name); }
 
-  /// Declares a symbol for extents.
+  /// Declares a symbol for extents, with the sizes that it may have.
   Status Symbol(const std::string& name, Range range);
   Value Input(std::string name, TensorType type);
-  /// One value everywhere, or all elements in order.
+  /// `values` holds one value for all elements, or all elements in row-major order.
   Value Constant(TensorType type, std::vector<Cell> values);
   Value Scalar(DType dtype, double value) { return Constant({dtype, {}}, {CellOf(dtype, value)}); }
   /// A map by the text of its expression, in which operands are called a, b, c, … in order.
   Value Map(std::string_view body, std::vector<Value> operands, Shape shape = {});
   Value Map(ScalarExpression body, std::vector<Value> operands, Shape shape = {});
   Value Add(Operation operation, std::vector<Value> operands);
-  /// A node of another graph, no input: the same on these operands.
+  /// The operation of a node of another graph, on these operands. The node must not be an input.
   Value Copy(const Node& node, std::vector<Value> operands);
 
-  // The usual ones in short.
+  // Shorter calls for common operations.
   Value Reduce(Combine op, Value x, std::vector<int64_t> axes, bool keep = false) {
     return Add(graph::Reduce{op, std::move(axes), keep}, {x});
   }
@@ -109,8 +109,8 @@ class GraphBuilder {
   const Node& NodeOf(Value value) const { return data_.nodes[value.id]; }
   /// Keeps the error if it is the first.
   Value Fail(Error error);
-  /// Where errors of the nodes that follow are said to be: "norm.atg:4:7".
-  void SetLocation(std::string place) { place_ = std::move(place); }
+  /// Sets Error::where for the nodes that follow, for example "norm.atg:4:7".
+  void SetLocation(std::string location) { location_ = std::move(location); }
 
   Result<ValidGraph> Finish() &&;
 
@@ -121,14 +121,13 @@ class GraphBuilder {
 
   ValidGraph::Data data_;
   std::optional<Error> error_;
-  std::string place_;
+  std::string location_;
 };
 
-/// The same graph with symbols replaced by sizes. kInvalidInput for an unknown symbol or a size
-/// outside of its range.
+/// Replaces symbols by sizes. kInvalidInput for an unknown symbol or a size outside of its range.
 Result<ValidGraph> Specialise(const ValidGraph& graph, const Dims& sizes);
 
-/// The same graph with `prefix` before the names of its symbols.
+/// Puts `prefix` before the names of the graph's symbols.
 ValidGraph WithSymbolsPrefixed(const ValidGraph& graph, const std::string& prefix);
 
 }  // namespace atunner::graph

@@ -1,4 +1,4 @@
-// Shape inference: one overload per kind of node.
+// Shape inference: one overload for each operation.
 #include <algorithm>
 #include <set>
 
@@ -17,7 +17,7 @@ Status Arity(const Types& operands, size_t wanted) {
                  std::to_string(operands.size()) + " given");
 }
 
-/// Counts a negative axis from the end.
+/// Makes a negative axis, which counts from the end, non-negative.
 Status Normalise(int64_t& axis, size_t rank) {
   const auto count = static_cast<int64_t>(rank);
   if (axis < -count || axis >= count)
@@ -29,7 +29,7 @@ Status Normalise(int64_t& axis, size_t rank) {
   return {};
 }
 
-/// Extents that a formula needs as a number.
+/// An extent that must be a constant.
 Result<int64_t> Number(const Extent& extent, const char* what) {
   if (extent.constant()) return extent.factor();
   return Invalid(std::string(what) + " an axis whose extent is the symbol " + extent.ToString(), {},

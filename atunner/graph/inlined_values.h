@@ -1,5 +1,5 @@
-// Values of a graph's nodes as expressions, to recognise what they compute whatever maps it is
-// spread over.
+// Values of a graph's nodes as expressions over all maps between them, for pattern matching: a
+// softmax is recognised whether exp(x - m) is one map or two.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace atunner::graph {
 
-/// A node's value as one expression over what is no map, whose parameter numbers are node ids:
-/// equal values are equal nodes of the builder.
+/// Each value is a node of one builder, whose parameters are the graph's nodes that are not maps
+/// (parameter number = node id). Equal values are the same node of the builder.
 class InlinedValues {
  public:
   explicit InlinedValues(const ValidGraph& graph) : graph_(graph), builder_(TypesOf(graph)) {}
@@ -26,8 +26,8 @@ class InlinedValues {
     return builder_.Import(map->body, arguments).value_or(builder_.Parameter(id));
   }
   const ScalarNode& At(int value) const { return builder_.node(value); }
-  /// m, if the value is x - m and `operand_of(m)` is x. Nodes that `operand_of` does not know are
-  /// -1.
+  /// The node m, if the value is x - m and `operand_of(m)` is x; for example m = reduce_max(x).
+  /// `operand_of` returns -1 for nodes that are no such reduction.
   std::optional<NodeId> Subtrahend(int value, const std::function<NodeId(NodeId)>& operand_of) {
     const ScalarNode distance = builder_.node(value);
     if (distance.op != ScalarOp::kSubtract) return std::nullopt;
@@ -39,7 +39,7 @@ class InlinedValues {
                                                : std::nullopt;
   }
 
-  /// x - m, if the value is that but for equal infinities, where it is 0.
+  /// The value x - m, if `value` is select(isinf(x) & x == m, 0, x - m).
   std::optional<int> WhereDifferent(int value) const {
     const ScalarNode choice = builder_.node(value);
     if (choice.op != ScalarOp::kSelect) return std::nullopt;

@@ -19,7 +19,7 @@ size_t NameLength(std::string_view text) {
   return n;
 }
 
-/// 12, 1.5, .5, 1e-5; not the dots of 1..4.
+/// The length of a number: 12, 1.5, .5, 1e-5. In 1..4 it is the 1.
 size_t NumberLength(std::string_view text) {
   size_t n = 0;
   const auto digits = [&] {

@@ -14,17 +14,16 @@ namespace atunner::graph {
 struct Token {
   enum class Kind { kName, kNumber, kString, kSymbol, kNewLine, kEnd };
   Kind kind = Kind::kEnd;
-  std::string_view text;  ///< a string's without its quotes
+  std::string_view text;  ///< without the quotes of a string
   int line = 1;
   int column = 1;
 };
 
-/// Letters, digits and _, not beginning with a digit, and no word of the language.
+/// True for letters, digits and _ that do not begin with a digit and are not a keyword.
 bool IsName(std::string_view text);
 
-/// Reads tokens one after the other. Comments go from # to the end of the line; line ends inside of
-/// brackets are nothing. Unknown characters are symbols of their own: the parser refuses them where
-/// they stand.
+/// Splits text into tokens. Comments go from # to the end of the line. Line ends inside of brackets
+/// are ignored. An unknown character becomes a symbol, which the parser refuses with its position.
 class Lexer {
  public:
   Lexer(std::string_view text, std::string file);
@@ -39,7 +38,7 @@ class Lexer {
   bool IsWord(std::string_view word) const {
     return peek().kind == Token::Kind::kName && peek().text == word;
   }
-  /// Takes the symbol if it is there.
+  /// Takes the next token if it is this symbol.
   bool Accept(std::string_view symbol);
   Status Expect(std::string_view symbol);
   Result<std::string> Name(std::string_view what);
@@ -48,13 +47,14 @@ class Lexer {
   /// A number, with a sign; also inf and nan.
   Result<double> Number();
 
-  /// An error that says where.
+  /// kInvalidInput at the next token.
   std::unexpected<Error> Wrong(std::string what, std::string hint = {}) const {
     return WrongAt(peek(), std::move(what), std::move(hint));
   }
   std::unexpected<Error> WrongAt(const Token& token, std::string what, std::string hint = {}) const;
+  /// "file:line:column".
   std::string LocationOf(const Token& token) const;
-  /// "found 'x'".
+  /// "found 'x'", where x is the next token.
   std::string Found() const;
 
  private:

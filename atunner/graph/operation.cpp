@@ -14,7 +14,7 @@ struct Family {
   Operation made;
 };
 
-/// One row per name; operations with a combine have one per combine that they allow.
+/// The names of operations. Reductions, scans and scatters have a name for each Combine they allow.
 const std::vector<Family>& Table() {
   static const std::vector<Family> table = [] {
     std::vector<Family> rows;

@@ -1,5 +1,5 @@
-// The kinds of nodes. Everything that enumerates them (text form, inference, evaluation, gradients)
-// goes through `Operation`, so that a kind that one of them forgets does not compile.
+// The operations of nodes. The text form, inference, evaluation and gradients visit the variant
+// `Operation`, so that an operation that one of them forgets is a compile error.
 #pragma once
 
 #include <algorithm>
@@ -13,39 +13,40 @@
 
 namespace atunner::graph {
 
-/// How several elements become one.
+/// How reductions, scans and scatters combine elements.
 enum class Combine : uint8_t { kSum, kMean, kProd, kMax, kMin, kArgMax, kArgMin, kAny, kAll, kSet };
 std::string_view Name(Combine combine);
 
-/// A tensor that the caller gives.
+/// A tensor that the caller passes.
 struct Input {
   bool operator==(const Input&) const = default;
 };
-/// Known elements: all of them in row-major order, or one that stands everywhere.
+/// A tensor of literals: all elements in row-major order, or one value for all of them.
 struct Constant {
   std::vector<Cell> values;
-  /// Bit by bit: NaN equals itself, -0 is not 0.
+  /// Compares bits: NaN equals NaN, and -0 differs from 0.
   bool operator==(const Constant& other) const {
     return std::ranges::equal(values, other.values, {}, &Cell::whole, &Cell::whole);
   }
 };
-/// One expression over the elements of operands that are broadcast to the result's shape.
+/// An element-wise operation: one expression over the elements of the operands, which are broadcast
+/// to the result's shape.
 struct Map {
   ScalarExpression body;
   Shape shape;  ///< of the result
   bool operator==(const Map&) const = default;
 };
-/// Elements along `axes` combined. Sums and products of integers and bools are int64; argmax and
-/// argmin give int64 places along one axis (the first of equals; NaN beats all); any and all give
-/// bool. `keep`: reduced axes stay with extent 1.
+/// Combines the elements along `axes`. Sums and products of integers and bools are int64. argmax
+/// and argmin give the int64 index along one axis; the first of equal elements wins, and NaN is the
+/// extreme of both. any and all give bool. `keep`: reduced axes stay with extent 1.
 struct Reduce {
   Combine op = Combine::kSum;
   std::vector<int64_t> axes;
   bool keep = false;
   bool operator==(const Reduce&) const = default;
 };
-/// Running sum, prod, max or min along `axis`; `exclusive`: of the elements before, starting with
-/// the neutral one.
+/// Running sum, product, maximum or minimum along `axis`. `exclusive`: element i combines the
+/// elements before i, and the first is the neutral element. `reverse`: runs from the end.
 struct Scan {
   Combine op = Combine::kSum;
   int64_t axis = 0;
@@ -53,17 +54,17 @@ struct Scan {
   bool reverse = false;
   bool operator==(const Scan&) const = default;
 };
-/// einsum of two operands: "bmk,bkn->bmn". A letter that the result lacks is summed over; no letter
-/// repeats within one operand. The result's type is the operands', or `as`. `sparse`: products in
-/// which one factor is exactly zero are left out, so that what is masked stays out whatever it
-/// would meet, NaN too.
+/// einsum of two operands: "bmk,bkn->bmn". Letters that the result lacks are summed over; no letter
+/// repeats within one operand. The result has the operands' type, or `as`. `sparse`: products in
+/// which one factor is exactly zero are left out, so that 0 * NaN counts as 0. Masked attention
+/// needs it.
 struct Contract {
   std::string equation;
   std::optional<DType> as;
   bool sparse = false;
   bool operator==(const Contract&) const = default;
 };
-/// Sliding windows: `axis` becomes two, the window's place and the place inside it:
+/// Sliding windows: `axis` becomes two axes, the window p and the element r inside of it:
 /// y[…, p, r, …] = x[…, p·stride + r·dilation, …].
 struct Window {
   int64_t axis = 0;
@@ -72,8 +73,8 @@ struct Window {
   int64_t dilation = 1;
   bool operator==(const Window&) const = default;
 };
-/// The other way: axes `axis` and `axis` + 1 become one of `extent`, overlapping elements are added
-/// up.
+/// The adjoint of Window: axes `axis` and `axis` + 1 become one of `extent`, and overlapping
+/// elements are added up.
 struct Fold {
   int64_t axis = 0;
   int64_t extent = 1;
@@ -91,7 +92,7 @@ struct Transpose {
   std::vector<int64_t> order;
   bool operator==(const Transpose&) const = default;
 };
-/// Elements start, start + step, … below stop.
+/// The elements start, start + step, … below stop along `axis`.
 struct Slice {
   int64_t axis = 0;
   int64_t start = 0;
@@ -99,7 +100,8 @@ struct Slice {
   int64_t step = 1;
   bool operator==(const Slice&) const = default;
 };
-/// `value` before, behind and `inner` times between the elements along an axis.
+/// Adds `value` along `axis`: `low` times in front, `high` times behind, and `inner` times between
+/// each two elements.
 struct Pad {
   int64_t axis = 0;
   int64_t low = 0;
@@ -116,23 +118,23 @@ struct Reverse {
   int64_t axis = 0;
   bool operator==(const Reverse&) const = default;
 };
-/// gather(x, i): slices of x along `axis` at places i. The first `batch` axes of both go together;
-/// the rest of i's shape takes the axis' place. Places beyond the ends are clamped.
+/// gather(x, i): slices of x along `axis` at the indices i. The first `batch` axes of x and i are
+/// common; the other axes of i replace `axis`. Indices out of range are clamped.
 struct Gather {
   int64_t axis = 0;
   int64_t batch = 0;
   bool operator==(const Gather&) const = default;
 };
-/// scatter(x, i, u): x with slices u (of the shape that gather(x, i) has) combined in at places i,
-/// in order. Places beyond the ends write nothing. Combines: set, sum, max, min.
+/// scatter(x, i, u): x with the updates u (of the shape of gather(x, i)) combined into it at the
+/// indices i, in order. Indices out of range write nothing. `op` is set, sum, max or min.
 struct Scatter {
   Combine op = Combine::kSum;
   int64_t axis = 0;
   int64_t batch = 0;
   bool operator==(const Scatter&) const = default;
 };
-/// int64 places that would sort x along `axis` (stable; NaN is larger than all); only the first
-/// `count`, if not 0.
+/// The int64 indices that sort x along `axis` (argsort). The order is stable, and NaN is the
+/// largest value. Only the first `count` if that is not 0.
 struct Sort {
   int64_t axis = 0;
   bool descending = false;
@@ -143,14 +145,14 @@ struct Sort {
 using Operation = std::variant<Input, Constant, Map, Reduce, Scan, Contract, Window, Fold, Reshape,
                                Transpose, Slice, Pad, Concat, Reverse, Gather, Scatter, Sort>;
 
-/// "reduce_sum", "window": what the text form calls the operation. Empty for inputs, constants and
-/// maps, which have a syntax of their own.
+/// The name of the operation in the text form: "reduce_sum", "window". Empty for inputs, constants
+/// and maps, which have their own syntax.
 std::string CallName(const Operation& operation);
 /// An operation of that name with its fields at their defaults.
 std::optional<Operation> FromCallName(std::string_view name);
 
-/// The fields that the text form writes and reads, in order: `visit(name, field)` for required
-/// ones, `visit(name, field, default)` for others. `Self` is the operation, const or not.
+/// Visits the fields of the text form in order: `visit(name, field)` for required ones and
+/// `visit(name, field, default)` for optional ones. `Self` is the operation, const or not.
 template <class Self, class Visit>
 void VisitFields(Self& self, Visit&& visit) {
   using T = std::remove_const_t<Self>;
@@ -202,9 +204,9 @@ void VisitFields(Self& self, Visit&& visit) {
   }
 }
 
-/// Shape inference and every rule of validity: the result's type for operands of these types. Axes
-/// are counted from the end when negative, and come back normalised in `operation`. kInvalidInput
-/// says what is wrong, with a hint.
+/// The result's type for operands of these types, after all validity checks. Negative axes count
+/// from the end and are normalised in `operation`. kInvalidInput with a hint for an invalid
+/// operation.
 Result<TensorType> Infer(Operation& operation, const std::vector<TensorType>& operands);
 
 /// The letters of a checked einsum equation.

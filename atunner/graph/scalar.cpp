@@ -178,7 +178,7 @@ int ScalarBuilder::Parameter(int number) {
                  .number = number});
 }
 int ScalarBuilder::Number(double value) {
-  // A literal whose `number` is 1 has no type of its own yet.
+  // A literal with `number` 1 has no type yet; it takes that of the other operand.
   return Intern(
       {.op = ScalarOp::kLiteral, .dtype = DType::kFloat64, .number = 1, .literal = Real(value)});
 }
@@ -205,7 +205,7 @@ Result<int> ScalarBuilder::As(int index, DType dtype) {
   return Literal(dtype, CellOf(dtype, value));
 }
 
-/// Gives all of args[first…] one type: numbers take it from the others.
+/// Gives args[first], args[first + 1], … one type; literals without a type take it from the others.
 Status ScalarBuilder::Unify(std::vector<int>& args, size_t first) {
   std::optional<DType> dtype;
   for (size_t i = first; i < args.size(); ++i) {
@@ -255,7 +255,7 @@ std::optional<int> ScalarBuilder::Folded(ScalarOp op, const std::vector<int>& ar
   return Literal(dtype, value);
 }
 
-/// Rewrites that change no bit of the result.
+/// Simplifications that change no bit of the result, such as a * 1.
 std::optional<int> ScalarBuilder::Simplified(ScalarOp op, const std::vector<int>& args) {
   const auto apply = [this](ScalarOp inner, std::vector<int> operands) {
     return Apply(inner, std::move(operands)).value();
@@ -412,8 +412,7 @@ Result<ScalarExpression> ScalarBuilder::Finish(int root) const {
   if (Flexible(root))
     return Invalid("the number has no type", {},
                    "write cast(" + std::to_string(nodes_[root].literal.real) + ", float32)");
-  // Only what the root needs, and parameters in the order of their numbers first, so that equal
-  // meanings are equal.
+  // Nodes that the root does not need are left out.
   std::vector<bool> needed(nodes_.size(), false);
   needed[root] = true;
   for (int i = root; i >= 0; --i) {

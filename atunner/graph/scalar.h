@@ -1,6 +1,6 @@
-// What happens to one element: a typed expression over the elements of a map's operands. A small
-// language with arithmetic, comparisons, select, casts, places (index) and counter-based random
-// numbers.
+// Scalar expressions: what a map computes for one element of its result from elements of its
+// operands. The language has arithmetic, comparisons, select, casts, indices, extents and
+// counter-based random numbers.
 #pragma once
 
 #include <array>
@@ -20,17 +20,18 @@ enum class ScalarOp : uint8_t {
 #define ATUNNER_SCALAR(id, name, arity, rule, on_reals, on_wholes, cuda, da, db) id,
 #include "atunner/graph/scalar_op.def"
 #undef ATUNNER_SCALAR
-  // What is no function of values alone.
+  // The operators below are not in scalar_op.def, because they need more than values.
   kParameter,  ///< element of operand `number`
   kLiteral,    ///< `literal`
-  /// Int64: place along axis `number` of the map's result, counted from the last axis (-1)
+  /// Int64: the index along axis `number` of the map's result, where -1 is the last axis
   kIndex,
   kExtent,  ///< int64: extent of that axis
   kSelect,  ///< a ? b : c
-  /// A as `dtype`; between floats a promise of accuracy, not a rounding (docs/graph.md)
+  /// A as `dtype`. Between floats it states an accuracy and need not round (docs/graph.md)
   kCast,
-  /// A rounded to the nearest of float type `to` (the type stays): part of the meaning, as in
-  /// quantisation
+  /// A rounded to the nearest value of another float type; its own type stays. Unlike a cast it
+  /// always
+  /// rounds, as quantisation needs
   kRoundTo,
   /// Float32 in [0, 1): word 0 of Philox4x32-10 with key a and counter b, its upper 24 bits
   kUniform,
@@ -79,16 +80,17 @@ inline constexpr int kDeepestExpression = 1000;
 /// For each node the number of operations on the longest path from an operand to it.
 std::vector<int> Depths(std::span<const ScalarNode> nodes);
 
-/// An immutable expression: nodes after their operands, each once; the last one is the result.
+/// An immutable expression: nodes come after their operands, no two are equal, and the last one is
+/// the result.
 class ScalarExpression {
  public:
   const std::vector<ScalarNode>& nodes() const { return nodes_; }
   const ScalarNode& root() const { return nodes_.back(); }
   DType dtype() const { return root().dtype; }
-  /// Types of the operands, by number.
+  /// The types of the operands.
   const std::vector<DType>& parameters() const { return parameters_; }
   bool Uses(ScalarOp op) const;
-  /// Is it operand 0 as it is?
+  /// True if the result is operand 0 unchanged.
   bool IsIdentity() const { return nodes_.size() == 1 && root().op == ScalarOp::kParameter; }
   /// The number of operations on the longest path from an operand to the result.
   int Depth() const;
@@ -100,14 +102,14 @@ class ScalarExpression {
   std::vector<DType> parameters_;
 };
 
-/// Makes expressions; equal nodes become one, and what is known is computed. Errors are
+/// Builds expressions: equal nodes become one, and operations on literals are computed. Errors are
 /// kInvalidInput with a hint.
 class ScalarBuilder {
  public:
   explicit ScalarBuilder(std::vector<DType> parameters) : parameters_(std::move(parameters)) {}
 
   int Parameter(int number);
-  /// A number that takes the type of what it meets.
+  /// A number that takes the type of the other operand.
   int Number(double value);
   int Literal(DType dtype, Cell value);
   int Index(int axis) { return Place(ScalarOp::kIndex, axis); }
@@ -118,23 +120,23 @@ class ScalarBuilder {
   Result<int> Round(int value, DType dtype);
   Result<int> Uniform(int seed, int counter);
 
-  /// Another expression inside this one: parameter i becomes node `arguments[i]`; places go through
-  /// `place`, which gives the node that stands for them here.
+  /// Puts another expression into this one and returns its root: parameter i becomes node
+  /// `arguments[i]`, and index(…) and extent(…) become the node that `place` returns for them.
   using IndexMapping = std::function<int(const ScalarNode&)>;
   Result<int> Import(const ScalarExpression& other, std::span<const int> arguments,
                      const IndexMapping& place);
   Result<int> Import(const ScalarExpression& other, std::span<const int> arguments);
-  /// As Import; where each of the other's nodes is here.
+  /// Like Import, but returns this builder's node for each node of `other`.
   Result<std::vector<int>> ImportAll(const ScalarExpression& other, std::span<const int> arguments,
                                      const IndexMapping& place);
   Result<std::vector<int>> ImportAll(const ScalarExpression& other, std::span<const int> arguments);
-  /// `known`: of the other's nodes those that are something here already.
+  /// `known` maps nodes of `other` to existing nodes of this builder.
   Result<std::vector<int>> ImportAll(const ScalarExpression& other, std::span<const int> arguments,
                                      const std::map<int, int>& known);
 
   const ScalarNode& node(int index) const { return nodes_[index]; }
   std::span<const ScalarNode> nodes() const { return nodes_; }
-  /// The expression whose value `root` is. kInvalidInput where its type is not known.
+  /// The expression with the result `root`. kInvalidInput if `root` is a number without a type.
   Result<ScalarExpression> Finish(int root) const;
 
  private:
@@ -157,7 +159,8 @@ class ScalarBuilder {
   std::map<decltype(ScalarNode{}.Key()), int> known_;
 };
 
-/// What one operator of the table gives, for literals and for the evaluator's inner loops.
+/// The result of one operator of scalar_op.def; used for literals and in the evaluator's inner
+/// loops.
 Cell Compute(ScalarOp op, bool real, Cell a, Cell b);
 
 /// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers, SC 2011): counter (low, high

@@ -98,7 +98,7 @@ bool BroadcastsTo(const Shape& from, const Shape& to) {
 Cell CellOf(DType dtype, double value) {
   if (IsFloat(dtype)) return Real(value);
   if (KindOf(dtype) == DTypeKind::kBool) return Whole(value != 0);
-  // Beyond int64, C++ leaves the conversion undefined; saturating is what GPUs do.
+  // Beyond int64 the conversion is undefined in C++; GPUs saturate.
   if (std::isnan(value)) return Whole(0);
   if (value >= 0x1p63) return Rounded(dtype, Whole(std::numeric_limits<int64_t>::max()));
   if (value < -0x1p63) return Rounded(dtype, Whole(std::numeric_limits<int64_t>::min()));

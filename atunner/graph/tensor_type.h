@@ -1,5 +1,5 @@
-// What a value of a graph is: an element type and a shape. Shapes are exact; a symbol stands for a
-// size that is known only as a range.
+// The type of a value in a graph: an element type and a shape. An extent is a number or a number
+// times symbols; a symbol is a size of which only the range is known.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace atunner::graph {
 
 /// A size along one axis, at least 1: a number times symbols ("4096", "B", "8*B"). Two extents are
-/// equal exactly when they are written equally, whatever the symbols' values.
+/// equal if and only if their texts are equal.
 class Extent {
  public:
   Extent(int64_t constant = 1)
@@ -30,10 +30,10 @@ class Extent {
 
   /// Saturates at the largest int64.
   Extent operator*(const Extent& other) const;
-  /// The extent that times `other` is this one, if there is one.
+  /// The extent e with e * other == *this, if there is one.
   std::optional<Extent> Divided(const Extent& other) const;
   bool operator==(const Extent&) const = default;
-  /// With the symbols' values put in; symbols without a value stay.
+  /// Replaces symbols by their values; symbols without a value stay.
   Extent Bound(const Dims& values) const;
   std::string ToString() const;
 
@@ -63,16 +63,16 @@ struct TensorType {
 };
 
 Extent ElementCount(const Shape& shape);
-/// The same, as kernels and launches have it.
+/// The element count as an expression for kernels and launches: "4096*rows".
 std::string CountText(const Shape& shape);
 std::string ToString(const Shape& shape);
 /// NumPy's rule: shapes are aligned at their last axes; an extent of 1 stretches, others must be
 /// equal. nullopt where they are not.
 std::optional<Shape> Broadcast(const Shape& a, const Shape& b);
-/// May a value of shape `from` be broadcast to exactly `to`?
+/// True if a value of shape `from` can be broadcast to exactly the shape `to`.
 bool BroadcastsTo(const Shape& from, const Shape& to);
 
-/// Is it computed with as an integer?
+/// True for integer types, false for floats and bool.
 inline bool IsWhole(DType dtype) { return !IsFloat(dtype) && KindOf(dtype) != DTypeKind::kBool; }
 /// The type in which arithmetic on `dtype` takes place: float32 for narrower floats.
 inline DType ArithmeticType(DType dtype) {

@@ -115,7 +115,7 @@ class Parser {
     while (lexer_.peek().kind != Token::Kind::kEnd) {
       builder_.SetLocation(lexer_.LocationOf(lexer_.peek()));
       ATUNNER_RETURN_IF_ERROR(Line());
-      if (!builder_.ok()) break;  // Finish tells
+      if (!builder_.ok()) break;  // Finish returns the error
     }
     builder_.SetLocation(lexer_.LocationOf(start));
     return std::move(builder_).Finish();
@@ -296,9 +296,8 @@ class Parser {
   }
 
   Result<Value> ReadMap(const Token& token, const std::optional<TensorType>& stated) {
-    // Operands are what the expression names, so their types are known only as they come: one
-    // builder per expression, whose parameters are all values defined so far, would be long. Names
-    // are looked up in the tokens first.
+    // The operands are the names in the expression. They are collected from the tokens first,
+    // because the builder needs the types of all operands.
     std::vector<Value> operands;
     std::vector<DType> types;
     std::map<std::string, int> numbers;
@@ -319,7 +318,7 @@ class Parser {
       const auto at = numbers.find(name);
       if (at != numbers.end()) return scalar.Parameter(at->second);
       auto unknown = Find(token, name).error();
-      unknown.where.clear();  // the reader knows better
+      unknown.where.clear();  // the reader adds the location of the name
       return std::unexpected(std::move(unknown));
     };
     ATUNNER_TRY(int root, ReadExpression(lexer_, scalar, meaning));

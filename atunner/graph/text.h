@@ -1,5 +1,5 @@
-// Graphs as text (.atg): what people read and write, what tests compare, what a task carries.
-// docs/graph.md describes it.
+// The text form of graphs (.atg files), which users write and tasks are stored in. docs/graph.md
+// describes it.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace atunner::graph {
 
-/// kInvalidInput with file, line, column and what to do. `file` is what messages call the text.
+/// kInvalidInput with line, column and a hint. `file` is the name of the text in messages.
 Result<ValidGraph> Parse(std::string_view text, const std::string& file = "");
 
-/// Text from which Parse makes the same graph; nodes without a name get one.
+/// The text from which Parse makes the same graph. Nodes without a name are called v<id>.
 std::string Print(const ValidGraph& graph);
 
 }  // namespace atunner::graph

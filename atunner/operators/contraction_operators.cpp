@@ -30,11 +30,11 @@ class ContractionOperator : public Operator {
 
  protected:
   explicit ContractionOperator(OperatorInfo info) : info_(std::move(info)) {}
-  /// Launch of the plain kernel.
-  /// `tile`: results per thread, in each direction that the kernel tiles; a number.
+  /// The launch of the baseline kernel. `tile` is the number of results per thread in each
+  /// direction that the kernel tiles.
   virtual LaunchPlan PlainPlan(const std::string& tile) const = 0;
-  /// The naive kernel computes one result per thread. The other forms are not timed, but waited
-  /// for.
+  /// The naive kernel computes one result per thread. The other forms are not timed, so that they
+  /// may be faster.
   RenderedKernel Plain(const KernelSpec& spec, BaselineForm form) const override {
     const std::string tile = form == BaselineForm::kNaive ? "1" : "4";
     return BaselineKernel("#define TILE " + tile + "\n" + std::string(embed::kContractionsCu),

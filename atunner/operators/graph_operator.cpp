@@ -28,12 +28,12 @@ ArgSpec ArgOf(const std::string& name, Role role, const graph::TensorType& type)
   ArgSpec arg{
       .name = name, .role = role, .dtype = type.dtype, .shape = {}, .value = {}, .fill = {}};
   for (const Extent& extent : type.shape) arg.shape.push_back(graph::ExprOf(extent));
-  if (arg.shape.empty()) arg.shape.emplace_back(1);  // a task's tensors have at least one axis
+  if (arg.shape.empty()) arg.shape.emplace_back(1);  // tensors of tasks have at least one axis
   return arg;
 }
 
-/// Integers that are places along an axis lie within it.
-void FillPlaces(const ValidGraph& graph, KernelSpec& spec) {
+/// Inputs that gathers and scatters use as indices are filled with indices within the axis.
+void FillIndices(const ValidGraph& graph, KernelSpec& spec) {
   for (const Node& node : graph.nodes()) {
     const auto* gather = node.As<graph::Gather>();
     const auto* scatter = node.As<graph::Scatter>();
@@ -49,8 +49,7 @@ void FillPlaces(const ValidGraph& graph, KernelSpec& spec) {
   }
 }
 
-/// Products that are added up in an element of a contraction: axes of the operands that its result
-/// lacks.
+/// The number of products that are summed in one element of a contraction.
 Extent SummedCount(const ValidGraph& graph, const Node& node, const std::string& equation) {
   const size_t comma = equation.find(',');
   const size_t arrow = equation.find("->");
@@ -64,8 +63,8 @@ Extent SummedCount(const ValidGraph& graph, const Node& node, const std::string&
   return count;
 }
 
-/// Products that are added up in an element of a value, maybe moved and in several steps; 0 where
-/// it is no such sum.
+/// The number of products that are summed in one element of a node that is a contraction, a layout
+/// operation of one or a fold of one; 0 for other nodes.
 Extent ProductsOf(const ValidGraph& graph, graph::NodeId id) {
   const Node& node = graph.node(id);
   if (const auto* contract = node.As<graph::Contract>())
@@ -75,14 +74,15 @@ Extent ProductsOf(const ValidGraph& graph, graph::NodeId id) {
   if (moved || node.As<graph::Slice>()) return ProductsOf(graph, node.operands[0]);
   const auto* fold = node.As<graph::Fold>();
   if (fold == nullptr) return Extent(0);
-  const Extent window = graph.node(node.operands[0]).type.shape[fold->axis + 1];  // never open
+  // A fold's window has no symbols.
+  const Extent window = graph.node(node.operands[0]).type.shape[fold->axis + 1];
   const int64_t times = fold->dilation > 1 ? window.factor()
                                            : (window.factor() + fold->stride - 1) / fold->stride;
   return ProductsOf(graph, node.operands[0]) * Extent(times);
 }
 
-/// Of the sums that a value is computed from, those with fewer than `few` results: the terms of the
-/// longest.
+/// Among the sums and means that a node depends on and that have fewer than `few` results, the
+/// number of terms of the longest.
 double LongestOfFew(const ValidGraph& graph, graph::NodeId id, const Dims& dims, int64_t few) {
   double longest = 0;
   std::vector<bool> needed(graph.nodes().size(), false);
@@ -103,8 +103,8 @@ double LongestOfFew(const ValidGraph& graph, graph::NodeId id, const Dims& dims,
   return longest;
 }
 
-/// Of a value's elements those that are not zeros of a Pad, at most: no kernel has to multiply the
-/// others.
+/// An upper bound of the fraction of a node's elements that are not zeros of a pad: a kernel need
+/// not multiply the others.
 double ShareOf(const ValidGraph& graph, graph::NodeId id) {
   const Node& node = graph.node(id);
   const auto* pad = node.As<graph::Pad>();
@@ -113,11 +113,11 @@ double ShareOf(const ValidGraph& graph, graph::NodeId id) {
                      node.As<graph::Reverse>();
   if (!moved && !window && !(pad && pad->value == 0)) return 1;
   const graph::NodeId operand = node.operands[0];
-  // Axes of open extent are neither padded nor cut: the rest of the count is the same.
+  // Axes with symbols are neither padded nor cut, so the ratio of the constant factors is enough.
   const auto count = [&](graph::NodeId of) {
     return static_cast<double>(graph::ElementCount(graph.node(of).type.shape).factor());
   };
-  int64_t times = 1;  // that a window has an element
+  int64_t times = 1;  // the number of windows that contain an element
   if (window)
     times = window->dilation > 1 ? window->size
                                  : (window->size + window->stride - 1) / window->stride;
@@ -125,11 +125,12 @@ double ShareOf(const ValidGraph& graph, graph::NodeId id) {
       1.0, ShareOf(graph, operand) * count(operand) * static_cast<double>(times) / count(id));
 }
 
-/// One operation per scalar operator and element, one per element that is combined, two per product
-/// that is added up; of sparse contractions `kept` of them.
-Expr FlopsOf(const ValidGraph& graph, double kept) {
+/// The FLOP count over the task's dims: one for each scalar operator and element, one for each
+/// element that is reduced, two for each product of a contraction. Sparse contractions count by
+/// `density`.
+Expr FlopsOf(const ValidGraph& graph, double density) {
   double known = 0;
-  std::map<std::string, double> open;  // by the open sizes of what is counted
+  std::map<std::string, double> open;  // operations per element, by the element count as text
   const auto add = [&](double each, const Extent& count) {
     if (count.constant())
       known += each * static_cast<double>(count.factor());
@@ -142,7 +143,7 @@ Expr FlopsOf(const ValidGraph& graph, double kept) {
     if (const auto* contract = node.As<graph::Contract>()) {
       const double share = std::min(ShareOf(graph, node.operands[0]),
                                     ShareOf(graph, node.operands[1]));
-      add(2 * share * (contract->sparse ? kept : 1),
+      add(2 * share * (contract->sparse ? density : 1),
           count * SummedCount(graph, node, contract->equation));
     }
     if (node.As<graph::Reduce>())
@@ -155,9 +156,10 @@ Expr FlopsOf(const ValidGraph& graph, double kept) {
   return Expr::MustParse(text);
 }
 
-/// Elements of input `id` that have to be read, where gathers and slices are all that reads it. Of
-/// N places drawn at random among V more than V · N / (V + N) differ: V (1 - e^(-N/V)) of them.
-/// None of what nothing reads.
+/// The number of elements of input `id` that must be read, as an expression; nullopt if all of
+/// them. Only gathers and slices read a part. N random indices below V hit V (1 - e^(-N/V))
+/// different elements, which is more than V · N / (V + N); the bound is used because it is exact
+/// integer arithmetic. "0" if nothing reads the input.
 std::optional<std::string> PartRead(const ValidGraph& graph, graph::NodeId id) {
   if (std::ranges::any_of(graph.outputs(),
                           [&](const graph::Output& output) { return output.node == id; }))
@@ -178,7 +180,8 @@ std::optional<std::string> PartRead(const ValidGraph& graph, graph::NodeId id) {
   return most;
 }
 
-/// nullopt where every input is read as a whole.
+/// The least number of bytes through DRAM; nullopt if every input is read as a whole, because that
+/// is the default of a task.
 std::optional<Expr> BytesOf(const ValidGraph& graph) {
   std::string text;
   bool parts = false;
@@ -195,7 +198,8 @@ std::optional<Expr> BytesOf(const ValidGraph& graph) {
   return parts ? std::optional(Expr::MustParse(text)) : std::nullopt;
 }
 
-/// Of products of narrow inputs theirs; else of the first float.
+/// The type whose peak rate bounds the task: that of 8-bit operands of a contraction if there are
+/// any, else that of the first float argument.
 DType ComputeType(const ValidGraph& graph, const KernelSpec& spec) {
   for (const Node& node : graph.nodes()) {
     const Node* left = node.As<graph::Contract>() ? &graph.node(node.operands[0]) : nullptr;
@@ -208,9 +212,9 @@ DType ComputeType(const ValidGraph& graph, const KernelSpec& spec) {
   return DType::kFloat32;
 }
 
-/// Do rows have nothing to do with each other, and are there rows at all? What families know of an
-/// axis that they reduce, scan or take innermost is its extent.
-bool RowsAreFree(const ValidGraph& graph) {
+/// True if the graph has a symbol and no operation mixes elements along it. Families must know the
+/// extents of axes that are reduced, scanned or moved innermost.
+bool RowsAreIndependent(const ValidGraph& graph) {
   bool any = false;
   for (const Node& node : graph.nodes()) {
     for (const Extent& extent : node.type.shape) any |= !extent.constant();
@@ -273,7 +277,7 @@ class GraphTask : public Operator {
     return Invalid("a task of a graph is made by SpecOfGraph");
   }
   RenderedKernel Plain(const KernelSpec& spec, BaselineForm form) const override {
-    // The caller has checked the task with GraphOf, so there are plain kernels.
+    // The caller has checked the task with GraphOf, so there are baseline kernels.
     const ValidGraph graph = graph::WithSymbolsPrefixed(ParsedGraph(spec).value(), kSizePrefix);
     RenderedKernel plain = graph::BaselineKernels(graph, form).value();
     ATUNNER_CHECK(RestoreSizeNames(plain.plan, spec.dims).has_value());
@@ -299,13 +303,14 @@ class GraphTask : public Operator {
   std::optional<DecisionKernels> Decisions(const KernelSpec& spec) const override {
     const ValidGraph graph = ParsedGraph(spec).value();
     if (!graph::HasDataDependentDecisions(graph)) return std::nullopt;
-    DecisionKernels choices{Plain(spec, BaselineForm::kStoredDecisions),
-                            graph::BaselineRoundings(graph, BaselineForm::kStoredDecisions).value(),
-                            {}};
+    DecisionKernels decisions{
+        Plain(spec, BaselineForm::kStoredDecisions),
+        graph::BaselineRoundings(graph, BaselineForm::kStoredDecisions).value(),
+        {}};
     for (const graph::Output& output : graph.outputs()) {
-      if (graph::IsIndexValued(graph, output.node)) choices.places.insert(output.name);
+      if (graph::IsIndexValued(graph, output.node)) decisions.index_outputs.insert(output.name);
     }
-    return choices;
+    return decisions;
   }
   OperatorInfo info_;
 };
@@ -334,9 +339,9 @@ class LibraryTask : public GraphTask {
     graph::Request wanted{request.dtype, request.shapes, spec.attributes, true};
     auto open = graph::Build(found_, wanted);
     wanted.open_rows = false;
-    // The number of rows stays open where rows have nothing to do with each other.
+    // The number of rows becomes a symbol if rows are independent.
     ATUNNER_TRY(const ValidGraph graph,
-                open&& RowsAreFree(*open) ? std::move(open) : graph::Build(found_, wanted));
+                open&& RowsAreIndependent(*open) ? std::move(open) : graph::Build(found_, wanted));
     const Attributes attributes = spec.attributes;
     ATUNNER_TRY(spec, SpecOfGraph(graph, {}));
     spec.attributes = attributes;
@@ -364,7 +369,7 @@ Result<KernelSpec> SpecOfGraph(const ValidGraph& given, const Dims& dims) {
                      "graph " + graph.name(), "write output y = " + output.name);
     spec.args.push_back(ArgOf(output.name, Role::kOutput, graph.node(output.node).type));
   }
-  FillPlaces(graph, spec);
+  FillIndices(graph, spec);
   spec.oracle.kind = Oracle::Kind::kGraph;
   spec.oracle.graph = graph::Print(graph);
   spec.flops = FlopsOf(graph, graph::MaskDensity(checked));

@@ -12,7 +12,7 @@ namespace {
 
 using Shapes = std::vector<std::vector<int64_t>>;
 
-/// Of matrices, for their sizes M, N, K: three extents are no batch of them.
+/// The shapes [M, K] and [K, N] for a request that gives the three sizes M, N, K as one shape.
 Shapes MatricesOf(const OperatorRequest& request) {
   if (request.shapes.size() != 1 || request.shapes[0].size() != 3) return request.shapes;
   const std::vector<int64_t>& sizes = request.shapes[0];
@@ -25,10 +25,11 @@ Shapes MatricesOf(const OperatorRequest& request) {
   return {given("transpose_a", sizes[0], sizes[2]), given("transpose_b", sizes[2], sizes[1])};
 }
 
-/// Classes, the library's operator of the same meaning, and by what name they are also known.
+/// A class, the library's operator of the same meaning, and another name for both.
 struct JointName {
   std::string_view name, general, alias;
-  Shapes (*general_shapes)(const OperatorRequest&) = nullptr;  ///< where it wants them otherwise
+  /// Converts the class's shapes to those of the library's operator, if they differ
+  Shapes (*general_shapes)(const OperatorRequest&) = nullptr;
 };
 constexpr JointName kJointNames[] = {
     {"softmax", "softmax", ""},
@@ -36,13 +37,13 @@ constexpr JointName kJointNames[] = {
     {"layernorm", "layer_norm", "layer_norm"},
     {"layernorm_backward", "layer_norm_backward", "layer_norm_backward"},
     {"matmul", "batched_matmul", "", MatricesOf},
-    {"conv2d", "", ""},  // its images have their channels last
+    {"conv2d", "", ""},  // has channels last, unlike the library's convolution
     {"flash_attention", "attention_gqa", "attention"},
 };
 
 class JointOperator : public Operator {
  public:
-  /// `row`: null where the class stands alone.
+  /// `row` is null for a class without a graph.
   JointOperator(const Operator& special, const JointName* row)
       : special_(special),
         general_(row == nullptr || row->general.empty() ? nullptr
@@ -60,7 +61,8 @@ class JointOperator : public Operator {
   const OperatorInfo& info() const override { return info_; }
   bool Serves(DType) const override { return true; }  // the two operators refuse types themselves
 
-  // Only the special operator's tasks name this one as their oracle: the others carry their graph.
+  // Tasks of the general operator have a graph as their oracle, so this is called for the special
+  // one.
   Status Reference(const KernelSpec& spec, const Dims& dims,
                    std::span<const std::vector<double>> inputs,
                    std::span<std::vector<double>> outputs) const override {
@@ -107,7 +109,7 @@ class JointOperator : public Operator {
   const Operator* general_;
   Shapes (*general_shapes_)(const OperatorRequest&);
   OperatorInfo info_;
-  std::vector<AttributeInfo> more_;  ///< that only the graph takes
+  std::vector<AttributeInfo> more_;  ///< attributes that only the graph takes
 };
 
 }  // namespace

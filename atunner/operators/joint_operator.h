@@ -1,5 +1,5 @@
-// One operator of each name: the few that have a class of their own, and their graphs for what the
-// class does not take.
+// Operators that have a class and a graph of the same meaning: the class takes the requests for
+// which it has families of its own, the graph takes all others.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace atunner {
 
-/// Of the class by that name or alias, joined with its graph: attributes, shapes and types that the
-/// class does not take go to the graph. nullptr for names without a class.
+/// The joint operator by name or alias; nullptr for names without a class. Requests with
+/// attributes, shapes or types that the class does not take become tasks of the graph.
 const Operator* FindJointOperator(std::string_view name);
 
 }  // namespace atunner

@@ -1,4 +1,4 @@
-// Tasks of one operator of the library, for families that compute it as a whole.
+// Recognises tasks of one operator of the library, for families that have a kernel for all of it.
 #pragma once
 
 #include <string_view>
@@ -8,15 +8,15 @@
 
 namespace atunner {
 
-/// Is `spec` what the library makes of its operator `name` with these shapes of arguments? Its
-/// graph is compared, so that no other graph of that name passes.
+/// True if `spec` is the task that the library makes of operator `name` for these argument shapes.
+/// The graphs are compared, so that another graph of that name does not pass.
 bool IsLibraryTask(const KernelSpec& spec, std::string_view name,
                    std::vector<std::vector<int64_t>> shapes);
 
-/// Of an argument, at the task's own size; empty for one that is not there.
+/// The extents of an argument at the task's own dims; empty if there is no such argument.
 std::vector<int64_t> ExtentsOf(const KernelSpec& spec, std::string_view argument);
 
-/// The number of an operator's setting, or `fallback` for 0 and where it is not given.
+/// The value of a numeric attribute, or `fallback` if it is 0 or missing.
 double SettingOr(const KernelSpec& spec, std::string_view name, double fallback);
 
 }  // namespace atunner

@@ -13,12 +13,11 @@ std::unexpected<Error> Operator::WrongShape(const std::string& what) const {
 
 namespace {
 
-/// Values are of their fallback's kind: text is true where a flag is meant, and NaN where a number
-/// is.
+/// The value if it has the kind of its fallback: bool, whole number, number or text.
 Result<Value> OfKind(const AttributeInfo& attribute, const Value& given) {
   if (std::holds_alternative<std::string>(attribute.fallback)) return given;
   const bool real = std::holds_alternative<double>(attribute.fallback);
-  if (real && (ToString(given) == "inf" || ToString(given) == "-inf"))  // words of the command line
+  if (real && (ToString(given) == "inf" || ToString(given) == "-inf"))  // infinity may come as text
     return Value(ToString(given) == "inf" ? INFINITY : -INFINITY);
   const bool number = !std::holds_alternative<std::string>(given);
   const double value = ToDouble(given);

@@ -1,5 +1,5 @@
-// What an operator computes: its signature, its float64 reference, its plain kernels and its work.
-// How fast is no concern here.
+// The interface of operators: signature, float64 reference, baseline kernels, FLOP and byte counts.
+// Schedules are in codegen.
 #pragma once
 
 #include <functional>
@@ -17,9 +17,9 @@
 
 namespace atunner {
 
-/// An operator with shapes, as a user asks for it.
+/// A user's request for an operator.
 struct OperatorRequest {
-  std::vector<std::vector<int64_t>> shapes;  ///< one per shape the operator's signature names
+  std::vector<std::vector<int64_t>> shapes;  ///< as OperatorInfo::shape_help describes them
   DType dtype = DType::kFloat32;
   Attributes attributes;
 };
@@ -33,70 +33,74 @@ struct AttributeInfo {
 struct OperatorInfo {
   std::string name;
   std::string summary;
-  std::string shape_help;  ///< "ROWS…,COLS, e.g. 8,1024,4096"
+  std::string
+      shape_help;  ///< the shapes it takes, with an example: "M,N,K: request.shapes 64,64,64"
   std::vector<AttributeInfo> attributes;
-  std::vector<std::vector<int64_t>> example;  ///< small shapes, where any are stated
+  std::vector<std::vector<int64_t>> example;  ///< small shapes for tests; may be empty
 };
 
-/// `count` tasks of one kind, on stretches of the tensors one behind the other.
+/// A task as `count` equal tasks, each on its own contiguous slice of all tensors.
 struct EqualTasks {
   KernelSpec each;
   int64_t count = 1;
 };
 
-/// Plain kernels that take what they decide by, values that they compute, from memory, so that it
-/// can be moved there.
+/// A variant of the baseline kernels that stores every computed value on which a comparison, argmax
+/// or rounding depends, so that the verifier can perturb it between two launches.
 struct DecisionKernels {
   RenderedKernel kernel;
   std::vector<graph::StepRounding> steps;
-  std::set<std::string> places;  ///< outputs of which no element is nearer to another
+  std::set<std::string>
+      index_outputs;  ///< outputs that are indices: a near index is as wrong as any
 };
 
 class Operator {
  public:
   virtual ~Operator() = default;
   virtual const OperatorInfo& info() const = 0;
-  /// The task: dims, arguments, work. kInvalidInput says what is wrong with the shapes or
-  /// attributes and shows a right one.
+  /// The task: dims, arguments, FLOP and byte counts. kInvalidInput for wrong shapes, types or
+  /// attributes, with an example of right ones.
   Result<KernelSpec> Instantiate(const OperatorRequest& request) const;
   /// True if the operator can be computed in this type.
   virtual bool Serves(DType dtype) const;
   /// All attributes: the given ones, and the fallbacks of the others. kInvalidInput for an unknown
   /// name, a value of the wrong kind, and a value that the operator cannot take.
   Result<Attributes> CompleteAttributes(const Attributes& given) const;
-  /// float64 on the CPU. `inputs` and `outputs` are the spec's input and output tensors in order,
-  /// dense and row-major.
+  /// Computes the outputs in float64 on the CPU. `inputs` and `outputs` are the spec's input and
+  /// output tensors in order, dense and row-major.
   virtual Status Reference(const KernelSpec& spec, const Dims& dims,
                            std::span<const std::vector<double>> inputs,
                            std::span<std::vector<double>> outputs) const = 0;
-  /// The honest plain kernel: the task's types, float32 arithmetic. Baseline "naive".
+  /// The baseline "naive": simple kernels with the task's types and float32 arithmetic.
   RenderedKernel Naive(const KernelSpec& spec) const { return Plain(spec, BaselineForm::kNaive); }
-  /// Bit for bit the results of `Naive`, maybe sooner: what the error budget is derived from.
+  /// Kernels with bit for bit the results of Naive, maybe faster. The error budget is derived from
+  /// their error.
   RenderedKernel ErrorBaseline(const KernelSpec& spec) const {
     return Plain(spec, BaselineForm::kErrorBaseline);
   }
-  /// Of each step of `ErrorBaseline` where it rounds; empty where that is not known.
+  /// The roundings of each step of ErrorBaseline; empty if they are not known.
   virtual std::vector<graph::StepRounding> Roundings(const KernelSpec&) const { return {}; }
-  /// nullopt where no computed value decides anything.
+  /// nullopt if no decision depends on a computed value.
   virtual std::optional<DecisionKernels> Decisions(const KernelSpec&) const { return std::nullopt; }
-  /// The same algorithm in float64 with float64 outputs: the reference for problems too large for
-  /// the CPU.
+  /// The algorithm of ErrorBaseline in float64 with float64 outputs: the reference for problems
+  /// that are too large for the CPU.
   RenderedKernel OracleKernel(const KernelSpec& spec) const {
     return Plain(spec, BaselineForm::kReference);
   }
-  /// Products that are added up in an element of an output which is nothing but their sum; 0 of
-  /// others.
+  /// The number of products that are summed in one element of an output that is a plain sum of
+  /// products (a matrix product: K); 0 for other outputs.
   virtual double ProductsSummed(const KernelSpec&, const Dims&, std::string_view /*output*/) const {
     return 0;
   }
-  /// Terms of the longest sum behind an output of which there are fewer than `few`, so that its
-  /// error is in many elements; 0 where there is none.
+  /// Among the sums that an output depends on and that have fewer than `few` results, the number of
+  /// terms of the longest; 0 if there is none. The error of such a sum is in many elements of the
+  /// output.
   virtual double TermsOfFewSums(const KernelSpec&, const Dims&, std::string_view /*output*/,
                                 int64_t /*few*/) const {
     return 0;
   }
-  /// The task, at its own size, as the fewest equal ones of which each `fits`; nullopt where it is
-  /// none such.
+  /// The task, at its own dims, as the smallest number of equal tasks for which `fits(task)` is
+  /// true; nullopt if it cannot be split.
   virtual std::optional<EqualTasks> SplitIntoEqualTasks(
       const KernelSpec&, const std::function<bool(const KernelSpec&)>&) const {
     return std::nullopt;
@@ -105,17 +109,17 @@ class Operator {
  protected:
   /// Checks the values of all attributes; names and kinds are known to be right.
   virtual Status CheckValues(const Attributes&) const { return {}; }
-  /// Fills dims, args and work for checked attributes.
+  /// Fills dims, arguments, FLOP and byte counts; the attributes are checked.
   virtual Status Describe(const OperatorRequest& request, KernelSpec& spec) const = 0;
   using BaselineForm = graph::BaselineForm;
   virtual RenderedKernel Plain(const KernelSpec& spec, BaselineForm form) const = 0;
   std::unexpected<Error> WrongShape(const std::string& what) const;
 };
 
-/// What computes the right answer of a task; nullptr where that is no operator and no graph.
+/// The operator that computes the reference of a task; nullptr if a user's kernel is its oracle.
 const Operator* OracleOf(const KernelSpec& spec);
 
-/// nullptr when there is none; hyphens and underscores are the same.
+/// The operator of that name; nullptr if there is none. Hyphens and underscores are equal.
 const Operator* FindOperator(std::string_view name);
 std::vector<const Operator*> AllOperators();
 

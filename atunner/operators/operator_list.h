@@ -1,4 +1,4 @@
-// The table of operators.
+// The operators that are classes.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,8 @@ const Operator& AttentionOperator();
 
 std::vector<const Operator*> OperatorList();
 
-/// `source` of kernels/operators with the types of the task in front, and its launch.
+/// A baseline kernel: `source` of kernels/operators behind definitions of its types. `wide`:
+/// arithmetic and outputs in float64.
 RenderedKernel BaselineKernel(std::string_view source, LaunchPlan plan, DType dtype, bool wide);
 
 }  // namespace atunner

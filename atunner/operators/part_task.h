@@ -1,4 +1,4 @@
-// A part of a graph as the task that it is in any graph.
+// A subgraph as a task of its own, which does not depend on the graph that it is from.
 #pragma once
 
 #include <map>
@@ -13,18 +13,18 @@ namespace atunner {
 
 struct PartTask {
   Task task;
-  std::map<std::string, std::string> names;  ///< its tensors, as the graph calls them
-  /// Those of the task's sizes that the graph has otherwise
+  std::map<std::string, std::string> names;  ///< the graph's name of each of the task's tensors
+  /// The graph's expression for each size of the task that has another name there
   std::map<std::string, std::string> sizes = {};
 };
 
-/// An attribute of attention inside of a graph: what products before it make of large inputs are
-/// scores of any size, of which the largest must be subtracted exactly.
+/// An attribute of attention tasks inside of graphs: scores may be arbitrarily large, because
+/// products of large inputs come before them, so that their maximum must be subtracted exactly.
 inline constexpr std::string_view kScoresOfAnySize = "scores_of_any_size";
 
-/// Attention as the library's operator, whatever the part's spelling; everything else by its own
-/// graph, without names. An error where the part is no task. `sizes`: at which its open sizes are
-/// tuned.
+/// The task of a subgraph. Attention becomes the library's operator, however it is written; any
+/// other subgraph becomes its own graph with canonical names, so that equal subgraphs share their
+/// trials. `sizes` are the values of its symbols for tuning. An error if it cannot be a task.
 Result<PartTask> TaskOfPart(const graph::ValidGraph& part, const Dims& sizes, Accuracy accuracy);
 
 }  // namespace atunner

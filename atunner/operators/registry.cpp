@@ -1,5 +1,5 @@
-// Which operators there are: the classes, joined with the library's graphs of the same meaning,
-// then the rest of the library.
+// The registry of operators: classes, joined with the library's graphs of the same meaning, and the
+// rest of the library.
 #include <algorithm>
 
 #include "atunner/operators/graph_operator.h"

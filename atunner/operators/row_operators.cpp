@@ -41,7 +41,7 @@ ArgBinding Long(std::string_view text) {
 }
 ArgBinding Epsilon() { return ArgBinding::Scalar(DType::kFloat32, Expr::MustParse("eps")); }
 
-/// Everything row operators share: one shape of any rank ≥ 1, folded into rows × cols.
+/// The base of row operators: one shape of rank 1 or more, folded into [rows, cols].
 class RowOperator : public Operator {
  public:
   const OperatorInfo& info() const override { return info_; }
@@ -60,7 +60,7 @@ class RowOperator : public Operator {
     spec.dims = {{"rows", rows}, {"cols", shape.back()}};
     return {};
   }
-  /// Launch of the plain kernel.
+  /// The launch of the baseline kernel.
   virtual LaunchPlan PlainPlan(const KernelSpec& spec, bool wide) const = 0;
   RenderedKernel Plain(const KernelSpec& spec, BaselineForm form) const override {
     const bool wide = form == BaselineForm::kReference;

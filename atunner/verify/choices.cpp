@@ -37,7 +37,7 @@ Status OracleStore::RunChoosing(const TaskBuffers& buffers, const Reference& ref
 
 Status OracleStore::MakeRoomForChoices(const PlainPrograms& programs, Reference& reference) {
   for (Reference::Output& output : reference.outputs) {
-    const bool places = programs.choices->places.contains(output.name);
+    const bool places = programs.choices->index_outputs.contains(output.name);
     output.choices.slots = places ? ChoiceSlots::kPlaces : ChoiceSlots::kRange;
     const uint64_t bytes = output.elements * static_cast<uint64_t>(output.choices.slots) *
                            sizeof(double);

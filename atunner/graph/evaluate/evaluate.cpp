@@ -18,7 +18,7 @@ Extents NumbersOf(const Shape& shape) {
   return extents;
 }
 
-/// A dense tensor around one axis: `outer` × `extent` × `inner`.
+/// A dense shape seen from one axis: [outer, extent, inner].
 struct Around {
   int64_t outer, extent, inner;
   Around(const Extents& extents, int64_t axis)
@@ -63,7 +63,7 @@ class Evaluator {
     return precision_ == Precision::kExact || node_->type.dtype == DType::kFloat64;
   }
 
-  /// Exactly the view's elements.
+  /// The view's elements as a tensor of their own.
   static View Detached(const View& view) {
     View packed = view.Packed();
     if (packed.offset == 0 && packed.cells->size() == static_cast<size_t>(packed.size()))
@@ -71,7 +71,7 @@ class Evaluator {
     return View::Dense({packed.base(), packed.base() + packed.size()}, packed.extents);
   }
 
-  /// A node's result, rounded to its type as the precision asks.
+  /// The elements of a node's result, rounded to its type if the precision is kDeclared.
   View Made(std::vector<Cell> cells) const {
     const DType dtype = node_->type.dtype;
     const bool rounds = IsFloat(dtype)
@@ -216,8 +216,8 @@ class Evaluator {
     return Made(std::move(cells));
   }
 
-  /// Calls visit(slice of the gathered shape, place, batch) for every place: `outer` × places of
-  /// `inner` elements.
+  /// Calls visit(slice, index, batch) for every index of a gather or scatter. `slice` is the number
+  /// of its slice in the gathered shape [outer, indices, inner].
   template <class Visit>
   static void ForEachPlace(const View& places, int64_t batch, int64_t outer, const Visit& visit) {
     const View packed = places.Packed();
@@ -284,7 +284,7 @@ class Evaluator {
   Precision precision_;
   std::vector<View> values_;
   const Node* node_ = nullptr;
-  Extents shape_;  ///< of node_
+  Extents shape_;  ///< the shape of node_
 };
 
 Status CheckInputs(const ValidGraph& graph, std::span<const Tensor> inputs) {

@@ -1,4 +1,4 @@
-// What a graph means, in numbers: evaluation on the CPU, one node after the other.
+// Evaluates graphs on the CPU, one node after the other: the reference of a task's results.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace atunner::graph {
 
-/// Elements in row-major order.
+/// A dense tensor, elements in row-major order.
 struct Tensor {
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
@@ -20,14 +20,15 @@ struct Tensor {
 };
 
 enum class Precision : uint8_t {
-  kExact,  ///< floats are float64 throughout; only round_to, integers and bools are rounded
-  /// Every node's result is rounded to its type; arithmetic and sums are float32 below float64
+  kExact,  ///< all floats are float64; only round_to rounds, and integers wrap
+  /// Every node's result is rounded to its type. Arithmetic and sums are in float32, or float64 for
+  /// float64 operands
   kDeclared,
 };
 
-/// One tensor per output, for one per input (floats are taken as they are, whatever precision their
-/// type has). kInvalidInput where the inputs' types differ from the graph's, or where it still has
-/// symbols (see Specialise).
+/// One tensor for each output, from one tensor for each input. Input floats are not rounded to
+/// their types. kInvalidInput if the inputs' types or shapes differ from the graph's, or if the
+/// graph has symbols (see Specialise).
 Result<std::vector<Tensor>> Evaluate(const ValidGraph& graph, std::span<const Tensor> inputs,
                                      Precision precision = Precision::kExact);
 

@@ -8,9 +8,11 @@
 namespace atunner::graph {
 namespace {
 
-constexpr int64_t kBlock = 256;  // elements whose intermediate values stay in the first cache
+/// Elements that are computed at a time: their intermediate values fit into the first-level cache.
+constexpr int64_t kBlock = 256;
 
-/// An interpreter whose instructions work on blocks, so that its cost is spread over many elements.
+/// An interpreter of expressions in which each instruction computes a block of elements, so that
+/// the cost of decoding it is small.
 class Machine {
  public:
   Machine(const ScalarExpression& body, const Extents& shape, Precision precision)
@@ -31,7 +33,8 @@ class Machine {
 
   Cell* Register(size_t node) { return registers_[node].data(); }
 
-  /// Computes `count` elements from row-major number `first` on; parameters are in their registers.
+  /// Computes `count` elements from row-major index `first` on; the parameters are in their
+  /// registers.
   void Run(int64_t first, int64_t count) {
     for (size_t i = 0; i < nodes_.size(); ++i) {
       const ScalarNode& node = nodes_[i];
@@ -132,7 +135,7 @@ class Machine {
     return Rounded(to, x);
   }
 
-  /// Integers wrap; floats are rounded to the type of arithmetic where precision is declared.
+  /// Wraps integers, and rounds floats to the type of arithmetic if the precision is kDeclared.
   void Round(size_t index, int64_t count) {
     const DType dtype = nodes_[index].dtype;
     Cell* r = registers_[index].data();
@@ -159,11 +162,12 @@ std::vector<Cell> EvaluateMap(const ScalarExpression& body, const std::vector<Vi
                               const Extents& shape, Precision precision) {
   std::vector<Cell> result(static_cast<size_t>(Product(shape)));
   Machine machine(body, shape, precision);
-  std::vector<std::pair<size_t, size_t>> loads;  // register, operand
+  std::vector<std::pair<size_t, size_t>> loads;  // (register, operand)
   for (size_t i = 0; i < body.nodes().size(); ++i) {
     if (body.nodes()[i].op == ScalarOp::kParameter) loads.emplace_back(i, body.nodes()[i].number);
   }
-  std::vector<Extents> strides = {DenseStrides(shape)};  // so that runs are runs of the result too
+  // The result is the first operand, so that runs are contiguous in the result too.
+  std::vector<Extents> strides = {DenseStrides(shape)};
   for (const View& operand : operands) strides.push_back(operand.StridesIn(shape));
   const Walk walk(shape, std::move(strides));
   const Cell* root = machine.Register(body.nodes().size() - 1);

@@ -19,7 +19,7 @@ int64_t Highest(DType dtype) {
   return KindOf(dtype) == DTypeKind::kUnsigned ? (int64_t{1} << bits) - 1 : ~Lowest(dtype);
 }
 
-/// The place of the largest (smallest) element; the first of equals, and NaN beats all.
+/// The index of the largest (smallest) element: the first of equal ones, and the first NaN if any.
 class Best {
  public:
   Best(bool largest, bool real) : largest_(largest), real_(real) {}
@@ -51,7 +51,7 @@ Number Get(Cell cell) {
     return static_cast<Number>(cell.real);
 }
 
-/// Four sums side by side: short chains of additions, and work for a vector unit.
+/// A dot product in four partial sums, which shortens the chain of additions and can be vectorised.
 template <bool SPARSE, class Number>
 Number Dot(const Number* a, const Number* b, int64_t count) {
   const auto product = [&](int64_t at) {
@@ -75,7 +75,7 @@ Extents Pick(const std::string& letters, const std::string& from, const Extents&
   return picked;
 }
 
-/// A contraction as products of matrices: batch × rows × depth and batch × columns × depth.
+/// A contraction as matrix products of [batch, rows, depth] with [batch, columns, depth].
 struct Plan {
   std::string batch, rows, columns, depth, left_only, right_only;
 };
@@ -98,7 +98,7 @@ Plan PlanOf(const Equation& e) {
   return plan;
 }
 
-/// The operand as dense batch × free × depth; letters it lacks repeat.
+/// The operand as a dense [batch, free, depth]; it is broadcast along letters that it lacks.
 template <class Number>
 std::vector<Number> Matrices(const View& x, const std::string& letters, const std::string& order,
                              const Extents& extents) {
@@ -115,8 +115,8 @@ std::vector<Number> Matrices(const View& x, const std::string& letters, const st
   return dense;
 }
 
-/// Calls use(number, places) for each place of a shape: the row-major number, and where each
-/// operand has its element.
+/// Calls use(number, offsets) for each element of a shape: its row-major index, and its offset in
+/// each operand.
 template <class Use>
 void ForEachPlace(const Extents& shape, const std::vector<Extents>& strides, const Use& use) {
   const Walk walk(shape, strides);
@@ -178,8 +178,8 @@ class Multiplication {
     return extents;
   }
 
-  /// One matrix on the right at a time, and one row on the left: windows of an image are never all
-  /// in memory.
+  /// Copies one matrix of the right operand and one row of the left at a time, so that the windows
+  /// of an image are never all in memory.
   void MultiplyMatrix(const View& left, const View& right, Cell* out) const {
     const int64_t n = Product(columns_), k = Product(depth_);
     const auto matrix = Matrices<Number>(right, e_.right, plan_.columns + plan_.depth,
@@ -302,7 +302,7 @@ std::vector<Cell> EvaluateReduce(const Reduce& reduce, const View& x, DType dtyp
 std::vector<Cell> EvaluateContract(const Contract& contract, const View& a, const View& b,
                                    bool real, bool wide) {
   const Equation e = ParsedEquation(contract.equation);
-  if (!real) return Multiply<uint64_t>(e, a, b);  // wraps
+  if (!real) return Multiply<uint64_t>(e, a, b);  // unsigned, because int64 must wrap
   if (contract.sparse)
     return wide ? Multiply<double, true>(e, a, b) : Multiply<float, true>(e, a, b);
   return wide ? Multiply<double>(e, a, b) : Multiply<float>(e, a, b);

@@ -1,4 +1,4 @@
-// Evaluation of what adds elements up: reductions and contractions.
+// Evaluation of reductions and contractions.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace atunner::graph {
 
-/// What leaves the other operand as it is.
+/// The neutral element: 0 of sums, 1 of products, -infinity of maxima, …
 Cell Neutral(Combine op, DType dtype);
 /// a op b; floats in float64 if `wide`, else in float32. NaN wins in max and min.
 Cell Combined(Combine op, DType dtype, Cell a, Cell b, bool wide);

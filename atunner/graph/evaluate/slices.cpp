@@ -7,8 +7,8 @@
 namespace atunner::graph {
 namespace {
 
-/// Into how many pieces each axis is cut, so that the pieces are stretches of memory: the leading
-/// axes one by one.
+/// The number of pieces that each axis is cut into for `count` slices. Leading axes are cut
+/// completely before the next one is, so that a slice is contiguous.
 using Cut = std::vector<int64_t>;
 
 std::optional<Cut> CutOf(const Shape& shape, int64_t count) {
@@ -49,7 +49,7 @@ class Slicer {
   }
 
  private:
-  /// A node here; without a cut it is the same for all slices.
+  /// A value of the slice's graph. Without a cut it is the same for all slices.
   struct Made {
     Value value;
     std::optional<Cut> cut;
@@ -70,7 +70,8 @@ class Slicer {
       return Made{map ? builder_.Map(map->body, operands, map->shape)
                       : builder_.Add(node.operation, operands),
                   {}};
-    // Where the pieces of the result have to lie; the operands' pieces must agree.
+    // The result must be cut in this way for its slices to be contiguous, and the operands
+    // accordingly.
     const std::optional<Cut> cut = CutOf(node.type.shape, count_);
     if (!cut) return std::nullopt;
     const Shape shape = Divided(node.type.shape, *cut);
@@ -135,7 +136,8 @@ class Slicer {
         const auto found = pieces.find(letters[i]);
         if ((own ? (*own)[i] : 1) != (found == pieces.end() ? 1 : found->second)) return false;
       }
-      // A letter that only the other operand has would be cut there alone.
+      // An operand that is cut must have every cut letter: its slices would be parts of the same
+      // rows.
       for (const auto& [letter, count] : pieces) {
         if (own && count > 1 && letters.find(letter) == std::string::npos) return false;
       }

@@ -1,5 +1,5 @@
-// A graph that does the same to equal parts of its tensors, taken part by part: heads of attention,
-// images of a batch.
+// Finds independent equal slices of a graph, such as the heads of attention or the images of a
+// batch, so that a large task can be evaluated slice by slice.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,15 @@
 
 namespace atunner::graph {
 
-/// What the graph, whose extents are known, does to the first of `count` equal slices of all
-/// inputs; the outputs are then the first slices of its outputs, and likewise for the others.
-/// Slices are stretches of memory of row-major tensors. nullopt where parts have to do with each
-/// other, or are not recognised: among others every input is cut.
+/// The graph for one of `count` slices: applied to slice i of every input it computes slice i of
+/// every output. A slice is a contiguous part of a row-major tensor; every input is cut into
+/// slices. The graph must have no symbols. nullopt if slices depend on each other or that is not
+/// known.
+///
+/// Example: softmax over the last axis of x [8, 4, C] with 32 slices is softmax of x [1, 1, C].
 std::optional<ValidGraph> SliceOf(const ValidGraph& graph, int64_t count);
 
-/// Counts that may do, from the leading axes of the inputs; in ascending order.
+/// The counts that SliceOf may accept, by the leading axes of the inputs, in ascending order.
 std::vector<int64_t> SliceCounts(const ValidGraph& graph);
 
 }  // namespace atunner::graph

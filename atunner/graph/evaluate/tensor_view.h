@@ -1,5 +1,4 @@
-// Elements in memory seen through strides, for the evaluator: most nodes that move data only change
-// the view.
+// Strided views of tensors, for the evaluator: most layout operations only change the view.
 #pragma once
 
 #include <functional>
@@ -21,22 +20,22 @@ struct View {
   std::shared_ptr<const std::vector<Cell>> cells;
   int64_t offset = 0;
   Extents extents;
-  Extents strides;  ///< in elements; 0 repeats, negative ones run backwards
+  Extents strides;  ///< in elements; 0 for broadcast axes, negative for reversed ones
 
   static View Dense(std::vector<Cell> cells, Extents extents);
   const Cell* base() const { return cells->data() + offset; }
   int64_t size() const { return Product(extents); }
   bool dense() const;
-  /// The same elements, one after the other.
+  /// The elements in row-major order.
   View Packed() const;
-  /// Strides towards `shape`, to which the view is broadcast.
+  /// The strides of the view after it is broadcast to `shape`.
   Extents StridesIn(const Extents& shape) const;
 };
 
-/// Visits the places of a shape in row-major order, in runs along the last axis: visit(first,
-/// length, at) with the row-major number of the run's first place, and where each operand has its
-/// element (`at[k]`, which moves by `steps[k]`). Neighbouring axes that all operands walk through
-/// evenly are one.
+/// Visits the elements of a shape in row-major order, in runs along the last axis: visit(first,
+/// length, at), where `first` is the row-major index of the run's first element and at[k] its
+/// offset in operand k, which grows by steps[k] from element to element. Neighbouring axes that are
+/// contiguous in all operands are merged.
 class Walk {
  public:
   Walk(Extents extents, std::vector<Extents> strides);

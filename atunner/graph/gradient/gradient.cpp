@@ -1,3 +1,34 @@
+// Reverse-mode differentiation, once over the nodes of a graph and once over the operators of an
+// expression.
+//
+// Let L be a scalar that depends on the graph's outputs. The adjoint of a value v is ∂L/∂v, a
+// tensor of v's shape. The adjoints of the outputs are inputs of the new graph (dy for the output
+// y). The nodes are visited from the last to the first; each passes its adjoint g on to its
+// operands by the rule of its operation, and an operand adds up what it gets from all its users:
+//
+//     operation                     its operand's share of g
+//     y = f(a, b)                   g · ∂f/∂a, summed over the axes along which a was broadcast
+//     y = reduce_sum(x, axes)       g, broadcast along the axes
+//     y = contract(a, b, "mk,kn->mn")   da = contract(g, b, "mn,kn->mk"), db likewise
+//     y = transpose, slice, pad, …  the inverse layout operation (slice ↔ pad, window ↔ fold, …)
+//     y = gather(x, i)              scatter_sum(zeros, i, g)
+//     y = scatter_sum(x, i, u)      dx = g, du = gather(g, i)
+//
+// Example: y = tanh(x · w) with x [M, K], w [K, N].
+//
+//     forward   p = contract(x, w, "mk,kn->mn")
+//               y = tanh(p)
+//     backward  gp = dy * (1 - y * y)                    rule of tanh in scalar_op.def: "1 - r * r"
+//               dx = contract(gp, w, "mn,kn->mk")
+//               dw = contract(gp, x, "mn,mk->kn")
+//
+// The new graph contains the forward nodes that the rules mention (here p and y); they are computed
+// again. Simplify removes those that no rule used.
+//
+// A map's rule needs the derivative of its expression. Derivative does the same reverse pass inside
+// of the expression, with the derivatives of scalar_op.def, which are written over the operands a
+// and b and the result r. A value of an integer type or bool has no adjoint. Casts pass adjoints on
+// in the operand's type, and round_to passes them on unchanged (the straight-through estimator).
 #include "atunner/graph/gradient/gradient.h"
 
 #include <algorithm>
@@ -8,7 +39,7 @@
 namespace atunner::graph {
 namespace {
 
-/// Reverse mode over the nodes of one expression.
+/// The derivative of one expression by one of its parameters.
 class ScalarGradient {
  public:
   ScalarGradient(const ScalarExpression& body, int parameter)
@@ -82,7 +113,7 @@ class ScalarGradient {
       case ScalarOp::kCast:
         if (!depends_[node.args[0]]) return {};
         return Give(node.args[0], builder_.Cast(g, body_.nodes()[node.args[0]].dtype));
-      case ScalarOp::kRoundTo:  // as if it did not round: what quantisation-aware training does
+      case ScalarOp::kRoundTo:  // the straight-through estimator of quantisation-aware training
         return Give(node.args[0], g);
       default:
         return {};
@@ -107,8 +138,8 @@ class ScalarGradient {
 
   const ScalarExpression& body_;
   ScalarBuilder builder_;
-  std::vector<int> here_;      ///< where the body's nodes are in builder_
-  std::vector<bool> depends_;  ///< on the parameter, through floats
+  std::vector<int> here_;      ///< by node of the body: its node in builder_
+  std::vector<bool> depends_;  ///< by node: true if it depends on the parameter through floats
   std::vector<int> adjoints_;  ///< nodes of builder_, or -1
 };
 
@@ -182,7 +213,8 @@ class GraphGradient {
                         "gradient of " + graph_.name(), ""});
   }
 
-  /// Adds up what broadcasting repeated, so that `value` gets the shape `to`.
+  /// The adjoint of broadcasting: sums `value` over the broadcast axes, so that it gets the shape
+  /// `to`.
   Value Unbroadcast(Value value, const Shape& to) {
     const Shape from = builder_.TypeOf(value).shape;
     std::vector<int64_t> axes;
@@ -195,7 +227,7 @@ class GraphGradient {
     return builder_.TypeOf(value).shape == to ? value : builder_.Reshape(value, to);
   }
 
-  // --- one rule per kind ---
+  // --- one rule per operation ---
 
   void Spread(const Input&, Value) {}
   void Spread(const Constant&, Value) {}
@@ -220,7 +252,7 @@ class GraphGradient {
 
   void Spread(const Reduce& reduce, Value g) {
     Shape kept = OperandType(0).shape;
-    std::string count = "1";  // elements that became one
+    std::string count = "1";  // the number of elements that were combined into one
     for (int64_t axis : reduce.axes) {
       kept[axis] = Extent(1);
       count += " * cast(extent(" + std::to_string(axis - static_cast<int64_t>(kept.size())) +
@@ -237,25 +269,26 @@ class GraphGradient {
       case Combine::kProd:
         return GiveOperand(0, GradientOfProduct(wide, reduce.axes));
       case Combine::kMax:
-      case Combine::kMin: {  // equal extremes share, as torch.amax does
+      case Combine::kMin: {  // equal extremes share the adjoint, as in torch.amax
         const Value hit = builder_.Cast(builder_.Map("a == b", {Operand(0), y}), node_->type.dtype);
         const Value hits = builder_.Reduce(Combine::kSum, hit, reduce.axes, true);
         return GiveOperand(0, builder_.Map("a * b / c", {wide, hit, hits}));
       }
       default:
-        return;  // places and truths do not move with their inputs
+        return;  // indices and bools have no derivative
     }
   }
 
-  /// The product of the others: all of them over the factor itself, but of rows with one zero,
-  /// where it alone moves the result.
+  /// The derivative of a product by a factor is the product of the other factors: the whole product
+  /// divided by the factor. In a row with one zero only that zero has a derivative, the product of
+  /// the others.
   Value GradientOfProduct(Value g, const std::vector<int64_t>& axes) {
     const std::string type(Name(node_->type.dtype));
     const Value zeros = builder_.Reduce(
         Combine::kSum, builder_.Map("cast(a == 0, " + type + ")", {Operand(0)}), axes, true);
     const Value rest = builder_.Reduce(
         Combine::kProd, builder_.Map("select(a == 0, 1, a)", {Operand(0)}), axes, true);
-    // Divides without a branch.
+    // Zeros are replaced by 1 before the division.
     return builder_.Map("a * (select(c == 0 | (c == 1 & d == 0), b, 0) / select(c == 0, d, 1))",
                         {g, rest, zeros, Operand(0)});
   }
@@ -266,8 +299,8 @@ class GraphGradient {
     back.reverse = !scan.reverse;
     if (scan.op == Combine::kSum) return GiveOperand(0, builder_.Add(back, {g}));
     if (scan.op != Combine::kProd) return NoRule(CallName(scan));
-    // Results up to a row's first zero move what is before it; that zero alone moves the others, by
-    // products without it.
+    // Factors before a row's first zero get the adjoints of the results up to it. The results
+    // behind it depend on that zero alone, by the products without it.
     const Value x = Operand(0);
     const std::string axis = std::to_string(scan.axis - static_cast<int64_t>(shape().size()));
     const std::string place = "cast(index(" + axis + "), int32)";
@@ -313,7 +346,7 @@ class GraphGradient {
   void Spread(const Fold& fold, Value g) {
     const int64_t size = OperandType(0).shape[fold.axis + 1].factor();
     const Value all = builder_.Add(Window{fold.axis, size, fold.stride, fold.dilation}, {g});
-    // The axis may have more windows than were folded.
+    // The axis may be long enough for more windows than the fold had.
     const int64_t count = OperandType(0).shape[fold.axis].factor();
     GiveOperand(0, builder_.Add(Slice{fold.axis, 0, count, 1}, {all}));
   }
@@ -359,11 +392,11 @@ class GraphGradient {
   const ValidGraph& graph_;
   GraphBuilder builder_;
   std::vector<std::pair<NodeId, Value>> inputs_;
-  std::vector<Value> forward_;  ///< by the graph's ids
+  std::vector<Value> forward_;  ///< by node of the graph: its copy in the new graph
   std::vector<Value> adjoints_;
-  std::vector<bool> reaches_;  ///< floats that depend on inputs
+  std::vector<bool> reaches_;  ///< by node: true for floats that depend on inputs
   const Node* node_ = nullptr;
-  Value result_;  ///< of node_, computed again
+  Value result_;  ///< the copy of node_ in the new graph
 };
 
 }  // namespace

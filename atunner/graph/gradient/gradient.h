@@ -5,15 +5,14 @@
 
 namespace atunner::graph {
 
-/// The graph that computes, for a scalar L of which the inputs `d<output>` give the derivatives by
-/// `graph`'s float outputs, the derivatives of L by its float inputs: the outputs `d<input>`. It
-/// takes graph's inputs and then the `d<output>`, and computes what it needs of `graph` again.
-/// kUnsupported where a float input matters to an output through a node without a rule (scan_max,
-/// scatter_max, …).
+/// The gradient of `graph` as a graph (reverse mode). Its inputs are graph's inputs and, for each
+/// float output y, dy = ∂L/∂y of some scalar L. Its outputs are dx = ∂L/∂x for each float input x.
+/// Values of the forward graph that it needs are computed again. kUnsupported if a float input
+/// reaches an output through an operation without a rule (scan_max, scatter_max, …).
 Result<ValidGraph> Gradient(const ValidGraph& graph);
 
-/// d(body)/d(parameter) · g, over the body's parameters and, as the last one, g of the body's type.
-/// nullopt where the derivative is zero everywhere it exists.
+/// The expression ∂body/∂parameter · g over the body's parameters and one more, g, of the body's
+/// type. nullopt if the derivative is zero wherever it exists.
 Result<std::optional<ScalarExpression>> Derivative(const ScalarExpression& body, int parameter);
 
 }  // namespace atunner::graph

@@ -10,16 +10,16 @@
 
 namespace atunner::graph {
 
-/// What the library calls the size that it leaves open.
+/// The name of the symbol for the number of rows.
 inline constexpr const char* kOpenRows = "rows";
 
-/// What a user asks of an operator.
+/// A request of a user: an operator's type, shapes and attributes.
 struct Request {
   DType dtype = DType::kFloat32;
   std::vector<std::vector<int64_t>> shapes;
   Attributes attributes;  ///< those that differ from their fallbacks
-  /// The first extent of the first shape, and of others that begin with the same, becomes the
-  /// symbol kOpenRows in the range from 1 to it: what is built then serves fewer rows too.
+  /// The first extent of the first shape becomes the symbol kOpenRows with the range 1 to that
+  /// extent, also in other shapes that begin with it. The graph is then valid for fewer rows too.
   bool open_rows = false;
 };
 
@@ -29,7 +29,7 @@ struct Attribute {
   std::string meaning;
 };
 
-/// One request while its graph is built: the builder, and what was asked for.
+/// The builder of an operator's graph together with the request.
 class Call {
  public:
   Call(std::string name, Request request) : g(std::move(name)), request_(std::move(request)) {}
@@ -38,11 +38,12 @@ class Call {
 
   DType dtype() const { return request_.dtype; }
   size_t shapes() const { return request_.shapes.size(); }
-  /// Shape `i`; the last one stands for those that were not given.
+  /// Shape `i`, or the last one if fewer were given.
   Shape shape(size_t i = 0) const;
-  /// Of one of many tensors, of which each is by itself: rows are open where there is one alone.
+  /// The shape of tensor i for operators on many independent tensors. Rows are a symbol only if
+  /// there is a single tensor.
   Shape own_shape(size_t i) const { return shapes() == 1 ? shape(i) : FixedShape(i); }
-  /// How many of the shapes the operator looked at.
+  /// The number of shapes that the operator has read, for the check that none is left over.
   size_t shapes_used() const { return shapes_used_; }
   double Real(std::string_view name) const;
   int64_t Whole(std::string_view name) const { return static_cast<int64_t>(Real(name)); }
@@ -55,14 +56,14 @@ class Call {
   Value Input(const std::string& name, Shape shape, DType type) {
     return g.Input(name, {type, std::move(shape)});
   }
-  /// In float32 where the type is narrower: what sums and norms compute in.
+  /// x in float32 if its type is narrower, for sums and norms.
   Value Wide(Value x) { return g.Cast(x, ArithmeticType(g.TypeOf(x).dtype)); }
   /// An output in the request's type.
   void Output(const std::string& name, Value x) { g.Output(name, g.Cast(x, dtype())); }
-  /// `axis` attribute, counted from 0; fails for one that x does not have.
+  /// The attribute `name` as an axis of x, counted from 0. Fails if x has no such axis.
   int64_t Axis(Value x, std::string_view name = "axis");
   Value Fail(std::string what, std::string hint = {});
-  /// The same, unless `condition`.
+  /// Fails unless `condition`; returns `condition`.
   bool Check(bool condition, const std::string& what, const std::string& hint = {});
 
  private:
@@ -71,8 +72,8 @@ class Call {
   mutable size_t shapes_used_ = 0;
 };
 
-/// `body` with the request's numbers for "$name", attribute by attribute. No attribute's name
-/// begins with another's.
+/// `body` with each "$name" replaced by the value of that attribute in the request. No attribute's
+/// name may be a prefix of another's.
 std::string WithAttributes(std::string body, const std::vector<Attribute>& attributes,
                            const Call& call);
 
@@ -80,35 +81,34 @@ struct LibraryOperator {
   std::string name;
   std::string signature;  ///< "rms_norm(x[…, C], weight[C]) → y"
   std::string meaning;
-  std::string shape_help;  ///< what to give as shapes, with an example
+  std::string shape_help;  ///< the shapes it takes, with an example
   std::vector<Attribute> attributes;
   std::function<void(Call&)> build;
   bool differentiable = true;  ///< has an operator `name`_backward made by Gradient
-  /// Shapes, small, with which the operator can be built: examples for documentation and tests.
+  /// Small shapes with which the operator can be built, for documentation and tests.
   std::vector<std::vector<int64_t>> example;
-  /// A row of pointwise.def: each element of the result from one of each operand
+  /// True for a row of pointwise.def: element-wise
   bool pointwise = false;
 };
 
-/// By name. Derived gradients are not among them, but found.
+/// All operators, sorted by name, without the derived gradients.
 const std::vector<LibraryOperator>& Library();
-/// The operator's index in Library, and whether its gradient is meant; hyphens and underscores are
-/// the same.
+/// An operator, or its gradient ("gelu_backward"). Hyphens and underscores in names are equal.
 struct Found {
   const LibraryOperator* op = nullptr;
   bool backward = false;
 };
 std::optional<Found> FindInLibrary(std::string_view name);
 
-/// What a gradient takes besides its operator's attributes: the input by which it is wanted, of
-/// which there may be more than one.
+/// The attribute of gradients besides those of the operator: the input to differentiate by.
 inline const Attribute kWithRespectTo = {"wrt", std::string("all"),
                                          "the input whose gradient is wanted, or all"};
 
-/// kInvalidInput says what is wrong with shapes or attributes, and shows right ones.
+/// The operator's graph. kInvalidInput for wrong shapes or attributes, with an example of right
+/// ones.
 Result<ValidGraph> Build(const Found& found, const Request& request);
 
-// The parts of Library.
+// Each appends one file's operators to the library.
 void AddPointwise(std::vector<LibraryOperator>& library);
 void AddReductions(std::vector<LibraryOperator>& library);
 void AddNorms(std::vector<LibraryOperator>& library);

@@ -9,10 +9,11 @@
 namespace atunner::graph {
 namespace {
 
-/// Scores of keys that are not seen: minus infinity, or what some write in its place.
+/// Scores of masked keys are at most this: minus infinity, or the large number that some write for
+/// it.
 bool IsNever(double score) { return score <= -1e30; }
 
-/// One element of the graph's tensors for which only elements in between are computed.
+/// A query and a key for which the graph's expressions are evaluated.
 struct Sample {
   double score = 0, top = 0, total = 1, mixed = 0, mask = 0;
   int64_t query = 0, key = 0;
@@ -22,14 +23,14 @@ bool IsNear(double a, double b) {
   return std::isfinite(a) && std::fabs(a - b) <= 1e-6 * (std::fabs(a) + std::fabs(b));
 }
 
-/// What a graph has of attention's nodes.
+/// The nodes of a graph that attention consists of.
 struct Nodes {
   NodeId scores = -1, top = -1, total = -1, mixed = -1, mask = -1;
   int64_t queries = 0, keys = 0;
 };
 
-/// Computes single elements. Not a number where an element is not made of those with the same query
-/// and key.
+/// Evaluates the element of a node for one query and one key. NaN if it depends on elements of
+/// other queries or keys.
 class Samples {
  public:
   Samples(const ValidGraph& graph, const Nodes& nodes) : graph_(graph), nodes_(nodes) {}
@@ -86,7 +87,8 @@ class Samples {
     return values.back();
   }
 
-  /// Of a map whose last axes are queries and keys; elsewhere a place that fits nothing.
+  /// The index along an axis of a map whose last axes are queries and keys; a value that matches
+  /// nothing for other maps.
   Cell Place(const Shape& shape, const ScalarNode& node, const Sample& sample) const {
     const bool square = shape.size() >= 2 && shape.back() == Extent(nodes_.keys) &&
                         shape[shape.size() - 2] == Extent(nodes_.queries);
@@ -105,7 +107,7 @@ NodeId Unshaped(const ValidGraph& graph, NodeId id) {
   return id;
 }
 
-/// Of [batch…, m, k] with [batch…, n, k], or with [batch…, k, n].
+/// True for a product of [batch…, m, k] with [batch…, n, k] (`transposed`) or [batch…, k, n].
 bool IsProduct(const Node& node, bool transposed) {
   const auto [a, b, c] = ParsedEquation(node.As<Contract>()->equation);
   if (a.size() < 3 || a.size() != b.size() || a.size() != c.size()) return false;
@@ -114,7 +116,7 @@ bool IsProduct(const Node& node, bool transposed) {
   return c == batch + m + n && b == batch + (transposed ? n + k : k + n);
 }
 
-/// nullopt where there is another number of something, or something else.
+/// nullopt if the graph has other nodes, or another number of these.
 std::optional<Nodes> NodesOf(const ValidGraph& graph) {
   Nodes nodes;
   for (size_t at = 0; at < graph.nodes().size(); ++at) {
@@ -142,8 +144,8 @@ std::optional<Nodes> NodesOf(const ValidGraph& graph) {
              : std::nullopt;
 }
 
-/// Scale, mask and causality of what the largest score is taken of; false where it is something
-/// else.
+/// Reads scale, mask and causality from the map whose maximum is the largest score. False if it is
+/// anything else than a scaled and masked score.
 bool ReadScores(const Samples& samples, const Nodes& nodes, NodeId scaled, AttentionForm& form) {
   const int64_t ahead = nodes.keys - nodes.queries, last = nodes.keys - 1;
   form.scale = samples.At(scaled, {.score = 1});
@@ -165,7 +167,7 @@ bool ReadScores(const Samples& samples, const Nodes& nodes, NodeId scaled, Atten
   return true;
 }
 
-/// Are these weights of a score: exp(score - top), over their total or not?
+/// True if a map computes weights exp(score - top), divided by their total or not.
 bool AreWeights(const Samples& samples, NodeId weights, double scale, bool normed) {
   for (const double score : {-2.0, 0.0, 1.0, 5.0}) {
     for (const double total : {1.0, 3.0}) {
@@ -185,7 +187,7 @@ bool IsMixed(const Samples& samples, NodeId result, bool divided) {
   return true;
 }
 
-/// An input that is one matrix of queries by keys.
+/// True for an input of shape [queries, keys].
 NodeId MaskOf(const ValidGraph& graph, const Nodes& nodes, const std::vector<const Node*>& others) {
   for (NodeId id : graph.inputs()) {
     if (std::ranges::find(others, &graph.node(id)) != others.end()) continue;
@@ -235,8 +237,8 @@ std::optional<AttentionForm> AttentionOf(const ValidGraph& graph) {
   }
   const Samples samples(graph, *nodes);
   if (!ReadScores(samples, *nodes, graph.node(nodes->top).operands[0], form)) return std::nullopt;
-  // A masked key's weight of zero times what is no number is no number, where the graph does not
-  // say otherwise.
+  // Without `sparse`, a masked key's weight of zero times NaN is NaN, which the kernels do not
+  // compute.
   if (form.causal && !mixed.As<Contract>()->sparse) return std::nullopt;
   const NodeId weights = Unshaped(graph, mixed.operands[0]);
   const bool normed = AreWeights(samples, weights, form.scale, true);

@@ -10,8 +10,8 @@
 namespace atunner::graph {
 namespace {
 
-/// A place along an axis in terms of the contraction's letters: divisor · place = Σ terms +
-/// constant. Letters of extent 1 do not occur.
+/// The index along an axis as a linear function of the indices of the contraction's letters:
+/// divisor · index = Σ factor · letter + constant. Letters of extent 1 do not occur.
 struct Place {
   std::map<char, int64_t> terms;
   int64_t constant = 0, divisor = 1;
@@ -24,7 +24,7 @@ struct Place {
 };
 using Places = std::vector<Place>;
 
-/// A tensor in memory, and where in it the contraction's letters are.
+/// A tensor in memory, with the index along each of its axes as a function of the letters.
 struct Located {
   std::string name;
   Shape shape;
@@ -37,7 +37,7 @@ struct Located {
   int64_t Stride(size_t axis) const {
     return ElementCount({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()}).factor();
   }
-  /// Elements between neighbours along a letter.
+  /// The stride of a letter in elements.
   int64_t Stride(char letter) const {
     int64_t stride = 0;
     for (size_t axis = 0; axis < places.size(); ++axis) {
@@ -53,8 +53,8 @@ bool IsConversion(const Node& node) {
   return map && map->body.root().op == ScalarOp::kCast && map->body.nodes().size() == 2;
 }
 
-/// The contraction that a map takes, besides what few elements make; -1 where it takes none, or
-/// only converts it.
+/// The contraction that an epilogue map takes; its other operands must be cheap to compute. -1 if
+/// there is none, or if the map only casts it.
 NodeId FinishedBy(const ValidGraph& graph, const Node& node) {
   if (!node.As<Map>() || IsConversion(node)) return -1;
   const auto taken = std::ranges::find_if(node.operands,
@@ -62,7 +62,12 @@ NodeId FinishedBy(const ValidGraph& graph, const Node& node) {
   return taken != node.operands.end() && TakesProducts(graph, {*taken}, node) ? *taken : -1;
 }
 
-/// Follows contractions' operands to inputs and their results to outputs, through moves of data.
+/// Follows the operands of a contraction to inputs and its result to the output, through layout
+/// operations, and expresses the index of every axis on the way in the contraction's letters.
+///
+/// Example: y[n, k, p] = contract(w, window(pad(x, low=1), size=3), "kcr,ncpr->nkp"). The window's
+/// axes p and r become one axis of pad(x) with the index p + r, and of x with the index p + r - 1:
+/// a convolution with 3 taps, stride 1 and padding 1.
 class Tracer {
  public:
   Tracer(const ValidGraph& graph, std::map<char, Extent> extents)
@@ -101,7 +106,7 @@ class Tracer {
     return ToInput(node.operands[0], std::move(places));
   }
 
-  /// From the output's node down to the contraction, then up again with the letters' places.
+  /// Finds the contraction behind the output, then expresses the output's axes in its letters.
   std::optional<Places> FromContraction(NodeId id, const Places& letters) const {
     const Node& node = graph_.node(id);
     if (node.As<Contract>() || FinishedBy(graph_, node) >= 0) return letters;
@@ -137,8 +142,7 @@ class Tracer {
     return place;
   }
 
-  /// Places along `from`'s axes as places along `to`'s: axes that are one part of several, or
-  /// several of one.
+  /// The indices of a reshape's operand from those of its result: axes that were split or merged.
   std::optional<Places> Reshaped(const Places& places, const Shape& from, const Shape& to) const {
     Places moved(to.size());
     size_t i = 0;
@@ -167,8 +171,8 @@ class Tracer {
     }
     return moved;
   }
-  /// A place along one axis, of which axes of `to` from `j` on are the parts: terms go where their
-  /// factors fit.
+  /// Splits the index along one axis into the indices along the axes of `to` from `j` on: each term
+  /// goes to the axis in whose range its factor is.
   bool Split(const Place& place, const Extent& whole, const Shape& to, size_t& j,
              Places& moved) const {
     if (!place.plain() || !whole.constant()) return false;
@@ -192,14 +196,14 @@ class Tracer {
   std::map<char, Extent> extents_;
 };
 
-/// Tells which letters are channels, filters, taps and so on.
+/// Assigns roles to letters: images, groups, channels, filters, pixels and taps.
 class FormReader {
  public:
   explicit FormReader(const ValidGraph& graph) : graph_(graph) {}
 
   std::optional<ConvForm> Read() {
     if (graph_.outputs().size() != 1) return std::nullopt;
-    // A contraction without windows is a product.
+    // A contraction without windows is a matrix product, not a convolution.
     const auto windows = [](const Node& node) { return node.As<Window>() || node.As<Fold>(); };
     if (std::ranges::none_of(graph_.nodes(), windows)) return std::nullopt;
     if (!Trace() || (form_.epilogue < 0 && graph_.inputs().size() != 2)) return std::nullopt;
@@ -247,7 +251,7 @@ class FormReader {
     return true;
   }
 
-  /// Of the contraction's own axes, of which none is left out.
+  /// True if the last axis of the contraction's result counts filters.
   bool FiltersAreLast() const {
     const char last = ParsedEquation(graph_.node(form_.product).As<Contract>()->equation)
                           .result.back();
@@ -257,8 +261,8 @@ class FormReader {
   bool IsGroup(char letter) const {
     return std::ranges::all_of(tensors_, [&](const Located& each) { return each.Has(letter); });
   }
-  /// Does a tensor have an axis along which windows lie: two letters that others have one each, or
-  /// one with a step?
+  /// True if a tensor has an axis that is covered by windows: its index has two letters that are
+  /// different axes elsewhere, or one letter with a stride.
   bool HasWindows(const Located& tensor) const {
     return std::ranges::any_of(tensor.places, [&](const Place& place) {
       const auto own = std::ranges::count_if(
@@ -266,7 +270,8 @@ class FormReader {
       return own > 1 || (own == 1 && place.terms.size() == 1 && place.terms.begin()->second > 1);
     });
   }
-  /// Letters that an operand shares with the result alone: how many, or of windows the places.
+  /// The number of letters that only this operand and the result have; with `windows` the extents
+  /// of those that are on an axis with windows.
   int64_t Shared(size_t operand, bool windows) const {
     int64_t count = 0;
     for (const Place& place : tensors_[2].places) {
@@ -279,7 +284,8 @@ class FormReader {
     return count;
   }
 
-  /// The image has windows; where the result has them, the filter is what has fewer places in them.
+  /// The operand with windows is the image. If the result has the windows (a transposed
+  /// convolution), the filter is the operand with fewer elements along them.
   void TellTensors() {
     size_t filter = 1;
     if (HasWindows(tensors_[2])) {
@@ -312,7 +318,8 @@ class FormReader {
     }
     return Spatial();
   }
-  /// Their strides are known; what else lies along their axes is alone there.
+  /// Removes the letters of groups from all indices. Their strides are known already, and the other
+  /// letter of their axis is alone on it then.
   void ForgetGroups() {
     for (const auto& [letter, extent] : extents_) {
       if (!IsGroup(letter)) continue;
@@ -321,7 +328,8 @@ class FormReader {
       }
     }
   }
-  /// Groups, channels and filters.
+  /// Notes extent and strides of a letter that is the group, the channel or the filter. False if
+  /// that role is taken.
   bool Take(char letter, int64_t extent, bool in_x, bool in_y, bool in_w) {
     const auto take = [&](int64_t& count, int64_t ConvTensor::* stride) {
       if (count != 1) return false;
@@ -335,8 +343,8 @@ class FormReader {
     if (in_x && in_w) return take(form_.channels, &ConvTensor::channel);
     return in_y && in_w && take(form_.filters, &ConvTensor::filter);
   }
-  /// Does the letter share an axis of the image or of the result with a letter that both of them
-  /// have?
+  /// True if the letter is on one axis, of the image or of the result, with a letter that both
+  /// have.
   bool SpatialOf(char letter) const {
     for (const Located* tensor : {x_, y_}) {
       for (const Place& place : tensor->places) {
@@ -346,7 +354,8 @@ class FormReader {
     }
     return false;
   }
-  /// What is summed beside a spatial axis, or beside channels: those come first in the image.
+  /// True for a letter that shares an axis with a pixel's letter, and for summed letters except the
+  /// first one in the image's order, which is the channel.
   bool IsTap(char letter) const {
     if (SpatialOf(letter)) return !IsGroup(letter);
     const auto summed = [&](char each) { return x_->Has(each) && w_->Has(each) && !y_->Has(each); };
@@ -365,7 +374,8 @@ class FormReader {
     return 0;
   }
 
-  /// Letters of image and result in the image's order: the first that is plain counts images.
+  /// The letters of image and result in the image's order; the first one that is an axis of its own
+  /// is the image number.
   bool Spatial() {
     std::vector<ConvAxis> axes;
     bool counted = false;
@@ -391,11 +401,11 @@ class FormReader {
     std::ranges::copy(axes, form_.axes.end() - static_cast<int64_t>(axes.size()));
     return true;
   }
-  /// Is the place a letter's, and nothing else?
+  /// True if an index is one letter with factor 1 and nothing else.
   static bool Alone(const Place& place) {
     return place.plain() && place.terms.size() == 1 && place.terms.begin()->second == 1;
   }
-  /// An axis of the image along which there is one result, or none at all.
+  /// An axis of the image that the result does not have: taps that see all of it, or channels.
   bool AddTaps(size_t i, std::vector<ConvAxis>& axes) {
     const Place& place = x_->places[i];
     if (place.terms.empty() || !IsTap(place.terms.begin()->first)) return place.plain();
@@ -437,7 +447,8 @@ class FormReader {
     return axis.stride > 0 && axis.inner > 0 && (axis.stride == 1 || axis.inner == 1);
   }
 
-  /// Taps in the order of what they meet.
+  /// Numbers taps in the order of the pixels that they read: a flipped filter gets a negative
+  /// stride.
   void Normalise() {
     for (ConvAxis& axis : form_.axes) {
       if (axis.dilation > 0) continue;
@@ -450,7 +461,7 @@ class FormReader {
 
   const ValidGraph& graph_;
   std::map<char, Extent> extents_;
-  std::vector<Located> tensors_;  ///< operands and result of the contraction
+  std::vector<Located> tensors_;  ///< the contraction's operands and its result
   const Located *x_ = nullptr, *y_ = nullptr, *w_ = nullptr;
   ConvForm form_;
 };

@@ -7,10 +7,10 @@ namespace {
 
 constexpr int64_t kLattice = 256;
 
-/// What a node of an expression depends on.
+/// The indices that a node of an expression depends on.
 struct Leans {
   bool place = false;
-  bool unknown = false;  ///< on values, or on what is not computed here
+  bool unknown = false;  ///< it depends on values, or on operators that are not evaluated here
 };
 
 std::vector<Leans> LeansOf(const ScalarExpression& body) {
@@ -28,7 +28,7 @@ std::vector<Leans> LeansOf(const ScalarExpression& body) {
   return leans;
 }
 
-/// A condition on places, at one place after the other.
+/// Evaluates a condition on indices at the points of a lattice of up to kLattice per axis.
 class Condition {
  public:
   Condition(const ScalarExpression& body, int root, const std::vector<int64_t>& extents)
@@ -39,8 +39,9 @@ class Condition {
         at_(extents.size()) {
     Mark(root);
   }
-  /// The share of places where it holds, or does not; less what falls between the places of the
-  /// lattice.
+  /// A lower bound of the fraction of indices for which the condition has the value `holds`. One
+  /// step of the lattice is subtracted, because the condition may change anywhere between two
+  /// points.
   double Share(bool holds) {
     Walk(0);
     const double share = static_cast<double>(held_) / static_cast<double>(seen_);
@@ -107,7 +108,7 @@ double MaskDensity(const Map& map) {
   for (const ScalarNode& node : map.body.nodes()) {
     if (node.op != ScalarOp::kSelect || !leans[node.args[0]].place) continue;
     if (leans[node.args[0]].unknown) return 0;
-    // A known number stands in the place of what is dropped.
+    // The literal is what masked elements become; the other side is kept.
     const bool kept_if = map.body.nodes()[node.args[2]].op == ScalarOp::kLiteral;
     kept = std::min(kept, Condition(map.body, node.args[0], extents).Share(kept_if));
   }
@@ -121,7 +122,8 @@ double MaskDensity(const ValidGraph& graph) {
     const auto* contract = node.As<Contract>();
     return contract && contract->sparse;
   };
-  if (std::ranges::none_of(graph.nodes(), sparse)) return 1;  // nobody asks about masks
+  if (std::ranges::none_of(graph.nodes(), sparse))
+    return 1;  // only sparse contractions use the density
   double kept = 1;
   for (const Node& node : graph.nodes()) {
     if (const auto* map = node.As<Map>()) kept = std::min(kept, MaskDensity(*map));

@@ -44,7 +44,7 @@ class GroupFinder {
 
  private:
   const Node& NodeOf(NodeId id) const { return graph_.node(id); }
-  /// One element, which all members share.
+  /// True for nodes of one element, which all members share.
   bool IsSingle(NodeId id) const { return ElementCount(NodeOf(id).type.shape).one(); }
   bool IsSum(NodeId id) const {
     return NodeOf(id).As<Reduce>() != nullptr && !IsSingle(NodeOf(id).operands[0]);
@@ -65,7 +65,7 @@ class GroupFinder {
     });
   }
 
-  /// A member is called by the first of its nodes.
+  /// The first node of the member that a node belongs to (union-find over shared operands).
   NodeId FirstOf(NodeId id) const { return first_[id] == id ? id : FirstOf(first_[id]); }
   void Join(NodeId id) {
     first_.push_back(id);
@@ -97,7 +97,8 @@ class GroupFinder {
     }
   }
 
-  /// What a member does, in words that its likes share; fills its inputs on the way.
+  /// A text of the computation of a member, which is equal for members of one group. Fills
+  /// member.inputs in the order of their first use.
   std::string Describe(GroupMember& member) {
     std::map<NodeId, size_t> known;
     std::string text;
@@ -133,12 +134,12 @@ class GroupFinder {
   }
 
   const ValidGraph& graph_;
-  std::vector<NodeId> first_;     ///< by node: an earlier one of its member, or itself
-  std::vector<bool> after_sums_;  ///< by node: does it need a sum?
+  std::vector<NodeId> first_;     ///< by node: an earlier node of its member, or itself
+  std::vector<bool> after_sums_;  ///< by node: true if it depends on a reduction
   std::map<NodeId, GroupMember> members_;
   std::vector<NodeId> order_;
   std::vector<const ScalarExpression*> bodies_;
-  std::map<std::string, size_t> group_of_;  ///< by what its members do
+  std::map<std::string, size_t> group_of_;  ///< by the text of Describe
   MultiTensorGroups found_;
 };
 

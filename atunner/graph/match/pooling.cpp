@@ -17,7 +17,8 @@ NodeId BelowMaps(const ValidGraph& graph, NodeId id) {
   return id;
 }
 
-/// Takes maps, windows and pads off the result, back to the graph's input.
+/// Pooling by a reduction of windows: follows its operand through windows, pads and maps to the
+/// input.
 std::optional<PoolingForm> WindowsOf(const ValidGraph& graph) {
   if (graph.outputs().size() != 1 || graph.inputs().size() != 1) return std::nullopt;
   PoolingForm form{.graph = graph, .reduce = BelowMaps(graph, graph.outputs()[0].node)};
@@ -33,13 +34,13 @@ std::optional<PoolingForm> WindowsOf(const ValidGraph& graph) {
   NodeId id = graph.node(form.reduce).operands[0];
   for (int64_t axis = rank; axis-- > first; id = graph.node(id).operands[0]) {
     const auto* window = graph.node(id).As<Window>();
-    const int64_t inside = 2 * axis - first + 1;  // where the elements of a window lie
+    const int64_t inside = 2 * axis - first + 1;  // the axis of the elements inside a window
     const bool reduced = std::ranges::find(reduce->axes, inside) != reduce->axes.end();
     if (!window || window->axis + 1 != inside || !reduced) return std::nullopt;
     axis_at(axis) = {.taps = window->size, .stride = window->stride, .dilation = window->dilation};
   }
   for (; const auto* pad = graph.node(id).As<Pad>(); id = graph.node(id).operands[0]) {
-    // What fills the border must not count.
+    // The border must have the neutral value of the reduction.
     const bool neutral = pad->value == Neutral(reduce->op, DType::kFloat64).real;
     if (pad->axis < first || pad->inner != 0 || pad->low < 0 || !neutral) return std::nullopt;
     axis_at(pad->axis).shift -= pad->low;
@@ -60,7 +61,7 @@ std::optional<PoolingForm> WindowsOf(const ValidGraph& graph) {
   return form;
 }
 
-/// One filter for each channel, images and results as rows of their channels.
+/// A depthwise convolution whose tensors are contiguous with the channels before the pixels.
 std::optional<PoolingForm> DepthwiseOf(const ValidGraph& graph) {
   const auto conv = ConvFormOf(graph);
   if (!conv || conv->channels != 1 || conv->filters != 1 || conv->Phases() != 1)

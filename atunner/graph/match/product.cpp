@@ -15,8 +15,9 @@ std::string Without(std::string text, const std::string& letters) {
   return text;
 }
 
-/// nullopt where operands are not [batch, m, k] and [batch, k, n] or [batch, n, k], each of these
-/// being neighbouring axes in one order throughout. Axes of one element, `ones`, may be anywhere.
+/// nullopt if the operands are not [batch, m, k] and [batch, k, n] or [batch, n, k], where each of
+/// these may be several neighbouring axes in the same order everywhere. `ones` are the letters of
+/// axes of extent 1, which may be anywhere.
 std::optional<ProductAxes> AxesOf(std::string a, std::string b, std::string c,
                                   const std::string& ones) {
   for (std::string* letters : {&a, &b, &c}) *letters = Without(*letters, ones);
@@ -40,11 +41,12 @@ std::optional<ProductAxes> AxesOf(std::string a, std::string b, std::string c,
   return fits ? std::optional(axes) : std::nullopt;
 }
 
-/// 1 or 2 for a map of a matrix that is zero on one side of the diagonal.
+/// 1 or 2 for a map that sets one side of the diagonal of a matrix to zero (see Factor), else 0.
 int64_t TriangleOf(const Node& map, const TensorType& type) {
   const char* const sides[] = {"select(index(-1) <= index(-2), a, 0)",
                                "select(index(-1) >= index(-2), a, 0)"};
-  const TensorType like{type.dtype, Shape(type.rank(), Extent(2))};  // expressions know no extents
+  // The expression does not depend on extents, so two by two elements show what it does.
+  const TensorType like{type.dtype, Shape(type.rank(), Extent(2))};
   for (int64_t side = 1; side <= 2; ++side) {
     GraphBuilder builder("triangle");
     const Value value = builder.Map(sides[side - 1], {builder.Input("a", like)});
@@ -53,7 +55,7 @@ int64_t TriangleOf(const Node& map, const TensorType& type) {
   return 0;
 }
 
-/// `swapped`: as the product of the second operand with the first.
+/// `swapped`: the contraction's second operand becomes `a`.
 std::optional<ProductForm> FormOf(const ValidGraph& graph, NodeId product, bool swapped) {
   const Node& node = graph.node(product);
   const auto [left, right, result] = ParsedEquation(node.As<Contract>()->equation);

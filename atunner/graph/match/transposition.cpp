@@ -17,7 +17,7 @@ std::optional<TransposeForm> TransposeFormOf(const ValidGraph& graph) {
   }
   if (transpose == nullptr) return std::nullopt;
   const Shape& from = form.graph.node(form.graph.inputs()[0]).type.shape;
-  std::vector<size_t> places;  // of axes among those that are longer than 1
+  std::vector<size_t> places;  // by axis: its position among the axes longer than 1
   for (const Extent& extent : from) {
     places.push_back(form.extents.size());
     if (!extent.one()) form.extents.push_back(extent);
