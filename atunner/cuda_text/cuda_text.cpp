@@ -158,19 +158,25 @@ std::string CudaArithmetic(DType dtype, bool wide) {
   return std::string(CudaName(dtype));
 }
 
+namespace {
+
+std::string WholeLiteral(DType dtype, Cell value) {
+  // -2147483648 is a minus and a number that does not fit into int, so it would have a wider
+  // type.
+  if (value.whole == INT64_MIN) return "(-9223372036854775807ll - 1)";
+  if (value.whole == INT32_MIN && SizeOf(dtype) == 4) return "(-2147483647 - 1)";
+  const std::string text = fmt::format("{}{}", value.whole, SizeOf(dtype) == 8 ? "ll" : "");
+  const std::string typed = SizeOf(dtype) < 4 || dtype == DType::kUInt32
+                                ? fmt::format("({}){}", CudaName(dtype), text)
+                                : text;
+  return value.whole < 0 || typed != text ? "(" + typed + ")" : text;
+}
+
+}  // namespace
+
 std::string CudaLiteral(DType dtype, Cell value, bool wide) {
   if (dtype == DType::kBool) return value.whole ? "true" : "false";
-  if (!IsFloat(dtype)) {
-    // -2147483648 is a minus and a number that does not fit into int, so it would have a wider
-    // type.
-    if (value.whole == INT64_MIN) return "(-9223372036854775807ll - 1)";
-    if (value.whole == INT32_MIN && SizeOf(dtype) == 4) return "(-2147483647 - 1)";
-    const std::string text = fmt::format("{}{}", value.whole, SizeOf(dtype) == 8 ? "ll" : "");
-    const std::string typed = SizeOf(dtype) < 4 || dtype == DType::kUInt32
-                                  ? fmt::format("({}){}", CudaName(dtype), text)
-                                  : text;
-    return value.whole < 0 || typed != text ? "(" + typed + ")" : text;
-  }
+  if (!IsFloat(dtype)) return WholeLiteral(dtype, value);
   const bool is_double = CudaArithmetic(dtype, wide) == "double";
   const double v = value.real;
   if (std::isnan(v))

@@ -119,6 +119,16 @@ Coordinate CoordinateOf(const Coordinate& number, const Shape& shape, size_t axi
   return Changed(number, "", after);
 }
 
+/// The coordinates of an operand of this shape that is broadcast to a result with the coordinates
+/// `at`.
+Coordinates Broadcast(const Shape& shape, const Coordinates& at) {
+  Coordinates inner(at.end() - static_cast<int64_t>(shape.size()), at.end());
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis].one()) inner[axis] = kZero;
+  }
+  return inner;
+}
+
 }  // namespace
 
 ElementText::ElementText(const ValidGraph& graph, Options options)
@@ -239,12 +249,7 @@ ElementText::Value ElementText::MapAt(const Node& node, const Map& map, const Co
                       .narrow = options_.narrow};
   int depth = 0;
   for (NodeId operand : node.operands) {
-    const Shape& shape = TypeOf(operand).shape;
-    Coordinates inner(at.end() - static_cast<int64_t>(shape.size()), at.end());
-    for (size_t axis = 0; axis < shape.size(); ++axis) {
-      if (shape[axis].one()) inner[axis] = kZero;
-    }
-    const Value value = Of(operand, inner);
+    const Value value = Of(operand, Broadcast(TypeOf(operand).shape, at));
     depth = std::max(depth, value.depth);
     context.operands.push_back(value.text);
   }

@@ -296,27 +296,11 @@ class Parser {
   }
 
   Result<Value> ReadMap(const Token& token, const std::optional<TensorType>& stated) {
-    // The operands are the names in the expression. They are collected from the tokens first,
-    // because the builder needs the types of all operands.
-    std::vector<Value> operands;
-    std::vector<DType> types;
-    std::map<std::string, int> numbers;
-    for (size_t i = 0;
-         lexer_.peek(i).kind != Token::Kind::kNewLine && lexer_.peek(i).kind != Token::Kind::kEnd;
-         ++i) {
-      const Token& each = lexer_.peek(i);
-      const auto at = each.kind == Token::Kind::kName ? values_.find(std::string(each.text))
-                                                      : values_.end();
-      if (at == values_.end() ||
-          !numbers.try_emplace(at->first, static_cast<int>(operands.size())).second)
-        continue;
-      operands.push_back(at->second);
-      types.push_back(builder_.TypeOf(at->second).dtype);
-    }
-    ScalarBuilder scalar(types);
+    MapOperands operands = OperandsOfLine();
+    ScalarBuilder scalar(operands.types);
     const NameMeaning meaning = [&](const std::string& name) -> Result<int> {
-      const auto at = numbers.find(name);
-      if (at != numbers.end()) return scalar.Parameter(at->second);
+      const auto at = operands.numbers.find(name);
+      if (at != operands.numbers.end()) return scalar.Parameter(at->second);
       auto unknown = Find(token, name).error();
       unknown.where.clear();  // the reader adds the location of the name
       return std::unexpected(std::move(unknown));
@@ -330,7 +314,33 @@ class Parser {
       body.error().where = lexer_.LocationOf(token);
       return std::unexpected(body.error());
     }
-    return builder_.Map(*std::move(body), std::move(operands), stated ? stated->shape : Shape{});
+    return builder_.Map(*std::move(body), std::move(operands.values),
+                        stated ? stated->shape : Shape{});
+  }
+
+  /// The values that an expression names, and their numbers as its operands.
+  struct MapOperands {
+    std::vector<Value> values;
+    std::vector<DType> types;
+    std::map<std::string, int> numbers;
+  };
+  /// They are collected from the tokens up to the end of the line, because the builder of an
+  /// expression needs the types of all operands in advance.
+  MapOperands OperandsOfLine() {
+    MapOperands operands;
+    const auto ends = [](const Token& token) {
+      return token.kind == Token::Kind::kNewLine || token.kind == Token::Kind::kEnd;
+    };
+    for (size_t i = 0; !ends(lexer_.peek(i)); ++i) {
+      const Token& each = lexer_.peek(i);
+      const auto at = each.kind == Token::Kind::kName ? values_.find(std::string(each.text))
+                                                      : values_.end();
+      const auto number = static_cast<int>(operands.values.size());
+      if (at == values_.end() || !operands.numbers.try_emplace(at->first, number).second) continue;
+      operands.values.push_back(at->second);
+      operands.types.push_back(builder_.TypeOf(at->second).dtype);
+    }
+    return operands;
   }
 
   Lexer lexer_;

@@ -221,27 +221,17 @@ class Attention : public ContractionOperator {
     const auto dim = static_cast<size_t>(dims.at("dim"));
     const bool causal = Truthy(spec.attributes.at("causal"));
     const double scale = static_cast<float>(ToDouble(spec.attributes.at("scale")));
-    std::vector<double> weights(length);
+    std::vector<double> weights;
     for (size_t head = 0; head < heads; ++head) {
+      const double* k = &in[1][head * length * dim];
+      const double* v = &in[2][head * length * dim];
       for (size_t row = 0; row < length; ++row) {
-        const size_t last = causal ? row + 1 : length;
-        const double* q = &in[0][(head * length + row) * dim];
-        double top = -INFINITY;
-        for (size_t key = 0; key < last; ++key) {
-          const double* k = &in[1][(head * length + key) * dim];
-          double score = 0;
-          for (size_t d = 0; d < dim; ++d) score += q[d] * k[d];
-          weights[key] = score * scale;
-          top = std::isnan(weights[key]) || std::isnan(top) ? NAN : std::max(top, weights[key]);
-        }
-        double total = 0;
-        for (size_t key = 0; key < last; ++key)
-          total += weights[key] = std::exp(weights[key] - top);
-        double* y = &out[0][(head * length + row) * dim];
-        std::fill(y, y + dim, 0.0);
-        for (size_t key = 0; key < last; ++key) {
-          const double* v = &in[2][(head * length + key) * dim];
-          for (size_t d = 0; d < dim; ++d) y[d] += weights[key] / total * v[d];
+        const size_t at = (head * length + row) * dim;
+        weights.resize(causal ? row + 1 : length);
+        SetWeights(&in[0][at], k, dim, scale, weights);
+        std::fill_n(&out[0][at], dim, 0.0);
+        for (size_t key = 0; key < weights.size(); ++key) {
+          for (size_t d = 0; d < dim; ++d) out[0][at + d] += weights[key] * v[key * dim + d];
         }
       }
     }
@@ -249,6 +239,20 @@ class Attention : public ContractionOperator {
   }
 
  protected:
+  /// The softmax of the scores of one query for the first weights.size() keys.
+  static void SetWeights(const double* q, const double* k, size_t dim, double scale,
+                         std::vector<double>& weights) {
+    double top = -INFINITY;
+    for (size_t key = 0; key < weights.size(); ++key) {
+      double score = 0;
+      for (size_t d = 0; d < dim; ++d) score += q[d] * k[key * dim + d];
+      weights[key] = score * scale;
+      top = std::isnan(weights[key]) || std::isnan(top) ? NAN : std::max(top, weights[key]);
+    }
+    double total = 0;
+    for (double& weight : weights) total += weight = std::exp(weight - top);
+    for (double& weight : weights) weight /= total;
+  }
   Status Describe(const OperatorRequest& request, KernelSpec& spec) const override {
     if (request.shapes.size() != 1 || request.shapes[0].size() != 4)
       return WrongShape("needs four numbers");

@@ -32,6 +32,18 @@ ArgSpec ArgOf(const std::string& name, Role role, const graph::TensorType& type)
   return arg;
 }
 
+Status AddArguments(const ValidGraph& graph, KernelSpec& spec) {
+  for (graph::NodeId id : graph.inputs())
+    spec.args.push_back(ArgOf(graph.node(id).name, Role::kInput, graph.node(id).type));
+  for (const graph::Output& output : graph.outputs()) {
+    if (spec.FindArg(output.name))
+      return Invalid("an input and an output are called '" + output.name + "'",
+                     "graph " + graph.name(), "write output y = " + output.name);
+    spec.args.push_back(ArgOf(output.name, Role::kOutput, graph.node(output.node).type));
+  }
+  return {};
+}
+
 /// Inputs that gathers and scatters use as indices are filled with indices within the axis.
 void FillIndices(const ValidGraph& graph, KernelSpec& spec) {
   for (const Node& node : graph.nodes()) {
@@ -361,14 +373,7 @@ Result<KernelSpec> SpecOfGraph(const ValidGraph& given, const Dims& dims) {
   spec.dims = dims;
   for (const auto& [symbol, range] : graph.symbols()) spec.dims.try_emplace(symbol, range.high);
   ATUNNER_TRY(const ValidGraph checked, graph::Specialise(graph, spec.dims));
-  for (graph::NodeId id : graph.inputs())
-    spec.args.push_back(ArgOf(graph.node(id).name, Role::kInput, graph.node(id).type));
-  for (const graph::Output& output : graph.outputs()) {
-    if (spec.FindArg(output.name))
-      return Invalid("an input and an output are called '" + output.name + "'",
-                     "graph " + graph.name(), "write output y = " + output.name);
-    spec.args.push_back(ArgOf(output.name, Role::kOutput, graph.node(output.node).type));
-  }
+  ATUNNER_RETURN_IF_ERROR(AddArguments(graph, spec));
   FillIndices(graph, spec);
   spec.oracle.kind = Oracle::Kind::kGraph;
   spec.oracle.graph = graph::Print(graph);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "atunner/base/closest_name.h"
 
@@ -46,11 +47,9 @@ Result<KernelSpec> Operator::Instantiate(const OperatorRequest& request) const {
     return Invalid("dtype " + std::string(Name(request.dtype)) + " is not served by " + info().name,
                    "request.dtype", "use float32, float16 or bfloat16");
   }
-  for (const auto& shape : request.shapes) {
-    for (int64_t extent : shape) {
-      if (extent < 1)
-        return WrongShape("dimension " + std::to_string(extent) + " must be at least 1");
-    }
+  for (int64_t extent : std::views::join(request.shapes)) {
+    if (extent < 1)
+      return WrongShape("dimension " + std::to_string(extent) + " must be at least 1");
   }
   KernelSpec spec;
   spec.name = info().name;

@@ -159,14 +159,7 @@ class GraphGradient {
       const TensorType& type = graph_.node(output.node).type;
       if (IsFloat(type.dtype)) Give(output.node, builder_.Input("d" + output.name, type));
     }
-    for (size_t id = graph_.nodes().size(); id-- > 0;) {
-      node_ = &graph_.nodes()[id];
-      if (adjoints_[id].id < 0 || !reaches_[id] || node_->operands.empty()) continue;
-      result_ = forward_[id];
-      std::visit([&](const auto& operation) { Spread(operation, adjoints_[id]); },
-                 node_->operation);
-      if (!builder_.ok()) break;
-    }
+    for (size_t id = graph_.nodes().size(); id-- > 0 && builder_.ok();) SpreadNode(id);
     for (const auto& [id, input] : inputs_) {
       const Node& node = graph_.node(id);
       if (!IsFloat(node.type.dtype)) continue;
@@ -195,6 +188,14 @@ class GraphGradient {
             std::ranges::find(inputs_, static_cast<NodeId>(id), &std::pair<NodeId, Value>::first)
                 ->second);
     }
+  }
+
+  /// Passes the adjoint of a node on to its operands.
+  void SpreadNode(size_t id) {
+    node_ = &graph_.nodes()[id];
+    if (adjoints_[id].id < 0 || !reaches_[id] || node_->operands.empty()) return;
+    result_ = forward_[id];
+    std::visit([&](const auto& operation) { Spread(operation, adjoints_[id]); }, node_->operation);
   }
 
   Value Zeros(const TensorType& type) { return builder_.Constant(type, {CellOf(type.dtype, 0)}); }

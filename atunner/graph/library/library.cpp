@@ -92,17 +92,23 @@ std::optional<Found> FindInLibrary(std::string_view name) {
   return Found{op, true};
 }
 
-Result<ValidGraph> Build(const Found& found, const Request& request) {
-  const LibraryOperator& op = *found.op;
-  const std::string help = "give " + op.shape_help;
-  if (request.shapes.empty()) return Invalid("no shape given", "request.shapes of " + op.name, help);
+namespace {
+
+Status CheckShapes(const LibraryOperator& op, const Request& request, const std::string& help) {
+  const std::string where = "request.shapes of " + op.name;
+  if (request.shapes.empty()) return Invalid("no shape given", where, help);
   for (const auto& shape : request.shapes) {
     if (std::ranges::any_of(shape, [](int64_t extent) { return extent < 1; }))
-      return Invalid("every dimension must be at least 1", "request.shapes of " + op.name, help);
+      return Invalid("every dimension must be at least 1", where, help);
   }
+  return {};
+}
+
+/// The request with the fallbacks of attributes that it lacks.
+Result<Request> Complete(const Found& found, const Request& request) {
   Request full = request;
   std::vector<std::string> names;
-  std::vector<Attribute> attributes = op.attributes;
+  std::vector<Attribute> attributes = found.op->attributes;
   if (found.backward) attributes.push_back(kWithRespectTo);
   for (const Attribute& attribute : attributes) {
     full.attributes.try_emplace(attribute.name, attribute.fallback);
@@ -110,22 +116,24 @@ Result<ValidGraph> Build(const Found& found, const Request& request) {
   }
   for (const auto& [name, value] : request.attributes) {
     if (std::ranges::find(names, name) != names.end()) continue;
-    return Invalid("unknown attribute '" + name + "'", "request.attributes of " + op.name,
+    return Invalid("unknown attribute '" + name + "'", "request.attributes of " + found.op->name,
                    DidYouMean(name, names));
   }
-  const Range rows{1, full.shapes[0].empty() ? 1 : full.shapes[0][0]};
-  const bool open_rows = full.open_rows;
-  const std::string wrt = found.backward
-                              ? atunner::ToString(full.attributes.at(kWithRespectTo.name))
-                              : "all";
-  Call call(op.name, std::move(full));
+  return full;
+}
+
+Result<ValidGraph> BuildForward(const LibraryOperator& op, Request request,
+                                const std::string& help) {
+  const Range rows{1, request.shapes[0].empty() ? 1 : request.shapes[0][0]};
+  const bool open_rows = request.open_rows;
+  Call call(op.name, std::move(request));
   if (open_rows) ATUNNER_RETURN_IF_ERROR(call.g.Symbol(kOpenRows, rows));
   op.build(call);
   auto graph = std::move(call.g).Finish();
   if (!graph) {
     Error error = graph.error();
     error.where = op.name;
-    // of a node of that name
+    // Nodes are often called like the operator, which need not be said twice.
     if (error.what.starts_with(op.name + ": ")) error.what.erase(0, op.name.size() + 2);
     error.hint += (error.hint.empty() ? "" : "; ") + help;
     return std::unexpected(std::move(error));
@@ -135,8 +143,20 @@ Result<ValidGraph> Build(const Found& found, const Request& request) {
                        std::to_string(call.shapes_used()),
                    "request.shapes of " + op.name, help);
   }
-  if (!found.backward) return Simplify(*graph);
-  ATUNNER_TRY(const ValidGraph backward, Gradient(*graph));
+  return graph;
+}
+
+}  // namespace
+
+Result<ValidGraph> Build(const Found& found, const Request& request) {
+  const LibraryOperator& op = *found.op;
+  const std::string help = "give " + op.shape_help;
+  ATUNNER_RETURN_IF_ERROR(CheckShapes(op, request, help));
+  ATUNNER_TRY(const Request full, Complete(found, request));
+  ATUNNER_TRY(const ValidGraph graph, BuildForward(op, full, help));
+  if (!found.backward) return Simplify(graph);
+  ATUNNER_TRY(const ValidGraph backward, Gradient(graph));
+  const std::string wrt = atunner::ToString(full.attributes.at(kWithRespectTo.name));
   if (wrt == "all") return Simplify(backward);
   ATUNNER_TRY(const ValidGraph part, OnlyOutput(backward, "d" + wrt));
   return Simplify(part);

@@ -28,14 +28,7 @@ class GroupFinder {
       if (IsSum(id)) MemberOf(operands[0]).sums.push_back(id);
       if (!IsSingle(id)) NoteBroadcastScalars(operands);
     }
-    for (const Output& output : graph_.outputs()) {
-      const bool later = after_sums_[output.node];
-      if (IsSingle(output.node))
-        found_.scalar_outputs.push_back(output);
-      else
-        (later ? MemberOf(output.node).dependent_outputs : MemberOf(output.node).outputs)
-            .push_back(output);
-    }
+    for (const Output& output : graph_.outputs()) Note(output);
     for (NodeId first : order_) AddToGroup(std::move(members_.at(first)));
     const bool several = std::ranges::any_of(
         found_.groups, [](const TensorGroup& kind) { return kind.size() > 1; });
@@ -43,6 +36,11 @@ class GroupFinder {
   }
 
  private:
+  void Note(const Output& output) {
+    if (IsSingle(output.node)) return found_.scalar_outputs.push_back(output);
+    GroupMember& member = MemberOf(output.node);
+    (after_sums_[output.node] ? member.dependent_outputs : member.outputs).push_back(output);
+  }
   const Node& NodeOf(NodeId id) const { return graph_.node(id); }
   /// True for nodes of one element, which all members share.
   bool IsSingle(NodeId id) const { return ElementCount(NodeOf(id).type.shape).one(); }

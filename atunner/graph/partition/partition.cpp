@@ -14,17 +14,19 @@
 //    the list: every kernel that needs one computes it again. A reshape that only adds or removes
 //    axes of extent 1 belongs to the value behind it (its "origin").
 //
-// 2. Cuts. A subgraph is an interval of the list. `best[i]` is the least cost of computing all nodes
+// 2. Cuts. A subgraph is an interval of the list. `best[i]` is the least cost of computing all
+// nodes
 //    from place i on:
 //
 //        best[i] = min over j of  cost(interval [i, j)) + best[j]
 //
 //    It is computed from the end of the list, for intervals of up to kLongest nodes. Long intervals
-//    are tried first: their cost is the limit with which short ones are asked, so that most of those
-//    need not be costed exactly. In the example, kernels for [m, l] and [y] win: a kernel of rows
-//    cannot also add all rows up.
+//    are tried first: their cost is the limit with which short ones are asked, so that most of
+//    those need not be costed exactly. In the example, kernels for [m, l] and [y] win: a kernel of
+//    rows cannot also add all rows up.
 //
-// 3. Subgraphs. A value that crosses a cut is stored. It becomes an output of the first interval and
+// 3. Subgraphs. A value that crosses a cut is stored. It becomes an output of the first interval
+// and
 //    an input of the second, called as the graph's output or else kept<id>. Here l is kept in
 //    float32: what is stored between kernels keeps the precision of arithmetic, unless the graph
 //    itself rounds it or a contraction takes it in its own type (KeptType).
@@ -81,6 +83,14 @@ struct Strategy {
 
   bool usual() const { return !small_first && !deep_first; }
 };
+
+bool UsesSymbol(const ValidGraph& graph, const std::string& name) {
+  const auto has = [&](const Extent& extent) {
+    return std::ranges::find(extent.symbols(), name) != extent.symbols().end();
+  };
+  return std::ranges::any_of(
+      graph.nodes(), [&](const Node& node) { return std::ranges::any_of(node.type.shape, has); });
+}
 
 class Partitioner {
  public:
@@ -165,9 +175,9 @@ class Partitioner {
            std::ranges::all_of(node.operands, [&](NodeId operand) { return repeated_[operand]; });
   }
 
-  /// True for a reshape that only adds or removes axes of extent 1, of a value that is stored anyway.
-  /// The value is stored in its own shape then, because families recognise values of rows by their
-  /// shape.
+  /// True for a reshape that only adds or removes axes of extent 1, of a value that is stored
+  /// anyway. The value is stored in its own shape then, because families recognise values of rows
+  /// by their shape.
   bool OnlyAddsOnes(NodeId id) const {
     const Node& node = graph_.node(id);
     if (!node.As<Reshape>() || repeated_[id] || multiplied_[id] || names_.contains(id))
@@ -180,8 +190,8 @@ class Partitioner {
            without(node.type.shape) == without(graph_.node(node.operands[0]).type.shape);
   }
 
-  /// Appends the node behind its operands. In the usual order the deepest operand comes last, so that
-  /// a long chain is not interrupted by the short ones that it needs.
+  /// Appends the node behind its operands. In the usual order the deepest operand comes last, so
+  /// that a long chain is not interrupted by the short ones that it needs.
   void Place(NodeId id) {
     if (places_[id] != kNowhere || (repeated_[id] && !names_.contains(id))) return;
     std::vector<NodeId> operands = graph_.node(id).operands;
@@ -244,18 +254,20 @@ class Partitioner {
     return node.As<Input>() || (moves && IsMovedInput(node.operands[0]));
   }
 
-  /// The type in which a value is stored between kernels: the type of arithmetic, so that a cut rounds
-  /// nothing. Values that the graph casts, outputs, moved inputs and operands of contractions keep
-  /// their own type.
+  /// The type in which a value is stored between kernels: the type of arithmetic, so that a cut
+  /// rounds nothing. Values that the graph casts, outputs, moved inputs and operands of
+  /// contractions keep their own type.
   DType KeptType(NodeId id) const {
     const DType own = graph_.node(id).type.dtype;
     const auto* map = graph_.node(id).As<Map>();
     const bool rounds = map != nullptr && map->body.root().op == ScalarOp::kCast;
-    return rounds || multiplied_[id] || names_.contains(id) || IsMovedInput(id) ? own
-                                                                           : ArithmeticType(own);
+    return rounds || multiplied_[id] || names_.contains(id) || IsMovedInput(id)
+               ? own
+               : ArithmeticType(own);
   }
 
-  /// By node: true for operands of contractions, and for what layout operations make such operands of.
+  /// By node: true for operands of contractions, and for what layout operations make such operands
+  /// of.
   static std::vector<bool> Multiplied(const ValidGraph& graph) {
     std::vector<bool> multiplied(graph.nodes().size(), false);
     for (size_t id = multiplied.size(); id-- > 0;) {
@@ -320,17 +332,18 @@ std::optional<std::vector<ValidGraph>> Partition(const ValidGraph& graph, const 
   PartitionPlan best;
   std::vector<std::pair<bool, std::vector<NodeId>>> tried;
   for (const Strategy strategy : {Strategy{},
-                              {.repeats = false},
-                              {.small_first = true},
-                              {.repeats = false, .small_first = true},
-                              {.deep_first = true}}) {
+                                  {.repeats = false},
+                                  {.small_first = true},
+                                  {.repeats = false, .small_first = true},
+                                  {.deep_first = true}}) {
     Partitioner partitioner(graph, sizes, strategy);
     // Strategies give the same order if nothing is repeated or all values have one size.
     const auto order = std::pair(partitioner.repeats(), partitioner.order());
     if (std::ranges::find(tried, order) != tried.end()) continue;
     tried.push_back(order);
     const double least = best.cost * (strategy.usual() ? 1 : kClearly);
-    if (PartitionPlan other = partitioner.Run(known_cost); other.cost < least) best = std::move(other);
+    if (PartitionPlan other = partitioner.Run(known_cost); other.cost < least)
+      best = std::move(other);
   }
   return best.cost < kNever ? std::optional(std::move(best.parts)) : std::nullopt;
 }
@@ -364,13 +377,7 @@ bool HasSmallReduction(const ValidGraph& part, const Dims& sizes) {
 ValidGraph WithCanonicalNames(const ValidGraph& part) {
   GraphBuilder builder("part");
   for (const auto& [name, range] : part.symbols()) {
-    const auto has = [&](const Extent& extent) {
-      return std::ranges::find(extent.symbols(), name) != extent.symbols().end();
-    };
-    if (std::ranges::any_of(part.nodes(), [&](const Node& node) {
-          return std::ranges::any_of(node.type.shape, has);
-        }))
-      ATUNNER_CHECK(builder.Symbol(name, range).has_value());
+    if (UsesSymbol(part, name)) ATUNNER_CHECK(builder.Symbol(name, range).has_value());
   }
   std::vector<Value> made;
   int inputs = 0, outputs = 0;

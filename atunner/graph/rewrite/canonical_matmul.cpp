@@ -11,8 +11,8 @@ namespace {
 /// Sums over a constant of up to so many elements are written out as one expression.
 constexpr int64_t kFew = 16;
 
-/// The letters of a contraction's equation by their role in a batch of matrix products, in the order
-/// that the axes should have.
+/// The letters of a contraction's equation by their role in a batch of matrix products, in the
+/// order that the axes should have.
 struct Sides {
   std::string batch, m, n, k;
 
@@ -67,25 +67,30 @@ Value Turned(GraphBuilder& builder, Value value, const std::string& from, const 
   return builder.Transpose(value, std::move(order));
 }
 
+/// The operand with the given letters in float32 or wider, with its axes in the order of `space`,
+/// so that it can be broadcast to the shape of `space`.
+Value Aligned(GraphBuilder& builder, Value operand, const std::string& letters,
+              const std::string& space, DType dtype) {
+  std::string order = space;
+  std::erase_if(order, [&](char letter) { return !letters.contains(letter); });
+  operand = Turned(builder, operand, letters, order);
+  // Axes that are missing in front are broadcast; those in between need an extent of 1.
+  const size_t first = order.empty() ? space.size() : space.find(order[0]);
+  Shape shape(space.size() - first, Extent(1));
+  for (size_t axis = 0; axis < order.size(); ++axis)
+    shape[space.find(order[axis]) - first] = builder.TypeOf(operand).shape[axis];
+  if (shape.size() != order.size()) operand = builder.Reshape(operand, shape);
+  return builder.Cast(operand, ArithmeticType(dtype));
+}
+
 /// A contraction as a map, named `name` if that is not empty, and a sum over the products.
 Value SumOfProducts(GraphBuilder& builder, const Equation& given, std::vector<Value> operands,
                     DType dtype, const std::string& name) {
   const Sides sides = SidesOf(given);
   std::string space = SpaceOf(given);
   if (space.empty()) space = sides.c() + sides.k;
-  const std::string* const letters[] = {&given.left, &given.right};
-  for (size_t i = 0; i < 2; ++i) {
-    std::string order = space;
-    std::erase_if(order, [&](char letter) { return !letters[i]->contains(letter); });
-    operands[i] = Turned(builder, operands[i], *letters[i], order);
-    // what is missing in front is broadcast
-    const size_t first = order.empty() ? space.size() : space.find(order[0]);
-    Shape shape(space.size() - first, Extent(1));
-    for (size_t axis = 0; axis < order.size(); ++axis)
-      shape[space.find(order[axis]) - first] = builder.TypeOf(operands[i]).shape[axis];
-    if (shape.size() != order.size()) operands[i] = builder.Reshape(operands[i], shape);
-    operands[i] = builder.Cast(operands[i], ArithmeticType(dtype));
-  }
+  operands[0] = Aligned(builder, operands[0], given.left, space, dtype);
+  operands[1] = Aligned(builder, operands[1], given.right, space, dtype);
   Value sum = builder.Map("a * b", std::move(operands));
   if (!name.empty()) builder.Name(sum, name);
   std::vector<int64_t> gone;
@@ -100,8 +105,8 @@ Value SumOfProducts(GraphBuilder& builder, const Equation& given, std::vector<Va
   return Turned(builder, builder.Cast(sum, dtype), left, given.result);
 }
 
-/// Products of a tensor with one that has no axis of its own.
-class ThinProductFinder : public Rewriter {
+/// Replaces contractions in which one operand has no axis of its own (matrix times vector).
+class VectorProductRewriter : public Rewriter {
  public:
   using Rewriter::Rewriter;
 
@@ -122,8 +127,9 @@ class ThinProductFinder : public Rewriter {
   }
 };
 
-/// Axes of one element are left out meanwhile, since they may be anywhere.
-class ProductMaker : public Rewriter {
+/// Makes contractions canonical. Axes of extent 1 are removed first, because they may be anywhere,
+/// and added again at the end.
+class MatmulCanonicaliser : public Rewriter {
  public:
   using Rewriter::Rewriter;
 
@@ -152,7 +158,7 @@ class ProductMaker : public Rewriter {
     return builder_.Reshape(made, node.type.shape);
   }
 
-  /// What one operand alone has is added up before the other is multiplied with it.
+  /// Sums each operand over the axes that only it has, before the operands are multiplied.
   Value SummedFirst(Equation given, std::vector<Value> operands, DType dtype) {
     const std::string alone = AloneIn(given);
     const DType wide = ArithmeticType(dtype);
@@ -172,7 +178,7 @@ class ProductMaker : public Rewriter {
   Value Made(const Contract& contract, const Equation& given, std::vector<Value> operands,
              DType dtype) {
     if (IsThin(given)) return SumOfProducts(builder_, given, std::move(operands), dtype, "");
-    // The second with the first where that leaves nothing to turn in the result.
+    // The operands are swapped if the result then needs no transpose.
     const Equation turned = Swapped(given);
     if (SidesOf(given).c() == given.result || SidesOf(turned).c() != given.result)
       return Product(contract, given, SidesOf(given), operands);
@@ -182,7 +188,7 @@ class ProductMaker : public Rewriter {
 
   Value Product(const Contract& contract, const Equation& given, const Sides& sides,
                 const std::vector<Value>& operands) {
-    // 8-bit types are multiplied with neighbours along the depth alone.
+    // Tensor cores read 8-bit operands with the depth innermost.
     const bool keeps = given.right == sides.b_turned() &&
                        SizeOf(builder_.TypeOf(operands[1]).dtype) > 1;
     const std::string b = keeps ? sides.b_turned() : sides.b();
@@ -204,7 +210,7 @@ class ProductMaker : public Rewriter {
     const Sides sides = SidesOf(given);
     return sides.m.empty() || sides.n.empty() || sides.k.empty();
   }
-  /// Either way round.
+  /// True if the contraction is a batch of matrix products already, perhaps with swapped operands.
   static bool Fits(const Equation& given) {
     return std::ranges::any_of(std::vector{given, Swapped(given)}, [](const Equation& each) {
       const Sides sides = SidesOf(each);
@@ -227,8 +233,10 @@ class ProductMaker : public Rewriter {
 }  // namespace
 
 ValidGraph WithoutVectorProducts(const ValidGraph& graph) {
-  return Simplify(ThinProductFinder(graph).Run());
+  return Simplify(VectorProductRewriter(graph).Run());
 }
-ValidGraph WithCanonicalMatmuls(const ValidGraph& graph) { return ProductMaker(graph).Run(); }
+ValidGraph WithCanonicalMatmuls(const ValidGraph& graph) {
+  return MatmulCanonicaliser(graph).Run();
+}
 
 }  // namespace atunner::graph

@@ -23,34 +23,45 @@ class Fuser : public Rewriter {
     const Node& node = graph_.node(id);
     const auto* map = node.As<Map>();
     if (!map) return builder_.Copy(node, std::move(operands));
-    std::vector<Value> all;
-    std::vector<DType> types;
-    // For each operand of the map, the numbers of the new operands that take its place.
-    std::vector<std::vector<int>> numbers(operands.size());
-    const auto take = [&](Value value) {
-      all.push_back(value);
-      types.push_back(builder_.TypeOf(value).dtype);
-      return static_cast<int>(all.size()) - 1;
-    };
-    std::vector<bool> inlined;
-    for (size_t i = 0; i < operands.size(); ++i) {
-      const Node& producer = builder_.NodeOf(operands[i]);
-      inlined.push_back(Inlines(node.operands[i], producer, node));
-      if (!inlined[i])
-        numbers[i] = {take(operands[i])};
-      else
-        for (NodeId each : producer.operands) numbers[i].push_back(take({each}));
-    }
-    ScalarBuilder scalar(types);
+    Operands all = Collected(node, operands);
+    ScalarBuilder scalar(all.types);
     std::vector<int> arguments;
     for (size_t i = 0; i < operands.size(); ++i) {
       std::vector<int> inner;
-      for (int number : numbers[i]) inner.push_back(scalar.Parameter(number));
-      arguments.push_back(inlined[i] ? Inlined(scalar, builder_.NodeOf(operands[i]), inner)
-                                     : inner[0]);
+      for (int number : all.numbers[i]) inner.push_back(scalar.Parameter(number));
+      arguments.push_back(all.inlined[i] ? Inlined(scalar, builder_.NodeOf(operands[i]), inner)
+                                         : inner[0]);
     }
     const auto body = scalar.Finish(scalar.Import(map->body, arguments).value()).value();
-    return builder_.Map(body, std::move(all), map->shape);
+    return builder_.Map(body, std::move(all.values), map->shape);
+  }
+
+  /// The operands of a fused map.
+  struct Operands {
+    std::vector<Value> values;
+    std::vector<DType> types;
+    /// By operand of the map: whether its producer is inlined, and the numbers in `values` of the
+    /// producer's operands, or of the operand itself
+    std::vector<bool> inlined;
+    std::vector<std::vector<int>> numbers;
+  };
+  Operands Collected(const Node& node, const std::vector<Value>& operands) const {
+    Operands all;
+    const auto take = [&](Value value) {
+      all.values.push_back(value);
+      all.types.push_back(builder_.TypeOf(value).dtype);
+      return static_cast<int>(all.values.size()) - 1;
+    };
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const Node& producer = builder_.NodeOf(operands[i]);
+      std::vector<int>& numbers = all.numbers.emplace_back();
+      all.inlined.push_back(Inlines(node.operands[i], producer, node));
+      if (!all.inlined[i])
+        numbers = {take(operands[i])};
+      else
+        for (NodeId each : producer.operands) numbers.push_back(take({each}));
+    }
+    return all;
   }
 
   bool Inlines(NodeId old_producer, const Node& producer, const Node& user) const {

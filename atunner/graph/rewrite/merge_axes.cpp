@@ -7,13 +7,13 @@
 namespace atunner::graph {
 namespace {
 
-/// Merging is decided by the bounds between axes: bound i of a tensor is between its axes i and i + 1,
-/// and merging removes it. A node that copies both axes from an operand to its result joins the two
-/// bounds into one class, which is kept or removed as a whole. A node that changes an axis (a
+/// Merging is decided by the bounds between axes: bound i of a tensor is between its axes i and i +
+/// 1, and merging removes it. A node that copies both axes from an operand to its result joins the
+/// two bounds into one class, which is kept or removed as a whole. A node that changes an axis (a
 /// reduction, a slice) keeps the bounds at that axis.
 ///
-/// Example: x [2, 3, C] → exp → reduce over the last axis. Bound 1 is kept because of the reduction;
-/// bound 0 is removed in all three tensors, so that x becomes [6, C].
+/// Example: x [2, 3, C] → exp → reduce over the last axis. Bound 1 is kept because of the
+/// reduction; bound 0 is removed in all three tensors, so that x becomes [6, C].
 class AxesMerger : public Rewriter {
  public:
   explicit AxesMerger(const ValidGraph& graph) : Rewriter(graph) {
@@ -57,18 +57,18 @@ class AxesMerger : public Rewriter {
 
   void Look(NodeId id) {
     const Node& node = graph_.node(id);
-    // bounds of the result that an operand has too
+    // The bounds of the result that an operand has too.
     std::vector<bool> found(node.type.rank(), false);
     const auto* scatter = node.As<Scatter>();
     for (size_t i = 0; i < node.operands.size(); ++i) {
       if (i == 1 && scatter && scatter->batch == 0)
-        LookAtPlaces(*scatter, node.operands[1], node.operands[2]);
+        LookAtIndices(*scatter, node.operands[1], node.operands[2]);
       else if (const auto* map = node.As<Map>())
         LookAtMap(id, *map, node.operands[i]);
       else if (node.As<Reshape>())
         LookAtReshape(id, node.operands[i]);
       else
-        LookAtMove(id, i, found);
+        LookAtLayout(id, i, found);
     }
     const auto* map = node.As<Map>();
     const bool places = map &&
@@ -79,7 +79,8 @@ class AxesMerger : public Rewriter {
     }
   }
 
-  /// An operand has an axis of the result or repeats along it. Axes of extent 1 go with either.
+  /// An operand either has an axis of the result or is broadcast along it, and axes that differ in
+  /// that must not be merged. Axes of extent 1 can be merged with either.
   void LookAtMap(NodeId id, const Map& map, NodeId operand) {
     const Shape& from = ShapeOf(operand);
     const size_t lead = map.shape.size() - from.size();
@@ -92,7 +93,7 @@ class AxesMerger : public Rewriter {
       repeats = here;
     }
   }
-  /// Bounds with as many elements behind them.
+  /// Joins bounds that have equally many elements behind them.
   void LookAtReshape(NodeId id, NodeId operand) {
     const auto behind = [](const Shape& shape, size_t bound) {
       return ElementCount({shape.begin() + static_cast<int64_t>(bound) + 1, shape.end()});
@@ -103,14 +104,14 @@ class AxesMerger : public Rewriter {
       }
     }
   }
-  void LookAtMove(NodeId id, size_t number, std::vector<bool>& found) {
+  void LookAtLayout(NodeId id, size_t number, std::vector<bool>& found) {
     const Node& node = graph_.node(id);
     const NodeId operand = node.operands[number];
     const auto* reduce = node.As<Reduce>();
     const auto* scatter = node.As<Scatter>();
     const bool any_order = (reduce && reduce->op != Combine::kArgMax &&
                             reduce->op != Combine::kArgMin) ||
-                           (scatter && scatter->batch == 0);  // of places
+                           (scatter && scatter->batch == 0);  // the order of indices is free
     const std::vector<int64_t> axes = AxesInResult(node, number);
     for (size_t i = 0; i < Bounds(ShapeOf(operand)); ++i) {
       const bool alike = !reduce || Reduces(*reduce, i) == Reduces(*reduce, i + 1);
@@ -122,27 +123,22 @@ class AxesMerger : public Rewriter {
       }
     }
   }
-  /// The places of a scatter are axes of its updates.
-  void LookAtPlaces(const Scatter& scatter, NodeId places, NodeId updates) {
+  /// The axes of a scatter's indices are axes of its updates.
+  void LookAtIndices(const Scatter& scatter, NodeId places, NodeId updates) {
     for (size_t bound = 0; bound < Bounds(ShapeOf(places)); ++bound)
       Join(places, bound, updates, static_cast<size_t>(scatter.axis) + bound);
   }
   static bool Reduces(const Reduce& reduce, size_t axis) {
     return std::ranges::find(reduce.axes, static_cast<int64_t>(axis)) != reduce.axes.end();
   }
-  /// Of each axis of an operand, where it is in the result; -1 for one that is changed or gone, and
-  /// for all of what no axis is followed through.
+  /// For each axis of an operand its number in the result; -1 if the axis is changed or gone, or if
+  /// the operation is not followed.
   std::vector<int64_t> AxesInResult(const Node& node, size_t number) const {
     const size_t rank = ShapeOf(node.operands[number]).size();
     std::vector<int64_t> axes(rank, -1);
     const auto fill = [&](int64_t changed, int64_t shift, int64_t so_many = 1) {
       for (int64_t axis = 0; axis < static_cast<int64_t>(rank); ++axis)
         axes[axis] = axis < changed ? axis : axis >= changed + so_many ? axis + shift : -1;
-    };
-    const auto* gather = node.As<Gather>();
-    const auto* scatter = node.As<Scatter>();
-    const auto at_places = [&](int64_t axis) {
-      return axis + static_cast<int64_t>(ShapeOf(node.operands[1]).size());
     };
     int64_t next = 0;
     if (const auto* transpose = node.As<Transpose>()) {
@@ -153,27 +149,40 @@ class AxesMerger : public Rewriter {
       }
     } else if (const auto* window = node.As<Window>()) {
       fill(window->axis, 1);
-    } else if (const auto* pad = node.As<Pad>()) {
-      fill(pad->axis, 0);
-    } else if (const auto* slice = node.As<Slice>()) {
-      fill(slice->axis, 0);
-    } else if (const auto* reverse = node.As<Reverse>()) {
-      fill(reverse->axis, 0);
-    } else if (const auto* concat = node.As<Concat>()) {
-      fill(concat->axis, 0);
-    } else if (const auto* scan = node.As<Scan>()) {
-      fill(scan->axis, 0);
-    } else if (gather && gather->batch == 0 && number == 0) {
-      fill(gather->axis, at_places(-1));
-    } else if (gather && gather->batch == 0) {
-      std::iota(axes.begin(), axes.end(), gather->axis);
-    } else if (scatter && scatter->batch == 0 && number != 1) {
-      number == 0 ? fill(scatter->axis, 0) : fill(scatter->axis, -at_places(-1), at_places(0));
+    } else if (const auto axis = ChangedAxis(node)) {
+      fill(*axis, 0);
+    } else if (node.As<Gather>() || node.As<Scatter>()) {
+      FollowIndexed(node, number, axes, fill);
     }
     return axes;
   }
+  /// The one axis that the node changes, if it keeps the number and the order of the axes.
+  static std::optional<int64_t> ChangedAxis(const Node& node) {
+    if (const auto* pad = node.As<Pad>()) return pad->axis;
+    if (const auto* slice = node.As<Slice>()) return slice->axis;
+    if (const auto* reverse = node.As<Reverse>()) return reverse->axis;
+    if (const auto* concat = node.As<Concat>()) return concat->axis;
+    if (const auto* scan = node.As<Scan>()) return scan->axis;
+    return std::nullopt;
+  }
+  /// AxesInResult for gathers and scatters without batch axes; those with some are not followed.
+  template <class Fill>
+  void FollowIndexed(const Node& node, size_t number, std::vector<int64_t>& axes,
+                     const Fill& fill) const {
+    const auto* gather = node.As<Gather>();
+    const auto* scatter = node.As<Scatter>();
+    const auto indices = static_cast<int64_t>(ShapeOf(node.operands[1]).size());
+    if (gather && gather->batch == 0 && number == 0)
+      fill(gather->axis, indices - 1);
+    else if (gather && gather->batch == 0)
+      std::iota(axes.begin(), axes.end(), gather->axis);
+    else if (scatter && scatter->batch == 0 && number == 0)
+      fill(scatter->axis, 0);
+    else if (scatter && scatter->batch == 0 && number == 2)
+      fill(scatter->axis, 1 - indices, indices);
+  }
 
-  /// Of each axis, the number of its merged one.
+  /// For each axis the number of the merged axis that it belongs to.
   std::vector<int64_t> Numbers(NodeId id) {
     std::vector<int64_t> numbers;
     for (size_t axis = 0; axis < ShapeOf(id).size(); ++axis)
@@ -214,9 +223,9 @@ class AxesMerger : public Rewriter {
     return builder_.Add(std::move(operation), std::move(operands));
   }
 
-  std::vector<size_t> first_;    ///< by node: of its bounds
-  std::vector<size_t> classes_;  ///< by bound: another one that goes with it
-  std::vector<bool> stays_;      ///< by class
+  std::vector<size_t> first_;    ///< by node: the number of its first bound
+  std::vector<size_t> classes_;  ///< by bound: another bound of its class (union-find)
+  std::vector<bool> stays_;      ///< by class: true if its bounds are kept
 };
 
 }  // namespace

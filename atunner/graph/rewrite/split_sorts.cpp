@@ -50,30 +50,37 @@ class SortSplitter : public Rewriter {
   Value Rewrite(NodeId id, std::vector<Value> operands) override {
     const Node& node = graph_.node(id);
     const auto last = static_cast<int64_t>(node.type.rank()) - 1;
-    if (const auto* across = node.As<Sort>(); across && across->axis != last) {
-      std::vector<int64_t> turned(node.type.rank());
-      std::iota(turned.begin(), turned.end(), int64_t{0});
-      std::swap(turned[across->axis], turned[last]);
-      const Value x = builder_.Transpose(operands[0], turned);
-      return builder_.Transpose(builder_.Add(Sort{last, across->descending, across->count}, {x}),
-                                turned);
-    }
+    if (const auto* sort = node.As<Sort>(); sort && sort->axis != last)
+      return AlongLastAxis(*sort, operands[0]);
     const int64_t parts = PartsOf(graph_, node);
     if (parts == 1) return builder_.Copy(node, std::move(operands));
-    const Sort& sort = *node.As<Sort>();
+    return InParts(*node.As<Sort>(), operands[0], parts);
+  }
+
+  Value AlongLastAxis(const Sort& sort, Value value) {
+    const auto rank = static_cast<int64_t>(builder_.TypeOf(value).rank());
+    std::vector<int64_t> turned(rank);
+    std::iota(turned.begin(), turned.end(), int64_t{0});
+    std::swap(turned[sort.axis], turned[rank - 1]);
+    const Value x = builder_.Transpose(value, turned);
+    return builder_.Transpose(builder_.Add(Sort{rank - 1, sort.descending, sort.count}, {x}),
+                              turned);
+  }
+
+  Value InParts(const Sort& sort, Value value, int64_t parts) {
     const int64_t axis = sort.axis;
-    Shape divided = graph_.node(node.operands[0]).type.shape, together = divided;
+    Shape divided = builder_.TypeOf(value).shape, together = divided;
     const int64_t columns = divided.back().factor() / parts;
     divided.back() = Extent(parts);
     divided.emplace_back(columns);
     together.back() = Extent(parts * sort.count);
-    const Value x = builder_.Reshape(operands[0], divided);
+    const Value x = builder_.Reshape(value, divided);
     const Value first = builder_.Add(Sort{axis + 1, sort.descending, sort.count}, {x});
     const Value values = builder_.Reshape(builder_.Add(Gather{axis + 1, axis + 1}, {x, first}),
                                           together);
-    const Value places = builder_.Reshape(
+    const Value indices = builder_.Reshape(
         builder_.Map("a + index(-2) * " + std::to_string(columns), {first}), together);
-    return builder_.Add(Gather{axis, axis}, {places, builder_.Add(sort, {values})});
+    return builder_.Add(Gather{axis, axis}, {indices, builder_.Add(sort, {values})});
   }
 };
 
