@@ -24,7 +24,7 @@ constexpr int64_t kLeastTile = 8;
 constexpr size_t kLongestTable = 4096;  // elements of a constant; longer ones should be inputs
 
 /// The buffer of a value between kernels.
-struct Place {
+struct Buffer {
   ArgBinding binding;
   std::string type;  ///< of its elements, in CUDA
 };
@@ -121,7 +121,7 @@ class PlainWriter {
   }
 
   /// An output that nothing else reads is written directly; what others read goes to a workspace.
-  Place Target(NodeId id, int uses) {
+  Buffer Target(NodeId id, int uses) {
     const Node& node = graph_.node(id);
     const auto output = std::ranges::find(graph_.outputs(), id, &Output::node);
     // A scatter adds to its result in memory, so that its sums must not be rounded to a narrow
@@ -180,12 +180,12 @@ class PlainWriter {
   }
 
   /// `name(const A* a0, …, R* result, symbols)` and its launch.
-  std::string Head(const std::string& name, const Node& node, const Place& to, Expr grid) {
+  std::string Head(const std::string& name, const Node& node, const Buffer& to, Expr grid) {
     std::string text = fmt::format("\nextern \"C\" __global__ void {}(", name);
     LaunchStep step{
         .entry = name, .grid = {std::move(grid), 1, 1}, .block = {kThreads, 1, 1}, .args = {}};
     for (size_t i = 0; i < node.operands.size(); ++i) {
-      const Place& from = places_[node.operands[i]];
+      const Buffer& from = places_[node.operands[i]];
       text += fmt::format("const {}* a{}, ", from.type, i);
       step.args.push_back(from.binding);
     }
@@ -201,7 +201,7 @@ class PlainWriter {
     return text + fmt::format("{}* result{}) {{\n", to.type, symbols_);
   }
 
-  void EmitMap(const Node& node, const ScalarExpression& body, const Place& to) {
+  void EmitMap(const Node& node, const ScalarExpression& body, const Buffer& to) {
     const Shape& shape = node.type.shape;
     const std::string count = ElementCount(shape).ToString();
     text_ += Head(fmt::format("map{}", kernels_++), node, to,
@@ -231,7 +231,7 @@ class PlainWriter {
     text_ += fmt::format("    store(result[i], {});\n  }}\n}}\n", value.value);
   }
 
-  void EmitTable(const Node& node, const Constant& table, const Place& to) {
+  void EmitTable(const Node& node, const Constant& table, const Buffer& to) {
     std::string values;
     for (Cell value : table.values)
       values += (values.empty() ? "" : ", ") + CudaLiteral(node.type.dtype, value, wide_);
@@ -246,7 +246,7 @@ class PlainWriter {
             count, kThreads, name);
   }
 
-  void EmitReduce(const Node& node, const Reduce& reduce, const Place& to) {
+  void EmitReduce(const Node& node, const Reduce& reduce, const Buffer& to) {
     const TensorType& from = graph_.node(node.operands[0]).type;
     Shape kept;
     Shape gone;
@@ -307,7 +307,7 @@ class PlainWriter {
   }
 
   /// Layout operations and small sums of products: one thread per element.
-  void EmitElements(const Node& node, NodeId id, const Place& to) {
+  void EmitElements(const Node& node, NodeId id, const Buffer& to) {
     const Shape& shape = node.type.shape;
     const std::string count = ElementCount(shape).ToString();
     text_ += Head(fmt::format("elements{}", kernels_++), node, to, GridOf(count)) +
@@ -381,7 +381,7 @@ class PlainWriter {
   }
 
   /// A matrix product with one block per tile of 64 × 64 results.
-  void EmitProduct(const Node& node, const Matrices& product, const Place& to) {
+  void EmitProduct(const Node& node, const Matrices& product, const Buffer& to) {
     const Equation& e = product.equation;
     const auto count = [&](const std::string& letters) {
       return ElementCount(ShapeOfLetters(letters, node)).ToString();
@@ -436,7 +436,7 @@ class PlainWriter {
   }
 
   /// A scan: one thread per line.
-  void EmitScan(const Node& node, const Scan& scan, const Place& to) {
+  void EmitScan(const Node& node, const Scan& scan, const Buffer& to) {
     const Shape& shape = node.type.shape;
     const std::string extent = shape[scan.axis].ToString();
     const std::string inner = StrideOf(shape, scan.axis);
@@ -460,7 +460,7 @@ class PlainWriter {
   }
 
   /// A sort: one thread per element counts the elements before it.
-  void EmitSort(const Node& node, const Sort& sort, const Place& to) {
+  void EmitSort(const Node& node, const Sort& sort, const Buffer& to) {
     const TensorType& from = graph_.node(node.operands[0]).type;
     const std::string extent = from.shape[sort.axis].ToString();
     const std::string inner = StrideOf(from.shape, sort.axis);
@@ -484,7 +484,7 @@ class PlainWriter {
   }
 
   /// A scatter: a copy, then one thread for each element of a slice applies all updates in order.
-  void EmitScatter(const Node& node, const Scatter& scatter, const Place& to) {
+  void EmitScatter(const Node& node, const Scatter& scatter, const Buffer& to) {
     const Shape& shape = node.type.shape;
     const Shape& places = graph_.node(node.operands[1]).type.shape;
     const auto part = [](const Shape& from, int64_t begin, int64_t end) {
@@ -532,7 +532,7 @@ class PlainWriter {
   const ValidGraph& graph_;
   bool wide_;
   bool shared_;
-  std::vector<Place> places_;
+  std::vector<Buffer> places_;
   std::map<std::string, std::string> known_;  ///< names of kernels by the text behind the name
   std::string symbols_;
   std::string text_;

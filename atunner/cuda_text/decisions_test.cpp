@@ -18,7 +18,7 @@ size_t Maps(const ValidGraph& graph) {
   return static_cast<size_t>(
       std::ranges::count_if(graph.nodes(), [](const Node& node) { return node.As<Map>(); }));
 }
-bool OfPlaces(const std::string& lines) {
+bool AreIndices(const std::string& lines) {
   const ValidGraph graph = Of(lines);
   return IsIndexValued(graph, graph.outputs()[0].node);
 }
@@ -60,13 +60,13 @@ TEST(Decisions, ComputedDecidersAreValuesOfTheirOwn) {
 }
 
 TEST(Decisions, OfPlacesNoneIsNearer) {
-  EXPECT_TRUE(OfPlaces("y = sort(a, axis=1)"));
-  EXPECT_TRUE(OfPlaces("s = sort(a, axis=1)\ny = mod(s, 4)"));
+  EXPECT_TRUE(AreIndices("y = sort(a, axis=1)"));
+  EXPECT_TRUE(AreIndices("s = sort(a, axis=1)\ny = mod(s, 4)"));
   EXPECT_TRUE(
-      OfPlaces("s = reduce_argmin(a, axes=[1], keep=true)\ny = transpose(s, order=[1, 0])"));
-  EXPECT_FALSE(OfPlaces("y = cast(round(a * b), int32)"));
-  EXPECT_FALSE(OfPlaces("s = sort(a, axis=1)\ny = gather(a, s, axis=1, batch=1)"));
-  EXPECT_FALSE(OfPlaces("s = cast(a > b, int64)\ny = reduce_sum(s, axes=[1])"));
+      AreIndices("s = reduce_argmin(a, axes=[1], keep=true)\ny = transpose(s, order=[1, 0])"));
+  EXPECT_FALSE(AreIndices("y = cast(round(a * b), int32)"));
+  EXPECT_FALSE(AreIndices("s = sort(a, axis=1)\ny = gather(a, s, axis=1, batch=1)"));
+  EXPECT_FALSE(AreIndices("s = cast(a > b, int64)\ny = reduce_sum(s, axes=[1])"));
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ class EpilogueWriter {
   }
 
   /// The index along an axis of the result; `row` and `column` are indices in the batch's matrix.
-  std::string Place(size_t axis, const char* row, const char* column) const {
+  std::string AxisIndex(size_t axis, const char* row, const char* column) const {
     const char letter = form_.letters[axis];
     for (const auto& [some, place] :
          {std::pair(form_.axes.batch, "batch"), {form_.axes.m, row}, {form_.axes.n, column}}) {
@@ -145,7 +145,7 @@ class EpilogueWriter {
     for (size_t axis = 0; axis < shape.size(); ++axis) {
       const size_t of_result = axis + form_.letters.size() - shape.size();
       at.push_back(
-          {.text = shape[axis].one() ? "0" : Place(of_result, row, column), .multiple = 1});
+          {.text = shape[axis].one() ? "0" : AxisIndex(of_result, row, column), .multiple = 1});
     }
     ElementText text(graph_, {.indent = "    "});
     const auto value = text.Of(id, at);
@@ -197,7 +197,7 @@ class EpilogueWriter {
         .operands = operands_, .place = {}, .temporary = "epilogue_t", .narrow = !narrow_.empty()};
     context.place = [&](ScalarOp op, int axis) -> std::string {
       const size_t of_result = form_.letters.size() + axis;
-      if (op == ScalarOp::kIndex) return Place(of_result, "row_index", "column_index");
+      if (op == ScalarOp::kIndex) return AxisIndex(of_result, "row_index", "column_index");
       return fmt::format("(long long)({})", form_.shape[of_result].ToString());
     };
     return context;

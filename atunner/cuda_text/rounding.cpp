@@ -87,7 +87,7 @@ bool CombinesTerms(const Node& node) {
          (scan && AddsOrMultiplies(scan->op)) || (scatter && AddsOrMultiplies(scatter->op));
 }
 
-bool TakesPlaces(const Node& node) {
+bool UsesIndices(const Node& node) {
   const auto* reduce = node.As<Reduce>();
   return node.As<Sort>() || (reduce && !IsFloat(node.type.dtype));
 }
@@ -120,7 +120,7 @@ StepRounding RoundingOf(const ValidGraph& graph, const Node& node) {
   const std::set<int> deciding = map ? DecidingParameters(map->body) : std::set<int>{};
   for (size_t i = 0; i < node.operands.size(); ++i) {
     const DType dtype = graph.node(node.operands[i]).type.dtype;
-    const bool decides = !IsFloat(dtype) || TakesPlaces(node) ||
+    const bool decides = !IsFloat(dtype) || UsesIndices(node) ||
                          deciding.contains(static_cast<int>(i));
     rounding.operands.push_back({decides               ? Reading::kAsIs
                                  : CombinesTerms(node) ? Reading::kTerms

@@ -187,7 +187,7 @@ int ScalarBuilder::Literal(DType dtype, Cell value) {
                  .dtype = dtype,
                  .literal = IsFloat(dtype) ? value : Rounded(dtype, value)});
 }
-int ScalarBuilder::Place(ScalarOp op, int axis) {
+int ScalarBuilder::AxisNode(ScalarOp op, int axis) {
   return Intern({.op = op, .dtype = DType::kInt64, .number = axis});
 }
 
@@ -342,7 +342,7 @@ Result<std::vector<int>> ScalarBuilder::ImportAll(const ScalarExpression& other,
                                                   std::span<const int> arguments,
                                                   const std::map<int, int>& known) {
   return ImportNodes(
-      other, arguments, [this](const ScalarNode& node) { return Place(node.op, node.number); },
+      other, arguments, [this](const ScalarNode& node) { return AxisNode(node.op, node.number); },
       known);
 }
 

@@ -112,8 +112,8 @@ class ScalarBuilder {
   /// A number that takes the type of the other operand.
   int Number(double value);
   int Literal(DType dtype, Cell value);
-  int Index(int axis) { return Place(ScalarOp::kIndex, axis); }
-  int Extent(int axis) { return Place(ScalarOp::kExtent, axis); }
+  int Index(int axis) { return AxisNode(ScalarOp::kIndex, axis); }
+  int Extent(int axis) { return AxisNode(ScalarOp::kExtent, axis); }
   Result<int> Apply(ScalarOp op, std::vector<int> args);
   Result<int> Select(int condition, int yes, int no);
   Result<int> Cast(int value, DType dtype);
@@ -141,7 +141,7 @@ class ScalarBuilder {
 
  private:
   int Intern(ScalarNode node);
-  int Place(ScalarOp op, int axis);
+  int AxisNode(ScalarOp op, int axis);
   Result<std::vector<int>> ImportNodes(const ScalarExpression& other,
                                        std::span<const int> arguments, const IndexMapping& place,
                                        const std::map<int, int>& known);

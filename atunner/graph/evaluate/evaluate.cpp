@@ -216,11 +216,11 @@ class Evaluator {
     return Made(std::move(cells));
   }
 
-  /// Calls visit(slice, index, batch) for every index of a gather or scatter. `slice` is the number
-  /// of its slice in the gathered shape [outer, indices, inner].
+  /// Calls visit(o, slice, index) for every index of a gather or scatter and each `o` of the
+  /// `outer` elements before the axis. `slice` is the number of the slice in the gathered shape.
   template <class Visit>
-  static void ForEachPlace(const View& places, int64_t batch, int64_t outer, const Visit& visit) {
-    const View packed = places.Packed();
+  static void ForEachIndex(const View& indices, int64_t batch, int64_t outer, const Visit& visit) {
+    const View packed = indices.Packed();
     const int64_t batches = Product(std::span(packed.extents).first(batch));
     const int64_t per_batch = packed.size() / batches;
     for (int64_t o = 0; o < outer; ++o) {
@@ -232,8 +232,8 @@ class Evaluator {
     const View x = Operand(0).Packed();
     const Around a(x.extents, gather.axis);
     std::vector<Cell> cells(static_cast<size_t>(Product(shape_)));
-    ForEachPlace(Operand(1), gather.batch, a.outer, [&](int64_t o, int64_t slice, int64_t place) {
-      const int64_t inside = std::clamp<int64_t>(place, 0, a.extent - 1);
+    ForEachIndex(Operand(1), gather.batch, a.outer, [&](int64_t o, int64_t slice, int64_t index) {
+      const int64_t inside = std::clamp<int64_t>(index, 0, a.extent - 1);
       std::copy_n(x.base() + (o * a.extent + inside) * a.inner, a.inner, &cells[slice * a.inner]);
     });
     return View::Dense(std::move(cells), shape_);
@@ -243,9 +243,9 @@ class Evaluator {
     const View updates = Operand(2).Packed();
     const Around a(x.extents, scatter.axis);
     std::vector<Cell> cells(x.base(), x.base() + x.size());
-    ForEachPlace(Operand(1), scatter.batch, a.outer, [&](int64_t o, int64_t slice, int64_t place) {
-      if (place < 0 || place >= a.extent) return;
-      Cell* to = &cells[(o * a.extent + place) * a.inner];
+    ForEachIndex(Operand(1), scatter.batch, a.outer, [&](int64_t o, int64_t slice, int64_t index) {
+      if (index < 0 || index >= a.extent) return;
+      Cell* to = &cells[(o * a.extent + index) * a.inner];
       const Cell* from = updates.base() + slice * a.inner;
       for (int64_t i = 0; i < a.inner; ++i)
         to[i] = scatter.op == Combine::kSet

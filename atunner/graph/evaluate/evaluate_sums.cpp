@@ -118,7 +118,7 @@ std::vector<Number> Matrices(const View& x, const std::string& letters, const st
 /// Calls use(number, offsets) for each element of a shape: its row-major index, and its offset in
 /// each operand.
 template <class Use>
-void ForEachPlace(const Extents& shape, const std::vector<Extents>& strides, const Use& use) {
+void ForEachElement(const Extents& shape, const std::vector<Extents>& strides, const Use& use) {
   const Walk walk(shape, strides);
   Extents places(strides.size());
   walk.Run([&](int64_t first, int64_t length, std::span<const int64_t> at) {
@@ -159,7 +159,7 @@ class Multiplication {
     const int64_t of_matrix = Product(rows_) * Product(columns_);
     const Extents batch_left = Pick(plan_.batch, e_.left, left_.strides);
     const Extents batch_right = Pick(plan_.batch, e_.right, right_.strides);
-    ForEachPlace(batch_, {batch_left, batch_right}, [&](int64_t matrix, const Extents& at) {
+    ForEachElement(batch_, {batch_left, batch_right}, [&](int64_t matrix, const Extents& at) {
       MultiplyMatrix(Moved(left_, at[0]), Moved(right_, at[1]), cells.data() + matrix * of_matrix);
     });
     View result = View::Dense(std::move(cells), computed);
@@ -184,7 +184,7 @@ class Multiplication {
     const int64_t n = Product(columns_), k = Product(depth_);
     const auto matrix = Matrices<Number>(right, e_.right, plan_.columns + plan_.depth,
                                          Joined(columns_, depth_));
-    ForEachPlace(
+    ForEachElement(
         rows_, {Pick(plan_.rows, e_.left, left_.strides)}, [&](int64_t row, const Extents& at) {
           const auto values = Matrices<Number>(Moved(left, at[0]), e_.left, plan_.depth, depth_);
           for (int64_t c = 0; c < n; ++c) {

@@ -1,4 +1,4 @@
-// Attention, and what stands around it in a transformer: rotary embedding, gates.
+// Attention, rotary embedding and gated activations.
 #include <fmt/format.h>
 
 #include "atunner/graph/library/library.h"
@@ -6,8 +6,9 @@
 namespace atunner::graph {
 namespace {
 
-/// softmax(q · kᵀ · scale) · v with query heads in groups that share a key head. `seen` is where a
-/// key counts, `scores` what stands for the scaled product s; both may name b, the operand `extra`.
+/// softmax(q · kᵀ · scale) · v with query heads in groups that share a key head. `seen` is the
+/// condition under which a key counts and `scores` the expression of the score over the scaled
+/// product s; both may use b, the operand `extra`.
 struct Seen {
   std::string seen = "true";
   std::string scores = "s";
@@ -16,11 +17,11 @@ struct Seen {
 
 struct Heads {
   Value query, key, value;
-  Shape queries;  ///< as given
+  Shape queries;  ///< the shape of q in the request
 };
 
-/// Operands of products are as narrow as the task, and summed wider: weights are rounded as tensor
-/// cores need it.
+/// Operands of products have the task's type and products are summed in float32, so that the
+/// weights are rounded as tensor cores need them.
 Value Factor(Call& call, Value x) { return call.g.Cast(x, call.dtype()); }
 
 std::optional<Heads> AttentionInputs(Call& call) {
@@ -47,8 +48,8 @@ double ScaleOf(const Call& call, const Extent& dim) {
                                  : 1 / std::sqrt(static_cast<double>(dim.factor()));
 }
 
-/// Equations of the two products: "…,…->…". Sparse: neither a key that is masked nor what its
-/// gradient meets is looked at.
+/// The equations of the two products. The second is sparse, so that a NaN in a masked key has no
+/// effect, in gradients too.
 Value Attend(Call& call, const Heads& heads, const char* first, const char* second,
              const Seen& which) {
   GraphBuilder& g = call.g;
@@ -61,7 +62,7 @@ Value Attend(Call& call, const Heads& heads, const char* first, const char* seco
   const Value scores = g.Map(
       fmt::format("{}select({}, {}, -inf)", scaled, which.seen, which.scores), operands);
   const Value top = g.Reduce(Combine::kMax, scores, {-1}, true);
-  // also beside NaN
+  // Masked keys have the weight 0 even if another score of the row is NaN.
   const Value weights = g.Map("select(a == -inf, 0, exp(a - detach(b)))", {scores, top});
   const Value mixed = g.Contract(second, Factor(call, weights), heads.value, sums, true);
   return g.Map("a / b", {mixed, g.Reduce(Combine::kSum, weights, {-1}, true)});
@@ -75,7 +76,7 @@ void AttendToKeys(Call& call, const Heads& heads, const Seen& which) {
 void BuildAttention(Call& call) {
   const auto heads = AttentionInputs(call);
   if (!heads) return;
-  // Queries stand at the end of the keys: row i sees keys up to i + (keys - queries).
+  // The queries are the last ones of the sequence: row i sees keys up to i + (keys - queries).
   Seen which;
   const std::string place = "index(-1) - index(-2) - (extent(-1) - extent(-2))";
   if (call.Flag("causal")) which.seen += " & " + place + " <= 0";
@@ -85,7 +86,7 @@ void BuildAttention(Call& call) {
   AttendToKeys(call, *heads, which);
 }
 
-/// A mask is added to the scores: one for all heads and sequences, or one for each sequence.
+/// Attention with a mask that is added to the scores: one mask for all, or one per sequence.
 void BuildMaskedAttention(Call& call) {
   const auto heads = AttentionInputs(call);
   if (!heads) return;
@@ -98,8 +99,7 @@ void BuildMaskedAttention(Call& call) {
                 .extra = {call.g.Reshape(mask, {batch, Extent(1), Extent(1), q[2], keys})}});
 }
 
-/// The last key of each sequence that counts, of `keys`: places beyond the ends are clamped, as
-/// gather does.
+/// Attention with the index of the last key of each sequence, clamped to the range of `keys`.
 Value LastKey(Call& call, const Extent& batch, const Extent& keys, Shape shape) {
   const Value last = call.Input("last", {batch}, DType::kInt64);
   const Value places = call.g.Map("index(-1)", {}, {keys});
@@ -115,7 +115,7 @@ void BuildVariableAttention(Call& call) {
   AttendToKeys(call, *heads, {.seen = "index(-1) <= b", .extra = {last}});
 }
 
-/// One query per sequence over keys that lie in pages anywhere in a pool.
+/// Decoding: one query per sequence, with keys and values in pages of a pool.
 void BuildPagedAttention(Call& call) {
   const Shape q = call.shape(0);      // B, H, D
   const Shape pool = call.shape(1);   // pages, page, G, D
@@ -147,8 +147,8 @@ void BuildPagedAttention(Call& call) {
   call.Output("y", g.Reshape(y, q));
 }
 
-/// Pairs turned by position · base^(-2i / dim): elements i and i + dim / 2 as in Llama, or 2i and
-/// 2i + 1.
+/// Rotary embedding: pair i is rotated by position · base^(-2i / dim). Pairs are the elements i and
+/// i + dim / 2, as in Llama, or 2i and 2i + 1 (`interleaved`).
 void BuildRope(Call& call) {
   const Shape shape = call.shape();
   const auto half = shape.empty() ? std::nullopt : shape.back().Divided(Extent(2));
@@ -168,12 +168,12 @@ void BuildRope(Call& call) {
   const int64_t width = interleaved ? 1 : dim / 2;
   const Value other = g.Add(Concat{axis}, {g.Add(Slice{axis, width, 2 * width, 1}, {x}),
                                            g.Add(Slice{axis, 0, width, 1}, {x})});
-  // Of every element one sine and one cosine: said by halves, both halves' would be computed for
-  // all.
+  // One expression for both halves computes one sine and one cosine per element; with a concat of
+  // two halves a kernel would compute both for every element.
   const Shape table = {shape[shape.size() - 2], interleaved ? *half : shape.back()};
   const std::string type(Name(g.TypeOf(x).dtype));
-  // Outside of its half, where an element of a gradient is computed and thrown away, no pair is
-  // far.
+  // A gradient computes elements outside of their half and discards them; abs keeps the number of
+  // their pair small.
   const std::string place = fmt::format("cast(index(-1), {})", type);
   const std::string pair = interleaved ? place
                                        : fmt::format("abs(select(index(-1) < {0}, {1}, {1} - {0}))",
@@ -190,8 +190,7 @@ void BuildRope(Call& call) {
   call.Output("y", interleaved ? g.Reshape(y, shape) : y);
 }
 
-/// The first half of the last axis, through `body`, times the second: swiglu and geglu of one
-/// packed tensor.
+/// body(first half of the last axis) · (second half): swiglu and geglu of one packed tensor.
 void BuildGated(Call& call, const char* body) {
   const Shape shape = call.shape();
   const auto half = shape.empty() ? std::nullopt : shape.back().Divided(Extent(2));
@@ -244,7 +243,7 @@ void AddAttention(std::vector<LibraryOperator>& library) {
        {{2, 4, 2}, {6, 3, 2, 2}, {2, 2}}});
 }
 
-/// What stands around the products of a transformer.
+/// Gated activations and rotary embedding.
 void AddGatesAndRope(std::vector<LibraryOperator>& library) {
   const char* packed = "one shape, twice as wide as the result: request.shapes 4096,8192";
   library.push_back({"swiglu_packed",

@@ -1,4 +1,4 @@
-// Operators that choose elements by other elements: gather, scatter, embeddings.
+// Operators with indices: gather, scatter, embeddings.
 #include <fmt/format.h>
 
 #include "atunner/graph/library/library.h"
@@ -35,7 +35,7 @@ void BuildGather(Call& call) {
                            {call.Input("x", x), call.Input("indices", places, DType::kInt64)}));
 }
 
-/// Rows put, added, or the larger or smaller kept, at places, in order.
+/// Scatter of rows at indices, in order: set, sum, maximum or minimum.
 void BuildScatter(Call& call, Combine op) {
   const Shape x = call.shape(0);
   if (!call.Check(x.size() == 2 && call.shapes() == 2, "scatter takes V,D and the number of rows"))
@@ -48,7 +48,7 @@ void BuildScatter(Call& call, Combine op) {
   call.Output("y", call.g.Add(Scatter{op, 0, 0}, {start, places, added}));
 }
 
-/// Bags of equal size: rows of the table, combined.
+/// Embedding bags of equal size: the rows of the table that a bag names are combined.
 void BuildEmbeddingBag(Call& call) {
   const Shape table = call.shape(0);
   if (!call.Check(table.size() == 2 && call.shapes() == 2 && call.shape(1).size() == 2,
@@ -76,7 +76,7 @@ void BuildMaskedFill(Call& call) {
 
 }  // namespace
 
-/// Elements chosen by other elements.
+/// Operators with indices.
 void AddIndexing(std::vector<LibraryOperator>& library) {
   const char* one = "one shape: request.shapes 1024,4096";
   const Attribute rows = {"axis", int64_t{0}, "axis along which"};

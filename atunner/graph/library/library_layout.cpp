@@ -1,4 +1,4 @@
-// Operators that move elements to places of their own: transpose, pad, interpolate, sort.
+// Layout operators (transpose, pad, roll, …), interpolation and sorts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ void BuildTranspose(Call& call) {
   call.g.Output("y", call.g.Transpose(x, order));
 }
 
-/// "acb": the axes of the result by the letters of x's, which are a, b, c, …
+/// The order of a transpose from a text such as "acb": the axes of x are called a, b, c, …
 void BuildPermute(Call& call) {
   const Value x = call.Input("x", call.shape());
   const std::string text = call.Text("order");
@@ -31,7 +31,7 @@ void BuildPermute(Call& call) {
   call.g.Output("y", call.g.Transpose(x, order));
 }
 
-/// Equal parts along an axis.
+/// Splits x into equal parts along an axis.
 void BuildSplit(Call& call) {
   const Value x = call.Input("x", call.shape());
   const int64_t axis = call.Axis(x);
@@ -68,7 +68,7 @@ void BuildStack(Call& call) {
                 call.g.Add(Concat{axis}, {call.g.Reshape(a, split), call.g.Reshape(b, split)}));
 }
 
-/// Elements move on by `shift` places; those beyond the end come in at the beginning.
+/// Shifts elements by `shift` along an axis; those beyond the end come in at the beginning.
 void BuildRoll(Call& call) {
   const Value x = call.Input("x", call.shape());
   const int64_t axis = call.Axis(x);
@@ -82,7 +82,7 @@ void BuildRoll(Call& call) {
                                                call.g.Add(Slice{axis, 0, n - shift, 1}, {x})}));
 }
 
-/// The whole tensor several times, one after the other along an axis.
+/// Repeats the whole tensor along an axis.
 void BuildTile(Call& call) {
   const Value x = call.Input("x", call.shape());
   const int64_t axis = call.Axis(x);
@@ -98,8 +98,7 @@ void BuildTile(Call& call) {
   call.g.Output("y", call.g.Reshape(call.g.Map("a", {split}, wide), merged));
 }
 
-/// N, C·r², H, W as N, C, H·r, W·r: channels become places, as in super-resolution; or the other
-/// way.
+/// [N, C·r², H, W] → [N, C, H·r, W·r], as in super-resolution, or the inverse.
 void BuildPixelShuffle(Call& call, bool back) {
   GraphBuilder& g = call.g;
   const Shape x = call.shape();
@@ -123,7 +122,7 @@ void BuildPixelShuffle(Call& call, bool back) {
                           {x[0], *channels, x[2] * r, x[3] * r}));
 }
 
-/// Windows of an image as columns: N, C·R·S, P·Q.
+/// im2col: the windows of an image as [N, C·R·S, P·Q].
 void BuildUnfold(Call& call) {
   GraphBuilder& g = call.g;
   const Shape x = call.shape();
@@ -141,9 +140,9 @@ void BuildUnfold(Call& call) {
                           {x[0], x[1] * cut[3] * cut[5], cut[2] * cut[4]}));
 }
 
-/// Places along an axis of the result between two of x's: at (2i + 1) n / 2m - 1/2 of n, or with
-/// the corners in place. Numerator and denominator are whole, so that every device finds the same
-/// neighbours.
+/// Linear interpolation of an axis from n to m elements: element i of the result is at
+/// (2i + 1) n / 2m - 1/2 between two elements of x, or, with aligned corners, at i (n - 1) / (m -
+/// 1). Numerator and denominator are integers, so that every device finds the same neighbours.
 void BuildInterpolate(Call& call) {
   GraphBuilder& g = call.g;
   const Shape xs = call.shape();
@@ -256,7 +255,7 @@ void BuildTriangle(Call& call) {
                                 {x}));
 }
 
-/// Elements of one tensor in other places.
+/// Layout operators.
 void AddRearrangements(std::vector<LibraryOperator>& library) {
   const char* one = "one shape: request.shapes 1024,4096";
   const Attribute axis = {"axis", int64_t{-1}, "axis along which"};
@@ -350,7 +349,7 @@ void AddRearrangements(std::vector<LibraryOperator>& library) {
                      {{1, 2, 3, 4}}});
 }
 
-/// Those that also copy, fill in or order.
+/// Operators that also fill in, interpolate or sort.
 void AddOtherMoves(std::vector<LibraryOperator>& library) {
   const char* one = "one shape: request.shapes 1024,4096";
   const Attribute axis = {"axis", int64_t{-1}, "axis along which"};

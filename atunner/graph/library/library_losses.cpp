@@ -16,7 +16,7 @@ std::vector<int64_t> AllAxes(const Shape& shape) {
 
 const Attribute kReduction = {"reduction", std::string("mean"), "mean, sum or none"};
 
-/// What all losses end in.
+/// The attribute `reduction` of losses: mean, sum or none.
 void Reduced(Call& call, Value each) {
   const std::string reduction = call.Text("reduction");
   if (!call.Check(reduction == "mean" || reduction == "sum" || reduction == "none",
@@ -106,7 +106,7 @@ LibraryOperator Loss(const LossRow& row) {
 
 const Attribute kIgnored = {"ignore_index", int64_t{-100}, "label whose row counts nothing"};
 
-/// Reduced, of the rows that count: a mean is over their number.
+/// Reduces a loss over the rows that are not ignored; a mean divides by their number.
 void ReducedOfLabels(Call& call, Value each, Value labels) {
   const std::string counts = fmt::format("b != {}", call.Whole("ignore_index"));
   each = call.g.Map(fmt::format("select({}, a, 0)", counts), {each, labels});
@@ -118,7 +118,7 @@ void ReducedOfLabels(Call& call, Value each, Value labels) {
   call.Output("loss", call.g.Map("a / b", {total(each), total(rows)}));
 }
 
-/// Mean over rows of what the label's place says of the logits' log softmax.
+/// Cross entropy: minus the log softmax of the logits at the label's index, for each row.
 void BuildCrossEntropy(Call& call) {
   if (!call.Check(call.shape().size() == 2, "cross_entropy takes logits N,C")) return;
   GraphBuilder& g = call.g;
@@ -143,7 +143,7 @@ void BuildNll(Call& call) {
   ReducedOfLabels(call, call.g.Map("-a", {call.g.Add(Gather{1, 1}, {x, labels})}), labels);
 }
 
-/// a · b / (|a| |b|) of rows.
+/// The cosine similarity of rows: a · b / (|a| |b|).
 Value Cosine(Call& call, Value a, Value b) {
   const auto dot = [&](Value x, Value y) {
     return call.g.Reduce(Combine::kSum, call.g.Map("a * b", {x, y}), {-1});
@@ -176,15 +176,15 @@ void BuildTriplet(Call& call) {
 
 // --- Optimizers: one step for each of the tensors whose shapes are given. ---
 
-/// Parameters `a`, gradients `b`, then the states `c`, `d`; formulas of the successors, over those
-/// and what was said before. A mean square is not negative: its absolute value keeps every input
-/// meaningful.
+/// An optimizer as formulas over the parameter a, the gradient b and the states c, d. Later
+/// formulas may use earlier results. A mean square is never negative, so its absolute value is
+/// taken, which gives random test inputs a meaning.
 struct OptimizerRow {
   const char* name;
   const char* meaning;
   std::vector<std::string> states;
-  std::string let;                ///< names of values that several formulas share
-  std::vector<std::string> next;  ///< of the parameters, then of the states
+  std::string let;                ///< definitions that several formulas share
+  std::vector<std::string> next;  ///< the formulas of the new parameter and the new states
   std::vector<Attribute> attributes;
 };
 
@@ -240,7 +240,7 @@ const OptimizerRow kOptimizers[] = {
      {kRate, {"beta1", 0.9, "of the step"}, {"beta2", 0.99, "decay of the mean"}, kDecay}},
 };
 
-/// Of one tensor nothing, of several their number: "p", or "p0", "p1".
+/// The suffix of names: empty for a single tensor ("p"), else the tensor's number ("p0", "p1").
 std::string Numbered(const Call& call, size_t i) {
   return call.shapes() == 1 ? "" : std::to_string(i);
 }
@@ -278,7 +278,7 @@ LibraryOperator Optimizer(const OptimizerRow& row) {
           .example = {{3, 5}}};
 }
 
-/// Gradients scaled so that the norm of all together is at most `max_norm`.
+/// Scales gradients so that their common norm is at most `max_norm`.
 void BuildClip(Call& call) {
   GraphBuilder& g = call.g;
   std::vector<Value> gradients;
@@ -297,8 +297,8 @@ void BuildClip(Call& call) {
                       {gradients[i], total}));
 }
 
-/// Gradients over the loss scale, and whether any is infinite or NaN: what mixed-precision training
-/// does before a step.
+/// Mixed-precision training: divides gradients by the loss scale, and reports if any is infinite or
+/// NaN.
 void BuildUnscale(Call& call) {
   GraphBuilder& g = call.g;
   const Value scale = call.Input("scale", {Extent(1)}, DType::kFloat32);

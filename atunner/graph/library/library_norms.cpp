@@ -17,7 +17,7 @@ Value Normalised(Call& call, Value x, const std::vector<int64_t>& axes) {
   return g.Map("a * rsqrt(b + c)", {centred, variance, eps});
 }
 
-/// weight and bias of extent C, seen along the axis of channels.
+/// Weight and bias of extent C, broadcast along the axis of channels.
 Value Affine(Call& call, Value x, Value like, size_t axis) {
   Shape shape(call.g.TypeOf(like).rank() - axis, Extent(1));
   shape[0] = call.g.TypeOf(like).shape[axis];
@@ -62,7 +62,7 @@ void BuildGroupNorm(Call& call) {
                   "groups=" + std::to_string(groups) + " of " + full[1].ToString() + " channels",
                   "the groups must divide the channels"))
     return;
-  // Weight and bias are seen in groups, so that nothing but the result takes another shape.
+  // Weight and bias get the shape of groups, so that only the result needs a reshape.
   Shape grouped = {full[0], Extent(groups), *inside};
   grouped.insert(grouped.end(), full.begin() + 2, full.end());
   Shape channels(grouped.size() - 1, Extent(1));
@@ -91,7 +91,7 @@ void BuildBatchNorm(Call& call) {
   call.Output("y", Affine(call, Normalised(call, x, axes), x, 1));
 }
 
-/// As batch_norm, with the moments that inference will use, moved towards those of this batch.
+/// batch_norm in training: also updates the running moments that inference uses.
 void BuildBatchNormTraining(Call& call) {
   if (!HasChannels(call, 2)) return;
   GraphBuilder& g = call.g;
@@ -119,7 +119,7 @@ void BuildBatchNormTraining(Call& call) {
   running("variance", variance, n / (n - 1));
 }
 
-/// What begins a layer of a language model: the residual sum, which goes on, and its norm.
+/// The beginning of a transformer layer: the residual sum, which is an output too, and its norm.
 void BuildAddRmsNorm(Call& call) {
   if (!call.Check(!call.shape().empty(), "a scalar has no axis to normalise")) return;
   GraphBuilder& g = call.g;
@@ -140,7 +140,7 @@ void BuildBatchNormInference(Call& call) {
   const Value mean = call.g.Reshape(call.Wide(call.Input("mean", {shape[0]})), shape);
   const Value variance = call.g.Reshape(call.Wide(call.Input("variance", {shape[0]})), shape);
   const Value eps = call.g.Scalar(call.g.TypeOf(x).dtype, call.Real("eps"));
-  // A variance is not negative; its absolute value keeps every input meaningful.
+  // A variance is never negative; the absolute value gives random test inputs a meaning.
   call.Output(
       "y", Affine(call, call.g.Map("(a - b) * rsqrt(abs(c) + d)", {x, mean, variance, eps}), x, 1));
 }

@@ -1,4 +1,4 @@
-// Pointwise operators from their table, and the few that are more than one expression.
+// Element-wise operators: the rows of pointwise.def, and a few that are more than one expression.
 #include <fmt/format.h>
 
 #include "atunner/graph/expression_text.h"
@@ -23,7 +23,7 @@ constexpr Row kRows[] = {
 
 constexpr std::string_view kLetters = "abc";
 
-/// "min=-1, max=1".
+/// Reads the attributes of a row: "min=-1, max=1".
 std::vector<Attribute> AttributesOf(std::string_view text) {
   std::vector<Attribute> attributes;
   while (!text.empty()) {
@@ -40,26 +40,26 @@ std::vector<Attribute> AttributesOf(std::string_view text) {
 LibraryOperator Pointwise(const Row& row) {
   const std::vector<Attribute> attributes = AttributesOf(row.attributes);
   const std::string operands = row.operands == 1 ? "a" : row.operands == 2 ? "a, b" : "a, b, c";
-  return {.name = std::string(row.name),
-          .signature = fmt::format("{}({}) → y", row.name, operands),
-          .meaning = std::string(row.meaning),
-          .shape_help = row.operands == 1
-                            ? "one shape: request.shapes 4096,4096"
-                            : "one shape for all operands, or one each: request.shapes 64,1024 1024",
-          .attributes = attributes,
-          .build =
-              [row, attributes](Call& call) {
-                std::vector<Value> values;
-                for (int i = 0; i < row.operands; ++i)
-                  values.push_back(call.Input(std::string(1, kLetters[i]), call.shape(i)));
-                call.g.Output(
-                    "y",
-                    call.g.Map(WithAttributes(std::string(row.body), attributes, call), values));
-              },
-          // Trigamma is no scalar operator, and integers have no gradients.
-          .differentiable = row.name != "digamma" && !row.name.starts_with("bitwise_"),
-          .example = {{3, 5}},
-          .pointwise = true};
+  return {
+      .name = std::string(row.name),
+      .signature = fmt::format("{}({}) → y", row.name, operands),
+      .meaning = std::string(row.meaning),
+      .shape_help = row.operands == 1
+                        ? "one shape: request.shapes 4096,4096"
+                        : "one shape for all operands, or one each: request.shapes 64,1024 1024",
+      .attributes = attributes,
+      .build =
+          [row, attributes](Call& call) {
+            std::vector<Value> values;
+            for (int i = 0; i < row.operands; ++i)
+              values.push_back(call.Input(std::string(1, kLetters[i]), call.shape(i)));
+            call.g.Output(
+                "y", call.g.Map(WithAttributes(std::string(row.body), attributes, call), values));
+          },
+      // Trigamma is no scalar operator, and integers have no gradients.
+      .differentiable = row.name != "digamma" && !row.name.starts_with("bitwise_"),
+      .example = {{3, 5}},
+      .pointwise = true};
 }
 
 }  // namespace

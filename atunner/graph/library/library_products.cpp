@@ -1,4 +1,4 @@
-// Products of matrices, with operands of few bits too.
+// Matrix products, also of quantised operands.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -10,9 +10,8 @@ namespace {
 
 const char* kTwo = "two shapes: request.shapes 128,256 256,512";
 
-/// One side of a product: the axes before the matrix get letters as those of the result, of which
-/// there are `batch`. Axes of extent 1 go where the other side has more of it: that is
-/// broadcasting.
+/// One operand of a product. Its axes before the matrix get the letters of the result's `batch`
+/// axes. An axis of extent 1 is removed if the other operand is larger there, which broadcasts it.
 Value Side(Call& call, Value x, const std::string& matrix, size_t batch, const Shape& other,
            std::string& letters) {
   const Shape full = call.g.TypeOf(x).shape;
@@ -31,7 +30,7 @@ Value Side(Call& call, Value x, const std::string& matrix, size_t batch, const S
   return kept == full ? x : call.g.Reshape(x, kept);
 }
 
-/// [batch…] m×k · k×n with either operand transposed; the axes before them are broadcast.
+/// [batch…, m, k] · [batch…, k, n], with either operand transposed; the batch axes are broadcast.
 Value Product(Call& call, Value a, Value b) {
   const Shape left_shape = call.g.TypeOf(a).shape;
   const Shape right_shape = call.g.TypeOf(b).shape;
@@ -93,7 +92,7 @@ void BuildMatrixVector(Call& call) {
   call.g.Output("y", call.g.Contract("mk,k->m", a, call.Input("x", {call.shape()[1]})));
 }
 
-/// Only the part of a on one side of the diagonal takes part.
+/// A product with a triangular matrix a: one side of its diagonal counts as zero.
 void BuildTriangular(Call& call) {
   const Value a = call.Input("a", call.shape(0));
   const Value b = call.Input("b", call.shape(1));
@@ -128,7 +127,7 @@ bool IsLinear(Call& call) {
                     "x is M,K and weight N,K");
 }
 
-/// int8 weights with a scale per row: what weight-only quantised models compute.
+/// Weight-only quantisation: int8 weights with a scale per row.
 void BuildQuantisedLinear(Call& call) {
   if (!IsLinear(call)) return;
   const Shape w = call.shape(1);
@@ -139,7 +138,7 @@ void BuildQuantisedLinear(Call& call) {
   call.Output("y", call.g.Map("a * b", {product, call.Wide(call.Input("scale", {w[0]}))}));
 }
 
-/// Both sides in `type`, with a scale per row of each or one for all of it; sums in `as`.
+/// Both operands in `type`, each with a scale per row or a single one; products are summed in `as`.
 void BuildScaledLinear(Call& call, DType type, DType as) {
   if (!IsLinear(call) || !call.Check(IsFloat(call.dtype()), "scales and results are floats"))
     return;
@@ -157,8 +156,8 @@ void BuildScaledLinear(Call& call, DType type, DType as) {
   call.Output("y", call.g.Map("a * b * c", {wide, by_row, by_column}));
 }
 
-/// Weights of 4 bits, two in a byte, the lower one first, as 0 … 15 for -8 … 7; a scale per group
-/// of a row's weights.
+/// Weights of 4 bits, two in a byte with the first in the lower half, as 0 … 15 for -8 … 7. There
+/// is one scale per group of weights of a row.
 void BuildInt4Linear(Call& call) {
   if (!IsLinear(call)) return;
   GraphBuilder& g = call.g;
@@ -181,7 +180,7 @@ void BuildInt4Linear(Call& call) {
   call.Output("y", g.Contract("mk,nk->mn", input, weight));
 }
 
-/// To 8-bit floats: x / scale where that fits, else the largest.
+/// Quantisation to 8-bit floats: x / scale, clamped to the largest value.
 void BuildQuantise(Call& call) {
   if (!call.Check(!call.shape().empty(), "quantize takes […, C]")) return;
   GraphBuilder& g = call.g;
@@ -193,7 +192,7 @@ void BuildQuantise(Call& call) {
   g.Output("scale", scale);
 }
 
-/// Matrices and vectors.
+/// Products of matrices and vectors.
 void AddProducts(std::vector<LibraryOperator>& library) {
   const std::vector<Attribute> transposes = {{"transpose_a", false, "a is given as […, K, M]"},
                                              {"transpose_b", false, "b is given as […, N, K]"}};
@@ -266,7 +265,7 @@ void AddProducts(std::vector<LibraryOperator>& library) {
                      {{3, 4}, {5, 4}}});
 }
 
-/// Operands of few bits with their scales.
+/// Products of quantised operands.
 void AddQuantised(std::vector<LibraryOperator>& library) {
   library.push_back({"quantized_linear",
                      "quantized_linear(x[M, K], weight[N, K], scale[N]) → y",

@@ -17,7 +17,7 @@ struct Along {
   bool keep;
 
   Value Reduce(Combine op, Value x) const { return call.g.Reduce(op, x, axes, keep); }
-  /// For what the elements of the reduced axes are compared with again.
+  /// The reduction with its axes kept as extents of 1, to be broadcast over the elements again.
   Value Kept(Combine op, Value x) const { return call.g.Reduce(op, x, axes, true); }
   Value Mean(Value x) const { return Kept(Combine::kMean, x); }
   Value Squeezed(Value kept) const {
@@ -52,8 +52,8 @@ Value Variance(const Along& a, Value x) {
   return a.call.g.Map(fmt::format("a * {}", n / rest), {variance});
 }
 
-/// What exponentials are shifted by, so that they do not overflow: no result depends on it, and so
-/// no gradient.
+/// The maximum, by which exponents are shifted so that they do not overflow. The result does not
+/// depend on it, so gradients treat it as a constant.
 Value Top(const Along& a, Value x) { return a.call.g.Map("detach(a)", {a.Kept(Combine::kMax, x)}); }
 
 Value LogSumExp(const Along& a, Value x) {
@@ -63,8 +63,7 @@ Value LogSumExp(const Along& a, Value x) {
   return a.Squeezed(a.call.g.Map("a + log(b)", {top, sum}));
 }
 
-/// Gradients stop where nothing is under the root, as PyTorch's do: beside a slope of infinity
-/// zeros would become NaN.
+/// A square root whose gradient at 0 is 0, as in PyTorch: an infinite slope times 0 would be NaN.
 const char* kRoot = "select(a == 0, 0, sqrt(select(a == 0, 1, a)))";
 
 Value Norm(const Along& a, Value x) {
@@ -74,7 +73,7 @@ Value Norm(const Along& a, Value x) {
   if (p == 2) return g.Map(kRoot, {a.Reduce(Combine::kSum, g.Map("a * a", {x}))});
   if (p == 1) return a.Reduce(Combine::kSum, g.Map("abs(a)", {x}));
   a.call.Check(p != 0, "p=0", "count what differs from zero with count_nonzero");
-  // p of |a|; gradients stop at zeros, whose slope may be infinite.
+  // The gradient at 0 is 0, because the slope of |a|^p may be infinite there.
   const auto power = [&](const char* of, double exponent, Value value) {
     return g.Map(fmt::format("select(a == 0, {}, pow(select(a == 0, 1, {}), {}))",
                              exponent > 0 ? "0" : "inf", of, exponent),

@@ -9,7 +9,7 @@
 namespace atunner::graph {
 namespace {
 
-/// How windows lie along every spatial axis.
+/// The windows of a convolution or pooling, equal for all spatial axes.
 struct Geometry {
   int64_t stride, padding, dilation;
 };
@@ -17,7 +17,7 @@ Geometry GeometryOf(const Call& call, bool dilates) {
   return {call.Whole("stride"), call.Whole("padding"), dilates ? call.Whole("dilation") : 1};
 }
 
-/// Axes from `first` on padded with `value` and cut into windows: each axis becomes two.
+/// Pads the axes from `first` on with `value` and makes windows of them: each axis becomes two.
 Value Windows(Call& call, Value x, int64_t first, const std::vector<int64_t>& sizes,
               Geometry geometry, double value) {
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -32,7 +32,7 @@ Value Windows(Call& call, Value x, int64_t first, const std::vector<int64_t>& si
   return x;
 }
 
-/// Letters of n axes, from `first` on.
+/// n letters from `first` on.
 std::string Letters(char first, size_t n) {
   std::string letters;
   for (size_t i = 0; i < n; ++i) letters += static_cast<char>(first + static_cast<char>(i));
@@ -52,8 +52,8 @@ std::vector<int64_t> SpatialOf(const Shape& shape) {
   return sizes;
 }
 
-/// y[n, k, p…] = Σ x[n, c, p·stride + r·dilation - padding …] · w[k, c, r…], channels first, in
-/// groups.
+/// y[n, k, p…] = Σ x[n, c, p·stride + r·dilation - padding …] · w[k, c, r…], with channels first
+/// and groups.
 Value Convolve(Call& call, Value x, Value w, int64_t groups, Geometry geometry) {
   GraphBuilder& g = call.g;
   if (!g.ok()) return x;
@@ -88,7 +88,7 @@ bool IsConvolution(Call& call, const Shape& x, const Shape& w) {
                     "N,C,… and K,C,… of one rank from 3 to 5");
 }
 
-/// Tensors as the caller gives them, with channels last if so wished, in the order of N, C, …
+/// A shape of the request in the order N, C, …, whether the request has channels first or last.
 Shape ChannelsFirst(const Call& call, size_t i) {
   Shape shape = call.shape(i);
   if (call.Flag("channels_last") && shape.size() > 2)
@@ -130,8 +130,8 @@ void BuildConvolution(Call& call) {
   ImageOutput(call, "y", Convolve(call, x, w, call.Whole("groups"), geometry));
 }
 
-/// The gradient of a convolution by its input: elements are spread out by the stride, and the
-/// filter runs backwards.
+/// A transposed convolution, which is the gradient of a convolution by its input: zeros are put
+/// between the elements of x (stride), and the filter is reversed.
 void BuildTransposedConvolution(Call& call) {
   const Shape xs = ChannelsFirst(call, 0);
   const Shape ws = ChannelsFirst(call, 1);  // C, K / groups, …
@@ -190,8 +190,8 @@ void Pool(Call& call, Combine op) {
   call.Output("y", call.g.Reduce(op, windows, axes));
 }
 
-/// One spatial axis becomes two, as cells: cell i of `out` has the elements from floor(i n / out)
-/// to ceil((i + 1) n / out). Where they differ in extent, the shorter ones are filled up with
+/// Adaptive pooling: one spatial axis of n elements becomes two, as `out` cells. Cell i has the
+/// elements from floor(i n / out) to ceil((i + 1) n / out). Shorter cells are filled up with
 /// `neutral`.
 Value Cells(Call& call, Value x, int64_t axis, int64_t out, double neutral) {
   GraphBuilder& g = call.g;
@@ -242,7 +242,7 @@ void BuildAdaptive(Call& call, bool largest) {
   const bool even = std::ranges::all_of(SpatialOf(xs), [&](int64_t n) { return n % out == 0; });
   if (largest || even)
     return call.Output("y", g.Reduce(largest ? Combine::kMax : Combine::kMean, x, axes));
-  std::string count = "1";  // of the elements of a cell
+  std::string count = "1";  // the number of elements of a cell
   for (size_t i = 2; i < xs.size(); ++i) {
     const int at = static_cast<int>(xs.size() - i);
     count += fmt::format(
@@ -253,7 +253,7 @@ void BuildAdaptive(Call& call, bool largest) {
   call.Output("y", g.Map(fmt::format("a / cast({}, {})", count, Name(g.TypeOf(sum).dtype)), {sum}));
 }
 
-/// A filter for each channel, then a product over the channels.
+/// Depthwise separable convolution: a filter for each channel, then a product over the channels.
 void BuildSeparable(Call& call) {
   const Shape xs = call.shape(0);
   const Shape ws = call.shape(1);  // C · m, 1, R, S

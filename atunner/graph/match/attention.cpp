@@ -69,7 +69,7 @@ class Samples {
       } else if (node.op == ScalarOp::kLiteral) {
         values.push_back(node.literal);
       } else if (node.op == ScalarOp::kIndex || node.op == ScalarOp::kExtent) {
-        values.push_back(Place(map.type.shape, node, sample));
+        values.push_back(IndexOf(map.type.shape, node, sample));
       } else if (node.op == ScalarOp::kSelect) {
         values.push_back(argument(argument(0).whole != 0 ? 1 : 2));
       } else if (node.op == ScalarOp::kCast) {
@@ -89,7 +89,7 @@ class Samples {
 
   /// The index along an axis of a map whose last axes are queries and keys; a value that matches
   /// nothing for other maps.
-  Cell Place(const Shape& shape, const ScalarNode& node, const Sample& sample) const {
+  Cell IndexOf(const Shape& shape, const ScalarNode& node, const Sample& sample) const {
     const bool square = shape.size() >= 2 && shape.back() == Extent(nodes_.keys) &&
                         shape[shape.size() - 2] == Extent(nodes_.queries);
     if (!square || node.number < -2) return Whole(int64_t{1} << 40);

@@ -12,27 +12,27 @@ namespace {
 
 /// The index along an axis as a linear function of the indices of the contraction's letters:
 /// divisor · index = Σ factor · letter + constant. Letters of extent 1 do not occur.
-struct Place {
+struct AxisIndex {
   std::map<char, int64_t> terms;
   int64_t constant = 0, divisor = 1;
 
   bool plain() const { return constant == 0 && divisor == 1; }
-  void AddTimes(const Place& other, int64_t factor) {
+  void AddTimes(const AxisIndex& other, int64_t factor) {
     for (const auto& [letter, times] : other.terms) terms[letter] += times * factor;
     constant += other.constant * factor;
   }
 };
-using Places = std::vector<Place>;
+using AxisIndices = std::vector<AxisIndex>;
 
 /// A tensor in memory, with the index along each of its axes as a function of the letters.
 struct Located {
   std::string name;
   Shape shape;
-  Places places;
+  AxisIndices places;
 
   bool Has(char letter) const {
-    return std::ranges::any_of(places,
-                               [&](const Place& place) { return place.terms.contains(letter); });
+    return std::ranges::any_of(
+        places, [&](const AxisIndex& place) { return place.terms.contains(letter); });
   }
   int64_t Stride(size_t axis) const {
     return ElementCount({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()}).factor();
@@ -73,7 +73,7 @@ class Tracer {
   Tracer(const ValidGraph& graph, std::map<char, Extent> extents)
       : graph_(graph), extents_(std::move(extents)) {}
 
-  std::optional<Located> ToInput(NodeId id, Places places) const {
+  std::optional<Located> ToInput(NodeId id, AxisIndices places) const {
     const Node& node = graph_.node(id);
     if (node.As<Input>()) return Located{node.name, node.type.shape, std::move(places)};
     if (node.operands.size() != 1) return std::nullopt;
@@ -83,7 +83,7 @@ class Tracer {
       if (!moved) return std::nullopt;
       places = *std::move(moved);
     } else if (const auto* transpose = node.As<Transpose>()) {
-      Places moved(places.size());
+      AxisIndices moved(places.size());
       for (size_t i = 0; i < places.size(); ++i) moved[transpose->order[i]] = places[i];
       places = std::move(moved);
     } else if (const auto* window = node.As<Window>()) {
@@ -95,9 +95,9 @@ class Tracer {
       places[pad->axis].constant -= pad->low;
       places[pad->axis].divisor = pad->inner + 1;
     } else if (const auto* reverse = node.As<Reverse>()) {
-      Place& place = places[reverse->axis];
+      AxisIndex& place = places[reverse->axis];
       if (place.divisor != 1) return std::nullopt;
-      Place back{.terms = {}, .constant = from[reverse->axis].factor() - 1};
+      AxisIndex back{.terms = {}, .constant = from[reverse->axis].factor() - 1};
       back.AddTimes(place, -1);
       place = back;
     } else {
@@ -107,7 +107,7 @@ class Tracer {
   }
 
   /// Finds the contraction behind the output, then expresses the output's axes in its letters.
-  std::optional<Places> FromContraction(NodeId id, const Places& letters) const {
+  std::optional<AxisIndices> FromContraction(NodeId id, const AxisIndices& letters) const {
     const Node& node = graph_.node(id);
     if (node.As<Contract>() || FinishedBy(graph_, node) >= 0) return letters;
     if (node.operands.size() != 1) return std::nullopt;
@@ -116,7 +116,7 @@ class Tracer {
     const Shape& from = graph_.node(node.operands[0]).type.shape;
     if (const auto* reshape = node.As<Reshape>()) return Reshaped(*places, from, reshape->shape);
     if (const auto* transpose = node.As<Transpose>()) {
-      Places moved;
+      AxisIndices moved;
       for (int64_t axis : transpose->order) moved.push_back((*places)[axis]);
       return moved;
     }
@@ -134,17 +134,18 @@ class Tracer {
   }
 
  private:
-  static Place Windowed(const Place& window, const Place& inside, int64_t stride,
-                        int64_t dilation) {
-    Place place;
+  static AxisIndex Windowed(const AxisIndex& window, const AxisIndex& inside, int64_t stride,
+                            int64_t dilation) {
+    AxisIndex place;
     place.AddTimes(window, stride);
     place.AddTimes(inside, dilation);
     return place;
   }
 
   /// The indices of a reshape's operand from those of its result: axes that were split or merged.
-  std::optional<Places> Reshaped(const Places& places, const Shape& from, const Shape& to) const {
-    Places moved(to.size());
+  std::optional<AxisIndices> Reshaped(const AxisIndices& places, const Shape& from,
+                                      const Shape& to) const {
+    AxisIndices moved(to.size());
     size_t i = 0;
     size_t j = 0;
     const auto skip = [](const Shape& shape, size_t& axis) {
@@ -160,7 +161,7 @@ class Tracer {
         Extent merged(1);
         for (; i < from.size() && merged != to[j]; ++i) {
           if (!places[i].plain() || !from[i].constant()) return std::nullopt;
-          Place sum;
+          AxisIndex sum;
           sum.AddTimes(moved[j], from[i].factor());
           sum.AddTimes(places[i], 1);
           moved[j] = std::move(sum);
@@ -173,8 +174,8 @@ class Tracer {
   }
   /// Splits the index along one axis into the indices along the axes of `to` from `j` on: each term
   /// goes to the axis in whose range its factor is.
-  bool Split(const Place& place, const Extent& whole, const Shape& to, size_t& j,
-             Places& moved) const {
+  bool Split(const AxisIndex& place, const Extent& whole, const Shape& to, size_t& j,
+             AxisIndices& moved) const {
     if (!place.plain() || !whole.constant()) return false;
     int64_t rest = whole.factor();
     size_t left = place.terms.size();
@@ -207,7 +208,7 @@ class FormReader {
     const auto windows = [](const Node& node) { return node.As<Window>() || node.As<Fold>(); };
     if (std::ranges::none_of(graph_.nodes(), windows)) return std::nullopt;
     if (!Trace() || (form_.epilogue < 0 && graph_.inputs().size() != 2)) return std::nullopt;
-    TellTensors();
+    AssignTensors();
     if (!Classify() || (form_.epilogue >= 0 && !FiltersAreLast())) return std::nullopt;
     Normalise();
     return form_;
@@ -229,7 +230,7 @@ class FormReader {
     const Node& contraction = graph_.node(id);
     const Equation equation = ParsedEquation(contraction.As<Contract>()->equation);
     const auto letters = [&](const std::string& text, const Shape& shape) {
-      Places places(text.size());
+      AxisIndices places(text.size());
       for (size_t i = 0; i < text.size(); ++i) {
         extents_[text[i]] = shape[i];
         if (!shape[i].one()) places[i].terms[text[i]] = 1;
@@ -237,9 +238,9 @@ class FormReader {
       return places;
     };
     const auto shape = [&](size_t i) { return graph_.node(contraction.operands[i]).type.shape; };
-    const Places left = letters(equation.left, shape(0));
-    const Places right = letters(equation.right, shape(1));
-    const Places result = letters(equation.result, contraction.type.shape);
+    const AxisIndices left = letters(equation.left, shape(0));
+    const AxisIndices right = letters(equation.right, shape(1));
+    const AxisIndices result = letters(equation.result, contraction.type.shape);
     const Tracer tracer(graph_, extents_);
     auto a = tracer.ToInput(contraction.operands[0], left);
     auto b = tracer.ToInput(contraction.operands[1], right);
@@ -264,7 +265,7 @@ class FormReader {
   /// True if a tensor has an axis that is covered by windows: its index has two letters that are
   /// different axes elsewhere, or one letter with a stride.
   bool HasWindows(const Located& tensor) const {
-    return std::ranges::any_of(tensor.places, [&](const Place& place) {
+    return std::ranges::any_of(tensor.places, [&](const AxisIndex& place) {
       const auto own = std::ranges::count_if(
           place.terms, [&](const auto& term) { return !IsGroup(term.first); });
       return own > 1 || (own == 1 && place.terms.size() == 1 && place.terms.begin()->second > 1);
@@ -274,7 +275,7 @@ class FormReader {
   /// of those that are on an axis with windows.
   int64_t Shared(size_t operand, bool windows) const {
     int64_t count = 0;
-    for (const Place& place : tensors_[2].places) {
+    for (const AxisIndex& place : tensors_[2].places) {
       for (const auto& [letter, times] : place.terms) {
         if (!tensors_[operand].Has(letter) || tensors_[1 - operand].Has(letter)) continue;
         if (!windows) ++count;
@@ -286,7 +287,7 @@ class FormReader {
 
   /// The operand with windows is the image. If the result has the windows (a transposed
   /// convolution), the filter is the operand with fewer elements along them.
-  void TellTensors() {
+  void AssignTensors() {
     size_t filter = 1;
     if (HasWindows(tensors_[2])) {
       filter = Shared(0, true) < Shared(1, true) ? 0 : 1;
@@ -311,7 +312,7 @@ class FormReader {
       if (IsTap(letter)) continue;
       if (!extent.constant() || !Take(letter, extent.factor(), in_x, in_y, in_w)) return false;
     }
-    ForgetGroups();
+    RemoveGroups();
     for (size_t axis = 0; axis < w_->places.size(); ++axis) {
       if (w_->places[axis].divisor != 1) return false;
       form_.w.base += w_->places[axis].constant * w_->Stride(axis);
@@ -320,11 +321,11 @@ class FormReader {
   }
   /// Removes the letters of groups from all indices. Their strides are known already, and the other
   /// letter of their axis is alone on it then.
-  void ForgetGroups() {
+  void RemoveGroups() {
     for (const auto& [letter, extent] : extents_) {
       if (!IsGroup(letter)) continue;
       for (Located& tensor : tensors_) {
-        for (Place& place : tensor.places) place.terms.erase(letter);
+        for (AxisIndex& place : tensor.places) place.terms.erase(letter);
       }
     }
   }
@@ -347,7 +348,7 @@ class FormReader {
   /// have.
   bool SpatialOf(char letter) const {
     for (const Located* tensor : {x_, y_}) {
-      for (const Place& place : tensor->places) {
+      for (const AxisIndex& place : tensor->places) {
         if (place.terms.contains(letter) && Partner(place) != 0 && Partner(place) != letter)
           return true;
       }
@@ -360,14 +361,14 @@ class FormReader {
     if (SpatialOf(letter)) return !IsGroup(letter);
     const auto summed = [&](char each) { return x_->Has(each) && w_->Has(each) && !y_->Has(each); };
     if (!summed(letter)) return false;
-    for (const Place& place : x_->places) {
+    for (const AxisIndex& place : x_->places) {
       for (const auto& [each, times] : place.terms) {
         if (summed(each) && !SpatialOf(each)) return each != letter;
       }
     }
     return false;
   }
-  char Partner(const Place& place) const {
+  char Partner(const AxisIndex& place) const {
     for (const auto& [letter, times] : place.terms) {
       if (x_->Has(letter) && y_->Has(letter) && !w_->Has(letter)) return letter;
     }
@@ -387,8 +388,8 @@ class FormReader {
       }
       size_t j = 0;
       while (!y_->places[j].terms.contains(letter)) ++j;
-      const Place &in = x_->places[i], &out = y_->places[j];
-      if (Alone(in) && Alone(out) && !counted && axes.empty()) {
+      const AxisIndex &in = x_->places[i], &out = y_->places[j];
+      if (IsSingleLetter(in) && IsSingleLetter(out) && !counted && axes.empty()) {
         counted = true;
         form_.images = extents_.at(letter);
         form_.x.image = x_->Stride(i);
@@ -402,12 +403,12 @@ class FormReader {
     return true;
   }
   /// True if an index is one letter with factor 1 and nothing else.
-  static bool Alone(const Place& place) {
+  static bool IsSingleLetter(const AxisIndex& place) {
     return place.plain() && place.terms.size() == 1 && place.terms.begin()->second == 1;
   }
   /// An axis of the image that the result does not have: taps that see all of it, or channels.
   bool AddTaps(size_t i, std::vector<ConvAxis>& axes) {
-    const Place& place = x_->places[i];
+    const AxisIndex& place = x_->places[i];
     if (place.terms.empty() || !IsTap(place.terms.begin()->first)) return place.plain();
     const auto& [tap, times] = *place.terms.begin();
     if (place.terms.size() > 1 || place.divisor > 1 || !x_->shape[i].constant() ||
@@ -422,10 +423,10 @@ class FormReader {
     return true;
   }
   bool AddAxis(size_t i, size_t j, char letter, std::vector<ConvAxis>& axes) {
-    const bool forward = Alone(y_->places[j]);
-    if (!forward && !Alone(x_->places[i])) return false;
+    const bool forward = IsSingleLetter(y_->places[j]);
+    if (!forward && !IsSingleLetter(x_->places[i])) return false;
     if (!x_->shape[i].constant() || !y_->shape[j].constant()) return false;
-    const Place& mixed = forward ? x_->places[i] : y_->places[j];
+    const AxisIndex& mixed = forward ? x_->places[i] : y_->places[j];
     if (mixed.terms.size() > 2) return false;
     ConvAxis axis{.in = x_->shape[i].factor(),
                   .out = y_->shape[j].factor(),

@@ -108,9 +108,9 @@ class Partitioner {
     for (const Node& node : graph.nodes()) most_ = std::max(most_, CountOf(node));
     for (size_t id = 0; id < repeated_.size(); ++id) Classify(static_cast<NodeId>(id));
     for (size_t id = 0; id < large_.size() && strategy.small_first; ++id) {
-      if (!large_[id] && IsHeavy(graph.nodes()[id])) Place(static_cast<NodeId>(id));
+      if (!large_[id] && IsHeavy(graph.nodes()[id])) Append(static_cast<NodeId>(id));
     }
-    for (const Output& output : graph.outputs()) Place(output.node);
+    for (const Output& output : graph.outputs()) Append(output.node);
   }
 
   const std::vector<NodeId>& order() const { return order_; }
@@ -192,13 +192,13 @@ class Partitioner {
 
   /// Appends the node behind its operands. In the usual order the deepest operand comes last, so
   /// that a long chain is not interrupted by the short ones that it needs.
-  void Place(NodeId id) {
+  void Append(NodeId id) {
     if (places_[id] != kNowhere || (repeated_[id] && !names_.contains(id))) return;
     std::vector<NodeId> operands = graph_.node(id).operands;
     std::ranges::stable_sort(operands, {}, [&](NodeId operand) {
       return strategy_.deep_first ? -depths_[operand] : depths_[operand];
     });
-    for (NodeId operand : operands) Place(operand);
+    for (NodeId operand : operands) Append(operand);
     places_[id] = order_.size();
     order_.push_back(id);
   }
