@@ -128,22 +128,21 @@ class PlainWriter {
     // type.
     if (uses == 1 && output != graph_.outputs().end() && !node.As<Scatter>())
       return {ArgBinding::Tensor(output->name), OutputType(node.type.dtype)};
-    const std::string name = "v" + std::to_string(id);
     const DType dtype = node.type.dtype;
     const auto* map = node.As<Map>();
     const bool rounds = map && map->body.root().op == ScalarOp::kCast;  // the graph itself rounds
-    if (!wide_ && IsFloat(dtype) && (rounds || IsFactor(id))) {
-      kernel_.plan.workspaces.push_back(
-          {name,
-           ExprOf(ElementCount(node.type.shape) * Extent(static_cast<int64_t>(SizeOf(dtype))))});
-      return {ArgBinding::Workspace(name), std::string(CudaName(dtype))};
-    }
+    if (!wide_ && IsFloat(dtype) && (rounds || IsFactor(id)))
+      return Workspace(id, static_cast<int64_t>(SizeOf(dtype)), std::string(CudaName(dtype)));
     const int64_t bytes = IsFloat(dtype) && (wide_ || dtype == DType::kFloat64) ? 8
                           : IsFloat(dtype)                                      ? 4
                                            : static_cast<int64_t>(SizeOf(dtype));
+    return Workspace(id, bytes, CudaArithmetic(dtype, wide_));
+  }
+  Buffer Workspace(NodeId id, int64_t bytes, std::string type) {
+    const std::string name = "v" + std::to_string(id);
     kernel_.plan.workspaces.push_back(
-        {name, ExprOf(ElementCount(node.type.shape) * Extent(bytes))});
-    return {ArgBinding::Workspace(name), CudaArithmetic(dtype, wide_)};
+        {name, ExprOf(ElementCount(graph_.node(id).type.shape) * Extent(bytes))});
+    return {ArgBinding::Workspace(name), std::move(type)};
   }
 
   /// True if the node is an operand of a contraction. It is stored in its own type then, as tensor
@@ -213,14 +212,7 @@ class PlainWriter {
     text_ += Coordinates(shape, "i", "i");
     const graph::Coordinates at = At(shape);
     CudaContext context{.wide = wide_, .operands = {}, .place = {}, .temporary = "t"};
-    for (size_t i = 0; i < node.operands.size(); ++i) {
-      const TensorType& type = graph_.node(node.operands[i]).type;
-      text_ += fmt::format(
-          "    const {} x{} = load<{}>(a{}[{}]);\n", CudaArithmetic(type.dtype, wide_), i,
-          CudaArithmetic(type.dtype, wide_), i,
-          NumberText(type.shape, {at.end() - static_cast<int64_t>(type.rank()), at.end()}));
-      context.operands.push_back("x" + std::to_string(i));
-    }
+    context.operands = LoadOperands(node, at);
     context.place = [&](ScalarOp op, int axis) {
       const size_t from_left = shape.size() + axis;
       return "(long long)(" +
@@ -229,6 +221,19 @@ class PlainWriter {
     const CudaText value = ToCuda(body, context);
     for (const std::string& statement : value.statements) text_ += "    " + statement + "\n";
     text_ += fmt::format("    store(result[i], {});\n  }}\n}}\n", value.value);
+  }
+  /// Writes loads of a map's operands at these coordinates of the result; returns their names.
+  std::vector<std::string> LoadOperands(const Node& node, const graph::Coordinates& at) {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      const TensorType& type = graph_.node(node.operands[i]).type;
+      const auto own = at.end() - static_cast<int64_t>(type.rank());
+      names.push_back("x" + std::to_string(i));
+      text_ += fmt::format("    const {0} {1} = load<{0}>(a{2}[{3}]);\n",
+                           CudaArithmetic(type.dtype, wide_), names.back(), i,
+                           NumberText(type.shape, {own, at.end()}));
+    }
+    return names;
   }
 
   void EmitTable(const Node& node, const Constant& table, const Buffer& to) {

@@ -25,14 +25,20 @@ std::vector<bool> NeededFor(const ValidGraph& graph, const std::vector<NodeId>& 
   return needed;
 }
 
+namespace {
+
+std::unexpected<Error> NoOutput(const ValidGraph& graph, std::string_view name) {
+  std::string known;
+  for (const Output& output : graph.outputs()) known += (known.empty() ? "" : ", ") + output.name;
+  return Invalid("no output is called '" + std::string(name) + "'", "graph " + graph.name(),
+                 "there are " + known);
+}
+
+}  // namespace
+
 Result<ValidGraph> OnlyOutput(const ValidGraph& graph, std::string_view name) {
   const auto wanted = std::ranges::find(graph.outputs(), name, &Output::name);
-  if (wanted == graph.outputs().end()) {
-    std::string known;
-    for (const Output& output : graph.outputs()) known += (known.empty() ? "" : ", ") + output.name;
-    return Invalid("no output is called '" + std::string(name) + "'", "graph " + graph.name(),
-                   "there are " + known);
-  }
+  if (wanted == graph.outputs().end()) return NoOutput(graph, name);
   const std::vector<bool> needed = NeededFor(graph, {wanted->node});
   GraphBuilder builder(graph.name());
   for (const auto& [symbol, range] : graph.symbols())

@@ -234,6 +234,15 @@ Result<ValidGraph> GraphBuilder::Finish() && {
 
 namespace {
 
+template <class Changed>
+Node WithExtents(Node node, const Changed& changed) {
+  std::ranges::transform(node.type.shape, node.type.shape.begin(), changed);
+  if (auto* map = std::get_if<graph::Map>(&node.operation)) map->shape = node.type.shape;
+  if (auto* reshape = std::get_if<graph::Reshape>(&node.operation))
+    reshape->shape = node.type.shape;
+  return node;
+}
+
 /// Copies a graph with other symbols; `changed` maps each extent.
 template <class Changed>
 Result<ValidGraph> WithExtents(const ValidGraph& graph, const Symbols& symbols,
@@ -241,11 +250,7 @@ Result<ValidGraph> WithExtents(const ValidGraph& graph, const Symbols& symbols,
   GraphBuilder builder(graph.name());
   for (const auto& [name, range] : symbols) ATUNNER_RETURN_IF_ERROR(builder.Symbol(name, range));
   for (size_t id = 0; id < graph.nodes().size(); ++id) {
-    Node node = graph.nodes()[id];
-    std::ranges::transform(node.type.shape, node.type.shape.begin(), changed);
-    if (auto* map = std::get_if<graph::Map>(&node.operation)) map->shape = node.type.shape;
-    if (auto* reshape = std::get_if<graph::Reshape>(&node.operation))
-      reshape->shape = node.type.shape;
+    const Node node = WithExtents(graph.nodes()[id], changed);
     std::vector<Value> operands;
     for (NodeId operand : node.operands) operands.push_back({operand});
     const bool input = node.As<graph::Input>();

@@ -37,22 +37,8 @@ class Rewriter {
   ValidGraph Run() {
     for (const auto& [name, range] : graph_.symbols())
       ATUNNER_CHECK(builder_.Symbol(name, range).has_value());
-    for (size_t id = 0; id < graph_.nodes().size(); ++id) {
-      const Node& node = graph_.nodes()[id];
-      Value made;
-      if (node.As<Input>()) {
-        made = builder_.Input(node.name, {node.type.dtype, InputShape(static_cast<NodeId>(id))});
-      } else if (needed_[id]) {
-        std::vector<Value> operands;
-        for (NodeId operand : node.operands) operands.push_back(values_[operand]);
-        made = Rewrite(static_cast<NodeId>(id), std::move(operands));
-        const bool nameable = builder_.ok() && !builder_.NodeOf(made).As<Input>() &&
-                              !node.name.empty();
-        if (nameable && builder_.NodeOf(made).name.empty() && NameIsFree(node.name))
-          builder_.Name(made, node.name);
-      }
-      values_.push_back(made);
-    }
+    for (size_t id = 0; id < graph_.nodes().size(); ++id)
+      values_.push_back(Make(static_cast<NodeId>(id)));
     for (const auto& output : graph_.outputs()) builder_.Output(output.name, values_[output.node]);
     auto result = std::move(builder_).Finish();
     ATUNNER_CHECK(result.has_value());
@@ -72,6 +58,20 @@ class Rewriter {
   std::vector<Value> values_;  ///< by id in the old graph
 
  private:
+  /// The new value of a node; an empty one if no output needs it.
+  Value Make(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (node.As<Input>()) return builder_.Input(node.name, {node.type.dtype, InputShape(id)});
+    if (!needed_[id]) return {};
+    std::vector<Value> operands;
+    for (NodeId operand : node.operands) operands.push_back(values_[operand]);
+    const Value made = Rewrite(id, std::move(operands));
+    const bool nameable = builder_.ok() && !builder_.NodeOf(made).As<Input>() && !node.name.empty();
+    if (nameable && builder_.NodeOf(made).name.empty() && NameIsFree(node.name))
+      builder_.Name(made, node.name);
+    return made;
+  }
+
   std::set<std::string> names_;
 };
 

@@ -408,19 +408,28 @@ Result<std::vector<int>> ScalarBuilder::ImportNodes(const ScalarExpression& othe
   return here;
 }
 
+namespace {
+
+/// By node: true if `root` depends on it.
+std::vector<bool> NeededFor(const std::vector<ScalarNode>& nodes, int root) {
+  std::vector<bool> needed(nodes.size(), false);
+  needed[root] = true;
+  for (int i = root; i >= 0; --i) {
+    if (!needed[i]) continue;
+    for (int arg : nodes[i].args) {
+      if (arg >= 0) needed[arg] = true;
+    }
+  }
+  return needed;
+}
+
+}  // namespace
+
 Result<ScalarExpression> ScalarBuilder::Finish(int root) const {
   if (Flexible(root))
     return Invalid("the number has no type", {},
                    "write cast(" + std::to_string(nodes_[root].literal.real) + ", float32)");
-  // Nodes that the root does not need are left out.
-  std::vector<bool> needed(nodes_.size(), false);
-  needed[root] = true;
-  for (int i = root; i >= 0; --i) {
-    if (!needed[i]) continue;
-    for (int arg : nodes_[i].args) {
-      if (arg >= 0) needed[arg] = true;
-    }
-  }
+  const std::vector<bool> needed = NeededFor(nodes_, root);
   ScalarExpression expression;
   expression.parameters_ = parameters_;
   std::vector<int> place(nodes_.size(), -1);

@@ -201,24 +201,23 @@ class Parser {
       ATUNNER_TRY(stated, ReadType(lexer_));
     }
     ATUNNER_RETURN_IF_ERROR(lexer_.Expect("="));
+    ATUNNER_TRY(const Value value, ReadRight(stated));
+    if (!builder_.ok()) return {};
+    if (stated && !(builder_.TypeOf(value) == *stated))
+      return lexer_.WrongAt(token, "'" + name + "' is stated to be " + stated->ToString() +
+                                       " and is " + builder_.TypeOf(value).ToString());
+    ATUNNER_RETURN_IF_ERROR(Define(token, name, value));
+    if (builder_.NodeOf(value).name.empty()) builder_.Name(value, name);
+    return {};
+  }
+
+  /// The right side of a definition: a call, a constant or an expression.
+  Result<Value> ReadRight(const std::optional<TensorType>& stated) {
     const Token right = lexer_.peek();
     const bool calls = right.kind == Token::Kind::kName && lexer_.peek(1).text == "(";
     const auto operation = calls ? FromCallName(right.text) : std::nullopt;
-    Result<Value> value = Value{};
-    if (operation)
-      value = ReadCall(*operation);
-    else if (calls && right.text == "constant")
-      value = ReadConstant(right, stated);
-    else
-      value = ReadMap(right, stated);
-    if (!value) return std::unexpected(value.error());
-    if (!builder_.ok()) return {};
-    if (stated && !(builder_.TypeOf(*value) == *stated))
-      return lexer_.WrongAt(token, "'" + name + "' is stated to be " + stated->ToString() +
-                                       " and is " + builder_.TypeOf(*value).ToString());
-    ATUNNER_RETURN_IF_ERROR(Define(token, name, *value));
-    if (builder_.NodeOf(*value).name.empty()) builder_.Name(*value, name);
-    return {};
+    if (operation) return ReadCall(*operation);
+    return calls && right.text == "constant" ? ReadConstant(right, stated) : ReadMap(right, stated);
   }
 
   Result<Value> ReadCall(Operation operation) {
@@ -245,6 +244,13 @@ class Parser {
     ATUNNER_RETURN_IF_ERROR(lexer_.Expect(")"));
     if (lexer_.peek().kind == Token::Kind::kSymbol)
       return lexer_.WrongAt(start, "'" + call + "' inside of an expression", kOwnLine);
+    const std::string missing = MissingField(operation, given);
+    if (!missing.empty()) return lexer_.Wrong(call + " needs " + missing + "=…");
+    return builder_.Add(std::move(operation), std::move(operands));
+  }
+
+  /// The last required field that is not among the given ones; empty if there is none.
+  static std::string MissingField(Operation& operation, const std::set<std::string>& given) {
     std::string missing;
     std::visit(
         [&](auto& one) {
@@ -253,8 +259,7 @@ class Parser {
           });
         },
         operation);
-    if (!missing.empty()) return lexer_.Wrong(call + " needs " + missing + "=…");
-    return builder_.Add(std::move(operation), std::move(operands));
+    return missing;
   }
 
   Status ReadField(const Token& token, const std::string& call, const std::string& name,

@@ -137,18 +137,35 @@ double ShareOf(const ValidGraph& graph, graph::NodeId id) {
       1.0, ShareOf(graph, operand) * count(operand) * static_cast<double>(times) / count(id));
 }
 
+/// A sum of counts, some of which are expressions over symbols.
+class OperationCount {
+ public:
+  /// Adds `each` operations for each of `count` elements.
+  void Add(double each, const Extent& count) {
+    if (count.constant())
+      known_ += each * static_cast<double>(count.factor());
+    else
+      open_[count.ToString()] += each;
+  }
+  Expr ToExpr() const {
+    std::string text = fmt::format("{:.1f}", known_);
+    for (const auto& [count, each] : open_) {
+      if (each > 0) text += fmt::format(" + {} * {}", each, count);
+    }
+    return Expr::MustParse(text);
+  }
+
+ private:
+  double known_ = 0;
+  std::map<std::string, double> open_;  ///< operations per element, by the element count as text
+};
+
 /// The FLOP count over the task's dims: one for each scalar operator and element, one for each
 /// element that is reduced, two for each product of a contraction. Sparse contractions count by
 /// `density`.
 Expr FlopsOf(const ValidGraph& graph, double density) {
-  double known = 0;
-  std::map<std::string, double> open;  // operations per element, by the element count as text
-  const auto add = [&](double each, const Extent& count) {
-    if (count.constant())
-      known += each * static_cast<double>(count.factor());
-    else
-      open[count.ToString()] += each;
-  };
+  OperationCount total;
+  const auto add = [&](double each, const Extent& count) { total.Add(each, count); };
   for (const Node& node : graph.nodes()) {
     const Extent count = graph::ElementCount(node.type.shape);
     if (const auto* map = node.As<graph::Map>()) add(graph::ScalarFlops(map->body), count);
@@ -161,11 +178,7 @@ Expr FlopsOf(const ValidGraph& graph, double density) {
     if (node.As<graph::Reduce>())
       add(1, graph::ElementCount(graph.node(node.operands[0]).type.shape));
   }
-  std::string text = fmt::format("{:.1f}", known);
-  for (const auto& [count, each] : open) {
-    if (each > 0) text += fmt::format(" + {} * {}", each, count);
-  }
-  return Expr::MustParse(text);
+  return total.ToExpr();
 }
 
 /// The number of elements of input `id` that must be read, as an expression; nullopt if all of

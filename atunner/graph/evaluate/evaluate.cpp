@@ -38,12 +38,8 @@ class Evaluator {
       values_[graph_.inputs()[i]] = View::Dense(inputs[i].cells, inputs[i].shape);
     for (size_t id = 0; id < graph_.nodes().size(); ++id) {
       const Node& node = graph_.nodes()[id];
-      if (node.As<Input>()) continue;
-      if (uses[id] == 0) continue;
-      node_ = &node;
-      shape_ = NumbersOf(node.type.shape);
-      values_[id] = std::visit([this](const auto& operation) { return Of(operation); },
-                               node.operation);
+      if (node.As<Input>() || uses[id] == 0) continue;
+      values_[id] = Compute(node);
       for (NodeId operand : node.operands) {
         if (--uses[operand] == 0) values_[operand] = {};
       }
@@ -57,6 +53,11 @@ class Evaluator {
   }
 
  private:
+  View Compute(const Node& node) {
+    node_ = &node;
+    shape_ = NumbersOf(node.type.shape);
+    return std::visit([this](const auto& operation) { return Of(operation); }, node.operation);
+  }
   const View& Operand(size_t i) const { return values_[node_->operands[i]]; }
   DType OperandType(size_t i) const { return graph_.node(node_->operands[i]).type.dtype; }
   bool float64() const {

@@ -54,7 +54,11 @@ Extents View::StridesIn(const Extents& shape) const {
   return result;
 }
 
-Walk::Walk(Extents extents, std::vector<Extents> strides) {
+namespace {
+
+/// Merges neighbouring axes that are contiguous in all operands, and removes axes of extent 1.
+std::pair<Extents, std::vector<Extents>> MergedAxes(const Extents& extents,
+                                                    const std::vector<Extents>& strides) {
   Extents merged;
   std::vector<Extents> by(strides.size());
   for (size_t i = 0; i < extents.size(); ++i) {
@@ -70,6 +74,13 @@ Walk::Walk(Extents extents, std::vector<Extents> strides) {
       for (size_t k = 0; k < strides.size(); ++k) by[k].push_back(strides[k][i]);
     }
   }
+  return {std::move(merged), std::move(by)};
+}
+
+}  // namespace
+
+Walk::Walk(Extents extents, std::vector<Extents> strides) {
+  auto [merged, by] = MergedAxes(extents, strides);
   steps_.assign(strides.size(), 0);
   if (!merged.empty()) {
     length_ = merged.back();

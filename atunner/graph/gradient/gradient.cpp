@@ -251,14 +251,20 @@ class GraphGradient {
     }
   }
 
+  /// The number of elements that a reduction combines into one, as an expression of a map over its
+  /// operand's shape.
+  std::string CountText(const Reduce& reduce) const {
+    const auto rank = static_cast<int64_t>(OperandType(0).rank());
+    std::string count = "1";
+    for (int64_t axis : reduce.axes)
+      count += " * cast(extent(" + std::to_string(axis - rank) + "), " +
+               std::string(Name(node_->type.dtype)) + ")";
+    return count;
+  }
+
   void Spread(const Reduce& reduce, Value g) {
     Shape kept = OperandType(0).shape;
-    std::string count = "1";  // the number of elements that were combined into one
-    for (int64_t axis : reduce.axes) {
-      kept[axis] = Extent(1);
-      count += " * cast(extent(" + std::to_string(axis - static_cast<int64_t>(kept.size())) +
-               "), " + std::string(Name(node_->type.dtype)) + ")";
-    }
+    for (int64_t axis : reduce.axes) kept[axis] = Extent(1);
     const Shape& full = OperandType(0).shape;
     const Value wide = builder_.Reshape(g, kept);
     const Value y = builder_.Reshape(result_, kept);
@@ -266,7 +272,7 @@ class GraphGradient {
       case Combine::kSum:
         return GiveOperand(0, builder_.Map("a", {wide}, full));
       case Combine::kMean:
-        return GiveOperand(0, builder_.Map("a / (" + count + ")", {wide}, full));
+        return GiveOperand(0, builder_.Map("a / (" + CountText(reduce) + ")", {wide}, full));
       case Combine::kProd:
         return GiveOperand(0, GradientOfProduct(wide, reduce.axes));
       case Combine::kMax:
@@ -300,6 +306,9 @@ class GraphGradient {
     back.reverse = !scan.reverse;
     if (scan.op == Combine::kSum) return GiveOperand(0, builder_.Add(back, {g}));
     if (scan.op != Combine::kProd) return NoRule(CallName(scan));
+    GiveOperand(0, GradientOfRunningProduct(scan, back, g));
+  }
+  Value GradientOfRunningProduct(const Scan& scan, const Scan& back, Value g) {
     // Factors before a row's first zero get the adjoints of the results up to it. The results
     // behind it depend on that zero alone, by the products without it.
     const Value x = Operand(0);
@@ -320,7 +329,7 @@ class GraphGradient {
     const Value at_zero = builder_.Reduce(Combine::kSum, rest, {scan.axis}, true);
     const std::string moved = "select(b == 0, select(" + place +
                               " == c, d, 0), a) / select(b == 0, 1, b)";
-    GiveOperand(0, builder_.Map(moved, {sum, x, first, at_zero}));
+    return builder_.Map(moved, {sum, x, first, at_zero});
   }
 
   void Spread(const Contract& contract, Value g) {
