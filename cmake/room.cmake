@@ -13,7 +13,8 @@
 # SEEDS are folders with valid inputs, from which the fuzz targets start.
 set(layer 0)
 foreach(rooms "base" "model" "graph ptx device compile search store" "cuda_text" "operators"
-        "intake codegen vgpu verify report replay" "measure" "judge" "tune" "jobs" "wiring program runtime" "cli")
+        "intake codegen vgpu verify report replay" "measure" "judge" "tune" "jobs"
+        "wiring program runtime" "cli")
   string(REPLACE " " ";" rooms "${rooms}")
   foreach(room ${rooms})
     set(ATUNNER_LAYER_${room} ${layer})

@@ -1,4 +1,4 @@
-// A 2-D convolution in Kernel Tuner's manner: the parameters arrive as macros (convolution.json lists them).
+// A 2-D convolution. Its parameters are macros, as for Kernel Tuner; convolution.json lists them.
 #ifndef read_only
 #define read_only 0
 #endif

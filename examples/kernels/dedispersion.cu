@@ -1,8 +1,8 @@
-// Dedispersion of a radio signal: for every dispersion measure the sum over frequency channels, each delayed by its
-// shift times the measure (dedispersion.json lists the parameters). Samples are bytes, so that the sums are exact.
+// Dedispersion of a radio signal: for each dispersion measure the sum over frequency channels, each
+// delayed by its shift times the measure. Samples are bytes, so the sums are exact.
 __constant__ float shifts[nr_channels];
 
-/// Position of a thread's item `i` in the block's tile: its items stand together, or a block apart.
+/// Position of a thread's item `i` in the block's tile: items are contiguous, or a block apart.
 template <bool STRIDED, int BLOCK, int TILE>
 __device__ int ItemAt(int thread, int i) {
   return STRIDED ? i * BLOCK + thread : thread * TILE + i;

@@ -1,4 +1,4 @@
-// A heat stencil as programs have it: coefficients that the host computes, its own error checks, timers and containers.
+// A heat stencil in a whole program: coefficients from the host, error checks, timers, containers.
 #include <cstdio>
 #include <cstdlib>
 #include <map>

@@ -1,6 +1,6 @@
-// One time step of gravitating bodies, all pairs (nbody.json lists the parameters). Positions and velocities come twice,
-// as an array of structures and as a structure of arrays with the same contents; USE_SOA says which one is read.
-// A thread advances OUTER_UNROLL_FACTOR bodies.
+// One time step of gravitating bodies, all pairs. Positions and velocities come twice: as an array
+// of structures and as a structure of arrays with equal contents. USE_SOA selects one. A thread
+// computes OUTER_UNROLL_FACTOR bodies. nbody.json lists the parameters.
 #if INNER_UNROLL_FACTOR1
 #define UNROLL_TILES _Pragma("unroll INNER_UNROLL_FACTOR1")
 #else
@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_SIZE)
   __shared__ float4 tile[BLOCK_SIZE];
   for (int j0 = 0; j0 < n; j0 += BLOCK_SIZE) {
     __syncthreads();
-    // Bodies past the end weigh nothing.
+    // Bodies past the end have no mass.
     tile[threadIdx.x] = j0 + threadIdx.x < n ? bodies.At(j0 + threadIdx.x) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     __syncthreads();
     UNROLL_TILES

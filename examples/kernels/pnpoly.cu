@@ -1,12 +1,12 @@
-// Which points lie inside of a polygon, by the parity of the edges that a ray to the right of the point crosses
-// (pnpoly.json lists the parameters). All methods decide alike to the last bit: the products are rounded explicitly.
+// Tests if points are inside of a polygon: they are if a ray to the right crosses an odd number
+// of edges. All methods give equal results: products are rounded explicitly. See pnpoly.json.
 #ifndef VERTICES
 #define VERTICES 200
 #endif
 
 __constant__ float2 d_vertices[VERTICES];
 
-/// Does the edge from height `from` to height `to` pass the height `y`?
+/// True if the edge from height `from` to height `to` crosses the height `y`.
 __device__ __forceinline__ bool IsBetween(float from, float to, float y) {
 #if between_method == 0
   return (from > y) != (to > y);
@@ -19,7 +19,7 @@ __device__ __forceinline__ bool IsBetween(float from, float to, float y) {
 #endif
 }
 
-/// Does the ray from `point` to the right cross the edge?
+/// True if the ray from `point` to the right crosses the edge.
 __device__ __forceinline__ bool Crosses(float2 from, float2 to, float2 point) {
   const float rise = to.y - from.y;
   const float side = __fmaf_rn(point.x - from.x, rise, -__fmul_rn(to.x - from.x, point.y - from.y));
@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(block_size_x) cn_pnpoly(int* bitmap
   int crossings[tile_size];
 #pragma unroll
   for (int t = 0; t < tile_size; ++t) {
-    // A point past the end repeats the first one: its answer is not stored.
+    // A point past the end repeats the first one; its result is not stored.
     const int at = first + t * block_size_x;
     mine[t] = points[at < n ? at : first];
     crossings[t] = 0;

@@ -1,4 +1,4 @@
-// A kernel of a PyTorch extension. What its tensors are only Python knows; the lines with "atunner:" say it.
+// A kernel of a PyTorch extension. Only Python knows its tensors; the "atunner:" lines state them.
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <torch/extension.h>

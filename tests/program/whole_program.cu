@@ -1,5 +1,5 @@
-// What programs ask of CUDA beyond kernels and copies; says "all right" when every result is. With an argument a barrier
-// is left out.
+// Uses CUDA beyond kernels and copies. Prints "all right" if every result is right. With an
+// argument a barrier is left out.
 #include <cooperative_groups.h>
 
 #include <cstdio>
