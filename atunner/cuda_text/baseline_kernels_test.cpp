@@ -1,5 +1,4 @@
-// What plain kernels are written for. That they are right is shown where they run, on the virtual
-// GPU.
+// The texts of baseline kernels. Their results are tested in atunner/operators, on the virtual GPU.
 #include "atunner/cuda_text/baseline_kernels.h"
 
 #include "atunner/cuda_text/cuda_text.h"

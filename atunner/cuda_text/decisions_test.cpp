@@ -1,4 +1,4 @@
-// What computed values decide, and where it is found.
+// Data-dependent decisions are found, and their operands are stored.
 #include "atunner/cuda_text/decisions.h"
 
 #include <gmock/gmock.h>

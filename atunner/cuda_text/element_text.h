@@ -14,11 +14,12 @@
 //
 // Example. y = exp(transpose(x)) + b with x [C, R], b [C], at coordinates {r, c}:
 //
-//     Of(y, {r, c})                        scope 0 (once for all lanes)
-//       Of(transpose(x), {r, c})
-//         Of(x, {c, r})              →     const float x_0 = load<float>(in_x[c * 1024 + r]);
-//       Of(b, {c})                   →     const float b_1 = load<float>(in_b[c]);
-//                                    →     const float y_2 = expf(x_0) + b_1;
+//     asked for                               written to scope 0 (once for all lanes)
+//     y at {r, c}
+//       transpose(x) at {r, c}
+//         x at {c, r}                         const float x_0 = load<float>(in_x[c * 1024 + r]);
+//       b at {c}                              const float b_1 = load<float>(in_b[c]);
+//                                             const float y_2 = expf(x_0) + b_1;
 //
 // Vectors. A thread may compute `vector` neighbouring elements, its lanes. A coordinate is the same
 // for all lanes (kSame), grows by one from lane to lane (kNext), or is any expression over `lane`

@@ -11,7 +11,7 @@ namespace {
 
 using Reading = StepRounding::Reading;
 
-/// Of the last step of a graph with inputs a and b.
+/// The roundings of the last step of a graph with inputs a and b.
 StepRounding Last(const std::string& lines) {
   const ValidGraph graph = MustParse("graph g\ninput a: float32[4, 8]\ninput b: float32[4, 8]\n" +
                                      lines + "\noutput y\n");

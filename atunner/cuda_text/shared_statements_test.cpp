@@ -5,8 +5,8 @@
 namespace atunner::graph {
 namespace {
 
-// What speaks of outer coordinates, of the item, or of a variable that changes, stays, and so does
-// all that is made of it.
+// Statements that depend on outer coordinates, on the item or on a variable that changes stay in
+// the loop, and so do all that depend on them.
 TEST(SharedStatements, OthersStay) {
   const std::string stays =
       "      for (int lane = 0; lane < VEC; ++lane) {\n"

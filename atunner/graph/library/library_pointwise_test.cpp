@@ -150,7 +150,7 @@ const std::map<std::string, Formula> kFormulas = {
 };
 #undef F
 
-/// What only integers have.
+/// The operators of integers.
 const std::map<std::string, std::function<int32_t(int32_t, int32_t)>> kBits = {
     {"bitwise_and", [](int32_t a, int32_t b) { return a & b; }},
     {"bitwise_or", [](int32_t a, int32_t b) { return a | b; }},
@@ -228,7 +228,7 @@ TEST(Pointwise, LargeArgumentsDoNotOverflowWhereTheResultDoesNot) {
 }
 
 }  // namespace
-/// What an operator makes of one element in float64, or in float32 arithmetic.
+/// The result of an operator for one element, in float64 or in float32 arithmetic.
 double At(const char* name, double a, Precision precision = Precision::kExact) {
   const auto graph = Build(*FindInLibrary(name), {DType::kFloat32, {{1}}, {}, false});
   std::vector<Tensor> inputs(graph->inputs().size(),
@@ -261,7 +261,7 @@ TEST(LibraryPointwise, DigammaIsRightBesideItsPoles) {
   }
 }
 
-/// What an operator makes of two numbers.
+/// The result of an operator for two numbers.
 double At(const char* name, double a, double b) {
   const auto graph = Build(*FindInLibrary(name), {DType::kFloat64, {{1}}, {}, false});
   const std::vector<Tensor> inputs = {Tensor::Of(DType::kFloat64, {1}, std::array{a}),

@@ -79,8 +79,7 @@ std::string WithoutBlanks(std::string text) {
   return text;
 }
 
-/// What docs/how-to/add-an-operator.md shows as rows is what stands in the tables, and no reduction
-/// takes 15 lines.
+/// The rows in docs/how-to/add-an-operator.md are rows of the tables, and none has 15 lines.
 TEST(Library, RowsInTheHowToAreRowsOfTheTables) {
   const std::string root = ATUNNER_SOURCE_DIR;
   std::string tables;

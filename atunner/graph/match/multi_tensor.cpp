@@ -16,7 +16,7 @@ class GroupFinder {
   std::optional<MultiTensorGroups> Run() {
     const auto count = static_cast<NodeId>(graph_.nodes().size());
     for (NodeId id = 0; id < count; ++id) {
-      if (!IsServed(id)) return std::nullopt;
+      if (!IsSupported(id)) return std::nullopt;
       Join(id);
     }
     for (NodeId id = 0; id < count; ++id) {
@@ -48,7 +48,7 @@ class GroupFinder {
     return NodeOf(id).As<Reduce>() != nullptr && !IsSingle(NodeOf(id).operands[0]);
   }
 
-  bool IsServed(NodeId id) const {
+  bool IsSupported(NodeId id) const {
     const Node& node = NodeOf(id);
     if (!ElementCount(node.type.shape).constant()) return false;
     if (const auto* reduce = node.As<Reduce>())

@@ -14,8 +14,7 @@
 //    the list: every kernel that needs one computes it again. A reshape that only adds or removes
 //    axes of extent 1 belongs to the value behind it (its "origin").
 //
-// 2. Cuts. A subgraph is an interval of the list. `best[i]` is the least cost of computing all
-// nodes
+// 2. Cuts. A subgraph is an interval of the list. best[i] is the least cost of computing all nodes
 //    from place i on:
 //
 //        best[i] = min over j of  cost(interval [i, j)) + best[j]
@@ -25,11 +24,10 @@
 //    those need not be costed exactly. In the example, kernels for [m, l] and [y] win: a kernel of
 //    rows cannot also add all rows up.
 //
-// 3. Subgraphs. A value that crosses a cut is stored. It becomes an output of the first interval
-// and
-//    an input of the second, called as the graph's output or else kept<id>. Here l is kept in
-//    float32: what is stored between kernels keeps the precision of arithmetic, unless the graph
-//    itself rounds it or a contraction takes it in its own type (KeptType).
+// 3. Subgraphs. A value that crosses a cut is stored. It is an output of the first interval and an
+//    input of the second, called as the graph's output or else kept<id>. Here l is kept in float32:
+//    a stored value keeps the precision of arithmetic, unless the graph itself rounds it or a
+//    contraction takes it in its own type (KeptType).
 //
 // Only intervals of one order are considered, so the order matters. Several are tried (Strategy):
 // with and without repeated nodes, small reductions first, and the deepest operand first. An order

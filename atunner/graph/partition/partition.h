@@ -9,8 +9,8 @@
 
 namespace atunner::graph {
 
-/// The cost of one kernel that computes a subgraph, in any unit; nullopt if no kernel computes it for
-/// less than `limit`.
+/// The cost of one kernel that computes a subgraph, in any unit; nullopt if no kernel computes it
+/// for less than `limit`.
 using SubgraphCost = std::function<std::optional<double>(const ValidGraph& part, double limit)>;
 
 /// The subgraphs in the order in which they run; a single one if that is cheapest. A value that a
@@ -20,8 +20,8 @@ using SubgraphCost = std::function<std::optional<double>(const ValidGraph& part,
 std::optional<std::vector<ValidGraph>> Partition(const ValidGraph& graph, const Dims& sizes,
                                                  const SubgraphCost& cost);
 
-/// True if the subgraph has at most one contraction, scan, sort or scatter (an anchor); with `pairs`,
-/// also if it has two contractions that share an operand, and one output.
+/// True if the subgraph has at most one contraction, scan, sort or scatter (an anchor); with
+/// `pairs`, also if it has two contractions that share an operand, and one output.
 bool HasOneAnchor(const ValidGraph& part, bool pairs);
 
 /// True if a reduction takes less than an eighth of the elements of the largest output, at `sizes`.

@@ -96,7 +96,7 @@ output y
   EXPECT_EQ(parts[1].inputs().size(), 3u) << "x, the sums, w";
 }
 
-// What the second part alone needs is no work of the first, wherever the text has it.
+// A value that only the second subgraph needs is computed there, wherever the text defines it.
 TEST(Partition, ComputesNothingBeforeItIsNeeded) {
   const auto parts = Parts(R"(
 graph g
@@ -188,8 +188,7 @@ TEST(Partition, SaysSmallValuesBeforeItReadsLargeOnes) {
               testing::UnorderedElementsAre("labels", "x", testing::StartsWith("kept"), "-> y"));
 }
 
-// What was measured and judged in the usual order stays in it for as long as another one gains
-// little.
+// Another order must be clearly cheaper, so that tuned subgraphs stay the same.
 TEST(Partition, LeavesTheUsualOrderOnlyForOneThatCostsClearlyLess) {
   const ValidGraph graph = FuseMaps(MustParse(kSmallAndLarge));
   // The more every part costs by itself, the less one order gains on another.
@@ -302,7 +301,7 @@ output y
   EXPECT_THAT(symbols, testing::UnorderedElementsAre(0u, 1u, 1u));
 }
 
-// What is reduced may be large by its open size alone.
+// A reduction may be large only because of a symbol.
 TEST(Partition, CountsWhatOpenSizesAre) {
   const ValidGraph sum = MustParse(R"(
 graph g

@@ -67,9 +67,9 @@ class TableWriter : public Rewriter {
     return Gathered(node, users, most, operands);
   }
 
-  /// The sum of the updates of each element. `users` are the numbers of its updates; shorter lists are
-  /// filled up with -1. The kernel sums in a loop: two axes of bilinear interpolation took 878 us on an
-  /// H200 in this way, and 1126 us when the sum was written out.
+  /// The sum of the updates of each element. `users` are the numbers of its updates; shorter lists
+  /// are filled up with -1. The kernel sums in a loop: two axes of bilinear interpolation took 878
+  /// us on an H200 in this way, and 1126 us when the sum was written out.
   Value Gathered(const Node& node, const std::vector<std::vector<int64_t>>& users, size_t most,
                  const std::vector<Value>& operands) {
     const int64_t axis = node.As<Scatter>()->axis;

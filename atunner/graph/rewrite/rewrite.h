@@ -14,8 +14,8 @@
 // | WithConstantIndexTables | scatter_sum at constant indices | gather by a table, reduce_sum |
 // | WithSplitSorts | sort of 8 rows of 10^6 elements | sorts of parts, then of their first |
 //
-// Where they are used: every task goes through FuseMaps. The partition of a graph into kernels first
-// applies WithoutSingleElementScatters, WithConstantIndexTables, WithSplitSorts and
+// Where they are used: every task goes through FuseMaps. The partition of a graph into kernels
+// first applies WithoutSingleElementScatters, WithConstantIndexTables, WithSplitSorts and
 // WithCanonicalMatmuls, and fuses again. Families of reductions apply WithReducedAxesKept and
 // MergeAxes, so that a row is always the last axis.
 #pragma once
@@ -43,11 +43,11 @@ bool IsUnaryMap(const Node& node);
 /// expressions. Every element of every output stays the same in exact evaluation.
 ValidGraph Simplify(const ValidGraph& graph);
 
-/// Puts maps into the maps that use them if that computes nothing twice: a producer with one user of
-/// the same shape, or one that only casts. Intermediate values are then not rounded to their types;
-/// exact evaluation stays the same. `through_roundings`: also maps that make a value narrower.
-/// Without it they stay nodes, because that is where a value takes least memory. Expressions stay
-/// within kDeepestExpression.
+/// Puts maps into the maps that use them if that computes nothing twice: a producer with one user
+/// of the same shape, or one that only casts. Intermediate values are then not rounded to their
+/// types; exact evaluation stays the same. `through_roundings`: also maps that make a value
+/// narrower. Without it they stay nodes, because that is where a value takes least memory.
+/// Expressions stay within kDeepestExpression.
 ValidGraph FuseMaps(const ValidGraph& graph, bool through_roundings = true);
 
 /// Replaces argmax and argmin of inputs by two reductions: the extreme, then the first index that
@@ -58,12 +58,13 @@ ValidGraph WithoutArgReductions(const ValidGraph& graph);
 ValidGraph WithoutSingleElementScatters(const ValidGraph& graph);
 
 /// Replaces scatter-adds whose indices are known when the kernel is written (the gradient of
-/// interpolation) by gathers through constant index tables. Other small maps without operands become
-/// tables too. Limits: 4096 elements of a table, 16 updates of one element.
+/// interpolation) by gathers through constant index tables. Other small maps without operands
+/// become tables too. Limits: 4096 elements of a table, 16 updates of one element.
 ValidGraph WithConstantIndexTables(const ValidGraph& graph);
 
 /// Makes every sort one along the last axis. Sorts that want the first `count` of few long rows are
-/// split: each row is cut into parts, the first `count` of each part are found, and those are sorted.
+/// split: each row is cut into parts, the first `count` of each part are found, and those are
+/// sorted.
 ValidGraph WithSplitSorts(const ValidGraph& graph);
 /// True if WithSplitSorts would split a sort.
 bool HasLongSorts(const ValidGraph& graph);
@@ -77,13 +78,13 @@ ValidGraph WithoutVectorProducts(const ValidGraph& graph);
 ValidGraph WithCanonicalMatmuls(const ValidGraph& graph);
 
 /// Values of rows keep the reduced axes as extents of 1, so that they broadcast: if the first
-/// reduction takes [R, C] to [R], all values of shape [R] that depend on it or meet it become [R, 1].
-/// Inputs of that shape too; their elements keep their order. The graph is returned unchanged if the
-/// first reduction is not over the last axes, or if a row value is used in another way.
+/// reduction takes [R, C] to [R], all values of shape [R] that depend on it or meet it become [R,
+/// 1]. Inputs of that shape too; their elements keep their order. The graph is returned unchanged
+/// if the first reduction is not over the last axes, or if a row value is used in another way.
 ValidGraph WithReducedAxesKept(const ValidGraph& graph);
 
-/// Merges neighbouring axes that no node distinguishes. Inputs and outputs get fewer axes too; their
-/// elements keep their order.
+/// Merges neighbouring axes that no node distinguishes. Inputs and outputs get fewer axes too;
+/// their elements keep their order.
 ValidGraph MergeAxes(const ValidGraph& graph);
 
 }  // namespace atunner::graph

@@ -380,9 +380,9 @@ TEST_F(BaselineKernels, OfGraphsThatSort) {
   Check("sort", {{3, 70}}, nullptr, {{"descending", true}});
 }
 
-// What is honest there: a product of 2^15 makes tensor cores lose those of 1 among the same 256,
-// and no others. And what they keep next to 1.5 · 1.5, whose powers of two are 1, two halves of it
-// make a digit of 2.25.
+// Tensor cores add the products of 8-bit floats with limited alignment: next to a product of 2^15,
+// products of 1 in the same group of 256 are lost, and those of other groups are not. Next to
+// 1.5 · 1.5 = 2.25, two of the smallest products that are kept add up to one digit of 2.25.
 TEST_F(BaselineKernels, SumProductsOf8BitFloatsAsTensorCoresDo) {
   const Operator* op = FindOperator("fp8_linear");
   const KernelSpec spec =
