@@ -13,8 +13,8 @@ namespace {
 
 /// The deepest nesting of calls of the reader.
 constexpr int kDeepest = 200;
-/// Expressions that are deeper are written with a name for each part of this depth, so that neither
-/// writing nor reading them goes deeper.
+/// Subexpressions with so many operations inside each other are written with a name, so that
+/// neither writing nor reading an expression nests deeper.
 constexpr int kDeepestPart = 48;
 
 struct Infix {
@@ -210,8 +210,8 @@ class Printer {
   Printer(const ScalarExpression& expression, const std::vector<std::string>& names)
       : nodes_(expression.nodes()),
         names_(names),
-        depths_(Depths(nodes_)),
         uses_(nodes_.size(), 0),
+        nested_(nodes_.size(), 0),
         local_(nodes_.size()) {
     for (const ScalarNode& node : nodes_) {
       for (int arg : node.args) {
@@ -224,8 +224,8 @@ class Printer {
     std::string lets;
     for (size_t i = 0; i + 1 < nodes_.size(); ++i) {
       if (ArityOf(nodes_[i].op) == 0) continue;
-      const bool long_way = depths_[i] > 0 && depths_[i] % kDeepestPart == 0;
-      if (uses_[i] < 2 && !long_way) continue;
+      nested_[i] = NestingOf(nodes_[i]);
+      if (uses_[i] < 2 && nested_[i] < kDeepestPart) continue;
       const std::string text = Text(static_cast<int>(i), 0);
       local_[i] = FreshName();
       lets += (lets.empty() ? "let " : ", ") + local_[i] + " = " + text;
@@ -234,6 +234,16 @@ class Printer {
   }
 
  private:
+  /// Operations inside each other in the text of a node whose operands have their names already.
+  int NestingOf(const ScalarNode& node) const {
+    int nesting = 0;
+    for (int i = 0; i < ArityOf(node.op); ++i) {
+      const int arg = node.args[i];
+      if (local_[arg].empty()) nesting = std::max(nesting, nested_[arg]);
+    }
+    return nesting + 1;
+  }
+
   std::string FreshName() {
     while (true) {
       std::string name = "t" + std::to_string(next_++);
@@ -318,8 +328,8 @@ class Printer {
 
   const std::vector<ScalarNode>& nodes_;
   const std::vector<std::string>& names_;
-  std::vector<int> depths_;
   std::vector<int> uses_;
+  std::vector<int> nested_;  ///< by node: operations inside each other in its text
   std::vector<std::string> local_;
   int next_ = 0;
 };
