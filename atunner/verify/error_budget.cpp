@@ -8,10 +8,10 @@
 namespace atunner {
 namespace {
 
-/// Floors of the honest figures, in units of roundoff u. Rounding the exact result to a 16-bit type
-/// costs up to u per element and about u/√3 in the norm, and float32 arithmetic before it adds next
-/// to nothing. In float32 itself a handful of operations, each within u, is honest: exp2 of a
-/// scaled difference errs by 2 to 3 u where exp errs by 1.
+/// Least figures that stand for the baseline kernel's error, in units of roundoff u. Rounding the
+/// exact result to a 16-bit type costs up to u per element and about u/√3 in the norm; float32
+/// arithmetic before it adds next to nothing. In float32 itself a handful of operations, each
+/// within u, is correct: exp2 of a scaled difference errs by 2 to 3 u where exp errs by 1 u.
 struct Floor {
   double norm;
   double element;
@@ -19,10 +19,10 @@ struct Floor {
 constexpr Floor kRounding = {0.6, 1.05};
 constexpr Floor kArithmetic = {2.0, 4.0};
 
-/// n products of either sign, added up in order: each step rounds a partial sum of about √i terms
-/// by 0.4 u (rms), which comes to 0.3·√n·u of the result (seen of 576 and 864 products: 0.299 and
-/// 0.301). Such errors are normal numbers, the largest of N of them is √(2·ln N) times that: 5.3 of
-/// a million.
+/// Error of `terms` products of either sign, added up one by one, in each of `results` elements.
+/// Step i rounds a partial sum of size √i by 0.4 u (rms), which adds up to 0.3·√n·u of the result
+/// (measured for n = 576 and 864: 0.299 and 0.301). The errors are normally distributed, and the
+/// largest of N of them is √(2·ln N) times their rms: 5.3 times for a million.
 Floor InOrder(double terms, double results, double u) {
   const double largest = std::max(5.0, std::sqrt(2 * std::log(std::max(results, 1.0))));
   return {0.3 * std::sqrt(terms) * u, 0.3 * std::sqrt(terms) * largest * u};
@@ -31,9 +31,9 @@ Floor Larger(const Floor& a, const Floor& b) {
   return {std::max(a.norm, b.norm), std::max(a.element, b.element)};
 }
 
-/// What stands for the plain kernel's error where that is smaller. Fast: as if the type were the
-/// next narrower one; 16 bits are not narrowed, but arithmetic in them is allowed.
-Floor LeastHonest(DType dtype, Accuracy accuracy) {
+/// Floor of the baseline's error. Under `fast` it is that of the next narrower type; 16-bit types
+/// are not narrowed, but arithmetic in them is allowed.
+Floor FloorOf(DType dtype, Accuracy accuracy) {
   const bool short_type = SizeOf(dtype) <= 2;
   const bool fast = accuracy == Accuracy::kFast;
   const double u = fast ? ReducedRoundoff(dtype) : UnitRoundoff(dtype);
@@ -41,82 +41,88 @@ Floor LeastHonest(DType dtype, Accuracy accuracy) {
   return {floor.norm * u, floor.element * u};
 }
 
-/// k: how many times the plain kernel's error may be made.
+/// The factor k on the baseline's error.
 double FactorOf(const Tolerance& tolerance, Accuracy accuracy) {
   return accuracy == Accuracy::kStrict ? 1.0 : tolerance.budget_factor;
 }
 
-/// With no honest algorithm to compare with: another summation order of n terms errs by about √n·u;
-/// 256 u covers n = 65 536 in float32, while TF32's 2^-11 is 8192 u.
-double OrderRoom(DType dtype) {
+/// Error that another order of summation explains, in units of roundoff: of n terms about √n. 256 u
+/// covers n = 65 536 in float32, while TF32's 2^-11 is 8192 u.
+double SummationOrderError(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? 4.0 : 256.0;
 }
 
 constexpr double kLargestBound = ErrorBudget::kUnlimited;
 
-/// In 16 bits it is the rounding of results that errs, in all kernels alike. Where many elements
-/// err that is no luck: there is room for five roundings more like the plain kernel's, and for two
-/// at their largest, just above powers of two.
+/// Noise test of 16-bit outputs, where most of every kernel's error is the rounding of results. A
+/// candidate's norm may be 0.625 k = 2.5 times the baseline's, which is room for five more
+/// roundings of that size, or 0.9 u: two roundings at their largest, just above powers of two, give
+/// √2/√3 u = 0.82 u. Fewer than 128 elements may differ by more without a reason.
 constexpr double kShareOfFactor = 0.625;
-constexpr double kFewRoundings = 0.9;  // units of roundoff, √2/√3 of them and some
+constexpr double kFewRoundings = 0.9;  // units of roundoff
 constexpr double kManyErring = 128;
 
-/// What all elements of 16 bits may be too large by, beside four times what the plain kernel's are:
-/// a result that is cut off and not rounded is too small by 0.7 units. Of independent errors of
-/// either sign, whatever their sizes, the sum is beyond t times the root of the sum of their
-/// squares once in exp(t²/2)/2 cases: 6 is once in 30 million.
-constexpr double kGain = 0.4;
-constexpr double kLuckOfGain = 6;
+/// Bias test of 16-bit outputs, beside k times the baseline's bias. Truncated results are too small
+/// by 0.7 u, so 0.4 u are allowed. Independent errors of either sign add a sampling error: their
+/// sum exceeds t standard errors with probability 2·exp(-t²/2) (Hoeffding), for t = 6 once in 30
+/// million.
+constexpr double kBias = 0.4;  // units of roundoff
+constexpr double kBiasStandardErrors = 6;
 
-/// Numbers that are differences of larger ones may lose all digits in honest kernels too. Where
-/// these err by a quarter, the plain one errs by a sixteenth at least as often, even if it errs by
-/// four times less, and an error of a sixty-fourth is what is counted in it. Of two Poisson numbers
-/// of one mean, whichever it is, one is more than twice the other and 32 once in 5 million cases.
-/// Who narrows a term to 16 bits, and the plain kernel does not, loses sums of two normal numbers
-/// that cancel to 4 u: 0.25 % in bfloat16.
-constexpr double kLostOfUnsure = 2;
+/// Cancellation test. Differences of larger numbers lose all digits in correct kernels too. An
+/// element counts if it is off by a quarter. A kernel that errs four times as much as the baseline
+/// has such an element no more often than the baseline errs by a sixteenth, and the baseline's
+/// errors are counted from 1/64 on. Of two Poisson numbers of equal mean one exceeds twice the
+/// other plus 32 once in 5 million cases. 16-bit types: narrowing a term to bfloat16, which the
+/// baseline does not, loses sums of two normal numbers that cancel to 4 u, 0.25 % of all; 1/32 is
+/// allowed.
+constexpr double kLostPerInexact = 2;
 constexpr double kLostByChance = 32;
-constexpr double kLostIn16Bits = 0x1p-5;  // of all elements
+constexpr double kLostShareIn16Bits = 0x1p-5;
 
-/// Bounds of what many elements show together.
-void LimitAggregates(const CompareStats& honest, DType dtype, double factor,
+/// Sets the bounds of the noise, bias and cancellation tests.
+void LimitAggregates(const CompareStats& baseline, DType dtype, double factor,
                      const TermCounts& terms, ErrorBudget& budget) {
   if (SizeOf(dtype) == 1) return;
-  budget.lost = kLostOfUnsure * static_cast<double>(honest.unsure) + kLostByChance;
+  budget.lost_digits = kLostPerInexact * static_cast<double>(baseline.inexact) + kLostByChance;
   if (SizeOf(dtype) != 2) return;
-  budget.lost += kLostIn16Bits * static_cast<double>(honest.finite);
-  if (terms.few_sums > 0) return;  // their errors are in many elements, and average out nowhere
+  budget.lost_digits += kLostShareIn16Bits * static_cast<double>(baseline.finite);
+  // The errors of few sums are part of many elements and do not average out.
+  if (terms.few_sums > 0) return;
   const double u = UnitRoundoff(dtype);
-  budget.spread = std::max(std::max(1.0, kShareOfFactor * factor) * honest.RelativeNorm(),
-                           kFewRoundings * u);
-  budget.gain = factor * std::fabs(honest.Gain()) + kGain * u;
+  budget.noise = std::max(std::max(1.0, kShareOfFactor * factor) * baseline.RelativeNorm(),
+                          kFewRoundings * u);
+  budget.bias = factor * std::fabs(baseline.Bias()) + kBias * u;
 }
 
-/// Above this share of wrong elements with a small norm the pattern is that of a lower precision,
-/// not of a wrong answer.
+/// A small norm with more than this share of elements beyond the bound is the pattern of a lower
+/// precision (kLowPrecision) and not of a wrong answer (kWrongResult).
 constexpr double kWidespread = 0.02;
 constexpr double kSmallNorm = 0.05;
 
-/// Stands for 0 in a task that states an absolute tolerance alone.
+/// Relative tolerance of a task that states only an absolute one; 0 would divide by zero.
 constexpr double kLeastRelative = 1e-30;
 
-/// Sums so few that the plain kernel's error is one draw of luck, in every element behind them:
-/// adding up in order is honest, as far as an output of so few numbers may go itself.
-Floor OfFewSums(double terms, double factor) {
+/// Floor of an output that depends on few sums of `terms` terms. The baseline's rounding error of
+/// one sum is a single draw, so the error of adding up in order counts, within the bound that
+/// FewElementsBound gives an output of few elements.
+Floor FewSumsFloor(double terms, double factor) {
   const double u = UnitRoundoff(DType::kFloat32);
   const Floor order = InOrder(terms, 1, u);
-  const double most = OrderRoom(DType::kFloat32) * u / factor;
+  const double most = SummationOrderError(DType::kFloat32) * u / factor;
   return {std::min(order.norm, most), std::min(order.element, most)};
 }
 
-/// Of an output of few numbers: what adding up so many terms in order may err by four times over,
-/// where it is known, and the plain kernel's own error many times over, which may be luck.
-double RoomOfFew(const CompareStats& honest, DType dtype, double terms) {
-  constexpr double kLuck = 16;
+/// Bound for an output of fewer than kFewElements elements, whose baseline error is a small sample:
+/// the error of another order of summation. For float32 sums of known length it is at most four
+/// times the error of adding up in order or, if that is larger, 16 times the baseline's own error.
+double FewElementsBound(const CompareStats& baseline, DType dtype, double terms) {
+  constexpr double kSmallSampleFactor = 16;
   const double u = UnitRoundoff(dtype);
-  const double most = OrderRoom(dtype) * u;
+  const double most = SummationOrderError(dtype) * u;
   if (dtype != DType::kFloat32 || terms == 0) return most;
-  return std::min(most, std::max(4 * InOrder(terms, 1, u).element, kLuck * honest.RelativeNorm()));
+  return std::min(most, std::max(4 * InOrder(terms, 1, u).element,
+                                 kSmallSampleFactor * baseline.RelativeNorm()));
 }
 
 double RelativeOf(const Tolerance& tolerance) {
@@ -126,7 +132,7 @@ double RelativeOf(const Tolerance& tolerance) {
 void ApplyTolerance(const Tolerance& tolerance, double rms, ErrorBudget& budget) {
   if (tolerance.absolute) {
     budget.element = RelativeOf(tolerance);
-    // What elements within the bound can add up to.
+    // The largest norm that elements within their bound can add up to.
     budget.norm = std::min(
         kLargestBound, RelativeOf(tolerance) + *tolerance.absolute / std::max(rms, kLeastRelative));
   } else if (tolerance.relative) {
@@ -139,29 +145,68 @@ double Rms(const CompareStats& stats) {
                           : 0.0;
 }
 
-/// Every element errs by little enough: do they all err, or together, or where they are small?
+OutputJudgement Refused(VerdictKind kind, std::string reason) {
+  return {kind, std::move(reason), true};
+}
+
+/// The noise, bias and cancellation tests of an output whose every element is within its bound.
 OutputJudgement JudgeAggregates(const std::string& output, const CompareStats& stats,
                                 const ErrorBudget& budget) {
+  using enum VerdictKind;
   const double norm = stats.RelativeNorm();
-  if (norm > budget.spread && stats.Erring() >= kManyErring) {
-    return {VerdictKind::kLowPrecision,
-            fmt::format("'{}': relative error {:.3g} (bound where many elements err {:.3g})",
-                        output, norm, budget.spread),
-            true};
+  if (norm > budget.noise && stats.ErringElements() >= kManyErring) {
+    return Refused(kLowPrecision,
+                   fmt::format("'{}': relative error {:.3g} (bound where many elements err {:.3g})",
+                               output, norm, budget.noise));
   }
-  const double most_gain = budget.gain + kLuckOfGain * stats.LuckOfGain();
-  if (std::fabs(stats.Gain()) > most_gain) {
-    return {VerdictKind::kLowPrecision,
-            fmt::format("'{}': too large as a whole by {:.3g} of it (bound {:.3g})", output,
-                        stats.Gain(), most_gain),
-            true};
+  const double most_bias = budget.bias + kBiasStandardErrors * stats.BiasSamplingError();
+  if (std::fabs(stats.Bias()) > most_bias) {
+    return Refused(kLowPrecision,
+                   fmt::format("'{}': too large as a whole by {:.3g} of it (bound {:.3g})", output,
+                               stats.Bias(), most_bias));
   }
-  if (static_cast<double>(stats.lost) > budget.lost) {
-    return {VerdictKind::kWrongResult,
-            fmt::format("'{}': {} of {} elements have no digit right (bound {:.0f})", output,
-                        stats.lost, stats.finite, budget.lost),
-            true};
+  if (static_cast<double>(stats.lost_digits) > budget.lost_digits) {
+    return Refused(kWrongResult,
+                   fmt::format("'{}': {} of {} elements have no digit right (bound {:.0f})", output,
+                               stats.lost_digits, stats.finite, budget.lost_digits));
   }
+  return {};
+}
+
+/// Floor of the baseline's error, where longer sums than the baseline's own count too.
+Floor FloorWithSums(const CompareStats& baseline, DType dtype, const Tolerance& tolerance,
+                    Accuracy accuracy, const TermCounts& terms) {
+  Floor floor = FloorOf(dtype, accuracy);
+  const double u = UnitRoundoff(dtype);
+  if (dtype == DType::kFloat64) {
+    const double order = 4 * std::sqrt(terms.elements) * u;
+    return {floor.norm + order, floor.element + order};
+  }
+  if (dtype != DType::kFloat32) return floor;
+  floor = Larger(floor, InOrder(terms.products, static_cast<double>(baseline.elements), u));
+  if (accuracy == Accuracy::kStrict) return floor;
+  return Larger(floor, FewSumsFloor(terms.few_sums, tolerance.budget_factor));
+}
+
+/// Elements that are unwritten, or NaN or infinite where the reference is not, or the reverse;
+/// kCorrect if there are none. `at` names the first wrong element.
+OutputJudgement JudgeSpecialValues(const std::string& output, const CompareStats& stats,
+                                   const ErrorBudget& budget, bool sampled, const std::string& at) {
+  using enum VerdictKind;
+  if (stats.unwritten > 0 && !sampled) {
+    return {kNotWritten, fmt::format("{} of {} elements of '{}' were not written{}",
+                                     stats.unwritten, stats.elements, output, at)};
+  }
+  if (stats.lost_nan > budget.lost_nan) {
+    return {kNonFinite, fmt::format("{} elements of '{}' should be NaN and are not{}",
+                                    stats.lost_nan, output, at)};
+  }
+  if (stats.new_nonfinite > 0) {
+    return {kNonFinite, fmt::format("{} elements of '{}' are NaN or infinite and should not be{}",
+                                    stats.new_nonfinite, output, at)};
+  }
+  if (sampled && stats.finite == 0)
+    return {kNotWritten, fmt::format("no element of '{}' was written", output)};
   return {};
 }
 
@@ -178,38 +223,29 @@ double ReducedRoundoff(DType dtype) {
   }
 }
 
-ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tolerance& tolerance,
-                             Accuracy accuracy, const TermCounts& terms) {
+ErrorBudget BudgetFromBaseline(const CompareStats& baseline, DType dtype,
+                               const Tolerance& tolerance, Accuracy accuracy,
+                               const TermCounts& terms) {
   ErrorBudget budget;
-  budget.honest_norm = honest.RelativeNorm();
-  budget.honest_element = honest.worst;
+  budget.baseline_norm = baseline.RelativeNorm();
+  budget.baseline_element = baseline.worst;
   if (!IsFloat(dtype)) return budget;  // integers must be equal
-  budget.lost_nan = honest.lost_nan;
-  Floor floor = LeastHonest(dtype, accuracy);
-  if (dtype == DType::kFloat64) {
-    const double order = 4 * std::sqrt(terms.elements) * UnitRoundoff(dtype);
-    floor = {floor.norm + order, floor.element + order};
-  } else if (dtype == DType::kFloat32) {
-    floor = Larger(
-        floor, InOrder(terms.products, static_cast<double>(honest.elements), UnitRoundoff(dtype)));
-    if (accuracy != Accuracy::kStrict)
-      floor = Larger(floor, OfFewSums(terms.few_sums, tolerance.budget_factor));
-  }
-  const auto times = [&](double error, double least) {
-    return std::min(kLargestBound, FactorOf(tolerance, accuracy) * std::max(error, least));
-  };
-  budget.norm = times(budget.honest_norm, floor.norm);
-  budget.element = times(budget.honest_element, floor.element);
-  const bool few = honest.elements > 0 && honest.elements < kFewElements;
+  budget.lost_nan = baseline.lost_nan;
+  const Floor floor = FloorWithSums(baseline, dtype, tolerance, accuracy, terms);
+  const double factor = FactorOf(tolerance, accuracy);
+  budget.norm = std::min(kLargestBound, factor * std::max(budget.baseline_norm, floor.norm));
+  budget.element = std::min(kLargestBound,
+                            factor * std::max(budget.baseline_element, floor.element));
+  const bool few = baseline.elements > 0 && baseline.elements < kFewElements;
   if (few && accuracy != Accuracy::kStrict) {
-    const double room = RoomOfFew(honest, dtype, terms.few_sums);
-    budget.norm = std::max(budget.norm, room);
-    budget.element = std::max(budget.element, room);
+    const double bound = FewElementsBound(baseline, dtype, terms.few_sums);
+    budget.norm = std::max(budget.norm, bound);
+    budget.element = std::max(budget.element, bound);
   }
   const bool stated = tolerance.relative || tolerance.absolute;
   if (!stated && accuracy != Accuracy::kFast)
-    LimitAggregates(honest, dtype, FactorOf(tolerance, accuracy), terms, budget);
-  ApplyTolerance(tolerance, Rms(honest), budget);
+    LimitAggregates(baseline, dtype, factor, terms, budget);
+  ApplyTolerance(tolerance, Rms(baseline), budget);
   return budget;
 }
 
@@ -221,7 +257,7 @@ ErrorBudget DefaultBudget(DType dtype, const Tolerance& tolerance, double rms) {
   ErrorBudget budget;
   if (!IsFloat(dtype)) return budget;
   const double u = UnitRoundoff(dtype);
-  budget.norm = OrderRoom(dtype) * u;
+  budget.norm = SummationOrderError(dtype) * u;
   budget.element = 16 * budget.norm;
   ApplyTolerance(tolerance, rms, budget);
   return budget;
@@ -229,26 +265,12 @@ ErrorBudget DefaultBudget(DType dtype, const Tolerance& tolerance, double rms) {
 
 OutputJudgement JudgeOutput(const std::string& output, const CompareStats& stats,
                             const ErrorBudget& budget, bool sampled) {
-  const auto at = [&] {
-    return stats.first_bad == ~uint64_t{0} ? ""
-                                           : fmt::format(", first at element {}", stats.first_bad);
-  };
-  if (stats.unwritten > 0 && !sampled) {
-    return {VerdictKind::kNotWritten, fmt::format("{} of {} elements of '{}' were not written{}",
-                                                  stats.unwritten, stats.elements, output, at())};
-  }
-  if (stats.lost_nan > budget.lost_nan) {
-    return {VerdictKind::kNonFinite, fmt::format("{} elements of '{}' should be NaN and are not{}",
-                                                 stats.lost_nan, output, at())};
-  }
-  if (stats.new_nonfinite > 0) {
-    return {VerdictKind::kNonFinite,
-            fmt::format("{} elements of '{}' are NaN or infinite and should not be{}",
-                        stats.new_nonfinite, output, at())};
-  }
-  if (sampled && stats.finite == 0)
-    return {VerdictKind::kNotWritten, fmt::format("no element of '{}' was written", output)};
-  // `!(error <= bound)` and not `error > bound`: a NaN never passes.
+  const std::string at = stats.first_bad == ~uint64_t{0}
+                             ? ""
+                             : fmt::format(", first at element {}", stats.first_bad);
+  OutputJudgement special = JudgeSpecialValues(output, stats, budget, sampled, at);
+  if (special.kind != VerdictKind::kCorrect) return special;
+  // Compared with `<=`, so that a NaN never passes.
   const double norm = stats.RelativeNorm();
   const bool norm_passes = norm <= budget.norm;
   const bool element_passes = stats.worst <= budget.element;
@@ -258,11 +280,11 @@ OutputJudgement JudgeOutput(const std::string& output, const CompareStats& stats
                            : 1.0;
   const bool widespread = norm < kSmallNorm &&
                           (share > kWidespread || (element_passes && !norm_passes));
-  const std::string text = fmt::format(
-      "'{}': relative error {:.3g} (bound {:.3g}), worst element {:.3g} (bound {:.3g}), {:.2f} % "
-      "of elements beyond{}",
-      output, norm, budget.norm, stats.worst, budget.element, 100 * share, at());
-  return {widespread ? VerdictKind::kLowPrecision : VerdictKind::kWrongResult, text, true};
+  return Refused(
+      widespread ? VerdictKind::kLowPrecision : VerdictKind::kWrongResult,
+      fmt::format("'{}': relative error {:.3g} (bound {:.3g}), worst element {:.3g} (bound "
+                  "{:.3g}), {:.2f} % of elements beyond{}",
+                  output, norm, budget.norm, stats.worst, budget.element, 100 * share, at));
 }
 
 }  // namespace atunner

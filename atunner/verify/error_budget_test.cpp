@@ -1,4 +1,5 @@
-// The documented limits: k = 4 times the honest figures, with floors in units of roundoff.
+// The documented limits: k = 4 times the error of the baseline kernel, with floors in units of
+// roundoff.
 #include "atunner/verify/error_budget.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-CompareStats Honest(double norm, double worst) {
+CompareStats BaselineStats(double norm, double worst) {
   CompareStats stats;
   stats.squared_difference = norm * norm;
   stats.squared_reference = 1;
@@ -23,8 +24,10 @@ CompareStats Honest(double norm, double worst) {
   return stats;
 }
 
-TEST(ErrorBudget, HasFloorsWhereTheHonestAlgorithmIsExact) {
-  const auto floor_of = [](DType dtype) { return BudgetFromHonest(Honest(0, 0), dtype, {}); };
+TEST(ErrorBudget, HasFloorsWhereTheBaselineIsExact) {
+  const auto floor_of = [](DType dtype) {
+    return BudgetFromBaseline(BaselineStats(0, 0), dtype, {});
+  };
   EXPECT_DOUBLE_EQ(floor_of(DType::kFloat32).norm, 4 * 2.0 * 0x1p-24);
   EXPECT_DOUBLE_EQ(floor_of(DType::kFloat32).element, 4 * 4.0 * 0x1p-24);
   EXPECT_DOUBLE_EQ(floor_of(DType::kFloat16).norm, 4 * 0.6 * 0x1p-11);
@@ -33,20 +36,21 @@ TEST(ErrorBudget, HasFloorsWhereTheHonestAlgorithmIsExact) {
   EXPECT_DOUBLE_EQ(floor_of(DType::kBFloat16).element, 4 * 1.05 * 0x1p-8);
 }
 
-TEST(ErrorBudget, IsFourTimesTheHonestErrorAboveTheFloors) {
-  const ErrorBudget budget = BudgetFromHonest(Honest(1e-3, 5e-3), DType::kFloat32, {});
+TEST(ErrorBudget, IsFourTimesTheBaselinesErrorAboveTheFloors) {
+  const ErrorBudget budget = BudgetFromBaseline(BaselineStats(1e-3, 5e-3), DType::kFloat32, {});
   EXPECT_DOUBLE_EQ(budget.norm, 4e-3);
   EXPECT_DOUBLE_EQ(budget.element, 2e-2);
-  EXPECT_DOUBLE_EQ(budget.honest_norm, 1e-3);
-  EXPECT_DOUBLE_EQ(budget.honest_element, 5e-3);
+  EXPECT_DOUBLE_EQ(budget.baseline_norm, 1e-3);
+  EXPECT_DOUBLE_EQ(budget.baseline_element, 5e-3);
   Tolerance twice;
   twice.budget_factor = 2;
-  EXPECT_DOUBLE_EQ(BudgetFromHonest(Honest(1e-3, 5e-3), DType::kFloat32, twice).norm, 2e-3);
+  EXPECT_DOUBLE_EQ(BudgetFromBaseline(BaselineStats(1e-3, 5e-3), DType::kFloat32, twice).norm,
+                   2e-3);
 }
 
 TEST(ErrorBudget, StrictIsThePlainKernelsOwnAndFastTheNextNarrowerTypes) {
   const auto budget = [](double norm, DType dtype, Accuracy accuracy) {
-    return BudgetFromHonest(Honest(norm, norm), dtype, {}, accuracy).norm;
+    return BudgetFromBaseline(BaselineStats(norm, norm), dtype, {}, accuracy).norm;
   };
   EXPECT_DOUBLE_EQ(budget(1e-3, DType::kFloat32, Accuracy::kStrict), 1e-3);
   EXPECT_DOUBLE_EQ(budget(0, DType::kFloat32, Accuracy::kStrict), 2.0 * 0x1p-24);
@@ -59,24 +63,25 @@ TEST(ErrorBudget, StrictIsThePlainKernelsOwnAndFastTheNextNarrowerTypes) {
 }
 
 TEST(ErrorBudget, OfFewNumbersLeavesRoomForAnotherOrderOfSummation) {
-  CompareStats one = Honest(1e-9, 1e-9);
+  CompareStats one = BaselineStats(1e-9, 1e-9);
   one.elements = one.finite = 1;
-  const ErrorBudget budget = BudgetFromHonest(one, DType::kFloat32, {});
-  EXPECT_DOUBLE_EQ(budget.norm, 256 * 0x1p-24) << "the plain kernel was lucky";
+  const ErrorBudget budget = BudgetFromBaseline(one, DType::kFloat32, {});
+  EXPECT_DOUBLE_EQ(budget.norm, 256 * 0x1p-24) << "the baseline kernel happened to be exact";
   EXPECT_DOUBLE_EQ(budget.element, 256 * 0x1p-24);
-  EXPECT_DOUBLE_EQ(BudgetFromHonest(one, DType::kFloat32, {}, Accuracy::kStrict).norm, 2 * 0x1p-24);
+  EXPECT_DOUBLE_EQ(BudgetFromBaseline(one, DType::kFloat32, {}, Accuracy::kStrict).norm,
+                   2 * 0x1p-24);
 }
 
 TEST(ErrorBudget, OfOneSumIsWhatAddingUpInOrderErrsBy) {
-  const auto budget_of = [](double terms, double honest) {
-    CompareStats one = Honest(honest * 0x1p-24, honest * 0x1p-24);
+  const auto budget_of = [](double terms, double error) {
+    CompareStats one = BaselineStats(error * 0x1p-24, error * 0x1p-24);
     one.elements = one.finite = 1;
-    return BudgetFromHonest(one, DType::kFloat32, {}, Accuracy::kDefault, {.few_sums = terms})
+    return BudgetFromBaseline(one, DType::kFloat32, {}, Accuracy::kDefault, {.few_sums = terms})
                .norm /
            0x1p-24;
   };
   EXPECT_DOUBLE_EQ(budget_of(64, 0), 4 * 0.3 * 8 * 5);
-  EXPECT_DOUBLE_EQ(budget_of(64, 10), 160) << "luck of the plain kernel";
+  EXPECT_DOUBLE_EQ(budget_of(64, 10), 160) << "the error of the baseline kernel is one draw";
   EXPECT_DOUBLE_EQ(budget_of(64, 30), 256);
   EXPECT_DOUBLE_EQ(budget_of(1e6, 0), 256);
 }
@@ -92,8 +97,8 @@ class Results {
     stats_.squared_reference += r * r;
     stats_.along_reference += difference * r;
     stats_.squared_along += difference * r * difference * r;
-    stats_.unsure += std::fabs(difference) > rounding_ * std::fabs(r);
-    stats_.lost += std::fabs(difference) > 0.25 * std::fabs(r);
+    stats_.inexact += std::fabs(difference) > rounding_ * std::fabs(r);
+    stats_.lost_digits += std::fabs(difference) > 0.25 * std::fabs(r);
     stats_.elements = ++stats_.finite;
   }
   const CompareStats& stats() const { return stats_; }
@@ -110,11 +115,12 @@ double Short(double v, bool cut) {
   return std::ldexp(cut ? std::trunc(digits) : std::nearbyint(digits), exponent - 8);
 }
 
-TEST(JudgeOutput, In16BitsFewErrorsAreLuckAndManyAreNot) {
+TEST(JudgeOutput, In16BitsFewErrorsMayBeLargeAndManyMayNot) {
   const double u = UnitRoundoff(DType::kBFloat16);
   const auto kind = [&](double times, double erring) {
-    const ErrorBudget budget = BudgetFromHonest(Honest(0.5 * u, 2 * u), DType::kBFloat16, {});
-    CompareStats stats = Honest(times * 0.5 * u, 2 * u);
+    const ErrorBudget budget = BudgetFromBaseline(BaselineStats(0.5 * u, 2 * u), DType::kBFloat16,
+                                                  {});
+    CompareStats stats = BaselineStats(times * 0.5 * u, 2 * u);
     stats.fourth_difference = stats.squared_difference * stats.squared_difference / erring;
     return JudgeOutput("y", stats, budget, false).kind;
   };
@@ -138,7 +144,7 @@ TEST(JudgeOutput, In16BitsWhatIsCutOffIsTooSmallAsAWhole) {
         twice.Add(Short(1.7 * Short(r / 1.7, false), false), r);
         cut.Add(Short(r, true), r);
       }
-      const ErrorBudget budget = BudgetFromHonest(rounded.stats(), DType::kBFloat16, {});
+      const ErrorBudget budget = BudgetFromBaseline(rounded.stats(), DType::kBFloat16, {});
       EXPECT_EQ(JudgeOutput("y", twice.stats(), budget, false).kind, VerdictKind::kCorrect)
           << elements;
       if (elements > 10'000)
@@ -165,9 +171,9 @@ TEST(JudgeOutput, SumsThatCancelMayLoseTheirDigitsInAnyKernel) {
         other.Add(r + 4 * error * normal(random), r);
         without_small.Add(std::fabs(r) < 0.1 ? 0.0 : r, r);
       }
-      ErrorBudget budget = BudgetFromHonest(plain.stats(), DType::kFloat16, {});
-      budget.spread = ErrorBudget::kUnlimited;
-      budget.norm = budget.element = budget.gain = 1;
+      ErrorBudget budget = BudgetFromBaseline(plain.stats(), DType::kFloat16, {});
+      budget.noise = ErrorBudget::kUnlimited;
+      budget.norm = budget.element = budget.bias = 1;
       EXPECT_EQ(JudgeOutput("y", other.stats(), budget, false).kind, VerdictKind::kCorrect)
           << error;
       if (error < 1e-3)
@@ -180,37 +186,39 @@ TEST(JudgeOutput, SumsThatCancelMayLoseTheirDigitsInAnyKernel) {
 
 TEST(ErrorBudget, OfManyElementsTogetherIsForTheTasksPrecisionAlone) {
   const auto budget_of = [](DType dtype, Accuracy accuracy, double few_sums = 0) {
-    return BudgetFromHonest(Honest(1e-3, 1e-3), dtype, {}, accuracy, {.few_sums = few_sums});
+    return BudgetFromBaseline(BaselineStats(1e-3, 1e-3), dtype, {}, accuracy,
+                              {.few_sums = few_sums});
   };
   const double free = ErrorBudget::kUnlimited;
-  EXPECT_LT(budget_of(DType::kFloat16, Accuracy::kDefault).spread, 3e-3);
-  EXPECT_GE(budget_of(DType::kFloat16, Accuracy::kStrict).spread, 1e-3)
+  EXPECT_LT(budget_of(DType::kFloat16, Accuracy::kDefault).noise, 3e-3);
+  EXPECT_GE(budget_of(DType::kFloat16, Accuracy::kStrict).noise, 1e-3)
       << "the plain kernel itself passes";
-  EXPECT_EQ(budget_of(DType::kFloat16, Accuracy::kFast).spread, free);
-  EXPECT_EQ(budget_of(DType::kFloat16, Accuracy::kFast).lost, free);
-  EXPECT_EQ(budget_of(DType::kFloat16, Accuracy::kDefault, 100).gain, free)
+  EXPECT_EQ(budget_of(DType::kFloat16, Accuracy::kFast).noise, free);
+  EXPECT_EQ(budget_of(DType::kFloat16, Accuracy::kFast).lost_digits, free);
+  EXPECT_EQ(budget_of(DType::kFloat16, Accuracy::kDefault, 100).bias, free)
       << "one rounding is in many elements";
-  EXPECT_EQ(budget_of(DType::kFloat32, Accuracy::kDefault).gain, free);
+  EXPECT_EQ(budget_of(DType::kFloat32, Accuracy::kDefault).bias, free);
   Tolerance own;
   own.relative = 1e-5;
-  EXPECT_EQ(BudgetFromHonest(Honest(0, 0), DType::kFloat16, own).lost, free);
+  EXPECT_EQ(BudgetFromBaseline(BaselineStats(0, 0), DType::kFloat16, own).lost_digits, free);
 }
 
 TEST(ErrorBudget, OfFloat64LeavesRoomForTheReferencesOwnOrderOfSummation) {
-  const double million = BudgetFromHonest(Honest(0, 0), DType::kFloat64, {}, Accuracy::kDefault,
-                                          {.elements = 1e6})
+  const double million = BudgetFromBaseline(BaselineStats(0, 0), DType::kFloat64, {},
+                                            Accuracy::kDefault, {.elements = 1e6})
                              .norm;
   EXPECT_DOUBLE_EQ(million, (8 + 16000) * 0x1p-53);
   EXPECT_LT(million, 1e-4 * UnitRoundoff(DType::kFloat32)) << "float32 does not fit in";
-  EXPECT_DOUBLE_EQ(
-      BudgetFromHonest(Honest(0, 0), DType::kFloat32, {}, Accuracy::kDefault, {.elements = 1e6})
-          .norm,
-      8 * 0x1p-24);
+  EXPECT_DOUBLE_EQ(BudgetFromBaseline(BaselineStats(0, 0), DType::kFloat32, {}, Accuracy::kDefault,
+                                      {.elements = 1e6})
+                       .norm,
+                   8 * 0x1p-24);
 }
 
 TEST(ErrorBudget, LeavesRoomForProductsAddedUpInOrder) {
   const auto budget_of = [](double products, DType dtype) {
-    return BudgetFromHonest(Honest(0, 0), dtype, {}, Accuracy::kDefault, {.products = products});
+    return BudgetFromBaseline(BaselineStats(0, 0), dtype, {}, Accuracy::kDefault,
+                              {.products = products});
   };
   // What float32 errs by when it adds up products of random signs one after the other.
   constexpr int kProducts = 864;
@@ -242,7 +250,7 @@ TEST(ErrorBudget, LeavesRoomForProductsAddedUpInOrder) {
   const ErrorBudget budget = budget_of(kProducts, DType::kFloat32);
   EXPECT_NEAR(norm, budget.norm / 4, 0.1 * norm) << "k = 4 times that";
   EXPECT_LT(worst, budget.element / 4);
-  EXPECT_GT(norm, BudgetFromHonest(Honest(0, 0), DType::kFloat32, {}).norm)
+  EXPECT_GT(norm, BudgetFromBaseline(BaselineStats(0, 0), DType::kFloat32, {}).norm)
       << "else there is nothing to leave room for";
   EXPECT_LT(budget.norm, ReducedRoundoff(DType::kFloat32) / 100) << "TF32 does not fit in";
   EXPECT_DOUBLE_EQ(budget_of(16, DType::kFloat32).norm, budget_of(0, DType::kFloat32).norm);
@@ -252,9 +260,9 @@ TEST(ErrorBudget, LeavesRoomForProductsAddedUpInOrder) {
 
 TEST(ErrorBudget, OfTheWorstElementGrowsWithTheirNumber) {
   const auto budget_of = [](uint64_t results) {
-    CompareStats honest = Honest(0, 0);
-    honest.elements = honest.finite = results;
-    return BudgetFromHonest(honest, DType::kFloat32, {}, Accuracy::kStrict, {.products = 1024});
+    CompareStats baseline = BaselineStats(0, 0);
+    baseline.elements = baseline.finite = results;
+    return BudgetFromBaseline(baseline, DType::kFloat32, {}, Accuracy::kStrict, {.products = 1024});
   };
   const double u = UnitRoundoff(DType::kFloat32);
   EXPECT_DOUBLE_EQ(budget_of(1000).element, 0.3 * 32 * 5 * u);
@@ -272,10 +280,13 @@ TEST(ErrorBudget, OfTheWorstElementGrowsWithTheirNumber) {
   EXPECT_LT(4 * budget_of(kResults).norm, ReducedRoundoff(DType::kFloat32) / 100);
 }
 
-// Five means of 1651 terms, spread over an output: 8.8 u, where the plain kernel had been lucky.
-TEST(ErrorBudget, LeavesRoomForTheLuckOfFewSumsBehindManyElements) {
+// Five means of 1651 terms, spread over an output: 8.8 u, where the baseline kernel happened to be
+// exact.
+TEST(ErrorBudget, LeavesRoomForTheErrorOfFewSumsBehindManyElements) {
   const auto budget_of = [](double terms, Accuracy accuracy = Accuracy::kDefault) {
-    return BudgetFromHonest(Honest(0, 0), DType::kFloat32, {}, accuracy, {.few_sums = terms}).norm /
+    return BudgetFromBaseline(BaselineStats(0, 0), DType::kFloat32, {}, accuracy,
+                              {.few_sums = terms})
+               .norm /
            UnitRoundoff(DType::kFloat32);
   };
   EXPECT_DOUBLE_EQ(budget_of(0), 8);
@@ -286,10 +297,10 @@ TEST(ErrorBudget, LeavesRoomForTheLuckOfFewSumsBehindManyElements) {
       << "TF32 does not fit in";
 }
 
-TEST(ErrorBudget, OfNansIsWhatTheHonestAlgorithmLoses) {
-  CompareStats stats = Honest(0, 0);
+TEST(ErrorBudget, AllowsTheNansThatTheBaselineLoses) {
+  CompareStats stats = BaselineStats(0, 0);
   stats.lost_nan = 2;
-  ErrorBudget budget = BudgetFromHonest(stats, DType::kFloat32, {});
+  ErrorBudget budget = BudgetFromBaseline(stats, DType::kFloat32, {});
   EXPECT_EQ(JudgeOutput("y", stats, budget, false).kind, VerdictKind::kCorrect);
   stats.lost_nan = 3;
   EXPECT_EQ(JudgeOutput("y", stats, budget, false).kind, VerdictKind::kNonFinite);
@@ -298,7 +309,7 @@ TEST(ErrorBudget, OfNansIsWhatTheHonestAlgorithmLoses) {
 TEST(ErrorBudget, ATasksOwnToleranceReplacesIt) {
   Tolerance own;
   own.relative = 1e-5;
-  const ErrorBudget derived = BudgetFromHonest(Honest(1e-3, 5e-3), DType::kFloat32, own);
+  const ErrorBudget derived = BudgetFromBaseline(BaselineStats(1e-3, 5e-3), DType::kFloat32, own);
   EXPECT_DOUBLE_EQ(derived.norm, 1e-5) << "also where it is the stricter one";
   EXPECT_DOUBLE_EQ(derived.element, 1e-5);
   EXPECT_DOUBLE_EQ(DefaultBudget(DType::kBFloat16, own, 1).norm, 1e-5);
@@ -322,12 +333,12 @@ TEST(ErrorBudget, IntegersMustBeEqual) {
   Tolerance loose;
   loose.relative = 0.5;
   for (DType dtype : {DType::kInt8, DType::kInt32, DType::kUInt64, DType::kBool}) {
-    EXPECT_EQ(BudgetFromHonest(Honest(0.1, 0.1), dtype, loose).norm, 0);
+    EXPECT_EQ(BudgetFromBaseline(BaselineStats(0.1, 0.1), dtype, loose).norm, 0);
     EXPECT_EQ(DefaultBudget(dtype, loose, 1).element, 0);
   }
 }
 
-TEST(ErrorBudget, WithoutAnHonestAlgorithmThereIsRoomForAnotherOrderButNotForLowerPrecision) {
+TEST(ErrorBudget, WithoutABaselineThereIsRoomForAnotherOrderButNotForLowerPrecision) {
   const double order = std::sqrt(65536.0) * UnitRoundoff(DType::kFloat32);
   const double tf32 = 0x1p-11;
   EXPECT_GE(DefaultBudget(DType::kFloat32, {}, 1).norm, order);
@@ -338,18 +349,20 @@ TEST(ErrorBudget, WithoutAnHonestAlgorithmThereIsRoomForAnotherOrderButNotForLow
 
 TEST(JudgeOutput, TheBoundItselfPassesAndAnythingMoreFails) {
   const ErrorBudget budget{.norm = 1e-6, .element = 1e-5};
-  EXPECT_EQ(JudgeOutput("y", Honest(0.999e-6, 1e-5), budget, false).kind, VerdictKind::kCorrect);
-  EXPECT_NE(JudgeOutput("y", Honest(1.001e-6, 0), budget, false).kind, VerdictKind::kCorrect);
-  EXPECT_NE(JudgeOutput("y", Honest(0, std::nextafter(1e-5, 1)), budget, false).kind,
+  EXPECT_EQ(JudgeOutput("y", BaselineStats(0.999e-6, 1e-5), budget, false).kind,
+            VerdictKind::kCorrect);
+  EXPECT_NE(JudgeOutput("y", BaselineStats(1.001e-6, 0), budget, false).kind,
+            VerdictKind::kCorrect);
+  EXPECT_NE(JudgeOutput("y", BaselineStats(0, std::nextafter(1e-5, 1)), budget, false).kind,
             VerdictKind::kCorrect);
 }
 
 TEST(JudgeOutput, ANanErrorNeverPasses) {
   const ErrorBudget budget{.norm = 1, .element = 1};
-  CompareStats stats = Honest(0, 0);
+  CompareStats stats = BaselineStats(0, 0);
   stats.worst = NAN;
   EXPECT_NE(JudgeOutput("y", stats, budget, false).kind, VerdictKind::kCorrect);
-  stats = Honest(0, 0);
+  stats = BaselineStats(0, 0);
   stats.squared_difference = NAN;
   EXPECT_EQ(stats.RelativeNorm(), 1e300) << "kept and sent as a number";
   EXPECT_NE(JudgeOutput("y", stats, budget, false).kind, VerdictKind::kCorrect);
@@ -357,7 +370,7 @@ TEST(JudgeOutput, ANanErrorNeverPasses) {
 
 TEST(JudgeOutput, NamesWhatIsWrong) {
   const ErrorBudget budget{.norm = 1e-6, .element = 1e-5};
-  CompareStats stats = Honest(0, 0);
+  CompareStats stats = BaselineStats(0, 0);
   stats.unwritten = 3;
   stats.first_bad = 17;
   const OutputJudgement unwritten = JudgeOutput("y", stats, budget, false);
@@ -369,31 +382,31 @@ TEST(JudgeOutput, NamesWhatIsWrong) {
   stats.finite = 0;
   EXPECT_EQ(JudgeOutput("y", stats, budget, true).kind, VerdictKind::kNotWritten) << "but some did";
 
-  stats = Honest(0, 0);
+  stats = BaselineStats(0, 0);
   stats.lost_nan = 1;
   EXPECT_EQ(JudgeOutput("y", stats, budget, false).kind, VerdictKind::kNonFinite);
-  stats = Honest(0, 0);
+  stats = BaselineStats(0, 0);
   stats.new_nonfinite = 1;
   EXPECT_EQ(JudgeOutput("y", stats, budget, false).kind, VerdictKind::kNonFinite);
 }
 
 TEST(JudgeOutput, TellsLowPrecisionFromAWrongAnswer) {
   const ErrorBudget budget{.norm = 1e-6, .element = 1e-5};
-  CompareStats everywhere_a_little = Honest(1e-3, 4e-3);
+  CompareStats everywhere_a_little = BaselineStats(1e-3, 4e-3);
   everywhere_a_little.beyond = 900;
   EXPECT_EQ(JudgeOutput("y", everywhere_a_little, budget, false).kind, VerdictKind::kLowPrecision);
-  CompareStats one_element = Honest(1e-2, 0.4);
+  CompareStats one_element = BaselineStats(1e-2, 0.4);
   one_element.beyond = 1;
   EXPECT_EQ(JudgeOutput("y", one_element, budget, false).kind, VerdictKind::kWrongResult);
-  CompareStats everywhere_a_lot = Honest(0.7, 2);
+  CompareStats everywhere_a_lot = BaselineStats(0.7, 2);
   everywhere_a_lot.beyond = 1000;
   EXPECT_EQ(JudgeOutput("y", everywhere_a_lot, budget, false).kind, VerdictKind::kWrongResult);
 }
 
 TEST(CompareStats, WhatOverflowsIsStillANumber) {
-  const CompareStats overflown = Honest(INFINITY, 1e300);
+  const CompareStats overflown = BaselineStats(INFINITY, 1e300);
   EXPECT_EQ(overflown.RelativeNorm(), 1e300);
-  const ErrorBudget budget = BudgetFromHonest(overflown, DType::kFloat64, {});
+  const ErrorBudget budget = BudgetFromBaseline(overflown, DType::kFloat64, {});
   EXPECT_TRUE(std::isfinite(budget.norm));
   EXPECT_TRUE(std::isfinite(budget.element));
   EXPECT_NE(JudgeOutput("y", overflown, budget, false).kind, VerdictKind::kCorrect);

@@ -42,8 +42,9 @@ Result<std::vector<std::byte>> FromExpression(const ArgSpec& arg, uint64_t eleme
   return data;
 }
 
-/// Parts of `total` elements for each but the last of `elements`, none longer than twice the
-/// average: the end of every part moves to the front by less than that.
+/// Expression of `elements` increasing offsets from `first` to `first + total`, e.g. the row starts
+/// of a ragged batch. Offset i is its share i·total/parts, moved back by a pseudo-random amount
+/// below the average distance, so that no distance is longer than twice the average.
 std::string Offsets(int64_t first, int64_t total, int64_t elements) {
   const int64_t parts = elements - 1;
   if (parts < 1) return std::to_string(first);

@@ -1,4 +1,4 @@
-// Inputs whose contents come from the host: a file of raw elements, or an expression of the index.
+// Inputs whose contents the host provides: a file of raw elements, or an expression of the index.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,18 @@
 
 namespace atunner {
 
+/// True for kFile and kGenerator.
 bool FillsFromHost(const Fill& fill);
 
-/// A fill whose values depend on the problem's sizes as one of what the judge's kernels or HostFill
-/// know; any other as it is. kInvalidInput where its expression has no value.
+/// Resolves a fill that depends on the problem's sizes (random indices, offsets) into one that the
+/// judge's kernels or HostFill can make; returns other fills unchanged. kInvalidInput if its
+/// expression has no value. Example: indices below `rows` become uniform integers in [0, 4096).
 Result<Fill> BindFill(const ArgSpec& arg, const KernelSpec& spec, const Dims& dims,
                       int64_t elements);
 
-/// The first `elements` elements of a kFile or kGenerator argument. As ReadFile; kInvalidInput for
-/// a file that is too short and for an expression without a value at some index.
+/// The first `elements` elements of a kFile or kGenerator argument, in the argument's dtype.
+/// kInvalidInput for a file that is too short and for an expression without a value at some index;
+/// else the errors of ReadFile.
 Result<std::vector<std::byte>> HostFill(const ArgSpec& arg, uint64_t elements);
 
 }  // namespace atunner

@@ -1,4 +1,4 @@
-// In-out tensors where only some blocks of a launch are executed.
+// In-out tensors of a launch of which only some blocks are executed.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,16 @@
 
 namespace atunner {
 
-/// In-out tensors around such a launch: elements that still hold their inputs pass for unwritten
-/// outputs.
+/// The judge knows unwritten elements by their poison, but in-out tensors hold inputs. This class
+/// keeps the inputs before the launch and afterwards poisons the elements that did not change, so
+/// that blocks that did not run count as unwritten.
 class InPlaceSample {
  public:
-  /// Keeps the inputs.
+  /// Copies the in-out tensors to the host, before the launch.
   static Result<InPlaceSample> Before(Device& device, const TaskBuffers& buffers);
-  /// Poisons what was not changed.
+  /// Poisons the elements that the launch left unchanged.
   Status Mask(Device& device);
-  /// Puts back what Mask found.
+  /// Restores the contents from before Mask.
   Status Unmask(Device& device);
 
  private:

@@ -1,5 +1,5 @@
-// The kinds of inputs a candidate must survive. Which one hides what is told in
-// docs/verification.md.
+// The families of random inputs that every candidate is checked on. docs/verification.md says which
+// errors each of them reveals.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ constexpr std::string_view Name(InputFamily family) {
   return "";
 }
 
-/// One drawing of all inputs. Equal instances give equal bytes on every device.
+/// One set of values of all inputs. Equal instances give equal bytes on every device.
 struct InputInstance {
   InputFamily family = InputFamily::kNormal;
   uint64_t seed = 1;

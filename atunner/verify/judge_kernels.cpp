@@ -25,8 +25,8 @@ constexpr double kSpike = 24.0;          // large against unit noise, and 24² s
 constexpr size_t kRangesAtOnce = kCompareGrid * sizeof(judge::Partial) /
                                  (JudgeKernels::kFingerprintBlocks * sizeof(uint64_t));
 
-/// Of a result: more than its rounding, by four times or, where that is little, by far.
-double NoRounding(DType dtype) {
+/// A relative error that no rounding of the result explains: 4 u, at least 1/256.
+double BeyondRounding(DType dtype) {
   return IsFloat(dtype) ? std::max(4 * UnitRoundoff(dtype), 0x1p-8) : 0;
 }
 
@@ -60,7 +60,7 @@ struct Spike {
   double value = 0;
 };
 
-/// Needles, NaNs and one-element changes all put one value at one place, chosen by the seed.
+/// Needles, NaNs and one-element changes all set one element, whose index the seed chooses.
 Spike SpikeOf(const InputInstance& instance, uint64_t elements, size_t position) {
   Random random(Mix64(instance.seed ^ 0x5b1ce) + position);
   const uint64_t at = random.Below(elements);
@@ -85,6 +85,48 @@ int FillKindCode(Fill::Kind kind) {
   }
 }
 
+/// A fill as judge_fill takes it: its kind's code, see judge::Fill, and its range.
+struct FillRange {
+  int kind = 0;
+  double low = 0;
+  double high = 0;
+};
+
+FillRange FillRangeOf(const ArgSpec& arg) {
+  const int kind = FillKindCode(arg.fill.kind);
+  // Integers without a stated range are small and, where possible, of both signs.
+  if (!IsFloat(arg.dtype) && kind == 0) {
+    const double low = KindOf(arg.dtype) == DTypeKind::kSigned ? -8 : 0;
+    return {3, low, arg.dtype == DType::kBool ? 2.0 : 9.0};
+  }
+  return {kind, arg.fill.kind == Fill::Kind::kZeros ? 0.0 : arg.fill.low, arg.fill.high};
+}
+
+/// Adds up what the blocks of a comparison found.
+CompareStats Sum(std::span<const judge::Partial> partials) {
+  CompareStats stats;
+  for (const judge::Partial& part : partials) {
+    stats.squared_difference += part.squared_difference;
+    stats.squared_reference += part.squared_reference;
+    stats.sum_reference += part.sum_reference;
+    stats.squared_reference_second_half += part.squared_reference_second_half;
+    stats.fourth_difference += part.fourth_difference;
+    stats.along_reference += part.along_reference;
+    stats.squared_along += part.squared_along;
+    stats.worst = std::max(stats.worst, part.worst);
+    stats.finite += part.finite;
+    stats.unwritten += part.unwritten;
+    stats.lost_nan += part.lost_nan;
+    stats.new_nonfinite += part.new_nonfinite;
+    stats.beyond += part.beyond;
+    stats.inexact += part.unsure;
+    stats.lost_digits += part.lost;
+    stats.undetermined += part.undetermined;
+    stats.first_bad = std::min<uint64_t>(stats.first_bad, part.first_bad);
+  }
+  return stats;
+}
+
 }  // namespace
 
 double CompareStats::RelativeNorm() const {
@@ -96,21 +138,21 @@ double CompareStats::RelativeNorm() const {
   return std::isfinite(ratio) ? ratio : 1e300;
 }
 
-double CompareStats::Gain() const {
+double CompareStats::Bias() const {
   return squared_reference > 0 ? along_reference / squared_reference : 0.0;
 }
 
-double CompareStats::LuckOfGain() const {
+double CompareStats::BiasSamplingError() const {
   return squared_reference > 0 ? std::sqrt(squared_along) / squared_reference : 0.0;
 }
 
-double CompareStats::Erring() const {
+double CompareStats::ErringElements() const {
   return fourth_difference > 0 ? squared_difference * squared_difference / fourth_difference : 0.0;
 }
 
 void CompareStats::TakeLarger(const CompareStats& other, double times) {
   along_reference = std::max(std::fabs(along_reference), times * std::fabs(other.along_reference));
-  unsure = std::max(unsure, static_cast<uint64_t>(times * static_cast<double>(other.unsure)));
+  inexact = std::max(inexact, static_cast<uint64_t>(times * static_cast<double>(other.inexact)));
   squared_difference = std::max(squared_difference, times * times * other.squared_difference);
   worst = std::max(worst, times * other.worst);
 }
@@ -140,7 +182,7 @@ Result<std::unique_ptr<JudgeKernels>> JudgeKernels::Make(Device& device, Compile
 
 Status JudgeKernels::Run(const std::string& entry, uint64_t elements, uint32_t block,
                          std::vector<KernelArg> args, uint32_t grid) {
-  // As many blocks as the work needs and no more: on the virtual GPU every block costs time.
+  // No more blocks than the work needs: on the virtual GPU every block costs time.
   const uint64_t wanted = std::clamp<uint64_t>((elements + block * 4 - 1) / (block * 4), 1, 4096);
   const LaunchShape shape{
       {grid ? grid : static_cast<uint32_t>(wanted), 1, 1}, {block, 1, 1}, {}, 0};
@@ -157,27 +199,20 @@ Status JudgeKernels::Run(const std::string& entry, uint64_t elements, uint32_t b
 Status JudgeKernels::FillTensor(DeviceAddress address, const ArgSpec& arg, uint64_t elements,
                                 size_t position, const InputInstance& instance) {
   if (FillsFromHost(arg.fill)) return CopyHostFill(address, arg, elements);
+  const FillRange range = FillRangeOf(arg);
   Spike spike = SpikeOf(instance, elements, position);
-  int kind = FillKindCode(arg.fill.kind);
-  double low = arg.fill.kind == Fill::Kind::kZeros ? 0.0 : arg.fill.low;
-  double high = arg.fill.high;
-  // integers without a stated range: small and of both signs where possible
-  if (!IsFloat(arg.dtype) && kind == 0) {
-    kind = 3;
-    low = KindOf(arg.dtype) == DTypeKind::kSigned ? -8 : 0;
-    high = arg.dtype == DType::kBool ? 2 : 9;
-  }
-  if (kind != 0) spike = {};  // a stated fill is a promise: it may be an index range
+  // A stated fill is a promise to the kernel, e.g. of a range of indices: no spike breaks it.
+  if (range.kind != 0) spike = {};
   const uint64_t seed = Mix64(instance.seed * 1315423911u + position);
   const judge::Fill fill{.data = address,
                          .elements = elements,
                          .seed = seed,
                          .spike_at = spike.at,
-                         .low = low,
-                         .high = high,
+                         .low = range.low,
+                         .high = range.high,
                          .spike_value = spike.value,
                          .dtype = static_cast<int32_t>(arg.dtype),
-                         .kind = kind,
+                         .kind = range.kind,
                          .family = static_cast<int32_t>(instance.family),
                          .variant = static_cast<int32_t>(position)};
   return Run("judge_fill", elements, kFillBlock, {Arg(fill)});
@@ -195,12 +230,12 @@ Status JudgeKernels::Shift(DeviceAddress address, DType dtype, uint64_t elements
       {KernelArg::Address(address), Arg(static_cast<int32_t>(dtype)), Arg(elements), Arg(seed)});
 }
 
-Status JudgeKernels::NoteChoices(const CompareRequest& request, DeviceAddress fixed) {
+Status JudgeKernels::RecordDecisions(const CompareRequest& request, DeviceAddress fixed) {
   return Run("judge_note", request.elements, kFillBlock,
              {KernelArg::Address(request.data), KernelArg::Address(fixed),
               Arg(static_cast<int32_t>(request.dtype)), KernelArg::Address(request.reference),
-              Arg(request.elements), Arg(request.key), KernelArg::Address(request.choices.address),
-              Arg(request.choices.slots)});
+              Arg(request.elements), Arg(request.key),
+              KernelArg::Address(request.decisions.address), Arg(request.decisions.slots)});
 }
 
 Status JudgeKernels::Narrow(DeviceAddress address, DType dtype, uint64_t elements) {
@@ -312,43 +347,24 @@ Result<CompareStats> JudgeKernels::Compare(const CompareRequest& request) {
                                      .reference = request.reference,
                                      .elements = request.elements,
                                      .key = request.key,
-                                     .choices = request.choices.address,
+                                     .choices = request.decisions.address,
                                      .partial = scratch_->address(),
                                      .scale = request.scale,
                                      .largest = LargestFinite(request.dtype),
                                      .element_bound = request.element_bound,
-                                     .rounding = NoRounding(request.dtype),
+                                     .rounding = BeyondRounding(request.dtype),
                                      .dtype = static_cast<int32_t>(request.dtype),
                                      .poison_counts = request.poison_counts,
-                                     .choice_slots = request.choices.slots,
+                                     .choice_slots = request.decisions.slots,
                                      .unused = 0};
   ATUNNER_RETURN_IF_ERROR(
       Run("judge_compare", request.elements, kCompareBlock, {Arg(comparison)}, grid));
   std::vector<judge::Partial> partials(grid);
   ATUNNER_RETURN_IF_ERROR(
       device_.CopyOut(std::as_writable_bytes(std::span(partials)), scratch_->address()));
-  CompareStats stats;
+  CompareStats stats = Sum(partials);
   stats.elements = request.elements;
   stats.scale = request.scale;
-  for (const judge::Partial& part : partials) {
-    stats.squared_difference += part.squared_difference;
-    stats.squared_reference += part.squared_reference;
-    stats.sum_reference += part.sum_reference;
-    stats.squared_reference_second_half += part.squared_reference_second_half;
-    stats.fourth_difference += part.fourth_difference;
-    stats.along_reference += part.along_reference;
-    stats.squared_along += part.squared_along;
-    stats.worst = std::max(stats.worst, part.worst);
-    stats.finite += part.finite;
-    stats.unwritten += part.unwritten;
-    stats.lost_nan += part.lost_nan;
-    stats.new_nonfinite += part.new_nonfinite;
-    stats.beyond += part.beyond;
-    stats.unsure += part.unsure;
-    stats.lost += part.lost;
-    stats.undetermined += part.undetermined;
-    stats.first_bad = std::min<uint64_t>(stats.first_bad, part.first_bad);
-  }
   return stats;
 }
 

@@ -16,7 +16,8 @@
 
 namespace atunner {
 
-/// How an output differs from its reference.
+/// How an output y differs from its reference r, over all its elements. "Normal" elements are those
+/// whose reference is surely a normal number: of the output's type, and of float32 on the way.
 struct CompareStats {
   double squared_difference = 0;
   double squared_reference = 0;
@@ -26,40 +27,41 @@ struct CompareStats {
   double along_reference = 0;    ///< sum of (y - r) · r
   double squared_along = 0;      ///< sum of ((y - r) · r)²
   double worst = 0;              ///< largest |y - r| / (|r| + rms(r))
-  uint64_t finite = 0;
-  uint64_t unwritten = 0;
-  uint64_t lost_nan = 0;
-  uint64_t new_nonfinite = 0;
-  uint64_t beyond = 0;
-  uint64_t unsure = 0;        ///< normal numbers that err by more than a rounding of them
-  uint64_t lost = 0;          ///< normal numbers of which not even the first two bits are right
-  uint64_t undetermined = 0;  ///< elements that a choice may take beyond the bound
-  uint64_t first_bad = ~uint64_t{0};
+  uint64_t finite = 0;           ///< elements that were compared numerically
+  uint64_t unwritten = 0;        ///< elements that still hold the poison
+  uint64_t lost_nan = 0;         ///< elements that are numbers although r is NaN
+  uint64_t new_nonfinite = 0;    ///< elements that are NaN or infinite although r is representable
+  uint64_t beyond = 0;           ///< elements whose error exceeds CompareRequest::element_bound
+  uint64_t inexact = 0;          ///< normal elements that err by more than a rounding of the result
+  uint64_t lost_digits = 0;      ///< normal elements that err by more than a quarter of r
+  uint64_t undetermined = 0;  ///< elements that a data-dependent decision may move beyond the bound
+  uint64_t first_bad = ~uint64_t{0};  ///< smallest index of a wrong element; ~0 if there is none
   uint64_t elements = 0;
-  double scale = 0;  ///< what |r| was increased by in an element's error
+  double scale = 0;  ///< the s of an element's error |y - r| / (|r| + s)
 
-  /// ‖y - r‖ / ‖r‖ over the finite elements, or, where r is zero, the rms of y over `scale`; 1e300
-  /// for what is beyond numbers: squares that overflow, no scale.
+  /// ‖y - r‖ / ‖r‖ over the finite elements or, where r is zero, rms(y) / scale. 1e300 where
+  /// squares overflow or there is no scale.
   double RelativeNorm() const;
-  /// What y is too large by as a whole, g of y ≈ (1 + g) · r: in it errors that are rounding
-  /// average out.
-  double Gain() const;
-  /// What independent errors of these sizes and of either sign add to the gain: their root mean
-  /// square.
-  double LuckOfGain() const;
-  /// How many elements that err alike would make up ‖y - r‖.
-  double Erring() const;
-  /// The larger error of two runs against the same reference, the other's `times` over.
+  /// The b of y ≈ (1 + b)·r: Σ (y - r)·r / Σ r². Roundings to nearest average out in it.
+  double Bias() const;
+  /// Standard deviation of Bias() if the errors are independent and of either sign.
+  double BiasSamplingError() const;
+  /// (Σd²)² / Σd⁴ of the differences d: how many elements with equal errors would give the same
+  /// norm. 1 if a single element errs.
+  double ErringElements() const;
+  /// Keeps the larger errors of two runs against the same reference; the other's count `times`
+  /// over.
   void TakeLarger(const CompareStats& other, double times = 1);
 };
 
-/// What honest kernels may have in place of the elements of a reference because a choice may go
-/// another way: differences from it, so that they do not give it away. Mirrors Choices in judge.cu.
-struct ChoiceSlots {
-  static constexpr int32_t kRange = 2;   ///< of numbers: the least and the largest
-  static constexpr int32_t kPlaces = 8;  ///< of places: each one that was seen
+/// Values that other correct kernels may have in place of the reference's, because a data-dependent
+/// decision (argmax, comparison, rounding to an integer) may go another way. They are stored as
+/// differences from the reference, so that they do not reveal it. Mirrors Choices in judge.cu.
+struct DecisionSlots {
+  static constexpr int32_t kRange = 2;    ///< slots of a number: the smallest and the largest value
+  static constexpr int32_t kIndices = 8;  ///< slots of an index: each value that was seen
   DeviceAddress address = 0;
-  int32_t slots = 0;  ///< float64 values of each element; 0 = nothing depends on a choice
+  int32_t slots = 0;  ///< float64 values per element; 0 = no decision in the task
 };
 
 struct CompareRequest {
@@ -71,7 +73,7 @@ struct CompareRequest {
   double scale = 0;  ///< rms of the reference
   double element_bound = 1e300;
   bool poison_counts = true;
-  ChoiceSlots choices;
+  DecisionSlots decisions;
 };
 
 struct MemoryRange {
@@ -79,41 +81,46 @@ struct MemoryRange {
   uint64_t bytes = 0;
 };
 
-/// What the judge's and the reference kernels are compiled for: the virtual GPU runs PTX, and to
-/// assemble it takes longer than to compile it.
+/// Target of the judge's and the reference kernels: "compute_90" on the virtual GPU, which runs PTX
+/// (assembling it would take longer than compiling), "sm_90" on a real one.
 std::string ArchitectureFor(const Device& device);
 
 class JudgeKernels {
  public:
   static Result<std::unique_ptr<JudgeKernels>> Make(Device& device, Compiler& compiler);
 
-  /// Draws one tensor of an instance. `position` is the argument's index in the spec.
+  /// Draws the contents of one tensor of an instance. `position` is the argument's index in the
+  /// spec.
   Status FillTensor(DeviceAddress address, const ArgSpec& arg, uint64_t elements, size_t position,
                     const InputInstance& instance);
   /// Moves about three quarters of a float32 or float64 tensor's finite elements, and an eighth of
   /// a 16-bit one's, by one unit in the last place; the same call moves them back.
   Status Nudge(DeviceAddress address, DType dtype, uint64_t elements, uint64_t seed);
-  /// Moves floats either way: of float32 and float64 by up to two units in the last place, half of
-  /// 16-bit ones by one.
+  /// Moves floats up or down: float32 and float64 by up to two units in the last place, half of the
+  /// 16-bit ones by one unit.
   Status Shift(DeviceAddress address, DType dtype, uint64_t elements, uint64_t seed);
-  /// Notes in `request.choices` what a run whose choices are its own has at `request.data`;
-  /// `fixed`: the same run with the plain kernel's choices.
-  Status NoteChoices(const CompareRequest& request, DeviceAddress fixed);
+  /// Records in `request.decisions` the values of a run that took its own decisions
+  /// (`request.data`), where they differ from those of `fixed`, the same run with the baseline's
+  /// decisions.
+  Status RecordDecisions(const CompareRequest& request, DeviceAddress fixed);
   /// Rounds float64 to float32 and float32 to TF32; other types stay.
   Status Narrow(DeviceAddress address, DType dtype, uint64_t elements);
   Result<uint64_t> Fingerprint(DeviceAddress address, uint64_t bytes);
-  /// Of several, with one wait for all.
+  /// Fingerprints of several ranges, with one synchronisation for all.
   Result<std::vector<uint64_t>> Fingerprints(std::span<const MemoryRange> ranges);
-  /// For each zone of `bytes` bytes the offset of the first that is not `byte`; nullopt where all
-  /// are.
+  /// For each zone of `bytes` bytes the offset of the first byte that is not `byte`; nullopt if the
+  /// zone is intact.
   Result<std::vector<std::optional<uint64_t>>> FirstChanges(std::span<const DeviceAddress> zones,
                                                             uint64_t bytes, uint8_t byte);
-  /// Puts the fingerprint's kernel into the stream; `slot` receives kFingerprintBlocks partial
-  /// sums.
+  /// Enqueues the fingerprint kernel into the stream without waiting; `slot` receives
+  /// kFingerprintBlocks partial sums of 8 bytes.
   Status EnqueueFingerprint(TimedDevice& device, DeviceAddress address, uint64_t bytes,
                             DeviceAddress slot);
+  /// XORs a float64 reference with `key`; the same call unmasks it.
   Status Mask(DeviceAddress reference, uint64_t elements, uint64_t key);
+  /// Converts `data` to float64.
   Status Widen(DeviceAddress data, DType dtype, uint64_t elements, DeviceAddress wide);
+  /// Compares an output with its reference, both in device memory.
   Result<CompareStats> Compare(const CompareRequest& request);
 
   static constexpr uint32_t kFingerprintBlocks = 256;
@@ -123,7 +130,8 @@ class JudgeKernels {
   Status Run(const std::string& entry, uint64_t elements, uint32_t block,
              std::vector<KernelArg> args, uint32_t grid = 0);
 
-  /// Every instance sees the same contents, so they are made once and stay on the device.
+  /// Copies a fill that the host computes. All instances share its contents, so that they are made
+  /// once and kept on the device, in at most a quarter of its free memory.
   Status CopyHostFill(DeviceAddress address, const ArgSpec& arg, uint64_t elements);
 
   Device& device_;

@@ -479,7 +479,7 @@ class UlpTest : public CompareTest {
     }
     const auto y = Put(raw);
     const auto r = Put(reference);
-    const ErrorBudget budget = BudgetFromHonest({}, dtype, {});
+    const ErrorBudget budget = BudgetFromBaseline({}, dtype, {});
     const CompareStats stats = kernels_
                                    ->Compare({y->address(), dtype, r->address(), kCount, 0,
                                               std::sqrt(squares / kCount), budget.element})

@@ -1,4 +1,32 @@
-// The right answer and how far an honest same-precision algorithm is from it.
+// The oracle: the float64 reference of a task's outputs, hidden from candidates, and the error that
+// a correct kernel of the task's precision makes against it.
+//
+// One Reference belongs to one problem size and one instance of the inputs (family, seed). It is
+// made once and serves all candidates:
+//
+//     inputs ──► float64 result ──► rms, trivial outputs ──► masked with a random key
+//       │          (1)                   (2)                         (3)
+//       └──────► baseline kernel ──► its error against the reference ──► ErrorBudget
+//                  (4)                                                     (5)
+//
+// 1. The reference is computed in one of three ways. Small tasks: Operator::Reference on the CPU.
+//    Larger ones: the operator's plain kernel with float64 arithmetic and outputs. A user's kernel:
+//    the kernel in its default configuration, converted to float64.
+// 2. Some instances prove nothing. A mean of normal inputs is close to 0, so that zeros would pass.
+//    TestTrivialOutputs asks whether zeros, the best constant, a half-written output or a copy of
+//    an input would be within the budget; such an instance does not count as a proof.
+// 3. Values lie in device memory XORed with a keyed stream (judge_mask in kernels/judge/judge.cu).
+//    The key stays on the host and is passed to the compare kernel alone. A candidate that searches
+//    memory for the answer, or copies whatever buffer has the right size, finds noise.
+// 4. The baseline kernel computes the task in its own types, one plain loop per result.
+// 5. Its error becomes the budget, see error_budget.h. Two things may widen it later, each at most
+//    a few times per reference and only if a candidate was about to be refused:
+//    budget_reevaluation.cpp runs the baseline with random roundings, data_dependent_decisions.cpp
+//    finds elements that depend on a decision (argmax, comparison, rounding to an integer) which
+//    rounding errors can turn.
+//
+// Where the baseline's intermediate values do not fit into a quarter of the free memory, both
+// kernels run on equal slices of the task one after another, e.g. one attention head at a time.
 #pragma once
 
 #include <list>
@@ -17,40 +45,41 @@
 
 namespace atunner {
 
-/// The right answer to one input instance at one problem size. The values lie masked in device
-/// memory, so that a candidate that searches memory for them finds noise.
+/// The right answer to one input instance at one problem size, masked in device memory.
 struct Reference {
   struct Output {
     std::string name;
     DType dtype = DType::kFloat32;
-    std::unique_ptr<Buffer> masked;  ///< float64
+    std::unique_ptr<Buffer> masked;  ///< `elements` values in float64, XORed with a stream of `key`
     uint64_t elements = 0;
     uint64_t key = 0;
-    double scale = 0;  ///< ElementScale
+    double scale = 0;  ///< ElementScale of the task's tolerance
     ErrorBudget budget;
-    CompareStats self;    ///< the reference against itself: its norm, mean and rms
-    CompareStats honest;  ///< the largest errors that the budget is made from
-    std::unique_ptr<Buffer> choice_memory;
-    ChoiceSlots choices;        ///< what it may have instead where computed values decide
-    uint64_t undetermined = 0;  ///< elements that may be beyond the budget by such a choice
+    CompareStats self;      ///< the reference compared with itself: its norm, mean and rms
+    CompareStats baseline;  ///< the largest errors of the baseline's runs, which give the budget
+    std::unique_ptr<Buffer> decision_memory;
+    /// Other values that are right too, where data-dependent decisions may go another way
+    DecisionSlots decision_slots;
+    uint64_t undetermined = 0;  ///< elements that such a decision may move beyond the budget
     /// False when zeros, a constant or a copy of an input would pass: this instance proves nothing.
     bool discriminates = true;
-    /// True when even the plain kernel leaves its type's range here: no candidate can be held to
-    /// this instance.
+    /// True when the results of the baseline kernel leave its type's range: no candidate can be
+    /// compared on this instance.
     bool overflows = false;
   };
   std::vector<Output> outputs;
   uint64_t bytes = 0;
-  bool reconsidered = false;
-  int choice_rounds = 0;
+  bool reevaluated = false;  ///< whether ReevaluateBudget has run
+  int decision_rounds = 0;   ///< rounds of SampleDecisions so far
 
-  /// Where an unlucky element is not averaged out, and several runs cost little.
+  /// Less than 8 MiB in float64: one element's error weighs in the norm, and several runs cost
+  /// little.
   bool small() const;
   bool discriminates() const;
   bool overflows() const;
-  /// May so much of an output be this or that, because roundings decide it, that to be right shows
-  /// nothing?
-  bool open() const;
+  /// True if more than a quarter of an output's elements depend on decisions that roundings may
+  /// turn: a candidate that passes has shown nothing.
+  bool mostly_undetermined() const;
 };
 
 /// Makes references and keeps the recent ones within a memory limit.
@@ -63,20 +92,20 @@ class OracleStore {
   /// `buffers` hold the instance's inputs, freshly drawn. Outputs of `buffers` are overwritten.
   Result<const Reference*> Get(const TaskBuffers& buffers, const InputInstance& instance);
 
-  /// A candidate errs more than its budget allows: is that the candidate's error, or was the plain
-  /// kernel lucky? Runs that round as chance has it may err more, or choose otherwise, and then
-  /// count. They are made once for each reference, those that choose a few times over. Outputs of
-  /// `buffers` stay as they are. False when nothing was learnt.
-  Result<bool> Reconsider(const TaskBuffers& buffers, const InputInstance& instance);
+  /// Called when a candidate is beyond its budget: the baseline's one run may have erred by chance
+  /// less than correct kernels do. Runs the baseline several times with random roundings (once per
+  /// reference) and with its own data-dependent decisions (up to three rounds) and widens the
+  /// budget by what they show. Outputs of `buffers` stay as they are. False if nothing changed.
+  Result<bool> ReevaluateBudget(const TaskBuffers& buffers, const InputInstance& instance);
 
-  /// nullptr: not computed, or forgotten.
+  /// nullptr if it was not computed yet or was evicted.
   const Reference* Find(const Dims& dims, const InputInstance& instance) const;
 
-  /// How the references are computed, for the report: "float64 on the CPU", "float64 kernel", "the
-  /// kernel as given".
+  /// How references of that size are computed, for the report: "float64 reference on the CPU",
+  /// "plain kernel in float64" or "the kernel as given".
   std::string Describe(const Dims& dims) const;
-  /// Whether the operator's reference is computed on the CPU there; on a virtual GPU all else is
-  /// interpreted.
+  /// True if references of that size are computed on the CPU. Its limits are higher with a virtual
+  /// GPU, where a kernel would be interpreted.
   bool UseCpu(const Dims& dims) const;
 
  private:
@@ -86,81 +115,93 @@ class OracleStore {
     std::unique_ptr<LoadedModule> module;
     LaunchPlan plan;
   };
-  /// The operator's plain kernels, of the task or of the equal ones it is taken apart into; each is
-  /// built when it is needed.
-  struct PlainPrograms {
+  /// The operator's baseline kernels for the whole task or for one of `slices` equal slices of it.
+  /// Each program is built when it is first needed.
+  struct BaselinePrograms {
     KernelSpec spec;
     int64_t slices = 1;
-    std::unique_ptr<Program> yardstick, reference;
-    std::unique_ptr<Program> choosing;  ///< nullptr with a known `choices`: nothing is chosen
-    std::optional<DecisionKernels> choices;
-    bool asked_for_choices = false;
+    std::unique_ptr<Program> baseline, reference;
+    /// The variant whose data-dependent decisions can be perturbed; nullptr if nothing is decided
+    std::unique_ptr<Program> deciding;
+    std::optional<DecisionKernels> decisions;
+    bool decisions_known = false;  ///< whether the two above were looked up
   };
   Result<std::unique_ptr<Program>> Build(const RenderedKernel& kernel) const;
-  /// Taken apart at the task's own size, where what plain kernels keep between them would not fit.
-  Status TakeApart(uint64_t most_bytes);
-  PlainPrograms& ProgramsFor(const Dims& dims) {
-    return apart_.slices > 1 && dims == spec_.dims ? apart_ : whole_;
+  /// Slices the task at its own size if the baseline's workspaces exceed `most_bytes`.
+  Status SplitIntoSlices(uint64_t most_bytes);
+  BaselinePrograms& ProgramsFor(const Dims& dims) {
+    return sliced_.slices > 1 && dims == spec_.dims ? sliced_ : whole_;
   }
-  static std::optional<MemoryRange> SliceOf(const PlainPrograms& programs, int64_t slice,
+  static std::optional<MemoryRange> SliceOf(const BaselinePrograms& programs, int64_t slice,
                                             const TaskBuffers& buffers, const RangeOf& elsewhere,
                                             const std::string& name);
-  Status RunPlain(const PlainPrograms& programs, const Program& program, const TaskBuffers& buffers,
-                  const RangeOf& elsewhere, const char* what);
-  Result<PlainPrograms*> YardstickFor(const Dims& dims);
-  Result<PlainPrograms*> ChoosingFor(const Dims& dims);
+  Status RunBaselineProgram(const BaselinePrograms& programs, const Program& program,
+                            const TaskBuffers& buffers, const RangeOf& elsewhere, const char* what);
+  Result<BaselinePrograms*> BaselineFor(const Dims& dims);
+  Result<BaselinePrograms*> DecisionProgramsFor(const Dims& dims);
   Result<CompareStats> CompareWith(const Reference::Output& output, DeviceAddress data,
                                    double element_bound = 1e300);
-  /// The same call moves them back.
+  /// Moves float inputs by one unit in the last place; the same call moves them back.
   Status NudgeInputs(const TaskBuffers& buffers, uint64_t seed);
   Result<Reference> Compute(const TaskBuffers& buffers);
   Status ComputeOnCpu(const TaskBuffers& buffers, Reference& reference) const;
   Status ComputeByOperatorKernel(const TaskBuffers& buffers, Reference& reference);
   Status ComputeByUserKernel(const TaskBuffers& buffers, Reference& reference) const;
   Status Finish(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference);
-  Status MeasureHonest(const TaskBuffers& buffers, const InputInstance& instance,
-                       Reference& reference);
+  Status MeasureBaseline(const TaskBuffers& buffers, const InputInstance& instance,
+                         Reference& reference);
+  /// Runs the baseline on inputs moved by a unit in the last place, where the input family or a
+  /// small task amplifies roundings, and keeps the larger errors in `worst`.
+  Status AddNudgedRuns(const TaskBuffers& buffers, const InputInstance& instance,
+                       const Reference& reference, std::vector<CompareStats>& worst);
   void SetBudget(const TaskBuffers& buffers, Reference::Output& output) const;
-  Result<std::vector<CompareStats>> RunHonest(const TaskBuffers& buffers,
-                                              const Reference& reference);
-  Result<std::vector<CompareStats>> RunHonestNudged(const TaskBuffers& buffers,
-                                                    const Reference& reference, uint64_t seed);
-  /// Outputs in the order of the reference's.
+  Result<std::vector<CompareStats>> RunBaseline(const TaskBuffers& buffers,
+                                                const Reference& reference);
+  Result<std::vector<CompareStats>> RunBaselineNudged(const TaskBuffers& buffers,
+                                                      const Reference& reference, uint64_t seed);
+  /// One buffer per output, in the order of Reference::outputs.
   using Outputs = std::vector<std::unique_ptr<Buffer>>;
   static RangeOf RangesOf(const Reference& reference, const Outputs& outputs);
   Status RunPerturbedOnce(const TaskBuffers& buffers, const Reference& reference,
                           const Outputs& outputs, uint64_t seed);
-  /// The plain kernels that choose, on each of the task's parts.
-  Status RunChoosing(const TaskBuffers& buffers, const Reference& reference, const Outputs& outputs,
-                     Decisions decisions, uint64_t seed);
-  Status RunSlices(const PlainPrograms& programs, const PerturbedTask& task,
+  /// Runs `deciding` on each slice.
+  Status RunDecisions(const TaskBuffers& buffers, const Reference& reference,
+                      const Outputs& outputs, DecisionSource decisions, uint64_t seed);
+  Status RunSlices(const BaselinePrograms& programs, const PerturbedTask& task,
                    const RangeOf& elsewhere, uint64_t seed);
-  /// nullopt where memory does not suffice.
-  Result<std::optional<Outputs>> RoomToPerturb(const TaskBuffers& buffers,
-                                               const Reference& reference);
+  /// Outputs for perturbed runs; nullopt if these would take more than half of the free memory.
+  Result<std::optional<Outputs>> AllocateScratchOutputs(const TaskBuffers& buffers,
+                                                        const Reference& reference);
   Status PerturbErrors(const TaskBuffers& buffers, const InputInstance& instance,
                        Reference& reference, const Outputs& outputs);
-  /// Which elements depend on choices that another correct kernel may take otherwise, and what they
-  /// may be then. False where nothing is chosen or enough was tried.
-  Result<bool> FindChoices(const TaskBuffers& buffers, const InputInstance& instance,
-                           Reference& reference, const Outputs& outputs);
-  /// Before anyone is judged where the plain kernel itself chose otherwise than float64: that is no
-  /// error of its own.
-  Status SettleChoices(const TaskBuffers& buffers, const InputInstance& instance,
-                       Reference& reference);
-  Status MakeRoomForChoices(const PlainPrograms& programs, Reference& reference);
-  /// The plain kernel's errors once more: those of its choices are none.
-  Status MeasureWithoutChoices(const TaskBuffers& buffers, Reference& reference,
-                               const Outputs& outputs);
-  /// The budget, and what it tells apart; `outputs`: of a plain run.
-  Status BudgetWithChoices(const TaskBuffers& buffers, Reference::Output& output,
-                           DeviceAddress plain, bool renew);
-  Status TestNullCandidates(const TaskBuffers& buffers, Reference::Output& output);
-  /// As RunHonest, on inputs of the next narrower type; the instance's own are there again
-  /// afterwards.
-  Result<std::vector<CompareStats>> RunHonestNarrow(const TaskBuffers& buffers,
-                                                    const InputInstance& instance,
-                                                    const Reference& reference);
+  /// One round of runs whose data-dependent decisions follow perturbed values; records what the
+  /// outputs become. False if the task decides nothing or three rounds were made.
+  Result<bool> SampleDecisions(const TaskBuffers& buffers, const InputInstance& instance,
+                               Reference& reference, const Outputs& outputs);
+  /// One draw of SampleDecisions: a run with its own decisions into `outputs`, one with the
+  /// baseline's into `replayed`.
+  Status DrawDecisions(const TaskBuffers& buffers, const Reference& reference,
+                       const Outputs& outputs, const Outputs& replayed, uint64_t seed);
+  /// Samples decisions before the first candidate is judged if the baseline's own error is too
+  /// large for another order of summation: its decisions then differ from the reference's, and that
+  /// must not widen the budget.
+  Status SampleBaselineDecisions(const TaskBuffers& buffers, const InputInstance& instance,
+                                 Reference& reference);
+  Status AllocateDecisionSlots(const BaselinePrograms& programs, Reference& reference);
+  /// Measures the baseline's error again, where the recorded decisions count as no error.
+  Status MeasureBaselineBesideDecisions(const TaskBuffers& buffers, Reference& reference,
+                                        const Outputs& outputs);
+  /// Recomputes the undetermined elements of an output, and with `renew` its budget. `plain` holds
+  /// the output of a baseline run.
+  Status UpdateBudget(const TaskBuffers& buffers, Reference::Output& output, DeviceAddress plain,
+                      bool renew);
+  /// Clears `discriminates` if a trivial output (zeros, a constant, half, a copy of an input) would
+  /// pass.
+  Status TestTrivialOutputs(const TaskBuffers& buffers, Reference::Output& output);
+  /// RunBaseline on inputs rounded to the next narrower type; restores the inputs afterwards.
+  Result<std::vector<CompareStats>> RunBaselineNarrowed(const TaskBuffers& buffers,
+                                                        const InputInstance& instance,
+                                                        const Reference& reference);
   void Evict();
 
   Device& device_;
@@ -168,7 +209,7 @@ class OracleStore {
   JudgeKernels& kernels_;
   const KernelSpec& spec_;
   const Operator* operator_ = nullptr;
-  PlainPrograms whole_, apart_;
+  BaselinePrograms whole_, sliced_;
   std::unique_ptr<Program> user_kernel_;
   std::map<std::pair<Dims, InputInstance>, Reference> cache_;
   std::list<std::pair<Dims, InputInstance>> order_;

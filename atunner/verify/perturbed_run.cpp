@@ -13,11 +13,11 @@ namespace {
 
 using graph::StepRounding;
 
-/// Versions of a value: rounded one way and the other, and for what it decides as the plain kernels
-/// have it.
-constexpr size_t kOneWay = 0;
-constexpr size_t kOtherWay = 1;
-constexpr size_t kAsItIs = 2;
+/// Versions of a value: two with different random roundings, and the baseline's own, which
+/// data-dependent decisions read.
+constexpr size_t kFirstRounding = 0;
+constexpr size_t kSecondRounding = 1;
+constexpr size_t kUnperturbed = 2;
 constexpr size_t kVersions = 3;
 
 DeviceAddress AddressIn(const KernelArg& arg) {
@@ -26,8 +26,8 @@ DeviceAddress AddressIn(const KernelArg& arg) {
   return address;
 }
 
-/// Products and partial sums have more digits than operands of 16 bits: what is stored so may move
-/// as a result, and not as a term.
+/// Products and partial sums have more digits than 16-bit operands: a 16-bit value may be moved as
+/// a result, but not as a term of a sum.
 bool IsTerm(DType stored) { return stored == DType::kFloat32 || stored == DType::kFloat64; }
 bool CanMove(DType stored) {
   return IsTerm(stored) || stored == DType::kFloat16 || stored == DType::kBFloat16;
@@ -37,7 +37,7 @@ class Run {
  public:
   Run(const PerturbedTask& task, uint64_t seed) : task_(task), seed_(seed) {}
 
-  /// Versions have workspaces of their own, and tensors in common.
+  /// Each version gets its own workspaces; all share the tensors.
   Status Bind(const RangeOf& tensors) {
     const AddressOf address = [&](const std::string& name) -> std::optional<DeviceAddress> {
       const auto range = tensors(name);
@@ -45,8 +45,8 @@ class Run {
       bytes_[range->address] = range->bytes;
       return range->address;
     };
-    as_it_is_ = task_.decisions != Decisions::kFree && ValuesDecide();
-    for (size_t version = 0; version < (as_it_is_ ? kVersions : kAsItIs); ++version) {
+    keeps_unperturbed_ = task_.decisions != DecisionSource::kOwn && DecidesByValues();
+    for (size_t version = 0; version < (keeps_unperturbed_ ? kVersions : kUnperturbed); ++version) {
       ATUNNER_TRY(plans_[version],
                   BindPlan(task_.device, task_.plan, task_.spec, task_.buffers, address));
       for (const auto& workspace : plans_[version].workspaces)
@@ -56,19 +56,20 @@ class Run {
   }
 
   Status Step(size_t step) {
-    if (as_it_is_) ATUNNER_RETURN_IF_ERROR(Launch(step, plans_[kAsItIs].steps[step].args));
+    if (keeps_unperturbed_)
+      ATUNNER_RETURN_IF_ERROR(Launch(step, plans_[kUnperturbed].steps[step].args));
     const StepRounding& rounding = task_.steps[step];
     const ArgBinding& result = task_.plan.steps[step].args[rounding.operands.size()];
     const bool kept = InWorkspace(result.kind);
-    // The last one written is what an output has.
-    for (const size_t version : {kOtherWay, kOneWay}) {
-      if (version == kOtherWay && !(kept && IsTwice(result.name))) continue;
+    // The first rounding is written last, so that outputs hold it.
+    for (const size_t version : {kSecondRounding, kFirstRounding}) {
+      if (version == kSecondRounding && !(kept && IsComputedTwice(result.name))) continue;
       std::vector<std::unique_ptr<Buffer>> copies;
       ATUNNER_TRY(const std::vector<KernelArg> args, ArgsOf(step, version, copies));
       ATUNNER_RETURN_IF_ERROR(Launch(step, args));
       if (!kept || !rounding.rounds || !CanMove(rounding.stored)) continue;
       const DeviceAddress to = AddressIn(args[rounding.operands.size()]);
-      if (task_.decisions == Decisions::kPlain) {
+      if (task_.decisions == DecisionSource::kBaseline) {
         ATUNNER_RETURN_IF_ERROR(Move(to, rounding.stored, Seed(step, 128 + version)));
       } else {
         ATUNNER_RETURN_IF_ERROR(task_.kernels.Shift(
@@ -79,8 +80,8 @@ class Run {
   }
 
  private:
-  /// Does a computed value decide anything?
-  bool ValuesDecide() const {
+  /// True if any step decides by a computed value.
+  bool DecidesByValues() const {
     for (size_t step = 0; step < task_.steps.size(); ++step) {
       for (size_t i = 0; i < task_.steps[step].operands.size(); ++i) {
         const bool computed = InWorkspace(task_.plan.steps[step].args[i].kind);
@@ -91,11 +92,11 @@ class Run {
     return false;
   }
 
-  bool IsTwice(const std::string& workspace) const {
-    return task_.decisions == Decisions::kPlain && Readers(workspace) > 1;
+  bool IsComputedTwice(const std::string& workspace) const {
+    return task_.decisions == DecisionSource::kBaseline && Readers(workspace) > 1;
   }
 
-  /// Steps that read a workspace.
+  /// Number of steps that read a workspace.
   int64_t Readers(const std::string& workspace) const {
     int64_t readers = 0;
     for (size_t step = 0; step < task_.steps.size(); ++step) {
@@ -110,7 +111,7 @@ class Run {
 
   uint64_t Seed(size_t step, size_t what) const { return Mix64(seed_ ^ Mix64(step * 256 + what)); }
 
-  /// Both versions of a step read the same values, and round them differently.
+  /// Arguments of a step. Both roundings read the same operands and round them differently.
   Result<std::vector<KernelArg>> ArgsOf(size_t step, size_t version,
                                         std::vector<std::unique_ptr<Buffer>>& copies) {
     std::vector<KernelArg> args = plans_[version].steps[step].args;
@@ -118,10 +119,10 @@ class Run {
     for (size_t i = 0; i < rounding.operands.size(); ++i) {
       const auto& [reading, stored] = rounding.operands[i];
       const ArgBinding& binding = task_.plan.steps[step].args[i];
-      const bool twice = InWorkspace(binding.kind) && IsTwice(binding.name);
-      const bool as_is = as_it_is_ && reading == StepRounding::Reading::kAsIs;
-      const size_t either = twice ? Seed(step, i) % 2 : kOneWay;
-      const size_t source = as_is ? kAsItIs : either;
+      const bool twice = InWorkspace(binding.kind) && IsComputedTwice(binding.name);
+      const bool as_is = keeps_unperturbed_ && reading == StepRounding::Reading::kAsIs;
+      const size_t either = twice ? Seed(step, i) % 2 : kFirstRounding;
+      const size_t source = as_is ? kUnperturbed : either;
       args[i] = plans_[source].steps[step].args[i];
       if (reading != StepRounding::Reading::kTerms || !IsTerm(stored)) continue;
       const uint64_t bytes = bytes_.at(AddressIn(args[i]));
@@ -140,7 +141,7 @@ class Run {
   }
 
   Status Launch(size_t step, const std::vector<KernelArg>& args) {
-    const BoundStep& bound = plans_[kOneWay].steps[step];
+    const BoundStep& bound = plans_[kFirstRounding].steps[step];
     ATUNNER_TRY(
         const LaunchOutcome outcome,
         task_.device.Launch(task_.module, bound.entry, bound.shape, args,
@@ -152,7 +153,7 @@ class Run {
 
   const PerturbedTask& task_;
   uint64_t seed_;
-  bool as_it_is_ = false;
+  bool keeps_unperturbed_ = false;
   std::array<BoundPlan, kVersions> plans_;
   std::map<DeviceAddress, uint64_t> bytes_;
 };

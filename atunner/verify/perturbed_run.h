@@ -1,5 +1,5 @@
-// Plain kernels that round as chance has it: a sample of what correct kernels of the same precision
-// err by.
+// Runs of the baseline kernels with random roundings: samples of the error of correct kernels of
+// the same precision.
 #pragma once
 
 #include <functional>
@@ -13,17 +13,19 @@
 
 namespace atunner {
 
-/// Tensors that lie elsewhere than in a task's buffers, by name.
+/// The memory of tensors that are not in the task's buffers, by name; nullopt for all others.
 using RangeOf = std::function<std::optional<MemoryRange>(const std::string& name)>;
 
-/// Who decides what computed values decide.
-enum class Decisions : uint8_t {
-  kPlain,  ///< the plain kernel's values
-  kFixed,  ///< likewise; values have one version each, as with kFree and the same seed
-  kFree,   ///< the run's own values, which are moved further
+/// Whose values data-dependent decisions (argmax, comparison, rounding to an integer) follow.
+enum class DecisionSource : uint8_t {
+  kBaseline,  ///< the unperturbed baseline's values
+  /// The unperturbed baseline's values. Everything else is as with kOwn and the same seed, bit for
+  /// bit: the two runs differ by their decisions alone.
+  kBaselineReplay,
+  kOwn,  ///< the run's own values, each moved by up to two units in the last place
 };
 
-/// Plain kernels and where they round.
+/// Baseline kernels and where each of their steps rounds.
 struct PerturbedTask {
   Device& device;
   JudgeKernels& kernels;
@@ -32,14 +34,14 @@ struct PerturbedTask {
   const std::vector<graph::StepRounding>& steps;
   const KernelSpec& spec;
   const TaskBuffers& buffers;
-  Decisions decisions = Decisions::kPlain;
+  DecisionSource decisions = DecisionSource::kBaseline;
 };
 
-/// One run. Whatever is rounded, results, products and partial sums, is moved by a unit in its last
-/// place or not. Where the plain kernel decides, what several steps read is computed twice, rounded
-/// one way and the other, and each of them reads one of the two: kernels may compute it by several
-/// formulas, so that what is equal in exact arithmetic does not cancel exactly. `seed` says how;
-/// inputs stay as they are.
+/// One run. Each rounded value (result, product, partial sum) is moved by one unit in its last
+/// place or left alone, at random by `seed`; inputs stay. With DecisionSource::kBaseline a value
+/// that several steps read is computed twice, rounded differently, and each reader gets one of the
+/// two. That stands for kernels that compute the value by two formulas: a - b with a = b in exact
+/// arithmetic is then a few roundings instead of exactly 0.
 Status RunPerturbed(const PerturbedTask& task, const RangeOf& tensors, uint64_t seed);
 
 }  // namespace atunner

@@ -8,14 +8,34 @@
 namespace atunner {
 namespace {
 
-// wider than one row of threads can overshoot with a vector store each
+// More than 1024 threads can overshoot with one 16-byte store each.
 constexpr uint64_t kGuardBytes = 16384;
 constexpr uint8_t kGuardByte = 0xa5;
-// of every float type: what reads a workspace that it did not write spreads it
+// NaN in every float type: it spreads from a workspace that is read before it is written.
 constexpr uint8_t kNanByte = 0xff;
 constexpr uint64_t kSkewBytes = 256;
 
 }  // namespace
+
+Result<TaskBuffers::Tensor> TaskBuffers::AllocateTensor(const KernelSpec& spec, size_t position,
+                                                        uint32_t skew) const {
+  const ArgSpec& arg = spec.args[position];
+  Tensor tensor;
+  tensor.spec = &arg;
+  tensor.position = position;
+  ATUNNER_TRY(tensor.shape, ShapeOf(arg, spec, dims_));
+  ATUNNER_TRY(Fill fill, BindFill(arg, spec, dims_, tensor.shape.elements));
+  if (fill.kind != arg.fill.kind) {
+    tensor.bound = std::make_unique<ArgSpec>(arg);
+    tensor.bound->fill = std::move(fill);
+    tensor.spec = tensor.bound.get();
+  }
+  const uint64_t lead = guard_bytes_ == 0 ? 0 : guard_bytes_ + skew * kSkewBytes;
+  ATUNNER_TRY(tensor.memory,
+              device_->Allocate(lead + static_cast<uint64_t>(tensor.shape.bytes) + guard_bytes_));
+  tensor.address = tensor.memory->address() + lead;
+  return tensor;
+}
 
 Result<TaskBuffers> TaskBuffers::Allocate(Device& device, const KernelSpec& spec, const Dims& dims,
                                           uint32_t skew) {
@@ -23,23 +43,8 @@ Result<TaskBuffers> TaskBuffers::Allocate(Device& device, const KernelSpec& spec
   buffers.dims_ = dims;
   buffers.guard_bytes_ = device.checks_bounds() ? 0 : kGuardBytes;
   for (size_t i = 0; i < spec.args.size(); ++i) {
-    const ArgSpec& arg = spec.args[i];
-    if (arg.role == Role::kScalar) continue;
-    Tensor tensor;
-    tensor.spec = &arg;
-    tensor.position = i;
-    ATUNNER_TRY(tensor.shape, ShapeOf(arg, spec, dims));
-    ATUNNER_TRY(Fill fill, BindFill(arg, spec, dims, tensor.shape.elements));
-    if (fill.kind != arg.fill.kind) {
-      tensor.bound = std::make_unique<ArgSpec>(arg);
-      tensor.bound->fill = std::move(fill);
-      tensor.spec = tensor.bound.get();
-    }
-    const uint64_t lead = buffers.guard_bytes_ == 0 ? 0 : buffers.guard_bytes_ + skew * kSkewBytes;
-    ATUNNER_TRY(tensor.memory, device.Allocate(lead + static_cast<uint64_t>(tensor.shape.bytes) +
-                                               buffers.guard_bytes_));
-    tensor.address = tensor.memory->address() + lead;
-    buffers.tensors_.push_back(std::move(tensor));
+    if (spec.args[i].role == Role::kScalar) continue;
+    ATUNNER_TRY(buffers.tensors_.emplace_back(), buffers.AllocateTensor(spec, i, skew));
   }
   return buffers;
 }
@@ -101,7 +106,7 @@ Result<std::optional<std::string>> TaskBuffers::BrokenGuard(JudgeKernels& kernel
 
 namespace {
 
-/// An argument that is no scalar, for memory at `address`.
+/// A pointer or tensor-map argument for memory at `address`.
 Result<KernelArg> Pointing(Device& device, const ConcreteArg& arg, DeviceAddress address) {
   if (!IsMap(arg.kind)) return KernelArg::Address(address);
   TensorMapSpec spec = arg.map;
@@ -110,7 +115,7 @@ Result<KernelArg> Pointing(Device& device, const ConcreteArg& arg, DeviceAddress
   return KernelArg::Map(map);
 }
 
-/// A new texture of the launch.
+/// A texture or surface argument; the new texture is kept in `bound`.
 Result<KernelArg> Textured(Device& device, const ConcreteArg& arg, BoundPlan& bound) {
   ATUNNER_TRY(const TextureSpec spec, ParseTexture(arg.name));
   ATUNNER_TRY(bound.textures.emplace_back(), device.CreateTexture(spec, RandomTexels(spec)));
@@ -127,57 +132,77 @@ Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelS
       device, plan, spec, buffers, [](const std::string&) { return std::nullopt; }, workspaces);
 }
 
+namespace {
+
+/// Addresses of a plan's workspaces and tensors while it is bound.
+struct Addresses {
+  const TaskBuffers& buffers;
+  const AddressOf& elsewhere;
+  std::map<std::string, DeviceAddress> workspaces;
+
+  std::optional<DeviceAddress> Of(const ConcreteArg& arg) const {
+    if (InWorkspace(arg.kind)) {
+      const auto found = workspaces.find(arg.name);
+      return found == workspaces.end() ? std::nullopt : std::optional(found->second);
+    }
+    if (const auto address = elsewhere(arg.name)) return address;
+    const TaskBuffers::Tensor* tensor = buffers.Find(arg.name);
+    return tensor ? std::optional(tensor->address) : std::nullopt;
+  }
+};
+
+Result<DeviceAddress> AddWorkspace(Device& device, const ConcreteWorkspace& workspace,
+                                   Workspaces contents, BoundPlan& bound) {
+  const uint64_t bytes = std::max<uint64_t>(workspace.bytes, 16);
+  ATUNNER_TRY(auto memory, device.Allocate(bytes));
+  if (contents == Workspaces::kPoisoned)
+    ATUNNER_RETURN_IF_ERROR(device.Fill(memory->address(), kNanByte, bytes));
+  return bound.workspaces.emplace_back(std::move(memory))->address();
+}
+
+Result<KernelArg> BindArg(Device& device, const ConcreteStep& step, const ConcreteArg& arg,
+                          const Addresses& addresses, BoundPlan& bound) {
+  if (arg.kind == ArgBinding::Kind::kScalar) return KernelArg::Scalar(arg.scalar);
+  if (IsTexture(arg.kind)) return Textured(device, arg, bound);
+  const auto address = addresses.Of(arg);
+  if (!address)
+    return Invalid("the launch of '" + step.entry + "' names the unknown argument '" + arg.name +
+                   "'");
+  return Pointing(device, arg, *address);
+}
+
+Status AddSymbolCopy(const SymbolCopy& copy, const TaskBuffers& buffers, BoundPlan& bound) {
+  const TaskBuffers::Tensor* tensor = buffers.Find(copy.tensor);
+  if (!tensor)
+    return Invalid("the symbol '" + copy.symbol + "' copies the unknown argument '" + copy.tensor +
+                   "'");
+  bound.symbol_copies.push_back(
+      {copy.symbol, tensor->address, static_cast<uint64_t>(tensor->shape.bytes)});
+  return {};
+}
+
+}  // namespace
+
 Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec,
                            const TaskBuffers& buffers, const AddressOf& elsewhere,
                            Workspaces contents) {
   ATUNNER_TRY(const ConcretePlan concrete, Resolve(plan, buffers.dims(), spec.attributes));
   BoundPlan bound;
-  std::map<std::string, DeviceAddress> workspaces;
+  Addresses addresses{buffers, elsewhere, {}};
   for (const ConcreteWorkspace& workspace : concrete.workspaces) {
-    const uint64_t bytes = std::max<uint64_t>(workspace.bytes, 16);
-    ATUNNER_TRY(auto memory, device.Allocate(bytes));
-    if (contents == Workspaces::kPoisoned)
-      ATUNNER_RETURN_IF_ERROR(device.Fill(memory->address(), kNanByte, bytes));
-    workspaces[workspace.name] = memory->address();
-    bound.workspaces.push_back(std::move(memory));
+    ATUNNER_TRY(addresses.workspaces[workspace.name],
+                AddWorkspace(device, workspace, contents, bound));
   }
-  const auto address_of = [&](const std::string& name) -> std::optional<DeviceAddress> {
-    if (const auto address = elsewhere(name)) return address;
-    const TaskBuffers::Tensor* tensor = buffers.Find(name);
-    return tensor ? std::optional(tensor->address) : std::nullopt;
-  };
   for (const ConcreteStep& step : concrete.steps) {
-    BoundStep& out = bound.steps.emplace_back(
-        BoundStep{step.entry,
-                  {step.grid, step.block, step.cluster, step.shared_bytes, step.cooperative,
-                   step.programmatic},
-                  {}});
+    const LaunchShape shape{step.grid,         step.block,       step.cluster,
+                            step.shared_bytes, step.cooperative, step.programmatic};
+    BoundStep& out = bound.steps.emplace_back(BoundStep{step.entry, shape, {}});
     for (const ConcreteArg& arg : step.args) {
-      if (arg.kind == ArgBinding::Kind::kScalar) {
-        out.args.push_back(KernelArg::Scalar(arg.scalar));
-        continue;
-      }
-      if (IsTexture(arg.kind)) {
-        ATUNNER_TRY(out.args.emplace_back(), Textured(device, arg, bound));
-        continue;
-      }
-      const auto address = !InWorkspace(arg.kind)          ? address_of(arg.name)
-                           : workspaces.contains(arg.name) ? std::optional(workspaces[arg.name])
-                                                           : std::nullopt;
-      if (!address)
-        return Invalid("the launch of '" + step.entry + "' names the unknown argument '" +
-                       arg.name + "'");
-      ATUNNER_TRY(out.args.emplace_back(), Pointing(device, arg, *address));
+      ATUNNER_TRY(out.args.emplace_back(), BindArg(device, step, arg, addresses, bound));
     }
   }
-  for (const SymbolCopy& copy : concrete.symbols) {
-    const TaskBuffers::Tensor* tensor = buffers.Find(copy.tensor);
-    if (!tensor)
-      return Invalid("the symbol '" + copy.symbol + "' copies the unknown argument '" +
-                     copy.tensor + "'");
-    bound.symbol_copies.push_back(
-        {copy.symbol, tensor->address, static_cast<uint64_t>(tensor->shape.bytes)});
-  }
+  for (const SymbolCopy& copy : concrete.symbols)
+    ATUNNER_RETURN_IF_ERROR(AddSymbolCopy(copy, buffers, bound));
   return bound;
 }
 

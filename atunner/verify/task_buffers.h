@@ -1,4 +1,17 @@
 // Device memory of one task at one problem size, and plans bound to it.
+//
+// Every tensor has its own allocation. Where the device cannot check bounds itself (a real GPU),
+// the payload lies between two guard zones of 16 KiB:
+//
+//     allocation   | guard 0xa5… (16 KiB) | skew | payload (poisoned 0xfe…) | guard 0xa5… |
+//                                                ^ address, multiple of 256
+//
+// Before a launch ArmGuards writes 0xa5 into the zones and PoisonOutputs 0xfe into the outputs.
+// After it BrokenGuard reports the first byte that changed, e.g. "y, 4 bytes after its end" for a
+// kernel that writes y[n], and the compare kernel counts elements that still hold the poison as
+// unwritten. A zone is wider than a row of threads can overshoot with one vector store each (1024
+// threads × 16 bytes). Buffers of different `skew` differ in the low bits of every pointer, so that
+// a kernel that remembers results by pointer is caught.
 #pragma once
 
 #include <functional>
@@ -14,25 +27,25 @@
 
 namespace atunner {
 
-/// What outputs hold in every byte before a kernel writes them: -1.7e38 in float32, a NaN in
-/// float16 that no operation results in. (All ones would be what a GPU makes of -NaN.) In 8-bit
-/// floats that would be a number like others, and all ones are a NaN that no conversion gives. The
-/// judge's kernels know it too.
+/// The byte that fills outputs before a launch: 0xfe is -1.7e38 in float32 and in float16 a NaN
+/// that no operation returns (0xffff would be the NaN that a GPU makes of -NaN). In 8-bit floats
+/// 0xfe is an ordinary number, and 0xff a NaN that no conversion returns. kernels/judge/judge.cu
+/// has the same constants.
 constexpr uint8_t PoisonByte(DType dtype) {
   return dtype == DType::kFloat8E4M3 || dtype == DType::kFloat8E5M2 ? 0xff : 0xfe;
 }
 
-/// Every tensor of a spec in its own allocation, between guard zones where the device does not
-/// check bounds itself.
+/// The tensors of a spec, each in its own allocation.
 class TaskBuffers {
  public:
   struct Tensor {
-    const ArgSpec* spec = nullptr;  ///< of the task, but with a fill for these sizes
+    const ArgSpec* spec = nullptr;  ///< the task's argument, or `bound`
     size_t position = 0;            ///< index in KernelSpec::args
     TensorShape shape;
     std::unique_ptr<Buffer> memory;
-    DeviceAddress address = 0;       ///< of the payload
-    std::unique_ptr<ArgSpec> bound;  ///< `spec`, where its fill depends on the sizes
+    DeviceAddress address = 0;  ///< of the payload, behind the guard zone
+    /// The task's argument with a fill for these sizes, if its fill depends on them
+    std::unique_ptr<ArgSpec> bound;
 
     bool is_input() const { return spec->role != Role::kOutput; }
     bool is_output() const { return spec->role != Role::kInput; }
@@ -47,16 +60,18 @@ class TaskBuffers {
   const std::vector<Tensor>& tensors() const { return tensors_; }
   const Tensor* Find(std::string_view name) const;
 
-  /// Draws every input (and in-out) of the instance.
+  /// Fills every input and in-out tensor with the instance's values.
   Status DrawInputs(JudgeKernels& kernels, const InputInstance& instance) const;
-  /// PoisonByte in every byte of the pure outputs.
+  /// Fills the outputs with PoisonByte, in-out tensors excepted.
   Status PoisonOutputs() const;
   Status ArmGuards() const;
-  /// Name of the tensor whose guard zone changed, and where.
+  /// The tensor whose guard zone changed and the distance, e.g. "y, 4 bytes after its end"; nullopt
+  /// if all are intact.
   Result<std::optional<std::string>> BrokenGuard(JudgeKernels& kernels) const;
 
  private:
   explicit TaskBuffers(Device& device) : device_(&device) {}
+  Result<Tensor> AllocateTensor(const KernelSpec& spec, size_t position, uint32_t skew) const;
 
   Device* device_;
   Dims dims_;
@@ -83,11 +98,12 @@ struct BoundPlan {
   std::vector<Copy> symbol_copies;
 };
 
-/// Tensors by name; return nullopt for an unknown name.
+/// Address of a tensor by its name; nullopt for an unknown name.
 using AddressOf = std::function<std::optional<DeviceAddress>(const std::string&)>;
 
-/// What workspaces hold at first: to be timed without a verdict they need not be written to, which
-/// takes long where they are large.
+/// Initial contents of workspaces: NaN in every float (so that a read before the first write shows
+/// in the result), or whatever the allocation holds, which is enough for timing and saves the time
+/// of filling large ones.
 enum class Workspaces { kPoisoned, kFresh };
 
 /// Evaluates the plan for `buffers.dims()` and binds addresses; workspaces are allocated.
@@ -95,7 +111,8 @@ enum class Workspaces { kPoisoned, kFresh };
 Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec,
                            const TaskBuffers& buffers,
                            Workspaces workspaces = Workspaces::kPoisoned);
-/// As above with some tensors elsewhere (an oracle kernel writes its outputs in float64).
+/// The same with some tensors elsewhere: the float64 reference kernel writes its outputs into
+/// buffers of its own.
 Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec,
                            const TaskBuffers& buffers, const AddressOf& elsewhere,
                            Workspaces workspaces = Workspaces::kPoisoned);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -57,11 +58,13 @@ std::pair<VerdictKind, std::string> VerdictOf(const LaunchOutcome& outcome) {
   }
 }
 
-/// Blocks that stand for the rest: corners, edges, the last, and some drawn at random.
+/// Up to 24 blocks of a grid of `total`: the first and last two, the middle one and random ones;
+/// empty
+/// (= all) for a grid of at most 48.
 std::vector<uint64_t> SampleBlocks(uint64_t total, uint64_t seed) {
   constexpr uint64_t kSample = 24;
   std::vector<uint64_t> blocks;
-  if (total <= 2 * kSample) return blocks;  // empty = all
+  if (total <= 2 * kSample) return blocks;
   blocks = {0, 1, total / 2, total - 2, total - 1};
   Random random(seed);
   while (blocks.size() < kSample) blocks.push_back(random.Below(total));
@@ -70,8 +73,9 @@ std::vector<uint64_t> SampleBlocks(uint64_t total, uint64_t seed) {
   return blocks;
 }
 
-/// What else a NaN turns into NaN, and where an order puts it, is the plain algorithm's affair;
-/// that it is not lost is not, nor that numbers stay right.
+/// Compares an output with its budget. With NaN inputs we require only that NaNs are not lost and
+/// that finite elements stay correct: which further elements become NaN, and where a sort puts a
+/// NaN, may differ between correct kernels.
 OutputJudgement JudgeUnder(const InputInstance& instance, const Reference::Output& output,
                            CompareStats stats, bool sampled) {
   if (instance.family == InputFamily::kNan) {
@@ -79,6 +83,38 @@ OutputJudgement JudgeUnder(const InputInstance& instance, const Reference::Outpu
     stats.new_nonfinite = 0;
   }
   return JudgeOutput(output.name, stats, output.budget, sampled);
+}
+
+/// Registers that a block takes: the driver counts as if its warps filled the partitions of the
+/// register file evenly, 256 registers at a time.
+uint64_t RegistersPerBlock(const DeviceProfile& profile, const KernelResources& resources,
+                           uint64_t threads) {
+  const uint64_t per_warp = (uint64_t{resources.registers} * 32 + 255) / 256 * 256;
+  const auto partitions = static_cast<uint64_t>(std::max(1, profile.schedulers_per_sm));
+  const uint64_t warps = (threads + 31) / 32;
+  return per_warp * ((warps + partitions - 1) / partitions * partitions);
+}
+
+/// Why one launch does not fit the device; nullopt if it fits.
+std::optional<std::string> StepObstacle(const DeviceProfile& profile, const ConcreteStep& step,
+                                        const KernelResources& resources) {
+  const uint64_t threads = step.block.Count();
+  const uint64_t shared = uint64_t{resources.static_shared_bytes} + step.shared_bytes;
+  if (shared > static_cast<uint64_t>(profile.shared_per_block)) {
+    return fmt::format("{} needs {} bytes of shared memory per block, {} has {}", step.entry,
+                       shared, profile.name, profile.shared_per_block);
+  }
+  if (threads > resources.max_threads) {
+    return fmt::format(
+        "{} can run at most {} threads per block ({} registers each), {} are asked for", step.entry,
+        resources.max_threads, resources.registers, threads);
+  }
+  const uint64_t registers = RegistersPerBlock(profile, resources, threads);
+  if (profile.registers_per_sm > 0 && registers > static_cast<uint64_t>(profile.registers_per_sm)) {
+    return fmt::format("{} needs {} registers per block, an SM has {}", step.entry, registers,
+                       profile.registers_per_sm);
+  }
+  return std::nullopt;
 }
 
 uint64_t TotalBlocks(const BoundPlan& plan) {
@@ -97,48 +133,42 @@ std::optional<std::string> ResourceObstacle(const DeviceProfile& profile,
   for (const ConcreteStep& step : plan->steps) {
     const KernelResources* resources = candidate.module.Find(step.entry);
     if (resources == nullptr) return "the module has no kernel '" + step.entry + "'";
-    const uint64_t threads = step.block.Count();
-    const uint64_t shared = uint64_t{resources->static_shared_bytes} + step.shared_bytes;
-    if (shared > static_cast<uint64_t>(profile.shared_per_block)) {
-      return fmt::format("{} needs {} bytes of shared memory per block, {} has {}", step.entry,
-                         shared, profile.name, profile.shared_per_block);
-    }
-    if (threads > resources->max_threads) {
-      return fmt::format(
-          "{} can run at most {} threads per block ({} registers each), {} are asked for",
-          step.entry, resources->max_threads, resources->registers, threads);
-    }
-    // A launch is checked as if its warps filled the partitions of the register file evenly.
-    const uint64_t per_warp = (uint64_t{resources->registers} * 32 + 255) / 256 * 256;
-    const auto partitions = static_cast<uint64_t>(std::max(1, profile.schedulers_per_sm));
-    const uint64_t registers = per_warp *
-                               (((threads + 31) / 32 + partitions - 1) / partitions * partitions);
-    if (profile.registers_per_sm > 0 &&
-        registers > static_cast<uint64_t>(profile.registers_per_sm)) {
-      return fmt::format("{} needs {} registers per block, an SM has {}", step.entry, registers,
-                         profile.registers_per_sm);
-    }
+    if (auto obstacle = StepObstacle(profile, step, *resources)) return obstacle;
   }
   return std::nullopt;
 }
 
-/// State of one candidate's examination.
+/// State of checking one candidate.
 struct Verifier::Session {
   const CandidateKernel& candidate;
   std::unique_ptr<LoadedModule> module;
   Verdict verdict;
   bool sampled = false;
   std::vector<uint64_t> blocks;
-  /// Instances that prove nothing: a constant or a copy would pass them
-  std::vector<Case> passed_over;
-  bool insist = false;  ///< make them all the same
+  std::vector<Case> skipped;  ///< cases that prove nothing: a constant or a copy would pass
+  bool run_skipped = false;   ///< run such cases too
 
-  /// Inputs with a NaN show that it is not lost, and no more.
-  bool MetOracle(const Dims& dims) const {
+  /// True if the outputs at that size were compared with a reference. Inputs with a NaN do not
+  /// count: they show that it is not lost, and no more.
+  bool HasOracleCheck(const Dims& dims) const {
     return std::ranges::any_of(verdict.checks, [&](const CheckRecord& record) {
       return record.check == "oracle" && record.dims == dims &&
              record.family != Name(InputFamily::kNan);
     });
+  }
+
+  /// Why passing all checks proves nothing; nullopt if it does. `last_size_proven`: the last size
+  /// had an oracle check before the skipped cases ran. Undetermined outputs of a few numbers at a
+  /// small size are no obstacle, since the last size decides.
+  std::optional<std::string> WhyInconclusive(const std::vector<Dims>& sizes,
+                                             bool last_size_proven) const {
+    const auto is_last = [&](const Case& one) { return one.dims == sizes.back(); };
+    if (!last_size_proven && std::ranges::any_of(skipped, is_last))
+      return "roundings decide too much of the result on all inputs: nothing can be compared";
+    if (std::ranges::none_of(sizes, [&](const Dims& dims) { return HasOracleCheck(dims); }))
+      return "even the plain kernel leaves the range of its type on all inputs: nothing can be "
+             "compared";
+    return std::nullopt;
   }
 
   /// Records a check; false when it failed, with the verdict set.
@@ -187,7 +217,7 @@ std::vector<Dims> Verifier::SizesFor(const CandidateKernel& candidate) const {
 }
 
 std::optional<std::string> Verifier::TooLargeToExecute(const CandidateKernel& candidate) const {
-  // A user's kernel is its own reference, of which a sample of blocks does.
+  // A user's kernel is its own reference; a sample of its blocks is enough.
   if (device_.evidence() != Evidence::kPredicted || spec_.oracle.kind == Oracle::Kind::kKernel)
     return std::nullopt;
   if (!candidate.check_dims.empty() || oracle_->UseCpu(spec_.dims)) return std::nullopt;
@@ -196,7 +226,6 @@ std::optional<std::string> Verifier::TooLargeToExecute(const CandidateKernel& ca
 }
 
 std::vector<Verifier::Case> Verifier::Plan(const CandidateKernel& candidate) const {
-  using enum InputFamily;
   std::vector<Case> cases;
   const bool has_float_input = std::ranges::any_of(spec_.args, [](const ArgSpec& arg) {
     return (arg.role == Role::kInput || arg.role == Role::kInOut) && IsFloat(arg.dtype) &&
@@ -206,91 +235,63 @@ std::vector<Verifier::Case> Verifier::Plan(const CandidateKernel& candidate) con
   for (size_t i = 0; i < sizes.size(); ++i) {
     const bool last = i + 1 == sizes.size();  // the largest, on a real device the task's own
     const uint64_t seed = Mix64(options_.seed + i);
-    // families and changed elements are for floats: without them every drawing is a fresh one
-    if (!has_float_input) {
-      for (uint32_t k = 0; k < (last ? 5u : 2u); ++k)
-        cases.push_back({sizes[i], {kNormal, Mix64(seed + k), false}, k / 2 % 2, k == 0});
-      continue;
-    }
-    // Families of one seed would have the same order, and the largest at the same places.
-    const auto drawing = [&](InputFamily family) {
-      return InputInstance{
-          family, family == kNormal ? seed : Mix64(seed + static_cast<uint64_t>(family)), false};
-    };
-    const InputInstance first = drawing(kNormal);
-    cases.push_back({sizes[i], first, 0, true});
-    // At once, at the same pointers, with one element different: a result kept by pointer, by a
-    // prefix or by a checksum of a sample is stale.
-    if (last) cases.push_back({sizes[i], {first.family, first.seed, true}, 0, false});
-    cases.push_back({sizes[i], drawing(kNeedle), 1, false});
-    if (!last) continue;
-    cases.push_back({sizes[i], drawing(kCancelling), 1, false});
-    cases.push_back({sizes[i], drawing(kHeavyTail), 0, false});
-    cases.push_back({sizes[i], drawing(kLargeLogits), 1, false});
-    cases.push_back({sizes[i], drawing(kDenormal), 0, false});
-    cases.push_back({sizes[i], drawing(kNan), 1, false});
+    const auto at_size = has_float_input ? FamilyCases(sizes[i], seed, last)
+                                         : SeedCases(sizes[i], seed, last);
+    cases.insert(cases.end(), at_size.begin(), at_size.end());
   }
   return cases;
 }
 
+/// Cases of a task without float inputs. Families and changed elements are for floats, so that
+/// every case has a seed of its own instead.
+std::vector<Verifier::Case> Verifier::SeedCases(const Dims& dims, uint64_t seed, bool last) {
+  std::vector<Case> cases;
+  for (uint32_t k = 0; k < (last ? 5u : 2u); ++k)
+    cases.push_back({dims, {InputFamily::kNormal, Mix64(seed + k), false}, k / 2 % 2, k == 0});
+  return cases;
+}
+
+/// Cases at one size: normal inputs and a needle, at the last size all families.
+std::vector<Verifier::Case> Verifier::FamilyCases(const Dims& dims, uint64_t seed, bool last) {
+  using enum InputFamily;
+  // Each family has a seed of its own: from one seed their elements would have the same order, and
+  // the largest would be at the same indices in all of them.
+  const auto instance = [&](InputFamily family) {
+    return InputInstance{
+        family, family == kNormal ? seed : Mix64(seed + static_cast<uint64_t>(family)), false};
+  };
+  const InputInstance first = instance(kNormal);
+  std::vector<Case> cases = {{dims, first, 0, true}};
+  // The same inputs right afterwards, at the same pointers, with one element changed: a result that
+  // was remembered by pointer, by a prefix or by a checksum of a sample is stale.
+  if (last) cases.push_back({dims, {first.family, first.seed, true}, 0, false});
+  cases.push_back({dims, instance(kNeedle), 1, false});
+  if (!last) return cases;
+  cases.push_back({dims, instance(kCancelling), 1, false});
+  cases.push_back({dims, instance(kHeavyTail), 0, false});
+  cases.push_back({dims, instance(kLargeLogits), 1, false});
+  cases.push_back({dims, instance(kDenormal), 0, false});
+  cases.push_back({dims, instance(kNan), 1, false});
+  return cases;
+}
+
 Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(
-    std::shared_ptr<const CandidateKernel> candidate, Scrutiny scrutiny,
-    std::optional<double> patience_seconds) {
-  const double begun = SystemClock().Now();
+    std::shared_ptr<const CandidateKernel> candidate, VerifyLevel level,
+    std::optional<double> time_limit_seconds) {
+  const double ends = time_limit_seconds ? SystemClock().Now() + *time_limit_seconds
+                                         : std::numeric_limits<double>::infinity();
   Session session{
-      .candidate = *candidate, .module = nullptr, .verdict = {}, .blocks = {}, .passed_over = {}};
-  if (const auto obstacle = ResourceObstacle(device_.profile(), *candidate, spec_)) {
-    session.verdict.kind = VerdictKind::kResourceLimit;
-    session.verdict.reason = *obstacle;
-    return session.verdict;
-  }
-  auto module = device_.Load(candidate->module);
-  if (!module) {
-    const bool lacks = module.error().code == ErrorCode::kUnsupported;
-    session.verdict.kind = lacks ? VerdictKind::kUnsupported : VerdictKind::kLaunchFailure;
-    session.verdict.reason = module.error().ToString();
-    return session.verdict;
-  }
-  session.module = std::move(*module);
-  if (const auto obstacle = TooLargeToExecute(*candidate)) {
-    session.verdict.kind = VerdictKind::kUnchecked;
-    session.verdict.reason = *obstacle;
-    return session.verdict;
-  }
-  for (Case one : Plan(*candidate)) {
-    one.repeat = one.repeat && scrutiny != Scrutiny::kPlain;
-    const bool late = patience_seconds && SystemClock().Now() - begun > *patience_seconds;
-    if (late && session.MetOracle(one.dims)) continue;
-    if (scrutiny == Scrutiny::kPlain && session.MetOracle(one.dims)) {
-      // Whoever is examined next does not have to wait for them.
-      ATUNNER_TRY(const TaskBuffers* buffers, BuffersAt(one.dims, one.slot));
-      ATUNNER_RETURN_IF_ERROR(ReferenceOf(*buffers, one));
-      continue;
-    }
-    ATUNNER_TRY(const bool passed, RunCase(session, one));
-    if (!passed) return session.verdict;
-  }
-  // At some size nothing could tell a right kernel from a constant (softmax of rows of one
-  // element): then a right answer shows little, but a wrong one is still wrong.
-  session.insist = true;
+      .candidate = *candidate, .module = nullptr, .verdict = {}, .blocks = {}, .skipped = {}};
+  if (!Prepare(session)) return session.verdict;
+  ATUNNER_TRY(bool passed, RunCases(session, level, ends));
+  if (!passed) return session.verdict;
   const std::vector<Dims> sizes = SizesFor(*candidate);
-  const bool proven = session.MetOracle(sizes.back());
-  const auto checked = [&](const Case& one) { return session.MetOracle(one.dims); };
-  std::erase_if(session.passed_over, checked);
-  for (const Case& one : std::exchange(session.passed_over, {})) {
-    ATUNNER_TRY(const bool passed, RunCase(session, one));
-    if (!passed) return session.verdict;
-  }
-  const auto met = [&](const Dims& dims) { return session.MetOracle(dims); };
-  // Of a few numbers of a small size most may be this or that by chance; the largest tells.
-  const auto is_last = [&](const Case& one) { return one.dims == sizes.back(); };
-  const bool open = !proven && std::ranges::any_of(session.passed_over, is_last);
-  if (open || std::ranges::none_of(sizes, met)) {
+  const bool last_size_proven = session.HasOracleCheck(sizes.back());
+  ATUNNER_TRY(passed, RunSkippedCases(session));
+  if (!passed) return session.verdict;
+  if (const auto reason = session.WhyInconclusive(sizes, last_size_proven)) {
     session.verdict.kind = VerdictKind::kInconclusive;
-    session.verdict.reason =
-        open ? "roundings decide too much of the result on all inputs: nothing can be compared"
-             : "even the plain kernel leaves the range of its type on all inputs: nothing can be "
-               "compared";
+    session.verdict.reason = *reason;
     return session.verdict;
   }
   session.verdict.sampled = session.sampled;
@@ -298,32 +299,80 @@ Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(
                         std::move(session.verdict));
 }
 
+/// Loads the candidate. False if it cannot be checked, with the verdict set.
+bool Verifier::Prepare(Session& session) const {
+  const auto refuse = [&](VerdictKind kind, std::string reason) {
+    session.verdict.kind = kind;
+    session.verdict.reason = std::move(reason);
+    return false;
+  };
+  if (auto obstacle = ResourceObstacle(device_.profile(), session.candidate, spec_))
+    return refuse(VerdictKind::kResourceLimit, *obstacle);
+  auto module = device_.Load(session.candidate.module);
+  if (!module) {
+    const bool lacks = module.error().code == ErrorCode::kUnsupported;
+    return refuse(lacks ? VerdictKind::kUnsupported : VerdictKind::kLaunchFailure,
+                  module.error().ToString());
+  }
+  session.module = std::move(*module);
+  if (auto obstacle = TooLargeToExecute(session.candidate))
+    return refuse(VerdictKind::kUnchecked, *obstacle);
+  return true;
+}
+
+/// Runs the planned cases. `ends`: SystemClock time after which a size that has an oracle check
+/// gets no further ones.
+Result<bool> Verifier::RunCases(Session& session, VerifyLevel level, double ends) {
+  for (Case one : Plan(session.candidate)) {
+    const bool baseline = level == VerifyLevel::kBaseline;
+    one.repeat = one.repeat && !baseline;
+    const bool late = SystemClock().Now() > ends;
+    if (late && session.HasOracleCheck(one.dims)) continue;
+    if (baseline && session.HasOracleCheck(one.dims)) {
+      // Computed now, so that later candidates need not wait for the reference.
+      ATUNNER_TRY(const TaskBuffers* buffers, BuffersAt(one.dims, one.slot));
+      ATUNNER_RETURN_IF_ERROR(ReferenceOf(*buffers, one));
+      continue;
+    }
+    ATUNNER_TRY(const bool passed, RunCase(session, one));
+    if (!passed) return false;
+  }
+  return true;
+}
+
+/// Runs the skipped cases of sizes on which no instance tells a right kernel from a constant (e.g.
+/// a softmax of rows of one element). A right answer shows little there, but a wrong one is still
+/// wrong.
+Result<bool> Verifier::RunSkippedCases(Session& session) {
+  session.run_skipped = true;
+  const auto checked = [&](const Case& one) { return session.HasOracleCheck(one.dims); };
+  std::erase_if(session.skipped, checked);
+  for (const Case& one : std::exchange(session.skipped, {})) {
+    ATUNNER_TRY(const bool passed, RunCase(session, one));
+    if (!passed) return false;
+  }
+  return true;
+}
+
 Result<bool> Verifier::RunCase(Session& session, const Case& one) {
   ATUNNER_TRY(const TaskBuffers* buffers, BuffersAt(one.dims, one.slot));
   ATUNNER_TRY(const Reference* reference, ReferenceOf(*buffers, one));
   ATUNNER_RETURN_IF_ERROR(buffers->DrawInputs(*kernels_, one.instance));
   if (reference->overflows()) return true;
-  // others must prove it
-  if (!reference->discriminates() && !reference->reconsidered && !session.insist) {
-    session.passed_over.push_back(one);
+  if (!reference->discriminates() && !reference->reevaluated && !session.run_skipped) {
+    session.skipped.push_back(one);
     return true;
   }
-
   auto plan = BindPlan(device_, session.candidate.plan, spec_, *buffers);
   if (!plan)
     return session.Record("launch", one, VerdictKind::kLaunchFailure, plan.error().ToString());
-  session.blocks.clear();
-  const bool slow = device_.evidence() == Evidence::kPredicted &&
-                    reference_seconds_[one.dims] > options_.sample_above_seconds &&
-                    spec_.oracle.kind == Oracle::Kind::kKernel;
-  if (slow && plan->steps.size() == 1)
-    session.blocks = SampleBlocks(TotalBlocks(*plan), one.instance.seed);
+  session.blocks = BlocksToRun(one, *plan);
   const bool in_place = std::ranges::any_of(
       spec_.args, [](const ArgSpec& arg) { return arg.role == Role::kInOut; });
   if (session.blocks.empty() || !in_place)
     return Examine(session, one, *buffers, *reference, *plan);
-  // Some blocks may leave a sum unfinished or the only element unwritten: a sample proves a result
-  // right, not wrong.
+  // Without the other blocks a sum may be unfinished, or the only element unwritten. A sample can
+  // show that the result is right, but not that it is wrong: if it fails, all blocks run.
   const Verdict so_far = session.verdict;
   ATUNNER_TRY(const bool passed, Examine(session, one, *buffers, *reference, *plan));
   if (passed || session.verdict.checks.back().check != "oracle") return passed;
@@ -333,30 +382,32 @@ Result<bool> Verifier::RunCase(Session& session, const Case& one) {
   return Examine(session, one, *buffers, *reference, *plan);
 }
 
+/// A sample of the grid for a slow user's kernel on a virtual GPU; empty = all blocks.
+std::vector<uint64_t> Verifier::BlocksToRun(const Case& one, const BoundPlan& plan) {
+  const bool slow = device_.evidence() == Evidence::kPredicted &&
+                    reference_seconds_[one.dims] > options_.sample_above_seconds &&
+                    spec_.oracle.kind == Oracle::Kind::kKernel;
+  if (!slow || plan.steps.size() != 1) return {};
+  return SampleBlocks(TotalBlocks(plan), one.instance.seed);
+}
+
 Result<bool> Verifier::Examine(Session& session, const Case& one, const TaskBuffers& buffers,
                                const Reference& reference, const BoundPlan& plan) {
   session.sampled |= !session.blocks.empty();
-  std::vector<uint64_t>& before = input_prints_[{one.dims, one.instance}];  // equal draws are equal
+  // Equal instances have equal inputs, so that their fingerprints are computed once.
+  std::vector<uint64_t>& before = input_prints_[{one.dims, one.instance}];
   if (before.empty()) {
     ATUNNER_TRY(before, FingerprintWhere(buffers, false));
   }
   ATUNNER_RETURN_IF_ERROR(buffers.ArmGuards());
   ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs());
-  if (const Status copied = CopySymbols(device_, *session.module, plan); !copied) {
+  if (const Status copied = CopySymbols(device_, *session.module, plan); !copied)
     return session.Record("launch", one, VerdictKind::kLaunchFailure, copied.error().ToString());
-  }
   std::optional<InPlaceSample> sample;
   if (!session.blocks.empty()) {
     ATUNNER_TRY(sample, InPlaceSample::Before(device_, buffers));
   }
-  ATUNNER_TRY(const auto state_before, device_.StateFingerprint(*session.module));
-  ATUNNER_TRY(bool passed, CheckLaunch(session, one, buffers, plan));
-  ATUNNER_TRY(const auto state_after, device_.StateFingerprint(*session.module));
-  if (passed && state_before != state_after) {
-    return session.Record(
-        "state", one, VerdictKind::kStaleResult,
-        "leaves its module's variables changed: what one launch keeps, a later one can replay");
-  }
+  ATUNNER_TRY(bool passed, CheckLaunchAndState(session, one, buffers, plan));
   if (passed) {
     ATUNNER_TRY(passed, CheckInputs(session, one, buffers, before));
   }
@@ -371,8 +422,19 @@ Result<bool> Verifier::Examine(Session& session, const Case& one, const TaskBuff
   return passed;
 }
 
-/// A reference that is known costs nothing; the first time the inputs are drawn for it, and a
-/// reference kernel may write its in-outs.
+Result<bool> Verifier::CheckLaunchAndState(Session& session, const Case& one,
+                                           const TaskBuffers& buffers, const BoundPlan& plan) {
+  ATUNNER_TRY(const auto state_before, device_.StateFingerprint(*session.module));
+  ATUNNER_TRY(const bool passed, CheckLaunch(session, one, buffers, plan));
+  ATUNNER_TRY(const auto state_after, device_.StateFingerprint(*session.module));
+  if (!passed || state_before == state_after) return passed;
+  return session.Record(
+      "state", one, VerdictKind::kStaleResult,
+      "leaves its module's variables changed: what one launch keeps, a later one can replay");
+}
+
+/// The reference of a case. If it is not known yet, inputs are drawn to compute it; callers draw
+/// them again, since a reference kernel may write its in-out tensors.
 Result<const Reference*> Verifier::ReferenceOf(const TaskBuffers& buffers, const Case& one) {
   if (const Reference* known = oracle_->Find(buffers.dims(), one.instance)) return known;
   ATUNNER_RETURN_IF_ERROR(buffers.DrawInputs(*kernels_, one.instance));
@@ -388,7 +450,7 @@ Result<bool> Verifier::CheckLaunch(Session& session, const Case& one, const Task
   LaunchOptions options;
   options.timeout_seconds = options_.launch_timeout_seconds;
   options.blocks = session.blocks;
-  // Who may give other results each time may race for them.
+  // A task that allows nondeterministic results allows the races behind them.
   options.check_global = !spec_.tolerance.allow_nondeterminism;
   ATUNNER_TRY(const LaunchOutcome outcome, RunPlan(device_, *session.module, plan, options));
   if (!outcome.completed()) {
@@ -422,8 +484,9 @@ Result<CompareStats> Verifier::CompareOutput(const Session& session, const TaskB
   const TaskBuffers::Tensor* tensor = buffers.Find(output.name);
   CompareRequest request{tensor->address, output.dtype, output.masked->address(), output.elements,
                          output.key,      output.scale, output.budget.element};
-  request.choices = output.choices;
-  // The poison's bits are a legitimate integer, and only a sample's in-out tensors are poisoned.
+  request.decisions = output.decision_slots;
+  // Not for integers, of which the poison is a legitimate value, and not for in-out tensors, which
+  // are poisoned only around a sample of blocks.
   request.poison_counts = !session.blocks.empty() ||
                           (tensor->spec->role == Role::kOutput && IsFloat(output.dtype));
   return kernels_->Compare(request);
@@ -433,33 +496,40 @@ Result<bool> Verifier::CheckOutputs(Session& session, const Case& one, const Tas
                                     const Reference& reference) {
   const size_t checks_before = session.verdict.checks.size();
   for (const Reference::Output& output : reference.outputs) {
-    ATUNNER_TRY(CompareStats stats, CompareOutput(session, buffers, output));
-    OutputJudgement judgement = JudgeUnder(one.instance, output, stats, !session.blocks.empty());
-    while (judgement.beyond_budget) {
-      ATUNNER_TRY(const bool learnt, oracle_->Reconsider(buffers, one.instance));
-      if (!learnt) break;
-      ATUNNER_TRY(stats, CompareOutput(session, buffers, output));
-      judgement = JudgeUnder(one.instance, output, stats, !session.blocks.empty());
-    }
-    // Wrong on changed content after right on the first: what was kept was replayed.
-    if (one.instance.mutated && judgement.kind != VerdictKind::kCorrect)
-      judgement.kind = VerdictKind::kStaleResult;
-    const bool passed = session.Record("oracle", one, judgement.kind, judgement.reason);
-    CheckRecord& record = session.verdict.checks.back();
-    record.error = stats.RelativeNorm();
-    record.bound = output.budget.norm;
-    record.honest = output.budget.honest_norm;
-    if (passed && record.detail.empty())
-      record.detail = fmt::format("'{}' against {}", output.name, oracle_->Describe(one.dims));
+    ATUNNER_TRY(const bool passed, CheckOutput(session, one, buffers, output));
     if (!passed) return false;
   }
-  // Since it was reconsidered: to pass shows nothing, or, where most may be this or that, less than
-  // nothing.
-  if (reference.open() || (!reference.discriminates() && !session.insist)) {
+  // A re-evaluation may have widened the budget so far that passing shows nothing: the case then
+  // counts as skipped.
+  if (reference.mostly_undetermined() || (!reference.discriminates() && !session.run_skipped)) {
     session.verdict.checks.resize(checks_before);
-    session.passed_over.push_back(one);
+    session.skipped.push_back(one);
   }
   return true;
+}
+
+Result<bool> Verifier::CheckOutput(Session& session, const Case& one, const TaskBuffers& buffers,
+                                   const Reference::Output& output) {
+  const bool sampled = !session.blocks.empty();
+  ATUNNER_TRY(CompareStats stats, CompareOutput(session, buffers, output));
+  OutputJudgement judgement = JudgeUnder(one.instance, output, stats, sampled);
+  while (judgement.beyond_budget) {
+    ATUNNER_TRY(const bool changed, oracle_->ReevaluateBudget(buffers, one.instance));
+    if (!changed) break;
+    ATUNNER_TRY(stats, CompareOutput(session, buffers, output));
+    judgement = JudgeUnder(one.instance, output, stats, sampled);
+  }
+  // Right at first and wrong after one element changed: an earlier result was replayed.
+  if (one.instance.mutated && judgement.kind != VerdictKind::kCorrect)
+    judgement.kind = VerdictKind::kStaleResult;
+  const bool passed = session.Record("oracle", one, judgement.kind, judgement.reason);
+  CheckRecord& record = session.verdict.checks.back();
+  record.error = stats.RelativeNorm();
+  record.bound = output.budget.norm;
+  record.honest = output.budget.baseline_norm;
+  if (passed && record.detail.empty())
+    record.detail = fmt::format("'{}' against {}", output.name, oracle_->Describe(one.dims));
+  return passed;
 }
 
 Result<bool> Verifier::CheckRepeat(Session& session, const Case& one, const TaskBuffers& buffers,

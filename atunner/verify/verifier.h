@@ -1,5 +1,14 @@
-// The only place that says "correct". Nothing else can make a VerifiedKernel, and timing takes
-// nothing else.
+// The only place that says "correct": only a Verifier can make a VerifiedKernel, and only a
+// VerifiedKernel can be timed.
+//
+// A candidate is checked at every problem size that its binary serves and, on a real GPU, at the
+// task's own. At each size it runs on several families of inputs. One case is
+//
+//     draw inputs ─► fingerprint them ─► arm guard zones, poison outputs ─► launch
+//       ─► guard zones intact? ─► inputs unchanged? ─► outputs within the error budget?
+//       ─► (first case of a size) the same inputs again: equal bits?
+//
+// and the first check that fails is the verdict. docs/verification.md has the details.
 #pragma once
 
 #include <memory>
@@ -29,7 +38,7 @@ class VerifiedKernel {
  public:
   const CandidateKernel& kernel() const { return *kernel_; }
   const Verdict& verdict() const { return verdict_; }
-  /// As it was loaded for the checks, which left its variables as they were.
+  /// The module as it was loaded for the checks, which leave its global variables unchanged.
   LoadedModule& module() const { return *module_; }
 
  private:
@@ -42,26 +51,25 @@ class VerifiedKernel {
   Verdict verdict_;
 };
 
-/// How much is asked of a candidate.
-enum class Scrutiny {
+/// How many checks a kernel must pass.
+enum class VerifyLevel {
   kComplete,
-  /// For the task's own plain kernel: budgets come from its errors, so no family of inputs can
-  /// refuse it. One drawing of inputs per size that tells right from wrong; it is the slowest
-  /// kernel of all.
-  kPlain,
+  /// For the task's baseline kernel. Budgets come from its errors, so no input family can refuse
+  /// it, and it is the slowest kernel of all: one instance per size that tells right from wrong is
+  /// enough.
+  kBaseline,
 };
 
 struct VerifyOptions {
   uint64_t seed = 1;
-  double launch_timeout_seconds = 20;  ///< one launch on the virtual GPU
+  double launch_timeout_seconds = 20;  ///< per launch on the virtual GPU
   bool full_size = true;               ///< check at the task's own size, not only at check_dims
-  /// Virtual GPU: a grid whose reference took longer than this is checked on a sample of its
-  /// blocks.
+  /// Virtual GPU: if the reference took longer than this, only a sample of the grid's blocks runs.
   double sample_above_seconds = 1.0;
 };
 
-/// How much of a candidate's launch a device can hold: registers, shared memory, threads. nullopt =
-/// it fits.
+/// Why a candidate's launch does not fit the device (registers, shared memory or threads per
+/// block); nullopt if it fits.
 std::optional<std::string> ResourceObstacle(const DeviceProfile& profile,
                                             const CandidateKernel& candidate,
                                             const KernelSpec& spec);
@@ -72,17 +80,19 @@ class Verifier {
                                                 VerifyOptions options);
 
   /// The proof, or the verdict that says why not. An Error means that the device or the task is
-  /// unusable. After `patience_seconds` further inputs of a size that has told right from wrong are
-  /// left out: for who has verified the kernel elsewhere and asks for hazards.
+  /// unusable. After `time_limit_seconds` a size on which an oracle check has passed gets no
+  /// further inputs; meant for a kernel that was verified on another device and is searched for
+  /// hazards.
   Result<std::variant<VerifiedKernel, Verdict>> Verify(
-      std::shared_ptr<const CandidateKernel> candidate, Scrutiny scrutiny = Scrutiny::kComplete,
-      std::optional<double> patience_seconds = {});
+      std::shared_ptr<const CandidateKernel> candidate, VerifyLevel level = VerifyLevel::kComplete,
+      std::optional<double> time_limit_seconds = {});
 
   const KernelSpec& spec() const { return spec_; }
   JudgeKernels& kernels() { return *kernels_; }
-  /// Memory at the task's own size; `slot` 0 or 1 differ in every pointer. Made on first use.
+  /// Memory of the task at the size `dims`, allocated on first use. Slots 0 and 1 differ in every
+  /// pointer.
   Result<const TaskBuffers*> BuffersAt(const Dims& dims, uint32_t slot);
-  /// Problem sizes at which this candidate is checked.
+  /// Problem sizes at which this candidate is checked; the largest comes last.
   std::vector<Dims> SizesFor(const CandidateKernel& candidate) const;
 
  private:
@@ -92,29 +102,42 @@ class Verifier {
     uint32_t slot = 0;
     bool repeat = false;
   };
-  struct Session;  // one candidate under examination
+  struct Session;  // the state of checking one candidate
 
   Verifier(Device& device, KernelSpec spec, VerifyOptions options)
       : device_(device), spec_(std::move(spec)), options_(options) {}
-  /// Why nothing can be compared here in useful time: references of all input families would take
-  /// hours to interpret.
+  /// Why the candidate cannot be checked on a virtual GPU: interpreting the references of all input
+  /// families would take hours. nullopt if it can.
   std::optional<std::string> TooLargeToExecute(const CandidateKernel& candidate) const;
   std::vector<Case> Plan(const CandidateKernel& candidate) const;
+  static std::vector<Case> SeedCases(const Dims& dims, uint64_t seed, bool last);
+  static std::vector<Case> FamilyCases(const Dims& dims, uint64_t seed, bool last);
+  bool Prepare(Session& session) const;
+  Result<bool> RunCases(Session& session, VerifyLevel level, double ends);
+  Result<bool> RunSkippedCases(Session& session);
   Result<bool> RunCase(Session& session, const Case& one);
-  /// One launch, of the session's blocks, and all that is asked of it. The inputs are drawn.
+  std::vector<uint64_t> BlocksToRun(const Case& one, const BoundPlan& plan);
+  /// One launch of the session's blocks and all checks of it. `buffers` hold the drawn inputs.
   Result<bool> Examine(Session& session, const Case& one, const TaskBuffers& buffers,
                        const Reference& reference, const BoundPlan& plan);
   Result<const Reference*> ReferenceOf(const TaskBuffers& buffers, const Case& one);
   Result<bool> CheckLaunch(Session& session, const Case& one, const TaskBuffers& buffers,
                            const BoundPlan& plan);
+  /// CheckLaunch, and the module's global variables must be unchanged after it.
+  Result<bool> CheckLaunchAndState(Session& session, const Case& one, const TaskBuffers& buffers,
+                                   const BoundPlan& plan);
   Result<bool> CheckInputs(Session& session, const Case& one, const TaskBuffers& buffers,
                            const std::vector<uint64_t>& before);
   Result<CompareStats> CompareOutput(const Session& session, const TaskBuffers& buffers,
                                      const Reference::Output& output);
   Result<bool> CheckOutputs(Session& session, const Case& one, const TaskBuffers& buffers,
                             const Reference& reference);
+  Result<bool> CheckOutput(Session& session, const Case& one, const TaskBuffers& buffers,
+                           const Reference::Output& output);
+  /// The same inputs again must give equal bits.
   Result<bool> CheckRepeat(Session& session, const Case& one, const TaskBuffers& buffers,
                            const BoundPlan& plan);
+  /// Fingerprints of the outputs (with in-out tensors), or of the pure inputs.
   Result<std::vector<uint64_t>> FingerprintWhere(const TaskBuffers& buffers, bool outputs);
 
   Device& device_;

@@ -53,12 +53,12 @@ std::string RowKernel(const std::string& more) {
 class VerifierTest : public VirtualGpuTest {
  protected:
   Verdict Judge(Device& device, const KernelSpec& spec, const CandidateKernel& candidate,
-                Scrutiny scrutiny = Scrutiny::kComplete,
-                std::optional<double> patience_seconds = {}) {
+                VerifyLevel level = VerifyLevel::kComplete,
+                std::optional<double> time_limit_seconds = {}) {
     auto verifier = Verifier::Make(device, *compiler_, spec, options_);
     EXPECT_TRUE(verifier.has_value()) << verifier.error().ToString();
-    auto verified = (*verifier)->Verify(std::make_shared<const CandidateKernel>(candidate),
-                                        scrutiny, patience_seconds);
+    auto verified = (*verifier)->Verify(std::make_shared<const CandidateKernel>(candidate), level,
+                                        time_limit_seconds);
     EXPECT_TRUE(verified.has_value()) << verified.error().ToString();
     if (const auto* refused = std::get_if<Verdict>(&*verified)) return *refused;
     return std::get<VerifiedKernel>(*verified).verdict();
@@ -133,22 +133,22 @@ TEST_F(VerifierTest, ThePlainKernelMeetsOneDrawingOfEverySize) {
   const KernelSpec spec = Softmax(4, 33);
   CandidateKernel plain = Compile(RowKernel(""), RowPlan());
   plain.check_dims = {{{"rows", 2}, {"cols", 33}}, {{"rows", 4}, {"cols", 33}}};
-  const Verdict brief = Judge(gpu_, spec, plain, Scrutiny::kPlain);
+  const Verdict brief = Judge(gpu_, spec, plain, VerifyLevel::kBaseline);
   EXPECT_THAT(met(brief), testing::Each(testing::Pair(testing::_, 1)));
   EXPECT_THAT(brief.checks,
               testing::Each(testing::Field(&CheckRecord::check, testing::Ne("repeat"))));
   EXPECT_THAT(met(Judge(gpu_, spec, plain)),
               testing::Each(testing::Pair(testing::_, testing::Gt(1))));
   const auto wrong = Compile(RowKernel("  y[at] = 7;\n"), RowPlan());
-  EXPECT_EQ(Judge(gpu_, spec, wrong, Scrutiny::kPlain).kind, VerdictKind::kWrongResult);
+  EXPECT_EQ(Judge(gpu_, spec, wrong, VerifyLevel::kBaseline).kind, VerdictKind::kWrongResult);
 
   // Whose time is up too, but launches are repeated as ever.
-  const Verdict late = Judge(gpu_, spec, plain, Scrutiny::kComplete, 0.0);
+  const Verdict late = Judge(gpu_, spec, plain, VerifyLevel::kComplete, 0.0);
   EXPECT_THAT(met(late), testing::Each(testing::Pair(testing::_, 1)));
   EXPECT_THAT(late.checks, testing::Contains(testing::Field(&CheckRecord::check, "repeat")));
-  EXPECT_THAT(met(Judge(gpu_, spec, plain, Scrutiny::kComplete, 1e9)),
+  EXPECT_THAT(met(Judge(gpu_, spec, plain, VerifyLevel::kComplete, 1e9)),
               testing::Each(testing::Pair(testing::_, testing::Gt(1))));
-  EXPECT_EQ(Judge(gpu_, spec, wrong, Scrutiny::kComplete, 0.0).kind, VerdictKind::kWrongResult);
+  EXPECT_EQ(Judge(gpu_, spec, wrong, VerifyLevel::kComplete, 0.0).kind, VerdictKind::kWrongResult);
 }
 
 // What block 1 reads block 0 may have written or not: right by luck.
@@ -359,7 +359,7 @@ TEST_F(VerifierTest, ReferencesLieMaskedInMemoryAndAreKept) {
   double squares = 0;
   for (double v : out[0]) squares += v * v;
   EXPECT_NEAR(output.scale, std::sqrt(squares / 95), 1e-12);
-  EXPECT_GT(output.budget.honest_norm, 0) << "the plain kernel ran";
+  EXPECT_GT(output.budget.baseline_norm, 0) << "the plain kernel ran";
   EXPECT_TRUE(reference->discriminates());
 }
 
@@ -397,7 +397,7 @@ TEST_F(VerifierTest, WherePlainKernelsDoNotFitATaskIsTakenApartIntoEqualOnes) {
     std::vector<std::byte> written(static_cast<size_t>(buffers.Find("y")->shape.bytes));
     EXPECT_TRUE(gpu_.CopyOut(written, buffers.Find("y")->address));
     launches.push_back(device.launches);
-    return std::pair((*reference)->outputs[0].budget.honest_norm, written);
+    return std::pair((*reference)->outputs[0].budget.baseline_norm, written);
   };
   const auto whole = honest(0);
   EXPECT_GT(whole.first, 1e-5);

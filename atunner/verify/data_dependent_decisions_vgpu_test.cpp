@@ -11,7 +11,7 @@
 namespace atunner {
 namespace {
 
-class ChoicesTest : public VirtualGpuTest {
+class DataDependentDecisionsTest : public VirtualGpuTest {
  protected:
   static KernelSpec TaskOf(const std::string& graph) {
     return SpecOfGraph(graph::Parse("graph g\n" + graph, "test.atg").value(), {}).value();
@@ -50,7 +50,7 @@ std::string Router(const std::string& choose) {
          "p[best[k]]; }\n";
 }
 
-TEST_F(ChoicesTest, PlacesOfProbabilities) {
+TEST_F(DataDependentDecisionsTest, IndicesOfProbabilities) {
   const KernelSpec spec = TaskOf(R"(
 input x: bfloat16[24, 24]
 input w: bfloat16[16, 24]
@@ -83,7 +83,7 @@ std::string Quantised(const std::string& value, const char* wrong = "") {
          value + ";\n    " + wrong + "\n    y[row * 128 + i] = (signed char)q;\n  }\n";
 }
 
-TEST_F(ChoicesTest, WholeNumbersOfQuotients) {
+TEST_F(DataDependentDecisionsTest, WholeNumbersOfQuotients) {
   const KernelSpec spec = TaskOf(R"(
 input x: float32[48, 128]
 a = abs(x)
@@ -109,7 +109,7 @@ std::string Picked(const std::string& wrong) {
          wrong + "  for (int i = 0; i < 20; ++i) y[row * 20 + i] = t[best * 20 + i];\n";
 }
 
-TEST_F(ChoicesTest, WhatIsPickedByComputedScores) {
+TEST_F(DataDependentDecisionsTest, WhatIsPickedByComputedScores) {
   const KernelSpec spec = TaskOf(R"(
 input x: float32[40, 24]
 input w: float32[16, 24]
@@ -136,7 +136,7 @@ std::string Larger(const std::string& limit, const std::string& columns) {
          "n;\n";
 }
 
-TEST_F(ChoicesTest, ComparisonsWithMeans) {
+TEST_F(DataDependentDecisionsTest, ComparisonsWithMeans) {
   const KernelSpec spec = TaskOf(R"(
 input a: float32[24, 64]
 m = reduce_mean(a, axes=[1], keep=true)

@@ -79,7 +79,7 @@ std::string Sums(Flaw flaw) {
                                    : "s");
 }
 
-class ReconsiderTest : public VirtualGpuTest {
+class BudgetReevaluationTest : public VirtualGpuTest {
  protected:
   /// A thread for each row; `body` computes it from a, b and y, which begin where it does.
   CandidateKernel Kernel(Flaw flaw, int columns, const std::string& body) {
@@ -112,14 +112,14 @@ class ReconsiderTest : public VirtualGpuTest {
   static constexpr uint64_t kSomeSeeds = 6;
 };
 
-TEST_F(ReconsiderTest, WhatCancelsMayBeAddedUpInAnyOrder) {
+TEST_F(BudgetReevaluationTest, WhatCancelsMayBeAddedUpInAnyOrder) {
   EXPECT_THAT(Refusals(Differences(), Difference(Flaw::kNone, ""), kManySeeds), testing::IsEmpty());
   for (const Flaw flaw : kFlaws)
     EXPECT_EQ(Refusals(Differences(), Difference(flaw, ""), kSomeSeeds).size(), kSomeSeeds)
         << static_cast<int>(flaw);
 }
 
-TEST_F(ReconsiderTest, WhatNearlyCancelsToo) {
+TEST_F(BudgetReevaluationTest, WhatNearlyCancelsToo) {
   const std::string rest = " + b[i] * 1e-7f";
   EXPECT_THAT(Refusals(NearlyEqual(), Difference(Flaw::kNone, rest), kManySeeds),
               testing::IsEmpty());
@@ -128,7 +128,7 @@ TEST_F(ReconsiderTest, WhatNearlyCancelsToo) {
         << static_cast<int>(flaw);
 }
 
-TEST_F(ReconsiderTest, QuotientsByNextToNothingErrByMoreThanOneRunShows) {
+TEST_F(BudgetReevaluationTest, QuotientsByNextToNothingErrByMoreThanOneRunShows) {
   EXPECT_THAT(Refusals(Quotients(), Quotient(Flaw::kNone), kManySeeds), testing::IsEmpty());
   for (const Flaw flaw : kFlaws)
     EXPECT_EQ(Refusals(Quotients(), Quotient(flaw), kSomeSeeds).size(), kSomeSeeds)
@@ -170,7 +170,7 @@ std::string Weighing(const std::string& sum, const std::string& weight, int firs
       first, sum, weight, result);
 }
 
-TEST_F(ReconsiderTest, WhatIsKeptIn16BitsIsRoundedWhereTheKernelLikes) {
+TEST_F(BudgetReevaluationTest, WhatIsKeptIn16BitsIsRoundedWhereTheKernelLikes) {
   const KernelSpec spec = WeightsIn16Bits();
   LaunchStep step{.entry = "k", .grid = {24, 1, 1}, .block = {32, 1, 1}};
   step.args = {ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Tensor("y")};
