@@ -49,8 +49,8 @@ class Judge {
   virtual Status Begin(const JudgeTask& task) = 0;
   virtual Result<JudgeAnswer> Examine(const CandidateKernel& candidate,
                                       const JudgeOrder& order) = 0;
-  /// Both are verified again, `baseline` briefly (Scrutiny::kPlain), then timed in at most `pairs`
-  /// pairs: slow kernels in fewer. kUnsupported on a device that only predicts.
+  /// Both are verified again, `baseline` briefly (VerifyLevel::kBaseline), then timed in at most
+  /// `pairs` pairs: slow kernels in fewer. kUnsupported on a device that only predicts.
   virtual Result<Comparison> Compare(const CandidateKernel& baseline,
                                      const CandidateKernel& candidate, int pairs,
                                      uint64_t seed) = 0;

@@ -66,10 +66,11 @@ Result<JudgeAnswer> LocalJudge::Examine(const CandidateKernel& candidate, const 
   JudgeAnswer answer;
   const double start = SystemClock().Now();
   ATUNNER_TRY(Verifier * verifier, VerifierFor(order.seed));
-  ATUNNER_TRY(auto verified, verifier->Verify(std::make_shared<const CandidateKernel>(candidate),
-                                              order.plain ? Scrutiny::kPlain : Scrutiny::kComplete,
-                                              // what is timed is proven whole
-                                              order.time ? std::nullopt : order.patience_seconds));
+  ATUNNER_TRY(auto verified,
+              verifier->Verify(std::make_shared<const CandidateKernel>(candidate),
+                               order.plain ? VerifyLevel::kBaseline : VerifyLevel::kComplete,
+                               // what is timed is proven whole
+                               order.time ? std::nullopt : order.patience_seconds));
   const double proven = SystemClock().Now();
   answer.verify_seconds = proven - start;
   if (const Verdict* refused = std::get_if<Verdict>(&verified)) {
@@ -94,13 +95,13 @@ Result<JudgeAnswer> LocalJudge::Examine(const CandidateKernel& candidate, const 
 
 Status LocalJudge::Measure(Verifier& verifier, const VerifiedKernel& kernel,
                            const JudgeOrder& order, JudgeAnswer& answer) {
-  ATUNNER_TRY(const auto subject, MakeSubject(*timed_, verifier, kernel));
+  ATUNNER_TRY(const auto timed_kernel, MakeTimedKernel(*timed_, verifier, kernel));
   HarnessOptions options;
   options.stop = order.thorough ? FinalRule() : ScreeningRule();
   options.seed = Mix64(order.seed ^ 0x71);
   options.incumbent_ns = order.incumbent_ns;
   options.check_stale = !order.plain;  // ours, and slow
-  ATUNNER_TRY(TimingResult timing, harness_->Time(*subject, options));
+  ATUNNER_TRY(TimingResult timing, harness_->Time(*timed_kernel, options));
   answer.verdict.checks.insert(answer.verdict.checks.end(), timing.verdict.checks.begin(),
                                timing.verdict.checks.end());
   if (!timing.verdict.correct()) {
@@ -120,7 +121,7 @@ Status LocalJudge::Measure(Verifier& verifier, const VerifiedKernel& kernel,
   if (order.energy && answer.measurement) {
     const double time_ns = answer.measurement->median_ns;
     ATUNNER_TRY(answer.measurement->energy_joules,
-                harness_->EnergyOfRun(*subject, time_ns, options.seed));
+                harness_->EnergyOfRun(*timed_kernel, time_ns, options.seed));
   }
   return {};
 }
@@ -142,15 +143,15 @@ Status LocalJudge::Predict(const CandidateKernel& candidate, LoadedModule& modul
   return {};
 }
 
-Result<std::unique_ptr<Subject>> LocalJudge::Prove(Verifier& verifier,
-                                                   const CandidateKernel& candidate,
-                                                   Scrutiny scrutiny) {
+Result<std::unique_ptr<TimedKernel>> LocalJudge::Prove(Verifier& verifier,
+                                                       const CandidateKernel& candidate,
+                                                       VerifyLevel level) {
   ATUNNER_TRY(auto verified,
-              verifier.Verify(std::make_shared<const CandidateKernel>(candidate), scrutiny));
+              verifier.Verify(std::make_shared<const CandidateKernel>(candidate), level));
   if (const Verdict* refused = std::get_if<Verdict>(&verified)) {
     return Invalid("is not correct and is not compared: " + refused->reason);
   }
-  return MakeSubject(*timed_, verifier, std::get<VerifiedKernel>(verified));
+  return MakeTimedKernel(*timed_, verifier, std::get<VerifiedKernel>(verified));
 }
 
 Result<Comparison> LocalJudge::Compare(const CandidateKernel& baseline,
@@ -159,8 +160,8 @@ Result<Comparison> LocalJudge::Compare(const CandidateKernel& baseline,
     return Fail(ErrorCode::kUnsupported,
                 "a device that predicts times nothing, so nothing can be paired");
   ATUNNER_TRY(Verifier * verifier, VerifierFor(seed));
-  ATUNNER_TRY(const auto first, Prove(*verifier, baseline, Scrutiny::kPlain));
-  ATUNNER_TRY(const auto second, Prove(*verifier, candidate, Scrutiny::kComplete));
+  ATUNNER_TRY(const auto first, Prove(*verifier, baseline, VerifyLevel::kBaseline));
+  ATUNNER_TRY(const auto second, Prove(*verifier, candidate, VerifyLevel::kComplete));
   return harness_->Compare(*first, *second, pairs, seed);
 }
 
@@ -174,7 +175,7 @@ Result<Baseline> LocalJudge::CompareVendor(const std::string& name,
     return baseline;
   }
   ATUNNER_TRY(Verifier * verifier, VerifierFor(seed));
-  auto vendor = MakeVendorSubject(name, *timed_, task_.spec);
+  auto vendor = MakeVendorKernel(name, *timed_, task_.spec);
   if (!vendor) {
     baseline.note = vendor.error().ToString();
     return baseline;
@@ -187,8 +188,8 @@ Result<Baseline> LocalJudge::CompareVendor(const std::string& name,
   baseline.verdict = timing.verdict;
   baseline.measurement = timing.measurement;
   if (!timing.verdict.correct()) return baseline;
-  ATUNNER_TRY(const auto subject, Prove(*verifier, candidate, Scrutiny::kComplete));
-  ATUNNER_TRY(baseline.comparison, harness_->Compare(**vendor, *subject, pairs, seed));
+  ATUNNER_TRY(const auto timed_kernel, Prove(*verifier, candidate, VerifyLevel::kComplete));
+  ATUNNER_TRY(baseline.comparison, harness_->Compare(**vendor, *timed_kernel, pairs, seed));
   return baseline;
 }
 

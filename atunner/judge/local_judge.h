@@ -32,8 +32,8 @@ class LocalJudge : public Judge {
   /// The session's verifier; another one for another seed, so that a re-verification sees inputs
   /// nobody saw before.
   Result<Verifier*> VerifierFor(uint64_t seed);
-  Result<std::unique_ptr<Subject>> Prove(Verifier& verifier, const CandidateKernel& candidate,
-                                         Scrutiny scrutiny);
+  Result<std::unique_ptr<TimedKernel>> Prove(Verifier& verifier, const CandidateKernel& candidate,
+                                             VerifyLevel level);
   Status Measure(Verifier& verifier, const VerifiedKernel& kernel, const JudgeOrder& order,
                  JudgeAnswer& answer);
   Status Predict(const CandidateKernel& candidate, LoadedModule& module, JudgeAnswer& answer);

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kOperationsPerRound = 16;
 constexpr uint64_t kStreamBytes = uint64_t{512} << 20;
+constexpr uint64_t kSharedBytes = uint64_t{2} << 20;  // read by all SMs, fits into L2
 
 /// Runs the micro-benchmarks of kernels/probe/calibration.cu.
 class Calibrator {
@@ -52,7 +53,7 @@ class Calibrator {
   }
 
   KernelArg Sink() const { return KernelArg::Address(kernels_->sink().address()); }
-  /// Into a cold L2, as the harness measures.
+  /// Time in ns with an emptied L2, as the harness measures.
   Result<double> Time(const char* entry, uint32_t grid, uint32_t block,
                       const std::vector<KernelArg>& args, int launches = 1) const {
     return kernels_->Time(entry, grid, block, args, launches);
@@ -88,7 +89,7 @@ class Calibrator {
     ATUNNER_TRY(const double few, Time("cal_code_64", Sms(), 32, args));
     ATUNNER_TRY(const double some, Time("cal_code_1024", Sms(), 32, args));
     ATUNNER_TRY(const double lots, Time("cal_code_8192", Sms(), 32, args));
-    // Once loaded, an instruction issues in one cycle; what it takes beyond is the loading.
+    // A loaded instruction issues in one cycle; the rest of its time is the loading.
     const double clk = profile_.clock_ghz;
     fit_.code_clk = std::max(0.0, (some - few) * clk / (1024 - 64) - 1);
     fit_.code_ns = std::max(0.0, few - fit_.launch_ns - 64 * (1 + fit_.code_clk) / clk);
@@ -96,6 +97,7 @@ class Calibrator {
     return {};
   }
 
+  /// Latencies of dependent instructions.
   Status Chains() {
     ATUNNER_TRY(const double pair, Cycles("cal_step", 1, 32));
     fit_.step_clk = pair / 2;
@@ -108,23 +110,36 @@ class Calibrator {
     constexpr double kStepsOfRoot = 7;  // simple instructions of sqrt.rn, see op_cost.def
     ATUNNER_TRY(const double root, Cycles("cal_rounded", 1, 32));
     fit_.rounded_clk = std::max(0.0, root - kStepsOfRoot * fit_.step_clk);
-    // A load and the addition that makes the next address.
+    ATUNNER_RETURN_IF_ERROR(Loads());
+    ATUNNER_RETURN_IF_ERROR(Branches());
+    return BulkCopies();
+  }
+
+  Status Loads() {
+    // A load and the addition that computes the next address.
     ATUNNER_TRY(const double shared, Cycles("cal_shared", 1, 32));
     fit_.shared_clk = shared - fit_.step_clk;
     ATUNNER_TRY(const double l1, Cycles("cal_l1", 1, 32, {KernelArg::Address(data_->address())}));
     fit_.l1_clk = l1 - fit_.step_clk;
+    return {};
+  }
+
+  Status Branches() {
     ATUNNER_TRY(const double round, Cycles("cal_branch", 1, 32));
-    if (profile_.cc_major >= 9) {
-      constexpr double kTransfer = 128 / 64.0;  // bytes, of what an SM's port takes in a cycle
-      ATUNNER_TRY(const double bulk,
-                  Cycles("cal_bulk", 1, 1, {KernelArg::Address(data_->address())}));
-      fit_.bulk_clk = std::max(0.0, bulk - fit_.l2_clk - kTransfer);
-    }
     const Calibration expected = Calibration::Expected(profile_);
-    const double way = std::max(0.0, round - 2 * fit_.step_clk) /
-                       (expected.predicate_clk + expected.branch_clk);
-    fit_.predicate_clk = way * expected.predicate_clk;
-    fit_.branch_clk = way * expected.branch_clk;
+    const double ratio = std::max(0.0, round - 2 * fit_.step_clk) /
+                         (expected.predicate_clk + expected.branch_clk);
+    fit_.predicate_clk = ratio * expected.predicate_clk;
+    fit_.branch_clk = ratio * expected.branch_clk;
+    return {};
+  }
+
+  Status BulkCopies() {
+    if (profile_.cc_major < 9) return {};
+    constexpr double kTransfer = 128 / 64.0;  // 128 bytes through an SM's port of 64 bytes per clk
+    ATUNNER_TRY(const double bulk,
+                Cycles("cal_bulk", 1, 1, {KernelArg::Address(data_->address())}));
+    fit_.bulk_clk = std::max(0.0, bulk - fit_.l2_clk - kTransfer);
     return {};
   }
 
@@ -139,7 +154,7 @@ class Calibrator {
     return Clusters();
   }
 
-  /// Barriers in shared memory, and that of other blocks.
+  /// mbarriers in the block's own shared memory and in that of another block of the cluster.
   Status Clusters() {
     ATUNNER_TRY(const double wait, Cycles("cal_phase", 1, 1));
     ATUNNER_TRY(const double there_and_back, Cycles("cal_arrival", 1, 64));
@@ -168,26 +183,8 @@ class Calibrator {
     ATUNNER_TRY(const double whole, Read(kStreamBytes, kBlocksPerSm, 1, false));
     fit_.dram_gbps = std::min(profile_.dram_gbps,
                               static_cast<double>(kStreamBytes) / 2 / std::max(whole - half, 1.0));
-    constexpr uint64_t kShared = uint64_t{2} << 20;
-    const auto bandwidth = [&](const Result<double>& once,
-                               const Result<double>& often) -> Result<double> {
-      if (!once) return once;
-      if (!often) return often;
-      return 3.0 * static_cast<double>(kShared) * Sms() * 4 / std::max(*often - *once, 1.0);
-    };
-    ATUNNER_TRY(fit_.l2_gbps, bandwidth(Read(kShared, 4, 1, true), Read(kShared, 4, 4, true)));
-    if (profile_.cc_major >= 8) {
-      // The blocks at work on a product are about a square of its tiles: so many read the same tile
-      // at the same time, which L2 answers faster than as many requests for different bytes.
-      const auto together = std::lround(std::sqrt(profile_.sms));
-      const auto copy = [&](int rounds) {
-        return Time("cal_copy", Sms() * 4, 256,
-                    {KernelArg::Address(data_->address()), IntArg(kShared / 16), IntArg(rounds),
-                     Sink(), IntArg(together)});
-      };
-      ATUNNER_TRY(fit_.l2_async_gbps, bandwidth(copy(1), copy(4)));
-    }
-    // Reads into a cache full of other data push that out: what they take beyond their own bytes.
+    ATUNNER_RETURN_IF_ERROR(L2Bandwidths());
+    // Reads into a cache full of dirty data evict that: their time beyond that of their own bytes.
     constexpr uint64_t kSome = uint64_t{32} << 20;
     ATUNNER_TRY(const double cold, Read(kSome, kBlocksPerSm, 1, false));
     const double base = fit_.launch_ns + fit_.code_ns + profile_.dram_latency / profile_.clock_ghz;
@@ -195,6 +192,31 @@ class Calibrator {
                                     0.0, 1.0);
     fit_.l2_clk = profile_.l2_latency;
     fit_.mma_share = profile_.mma_sync_share;
+    return {};
+  }
+
+  /// GB/s of 4 blocks per SM that each read kSharedBytes three times more in `often` than in
+  /// `once`.
+  Result<double> SharedBandwidth(const Result<double>& once, const Result<double>& often) const {
+    if (!once) return once;
+    if (!often) return often;
+    return 3.0 * static_cast<double>(kSharedBytes) * Sms() * 4 / std::max(*often - *once, 1.0);
+  }
+
+  Status L2Bandwidths() {
+    ATUNNER_TRY(fit_.l2_gbps,
+                SharedBandwidth(Read(kSharedBytes, 4, 1, true), Read(kSharedBytes, 4, 4, true)));
+    if (profile_.cc_major < 8) return {};
+    // The blocks that run at the same time on a matrix product cover about a square of its tiles,
+    // so that √SMs of them read the same tile together. L2 answers that faster than requests for
+    // different bytes.
+    const auto together = std::lround(std::sqrt(profile_.sms));
+    const auto copy = [&](int rounds) {
+      return Time("cal_copy", Sms() * 4, 256,
+                  {KernelArg::Address(data_->address()), IntArg(kSharedBytes / 16), IntArg(rounds),
+                   Sink(), IntArg(together)});
+    };
+    ATUNNER_TRY(fit_.l2_async_gbps, SharedBandwidth(copy(1), copy(4)));
     return {};
   }
 

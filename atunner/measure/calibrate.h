@@ -7,9 +7,9 @@
 
 namespace atunner {
 
-/// Takes seconds. `probed` is the device's profile with measured rates and latencies in place, as
-/// Probe gives it. Constants that a GPU cannot show (clusters before sm_90) stay as expected.
-/// kInternal when a kernel does not run.
+/// Measures the constants of the time model; takes seconds. `probed` is the device's profile with
+/// the rates and latencies that Probe measured. Constants that the GPU does not have (clusters
+/// before sm_90) keep their expected values. kInternal if a kernel does not run.
 Result<Calibration> Calibrate(TimedDevice& device, Compiler& compiler, const DeviceProfile& probed);
 
 }  // namespace atunner

@@ -10,7 +10,7 @@ namespace atunner {
 namespace {
 
 /// Fills memory: some microseconds of work whose power is well above idling.
-class Filler : public Subject {
+class Filler : public TimedKernel {
  public:
   Filler(TimedDevice& device, const Buffer& room) : device_(device), room_(room) {}
   LaunchOutcome Enqueue(const TaskBuffers&) override {

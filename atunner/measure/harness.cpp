@@ -12,23 +12,29 @@
 namespace atunner {
 namespace {
 
-// between two looks at the energy counter, which take some milliseconds
+// Work between two reads of the energy counter, each of which takes some milliseconds.
 constexpr double kEnergyBatchNs = 1e7;
-// the counter moves every tenth of a second: a batch too many matters little
+// The counter moves every tenth of a second, so that over this time a batch too many matters
+// little.
 constexpr double kEnergyLeastNs = 4e8;
-constexpr double kEnergyPatienceNs = 1e9;  // in which a counter that counts has moved
-constexpr double kLongNs = 1e8;            // one such warm-up is enough
-constexpr double kIdleSeconds = 0.1;       // a device that has not worked for longer is asleep
-// also of kernels for which kPairingSeconds are too short
-constexpr int kLeastPairs = 5;
+constexpr double kEnergyTimeoutNs = 1e9;  // a counter that works moves within this time
+constexpr double kLongNs = 1e8;           // a kernel this long needs one warm-up
+constexpr double kIdleSeconds = 0.1;      // after a longer pause the device is slow at first
+constexpr int kLeastPairs = 5;            // even if they take longer than kPairingSeconds
 constexpr double kPairingSeconds = 3;
 constexpr size_t kReplayedSamples = 4;  // timed outputs that a fresh module must reproduce
 
-/// The steps of a verified kernel, bound once per set of buffers.
-class KernelSubject : public Subject {
+InputInstance NormalInputs(uint64_t seed) { return {InputFamily::kNormal, Mix64(seed), false}; }
+
+Verdict FailedWhileTimed(const LaunchOutcome& outcome) {
+  return {VerdictKind::kCrash, "failed while timed: " + outcome.message, {}, false};
+}
+
+/// The steps of a verified candidate, bound once per set of buffers.
+class TimedCandidate : public TimedKernel {
  public:
-  KernelSubject(TimedDevice& device, Verifier& verifier,
-                std::shared_ptr<const CandidateKernel> kernel)
+  TimedCandidate(TimedDevice& device, Verifier& verifier,
+                 std::shared_ptr<const CandidateKernel> kernel)
       : device_(device), verifier_(verifier), kernel_(std::move(kernel)) {}
 
   LaunchOutcome Enqueue(const TaskBuffers& buffers) override {
@@ -41,7 +47,7 @@ class KernelSubject : public Subject {
     return {};
   }
 
-  /// Symbols take their contents from the buffers just drawn.
+  /// Copies the inputs just drawn into the module's symbols.
   Status Prepare(const TaskBuffers& buffers) override {
     ATUNNER_TRY(const BoundPlan* plan, PlanFor(buffers));
     return CopySymbols(device_, *module_, *plan);
@@ -71,12 +77,12 @@ class KernelSubject : public Subject {
 
 }  // namespace
 
-Result<std::unique_ptr<Subject>> MakeSubject(TimedDevice& device, Verifier& verifier,
-                                             const VerifiedKernel& kernel) {
-  auto subject = std::make_unique<KernelSubject>(
-      device, verifier, std::make_shared<CandidateKernel>(kernel.kernel()));
-  ATUNNER_RETURN_IF_ERROR(subject->Renew());
-  return subject;
+Result<std::unique_ptr<TimedKernel>> MakeTimedKernel(TimedDevice& device, Verifier& verifier,
+                                                     const VerifiedKernel& verified) {
+  auto kernel = std::make_unique<TimedCandidate>(
+      device, verifier, std::make_shared<CandidateKernel>(verified.kernel()));
+  ATUNNER_RETURN_IF_ERROR(kernel->Renew());
+  return kernel;
 }
 
 Result<std::unique_ptr<Harness>> Harness::Make(TimedDevice& device, Verifier& verifier,
@@ -105,27 +111,31 @@ Result<std::vector<uint64_t>> Harness::ReadFingerprints(const TaskBuffers& buffe
   return prints;
 }
 
-Result<Harness::Sample> Harness::TakeSample(Subject& subject, const InputInstance& instance,
+Status Harness::EnqueueFingerprints(const TaskBuffers& buffers) {
+  DeviceAddress slot = slots_->address();
+  for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
+    if (!tensor.is_output()) continue;
+    ATUNNER_RETURN_IF_ERROR(verifier_.kernels().EnqueueFingerprint(
+        device_, tensor.address, static_cast<uint64_t>(tensor.shape.bytes), slot));
+    slot += JudgeKernels::kFingerprintBlocks * sizeof(uint64_t);
+  }
+  return {};
+}
+
+Result<Harness::Sample> Harness::TakeSample(TimedKernel& kernel, const InputInstance& instance,
                                             uint32_t slot) {
   ATUNNER_TRY(const TaskBuffers* buffers, verifier_.BuffersAt(verifier_.spec().dims, slot));
   ATUNNER_RETURN_IF_ERROR(buffers->DrawInputs(verifier_.kernels(), instance));
   ATUNNER_RETURN_IF_ERROR(buffers->PoisonOutputs());
-  ATUNNER_RETURN_IF_ERROR(subject.Prepare(*buffers));
+  ATUNNER_RETURN_IF_ERROR(kernel.Prepare(*buffers));
   ATUNNER_RETURN_IF_ERROR(device_.ResetPersistingL2());
   ATUNNER_RETURN_IF_ERROR(device_.EnqueueFill(flush_->address(), 0x5a, flush_->bytes()));
   Sample sample;
   ATUNNER_RETURN_IF_ERROR(device_.Record(*start_));
-  sample.outcome = subject.Enqueue(*buffers);
+  sample.outcome = kernel.Enqueue(*buffers);
   ATUNNER_RETURN_IF_ERROR(device_.Record(*end_));
   if (!sample.outcome.completed()) return sample;
-  size_t index = 0;
-  for (const TaskBuffers::Tensor& tensor : buffers->tensors()) {
-    if (!tensor.is_output()) continue;
-    const DeviceAddress at = slots_->address() +
-                             index++ * JudgeKernels::kFingerprintBlocks * sizeof(uint64_t);
-    ATUNNER_RETURN_IF_ERROR(verifier_.kernels().EnqueueFingerprint(
-        device_, tensor.address, static_cast<uint64_t>(tensor.shape.bytes), at));
-  }
+  ATUNNER_RETURN_IF_ERROR(EnqueueFingerprints(*buffers));
   sample.outcome = device_.Synchronize();
   if (!sample.outcome.completed()) return sample;
   ATUNNER_TRY(sample.ns, device_.ElapsedNs(*start_, *end_));
@@ -134,15 +144,14 @@ Result<Harness::Sample> Harness::TakeSample(Subject& subject, const InputInstanc
   return sample;
 }
 
-Result<Harness::WarmUp> Harness::Warm(Subject& subject, int least, uint64_t seed) {
+Result<Harness::WarmUp> Harness::Warm(TimedKernel& kernel, int least, uint64_t seed) {
   const double begin = clock_.Now(), wake = begin - worked_at_ > kIdleSeconds ? wake_seconds_ : 0;
   WarmUp warm_up;
   for (double longest_ns = 0;
        longest_ns < kLongNs && (warm_up.samples < least || clock_.Now() - begin < wake);
        ++warm_up.samples) {
     const auto i = static_cast<uint32_t>(warm_up.samples);
-    const InputInstance instance{InputFamily::kNormal, Mix64(seed + 1000000 + i), false};
-    ATUNNER_TRY(const Sample sample, TakeSample(subject, instance, i % 2));
+    ATUNNER_TRY(const Sample sample, TakeSample(kernel, NormalInputs(seed + 1000000 + i), i % 2));
     warm_up.outcome = sample.outcome;
     if (!sample.outcome.completed()) break;
     longest_ns = std::max(longest_ns, sample.ns);
@@ -150,37 +159,39 @@ Result<Harness::WarmUp> Harness::Warm(Subject& subject, int least, uint64_t seed
   return warm_up;
 }
 
-Result<TimingResult> Harness::Time(Subject& subject, const HarnessOptions& options) {
-  const double begin = clock_.Now();
-  TimingResult result;
-  std::vector<Sample> samples;
+Result<std::string> Harness::TakeSamples(TimedKernel& kernel, const HarnessOptions& options,
+                                         double begin, std::vector<Sample>& samples,
+                                         TimingResult& result) {
   std::vector<double> times;
   std::string reason;
-  const auto instance_of = [&](size_t i) {
-    return InputInstance{InputFamily::kNormal, Mix64(options.seed + i), false};
-  };
-  ATUNNER_TRY(const WarmUp warm_up, Warm(subject, options.warmups, options.seed));
-  if (!warm_up.outcome.completed()) {
-    result.verdict = {
-        VerdictKind::kCrash, "failed while timed: " + warm_up.outcome.message, {}, false};
-    return result;
-  }
   while (reason.empty()) {
     const size_t i = samples.size();
-    ATUNNER_TRY(Sample sample, TakeSample(subject, instance_of(i), i % 2));
+    ATUNNER_TRY(Sample sample, TakeSample(kernel, NormalInputs(options.seed + i), i % 2));
     if (!sample.outcome.completed()) {
-      result.verdict = {
-          VerdictKind::kCrash, "failed while timed: " + sample.outcome.message, {}, false};
-      return result;
+      result.verdict = FailedWhileTimed(sample.outcome);
+      return "";
     }
     times.push_back(sample.ns);
     samples.push_back(std::move(sample));
-    const bool raced = options.incumbent_ns && IsRacedOut(times, *options.incumbent_ns);
-    result.raced_out = raced;
-    reason = raced ? "raced out" : options.stop.Decide(times, clock_.Now() - begin);
+    result.raced_out = options.incumbent_ns && IsRacedOut(times, *options.incumbent_ns);
+    reason = result.raced_out ? "raced out" : options.stop.Decide(times, clock_.Now() - begin);
   }
+  return reason;
+}
+
+Result<TimingResult> Harness::Time(TimedKernel& kernel, const HarnessOptions& options) {
+  const double begin = clock_.Now();
+  TimingResult result;
+  std::vector<Sample> samples;
+  ATUNNER_TRY(const WarmUp warm_up, Warm(kernel, options.warmups, options.seed));
+  if (!warm_up.outcome.completed()) {
+    result.verdict = FailedWhileTimed(warm_up.outcome);
+    return result;
+  }
+  ATUNNER_TRY(const std::string reason, TakeSamples(kernel, options, begin, samples, result));
+  if (reason.empty()) return result;
   if (options.check_stale) {
-    ATUNNER_TRY(result.verdict, CheckFresh(subject, samples, options.seed));
+    ATUNNER_TRY(result.verdict, CheckFresh(kernel, samples, options.seed));
   }
   if (result.verdict.correct()) {
     result.measurement = Summarise(samples, options.seed, reason);
@@ -189,31 +200,30 @@ Result<TimingResult> Harness::Time(Subject& subject, const HarnessOptions& optio
   return result;
 }
 
-Result<Verdict> Harness::CheckFresh(Subject& subject, const std::vector<Sample>& samples,
+Result<Verdict> Harness::CheckFresh(TimedKernel& kernel, const std::vector<Sample>& samples,
                                     uint64_t seed) {
   Verdict verdict;
   if (verifier_.spec().tolerance.allow_nondeterminism) return verdict;
-  ATUNNER_RETURN_IF_ERROR(subject.Renew());
-  // From the last backwards: whatever was remembered by order of calls does not fit.
+  ATUNNER_RETURN_IF_ERROR(kernel.Renew());
+  // From the last backwards: a kernel that remembers results by the order of calls fails.
   const size_t replayed = std::min(kReplayedSamples, samples.size());
   for (size_t k = 0; k < replayed; ++k) {
     const size_t i = samples.size() - 1 -
                      k * (samples.size() - 1) / std::max<size_t>(replayed - 1, 1);
-    const InputInstance instance{InputFamily::kNormal, Mix64(seed + i), false};
-    ATUNNER_TRY(const Sample again, TakeSample(subject, instance, i % 2));
-    const bool equal = again.outcome.completed() && again.fingerprint == samples[i].fingerprint;
-    CheckRecord record{.check = "fresh module",
-                       .family = "normal",
-                       .dims = verifier_.spec().dims,
-                       .passed = equal};
-    record.detail = fmt::format("timed output {} against a fresh module's", i + 1);
-    verdict.checks.push_back(record);
+    ATUNNER_TRY(const Sample again, TakeSample(kernel, NormalInputs(seed + i), i % 2));
+    const bool ran = again.outcome.completed();
+    const bool equal = ran && again.fingerprint == samples[i].fingerprint;
+    verdict.checks.push_back(
+        {.check = "fresh module",
+         .family = "normal",
+         .dims = verifier_.spec().dims,
+         .passed = equal,
+         .detail = fmt::format("timed output {} against a fresh module's", i + 1)});
     if (equal) continue;
-    verdict.kind = again.outcome.completed() ? VerdictKind::kStaleResult : VerdictKind::kCrash;
-    verdict.reason = again.outcome.completed()
-                         ? fmt::format(
-                               "the output of timed run {} is not what a fresh module computes "
-                               "from the same inputs",
+    verdict.kind = ran ? VerdictKind::kStaleResult : VerdictKind::kCrash;
+    verdict.reason = ran ? fmt::format(
+                               "the output of timed run {} is not what a fresh module "
+                               "computes from the same inputs",
                                i + 1)
                          : "failed on a fresh module: " + again.outcome.message;
     return verdict;
@@ -244,18 +254,18 @@ Measurement Harness::Summarise(const std::vector<Sample>& samples, uint64_t seed
   return measurement;
 }
 
-Result<double> Harness::RunToTick(Subject& subject, const TaskBuffers& buffers, double time_ns,
+Result<double> Harness::RunToTick(TimedKernel& kernel, const TaskBuffers& buffers, double time_ns,
                                   int64_t& launches) {
   const auto batch = static_cast<int64_t>(std::clamp(kEnergyBatchNs / time_ns, 1.0, 1000.0));
   ATUNNER_TRY(const double before, device_.EnergyJoules());
-  for (double spent_ns = 0; spent_ns < kEnergyPatienceNs;
+  for (double spent_ns = 0; spent_ns < kEnergyTimeoutNs;
        spent_ns += static_cast<double>(batch) * time_ns) {
     for (int64_t i = 0; i < batch; ++i) {
-      if (const LaunchOutcome outcome = subject.Enqueue(buffers); !outcome.completed())
+      if (const LaunchOutcome outcome = kernel.Enqueue(buffers); !outcome.completed())
         return Fail(ErrorCode::kUnavailable,
                     "failed while its energy was measured: " + outcome.message);
     }
-    ATUNNER_TRY(const double now, device_.EnergyJoules());  // while the device works
+    ATUNNER_TRY(const double now, device_.EnergyJoules());  // read while the device works
     if (const LaunchOutcome outcome = device_.Synchronize(); !outcome.completed())
       return Fail(ErrorCode::kUnavailable,
                   "failed while its energy was measured: " + outcome.message);
@@ -266,47 +276,45 @@ Result<double> Harness::RunToTick(Subject& subject, const TaskBuffers& buffers, 
               device_.profile().full_name, "leave energy out of --objective");
 }
 
-Result<double> Harness::EnergyOfRun(Subject& subject, double time_ns, uint64_t seed) {
+Result<double> Harness::EnergyOfRun(TimedKernel& kernel, double time_ns, uint64_t seed) {
   ATUNNER_TRY(const TaskBuffers* buffers, verifier_.BuffersAt(verifier_.spec().dims, 0));
-  ATUNNER_RETURN_IF_ERROR(
-      buffers->DrawInputs(verifier_.kernels(), {InputFamily::kNormal, Mix64(seed), false}));
-  ATUNNER_RETURN_IF_ERROR(subject.Prepare(*buffers));
+  ATUNNER_RETURN_IF_ERROR(buffers->DrawInputs(verifier_.kernels(), NormalInputs(seed)));
+  ATUNNER_RETURN_IF_ERROR(kernel.Prepare(*buffers));
   int64_t launches = 0;
-  ATUNNER_TRY(const double first, RunToTick(subject, *buffers, time_ns, launches));
+  ATUNNER_TRY(const double first, RunToTick(kernel, *buffers, time_ns, launches));
   launches = 0;
   double last = first;
   while (static_cast<double>(launches) * time_ns < kEnergyLeastNs) {
-    ATUNNER_TRY(last, RunToTick(subject, *buffers, time_ns, launches));
+    ATUNNER_TRY(last, RunToTick(kernel, *buffers, time_ns, launches));
   }
   return (last - first) / static_cast<double>(launches);
 }
 
-Result<Comparison> Harness::Compare(Subject& baseline, Subject& candidate, int pairs,
+Result<double> Harness::PairedNs(TimedKernel& kernel, uint64_t seed, size_t i) {
+  ATUNNER_TRY(const Sample sample, TakeSample(kernel, NormalInputs(seed + i), i % 2));
+  if (!sample.outcome.completed())
+    return Fail(ErrorCode::kUnavailable, "failed while compared: " + sample.outcome.message);
+  return sample.ns;
+}
+
+Result<Comparison> Harness::Compare(TimedKernel& baseline, TimedKernel& candidate, int pairs,
                                     uint64_t seed) {
-  std::vector<double> baseline_ns;
-  std::vector<double> candidate_ns;
-  const auto take = [&](Subject& subject, std::vector<double>& into, size_t i) -> Status {
-    ATUNNER_TRY(const Sample sample,
-                TakeSample(subject, {InputFamily::kNormal, Mix64(seed + i), false}, i % 2));
-    if (!sample.outcome.completed())
-      return Fail(ErrorCode::kUnavailable, "failed while compared: " + sample.outcome.message);
-    into.push_back(sample.ns);
-    return {};
-  };
-  for (Subject* subject : {&baseline, &candidate}) {
-    ATUNNER_TRY(const WarmUp warm_up, Warm(*subject, 1, seed));
+  for (TimedKernel* kernel : {&baseline, &candidate}) {
+    ATUNNER_TRY(const WarmUp warm_up, Warm(*kernel, 1, seed));
     if (!warm_up.outcome.completed())
       return Fail(ErrorCode::kUnavailable, "failed while compared: " + warm_up.outcome.message);
   }
+  std::vector<double> baseline_ns;
+  std::vector<double> candidate_ns;
   const double begin = clock_.Now();
   for (int pair = 0; pair < pairs; ++pair) {
     if (pair >= kLeastPairs && clock_.Now() - begin > kPairingSeconds) break;
     const bool baseline_first = pair % 2 == 0;  // A B B A
     const auto i = static_cast<size_t>(pair) + 1;
-    ATUNNER_RETURN_IF_ERROR(baseline_first ? take(baseline, baseline_ns, i)
-                                           : take(candidate, candidate_ns, i));
-    ATUNNER_RETURN_IF_ERROR(baseline_first ? take(candidate, candidate_ns, i)
-                                           : take(baseline, baseline_ns, i));
+    ATUNNER_TRY(const double first, PairedNs(baseline_first ? baseline : candidate, seed, i));
+    ATUNNER_TRY(const double second, PairedNs(baseline_first ? candidate : baseline, seed, i));
+    baseline_ns.push_back(baseline_first ? first : second);
+    candidate_ns.push_back(baseline_first ? second : first);
   }
   return ComparePairs(baseline_ns, candidate_ns, seed);
 }
@@ -321,13 +329,12 @@ double PhysicalFloorNs(const KernelSpec& spec, const DeviceProfile& profile) {
     if (arg.role != Role::kOutput) reads += static_cast<double>(shape->bytes);
     if (arg.role != Role::kInput) writes += static_cast<double>(shape->bytes);
   }
-  // What is written may still lie in L2 when the kernel ends.
+  // Written data may still be in L2 when the kernel ends.
   double traffic = reads + std::max(0.0, writes - static_cast<double>(profile.l2_bytes));
   if (spec.bytes) traffic = std::min(traffic, MinimumBytes(spec, spec.dims).value_or(traffic));
   const double memory_ns = profile.dram_gbps > 0 ? traffic / profile.dram_gbps : 0;
   const double flops = FlopCount(spec, spec.dims).value_or(0);
-  // Tensor cores bound what any kernel can do; a task that forbids them is not bounded lower by
-  // that.
+  // The peak of tensor cores, although the task may forbid them: the bound holds for every kernel.
   const double rate = profile.PeakFlops(spec.compute_dtype, true);
   return std::max(memory_ns, rate > 0 ? flops / rate * 1e9 : 0.0);
 }

@@ -18,20 +18,21 @@
 
 namespace atunner {
 
-/// Something that can be put into the stream: a verified kernel, or a vendor library's call.
-class Subject {
+/// A kernel under test: something that can be enqueued into the stream, either a verified candidate
+/// or a vendor library's call.
+class TimedKernel {
  public:
-  virtual ~Subject() = default;
-  /// Whatever must happen before each run and outside the timed window.
+  virtual ~TimedKernel() = default;
+  /// Work before each run that is not timed.
   virtual Status Prepare(const TaskBuffers&) { return {}; }
   virtual LaunchOutcome Enqueue(const TaskBuffers& buffers) = 0;
-  /// Back to a state in which nothing computed earlier can be remembered (a fresh module).
+  /// Loads a fresh module, so that nothing computed earlier can be remembered.
   virtual Status Renew() = 0;
 };
 
-/// A verified kernel's launches. The proof is the only way in.
-Result<std::unique_ptr<Subject>> MakeSubject(TimedDevice& device, Verifier& verifier,
-                                             const VerifiedKernel& kernel);
+/// The launches of a candidate. Only a VerifiedKernel, i.e. a proof, can be timed.
+Result<std::unique_ptr<TimedKernel>> MakeTimedKernel(TimedDevice& device, Verifier& verifier,
+                                                     const VerifiedKernel& verified);
 
 struct HarnessOptions {
   StopRule stop;
@@ -58,14 +59,15 @@ class Harness {
                                                Clock& clock = SystemClock(),
                                                double wake_seconds = 0.15);
 
-  Result<TimingResult> Time(Subject& subject, const HarnessOptions& options);
-  /// Joules of one run of a subject that takes about `time_ns`, the whole board's: from NVML's
-  /// counter while the subject runs back to back for 0.4 s and more, inputs as drawn once, caches
+  Result<TimingResult> Time(TimedKernel& kernel, const HarnessOptions& options);
+  /// Joules of one run of a kernel that takes about `time_ns`, the whole board's: from NVML's
+  /// counter while the kernel runs back to back for 0.4 s and more, inputs as drawn once, caches
   /// as the run before left them. kUnsupported where nothing is counted.
-  Result<double> EnergyOfRun(Subject& subject, double time_ns, uint64_t seed);
+  Result<double> EnergyOfRun(TimedKernel& kernel, double time_ns, uint64_t seed);
   /// A B B A …: `pairs` pairs of samples on equal inputs; after 3 s no further one, once there are
   /// five.
-  Result<Comparison> Compare(Subject& baseline, Subject& candidate, int pairs, uint64_t seed);
+  Result<Comparison> Compare(TimedKernel& baseline, TimedKernel& candidate, int pairs,
+                             uint64_t seed);
 
  private:
   Harness(TimedDevice& device, Verifier& verifier, Clock& clock, double wake_seconds)
@@ -76,23 +78,34 @@ class Harness {
     LaunchOutcome outcome;
   };
   /// Runs until the energy counter moves on; adds to `launches`. The counter's new value.
-  Result<double> RunToTick(Subject& subject, const TaskBuffers& buffers, double time_ns,
+  Result<double> RunToTick(TimedKernel& kernel, const TaskBuffers& buffers, double time_ns,
                            int64_t& launches);
-  Result<Sample> TakeSample(Subject& subject, const InputInstance& instance, uint32_t slot);
+  Result<Sample> TakeSample(TimedKernel& kernel, const InputInstance& instance, uint32_t slot);
   struct WarmUp {
     int samples = 0;
     LaunchOutcome outcome;
   };
   /// `least` samples that are not counted, and more while the device wakes up.
-  Result<WarmUp> Warm(Subject& subject, int least, uint64_t seed);
+  Result<WarmUp> Warm(TimedKernel& kernel, int least, uint64_t seed);
   Result<std::vector<uint64_t>> ReadFingerprints(const TaskBuffers& buffers);
-  Result<Verdict> CheckFresh(Subject& subject, const std::vector<Sample>& samples, uint64_t seed);
+  /// Enqueues the fingerprint kernel of every output; the partial sums go to slots_.
+  Status EnqueueFingerprints(const TaskBuffers& buffers);
+  /// Samples until the stop rule (whose time counts from `begin`, s) or the race ends them. The
+  /// reason to stop; empty if a run failed, and `result` then has the verdict.
+  Result<std::string> TakeSamples(TimedKernel& kernel, const HarnessOptions& options, double begin,
+                                  std::vector<Sample>& samples, TimingResult& result);
+  /// Repeats some of the timed runs on a fresh module. kStaleResult if an output differs: the timed
+  /// run replayed an earlier result.
+  Result<Verdict> CheckFresh(TimedKernel& kernel, const std::vector<Sample>& samples,
+                             uint64_t seed);
+  /// Time of one run on the i-th inputs, ns.
+  Result<double> PairedNs(TimedKernel& kernel, uint64_t seed, size_t i);
   Measurement Summarise(const std::vector<Sample>& samples, uint64_t seed,
                         const std::string& reason);
 
   TimedDevice& device_;
   Verifier& verifier_;
-  Clock& clock_;  ///< for how long there is patience; kernels are timed by the device's events
+  Clock& clock_;  ///< for time limits; kernels are timed by the device's events
   double wake_seconds_;
   double worked_at_ = -1e9;  ///< when the last sample ended, s
   std::unique_ptr<Buffer> flush_;

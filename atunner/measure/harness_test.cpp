@@ -71,14 +71,14 @@ class HarnessTest : public testing::Test {
     ASSERT_TRUE(harness) << harness.error().ToString();
     harness_ = *std::move(harness);
   }
-  std::unique_ptr<Subject> Prove(const CandidateKernel& candidate) {
+  std::unique_ptr<TimedKernel> Prove(const CandidateKernel& candidate) {
     auto verified = verifier_->Verify(std::make_shared<const CandidateKernel>(candidate));
     EXPECT_TRUE(verified);
     const auto* refused = std::get_if<Verdict>(&*verified);
     EXPECT_EQ(refused, nullptr) << refused->reason;
-    auto subject = MakeSubject(device_, *verifier_, std::get<VerifiedKernel>(*verified));
+    auto kernel = MakeTimedKernel(device_, *verifier_, std::get<VerifiedKernel>(*verified));
     device_.journal.clear();
-    return *std::move(subject);
+    return *std::move(kernel);
   }
   /// What was called between two places of the journal, by name.
   std::vector<std::string> Names() const {
@@ -113,8 +113,8 @@ class HarnessTest : public testing::Test {
 };
 
 TEST_F(HarnessTest, OneSampleIsInThisOrder) {
-  const auto subject = Prove(Candidate({"k"}));
-  ASSERT_TRUE(harness_->Time(*subject, Samples(1)));
+  const auto kernel = Prove(Candidate({"k"}));
+  ASSERT_TRUE(harness_->Time(*kernel, Samples(1)));
   std::vector<std::string> names = Names();
   std::erase(names, "fill");  // a plan's workspaces; the poison is looked at below
   EXPECT_THAT(names, ElementsAre("launch judge_fill", "reset persisting lines", "enqueue fill",
@@ -123,8 +123,8 @@ TEST_F(HarnessTest, OneSampleIsInThisOrder) {
 }
 
 TEST_F(HarnessTest, PoisonCoversTheOutputBeforeTheFlush) {
-  const auto subject = Prove(Candidate({"k"}));
-  ASSERT_TRUE(harness_->Time(*subject, Samples(1)));
+  const auto kernel = Prove(Candidate({"k"}));
+  ASSERT_TRUE(harness_->Time(*kernel, Samples(1)));
   const auto fills = Calls("fill");
   ASSERT_EQ(fills.size(), 1u);
   EXPECT_EQ(fills[0]->byte, PoisonByte(DType::kFloat32));
@@ -139,8 +139,8 @@ TEST_F(HarnessTest, PoisonCoversTheOutputBeforeTheFlush) {
 TEST_F(HarnessTest, EnergyIsTheCountersDifferenceOverTheRuns) {
   constexpr double kRunNs = 1e6;
   device_.cost = [](auto&) { return kRunNs; };
-  const auto subject = Prove(Candidate({"k"}));
-  const auto joules = harness_->EnergyOfRun(*subject, kRunNs, 1);
+  const auto kernel = Prove(Candidate({"k"}));
+  const auto joules = harness_->EnergyOfRun(*kernel, kRunNs, 1);
   ASSERT_TRUE(joules) << joules.error().ToString();
   EXPECT_NEAR(*joules, 300 * kRunNs * 1e-9, 0.03) << "300 W; the counter moves in steps of 6 J";
   EXPECT_EQ(Calls("enqueue fill").size(), 0u) << "caches are as the run before left them";
@@ -149,21 +149,21 @@ TEST_F(HarnessTest, EnergyIsTheCountersDifferenceOverTheRuns) {
 
 TEST_F(HarnessTest, EnergyThatNobodyCountsIsSaidToBeUnsupported) {
   device_.cost = [](auto&) { return 1e6; };
-  const auto subject = Prove(Candidate({"k"}));
+  const auto kernel = Prove(Candidate({"k"}));
   device_.counts_energy = false;
-  const auto joules = harness_->EnergyOfRun(*subject, 1e6, 1);
+  const auto joules = harness_->EnergyOfRun(*kernel, 1e6, 1);
   ASSERT_FALSE(joules);
   EXPECT_EQ(joules.error().code, ErrorCode::kUnsupported);
   device_.counts_energy = true;
   device_.cost = [](auto&) { return 0.0; };  // time stands still, and the counter with it
-  const auto still = harness_->EnergyOfRun(*subject, 1e7, 1);
+  const auto still = harness_->EnergyOfRun(*kernel, 1e7, 1);
   ASSERT_FALSE(still);
   EXPECT_THAT(still.error().ToString(), HasSubstr("stands still"));
 }
 
 TEST_F(HarnessTest, TheFlushIsTwiceTheL2Cache) {
-  const auto subject = Prove(Candidate({"k"}));
-  ASSERT_TRUE(harness_->Time(*subject, Samples(3)));
+  const auto kernel = Prove(Candidate({"k"}));
+  ASSERT_TRUE(harness_->Time(*kernel, Samples(3)));
   const auto flushes = Calls("enqueue fill");
   ASSERT_EQ(flushes.size(), 3u) << "one per sample";
   for (const Call* flush : flushes) EXPECT_EQ(flush->bytes, 2u * (8 << 20));
@@ -172,8 +172,8 @@ TEST_F(HarnessTest, TheFlushIsTwiceTheL2Cache) {
 TEST_F(HarnessTest, OnlyTheKernelsStepsAreTimed) {
   device_.kernels["second"] = Affine;
   device_.cost = [](const std::string& entry) { return entry == "k" ? 700.0 : 40.0; };
-  const auto subject = Prove(Candidate({"k", "second"}));
-  const auto timing = harness_->Time(*subject, Samples(2));
+  const auto kernel = Prove(Candidate({"k", "second"}));
+  const auto timing = harness_->Time(*kernel, Samples(2));
   ASSERT_TRUE(timing && timing->measurement);
   // The flush costs 1e6 ns and every copy, fill and fingerprint 500 or more.
   EXPECT_THAT(timing->measurement->samples_ns, ElementsAre(740.0, 740.0));
@@ -183,8 +183,8 @@ TEST_F(HarnessTest, OnlyTheKernelsStepsAreTimed) {
 TEST_F(HarnessTest, SymbolsAreCopiedOutsideTheTimer) {
   CandidateKernel candidate = Candidate({"k"});
   candidate.plan.symbols = {{"table", "x"}};
-  const auto subject = Prove(candidate);
-  const auto timing = harness_->Time(*subject, Samples(2));
+  const auto kernel = Prove(candidate);
+  const auto timing = harness_->Time(*kernel, Samples(2));
   ASSERT_TRUE(timing && timing->measurement);
   EXPECT_EQ(Calls("copy within").size(), 2u) << "each sample draws new contents";
   EXPECT_DOUBLE_EQ(timing->measurement->median_ns, 100.0);
@@ -197,11 +197,11 @@ TEST_F(HarnessTest, EverySampleHasNewInputsAndTheOtherBuffers) {
     firsts.push_back(*FakeTimedDevice::Pointer<float>(args[0]));
     return Affine(module, args);
   };
-  const auto subject = Prove(Candidate({"k"}));
+  const auto kernel = Prove(Candidate({"k"}));
   firsts.clear();
   HarnessOptions options = Samples(4);
   options.warmups = 2;
-  ASSERT_TRUE(harness_->Time(*subject, options));
+  ASSERT_TRUE(harness_->Time(*kernel, options));
   ASSERT_EQ(firsts.size(), 6u);
   std::ranges::sort(firsts);
   EXPECT_EQ(std::unique(firsts.begin(), firsts.end()), firsts.end())
@@ -213,11 +213,11 @@ TEST_F(HarnessTest, EverySampleHasNewInputsAndTheOtherBuffers) {
 TEST_F(HarnessTest, WarmupsAreNotCounted) {
   int calls = 0;
   device_.cost = [&](const std::string&) { return ++calls <= 2 ? 5000.0 : 100.0; };
-  const auto subject = Prove(Candidate({"k"}));
+  const auto kernel = Prove(Candidate({"k"}));
   calls = 0;
   HarnessOptions options = Samples(3);
   options.warmups = 2;
-  const auto timing = harness_->Time(*subject, options);
+  const auto timing = harness_->Time(*kernel, options);
   ASSERT_TRUE(timing && timing->measurement);
   EXPECT_THAT(timing->measurement->samples_ns, ElementsAre(100.0, 100.0, 100.0));
 }
@@ -229,12 +229,12 @@ TEST_F(HarnessTest, ADeviceThatHasIdledIsWarmedUpForLonger) {
     if (entry == "k") clock_.Advance(0.001);
     return 100.0;
   };
-  const auto subject = Prove(Candidate({"k"}));
+  const auto kernel = Prove(Candidate({"k"}));
   HarnessOptions options = Samples(3);
   options.warmups = 2;
   const auto warmups_after = [&](double pause) {
     clock_.Advance(pause);
-    return harness_->Time(*subject, options)->measurement->warmups;
+    return harness_->Time(*kernel, options)->measurement->warmups;
   };
   EXPECT_NEAR(warmups_after(0), 150, 1) << "the first time";
   EXPECT_EQ(warmups_after(0.08), 2) << "it has worked just now";
@@ -243,10 +243,10 @@ TEST_F(HarnessTest, ADeviceThatHasIdledIsWarmedUpForLonger) {
 
 TEST_F(HarnessTest, OneLongWarmupIsEnough) {
   device_.cost = [](const std::string&) { return 2e8; };
-  const auto subject = Prove(Candidate({"k"}));
+  const auto kernel = Prove(Candidate({"k"}));
   HarnessOptions options = Samples(3);
   options.warmups = 2;
-  const auto timing = harness_->Time(*subject, options);
+  const auto timing = harness_->Time(*kernel, options);
   ASSERT_TRUE(timing && timing->measurement);
   EXPECT_EQ(timing->measurement->warmups, 1);
   EXPECT_EQ(Calls("enqueue k").size(), 4u);
@@ -270,11 +270,11 @@ TEST_F(HarnessTest, PairsEndWhenTheyTakeTooLongButNotBeforeTheFifth) {
 }
 
 TEST_F(HarnessTest, TimedOutputsAreReplayedOnAFreshModule) {
-  const auto subject = Prove(Candidate({"k"}));
+  const auto kernel = Prove(Candidate({"k"}));
   const int loaded = device_.modules;
   HarnessOptions options = Samples(6);
   options.check_stale = true;
-  const auto timing = harness_->Time(*subject, options);
+  const auto timing = harness_->Time(*kernel, options);
   ASSERT_TRUE(timing && timing->measurement);
   EXPECT_EQ(device_.modules, loaded + 1);
   const auto names = Names();
@@ -297,24 +297,24 @@ TEST_F(HarnessTest, AKernelThatReplaysItsResultIsStale) {
   };
   // Proven with the honest kernel's text: what matters here is the harness alone.
   auto cheat = std::exchange(device_.kernels["k"], Affine);
-  const auto subject = Prove(Candidate({"k"}));
+  const auto kernel = Prove(Candidate({"k"}));
   device_.kernels["k"] = cheat;
   HarnessOptions options = Samples(8);
   options.check_stale = true;
-  const auto timing = harness_->Time(*subject, options);
+  const auto timing = harness_->Time(*kernel, options);
   ASSERT_TRUE(timing);
   EXPECT_EQ(timing->verdict.kind, VerdictKind::kStaleResult) << timing->verdict.reason;
   EXPECT_FALSE(timing->measurement) << "no time for what is not proven";
 }
 
 TEST_F(HarnessTest, AFailureWhileTimedIsAVerdict) {
-  const auto subject = Prove(Candidate({"k"}));
+  const auto kernel = Prove(Candidate({"k"}));
   int calls = 0;
   device_.kernels["k"] = [&](FakeModule& module, std::span<const KernelArg> args) {
     if (++calls == 3) return LaunchOutcome{LaunchOutcome::Kind::kFaulted, "illegal address", {}, 0};
     return Affine(module, args);
   };
-  const auto timing = harness_->Time(*subject, Samples(6));
+  const auto timing = harness_->Time(*kernel, Samples(6));
   ASSERT_TRUE(timing);
   EXPECT_EQ(timing->verdict.kind, VerdictKind::kCrash);
   EXPECT_THAT(timing->verdict.reason, HasSubstr("illegal address"));
@@ -322,24 +322,24 @@ TEST_F(HarnessTest, AFailureWhileTimedIsAVerdict) {
 }
 
 TEST_F(HarnessTest, AClearLoserIsRacedOutAfterThreeSamples) {
-  const auto subject = Prove(Candidate({"k"}));
+  const auto kernel = Prove(Candidate({"k"}));
   HarnessOptions options = Samples(12);
   options.incumbent_ns = 100.0 / 1.06;  // the kernel takes 100
-  auto timing = harness_->Time(*subject, options);
+  auto timing = harness_->Time(*kernel, options);
   ASSERT_TRUE(timing && timing->measurement);
   EXPECT_TRUE(timing->raced_out);
   EXPECT_EQ(timing->measurement->samples_ns.size(), 3u);
   EXPECT_EQ(timing->measurement->stop_reason, "raced out");
   options.incumbent_ns = 100.0 / 1.04;
-  timing = harness_->Time(*subject, options);
+  timing = harness_->Time(*kernel, options);
   ASSERT_TRUE(timing && timing->measurement);
   EXPECT_FALSE(timing->raced_out) << "it could still win";
   EXPECT_EQ(timing->measurement->samples_ns.size(), 12u);
 }
 
 TEST_F(HarnessTest, AMeasurementSaysHowItWasMade) {
-  const auto subject = Prove(Candidate({"k"}));
-  const auto timing = harness_->Time(*subject, Samples(6));
+  const auto kernel = Prove(Candidate({"k"}));
+  const auto timing = harness_->Time(*kernel, Samples(6));
   ASSERT_TRUE(timing && timing->measurement);
   EXPECT_EQ(timing->measurement->device, "Fake GPU");
   EXPECT_EQ(timing->measurement->driver, "fake 1.0");

@@ -1,4 +1,4 @@
-// Small kernels of our own, timed: what the probe and the calibration share.
+// Timing of small kernels, shared by the probe and the calibration.
 #pragma once
 
 #include <memory>
@@ -13,18 +13,18 @@ namespace atunner {
 
 class MicroBenchmarks {
  public:
-  /// Compiles `entries` of `text`. With `flushed` bytes so many are written before each sample, to
-  /// empty L2.
+  /// Compiles `entries` of `text`. Before each sample `flushed` bytes are written, to empty L2; 0 =
+  /// leave the cache.
   static Result<MicroBenchmarks> Make(TimedDevice& device, Compiler& compiler,
                                       const std::string& name, std::string_view text,
                                       const std::vector<std::string>& entries,
                                       uint64_t flushed = 0);
 
-  /// Median time in ns of so many launches in a row.
+  /// Median time in ns of `launches` launches in a row.
   Result<double> Time(const char* entry, uint32_t grid, uint32_t block,
                       const std::vector<KernelArg>& args, int launches = 1) const;
 
-  /// 256 bytes for what the compiler must believe to be wanted.
+  /// 256 bytes for results that only keep the compiler from removing their computation.
   const Buffer& sink() const { return *sink_; }
 
  private:

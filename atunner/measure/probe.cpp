@@ -15,7 +15,7 @@ namespace atunner {
 namespace {
 
 constexpr uint64_t kCopyBytes = uint64_t{512} << 20;
-// bytes between the pointers that are chased: two cache lines
+// Distance in bytes of successive pointers of a chase: two cache lines.
 constexpr uint64_t kRingStride = 256;
 
 class Prober {
@@ -55,30 +55,46 @@ class Prober {
   uint32_t Sms() const { return static_cast<uint32_t>(device_.profile().sms); }
 
   Status Bandwidths() {
-    const DeviceProfile& stated = device_.profile();
     ATUNNER_TRY(const auto from, device_.Allocate(kCopyBytes));
-    ATUNNER_TRY(const auto to, device_.Allocate(kCopyBytes));
     ATUNNER_RETURN_IF_ERROR(device_.Fill(from->address(), 1, kCopyBytes));
+    ATUNNER_RETURN_IF_ERROR(CopyBandwidth(*from));
+    ATUNNER_RETURN_IF_ERROR(L2Bandwidth(*from));
+    return SharedBandwidth();
+  }
+
+  Status CopyBandwidth(const Buffer& from) {
+    ATUNNER_TRY(const auto to, device_.Allocate(kCopyBytes));
     ATUNNER_TRY(const double copy,
                 Time("probe_copy", static_cast<uint32_t>(kCopyBytes / 16 / 4 / 256), 256,
-                     {KernelArg::Address(from->address()), KernelArg::Address(to->address()),
+                     {KernelArg::Address(from.address()), KernelArg::Address(to->address()),
                       LongArg(kCopyBytes / 16)}));
-    Add("copy bandwidth", "GB/s", 2.0 * static_cast<double>(kCopyBytes) / copy, stated.dram_gbps);
-    // A quarter of L2, read by every SM.
+    Add("copy bandwidth", "GB/s", 2.0 * static_cast<double>(kCopyBytes) / copy,
+        device_.profile().dram_gbps);
+    return {};
+  }
+
+  Status L2Bandwidth(const Buffer& from) {
+    const DeviceProfile& stated = device_.profile();
+    // Every SM reads the same quarter of L2.
     const auto resident = static_cast<int64_t>(std::min<uint64_t>(
                               static_cast<uint64_t>(stated.l2_bytes) / 4, kCopyBytes)) /
                           16 / 512 * 512;
     ATUNNER_TRY(const double l2,
                 Time("probe_read", Sms() * 2, 512,
-                     {KernelArg::Address(from->address()), LongArg(resident), IntArg(1), Sink()}));
+                     {KernelArg::Address(from.address()), LongArg(resident), IntArg(1), Sink()}));
     const double l2_gbps = 16.0 * static_cast<double>(resident) * Sms() * 2 / l2;
     Add("L2 read bandwidth", "GB/s", l2_gbps, stated.l2_gbps);
+    result_.profile.l2_gbps = l2_gbps;
+    return {};
+  }
+
+  Status SharedBandwidth() {
+    const DeviceProfile& stated = device_.profile();
     constexpr int kRounds = 2000;
     ATUNNER_TRY(const double shared,
                 Time("probe_shared", Sms() * 2, 1024, {IntArg(kRounds), Sink()}));
     Add("shared-memory bandwidth", "GB/s", 16.0 * 16 * 1024 * kRounds * Sms() * 2 / shared,
         stated.clock_ghz * 128 * stated.sms);
-    result_.profile.l2_gbps = l2_gbps;
     return {};
   }
 
@@ -105,20 +121,22 @@ class Prober {
     return {};
   }
 
+  /// Time of one dependent load from a buffer of `bytes`, ns.
+  Result<double> ChaseNs(uint64_t bytes) {
+    constexpr int kSteps = 2000;
+    ATUNNER_TRY(const auto ring, MakeRing(bytes));
+    ATUNNER_RETURN_IF_ERROR(device_.Fill(kernels_->sink().address(), 0, 256));
+    ATUNNER_TRY(
+        const double ns,
+        Time("probe_chase", 1, 1, {KernelArg::Address(ring->address()), IntArg(kSteps), Sink()}));
+    return ns / kSteps;
+  }
+
   Status Latencies() {
     const DeviceProfile& stated = device_.profile();
-    constexpr int kSteps = 2000;
-    const auto chase = [&](uint64_t bytes) -> Result<double> {
-      ATUNNER_TRY(const auto ring, MakeRing(bytes));
-      ATUNNER_RETURN_IF_ERROR(device_.Fill(kernels_->sink().address(), 0, 256));
-      ATUNNER_TRY(
-          const double ns,
-          Time("probe_chase", 1, 1, {KernelArg::Address(ring->address()), IntArg(kSteps), Sink()}));
-      return ns / kSteps;
-    };
-    ATUNNER_TRY(const double l2, chase(uint64_t{1} << 20));
-    ATUNNER_TRY(const double dram,
-                chase(std::max<uint64_t>(kCopyBytes, static_cast<uint64_t>(stated.l2_bytes) * 6)));
+    ATUNNER_TRY(const double l2, ChaseNs(uint64_t{1} << 20));
+    ATUNNER_TRY(const double dram, ChaseNs(std::max<uint64_t>(
+                                       kCopyBytes, static_cast<uint64_t>(stated.l2_bytes) * 6)));
     Add("L2 latency", "ns", l2, stated.l2_latency / stated.clock_ghz);
     Add("DRAM latency", "ns", dram, stated.dram_latency / stated.clock_ghz);
     constexpr int kLaunches = 200;
@@ -130,14 +148,14 @@ class Prober {
     return {};
   }
 
-  /// A random cycle through all places of a buffer, so that no prefetcher and no page holds the
-  /// next one.
+  /// A buffer with a random cycle of pointers through all its cache lines, so that neither a
+  /// prefetcher nor the same page has the next one.
   Result<std::unique_ptr<Buffer>> MakeRing(uint64_t bytes) {
     const uint64_t places = bytes / kRingStride;
     std::vector<uint32_t> order(places);
     std::iota(order.begin(), order.end(), 0u);
     Random random(7);
-    // Sattolo: one cycle
+    // Sattolo's shuffle gives a permutation that is a single cycle.
     for (uint64_t i = places - 1; i > 0; --i) std::swap(order[i], order[random.Below(i)]);
     std::vector<std::byte> image(bytes);
     for (uint64_t i = 0; i < places; ++i) {

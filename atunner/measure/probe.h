@@ -21,7 +21,8 @@ struct ProbeResult {
   std::vector<ProbedRate> rates;
 };
 
-/// Takes a few seconds. Medians of events, clocks as they are. kInternal when a probe does not run.
+/// Measures the device for a few seconds: medians of event times, at whatever clocks it runs.
+/// kInternal if a probe does not run.
 Result<ProbeResult> Probe(TimedDevice& device, Compiler& compiler);
 
 }  // namespace atunner

@@ -4,7 +4,7 @@
 #include <climits>
 #include <string_view>
 
-#include "atunner/measure/vendor_subjects.h"
+#include "atunner/measure/vendor_kernels.h"
 
 namespace atunner {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 struct Entry {
   std::string_view operator_name;
   std::string_view library;
-  Result<std::unique_ptr<Subject>> (*make)(TimedDevice&, const KernelSpec&);
+  Result<std::unique_ptr<TimedKernel>> (*make)(TimedDevice&, const KernelSpec&);
 };
 
 constexpr Entry kEntries[] = {
@@ -47,8 +47,8 @@ std::vector<std::string> VendorNames(const KernelSpec& spec) {
   return names;
 }
 
-Result<std::unique_ptr<Subject>> MakeVendorSubject(const std::string& name, TimedDevice& device,
-                                                   const KernelSpec& spec) {
+Result<std::unique_ptr<TimedKernel>> MakeVendorKernel(const std::string& name, TimedDevice& device,
+                                                      const KernelSpec& spec) {
   const auto entry = std::ranges::find_if(kEntries, [&](const Entry& one) {
     return one.library == name && one.operator_name == spec.name;
   });

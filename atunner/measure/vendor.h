@@ -9,11 +9,12 @@
 
 namespace atunner {
 
-/// Libraries that could do the task ("cuBLAS" for matmul).
+/// Names of the libraries that compute such tasks, e.g. "cuBLAS" for matmul.
 std::vector<std::string> VendorNames(const KernelSpec& spec);
 
-/// kUnavailable when the library is missing, kUnsupported when it does not do this task.
-Result<std::unique_ptr<Subject>> MakeVendorSubject(const std::string& name, TimedDevice& device,
-                                                   const KernelSpec& spec);
+/// The library's call for the task. kUnavailable if the library is missing, kUnsupported if it does
+/// not compute this task.
+Result<std::unique_ptr<TimedKernel>> MakeVendorKernel(const std::string& name, TimedDevice& device,
+                                                      const KernelSpec& spec);
 
 }  // namespace atunner

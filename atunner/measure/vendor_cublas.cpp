@@ -1,5 +1,5 @@
 #include "atunner/base/dylib.h"
-#include "atunner/measure/vendor_subjects.h"
+#include "atunner/measure/vendor_kernels.h"
 
 namespace atunner {
 namespace {
@@ -21,28 +21,28 @@ struct CublasApi {
 };
 
 /// c[M, N] = a · b row-major is cᵀ = bᵀ · aᵀ column-major.
-class CublasMatmul : public Subject {
+class CublasMatmul : public TimedKernel {
  public:
-  static Result<std::unique_ptr<Subject>> Make(TimedDevice& device, const KernelSpec& spec) {
+  static Result<std::unique_ptr<TimedKernel>> Make(TimedDevice& device, const KernelSpec& spec) {
     ATUNNER_RETURN_IF_ERROR(CheckExtents("cuBLAS", spec));
     ATUNNER_TRY(const DynamicLibrary library, OpenCudaLibrary(CudaLibrary::kCublas));
-    auto subject = std::make_unique<CublasMatmul>();
-    CublasApi& api = subject->api_;
+    auto kernel = std::make_unique<CublasMatmul>();
+    CublasApi& api = kernel->api_;
     ATUNNER_RETURN_IF_ERROR(library.Bind(api.create, "cublasCreate_v2"));
     ATUNNER_RETURN_IF_ERROR(library.Bind(api.destroy, "cublasDestroy_v2"));
     ATUNNER_RETURN_IF_ERROR(library.Bind(api.set_stream, "cublasSetStream_v2"));
     ATUNNER_RETURN_IF_ERROR(library.Bind(api.gemm, "cublasGemmEx"));
-    if (api.create(&subject->handle_) != 0)
+    if (api.create(&kernel->handle_) != 0)
       return Fail(ErrorCode::kUnavailable, "cuBLAS does not start");
-    if (api.set_stream(subject->handle_, device.stream()) != 0)
+    if (api.set_stream(kernel->handle_, device.stream()) != 0)
       return Fail(ErrorCode::kUnavailable, "cuBLAS refuses the stream");
-    subject->type_ = spec.compute_dtype == DType::kFloat32   ? kCudaR32F
-                     : spec.compute_dtype == DType::kFloat16 ? kCudaR16F
-                                                             : kCudaR16BF;
-    subject->m_ = static_cast<int>(spec.dims.at("M"));
-    subject->n_ = static_cast<int>(spec.dims.at("N"));
-    subject->k_ = static_cast<int>(spec.dims.at("K"));
-    return subject;
+    kernel->type_ = spec.compute_dtype == DType::kFloat32   ? kCudaR32F
+                    : spec.compute_dtype == DType::kFloat16 ? kCudaR16F
+                                                            : kCudaR16BF;
+    kernel->m_ = static_cast<int>(spec.dims.at("M"));
+    kernel->n_ = static_cast<int>(spec.dims.at("N"));
+    kernel->k_ = static_cast<int>(spec.dims.at("K"));
+    return kernel;
   }
   CublasMatmul() = default;
   ~CublasMatmul() override {
@@ -71,7 +71,7 @@ class CublasMatmul : public Subject {
 
 }  // namespace
 
-Result<std::unique_ptr<Subject>> MakeCublasMatmul(TimedDevice& device, const KernelSpec& spec) {
+Result<std::unique_ptr<TimedKernel>> MakeCublasMatmul(TimedDevice& device, const KernelSpec& spec) {
   return CublasMatmul::Make(device, spec);
 }
 

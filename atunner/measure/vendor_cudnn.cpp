@@ -1,6 +1,6 @@
 // cuDNN 9 through its fixed functions, which need no graphs.
 #include "atunner/base/dylib.h"
-#include "atunner/measure/vendor_subjects.h"
+#include "atunner/measure/vendor_kernels.h"
 
 namespace atunner {
 namespace {
@@ -86,10 +86,11 @@ int DataType(DType dtype) {
                                     : kDataBfloat16;
 }
 
-/// What both operators hold: the library, and tensors described as images.
-class CudnnSubject : public Subject {
+/// Base of both operators: the library handle, and tensor descriptors (rows × cols are described as
+/// N × C images).
+class CudnnKernel : public TimedKernel {
  public:
-  ~CudnnSubject() override {
+  ~CudnnKernel() override {
     for (void* tensor : tensors_) api_.destroy_tensor(tensor);
     if (handle_) api_.destroy(handle_);
   }
@@ -126,7 +127,7 @@ class CudnnSubject : public Subject {
   std::vector<void*> tensors_;
 };
 
-class CudnnConvolution : public CudnnSubject {
+class CudnnConvolution : public CudnnKernel {
  public:
   ~CudnnConvolution() override {
     if (filter_) api_.destroy_filter(filter_);
@@ -193,7 +194,7 @@ class CudnnConvolution : public CudnnSubject {
   std::unique_ptr<Buffer> workspace_;
 };
 
-class CudnnSoftmax : public CudnnSubject {
+class CudnnSoftmax : public CudnnKernel {
  public:
   Status Describe(TimedDevice& device, const KernelSpec& spec) {
     ATUNNER_RETURN_IF_ERROR(Open(device, spec));
@@ -220,18 +221,19 @@ class CudnnSoftmax : public CudnnSubject {
 };
 
 template <class Kind>
-Result<std::unique_ptr<Subject>> Make(TimedDevice& device, const KernelSpec& spec) {
-  auto subject = std::make_unique<Kind>();
-  ATUNNER_RETURN_IF_ERROR(subject->Describe(device, spec));
-  return subject;
+Result<std::unique_ptr<TimedKernel>> Make(TimedDevice& device, const KernelSpec& spec) {
+  auto kernel = std::make_unique<Kind>();
+  ATUNNER_RETURN_IF_ERROR(kernel->Describe(device, spec));
+  return kernel;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Subject>> MakeCudnnConvolution(TimedDevice& device, const KernelSpec& spec) {
+Result<std::unique_ptr<TimedKernel>> MakeCudnnConvolution(TimedDevice& device,
+                                                          const KernelSpec& spec) {
   return Make<CudnnConvolution>(device, spec);
 }
-Result<std::unique_ptr<Subject>> MakeCudnnSoftmax(TimedDevice& device, const KernelSpec& spec) {
+Result<std::unique_ptr<TimedKernel>> MakeCudnnSoftmax(TimedDevice& device, const KernelSpec& spec) {
   return Make<CudnnSoftmax>(device, spec);
 }
 

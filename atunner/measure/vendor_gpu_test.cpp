@@ -37,9 +37,9 @@ class Vendors : public testing::Test {
     ASSERT_TRUE(buffers.PoisonOutputs());
     const auto names = VendorNames(spec);
     ASSERT_EQ(names.size(), 1u);
-    const auto subject = MakeVendorSubject(names[0], *device_, spec);
-    ASSERT_TRUE(subject) << subject.error().ToString();
-    const LaunchOutcome outcome = (*subject)->Enqueue(buffers);
+    const auto kernel = MakeVendorKernel(names[0], *device_, spec);
+    ASSERT_TRUE(kernel) << kernel.error().ToString();
+    const LaunchOutcome outcome = (*kernel)->Enqueue(buffers);
     ASSERT_TRUE(outcome.completed()) << outcome.message;
     const Reference* reference = oracle->Get(buffers, instance).value();
     for (const Reference::Output& output : reference->outputs) {
