@@ -38,11 +38,11 @@ int FindInProgram(dl_phdr_info* object, size_t, void* id) {
   for (size_t i = 0; i < object->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = object->dlpi_phdr[i];
     if (segment.p_type != PT_NOTE) continue;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader names places by numbers
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader gives addresses as numbers
     const auto* notes = reinterpret_cast<const std::byte*>(object->dlpi_addr + segment.p_vaddr);
     FindIn(notes, segment.p_memsz, segment.p_align == 8 ? 8 : 4, *static_cast<std::string*>(id));
   }
-  return 1;  // the first object is the program; libraries are not asked
+  return 1;  // stops after the first object, which is the program
 }
 
 }  // namespace

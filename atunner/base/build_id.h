@@ -5,8 +5,8 @@
 
 namespace atunner {
 
-/// The linker's identification of the running executable, in hex, the same whether or not it was
-/// stripped; empty where the linker wrote none.
+/// The linker's build id of the running executable in hex, equal for the stripped file; empty if
+/// the linker wrote none.
 std::string BuildId();
 
 }  // namespace atunner

@@ -1,4 +1,4 @@
-// The door to time. Durations are seconds (double) at this level; device times elsewhere are
+// The only source of time. Durations are seconds (double) at this level; device times elsewhere are
 // nanoseconds and say so.
 #pragma once
 

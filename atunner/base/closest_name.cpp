@@ -6,12 +6,6 @@
 namespace atunner {
 namespace {
 
-std::string Normalised(std::string_view name) {
-  std::string text(name);
-  std::ranges::replace(text, '-', '_');
-  return text;
-}
-
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -28,12 +22,18 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::string WithUnderscores(std::string_view name) {
+  std::string text(name);
+  std::ranges::replace(text, '-', '_');
+  return text;
+}
+
 std::string ClosestName(std::string_view name, std::span<const std::string> candidates) {
   std::string best;
   size_t least = std::max<size_t>(2, name.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
-    size_t distance = EditDistance(Normalised(name), Normalised(candidate));
-    // max: maximum
+    size_t distance = EditDistance(WithUnderscores(name), WithUnderscores(candidate));
+    // A prefix is near: "max" suggests "maximum".
     if (name.size() >= 3 && candidate.starts_with(name)) distance = std::min<size_t>(distance, 1);
     if (distance < least) {
       least = distance;

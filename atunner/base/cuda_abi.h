@@ -1,5 +1,5 @@
-// The part of the CUDA driver's C interface that is used, declared here so that building needs no
-// CUDA headers. Values and layouts: cuda.h of CUDA 12 and 13 (stable ABI).
+// The part of the CUDA driver's C interface that atunner uses, declared here so that building needs
+// no CUDA headers. Values and layouts: cuda.h of CUDA 12 and 13 (stable ABI).
 #pragma once
 
 #include <array>
@@ -53,8 +53,8 @@ constexpr int kTensorMapPromoteTo128Bytes = 2;
 /// strides, interleave, swizzle, L2 promotion, fill.
 using EncodeTiled = Result (*)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*,
                                const uint32_t*, const uint32_t*, int, int, int, int);
-/// cuTensorMapEncodeIm2col: likewise, with lower and upper corner, channels and pixels in place of
-/// the box.
+/// cuTensorMapEncodeIm2col: as cuTensorMapEncodeTiled, with lower and upper corner, channels and
+/// pixels instead of the box.
 using EncodeIm2col = Result (*)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*,
                                 const int*, const int*, uint32_t, uint32_t, const uint32_t*, int,
                                 int, int, int);
@@ -76,7 +76,7 @@ struct LaunchAttribute {
 };
 static_assert(sizeof(LaunchAttribute) == 72);
 
-/// What a launch asks for beyond its shape.
+/// Launch attributes.
 struct LaunchAttributes {
   std::array<LaunchAttribute, 3> list{};
   unsigned count = 0;

@@ -29,7 +29,8 @@ std::vector<std::string> CudaRoots() {
   return roots;
 }
 
-/// Packages pip installs: <prefix>/lib/python3.x/{site,dist}-packages/nvidia/<name>/{lib,include}.
+/// Folders of pip's packages:
+/// <prefix>/lib/python3.x/{site,dist}-packages/nvidia/<name>/{lib,include}.
 std::vector<std::string> PipFolders(const char* leaf) {
   std::vector<std::string> prefixes = {"/usr", "/usr/local", "/opt/*", "/opt/*/.venv"};
   if (const char* venv = std::getenv("VIRTUAL_ENV"); venv && *venv)
@@ -44,6 +45,14 @@ std::vector<std::string> PipFolders(const char* leaf) {
 
 void KeepExisting(std::vector<std::string>& folders) {
   std::erase_if(folders, [](const std::string& folder) { return !IsFolder(folder); });
+}
+
+/// The path under which the loader found a library, else `name`.
+std::string LoadedPath(void* handle, const std::string& name) {
+  link_map* map = nullptr;
+  const bool known = ::dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 && map &&
+                     map->l_name && *map->l_name;
+  return known ? map->l_name : name;
 }
 
 }  // namespace
@@ -61,11 +70,7 @@ Result<DynamicLibrary> DynamicLibrary::Open(std::span<const std::string> names,
     if (handle != nullptr) {
       DynamicLibrary library;
       library.handle_ = handle;
-      library.path_ = attempt;
-      link_map* map = nullptr;
-      if (::dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 && map && map->l_name &&
-          *map->l_name)
-        library.path_ = map->l_name;
+      library.path_ = LoadedPath(handle, attempt);
       return library;
     }
     if (const char* error = ::dlerror(); first_error.empty() && error) first_error = error;
@@ -119,8 +124,8 @@ std::vector<std::string> CudaIncludeFolders() {
   for (std::string& folder : PipFolders("include")) folders.push_back(std::move(folder));
   std::erase_if(folders,
                 [](const std::string& folder) { return !Exists(folder + "/cuda_fp16.h"); });
-  // nvcc of CUDA 13 looks there unasked: <cuda/std/…>, <cub/…>, and what cooperative_groups.h
-  // includes.
+  // nvcc of CUDA 13 also searches cccl by default: <cuda/std/…>, <cub/…> and the headers that
+  // cooperative_groups.h includes.
   std::vector<std::string> core;
   for (const std::string& folder : folders) {
     if (Exists(folder + "/cccl")) core.push_back(folder + "/cccl");

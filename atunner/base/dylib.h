@@ -39,8 +39,8 @@ class DynamicLibrary {
   std::string path_;
 };
 
-/// Folders in which CUDA's libraries may lie: $CUDA_HOME, $CUDA_PATH, /usr/local/cuda*, Debian's,
-/// pip's nvidia packages.
+/// Existing folders that may hold CUDA's libraries: $CUDA_HOME, $CUDA_PATH, /usr/local/cuda*,
+/// Debian's and those of pip's nvidia packages.
 std::vector<std::string> CudaLibraryFolders();
 /// The libraries of CUDA that are opened at run time.
 enum class CudaLibrary { kDriver, kNvrtc, kNvJitLink, kNvml, kCublas, kCudnn };

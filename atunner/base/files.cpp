@@ -57,7 +57,7 @@ Status WriteAll(int fd, std::string_view bytes) {
   return {};
 }
 
-/// Into what is there already and is no file: a pipe, a terminal, /dev/null.
+/// Writes into an existing pipe, terminal or device such as /dev/null.
 Status WriteThrough(const Path& path, std::string_view bytes) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return SystemFailure("cannot open", path, errno);
@@ -117,6 +117,24 @@ class OpenFile {
   size_t size_ = 0;
 };
 
+/// Writes a temporary file beside `path` and renames it to `path`.
+Status Replace(const Path& path, std::string_view bytes) {
+  std::string temporary = path.string() + ".XXXXXX";
+  const int fd = ::mkstemp(temporary.data());
+  if (fd < 0) return SystemFailure("cannot write", path, errno);
+  ::fchmod(fd, 0644);
+  Status written = WriteAll(fd, bytes);
+  if (written && ::fsync(fd) != 0) written = SystemFailure("cannot write", path, errno);
+  ::close(fd);
+  if (written && ::rename(temporary.c_str(), path.c_str()) != 0)
+    written = SystemFailure("cannot write", path, errno);
+  if (!written) {
+    ::unlink(temporary.c_str());
+    written.error().where = path.string();
+  }
+  return written;
+}
+
 Path HomeBased(const char* variable, const char* fallback) {
   if (const char* base = std::getenv(variable); base && *base) return Path(base) / "atunner";
   const char* home = std::getenv("HOME");
@@ -162,25 +180,12 @@ Status WriteFileAtomic(const Path& named, std::string_view bytes) {
   std::error_code unknown;
   const auto status = std::filesystem::status(named, unknown);
   if (std::filesystem::is_other(status)) return WriteThrough(named, bytes);
-  // What a link names is replaced, and not the link.
+  // A symbolic link stays; the file that it names is replaced.
   const bool linked = std::filesystem::is_symlink(named, unknown) &&
                       std::filesystem::is_regular_file(status);
   const Path path = linked ? std::filesystem::canonical(named, unknown) : named;
   if (path.has_parent_path()) ATUNNER_RETURN_IF_ERROR(MakeDirectories(path.parent_path()));
-  std::string temporary = path.string() + ".XXXXXX";
-  const int fd = ::mkstemp(temporary.data());
-  if (fd < 0) return SystemFailure("cannot write", path, errno);
-  ::fchmod(fd, 0644);
-  Status written = WriteAll(fd, bytes);
-  if (written && ::fsync(fd) != 0) written = SystemFailure("cannot write", path, errno);
-  ::close(fd);
-  if (written && ::rename(temporary.c_str(), path.c_str()) != 0)
-    written = SystemFailure("cannot write", path, errno);
-  if (!written) {
-    ::unlink(temporary.c_str());
-    written.error().where = path.string();
-  }
-  return written;
+  return Replace(path, bytes);
 }
 
 Path UserDataDirectory() { return HomeBased("XDG_DATA_HOME", ".local/share"); }

@@ -1,4 +1,4 @@
-// The door to the file system. Writes are atomic: a reader sees the old file or the new one, never
+// Access to the file system. Writes are atomic: a reader sees the old file or the new one, never
 // half of one.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace atunner {
 
 using Path = std::filesystem::path;
 
-/// False of what cannot be looked at too, a name that is too long say: the standard's own throw
-/// then.
+/// True if there is a file or folder of that name. Unlike std::filesystem's, these two never throw:
+/// they are false for a path that cannot be examined, e.g. one that is too long.
 bool Exists(const Path& path);
 bool IsFolder(const Path& path);
 
@@ -26,25 +26,25 @@ Result<std::string> ReadFile(const Path& path, size_t max_bytes = size_t{1} << 3
 /// The first `bytes` of a regular file, or the whole file if it is shorter. Errors as ReadFile.
 Result<std::string> ReadStart(const Path& path, size_t bytes);
 
-/// Writes to a temporary beside the file, syncs, renames over it. Makes the parent folders. What is
-/// no file, /dev/stdout say, is written into.
+/// Writes to a temporary file in the same folder, syncs it and renames it over `named`; makes
+/// parent folders. Pipes and devices such as /dev/stdout are written into directly.
 Status WriteFileAtomic(const Path& named, std::string_view bytes);
 
 Status MakeDirectories(const Path& path);
 
 /// $XDG_DATA_HOME/atunner, else ~/.local/share/atunner: trials and artifacts.
 Path UserDataDirectory();
-/// $XDG_CACHE_HOME/atunner, else ~/.cache/atunner: whatever can be made again.
+/// $XDG_CACHE_HOME/atunner, else ~/.cache/atunner: data that can be made again.
 Path UserCacheDirectory();
 
 /// Absolute path of the running executable, for starting workers.
 Path SelfExecutable();
 
-/// A folder that is removed with its contents when the object dies.
+/// A folder that is removed with its contents by the destructor.
 class TemporaryDirectory {
  public:
   static Result<TemporaryDirectory> Make();
-  /// For tests: where it cannot be made they end
+  /// For tests: ends the program if the folder cannot be made
   TemporaryDirectory() : TemporaryDirectory(Make().value()) {}
   ~TemporaryDirectory();
   TemporaryDirectory(TemporaryDirectory&& other) noexcept

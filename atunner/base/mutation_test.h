@@ -1,4 +1,4 @@
-// Damaged copies of good bytes: what readers of foreign data are tested with where no fuzzer runs.
+// Damaged copies of good bytes: test inputs for readers of foreign data where no fuzzer runs.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The door to randomness: one small generator, seeded always, equal on every machine.
+// The only source of random numbers: a small generator, always seeded, with equal numbers on every
+// machine.
 #pragma once
 
 #include <cmath>

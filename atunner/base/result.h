@@ -1,4 +1,4 @@
-// What a room hands back when an operation can fail. No exception leaves a room.
+// Results of operations that can fail. No exception leaves a room.
 #pragma once
 
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// The door to processes: a worker is this same executable started with other arguments, spoken to
-// in whole messages, killed and started again at will. Whatever may crash, hang or corrupt its
-// context runs in one.
+// Worker processes. A worker is this same executable started with other arguments; parent and
+// worker exchange whole messages over a socket. Work that may crash, hang or corrupt its CUDA
+// context runs in a worker, which can be killed and started again.
 #pragma once
 
 #include <sys/types.h>
@@ -36,7 +36,7 @@ struct WorkerDeath {
   std::string ToString() const;
 };
 
-/// The parent's end. Not thread-safe: one caller at a time.
+/// The parent's end of the channel. Not thread-safe: one caller at a time.
 class WorkerProcess {
  public:
   static Result<WorkerProcess> Start(const WorkerOptions& options);
@@ -58,6 +58,8 @@ class WorkerProcess {
  private:
   WorkerProcess() = default;
   void Reap(bool timed_out);
+  /// Ends the process; its wait status.
+  int EndProcess(bool timed_out);
 
   pid_t pid_ = -1;
   int socket_ = -1;

@@ -12,7 +12,7 @@ using Clock = std::filesystem::file_time_type::clock;
 
 constexpr const char* kStamp = ".looked";
 constexpr std::chrono::hours kBetweenLooks{1};
-constexpr uint64_t kBlock = 4096;  // what file systems hand out
+constexpr uint64_t kBlock = 4096;  // a file takes a multiple of this on disk
 
 struct File {
   Path path;
@@ -20,7 +20,7 @@ struct File {
   uint64_t bytes = 0;
 };
 
-/// What another process removes meanwhile is left out.
+/// The folder's files; leaves out those that another process removes meanwhile.
 std::vector<File> FilesIn(const Path& folder) {
   std::vector<File> files;
   std::error_code error;
@@ -59,7 +59,7 @@ void KeepBelowNowAndThen(const Path& folder, uint64_t most_bytes) {
   std::error_code none;
   const auto looked = std::filesystem::last_write_time(stamp, none);
   if (!none && Clock::now() - looked < kBetweenLooks) return;
-  // first, so that processes that begin together do not all count
+  // Marked before counting, so that processes that begin together do not all count.
   (void)WriteFileAtomic(stamp, "");
   KeepBelow(folder, most_bytes);
 }

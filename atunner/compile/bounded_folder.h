@@ -1,4 +1,4 @@
-// A folder of files that can be made again, kept below a size.
+// A folder of files that can be made again (a cache), kept below a size limit.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace atunner {
 
-/// Removes the files that were not written (or renewed) for longest, until a fifth below
-/// `most_bytes` is left; nothing where the folder is smaller. Several processes may do so at once,
-/// and others read and write meanwhile: whoever misses a file makes it again.
+/// If the folder is larger than `most_bytes`, removes the least recently written (or renewed) files
+/// until it is a fifth below the limit. Other processes may do the same, read and write at the same
+/// time: a missing file is made again.
 void KeepBelow(const Path& folder, uint64_t most_bytes);
-/// The same, but only if nobody looked for an hour: counting tens of thousands of files takes a
+/// KeepBelow at most once an hour per folder, since counting tens of thousands of files takes a
 /// while.
 void KeepBelowNowAndThen(const Path& folder, uint64_t most_bytes);
-/// Counts as written now.
+/// Marks a file as written now, so that it is evicted late.
 void Renew(const Path& file);
 
-/// The limit of the cache of compiled kernels: $ATUNNER_CACHE_GB, 2 where it is not set or no
+/// Limit of the cache of compiled kernels: $ATUNNER_CACHE_GB; 2 GB if it is not set or not a
 /// number.
 uint64_t CacheLimitBytes();
 

@@ -26,9 +26,8 @@ std::optional<CompileOutcome> Load(const Path& file) {
   return *std::move(outcome);
 }
 
-/// The source with nothing in place of the lines of comment that it begins with; they stay lines,
-/// which messages and line information count. A comment that goes on in the next line is left
-/// alone.
+/// The source with its leading comment lines made empty. They stay lines, so that line numbers in
+/// messages do not change. A comment that continues on the next line (`\`) is left alone.
 SourceUnit WithoutTitle(SourceUnit source) {
   if (source.language != Language::kCudaCpp) return source;
   size_t at = 0;
@@ -64,7 +63,7 @@ std::optional<Digest> CacheKey(const CompileRequest& request, const std::string&
   return DigestOf(fields);
 }
 
-/// The right to compile what has this key; waits for whoever has it.
+/// The right to compile a key; the constructor waits while another thread holds it.
 class CachedCompiler::Claim {
  public:
   Claim(CachedCompiler& cache, std::string name, const std::stop_token& stop)
@@ -88,7 +87,7 @@ class CachedCompiler::Claim {
  private:
   CachedCompiler& cache_;
   std::string name_;
-  bool held_ = false;  ///< not when the wait was stopped
+  bool held_ = false;  ///< false if the wait was stopped
 };
 
 Result<CompileOutcome> CachedCompiler::Compile(const CompileRequest& request,
@@ -99,7 +98,7 @@ Result<CompileOutcome> CachedCompiler::Compile(const CompileRequest& request,
   const Path file = folder_ / name.substr(0, 2) / (name + ".json");
   const Claim claim(*this, name, stop);
   if (auto known = Load(file)) {
-    Renew(file);  // what is used stays
+    Renew(file);  // used entries are evicted last
     return *std::move(known);
   }
   return CompileNow(request, stop, *key, file);
@@ -110,11 +109,11 @@ Result<CompileOutcome> CachedCompiler::CompileNow(const CompileRequest& request,
                                                   const Path& file) {
   ATUNNER_TRY(CompileOutcome outcome, inner_->Compile(request, stop));
   if (outcome.module) outcome.module->source = key;
-  // A busy machine may be to blame for a time-out or a death; the source is for the rest.
+  // Time-outs and crashes may be due to a busy machine, so only other failures are kept.
   if (outcome.timed_out || outcome.crashed) return outcome;
   Json json = ToJson(outcome);
   json["format"] = kFormat;
-  // A cache that cannot be written (full disk, read-only home) slows down and does no other harm.
+  // A cache that cannot be written (full disk, read-only home) only makes things slower.
   (void)WriteFileAtomic(file, DumpJson(json));
   return outcome;
 }

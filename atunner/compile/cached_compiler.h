@@ -1,4 +1,4 @@
-// Remembers what was compiled, on disk, by content.
+// A cache of compiled kernels on disk, addressed by content.
 #pragma once
 
 #include <condition_variable>
@@ -10,14 +10,14 @@
 
 namespace atunner {
 
-/// The cache key: source, headers of its own, entries, architecture, compiler version. Comments
-/// that a CUDA source begins with do not count: configurations that differ in their launches alone
-/// have one binary. nullopt where the headers cannot be told (compile/headers.h).
+/// The cache key: source, its own headers, entries, architecture, compiler version. Leading
+/// comments of a CUDA source do not count, so that configurations with equal source share one
+/// binary although the comment names their launch. nullopt if the headers cannot be determined
+/// (compile/headers.h).
 std::optional<Digest> CacheKey(const CompileRequest& request, const std::string& compiler_version);
 
-/// Successes and failures are both kept. A damaged entry counts as absent. Several processes may
-/// share the folder; threads of one wait for each other's answers instead of asking for the same
-/// twice.
+/// Keeps successes and failures. A damaged entry counts as absent. Several processes may share the
+/// folder. Concurrent requests of one process for the same key are compiled once.
 class CachedCompiler : public Compiler {
  public:
   CachedCompiler(std::unique_ptr<Compiler> inner, Path folder)
@@ -37,7 +37,7 @@ class CachedCompiler : public Compiler {
   Path folder_;
   std::mutex mutex_;
   std::condition_variable_any released_;
-  std::set<std::string> claimed_;  ///< keys that some thread compiles
+  std::set<std::string> claimed_;  ///< keys that a thread is compiling
 };
 
 }  // namespace atunner

@@ -21,13 +21,13 @@ struct CompileRequest {
   std::string arch;  ///< "sm_90a"; "compute_75" compiles to PTX only
 };
 
-/// A rejected source is a value like any other.
+/// The result for one source. A source that is rejected is not an Error: it has no module.
 struct CompileOutcome {
   std::optional<CompiledModule> module;
   /// The compiler's messages, pointing into the user's file, when there is no module
   std::string error;
   bool timed_out = false;
-  bool crashed = false;  ///< the compiler died over it
+  bool crashed = false;  ///< the compiler process died
 
   bool ok() const { return module.has_value(); }
 };
@@ -35,8 +35,8 @@ struct CompileOutcome {
 class Compiler {
  public:
   virtual ~Compiler() = default;
-  /// An Error means no compiling is possible at all (no NVRTC). Thread-safe. A compiler that can be
-  /// interrupted ends with a time-out when `stop` is requested.
+  /// An Error means that nothing can be compiled at all (no NVRTC). Thread-safe. A compiler that
+  /// can be interrupted ends with a time-out when `stop` is requested.
   virtual Result<CompileOutcome> Compile(const CompileRequest& request,
                                          const std::stop_token& stop = {}) = 0;
   /// "NVRTC 13.0", part of the cache key.

@@ -1,4 +1,4 @@
-// Reads what a cubin says of its kernels. The bytes are foreign: every offset is checked.
+// Reads the resources of a cubin's kernels. The bytes are untrusted: every offset is checked.
 #pragma once
 
 #include <string_view>
@@ -17,8 +17,9 @@ Result<std::vector<KernelResources>> ReadCubin(std::string_view bytes);
 /// Fills spill bytes from the text that ptxas prints with -v; unknown kernels are ignored.
 void ApplySpills(std::string_view ptxas_log, std::vector<KernelResources>& kernels);
 
-/// Threads one block may have at this register use, a multiple of 32: a launch is checked as if its
-/// warps filled four partitions of 16 384 registers evenly, and a warp takes multiples of 256.
+/// Largest block size at this register use, a multiple of 32. The driver counts as if the block's
+/// warps filled the four register-file partitions of 16 384 evenly, and a warp takes multiples of
+/// 256.
 uint32_t MaxThreadsForRegisters(uint32_t registers);
 
 }  // namespace atunner

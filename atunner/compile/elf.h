@@ -1,5 +1,5 @@
-// Sections and symbols of a cubin, which is an ELF file. The bytes are foreign: every offset is
-// checked.
+// Sections and symbols of a cubin, which is an ELF file. The bytes are untrusted: every offset
+// is checked.
 #pragma once
 
 #include <elf.h>
@@ -51,7 +51,7 @@ class Elf {
     const size_t end = table.find('\0', at);
     return end == std::string_view::npos ? std::string_view{} : table.substr(at, end - at);
   }
-  /// Names of all symbols by index.
+  /// Names of all symbols, by index in the symbol table.
   std::vector<std::string_view> SymbolNames() const {
     std::vector<std::string_view> names;
     for (const Elf64_Shdr& section : sections_) {

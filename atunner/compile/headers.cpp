@@ -18,7 +18,7 @@ std::string_view Trimmed(std::string_view text) {
   return text;
 }
 
-/// The name that `text` begins with, between quotes or angle brackets; "" if it begins otherwise.
+/// The name in quotes or angle brackets at the begin of `text`; "" if there is none.
 std::string_view NameAt(std::string_view text) {
   text = Trimmed(text);
   if (text.empty() || (text[0] != '"' && text[0] != '<')) return {};
@@ -26,30 +26,36 @@ std::string_view NameAt(std::string_view text) {
   return end == std::string_view::npos ? std::string_view() : text.substr(1, end - 1);
 }
 
-/// Names after #include, #include_next and __has_include; nullopt when one of them is no literal.
+/// The text behind an #include, #include_next or __has_include( whose word "include" is at `at`;
+/// nullopt if the word is part of something else.
+std::optional<std::string_view> AfterInclude(std::string_view text, size_t at) {
+  const size_t line = text.rfind('\n', at) + 1;  // npos + 1 = 0
+  const std::string_view before = Trimmed(text.substr(line, at - line));
+  std::string_view rest = text.substr(at + std::string_view("include").size());
+  if (before.starts_with('#') && Trimmed(before.substr(1)).empty()) {
+    if (rest.starts_with("_next")) rest.remove_prefix(5);
+    return rest;
+  }
+  if (!before.ends_with("__has_")) return std::nullopt;
+  rest = Trimmed(rest);
+  if (!rest.starts_with('(')) return std::nullopt;  // `#ifdef __has_include` names no file
+  return rest.substr(1);
+}
+
+/// Names after #include, #include_next and __has_include; nullopt if one of them is not a literal.
 std::optional<std::vector<std::string_view>> NamesIn(std::string_view text) {
   std::vector<std::string_view> names;
   for (size_t at = text.find("include"); at != std::string_view::npos;
        at = text.find("include", at + 1)) {
-    const size_t line = text.rfind('\n', at) + 1;  // npos + 1 = 0
-    const std::string_view before = Trimmed(text.substr(line, at - line));
-    std::string_view rest = text.substr(at + std::string_view("include").size());
-    if (before.starts_with('#') && Trimmed(before.substr(1)).empty()) {
-      if (rest.starts_with("_next")) rest.remove_prefix(5);
-    } else if (before.ends_with("__has_")) {
-      rest = Trimmed(rest);
-      if (!rest.starts_with('(')) continue;  // asks whether there is such a thing
-      rest.remove_prefix(1);
-    } else {
-      continue;
-    }
-    names.push_back(NameAt(rest.substr(0, rest.find('\n'))));
+    const auto rest = AfterInclude(text, at);
+    if (!rest) continue;
+    names.push_back(NameAt(rest->substr(0, rest->find('\n'))));
     if (names.back().empty()) return std::nullopt;
   }
   return names;
 }
 
-/// Folders of -I options, too; nullopt when an option brings in a file by itself.
+/// Include folders with those of -I options; nullopt if an option includes a file by itself.
 std::optional<std::vector<Path>> FoldersOf(const SourceUnit& source) {
   std::vector<Path> folders(source.include_folders.begin(), source.include_folders.end());
   for (const std::string& option : source.options) {
@@ -69,7 +75,7 @@ std::optional<Digest> HeaderDigest(const SourceUnit& source) {
   if (!folders) return std::nullopt;
   std::vector<std::string> fields, texts = {source.text};
   std::set<Path> seen;
-  std::vector<Path> homes = {Path()};  // of the texts: where quoted names are looked for first
+  std::vector<Path> homes = {Path()};  // the folder of each text, where quoted names are looked for
   for (size_t i = 0; i < texts.size(); ++i) {
     if (texts.size() > kMostHeaders) return std::nullopt;
     const std::string text = std::move(texts[i]);

@@ -10,13 +10,13 @@
 namespace atunner {
 namespace {
 
-// of an instruction, from sm_70 on
+// Bytes of an instruction, from sm_70 on.
 constexpr uint64_t kBytes = 16;
-// as .debug_line, for lines of the PTX
+// A DWARF line table like .debug_line that names lines of the PTX.
 constexpr std::string_view kLineSection = ".nv_debug_line_sass";
 constexpr uint16_t kBranch = 0x147, kCall = 0x143, kCallRelative = 0x144, kNop = 0x118;
 
-/// Reads numbers one after the other; past the end they are zero.
+/// Reads consecutive numbers; returns zeros past the end.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -55,15 +55,21 @@ class Reader {
   size_t at_ = 0;
 };
 
-/// Where the addresses in the line table lead: place in the table → section.
-std::map<uint64_t, uint64_t> AddressSections(const Elf& elf) {
-  std::map<uint64_t, uint64_t> sections;
+std::vector<Elf64_Sym> Symbols(const Elf& elf) {
   std::vector<Elf64_Sym> symbols;
   for (const Elf64_Shdr& section : elf.sections()) {
     if (section.sh_type != SHT_SYMTAB) continue;
     Reader reader(elf.Bytes(section));
     while (!reader.done()) symbols.push_back(reader.Take<Elf64_Sym>());
   }
+  return symbols;
+}
+
+/// The section that each relocated address of the line table belongs to, by the address's offset in
+/// the table.
+std::map<uint64_t, uint64_t> AddressSections(const Elf& elf) {
+  std::map<uint64_t, uint64_t> sections;
+  const std::vector<Elf64_Sym> symbols = Symbols(elf);
   for (const Elf64_Shdr& section : elf.sections()) {
     const bool addends = section.sh_type == SHT_RELA;
     if ((!addends && section.sh_type != SHT_REL) || !elf.NameOf(section).ends_with(kLineSection))
@@ -79,13 +85,13 @@ std::map<uint64_t, uint64_t> AddressSections(const Elf& elf) {
   return sections;
 }
 
-/// One program of a DWARF line table, run for the rows of one section.
+/// Interpreter of a DWARF line table that keeps the rows of one section.
 class LineProgram {
  public:
   LineProgram(std::string_view table, const std::map<uint64_t, uint64_t>& sections, uint64_t wanted)
       : reader_(table), sections_(sections), wanted_(wanted) {}
 
-  /// Line per instruction.
+  /// The PTX line of each instruction.
   std::vector<uint32_t> Run(size_t instructions) {
     lines_.assign(instructions, 0);
     while (!reader_.done()) RunUnit();
@@ -121,17 +127,12 @@ class LineProgram {
 
   void Step() {
     const auto opcode = reader_.Take<uint8_t>();
-    if (opcode >= opcode_base_) {
-      const uint8_t special = static_cast<uint8_t>(opcode - opcode_base_);
-      Advance(special / line_range_);
-      row_.line += line_base_ + special % line_range_;
-      return Note();
-    }
+    if (opcode >= opcode_base_) return Special(static_cast<uint8_t>(opcode - opcode_base_));
     switch (opcode) {
       case 0:
         return Extended();
       case 1:  // copy
-        return Note();
+        return EndRange();
       case 2:  // advance_pc
         return Advance(reader_.TakeUnsigned());
       case 3:  // advance_line
@@ -147,12 +148,19 @@ class LineProgram {
     }
   }
 
+  /// A special opcode advances address and line at once.
+  void Special(uint8_t code) {
+    Advance(code / line_range_);
+    row_.line += line_base_ + code % line_range_;
+    EndRange();
+  }
+
   void Extended() {
     const uint64_t length = reader_.TakeUnsigned();
     const size_t start = reader_.at();
     const auto opcode = reader_.Take<uint8_t>();
     if (opcode == 1) {  // end_sequence
-      Note();
+      EndRange();
       row_ = {};
       last_ = {};
     } else if (opcode == 2) {  // set_address
@@ -165,8 +173,8 @@ class LineProgram {
 
   void Advance(uint64_t instructions) { row_.address += instructions * least_; }
 
-  /// The last row's line holds up to this one.
-  void Note() {
+  /// Ends the range of the last row at the current one: all instructions in between have its line.
+  void EndRange() {
     const uint64_t end = std::min<uint64_t>(row_.address / kBytes, lines_.size());
     for (uint64_t i = last_.address / kBytes; last_.here && row_.here && i < end; ++i)
       lines_[i] = static_cast<uint32_t>(std::max<int64_t>(0, last_.line));
@@ -188,16 +196,17 @@ uint64_t Field(uint64_t word, int from, int bits) {
 }
 
 MachineInstruction Decode(uint64_t low, uint64_t high) {
-  // Bits 105 to 121 of an instruction are for the scheduler.
+  // Bits 105 to 121 of an instruction control the scheduler.
   MachineInstruction instruction;
   instruction.opcode = static_cast<uint16_t>(Field(low, 0, 9));
   constexpr uint64_t kAlways = 7, kNever = 15;
   const uint64_t predicate = Field(low, 12, 4);
   instruction.conditional = predicate != kAlways;
-  // As the three loads that stand before each copy to shared memory on sm_90: they take their turns
-  // and do nothing.
+  // Never executed, like the three loads before each copy to shared memory on sm_90: they take
+  // issue slots and have no effect.
   if (predicate == kNever) instruction.opcode = kNop;
-  // Sizes of loads and stores: bytes and halves of both signs, then 4, 8 and 16 bytes.
+  // Size codes of loads and stores: 0 to 3 are signed and unsigned 1 and 2 bytes, then 4, 8, 16
+  // bytes.
   const uint64_t size = Field(high, 9, 3);
   instruction.words = size == 5 ? 2 : size == 6 ? 4 : 1;
   instruction.stall = static_cast<uint8_t>(Field(high, 41, 4));
@@ -207,7 +216,7 @@ MachineInstruction Decode(uint64_t low, uint64_t high) {
   return instruction;
 }
 
-/// Words of four bytes from the next instruction to a branch's target.
+/// Distance from the next instruction to a branch's target, in 4-byte words.
 int64_t BranchWords(uint64_t low, uint64_t high, int sm) {
   const uint64_t field = Field(low, 34, 30) | Field(high, 0, 18) << 30;
   const auto words = static_cast<int64_t>(field << 16) >> 16;

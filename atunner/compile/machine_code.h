@@ -1,5 +1,5 @@
-// Machine instructions out of a cubin, as far as their timing goes: what they are, how long they
-// hold up their warp, what they wait for, and which line of the PTX they come from.
+// Decodes the timing fields of a cubin's machine instructions: opcode, stall cycles, scoreboard
+// barriers, and the PTX line that each instruction comes from.
 #pragma once
 
 #include <string_view>
@@ -9,9 +9,9 @@
 
 namespace atunner {
 
-/// Instructions of the kernel with this symbol, for `arch` ("sm_90a"). Empty when the cubin has no
-/// line information, or is of an architecture whose instructions are not of 128 bits. kInvalidInput
-/// for what is no cubin.
+/// Instructions of the kernel with this symbol, for `arch` ("sm_90a"). Empty if the cubin has no
+/// line information or the architecture's instructions are not 128 bits long (before sm_70).
+/// kInvalidInput if the bytes are not a cubin.
 Result<MachineCode> ReadMachineCode(std::string_view cubin, std::string_view symbol,
                                     std::string_view arch);
 

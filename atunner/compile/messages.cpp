@@ -5,7 +5,7 @@
 namespace atunner {
 
 Json ToJson(const CompileRequest& request) {
-  // A cubin, or a comment in Latin-1, is no UTF-8: the text travels as bytes.
+  // A cubin or a comment in Latin-1 is not UTF-8, so the text is sent as Base64.
   SourceUnit source = request.source;
   const std::string text = Base64Encode(source.text);
   source.text.clear();

@@ -1,4 +1,4 @@
-// Requests and outcomes as JSON: what the cache keeps and what compile workers are told.
+// Compile requests and outcomes as JSON, for the cache and for messages to compile workers.
 #pragma once
 
 #include "atunner/compile/compiler.h"

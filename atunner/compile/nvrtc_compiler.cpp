@@ -35,18 +35,19 @@ struct Nvrtc {
   int (*lowered_name)(NvrtcProgram, const char*, const char**) = nullptr;
 };
 
+Error NvrtcMissing(Error error) {
+  error.what = "NVRTC, CUDA's run-time compiler, is not installed (" + error.what + ")";
+  error.hint =
+      "on Debian enable the non-free component and `apt install nvidia-cuda-toolkit`, or install "
+      "CUDA from "
+      "developer.nvidia.com, or `pip install nvidia-cuda-nvrtc`; set CUDA_HOME if it lies in an "
+      "unusual place";
+  return error;
+}
+
 Result<Nvrtc> OpenNvrtc() {
   auto library = OpenCudaLibrary(CudaLibrary::kNvrtc);
-  if (!library) {
-    library.error().what = "NVRTC, CUDA's run-time compiler, is not installed (" +
-                           library.error().what + ")";
-    library.error().hint =
-        "on Debian enable the non-free component and `apt install nvidia-cuda-toolkit`, or install "
-        "CUDA from "
-        "developer.nvidia.com, or `pip install nvidia-cuda-nvrtc`; set CUDA_HOME if it lies in an "
-        "unusual place";
-    return std::unexpected(library.error());
-  }
+  if (!library) return std::unexpected(NvrtcMissing(library.error()));
   Nvrtc api;
   ATUNNER_RETURN_IF_ERROR(library->Bind(api.version, "nvrtcVersion"));
   ATUNNER_RETURN_IF_ERROR(library->Bind(api.error_string, "nvrtcGetErrorString"));
@@ -107,8 +108,7 @@ bool HasOption(const SourceUnit& source, std::string_view prefix) {
                              [&](const std::string& option) { return option.starts_with(prefix); });
 }
 
-/// nvcc's spellings that real projects carry, as NVRTC takes them; nullopt drops an option that
-/// means nothing here.
+/// An option of nvcc in NVRTC's spelling; nullopt for one that has no effect here.
 std::optional<std::string> Translate(const std::string& option) {
   if (option == "-use_fast_math") return "--use_fast_math";
   if (option.starts_with("-std=") || option.starts_with("-maxrregcount")) return "-" + option;
@@ -121,8 +121,8 @@ std::optional<std::string> Translate(const std::string& option) {
   return option;
 }
 
-/// Whether the source does without textures, surfaces and what the runtime declares, as far as its
-/// text tells. NVRTC then need not read their declarations, which takes as long as a small kernel.
+/// True if the text of the source uses no textures, surfaces or declarations of the CUDA runtime.
+/// NVRTC then need not read these, which takes as long as compiling a small kernel.
 bool IsMinimal(const SourceUnit& source) {
   std::string text = source.text;
   for (const char* harmless :
@@ -138,9 +138,8 @@ bool IsMinimal(const SourceUnit& source) {
 std::vector<std::string> OptionsFor(const CompileRequest& request) {
   const bool ptx_only = request.arch.starts_with("compute_");
   std::vector<std::string> options = {"--gpu-architecture=" + request.arch, "-default-device",
-                                      "-lineinfo",
-                                      // nvcc has it without being asked
-                                      "-DATUNNER=1", "--device-int128"};
+                                      "-lineinfo", "-DATUNNER=1",
+                                      "--device-int128"};  // nvcc's default
   if (!ptx_only) options.emplace_back("--ptxas-options=-v");
   if (!HasOption(request.source, "-std") && !HasOption(request.source, "--std"))
     options.emplace_back("--std=c++17");
@@ -154,7 +153,7 @@ std::vector<std::string> OptionsFor(const CompileRequest& request) {
   return options;
 }
 
-/// Names that nvcc's sources have from the host's C library.
+/// True if the log misses type names that nvcc gets from the host's C library.
 bool MissesHostTypes(std::string_view log) {
   constexpr std::array kNames = {"uint",    "ushort",  "ulong",    "int8_t",   "int16_t", "int32_t",
                                  "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t"};
@@ -163,8 +162,8 @@ bool MissesHostTypes(std::string_view log) {
   });
 }
 
-/// Blanks the annotations of lambdas, for which nvcc has an option and NVRTC none; those of kernels
-/// need none.
+/// Replaces the __host__ and __device__ of lambdas by blanks. nvcc has an option for them and NVRTC
+/// does not; in device code they have no effect.
 std::string WithoutLambdaAnnotations(std::string text) {
   static const std::regex annotated(R"(\]\s*((?:__(?:host|device)__\s*)+)[({])");
   std::smatch found;
@@ -194,28 +193,28 @@ class NvrtcCompiler : public Compiler {
     CompiledModule module;
     module.arch = request.arch;
     module.compiler = version_;
-    CompileOutcome outcome;
-    switch (request.source.language) {
-      case Language::kCudaCpp:
-        if (knows_minimal_ && IsMinimal(request.source))
-          outcome = CompileCuda(request, module, {"--minimal"});
-        if (!outcome.module) outcome = CompileCuda(request, module, {});
-        if (IsTooOld(outcome)) return TooOld(request.arch);
-        break;
-      case Language::kPtx:
-        outcome = Assemble(request, std::move(module));
-        break;
-      case Language::kCubin:
-        module.cubin = request.source.text;
-        outcome = Finish(request, std::move(module), "");
-        break;
-    }
+    CompileOutcome outcome = CompileLanguage(request, std::move(module));
+    if (request.source.language == Language::kCudaCpp && IsTooOld(outcome))
+      return TooOld(request.arch);
     if (outcome.module) outcome.module->compile_seconds = SystemClock().Now() - start;
     return outcome;
   }
 
  private:
-  /// Not the candidate's fault, and the same for every other one.
+  CompileOutcome CompileLanguage(const CompileRequest& request, CompiledModule module) {
+    if (request.source.language == Language::kPtx) return Assemble(request, std::move(module));
+    if (request.source.language == Language::kCubin) {
+      module.cubin = request.source.text;
+      return Finish(request, std::move(module), "");
+    }
+    if (knows_minimal_ && IsMinimal(request.source)) {
+      CompileOutcome outcome = CompileCuda(request, module, {"--minimal"});
+      if (outcome.module) return outcome;
+    }
+    return CompileCuda(request, module, {});
+  }
+
+  /// True if NVRTC does not know the architecture: no candidate can be compiled.
   static bool IsTooOld(const CompileOutcome& outcome) {
     return !outcome.module && outcome.error.find("--gpu-architecture") != std::string::npos;
   }
@@ -226,29 +225,16 @@ class NvrtcCompiler : public Compiler {
                 "by --target-gpu");
   }
 
-  /// Headers that are nowhere are taken as empty, which is said: they are the host's, or what is
-  /// missing says so itself.
+  /// Compiles, and mends what NVRTC rejects and nvcc accepts: host type names, annotated lambdas,
+  /// and missing headers, which are replaced by empty ones and named in the log.
   CompileOutcome CompileCuda(CompileRequest request, const CompiledModule& module,
                              std::vector<std::string> options) {
     std::ranges::move(OptionsFor(request), std::back_inserter(options));
-    static constexpr const char* kHostTypes = "--pre-include=sys/types.h";
     VirtualHeaders headers = KnownHeaders();
     std::string absent;
     CompileOutcome outcome = CompileWith(headers, request, module, options);
-    while (!outcome.module) {
-      if (MissesHostTypes(outcome.error) && options.back() != kHostTypes) {
-        options.emplace_back(kHostTypes);
-      } else if (outcome.error.find("requires --extended-lambda") != std::string::npos) {
-        std::string mended = WithoutLambdaAnnotations(request.source.text);
-        if (mended == request.source.text) break;
-        request.source.text = std::move(mended);
-      } else {
-        const auto header = AbsentHeader(outcome.error);
-        if (!header || !headers.emplace(*header, "").second) break;
-        absent += (absent.empty() ? "<" : ", <") + *header + ">";
-      }
+    while (!outcome.module && Mend(outcome.error, request, options, headers, absent))
       outcome = CompileWith(headers, request, module, options);
-    }
     if (absent.empty()) return outcome;
     if (outcome.module) {
       outcome.module->log = "compiled without " + absent + ", not found\n" + outcome.module->log;
@@ -256,6 +242,28 @@ class NvrtcCompiler : public Compiler {
       outcome.error = "without " + absent + ", not found:\n" + outcome.error;
     }
     return outcome;
+  }
+
+  /// Changes one thing that the error names, and adds an empty header to `absent`; false if there
+  /// is nothing left to try.
+  static bool Mend(const std::string& error, CompileRequest& request,
+                   std::vector<std::string>& options, VirtualHeaders& headers,
+                   std::string& absent) {
+    static constexpr const char* kHostTypes = "--pre-include=sys/types.h";
+    if (MissesHostTypes(error) && options.back() != kHostTypes) {
+      options.emplace_back(kHostTypes);
+      return true;
+    }
+    if (error.find("requires --extended-lambda") != std::string::npos) {
+      std::string mended = WithoutLambdaAnnotations(request.source.text);
+      if (mended == request.source.text) return false;
+      request.source.text = std::move(mended);
+      return true;
+    }
+    const auto header = AbsentHeader(error);
+    if (!header || !headers.emplace(*header, "").second) return false;
+    absent += (absent.empty() ? "<" : ", <") + *header + ">";
+    return true;
   }
 
   CompileOutcome CompileWith(const VirtualHeaders& headers, const CompileRequest& request,
@@ -293,13 +301,31 @@ class NvrtcCompiler : public Compiler {
     while (!module.ptx.empty() && module.ptx.back() == '\0') module.ptx.pop_back();
     if (!request.arch.starts_with("compute_"))
       module.cubin = Read(program, api_.cubin_size, api_.cubin);
-    std::vector<std::pair<std::string, std::string>> names;
-    for (const std::string& entry : request.entries) {
+    return Finish(request, std::move(module), log, LoweredNames(program, request.entries));
+  }
+
+  using EntryNames = std::vector<std::pair<std::string, std::string>>;  ///< entry, symbol
+
+  EntryNames LoweredNames(NvrtcProgram program, const std::vector<std::string>& entries) const {
+    EntryNames names;
+    for (const std::string& entry : entries) {
       const char* lowered = nullptr;
       if (api_.lowered_name(program, entry.c_str(), &lowered) == 0)
         names.emplace_back(entry, lowered);
     }
-    return Finish(request, std::move(module), log, names);
+    return names;
+  }
+
+  /// One of nvJitLink's results: its size, then its bytes.
+  template <class Get>
+  static std::string Linked(void* handle, int (*size_of)(void*, size_t*), const Get& get) {
+    size_t size = 0;
+    std::string bytes;
+    if (size_of(handle, &size) == 0 && size > 0) {
+      bytes.resize(size);
+      get(handle, bytes.data());
+    }
+    return bytes;
   }
 
   CompileOutcome Assemble(const CompileRequest& request, CompiledModule module) {
@@ -316,29 +342,28 @@ class NvrtcCompiler : public Compiler {
     const bool ok = linker->add_data(handle, kInputPtx, module.ptx.c_str(), module.ptx.size() + 1,
                                      request.source.name.c_str()) == 0 &&
                     linker->complete(handle) == 0;
-    const auto text = [&](auto size_of, auto get) {
-      size_t size = 0;
-      std::string bytes;
-      if (size_of(handle, &size) == 0 && size > 0) {
-        bytes.resize(size);
-        get(handle, bytes.data());
-      }
-      return bytes;
-    };
-    std::string log = text(linker->info_size, linker->info);
-    std::string error = text(linker->error_size, linker->error);
+    std::string log = Linked(handle, linker->info_size, linker->info);
+    std::string error = Linked(handle, linker->error_size, linker->error);
     if (ok)
-      module.cubin = text(linker->cubin_size,
-                          [&](void* h, char* out) { return linker->cubin(h, out); });
+      module.cubin = Linked(handle, linker->cubin_size,
+                            [&](void* h, char* out) { return linker->cubin(h, out); });
     linker->destroy(&handle);
     if (!ok)
       return {std::nullopt, error.empty() ? "nvJitLink could not assemble the PTX" : error, false};
     return Finish(request, std::move(module), log);
   }
 
+  /// Gives kernels the names under which they were requested, e.g. "k<4>" for "_Z1kILi4EEvPf".
+  static void NameEntries(const EntryNames& names, std::vector<KernelResources>& kernels) {
+    for (KernelResources& kernel : kernels) {
+      for (const auto& [entry, lowered] : names) {
+        if (kernel.mangled == lowered) kernel.entry = entry;
+      }
+    }
+  }
+
   CompileOutcome Finish(const CompileRequest& request, CompiledModule module,
-                        const std::string& log,
-                        const std::vector<std::pair<std::string, std::string>>& names = {}) {
+                        const std::string& log, const EntryNames& names = {}) {
     if (!module.cubin.empty()) {
       auto kernels = ReadCubin(module.cubin);
       if (!kernels) return {std::nullopt, request.source.name + ": " + kernels.error().what, false};
@@ -348,11 +373,7 @@ class NvrtcCompiler : public Compiler {
       for (const auto& [entry, lowered] : names)
         module.kernels.push_back({.entry = entry, .mangled = lowered, .registers = 32});
     }
-    for (KernelResources& kernel : module.kernels) {
-      for (const auto& [entry, lowered] : names) {
-        if (kernel.mangled == lowered) kernel.entry = entry;
-      }
-    }
+    NameEntries(names, module.kernels);
     for (const std::string& entry : request.entries) {
       if (module.Find(entry) == nullptr)
         return {std::nullopt, request.source.name + ": there is no kernel '" + entry + "'", false};
@@ -362,7 +383,7 @@ class NvrtcCompiler : public Compiler {
     return {std::move(module), "", false};
   }
 
-  /// The log without ptxas's statistics.
+  /// The log without ptxas's resource statistics.
   static std::string WarningsOf(const std::string& log) {
     std::string warnings;
     size_t at = 0;
@@ -378,8 +399,7 @@ class NvrtcCompiler : public Compiler {
     return warnings;
   }
 
-  /// The log of a failed compilation without what is no reason for it: warnings, which may be many
-  /// and come first.
+  /// The log of a failed compilation without its warnings, which may be many and come first.
   static std::string ErrorsOf(std::string_view log) {
     std::string errors;
     while (!log.empty() && log.back() == '\0') log.remove_suffix(1);

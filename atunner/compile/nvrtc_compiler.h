@@ -1,4 +1,4 @@
-// The compiler behind NVRTC, opened at run time.
+// The compiler that uses NVRTC, opened at run time.
 #pragma once
 
 #include <memory>
@@ -7,9 +7,9 @@
 
 namespace atunner {
 
-/// kUnavailable with what to install when there is no NVRTC. Compiles in the calling thread; calls
-/// from several threads run in parallel. PTX candidates are assembled by nvJitLink, cubins pass
-/// through.
+/// kUnavailable with a hint what to install if there is no NVRTC. Compiles in the calling thread;
+/// calls from several threads run in parallel. PTX candidates are assembled by nvJitLink, cubins
+/// pass through.
 Result<std::unique_ptr<Compiler>> MakeNvrtcCompiler();
 
 }  // namespace atunner

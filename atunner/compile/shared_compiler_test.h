@@ -1,5 +1,5 @@
-// NVRTC for tests that compile the same kernels again and again: judges' own, references, plain
-// twins.
+// NVRTC with a cache for tests that compile the same kernels repeatedly: the judge's own,
+// references and baselines.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace atunner {
 
-/// As MakeNvrtcCompiler; what one test of this program has compiled, the others need not.
+/// MakeNvrtcCompiler with one cache for all tests of this program.
 inline Result<std::unique_ptr<Compiler>> MakeSharedCompiler() {
   static const TemporaryDirectory compiled;
   auto made = MakeNvrtcCompiler();

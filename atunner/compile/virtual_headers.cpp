@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kComplex =
     "#pragma once\n#include <cuda/std/complex>\nnamespace std { using ::cuda::std::complex; }\n";
 
-/// Short names that a host's C library declares, and with it all that nvcc compiles.
+/// Short type names from the host's C library, which sources for nvcc use without an #include.
 constexpr std::string_view kSysTypes =
     "#pragma once\n#include <stdint.h>\ntypedef unsigned int uint;\ntypedef unsigned short "
     "ushort;\ntypedef unsigned "
@@ -30,8 +30,8 @@ constexpr std::pair<const char*, std::string_view> kWithText[] = {
     {"utility", embed::kUtilityCuh},       {"sys/types.h", kSysTypes},
 };
 
-/// Headers of PyTorch that extensions include; a device compiler without a host's library cannot
-/// read the real ones.
+/// Headers of PyTorch that extensions include. NVRTC cannot read the real ones, which need the
+/// host's standard library.
 constexpr std::string_view kOfTorch =
     "ATen/ATen.h ATen/AccumulateType.h ATen/Dispatch.h ATen/OpMathType.h ATen/cuda/CUDAContext.h "
     "ATen/cuda/detail/KernelUtils.h c10/cuda/CUDAException.h c10/cuda/CUDAGuard.h "
@@ -40,7 +40,7 @@ constexpr std::string_view kOfTorch =
     "torch/torch.h "
     "torch/types.h";
 
-/// What lies in CUDA's include folders and serves the host alone; NVRTC cannot read most of it.
+/// Host-only headers in CUDA's include folders; NVRTC cannot read most of them.
 constexpr std::string_view kOfTheHost =
     "cub/device/device_for.cuh cub/device/device_histogram.cuh cub/device/device_merge_sort.cuh "
     "cub/device/device_partition.cuh cub/device/device_radix_sort.cuh cub/device/device_reduce.cuh "
@@ -73,8 +73,8 @@ constexpr std::string_view kOfTheHost =
     "thrust/tabulate.h "
     "thrust/transform.h thrust/transform_reduce.h thrust/transform_scan.h thrust/unique.h";
 
-/// The C library and C++'s own, as far as they have no text above. Often between quotation marks,
-/// too.
+/// Headers of the C and C++ standard libraries without a text above. Sources often include them in
+/// quotation marks too.
 constexpr std::string_view kOfTheLanguage =
     "any assert.h atomic bitset cassert cctype cerrno charconv chrono cinttypes complex.h "
     "condition_variable "

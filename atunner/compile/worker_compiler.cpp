@@ -11,11 +11,11 @@
 namespace atunner {
 namespace {
 
-/// Under "failure" the Error of a worker that cannot compile at all.
+/// True for the answer of a worker that cannot compile at all; its Error is the field "failure".
 bool IsFailure(const Json& reply) { return reply.is_object() && reply.contains("failure"); }
 
-/// What a compiler answers whose memory the source has spoilt.
-CompileOutcome Nonsense(const Error& error) {
+/// The outcome of an answer that cannot be read: the source has damaged the compiler's memory.
+CompileOutcome InvalidAnswer(const Error& error) {
   CompileOutcome outcome;
   outcome.crashed = true;
   outcome.error = "the compiler answered nonsense: " + error.ToString();
@@ -31,8 +31,8 @@ Json Serve(Compiler& compiler, const std::string& message) {
   return answer ? ToJson(*answer) : Json{{"failure", answer.error().ToString()}};
 }
 
-/// One compilation takes and returns tens of megabytes in small pieces. A worker that gives them
-/// back to the system between two of them spends a tenth of its time on page faults.
+/// One compilation allocates and frees tens of megabytes in small pieces. A worker that returned
+/// them to the system after each compilation would spend a tenth of its time on page faults.
 void KeepMemory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
@@ -59,8 +59,8 @@ void WorkerCompiler::Return(WorkerProcess worker) {
   idle_.push_back(std::move(worker));
 }
 
-CompileOutcome WorkerCompiler::Obituary(const WorkerDeath& death,
-                                        const std::stop_token& stop) const {
+CompileOutcome WorkerCompiler::OutcomeOfDeath(const WorkerDeath& death,
+                                              const std::stop_token& stop) const {
   CompileOutcome outcome;
   outcome.timed_out = death.timed_out;
   outcome.crashed = !death.timed_out;
@@ -79,15 +79,15 @@ Result<CompileOutcome> WorkerCompiler::Compile(const CompileRequest& request,
                                                const std::stop_token& stop) {
   ATUNNER_TRY(WorkerProcess worker, Take());
   const auto reply = worker.Call(DumpJson(ToJson(request)), options_.timeout_seconds, stop);
-  if (!reply) return Obituary(*worker.death(), stop);
+  if (!reply) return OutcomeOfDeath(*worker.death(), stop);
   const auto json = ParseJson(*reply, "the compile worker's answer");
-  if (!json) return Nonsense(json.error());  // and the worker is not asked again
+  if (!json) return InvalidAnswer(json.error());  // the worker is not used again
   if (IsFailure(*json)) {
     return Fail(ErrorCode::kUnavailable,
                 "the compile worker cannot compile: " + DumpJson((*json)["failure"]));
   }
   auto outcome = OutcomeFromJson(*json);
-  if (!outcome) return Nonsense(outcome.error());
+  if (!outcome) return InvalidAnswer(outcome.error());
   Return(std::move(worker));
   return outcome;
 }

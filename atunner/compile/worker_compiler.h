@@ -1,5 +1,4 @@
-// Compiling in worker processes: a source that the compiler chews on for ever, or dies of, costs
-// its own trial.
+// Compiling in worker processes. A source that hangs or crashes the compiler fails alone.
 #pragma once
 
 #include <mutex>
@@ -15,10 +14,10 @@ struct CompileWorkerOptions {
   double timeout_seconds = 60;
 };
 
-/// As many workers as there are calls at a time; they are started when needed and kept.
+/// Starts one worker per concurrent call and keeps it for later calls.
 class WorkerCompiler : public Compiler {
  public:
-  /// `version`: what the workers' compiler answers to Version().
+  /// `version`: the Version() of the workers' compiler.
   WorkerCompiler(CompileWorkerOptions options, std::string version)
       : options_(std::move(options)), version_(std::move(version)) {}
 
@@ -29,7 +28,8 @@ class WorkerCompiler : public Compiler {
  private:
   Result<WorkerProcess> Take();
   void Return(WorkerProcess worker);
-  CompileOutcome Obituary(const WorkerDeath& death, const std::stop_token& stop) const;
+  /// The outcome of a source over which the worker died or was stopped.
+  CompileOutcome OutcomeOfDeath(const WorkerDeath& death, const std::stop_token& stop) const;
 
   CompileWorkerOptions options_;
   std::string version_;
@@ -37,7 +37,7 @@ class WorkerCompiler : public Compiler {
   std::vector<WorkerProcess> idle_;
 };
 
-/// The worker's loop over `compiler` until the parent hangs up. Returns the exit code.
+/// The worker's loop: compiles requests until the parent closes the channel. Returns the exit code.
 int ServeCompiler(Compiler& compiler);
 
 }  // namespace atunner

@@ -2,24 +2,15 @@
 // rest of the library.
 #include <algorithm>
 
+#include "atunner/base/closest_name.h"
 #include "atunner/operators/graph_operator.h"
 #include "atunner/operators/joint_operator.h"
 #include "atunner/operators/operator.h"
 #include "atunner/operators/operator_list.h"
 
 namespace atunner {
-namespace {
-
-std::string Normalised(std::string_view name) {
-  std::string text(name);
-  std::ranges::replace(text, '-', '_');
-  return text;
-}
-
-}  // namespace
-
 const Operator* FindOperator(std::string_view name) {
-  const std::string wanted = Normalised(name);
+  const std::string wanted = WithUnderscores(name);
   const Operator* joint = FindJointOperator(wanted);
   return joint != nullptr ? joint : FindGraphOperator(wanted);
 }
