@@ -45,7 +45,17 @@ constexpr Named kVectors[] = {
     {"ulonglong", DType::kUInt64},
 };
 
-/// "unsigned long int" and its like: words in any order.
+DType DTypeOf(const std::string& base, int longs, bool is_unsigned) {
+  if (base == "float") return DType::kFloat32;
+  if (base == "double") return DType::kFloat64;
+  if (base == "bool") return DType::kBool;
+  if (base == "char") return is_unsigned ? DType::kUInt8 : DType::kInt8;
+  if (base == "short") return is_unsigned ? DType::kUInt16 : DType::kInt16;
+  if (longs > 0) return is_unsigned ? DType::kUInt64 : DType::kInt64;
+  return is_unsigned ? DType::kUInt32 : DType::kInt32;
+}
+
+/// A type of one or more keywords in any order, e.g. "long unsigned int".
 std::optional<DType> Fundamental(const std::vector<std::string>& words) {
   int longs = 0;
   bool is_unsigned = false;
@@ -65,13 +75,19 @@ std::optional<DType> Fundamental(const std::vector<std::string>& words) {
       return std::nullopt;
     }
   }
-  if (base == "float") return DType::kFloat32;
-  if (base == "double") return DType::kFloat64;
-  if (base == "bool") return DType::kBool;
-  if (base == "char") return is_unsigned ? DType::kUInt8 : DType::kInt8;
-  if (base == "short") return is_unsigned ? DType::kUInt16 : DType::kInt16;
-  if (longs > 0) return is_unsigned ? DType::kUInt64 : DType::kInt64;
-  return is_unsigned ? DType::kUInt32 : DType::kInt32;
+  return DTypeOf(base, longs, is_unsigned);
+}
+
+std::optional<CType> NamedType(const std::string& name) {
+  for (const Named& each : kNamed) {
+    if (each.name == name) return CType{each.dtype, each.lanes};
+  }
+  for (const Named& each : kVectors) {
+    if (name.size() == each.name.size() + 1 && name.starts_with(each.name) && name.back() >= '1' &&
+        name.back() <= '4')
+      return CType{each.dtype, name.back() - '0'};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -86,17 +102,9 @@ std::optional<CType> ParseCType(std::string_view text) {
   if (words.empty()) return std::nullopt;
   if (const auto fundamental = Fundamental(words)) return CType{*fundamental, 1};
   if (words.size() != 1) return std::nullopt;
-  const std::string& name = words.front();
-  for (const Named& each : kNamed) {
-    if (each.name == name) return CType{each.dtype, each.lanes};
-  }
-  for (const Named& each : kVectors) {
-    if (name.size() == each.name.size() + 1 && name.starts_with(each.name) && name.back() >= '1' &&
-        name.back() <= '4')
-      return CType{each.dtype, name.back() - '0'};
-  }
-  // "float32", "bf16": files of other tools
-  if (const auto dtype = ParseDType(name)) return CType{*dtype, 1};
+  if (const auto named = NamedType(words.front())) return named;
+  // Descriptions by other tools say "float32" or "bf16".
+  if (const auto dtype = ParseDType(words.front())) return CType{*dtype, 1};
   return std::nullopt;
 }
 

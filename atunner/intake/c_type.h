@@ -15,8 +15,8 @@ struct CType {
   int64_t bytes() const { return static_cast<int64_t>(SizeOf(dtype)) * lanes; }
 };
 
-/// "float", "unsigned long long", "uint8_t", "__half2", "float4", "std::size_t" … in any spacing;
-/// qualifiers are the caller's. nullopt for what is no element type.
+/// Parses "float", "unsigned long long", "uint8_t", "__half2", "float4", "std::size_t", … in any
+/// spacing, without const or volatile. nullopt if the text is not an element type.
 std::optional<CType> ParseCType(std::string_view text);
 
 }  // namespace atunner

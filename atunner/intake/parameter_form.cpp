@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMostValues = 65535;
 
-/// 0.30000000000000004 is nobody's idea of 0.3.
+/// Twelve significant digits, so that 0.1 + 2 · 0.1 is 0.3 and not 0.30000000000000004.
 double Rounded(double value) { return std::stod(fmt::format("{:.12g}", value)); }
 
 bool IsWhole(const Value& value) { return std::holds_alternative<int64_t>(value); }
@@ -31,7 +31,7 @@ Result<std::vector<Value>> Stepped(const Value& from, const Value& to, const Val
   const double width = ToDouble(step);
   if (!std::isfinite(first) || !std::isfinite(last) || !(width > 0) || !(last > first))
     return Invalid("a range needs numbers with from < to and step > 0");
-  // The end counts as reached in spite of rounding: 0.1 to 0.3 by 0.1 are three.
+  // 1e-9 for rounding: 0.1 to 0.3 in steps of 0.1 are three values.
   const double steps = std::floor((last - first) / width + 1e-9);
   if (steps >= static_cast<double>(kMostValues))
     return Invalid("a range of more than 65535 values");
@@ -54,8 +54,21 @@ Result<std::vector<Value>> RangeOf(const ParameterForm& form) {
   return SpacedValues(*form.from, *form.to, *form.count, form.spacing == "log");
 }
 
-/// The values, with the inactive one in front where they do not list it; then it is kept for where
-/// nothing else is.
+/// Allows the inactive value only where the condition does not hold.
+Status AddInactiveConstraint(const ParameterForm& form, const Parameter& parameter,
+                             ParameterSpace& space) {
+  const auto* text = std::get_if<std::string>(&*form.otherwise);
+  const std::string literal = text ? "'" + *text + "'" : ToString(*form.otherwise);
+  auto kept = Expr::Parse(
+      fmt::format("{} != {} or not ({})", parameter.name, literal, *form.only_if));
+  if (!kept) return Invalid("'otherwise' cannot be written in an expression: " + literal);
+  space.constraints.push_back(
+      {*std::move(kept), "for where '" + parameter.name + "' means nothing"});
+  return {};
+}
+
+/// Sets the condition. An inactive value that the values do not list is added in front of them,
+/// with a constraint that allows it only where the condition does not hold.
 Status AddCondition(const ParameterForm& form, Parameter& parameter, ParameterSpace& space) {
   if (!form.only_if) {
     if (form.otherwise) return Invalid("'otherwise' without 'if'");
@@ -70,14 +83,7 @@ Status AddCondition(const ParameterForm& form, Parameter& parameter, ParameterSp
     return {};
   if (!parameter.items.empty()) return Invalid("'otherwise' is none of the orders");
   parameter.values.insert(parameter.values.begin(), *form.otherwise);
-  const auto* text = std::get_if<std::string>(&*form.otherwise);
-  const std::string literal = text ? "'" + *text + "'" : ToString(*form.otherwise);
-  auto kept = Expr::Parse(
-      fmt::format("{} != {} or not ({})", parameter.name, literal, *form.only_if));
-  if (!kept) return Invalid("'otherwise' cannot be written in an expression: " + literal);
-  space.constraints.push_back(
-      {*std::move(kept), "for where '" + parameter.name + "' means nothing"});
-  return {};
+  return AddInactiveConstraint(form, parameter, space);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace atunner {
 namespace {
 
-/// Configurations that are looked at to find the valid one nearest to the user's.
+/// Largest number of configurations that the search for the nearest valid one looks at.
 constexpr uint64_t kMostLookedAt = 100'000;
 
 std::string WithParameters(std::string entry, const ParameterSpace& space,
@@ -24,14 +24,25 @@ std::string WithParameters(std::string entry, const ParameterSpace& space,
   return entry;
 }
 
-/// A permutation arrives as its items with commas between, for an initialiser or template
-/// arguments, and one by one as NAME_0, NAME_1, …, for the preprocessor.
+/// Defines a parameter's macro. A permutation is defined as a list with commas, for initialisers
+/// and template arguments, and item by item as NAME_0, NAME_1, … for the preprocessor.
 void Define(const Parameter& parameter, const std::string& value, SourceUnit& source) {
   source.defines.emplace_back(parameter.name, value);
   if (parameter.items.empty()) return;
   const std::vector<std::string> items = ItemsOf(value);
   for (size_t i = 0; i < items.size(); ++i)
     source.defines.emplace_back(parameter.name + "_" + std::to_string(i), items[i]);
+}
+
+struct Replacement {
+  size_t offset, length;
+  std::string text;
+};
+
+/// From the back to the front, so that earlier offsets stay valid.
+void ReplaceAll(std::vector<Replacement> replacements, std::string& text) {
+  std::ranges::sort(replacements, std::ranges::greater{}, &Replacement::offset);
+  for (const Replacement& one : replacements) text.replace(one.offset, one.length, one.text);
 }
 
 class UserTemplate : public ScheduleTemplate {
@@ -61,10 +72,6 @@ class UserTemplate : public ScheduleTemplate {
 
  private:
   void Inject(const Configuration& configuration, SourceUnit& source) const {
-    struct Replacement {
-      size_t offset, length;
-      std::string text;
-    };
     std::vector<Replacement> replacements;
     for (size_t i = 0; i < kernel_.injections.size(); ++i) {
       const Injection& injection = kernel_.injections[i];
@@ -83,10 +90,7 @@ class UserTemplate : public ScheduleTemplate {
           break;
       }
     }
-    // From the back, so that offsets in front stay true.
-    std::ranges::sort(replacements, std::ranges::greater{}, &Replacement::offset);
-    for (const Replacement& one : replacements)
-      source.text.replace(one.offset, one.length, one.text);
+    ReplaceAll(std::move(replacements), source.text);
   }
 
   UserKernel kernel_;
@@ -117,7 +121,7 @@ Status MakeInitialValid(UserKernel& kernel) {
   return {};
 }
 
-/// Two parameters must not define the same macro.
+/// kInvalidInput if two parameters define the same macro.
 Status CheckMacros(const ParameterSpace& space) {
   for (const Parameter& parameter : space.parameters) {
     for (size_t i = 0; i < parameter.items.size(); ++i) {
@@ -131,7 +135,7 @@ Status CheckMacros(const ParameterSpace& space) {
   return {};
 }
 
-/// Can its results be compared?
+/// kInvalidInput if the kernel has no result that can be compared.
 Status CheckResults(const UserKernel& kernel) {
   for (const LaunchStep& step : kernel.plan.steps) {
     if (std::ranges::any_of(

@@ -16,8 +16,16 @@ std::unexpected<Error> TooMany() { return Invalid("a list of more than 65536 val
 bool IsOpening(char c) { return c == '(' || c == '[' || c == '{'; }
 bool IsClosing(char c) { return c == ')' || c == ']' || c == '}'; }
 
-/// Position of `word` as a word of its own outside of brackets and quotes, from `from` on; npos
-/// when there is none.
+bool IsWordChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+/// True if the text has `word` at `at`, and not as a part of a longer word.
+bool IsWordAt(std::string_view text, size_t at, std::string_view word) {
+  if (!text.substr(at).starts_with(word)) return false;
+  const bool starts = at == 0 || !IsWordChar(text[at - 1]);
+  return starts && (at + word.size() >= text.size() || !IsWordChar(text[at + word.size()]));
+}
+
+/// Position of `word` outside of brackets and quotes, from `from` on; npos if there is none.
 size_t FindWord(std::string_view text, std::string_view word, size_t from = 0) {
   int depth = 0;
   char quote = 0;
@@ -29,25 +37,19 @@ size_t FindWord(std::string_view text, std::string_view word, size_t from = 0) {
     }
     if (c == '\'' || c == '"') quote = c;
     depth += IsOpening(c) - IsClosing(c);
-    if (depth != 0 || !text.substr(i).starts_with(word)) continue;
-    const auto is_word = [](char x) {
-      return std::isalnum(static_cast<unsigned char>(x)) || x == '_';
-    };
-    const bool starts = i == 0 || !is_word(text[i - 1]);
-    const bool ends = i + word.size() >= text.size() || !is_word(text[i + word.size()]);
-    if (starts && ends) return i;
+    if (depth == 0 && IsWordAt(text, i, word)) return i;
   }
   return std::string_view::npos;
 }
 
-/// The inside of "name(...)" when the whole text is that call.
+/// The text between `opening` ("range(") and `closing` if these enclose the whole text.
 std::optional<std::string_view> InsideOf(std::string_view text, std::string_view opening,
                                          char closing) {
   if (!text.starts_with(opening) || !text.ends_with(closing)) return std::nullopt;
   int depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     depth += IsOpening(text[i]) - IsClosing(text[i]);
-    // closes before the end
+    // The bracket closes before the end: "[1] + [2]".
     if (depth == 0 && i >= opening.size() - 1 && i + 1 < text.size()) return std::nullopt;
   }
   return text.substr(opening.size(), text.size() - opening.size() - 1);
@@ -66,13 +68,19 @@ Result<std::vector<Value>> Sum(std::string_view text, int depth) {
   return all;
 }
 
-Result<std::vector<Value>> Range(std::string_view arguments) {
+Result<std::vector<int64_t>> Integers(std::string_view arguments) {
   std::vector<int64_t> numbers;
   for (const std::string& text : SplitOutsideBrackets(arguments, ',')) {
     ATUNNER_TRY(const Expr expr, Expr::Parse(text));
     ATUNNER_TRY(const int64_t number, expr.EvaluateInt({}));
     numbers.push_back(number);
   }
+  return numbers;
+}
+
+/// Python's range(stop), range(start, stop) and range(start, stop, step).
+Result<std::vector<Value>> Range(std::string_view arguments) {
+  ATUNNER_TRY(const std::vector<int64_t> numbers, Integers(arguments));
   if (numbers.empty() || numbers.size() > 3) return Invalid("range() takes one to three integers");
   const int64_t start = numbers.size() > 1 ? numbers[0] : 0;
   const int64_t stop = numbers.size() > 1 ? numbers[1] : numbers[0];
@@ -103,20 +111,9 @@ Result<std::vector<Value>> Spaced(std::string_view arguments, bool logarithmic) 
   return SpacedValues(values[0], values[1], *count, logarithmic);
 }
 
-Result<std::vector<Value>> Comprehension(std::string_view inside, size_t at_for, int depth) {
-  const size_t at_in = FindWord(inside, "in", at_for + 3);
-  if (at_in == std::string_view::npos) return Invalid("'for' without 'in'");
-  const std::string variable = Trim(inside.substr(at_for + 3, at_in - at_for - 3));
-  const size_t at_if = FindWord(inside, "if", at_in + 2);
-  ATUNNER_TRY(const Expr element, Expr::Parse(Trim(inside.substr(0, at_for))));
-  ATUNNER_TRY(
-      const std::vector<Value> source,
-      Sum(inside.substr(at_in + 2, at_if == std::string_view::npos ? at_if : at_if - at_in - 2),
-          depth));
-  std::optional<Expr> condition;
-  if (at_if != std::string_view::npos) {
-    ATUNNER_TRY(condition, Expr::Parse(Trim(inside.substr(at_if + 2))));
-  }
+/// `element` for each value of `variable` in `source` that meets the condition.
+Result<std::vector<Value>> Mapped(const std::string& variable, const std::vector<Value>& source,
+                                  const Expr& element, const std::optional<Expr>& condition) {
   std::vector<Value> values;
   const std::vector<std::string> names = {variable};
   for (const Value& each : source) {
@@ -131,6 +128,24 @@ Result<std::vector<Value>> Comprehension(std::string_view inside, size_t at_for,
     values.push_back(std::move(value));
   }
   return values;
+}
+
+/// "ELEMENT for VARIABLE in LIST if CONDITION"; `at_for` is the position of "for".
+Result<std::vector<Value>> Comprehension(std::string_view inside, size_t at_for, int depth) {
+  const size_t at_in = FindWord(inside, "in", at_for + 3);
+  if (at_in == std::string_view::npos) return Invalid("'for' without 'in'");
+  const std::string variable = Trim(inside.substr(at_for + 3, at_in - at_for - 3));
+  const size_t at_if = FindWord(inside, "if", at_in + 2);
+  ATUNNER_TRY(const Expr element, Expr::Parse(Trim(inside.substr(0, at_for))));
+  ATUNNER_TRY(
+      const std::vector<Value> source,
+      Sum(inside.substr(at_in + 2, at_if == std::string_view::npos ? at_if : at_if - at_in - 2),
+          depth));
+  std::optional<Expr> condition;
+  if (at_if != std::string_view::npos) {
+    ATUNNER_TRY(condition, Expr::Parse(Trim(inside.substr(at_if + 2))));
+  }
+  return Mapped(variable, source, element, condition);
 }
 
 Result<std::vector<Value>> Elements(std::string_view inside, int depth) {

@@ -10,7 +10,7 @@
 
 namespace atunner {
 
-/// "[1, 2, 4]", "[32 * i for i in range(1, 32) if i % 2 == 0]", "list(range(32, 1025, 32))",
+/// Parses "[1, 2, 4]", "[32 * i for i in range(1, 32) if i % 2 == 0]", "list(range(32, 1025, 32))",
 /// "linspace(0, 1, 5)", "geomspace(0.1, 10, 5)", sums of these, and "1, 2, 4" without brackets.
 /// kInvalidInput says what is wrong; at most 65 536 values.
 Result<std::vector<Value>> ParseValueList(std::string_view text);

@@ -9,7 +9,7 @@
 namespace atunner {
 namespace {
 
-/// "NAME = VALUE" or "NAME: VALUE".
+/// Splits "NAME = VALUE" or "NAME: VALUE".
 Result<std::pair<std::string, std::string>> Assignment(const std::string& text) {
   const size_t at = text.find_first_of("=:");
   if (at == std::string::npos || Trim(text.substr(0, at)).empty() ||
@@ -41,6 +41,24 @@ Status Tune(const std::string& rest, Annotations& all) {
   return {};
 }
 
+/// Name, role and type of "x inout float32".
+Result<std::pair<std::string, StatedArgument>> Tensor(const std::string& head) {
+  const size_t space = head.find(' ');
+  const size_t second = space == std::string::npos ? space : head.find(' ', space + 1);
+  if (second == std::string::npos) return Invalid("expected 'name in float32[n]'");
+  const std::string role = head.substr(space + 1, second - space - 1);
+  const std::string type = Trim(head.substr(second));
+  if (role != "in" && role != "out" && role != "inout")
+    return Invalid("'" + role + "' is none of in, out, inout");
+  StatedArgument argument;
+  argument.role = role == "in" ? Role::kInput : role == "out" ? Role::kOutput : Role::kInOut;
+  const auto known = ParseCType(type);
+  if (!known || known->lanes != 1)
+    return Invalid("unknown element type '" + type + "'", "", "use " + DTypeNames());
+  argument.dtype = known->dtype;
+  return std::pair(head.substr(0, space), argument);
+}
+
 /// "x inout float32[n, m]" or "alpha = 1.5"
 Status Argument(const std::string& rest, Annotations& all) {
   const size_t open = rest.find('[');
@@ -50,22 +68,9 @@ Status Argument(const std::string& rest, Annotations& all) {
     all.scalars[pair->first] = pair->second;
     return {};
   }
-  StatedArgument argument;
+  ATUNNER_TRY(const auto named, Tensor(Trim(rest.substr(0, open))));
+  StatedArgument& argument = all.arguments[named.first] = named.second;
   argument.extents = rest.substr(open + 1, rest.size() - open - 2);
-  std::string head = Trim(rest.substr(0, open));
-  const size_t space = head.find(' ');
-  const size_t second = space == std::string::npos ? space : head.find(' ', space + 1);
-  if (second == std::string::npos) return Invalid("expected 'name in float32[n]'");
-  const std::string role = head.substr(space + 1, second - space - 1);
-  const std::string type = Trim(head.substr(second));
-  if (role != "in" && role != "out" && role != "inout")
-    return Invalid("'" + role + "' is none of in, out, inout");
-  argument.role = role == "in" ? Role::kInput : role == "out" ? Role::kOutput : Role::kInOut;
-  const auto known = ParseCType(type);
-  if (!known || known->lanes != 1)
-    return Invalid("unknown element type '" + type + "'", "", "use " + DTypeNames());
-  argument.dtype = known->dtype;
-  all.arguments[head.substr(0, space)] = argument;
   return {};
 }
 
@@ -137,84 +142,105 @@ const std::vector<Verb>& Verbs() {
   return verbs;
 }
 
-Status One(const std::string& text, Annotations& all) {
+/// True if the text begins with the verb as a whole word.
+bool BeginsWith(const std::string& text, const std::string& verb) {
+  if (!text.starts_with(verb)) return false;
+  if (text.size() == verb.size()) return true;
+  const char next = text[verb.size()];
+  return !std::isalnum(static_cast<unsigned char>(next)) && next != '_';
+}
+
+Status Apply(const Verb& verb, std::string rest, Annotations& all) {
+  // Verbs without a name of their own take "verb = value".
+  if (rest.starts_with('=') || rest.starts_with(':')) rest = Trim(rest.substr(1));
+  const std::string usage = std::string("write: // atunner: ") + verb.usage;
+  if (rest.empty()) return Invalid(std::string("nothing after '") + verb.name + "'", "", usage);
+  auto applied = verb.apply(rest, all);
+  if (!applied) return Invalid(applied.error().what, "", usage);
+  return {};
+}
+
+Status ParseAnnotation(const std::string& text, Annotations& all) {
   for (const Verb& verb : Verbs()) {
-    const std::string name = verb.name;
-    if (!text.starts_with(name) ||
-        (text.size() > name.size() &&
-         (std::isalnum(static_cast<unsigned char>(text[name.size()])) || text[name.size()] == '_')))
-      continue;
-    std::string rest = Trim(text.substr(name.size()));
-    // Verbs without a name of their own take "verb = value".
-    if (rest.starts_with('=') || rest.starts_with(':')) rest = Trim(rest.substr(1));
-    if (rest.empty())
-      return Invalid("nothing after '" + name + "'", "",
-                     std::string("write: // atunner: ") + verb.usage);
-    auto applied = verb.apply(rest, all);
-    if (!applied)
-      return Invalid(applied.error().what, "", std::string("write: // atunner: ") + verb.usage);
-    return {};
+    if (BeginsWith(text, verb.name))
+      return Apply(verb, Trim(text.substr(std::string_view(verb.name).size())), all);
   }
   std::string names;
   for (const Verb& verb : Verbs()) names += std::string(names.empty() ? "" : ", ") + verb.name;
   return Invalid("unknown annotation '" + text + "'", "", "there are " + names);
 }
 
+/// Number `i` of the words of a fill.
+Result<double> FillNumber(const std::vector<std::string>& words, size_t i,
+                          const std::string& text) {
+  if (i >= words.size()) return Invalid("'" + text + "' lacks a number");
+  return Real(words[i]);
+}
+
+/// "uniform LOW HIGH".
+Result<Fill> UniformFill(const std::vector<std::string>& words, const std::string& text) {
+  Fill fill;
+  fill.kind = Fill::Kind::kUniform;
+  ATUNNER_TRY(fill.low, FillNumber(words, 1, text));
+  ATUNNER_TRY(fill.high, FillNumber(words, 2, text));
+  if (!(fill.low < fill.high))
+    return Invalid("'" + text + "': the upper end must be above the lower one");
+  return fill;
+}
+
+/// "generator EXPRESSION", "indices END" or "offsets END".
+Result<Fill> ExpressionFill(const std::string& kind, const std::string& text) {
+  Fill fill;
+  fill.kind = kind == "generator" ? Fill::Kind::kGenerator
+              : kind == "indices" ? Fill::Kind::kIndices
+                                  : Fill::Kind::kOffsets;
+  fill.path = Trim(text).substr(kind.size() + 1);
+  ATUNNER_TRY(const Expr expr, Expr::Parse(fill.path));
+  for (const std::string& name : expr.Names()) {
+    if (kind == "generator" && name != "i")
+      return Invalid("'" + text + "': unknown name '" + name + "'", "",
+                     "a generator knows the index i");
+  }
+  return fill;
+}
+
 }  // namespace
 
 Result<Fill> ParseFill(const std::string& text) {
+  using enum Fill::Kind;
   const std::vector<std::string> words = SplitOutsideBrackets(text, ' ');
-  const auto number = [&](size_t i) -> Result<double> {
-    if (i >= words.size()) return Invalid("'" + text + "' lacks a number");
-    return Real(words[i]);
-  };
-  Fill fill;
   const std::string kind = words.empty() ? "" : words[0];
-  if (kind == "normal") {
-    fill.kind = Fill::Kind::kFamilies;
-  } else if (kind == "zeros") {
-    fill.kind = Fill::Kind::kZeros;
-  } else if (kind == "iota") {
-    fill.kind = Fill::Kind::kIota;
-  } else if (kind == "constant") {
-    fill.kind = Fill::Kind::kConstant;
-    ATUNNER_TRY(fill.low, number(1));
-  } else if (kind == "uniform") {
-    fill.kind = Fill::Kind::kUniform;
-    ATUNNER_TRY(fill.low, number(1));
-    ATUNNER_TRY(fill.high, number(2));
-    if (!(fill.low < fill.high))
-      return Invalid("'" + text + "': the upper end must be above the lower one");
-  } else if (kind == "file" && words.size() > 1) {
-    fill.kind = Fill::Kind::kFile;
-    fill.path = words[1];
-  } else if (kind == "generator" && words.size() > 1) {
-    fill.kind = Fill::Kind::kGenerator;
-    fill.path = Trim(text).substr(kind.size() + 1);
-    ATUNNER_TRY(const Expr expr, Expr::Parse(fill.path));
-    for (const std::string& name : expr.Names()) {
-      if (name != "i")
-        return Invalid("'" + text + "': unknown name '" + name + "'", "",
-                       "a generator knows the index i");
-    }
-  } else if ((kind == "indices" || kind == "offsets") && words.size() > 1) {
-    fill.kind = kind == "indices" ? Fill::Kind::kIndices : Fill::Kind::kOffsets;
-    fill.path = Trim(text).substr(kind.size() + 1);
-    ATUNNER_TRY(const Expr end, Expr::Parse(fill.path));
-  } else {
-    return Invalid("unknown fill '" + text + "'", "",
-                   "use normal, uniform LOW HIGH, constant V, zeros, iota, indices END, offsets "
-                   "END, generator EXPRESSION "
-                   "or file PATH");
+  Fill fill;
+  for (const auto& [name, plain] :
+       {std::pair("normal", kFamilies), std::pair("zeros", kZeros), std::pair("iota", kIota)}) {
+    if (kind != name) continue;
+    fill.kind = plain;
+    return fill;
   }
-  return fill;
+  if (kind == "constant") {
+    fill.kind = kConstant;
+    ATUNNER_TRY(fill.low, FillNumber(words, 1, text));
+    return fill;
+  }
+  if (kind == "uniform") return UniformFill(words, text);
+  if (kind == "file" && words.size() > 1) {
+    fill.kind = kFile;
+    fill.path = words[1];
+    return fill;
+  }
+  const bool expression = kind == "generator" || kind == "indices" || kind == "offsets";
+  if (expression && words.size() > 1) return ExpressionFill(kind, text);
+  return Invalid("unknown fill '" + text + "'", "",
+                 "use normal, uniform LOW HIGH, constant V, zeros, iota, indices END, offsets "
+                 "END, generator EXPRESSION "
+                 "or file PATH");
 }
 
 Result<Annotations> ParseAnnotations(const std::vector<Annotation>& lines,
                                      const std::string& file) {
   Annotations all;
   for (const Annotation& line : lines) {
-    auto applied = One(std::string(line.text), all);
+    auto applied = ParseAnnotation(std::string(line.text), all);
     if (!applied)
       return Invalid(applied.error().what, file + ":" + std::to_string(line.line),
                      applied.error().hint);

@@ -1,4 +1,4 @@
-// What `// atunner: …` lines in a source state.
+// The annotations (`// atunner: …` lines) of a source. docs/formats/annotations.md describes them.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ struct StatedArgument {
 };
 
 struct StatedLaunch {
-  std::string grid;  ///< "ceil_div(n, 256), 1"; empty = as the source has it
+  std::string grid;  ///< "ceil_div(n, 256), 1"; empty = as in the source
   std::string block;
   std::string shared;
   std::string cluster;
@@ -41,10 +41,11 @@ struct Annotations {
   std::vector<std::string> options;
 };
 
-/// kInvalidInput names file and line, and shows how the line is written.
+/// Parses all annotations. kInvalidInput names file and line and shows how the line is written.
 Result<Annotations> ParseAnnotations(const std::vector<Annotation>& lines, const std::string& file);
 
-/// "zeros", "constant 3", "iota", "uniform 0 1", "normal" (the default), "file data.bin".
+/// Parses "zeros", "constant 3", "iota", "uniform 0 1", "normal" (the default), "indices END",
+/// "offsets END", "generator EXPRESSION" or "file data.bin".
 Result<Fill> ParseFill(const std::string& text);
 
 }  // namespace atunner

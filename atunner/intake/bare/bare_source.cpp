@@ -15,13 +15,13 @@ namespace atunner {
 namespace {
 
 constexpr int64_t kLargestBlock = 1024;
-// of all buffers: well under a second on the virtual GPU
+// Elements of all buffers at a check size: well under a second on the virtual GPU.
 constexpr int64_t kCheckElements = 40'000;
-constexpr int64_t kMostCheckElements = 1'000'000;  // where grids allow no fewer: some seconds
+constexpr int64_t kMostCheckElements = 1'000'000;  // if the grid allows no fewer: some seconds
 constexpr int64_t kSmallestHalved = 64;
 
-/// Of names, numbers, their products and, with `sums`, what is added to them; nothing for other
-/// expressions.
+/// The integer value of an expression of names, numbers, products and, with `sums`, sums and
+/// differences; nullopt for other expressions.
 std::optional<int64_t> WholeOf(const Expr::Node& node, const Bindings& bindings, bool sums) {
   using Kind = Expr::Node::Kind;
   Value scratch;
@@ -40,8 +40,10 @@ std::optional<int64_t> WholeOf(const Expr::Node& node, const Bindings& bindings,
   return node.op == "*" ? *left * *right : node.op == "+" ? *left + *right : *left - *right;
 }
 
-/// Does no division of sizes leave a rest? Who divides so counts on it; who rounds up adds
-/// something before, and may count on it as well: with `sums`, what is rounded up must be even too.
+/// True if no division of sizes in a grid expression leaves a remainder, e.g. n // 256 with n =
+/// 4096. A kernel whose grid is n // 256 relies on that. (n + 255) // 256 rounds up and need not,
+/// but its kernel may still rely on it: with `sums` the size that is rounded up must be a multiple
+/// too.
 bool DividesEvenly(const Expr::Node& node, const Bindings& bindings, bool sums) {
   const bool ceils = sums && node.kind == Expr::Node::Kind::kCall && node.op == "ceil_div" &&
                      node.children.size() == 2;
@@ -57,7 +59,7 @@ bool DividesEvenly(const Expr::Node& node, const Bindings& bindings, bool sums) 
       node.children, [&](const auto& child) { return DividesEvenly(child, bindings, sums); });
 }
 
-/// What was read and what varies, put together as a kernel.
+/// Makes the UserKernel of the reading and the tunables.
 class Assembler {
  public:
   Assembler(const SourceReading& reading, SourceTunables found)
@@ -92,7 +94,8 @@ class Assembler {
     spec.dims = in_.SizesBeside(out_.space);
     spec.args = in_.tensors;
     spec.tolerance = in_.stated.tolerance;
-    // buffers may be larger than what the kernel touches: no floor can be claimed
+    // Buffers may be larger than the part that the kernel touches, so no minimum traffic is
+    // claimed.
     spec.bytes = Expr(0);
     if (!in_.stated.bytes.empty()) {
       ATUNNER_TRY(spec.bytes, Parse("bytes", in_.stated.bytes));
@@ -119,8 +122,8 @@ class Assembler {
     return {};
   }
 
-  /// Do grids that divide the task's sizes evenly divide these so, whatever value one parameter
-  /// has?
+  /// True if every grid that divides the task's sizes without remainder also divides `dims` so, for
+  /// each value of each parameter.
   bool GridsStayEven(const Dims& dims) const {
     const std::vector<std::string> names = out_.space.Names();
     const auto stay = [&](const Configuration& one, bool sums) {
@@ -140,44 +143,65 @@ class Assembler {
     return true;
   }
 
-  /// Sizes that only the host knows are no part of the binary: halved until the task is small, they
-  /// give a check that the virtual GPU runs in no time. Halving goes no further than grids divide
-  /// sizes evenly. Not where a grid stays as it is: such a kernel may count on one thread per
-  /// element.
-  void DeriveCheck() {
-    Dims dims = out_.spec.dims;
-    for (const auto& [name, value] : dims) {
+  /// True if the sizes can vary without another binary: all are known to the host alone.
+  bool SizesAreFree() const {
+    return std::ranges::all_of(out_.spec.dims, [&](const auto& pair) {
+      const std::string& name = pair.first;
       const Leaf* leaf = in_.FindLeaf(name);
-      if (!leaf || leaf->of_file || in_.used_in_symbols.contains(name) || fixed_.contains(name))
-        return;
-    }
+      return leaf && !leaf->of_file && !in_.used_in_symbols.contains(name) &&
+             !fixed_.contains(name);
+    });
+  }
+
+  /// True if each grid extent depends on a size, or the kernel strides by the grid. A kernel with a
+  /// fixed grid may rely on one thread per element.
+  bool GridsFollowSizes() const {
     for (size_t axis = 0; axis < 3; ++axis) {
       const bool follows = std::ranges::any_of(
           NamesOf(launch_.grid[axis]),
-          [&](const std::string& name) { return dims.contains(name); });
+          [&](const std::string& name) { return out_.spec.dims.contains(name); });
       if (launch_.grid[axis] != "1" && !follows &&
           !(axis == 0 && StridesByGrid(in_.syntax, *in_.kernel)))
-        return;
+        return false;
     }
-    const auto elements = [&] {
-      int64_t total = 0;
-      for (const ArgSpec& arg : in_.tensors) {
-        const auto shape = ShapeOf(arg, out_.spec, dims);
-        total += shape ? shape->elements : 0;
-      }
-      return total;
-    };
-    std::set<std::string> least = NumbersAlone(dims);  // and what is as small as grids allow
-    while (elements() > kCheckElements && least.size() < dims.size()) {
+    return true;
+  }
+
+  int64_t ElementsAt(const Dims& dims) const {
+    int64_t total = 0;
+    for (const ArgSpec& arg : in_.tensors) {
+      const auto shape = ShapeOf(arg, out_.spec, dims);
+      total += shape ? shape->elements : 0;
+    }
+    return total;
+  }
+
+  /// Halves the largest size until the buffers have at most kCheckElements elements. A size stops
+  /// when a grid would no longer divide it evenly. nullopt if a size would become smaller than 32.
+  std::optional<Dims> HalvedSizes() const {
+    Dims dims = out_.spec.dims;
+    std::set<std::string> done = NumbersAlone(dims);
+    while (ElementsAt(dims) > kCheckElements && done.size() < dims.size()) {
       const auto largest = std::ranges::max_element(
-          dims, {}, [&](const auto& pair) { return least.contains(pair.first) ? 0 : pair.second; });
-      if (largest->second < kSmallestHalved) return;
+          dims, {}, [&](const auto& pair) { return done.contains(pair.first) ? 0 : pair.second; });
+      if (largest->second < kSmallestHalved) return std::nullopt;
       const int64_t size = std::exchange(largest->second, largest->second / 2);
       if (GridsStayEven(dims)) continue;
       largest->second = size;
-      least.insert(largest->first);
+      done.insert(largest->first);
     }
-    if (dims == out_.spec.dims || elements() == 0 || elements() > kMostCheckElements) return;
+    return dims;
+  }
+
+  /// Adds a small problem size that the same binary serves, so that the virtual GPU can verify it
+  /// quickly.
+  void DeriveCheck() {
+    if (!SizesAreFree() || !GridsFollowSizes()) return;
+    std::optional<Dims> halved = HalvedSizes();
+    if (!halved || halved == out_.spec.dims) return;
+    const int64_t elements = ElementsAt(*halved);
+    if (elements == 0 || elements > kMostCheckElements) return;
+    Dims dims = *std::move(halved);
     std::string text;
     for (const auto& [name, value] : dims) {
       if (value != out_.spec.dims.at(name))
@@ -188,8 +212,8 @@ class Assembler {
     out_.check_dims.push_back(std::move(dims));
   }
 
-  /// Names of what is a fraction to the kernel, and no size: 255 of `float scale = 255` is not
-  /// halved.
+  /// Names that are floating-point arguments and no sizes, e.g. `scale` of `float scale = 255`:
+  /// they are not halved.
   std::set<std::string> NumbersAlone(const Dims& dims) const {
     std::set<std::string> names;
     for (const ArgBinding& binding : in_.bindings) {

@@ -12,7 +12,7 @@ bool IsQualifier(std::string_view word) {
   return kQualifiers.contains(word);
 }
 
-/// A variable in namespaces has their names in its symbol, as the ABI of C++ writes them.
+/// The mangled name: a::b::c becomes _ZN1a1b1cE.
 std::string SymbolOf(const CudaSyntax& syntax, size_t declaration, const std::string& name) {
   const NamespaceBody* around = syntax.NamespaceAt(declaration);
   if (around == nullptr || around->path.empty()) return name;
@@ -24,8 +24,8 @@ std::string SymbolOf(const CudaSyntax& syntax, size_t declaration, const std::st
   return symbol + std::to_string(name.size()) + name + "E";
 }
 
-/// The variables of the declaration that begins at `begin`, a memory qualifier: __constant__ float
-/// a[3], b;
+/// Adds the variables of a declaration that begins with a memory qualifier at `begin`, e.g.
+/// __constant__ float a[3], b;
 void Declared(const CudaSyntax& syntax, size_t begin, std::vector<DeviceVariable>& out) {
   const auto is = [&](size_t i, std::string_view text) {
     return i < syntax.lexed.tokens.size() && syntax.token(i).Is(text);
@@ -50,7 +50,7 @@ void Declared(const CudaSyntax& syntax, size_t begin, std::vector<DeviceVariable
     one.initialised = is(at, "=") || is(at, "{");
     while (at < syntax.lexed.tokens.size() && !is(at, ",") && !is(at, ";") && !is(at, "("))
       at = is(at, "{") ? MatchingClose(syntax, at) + 1 : at + 1;
-    if (is(at, "(")) return;  // a function
+    if (is(at, "(")) return;  // the declaration is a function
     found.push_back(std::move(one));
     if (!is(at, ",")) break;
     ++at;
@@ -60,23 +60,25 @@ void Declared(const CudaSyntax& syntax, size_t begin, std::vector<DeviceVariable
 
 bool Within(size_t i, TokenRange range) { return i >= range.begin && i < range.end; }
 
+/// True for a token in host code or in another kernel.
+bool IsElsewhere(const CudaSyntax& syntax, const KernelDefinition& kernel, size_t i) {
+  return std::ranges::any_of(syntax.host_only,
+                             [&](TokenRange range) { return Within(i, range); }) ||
+         std::ranges::any_of(
+             syntax.functions,
+             [&](const HostFunction& f) { return !f.on_device && Within(i, f.whole); }) ||
+         std::ranges::any_of(syntax.kernels, [&](const KernelDefinition& k) {
+           return &k != &kernel && Within(i, k.body);
+         });
+}
+
 }  // namespace
 
 std::vector<DeviceVariable> VariablesOf(const CudaSyntax& syntax, const KernelDefinition& kernel) {
   std::vector<DeviceVariable> all;
   std::set<std::string, std::less<>> used;
-  const auto elsewhere = [&](size_t i) {
-    return std::ranges::any_of(syntax.host_only,
-                               [&](TokenRange range) { return Within(i, range); }) ||
-           std::ranges::any_of(
-               syntax.functions,
-               [&](const HostFunction& f) { return !f.on_device && Within(i, f.whole); }) ||
-           std::ranges::any_of(syntax.kernels, [&](const KernelDefinition& k) {
-             return &k != &kernel && Within(i, k.body);
-           });
-  };
   for (size_t i = 0; i < syntax.lexed.tokens.size(); ++i) {
-    if (elsewhere(i)) continue;
+    if (IsElsewhere(syntax, kernel, i)) continue;
     const Token& token = syntax.token(i);
     if (token.Is("__constant__") || token.Is("__device__")) {
       const size_t before = all.size();
@@ -87,7 +89,7 @@ std::vector<DeviceVariable> VariablesOf(const CudaSyntax& syntax, const KernelDe
       }
     }
     if (token.kind == Token::Kind::kWord) used.emplace(token.text);
-    if (token.kind == Token::Kind::kDirective) {  // #define AT(i) table[i]
+    if (token.kind == Token::Kind::kDirective) {  // e.g. #define AT(i) table[i]
       for (const DeviceVariable& one : all) {
         if (token.text.find(one.name) != std::string_view::npos) used.insert(one.name);
       }

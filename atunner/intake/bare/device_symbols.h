@@ -1,5 +1,5 @@
-// Variables of the device that a program's host side fills: __constant__ float c[9]; …
-// cudaMemcpyToSymbol(c, h, bytes).
+// Device variables that the host fills: __constant__ float c[9] with cudaMemcpyToSymbol(c, h,
+// bytes).
 #pragma once
 
 #include <optional>
@@ -13,22 +13,23 @@ namespace atunner {
 
 struct DeviceVariable {
   std::string name;
-  std::string symbol;               ///< as the module has it
+  std::string symbol;               ///< mangled, as in the module
   std::string type;                 ///< without qualifiers
   std::vector<TokenRange> extents;  ///< none for a scalar
   bool constant = false;            ///< __constant__
   bool initialised = false;
 };
 
-/// Those that the kernel may use: named outside of the host's functions and of other kernels.
+/// The device variables that the kernel may use: those named outside of host functions and of other
+/// kernels.
 std::vector<DeviceVariable> VariablesOf(const CudaSyntax& syntax, const KernelDefinition& kernel);
 
 struct HostCopy {
   TokenRange source;
-  size_t function = 0;  ///< of the call
-  size_t token = 0;
+  size_t function = 0;  ///< index of the host function with the call
+  size_t token = 0;     ///< the call itself
 };
-/// The first cudaMemcpyToSymbol of that variable.
+/// The first cudaMemcpyToSymbol to that variable; nullopt if there is none.
 std::optional<HostCopy> CopyTo(const CudaSyntax& syntax, std::string_view variable);
 
 }  // namespace atunner

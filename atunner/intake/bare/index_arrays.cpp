@@ -44,7 +44,7 @@ class Finder {
   static bool Opens(const Token& token) { return token.Is("(") || token.Is("[") || token.Is("{"); }
   static bool Closes(const Token& token) { return token.Is(")") || token.Is("]") || token.Is("}"); }
 
-  /// Where what begins at `from` ends: at a comma, a semicolon or a bracket that was opened before.
+  /// End of the expression that begins at `from`: a comma, a semicolon or a closing bracket.
   size_t EndOf(size_t from) const {
     for (size_t i = from; i < body_.end; ++i) {
       if (Opens(At(i))) {
@@ -67,8 +67,8 @@ class Finder {
     }
   }
 
-  /// The integer arrays whose values a range computes with. What stands between square brackets is
-  /// an address.
+  /// The integer arrays whose values a range computes with. Text between square brackets is an
+  /// index and does not count.
   Names ValuesIn(TokenRange range) const {
     Names values;
     for (size_t i = range.begin; i < range.end; ++i) {
@@ -101,7 +101,8 @@ class Finder {
     return std::string(At(name).text);
   }
 
-  /// What is behind a condition (c ? a : b), if there is one; nothing of a comparison.
+  /// The values of a conditional expression (`a : b` of `c ? a : b`), else the range itself; empty
+  /// for a comparison.
   TokenRange ValueOf(TokenRange range) const {
     bool compares = false;
     for (size_t i = range.begin; i < range.end; ++i) {
@@ -113,7 +114,7 @@ class Finder {
     return compares ? TokenRange{} : range;
   }
 
-  /// One pass over the assignments; true when a variable is known to hold more.
+  /// One pass over the assignments; true if a variable was found to hold values of one more array.
   bool Assign() {
     bool more = false;
     for (size_t i = body_.begin + 1; i + 1 < body_.end; ++i) {
@@ -133,7 +134,7 @@ class Finder {
     return more;
   }
 
-  /// Pieces of a range between operators that stand outside of brackets.
+  /// Splits a range at operators outside of brackets.
   std::vector<TokenRange> Split(TokenRange range,
                                 std::initializer_list<std::string_view> operators) const {
     std::vector<TokenRange> pieces = {{range.begin, range.begin}};
@@ -148,7 +149,7 @@ class Finder {
     return pieces;
   }
 
-  /// What is taken from a range: 1 of `v - 1`, and of a variable that holds as much.
+  /// The constant that is subtracted in a range: 1 in `v - 1`, or in a variable that holds `v - 1`.
   int64_t MinusOf(TokenRange range) const {
     int64_t minus = 0;
     const TokenRange inner = Unwrapped(range);
@@ -163,7 +164,7 @@ class Finder {
     return minus;
   }
 
-  /// Likewise of the factor of a term that has the array's values.
+  /// MinusOf the factor of a product that has the array's values.
   int64_t MinusOfFactor(TokenRange term, const std::string& array) const {
     for (const TokenRange& piece : Split(Unwrapped(term), {"*"})) {
       if (ValuesIn(piece).contains(array)) return MinusOf(piece);
@@ -178,8 +179,8 @@ class Finder {
     return range;
   }
 
-  /// The factors of a product beside the one with the value of `array`; {"?"} where one is no
-  /// number and no parameter.
+  /// The factors of a product other than the one with the value of `array`; {"?"} if one of them is
+  /// neither a number nor a parameter.
   std::vector<std::string> FactorsBeside(TokenRange term, const std::string& array) const {
     std::vector<std::string> factors;
     if (Split(Unwrapped(term), {"<"}).size() > 1) return {"?"};  // a shift
@@ -212,23 +213,24 @@ class Finder {
         use.scale = FactorsBeside(terms[t], array);
         use.minus = MinusOfFactor(terms[t], array);
         for (size_t other = 0; other < terms.size(); ++other) {
-          if (other == t || terms[other].empty()) continue;
-          const Token& first = At(terms[other].begin);
-          const bool literal = first.kind == Token::Kind::kNumber &&
-                               terms[other].end == terms[other].begin + 1;
-          const bool added = terms[other].begin == index.begin ||
-                             At(terms[other].begin - 1).Is("+");
-          if (literal && !added && use.scale.empty())
-            use.minus += std::atoll(std::string(first.text).c_str());
-          if (literal && added)
-            use.plus = std::max<int64_t>(use.plus, std::atoll(std::string(first.text).c_str()));
-          if (Split(Unwrapped(terms[other]), {"*"}).size() < 2) continue;
-          use.row = FactorsBeside(terms[other], "");
-          if (use.row.empty()) use.row = {"?"};
+          if (other != t && !terms[other].empty()) NoteOtherTerm(terms[other], index, use);
         }
         found_[array].into.push_back(std::move(use));
       }
     }
+  }
+
+  /// Adds a further term of an index: a literal offset, or a product that makes v a column index.
+  void NoteOtherTerm(TokenRange term, TokenRange index, AddressedArray& use) const {
+    const Token& first = At(term.begin);
+    const bool literal = first.kind == Token::Kind::kNumber && term.end == term.begin + 1;
+    const bool added = term.begin == index.begin || At(term.begin - 1).Is("+");
+    const int64_t number = literal ? std::atoll(std::string(first.text).c_str()) : 0;
+    if (literal && !added && use.scale.empty()) use.minus += number;
+    if (literal && added) use.plus = std::max(use.plus, number);
+    if (Split(Unwrapped(term), {"*"}).size() < 2) return;
+    use.row = FactorsBeside(term, "");
+    if (use.row.empty()) use.row = {"?"};
   }
 
   std::string Joined(TokenRange range) const {
@@ -237,7 +239,7 @@ class Finder {
     return text;
   }
 
-  /// Are elements i and i + 1 of the array both read?
+  /// True if elements i and i + 1 of the array are both read.
   bool HasNeighbours(const std::string& array) const {
     Names places;
     for (const Access& access : accesses_) {
@@ -249,7 +251,7 @@ class Finder {
     });
   }
 
-  /// Does a loop, or a branch as well, ask whether something is less than a value of the array?
+  /// True if the condition of a loop (or, with `branches`, of an if) compares a value of the array.
   bool IsABound(const std::string& array, bool branches) const {
     for (size_t i = body_.begin; i + 1 < body_.end; ++i) {
       const bool asks = At(i).Is("for") || At(i).Is("while") || (branches && At(i).Is("if"));
@@ -272,9 +274,9 @@ class Finder {
   const Names integers_;
   Names pointers_, scalars_;
   std::vector<Access> accesses_;
-  /// By variables: arrays whose values they hold
+  /// Arrays whose values a variable holds, by variable
   std::map<std::string, Names, std::less<>> held_;
-  /// By variables: how much less than those values
+  /// The constant that was subtracted from those values, by variable
   std::map<std::string, int64_t, std::less<>> less_;
   std::map<std::string, IndexArray> found_;
 };

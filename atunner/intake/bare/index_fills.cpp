@@ -23,8 +23,8 @@ class IndexFiller {
     return tensor == out_.tensors.end() ? nullptr : &*tensor;
   }
 
-  /// The value that a number, a parameter or a constant of the source has as a factor, as text;
-  /// empty = unknown.
+  /// The value of a factor (a number, a parameter or a constant of the source) as text; "" if it is
+  /// unknown.
   std::string FactorText(const std::string& factor) const {
     const auto& parameters = out_.kernel->parameters;
     const auto parameter = std::ranges::find(parameters, factor, &KernelParameter::name);
@@ -38,7 +38,7 @@ class IndexFiller {
     return value ? std::to_string(*value) : "";
   }
 
-  /// A place of float4* is one of four elements of the tensor.
+  /// Tensor elements per index: 4 for a float4* array.
   int LanesOf(const std::string& array) const {
     const auto& parameters = out_.kernel->parameters;
     const auto parameter = std::ranges::find(parameters, array, &KernelParameter::name);
@@ -50,34 +50,42 @@ class IndexFiller {
     return known ? known->lanes : 1;
   }
 
-  /// How many different values may address the array so; empty when it has no tensor.
-  std::string PlacesOf(const AddressedArray& use, bool offsets) const {
+  /// Number of valid values of an index that addresses the array so; "" if the array is not a
+  /// tensor.
+  std::string ValuesInto(const AddressedArray& use, bool offsets) const {
     const ArgSpec* tensor = TensorOf(use.array);
     if (tensor == nullptr) return "";
     std::string elements = "1";
     for (const Expr& extent : tensor->shape) elements += fmt::format(" * ({})", extent.text());
     if (const int lanes = LanesOf(use.array); lanes > 1)
       elements = fmt::format("({}) // {}", elements, lanes);
-    std::string divisor;
-    for (const std::string& factor : use.scale) {
-      const std::string text = FactorText(factor);
-      if (text.empty()) return "1";
-      divisor += fmt::format("{}({})", divisor.empty() ? "" : " * ", text);
-    }
+    const auto divisor = ProductOf(use.scale);
+    if (!divisor) return "1";
     if (use.plus != 0) elements = fmt::format("max(0, {} - {})", elements, use.plus);
-    if (!divisor.empty()) return fmt::format("({}) // ({})", elements, divisor);
-    std::string row;
-    for (const std::string& factor : use.row) {
-      const std::string text = FactorText(factor);
-      if (text.empty()) return offsets ? elements : "1";
-      row += fmt::format("{}({})", row.empty() ? "" : " * ", text);
-    }
-    return row.empty() || offsets ? elements : fmt::format("min({}, {})", elements, row);
+    if (!divisor->empty()) return fmt::format("({}) // ({})", elements, *divisor);
+    const auto row = ProductOf(use.row);
+    if (!row) return offsets ? elements : "1";
+    return row->empty() || offsets ? elements : fmt::format("min({}, {})", elements, *row);
   }
 
-  /// Integers that address other arrays must lie within them; what the host fills them with is not
-  /// known.
+  /// The product of factors as text, "" of none; nullopt if one of them is unknown.
+  std::optional<std::string> ProductOf(const std::vector<std::string>& factors) const {
+    std::string product;
+    for (const std::string& factor : factors) {
+      const std::string text = FactorText(factor);
+      if (text.empty()) return std::nullopt;
+      product += fmt::format("{}({})", product.empty() ? "" : " * ", text);
+    }
+    return product;
+  }
+
   void Run() {
+    for (const auto& [name, found] : FindIndexArrays(out_.syntax, *out_.kernel, OpenIntegers()))
+      SetFill(name, found);
+  }
+
+  /// Integer inputs without a stated fill.
+  std::vector<std::string> OpenIntegers() const {
     std::vector<std::string> integers;
     for (const ArgSpec& arg : out_.tensors) {
       const bool open = arg.fill.kind == Fill::Kind::kFamilies &&
@@ -85,36 +93,50 @@ class IndexFiller {
       if (open && arg.role != Role::kOutput && !IsFloat(arg.dtype) && arg.dtype != DType::kBool)
         integers.push_back(arg.name);
     }
-    for (const auto& [name, found] : FindIndexArrays(out_.syntax, *out_.kernel, integers)) {
-      ArgSpec& arg = *std::ranges::find(out_.tensors, name, &ArgSpec::name);
-      std::string end;
-      std::set<std::string> arrays;
-      const int64_t first = found.into.empty()
-                                ? 0
-                                : std::ranges::max(found.into, {}, &AddressedArray::minus).minus;
-      for (const AddressedArray& use : found.into) {
-        std::string places = PlacesOf(use, found.offsets);
-        if (places.empty() || (found.offsets && use.array == name)) continue;
-        if (use.minus < first) places = fmt::format("max(0, {} - {})", places, first - use.minus);
-        end = end.empty() || end == places ? places : fmt::format("min({}, {})", end, places);
-        arrays.insert("'" + use.array + "'");
-      }
-      if (end.empty() && found.offsets)
-        end = PlacesOf({.array = name, .scale = {}, .row = {}}, true);
-      const auto parsed = Expr::Parse(end);
-      if (end.empty() || !parsed) continue;
-      for (const std::string& size : parsed->Names()) out_.used_in_sizes.insert(size);
-      arg.fill.kind = found.offsets ? Fill::Kind::kOffsets : Fill::Kind::kIndices;
-      arg.fill.low = static_cast<double>(first);
-      arg.fill.path = SizeOf(arg.dtype) < 4 ? fmt::format("min({}, {})", end,
-                                                          int64_t{1} << (8 * SizeOf(arg.dtype) - 1))
-                                            : end;
-      out_.notes.push_back(fmt::format(
-          "'{}' is filled with {}{}{}; state another fill with // atunner: fill {} = …", name,
-          found.offsets ? "ascending offsets" : "indices",
-          first == 0 ? "" : fmt::format(" from {} on", first),
-          arrays.empty() ? "" : fmt::format(" of {}", fmt::join(arrays, " and ")), name));
+    return integers;
+  }
+
+  /// Smallest value of the index array: 1 if the kernel addresses x[v - 1].
+  static int64_t FirstOf(const IndexArray& found) {
+    return found.into.empty() ? 0 : std::ranges::max(found.into, {}, &AddressedArray::minus).minus;
+  }
+
+  /// The end of the index array's values as an expression, valid for all arrays that it addresses,
+  /// whose names are added to `arrays`; "" if it is unknown.
+  std::string EndOf(const std::string& name, const IndexArray& found,
+                    std::set<std::string>& arrays) const {
+    std::string end;
+    const int64_t first = FirstOf(found);
+    for (const AddressedArray& use : found.into) {
+      std::string values = ValuesInto(use, found.offsets);
+      if (values.empty() || (found.offsets && use.array == name)) continue;
+      if (use.minus < first) values = fmt::format("max(0, {} - {})", values, first - use.minus);
+      end = end.empty() || end == values ? values : fmt::format("min({}, {})", end, values);
+      arrays.insert("'" + use.array + "'");
     }
+    if (end.empty() && found.offsets)
+      end = ValuesInto({.array = name, .scale = {}, .row = {}}, true);
+    return end;
+  }
+
+  void SetFill(const std::string& name, const IndexArray& found) {
+    ArgSpec& arg = *std::ranges::find(out_.tensors, name, &ArgSpec::name);
+    std::set<std::string> arrays;
+    const std::string end = EndOf(name, found, arrays);
+    const auto parsed = Expr::Parse(end);
+    if (end.empty() || !parsed) return;
+    for (const std::string& size : parsed->Names()) out_.used_in_sizes.insert(size);
+    const int64_t first = FirstOf(found);
+    arg.fill.kind = found.offsets ? Fill::Kind::kOffsets : Fill::Kind::kIndices;
+    arg.fill.low = static_cast<double>(first);
+    arg.fill.path = SizeOf(arg.dtype) < 4
+                        ? fmt::format("min({}, {})", end, int64_t{1} << (8 * SizeOf(arg.dtype) - 1))
+                        : end;
+    out_.notes.push_back(
+        fmt::format("'{}' is filled with {}{}{}; state another fill with // atunner: fill {} = …",
+                    name, found.offsets ? "ascending offsets" : "indices",
+                    first == 0 ? "" : fmt::format(" from {} on", first),
+                    arrays.empty() ? "" : fmt::format(" of {}", fmt::join(arrays, " and ")), name));
   }
 
   SourceReading& out_;

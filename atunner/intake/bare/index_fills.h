@@ -1,12 +1,13 @@
-// Made-up contents of arrays that hold places in other arrays.
+// Random but valid contents of index arrays (index_arrays.h).
 #pragma once
 
 #include "atunner/intake/bare/source_reading.h"
 
 namespace atunner {
 
-/// Integers that address other arrays must lie within them; what the host fills them with is not
-/// known. All arguments have been read.
+/// Sets fills for the integer tensors whose values address other tensors, so that all indices lie
+/// within these. The values that the host puts into them are unknown. Call it after all arguments
+/// were read.
 void FillIndexArrays(SourceReading& reading);
 
 }  // namespace atunner

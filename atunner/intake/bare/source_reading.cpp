@@ -40,27 +40,30 @@ class Reader {
     if (questions_.empty() && out_.bindings.size() == out_.kernel->parameters.size())
       FillIndexArrays(out_);
     ReadSymbols();
-    if (!structs_.empty()) {
-      return Invalid(fmt::format("kernel '{}' takes a structure by value ({}): only numbers and "
-                                 "pointers can be passed",
-                                 out_.kernel->name, structs_),
-                     out_.Where(),
-                     "pass its members one by one, or keep it in a __constant__ variable; as it is "
-                     "the program is checked by "
-                     "atunner sanitize -- ./PROGRAM, and the kernel alone by atunner run FILE "
-                     "--arg f32=1,2, which passes a "
-                     "structure of these values");
-    }
+    if (!structs_.empty()) return TakesStructures();
     return questions_.empty() ? Status{} : Ask();
   }
 
  private:
+  std::unexpected<Error> TakesStructures() const {
+    return Invalid(fmt::format("kernel '{}' takes a structure by value ({}): only numbers and "
+                               "pointers can be passed",
+                               out_.kernel->name, structs_),
+                   out_.Where(),
+                   "pass its members one by one, or keep it in a __constant__ variable; as it is "
+                   "the program is checked by "
+                   "atunner sanitize -- ./PROGRAM, and the kernel alone by atunner run FILE "
+                   "--arg f32=1,2, which passes a "
+                   "structure of these values");
+  }
+
+  /// Adds an annotation line to those that the error asks for.
   void Question(const std::string& line) {
     if (!Contains(questions_, line)) questions_.push_back(line);
   }
 
-  /// Where the last expression failed for want of a variable, the variable; it may be all that
-  /// other questions want.
+  /// Asks for the variable whose unknown value made the last expression fail, or else for `line`.
+  /// With its value other expressions may become known too.
   void QuestionOfSize(const std::string& line) {
     const std::string& unknown = out_.scope->unknown();
     Question(out_.source_launch && !unknown.empty() ? "size " + unknown + " = VALUE" : line);
@@ -76,17 +79,23 @@ class Reader {
 
   // --- which kernel ---
 
-  Status ChooseKernel() {
-    if (out_.syntax.kernels.empty()) return Invalid("no __global__ kernel was found", out_.file);
-    const std::string wanted = !wanted_.empty() ? wanted_ : out_.stated.kernel;
-    std::vector<const KernelDefinition*> launched;
+  /// The kernels named `wanted`; without a name those that are launched, or the file's only one.
+  std::vector<const KernelDefinition*> Candidates(const std::string& wanted) const {
+    std::vector<const KernelDefinition*> found;
     for (const KernelDefinition& kernel : out_.syntax.kernels) {
       if (!wanted.empty() ? kernel.name == wanted || kernel.qualified == wanted
                           : FindLaunch(out_.syntax, kernel) != nullptr)
-        launched.push_back(&kernel);
+        found.push_back(&kernel);
     }
-    if (wanted.empty() && launched.empty() && out_.syntax.kernels.size() == 1)
-      launched.push_back(&out_.syntax.kernels.front());
+    if (wanted.empty() && found.empty() && out_.syntax.kernels.size() == 1)
+      found.push_back(&out_.syntax.kernels.front());
+    return found;
+  }
+
+  Status ChooseKernel() {
+    if (out_.syntax.kernels.empty()) return Invalid("no __global__ kernel was found", out_.file);
+    const std::string wanted = !wanted_.empty() ? wanted_ : out_.stated.kernel;
+    const std::vector<const KernelDefinition*> launched = Candidates(wanted);
     std::string names;
     for (const KernelDefinition& kernel : out_.syntax.kernels)
       names += (names.empty() ? "" : ", ") + kernel.name;
@@ -103,8 +112,8 @@ class Reader {
     return {};
   }
 
-  /// Of several launches, the first that conditions around it do not rule out; null where there is
-  /// none.
+  /// The kernel's first launch that the conditions around it do not rule out, else its first
+  /// launch; nullptr if it is not launched.
   const KernelLaunch* ReachedLaunch() const {
     for (const KernelLaunch& launch : out_.syntax.launches) {
       if (IsLaunchOf(launch, *out_.kernel) &&
@@ -119,25 +128,8 @@ class Reader {
   void ReadTemplates() {
     for (size_t i = 0; i < out_.kernel->templates.size(); ++i) {
       const TemplateParameter& parameter = out_.kernel->templates[i];
-      std::string text = parameter.fallback;
-      if (out_.source_launch && i < out_.source_launch->template_args.size()) {
-        text = std::string(out_.syntax.Text(out_.source_launch->template_args[i]));
-        if (auto value = out_.scope->Expression(out_.source_launch->template_args[i]))
-          text = *value;
-        text = out_.scope->TypeNamed(text);
-      }
       const bool is_type = parameter.type == "typename" || parameter.type == "class";
-      if (text.empty() || (is_type && !TypeOf(text))) {
-        if (std::string deduced = Deduced(parameter); !deduced.empty()) text = std::move(deduced);
-      }
-      if (is_type && text == kDispatched && !TypeOf(text) && IsDispatched()) {
-        text = "float";
-        out_.notes.push_back(fmt::format(
-            "'{}' is float; state the type of a buffer for another: arg NAME in float16[…]",
-            parameter.name));
-      }
-      const auto object = out_.objects.find({out_.kernel->name, parameter.name});
-      if (text.empty() && object != out_.objects.end()) text = object->second;
+      const std::string text = TemplateArgument(i, is_type);
       if (text.empty() && out_.stated.entry.empty())
         Question("entry = " + out_.kernel->qualified + "<…>");
       if (is_type) types_[parameter.name] = text;
@@ -146,7 +138,30 @@ class Reader {
     if (!out_.stated.entry.empty()) ReadStatedEntry();
   }
 
-  /// A type as the compiler finds it from outside of all namespaces.
+  /// The i-th template argument: as the launch has it, deduced, or the default; "" if it is
+  /// unknown.
+  std::string TemplateArgument(size_t i, bool is_type) {
+    const TemplateParameter& parameter = out_.kernel->templates[i];
+    std::string text = parameter.fallback;
+    if (out_.source_launch && i < out_.source_launch->template_args.size()) {
+      text = std::string(out_.syntax.Text(out_.source_launch->template_args[i]));
+      if (auto value = out_.scope->Expression(out_.source_launch->template_args[i])) text = *value;
+      text = out_.scope->TypeNamed(text);
+    }
+    if (text.empty() || (is_type && !TypeOf(text))) {
+      if (std::string deduced = Deduced(parameter); !deduced.empty()) text = std::move(deduced);
+    }
+    if (is_type && text == kDispatched && !TypeOf(text) && IsDispatched()) {
+      text = "float";
+      out_.notes.push_back(fmt::format(
+          "'{}' is float; state the type of a buffer for another: arg NAME in float16[…]",
+          parameter.name));
+    }
+    const auto object = out_.objects.find({out_.kernel->name, parameter.name});
+    return text.empty() && object != out_.objects.end() ? object->second : text;
+  }
+
+  /// A type name with the namespaces that it needs at global scope.
   std::string Qualified(const std::string& type) const {
     const std::vector<Token> tokens = Lex(type).tokens;
     std::string text;
@@ -160,15 +175,15 @@ class Reader {
     return text + type.substr(at);
   }
 
-  /// Is there a macro of PyTorch that runs a body for each of some types?
+  /// True if the source uses one of PyTorch's AT_DISPATCH_… macros, which run a body for each type.
   bool IsDispatched() const {
     return std::ranges::any_of(out_.syntax.lexed.tokens, [](const Token& token) {
       return token.text.starts_with("AT_DISPATCH_");
     });
   }
 
-  /// A type parameter that follows from a stated argument, or that the compiler deduces from a
-  /// buffer's type.
+  /// The value of a type parameter that follows from a stated argument or from the type of a buffer
+  /// that is passed; "" if it is unknown.
   std::string Deduced(const TemplateParameter& parameter) {
     for (const KernelParameter& one : out_.kernel->parameters) {
       if (const auto stated = out_.stated.arguments.find(one.name);
@@ -305,40 +320,58 @@ class Reader {
     if (const auto fill = out_.stated.fills.find(parameter.name); fill != out_.stated.fills.end())
       arg.fill = fill->second;
     if (const auto stated = out_.stated.arguments.find(parameter.name);
-        stated != out_.stated.arguments.end()) {
-      arg.role = stated->second.role;
-      arg.dtype = stated->second.dtype;
-      arg.shape.clear();
-      for (const std::string& extent : SplitOutsideBrackets(stated->second.extents, ','))
-        AddExtent(arg, extent);
-      return AddTensor(std::move(arg), "");
-    }
-    const bool bytes = !type && !IsOfTemplate(pointee) && pointee != "void";  // curandState* states
-    const std::string ask = fmt::format(
-        "arg {} {} {}", parameter.name,
-        arg.role == Role::kInput    ? "in"
-        : arg.role == Role::kOutput ? "out"
-                                    : "inout",
-        bytes ? "uint8[BYTES]" : fmt::format("{}[ELEMENTS]", type ? Name(type->dtype) : "float32"));
+        stated != out_.stated.arguments.end())
+      return AddStated(std::move(arg), stated->second);
+    const std::string ask = AskForBuffer(arg, type, pointee);
     if (!type || !given) return Question(ask);
     if (IsNull(*given)) {
       out_.bindings.push_back(ArgBinding::Scalar(DType::kUInt64, Expr(0)));
       return;
     }
-    // where a size is unknown, that is what is missing
-    const auto buffer = out_.scope->BufferOf(*given);
-    if (!buffer) return QuestionOfSize(ask);
     arg.dtype = type->dtype;
-    // Sums, counters and states begin at zero; what is only read is often zeroed for want of data.
+    if (!AddBuffer(arg, parameter, *given)) return QuestionOfSize(ask);
+    const bool stated_fill = out_.stated.fills.contains(parameter.name);
+    if (record && arg.fill.kind == Fill::Kind::kGenerator && !stated_fill)
+      out_.notes.push_back(fmt::format("'{}' is bytes of '{}', filled with numbers of its members",
+                                       parameter.name, pointee));
+  }
+
+  /// Adds a tensor whose role, type and shape an annotation states.
+  void AddStated(ArgSpec arg, const StatedArgument& stated) {
+    arg.role = stated.role;
+    arg.dtype = stated.dtype;
+    arg.shape.clear();
+    for (const std::string& extent : SplitOutsideBrackets(stated.extents, ','))
+      AddExtent(arg, extent);
+    AddTensor(std::move(arg), "");
+  }
+
+  /// The annotation that states a pointer argument, e.g. "arg x in float32[ELEMENTS]". Unknown
+  /// types (curandState* states) are asked for as bytes.
+  std::string AskForBuffer(const ArgSpec& arg, const std::optional<CType>& type,
+                           const std::string& pointee) const {
+    const bool bytes = !type && !IsOfTemplate(pointee) && pointee != "void";
+    const char* role = arg.role == Role::kInput    ? "in"
+                       : arg.role == Role::kOutput ? "out"
+                                                   : "inout";
+    return fmt::format(
+        "arg {} {} {}", arg.name, role,
+        bytes ? "uint8[BYTES]" : fmt::format("{}[ELEMENTS]", type ? Name(type->dtype) : "float32"));
+  }
+
+  /// Adds the tensor behind the launch's argument and sets its fill; false if its size is unknown.
+  bool AddBuffer(ArgSpec& arg, const KernelParameter& parameter, TokenRange given) {
+    const auto buffer = out_.scope->BufferOf(given);
+    if (!buffer) return false;
+    // Sums, counters and states begin at zero. Pure inputs are often zeroed only because the host
+    // has no data for them.
     const bool stated_fill = out_.stated.fills.contains(parameter.name);
     if (buffer->zeroed && !stated_fill && !parameter.is_const) arg.fill.kind = Fill::Kind::kZeros;
     AddExtent(arg, buffer->elements.empty()
-                       ? fmt::format("({}) // {}", buffer->bytes, SizeOf(type->dtype))
+                       ? fmt::format("({}) // {}", buffer->bytes, SizeOf(arg.dtype))
                        : buffer->elements);
-    if (record && arg.fill.kind == Fill::Kind::kGenerator && !stated_fill)
-      out_.notes.push_back(fmt::format("'{}' is bytes of '{}', filled with numbers of its members",
-                                       arg.name, pointee));
-    AddTensor(std::move(arg), buffer->name);
+    AddTensor(arg, buffer->name);
+    return true;
   }
 
   bool IsNull(TokenRange range) const {
@@ -357,8 +390,8 @@ class Reader {
     arg.shape.push_back(*std::move(extent));
   }
 
-  /// Two parameters that are given the same buffer share one tensor, which is then read and
-  /// written.
+  /// Adds a tensor. Two parameters that get the same buffer share one tensor, which is in-out
+  /// unless both only read it.
   void AddTensor(ArgSpec arg, const std::string& buffer) {
     for (ArgSpec& known : out_.tensors) {
       if (buffer.empty() || buffers_[known.name] != buffer) continue;
@@ -371,19 +404,25 @@ class Reader {
     out_.tensors.push_back(std::move(arg));
   }
 
-  void Scalar(const KernelParameter& parameter, std::optional<TokenRange> given) {
-    const auto type = TypeOf(parameter.type);
+  /// The value of a scalar argument as an expression: stated, as the launch has it, or the stated
+  /// size of the same name; "" if it is unknown.
+  std::string ScalarText(const KernelParameter& parameter, std::optional<TokenRange> given) {
     const auto stated = out_.stated.scalars.find(parameter.name);
     std::string text;
-    if (IsTextureType(parameter.type))
-      return Textured(parameter, stated != out_.stated.scalars.end() ? stated->second : "");
     if (stated != out_.stated.scalars.end()) {
       text = stated->second;
     } else if (given) {
       if (auto value = out_.scope->Expression(*given)) text = *value;
     }
-    // A problem size of the same name needs no second line.
-    if (text.empty() && out_.stated.sizes.contains(parameter.name)) text = parameter.name;
+    return text.empty() && out_.stated.sizes.contains(parameter.name) ? parameter.name : text;
+  }
+
+  void Scalar(const KernelParameter& parameter, std::optional<TokenRange> given) {
+    const auto type = TypeOf(parameter.type);
+    const auto stated = out_.stated.scalars.find(parameter.name);
+    if (IsTextureType(parameter.type))
+      return Textured(parameter, stated != out_.stated.scalars.end() ? stated->second : "");
+    const std::string text = ScalarText(parameter, given);
     const auto value = Expr::Parse(text);
     if (!type &&
         (!IsOfTemplate(parameter.type) || IsObject(parameter.type, value && !text.empty()))) {
@@ -399,15 +438,10 @@ class Reader {
   }
 
   void Textured(const KernelParameter& parameter, const std::string& stated) {
-    const std::string text = stated.empty() ? TextureText(out_.syntax,
-                                                          [this](TokenRange range) {
-                                                            return NumberHere(range);
-                                                          })
-                                                  .value_or("")
-                                            : stated.substr(stated.starts_with("texture:") ||
-                                                                    stated.starts_with("surface:")
-                                                                ? 8
-                                                                : 0);
+    const bool prefixed = stated.starts_with("texture:") || stated.starts_with("surface:");
+    const auto number = [this](TokenRange range) { return NumberHere(range); };
+    const std::string text = stated.empty() ? TextureText(out_.syntax, number).value_or("")
+                                            : stated.substr(prefixed ? 8 : 0);
     const auto spec = ParseTexture(text);
     if (!spec) return Question(fmt::format("arg {} = texture:f32[WIDTH,HEIGHT]", parameter.name));
     out_.bindings.push_back(ArgBinding::Texture(text, parameter.type == "cudaSurfaceObject_t"));
@@ -419,29 +453,16 @@ class Reader {
     return text ? LiteralOf(*text) : std::nullopt;
   }
 
-  // --- variables of the device ---
+  // --- device variables ---
 
   void ReadSymbols() {
     for (const DeviceVariable& variable : VariablesOf(out_.syntax, *out_.kernel)) {
       const auto copy = CopyTo(out_.syntax, variable.name);
-      const auto stated = out_.stated.arguments.find(variable.name);
-      const bool is_stated = stated != out_.stated.arguments.end();
+      const bool is_stated = out_.stated.arguments.contains(variable.name);
       if (!copy && !is_stated && (variable.initialised || !variable.constant)) continue;
       ArgSpec arg;
       arg.name = variable.name;
-      const auto type = TypeOf(variable.type);
-      if (is_stated) {
-        arg.dtype = stated->second.dtype;
-        for (const std::string& extent : SplitOutsideBrackets(stated->second.extents, ','))
-          AddExtent(arg, extent);
-      } else if (!type || !copy) {
-        Question(fmt::format("arg {} in {}[ELEMENTS]", variable.name,
-                             type ? Name(type->dtype) : "float32"));
-        continue;
-      } else {
-        arg.dtype = type->dtype;
-        AddExtent(arg, Elements(variable, *type));
-      }
+      if (!ShapeSymbol(arg, variable, copy.has_value())) continue;
       if (const auto fill = out_.stated.fills.find(variable.name);
           fill != out_.stated.fills.end()) {
         arg.fill = fill->second;
@@ -453,11 +474,31 @@ class Reader {
     }
   }
 
+  /// Sets type and shape of a device variable; false if they are unknown, after asking for them.
+  bool ShapeSymbol(ArgSpec& arg, const DeviceVariable& variable, bool copied) {
+    const auto stated = out_.stated.arguments.find(variable.name);
+    const auto type = TypeOf(variable.type);
+    if (stated != out_.stated.arguments.end()) {
+      arg.dtype = stated->second.dtype;
+      for (const std::string& extent : SplitOutsideBrackets(stated->second.extents, ','))
+        AddExtent(arg, extent);
+      return true;
+    }
+    if (!type || !copied) {
+      Question(fmt::format("arg {} in {}[ELEMENTS]", variable.name,
+                           type ? Name(type->dtype) : "float32"));
+      return false;
+    }
+    arg.dtype = type->dtype;
+    AddExtent(arg, Elements(variable, *type));
+    return true;
+  }
+
   bool IsOfTemplate(const std::string& type) const {
     return std::ranges::any_of(out_.kernel->templates,
                                [&](const TemplateParameter& t) { return t.name == type; });
   }
-  /// A template's type for which no number is given: `auto`, a function object.
+  /// True for a template type whose argument is not a number: `auto`, a function object.
   bool IsObject(const std::string& type, bool number) const {
     return !number && out_.stated.entry.empty() && IsOfTemplate(type);
   }
@@ -466,30 +507,35 @@ class Reader {
     std::string text = std::to_string(type.lanes);
     for (const TokenRange& extent : variable.extents) {
       const auto value = out_.scope->Expression(extent);
-      if (!value) return "";  // asked for
+      if (!value) return "";  // AddExtent then asks for it
       text += " * (" + *value + ")";
     }
     return text;
   }
 
-  /// With the values that the host copies, where they are known. Other floats are as good; integers
-  /// may be indices.
+  /// The values as one expression of the index i, e.g. "1 if i == 0 else 2"; "" if one of them is
+  /// unknown or there are more than 64.
+  std::string ListedValues(HostScope& scope, const std::vector<TokenRange>& values) {
+    constexpr size_t kMostListed = 64;
+    if (values.size() > kMostListed) return "";
+    std::string text;
+    for (size_t i = values.size(); i > 0; --i) {
+      const auto value = Number(scope, values[i - 1]);
+      if (!value) return "";
+      text = text.empty() ? *value : fmt::format("{} if i == {} else {}", *value, i - 1, text);
+    }
+    return text;
+  }
+
+  /// Fills a device variable with the values that the host copies to it. Unknown floats are left
+  /// random; unknown integers may be indices and are asked for.
   void FillSymbol(ArgSpec& arg, const DeviceVariable& variable, const HostCopy& copy) {
     HostScope scope = out_.scope->At(copy.function, copy.token);
     TokenRange source = copy.source;
     if (out_.syntax.token(source.begin).Is("&")) ++source.begin;
     std::vector<TokenRange> values = scope.ElementsOf(std::string(out_.syntax.Text(source)));
     if (values.empty() && variable.extents.empty()) values = {source};
-    constexpr size_t kMostListed = 64;
-    std::string text;
-    for (size_t i = values.size(); i > 0 && values.size() <= kMostListed; --i) {
-      const auto value = Number(scope, values[i - 1]);
-      if (!value) {
-        text.clear();
-        break;
-      }
-      text = text.empty() ? *value : fmt::format("{} if i == {} else {}", *value, i - 1, text);
-    }
+    const std::string text = ListedValues(scope, values);
     if (!text.empty()) {
       arg.fill.kind = Fill::Kind::kGenerator;
       arg.fill.path = values.size() == 1 ? text
@@ -524,14 +570,14 @@ class Reader {
   std::map<std::string, std::string, std::less<>> types_;  ///< template type parameters
   std::map<std::string, std::string> buffers_;             ///< tensor -> host variable
   std::vector<std::string> questions_;
-  std::string structs_;  ///< parameters of types that cannot be passed
+  std::string structs_;  ///< parameters that are structures by value, for the message
 };
 
 }  // namespace
 
 std::string SourceReading::Where() const {
   if (kernel == nullptr) return file;
-  std::string of = file;  // or the header that was put in
+  std::string of = file;  // or the header that an earlier stage inlined
   for (size_t i = 0; i < kernel->head.begin; ++i) {
     const std::string_view line = syntax.token(i).text;
     if (syntax.token(i).kind != Token::Kind::kDirective || !line.starts_with("#line ")) continue;

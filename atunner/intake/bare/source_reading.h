@@ -1,5 +1,6 @@
-// What a bare source says of one kernel: which it is, how it is launched, and what its arguments
-// are. Asks for what cannot be inferred, all in one message that shows the lines to add.
+// Reads one kernel of a bare source: which kernel, how it is launched and what its arguments are.
+// See the example in bare_source.h. What cannot be inferred is asked for in one error with the
+// lines to add.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@
 
 namespace atunner {
 
-/// A launch as texts in the language of model/expr.
+/// A launch as expression texts in the language of model/expr.
 struct LaunchText {
   std::array<std::string, 3> grid = {"1", "1", "1"};
   std::array<std::string, 3> block = {"1", "1", "1"};
@@ -27,39 +28,41 @@ struct LaunchText {
   std::vector<std::string> template_args;  ///< C++, or "{parameter}"
 };
 
-/// Stays where it is: `scope` and `kernel` refer to `syntax`, which refers to `text`.
+/// Cannot be moved: `scope` and `kernel` point into `syntax`, which points into `text`.
 struct SourceReading {
   SourceReading(std::string source, std::string name)
       : file(std::move(name)), text(std::move(source)), syntax(ParseCuda(text)) {}
   SourceReading(const SourceReading&) = delete;
   SourceReading& operator=(const SourceReading&) = delete;
 
+  /// "file:line" of the kernel for messages, or the file before a kernel is chosen.
   std::string Where() const;
-  /// The leaf of that name, when a host expression referred to one.
+  /// The leaf of that name, if a host expression refers to it; else nullptr.
   const Leaf* FindLeaf(const std::string& name) const;
-  /// Problem sizes: what was stated, and literal values of the host's expressions unless they are
-  /// parameters.
+  /// Problem sizes: the stated ones and the literal values of the host's expressions, without those
+  /// that are parameters of `space`.
   Dims SizesBeside(const ParameterSpace& space) const;
 
   std::string file;
-  std::string text;  ///< structures that are passed by value taken apart
+  std::string text;  ///< the source after the rewrites
   CudaSyntax syntax;
   Annotations stated;
   const KernelDefinition* kernel = nullptr;
-  const KernelLaunch* source_launch = nullptr;  ///< none when the source launches it nowhere
+  const KernelLaunch* source_launch =
+      nullptr;  ///< nullptr if the source does not launch the kernel
   std::optional<HostScope> scope;
   LaunchText launch;
   std::vector<ArgSpec> tensors;
   std::vector<ArgBinding> bindings;
-  std::vector<std::string> notes;                      ///< what was taken for granted, for people
+  std::vector<std::string> notes;                      ///< messages about assumptions
   std::vector<SymbolCopy> symbols;                     ///< device variables that the host fills
   std::set<std::string, std::less<>> used_in_symbols;  ///< names whose values such variables hold
   std::set<std::string, std::less<>> used_in_sizes;    ///< names that decide a buffer's size
-  std::set<std::string, std::less<>> used_in_scalars;
-  std::map<std::pair<std::string, std::string>, std::string> objects;  ///< of SourceApart
+  std::set<std::string, std::less<>> used_in_scalars;  ///< names in the values of scalar arguments
+  std::map<std::pair<std::string, std::string>, std::string> objects;  ///< SourceApart::objects
 };
 
-/// `kernel` names which one; empty: the only one, or the one an annotation names.
+/// Reads the kernel named `kernel`; empty: the only one, or the one that an annotation names.
 Result<std::unique_ptr<SourceReading>> ReadSource(const std::string& text, const std::string& file,
                                                   const std::string& kernel);
 

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kAxes[] = {"x", "y", "z"};
 const Injection kAtLaunch = {Injection::Kind::kLaunch, 0, 0, ""};
 
-/// Values around one that somebody chose: halves and doubles, or both states of a switch.
+/// Values around the author's: halves and doubles, or both states of a switch.
 std::vector<Value> Around(const std::string& name, int64_t value) {
   const bool is_switch = value == 0 ||
                          (value == 1 && (name.starts_with("USE") || name.starts_with("use") ||
@@ -78,29 +78,34 @@ class Finder {
   }
 
   Status StatedTunables() {
-    for (const auto& [name, values] : in_.stated.tunables) {
-      const int at_template = TemplateIndex(name);
-      if (const FileConstant* constant = in_.syntax.FindConstant(name)) {
-        const auto initial = LiteralOf(constant->value);
-        if (!initial)
-          return Invalid(
-              "'" + name + " = " + constant->value + "' is no integer that could be replaced",
-              in_.file + ":" + std::to_string(constant->line));
-        AddParameter(name, values, *initial, Replace(*constant), "");
-      } else if (at_template >= 0) {
-        const auto initial = LiteralOf(out_.launch.template_args[static_cast<size_t>(at_template)]);
-        AddParameter(name, values, initial.value_or(static_cast<int64_t>(ToDouble(values.front()))),
-                     kAtLaunch, "");
-        out_.launch.template_args[static_cast<size_t>(at_template)] = "{" + name + "}";
-      } else if (const Leaf* leaf = in_.FindLeaf(name)) {
-        AddParameter(name, values, leaf->value, kAtLaunch, "");
-      } else if (InExtents(out_.launch.block, name) ||
-                 InExtents(out_.launch.grid, name)) {  // a name that the stated launch uses
-        AddParameter(name, values, static_cast<int64_t>(ToDouble(values.front())), kAtLaunch, "");
-      } else if (name != "block_x" && name != "block_y" && name != "block_z" && name != "grid_x") {
-        return Invalid("nothing in the source is called '" + name + "'", in_.file,
-                       "tune a macro, a constant, a template parameter, or block_x, block_y");
-      }
+    for (const auto& [name, values] : in_.stated.tunables)
+      ATUNNER_RETURN_IF_ERROR(StatedTunable(name, values));
+    return {};
+  }
+
+  /// A stated tunable is a constant, a template parameter, a host variable, a name that the stated
+  /// launch uses, or a block or grid size, which is added later.
+  Status StatedTunable(const std::string& name, const std::vector<Value>& values) {
+    const auto first = [&] { return static_cast<int64_t>(ToDouble(values.front())); };
+    const int at_template = TemplateIndex(name);
+    if (const FileConstant* constant = in_.syntax.FindConstant(name)) {
+      const auto initial = LiteralOf(constant->value);
+      if (!initial)
+        return Invalid(
+            "'" + name + " = " + constant->value + "' is no integer that could be replaced",
+            in_.file + ":" + std::to_string(constant->line));
+      AddParameter(name, values, *initial, Replace(*constant), "");
+    } else if (at_template >= 0) {
+      std::string& argument = out_.launch.template_args[static_cast<size_t>(at_template)];
+      AddParameter(name, values, LiteralOf(argument).value_or(first()), kAtLaunch, "");
+      argument = "{" + name + "}";
+    } else if (const Leaf* leaf = in_.FindLeaf(name)) {
+      AddParameter(name, values, leaf->value, kAtLaunch, "");
+    } else if (InExtents(out_.launch.block, name) || InExtents(out_.launch.grid, name)) {
+      AddParameter(name, values, first(), kAtLaunch, "");
+    } else if (name != "block_x" && name != "block_y" && name != "block_z" && name != "grid_x") {
+      return Invalid("nothing in the source is called '" + name + "'", in_.file,
+                     "tune a macro, a constant, a template parameter, or block_x, block_y");
     }
     return {};
   }
@@ -112,8 +117,8 @@ class Finder {
     return -1;
   }
 
-  /// k<256><<<grid, 256>>>: the argument becomes a parameter, and so does a block extent of the
-  /// same number.
+  /// Template arguments become parameters. Of k<256><<<grid, 256>>> the block extent, which is the
+  /// same number, follows the parameter.
   void TemplateTunables() {
     for (size_t i = 0; i < in_.kernel->templates.size(); ++i) {
       const TemplateParameter& parameter = in_.kernel->templates[i];
@@ -121,34 +126,37 @@ class Finder {
         continue;
       const std::string text = out_.launch.template_args[i];
       const std::vector<std::string> names = NamesOf(text);
-      if (names.size() == 1 && names[0] == text) {  // a named constant
-        const Leaf* leaf = in_.FindLeaf(text);
-        if (!leaf || in_.used_in_sizes.contains(text)) {
-          FixTemplate(i);
-          continue;
-        }
-        const FileConstant* constant = leaf->of_file ? in_.syntax.FindConstant(text) : nullptr;
-        if (constant && !LiteralOf(constant->value)) continue;
-        const bool block = IsBlockExtent(text);
-        AddParameter(text,
-                     block ? BlockValues(0, FlatBlock(), leaf->value) : Around(text, leaf->value),
-                     leaf->value, constant ? Replace(*constant) : kAtLaunch, "template argument");
-        out_.launch.template_args[i] = "{" + text + "}";
+      if (names.size() == 1 && names[0] == text) {
+        NamedTemplateTunable(i, text);
       } else if (const auto value = LiteralOf(text)) {
-        const bool block = IsBlockExtent(text);
-        AddParameter(parameter.name,
-                     block ? BlockValues(0, FlatBlock(), *value) : Around(parameter.name, *value),
-                     *value, kAtLaunch, "template argument");
-        out_.launch.template_args[i] = "{" + parameter.name + "}";
-        if (block) FollowLiteralOf(*value, parameter.name);
+        AddTemplateParameter(i, parameter.name, text, *value, kAtLaunch);
+        if (IsBlockExtent(text)) FollowLiteralOf(*value, parameter.name);
       } else {
         FixTemplate(i);
       }
     }
   }
 
-  /// Constants of the host that device code does not see are there by their values, which one
-  /// binary cannot vary.
+  /// A template argument that is a named constant.
+  void NamedTemplateTunable(size_t i, const std::string& name) {
+    const Leaf* leaf = in_.FindLeaf(name);
+    if (!leaf || in_.used_in_sizes.contains(name)) return FixTemplate(i);
+    const FileConstant* constant = leaf->of_file ? in_.syntax.FindConstant(name) : nullptr;
+    if (constant && !LiteralOf(constant->value)) return;
+    AddTemplateParameter(i, name, name, leaf->value, constant ? Replace(*constant) : kAtLaunch);
+  }
+
+  /// Makes template argument `i`, now `text`, a parameter called `name`.
+  void AddTemplateParameter(size_t i, const std::string& name, const std::string& text,
+                            int64_t value, const Injection& injection) {
+    AddParameter(name,
+                 IsBlockExtent(text) ? BlockValues(0, FlatBlock(), value) : Around(name, value),
+                 value, injection, "template argument");
+    out_.launch.template_args[i] = "{" + name + "}";
+  }
+
+  /// Replaces a template argument by its value if it names local variables of the host, which the
+  /// device code does not see. The value is then part of the binary.
   void FixTemplate(size_t i) {
     const std::vector<std::string> names = NamesOf(out_.launch.template_args[i]);
     const bool local = std::ranges::any_of(names, [&](const std::string& name) {
@@ -179,8 +187,8 @@ class Finder {
     out_.launch.shared = ReplaceNumber(out_.launch.shared, value, name, count);
   }
 
-  /// Macros and constants: guarded ones are the author's own knobs; others when they decide the
-  /// launch.
+  /// Macros and constants become parameters if they are guarded (#ifndef UNROLL: the author's own
+  /// tunables) or decide the launch.
   void ConstantTunables() {
     for (const FileConstant& constant : in_.syntax.constants) {
       const auto value = LiteralOf(constant.value);
@@ -199,7 +207,7 @@ class Finder {
     }
   }
 
-  /// Does another constant that decides a buffer's size or a scalar depend on this one?
+  /// True if another constant that decides a buffer's size or a scalar depends on this one.
   bool InSizesOf(const std::string& name) const {
     for (const FileConstant& other : in_.syntax.constants) {
       if (!in_.used_in_sizes.contains(other.name) && !in_.used_in_scalars.contains(other.name))
@@ -220,7 +228,7 @@ class Finder {
     return 0;
   }
 
-  /// Why the number of threads must stay as it is; empty when it may vary.
+  /// Why the block size must stay as it is; empty if it may vary.
   std::string BlockObstacle() const {
     for (size_t axis = 0; axis < 3; ++axis) {
       if (out_.launch.block[axis] != "1" &&
@@ -245,63 +253,79 @@ class Finder {
   }
 
   void OneBlockAxis(size_t axis) {
-    std::string& text = out_.launch.block[axis];
+    const std::string& text = out_.launch.block[axis];
     if (text == "1" || HasParameter(out_.space, text)) return;
     const bool strides = Reads(in_.syntax, *in_.kernel, "gridDim", kAxes[axis]) ||
                          StridesByBlock(in_.syntax, *in_.kernel, kAxes[axis]);
-    const std::string name = fmt::format("block_{}", kAxes[axis]);
-    if (const auto value = LiteralOf(text)) {
-      int count = 0;
-      std::string grid = ReplaceNumber(out_.launch.grid[axis], *value, name, count);
-      grid = ReplaceNumber(grid, *value - 1, "(" + name + " - 1)", count);
-      if (count == 0 && !strides) {
-        out_.notes.push_back(
-            fmt::format("block_{} is not tuned: the grid {} does not follow from it", kAxes[axis],
-                        out_.launch.grid[axis]));
-        return;
-      }
-      AddParameter(name, BlockValues(axis, FlatBlock(), *value), *value, kAtLaunch,
-                   "threads of a block");
-      int shared = 0;
-      out_.launch.shared = ReplaceNumber(out_.launch.shared, *value, name, shared);
-      text = name;
-      out_.launch.grid[axis] = grid;
-      return;
-    }
-    for (const std::string& leaf_name : NamesOf(text)) {  // int threads = 256;
-      const Leaf* leaf = in_.FindLeaf(leaf_name);
-      if (!leaf || IsOfTheProblem(leaf_name)) continue;
-      const FileConstant* constant = leaf->of_file ? in_.syntax.FindConstant(leaf_name) : nullptr;
-      if (leaf->of_file && (!constant || !LiteralOf(constant->value) || InSizesOf(leaf_name)))
-        continue;
-      if (!Contains(NamesOf(out_.launch.grid[axis]), leaf_name) && !strides) {
-        out_.notes.push_back(fmt::format("'{}' is not tuned: the grid {} does not follow from it",
-                                         leaf_name, out_.launch.grid[axis]));
-        continue;
-      }
-      AddParameter(leaf_name, BlockValues(axis, FlatBlock(), leaf->value), leaf->value,
-                   constant ? Replace(*constant) : kAtLaunch, "threads of a block");
-    }
-    // min(width, 1024), by whose threads loops stride: any number will do.
-    const auto now = Now(text);
-    if (strides && now && *now >= 32 && *now <= 1024 && !HasParameter(out_.space, text)) {
-      AddParameter(name, BlockValues(axis, FlatBlock(), *now), *now, kAtLaunch,
-                   "threads of a block");
-      for (std::string* other : {&out_.launch.shared, &out_.launch.grid[axis]}) {
-        if (const size_t at = other->find(text); at != std::string::npos)
-          other->replace(at, text.size(), name);
-      }
-      text = name;
-    }
+    if (const auto value = LiteralOf(text)) return LiteralBlock(axis, *value, strides);
+    for (const std::string& name : NamesOf(text)) NamedBlock(axis, name, strides);
+    if (strides) StridedBlock(axis);
   }
 
-  /// A problem size, or a value that the kernel is told: another one is another task.
+  static std::string BlockName(size_t axis) { return fmt::format("block_{}", kAxes[axis]); }
+
+  void AddBlockParameter(size_t axis, const std::string& name, int64_t value,
+                         const Injection& injection) {
+    AddParameter(name, BlockValues(axis, FlatBlock(), value), value, injection,
+                 "threads of a block");
+  }
+
+  /// A literal extent, e.g. 256 with the grid (n + 255) / 256: the same number in the grid and in
+  /// the shared memory follows the parameter.
+  void LiteralBlock(size_t axis, int64_t value, bool strides) {
+    const std::string name = BlockName(axis);
+    int count = 0;
+    std::string grid = ReplaceNumber(out_.launch.grid[axis], value, name, count);
+    grid = ReplaceNumber(grid, value - 1, "(" + name + " - 1)", count);
+    if (count == 0 && !strides) {
+      out_.notes.push_back(fmt::format("block_{} is not tuned: the grid {} does not follow from it",
+                                       kAxes[axis], out_.launch.grid[axis]));
+      return;
+    }
+    AddBlockParameter(axis, name, value, kAtLaunch);
+    int shared = 0;
+    out_.launch.shared = ReplaceNumber(out_.launch.shared, value, name, shared);
+    out_.launch.block[axis] = name;
+    out_.launch.grid[axis] = grid;
+  }
+
+  /// A constant or host variable in an extent, e.g. int threads = 256.
+  void NamedBlock(size_t axis, const std::string& name, bool strides) {
+    const Leaf* leaf = in_.FindLeaf(name);
+    if (!leaf || IsOfTheProblem(name)) return;
+    const FileConstant* constant = leaf->of_file ? in_.syntax.FindConstant(name) : nullptr;
+    if (leaf->of_file && (!constant || !LiteralOf(constant->value) || InSizesOf(name))) return;
+    if (!Contains(NamesOf(out_.launch.grid[axis]), name) && !strides) {
+      out_.notes.push_back(fmt::format("'{}' is not tuned: the grid {} does not follow from it",
+                                       name, out_.launch.grid[axis]));
+      return;
+    }
+    AddBlockParameter(axis, name, leaf->value, constant ? Replace(*constant) : kAtLaunch);
+  }
+
+  /// An extent such as min(width, 1024), by which the kernel's loops stride: any number of threads
+  /// is right.
+  void StridedBlock(size_t axis) {
+    std::string& text = out_.launch.block[axis];
+    const auto now = Now(text);
+    if (!now || *now < 32 || *now > 1024 || HasParameter(out_.space, text)) return;
+    const std::string name = BlockName(axis);
+    AddBlockParameter(axis, name, *now, kAtLaunch);
+    for (std::string* other : {&out_.launch.shared, &out_.launch.grid[axis]}) {
+      if (const size_t at = other->find(text); at != std::string::npos)
+        other->replace(at, text.size(), name);
+    }
+    text = name;
+  }
+
+  /// True for a problem size and for a value that the kernel receives: changing it would change the
+  /// task.
   bool IsOfTheProblem(const std::string& name) const {
     return in_.used_in_sizes.contains(name) || in_.used_in_scalars.contains(name) ||
            in_.stated.sizes.contains(name) || out_.fixed.contains(name);
   }
 
-  /// A loop that strides by the whole grid is right for any number of blocks.
+  /// A kernel with a grid-stride loop is right for any number of blocks.
   void GridTunables() {
     const bool wanted = options_.register_limit || in_.stated.tunables.contains("grid_x");
     if (!wanted || !Reads(in_.syntax, *in_.kernel, "gridDim", "x") ||
@@ -317,7 +341,7 @@ class Finder {
     out_.launch.grid[0] = "grid_x";
   }
 
-  /// What an extent comes to as the source has it.
+  /// Value of an extent with the source's own values.
   std::optional<int64_t> Now(const std::string& text) const {
     const auto expr = Expr::Parse(text);
     if (!expr) return std::nullopt;

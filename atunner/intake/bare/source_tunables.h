@@ -1,5 +1,5 @@
-// What of a bare source can be varied: constants, template arguments, block and grid, as far as the
-// kernel stays right.
+// Finds the tunable parameters of a bare source: constants, template arguments, block and grid
+// sizes that can change without making the kernel wrong.
 #pragma once
 
 #include <set>
@@ -14,20 +14,20 @@ namespace atunner {
 struct SourceTunables {
   ParameterSpace space;
   std::vector<Injection> injections;         ///< one per parameter
-  Configuration initial;                     ///< as the source has it
+  Configuration initial;                     ///< the source's own values
   LaunchText launch;                         ///< in terms of the parameters
-  std::vector<std::string> notes;            ///< what is not tuned, and why
-  std::set<std::string, std::less<>> fixed;  ///< names whose values are part of the binary
+  std::vector<std::string> notes;            ///< why something is not tuned
+  std::set<std::string, std::less<>> fixed;  ///< names whose values are compiled into the binary
 };
 
 struct TunableOptions {
-  bool register_limit = false;  ///< also the compiler's; and grids that kernels stride by
-  int multiprocessors = 100;    ///< of the target, for grids that may have any size
+  bool register_limit = false;  ///< also tune the register limit and grid-stride grids
+  int multiprocessors = 100;    ///< SMs of the target, for the sizes of grid-stride grids
 };
 
 Result<SourceTunables> FindTunables(const SourceReading& reading, const TunableOptions& options);
 
-/// Does one of the parameters stand in the text?
+/// True if the expression names one of the parameters.
 bool HasParameter(const ParameterSpace& space, const std::string& text);
 
 }  // namespace atunner

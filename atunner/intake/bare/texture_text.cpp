@@ -70,7 +70,7 @@ class TextureFinder {
     const bool deep = Is(call, "cudaMalloc3DArray");
     if (pieces.size() < 3) return;
     if (deep) {
-      // layers or cubes
+      // A fourth argument other than 0 means layers or a cube.
       if (pieces.size() > 3 && syntax_.Text(pieces[3]) != "0") extents_.insert("?");
       const auto extent = ExtentOf(pieces[2]);
       pieces = SplitArguments(syntax_, extent, true);
@@ -86,7 +86,7 @@ class TextureFinder {
     extents_.insert(text);
   }
 
-  /// What stands between the brackets of make_cudaExtent(…), given there or before.
+  /// The arguments of make_cudaExtent(…), in the call itself or in the variable that it names.
   TokenRange ExtentOf(TokenRange range) const {
     for (size_t i = range.begin; i + 1 < range.end; ++i) {
       if (Is(i, "make_cudaExtent")) return {i + 2, MatchingClose(syntax_, i + 1)};
@@ -99,7 +99,8 @@ class TextureFinder {
     return {};
   }
 
-  /// desc.filterMode = cudaFilterModeLinear; and the fields of linear memory.
+  /// An assignment to a field of a descriptor, e.g. desc.filterMode = cudaFilterModeLinear, or to a
+  /// field of linear memory.
   void NoteField(size_t name) {
     size_t equals = Is(name + 1, "[") ? MatchingClose(syntax_, name + 1) + 1 : name + 1;
     if (!Is(equals, "=") || name == 0 || !(Is(name - 1, ".") || Is(name - 1, "->"))) return;
@@ -137,10 +138,10 @@ class TextureFinder {
 
   const CudaSyntax& syntax_;
   const HostNumber& number_;
-  std::set<std::string> extents_, channels_;  ///< of all textures; "?" and "" = not understood
+  std::set<std::string> extents_, channels_;  ///< found so far; "?" and "" = not understood
   bool linear_ = false, unit_ = false, fractions_ = false;
   std::string_view wrap_, kind_;
-  std::optional<int64_t> buffer_bytes_;  ///< of linear memory
+  std::optional<int64_t> buffer_bytes_;  ///< size of a texture in linear memory
   int64_t bits_ = 0;
   int lanes_ = 0;
 };

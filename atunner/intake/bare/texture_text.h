@@ -1,4 +1,4 @@
-// What textures a source makes, in the words of ParseTexture.
+// Describes the texture that a source makes, in the format of ParseTexture.
 #pragma once
 
 #include <functional>
@@ -9,14 +9,14 @@
 
 namespace atunner {
 
+/// True for cudaTextureObject_t and cudaSurfaceObject_t.
 bool IsTextureType(const std::string& type);
 
-/// The value of an expression of the host, where it is known.
+/// The value of a host expression; nullopt if it is unknown.
 using HostNumber = std::function<std::optional<int64_t>(TokenRange)>;
 
-/// The only texture that the host makes, or what all that it makes have in common; none where their
-/// arrays differ, or where it does not say how large they are. Arrays of layers and cubes are not
-/// looked for.
+/// Size, type and settings of the host's textures, e.g. "float32x4[512,512] linear unit". nullopt
+/// if their arrays differ or their size is unknown. Layered and cube textures are not supported.
 std::optional<std::string> TextureText(const CudaSyntax& syntax, const HostNumber& number);
 
 }  // namespace atunner

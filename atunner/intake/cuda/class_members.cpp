@@ -6,7 +6,7 @@
 namespace atunner {
 namespace {
 
-constexpr int kMostNested = 8;  // classes in classes
+constexpr int kMostNested = 8;  // depth of nested classes
 
 class Members {
  public:
@@ -21,12 +21,7 @@ class Members {
     while (name > before.begin && (Is(name - 1, "final") || Is(name - 1, ">"))) --name;
     if (name == 0 || !IsWord(name - 1) || depth_ > kMostNested) return;
     class_.name = syntax_.token(name - 1).text;
-    for (size_t i = name; i < brace && class_.base.empty(); ++i) {
-      const bool access = Is(i, "public") || Is(i, "private") || Is(i, "protected") ||
-                          Is(i, "virtual");
-      if (IsWord(i) && !access && !Is(i, "final") && !Is(i + 1, "::"))
-        class_.base = syntax_.token(i).text;
-    }
+    class_.base = BaseIn({name, brace});
     if (Is(before.begin, "template") && Is(before.begin + 1, "<"))
       class_.templates = ParseTemplateParameters(
           syntax_, {before.begin + 2, MatchingClose(syntax_, before.begin + 1)});
@@ -42,7 +37,18 @@ class Members {
   }
   bool IsWord(size_t i) const { return i < Count() && syntax_.token(i).kind == Token::Kind::kWord; }
 
-  /// The place behind one member.
+  /// The first base class of a head "Name final : public Base<T> {"; "" if there is none.
+  std::string BaseIn(TokenRange head) const {
+    for (size_t i = head.begin; i < head.end; ++i) {
+      const bool access = Is(i, "public") || Is(i, "private") || Is(i, "protected") ||
+                          Is(i, "virtual");
+      if (IsWord(i) && !access && !Is(i, "final") && !Is(i + 1, "::"))
+        return std::string(syntax_.token(i).text);
+    }
+    return "";
+  }
+
+  /// Reads one member; returns the token after it.
   size_t Member(size_t begin, size_t end) {
     const auto access = [&](size_t i) {
       return Is(i, "public") || Is(i, "private") || Is(i, "protected");
@@ -62,6 +68,12 @@ class Members {
       at = MatchingClose(syntax_, at);
     }
     const size_t stop = std::min(Behind(at, end), end);
+    NotFunction(begin, head, at, stop);
+    return stop;
+  }
+
+  /// A member that is no function: a nested class, an alias or fields.
+  void NotFunction(size_t begin, size_t head, size_t at, size_t stop) {
     if (Is(at, "{") && (Is(head, "struct") || Is(head, "class"))) {
       Members(syntax_, outermost_, depth_ + 1).Run({begin, head}, at);
     } else if (Is(head, "using") && IsWord(head + 1) && Is(head + 2, "=")) {
@@ -71,11 +83,10 @@ class Members {
                !Is(head, "enum")) {
       Fields({head, stop - 1});
     }
-    return stop;
   }
 
-  /// Is the bracket that of a function's parameters? Those of attributes, and of pointers to
-  /// functions, are not.
+  /// True for the parenthesis of a function's parameters, not for that of an attribute or of a
+  /// pointer to a function.
   bool IsCallable(size_t open, size_t head) const {
     static constexpr std::string_view kAttributes[] = {
         "__align__",         "alignas",  "__attribute__", "decltype",
@@ -83,7 +94,8 @@ class Members {
     if (open == head) return false;
     const Token& before = syntax_.token(open - 1);
     if (std::ranges::find(kAttributes, before.text) != std::end(kAttributes)) return false;
-    if (Is(open - 1, "operator")) return false;  // operator()(…): the brackets behind these
+    if (Is(open - 1, "operator"))
+      return false;  // operator()(…): the second pair has the parameters
     return before.kind == Token::Kind::kWord || IsOperator(open, head);
   }
   bool IsOperator(size_t open, size_t head) const {
@@ -93,7 +105,7 @@ class Members {
     return false;
   }
 
-  /// The place behind the statement that goes on at `at`.
+  /// The token after the statement that continues at `at`.
   size_t Behind(size_t at, size_t end) const {
     while (at < end && !Is(at, ";")) {
       const bool opens = Is(at, "(") || Is(at, "[") || Is(at, "{");
@@ -121,7 +133,7 @@ class Members {
                           device,
                           outermost_};
     if (head > begin) function.templates = ParseTemplateParameters(syntax_, {begin + 2, head - 1});
-    // to a type
+    // A conversion operator.
     if (!Is(open - 2, "operator") && IsOperator(open, head)) function.name = "operator";
     function.constructor = function.name == class_.name;
     const bool destructor = Is(open - 2, "~");
@@ -129,7 +141,7 @@ class Members {
     return last + 1;
   }
 
-  /// const float *a, *b = nullptr; int size[3]{};
+  /// Adds the fields of a declaration, e.g. const float *a, *b = nullptr; or int size[3]{};
   void Fields(TokenRange statement) {
     TokenRange type;
     for (const TokenRange& piece : SplitArguments(syntax_, statement, true)) {

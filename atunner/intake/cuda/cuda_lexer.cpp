@@ -11,7 +11,8 @@ namespace {
 constexpr std::string_view kAnnotation = "atunner:";
 constexpr std::string_view kLine = "#line ";
 constexpr int kMostLines = 1 << 30;
-/// Longest first. `<` and `>` stay single: templates and launches are told apart later.
+/// Operators, longest first. `<` and `>` stay single characters; the parser distinguishes
+/// templates, launches and comparisons.
 constexpr std::array<std::string_view, 22> kSymbols = {
     "->*", "...", "::", "->", "++", "--", "+=", "-=", "*=", "/=", "%=",
     "&=",  "|=",  "^=", "==", "!=", "<=", ">=", "&&", "||", "##", ".*"};
@@ -73,7 +74,7 @@ class Lexer {
     Emit(Token::Kind::kSymbol, at_ + 1);
   }
 
-  /// End of R"tag(...)tag" when one starts here, else 0.
+  /// End of R"tag(...)tag" if one starts here, else 0.
   size_t RawStringEnd() const {
     std::string_view rest = source_.substr(at_);
     for (std::string_view prefix : {"R\"", "LR\"", "u8R\"", "uR\"", "UR\""}) {
@@ -112,7 +113,7 @@ class Lexer {
       } else if (source_[i] == quote) {
         return i + 1;
       } else if (source_[i] == '\n') {
-        return i;  // an apostrophe in a place where no text is: go on with the next line
+        return i;  // an apostrophe that begins no literal: the token ends with the line
       }
     }
     return source_.size();
@@ -147,7 +148,7 @@ class Lexer {
     while (end < source_.size() && end > 0 &&
            (source_[end - 1] == '\\' || source_.substr(0, end).ends_with("\\\r")))
       end = LineEnd(end + 1);
-    // A trailing comment may hold an annotation: end the directive before it.
+    // A trailing comment may be an annotation, so that the directive ends before it.
     const size_t comment = std::min(source_.substr(at_, end - at_).find("//"),
                                     source_.substr(at_, end - at_).find("/*"));
     if (comment != std::string_view::npos) end = at_ + comment;

@@ -1,5 +1,4 @@
-// CUDA C++ text as tokens: enough of the language to find kernels, launches and constants in files
-// as they are.
+// Splits CUDA C++ text into tokens, in enough detail to find kernels, launches and constants.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +11,15 @@ namespace atunner {
 struct Token {
   enum class Kind : uint8_t { kWord, kNumber, kText, kSymbol, kDirective };
   Kind kind = Kind::kSymbol;
-  /// Of the lexed source; a directive is its whole line, continuations included
+  /// Points into the lexed source; a directive is a whole line with its continuations
   std::string_view text;
   size_t offset = 0;  ///< bytes from the start
-  int line = 1;       ///< of the file that it was written in: #line is followed
+  int line = 1;       ///< in the original file: #line is followed
 
   bool Is(std::string_view symbol) const { return kind != Kind::kText && text == symbol; }
 };
 
-/// "atunner: tune BLOCK = 64, 128" from a comment of one line.
+/// A one-line comment such as "// atunner: tune BLOCK = 64, 128".
 struct Annotation {
   std::string_view text;  ///< after "atunner:", trimmed
   int line = 1;
@@ -31,8 +30,8 @@ struct LexedSource {
   std::vector<Annotation> annotations;
 };
 
-/// Never fails: what is no token of C++ becomes a symbol of one character. The source must outlive
-/// the result.
+/// Never fails: a character that begins no C++ token becomes a symbol. The source must outlive the
+/// result.
 LexedSource Lex(std::string_view source);
 
 }  // namespace atunner

@@ -1,4 +1,4 @@
-// Questions about tokens of a source, and pieces of them.
+// Look-ups in a parsed source, and splitting of token ranges.
 #include <algorithm>
 
 #include "atunner/intake/cuda/cuda_syntax.h"
@@ -6,7 +6,7 @@
 namespace atunner {
 namespace {
 
-constexpr int kMostBases = 8;  // of bases
+constexpr int kMostBases = 8;  // depth of base classes
 
 }  // namespace
 

@@ -77,23 +77,28 @@ class Parser {
            (std::isalnum(static_cast<unsigned char>(token.text[at])) || token.text[at] == '_'))
       ++at;
     const std::string name(token.text.substr(start, at - start));
-    // a macro with parameters
+    // A macro with parameters is not a constant.
     if (name.empty() || (at < token.text.size() && token.text[at] == '(')) return;
     skip();
     const std::string value = Trim(token.text.substr(at));
     if (value.empty()) return;
-    for (const Token& word : Lex(value).tokens) {  // #define HD __host__ __device__
-      if (IsMarked(word, "__device__")) marks_["__device__"].insert(name);
-      if (IsMarked(word, "__host__")) marks_["__host__"].insert(name);
-      if (IsMarked(word, "__global__")) marks_["__global__"].insert(name);
-    }
+    NoteMarks(name, value);
     syntax_.constants.push_back({name, FileConstant::Kind::kMacro, value, token.offset + at,
                                  value.size(), guard == name, token.line});
   }
 
+  /// Notes a macro that stands for attributes, e.g. #define HD __host__ __device__.
+  void NoteMarks(const std::string& macro, const std::string& value) {
+    for (const Token& word : Lex(value).tokens) {
+      for (const char* attribute : {"__device__", "__host__", "__global__"}) {
+        if (IsMarked(word, attribute)) marks_[attribute].insert(macro);
+      }
+    }
+  }
+
   // --- declarations ---
 
-  /// Is the token the attribute, or a macro that stands for it?
+  /// True if the token is the attribute or a macro that stands for it.
   bool IsMarked(const Token& token, const std::string& attribute) const {
     if (token.Is(attribute)) return true;
     const auto macros = marks_.find(attribute);
@@ -135,7 +140,7 @@ class Parser {
     return close + 1;
   }
 
-  /// One declaration or definition from its first token; returns the place after it.
+  /// Reads one declaration or definition from its first token; returns the token after it.
   size_t Declaration(size_t begin, size_t end, const std::string& path) {
     size_t i = begin;
     std::vector<TemplateParameter> templates;
@@ -144,23 +149,15 @@ class Parser {
       templates = ParseTemplateParameters(syntax_, {i + 2, close});
       i = close + 1;
     }
-    bool device = false;
-    bool host = false;
-    bool global = false;
-    bool is_constexpr = false;
-    // of the parameter list: the last "word(" before the body that is no attribute
+    Marks marks;
+    // The parenthesis of the parameter list: the first "word(" that is not an attribute.
     size_t open_paren = SIZE_MAX;
     size_t at = i;
     for (; at < end; ++at) {
       const Token& token = At(at);
       if (token.kind == Token::Kind::kDirective) continue;
-      device |= IsMarked(token, "__device__") || token.Is("__shared__") ||
-                token.Is("__constant__") || token.Is("__managed__") || token.Is("C10_DEVICE") ||
-                token.Is("C10_HOST_DEVICE");
-      host |= IsMarked(token, "__host__");
-      global |= IsMarked(token, "__global__");
-      is_constexpr |= token.Is("constexpr") || token.Is("consteval");
-      if (token.Is("=") && open_paren == SIZE_MAX) break;  // a variable
+      Mark(token, marks);
+      if (token.Is("=") && open_paren == SIZE_MAX) break;  // the declaration is a variable
       if (token.Is("(")) {
         if (at > i && IsWord(at - 1) && !IsAttribute(At(at - 1).text) && open_paren == SIZE_MAX)
           open_paren = at;
@@ -175,10 +172,21 @@ class Parser {
     }
     if (at >= end) return end;
     if (Is(at, "{") && open_paren != SIZE_MAX)
-      return Function(
-          begin, i, open_paren, at, end, path, std::move(templates),
-          {.global = global, .device = device, .host = host, .is_constexpr = is_constexpr});
-    return Other(begin, i, at, end, device || is_constexpr);
+      return Function(begin, i, open_paren, at, end, path, std::move(templates), marks);
+    return Other(begin, i, at, end, marks.device || marks.is_constexpr);
+  }
+
+  struct Marks {
+    bool global = false, device = false, host = false, is_constexpr = false;
+  };
+
+  void Mark(const Token& token, Marks& marks) const {
+    marks.device |= IsMarked(token, "__device__") || token.Is("__shared__") ||
+                    token.Is("__constant__") || token.Is("__managed__") || token.Is("C10_DEVICE") ||
+                    token.Is("C10_HOST_DEVICE");
+    marks.host |= IsMarked(token, "__host__");
+    marks.global |= IsMarked(token, "__global__");
+    marks.is_constexpr |= token.Is("constexpr") || token.Is("consteval");
   }
 
   static bool IsAttribute(std::string_view word) {
@@ -188,10 +196,6 @@ class Parser {
         "__declspec",        "noexcept",      "explicit",         "asm"};
     return kAttributes.contains(word);
   }
-
-  struct Marks {
-    bool global = false, device = false, host = false, is_constexpr = false;
-  };
 
   size_t Function(size_t begin, size_t head, size_t open_paren, size_t brace, size_t end,
                   const std::string& path, std::vector<TemplateParameter> templates, Marks marks) {
@@ -215,8 +219,8 @@ class Parser {
     return close + 1;
   }
 
-  /// Of `void Solver::step(…) { … }` and `Buffer<T>::Buffer(…) : … { … }`, whose name is at a
-  /// token: the class.
+  /// Sets the class of a member function that is defined outside of it and whose name is at the
+  /// token `name`: `void Solver::step(…) { … }`, `Buffer<T>::Buffer(…) : … { … }`.
   void MemberOfClass(size_t name, HostFunction& function) const {
     if (name < 2 || !Is(name - 1, "::")) return;
     size_t at = name - 2;
@@ -256,7 +260,7 @@ class Parser {
     return stop;
   }
 
-  /// Notes the name of a type that is declared in a namespace.
+  /// Notes the full name of a type that is declared in a namespace.
   void Qualify(const std::string& path, TokenRange head, size_t stop) {
     size_t name = head.begin + 1;  // using Name = …; struct Name; enum class Name
     if (Is(head.begin, "typedef")) name = stop >= 2 ? stop - 2 : stop;
@@ -275,7 +279,7 @@ class Parser {
     }
   }
 
-  /// Declarations that name a class which device code lacks go with it.
+  /// Drops the declarations that use a dropped class, until there are no more.
   void DropUsesOfDropped() {
     for (size_t before = SIZE_MAX; before != dropped_.size();) {
       before = dropped_.size();
@@ -299,7 +303,8 @@ class Parser {
     return false;
   }
 
-  /// What only the host understands of a class that device code may use goes by itself.
+  /// Reads a class. Its host-only member functions are dropped, also if the class itself is kept
+  /// for the device.
   void Class(size_t begin, size_t head, size_t brace) {
     const size_t first = syntax_.functions.size();
     ReadClass(syntax_, {begin, head}, brace);
@@ -311,29 +316,38 @@ class Parser {
 
   bool IsOpening(size_t i) const { return Is(i, "(") || Is(i, "[") || Is(i, "{"); }
 
-  /// Does a declaration name what a device compiler lacks: the host's standard library, the runtime
-  /// API?
+  /// True if a declaration uses the host's standard library or the CUDA runtime API, which NVRTC
+  /// does not have.
   bool IsHostOnly(TokenRange range) const {
-    bool device = false;
     bool host = false;
     for (size_t i = range.begin; i < range.end; ++i) {
       const std::string_view text = At(i).text;
-      device |= text == "__device__" || text == "__constant__" || text == "__global__";
-      const bool std_name = text == "std" && Is(i + 1, "::") && i + 2 < range.end;
-      static const std::set<std::string_view> kDeviceStd = {
-          "size_t",    "numeric_limits", "integral_constant", "is_same",
-          "is_same_v", "conditional_t",  "enable_if_t",       "int32_t",
-          "uint32_t",  "int64_t",        "uint64_t",          "uint8_t",
-          "int8_t"};
-      host |= std_name && !kDeviceStd.contains(At(i + 2).text);
-      host |= text == "std" && Is(i + 1, ";");  // using namespace std;
-      host |= text.starts_with("cuda") && text.size() > 4 &&
-              (std::isupper(static_cast<unsigned char>(text[4])) || text == "cuda_stream") &&
-              !Is(i + 1, "::");
-      host |= IsTriple(i, "<");
+      if (text == "__device__" || text == "__constant__" || text == "__global__") return false;
+      host |= IsHostStd(i, range.end) || IsRuntimeApi(i) || IsTriple(i, "<");
       host |= text == "FILE" || text == "thrust" || text == "ofstream" || text == "ifstream";
     }
-    return host && !device;
+    return host;
+  }
+
+  /// True at a name of the standard library that NVRTC does not have, and at `using namespace
+  /// std;`.
+  bool IsHostStd(size_t i, size_t end) const {
+    static const std::set<std::string_view> kDeviceStd = {
+        "size_t",    "numeric_limits", "integral_constant", "is_same",
+        "is_same_v", "conditional_t",  "enable_if_t",       "int32_t",
+        "uint32_t",  "int64_t",        "uint64_t",          "uint8_t",
+        "int8_t"};
+    if (At(i).text != "std") return false;
+    if (Is(i + 1, "::") && i + 2 < end) return !kDeviceStd.contains(At(i + 2).text);
+    return Is(i + 1, ";");
+  }
+
+  /// True at a name of the CUDA runtime such as cudaMalloc, but not at the namespace cuda::.
+  bool IsRuntimeApi(size_t i) const {
+    const std::string_view text = At(i).text;
+    return text.starts_with("cuda") && text.size() > 4 &&
+           (std::isupper(static_cast<unsigned char>(text[4])) || text == "cuda_stream") &&
+           !Is(i + 1, "::");
   }
 
   void Alias(size_t head, size_t stop) {
@@ -347,16 +361,20 @@ class Parser {
     }
   }
 
-  /// enum class Mode : int8_t { kNone, kRelu = 4 };
-  void Enumerators(size_t head, TokenRange range) {
+  /// Notes the type of an enum's values, int if it names none.
+  void EnumAlias(size_t head, size_t brace) {
     size_t name = head + 1;
     while (Is(name, "class") || Is(name, "struct")) ++name;
     if (IsWord(name)) {
-      const std::string type = Is(name + 1, ":")
-                                   ? std::string(syntax_.Text({name + 2, range.begin}))
-                                   : "int";
+      const std::string type = Is(name + 1, ":") ? std::string(syntax_.Text({name + 2, brace}))
+                                                 : "int";
       syntax_.aliases[std::string(At(name).text)] = type;
     }
+  }
+
+  /// Reads an enum, e.g. enum class Mode : int8_t { kNone, kRelu = 4 };
+  void Enumerators(size_t head, TokenRange range) {
+    EnumAlias(head, range.begin);
     int64_t next = 0;
     for (const TokenRange& piece :
          SplitArguments(syntax_, {range.begin + 1, MatchingClose(syntax_, range.begin)}, true)) {
@@ -373,7 +391,7 @@ class Parser {
     }
   }
 
-  /// constexpr int A = 4, B = 2;
+  /// Reads constants, e.g. constexpr int A = 4, B = 2;
   void Variable(size_t head, size_t stop) {
     bool constant = false;
     for (size_t i = head; i < stop && !Is(i, "="); ++i)
@@ -389,7 +407,7 @@ class Parser {
     }
   }
 
-  /// static float *d_x = nullptr, *d_y;
+  /// Reads file-level variables, e.g. static float *d_x = nullptr, *d_y;
   void HostVariables(size_t head, size_t stop) {
     TokenRange type;
     for (const TokenRange& piece : SplitArguments(syntax_, {head, stop - 1}, true)) {
@@ -415,27 +433,7 @@ class Parser {
     std::vector<KernelParameter> all;
     for (const TokenRange& piece : SplitArguments(syntax_, range, true)) {
       KernelParameter parameter;
-      std::vector<std::string> words;
-      for (size_t i = piece.begin; i < piece.end && !Is(i, "="); ++i) {
-        if (Is(i, "*")) {
-          parameter.pointer = true;
-        } else if (Is(i, "[")) {
-          parameter.pointer = true;
-          i = MatchingClose(syntax_, i);
-        } else if (Is(i, "const")) {
-          parameter.is_const |= !parameter.pointer;
-        } else if (Is(i, "(") && i > piece.begin) {  // __attribute__((...)), __align__(8)
-          i = MatchingClose(syntax_, i);
-        } else if (Is(i, "::") && !words.empty() && IsWord(i + 1)) {
-          words.back() += "::" + std::string(At(++i).text);
-        } else if (IsWord(i) && !IsQualifier(At(i).text) && !IsAttribute(At(i).text)) {
-          words.emplace_back(At(i).text);
-        } else if (Is(i, "<") && !words.empty()) {
-          const size_t close = MatchingClose(syntax_, i);
-          words.back() += std::string(syntax_.Text({i, std::min(close + 1, piece.end)}));
-          i = close;
-        }
-      }
+      std::vector<std::string> words = ParameterWords(piece, parameter);
       if (words.empty() || (words.size() == 1 && words[0] == "void")) continue;
       if (words.size() > 1) {
         parameter.name = words.back();
@@ -446,6 +444,33 @@ class Parser {
       all.push_back(std::move(parameter));
     }
     return all;
+  }
+
+  /// The words of type and name of one parameter, without qualifiers and attributes; sets `pointer`
+  /// and `is_const`.
+  std::vector<std::string> ParameterWords(TokenRange piece, KernelParameter& parameter) const {
+    std::vector<std::string> words;
+    for (size_t i = piece.begin; i < piece.end && !Is(i, "="); ++i) {
+      if (Is(i, "*")) {
+        parameter.pointer = true;
+      } else if (Is(i, "[")) {
+        parameter.pointer = true;
+        i = MatchingClose(syntax_, i);
+      } else if (Is(i, "const")) {
+        parameter.is_const |= !parameter.pointer;
+      } else if (Is(i, "(") && i > piece.begin) {  // __attribute__((...)), __align__(8)
+        i = MatchingClose(syntax_, i);
+      } else if (Is(i, "::") && !words.empty() && IsWord(i + 1)) {
+        words.back() += "::" + std::string(At(++i).text);
+      } else if (IsWord(i) && !IsQualifier(At(i).text) && !IsAttribute(At(i).text)) {
+        words.emplace_back(At(i).text);
+      } else if (Is(i, "<") && !words.empty()) {
+        const size_t close = MatchingClose(syntax_, i);
+        words.back() += std::string(syntax_.Text({i, std::min(close + 1, piece.end)}));
+        i = close;
+      }
+    }
+    return words;
   }
 
   // --- launches ---
@@ -466,8 +491,7 @@ class Parser {
     }
   }
 
-  /// cudaLaunchKernel((void*)kernel, grid, block, args, shared bytes, stream), after void* args[] =
-  /// {&x, &n};
+  /// A launch by cudaLaunchKernel((void*)kernel, grid, block, args, shared bytes, stream).
   void CalledLaunch(size_t call, bool cooperative) {
     const std::vector<TokenRange> pieces = SplitArguments(
         syntax_, {call + 2, MatchingClose(syntax_, call + 1)}, true);
@@ -485,7 +509,8 @@ class Parser {
     AddLaunch(std::move(launch), call);
   }
 
-  /// `void* args[] = {&x, &n};`, or `void* args[2]; args[0] = &x; args[1] = &n;`
+  /// Finds the arguments of such a launch in the list that it names: `void* args[] = {&x, &n};` or
+  /// `void* args[2]; args[0] = &x; args[1] = &n;`.
   void ListedArguments(size_t call, std::string_view list, KernelLaunch& launch) const {
     constexpr int64_t kMostArguments = 64;
     std::map<int64_t, TokenRange> assigned;
@@ -501,7 +526,7 @@ class Parser {
         if (*place < kMostArguments && end > equals + 1)
           assigned.try_emplace(*place, TokenRange{equals + 1, end});
       } else {
-        break;  // declared here
+        break;  // the list's declaration
       }
     }
     if (!launch.arguments.empty()) return;
@@ -512,7 +537,7 @@ class Parser {
     }
   }
 
-  /// What the elements of a list like {&x, (void*)&n} point to.
+  /// The variables that a list like {&x, (void*)&n} points to.
   std::vector<TokenRange> Pointees(TokenRange list) const {
     std::vector<TokenRange> pieces = SplitArguments(syntax_, list, true);
     for (TokenRange& piece : pieces) {
@@ -527,7 +552,7 @@ class Parser {
     size_t close = open + 3;
     while (close < Count() && !IsTriple(close, ">")) {
       if (Is(close, ";") || Is(close, "{")) {
-        // dim3{...} is fine; a statement's end is not.
+        // dim3{…} may be part of a configuration, the end of a statement not.
         if (Is(close, ";")) return;
         close = MatchingClose(syntax_, close);
       }
@@ -542,7 +567,7 @@ class Parser {
     AddLaunch(std::move(launch), open);
   }
 
-  /// `auto kernel = reduce<256>; kernel<<<…>>>(…)`: the kernel that the variable is.
+  /// Replaces a launched variable by its kernel: `auto kernel = reduce<256>; kernel<<<…>>>(…)`.
   void FollowVariable(KernelLaunch& launch, size_t at) const {
     const auto named = [&](const KernelLaunch& one) {
       return std::ranges::any_of(syntax_.kernels,
@@ -570,18 +595,13 @@ class Parser {
     syntax_.launches.push_back(std::move(launch));
   }
 
-  /// The kernel whose name, or template arguments, end at the token `name`.
+  /// Sets name and template arguments of the kernel whose name, or whose template arguments, end at
+  /// the token `name`; false if there is no name.
   bool NameLaunch(size_t name, KernelLaunch& launch) const {
     // (k<128>)<<<...>>>
     if (name > 1 && Is(name, ")") && (IsWord(name - 1) || Is(name - 1, ">"))) --name;
-    // k<128, float><<<...>>>
-    if (Is(name, ">")) {
-      size_t depth = 0;
-      size_t start = name;
-      for (; start > 0; --start) {
-        if (Is(start, ">")) ++depth;
-        if (Is(start, "<") && --depth == 0) break;
-      }
+    if (Is(name, ">")) {  // k<128, float><<<...>>>
+      const size_t start = OpeningAngle(name);
       if (start == 0) return false;
       launch.template_args = SplitArguments(syntax_, {start + 1, name}, true);
       name = start - 1;
@@ -597,10 +617,20 @@ class Parser {
     return true;
   }
 
+  /// The "<" that the ">" at a token closes; 0 if there is none.
+  size_t OpeningAngle(size_t close) const {
+    size_t depth = 0;
+    for (size_t at = close; at > 0; --at) {
+      if (Is(at, ">")) ++depth;
+      if (Is(at, "<") && --depth == 0) return at;
+    }
+    return 0;
+  }
+
   CudaSyntax syntax_;
-  std::vector<TokenRange> kept_;        ///< declarations at namespace level, for the device as well
-  std::set<std::string_view> dropped_;  ///< classes and aliases that are not
-  /// Attribute -> macros for it
+  std::vector<TokenRange> kept_;        ///< namespace-level declarations that the device keeps
+  std::set<std::string_view> dropped_;  ///< classes and aliases that it does not
+  /// Macros that stand for an attribute, by attribute
   std::map<std::string, std::set<std::string, std::less<>>, std::less<>> marks_;
 };
 

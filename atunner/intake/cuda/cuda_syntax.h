@@ -1,6 +1,5 @@
-// What a CUDA source declares that tuning cares about: kernels, launches, constants, host
-// functions. A tolerant grammar over tokens: it copes with files as they are and reports only what
-// it understood.
+// Finds the declarations of a CUDA source that matter for tuning: kernels, launches, constants,
+// host functions and classes. The parser is tolerant: it skips whatever it does not understand.
 #pragma once
 
 #include <array>
@@ -40,35 +39,35 @@ struct KernelDefinition {
   std::string qualified;  ///< "ns::reduce": what a name expression needs
   std::vector<TemplateParameter> templates;
   std::vector<KernelParameter> parameters;
-  TokenRange head;  ///< from template or __global__ to the body
+  TokenRange head;  ///< from `template` or `__global__` to the body
   TokenRange body;  ///< between the braces
   int line = 0;
 };
 
 struct KernelLaunch {
   std::string kernel;                     ///< as written, without template arguments: "ns::reduce"
-  std::vector<TokenRange> template_args;  ///< of "k<128, float>"
+  std::vector<TokenRange> template_args;  ///< 128 and float of "k<128, float>"
   std::vector<TokenRange> configuration;  ///< between <<< and >>>
-  /// A cudaLaunchConfig_t, where what it holds stands elsewhere
+  /// The cudaLaunchConfig_t variable of a launch whose fields are set elsewhere; empty otherwise
   TokenRange configured_by;
   std::vector<TokenRange> arguments;
-  std::array<TokenRange, 3> cluster;  ///< empty ones are 1
+  std::array<TokenRange, 3> cluster;  ///< an empty range means 1
   bool cooperative = false;
   size_t function = SIZE_MAX;  ///< index of the enclosing host function
-  size_t token = 0;            ///< of the kernel's name, or of the call that launches it
+  size_t token = 0;            ///< the kernel's name, or the call that launches it
   int line = 0;
 };
 
-/// A named constant of the whole file: macro without parameters, constexpr, const, enumerator (its
-/// value is written nowhere where it only follows the one before).
+/// A named constant at file level: a macro without parameters, a constexpr or const variable, or an
+/// enumerator. `length` is 0 for an enumerator without a written value.
 struct FileConstant {
   enum class Kind : uint8_t { kMacro, kVariable, kEnumerator };
   std::string name;
   Kind kind = Kind::kMacro;
   std::string value;  ///< text
-  size_t offset = 0;  ///< of the value in the source
+  size_t offset = 0;  ///< where the value begins in the source, bytes
   size_t length = 0;
-  bool guarded = false;  ///< #ifndef X around #define X
+  bool guarded = false;  ///< inside #ifndef X: the user may set it by -DX=…
   int line = 0;
 };
 
@@ -78,11 +77,11 @@ struct HostFunction {
   TokenRange parameters;
   TokenRange body;
   TokenRange whole;      ///< from its first declaration token to the closing brace
-  std::string of_class;  ///< the class that it is a member of; empty for a function of its own
+  std::string of_class;  ///< the class of a member function, else empty
   bool constructor = false;
-  TokenRange initialisers;  ///< of a constructor: what stands between the colon and the body
-  bool on_device = false;   ///< may be called there as well: it stays in the device's text
-  /// The first token of the declaration that it stands in: of the class, where that has it
+  TokenRange initialisers;  ///< a constructor's initialiser list, between the colon and the body
+  bool on_device = false;   ///< also a device function, so that DeviceText keeps it
+  /// First token of the outermost declaration around it: the class of a member function
   size_t outermost = 0;
 };
 
@@ -90,12 +89,12 @@ struct HostFunction {
 struct ClassField {
   std::string name;
   TokenRange type;
-  TokenRange value;  ///< behind = or between the braces; may be empty
+  TokenRange value;  ///< the initialiser, after = or in braces; may be empty
 };
 
 struct ClassDefinition {
   std::string name;
-  std::string base;  ///< the first; may be empty
+  std::string base;  ///< the first base class; may be empty
   std::vector<TemplateParameter> templates;
   std::vector<ClassField> fields;
   std::map<std::string, std::string, std::less<>> aliases;  ///< using Policy = Tile<16, 8>;
@@ -106,7 +105,7 @@ struct ClassDefinition {
 struct NamespaceBody {
   TokenRange range;
   std::string path;        ///< "hist::detail::"
-  bool anonymous = false;  ///< or in one that is
+  bool anonymous = false;  ///< it or a namespace around it has no name
 };
 
 struct CudaSyntax {
@@ -117,16 +116,16 @@ struct CudaSyntax {
   std::vector<FileConstant> constants;
   std::vector<HostFunction> functions;
   std::vector<ClassDefinition> classes;
-  /// Of the file, that the host may change
+  /// Variables at file level that are not constant
   std::vector<ClassField> variables;
-  /// Typedef and using: "real" -> "float"
+  /// Type names by typedef and using: "real" -> "float"
   std::map<std::string, std::string, std::less<>> aliases;
-  /// Types in namespaces: "index_t" -> "hist::index_t"
+  /// Full names of types in namespaces: "index_t" -> "hist::index_t"
   std::map<std::string, std::string, std::less<>> qualified;
-  std::vector<NamespaceBody> namespaces;  ///< from the outside in
-  std::vector<TokenRange> host_only;  ///< top-level declarations that a device compiler cannot take
+  std::vector<NamespaceBody> namespaces;  ///< outer ones first
+  std::vector<TokenRange> host_only;      ///< top-level declarations that NVRTC cannot compile
 
-  /// Behind the last one an empty one: brackets that nothing closes end there.
+  /// Token i, or an empty token past the end, where unclosed brackets end.
   const Token& token(size_t i) const {
     static const Token kNone;
     return i < lexed.tokens.size() ? lexed.tokens[i] : kNone;
@@ -135,41 +134,42 @@ struct CudaSyntax {
   std::string_view Text(TokenRange range) const;
   const FileConstant* FindConstant(std::string_view name) const;
   const ClassField* FindVariable(std::string_view name) const;
-  /// The innermost around a token; null outside of all.
+  /// The innermost namespace around a token; nullptr if there is none.
   const NamespaceBody* NamespaceAt(size_t token) const;
-  /// By name, without namespaces; the end where the source does not define it.
+  /// The alias of that name, without namespaces; aliases.end() if the source does not define it.
   std::map<std::string, std::string, std::less<>>::const_iterator FindAlias(
       std::string_view type) const;
-  /// By name, without namespaces and template arguments; null where the source does not define it.
+  /// The class of that name, without namespaces and template arguments; nullptr if the source does
+  /// not define it.
   const ClassDefinition* FindClass(std::string_view type) const;
-  /// Of the class or of what it derives from.
+  /// A field of the class or of its base classes; nullptr if there is none.
   const ClassField* FindField(const ClassDefinition* of, std::string_view field) const;
   bool IsA(std::string_view type, std::string_view base) const;
 };
 
+/// True if the launch names the kernel.
 bool IsLaunchOf(const KernelLaunch& launch, const KernelDefinition& kernel);
 
 CudaSyntax ParseCuda(std::string_view source);
 
-/// The source with everything blanked that only a host compiler understands: host functions, their
-/// includes stay (the compiler knows them). Lines keep their numbers and every remaining byte its
-/// offset.
+/// The source with all host-only declarations replaced by blanks; #include lines stay. Line numbers
+/// and byte offsets do not change.
 std::string DeviceText(const CudaSyntax& syntax);
 
-/// DeviceText of a whole program (it has a main or launches kernels); any other source as it is:
-/// what its functions are meant for cannot be told, and the compiler takes them for device
-/// functions.
+/// DeviceText of a whole program, i.e. a source with a main or a launch. Any other source is
+/// returned unchanged: its functions may be device functions, which is how the compiler treats
+/// them.
 std::string CompilableText(const CudaSyntax& syntax);
 
-/// Pieces of a range at commas outside of (), [], {} and, with `angles`, <>.
+/// Splits a range at commas outside of (), [], {} and, with `angles`, <>.
 std::vector<TokenRange> SplitArguments(const CudaSyntax& syntax, TokenRange range, bool angles);
-/// Of what stands between the angles behind `template`.
+/// Parses the text between the angle brackets after `template`.
 std::vector<TemplateParameter> ParseTemplateParameters(const CudaSyntax& syntax, TokenRange range);
-/// Where the declaration at `begin` has a list of initialisers behind its parameters, their range,
-/// which the body's brace follows; else empty.
+/// The initialiser list of a constructor whose parameters close at `close`, up to the body's brace;
+/// empty if there is none.
 TokenRange InitialisersBehind(const CudaSyntax& syntax, size_t close);
-/// The token that closes the bracket at `open` ("(", "[", "{" or "<"); the end of the tokens when
-/// nothing does.
+/// The token that closes the bracket at `open` ("(", "[", "{" or "<"); the number of tokens if none
+/// does.
 size_t MatchingClose(const CudaSyntax& syntax, size_t open);
 
 }  // namespace atunner

@@ -1,4 +1,4 @@
-// Of a program, what is for the device's compiler.
+// The part of a program that is compiled for the device.
 #include <algorithm>
 
 #include "atunner/intake/cuda/cuda_syntax.h"
@@ -11,7 +11,7 @@ std::string DeviceText(const CudaSyntax& syntax) {
     const std::string_view gone = syntax.Text(range);
     if (gone.empty()) continue;
     const auto start = static_cast<size_t>(gone.data() - syntax.source.data());
-    // Directives inside stay: an #endif among them may belong to an #if outside.
+    // Directives stay: an #endif inside may belong to an #if outside.
     size_t at = start;
     for (size_t i = range.begin; i <= range.end; ++i) {
       const bool last = i == range.end || i >= syntax.lexed.tokens.size();

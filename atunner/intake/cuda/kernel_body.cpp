@@ -10,6 +10,23 @@ struct Use {
   bool writes = false;
 };
 
+/// True for a unary * before the token.
+bool IsDereferenced(const CudaSyntax& syntax, size_t at) {
+  if (at < 2 || !syntax.token(at - 1).Is("*")) return false;
+  const Token& before = syntax.token(at - 2);
+  return before.kind != Token::Kind::kWord && before.kind != Token::Kind::kNumber &&
+         !before.Is(")") && !before.Is("]");
+}
+
+/// True for ++, -- or a unary & before the token.
+bool IsModifiedBefore(const CudaSyntax& syntax, size_t at) {
+  if (at == 0) return false;
+  const Token& before = syntax.token(at - 1);
+  if (before.Is("++") || before.Is("--")) return true;
+  return before.Is("&") && (at < 2 || (syntax.token(at - 2).kind != Token::Kind::kWord &&
+                                       !syntax.token(at - 2).Is(")")));
+}
+
 /// The use of a pointer whose name is token `at`.
 Use UseAt(const CudaSyntax& syntax, size_t at, size_t end) {
   const auto is = [&](size_t i, std::string_view text) {
@@ -19,19 +36,9 @@ Use UseAt(const CudaSyntax& syntax, size_t at, size_t end) {
   size_t next = at + 1;
   const bool indexed = is(next, "[");
   while (is(next, "[")) next = MatchingClose(syntax, next) + 1;
-  const bool dereferenced = at > 0 && syntax.token(at - 1).Is("*") && at > 1 &&
-                            syntax.token(at - 2).kind != Token::Kind::kWord &&
-                            syntax.token(at - 2).kind != Token::Kind::kNumber &&
-                            !syntax.token(at - 2).Is(")") && !syntax.token(at - 2).Is("]");
-  if (!indexed && !dereferenced) return both;         // it escapes
-  while (is(next, ".") && next + 1 < end) next += 2;  // p[i].x
-  if (at > 0 && (syntax.token(at - 1).Is("&") || syntax.token(at - 1).Is("++") ||
-                 syntax.token(at - 1).Is("--"))) {
-    const bool address = !syntax.token(at - 1).Is("&") || at < 2 ||
-                         (syntax.token(at - 2).kind != Token::Kind::kWord &&
-                          !syntax.token(at - 2).Is(")"));
-    if (address) return both;
-  }
+  if (!indexed && !IsDereferenced(syntax, at)) return both;  // the pointer escapes
+  while (is(next, ".") && next + 1 < end) next += 2;         // p[i].x
+  if (IsModifiedBefore(syntax, at)) return both;
   if (is(next, "=")) return {false, true};
   for (std::string_view op : {"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--"}) {
     if (is(next, op)) return both;
@@ -39,7 +46,7 @@ Use UseAt(const CudaSyntax& syntax, size_t at, size_t end) {
   return {true, false};
 }
 
-/// Variables that "+= blockDim.x" moves on.
+/// Loop variables that advance by blockDim.axis.
 std::vector<std::string_view> StridingVariables(const CudaSyntax& syntax,
                                                 const KernelDefinition& kernel,
                                                 std::string_view axis) {
@@ -55,8 +62,8 @@ std::vector<std::string_view> StridingVariables(const CudaSyntax& syntax,
   return names;
 }
 
-/// Is an element of the array named by a variable that strides over it: for (i = threadIdx.x; …; i
-/// += blockDim.x) s[i]?
+/// True if the array is indexed by a loop variable that advances by blockDim.x:
+/// for (i = threadIdx.x; …; i += blockDim.x) s[i].
 bool StridesOver(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view array) {
   const std::vector<std::string_view> striding = StridingVariables(syntax, kernel, "x");
   for (size_t i = kernel.body.begin; i + 3 < kernel.body.end; ++i) {
@@ -67,8 +74,8 @@ bool StridesOver(const CudaSyntax& syntax, const KernelDefinition& kernel, std::
   return false;
 }
 
-/// Does a macro with parameters that the body uses have `text`? CUDA_KERNEL_LOOP(i, n) says how
-/// threads stride.
+/// True if the body uses a macro whose definition contains `text`, e.g. CUDA_KERNEL_LOOP(i, n) with
+/// blockDim.x * gridDim.x.
 bool MacroHas(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view text) {
   constexpr std::string_view kOfPyTorch =
       "(i, n) blockIdx.x * blockDim.x + threadIdx.x; blockDim.x * gridDim.x";
@@ -95,7 +102,7 @@ Role RoleOf(const CudaSyntax& syntax, const KernelDefinition& kernel,
   Use all;
   for (size_t i = kernel.body.begin; i < kernel.body.end; ++i) {
     if (!syntax.token(i).Is(parameter.name) || syntax.token(i).kind != Token::Kind::kWord) continue;
-    // a member of that name
+    // Not the parameter, but a member of the same name.
     if (i > 0 && (syntax.token(i - 1).Is(".") || syntax.token(i - 1).Is("->"))) continue;
     const Use use = UseAt(syntax, i, kernel.body.end);
     all.reads |= use.reads;
@@ -110,7 +117,7 @@ bool Reads(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string
   for (size_t i = kernel.body.begin; i + 2 < kernel.body.end; ++i) {
     if (syntax.token(i).Is(name) && syntax.token(i + 1).Is(".") && syntax.token(i + 2).Is(axis))
       return true;
-    // Cooperative groups: as many warps as a block has.
+    // The number of warps of a block in cooperative groups also depends on blockDim.x.
     if (name == "blockDim" && axis == "x" && syntax.token(i).Is("meta_group_size")) return true;
   }
   return MacroHas(syntax, kernel, std::string(name) + "." + std::string(axis));
@@ -121,7 +128,7 @@ bool Uses(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_
     for (size_t i = range.begin; i < range.end; ++i) {
       const Token& token = syntax.token(i);
       if (token.Is(name)) return true;
-      // #pragma unroll UNROLL, #if USE_LDG
+      // Directives use names too: #pragma unroll UNROLL, #if USE_LDG.
       if (token.kind == Token::Kind::kDirective && token.text.find(name) != std::string_view::npos)
         return true;
     }

@@ -1,4 +1,4 @@
-// What a kernel's body tells about its arguments and about how free its launch is.
+// Facts that a kernel's body reveals: the roles of its arguments and whether its launch may vary.
 #pragma once
 
 #include <optional>
@@ -9,33 +9,34 @@
 
 namespace atunner {
 
-/// kInput, kOutput or kInOut, from the uses of a pointer parameter. A pointer that escapes (passed
-/// on, aliased) counts as read and written unless it points to const.
+/// The role of a pointer parameter by its uses. A pointer that escapes (is passed on or aliased)
+/// counts as read and written unless it points to const.
 Role RoleOf(const CudaSyntax& syntax, const KernelDefinition& kernel,
             const KernelParameter& parameter);
 
-/// Does the body read `name.axis` ("blockDim", "x")?
+/// True if the body reads `name.axis`, e.g. blockDim.x.
 bool Reads(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view name,
            std::string_view axis);
-/// Is the name used in the head or the body?
+/// True if the name is used in the kernel's head or body.
 bool Uses(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view name);
-/// Text of a static shared array's extent that none of `free_names` decides: it hard-wires a block
-/// size. Not an array of 32, which has an element per warp, nor one that the threads stride over.
+/// The extent of a static shared array that depends on none of `free_names` and therefore fixes the
+/// block size; nullopt if there is none. Arrays of 32 (an element per warp) and arrays over which
+/// the threads stride do not count.
 std::optional<std::string> FixedSharedArray(const CudaSyntax& syntax,
                                             const KernelDefinition& kernel,
                                             const std::vector<std::string>& free_names);
-/// Has the body "+= blockDim.x", by which the threads of a block stride over what is theirs,
-/// however many they are?
+/// True if a loop of the body advances by blockDim.axis: the threads of a block stride over their
+/// data, and any block size is right.
 bool StridesByBlock(const CudaSyntax& syntax, const KernelDefinition& kernel,
                     std::string_view axis);
-/// Has the body "blockDim.x * gridDim.x", by which a loop strides over a problem of any size?
+/// True if the body has a grid-stride loop (blockDim.x * gridDim.x): any number of blocks is right.
 bool StridesByGrid(const CudaSyntax& syntax, const KernelDefinition& kernel);
-/// N of __launch_bounds__(N, …) as written; empty without one.
+/// The text of N in __launch_bounds__(N, …); "" if there is none.
 std::string LaunchBound(const CudaSyntax& syntax, const KernelDefinition& kernel);
 
-/// The first launch of a kernel; null when the source launches it nowhere.
+/// The first launch of a kernel; nullptr if the source does not launch it.
 const KernelLaunch* FindLaunch(const CudaSyntax& syntax, const KernelDefinition& kernel);
-/// Whether a type is a structure, of the source or of the runtime's.
+/// True for a structure of the source or of the CUDA runtime (cudaPitchedPtr, …).
 bool IsStructure(const CudaSyntax& syntax, const std::string& type);
 
 }  // namespace atunner

@@ -5,7 +5,7 @@
 namespace atunner {
 namespace {
 
-/// The kernel of `ns::name<int, 4>`, with its template arguments.
+/// Parses `ns::name<int, 4>` into the kernel's name and template arguments.
 bool NameKernel(const CudaSyntax& syntax, TokenRange range, KernelLaunch& launch) {
   for (size_t i = range.begin; i < range.end; ++i) {
     const Token& token = syntax.token(i);
@@ -20,8 +20,7 @@ bool NameKernel(const CudaSyntax& syntax, TokenRange range, KernelLaunch& launch
   return !launch.kernel.empty();
 }
 
-/// What `=` at token `equals` gives, up to the end of the statement or of the list that it stands
-/// in.
+/// The value assigned by the `=` at token `equals`: up to the end of the statement or list element.
 TokenRange ValueBehind(const CudaSyntax& syntax, size_t equals) {
   size_t end = equals + 1;
   while (end < syntax.lexed.tokens.size()) {
@@ -32,8 +31,9 @@ TokenRange ValueBehind(const CudaSyntax& syntax, size_t equals) {
   return {equals + 1, std::min(end, syntax.lexed.tokens.size())};
 }
 
-/// The value of the field, of whichever structure, that is written last in [begin, call): x.field =
-/// value, or .field = value in a list. Empty where its members are written one by one.
+/// The last value assigned to a field of that name, in any structure, in [begin, call): by x.field
+/// = value or by .field = value in a list. Empty if the members of the field are assigned one by
+/// one.
 TokenRange FieldBefore(const CudaSyntax& syntax, size_t begin, size_t call,
                        std::string_view field) {
   for (size_t i = call; i-- > begin + 1;) {
@@ -66,7 +66,7 @@ std::optional<KernelLaunch> ConfiguredLaunch(const CudaSyntax& syntax, size_t ca
   if (pieces.size() < 2 || !NameKernel(syntax, pieces[1], launch)) return std::nullopt;
   launch.token = call;
   launch.line = syntax.token(call).line;
-  size_t begin = call;  // of the function
+  size_t begin = call;  // start of the function
   for (const HostFunction& function : syntax.functions) {
     if (function.body.begin <= call && call < function.body.end) begin = function.body.begin;
   }

@@ -1,5 +1,5 @@
-// Launches by cudaLaunchKernelEx(&config, kernel, arguments…): what the host puts into the fields
-// of `config`.
+// Launches by cudaLaunchKernelEx(&config, kernel, arguments…), whose extents are fields of
+// `config`.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,8 @@
 
 namespace atunner {
 
-/// The launch of the call at token `call`; the fields are the last ones that are written before it.
+/// The launch of the call at token `call`, with the last values assigned to the fields before it;
+/// nullopt if it is not understood.
 std::optional<KernelLaunch> ConfiguredLaunch(const CudaSyntax& syntax, size_t call);
 
 }  // namespace atunner

@@ -1,4 +1,4 @@
-// What a structure of the source consists of.
+// The members of a structure of the source, down to numbers and pointers.
 #pragma once
 
 #include <map>
@@ -13,28 +13,28 @@ namespace atunner {
 
 /// A number or a pointer inside a structure.
 struct Member {
-  std::string declaration;  ///< "const float* __restrict__ ": what stands before a name
+  std::string declaration;  ///< "const float* __restrict__ ": the text before the name
   std::string access;       ///< ".size.x", ".taps[2]"
   std::string suffix;       ///< "_size_x", "_taps_2"
   std::string fallback;     ///< default member initialiser; may be empty
 };
 
 struct StructureLayout {
-  /// In the order in which a list initialises them; a number in place of none
+  /// In the order of an initialiser list; an empty structure has one placeholder
   std::vector<Member> members;
-  bool aligned = false;  ///< to more than its members ask for
-  /// No list makes one: it has a constructor, or members that are private
-  bool constructed = false;
-  std::string list;  ///< how they are nested, with a $ for each: "{$, {$, $}}"
+  bool aligned = false;  ///< has a stricter alignment than its members
+  bool constructed =
+      false;         ///< has a constructor or private members: no initialiser list makes one
+  std::string list;  ///< the initialiser list with a $ per member: "{$, {$, $}}"
 };
 
-/// Structures of the file whose members are numbers, pointers, arrays of a literal extent, and such
-/// structures; CUDA's vectors of numbers among them, and what templates of structures make. By
-/// name, without namespaces.
+/// The structures of a source whose members are numbers, pointers, arrays of literal extent, or
+/// such structures again. Also CUDA's vector types (float4) and instances of structure templates.
+/// Names are without namespaces.
 class StructureLayouts {
  public:
   explicit StructureLayouts(const CudaSyntax& syntax);
-  /// Null for any other type. Knows the vectors, and View<const float, 2> where View is a template.
+  /// The layout of a type such as "Params", "float4" or "View<const float, 2>"; nullptr for others.
   const StructureLayout* Find(const std::string& type) const;
 
  private:
@@ -45,6 +45,9 @@ class StructureLayouts {
     bool is_class = false;
   };
 
+  bool Is(size_t i, std::string_view text) const;
+  /// Reads the structure whose `struct` or `class` is at a token.
+  void ReadStructure(size_t keyword);
   const StructureLayout* Instance(const std::string& type) const;
   void Define(const CudaSyntax& syntax, const std::string& name, TokenRange body,
               StructureLayout layout) const;
@@ -56,12 +59,13 @@ class StructureLayouts {
 
   const CudaSyntax& syntax_;
   std::map<std::string, Template, std::less<>> templates_;
-  /// Instances are made when they are asked for
+  /// Layouts by type; template instances are added on first use
   mutable std::map<std::string, StructureLayout, std::less<>> known_;
-  mutable int nested_ = 0;  ///< instances under way
+  mutable int nested_ = 0;  ///< depth of the instance that is being made
 };
 
-/// A structure of floats of one type, as that many of them: what an array of such structures holds.
+/// A structure of floats of one type as a vector type, e.g. {float32, 3 lanes} of struct { float x,
+/// y, z; }; nullopt for others.
 std::optional<CType> FloatsOf(const CudaSyntax& syntax, const std::string& type);
 
 }  // namespace atunner

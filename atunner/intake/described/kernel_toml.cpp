@@ -57,7 +57,7 @@ class Reader {
     return {};
   }
 
-  /// A number or a text, as text.
+  /// A number, flag or text as text; nullopt for tables and lists.
   std::optional<std::string> AsText(const toml::node& node) const {
     if (const auto text = node.value_exact<std::string>()) return text;
     if (const auto whole = node.value_exact<int64_t>()) return std::to_string(*whole);
@@ -85,7 +85,7 @@ class Reader {
     return *std::move(expr);
   }
 
-  /// A list of expressions, or one.
+  /// A list of expressions, or a single one.
   Result<std::vector<Expr>> Expressions(const toml::table& table, const char* key) const {
     std::vector<Expr> all;
     const toml::node* node = table.get(key);
@@ -144,17 +144,21 @@ class Reader {
     const toml::array* list = check->as_array();
     if (list == nullptr) return Bad(*check, "'check' is a list of sizes", "check = [{ n = 1000 }]");
     for (const toml::node& each : *list) {
-      const toml::table* table = each.as_table();
-      if (table == nullptr)
-        return Bad(each, "'check' is a list of sizes", "check = [{ n = 1000 }]");
-      ATUNNER_TRY(const Dims stated, ReadDims(*table));
-      Dims dims = kernel_.spec.dims;
-      for (const auto& [name, value] : stated) {
-        if (!dims.contains(name)) return Bad(each, "'" + name + "' is not among [sizes]");
-        dims[name] = value;
-      }
-      kernel_.check_dims.push_back(std::move(dims));
+      ATUNNER_RETURN_IF_ERROR(CheckSize(each));
     }
+    return {};
+  }
+
+  Status CheckSize(const toml::node& node) {
+    const toml::table* table = node.as_table();
+    if (table == nullptr) return Bad(node, "'check' is a list of sizes", "check = [{ n = 1000 }]");
+    ATUNNER_TRY(const Dims stated, ReadDims(*table));
+    Dims dims = kernel_.spec.dims;
+    for (const auto& [name, value] : stated) {
+      if (!dims.contains(name)) return Bad(node, "'" + name + "' is not among [sizes]");
+      dims[name] = value;
+    }
+    kernel_.check_dims.push_back(std::move(dims));
     return {};
   }
 
@@ -183,7 +187,7 @@ class Reader {
     return std::nullopt;
   }
 
-  /// A list, or a text in Python's notation.
+  /// Values of a list, or of a text in Python's notation.
   Result<std::vector<Value>> Values(const toml::node& node, const std::string& name) const {
     if (const auto text = node.value_exact<std::string>()) {
       auto values = ParseValueList(*text);
@@ -219,22 +223,27 @@ class Reader {
         ATUNNER_TRY(*target, Values(*listed, name));
       }
     }
-    for (const auto& [key, target] :
-         {std::pair("from", &form.from), std::pair("to", &form.to), std::pair("step", &form.step),
-          std::pair("otherwise", &form.otherwise)}) {
-      const toml::node* stated = table->get(key);
-      if (stated != nullptr && !(*target = AsValue(*stated)))
-        return Bad(*stated, fmt::format("'{}' is a value", key));
-    }
-    if (const toml::node* count = table->get("count");
-        count && !(form.count = count->value_exact<int64_t>()))
-      return Bad(*count, "'count' is a whole number");
-    if (const toml::node* condition = table->get("if");
-        condition && !(form.only_if = AsText(*condition)))
-      return Bad(*condition, "'if' is an expression");
+    ATUNNER_RETURN_IF_ERROR(RangeAndCondition(*table, form));
     ATUNNER_TRY(form.spacing, Text(*table, "spacing", form.spacing));
     ATUNNER_TRY(form.meaning, Text(*table, "meaning", ""));
     return form;
+  }
+
+  Status RangeAndCondition(const toml::table& table, ParameterForm& form) const {
+    for (const auto& [key, target] :
+         {std::pair("from", &form.from), std::pair("to", &form.to), std::pair("step", &form.step),
+          std::pair("otherwise", &form.otherwise)}) {
+      const toml::node* stated = table.get(key);
+      if (stated != nullptr && !(*target = AsValue(*stated)))
+        return Bad(*stated, fmt::format("'{}' is a value", key));
+    }
+    if (const toml::node* count = table.get("count");
+        count && !(form.count = count->value_exact<int64_t>()))
+      return Bad(*count, "'count' is a whole number");
+    if (const toml::node* condition = table.get("if");
+        condition && !(form.only_if = AsText(*condition)))
+      return Bad(*condition, "'if' is an expression");
+    return {};
   }
 
   Status OneParameter(const std::string& name, const toml::node& node) {
@@ -310,8 +319,13 @@ class Reader {
     if (table.get("shape") == nullptr)
       return Bad(table,
                  "argument '" + arg.name + "' needs a shape (a tensor) or a value (a scalar)");
+    return Tensor(table, known->lanes, std::move(arg));
+  }
+
+  /// Reads shape, role and fill of an argument and adds it.
+  Status Tensor(const toml::table& table, int lanes, ArgSpec arg) {
     ATUNNER_TRY(arg.shape, Expressions(table, "shape"));
-    if (known->lanes > 1) arg.shape.emplace_back(known->lanes);
+    if (lanes > 1) arg.shape.emplace_back(lanes);
     ATUNNER_TRY(const std::string role, Text(table, "role", "in"));
     if (role != "in" && role != "out" && role != "inout")
       return Bad(*table.get("role"), "'" + role + "' is none of in, out, inout");
@@ -376,8 +390,9 @@ class Reader {
     return {};
   }
 
-  /// Every [[argument]] in order, or the ones listed: arguments, workspaces, and "name:type" for a
-  /// size or parameter.
+  /// Adds the listed arguments (arguments, workspaces, and "name:type" for a size or parameter), or
+  /// every
+  /// [[argument]] in order if none are listed.
   Status LaunchArguments(const toml::table& table, LaunchStep& step) const {
     const toml::node* stated = table.get("arguments");
     if (stated == nullptr) {
@@ -388,25 +403,26 @@ class Reader {
     if (list == nullptr) return Bad(*stated, "'arguments' is a list of names");
     for (const toml::node& each : *list) {
       const std::string name = AsText(each).value_or("");
-      if (const ArgSpec* arg = kernel_.spec.FindArg(name)) {
-        step.args.push_back(Binding(*arg));
-      } else if (const size_t colon = name.find(':'); colon != std::string::npos) {
-        const auto type = ParseCType(Trim(name.substr(colon + 1)));
-        auto value = Expr::Parse(name.substr(0, colon));
-        if (!type || !value) return Bad(each, "'" + name + "': expected \"expression: type\"");
-        step.args.push_back(ArgBinding::Scalar(type->dtype, *value));
-      } else if (IsWorkspace(name)) {
-        step.args.push_back(ArgBinding::Workspace(name));
-      } else {
-        std::vector<std::string> known;
-        for (const ArgSpec& one : kernel_.spec.args) known.push_back(one.name);
-        const std::string near = ClosestName(name, known);
-        return Bad(each, "'" + name + "' is no argument",
-                   near.empty() ? "name an [[argument]], a [[workspace]], or \"n: int32\""
-                                : "did you mean '" + near + "'?");
-      }
+      ATUNNER_TRY(step.args.emplace_back(), ListedArgument(each, name));
     }
     return {};
+  }
+
+  Result<ArgBinding> ListedArgument(const toml::node& node, const std::string& name) const {
+    if (const ArgSpec* arg = kernel_.spec.FindArg(name)) return Binding(*arg);
+    if (const size_t colon = name.find(':'); colon != std::string::npos) {
+      const auto type = ParseCType(Trim(name.substr(colon + 1)));
+      auto value = Expr::Parse(name.substr(0, colon));
+      if (!type || !value) return Bad(node, "'" + name + "': expected \"expression: type\"");
+      return ArgBinding::Scalar(type->dtype, *value);
+    }
+    if (IsWorkspace(name)) return ArgBinding::Workspace(name);
+    std::vector<std::string> known;
+    for (const ArgSpec& one : kernel_.spec.args) known.push_back(one.name);
+    const std::string near = ClosestName(name, known);
+    return Bad(node, "'" + name + "' is no argument",
+               near.empty() ? "name an [[argument]], a [[workspace]], or \"n: int32\""
+                            : "did you mean '" + near + "'?");
   }
 
   bool IsWorkspace(const std::string& name) const {
@@ -424,7 +440,8 @@ class Reader {
   }
 
   Status Work() {
-    // buffers may be larger than what the kernel touches: no floor can be claimed
+    // Buffers may be larger than the part that the kernel touches, so no minimum traffic is
+    // claimed.
     kernel_.spec.bytes = Expr(0);
     if (const toml::node* bytes = root_.get("bytes")) {
       ATUNNER_TRY(kernel_.spec.bytes, Expression(*bytes, "bytes"));

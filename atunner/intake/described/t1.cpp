@@ -27,7 +27,7 @@ bool IsIdentifierPart(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-/// Every identifier of a text, in macros, comments and all.
+/// All identifiers of a text, including those in macros and comments.
 std::set<std::string_view> Words(std::string_view text) {
   std::set<std::string_view> words;
   for (size_t i = 0; i < text.size();) {
@@ -39,8 +39,8 @@ std::set<std::string_view> Words(std::string_view text) {
   return words;
 }
 
-/// "kernel<block_size_x, float>" -> "kernel<{block_size_x}, float>": a name expression sees no
-/// macros.
+/// Puts parameters of a template kernel's name in braces, since NVRTC's name expressions do not see
+/// macros: "kernel<block_size_x, float>" -> "kernel<{block_size_x}, float>".
 std::string EntryOf(const std::string& name, const ParameterSpace& space) {
   const size_t open = name.find('<');
   if (open == std::string::npos) return name;
@@ -125,7 +125,7 @@ class Reader {
     return {};
   }
 
-  /// A list of one value is found in published files, too.
+  /// The default value. Some published files write it as a list of one value.
   static Value DefaultOf(const json& stated, const Parameter& parameter) {
     const auto text = TextOf(stated.is_array() && !stated.empty() ? stated.front() : stated);
     if (!text) return parameter.values.front();
@@ -150,7 +150,7 @@ class Reader {
     auto text = read_(kernel_.source.name);
     if (!text) return Bad("KernelSpecification.KernelFile", text.error().ToString());
     kernel_.source.text = CompilableText(ParseCuda(*text));
-    // What Kernel Tuner defines for every kernel.
+    // Kernel Tuner defines this macro for every kernel.
     kernel_.source.defines.emplace_back("kernel_tuner", "1");
     DefineBenchmarkConfig();
     const json& options = At(spec, "CompilerOptions");
@@ -161,8 +161,8 @@ class Reader {
     return {};
   }
 
-  /// BAT defines every entry of BenchmarkConfig. Here those are that the file's conditions ask for:
-  /// another name (`N`, `iterations`) may be one of the kernel's variables.
+  /// Defines the entries of BenchmarkConfig that the source's #if conditions use. BAT defines all
+  /// of them, but another name (`N`, `iterations`) may be a variable of the kernel.
   void DefineBenchmarkConfig() {
     const CudaSyntax syntax = ParseCuda(kernel_.source.text);
     std::set<std::string_view> asked;
@@ -200,8 +200,7 @@ class Reader {
                  "add one entry per parameter of kernel '" + kernel_.spec.name +
                      "': Name, Type, MemoryType, AccessType, Size");
     }
-    // Where outputs are marked, writable buffers without the mark are scratch to whoever wrote the
-    // file; they are compared all the same.
+    // A writable buffer without the output mark is probably scratch, but it is compared too.
     for (const json& each : list) {
       ATUNNER_TRY(t1::Argument argument, t1::ReadArgument(scope_, each, kernel_.spec.args.size()));
       if (!argument.note.empty()) kernel_.notes.push_back(argument.note);
@@ -259,29 +258,37 @@ class Reader {
                   Expr::Parse("(" + bytes.text() + ") + " + step_.shared_bytes.text()));
     }
     kernel_.plan.steps.push_back(std::move(step_));
-    // buffers may be larger than what the kernel touches: no floor can be claimed
+    // Buffers may be larger than the part that the kernel touches, so no minimum traffic is
+    // claimed.
     kernel_.spec.bytes = Expr(0);
     return {};
   }
 
-  /// Kernel Tuner divides ProblemSize by the GridDiv products (the block's size without them).
-  /// Without a ProblemSize the GlobalSize counts blocks, or threads when its type is OpenCL.
+  /// Sets a grid extent. Kernel Tuner divides ProblemSize by the product of GridDiv, or by the
+  /// block size if there is none. Without a ProblemSize the GlobalSize counts blocks, or threads if
+  /// its type is OpenCL.
   Status GridAxis(const json& spec, size_t i, const std::string& axis) {
-    if (!scope_.problem.empty()) {
-      if (i >= scope_.problem.size()) return {};
-      std::string divisor;
-      if (const json& divisors = At(spec, ("GridDiv" + axis).c_str()); divisors.is_array()) {
-        for (const json& each : divisors)
-          divisor += (divisor.empty() ? "(" : " * (") + TextOf(each).value_or("") + ")";
-      } else {
-        divisor = step_.block[i].text();
-      }
-      if (divisor.empty()) divisor = "1";
-      auto grid = Expr::Parse(fmt::format("ceil_div({}, {})", scope_.problem[i], divisor));
-      if (!grid) return Bad("KernelSpecification.GridDiv" + axis, grid.error().ToString());
-      step_.grid[i] = *std::move(grid);
-      return {};
+    return scope_.problem.empty()      ? GlobalGrid(spec, i, axis)
+           : i < scope_.problem.size() ? DividedGrid(spec, i, axis)
+                                       : Status();
+  }
+
+  Status DividedGrid(const json& spec, size_t i, const std::string& axis) {
+    std::string divisor;
+    if (const json& divisors = At(spec, ("GridDiv" + axis).c_str()); divisors.is_array()) {
+      for (const json& each : divisors)
+        divisor += (divisor.empty() ? "(" : " * (") + TextOf(each).value_or("") + ")";
+    } else {
+      divisor = step_.block[i].text();
     }
+    if (divisor.empty()) divisor = "1";
+    auto grid = Expr::Parse(fmt::format("ceil_div({}, {})", scope_.problem[i], divisor));
+    if (!grid) return Bad("KernelSpecification.GridDiv" + axis, grid.error().ToString());
+    step_.grid[i] = *std::move(grid);
+    return {};
+  }
+
+  Status GlobalGrid(const json& spec, size_t i, const std::string& axis) {
     const json& size = At(At(spec, "GlobalSize"), axis.c_str());
     if (size.is_null())
       return i == 0 ? Status(Bad("KernelSpecification.GlobalSize.X", "missing, and no ProblemSize"))
@@ -298,10 +305,47 @@ class Reader {
     return {};
   }
 
-  /// What the kernel's declaration can tell about a wrong list of arguments: an argument too many
-  /// or of another size would otherwise be launched as it is.
+  /// Compares the list of arguments with the kernel's declaration. An argument too many, or one of
+  /// another size, would otherwise be passed as it is.
   Status CompareWithSource() {
     const CudaSyntax syntax = ParseCuda(kernel_.source.text);
+    NoteOwnMacros(syntax);
+    NoteOtherCase();
+    const KernelDefinition* kernel = OnlyDefinition(syntax);
+    if (kernel == nullptr) return {};
+    LaunchStep& step = kernel_.plan.steps.front();
+    const bool needs_arguments = std::ranges::any_of(
+        kernel->templates, [](const TemplateParameter& parameter) {
+          return parameter.fallback.empty() && parameter.type != "typename" &&
+                 parameter.type != "class";
+        });
+    if (needs_arguments && step.entry.find('<') == std::string::npos) {
+      return Bad("KernelSpecification.KernelName", "'" + kernel->name + "' is a template",
+                 "write its arguments: \"" + kernel->name + "<block_size_x, float>\"");
+    }
+    if (step.args.size() + kernel_.plan.symbols.size() == kernel->parameters.size())
+      PassConstants(step);
+    ATUNNER_RETURN_IF_ERROR(CompareArguments(*kernel, step));
+    MarkWritten(syntax, *kernel, step);
+    return {};
+  }
+
+  /// The kernel's definition; nullptr if there is not exactly one, or if its parameters depend on
+  /// #if.
+  const KernelDefinition* OnlyDefinition(const CudaSyntax& syntax) const {
+    const auto named = [&](const KernelDefinition& kernel) {
+      return kernel.name == kernel_.spec.name || kernel.qualified == kernel_.spec.name;
+    };
+    if (std::ranges::count_if(syntax.kernels, named) != 1) return nullptr;
+    const KernelDefinition& kernel = *std::ranges::find_if(syntax.kernels, named);
+    for (size_t i = kernel.head.begin; i < kernel.head.end; ++i) {
+      if (syntax.token(i).kind == Token::Kind::kDirective) return nullptr;
+    }
+    return &kernel;
+  }
+
+  /// Notes parameters that the source defines itself, so that their values have no effect.
+  void NoteOwnMacros(const CudaSyntax& syntax) {
     for (const FileConstant& constant : syntax.constants) {
       if (constant.kind != FileConstant::Kind::kMacro || constant.guarded ||
           scope_.space.Find(constant.name) < 0)
@@ -310,35 +354,11 @@ class Reader {
           "{}:{} defines '{}' itself: where that takes effect, its values are not tried",
           kernel_.source.name, constant.line, constant.name));
     }
-    NoteOtherCase();
-    const auto named = [&](const KernelDefinition& kernel) {
-      return kernel.name == kernel_.spec.name || kernel.qualified == kernel_.spec.name;
-    };
-    if (std::ranges::count_if(syntax.kernels, named) != 1) return {};
-    const KernelDefinition& kernel = *std::ranges::find_if(syntax.kernels, named);
-    for (size_t i = kernel.head.begin; i < kernel.head.end; ++i) {
-      // the parameters depend on macros
-      if (syntax.token(i).kind == Token::Kind::kDirective) return {};
-    }
-    LaunchStep& step = kernel_.plan.steps.front();
-    const bool needs_arguments = std::ranges::any_of(
-        kernel.templates, [](const TemplateParameter& parameter) {
-          return parameter.fallback.empty() && parameter.type != "typename" &&
-                 parameter.type != "class";
-        });
-    if (needs_arguments && step.entry.find('<') == std::string::npos) {
-      return Bad("KernelSpecification.KernelName", "'" + kernel.name + "' is a template",
-                 "write its arguments: \"" + kernel.name + "<block_size_x, float>\"");
-    }
-    if (step.args.size() + kernel_.plan.symbols.size() == kernel.parameters.size())
-      PassConstants(step);
-    ATUNNER_RETURN_IF_ERROR(CompareArguments(kernel, step));
-    MarkWritten(syntax, kernel, step);
-    return {};
   }
 
-  /// Published files write BLOCK_SIZE_X for a kernel that says block_size_x: it would keep its own
-  /// value.
+  /// Notes parameters whose name the source uses in another case only, e.g. BLOCK_SIZE_X for the
+  /// kernel's block_size_x, so that their values have no effect. Published files have such
+  /// mistakes.
   void NoteOtherCase() {
     const std::set<std::string_view> words = Words(kernel_.source.text);
     for (const Parameter& parameter : scope_.space.parameters) {
@@ -355,15 +375,15 @@ class Reader {
     }
   }
 
-  /// Kernel Tuner passes every argument, those that fill a constant variable as well: published
-  /// kernels have parameters for them that they do not read.
+  /// Passes all arguments, as Kernel Tuner does, including those that fill a __constant__ variable:
+  /// published kernels have unused parameters for them.
   void PassConstants(LaunchStep& step) const {
     step.args.clear();
     for (const ArgSpec& spec : kernel_.spec.args) step.args.push_back(BindingOf(spec));
   }
 
-  /// Published files mark results as ReadOnly now and then; a kernel that only assigns to a buffer
-  /// says otherwise.
+  /// Makes an argument in-out if it is marked ReadOnly but the kernel only assigns to it. Some
+  /// published files mark their results so.
   void MarkWritten(const CudaSyntax& syntax, const KernelDefinition& kernel,
                    const LaunchStep& step) {
     for (size_t i = 0; i < step.args.size(); ++i) {

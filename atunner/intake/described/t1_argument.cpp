@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kLargestCustomType = 65536;
 
-/// "half4", "float8", "double16": T1 takes OpenCL's vectors, wider ones than CUDA has.
+/// OpenCL's vector types "half4", "float8", "double16", some of which CUDA does not have.
 std::optional<CType> WideType(std::string_view name) {
   constexpr std::pair<std::string_view, DType> kBases[] = {
       {"half", DType::kFloat16}, {"float", DType::kFloat32}, {"double", DType::kFloat64}};
@@ -67,7 +67,7 @@ class Reader {
     return {};
   }
 
-  /// A structure is compared byte by byte.
+  /// A structure is passed as bytes and compared byte by byte.
   Status CustomType() {
     const json& size = At(stated_, "TypeSize");
     if (!size.is_number_integer() || size.get<int64_t>() < 1 ||
@@ -79,7 +79,8 @@ class Reader {
     return {};
   }
 
-  /// Scalar, Vector, Local or Constant. Kernel Tuner marks constants in MemType, KTT in MemoryType.
+  /// "Scalar", "Vector", "Local" or "Constant". Kernel Tuner marks constants in MemType, KTT in
+  /// MemoryType.
   Result<std::string> Memory() const {
     const json& kind = At(stated_, "MemType");
     if (kind == "Constant") return "Constant";
@@ -166,27 +167,29 @@ class Reader {
 
   Status SetFill() {
     const json& kind = At(stated_, "FillType");
-    Fill& fill = out_.spec.fill;
-    if (kind == "Constant") {
-      ATUNNER_TRY(fill.low, FillNumber(0));
-      fill.high = fill.low;
-      fill.kind = Fill::Kind::kConstant;
-    } else if (kind == "Random" || kind.is_null()) {
-      if (custom_ && out_.spec.role != Role::kOutput)
-        return Bad("FillType", "random bytes are no value of a custom type",
-                   "use BinaryRaw or Constant");
-      ATUNNER_TRY(fill.high, FillNumber(1));
-      if (!(fill.high > 0)) fill.high = 1;
-      // As KTT draws: from zero up to FillValue, which integers include.
-      if (!IsFloat(out_.spec.dtype)) fill.high += 1;
-      fill.low = 0;
-      fill.kind = Fill::Kind::kUniform;
-    } else if (kind == "BinaryRaw" || kind == "Generator") {
-      return SetSource(kind == "Generator");
-    } else {
+    if (kind == "Random" || kind.is_null()) return SetRandom();
+    if (kind == "BinaryRaw" || kind == "Generator") return SetSource(kind == "Generator");
+    if (kind != "Constant")
       return Bad("FillType", kind.dump() + " is not supported",
                  "use Constant, Random, BinaryRaw or Generator");
-    }
+    Fill& fill = out_.spec.fill;
+    ATUNNER_TRY(fill.low, FillNumber(0));
+    fill.high = fill.low;
+    fill.kind = Fill::Kind::kConstant;
+    return {};
+  }
+
+  /// Random values from zero to FillValue like KTT's, which includes FillValue for integers.
+  Status SetRandom() {
+    if (custom_ && out_.spec.role != Role::kOutput)
+      return Bad("FillType", "random bytes are no value of a custom type",
+                 "use BinaryRaw or Constant");
+    Fill& fill = out_.spec.fill;
+    ATUNNER_TRY(fill.high, FillNumber(1));
+    if (!(fill.high > 0)) fill.high = 1;
+    if (!IsFloat(out_.spec.dtype)) fill.high += 1;
+    fill.low = 0;
+    fill.kind = Fill::Kind::kUniform;
     return {};
   }
 

@@ -1,4 +1,4 @@
-// One entry of KernelSpecification.Arguments.
+// Reads an entry of KernelSpecification.Arguments.
 #pragma once
 
 #include "atunner/intake/described/t1_json.h"
@@ -8,17 +8,17 @@ namespace atunner::t1 {
 
 struct Argument {
   enum class Place : uint8_t {
-    kParameter,  ///< of the kernel
+    kParameter,  ///< a parameter of the kernel
     kSymbol,     ///< copied to the `__constant__` or `__device__` symbol of its name
-    kShared,     ///< no argument: `shared_bytes` of dynamic shared memory
+    kShared,     ///< not an argument, but `shared_bytes` of dynamic shared memory
   };
   Place place = Place::kParameter;
   ArgSpec spec;
   Expr shared_bytes = 0;
-  std::string note;  ///< for people; may be empty
+  std::string note;  ///< a message for the user; may be empty
 };
 
-/// `number` counts from 0 and names an argument without a name.
+/// `number` is the entry's index and names an argument that has no name.
 Result<Argument> ReadArgument(const Scope& scope, const json& stated, size_t number);
 
 }  // namespace atunner::t1

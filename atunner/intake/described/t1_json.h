@@ -1,4 +1,4 @@
-// Pieces that the readers of a T1 file share (t1.cpp, t1_argument.cpp).
+// Functions that t1.cpp and t1_argument.cpp share.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,13 +13,13 @@ namespace atunner::t1 {
 
 using nlohmann::json;
 
-/// The member, or null for one that is missing or of what is no object.
+/// The member, or a JSON null if it is missing or `object` is not an object.
 const json& At(const json& object, const char* key);
-/// Text of a number, a boolean or a string: T1 writes expressions as any of them.
+/// Text of a number, boolean or string, as which T1 writes expressions; nullopt for others.
 std::optional<std::string> TextOf(const json& value);
 bool EqualsIgnoringCase(std::string_view a, std::string_view b);
 
-/// What the expressions of one file may name.
+/// The names that expressions of one file may use.
 struct Scope {
   std::string where;  ///< the file
   ParameterSpace space;
@@ -29,12 +29,11 @@ struct Scope {
                              const std::string& hint = "") const {
     return Invalid(what, where + ": " + key, hint);
   }
-  /// The text with ProblemSize[i], max(parameter) and min(parameter) replaced: parameters stand for
-  /// lists there, as in Kernel Tuner.
+  /// The text with ProblemSize[i], max(parameter) and min(parameter) replaced by their values. In
+  /// these, as in Kernel Tuner, a parameter means the list of its values.
   std::string Substituted(std::string text) const;
   Result<Expr> Parse(const json& stated, const std::string& key) const;
-  /// A size of at least 1, the same for every configuration: where it names a parameter, its
-  /// largest value counts.
+  /// A size of at least 1 that serves every configuration: parameters have their largest values.
   Result<int64_t> Size(const json& stated, const std::string& key) const;
 };
 

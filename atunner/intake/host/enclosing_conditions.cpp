@@ -20,7 +20,7 @@ class Walk {
   }
   bool Holds(TokenRange range) const { return range.begin <= place_ && place_ < range.end; }
 
-  /// The end of the statement that begins at `i`.
+  /// The token after the statement that begins at `i`.
   size_t StatementEnd(size_t i, size_t end) const {
     while (i < end && (Is(i, "if") || Is(i, "for") || Is(i, "while") || Is(i, "switch"))) {
       const bool branches = Is(i, "if");
@@ -36,8 +36,8 @@ class Walk {
   }
   bool Opens(size_t i) const { return Is(i, "(") || Is(i, "{") || Is(i, "["); }
 
-  /// What the place stands in, one level further in; nothing where it is one of the statements
-  /// themselves.
+  /// The block or branch of `range` that contains the place; nullopt if the place is in none of
+  /// them.
   std::optional<TokenRange> Statements(TokenRange range) {
     for (size_t i = range.begin; i < range.end;) {
       const size_t paren = Is(i + 1, "constexpr") ? i + 2 : i + 1;
@@ -72,11 +72,11 @@ class Walk {
     return inside;
   }
 
-  /// The labels that lead to the place: those behind the last statement that leaves the switch.
+  /// Notes the case labels that lead to the place: those after the last break or return before it.
   TokenRange Cases(TokenRange value, TokenRange inside) {
     EnclosingCondition here{value, {}, true}, others{value, {}, false};
     bool by_default = false, leaves = true;
-    size_t behind = inside.begin + 1;  // the labels
+    size_t behind = inside.begin + 1;  // the token after the labels
     for (size_t i = behind; i < inside.end; ++i) {
       if (Opens(i) && !Holds({i, MatchingClose(syntax_, i)})) {
         i = MatchingClose(syntax_, i);

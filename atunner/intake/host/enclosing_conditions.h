@@ -1,4 +1,4 @@
-// The conditions under which a place of a host function is reached.
+// The conditions under which a statement of a host function is reached.
 #pragma once
 
 #include <vector>
@@ -7,15 +7,16 @@
 
 namespace atunner {
 
-/// `if (value)` or, with cases, `switch (value)`.
+/// An `if (value)` or, with `cases`, a `switch (value)` around the statement.
 struct EnclosingCondition {
   TokenRange value;
-  std::vector<TokenRange> cases;  ///< labels
-  /// False: the place is where it does not hold, or where no label is met
+  std::vector<TokenRange> cases;  ///< the labels that lead to the statement
+  /// False for an else branch, or if no label leads to the statement
   bool holds = true;
 };
 
-/// From the outside in. Loops are taken to be entered.
+/// The conditions around the token `place`, outer ones first. Loop conditions do not count: loops
+/// are assumed to be entered.
 std::vector<EnclosingCondition> ConditionsAround(const CudaSyntax& syntax, TokenRange body,
                                                  size_t place);
 

@@ -1,4 +1,4 @@
-// How large the buffers are that a function of the host hands on, and of what type.
+// Sizes and types of the buffers that a host function passes on.
 #include <algorithm>
 
 #include "atunner/intake/c_type.h"
@@ -16,9 +16,9 @@ std::unexpected<Error> Unknown(std::string_view what) {
 
 }  // namespace
 
-/// Bytes from one row of a pitched allocation to the next.
+/// Bytes between the starts of two rows of a pitched allocation.
 Result<std::string> HostScope::PitchOf(TokenRange row, int depth) {
-  constexpr int kPitch = 512;  // what the driver rounds up to
+  constexpr int kPitch = 512;  // the driver rounds a row up to a multiple of this
   ATUNNER_TRY(const std::string bytes, Convert(Copy(row), depth + 1));
   return "((" + bytes + " + " + std::to_string(kPitch - 1) + ") // " + std::to_string(kPitch) +
          " * " + std::to_string(kPitch) + ")";
@@ -38,7 +38,7 @@ Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range) {
   return BufferOf(range, 0);
 }
 
-/// Of `solver.u_`, `image->data()`, or a member that goes by its name alone.
+/// The buffer of `solver.u_`, `image->data()`, or of a member of the function's own object.
 std::optional<HostScope::Buffer> HostScope::BufferOfMember(TokenRange range, int depth) {
   const auto found = depth < kMostNested ? MemberOf(range, {}, depth) : std::nullopt;
   if (!found) return std::nullopt;
@@ -57,7 +57,7 @@ std::optional<HostScope::Buffer> HostScope::BufferOfMember(TokenRange range, int
   return buffer;
 }
 
-/// Of what an allocation's pointer points to.
+/// The element type of an allocation's pointer.
 std::string HostScope::ElementType(const std::string& pointer) const {
   if (const auto type = types_.find(pointer); type != types_.end()) return TypeNamed(type->second);
   const ClassField* field = FieldOfThis(pointer);
@@ -67,7 +67,7 @@ std::string HostScope::ElementType(const std::string& pointer) const {
   return TypeNamed(type);
 }
 
-/// An element of a buffer whose address is taken: the buffer, where that is its first.
+/// The buffer of &buffer[0]. Other elements are not supported.
 Result<HostScope::Buffer> HostScope::BufferFromElement(TokenRange range, int depth) {
   size_t open = range.begin;
   while (open < range.end && !syntax_.token(open).Is("[")) ++open;
@@ -91,26 +91,26 @@ Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range, int depth) {
   return Unknown(syntax_.Text(range));
 }
 
-/// The first name of the range that stands for a buffer.
+/// The buffer of the first name in the range that has one.
 Result<HostScope::Buffer> HostScope::BufferOfWords(TokenRange range, int depth) {
   const auto is = [&](size_t i, std::string_view text) {
     return i < range.end && syntax_.token(i).Is(text);
   };
   for (size_t i = range.begin; i < range.end; ++i) {
     const Token& token = syntax_.token(i);
-    // a pointer into a buffer: how much is left of it is not known
+    // A pointer into a buffer: the size of the rest is unknown.
     if (token.Is("+") || token.Is("-")) break;
     if (token.kind != Token::Kind::kWord) continue;
     if (i > range.begin && (syntax_.token(i - 1).Is(".") || syntax_.token(i - 1).Is("->")))
       continue;
-    // whose member it is
+    // The object whose member it is.
     if ((is(i + 1, ".") || is(i + 1, "->")) && !is(i + 3, "(") && !is(i + 3, "<")) continue;
     const std::string name(token.text);
     Buffer buffer{name, "", "", zeroed_.contains(name)};
     if (const auto type = types_.find(name); type != types_.end())
       buffer.type = TypeNamed(type->second);
     const bool offset = is(i + 1, "+") || is(i + 1, "-");
-    // In a loop over parts of a buffer the first begins with it.
+    // In a loop over parts of a buffer the first part begins at its start.
     if (offset && NumberNow({i + 2, range.end}) != 0) break;
     if (const auto bytes = allocations_.find(name); bytes != allocations_.end()) {
       ATUNNER_TRY(buffer.bytes, BytesOf(bytes->first));
@@ -145,8 +145,8 @@ Result<HostScope::Buffer> HostScope::BufferOfWords(TokenRange range, int depth) 
   return Unknown(syntax_.Text(range));
 }
 
-/// What the function called at a token allocates: for one of its parameters, or with "" for what it
-/// returns.
+/// The buffer that the function called at token `name` allocates for one of its parameters or, with
+/// "", returns.
 std::optional<HostScope::Buffer> HostScope::AllocatedBy(size_t name, const std::string& parameter) {
   auto call = CallAt(name);
   for (const size_t f :
@@ -167,7 +167,8 @@ std::optional<HostScope::Buffer> HostScope::AllocatedBy(size_t name, const std::
   return std::nullopt;
 }
 
-/// By a function of the file that was given the pointer's address: allocate(&x, n);
+/// The buffer that a function of the file allocates for a pointer whose address it gets, e.g.
+/// allocate(&x, n);
 std::optional<HostScope::Buffer> HostScope::AllocatedFor(const std::string& name) {
   if (function_ >= syntax_.functions.size()) return std::nullopt;
   const TokenRange body = syntax_.functions[function_].body;

@@ -1,5 +1,4 @@
-// What the callers of a function say of its parameters, and whether a place of it is reached at
-// all.
+// The values of a function's parameters by its callers, and whether a place of it is reached.
 #include <algorithm>
 
 #include "atunner/intake/host/enclosing_conditions.h"
@@ -11,8 +10,8 @@ namespace {
 
 constexpr int kMostCallers = 3;
 
-/// Is the function main, or named by another? Any is in a file without a main: who calls it is
-/// elsewhere.
+/// True if the function is main or is named in another function. In a file without a main it is
+/// always true, since the caller is elsewhere.
 bool IsCalled(const CudaSyntax& syntax, size_t function) {
   bool has_main = false;
   for (size_t f = 0; f < syntax.functions.size(); ++f) {
@@ -27,7 +26,7 @@ bool IsCalled(const CudaSyntax& syntax, size_t function) {
 
 }  // namespace
 
-/// Is a number what the range is, as far as it is known?
+/// True if the value of the range is known to be the number.
 std::optional<int64_t> HostScope::NumberNow(TokenRange range) {
   const auto before = *leaves_;
   const std::string unknown = *unknown_;
@@ -49,7 +48,7 @@ bool HostScope::IsReached() {
   return IsCalled(syntax_, function_) && ConditionsMayHold();
 }
 
-/// Is a place before this one known not to be reached when this one is?
+/// True if an earlier place is known not to be reached whenever this one is.
 bool HostScope::IsRuledOut(size_t place) const {
   if (function_ >= syntax_.functions.size() || *scopes_left_ <= 0) return false;
   if (ConditionsAround(syntax_, syntax_.functions[function_].body, place).empty()) return false;
@@ -75,7 +74,7 @@ bool HostScope::ConditionsMayHold() {
   return true;
 }
 
-/// What the call whose function stands at token `name` says.
+/// The call whose function name is at token `name`.
 std::optional<HostScope::Call> HostScope::CallAt(size_t name) const {
   Call call{nullptr, {}, {}, ObjectBefore(syntax_, name), ""};
   size_t open = name + 1;
@@ -89,8 +88,8 @@ std::optional<HostScope::Call> HostScope::CallAt(size_t name) const {
   return call;
 }
 
-/// `Solver solver(nx)`, `Solver(nx)`, `new Solver{nx}`, `std::make_unique<Solver>(nx)` and `Solver
-/// solver;`, of which the class stands at token `type`.
+/// The construction of an object whose class is at token `type`: `Solver solver(nx)`, `Solver(nx)`,
+/// `new Solver{nx}`, `std::make_unique<Solver>(nx)` or `Solver solver;`.
 std::optional<HostScope::Call> HostScope::MakingAt(size_t type) const {
   const auto is = [&](size_t i, std::string_view text) {
     return i < syntax_.lexed.tokens.size() && syntax_.token(i).Is(text);
@@ -108,8 +107,8 @@ std::optional<HostScope::Call> HostScope::MakingAt(size_t type) const {
   return call;
 }
 
-/// The first call of the function with at least so many arguments that is reached, or else the
-/// first.
+/// The first call of the function with at least so many arguments that is reached, else the first
+/// one.
 std::optional<HostScope::Call> HostScope::CallWith(size_t template_args, size_t arguments) const {
   const auto enough = [&](const Call& call) {
     return call.template_args.size() >= template_args && call.arguments.size() >= arguments;
@@ -129,7 +128,7 @@ std::optional<HostScope::Call> HostScope::CallWith(size_t template_args, size_t 
       if (function.of_class.empty() != call->object.empty() && !function.constructor &&
           (function.of_class.empty() ||
            !syntax_.IsA(syntax_.functions[f].of_class, function.of_class)))
-        continue;  // of something else by that name
+        continue;  // another function of that name
       call->scope.reset(new HostScope(*this, f, i, level_ + 1));
       const std::string of = call->object.empty() ? "" : call->scope->ClassOf(call->object, 0);
       if (!of.empty() && !syntax_.IsA(of, function.of_class)) continue;
@@ -140,7 +139,7 @@ std::optional<HostScope::Call> HostScope::CallWith(size_t template_args, size_t 
   return first;
 }
 
-/// What a parameter of the function, or of the template that it is, stands for in the first call.
+/// The argument of a parameter, or of a template parameter, in the first call.
 std::optional<std::pair<std::shared_ptr<HostScope>, TokenRange>> HostScope::InCaller(
     const std::string& name) const {
   if (function_ >= syntax_.functions.size() || (!pin_ && level_ >= kMostCallers))
@@ -191,8 +190,7 @@ std::string HostScope::TypeNamed(const std::string& name) const {
   return named->fallback.empty() ? name : named->fallback;
 }
 
-/// What a name is in the class that the function is a member of: an alias, or a parameter of its
-/// template.
+/// The meaning of a name in the function's class: an alias, or a template parameter.
 std::string HostScope::TypeOfClass(const std::string& name) const {
   const ClassDefinition* own = syntax_.FindClass(syntax_.functions[function_].of_class);
   if (own == nullptr) return name;
@@ -215,7 +213,8 @@ std::string HostScope::TypeOfClass(const std::string& name) const {
   return parameter->fallback.empty() ? name : parameter->fallback;
 }
 
-/// A type with the values of the class's constants: the device has no use for the class.
+/// A type with the class's constants replaced by their values, since device code may lack the
+/// class.
 std::string HostScope::WithConstants(const std::string& type) const {
   std::string text;
   for (const Token& token : Lex(type).tokens) {
@@ -237,8 +236,7 @@ std::string HostScope::TypeOf(TokenRange range, bool pointer) {
   return above ? above->first->TypeOf(above->second, pointer) : "";
 }
 
-/// What a member of a class is by its declaration at a token: `kTile = …` or `bytes() { return …;
-/// }`.
+/// The value of a member by its declaration at a token: `kTile = …` or `bytes() { return …; }`.
 TokenRange HostScope::ValueOfMember(size_t name) const {
   const auto is = [&](size_t i, std::string_view text) {
     return i < syntax_.lexed.tokens.size() && syntax_.token(i).Is(text);
@@ -258,7 +256,8 @@ TokenRange HostScope::ValueOfMember(size_t name) const {
   return {begin, end};
 }
 
-/// Config<16, 8>::kTile, of `static constexpr int kTile = …` in a structure or a template of one.
+/// The value of Config<16, 8>::kTile, a static constexpr member of a structure or structure
+/// template.
 std::optional<std::string> HostScope::StaticMember(const std::string& type, std::string_view member,
                                                    int depth) {
   texts_->push_back(type);

@@ -1,5 +1,5 @@
-// What a function of the host says before the place that a HostScope is for: definitions,
-// allocations, containers.
+// Collects what a host function states before the place of a HostScope: definitions, allocations,
+// containers.
 #include <algorithm>
 #include <utility>
 
@@ -44,11 +44,11 @@ void HostScope::Define(const std::string& name, TokenRange value) {
   if (!fresh) redefined_[name].push_back(std::exchange(known->second, value));
 }
 
-/// The last definition that its conditions do not rule out.
+/// The last definition whose conditions may hold.
 std::optional<TokenRange> HostScope::Definition(const std::string& name) const {
   const auto last = definitions_.find(name);
   if (last == definitions_.end()) return std::nullopt;
-  if (!IsRuledOut(last->second.begin - 2)) return last->second;  // where its name stands
+  if (!IsRuledOut(last->second.begin - 2)) return last->second;  // its name's token
   const auto before = redefined_.find(name);
   for (size_t i = before == redefined_.end() ? 0 : before->second.size(); i-- > 0;) {
     if (!IsRuledOut(before->second[i].begin - 2)) return before->second[i];
@@ -56,8 +56,8 @@ std::optional<TokenRange> HostScope::Definition(const std::string& name) const {
   return std::nullopt;
 }
 
-/// `n *= 2;` as a statement: what the variable is then is not followed, and a name that is its own
-/// value not known.
+/// Forgets a variable that is changed by a statement such as `n *= 2;`, whose effect is not
+/// followed.
 void HostScope::Forget(size_t name) {
   const TokenRange object = ObjectBefore(syntax_, name);
   const size_t begin = object.empty() ? name : object.begin;
@@ -70,7 +70,7 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
   const auto is = [&](size_t i, std::string_view text) {
     return i < end && syntax_.token(i).Is(text);
   };
-  const auto until = [&](size_t from) {  // the end of an initialiser
+  const auto until = [&](size_t from) {  // end of the initialiser
     size_t i = from;
     while (i < end && !is(i, ";") && !is(i, ",") && !is(i, ")"))
       i = is(i, "(") || is(i, "{") || is(i, "[") ? MatchingClose(syntax_, i) + 1 : i + 1;
@@ -84,7 +84,7 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
     if (value.empty()) return;
     // grid.x = …, this->n = …
     if (const TokenRange object = ObjectBefore(syntax_, name); !object.empty()) {
-      // What the command line gives hides no default.
+      // A value from the command line does not replace the default.
       const bool hidden = object.end == object.begin + 1 && is(object.begin, "this") &&
                           IsParameter(text);
       const std::string member = (hidden ? "this." : "") +
@@ -130,7 +130,7 @@ std::vector<TokenRange> HostScope::ElementsOf(const std::string& name) const {
                                : SplitArguments(syntax_, found->second, true);
 }
 
-/// sizes[i], of a list that the function has.
+/// The value of sizes[i] for a list of the function.
 Result<std::string> HostScope::Element(const std::string& list, const Tokens& index, int depth) {
   ATUNNER_TRY(const std::string place, Convert(index, depth + 1));
   ATUNNER_TRY(const Expr parsed, Expr::Parse(place));
@@ -152,7 +152,7 @@ void HostScope::CollectContainer(const std::string& name, size_t angle, TokenRan
   types_[name] = std::string(syntax_.Text({open + 1, angle}));
 }
 
-/// How many elements a container made from `range` has: n, another container, or other.begin().
+/// The number of elements of a container made from `range`: n, another container, or other.begin().
 TokenRange HostScope::CountOf(TokenRange range) const {
   const auto other = containers_.find(syntax_.token(range.begin).text);
   const bool whole = range.begin + 1 == range.end || (syntax_.token(range.begin + 1).Is(".") &&
@@ -160,8 +160,8 @@ TokenRange HostScope::CountOf(TokenRange range) const {
   return other != containers_.end() && whole ? other->second : range;
 }
 
-/// The token `type` of the statement that declares the name, which follows a comma: dim3 block(16),
-/// grid(n / 16);
+/// The token of the type `type` in the declaration of a name that follows a comma:
+/// dim3 block(16), grid(n / 16);
 std::optional<size_t> HostScope::DeclaratorOf(size_t name, std::string_view type) const {
   const size_t begin = syntax_.functions[function_].body.begin;
   int nested = 0;
@@ -175,7 +175,7 @@ std::optional<size_t> HostScope::DeclaratorOf(size_t name, std::string_view type
   return std::nullopt;
 }
 
-/// const int64_t n = 1024;
+/// Notes the type of a number, e.g. const int64_t n = 1024;
 void HostScope::CollectScalarType(size_t name) {
   size_t begin = name;
   while (begin > 0 && syntax_.token(begin - 1).kind == Token::Kind::kWord &&
@@ -194,7 +194,7 @@ void HostScope::CollectDeclaredType(size_t star) {
     type = alias->second;
   const bool declares = begin > 0 && begin < star &&
                         (syntax_.token(begin - 1).Is(";") || syntax_.token(begin - 1).Is("{"));
-  if (!ParseCType(type) && !declares) return;  // a product
+  if (!ParseCType(type) && !declares) return;  // a multiplication, not a declaration
   types_.try_emplace(std::string(syntax_.token(star + 1).text), type);
   // float *a, *b, *c;
   for (size_t i = star + 2; i + 2 < syntax_.lexed.tokens.size() && syntax_.token(i).Is(",") &&
@@ -204,8 +204,8 @@ void HostScope::CollectDeclaredType(size_t star) {
   }
 }
 
-/// cudaMalloc(&d, bytes), cudaMalloc((void**)&d, bytes), cudaMallocManaged(&d, bytes, flags),
-/// cudaMallocPitch(&d, &pitch, bytes of a row, rows)
+/// Notes an allocation: cudaMalloc(&d, bytes), cudaMalloc((void**)&d, bytes), cudaMallocManaged(&d,
+/// bytes, flags) or cudaMallocPitch(&d, &pitch, bytes of a row, rows).
 void HostScope::CollectAllocation(size_t call, size_t end) {
   const std::vector<TokenRange> pieces = SplitArguments(
       syntax_, {call + 2, std::min(MatchingClose(syntax_, call + 1), end)}, true);
@@ -219,8 +219,8 @@ void HostScope::CollectAllocation(size_t call, size_t end) {
     pitches_[std::string(syntax_.token(pieces[1].end - 1).text)] = pieces[2];
 }
 
-/// The pointer in `&d`, `(void**)&d->x`, `reinterpret_cast<void**>(&d)`, `&d[i]`: the last name,
-/// and whose member it is.
+/// The pointer in `&d`, `(void**)&d->x`, `reinterpret_cast<void**>(&d)` or `&d[i]`: the last name,
+/// with the object whose member it is.
 std::string HostScope::PointerText(TokenRange range) const {
   size_t end = range.end;
   while (end > range.begin && syntax_.token(end - 1).kind != Token::Kind::kWord) {
@@ -234,7 +234,7 @@ std::string HostScope::PointerText(TokenRange range) const {
   return ObjectText(syntax_, {object.empty() ? end - 1 : object.begin, end});
 }
 
-/// cudaMemset(d, 0, bytes), cudaMemsetAsync(d, 0, bytes, stream)
+/// Notes a buffer that is zeroed by cudaMemset(d, 0, bytes) or cudaMemsetAsync.
 void HostScope::CollectMemset(size_t call, size_t end) {
   const std::vector<TokenRange> pieces = SplitArguments(
       syntax_, {call + 2, std::min(MatchingClose(syntax_, call + 1), end)}, true);

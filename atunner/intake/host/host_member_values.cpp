@@ -1,4 +1,4 @@
-// What expressions of the host take from objects, and the tokens that name these.
+// Values that host expressions take from objects.
 #include <algorithm>
 
 #include "atunner/intake/host/host_objects.h"
@@ -38,7 +38,7 @@ TokenRange ObjectBefore(const CudaSyntax& syntax, size_t name) {
   if (name < 2 || (!is(name - 1, ".") && !is(name - 1, "->"))) return {};
   size_t begin = name - 1;
   while (begin > 0) {
-    size_t at = begin - 1;  // the end of one element
+    size_t at = begin - 1;  // last token of one part
     while (at > 0 && (is(at, ")") || is(at, "]"))) {
       int nested = 0;
       do {
@@ -77,7 +77,7 @@ bool Copies(const CudaSyntax& syntax, const HostFunction& function) {
   return same && reference;
 }
 
-/// The place of tokens of an expression in the source; nothing where they were put together.
+/// The range of an expression's tokens in the source; nullopt if they do not come from one range.
 std::optional<TokenRange> HostScope::RangeOf(const Tokens& tokens, size_t begin, size_t end) const {
   const std::vector<Token>& all = syntax_.lexed.tokens;
   if (begin >= end || end > tokens.size()) return std::nullopt;
@@ -93,7 +93,7 @@ std::optional<TokenRange> HostScope::RangeOf(const Tokens& tokens, size_t begin,
   return TokenRange{at, at + end - begin};
 }
 
-/// The value of `object.member`, `object.function(…)` and `function(…)`.
+/// The value of `object.member`, `object.function(…)` or `function(…)`.
 Result<std::string> HostScope::MemberValue(const Tokens& tokens, size_t begin, size_t end,
                                            int depth) {
   std::string words, last;
@@ -113,7 +113,7 @@ Result<std::string> HostScope::MemberValue(const Tokens& tokens, size_t begin, s
   return value;
 }
 
-/// A literal goes by `name`.
+/// The value of a found expression; a literal becomes a leaf called `name`.
 Result<std::string> HostScope::ValueFound(const Found& found, const std::string& name, int depth) {
   ATUNNER_TRY(const std::string value,
               found.scope->Convert(found.scope->Copy(found.range), depth + 1));
@@ -123,7 +123,7 @@ Result<std::string> HostScope::ValueFound(const Found& found, const std::string&
   return number && *number >= 1 ? KeptAsLeaf(name, *number, false) : "(" + value + ")";
 }
 
-/// The name, unless it stands for another value already.
+/// The name of the leaf, or the value itself if the name already has another value.
 std::string HostScope::KeptAsLeaf(const std::string& name, int64_t value, bool of_file) {
   const auto [leaf, fresh] = leaves_->try_emplace(name, Leaf{name, value, of_file});
   return fresh || leaf->second.value == value ? name : "(" + std::to_string(value) + ")";

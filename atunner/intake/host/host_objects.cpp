@@ -1,5 +1,4 @@
-// What members of the host's objects are: `config.grid`, `u_` in a member function,
-// `image->width()`.
+// Finds the values of object members: `config.grid`, `u_` in a member function, `image->width()`.
 #include "atunner/intake/host/host_objects.h"
 
 #include <algorithm>
@@ -9,7 +8,7 @@
 namespace atunner {
 namespace {
 
-constexpr int kMostSteps = 40;  // from a member to what gives its value
+constexpr int kMostSteps = 40;  // steps from a member to the expression of its value
 
 std::string Joined(const std::vector<std::string>& path, size_t count) {
   std::string key;
@@ -23,13 +22,13 @@ std::vector<std::string> Longer(std::string first, const std::vector<std::string
   return longer;
 }
 
-/// The place in a list that `#2` names.
+/// The index of a list element that "#2" names.
 std::optional<size_t> PlaceNamed(const std::string& member) {
   if (!member.starts_with("#")) return std::nullopt;
   return static_cast<size_t>(std::stoul(member.substr(1)));
 }
 
-/// Does a call of it give what it is given?
+/// True for functions that return their argument, such as std::move.
 bool PassesOn(std::string_view callee) {
   static constexpr std::string_view kNames[] = {
       "move",        "forward",          "shared_ptr",       "unique_ptr",
@@ -38,7 +37,7 @@ bool PassesOn(std::string_view callee) {
   return std::ranges::find(kNames, callee) != std::end(kNames);
 }
 
-/// Does a member function of an owning pointer or container give what it owns?
+/// True for member functions that return the owned object, such as get() of a smart pointer.
 bool GivesOwned(std::string_view callee) {
   return callee == "get" || callee == "data" || callee == "begin" || callee == "value";
 }
@@ -47,7 +46,7 @@ bool GivesOwned(std::string_view callee) {
 
 std::shared_ptr<HostScope> HostScope::Self() const { return std::make_shared<HostScope>(*this); }
 
-/// The body of a function, as the call has it.
+/// The scope of a function's body for this call.
 HostScope HostScope::Inside(size_t function, Call call) const {
   HostScope inside(*this, function, syntax_.functions[function].body.end, level_ + 1);
   if (!call.scope) call.scope = Self();
@@ -55,7 +54,7 @@ HostScope HostScope::Inside(size_t function, Call call) const {
   return inside;
 }
 
-// --- from an expression to what says its value ---
+// --- from an expression to the expression of its value ---
 
 std::optional<HostScope::Found> HostScope::MemberOf(TokenRange object, const Path& path,
                                                     int depth) const {
@@ -79,7 +78,7 @@ std::optional<HostScope::Found> HostScope::MemberOf(TokenRange object, const Pat
     }
     if (open >= last) return std::nullopt;
     if (!token.Is("]")) return Returned(object, open, path, depth + 1);
-    // one of several buffers that are alike
+    // One of several equal buffers.
     auto found = MemberOf({object.begin, open}, path, depth + 1);
     return found && !found->allocation.empty() ? found : std::nullopt;
   }
@@ -91,7 +90,8 @@ std::optional<HostScope::Found> HostScope::MemberOf(TokenRange object, const Pat
   return Named(longer, depth + 1);
 }
 
-/// Of `function(…)`, `object.function(…)`, `Type{…}` and `{…}`, whose bracket opens at a token.
+/// The member `path` of `function(…)`, `object.function(…)`, `Type{…}` or `{…}`, whose bracket is
+/// at token `open`.
 std::optional<HostScope::Found> HostScope::Returned(TokenRange object, size_t open,
                                                     const Path& path, int depth) const {
   const TokenRange list{open + 1, object.end - 1};
@@ -154,8 +154,8 @@ std::optional<HostScope::Found> HostScope::ReturnedBy(size_t function, Call call
   return found;
 }
 
-/// What the function returns: the first return that its conditions do not rule out; nothing where
-/// one is in doubt.
+/// The expression that the function returns: that of the first return whose conditions hold;
+/// nullopt if a condition is unknown.
 std::optional<HostScope::Found> HostScope::ReturnedHere() const {
   const TokenRange body = syntax_.functions[function_].body;
   for (size_t i = body.begin; i < body.end; ++i) {
@@ -176,7 +176,7 @@ std::optional<HostScope::Found> HostScope::ReturnedHere() const {
   return std::nullopt;
 }
 
-/// Functions of the source that a call of that name may mean.
+/// The functions of the source that a call of that name may mean.
 std::vector<size_t> HostScope::Callees(size_t name, TokenRange object, size_t arguments) const {
   const std::string own = function_ < syntax_.functions.size()
                               ? syntax_.functions[function_].of_class
@@ -212,8 +212,8 @@ std::optional<HostScope::Found> HostScope::CountOfContainer(TokenRange object, i
 
 // --- names ---
 
-/// What `path` is here: something written before, a member of a variable, of an argument, or of
-/// this object.
+/// The value of `path` in this scope: assigned before, or a member of a variable, of an argument or
+/// of this object.
 std::optional<HostScope::Found> HostScope::Named(const Path& path, int depth) const {
   if (depth > kMostSteps || *scopes_left_ <= 0) return std::nullopt;
   if (auto found = Written(path, depth + 1)) return found;
@@ -234,8 +234,8 @@ std::optional<HostScope::Found> HostScope::Named(const Path& path, int depth) co
   return FieldOfThis(path[0]) == nullptr ? OfFile(path, depth + 1) : OfThis(path, depth + 1);
 }
 
-/// A variable of the file: as who calls this function, or what is called there before, leaves it,
-/// or as it begins.
+/// The value of a file-level variable: as this function's callers or the functions called before
+/// leave it, else its initialiser.
 std::optional<HostScope::Found> HostScope::OfFile(const Path& path, int depth) const {
   const ClassField* variable = syntax_.FindVariable(path[0]);
   if (variable == nullptr || depth > kMostSteps || IsParameter(path[0])) return std::nullopt;
@@ -247,9 +247,8 @@ std::optional<HostScope::Found> HostScope::OfFile(const Path& path, int depth) c
   return outside.OfField(*variable, variable->value, {path.begin() + 1, path.end()}, depth + 1);
 }
 
-/// What this function, or one that it calls, writes before this place.
-/// With `of_object` the path is of this object's, which the function may have parameters of the
-/// names of.
+/// The last value that this function, or a function that it calls, assigns before this place. With
+/// `of_object` the path is a member of this object, even if a parameter has the same name.
 std::optional<HostScope::Found> HostScope::Written(const Path& path, int depth,
                                                    bool of_object) const {
   if (depth > kMostSteps || *scopes_left_ <= 0) return std::nullopt;
@@ -273,8 +272,8 @@ std::optional<HostScope::Found> HostScope::Written(const Path& path, int depth,
   return shared ? WrittenByCalls("", path, depth + 1) : std::nullopt;
 }
 
-/// By functions that are called with the object, or that are its members; of this object, or of the
-/// file's variables, where `object` is empty.
+/// The value assigned by functions that get the object or are its members. If `object` is empty it
+/// is this object, or a file-level variable.
 std::optional<HostScope::Found> HostScope::WrittenByCalls(const std::string& object,
                                                           const Path& rest, int depth) const {
   if (function_ >= syntax_.functions.size() || level_ >= kMostLevels || depth > kMostSteps)
@@ -325,7 +324,7 @@ const ClassField* HostScope::FieldOfThis(std::string_view name) const {
   return syntax_.FindField(syntax_.FindClass(syntax_.functions[function_].of_class), name);
 }
 
-/// Is it `static constexpr int kTile = 16`? No other binary has another.
+/// True for a constant such as `static constexpr int kTile = 16`, which is fixed in the binary.
 bool HostScope::IsConstantOfThis(std::string_view name) const {
   const ClassField* field = FieldOfThis(name);
   for (size_t i = field ? field->type.begin : 0; field && i < field->type.end; ++i) {
@@ -334,7 +333,7 @@ bool HostScope::IsConstantOfThis(std::string_view name) const {
   return false;
 }
 
-/// The class, this function's or one that it derives from, that has the member itself.
+/// The class that declares the member: this function's class or one of its base classes.
 std::string HostScope::ClassWith(std::string_view field) const {
   const ClassDefinition* of = syntax_.FindClass(syntax_.functions[function_].of_class);
   while (of != nullptr && of->FindField(field) == nullptr) {
@@ -347,7 +346,7 @@ std::string HostScope::ClassWith(std::string_view field) const {
   return of == nullptr ? "" : of->name;
 }
 
-/// A member of the object that this function is called for, or that this constructor makes.
+/// A member of the object on which this function is called, or which this constructor makes.
 std::optional<HostScope::Found> HostScope::OfThis(const Path& path, int depth) const {
   if (path.empty() || depth > kMostSteps || FieldOfThis(path[0]) == nullptr) return std::nullopt;
   if (syntax_.functions[function_].constructor) return Initialised(path, depth + 1);
@@ -358,7 +357,7 @@ std::optional<HostScope::Found> HostScope::OfThis(const Path& path, int depth) c
   return call->scope->OfThis(path, depth + 1);
 }
 
-/// By the list of initialisers of this constructor, or where the member is declared.
+/// The value of a member by this constructor's initialiser list, or by the member's declaration.
 std::optional<HostScope::Found> HostScope::Initialised(const Path& path, int depth) const {
   const HostFunction& function = syntax_.functions[function_];
   const ClassField* field = FieldOfThis(path[0]);
@@ -387,7 +386,7 @@ std::optional<HostScope::Found> HostScope::OfField(const ClassField& field, Toke
   return object ? Made(type, value, rest, depth + 1) : MemberOf(value, rest, depth + 1);
 }
 
-/// A member of the object that `type` makes of what stands between its brackets.
+/// A member of the object that `type` makes of its arguments.
 std::optional<HostScope::Found> HostScope::Made(const std::string& type, TokenRange made_of,
                                                 const Path& path, int depth) const {
   const ClassDefinition* of = syntax_.FindClass(type);
@@ -416,7 +415,7 @@ std::optional<HostScope::Found> HostScope::Made(const std::string& type, TokenRa
   return found;
 }
 
-/// An element of a list, by the name of the member that it initialises, or by its place ("#1").
+/// An element of a list, by the name of the member that it initialises or by its index ("#1").
 std::optional<HostScope::Found> HostScope::ElementOf(TokenRange list, const ClassDefinition* of,
                                                      const Path& path, int depth) const {
   if (path.empty() || depth > kMostSteps) return std::nullopt;

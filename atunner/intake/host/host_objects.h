@@ -1,4 +1,4 @@
-// Expressions of the host that name objects of classes.
+// Functions on host expressions that name objects of classes.
 #pragma once
 
 #include <memory>
@@ -9,24 +9,24 @@
 
 namespace atunner {
 
-/// What gives the value of a member, or of a call.
+/// The expression that gives the value of a member or of a call, and the scope in which it stands.
 struct HostScope::Found {
   std::shared_ptr<HostScope> scope;
-  /// An expression there; of several values what stands between the brackets
+  /// An expression in that scope; for a list of values the text between the brackets
   TokenRange range;
-  std::string allocation;  ///< or a buffer that is allocated there
-  std::string name;        ///< how the one who has the object calls it; empty where nobody did yet
+  std::string allocation;  ///< instead of an expression: a buffer that is allocated in that scope
+  std::string name;        ///< the name under which the object's owner knows it; may be empty
 };
 
-/// Without brackets around it, casts of pointers, * and &.
+/// The range without parentheses around it, pointer casts, * and &.
 TokenRange BareObject(const CudaSyntax& syntax, TokenRange range);
-/// "config.grid", whatever arrows and spaces it is written with.
+/// The text of a member access with dots and without spaces: "config.grid" of `config -> grid`.
 std::string ObjectText(const CudaSyntax& syntax, TokenRange range);
-/// What stands in front of the dot or arrow before a member's name; empty where there is none.
+/// The object before the dot or arrow of a member's name; empty if there is none.
 TokenRange ObjectBefore(const CudaSyntax& syntax, size_t name);
-/// May the function be called with so many arguments?
+/// True if the function can be called with so many arguments.
 bool Accepts(const CudaSyntax& syntax, const HostFunction& function, size_t arguments);
-/// Is it a constructor that copies or moves?
+/// True for a copy or move constructor.
 bool Copies(const CudaSyntax& syntax, const HostFunction& function);
 
 }  // namespace atunner

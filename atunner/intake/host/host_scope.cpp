@@ -14,14 +14,14 @@ namespace {
 
 constexpr int kMostNested = 24;
 constexpr int kMostScopes = 5000;
-// a division whose kind is decided when the whole expression is known
+// Stands for a division until the whole expression shows whether it is one of integers.
 constexpr char kSlash = '\x01';
 
 std::unexpected<Error> Unknown(std::string_view what) {
   return Invalid("the value of '" + std::string(what) + "' is not known");
 }
 
-/// A C++ number as Python writes it; `real` is set for floating point.
+/// A C++ number in Python's notation; sets `real` for floating point.
 std::string NumberText(std::string_view token, bool& real) {
   std::string text;
   for (const char c : token) {
@@ -46,7 +46,7 @@ bool IsCeilDiv(std::string name) {
   return kNames.contains(name);
 }
 
-/// The token that closes the bracket at `open`, or the end.
+/// The token that closes the bracket at `open`, or the number of tokens.
 size_t CloseOf(const std::vector<Token>& tokens, size_t open) {
   int nested = 0;
   for (size_t at = open; at < tokens.size(); ++at) {
@@ -57,7 +57,7 @@ size_t CloseOf(const std::vector<Token>& tokens, size_t open) {
   return tokens.size();
 }
 
-/// The first `symbol` outside of brackets; of a `:` the one that belongs to the `?` before.
+/// The first `symbol` outside of brackets; a `:` must belong to the `?` before it.
 size_t FindOutside(const std::vector<Token>& tokens, std::string_view symbol, size_t from) {
   int questions = 0;
   for (size_t at = from; at < tokens.size(); ++at) {
@@ -72,7 +72,7 @@ size_t FindOutside(const std::vector<Token>& tokens, std::string_view symbol, si
   return tokens.size();
 }
 
-/// Pieces at commas outside of brackets.
+/// Splits at commas outside of brackets.
 std::vector<std::vector<Token>> SplitTokens(const std::vector<Token>& tokens) {
   std::vector<std::vector<Token>> pieces;
   int nested = 0;
@@ -131,7 +131,8 @@ HostScope::Tokens HostScope::Copy(TokenRange range) const {
   return tokens;
 }
 
-/// Of a question of the reader's.
+/// Called at the start of every public query: forgets the last unknown variable and resets the
+/// limit of nested scopes.
 void HostScope::Begin() {
   unknown_->clear();
   *scopes_left_ = kMostScopes;
@@ -154,7 +155,7 @@ Result<std::string> HostScope::Convert(const Tokens& tokens, int depth) {
     if (parsed) return plain;
     plain = std::unexpected(parsed.error());
   }
-  // argc > 1 ? atoi(argv[1]) : 1024 — the literal is what a plain run uses.
+  // argc > 1 ? atoi(argv[1]) : 1024: takes the value of a run without arguments.
   for (size_t i = tokens.size(); i > 1; --i) {
     if (!tokens[i - 1].Is(":")) continue;
     return ConvertPlain(Tokens(tokens.begin() + static_cast<std::ptrdiff_t>(i), tokens.end()),
@@ -163,7 +164,7 @@ Result<std::string> HostScope::Convert(const Tokens& tokens, int depth) {
   return plain;
 }
 
-/// condition ? one : other
+/// Converts `condition ? one : other`.
 Result<std::string> HostScope::Choice(const Tokens& tokens, size_t question, int depth) {
   const auto begin = tokens.begin();
   const auto at = [&](size_t i) { return begin + static_cast<std::ptrdiff_t>(i); };
@@ -233,14 +234,14 @@ Result<std::string> HostScope::ConvertPlain(const Tokens& tokens, int depth) {
         return Unknown(token.text);
     }
   }
-  // C's `/` on integers floors (sizes are not negative). Pieces that were put in are converted
-  // already.
+  // C's `/` on integers rounds down, since sizes are not negative. Substituted parts are already
+  // converted.
   std::string text;
   for (const char c : out.text) text += c != kSlash ? std::string(1, c) : out.real ? "/" : "//";
   return text;
 }
 
-/// Is it `#define EPS 1.0f`, or a constant of such a value?
+/// True for a floating-point constant of the file, e.g. `#define EPS 1.0f`.
 bool HostScope::IsRealConstant(const std::string& name) const {
   const FileConstant* constant = definitions_.contains(name) ? nullptr : syntax_.FindConstant(name);
   bool real = false;
@@ -251,7 +252,7 @@ bool HostScope::IsRealConstant(const std::string& name) const {
   return real;
 }
 
-/// Converts the word at `i` with what belongs to it; returns the index of the last token used.
+/// Converts the name or call at token `i`; returns the index of its last token.
 Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces& out) {
   const std::string name(tokens[i].text);
   const auto is = [&](size_t at, std::string_view text) {
@@ -263,7 +264,7 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
                            : std::nullopt;
     if (value) out.Add("(" + *value + ")");
     if (value && is(i + 3, "(") && is(i + 4, ")")) return i + 4;
-    return value ? i + 2 : i + 1;  // std::max: the qualifier says nothing
+    return value ? i + 2 : i + 1;  // std::max: the qualifier is skipped
   }
   if (name == "true" || name == "false") {
     out.Add(name == "true" ? "1" : "0");
@@ -351,8 +352,8 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
   return i;
 }
 
-/// Converts `object.member` or `object.function(…)`, which begins at token `i`; returns the index
-/// of the last token.
+/// Converts `object.member` or `object.function(…)` at token `i`; returns the index of its last
+/// token.
 Result<size_t> HostScope::MemberWord(const Tokens& tokens, size_t i, int depth, Pieces& out) {
   const auto is = [&](size_t at, std::string_view text) {
     return at < tokens.size() && tokens[at].Is(text);
@@ -385,7 +386,8 @@ Result<size_t> HostScope::MemberWord(const Tokens& tokens, size_t i, int depth, 
   return last;
 }
 
-/// A function of <cmath>, or one of the file that only returns an expression, or a macro.
+/// Converts a call of a <cmath> function, of a function of the file that only returns an
+/// expression, or of a macro.
 Result<std::string> HostScope::Called(const std::string& name, const std::vector<Tokens>& arguments,
                                       int depth, bool& real) {
   const std::string plain = name.ends_with("f") ? name.substr(0, name.size() - 1) : name;
@@ -418,8 +420,8 @@ Result<std::string> HostScope::Called(const std::string& name, const std::vector
   return Convert(expression, depth + 1);
 }
 
-/// Names of the parameters, and what a call stands for; nothing where that is more than an
-/// expression.
+/// Parameter names and result expression of a function, lambda or macro; empty if it is more than
+/// an expression.
 std::pair<std::vector<std::string_view>, HostScope::Tokens> HostScope::DefinitionOf(
     const std::string& name) {
   std::vector<std::string_view> parameters;
@@ -477,8 +479,9 @@ std::unexpected<Error> HostScope::UnknownVariable(const std::string& name) {
   return Unknown(name);
 }
 
-/// A variable whose value wants another one. It is asked for itself, unless that is a parameter of
-/// its function, or it belongs to a function that is called on the way: nobody knows those.
+/// The error for a variable whose value depends on an unknown one. The variable itself is asked
+/// for, unless the unknown one is a parameter of its function, or it is a local variable of a
+/// called function, which the user does not know.
 std::unexpected<Error> HostScope::UnknownBehind(const std::string& name) {
   return !unknown_->empty() && (pin_ || IsParameter(*unknown_)) ? Unknown(*unknown_)
                                                                 : UnknownVariable(name);
@@ -495,7 +498,7 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
   if (const auto above = InCaller(name)) {
     auto value = above->first->Convert(above->first->Copy(above->second), depth + 1);
     if (!value) return UnknownBehind(name);
-    // The parameter's own name is what kernels and people know: keep it for a literal.
+    // A literal argument gets the parameter's name, which kernel and user know.
     const auto parsed = Expr::Parse(*value);
     if (!parsed || !parsed->Names().empty()) return "(" + *value + ")";
     const auto number = parsed->EvaluateInt({});
@@ -519,7 +522,7 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
   return IsConstantOfThis(name) ? "(" + *value + ")" : *value;
 }
 
-/// A literal keeps its name; anything else is put in its place.
+/// The value of a name: a literal becomes a leaf of that name, anything else is substituted.
 Result<std::string> HostScope::NamedTokens(const std::string& name, const Tokens& tokens,
                                            bool of_file, int depth) {
   if (tokens.size() == 1 && tokens[0].Is(name)) return UnknownVariable(name);
@@ -582,7 +585,7 @@ Result<std::array<std::string, 3>> HostScope::ExtentsOf(const Tokens& tokens, in
   return extents;
 }
 
-/// Of a dim3 that is a member, or that a function returns.
+/// The extents of a dim3 that is a member or that a function returns.
 std::optional<std::array<std::string, 3>> HostScope::ExtentsFound(const Tokens& tokens, int depth) {
   const auto range = RangeOf(tokens, 0, tokens.size());
   const auto found = range ? MemberOf(*range, {}, depth) : std::nullopt;

@@ -1,6 +1,17 @@
-// Values of host expressions at one place of a source: what `threads`, `grid` or `n *
-// sizeof(float)` is when a kernel is launched there. Follows definitions in the function, its
-// caller's arguments, and constants of the file.
+// Evaluates host expressions at one place of a source: the values of `threads`, `grid` or
+// `n * sizeof(float)` where a kernel is launched.
+//
+// An expression is converted into the language of model/expr by following definitions in the
+// function before the place, the arguments of its callers, and constants of the file. Literals are
+// kept as names ("leaves"), because they are problem sizes or tunables:
+//
+//     #define THREADS 256
+//     void run(int rows) { int blocks = (rows * 64 + THREADS - 1) / THREADS;
+//                          k<<<blocks, THREADS>>>(…); }
+//     int main() { run(1000); }
+//
+// At the launch `blocks` converts to ((rows * 64 + THREADS - 1) // THREADS) with the leaves
+// rows = 1000 (from the caller) and THREADS = 256 (of the file).
 #pragma once
 
 #include <array>
@@ -18,59 +29,60 @@
 
 namespace atunner {
 
-/// A name with a literal value that expressions keep as a name: a problem size or a tunable.
+/// A name with a literal value, which expressions keep as a name: a problem size or a tunable.
 struct Leaf {
   std::string name;
   int64_t value = 0;
-  bool of_file = false;  ///< a macro or constant of the file: device code may see it too
+  bool of_file = false;  ///< a macro or constant of the file, which device code may use too
 };
 
 class HostScope {
  public:
-  /// `stated` are values from annotations; they come before everything else.
+  /// `stated` are values from annotations; they override everything else.
   HostScope(const CudaSyntax& syntax, size_t function, size_t position, const Dims& stated);
 
-  /// Another place of the same source, whose leaves count among this one's.
+  /// A scope for another place of the same source that shares the leaves.
   HostScope At(size_t function, size_t position) const {
     return {*this, function, position, level_};
   }
 
-  /// The expression in the language of model/expr. kInvalidInput names what could not be resolved.
+  /// The expression in the language of model/expr. kInvalidInput names the part that is unknown.
   Result<std::string> Expression(TokenRange range);
-  /// Three extents of a dim3 or a number; missing ones are "1".
+  /// The three extents of a dim3 or a number; missing ones are "1".
   Result<std::array<std::string, 3>> Extents(TokenRange range);
-  /// Bytes of the buffer that a pointer argument names, and its name. Follows casts and containers.
+  /// Name and size of the buffer that a pointer argument points to. Casts and containers are
+  /// followed.
   struct Buffer {
     std::string name;
     std::string bytes;
     std::string type;      ///< declared element type; may be empty
-    bool zeroed = false;   ///< by cudaMemset
-    std::string elements;  ///< of a tensor, whose type may be any: their number, in place of bytes
+    bool zeroed = false;   ///< filled with 0 by cudaMemset
+    std::string elements;  ///< number of elements of a PyTorch tensor, instead of bytes
   };
   Result<Buffer> BufferOf(TokenRange range);
-  /// The extents that a member of an object has: of the `gridDim` of a cudaLaunchConfig_t.
+  /// The extents of a member of an object, e.g. of the `gridDim` of a cudaLaunchConfig_t.
   Result<std::array<std::string, 3>> ExtentsOfMember(TokenRange object, const std::string& member);
-  /// False where nobody calls the function, or a condition around the place is known not to hold.
+  /// False if the function is never called, or if a condition around the place is known to be
+  /// false.
   bool IsReached();
-  /// The type of a pointer's elements, or of a number; empty where it is not declared plainly.
+  /// The element type of a pointer, or the type of a number; "" if its declaration is not found.
   std::string TypeOf(TokenRange range, bool pointer);
-  /// What a name stands for where the function is a template with a type of that name; any other
-  /// name is itself.
+  /// The template argument if the function is a template with a type parameter of that name; other
+  /// names are returned unchanged.
   std::string TypeNamed(const std::string& name) const;
-  /// The elements that an array is initialised with: float c[2] = {0.4f, 0.1f}; empty for any other
-  /// name.
+  /// The initialisers of an array, e.g. of float c[2] = {0.4f, 0.1f}; empty for other names.
   std::vector<TokenRange> ElementsOf(const std::string& name) const;
 
-  /// The variable whose value the last expression that failed wanted; empty when it failed for
+  /// The variable without a known value that made the last expression fail; "" if it failed for
   /// another reason.
   const std::string& unknown() const { return *unknown_; }
-  /// Every leaf that an expression of this scope (or of its callers') referred to.
+  /// All leaves to which expressions of this scope and of its callers have referred.
   const std::map<std::string, Leaf, std::less<>>& leaves() const { return *leaves_; }
 
  private:
-  static constexpr int kMostLevels = 8;  ///< calls in calls
+  static constexpr int kMostLevels = 8;  ///< depth of nested calls
   using Tokens = std::vector<Token>;
-  struct Pieces;  // one conversion under way
+  struct Pieces;  // the state of one conversion
 
   HostScope(const HostScope& parent, size_t function, size_t position, int level);
   void Begin();
@@ -115,13 +127,13 @@ class HostScope {
   Result<std::string> NamedTokens(const std::string& name, const Tokens& tokens, bool of_file,
                                   int depth);
   Result<std::array<std::string, 3>> ExtentsOf(const Tokens& tokens, int depth);
-  /// A call of a function, or the making of an object.
+  /// A call of a function, or the construction of an object.
   struct Call {
-    std::shared_ptr<HostScope> scope;  ///< of who calls
+    std::shared_ptr<HostScope> scope;  ///< the caller's scope
     std::vector<TokenRange> template_args;
     std::vector<TokenRange> arguments;
-    TokenRange object;  ///< whose member is called; empty for one of the caller's own object
-    std::string made;   ///< the type of the object that a constructor makes: "Buffer<float>"
+    TokenRange object;  ///< whose member is called; empty for the caller's own object
+    std::string made;   ///< the type that a constructor makes, e.g. "Buffer<float>"
   };
   std::optional<Call> CallAt(size_t name) const;
   std::optional<Call> MakingAt(size_t type) const;
@@ -135,11 +147,11 @@ class HostScope {
   HostScope Inside(size_t function, Call call) const;
 
   // Objects of classes: host_objects.cpp.
-  using Path = std::vector<std::string>;  ///< members of members, from the outside in
+  using Path = std::vector<std::string>;  ///< {"a", "b"} of object.a.b
   struct Found;
   struct Declared {
     std::string type;
-    TokenRange made_of;  ///< what stands between the brackets; may be empty
+    TokenRange made_of;  ///< the arguments of its construction; may be empty
   };
   std::shared_ptr<HostScope> Self() const;
   std::optional<Found> MemberOf(TokenRange object, const Path& path, int depth) const;
@@ -199,32 +211,32 @@ class HostScope {
   size_t position_;
   Dims stated_;
   int level_ = 0;
-  /// The call that this scope is for, where it is known which of them is meant
+  /// The call through which this scope was entered, if it is known
   std::optional<Call> pin_;
-  /// What definitions_ had before
+  /// Earlier definitions of a name than the one in definitions_
   std::map<std::string, std::vector<TokenRange>, std::less<>> redefined_;
-  /// Of "n", and of "config.n"
+  /// The defining expression, by "n" or "config.n"
   std::map<std::string, TokenRange, std::less<>> definitions_;
-  /// What stands between the braces
+  /// The text between the braces of an initialiser list, by array
   std::map<std::string, TokenRange, std::less<>> lists_;
-  /// Variables of classes of the source
+  /// Variables whose type is a class of the source
   std::map<std::string, Declared, std::less<>> objects_;
-  /// Auto [a, b] = …: the value, and which
+  /// Structured bindings, auto [a, b] = …: the value and the index of the name
   std::map<std::string, std::pair<TokenRange, size_t>, std::less<>> bound_;
-  /// Bytes; of pitched ones: of a row
+  /// Bytes of an allocation, or of one row if it is pitched
   std::map<std::string, TokenRange, std::less<>> allocations_;
-  /// Rows of such allocations
+  /// Number of rows of a pitched allocation
   std::map<std::string, TokenRange, std::less<>> pitched_;
-  /// Variables: bytes of a row
+  /// Bytes of a row, by the variable that holds the pitch
   std::map<std::string, TokenRange, std::less<>> pitches_;
-  std::set<std::string, std::less<>> zeroed_;                  ///< buffers
-  std::map<std::string, TokenRange, std::less<>> containers_;  ///< element count
-  /// Of declared variables, pointers and containers
+  std::set<std::string, std::less<>> zeroed_;                  ///< buffers filled with 0
+  std::map<std::string, TokenRange, std::less<>> containers_;  ///< number of elements
+  /// Declared types of variables, pointers and containers
   std::map<std::string, std::string, std::less<>> types_;
   std::shared_ptr<std::map<std::string, Leaf, std::less<>>> leaves_;
   std::shared_ptr<std::string> unknown_;
-  std::shared_ptr<std::deque<std::string>> texts_;  ///< of re-lexed constants
-  /// Sources whose functions call each other must end as well
+  std::shared_ptr<std::deque<std::string>> texts_;  ///< keeps the texts of lexed constants alive
+  /// Limit of nested scopes, so that functions that call each other end too
   std::shared_ptr<int> scopes_left_;
 };
 

@@ -1,4 +1,4 @@
-// How many elements the tensors of PyTorch have that a function of the host hands on.
+// Numbers of elements of the PyTorch tensors that a host function passes on.
 #include <algorithm>
 
 #include "atunner/intake/host/host_objects.h"
@@ -12,12 +12,12 @@ std::unexpected<Error> Unknown(std::string_view what) {
   return Invalid("the value of '" + std::string(what) + "' is not known");
 }
 
-/// What a definition says of a tensor: `x.size(1)`, `x.numel()`, `x.numel() / width`.
+/// A variable that holds a size of a tensor: `x.size(1)`, `x.numel()` or `x.numel() / width`.
 struct Extent {
   std::string variable;
-  bool whole = false;  ///< of all elements
+  bool whole = false;  ///< numel() instead of size(axis)
   int64_t axis = 0;
-  TokenRange divisor;  ///< of the number of elements; may be empty
+  TokenRange divisor;  ///< the divisor of numel(); may be empty
 };
 
 class Uses {
@@ -49,7 +49,7 @@ class Uses {
     return i < syntax_.lexed.tokens.size() && syntax_.token(i).Is(text);
   }
 
-  /// static_cast<int>(…), (int)…, int(…)
+  /// The range without static_cast<int>(…), (int)… or int(…) around it.
   TokenRange WithoutCasts(TokenRange value) const {
     for (size_t open = value.begin; open < value.end; ++open) {
       if (syntax_.token(open).kind == Token::Kind::kWord && !Is(open, tensor_)) continue;
@@ -69,7 +69,7 @@ class Uses {
 
 }  // namespace
 
-/// Is it declared as a tensor, or made by a function that makes some?
+/// True if the variable is declared as a tensor or is the result of a function that makes tensors.
 bool HostScope::IsTensor(const std::string& name) const {
   if (function_ >= syntax_.functions.size()) return false;
   const auto value = definitions_.find(name);
@@ -85,7 +85,7 @@ bool HostScope::IsTensor(const std::string& name) const {
   return false;
 }
 
-/// The tensors that an expression names, other than in a list of extents.
+/// The tensors that an expression names outside of lists of extents.
 std::vector<std::string> HostScope::TensorsIn(TokenRange range) const {
   std::vector<std::string> all;
   if (function_ >= syntax_.functions.size()) return all;
@@ -99,7 +99,7 @@ std::vector<std::string> HostScope::TensorsIn(TokenRange range) const {
   return all;
 }
 
-/// The list in `torch::empty({rows, cols}, …)`.
+/// The list of extents in `torch::empty({rows, cols}, …)`.
 std::optional<TokenRange> HostScope::MadeOfExtents(TokenRange value) const {
   for (size_t i = value.begin; i + 1 < value.end; ++i) {
     if (syntax_.token(i).Is("(") && syntax_.token(i + 1).Is("{"))
@@ -125,7 +125,8 @@ Result<std::string> HostScope::ElementsOfTensor(const std::string& name, int dep
   return ElementsBySizes(name);
 }
 
-/// By the variables that hold its sizes: rows * cols where these are x.size(0) and x.size(1).
+/// The number of elements by variables that hold the sizes: rows * cols if these are x.size(0) and
+/// x.size(1).
 Result<std::string> HostScope::ElementsBySizes(const std::string& name) {
   std::map<int64_t, std::string> axes;
   for (const auto& [variable, value] : definitions_) {

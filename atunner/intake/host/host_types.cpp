@@ -1,4 +1,4 @@
-// What the host's variables, parameters and members are declared as.
+// Declared types of host variables, parameters and members.
 #include <algorithm>
 
 #include "atunner/intake/c_type.h"
@@ -7,7 +7,7 @@
 
 namespace atunner {
 
-/// The class of the source that the tokens name first.
+/// The first class of the source that the tokens name.
 const ClassDefinition* HostScope::ClassIn(TokenRange range) const {
   for (size_t i = range.begin; i < range.end; ++i) {
     if (syntax_.token(i).kind != Token::Kind::kWord) continue;
@@ -16,14 +16,14 @@ const ClassDefinition* HostScope::ClassIn(TokenRange range) const {
   return nullptr;
 }
 
-/// The class that a variable, parameter or member is of; empty where it is not declared plainly.
+/// The class of a variable, parameter or member; "" if its declaration is not found.
 std::string HostScope::ClassOf(TokenRange object, int depth) const {
   const std::string type = TypeOfObject(object, depth);
   const ClassDefinition* of = syntax_.FindClass(type);
   return of == nullptr ? "" : of->name;
 }
 
-/// Its type as it is written: "Buffer<float>".
+/// The type of an object as written, e.g. "Buffer<float>".
 std::string HostScope::TypeOfObject(TokenRange object, int depth) const {
   constexpr int kMostMembers = 8;
   object = BareObject(syntax_, object);
@@ -57,7 +57,7 @@ std::string HostScope::TypeOfObject(TokenRange object, int depth) const {
   return field ? std::string(syntax_.Text(field->type)) : "";
 }
 
-/// The type, with its arguments, of the class that the tokens name first.
+/// The first class of the source that the tokens name, with its template arguments.
 std::string HostScope::TypeNamedIn(TokenRange range) const {
   for (size_t i = range.begin; i < range.end; ++i) {
     if (syntax_.token(i).kind != Token::Kind::kWord ||
@@ -69,7 +69,7 @@ std::string HostScope::TypeNamedIn(TokenRange range) const {
   return "";
 }
 
-/// Of `Type(…)`, `new Type(…)`, `std::make_unique<Type>(…)`; of a function's result otherwise.
+/// The type of `Type(…)`, `new Type(…)`, `std::make_unique<Type>(…)`, or of a function's result.
 std::string HostScope::TypeMade(TokenRange value) const {
   size_t open = value.begin;
   while (open < value.end && !syntax_.token(open).Is("(") && !syntax_.token(open).Is("{")) ++open;
@@ -86,7 +86,7 @@ bool HostScope::IsFunction(std::string_view name) const {
   return std::ranges::find(syntax_.functions, name, &HostFunction::name) != syntax_.functions.end();
 }
 
-/// Is it `float alpha`?
+/// True for a floating-point parameter, e.g. `float alpha`.
 bool HostScope::IsRealParameter(std::string_view name) const {
   if (function_ >= syntax_.functions.size()) return false;
   for (const TokenRange& one :
@@ -103,8 +103,8 @@ bool HostScope::IsRealType(const std::string& name) const {
   return type && IsFloat(type->dtype);
 }
 
-/// Does a variable, parameter or member hold a fraction, or does its value? `/` of it leaves no
-/// rest.
+/// True if a variable, parameter or member is floating point, or its value is. A division of it is
+/// then not one of integers.
 bool HostScope::IsReal(const std::string& name, const std::string& value) const {
   const auto type = types_.find(name);
   const ClassField* field = FieldOfThis(name);
@@ -119,7 +119,7 @@ bool HostScope::IsReal(const std::string& name, const std::string& value) const 
   return now && std::holds_alternative<double>(*now);
 }
 
-/// `Solver solver(nx, ny);`, `Params p{…}, q;`
+/// Notes an object, e.g. `Solver solver(nx, ny);` or `Params p{…}, q;`.
 void HostScope::CollectObject(size_t name, size_t end) {
   const auto is = [&](size_t i, std::string_view text) {
     return i < end && syntax_.token(i).Is(text);
@@ -137,7 +137,7 @@ void HostScope::CollectObject(size_t name, size_t end) {
       given ? TokenRange{open + 1, std::min(MatchingClose(syntax_, open), end)} : TokenRange{}};
 }
 
-/// The class of the source that the statement declares the name as, behind other names perhaps.
+/// The class in the declaration of a name, which may follow other names.
 std::string HostScope::DeclaredClass(size_t name) const {
   size_t begin = name;
   int nested = 0;
@@ -162,7 +162,7 @@ std::string HostScope::DeclaredClass(size_t name) const {
   return "";
 }
 
-/// auto [grid, block] = Shape(n);
+/// Notes a structured binding, e.g. auto [grid, block] = Shape(n);
 void HostScope::CollectBound(size_t bracket, size_t end) {
   const size_t close = MatchingClose(syntax_, bracket);
   if (close + 1 >= end || !syntax_.token(close + 1).Is("=")) return;

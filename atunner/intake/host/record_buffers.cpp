@@ -11,9 +11,10 @@
 namespace atunner {
 namespace {
 
-constexpr size_t kMostFixed = 96;  // bytes that the fill names one by one
+constexpr size_t kMostFixed = 96;  // largest number of bytes that the fill lists one by one
 
-/// The high bytes of numbers between 0.1 and 2, whatever the low ones are; small whole numbers.
+/// Fixes the high bytes of a member so that floats lie between 0.1 and 2, whatever the low bytes
+/// are, and integers are small.
 void FixHighBytes(DType dtype, int64_t at, std::map<int64_t, int>& fixed) {
   const auto bytes = static_cast<int64_t>(SizeOf(dtype));
   if (dtype == DType::kFloat16) {
@@ -29,11 +30,11 @@ void FixHighBytes(DType dtype, int64_t at, std::map<int64_t, int>& fixed) {
   }
 }
 
-/// The type in `( const S * ) name` or `reinterpret_cast < const S * > ( name`, which ends before
-/// token `end`.
+/// The type S of `(const S*)name` or `reinterpret_cast<const S*>(name`, which ends before token
+/// `end`; "" if there is no cast.
 std::string CastBefore(const CudaSyntax& syntax, size_t end) {
   const auto is = [&](size_t i, std::string_view text) { return syntax.token(i).Is(text); };
-  size_t star = end;  // of the type
+  size_t star = end;  // the * of the type
   if (end > 4 && is(end - 1, ")")) star = end - 2;
   if (end > 5 && is(end - 1, "(") && is(end - 2, ">")) star = end - 3;
   if (star >= end || !is(star, "*")) return "";
@@ -63,7 +64,7 @@ std::optional<Record> RecordOf(const CudaSyntax& syntax, const std::string& type
     if (const auto alias = syntax.aliases.find(name); alias != syntax.aliases.end())
       name = alias->second;
     const auto one = ParseCType(name);
-    // A structure inside has an alignment and an end of its own.
+    // Nested structures, which have their own alignment and padding, are not supported.
     if (!one || one->lanes != 1 || std::ranges::count(member.access, '.') != 1) return std::nullopt;
     const auto bytes = static_cast<int64_t>(one->bytes());
     alignment = std::max(alignment, bytes);

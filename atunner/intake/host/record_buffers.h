@@ -1,5 +1,5 @@
-// Arrays of structures whose members are of several types: rows of quantised weights, particles
-// with flags.
+// Arrays of structures with members of several types, e.g. rows of quantised weights or particles
+// with flags. They are passed as bytes.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace atunner {
 
 struct Record {
   int64_t bytes = 0;
-  /// Of the bytes of an array: an expression of the index `i`, with which every float is finite
+  /// Fill of the array's bytes as an expression of the index `i` that makes every float finite
   std::string fill;
 };
 
-/// Nothing for what is no structure of numbers, or for one whose layout has rules of its own.
+/// nullopt for a type that is not a structure of numbers or has an unusual layout.
 std::optional<Record> RecordOf(const CudaSyntax& syntax, const std::string& type);
 
-/// What `const void* name` is cast to, in the kernel or else anywhere: "block_q4_0", "float"; empty
-/// where nothing says so.
+/// The type to which `const void* name` is cast, in the kernel or else anywhere, e.g. "block_q4_0"
+/// or "float"; "" if there is no cast.
 std::string CastOf(const CudaSyntax& syntax, const KernelDefinition& kernel,
                    const std::string& name);
 

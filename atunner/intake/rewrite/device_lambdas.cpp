@@ -15,10 +15,10 @@ namespace {
 
 struct Lambda {
   TokenRange whole;       ///< from [ to }
-  TokenRange captures;    ///< between the brackets
-  TokenRange parameters;  ///< with the brackets
-  TokenRange result;      ///< behind ->
-  TokenRange body;        ///< with the braces
+  TokenRange captures;    ///< without [ and ]
+  TokenRange parameters;  ///< with ( and )
+  TokenRange result;      ///< the type after ->; may be empty
+  TokenRange body;        ///< with { and }
 };
 
 class Namer {
@@ -27,7 +27,7 @@ class Namer {
 
   std::string Run() {
     for (const HostFunction& function : syntax_.functions) {
-      // a template's structure would be one as well
+      // In a template the structure would have to be a template too.
       if (!function.templates.empty() || function.on_device) continue;
       for (size_t i = function.body.begin; i < function.body.end; ++i) {
         const auto lambda = LambdaAt(i, function.body.end);
@@ -46,8 +46,8 @@ class Namer {
     return i < syntax_.lexed.tokens.size() && syntax_.token(i).kind == Token::Kind::kWord;
   }
 
-  /// [=] __device__ (int i) -> float { … }, with any words in place of __device__ that may be
-  /// macros for it.
+  /// The lambda whose [ is at `open`: [=] __device__ (int i) -> float { … }. Any words may stand in
+  /// place of __device__, since they may be macros for it.
   std::optional<Lambda> LambdaAt(size_t open, size_t end) const {
     if (!Is(open, "[") || open == 0 || IsWord(open - 1) || Is(open - 1, "]") || Is(open - 1, ")"))
       return std::nullopt;
@@ -81,7 +81,7 @@ class Namer {
       const bool member = Is(i - 1, ".") || Is(i - 1, "->") || Is(i - 1, "::");
       if (!IsWord(i) || member || !seen.insert(name).second) continue;
       const auto type = DeclaredType(name, function, lambda.whole.begin);
-      if (!type) continue;  // the file's, the lambda's own, or a word of the language
+      if (!type) continue;  // not a variable of the function
       if (type->empty()) return false;
       members += fmt::format("{}{}; ", *type, name);
       values += (values.empty() ? "" : ", ") + std::string(name);
@@ -99,8 +99,8 @@ class Namer {
     return true;
   }
 
-  /// What a variable or parameter of the function is declared as; nothing where the name is none,
-  /// empty where that does not say its type.
+  /// The declared type of a variable or parameter of the function; "" if it is `auto`, nullopt if
+  /// the name is not declared there.
   std::optional<std::string> DeclaredType(std::string_view name, const HostFunction& function,
                                           size_t before) const {
     for (const TokenRange range : {TokenRange{function.body.begin, before}, function.parameters}) {
@@ -114,14 +114,9 @@ class Namer {
     return std::nullopt;
   }
 
-  /// Of the declaration in which the name stands: `const float *a, *name = …`.
-  std::optional<std::string> TypeBefore(size_t name, size_t least) const {
-    std::string stars;
-    size_t at = name;
-    while (at > least && (Is(at - 1, "*") || Is(at - 1, "__restrict__") || Is(at - 1, "&"))) {
-      if (Is(--at, "*")) stars += '*';
-    }
-    size_t begin = at;  // of the statement or parameter
+  /// First token of the statement or parameter that contains the token before `at`.
+  size_t StatementBegin(size_t at, size_t least) const {
+    size_t begin = at;
     int nested = 0;
     while (begin > least) {
       const size_t i = begin - 1;
@@ -129,8 +124,18 @@ class Namer {
       if (nested < 0 || (nested == 0 && (Is(i, ";") || Is(i, "}")))) break;
       begin = i;
     }
+    return begin;
+  }
+
+  /// The type in the declaration of the name at token `name`, e.g. `const float *a, *name = …`.
+  std::optional<std::string> TypeBefore(size_t name, size_t least) const {
+    std::string stars;
+    size_t at = name;
+    while (at > least && (Is(at - 1, "*") || Is(at - 1, "__restrict__") || Is(at - 1, "&"))) {
+      if (Is(--at, "*")) stars += '*';
+    }
     std::string type;
-    size_t i = begin;
+    size_t i = StatementBegin(at, least);
     for (; i < at && (IsWord(i) || Is(i, "::")); ++i) {
       if (Is(i, "return") || Is(i, "else") || Is(i, "case") || Is(i, "delete") || Is(i, "goto"))
         return std::nullopt;
@@ -143,9 +148,8 @@ class Namer {
       i = close;
     }
     if (type.empty()) return std::nullopt;
-    const bool listed = i < at;  // behind other names of the declaration
-    if (listed) {
-      // `T a, b`: the last word was a name, unless stars stand between.
+    if (i < at) {  // other names of the declaration come first
+      // In `T a, b` the last word was a name, in `T *a, b` not.
       const bool starred = Is(i, "*");
       if (!starred) type = type.substr(0, type.find_last_of(' ', type.size() - 2) + 1);
       if (type.empty() || !Is(at - 1, ",")) return std::nullopt;

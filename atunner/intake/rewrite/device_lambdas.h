@@ -1,14 +1,14 @@
-// Lambdas of the device in the host's code.
+// Rewrites device lambdas in host code.
 #pragma once
 
 #include <string>
 
 namespace atunner {
 
-/// The source with `[=] __device__(int i) { y[i] = k * x[i]; }` written as a structure of what it
-/// captures, with a call operator: structures of numbers and pointers can be passed to kernels. A
-/// lambda stays as it is where it captures by reference, or something whose type is not written in
-/// the function: `auto`, members.
+/// Replaces each device lambda, e.g. `[=] __device__(int i) { y[i] = k * x[i]; }`, by a structure
+/// with its captures as members and a call operator. Structures of numbers and pointers can be
+/// passed to kernels. A lambda stays if it captures by reference, or captures a member or an `auto`
+/// variable, whose type is not written in the function.
 std::string WithLambdasNamed(const std::string& source);
 
 }  // namespace atunner

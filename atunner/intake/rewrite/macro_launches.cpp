@@ -13,11 +13,11 @@
 namespace atunner {
 namespace {
 
-constexpr int kMostRounds = 16;                       // macros in macros
-constexpr size_t kLargestExpanded = size_t{4} << 20;  // a macro may stand for many of itself
+constexpr int kMostRounds = 16;                       // depth of macros in macros
+constexpr size_t kLargestExpanded = size_t{4} << 20;  // bytes; nested macros may grow exponentially
 
 struct Macro {
-  std::vector<std::string> parameters;  ///< the last is __VA_ARGS__ where there are any number
+  std::vector<std::string> parameters;  ///< the last one of a variadic macro is __VA_ARGS__
   std::string body;
 };
 using Macros = std::map<std::string, Macro, std::less<>>;
@@ -33,7 +33,7 @@ std::string Quoted(const std::string& text) {
   return '"' + quoted + '"';
 }
 
-/// `#define LAUNCH(kernel, grid, ...) body`; nothing for any other directive.
+/// The macro of `#define LAUNCH(kernel, grid, ...) body`; nullopt for other directives.
 std::optional<std::pair<std::string, Macro>> DefinitionIn(const Token& directive) {
   const std::string line = Trim(directive.text.substr(1));
   if (!line.starts_with("define")) return std::nullopt;
@@ -55,20 +55,24 @@ std::optional<std::pair<std::string, Macro>> DefinitionIn(const Token& directive
   return std::pair(std::string(tokens[1].text), std::move(macro));
 }
 
-/// Of the macros with parameters, those whose text launches a kernel or is one, by themselves or by
-/// another macro.
-Macros LaunchingMacros(const CudaSyntax& syntax) {
+Macros MacrosOf(const CudaSyntax& syntax) {
   Macros all;
   for (const Token& token : syntax.lexed.tokens) {
     if (token.kind != Token::Kind::kDirective) continue;
     if (auto macro = DefinitionIn(token)) all.insert(*std::move(macro));
   }
+  return all;
+}
+
+/// The macros with parameters that contain a launch or a kernel, directly or through another macro.
+Macros LaunchingMacros(const CudaSyntax& syntax) {
+  const Macros all = MacrosOf(syntax);
   Macros launching;
   for (size_t before = SIZE_MAX; before != launching.size();) {
     before = launching.size();
     for (const auto& [name, macro] : all) {
       const std::vector<Token> words = Lex(macro.body).tokens;
-      // a macro is not expanded in itself
+      // A macro is not expanded inside itself.
       const auto named = [&](const Token& t) { return t.Is(name); };
       if (std::ranges::any_of(words, named)) continue;
       const bool calls = std::ranges::any_of(
@@ -104,7 +108,7 @@ class Expander {
   }
 
  private:
-  /// To the preprocessor only round brackets are brackets.
+  /// The ")" that closes the "(" at `open`. For the preprocessor [] and {} are not brackets.
   size_t Close(size_t open) const {
     int depth = 0;
     for (size_t i = open; i < syntax_.lexed.tokens.size(); ++i) {
@@ -131,7 +135,7 @@ class Expander {
     return all;
   }
 
-  /// The tokens, without the comments between them.
+  /// The text of the tokens on one line, without comments.
   std::string OnOneLine(TokenRange range) const {
     std::string text;
     for (size_t i = range.begin; i < range.end; ++i) {

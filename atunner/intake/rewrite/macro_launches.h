@@ -1,13 +1,13 @@
-// Macros that launch kernels, or define them.
+// Expands macros that launch or define kernels.
 #pragma once
 
 #include <string>
 
 namespace atunner {
 
-/// The source with its own macros with parameters expanded where one stands for a launch or a
-/// kernel: LAUNCH(kernel, grid, block, x, n), DEFINE_KERNEL(add, +). All others stay as they are,
-/// and lines keep their numbers.
+/// Expands the source's own macros with parameters if they contain a launch or a kernel, e.g.
+/// LAUNCH(kernel, grid, block, x, n) or DEFINE_KERNEL(add, +). Other macros stay, and line numbers
+/// do not change.
 std::string WithLaunchesExpanded(const std::string& source);
 
 }  // namespace atunner

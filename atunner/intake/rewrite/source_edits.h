@@ -1,4 +1,4 @@
-// Rewriting a source: replacements of tokens that keep the numbers of lines.
+// Edits of a source that keep line numbers.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace atunner {
 
-/// Replacements in a source, of tokens that do not overlap.
+/// A list of replacements of token ranges that do not overlap.
 class Edits {
  public:
   explicit Edits(const CudaSyntax& syntax) : syntax_(syntax) {}
@@ -16,7 +16,7 @@ class Edits {
   bool empty() const { return all_.empty(); }
   void Replace(TokenRange range, std::string text);
   void Insert(size_t before, std::string text);
-  /// Lines that a replacement lost follow it.
+  /// The edited text. A replacement with fewer lines than the original is followed by empty lines.
   std::string Apply();
 
  private:

@@ -13,11 +13,12 @@ namespace atunner {
 namespace {
 
 constexpr size_t kLargestHeader = size_t{1} << 18;
-// of all: libraries of templates stay with the compiler
+// Bytes of all headers together: template libraries are left to the compiler.
 constexpr size_t kLargestSource = size_t{1} << 21;
 constexpr int kMostNested = 16;
 
-/// What a directive of that kind says: "grid.h" of `#include "grid.h"`; empty for any other.
+/// The argument of a directive of that kind, e.g. "\"grid.h\"" of `#include "grid.h"`; "" for
+/// others.
 std::string Directed(const Token& token, std::string_view kind) {
   if (token.kind != Token::Kind::kDirective) return "";
   const std::string line = Trim(token.text.substr(1));
@@ -53,7 +54,8 @@ class Inliner {
   }
 
  private:
-  /// False where the directive is to stay. `put` is empty for what is there already.
+  /// Finds a header and sets `put` to its text, or to "" if it is there already; false if the
+  /// directive must stay.
   bool Included(const std::string& header, const Path& from, int depth, std::string& put) {
     if (depth >= kMostNested) return false;
     std::vector<Path> places = {from.parent_path()};
@@ -76,7 +78,7 @@ class Inliner {
 
   const FileReader& read_;
   std::vector<Path> folders_;
-  std::set<Path> seen_;  ///< headers that are put in once
+  std::set<Path> seen_;  ///< headers that are inlined only once
   size_t total_ = 0;
 };
 

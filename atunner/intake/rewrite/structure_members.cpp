@@ -14,18 +14,16 @@
 namespace atunner {
 namespace {
 
-// each takes a function or a kernel apart; broken sources must end as well
+// Each step rewrites one function or kernel. The limit ends broken sources too.
 constexpr int kMostSteps = 200;
 
-/// One rewriting of the source as it is now. `names` are variables of the host that arguments were
-/// written out of.
+/// One step of the rewriting. `names` are the host variables whose members became arguments.
 class Step {
  public:
   Step(const std::string& source, std::set<std::string>& names, SourceApart& out)
       : syntax_(ParseCuda(source)), layouts_(syntax_), edits_(syntax_), names_(names), out_(out) {}
 
-  /// The source with one kernel, host function or variable taken apart; nothing where there is none
-  /// left.
+  /// The source after rewriting one kernel, host function or variable; nullopt if none is left.
   std::optional<std::string> Run() {
     const bool done = std::ranges::any_of(syntax_.kernels,
                                           [&](const auto& kernel) { return Kernel(kernel); }) ||
@@ -46,17 +44,17 @@ class Step {
   size_t Count() const { return syntax_.lexed.tokens.size(); }
   std::string Word(size_t i) const { return std::string(syntax_.token(i).text); }
 
-  /// The token behind a type's name and its template arguments.
+  /// The token after a type's name and its template arguments.
   size_t BehindType(size_t at) const {
     return Is(at + 1, "<") ? MatchingClose(syntax_, at + 1) + 1 : at + 1;
   }
   std::string Type(size_t at) const { return std::string(syntax_.Text({at, BehindType(at)})); }
 
   const StructureLayout* LayoutOfType(const std::string& type) const {
-    constexpr size_t kMostMembers = 64;  // parameters that a person can be shown
+    constexpr size_t kMostMembers = 64;  // more parameters would be unreadable
     const StructureLayout* layout = layouts_.Find(type);
     if (layout == nullptr || layout->members.size() > kMostMembers) return nullptr;
-    // What is made without its constructor must lie as its members do.
+    // An object made without its constructor must have the layout of its members.
     return layout->constructed && layout->aligned ? nullptr : layout;
   }
 
@@ -70,7 +68,7 @@ class Step {
       if (!known && IsStructure(syntax_, parameter.type)) return false;
       any |= known;
     }
-    size_t open = kernel.body.begin - 1;  // of the parameters
+    size_t open = kernel.body.begin - 1;  // the "(" of the parameters
     while (open > kernel.head.begin && !(Is(open, "(") && Is(open - 1, kernel.name))) --open;
     const auto pieces = SplitArguments(syntax_, {open + 1, MatchingClose(syntax_, open)}, true);
     if (!any || pieces.size() != kernel.parameters.size()) return false;
@@ -89,8 +87,8 @@ class Step {
     return true;
   }
 
-  /// The structure that parameter `i` is, by its own type, or by what the first launch gives for a
-  /// template's.
+  /// Type and layout of parameter `i` if it is a structure. A template parameter has the type that
+  /// the first launch passes.
   std::pair<std::string, const StructureLayout*> LayoutOf(const KernelDefinition& kernel,
                                                           size_t i) const {
     const KernelParameter& parameter = kernel.parameters[i];
@@ -112,7 +110,7 @@ class Step {
     return {};
   }
 
-  /// Of an argument in a function: `Scale{2}`, or a variable.
+  /// The type of an argument in a function: of `Scale{2}`, or of a variable.
   std::string TypeGiven(TokenRange argument, size_t function, int depth = 0) const {
     constexpr int kMostCallers = 3;
     if (argument.end != argument.begin + 1) return TypeMade(argument.begin);
@@ -121,7 +119,8 @@ class Step {
                : "";
   }
 
-  /// Of `Scale scale{2};` before its use, or of a parameter `F f` that a caller gives one for.
+  /// The type of a variable (`Scale scale{2};`) or of a template parameter (`F f`), for which a
+  /// caller's argument is followed.
   std::string TypeOfVariable(const HostFunction& function, size_t name, int depth) const {
     const std::string_view text = syntax_.token(name).text;
     for (size_t i = function.body.begin; i + 1 < name; ++i) {
@@ -142,7 +141,7 @@ class Step {
     return "";
   }
 
-  /// The arguments of each call of `callee` that another function has.
+  /// The arguments of each call of `callee` in another function.
   std::vector<std::vector<TokenRange>> CallsOf(const HostFunction& callee,
                                                const HostFunction& caller) const {
     std::vector<std::vector<TokenRange>> all;
@@ -154,21 +153,33 @@ class Step {
     return all;
   }
 
-  void KernelParameterApart(const KernelDefinition& kernel, const KernelParameter& parameter,
-                            const StructureLayout& layout, TokenRange piece) {
-    const std::string name = FreePrefix(parameter.name, layout,
-                                        {kernel.head.begin, kernel.body.end});
-    std::string declared;
-    std::string passed;
+  /// The initialiser list of the structure from variables with the prefix `name`: "{p_x, {p_a,
+  /// p_b}}".
+  static std::string Initialiser(const StructureLayout& layout, const std::string& name) {
     std::string list;
     size_t member = 0;
     for (const char c : layout.list)
       list += c == '$' ? name + layout.members[member++].suffix : std::string(1, c);
-    for (const Member& one : layout.members) {
-      declared += (declared.empty() ? "" : ", ") + one.declaration + name + one.suffix;
+    return list;
+  }
+
+  /// A parameter for each member: "const float* p_x, int p_n".
+  static std::string Declarations(const StructureLayout& layout, const std::string& name) {
+    std::string declared;
+    for (const Member& member : layout.members)
+      declared += (declared.empty() ? "" : ", ") + member.declaration + name + member.suffix;
+    return declared;
+  }
+
+  void KernelParameterApart(const KernelDefinition& kernel, const KernelParameter& parameter,
+                            const StructureLayout& layout, TokenRange piece) {
+    const std::string name = FreePrefix(parameter.name, layout,
+                                        {kernel.head.begin, kernel.body.end});
+    const std::string list = Initialiser(layout, name);
+    std::string passed;
+    for (const Member& one : layout.members)
       passed += (passed.empty() ? "" : ", ") + name + one.suffix;
-    }
-    edits_.Replace(piece, declared);
+    edits_.Replace(piece, Declarations(layout, name));
     if (const auto uses = Uses(parameter.name, layout, kernel.body, /*all=*/true)) {
       for (const auto& [range, suffix] : *uses) edits_.Replace(range, name + suffix);
     } else if (!kernel.body.empty()) {
@@ -181,7 +192,8 @@ class Step {
         kernel.name, fmt::format("'{}' is passed member by member: {}", parameter.name, passed));
   }
 
-  /// The object over a structure of the same members that a list can make.
+  /// For a structure with a constructor: text that defines a plain structure with the same members,
+  /// initialises it by a list, and makes a reference of the original type to it.
   static std::string WithoutConstructor(const KernelParameter& parameter,
                                         const StructureLayout& layout, const std::string& list) {
     std::string members;
@@ -201,7 +213,7 @@ class Step {
         name);
   }
 
-  /// A declaration without a body would be another kernel of the same name.
+  /// Removes declarations without a body, which would now declare another kernel of the same name.
   void RemovePrototypes(const std::string& kernel) {
     for (size_t i = 0; i < Count(); ++i) {
       if (!Is(i, "__global__")) continue;
@@ -220,8 +232,23 @@ class Step {
     }
   }
 
-  /// Where `name.member` stands, and which; with `all` nothing if the name stands otherwise
-  /// anywhere.
+  /// The member whose access (".size.x") begins at `at`, the longest one if several do; sets `end`
+  /// to the token after it. nullptr if there is none.
+  const Member* MemberAt(const StructureLayout& layout, size_t at, size_t limit,
+                         size_t& end) const {
+    const Member* found = nullptr;
+    for (const Member& member : layout.members) {
+      size_t i = at;
+      std::string_view rest = member.access;
+      while (!rest.empty() && i < limit && rest.starts_with(syntax_.token(i).text))
+        rest.remove_prefix(syntax_.token(i++).text.size());
+      if (rest.empty() && i > end) found = &member, end = i;
+    }
+    return found;
+  }
+
+  /// All uses of `name.member` in a range, with the member's suffix. With `all` nullopt if the name
+  /// is used in any other way.
   std::optional<std::vector<std::pair<TokenRange, std::string>>> Uses(const std::string& name,
                                                                       const StructureLayout& layout,
                                                                       TokenRange range,
@@ -234,22 +261,15 @@ class Step {
       if (!IsWord(i) || !Is(i, name) ||
           (i > 0 && (Is(i - 1, ".") || Is(i - 1, "->") || Is(i - 1, "::"))))
         continue;
-      const Member* found = nullptr;
       size_t end = i + 1;
-      for (const Member& member : layout.members) {
-        size_t at = i + 1;
-        std::string_view rest = member.access;
-        while (!rest.empty() && at < range.end && rest.starts_with(syntax_.token(at).text))
-          rest.remove_prefix(syntax_.token(at++).text.size());
-        if (rest.empty() && at > end) found = &member, end = at;
-      }
+      const Member* found = MemberAt(layout, i + 1, range.end, end);
       if (found != nullptr) uses.emplace_back(TokenRange{i, end}, found->suffix);
       if (found == nullptr && all) return std::nullopt;
     }
     return uses;
   }
 
-  /// `name`, with underscores behind it where name_member is taken.
+  /// `name` with as many underscores appended as make all name_member unused.
   std::string FreePrefix(std::string name, const StructureLayout& layout, TokenRange range) const {
     const auto taken = [&] {
       for (size_t i = range.begin; i < std::min(range.end, Count()); ++i) {
@@ -265,8 +285,8 @@ class Step {
 
   // --- arguments ---
 
-  /// Writes an argument of a launch or call out; what it is made of is not known where it is no
-  /// variable and no list.
+  /// Replaces an argument of a launch or call by its members. If it is neither a variable nor a
+  /// list its members get the parameter's names, which are then unknown.
   void Argument(TokenRange range, const StructureLayout& layout, const std::string& parameter) {
     std::vector<std::string> values = Values(range, layout);
     if (values.size() != layout.members.size()) {
@@ -280,12 +300,12 @@ class Step {
     edits_.Replace(range, text);
   }
 
-  /// One for each member of what `range` makes: a variable, S{…}, make_float3(…), {…}; fewer or
-  /// none if that is unclear.
+  /// The value of each member of the object that `range` makes: a variable, S{…}, make_float3(…) or
+  /// {…}; fewer values or none if it is not understood.
   std::vector<std::string> Values(TokenRange range, const StructureLayout& layout) {
     std::vector<std::string> values;
     if (layout.list == "{}") return {"0"};
-    if (layout.constructed) {  // what these are, its constructor says
+    if (layout.constructed) {  // the constructor decides the values
       for (const Member& member : layout.members)
         values.push_back(std::string(syntax_.Text(range)) + member.access);
       return values;
@@ -298,35 +318,47 @@ class Step {
     }
     const auto inside = Inside(range);
     if (!inside) return {};
-    const bool nested = layout.list.find('{', 1) != std::string::npos;
     std::vector<std::string> designated(layout.members.size());
     bool by_name = false;
     for (const TokenRange& element : SplitArguments(syntax_, *inside, true)) {
-      if (Is(element.begin, ".")) {  // .alpha = 2
-        size_t equals = element.begin;
-        while (equals < element.end && !Is(equals, "=")) ++equals;
-        const std::string access(syntax_.Text({element.begin, equals}));
-        for (size_t m = 0; m < layout.members.size(); ++m) {
-          if (layout.members[m].access == access)
-            designated[m] = std::string(syntax_.Text({equals + 1, element.end}));
-        }
+      if (Is(element.begin, ".")) {
+        SetDesignated(element, layout, designated);
         by_name = true;
       } else if (!Flatten(element, values)) {
         return {};
       }
     }
-    if (by_name) values = std::move(designated);
+    return Completed(by_name ? std::move(designated) : std::move(values), layout);
+  }
+
+  /// Sets the member that an element such as ".alpha = 2" names.
+  void SetDesignated(TokenRange element, const StructureLayout& layout,
+                     std::vector<std::string>& values) const {
+    size_t equals = element.begin;
+    while (equals < element.end && !Is(equals, "=")) ++equals;
+    const std::string access(syntax_.Text({element.begin, equals}));
+    for (size_t m = 0; m < layout.members.size(); ++m) {
+      if (layout.members[m].access == access)
+        values[m] = std::string(syntax_.Text({equals + 1, element.end}));
+    }
+  }
+
+  /// The values with defaults for the members that the list leaves out; none if there are too many,
+  /// or if nested structures make it unclear which ones are missing.
+  static std::vector<std::string> Completed(std::vector<std::string> values,
+                                            const StructureLayout& layout) {
+    const bool nested = layout.list.find('{', 1) != std::string::npos;
     if (values.size() > layout.members.size() || (nested && values.size() != layout.members.size()))
       return {};
-    for (size_t m = 0; m < layout.members.size(); ++m) {  // the rest of a list
-      if (m >= values.size()) values.emplace_back();
+    values.resize(layout.members.size());
+    for (size_t m = 0; m < values.size(); ++m) {
       if (values[m].empty())
         values[m] = layout.members[m].fallback.empty() ? "0" : layout.members[m].fallback;
     }
     return values;
   }
 
-  /// What stands between the brackets of {…}, S{…}, S(…) and make_float3(…).
+  /// The text inside {…}, S{…}, S(…) or make_float3(…); nullopt for anything else.
   std::optional<TokenRange> Inside(TokenRange range) const {
     size_t open = range.begin;
     std::string callee;
@@ -352,8 +384,22 @@ class Step {
 
   // --- the host ---
 
-  /// A function that hands its parameter on to a launch: a parameter for each member, and so in its
-  /// calls.
+  /// The layout of the parameter of a host function that begins at `type` and whose name ends
+  /// before `last`; nullptr if it is not a structure.
+  const StructureLayout* LayoutOfParameter(const HostFunction& function, size_t type,
+                                           size_t last) const {
+    while (type + 1 < last && !(IsWord(type) && BehindType(type) + Is(last - 2, "&") + 1 == last))
+      ++type;
+    const StructureLayout* layout = type + 1 < last ? LayoutOfType(Type(type)) : nullptr;
+    if (layout != nullptr ||
+        std::ranges::find(function.templates, Word(type), &TemplateParameter::name) ==
+            function.templates.end())
+      return layout;
+    return LayoutOfType(TypeOfVariable(function, last - 1, 0));
+  }
+
+  /// Replaces the structure parameter of a host function by its members, in its calls too. True if
+  /// there was one.
   bool Parameters(const HostFunction& function) {
     const auto pieces = SplitArguments(syntax_, function.parameters, true);
     for (size_t p = 0; p < pieces.size(); ++p) {
@@ -361,21 +407,11 @@ class Step {
       while (last < pieces[p].end && !Is(last, "=")) ++last;
       if (last < pieces[p].begin + 2 || !IsWord(last - 1) || !names_.contains(Word(last - 1)))
         continue;
-      size_t type = pieces[p].begin;
-      while (type + 1 < last && !(IsWord(type) && BehindType(type) + Is(last - 2, "&") + 1 == last))
-        ++type;
-      const StructureLayout* layout = type + 1 < last ? LayoutOfType(Type(type)) : nullptr;
-      const auto of_template = std::ranges::find(function.templates, Word(type),
-                                                 &TemplateParameter::name);
-      if (layout == nullptr && of_template != function.templates.end())
-        layout = LayoutOfType(TypeOfVariable(function, last - 1, 0));
+      const StructureLayout* layout = LayoutOfParameter(function, pieces[p].begin, last);
       if (layout == nullptr) continue;
       const std::string old = Word(last - 1);
       const std::string name = FreePrefix(old, *layout, function.whole);
-      std::string declared;
-      for (const Member& member : layout->members)
-        declared += (declared.empty() ? "" : ", ") + member.declaration + name + member.suffix;
-      edits_.Replace(pieces[p], declared);
+      edits_.Replace(pieces[p], Declarations(*layout, name));
       const auto uses = Uses(old, *layout, function.body, /*all=*/false);
       for (const auto& [range, suffix] : *uses) edits_.Replace(range, name + suffix);
       Calls(function, p, *layout, name);
@@ -393,7 +429,8 @@ class Step {
     }
   }
 
-  /// `S p{2, n}, q;` becomes a variable for each member, and `p.n` that variable.
+  /// Replaces `S p{2, n}, q;` by a variable for each member, and `p.n` by that variable. True if
+  /// there was one.
   bool Variables(const HostFunction& function) {
     for (size_t i = function.body.begin; i + 2 < function.body.end; ++i) {
       const size_t name = IsWord(i) ? BehindType(i) : Count();
@@ -421,12 +458,23 @@ class Step {
     return false;
   }
 
-  /// The type that S{…} or make_float3(…) at a token makes.
+  /// The type of the object that S{…} or make_float3(…) at a token makes; "" if there is none.
   std::string TypeMade(size_t at) const {
     while (IsWord(at) && Is(at + 1, "::")) at += 2;
     if (!IsWord(at) || (!Is(BehindType(at), "{") && !Is(BehindType(at), "("))) return "";
     const std::string name = Type(at);
     return name.starts_with("make_") ? name.substr(5) : name;
+  }
+
+  /// The values that initialise a variable, by (1, 2, 3) or by a list or another object.
+  std::vector<std::string> Initialisers(TokenRange value, const StructureLayout& layout) {
+    if (value.empty()) return {};
+    if (!Is(value.begin, "(") || MatchingClose(syntax_, value.begin) + 1 != value.end)
+      return Values(value, layout);
+    std::vector<std::string> values;
+    for (const TokenRange& one : SplitArguments(syntax_, {value.begin + 1, value.end - 1}, true))
+      values.emplace_back(syntax_.Text(one));
+    return values;
   }
 
   std::string Declarator(TokenRange range, const StructureLayout& layout,
@@ -435,14 +483,7 @@ class Step {
     const std::string name = Word(range.begin);
     const std::string fresh = FreePrefix(name, layout, function.whole);
     const size_t value = Is(range.begin + 1, "=") ? range.begin + 2 : range.begin + 1;
-    std::vector<std::string> values;
-    // float3 o(1, 2, 3)
-    if (value < range.end && Is(value, "(") && MatchingClose(syntax_, value) + 1 == range.end) {
-      for (const TokenRange& one : SplitArguments(syntax_, {value + 1, range.end - 1}, true))
-        values.emplace_back(syntax_.Text(one));
-    } else if (value < range.end) {
-      values = Values({value, range.end}, layout);
-    }
+    const std::vector<std::string> values = Initialisers({value, range.end}, layout);
     const bool known = values.size() == layout.members.size();
     std::string text;
     for (size_t m = 0; m < layout.members.size(); ++m) {
@@ -463,7 +504,7 @@ class Step {
     return text;
   }
 
-  /// `p.size = {2, 3};` and `p = make_float2(1, 2);` of the members that are meant.
+  /// Replaces `p.size = {2, 3};` and `p = make_float2(1, 2);` by an assignment to each member.
   void Assignment(size_t name, size_t end, const std::string& fresh,
                   const StructureLayout& layout) {
     size_t equals = name + 1;
@@ -500,7 +541,7 @@ class Step {
 SourceApart WithMembersApart(const std::string& source) {
   SourceApart out{source, {}};
   std::set<std::string> names;
-  // Structures that hold one another, as broken sources have them, would grow for ever.
+  // Structures that contain each other, which only broken sources have, would grow without end.
   const size_t largest = source.size() + (size_t{1} << 16);
   for (int i = 0; i < kMostSteps && out.text.size() < largest; ++i) {
     auto next = Step(out.text, names, out).Run();
