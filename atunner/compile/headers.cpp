@@ -68,36 +68,57 @@ std::optional<std::vector<Path>> FoldersOf(const SourceUnit& source) {
   return folders;
 }
 
+/// Follows #include lines through the include folders and collects the headers' digests.
+class HeaderWalk {
+ public:
+  explicit HeaderWalk(std::vector<Path> folders) : folders_(std::move(folders)) {}
+
+  /// False if an #include cannot be read or there are too many headers.
+  bool Run(const std::string& source) {
+    texts_ = {source};
+    homes_ = {Path()};
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      if (texts_.size() > kMostHeaders) return false;
+      const std::string text = std::move(texts_[i]);
+      const auto names = NamesIn(text);
+      if (!names) return false;
+      std::vector<Path> places = folders_;
+      if (!homes_[i].empty()) places.push_back(homes_[i]);
+      for (const std::string_view name : *names) {
+        for (const Path& place : places) Add((place / name).lexically_normal());
+      }
+    }
+    return true;
+  }
+
+  Digest digest() const { return DigestOf(fields_); }
+
+ private:
+  void Add(const Path& file) {
+    if (seen_.contains(file)) return;
+    auto content = ReadFile(file, kLargestHeader);
+    if (!content) return;
+    seen_.insert(file);
+    fields_.push_back(file.string());
+    fields_.push_back(DigestOf(*content).ToHex());
+    homes_.push_back(file.parent_path());
+    texts_.push_back(*std::move(content));
+  }
+
+  std::vector<Path> folders_;
+  std::vector<std::string> texts_;
+  std::vector<Path> homes_;  ///< the folder of each text, where quoted names are looked for
+  std::set<Path> seen_;
+  std::vector<std::string> fields_;
+};
+
 }  // namespace
 
 std::optional<Digest> HeaderDigest(const SourceUnit& source) {
   const auto folders = FoldersOf(source);
   if (!folders) return std::nullopt;
-  std::vector<std::string> fields, texts = {source.text};
-  std::set<Path> seen;
-  std::vector<Path> homes = {Path()};  // the folder of each text, where quoted names are looked for
-  for (size_t i = 0; i < texts.size(); ++i) {
-    if (texts.size() > kMostHeaders) return std::nullopt;
-    const std::string text = std::move(texts[i]);
-    const auto names = NamesIn(text);
-    if (!names) return std::nullopt;
-    std::vector<Path> places = *folders;
-    if (!homes[i].empty()) places.push_back(homes[i]);
-    for (const std::string_view name : *names) {
-      for (const Path& place : places) {
-        const Path file = (place / name).lexically_normal();
-        if (seen.contains(file)) continue;
-        auto content = ReadFile(file, kLargestHeader);
-        if (!content) continue;
-        seen.insert(file);
-        fields.push_back(file.string());
-        fields.push_back(DigestOf(*content).ToHex());
-        homes.push_back(file.parent_path());
-        texts.push_back(*std::move(content));
-      }
-    }
-  }
-  return DigestOf(fields);
+  HeaderWalk walk(*folders);
+  return walk.Run(source.text) ? std::optional(walk.digest()) : std::nullopt;
 }
 
 }  // namespace atunner

@@ -100,7 +100,7 @@ class LineProgram {
 
  private:
   struct Row {
-    bool here = false;  ///< in the wanted section
+    bool here = false;  ///< the row is in the wanted section
     uint64_t address = 0;
     int64_t line = 1;
   };
@@ -185,7 +185,7 @@ class LineProgram {
   const std::map<uint64_t, uint64_t>& sections_;
   uint64_t wanted_;
   std::vector<uint32_t> lines_;
-  std::vector<uint8_t> operands_;  ///< of the standard opcodes
+  std::vector<uint8_t> operands_;  ///< number of operands of each standard opcode
   uint8_t least_ = 1, line_range_ = 1, opcode_base_ = 1;
   int8_t line_base_ = 0;
   Row row_, last_;

@@ -164,7 +164,7 @@ class Calibrator {
     ATUNNER_TRY(const double load, Cycles("cal_remote", 2, 32));
     fit_.remote_clk = load - fit_.step_clk;
     constexpr uint32_t kWarps = 8;
-    constexpr uint32_t kPackets = 4;  // of 32 bytes in each warp's load
+    constexpr uint32_t kPackets = 4;  // 32-byte packets in a warp's load
     ATUNNER_TRY(const double loads, Cycles("cal_remote_busy", 2, 32 * kWarps));
     fit_.remote_busy_clk = loads / (kWarps * kPackets);
     return {};

@@ -16,8 +16,8 @@ struct Interval {
   double high = 0;
 };
 
-/// Distribution-free 95 % confidence interval of the median from order statistics (binomial). With
-/// fewer than six samples the widest interval there is, minimum to maximum. Source: Le Boudec,
+/// Distribution-free 95 % confidence interval of the median from order statistics (binomial);
+/// from minimum to maximum with fewer than six samples. Source: Le Boudec,
 /// "Performance Evaluation", theorem 2.1.
 Interval MedianInterval(std::span<const double> samples);
 
@@ -32,7 +32,7 @@ struct StopRule {
   double relative_interval = 0.01;
   int minimum_samples = 6;
   int maximum_samples = 40;
-  double maximum_seconds = 5;  ///< of wall time, preparation included
+  double maximum_seconds = 5;  ///< wall time, including preparation
 
   /// Empty while sampling should go on, else the reason.
   const char* Decide(std::span<const double> samples, double seconds_spent) const;
@@ -40,7 +40,7 @@ struct StopRule {
 
 constexpr int kRaceSamples = 3;
 
-/// Whether a candidate cannot win any more: the fastest of at least kRaceSamples samples is slower
+/// True if a candidate cannot win any more: the fastest of at least kRaceSamples samples is slower
 /// than the incumbent's median by four times the samples' own spread, by 5 % at least and 25 % at
 /// most. Losers cost few samples that way.
 bool IsRacedOut(std::span<const double> samples, double incumbent_ns);

@@ -1,6 +1,6 @@
-// Where results cancel or are divided by next to nothing, one run of the plain kernel is luck:
-// correct kernels pass on every drawing of the inputs, and what is of lower precision or leaves
-// terms out passes on none.
+// Tasks whose results cancel or are divided by numbers near zero, so that one run of the baseline says
+// little about the error of other kernels. Correct kernels must pass on every seed; kernels of lower
+// precision, or with a missing term, on none.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -16,8 +16,8 @@ KernelSpec TaskOf(const std::string& graph) {
   return SpecOfGraph(graph::Parse(graph, "test.atg").value(), {}).value();
 }
 
-/// A difference of two sums that are the same sum: zero, and in a kernel that adds them up in two
-/// orders a rounding, as a gradient of attention has it where a query sees one key.
+/// The difference of two equal sums: exactly zero, but a rounding error in a kernel that adds them up in
+/// two orders. The gradient of attention is like this for a query that sees one key.
 KernelSpec Differences() {
   return TaskOf(R"(
 graph differences
@@ -31,7 +31,7 @@ output y
 )");
 }
 
-/// The same beside what does not cancel: how large it is depends on what is added.
+/// The same with a small term that does not cancel.
 KernelSpec NearlyEqual() {
   return TaskOf(R"(
 graph nearly_equal
@@ -45,7 +45,7 @@ output y
 )");
 }
 
-/// Sums over numbers of which some are next to zero, as the gradient of a running product has them.
+/// Sums divided by numbers of which some are near zero, as in the gradient of a running product.
 KernelSpec Quotients() {
   return TaskOf(R"(
 graph quotients
@@ -61,7 +61,7 @@ output y
 enum class Flaw { kNone, kHalf, kTf32, kMissingTerm };
 constexpr Flaw kFlaws[] = {Flaw::kHalf, Flaw::kTf32, Flaw::kMissingTerm};
 
-/// `reversed(a, b, n)`: the sum of n products from the last on, each maybe not as it should be.
+/// Device function reversed(a, b, n), the sum of n products from the last to the first, with a flaw.
 std::string Sums(Flaw flaw) {
   const bool half = flaw == Flaw::kHalf;
   return fmt::format(
@@ -81,7 +81,7 @@ std::string Sums(Flaw flaw) {
 
 class BudgetReevaluationTest : public VirtualGpuTest {
  protected:
-  /// A thread for each row; `body` computes it from a, b and y, which begin where it does.
+  /// A kernel with one thread per row; in `body` a, b and y point to the start of the row.
   CandidateKernel Kernel(Flaw flaw, int columns, const std::string& body) {
     LaunchStep step{.entry = "k", .grid = {24, 1, 1}, .block = {32, 1, 1}};
     step.args = {ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Tensor("y")};
@@ -112,14 +112,14 @@ class BudgetReevaluationTest : public VirtualGpuTest {
   static constexpr uint64_t kSomeSeeds = 6;
 };
 
-TEST_F(BudgetReevaluationTest, WhatCancelsMayBeAddedUpInAnyOrder) {
+TEST_F(BudgetReevaluationTest, CancellingSumsMayBeAddedUpInAnyOrder) {
   EXPECT_THAT(Refusals(Differences(), Difference(Flaw::kNone, ""), kManySeeds), testing::IsEmpty());
   for (const Flaw flaw : kFlaws)
     EXPECT_EQ(Refusals(Differences(), Difference(flaw, ""), kSomeSeeds).size(), kSomeSeeds)
         << static_cast<int>(flaw);
 }
 
-TEST_F(BudgetReevaluationTest, WhatNearlyCancelsToo) {
+TEST_F(BudgetReevaluationTest, NearlyCancellingSumsToo) {
   const std::string rest = " + b[i] * 1e-7f";
   EXPECT_THAT(Refusals(NearlyEqual(), Difference(Flaw::kNone, rest), kManySeeds),
               testing::IsEmpty());
@@ -128,15 +128,15 @@ TEST_F(BudgetReevaluationTest, WhatNearlyCancelsToo) {
         << static_cast<int>(flaw);
 }
 
-TEST_F(BudgetReevaluationTest, QuotientsByNextToNothingErrByMoreThanOneRunShows) {
+TEST_F(BudgetReevaluationTest, QuotientsByTinyNumbersErrByMoreThanOneRunShows) {
   EXPECT_THAT(Refusals(Quotients(), Quotient(Flaw::kNone), kManySeeds), testing::IsEmpty());
   for (const Flaw flaw : kFlaws)
     EXPECT_EQ(Refusals(Quotients(), Quotient(flaw), kSomeSeeds).size(), kSomeSeeds)
         << static_cast<int>(flaw);
 }
 
-/// Weights of a softmax in bfloat16, and what they weigh: where they are rounded, before or after
-/// they are divided by their sum, is a kernel's own affair.
+/// A softmax in bfloat16 with a weighted sum. Kernels may round the weights before or after dividing by
+/// their sum.
 KernelSpec WeightsIn16Bits() {
   return TaskOf(R"(
 graph weights
@@ -170,7 +170,7 @@ std::string Weighing(const std::string& sum, const std::string& weight, int firs
       first, sum, weight, result);
 }
 
-TEST_F(BudgetReevaluationTest, WhatIsKeptIn16BitsIsRoundedWhereTheKernelLikes) {
+TEST_F(BudgetReevaluationTest, IntermediatesIn16BitsMayBeRoundedAtDifferentPlaces) {
   const KernelSpec spec = WeightsIn16Bits();
   LaunchStep step{.entry = "k", .grid = {24, 1, 1}, .block = {32, 1, 1}};
   step.args = {ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Tensor("y")};

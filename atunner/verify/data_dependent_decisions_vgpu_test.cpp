@@ -1,5 +1,5 @@
-// What computed values decide is a matter of their last digit where they are close: correct kernels
-// pass on every drawing of the inputs however they round, and who chooses wrongly passes on none.
+// Decisions that depend on computed values. Correct kernels must pass on every seed, however they round;
+// kernels that decide wrongly on none.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -30,8 +30,8 @@ class DataDependentDecisionsTest : public VirtualGpuTest {
   static constexpr uint64_t kSomeSeeds = 3;
 };
 
-/// Scores, their softmax, and the places of the largest: added up from the last on, with another
-/// exponential.
+/// Softmax of scores and the indices of the largest, with another order of summation and another
+/// exponential than the baseline's.
 std::string Router(const std::string& choose) {
   return "  float p[16], z = 0, most = -1e30f;\n"
          "  for (int e = 0; e < 16; ++e) {\n    float s = 0;\n"
@@ -73,7 +73,7 @@ output gate
     Fails(spec, 24, Router(wrong));
 }
 
-/// A row by its largest element in whole numbers; the scale by a reciprocal instead of a division.
+/// A row quantised by its largest element, with a multiplication by the reciprocal instead of a division.
 std::string Quantised(const std::string& value, const char* wrong = "") {
   return "  float most = 0;\n  for (int i = 0; i < 128; ++i) most = fmaxf(most, fabsf(x[row * 128 "
          "+ i]));\n"
@@ -83,7 +83,7 @@ std::string Quantised(const std::string& value, const char* wrong = "") {
          value + ";\n    " + wrong + "\n    y[row * 128 + i] = (signed char)q;\n  }\n";
 }
 
-TEST_F(DataDependentDecisionsTest, WholeNumbersOfQuotients) {
+TEST_F(DataDependentDecisionsTest, QuotientsRoundedToIntegers) {
   const KernelSpec spec = TaskOf(R"(
 input x: float32[48, 128]
 a = abs(x)
@@ -100,7 +100,7 @@ output y
   Fails(spec, 48, Quantised("rintf(v)", "if (row == 47 && i > 120) q = 0;"));
 }
 
-/// Rows of a table picked by the largest of computed scores, and how often each was picked.
+/// Rows of a table selected by the largest computed score, and how often each row is selected.
 std::string Picked(const std::string& wrong) {
   return "  int best = 0;\n  float most = -1e30f;\n  for (int e = 0; e < 16; ++e) {\n    float s = "
          "0;\n"
@@ -109,7 +109,7 @@ std::string Picked(const std::string& wrong) {
          wrong + "  for (int i = 0; i < 20; ++i) y[row * 20 + i] = t[best * 20 + i];\n";
 }
 
-TEST_F(DataDependentDecisionsTest, WhatIsPickedByComputedScores) {
+TEST_F(DataDependentDecisionsTest, RowsSelectedByComputedScores) {
   const KernelSpec spec = TaskOf(R"(
 input x: float32[40, 24]
 input w: float32[16, 24]
@@ -125,7 +125,7 @@ output y
     Fails(spec, 40, Picked(wrong));
 }
 
-/// What is larger than its row's mean, and how many of each row are.
+/// Elements larger than their row's mean, and how many there are per row.
 std::string Larger(const std::string& limit, const std::string& columns) {
   return "  float s = 0;\n  for (int i = 64; i-- > 0;) s += a[row * 64 + i];\n  const float mean = "
          "s * (1 / 64.f);\n"

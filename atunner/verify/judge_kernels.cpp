@@ -18,7 +18,7 @@ namespace {
 constexpr uint32_t kCompareBlock = 128;
 constexpr uint32_t kCompareGrid = 512;
 constexpr uint32_t kFillBlock = 256;
-constexpr double kMostHostFills = 0.25;  // of the free memory
+constexpr double kMostHostFills = 0.25;  // share of the free memory
 constexpr double kSpike = 24.0;          // large against unit noise, and 24² still fits float16
 
 /// Partial sums of this many ranges fit into the scratch memory.

@@ -1,4 +1,4 @@
-// The judge's device code, as it runs on the virtual GPU, against the host.
+// Compares the judge's device code, run on the virtual GPU, with the same computations on the host.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -334,8 +334,8 @@ class CompareTest : public VirtualGpuTest {
   }
 };
 
-// A sum whose error the budget allows, right below the largest number of its type: it may have
-// become infinite.
+// A sum just below the largest number of its type: with an error that the budget allows it may become
+// infinite.
 TEST_F(CompareTest, AtTheEdgeOfTheTypeAnErrorMayDecide) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const auto refused = [&](float value, double reference, double bound) {

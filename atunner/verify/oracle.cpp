@@ -385,7 +385,7 @@ Status OracleStore::AddNudgedRuns(const TaskBuffers& buffers, const InputInstanc
                                   const Reference& reference, std::vector<CompareStats>& worst) {
   // Some inputs amplify every rounding: exponentials of large logits, cancelling sums, and in a
   // small task differences beside a spike. One run is then a single draw of a large random error.
-  // What changes with the last bit of the inputs no algorithm of this precision can get right, so
+  // No algorithm of this precision can get right what changes with the last bit of the inputs, so
   // the baseline also runs on nudged inputs, and its largest error counts.
   const bool small = reference.small();
   const bool cancels = instance.family == InputFamily::kCancelling;

@@ -16,7 +16,7 @@ namespace atunner {
 /// The memory of tensors that are not in the task's buffers, by name; nullopt for all others.
 using RangeOf = std::function<std::optional<MemoryRange>(const std::string& name)>;
 
-/// Whose values data-dependent decisions (argmax, comparison, rounding to an integer) follow.
+/// The values that data-dependent decisions (argmax, comparison, rounding to an integer) follow.
 enum class DecisionSource : uint8_t {
   kBaseline,  ///< the unperturbed baseline's values
   /// The unperturbed baseline's values. Everything else is as with kOwn and the same seed, bit for

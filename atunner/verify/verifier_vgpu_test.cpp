@@ -1,5 +1,4 @@
-// The verifier as a whole on the virtual GPU: guard zones, hidden references, tasks where little
-// can be proven.
+// The whole verifier on the virtual GPU: guard zones, hidden references, tasks that prove little.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -25,7 +24,7 @@ KernelSpec Softmax(int64_t rows, int64_t cols, DType dtype = DType::kFloat32) {
   return FindOperator("softmax")->Instantiate({{{rows, cols}}, dtype, {}}).value();
 }
 
-/// One thread per row is enough here.
+/// One thread per row is enough for these tests.
 LaunchPlan RowPlan() {
   LaunchStep step;
   step.entry = "k";
@@ -37,7 +36,7 @@ LaunchPlan RowPlan() {
   return {.steps = {step}};
 }
 
-/// Honest row softmax followed by `more`, all in thread 0.
+/// A correct row softmax followed by `more`, all in thread 0.
 std::string RowKernel(const std::string& more) {
   return "extern \"C\" __global__ void k(const float* x, float* y, long long rows, long long cols) "
          "{\n"
@@ -142,7 +141,7 @@ TEST_F(VerifierTest, ThePlainKernelMeetsOneDrawingOfEverySize) {
   const auto wrong = Compile(RowKernel("  y[at] = 7;\n"), RowPlan());
   EXPECT_EQ(Judge(gpu_, spec, wrong, VerifyLevel::kBaseline).kind, VerdictKind::kWrongResult);
 
-  // Whose time is up too, but launches are repeated as ever.
+  // The time limit is over too, but launches are still repeated.
   const Verdict late = Judge(gpu_, spec, plain, VerifyLevel::kComplete, 0.0);
   EXPECT_THAT(met(late), testing::Each(testing::Pair(testing::_, 1)));
   EXPECT_THAT(late.checks, testing::Contains(testing::Field(&CheckRecord::check, "repeat")));
@@ -151,7 +150,7 @@ TEST_F(VerifierTest, ThePlainKernelMeetsOneDrawingOfEverySize) {
   EXPECT_EQ(Judge(gpu_, spec, wrong, VerifyLevel::kComplete, 0.0).kind, VerdictKind::kWrongResult);
 }
 
-// What block 1 reads block 0 may have written or not: right by luck.
+// Block 1 reads data that block 0 may not have written yet: right only by chance.
 TEST_F(VerifierTest, BlocksThatRaceAreRefusedAlthoughTheResultIsRight) {
   KernelSpec spec = Softmax(4, 33);
   const auto racing = Compile(RowKernel("  if (blockIdx.x == 1 && y[0] > 2.0f) y[cols] = 0;\n"),
@@ -162,7 +161,7 @@ TEST_F(VerifierTest, BlocksThatRaceAreRefusedAlthoughTheResultIsRight) {
   EXPECT_EQ(Judge(gpu_, spec, racing).kind, VerdictKind::kCorrect);
 }
 
-/// A product of rows whose factors are rounded to TF32, or not.
+/// A dot product of rows, with or without rounding the factors to TF32.
 std::string DotKernel(bool narrow) {
   const std::string load = narrow ? "__uint_as_float((__float_as_uint(v) + 0x1000u) & ~0x1fffu)"
                                   : "v";
@@ -215,8 +214,8 @@ TEST_F(VerifierTest, AProofListsItsChecksWithErrorAndBound) {
     EXPECT_THAT(families, testing::Contains(family));
 }
 
-// Softmax of rows of one element is 1 whatever the input: every instance is one that a constant
-// would pass. What passes then has shown little, but what fails has still failed.
+// Softmax of rows of one element is always 1, so that a constant would pass every instance. A kernel
+// that passes has shown little, but one that fails is wrong.
 TEST_F(VerifierTest, WhereNothingDiscriminatesAWrongKernelIsStillWrong) {
   const KernelSpec spec = Softmax(9, 1);
   const Verdict honest = Judge(gpu_, spec, Compile(RowKernel(""), RowPlan()));
@@ -229,8 +228,8 @@ TEST_F(VerifierTest, WhereNothingDiscriminatesAWrongKernelIsStillWrong) {
             VerdictKind::kCorrect);
 }
 
-// Scores of 1e38 · 64 are beyond float32 and their softmax is not: only the float64 reference has
-// an answer.
+// Scores of 1e38 · 64 overflow float32 although their softmax does not: only the float64 reference has a
+// result.
 TEST_F(VerifierTest, WhereEvenThePlainKernelOverflowsNothingIsDecided) {
   KernelSpec spec =
       FindOperator("attention")->Instantiate({{{1, 1, 8, 64}}, DType::kFloat32, {}}).value();

@@ -1,5 +1,5 @@
-// What tests of this room share: the judge's kernels on a virtual GPU, and a device that leaves
-// bounds unchecked.
+// Shared by the tests of this room: the judge's kernels on a virtual GPU, and a device that does not
+// check bounds.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,8 +17,7 @@
 
 namespace atunner {
 
-/// A virtual GPU that passes for one that does not look at addresses, as real ones do not: guard
-/// zones must do it.
+/// A virtual GPU that reports no bounds checks, like a real GPU, so that guard zones are used.
 class UncheckedGpu : public Device {
  public:
   explicit UncheckedGpu(Device& inner) : inner_(inner) {}
@@ -101,7 +100,7 @@ class VirtualGpuTest : public testing::Test {
     return {outcome.ok() ? *outcome.module : CompiledModule{}, std::move(plan), {}};
   }
 
-  /// A thread for each of so many rows; `body` computes `row` of all tensors of the task.
+  /// A kernel with one thread per row; `body` computes `row` of all tensors of the task.
   CandidateKernel KernelOfRows(const KernelSpec& spec, int rows, const std::string& body) {
     LaunchStep step{.entry = "k", .grid = {rows, 1, 1}, .block = {32, 1, 1}};
     std::string parameters;
@@ -120,7 +119,7 @@ class VirtualGpuTest : public testing::Test {
                    {.steps = {step}});
   }
 
-  /// What refuses the candidate, for each of so many seeds.
+  /// The verdict on the candidate for each of several seeds.
   std::vector<std::string> Refusals(const KernelSpec& spec, const CandidateKernel& candidate,
                                     uint64_t seeds) {
     std::vector<std::string> reasons;

@@ -1,5 +1,5 @@
-// Kernels that are wrong by little, or where little shows it: each is refused on every drawing of
-// the inputs, and the same kernel without the flaw on none.
+// Kernels whose errors are small or hard to notice. Each must be refused on every seed, and the same
+// kernel without the flaw on none.
 #include <gmock/gmock.h>
 
 #include "atunner/graph/text.h"
@@ -48,7 +48,7 @@ std::string LayerNorm(
          scaled + ";\n    y[i] = " + result + ";\n  }\n";
 }
 
-/// Below four roundings of each element, and in all of them: as a whole it shows.
+/// A bias below four roundings per element: only the aggregate test shows it.
 TEST_F(WrongKernelsTest, WhatErrsByAFewRoundingsEverywhereIn16Bits) {
   const KernelSpec spec = TaskOf("layernorm", DType::kBFloat16, {96, 96});
   const std::string sum = "mean += __bfloat162float(x[i]);";
@@ -71,8 +71,7 @@ TEST_F(WrongKernelsTest, WhatErrsByAFewRoundingsEverywhereIn16Bits) {
   Fails(spec, 96, LayerNorm(sum, inverse, "d * inverse * __bfloat162float(weight[i]) * (i < 95)"));
 }
 
-// A term that is rounded once more loses the digits of what cancels: of these elements some
-// hundred.
+// Rounding a term once more loses the digits of sums that cancel, here of some hundred elements.
 TEST_F(WrongKernelsTest, ButTermsMayBeRoundedIn16BitsToo) {
   const KernelSpec spec = TaskOf("layernorm", DType::kBFloat16, {240, 96});
   EXPECT_THAT(
@@ -94,8 +93,8 @@ std::string Softmax(const std::string& result, const std::string& more = "") {
          result + "; }\n" + more;
 }
 
-/// Beside the largest elements nobody sees the small ones, but that they have no digit right shows
-/// when they are counted.
+/// Small elements do not show in the norm beside the largest ones, but the number of elements without a
+/// right digit does.
 TEST_F(WrongKernelsTest, SmallResultsThatAreLeftOut) {
   const KernelSpec softmax = TaskOf("softmax", DType::kBFloat16, {24, 96});
   Passes(softmax, 24, Softmax("p"));
@@ -111,7 +110,7 @@ TEST_F(WrongKernelsTest, SmallResultsThatAreLeftOut) {
   Fails(sigmoid, 24, body("v < -9 ? 0.0f : "));
 }
 
-/// With a NaN somewhere the other rows have results all the same.
+/// A NaN in one row must not change the results of other rows.
 TEST_F(WrongKernelsTest, NumbersBesideANan) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
     const KernelSpec spec = TaskOf("softmax", dtype, {24, 96});
@@ -124,8 +123,7 @@ TEST_F(WrongKernelsTest, NumbersBesideANan) {
   }
 }
 
-/// The result is one number: what another order of adding up errs by is known from how many there
-/// are.
+/// A result of one number: the error of another order of summation follows from the number of terms.
 TEST_F(WrongKernelsTest, OneNumberOfLowPrecision) {
   const KernelSpec spec = TaskOf("cross_entropy", DType::kFloat32, {24, 64});
   const auto body = [](const std::string& exponential, const std::string& result) {
@@ -144,7 +142,7 @@ TEST_F(WrongKernelsTest, OneNumberOfLowPrecision) {
   Fails(spec, 1, body(exact, "total / 24 * (1 + 1e-5f)"));
 }
 
-/// In every family others are the largest: a column that is left out is missed.
+/// Every input family has its largest elements elsewhere, so that a missing column is noticed.
 TEST_F(WrongKernelsTest, AColumnThatIsSeldomAmongTheLargest) {
   const KernelSpec spec = TaskOf("topk", DType::kFloat32, {48, 64});
   const auto body = [](const std::string& columns) {
@@ -161,8 +159,7 @@ TEST_F(WrongKernelsTest, AColumnThatIsSeldomAmongTheLargest) {
   Fails(spec, 48, body("63"));
 }
 
-/// Where roundings decide most of the result, nothing is right or wrong, and nobody is called
-/// right.
+/// If roundings decide most of the result, the verdict is inconclusive for every kernel.
 TEST_F(WrongKernelsTest, WhereRoundingsDecideEverythingNobodyIsRight) {
   const KernelSpec spec = SpecOfGraph(graph::Parse(R"(graph g
 input x: float32[8, 32]
