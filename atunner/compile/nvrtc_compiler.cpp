@@ -222,7 +222,7 @@ class NvrtcCompiler : public Compiler {
     return Fail(ErrorCode::kUnavailable, version_ + " does not compile for " + arch, "",
                 "install a newer CUDA (Hopper's sm_90a needs 12.0, Blackwell 12.8) and set "
                 "CUDA_HOME, or name an older GPU "
-                "by --target-gpu");
+                "by request.target");
   }
 
   /// Compiles, and mends what NVRTC rejects and nvcc accepts: host type names, annotated lambdas,

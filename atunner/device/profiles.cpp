@@ -237,7 +237,7 @@ Result<DeviceProfile> FindProfile(std::string_view name) {
     ATUNNER_TRY(DeviceProfile profile, FindProfile(name.substr(0, at)));
     const auto mhz = ParseMhz(name.substr(at + 1));
     if (!mhz)
-      return Invalid("'" + std::string(name.substr(at + 1)) + "' is no clock", "--target-gpu",
+      return Invalid("'" + std::string(name.substr(at + 1)) + "' is no clock", "request.target",
                      "write " + profile.name + "@765 for an SM clock of 765 MHz");
     return Locked(std::move(profile), *mhz);
   }
@@ -251,7 +251,7 @@ Result<DeviceProfile> FindProfile(std::string_view name) {
     if (Key(profile.name) == key || Key(profile.full_name) == Key(name)) return profile;
     names += (names.empty() ? "" : ", ") + profile.name;
   }
-  return Invalid("unknown GPU '" + std::string(name) + "'", "--target-gpu",
+  return Invalid("unknown GPU '" + std::string(name) + "'", "request.target",
                  "known are " + names + ", and 'auto' for the GPU in this machine");
 }
 

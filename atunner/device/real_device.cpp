@@ -67,7 +67,7 @@ Result<Driver> OpenDriver() {
   if (!library) {
     return Fail(ErrorCode::kUnavailable,
                 "there is no NVIDIA driver on this machine (libcuda.so.1 was not found)", "",
-                "install the driver, or name a GPU with --target-gpu to get predictions");
+                "install the driver, or name a GPU with request.target to get predictions");
   }
   Driver d;
   const DynamicLibrary& l = *library;
@@ -371,7 +371,7 @@ class RealDevice : public TimedDevice {
     return Fail(
         ErrorCode::kUnsupported, "this GPU counts no energy (NVML's total energy counter)",
         info_.name,
-        "leave energy out of --objective; GPUs from Volta on count it where the driver lets them");
+        "leave energy out of request.objective; GPUs from Volta on count it where the driver lets them");
   }
   std::string DriverVersion() const override {
     int version = 0;

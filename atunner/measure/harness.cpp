@@ -273,7 +273,7 @@ Result<double> Harness::RunToTick(TimedKernel& kernel, const TaskBuffers& buffer
     if (now > before) return now;
   }
   return Fail(ErrorCode::kUnsupported, "this GPU's energy counter stands still",
-              device_.profile().full_name, "leave energy out of --objective");
+              device_.profile().full_name, "leave energy out of request.objective");
 }
 
 Result<double> Harness::EnergyOfRun(TimedKernel& kernel, double time_ns, uint64_t seed) {

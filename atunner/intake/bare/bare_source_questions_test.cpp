@@ -99,7 +99,7 @@ TEST(BareSource, SeveralKernelsNeedAChoice) {
   const std::string two =
       std::string(kPlain) +
       "__global__ void other(float* x) { x[0] = 1; }\nvoid f(float* d) { other<<<1, 1>>>(d); }";
-  EXPECT_THAT(ErrorOf(two), HasSubstr("--kernel NAME"));
+  EXPECT_THAT(ErrorOf(two), HasSubstr("request.kernel NAME"));
   EXPECT_TRUE(Parse(two, {.kernel = "scale", .extra_tunables = false, .multiprocessors = 1}));
   EXPECT_THAT(Parse(two, {.kernel = "nope", .extra_tunables = false, .multiprocessors = 1})
                   .error()

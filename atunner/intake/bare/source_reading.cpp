@@ -104,7 +104,7 @@ class Reader {
     if (launched.size() != 1) {
       return Invalid(fmt::format("the file has {} kernels: {}", out_.syntax.kernels.size(), names),
                      out_.file,
-                     "say which to tune: --kernel NAME, or the line\n  // atunner: kernel = " +
+                     "say which to tune: request.kernel NAME, or the line\n  // atunner: kernel = " +
                          out_.syntax.kernels.front().name);
     }
     out_.kernel = launched.front();
