@@ -1,7 +1,5 @@
 // The registry of operators: classes, joined with the library's graphs of the same meaning, and the
 // rest of the library.
-#include <algorithm>
-
 #include "atunner/base/closest_name.h"
 #include "atunner/operators/graph_operator.h"
 #include "atunner/operators/joint_operator.h"
@@ -9,6 +7,7 @@
 #include "atunner/operators/operator_list.h"
 
 namespace atunner {
+
 const Operator* FindOperator(std::string_view name) {
   const std::string wanted = WithUnderscores(name);
   const Operator* joint = FindJointOperator(wanted);
