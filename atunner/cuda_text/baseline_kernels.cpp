@@ -34,9 +34,9 @@ DType StoredAs(std::string_view type, DType dtype) {
   return type == "float" ? DType::kFloat32 : type == "double" ? DType::kFloat64 : dtype;
 }
 
-class PlainWriter {
+class BaselineWriter {
  public:
-  PlainWriter(const ValidGraph& graph, bool wide, bool shared)
+  BaselineWriter(const ValidGraph& graph, bool wide, bool shared)
       : graph_(graph), wide_(wide), shared_(shared), places_(graph.nodes().size()) {
     for (const auto& [name, range] : graph.symbols()) symbols_ += ", long long " + name;
   }
@@ -93,7 +93,8 @@ class PlainWriter {
     if (constant && constant->values.size() > kLongestTable)
       return Fail(
           ErrorCode::kUnsupported,
-          fmt::format("no plain kernel computes a table of more than {} constants", kLongestTable),
+          fmt::format("a constant has more than {} elements, which no baseline kernel computes",
+                      kLongestTable),
           "graph " + graph_.name(), "make it an input");
     places_[id] = Target(id, uses);
     if (const auto* map = node.As<Map>()) {
@@ -553,7 +554,7 @@ ValidGraph StepsOf(const ValidGraph& graph, BaselineForm form) {
   return form == BaselineForm::kStoredDecisions ? WithDecisionOperandsStored(steps) : steps;
 }
 
-PlainWriter WriterOf(const ValidGraph& steps, BaselineForm form) {
+BaselineWriter WriterOf(const ValidGraph& steps, BaselineForm form) {
   return {steps, form == BaselineForm::kReference, form != BaselineForm::kNaive};
 }
 
@@ -574,7 +575,7 @@ Result<RenderedKernel> BaselineKernels(const ValidGraph& graph, BaselineForm for
 
 Result<std::vector<StepRounding>> BaselineRoundings(const ValidGraph& graph, BaselineForm form) {
   const ValidGraph steps = StepsOf(graph, form);
-  PlainWriter writer = WriterOf(steps, form);
+  BaselineWriter writer = WriterOf(steps, form);
   ATUNNER_TRY(const RenderedKernel written, writer.Run());
   return writer.TakeRoundings();
 }

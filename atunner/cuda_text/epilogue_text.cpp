@@ -100,7 +100,7 @@ class EpilogueWriter {
 )",
         twin_ < 0 ? 1 : 2, column_.Bytes(), element_.count > 0, members_, row_.fields,
         column_.fields, element_.fields, row_.statements, row_.values, column_.statements,
-        column_.values, element_.statements, element_.values, alike_ == element_.count, along_,
+        column_.values, element_.statements, element_.values, in_layout_ == element_.count, along_,
         apply, value.value);
     return fmt::format(
         "{}{}\n{}#define EPILOGUE_PARAMETERS {}\n#define TWIN {}\n#define EPILOGUE(batch) "
@@ -181,7 +181,7 @@ class EpilogueWriter {
     ++side.count;
     const auto [input, triangle] = FactorOf(graph_, id);
     if (both && input && triangle == 0 && graph_.node(id).type.shape == form_.shape) {
-      ++alike_;
+      ++in_layout_;
       along_ += fmt::format(
           "      const auto {0} = *(const Units<{1}, COUNT>*)(in_{2} + at);\n"
           "      UNROLLED for (int e = 0; e < COUNT; ++e) some[e].{0} = "
@@ -211,7 +211,7 @@ class EpilogueWriter {
   std::string_view narrow_;
   Side row_, column_, element_;
   /// Operands in the result's layout, and the text that reads neighbouring elements of them
-  int64_t alike_ = 0;
+  int64_t in_layout_ = 0;
   std::string along_;
   std::string members_, parameters_, values_;
   std::vector<std::string> operands_;

@@ -57,7 +57,7 @@ TEST(Rounding, NoRoundingDecidesAComparisonOrAStep) {
   EXPECT_EQ(Last("y = sort(a, axis=1)").operands[0].reading, Reading::kAsIs);
 }
 
-TEST(Rounding, OfPlainKernelsGoesStepByStep) {
+TEST(Rounding, OfBaselineKernelsGoesStepByStep) {
   const ValidGraph graph = MustParse(R"(
 graph g
 input x: bfloat16[4, 8]

@@ -32,13 +32,13 @@ class ContractionOperator : public Operator {
   explicit ContractionOperator(OperatorInfo info) : info_(std::move(info)) {}
   /// The launch of the baseline kernel. `tile` is the number of results per thread in each
   /// direction that the kernel tiles.
-  virtual LaunchPlan PlainPlan(const std::string& tile) const = 0;
+  virtual LaunchPlan BaselinePlan(const std::string& tile) const = 0;
   /// The naive kernel computes one result per thread. The other forms are not timed, so that they
   /// may be faster.
-  RenderedKernel Plain(const KernelSpec& spec, BaselineForm form) const override {
+  RenderedKernel Baseline(const KernelSpec& spec, BaselineForm form) const override {
     const std::string tile = form == BaselineForm::kNaive ? "1" : "4";
     return BaselineKernel("#define TILE " + tile + "\n" + std::string(embed::kContractionsCu),
-                          PlainPlan(tile), spec.compute_dtype, form == BaselineForm::kReference);
+                          BaselinePlan(tile), spec.compute_dtype, form == BaselineForm::kReference);
   }
   OperatorInfo info_;
 };
@@ -83,7 +83,7 @@ class Matmul : public ContractionOperator {
     spec.tensor_cores = t != DType::kFloat32;
     return {};
   }
-  LaunchPlan PlainPlan(const std::string& tile) const override {
+  LaunchPlan BaselinePlan(const std::string& tile) const override {
     LaunchStep step;
     step.entry = "matmul";
     step.grid = {Expr::MustParse("ceil_div(N, 16 * " + tile + ")"),
@@ -189,7 +189,7 @@ class Conv2d : public ContractionOperator {
     spec.tensor_cores = t != DType::kFloat32;
     return {};
   }
-  LaunchPlan PlainPlan(const std::string& tile) const override {
+  LaunchPlan BaselinePlan(const std::string& tile) const override {
     LaunchStep step;
     step.entry = "conv2d";
     step.grid = {
@@ -272,7 +272,7 @@ class Attention : public ContractionOperator {
     spec.tensor_cores = t != DType::kFloat32;
     return {};
   }
-  LaunchPlan PlainPlan(const std::string& tile) const override {
+  LaunchPlan BaselinePlan(const std::string& tile) const override {
     LaunchStep step;
     step.entry = "attention";
     step.grid = {Expr::MustParse("ceil_div(sequence, " + tile + ")"), Expr::MustParse("heads"), 1};

@@ -301,7 +301,7 @@ class GraphTask : public Operator {
   Status Describe(const OperatorRequest&, KernelSpec&) const override {
     return Invalid("a task of a graph is made by SpecOfGraph");
   }
-  RenderedKernel Plain(const KernelSpec& spec, BaselineForm form) const override {
+  RenderedKernel Baseline(const KernelSpec& spec, BaselineForm form) const override {
     // The caller has checked the task with GraphOf, so there are baseline kernels.
     const ValidGraph graph = graph::WithSymbolsPrefixed(ParsedGraph(spec).value(), kSizePrefix);
     RenderedKernel plain = graph::BaselineKernels(graph, form).value();
@@ -329,7 +329,7 @@ class GraphTask : public Operator {
     const ValidGraph graph = ParsedGraph(spec).value();
     if (!graph::HasDataDependentDecisions(graph)) return std::nullopt;
     DecisionKernels decisions{
-        Plain(spec, BaselineForm::kStoredDecisions),
+        Baseline(spec, BaselineForm::kStoredDecisions),
         graph::BaselineRoundings(graph, BaselineForm::kStoredDecisions).value(),
         {}};
     for (const graph::Output& output : graph.outputs()) {

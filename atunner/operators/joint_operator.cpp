@@ -70,7 +70,7 @@ class JointOperator : public Operator {
   }
 
  protected:
-  RenderedKernel Plain(const KernelSpec& spec, BaselineForm form) const override {
+  RenderedKernel Baseline(const KernelSpec& spec, BaselineForm form) const override {
     return form == BaselineForm::kReference       ? special_.OracleKernel(spec)
            : form == BaselineForm::kErrorBaseline ? special_.ErrorBaseline(spec)
                                                   : special_.Naive(spec);

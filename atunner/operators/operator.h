@@ -72,11 +72,13 @@ class Operator {
                            std::span<const std::vector<double>> inputs,
                            std::span<std::vector<double>> outputs) const = 0;
   /// The baseline "naive": simple kernels with the task's types and float32 arithmetic.
-  RenderedKernel Naive(const KernelSpec& spec) const { return Plain(spec, BaselineForm::kNaive); }
+  RenderedKernel Naive(const KernelSpec& spec) const {
+    return Baseline(spec, BaselineForm::kNaive);
+  }
   /// Kernels with bit for bit the results of Naive, maybe faster. The error budget is derived from
   /// their error.
   RenderedKernel ErrorBaseline(const KernelSpec& spec) const {
-    return Plain(spec, BaselineForm::kErrorBaseline);
+    return Baseline(spec, BaselineForm::kErrorBaseline);
   }
   /// The roundings of each step of ErrorBaseline; empty if they are not known.
   virtual std::vector<graph::StepRounding> Roundings(const KernelSpec&) const { return {}; }
@@ -85,7 +87,7 @@ class Operator {
   /// The algorithm of ErrorBaseline in float64 with float64 outputs: the reference for problems
   /// that are too large for the CPU.
   RenderedKernel OracleKernel(const KernelSpec& spec) const {
-    return Plain(spec, BaselineForm::kReference);
+    return Baseline(spec, BaselineForm::kReference);
   }
   /// The number of products that are summed in one element of an output that is a plain sum of
   /// products (a matrix product: K); 0 for other outputs.
@@ -112,7 +114,7 @@ class Operator {
   /// Fills dims, arguments, FLOP and byte counts; the attributes are checked.
   virtual Status Describe(const OperatorRequest& request, KernelSpec& spec) const = 0;
   using BaselineForm = graph::BaselineForm;
-  virtual RenderedKernel Plain(const KernelSpec& spec, BaselineForm form) const = 0;
+  virtual RenderedKernel Baseline(const KernelSpec& spec, BaselineForm form) const = 0;
   std::unexpected<Error> WrongShape(const std::string& what) const;
 };
 

@@ -61,10 +61,10 @@ class RowOperator : public Operator {
     return {};
   }
   /// The launch of the baseline kernel.
-  virtual LaunchPlan PlainPlan(const KernelSpec& spec, bool wide) const = 0;
-  RenderedKernel Plain(const KernelSpec& spec, BaselineForm form) const override {
+  virtual LaunchPlan BaselinePlan(const KernelSpec& spec, bool wide) const = 0;
+  RenderedKernel Baseline(const KernelSpec& spec, BaselineForm form) const override {
     const bool wide = form == BaselineForm::kReference;
-    return BaselineKernel(embed::kRowsCu, PlainPlan(spec, wide), spec.compute_dtype, wide);
+    return BaselineKernel(embed::kRowsCu, BaselinePlan(spec, wide), spec.compute_dtype, wide);
   }
 
   OperatorInfo info_;
@@ -103,7 +103,7 @@ class Softmax : public RowOperator {
     spec.compute_dtype = request.dtype;
     return {};
   }
-  LaunchPlan PlainPlan(const KernelSpec&, bool) const override {
+  LaunchPlan BaselinePlan(const KernelSpec&, bool) const override {
     LaunchStep step = RowStep("softmax");
     step.args = {ArgBinding::Tensor("x"), ArgBinding::Tensor("y"), Long("rows"), Long("cols")};
     return {.steps = {step}};
@@ -137,7 +137,7 @@ class SoftmaxBackward : public RowOperator {
     spec.flops = Expr::MustParse("4 * rows * cols");
     return {};
   }
-  LaunchPlan PlainPlan(const KernelSpec&, bool) const override {
+  LaunchPlan BaselinePlan(const KernelSpec&, bool) const override {
     LaunchStep step = RowStep("softmax_backward");
     step.args = {ArgBinding::Tensor("y"), ArgBinding::Tensor("dy"), ArgBinding::Tensor("dx"),
                  Long("rows"), Long("cols")};
@@ -198,7 +198,7 @@ class LayerNorm : public RowOperator {
     spec.flops = Expr::MustParse("7 * rows * cols");
     return {};
   }
-  LaunchPlan PlainPlan(const KernelSpec&, bool) const override {
+  LaunchPlan BaselinePlan(const KernelSpec&, bool) const override {
     LaunchStep step = RowStep("layernorm");
     step.args = {ArgBinding::Tensor("x"),
                  ArgBinding::Tensor("weight"),
@@ -260,7 +260,7 @@ class LayerNormBackward : public RowOperator {
     spec.flops = Expr::MustParse("15 * rows * cols");
     return {};
   }
-  LaunchPlan PlainPlan(const KernelSpec&, bool wide) const override {
+  LaunchPlan BaselinePlan(const KernelSpec&, bool wide) const override {
     LaunchPlan plan;
     plan.workspaces = {{"stats", Expr::MustParse(wide ? "rows * 16" : "rows * 8")}};
     LaunchStep input = RowStep("layernorm_backward_input");

@@ -1,4 +1,4 @@
-// Tensors that a graph treats alike.
+// Groups of tensors with the same computation.
 #include "atunner/graph/match/multi_tensor.h"
 
 #include <gmock/gmock.h>

@@ -54,7 +54,7 @@ std::vector<Tensor> RunParts(const ValidGraph& whole, const std::vector<ValidGra
 
 std::vector<ValidGraph> Parts(const std::string& text) {
   const ValidGraph whole = MustParse(text);
-  // As whoever divides does: an expression that one node uses is part of it.
+  // As codegen does: an expression that one node uses becomes part of it.
   const auto parts = Partition(FuseMaps(whole), {}, CostOf);
   EXPECT_TRUE(parts.has_value());
   if (!parts) return {};
