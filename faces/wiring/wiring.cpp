@@ -25,8 +25,8 @@ std::unique_ptr<Compiler> Remembering(std::unique_ptr<Compiler> compiler) {
   return std::make_unique<CachedCompiler>(std::move(compiler), folder);
 }
 
-/// What one source may make the compiler allocate: half of the machine, so that the machine stays
-/// usable.
+/// The memory that the compiler may allocate for one source: half of the machine's, so that the
+/// machine stays usable.
 uint64_t CompilerMemoryBytes() {
   constexpr uint64_t kLeast = uint64_t{4} << 30;
   return std::max(kLeast,

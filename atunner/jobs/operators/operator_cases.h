@@ -1,5 +1,5 @@
-// What `test --operators` runs: every operator and gradient, in every type that it takes, at three
-// shapes.
+// The cases of `test --operators`: every operator and gradient, in every type that it takes, at
+// three shapes.
 #pragma once
 
 #include <string>

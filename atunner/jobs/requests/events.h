@@ -1,4 +1,4 @@
-// What a job says while it goes on: plain values that own their contents and can become JSON.
+// Progress of jobs: plain values that own their contents and can become JSON.
 #pragma once
 
 #include <functional>

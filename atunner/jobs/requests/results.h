@@ -1,4 +1,4 @@
-// What jobs give back: plain values that own their contents. Faces render them.
+// Results of jobs: plain values that own their contents. Faces render them.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ struct RunResult {
   bool found() const { return report.best.has_value(); }
 };
 
-/// What `optimize`, `tune` and `hardware-optimize` give back.
+/// The result of `optimize`, `tune` and `hardware-optimize`.
 struct TuningResult {
   std::vector<RunResult> runs;  ///< one for each size; none if the job ended after a stage
   /// The request named several sizes: `out` holds one artifact for each.
@@ -36,12 +36,12 @@ struct TuningResult {
   bool AllFound() const;
 };
 
-/// What was understood of a bare .cu file.
+/// A bare .cu file as it was understood.
 struct UnderstoodKernel {
   UserKernel kernel;
 };
 
-/// What the launches of one kernel brought up.
+/// Findings of all launches of one kernel.
 struct SanitizedKernel {
   std::string kernel;
   std::string configuration;  ///< "tile=16, unroll=4"; "" when there is nothing to choose
@@ -61,7 +61,7 @@ struct SanitizeResult {
   std::optional<Error> refused;  ///< the last kernel among several that could not be run
 };
 
-/// What each source line costs.
+/// Costs of each source line.
 struct CountResult {
   std::string kernel;
   std::string configuration;

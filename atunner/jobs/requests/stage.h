@@ -26,7 +26,7 @@ std::optional<Stage> ParseStage(std::string_view name);
 /// "graph, fused, …": for messages.
 std::string StageNames();
 
-/// What to show of a job's stages.
+/// The stages of a job to show.
 struct Inspection {
   std::vector<Stage> dump;
   std::optional<Stage> stop_after;  ///< the job ends after this stage, without a search

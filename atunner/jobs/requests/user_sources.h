@@ -14,8 +14,8 @@ namespace atunner::jobs {
 /// Reads a .cu, .toml or .json, as its ending says.
 Result<UserKernel> ReadUserKernel(const std::string& file, const SourceOptions& options);
 
-/// The kernels of a file that are meant: `kernel` if it is named; else, of a .cu that launches
-/// several, all of them. A single empty name stands for the only kernel of a file.
+/// The names of the kernels to use of a file: `kernel` if it is not empty, else every kernel that a
+/// .cu launches. A single empty name stands for the only kernel of a file.
 std::vector<std::string> KernelsOf(const std::string& file, const std::string& kernel);
 
 /// The kernel's template, after its data files and headers were found and checked. Its notes go to

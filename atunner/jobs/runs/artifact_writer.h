@@ -10,7 +10,7 @@
 
 namespace atunner::jobs {
 
-/// What the manifest says of a run's winner. The result must have one.
+/// The manifest of a run's winner. The result must have a winner.
 Artifact MakeArtifact(const RunRecord& run, const TuneResult& result,
                       const ScheduleTemplate& schedule, const DeviceProfile& profile);
 

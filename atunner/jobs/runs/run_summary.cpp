@@ -131,7 +131,7 @@ Result<std::vector<size_t>> FrontOf(const Json& summary, const RunRecord& run, s
   return front;
 }
 
-/// May throw Json::exception where a field has another type.
+/// Throws Json::exception where a field has another type.
 Result<Report> ReadReport(Store& store, const RunRecord& run, const Json& summary) {
   if (summary.contains("error"))
     return Invalid("run '" + run.id + "' failed: " + summary["error"].get<std::string>(), "report");

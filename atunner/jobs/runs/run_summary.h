@@ -1,4 +1,4 @@
-// What the store keeps of a finished run, and the report that is made of it.
+// The summary of a finished run in the store, and the report that is made of it.
 #pragma once
 
 #include "atunner/model/json/json.h"
@@ -8,7 +8,7 @@
 
 namespace atunner::jobs {
 
-/// What the store keeps of a run and `--json` prints.
+/// The object that the store keeps of a run and `--json` prints.
 Json Summary(const RunRecord& run, const TuneResult& result, const ParameterSpace& space,
              const DeviceProfile& profile);
 

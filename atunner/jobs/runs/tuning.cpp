@@ -19,7 +19,7 @@
 namespace atunner::jobs {
 namespace {
 
-/// What one tuning job needs at every size.
+/// The arguments that are the same at every size.
 struct Job {
   const Target& target;
   const TuningOptions& options;

@@ -21,7 +21,7 @@ struct Value {
   std::string text;
 };
 
-/// What a task is where it has no graph: its oracle is another kernel or a reference function.
+/// The sentence that stands for the graph of a task without one.
 std::string WithoutGraph(const KernelSpec& spec) {
   return spec.oracle.kind == Oracle::Kind::kKernel
              ? "no graph: a kernel of the user's is its own oracle\n"

@@ -39,8 +39,7 @@ Result<Dim3> ParseDim3(const std::string& flag, const std::string& text);
 /// kInvalidInput says what is wrong with `text`; kNotFound names a file that is missing.
 Result<LaunchArgument> ParseLaunchArgument(const std::string& text);
 
-/// What is known of a parameter: PTX has types for scalars, and bytes alone for structures and
-/// 16-bit floats.
+/// The type of a parameter in PTX: scalars have a type, structures and 16-bit floats only bytes.
 struct Parameter {
   size_t bytes = 0;
   enum class Kind { kBits, kFloat, kInteger } kind = Kind::kBits;
@@ -53,7 +52,7 @@ Result<std::vector<std::byte>> ValueBytes(const LaunchArgument& argument,
 /// Element `index` of packed `bytes`: the shortest number that is read back as the same; "nan",
 /// "inf".
 std::string ElementText(DType dtype, const std::vector<std::byte>& bytes, size_t index);
-/// The same as a number, as text where JSON has no number for it.
+/// The element as a JSON number, or as text where JSON has no such number ("nan").
 Json ElementJson(DType dtype, const std::vector<std::byte>& bytes, size_t index);
 
 }  // namespace atunner::cli

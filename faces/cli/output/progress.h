@@ -1,4 +1,4 @@
-// What a job says while it goes on, as lines on standard error.
+// Progress of jobs, as lines on standard error.
 #pragma once
 
 #include <string>

@@ -134,7 +134,7 @@ void AddArtifacts(VerbList& verbs) {
                              [folder](const Context& c) { return ShowArtifact(*folder, c); });
   verb->add_option("folder", *folder, "artifact folder")->required();
   const auto flags = std::make_shared<VerifyFlags>();
-  verb = verbs.Add("verify", "judge an artifact again, with inputs nobody saw before",
+  verb = verbs.Add("verify", "judge an artifact again, with new inputs",
                    [flags](const Context& c) { return Verify(*flags, c); });
   verb->add_option("folder", flags->folder, "artifact folder")->required();
   verb->add_option("--target-gpu", flags->target, "GPU to verify on; default: the artifact's");

@@ -34,7 +34,7 @@ void PrintParameters(const ParameterSpace& space) {
   }
 }
 
-/// What was understood of a bare source, for people.
+/// Prints what was understood of a bare source.
 void PrintUnderstood(const UserKernel& kernel) {
   const LaunchStep& step = kernel.plan.steps.front();
   fmt::print("kernel     {}\n", step.entry);

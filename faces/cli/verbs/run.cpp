@@ -61,8 +61,8 @@ Result<CompiledModule> Compiled(const RunFlags& flags, const std::string& text,
   return *std::move(outcome.module);
 }
 
-/// The kernel that is meant: by its name, by the compiler's name for it, or because there is no
-/// other.
+/// The kernel with the name that was given: its own or the compiler's. Without a name, the only
+/// kernel.
 Result<const ptx::Function*> Chosen(const ptx::ValidModule& ptx, const CompiledModule& module,
                                     const RunFlags& flags) {
   std::string names;
@@ -127,7 +127,7 @@ Result<LoadedText> ReadKernel(const RunFlags& flags, const Target& target) {
   return read;
 }
 
-/// What the kernel is launched with.
+/// The arguments of a launch, and the memory and textures behind them.
 struct Bound {
   std::vector<LaunchArgument> arguments;
   std::vector<std::unique_ptr<Buffer>> memory;  ///< of each argument, null for values
@@ -185,7 +185,7 @@ struct Content {
   std::vector<std::byte> bytes;
 };
 
-/// What the kernel left in its arguments' memory.
+/// Copies the memory of all arguments back.
 Result<std::vector<Content>> ReadBack(Device& device, const Bound& bound) {
   std::vector<Content> contents;
   for (size_t i = 0; i < bound.memory.size(); ++i) {
@@ -239,7 +239,7 @@ void NameMemory(vgpu::VirtualGpu& gpu, const Bound& bound) {
   }
 }
 
-/// What a launch left, for people and for programs.
+/// The outcome of a launch and the contents of its memory.
 struct Launched {
   std::string where;  ///< "virtual A100"
   LaunchOutcome outcome;
@@ -351,8 +351,9 @@ void AddRunKernel(VerbList& verbs) {
   verb->add_option("file", flags->file, ".ptx or .cu")->required();
   verb->add_option("--kernel", flags->kernel, "which kernel of the file");
   verb->add_option("--grid", flags->grid, "blocks: x, x,y or x,y,z")->capture_default_str();
-  verb->add_option("--block", flags->block, "threads of a block, likewise")->capture_default_str();
-  verb->add_option("--cluster", flags->cluster, "blocks of a cluster, likewise")
+  verb->add_option("--block", flags->block, "threads of a block: x, x,y or x,y,z")
+      ->capture_default_str();
+  verb->add_option("--cluster", flags->cluster, "blocks of a cluster: x, x,y or x,y,z")
       ->capture_default_str();
   verb->add_option("--shared", flags->shared_bytes, "bytes of dynamic shared memory");
   verb->add_flag("--cooperative", flags->cooperative, "all blocks at once");

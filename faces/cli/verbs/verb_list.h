@@ -22,7 +22,7 @@ struct Common {
   std::string store;
 };
 
-/// What a verb knows of the command line besides its own flags.
+/// The parts of the command line that a verb gets besides its own flags.
 struct Context {
   Common common;
   std::string command;               ///< the whole command line
