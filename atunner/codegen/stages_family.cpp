@@ -14,6 +14,7 @@
 #include "atunner/model/kernel/accuracy.h"
 #include "atunner/model/schedule/divided_schedule.h"
 #include "atunner/model/schedule/joined_kernel.h"
+#include "atunner/model/value/capabilities.h"
 #include "atunner/operators/part_task.h"
 
 namespace atunner {
@@ -130,7 +131,7 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
 
   Result<RenderedKernel> RenderParts(
       const std::vector<Configuration>& configurations) const override {
-    JoinedKernel all(spec_, profile_.cc_major >= 9);
+    JoinedKernel all(spec_, CapabilitiesOf(profile_).programmatic_launch);
     for (size_t i = 0; i < stages_.size(); ++i) {
       ATUNNER_TRY(RenderedKernel stage, parts_[part_of_[i]]->Render(configurations[part_of_[i]]));
       ATUNNER_RETURN_IF_ERROR(
@@ -173,8 +174,8 @@ Binding Try(const Task& task) {
   auto stages = StagesOf(task, /*pairs=*/true);
   if (!stages) return {};
   return {.bind = [task, stages = *std::move(stages)](const DeviceProfile& profile) {
-    return profile.cc_major == 9 ? Bind(task.spec(), stages, profile)
-                                 : BindWithoutPairs(task, profile);
+    return CapabilitiesOf(profile).wgmma ? Bind(task.spec(), stages, profile)
+                                         : BindWithoutPairs(task, profile);
   }};
 }
 

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <set>
 
+#include "atunner/model/value/capabilities.h"
+
 namespace atunner {
 namespace {
 
@@ -124,6 +126,28 @@ TEST(Profiles, RowsAreSound) {
 #undef ATUNNER_PROFILE_FIELD
   }
   EXPECT_GE(names.size(), 15u);
+}
+
+/// One character per capability, '1' where compute capability `major`.`minor` has it.
+std::string Flags(int major, int minor) {
+  const Capabilities can = CapabilitiesOf(major, minor);
+  std::string flags;
+  for (bool each : {can.cp_async, can.mbarrier, can.mma_16bit, can.mma_fp8, can.mma_int4,
+                    can.clusters, can.tma, can.programmatic_launch, can.wgmma, can.tcgen05})
+    flags += each ? '1' : '0';
+  return flags;
+}
+
+TEST(CapabilitiesTest, FollowFromTheComputeCapability) {
+  // cp_async, mbarrier, mma_16bit, mma_fp8, mma_int4, clusters, tma, programmatic_launch, wgmma,
+  // tcgen05
+  EXPECT_EQ(Flags(7, 0), "0000000000");
+  EXPECT_EQ(Flags(7, 5), "0000100000");
+  EXPECT_EQ(Flags(8, 0), "1110100000");
+  EXPECT_EQ(Flags(8, 6), "1110100000");
+  EXPECT_EQ(Flags(8, 9), "1111100000");
+  EXPECT_EQ(Flags(9, 0), "1111011110");
+  EXPECT_EQ(Flags(10, 0), "1111011101");
 }
 
 TEST(Profiles, AreFoundByNameAliasAndTheDriversName) {

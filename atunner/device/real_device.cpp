@@ -9,6 +9,7 @@
 #include "atunner/device/nvml.h"
 #include "atunner/device/profiles.h"
 #include "atunner/device/texture_driver.h"
+#include "atunner/model/value/capabilities.h"
 
 namespace atunner {
 namespace {
@@ -235,7 +236,7 @@ class RealDevice : public TimedDevice {
   Result<TensorMap> EncodeTensorMap(const TensorMapSpec& spec) override {
     const bool missing = spec.im2col ? driver_.encode_im2col == nullptr
                                      : driver_.encode_tiled == nullptr;
-    if (missing || info_.profile.cc_major < 9) return Device::EncodeTensorMap(spec);
+    if (missing || !CapabilitiesOf(info_.profile).tma) return Device::EncodeTensorMap(spec);
     ATUNNER_RETURN_IF_ERROR(atunner::Check(spec));
     TensorMap map;
     ATUNNER_RETURN_IF_ERROR(Check(spec.im2col ? Encode(driver_.encode_im2col, spec, map)

@@ -6,6 +6,7 @@
 
 #include "atunner/base/clock.h"
 #include "atunner/measure/micro_benchmarks.h"
+#include "atunner/model/value/capabilities.h"
 #include "embed/calibration.h"
 
 namespace atunner {
@@ -40,8 +41,8 @@ class Calibrator {
         "cal_step",    "cal_special",   "cal_fp64",      "cal_shuffle", "cal_rounded",
         "cal_barrier", "cal_shared",    "cal_l1",        "cal_branch",  "cal_read",
         "cal_code_64", "cal_code_1024", "cal_code_8192", "cal_empty"};
-    if (profile_.cc_major >= 8) entries.insert(entries.end(), {"cal_tensor", "cal_copy"});
-    if (profile_.cc_major >= 9)
+    if (can_.mma_16bit && can_.cp_async) entries.insert(entries.end(), {"cal_tensor", "cal_copy"});
+    if (can_.clusters && can_.tma)
       entries.insert(entries.end(), {"cal_cluster", "cal_bulk", "cal_phase", "cal_arrival",
                                      "cal_remote_arrival", "cal_remote", "cal_remote_busy"});
     const uint64_t flushed = 2 *
@@ -104,7 +105,7 @@ class Calibrator {
     ATUNNER_TRY(fit_.special_clk, Cycles("cal_special", 1, 32));
     ATUNNER_TRY(fit_.fp64_clk, Cycles("cal_fp64", 1, 32));
     ATUNNER_TRY(fit_.shuffle_clk, Cycles("cal_shuffle", 1, 32));
-    if (profile_.cc_major >= 8) {
+    if (can_.mma_16bit) {
       ATUNNER_TRY(fit_.tensor_clk, Cycles("cal_tensor", 1, 32));
     }
     constexpr double kStepsOfRoot = 7;  // simple instructions of sqrt.rn, see op_cost.def
@@ -135,7 +136,7 @@ class Calibrator {
   }
 
   Status BulkCopies() {
-    if (profile_.cc_major < 9) return {};
+    if (!can_.tma) return {};
     constexpr double kTransfer = 128 / 64.0;  // 128 bytes through an SM's port of 64 bytes per clk
     ATUNNER_TRY(const double bulk,
                 Cycles("cal_bulk", 1, 1, {KernelArg::Address(data_->address())}));
@@ -149,7 +150,7 @@ class Calibrator {
     ATUNNER_TRY(const double many, Cycles("cal_barrier", 1, 1024));
     fit_.barrier_warp_clk = std::max(0.0, (many - one) / (kWarps - 1));
     fit_.barrier_clk = std::max(0.0, one - fit_.barrier_warp_clk);
-    if (profile_.cc_major < 9) return {};
+    if (!can_.clusters) return {};
     ATUNNER_TRY(fit_.cluster_barrier_clk, Cycles("cal_cluster", 2, 32));
     return Clusters();
   }
@@ -206,7 +207,7 @@ class Calibrator {
   Status L2Bandwidths() {
     ATUNNER_TRY(fit_.l2_gbps,
                 SharedBandwidth(Read(kSharedBytes, 4, 1, true), Read(kSharedBytes, 4, 4, true)));
-    if (profile_.cc_major < 8) return {};
+    if (!can_.cp_async) return {};
     // The blocks that run at the same time on a matrix product cover about a square of its tiles,
     // so that √SMs of them read the same tile together. L2 answers that faster than requests for
     // different bytes.
@@ -223,6 +224,7 @@ class Calibrator {
   TimedDevice& device_;
   Compiler& compiler_;
   DeviceProfile profile_;
+  Capabilities can_ = CapabilitiesOf(profile_);
   Calibration fit_;
   std::optional<MicroBenchmarks> kernels_;
   std::unique_ptr<Buffer> data_;

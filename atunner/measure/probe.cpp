@@ -9,6 +9,7 @@
 #include "atunner/base/clock.h"
 #include "atunner/base/random.h"
 #include "atunner/measure/micro_benchmarks.h"
+#include "atunner/model/value/capabilities.h"
 #include "embed/probe.h"
 
 namespace atunner {
@@ -111,7 +112,7 @@ class Prober {
                 Time("probe_fp64", Sms() * 4, 512, {wide, wide, IntArg(500), Sink()}));
     Add("float64 FMA", "TFLOP/s", threads * 32 * 500 / fp64 / 1e3,
         stated.PeakFlops(DType::kFloat64, false) / 1e12);
-    if (stated.cc_major < 8) return {};
+    if (!CapabilitiesOf(stated).mma_16bit) return {};
     ATUNNER_TRY(const double mma, Time("probe_mma", Sms() * 4, 256, {IntArg(2000), Sink()}));
     const double mma_rate = 8.0 * Sms() * 4 * 8 * 4096 * 2000 / mma;
     const double tensor_peak = stated.PeakFlops(DType::kBFloat16, true) / 1e12;

@@ -9,6 +9,7 @@
 #include "atunner/base/random.h"
 #include "atunner/compile/machine_code.h"
 #include "atunner/device/profiles.h"
+#include "atunner/model/value/capabilities.h"
 #include "atunner/vgpu/instructions/tensor_map.h"
 #include "atunner/vgpu/timing/estimate.h"
 
@@ -217,7 +218,7 @@ Status VirtualGpu::Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) {
 }
 
 Result<TensorMap> VirtualGpu::EncodeTensorMap(const TensorMapSpec& spec) {
-  if (profile_.cc_major < 9) return Device::EncodeTensorMap(spec);
+  if (!CapabilitiesOf(profile_).tma) return Device::EncodeTensorMap(spec);
   ATUNNER_RETURN_IF_ERROR(Check(spec));
   return vgpu::EncodeTensorMap(spec);
 }

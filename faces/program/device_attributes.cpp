@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "atunner/model/value/capabilities.h"
+
 namespace atunner::program {
 
 int DeviceAttribute(const DeviceProfile& profile, int attribute) {
@@ -55,7 +57,7 @@ int DeviceAttribute(const DeviceProfile& profile, int attribute) {
     case 111:
       return profile.shared_reserved_per_block;
     case 120:  // clusters
-      return profile.cc_major >= 9;
+      return CapabilitiesOf(profile).clusters;
     case 19:  // maps the host's memory
     case 31:  // concurrent kernels
     case 40:  // copy engines

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "atunner/model/value/capabilities.h"
 #include "faces/program/device_attributes.h"
 #include "faces/program/runtime_state.h"
 
@@ -79,7 +80,7 @@ int cudaGetDeviceProperties(abi::DeviceProperties* properties, int device) {
   properties->shared_per_block_optin = static_cast<size_t>(profile.shared_per_block);
   properties->blocks_per_sm = profile.max_blocks_per_sm;
   properties->reserved_shared_per_block = static_cast<size_t>(profile.shared_reserved_per_block);
-  properties->clusters = profile.cc_major >= 9;
+  properties->clusters = CapabilitiesOf(profile).clusters;
   return cudaSetDevice(device);
 }
 

@@ -9,6 +9,7 @@
 #include "atunner/codegen/attention/attention_form.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/wgmma_text.h"
+#include "atunner/model/value/capabilities.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -157,7 +158,8 @@ class AttentionBackward : public BoundTemplate {
 
 BoundSchedule Bind(const KernelSpec& spec, const AttentionForm& form,
                    const DeviceProfile& profile) {
-  if (profile.cc_major == 9) return std::make_unique<AttentionBackward>(spec, profile, form);
+  if (CapabilitiesOf(profile).wgmma)
+    return std::make_unique<AttentionBackward>(spec, profile, form);
   return Fail(ErrorCode::kUnsupported,
               "gradients of attention have kernels of their own on Hopper alone, and " +
                   profile.name + " is none");

@@ -8,6 +8,7 @@
 #include "atunner/codegen/attention/attention_form.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/wgmma_text.h"
+#include "atunner/model/value/capabilities.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -310,7 +311,7 @@ BoundSchedule Bind(const KernelSpec& spec, const AttentionForm& form,
   ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
   if (spec.compute_dtype == DType::kFloat32)
     return std::make_unique<SimtAttention>(spec, profile, form);
-  if (profile.cc_major == 9 && form.dim % 8 == 0)
+  if (CapabilitiesOf(profile).wgmma && form.dim % 8 == 0)
     return std::make_unique<WgmmaAttention>(spec, profile, form);
   return std::make_unique<MmaAttention>(spec, profile, form);
 }

@@ -6,6 +6,7 @@
 #include "atunner/codegen/conv/conv_form.h"
 #include "atunner/codegen/matmul/product_template.h"
 #include "atunner/codegen/template/family.h"
+#include "atunner/model/value/capabilities.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -92,7 +93,7 @@ class GatheredConv : public ProductTemplate {
 BoundSchedule Bind(const KernelSpec& spec, const TensorConvForm& form,
                    const DeviceProfile& profile) {
   if (form.operands != DType::kFloat32) {
-    if (profile.cc_major < 8)
+    if (!CapabilitiesOf(profile).mma_16bit)
       return Fail(
           ErrorCode::kUnsupported, fmt::format("{} on tensor cores of {}", spec.name, profile.name),
           "",

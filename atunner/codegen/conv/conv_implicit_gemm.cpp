@@ -6,6 +6,7 @@
 
 #include "atunner/codegen/conv/conv_form.h"
 #include "atunner/codegen/template/wgmma_text.h"
+#include "atunner/model/value/capabilities.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -407,7 +408,7 @@ std::unique_ptr<HaloConv> MakeIf(bool (*take)(TensorConvForm&), const KernelSpec
 
 std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec, const DeviceProfile& profile,
                                                TensorConvForm form) {
-  if (profile.cc_major != 9 || IsFilterGradient(form)) return nullptr;
+  if (!CapabilitiesOf(profile).wgmma || IsFilterGradient(form)) return nullptr;
   Flatten(form);
   for (size_t i = 0; i < form.axes.size(); ++i) {
     if (!Arrange(form.axes[i], form.arranged[i])) return nullptr;

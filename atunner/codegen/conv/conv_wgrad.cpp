@@ -7,6 +7,7 @@
 
 #include "atunner/codegen/conv/conv_form.h"
 #include "atunner/codegen/template/wgmma_text.h"
+#include "atunner/model/value/capabilities.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -43,7 +44,7 @@ struct Gradient {
 
 std::optional<Gradient> GradientOf(const KernelSpec& spec, const DeviceProfile& profile,
                                    const TensorConvForm& form) {
-  if (profile.cc_major != 9 || !IsFilterGradient(form) || form.Phases() > 1 ||
+  if (!CapabilitiesOf(profile).wgmma || !IsFilterGradient(form) || form.Phases() > 1 ||
       SizeOf(spec.compute_dtype) != 2)
     return std::nullopt;
   Gradient gradient{form, form};

@@ -10,6 +10,7 @@
 #include "atunner/codegen/matmul/product_template.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/model/kernel/accuracy.h"
+#include "atunner/model/value/capabilities.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -277,7 +278,7 @@ bool MapsPay(const DeviceProfile& profile, const KernelSpec& spec, const MatrixP
   const int64_t m = SizeOf(product.m, spec), n = SizeOf(product.n, spec),
                 k = SizeOf(product.k, spec);
   // Coordinates have 31 bits.
-  if (profile.cc_major != 9 || std::max({m, n, k}) > INT32_MAX / 2) return false;
+  if (!CapabilitiesOf(profile).wgmma || std::max({m, n, k}) > INT32_MAX / 2) return false;
   const auto bytes = BytesOf(product.a.dtype);
   const auto pays = [&](int64_t width, int64_t reads) {
     return width * bytes % 16 == 0 || reads >= kOften;

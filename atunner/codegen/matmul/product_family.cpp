@@ -9,6 +9,7 @@
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/cuda_text/epilogue_text.h"
+#include "atunner/model/value/capabilities.h"
 
 namespace atunner {
 namespace {
@@ -96,7 +97,7 @@ namespace {
 
 BoundSchedule Bind(const KernelSpec& spec, const MatrixProduct& product,
                    const DeviceProfile& profile) {
-  if (!product.twin.empty() && profile.cc_major != 9)
+  if (!product.twin.empty() && !CapabilitiesOf(profile).wgmma)
     return Fail(ErrorCode::kUnsupported, "the parts of '" + spec.name + "' take a GPU of Hopper");
   return BindProduct(spec, profile, product);
 }

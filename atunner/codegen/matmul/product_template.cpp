@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "atunner/model/value/capabilities.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -89,7 +90,7 @@ void ProductTemplate::AddOrders() {
         "every block has one tile at most");
   }
   // A cluster stores 16 bits.
-  if (loop_.OnTensorCores() && profile_.cc_major >= 9 && half_precision()) {
+  if (loop_.OnTensorCores() && CapabilitiesOf(profile_).clusters && half_precision()) {
     space_.parameters.push_back(
         {"in_cluster", Integers({0, 1}),
          "a split's blocks form a cluster and add up in shared memory, without a second step"});
@@ -177,8 +178,8 @@ SourceUnit ProductTemplate::EmitProduct(const Chosen& at, const ConstantBlock& c
                                                  : embed::kTileStoreCuh;
   return Emit(at, constants,
               {TextIf(tensor, embed::kMmaCommonCuh), Epilogue(), embed::kTileOrderCuh,
-               TextIf(tensor && profile_.cc_major >= 9, embed::kClusterCuh), loop_.Text(at),
-               places.empty() ? embed::kResultIndexCuh : places, store, kernel,
+               TextIf(tensor && CapabilitiesOf(profile_).clusters, embed::kClusterCuh),
+               loop_.Text(at), places.empty() ? embed::kResultIndexCuh : places, store, kernel,
                TextIf(widened, embed::kWidenCuh), TextIf(Split(at), embed::kSplitKCuh)});
 }
 
@@ -225,7 +226,7 @@ std::optional<double> ProductTemplate::Cost(const Configuration& configuration,
   pace.flops = profile.PeakFlops(operands_, tensor) / profile.sms *
                loop_.Efficiency(at, pace.resident, profile);
   if (Persistent(at)) pace.turn_ns = loop_.TurnNs(at);
-  if (tensor && profile.cc_major == 9) {
+  if (tensor && CapabilitiesOf(profile).wgmma) {
     const int64_t ahead = (at["stages"] - 1) * (RowsFetched(at) + at["tile_n"]) * at["tile_k"] *
                           BytesOf(operands_);
     pace.copied = std::min(pace.copied, Real(ahead * pace.resident) / kCopyNs);

@@ -8,6 +8,7 @@
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/wgmma_text.h"
 #include "atunner/model/kernel/accuracy.h"
+#include "atunner/model/value/capabilities.h"
 #include "atunner/operators/library_task.h"
 #include "embed/families.h"
 
@@ -205,7 +206,7 @@ bool Matches(const KernelSpec& spec) {
 }
 
 BoundSchedule Bind(const KernelSpec& spec, const DeviceProfile& profile) {
-  if (profile.cc_major == 9 && ExtentsOf(spec, "x")[0] >= kManyRows)
+  if (CapabilitiesOf(profile).wgmma && ExtentsOf(spec, "x")[0] >= kManyRows)
     return std::make_unique<WeightsOfGroups>(spec, profile);
   if (OfFourBits(spec) && AccuracyOf(spec) == Accuracy::kStrict)
     return Fail(

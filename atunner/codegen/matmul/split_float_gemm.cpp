@@ -8,6 +8,7 @@
 #include "atunner/codegen/matmul/matrix_product.h"
 #include "atunner/codegen/template/wgmma_text.h"
 #include "atunner/model/kernel/accuracy.h"
+#include "atunner/model/value/capabilities.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -250,7 +251,7 @@ class PlanesGemm : public BoundTemplate {
 std::unique_ptr<ScheduleTemplate> MakePlanesGemm(const KernelSpec& spec,
                                                  const DeviceProfile& profile,
                                                  const MatrixProduct& product) {
-  if (profile.cc_major != 9 || product.triangle != 0) return nullptr;
+  if (!CapabilitiesOf(profile).wgmma || product.triangle != 0) return nullptr;
   for (const std::string& extent : {product.m, product.n, product.k}) {
     if (SizeOf(extent, spec) > kMost) return nullptr;
   }

@@ -4,6 +4,7 @@
 
 #include "atunner/codegen/matmul/main_loop.h"
 #include "atunner/codegen/template/wgmma_text.h"
+#include "atunner/model/value/capabilities.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -169,7 +170,7 @@ const MainLoop& MapsLoop(Operands operands) {
 }
 
 const MainLoop& CopyingLoop(const DeviceProfile& profile) {
-  return profile.cc_major == 9 ? WgmmaLoop() : MmaLoop();
+  return CapabilitiesOf(profile).wgmma ? WgmmaLoop() : MmaLoop();
 }
 
 }  // namespace atunner

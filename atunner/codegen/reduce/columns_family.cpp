@@ -11,6 +11,7 @@
 #include "atunner/codegen/reduce/reduction_program.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
+#include "atunner/model/value/capabilities.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -147,9 +148,10 @@ class ColumnsTemplate : public GraphTemplate {
   /// Of neighbours, in one pass: what blocks have found is told once. Asynchronous copies move four
   /// bytes at least.
   bool CanRing(const ReductionProgram& program) const {
-    return profile_.cc_major >= 8 && ElementBytes() > 0 && !program.element_outputs.empty() &&
-           program.pass_count == 1 && !program.kept_inside && program.equals.empty() &&
-           Reduced() < INT32_MAX && ColumnsCanBeWritten(program, {.splits = 2, .ring = true});
+    return CapabilitiesOf(profile_).cp_async && ElementBytes() > 0 &&
+           !program.element_outputs.empty() && program.pass_count == 1 && !program.kept_inside &&
+           program.equals.empty() && Reduced() < INT32_MAX &&
+           ColumnsCanBeWritten(program, {.splits = 2, .ring = true});
   }
   /// That a block takes, at most.
   int64_t MostSteps(const Chosen& at) const { return CeilDiv(Steps(at["vector"]), at["splits"]); }

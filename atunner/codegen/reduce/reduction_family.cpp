@@ -10,6 +10,7 @@
 #include "atunner/codegen/reduce/reduction_text.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
+#include "atunner/model/value/capabilities.h"
 #include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 
@@ -210,11 +211,11 @@ class ReductionTemplate : public GraphTemplate {
     // Short rows that begin anywhere: single elements are dear to read from memory, not from shared
     // memory.
     odd_ = copied_bytes_ > 0 && columns_ * narrowest_ % 16 != 0 && columns_ <= 512 &&
-           profile_.cc_major >= 8;
+           CapabilitiesOf(profile_).cp_async;
     std::vector<Value> storages = {std::string("reload")};
     if (again) storages.insert(storages.begin(), std::string("registers"));
     if (odd_) storages.emplace_back(std::string("staged"));
-    if (again && columns_ * copied_bytes_ > kLongRow && profile_.cc_major >= 8)
+    if (again && columns_ * copied_bytes_ > kLongRow && CapabilitiesOf(profile_).cp_async)
       storages.emplace_back(std::string("shared"));
     space_.parameters = {
         {"threads_per_row",
@@ -227,7 +228,7 @@ class ReductionTemplate : public GraphTemplate {
         {"vector", vectors, "neighbouring elements that a thread moves at once"},
         {"storage", storages, "where the row stays between the passes"},
         {"blocks_per_sm",
-         again && profile_.cc_major >= 8 ? Integers({0, 1, 2, 4, 8}) : Integers({0}),
+         again && CapabilitiesOf(profile_).cp_async ? Integers({0, 1, 2, 4, 8}) : Integers({0}),
          "0 = one block per group of rows, else a persistent grid that copies the next rows to "
          "shared memory "
          "meanwhile"},

@@ -9,6 +9,7 @@
 #include "atunner/codegen/reduce/row_schedule.h"
 #include "atunner/codegen/template/bound_template.h"
 #include "atunner/codegen/template/family.h"
+#include "atunner/model/value/capabilities.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -142,7 +143,7 @@ class RowTemplate : public BoundTemplate {
          "threads that share one row"},
         {"rows_per_block", Integers({1, 2, 4, 8, 16, 32}), "rows one block works on at once"},
         {"vector", PowersOfTwo(LargestVector(), [](int64_t) { return true; }), "elements per load"},
-        {"cluster", profile_.cc_major >= 9 ? Integers({1, 2, 4, 8, 16}) : Integers({1}),
+        {"cluster", CapabilitiesOf(profile_).clusters ? Integers({1, 2, 4, 8, 16}) : Integers({1}),
          "blocks that share one row through distributed shared memory"},
         {"split", Integers({1, 4, 16, 64}), "blocks that share one row, in two kernels"},
         {"storage",
@@ -150,7 +151,7 @@ class RowTemplate : public BoundTemplate {
          "where the row stays between the passes"},
         {"fused", kernel_.gradients ? Integers({1, 0}) : Integers({0}),
          "column sums in the pass that gives dx, or in a pass of their own"},
-        {"prefetch", profile_.cc_major >= 8 ? Integers({0, 1, 2}) : Integers({0}),
+        {"prefetch", CapabilitiesOf(profile_).cp_async ? Integers({0, 1, 2}) : Integers({0}),
          "copy the next rows to shared memory while these are reduced; 2 = and the rows before are "
          "written"},
         {"keep", kernel_.parameters > 0 ? Integers({0, 1}) : Integers({0}),

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "atunner/model/value/capabilities.h"
 #include "atunner/operators/operator.h"
 #include "embed/families.h"
 
@@ -179,7 +180,7 @@ Constraint WholeSteps(std::string_view dim, int64_t step) {
 }
 
 Status NeedsAmpere(const KernelSpec& spec, const DeviceProfile& profile) {
-  if (spec.compute_dtype == DType::kFloat32 || profile.cc_major >= 8) return {};
+  if (spec.compute_dtype == DType::kFloat32 || CapabilitiesOf(profile).mma_16bit) return {};
   return Fail(
       ErrorCode::kUnsupported,
       fmt::format("{} in {} needs compute capability 8.0 or later, {} has {}.{}", spec.name,

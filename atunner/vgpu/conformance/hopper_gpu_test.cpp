@@ -9,6 +9,7 @@
 #include "atunner/base/files.h"
 #include "atunner/compile/nvrtc_compiler.h"
 #include "atunner/device/real_device.h"
+#include "atunner/model/value/capabilities.h"
 #include "atunner/vgpu/conformance/tensor_copy_cases.h"
 #include "atunner/vgpu/conformance/wgmma_cases.h"
 
@@ -19,7 +20,7 @@ class HopperOnTheGpu : public testing::Test {
  protected:
   void SetUp() override {
     const auto devices = ListRealDevices();
-    if (devices && devices->front().profile.cc_major == 9)
+    if (devices && CapabilitiesOf(devices->front().profile).wgmma)
       device_ = OpenRealDevice(devices->front().index).value();
     if (device_) return;
     std::puts("[atunner] every test skipped");
