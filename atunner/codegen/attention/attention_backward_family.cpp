@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "atunner/codegen/attention/attention_form.h"
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/wgmma_text.h"
 #include "atunner/model/value/capabilities.h"
@@ -63,7 +64,9 @@ class AttentionBackward : public BoundTemplate {
   std::optional<double> Cost(const Configuration& configuration,
                              const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
-    const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms;
+    const CostConstants& costs = CostsOf(profile);
+    const double rate = profile.PeakFlops(spec_.compute_dtype, true) *
+                        costs.attention_backward_sustained / profile.sms;
     const double columns = Real(form_.Columns());
     // Blocks take turns on the SMs; each begins with its own tiles. A tile of few columns feeds a
     // tensor core slowly.
@@ -71,8 +74,9 @@ class AttentionBackward : public BoundTemplate {
       const double works = Real(CeilDiv(OwnRows(of_keys), own) * Heads(of_keys)) /
                            Real(profile.sms);
       const double met = form_.SeenKeys() * Real(form_.queries) / Real(OwnRows(of_keys));
-      const double rounds = form_.causal ? std::max(works, 1.0) + 0.3 : std::ceil(works);
-      const double fed = 1.0 + 24.0 / Real(tile);
+      const double rounds = form_.causal ? std::max(works, 1.0) + costs.attention_backward_tail
+                                         : std::ceil(works);
+      const double fed = 1.0 + costs.attention_backward_fed / Real(tile);
       return rounds * products * 2.0 * columns * Real(own) * (met + Real(tile + own)) * fed / rate;
     };
     const double forward = seconds(forward_.queries, forward_.keys, 2, false);
@@ -84,8 +88,6 @@ class AttentionBackward : public BoundTemplate {
 
  private:
   static constexpr int64_t kForwardStages = 2, kPanelUnits = 8, kLeast = 3, kOwnQueries = 128;
-  /// Of the tensor-core peak that long products keep up.
-  static constexpr double kSustained = 0.6;
 
   /// Sums of both gradients of 64 keys exceed a thread's registers.
   bool roles() const { return form_.dim > 128; }

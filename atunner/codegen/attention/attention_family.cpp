@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "atunner/codegen/attention/attention_form.h"
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/wgmma_text.h"
 #include "atunner/model/value/capabilities.h"
@@ -126,14 +127,17 @@ class MmaAttention : public AttentionTemplate {
     const int64_t warps = at["tile_q"] / at["warp_q"];
     const int64_t resident = std::clamp<int64_t>(
         std::min(SharedFits(configuration), 8 / std::min<int64_t>(8, warps)), 1, 4);
+    const CostConstants& costs = CostsOf(profile);
     // 16 queries per warp read each key and value from shared memory twice as often as 32 do;
     // longer key tiles mean fewer barriers; a second buffer hides the copies; eight warps per SM
     // hide the softmax behind the products.
-    const double fed = at["warp_q"] == 16 ? 0.85 : 1.0;
-    const double barriers = 1.0 + 6.0 / Real(at["tile_k"]);
-    const double copies = at["stages"] == 3 ? 1.02 : 1.0;
-    const double hidden = std::min(1.0, 0.55 + 0.45 * Real(warps * resident) / 8.0);
-    const double queries = at["q_registers"] == 0 ? 1.03 : 1.0;
+    const double fed = at["warp_q"] == 16 ? costs.attention_mma_warp16 : 1.0;
+    const double barriers = 1.0 + costs.attention_mma_barrier / Real(at["tile_k"]);
+    const double copies = at["stages"] == 3 ? costs.attention_mma_stages3 : 1.0;
+    const double hidden = std::min(1.0,
+                                   costs.attention_mma_hidden_base +
+                                       costs.attention_mma_hidden * Real(warps * resident) / 8.0);
+    const double queries = at["q_registers"] == 0 ? costs.attention_mma_reload : 1.0;
     const double rate = profile.PeakFlops(spec_.compute_dtype, true) * profile.mma_sync_share /
                         profile.sms * fed * hidden;
     return BlockSeconds(at["tile_q"], resident, rate) * barriers * copies * queries * 1e9;
@@ -216,22 +220,25 @@ class WgmmaAttention : public AttentionTemplate {
     // Per score: its share of both products; and an exponential, of which an SM takes sixteen in
     // the time of 4096 FLOP, with what a mask adds. Groups hide one behind the other, but for what
     // a barrier per tile costs.
+    const CostConstants& costs = CostsOf(profile);
     const double products = 4.0 * Real(form_.Columns());
-    const double weights = form_.given >= 2 ? 512.0 : 256.0;
-    const double shown = groups == 1 ? 1.0 : 0.3 / Real(groups - 1);
+    const double weights = form_.given >= 2 ? costs.attention_mask_flops
+                                            : costs.attention_score_flops;
+    const double shown = groups == 1 ? 1.0 : costs.attention_shown / Real(groups - 1);
     const double score = std::max(products, weights) + shown * std::min(products, weights);
-    const double barriers = 1.0 + 20.0 / Real(tile_k);
+    const double barriers = 1.0 + costs.attention_barrier / Real(tile_k);
     const ForwardTile best = form_.Forward();
-    const double measured = at["tile_q"] == best.queries && tile_k == best.keys ? 0.95 : 1.0;
+    const double measured = at["tile_q"] == best.queries && tile_k == best.keys
+                                ? costs.attention_best
+                                : 1.0;
     const double tile = score * Real(at["tile_q"] * tile_k) * barriers * measured;
-    const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms;
+    const double rate = profile.PeakFlops(spec_.compute_dtype, true) * costs.attention_sustained /
+                        profile.sms;
     return BusiestSm(configuration) * tile / rate * 1e9;
   }
 
  private:
   static constexpr int64_t kPanelUnits = 8, kStages = 2;
-  /// Of the tensor-core peak that long products keep up.
-  static constexpr double kSustained = 0.8;
 
   /// Tiles of keys that the busiest SM sees, and what the beginning and the end of a tile of
   /// queries cost in such tiles.
@@ -239,17 +246,21 @@ class WgmmaAttention : public AttentionTemplate {
     const Chosen at = chosen(configuration);
     const int64_t tile_q = at["tile_q"], tile_k = at["tile_k"];
     const bool one_per_sm = at["order"] == 1;
+    const CostConstants& costs = CostsOf(profile_);
     double longest = 0, all = 0;  // of the rows of tiles of a head
     for (int64_t first = 0; first < form_.queries; first += tile_q) {
       const double row = Real(form_.Tiles(first, std::min(tile_q, form_.queries - first), tile_k)) +
-                         (one_per_sm ? 64.0 : 224.0) / Real(tile_k);
+                         (one_per_sm ? costs.attention_ends_persistent : costs.attention_ends) /
+                             Real(tile_k);
       longest = std::max(longest, row), all += row;
     }
     const double works = Real(CeilDiv(form_.queries, tile_q) * form_.heads) / Real(profile_.sms);
     if (!form_.causal) return std::ceil(works) * longest;
     // Long rows first fill up evenly. Blocks with row after row do so too, but for very long ones.
     const double even = std::max(all * Real(form_.heads) / Real(profile_.sms), longest);
-    return one_per_sm ? even * (form_.Forward().one_per_sm ? 1.0 : 1.4) : even + 0.3 * longest;
+    return one_per_sm
+               ? even * (form_.Forward().one_per_sm ? 1.0 : costs.attention_persistent_uneven)
+               : even + costs.attention_tail * longest;
   }
 
   /// Bytes with so many buffers for queries: tiles and barriers.
@@ -291,6 +302,7 @@ class SimtAttention : public AttentionTemplate {
   std::optional<double> Cost(const Configuration& configuration,
                              const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
+    const CostConstants& costs = CostsOf(profile);
     // Per unit a thread reads rows + keys vectors for 4 · rows · keys products; a vector costs the
     // lanes four words.
     const double rows = Real(at["thread_q"]);
@@ -299,8 +311,10 @@ class SimtAttention : public AttentionTemplate {
     const int64_t warps = at["tile_q"] / at["thread_q"] / 2;
     const int64_t resident = std::clamp<int64_t>(SharedFits(configuration), 1,
                                                  std::max<int64_t>(1, 16 / warps));
-    const double hidden = std::min(1.0, 0.4 + 0.6 * Real(warps * resident) / 12.0);
-    const double barriers = 1.0 + 8.0 / Real(at["tile_k"]);
+    const double hidden = std::min(
+        1.0, costs.attention_simt_hidden_base +
+                 costs.attention_simt_hidden * Real(warps * resident) / costs.attention_simt_warps);
+    const double barriers = 1.0 + costs.attention_simt_barrier / Real(at["tile_k"]);
     const double rate = profile.PeakFlops(DType::kFloat32, false) / profile.sms * fed * hidden;
     return BlockSeconds(at["tile_q"], resident, rate) * barriers * 1e9;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "atunner/codegen/template/bound_template.h"
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/operators/library_task.h"
 #include "embed/families.h"
@@ -71,9 +72,12 @@ class PagedAttention : public BoundTemplate {
     // its sequence only shows where there are few of them, and so does what an L2 full of written
     // lines takes to make room.
     const double busy = Real(at["shares"] * at["warps"]);
-    const double room = (at["passing"] != 0) == (bytes < 4.0 * Real(profile.l2_bytes)) ? 1.0 : 1.05;
+    const CostConstants& costs = CostsOf(profile);
+    const bool fits = bytes < costs.paged_l2_sizes * Real(profile.l2_bytes);
+    const double room = (at["passing"] != 0) == fits ? 1.0 : costs.paged_l2;
     return bytes * room * (1.0 + 1.0 / (busy * busy)) / profile.dram_gbps +
-           100.0 * Real(Shares(configuration)) / Real(sequences_) + 4000;
+           costs.paged_part_ns * Real(Shares(configuration)) / Real(sequences_) +
+           costs.paged_launch_ns;
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "atunner/codegen/conv/conv_form.h"
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/family.h"
 #include "embed/families.h"
 
@@ -14,12 +15,6 @@ namespace {
 constexpr int64_t kThreads = 256;
 /// Sums that a thread keeps.
 constexpr int64_t kMostSums = 64;
-/// Blocks that a multiprocessor holds; its instructions per ns, of a warp each; ns of the launches,
-/// and of a share's sum.
-constexpr double kResident = 3;
-constexpr double kIssued = 3.5;
-constexpr double kDepthwiseNs = 7000;
-constexpr double kShareNs = 0.01;
 
 std::optional<TensorConvForm> FormOf(const Task& task) {
   const KernelSpec& spec = task.spec();
@@ -74,18 +69,20 @@ class DepthwiseFilters : public BoundTemplate {
   std::optional<double> Cost(const Configuration& configuration,
                              const DeviceProfile& profile) const override {
     const auto at = [&](const char* name) { return Real(chosen(configuration)[name]); };
+    const CostConstants& costs = CostsOf(profile);
     const double across = Real(form_.axes[2].out);
     const double strips = std::ceil(Real(Places()) / at("strip") / (kThreads * at("split_k")));
     const double blocks = Real(form_.groups) * at("split_k") * std::ceil(Real(Rows()) / at("rows"));
-    const double rounds = std::ceil(blocks / (profile.sms * kResident));
+    const double rounds = std::ceil(blocks / (profile.sms * costs.depthwise_resident));
     // A load is followed by its test; lanes that read strips side by side meet more lines.
     const double loads = at("strip") + at("rows") * (at("strip") + across - 1);
     const double instructions = 30 + loads * (3 + at("strip") / 2) +
                                 at("rows") * (10 + at("strip") * across);
-    const double warps = kResident * kThreads / 32;
+    const double warps = costs.depthwise_resident * kThreads / 32;
     const double block = strips * instructions + at("rows") * across * 12 + 200;
-    return rounds * block * warps / kIssued + at("split_k") * kShareNs * Real(form_.groups) +
-           kDepthwiseNs;
+    return rounds * block * warps / costs.depthwise_issued +
+           at("split_k") * costs.depthwise_partial_sum_ns * Real(form_.groups) +
+           costs.depthwise_launch_ns;
   }
 
  private:

@@ -30,9 +30,6 @@ constexpr int64_t kTogether = 64;
 /// fit.
 constexpr int64_t kSampling = 256 + 32;
 constexpr int64_t kAgain = 264;
-/// Seen on an H200: of the first step, and bytes that it reads and writes per ns.
-constexpr double kArrangeNs = 3000;
-constexpr double kArrangedPerNs = 3000;
 
 void AddSampling(LaunchPlan& plan, const TensorConvForm& form) {
   plan.workspaces.push_back({"largest", Expr((kSampling + 2) * 4)});
@@ -240,12 +237,12 @@ graph::EpilogueText EpilogueOf(const KernelSpec& spec, const TensorConvForm& for
   return graph::TextOfEpilogue(graph, matrix, -1, form.epilogue, NarrowText(spec, graph));
 }
 
-double ArrangingNs(const KernelSpec& spec, const TensorConvForm& form) {
-  if (form.in_place) return form.filters_in_place ? 0 : kArrangeNs;
+double ArrangingNs(const KernelSpec& spec, const TensorConvForm& form, const CostConstants& costs) {
+  if (form.in_place) return form.filters_in_place ? 0 : costs.conv_arrange_ns;
   const int64_t read = form.groups * form.channels * form.Inputs() * BytesOf(spec.compute_dtype);
   const int64_t written = form.Cells() * form.Channels() * BytesOf(form.operands);
-  return kArrangeNs +
-         Real(form.images.Bound(spec.dims).factor() * (read + written)) / kArrangedPerNs;
+  return costs.conv_arrange_ns +
+         Real(form.images.Bound(spec.dims).factor() * (read + written)) / costs.conv_arranged;
 }
 
 std::vector<Dims> CheckImages(const KernelSpec& spec, const TensorConvForm& form, int64_t several) {

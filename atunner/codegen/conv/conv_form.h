@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "atunner/codegen/template/bound_template.h"
+#include "atunner/codegen/template/costs.h"
 #include "atunner/cuda_text/epilogue_text.h"
 #include "atunner/graph/match/convolution.h"
 #include "atunner/operators/task.h"
@@ -98,7 +99,7 @@ void AddArrangement(ConstantBlock& constants, const TensorConvForm& form);
 /// multiplied in place.
 void AddArranging(LaunchPlan& plan, const TensorConvForm& form);
 /// ns of the steps.
-double ArrangingNs(const KernelSpec& spec, const TensorConvForm& form);
+double ArrangingNs(const KernelSpec& spec, const TensorConvForm& form, const CostConstants& costs);
 /// The workspace of an arranged image; the blocks of the step that fills it.
 std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const char* workspace);
 /// Schedules on Hopper whose taps are distances between rows of one stretch in shared memory

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "atunner/codegen/conv/conv_form.h"
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/wgmma_text.h"
 #include "atunner/model/value/capabilities.h"
 #include "embed/families.h"
@@ -20,19 +21,8 @@ constexpr int64_t kRows = 64;
 /// What keeps banks of the store's staging apart, in columns.
 constexpr int64_t kStoreApart = 8;
 
-/// Seen on an H200: cycles of a tensor core per ns, bytes per ns that a multiprocessor fetches and
-/// stores; ns between tiles, and of a launch.
-constexpr double kCycles = 1.4;
-constexpr double kFetched = 48;
-/// Of rows as they lie; what their groups wait where filters have only two buffers, of taps of a
-/// row each, as a share.
-constexpr double kRowsFetched = 72;
-constexpr double kWaited = 0.3;
-constexpr double kStored = 32;
-constexpr double kTurnNs = 800;
 /// What a copy costs, in places.
 constexpr double kCopyPlaces = 4;
-constexpr double kLaunchNs = 4000;
 /// Places that sums of taps are shifted by, at most: lanes have it from a neighbour.
 constexpr int64_t kMostShifted = 6;
 
@@ -152,25 +142,29 @@ class HaloConv : public BoundTemplate {
   std::optional<double> Cost(const Configuration& configuration,
                              const DeviceProfile& profile) const override {
     const auto at = [&](const char* name) { return Real(chosen(configuration)[name]); };
+    const CostConstants& costs = CostsOf(profile);
     const double groups = at("groups_m") * at("groups_p");
     const double taps = Real(Chunks() * form_.Taps());
     const bool kept = at("w_stages") * Real(form_.shifts) >= taps &&
                       at("groups_m") * 64 >= Real(form_.groups * form_.Rows());
     const double bytes = Real(Evaluate(fetched_, configuration)) +
                          (kept ? 0 : taps * at("groups_m") * 64 * Real(row_bytes_));
-    const double stored = groups * 64 * at("tile_n") * Real(Size()) / kStored + kTurnNs;
-    const double products = groups * taps * Real(row_bytes_ / 32) * at("tile_n") / 2 / kCycles;
-    const double waited = Shifted() ? kWaited / std::pow(at("w_stages") - 1, 2)
-                                    : 0.05 / at("w_stages");
-    const double multiplied = std::max(products, bytes / (Shifted() ? kRowsFetched : kFetched)) *
-                              (1 + 0.05 / at("x_stages") + waited);
+    const double stored = groups * 64 * at("tile_n") * Real(Size()) / costs.conv_stored +
+                          costs.conv_turn_ns;
+    const double products = groups * taps * Real(row_bytes_ / 32) * at("tile_n") / 2 /
+                            costs.conv_cycles;
+    const double waited = Shifted() ? costs.conv_waited / std::pow(at("w_stages") - 1, 2)
+                                    : costs.conv_filter_stage / at("w_stages");
+    const double multiplied = std::max(products, bytes / (Shifted() ? costs.conv_rows_fetched
+                                                                    : costs.conv_fetched)) *
+                              (1 + costs.conv_image_stage / at("x_stages") + waited);
     const bool turns = at("sets") > 1;
     const double together = std::max(multiplied, (multiplied + stored) / 2) +
-                            (Shifted() ? 0 : kTurnNs / 2);
+                            (Shifted() ? 0 : costs.conv_turn_ns / 2);
     const double rounds = std::ceil(Real(Evaluate(units_, configuration)) / Real(profile.sms));
     const double last = Shifted() ? stored : multiplied + stored;
-    return turns ? rounds * together + last + kLaunchNs
-                 : rounds * (multiplied + stored) + kLaunchNs;
+    return turns ? rounds * together + last + costs.conv_launch_ns
+                 : rounds * (multiplied + stored) + costs.conv_launch_ns;
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -179,7 +173,9 @@ class HaloConv : public BoundTemplate {
   }
   SizeFreedom FreeSizes(const Configuration&) const override { return FreeImages(form_); }
   /// ns of the default with all its steps.
-  double Whole() const { return Cost(Default(), profile_).value() + ArrangingNs(spec_, form_); }
+  double Whole() const {
+    return Cost(Default(), profile_).value() + ArrangingNs(spec_, form_, CostsOf(profile_));
+  }
 
  private:
   int64_t Size() const { return BytesOf(element_); }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "atunner/codegen/conv/conv_form.h"
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/wgmma_text.h"
 #include "atunner/model/value/capabilities.h"
 #include "embed/families.h"
@@ -19,14 +20,6 @@ constexpr int64_t kPanel = 64;
 constexpr int64_t kMostPanels = 4;
 /// Groups with fewer leave too much of a panel empty.
 constexpr int64_t kLeast = 16;
-
-/// As for convolutions on an H200 (conv_implicit_gemm.cpp): cycles and bytes per ns of a
-/// multiprocessor, ns of a block and of the launches.
-constexpr double kCycles = 1.4;
-constexpr double kFetched = 40;
-constexpr double kBlockNs = 2500;
-constexpr double kLaunchNs = 9000;
-constexpr double kSharesPerNs = 2500;
 
 /// Both tensors as images with their channels last and the same places.
 struct Gradient {
@@ -168,6 +161,7 @@ class FilterGradient : public BoundTemplate {
   std::optional<double> Cost(const Configuration& configuration,
                              const DeviceProfile& profile) const override {
     const auto at = [&](const char* name) { return Real(chosen(configuration)[name]); };
+    const CostConstants& costs = CostsOf(profile);
     const double split = at("split_k");
     const double tiles = Real(Evaluate(tiles_, configuration) * at_.x.groups);
     const double rounds = std::ceil(tiles * split / Real(profile.sms));
@@ -176,12 +170,13 @@ class FilterGradient : public BoundTemplate {
     // One instruction takes the longer of its products and of its operands' way out of shared
     // memory.
     const double instruction = std::max(at("panels") * 32, (1 + at("panels")) * 16);
-    const double products = groups * at("depth") / 16 * instruction / kCycles;
-    const double fetched = Real(StageBytes(chosen(configuration))) / kFetched;
-    const double ahead = 1 + (groups > 1 ? 0.1 : 0.3) / (at("stages") - 1);
+    const double products = groups * at("depth") / 16 * instruction / costs.conv_cycles;
+    const double fetched = Real(StageBytes(chosen(configuration))) / costs.wgrad_fetched;
+    const double ahead = 1 + (groups > 1 ? costs.wgrad_groups_wait : costs.wgrad_group_wait) /
+                                 (at("stages") - 1);
     const double elements = Real(at_.x.groups * at_.dy.channels * at_.Taps() * at_.x.padded);
-    return rounds * (steps * std::max(products, fetched) * ahead + kBlockNs) +
-           elements * split * 8 / kSharesPerNs + kLaunchNs;
+    return rounds * (steps * std::max(products, fetched) * ahead + costs.wgrad_block_ns) +
+           elements * split * 8 / costs.wgrad_partial_sums + costs.wgrad_launch_ns;
   }
 
  private:

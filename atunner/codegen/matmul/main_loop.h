@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "atunner/codegen/template/bound_template.h"
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/wgmma_text.h"
 
 namespace atunner {
@@ -37,7 +38,9 @@ class MainLoop {
   virtual double Efficiency(const Chosen& chosen, int64_t resident,
                             const DeviceProfile& profile) const = 0;
   /// ns from one tile's last product to the next one's first in a persistent block.
-  virtual double TurnNs(const Chosen&) const { return 1000; }
+  virtual double TurnNs(const Chosen&, const CostConstants& costs) const {
+    return costs.gemm_persistent_turn_ns;
+  }
   /// The source, and the constants that it expects besides the tile's.
   virtual void AddConstants(const Chosen& chosen, ConstantBlock& constants) const = 0;
   virtual std::string Text(const Chosen& chosen) const = 0;

@@ -5,40 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "atunner/codegen/template/costs.h"
 #include "atunner/model/value/capabilities.h"
 #include "embed/families.h"
 
 namespace atunner {
-namespace {
-
-// Fitted to 1400 configurations of 63 products on an H200.
-/// ns of a launch with its first copies and its last stores.
-constexpr double kLaunchNs = 5900;
-/// ns that one more kernel in the stream costs; that blocks of a cluster need to meet, and for a
-/// byte of their sums.
-constexpr double kSecondStepNs = 2700;
-constexpr double kExchangeNs = 1400;
-constexpr double kExchangeNsPerByte = 0.09;
-/// From a copy's start to its bytes' arrival on Hopper while DRAM is busy: what a multiprocessor
-/// has under way, over this, is what it copies.
-constexpr double kCopyNs = 1160;
-/// Of a share's element, as if through DRAM: written, read, and neither at DRAM's full rate.
-constexpr double kShareBytes = 10;
-/// Of DRAM's and L2's rates as the profile states them, what products reach.
-constexpr double kDramShare = 0.82;
-constexpr double kL2Share = 2.0;
-/// Of what lies in L2, as if written back where an operand drives it out; and of the task's bytes,
-/// as if read once more where operands leave L2 first: for 1 GB that takes 15 us more than for
-/// those that stay, for 34 MB 3 us less.
-constexpr double kDrivenOut = 0.25;
-constexpr double kStreamed = 0.05;
-/// What waits for one another hides behind the longest, but not all of it: the power of a mean.
-constexpr double kOverlap = 10;
-/// Of the multiprocessors, those on which clusters of more than two blocks find a place: not all of
-/// an H200's 132.
-constexpr double kClustered = 0.88;
-
-}  // namespace
 
 std::string MainLoop::RegistersOfBlock() const {
   return fmt::format("{} * ceil_div({}, 4)", Registers(), Warps());
@@ -199,7 +170,8 @@ int64_t ProductTemplate::BlocksPerSm(const Chosen& at) const {
                         extents_.batch;
   const int64_t split = at["split_k"];
   if (!InCluster(at)) return CeilDiv(tiles * split, profile_.sms);
-  const double places = Real(profile_.sms / split) * (split > 2 ? kClustered : 1.0);
+  const double places = Real(profile_.sms / split) *
+                        (split > 2 ? CostsOf(profile_).gemm_cluster_sms : 1.0);
   return CeilDiv(tiles, std::max<int64_t>(1, static_cast<int64_t>(places)));
 }
 
@@ -221,20 +193,22 @@ std::optional<double> ProductTemplate::Cost(const Configuration& configuration,
                                             const DeviceProfile& profile) const {
   const Chosen at = chosen(configuration);
   const bool tensor = loop_.OnTensorCores();
-  Pace pace;
+  const CostConstants& costs = CostsOf(profile);
+  Pace pace{.copied = costs.gemm_copied, .turn_ns = costs.gemm_turn_ns};
   pace.resident = std::min(Resident(at), BlocksPerSm(at));
   pace.flops = profile.PeakFlops(operands_, tensor) / profile.sms *
                loop_.Efficiency(at, pace.resident, profile);
-  if (Persistent(at)) pace.turn_ns = loop_.TurnNs(at);
+  if (Persistent(at)) pace.turn_ns = loop_.TurnNs(at, costs);
   if (tensor && CapabilitiesOf(profile).wgmma) {
     const int64_t ahead = (at["stages"] - 1) * (RowsFetched(at) + at["tile_n"]) * at["tile_k"] *
                           BytesOf(operands_);
-    pace.copied = std::min(pace.copied, Real(ahead * pace.resident) / kCopyNs);
+    pace.copied = std::min(pace.copied, Real(ahead * pace.resident) / costs.gemm_copy_ns);
   }
   return Time(at, pace);
 }
 
 double ProductTemplate::Time(const Chosen& at, const Pace& pace) const {
+  const CostConstants& costs = CostsOf(profile_);
   const int64_t tile_m = at["tile_m"];
   const int64_t tile_n = at["tile_n"];
   const double split = Real(at["split_k"]);
@@ -246,26 +220,28 @@ double ProductTemplate::Time(const Chosen& at, const Pace& pace) const {
   const double elements = Real(extents_.k) * extents_.reached *
                           Real(extents_.batch * (extents_.m * CeilDiv(extents_.n, tile_n) +
                                                  extents_.n * CeilDiv(extents_.m, tile_m)));
-  const double traffic = elements * size / (kL2Share * profile_.l2_gbps);
+  const double traffic = elements * size / (costs.gemm_l2_share * profile_.l2_gbps);
   // What comes into L2 drives out what others wrote, which then goes to DRAM.
   const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
   const auto l2 = Real(profile_.l2_bytes);
-  const double driven_out = Streams(at) ? kStreamed * bytes : kDrivenOut * std::min(bytes, l2);
-  const double dram = (bytes + driven_out + ReadAgain(at, pace)) /
-                      (kDramShare * profile_.dram_gbps);
+  const double evicted = Streams(at) ? costs.gemm_streamed * bytes
+                                     : costs.gemm_evicted * std::min(bytes, l2);
+  const double dram = (bytes + evicted + ReadAgain(at, pace)) /
+                      (costs.gemm_dram_share * profile_.dram_gbps);
   const double turns = pace.turn_ns * Real(CeilDiv(per_sm, pace.resident) - 1);
   double meetings = 0;
   if (InCluster(at))
-    meetings += kExchangeNs +
-                kExchangeNsPerByte * 4.0 * Real(std::min(tile_m, extents_.m) * tile_n);
+    meetings += costs.gemm_exchange_ns +
+                costs.gemm_exchange_byte_ns * 4.0 * Real(std::min(tile_m, extents_.m) * tile_n);
   if (Split(at))
-    meetings += kSecondStepNs + Real(extents_.batch * extents_.m * extents_.n) * split *
-                                    kShareBytes / profile_.dram_gbps;
+    meetings += costs.gemm_second_step_ns + Real(extents_.batch * extents_.m * extents_.n) * split *
+                                                costs.gemm_partial_sum_bytes / profile_.dram_gbps;
   const double longest = std::max({products, copies, traffic, dram});
   double powers = 0;
   for (const double each : {products, copies, traffic, dram})
-    powers += std::pow(each / longest, kOverlap);
-  return longest * std::pow(powers, 1 / kOverlap) + kLaunchNs + turns + meetings;
+    powers += std::pow(each / longest, costs.gemm_overlap);
+  return longest * std::pow(powers, 1 / costs.gemm_overlap) + costs.gemm_launch_ns + turns +
+         meetings;
 }
 
 }  // namespace atunner

@@ -81,9 +81,9 @@ class ProductTemplate : public BoundTemplate {
   /// What one multiprocessor does with `resident` blocks.
   struct Pace {
     int64_t resident = 1;
-    double flops = 0;       ///< per second
-    double copied = 120;    ///< bytes per ns into shared memory, at most
-    double turn_ns = 1700;  ///< from one block's end to its successor's first product
+    double flops = 0;    ///< per second
+    double copied = 0;   ///< bytes per ns into shared memory, at most
+    double turn_ns = 0;  ///< from one block's end to its successor's first product
   };
   /// ns: the busiest SM's products, or its copies, L2's or DRAM's traffic where one of them takes
   /// longer; turns from block to block, and the costs of starting and of adding up a split.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "atunner/codegen/template/bound_template.h"
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/wgmma_text.h"
 #include "atunner/model/kernel/accuracy.h"
@@ -19,19 +20,8 @@ namespace {
 /// on groups of warps multiply on Hopper.
 constexpr int64_t kMostRows = 64;
 constexpr int64_t kManyRows = 17;
-/// ns until a load arrives while DRAM is busy; of L2's rate, what lanes reach that read one row
-/// each.
-constexpr double kLoadNs = 1000;
-constexpr double kL2Share = 0.6;
-/// Of k: what groups of warps copy at once (quantized_weights_wgmma.cu); of DRAM's rate, what they
-/// reach; weights that a multiprocessor widens and multiplies in a ns; ns until a copy arrives, and
-/// that a cluster's blocks need to meet.
+/// Elements along k that warpgroups copy at once (quantized_weights_wgmma.cu).
 constexpr int64_t kDepth = 128;
-constexpr double kDramShare = 0.82;
-constexpr double kWidened8 = 24;
-constexpr double kWidened4 = 16;
-constexpr double kCopyNs = 1160;
-constexpr double kExchangeNs = 1400;
 
 bool OfFourBits(const KernelSpec& spec) { return spec.name == "int4_linear"; }
 int64_t GroupOf(const KernelSpec& spec) {
@@ -95,15 +85,17 @@ class Weights : public WeightsTemplate {
   std::optional<double> Cost(const Configuration& configuration,
                              const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
+    const CostConstants& costs = CostsOf(profile);
     const int64_t fragments = at["fragments"], warps = at["warps"], ahead = at["ahead"];
     const int64_t registers = 40 + fragments * (4 * tokens() + (four_ ? 10 : 8) * ahead);
     const int64_t per_sm = CeilDiv(CeilDiv(n_, 16 * fragments), profile.sms);
     const int64_t resident = std::min(per_sm, profile.registers_per_sm / (32 * warps * registers));
     const double under_way = 1024.0 * Real(resident * warps * fragments * ahead);
-    const double pace = std::min(0.85 * profile.dram_gbps / profile.sms, under_way / kLoadNs);
+    const double pace = std::min(costs.weights_lanes_dram_share * profile.dram_gbps / profile.sms,
+                                 under_way / costs.weights_load_ns);
     const double weights = Real(per_sm * 16 * fragments * k_) / (four_ ? 2 : 1);
     const double x = Real(per_sm * tokens() * 16 * k_) * profile.sms;
-    return weights / pace + x / (kL2Share * profile.l2_gbps) + 5900;
+    return weights / pace + x / (costs.weights_l2_share * profile.l2_gbps) + costs.gemm_launch_ns;
   }
 
  private:
@@ -166,6 +158,7 @@ class WeightsOfGroups : public WeightsTemplate {
   std::optional<double> Cost(const Configuration& configuration,
                              const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
+    const CostConstants& costs = CostsOf(profile);
     const int64_t split = at["split"], groups = at["groups"];
     // Larger clusters leave multiprocessors of each group of them idle.
     const int64_t per_sm = CeilDiv(Tiles(at) * split,
@@ -178,12 +171,15 @@ class WeightsOfGroups : public WeightsTemplate {
     const double depth = Real(k_ * per_sm) / Real(split), sms = profile.sms;
     const double weights = rows * depth / (four_ ? 2 : 1);
     const double under_way = Real(resident * (at["stages"] - 1) * kDepth) * rows / (four_ ? 2 : 1);
-    const double busy = std::min(1.0, 0.5 + 0.125 * Real(resident * groups));
-    return std::max({weights * sms / (kDramShare * profile.dram_gbps),
-                     (weights + tokens * depth * 2) * sms / (kL2Share * profile.l2_gbps),
-                     weights * kCopyNs / under_way,
-                     rows * depth / (busy * (four_ ? kWidened4 : kWidened8))}) +
-           5900 + (split > 1 ? kExchangeNs : 0);
+    const double busy = std::min(
+        1.0, costs.weights_busy_base + costs.weights_busy_group * Real(resident * groups));
+    return std::max(
+               {weights * sms / (costs.gemm_dram_share * profile.dram_gbps),
+                (weights + tokens * depth * 2) * sms / (costs.weights_l2_share * profile.l2_gbps),
+                weights * costs.gemm_copy_ns / under_way,
+                rows * depth /
+                    (busy * (four_ ? costs.weights_widened4 : costs.weights_widened8))}) +
+           costs.gemm_launch_ns + (split > 1 ? costs.gemm_exchange_ns : 0);
   }
 
  private:

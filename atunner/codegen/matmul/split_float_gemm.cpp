@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "atunner/codegen/matmul/matrix_product.h"
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/wgmma_text.h"
 #include "atunner/model/kernel/accuracy.h"
 #include "atunner/model/value/capabilities.h"
@@ -46,14 +47,6 @@ double Tolerated(const KernelSpec& spec) {
   if (AccuracyOf(spec) == Accuracy::kFast) return INFINITY;
   return spec.tolerance.absolute ? 0 : spec.tolerance.relative.value_or(0);
 }
-
-/// Of the tensor-core peak, what a block reaches that never waits; of the time that planes take
-/// from DRAM, what products do not hide: measured on an H200.
-constexpr double kSustained = 0.78;
-constexpr double kExposed = 0.3;
-/// ns of one step beside what it moves, and of a tile's first copies and last stores.
-constexpr double kStepNs = 2500;
-constexpr double kTileNs = 1500;
 
 class PlanesGemm : public BoundTemplate {
  public:
@@ -144,14 +137,18 @@ class PlanesGemm : public BoundTemplate {
     const int64_t tile_m = at["tile_m"], tile_n = at["tile_n"];
     const int64_t planes = at["planes"];
     const double depth = Real(k_);
+    const CostConstants& costs = CostsOf(profile);
     // Copies of what the products wait for: a buffer being filled, and one group's work behind the
     // other's.
-    const double covered = std::min(1.0, 0.7 + 0.15 * Real(at["stages"] - 1));
-    const double hidden = tile_m == 64 ? 0.85 : 1.0;
-    const double promoted = 1.0 - 0.02 / Real(at["promote"]);
-    const double fed = std::min(1.0, 0.86 + 0.14 * Real(tile_n) / 128.0);
-    const double rate = profile.PeakFlops(DType::kFloat16, true) / profile.sms * kSustained *
-                        covered * hidden * promoted * fed;
+    const double covered = std::min(
+        1.0,
+        costs.split_float_covered_base + costs.split_float_covered_stage * Real(at["stages"] - 1));
+    const double hidden = tile_m == 64 ? costs.split_float_one_group : 1.0;
+    const double promoted = 1.0 - costs.split_float_promoted / Real(at["promote"]);
+    const double fed = std::min(
+        1.0, costs.split_float_fed_base + costs.split_float_fed * Real(tile_n) / 128.0);
+    const double rate = profile.PeakFlops(DType::kFloat16, true) / profile.sms *
+                        costs.split_float_sustained * covered * hidden * promoted * fed;
     const double products = Real(planes * (planes + 1) * tile_m * tile_n) * depth / rate * 1e9;
     const double chunks = Real((tile_m + tile_n) * planes * 2 * profile.sms) * depth /
                           profile.l2_gbps;
@@ -160,18 +157,21 @@ class PlanesGemm : public BoundTemplate {
     const int64_t lines = group * tile_m + CeilDiv(profile.sms, group) * tile_n;
     const double fetched = Real(lines * planes * 2) * depth / profile.dram_gbps;
     const double multiply = Real(TilesPerBlock(at)) *
-                            (std::max(products, chunks) + kExposed * fetched + kTileNs);
+                            (std::max(products, chunks) + costs.split_float_exposed * fetched +
+                             costs.split_float_tile_ns);
     const double operands = Real((product_.a_batched ? batch_ : 1) * m_ +
                                  (product_.b_batched ? batch_ : 1) * n_) *
                             depth * 4;
     const double result = Real(batch_ * m_ * n_) * 4;
     // Operands that need scales are read twice, the second time from L2 where they fit; then planes
     // are written.
-    const double again = operands < 0.5 * Real(profile.l2_bytes) ? 0.5 : 1;
+    const double again = operands < costs.split_float_l2_share * Real(profile.l2_bytes)
+                             ? costs.split_float_reread
+                             : 1;
     const double second = planes < 3 ? again * operands : 0;
     const double written = operands / 2 * Real(planes);
     return multiply + (operands + second + written + result) / profile.dram_gbps +
-           (planes < 3 ? 4 : 3) * kStepNs;
+           (planes < 3 ? 4 : 3) * costs.split_float_step_ns;
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "atunner/codegen/matmul/main_loop.h"
+#include "atunner/codegen/template/costs.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -49,11 +50,15 @@ class Mma : public MainLoop {
     // A warp tile of w × v reads w + v rows of shared memory for w · v products: small ones starve
     // the tensor cores. Two warps per scheduler hide each other's latencies; few stages leave the
     // copies' latency uncovered.
-    const double fed = std::min(1.0, Real(warp_m * warp_n) / Real(warp_m + warp_n) / 32.0);
-    const double hidden = std::min(1.0, 0.6 + 0.4 * Real(warps * resident) / 8.0);
+    const CostConstants& costs = CostsOf(profile);
+    const double fed = std::min(1.0,
+                                Real(warp_m * warp_n) / Real(warp_m + warp_n) / costs.mma_fed_full);
+    const double hidden = std::min(
+        1.0, costs.mma_hidden_base + costs.mma_hidden * Real(warps * resident) / 8.0);
     const double ahead = Real((chosen["stages"] - 1) * chosen["tile_k"] * resident);
-    const double covered = std::min(1.0, 0.8 + 0.2 * ahead / 96.0);
-    return profile.mma_sync_share * (0.5 + 0.5 * fed) * hidden * covered;
+    const double covered = std::min(
+        1.0, costs.mma_covered_base + costs.mma_covered * ahead / costs.mma_covered_depth);
+    return profile.mma_sync_share * (costs.mma_fed_base + costs.mma_fed * fed) * hidden * covered;
   }
 
   void AddConstants(const Chosen& chosen, ConstantBlock& constants) const override {
@@ -101,12 +106,15 @@ class Simt : public MainLoop {
     return fmt::format("(tile_m * (tile_k // 4 + 1) + {}) * 16 * stages",
                        b_transposed_ ? "tile_n * (tile_k // 4 + 1)" : "tile_k * tile_n // 4");
   }
-  double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile&) const override {
+  double Efficiency(const Chosen& chosen, int64_t resident,
+                    const DeviceProfile& profile) const override {
     // A thread tile of w × v reads w + v words of shared memory for w · v products.
     const int64_t thread_m = chosen["thread_m"], thread_n = chosen["thread_n"];
     const int64_t warps = chosen["tile_m"] / thread_m * (chosen["tile_n"] / thread_n) / 32;
     const double fed = Real(thread_m * thread_n) / Real(thread_m * thread_n + thread_m + thread_n);
-    return fed * std::min(1.0, 0.5 + 0.5 * Real(warps * resident) / 8.0);
+    const CostConstants& costs = CostsOf(profile);
+    return fed *
+           std::min(1.0, costs.simt_hidden_base + costs.simt_hidden * Real(warps * resident) / 8.0);
   }
 
   void AddConstants(const Chosen& chosen, ConstantBlock& constants) const override {

@@ -3,16 +3,13 @@
 #include <algorithm>
 
 #include "atunner/codegen/matmul/main_loop.h"
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/wgmma_text.h"
 #include "atunner/model/value/capabilities.h"
 #include "embed/families.h"
 
 namespace atunner {
 namespace {
-
-/// Of the tensor-core peak, what a block reaches that never waits: measured on an H200, whose clock
-/// falls under this load.
-constexpr double kSustained = 0.8;
 
 /// tile_m, tile_n, group_rows, alternate, stages of schedules worth starting from, where tensor
 /// maps copy.
@@ -90,33 +87,15 @@ class Wgmma : public MainLoop {
                        maps_ ? "+ stages * 16" : "* persistent");
   }
 
-  double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile&) const override {
-    const int64_t groups = Groups(chosen) * resident;
-    if (!maps_) {
-      // A product of 64 × n reads 64 + n rows of shared memory, which narrow ones wait for. A group
-      // keeps two tiles' products in flight; what remains to be hidden are the barrier before them
-      // and the copies' latency.
-      const double fed = std::min(1.0, 0.6 + 0.4 * Real(chosen["tile_n"]) / 128.0);
-      const double hidden = std::min(1.0, 0.7 + 0.15 * Real(groups));
-      const double ahead = Real((chosen["stages"] - 2) * resident);
-      const double covered = std::min(1.0, 0.8 + 0.1 * ahead);
-      return kSustained * fed * hidden * covered;
-    }
-    // As fitted to what an H200 took: narrow products wait for shared memory, a single group of 64
-    // rows for itself.
-    constexpr double kBusy = 0.74;
-    const int64_t columns = chosen["tile_n"];
-    const double fed = columns == 256 ? 1.0 : columns == 192 ? 0.97 : columns == 128 ? 0.95 : 0.57;
-    const double hidden = groups > 1 || chosen["group_rows"] == 128 ? 1.0 : 0.89;
-    const int64_t ahead = (chosen["stages"] - 1) * resident;
-    const double covered = ahead >= 3 ? 1.0 : ahead == 2 ? 0.97 : 0.5;
-    // Additions in float32 stand between products.
-    const double added = Promotes() && chosen["promote"] > 0 ? 0.955 : 1.0;
-    return kBusy * fed * hidden * covered * added;
+  double Efficiency(const Chosen& chosen, int64_t resident,
+                    const DeviceProfile& profile) const override {
+    const CostConstants& costs = CostsOf(profile);
+    return maps_ ? MappedEfficiency(chosen, resident, costs)
+                 : CopiedEfficiency(chosen, resident, costs);
   }
-  double TurnNs(const Chosen& chosen) const override {
-    if (!maps_) return MainLoop::TurnNs(chosen);
-    return chosen["alternate"] != 0 ? 50 : 300;
+  double TurnNs(const Chosen& chosen, const CostConstants& costs) const override {
+    if (!maps_) return MainLoop::TurnNs(chosen, costs);
+    return chosen["alternate"] != 0 ? costs.tma_turn_alternate_ns : costs.tma_turn_ns;
   }
 
   void AddConstants(const Chosen& chosen, ConstantBlock& constants) const override {
@@ -139,6 +118,36 @@ class Wgmma : public MainLoop {
   }
 
  private:
+  /// A product of 64 × n reads 64 + n rows of shared memory, which narrow ones wait for. A group
+  /// keeps two tiles' products in flight; the barrier before them and the copies' latency remain to
+  /// be hidden.
+  double CopiedEfficiency(const Chosen& chosen, int64_t resident,
+                          const CostConstants& costs) const {
+    const double fed = std::min(
+        1.0, costs.wgmma_fed_base + costs.wgmma_fed * Real(chosen["tile_n"]) / 128.0);
+    const double hidden = std::min(
+        1.0, costs.wgmma_hidden_base + costs.wgmma_hidden_group * Real(Groups(chosen) * resident));
+    const double ahead = Real((chosen["stages"] - 2) * resident);
+    const double covered = std::min(1.0,
+                                    costs.wgmma_covered_base + costs.wgmma_covered_stage * ahead);
+    return costs.wgmma_sustained * fed * hidden * covered;
+  }
+  /// Narrow products wait for shared memory, a single group of 64 rows for itself.
+  double MappedEfficiency(const Chosen& chosen, int64_t resident,
+                          const CostConstants& costs) const {
+    const int64_t columns = chosen["tile_n"];
+    const double fed = columns == 256   ? 1.0
+                       : columns == 192 ? costs.tma_fed192
+                       : columns == 128 ? costs.tma_fed128
+                                        : costs.tma_fed64;
+    const bool alone = Groups(chosen) * resident <= 1 && chosen["group_rows"] != 128;
+    const double hidden = alone ? costs.tma_one_group : 1.0;
+    const int64_t ahead = (chosen["stages"] - 1) * resident;
+    const double covered = ahead >= 3 ? 1.0 : ahead == 2 ? costs.tma_ahead2 : costs.tma_ahead1;
+    // Additions in float32 stand between products.
+    const double added = Promotes() && chosen["promote"] > 0 ? costs.tma_promoted : 1.0;
+    return costs.tma_sustained * fed * hidden * covered * added;
+  }
   bool Promotes() const { return operands_ == Operands::kFloat8; }
   int64_t Bytes() const { return operands_ == Operands::k16Bits ? 2 : 1; }
   /// Of four warps, that multiply.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/cuda_text/cuda_text.h"
@@ -340,8 +341,9 @@ class TensorsTemplate : public GraphTemplate {
                              const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const double width = Real(at["vector"] * WidestElement(spec_));
-    const double narrow = width >= 16 ? 1.0 + 0.1 * std::log2(width / 16)
-                                      : 1.0 + 0.15 * std::log2(16 / width);
+    const CostConstants& costs = CostsOf(profile);
+    const double narrow = width >= 16 ? 1.0 + costs.pointwise_wide * std::log2(width / 16)
+                                      : 1.0 + costs.pointwise_narrow * std::log2(16 / width);
     const double tile = Real(at["vector"] * at["items"] * at["block"]),
                  blocks = Real(elements_) / tile / Real(at["tiles"]);
     // Small blocks walk through memory in order; parts of sums are few where blocks are not many
@@ -350,9 +352,11 @@ class TensorsTemplate : public GraphTemplate {
     const double off = std::fabs(std::log2(Real(at["block"]) / 128)) +
                        std::fabs(std::log2(blocks / wanted)) +
                        std::fabs(std::log2(Real(at["items"]) / 2));
-    const double full = MayBeNarrow(graph_) && !IsNarrow(graph_, space_, at) ? 1.05 : 1.0;
+    const double full = MayBeNarrow(graph_) && !IsNarrow(graph_, space_, at)
+                            ? costs.narrow_functions
+                            : 1.0;
     return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * narrow *
-           (1 + 0.01 * off) * full;
+           (1 + costs.multi_tensor_off * off) * full;
   }
 
  private:

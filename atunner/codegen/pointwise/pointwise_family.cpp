@@ -10,6 +10,7 @@
 #include <numeric>
 #include <set>
 
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/cuda_text/element_text.h"
@@ -108,11 +109,12 @@ class ElementsTemplate : public GraphTemplate {
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
     // One instruction moves 16 bytes; two of them side by side write halves of sectors.
     const double width = Real(at["vector"] * Widest());
-    const double narrow = width >= 16 ? 1.0 + 0.1 * std::log2(width / 16)
-                                      : 1.0 + 0.15 * std::log2(16 / width);
+    const CostConstants& costs = CostsOf(profile);
+    const double narrow = width >= 16 ? 1.0 + costs.pointwise_wide * std::log2(width / 16)
+                                      : 1.0 + costs.pointwise_narrow * std::log2(16 / width);
     const bool whole = std::ranges::all_of(
         groups_, [&](const Group& group) { return Whole(group, at["vector"]); });
-    const double broken = whole ? 1 : 1 + 0.02 * std::log2(Real(at["vector"]));
+    const double broken = whole ? 1 : 1 + costs.pointwise_broken * std::log2(Real(at["vector"]));
     const bool shares = MayShare() && at["shares"] == 1;
     // Two vectors under way hide what the first waits for; elements gathered one by one are many
     // under way as it is.
@@ -120,14 +122,18 @@ class ElementsTemplate : public GraphTemplate {
     // Neighbouring threads gather from as far apart as their vectors are wide, times what is left
     // out in between: beyond 16 bytes every load touches more sectors (half of 32x256x128x128 in
     // bfloat16 on an H200: 86 us by 4 elements, 141 by 8, 276 by 16).
-    const double apart = MayShare() ? std::max(1.0, width * denser / 20) : 1;
-    const double items = 1 + 0.01 * std::fabs(std::log2(best / Real(at["items"]))) +
-                         (MayShare() && !shares ? 0.3 : 0);
+    const double apart = MayShare() ? std::max(1.0, width * denser / costs.pointwise_gather_bytes)
+                                    : 1;
+    const double items = 1 +
+                         costs.pointwise_items * std::fabs(std::log2(best / Real(at["items"]))) +
+                         (MayShare() && !shares ? costs.pointwise_unshared : 0);
     // Memory likes to be walked through in order, by small blocks; one that gathers elements should
     // see much of a row.
-    const double block = 1 +
-                         0.01 * std::abs(std::log2(Real(at["block"]) / (denser > 0 ? 256 : 128)));
-    const double full = MayBeNarrow(graph_) && !IsNarrow(graph_, space_, at) ? 1.05 : 1.0;
+    const double block = 1 + costs.pointwise_block *
+                                 std::abs(std::log2(Real(at["block"]) / (denser > 0 ? 256 : 128)));
+    const double full = MayBeNarrow(graph_) && !IsNarrow(graph_, space_, at)
+                            ? costs.narrow_functions
+                            : 1.0;
     return bytes / profile.dram_gbps * narrow * broken * items * block * full * apart;
   }
 

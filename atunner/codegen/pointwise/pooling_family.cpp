@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/cuda_text/cuda_text.h"
@@ -95,25 +96,31 @@ class PoolingTemplate : public GraphTemplate {
                              const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const double below = Real(at["below"]);
-    const auto narrow = [](int64_t bytes) {
-      return 1 + 0.1 * std::max(0.0, std::log2(16 / Real(bytes)));
+    const CostConstants& costs = CostsOf(profile);
+    const auto narrow = [&](int64_t bytes) {
+      return 1 + costs.pooling_narrow * std::max(0.0, std::log2(16 / Real(bytes)));
     };
     const int64_t written = at["vector"] * BytesOf(spec_.args.back().dtype);
-    const double access = 0.7 * narrow(Piece(at["vector"]) * ElementBytes()) +
-                          0.3 * narrow(written);
+    const double access = costs.pooling_read * narrow(Piece(at["vector"]) * ElementBytes()) +
+                          costs.pooling_written * narrow(written);
     // Where windows do not overlap, threads that write 16 bytes read every other piece of a row at
     // once: max_pool 16 x 32 x 64 x 64 x 64 in float32 150 us with four results side by side, 145.5
     // with two, on an H200.
-    const double skipped = form_.axes[2].taps <= form_.axes[2].stride && written >= 16 ? 1.04 : 1.0;
+    const double skipped = form_.axes[2].taps <= form_.axes[2].stride && written >= 16
+                               ? costs.pooling_skipped
+                               : 1.0;
     // Rows that several threads read come from L1 but once.
     const ConvAxis& height = form_.axes[1];
     const double again = Real(Span(height, at["below"])) / (below * Real(height.stride));
     const double held = Real(Registers(at["vector"], at["below"]));
     const double idle = std::ceil(Real(height.out) / below) * below / Real(height.out);
     const double moved = MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * access *
-                         (1 + 0.1 * again) * (1 + std::max(0.0, held - 48) / 200) *
+                         (1 + costs.pooling_reread * again) *
+                         (1 + std::max(0.0, held - costs.pooling_registers) /
+                                  costs.pooling_register_slope) *
                          (0.5 + 0.5 * idle) *
-                         (1 + 0.01 * std::fabs(std::log2(Real(at["block"]) / 256))) * skipped;
+                         (1 + costs.pooling_block * std::fabs(std::log2(Real(at["block"]) / 256))) *
+                         skipped;
     return form_.conv ? std::max(moved, WeightingNs(at["vector"], at["below"], profile)) : moved;
   }
 

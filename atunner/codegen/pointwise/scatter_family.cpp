@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/cuda_text/cuda_text.h"
@@ -143,11 +144,12 @@ class SlicesTemplate : public GraphTemplate {
     const double per_thread = static_cast<double>(Columns()) /
                               (Real(at["threads_per_row"]) * Real(at["vector"]));
     const double block = Real(at["threads_per_row"]) * Real(at["rows_per_block"]);
+    const CostConstants& costs = CostsOf(profile);
     return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps *
-           (1 + 0.2 * std::log2(32 / std::min(32.0, width))) *
-           (1 + 0.03 * std::fabs(std::log2(per_thread))) *
-           (1 + 0.02 * std::fabs(std::log2(block / 256))) *
-           (1 + 0.01 * std::fabs(std::log2(Real(at["unroll"]) / 4)));
+           (1 + costs.scatter_narrow * std::log2(32 / std::min(32.0, width))) *
+           (1 + costs.scatter_items * std::fabs(std::log2(per_thread))) *
+           (1 + costs.scatter_block * std::fabs(std::log2(block / 256))) *
+           (1 + costs.scatter_unroll * std::fabs(std::log2(Real(at["unroll"]) / 4)));
   }
 
  private:
@@ -265,18 +267,21 @@ class StripsTemplate : public GraphTemplate {
                              const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     // Every warp of a row goes through all its places, which caches then have.
-    const double again = 0.2 * Real(CeilDiv(Row().factor(), at["strip"]) - 1) *
-                         Real(Updates() * Rows());
+    const CostConstants& costs = CostsOf(profile);
+    const double again = costs.scatter_strip_reread *
+                         Real(CeilDiv(Row().factor(), at["strip"]) - 1) * Real(Updates() * Rows());
     const double warps = std::min(
-        48.0, Real(profile.shared_per_sm) / Real(at["strip"] * HeldBytes() + 2048));
+        costs.scatter_strip_warps,
+        Real(profile.shared_per_sm) / Real(at["strip"] * HeldBytes() + 2048));
     // A strip is filled and emptied while others read; of a thread so many places and updates are
     // under way.
-    const double idle = 1 + 2 / warps +
-                        20 / (warps * Real(std::min(at["unroll"], CeilDiv(Updates(), 32))));
+    const double idle = 1 + costs.scatter_strip_fill / warps +
+                        costs.scatter_strip_wait /
+                            (warps * Real(std::min(at["unroll"], CeilDiv(Updates(), 32))));
     const double width = Real(at["vector"] * ElementBytes());
     return (MinimumBytes(spec_, spec_.dims).value_or(0) + 8 * again) / profile.dram_gbps * idle *
-           (1 + 0.1 * std::log2(16 / width)) *
-           (1 + 0.01 * std::fabs(std::log2(Real(at["block"]) / 128)));
+           (1 + costs.scatter_strip_narrow * std::log2(16 / width)) *
+           (1 + costs.scatter_strip_block * std::fabs(std::log2(Real(at["block"]) / 128)));
   }
 
  private:

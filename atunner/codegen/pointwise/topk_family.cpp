@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/cuda_text/cuda_text.h"
@@ -114,7 +115,7 @@ class TopKTemplate : public GraphTemplate {
     const double off = std::log2(Real(chosen(configuration)["block"]) /
                                  Real(std::max<int64_t>(32, share)));
     return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps *
-           (1 + 0.05 * std::fabs(off));
+           (1 + CostsOf(profile).topk_block * std::fabs(off));
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/graph/match/transposition.h"
@@ -55,17 +56,22 @@ class TransposeTemplate : public GraphTemplate {
       const double bytes_of_row = Real(at[tile]) * size;
       return bytes_of_row < 128 ? 128 / bytes_of_row : 1.0;
     };
-    const double piece = Real(at["tile_a"]) * size < 256 ? 1.03 : 1.0;  // read side by side
-    const double block = 1 + 0.005 * std::fabs(std::log2(Real(at["block"]) / 128));
+    const CostConstants& costs = CostsOf(profile);
+    // Neighbouring bytes that are read together.
+    const double piece = Real(at["tile_a"]) * size < 256 ? costs.transpose_piece : 1.0;
+    const double block = 1 + costs.transpose_block * std::fabs(std::log2(Real(at["block"]) / 128));
     const double width = Real(at["vector"]) * size;
-    const double narrow = width < 4 ? 1.2 : 1 + 0.05 * std::log2(16 / width);
+    const double narrow = width < 4 ? costs.transpose_vector2
+                                    : 1 + costs.transpose_narrow * std::log2(16 / width);
     const auto wasted = [&](size_t axis, const char* tile) {
       const auto extent = static_cast<double>(form_.extents[axis].Bound(spec_.dims).factor());
       return std::ceil(extent / Real(at[tile])) * Real(at[tile]) / extent;
     };
     // bytes of a thread
     const double flight = Real(at["tile_a"]) * Real(at["tile_b"]) * size / Real(at["block"]);
-    const double late = flight < 32 ? 1 + 0.1 * (32 / flight - 1) : flight > 128 ? 1.1 : 1.0;
+    const double late = flight < 32    ? 1 + costs.transpose_few * (32 / flight - 1)
+                        : flight > 128 ? costs.transpose_many
+                                       : 1.0;
     return bytes * piece * block * lines("tile_a") * lines("tile_b") * narrow * late *
            (0.5 + 0.5 * wasted(form_.a(), "tile_a") * wasted(form_.b(), "tile_b")) /
            profile.dram_gbps;

@@ -9,6 +9,7 @@
 
 #include "atunner/codegen/reduce/columns_text.h"
 #include "atunner/codegen/reduce/reduction_program.h"
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/model/value/capabilities.h"
@@ -26,8 +27,6 @@ constexpr int64_t kHeldBytes = 384;   // of a thread, between passes
 constexpr int64_t kRing = 2;          // of hold
 constexpr int64_t kMostPlaces = 9;    // in a ring
 constexpr int64_t kPlaceBytes = 512;  // of shared memory beside elements, for each
-constexpr double kMeetingNs = 6000;   // of blocks that tell each other what they have found
-constexpr double kLaunchNs = 2500;    // of a kernel after another one
 
 class ColumnsTemplate : public GraphTemplate {
  public:
@@ -72,6 +71,7 @@ class ColumnsTemplate : public GraphTemplate {
                              const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     if (at["hold"] == kRing) return RingNs(at);
+    const CostConstants& costs = CostsOf(profile);
     const double vector = Real(at["vector"]);
     const double threads = Real(at["kept_threads"]) * Real(at["reduced_threads"]);
     const double lanes = program_.kept_inside ? vector : 1;
@@ -80,63 +80,82 @@ class ColumnsTemplate : public GraphTemplate {
     const double blocks = strips * Real(at["splits"]);
     const double steps = std::max(
         1.0, Real(Steps(at["vector"])) / (Real(at["splits"]) * Real(at["reduced_threads"])));
-    // Neighbouring threads should touch whole lines, and enough bytes be under way on every
-    // multiprocessor.
-    const double line = (program_.kept_inside ? Real(at["kept_threads"])
-                                              : Real(at["reduced_threads"])) *
-                        vector * Narrowest();
-    const double broken = line >= 256   ? 1.0
-                          : line >= 128 ? 1.03
-                          : line >= 64  ? 1.1
-                                        : std::min(4.0, 45 / line);
-    const double width = vector * Narrowest();
-    const double narrow = width >= (program_.kept_inside ? 8 : 16) ? 1.0
-                          : width >= 8                             ? 1.06
-                          : width >= 4                             ? 1.2
-                                                                   : 1.5;
-    // What is held should leave registers for other blocks: short functions make the compiler keep
-    // more.
-    const bool shorter = IsNarrow(graph_, space_, configuration) != (at["hold"] > 0);
-    const double full = MayBeNarrow(graph_) && !shorter ? 1.05 : 1.0;
-    const double resident = std::min(blocks * threads * used, profile.sms * 1536.0);
+    const double resident = std::min(blocks * threads * used,
+                                     profile.sms * costs.column_sm_threads);
     const double flight = resident *
                           (at["hold"] > 0 ? steps : std::min(Real(at["unroll"]), steps)) * vector *
                           Narrowest();
-    const double idle = std::max(1.0, profile.sms * 49152.0 / flight);
-    // Blocks of one wave that are few leave some multiprocessors with less to do; latencies want
-    // many threads.
+    const double idle = std::max(1.0, profile.sms * costs.column_flight_bytes / flight);
     const double each = blocks / profile.sms;
-    const double waves = each / std::max(1.0, std::floor(1536 / threads));
-    const double tail = waves > 1    ? std::ceil(waves) / waves
-                        : each < 2.5 ? std::ceil(each) / each
-                                     : 1.0;
-    const double few_threads = 1 + 0.1 * std::max(0.0, std::log2(1024 /
-                                                                 std::min(1024.0, each * threads)));
-    const double large = 1 + 0.02 * std::fabs(std::log2(threads / 128));
-    // Blocks that hold their elements load, compute and write in turn: only others fill the pauses.
-    const double registers = (Narrowest() < 4 ? 48 : 30) +
-                             steps * vector * Real(ElementBytes()) / 4;
-    // blocks of a multiprocessor
-    const double held_by = std::max(1.0, std::floor(65536 / (registers * threads)));
-    const double few = 512 / (held_by * threads);
-    const double turns = at["hold"] > 0 ? 1 + 0.18 * few * few + (held_by < 2 ? 0.8 : 0) : 1.0;
+    // Latencies want many threads.
+    const double few_threads = 1 + costs.column_few_threads *
+                                       std::max(0.0,
+                                                std::log2(1024 / std::min(1024.0, each * threads)));
+    const double large = 1 + costs.column_large_block * std::fabs(std::log2(threads / 128));
     const double passes = at["hold"] > 0 ? 1 : Real(Readings());
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) *
                          (program_.element_outputs.empty() ? passes : (passes + 1) / 2);
     const double kernels = at["splits"] == 1 ? 1 : program_.pass_count + 1;
     const double parts = at["splits"] > 1 ? Real(at["splits"]) * Kept() * 8.0 * kernels : 0;
-    // Two loads of 16 bytes help where neighbours are added up, with much to compute for each.
-    const double wide = vector * Narrowest() <= 16                ? 0
-                        : program_.kept_inside || Narrowest() < 4 ? 0.02
-                                                                  : -0.015;
-    const double overhead = 1 + 0.02 * (Real(at["reduced_threads"]) / steps) + wide;
-    return (bytes * broken * narrow * idle * tail * few_threads * large * overhead * turns * full +
+    const double overhead = 1 + costs.column_combine * (Real(at["reduced_threads"]) / steps) +
+                            Wide(at, costs);
+    return (bytes * Line(at, costs) * Narrow(at, costs) * idle * Tail(each, threads) * few_threads *
+                large * overhead * HeldPause(at, threads, steps, costs) *
+                Functions(configuration, costs) +
             parts) /
                profile.dram_gbps +
-           kernels * kLaunchNs;
+           kernels * costs.column_launch_ns;
   }
 
  private:
+  /// The factor of broken lines: neighbouring threads should touch whole ones.
+  double Line(const Chosen& at, const CostConstants& costs) const {
+    const double line = (program_.kept_inside ? Real(at["kept_threads"])
+                                              : Real(at["reduced_threads"])) *
+                        Real(at["vector"]) * Narrowest();
+    return line >= 256   ? 1.0
+           : line >= 128 ? costs.column_line128
+           : line >= 64  ? costs.column_line64
+                         : std::min(costs.column_line_most, costs.column_line_bytes / line);
+  }
+  /// The factor of narrow accesses.
+  double Narrow(const Chosen& at, const CostConstants& costs) const {
+    const double width = Real(at["vector"]) * Narrowest();
+    return width >= (program_.kept_inside ? 8 : 16) ? 1.0
+           : width >= 8                             ? costs.column_vector8
+           : width >= 4                             ? costs.column_vector4
+                                                    : costs.column_vector2;
+  }
+  /// Two loads of 16 bytes help where neighbours are added up, with much to compute for each.
+  double Wide(const Chosen& at, const CostConstants& costs) const {
+    return Real(at["vector"]) * Narrowest() <= 16    ? 0
+           : program_.kept_inside || Narrowest() < 4 ? costs.column_vector32
+                                                     : costs.column_vector32_gain;
+  }
+  /// The factor of the last wave: `each` blocks per SM of one wave, if they are few, leave some SMs
+  /// with less to do.
+  static double Tail(double each, double threads) {
+    const double waves = each / std::max(1.0, std::floor(1536 / threads));
+    return waves > 1 ? std::ceil(waves) / waves : each < 2.5 ? std::ceil(each) / each : 1.0;
+  }
+  /// Blocks that hold their elements load, compute and write in turn: only other blocks fill the
+  /// pauses.
+  double HeldPause(const Chosen& at, double threads, double steps,
+                   const CostConstants& costs) const {
+    if (at["hold"] == 0) return 1.0;
+    const double registers = (Narrowest() < 4 ? 48 : 30) +
+                             steps * Real(at["vector"]) * Real(ElementBytes()) / 4;
+    const double resident = std::max(1.0, std::floor(65536 / (registers * threads)));
+    const double few = 512 / (resident * threads);
+    return 1 + costs.column_held_pause * few * few + (resident < 2 ? costs.column_held_alone : 0);
+  }
+  /// Elements that are held should leave registers for other blocks: short functions make the
+  /// compiler keep more.
+  double Functions(const Configuration& configuration, const CostConstants& costs) const {
+    const bool shorter = IsNarrow(graph_, space_, configuration) !=
+                         (chosen(configuration)["hold"] > 0);
+    return MayBeNarrow(graph_) && !shorter ? costs.narrow_functions : 1.0;
+  }
   int64_t Reduced() const { return graph::ElementCount(program_.Part(true)).factor(); }
   double Kept() const {
     return Real(graph::ElementCount(program_.Part(false)).Bound(spec_.dims).factor());
@@ -182,14 +201,18 @@ class ColumnsTemplate : public GraphTemplate {
   /// threads on each multiprocessor, with nine places for moments; exponentials, which take longer,
   /// want larger parts.
   double RingNs(const Chosen& at) const {
-    const double width = Real(at["vector"]) * Narrowest() >= 16 ? 1 : 1.2;
-    const double off = std::fabs(std::log2(Real(PartBytes(at)) /
-                                           (program_.beside.empty() ? 32768 : 20480))) +
-                       std::fabs(std::log2(Real(at["reduced_threads"] * at["rings"]) / 512));
+    const CostConstants& costs = CostsOf(profile_);
+    const double width = Real(at["vector"]) * Narrowest() >= 16 ? 1 : costs.ring_vector8;
+    const double off = std::fabs(
+                           std::log2(Real(PartBytes(at)) / (program_.beside.empty()
+                                                                ? costs.ring_part_bytes_exponentials
+                                                                : costs.ring_part_bytes))) +
+                       std::fabs(std::log2(Real(at["reduced_threads"] * at["rings"]) /
+                                           costs.ring_threads));
     const double turns = Strips(at) * Real(at["splits"]) / Real(at["rings"] * profile_.sms);
     return MinimumBytes(spec_, spec_.dims).value_or(0) / profile_.dram_gbps * width *
-               (1.1 + 0.05 * off) * std::ceil(turns) / turns +
-           2 * kLaunchNs + kMeetingNs;
+               (costs.ring_base + costs.ring_off * off) * std::ceil(turns) / turns +
+           2 * costs.column_launch_ns + costs.ring_exchange_ns;
   }
   /// Passes over the elements.
   int64_t Readings() const {

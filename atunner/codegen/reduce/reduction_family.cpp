@@ -8,6 +8,7 @@
 
 #include "atunner/codegen/reduce/reduction_program.h"
 #include "atunner/codegen/reduce/reduction_text.h"
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/model/value/capabilities.h"
@@ -103,87 +104,138 @@ class ReductionTemplate : public GraphTemplate {
 
   std::optional<double> Cost(const Configuration& configuration,
                              const DeviceProfile& profile) const override {
-    const Chosen at = chosen(configuration);
-    const std::string storage = at.Word("storage");
-    const double threads = Real(at["threads_per_row"]),
-                 block = threads * Real(at["rows_per_block"]);
-    const double vector = Real(at["vector"]), columns = Real(columns_),
-                 streamed = Real(std::max<int64_t>(copied_bytes_, 1));
-    const bool staged = storage == "staged", reloads = storage == "reload";
-    const bool shared = storage == "shared",
-               ends = storage == "registers" && at["blocks_per_sm"] == 0;
-    const bool writes = !program_.element_outputs.empty();
-    const double again = reloads ? 0.5 * streamed *
-                                       Real(read_again_.pass_count - (writes ? 0 : 1)) * columns
-                                 : 0;
-    const double per_thread = columns / threads, chunks = std::ceil(per_thread / vector);
-    const double idle = chunks * vector / per_thread;
-    // Copies want 16 bytes, of which two beside each other write halves of sectors; what is written
-    // from shared memory many threads of a row. Figures for rms_norm of 1000000 x 77 in bfloat16 on
-    // an H200: with one thread 1143 us, with sixteen 162.
-    const double width = staged ? 16 : vector * Real(narrowest_) * (shared ? 0.5 : 1);
-    const double narrow = staged && writes       ? 1.5 + 23 / (threads * Real(narrowest_))
-                          : width > 16 && writes ? 1.15
-                          : width >= 16          ? 1.0
-                          : width >= 8           ? 1.02
-                          : width >= 4           ? 1.1
-                                                 : 1.6;
-    // The same rows read one element after the other: bytes that a row's threads touch together,
-    // and what they do beside reading (97 us with sixteen threads, 147 with 32, 165 with eight).
-    const double together = threads * vector * Real(narrowest_);
-    const double broken = together >= 128  ? 1.0
-                          : together >= 64 ? 1.25
-                          : together >= 32 ? 1.8
-                                           : 2.8;
-    const double moved = odd_ && !staged ? 0.4 + 0.32 * broken * (chunks + 3.25) * threads / columns
-                                         : narrow * (0.5 + 0.5 * idle);
-    // Bytes per thread that measured best, fewer of float32 that is written, and reductions across
-    // warps cost barriers.
-    const double row_bytes = columns * streamed;
-    const bool wide = writes && narrowest_ >= 4;
-    const double best = !ends || !wide ? 128 : row_bytes < 16384 ? 64 : 32;
-    const auto from = [](double value, double wanted) {
-      return std::fabs(std::log2(value / wanted));
-    };
-    const double off = staged ? from(threads, writes ? 16 : 1) + from(block, 256)
-                       : reloads && per_thread * streamed > 128
-                           ? from(threads, 128)  // long rows, on an H200
-                           : from(per_thread * streamed, best);
-    const double barriers = threads > 32 ? 0.02 * std::log2(threads / 32) : 0,
-                 small = block < 128 ? 0.05 : 0;
-    // Blocks that load, reduce and write in turn leave memory idle where few of them fit; the next
-    // row's copies do not. What is written, of 16 bits up to 32 KB and of float32 up to 64, took 4
-    // to 7 % less by blocks that end.
-    const bool ahead = at["blocks_per_sm"] > 0, long_rows = row_bytes > (wide     ? 65536
-                                                                         : writes ? 32768
-                                                                                  : 16384);
-    double factor = ends && long_rows ? 1.25 : 1.0;
-    // Short rows want many threads, blocks that end with their rows, and the caches: 258 us where
-    // blocks that stay and copy ahead took 276, evict-first 362 (rms_norm of 4096 floats on an
-    // H200).
-    if (ahead && !long_rows) factor *= 1.06;
-    // In shared memory, where registers would do; and two blocks of an SM fill each other's pauses
-    // (cross_entropy_backward 8192 x 50257 in bfloat16 483 us; one of 512 threads 532 or 566, of
-    // 1024 544).
-    if (shared) factor *= at["blocks_per_sm"] > 1 ? 1.05 : 1.1;
-    // Small blocks for rows of short elements in registers (var 65536 x 4096 in bfloat16 128 us
-    // where blocks of 512 threads take 147), smaller ones where they are written (rms_norm 8192 x
-    // 8192 68.1 us with 128 threads, 69.9 with 256); of float32 that is written larger ones
-    // (rms_norm 32768 x 4096 258 us with 512 threads, 264).
-    const bool registers = ends && !long_rows;
-    const double fitting = !registers || wide ? 512 : writes ? 128 : 256;
-    if (block < fitting || (registers && block > fitting))
-      factor *= registers && block > 512 ? 1.12 : 1.02;
-    if (ahead && Real(at["blocks_per_sm"]) * block < 512) factor *= 1.1;
-    if (MayBeNarrow(graph_) && !IsNarrow(graph_, space_, at)) factor *= 1.05;
+    const Choice choice = ChoiceOf(chosen(configuration));
+    const CostConstants& costs = CostsOf(profile);
+    const double again = choice.storage == "reload"
+                             ? costs.reduction_reread * streamed() *
+                                   Real(read_again_.pass_count - (writes() ? 0 : 1)) *
+                                   choice.columns
+                             : 0;
+    const double barriers = choice.threads > 32
+                                ? costs.reduction_barrier * std::log2(choice.threads / 32)
+                                : 0,
+                 small = choice.block < 128 ? costs.reduction_small_block : 0;
     // One row alone (the mean of a loss) waits for memory once for every few vectors of a thread.
-    const double few = Rows() < Real(profile.sms) ? 200 * chunks : 0;
+    const double few = Rows() < Real(profile.sms) ? costs.reduction_alone_ns * choice.chunks : 0;
     return (MinimumBytes(spec_, spec_.dims).value_or(0) + again * Rows()) / profile.dram_gbps *
-               moved * (1 + 0.03 * off + barriers + small) * factor +
+               Moved(choice, costs) *
+               (1 + costs.reduction_off * Off(choice, costs) + barriers + small) *
+               BlockFactor(choice, costs) +
            few;
   }
 
  private:
+  /// The numbers of a configuration that its cost depends on.
+  struct Choice {
+    Chosen at;
+    std::string storage;
+    double threads, block, vector, columns;
+    double per_thread;  ///< elements of a row
+    double chunks;      ///< vectors of a thread
+    bool ends;          ///< rows in registers, by blocks that end with them
+    bool ahead;         ///< persistent blocks that copy the next rows
+  };
+  Choice ChoiceOf(const Chosen& at) const {
+    const std::string storage = at.Word("storage");
+    const double threads = Real(at["threads_per_row"]), vector = Real(at["vector"]),
+                 columns = Real(columns_), per_thread = columns / threads;
+    return {at,
+            storage,
+            threads,
+            threads * Real(at["rows_per_block"]),
+            vector,
+            columns,
+            per_thread,
+            std::ceil(per_thread / vector),
+            storage == "registers" && at["blocks_per_sm"] == 0,
+            at["blocks_per_sm"] > 0};
+  }
+  bool writes() const { return !program_.element_outputs.empty(); }
+  /// Elements of 4 bytes and more are written.
+  bool wide() const { return writes() && narrowest_ >= 4; }
+  /// Bytes of a row's element in all inputs that have one for each.
+  double streamed() const { return Real(std::max<int64_t>(copied_bytes_, 1)); }
+
+  /// The factor of narrow accesses. Copies want 16 bytes, of which two beside each other write
+  /// halves of sectors; rows written from shared memory want many threads each: rms_norm of
+  /// 1000000 x 77 in bfloat16 took 1143 us on an H200 with one thread, 162 with sixteen.
+  double Narrow(const Choice& choice, const CostConstants& costs) const {
+    const bool staged = choice.storage == "staged", shared = choice.storage == "shared";
+    const double width = staged ? 16 : choice.vector * Real(narrowest_) * (shared ? 0.5 : 1);
+    if (staged && writes())
+      return costs.reduction_staged_write +
+             costs.reduction_staged_write_bytes / (choice.threads * Real(narrowest_));
+    return width > 16 && writes() ? costs.reduction_vector32_write
+           : width >= 16          ? 1.0
+           : width >= 8           ? costs.reduction_vector8
+           : width >= 4           ? costs.reduction_vector4
+                                  : costs.reduction_vector2;
+  }
+  /// The factor of how rows are read and written. Rows that begin at any byte are read one element
+  /// after the other: the bytes that a row's threads touch together count, and their work beside
+  /// reading (rms_norm above: 97 us with sixteen threads, 147 with 32, 165 with eight).
+  double Moved(const Choice& choice, const CostConstants& costs) const {
+    if (!odd_ || choice.storage == "staged") {
+      const double idle = choice.chunks * choice.vector / choice.per_thread;
+      return Narrow(choice, costs) * (0.5 + 0.5 * idle);
+    }
+    const double together = choice.threads * choice.vector * Real(narrowest_);
+    const double broken = together >= 128  ? 1.0
+                          : together >= 64 ? costs.reduction_line64
+                          : together >= 32 ? costs.reduction_line32
+                                           : costs.reduction_line16;
+    return costs.reduction_odd_base + costs.reduction_odd_chunk * broken *
+                                          (choice.chunks + costs.reduction_odd_steps) *
+                                          choice.threads / choice.columns;
+  }
+  /// Distance in powers of two from the bytes per thread, or threads, that measured best. Float32
+  /// that is written wants fewer bytes.
+  double Off(const Choice& choice, const CostConstants& costs) const {
+    const auto from = [](double value, double wanted) {
+      return std::fabs(std::log2(value / wanted));
+    };
+    if (choice.storage == "staged")
+      return from(choice.threads, writes() ? 16 : 1) + from(choice.block, 256);
+    const double bytes = choice.per_thread * streamed();
+    if (choice.storage == "reload" && bytes > 128) return from(choice.threads, 128);  // long rows
+    const double best = !choice.ends || !wide()               ? costs.reduction_thread_bytes
+                        : choice.columns * streamed() < 16384 ? costs.reduction_thread_bytes_short
+                                                              : costs.reduction_thread_bytes_wide;
+    return from(bytes, best);
+  }
+  /// The factor of the block's size and of where it keeps rows. Blocks that load, reduce and write
+  /// in turn leave memory idle where few of them fit; the next row's copies do not. Rows that are
+  /// written, of 16 bits up to 32 KB and of float32 up to 64, took 4 to 7 % less by blocks that
+  /// end. Short rows want many threads, blocks that end with their rows, and the caches: rms_norm
+  /// of 4096 floats took 258 us where blocks that stay and copy ahead took 276, evict-first 362.
+  double BlockFactor(const Choice& choice, const CostConstants& costs) const {
+    const bool long_rows = choice.columns * streamed() > (wide()     ? 65536
+                                                          : writes() ? 32768
+                                                                     : 16384);
+    double factor = choice.ends && long_rows ? costs.reduction_long_ends : 1.0;
+    if (choice.ahead && !long_rows) factor *= costs.reduction_short_ahead;
+    // Two blocks of an SM fill each other's pauses: cross_entropy_backward 8192 x 50257 in bfloat16
+    // took 483 us; one block of 512 threads 532 or 566, of 1024 544.
+    if (choice.storage == "shared")
+      factor *= choice.at["blocks_per_sm"] > 1 ? costs.reduction_shared_many
+                                               : costs.reduction_shared_one;
+    factor *= SizeFactor(choice, choice.ends && !long_rows, costs);
+    if (choice.ahead && Real(choice.at["blocks_per_sm"]) * choice.block < 512)
+      factor *= costs.reduction_few_threads;
+    if (MayBeNarrow(graph_) && !IsNarrow(graph_, space_, choice.at))
+      factor *= costs.narrow_functions;
+    return factor;
+  }
+  /// Rows of short elements in registers want small blocks (var 65536 x 4096 in bfloat16 128 us
+  /// where blocks of 512 threads take 147), smaller ones where they are written (rms_norm 8192 x
+  /// 8192 68.1 us with 128 threads, 69.9 with 256); float32 that is written larger ones (rms_norm
+  /// 32768 x 4096 258 us with 512 threads, 264).
+  double SizeFactor(const Choice& choice, bool registers, const CostConstants& costs) const {
+    const double best = !registers || wide() ? 512 : writes() ? 128 : 256;
+    if (choice.block == best || (!registers && choice.block > best)) return 1.0;
+    return registers && choice.block > 512 ? costs.reduction_block_far : costs.reduction_block_off;
+  }
+
   int64_t ElementBytes(NodeId id) const { return BytesOf(graph_.node(id).type.dtype); }
   double Rows() const {
     return Real(graph::ElementCount(program_.Part(false)).Bound(spec_.dims).factor());

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "atunner/codegen/template/bound_template.h"
+#include "atunner/codegen/template/costs.h"
 
 namespace atunner {
 
@@ -46,12 +47,15 @@ struct RowTask {
   int64_t cols;
   int64_t element;  ///< bytes
   double bytes;     ///< that the whole task must move
+  const CostConstants& costs = CostsOf(profile);
 
   /// SMs on which clusters find room side by side. GPCs are of different sizes: an H200's 132 SMs
   /// hold 66 clusters of 2, 30 of 4, 15 of 8 and 7 of 16 at one block per SM
   /// (cuOccupancyMaxActiveClusters). A persistent grid must not be larger.
   int64_t ClusterSms(int64_t cluster) const {
-    return cluster <= 2 ? profile.sms : profile.sms * (cluster <= 8 ? 120 : 112) / 132;
+    if (cluster <= 2) return profile.sms;
+    return profile.sms * (cluster <= 8 ? costs.row_cluster8_sms : costs.row_cluster16_sms) /
+           costs.row_cluster_all_sms;
   }
   /// Groups of blocks that a persistent grid has, each with rows of its own.
   int64_t ResidentGroups(const RowChoice& choice) const {
@@ -60,57 +64,87 @@ struct RowTask {
   /// Dynamic shared memory that the blocks of an SM may take, beside the static one.
   int64_t SharedForRows() const { return profile.shared_per_block - 8192; }
 
-  /// A rough time in ns: traffic, what wastes bandwidth, and how much of a block's pauses other
-  /// blocks fill.
+  /// A rough time in ns: traffic, the waste of bandwidth, and the part of a block's pauses that
+  /// other blocks do not fill.
   double Estimate(const RowChoice& choice) const {
-    const double tensors = Real(kernel.tensors);
-    double passes = tensors + 1;
-    // What is read again comes from L2 where the rows in flight fit, at a price.
-    const double row_bytes = Real(cols * element);
-    const double in_flight = row_bytes * tensors * profile.sms * Resident(choice) *
-                             Real(choice.rows) / Real(choice.parts());
-    const bool cached = choice.split == 1 && in_flight < 0.7 * Real(profile.l2_bytes);
-    if (choice.storage == "reload") passes += tensors * (cached ? 0.7 : 1.0);
-    if (kernel.gradients && !choice.fused) passes += tensors;
-    // Each group's share of the column sums is written, and read by who adds them up.
-    const double rows = bytes / (tensors + 1) / row_bytes, groups = Real(ResidentGroups(choice));
-    if (choice.fused) passes += 16 / Real(element) * std::min(groups / rows, 1 / Real(choice.rows));
-    // Parameters that every row reads again come from L2 where shared memory leaves L1 little room.
-    const double again = row_bytes > 65536 ? 1.0 : kernel.gradients ? 0.25 : 0.0;
-    if (!choice.keep) passes += again * (kernel.gradients ? 1.0 : 0.5) * Real(kernel.parameters);
-    const double width = Real(choice.vector * element);
-    // column sums leave few registers for wide vectors
-    const double half = kernel.gradients ? 0.97 : 1.02;
-    const double narrow = width >= 16 ? 1.0 : width >= 8 ? half : width >= 4 ? 1.1 : 1.6;
     const double per_thread = Real(cols) / Real(choice.threads * choice.parts());
     const double idle = std::ceil(per_thread / Real(choice.vector)) * Real(choice.vector) /
                         per_thread;
-    const double work = row_bytes * (tensors + 1) * Real(choice.rows) / Real(choice.parts()) *
+    const double work = RowBytes() * (Tensors() + 1) * Real(choice.rows) / Real(choice.parts()) *
                         Real(ClusterSms(choice.cluster)) / profile.dram_gbps;
-    // About 128 bytes per thread, shared among the tensors, measured best on an H200 from 4k to 64k
-    // columns; 256 for column sums of short elements in clusters of four and eight.
-    const double best = kernel.gradients && element == 2 && choice.cluster >= 4 ? 256.0 : 128.0;
-    const double off = std::fabs(std::log2(per_thread * Real(element) * tensors / best));
-    const double lean = 1 + 0.03 * off + 0.01 * std::log2(Real(choice.cluster)) +
-                        (choice.storage != "shared" ? 0.0
-                         : Parks(choice)
-                             ? 0.08 * std::fabs(std::log2(per_thread * Real(element) / 64)) -
-                                   (row_bytes > 16384 ? 0.02 : 0.05)
-                         : choice.prefetch > 0 ? 0.02
-                                               : 0.2);
-    // Single blocks that end with their rows were 3 to 13 % faster on an H200 than ones that stay,
-    // up to 16 384 columns; less where a cluster's wait for each other is filled by writing the
-    // rows before. One tensor's rows of up to 64 KB in registers were 11 % faster without a
-    // cluster.
-    const bool ends = Ends(choice) && (cols <= 16384 || Parks(choice));
-    const bool alone = choice.cluster == 1 && kernel.tensors == 1 && cols > 16384 &&
-                       row_bytes <= 65536 && choice.storage == "registers";
-    const double stays = ends || choice.fused ? 1.0 : alone ? 1.09 : choice.defers() ? 1.12 : 1.17;
-    return bytes * passes / (tensors + 1) * narrow * (0.5 + 0.5 * idle) * Stretch(choice, work) *
-           lean * stays / profile.dram_gbps;
+    return bytes * Passes(choice) / (Tensors() + 1) * Narrow(choice) * (0.5 + 0.5 * idle) *
+           Stretch(choice, work) * Lean(choice, per_thread) * Stays(choice) / profile.dram_gbps;
   }
 
  private:
+  double Tensors() const { return Real(kernel.tensors); }
+  double RowBytes() const { return Real(cols * element); }
+
+  /// Passes of one tensor over DRAM: each tensor once, the result, and the rows, parameters and
+  /// column sums that are read or written again.
+  double Passes(const RowChoice& choice) const {
+    const double tensors = Tensors();
+    double passes = tensors + 1;
+    // Rows that are read again come from L2 where the rows in flight fit, at a price.
+    const double in_flight = RowBytes() * tensors * profile.sms * Resident(choice) *
+                             Real(choice.rows) / Real(choice.parts());
+    const bool cached = choice.split == 1 &&
+                        in_flight < costs.row_l2_share * Real(profile.l2_bytes);
+    if (choice.storage == "reload") passes += tensors * (cached ? costs.row_l2_pass : 1.0);
+    if (kernel.gradients && !choice.fused) passes += tensors;
+    // Each group writes a partial column sum, which the last step reads.
+    const double rows = bytes / (tensors + 1) / RowBytes(), groups = Real(ResidentGroups(choice));
+    if (choice.fused) passes += 16 / Real(element) * std::min(groups / rows, 1 / Real(choice.rows));
+    // Parameters that every row reads again come from L2 where shared memory leaves L1 little room.
+    const double again = RowBytes() > costs.row_long_bytes ? 1.0
+                         : kernel.gradients                ? costs.row_parameters_gradient
+                                                           : 0.0;
+    if (!choice.keep)
+      passes += again * (kernel.gradients ? 1.0 : costs.row_parameters_forward) *
+                Real(kernel.parameters);
+    return passes;
+  }
+  /// The factor of narrow accesses.
+  double Narrow(const RowChoice& choice) const {
+    const double width = Real(choice.vector * element);
+    const double half = kernel.gradients ? costs.row_vector8_gradient : costs.row_vector8;
+    return width >= 16  ? 1.0
+           : width >= 8 ? half
+           : width >= 4 ? costs.row_vector4
+                        : costs.row_vector2;
+  }
+  /// The factor of a thread's share of a row, of clusters and of rows in shared memory.
+  double Lean(const RowChoice& choice, double per_thread) const {
+    const double best = kernel.gradients && element == 2 && choice.cluster >= 4
+                            ? costs.row_thread_bytes_gradient
+                            : costs.row_thread_bytes;
+    const double off = std::fabs(std::log2(per_thread * Real(element) * Tensors() / best));
+    return 1 + costs.row_thread_bytes_off * off +
+           costs.row_cluster_step * std::log2(Real(choice.cluster)) +
+           (choice.storage != "shared" ? 0.0
+            : Parks(choice)            ? Parked(per_thread)
+            : choice.prefetch > 0      ? costs.row_shared_prefetch
+                                       : costs.row_shared);
+  }
+  /// Parks() says where this may be negative, a gain.
+  double Parked(double per_thread) const {
+    return costs.row_parked_off *
+               std::fabs(std::log2(per_thread * Real(element) / costs.row_parked_thread_bytes)) -
+           (RowBytes() > costs.row_parked_short_bytes ? costs.row_parked_long
+                                                      : costs.row_parked_short);
+  }
+  /// The factor of persistent blocks. Single blocks that end with their rows were 3 to 13 % faster
+  /// on an H200, up to 16 384 columns; less where a cluster waits while it writes the rows before.
+  /// One tensor's rows of up to 64 KB in registers were 11 % faster without a cluster.
+  double Stays(const RowChoice& choice) const {
+    const bool ends = Ends(choice) && (cols <= costs.row_end_columns || Parks(choice));
+    if (ends || choice.fused) return 1.0;
+    const bool alone = choice.cluster == 1 && kernel.tensors == 1 && cols > costs.row_end_columns &&
+                       RowBytes() <= costs.row_register_bytes && choice.storage == "registers";
+    return alone             ? costs.row_persist_alone
+           : choice.defers() ? costs.row_persist_deferred
+                             : costs.row_persist;
+  }
   /// Does a single block end with its rows?
   static bool Ends(const RowChoice& choice) {
     return choice.blocks_per_sm == 0 && choice.cluster == 1;
@@ -120,8 +154,10 @@ struct RowTask {
   /// thread 2 to 4 % faster on an H200.
   bool Parks(const RowChoice& choice) const {
     const int64_t row_bytes = cols * element;
-    const bool parked = kernel.parameters == 2 && cols >= 4096 && row_bytes <= 16384;
-    const bool longer = element == 2 && row_bytes >= 32768 && row_bytes * kernel.tensors <= 65536;
+    const bool parked = kernel.parameters == 2 && cols >= costs.row_park_columns &&
+                        row_bytes <= costs.row_park_bytes;
+    const bool longer = element == 2 && row_bytes >= costs.row_park_16bit_bytes &&
+                        row_bytes * kernel.tensors <= costs.row_park_16bit_all_bytes;
     return Ends(choice) && choice.storage == "shared" && (parked || longer);
   }
   /// Blocks that an SM holds, from registers, shared memory and threads.
@@ -148,18 +184,24 @@ struct RowTask {
   /// 384, 65 536 and 262 144 elements on an H200.
   double Stretch(const RowChoice& choice, double work) const {
     const double blocks = Resident(choice);
-    const double lanes_per_ns = 0.75 * 128.0 * profile.clock_ghz;
+    const double lanes_per_ns = costs.row_lanes_busy * 128.0 * profile.clock_ghz;
     const double instructions = Real(cols * choice.rows * kernel.instructions) /
                                 Real(choice.parts()) / lanes_per_ns;
-    const double sums = choice.fused ? 180 + 1.1 * Real(choice.block())
-                                     : 300 + 100 * std::log2(Real(choice.block()));
-    const double chain = sums + (choice.cluster > 1 ? 900 : 0);
-    const double alone = instructions + (choice.defers() ? 0.2 : 1.0) * chain +
-                         (choice.prefetch == 0 ? 800 + (Ends(choice) ? 0.3 : 1.0) * work : 0);
+    const double sums = choice.fused ? costs.row_sums_fused_ns +
+                                           costs.row_sums_fused_thread_ns * Real(choice.block())
+                                     : costs.row_sums_ns +
+                                           costs.row_sums_step_ns * std::log2(Real(choice.block()));
+    const double chain = sums + (choice.cluster > 1 ? costs.row_cluster_ns : 0);
+    const double alone = instructions + (choice.defers() ? costs.row_deferred_share : 1.0) * chain +
+                         (choice.prefetch == 0
+                              ? costs.row_first_load_ns +
+                                    (Ends(choice) ? costs.row_ending_traffic : 1.0) * work
+                              : 0);
     const double longest = std::max({work * blocks, instructions * blocks, alone});
-    const auto share = [&](double part) { return std::pow(part / longest, 4); };
+    const auto share = [&](double part) { return std::pow(part / longest, costs.row_overlap); };
     return longest *
-           std::pow(share(work * blocks) + share(instructions * blocks) + share(alone), 0.25) /
+           std::pow(share(work * blocks) + share(instructions * blocks) + share(alone),
+                    1.0 / costs.row_overlap) /
            (work * blocks);
   }
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/cuda_text/cuda_text.h"
@@ -229,23 +230,28 @@ class ScanTemplate : public GraphTemplate {
     // Memory likes pieces of some kilobytes of a line, or of 256 bytes across lines.
     const double piece = Real(at["threads"]) * width * (along ? Real(at["items"]) / 16 : 1);
     const double off = std::log2(piece / 256);
-    const double line = along ? 1 + 0.02 * std::fabs(off) + 0.02 * (width > 16)
-                              : std::max(1.0, 128 / piece) * (1 + 0.1 * std::max(0.0, -off));
+    const CostConstants& costs = CostsOf(profile);
+    const double line = along ? 1 + costs.scan_piece_off * std::fabs(off) +
+                                    costs.scan_vector32 * (width > 16)
+                              : std::max(1.0, 128 / piece) *
+                                    (1 + costs.scan_across_piece * std::max(0.0, -off));
     const double broken = std::max(
-        line, along ? (width >= 16 ? line : line + 0.1 * std::log2(16 / width)) : 1.0);
+        line,
+        along ? (width >= 16 ? line : line + costs.scan_narrow * std::log2(16 / width)) : 1.0);
     const double used = Lines() / (lines * beside);
     const double resident = std::min(lines * Real(at["splits"]) * threads * used,
-                                     profile.sms * 1024.0);
-    const double idle = std::max(1.0,
-                                 profile.sms * 28672.0 / (resident * Real(at["items"]) * width));
-    const double barriers = along ? 1 + 0.01 * std::fabs(std::log2(threads / 128))
-                                  : 1 + 0.04 * std::log2(threads / 32) +
-                                        0.02 * Real(at["groups"]) / Real(at["items"]);
+                                     profile.sms * costs.scan_sm_threads);
+    const double idle = std::max(
+        1.0, profile.sms * costs.scan_flight_bytes / (resident * Real(at["items"]) * width));
+    const double barriers = along
+                                ? 1 + costs.scan_block_off * std::fabs(std::log2(threads / 128))
+                                : 1 + costs.scan_barrier * std::log2(threads / 32) +
+                                      costs.scan_exchange * Real(at["groups"]) / Real(at["items"]);
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) *
-                         (Real(at["splits"]) > 1 ? 1.5 : 1.0);
+                         (Real(at["splits"]) > 1 ? costs.scan_split_bytes : 1.0);
     return bytes * std::max(1.0, 0.5 + 0.5 * wasted) * broken * idle * barriers /
                profile.dram_gbps +
-           (Real(at["splits"]) > 1 ? 2500 : 0);
+           (Real(at["splits"]) > 1 ? costs.scan_split_ns : 0);
   }
 
  private:
