@@ -1,8 +1,9 @@
-// Reductions over the threads of a block that share kept elements: KEPT_THREADS of them side by
-// side, each with LANES neighbouring elements, and REDUCED_THREADS that divide what is reduced.
+// Outer-axis reductions. An axis of the input is reduced or kept (not reduced); an element of the
+// result is a kept element. A block has KEPT_THREADS neighbouring threads along the kept axes, each
+// with LANES neighbouring kept elements, and REDUCED_THREADS that divide the reduction of each.
 constexpr int BLOCK = KEPT_THREADS * REDUCED_THREADS;
 
-/// What the lane has whose number differs in bit `offset`.
+/// The value of the lane whose number differs in the bit `offset`.
 template <class T>
 DEVICE T shuffled(const T& value, int offset) {
   InWords<T> moved = {value};
@@ -41,7 +42,7 @@ DEVICE void block_combine(T (&value)[LANES], int kept_thread, int reduced_thread
   const int group = reduced_thread / IN_WARP;
 #pragma unroll
   for (int lane = 0; lane < LANES; ++lane) {
-    // one of several NaNs
+    // one thread alone writes, because several might write different NaNs
     if (reduced_thread % IN_WARP == 0) part[group][lane][kept_thread] = value[lane];
   }
   __syncthreads();
@@ -60,30 +61,31 @@ DEVICE void block_combine(T (&value)[LANES], int kept_thread, int reduced_thread
   for (int lane = 0; lane < LANES; ++lane)
     value[lane] = part[KEPT_THREADS > 1 ? 0 : reduced_thread % GROUPS][lane][kept_thread];
   __syncthreads();
-  // every warp for itself: one barrier less for each half
+  // Every warp combines the groups itself, which saves a barrier per halving.
   if (KEPT_THREADS == 1) warp_combine<Op, GROUPS>(value, reduced_thread);
 }
 
-/// A value that blocks which run at once tell each other: each word beside a mark that it is there,
-/// written and read together, so that nobody needs a fence. The marks are cleared before.
+/// A value that a block publishes for other blocks that run at the same time. Each 64-bit word
+/// holds 32 bits of the value and a flag in bit 32, written and read together, so that no fence is
+/// needed. The flags are cleared before the kernel.
 template <class T>
-struct Told {
+struct Published {
   unsigned long long word[InWords<T>::COUNT];
 };
 template <class T>
-DEVICE void tell(Told<T>* to, const T& value) {
-  const InWords<T> told = {value};
+DEVICE void publish(Published<T>* to, const T& value) {
+  const InWords<T> words = {value};
 #pragma unroll
   for (int i = 0; i < InWords<T>::COUNT; ++i)
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to->word + i),
-                 "l"(1ull << 32 | told.word[i])
+                 "l"(1ull << 32 | words.word[i])
                  : "memory");
 }
-/// Has a value been told? Its words are asked for together: one after the other, each would take a
-/// round to L2.
+/// True if the value was published; then `value` holds it. All words are loaded before the first is
+/// used: one after the other, each would take a round trip to L2.
 template <class T>
-DEVICE bool was_told(const Told<T>* from, T& value) {
-  InWords<T> told = {};
+DEVICE bool try_read(const Published<T>* from, T& value) {
+  InWords<T> words = {};
   unsigned there = 1;
 #pragma unroll
   for (int i = 0; i < InWords<T>::COUNT; ++i) {
@@ -92,13 +94,13 @@ DEVICE bool was_told(const Told<T>* from, T& value) {
                  : "=l"(seen)
                  : "l"(from->word + i)
                  : "memory");
-    told.word[i] = (unsigned)seen;
+    words.word[i] = (unsigned)seen;
     there &= (unsigned)(seen >> 32);
   }
-  value = told.value;
+  value = words.value;
   return there;
 }
-/// Keeps the compiler from asking for a value later than here.
+/// Keeps the compiler from moving the load of `v` to a later place.
 template <class T>
 DEVICE void pin(T& v) {
   if constexpr (sizeof(T) == 2) asm volatile("" : "+h"((unsigned short&)v));
@@ -106,41 +108,41 @@ DEVICE void pin(T& v) {
   if constexpr (sizeof(T) == 8) asm volatile("" : "+l"((unsigned long long&)v));
 }
 
-/// Of a count. Divided in full, it would take a branch that keeps loads from moving ahead of it.
+/// a / b, where b is a count. A full float32 division has a branch, which would keep loads from
+/// moving ahead of it.
 DEVICE float quotient(float a, float b) { return __fdividef(a, b); }
 DEVICE double quotient(double a, double b) { return a / b; }
 
-/// Count, mean and sum of squared distances from it (Welford; combined as by Chan, Golub and
-/// LeVeque 1979).
+/// Count, mean, and m2, the sum of squared distances from the mean (Welford; combined as by Chan,
+/// Golub and LeVeque 1979).
 template <class T>
 struct Moments {
-  T count, mean, spread;
-  /// Adds a value; `share` is one over the count with it. The count is the same for all lanes:
-  /// whoever adds keeps it.
+  T count, mean, m2;
+  /// Adds a value; `share` is 1 / (count + 1). The count is the same for all lanes, so that the
+  /// caller keeps it.
   DEVICE void add(T value, T share) {
     const T distance = value - mean;
     mean += distance * share;
-    spread += distance * (value - mean);
+    m2 += distance * (value - mean);
   }
 };
-struct Merged {
+struct MergeMoments {
   template <class T>
   static DEVICE Moments<T> of(const Moments<T>& a, const Moments<T>& b) {
     const T count = a.count + b.count;
     const T share = count > 0 ? quotient(b.count, count) : T(0);
     const T distance = b.mean - a.mean;
-    return {count, a.mean + distance * share,
-            a.spread + b.spread + distance * distance * a.count * share};
+    return {count, a.mean + distance * share, a.m2 + b.m2 + distance * distance * a.count * share};
   }
 };
 
-/// Moments of `count` elements that the threads of one kept thread have gathered; every LANES-th of
-/// a thread's belong together. Two sums over the block take a tenth of the instructions of merging
-/// at every step.
+/// Combines the moments of `count` elements over the threads that reduce one kept element. Of a
+/// thread's GATHERED moments, every LANES-th belong together. Two sums over the block take a tenth
+/// of the instructions of merging moments at every step.
 template <class T, int GATHERED>
 DEVICE void block_moments(const Moments<T> (&gathered)[GATHERED], T count, Moments<T> (&all)[LANES],
                           int kept_thread, int reduced_thread) {
-  T mean[LANES] = {}, spread[LANES] = {};
+  T mean[LANES] = {}, m2[LANES] = {};
 #pragma unroll
   for (int i = 0; i < GATHERED; ++i) mean[i % LANES] += gathered[i].count * gathered[i].mean;
   block_combine<Sum>(mean, kept_thread, reduced_thread);
@@ -149,9 +151,9 @@ DEVICE void block_moments(const Moments<T> (&gathered)[GATHERED], T count, Momen
 #pragma unroll
   for (int i = 0; i < GATHERED; ++i) {
     const T distance = gathered[i].mean - mean[i % LANES];
-    spread[i % LANES] += gathered[i].spread + gathered[i].count * distance * distance;
+    m2[i % LANES] += gathered[i].m2 + gathered[i].count * distance * distance;
   }
-  block_combine<Sum>(spread, kept_thread, reduced_thread);
+  block_combine<Sum>(m2, kept_thread, reduced_thread);
 #pragma unroll
-  for (int lane = 0; lane < LANES; ++lane) all[lane] = {count, mean[lane], spread[lane]};
+  for (int lane = 0; lane < LANES; ++lane) all[lane] = {count, mean[lane], m2[lane]};
 }

@@ -1,156 +1,160 @@
-// Parts of strips, SPLITS of each, in a ring of PLACES in shared memory. BLOCK threads copy,
-// measure and write: a part is written when LATE more have been measured, and what other blocks
-// have found about its strip has come. Two warps beside them tell what the block has found, and
-// await the others: nobody else waits for anybody.
+// Helpers of the ring kernel of outer-axis reductions; atunner/codegen/reduce/columns_ring_text.cpp
+// explains it. A column is cut into SPLITS segments. A block passes its segments through a ring of
+// SLOTS slots in shared memory: BLOCK threads copy, reduce and write; a segment is written DELAY
+// turns after it was reduced. Two more warps exchange partial results with the other blocks.
 constexpr int WARPS = BLOCK / 32;
 
-/// One of a block's parts after the other.
+/// One of a block's segments after the other.
 struct Turn {
-  int number;  ///< its part number % SPLITS, of strip number / SPLITS; negative before the first
-  int place;   ///< in the ring
-  unsigned phase;  ///< of the place's barriers
+  int number;      ///< segment number % SPLITS of column number / SPLITS; negative before the first
+  int slot;        ///< in the ring
+  unsigned phase;  ///< parity of the slot's mbarriers
 
   DEVICE explicit Turn(int first)
       : number(blockIdx.x + first * (int)gridDim.x),
-        place((first + PLACES) % PLACES),
+        slot((first + SLOTS) % SLOTS),
         phase(first < 0) {}
   DEVICE void next() {
     number += gridDim.x;
-    if (++place == PLACES) place = 0, phase ^= 1;
+    if (++slot == SLOTS) slot = 0, phase ^= 1;
   }
 };
-/// Which vectors of which strip the part of that number has; none where there is no such part.
-struct Part {
+/// The column and the vectors of the segment number `index`; `count` is 0 where there is no such
+/// segment.
+struct Segment {
   int kept, number, begin, count;
-  DEVICE Part(int of_all, int all_parts) {
+  DEVICE Segment(int index, int all_segments) {
     constexpr int EACH = STEPS / SPLITS, MORE = STEPS % SPLITS;
-    const bool is = of_all >= 0 && of_all < all_parts;
-    kept = is ? (unsigned)of_all / SPLITS : 0;
-    number = is ? (unsigned)of_all % SPLITS : 0;
+    const bool exists = index >= 0 && index < all_segments;
+    kept = exists ? (unsigned)index / SPLITS : 0;
+    number = exists ? (unsigned)index % SPLITS : 0;
     begin = number * EACH + (number < MORE ? number : MORE);
-    count = is ? EACH + (number < MORE) : 0;
+    count = exists ? EACH + (number < MORE) : 0;
   }
 };
-/// For each of this thread's vectors of a part, which has STEPS / SPLITS or one more: only the last
-/// turn asks whose are left.
+/// Calls each(i) for this thread's vectors of a segment, which has STEPS / SPLITS vectors or one
+/// more: only the last iteration compares with `count`.
 template <class Each>
 DEVICE void for_vectors(int count, const Each& each) {
 #pragma unroll UNROLL
-  for (int turn = 0; turn < (MOST_STEPS + BLOCK - 1) / BLOCK; ++turn) {
+  for (int turn = 0; turn < (MAX_STEPS + BLOCK - 1) / BLOCK; ++turn) {
     const int i = turn * BLOCK + threadIdx.x;
     if ((turn + 1) * BLOCK <= STEPS / SPLITS || i < count) each(i);
   }
 }
-/// The rest of a part, whose first `copied` vectors are under way already.
+/// Starts the copies of a segment but for its first `copied` vectors, which are in flight already.
 template <class Copy>
-DEVICE void copy_rest(const Copy& copy, const Part& part, int copied, int place) {
+DEVICE void copy_rest(const Copy& copy, const Segment& segment, int copied, int slot) {
   const int first = copied + (int)(threadIdx.x + BLOCK - copied % BLOCK) % BLOCK;
-  for (int i = first; i < part.count; i += BLOCK) copy(part, i, place);
+  for (int i = first; i < segment.count; i += BLOCK) copy(segment, i, slot);
   commit_copies();
 }
 
-/// What is known about the parts in the ring: by each warp, and about their strips, by all blocks.
-template <class Found>
+/// For each slot, the partial results of the warps, and the total of the column over all blocks.
+template <class Partial>
 struct Exchange {
-  Found found[PLACES][WARPS], all[PLACES];
-  unsigned long long measured[PLACES], known[PLACES];
+  Partial partial[SLOTS][WARPS], total[SLOTS];
+  unsigned long long reduced[SLOTS], complete[SLOTS];  // mbarriers
 
   DEVICE void begin() {
-    if (threadIdx.x < PLACES) {
-      make_barrier(shared_address(&measured[threadIdx.x]), WARPS);
-      make_barrier(shared_address(&known[threadIdx.x]), 1);
+    if (threadIdx.x < SLOTS) {
+      make_barrier(shared_address(&reduced[threadIdx.x]), WARPS);
+      make_barrier(shared_address(&complete[threadIdx.x]), 1);
     }
     __syncthreads();
   }
-  /// By every warp that measures; its threads know the same.
-  DEVICE void leave(const Turn& turn, const Found& one) {
+  /// Called by every warp that reduces; its threads pass the same value.
+  DEVICE void post(const Turn& turn, const Partial& one) {
     if (threadIdx.x % 32 != 0) return;
-    found[turn.place][threadIdx.x / 32] = one;
-    arrive(shared_address(&measured[turn.place]));
+    partial[turn.slot][threadIdx.x / 32] = one;
+    arrive(shared_address(&reduced[turn.slot]));
   }
-  DEVICE Found known_of(const Turn& turn) {
-    await(shared_address(&known[turn.place]), turn.phase);
-    return all[turn.place];
+  /// Waits for the total.
+  DEVICE Partial total_of(const Turn& turn) {
+    await(shared_address(&complete[turn.slot]), turn.phase);
+    return total[turn.slot];
   }
 };
 
-/// What a warp's threads have. Of moments two sums: whoever waits for them waits for the slowest
-/// block.
+/// Combines the values of a warp's threads. Moments take two sums, so that the latency is short.
 template <class Op, class T>
 DEVICE T combined_in_warp(T value) {
   T one[LANES] = {value};
   warp_combine<Op, 32>(one, threadIdx.x % 32);
   return one[0];
 }
-/// Of N values each.
+/// The same with N values per thread.
 template <class Op, int N, class T>
-DEVICE T combined_in_warp(const T (&found)[N]) {
-  T all = found[0];
+DEVICE T combined_in_warp(const T (&values)[N]) {
+  T all = values[0];
 #pragma unroll
-  for (int i = 1; i < N; ++i) all = Op::of(all, found[i]);
+  for (int i = 1; i < N; ++i) all = Op::of(all, values[i]);
   return combined_in_warp<Op>(all);
 }
 template <class Op, int N, class T>
-DEVICE Moments<T> combined_in_warp(const Moments<T> (&found)[N]) {
-  T count = 0, mean = 0, spread = 0;
+DEVICE Moments<T> combined_in_warp(const Moments<T> (&values)[N]) {
+  T count = 0, mean = 0, m2 = 0;
 #pragma unroll
-  for (int i = 0; i < N; ++i) count += found[i].count, mean += found[i].count * found[i].mean;
+  for (int i = 0; i < N; ++i) count += values[i].count, mean += values[i].count * values[i].mean;
   count = combined_in_warp<Sum>(count);
   mean = quotient(combined_in_warp<Sum>(mean), count);
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    const T distance = found[i].mean - mean;
-    spread += found[i].spread + found[i].count * distance * distance;
+    const T distance = values[i].mean - mean;
+    m2 += values[i].m2 + values[i].count * distance * distance;
   }
-  return {count, mean, combined_in_warp<Sum>(spread)};
+  return {count, mean, combined_in_warp<Sum>(m2)};
 }
-/// What the parts of a strip come to, by a warp that asks for many of them at once.
-template <class Found>
-DEVICE Found awaited(const Told<Found>* parts, int lane) {
+/// Waits for the partial results of all segments of a column and combines them. A warp loads up to
+/// 8 * 32 of them at once.
+template <class Partial>
+DEVICE Partial await_partials(const Published<Partial>* segments, int lane) {
   constexpr int EACH = (SPLITS + 31) / 32, AT_ONCE = EACH < 8 ? EACH : 8;
-  Found all = Found::none();
+  Partial all = Partial::none();
   for (int first = lane; first < EACH * 32; first += AT_ONCE * 32) {
-    Found found[AT_ONCE + 1];
+    Partial partials[AT_ONCE + 1];
     bool there[AT_ONCE];
-    found[AT_ONCE] = lane == 0 ? all : Found::none();
+    partials[AT_ONCE] = lane == 0 ? all : Partial::none();
 #pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) {
-      found[i] = Found::none();
-      there[i] = first + i * 32 >= SPLITS || was_told(parts + first + i * 32, found[i]);
+      partials[i] = Partial::none();
+      there[i] = first + i * 32 >= SPLITS || try_read(segments + first + i * 32, partials[i]);
     }
 #pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) {
-      while (!there[i]) there[i] = was_told(parts + first + i * 32, found[i]);
+      while (!there[i]) there[i] = try_read(segments + first + i * 32, partials[i]);
     }
     __syncwarp();
-    all = Found::of_warp(found);
+    all = Partial::of_warp(partials);
   }
   return all;
 }
-/// The two warps beside the others: one tells, one awaits.
-template <class Found>
-DEVICE void tell_and_await(Exchange<Found>& ring, Told<Found>* told, int all_parts) {
+/// The two further warps: the first publishes the block's partial results, the second waits for
+/// those of the other blocks.
+template <class Partial>
+DEVICE void exchange_partials(Exchange<Partial>& ring, Published<Partial>* published,
+                              int all_segments) {
   const int lane = threadIdx.x % 32;
-  Found all = Found::none();
-  for (Turn turn(0); turn.number < all_parts; turn.next()) {
+  Partial all = Partial::none();
+  for (Turn turn(0); turn.number < all_segments; turn.next()) {
     if (threadIdx.x < BLOCK + 32) {
-      await(shared_address(&ring.measured[turn.place]), turn.phase);
-      const Found found[1] = {lane < WARPS ? ring.found[turn.place][lane] : Found::none()};
-      all = Found::of_warp(found);
-      if (lane == 0) tell(told + turn.number, all);
+      await(shared_address(&ring.reduced[turn.slot]), turn.phase);
+      const Partial partials[1] = {lane < WARPS ? ring.partial[turn.slot][lane] : Partial::none()};
+      all = Partial::of_warp(partials);
+      if (lane == 0) publish(published + turn.number, all);
       continue;
     }
-    const int first = turn.number / SPLITS * SPLITS;  // of the strip
-    if (turn.number - (int)gridDim.x < first) all = awaited(told + first, lane);
+    const int first = turn.number / SPLITS * SPLITS;  // segment of the column
+    if (turn.number - (int)gridDim.x < first) all = await_partials(published + first, lane);
     if (lane != 0) continue;
-    ring.all[turn.place] = all;
-    arrive(shared_address(&ring.known[turn.place]));
+    ring.total[turn.slot] = all;
+    arrive(shared_address(&ring.complete[turn.slot]));
   }
 }
 
-// What a warp finds in a part: value(i, of) has the elements of its vector number i.
+/// Reduces a segment over the threads of a warp; value(i, of) computes the elements of vector i.
 template <class Op, class T, class Value>
-DEVICE T measured(const Value& value, int count, T none) {
+DEVICE T reduce_segment(const Value& value, int count, T none) {
   T all[VEC];
 #pragma unroll
   for (int lane = 0; lane < VEC; ++lane) all[lane] = none;
@@ -162,12 +166,13 @@ DEVICE T measured(const Value& value, int count, T none) {
   });
   return combined_in_warp<Op>(tree<Op, VEC>(all));
 }
-/// First the mean, then distances from it: fewer instructions than moments that every element
-/// changes.
+/// Moments: first the mean, then squared distances from it, which takes fewer instructions than
+/// updating moments with every element.
 template <class Op, class T, class Value>
-DEVICE Moments<T> measured(const Value& value, int count, const Moments<T>&) {
+DEVICE Moments<T> reduce_segment(const Value& value, int count, const Moments<T>&) {
   int vectors = 0;
-  const T sum = measured<Sum>([&](int i, T(&of)[VEC]) { value(i, of), ++vectors; }, count, T(0));
+  const T sum = reduce_segment<Sum>([&](int i, T(&of)[VEC]) { value(i, of), ++vectors; }, count,
+                                    T(0));
   const T taken = __reduce_add_sync(0xffffffffu, vectors) * VEC;
   const T mean = taken > 0 ? quotient(sum, taken) : T(0);
   const auto square = [&](int i, T(&of)[VEC]) {
@@ -175,34 +180,34 @@ DEVICE Moments<T> measured(const Value& value, int count, const Moments<T>&) {
 #pragma unroll
     for (int lane = 0; lane < VEC; ++lane) of[lane] = (of[lane] - mean) * (of[lane] - mean);
   };
-  return {taken, mean, measured<Sum>(square, count, T(0))};
+  return {taken, mean, reduce_segment<Sum>(square, count, T(0))};
 }
 
-/// The largest of some elements, and the sum of e^(x - top) over them: of infinitely small ones
-/// none.
-struct Peak {
-  float top, sum;
+/// The state of an online softmax: the largest of some elements, and the sum of e^(x - largest)
+/// over them, which is 0 where all of them are -infinity.
+struct MaxExpSum {
+  float largest, sum;
 };
-DEVICE float power(float x, float top) {
-  const float from = top == __int_as_float(0xff800000) ? 0.0f : top;
+DEVICE float power(float x, float largest) {
+  const float from = largest == __int_as_float(0xff800000) ? 0.0f : largest;
   return power_of_two((x - from) * 1.4426950408889634f);
 }
-struct Higher {
-  static DEVICE float part(const Peak& a, float top) {
-    return a.sum > 0 ? a.sum * power(a.top, top) : a.sum;
+struct MergeMaxExpSum {
+  static DEVICE float part(const MaxExpSum& a, float largest) {
+    return a.sum > 0 ? a.sum * power(a.largest, largest) : a.sum;
   }
-  static DEVICE Peak of(const Peak& a, const Peak& b) {
-    const float top = maximum(a.top, b.top);
-    return {top, part(a, top) + part(b, top)};
+  static DEVICE MaxExpSum of(const MaxExpSum& a, const MaxExpSum& b) {
+    const float largest = maximum(a.largest, b.largest);
+    return {largest, part(a, largest) + part(b, largest)};
   }
 };
 template <class Op, class Value>
-DEVICE Peak measured(const Value& value, int count, const Peak& none) {
-  const float top = measured<Max>(value, count, none.top);
+DEVICE MaxExpSum reduce_segment(const Value& value, int count, const MaxExpSum& none) {
+  const float largest = reduce_segment<Max>(value, count, none.largest);
   const auto powers = [&](int i, float(&of)[VEC]) {
     value(i, of);
 #pragma unroll
-    for (int lane = 0; lane < VEC; ++lane) of[lane] = power(of[lane], top);
+    for (int lane = 0; lane < VEC; ++lane) of[lane] = power(of[lane], largest);
   };
-  return {top, measured<Sum>(powers, count, 0.0f)};
+  return {largest, reduce_segment<Sum>(powers, count, 0.0f)};
 }

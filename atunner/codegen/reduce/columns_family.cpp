@@ -1,7 +1,15 @@
-// Reductions over any axes: column sums, bias gradients, statistics of channels, softmax along an
-// axis that is not the last. Blocks own strips of what is kept; what is reduced is divided over the
-// threads of a block, and over blocks whose parts a further kernel combines, always in the same
-// order.
+// Outer-axis reductions: column sums, bias gradients, statistics of channels, softmax along an axis
+// that is not the last; and last-axis reductions of few long rows. A block owns some neighbouring
+// kept (not reduced) elements. The reduction is divided over the threads of a block, and over
+// blocks whose partial results a further kernel combines, always in the same order.
+//
+// Example: the sum over axis 0 of x[4096, 1024] keeps 1024 columns. With kept_threads = 32,
+// vector = 4, reduced_threads = 8 and splits = 16, a block of 256 threads has 128 neighbouring
+// columns and 256 of the 4096 rows; 8 x 16 blocks write 16 partial sums per column, which the
+// kernel `finish` adds up.
+//
+// `hold` says how results that need the elements again get them: 0 reads them once more from
+// memory, 1 holds them in registers, 2 in a ring in shared memory (columns_ring_text.cpp).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,10 +31,10 @@ std::optional<ReductionProgram> ProgramOf(const Task& task) {
   return program && ColumnsCanBeWritten(*program) ? std::move(program) : std::nullopt;
 }
 
-constexpr int64_t kHeldBytes = 384;   // of a thread, between passes
-constexpr int64_t kRing = 2;          // of hold
-constexpr int64_t kMostPlaces = 9;    // in a ring
-constexpr int64_t kPlaceBytes = 512;  // of shared memory beside elements, for each
+constexpr int64_t kHeldBytes = 384;  // bytes that a thread holds between passes
+constexpr int64_t kRing = 2;         // the value of `hold` for a ring
+constexpr int64_t kMaxSlots = 9;     // most segments in a ring
+constexpr int64_t kSlotBytes = 512;  // shared memory of a slot beside its elements
 
 class ColumnsTemplate : public GraphTemplate {
  public:
@@ -47,10 +55,10 @@ class ColumnsTemplate : public GraphTemplate {
                           program_.kept_inside || vector == 1 ? "elements" : "vectors"));
     const ColumnsSchedule schedule = ScheduleOf(at);
     if (schedule.ring)
-      constants.Int("MOST_STEPS", MostSteps(at), "of a part")
-          .Int("PLACES", Places(at), "of parts in shared memory")
-          .Int("LATE", Late(at), "of those measured")
-          .Int("RING_STEPS", RingSteps(at), "of each input in a ring");
+      constants.Int("MAX_STEPS", MaxSteps(at), "vectors of a segment, at most")
+          .Int("SLOTS", Slots(at), "segments of a ring in shared memory")
+          .Int("DELAY", Delay(at), "segments between reducing one and writing it")
+          .Int("RING_STEPS", RingSteps(at), "vectors of each input in a ring");
     return RenderedKernel{
         Source(configuration, "reductions over any axes", constants,
                {TextIf(schedule.narrow, embed::kNarrowCuh), embed::kVectorCuh, embed::kCombineCuh,
@@ -164,49 +172,48 @@ class ColumnsTemplate : public GraphTemplate {
     return {at["vector"],    at["splits"],        at["unroll"],
             at["hold"] == 1, at["hold"] == kRing, IsNarrow(graph_, space_, at.configuration)};
   }
-  /// Of neighbours, in one pass: what blocks have found is told once. Asynchronous copies move four
-  /// bytes at least.
+  /// True if a ring can compute the program: one pass over columns that are contiguous in memory,
+  /// so that blocks exchange partial results once, on a GPU with cp.async.
   bool CanRing(const ReductionProgram& program) const {
     return CapabilitiesOf(profile_).cp_async && ElementBytes() > 0 &&
            !program.element_outputs.empty() && program.pass_count == 1 && !program.kept_inside &&
            program.equals.empty() && Reduced() < INT32_MAX &&
            ColumnsCanBeWritten(program, {.splits = 2, .ring = true});
   }
-  /// That a block takes, at most.
-  int64_t MostSteps(const Chosen& at) const { return CeilDiv(Steps(at["vector"]), at["splits"]); }
-  /// A whole multiple of 16 bytes.
-  int64_t RingSteps(const Chosen& at) const { return CeilDiv(MostSteps(at) * Places(at), 4) * 4; }
-  int64_t PartBytes(const Chosen& at) const {
-    return MostSteps(at) * at["vector"] * ElementBytes() + kPlaceBytes;
+  /// Most vectors of a segment.
+  int64_t MaxSteps(const Chosen& at) const { return CeilDiv(Steps(at["vector"]), at["splits"]); }
+  /// Vectors of one input's ring, a multiple of 4, so that the next input's ring is aligned.
+  int64_t RingSteps(const Chosen& at) const { return CeilDiv(MaxSteps(at) * Slots(at), 4) * 4; }
+  int64_t SegmentBytes(const Chosen& at) const {
+    return MaxSteps(at) * at["vector"] * ElementBytes() + kSlotBytes;
   }
-  /// Parts in a ring: as many as there is room for.
-  int64_t Places(const Chosen& at) const {
+  /// Segments in a ring: as many as there is room for.
+  int64_t Slots(const Chosen& at) const {
     const int64_t room = std::min<int64_t>(
         profile_.shared_per_block,
         profile_.shared_per_sm / at["rings"] - profile_.shared_reserved_per_block);
-    return std::min(room / PartBytes(at), kMostPlaces);
+    return std::min(room / SegmentBytes(at), kMaxSlots);
   }
-  /// Those of them that wait for other blocks: three more than a block has of a strip (batch_norm
-  /// 256 x 64 x 112 x 112 in float32 took 783, 508 and 470 us with five, six and seven, of four
-  /// parts that a block has of each strip).
-  int64_t Late(const Chosen& at) const {
-    const int64_t of_strip = CeilDiv(at["splits"], at["rings"] * profile_.sms);
-    return std::min(std::max(2 * Places(at) / 3, of_strip + 3), Places(at) - 2);
+  /// Segments that wait for other blocks: three more than a block has of a column (batch_norm
+  /// 256 x 64 x 112 x 112 in float32 took 783, 508 and 470 us with five, six and seven, where a
+  /// block has four segments of each column).
+  int64_t Delay(const Chosen& at) const {
+    const int64_t of_column = CeilDiv(at["splits"], at["rings"] * profile_.sms);
+    return std::min(std::max(2 * Slots(at) / 3, of_column + 3), Slots(at) - 2);
   }
   double Strips(const Chosen& at) const {
     const int64_t lanes = program_.kept_inside ? at["vector"] : 1;
     return std::ceil(Kept() / Real(at["kept_threads"] * lanes));
   }
-  /// Where blocks have rings of parts, memory is what counts. Measured best on an H200: one of 512
-  /// threads on each multiprocessor, with nine places for moments; exponentials, which take longer,
-  /// want larger parts.
+  /// ns with a ring: memory decides. Measured best on an H200: one block of 512 threads on each SM,
+  /// with nine slots for moments; exponentials, which take longer, want larger segments.
   double RingNs(const Chosen& at) const {
     const CostConstants& costs = CostsOf(profile_);
     const double width = Real(at["vector"]) * Narrowest() >= 16 ? 1 : costs.ring_vector8;
     const double off = std::fabs(
-                           std::log2(Real(PartBytes(at)) / (program_.beside.empty()
-                                                                ? costs.ring_part_bytes_exponentials
-                                                                : costs.ring_part_bytes))) +
+                           std::log2(Real(SegmentBytes(at)) /
+                                     (program_.beside.empty() ? costs.ring_part_bytes_exponentials
+                                                              : costs.ring_part_bytes))) +
                        std::fabs(std::log2(Real(at["reduced_threads"] * at["rings"]) /
                                            costs.ring_threads));
     const double turns = Strips(at) * Real(at["splits"]) / Real(at["rings"] * profile_.sms);
@@ -218,7 +225,7 @@ class ColumnsTemplate : public GraphTemplate {
   int64_t Readings() const {
     return program_.pass_count + (program_.element_outputs.empty() ? 0 : 1);
   }
-  /// Of one element of the space, in all inputs that have one for each.
+  /// Bytes of one element in all inputs of the space's shape.
   int64_t ElementBytes() const {
     int64_t bytes = 0;
     for (graph::NodeId id : program_.graph.inputs()) {
@@ -230,7 +237,7 @@ class ColumnsTemplate : public GraphTemplate {
   int64_t Steps(int64_t vector) const {
     return program_.kept_inside ? Reduced() : Reduced() / vector;
   }
-  /// Bytes of the widest element that lies beside others in a vector.
+  /// Bytes of the widest element that is moved in vectors.
   int64_t Widest() const {
     int64_t widest = 1;
     const auto add = [&](graph::NodeId id) {
@@ -254,22 +261,22 @@ class ColumnsTemplate : public GraphTemplate {
     const int64_t extent = inner < 0 ? 1 : program_.space[inner].factor();
     space_.parameters = {
         {"kept_threads", Integers({1, 4, 8, 16, 32, 64, 128, 256}),
-         "threads beside each other along what is kept"},
+         "neighbouring threads along the kept (not reduced) axes"},
         {"reduced_threads", Integers({1, 4, 8, 16, 32, 64, 128, 256, 512}),
-         "threads that divide what is reduced"},
+         "threads that divide the reduction"},
         {"vector", VectorWidths(Widest(), extent, 32),
          "neighbouring elements that a thread moves at once"},
         {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}),
-         "blocks that divide what is reduced"},
+         "blocks that divide the reduction"},
         {"unroll", Integers({1, 4, 8}), "steps of the loop whose loads are in flight together"},
         {"hold",
          Readings() == 1 ? Integers({0})
          : in_ring_      ? Integers({0, 1, kRing})
                          : Integers({0, 1}),
-         "where a thread's elements stay between passes: nowhere, in registers, in a ring of parts "
-         "in shared memory"},
+         "where elements stay between passes: 0 = nowhere, 1 = in registers, 2 = in a ring in "
+         "shared memory"},
         {"rings", in_ring_ ? Integers({1, 2, 3, 4}) : Integers({1}),
-         "blocks of a multiprocessor that have one each"},
+         "blocks of an SM with a ring each"},
     };
     Add("hold == 2 or rings == 1", "no rings");
     AddFunctions(graph_, space_);
@@ -287,7 +294,7 @@ class ColumnsTemplate : public GraphTemplate {
     // Long chains of additions lose what a plain sum of 256 of them keeps.
     Add(fmt::format("{} <= reduced_threads * splits * max(256, {} // 64)", Reduced(), Reduced()),
         "sums in one long chain");
-    // a whole multiple of this
+    // The number of kept elements is a multiple of this.
     const int64_t kept = graph::ElementCount(program_.Part(false)).factor();
     Add(fmt::format(
             "hold != 1 or (splits == 1 and unroll == 1 and ({0}) % reduced_threads == 0 and "
@@ -295,30 +302,30 @@ class ColumnsTemplate : public GraphTemplate {
             steps, std::max<int64_t>(ElementBytes(), 4), kHeldBytes, kept,
             program_.kept_inside ? "vector" : "1"),
         "a thread holds few elements, none of them beyond an end");
-    const std::string parked = fmt::format(
+    const std::string segment = fmt::format(
         "(ceil_div({}, splits) * kept_threads * vector * {} + 64)", steps, ElementBytes());
     Add(fmt::format("hold < 2 or vector * {} >= 4", Narrowest()), "asynchronous copies");
-    const std::string places = fmt::format(
-        "min({}, min({}, {} // rings - {}) // ({} + {}))", kMostPlaces, profile_.shared_per_block,
-        profile_.shared_per_sm, profile_.shared_reserved_per_block, parked, kPlaceBytes);
+    const std::string slots = fmt::format(
+        "min({}, min({}, {} // rings - {}) // ({} + {}))", kMaxSlots, profile_.shared_per_block,
+        profile_.shared_per_sm, profile_.shared_reserved_per_block, segment, kSlotBytes);
     Add(fmt::format("hold != 2 or (kept_threads == 1 and reduced_threads >= 64 and splits > 1 and "
                     "unroll == 4 and "
                     "splits * reduced_threads <= {} and splits * {:.0f} < 1073741824)",
                     steps, Kept()),
-        "parts of strips have vectors for every thread, and 32 bits number them");
+        "segments have vectors for every thread, and 32 bits number them");
     Add(fmt::format("hold != 2 or (rings * (reduced_threads + 64) <= 2048 and {0} >= 4 and splits "
                     "<= ({0} - 3) * rings * {1})",
-                    places, profile_.sms),
-        "a ring has four parts, three of them more than a block has of a strip");
-    Add("reduced_threads != 128 or hold == 2", "measured in rings alone");
-    Add("unroll * vector <= 32", "what is in flight takes registers");
+                    slots, profile_.sms),
+        "a ring has four slots, three more than a block has segments of a column");
+    Add("reduced_threads != 128 or hold == 2", "only measured in rings");
+    Add("unroll * vector <= 32", "loads in flight take registers");
     size_t bytes = 0;  // of shared memory for each thread and lane, each kind of reduction its own
     for (const ColumnsPartial& partial : PartialsOf(program_, false)) bytes += partial.bytes;
     Add(fmt::format("reduced_threads == 1 or kept_threads * reduced_threads * {} * {} <= 49152",
                     program_.kept_inside ? "vector" : "1", std::min<size_t>(bytes, 48)),
         "partial results exceed shared memory");
-    Add(fmt::format("hold != 2 or {} * (reduced_threads // 32 + 1) + 16 <= {}", bytes, kPlaceBytes),
-        "what warps leave exceeds its shared memory");
+    Add(fmt::format("hold != 2 or {} * (reduced_threads // 32 + 1) + 16 <= {}", bytes, kSlotBytes),
+        "partial results of warps exceed their shared memory");
   }
 
   LaunchPlan PlanOf(const Configuration& configuration) const {
@@ -338,7 +345,7 @@ class ColumnsTemplate : public GraphTemplate {
       const std::string words = fmt::format("{} * {} * {}", schedule.splits, partial.bytes / 8,
                                             kept);
       if (schedule.ring)
-        plan.steps.push_back(Step("nothing_told", fmt::format("ceil_div({}, 256)", words),
+        plan.steps.push_back(Step("clear_published", fmt::format("ceil_div({}, 256)", words),
                                   Expr(256), {"@" + partial.name, "i64:" + words}));
     }
     for (const std::string& name : ColumnsKernels(program_, schedule)) {

@@ -1,4 +1,4 @@
-// The text of the kernels that compute a ReductionProgram.
+// The CUDA text of outer-axis reductions (and of last-axis reductions of few long rows).
 #pragma once
 
 #include <string>
@@ -11,22 +11,24 @@ namespace atunner {
 
 struct ColumnsSchedule {
   int64_t vector = 1;
-  int64_t splits = 1;  ///< parts of what is reduced that blocks of their own work on
+  int64_t splits = 1;  ///< blocks that share the reduction of one column
   int64_t unroll = 1;
-  bool hold = false;  ///< elements between passes, in registers
-  /// The same in shared memory, of parts of strips, which are written after others: one kernel
+  bool hold = false;  ///< keep the elements in registers between passes
+  /// Keep a segment of a column in a ring in shared memory and write it some segments later, so
+  /// that one kernel does both passes (columns_ring_text.cpp).
   bool ring = false;
-  bool narrow = false;  ///< short functions, as 16-bit results need them
+  bool narrow = false;  ///< use the faster functions that are exact to 16-bit results
 };
 
-/// What a reduction's parts are kept in between kernels, where there are splits.
+/// The workspace of a reduction's partial results, one for each of the splits.
 struct ColumnsPartial {
   graph::NodeId id = 0;
   std::string name;
-  std::string type;  ///< of one part
-  size_t bytes = 4;  ///< of it
+  std::string type;  ///< of one partial result
+  size_t bytes = 4;  ///< of one partial result
 };
-/// What blocks with rings tell each other lies in words of 64 bits.
+/// One workspace per reduction; with `ring` one for all, of 64-bit words that each hold 32 bits of
+/// data and a flag.
 std::vector<ColumnsPartial> PartialsOf(const ReductionProgram& program, bool ring);
 
 /// Names of the kernels in the order in which they run.
@@ -36,8 +38,8 @@ std::vector<std::string> ColumnsKernels(const ReductionProgram& program,
 std::string ColumnsText(const ReductionProgram& program, const KernelSpec& spec,
                         const ColumnsSchedule& schedule);
 
-/// Is everything that elements are computed from where its coordinates say, and what rings park
-/// used where it lies alone?
+/// True if every element is computed from elements at its own coordinates, as these kernels need
+/// it.
 bool ColumnsCanBeWritten(const ReductionProgram& program, const ColumnsSchedule& schedule = {});
 
 }  // namespace atunner
