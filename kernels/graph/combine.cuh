@@ -1,4 +1,4 @@
-// How two values become one.
+// Operations that combine two values.
 struct Sum {
   template <class T>
   static DEVICE T of(T a, T b) {

@@ -1,5 +1,5 @@
-// Elements in memory, and the values that are computed with; 16-bit ones where their types are
-// known.
+// Conversion between elements in memory and the values of the arithmetic; 16-bit types where they
+// are known.
 #define DEVICE __device__ __forceinline__
 
 template <class To, class From>

@@ -1,17 +1,18 @@
-// Windows over the last axes of images; what lies beyond an image changes no result. A thread
-// computes VEC neighbouring results in each of BELOW rows, from strips of the operand's rows: what
-// windows share is read and converted once. WEIGHTED: elements of a window are multiplied by the
-// filter of their image's channel and added up. columns of the operand below VEC windows
+// Windows over the last axes of images; elements beyond an image change no result. A thread
+// computes VEC neighbouring results in each of BELOW rows, from strips of the operand's rows:
+// elements that windows share are read and converted once. WEIGHTED: the elements of a window are
+// multiplied by the filter of their image's channel and added up. Columns of the operand below VEC
+// windows:
 constexpr int SPAN = (VEC - 1) * STRIDE_W + (SIZE_W - 1) * DILATION_W + 1;
-// and its rows below BELOW windows
+// Rows of the operand below BELOW windows:
 constexpr int SPAN_H = (BELOW - 1) * STRIDE_H + (SIZE_H - 1) * DILATION_H + 1;
-// a strip begins with a whole piece
+// A strip begins with a whole piece.
 constexpr int SHIFT = (PIECE - PAD_W % PIECE) % PIECE;
 constexpr int PIECES = (SHIFT + SPAN + PIECE - 1) / PIECE;
 constexpr bool EDGES = PAD_W > 0 || OUT_W % VEC != 0 ||
                        (OUT_W - 1) * STRIDE_W + (SIZE_W - 1) * DILATION_W >= IN_W;
 
-/// Is row k of those below the windows in the windows of row `o`, or in any?
+/// True if row k below the windows belongs to the windows of row `o`; below: to any.
 DEVICE constexpr bool below(int k, int o) {
   return k >= o * STRIDE_H && (k - o * STRIDE_H) % DILATION_H == 0 &&
          (k - o * STRIDE_H) / DILATION_H < SIZE_H;
@@ -32,7 +33,7 @@ struct Strip {
   };
   DEVICE Strip() {}
 
-  /// From column `start` on, a multiple of PIECE.
+  /// Loads the strip that begins at column `start`, a multiple of PIECE.
   DEVICE void read(const From* row, int start) {
 #pragma unroll
     for (int p = 0; p < PIECES; ++p) {
@@ -43,7 +44,7 @@ struct Strip {
         continue;
       }
 #pragma unroll
-      for (int e = 0; e < PIECE; ++e) {  // little of a whole piece would be used
+      for (int e = 0; e < PIECE; ++e) {  // most of a whole piece would not be used
         if (e >= first && e < last && (!EDGES || (unsigned)(at + e) < IN_W))
           element[p * PIECE + e] = row[at + e];
       }
@@ -55,7 +56,7 @@ struct Strip {
   }
 };
 
-/// A row of a filter: its weights times VEC windows.
+/// A row of a filter: adds its weights times VEC windows.
 DEVICE void add_weighted(const Acc (&weights)[SIZE_W], const Acc (&element)[SPAN],
                          Acc (&total)[VEC]) {
 #pragma unroll
@@ -66,7 +67,7 @@ DEVICE void add_weighted(const Acc (&weights)[SIZE_W], const Acc (&element)[SPAN
   }
 }
 
-/// Combines the windows that begin at these places of one image into `total`.
+/// Combines the windows that begin at these coordinates of one image into `total`.
 DEVICE void pool(const From* __restrict__ image, const From* __restrict__ filter, int d0, int h0,
                  int w0, Acc (&total)[BELOW][VEC]) {
 #pragma unroll
@@ -109,7 +110,7 @@ DEVICE void pool(const From* __restrict__ image, const From* __restrict__ filter
   }
 }
 
-/// The results of thread number `thread` of all, if there are so many.
+/// The results of thread number `thread`, if there are so many threads.
 DEVICE void pool_all(const From* __restrict__ x, const From* __restrict__ filters,
                      To* __restrict__ y, unsigned images, unsigned thread) {
   constexpr unsigned GROUPS_W = (OUT_W + VEC - 1) / VEC, GROUPS_H = (OUT_H + BELOW - 1) / BELOW;

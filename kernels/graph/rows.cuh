@@ -1,18 +1,18 @@
-// Rows of graphs.
+// Last-axis reductions of graphs.
 constexpr int CHUNKS = (COLS + THREADS_PER_ROW * VEC - 1) / (THREADS_PER_ROW * VEC);
-constexpr bool EXACT = COLS % (THREADS_PER_ROW * VEC) == 0;  // no thread looks beyond its row
+constexpr bool EXACT = COLS % (THREADS_PER_ROW * VEC) == 0;  // no thread reads beyond its row
 
-/// e^v, of sums of such: few instructions, or 16-bit rows would wait for them. What the product is
-/// rounded by counts for less the smaller the term, and e^0 is 1.
+/// e^v as a term of a sum: few instructions, or 16-bit rows would wait for them. The rounding of
+/// the product matters less the smaller the term is, and e^0 is exactly 1.
 DEVICE float exponential(float v) { return power_of_two(v * 1.4426950408889634f); }
-/// A sum of exponentials of distances from `top`, as one of distances from `other`. EQUALS: equal
-/// infinities are 0 apart.
+/// Converts a sum of exponentials of distances from `top` into one of distances from `other`.
+/// EQUALS: the distance of equal infinities is 0.
 template <bool EQUALS>
 DEVICE float scaled_sum(float sum, float top, float other) {
   if (EQUALS) return sum * exponential(top == other ? 0.0f : top - other);
   return sum * exponential(top - (other == __int_as_float(0xff800000) ? 0.0f : other));
 }
-/// Adds e^(x - top) of N elements to `sum`, where `top` becomes the largest of all so far.
+/// Adds e^(x - top) of N elements to `sum`, where `top` becomes the largest element so far.
 template <bool EQUALS, int N>
 DEVICE void add_exponentials(float& top, float& sum, const float (&x)[N]) {
   const float largest = maximum(top, tree<Max, N>(x));
@@ -22,15 +22,15 @@ DEVICE void add_exponentials(float& top, float& sum, const float (&x)[N]) {
   top = largest;
 }
 
-/// The row that this thread serves of the group which begins with row `group`: its own, or the
-/// group's first.
+/// The row that this thread serves in the group that begins with row `group`: its own, or the
+/// group's first row where its own does not exist.
 DEVICE long long row_of(long long group, long long rows) {
   const long long row = group + threadIdx.x / THREADS_PER_ROW;
   return row < rows ? row : group;
 }
 
-/// Copies `count` neighbouring elements to shared memory by 16 bytes; both begin at a multiple of
-/// those.
+/// Copies `count` neighbouring elements to shared memory in pieces of 16 bytes; both addresses are
+/// multiples of 16 bytes.
 template <class T>
 DEVICE void stage(T* to, const T* from, int count) {
   constexpr int PIECE = 16 / sizeof(T);

@@ -18,7 +18,7 @@ DEVICE T sign(T v) {
   return v > 0 ? T(1) : v < 0 ? T(-1) : v;
 }
 
-/// One less where the quotient was rounded up: then it leaves a rest of the wrong sign.
+/// One less where the quotient was rounded up: then the remainder has the wrong sign.
 template <class T>
 DEVICE T floored(T a, T b, T quotient) {
   const T rest = is_inf(b) ? a : fma(-quotient, b, a);

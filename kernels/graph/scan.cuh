@@ -1,7 +1,8 @@
-// Running sums over a tile, in an order that does not depend on time. `carry` is what came before
-// the tile, and then what came before the next one.
+// Scans (running sums) over a tile, in an order that does not depend on timing. `carry` is the
+// total of the tiles before; afterwards it includes this tile.
 #if ALONG_LINES
-// The threads of a line have ITEMS vectors each: vector number item * THREADS + thread of the tile.
+// Along rows: the threads of a line have ITEMS vectors each; vector number item * THREADS + thread
+// of the tile.
 constexpr int CARRIES = 1;
 constexpr int TILE = THREADS * VEC * ITEMS;
 constexpr int WARPS = THREADS / 32;
@@ -41,8 +42,8 @@ DEVICE void scan_tile(T (&value)[ITEMS][VEC], T (&carry)[1], T neutral, int& slo
   carry[0] = Op::of(carry[0], (T)__shfl_sync(0xffffffffu, total, ITEMS * WARPS - 1));
 }
 #else
-// THREADS beside each other have VEC neighbouring lines each; GROUPS of them follow each other
-// along the lines, with ITEMS elements of every line.
+// Across rows: THREADS neighbouring threads have VEC neighbouring lines each; GROUPS of them follow
+// each other along the lines, with ITEMS elements of every line.
 constexpr int CARRIES = VEC;
 constexpr int TILE = GROUPS * ITEMS;
 

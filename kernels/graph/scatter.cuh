@@ -1,8 +1,8 @@
-// Places gathered by the row that they name. Rows' lists lie one after the other in no certain
-// order, but each is sorted, so that what is combined does not depend on what runs when.
+// Updates listed by the row that they go to. The lists of rows follow each other in memory in no
+// fixed order, but each list is sorted, so that results do not depend on timing.
 
-/// Of row `row`, which had `count` places: where its list begins, told to `begins` and to
-/// `cursors`. Whole warps call.
+/// Allocates the list of row `row`, whose length is in `cursors`: writes its begin to `begins` and
+/// `cursors`. Whole warps call this.
 DEVICE void begin_list(long long row, long long rows, int* total, int* begins, int* cursors) {
   const int count = row < rows ? cursors[row] : 0, lane = threadIdx.x % 32;
   const int upto = warp_scan<Sum>(count);
@@ -12,8 +12,8 @@ DEVICE void begin_list(long long row, long long rows, int* total, int* begins, i
   if (row < rows) begins[row] = cursors[row] = base + upto - count;
 }
 
-/// Sorts the lists of as many rows as the block has threads: those of up to 32 each by a warp,
-/// which counts for every element how many are less, others by all.
+/// Sorts the lists of as many rows as the block has threads: lists of up to 32 elements by a warp,
+/// which counts for every element how many are less; longer ones by the whole block.
 DEVICE void sort_lists(long long first, long long rows, const int* begins, const int* ends,
                        int* list) {
   __shared__ int waiting[1024], waits;

@@ -1,8 +1,8 @@
 constexpr int USERS = STRIP < 512 ? STRIP : 512;
 
-/// combine() of every thread of a warp with at >= 0, in the order of threads where several have the
-/// same `at`: those whose places share a word of `users` take turns. The words are zero before and
-/// after.
+/// Calls combine() for every thread of a warp with at >= 0, in the order of threads where several
+/// have the same `at`: threads whose indices share a word of `users` take turns. The words are zero
+/// before and after.
 template <class Combine>
 DEVICE void in_order(unsigned* users, int at, const Combine& combine) {
   const unsigned own = 1u << threadIdx.x % 32;

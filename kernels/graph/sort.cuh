@@ -1,6 +1,6 @@
-/// Sorts a list by all threads of a block, whole warps: a bitonic network whose steps all ascend,
-/// so that what a power of two lacks is as good as infinite. Steps of up to 32 stay within the 64
-/// elements of a warp.
+/// Sorts a list by all threads of a block, in whole warps: a bitonic network whose steps all
+/// ascend, so that the elements missing up to a power of two count as infinite. Steps of up to 32
+/// stay within the 64 elements of a warp.
 template <class T>
 DEVICE void sort_by_block(T* list, int count) {
   __syncthreads();

@@ -1,7 +1,7 @@
-// Blocks that are dealt out to many tensors.
+// Multi-tensor apply: one launch whose blocks are divided among many tensors.
 constexpr long long TILE = (long long)VEC * ITEMS * BLOCK;
 
-/// Whose block it is: tensor i has those from first[i] on.
+/// The tensor that a block works on: tensor i has the blocks from first[i] on.
 DEVICE int tensor_of(const int* first, int tensors, int block) {
   int low = 0, high = tensors;
   while (high - low > 1) {
@@ -11,7 +11,7 @@ DEVICE int tensor_of(const int* first, int tensors, int block) {
   return low;
 }
 
-/// Combines the values of THREADS threads, in the same order every time; the first thread has the
+/// Combines the values of THREADS threads, always in the same order; the first thread has the
 /// result.
 template <class Op, int THREADS, class T>
 DEVICE T block_reduce(T value, T neutral) {
@@ -26,7 +26,8 @@ DEVICE T block_reduce(T value, T neutral) {
   return values[0];
 }
 
-/// sums[i] of tensor i: what its blocks left, 8 bytes apart. A warp for each tensor.
+/// Computes sums[i] of tensor i from the partial sums of its blocks, 8 bytes apart. One warp per
+/// tensor.
 template <class Op, class T>
 DEVICE void join_parts(T* sums, T neutral, const unsigned char* parts, const int* first,
                        int tensors) {

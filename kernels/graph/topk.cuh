@@ -1,11 +1,11 @@
-// The first K of a row in the order of their values, then of their places. A bound comes from the
-// best elements of groups of threads: K groups have one that is no worse than it. What is no worse
-// than the bound is collected and ranked; where that is more than there is room for, the last of
-// the first K among those that there was room for is the next bound.
-typedef unsigned long long Key;  // order, then place: no two elements have the same
-constexpr int MOST = RANKS < 128 ? 512 : 4 * RANKS;  // that are collected
+// The first K of a row in the order of their values, then of their indices. The best elements of
+// groups of threads give a bound: K groups have one that is no worse than it. Elements no worse
+// than the bound are collected and ranked; if there are more than fit, the K-th of those that fit
+// is the next bound.
+typedef unsigned long long Key;  // order, then index: no two elements have the same
+constexpr int MOST = RANKS < 128 ? 512 : 4 * RANKS;  // elements that are collected at most
 
-/// A number that is ordered as the value is. NaN is larger than all, and zeros are equal.
+/// An unsigned number that orders as the value does. NaN is larger than all, and zeros are equal.
 template <class T>
 DEVICE Bits order_of(const T& v) {
   constexpr Bits SIGN = (Bits)1 << (8 * sizeof(Bits) - 1);
@@ -18,9 +18,8 @@ DEVICE Bits order_of(const T& v) {
   return DESCENDING ? ~bits : bits;
 }
 #if WHOLE
-// Rows are sorted by digits of eight bits, the lowest first. A word is 16 bits of what a value is
-// ordered by above 16 bits of its place, so that words are all that moves; values stay in shared
-// memory.
+// Rows are sorted by digits of eight bits, the lowest first (radix sort). A word holds 16 bits of
+// the sort key above 16 bits of the index, so that only words move; values stay in shared memory.
 constexpr int ITEMS = (TILE + BLOCK - 1) / BLOCK, WARPS = BLOCK / 32, DIGITS = 256;
 template <class T>
 struct Sorted {
@@ -31,15 +30,15 @@ struct Sorted {
 };
 extern __shared__ __align__(16) unsigned char sorted_tile[];
 
-/// Words to where one of their bytes says, those with equal ones in their order: a thread's words
-/// are 32 from each other among those of its warp.
+/// Moves words to the position that one of their bytes gives, stably: a thread's words are 32 apart
+/// among those of its warp.
 template <class T>
 DEVICE void sort_by_byte(Sorted<T>& in, const unsigned (&words)[ITEMS], int byte) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   unsigned short* const own = in.counts[warp];
   ((uint4*)own)[lane] = {};
   __syncwarp();
-  int rank[ITEMS];  // among those of the warp with this digit
+  int rank[ITEMS];  // rank among the words of the warp with this digit
 #pragma unroll
   for (int item = 0; item < ITEMS; ++item) {
     const unsigned digit = __byte_perm(words[item], 0, 0x4440 + byte);
@@ -57,7 +56,7 @@ DEVICE void sort_by_byte(Sorted<T>& in, const unsigned (&words)[ITEMS], int byte
     __syncwarp();
   }
   __syncthreads();
-  int count[8], begin = 0;  // eight of a thread: warp after warp of a digit, digit after digit
+  int count[8], begin = 0;  // eight counters per thread, ordered by digit, then by warp
   const auto counter = [&](int i) -> unsigned short& {
     return in.counts[(threadIdx.x * 8 + i) % WARPS][(threadIdx.x * 8 + i) / WARPS];
   };
@@ -76,8 +75,8 @@ DEVICE void sort_by_byte(Sorted<T>& in, const unsigned (&words)[ITEMS], int byte
     in.words[own[__byte_perm(words[item], 0, 0x4440 + byte)] + rank[item]] = words[item];
   __syncthreads();
 }
-/// use(number, place, value) of the tile's elements in order, which begins with element `first` of
-/// the row.
+/// Calls use(number, index, value) for the tile's elements in order; the tile begins with element
+/// `first` of the row.
 template <class T, class Use>
 DEVICE void sort_tile(const T* row, int first, const Use& use) {
   Sorted<T>& in = *(Sorted<T>*)sorted_tile;
@@ -96,20 +95,20 @@ DEVICE void sort_tile(const T* row, int first, const Use& use) {
 #pragma unroll
     for (int item = 0; item < ITEMS; ++item) {
       words[item] = in.words[own + 32 * item];
-      const unsigned place = words[item] & 0xffff;  // what a tile lacks comes last
+      const unsigned index = words[item] & 0xffff;  // indices beyond the tile come last
       if (byte % 2 == 0)
-        words[item] = (place < count ? order_of(in.values[place]) >> 8 * byte : 0xffffu) << 16 |
-                      place;
+        words[item] = (index < count ? order_of(in.values[index]) >> 8 * byte : 0xffffu) << 16 |
+                      index;
     }
     sort_by_byte(in, words, 2 + byte % 2);
   }
   for (int i = threadIdx.x; i < count; i += BLOCK) {
-    const int place = in.words[i] & 0xffff;
-    use(first + i, first + place, in.values[place]);
+    const int index = in.words[i] & 0xffff;
+    use(first + i, first + index, in.values[index]);
   }
 }
-/// Element i of a row of sorted runs to its place in twice as long ones; found(rank, place, value)
-/// of all where there is one.
+/// Merges element i of a row of sorted runs into runs of twice the length; calls found(rank, index,
+/// value) where only one run is left.
 template <class T, class Found>
 DEVICE void merge(const T* row, const Key* from, Key* to, int i, int run, const Found& found) {
   const int other = min((i / run ^ 1) * run, COLS);
@@ -129,9 +128,9 @@ DEVICE void merge(const T* row, const Key* from, Key* to, int i, int run, const 
     found(rank, (int)(unsigned)own, row[(unsigned)own]);
 }
 #else
-DEVICE Key key_of(Compared v, int place) { return (Key)order_of(v) << 32 | (unsigned)place; }
+DEVICE Key key_of(Compared v, int index) { return (Key)order_of(v) << 32 | (unsigned)index; }
 
-/// visit(value, place) of a thread's elements among `count`.
+/// Calls visit(value, index) for a thread's elements among `count`.
 template <class T, class Visit>
 DEVICE void each_element(const T* row, int count, const Visit& visit) {
 #pragma unroll 4
@@ -142,11 +141,11 @@ DEVICE void each_element(const T* row, int count, const Visit& visit) {
     for (int lane = 0; lane < VEC; ++lane) visit(get<Compared>(v, lane), column + lane);
   }
 }
-// groups of threads, each in a warp; fewer bound too little
+// Groups of threads within a warp; fewer groups would give a weak bound.
 constexpr int BESTS = BLOCK > 64 * RANKS ? BLOCK / 32 : 2 * RANKS;
 constexpr int MEMBERS = BLOCK / BESTS;
 
-/// What comes first; beside it no NaN counts that comes last.
+/// The better of two elements. A NaN that is ordered last does not count beside a number.
 struct Better {
   static DEVICE Compared of(Compared a, Compared b) {
     return DESCENDING ? maximum(a, b) : min(a, b);
@@ -160,7 +159,7 @@ DEVICE int rank_among(T one, const T* all, int count) {
   return rank;
 }
 
-/// found(rank, place, value) of the row's first K, and perhaps of others.
+/// Calls found(rank, index, value) for the row's first K, and perhaps for others.
 template <class T, class Found>
 DEVICE void first_of_row(const T* row, const Found& found) {
   __shared__ __align__(16) unsigned best[BESTS], worst;
@@ -177,7 +176,7 @@ DEVICE void first_of_row(const T* row, const Found& found) {
   const bool counts = threadIdx.x < BESTS && rank_among(best[threadIdx.x], best, BESTS) < K;
   if (counts) atomicMax(&worst, best[threadIdx.x]);
   __syncthreads();
-  // equal ones are as good
+  // of equal elements any will do
   if (counts && best[threadIdx.x] == worst) atomicMin(&holder, threadIdx.x);
   __syncthreads();
   const Compared limit = first[holder];

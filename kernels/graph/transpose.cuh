@@ -1,12 +1,12 @@
-// Tiles through shared memory: elements that lie side by side along `a` in the operand lie side by
-// side along `b` in the result. A thread turns VEC × VEC elements in its registers, so that the
-// tile is written and read by words of VEC elements.
+// Transposes tiles through shared memory: elements that are neighbours along `a` in the operand are
+// neighbours along `b` in the result. A thread transposes VEC × VEC elements in registers, so that
+// the tile is written and read in words of VEC elements.
 constexpr int WORDS_A = TILE_A / VEC, WORDS_B = TILE_B / VEC;
 
-/// Where the word `b` of row `a` lies: neither the words of a row nor words below each other share
-/// a bank.
-DEVICE int place(int a, int b) {
-  constexpr int AT_ONCE = 128 / (VEC * sizeof(From));  // words that the banks hold side by side
+/// The index of word `b` of row `a` in the tile, swizzled: neither the words of a row nor words
+/// below each other share a bank.
+DEVICE int word_index(int a, int b) {
+  constexpr int AT_ONCE = 128 / (VEC * sizeof(From));  // words that all banks hold together
   constexpr int TURN = WORDS_B < AT_ONCE ? WORDS_B : AT_ONCE;
   return a * WORDS_B + (b ^ (a / VEC % TURN));
 }
@@ -29,7 +29,7 @@ DEVICE void transpose_tile(const From* __restrict__ from, To* __restrict__ to, l
       Vector<From> word;
 #pragma unroll
       for (int j = 0; j < VEC; ++j) word.element[j] = rows[j].element[k];
-      tile[place(a + k, b)] = word.raw[0];
+      tile[word_index(a + k, b)] = word.raw[0];
     }
   }
   __syncthreads();
@@ -38,7 +38,7 @@ DEVICE void transpose_tile(const From* __restrict__ from, To* __restrict__ to, l
     const int b = i % WORDS_B, a = i / WORDS_B;
     if (a0 + a >= a_end || b0 + b * VEC >= b_end) continue;
     Vector<From> word;
-    word.raw[0] = tile[place(a, b)];
+    word.raw[0] = tile[word_index(a, b)];
     Vector<To> v;
 #pragma unroll
     for (int j = 0; j < VEC; ++j) v.element[j] = map(word.element[j]);

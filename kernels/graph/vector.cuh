@@ -48,14 +48,14 @@ union Vector {
   DEVICE float operator[](int lane) const { return get<float>(*this, lane); }
 };
 
-/// An element as it is computed with.
+/// An element converted to the type of the arithmetic.
 template <class To, class T>
 DEVICE To get(const Vector<T>& v, int lane) {
   return load<To>(v.element[lane]);
 }
 #ifdef __CUDA_BF16_TYPES_EXIST__
-/// A bfloat16 is the upper half of a float: one instruction, where the compiler would take the half
-/// out first.
+/// A bfloat16 is the upper half of a float: one instruction, where the compiler would extract the
+/// half first.
 template <>
 DEVICE float get<float, __nv_bfloat16>(const Vector<__nv_bfloat16>& v, int lane) {
   if (VEC == 1) return load<float>(v.element[lane]);
@@ -90,7 +90,7 @@ union InWords {
   unsigned word[COUNT];
 };
 
-/// From global to shared memory behind the thread's back, if it has whole words.
+/// Copies a vector from global to shared memory asynchronously, if it consists of whole words.
 template <class T>
 DEVICE void copy_async(Vector<T>* to, const T* from) {
   typedef typename Vector<T>::Raw Raw;

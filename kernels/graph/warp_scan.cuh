@@ -1,4 +1,4 @@
-/// What the values of a warp's threads up to this one come to.
+/// The combination of the values of a warp's threads up to this one (inclusive scan).
 template <class Op, class T>
 DEVICE T warp_scan(T value) {
 #pragma unroll

@@ -52,16 +52,17 @@ class DepthwiseFilters : public BoundTemplate {
     if (!half_precision()) constants.Line("typedef float T;");
     AddArrangement(constants, form_);
     constants.Ints(chosen(configuration), {"strip", "rows", "split_k"});
-    LaunchStep step = Step("conv_filters", std::to_string(form_.groups), kThreads,
-                           {form_.x.name, form_.w.name, "@shares"});
+    LaunchStep step = Step("wgrad", std::to_string(form_.groups), kThreads,
+                           {form_.x.name, form_.w.name, "@partial_sums"});
     step.grid[1] = Expr::MustParse("split_k");
     step.grid[2] = Expr::MustParse(fmt::format("ceil_div({}, rows)", Rows()));
-    const LaunchStep sum = Step("add_filters",
+    const LaunchStep sum = Step("add_partial_sums",
                                 std::to_string(CeilDiv(form_.groups * form_.Outputs(), kThreads)),
-                                kThreads, {"@shares", form_.y.name});
+                                kThreads, {"@partial_sums", form_.y.name});
     LaunchPlan plan = Plan(configuration, {step, sum});
-    plan.workspaces.push_back({"shares", Expr::MustParse(fmt::format(
-                                             "{} * split_k", form_.groups * form_.Outputs() * 4))});
+    plan.workspaces.push_back(
+        {"partial_sums",
+         Expr::MustParse(fmt::format("{} * split_k", form_.groups * form_.Outputs() * 4))});
     return RenderedKernel{Emit(configuration, constants, {embed::kConvDepthwiseWgradCu}),
                           std::move(plan)};
   }

@@ -264,7 +264,7 @@ class HaloConv : public BoundTemplate {
 
   void AddTiles(const Chosen& at, ConstantBlock& constants) const {
     for (size_t i = 0; i < form_.arranged.size(); ++i) {
-      constants.Line(fmt::format("constexpr int PLACES_{0} = {1}, CROP_{0} = {2};", "DHW"[i],
+      constants.Line(fmt::format("constexpr int POSITIONS_{0} = {1}, CROP_{0} = {2};", "DHW"[i],
                                  form_.arranged[i].places, form_.arranged[i].crop));
     }
     constants.Bool("DIRECT", Direct())

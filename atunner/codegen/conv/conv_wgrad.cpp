@@ -134,10 +134,10 @@ class FilterGradient : public BoundTemplate {
     const std::string texts = Arranging(plan);
     const int64_t elements = at_.x.groups * at_.dy.channels * at_.Taps() * at_.x.padded;
     plan.workspaces.push_back(
-        {"shares", Expr::MustParse(fmt::format("{} * split_k", elements * 4))});
+        {"partial_sums", Expr::MustParse(fmt::format("{} * split_k", elements * 4))});
     LaunchStep step = Step(
-        "conv_filters", Tiles(), Expr::MustParse("groups_m * groups_c * groups_r * 128 + 32"),
-        {Map(at_.x, "@arranged_x", XRows()), Map(at_.dy, "@arranged_dy", "depth"), "@shares",
+        "wgrad", Tiles(), Expr::MustParse("groups_m * groups_c * groups_r * 128 + 32"),
+        {Map(at_.x, "@arranged_x", XRows()), Map(at_.dy, "@arranged_dy", "depth"), "@partial_sums",
          at_.x.CountedImages()});
     step.grid[1] = Expr::MustParse("split_k");
     step.grid[2] = Expr(at_.x.groups);
@@ -146,9 +146,9 @@ class FilterGradient : public BoundTemplate {
     // channels (conv_wgrad.cu)
     const int64_t chunk = at_.Taps() <= 32 ? 64 : at_.Taps() <= 128 ? 16 : 4;
     plan.steps.push_back(
-        Step("add_filters",
+        Step("add_partial_sums",
              std::to_string(at_.x.groups * at_.dy.channels * CeilDiv(at_.x.padded, chunk)), 256,
-             {"@shares", at_.x.y.name}));
+             {"@partial_sums", at_.x.y.name}));
     const std::string multiply = WgmmaText({.columns = panels * kPanel,
                                             .a_transposed = !at_.direct,
                                             .b_transposed = at_.direct ? "0" : "1"});

@@ -100,18 +100,18 @@ LaunchStep ProductTemplate::TileStep(const Chosen& at, const char* entry, const 
 }
 
 ArgBinding ProductTemplate::Destination(const Chosen& at, const std::string& output) const {
-  return Split(at) ? ArgBinding::Workspace("shares") : ArgBinding::Tensor(output);
+  return Split(at) ? ArgBinding::Workspace("partial_sums") : ArgBinding::Tensor(output);
 }
 
 void ProductTemplate::FinishSplit(const Chosen& at, LaunchPlan& plan, const std::string& output,
                                   const std::string& m, const std::string& n) const {
   if (!Split(at)) return;
   const std::string elements = fmt::format("({}) * ({})", m, n);
-  plan.workspaces.push_back({"shares", Expr::MustParse(elements + " * 4 * split_k")});
+  plan.workspaces.push_back({"partial_sums", Expr::MustParse(elements + " * 4 * split_k")});
   const int64_t at_once = at["split_k"] < 16 ? 1024 : 128;  // elements of a block (split_k.cuh)
-  LaunchStep step = Step("add_shares",
+  LaunchStep step = Step("add_partial_sums",
                          fmt::format("min(ceil_div({}, {}), 4096)", elements, at_once), 256,
-                         {"@shares", output, "i64:" + elements});
+                         {"@partial_sums", output, "i64:" + elements});
   AddArguments(step, EpilogueArguments());
   plan.steps.push_back(step);
 }

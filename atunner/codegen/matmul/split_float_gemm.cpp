@@ -82,7 +82,8 @@ class PlanesGemm : public BoundTemplate {
     const bool scaled = at["planes"] < 3;
     const MatrixProduct& p = product_;
     // Without scales nobody asks for them.
-    const std::string rows = scaled ? "@rows" : "@suspects", columns = scaled ? "@columns" : rows;
+    const std::string rows = scaled ? "@rows" : "@repair_flags",
+                      columns = scaled ? "@columns" : rows;
     const std::string row_scales = scaled ? "@row_scales" : rows,
                       column_scales = scaled ? "@column_scales" : rows;
     LaunchPlan plan = Plan(at, {});
@@ -112,12 +113,12 @@ class PlanesGemm : public BoundTemplate {
                        TilesPerBlock(at)),
            "(tile_m // 64 + 1) * 128",
            {"@a_planes", "@b_planes", "@a_extents", "@b_extents", row_scales, column_scales,
-            p.c.tensor, "@suspects"});
+            p.c.tensor, "@repair_flags"});
     AddArguments(plan.steps.back(), p.epilogue_arguments);
     plan.steps.back().shared_bytes = Expr::MustParse(SharedText());
     launch("repair",
            fmt::format("min(ceil_div({}, 16) * {}, {})", p.m, TilesAcross(), 8 * profile_.sms),
-           "tile_n", {p.a.tensor, p.b.tensor, p.c.tensor, "@suspects"});
+           "tile_n", {p.a.tensor, p.b.tensor, p.c.tensor, "@repair_flags"});
     AddArguments(plan.steps.back(), p.epilogue_arguments);
     return RenderedKernel{Source(at), std::move(plan)};
   }

@@ -107,7 +107,7 @@ class Writer {
     launches_.push_back({name, blocks, threads});
     return fmt::format(
         "\nextern \"C\" __global__ void __launch_bounds__({}) {}({}, unsigned char* parts, "
-        "unsigned char* handed) {{\n",
+        "unsigned char* scalars) {{\n",
         Capitals(threads), name, KernelParameters(spec_));
   }
 
@@ -136,7 +136,7 @@ class Writer {
                         kind.size());
     text += Pointers(kind, later);
     for (size_t i = 0; later && i < form_.tensors.broadcast_scalars.size(); ++i)
-      text += fmt::format("const {0} handed{1}_ = *(const {0}*)(handed + {2});\n",
+      text += fmt::format("const {0} scalar{1}_ = *(const {0}*)(scalars + {2});\n",
                           Computed(form_.tensors.broadcast_scalars[i]), i,
                           static_cast<int64_t>(i) * kSlot);
     for (size_t i = 0; i < sums_.size(); ++i)
@@ -192,7 +192,7 @@ class Writer {
                          {.vector = vector, .narrow = narrow_, .ahead = vector > 1});
     for (size_t i = 0; i < form_.tensors.broadcast_scalars.size(); ++i) {
       const NodeId id = form_.tensors.broadcast_scalars[i];
-      elements.Know(id, {fmt::format("handed{}_", i), 0}, Single(id));
+      elements.Know(id, {fmt::format("scalar{}_", i), 0}, Single(id));
     }
     // Whatever the first member's size: only whole vectors are read so.
     elements.Number({graph::Extent(member.elements)}, ElementAt(vector), "element");
@@ -271,7 +271,7 @@ class Writer {
                              elements.Of(output.node, Single(output.node)).text);
     for (size_t i = 0; i < form_.tensors.broadcast_scalars.size(); ++i) {
       const NodeId id = form_.tensors.broadcast_scalars[i];
-      results += fmt::format("*({}*)(handed + {}) = {};\n", Computed(id),
+      results += fmt::format("*({}*)(scalars + {}) = {};\n", Computed(id),
                              static_cast<int64_t>(i) * kSlot, elements.Of(id, Single(id)).text);
     }
     return text + "__syncthreads();\nif (threadIdx.x != 0) return;\n" + elements.Scope(0) +
@@ -322,12 +322,12 @@ class TensorsTemplate : public GraphTemplate {
     std::vector<LaunchStep> steps;
     for (const auto& [name, blocks, threads] : writer.launches()) {
       steps.push_back(Launch(name, std::to_string(blocks), threads));
-      AddArguments(steps.back(), {"@parts", "@handed"});
+      AddArguments(steps.back(), {"@parts", "@scalars"});
     }
     LaunchPlan plan = Plan(at, std::move(steps));
     plan.workspaces = {
         {"parts", Expr(std::max(writer.part_bytes(), kSlot))},
-        {"handed", Expr(kSlot * static_cast<int64_t>(form_.tensors.broadcast_scalars.size() + 1))}};
+        {"scalars", Expr(kSlot * static_cast<int64_t>(form_.tensors.broadcast_scalars.size() + 1))}};
     return RenderedKernel{
         Source(at, "many tensors", {},
                {TextIf(narrow, embed::kNarrowCuh), embed::kVectorCuh, embed::kCombineCuh,

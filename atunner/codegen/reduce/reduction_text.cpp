@@ -157,10 +157,10 @@ class Writer {
   void Keep() {
     for (const RowInput& input : inputs_) {
       if (!IsKept(input)) continue;
-      Line("    Vector<{}> {}_kept[CHUNKS];", Stored(input.id), Name(input.id));
+      Line("    Vector<{}> {}_cached[CHUNKS];", Stored(input.id), Name(input.id));
       if (schedule_.prefetch) continue;
       OpenChunks("    ");
-      Line("      if (EXACT || column < COLS) read({0}_kept[chunk], {0}_row + column);\n    }}",
+      Line("      if (EXACT || column < COLS) read({0}_cached[chunk], {0}_row + column);\n    }}",
            Name(input.id));
     }
     if (!schedule_.prefetch) return;
@@ -170,7 +170,7 @@ class Writer {
     OpenChunks("    ");
     Line("      wait_copies<CHUNKS - 1>();");
     for (const RowInput& input : inputs_)
-      Line("      if (EXACT || column < COLS) {0}_kept[chunk] = {0}_next[chunk * BLOCK];",
+      Line("      if (EXACT || column < COLS) {0}_cached[chunk] = {0}_next[chunk * BLOCK];",
            Name(input.id));
     Request("    ", "group + group_step", "next_");
     Line("    }}");
@@ -209,12 +209,12 @@ class Writer {
   /// Of a gather: the place. What inputs have there is asked for early, whenever it is needed.
   void AskForPlace(NodeId id) {
     const auto& operands = NodeOf(id).operands;
-    Line("    const int {}place = (int)max(0ll, min((long long){}, COLS - 1ll));", ValueName(id),
+    Line("    const int {}index = (int)max(0ll, min((long long){}, COLS - 1ll));", ValueName(id),
          rows_.at(operands[1]));
     Coordinates at = program_.ElementAt(1);
     for (size_t axis = 0; axis < at.size(); ++axis) {
       if (program_.reduced[axis] && !program_.space[axis].one())
-        at[axis].text = ValueName(id) + "place";
+        at[axis].text = ValueName(id) + "index";
     }
     for (NodeId input : program_.StreamedFor({operands[0]})) row_.Of(input, at);
     text_ += NewStatements();
@@ -231,7 +231,7 @@ class Writer {
     for (const RowInput& input : inputs_) {
       if (std::ranges::find(streamed, input.id) == streamed.end()) continue;
       const std::string value = fmt::format("get<{}>({}_{}, lane)", Computed(input.id),
-                                            Name(input.id), IsKept(input) ? "kept[chunk]" : "in");
+                                            Name(input.id), IsKept(input) ? "cached[chunk]" : "in");
       elements.Know(input.id, {value, 1}, ElementAt(edge));
     }
     return elements;

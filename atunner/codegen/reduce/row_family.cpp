@@ -56,9 +56,9 @@ class RowTemplate : public BoundTemplate {
         .Int("TENSORS", kernel_.tensors, "read row by row")
         .Int("PARAMETERS", kernel_.parameters, "values per column")
         .Int("ADD_GROUPS", kAddGroups)
-        .Int("BOXES", choice.defers() ? 4 : 2,
-             "that what blocks of a cluster tell each other comes in by turns")
-        .Bool("BY_VALUE", true, "what all of them say of one value lies together");
+        .Int("MAILBOXES", choice.defers() ? 4 : 2,
+             "buffers for what blocks of a cluster send, in turn")
+        .Bool("BY_VALUE", true, "order: [value][block] instead of [block][value]");
     for (const char* name : {"cluster", "split", "fused"})
       constants.Define(Capitals(name), at[name]);
     constants.Line(kernel_.name == "softmax" ? "#define NEUTRAL MINUS_INFINITY"
@@ -248,7 +248,7 @@ class RowTemplate : public BoundTemplate {
       for (const char* of_rows : {"@mean", "@rstd"}) {
         all.emplace_back(if_any(!choice.fused, of_rows));
       }
-      outputs.emplace_back(if_any(choice.fused, "@shares"));
+      outputs.emplace_back(if_any(choice.fused, "@partial_sums"));
     }
     all.insert(all.end(), outputs.begin(), outputs.end());
     if (spec_.attributes.contains("eps")) all.emplace_back("f32:eps");
@@ -280,17 +280,17 @@ class RowTemplate : public BoundTemplate {
                                   ? Groups(choice)
                                   : fmt::format("min({}, ceil_div(rows, 8))", kColumnRowBlocks);
     plan.workspaces.push_back(
-        {"shares", Expr::MustParse(fmt::format("({}) * {}", count, 8 * task_.cols))});
+        {"partial_sums", Expr::MustParse(fmt::format("({}) * {}", count, 8 * task_.cols))});
     if (!choice.fused) {
       for (const char* name : {"mean", "rstd"})
         plan.workspaces.push_back({name, Expr::MustParse("rows * 4")});
       const int64_t width = task_.cols % choice.vector == 0 ? choice.vector : 1;
       plan.steps.push_back(Step("columns", fmt::format("ceil_div(cols, {})", 32 * width), 256,
-                                {"x", "dy", "@mean", "@rstd", "@shares", "i64:rows"}));
+                                {"x", "dy", "@mean", "@rstd", "@partial_sums", "i64:rows"}));
       plan.steps.back().grid[1] = Expr::MustParse(count);
     }
-    plan.steps.push_back(Step("add_shares", "ceil_div(cols, 32)", Expr(32 * kAddGroups),
-                              {"@shares", "dweight", "dbias", "i32:" + count}));
+    plan.steps.push_back(Step("add_partial_sums", "ceil_div(cols, 32)", Expr(32 * kAddGroups),
+                              {"@partial_sums", "dweight", "dbias", "i32:" + count}));
   }
 
   const RowKernel& kernel_;

@@ -69,8 +69,8 @@ constexpr int VEC = 8;  // elements per load
 constexpr int TENSORS = 1;  // read row by row
 constexpr int PARAMETERS = 0;  // values per column
 constexpr int ADD_GROUPS = 8;
-constexpr int BOXES = 2;  // that what blocks of a cluster tell each other comes in by turns
-constexpr bool BY_VALUE = true;  // what all of them say of one value lies together
+constexpr int MAILBOXES = 2;  // buffers for what blocks of a cluster send, in turn
+constexpr bool BY_VALUE = true;  // order: [value][block] instead of [block][value]
 #define CLUSTER 1
 #define SPLIT 1
 #define FUSED 0
@@ -262,7 +262,7 @@ constexpr int B_ALIGN = 4;
   const ConcretePlan plan = Resolve(kernel.plan, {{"M", 64}, {"N", 64}, {"K", 4096}}, {}).value();
   ASSERT_EQ(plan.steps.size(), 2u);
   EXPECT_EQ(plan.steps[0].grid.Count(), 8u);
-  EXPECT_EQ(plan.steps[1].entry, "add_shares");
+  EXPECT_EQ(plan.steps[1].entry, "add_partial_sums");
   ASSERT_EQ(plan.workspaces.size(), 1u);
   EXPECT_EQ(plan.workspaces[0].bytes, 64u * 64u * 4u * 8u);
 }

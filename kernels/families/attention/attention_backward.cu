@@ -1,37 +1,59 @@
-// Gradients of softmax(q · kᵀ · scale) · v through wgmma, of [heads, sequence, DIM]: first a kernel
-// whose blocks own keys, dv = pᵀ · dy and dk = dsᵀ · q, then one whose blocks own queries, dq = ds
-// · k; p are the weights and ds = p ∘ (dy · vᵀ - delta) · scale. Nothing is added in memory, so
-// that results do not depend on what runs when. Both kernels are one text: a block keeps its own
-// rows of two tensors (keys and values, or queries and dy), and tiles of the other two stream by.
-// One warp loads by tensor maps; in a group of four warps the weights go from accumulators straight
-// to left operands.
+// Attention backward on Hopper: gradients of y = softmax(q · kᵀ · scale) · v, for tensors of
+// [heads, sequence, DIM]. With the weights p = softmax(…) and ds = p ∘ (dy · vᵀ - delta) · scale,
+// where delta is the sum of y · dy along a row:
+//
+//     dv = pᵀ · dy      dk = dsᵀ · q      dq = ds · k
+//
+// Three kernels run in this order:
+// 1. `attention` (attention_wgmma.cu with STATISTICS) computes, per query, the logarithm of its sum
+// of weights and delta.
+// 2. `backward_keys`: a block owns 128 (or 64) keys, keeps k and v in shared memory, and q and dy
+// of all queries stream by. It computes sᵀ = k · qᵀ, pᵀ, dpᵀ = v · dyᵀ, dsᵀ and accumulates dv and
+// dk in registers.
+// 3. `backward_queries`: a block owns 128 queries, keeps q and dy, and k and v stream by. It
+// computes s, p, ds again and accumulates dq.
+//
+// p is computed twice (seven products instead of five), but no result is added up in memory, so
+// that gradients do not depend on timing. Heads that share keys add up inside a block
+// (other_heads).
+//
+// Kernels 2 and 3 are instances of one text: Shape says which tensors are a block's own (first and
+// second), and Work which rows of the other two it meets under causal and window masks. One thread
+// copies tiles by tensor maps; a warpgroup takes p and ds from its accumulators directly as left
+// operands of the next product:
+//
+//     products    | s(t) | dp(t) |  p(t)·dy  | s(t+1) | dp(t+1) | ds(t)·q | …
+//     registers          | p(t)  | ds(t)                                    ("slope" = ds)
+//
+// ROLES: for DIM > 128 the sums of dv and dk exceed the registers of a warpgroup, so that one
+// warpgroup accumulates dv and the other dk.
 namespace backward {
 constexpr int PANELS = (UNITS + 7) / 8;  // of 64 columns
-/// One of a tensor's tiles of `rows` rows.
+/// Bytes of a tile of `rows` rows.
 DEVICE constexpr int bytes_of(int rows) { return PANELS * rows * 128; }
 
-/// Of a query: the logarithm of its sum of weights, and the sum of y · dy along its row, times the
-/// scale.
+/// The statistics of a query: the logarithm of its sum of weights, and the sum of y · dy along its
+/// row, times the scale.
 struct Statistics {
   float log_sum, delta;
 };
 
-/// What one of the two kernels does.
+/// The parameters of one of the two kernels.
 template <bool KEYS_>
 struct Shape {
   static constexpr bool KEYS = KEYS_;
   static constexpr int GROUPS = 2;                     // of four warps
-  static constexpr int TILE = KEYS ? K_TILE : Q_TILE;  // rows that stream by at once
-  /// Buffers for the tensor that is needed first (queries, or keys), and for its partner (dy, or
-  /// values).
+  static constexpr int TILE = KEYS ? K_TILE : Q_TILE;  // rows of a streaming tile
+  /// Buffers for the streaming tensor that is needed first (queries, or keys), and for its partner
+  /// (dy, or values).
   static constexpr int STAGES = KEYS ? K_STAGES : Q_STAGES,
                        PARTNER_STAGES = KEYS ? K_PARTNER_STAGES : Q_PARTNER_STAGES;
-  /// A group for each gradient, where the registers of one cannot hold both.
+  /// One warpgroup per gradient, where the registers of one cannot hold both.
   static constexpr bool ROLES = KEYS && K_ROLES;
   static constexpr int OWN = ROLES ? 64 : GROUPS * 64;  // rows of a block
   static constexpr int THREADS = (GROUPS + 1) * 128;
-  /// Of the other rows a block's own `row` meets those from first_of(row) on, where FROM; and those
-  /// up to last_of(row), where TO.
+  /// A block's own `row` meets the other rows from first_of(row) on, if FROM, and up to
+  /// last_of(row), if TO.
   static constexpr bool FROM = KEYS ? CAUSAL : WINDOW > 0, TO = KEYS ? WINDOW > 0 : CAUSAL;
   static DEVICE int first_of(int row) { return KEYS ? row - AHEAD : row + AHEAD - WINDOW + 1; }
   static DEVICE int last_of(int row) { return KEYS ? row - AHEAD + WINDOW - 1 : row + AHEAD; }
@@ -47,7 +69,7 @@ struct Shape {
   typedef Ring<PARTNER_STAGES, bytes_of(TILE)> Partner;
 };
 
-/// A block's own rows of one head, and what streams by.
+/// A block's own rows of one head, and the range of rows that stream by.
 template <class S>
 struct Work {
   int head, first;              // of the block's own tensors
@@ -67,8 +89,8 @@ struct Work {
     other_heads = S::KEYS ? SHARING : 1;
     other_head = S::KEYS ? head * SHARING : head / SHARING;
   }
-  /// The first tile that rows from `row` on meet, and the one behind the last that rows before
-  /// `row` do.
+  /// The first tile that rows from `row` on meet, and one past the last tile that rows before `row`
+  /// meet.
   DEVICE int begin_of(int row) const { return S::FROM ? max(0, S::first_of(row)) / S::TILE : 0; }
   DEVICE int end_of(int row) const {
     return ((S::TO ? min(other, S::last_of(row - 1) + 1) : other) + S::TILE - 1) / S::TILE;
@@ -79,7 +101,7 @@ struct Tensors {
   const CUtensorMap *first, *second;
 };
 
-/// One thread's part: everything that is read, in the order in which it is needed.
+/// The copying thread: it copies everything in the order in which it is needed.
 template <class S>
 DEVICE void load_all(Tensors own, Tensors other, const Statistics* statistics, unsigned shared_at,
                      int sequence) {
@@ -91,7 +113,7 @@ DEVICE void load_all(Tensors own, Tensors other, const Statistics* statistics, u
         copy_box(to + (panel * rows + at) * 128, map, panel * 64, row + at, head, barrier);
     }
   };
-  typename S::Stream place(shared_at + S::STREAM_AT, shared_at + S::STREAM_BARRIERS);
+  typename S::Stream stream(shared_at + S::STREAM_AT, shared_at + S::STREAM_BARRIERS);
   typename S::Partner partner(shared_at + S::PARTNER_AT, shared_at + S::PARTNER_BARRIERS);
   const unsigned mine = shared_at + S::BARRIERS_AT;
   expect_bytes(mine, bytes_of(S::OWN));
@@ -101,15 +123,15 @@ DEVICE void load_all(Tensors own, Tensors other, const Statistics* statistics, u
     const int head = work.other_head + i;
     for (int tile = work.begin; tile < work.end; ++tile) {
       const int row = tile * S::TILE;
-      place.await_free();
-      const unsigned full = place.full();
+      stream.await_free();
+      const unsigned full = stream.full();
       const unsigned bytes = S::KEYS ? (min(S::TILE, sequence - row) + 1) / 2 * 16 : 0;
       expect_bytes(full, bytes_of(S::TILE) + bytes);
-      load(*other.first, place.buffer(), S::TILE, S::TILE, row, head, full);
+      load(*other.first, stream.buffer(), S::TILE, S::TILE, row, head, full);
       if (S::KEYS)
-        copy_bytes(shared_at + S::STATISTICS_AT + place.stage * S::TILE * 8,
+        copy_bytes(shared_at + S::STATISTICS_AT + stream.stage * S::TILE * 8,
                    statistics + (long long)head * ROWS + row, bytes, full);
-      place.step();
+      stream.step();
       if (!begun) {
         expect_bytes(mine + 8, bytes_of(S::OWN));
         load(*own.second, shared_at + bytes_of(S::OWN), S::OWN, 64, work.first, work.head,
@@ -124,7 +146,7 @@ DEVICE void load_all(Tensors own, Tensors other, const Statistics* statistics, u
   }
 }
 
-/// Four warps with 64 rows. FIRST: they sum dv; SECOND: dk, or dq.
+/// A warpgroup with 64 rows. FIRST: it accumulates dv; SECOND: dk, or dq.
 template <class S, bool FIRST, bool SECOND>
 struct Group {
   unsigned shared_at;
@@ -135,13 +157,13 @@ struct Group {
   float scale_log2 = scale * 1.4426950408889634f;
   Work<S> work{sequence};
   int row = S::ROLES ? 0 : threadIdx.x / 128 * 64 - 64;  // of the block's own, the group's first
-  typename S::Stream place{shared_at + S::STREAM_AT, shared_at + S::STREAM_BARRIERS};
+  typename S::Stream stream{shared_at + S::STREAM_AT, shared_at + S::STREAM_BARRIERS};
   typename S::Partner partner{shared_at + S::PARTNER_AT, shared_at + S::PARTNER_BARRIERS};
   float weights[1][S::FRAGMENTS][4], slopes[1][S::FRAGMENTS][4];  // p; dy · vᵀ, and then ds
   float values[1][FIRST ? UNITS : 1][4], sums[1][SECOND ? UNITS : 1][4];
   unsigned packed_weights[FIRST ? S::TILE / 16 : 1][4], packed_slopes[S::TILE / 16][4];
-  Statistics own[2];    // of a lane's two queries
-  bool masked = false;  // the tile at hand
+  Statistics own[2];    // the statistics of a lane's two queries
+  bool masked = false;  // the current tile has masked elements
 
   /// The first of the lane's own two rows.
   DEVICE int lane_row() const {
@@ -195,13 +217,13 @@ struct Group {
         settle(slopes);
         slope();
         pack_all(packed_slopes, slopes[0]);
-        start_output<S::TILE>(sums[0], packed_slopes, place.buffer());
+        start_output<S::TILE>(sums[0], packed_slopes, stream.buffer());
         wait_products<1>();
       }
       if (FIRST && SECOND) hold(packed_weights);
-      const auto used = place;
+      const auto used = stream;
       const auto partner_used = partner;
-      place.step();
+      stream.step();
       partner.step();
       if (SECOND) release(partner_used);
       if (tile + 1 == last_tile()) return finish_sums<0>(used, partner_used);
@@ -209,7 +231,7 @@ struct Group {
       finish_sums<SECOND ? 2 : 1>(used, partner_used);
     }
   }
-  /// Until the sums over a tile are over; PENDING products of the next one are under way.
+  /// Waits until the sums over a tile are finished; PENDING products of the next one may still run.
   template <int PENDING>
   DEVICE void finish_sums(const typename S::Stream& used, const typename S::Partner& partner_used) {
     wait_products<PENDING>();
@@ -228,28 +250,28 @@ struct Group {
   }
   /// A tile that only other groups need.
   DEVICE void pass() {
-    place.await_full();
-    release(place);
-    place.step();
+    stream.await_full();
+    release(stream);
+    stream.step();
     partner.await_full();
     release(partner);
     partner.step();
   }
   /// The next tile's products, in the background.
   DEVICE void start() {
-    place.await_full();
-    start_scores<S::OWN, S::TILE>(weights[0], shared_at + row * 128, place.buffer());
+    stream.await_full();
+    start_scores<S::OWN, S::TILE>(weights[0], shared_at + row * 128, stream.buffer());
     partner.await_full();
     if (SECOND)
       start_scores<S::OWN, S::TILE>(slopes[0], shared_at + bytes_of(S::OWN) + row * 128,
                                     partner.buffer());
   }
-  /// use(fragment, element) for all of a lane.
+  /// Calls use(fragment, element) for all elements of a lane.
   template <class Use>
   DEVICE static void each(const Use& use) {
     UNROLLED for (int i = 0; i < S::FRAGMENTS * 4; ++i) use(i / 4, i % 4);
   }
-  /// Likewise, with the statistics of its query.
+  /// The same, with the statistics of the element's query.
   template <class Use>
   DEVICE void visit(const Use& use) const {
     UNROLLED for (int j = 0; j < S::FRAGMENTS; ++j) {
@@ -259,11 +281,12 @@ struct Group {
                      : "=f"(two[0].log_sum), "=f"(two[0].delta), "=f"(two[1].log_sum),
                        "=f"(two[1].delta)
                      : "r"(shared_at + S::STATISTICS_AT +
-                           (place.stage * S::TILE + j * 8 + threadIdx.x % 4 * 2) * 8));
+                           (stream.stage * S::TILE + j * 8 + threadIdx.x % 4 * 2) * 8));
       UNROLLED for (int e = 0; e < 4; ++e) use(j, e, S::KEYS ? two[e % 2] : own[e / 2]);
     }
   }
-  /// Scores into weights; those of queries or keys that do not exist or see each other are zero.
+  /// Turns scores into weights; those of rows that do not exist or do not see each other become
+  /// zero.
   DEVICE void weigh(int tile) {
     const int other = tile * S::TILE, own_first = work.first + row;
     const bool bounded = (S::FROM && other < S::first_of(own_first + 63)) ||
@@ -280,14 +303,15 @@ struct Group {
       if (!seen) weights[0][j][e] = 0;
     });
   }
-  /// dy · vᵀ into ds, with the scale: without it float16 would overflow where gradients do not.
+  /// Turns dy · vᵀ into ds, which includes the scale: without it float16 would overflow where
+  /// gradients do not.
   DEVICE void slope() {
     visit([&](int j, int e, const Statistics& query) {
       slopes[0][j][e] = weights[0][j][e] * fmaf(slopes[0][j][e], scale, -query.delta);
     });
     if (!masked) return;
     each([&](int j, int e) {
-      // what a query that does not exist left there is no number
+      // Statistics of a query that does not exist may be NaN.
       if (weights[0][j][e] == 0) slopes[0][j][e] = 0;
     });
   }
@@ -306,11 +330,11 @@ DEVICE void run(Tensors own, Tensors other, const Statistics* statistics, int se
                                                            shared_at + S::STREAM_BARRIERS)
         .make(S::GROUPS * 4);
   }
-  // A sequence's last tile leaves some statistics as they are.
+  // The last tile of a sequence does not fill all statistics: clear them.
   for (int at = S::STATISTICS_AT + threadIdx.x * 16; at < S::BARRIERS_AT; at += S::THREADS * 16)
     asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(shared_at + at), "r"(0)
                  : "memory");
-  show_to_tensor_cores();
+  fence_async_proxy();
   __syncthreads();
   if (threadIdx.x < 128) {
     give_registers<24>();

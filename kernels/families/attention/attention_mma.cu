@@ -36,8 +36,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   unsigned fq[Q_REGISTERS ? STEPS : 1][FRAGMENTS_Q][4];
   const auto load_queries = [&](int step, unsigned(&into)[FRAGMENTS_Q][4]) {
     UNROLLED for (int i = 0; i < FRAGMENTS_Q; ++i) {
-      load_matrices(into[i],
-                    shared_at + place<TILE_Q>(warp_row + i * 16 + lane % 16, step * 2 + lane / 16));
+      load_matrices(into[i], shared_at + tile_offset<TILE_Q>(warp_row + i * 16 + lane % 16,
+                                                             step * 2 + lane / 16));
     }
   };
   if (Q_REGISTERS) {
@@ -54,7 +54,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (int tile = begin; tile < tiles; ++tile) {
     const int first_key = tile * TILE_K;
     wait_copies<STAGES - 2>();
-    __syncthreads();  // this tile is here, and nobody reads the one before it any more
+    __syncthreads();  // this tile has arrived, and all reads of the previous one are finished
     fetch_both(tile + STAGES - 1, stage == 0 ? STAGES - 1 : stage - 1);
     commit_copies();
     const unsigned k_at = shared_at + Q_BYTES + stage * STAGE_BYTES;
@@ -66,8 +66,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (!Q_REGISTERS) load_queries(step, fq[0]);
         UNROLLED for (int j = 0; j < FRAGMENTS_K / 2; ++j) {
           unsigned fk[4];  // keys are rows of b transposed: no .trans
-          load_matrices(
-              fk, k_at + place<TILE_K>(j * 16 + lane / 16 * 8 + lane % 8, step * 2 + lane / 8 % 2));
+          load_matrices(fk, k_at + tile_offset<TILE_K>(j * 16 + lane / 16 * 8 + lane % 8,
+                                                       step * 2 + lane / 8 % 2));
           UNROLLED for (int i = 0; i < FRAGMENTS_Q; ++i) {
             multiply(scores[i][2 * j], fq[Q_REGISTERS ? step : 0][i], fk[0], fk[1]);
             multiply(scores[i][2 * j + 1], fq[Q_REGISTERS ? step : 0][i], fk[2], fk[3]);
@@ -92,8 +92,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             pack_weights(weights[i], scores[i][2 * step], scores[i][2 * step + 1]);
         UNROLLED for (int d = 0; d < UNITS / 2; ++d) {
           unsigned fv[4];
-          load_transposed(fv,
-                          k_at + K_BYTES + place<TILE_K>(step * 16 + lane % 16, d * 2 + lane / 16));
+          load_transposed(
+              fv, k_at + K_BYTES + tile_offset<TILE_K>(step * 16 + lane % 16, d * 2 + lane / 16));
           UNROLLED for (int i = 0; i < FRAGMENTS_Q; ++i) {
             multiply(out[i][2 * d], weights[i], fv[0], fv[1]);
             multiply(out[i][2 * d + 1], weights[i], fv[2], fv[3]);

@@ -1,11 +1,11 @@
-// One query per sequence over keys in pages: y = softmax(q · kᵀ · scale) · v for q, y of
-// [sequences, HEADS, DIM] and pools of [pages, PAGE, KEY_HEADS, DIM]. The keys of all sequences,
-// however long those are, are dealt out in equal shares of consecutive rounds. A share's blocks
-// walk over it side by side, each with OCTETS · 8 of the query heads that share a key head, so that
-// keys and values are read once; each warp takes sixteen keys at a time, from memory straight into
-// the operands of mma.sync. Lane l is number l % 4 of its quad, quad l / 4. What each share has of
-// a sequence is a part in memory, and who ends a sequence last joins its parts, always in the same
-// order.
+// Decoding with a paged key cache: one query per sequence, y = softmax(q · kᵀ · scale) · v for q, y
+// of [sequences, HEADS, DIM] and pools of [pages, PAGE, KEY_HEADS, DIM]. The keys of all sequences,
+// however long, are divided into equal shares of consecutive rounds. A round is WARPS * 16 keys;
+// the blocks of a share work on it side by side, each with OCTETS · 8 of the query heads that share
+// a key head, so that keys and values are read once; each warp takes sixteen keys at a time, from
+// memory straight into the operands of mma.sync. Lane l is number l % 4 of its quad, quad l / 4. A
+// share writes its part of each sequence to memory, and the block that finishes a sequence last
+// joins the parts, always in the same order.
 #include <cooperative_groups.h>
 constexpr int GROUP = HEADS / KEY_HEADS;
 // of the heads that share a key head
@@ -16,13 +16,14 @@ constexpr int ROUND = WARPS * 16;          // keys that a block takes at once
 constexpr int CHUNKS = (DIM + 31) / 32;
 constexpr int STRIPS = (DIM + 63) / 64;  // of a value: eight quads have 8 elements each
 
-/// What is relative to `top` made relative to `common`, which is no smaller.
+/// The factor that turns weights relative to `top` into weights relative to `common`, which is no
+/// smaller.
 DEVICE float factor(float top, float common) {
   return top == common ? 1.0f : power_of_two(top - common);
 }
 /// Keys that a sequence has.
 DEVICE int length_of(long long last) { return (int)min(max(last, 0ll), TABLE * PAGE - 1ll) + 1; }
-/// Both halves of two words, as pairs of what stands at the same place.
+/// The low, or the high, halves of two words.
 DEVICE unsigned low_halves(unsigned a, unsigned b) { return __byte_perm(a, b, 0x5410); }
 DEVICE unsigned high_halves(unsigned a, unsigned b) { return __byte_perm(a, b, 0x7632); }
 DEVICE uint4 load_unit(const T* row, int element) {
@@ -30,14 +31,14 @@ DEVICE uint4 load_unit(const T* row, int element) {
   return PASSING ? __ldcs((const uint4*)(row + element)) : __ldg((const uint4*)(row + element));
 }
 
-/// What a warp or a block hands on, lane by lane.
+/// The state of a warp or a block, lane by lane.
 struct Part {
   float2 sums[OCTETS][32];  // maximum and total
   float4 out[OCTETS][STRIPS * 4][32];
 };
 
-/// What a warp has of the heads: a lane's sums are its share of those of head l / 4, its outputs of
-/// heads 2 (l % 4) and the next.
+/// The state of a warp: a lane's maximum and total are its part of those of head l / 4, its outputs
+/// those of heads 2 (l % 4) and the next.
 struct Running {
   float top[OCTETS], total[OCTETS];
   float out[OCTETS][STRIPS * 4][4];  // fragments of 16 elements × 8 heads
@@ -46,8 +47,8 @@ struct Running {
     clear(out);
     UNROLLED for (int o = 0; o < OCTETS; ++o) top[o] = __int_as_float(0xff800000), total[o] = 0;
   }
-  /// Scores of sixteen keys, of which `count` exist, into weights; a lane's keys are 2 (l % 4) and
-  /// the next, and those 8 behind.
+  /// Turns the scores of sixteen keys, of which `count` exist, into weights; a lane's keys are 2 (l
+  /// % 4), the next, and those 8 behind.
   DEVICE void weigh(const float (&scores)[2][4], float scale_log2, int count,
                     unsigned (&weights)[OCTETS][2]) {
     constexpr float SLACK = 8;  // powers of two that the maximum may be too low
@@ -98,7 +99,7 @@ struct Running {
       }
     }
   }
-  /// The means, into the rows of y of so many heads.
+  /// Stores the weighted means into the rows of y of `heads` heads.
   DEVICE void finish(T* y, int heads) const {
     const int lane = threadIdx.x % 32;
     UNROLLED for (int o = 0; o < OCTETS; ++o) {
@@ -115,14 +116,13 @@ struct Running {
       }
     }
   }
-  /// Of what the lanes with the sums of a head say: what concerns the two heads of this lane's
-  /// outputs.
+  /// Exchanges a factor per head: returns the factors of the two heads of this lane's outputs.
   static DEVICE float2 of_heads(float by) {
     const int first = threadIdx.x % 4 * 8;
     return make_float2(__shfl_sync(0xffffffffu, by, first),
                        __shfl_sync(0xffffffffu, by, first + 4));
   }
-  /// Outputs of an octet.
+  /// Multiplies the outputs of an octet of heads.
   DEVICE void scale(int o, float by) {
     const float2 both = of_heads(by);
     UNROLLED for (int d = 0; d < STRIPS * 4; ++d) out[o][d][0] *= both.x, out[o][d][1] *= both.y,
@@ -146,11 +146,11 @@ struct Running {
   }
 };
 
-/// Where keys begin in a pool, of one sequence and one key head.
+/// The addresses of the keys of one sequence and one key head in a pool.
 struct Pages {
   const long long* table;
   int head, pages;
-  /// Lane l looks for key first + l % 16, or the last one that counts.
+  /// Lane l looks up key first + l % 16, or the last valid one.
   DEVICE int row_of(int first, int length) const {
     const int key = min(first + (int)threadIdx.x % 16, length - 1);
     const int page = (int)min(max(__ldg(table + key / PAGE), 0ll), pages - 1ll);
@@ -206,8 +206,7 @@ DEVICE void score(float (&scores)[2][4], const Queries& queries, const uint4 (&k
   }
 }
 
-/// Puts together what the warps of a block have, always in the same order; afterwards the first one
-/// has all.
+/// Combines the states of a block's warps, always in the same order; the first warp has the result.
 DEVICE void join(Running& running) {
   __shared__ Part parts[WARPS / 2];
   const int warp = threadIdx.x / 32;
@@ -219,7 +218,7 @@ DEVICE void join(Running& running) {
   }
 }
 
-/// The rounds of all sequences, dealt out: the first `longer` shares have one more than the others.
+/// The rounds of all sequences, divided into shares: the first `longer` shares have one round more.
 struct Shares {
   const long long* last;
   int sequences, count, rounds = 0, least, longer;
@@ -258,7 +257,8 @@ struct Shares {
   }
 };
 
-/// Is this block the last of `count`? It sees what the others wrote before they asked.
+/// True if this block is the last of `count`. It then sees what the others wrote before they called
+/// this.
 DEVICE bool is_last(unsigned* ticket, int count) {
   __shared__ unsigned before;
   __syncthreads();
@@ -295,7 +295,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, SHARES)
     const int end = stop < next ? (stop - before) * ROUND : length;
     const Pages places{table + (long long)sequence * TABLE, key_head, pages};
     int at = (round - before) * ROUND + threadIdx.x / 32 * 16;
-    // looked up before they are needed
+    // page numbers, looked up ahead
     int row = places.row_of(at, length), next_row = places.row_of(at + ROUND, length);
     uint4 keys[2][CHUNKS], values[STRIPS][4];
     places.load_keys(k_pool, row, keys);
@@ -315,13 +315,13 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, SHARES)
       running.add(weights, values);
     }
     join(running);
-    // long over
+    // This barrier was completed long before.
     if (round == start) cooperative_groups::this_grid().barrier_wait((unsigned&&)cleared);
     const int first_share = shares.owner_of(before),
               count = shares.owner_of(next - 1) + 1 - first_share;
     if (count > 1) {
-      // Numbers of shares and of sequences grow along the rounds, so that their sum is nobody
-      // else's place.
+      // Both numbers grow along the rounds, so that their sum is unique among all pairs that write
+      // a part.
       const auto part = [&](int of_share) -> Part& {
         return parts[(long long)(of_share + sequence) * TRACKS + track];
       };

@@ -54,7 +54,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int first_key = tile * TILE_K;
     commit_copies();
     wait_copies<0>();
-    __syncthreads();  // the keys are here, and nobody reads the values before them any more
+    __syncthreads();  // the keys have arrived, and all reads of the previous values are finished
     fetch<TILE_K>(values, v + mine.key_base, first_key, mine.keys);
     float scores[ROWS][KEYS] = {};
 #pragma unroll 4
@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
     commit_copies();
     wait_copies<0>();
-    __syncthreads();  // the values are here, and nobody reads the keys any more
+    __syncthreads();  // the values have arrived, and all reads of the keys are finished
     if (tile + 1 < tiles) fetch<TILE_K>(keys, k + mine.key_base, first_key + TILE_K, mine.keys);
     const bool masked = mine.partial(tile, first_q, TILE_Q);
     UNROLLED for (int i = 0; i < ROWS; ++i) {
@@ -90,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       }
       UNROLLED for (int offset = 8; offset > 0; offset /= 2)
           peak = stronger(peak, __shfl_xor_sync(0xffffffffu, peak, offset));
-      // The difference of the rounded shifts: exactly what the earlier weights lack.
+      // Subtracting the rounded shifts gives exactly the factor that earlier weights lack.
       const float steep = to_exponents(peak, scale_log2),
                   shift = peak == MASKED ? 0 : __fmul_rn(peak, steep);
       const float keep = exp2f(__fmul_rn(top[i], steep) - shift);

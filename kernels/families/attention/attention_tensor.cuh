@@ -1,12 +1,12 @@
-// What the attention kernels on tensor cores share. One block owns TILE_Q queries of one head; keys
-// and values pass by in tiles of TILE_K, through STAGES buffers. The softmax is online: scores
-// never leave registers, and what was summed is rescaled when the maximum grows.
+// Shared by the attention kernels on tensor cores. One block owns TILE_Q queries of one head; keys
+// and values stream by in tiles of TILE_K, through STAGES buffers. The softmax is online: scores
+// never leave registers, and sums are rescaled when the maximum grows.
 constexpr bool ALIGNED = DIM % 8 == 0;      // rows start at multiples of 16 bytes
 constexpr int UNITS = (DIM + 15) / 16 * 2;  // per row; the last one may be padding
 
-/// Byte offset in a tile of ROWS rows, which is cut into panels of PANEL units.
+/// The byte offset of a unit in a tile of ROWS rows, which is cut into panels of PANEL units.
 template <int ROWS>
-DEVICE int place(int row, int unit) {
+DEVICE int tile_offset(int row, int unit) {
   return unit / PANEL * (ROWS * pitch<PANEL>() * 16) + swizzled<PANEL>(row, unit % PANEL);
 }
 template <int ROWS>
@@ -26,7 +26,7 @@ DEVICE void fetch(unsigned char* shared, unsigned at, const T* head, int first, 
     if (ROWS * UNITS % THREADS != 0 && index >= ROWS * UNITS) break;
     const bool valid = first + row < sequence && unit * 8 < DIM;
     const T* from = head + (long long)(first + row) * DIM + unit * 8;
-    const int offset = at + place<ROWS>(row, unit);
+    const int offset = at + tile_offset<ROWS>(row, unit);
     if (ALIGNED)
       copy_async<16>(shared_address(shared) + offset, from, valid);
     else
@@ -34,13 +34,13 @@ DEVICE void fetch(unsigned char* shared, unsigned at, const T* head, int first, 
   }
 }
 
-/// Sixteen queries of a warp, of which a lane holds two: running maximum, and the lane's own share
-/// of the sum.
+/// The softmax state of sixteen queries of a warp, of which a lane holds two: the running maximum,
+/// and the lane's part of the sum.
 struct Running {
   float top[2] = {MASKED, MASKED};
   float total[2] = {0, 0};
 
-  /// Strikes out keys that a row does not see.
+  /// Masks keys that a row does not see.
   template <int FRAGMENTS>
   static DEVICE void mask(float (&scores)[FRAGMENTS][4], int first_key, int first_row,
                           const Queries& queries) {
@@ -58,10 +58,10 @@ struct Running {
       }
     }
   }
-  /// Turns scores into weights, relative to a maximum that may be SLACK powers of two too low: so
-  /// it seldom changes. Gradients are differences, where a single key has nearly all weight of
-  /// nearly equal numbers: its weight is exactly one there, which packing does not round.
-  /// keep[half]: what all earlier weights of that row must be multiplied by.
+  /// Turns scores into weights, relative to a maximum that may be SLACK powers of two too low, so
+  /// that it seldom changes. Gradients (STATISTICS) are differences of nearly equal numbers where a
+  /// single key has nearly all weight; there its weight is exactly one, which packing does not
+  /// round. keep[half] is the factor for all earlier weights of that row.
   template <int FRAGMENTS>
   DEVICE void weigh(float (&scores)[FRAGMENTS][4], float scale_log2, float (&keep)[2]) {
     constexpr float SLACK = STATISTICS ? 0 : 8;
@@ -78,7 +78,7 @@ struct Running {
       peak = stronger(peak, __shfl_xor_sync(0xffffffffu, peak, 2));
       steep[half] = to_exponents(peak, scale_log2);
       const bool grown = (peak - top[half]) * steep[half] > SLACK;
-      // The difference of the rounded shifts: exactly what the earlier weights lack.
+      // Subtracting the rounded shifts gives exactly the factor that earlier weights lack.
       shift[half] = __fmul_rn(grown ? peak : top[half], steep[half]);
       keep[half] = grown ? power_of_two(__fmul_rn(top[half], steep[half]) - shift[half]) : 1.0f;
       if (grown) top[half] = peak;
@@ -97,9 +97,9 @@ struct Running {
     UNROLLED for (int half = 0; half < 2; ++half)
         total[half] = total[half] * keep[half] + (sums[half][0] + sums[half][1]);
   }
-  /// Never waits, as no sum of powers is negative; but what comes next cannot begin before the sums
-  /// are there. Without such a branch the assembler puts the weights behind the wait for the
-  /// products that should hide them.
+  /// An endless loop that never runs, since no sum of powers is negative; but it needs the sums, so
+  /// that the code behind it cannot begin before them. Without it the assembler moves the
+  /// computation of the weights behind the wait for the products that should hide it.
   DEVICE void hold() {
     while (__any_sync(0xffffffffu, fminf(total[0], total[1]) < 0))
       asm volatile("abs.f32 %0, %0;\nabs.f32 %1, %1;" : "+f"(total[0]), "+f"(total[1]));
@@ -113,7 +113,7 @@ struct Running {
   }
 };
 
-/// Multiplies what a lane holds of its two rows, where any lane of the warp needs it.
+/// Multiplies a lane's two rows, if any lane of the warp needs it.
 template <int FRAGMENTS>
 DEVICE void rescale(float (&out)[FRAGMENTS][4], const float (&keep)[2]) {
   UNROLLED for (int half = 0; half < 2; ++half) {
@@ -133,8 +133,8 @@ DEVICE void pack_weights(unsigned (&a)[4], const float (&first)[4], const float 
   }
 }
 
-/// The 4 × 4 matrix of words of which each of four lanes side by side holds a column: afterwards, a
-/// row.
+/// Transposes a 4 × 4 matrix of words: each of four neighbouring lanes holds a column before, and a
+/// row after.
 DEVICE void transpose_four(unsigned (&words)[4]) {
   UNROLLED for (int bit = 1; bit < 4; bit *= 2) {
     const bool upper = threadIdx.x & bit;
@@ -146,8 +146,8 @@ DEVICE void transpose_four(unsigned (&words)[4]) {
   }
 }
 
-/// What a mask adds to the scores of sixteen rows and eight keys for each fragment, read ahead: of
-/// four lanes side by side each has every fourth unit of its rows, and needs a pair of each.
+/// The elements of a mask for sixteen rows and eight keys per fragment, loaded ahead: each of four
+/// neighbouring lanes loads every fourth unit of its rows, and needs a pair of each.
 template <int FRAGMENTS>
 struct Added {
   uint4 units[(FRAGMENTS + 3) / 4][2];
@@ -180,8 +180,8 @@ struct Added {
   }
 };
 
-/// Sixteen rows of a warp times a factor each, straight from registers; four lanes write 64 bytes
-/// side by side. The lane's rows are `row` and the eighth behind, of a head of `rows`.
+/// Stores sixteen rows of a warp times a factor each, straight from registers; four lanes write 64
+/// neighbouring bytes. The lane's rows are `row` and `row` + 8, of a head of `rows` rows.
 template <int FRAGMENTS>
 DEVICE void write_rows(const float (&out)[FRAGMENTS][4], const float (&factors)[2], int row,
                        T* head, int rows) {

@@ -1,8 +1,31 @@
-// y = softmax(q · kᵀ · scale) · v through wgmma, for q, y of [heads, sequence, DIM] and the keys of
-// attention_queries.cuh. One warp loads tiles by tensor maps; a group of four warps has 64 queries.
-// While the weights of one tile of keys multiply its values, the scores of the next become weights;
-// and the groups take turns at the tensor cores, so that one takes its softmax while another's
-// products run.
+// Attention forward on Hopper, y = softmax(q · kᵀ · scale) · v, for q, y of [heads, sequence, DIM]
+// and the keys of attention_queries.cuh.
+//
+// A block has GROUPS warpgroups of 64 queries each and one more warpgroup whose first thread copies
+// tiles by tensor maps. Keys and values stream through rings of STAGES buffers. For each tile of
+// TILE_K keys a warpgroup computes
+//
+//     scores[64, TILE_K] = q · kᵀ             wgmma, both operands in shared memory
+//     weights = 2^((scores - max) · scale)    online softmax, in registers
+//     out[64, DIM] = out · keep + weights · v wgmma, left operand in registers
+//
+// where `keep` rescales earlier sums if the row's maximum has grown. Two overlaps hide the softmax:
+//
+// 1. Within a warpgroup, the products of tile t + 1 start before the output of tile t is finished:
+//     tensor cores  | q·k(t+1) | w(t)·v(t) | q·k(t+2) | w(t+1)·v(t+1) |
+//     registers                | softmax of t+1       | softmax of t+2
+// 2. Between warpgroups, named barriers (await_turn, pass_turn) pass the tensor cores around, so
+// that one warpgroup computes its softmax while the products of another run (as in
+// FlashAttention-3).
+//
+// A persistent block goes on from one tile of queries to the next without draining the pipeline:
+// the first scores of the next tile are computed beside the last output of this one (`begun`), and
+// with QUERY_STAGES = 2 its queries were copied meanwhile. Even rounds go forwards over the tiles
+// and odd ones backwards, because rows of a causal mask get shorter.
+//
+// Masks, windows, keys shared by several heads (grouped-query attention) and sequences of several
+// lengths are constants (attention_queries.cuh). With STATISTICS the kernel stores, in place of y,
+// the values that the gradients need (attention_backward.cu).
 constexpr int GROUPS = TILE_Q / 64;
 constexpr int THREADS = (GROUPS + 1) * 128;
 constexpr int FRAGMENTS_K = TILE_K / 8;
@@ -13,9 +36,9 @@ constexpr int KEYS_AT = QUERY_STAGES * Q_BYTES, VALUES_AT = KEYS_AT + STAGES * K
               BARRIERS_AT = VALUES_AT + STAGES * K_BYTES;
 constexpr int KEY_BARRIERS = BARRIERS_AT, VALUE_BARRIERS = KEY_BARRIERS + STAGES * 16,
               QUERY_BARRIERS = VALUE_BARRIERS + STAGES * 16;
-/// From the barriers of one group's queries to the next one's.
+/// Bytes from the barriers of one group's queries to the next group's.
 constexpr int GROUP_BARRIERS = QUERY_STAGES * 16;
-typedef Ring<STAGES, K_BYTES> Tiles;  // of keys, or of values
+typedef Ring<STAGES, K_BYTES> Tiles;  // for keys, or for values
 typedef Ring<QUERY_STAGES, Q_BYTES> QueryTiles;
 
 /// A block's work: one tile of queries after another.
@@ -40,8 +63,8 @@ struct Work {
   int round = -1;
 };
 
-/// One thread's part: everything that is read, in the order in which it is needed; with two buffers
-/// for queries the next tile's come while this one's keys do.
+/// The copying thread: it copies everything in the order in which it is needed; with two buffers
+/// for queries the next tile's queries are copied during this tile's keys.
 DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v,
                      unsigned shared_at, const Task& task) {
   Tiles keys(shared_at + KEYS_AT, shared_at + KEY_BARRIERS),
@@ -80,13 +103,13 @@ DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorM
     for (int tile = work.begin; tile < work.end; ++tile) {
       load(keys, k, tile + 1);
       load(values, v, tile);
-      // groups have left the tile before
+      // The groups have finished the previous tile of queries.
       if (QUERY_STAGES > 1 && tile == min(work.begin + 1, work.end - 1)) load_queries(next);
     }
   }
 }
 
-/// scores[64, TILE] = own · otherᵀ, in the background; OWN and TILE rows lie in the tiles.
+/// Starts scores[64, TILE] = own · otherᵀ; OWN and TILE are the rows of the tiles.
 template <int OWN, int TILE>
 DEVICE void start_scores(float (&scores)[TILE / 8][4], unsigned own, unsigned other) {
   const unsigned long long a = operand(own), b = operand(other);
@@ -102,7 +125,7 @@ DEVICE void start_scores(float (&scores)[TILE / 8][4], unsigned own, unsigned ot
   commit_products();
 }
 
-/// out[64, DIM] += weights · other, in the background.
+/// Starts out[64, DIM] += weights · other.
 template <int TILE>
 DEVICE void start_output(float (&out)[UNITS][4], const unsigned (&weights)[TILE / 16][4],
                          unsigned other) {
@@ -128,8 +151,8 @@ DEVICE void pass_turn(int group) {
 }
 
 #if STATISTICS
-/// What gradients need of a query: the logarithm of its sum of weights, to base 2, and the sum of y
-/// · dy along its row, times the scale.
+/// The values of a query that the gradients need: the base-2 logarithm of its sum of weights, and
+/// the sum of y · dy along its row, times the scale.
 struct Result {
   const T* dy;
   float2* statistics;
@@ -168,8 +191,8 @@ struct Result {
 };
 #endif
 
-/// Four warps with 64 queries. The first step of a tile of queries may already have been taken
-/// beside the last one of the tile before.
+/// A warpgroup with 64 queries. The first tile of keys of a tile of queries may already have been
+/// computed beside the last one of the tile of queries before.
 struct Group {
   Result result;
   unsigned shared_at;
@@ -225,9 +248,9 @@ struct Group {
 
  private:
   DEVICE int first(const Work& work) const { return work.queries.first + group * 64; }
-  /// The end of those of a work's tiles of which some query of the group sees some key.
+  /// One past the last tile of keys of which some query of the group sees some key.
   DEVICE int seen(const Work& work) const { return work.queries.end(first(work) + 64); }
-  /// Before the scores that it goes with have come.
+  /// Loads the mask ahead of the scores that it is added to.
   DEVICE void read_mask(const Work& work, int tile) {
     if (ADDS) added.load(task, work.queries.head, tile * TILE_K, work.queries.first + warp_row);
   }
@@ -252,7 +275,7 @@ struct Group {
     hold(weights);
     pass_on(values);
   }
-  /// Scores, which have come, into weights.
+  /// Turns scores, whose products have finished, into weights.
   DEVICE void weigh(Running& running, const Work& work, int tile) {
     settle(scores);
     pass_on(keys);
@@ -273,7 +296,7 @@ struct Group {
     weigh(running, work, work.begin);
     return running;
   }
-  /// A tile's scores and the output of the one before; returns when the scores are there.
+  /// Starts a tile's scores and the output of the tile before; returns when the scores are there.
   DEVICE void start_both(const Work& work, int tile) {
     read_mask(work, tile);
     keys.await_full();

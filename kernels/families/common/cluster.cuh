@@ -1,12 +1,12 @@
-// Blocks of a cluster: their barrier, and each other's shared memory.
+// The barrier of a cluster, and the shared memory of its blocks.
 DEVICE void wait_for_cluster() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
-/// The same for the sake of meeting: what was written before need not be seen.
+/// The same without ordering: earlier writes need not be visible.
 DEVICE void meet_cluster() {
   asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
-/// Address in block `rank` of what lies at `local` here.
+/// The address in block `rank` of the object at `local` in this block.
 DEVICE unsigned at_rank(unsigned local, int rank) {
   unsigned there;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(local), "r"(rank));

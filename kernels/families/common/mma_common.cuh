@@ -55,9 +55,9 @@ DEVICE void gather(unsigned char* to, const T* from, long long count) {
   *(uint4*)to = *(uint4*)eight;
 }
 
-/// Of tiles whose rows run along the depth or, ACROSS, across it.
+/// The offset of a unit in a tile whose rows run along k or, with ACROSS, across it.
 template <bool ACROSS, int UNITS>
-DEVICE int unit_place(int row, int unit) {
+DEVICE int unit_offset(int row, int unit) {
   return swizzled<UNITS>(row, unit);
 }
 

@@ -1,8 +1,7 @@
-// Hopper's bulk copies of boxes of tensors into shared memory, and the barriers in shared memory
-// that count their bytes. One thread asks for a box; whoever needs it waits for the barrier's
-// phase.
+// Hopper's bulk copies of boxes of tensors into shared memory, and the mbarriers that count their
+// bytes. One thread starts the copy of a box; readers wait for the phase of the barrier.
 
-/// What the driver makes of a tensor's address and shape; only the copies read it.
+/// The encoded tensor map; only the copies read it.
 struct __align__(64) CUtensorMap {
   unsigned long long opaque[16];
 };
@@ -10,18 +9,19 @@ struct __align__(64) CUtensorMap {
 DEVICE void make_barrier(unsigned barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
-/// After the last make_barrier, before the block's barrier: the copy engine sees them too.
-DEVICE void show_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+/// Makes initialised barriers visible to the copy engine; between the last make_barrier and the
+/// block's barrier.
+DEVICE void fence_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 DEVICE void arrive(unsigned barrier) {
   asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
-/// An arrival; and the phase stays open until `bytes` have come.
+/// An arrival that also keeps the phase open until `bytes` bytes have arrived.
 DEVICE void expect_bytes(unsigned barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
                "r"(bytes)
                : "memory");
 }
-/// Until the phase of that parity is over; for odd parity at once on a fresh barrier.
+/// Waits until the phase of that parity is over; on a fresh barrier odd parity does not wait.
 DEVICE void await(unsigned barrier, unsigned parity) {
 #if __CUDA_ARCH__ >= 900
 #define MBARRIER_WAIT "try_wait"
@@ -38,11 +38,12 @@ DEVICE void await(unsigned barrier, unsigned parity) {
   } while (!over);
 }
 
-/// What createpolicy makes of evict_normal and evict_first. Elements that are read once and leave
-/// L2 first drive nothing else out, above all no lines that would have to be written back.
+/// The policies that createpolicy makes for evict_normal and evict_first. Elements that are read
+/// once and leave L2 first evict nothing else, above all no lines that would have to be written
+/// back.
 constexpr unsigned long long EVICT_NORMAL = 0x1000000000000000, EVICT_FIRST = 0x12f0000000000000;
 
-/// The map's box at (x, y, z) into shared memory; zeros where it leaves the tensor.
+/// Copies the map's box at (x, y, z) into shared memory; zeros outside of the tensor.
 DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, int z, unsigned barrier) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, "
@@ -60,7 +61,7 @@ DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, int z, u
       : "memory");
 }
 
-/// Of a tensor of five dimensions.
+/// The same for a tensor of five dimensions.
 DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, int z, int u, int v,
                      unsigned barrier) {
   asm volatile(
@@ -70,7 +71,7 @@ DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, int z, i
       : "memory");
 }
 
-/// `bytes` side by side, a multiple of 16.
+/// Copies `bytes` contiguous bytes, a multiple of 16.
 DEVICE void copy_bytes(unsigned to, const void* from, unsigned bytes, unsigned barrier) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
@@ -79,8 +80,7 @@ DEVICE void copy_bytes(unsigned to, const void* from, unsigned bytes, unsigned b
       : "memory");
 }
 
-/// A group of four warps hands registers back, or waits for as many: COUNT for each thread from
-/// here on.
+/// A warpgroup gives registers back, or waits for them: COUNT per thread from here on.
 template <int COUNT>
 DEVICE void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
@@ -90,9 +90,9 @@ DEVICE void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
 }
 
-/// COUNT buffers of BYTES, the first at `first`, that one thread fills while warps read others, in
-/// the order in which they are filled: a pair of barriers for each says when it is full and when it
-/// is free again. Parity counts rounds.
+/// A ring of COUNT buffers of BYTES bytes, the first at `first`, which one thread fills while warps
+/// read others, in the order in which they are filled. A pair of barriers per buffer says when it
+/// is full and when it is free again. The parity flips with every round.
 template <int COUNT, int BYTES>
 struct Ring {
   unsigned first, barriers;
@@ -105,7 +105,7 @@ struct Ring {
   DEVICE unsigned free() const { return full() + 8; }
   DEVICE void await_full() const { await(full(), parity); }
   DEVICE void await_free() const { await(free(), parity ^ 1); }
-  /// This warp needs the buffer no more.
+  /// Tells the filling thread that this warp has read the buffer.
   DEVICE void release() const {
     if (threadIdx.x % 32 == 0) arrive(free());
   }
@@ -117,13 +117,13 @@ struct Ring {
     stage = count % COUNT;
     parity ^= count / COUNT & 1;
   }
-  /// By one thread, before the block's barrier: whoever fills arrives once, and every warp that
-  /// reads.
+  /// Called by one thread before the block's barrier. The filling thread arrives once at `full`,
+  /// every reading warp at `free`.
   DEVICE void make(int readers) const {
     for (int s = 0; s < COUNT; ++s) {
       make_barrier(barriers + s * 16, 1);
       make_barrier(barriers + s * 16 + 8, readers);
     }
-    show_barriers();
+    fence_barriers();
   }
 };

@@ -1,19 +1,18 @@
-// Hopper's tensor cores, as inline PTX: products of a group of four warps whose operands lie in
-// shared memory. They run in the background; their accumulators may not be touched until they are
-// waited for.
+// Hopper's tensor cores as inline PTX: products of a warpgroup whose operands are in shared memory.
+// They run asynchronously; their accumulators may only be used after a wait.
 
-/// What this thread wrote to shared memory becomes visible to the tensor cores, once a barrier has
+/// Makes this thread's writes to shared memory visible to the tensor cores, once a barrier has
 /// followed.
-DEVICE void show_to_tensor_cores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-/// Before the first product after accumulators were touched.
+DEVICE void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/// Called before the first product after accumulators were written.
 DEVICE void start_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-/// Waits until at most PENDING committed groups are under way.
+/// Waits until at most PENDING committed groups are running.
 template <int PENDING>
 DEVICE void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
-/// After the wait: keeps the compiler from reading accumulators, or writing them, before it.
+/// Called after the wait: keeps the compiler from reading or writing accumulators before it.
 template <int M, int N>
 DEVICE void settle(float (&sums)[M][N][4]) {
   UNROLLED for (int i = 0; i < M; ++i) {
@@ -30,7 +29,8 @@ DEVICE void settle(int (&sums)[M][N][4]) {
                                                       "+r"(sums[i][j][3])::"memory");
   }
 }
-/// After the wait: until here the tensor cores read these registers.
+/// Called after the wait: keeps these registers unchanged up to here, because the tensor cores read
+/// them.
 template <int M, int N>
 DEVICE void hold(const unsigned (&operands)[M][N]) {
   UNROLLED for (int i = 0; i < M; ++i) {
@@ -38,14 +38,14 @@ DEVICE void hold(const unsigned (&operands)[M][N]) {
   }
 }
 
-/// Describes an operand at `at` to wgmma: 128-byte swizzle, 1024 bytes from one eight rows of 128
-/// bytes to the next, and `panels` bytes from one panel of 64 columns to the next where an operand
+/// The wgmma descriptor of an operand at `at`: 128-byte swizzle, 1024 bytes between groups of eight
+/// rows of 128 bytes, and `panels` bytes between panels of 64 columns where an operand
 /// [depth][columns] is read.
 DEVICE unsigned long long operand(unsigned at, unsigned panels = 16) {
   return 1ull << 62 | (unsigned long long)(1024 >> 4) << 32 |
          (unsigned long long)(panels >> 4) << 16 | (at & 0x3ffff) >> 4;
 }
-/// The operand `bytes` behind: an addition in the low half only.
+/// The descriptor of the operand `bytes` further on: an addition in the low half.
 DEVICE unsigned long long further(unsigned long long operand, unsigned bytes) {
   return (operand & 0xffffffff00000000ull) | ((unsigned)operand + (bytes >> 4));
 }

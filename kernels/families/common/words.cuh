@@ -1,4 +1,4 @@
-// Words of all families.
+// Macros and functions that all families use.
 #define DEVICE __device__ __forceinline__
 #define UNROLLED _Pragma("unroll")
 
@@ -15,8 +15,8 @@ DEVICE float power_of_two(float x) {
   return y;
 }
 
-/// In a kernel that may start before the launch before it has ended (STARTS_EARLY): until that has,
-/// and its results are there.
+/// In a kernel that may start before the previous one has ended (STARTS_EARLY, programmatic
+/// dependent launch): waits until it has ended and its results are visible.
 DEVICE void await_launch_before() {
 #ifdef STARTS_EARLY
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -27,8 +27,8 @@ DEVICE unsigned shared_address(const void* shared) {
   return (unsigned)__cvta_generic_to_shared(shared);
 }
 
-/// BYTES, 4, 8 or 16 at a multiple of as many, from global to shared memory behind the thread's
-/// back, where the hardware can; zeros when not `valid`.
+/// Copies BYTES (4, 8 or 16) aligned bytes from global to shared memory, asynchronously where the
+/// hardware can; zeros if not `valid`.
 template <int BYTES>
 DEVICE void copy_async(unsigned to, const void* from, bool valid) {
 #if __CUDA_ARCH__ >= 800
@@ -48,7 +48,7 @@ DEVICE void copy_async(unsigned to, const void* from, bool valid) {
     *(float*)at = valid ? *(const float*)from : 0;
 #endif
 }
-/// All of them, on hardware that can.
+/// The same without `valid`, on hardware that has such copies.
 template <int BYTES>
 DEVICE void copy_async(unsigned to, const void* from) {
 #if __CUDA_ARCH__ >= 800
@@ -59,7 +59,7 @@ DEVICE void copy_async(unsigned to, const void* from) {
                  : "memory");
 #endif
 }
-/// Closes a group of copies; waits until at most PENDING of this thread's groups are under way.
+/// Closes a group of copies; waits until at most PENDING groups of this thread are running.
 DEVICE void commit_copies() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");

@@ -1,14 +1,15 @@
-// First step of a convolution: images and filters with their channels last, of each group a whole
-// number of units, zeros in what fills them up and around images. The first blocks turn tiles of
-// images, the last gather filters. Of float32 a sample is seen before.
+// First step of a convolution: writes images and filters with their channels last, each group
+// padded with zeros to whole units, and images with zeros around them. The first blocks transpose
+// tiles of images, the last gather filters. Float32 is scaled to float16 by powers of two that a
+// sample decides.
 constexpr int TOTAL = GROUPS * C;  // channels of an arranged pixel
 constexpr int TILE_C = TOTAL < 64 ? TOTAL : 64;
 constexpr int TILE_S = TILE_C > 16 ? 128 : TILE_C > 8 ? 256 : 512;
-// pixels of a place; of an image, with the zeros around it
-constexpr int SPLIT = SPLIT_D * SPLIT_H * SPLIT_W, CELLS = PLACES * SPLIT;
+// pixels of a position; pixels of an image with the zeros around it
+constexpr int SPLIT = SPLIT_D * SPLIT_H * SPLIT_W, CELLS = POSITIONS * SPLIT;
 constexpr int TILES_S = (SPACE + TILE_S - 1) / TILE_S, TILES_C = (TOTAL + TILE_C - 1) / TILE_C;
 
-/// What the products read of an element; `seen`: the largest finite magnitude so far.
+/// The operand for an element; `seen` becomes the largest finite magnitude so far.
 DEVICE Operand scaled(T x, int shift, float& seen) {
   if (!SCALED) return Operand(x);
   const float given = x;
@@ -19,19 +20,19 @@ DEVICE Operand scaled(T x, int shift, float& seen) {
 typedef Units<T, X_STEP> Given;
 typedef Units<Operand, UNIT> Arranged;
 
-/// The cell of an element of the image: which place, and which pixel of it.
+/// The index of an element of the image among the pixels of all positions.
 DEVICE int cell_of(int s) {
   const int d = s / (IN_H * IN_W) + LOW_D, h = s / IN_W % IN_H + LOW_H, w = s % IN_W + LOW_W;
-  const int place = (d / SPLIT_D * PADDED_H + h / SPLIT_H) * PADDED_W + w / SPLIT_W;
-  return place * SPLIT + (d % SPLIT_D * SPLIT_H + h % SPLIT_H) * SPLIT_W + w % SPLIT_W;
+  const int position = (d / SPLIT_D * PADDED_H + h / SPLIT_H) * PADDED_W + w / SPLIT_W;
+  return position * SPLIT + (d % SPLIT_D * SPLIT_H + h % SPLIT_H) * SPLIT_W + w % SPLIT_W;
 }
-/// Cells without an element are zeros.
+/// Clears pixels without an element.
 DEVICE void clear_cell(Operand* to, unsigned cell, unsigned cells) {
-  const unsigned place = cell / SPLIT, pixel = cell % SPLIT;
-  const unsigned d = place / (PADDED_H * PADDED_W) % PADDED_D * SPLIT_D +
+  const unsigned position = cell / SPLIT, pixel = cell % SPLIT;
+  const unsigned d = position / (PADDED_H * PADDED_W) % PADDED_D * SPLIT_D +
                      pixel / (SPLIT_H * SPLIT_W) - LOW_D;
-  const unsigned h = place / PADDED_W % PADDED_H * SPLIT_H + pixel / SPLIT_W % SPLIT_H - LOW_H,
-                 w = place % PADDED_W * SPLIT_W + pixel % SPLIT_W - LOW_W;
+  const unsigned h = position / PADDED_W % PADDED_H * SPLIT_H + pixel / SPLIT_W % SPLIT_H - LOW_H,
+                 w = position % PADDED_W * SPLIT_W + pixel % SPLIT_W - LOW_W;
   if (cell >= cells || (d < IN_D && h < IN_H && w < IN_W)) return;
   for (int c = 0; c < TOTAL; c += UNIT)
     *(uint4*)(to + (long long)cell * TOTAL + c) = make_uint4(0, 0, 0, 0);
@@ -70,15 +71,15 @@ DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsi
   }
 }
 
-/// The tap of the filter that a phase of the result sees as its tap number t.
+/// The tap of the filter that is tap number t of a phase of the result.
 template <int PHASES>
 DEVICE int tap_of(int t, long long phase) {
   return t * PHASES + PHASES - 1 - (int)(phase % PHASES);
 }
 
-/// Unit number `at`: those of the taps of a row and of the same channels come one after the other.
-/// Rows are filters, of each its phases. Where pixels are merged, phase r of a place meets the
-/// filter's tap s at pixel r + s from there; likewise where rows are.
+/// Writes unit number `at` of the filters: units of the same channels and of all taps follow each
+/// other. Each phase of a filter is a row. Where pixels are merged, phase r of a position meets the
+/// filter's tap s at pixel r + s; the same holds for rows.
 DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, unsigned at,
                            int shift, float& seen) {
   constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W;
@@ -96,7 +97,7 @@ DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, un
   const T* from = w + W_BASE + filter / OWN_FILTERS * W_GROUP + filter % OWN_FILTERS * W_FILTER +
                   d * W_D + h * W_H + s * W_W;
   Arranged unit;
-  // filters do not see the channels of others that were put into their group
+  // Filters do not see the channels of other groups that were put into their group.
   UNROLLED for (int e = 0; e < UNIT; ++e) {
     const bool own = there && c + e < CHANNELS &&
                      (c + e) / OWN_CHANNELS == filter % (FILTERS / ROW_PHASES) / OWN_FILTERS;
@@ -129,7 +130,7 @@ DEVICE void arrange_block(unsigned block, const T* __restrict__ x, Operand* __re
     atomicMax(largest + LARGEST + !of_x, __float_as_uint(seen));
 }
 
-#ifndef ARRANGED_APART  // by a kernel of two tensors
+#ifndef ARRANGED_APART  // wgrad arranges two tensors by a kernel of its own
 extern "C" __global__ void __launch_bounds__(256)
     arrange(const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w,
             Operand* __restrict__ to_w, int images, unsigned* __restrict__ largest) {
@@ -138,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(256)
 #endif
 
 #if SCALED
-/// Before the first step: the largest finite magnitudes of stretches of x and of w, as the bits of
+/// Before the first step: the largest finite magnitudes of samples of x and of w, as the bits of
 /// floats.
 extern "C" __global__ void __launch_bounds__(512)
     sample(const float* __restrict__ x, const float* __restrict__ w, unsigned* __restrict__ largest,
@@ -165,7 +166,7 @@ extern "C" __global__ void __launch_bounds__(512)
   if (threadIdx.x == 0) largest[blockIdx.x] = all;
 }
 
-/// After the first step: once more what did not fit.
+/// After the first step: arranges again the tensors whose elements exceeded the sampled scale.
 extern "C" __global__ void __launch_bounds__(256)
     arrange_again(const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w,
                   Operand* __restrict__ to_w, int images, unsigned* __restrict__ largest,

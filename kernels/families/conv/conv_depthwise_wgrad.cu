@@ -1,11 +1,12 @@
-// dw[channel, tap] = Σ dy[image, channel, place] · x[image, channel, place + tap], where each
-// channel has a filter of its own: a thread takes strips of STRIP places and keeps the sums of ROWS
-// rows of taps. Blocks divide images and places; a second step adds their shares up.
+// Depthwise wgrad: dw[channel, tap] = Σ dy[image, channel, p] · x[image, channel, p + tap] over
+// images and positions p, where each channel has a filter of its own. A thread takes strips of
+// STRIP positions and accumulates ROWS rows of taps. Blocks divide images and positions (split-K);
+// a second step adds the partial sums.
 constexpr int ROW_COUNT = OUT_D * OUT_H, TAPS = ROW_COUNT * OUT_W, SUMS = ROWS * OUT_W;
 constexpr int STRIPS = (FILTER_W + STRIP - 1) / STRIP,
               SEEN = (STRIP - 1) * DILATION_W + (OUT_W - 1) * STRIDE_W + 1;
 
-/// Places q to q + STRIP - 1 of a row of dy.
+/// Adds the positions q to q + STRIP - 1 of a row of dy.
 DEVICE void add_strip(float (&sums)[ROWS][OUT_W], const T* __restrict__ x, const T* __restrict__ dy,
                       int d, int h, int q, int first_row) {
   float given[STRIP];
@@ -28,7 +29,7 @@ DEVICE void add_strip(float (&sums)[ROWS][OUT_W], const T* __restrict__ x, const
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-    conv_filters(const T* __restrict__ x, const T* __restrict__ dy, float* __restrict__ shares) {
+    wgrad(const T* __restrict__ x, const T* __restrict__ dy, float* __restrict__ partial_sums) {
   __shared__ float parts[8][SUMS];
   const int group = blockIdx.x, first_row = blockIdx.z * ROWS;
   float sums[ROWS][OUT_W] = {};
@@ -50,17 +51,17 @@ extern "C" __global__ void __launch_bounds__(256)
   for (int i = threadIdx.x; i < SUMS && first_row * OUT_W + i < TAPS; i += 256) {
     float sum = parts[0][i];
     for (int warp = 1; warp < 8; ++warp) sum += parts[warp][i];
-    shares[((long long)blockIdx.y * GROUPS + group) * TAPS + first_row * OUT_W + i] = sum;
+    partial_sums[((long long)blockIdx.y * GROUPS + group) * TAPS + first_row * OUT_W + i] = sum;
   }
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-    add_filters(const float* __restrict__ shares, T* __restrict__ dw) {
+    add_partial_sums(const float* __restrict__ partial_sums, T* __restrict__ dw) {
   const int at = blockIdx.x * 256 + threadIdx.x, tap = at % TAPS;
   if (at >= GROUPS * TAPS) return;
   float sum = 0;
 #pragma unroll 8
-  for (int s = 0; s < SPLIT_K; ++s) sum += shares[(long long)s * GROUPS * TAPS + at];
+  for (int s = 0; s < SPLIT_K; ++s) sum += partial_sums[(long long)s * GROUPS * TAPS + at];
   dw[at / TAPS * Y_GROUP + tap / (OUT_H * OUT_W) * Y_D + tap / OUT_W % OUT_H * Y_H +
      tap % OUT_W * Y_W] = T(sum);
 }

@@ -17,7 +17,7 @@ struct Phase {
   DEVICE Phase() : d(phase_d()), h(phase_h()), w(phase_w()) {}
   DEVICE int depth() const { return d.count * h.count * w.count * C; }
 };
-/// Where in the depth a thread's unit is.
+/// The position of a thread's unit along the depth.
 struct Tap {
   int d, h, w, c;
   bool inside;
@@ -29,7 +29,7 @@ struct Tap {
   }
 };
 
-/// What walkers over ROWS rows of a tile share: a thread keeps its column of units.
+/// Shared by walkers over ROWS rows of a tile: a thread keeps its column of units.
 template <int ROWS>
 struct Rows {
   static constexpr int UNITS = TILE_K / UNIT;
@@ -40,7 +40,7 @@ struct Rows {
   DEVICE static void copy(unsigned char* shared, unsigned at, int i, const Operand* from,
                           bool valid) {
     copy_async<16>(
-        shared_address(shared) + at + unit_place<false, UNITS>(row(i), threadIdx.x % UNITS), from,
+        shared_address(shared) + at + unit_offset<false, UNITS>(row(i), threadIdx.x % UNITS), from,
         valid);
   }
 };
@@ -50,7 +50,7 @@ struct PixelWalker : Rows<ROWS> {
   typedef Rows<ROWS> Base;
   static constexpr int WIDTH = X_PIXEL / UNIT;  // units from pixel to pixel
   const Operand* x;
-  // what the first tap meets: its unit, and where it lies
+  // the unit that the first tap reads, and its coordinates
   int corner[Base::COUNT], d[Base::COUNT], h[Base::COUNT], w[Base::COUNT];
 
   DEVICE PixelWalker(const Operand* x, const Operand*, const Phase& phase, long long first_row,

@@ -1,11 +1,10 @@
-// Where the results of a convolution lie, and which taps reach them: inner · in = stride · out +
-// dilation · tap + shift along each axis. Results whose taps are the same modulo `inner` are a
-// phase; each phase is a product of its own. A launch has a layer of blocks for each phase of each
-// group.
+// The results of a convolution and the taps that reach them: inner · in = stride · out + dilation ·
+// tap + shift along each axis. Results whose taps are equal modulo `inner` are a phase; each phase
+// is a product of its own. The grid has a layer of blocks for each phase of each group.
 DEVICE constexpr int common_divisor(int a, int b) { return b == 0 ? a : common_divisor(b, a % b); }
 
-/// What a phase sees along an axis: taps tap, tap + STEP, …, of which the first meets element
-/// `first` for the phase's first result.
+/// The taps of a phase along an axis: tap, tap + STEP, …, of which the first reads element `first`
+/// for the phase's first result.
 template <int TAPS, int INNER, int DILATION, int SHIFT>
 struct Line {
   static constexpr int STEP = INNER / common_divisor(INNER, DILATION);
@@ -43,41 +42,41 @@ DEVICE Pixel pixel_at(unsigned number, unsigned numbers) {
           (int)(rest % LONG_W), number < numbers && rest < PIXELS};
 }
 /// Element of y, or -1.
-DEVICE long long place(const Pixel& pixel, int filter) {
+DEVICE long long position(const Pixel& pixel, int filter) {
   const int d = pixel.d * INNER_D + phase_d(), h = pixel.h * INNER_H + phase_h(),
             w = pixel.w * INNER_W + phase_w();
   if (!pixel.exists || filter >= FILTERS || d >= OUT_D || h >= OUT_H || w >= OUT_W) return -1;
   return (long long)pixel.image * Y_IMAGE + (long long)group() * Y_GROUP +
          (long long)filter * Y_FILTER + d * Y_D + h * Y_H + w * Y_W;
 }
-DEVICE long long place(long long row, long long column, long long m, long long n) {
-  return PIXELS_FIRST ? place(pixel_at((unsigned)row, (unsigned)m), (int)column)
-                      : place(pixel_at((unsigned)column, (unsigned)n), (int)row);
+DEVICE long long position(long long row, long long column, long long m, long long n) {
+  return PIXELS_FIRST ? position(pixel_at((unsigned)row, (unsigned)m), (int)column)
+                      : position(pixel_at((unsigned)column, (unsigned)n), (int)row);
 }
 
-// What result_index.cuh says of other products.
+// The functions of result_index.cuh for convolutions.
 template <class E, int COUNT>
 DEVICE void put(E* y, long long row, long long column, long long m, long long n,
                 Units<E, COUNT> unit) {
   // where eight are whole, all of them exist or none
   constexpr int STEP = Y_WHOLE || Y_STEP > COUNT ? COUNT : Y_STEP;
-  const long long first = place(row, column, m, n);
+  const long long first = position(row, column, m, n);
   // side by side
   const int exist = first < 0 ? 0
                     : Y_RUNS  ? (int)(n - column)
                               : PIXELS - (int)((unsigned)column % ROUNDED);
   UNROLLED for (int e = 0; e < COUNT; e += STEP) {
     const long long at = e == 0      ? first
-                         : !Y_DENSE  ? place(row, column + e, m, n)
+                         : !Y_DENSE  ? position(row, column + e, m, n)
                          : e < exist ? first + e
                                      : -1;
     if (at >= 0) *(Units<E, STEP>*)(y + at) = ((const Units<E, STEP>*)&unit)[e / STEP];
   }
 }
-/// One by one, where pixels of a phase lie apart: lanes side by side then write to the same
-/// sectors.
+/// Stores elements one by one, where pixels of a phase are apart: neighbouring lanes then write to
+/// the same sectors.
 constexpr bool SCATTERED = !PIXELS_FIRST && !Y_DENSE;
-/// Elements of y, of which each stretch of the depth has a share.
+/// Elements of y, of which each segment of the depth has a share.
 DEVICE long long share_elements(long long m, long long n) {
   return (PIXELS_FIRST ? m : n) / ROUNDED * Y_ELEMENTS;
 }

@@ -1,24 +1,46 @@
-// y[filter, place] = w[filter, tap, channel] · x[place + tap, channel]ᵀ on Hopper: places are rows
-// of an image with zeros around it, so that a tap is a distance between rows. With steps of more
-// than one a place has a pixel for each tap within a step. One thread fetches a stretch of rows for
-// all taps inside of its reach, and filters tap by tap; tensor cores read the stretch from wherever
-// a tap begins. DIRECT: x is read as it lies, a panel of PANEL neighbours along a row at a time;
-// panels below each other share a stretch, taps along a row and across have their own, and the
-// copies put the zeros. SETS of groups of four warps take tiles in turns: one multiplies while
-// another stores. What phases of a transposed convolution see of a filter are rows of their own.
-// Where copies cannot begin at every tap along a row, sums of SHIFTS neighbouring taps are kept
-// apart, all of the same elements, and meet when they are stored, shifted by a few places.
-constexpr int DEPTH = ROW_BYTES / 2;  // channels of a row in shared memory
+// Implicit GEMM for convolutions on Hopper: y[filter, pixel] = Σ over taps t and channels c of
+// w[filter, t, c] · x[pixel + t, c]. No matrix of gathered patches (im2col) is stored; every tap
+// reads the same pixels in shared memory at another offset.
+//
+// A position is a pixel of the (padded) image in row-major order, numbered through all images. The
+// zeros around an image make every tap a constant distance between positions. Example: 3 x 3 taps,
+// rows of W = 16 + 2 positions. The results at positions p … p + 127 need x at
+//
+//     tap row 0:  p      … p + 127 + 2     taps (0,0) (0,1) (0,2) at offsets 0, 1, 2
+//     tap row 1:  p + 18 … p + 145 + 2     taps (1,0) (1,1) (1,2)
+//     tap row 2:  p + 36 … p + 163 + 2     taps (2,0) (2,1) (2,2)
+//
+// Such a range is a segment of rows (128 bytes of channels each). One thread copies a segment by
+// tensor maps into a ring buffer (Segments), and the filters of its taps into another (Filters).
+// Warpgroups multiply, for each tap, 64 filters x TILE_N positions: the right operand is the
+// segment, beginning at the tap's offset. REACH = 2 puts taps of all rows into one longer segment.
+//
+// Variants, chosen by conv_implicit_gemm.cpp:
+// - Arranged (not DIRECT): a first kernel writes x with its channels last and zeros around images.
+// - DIRECT: x is read in its native layout by five-dimensional tensor maps, PANEL pixels of a row
+// per copy; the copies fill in the zeros. Panels below each other share a segment; taps along a row
+// and across it have segments of their own.
+// - SHIFTED: where copies cannot begin at every tap along a row (rows need 16-byte alignment), each
+// of SHIFTS taps has its own sums over the same pixels; they are added when stored, shifted by the
+// tap's offset.
+// - Stride > 1: space-to-depth. A position holds SPLIT pixels, one for each tap within a stride.
+// - Transposed convolutions: results with equal remainders modulo the stride (sub-pixel phases)
+// need the same taps; each phase has rows of filters of its own (ROW_PHASES).
+// - MERGED and PAIR: few filters leave rows of the tensor core empty, so neighbouring pixels or
+// rows become phases too.
+//
+// SETS = 2 sets of warpgroups alternate between tiles: one multiplies while the other stores.
+constexpr int DEPTH = ROW_BYTES / 2;  // channels of a row of shared memory
 constexpr int CHUNKS = (MERGED * C + DEPTH - 1) / DEPTH;
 constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W;
 constexpr bool SHIFTED = SHIFTS > 1;
-constexpr int LINE = SHIFTED ? PADDED_W : PANEL;  // places from one row to the next
-// places of a row that have no result between those that have one
+constexpr int LINE = SHIFTED ? PADDED_W : PANEL;  // positions from one row to the next
+// Distance between positions of a row that have a result.
 constexpr int STEP_X = SHIFTED ? STRIDE_W : 1;
 
-/// A stretch of one pixel of each place, and the taps that find theirs in it: all that are STEP
+/// A segment: one pixel of each position of a range, and the taps that read it, which are STEP
 /// apart along the last REACH axes.
-struct Stretch {
+struct Segment {
   static constexpr int STEP_W = SHIFTED || MERGED > 1 ? 1
                                 : DIRECT              ? TAPS_W
                                                       : SPLIT_W,
@@ -26,7 +48,7 @@ struct Stretch {
   static constexpr int LONGEST = (REACH == 2 ? (TAPS_H - PAIR) / SPLIT_H * DILATION_H * LINE : 0) +
                                  (SHIFTED ? 0 : (TAPS_W - 1) / STEP_W * DILATION_W);
   int d, h, w;  // the first tap
-  DEVICE explicit Stretch(int number)
+  DEVICE explicit Segment(int number)
       : d(number / (FIRST_H * STEP_W)), h(number / STEP_W % FIRST_H), w(number % STEP_W) {}
   DEVICE int across() const { return (TAPS_W - 1 - w) / STEP_W + 1; }
   DEVICE int count() const {
@@ -43,46 +65,47 @@ struct Stretch {
     return i / across() * DILATION_H * LINE + (SHIFTED ? 0 : i % across() * DILATION_W);
   }
 };
-constexpr int STRETCHES = Stretch::COUNT;
+constexpr int SEGMENTS = Segment::COUNT;
 constexpr int TILE_M = GROUPS_M * 64, TILE_P = GROUPS_P * TILE_N;
-constexpr int BOXES = DIRECT ? (TILE_P * PAIR + Stretch::LONGEST) / PANEL
-                             : (TILE_P + Stretch::LONGEST + 255) / 256;
+constexpr int BOXES = DIRECT ? (TILE_P * PAIR + Segment::LONGEST) / PANEL
+                             : (TILE_P + Segment::LONGEST + 255) / 256;
 constexpr int BOX_ROWS = DIRECT ? PANEL
-                                : ((TILE_P + Stretch::LONGEST + BOXES - 1) / BOXES + 7) / 8 * 8;
+                                : ((TILE_P + Segment::LONGEST + BOXES - 1) / BOXES + 7) / 8 * 8;
 constexpr int X_BYTES = (BOXES * BOX_ROWS * ROW_BYTES + 1023) / 1024 * 1024,
               TAP_BYTES = TILE_M * ROW_BYTES, W_BYTES = SHIFTS * TAP_BYTES;
 constexpr int SET_THREADS = GROUPS_M * GROUPS_P * 128, CONSUMERS = SETS * SET_THREADS,
               FETCHERS = SHIFTED && CONSUMERS == 256 ? 128 : 32, THREADS = CONSUMERS + FETCHERS;
-/// Results of a warp in shared memory: filters below each other, or, where those lie side by side,
-/// places.
+/// The layout of a warp's results in shared memory: [filter][position], or [position][filter] where
+/// filters are neighbours in y.
 constexpr int STORE_ROWS = Y_LAST ? STORE_N : 16, STORE_PITCH = (Y_LAST ? 16 : STORE_N) + 8;
 constexpr int W_AT = X_STAGES * X_BYTES, STAGING = W_AT + W_STAGES * W_BYTES,
               BARRIERS = STAGING + CONSUMERS / 32 * STORE_ROWS * STORE_PITCH * (int)sizeof(Staged);
 constexpr int SHARED_BYTES = BARRIERS + (X_STAGES + W_STAGES) * 16;
-static_assert(SHARED_BYTES == SHARED, "as the host reckons");
-/// All filters that a block ever reads fit: they are fetched once.
-constexpr bool KEPT = FILTERS <= TILE_M && GROUPS == 1 && W_STAGES >= CHUNKS * TAPS / SHIFTS;
+static_assert(SHARED_BYTES == SHARED, "must equal the size that the host allocates");
+/// True if all filters that a block reads fit into shared memory: they are copied once.
+constexpr bool FILTERS_STAY = FILTERS <= TILE_M && GROUPS == 1 &&
+                              W_STAGES >= CHUNKS * TAPS / SHIFTS;
 
 typedef float Sums[SHIFTS][TILE_N / 8][4];
 
-typedef Ring<X_STAGES, X_BYTES> Stretches;
+typedef Ring<X_STAGES, X_BYTES> Segments;
 typedef Ring<W_STAGES, W_BYTES> Filters;
 
 struct Unit {
-  int group, filter, place;
+  int group, filter, position;
   DEVICE explicit Unit(unsigned index) {
     constexpr unsigned COLUMNS = (FILTERS + TILE_M - 1) / TILE_M;
     filter = index % COLUMNS * TILE_M;
     group = index / COLUMNS % GROUPS;
-    place = index / (COLUMNS * GROUPS) * TILE_P;
+    position = index / (COLUMNS * GROUPS) * TILE_P;
   }
 };
 
-/// A place of all images, along its axes: panels that lie below each other follow each other,
+/// The coordinates of a position of all images. Panels below each other are numbered consecutively,
 /// unless images are FLAT, one row each.
-struct Place {
+struct Position {
   int image, d, h, w;
-  DEVICE explicit Place(int number, int rows = 1) : image(number / (IMAGE * rows)) {
+  DEVICE explicit Position(int number, int rows = 1) : image(number / (IMAGE * rows)) {
     constexpr int ACROSS_W = FLAT ? PADDED_W : LINE;
     const int rest = number % (IMAGE * rows), all_h = PADDED_H * rows;
     d = rest / (all_h * PADDED_W), h = rest / ACROSS_W % all_h,
@@ -90,56 +113,57 @@ struct Place {
   }
 };
 
-/// The panel from place `number` on, as the taps of a stretch meet it.
-DEVICE void copy_panel(unsigned to, const CUtensorMap& x, int number, const Stretch& taps, int c,
+/// Copies the panel that begins at position `number`, as the taps of a segment read it.
+DEVICE void copy_panel(unsigned to, const CUtensorMap& x, int number, const Segment& taps, int c,
                        int group, unsigned barrier) {
-  const Place place(number, PAIR);
-  const int d = FLAT ? 0 : place.d * SPLIT_D + taps.d * DILATION_D - LOW_D,
-            h = FLAT ? 0 : place.h * SPLIT_H + taps.h % SPLIT_H - LOW_H;
-  const int w = FLAT ? number % IMAGE : place.w + (SHIFTED ? 0 : taps.w * DILATION_W - LOW_W);
+  const Position position(number, PAIR);
+  const int d = FLAT ? 0 : position.d * SPLIT_D + taps.d * DILATION_D - LOW_D,
+            h = FLAT ? 0 : position.h * SPLIT_H + taps.h % SPLIT_H - LOW_H;
+  const int w = FLAT ? number % IMAGE : position.w + (SHIFTED ? 0 : taps.w * DILATION_W - LOW_W);
   if (X_LAST)
-    copy_box(to, x, c + group * CHANNELS, w, h, d, place.image, barrier);
+    copy_box(to, x, c + group * CHANNELS, w, h, d, position.image, barrier);
   else
-    copy_box(to, x, w, h, d, c, place.image * GROUPS + group, barrier);
+    copy_box(to, x, w, h, d, c, position.image * GROUPS + group, barrier);
 }
 
-DEVICE void fetch(Stretches stretches, Filters filters, const CUtensorMap& x, const CUtensorMap& w,
+DEVICE void fetch(Segments segments, Filters filters, const CUtensorMap& x, const CUtensorMap& w,
                   unsigned all) {
   for (unsigned index = blockIdx.x; index < all; index += gridDim.x) {
     const Unit unit(index);
-    for (int at = 0; at < CHUNKS * STRETCHES; ++at, stretches.step()) {
-      const int c = at / STRETCHES * DEPTH;
-      const Stretch stretch(at % STRETCHES);
-      stretches.await_free();
-      expect_bytes(stretches.full(), BOXES * BOX_ROWS * ROW_BYTES);
+    for (int at = 0; at < CHUNKS * SEGMENTS; ++at, segments.step()) {
+      const int c = at / SEGMENTS * DEPTH;
+      const Segment segment(at % SEGMENTS);
+      segments.await_free();
+      expect_bytes(segments.full(), BOXES * BOX_ROWS * ROW_BYTES);
       UNROLLED for (int i = 0; i < BOXES; ++i) {
-        const unsigned to = stretches.buffer() + i * BOX_ROWS * ROW_BYTES;
+        const unsigned to = segments.buffer() + i * BOX_ROWS * ROW_BYTES;
         if (DIRECT)
-          copy_panel(to, x, unit.place * PAIR + stretch.h / SPLIT_H * DILATION_H * LINE + i * PANEL,
-                     stretch, c, unit.group, stretches.full());
+          copy_panel(to, x,
+                     unit.position * PAIR + segment.h / SPLIT_H * DILATION_H * LINE + i * PANEL,
+                     segment, c, unit.group, segments.full());
         if (!DIRECT)
-          copy_box(to, x, c, stretch.pixel() * GROUPS + unit.group,
-                   unit.place + stretch.start() + i * BOX_ROWS, stretches.full());
+          copy_box(to, x, c, segment.pixel() * GROUPS + unit.group,
+                   unit.position + segment.start() + i * BOX_ROWS, segments.full());
       }
-      if (KEPT && index != blockIdx.x) continue;
-      for (int i = 0; i < stretch.count(); i += SHIFTS, filters.step()) {
-        if (!KEPT) filters.await_free();
+      if (FILTERS_STAY && index != blockIdx.x) continue;
+      for (int i = 0; i < segment.count(); i += SHIFTS, filters.step()) {
+        if (!FILTERS_STAY) filters.await_free();
         expect_bytes(filters.full(), W_BYTES);
         UNROLLED for (int t = 0; t < SHIFTS; ++t)
-            copy_box(filters.buffer() + t * TAP_BYTES, w, c, stretch.tap(i + t),
+            copy_box(filters.buffer() + t * TAP_BYTES, w, c, segment.tap(i + t),
                      unit.group * FILTERS + unit.filter, filters.full());
       }
     }
   }
 }
 
-/// Describes rows of ROW_BYTES, from any row on.
+/// A wgmma descriptor of rows of ROW_BYTES that begin at any row.
 DEVICE unsigned long long rows_at(unsigned at) {
   return (ROW_BYTES == 128 ? 1ull : 2ull) << 62 | (unsigned long long)(8 * ROW_BYTES >> 4) << 32 |
          1ull << 16 | (at & 0x3ffff) >> 4;
 }
-/// Describes a stretch whose channels follow each other panel by panel, from any panel on: those of
-/// 16 lie PRODUCT_BYTES apart.
+/// A wgmma descriptor of a segment with pixels as the contiguous axis, beginning at any panel;
+/// groups of 16 channels are PRODUCT_BYTES apart.
 constexpr int PRODUCT_BYTES = ACROSS ? PANEL * 32 : 32;
 DEVICE unsigned long long panels_at(unsigned at) {
   return (PANEL == 64   ? 1ull
@@ -149,7 +173,7 @@ DEVICE unsigned long long panels_at(unsigned at) {
          (unsigned long long)PANEL << 32 | (unsigned long long)(PANEL * ROW_BYTES >> 4) << 16 |
          (at & 0x3ffff) >> 4;
 }
-/// Two results that lie PITCH apart.
+/// Stores two results with a distance of PITCH.
 template <int PITCH>
 DEVICE void put_two(float* to, float a, float b) {
   if (PITCH == 1)
@@ -177,18 +201,18 @@ DEVICE void pass_turn() {
   asm volatile("bar.arrive %0, %1;" ::"r"(3 - set()), "n"(CONSUMERS) : "memory");
 }
 
-DEVICE void multiply_unit(Stretches& stretches, Filters& filters, Sums& sums, bool pass) {
+DEVICE void multiply_unit(Segments& segments, Filters& filters, Sums& sums, bool pass) {
   clear(sums);
-  Stretches stretch_before = stretches;
+  Segments segment_before = segments;
   Filters before = filters;
-  for (int at = 0; at < CHUNKS * STRETCHES; ++at) {
-    stretches.await_full();
-    const Stretch stretch(at % STRETCHES);
+  for (int at = 0; at < CHUNKS * SEGMENTS; ++at) {
+    segments.await_full();
+    const Segment segment(at % SEGMENTS);
 #pragma unroll 1
-    for (int i = 0; i < stretch.count(); i += SHIFTS, filters.step()) {
+    for (int i = 0; i < segment.count(); i += SHIFTS, filters.step()) {
       filters.await_full();
-      const unsigned at_b = stretches.buffer() +
-                            (group_p() * TILE_N * PAIR + stretch.distance(i)) * ROW_BYTES;
+      const unsigned at_b = segments.buffer() +
+                            (group_p() * TILE_N * PAIR + segment.distance(i)) * ROW_BYTES;
       const unsigned long long a = rows_at(filters.buffer() + group_m() * 64 * ROW_BYTES),
                                b = ACROSS ? panels_at(at_b) : rows_at(at_b);
       start_products();
@@ -199,26 +223,26 @@ DEVICE void multiply_unit(Stretches& stretches, Filters& filters, Sums& sums, bo
       commit_products();
       if (at + i == 0) continue;
       wait_products<1>();
-      if (!KEPT) {
+      if (!FILTERS_STAY) {
         before.release();
         before.step();
       }
       if (i > 0) continue;
-      stretch_before.release();
-      stretch_before.step();
+      segment_before.release();
+      segment_before.step();
     }
-    stretches.step();
+    segments.step();
   }
   if (pass) pass_turn();
   wait_products<0>();
   settle(sums);
-  if (!KEPT) before.release();
-  stretch_before.release();
+  if (!FILTERS_STAY) before.release();
+  segment_before.release();
 }
 
-/// The result at place 8 j + 2 (lane % 4) + e of a row of sums: where taps are summed apart, each
-/// of them for the place that it meets from there. There are zeros around rows of places; lanes
-/// have what their neighbours need.
+/// The result at position 8 j + 2 (lane % 4) + e of a row of sums. SHIFTED: adds the sums of the
+/// taps, each from the position at the tap's offset; those come from neighbouring lanes. Rows of
+/// positions have zeros around them.
 DEVICE float result(const Sums& sums, int j, int half, int e) {
   if (!SHIFTED) return sums[0][j][half * 2 + e];
   const int lane = threadIdx.x % 32, pair = lane % 4;
@@ -234,8 +258,8 @@ DEVICE float result(const Sums& sums, int j, int half, int e) {
   return all;
 }
 
-/// Elements that lie side by side in the result, from phase r of a place on: EACH phases of ALONG
-/// places.
+/// Neighbouring elements of the result, from phase r of a position on: EACH phases of ALONG
+/// positions.
 typedef Units<T, Y_PIECE> Piece;
 DEVICE Piece piece_at(const T* staging) {
   constexpr int EACH = Y_PIECE < PHASES_W ? Y_PIECE : PHASES_W, ALONG = Y_PIECE / EACH;
@@ -247,66 +271,68 @@ DEVICE Piece piece_at(const T* staging) {
   return piece;
 }
 
-/// 16 × STORE_N of a warp that lie in shared memory: lanes write what lies side by side, phases of
-/// a place and then its neighbours.
-DEVICE void store_lines(const T* staging, T* __restrict__ y, int top, int first, int places) {
+/// Stores 16 × STORE_N staged results of a warp: lanes write neighbouring elements, the phases of a
+/// position and then its neighbours.
+DEVICE void store_lines(const T* staging, T* __restrict__ y, int top, int first, int positions) {
   constexpr int COLUMNS = STORE_N / STEP_X * PHASES_W;
   static_assert(Y_LAST || COLUMNS % (32 * Y_PIECE) == 0, "lanes write one line at a time");
   const int lane = threadIdx.x % 32;
   UNROLLED for (int k = 0; k < COLUMNS; k += 32 * Y_PIECE) {
     const int column = (k + lane * Y_PIECE) / PHASES_W, r = lane * Y_PIECE % PHASES_W,
               number = first + column * STEP_X;
-    const Place place(number);
-    const int out_w = place.w / STEP_X * PHASES_W + r - CROP_W;
-    const bool exists = number < places && place.d < PLACES_D && place.h < PLACES_H &&
-                        place.w / STEP_X < PLACES_W && (unsigned)out_w < OUT_W;
-    T* const to = y + (long long)place.image * Y_IMAGE + out_w * Y_W;
+    const Position position(number);
+    const int out_w = position.w / STEP_X * PHASES_W + r - CROP_W;
+    const bool exists = number < positions && position.d < POSITIONS_D &&
+                        position.h < POSITIONS_H && position.w / STEP_X < POSITIONS_W &&
+                        (unsigned)out_w < OUT_W;
+    T* const to = y + (long long)position.image * Y_IMAGE + out_w * Y_W;
     UNROLLED for (int row = 0; row < 16; row += PHASES_W) {
       const int m = top + row, phase = m % ROW_PHASES;
-      const int out_d = place.d * PHASES_D + phase / (PHASES_H * PHASES_W) - CROP_D,
-                out_h = place.h * PHASES_H + phase / PHASES_W % PHASES_H - CROP_H;
+      const int out_d = position.d * PHASES_D + phase / (PHASES_H * PHASES_W) - CROP_D,
+                out_h = position.h * PHASES_H + phase / PHASES_W % PHASES_H - CROP_H;
       if (exists && m < FILTERS && (unsigned)out_d < OUT_D && (unsigned)out_h < OUT_H)
         *(Piece*)(to + m / ROW_PHASES * Y_FILTER + out_d * Y_D +
                   out_h * Y_H) = piece_at(staging + (row + r) * STORE_PITCH + column);
     }
   }
 }
-/// Likewise of results whose filters lie side by side, which may be finished with what lies as they
-/// do; there are no phases.
-DEVICE void store_pixels(const Staged* staging, T* __restrict__ y, int top, int first, int places,
-                         const Epilogue& epilogue) {
-  constexpr int PIECES = 16 / Y_PIECE;  // of a place
+/// The same for results whose filters are neighbours in memory, with the epilogue; such results
+/// have no phases.
+DEVICE void store_pixels(const Staged* staging, T* __restrict__ y, int top, int first,
+                         int positions, const Epilogue& epilogue) {
+  constexpr int PIECES = 16 / Y_PIECE;  // of a position
   const int filter = top + threadIdx.x % PIECES * Y_PIECE;
   Epilogue::Column columns[Y_PIECE];
   UNROLLED for (int e = 0; e < Y_PIECE; ++e)
       columns[e] = epilogue.column(min(filter + e, FILTERS - 1));
 #pragma unroll 1  // sums take the registers
   for (int column = threadIdx.x % 32 / PIECES; column < STORE_N; column += 32 / PIECES) {
-    const Place place(first + column);
-    if (first + column >= places || place.d >= PLACES_D || place.h >= PLACES_H ||
-        place.w >= PLACES_W || filter >= FILTERS)
+    const Position position(first + column);
+    if (first + column >= positions || position.d >= POSITIONS_D || position.h >= POSITIONS_H ||
+        position.w >= POSITIONS_W || filter >= FILTERS)
       continue;
     const auto sums = *(const Units<Staged, Y_PIECE>*)(staging + column * STORE_PITCH + filter -
                                                        top);
     Piece piece = *(const Piece*)&sums;
     if (HAS_EPILOGUE) {
-      const long long pixel = ((place.image * (long long)OUT_D + place.d) * OUT_H + place.h) *
+      const long long pixel = ((position.image * (long long)OUT_D + position.d) * OUT_H +
+                               position.h) *
                                   OUT_W +
-                              place.w;
+                              position.w;
       const Epilogue::Row row = epilogue.row(pixel);
       Epilogue::Element elements[Y_PIECE];
       epilogue.elements(elements, pixel, filter);
       UNROLLED for (int e = 0; e < Y_PIECE; ++e) piece.element[e] = T(
           epilogue(float(sums.element[e]), 0.0f, row, columns[e], elements[e], pixel, filter + e));
     }
-    *(Piece*)(y + place.image * Y_IMAGE + place.d * Y_D + place.h * Y_H + place.w * Y_W +
-              filter) = piece;
+    *(Piece*)(y + position.image * Y_IMAGE + position.d * Y_D + position.h * Y_H +
+              position.w * Y_W + filter) = piece;
   }
 }
 
-/// 16 × STORE_N of a warp at a time through shared memory.
+/// Stores the sums, 16 × STORE_N of a warp at a time through shared memory.
 DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, const Unit& unit,
-                  int places, int shift, const Epilogue& epilogue) {
+                  int positions, int shift, const Epilogue& epilogue) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   Staged* const staging = (Staged*)(shared + STAGING) + warp * STORE_ROWS * STORE_PITCH;
   const int top = unit.filter + group_m() * 64 + warp % 4 * 16;
@@ -326,11 +352,11 @@ DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, co
       }
     }
     __syncwarp();
-    const int number = unit.place + group_p() * TILE_N + first;
+    const int number = unit.position + group_p() * TILE_N + first;
     if (Y_LAST)
-      store_pixels(staging, y, top, number, places, epilogue);
+      store_pixels(staging, y, top, number, positions, epilogue);
     else
-      store_lines((const T*)staging, y, top, number, places);
+      store_lines((const T*)staging, y, top, number, positions);
     __syncwarp();
   }
 }
@@ -340,19 +366,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
          T* __restrict__ y, int images, const unsigned* __restrict__ largest EPILOGUE_PARAMETERS) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned at = (unsigned)__cvta_generic_to_shared(shared);
-  const int places = images * IMAGE;
-  const unsigned all = (unsigned)((places + TILE_P - 1) / TILE_P) *
+  const int positions = images * IMAGE;
+  const unsigned all = (unsigned)((positions + TILE_P - 1) / TILE_P) *
                        ((FILTERS + TILE_M - 1) / TILE_M) * GROUPS;
-  Stretches stretches(at, at + BARRIERS);
+  Segments segments(at, at + BARRIERS);
   Filters filters(at + W_AT, at + BARRIERS + X_STAGES * 16);
   if (threadIdx.x == 0) {
-    stretches.make(SET_THREADS / 32);
+    segments.make(SET_THREADS / 32);
     filters.make(SET_THREADS / 32);
   }
   __syncthreads();
   if (threadIdx.x >= CONSUMERS) {
     if (FETCHERS == 128) give_registers<24>();
-    if (threadIdx.x == CONSUMERS) fetch(stretches, filters, x, w, all);
+    if (threadIdx.x == CONSUMERS) fetch(segments, filters, x, w, all);
     return;
   }
   if (FETCHERS == 128) take_registers<240>();
@@ -361,13 +387,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   bool mine = set() == 0;
   for (unsigned index = blockIdx.x; index < all; index += gridDim.x, mine = SETS == 1 || !mine) {
     if (!mine) {
-      stretches.skip(CHUNKS * STRETCHES);
-      if (!KEPT) filters.skip(CHUNKS * TAPS / SHIFTS);
+      segments.skip(CHUNKS * SEGMENTS);
+      if (!FILTERS_STAY) filters.skip(CHUNKS * TAPS / SHIFTS);
       continue;
     }
     if (SETS > 1 && index != blockIdx.x) wait_for_turn();
-    if (KEPT) filters.stage = filters.parity = 0;
-    multiply_unit(stretches, filters, sums, SETS > 1 && index + gridDim.x < all);
-    store(shared, sums, y, Unit(index), places, shift, EPILOGUE(0));
+    if (FILTERS_STAY) filters.stage = filters.parity = 0;
+    multiply_unit(segments, filters, sums, SETS > 1 && index + gridDim.x < all);
+    store(shared, sums, y, Unit(index), positions, shift, EPILOGUE(0));
   }
 }

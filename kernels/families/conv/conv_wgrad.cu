@@ -1,12 +1,14 @@
-// dw[filter, tap, channel] = Σ dy[place, filter]ᵀ · x[place + tap, channel] on Hopper, over the
-// places of all images: x has zeros around it, dy where x has places without a result, so that a
-// tap is a distance between rows. One thread fetches DEPTH places of dy and the stretch of x that a
-// row of taps sees of them; tensor cores read it from wherever a tap begins, neighbouring taps as
-// columns of one product. Blocks divide the places; a second step adds their shares up. DIRECT:
-// filters are points, both tensors are read as they lie.
+// Gradient of a convolution by its filter (wgrad) on Hopper: dw[filter, tap, channel] = Σ over the
+// positions p of all images of dy[p, filter]ᵀ · x[p + tap, channel]. Both x and dy have the same
+// positions, with zeros around images or where there is no result, so that a tap is a constant
+// distance between positions (see conv_implicit_gemm.cu). One thread copies DEPTH positions of dy,
+// and the segment of x that a row of taps reads; tensor cores read the segment from each tap's
+// offset, with neighbouring taps as columns of one product. Blocks divide the positions (split-K);
+// a second step adds the partial sums. DIRECT: with 1 x 1 filters both tensors are read in their
+// native layout.
 using namespace of_x;
 constexpr int TAPS = OUT_D * OUT_H * OUT_W;
-/// Taps along a row lie ALONG places apart; of a place's pixels each has a row of its own.
+/// Taps along a row are ALONG positions apart; each of a position's pixels has a row of its own.
 constexpr int ALONG = SPLIT_W > 1 ? 1 : DILATION_W, SEEN = (OUT_W + SPLIT_W - 1) / SPLIT_W,
               PARTS = (SEEN + TAP_PANELS - 1) / TAP_PANELS;
 constexpr int ROWS_H = GROUPS_R > 1 ? 1 : OUT_H, PIXELS_W = SPLIT_W < OUT_W ? SPLIT_W : OUT_W;
@@ -20,9 +22,10 @@ constexpr int DY_BYTES = DEPTH * 128, X_BYTES = BOXES * BOX_ROWS * 128, X_AT = G
 constexpr int BARRIERS = STAGES * STAGE_BYTES;
 typedef Ring<STAGES, STAGE_BYTES> Buffers;
 constexpr int CONSUMERS = GROUPS_M * GROUPS_C * GROUPS_R * 128, THREADS = CONSUMERS + 32;
-static_assert(X_AT + GROUPS_C * CHANNEL_PANELS * X_BYTES == STAGE_BYTES, "as the host reckons");
+static_assert(X_AT + GROUPS_C * CHANNEL_PANELS * X_BYTES == STAGE_BYTES,
+              "must equal the size that the host allocates");
 
-/// Filters, channels and a row of taps; the tap's distance and pixel.
+/// A block's filters, channels and row of taps; the offset and pixel of its first tap.
 struct Work {
   int filter, channel, d, h, w;
   DEVICE Work() {
@@ -44,32 +47,32 @@ struct Work {
   }
 };
 
-constexpr int STEPS = (PLACES + DEPTH - 1) / DEPTH;  // of an image that is read as it lies
+constexpr int STEPS = (POSITIONS + DEPTH - 1) / DEPTH;  // steps of an image, where DIRECT
 DEVICE void fetch(Buffers ring, const CUtensorMap& x, const CUtensorMap& dy, const Work& work,
                   int first, int last) {
   for (int at = first; at < last; ++at, ring.step()) {
-    const int place = DIRECT ? at % STEPS * DEPTH : at * DEPTH, image = at / STEPS,
+    const int position = DIRECT ? at % STEPS * DEPTH : at * DEPTH, image = at / STEPS,
               group = blockIdx.z;
     ring.await_free();
     expect_bytes(ring.full(), STAGE_BYTES);
     for (int i = 0; i < GROUPS_M; ++i) {
       const int filter = work.filter + i * 64;
-      copy_box(ring.buffer() + i * DY_BYTES, dy, DIRECT ? place : filter,
-               DIRECT ? group * FILTERS + filter : group, DIRECT ? image : place, ring.full());
+      copy_box(ring.buffer() + i * DY_BYTES, dy, DIRECT ? position : filter,
+               DIRECT ? group * FILTERS + filter : group, DIRECT ? image : position, ring.full());
     }
     for (int i = 0; i < GROUPS_C * CHANNEL_PANELS * BOXES; ++i) {
       const unsigned to = ring.buffer() + X_AT + i * BOX_ROWS * 128;
       const int channel = work.channel + i / BOXES * 64;
-      if (DIRECT) copy_box(to, x, place, group * CHANNELS + channel, image, ring.full());
+      if (DIRECT) copy_box(to, x, position, group * CHANNELS + channel, image, ring.full());
       if (!DIRECT)
         copy_box(to, x, channel, work.pixel() * GROUPS + group,
-                 place + work.distance() + i % BOXES * BOX_ROWS, ring.full());
+                 position + work.distance() + i % BOXES * BOX_ROWS, ring.full());
     }
   }
 }
 
 #if !DIRECT
-/// Both tensors' first step; the first `blocks` take x.
+/// The first step for both tensors; the first `blocks` blocks arrange x.
 extern "C" __global__ void __launch_bounds__(256)
     arrange(const T* __restrict__ x, T* __restrict__ to_x, const T* __restrict__ dy,
             T* __restrict__ to_dy, int images, unsigned blocks) {
@@ -82,12 +85,12 @@ extern "C" __global__ void __launch_bounds__(256)
 #endif
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    conv_filters(const __grid_constant__ CUtensorMap x, const __grid_constant__ CUtensorMap dy,
-                 float* __restrict__ shares, int images) {
+    wgrad(const __grid_constant__ CUtensorMap x, const __grid_constant__ CUtensorMap dy,
+          float* __restrict__ partial_sums, int images) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const Work work;
   const long long steps = DIRECT ? (long long)images * STEPS
-                                 : ((long long)images * PLACES + DEPTH - 1) / DEPTH;
+                                 : ((long long)images * POSITIONS + DEPTH - 1) / DEPTH;
   const int first = (int)(steps * blockIdx.y / SPLIT_K),
             last = (int)(steps * (blockIdx.y + 1) / SPLIT_K);
   Buffers ring(shared_address(shared), shared_address(shared) + BARRIERS);
@@ -101,7 +104,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             r = group / (GROUPS_M * GROUPS_C);
   float sums[1][TILE_N / 8][4];
   clear(sums);
-  constexpr int STEP = DIRECT ? 32 : 2048;  // bytes between 16 places
+  constexpr int STEP = DIRECT ? 32 : 2048;  // bytes between 16 positions
   Buffers before = ring;
   for (int at = first; at < last; ++at, ring.step()) {
     ring.await_full();
@@ -130,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
                           j % 8 * 8 + lane % 4 * 2;
       const long long tap = (work.d * OUT_H + h) * OUT_W + w;
       if (w < OUT_W && channel < C)
-        *(float2*)(shares +
+        *(float2*)(partial_sums +
                    ((((long long)blockIdx.y * GROUPS + blockIdx.z) * FILTERS + filter) * TAPS +
                     tap) *
                        C +
@@ -139,14 +142,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   }
 }
 
-/// Channels of a filter that a block adds up, with all taps; of many shares each warp an eighth, in
-/// a fixed order.
+/// The channels of a filter that a block adds up, with all taps. If there are many partial sums,
+/// each warp adds an eighth of them, in a fixed order.
 constexpr int CHUNK = TAPS <= 32 ? 64 : TAPS <= 128 ? 16 : 4, CHUNKS = (C + CHUNK - 1) / CHUNK;
-constexpr int SHARERS = SPLIT_K < 8 ? 1 : 8, AT_ONCE = 256 / SHARERS;
+constexpr int ADDERS = SPLIT_K < 8 ? 1 : 8, AT_ONCE = 256 / ADDERS;
 extern "C" __global__ void __launch_bounds__(256)
-    add_filters(const float* __restrict__ shares, T* __restrict__ dw) {
-  __shared__ float4 parts[SHARERS][AT_ONCE];
-  __shared__ float all[CHUNK * TAPS];  // in the result's order
+    add_partial_sums(const float* __restrict__ partial_sums, T* __restrict__ dw) {
+  __shared__ float4 parts[ADDERS][AT_ONCE];
+  __shared__ float all[CHUNK * TAPS];  // [channel][tap], as in dw
   const int quad = threadIdx.x % AT_ONCE, part = threadIdx.x / AT_ONCE,
             filter = blockIdx.x / CHUNKS, first = blockIdx.x % CHUNKS * CHUNK;
   const auto add = [](float4& sum, float4 more) {
@@ -157,15 +160,15 @@ extern "C" __global__ void __launch_bounds__(256)
     const bool exists = tap < TAPS && first + channel < C;
     float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll 4
-    for (int s = part; s < SPLIT_K && exists; s += SHARERS)
-      add(sum,
-          *(const float4*)(shares + (((long long)s * GROUPS * FILTERS + filter) * TAPS + tap) * C +
-                           first + channel));
-    if (SHARERS > 1) {
+    for (int s = part; s < SPLIT_K && exists; s += ADDERS)
+      add(sum, *(const float4*)(partial_sums +
+                                (((long long)s * GROUPS * FILTERS + filter) * TAPS + tap) * C +
+                                first + channel));
+    if (ADDERS > 1) {
       __syncthreads();
       parts[part][quad] = sum;
       __syncthreads();
-      for (int p = 1; p < SHARERS && part == 0; ++p) add(sum, parts[p][quad]);
+      for (int p = 1; p < ADDERS && part == 0; ++p) add(sum, parts[p][quad]);
     }
     if (!exists || part > 0) continue;
     const float four[4] = {sum.x, sum.y, sum.z, sum.w};
@@ -175,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(256)
   dw += filter / FILTERS * Y_GROUP + filter % FILTERS * Y_FILTER;
   for (int i = threadIdx.x; i < CHUNK * TAPS; i += 256) {
     const int channel = first + i / TAPS, tap = i % TAPS;
-    // Of groups that were put together, filters see their own group's channels.
+    // Where several groups were put into one, filters see the channels of their own group alone.
     if (channel < CHANNELS && channel / OWN_CHANNELS == filter % FILTERS / OWN_FILTERS)
       dw[channel % OWN_CHANNELS * Y_IMAGE + tap / (OUT_H * OUT_W) * Y_D +
          tap / OUT_W % OUT_H * Y_H + tap % OUT_W * Y_W] = T(all[i]);

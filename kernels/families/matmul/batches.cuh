@@ -1,16 +1,16 @@
-// Products of many matrices, one after the other (BATCHED), whose tiles are numbered through;
-// A_BATCHED and B_BATCHED say which operand has a matrix for each. Of a triangular a (TRIANGLE: 1 =
-// what is above its diagonal counts nothing, 2 = what is below it) only the tiles on its side take
-// part.
+// Batched products (BATCHED): tiles of all matrices are numbered consecutively; A_BATCHED and
+// B_BATCHED say which operands have one matrix per batch. For a triangular a (TRIANGLE: 1 =
+// elements above the diagonal are zero, 2 = elements below it are zero) only the tiles of its
+// non-zero side are multiplied.
 
-/// Stretch of k in tiles.
+/// A range of k, in tiles.
 struct Depth {
   int first, last;
 };
 struct Work {
   Tile tile;
   long long batch;
-  Depth depth;  ///< one of SPLIT_K that this block has
+  Depth depth;  ///< the range of this block, one of SPLIT_K
 };
 
 DEVICE Work work_at(unsigned index, long long m, long long n, long long k) {
@@ -27,11 +27,11 @@ DEVICE Work work_at(unsigned index, long long m, long long n, long long k) {
            first + (int)(length * (blockIdx.y + 1) / SPLIT_K)}};
 }
 
-/// Where the batch's result begins. Shares of a split in memory, which are float32, are of all
-/// batches.
+/// The address of the batch's result. Partial sums of split-K, which are float32, have an array
+/// over all batches per part of k.
 template <class Result>
 DEVICE Result* result_of(Result* c, const Work& work, long long batches, long long m, long long n) {
-  // What stores shares goes on by one of them for each stretch of the depth, of one matrix.
+  // The store advances by one matrix per part of k; the other batches in between are added here.
   const long long others = sizeof(Result) == 4 ? blockIdx.y * (batches - 1) : 0;
   return c + (others + work.batch) * m * n;
 }

@@ -1,13 +1,13 @@
-// A split of k over the blocks of a cluster: each leaves its sums in its shared memory, and each
-// adds up a part of the tile, in the order of the stretches of k, so that every run gives the same
-// bits. Fragments lie as tile_store.cuh says.
+// Split-K inside a cluster: each block leaves its partial sums in its shared memory, and each block
+// adds up a part of the tile over all blocks, in the order of k, so that every run gives the same
+// bits. tile_store.cuh describes the layout of fragments.
 template <class... Ahead>
 DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m,
                          long long n, const Epilogue& epilogue = {}, const Ahead&...) {
-  constexpr int PITCH = TILE_N + 8;  // floats: lanes of a fragment's rows meet in no bank
+  constexpr int PITCH = TILE_N + 8;  // in floats; rows of a fragment start in different banks
   constexpr int UNITS = RESULT_N / 8, SUMS = Epilogue::SUMS;
   const int lane = threadIdx.x % 32, rows = (int)min(m - tile.row, (long long)TILE_M);
-  wait_for_consumers();  // nobody multiplies any more
+  wait_for_consumers();  // all products are finished
   UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {
     UNROLLED for (int half = 0; half < 2; ++half) {
       const int row = fragment_row(i) + lane / 4 + half * 8;
@@ -46,7 +46,7 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
   }
 }
 
-/// Warps that fetch meet the others where the sums lie ready.
+/// The fetching warps take part in the cluster barrier behind the stores to shared memory.
 DEVICE void store_nothing() { wait_for_cluster(); }
-/// Until everybody is here, others read this block's sums.
+/// Keeps the block alive until the others have read its sums.
 DEVICE void leave() { meet_cluster(); }

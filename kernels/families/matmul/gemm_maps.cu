@@ -1,5 +1,5 @@
 // c[m, n] = a[m, k] · b[k, n], row-major throughout (b may be [n, k]), by tensor maps of a and b.
-// With SPLIT_K > 1 a block sums one of SPLIT_K stretches of k.
+// With SPLIT_K > 1 a block sums over one of SPLIT_K parts of k.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     gemm(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
          OUT* __restrict__ c, long long m, long long n, long long k,

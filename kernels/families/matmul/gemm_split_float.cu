@@ -1,23 +1,29 @@
-// c[m, n] = a[m, k] · b[k, n] (b may be [n, k]) in float32 from the operands' planes
-// (split_float.cuh): the sum of the products of planes i and j with i + j < PLANES. The others are
-// below the last bit that is kept.
+// c[m, n] = a[m, k] · b[k, n] (b may be [n, k]) in float32 from the planes of the operands
+// (split_float.cuh): the sum of the products of planes i of a and j of b with i + j < PLANES. With
+// three planes these are six products of nine; the other three are below the last bit of a float32:
+//              b0         b1         b2
+//     a0    large      small      small
+//     a1    small      small        -
+//     a2    small        -          -
+// A tensor core truncates the bits that do not fit its accumulator, so that long sums drift towards
+// zero. Therefore the large products (a0 · b0) are summed there for PROMOTE chunks at a time and
+// then added, rounded to nearest, to sums in registers ("promoted"), while the tensor core
+// multiplies the small ones. The small products are promoted every PROMOTE_SMALL chunks. With a
+// single plane its own error hides the drift: sums stay in the tensor core throughout.
 //
-// A tensor core cuts off what does not fit its accumulator, so that long sums drift towards zero.
-// Therefore the products of the first planes are summed there for PROMOTE chunks at a time and then
-// added, rounded to nearest, to sums in registers, while the tensor core works at the other
-// products. Those are small and come over only now and then.
-//
-// A single plane's errors hide that drift: its products are summed in the tensor core throughout.
-//
-// A group of four warps copies; each of GROUPS others multiplies 64 × TILE_N of the tile.
+// Steps: (1) magnitudes, if planes are float16; (2) split the operands into planes in memory; (3)
+// this product: one warpgroup copies, each of GROUPS others multiplies 64 x TILE_N of a tile; (4)
+// `repair` computes the 16 x TILE_N pieces again, with float32 fused multiply-adds, whose flag step
+// (3) has set because a result is not finite or smaller than the error that tiny elements may have
+// caused.
 constexpr int PROMOTE_SMALL = 16;  // chunks: a multiple of PROMOTE
 constexpr int GROUPS = TILE_M / 64;
 constexpr int COPIER = GROUPS;
 constexpr int THREADS = (GROUPS + 1) * 128;
 constexpr int PANELS = TILE_N / LINES;
 constexpr int FRAGMENTS = TILE_N / 8;
-// Rows of a transposed b follow each other eight by eight in a plane: planes lie side by side over
-// all panels of a buffer.
+// A transposed b is read in groups of eight rows of one plane: in a buffer each plane lies side by
+// side over all panels.
 constexpr int PIECES = B_TRANSPOSED ? PLANES : 1, PIECE_BYTES = CHUNK_BYTES / PIECES;
 typedef float Sums[1][FRAGMENTS][4];
 typedef Ring<STAGES, STAGE_BYTES> Buffers;
@@ -54,9 +60,9 @@ DEVICE void promote(Sums& sums, Sums& others, float scale) {
   }
 }
 
-/// Operands of one depth of 16, `step`, in plane `plane` of the buffer at `at`.
+/// wgmma descriptors of 16 elements along k, number `step`, of plane `plane` in the buffer at `at`.
 DEVICE unsigned long long narrow_operand(unsigned at) {
-  // swizzled among 64 bytes, eight rows are 512
+  // 64-byte swizzle: eight rows are 512 bytes
   return 2ull << 62 | (unsigned long long)(512 >> 4) << 32 | (at & 0x3ffff) >> 4;
 }
 DEVICE unsigned long long a_operand(unsigned at, int plane, int step) {
@@ -89,7 +95,7 @@ DEVICE void multiply_small(float (&small)[FRAGMENTS][4], unsigned buffer) {
   commit_products();
 }
 
-/// One tile's sums. Of a single plane they stay in the tensor core.
+/// Computes one tile's sums. With a single plane they stay in the tensor core.
 DEVICE void multiply_chunks(Buffers& ring, int chunks, Sums& sums) {
   constexpr float SMALL = 1.0f / (1 << LOW_SHIFT);
   constexpr bool SINGLE = PLANES == 1;
@@ -123,9 +129,10 @@ DEVICE void multiply_chunks(Buffers& ring, int chunks, Sums& sums) {
   last.release();
 }
 
-/// Sums below this may have lost more than float32's roundoff (TF32's, of one plane) to tiny
-/// elements: what rounding each of them can have left out, times the other operand's largest.
-DEVICE float find_doubt(const Extent* a_extents, const Extent* b_extents, Tile tile, long long k) {
+/// Sums below this bound may have lost more than float32's roundoff (TF32's, with one plane) to
+/// tiny elements: the rounding error of all tiny elements times the other operand's largest
+/// element.
+DEVICE float error_bound(const Extent* a_extents, const Extent* b_extents, Tile tile, long long k) {
   const int groups = groups_along(k);
   Extent a = {0, 0}, b = {0, 0};
   for (int i = threadIdx.x % 32; i < groups; i += 32) {
@@ -140,9 +147,9 @@ DEVICE float find_doubt(const Extent* a_extents, const Extent* b_extents, Tile t
   return power_of_two(TINY_ERROR + (PLANES == 1 ? 12 : 24)) * (met_by_a + met_by_b);
 }
 
-/// Scales the sums back and writes them. suspects[rows of 16][tiles along n] tells `repair` where
-/// one of them is in doubt, or is no finite number.
-DEVICE void store_sums(const Sums& sums, float* c, unsigned char* suspects, float doubt,
+/// Scales the sums back and stores them. repair_flags[rows of 16][tiles along n] marks pieces where
+/// a sum is below `bound` or not finite, for `repair`.
+DEVICE void store_sums(const Sums& sums, float* c, unsigned char* repair_flags, float bound,
                        const int* row_scales, const int* column_scales, Tile tile, long long m,
                        long long n, const Epilogue& epilogue) {
   const int lane = threadIdx.x % 32;
@@ -159,7 +166,7 @@ DEVICE void store_sums(const Sums& sums, float* c, unsigned char* suspects, floa
       const long long column = tile.column + j * 8 + lane % 4 * 2;
       if (row >= m || column >= n) continue;
       float x = sums[0][j][half * 2], y = sums[0][j][half * 2 + 1];
-      any |= !(fabsf(x) >= doubt && fabsf(x) <= 3.4e38f && fabsf(y) >= doubt &&
+      any |= !(fabsf(x) >= bound && fabsf(x) <= 3.4e38f && fabsf(y) >= bound &&
                fabsf(y) <= 3.4e38f);
       if (SCALED) {
         x = ldexpf(x, -row_scale - column_scales[column]);
@@ -173,7 +180,7 @@ DEVICE void store_sums(const Sums& sums, float* c, unsigned char* suspects, floa
   }
   any = __any_sync(~0u, any);
   if (lane == 0)
-    suspects[first_row / 16 * ((n + TILE_N - 1) / TILE_N) + tile.column / TILE_N] = any;
+    repair_flags[first_row / 16 * ((n + TILE_N - 1) / TILE_N) + tile.column / TILE_N] = any;
 }
 
 /// Second step: the product.
@@ -181,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     multiply_planes(const unsigned char* __restrict__ a, const unsigned char* __restrict__ b,
                     const Extent* __restrict__ a_extents, const Extent* __restrict__ b_extents,
                     const int* __restrict__ row_scales, const int* __restrict__ column_scales,
-                    float* __restrict__ c, unsigned char* __restrict__ suspects, long long m,
+                    float* __restrict__ c, unsigned char* __restrict__ repair_flags, long long m,
                     long long n, long long k EPILOGUE_PARAMETERS) {
   extern __shared__ __align__(1024) unsigned char shared[];
   Buffers ring(shared_address(shared), shared_address(shared) + STAGES * STAGE_BYTES);
@@ -200,32 +207,32 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     if (GROUPS > 1) take_registers<232>();
     for (unsigned index = blockIdx.x; index < tile_count(m, n); index += gridDim.x) {
       const Tile tile = tile_at(index, m, n);
-      const float doubt = find_doubt(a_extents, b_extents, tile, k);
+      const float bound = error_bound(a_extents, b_extents, tile, k);
       Sums sums;
       multiply_chunks(ring, (int)chunks, sums);
       store_sums(sums, c + blockIdx.y * m * n,
-                 suspects + blockIdx.y * (a_bands * (LINES / 16) * tiles_across), doubt,
+                 repair_flags + blockIdx.y * (a_bands * (LINES / 16) * tiles_across), bound,
                  of_batch(row_scales, A_BATCHED, m), of_batch(column_scales, B_BATCHED, n), tile, m,
                  n, EPILOGUE(blockIdx.y));
     }
   }
 }
 
-/// Last step: where a result is suspect, 16 × TILE_N of them once more, one product after the other
-/// in float32.
+/// Last step: computes 16 × TILE_N results again, one product after the other in float32, where the
+/// flag is set.
 extern "C" __global__ void __launch_bounds__(TILE_N)
     repair(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c,
-           const unsigned char* __restrict__ suspects, long long m, long long n,
+           const unsigned char* __restrict__ repair_flags, long long m, long long n,
            long long k EPILOGUE_PARAMETERS) {
   __shared__ float rows[16][16];
   __shared__ bool suspected[TILE_N];
   const long long tiles = (n + TILE_N - 1) / TILE_N, all = (m + 15) / 16 * tiles;
   a = of_batch(a, A_BATCHED, m * k), b = of_batch(b, B_BATCHED, n * k), c += blockIdx.y * m * n;
-  suspects += blockIdx.y * (bands_of(m, TILE_M) * (LINES / 16) * tiles);
+  repair_flags += blockIdx.y * (bands_of(m, TILE_M) * (LINES / 16) * tiles);
   const Epilogue epilogue = EPILOGUE(blockIdx.y);
   for (long long first = blockIdx.x; first < all; first += (long long)gridDim.x * TILE_N) {
     const long long mine = first + (long long)threadIdx.x * gridDim.x;
-    suspected[threadIdx.x] = mine < all && suspects[mine] == 1;
+    suspected[threadIdx.x] = mine < all && repair_flags[mine] == 1;
     if (!__syncthreads_or(suspected[threadIdx.x])) continue;
     for (int i = 0; i < TILE_N; ++i) {
       if (!suspected[i]) continue;

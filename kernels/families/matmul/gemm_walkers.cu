@@ -1,6 +1,6 @@
 // c[m, n] = a[m, k] · b[k, n], row-major throughout (b may be [n, k]). Rows of a have lda elements,
-// rows of b ldb: as many as they have, or more where they were widened. With SPLIT_K > 1 a block
-// sums one of SPLIT_K stretches of k.
+// rows of b ldb: their own number, or more where they were widened. With SPLIT_K > 1 a block sums
+// over one of SPLIT_K parts of k.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     gemm(const Operand* __restrict__ a, const Operand* __restrict__ b, OUT* __restrict__ c,
          long long m, long long n, long long k, long long batches, long long lda,

@@ -3,15 +3,15 @@
 // barriers per buffer says when it is full and when it is free again.
 
 constexpr int CONSUMERS = GROUPS * 128;
-// One thread fetches: of a warp, or of a group of four that hands its registers to groups with two
-// sets of sums.
+// One thread fetches. It belongs to a warp, or to a warpgroup that gives its registers to the
+// groups with two sets of sums.
 constexpr int FETCHERS = PROMOTE > 0 && GROUPS > 1 ? 128 : 32;
 constexpr int FETCHER_REGISTERS = 40,
               CONSUMER_REGISTERS = (512 - FETCHER_REGISTERS) / GROUPS / 8 * 8;
 constexpr int THREADS = CONSUMERS + FETCHERS;
 constexpr int STAGING = STAGES * STAGE_BYTES;  // of the store, 2048 bytes a warp
 constexpr int BARRIERS = STAGING + CONSUMERS / 32 * 2048;
-// what the columns of a group's tile are finished with
+// Values of the epilogue for the columns of a group's tile.
 constexpr int COLUMNS = BARRIERS + STAGES * 16;
 constexpr bool STAGED_APART = true;
 
@@ -19,18 +19,18 @@ typedef Ring<STAGES, STAGE_BYTES> Buffers;
 
 DEVICE void wait_for_consumers() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory"); }
 
-/// Zeros where the tensor cores read rows of a that nobody fetches.
+/// Clears the rows of a that the tensor cores read and no copy fills.
 DEVICE void clear_rows(unsigned char* shared) {
   constexpr int UNITS = (TILE_M - A_ROWS) * 8;
   for (int at = threadIdx.x; at < STAGES * UNITS; at += THREADS) {
     *(uint4*)(shared + at / UNITS * STAGE_BYTES + A_ROWS * 128 + at % UNITS * 16) = make_uint4(
         0, 0, 0, 0);
   }
-  show_to_tensor_cores();
+  fence_async_proxy();
 }
 
-/// Of a pair of products `twin` is the second one's b: its columns lie behind those of the first.
-/// What no launch before this one makes is asked for while that one ends.
+/// `twin` is the second b of a pair of products: its columns follow those of the first. Operands
+/// that no earlier kernel writes are fetched while that kernel ends.
 DEVICE void fetch(Buffers ring, const CUtensorMap& a, const CUtensorMap& b, const CUtensorMap& twin,
                   unsigned all, long long m, long long n, long long k) {
   constexpr unsigned long long A_POLICY = STREAM > 1 ? EVICT_FIRST : EVICT_NORMAL,
@@ -45,7 +45,7 @@ DEVICE void fetch(Buffers ring, const CUtensorMap& a, const CUtensorMap& b, cons
                B_BATCHED ? (int)work.batch : 0, to.full(), B_POLICY);
     }
   };
-  int early = 0;  // buffers that wait for a alone
+  int early = 0;  // buffers that only wait for a
   if (B_GIVEN) {
     const Work work = work_at(blockIdx.x, m, n, k);
     Buffers to = ring;
@@ -68,8 +68,8 @@ DEVICE void fetch(Buffers ring, const CUtensorMap& a, const CUtensorMap& b, cons
   }
 }
 
-/// What a thread has at hand of rows and columns of its tile: asked for before it multiplies, given
-/// to its group after that.
+/// The epilogue's values for the rows and columns of a thread's tile: loaded before the products,
+/// shared with the warpgroup after them.
 struct Ahead {
   Epilogue::Row rows[FRAGMENTS_M][2];
   Epilogue::Column mine[(RESULT_N + 127) / 128];
@@ -98,9 +98,9 @@ struct Ahead {
   }
 };
 
-/// Groups that take tiles in turns read buffers in turns as well: a barrier's parity tells this
-/// round from the last, and no more. Set 0 or 1 waits for the other to have seen its last full
-/// buffer.
+/// Groups that alternate between tiles also alternate between buffers: a barrier's parity only
+/// distinguishes one round from the next. Set 0 or 1 waits until the other set has seen its last
+/// full buffer.
 DEVICE int turn_set() { return threadIdx.x / 128 / SHARING; }
 DEVICE void wait_for_turn() {
   asm volatile("bar.sync %0, %1;" ::"r"(2 + turn_set()), "n"(CONSUMERS) : "memory");
@@ -109,8 +109,8 @@ DEVICE void pass_turn() {
   asm volatile("bar.arrive %0, %1;" ::"r"(3 - turn_set()), "n"(CONSUMERS) : "memory");
 }
 
-/// Of a triangular a, zeros for those of this group's rows, the first of which is `row`, that do
-/// not count at `depth` and behind it.
+/// For a triangular a, zeros replace the elements of this group's rows, the first of which is
+/// `row`, that are zero at `depth` and behind it.
 DEVICE void clear_triangle(unsigned buffer, long long row, int depth) {
   const bool crosses = TRIANGLE == 1 ? depth + TILE_K - 1 > row
                                      : TRIANGLE == 2 && depth < row + GROUP_ROWS - 1;
@@ -124,12 +124,12 @@ DEVICE void clear_triangle(unsigned buffer, long long row, int depth) {
       if (TRIANGLE == 1 ? e > diagonal : e < diagonal) eight[e] = Operand(0.0f);
     }
   }
-  show_to_tensor_cores();
+  fence_async_proxy();
   asm volatile("bar.sync %0, 128;" ::"r"(4 + threadIdx.x / 128) : "memory");
 }
 
-/// A tensor core keeps fewer digits of sums of 8-bit floats than float32 has: those of PROMOTE
-/// buffers at a time are added up apart.
+/// Tensor cores accumulate 8-bit floats with fewer bits than float32: the sums of PROMOTE buffers
+/// are therefore added up in registers.
 DEVICE void multiply_promoted(Buffers& ring, Sums& sums, Depth depth) {
   Sums part;
   for (int at = depth.first; at < depth.last; at += PROMOTE) {

@@ -70,7 +70,7 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, int, Sums& sums, co
         wait_copies<STAGES - 2>();
         __syncthreads();
       }
-      if (step == 0) {  // into the buffer that everybody left at the last barrier
+      if (step == 0) {  // into the buffer that all threads left at the last barrier
         if (tile + STAGES - 1 < tiles) fetch((stage == 0 ? STAGES - 1 : stage - 1) * STAGE_BYTES);
         commit_copies();
       }

@@ -1,10 +1,10 @@
-// Results in float32. In a split of k through memory each block writes its sums as they are, one
-// share of [m, n] per stretch of k; a second step adds them up (split_k.cuh). Fragments lie as
-// tile_store.cuh says.
+// Stores results in float32. With split-K through memory each block stores its partial sums, one
+// array [m, n] per part of k; a second step adds them up (split_k.cuh). tile_store.cuh describes
+// the layout of fragments.
 template <class... Ahead>
-DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile tile, long long m,
-                         long long n, const Epilogue& epilogue = {}, const Ahead&...) {
-  float* share = shares + blockIdx.y * share_elements(m, n);
+DEVICE void store_result(unsigned char*, const Sums& sums, float* partial_sums, Tile tile,
+                         long long m, long long n, const Epilogue& epilogue = {}, const Ahead&...) {
+  float* share = partial_sums + blockIdx.y * share_elements(m, n);
   const int lane = threadIdx.x % 32;
   UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {
     UNROLLED for (int half = 0; half < 2; ++half) {
@@ -31,6 +31,6 @@ DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile t
   }
 }
 
-/// What warps that fetch do meanwhile, and what everybody does before the end: nothing.
+/// The fetching warps have nothing to store, and blocks need no barrier before they end.
 DEVICE void store_nothing() {}
 DEVICE void leave() {}

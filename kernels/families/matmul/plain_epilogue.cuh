@@ -1,8 +1,8 @@
-// What becomes of a sum before it is stored: nothing. Products inside of graphs define the same as
-// the graph has it (codegen/matmul/product_family.cpp): Row and Column hold what differs by row and
-// by column alone, Element what differs by both: whoever stores asks for those of neighbours along
-// a row together, and for many before it needs the first. Where a product is one of a pair, a sum
-// comes with its twin.
+// The epilogue that does nothing. Products inside of graphs define the same functions with the
+// graph's arithmetic (codegen/matmul/product_family.cpp): Row and Column hold the values that
+// depend on the row or the column alone, Element those that depend on both. A store loads the
+// Elements of neighbours along a row together, and many of them before it needs the first. In a
+// pair of products, a sum comes with that of the second product.
 struct Epilogue {
   static constexpr int SUMS = 1, COLUMN_BYTES = 0;
   static constexpr bool ELEMENTS = false;

@@ -5,7 +5,8 @@ constexpr int CHUNK = FOUR_BITS ? 128 : 64;  // of k: what a warp loads of a row
 constexpr int PAIRS = FOUR_BITS ? 4 : 2;     // of weights in a word
 constexpr int ROWS = FRAGMENTS * 16;
 constexpr int LAST = K / CHUNK - 1;
-/// Read once, and not later than asked for: what stands behind waits for all that are under way.
+/// A load that is read once and may not be delayed: later loads would wait for all that are in
+/// flight.
 DEVICE uint4 load(const unsigned char* from) {
   uint4 v;
   asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -14,14 +15,14 @@ DEVICE uint4 load(const unsigned char* from) {
   return v;
 }
 
-/// The weights of a word as pairs: of 8 bits neighbours, of 4 bits 0 with 4, 1 with 5, …, times
-/// their scale.
+/// The weights of a word as pairs, times their scale: 8-bit weights pair neighbours, 4-bit weights
+/// pair 0 with 4, 1 with 5, ….
 DEVICE void widen(unsigned word, unsigned scale, unsigned (&to)[PAIRS]) {
   UNROLLED for (int i = 0; i < PAIRS; ++i)
       to[i] = FOUR_BITS ? fused(widen(word >> 4 * i), scale, SIGN)
                         : widen(__byte_perm(word, 0, i == 0 ? 0x4140 : 0x4342));
 }
-/// What of x meets them.
+/// The elements of x that are multiplied with them.
 DEVICE void load_right(const T* from, unsigned (&to)[PAIRS]) {
   __align__(8) unsigned words[PAIRS];
   UNROLLED for (int i = 0; i < PAIRS; i += 2) * (uint2*)(words + i) = *(const uint2*)(from + i * 2);
@@ -34,7 +35,7 @@ DEVICE void load_right(const T* from, unsigned (&to)[PAIRS]) {
 extern "C" __global__ void __launch_bounds__(WARPS * 32)
     product(const T* __restrict__ x, const unsigned char* __restrict__ weights,
             const T* __restrict__ scales, T* __restrict__ y) {
-  __shared__ float shares[WARPS][TOKENS * 8][ROWS + 4];
+  __shared__ float partial_sums[WARPS][TOKENS * 8][ROWS + 4];
   const int warp = threadIdx.x / 32, quad = threadIdx.x % 32 / 4, part = threadIdx.x % 4;
   const int top = blockIdx.y * TOKENS * 8;
   const unsigned char* rows[FRAGMENTS * 2];
@@ -79,14 +80,14 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
   }
   UNROLLED for (int i = 0; i < FRAGMENTS * TOKENS * 4; ++i) {
     const int f = i / 4 / TOKENS, token = i / 4 % TOKENS, e = i % 4;
-    shares[warp][token * 8 + part * 2 + e % 2][f * 16 + quad + e / 2 * 8] = sums[f][token][e];
+    partial_sums[warp][token * 8 + part * 2 + e % 2][f * 16 + quad + e / 2 * 8] = sums[f][token][e];
   }
   __syncthreads();
   for (int i = threadIdx.x; i < min(M - top, TOKENS * 8) * ROWS; i += WARPS * 32) {
     const int token = i / ROWS, row = i % ROWS;
     const long long index = (long long)blockIdx.x * ROWS + row;
     float sum = 0;
-    for (int share = 0; share < WARPS && index < N; ++share) sum += shares[share][token][row];
+    for (int share = 0; share < WARPS && index < N; ++share) sum += partial_sums[share][token][row];
     if (index < N)
       y[(long long)(top + token) * N + index] = T(FOUR_BITS ? sum : sum * float(scales[index]));
   }

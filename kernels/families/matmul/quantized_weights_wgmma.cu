@@ -1,10 +1,12 @@
-// y[m, n] = x[m, k] · w[n, k] on Hopper: a thread fetches stretches of weights and of TILE_M rows
-// of x by tensor maps; groups of four warps widen weights in registers, where wgmma reads them as
-// its left operand. Groups of weights of 4 bits are summed apart and then scaled, so that nothing
-// is rounded but the sums. With SPLIT > 1 the blocks of a cluster each have a part of k.
-constexpr int WIDTH = FOUR_BITS ? 64 : 128;  // bytes of a row of weights of a stretch
-constexpr int DEPTH = 128;                   // of k: a stretch
-constexpr int UNIT = FOUR_BITS && GROUP % 64 != 0 ? 32 : 64;  // of k: what a lane widens at once
+// y[m, n] = x[m, k] · w[n, k] on Hopper: a thread fetches tiles of weights and of TILE_M rows of x
+// by tensor maps; warpgroups widen weights in registers, which wgmma reads as its left operand.
+// Each group of 4-bit weights is summed separately and then scaled, so that only sums are rounded.
+// With SPLIT > 1 the blocks of a cluster each have a part of k.
+constexpr int WIDTH = FOUR_BITS ? 64 : 128;  // bytes of a row of a tile of weights
+constexpr int DEPTH = 128;                   // elements along k of a tile
+constexpr int UNIT = FOUR_BITS && GROUP % 64 != 0
+                         ? 32
+                         : 64;  // elements along k that a lane widens at once
 constexpr int UNITS = DEPTH / UNIT;
 constexpr int CONSUMERS = GROUPS * 128, THREADS = CONSUMERS + 32, ROWS = GROUPS * FRAGMENTS * 64;
 constexpr int X_BYTES = TILE_M * DEPTH * 2;
@@ -23,7 +25,7 @@ DEVICE uint4 load_shared(unsigned from) {
   return v;
 }
 
-/// Where this block's tile begins, and its stretches of k.
+/// This block's tile, and its tiles along k.
 struct Work {
   long long row;
   int token, first, last;
@@ -70,8 +72,8 @@ DEVICE void load_left(Left& left, unsigned buffer, int unit) {
   }
 }
 
-/// Scales of weights of 4 bits: of the four lanes of a row each loads those of one of four
-/// stretches, as pairs of units.
+/// Scales of 4-bit weights: each of the four lanes of a row loads the scales of one of four tiles,
+/// as pairs of units.
 struct Scales {
   unsigned pairs[FRAGMENTS * 2][UNITS / 2];
 
@@ -86,7 +88,7 @@ struct Scales {
                              from[first + (depth + (unit + 1) * UNIT) / GROUP] << 16;
     }
   }
-  /// Those of a unit of one of the four stretches.
+  /// The scales of a unit of one of the four tiles.
   DEVICE void give(int stretch, int unit, float (&to)[FRAGMENTS * 2]) const {
     UNROLLED for (int row = 0; row < FRAGMENTS * 2; ++row) {
       const unsigned pair = __shfl_sync(~0u, pairs[row][unit / 2], stretch, 4);
@@ -148,8 +150,8 @@ DEVICE void multiply_stretches(Buffers ring, Sums& sums, const T* scales, Work w
   }
 }
 
-/// Sums of four rows for a token, of all blocks that have a part of k: a block alone is a cluster,
-/// too.
+/// The sums of four rows for a token over all blocks that have a part of k; a single block is a
+/// cluster of one.
 DEVICE float4 sum_of_four(unsigned at) {
   float4 sum = make_float4(0, 0, 0, 0);
   UNROLLED for (int rank = 0; rank < SPLIT; ++rank) {

@@ -1,5 +1,4 @@
-// Where a product's result lies: row-major, in c. Convolutions have their own places
-// (conv_geometry.cuh).
+// The index of a result: row-major, in c. Convolutions have their own index (conv_geometry.cuh).
 
 /// Neighbouring elements of a row.
 template <class E, int COUNT>
@@ -14,8 +13,7 @@ DEVICE void put(E* c, long long row, long long column, long long, long long n,
     }
   }
 }
-/// Elements one by one, neighbours from lane to lane, are for where units are scattered, which they
-/// are not here.
+/// Stores elements one by one, for results whose units are scattered; here they are not.
 constexpr bool SCATTERED = false;
-/// Elements of the result, of which each stretch of the depth has a share.
+/// The number of elements of a partial sum.
 DEVICE long long share_elements(long long m, long long n) { return m * n; }

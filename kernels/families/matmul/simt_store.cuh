@@ -1,5 +1,5 @@
-// Sums of fused multiply-adds (simt_tile.cuh) to the result; with SPLIT_K > 1 as they are, one
-// share per stretch of k (split_k.cuh).
+// Stores sums of fused multiply-adds (simt_tile.cuh); with SPLIT_K > 1 as partial sums, one array
+// per part of k (split_k.cuh).
 DEVICE void store_result(unsigned char*, Sums& sums, float* c, Tile tile, long long m, long long n,
                          const Epilogue& epilogue = {}) {
   const int x = threadIdx.x % THREADS_N, y = threadIdx.x / THREADS_N;

@@ -16,9 +16,9 @@ constexpr int A_BYTES = A_SIZE * 16;
 typedef float Sums[THREAD_M][THREAD_N];
 
 constexpr int B_PANEL = TILE_N;
-/// Of tiles whose rows run along the depth or, ACROSS, across it.
+/// The offset of a unit in a tile whose rows run along k or, with ACROSS, across it.
 template <bool ACROSS, int UNITS>
-DEVICE int unit_place(int row, int unit) {
+DEVICE int unit_offset(int row, int unit) {
   return (row * (ACROSS ? UNITS : K_PITCH) + unit) * 16;
 }
 
@@ -44,7 +44,7 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, int, Sums& sums, co
   int stage = 0;
   for (int tile = 0; tile < tiles; ++tile) {
     wait_copies<STAGES - 2>();
-    __syncthreads();  // this tile is here, and nobody reads the one before it any more
+    __syncthreads();  // this tile has arrived, and all reads of the previous one are finished
     if (tile + STAGES - 1 < tiles) fetch((stage == 0 ? STAGES - 1 : stage - 1) * STAGE_SIZE * 16);
     commit_copies();
     const float4* const a = (const float4*)shared + stage * STAGE_SIZE;

@@ -1,18 +1,20 @@
-// Operands in float32 as sums of planes of a 16-bit type:
-//   PLANES = 3, bfloat16:  x = p0 + p1 + p2                  all 24 bits
-//   PLANES = 2, float16:   x · 2^s = p0 + p1 · 2^-12         23 bits
-//   PLANES = 1, float16:   x · 2^s = p0                      11 bits, as TF32 has
-// each plane being what the ones before left over, rounded to nearest. float16 has few exponents:
-// one power of two 2^s for a row of a, and one for a column of b, brings its largest element into
-// [2^14, 2^15). Elements below 2^TINY lose their last bits, and infinities come out as NaN: what
-// becomes of them is looked at again (gemm_split_float.cu).
+// Float32 operands split into planes of a 16-bit type, so that tensor cores can multiply them
+// (known as 3xBF16, or the Ozaki scheme):
+//     PLANES = 3, bfloat16:  x = p0 + p1 + p2                  all 24 bits
+//     PLANES = 2, float16:   x · 2^s = p0 + p1 · 2^-12         23 bits
+//     PLANES = 1, float16:   x · 2^s = p0                      11 bits, as TF32 has
+// Each plane is the remainder of the planes before it, rounded to nearest. Example with three
+// planes: x = 1.2345678 gives p0 = 1.234375, p1 = 0.00019264, p2 = 1.6e-7. float16 has few
+// exponents: one power of two 2^s per row of a and per column of b brings its largest element into
+// [2^14, 2^15). Elements below 2^TINY lose their last bits, and infinities become NaN; results that
+// they may have spoilt are computed again (gemm_split_float.cu).
 //
-// Planes are stored as tensor cores read them from shared memory: in chunks of LINES rows of a, or
-// columns of b, by DEPTH along k, one plane's bytes after the other's. Rows of a chunk of a are 64
-// bytes, along k, swizzled among 64; those of b run along n and are 128 bytes, swizzled among 128,
-// unless b is [n, k] (B_TRANSPOSED): then they are as those of a. Chunks follow each other along k,
-// then along m or n. Each blockIdx.y has a product of its own. Without scales nobody asks for the
-// arguments that hold them.
+// Planes are stored in the layout that tensor cores read from shared memory: in chunks of LINES
+// rows of a, or columns of b, by DEPTH elements along k, one plane after the other. Rows of a chunk
+// of a have 64 bytes along k and are swizzled among 64 bytes; rows of a chunk of b run along n,
+// have 128 bytes and are swizzled among 128, unless b is [n, k] (B_TRANSPOSED): then they are like
+// those of a. Chunks follow each other along k, then along m or n. blockIdx.y is the batch. Without
+// scales the arguments that hold them are not read.
 constexpr bool SCALED = PLANES < 3;
 constexpr int LINES = 64, DEPTH = 32;
 constexpr int PLANE_BYTES = LINES * DEPTH * 2;
@@ -48,7 +50,8 @@ DEVICE void extend_over_warp(Extent& extent) {
   extent.largest = __reduce_max_sync(~0u, extent.largest);
   extent.tiny = __reduce_add_sync(~0u, extent.tiny);
 }
-/// Of the matrices of `elements` elements each, this block's; one for all, if there is but one.
+/// This block's matrix of several with `elements` elements each; the only one, if there is one for
+/// all.
 template <class E>
 DEVICE E* of_batch(E* first, bool batched, long long elements) {
   return first + (batched ? blockIdx.y * elements : 0);
@@ -68,10 +71,10 @@ DEVICE float4 load_four(const float* from, long long count) {
 }
 
 constexpr int TOP_EXPONENT = 14;
-// of the rows of b, which are measured side by side
+// Parts of the rows of b whose magnitudes are measured in parallel.
 constexpr int STRETCHES = B_TRANSPOSED ? 1 : 16;
 
-/// Of a magnitude from its bits; denormal ones too.
+/// The exponent of a magnitude given by its bits; denormal ones too.
 DEVICE int exponent_of(unsigned bits) {
   return bits >= 0x00800000u ? (int)(bits >> 23) - 127 : -118 - __clz(bits);
 }
@@ -116,8 +119,8 @@ DEVICE void measure_columns(const float* b, unsigned* columns, long long first, 
   columns[stretch * n + first + threadIdx.x] = all;
 }
 
-/// Before everything: magnitudes of rows and columns. Blocks of eight rows of a, then blocks of 128
-/// columns of b, or eight.
+/// First step, where planes need scales: magnitudes of rows and columns. Blocks of eight rows of a,
+/// then blocks of 128 columns of b, or of eight.
 extern "C" __global__ void __launch_bounds__(256)
     measure(const float* __restrict__ a, const float* __restrict__ b, unsigned* __restrict__ rows,
             unsigned* __restrict__ columns, long long m, long long n, long long k) {
@@ -145,7 +148,7 @@ DEVICE void find_scales(int (&found)[LINES], const unsigned* largest, int stretc
   __syncthreads();
 }
 
-/// What two elements of a plane left over of x and y.
+/// The remainder of x and y behind two elements of a plane.
 DEVICE void take_off(unsigned pair, float& x, float& y) {
   float taken_x, taken_y;
   if (PLANES == 3) {  // a bfloat16 is the upper half of a float
@@ -160,15 +163,15 @@ DEVICE void take_off(unsigned pair, float& x, float& y) {
   y = (y - taken_y) * (1 << LOW_SHIFT);
 }
 
-/// Where a thread's eight neighbours of a chunk go in every plane: unit `unit` of a row of the
+/// The offset of a thread's eight neighbours of a chunk in every plane: unit `unit` of a row of the
 /// chunk.
 template <bool DOWN>
 DEVICE int unit_at(int row, int unit) {
   return DOWN ? row * 128 + (unit ^ (row & 7)) * 16 : row * 64 + (unit ^ (row >> 1 & 3)) * 16;
 }
 
-/// Of a band of LINES rows of a, or columns of b (`DOWN`), a group of chunks along k, times its
-/// lines' powers of two.
+/// Splits a group of chunks along k of a band of LINES rows of a, or columns of b (`DOWN`), times
+/// the powers of two of its lines.
 template <bool DOWN, bool ALIGNED>
 DEVICE void split_band(const float* matrix, unsigned char* planes, Extent* extents, long long band,
                        int group, long long lines, long long k, const int (&scales)[LINES]) {

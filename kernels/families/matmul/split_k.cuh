@@ -1,12 +1,18 @@
-// Second step of a split over k: the shares of [m, n] are added in a fixed order, so that every run
-// gives the same bits. Of many shares each warp adds up a part, so that their loads run side by
-// side.
+// Second step of split-K. The first step computes SPLIT_K partial products, block (x, s) over the
+// s-th part of k, and stores them in float32:
+//     partial_sums[SPLIT_K][m][n],  c[i][j] = epilogue(Σ_s partial_sums[s][i][j])
+// This step adds them in the fixed order s = 0, 1, …, so that every run gives the same bits (atomic
+// additions would not), applies the epilogue and rounds. If SPLIT_K is large, PARTS groups of
+// threads add up a part each, so that their loads overlap.
+// Split-K pays where the result has too few tiles to fill the GPU, for example m = n = 256 and k =
+// 16384: four tiles of 128 x 128 on 132 SMs. A cluster can add the sums in shared memory instead
+// (cluster_store.cuh), without this step.
 constexpr int PARTS = SPLIT_K < 16 ? 1 : 8;
 constexpr int ADDERS = 256 / PARTS;  // groups of elements that a block adds up at once
 
-/// COUNT elements at a time, which divides them all.
+/// COUNT neighbouring elements at a time; COUNT divides `elements`.
 template <int COUNT>
-DEVICE void add_all(const float* __restrict__ shares, T* __restrict__ c, long long elements,
+DEVICE void add_all(const float* __restrict__ partial_sums, T* __restrict__ c, long long elements,
                     const Epilogue& epilogue) {
   __shared__ Units<float, COUNT> sums[PARTS][ADDERS];
   const int place = threadIdx.x % ADDERS, part = threadIdx.x / ADDERS;
@@ -18,8 +24,9 @@ DEVICE void add_all(const float* __restrict__ shares, T* __restrict__ c, long lo
       UNROLLED for (int e = 0; e < COUNT; ++e) sum.element[e] += more.element[e];
     };
     if (at < elements) {
-      UNROLLED for (int s = 0; s < SPLIT_K / PARTS; ++s) add(
-          *(const Units<float, COUNT>*)(shares + (part * (SPLIT_K / PARTS) + s) * elements + at));
+      UNROLLED for (int s = 0; s < SPLIT_K / PARTS; ++s)
+          add(*(const Units<float, COUNT>*)(partial_sums +
+                                            (part * (SPLIT_K / PARTS) + s) * elements + at));
     }
     if (PARTS > 1) {
       sums[part][place] = sum;
@@ -36,11 +43,11 @@ DEVICE void add_all(const float* __restrict__ shares, T* __restrict__ c, long lo
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-    add_shares(const float* __restrict__ shares, T* __restrict__ c,
-               long long elements EPILOGUE_PARAMETERS) {
+    add_partial_sums(const float* __restrict__ partial_sums, T* __restrict__ c,
+                     long long elements EPILOGUE_PARAMETERS) {
   if (elements % 4 == 0) {
-    add_all<4>(shares, c, elements, EPILOGUE(0));
+    add_all<4>(partial_sums, c, elements, EPILOGUE(0));
   } else {
-    add_all<1>(shares, c, elements, EPILOGUE(0));
+    add_all<1>(partial_sums, c, elements, EPILOGUE(0));
   }
 }

@@ -2,7 +2,7 @@
 // fragment_row(i), column warp_column() + 8 j of the tile; lane l has rows l / 4 and l / 4 + 8 of
 // it, columns 2 (l % 4) and the next.
 
-/// Eight of them, rounded.
+/// Eight accumulators, rounded.
 DEVICE Units<T, 8> rounded(const Units<float, 4> (&floats)[2]) {
   Units<unsigned, 4> pairs;
   UNROLLED for (int i = 0; i < 4; ++i) pairs.element[i] = pack(
@@ -10,20 +10,20 @@ DEVICE Units<T, 8> rounded(const Units<float, 4> (&floats)[2]) {
   return *(const Units<T, 8>*)&pairs;
 }
 
-/// Of a warp's fragments those that make columns of the result; the others are their twins, in the
-/// same order.
+/// The number of a warp's fragments that make columns of the result; the others belong to the
+/// second product of a pair, in the same order.
 constexpr int MADE_N = FRAGMENTS_N / Epilogue::SUMS;
 
-/// Sums that are finished with elements of their own wait as they are, 16 × 32 of a warp at a time,
-/// for the thread that writes them: it reads these elements in whole units too, and has asked for
-/// the next ones when it finishes some.
+/// Stores sums whose epilogue reads elements of other tensors. The sums of 16 × 32 elements of a
+/// warp wait in shared memory, so that a thread can read those elements in units of 16 bytes too;
+/// it loads the elements of the next chunk before it finishes the current one.
 template <class Ahead>
 DEVICE void store_with_elements(float* staging, const Sums& sums, T* c, Tile tile, long long m,
                                 long long n, const Epilogue& epilogue, const Ahead& ahead) {
   constexpr int ACROSS = FRAGMENTS_N / 4, CHUNKS = FRAGMENTS_M * ACROSS;
   const int lane = threadIdx.x % 32;
-  // Eight floats of a row, as two units of 16 bytes: neither who writes pairs nor who reads units
-  // meets others in a bank.
+  // Offset of a 16-byte unit of a row of 32 floats, swizzled so that neither the writers of pairs
+  // nor the readers of units have bank conflicts.
   const auto place = [](int row, int unit) {
     return row * 32 + (unit ^ (row & 3) * 2 ^ (row & 1)) * 4;
   };
@@ -77,7 +77,7 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
                            warp * (Epilogue::ELEMENTS ? 2048 : 16 * UNITS * 16);
   if (!STAGED_APART) {
     wait_copies<0>();
-    __syncthreads();  // nobody reads the tiles any more
+    __syncthreads();  // all reads of the tiles are finished
   }
   if (Epilogue::ELEMENTS)
     return store_with_elements((float*)staging, sums, c, tile, m, n, epilogue, ahead);
@@ -111,8 +111,8 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
   }
 }
 
-/// The same where nobody has asked for what finishes rows and columns before.
-struct AskedNow {
+/// The values of the epilogue by row and column, loaded when they are needed.
+struct LoadedOnDemand {
   const Epilogue& epilogue;
   Tile tile;
   long long m, n;
@@ -125,9 +125,9 @@ struct AskedNow {
 };
 DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m,
                          long long n, const Epilogue& epilogue = {}) {
-  store_result(shared, sums, c, tile, m, n, epilogue, AskedNow{epilogue, tile, m, n});
+  store_result(shared, sums, c, tile, m, n, epilogue, LoadedOnDemand{epilogue, tile, m, n});
 }
 
-/// What warps that fetch do meanwhile, and what everybody does before the end: nothing.
+/// The fetching warps have nothing to store, and blocks need no barrier before they end.
 DEVICE void store_nothing() {}
 DEVICE void leave() {}

@@ -1,11 +1,12 @@
-// How tiles of the operands travel to shared memory: asynchronous copies of 16 bytes, a unit, and
-// zeros for what lies outside. Tiles of a and of a transposed b are [lines][TILE_K]; a row-major
-// b's is cut into panels of B_PANEL columns, each [TILE_K][B_PANEL]. Where a unit goes in them,
-// unit_place says.
+// Copies tiles of the operands to shared memory by asynchronous copies of 16 bytes (a unit);
+// elements outside of the matrix become zeros. Tiles of a and of a transposed b are
+// [lines][TILE_K]; a row-major b is cut into panels of B_PANEL columns, each [TILE_K][B_PANEL].
+// unit_offset gives the offset of a unit in a tile.
 constexpr int PER_UNIT = 16 / sizeof(Operand);  // elements
 
-/// One unit global → shared, of which `count` elements exist; ALIGN = elements that are sure to be
-/// contiguous and aligned. With EXACT nothing but elements skip … count - 1 is copied.
+/// Copies one unit from global to shared memory, of which `count` elements exist; ALIGN = number of
+/// elements that are known to be contiguous and aligned. With EXACT only the elements skip … count
+/// - 1 are copied.
 template <int ALIGN, bool EXACT>
 DEVICE void copy_unit(unsigned char* shared, unsigned at, const Operand* from, int count,
                       int skip) {
@@ -52,7 +53,7 @@ struct Walker {
       if (TRIANGULAR == 1) count = (int)min((long long)count, on + down + 1);
       if (TRIANGULAR == 2) skip = (int)min(on + down, (long long)PER_UNIT);
       copy_unit<ALIGN, TRIANGULAR != 0>(
-          shared, at + panel * PANEL_BYTES + unit_place<DOWN, UNITS>(row + down, unit),
+          shared, at + panel * PANEL_BYTES + unit_offset<DOWN, UNITS>(row + down, unit),
           from + i % COUNT * stride + panel * B_PANEL, count, skip);
     }
     from += DOWN ? TILE_K * width : TILE_K;

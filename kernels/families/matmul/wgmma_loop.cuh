@@ -23,9 +23,9 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, int depth, Sums& su
   for (int done = 0; done < tiles; done += depth) {
     for (int tile = done; tile < done + depth; ++tile) {
       wait_copies<STAGES - 3>();
-      show_to_tensor_cores();
-      // From here on everybody sees this tile, and nobody's product reads the one before the last
-      // any more.
+      fence_async_proxy();
+      // From here on all threads see this tile, and the products that read the tile before the last
+      // are finished.
       __syncthreads();
       multiply_buffer(sums, shared_at + stage * STAGE_BYTES);
       if (tile + STAGES - 2 < tiles) fetch(free * STAGE_BYTES);

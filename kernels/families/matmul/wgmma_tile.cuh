@@ -1,6 +1,6 @@
-// What a block of groups of four warps multiplies on Hopper: TILE_M × TILE_N of c[m, n] = a[m, k] ·
-// b[k, n], each group GROUP_ROWS × TILE_N of it, out of buffers of shared memory in the layout of
-// 128-byte swizzled rows.
+// The tile that a block of warpgroups multiplies on Hopper: TILE_M × TILE_N of c[m, n] = a[m, k] ·
+// b[k, n], GROUP_ROWS × TILE_N of it per warpgroup, from buffers in shared memory whose rows of 128
+// bytes are swizzled.
 constexpr int TILE_K = 128 / OPERAND_BYTES;
 constexpr int A_BYTES = TILE_M * 128;
 constexpr int STAGE_BYTES = A_BYTES + TILE_N * 128;

@@ -1,16 +1,16 @@
 // dx needs two sums over each row; dweight and dbias are sums over each column. FUSED: one
-// persistent pass gives dx and every block's share of the column sums. Otherwise `columns` takes
-// the shares in a pass of its own. Either way `add_shares` adds them in a fixed order, so that the
-// result does not depend on timing.
+// persistent pass computes dx and every block's partial column sums. Otherwise the kernel `columns`
+// computes the partial sums in a pass of its own. Either way `add_partial_sums` adds them in a
+// fixed order, so that the result does not depend on timing.
 
-/// What some elements of a row contribute: moments of x; sums of g = dy * weight and of g * (x -
-/// mean).
+/// The contribution of some elements of a row: moments of x; the sums of g = dy * weight and of g *
+/// (x - mean).
 struct Contribution {
   Moments x;
   float g = 0;
   float gx = 0;
 
-  /// Refers gx to another mean.
+  /// The sum of g * (x - mean) for another mean.
   DEVICE float gx_about(float mean) const { return gx + (x.mean - mean) * g; }
   template <class Parts>
   static DEVICE Contribution of(const Parts& parts, int count) {
@@ -26,7 +26,8 @@ struct Contribution {
     return {{(float)count, mean, sums[0]}, sums[1], sums[2]};
   }
 };
-/// What dx needs of its row: norm, and the means of g and of g * (x - mean) * scale.
+/// The values of a row that dx needs: mean and 1 / standard deviation, and the means of g and of g
+/// * (x - mean) * scale.
 struct RowSums {
   Norm norm;
   float mean_g;
@@ -46,7 +47,7 @@ struct ColumnSums {
     held[(c * VEC + e) * 2] += dweight;
     held[(c * VEC + e) * 2 + 1] += dbias;
   }
-  /// Adds what the rows of the block have, and writes it to share[dweight, dbias][COLS].
+  /// Adds the sums over the block's rows and writes them to share[dweight, dbias][COLS].
   DEVICE void store(float* share) const {
     const Team team;
     const Lane lane(0, team);
@@ -77,7 +78,7 @@ struct ColumnSums {
 };
 #endif
 
-// column sums in registers are known by number
+// Arrays of column sums in registers need constant indices.
 constexpr int COLUMN_UNROLL = FUSED ? 1024 : WRITE_UNROLL;
 
 /// `vectors` gives vector c of x or of dy.
@@ -91,7 +92,7 @@ DEVICE void write(const Vectors& vectors, const Parameters& affine, T* dx, const
     float out[VEC];
     UNROLLED for (int e = 0; e < VEC; ++e) {
       const float normal = (v[e] - row.norm.mean) * row.norm.scale;
-      // differences first: they may be zero
+      // Subtract first: the differences may be zero.
       out[e] = row.norm.scale * (u[e] * w[e] - row.mean_g - normal * row.mean_gx);
       columns.add(c, e, u[e] * normal, u[e]);
     }
@@ -103,7 +104,7 @@ struct LayerNormBackward {
   typedef Contribution Part;
   Parameters affine;
   T* dx;
-  float *mean, *rstd;  // of the rows, where a pass over columns will need them
+  float *mean, *rstd;  // of the rows, for a later pass over columns
   float eps;
   ColumnSums columns = {};
 
@@ -142,16 +143,16 @@ struct LayerNormBackward {
 extern "C" __global__ void __launch_bounds__(BLOCK)
     kernel(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight,
            float* __restrict__ mean, float* __restrict__ rstd, T* __restrict__ dx,
-           float* __restrict__ shares, float eps, long long rows SPLIT_PARAMETERS) {
+           float* __restrict__ partial_sums, float eps, long long rows SPLIT_PARAMETERS) {
   const Matrices in = {x, dy};
   Pass<LayerNormBackward> pass(in, rows);
   LayerNormBackward backward{Parameters({weight}), dx, mean, rstd, eps};
   pass.run(backward SPLIT_ARGUMENTS);
-  backward.columns.store(shares + FIRST_GROUP / ROWS_PER_BLOCK * 2 * COLS);
+  backward.columns.store(partial_sums + FIRST_GROUP / ROWS_PER_BLOCK * 2 * COLS);
 }
 
-/// Sums two numbers for each of WIDTH neighbouring columns over every `blocks`-th of `count` groups
-/// of places, one for each warp: `add` adds what place i has to them; `use` gets what they come to.
+/// Sums two numbers for each of WIDTH neighbouring columns over every `blocks`-th group of rows,
+/// one group per warp: add(i) adds the numbers of row i; use() gets the totals.
 template <int WIDTH, class Index, class Add, class Use>
 DEVICE void sum_columns(Index count, int blocks, const Add& add, const Use& use) {
   __shared__ float part[2][ADD_GROUPS][32 * WIDTH];
@@ -160,7 +161,7 @@ DEVICE void sum_columns(Index count, int blocks, const Add& add, const Use& use)
   float sums[2][WIDTH] = {};
   const Index first = (blocks > 1 ? blockIdx.y * ADD_GROUPS : 0) + group,
               step = blocks * ADD_GROUPS;
-  // counted: or the loop would not be unrolled
+  // With a trip count known before the loop, the compiler unrolls it.
   const Index turns = column < COLS ? (count - first + step - 1) / step : 0;
 #pragma unroll(WIDTH == 1 ? 8 : 4)
   for (Index turn = 0; turn < turns; ++turn) add(first + turn * step, column, sums);
@@ -176,10 +177,10 @@ DEVICE void sum_columns(Index count, int blocks, const Add& add, const Use& use)
 }
 
 #if !FUSED
-/// Shares of the column sums, for `add_shares`.
+/// Partial column sums, for `add_partial_sums`.
 extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS)
     columns(const T* __restrict__ x, const T* __restrict__ dy, const float* __restrict__ mean,
-            const float* __restrict__ rstd, float* __restrict__ shares, long long rows) {
+            const float* __restrict__ rstd, float* __restrict__ partial_sums, long long rows) {
   constexpr int WIDTH = PEELED ? 1 : VEC;
   const auto add = [&](long long row, int column, float(&sums)[2][WIDTH]) {
     const long long at = row * COLS + column;
@@ -195,19 +196,19 @@ extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS)
     }
   };
   sum_columns<WIDTH>(rows, gridDim.y, add, [&](int column, float w, float b) {
-    float* const share = shares + blockIdx.y * 2ll * COLS + column;
+    float* const share = partial_sums + blockIdx.y * 2ll * COLS + column;
     share[0] = w;
     share[COLS] = b;
   });
 }
 #endif
 
-/// Adds `count` shares.
+/// Adds `count` partial sums.
 extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS)
-    add_shares(const float* __restrict__ shares, T* __restrict__ dweight, T* __restrict__ dbias,
-               int count) {
+    add_partial_sums(const float* __restrict__ partial_sums, T* __restrict__ dweight,
+                     T* __restrict__ dbias, int count) {
   const auto add = [&](int i, int column, float(&sums)[2][1]) {
-    const float* const share = shares + i * 2ll * COLS + column;
+    const float* const share = partial_sums + i * 2ll * COLS + column;
     sums[0][0] += share[0];
     sums[1][0] += share[COLS];
   };

@@ -11,22 +11,23 @@ constexpr int WINDOW = COLS + (PEELED ? VEC - 1 : 0);
 constexpr int PART = ((WINDOW + VEC - 1) / VEC + PARTS - 1) / PARTS * VEC;
 constexpr int CHUNKS = (PART + THREADS_PER_ROW * VEC - 1) / (THREADS_PER_ROW * VEC);
 constexpr bool EVEN = !PEELED && PART * PARTS == COLS;  // all parts are equally long
-// no thread looks beyond its part
+// True if no thread reads beyond its part.
 constexpr bool EXACT = EVEN && CHUNKS * THREADS_PER_ROW * VEC == PART;
-// registers are known by number: unrolled fully
+// Arrays in registers need constant indices, hence full unrolling.
 constexpr int PASS_UNROLL = STORAGE == REGISTERS ? 1024 : UNROLL;
 constexpr int WRITE_UNROLL = KEEP ? 1024 : PASS_UNROLL;
-// Vectors whose sums make one link of a thread's chain. Where one element outweighs all others,
-// links err in one direction; narrow vectors in float32 would err more than a plain kernel may.
-// 16-bit results do not show it.
+// Number of vectors whose sums are added before they join a thread's running sum. Where one element
+// outweighs all others, partial sums err in one direction; narrow vectors in float32 would err more
+// than a plain kernel may. 16-bit results do not show it.
 constexpr int SPAN = sizeof(T) < 4 ? 16 : VEC < 4 ? 4 : 8;
 constexpr bool DEFER = PREFETCH == 2;  // rows are written after the next ones have been measured
-// Buffers for rows in shared memory: to keep them, to receive the next ones meanwhile, and for the
-// rows before these, which DEFER writes while the blocks of the cluster exchange what they found.
+// Buffers for rows in shared memory: one to keep the rows, one to receive the next rows, and one
+// for the previous rows, which DEFER writes while the blocks of the cluster exchange their partial
+// results.
 constexpr int STAGES = (STORAGE == SHARED ? 1 : 0) + (PREFETCH ? 1 : 0) + (DEFER ? 1 : 0);
 
-// Dynamic shared memory. All of it belongs to single threads, so that none of it needs a barrier:
-// what thread i has at place p of an area lies at p * BLOCK + i.
+// Dynamic shared memory. Each part of it belongs to a single thread, so that no barrier is needed:
+// vector p of thread i in an area is at index p * BLOCK + i.
 extern __shared__ __align__(16) unsigned char dynamic_shared[];
 
 #define MINUS_INFINITY __int_as_float(0xff800000)
@@ -38,13 +39,13 @@ extern __shared__ __align__(16) unsigned char dynamic_shared[];
 
 typedef Vector<T> Elements;
 
-/// Where a thread stands in its block, and which half of the reductions' memory comes next: as it
-/// alternates, one barrier per reduction is enough.
+/// The position of a thread in its block, and which half of the memory for reductions is next:
+/// because the halves alternate, one barrier per reduction is enough.
 struct Team {
   int t = threadIdx.x % THREADS_PER_ROW;  // thread of the row
   int r = threadIdx.x / THREADS_PER_ROW;  // row of the block
   int slot = 0;
-  unsigned sent = 0, received = 0;  // what the blocks of the cluster told each other, so far
+  unsigned sent = 0, received = 0;  // exchanges with the cluster so far
 };
 
 /// Threads beyond the last row repeat the group's first, so that barriers meet, and store nothing.
@@ -55,8 +56,8 @@ DEVICE long long row_of(long long group, const Team& team, long long rows) {
   return active(group, team, rows) ? group + team.r : group;
 }
 
-/// One thread's share of one row: its vector c lies `at(c)` elements behind `base`, which is where
-/// the block's part begins.
+/// The elements of one row that belong to one thread: its vector c begins `at(c)` elements behind
+/// `base`, where the block's part begins.
 struct Lane {
   long long row;
   int t;           // among the threads of the row
@@ -72,10 +73,10 @@ struct Lane {
     end = EVEN ? PART : min(PART, COLS + first);
   }
   DEVICE int at(int c) const { return (c * THREADS_PER_ROW + t) * VEC; }
-  /// Does vector c hold an element of the row?
+  /// True if vector c holds an element of the row.
   DEVICE bool has(int c) const { return EXACT || at(c) < end; }
-  /// Are all its elements of the row? Only the first and the last chunk can say no, which unrolled
-  /// loops know when compiled.
+  /// True if all its elements belong to the row. Only the first and the last chunk can be partial,
+  /// which unrolled loops know at compile time.
   DEVICE bool whole(int c) const {
     const bool edge = c == 0 || (PARTS - 1) * PART + (c + 1) * THREADS_PER_ROW * VEC > COLS;
     return !PEELED || !edge || (at(c) >= first && at(c) + VEC <= end);
@@ -83,9 +84,9 @@ struct Lane {
   DEVICE bool has(int c, int e) const {
     return whole(c) || (at(c) + e >= first && at(c) + e < end);
   }
-  /// Elements of the row in the block's part.
+  /// The number of elements of the row in the block's part.
   DEVICE int count() const { return PARTS == 1 ? COLS : max(0, end - max(0, first)); }
-  /// Every vector, or every STEP-th, that holds elements of the row.
+  /// Calls use(c) for every vector, or every STEP-th, that holds elements of the row.
   template <int AT_ONCE, int STEP = 1, class Use>
   DEVICE void each(const Use& use, int from = 0, int to = CHUNKS) const {
 #pragma unroll AT_ONCE
@@ -95,7 +96,7 @@ struct Lane {
   }
 };
 
-/// Vector c of a matrix; NEUTRAL stands in for elements that are not of the row.
+/// Vector c of a matrix; NEUTRAL replaces elements that do not belong to the row.
 DEVICE Elements fetch(const T* matrix, const Lane& lane, int c) {
   const T* from = matrix + lane.base + lane.at(c);
   Elements v;
@@ -112,13 +113,13 @@ DEVICE Elements fetch(const T* matrix, const Lane& lane, int c) {
   return v;
 }
 
-/// Rounds to T and stores what is of the row.
+/// Rounds to T and stores the elements that belong to the row.
 DEVICE void put(T* matrix, const Lane& lane, int c, const float (&values)[VEC]) {
   Elements v;
   UNROLLED for (int e = 0; e < VEC; ++e) store(v.element[e], values[e]);
   T* to = matrix + lane.base + lane.at(c);
   if (lane.whole(c)) {
-    // A compiler that sees what the words are put together from may store the pieces one by one.
+    // Without this the compiler may store the pieces of a word one by one.
     UNROLLED for (int i = 0; VEC * sizeof(T) >= 4 && i < sizeof(v.word) / sizeof(Elements::Word);
                   ++i) asm("" : "+r"(*(unsigned*)&v.word[i]));
     write(to, v);
@@ -136,18 +137,18 @@ typedef const T* Matrices[TENSORS];
 struct Kept {
   const Matrices& in;
   Elements held[TENSORS][STORAGE == REGISTERS ? CHUNKS : 1];
-  int stage = STAGES - 1;  // buffer of the rows at hand
+  int stage = STAGES - 1;  // buffer of the current rows
 
   static DEVICE Elements* place(int buffer, int tensor, int c) {
     return (Elements*)dynamic_shared + ((buffer * TENSORS + tensor) * CHUNKS + c) * BLOCK +
            threadIdx.x;
   }
   DEVICE explicit Kept(const Matrices& in, int stage = STAGES - 1) : in(in), stage(stage) {}
-  /// Asks for the rows that the block begins with.
+  /// Starts the copies of the block's first rows.
   DEVICE void begin(const Team& team, long long rows) {
     if (PREFETCH) request_all(FIRST_GROUP, team, rows, 0);
   }
-  /// Has the rows of `group` at hand, and asks for those that come next.
+  /// Makes the rows of `group` available, and starts the copies of the next ones.
   DEVICE void read(const Lane& lane, long long group, const Team& team, long long rows) {
     const long long next = group + GROUP_STEP;
     if (PREFETCH && STORAGE == REGISTERS) {
@@ -167,14 +168,14 @@ struct Kept {
       }
     }
   }
-  /// The rows before these, which DEFER still has.
+  /// The previous rows, which DEFER still holds.
   DEVICE Kept before() const { return Kept(in, stage == 0 ? STAGES - 1 : stage - 1); }
   DEVICE Elements get(const Lane& lane, int c, int tensor = 0) const {
     if (STORAGE == REGISTERS) return held[tensor][STORAGE == REGISTERS ? c : 0];
     if (STORAGE == SHARED) return *place(stage, tensor, c);
     return fetch(in[tensor], lane, c);
   }
-  /// Asks for vector c of a row.
+  /// Starts the copy of vector c of a row.
   DEVICE void request(const Lane& lane, int buffer, int c) const {
     if (!lane.has(c)) return;
     UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor)
@@ -183,8 +184,8 @@ struct Kept {
 
  private:
   static DEVICE int following(int buffer) { return buffer + 1 == STAGES ? 0 : buffer + 1; }
-  /// Asks for the rows of `group`, if there are any. Rows that go on to registers come in a batch
-  /// per chunk, the others in one.
+  /// Starts the copies of the rows of `group`, if there are any. Rows that go to registers are
+  /// committed as one batch per chunk, others as one batch.
   DEVICE void request_all(long long group, const Team& team, long long rows, int buffer) const {
     const Lane lane(row_of(group, team, rows), team);
     UNROLLED for (int c = 0; c < CHUNKS; ++c) {
@@ -193,8 +194,8 @@ struct Kept {
     }
     if (STORAGE != REGISTERS) commit_copies();
   }
-  /// Moves the rows at hand to registers, chunk by chunk as they come, and asks for the next ones
-  /// in their place.
+  /// Moves the current rows to registers, chunk by chunk as they arrive, and starts the copies of
+  /// the next rows into the freed buffers.
   DEVICE void take(const Lane& lane, long long next, const Team& team, long long rows) {
     const Lane next_lane(row_of(next, team, rows), team);
     UNROLLED for (int c = 0; c < CHUNKS; ++c) {
@@ -208,7 +209,7 @@ struct Kept {
   }
 };
 
-/// The threads that know different parts of a row, and how to combine what they have.
+/// The threads that hold different parts of a row, and how their values are combined.
 struct OverBlock {
   int& slot;
   template <class Op, int N>
@@ -224,37 +225,37 @@ struct OverLanes {
   }
 };
 
-/// Parts of a row, COUNT with each of these threads, a power of two.
+/// COUNT parts of a row, a power of two, in each of these threads.
 template <class Part, int COUNT, class Threads>
 struct Parts {
   const Part (&part)[COUNT];
   const Threads& threads;
 
-  /// Combines N numbers that `tell` has to tell of each.
-  template <class Op, int N, class Tell>
-  DEVICE void combine(float (&values)[N], const Tell& tell) const {
+  /// Combines N numbers, which `get` reads from each part.
+  template <class Op, int N, class Get>
+  DEVICE void combine(float (&values)[N], const Get& get) const {
     float leaves[N][COUNT];
     UNROLLED for (int p = 0; p < COUNT; ++p) {
-      tell(part[p], values);
+      get(part[p], values);
       UNROLLED for (int i = 0; i < N; ++i) leaves[i][p] = values[i];
     }
     UNROLLED for (int i = 0; i < N; ++i) values[i] = tree<Op, COUNT>(leaves[i]);
     threads.template combine<Op>(values);
   }
-  /// The same of one number.
-  template <class Op, class Tell>
-  DEVICE float combine(const Tell& tell) const {
+  /// The same for one number.
+  template <class Op, class Get>
+  DEVICE float combine(const Get& get) const {
     float values[1];
-    combine<Op>(values, [&](const Part& p, float(&value)[1]) { value[0] = tell(p); });
+    combine<Op>(values, [&](const Part& p, float(&value)[1]) { value[0] = get(p); });
     return values[0];
   }
 };
-/// What parts with `count` elements come to.
+/// The combination of parts with `count` elements.
 template <class Part, int COUNT, class Threads>
 DEVICE Part whole(const Part (&parts)[COUNT], int count, const Threads& threads) {
   return Part::of(Parts<Part, COUNT, Threads>{parts, threads}, count);
 }
-/// Two of them.
+/// The combination of two parts.
 template <class Part>
 DEVICE Part joined(const Part& a, const Part& b, float count) {
   const Part both[2] = {a, b};
@@ -262,8 +263,8 @@ DEVICE Part joined(const Part& a, const Part& b, float count) {
 }
 
 #if SPLIT > 1
-// Two launches: step 0 leaves what the parts of each row come to in `parts`, step 1 puts that
-// together and writes.
+// Two launches: step 0 writes the partial results of each row to `parts`, step 1 combines them and
+// writes the row.
 #define SPLIT_PARAMETERS , float* __restrict__ parts, int step
 #define SPLIT_ARGUMENTS , parts, step
 #else
@@ -271,12 +272,12 @@ DEVICE Part joined(const Part& a, const Part& b, float count) {
 #define SPLIT_ARGUMENTS
 #endif
 
-/// What one pass over the rows of a block does, for an operator that has
-///   Part, floats: what is known of some elements of a row; as it begins, of none. Part::of(parts,
-///   count) puts `Parts` together; measure(lane, kept, team), which returns the block's Part;
-///   write(lane, kept, all), given the Part of the whole row.
-/// With DEFER a row is written when the next one has been measured, so that nobody waits for the
-/// exchange.
+/// One pass over the rows of a block, for an operator that has
+///       Part, a struct of floats that describes some elements of a row (by default, no element);
+///       Part::of(parts, count) combines `Parts`;
+///       measure(lane, kept, team) returns the block's Part of a row;
+///       write(lane, kept, all) gets the Part of the whole row.
+/// With DEFER a row is written after the next one was measured, which hides the exchange.
 template <class Operator>
 struct Pass {
   typedef typename Operator::Part Part;
@@ -296,12 +297,12 @@ struct Pass {
   DEVICE void run(Operator& op, float* parts, int step) {
     FOR_EACH_GROUP(row) {
       const Lane lane(row, team);
-      Part* const told = (Part*)parts + row * SPLIT;
+      Part* const row_parts = (Part*)parts + row * SPLIT;
       if (step == 0) {
         const Part mine = op.measure(lane, kept, team);
-        if (team.t == 0) told[PART_INDEX] = mine;
+        if (team.t == 0) row_parts[PART_INDEX] = mine;
       } else {
-        const Part mine[1] = {team.t < SPLIT ? told[team.t] : Part()};
+        const Part mine[1] = {team.t < SPLIT ? row_parts[team.t] : Part()};
         const Part all = whole(mine, COLS, OverBlock{team.slot});
         op.write(lane, kept, all);
       }
@@ -316,7 +317,7 @@ struct Pass {
       kept.read(lane, group, team, rows);
       previous = mine;
       mine = op.measure(lane, kept, team);
-      tell_cluster(mine);
+      send_to_cluster(mine);
       if (!DEFER)
         finish(op, group, kept, mine);
       else if (last >= 0)
@@ -328,14 +329,14 @@ struct Pass {
 #endif
 
  private:
-  DEVICE void tell_cluster(const Part& mine) {
+  DEVICE void send_to_cluster(const Part& mine) {
 #if CLUSTER > 1
-    tell<0, WORDS>((const float(&)[WORDS])mine, team.sent++, 0, threadIdx.x);
+    send<0, WORDS>((const float(&)[WORDS])mine, team.sent++, 0, threadIdx.x);
 #endif
   }
-  DEVICE Part all_of(const Part& mine) {
+  DEVICE Part receive_from_cluster(const Part& mine) {
 #if CLUSTER > 1
-    const InWords<float>* const sent = told<0, WORDS, float>(team.received++);
+    const InWords<float>* const sent = receive<0, WORDS, float>(team.received++);
     Part parts[CLUSTER];
     UNROLLED for (int i = 0; i < CLUSTER * WORDS; ++i)(
         (float(&)[WORDS])parts[i / WORDS])[i % WORDS] = sent[i % WORDS * CLUSTER + i / WORDS].value;
@@ -345,7 +346,7 @@ struct Pass {
 #endif
   }
   DEVICE void finish(Operator& op, long long group, const Kept& rows_kept, const Part& mine) {
-    const Part all = all_of(mine);
+    const Part all = receive_from_cluster(mine);
     if (active(group, team, rows)) op.write(Lane(row_of(group, team, rows), team), rows_kept, all);
   }
 };

@@ -12,7 +12,7 @@ struct Parameters {
       if (KEEP) lane.each<1024>([&](int c) { held[which][KEEP ? c : 0] = read(lane, c, which); });
     }
   }
-  /// Those that belong to vector c of a row.
+  /// The parameters of vector c of a row.
   DEVICE Elements get(const Lane& lane, int c, int which = 0) const {
     return KEEP ? held[which][KEEP ? c : 0] : read(lane, c, which);
   }
@@ -35,14 +35,14 @@ struct Parameters {
   }
 };
 
-/// What is known of some elements of a row: how many, their mean, the sum of their squared
-/// deviations from it.
+/// Moments of some elements of a row: their count, their mean, and the sum of their squared
+/// deviations from the mean.
 struct Moments {
   float count = 0;
   float mean = 0;
   float squares = 0;
 
-  /// Of these elements from another point (Chan, Golub and LeVeque).
+  /// The sum of squared deviations from another point (Chan, Golub and LeVeque).
   DEVICE float squares_about(float other) const {
     return squares + count * (mean - other) * (mean - other);
   }
@@ -80,7 +80,7 @@ struct Deviations {
     }
     pivot = n == 0 ? 0.0f : __fdividef(total, n);
   }
-  /// Takes in one element, if it is of the row; returns its deviation or zero.
+  /// Adds one element if it belongs to the row; returns its deviation, or zero.
   DEVICE float add(float v, bool has) {
     const float deviation = has ? v - pivot : 0.0f;
     sum += deviation;
@@ -88,7 +88,7 @@ struct Deviations {
     count += has ? 1.0f : 0.0f;
     return deviation;
   }
-  /// From the pivot to the mean.
+  /// The distance from the pivot to the mean.
   DEVICE float offset() const { return count == 0 ? 0.0f : __fdividef(sum, count); }
   DEVICE Moments moments() const {
     return {count, pivot + offset(), fmaxf(0.0f, squares - sum * offset())};

@@ -13,7 +13,7 @@ struct Shift {
     offset = top == MINUS_INFINITY ? 0.0f : __fmul_rn(-top, factor);
   }
   DEVICE float weight(float v) const { return power_of_two(fmaf(v, factor, offset)); }
-  /// What weights over `from` lack.
+  /// The factor that turns weights relative to `from` into weights relative to this maximum.
   DEVICE float since(float from) const {
     return from == MINUS_INFINITY ? 0.0f : power_of_two(offset - Shift(from).offset);
   }
@@ -114,8 +114,8 @@ struct Softmax {
     peak.total = row_reduce<Sum>(peak.total, team.slot);
     return peak;
   }
-  /// This thread's share of a row that has to be read again, in one pass: when a larger element
-  /// comes, the sum so far shrinks.
+  /// One pass over this thread's elements of a row that has to be read again (online softmax): when
+  /// a larger element comes, the sum so far is scaled down.
   static DEVICE Peak scan(const Lane& lane, const Kept& kept) {
     Peak all;
     lane.each<1, SPAN>([&](int first) {
