@@ -43,7 +43,7 @@ Result<Calibration> CalibrationFromJson(const Json& json) {
 
 namespace {
 
-/// What was measured at one clock, for another: SMs and L2 follow it, DRAM does not.
+/// Converts values measured at one clock to another: SMs and L2 follow the clock, DRAM does not.
 Calibration AtClock(Calibration c, double ratio) {
   c.l2_gbps *= ratio;
   c.l2_async_gbps *= ratio;

@@ -16,7 +16,7 @@ struct Calibration {
 #undef ATUNNER_CALIBRATION
   std::string source;  ///< "not calibrated", or when and on what
 
-  /// What the profile's table lets one expect.
+  /// The constants that the profile's table suggests.
   static Calibration Expected(const DeviceProfile& profile);
 };
 
@@ -27,8 +27,8 @@ Result<Calibration> CalibrationFromJson(const Json& json);
 /// The file that `devices --probe` writes for a GPU holds a calibration under this key, if it was
 /// made.
 inline constexpr const char* kCalibrationKey = "calibration";
-/// From a profile's file in `folder`, or Expected when there is none. kInvalidInput for a file that
-/// is broken.
+/// The calibration in the file of a profile in `folder`, or Expected() if there is none.
+/// kInvalidInput for a broken file.
 Result<Calibration> LoadCalibration(const std::string& folder, const DeviceProfile& profile);
 
 }  // namespace atunner

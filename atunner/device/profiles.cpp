@@ -11,13 +11,74 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-/// What GPUs of one compute capability share. Sources: CUDA C++ Programming Guide 13.0, tables
-/// "Technical specifications per compute capability" and "Throughput of native arithmetic
-/// instructions"; latencies from published micro-benchmarks (Jia et al. 2018 for Volta, Sun et al.
-/// 2022 for Ampere, Luo et al. 2024 for Ada and Hopper); load/store units and the bytes that L1
-/// gives per clock from the white papers of Volta, Turing, GA100, GA102, Ada and Hopper (that of
-/// the GA102 says of Turing that it moves half as many).
+/// The fields in which compute capabilities differ: rates per clock and SM, sizes, latencies.
+/// Sources: CUDA C++ Programming Guide 13.0, tables "Technical specifications per compute
+/// capability" and "Throughput of native arithmetic instructions"; latencies from published
+/// micro-benchmarks (Jia et al. 2018 for Volta, Sun et al. 2022 for Ampere, Luo et al. 2024 for Ada
+/// and Hopper); load/store units and the L1 bytes per clock from the white papers of Volta, Turing,
+/// GA100, GA102, Ada and Hopper (that of the GA102 says that Turing's L1 moves half as many).
+struct ArchitectureRow {
+  int cc;  ///< 10 * major + minor
+  double fp32, fp64, fp16, tensor_fp16;
+  double tensor_tf32, tensor_fp64, tensor_int8;
+  int l1_kib;                  ///< L1 and shared memory together
+  std::vector<int> carveouts;  ///< KiB that shared memory may have of it
+  int block_kib;               ///< most shared memory of a block
+  double l1_latency, l2_latency, dram_latency;
+  double mma_sync_share = 1, cvt = 16, lsu = 32, l1_bytes = 128;
+  int max_warps = 64, max_blocks = 32;
+};
+
+const std::vector<ArchitectureRow>& ArchitectureRows() {
+  static const std::vector<int> kAmpere100 = {0, 8, 16, 32, 64, 100, 132, 164},
+                                kAmpere102 = {0, 8, 16, 32, 64, 100},
+                                kHopper = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};
+  static const std::vector<ArchitectureRow> rows = {
+      {70, 64, 32, 128, 512, 0, 0, 0, 128, {0, 8, 16, 32, 64, 96}, 96, 28, 212, 425},
+      {75, 64, 2, 128, 512, 0, 0, 0, 96, {32, 64}, 64, 32, 190, 400, 1, 16, 16, 64, 32, 16},
+      {80, 64, 32, 256, 1024, 512, 64, 2048, 192, kAmpere100, 163, 33, 206, 540},
+      {86, 128, 2,   128, 512, 256, 0,  1024, 128, kAmpere102,
+       99, 33,  250, 547, 1,   16,  16, 128,  48,  16},
+      {89, 128, 2,   128, 512, 256, 0,  1024, 128, kAmpere102,
+       99, 34,  274, 624, 1,   16,  16, 128,  48,  24},
+      {90, 128, 64, 256, 2048, 1024, 128, 4096, 256, kHopper, 227, 32, 280, 680, 0.63, 64},
+      {100, 128, 64, 256, 4096, 2048, 64, 8192, 256, kHopper, 227, 36, 300, 700, 0.5, 64},
+  };
+  return rows;
+}
+
+void SetRates(const ArchitectureRow& row, DeviceProfile& p) {
+  p.fp32_per_clk = row.fp32;
+  p.fp64_per_clk = row.fp64;
+  p.fp16_per_clk = row.fp16;
+  p.cvt_per_clk = row.cvt;
+  p.lsu_per_clk = row.lsu;
+  p.tensor_fp16_fma_per_clk = row.tensor_fp16;
+  p.tensor_tf32_fma_per_clk = row.tensor_tf32;
+  p.tensor_fp64_fma_per_clk = row.tensor_fp64;
+  p.tensor_int8_fma_per_clk = row.tensor_int8;
+  p.mma_sync_share = row.mma_sync_share;
+  p.max_warps_per_sm = row.max_warps;
+  p.max_blocks_per_sm = row.max_blocks;
+}
+
+void SetMemory(const ArchitectureRow& row, DeviceProfile& p) {
+  p.l1_per_sm = row.l1_kib * 1024;
+  p.shared_carveouts = row.carveouts;
+  p.shared_per_sm = row.carveouts.back() * 1024;
+  p.shared_per_block = row.block_kib * 1024;
+  p.l1_bytes_per_clk = row.l1_bytes;
+  p.l1_latency = row.l1_latency;
+  p.l2_latency = row.l2_latency;
+  p.dram_latency = row.dram_latency;
+}
+
+/// The fields that all GPUs of a compute capability share; those of the last row for an unknown
+/// one.
 DeviceProfile Architecture(int major, int minor) {
+  const auto& rows = ArchitectureRows();
+  const auto known = std::ranges::find(rows, major * 10 + minor, &ArchitectureRow::cc);
+  const ArchitectureRow& row = known == rows.end() ? rows.back() : *known;
   DeviceProfile p;
   p.cc_major = major;
   p.cc_minor = minor;
@@ -27,92 +88,12 @@ DeviceProfile Architecture(int major, int minor) {
   p.shared_allocation_unit = major >= 8 ? 128 : 256;
   p.shared_reserved_per_block = major >= 8 ? 1024 : 0;
   p.schedulers_per_sm = 4;
-  p.lsu_per_clk = 32;
-  p.l1_bytes_per_clk = 128;
   p.sfu_per_clk = 16;
-  p.cvt_per_clk = 16;
+  p.int_per_clk = p.imad_per_clk = 64;
   p.shared_latency = 29;
   p.launch_overhead_us = 2.5;
-  p.mma_sync_share = 1;
-  p.max_warps_per_sm = 64;
-  p.max_blocks_per_sm = 32;
-  const int cc = major * 10 + minor;
-  const auto rates = [&](double fp32, double fp64, double fp16, double integer, double imad,
-                         double tensor) {
-    p.fp32_per_clk = fp32;
-    p.fp64_per_clk = fp64;
-    p.fp16_per_clk = fp16;
-    p.int_per_clk = integer;
-    p.imad_per_clk = imad;
-    p.tensor_fp16_fma_per_clk = tensor;
-  };
-  const auto memory = [&](int l1_kib, std::vector<int> carveouts, int block_kib, double l1,
-                          double l2, double dram) {
-    p.l1_per_sm = l1_kib * 1024;
-    p.shared_per_sm = carveouts.back() * 1024;
-    p.shared_carveouts = std::move(carveouts);
-    p.shared_per_block = block_kib * 1024;
-    p.l1_latency = l1;
-    p.l2_latency = l2;
-    p.dram_latency = dram;
-  };
-  switch (cc) {
-    case 70:
-      rates(64, 32, 128, 64, 64, 512);
-      memory(128, {0, 8, 16, 32, 64, 96}, 96, 28, 212, 425);
-      break;
-    case 75:
-      rates(64, 2, 128, 64, 64, 512);
-      memory(96, {32, 64}, 64, 32, 190, 400);
-      p.lsu_per_clk = 16;
-      p.l1_bytes_per_clk = 64;
-      p.max_warps_per_sm = 32;
-      p.max_blocks_per_sm = 16;
-      break;
-    case 80:
-      rates(64, 32, 256, 64, 64, 1024);
-      memory(192, {0, 8, 16, 32, 64, 100, 132, 164}, 163, 33, 206, 540);
-      p.tensor_tf32_fma_per_clk = 512;
-      p.tensor_fp64_fma_per_clk = 64;
-      p.tensor_int8_fma_per_clk = 2048;
-      break;
-    case 86:
-      rates(128, 2, 128, 64, 64, 512);
-      memory(128, {0, 8, 16, 32, 64, 100}, 99, 33, 250, 547);
-      p.lsu_per_clk = 16;
-      p.max_warps_per_sm = 48;
-      p.max_blocks_per_sm = 16;
-      p.tensor_tf32_fma_per_clk = 256;
-      p.tensor_int8_fma_per_clk = 1024;
-      break;
-    case 89:
-      rates(128, 2, 128, 64, 64, 512);
-      memory(128, {0, 8, 16, 32, 64, 100}, 99, 34, 274, 624);
-      p.lsu_per_clk = 16;
-      p.max_warps_per_sm = 48;
-      p.max_blocks_per_sm = 24;
-      p.tensor_tf32_fma_per_clk = 256;
-      p.tensor_int8_fma_per_clk = 1024;
-      break;
-    case 90:
-      rates(128, 64, 256, 64, 64, 2048);
-      memory(256, {0, 8, 16, 32, 64, 100, 132, 164, 196, 228}, 227, 32, 280, 680);
-      p.cvt_per_clk = 64;
-      p.tensor_tf32_fma_per_clk = 1024;
-      p.tensor_fp64_fma_per_clk = 128;
-      p.tensor_int8_fma_per_clk = 4096;
-      p.mma_sync_share = 0.63;
-      break;
-    default:
-      rates(128, 64, 256, 64, 64, 4096);
-      memory(256, {0, 8, 16, 32, 64, 100, 132, 164, 196, 228}, 227, 36, 300, 700);
-      p.cvt_per_clk = 64;
-      p.tensor_tf32_fma_per_clk = 2048;
-      p.tensor_fp64_fma_per_clk = 64;
-      p.tensor_int8_fma_per_clk = 8192;
-      p.mma_sync_share = 0.5;
-      break;
-  }
+  SetRates(row, p);
+  SetMemory(row, p);
   return p;
 }
 
@@ -185,7 +166,7 @@ std::vector<DeviceProfile> Build() {
   return profiles;
 }
 
-/// Lower case, without blanks, hyphens and underscores.
+/// The text in lower case, without spaces, hyphens and underscores.
 std::string Key(std::string_view text) {
   std::string key;
   for (char c : text) {
@@ -203,8 +184,9 @@ constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
     {"a4000", "RTX-A4000"},       {"a6000", "RTX-A6000"},
 };
 
-/// As `nvidia-smi -lgc` leaves it: SMs and L2 at another clock, DRAM at its own. The part of a
-/// load's latency that DRAM takes is fewer of a slower SM's cycles.
+/// The profile of a GPU whose SM clock is locked (`nvidia-smi -lgc`): SMs and L2 run at another
+/// clock, DRAM at its own. The part of a load's latency that DRAM takes is fewer cycles of a slower
+/// SM.
 DeviceProfile Locked(DeviceProfile p, int mhz) {
   const double ratio = mhz / 1000.0 / p.clock_ghz;
   p.name += "@" + std::to_string(mhz);
@@ -214,7 +196,7 @@ DeviceProfile Locked(DeviceProfile p, int mhz) {
   return p;
 }
 
-/// The clock in "A100@765", with or without a unit; nothing where that is no clock of a GPU.
+/// The clock in "A100@765", with or without a unit; nullopt if it is not a possible clock of a GPU.
 std::optional<int> ParseMhz(std::string_view text) {
   constexpr int kLeast = 100, kMost = 5000;
   int mhz = 0;
@@ -223,6 +205,18 @@ std::optional<int> ParseMhz(std::string_view text) {
   if (error != std::errc() || (!unit.empty() && unit != "mhz") || mhz < kLeast || mhz > kMost)
     return {};
   return mhz;
+}
+
+int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+/// Blocks of `warps` warps that the register file of an SM holds. Registers are allocated per warp,
+/// and warps are distributed over the four partitions of the register file. Whether one block fits
+/// at all is decided as if its warps filled the partitions evenly.
+int64_t BlocksByRegisters(const DeviceProfile& p, int64_t registers, int64_t warps) {
+  const int64_t per_warp = RoundUp(registers * 32, p.register_allocation_unit);
+  if (per_warp * RoundUp(warps, p.schedulers_per_sm) > p.registers_per_sm) return 0;
+  const int64_t per_partition = p.registers_per_sm / p.schedulers_per_sm / per_warp;
+  return per_partition * p.schedulers_per_sm / std::max<int64_t>(warps, 1);
 }
 
 }  // namespace
@@ -264,9 +258,6 @@ const DeviceProfile* MatchDriverName(std::string_view full_name) {
 
 Occupancy ComputeOccupancy(const DeviceProfile& p, const KernelResources& resources,
                            const LaunchShape& shape) {
-  const auto round_up = [](int64_t value, int64_t unit) {
-    return (value + unit - 1) / unit * unit;
-  };
   const auto warps = static_cast<int64_t>((shape.block.Count() + 31) / 32);
   Occupancy result;
   int64_t best = p.max_blocks_per_sm;
@@ -278,19 +269,9 @@ Occupancy ComputeOccupancy(const DeviceProfile& p, const KernelResources& resour
     }
   };
   limit(p.max_warps_per_sm / std::max<int64_t>(warps, 1), "warps");
-  if (resources.registers > 0) {
-    // Registers are given per warp, and warps lie in the four partitions of the register file.
-    // Whether one block fits at all is decided as if its warps filled the partitions evenly.
-    const int64_t per_warp = round_up(int64_t{resources.registers} * 32,
-                                      p.register_allocation_unit);
-    const bool fits = per_warp * round_up(warps, p.schedulers_per_sm) <= p.registers_per_sm;
-    const int64_t per_partition = p.registers_per_sm / p.schedulers_per_sm / per_warp;
-    limit(fits ? per_partition * p.schedulers_per_sm / std::max<int64_t>(warps, 1) : 0,
-          "registers");
-  }
+  if (resources.registers > 0) limit(BlocksByRegisters(p, resources.registers, warps), "registers");
   const int64_t shared = int64_t{resources.static_shared_bytes} + shape.dynamic_shared_bytes;
-  const int64_t per_block = round_up(shared + p.shared_reserved_per_block,
-                                     p.shared_allocation_unit);
+  const int64_t per_block = RoundUp(shared + p.shared_reserved_per_block, p.shared_allocation_unit);
   if (per_block > 0) limit(p.shared_per_sm / per_block, "shared memory");
   result.blocks_per_sm = static_cast<int>(std::max<int64_t>(best, 0));
   result.warps_per_sm = static_cast<int>(result.blocks_per_sm * warps);
