@@ -97,7 +97,7 @@ class AttentionBackward : public BoundTemplate {
   /// Tiles of queries may reach beyond the last one.
   int64_t Rows() const { return CeilDiv(form_.queries, 64) * 64 + 128; }
 
-  /// With so many buffers in all for the tensor that is needed first and for its partner.
+  /// Shared memory with this number of buffers for both streaming tensors together.
   std::string StreamBytes(const std::string& own, const std::string& tile, int64_t buffers) const {
     return fmt::format("2 * {} * {} + 16 + {} * ({} * {} + 16)", own, form_.RowBytes(), buffers,
                        tile, form_.RowBytes() + 8);

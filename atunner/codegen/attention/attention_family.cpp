@@ -15,7 +15,8 @@
 namespace atunner {
 namespace {
 
-/// What all kernels share: one block per tile of queries of one head, keys and values streaming by.
+/// Shared by all kernels: one block per tile of queries of one head, while keys and values stream
+/// by.
 class AttentionTemplate : public BoundTemplate {
  public:
   AttentionTemplate(const KernelSpec& spec, const DeviceProfile& profile, const AttentionForm& form)
@@ -58,7 +59,8 @@ class AttentionTemplate : public BoundTemplate {
     return fmt::format("ceil_div({}, tile_q) * {}", form_.queries_text, form_.heads_text);
   }
 
-  /// What a block takes, and tiles no larger than what there is, but for the smallest ones.
+  /// Adds the limit of shared memory, and allows no tiles larger than the task but for the smallest
+  /// ones.
   void AddLimits(const std::string& shared, int64_t least_queries, int64_t least_keys) {
     shared_ = Expr::MustParse(shared);
     AddShared(shared);
@@ -146,7 +148,7 @@ class MmaAttention : public AttentionTemplate {
  private:
   /// 16-byte units of a row, rounded up to whole steps of 16 elements.
   int64_t Units() const { return (form_.dim + 15) / 16 * 2; }
-  /// As `pitch` of mma_common.cuh.
+  /// The function `pitch` of mma_common.cuh.
   int64_t RowBytes() const {
     const int64_t units = Units();
     return (units % 8 == 0 || units == 2 || units == 4 ? units : units + 1) * 16;

@@ -9,7 +9,7 @@
 
 namespace atunner {
 
-/// Of a block of the forward pass.
+/// The tile of a block of the forward pass.
 struct ForwardTile {
   int64_t queries, keys;
   bool one_per_sm;  ///< blocks go from tile to tile

@@ -1,5 +1,5 @@
-// Decoding: one query per sequence over keys in pages. Blocks divide the keys, and the last one of
-// a sequence joins what they found.
+// Decoding with a paged key cache: one query per sequence. Blocks divide the keys, and the block
+// that finishes a sequence last joins the parts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -81,11 +81,11 @@ class PagedAttention : public BoundTemplate {
   }
 
  private:
-  /// Of the query heads that share a key head, as many as a thread's registers have room for.
+  /// Octets of the query heads that share a key head, as many as a thread's registers can hold.
   int64_t octets() const { return heads_ / key_heads_ > 8 && dim_ <= 192 ? 2 : 1; }
   int64_t keys() const { return pages_ * page_; }
-  /// Of an SM, in whole blocks of four: what a thread has of a key, a value, outputs and addresses
-  /// are its registers.
+  /// Warps of an SM, in whole blocks of four: a thread's registers hold parts of keys, values and
+  /// outputs, and addresses.
   int64_t ResidentWarps() const {
     const int64_t held = 8 * CeilDiv(dim_, 32) + 16 * CeilDiv(dim_, 64) * (1 + octets()) + 40 +
                          24 * octets();

@@ -36,15 +36,15 @@ class DepthwiseFilters : public BoundTemplate {
   DepthwiseFilters(const KernelSpec& spec, const DeviceProfile& profile, TensorConvForm form)
       : BoundTemplate(spec, profile), form_(std::move(form)) {
     space_.parameters = {
-        {"strip", Integers({1, 2, 4, 8}), "neighbouring places of a thread"},
+        {"strip", Integers({1, 2, 4, 8}), "neighbouring positions of a thread"},
         {"rows", Integers({1, 2, 3, 5, 7, 9}), "of taps whose sums a thread keeps"},
         {"split_k", Integers({1, 2, 4, 8, 16, 32, 64, 128}),
-         "blocks that divide images and places"},
+         "blocks that divide images and positions"},
     };
     Add(fmt::format("rows <= {}", Rows()), "more rows than there are");
     Add(fmt::format("rows * {} <= {}", form_.axes[2].out, kMostSums), "registers");
-    Add(fmt::format("split_k == 1 or split_k * strip * {} <= {}", kThreads, Places()),
-        "too few places to divide");
+    Add(fmt::format("split_k == 1 or split_k * strip * {} <= {}", kThreads, Positions()),
+        "too few positions to divide");
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
@@ -72,7 +72,7 @@ class DepthwiseFilters : public BoundTemplate {
     const auto at = [&](const char* name) { return Real(chosen(configuration)[name]); };
     const CostConstants& costs = CostsOf(profile);
     const double across = Real(form_.axes[2].out);
-    const double strips = std::ceil(Real(Places()) / at("strip") / (kThreads * at("split_k")));
+    const double strips = std::ceil(Real(Positions()) / at("strip") / (kThreads * at("split_k")));
     const double blocks = Real(form_.groups) * at("split_k") * std::ceil(Real(Rows()) / at("rows"));
     const double rounds = std::ceil(blocks / (profile.sms * costs.depthwise_resident));
     // A load is followed by its test; lanes that read strips side by side meet more lines.
@@ -88,7 +88,7 @@ class DepthwiseFilters : public BoundTemplate {
 
  private:
   int64_t Rows() const { return form_.axes[0].out * form_.axes[1].out; }
-  int64_t Places() const { return form_.channels * form_.ConvForm::Taps(); }
+  int64_t Positions() const { return form_.channels * form_.ConvForm::Taps(); }
 
   TensorConvForm form_;
 };

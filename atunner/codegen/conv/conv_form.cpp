@@ -51,7 +51,7 @@ KernelSpec WithChannelsLast(const KernelSpec& spec) {
 }
 
 /// Do filters lie as they are multiplied: channels side by side, then taps, then rows?
-bool FiltersLie(const TensorConvForm& form) {
+bool FiltersHaveLayout(const TensorConvForm& form) {
   if (form.scaled || form.padded != form.own_channels || form.merged > 1 || form.RowPhases() > 1 ||
       form.w.base != 0)
     return false;
@@ -66,7 +66,7 @@ bool FiltersLie(const TensorConvForm& form) {
 
 }  // namespace
 
-void PutGroupsTogether(TensorConvForm& form) {
+void MergeGroups(TensorConvForm& form) {
   const bool even = form.x.group == form.channels * form.x.channel &&
                     form.y.group == form.filters * form.y.filter;
   if (form.groups == 1 || !even) return;
@@ -93,7 +93,7 @@ int64_t StepOf(std::initializer_list<int64_t> multiples) {
   return step;
 }
 
-bool Lies(const TensorConvForm& form, int64_t pixel, int64_t channel) {
+bool HasLayout(const TensorConvForm& form, int64_t pixel, int64_t channel) {
   return Dense(form, true, pixel) && (form.channels == 1 || form.x.channel == channel) &&
          (form.groups == 1 || form.x.group == form.channels * channel) &&
          (form.images.one() || form.x.image == form.groups * form.channels * form.Inputs());
@@ -136,7 +136,7 @@ std::optional<TensorConvForm> TensorConvFormOf(const Task& task) {
   if (task.fused()) form.graph = *task.fused();
   form.scaled = single && graph && AccuracyOf(spec) == Accuracy::kFast;
   form.operands = form.scaled ? DType::kFloat16 : spec.compute_dtype;
-  if (form.Unit() == 8) PutGroupsTogether(form);
+  if (form.Unit() == 8) MergeGroups(form);
   form.padded = CeilDiv(form.channels, form.Unit()) * form.Unit();
   form.last = HasChannelsLast(form);
   form.in_place = form.last && form.channels == form.padded && !form.scaled;
@@ -144,7 +144,7 @@ std::optional<TensorConvForm> TensorConvFormOf(const Task& task) {
   form.pixels_first = form.y.filter == 1 && form.filters > 1;
   for (size_t i = 0; i < form.axes.size(); ++i)
     form.arranged[i] = {.taps = form.axes[i].taps, .padded = form.axes[i].in};
-  form.filters_in_place = FiltersLie(form);
+  form.filters_in_place = FiltersHaveLayout(form);
   const int64_t images = form.images.Bound(spec.dims).factor();
   const int64_t most = INT32_MAX / 2;
   const bool counted = images * form.Rounded() < most && form.groups * form.Phases() < 65536 &&
@@ -260,7 +260,7 @@ std::vector<Dims> CheckImages(const KernelSpec& spec, const TensorConvForm& form
 
 SizeFreedom FreeImages(const TensorConvForm& form) {
   if (form.images.constant()) return {};
-  const int64_t counted = std::max({form.Rounded(), form.ImagePlaces() * form.pair, form.Cells(),
+  const int64_t counted = std::max({form.Rounded(), form.ImagePositions() * form.pair, form.Cells(),
                                     form.Inputs() * form.groups * (form.padded / form.Unit())});
   const std::string& name = form.images.symbols()[0];
   return {{name},

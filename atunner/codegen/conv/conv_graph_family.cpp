@@ -44,8 +44,9 @@ class GatheredConv : public ProductTemplate {
     plan.steps.push_back(step);
     FinishSplit(at, plan, form_.y.name, images, std::to_string(form_.Results()));
     const std::string kernel = fmt::format("{}\n{}", embed::kConvGatherCu, embed::kConvArrangeCu);
-    const std::string places = fmt::format("{}\n{}", embed::kConvScaleCuh, embed::kConvGeometryCuh);
-    return RenderedKernel{EmitProduct(at, constants, kernel, false, places), std::move(plan)};
+    const std::string positions = fmt::format("{}\n{}", embed::kConvScaleCuh,
+                                              embed::kConvGeometryCuh);
+    return RenderedKernel{EmitProduct(at, constants, kernel, false, positions), std::move(plan)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -98,8 +99,8 @@ BoundSchedule Bind(const KernelSpec& spec, const TensorConvForm& form,
           ErrorCode::kUnsupported, fmt::format("{} on tensor cores of {}", spec.name, profile.name),
           "",
           "they need compute capability 8.0 or later; float32 without --accuracy fast is served");
-    if (auto halo = MakeHaloConv(spec, profile, form)) return halo;
-    if (auto filters = MakeFilterGradient(spec, profile, form)) return filters;
+    if (auto implicit_gemm = MakeImplicitGemmConv(spec, profile, form)) return implicit_gemm;
+    if (auto filters = MakeWgrad(spec, profile, form)) return filters;
   }
   return std::make_unique<GatheredConv>(spec, profile, form);
 }

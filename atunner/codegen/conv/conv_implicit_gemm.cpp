@@ -13,21 +13,21 @@
 namespace atunner {
 namespace {
 
-/// Rows of a warp's sums, which phases along the last axis must divide: lanes write them side by
-/// side.
+/// Rows of a warp's sums. The number of phases along the last axis must divide it, because lanes
+/// write the phases side by side.
 constexpr int64_t kWarpRows = 16;
-/// Of a group of four warps.
+/// Rows of a warpgroup's sums.
 constexpr int64_t kRows = 64;
-/// What keeps banks of the store's staging apart, in columns.
+/// Columns between rows of the store's staging buffer that avoid bank conflicts.
 constexpr int64_t kStoreApart = 8;
 
-/// What a copy costs, in places.
-constexpr double kCopyPlaces = 4;
-/// Places that sums of taps are shifted by, at most: lanes have it from a neighbour.
+/// The cost of a copy, in positions.
+constexpr double kCopyPositions = 4;
+/// The largest shift of a tap's sums: lanes get them from a neighbour.
 constexpr int64_t kMostShifted = 6;
 
-/// Groups places so that the phases of one see the same elements, or pixels so that each place of
-/// the result is one of x; false where rows would be left out.
+/// Arranges an axis: into phases whose results read the same elements, or into positions with one
+/// pixel for each tap within a stride; false where rows would be left out.
 bool Arrange(const graph::ConvAxis& axis, ArrangedAxis& to) {
   const int64_t inner = axis.inner;
   if (axis.dilation != 1 && (inner > 1 || axis.stride > 1)) return false;
@@ -35,28 +35,28 @@ bool Arrange(const graph::ConvAxis& axis, ArrangedAxis& to) {
   to.crop = ((axis.shift - 1) % inner + inner) % inner;
   to.low = -(axis.shift - to.crop + inner - 1) / inner;
   to.taps = CeilDiv(axis.taps, inner);
-  to.places = (axis.out - 1 + to.crop) / inner + 1;
+  to.positions = (axis.out - 1 + to.crop) / inner + 1;
   to.split = axis.stride;
   if (axis.stride > 1) {
-    to.padded = std::max(to.places + (to.taps - 1) / axis.stride,
+    to.padded = std::max(to.positions + (to.taps - 1) / axis.stride,
                          CeilDiv(axis.in + to.low, axis.stride));
     return to.low >= 0 && to.taps >= axis.stride;
   }
-  // Where the last taps reach over the edge, the zeros before the next row follow.
+  // The last taps may read the zeros in front of the next row.
   to.padded = std::max(
-      {to.places, axis.in + to.low, to.places + axis.dilation * (to.taps - 1) - to.low});
+      {to.positions, axis.in + to.low, to.positions + axis.dilation * (to.taps - 1) - to.low});
   return to.low >= 0;
 }
 
-/// Bytes of a row in shared memory that has so many of a place's channels, or some of them.
+/// Bytes of a row of shared memory for this number of channels of a position, or for some of them.
 int64_t RowBytes(int64_t channels) { return channels > 32 ? 128 : 64; }
-/// Channels with what fills the last row up.
+/// Channels rounded up to whole rows.
 int64_t InRows(int64_t channels) {
   return CeilDiv(channels * 2, RowBytes(channels)) * RowBytes(channels) / 2;
 }
 
-/// Few filters leave rows of a tensor core empty: neighbouring pixels become one place, whose
-/// results are rows of filters of their own, where that leaves less to multiply.
+/// Few filters leave rows of a tensor core empty: neighbouring pixels are merged into one position,
+/// whose results become rows of filters of their own, if that saves products.
 void Merge(TensorConvForm& form) {
   ArrangedAxis& last = form.arranged[2];
   if (form.groups > 1 || last.taps == 1 || last.phases > 1 || form.axes[2].dilation > 1 ||
@@ -72,27 +72,27 @@ void Merge(TensorConvForm& form) {
   }
   last.split = form.merged;
   last.taps = CeilDiv(last.taps + form.merged - 1, form.merged);
-  last.places = CeilDiv(last.places, form.merged);
+  last.positions = CeilDiv(last.positions, form.merged);
   last.padded = CeilDiv(last.padded, form.merged);
 }
 
-class HaloConv : public BoundTemplate {
+class ImplicitGemmConv : public BoundTemplate {
  public:
-  HaloConv(const KernelSpec& spec, const DeviceProfile& profile, TensorConvForm form)
+  ImplicitGemmConv(const KernelSpec& spec, const DeviceProfile& profile, TensorConvForm form)
       : BoundTemplate(spec, profile),
         form_(std::move(form)),
         epilogue_(EpilogueOf(spec, form_)),
         row_bytes_(RowBytes(form_.Depth())) {
     space_.parameters = {
-        {"sets", Integers({1, 2}), "of groups of warps that take tiles in turns"},
-        {"groups_m", Integers({1, 2}), "groups of four warps below each other, 64 filters each"},
-        {"groups_p", Integers({1, 2}), "groups side by side, tile_n places each"},
+        {"sets", Integers({1, 2}), "sets of warpgroups that alternate between tiles"},
+        {"groups_m", Integers({1, 2}), "warpgroups along filters, 64 filters each"},
+        {"groups_p", Integers({1, 2}), "warpgroups along pixels, tile_n pixels each"},
         {"tile_n", Direct() ? Tiles() : Integers({64, 96, 128, 160, 192, 224, 256}),
-         "places per group"},
-        {"reach", Integers({1, 2}), "axes whose taps share a stretch of rows"},
-        {"x_stages", Integers({1, 2, 3, 4}), "stretches in shared memory"},
+         "pixels of a warpgroup"},
+        {"reach", Integers({1, 2}), "axes whose taps share a row segment"},
+        {"x_stages", Integers({1, 2, 3, 4}), "row segments in shared memory"},
         {"w_stages", Shifted() ? Integers({2, 3, 4, 6, 9, 12}) : Integers({2, 3, 4, 6, 9}),
-         "taps of filters in shared memory, or of those that are summed apart sets"},
+         "taps of filters in shared memory (sets of taps where each has its own sums)"},
     };
     Add("sets == 1 or groups_p == 1", "tiles side by side are one tile");
     const std::string each = fmt::format("(tile_n // 2 * {} + {})", form_.shifts,
@@ -102,11 +102,11 @@ class HaloConv : public BoundTemplate {
     Add(fmt::format("groups_m == 1 or {} > 64", form_.Rows()), "more rows than there are");
     AddShared(SharedBytes());
     if (Chunks() * form_.Taps() > 1)
-      Add(fmt::format("x_stages > 1 or {} == 1", Stretches()), "a stretch waits for the next");
+      Add(fmt::format("x_stages > 1 or {} == 1", Segments()), "a segment waits for the next");
     if (Taps(1) == 1) Add("reach == 1", "the same");
-    if (form_.pair > 1) Add("reach == 2", "rows of a place lie in one stretch");
+    if (form_.pair > 1) Add("reach == 2", "rows of a position are in one segment");
     shared_ = Expr::MustParse(SharedBytes());
-    fetched_ = Expr::MustParse(fmt::format("{} * {}", Stretches(), StretchBytes()));
+    fetched_ = Expr::MustParse(fmt::format("{} * {}", Segments(), SegmentBytes()));
     units_ = Expr::MustParse(Units());
   }
 
@@ -169,11 +169,11 @@ class HaloConv : public BoundTemplate {
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     const Chosen values = chosen(configuration);
-    return CheckImages(spec_, form_, values["tile_n"] * values["groups_p"] / form_.Places() + 2);
+    return CheckImages(spec_, form_, values["tile_n"] * values["groups_p"] / form_.Positions() + 2);
   }
   SizeFreedom FreeSizes(const Configuration&) const override { return FreeImages(form_); }
-  /// ns of the default with all its steps.
-  double Whole() const {
+  /// ns of the default configuration with all its steps.
+  double TotalNs() const {
     return Cost(Default(), profile_).value() + ArrangingNs(spec_, form_, CostsOf(profile_));
   }
 
@@ -182,32 +182,33 @@ class HaloConv : public BoundTemplate {
   bool Direct() const { return form_.panel > 0; }
   int64_t Depth() const { return row_bytes_ / 2; }
   bool Shifted() const { return form_.shifts > 1; }
-  /// A group of four warps hands registers to two others.
+  /// Where sums take many registers, the fetching warp is a warpgroup that gives its registers to
+  /// two others.
   std::string Threads() const {
     const std::string groups = "sets * groups_m * groups_p";
     return Shifted() ? fmt::format("{0} * 128 + (128 if {0} == 2 else 32)", groups)
                      : groups + " * 128 + 32";
   }
-  /// Places from one row to the next.
+  /// Positions from one row to the next.
   int64_t Line() const { return Shifted() ? form_.arranged[2].padded : Panel(); }
   int64_t Panel() const { return Direct() ? form_.panel : form_.arranged[2].padded; }
-  /// Of sums that a warp stages at once.
+  /// Columns of sums that a warp stages at once.
   int64_t StoreColumns() const { return !Direct() ? 32 : 64 % Panel() == 0 ? 64 : Panel(); }
-  /// Of whole panels.
+  /// Tile sizes of whole panels.
   std::vector<Value> Tiles() const {
     std::vector<Value> tiles;
     const int64_t step = std::max(StoreColumns(), Shifted() ? Line() : 0);
-    for (int64_t places = step; places <= (form_.pair > 1 ? step : 256); places += step)
-      tiles.emplace_back(places);
+    for (int64_t positions = step; positions <= (form_.pair > 1 ? step : 256); positions += step)
+      tiles.emplace_back(positions);
     return tiles;
   }
   int64_t StagedElements() const {
     return form_.pixels_first ? StoreColumns() * (kWarpRows + kStoreApart)
                               : kWarpRows * (StoreColumns() + kStoreApart);
   }
-  /// Elements that are side by side and aligned wherever a place's results begin; no more than
-  /// lanes of a warp need to write one line at a time: writing several at once took up to twice as
-  /// long on an H200.
+  /// Elements that are contiguous and aligned wherever a position's results begin; no more than
+  /// lanes of a warp need to write one line at a time: writing several lines at once took up to
+  /// twice as long on an H200.
   int64_t Piece() const {
     const ArrangedAxis& last = form_.arranged[2];
     const auto& y = form_.y;
@@ -223,16 +224,16 @@ class HaloConv : public BoundTemplate {
   }
   int64_t Chunks() const { return CeilDiv(form_.Depth(), Depth()); }
   int64_t Taps(size_t axis) const { return form_.arranged[axis].taps; }
-  /// Stretches of a row of taps: of the pixels of a place, or of taps.
+  /// Segments of a row of taps: one for each pixel of a position, or for each tap.
   int64_t Split(size_t axis) const {
     if (Direct() && axis == 2 && !Shifted()) return Taps(2);
     return form_.merged > 1 ? 1 : form_.arranged[axis].split;
   }
-  std::string Stretches() const {
+  std::string Segments() const {
     return fmt::format("{} * ({} if reach == 1 else {})", Chunks() * Taps(0) * Split(2), Taps(1),
                        Split(1));
   }
-  /// Boxes of a stretch, and rows of a box.
+  /// Copies of a segment, and rows of a copy.
   std::string Boxes() const {
     return Direct() ? fmt::format("({} // {})", Reached(), Panel())
                     : fmt::format("ceil_div({}, 256)", Reached());
@@ -247,37 +248,37 @@ class HaloConv : public BoundTemplate {
     return fmt::format("(groups_p * tile_n * {} + {} + (0 if reach == 1 else {}))", form_.pair,
                        along, (Taps(1) - form_.pair) / Split(1) * a[1].dilation * Line());
   }
-  std::string StretchBytes() const {
+  std::string SegmentBytes() const {
     return fmt::format("(ceil_div({} * {} * {}, 1024) * 1024)", Boxes(), BoxRows(), row_bytes_);
   }
   std::string SharedBytes() const {
     return fmt::format(
         "(x_stages * {} + w_stages * groups_m * {} + sets * groups_m * groups_p * {} + (x_stages + "
         "w_stages) * 16)",
-        StretchBytes(), 64 * row_bytes_ * form_.shifts,
+        SegmentBytes(), 64 * row_bytes_ * form_.shifts,
         4 * StagedElements() * (form_.epilogue < 0 ? Size() : 4));
   }
   std::string Units() const {
     return fmt::format("ceil_div(({}) * {}, groups_p * tile_n) * ceil_div({}, groups_m * 64) * {}",
-                       form_.images.ToString(), form_.ImagePlaces(), form_.Rows(), form_.groups);
+                       form_.images.ToString(), form_.ImagePositions(), form_.Rows(), form_.groups);
   }
 
   void AddTiles(const Chosen& at, ConstantBlock& constants) const {
     for (size_t i = 0; i < form_.arranged.size(); ++i) {
       constants.Line(fmt::format("constexpr int POSITIONS_{0} = {1}, CROP_{0} = {2};", "DHW"[i],
-                                 form_.arranged[i].places, form_.arranged[i].crop));
+                                 form_.arranged[i].positions, form_.arranged[i].crop));
     }
     constants.Bool("DIRECT", Direct())
-        .Int("PANEL", Panel(), "places")
+        .Int("PANEL", Panel(), "pixels")
         .Int("SHIFTS", form_.shifts)
         .Bool("FLAT", form_.flat)
-        .Int("IMAGE", form_.ImagePlaces())
+        .Int("IMAGE", form_.ImagePositions())
         .Int("ROW_BYTES", row_bytes_);
     constants.Int("STORE_N", StoreColumns())
-        .Bool("Y_LAST", form_.pixels_first, "filters lie side by side");
+        .Bool("Y_LAST", form_.pixels_first, "filters are neighbours in y");
     constants.Int("Y_PIECE", Piece(), "elements of the result that are written at once");
     constants.Bool("HAS_EPILOGUE", form_.epilogue >= 0)
-        .Bool("C_ALIGNED", true, "pieces of the result, and what lies as it does");
+        .Bool("C_ALIGNED", true, "pieces of the result, and tensors of the same layout");
     constants.Int("SHARED", Evaluate(shared_, at), "bytes");
     constants.Ints(at, {"sets", "groups_m", "groups_p", "tile_n", "reach", "x_stages", "w_stages"});
   }
@@ -286,7 +287,7 @@ class HaloConv : public BoundTemplate {
     if (!Direct())
       return BoxMap("@arranged_x", form_.operands,
                     {form_.Depth(), form_.groups * form_.Split() / form_.merged,
-                     Expr::MustParse(images + std::to_string(form_.Places()))},
+                     Expr::MustParse(images + std::to_string(form_.Positions()))},
                     {Depth(), 1, Expr::MustParse(BoxRows())}, row_bytes_);
     const auto& a = form_.axes;
     const int64_t depth = form_.flat ? 1 : a[0].in, height = form_.flat ? 1 : a[1].in;
@@ -308,10 +309,11 @@ class HaloConv : public BoundTemplate {
   TensorConvForm form_;
   graph::EpilogueText epilogue_;
   int64_t row_bytes_;
-  Expr shared_, fetched_, units_;  ///< bytes of a block and of a tile's stretches; tiles
+  Expr shared_, fetched_, units_;  ///< bytes of a block and of a tile's segments; tiles
 };
 
-/// Without taps or steps an image is one row of pixels, whose pieces cross no edge.
+/// Treats an image as one row of pixels if there are neither taps nor strides, so that panels cross
+/// no edge.
 void Flatten(TensorConvForm& form) {
   const auto plain = [](const graph::ConvAxis& axis) {
     return axis.taps == 1 && axis.stride == 1 && axis.inner == 1 && axis.shift == 0 &&
@@ -324,8 +326,8 @@ void Flatten(TensorConvForm& form) {
                graph::ConvAxis{.in = pixels, .out = pixels, .x = 1, .y = 1}};
 }
 
-/// Rows of a padded image: false where that would multiply much for nothing.
-bool ArrangeRows(TensorConvForm& form) {
+/// Arranges x as rows of a padded image; false where that would multiply many zeros.
+bool UseArrangedRows(TensorConvForm& form) {
   if (form.pixels_first && !form.scaled) return false;
   if (form.Split() > 1 && 2 * InRows(form.padded) > 3 * form.padded) return false;
   Merge(form);
@@ -333,7 +335,7 @@ bool ArrangeRows(TensorConvForm& form) {
   return true;
 }
 
-/// As `Merge`, of neighbouring rows.
+/// Merges neighbouring rows, as `Merge` does with pixels.
 void PairRows(TensorConvForm& form) {
   const graph::ConvAxis& axis = form.axes[1];
   ArrangedAxis& rows = form.arranged[1];
@@ -341,25 +343,25 @@ void PairRows(TensorConvForm& form) {
       axis.dilation > 1)
     return;
   form.pair = rows.phases = 2;
-  rows.places = CeilDiv(rows.places, 2);
-  rows.padded = CeilDiv(std::max(axis.in + rows.low, 2 * rows.places + rows.taps - 1 - rows.low),
+  rows.positions = CeilDiv(rows.positions, 2);
+  rows.padded = CeilDiv(std::max(axis.in + rows.low, 2 * rows.positions + rows.taps - 1 - rows.low),
                         2);
   rows.taps += 1;
 }
 
-/// Panels of the image as it lies, with the least to fill them up: false where copies cannot take
-/// them.
-bool TakePanels(TensorConvForm& form) {
+/// Reads the image in its native layout, in panels with the least padding; false where copies
+/// cannot.
+bool UseNativeLayout(TensorConvForm& form) {
   ArrangedAxis& last = form.arranged[2];
   const int64_t all = form.groups * form.channels;
-  form.flat = form.Taps() == 1 && form.Places() == form.Inputs();
-  // Channels behind those of a group are another's.
+  form.flat = form.Taps() == 1 && form.Positions() == form.Inputs();
+  // Channels behind those of a group belong to another group.
   const bool pixels = form.last && form.pixels_first && all % 8 == 0 &&
                       (form.groups == 1 || form.channels % 64 == 0);
   // Copies begin at multiples of 16 bytes.
   const bool aligned = last.low % 8 == 0 && (last.taps == 1 || form.axes[2].dilation % 8 == 0) &&
                        (form.flat ? form.Inputs() : form.axes[2].in) % 8 == 0;
-  // Where they cannot begin at every tap, taps of whole rows are summed apart.
+  // Where copies cannot begin at every tap, taps of whole rows have sums of their own.
   const graph::ConvAxis& across = form.axes[2];
   const int64_t most = std::max(last.low, (last.taps - 1) * across.dilation - last.low);
   const bool shifted = !pixels && !aligned && HasChannelsFirst(form) && last.taps > 1 &&
@@ -369,50 +371,51 @@ bool TakePanels(TensorConvForm& form) {
       !(pixels ? form.RowPhases() == 1 : shifted || (HasChannelsFirst(form) && aligned)))
     return false;
   if (shifted) form.shifts = last.taps, last.split = 1;
-  // Each panel is a copy of its own; those across channels are rows that are swizzled.
+  // Each panel is one copy; where pixels are contiguous, rows of a panel are swizzled.
   double least = form.flat ? 0 : INFINITY;
   if (form.flat) form.panel = 64;
   for (int64_t panel = 8; panel <= 64; panel += 8) {
-    const int64_t padded = CeilDiv(shifted ? std::max(across.in, last.places * across.stride)
-                                           : last.places,
+    const int64_t padded = CeilDiv(shifted ? std::max(across.in, last.positions * across.stride)
+                                           : last.positions,
                                    panel) *
                            panel;
-    const double weight = Real(padded) * (1 + kCopyPlaces / Real(panel));
+    const double weight = Real(padded) * (1 + kCopyPositions / Real(panel));
     if (weight >= least || (!pixels && (panel == 8 || 64 % panel != 0))) continue;
     if (shifted && (padded > 256 || (padded % 64 != 0 && 64 % padded != 0))) continue;
     least = weight;
     form.panel = panel;
     last.padded = padded;
   }
-  form.arranged[0].padded = form.arranged[0].places;
+  form.arranged[0].padded = form.arranged[0].positions;
   if (shifted && last.padded > 64) PairRows(form);
   return form.in_place = form.panel > 0;
 }
 
-std::unique_ptr<HaloConv> MakeIf(bool (*take)(TensorConvForm&), const KernelSpec& spec,
-                                 const DeviceProfile& profile, TensorConvForm form) {
+std::unique_ptr<ImplicitGemmConv> MakeIf(bool (*take)(TensorConvForm&), const KernelSpec& spec,
+                                         const DeviceProfile& profile, TensorConvForm form) {
   if (!take(form)) return nullptr;
   form.filters_in_place = form.filters_in_place && form.RowPhases() == 1;
-  if (form.images.Bound(spec.dims).factor() * form.ImagePlaces() * form.pair > INT32_MAX / 2 ||
+  if (form.images.Bound(spec.dims).factor() * form.ImagePositions() * form.pair > INT32_MAX / 2 ||
       kWarpRows % form.arranged[2].phases != 0)
     return nullptr;
-  auto made = std::make_unique<HaloConv>(spec, profile, std::move(form));
+  auto made = std::make_unique<ImplicitGemmConv>(spec, profile, std::move(form));
   return made->Default().values.empty() ? nullptr : std::move(made);
 }
 
 }  // namespace
 
-std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec, const DeviceProfile& profile,
-                                               TensorConvForm form) {
+std::unique_ptr<ScheduleTemplate> MakeImplicitGemmConv(const KernelSpec& spec,
+                                                       const DeviceProfile& profile,
+                                                       TensorConvForm form) {
   if (!CapabilitiesOf(profile).wgmma || IsFilterGradient(form)) return nullptr;
   Flatten(form);
   for (size_t i = 0; i < form.axes.size(); ++i) {
     if (!Arrange(form.axes[i], form.arranged[i])) return nullptr;
   }
-  auto rows = MakeIf(ArrangeRows, spec, profile, form),
-       panels = MakeIf(TakePanels, spec, profile, form);
-  return panels && (!rows || panels->Whole() <= rows->Whole()) ? std::move(panels)
-                                                               : std::move(rows);
+  auto rows = MakeIf(UseArrangedRows, spec, profile, form),
+       panels = MakeIf(UseNativeLayout, spec, profile, form);
+  return panels && (!rows || panels->TotalNs() <= rows->TotalNs()) ? std::move(panels)
+                                                                   : std::move(rows);
 }
 
 }  // namespace atunner

@@ -1,4 +1,4 @@
-// Gradients of convolutions by the filter. On Hopper places of both tensors are summed, taps are
+// Gradients of convolutions by the filter. On Hopper positions of both tensors are summed, taps are
 // distances between them.
 #include <fmt/format.h>
 
@@ -14,25 +14,25 @@
 namespace atunner {
 namespace {
 
-/// Filters or channels of a panel: 128 bytes.
+/// Filters or channels of a panel of 128 bytes.
 constexpr int64_t kPanel = 64;
-/// Of one instruction.
+/// Panels of one instruction.
 constexpr int64_t kMostPanels = 4;
-/// Groups with fewer leave too much of a panel empty.
+/// Groups with fewer filters or channels leave too much of a panel empty.
 constexpr int64_t kLeast = 16;
 
-/// Both tensors as images with their channels last and the same places.
+/// Both tensors as images with their channels last and the same positions.
 struct Gradient {
   TensorConvForm x, dy;
-  bool direct = false;  ///< of points: both are read as they lie
+  bool direct = false;  ///< 1 x 1 filters: both are read in their native layout
 
   int64_t Taps() const { return x.Outputs(); }
   int64_t Taps(size_t axis) const { return x.axes[axis].out; }
-  /// Of a row, those that see the same pixel of a place.
+  /// Taps of a row that read the same pixel of a position.
   int64_t Seen() const { return CeilDiv(Taps(2), x.arranged[2].split); }
   int64_t Along() const { return x.arranged[2].split > 1 ? 1 : x.axes[2].dilation; }
   int64_t Down() const { return x.axes[1].dilation * x.arranged[2].padded; }
-  int64_t Places() const { return x.images.factor() * x.Places(); }
+  int64_t Positions() const { return x.images.factor() * x.Positions(); }
 };
 
 std::optional<Gradient> GradientOf(const KernelSpec& spec, const DeviceProfile& profile,
@@ -46,7 +46,7 @@ std::optional<Gradient> GradientOf(const KernelSpec& spec, const DeviceProfile& 
   x.images = dy.images = graph::Extent(images);
   x.channels = x.own_channels = form.images.factor();
   std::swap(x.x.image, x.x.channel);
-  PutGroupsTogether(x);
+  MergeGroups(x);
   if (std::min(x.filters, x.channels) < kLeast) return std::nullopt;
   dy.groups = x.groups;
   dy.channels = dy.own_channels = x.filters;
@@ -64,7 +64,7 @@ std::optional<Gradient> GradientOf(const KernelSpec& spec, const DeviceProfile& 
     if (low < 0 || (step > 1 && axis.stride > 1)) return std::nullopt;
     x.axes[i].dilation = axis.stride;
     dy.axes[i] = {.in = axis.taps, .x = axis.w};
-    // Zeros behind a row are those before the next.
+    // The zeros behind a row are those in front of the next row.
     const int64_t padded = step > 1
                                ? std::max(axis.taps + reach / step, CeilDiv(axis.in + low, step))
                                : std::max({axis.taps, axis.in + low, axis.taps + reach - low});
@@ -77,20 +77,22 @@ std::optional<Gradient> GradientOf(const KernelSpec& spec, const DeviceProfile& 
   }
   if (images * x.Cells() > INT32_MAX / 2) return std::nullopt;
   // Tensor maps take steps of multiples of 16 bytes.
-  gradient.direct = x.Outputs() == 1 && x.Places() == x.Inputs() && x.Places() == dy.Inputs() &&
-                    x.Inputs() % 8 == 0 && HasChannelsFirst(x) && HasChannelsFirst(dy);
+  gradient.direct = x.Outputs() == 1 && x.Positions() == x.Inputs() &&
+                    x.Positions() == dy.Inputs() && x.Inputs() % 8 == 0 && HasChannelsFirst(x) &&
+                    HasChannelsFirst(dy);
   return gradient;
 }
 
-class FilterGradient : public BoundTemplate {
+class WgradTemplate : public BoundTemplate {
  public:
-  FilterGradient(const KernelSpec& spec, const DeviceProfile& profile, Gradient gradient)
+  WgradTemplate(const KernelSpec& spec, const DeviceProfile& profile, Gradient gradient)
       : BoundTemplate(spec, profile), at_(std::move(gradient)) {
     const bool several = at_.Seen() > 1;
     const int64_t parts = CeilDiv(at_.Seen(), kMostPanels);
     space_.parameters = {
-        {"groups_m", Integers({1, 2}), "groups of four warps below each other, 64 filters each"},
-        {"groups_c", Integers({1, 2}), "groups side by side, 64 channels each, or as many panels"},
+        {"groups_m", Integers({1, 2}), "warpgroups along filters, 64 filters each"},
+        {"groups_c", Integers({1, 2}),
+         "warpgroups along channels, 64 channels each, or as many panels"},
         {"groups_r",
          at_.x.arranged[1].split == 1 && at_.Taps(1) > 1 && at_.Taps(1) < 4
              ? Integers({1, at_.Taps(1)})
@@ -98,24 +100,13 @@ class FilterGradient : public BoundTemplate {
          "rows of taps of a block"},
         {"panels", several ? Integers({CeilDiv(at_.Seen(), parts), 1}) : Integers({1, 2, 4}),
          "of 64 columns: neighbouring taps, or of one tap channels"},
-        {"depth", at_.direct ? Integers({64}) : Integers({64, 128}), "places of a buffer"},
+        {"depth", at_.direct ? Integers({64}) : Integers({64, 128}), "positions of a buffer"},
         {"stages", Integers({2, 3, 4, 5, 6}), "buffers in shared memory"},
         {"split_k",
          Integers({1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13, 14, 16, 18, 22, 26, 33, 44, 66, 88, 132}),
-         "blocks that divide the places"},
+         "blocks that divide the positions"},
     };
-    Add("groups_m * groups_c * groups_r <= 4", "groups");
-    Add("(panels * 32 + 48) * (groups_m * groups_c * groups_r * 128 + 32) <= 65536", "registers");
-    Add(fmt::format("(groups_m == 1 or groups_m * 32 < {})", at_.dy.channels),
-        "more filters than there are");
-    Add(fmt::format("(groups_c * {0} == 1 or groups_c * {0} * 32 < {1})", several ? "1" : "panels",
-                    at_.x.channels),
-        "more channels than there are");
-    AddShared(SharedBytes());
-    Add(fmt::format("split_k == 1 or split_k * depth * 4 <= {}", at_.Places()),
-        "too few places to divide");
-    Add(fmt::format("split_k == 1 or {} * split_k <= {}", Tiles(), 4 * profile.sms),
-        "enough blocks without");
+    AddLimits();
     shared_ = Expr::MustParse(SharedBytes());
     tiles_ = Expr::MustParse(Tiles());
   }
@@ -132,23 +123,7 @@ class FilterGradient : public BoundTemplate {
     constants.Int("STAGE_BYTES", StageBytes(at));
     LaunchPlan plan = Plan(at, {});
     const std::string texts = Arranging(plan);
-    const int64_t elements = at_.x.groups * at_.dy.channels * at_.Taps() * at_.x.padded;
-    plan.workspaces.push_back(
-        {"partial_sums", Expr::MustParse(fmt::format("{} * split_k", elements * 4))});
-    LaunchStep step = Step(
-        "wgrad", Tiles(), Expr::MustParse("groups_m * groups_c * groups_r * 128 + 32"),
-        {Map(at_.x, "@arranged_x", XRows()), Map(at_.dy, "@arranged_dy", "depth"), "@partial_sums",
-         at_.x.CountedImages()});
-    step.grid[1] = Expr::MustParse("split_k");
-    step.grid[2] = Expr(at_.x.groups);
-    step.shared_bytes = shared_;
-    plan.steps.push_back(step);
-    // channels (conv_wgrad.cu)
-    const int64_t chunk = at_.Taps() <= 32 ? 64 : at_.Taps() <= 128 ? 16 : 4;
-    plan.steps.push_back(
-        Step("add_partial_sums",
-             std::to_string(at_.x.groups * at_.dy.channels * CeilDiv(at_.x.padded, chunk)), 256,
-             {"@partial_sums", at_.x.y.name}));
+    AddProduct(plan);
     const std::string multiply = WgmmaText({.columns = panels * kPanel,
                                             .a_transposed = !at_.direct,
                                             .b_transposed = at_.direct ? "0" : "1"});
@@ -165,7 +140,7 @@ class FilterGradient : public BoundTemplate {
     const double split = at("split_k");
     const double tiles = Real(Evaluate(tiles_, configuration) * at_.x.groups);
     const double rounds = std::ceil(tiles * split / Real(profile.sms));
-    const double steps = std::ceil(std::ceil(Real(at_.Places()) / at("depth")) / split);
+    const double steps = std::ceil(std::ceil(Real(at_.Positions()) / at("depth")) / split);
     const double groups = at("groups_m") * at("groups_c") * at("groups_r");
     // One instruction takes the longer of its products and of its operands' way out of shared
     // memory.
@@ -180,6 +155,40 @@ class FilterGradient : public BoundTemplate {
   }
 
  private:
+  void AddLimits() {
+    Add("groups_m * groups_c * groups_r <= 4", "groups");
+    Add("(panels * 32 + 48) * (groups_m * groups_c * groups_r * 128 + 32) <= 65536", "registers");
+    Add(fmt::format("(groups_m == 1 or groups_m * 32 < {})", at_.dy.channels),
+        "more filters than there are");
+    Add(fmt::format("(groups_c * {0} == 1 or groups_c * {0} * 32 < {1})",
+                    at_.Seen() > 1 ? "1" : "panels", at_.x.channels),
+        "more channels than there are");
+    AddShared(SharedBytes());
+    Add(fmt::format("split_k == 1 or split_k * depth * 4 <= {}", at_.Positions()),
+        "too few positions to divide");
+    Add(fmt::format("split_k == 1 or {} * split_k <= {}", Tiles(), 4 * profile_.sms),
+        "enough blocks without");
+  }
+  /// The product, and the step that adds its partial sums.
+  void AddProduct(LaunchPlan& plan) const {
+    const int64_t elements = at_.x.groups * at_.dy.channels * at_.Taps() * at_.x.padded;
+    plan.workspaces.push_back(
+        {"partial_sums", Expr::MustParse(fmt::format("{} * split_k", elements * 4))});
+    LaunchStep step = Step(
+        "wgrad", Tiles(), Expr::MustParse("groups_m * groups_c * groups_r * 128 + 32"),
+        {Map(at_.x, "@arranged_x", XRows()), Map(at_.dy, "@arranged_dy", "depth"), "@partial_sums",
+         at_.x.CountedImages()});
+    step.grid[1] = Expr::MustParse("split_k");
+    step.grid[2] = Expr(at_.x.groups);
+    step.shared_bytes = shared_;
+    plan.steps.push_back(step);
+    // Channels that a block adds up: CHUNK of conv_wgrad.cu.
+    const int64_t chunk = at_.Taps() <= 32 ? 64 : at_.Taps() <= 128 ? 16 : 4;
+    plan.steps.push_back(
+        Step("add_partial_sums",
+             std::to_string(at_.x.groups * at_.dy.channels * CeilDiv(at_.x.padded, chunk)), 256,
+             {"@partial_sums", at_.x.y.name}));
+  }
   int64_t StageBytes(const Chosen& at) const { return Evaluate(shared_, at) / at["stages"] - 16; }
   /// Panels along channels.
   std::string ChannelPanels() const { return at_.Seen() > 1 ? "1" : "panels"; }
@@ -189,7 +198,7 @@ class FilterGradient : public BoundTemplate {
                        at_.Down());
   }
   std::string Boxes() const { return fmt::format("ceil_div({}, 256)", Reached()); }
-  /// Of a box of x.
+  /// Rows of a copy of x.
   std::string XRows() const {
     return fmt::format("(ceil_div(ceil_div({}, {}), 8) * 8)", Reached(), Boxes());
   }
@@ -231,7 +240,7 @@ class FilterGradient : public BoundTemplate {
       return BoxMap(form.x.name, element_,
                     {form.Inputs(), form.groups * form.channels, form.images.factor()},
                     {64, kPanel, 1});
-    return BoxMap(workspace, element_, {form.padded, form.groups * form.Split(), at_.Places()},
+    return BoxMap(workspace, element_, {form.padded, form.groups * form.Split(), at_.Positions()},
                   {kPanel, 1, Expr::MustParse(rows)});
   }
 
@@ -241,12 +250,11 @@ class FilterGradient : public BoundTemplate {
 
 }  // namespace
 
-std::unique_ptr<ScheduleTemplate> MakeFilterGradient(const KernelSpec& spec,
-                                                     const DeviceProfile& profile,
-                                                     const TensorConvForm& form) {
+std::unique_ptr<ScheduleTemplate> MakeWgrad(const KernelSpec& spec, const DeviceProfile& profile,
+                                            const TensorConvForm& form) {
   auto gradient = GradientOf(spec, profile, form);
   if (!gradient) return nullptr;
-  auto made = std::make_unique<FilterGradient>(spec, profile, *std::move(gradient));
+  auto made = std::make_unique<WgradTemplate>(spec, profile, *std::move(gradient));
   return made->Default().values.empty() ? nullptr : std::move(made);
 }
 

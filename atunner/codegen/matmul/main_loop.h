@@ -14,27 +14,27 @@ namespace atunner {
 class MainLoop {
  public:
   virtual ~MainLoop() = default;
-  /// Tensor cores multiply 16 or 8 bits. Else float32 is multiplied.
+  /// True if tensor cores multiply 16 or 8 bits; else float32 is multiplied by FMA.
   virtual bool OnTensorCores() const { return true; }
-  /// May blocks go on from tile to tile? Such loops leave registers for as many blocks as an SM may
-  /// hold.
+  /// True if blocks may go on from tile to tile (persistent blocks). Such loops leave registers for
+  /// as many blocks as an SM may hold.
   virtual bool Persists() const { return false; }
-  /// tile_m, tile_n, tile_k first; then what is the loop's own; `stages`, the number of buffers, is
-  /// last.
+  /// tile_m, tile_n, tile_k first; then the loop's own parameters; `stages`, the number of buffers,
+  /// is last.
   virtual std::vector<Parameter> Parameters() const = 0;
-  /// What this loop rules out on any device.
+  /// The constraints of this loop on any device.
   virtual std::vector<Constraint> Constraints() const = 0;
-  /// Schedules worth starting from: values of Parameters().
+  /// Configurations worth starting from: values of Parameters().
   virtual std::vector<std::vector<int64_t>> Starts() const = 0;
   /// Expressions over the parameters: warps of a block; registers of a thread; bytes of shared
   /// memory.
   virtual std::string Warps() const = 0;
   virtual std::string Registers() const = 0;
-  /// Registers of a block, in units of 128: each quarter of a multiprocessor has a quarter of them
+  /// Registers of a block, in units of 128: each quarter of an SM has a quarter of the registers
   /// and of the warps.
   virtual std::string RegistersOfBlock() const;
   virtual std::string SharedBytes() const = 0;
-  /// Share of the dense peak that `resident` blocks per SM reach when L2 and DRAM do not limit.
+  /// The share of the dense peak that `resident` blocks per SM reach when L2 and DRAM do not limit.
   virtual double Efficiency(const Chosen& chosen, int64_t resident,
                             const DeviceProfile& profile) const = 0;
   /// ns from one tile's last product to the next one's first in a persistent block.
@@ -56,7 +56,7 @@ const MainLoop& WgmmaLoop();
 /// wgmma, on Hopper, where tensor maps copy (kernels/families/matmul/maps_loop.cuh): operands of
 /// 16-byte aligned rows.
 const MainLoop& MapsLoop(Operands operands = Operands::k16Bits);
-/// Of 16 bits, where every thread copies: the fastest that the device has.
+/// The fastest loop of the device for 16 bits where every thread copies.
 const MainLoop& CopyingLoop(const DeviceProfile& profile);
 
 }  // namespace atunner

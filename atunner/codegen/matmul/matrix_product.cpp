@@ -16,7 +16,7 @@
 namespace atunner {
 namespace {
 
-/// Operands of fewer rows and columns than this are read by few blocks.
+/// Operands with fewer rows and columns than this are read by few blocks.
 constexpr int64_t kMostStreamed = 1024;
 
 Operands KindOf(const MatrixProduct& product) {
@@ -24,16 +24,16 @@ Operands KindOf(const MatrixProduct& product) {
   return IsFloat(product.a.dtype) ? Operands::kFloat8 : Operands::kInt8;
 }
 
-/// As wgmma calls it.
+/// The type's name in wgmma.
 const char* ProductType(DType dtype) {
   if (IsFloat(dtype)) return dtype == DType::kFloat8E4M3 ? "e4m3" : "e5m2";
   return dtype == DType::kInt8 ? "s8" : "u8";
 }
 
-/// That make an element of the result: as many columns are multiplied for each of its own.
+/// Products that make an element of the result: 2 for a pair of products.
 int64_t Sums(const MatrixProduct& product) { return product.twin.empty() ? 1 : 2; }
 
-/// Of the depth, what of a triangle's rows counts in the mean.
+/// The share of the depth that the mean row of a triangle has.
 double Reached(int64_t triangle, double m, double k) {
   if (triangle == 0) return 1;
   const double below = m <= k ? m / (2 * k) : 1 - k / (2 * m);
@@ -91,7 +91,7 @@ void AddWidening(LaunchPlan& plan, const std::vector<Widened>& tensors, int64_t 
   }
   LaunchStep step = Step("widen", fmt::format("min({}, 4096)", blocks), 256);
   step.grid[1] = Expr(static_cast<int64_t>(tensors.size()));
-  // The kernel takes two; one alone is told twice.
+  // The kernel widens two tensors; a single one is given twice.
   for (const auto& [from, rows, width] : {tensors.front(), tensors.back()})
     AddArguments(
         step, {from, "@wide_" + from, "i64:" + rows, "i32:" + width, "i32:" + Wide(width, bytes)});
@@ -123,36 +123,13 @@ class MatrixTemplate : public ProductTemplate {
     const Chosen at = chosen(configuration);
     const MatrixProduct& p = product_;
     const bool wide_a = Widens(at, a_align_), wide_b = Widens(at, b_align_);
-    const auto rows_of = [&](const std::string& rows, bool batched) {
-      return batched && p.batch != "1" ? fmt::format("({}) * ({})", p.batch, rows) : rows;
-    };
-    const std::string &b_rows = p.b_transposed ? p.n : p.k, &b_width = p.b_transposed ? p.k : p.n;
     std::vector<Widened> widened;
-    if (wide_a) widened.push_back({p.a.tensor, rows_of(p.m, p.a_batched), p.k});
-    if (wide_b) widened.push_back({p.b.tensor, rows_of(b_rows, p.b_batched), b_width});
+    if (wide_a) widened.push_back({p.a.tensor, RowsOf(p.m, p.a_batched), p.k});
+    if (wide_b) widened.push_back({p.b.tensor, RowsOf(BRows(), p.b_batched), BWidth()});
     LaunchPlan plan = Plan(at, {});
     AddWidening(plan, widened, bytes_);
-    LaunchStep step = TileStep(at, "gemm", p.m, p.twin.empty() ? p.n : "2 * " + p.n, p.batch);
-    const auto map_of_b = [&](const std::string& tensor) {
-      return Map(wide_b, {tensor, p.b.dtype}, {b_width, b_rows, p.b_batched ? p.batch : "1"},
-                 p.b_transposed ? at["tile_n"] / Sums(product_) : at["tile_k"]);
-    };
-    if (maps_) {
-      step.args = {Map(wide_a, p.a, {p.k, p.m, p.a_batched ? p.batch : "1"}, RowsFetched(at)),
-                   map_of_b(p.b.tensor)};
-    } else {
-      AddArguments(step, {wide_a ? "@wide_" + p.a.tensor : p.a.tensor,
-                          wide_b ? "@wide_" + p.b.tensor : p.b.tensor});
-    }
-    AddArguments(step, {Destination(at, p.c.tensor), "i64:" + p.m, "i64:" + p.n, "i64:" + p.k,
-                        "i64:" + p.batch});
-    if (!maps_)
-      AddArguments(step, {"i64:" + (wide_a ? Wide(p.k, 2) : p.k),
-                          "i64:" + (wide_b ? Wide(b_width, 2) : b_width)});
-    AddArguments(step, EpilogueArguments());
-    if (!p.twin.empty()) step.args.push_back(map_of_b(p.twin));
-    plan.steps.push_back(step);
-    FinishSplit(at, plan, p.c.tensor, rows_of(p.m, true), p.n);
+    plan.steps.push_back(GemmStep(at, wide_a, wide_b));
+    FinishSplit(at, plan, p.c.tensor, RowsOf(p.m, true), p.n);
     return RenderedKernel{Source(at, wide_a, wide_b), std::move(plan)};
   }
 
@@ -222,7 +199,7 @@ class MatrixTemplate : public ProductTemplate {
       Add("promote > 0", "longer sums in the tensor core are too rough");
     Add("alternate == 0 or persistent == 1", "one tile needs no turns");
     if (!product_.twin.empty()) {
-      Add("split_k == 1 or in_cluster == 1", "shares in memory are of one product");
+      Add("split_k == 1 or in_cluster == 1", "partial sums in memory are of one product");
       if (!product_.b_transposed) Add("tile_n % 128 == 0", "columns are copied 64 at a time");
     }
   }
@@ -237,6 +214,50 @@ class MatrixTemplate : public ProductTemplate {
                   {128 / bytes_, box_rows, 1});
   }
 
+  /// Rows of an operand as it is stored, over all matrices.
+  std::string RowsOf(const std::string& rows, bool batched) const {
+    return batched && product_.batch != "1" ? fmt::format("({}) * ({})", product_.batch, rows)
+                                            : rows;
+  }
+  const std::string& BRows() const { return product_.b_transposed ? product_.n : product_.k; }
+  const std::string& BWidth() const { return product_.b_transposed ? product_.k : product_.n; }
+  /// The argument for b, or for the second b of a pair, as a tensor map.
+  ArgBinding MapOfB(const Chosen& at, const std::string& tensor, bool wide) const {
+    const MatrixProduct& p = product_;
+    return Map(wide, {tensor, p.b.dtype}, {BWidth(), BRows(), p.b_batched ? p.batch : "1"},
+               p.b_transposed ? at["tile_n"] / Sums(p) : at["tile_k"]);
+  }
+  LaunchStep GemmStep(const Chosen& at, bool wide_a, bool wide_b) const {
+    const MatrixProduct& p = product_;
+    LaunchStep step = TileStep(at, "gemm", p.m, p.twin.empty() ? p.n : "2 * " + p.n, p.batch);
+    if (maps_) {
+      step.args = {Map(wide_a, p.a, {p.k, p.m, p.a_batched ? p.batch : "1"}, RowsFetched(at)),
+                   MapOfB(at, p.b.tensor, wide_b)};
+    } else {
+      AddArguments(step, {wide_a ? "@wide_" + p.a.tensor : p.a.tensor,
+                          wide_b ? "@wide_" + p.b.tensor : p.b.tensor});
+    }
+    AddArguments(step, {Destination(at, p.c.tensor), "i64:" + p.m, "i64:" + p.n, "i64:" + p.k,
+                        "i64:" + p.batch});
+    if (!maps_)
+      AddArguments(step, {"i64:" + (wide_a ? Wide(p.k, 2) : p.k),
+                          "i64:" + (wide_b ? Wide(BWidth(), 2) : BWidth())});
+    AddArguments(step, EpilogueArguments());
+    if (!p.twin.empty()) step.args.push_back(MapOfB(at, p.twin, wide_b));
+    return step;
+  }
+
+  void AddMapConstants(const Chosen& at, bool wide_b, ConstantBlock& constants) const {
+    constants.Int("STREAM", at["stream"], "operands that leave L2 first: 1 = b, 2 = both");
+    constants.Int("A_ROWS", RowsFetched(at), "of a's tile that are fetched");
+    const std::string twin = product_.twin.empty() ? product_.b.tensor : product_.twin;
+    constants.Line(fmt::format("#if defined IS_GIVEN_{} && defined IS_GIVEN_{} && !{}",
+                               product_.b.tensor, twin, wide_b));
+    constants.Bool("B_GIVEN", true, "before the launch before this one")
+        .Line("#else")
+        .Bool("B_GIVEN", false)
+        .Line("#endif");
+  }
   SourceUnit Source(const Chosen& at, bool wide_a, bool wide_b) const {
     ConstantBlock constants = TileConstants(at, product_.b_transposed);
     constants.Bool("BATCHED", product_.batch != "1");
@@ -244,15 +265,7 @@ class MatrixTemplate : public ProductTemplate {
     constants.Int("TRIANGLE", product_.triangle,
                   "of a that counts: 1 = below its diagonal, 2 = above");
     if (maps_) {
-      constants.Int("STREAM", at["stream"], "operands that leave L2 first: 1 = b, 2 = both");
-      constants.Int("A_ROWS", RowsFetched(at), "of a's tile that are fetched");
-      const std::string twin = product_.twin.empty() ? product_.b.tensor : product_.twin;
-      constants.Line(fmt::format("#if defined IS_GIVEN_{} && defined IS_GIVEN_{} && !{}",
-                                 product_.b.tensor, twin, wide_b));
-      constants.Bool("B_GIVEN", true, "before the launch before this one")
-          .Line("#else")
-          .Bool("B_GIVEN", false)
-          .Line("#endif");
+      AddMapConstants(at, wide_b, constants);
     } else {
       constants.Int("A_ALIGN", wide_a ? 8 : a_align_,
                     "elements at whose multiples rows of a start");
@@ -271,8 +284,8 @@ class MatrixTemplate : public ProductTemplate {
   int64_t a_align_, b_align_;
 };
 
-/// Can tensor maps copy these operands, and would that pay? Widening reads an operand and writes it
-/// once more.
+/// True if tensor maps can copy these operands and that pays: widening reads an operand and writes
+/// it once more.
 bool MapsPay(const DeviceProfile& profile, const KernelSpec& spec, const MatrixProduct& product) {
   constexpr int64_t kOften = 256;
   const int64_t m = SizeOf(product.m, spec), n = SizeOf(product.n, spec),
@@ -345,9 +358,10 @@ Result<std::unique_ptr<ScheduleTemplate>> BindProduct(const KernelSpec& spec,
   const MainLoop& loop = bytes == 2 ? CopyingLoop(profile) : SimtLoop(product.b_transposed);
   std::unique_ptr<ScheduleTemplate> walking = std::make_unique<MatrixTemplate>(
       spec, profile, product, loop, false);
-  std::unique_ptr<ScheduleTemplate> planes = bytes == 2 ? nullptr
-                                                        : MakePlanesGemm(spec, profile, product);
-  // Of both what takes less time by their models.
+  std::unique_ptr<ScheduleTemplate> planes = bytes == 2
+                                                 ? nullptr
+                                                 : MakeSplitFloatGemm(spec, profile, product);
+  // The template with the smaller estimate.
   const auto least = [&](const ScheduleTemplate& one) {
     return one.Cost(one.Default(), profile).value_or(INFINITY);
   };

@@ -51,25 +51,29 @@ void ProductTemplate::AddOrders() {
           "split_k == 1 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * {} * split_k <= {}",
           extents_.m, extents_.n, extents_.batch, 4 * profile_.sms),
       "enough blocks without a split");
-  if (loop_.Persists()) {
-    space_.parameters.push_back(
-        {"persistent", Integers({0, 1}),
-         "blocks that take one tile after the other, storing one while the next is fetched"});
-    Add("persistent == 0 or split_k == 1", "a share is stored at once");
-    Add(fmt::format("persistent == 0 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * {} > {}",
-                    extents_.m, extents_.n, extents_.batch, profile_.sms),
-        "every block has one tile at most");
-  }
+  if (loop_.Persists()) AddPersistent();
   // A cluster stores 16 bits.
-  if (loop_.OnTensorCores() && CapabilitiesOf(profile_).clusters && half_precision()) {
-    space_.parameters.push_back(
-        {"in_cluster", Integers({0, 1}),
-         "a split's blocks form a cluster and add up in shared memory, without a second step"});
-    Add("in_cluster == 0 or 2 <= split_k <= 8",
-        "a cluster of one block, or one that finds no place");
-    Add("in_cluster == 0 or (tile_n + 8) * 2 * tile_m <= (tile_m + tile_n) * tile_k * stages",
-        "the sums take the place of the buffers");
-  }
+  if (loop_.OnTensorCores() && CapabilitiesOf(profile_).clusters && half_precision())
+    AddClusterSplit();
+}
+
+void ProductTemplate::AddPersistent() {
+  space_.parameters.push_back(
+      {"persistent", Integers({0, 1}),
+       "blocks that take one tile after the other, storing one while the next is fetched"});
+  Add("persistent == 0 or split_k == 1", "a partial sum is stored at once");
+  Add(fmt::format("persistent == 0 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * {} > {}",
+                  extents_.m, extents_.n, extents_.batch, profile_.sms),
+      "every block has one tile at most");
+}
+
+void ProductTemplate::AddClusterSplit() {
+  space_.parameters.push_back(
+      {"in_cluster", Integers({0, 1}),
+       "a split's blocks form a cluster and add up in shared memory, without a second step"});
+  Add("in_cluster == 0 or 2 <= split_k <= 8", "a cluster of one block, or one that finds no place");
+  Add("in_cluster == 0 or (tile_n + 8) * 2 * tile_m <= (tile_m + tile_n) * tile_k * stages",
+      "the sums take the place of the buffers");
 }
 
 std::vector<Choices> ProductTemplate::Ways() const {
@@ -175,13 +179,13 @@ int64_t ProductTemplate::BlocksPerSm(const Chosen& at) const {
   return CeilDiv(tiles, std::max<int64_t>(1, static_cast<int64_t>(places)));
 }
 
-double ProductTemplate::ReadAgain(const Chosen& at, const Pace& pace) const {
+double ProductTemplate::RereadBytes(const Chosen& at, const Pace& pace) const {
   const int64_t rows = CeilDiv(extents_.m, at["tile_m"]);
   const int64_t group = std::min(rows, at["group_m"]);
   const int64_t blocks = rows * CeilDiv(extents_.n, at["tile_n"]) * at["split_k"];
   const double b = Real(extents_.n * extents_.k) * Real(SizeOf(operands_));
   if (b <= Real(profile_.l2_bytes)) return 0;
-  // What leaves L2 first is gone unless the next block reads it.
+  // Data that leaves L2 first is gone unless the next block reads it.
   const int64_t times = group == 1 && Streams(at)
                             ? rows
                             : std::min(CeilDiv(rows, group),
@@ -221,14 +225,25 @@ double ProductTemplate::Time(const Chosen& at, const Pace& pace) const {
                           Real(extents_.batch * (extents_.m * CeilDiv(extents_.n, tile_n) +
                                                  extents_.n * CeilDiv(extents_.m, tile_m)));
   const double traffic = elements * size / (costs.gemm_l2_share * profile_.l2_gbps);
-  // What comes into L2 drives out what others wrote, which then goes to DRAM.
+  // Data that enters L2 evicts data that others wrote, which then goes to DRAM.
   const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
   const auto l2 = Real(profile_.l2_bytes);
   const double evicted = Streams(at) ? costs.gemm_streamed * bytes
                                      : costs.gemm_evicted * std::min(bytes, l2);
-  const double dram = (bytes + evicted + ReadAgain(at, pace)) /
+  const double dram = (bytes + evicted + RereadBytes(at, pace)) /
                       (costs.gemm_dram_share * profile_.dram_gbps);
   const double turns = pace.turn_ns * Real(CeilDiv(per_sm, pace.resident) - 1);
+  const double longest = std::max({products, copies, traffic, dram});
+  double powers = 0;
+  for (const double each : {products, copies, traffic, dram})
+    powers += std::pow(each / longest, costs.gemm_overlap);
+  return longest * std::pow(powers, 1 / costs.gemm_overlap) + costs.gemm_launch_ns + turns +
+         AddingUpNs(at, costs);
+}
+
+double ProductTemplate::AddingUpNs(const Chosen& at, const CostConstants& costs) const {
+  const int64_t tile_m = at["tile_m"], tile_n = at["tile_n"];
+  const double split = Real(at["split_k"]);
   double meetings = 0;
   if (InCluster(at))
     meetings += costs.gemm_exchange_ns +
@@ -236,12 +251,7 @@ double ProductTemplate::Time(const Chosen& at, const Pace& pace) const {
   if (Split(at))
     meetings += costs.gemm_second_step_ns + Real(extents_.batch * extents_.m * extents_.n) * split *
                                                 costs.gemm_partial_sum_bytes / profile_.dram_gbps;
-  const double longest = std::max({products, copies, traffic, dram});
-  double powers = 0;
-  for (const double each : {products, copies, traffic, dram})
-    powers += std::pow(each / longest, costs.gemm_overlap);
-  return longest * std::pow(powers, 1 / costs.gemm_overlap) + costs.gemm_launch_ns + turns +
-         meetings;
+  return meetings;
 }
 
 }  // namespace atunner

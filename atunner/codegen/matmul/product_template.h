@@ -1,6 +1,6 @@
-// Schedules for c[m, n] = a[m, k] · b[k, n]: tiles of the result, an order of blocks, and a split
-// over the depth k, whatever multiplies the tiles (main_loop.h). A matrix product is one; a
-// convolution is one whose operands are gathered.
+// Schedules for c[m, n] = a[m, k] · b[k, n]: tiles of the result, an order of blocks, and split-K,
+// with any MainLoop (main_loop.h). A matrix product is one; a convolution is one whose operands are
+// gathered.
 #pragma once
 
 #include <string>
@@ -19,66 +19,67 @@ class ProductTemplate : public BoundTemplate {
   struct Extents {
     int64_t m = 1, n = 1, k = 1;
     int64_t batch = 1;   ///< products side by side
-    double reached = 1;  ///< of the depth, by the mean tile
+    double reached = 1;  ///< share of the depth that the mean tile multiplies (triangles)
   };
-  /// Products of `operands` give elements of `result`.
+  /// Products of `operands` with results of type `result`.
   ProductTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MainLoop& loop,
                   Extents extents, DType operands, DType result,
                   const std::string& more_shared = "0");
 
   bool Persistent(const Chosen& at) const { return IsSet(at, "persistent"); }
-  /// A split whose blocks add up among themselves.
+  /// True for split-K inside a cluster, whose blocks add up in shared memory.
   bool InCluster(const Chosen& at) const { return IsSet(at, "in_cluster"); }
-  /// A split whose shares a second step adds up.
+  /// True for split-K whose partial sums a second step adds up.
   bool Split(const Chosen& at) const { return at["split_k"] > 1 && !InCluster(at); }
 
   /// The product's step without its arguments: a block per tile, or as many blocks as the device
   /// holds. `m`, `n` and `batch` are expressions over the task's dims.
   LaunchStep TileStep(const Chosen& at, const char* entry, const std::string& m,
                       const std::string& n, const std::string& batch = "1") const;
-  /// The argument that receives the product: `output`, or the workspace of shares when k is split.
+  /// The argument that receives the product: `output`, or the workspace of partial sums.
   ArgBinding Destination(const Chosen& at, const std::string& output) const;
-  /// With a split: the workspace of shares, and the step that adds them up into `output`.
+  /// With split-K: the workspace of partial sums, and the step that adds them up into `output`.
   void FinishSplit(const Chosen& at, LaunchPlan& plan, const std::string& output,
                    const std::string& m, const std::string& n) const;
-  /// The text of what becomes of sums before they are stored
-  /// (kernels/families/matmul/plain_epilogue.cuh), and further arguments of the kernel that stores
-  /// the result.
+  /// The text of the epilogue (kernels/families/matmul/plain_epilogue.cuh), and further arguments
+  /// of the kernel that stores the result.
   virtual std::string Epilogue() const = 0;
   virtual Arguments EpilogueArguments() const = 0;
 
   /// The constants that the tile's sources expect.
   ConstantBlock TileConstants(const Chosen& at, bool b_transposed) const;
-  /// The whole source: main loop, tiles, `kernel`, and what `widened` operands and a split of the
-  /// depth need. `places`: where the result lies, if not row-major.
+  /// The whole source: main loop, tiles, `kernel`, and the texts for widened operands (`widened`)
+  /// and split-K. `places`: the index of results, if they are not row-major.
   SourceUnit EmitProduct(const Chosen& at, const ConstantBlock& constants, std::string_view kernel,
                          bool widened, std::string_view places = {}) const;
   /// The loop's starts, one order of blocks, and all values of the parameters behind.
   std::vector<Choices> Ways() const override;
-  /// Rows of a's tile that are copied: where there are fewer than a tile has, whole groups of
+  /// Rows of a's tile that are copied: if there are fewer rows than a tile has, whole groups of
   /// eight.
   int64_t RowsFetched(const Chosen& at) const;
-  /// Do the operands leave what is in L2 where it is?
+  /// True if operands are read with a policy that evicts them from L2 first.
   virtual bool Streams(const Chosen&) const { return false; }
 
   const MainLoop& loop_;
   Extents extents_;
-  DType operands_;  ///< that are multiplied
+  DType operands_;  ///< type of the operands
 
  private:
   bool IsSet(const Chosen& at, const char* name) const {
     return space_.Find(name) >= 0 && at[name] != 0;
   }
-  /// group_m and split_k, and what rules splits out; where the loop allows it `persistent`, and
+  /// Adds group_m and split_k with their constraints; where the loop allows it `persistent`, and
   /// `in_cluster`.
   void AddOrders();
+  void AddPersistent();
+  void AddClusterSplit();
   int64_t Threads(const Chosen& at) const { return Evaluate(threads_, at); }
-  /// Blocks that an SM holds.
+  /// Blocks that an SM holds at once.
   int64_t Resident(const Chosen& at) const;
-  /// Blocks of the busiest SM when clusters find their places.
+  /// Blocks of the busiest SM, with the SMs that clusters can use.
   int64_t BlocksPerSm(const Chosen& at) const;
 
-  /// What one multiprocessor does with `resident` blocks.
+  /// The rates of one SM with `resident` blocks.
   struct Pace {
     int64_t resident = 1;
     double flops = 0;    ///< per second
@@ -86,11 +87,13 @@ class ProductTemplate : public BoundTemplate {
     double turn_ns = 0;  ///< from one block's end to its successor's first product
   };
   /// ns: the busiest SM's products, or its copies, L2's or DRAM's traffic where one of them takes
-  /// longer; turns from block to block, and the costs of starting and of adding up a split.
+  /// longer; turns from block to block, and the costs of a launch and of split-K.
   double Time(const Chosen& at, const Pace& pace) const;
-  /// Bytes of b that come from DRAM once more, where it does not fit into L2: for every further
-  /// group of rows of tiles, or for every further device full of blocks.
-  double ReadAgain(const Chosen& at, const Pace& pace) const;
+  /// ns of adding up the partial sums of split-K.
+  double AddingUpNs(const Chosen& at, const CostConstants& costs) const;
+  /// Bytes of b that are read from DRAM again, if b does not fit into L2: for every further group
+  /// of rows of tiles, or for every further device full of blocks.
+  double RereadBytes(const Chosen& at, const Pace& pace) const;
 
   Expr threads_;
   Expr registers_;  ///< of a thread

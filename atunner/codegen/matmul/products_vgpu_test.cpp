@@ -219,7 +219,7 @@ TEST_F(HopperNumbers, SinglePrecisionProductsOfPlanes) {
                                  FamilyTask{"matmul", {{4096, 4097, 4099}}, {}}}) {
     SCOPED_TRACE(Describe(task, DType::kFloat32));
     const KernelSpec spec = SpecOf(task, DType::kFloat32);
-    const auto schedule = MakePlanesGemm(spec, gpu_.profile(), MatmulOf(spec));
+    const auto schedule = MakeSplitFloatGemm(spec, gpu_.profile(), MatmulOf(spec));
     CheckConfigurations(*schedule, DrawConfigurations(*schedule, 2, 41), 41, families);
   }
   // Fewer planes are for tasks that state how much error they bear.
@@ -229,7 +229,7 @@ TEST_F(HopperNumbers, SinglePrecisionProductsOfPlanes) {
       SetAccuracy(rough, Accuracy::kFast);
     else
       rough.tolerance.relative = 1e-4;
-    const auto schedule = MakePlanesGemm(rough, gpu_.profile(), MatmulOf(rough));
+    const auto schedule = MakeSplitFloatGemm(rough, gpu_.profile(), MatmulOf(rough));
     EXPECT_EQ(GetInt(schedule->space(), schedule->Default(), "planes"), fast ? 1 : 2);
     CheckConfigurations(*schedule, DrawConfigurations(*schedule, 2, 42), 42,
                         {InputFamily::kNormal, InputFamily::kHeavyTail, InputFamily::kCancelling});
@@ -250,7 +250,8 @@ TEST_F(HopperNumbers, SinglePrecisionProductsOfGraphsByPlanes) {
       KernelSpec spec = SpecOf(task, DType::kFloat32);
       if (planes == 1) SetAccuracy(spec, Accuracy::kFast);
       if (planes == 2) spec.tolerance.relative = 1e-4;
-      const auto schedule = MakePlanesGemm(spec, gpu_.profile(), ProductOf(Task::Of(spec)).value());
+      const auto schedule = MakeSplitFloatGemm(spec, gpu_.profile(),
+                                               ProductOf(Task::Of(spec)).value());
       const std::vector<Configuration> drawn = DrawConfigurations(*schedule, planes < 3 ? 1 : 2,
                                                                   43);
       if (planes < 3)
@@ -280,7 +281,7 @@ class PlanesOfAnyNumbers : public HopperNumbers {
   }
   std::vector<float> Multiply() {
     const KernelSpec spec = SpecOf({"matmul", {{m_, n_, k_}}, {}}, DType::kFloat32);
-    const auto schedule = MakePlanesGemm(spec, gpu_.profile(), MatmulOf(spec));
+    const auto schedule = MakeSplitFloatGemm(spec, gpu_.profile(), MatmulOf(spec));
     const RenderedKernel kernel = schedule->Render(schedule->Default()).value();
     const TaskBuffers buffers =
         TaskBuffers::Allocate(gpu_, schedule->spec(), schedule->spec().dims, 0).value();

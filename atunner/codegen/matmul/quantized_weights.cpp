@@ -16,8 +16,8 @@
 namespace atunner {
 namespace {
 
-/// Rows of x that sums in registers have room for, further ones are other blocks'; those from which
-/// on groups of warps multiply on Hopper.
+/// The number of rows of x that sums in registers have room for (further rows go to other blocks);
+/// and the number from which on warpgroups multiply on Hopper.
 constexpr int64_t kMostRows = 64;
 constexpr int64_t kManyRows = 17;
 /// Elements along k that warpgroups copy at once (quantized_weights_wgmma.cu).
@@ -51,9 +51,10 @@ class WeightsTemplate : public BoundTemplate {
 };
 
 /// Few rows.
-class Weights : public WeightsTemplate {
+class QuantizedWeights : public WeightsTemplate {
  public:
-  Weights(const KernelSpec& spec, const DeviceProfile& profile) : WeightsTemplate(spec, profile) {
+  QuantizedWeights(const KernelSpec& spec, const DeviceProfile& profile)
+      : WeightsTemplate(spec, profile) {
     space_.parameters = {
         {"fragments", Integers({1, 2}), "of sixteen rows of the weights, for each block"},
         {"warps", Integers({4, 8, 16}), "that divide the depth"},
@@ -104,9 +105,9 @@ class Weights : public WeightsTemplate {
 };
 
 /// Many rows, on Hopper.
-class WeightsOfGroups : public WeightsTemplate {
+class QuantizedWeightsWgmma : public WeightsTemplate {
  public:
-  WeightsOfGroups(const KernelSpec& spec, const DeviceProfile& profile)
+  QuantizedWeightsWgmma(const KernelSpec& spec, const DeviceProfile& profile)
       : WeightsTemplate(spec, profile),
         stage_(Expr::MustParse(
             fmt::format("(tile_m * 256 + groups * fragments * {})", four_ ? 4096 : 8192))),
@@ -203,13 +204,13 @@ bool Matches(const KernelSpec& spec) {
 
 BoundSchedule Bind(const KernelSpec& spec, const DeviceProfile& profile) {
   if (CapabilitiesOf(profile).wgmma && ExtentsOf(spec, "x")[0] >= kManyRows)
-    return std::make_unique<WeightsOfGroups>(spec, profile);
+    return std::make_unique<QuantizedWeightsWgmma>(spec, profile);
   if (OfFourBits(spec) && AccuracyOf(spec) == Accuracy::kStrict)
     return Fail(
         ErrorCode::kUnsupported,
         "scaled int4 weights are rounded, which strict accuracy forbids on " + profile.name);
   ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
-  return std::make_unique<Weights>(spec, profile);
+  return std::make_unique<QuantizedWeights>(spec, profile);
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ constexpr int64_t kLines = 64;
 constexpr int64_t kDepth = 32;
 constexpr int64_t kPlaneBytes = kLines * kDepth * 2;
 constexpr int64_t kChunksPerGroup = 8;
-constexpr int64_t kStretches = 16;
-/// What counters of the kernels hold.
+constexpr int64_t kRowParts = 16;
+/// The largest value of the kernels' counters.
 constexpr int64_t kMost = INT32_MAX / 64;
 /// Ways to take an element apart, and the relative errors of results that they stay within where
 /// float32 errs least beside them: in sums of pairs that nearly cancel.
@@ -48,9 +48,9 @@ double Tolerated(const KernelSpec& spec) {
   return spec.tolerance.absolute ? 0 : spec.tolerance.relative.value_or(0);
 }
 
-class PlanesGemm : public BoundTemplate {
+class SplitFloatGemm : public BoundTemplate {
  public:
-  PlanesGemm(const KernelSpec& spec, const DeviceProfile& profile, const MatrixProduct& product)
+  SplitFloatGemm(const KernelSpec& spec, const DeviceProfile& profile, const MatrixProduct& product)
       : BoundTemplate(spec, profile),
         product_(product),
         m_(SizeOf(product.m, spec)),
@@ -58,7 +58,7 @@ class PlanesGemm : public BoundTemplate {
         k_(SizeOf(product.k, spec)),
         batch_(SizeOf(product.batch, spec)) {
     space_.parameters = {
-        // What follows a product may cancel most of it.
+        // An epilogue may cancel most of a product.
         {"planes",
          PlanesWithin(
              product.epilogue.empty() || AccuracyOf(spec) == Accuracy::kFast ? Tolerated(spec) : 0),
@@ -79,47 +79,10 @@ class PlanesGemm : public BoundTemplate {
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
-    const bool scaled = at["planes"] < 3;
-    const MatrixProduct& p = product_;
-    // Without scales nobody asks for them.
-    const std::string rows = scaled ? "@rows" : "@repair_flags",
-                      columns = scaled ? "@columns" : rows;
-    const std::string row_scales = scaled ? "@row_scales" : rows,
-                      column_scales = scaled ? "@column_scales" : rows;
     LaunchPlan plan = Plan(at, {});
-    AddWorkspaces(scaled, plan);
-    const auto launch = [&](const char* entry, const std::string& blocks, const char* threads,
-                            const Arguments& arguments) {
-      LaunchStep step = Step(entry, blocks, Expr::MustParse(threads), arguments);
-      step.grid[1] = Expr::MustParse(p.batch);
-      AddArguments(step, {"i64:" + p.m, "i64:" + p.n, "i64:" + p.k});
-      plan.steps.push_back(std::move(step));
-    };
-    if (scaled) {
-      const std::string of_b = p.b_transposed
-                                   ? fmt::format("ceil_div({}, 8)", p.n)
-                                   : fmt::format("ceil_div({}, 128) * {}", p.n, kStretches);
-      launch("measure", fmt::format("ceil_div({}, 8) + {}", p.m, of_b), "256",
-             {p.a.tensor, p.b.tensor, rows, columns});
-    }
-    launch("split", fmt::format("({} + {}) // {} * {}", LinesOfA(), LinesOfB(), kLines, Groups()),
-           "256",
-           {p.a.tensor, p.b.tensor, "@a_planes", "@b_planes", "@a_extents", "@b_extents", rows,
-            columns, row_scales, column_scales});
-    // As many tiles per block as a device full of blocks gets at the task's size; smaller sizes
-    // have fewer blocks.
-    launch("multiply_planes",
-           fmt::format("ceil_div(ceil_div({}, tile_m) * {}, {})", p.m, TilesAcross(),
-                       TilesPerBlock(at)),
-           "(tile_m // 64 + 1) * 128",
-           {"@a_planes", "@b_planes", "@a_extents", "@b_extents", row_scales, column_scales,
-            p.c.tensor, "@repair_flags"});
-    AddArguments(plan.steps.back(), p.epilogue_arguments);
-    plan.steps.back().shared_bytes = Expr::MustParse(SharedText());
-    launch("repair",
-           fmt::format("min(ceil_div({}, 16) * {}, {})", p.m, TilesAcross(), 8 * profile_.sms),
-           "tile_n", {p.a.tensor, p.b.tensor, p.c.tensor, "@repair_flags"});
-    AddArguments(plan.steps.back(), p.epilogue_arguments);
+    AddWorkspaces(at["planes"] < 3, plan);
+    AddSplit(at, plan);
+    AddProduct(at, plan);
     return RenderedKernel{Source(at), std::move(plan)};
   }
 
@@ -135,34 +98,12 @@ class PlanesGemm : public BoundTemplate {
   std::optional<double> Cost(const Configuration& configuration,
                              const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
-    const int64_t tile_m = at["tile_m"], tile_n = at["tile_n"];
-    const int64_t planes = at["planes"];
-    const double depth = Real(k_);
     const CostConstants& costs = CostsOf(profile);
-    // Copies of what the products wait for: a buffer being filled, and one group's work behind the
-    // other's.
-    const double covered = std::min(
-        1.0,
-        costs.split_float_covered_base + costs.split_float_covered_stage * Real(at["stages"] - 1));
-    const double hidden = tile_m == 64 ? costs.split_float_one_group : 1.0;
-    const double promoted = 1.0 - costs.split_float_promoted / Real(at["promote"]);
-    const double fed = std::min(
-        1.0, costs.split_float_fed_base + costs.split_float_fed * Real(tile_n) / 128.0);
-    const double rate = profile.PeakFlops(DType::kFloat16, true) / profile.sms *
-                        costs.split_float_sustained * covered * hidden * promoted * fed;
-    const double products = Real(planes * (planes + 1) * tile_m * tile_n) * depth / rate * 1e9;
-    const double chunks = Real((tile_m + tile_n) * planes * 2 * profile.sms) * depth /
-                          profile.l2_gbps;
-    // What blocks that run side by side read of either operand, once each.
-    const int64_t group = at["group_m"];
-    const int64_t lines = group * tile_m + CeilDiv(profile.sms, group) * tile_n;
-    const double fetched = Real(lines * planes * 2) * depth / profile.dram_gbps;
-    const double multiply = Real(TilesPerBlock(at)) *
-                            (std::max(products, chunks) + costs.split_float_exposed * fetched +
-                             costs.split_float_tile_ns);
+    const int64_t planes = at["planes"];
+    const double multiply = Real(TilesPerBlock(at)) * TileNs(at, profile, costs);
     const double operands = Real((product_.a_batched ? batch_ : 1) * m_ +
                                  (product_.b_batched ? batch_ : 1) * n_) *
-                            depth * 4;
+                            Real(k_) * 4;
     const double result = Real(batch_ * m_ * n_) * 4;
     // Operands that need scales are read twice, the second time from L2 where they fit; then planes
     // are written.
@@ -176,6 +117,84 @@ class PlanesGemm : public BoundTemplate {
   }
 
  private:
+  /// ns of one tile's product: its products or its copies from L2, and the part of DRAM's time that
+  /// they do not hide.
+  double TileNs(const Chosen& at, const DeviceProfile& profile, const CostConstants& costs) const {
+    const int64_t tile_m = at["tile_m"], tile_n = at["tile_n"], planes = at["planes"];
+    const double depth = Real(k_);
+    // Copies that the products wait for: a buffer being filled, and one group's work behind the
+    // other's.
+    const double covered = std::min(
+        1.0,
+        costs.split_float_covered_base + costs.split_float_covered_stage * Real(at["stages"] - 1));
+    const double hidden = tile_m == 64 ? costs.split_float_one_group : 1.0;
+    const double promoted = 1.0 - costs.split_float_promoted / Real(at["promote"]);
+    const double fed = std::min(
+        1.0, costs.split_float_fed_base + costs.split_float_fed * Real(tile_n) / 128.0);
+    const double rate = profile.PeakFlops(DType::kFloat16, true) / profile.sms *
+                        costs.split_float_sustained * covered * hidden * promoted * fed;
+    const double products = Real(planes * (planes + 1) * tile_m * tile_n) * depth / rate * 1e9;
+    const double chunks = Real((tile_m + tile_n) * planes * 2 * profile.sms) * depth /
+                          profile.l2_gbps;
+    // Bytes that blocks which run at the same time read of either operand, once each.
+    const int64_t group = at["group_m"];
+    const int64_t lines = group * tile_m + CeilDiv(profile.sms, group) * tile_n;
+    const double fetched = Real(lines * planes * 2) * depth / profile.dram_gbps;
+    return std::max(products, chunks) + costs.split_float_exposed * fetched +
+           costs.split_float_tile_ns;
+  }
+  /// Arguments that hold scales. Kernels without scales do not read them: any workspace will do.
+  struct ScaleArguments {
+    std::string rows = "@repair_flags", columns = rows, row_scales = rows, column_scales = rows;
+  };
+  static ScaleArguments Scales(const Chosen& at) {
+    if (at["planes"] == 3) return {};
+    return {"@rows", "@columns", "@row_scales", "@column_scales"};
+  }
+  LaunchStep& AddLaunch(LaunchPlan& plan, const char* entry, const std::string& blocks,
+                        const char* threads, const Arguments& arguments) const {
+    LaunchStep step = Step(entry, blocks, Expr::MustParse(threads), arguments);
+    step.grid[1] = Expr::MustParse(product_.batch);
+    AddArguments(step, {"i64:" + product_.m, "i64:" + product_.n, "i64:" + product_.k});
+    plan.steps.push_back(std::move(step));
+    return plan.steps.back();
+  }
+  /// Steps 1 and 2: magnitudes, if planes need scales, and planes.
+  void AddSplit(const Chosen& at, LaunchPlan& plan) const {
+    const MatrixProduct& p = product_;
+    const ScaleArguments scales = Scales(at);
+    if (at["planes"] < 3) {
+      const std::string of_b = p.b_transposed
+                                   ? fmt::format("ceil_div({}, 8)", p.n)
+                                   : fmt::format("ceil_div({}, 128) * {}", p.n, kRowParts);
+      AddLaunch(plan, "measure", fmt::format("ceil_div({}, 8) + {}", p.m, of_b), "256",
+                {p.a.tensor, p.b.tensor, scales.rows, scales.columns});
+    }
+    AddLaunch(plan, "split",
+              fmt::format("({} + {}) // {} * {}", LinesOfA(), LinesOfB(), kLines, Groups()), "256",
+              {p.a.tensor, p.b.tensor, "@a_planes", "@b_planes", "@a_extents", "@b_extents",
+               scales.rows, scales.columns, scales.row_scales, scales.column_scales});
+  }
+  /// Steps 3 and 4: the product, and the repair of results that may be wrong. A block has as many
+  /// tiles as a device full of blocks needs at the task's size; smaller sizes have fewer blocks.
+  void AddProduct(const Chosen& at, LaunchPlan& plan) const {
+    const MatrixProduct& p = product_;
+    const ScaleArguments scales = Scales(at);
+    LaunchStep& multiply = AddLaunch(
+        plan, "multiply_planes",
+        fmt::format("ceil_div(ceil_div({}, tile_m) * {}, {})", p.m, TilesAcross(),
+                    TilesPerBlock(at)),
+        "(tile_m // 64 + 1) * 128",
+        {"@a_planes", "@b_planes", "@a_extents", "@b_extents", scales.row_scales,
+         scales.column_scales, p.c.tensor, "@repair_flags"});
+    AddArguments(multiply, p.epilogue_arguments);
+    multiply.shared_bytes = Expr::MustParse(SharedText());
+    LaunchStep& repair = AddLaunch(
+        plan, "repair",
+        fmt::format("min(ceil_div({}, 16) * {}, {})", p.m, TilesAcross(), 8 * profile_.sms),
+        "tile_n", {p.a.tensor, p.b.tensor, p.c.tensor, "@repair_flags"});
+    AddArguments(repair, p.epilogue_arguments);
+  }
   /// Elements of a row that are moved at once.
   static int64_t step(int64_t extent) { return extent % 4 == 0 ? 4 : 1; }
   static std::string SharedText() {
@@ -216,7 +235,7 @@ class PlanesGemm : public BoundTemplate {
     add("suspects", true, fmt::format("{} // 16 * {}", LinesOfA(), TilesAcross()));
     if (!scaled) return;
     add("rows", p.a_batched, fmt::format("({}) * 4", p.m));
-    add("columns", p.b_batched, fmt::format("({}) * {}", p.n, p.b_transposed ? 4 : kStretches * 4));
+    add("columns", p.b_batched, fmt::format("({}) * {}", p.n, p.b_transposed ? 4 : kRowParts * 4));
     add("row_scales", p.a_batched, fmt::format("({}) * 4", p.m));
     add("column_scales", p.b_batched, fmt::format("({}) * 4", p.n));
   }
@@ -249,15 +268,16 @@ class PlanesGemm : public BoundTemplate {
 
 }  // namespace
 
-std::unique_ptr<ScheduleTemplate> MakePlanesGemm(const KernelSpec& spec,
-                                                 const DeviceProfile& profile,
-                                                 const MatrixProduct& product) {
+std::unique_ptr<ScheduleTemplate> MakeSplitFloatGemm(const KernelSpec& spec,
+                                                     const DeviceProfile& profile,
+                                                     const MatrixProduct& product) {
   if (!CapabilitiesOf(profile).wgmma || product.triangle != 0) return nullptr;
   for (const std::string& extent : {product.m, product.n, product.k}) {
     if (SizeOf(extent, spec) > kMost) return nullptr;
   }
-  return SizeOf(product.batch, spec) <= 65535 ? std::make_unique<PlanesGemm>(spec, profile, product)
-                                              : nullptr;
+  return SizeOf(product.batch, spec) <= 65535
+             ? std::make_unique<SplitFloatGemm>(spec, profile, product)
+             : nullptr;
 }
 
 }  // namespace atunner

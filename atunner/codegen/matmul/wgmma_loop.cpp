@@ -150,7 +150,7 @@ class Wgmma : public MainLoop {
   }
   bool Promotes() const { return operands_ == Operands::kFloat8; }
   int64_t Bytes() const { return operands_ == Operands::k16Bits ? 2 : 1; }
-  /// Of four warps, that multiply.
+  /// Warpgroups that multiply.
   int64_t Groups(const Chosen& chosen) const {
     return chosen["tile_m"] / chosen["group_rows"] * (maps_ ? 1 + chosen["alternate"] : 1);
   }
@@ -158,7 +158,7 @@ class Wgmma : public MainLoop {
   std::string Multiplying() const {
     return maps_ ? "tile_m // group_rows * (1 + alternate) * 4" : "tile_m // group_rows * 4";
   }
-  /// Does a group of four warps fetch, so that it can hand over registers (maps_loop.cuh)?
+  /// True if a warpgroup fetches, so that it can give registers to others (maps_loop.cuh).
   std::string HandsOver() const { return "promote > 0 and " + Multiplying() + " > 4"; }
 
   bool maps_;

@@ -1,7 +1,8 @@
-// Many tensors that are treated alike (graph/match/multi_tensor.h): optimizer steps over all
-// parameters of a model, gradients that are clipped or unscaled together. One launch serves all
-// tensors of a kind: a block finds out whose elements are its own. Where all tensors have sums in
-// common, one block joins what the others found, and what needs that follows.
+// Multi-tensor apply (graph/match/multi_tensor.h): optimizer steps over all parameters of a model,
+// gradients that are clipped or unscaled together. One launch serves all tensors of a group; a
+// block looks up which tensor it works on. If all tensors have reductions in common (a norm of all
+// gradients), one block joins the partial results, and the outputs that depend on them follow in a
+// further launch.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,12 +27,12 @@ using graph::GroupMember;
 using graph::NodeId;
 using graph::TensorGroup;
 
-struct TensorsForm {
+struct MultiTensorForm {
   graph::ValidGraph graph;
   graph::MultiTensorGroups tensors;
 };
 
-std::optional<TensorsForm> TensorsFormOf(const Task& task) {
+std::optional<MultiTensorForm> MultiTensorFormOf(const Task& task) {
   const graph::ValidGraph* parsed = task.graph();
   // FindMultiTensorGroups is cheap and refuses most graphs before their axes are merged.
   if (!parsed || !task.spec().dims.empty() || !graph::FindMultiTensorGroups(*parsed))
@@ -42,7 +43,7 @@ std::optional<TensorsForm> TensorsFormOf(const Task& task) {
   });
   auto found = lines ? graph::FindMultiTensorGroups(graph) : std::nullopt;
   if (!found) return std::nullopt;
-  return TensorsForm{std::move(graph), *std::move(found)};
+  return MultiTensorForm{std::move(graph), *std::move(found)};
 }
 
 /// The first of the blocks that each member has, and where the last one's end.
@@ -57,7 +58,7 @@ constexpr int64_t kSlot = 8;  // bytes of a value that steps hand on
 
 class Writer {
  public:
-  Writer(const TensorsForm& form, const KernelSpec& spec, const Chosen& at, bool narrow)
+  Writer(const MultiTensorForm& form, const KernelSpec& spec, const Chosen& at, bool narrow)
       : form_(form), spec_(spec), vector_(at["vector"]), narrow_(narrow) {
     const int64_t of_block = vector_ * at["items"] * at["block"] * at["tiles"];
     for (const TensorGroup& kind : form.tensors.groups) {
@@ -145,7 +146,7 @@ class Writer {
         "long long begin = (long long)(blockIdx.x - first_block_{0}[tensor]) * TILE * TILES;\n"
         "const long long end = min(begin + TILE * TILES, elements_{0}[tensor]);\n"
         "for (; begin + TILE <= end; begin += TILE) {{\n{1}}}\n"
-        "// What fills no tile.\n"
+        "// The rest of the last tile.\n"
         "for (long long element = begin + threadIdx.x; element < end; element += BLOCK) "
         "{{\n{2}}}\n",
         k, Tile(member), Alone(member));
@@ -278,7 +279,7 @@ class Writer {
            elements.Scope(1) + results + "}\n";
   }
 
-  const TensorsForm& form_;
+  const MultiTensorForm& form_;
   const KernelSpec& spec_;
   int64_t vector_;
   bool narrow_;
@@ -290,9 +291,9 @@ class Writer {
   std::vector<Launch> launches_;
 };
 
-class TensorsTemplate : public GraphTemplate {
+class MultiTensorTemplate : public GraphTemplate {
  public:
-  TensorsTemplate(const KernelSpec& spec, const DeviceProfile& profile, TensorsForm form)
+  MultiTensorTemplate(const KernelSpec& spec, const DeviceProfile& profile, MultiTensorForm form)
       : GraphTemplate(spec, profile, form.graph), form_(std::move(form)) {
     const int64_t widest = WidestElement(spec);
     size_t tensors = 1;
@@ -327,7 +328,8 @@ class TensorsTemplate : public GraphTemplate {
     LaunchPlan plan = Plan(at, std::move(steps));
     plan.workspaces = {
         {"parts", Expr(std::max(writer.part_bytes(), kSlot))},
-        {"scalars", Expr(kSlot * static_cast<int64_t>(form_.tensors.broadcast_scalars.size() + 1))}};
+        {"scalars",
+         Expr(kSlot * static_cast<int64_t>(form_.tensors.broadcast_scalars.size() + 1))}};
     return RenderedKernel{
         Source(at, "many tensors", {},
                {TextIf(narrow, embed::kNarrowCuh), embed::kVectorCuh, embed::kCombineCuh,
@@ -360,13 +362,13 @@ class TensorsTemplate : public GraphTemplate {
   }
 
  private:
-  TensorsForm form_;
+  MultiTensorForm form_;
   bool sums_ = false;
   int64_t elements_ = 0;  ///< of all members together, a tensor each
 };
 
 }  // namespace
 
-constinit const Family kTensorsFamily{"tensors", TryForm<TensorsTemplate, TensorsFormOf>};
+constinit const Family kTensorsFamily{"tensors", TryForm<MultiTensorTemplate, MultiTensorFormOf>};
 
 }  // namespace atunner

@@ -30,7 +30,7 @@ using graph::ValidGraph;
 // elements read for one that is written: one sum after the other errs by their root
 constexpr double kMostWork = 256;
 
-std::optional<ValidGraph> ElementsForm(const Task& task) {
+std::optional<ValidGraph> PointwiseForm(const Task& task) {
   if (!task.fused()) return std::nullopt;
   ValidGraph graph = graph::MergeAxes(*task.fused());
   const bool served = std::ranges::all_of(graph.outputs(), [&](const graph::Output& output) {
@@ -39,9 +39,9 @@ std::optional<ValidGraph> ElementsForm(const Task& task) {
   return served ? std::optional(std::move(graph)) : std::nullopt;
 }
 
-class ElementsTemplate : public GraphTemplate {
+class PointwiseTemplate : public GraphTemplate {
  public:
-  ElementsTemplate(const KernelSpec& spec, const DeviceProfile& profile, ValidGraph graph)
+  PointwiseTemplate(const KernelSpec& spec, const DeviceProfile& profile, ValidGraph graph)
       : GraphTemplate(spec, profile, std::move(graph)) {
     int64_t neighbours = 16;
     for (const graph::Output& output : graph_.outputs()) {
@@ -146,7 +146,7 @@ class ElementsTemplate : public GraphTemplate {
   };
   bool MayShare() const { return std::ranges::any_of(groups_, &Group::outer); }
 
-  /// Does no vector of a group's elements go beyond a row?
+  /// True if no vector of a group's elements crosses the end of a row.
   static bool Whole(const Group& group, int64_t vector) {
     return vector == 1 || (!group.shape.empty() && group.shape.back().factor() % vector == 0);
   }
@@ -320,6 +320,6 @@ class ElementsTemplate : public GraphTemplate {
 }  // namespace
 
 constinit const Family kElementsFamily{
-    .name = "elements", .Try = TryForm<ElementsTemplate, ElementsForm>, .rereads_operands = true};
+    .name = "elements", .Try = TryForm<PointwiseTemplate, PointwiseForm>, .rereads_operands = true};
 
 }  // namespace atunner

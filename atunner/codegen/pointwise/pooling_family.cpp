@@ -51,33 +51,13 @@ class PoolingTemplate : public GraphTemplate {
     const Chosen at = chosen(configuration);
     ConstantBlock constants;
     constants.Int("PIECE", Piece(at["vector"]), "neighbouring elements that are read at once");
-    for (size_t i = 0; i < form_.axes.size(); ++i) {
-      const ConvAxis& axis = form_.axes[i];
-      constants.Line(fmt::format(
-          "constexpr int IN_{0} = {1}, OUT_{0} = {2}, SIZE_{0} = {3}, STRIDE_{0} = {4}, PAD_{0} = "
-          "{5}, "
-          "DILATION_{0} = {6};",
-          "DHW"[i], axis.in, axis.out, axis.taps, axis.stride, -axis.shift, axis.dilation));
-    }
-    const graph::Node& reduce = graph_.node(form_.reduce);
-    const Combine op = form_.op;
-    constants
-        .Int("COUNT", op == Combine::kMean ? WindowElements() : 1, "that results are divided by")
-        .Line(fmt::format("typedef {} From;", CudaName(spec_.args[0].dtype)))
-        .Line(fmt::format("typedef {} To;", CudaName(spec_.args.back().dtype)))
-        .Line(fmt::format("typedef {} Acc;", Accumulator()));
+    AddWindows(constants);
     AddFilter(constants);
-    const std::string helpers = fmt::format(
-        "typedef {} Op;\n#define NEUTRAL ((Acc){})\n{}{}", CombinerName(op),
-        graph::CudaLiteral(reduce.type.dtype, graph::Neutral(op, reduce.type.dtype), false),
-        graph::ElementFunction(graph_, "before", graph_.inputs()[0], "From", form_.operand, "Acc"),
-        graph::ElementFunction(graph_, "after", form_.reduce, "Acc", graph_.outputs()[0].node,
-                               "To"));
     const std::string blocks = fmt::format("ceil_div(({}) * {}, block)", form_.images.ToString(),
                                            ThreadsOfImage(at["vector"], at["below"]));
     return RenderedKernel{
         Source(at, "pooling", constants,
-               {embed::kVectorCuh, embed::kCombineCuh, helpers, embed::kPoolingCuh, Kernel()}),
+               {embed::kVectorCuh, embed::kCombineCuh, Helpers(), embed::kPoolingCuh, Kernel()}),
         Plan(at, {Launch("kernel", blocks, "block")})};
   }
 
@@ -125,6 +105,33 @@ class PoolingTemplate : public GraphTemplate {
   }
 
  private:
+  /// The windows along each axis, the types, and the divisor of means.
+  void AddWindows(ConstantBlock& constants) const {
+    for (size_t i = 0; i < form_.axes.size(); ++i) {
+      const ConvAxis& axis = form_.axes[i];
+      constants.Line(fmt::format(
+          "constexpr int IN_{0} = {1}, OUT_{0} = {2}, SIZE_{0} = {3}, STRIDE_{0} = {4}, PAD_{0} = "
+          "{5}, "
+          "DILATION_{0} = {6};",
+          "DHW"[i], axis.in, axis.out, axis.taps, axis.stride, -axis.shift, axis.dilation));
+    }
+    constants
+        .Int("COUNT", form_.op == Combine::kMean ? WindowElements() : 1,
+             "that results are divided by")
+        .Line(fmt::format("typedef {} From;", CudaName(spec_.args[0].dtype)))
+        .Line(fmt::format("typedef {} To;", CudaName(spec_.args.back().dtype)))
+        .Line(fmt::format("typedef {} Acc;", Accumulator()));
+  }
+  /// The combining operation, its neutral element, and the maps before and after it.
+  std::string Helpers() const {
+    const DType dtype = graph_.node(form_.reduce).type.dtype;
+    return fmt::format(
+        "typedef {} Op;\n#define NEUTRAL ((Acc){})\n{}{}", CombinerName(form_.op),
+        graph::CudaLiteral(dtype, graph::Neutral(form_.op, dtype), false),
+        graph::ElementFunction(graph_, "before", graph_.inputs()[0], "From", form_.operand, "Acc"),
+        graph::ElementFunction(graph_, "after", form_.reduce, "Acc", graph_.outputs()[0].node,
+                               "To"));
+  }
   int64_t ElementBytes() const { return BytesOf(spec_.args[0].dtype); }
   std::string Accumulator() const {
     return graph::CudaArithmetic(graph_.node(form_.reduce).type.dtype, false);
@@ -143,7 +150,7 @@ class PoolingTemplate : public GraphTemplate {
     while (form_.axes[2].in % piece != 0 || vector * form_.axes[2].stride % piece != 0) piece /= 2;
     return piece;
   }
-  /// That strips and results take, about.
+  /// Registers that strips and results take, approximately.
   int64_t Registers(int64_t vector, int64_t rows) const {
     const int64_t piece = Piece(vector);
     const int64_t span = Span(form_.axes[2], vector);

@@ -1,7 +1,8 @@
-// Scatter: slices put, added, or the larger kept, at places along an axis; gradients of embeddings,
-// gathers and sorts. Every slice of the result has one owner, which takes its updates in their
-// order: nothing is added up by atomics. Longer slices' places are gathered by slice first; single
-// elements lie in strips of a row, whose updates a warp goes through.
+// Scatter: slices are set, added or combined by maximum at given indices along an axis (gradients
+// of embeddings, gathers and sorts). Every slice of the result has one owner, which applies its
+// updates in their order: there are no atomic additions of values. For longer slices the updates
+// are first listed by slice; single elements are handled in segments of a row, whose updates a warp
+// goes through.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ using graph::ElementText;
 using graph::NodeId;
 using graph::Shape;
 
-/// Of `vector` neighbouring elements, a multiple of which begins at `text`.
+/// The coordinate of `vector` neighbouring elements, which begin at the multiple `text`.
 Coordinate Neighbours(const char* text, int64_t vector) {
   using Lanes = Coordinate::Lanes;
   return {.text = text, .lanes = vector > 1 ? Lanes::kNext : Lanes::kSame, .multiple = vector};
@@ -40,7 +41,7 @@ struct ScatterForm : NodeForm {
   Shape rows() const { return {space().begin(), space().end() - 1}; }
   const Shape& places() const { return graph.node(operand(1)).type.shape; }
   std::string type() const { return graph::CudaArithmetic(graph.node(node).type.dtype, false); }
-  /// What becomes of `before` with an update, as texts.
+  /// The text of `before` combined with an update.
   std::string Combined(const std::string& before, const std::string& update) const {
     const graph::Combine op = operation().op;
     return op == graph::Combine::kSet
@@ -48,14 +49,14 @@ struct ScatterForm : NodeForm {
                : fmt::format("{}::of({}, {})", CombinerName(op), before, update);
   }
 
-  /// Of an element of the result, or, along the axis, of updates.
+  /// Coordinates of an element of the result, or, along the axis, of updates.
   Coordinates At(const Coordinate& along, const Coordinate& behind) const {
     Coordinates at = graph::AxisCoordinates(space());
     at[axis()] = along;
     if (at.size() > axis() + 1) at.back() = behind;
     return at;
   }
-  /// Of place `n` among those that an element of the result may get its updates from.
+  /// Coordinates of index number `n` among those that may update an element of the result.
   Coordinates PlaceAt(const std::string& n) const {
     Coordinates at = graph::AxisCoordinates(places());
     at.back() = {.text = n};
@@ -63,7 +64,7 @@ struct ScatterForm : NodeForm {
   }
 };
 
-/// Is each place one along an axis, behind which there is at most one more?
+/// The form of a scatter whose indices are along one axis, with at most one axis behind it.
 std::optional<ScatterForm> FormOf(const Task& task) {
   if (!task.fused()) return std::nullopt;
   const graph::ValidGraph fused = graph::MergeAxes(*task.fused());
@@ -86,9 +87,9 @@ std::optional<ScatterForm> FormBySize(const Task& task) {
                                                                      : std::nullopt;
 }
 
-constexpr int kBlock = 256;  // threads of the kernels that gather places
+constexpr int kBlock = 256;  // threads of the kernels that list updates
 
-/// Slices, whose places are gathered first.
+/// Slices: the updates are listed by slice first.
 class SlicesTemplate : public GraphTemplate {
  public:
   SlicesTemplate(const KernelSpec& spec, const DeviceProfile& profile, ScatterForm form)
@@ -154,7 +155,7 @@ class SlicesTemplate : public GraphTemplate {
 
  private:
   int64_t Columns() const { return form_.space().back().factor(); }
-  /// Slices that differ in their places have lists of their own.
+  /// The shape of the lists: one list per slice and batch.
   Shape ListShape() const {
     Shape shape = form_.places();
     shape.back() = form_.space()[form_.axis()];
@@ -176,7 +177,7 @@ class SlicesTemplate : public GraphTemplate {
         "  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n",
         name, KernelParameters(spec_));
   }
-  /// Kernels that gather the places of each slice, in order: names, threads and bodies.
+  /// The kernels that list the updates of each slice, in order: names, threads and bodies.
   std::vector<std::array<std::string, 3>> Lists() const {
     const std::string lists = graph::CountText(ListShape()),
                       places = graph::CountText(form_.places());
@@ -232,11 +233,11 @@ class SlicesTemplate : public GraphTemplate {
   ScatterForm form_;
 };
 
-/// Single elements: a warp has a strip of a row in shared memory, and goes through the row's
+/// Single elements: a warp holds a segment of a row in shared memory and goes through the row's
 /// updates.
-class StripsTemplate : public GraphTemplate {
+class SegmentsTemplate : public GraphTemplate {
  public:
-  StripsTemplate(const KernelSpec& spec, const DeviceProfile& profile, ScatterForm form)
+  SegmentsTemplate(const KernelSpec& spec, const DeviceProfile& profile, ScatterForm form)
       : GraphTemplate(spec, profile, form.graph), form_(std::move(form)) {
     space_.parameters = {
         {"vector", VectorWidths(ElementBytes(), Row().factor(), 16),
@@ -359,6 +360,6 @@ class StripsTemplate : public GraphTemplate {
 
 constinit const Family kScatterFamily{"scatter", TryForm<SlicesTemplate, FormBySize<true>>};
 constinit const Family kScatterStripsFamily{"scatter_strips",
-                                            TryForm<StripsTemplate, FormBySize<false>>};
+                                            TryForm<SegmentsTemplate, FormBySize<false>>};
 
 }  // namespace atunner

@@ -25,12 +25,12 @@ constexpr int64_t kFew = 256;          // ranks that are found without sorting
 constexpr int64_t kMostBytes = 65536;  // of a row that is sorted in shared memory
 constexpr int64_t kTile = 8192;        // elements of longer rows that are
 
-/// Are more wanted than a bound helps to find, or is there no bound for the type?
+/// True if a bound would not help: K is large, or the type has none.
 bool IsWhole(const graph::Node& sort, DType dtype) {
   return sort.type.shape.back().factor() > kFew || SizeOf(dtype) > 4 ||
          (!IsFloat(dtype) && dtype != DType::kInt32);
 }
-/// Has the whole row room in shared memory, values and words?
+/// True if values and words of the whole row fit into shared memory.
 bool Fits(const graph::TensorType& x) {
   return x.shape.back().factor() * (4 + BytesOf(x.dtype)) <= kMostBytes;
 }
@@ -131,10 +131,10 @@ class TopKTemplate : public GraphTemplate {
     return std::get<int64_t>(widths.back());
   }
   bool Whole() const { return IsWhole(sort_, x().dtype); }
-  /// Are rows sorted in parts, which are merged?
+  /// True if rows are sorted in runs, which are merged.
   bool Runs() const { return Whole() && !Fits(x()); }
   int64_t Tile() const { return Runs() ? kTile : Columns(); }
-  /// Of what is sorted together: words, counts and totals of each warp, values.
+  /// Shared memory of a tile: words, counts and totals of each warp, values.
   std::string SharedBytes() const {
     return fmt::format("ceil_div({}, block) * block * 4 + block // 32 * 516 + {} + 16", Tile(),
                        Tile() * BytesOf(x().dtype));

@@ -280,20 +280,31 @@ class ColumnsTemplate : public GraphTemplate {
     };
     Add("hold == 2 or rings == 1", "no rings");
     AddFunctions(graph_, space_);
+    AddThreadLimits();
+    AddHoldLimits();
+    AddRegisterLimits();
+  }
+  /// Steps of a column, as an expression.
+  std::string StepsText() const {
+    return fmt::format("{}{}", Reduced(), program_.kept_inside ? "" : " // vector");
+  }
+  void AddThreadLimits() {
+    const std::string steps = StepsText(), lanes = program_.kept_inside ? "vector" : "1";
     Add("kept_threads * reduced_threads <= 512 and kept_threads * reduced_threads >= 64",
         "2 to 16 warps");
     Add(fmt::format("kept_threads * {} < 2 * {:.0f} or kept_threads == 1 or (kept_threads == 64 "
                     "and reduced_threads == 1)",
-                    program_.kept_inside ? "vector" : "1", Kept()),
+                    lanes, Kept()),
         "more threads than kept elements");
-    const std::string steps = fmt::format("{}{}", Reduced(),
-                                          program_.kept_inside ? "" : " // vector");
     Add(fmt::format("reduced_threads == 1 or reduced_threads * splits < 2 * ({})", steps),
         "more threads than steps");
     Add(fmt::format("splits == 1 or splits <= ({})", steps), "more blocks than steps");
-    // Long chains of additions lose what a plain sum of 256 of them keeps.
+    // Long chains of additions lose accuracy that a plain sum of 256 of them keeps.
     Add(fmt::format("{} <= reduced_threads * splits * max(256, {} // 64)", Reduced(), Reduced()),
         "sums in one long chain");
+  }
+  void AddHoldLimits() {
+    const std::string steps = StepsText();
     // The number of kept elements is a multiple of this.
     const int64_t kept = graph::ElementCount(program_.Part(false)).factor();
     Add(fmt::format(
@@ -318,8 +329,10 @@ class ColumnsTemplate : public GraphTemplate {
                     slots, profile_.sms),
         "a ring has four slots, three more than a block has segments of a column");
     Add("reduced_threads != 128 or hold == 2", "only measured in rings");
+  }
+  void AddRegisterLimits() {
     Add("unroll * vector <= 32", "loads in flight take registers");
-    size_t bytes = 0;  // of shared memory for each thread and lane, each kind of reduction its own
+    size_t bytes = 0;  // shared memory for each thread and lane; each kind of reduction has its own
     for (const ColumnsPartial& partial : PartialsOf(program_, false)) bytes += partial.bytes;
     Add(fmt::format("reduced_threads == 1 or kept_threads * reduced_threads * {} * {} <= 49152",
                     program_.kept_inside ? "vector" : "1", std::min<size_t>(bytes, 48)),
@@ -328,41 +341,53 @@ class ColumnsTemplate : public GraphTemplate {
         "partial results of warps exceed their shared memory");
   }
 
-  LaunchPlan PlanOf(const Configuration& configuration) const {
-    const Chosen at = chosen(configuration);
-    const ColumnsSchedule schedule = ScheduleOf(at);
+  /// The workspaces of partial results. Those of a ring have 64-bit words with flags, which a first
+  /// kernel clears.
+  void AddPartials(const ColumnsSchedule& schedule, const std::vector<ColumnsPartial>& partials,
+                   LaunchPlan& plan) const {
     const std::string kept = graph::CountText(program_.Part(false));
-    const std::string strips = fmt::format("ceil_div({}, kept_threads * {})", kept,
-                                           program_.kept_inside ? "vector" : "1");
-    std::vector<ColumnsPartial> partials;
-    if (schedule.splits > 1)
-      partials = PartialsOf(schedule.ring ? *in_ring_ : program_, schedule.ring);
-    LaunchPlan plan = Plan(configuration, {});
     for (const ColumnsPartial& partial : partials) {
       plan.workspaces.push_back(
           {partial.name,
            Expr::MustParse(fmt::format("{} * {} * {}", schedule.splits, partial.bytes, kept))});
+      if (!schedule.ring) continue;
       const std::string words = fmt::format("{} * {} * {}", schedule.splits, partial.bytes / 8,
                                             kept);
-      if (schedule.ring)
-        plan.steps.push_back(Step("clear_published", fmt::format("ceil_div({}, 256)", words),
-                                  Expr(256), {"@" + partial.name, "i64:" + words}));
+      plan.steps.push_back(Step("clear_published", fmt::format("ceil_div({}, 256)", words),
+                                Expr(256), {"@" + partial.name, "i64:" + words}));
     }
-    for (const std::string& name : ColumnsKernels(program_, schedule)) {
-      LaunchStep step = Launch(
-          name, strips, schedule.ring ? "reduced_threads + 64" : "kept_threads * reduced_threads");
-      step.cooperative = schedule.ring;
-      // What only writes values per kept element takes no share of the reduced ones.
+  }
+  LaunchStep PassStep(const std::string& name, const Chosen& at, bool ring) const {
+    const std::string columns = fmt::format("ceil_div({}, kept_threads * {})",
+                                            graph::CountText(program_.Part(false)),
+                                            program_.kept_inside ? "vector" : "1");
+    LaunchStep step = Launch(name, columns,
+                             ring ? "reduced_threads + 64" : "kept_threads * reduced_threads");
+    step.cooperative = ring;
+    if (ring) {
+      step.grid[0] = Expr::MustParse(
+          fmt::format("min({} * splits, {} * rings)", columns, profile_.sms));
+      step.grid[1] = Expr(1);
+      step.shared_bytes = Expr(RingSteps(at) * at["vector"] * ElementBytes());
+    } else {
+      // A kernel that only writes values per kept element reduces nothing.
       step.grid[1] = Expr::MustParse(
           name == "finish" && program_.element_outputs.empty() ? "1" : "splits");
-      if (schedule.ring) {
-        step.grid[0] = Expr::MustParse(
-            fmt::format("min({} * splits, {} * rings)", strips, profile_.sms));
-        step.grid[1] = Expr(1);
-        step.shared_bytes = Expr(RingSteps(at) * at["vector"] * ElementBytes());
-      }
-      for (const ColumnsPartial& partial : partials) AddArguments(step, {"@" + partial.name});
-      plan.steps.push_back(std::move(step));
+    }
+    return step;
+  }
+  LaunchPlan PlanOf(const Configuration& configuration) const {
+    const Chosen at = chosen(configuration);
+    const ColumnsSchedule schedule = ScheduleOf(at);
+    std::vector<ColumnsPartial> partials;
+    if (schedule.splits > 1)
+      partials = PartialsOf(schedule.ring ? *in_ring_ : program_, schedule.ring);
+    LaunchPlan plan = Plan(configuration, {});
+    AddPartials(schedule, partials, plan);
+    for (const std::string& name : ColumnsKernels(program_, schedule)) {
+      plan.steps.push_back(PassStep(name, at, schedule.ring));
+      for (const ColumnsPartial& partial : partials)
+        AddArguments(plan.steps.back(), {"@" + partial.name});
     }
     return plan;
   }

@@ -25,8 +25,9 @@ int64_t Columns(const ReductionProgram& program) {
   return graph::ElementCount(program.Part(true)).factor();
 }
 
-/// Rows that leave most of a device idle when each has one block: the family of columns divides
-/// them. Of up to 256 KiB one block reads a row sooner than a second kernel starts.
+/// True for few long rows, which leave most of a device idle with one block per row: the outer-axis
+/// family divides them. Up to 256 KiB a single block reads a row sooner than a second kernel
+/// starts.
 bool FewLongRows(const ReductionProgram& program, const KernelSpec& spec) {
   size_t bytes = 0;
   for (const RowInput& input : RowInputsOf(program))
@@ -35,8 +36,8 @@ bool FewLongRows(const ReductionProgram& program, const KernelSpec& spec) {
          graph::ElementCount(program.Part(false)).Bound(spec.dims).factor() <= 64;
 }
 
-/// Rows of whole vectors that exceed a multiprocessor, and would be read twice: blocks of a cluster
-/// hold them together.
+/// True for rows of whole vectors that exceed an SM's shared memory and would be read twice: the
+/// blocks of a cluster hold them together.
 bool ExceedsBlock(const ReductionProgram& program) {
   size_t bytes = 0;
   for (const RowInput& input : RowInputsOf(program)) {
@@ -86,7 +87,7 @@ class ReductionTemplate : public GraphTemplate {
                                         .staged = storage == "staged",
                                         .uneven = columns_ % at["vector"] != 0,
                                         .narrow = IsNarrow(graph_, space_, at)};
-    // What is not kept in registers is read in as few passes as there can be.
+    // Inputs that are not kept in registers are read in as few passes as possible.
     const bool again = storage == "reload" || storage == "shared";
     const ReductionProgram& program = again ? read_again_ : program_;
     ConstantBlock constants;
@@ -242,33 +243,12 @@ class ReductionTemplate : public GraphTemplate {
   }
 
   void MakeSpace() {
-    int64_t widest = 1;
-    // Long rows that begin anywhere: whole vectors but for their ends.
-    const int inner = program_.InnerAxis();
-    const int64_t neighbours = inner < 0 || !program_.reduced[inner]
-                                   ? 1
-                                   : program_.space[inner].factor();
-    bool uneven = columns_ >= 1024 && neighbours == columns_;
-    for (NodeId id : graph_.inputs()) {
-      if (program_.IsShared(id)) continue;
-      widest = std::max(widest, ElementBytes(id));
-      uneven = uneven && program_.IsStreamed(id);
-    }
-    for (const graph::Output& output : graph_.outputs())
-      widest = std::max(widest, ElementBytes(output.node));
-    const std::vector<Value> vectors = PowersOfTwo(
-        std::min<int64_t>(16, 32 / widest),
-        [&](int64_t v) { return uneven || neighbours % v == 0; });
-    const bool again = kept_bytes_ > 0;
-    // Short rows that begin anywhere: single elements are dear to read from memory, not from shared
-    // memory.
+    // Short rows that begin at any element: single elements are slow to read from memory, but not
+    // from shared memory.
     odd_ = copied_bytes_ > 0 && columns_ * narrowest_ % 16 != 0 && columns_ <= 512 &&
            CapabilitiesOf(profile_).cp_async;
-    std::vector<Value> storages = {std::string("reload")};
-    if (again) storages.insert(storages.begin(), std::string("registers"));
-    if (odd_) storages.emplace_back(std::string("staged"));
-    if (again && columns_ * copied_bytes_ > kLongRow && CapabilitiesOf(profile_).cp_async)
-      storages.emplace_back(std::string("shared"));
+    const bool again = kept_bytes_ > 0;
+    const bool uneven = IsUneven();
     space_.parameters = {
         {"threads_per_row",
          odd_ ? Integers({1, 2, 4, 8, 16, 32, 64, 128, 256})
@@ -277,8 +257,8 @@ class ReductionTemplate : public GraphTemplate {
         {"rows_per_block",
          odd_ ? Integers({1, 2, 4, 8, 16, 32, 64, 128, 256}) : Integers({1, 2, 4, 8, 16, 32}),
          "rows one block works on at once"},
-        {"vector", vectors, "neighbouring elements that a thread moves at once"},
-        {"storage", storages, "where the row stays between the passes"},
+        {"vector", Vectors(uneven), "neighbouring elements that a thread moves at once"},
+        {"storage", Storages(), "where the row stays between the passes"},
         {"blocks_per_sm",
          again && CapabilitiesOf(profile_).cp_async ? Integers({0, 1, 2, 4, 8}) : Integers({0}),
          "0 = one block per group of rows, else a persistent grid that copies the next rows to "
@@ -289,6 +269,41 @@ class ReductionTemplate : public GraphTemplate {
     if (uneven)
       Add(fmt::format("{} % vector == 0 or storage == 'reload' or storage == 'shared'", columns_),
           "rows that begin between vectors");
+    AddBlockLimits();
+    AddStorageLimits();
+  }
+  /// Elements of the innermost axis, if it is reduced: neighbours in memory within a row.
+  int64_t Neighbours() const {
+    const int inner = program_.InnerAxis();
+    return inner < 0 || !program_.reduced[inner] ? 1 : program_.space[inner].factor();
+  }
+  /// True for long rows that begin at any element: they are whole vectors but for their ends.
+  bool IsUneven() const {
+    return columns_ >= 1024 && Neighbours() == columns_ &&
+           std::ranges::all_of(graph_.inputs(), [&](NodeId id) {
+             return program_.IsShared(id) || program_.IsStreamed(id);
+           });
+  }
+  std::vector<Value> Vectors(bool uneven) const {
+    int64_t widest = 1;
+    for (NodeId id : graph_.inputs()) {
+      if (!program_.IsShared(id)) widest = std::max(widest, ElementBytes(id));
+    }
+    for (const graph::Output& output : graph_.outputs())
+      widest = std::max(widest, ElementBytes(output.node));
+    return PowersOfTwo(std::min<int64_t>(16, 32 / widest),
+                       [&](int64_t v) { return uneven || Neighbours() % v == 0; });
+  }
+  std::vector<Value> Storages() const {
+    const bool again = kept_bytes_ > 0;
+    std::vector<Value> storages = {std::string("reload")};
+    if (again) storages.insert(storages.begin(), std::string("registers"));
+    if (odd_) storages.emplace_back(std::string("staged"));
+    if (again && columns_ * copied_bytes_ > kLongRow && CapabilitiesOf(profile_).cp_async)
+      storages.emplace_back(std::string("shared"));
+    return storages;
+  }
+  void AddBlockLimits() {
     Add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     Add("threads_per_row * rows_per_block >= 32", "whole warps only");
     if (odd_) {
@@ -308,6 +323,8 @@ class ReductionTemplate : public GraphTemplate {
                     "rows_per_block == 1)",
                     columns_),
         "more threads than elements");
+  }
+  void AddStorageLimits() {
     const std::string chunks = fmt::format("ceil_div({}, threads_per_row * vector)", columns_);
     Add(fmt::format(
             "storage != 'registers' or {} * vector * ({} + (blocks_per_sm > 0) * {}) // 4 + {} <= "
@@ -317,8 +334,8 @@ class ReductionTemplate : public GraphTemplate {
     Add(fmt::format("blocks_per_sm == 0 or ((storage == 'registers' or storage == 'shared') and "
                     "vector * {} >= 4)",
                     narrowest_),
-        "asynchronous copies take 4, 8 or 16 bytes, and what is read again or staged gains nothing "
-        "by them");
+        "asynchronous copies take 4, 8 or 16 bytes, and rows that are read again or staged gain "
+        "nothing by them");
     Add(fmt::format(
             "storage != 'shared' or (blocks_per_sm > 0 and threads_per_row >= 128 and {} <= 32)",
             chunks),

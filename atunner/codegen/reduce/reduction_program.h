@@ -1,6 +1,7 @@
 // A graph of maps and reductions over the same axes: passes over the elements, each of which ends
-// in reductions that the next one needs. Two families compute such programs: one where the reduced
-// axes are the last ("rows"), and one wherever they lie ("columns").
+// in reductions whose results the next pass needs. Example: softmax is pass 1 (maximum and sum of
+// exponentials) and the writing pass. Two families compute such programs: `reduction`, where the
+// reduced axes are the last ones, and `columns`, for any axes.
 #pragma once
 
 #include <map>
@@ -16,56 +17,59 @@ namespace atunner {
 
 struct ReductionProgram {
   graph::ValidGraph graph;
-  graph::Shape space;         ///< of what is reduced
+  graph::Shape space;         ///< shape of the elements
   std::vector<bool> reduced;  ///< by axis of the space
-  std::vector<int> passes;    ///< by node: of a reduction, the pass that computes it; of others -1
-  std::vector<int> known;     ///< by node: the first pass in which its value is at hand
-  int pass_count = 0;         ///< before the one that writes elements
-  /// By a node that needs no pass of its own, what it is computed beside: a mean or sum of squared
-  /// distances from a mean, that mean; a sum of exp(x - m), where m is the largest x, that m.
+  std::vector<int> passes;    ///< by node: the pass that computes a reduction; -1 for other nodes
+  std::vector<int> known;     ///< by node: the first pass in which its value is known
+  int pass_count = 0;         ///< passes before the one that writes elements
+  /// Maps a reduction that needs no pass of its own to the one beside which it is computed: a mean
+  /// or sum of squared distances from a mean to that mean; a sum of exp(x - m), where m is the
+  /// largest x, to that maximum.
   std::map<graph::NodeId, graph::NodeId> beside;
-  /// Sums of exponentials for which equal infinities are 0 apart
+  /// Sums of exponentials in which the distance of equal infinities is 0
   std::set<graph::NodeId> equals;
-  /// Are neighbouring elements kept (columns), or reduced?
+  /// True if the innermost axis is kept (not reduced), so that neighbours in memory belong to
+  /// different results.
   bool kept_inside = false;
   std::vector<graph::Output> element_outputs;  ///< of the space's shape
-  std::vector<graph::Output> kept_outputs;     ///< one element for each of the kept space
+  std::vector<graph::Output> kept_outputs;     ///< outputs with the shape of the kept space
 
   graph::Shape Part(bool of_reduced) const;
-  /// The axis along which neighbours lie in memory; -1 where the space has one element.
+  /// The axis with the elements' neighbours in memory; -1 if the space has one element.
   int InnerAxis() const;
-  /// The reductions that a pass computes, without those beside others.
+  /// The reductions that a pass computes, without those computed beside others.
   std::vector<graph::NodeId> ReductionsOf(int pass) const;
   std::vector<graph::NodeId> BesideOf(graph::NodeId id) const;
   /// The kept space, with the reduced axes as extents of 1.
   graph::Shape KeptShape() const;
-  /// Of the kept space, or of one element: all elements that are reduced together share its value.
+  /// True if a node has the shape of the kept space, or one element: all elements that are reduced
+  /// together share its value.
   bool IsShared(graph::NodeId id) const;
-  /// An input with an element for each of the space.
+  /// True for an input with the shape of the space.
   bool IsStreamed(graph::NodeId id) const;
-  /// The streamed inputs that `wanted` are computed from, where what elements share is at hand.
+  /// The streamed inputs that `wanted` are computed from, given the values that elements share.
   std::vector<graph::NodeId> StreamedFor(const std::vector<graph::NodeId>& wanted) const;
-  /// What a pass over the elements is for: operands of its reductions, and in the last one the
-  /// outputs.
+  /// The nodes that a pass computes: operands of its reductions, and in the last pass the outputs.
   std::vector<graph::NodeId> WantedIn(int pass) const;
-  /// The last one over elements.
+  /// The last pass over elements.
   int LastPass() const { return element_outputs.empty() ? pass_count - 1 : pass_count; }
 
-  /// Coordinates k0, r1, … of an element of the space (kept axes and reduced ones), where the inner
-  /// axis' are those of so many lanes.
+  /// Coordinates k0, r1, … of an element of the space (kept and reduced axes), where the inner axis
+  /// advances with the lanes of a vector.
   graph::Coordinates ElementAt(int64_t lanes) const;
-  /// Of a value that elements share.
+  /// Coordinates of a value that elements share.
   graph::Coordinates SharedAt(graph::NodeId id, int64_t lanes) const;
-  /// The name of a node's value: none other ends in an underscore.
+  /// The name of a node's value; only these names end in an underscore.
   std::string ValueName(graph::NodeId id) const;
 };
 
-/// nullopt where reductions differ in their axes, or something else than a map comes between.
-/// `online`: sums of exponentials are computed beside their maximum (else they are sums like
-/// others).
+/// nullopt if reductions differ in their axes, or a node other than a map comes between them.
+/// `online`: sums of exponentials are computed beside their maximum (online softmax); else they are
+/// ordinary sums.
 std::optional<ReductionProgram> MakeColumnsProgram(const graph::ValidGraph& graph,
                                                    bool online = false);
-/// Of last axes of known extent alone, and of elements of rows at places that inputs tell.
+/// The same for reductions over last axes of constant extent; maps may also gather elements of a
+/// row by indices from inputs.
 std::optional<ReductionProgram> MakeRowsProgram(const graph::ValidGraph& graph,
                                                 bool online = false);
 

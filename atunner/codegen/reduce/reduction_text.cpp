@@ -53,12 +53,12 @@ class Writer {
       else
         Line("    const {0}* {1}_row = in_{1} + row * COLS;", Stored(input.id), Name(input.id));
     }
-    // What rows share is asked for before anybody waits for their elements.
+    // Values that a row shares are loaded before anything waits for the row's elements.
     for (NodeId id : program_.graph.inputs()) {
       if (program_.IsShared(id)) RowValue(id);
     }
     Keep();
-    // One after the other: each part knows the values of those before.
+    // In this order each part knows the values of those before.
     for (int pass = 0; pass < program_.pass_count; ++pass) {
       RowValues(pass);
       ReducingPass(pass);
@@ -93,13 +93,13 @@ class Writer {
                            indent);
   }
 
-  /// Do rows stay in shared memory until the last pass over them makes room for the next ones?
+  /// True if rows stay in shared memory until the last pass over them makes room for the next ones.
   bool IsRing() const { return schedule_.prefetch && !schedule_.keeps; }
   bool IsKept(const RowInput& input) const {
     return schedule_.keeps && (input.passes > 1 || schedule_.prefetch);
   }
 
-  /// The beginning of a loop over the vectors of a thread.
+  /// The head of a loop over the vectors of a thread.
   void OpenChunks(const std::string& indent, const std::string& head = "") {
     Line("#pragma unroll{}\n{}for (int chunk = 0; chunk < CHUNKS; ++chunk) {{",
          schedule_.keeps ? "" : " 4", indent);
@@ -114,8 +114,8 @@ class Writer {
     if (schedule_.uneven)
       Line("{0}const int {1}head = (int)(-({1}row * COLS) & (VEC - 1));", indent, of);
   }
-  /// Asks for a chunk of the row `of`row, if there is one of the group `group`, and closes the
-  /// batch.
+  /// Starts the copy of a chunk of the row `of`row, if there is one in the group `group`, and
+  /// closes the batch.
   void Request(const std::string& indent, const std::string& group, std::string_view of) {
     Line("{}  if ({} < all_rows && ({})) {{", indent, group, HasColumn());
     for (const RowInput& input : inputs_)
@@ -123,8 +123,8 @@ class Writer {
            Name(input.id), of);
     Line("{0}  }}\n{0}  commit_copies();", indent);
   }
-  /// Of the rows that a block serves next the copies go to shared memory, a batch for each chunk of
-  /// a thread; each thread reads what it has copied itself.
+  /// Starts the copies of a block's first rows to shared memory, one batch per chunk of a thread;
+  /// each thread reads only chunks that it copied itself.
   void FirstRows() {
     Line("  extern __shared__ __align__(16) unsigned char next_rows[];");
     std::string begin = "next_rows";
@@ -176,8 +176,8 @@ class Writer {
     Line("    }}");
   }
 
-  /// Values that a row shares and that what came before makes known, before the elements of this
-  /// pass.
+  /// Computes the values that a row shares and that earlier passes make known, before the elements
+  /// of this pass.
   void RowValues(int pass) {
     for (size_t at = 0; at < program_.graph.nodes().size(); ++at) {
       const auto id = static_cast<NodeId>(at);
@@ -195,18 +195,18 @@ class Writer {
     Share(id);
   }
   Coordinates SharedAt(NodeId id) const { return program_.SharedAt(id, schedule_.vector); }
-  /// From here on the row's value is at hand by its name.
+  /// Makes the row's value known by its name.
   void Share(NodeId id) {
     rows_[id] = ValueName(id);
     row_.Know(id, {ValueName(id), 0}, SharedAt(id));
   }
-  /// What `row_` has written since it was asked last.
+  /// The statements that `row_` has written since the last call.
   std::string NewStatements() {
     const std::string text = row_.Scope(0).substr(written_);
     written_ = row_.Scope(0).size();
     return text;
   }
-  /// Of a gather: the place. What inputs have there is asked for early, whenever it is needed.
+  /// The index of a gather; inputs at that index are loaded early, whenever they are needed.
   void AskForPlace(NodeId id) {
     const auto& operands = NodeOf(id).operands;
     Line("    const int {}index = (int)max(0ll, min((long long){}, COLS - 1ll));", ValueName(id),
@@ -221,8 +221,8 @@ class Writer {
     places_[id] = at;
   }
 
-  /// Elements of a vector, or at a row's edge one alone, where inputs are read and the row's values
-  /// at hand.
+  /// Elements of a vector, or a single one at a row's edge, where inputs and the row's values are
+  /// known.
   ElementText Elements(const std::vector<NodeId>& streamed, bool edge) const {
     ElementText elements(
         program_.graph,
@@ -238,9 +238,9 @@ class Writer {
   }
   Coordinates ElementAt(bool edge) const { return program_.ElementAt(edge ? 1 : schedule_.vector); }
 
-  /// The loop over a thread's elements, whose body `write` makes of elements' texts. Where rows
-  /// begin anywhere, once more over what lies before the row's first whole vector and behind its
-  /// last, one by one.
+  /// The loop over a thread's elements, whose body `write` makes of elements' texts. For rows that
+  /// begin at any element, a second loop handles the elements before the first whole vector and
+  /// behind the last one by one.
   void Loop(int pass, const std::function<std::string(ElementText& elements, bool edge)>& write) {
     const std::vector<NodeId> streamed = program_.StreamedFor(program_.WantedIn(pass));
     for (const bool edge : {false, true}) {
@@ -277,7 +277,8 @@ class Writer {
         Line("      read({0}_in, {0}_row + column);", name);
     }
   }
-  /// In the place of a chunk that the last pass has read, a chunk of the next row.
+  /// Starts the copy of a chunk of the next row into the buffer of a chunk that the last pass has
+  /// read.
   void RequestNext() {
     Line("      {{");
     if (schedule_.uneven)
@@ -332,7 +333,8 @@ class Writer {
          finish);
     Share(id);
   }
-  /// Over all threads of a row; sums of exponentials over the largest element of all.
+  /// Combines over all threads of a row; sums of exponentials are scaled to the largest element of
+  /// all.
   void Finish(NodeId id) {
     const auto sum = SumBeside(id);
     if (sum) Line("    const float {0}mine = {0};", ValueName(id));
@@ -340,7 +342,7 @@ class Writer {
     if (!sum) return;
     const bool equals = program_.equals.contains(*sum);
     Line("    {1} = scaled_sum<{2}>({1}, {0}mine, {0});", ValueName(id), ValueName(*sum), equals);
-    // Of infinities, which differ from themselves by no number, there is no sum.
+    // The sum becomes NaN if the maximum is infinite.
     Reduced(*sum, equals ? "" : fmt::format(" + ({0} - {0})", ValueName(id)));
   }
 

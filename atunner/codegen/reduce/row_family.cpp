@@ -44,31 +44,12 @@ class RowTemplate : public BoundTemplate {
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const RowChoice choice = Read(configuration);
-    ConstantBlock constants;
-    if (!half_precision()) constants.Line("typedef float T;");
-    constants.Line("enum Storage { REGISTERS, SHARED, RELOAD };");
-    constants.Line("constexpr Storage STORAGE = " + Capitals(choice.storage) + ";");
-    const Chosen& at = choice.at;
-    constants.Int("COLS", task_.cols)
-        .Ints(at, {"threads_per_row", "rows_per_block", "prefetch", "keep"})
-        .Int("UNROLL", 8, "vectors at once of a row that does not stay in registers")
-        .Int("VEC", choice.vector, "elements per load")
-        .Int("TENSORS", kernel_.tensors, "read row by row")
-        .Int("PARAMETERS", kernel_.parameters, "values per column")
-        .Int("ADD_GROUPS", kAddGroups)
-        .Int("MAILBOXES", choice.defers() ? 4 : 2,
-             "buffers for what blocks of a cluster send, in turn")
-        .Bool("BY_VALUE", true, "order: [value][block] instead of [block][value]");
-    for (const char* name : {"cluster", "split", "fused"})
-      constants.Define(Capitals(name), at[name]);
-    constants.Line(kernel_.name == "softmax" ? "#define NEUTRAL MINUS_INFINITY"
-                                             : "#define NEUTRAL 0.0f");
     LaunchPlan plan = Plan(configuration, {});
     AddRows(choice, plan);
     if (kernel_.gradients) AddGradients(choice, plan);
     const bool cluster = choice.cluster > 1;
     return RenderedKernel{
-        Emit(configuration, constants,
+        Emit(configuration, ConstantsOf(choice),
              {embed::kElementCuh, embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh,
               embed::kRowReduceCuh, TextIf(cluster, embed::kTensorCopiesCuh),
               TextIf(cluster, embed::kClusterCuh), TextIf(cluster, embed::kClusterPartsCuh),
@@ -98,6 +79,28 @@ class RowTemplate : public BoundTemplate {
   }
 
  private:
+  ConstantBlock ConstantsOf(const RowChoice& choice) const {
+    ConstantBlock constants;
+    if (!half_precision()) constants.Line("typedef float T;");
+    constants.Line("enum Storage { REGISTERS, SHARED, RELOAD };");
+    constants.Line("constexpr Storage STORAGE = " + Capitals(choice.storage) + ";");
+    const Chosen& at = choice.at;
+    constants.Int("COLS", task_.cols)
+        .Ints(at, {"threads_per_row", "rows_per_block", "prefetch", "keep"})
+        .Int("UNROLL", 8, "vectors at once of a row that does not stay in registers")
+        .Int("VEC", choice.vector, "elements per load")
+        .Int("TENSORS", kernel_.tensors, "read row by row")
+        .Int("PARAMETERS", kernel_.parameters, "values per column")
+        .Int("ADD_GROUPS", kAddGroups)
+        .Int("MAILBOXES", choice.defers() ? 4 : 2,
+             "buffers for what blocks of a cluster send, in turn")
+        .Bool("BY_VALUE", true, "order: [value][block] instead of [block][value]");
+    for (const char* name : {"cluster", "split", "fused"})
+      constants.Define(Capitals(name), at[name]);
+    constants.Line(kernel_.name == "softmax" ? "#define NEUTRAL MINUS_INFINITY"
+                                             : "#define NEUTRAL 0.0f");
+    return constants;
+  }
   /// Column sums want a block that goes on, with the next rows under way and the parameters at
   /// hand.
   std::vector<Choices> Ways() const override {
@@ -159,6 +162,11 @@ class RowTemplate : public BoundTemplate {
         {"blocks_per_sm", Integers({0, 1, 2, 3, 4, 8}),
          "0 = one block per row group, else a persistent grid"},
     };
+    AddBlockLimits();
+    AddStorageLimits();
+    AddResources();
+  }
+  void AddBlockLimits() {
     Add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     Add("threads_per_row * rows_per_block >= 32", "whole warps only");
     Add("rows_per_block <= max(1, rows)", "more rows than there are");
@@ -176,6 +184,8 @@ class RowTemplate : public BoundTemplate {
         "== 32 and "
         "rows_per_block == 1)",
         "more threads than elements");
+  }
+  void AddStorageLimits() {
     Add("prefetch == 0 or storage != 'reload'", "what is read again is not copied");
     Add("prefetch < 2 or storage == 'shared'",
         "rows in registers make room before the next ones come");
@@ -189,7 +199,6 @@ class RowTemplate : public BoundTemplate {
         "where rows begin inside of vectors, no thread keeps to its columns");
     Add("fused == 0 or storage != 'reload'", "column sums go with a row that is kept");
     Add("fused == 0 or blocks_per_sm > 0", "column sums need a block that goes on");
-    AddResources();
   }
 
   /// What a block takes of registers and of shared memory.

@@ -11,14 +11,14 @@
 
 namespace atunner {
 
-/// What distinguishes the operators.
+/// The properties of an operator.
 struct RowKernel {
   std::string_view name;
   std::string_view text;
-  int64_t tensors;       ///< that are read row by row
+  int64_t tensors;       ///< tensors that are read row by row
   int64_t parameters;    ///< values per column: weight, bias
-  int64_t part_bytes;    ///< what one part of a split row leaves for the second kernel
-  int64_t instructions;  ///< per element of a row in 16 bits, about
+  int64_t part_bytes;    ///< bytes that a part of a split row leaves for the second kernel
+  int64_t instructions;  ///< approximate number per element of a 16-bit row
   bool gradients;        ///< of the parameters: sums over each column
 };
 
@@ -36,7 +36,7 @@ struct RowChoice {
 
   int64_t block() const { return threads * rows; }
   int64_t parts() const { return cluster * split; }
-  /// Is there something to do while the blocks of a row wait for each other?
+  /// True if a block has work while the blocks of a row wait for each other.
   bool defers() const { return prefetch == 2 && cluster > 1; }
 };
 
@@ -46,7 +46,7 @@ struct RowTask {
   const DeviceProfile& profile;
   int64_t cols;
   int64_t element;  ///< bytes
-  double bytes;     ///< that the whole task must move
+  double bytes;     ///< bytes that the whole task must move
   const CostConstants& costs = CostsOf(profile);
 
   /// SMs on which clusters find room side by side. GPCs are of different sizes: an H200's 132 SMs
@@ -145,13 +145,13 @@ struct RowTask {
            : choice.defers() ? costs.row_persist_deferred
                              : costs.row_persist;
   }
-  /// Does a single block end with its rows?
+  /// True if a single block ends with its rows (no persistent grid).
   static bool Ends(const RowChoice& choice) {
     return choice.blocks_per_sm == 0 && choice.cluster == 1;
   }
-  /// Long rows of 16 bits, and shorter ones of layernorm, that such blocks keep in shared memory,
-  /// where registers would leave room for fewer of their threads: with 64 bytes of a tensor per
-  /// thread 2 to 4 % faster on an H200.
+  /// True for rows that a block keeps in shared memory ("parked") where registers would leave room
+  /// for fewer threads: long rows of 16 bits, and shorter ones of layernorm. With 64 bytes of a
+  /// tensor per thread they are 2 to 4 % faster on an H200.
   bool Parks(const RowChoice& choice) const {
     const int64_t row_bytes = cols * element;
     const bool parked = kernel.parameters == 2 && cols >= costs.row_park_columns &&
@@ -177,10 +177,10 @@ struct RowTask {
         1, choice.blocks_per_sm > 0 ? std::min(most, choice.blocks_per_sm) : most));
   }
 
-  /// How much longer than `work`, the ns that a group's traffic takes at the SM's share of
-  /// bandwidth, a group takes. An SM has the traffic and the instructions of all its blocks; a
-  /// block goes through its turn in sequence, but for what it prefetches and defers; while others
-  /// pause, the traffic of one that ends with its rows takes a third. The constants fit rows of 16
+  /// The factor by which a group takes longer than `work`, the ns of its traffic at the SM's share
+  /// of bandwidth. An SM has the traffic and the instructions of all its blocks; a block's own
+  /// steps follow each other, except for prefetched and deferred ones; while other blocks pause,
+  /// the traffic of a block that ends with its rows takes a third. The constants fit rows of 16
   /// 384, 65 536 and 262 144 elements on an H200.
   double Stretch(const RowChoice& choice, double work) const {
     const double blocks = Resident(choice);

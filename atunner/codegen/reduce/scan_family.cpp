@@ -119,14 +119,7 @@ class Writer {
         "  {0} carry[CARRIES];\n#pragma unroll\n  for (int j = 0; j < CARRIES; ++j) carry[j] = "
         "{1};\n",
         type, form_.neutral());
-    if (splits_ && !totals)
-      text += fmt::format(R"(#pragma unroll 8
-  for (int part = 0; part < blockIdx.y && active; ++part) {{
-#pragma unroll
-    for (int j = 0; j < CARRIES; ++j) carry[j] = {}::of(carry[j], parts[part * lines + line + j]);
-  }}
-)",
-                          op);
+    if (splits_ && !totals) text += CarryOfParts(op);
     text += fmt::format(R"(  int slot = 0;
   const long long begin = TILES * blockIdx.y / gridDim.y, end = TILES * (blockIdx.y + 1) / gridDim.y;
   for (long long tile = begin; tile < end; ++tile) {{
@@ -137,13 +130,25 @@ class Writer {
             fmt::format("    scan_tile<{}>(value, carry, {}, slot);\n", op, form_.neutral());
     if (!totals) text += Results();
     text += "  }\n";
-    if (totals)
-      text += fmt::format(R"(  if (!active || {} != 0) return;
+    if (totals) text += StoreTotals();
+    return text + "}\n";
+  }
+  /// Combines the totals of the blocks in front of this one.
+  static std::string CarryOfParts(const std::string& op) {
+    return fmt::format(R"(#pragma unroll 8
+  for (int part = 0; part < blockIdx.y && active; ++part) {{
+#pragma unroll
+    for (int j = 0; j < CARRIES; ++j) carry[j] = {}::of(carry[j], parts[part * lines + line + j]);
+  }}
+)",
+                       op);
+  }
+  std::string StoreTotals() const {
+    return fmt::format(R"(  if (!active || {} != 0) return;
 #pragma unroll
   for (int j = 0; j < CARRIES; ++j) parts[blockIdx.y * lines + line + j] = carry[j];
 )",
-                          form_.along_lines() ? "thread" : "group");
-    return text + "}\n";
+                       form_.along_lines() ? "thread" : "group");
   }
 
   std::string Values() {
@@ -280,24 +285,26 @@ class ScanTemplate : public GraphTemplate {
     Add("threads * groups <= 1024 and threads * groups >= 32",
         "whole warps, and at most 1024 threads");
     Add("items * vector <= 32", "a thread's elements take registers");
-    if (along) {
-      Add("items * threads // 32 <= 32", "one warp scans the totals of all");
-      Add(fmt::format("groups <= max(1, {:.0f})", Lines()), "more lines than there are");
-      Add(fmt::format("threads * vector * items < 2 * {} or (threads == 32 and items == 1)",
-                      Extent()),
-          "tiles longer than lines");
-      Add(fmt::format("splits == 1 or splits * threads * vector * items < 2 * {}", Extent()),
-          "more blocks than tiles");
-    } else {
-      Add(fmt::format("threads * vector < 2 * {:.0f} or threads == 8 or threads * groups == 32",
-                      Lines()),
-          "more threads than lines");
-      Add(fmt::format("groups * items < 2 * {} or groups * threads == 32", Extent()),
-          "tiles longer than lines");
-      Add(fmt::format("splits == 1 or splits * groups * items < 2 * {}", Extent()),
-          "more blocks than tiles");
-      Add("2 * threads * groups * vector * 8 <= 49152", "totals exceed shared memory");
-    }
+    along ? AddLimitsAlong() : AddLimitsAcross();
+  }
+  void AddLimitsAlong() {
+    Add("items * threads // 32 <= 32", "one warp scans the totals of all");
+    Add(fmt::format("groups <= max(1, {:.0f})", Lines()), "more lines than there are");
+    Add(fmt::format("threads * vector * items < 2 * {} or (threads == 32 and items == 1)",
+                    Extent()),
+        "tiles longer than lines");
+    Add(fmt::format("splits == 1 or splits * threads * vector * items < 2 * {}", Extent()),
+        "more blocks than tiles");
+  }
+  void AddLimitsAcross() {
+    Add(fmt::format("threads * vector < 2 * {:.0f} or threads == 8 or threads * groups == 32",
+                    Lines()),
+        "more threads than lines");
+    Add(fmt::format("groups * items < 2 * {} or groups * threads == 32", Extent()),
+        "tiles longer than lines");
+    Add(fmt::format("splits == 1 or splits * groups * items < 2 * {}", Extent()),
+        "more blocks than tiles");
+    Add("2 * threads * groups * vector * 8 <= 49152", "totals exceed shared memory");
   }
 
   LaunchPlan PlanOf(const Chosen& at) const {

@@ -1,5 +1,5 @@
-// What the families' templates share: a task, a device, a space, and the way their source is put
-// together.
+// The base of the families' templates: a task, a device, a parameter space, and how their source is
+// put together.
 #pragma once
 
 #include <initializer_list>
@@ -24,12 +24,12 @@ std::vector<Value> PowersOfTwo(int64_t most, const Serves& serves) {
   for (int64_t value = 1; value <= most && serves(value); value *= 2) values.emplace_back(value);
   return values;
 }
-/// Of an element.
+/// Bytes of an element.
 inline int64_t BytesOf(DType dtype) { return static_cast<int64_t>(SizeOf(dtype)); }
-/// Counts and sizes in a cost.
+/// A count or size as a double, for cost estimates.
 constexpr double Real(int64_t value) { return static_cast<double>(value); }
 
-/// A configuration whose values are asked for by name.
+/// A configuration whose values are looked up by name.
 struct Chosen {
   const ParameterSpace& space;
   const Configuration& configuration;
@@ -40,9 +40,9 @@ struct Chosen {
   }  // NOLINT(google-explicit-constructor)
 };
 
-/// An argument of a kernel, as a word: "x" is a tensor of the task, "@x" a workspace of the plan;
-/// "i32:…", "i64:…" and "f32:…" are scalars, as expressions over dims, attributes and parameters.
-/// What has no word comes as it is.
+/// An argument of a kernel, written as a word: "x" is a tensor of the task, "@x" a workspace of the
+/// plan; "i32:…", "i64:…" and "f32:…" are scalars, as expressions over dims, attributes and
+/// parameters. Example: {"x", "@partial_sums", "i64:rows"}. Other bindings convert implicitly.
 struct Argument : ArgBinding {
   Argument(ArgBinding binding)
       : ArgBinding(std::move(binding)) {}  // NOLINT(google-explicit-constructor)
@@ -52,20 +52,21 @@ struct Argument : ArgBinding {
 };
 using Arguments = std::vector<Argument>;
 void AddArguments(LaunchStep& step, const Arguments& arguments);
-/// A launch of `blocks`, an expression, along x; what else a step has its maker adds.
+/// A launch of `blocks` blocks along x, an expression; the caller adds whatever else the step
+/// needs.
 LaunchStep Step(std::string entry, const std::string& blocks, const Expr& threads,
                 const Arguments& arguments = {});
 
-/// Constants that head an emitted source: one line each, with a comment where the name does not say
-/// enough.
+/// The constants at the head of a generated source: one line each, with a comment where the name
+/// does not say enough.
 class ConstantBlock {
  public:
   ConstantBlock& Int(std::string_view name, int64_t value, std::string_view comment = {});
   ConstantBlock& Bool(std::string_view name, bool value, std::string_view comment = {});
-  /// For what the preprocessor decides.
+  /// For constants that the preprocessor needs.
   ConstantBlock& Define(std::string_view name, int64_t value);
   ConstantBlock& Line(std::string_view line);
-  /// Integers of the parameters of these names, in capitals.
+  /// Integer parameters of these names, as constants with names in capitals.
   ConstantBlock& Ints(const Chosen& chosen, std::initializer_list<const char*> names);
   const std::string& text() const { return text_; }
 
@@ -73,7 +74,7 @@ class ConstantBlock {
   std::string text_;
 };
 
-/// The text where it is wanted, else none.
+/// The text if it is wanted, else an empty one.
 constexpr std::string_view TextIf(bool wanted, std::string_view text) {
   return wanted ? text : std::string_view();
 }
@@ -92,7 +93,7 @@ class BoundTemplate : public ScheduleTemplate {
   const KernelSpec& spec() const override { return spec_; }
   const ParameterSpace& space() const override { return space_; }
   std::optional<RenderedKernel> Naive() const override;
-  /// Among the ways to start, the configuration of least Cost on the template's own device; an
+  /// The configuration of least Cost on the template's own device among those that Ways() lists; an
   /// empty one for an empty space.
   Configuration Default() const override;
 
@@ -101,14 +102,14 @@ class BoundTemplate : public ScheduleTemplate {
   bool half_precision() const { return element_ != DType::kFloat32; }
 
   void Add(const std::string& condition, const char* reason);
-  /// A condition that so many `bytes`, an expression, are no more than a block may have.
+  /// Adds the constraint that `bytes`, an expression, fit into a block's shared memory.
   void AddShared(const std::string& bytes);
-  /// Of an expression over parameters and dims.
+  /// The value of an expression over parameters and dims.
   int64_t Evaluate(const Expr& expression, const Configuration& configuration) const;
   Chosen chosen(const Configuration& configuration) const { return {space_, configuration}; }
-  /// All that there are.
+  /// All values of all parameters.
   Choices AllValues() const;
-  /// What is worth starting from.
+  /// Sets of configurations that are worth starting from; Default() chooses among them.
   virtual std::vector<Choices> Ways() const { return {AllValues()}; }
 
   /// Comment, includes, element type and mma type, `constants`, then the texts.
@@ -116,18 +117,18 @@ class BoundTemplate : public ScheduleTemplate {
                   std::initializer_list<std::string_view> texts) const;
   /// words.cuh, then the texts that are not empty.
   static std::string Joined(std::initializer_list<std::string_view> texts);
-  /// A comment of the title and the configuration, then `head` and `body`.
+  /// The source: a comment with the title and the configuration, then `head` and `body`.
   SourceUnit Titled(const std::string& title, const Configuration& configuration,
                     const std::string& head, const std::string& body) const;
-  /// Of a task with one open size: all of them; with a `reason` those up to the task's own, because
-  /// of it.
+  /// For a task with one open size: any value of it; with a `reason` only values up to the task's
+  /// own, for that reason.
   SizeFreedom OpenSize(const char* reason = nullptr) const;
-  /// A plan of these steps, knowing the configuration's parameters.
+  /// A launch plan of these steps, whose expressions may use the configuration's parameters.
   LaunchPlan Plan(const Configuration& configuration, std::vector<LaunchStep> steps) const;
 
   KernelSpec spec_;
   DeviceProfile profile_;
-  DType element_;  ///< what sources call T: of the result
+  DType element_;  ///< element type of the result, called T in sources
   ParameterSpace space_;
 };
 
