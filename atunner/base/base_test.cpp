@@ -87,7 +87,7 @@ TEST(Files, WhatCannotBeLookedAtIsNotThere) {
   EXPECT_FALSE(WriteFileAtomic(endless / "file", "").has_value());
 }
 
-// --out /dev/stdout put a file in the place of the device, or of the link.
+// Writing to a device or a link must not replace it by a file.
 TEST(Files, WhatIsNoFileIsWrittenInto) {
   const TemporaryDirectory dir;
   const Path null = dir.path() / "null", link = dir.path() / "link", file = dir.path() / "file";

@@ -38,7 +38,7 @@ TEST(WorkerProcess, TimeoutKills) {
   EXPECT_LT(SystemClock().Now() - start, 20.0);
 }
 
-// A request of more than the channel holds waited for ever.
+// A request larger than the channel's buffer must not wait for ever.
 TEST(WorkerProcess, WhoDoesNotReadIsKilledInTimeToo) {
   WorkerProcess worker = StartShell("sleep 100");
   auto answer = worker.Call(std::string(8 << 20, 'x'), 0.2);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kSize = 8192;
 
-/// `count` files in two folders below, the first one the oldest.
+/// Makes `count` files in two sub-folders, the oldest one first.
 std::vector<Path> Filled(const Path& folder, int count) {
   std::vector<Path> files;
   for (int i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-// The cache over a compiler that counts: what is kept, what is not, and what damage does.
+// The cache over a compiler that counts its calls: what is kept, what is not, damaged entries.
 #include "atunner/compile/cached_compiler.h"
 
 #include <gmock/gmock.h>
@@ -177,7 +177,7 @@ TEST_F(CacheTest, ThreadsDoNotCompileTheSameAtOnce) {
   EXPECT_EQ(right, 5);
 }
 
-/// Does not answer before it is asked a second time, for some seconds.
+/// A compiler that waits some seconds for a second request before it answers.
 class PatientCompiler : public Compiler {
  public:
   explicit PatientCompiler(std::atomic<int>& calls) : calls_(calls) {}

@@ -116,8 +116,8 @@ TEST_F(NvrtcTest, AKernelThatIsNotThereIsNamed) {
 }
 
 TEST_F(NvrtcTest, RegistersBoundTheBlock) {
-  // As the hardware checks a launch: whole warps in four partitions of 16 384 registers, given in
-  // units of 256.
+  // The driver checks whole warps in four partitions of 16 384 registers, allocated in units of
+  // 256.
   EXPECT_EQ(MaxThreadsForRegisters(0), 1024u);
   EXPECT_EQ(MaxThreadsForRegisters(64), 1024u);
   EXPECT_EQ(MaxThreadsForRegisters(65), 896u);
@@ -237,7 +237,7 @@ TEST_F(NvrtcTest, TexturesAndRuntimeTypesCompile) {
   EXPECT_TRUE(
       compiles("extern \"C\" __global__ void k(cudaTextureObject_t t, float* y) { *y = "
                "tex1D<float>(t, 0.5f); }"));
-  // Nothing in this text says that it needs more than the smallest set of declarations.
+  // This text does not show that it needs more than the minimal declarations.
   EXPECT_TRUE(compiles(
       "#define A cu\n#define B daStream_t\n#define G2(a, b) a##b\n#define G(a, b) G2(a, b)\n"
       "extern \"C\" __global__ void k(G(A, B) s, float* y) { *y = s == nullptr; }"));
@@ -373,7 +373,7 @@ TEST_F(NvrtcTest, MachineCodeKnowsItsPtxAndItsLoops) {
   EXPECT_FALSE(ReadMachineCode("", "f", "sm_90a").has_value());
 }
 
-// The assembler puts loads under a predicate that never holds before copies to shared memory.
+// The assembler emits loads with an always false predicate before copies to shared memory.
 TEST_F(NvrtcTest, InstructionsThatNeverRunDoNothing) {
   constexpr uint16_t kLoadShared = 0x184, kNop = 0x118, kCopy = 0x1ae;
   const CompileOutcome outcome = Compile(
@@ -391,7 +391,7 @@ TEST_F(NvrtcTest, InstructionsThatNeverRunDoNothing) {
   EXPECT_EQ(std::ranges::count(code, kLoadShared, &MachineInstruction::opcode), 0);
 }
 
-// What the system keeps for itself from sm_90 on is no kernel's.
+// The shared memory that the system reserves from sm_90 on does not count as the kernel's.
 TEST_F(NvrtcTest, ReservedSharedMemoryIsNotCounted) {
   for (const char* arch : {"sm_80", "sm_90a"}) {
     CompileRequest request;

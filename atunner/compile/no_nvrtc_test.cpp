@@ -1,5 +1,5 @@
-// A machine without NVRTC, made by a loader that does not find it: dlopen of this program is the
-// one below.
+// Simulates a machine without NVRTC: this program replaces dlopen by a function that does not find
+// it.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

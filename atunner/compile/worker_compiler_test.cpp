@@ -1,5 +1,5 @@
-// Sources that hang or kill the compiler: their outcome, never the run's end. The worker is this
-// same program with a compiler that does what the source says.
+// Sources that hang or kill the compiler must give an outcome and not end the run. The worker is
+// this same program with a compiler that obeys commands in the source.
 #include "atunner/compile/worker_compiler.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,4 @@
-// What the fuzzer does with kernels of users (intake_fuzz.cpp), for some hundred damaged files on
-// every run.
+// Reads some hundred randomly damaged kernel files of users, as the fuzzer (intake_fuzz.cpp) does.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -13,7 +12,7 @@ bool FuzzIntake(const std::string& text);  // intake_fuzz.cpp
 
 namespace {
 
-/// Files of users: T1, TOML, bare sources.
+/// Sample files of users: T1, TOML and bare sources.
 std::set<Path> Files() {
   std::set<Path> files;
   for (const char* folder : {"atunner/intake/testdata", "atunner/intake/testdata/t1",
@@ -27,7 +26,7 @@ std::set<Path> Files() {
   return files;
 }
 
-/// What is damaged is refused or read as something else, and nothing worse.
+/// A damaged file is refused or read as another kernel; the program must not crash.
 TEST(Damage, IsRefusedOrReadAsSomethingElse) {
   int refused = 0, accepted = 0;
   for (const Path& file : Files()) {

@@ -1,4 +1,4 @@
-// Every importer on arbitrary bytes. What is accepted must also make a template or a message.
+// Runs every reader on arbitrary bytes. A kernel that is accepted must make a template or an error.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -20,7 +20,7 @@ bool Use(Result<UserKernel> kernel) {
 
 }  // namespace
 
-/// Whether any importer makes a kernel of `text`.
+/// True if any reader makes a kernel of `text`.
 bool FuzzIntake(const std::string& text) {
   const FileReader any = [](const std::string&) {
     return Result<std::string>("__global__ void k() {}");

@@ -1,4 +1,4 @@
-// NVML's energy counter on the GPU of this machine, where there is one.
+// NVML's energy counter on the machine's GPU, if it has one.
 #include <gtest/gtest.h>
 
 #include "atunner/compile/nvrtc_compiler.h"

@@ -1,6 +1,5 @@
-// A timed device for tests: host memory, kernels as functions, a clock of its own, and a journal of
-// every call. Its kernels of the judge compute what kernels/judge/judge.cu does, one thread after
-// another.
+// A timed device for tests: host memory, kernels as C++ functions, a clock of its own, and a
+// journal of all calls. Its judge kernels compute the same as kernels/judge/judge.cu, sequentially.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +22,7 @@
 
 namespace atunner {
 
-/// One call in the order made.
+/// One call of the device.
 struct Call {
   std::string what;  ///< "fill", "launch judge_fill", "enqueue k", "record", "copy out", …
   DeviceAddress at = 0;
@@ -54,7 +53,7 @@ class FakeTimedDevice : public TimedDevice {
     profile_.clock_ghz = 1;
   }
 
-  // ---- what tests set and read ----
+  // ---- for the tests ----
   /// Candidates by entry
   std::map<std::string, Kernel> kernels;
   /// Ns of a candidate's kernel
@@ -160,7 +159,7 @@ class FakeTimedDevice : public TimedDevice {
   }
 
  private:
-  /// Aligned and roomy; contents undefined on purpose.
+  /// Aligned memory, larger than asked for; its contents are undefined on purpose.
   class HostBuffer : public Buffer {
    public:
     explicit HostBuffer(uint64_t bytes) : bytes_(bytes), memory_(bytes + 256, std::byte{0xcd}) {}
@@ -195,8 +194,7 @@ class FakeTimedDevice : public TimedDevice {
     return found->second(module, args);
   }
 
-  /// Arguments of a kernel of the judge, which are of these types: whoever changes them there is
-  /// told of it here.
+  /// Arguments of a judge kernel. The check fails if their types change in kernels/judge.
   template <class... T>
   static std::tuple<T...> Take(std::span<const KernelArg> args) {
     constexpr std::array<size_t, sizeof...(T)> kSizes = {sizeof(T)...};
@@ -207,7 +205,7 @@ class FakeTimedDevice : public TimedDevice {
     }(std::index_sequence_for<T...>());
   }
 
-  // Float32 tensors only: what the tests' task has.
+  // Only float32 tensors, which the tests' task has.
   static void RunOfJudge(const std::string& entry, std::span<const KernelArg> args, uint32_t grid) {
     if (entry == "judge_fill") return std::apply(JudgeFill, Take<judge::Fill>(args));
     if (entry == "judge_fingerprint") {
@@ -287,7 +285,7 @@ class FakeTimedDevice : public TimedDevice {
   std::array<std::byte, 4096> symbol_{};
 };
 
-/// "Compiles" anything: a module that has every kernel asked for.
+/// "Compiles" any source into a module with all requested kernels.
 class FakeCompiler : public Compiler {
  public:
   Result<CompileOutcome> Compile(const CompileRequest& request,

@@ -1,4 +1,4 @@
-// The order of every sample, seen by a device that writes down each call.
+// The order of calls in every sample, on a device that records each call.
 #include "atunner/measure/harness.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 constexpr int64_t kElements = 64;
 
-/// y = 2 x + 1, whose reference is itself.
+/// A task y = 2 x + 1 whose reference is the kernel itself.
 KernelSpec Spec() {
   KernelSpec spec;
   spec.name = "affine";
@@ -80,7 +80,7 @@ class HarnessTest : public testing::Test {
     device_.journal.clear();
     return *std::move(kernel);
   }
-  /// What was called between two places of the journal, by name.
+  /// Names of the calls between two positions of the journal.
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
     for (const Call& call : device_.journal) names.push_back(call.what);
@@ -285,8 +285,8 @@ TEST_F(HarnessTest, TimedOutputsAreReplayedOnAFreshModule) {
   EXPECT_EQ(timing->verdict.checks.size(), 4u);
 }
 
-// Correct while it is verified and warmed up, then the last result again: only the replay on a
-// module that remembers nothing can tell.
+// A kernel that is correct while it is verified and warmed up and then returns its last result
+// again: only the replay on a fresh module notices.
 TEST_F(HarnessTest, AKernelThatReplaysItsResultIsStale) {
   device_.kernels["k"] = [&](FakeModule& module, std::span<const KernelArg> args) {
     auto* y = FakeTimedDevice::Pointer<float>(args[1]);
@@ -295,7 +295,7 @@ TEST_F(HarnessTest, AKernelThatReplaysItsResultIsStale) {
     module.kept.assign(y, y + kElements);
     return LaunchOutcome{};
   };
-  // Proven with the honest kernel's text: what matters here is the harness alone.
+  // The proof is made with a correct kernel, since this tests the harness alone.
   auto cheat = std::exchange(device_.kernels["k"], Affine);
   const auto kernel = Prove(Candidate({"k"}));
   device_.kernels["k"] = cheat;
@@ -358,7 +358,7 @@ TEST_F(HarnessTest, PairsAreInterleavedOnEqualInputs) {
   };
   device_.kernels["a"] = note('A');
   device_.kernels["b"] = note('B');
-  // The machine slows down all the time, for both alike.
+  // The machine slows down all the time, equally for both.
   device_.cost = [&](const std::string& entry) {
     return (entry == "a" ? 300.0 : 200.0) * (1 + 0.01 * static_cast<double>(order.size()));
   };
@@ -397,7 +397,7 @@ TEST(PhysicalFloor, IsTrafficOrArithmetic) {
   // 100 SMs × 100 lanes × 2 at 1 GHz = 20 TFLOP/s: 1e12 operations take 50 ms.
   spec.flops = Expr::MustParse("1000000000000");
   EXPECT_NEAR(PhysicalFloorNs(spec, profile), 5e7, 1);
-  // A task that says how few bytes suffice is believed, but only downwards.
+  // A stated number of bytes can only lower the bound.
   spec.flops = 0;
   spec.bytes = Expr::MustParse("n");
   EXPECT_DOUBLE_EQ(PhysicalFloorNs(spec, profile), static_cast<double>(1 << 28) / 1000);

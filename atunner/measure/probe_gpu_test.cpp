@@ -21,8 +21,8 @@ TEST(Probe, FiguresArePossible) {
   for (const ProbedRate& rate : probed->rates) {
     EXPECT_GT(rate.measured, 0) << rate.name;
     if (rate.unit == "ns" || rate.unit == "us" || rate.stated == 0) continue;
-    // A rate beyond the stated peak by more than clocks can explain is a broken probe, and so is a
-    // tenth of it.
+    // A rate above the stated peak by more than clocks explain, or below a tenth of it, means that
+    // the probe is broken.
     EXPECT_LT(rate.measured, 1.35 * rate.stated) << rate.name;
     EXPECT_GT(rate.measured, 0.1 * rate.stated) << rate.name;
   }
@@ -39,8 +39,7 @@ TEST(Calibrate, ConstantsArePossible) {
   ASSERT_TRUE(made) << made.error().ToString();
   EXPECT_NE(made->source, "not calibrated");
   const Calibration expected = Calibration::Expected((*device)->profile());
-  // Within a factor of four of what the table lets one expect: beyond it a micro-benchmark is
-  // broken.
+  // A result more than a factor of four from the table's value means that the benchmark is broken.
 #define ATUNNER_CALIBRATION(name, unit, fallback, meaning) \
   EXPECT_LT(made->name, 4 * expected.name + 4) << #name;   \
   EXPECT_GE(made->name, 0) << #name;

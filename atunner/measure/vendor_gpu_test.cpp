@@ -1,5 +1,5 @@
-// What the vendor libraries compute is what the operators mean: a baseline that solves another task
-// would flatter us.
+// The vendor libraries compute the same as the operators: a baseline that solves another task would
+// make a wrong comparison.
 #include <gtest/gtest.h>
 
 #include "atunner/compile/nvrtc_compiler.h"

@@ -1,6 +1,6 @@
-// Tasks whose results cancel or are divided by numbers near zero, so that one run of the baseline says
-// little about the error of other kernels. Correct kernels must pass on every seed; kernels of lower
-// precision, or with a missing term, on none.
+// Tasks whose results cancel or are divided by numbers near zero, so that one run of the baseline
+// says little about the error of other kernels. Correct kernels must pass on every seed; kernels of
+// lower precision, or with a missing term, on none.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -16,8 +16,8 @@ KernelSpec TaskOf(const std::string& graph) {
   return SpecOfGraph(graph::Parse(graph, "test.atg").value(), {}).value();
 }
 
-/// The difference of two equal sums: exactly zero, but a rounding error in a kernel that adds them up in
-/// two orders. The gradient of attention is like this for a query that sees one key.
+/// The difference of two equal sums: exactly zero, but a rounding error in a kernel that adds them
+/// up in two orders. The gradient of attention is like this for a query that sees one key.
 KernelSpec Differences() {
   return TaskOf(R"(
 graph differences
@@ -61,7 +61,8 @@ output y
 enum class Flaw { kNone, kHalf, kTf32, kMissingTerm };
 constexpr Flaw kFlaws[] = {Flaw::kHalf, Flaw::kTf32, Flaw::kMissingTerm};
 
-/// Device function reversed(a, b, n), the sum of n products from the last to the first, with a flaw.
+/// Device function reversed(a, b, n), the sum of n products from the last to the first, with a
+/// flaw.
 std::string Sums(Flaw flaw) {
   const bool half = flaw == Flaw::kHalf;
   return fmt::format(
@@ -135,8 +136,8 @@ TEST_F(BudgetReevaluationTest, QuotientsByTinyNumbersErrByMoreThanOneRunShows) {
         << static_cast<int>(flaw);
 }
 
-/// A softmax in bfloat16 with a weighted sum. Kernels may round the weights before or after dividing by
-/// their sum.
+/// A softmax in bfloat16 with a weighted sum. Kernels may round the weights before or after
+/// dividing by their sum.
 KernelSpec WeightsIn16Bits() {
   return TaskOf(R"(
 graph weights

@@ -1,5 +1,5 @@
-// Decisions that depend on computed values. Correct kernels must pass on every seed, however they round;
-// kernels that decide wrongly on none.
+// Decisions that depend on computed values. Correct kernels must pass on every seed, however they
+// round; kernels that decide wrongly on none.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -73,7 +73,8 @@ output gate
     Fails(spec, 24, Router(wrong));
 }
 
-/// A row quantised by its largest element, with a multiplication by the reciprocal instead of a division.
+/// A row quantised by its largest element, with a multiplication by the reciprocal instead of a
+/// division.
 std::string Quantised(const std::string& value, const char* wrong = "") {
   return "  float most = 0;\n  for (int i = 0; i < 128; ++i) most = fmaxf(most, fabsf(x[row * 128 "
          "+ i]));\n"

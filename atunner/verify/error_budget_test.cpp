@@ -86,7 +86,7 @@ TEST(ErrorBudget, OfOneSumIsWhatAddingUpInOrderErrsBy) {
   EXPECT_DOUBLE_EQ(budget_of(1e6, 0), 256);
 }
 
-/// Results of a kernel against the right ones, as the judge's kernel compares them.
+/// Statistics of results against the right ones, as the judge's compare kernel computes them.
 class Results {
  public:
   explicit Results(DType dtype) : rounding_(std::max(4 * UnitRoundoff(dtype), 0x1p-8)) {}
@@ -154,8 +154,8 @@ TEST(JudgeOutput, In16BitsWhatIsCutOffIsTooSmallAsAWhole) {
   }
 }
 
-// Among millions of sums some are next to zero, and no digit of these is right in any kernel: 14
-// of 3.2 million results of a convolution, where the plain kernel happened to lose 2.
+// Of millions of sums some are near zero, and no kernel has a right digit in these. Measured: 14
+// of 3.2 million results of a convolution, of which the baseline lost 2.
 TEST(JudgeOutput, SumsThatCancelMayLoseTheirDigitsInAnyKernel) {
   std::mt19937_64 random(7);
   std::normal_distribution<double> normal;
@@ -220,7 +220,7 @@ TEST(ErrorBudget, LeavesRoomForProductsAddedUpInOrder) {
     return BudgetFromBaseline(BaselineStats(0, 0), dtype, {}, Accuracy::kDefault,
                               {.products = products});
   };
-  // What float32 errs by when it adds up products of random signs one after the other.
+  // The error of adding up products of random signs one by one in float32.
   constexpr int kProducts = 864;
   constexpr int kResults = 2000;
   std::mt19937 random(1);

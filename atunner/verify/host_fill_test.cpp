@@ -53,7 +53,7 @@ TEST(HostFill, ReadsRawElements) {
       WriteFileAtomic(file, std::string(reinterpret_cast<const char*>(written.data()), 12)));
   const ArgSpec arg = Argument(DType::kInt32, Fill::Kind::kFile, file);
   EXPECT_EQ(Elements<int32_t>(HostFill(arg, 3)), written);
-  // a smaller problem reads its part
+  // A smaller problem reads the first part of the file.
   EXPECT_THAT(Elements<int32_t>(HostFill(arg, 2)), ElementsAre(5, -7));
   const auto more = HostFill(arg, 4);
   ASSERT_FALSE(more);
@@ -61,7 +61,7 @@ TEST(HostFill, ReadsRawElements) {
   EXPECT_FALSE(HostFill(Argument(DType::kInt32, Fill::Kind::kFile, file + ".missing"), 1));
 }
 
-/// Places in other arrays follow the sizes at hand.
+/// Fills with indices follow the problem's sizes.
 TEST(HostFill, IndicesAndOffsetsEndWhereTheSizesSay) {
   KernelSpec spec;
   spec.attributes["width"] = int64_t{4};

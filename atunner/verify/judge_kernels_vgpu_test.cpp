@@ -334,8 +334,8 @@ class CompareTest : public VirtualGpuTest {
   }
 };
 
-// A sum just below the largest number of its type: with an error that the budget allows it may become
-// infinite.
+// A sum just below the largest number of its type: with an error that the budget allows it may
+// become infinite.
 TEST_F(CompareTest, AtTheEdgeOfTheTypeAnErrorMayDecide) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const auto refused = [&](float value, double reference, double bound) {

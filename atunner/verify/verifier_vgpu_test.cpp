@@ -214,8 +214,8 @@ TEST_F(VerifierTest, AProofListsItsChecksWithErrorAndBound) {
     EXPECT_THAT(families, testing::Contains(family));
 }
 
-// Softmax of rows of one element is always 1, so that a constant would pass every instance. A kernel
-// that passes has shown little, but one that fails is wrong.
+// Softmax of rows of one element is always 1, so that a constant would pass every instance. A
+// kernel that passes has shown little, but one that fails is wrong.
 TEST_F(VerifierTest, WhereNothingDiscriminatesAWrongKernelIsStillWrong) {
   const KernelSpec spec = Softmax(9, 1);
   const Verdict honest = Judge(gpu_, spec, Compile(RowKernel(""), RowPlan()));
@@ -228,8 +228,8 @@ TEST_F(VerifierTest, WhereNothingDiscriminatesAWrongKernelIsStillWrong) {
             VerdictKind::kCorrect);
 }
 
-// Scores of 1e38 · 64 overflow float32 although their softmax does not: only the float64 reference has a
-// result.
+// Scores of 1e38 · 64 overflow float32 although their softmax does not: only the float64 reference
+// has a result.
 TEST_F(VerifierTest, WhereEvenThePlainKernelOverflowsNothingIsDecided) {
   KernelSpec spec =
       FindOperator("attention")->Instantiate({{{1, 1, 8, 64}}, DType::kFloat32, {}}).value();

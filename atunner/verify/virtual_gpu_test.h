@@ -1,5 +1,5 @@
-// Shared by the tests of this room: the judge's kernels on a virtual GPU, and a device that does not
-// check bounds.
+// Shared by the tests of this room: the judge's kernels on a virtual GPU, and a device that does
+// not check bounds.
 #pragma once
 
 #include <fmt/format.h>

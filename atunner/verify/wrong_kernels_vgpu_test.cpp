@@ -1,5 +1,5 @@
-// Kernels whose errors are small or hard to notice. Each must be refused on every seed, and the same
-// kernel without the flaw on none.
+// Kernels whose errors are small or hard to notice. Each must be refused on every seed, and the
+// same kernel without the flaw on none.
 #include <gmock/gmock.h>
 
 #include "atunner/graph/text.h"
@@ -93,8 +93,8 @@ std::string Softmax(const std::string& result, const std::string& more = "") {
          result + "; }\n" + more;
 }
 
-/// Small elements do not show in the norm beside the largest ones, but the number of elements without a
-/// right digit does.
+/// Small elements do not show in the norm beside the largest ones, but the number of elements
+/// without a right digit does.
 TEST_F(WrongKernelsTest, SmallResultsThatAreLeftOut) {
   const KernelSpec softmax = TaskOf("softmax", DType::kBFloat16, {24, 96});
   Passes(softmax, 24, Softmax("p"));
@@ -123,7 +123,8 @@ TEST_F(WrongKernelsTest, NumbersBesideANan) {
   }
 }
 
-/// A result of one number: the error of another order of summation follows from the number of terms.
+/// A result of one number: the error of another order of summation follows from the number of
+/// terms.
 TEST_F(WrongKernelsTest, OneNumberOfLowPrecision) {
   const KernelSpec spec = TaskOf("cross_entropy", DType::kFloat32, {24, 64});
   const auto body = [](const std::string& exponential, const std::string& result) {

@@ -1,4 +1,4 @@
-// S1: a candidate that the compiler never finishes, or that eats all memory, costs its own trial.
+// S1: a source on which the compiler runs for ever or out of memory fails alone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ CompileRequest Request(const std::string& text) {
   return request;
 }
 
-/// 2^40 instantiations.
+/// A source with 2^40 template instantiations.
 constexpr const char* kTemplateBomb = R"(
 template <int N, long M> struct F { static constexpr long v = F<N - 1, 2 * M>::v + F<N - 1, 2 * M + 1>::v; };
 template <long M> struct F<0, M> { static constexpr long v = M; };

@@ -5,7 +5,7 @@ namespace {
 
 using enum VerdictKind;
 
-/// Row reductions that honest and hostile kernels share.
+/// Row reductions that the correct and the hostile kernels share.
 constexpr const char* kPrelude = R"(
 __device__ float reduce_max(float v) {
   __shared__ float part[4];
@@ -58,8 +58,8 @@ std::string PinningSoftmax() {
 }
 
 std::vector<Hostile> HostileCandidates() {
-  // The texts are kept alive for the whole program: Hostile holds plain pointers so that tables
-  // read well.
+  // Kept alive for the whole program, since Hostile holds plain pointers to make its table
+  // readable.
   static const std::string replay = Kernel(
       "__device__ float kept[1 << 20]; __device__ const float* seen[1 << 16]; __device__ int "
       "full[1 << 16];\n",
@@ -253,7 +253,7 @@ std::vector<Hostile> HostileCandidates() {
        {kResourceLimit, kLaunchFailure},
        {kResourceLimit, kLaunchFailure},
        true},
-      // Blocks that come to the same wrong place race, if that is seen first.
+      // Blocks that write to the same wrong address also race, and either may be reported first.
       {"C9",
        "computes an index in 32 bits that needs 64",
        overflow.c_str(),

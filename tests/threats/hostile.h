@@ -1,5 +1,5 @@
-// Candidates that cheat: one per row of the threat table in docs/verification.md, each with the
-// verdicts that count as caught.
+// Cheating candidates, at least one per row of the threat table in docs/verification.md, each with
+// the verdicts that count as detection.
 #pragma once
 
 #include <string>
@@ -20,9 +20,9 @@ struct Hostile {
   bool double_shared = false;               ///< asks for more shared memory than any GPU has
 };
 
-/// The honest kernel all of them pretend to be.
+/// The correct kernel that the hostile ones imitate.
 std::string HonestSoftmax();
-/// T1: the honest kernel, whose input stays in L2 if asking for that is enough.
+/// T1: the correct kernel with a request to keep its input in L2.
 std::string PinningSoftmax();
 std::vector<Hostile> HostileCandidates();
 

@@ -1,5 +1,5 @@
-// Every row of the threat table is a candidate that must not be called correct, on the virtual GPU
-// and on a real one.
+// The candidates of the threat table must not be called correct, neither on the virtual GPU nor on
+// a real one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ LaunchPlan Plan(bool too_much_shared) {
 
 class Threats : public testing::Test {
  protected:
-  /// `real` = the GPU of this machine, else the virtual one.
+  /// `real`: use the machine's GPU, else the virtual one.
   void Open(bool real) {
     auto made = MakeNvrtcCompiler();
     if (!made) GTEST_SKIP() << made.error().ToString();
@@ -60,8 +60,8 @@ class Threats : public testing::Test {
     ASSERT_TRUE(judge_->Begin({Spec(), 1, 3}));
   }
 
-  /// The virtual GPU's small size and the task's own are the same here, so every check sees the
-  /// size that is timed.
+  /// The small size for the virtual GPU is the task's own size, so that every check uses the size
+  /// that is timed.
   CandidateKernel Candidate(const std::string& text, bool too_much_shared = false) {
     CompileRequest request;
     request.source.name = "hostile.cu";
@@ -107,8 +107,8 @@ class Threats : public testing::Test {
 #ifdef ATUNNER_THREATS_ON_GPU
 TEST_F(Threats, AreCaughtOnTheRealGpu) { CatchAll(true); }
 
-// T1. No verdict: the kernel is right. What it hopes for is a flush that leaves its 16 MiB in L2,
-// which would show as a multiple; this is no claim about speed.
+// T1. The kernel is correct. If the flush left its 16 MiB in L2 it would be several times faster
+// than the plain one; the test makes no other claim about speed.
 TEST_F(Threats, PinnedInputIsFlushedLikeAnyOther) {
   Open(true);
   if (IsSkipped() || HasFatalFailure()) return;

@@ -1,5 +1,5 @@
-// A whole tuning run, real judge on the virtual GPU, in which twenty candidates and more cheat: an
-// honest one wins.
+// A whole tuning run with the real judge on the virtual GPU, in which more than twenty candidates
+// cheat. A correct one must win.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,13 +17,13 @@
 namespace atunner {
 namespace {
 
-/// The candidates of the threat table and three honest ones, as the values of one parameter.
+/// A schedule whose only parameter chooses among the hostile candidates and three correct ones.
 class HostileSchedule : public ScheduleTemplate {
  public:
   HostileSchedule() {
     spec_ = FindOperator("softmax")->Instantiate({{{9, 509}}, DType::kFloat32, {}}).value();
     Parameter who{"who", {}, ""};
-    // Honest kernels of different speed: every repetition computes all of it again.
+    // Correct kernels of different speed: each repetition computes the result again.
     for (int repeats : {8, 1, 3}) {
       const std::string name = "honest-" + std::to_string(repeats);
       who.values.emplace_back(name);

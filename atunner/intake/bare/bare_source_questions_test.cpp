@@ -1,4 +1,4 @@
-// What a bare source leaves open: what is asked for, what annotations answer and what is refused.
+// Bare sources with missing information: the lines asked for, annotations, and errors.
 #include "atunner/intake/bare/bare_source_support_test.h"
 
 namespace atunner {
@@ -33,7 +33,7 @@ __global__ void k(const float* x, float* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) y[i] = x[i];
 })");
-  // block_x is named by the annotation alone: there is no initial value to start from.
+  // Only the annotation names block_x, so that the source has no initial value for it.
   ASSERT_TRUE(kernel) << kernel.error().ToString();
   EXPECT_EQ(kernel->spec.tolerance.relative, 1e-4);
   EXPECT_EQ(kernel->spec.args[0].fill.kind, Fill::Kind::kUniform);
@@ -67,7 +67,7 @@ void run(torch::Tensor& x, torch::Tensor& y, double eps) {
   EXPECT_EQ(Space(*kernel), "") << "the width is the task's";
 }
 
-/// Found by the fuzzer: there was no size to halve for the check without a GPU.
+/// Found by the fuzzer: a source without a size that could be halved for the check.
 TEST(BareSource, LargeBuffersMayHaveNoSizesAtAll) {
   auto kernel = Parse(R"(
 __global__ void copy(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x]; }
@@ -82,7 +82,7 @@ int main() {
   EXPECT_TRUE(kernel->check_dims.empty());
 }
 
-/// As samples launch a kernel whose blocks wait for each other, with extents set one by one.
+/// A cooperative launch as in CUDA's samples, with extents assigned one by one.
 TEST(BareSource, StatedArgumentsSayWhatATypeParameterIs) {
   auto kernel = Parse(R"(
 // atunner: arg x in float16[4096]

@@ -26,7 +26,7 @@ TEST(BareSource, HostSizesAreHalvedForTheCheck) {
   ASSERT_TRUE(kernel);
   ASSERT_EQ(kernel->check_dims.size(), 1u);
   EXPECT_EQ(kernel->check_dims[0].at("n"), 1 << 14);
-  // A grid that does not follow from the size: one thread per element may be assumed.
+  // The grid does not depend on the size: the kernel may rely on one thread per element.
   std::string fixed = kPlain;
   fixed.replace(fixed.find("<<<blocks, threads>>>"), 21, "<<<4096, 256>>>");
   auto left = Parse(fixed);
@@ -34,7 +34,7 @@ TEST(BareSource, HostSizesAreHalvedForTheCheck) {
   EXPECT_TRUE(left->check_dims.empty());
 }
 
-// Whoever rounds down counts on whole blocks, for every block that may be tried.
+// A kernel whose grid rounds down relies on whole blocks, for every block size that is tried.
 TEST(BareSource, CheckSizesLeaveNoPartOfABlock) {
   const auto check = [](const std::string& size) {
     std::string source = kPlain;

@@ -1,5 +1,5 @@
-// Programs as repositories have them: headers beside the source, macros that launch, launchers that
-// are templates, launches that conditions choose.
+// Programs as in repositories: headers beside the source, macros with launches, template functions
+// that launch, launches under conditions.
 #include <map>
 
 #include "atunner/intake/bare/bare_source_support_test.h"

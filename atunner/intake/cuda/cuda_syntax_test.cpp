@@ -37,7 +37,7 @@ TEST(CudaLexer, FindsAnnotations) {
   EXPECT_EQ(lexed.annotations[2].line, 3);
 }
 
-// Files as people write them. Each must give the kernels named, in order.
+// Realistic files, each with the kernels that must be found, in order.
 struct Snippet {
   const char* source;
   std::vector<std::string> kernels;

@@ -74,7 +74,7 @@ std::string ErrorOf(const std::string& text) {
   return made ? "" : made.error().ToString();
 }
 
-/// Parameters of the file's [parameters], after the two that stand there already.
+/// Adds parameters to [parameters], after the two that the file has.
 ParameterSpace SpaceOf(const std::string& parameters) {
   auto kernel = ParseKernelToml(Without(kSaxpy, "items =", parameters + "\nitems ="), "kernel.toml",
                                 kAnyFile);

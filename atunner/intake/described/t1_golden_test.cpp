@@ -1,5 +1,5 @@
-// Files in the manner of the tools that write T1, and what is read from them. Beside every
-// NAME.json stands NAME.golden.
+// Reads T1 files in the style of the tools that write them. Each NAME.json has the expected result
+// in NAME.golden.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

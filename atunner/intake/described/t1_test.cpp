@@ -56,14 +56,15 @@ TEST(T1, ReadsKernelTunersConventions) {
   EXPECT_EQ(kernel->spec.args[1].shape[0].text(), std::to_string((4096 + 14) * 2));
   EXPECT_EQ(kernel->spec.args[1].fill.kind, Fill::Kind::kUniform);
   EXPECT_EQ(kernel->spec.args[1].fill.high, 2.0);
-  // The constant goes to its symbol, not to the parameter list.
+  // A constant is copied to its symbol and is not a kernel parameter.
   ASSERT_EQ(kernel->plan.symbols.size(), 1u);
   EXPECT_EQ(kernel->plan.symbols[0].symbol, "d_filter");
   EXPECT_EQ(kernel->plan.steps[0].args.size(), 3u);
 
   auto schedule = MakeUserTemplate(*kernel);
   ASSERT_TRUE(schedule) << schedule.error().ToString();
-  // Default 16 for block_size_y is not in its list: the nearest is 4, and 16 x 4 is allowed.
+  // The default 16 of block_size_y is not in its list. The nearest value is 4, and 16 x 4 is
+  // allowed.
   EXPECT_EQ((*schedule)->space().Describe((*schedule)->Default()),
             "block_size_x=16, block_size_y=4, filter_width=15");
   const auto rendered = (*schedule)->Render((*schedule)->Default());
@@ -132,7 +133,7 @@ TEST(T1, MistakesNameTheKey) {
   EXPECT_FALSE(ParseT1("{\"ConfigurationSpace\": 3}", "space.json", kAnyFile));
 }
 
-/// The golden files read well; these do not, each with one message that says where and what.
+/// Invalid files, each with one message that names the place and the mistake.
 TEST(T1, WhatIsNotSupportedIsRefused) {
   const auto good = nlohmann::json::parse(kConvolution);
   const auto with_argument = [&](size_t at, const char* key, const nlohmann::json& value) {
@@ -270,7 +271,7 @@ TEST(T1, TemplatesNeedTheirArguments) {
   const auto with = ParseT1(json.dump(), "space.json", read);
   ASSERT_TRUE(with) << with.error().ToString();
   EXPECT_EQ(with->plan.steps[0].entry, "convolution_kernel<{block_size_x} * {block_size_y}>");
-  // A value that looks like a place for itself is put in once.
+  // A value that contains its own placeholder is substituted only once.
   json["ConfigurationSpace"]["TuningParameters"].push_back(
       {{"Name", "odd"}, {"Type", "string"}, {"Values", "['{odd}']"}});
   json["KernelSpecification"]["KernelName"] = "convolution_kernel<odd>";

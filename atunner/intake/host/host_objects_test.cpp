@@ -1,5 +1,5 @@
-// Classes of the host: kernels that member functions launch, and configurations that are members or
-// that functions return.
+// Host classes: kernels launched by member functions, and launch configurations that are members or
+// results of functions.
 #include "atunner/intake/bare/bare_source_support_test.h"
 #include "atunner/intake/cuda/cuda_syntax.h"
 

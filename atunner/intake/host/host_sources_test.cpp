@@ -1,4 +1,4 @@
-// Programs as people write them: what the host's code says of a kernel's arguments.
+// Realistic programs whose host code gives a kernel's arguments.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ int64_t ElementsOf(const UserKernel& kernel, const std::string& name) {
   return arg == nullptr ? -1 : ShapeOf(*arg, kernel.spec, kernel.spec.dims).value().elements;
 }
 
-/// The text of the texture that argument `index` is bound to.
+/// The description of the texture that is bound to argument `index`.
 std::string TextureOf(const UserKernel& kernel, size_t index) {
   const ArgBinding& binding = kernel.plan.steps[0].args[index];
   return (binding.kind == ArgBinding::Kind::kTexture   ? "texture "

@@ -1,5 +1,4 @@
-// Kernels of PyTorch's extensions: how large their tensors are follows from the sizes that the host
-// reads.
+// Kernels of PyTorch extensions, whose tensor sizes follow from the sizes that the host code reads.
 #include "atunner/intake/bare/bare_source_support_test.h"
 
 namespace atunner {

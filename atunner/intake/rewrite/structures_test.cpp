@@ -1,4 +1,4 @@
-// Structures by value: what becomes of kernels that take them.
+// Kernels that take structures by value.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ UserKernel Parse(const std::string& source, const std::string& kernel = "") {
   return parsed ? *std::move(parsed) : UserKernel();
 }
 
-/// The number that argument `index` of the launch is.
+/// The value of argument `index` of the launch.
 std::string NumberAt(const UserKernel& kernel, size_t index) {
   if (kernel.plan.steps.empty() || index >= kernel.plan.steps[0].args.size()) return "missing";
   const ArgBinding& binding = kernel.plan.steps[0].args[index];
