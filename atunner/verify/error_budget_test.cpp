@@ -154,7 +154,7 @@ TEST(JudgeOutput, In16BitsWhatIsCutOffIsTooSmallAsAWhole) {
   }
 }
 
-// Of millions of sums some are near zero, and no kernel has a right digit in these. Measured: 14
+// Among millions of sums some are near zero, and no kernel has a right digit in these. Measured: 14
 // of 3.2 million results of a convolution, of which the baseline lost 2.
 TEST(JudgeOutput, SumsThatCancelMayLoseTheirDigitsInAnyKernel) {
   std::mt19937_64 random(7);
