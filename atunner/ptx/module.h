@@ -47,8 +47,12 @@ enum class Type : uint8_t {
 };
 /// Bits of a type; 1 for predicates, 0 for kNone.
 int BitsOf(Type type);
-/// "f32" → kF32; kNone when it is no type.
+/// "f32" → kF32; kNone for anything else.
 Type ParseType(std::string_view text);
+/// ".b32" → kB32; kNone for anything else.
+inline Type TypeOfWord(std::string_view word) {
+  return word.starts_with('.') ? ParseType(word.substr(1)) : Type::kNone;
+}
 
 struct Operand {
   enum class Kind : uint8_t { kRegister, kImmediate, kVector, kAddress, kSymbol, kSpecial, kSink };
@@ -137,7 +141,7 @@ class ValidModule {
   std::string SourceFile(uint32_t index) const;
 
  private:
-  friend class Parser;
+  friend class ModuleParser;
   std::string target_;
   std::vector<Function> functions_;
   std::vector<Variable> globals_;

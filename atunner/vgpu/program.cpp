@@ -84,29 +84,30 @@ class LoadedProgram : public Program {
     launch.params.assign(params.begin(), params.end());
     launch.params.resize(
         std::max<size_t>(launch.params.size(), found->second.function->param_bytes));
-    launch.check = options.check_hazards;
-    launch.check_global = options.check_hazards && options.check_global;
-    launch.groups = options.groups;
-    launch.keep_going = options.keep_going;
-    launch.count = options.count;
+    launch.options.check = options.check_hazards;
+    launch.options.check_global = options.check_hazards && options.check_global;
+    launch.options.groups = options.groups;
+    launch.options.keep_going = options.keep_going;
+    launch.options.count = options.count;
     launch.latencies = options.latencies;
     launch.registers = options.registers;
     launch.l1_sectors = options.l1_sectors;
     launch.resident_blocks = options.resident_blocks;
-    launch.count_lines = options.count_lines;
-    launch.answers = options.count && !options.blocks.empty();
-    launch.timed = options.count && options.timeline;
+    launch.options.count_lines = options.count_lines;
+    launch.sampled = options.count && !options.blocks.empty();
+    launch.options.timed = options.count && options.timeline;
     Schedule schedule;
-    if (launch.timed && options.machine_code != nullptr)
+    if (launch.options.timed && options.machine_code != nullptr)
       schedule = ScheduleOf(found->second, *options.machine_code);
     if (!schedule.empty()) launch.schedule = &schedule;
     RaceClock clock;
     launch.clock = &clock;
     const bool init = (options.groups & static_cast<uint8_t>(HazardGroup::kInit)) != 0;
     const bool races = (options.groups & static_cast<uint8_t>(HazardGroup::kRace)) != 0;
-    if (launch.check_global && races && memory_.tracks())
+    if (launch.options.check_global && races && memory_.tracks())
       launch.first_serial = memory_.TakeSerials(shape.grid.Count());
-    if (launch.check_global && init) launch.kernel = &WithSuspects(found->first, found->second);
+    if (launch.options.check_global && init)
+      launch.kernel = &WithUndefinedChecks(found->first, found->second);
     launch.heap = &heap_;
     launch.cluster = shape.cluster.Count() > 1 ? shape.cluster
                                                : RequiredCluster(*found->second.function);
@@ -163,12 +164,12 @@ class LoadedProgram : public Program {
     return std::tie(a.site.file, a.site.line, a.kind) < std::tie(b.site.file, b.site.line, b.kind);
   }
 
-  const Kernel& WithSuspects(const std::string& entry, const Kernel& kernel) const {
-    const std::lock_guard lock(suspects_mutex_);
-    const auto at = with_suspects_.find(entry);
-    return at != with_suspects_.end()
+  const Kernel& WithUndefinedChecks(const std::string& entry, const Kernel& kernel) const {
+    const std::lock_guard lock(undefined_checks_mutex_);
+    const auto at = with_undefined_checks_.find(entry);
+    return at != with_undefined_checks_.end()
                ? at->second
-               : with_suspects_.emplace(entry, FindSuspects(kernel)).first->second;
+               : with_undefined_checks_.emplace(entry, FindMaybeUndefined(kernel)).first->second;
   }
 
   Status Place(const std::vector<ptx::Variable>& variables) {
@@ -288,11 +289,11 @@ class LoadedProgram : public Program {
   }
 
   /// Machine instructions that op_cost.def expects of what ran.
-  static uint64_t AssumedInstructions(const Exec& x) {
-    uint64_t instructions = x.passed_over, stretch = 0;
-    for (size_t i = 0; i < x.executed.size(); ++i) {
-      stretch += x.stretches[i].times;
-      instructions += (x.executed[i].times + stretch) * x.kernel->tracks[i].cost.issue;
+  static uint64_t AssumedInstructions(const BlockState& x) {
+    uint64_t instructions = x.timing.predicated_off, stretch = 0;
+    for (size_t i = 0; i < x.counting.executed.size(); ++i) {
+      stretch += x.counting.basic_blocks[i].times;
+      instructions += (x.counting.executed[i].times + stretch) * x.kernel->tracks[i].cost.issue;
     }
     return instructions;
   }
@@ -300,7 +301,7 @@ class LoadedProgram : public Program {
   /// Returns how many machine instructions that is, by op_cost.def.
   static uint64_t RunBlocks(Launch& launch, const ExecOptions& options, ExecResult& result) {
     uint64_t assumed = 0;
-    if (launch.timed) launch.timing = TimingsOf(launch);
+    if (launch.options.timed) launch.timing = TimingsOf(launch);
     // How often blocks look whether the others are there depends on who runs when: what is counted
     // has one order.
     const bool in_order = launch.cooperative && options.count;
@@ -319,19 +320,19 @@ class LoadedProgram : public Program {
     std::mutex mutex;
     CommonSectors common;
     const uint64_t workers = std::min<uint64_t>(wanted, total);
-    Company company(static_cast<uint32_t>(workers));
+    GridProgress company(static_cast<uint32_t>(workers));
     const uint64_t most_joined = std::min(launch.resident_blocks, kMaxGang) -
                                  std::min(launch.resident_blocks, workers);
     const auto work = [&] {
-      std::deque<Exec> execs;
+      std::deque<BlockState> execs;
       const auto member = [&](uint64_t i) {
         if (i == execs.size()) Prepare(execs.emplace_back(), launch);
         return &execs[i];
       };
-      Gang gang;
-      if (launch.cooperative && workers > 1) gang.company = &company;
+      CoScheduledBlocks gang;
+      if (launch.cooperative && workers > 1) gang.grid = &company;
       if (single) {
-        gang.next = [&](uint64_t& block) -> Exec* {
+        gang.next = [&](uint64_t& block) -> BlockState* {
           if (joined++ >= most_joined) return --joined, nullptr;
           const uint64_t i = next++;
           if (i >= total) return --joined, nullptr;
@@ -348,15 +349,16 @@ class LoadedProgram : public Program {
         const uint64_t members = gang.blocks.size();
         gang.members.clear();
         for (uint64_t m = 0; m < members; ++m) gang.members.push_back(member(m));
-        RunGang(gang, deadline, options.max_warp_instructions_per_block, outcome);
+        RunCoScheduled(gang, deadline, options.max_warp_instructions_per_block, outcome);
         joined -= gang.members.size() - members;
-        const bool found = std::ranges::any_of(execs,
-                                               [](const Exec& x) { return !x.hazards.empty(); });
-        const bool failed = (found && !launch.keep_going) ||
+        const bool found = std::ranges::any_of(
+            execs, [](const BlockState& x) { return !x.log.hazards.empty(); });
+        const bool failed = (found && !launch.options.keep_going) ||
                             outcome.kind != LaunchOutcome::Kind::kCompleted;
-        const bool ended = std::ranges::any_of(gang.members, [](const Exec* x) { return x->stop; });
+        const bool ended = std::ranges::any_of(gang.members,
+                                               [](const BlockState* x) { return x->stop; });
         if (failed) stop = true;
-        if (gang.company != nullptr) gang.company->Leave(!failed && !ended);
+        if (gang.grid != nullptr) gang.grid->Leave(!failed && !ended);
         if (i % 256 == 255 && SystemClock().Now() > deadline && i + 1 < total) {
           outcome.kind = LaunchOutcome::Kind::kTimeout;
           outcome.message = "the launch did not end within its limit";
@@ -364,11 +366,11 @@ class LoadedProgram : public Program {
         }
       }
       const std::lock_guard lock(mutex);
-      for (const Exec& x : execs) {
+      for (const BlockState& x : execs) {
         CollectCounts(x, result.counts, result.lines);
-        common.Meet(x.common_sectors);
+        common.Meet(x.counting.common_sectors);
         assumed += AssumedInstructions(x);
-        result.outcome.blocks_executed += x.counts.blocks;
+        result.outcome.blocks_executed += x.counting.total.blocks;
         result.outcome.printed += x.printed;
         Merge(x, outcome, result.outcome);
       }
@@ -382,8 +384,8 @@ class LoadedProgram : public Program {
     return assumed;
   }
 
-  static void Merge(const Exec& x, const LaunchOutcome& outcome, LaunchOutcome& into) {
-    for (const Hazard& hazard : x.hazards) {
+  static void Merge(const BlockState& x, const LaunchOutcome& outcome, LaunchOutcome& into) {
+    for (const Hazard& hazard : x.log.hazards) {
       const auto same = std::ranges::find_if(into.hazards, [&](const Hazard& h) {
         return h.kind == hazard.kind && h.where == hazard.where;
       });
@@ -392,9 +394,9 @@ class LoadedProgram : public Program {
       else
         same->count += hazard.count;
     }
-    if (!x.hazards.empty()) {
+    if (!x.log.hazards.empty()) {
       into.kind = LaunchOutcome::Kind::kFaulted;
-      into.message = x.hazards.front().where + ": " + x.hazards.front().detail;
+      into.message = x.log.hazards.front().where + ": " + x.log.hazards.front().detail;
     } else if (outcome.kind != LaunchOutcome::Kind::kCompleted &&
                into.kind == LaunchOutcome::Kind::kCompleted) {
       into.kind = outcome.kind;
@@ -407,8 +409,8 @@ class LoadedProgram : public Program {
   std::unordered_map<std::string, uint64_t> symbols_;
   std::vector<uint64_t> allocations_;
   std::map<std::string, Kernel> kernels_;
-  mutable std::mutex suspects_mutex_;
-  mutable std::map<std::string, Kernel> with_suspects_;
+  mutable std::mutex undefined_checks_mutex_;
+  mutable std::map<std::string, Kernel> with_undefined_checks_;
   mutable DeviceHeap heap_;
 };
 

@@ -35,6 +35,6 @@ bool MayReadUnwritten(const Kernel& kernel, const Op& op);
 
 /// Whether the load `op` reads a few bytes one by one and only copies them: a struct's padding,
 /// where the byte before was written.
-bool CopiesPieces(Exec& x, const Op& op);
+bool CopiesPieces(BlockState& x, const Op& op);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -22,7 +22,7 @@ Fault FaultAt(const Op& op, uint64_t address) {
 }
 }  // namespace
 
-bool CheckAligned(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
+bool CheckAligned(BlockState& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
   if ((address & (bytes - 1)) == 0) return true;
   Report(x, op, Hazard::Kind::kMisaligned, lane,
          "address " + Hex(address) + " is not a multiple of " + std::to_string(bytes),
@@ -30,7 +30,7 @@ bool CheckAligned(Exec& x, const Op& op, int lane, uint64_t address, uint32_t by
   return false;
 }
 
-std::byte* FindGlobal(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
+std::byte* FindGlobal(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
                       const char* verb) {
   const auto range = x.launch->memory->Find(address);
   if (!range || address + bytes < address || !range->Contains(address, address + bytes)) {
@@ -40,60 +40,61 @@ std::byte* FindGlobal(Exec& x, const Op& op, int lane, uint64_t address, uint64_
            {Space::kGlobal, address, {}});
     return nullptr;
   }
-  x.ranges[x.oldest_range++ % x.ranges.size()] = *range;
+  x.allocations.ranges[x.allocations.oldest++ % x.allocations.ranges.size()] = *range;
   return reinterpret_cast<std::byte*>(address);
 }
 
-const Range* RangeOf(const Exec& x, uint64_t address) {
-  const auto at = std::ranges::find_if(
-      x.ranges, [&](const Range& range) { return address >= range.base && address < range.end; });
-  return at == x.ranges.end() ? nullptr : &*at;
+const Range* RangeOf(const BlockState& x, uint64_t address) {
+  const auto at = std::ranges::find_if(x.allocations.ranges, [&](const Range& range) {
+    return address >= range.base && address < range.end;
+  });
+  return at == x.allocations.ranges.end() ? nullptr : &*at;
 }
 
-Exec* SharedOwner(Exec& x, const Op& op, int lane, uint64_t& address) {
+BlockState* SharedOwner(BlockState& x, const Op& op, int lane, uint64_t& address) {
   const uint64_t rank = address >> kRankShift;
   if (rank == 0) return &x;
   const uint64_t blocks = x.launch->cluster.Count();
-  if (rank > blocks || rank > x.gang->members.size()) {
+  if (rank > blocks || rank > x.peers->members.size()) {
     Report(x, op, Hazard::Kind::kOutOfBounds, lane,
            "names shared memory of block " + std::to_string(rank - 1) + " of a cluster of " +
                std::to_string(blocks));
     return nullptr;
   }
   address &= (uint64_t{1} << kRankShift) - 1;
-  if (rank == x.rank + 1) return &x;
-  Exec* owner = x.gang->members[rank - 1];
-  if (x.check) {
-    Tell(x, *owner);
-    if (op.dst > 0 || op.list_written) Tell(*owner, x);  // it looks at something there
+  if (rank == x.cluster.rank + 1) return &x;
+  BlockState* owner = x.peers->members[rank - 1];
+  if (x.checks.any) {
+    PropagateClock(x, *owner);
+    if (op.dst > 0 || op.list_written) PropagateClock(*owner, x);  // it looks at something there
   }
-  if (owner->alive_threads > 0) return owner;
+  if (owner->progress.alive_threads > 0) return owner;
   Report(x, op, Hazard::Kind::kOutOfBounds, lane,
          "reaches into shared memory of block " + std::to_string(rank - 1) +
              " of the cluster, which has ended");
   return nullptr;
 }
 
-std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t address,
+std::byte* WindowPointer(BlockState& x, const Op& op, int lane, Space space, uint64_t address,
                          uint64_t bytes, const char* verb) {
   const auto inside = [&](uint64_t size) {
     return address + bytes <= size && address + bytes >= address;
   };
   switch (space) {
     case Space::kShared: {
-      if (inside(x.shared.size())) return x.shared.data() + address;
-      Exec* owner = SharedOwner(x, op, lane, address);
+      if (inside(x.shared.bytes.size())) return x.shared.bytes.data() + address;
+      BlockState* owner = SharedOwner(x, op, lane, address);
       if (owner == nullptr) return nullptr;
-      if (inside(owner->shared.size())) return owner->shared.data() + address;
+      if (inside(owner->shared.bytes.size())) return owner->shared.bytes.data() + address;
       Report(x, op, Hazard::Kind::kOutOfBounds, lane,
              std::string(verb) + " of " + std::to_string(bytes) + " bytes at shared address " +
-                 Hex(address) + ", the block has " + std::to_string(x.shared.size()),
+                 Hex(address) + ", the block has " + std::to_string(x.shared.bytes.size()),
              {Space::kShared, address, {}});
       return nullptr;
     }
     case Space::kLocal: {
       const uint64_t per_thread = x.kernel->local_bytes;
-      if (inside(per_thread)) return x.local.data() + x.ThreadOf(lane) * per_thread + address;
+      if (inside(per_thread)) return x.local.bytes.data() + x.ThreadOf(lane) * per_thread + address;
       Report(x, op, Hazard::Kind::kOutOfBounds, lane,
              std::string(verb) + " at local address " + Hex(address) + ", the thread has " +
                  std::to_string(per_thread) + " bytes",
@@ -111,21 +112,21 @@ std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t 
 
 // ---- order
 // ---------------------------------------------------------------------------------------------------------
-void DeviceFence(Exec& x) { x.launch->clock->Fence(x.serial, x.epoch); }
+void DeviceFence(BlockState& x) { x.launch->clock->Fence(x.global.serial, x.shadow.epoch); }
 
-void OrderAll(Exec& x) {
-  if (x.races) DeviceFence(x);
-  x.cluster_epoch = ++x.epoch;
-  TellCluster(x);
+void OrderAll(BlockState& x) {
+  if (x.checks.global_races) DeviceFence(x);
+  x.cluster.synchronised_epoch = ++x.shadow.epoch;
+  PropagateToCluster(x);
 }
 
-void OrderGang(Gang& gang) {
-  for (Exec* member : gang.members) {
-    if (member->races && gang.members.size() > 1) DeviceFence(*member);
-    member->cluster_epoch = ++member->epoch;
+void OrderPeers(CoScheduledBlocks& gang) {
+  for (BlockState* member : gang.members) {
+    if (member->checks.global_races && gang.members.size() > 1) DeviceFence(*member);
+    member->cluster.synchronised_epoch = ++member->shadow.epoch;
   }
   if (gang.members.size() > 1) {
-    for (Exec* member : gang.members) Acquire(*member);
+    for (BlockState* member : gang.members) Acquire(*member);
   }
 }
 

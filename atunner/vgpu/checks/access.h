@@ -9,7 +9,7 @@ namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
 std::string Hex(uint64_t v);
 
-inline uint64_t AddressOf(const Exec& x, const Op& op, int lane) {
+inline uint64_t AddressOf(const BlockState& x, const Op& op, int lane) {
   if (op.src[0] == INT32_MIN) return op.imm;
   const uint32_t* a = x.Source(op.src[0]);
   // The register may lie below zero, and only its sum with the offset in shared memory.
@@ -35,22 +35,23 @@ inline Space Resolve(Space space, uint64_t& address) {
   }
 }
 
-bool CheckAligned(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes);
-/// The allocation around an access joins Exec::ranges; nullptr after reporting that there is none.
-std::byte* FindGlobal(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
+bool CheckAligned(BlockState& x, const Op& op, int lane, uint64_t address, uint32_t bytes);
+/// The allocation around an access joins BlockState::ranges; nullptr after reporting that there is
+/// none.
+std::byte* FindGlobal(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
                       const char* verb);
 /// Forgets the remembered allocations when one was freed meanwhile.
-inline void ForgetFreed(Exec& x) {
+inline void ForgetFreed(BlockState& x) {
   const uint32_t now = x.launch->memory->generation();
-  if (now == x.generation) return;
-  x.ranges = {};
-  x.generation = now;
+  if (now == x.allocations.generation) return;
+  x.allocations.ranges = {};
+  x.allocations.generation = now;
 }
 /// Host pointer of a global access, or nullptr after reporting.
-inline std::byte* GlobalPointer(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
-                                const char* verb) {
+inline std::byte* GlobalPointer(BlockState& x, const Op& op, int lane, uint64_t address,
+                                uint64_t bytes, const char* verb) {
   ForgetFreed(x);
-  for (const Range& range : x.ranges) {
+  for (const Range& range : x.allocations.ranges) {
     if (range.Contains(address, address + bytes) && address + bytes >= address)
       return reinterpret_cast<std::byte*>(address);
   }
@@ -58,98 +59,102 @@ inline std::byte* GlobalPointer(Exec& x, const Op& op, int lane, uint64_t addres
 }
 /// The block whose shared memory an address means: the cluster's block of the rank in its upper
 /// bits, which it loses. nullptr after reporting.
-Exec* SharedOwner(Exec& x, const Op& op, int lane, uint64_t& address);
+BlockState* SharedOwner(BlockState& x, const Op& op, int lane, uint64_t& address);
 /// Whether a shared address lies in another block of the cluster.
-inline bool IsRemote(const Exec& x, uint64_t address) {
+inline bool IsRemote(const BlockState& x, uint64_t address) {
   const uint64_t rank = (address & ~kWindowMask) >> kRankShift;
-  return rank != 0 && rank != x.rank + 1;
+  return rank != 0 && rank != x.cluster.rank + 1;
 }
 /// Host pointer of an access to shared, local or parameter memory, or nullptr after reporting.
-std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t address,
+std::byte* WindowPointer(BlockState& x, const Op& op, int lane, Space space, uint64_t address,
                          uint64_t bytes, const char* verb);
 
 /// Checks and marks of the shared-memory shadow. `address` may name another block of the cluster:
 /// then only initialisation is looked at.
-void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes);
-void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, bool same_value,
-                 bool atomic);
+void ShadowRead(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes);
+void ShadowWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
+                 bool same_value, bool atomic);
 /// Notes a read of a word of this block: of several readers in one warp the latest stands for all;
 /// of several warps nobody can.
-inline void NoteReader(Exec& x, uint64_t word, uint16_t thread, uint32_t line) {
-  SharedShadow& s = x.shadow[word];
-  const bool others = s.read_epoch == x.epoch &&
-                      (s.reader >= kSeveral || s.reader / kLanes != x.warp->index);
-  s.reader = others ? uint16_t{kSeveral} : thread;
-  s.read_epoch = x.epoch;
+inline void NoteReader(BlockState& x, uint64_t word, uint16_t thread, uint32_t line) {
+  SharedShadow& s = x.shadow.words[word];
+  const bool others = s.read_epoch == x.shadow.epoch &&
+                      (s.reader >= kSeveralThreads || s.reader / kLanes != x.warp->index);
+  s.reader = others ? uint16_t{kSeveralThreads} : thread;
+  s.read_epoch = x.shadow.epoch;
   s.read_sync = x.warp->sync_epoch;
   s.read_line = line;
-  const bool quiet = s.initialised == 0xf && s.in_flight == 0 && s.writer != kBulkParty &&
-                     s.write_epoch != x.epoch;
-  if (others && quiet) x.calm[word] = x.epoch;
+  const bool quiet = s.initialised == 0xf && s.in_flight == 0 && s.writer != kBulkAccessor &&
+                     s.write_epoch != x.shadow.epoch;
+  if (others && quiet) x.shadow.only_read_in[word] = x.shadow.epoch;
 }
 /// A word of shared memory gets a value: whatever undefined register was stored there is gone.
-inline void Fill(Exec& owner, uint64_t word) {
-  if (!owner.hollow.empty()) std::memset(owner.hollow.data() + 4 * word, 0, 4);
+inline void Fill(BlockState& owner, uint64_t word) {
+  if (!owner.shadow.undefined_bytes.empty())
+    std::memset(owner.shadow.undefined_bytes.data() + 4 * word, 0, 4);
 }
 /// Whether what a word of this block holds may still change, or be unknown, for the current thread:
 /// it was written with no synchronisation between.
-bool WriteUnordered(const Exec& x, const SharedShadow& s, uint16_t thread);
+bool WriteUnordered(const BlockState& x, const SharedShadow& s, uint16_t thread);
 /// Whether anything was written to the word of a shared address.
-bool Initialised(Exec& x, uint64_t address);
+bool Initialised(BlockState& x, uint64_t address);
 
 // Global memory: global_access.cpp.
 /// Reads of global memory by the lanes of `mask`, all within `range`: unwritten bytes and races.
-void CheckGlobalRead(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses,
+void CheckGlobalRead(BlockState& x, const Op& op, uint32_t mask, const uint64_t* addresses,
                      uint32_t bytes, const Range& range, Layout layout);
 /// Likewise of all lanes, side by side from `first` upwards, where nothing is wrong; false: look
 /// closer.
-bool ReadDenseQuietly(Exec& x, const Op& op, uint64_t first, uint32_t bytes, const Range& range);
+bool ReadDenseQuietly(BlockState& x, const Op& op, uint64_t first, uint32_t bytes,
+                      const Range& range);
 /// One lane's write. `value`: what it stores, which is stored here then, so that nobody comes
 /// between; `atomic`: races are not looked for.
-void CheckGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes,
+void CheckGlobalWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint32_t bytes,
                       const Range& range, const std::byte* value, bool atomic);
 /// A store by lanes that lie side by side, which is made here. False: look at each lane, nothing
 /// was done for good.
-bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
-                const Range& range, Layout layout);
+bool StoreDense(BlockState& x, const Op& op, uint32_t mask, const uint64_t* addresses,
+                uint32_t bytes, const Range& range, Layout layout);
 /// Likewise of single words that lie anywhere and that nobody else touched.
-bool StoreApart(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
-                const Range& range);
+bool StoreApart(BlockState& x, const Op& op, uint32_t mask, const uint64_t* addresses,
+                uint32_t bytes, const Range& range);
 /// A single access of any size by one lane, of instructions that address global memory themselves.
-void NoteGlobalRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes);
-void NoteGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
+void NoteGlobalRead(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes);
+void NoteGlobalWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
                      const std::byte* value = nullptr, bool atomic = false);
-/// `at` lies in Exec::local.
-void CheckLocalRead(Exec& x, const Op& op, int lane, const std::byte* at, uint32_t bytes);
-void MarkLocal(Exec& x, const std::byte* at, uint64_t bytes, bool defined = true);
+/// `at` lies in BlockState::local.
+void CheckLocalRead(BlockState& x, const Op& op, int lane, const std::byte* at, uint32_t bytes);
+void MarkLocal(BlockState& x, const std::byte* at, uint64_t bytes, bool defined = true);
 /// The remembered range around an address that GlobalPointer found.
-const Range* RangeOf(const Exec& x, uint64_t address);
+const Range* RangeOf(const BlockState& x, uint64_t address);
 /// A fence for the whole device: what the block did so far can be seen by those that look from now
 /// on.
-void DeviceFence(Exec& x);
+void DeviceFence(BlockState& x);
 /// A thread has looked at what others publish: an atomic, a volatile load.
-inline void Acquire(Exec& x) {
-  if (x.races) x.acquired = x.launch->clock->Now();
+inline void Acquire(BlockState& x) {
+  if (x.checks.global_races) x.global.acquired = x.launch->clock->Now();
 }
 /// All blocks of the gang have met.
-void OrderGang(Gang& gang);
+void OrderPeers(CoScheduledBlocks& gang);
 
-void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool store);
+void CountGlobal(BlockState& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes,
+                 bool store);
 /// Likewise of all lanes side by side, from `first` upwards.
-void CountDense(Exec& x, uint64_t first, uint32_t bytes, bool store);
+void CountDense(BlockState& x, uint64_t first, uint32_t bytes, bool store);
 /// Those that cp.async reads, whose bytes may not stay in L1.
-void CountCopy(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool past_l1);
+void CountCopy(BlockState& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes,
+               bool past_l1);
 /// A bulk copy's global side.
-void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store);
-void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes);
-inline void CountWavefronts(Exec& x, uint32_t wavefronts) {
-  ++x.counts.shared_requests;
-  x.counts.shared_wavefronts += wavefronts;
-  x.touch = {Touch::Level::kShared, wavefronts};
+void CountBulk(BlockState& x, uint64_t address, uint64_t bytes, bool store);
+void CountShared(BlockState& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes);
+inline void CountWavefronts(BlockState& x, uint32_t wavefronts) {
+  ++x.counting.total.shared_requests;
+  x.counting.total.shared_wavefronts += wavefronts;
+  x.timing.touch = {Touch::Level::kShared, wavefronts};
 }
 
 /// Synchronisation that the race check cannot follow word by word: what happened before is ordered
 /// before what follows.
-void OrderAll(Exec& x);
+void OrderAll(BlockState& x);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -136,20 +136,21 @@ bool IsBrought(const SectorTable& known, uint64_t sectors, F&& sector) {
 /// sector(0) to sector(access.sectors - 1) are what it touches. `past_l1`: it neither looks for
 /// bytes there nor leaves them.
 template <class F>
-SectorTable::Met CountAccess(Exec& x, const GlobalAccess& access, bool store, bool past_l1,
+SectorTable::Met CountAccess(BlockState& x, const GlobalAccess& access, bool store, bool past_l1,
                              F&& sector) {
-  Counts& counts = x.counts;
-  const bool streams = !store && x.timed && x.kernel->tracks[x.place].streams;
+  Counts& counts = x.counting.total;
+  const bool streams = !store && x.timing.enabled && x.kernel->tracks[x.timing.op].streams;
   const uint64_t kept = streams ? SectorTable::kShortly : x.launch->l1_sectors;
-  const bool brought = x.timed && !store && IsBrought(x.load_sectors, access.sectors, sector);
-  const SectorTable::Met met = (store ? x.store_sectors : x.load_sectors)
+  const bool brought = x.timing.enabled && !store &&
+                       IsBrought(x.counting.load_sectors, access.sectors, sector);
+  const SectorTable::Met met = (store ? x.counting.store_sectors : x.counting.load_sectors)
                                    .Touch(access.sectors, kept, sector);
   const bool found = !store && !past_l1 && !streams && met.fresh == 0 && met.lost == 0;
   const uint32_t wavefronts = access.turns.wavefronts + (found ? 0 : access.turns.late);
   counts.global_wavefronts += wavefronts;
   counts.late_turns += found ? access.turns.late : 0;
   if (store) {
-    x.load_sectors.Pass(access.sectors);  // L1 keeps them too
+    x.counting.load_sectors.Pass(access.sectors);  // L1 keeps them too
     counts.global_stores += 1;
     counts.global_store_sectors += access.sectors;
     counts.global_store_bytes += access.lanes * access.bytes;
@@ -164,7 +165,7 @@ SectorTable::Met CountAccess(Exec& x, const GlobalAccess& access, bool store, bo
   }
   using Level = Touch::Level;
   const Level near = past_l1 || (!store && met.lost > 0) ? Level::kL2 : Level::kL1;
-  x.touch = {met.fresh == 0 ? near : brought ? Level::kL2 : Level::kMiss, wavefronts};
+  x.timing.touch = {met.fresh == 0 ? near : brought ? Level::kL2 : Level::kMiss, wavefronts};
   return met;
 }
 
@@ -173,7 +174,7 @@ struct CountedLanes {
   GlobalAccess access;
   SectorTable::Met met;
 };
-CountedLanes CountLanes(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes,
+CountedLanes CountLanes(BlockState& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes,
                         bool store, bool past_l1) {
   const LanePlaces places(addresses, mask, bytes);
   std::array<uint64_t, size_t{2} * kLanes> sectors;
@@ -186,11 +187,12 @@ CountedLanes CountLanes(Exec& x, const uint64_t* addresses, uint32_t mask, uint3
 
 // ---- counting
 // ------------------------------------------------------------------------------------------------------
-void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool store) {
+void CountGlobal(BlockState& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes,
+                 bool store) {
   CountLanes(x, addresses, mask, bytes, store, false);
 }
 
-void CountDense(Exec& x, uint64_t first, uint32_t bytes, bool store) {
+void CountDense(BlockState& x, uint64_t first, uint32_t bytes, bool store) {
   const uint64_t end = first + uint64_t{bytes} * kLanes;
   const uint32_t wavefronts = std::max(1u, bytes / 4);
   const bool aligned = first % (uint64_t{bytes} * kLanes / wavefronts) == 0;
@@ -199,29 +201,32 @@ void CountDense(Exec& x, uint64_t first, uint32_t bytes, bool store) {
   CountAccess(x, access, store, false, [first](size_t i) { return first / 32 + i; });
 }
 
-void CountCopy(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool past_l1) {
+void CountCopy(BlockState& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes,
+               bool past_l1) {
   const auto [access, met] = CountLanes(x, addresses, mask, bytes, false, past_l1);
-  x.counts.async_copy_bytes += access.lanes * bytes;
-  x.touch.copied = static_cast<uint32_t>(past_l1 ? access.sectors : met.fresh + met.lost) * 32;
+  x.counting.total.async_copy_bytes += access.lanes * bytes;
+  x.timing.touch.copied = static_cast<uint32_t>(past_l1 ? access.sectors : met.fresh + met.lost) *
+                          32;
 }
 
-void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
+void CountBulk(BlockState& x, uint64_t address, uint64_t bytes, bool store) {
   const uint64_t first = address / 32;
   const uint64_t end = (address + bytes + 31) / 32;
-  const SectorTable::Met met = (store ? x.store_sectors : x.load_sectors)
+  const SectorTable::Met met = (store ? x.counting.store_sectors : x.counting.load_sectors)
                                    .Touch(end - first, x.launch->l1_sectors,
                                           [first](size_t i) { return first + i; });
-  (store ? x.counts.global_stores : x.counts.global_loads) += 1;
-  (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += end - first;
-  (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += bytes;
+  (store ? x.counting.total.global_stores : x.counting.total.global_loads) += 1;
+  (store ? x.counting.total.global_store_sectors : x.counting.total.global_load_sectors) += end -
+                                                                                            first;
+  (store ? x.counting.total.global_store_bytes : x.counting.total.global_load_bytes) += bytes;
   if (store) {  // what comes into shared memory passes beside what is read there
-    x.counts.global_wavefronts += (bytes + 127) / 128;
-    x.counts.async_wavefronts += (bytes + 127) / 128;
+    x.counting.total.global_wavefronts += (bytes + 127) / 128;
+    x.counting.total.async_wavefronts += (bytes + 127) / 128;
   }
-  x.counts.bulk_sectors += end - first;
+  x.counting.total.bulk_sectors += end - first;
   if (store) return;
-  x.counts.reread_sectors += end - first - met.fresh;
-  x.read_before = x.read_before && met.fresh == 0;
+  x.counting.total.reread_sectors += end - first - met.fresh;
+  x.timing.read_before = x.timing.read_before && met.fresh == 0;
 }
 
 namespace {
@@ -239,7 +244,7 @@ uint32_t Packets(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
 }
 }  // namespace
 
-void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
+void CountShared(BlockState& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
   const uint64_t base = addresses[std::countr_zero(mask)];
   PatternTable::Pattern pattern{bytes, mask, {}, 0};
   ForLanes(mask, [&](int l) {
@@ -249,7 +254,7 @@ void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t byt
   if (bytes % 4 != 0) {
     worst = Wavefronts(addresses, mask, bytes);
   } else {
-    PatternTable::Pattern& known = x.conflicts.Place(pattern);
+    PatternTable::Pattern& known = x.counting.conflicts.Place(pattern);
     if (!known.Same(pattern)) {
       pattern.wavefronts = Wavefronts(addresses, mask, bytes);
       known = pattern;
@@ -260,8 +265,8 @@ void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t byt
   bool remote = false;
   ForLanes(mask, [&](int l) { remote |= IsRemote(x, addresses[l]); });
   if (!remote) return;
-  x.touch = {Touch::Level::kRemote, Packets(addresses, mask, bytes)};
-  x.counts.remote_packets += x.touch.wavefronts;
+  x.timing.touch = {Touch::Level::kRemote, Packets(addresses, mask, bytes)};
+  x.counting.total.remote_packets += x.timing.touch.wavefronts;
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

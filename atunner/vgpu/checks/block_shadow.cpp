@@ -12,13 +12,14 @@ namespace {
 std::string Other(const SharedShadow& word, bool writer) {
   const uint16_t thread = writer ? word.writer : word.reader;
   return (writer ? "written by thread " : "read by ") +
-         (thread >= kProductParty ? std::string("several threads")
-                                  : (writer ? "" : "thread ") + std::to_string(thread)) +
+         (thread >= kProductAccessor ? std::string("several threads")
+                                     : (writer ? "" : "thread ") + std::to_string(thread)) +
          " at line " + std::to_string(writer ? word.write_line : word.read_line) +
          " with no barrier between";
 }
 
-Fault Race(const Exec& x, const Op& op, uint64_t address, const SharedShadow& word, bool writer) {
+Fault Race(const BlockState& x, const Op& op, uint64_t address, const SharedShadow& word,
+           bool writer) {
   Hazard::Site other = SiteOf(x, op, x.block, writer ? word.writer : word.reader);
   other.line = writer ? word.write_line : word.read_line;
   return {Space::kShared, address, other};
@@ -29,28 +30,28 @@ Fault Race(const Exec& x, const Op& op, uint64_t address, const SharedShadow& wo
 constexpr uint8_t kContested = 32;
 
 /// Whether the current thread's write repeats what another lane of its warp did at this line.
-bool SameStatement(const Exec& x, const Op& op, const SharedShadow& s) {
-  return s.writer < kProductParty && s.writer / kLanes == x.warp->index &&
+bool SameStatement(const BlockState& x, const Op& op, const SharedShadow& s) {
+  return s.writer < kProductAccessor && s.writer / kLanes == x.warp->index &&
          s.write_line == LineOf(x, op);
 }
 
-bool SameWarpOrdered(const Exec& x, uint16_t other, uint32_t other_sync) {
-  return other < kProductParty && other / kLanes == x.warp->index &&
+bool SameWarpOrdered(const BlockState& x, uint16_t other, uint32_t other_sync) {
+  return other < kProductAccessor && other / kLanes == x.warp->index &&
          other_sync != x.warp->sync_epoch;
 }
 
 /// Whether the word may still be read by others when the current thread writes it.
-bool ReadUnordered(const Exec& x, const SharedShadow& s, uint16_t thread) {
-  if (s.read_epoch != x.epoch || s.reader == thread) return false;
-  if (s.reader >= kProductParty && s.reader < kBulkParty)
-    return x.warp->index / kGroupWarps != static_cast<uint32_t>(s.reader - kProductParty);
+bool ReadUnordered(const BlockState& x, const SharedShadow& s, uint16_t thread) {
+  if (s.read_epoch != x.shadow.epoch || s.reader == thread) return false;
+  if (s.reader >= kProductAccessor && s.reader < kBulkAccessor)
+    return x.warp->index / kGroupWarps != static_cast<uint32_t>(s.reader - kProductAccessor);
   return !SameWarpOrdered(x, s.reader, s.read_sync);
 }
 
 std::string WrittenBy(const SharedShadow& s) {
-  return s.writer == kBulkParty ? "where the bulk copy at line " + std::to_string(s.write_line) +
-                                      " landed, without waiting for its mbarrier"
-                                : Other(s, true);
+  return s.writer == kBulkAccessor ? "where the bulk copy at line " + std::to_string(s.write_line) +
+                                         " landed, without waiting for its mbarrier"
+                                   : Other(s, true);
 }
 
 uint8_t BytesOfWord(uint64_t word, uint64_t address, uint64_t bytes) {
@@ -60,25 +61,25 @@ uint8_t BytesOfWord(uint64_t word, uint64_t address, uint64_t bytes) {
 }
 
 /// The block that an address means, without reporting: the caller has a pointer already.
-Exec& OwnerOf(Exec& x, uint64_t& address) {
+BlockState& OwnerOf(BlockState& x, uint64_t& address) {
   const uint64_t rank = address >> kRankShift;
   address &= (uint64_t{1} << kRankShift) - 1;
-  return rank == 0 || rank == x.rank + 1 || rank > x.gang->members.size()
+  return rank == 0 || rank == x.cluster.rank + 1 || rank > x.peers->members.size()
              ? x
-             : *x.gang->members[rank - 1];
+             : *x.peers->members[rank - 1];
 }
 
-/// An answer about the operation that Exec::answers keeps, under the number of the question.
+/// An answer about the operation that BlockState::answers keeps, under the number of the question.
 template <class F>
-bool Remembered(Exec& x, const Op& op, uint32_t question, F&& answer) {
-  const auto [known, is_new] = x.answers.try_emplace({&op, question}, false);
+bool Remembered(BlockState& x, const Op& op, uint32_t question, F&& answer) {
+  const auto [known, is_new] = x.log.analyses.try_emplace({&op, question}, false);
   if (is_new) known->second = answer();
   return known->second;
 }
 
 /// Whether unwritten bytes at `at`, of a lane's load of `bytes`, are a struct's padding as far as
 /// one can tell: they are copied, within the block or along with what was written.
-bool IsPadding(Exec& x, const Op& op, const Exec& owner, uint64_t at, uint64_t address,
+bool IsPadding(BlockState& x, const Op& op, const BlockState& owner, uint64_t at, uint64_t address,
                uint64_t bytes) {
   if (op.width == 0 || (op.width < 8 && op.list_size < 2)) return false;
   const auto element = static_cast<uint32_t>((at - address) / op.width);
@@ -90,16 +91,18 @@ bool IsPadding(Exec& x, const Op& op, const Exec& owner, uint64_t at, uint64_t a
                       });
   if (within || !copied) return within;
   for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) {
-    if ((owner.shadow[word].initialised & BytesOfWord(word, address, bytes)) != 0) return true;
+    if ((owner.shadow.words[word].initialised & BytesOfWord(word, address, bytes)) != 0)
+      return true;
   }
   return false;
 }
 
 /// A merge looks one place behind a list's end before it finds that the list has ended; code that
 /// was not optimised puts what it finds there on the stack.
-bool LooksBehindList(Exec& x, const Op& op, const Exec& owner, uint64_t address) {
+bool LooksBehindList(BlockState& x, const Op& op, const BlockState& owner, uint64_t address) {
   if (op.space != Space::kGeneric || op.list_size != 1 || address < 4) return false;
-  if (owner.shadow[address / 4 - 1].initialised == 0 || owner.shadow[address / 4].initialised != 0)
+  if (owner.shadow.words[address / 4 - 1].initialised == 0 ||
+      owner.shadow.words[address / 4].initialised != 0)
     return false;
   return Remembered(x, op, sizeof(Op) - 3,
                     [&] { return OnlyCopied(*x.kernel, op, 0) != Copied::kNo; });
@@ -107,7 +110,7 @@ bool LooksBehindList(Exec& x, const Op& op, const Exec& owner, uint64_t address)
 
 }  // namespace
 
-bool CopiesPieces(Exec& x, const Op& op) {
+bool CopiesPieces(BlockState& x, const Op& op) {
   if (op.width >= 4 || op.list_size < 2) return false;
   return Remembered(x, op, sizeof(Op) - 1, [&] {
     for (uint32_t i = 0; i < op.list_size; ++i) {
@@ -117,32 +120,32 @@ bool CopiesPieces(Exec& x, const Op& op) {
   });
 }
 
-static bool CopiesStack(Exec& x, const Op& op) {
+static bool CopiesStack(BlockState& x, const Op& op) {
   return op.list_size == 1 &&
          Remembered(x, op, sizeof(Op) - 2, [&] { return MayReadUnwritten(*x.kernel, op); });
 }
 
-bool WriteUnordered(const Exec& x, const SharedShadow& s, uint16_t thread) {
-  if (s.writer == kBulkParty) return x.warp->seen_epoch < s.write_epoch;
-  return s.write_epoch == x.epoch && s.writer != thread &&
+bool WriteUnordered(const BlockState& x, const SharedShadow& s, uint16_t thread) {
+  if (s.writer == kBulkAccessor) return x.warp->seen_epoch < s.write_epoch;
+  return s.write_epoch == x.shadow.epoch && s.writer != thread &&
          !SameWarpOrdered(x, s.writer, s.write_sync);
 }
 
-bool Initialised(Exec& x, uint64_t address) {
-  Exec& owner = OwnerOf(x, address);
-  return owner.shadow[address / 4].initialised != 0;
+bool Initialised(BlockState& x, uint64_t address) {
+  BlockState& owner = OwnerOf(x, address);
+  return owner.shadow.words[address / 4].initialised != 0;
 }
 
-void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes) {
+void ShadowRead(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes) {
   const uint64_t shown = address;
-  Exec& owner = OwnerOf(x, address);
+  BlockState& owner = OwnerOf(x, address);
   const auto thread = static_cast<uint16_t>(x.ThreadOf(lane));
   const bool pieces = op.width < 4 && op.list_size > 1;  // of a struct, which may have padding
   const uint64_t used = bytes > 4 && bytes <= 32 ? UsedBytes(*x.kernel, op) : kAllBytes;
   for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) {
     if (used != kAllBytes && word * 4 >= address && (used >> (word * 4 - address) & 0xf) == 0)
       continue;
-    SharedShadow& s = owner.shadow[word];
+    SharedShadow& s = owner.shadow.words[word];
     const uint8_t need = BytesOfWord(word, address, bytes);
     const auto missing = static_cast<uint32_t>(need & ~s.initialised);
     const bool unwritten = pieces ? missing == need : missing != 0;
@@ -167,12 +170,12 @@ void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byte
                     Race(x, op, address, s, true));
     }
     if (&owner != &x) {
-      if (!ReachInto(x, owner, op, lane, word, false)) return;
+      if (!CheckRemoteAccess(x, owner, op, lane, word, false)) return;
       continue;
     }
-    if ((s.in_flight & kReachedInto) != 0 && !MeetReach(x, op, lane, word, false)) return;
+    if ((s.in_flight & kRemoteAccess) != 0 && !CheckAgainstRemote(x, op, lane, word, false)) return;
     if (WriteUnordered(x, s, thread)) {
-      const bool bulk = s.writer == kBulkParty;
+      const bool bulk = s.writer == kBulkAccessor;
       return Report(x, op, bulk ? Hazard::Kind::kAsyncCopyInFlight : Hazard::Kind::kRace, lane,
                     "reads shared address " + Hex(address) + ", " + WrittenBy(s),
                     Race(x, op, address, s, true));
@@ -181,22 +184,24 @@ void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byte
   }
 }
 
-void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, bool same_value,
-                 bool atomic) {
-  Exec& owner = OwnerOf(x, address);
+void ShadowWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
+                 bool same_value, bool atomic) {
+  BlockState& owner = OwnerOf(x, address);
   const auto thread = static_cast<uint16_t>(x.ThreadOf(lane));
   for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) {
-    SharedShadow& s = owner.shadow[word];
+    SharedShadow& s = owner.shadow.words[word];
     const uint8_t written = BytesOfWord(word, address, bytes);
     s.initialised |= written;
-    owner.calm[word] = 0;
+    owner.shadow.only_read_in[word] = 0;
     Fill(owner, word);
     const bool judged = !atomic && !op.relaxed && !same_value;
     if (&owner != &x) {
-      if (judged && !ReachInto(x, owner, op, lane, word, true)) return;
+      if (judged && !CheckRemoteAccess(x, owner, op, lane, word, true)) return;
       continue;
     }
-    if (judged && (s.in_flight & kReachedInto) != 0 && !MeetReach(x, op, lane, word, true)) return;
+    if (judged && (s.in_flight & kRemoteAccess) != 0 &&
+        !CheckAgainstRemote(x, op, lane, word, true))
+      return;
     if (s.in_flight & (kProductRead | kBulkRead | kBulkCopy)) {
       return Report(x, op, Hazard::Kind::kRace, lane,
                     "writes shared address " + Hex(address) +
@@ -207,7 +212,7 @@ void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byt
     const bool whole = written == 0xf;
     if (!atomic && !op.relaxed && whole && !same_value) {
       if (!WriteUnordered(x, s, thread)) {
-        if (s.write_epoch != x.epoch) s.in_flight &= static_cast<uint8_t>(~kContested);
+        if (s.write_epoch != x.shadow.epoch) s.in_flight &= static_cast<uint8_t>(~kContested);
       } else if (SameStatement(x, op, s)) {
         s.in_flight |= kContested;
       } else {
@@ -222,7 +227,7 @@ void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byt
       }
     }
     if (atomic || op.relaxed || !whole) continue;
-    s.write_epoch = x.epoch;
+    s.write_epoch = x.shadow.epoch;
     s.writer = thread;
     s.write_sync = x.warp->sync_epoch;
     s.write_line = LineOf(x, op);
@@ -231,20 +236,20 @@ void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byt
 
 // ---- local memory
 // --------------------------------------------------------------------------------------------------
-void CheckLocalRead(Exec& x, const Op& op, int lane, const std::byte* at, uint32_t bytes) {
-  const uint8_t* defined = x.local_defined.data() + (at - x.local.data());
+void CheckLocalRead(BlockState& x, const Op& op, int lane, const std::byte* at, uint32_t bytes) {
+  const uint8_t* defined = x.local.defined.data() + (at - x.local.bytes.data());
   if (std::any_of(defined, defined + bytes, [](uint8_t d) { return d != 0; })) return;
   if (ReportedBefore(x, op, Hazard::Kind::kUninitialisedLocal) || CopiesStack(x, op)) return;
-  if (at > x.local.data() && defined[-1] != 0 && CopiesPieces(x, op)) return;
-  const uint64_t address = static_cast<uint64_t>(at - x.local.data()) % x.kernel->local_bytes;
+  if (at > x.local.bytes.data() && defined[-1] != 0 && CopiesPieces(x, op)) return;
+  const uint64_t address = static_cast<uint64_t>(at - x.local.bytes.data()) % x.kernel->local_bytes;
   Report(x, op, Hazard::Kind::kUninitialisedLocal, lane,
          "reads local address " + Hex(address) + " before anything was written there",
          {Space::kLocal, address, {}});
 }
 
-void MarkLocal(Exec& x, const std::byte* at, uint64_t bytes, bool defined) {
-  if (x.check_global && bytes != 0)
-    std::memset(x.local_defined.data() + (at - x.local.data()), defined, bytes);
+void MarkLocal(BlockState& x, const std::byte* at, uint64_t bytes, bool defined) {
+  if (x.checks.memory && bytes != 0)
+    std::memset(x.local.defined.data() + (at - x.local.bytes.data()), defined, bytes);
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -8,19 +8,20 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
 /// A lane of `x` reads or writes a word of `owner`, another block. False after reporting.
-bool ReachInto(Exec& x, Exec& owner, const Op& op, int lane, uint64_t word, bool write);
-/// A lane of `x` touches a word of its own that others reached into (kReachedInto). False after
+bool CheckRemoteAccess(BlockState& x, BlockState& owner, const Op& op, int lane, uint64_t word,
+                       bool write);
+/// A lane of `x` touches a word of its own that others reached into (kRemoteAccess). False after
 /// reporting.
-bool MeetReach(Exec& x, const Op& op, int lane, uint64_t word, bool write);
+bool CheckAgainstRemote(BlockState& x, const Op& op, int lane, uint64_t word, bool write);
 /// The last thread of the block has ended: others must not have been in its memory without word to
 /// it.
-void CheckLastReach(Exec& x);
+void CheckLastRemoteAccess(BlockState& x);
 
 /// Word of all that `from` did and heard so far reaches `to`, by whatever way.
-void Tell(const Exec& from, Exec& to);
+void PropagateClock(const BlockState& from, BlockState& to);
 /// Likewise the whole cluster: a fence, an atomic, a volatile store.
-void TellCluster(const Exec& x);
+void PropagateToCluster(const BlockState& x);
 /// Whether `x` may know what the other block did in `epoch`.
-bool HasHeard(const Exec& x, const Exec& other, uint32_t epoch);
+bool HappenedBefore(const BlockState& x, const BlockState& other, uint32_t epoch);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -13,7 +13,7 @@ namespace {
 
 // ---- reads
 // ---------------------------------------------------------------------------------------------------------
-void CheckLineRead(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses,
+void CheckLineRead(BlockState& x, const Op& op, const LinePart& part, const uint64_t* addresses,
                    uint32_t bytes, const GlobalShadow& shadow) {
   for (uint32_t m = part.lanes; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
@@ -32,7 +32,7 @@ void CheckLineRead(Exec& x, const Op& op, const LinePart& part, const uint64_t* 
   }
 }
 
-inline void NoteRead(const Exec& x, const LineAccess& now, uint64_t line,
+inline void NoteRead(const BlockState& x, const LineAccess& now, uint64_t line,
                      const GlobalShadow& shadow) {
   LineAccess& last = shadow.lines[line].last;
   if (last.serial != now.serial && InThisLaunch(x, last.serial)) shadow.foreign[line] = last;
@@ -47,7 +47,7 @@ inline void NoteRead(const Exec& x, const LineAccess& now, uint64_t line,
   last.words_per_lane = now.words_per_lane;
 }
 
-void ReadLine(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses,
+void ReadLine(BlockState& x, const Op& op, const LinePart& part, const uint64_t* addresses,
               uint32_t bytes, const Pattern& pattern, const GlobalShadow& shadow) {
   const LineLock lock(x, shadow.base + part.line * kShadowLineBytes);
   const LineAccess now = AccessOf(x, op, part, pattern, shadow);
@@ -56,7 +56,7 @@ void ReadLine(Exec& x, const Op& op, const LinePart& part, const uint64_t* addre
   NoteRead(x, now, part.line, shadow);
 }
 
-void CheckReadRaces(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses,
+void CheckReadRaces(BlockState& x, const Op& op, uint32_t mask, const uint64_t* addresses,
                     const Pattern& pattern, uint32_t bytes, const GlobalShadow& shadow) {
   if (pattern.dense) {
     ForLines(pattern, shadow, [&](const LinePart& part, uint64_t, uint64_t) {
@@ -112,7 +112,7 @@ uint32_t UndefinedLanes(uint32_t mask, const uint64_t* addresses, uint32_t bytes
 }
 
 /// Lanes that look at nothing but undefined bytes, of a load that drops some of what it reads.
-uint32_t UndefinedUse(const Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses,
+uint32_t UndefinedUse(const BlockState& x, const Op& op, uint32_t mask, const uint64_t* addresses,
                       uint32_t bytes, const GlobalShadow& shadow) {
   const uint64_t used = UsedBytes(*x.kernel, op);
   if (used == kAllBytes) return 0;
@@ -126,7 +126,7 @@ uint32_t UndefinedUse(const Exec& x, const Op& op, uint32_t mask, const uint64_t
   return undefined;
 }
 
-void ReportUndefined(Exec& x, const Op& op, int lane, uint64_t address) {
+void ReportUndefined(BlockState& x, const Op& op, int lane, uint64_t address) {
   if (ReportedBefore(x, op, Hazard::Kind::kUninitialisedGlobal)) return;
   Report(x, op, Hazard::Kind::kUninitialisedGlobal, lane,
          "reads " + Hex(address) + " before anything was written there, " +
@@ -136,18 +136,18 @@ void ReportUndefined(Exec& x, const Op& op, int lane, uint64_t address) {
 
 }  // namespace
 
-void CheckGlobalRead(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses,
+void CheckGlobalRead(BlockState& x, const Op& op, uint32_t mask, const uint64_t* addresses,
                      uint32_t bytes, const Range& range, Layout layout) {
-  if (range.shadow == nullptr || !(x.check || x.races)) return;
+  if (range.shadow == nullptr || !(x.checks.any || x.checks.global_races)) return;
   const GlobalShadow& shadow = *range.shadow;
-  if (shadow.complete && (!x.races || op.relaxed)) return;
+  if (shadow.complete && (!x.checks.global_races || op.relaxed)) return;
   const Pattern pattern = PatternOf(mask, addresses, bytes, layout);
   const auto written = [&] {
     const uint8_t* first = shadow.defined + (addresses[pattern.first] - range.base);
     return AllDefined(first, static_cast<size_t>(pattern.count) * bytes);
   };
   const bool all_defined = shadow.complete || (pattern.dense && written());
-  if (x.check && !all_defined) {
+  if (x.checks.any && !all_defined) {
     uint32_t undefined = UndefinedLanes(mask, addresses, bytes, shadow);
     if (undefined == 0) undefined = UndefinedUse(x, op, mask, addresses, bytes, shadow);
     if (undefined != 0 && CopiesPieces(x, op)) {
@@ -161,15 +161,17 @@ void CheckGlobalRead(Exec& x, const Op& op, uint32_t mask, const uint64_t* addre
       ReportUndefined(x, op, lane, addresses[lane]);
     }
   }
-  if (x.races && !op.relaxed) CheckReadRaces(x, op, mask, addresses, pattern, bytes, shadow);
+  if (x.checks.global_races && !op.relaxed)
+    CheckReadRaces(x, op, mask, addresses, pattern, bytes, shadow);
 }
 
-bool ReadDenseQuietly(Exec& x, const Op& op, uint64_t first, uint32_t bytes, const Range& range) {
+bool ReadDenseQuietly(BlockState& x, const Op& op, uint64_t first, uint32_t bytes,
+                      const Range& range) {
   if (bytes < 4) return false;
-  if (range.shadow == nullptr || !(x.check || x.races)) return true;
+  if (range.shadow == nullptr || !(x.checks.any || x.checks.global_races)) return true;
   const GlobalShadow& shadow = *range.shadow;
-  if (!x.races || op.relaxed) {
-    return !x.check || shadow.complete ||
+  if (!x.checks.global_races || op.relaxed) {
+    return !x.checks.any || shadow.complete ||
            AllDefined(shadow.defined + (first - shadow.base), static_cast<size_t>(kLanes) * bytes);
   }
   // Line by line as ForLines, with what all lines share put together once.
@@ -182,7 +184,7 @@ bool ReadDenseQuietly(Exec& x, const Op& op, uint64_t first, uint32_t bytes, con
     now.words = LowBits(here) << word;
     const uint64_t at = line * kShadowLineBytes + 4 * word;
     const LineLock lock(x, shadow.base + at);
-    if (x.check && !AllDefined(shadow, {line, now.words, 0}, at)) return false;
+    if (x.checks.any && !AllDefined(shadow, {line, now.words, 0}, at)) return false;
     if (!NoOtherWrites(x, shadow, line, now)) return false;
     NoteRead(x, now, line, shadow);
     now.origin = static_cast<int16_t>(now.origin - int16_t{kWordsPerLine});
@@ -192,18 +194,18 @@ bool ReadDenseQuietly(Exec& x, const Op& op, uint64_t first, uint32_t bytes, con
   return true;
 }
 
-void NoteGlobalRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes) {
+void NoteGlobalRead(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes) {
   const Range* range = RangeOf(x, address);
-  if (!x.track || range == nullptr || range->shadow == nullptr || bytes == 0) return;
+  if (!x.checks.track_stores || range == nullptr || range->shadow == nullptr || bytes == 0) return;
   const uint8_t* defined = range->shadow->defined + (address - range->base);
-  if (x.check && !range->shadow->complete && std::memchr(defined, 1, bytes) == nullptr)
+  if (x.checks.any && !range->shadow->complete && std::memchr(defined, 1, bytes) == nullptr)
     ReportUndefined(x, op, lane, address);
 }
 
-void NoteGlobalCopy(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes) {
+void NoteGlobalCopy(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes) {
   NoteGlobalRead(x, op, lane, address, bytes);
   const Range* range = RangeOf(x, address);
-  if (!x.races || range == nullptr || range->shadow == nullptr) return;
+  if (!x.checks.global_races || range == nullptr || range->shadow == nullptr) return;
   const GlobalShadow& shadow = *range->shadow;
   uint64_t addresses[kLanes];
   for (uint64_t at = address; at < address + bytes;) {

@@ -12,7 +12,7 @@ inline constexpr uint32_t kWordsPerLine = kShadowLineBytes / 4;
 
 class LineLock {
  public:
-  LineLock(const Exec& x, uint64_t address)
+  LineLock(const BlockState& x, uint64_t address)
       : flag_(x.launch->parallel ? &x.launch->memory->locks().Of(address) : nullptr) {
     while (flag_ != nullptr && flag_->test_and_set(std::memory_order_acquire)) {
     }
@@ -27,11 +27,11 @@ class LineLock {
   std::atomic_flag* flag_;
 };
 
-inline uint32_t OpIndex(const Exec& x, const Op& op) {
+inline uint32_t OpIndex(const BlockState& x, const Op& op) {
   return static_cast<uint32_t>(&op - x.kernel->ops.data());
 }
 
-inline bool InThisLaunch(const Exec& x, uint32_t serial) {
+inline bool InThisLaunch(const BlockState& x, uint32_t serial) {
   return serial >= x.launch->first_serial;
 }
 
@@ -42,7 +42,7 @@ inline uint32_t BytesOfWord(uint64_t word, uint64_t address, uint64_t bytes) {
   return ((1u << (high - low)) - 1u) << low;
 }
 
-inline void ReportRace(Exec& x, const Op& op, int lane, uint64_t address, const char* verb,
+inline void ReportRace(BlockState& x, const Op& op, int lane, uint64_t address, const char* verb,
                        const char* earlier, uint32_t serial, uint32_t thread, uint32_t other_op) {
   if (ReportedBefore(x, op, Hazard::Kind::kRace)) return;
   const uint64_t block = serial - x.launch->first_serial;
@@ -63,11 +63,11 @@ inline void ReportRace(Exec& x, const Op& op, int lane, uint64_t address, const 
 }
 
 /// Whether what `writer` did is in conflict with an access by `thread` now.
-inline bool Unordered(const Exec& x, const WordWriter& writer, uint32_t thread) {
+inline bool Unordered(const BlockState& x, const WordWriter& writer, uint32_t thread) {
   if (!InThisLaunch(x, writer.serial)) return false;
-  if (writer.serial != x.serial)
-    return !x.launch->clock->Ordered(writer.serial, writer.epoch, x.acquired);
-  if (writer.epoch != x.epoch || writer.thread == thread) return false;
+  if (writer.serial != x.global.serial)
+    return !x.launch->clock->Ordered(writer.serial, writer.epoch, x.global.acquired);
+  if (writer.epoch != x.shadow.epoch || writer.thread == thread) return false;
   return writer.thread / kLanes != x.warp->index || writer.sync == x.warp->sync_epoch;
 }
 
@@ -81,10 +81,11 @@ inline std::optional<uint32_t> ThreadOf(const LineAccess& reader, uint32_t word)
 /// Whether an earlier read of a word is in conflict with a write by `thread` now. Where another
 /// block has synchronised at all, what it read is taken for ordered: releasing reads needs no
 /// fence.
-inline bool Unordered(const Exec& x, const LineAccess& reader, uint32_t word, uint32_t thread) {
+inline bool Unordered(const BlockState& x, const LineAccess& reader, uint32_t word,
+                      uint32_t thread) {
   if (!InThisLaunch(x, reader.serial) || ((reader.words >> word) & 1u) == 0) return false;
-  if (reader.serial != x.serial) return x.acquired == 0;
-  if (reader.epoch != x.epoch) return false;
+  if (reader.serial != x.global.serial) return x.global.acquired == 0;
+  if (reader.epoch != x.shadow.epoch) return false;
   if (reader.warp != x.warp->index) return true;
   const auto by = ThreadOf(reader, word);
   return reader.sync == x.warp->sync_epoch && by && *by != thread;
@@ -152,10 +153,10 @@ struct LinePart {
   uint32_t lanes = 0;
 };
 
-inline LineAccess AccessOf(const Exec& x, const Op& op, const LinePart& part,
+inline LineAccess AccessOf(const BlockState& x, const Op& op, const LinePart& part,
                            const Pattern& pattern, const GlobalShadow& shadow) {
-  LineAccess access{x.serial,
-                    x.epoch,
+  LineAccess access{x.global.serial,
+                    x.shadow.epoch,
                     x.warp->sync_epoch,
                     part.words,
                     OpIndex(x, op),
@@ -191,15 +192,16 @@ inline bool ForLines(const Pattern& pattern, const GlobalShadow& shadow, F&& f) 
 }
 
 /// Whether nothing was written to the line that an access by this block could be in conflict with.
-inline bool NoOtherWrites(const Exec& x, const GlobalShadow& shadow, uint64_t line,
+inline bool NoOtherWrites(const BlockState& x, const GlobalShadow& shadow, uint64_t line,
                           const LineAccess& now) {
   const uint32_t serial = shadow.lines[line].write_serial;
   if (!InThisLaunch(x, serial)) return true;
   const LineWrites& writes = shadow.writes[line];
-  if (serial != x.serial || writes.several == x.launch->first_serial) return false;
+  if (serial != x.global.serial || writes.several == x.launch->first_serial) return false;
   const LineAccess& writer = writes.writer;
-  return writes.epoch < x.epoch || (writes.words & now.words) == 0 ||
-         (writer.serial == x.serial && writer.SameThreads(now) && (now.words & ~writer.words) == 0);
+  return writes.epoch < x.shadow.epoch || (writes.words & now.words) == 0 ||
+         (writer.serial == x.global.serial && writer.SameThreads(now) &&
+          (now.words & ~writer.words) == 0);
 }
 
 /// Whether the words of a part were written, all their bytes, which begin at `at`.

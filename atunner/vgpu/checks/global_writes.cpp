@@ -6,7 +6,7 @@ namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
 /// Whether a load read the word at `word` along with others, and drops it.
-bool DropsWord(const Exec& x, const LineAccess& reader, uint64_t word) {
+bool DropsWord(const BlockState& x, const LineAccess& reader, uint64_t word) {
   if (reader.op >= x.kernel->ops.size()) return false;
   const Op& load = x.kernel->ops[reader.op];
   // a power of two, and loads are aligned
@@ -14,17 +14,18 @@ bool DropsWord(const Exec& x, const LineAccess& reader, uint64_t word) {
   return bytes > 4 && load.list_written && Dropped(*x.kernel, load, word & (bytes - 1), 4);
 }
 
-bool IsMine(const Exec& x, const WordWriter& writer, std::optional<uint32_t> thread) {
-  return writer.serial == x.serial && writer.thread == thread && writer.epoch == x.epoch;
+bool IsMine(const BlockState& x, const WordWriter& writer, std::optional<uint32_t> thread) {
+  return writer.serial == x.global.serial && writer.thread == thread &&
+         writer.epoch == x.shadow.epoch;
 }
 
 /// Of several that write the same value none stands for all.
-void ShareWord(const Exec& x, WordWriter& writer, std::optional<uint32_t> thread) {
+void ShareWord(const BlockState& x, WordWriter& writer, std::optional<uint32_t> thread) {
   if (InThisLaunch(x, writer.serial) && !IsMine(x, writer, thread)) writer.serial = 0;
 }
 
 /// False after reporting a race of a write to one word.
-bool CheckWordWrite(Exec& x, const Op& op, int lane, uint64_t word, uint32_t bytes,
+bool CheckWordWrite(BlockState& x, const Op& op, int lane, uint64_t word, uint32_t bytes,
                     const WordWriter& writer, const LineAccess& last, const LineAccess& foreign) {
   const uint32_t thread = x.ThreadOf(lane);
   if ((writer.bytes & bytes) != 0 && Unordered(x, writer, thread)) {
@@ -55,17 +56,17 @@ bool ChangesNothing(const LineWrite& write, bool defined) {
          std::memcmp(reinterpret_cast<const void*>(write.address), write.value, write.bytes) == 0;
 }
 
-void NoteWriter(const Exec& x, uint64_t line, uint32_t words, const GlobalShadow& shadow) {
+void NoteWriter(const BlockState& x, uint64_t line, uint32_t words, const GlobalShadow& shadow) {
   uint32_t& serial = shadow.lines[line].write_serial;
   LineWrites& writes = shadow.writes[line];
-  const bool goes_on = serial == x.serial && writes.epoch == x.epoch;
+  const bool goes_on = serial == x.global.serial && writes.epoch == x.shadow.epoch;
   writes.words = (goes_on ? writes.words : 0) | words;
-  if (serial != x.serial && InThisLaunch(x, serial)) writes.several = x.launch->first_serial;
-  serial = x.serial;
-  writes.epoch = x.epoch;
+  if (serial != x.global.serial && InThisLaunch(x, serial)) writes.several = x.launch->first_serial;
+  serial = x.global.serial;
+  writes.epoch = x.shadow.epoch;
 }
 
-void WriteLine(Exec& x, const Op& op, int lane, const LineWrite& write,
+void WriteLine(BlockState& x, const Op& op, int lane, const LineWrite& write,
                const GlobalShadow& shadow) {
   const uint64_t index = (write.address - shadow.base) / kShadowLineBytes;
   const LineLock lock(x, write.address);
@@ -91,8 +92,8 @@ void WriteLine(Exec& x, const Op& op, int lane, const LineWrite& write,
     }
     clean = clean && CheckWordWrite(x, op, lane, word, covered, writer, shadow.lines[index].last,
                                     shadow.foreign[index]);
-    writer = {x.serial,
-              x.epoch,
+    writer = {x.global.serial,
+              x.shadow.epoch,
               x.warp->sync_epoch,
               thread & 1023u,
               (IsMine(x, writer, thread) ? writer.bytes | covered : covered) & 15u,
@@ -104,21 +105,23 @@ void WriteLine(Exec& x, const Op& op, int lane, const LineWrite& write,
 // ---- dense writes
 // ---------------------------------------------------------------------------------------------------
 /// Whether an earlier read cannot be in conflict with a write.
-bool NoConflict(const Exec& x, const LineAccess& reader, const LineAccess& now) {
+bool NoConflict(const BlockState& x, const LineAccess& reader, const LineAccess& now) {
   if (!InThisLaunch(x, reader.serial) || (reader.words & now.words) == 0) return true;
-  if (reader.serial != x.serial) return x.acquired != 0;
-  return reader.epoch != x.epoch || reader.SameThreads(now);
+  if (reader.serial != x.global.serial) return x.global.acquired != 0;
+  return reader.epoch != x.shadow.epoch || reader.SameThreads(now);
 }
 
 /// Whether nothing that was done to the line before can be in conflict with a write.
-bool NoConflict(const Exec& x, uint64_t line, const LineAccess& now, const GlobalShadow& shadow) {
+bool NoConflict(const BlockState& x, uint64_t line, const LineAccess& now,
+                const GlobalShadow& shadow) {
   return NoOtherWrites(x, shadow, line, now) && NoConflict(x, shadow.lines[line].last, now) &&
          NoConflict(x, shadow.foreign[line], now);
 }
 
 constexpr int kFewWords = 8;
 
-void RecordWrite(const Exec& x, const LineAccess& now, uint64_t line, const GlobalShadow& shadow) {
+void RecordWrite(const BlockState& x, const LineAccess& now, uint64_t line,
+                 const GlobalShadow& shadow) {
   LineAccess& writer = shadow.writes[line].writer;
   if (std::popcount(now.words) >= kFewWords) {
     if (InThisLaunch(x, writer.serial)) Spell(shadow, line, writer.words & ~now.words);
@@ -135,10 +138,12 @@ void RecordWrite(const Exec& x, const LineAccess& now, uint64_t line, const Glob
   }
 }
 
-void ShareWords(const Exec& x, const LineAccess& now, uint64_t line, const GlobalShadow& shadow) {
+void ShareWords(const BlockState& x, const LineAccess& now, uint64_t line,
+                const GlobalShadow& shadow) {
   if (!InThisLaunch(x, shadow.lines[line].write_serial)) return;
   LineAccess& writer = shadow.writes[line].writer;
-  const bool mine = writer.serial == x.serial && writer.SameThreads(now) && writer.epoch == x.epoch;
+  const bool mine = writer.serial == x.global.serial && writer.SameThreads(now) &&
+                    writer.epoch == x.shadow.epoch;
   if ((writer.words & now.words) != 0 && InThisLaunch(x, writer.serial) && !mine) {
     Spell(shadow, line, writer.words & ~now.words);
     writer.serial = 0;
@@ -157,7 +162,7 @@ void GatherElement(const uint32_t* from, int stride, int lanes, std::byte* to, s
 
 /// The stored values of a dense access, lane by lane: as the register has them, or gathered in
 /// `room`.
-const std::byte* StoredValues(const Exec& x, const Op& op, const Pattern& pattern,
+const std::byte* StoredValues(const BlockState& x, const Op& op, const Pattern& pattern,
                               std::byte* room) {
   const int stride = op.width == 8 || (op.variant & 1) ? 2 : 1;
   for (int i = 0; i < op.list_size; ++i) {
@@ -183,7 +188,7 @@ const std::byte* StoredValues(const Exec& x, const Op& op, const Pattern& patter
 // ----------------------------------------------------------------------------------------
 /// Stores what the lanes of a part write to its line, words of registers; false where another
 /// access may be in the way.
-bool WriteWords(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses,
+bool WriteWords(BlockState& x, const Op& op, const LinePart& part, const uint64_t* addresses,
                 const GlobalShadow& shadow) {
   const LineLock lock(x, shadow.base + part.line * kShadowLineBytes);
   const LineAccess now = AccessOf(x, op, part, {}, shadow);
@@ -199,8 +204,8 @@ bool WriteWords(Exec& x, const Op& op, const LinePart& part, const uint64_t* add
     const uint64_t word = (addresses[l] - shadow.base) / 4;
     const bool same_value = ChangesNothing(write,
                                            AllDefined(shadow.defined + 4 * word, write.bytes));
-    const WordWriter writer{x.serial,
-                            x.epoch,
+    const WordWriter writer{x.global.serial,
+                            x.shadow.epoch,
                             x.warp->sync_epoch,
                             x.ThreadOf(l) & 1023u,
                             15u,
@@ -223,15 +228,15 @@ bool WriteWords(Exec& x, const Op& op, const LinePart& part, const uint64_t* add
 
 }  // namespace
 
-bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
-                const Range& range, Layout layout) {
+bool StoreDense(BlockState& x, const Op& op, uint32_t mask, const uint64_t* addresses,
+                uint32_t bytes, const Range& range, Layout layout) {
   const Pattern pattern = PatternOf(mask, addresses, bytes, layout);
   if (!pattern.dense || range.shadow == nullptr) return false;
   std::byte room[kLanes * 32];
   const std::byte* values = StoredValues(x, op, pattern, room);
   const GlobalShadow& shadow = *range.shadow;
   const uint64_t low = addresses[pattern.first] - shadow.base;
-  if (!x.races || op.relaxed) {
+  if (!x.checks.global_races || op.relaxed) {
     const size_t all = static_cast<size_t>(pattern.count) * bytes;
     std::memset(shadow.defined + low, 1, all);
     std::memcpy(reinterpret_cast<void*>(addresses[pattern.first]), values, all);
@@ -254,11 +259,11 @@ bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses,
   });
 }
 
-bool StoreApart(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
-                const Range& range) {
+bool StoreApart(BlockState& x, const Op& op, uint32_t mask, const uint64_t* addresses,
+                uint32_t bytes, const Range& range) {
   const bool words = op.width == 4 && bytes == 4u * op.list_size && bytes <= 32 &&
                      (op.variant & 1) == 0;
-  if (!words || !x.races || op.relaxed || range.shadow == nullptr) return false;
+  if (!words || !x.checks.global_races || op.relaxed || range.shadow == nullptr) return false;
   const GlobalShadow& shadow = *range.shadow;
   LinePart part;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
@@ -276,10 +281,10 @@ bool StoreApart(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses,
   return WriteWords(x, op, part, addresses, shadow);
 }
 
-void CheckGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes,
+void CheckGlobalWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint32_t bytes,
                       const Range& range, const std::byte* value, bool atomic) {
   if (range.shadow == nullptr) return;
-  if (!x.races || atomic || op.relaxed) {
+  if (!x.checks.global_races || atomic || op.relaxed) {
     std::memset(range.shadow->defined + (address - range.base), 1, bytes);
     return;
   }
@@ -292,10 +297,10 @@ void CheckGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_
   }
 }
 
-void NoteGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
+void NoteGlobalWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
                      const std::byte* value, bool atomic) {
   const Range* range = RangeOf(x, address);
-  if (x.track && range != nullptr && bytes != 0)
+  if (x.checks.track_stores && range != nullptr && bytes != 0)
     CheckGlobalWrite(x, op, lane, address, static_cast<uint32_t>(bytes), *range, value, atomic);
 }
 

@@ -10,7 +10,7 @@ constexpr size_t kMaxHazardsKept = 256;  // of all blocks of one thread, when th
 
 }  // namespace
 
-Hazard::Site SiteOf(const Exec& x, const Op& op, uint64_t block, uint32_t thread) {
+Hazard::Site SiteOf(const BlockState& x, const Op& op, uint64_t block, uint32_t thread) {
   const Place& place = PlaceOf(*x.kernel, op);
   return {place.source_line ? x.launch->module->SourceFile(place.source_file) : "", place.Shown(),
           block, thread};
@@ -24,8 +24,8 @@ bool IsHarmless(Hazard::Kind kind) {
          kind == Hazard::Kind::kRace;
 }
 
-Hazard Describe(const Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what,
-                const Fault& fault) {
+Hazard Describe(const BlockState& x, const Op& op, Hazard::Kind kind, int lane,
+                const std::string& what, const Fault& fault) {
   Hazard hazard;
   hazard.kind = kind;
   hazard.kernel = x.kernel->function->name;
@@ -46,42 +46,44 @@ Hazard Describe(const Exec& x, const Op& op, Hazard::Kind kind, int lane, const 
   return hazard;
 }
 
-bool Wanted(const Exec& x, Hazard::Kind kind) {
-  return ((x.launch->groups | static_cast<uint8_t>(HazardGroup::kMemory)) &
+bool Wanted(const BlockState& x, Hazard::Kind kind) {
+  return ((x.launch->options.groups | static_cast<uint8_t>(HazardGroup::kMemory)) &
           static_cast<uint8_t>(GroupOf(kind))) != 0;
 }
 
-std::pair<uint32_t, Hazard::Kind> KeyOf(const Exec& x, const Op& op, Hazard::Kind kind) {
+std::pair<uint32_t, Hazard::Kind> KeyOf(const BlockState& x, const Op& op, Hazard::Kind kind) {
   return {static_cast<uint32_t>(&op - x.kernel->ops.data()), kind};
 }
 }  // namespace
 
-bool ReportedBefore(Exec& x, const Op& op, Hazard::Kind kind) {
-  const auto at = x.reported.find(KeyOf(x, op, kind));
-  if (at == x.reported.end()) return false;
-  ++x.hazards[at->second].count;
-  x.stop = x.stop || !x.launch->keep_going || !IsHarmless(kind);
+bool ReportedBefore(BlockState& x, const Op& op, Hazard::Kind kind) {
+  const auto at = x.log.reported.find(KeyOf(x, op, kind));
+  if (at == x.log.reported.end()) return false;
+  ++x.log.hazards[at->second].count;
+  x.stop = x.stop || !x.launch->options.keep_going || !IsHarmless(kind);
   return true;
 }
 
-void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what,
+void Report(BlockState& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what,
             const Fault& fault) {
   // What the block cannot go on after is told even if nobody asked.
   const HazardGroup group = GroupOf(kind);
   if (!Wanted(x, kind) && (group == HazardGroup::kInit || group == HazardGroup::kRace)) return;
-  x.stop = x.stop || !x.launch->keep_going || !IsHarmless(kind);
+  x.stop = x.stop || !x.launch->options.keep_going || !IsHarmless(kind);
   if (ReportedBefore(x, op, kind)) return;
-  if (x.hazards.size() >= (x.launch->keep_going ? kMaxHazardsKept : kMaxHazards)) return;
-  x.reported[KeyOf(x, op, kind)] = x.hazards.size();
-  x.hazards.push_back(Describe(x, op, kind, lane, what, fault));
+  if (x.log.hazards.size() >= (x.launch->options.keep_going ? kMaxHazardsKept : kMaxHazards))
+    return;
+  x.log.reported[KeyOf(x, op, kind)] = x.log.hazards.size();
+  x.log.hazards.push_back(Describe(x, op, kind, lane, what, fault));
 }
 
-void ReportUnwritten(Exec& x, const Op& op, int lane, const std::string& what, const Fault& fault) {
-  if (x.unwritten || !Wanted(x, Hazard::Kind::kUninitialisedShared)) return;
-  const auto [known, is_new] = x.answers.try_emplace({&op, 0}, false);
+void ReportUnwritten(BlockState& x, const Op& op, int lane, const std::string& what,
+                     const Fault& fault) {
+  if (x.shadow.unwritten_read || !Wanted(x, Hazard::Kind::kUninitialisedShared)) return;
+  const auto [known, is_new] = x.log.analyses.try_emplace({&op, 0}, false);
   if (is_new) known->second = OnlyChosenBetween(*x.kernel, op);
   if (known->second) return;
-  x.unwritten = Describe(x, op, Hazard::Kind::kUninitialisedShared, lane, what, fault);
+  x.shadow.unwritten_read = Describe(x, op, Hazard::Kind::kUninitialisedShared, lane, what, fault);
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

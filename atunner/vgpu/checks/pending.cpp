@@ -8,14 +8,14 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-bool Fenced(const Exec& x, const AsyncIssuer& by, const SharedShadow& s) {
+bool Fenced(const BlockState& x, const AsyncIssuer& by, const SharedShadow& s) {
   const uint32_t writer = s.writer / kLanes;
-  return by.proxy_epoch > s.write_epoch || x.proxy_seen > s.write_epoch ||
+  return by.proxy_epoch > s.write_epoch || x.async.proxy_epoch > s.write_epoch ||
          (writer < x.warps.size() && x.warps[writer].proxy_epoch > s.write_epoch);
 }
 
 /// Whether all warps that issue a read may rely on what a thread wrote; its own warp may.
-bool OrderedBefore(const Exec& x, const AsyncIssuer& by, const SharedShadow& s) {
+bool OrderedBefore(const BlockState& x, const AsyncIssuer& by, const SharedShadow& s) {
   for (uint32_t warp = by.first_warp; warp < by.first_warp + by.warps; ++warp) {
     if (warp != s.writer / kLanes && x.warps[warp].seen_epoch <= s.write_epoch) return false;
   }
@@ -24,17 +24,17 @@ bool OrderedBefore(const Exec& x, const AsyncIssuer& by, const SharedShadow& s) 
 
 /// Why an asynchronous read must not happen yet.
 enum class Conflict : uint8_t { kNone, kInFlight, kNotAwaited, kNoBarrier, kNoFence };
-Conflict ReadConflict(const Exec& x, const AsyncIssuer& by, const SharedShadow& s) {
+Conflict ReadConflict(const BlockState& x, const AsyncIssuer& by, const SharedShadow& s) {
   if (s.in_flight & (kThreadCopy | kBulkCopy)) return Conflict::kInFlight;
-  if (s.writer == kNobody || s.write_epoch == 0) return Conflict::kNone;
-  if (s.writer == kBulkParty)
+  if (s.writer == kNoAccessor || s.write_epoch == 0) return Conflict::kNone;
+  if (s.writer == kBulkAccessor)
     return by.seen_epoch >= s.write_epoch ? Conflict::kNone : Conflict::kNotAwaited;
   if (by.seen_epoch <= s.write_epoch && !OrderedBefore(x, by, s)) return Conflict::kNoBarrier;
   return Fenced(x, by, s) ? Conflict::kNone : Conflict::kNoFence;
 }
 
-void ReportConflict(Exec& x, const Op& op, int lane, uint64_t word, Conflict conflict) {
-  const SharedShadow& s = x.shadow[word];
+void ReportConflict(BlockState& x, const Op& op, int lane, uint64_t word, Conflict conflict) {
+  const SharedShadow& s = x.shadow.words[word];
   const std::string line = " at line " + std::to_string(s.write_line);
   const std::string wrote = ", which thread " + std::to_string(s.writer) + " wrote" + line;
   const std::string why = conflict == Conflict::kInFlight
@@ -52,33 +52,34 @@ void ReportConflict(Exec& x, const Op& op, int lane, uint64_t word, Conflict con
 
 /// Whether reads that a word remembers may still go on when a bulk copy overwrites it.
 bool StillRead(const AsyncIssuer& by, const SharedShadow& s) {
-  if (s.reader == kNobody || s.read_epoch == 0 || by.seen_epoch > s.read_epoch) return false;
-  if (s.reader >= kProductParty && s.reader < kBulkParty)
-    return by.first_warp / kGroupWarps != static_cast<uint32_t>(s.reader - kProductParty);
-  return s.reader == kSeveral || s.reader / kLanes - by.first_warp >= by.warps;
+  if (s.reader == kNoAccessor || s.read_epoch == 0 || by.seen_epoch > s.read_epoch) return false;
+  if (s.reader >= kProductAccessor && s.reader < kBulkAccessor)
+    return by.first_warp / kGroupWarps != static_cast<uint32_t>(s.reader - kProductAccessor);
+  return s.reader == kSeveralThreads || s.reader / kLanes - by.first_warp >= by.warps;
 }
 
 /// Whether a word's last reads are of its own block, which has told the other one nothing since.
-bool ReadWithoutWord(const Exec& owner, const Exec& other, const SharedShadow& s) {
-  return s.reader != kNobody && s.read_epoch != 0 && !HasHeard(other, owner, s.read_epoch);
+bool ReadWithoutWord(const BlockState& owner, const BlockState& other, const SharedShadow& s) {
+  return s.reader != kNoAccessor && s.read_epoch != 0 &&
+         !HappenedBefore(other, owner, s.read_epoch);
 }
 
-void MarkReads(Exec& x, const AsyncReads& reads, InFlight flag) {
+void MarkReads(BlockState& x, const AsyncReads& reads, InFlight flag) {
   for (const WordRange& range : reads.ranges) {
     for (uint32_t w = range.first; w < range.first + range.count; ++w)
-      x.shadow[w].in_flight = static_cast<uint8_t>(x.shadow[w].in_flight | flag);
+      x.shadow.words[w].in_flight = static_cast<uint8_t>(x.shadow.words[w].in_flight | flag);
   }
 }
 
 /// The words of finished reads are read now; another read of the same words may still go on.
-void EndReads(Exec& x, const AsyncReads& reads) {
+void EndReads(BlockState& x, const AsyncReads& reads) {
   for (const WordRange& range : reads.ranges) {
     for (uint32_t w = range.first; w < range.first + range.count; ++w) {
-      SharedShadow& s = x.shadow[w];
+      SharedShadow& s = x.shadow.words[w];
       s.in_flight = static_cast<uint8_t>(s.in_flight & ~(kProductRead | kBulkRead));
-      x.calm[w] = 0;
+      x.shadow.only_read_in[w] = 0;
       s.reader = reads.reader;
-      s.read_epoch = x.epoch;
+      s.read_epoch = x.shadow.epoch;
       s.read_line = reads.line;
     }
   }
@@ -110,7 +111,7 @@ void Remember(Warp& warp, uint32_t group, const Op& op) {
 
 /// A copy of a register whose value is still to come is one itself: compilers move accumulators
 /// around.
-void FollowMove(Exec& x, const Op& op) {
+void FollowMove(BlockState& x, const Op& op) {
   Warp& warp = *x.warp;
   uint32_t group = 0;
   for (const PendingProduct& product : warp.products) {
@@ -122,7 +123,7 @@ void FollowMove(Exec& x, const Op& op) {
   Hold(warp, *x.kernel, op);
 }
 
-void CheckHeld(Exec& x, const Op& op) {
+void CheckHeld(BlockState& x, const Op& op) {
   const auto held = [&](int32_t slot) {
     return slot > 0 ? x.warp->held[static_cast<size_t>(slot)] : kFree;
   };
@@ -142,7 +143,7 @@ void CheckHeld(Exec& x, const Op& op) {
 
 }  // namespace
 
-AsyncIssuer IssuingThread(const Exec& x, int lane) {
+AsyncIssuer IssuingThread(const BlockState& x, int lane) {
   const Warp& warp = *x.warp;
   return {static_cast<uint16_t>(x.ThreadOf(lane)),
           warp.index,
@@ -152,11 +153,11 @@ AsyncIssuer IssuingThread(const Exec& x, int lane) {
           kBulkRead};
 }
 
-AsyncIssuer IssuingGroup(const Exec& x) {
+AsyncIssuer IssuingGroup(const BlockState& x) {
   AsyncIssuer by;
   by.first_warp = x.warp->index / kGroupWarps * kGroupWarps;
   by.warps = std::min<uint32_t>(kGroupWarps, static_cast<uint32_t>(x.warps.size()) - by.first_warp);
-  by.party = static_cast<uint16_t>(kProductParty + by.first_warp / kGroupWarps);
+  by.party = static_cast<uint16_t>(kProductAccessor + by.first_warp / kGroupWarps);
   by.flag = kProductRead;
   by.seen_epoch = x.warp->seen_epoch;
   for (const Warp& warp : std::span(x.warps).subspan(by.first_warp, by.warps)) {
@@ -166,35 +167,36 @@ AsyncIssuer IssuingGroup(const Exec& x) {
   return by;
 }
 
-bool NoteBulkWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
+bool NoteBulkWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
                    uint64_t barrier) {
-  if (!x.check) return true;
-  Exec* owner = SharedOwner(x, op, lane, address);
-  Exec* same = SharedOwner(x, op, lane, barrier);
+  if (!x.checks.any) return true;
+  BlockState* owner = SharedOwner(x, op, lane, address);
+  BlockState* same = SharedOwner(x, op, lane, barrier);
   if (owner == nullptr || same == nullptr) return false;
   return AsyncWrite(*owner, x, op, lane, IssuingThread(x, lane), address, bytes, barrier);
 }
 
-bool NoteBulkRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, bool grouped) {
-  if (!x.check) return true;
-  Exec* owner = SharedOwner(x, op, lane, address);
+bool NoteBulkRead(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
+                  bool grouped) {
+  if (!x.checks.any) return true;
+  BlockState* owner = SharedOwner(x, op, lane, address);
   if (owner != &x) return owner != nullptr;
   AsyncIssuer by = IssuingThread(x, lane);
   if (!AsyncRead(x, op, lane, by, address, bytes)) return false;
-  AsyncReads reads{by.party, x.bulk_groups[by.party], LineOf(x, op), {}};
+  AsyncReads reads{by.party, x.async.bulk_groups[by.party], LineOf(x, op), {}};
   reads.ranges.push_back(
       {static_cast<uint32_t>(address / 4), static_cast<uint32_t>((bytes + 3) / 4)});
   if (grouped)
-    x.async_reads.push_back(std::move(reads));
+    x.async.reads.push_back(std::move(reads));
   else
     EndReads(x, reads);
   return true;
 }
 
-bool AsyncRead(Exec& x, const Op& op, int lane, const AsyncIssuer& by, uint64_t address,
+bool AsyncRead(BlockState& x, const Op& op, int lane, const AsyncIssuer& by, uint64_t address,
                uint64_t bytes) {
   for (uint64_t word = address / 4; word < (address + bytes + 3) / 4; ++word) {
-    SharedShadow& s = x.shadow[word];
+    SharedShadow& s = x.shadow.words[word];
     if (s.initialised != 0xf)
       ReportUnwritten(
           x, op, lane,
@@ -208,13 +210,13 @@ bool AsyncRead(Exec& x, const Op& op, int lane, const AsyncIssuer& by, uint64_t 
   return true;
 }
 
-bool AsyncWrite(Exec& owner, Exec& issuer_block, const Op& op, int lane, const AsyncIssuer& by,
-                uint64_t address, uint64_t bytes, uint64_t barrier) {
+bool AsyncWrite(BlockState& owner, BlockState& issuer_block, const Op& op, int lane,
+                const AsyncIssuer& by, uint64_t address, uint64_t bytes, uint64_t barrier) {
   const auto first = static_cast<uint32_t>(address / 4);
   const auto words = static_cast<uint32_t>((address + bytes + 3) / 4) - first;
   const bool reduces = op.dst2 < 0;  // may meet others at the same place
   for (uint32_t word = first; word < first + words; ++word) {
-    SharedShadow& s = owner.shadow[word];
+    SharedShadow& s = owner.shadow.words[word];
     const char* conflict = s.in_flight & (kProductRead | kBulkRead)
                                ? ", which an asynchronous operation still reads"
                            : s.in_flight & kBulkCopy && !reduces
@@ -230,48 +232,48 @@ bool AsyncWrite(Exec& owner, Exec& issuer_block, const Op& op, int lane, const A
       return false;
     }
     s.initialised = 0xf;
-    owner.calm[word] = 0;
+    owner.shadow.only_read_in[word] = 0;
     Fill(owner, word);
     s.in_flight = static_cast<uint8_t>(s.in_flight | kBulkCopy);
   }
-  owner.landings.push_back({barrier, false, first, words, LineOf(issuer_block, op)});
+  owner.async.landings.push_back({barrier, false, first, words, LineOf(issuer_block, op)});
   return true;
 }
 
-void FinishReads(Exec& x, uint16_t party, uint32_t groups) {
+void FinishReads(BlockState& x, uint16_t party, uint32_t groups) {
   bool any = false;
-  std::erase_if(x.async_reads, [&](const AsyncReads& reads) {
+  std::erase_if(x.async.reads, [&](const AsyncReads& reads) {
     if (reads.reader != party || reads.group >= groups) return false;
     EndReads(x, reads);
     return any = true;
   });
   if (!any) return;
-  for (const AsyncReads& reads : x.async_reads)
-    MarkReads(x, reads, reads.reader >= kProductParty ? kProductRead : kBulkRead);
+  for (const AsyncReads& reads : x.async.reads)
+    MarkReads(x, reads, reads.reader >= kProductAccessor ? kProductRead : kBulkRead);
 }
 
-void FinishPhase(Exec& x, uint64_t barrier) {
-  x.phase_epoch[barrier] = x.epoch;
-  for (BulkLanding& landing : x.landings) landing.complete |= landing.barrier == barrier;
+void FinishPhase(BlockState& x, uint64_t barrier) {
+  x.async.phase_epochs[barrier] = x.shadow.epoch;
+  for (BulkLanding& landing : x.async.landings) landing.complete |= landing.barrier == barrier;
 }
 
-void SeePhase(Exec& x, uint64_t barrier) {
-  const auto at = x.phase_epoch.find(barrier);
-  if (at == x.phase_epoch.end()) return;
+void SeePhase(BlockState& x, uint64_t barrier) {
+  const auto at = x.async.phase_epochs.find(barrier);
+  if (at == x.async.phase_epochs.end()) return;
   const auto lands = [&](const BulkLanding& landing) {
     return landing.complete && landing.barrier == barrier;
   };
-  if (std::ranges::any_of(x.landings, lands)) {
-    ++x.epoch;
-    at->second = x.epoch;
+  if (std::ranges::any_of(x.async.landings, lands)) {
+    ++x.shadow.epoch;
+    at->second = x.shadow.epoch;
   }
-  std::erase_if(x.landings, [&](const BulkLanding& landing) {
+  std::erase_if(x.async.landings, [&](const BulkLanding& landing) {
     if (!lands(landing)) return false;
     for (uint32_t w = landing.word; w < landing.word + landing.words; ++w) {
-      SharedShadow& s = x.shadow[w];
+      SharedShadow& s = x.shadow.words[w];
       s.in_flight = static_cast<uint8_t>(s.in_flight & ~kBulkCopy);
-      s.writer = kBulkParty;
-      s.write_epoch = x.epoch;
+      s.writer = kBulkAccessor;
+      s.write_epoch = x.shadow.epoch;
       s.write_line = landing.line;
     }
     return true;
@@ -292,7 +294,7 @@ void ReleaseRegisters(Warp& warp, const Kernel& kernel, uint32_t groups) {
   for (const PendingProduct& product : warp.products) Hold(warp, kernel, *product.op);
 }
 
-void Watch(Exec& x, const Op& op) {
+void Watch(BlockState& x, const Op& op) {
   if (!x.warp->products.empty()) CheckHeld(x, op);
 }
 

@@ -31,32 +31,33 @@ bool IsStoredLater(const Kernel& kernel, const Op& op) {
   return false;
 }
 
-bool Exchanges(Exec& x, const Op& op) {
-  const auto [known, is_new] = x.answers.try_emplace({&op, sizeof(Op) - 4}, false);
+bool Exchanges(BlockState& x, const Op& op) {
+  const auto [known, is_new] = x.log.analyses.try_emplace({&op, sizeof(Op) - 4}, false);
   if (is_new) known->second = IsStoredLater(*x.kernel, op);
   return known->second;
 }
 
 /// Of an address that may name this very block of the cluster.
-WarpExchange& ExchangeAt(Exec& x, uint64_t address) {
-  if (x.exchanges.empty()) x.exchanges.resize(x.shadow.size());
-  return x.exchanges[(address & ((uint64_t{1} << kRankShift) - 1)) / 4];
+WarpExchange& ExchangeAt(BlockState& x, uint64_t address) {
+  if (x.shadow.exchanges.empty()) x.shadow.exchanges.resize(x.shadow.words.size());
+  return x.shadow.exchanges[(address & ((uint64_t{1} << kRankShift) - 1)) / 4];
 }
 
 /// Whether `lane` took part in the access of another lane of its warp, and nothing put the two in
 /// step since.
-bool OutOfStep(const Exec& x, const WarpExchange::Access& access, int lane) {
-  return access.epoch == x.epoch && access.sync == x.warp->sync_epoch &&
+bool OutOfStep(const BlockState& x, const WarpExchange::Access& access, int lane) {
+  return access.epoch == x.shadow.epoch && access.sync == x.warp->sync_epoch &&
          access.thread / kLanes == x.warp->index && access.thread != x.ThreadOf(lane) &&
          (access.lanes >> lane & 1u) != 0;
 }
 
-void Note(const Exec& x, const Op& op, uint32_t mask, int lane, WarpExchange::Access& access) {
-  access = {x.epoch, x.warp->sync_epoch, mask, LineOf(x, op),
+void Note(const BlockState& x, const Op& op, uint32_t mask, int lane,
+          WarpExchange::Access& access) {
+  access = {x.shadow.epoch, x.warp->sync_epoch, mask, LineOf(x, op),
             static_cast<uint16_t>(x.ThreadOf(lane))};
 }
 
-void ReportOutOfStep(Exec& x, const Op& op, int lane, uint64_t address,
+void ReportOutOfStep(BlockState& x, const Op& op, int lane, uint64_t address,
                      const WarpExchange::Access& access, const std::string& what) {
   Hazard::Site other = SiteOf(x, op, x.block, access.thread);
   other.line = access.line;
@@ -68,7 +69,7 @@ void ReportOutOfStep(Exec& x, const Op& op, int lane, uint64_t address,
 
 }  // namespace
 
-void CheckExchangedRead(Exec& x, const Op& op, uint32_t mask, uint32_t distinct,
+void CheckExchangedRead(BlockState& x, const Op& op, uint32_t mask, uint32_t distinct,
                         const uint64_t* addresses) {
   if (!op.is_volatile || op.width * op.list_size != 4 || !Exchanges(x, op)) return;
   ForLanes(distinct, [&](int l) {
@@ -81,7 +82,7 @@ void CheckExchangedRead(Exec& x, const Op& op, uint32_t mask, uint32_t distinct,
   });
 }
 
-void CheckExchangedWrite(Exec& x, const Op& op, uint32_t mask, int lane, uint64_t address,
+void CheckExchangedWrite(BlockState& x, const Op& op, uint32_t mask, int lane, uint64_t address,
                          bool same_value) {
   if (!op.is_volatile || op.width * op.list_size != 4 || IsRemote(x, address)) return;
   WarpExchange& word = ExchangeAt(x, address);

@@ -9,10 +9,10 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
 /// Reads of the lanes `distinct` of `mask`, at shared addresses.
-void CheckExchangedRead(Exec& x, const Op& op, uint32_t mask, uint32_t distinct,
+void CheckExchangedRead(BlockState& x, const Op& op, uint32_t mask, uint32_t distinct,
                         const uint64_t* addresses);
 /// One of the writes of `mask`. `same_value`: it changes nothing.
-void CheckExchangedWrite(Exec& x, const Op& op, uint32_t mask, int lane, uint64_t address,
+void CheckExchangedWrite(BlockState& x, const Op& op, uint32_t mask, int lane, uint64_t address,
                          bool same_value);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -2,13 +2,48 @@
 #include <algorithm>
 #include <functional>
 
-#include "atunner/vgpu/decode/decoder.h"
+#include "atunner/vgpu/decode/decoders.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
 using ptx::Instruction;
+using ptx::Operand;
 using ptx::Type;
+
+enum class Family : uint8_t {
+  kArithmetic,
+  kVideo,
+  kLogic,
+  kCompare,
+  kConvert,
+  kSpecial,
+  kMemory,
+  kAtomic,
+  kMulticast,
+  kAsync,
+  kWarp,
+  kMatrix,
+  kTensor,
+  kWmma,
+  kWgmma,
+  kMove,
+  kAddressSpace,
+  kBarrier,
+  kBranch,
+  kExit,
+  kReturn,
+  kTrap,
+  kTexture,
+  kCall
+};
+
+/// One line of op.def.
+struct Row {
+  const char* opcode;
+  OpClass op_class;
+  Family family;
+};
 
 constexpr Row kTable[] = {
 #define ATUNNER_PTX_OP(opcode, op_class, family) {opcode, OpClass::op_class, Family::k##family},
@@ -68,92 +103,8 @@ OpClass ClassOf(const Row& row, const Instruction& instruction, Type type, Space
   }
 }
 
-}  // namespace
-
-// ---- instructions
-// -------------------------------------------------------------------------------------------------
-Status Decoder::DecodeOne(const Instruction& instruction, Op& op) {
-  const Row* row = FindRow(instruction.opcode);
-  if (row == nullptr) return Unsupported(instruction);
-  if (instruction.guard >= 0) {
-    op.guard = slots_[static_cast<size_t>(instruction.guard)];
-    op.guard_negated = instruction.guard_negated;
-  }
-  Form form{&instruction};
-  for (const std::string& modifier : instruction.modifiers) {
-    if (const Type type = ptx::ParseType(modifier); type != Type::kNone) {
-      form.from = form.type;
-      form.type = type;
-    }
-  }
-  const auto partial = [](const Operand& operand) {
-    return operand.minus || !operand.part.empty();
-  };
-  if (row->family != Family::kVideo && std::ranges::any_of(instruction.operands, partial))
-    return Unsupported(instruction, ": parts of registers");
-  ATUNNER_RETURN_IF_ERROR(ByFamily(*row, form, op));
-  op.op_class = ClassOf(*row, instruction, form.type, op.space);
-  const bool handled = op.flow == Flow::kNone || op.flow == Flow::kCollective ||
-                       op.flow == Flow::kPatient || op.flow == Flow::kAligned;
-  if (handled && op.run == nullptr) return Unsupported(instruction);
-  return {};
-}
-
-Status Decoder::ByFamily(const Row& row, const Form& form, Op& op) {
-  const Instruction& instruction = *form.instruction;
-  switch (row.family) {
-    case Family::kArithmetic:
-    case Family::kVideo:
-    case Family::kSpecial:
-    case Family::kLogic:
-    case Family::kConvert:
-      return DecodePlain(row, form, op);
-    case Family::kCompare:
-      return DecodeCompare(form, op);
-    case Family::kMove:
-      return DecodeMove(form, op);
-    case Family::kAddressSpace:
-      return DecodeAddressSpace(form, op);
-    case Family::kMemory:
-      return DecodeMemory(form, op);
-    case Family::kAtomic:
-      return DecodeAtomic(form, op);
-    case Family::kMulticast:
-      return DecodeMulticast(form, op);
-    case Family::kAsync:
-      return DecodeAsync(form, op);
-    case Family::kWarp:
-      return DecodeWarp(form, op);
-    case Family::kMatrix:
-      return DecodeMatrix(form, op);
-    case Family::kTensor:
-      return DecodeTensor(form, op);
-    case Family::kWmma:
-      return DecodeWmma(form, op);
-    case Family::kWgmma:
-      return DecodeWgmma(form, op);
-    case Family::kTexture:
-      return DecodeTexture(form, op);
-    case Family::kBarrier:
-      return DecodeBarrier(form, op);
-    case Family::kBranch:
-      return DecodeBranch(instruction, op);
-    case Family::kExit:
-      op.flow = Flow::kExit;
-      return {};
-    case Family::kReturn:
-      return DecodeReturn(op);
-    case Family::kTrap:
-      op.flow = Flow::kTrap;
-      return {};
-    case Family::kCall:
-      return DecodeCall(instruction, op);
-  }
-  return {};
-}
-
 /// A special register, extended; old texts say that it has 16 bits.
-static bool ConvertsSpecial(const Instruction& i) {
+bool ConvertsSpecial(const Instruction& i) {
   const auto unsigned_word = [](const std::string& type) { return type == "u32" || type == "u16"; };
   return i.opcode == "cvt" && i.operands.size() == 2 &&
          i.operands[1].kind == ptx::Operand::Kind::kSpecial && i.modifiers.size() == 2 &&
@@ -161,25 +112,133 @@ static bool ConvertsSpecial(const Instruction& i) {
          (i.modifiers[0].starts_with('u') || i.modifiers[0].starts_with('s'));
 }
 
-Status Decoder::DecodePlain(const Row& row, const Form& form, Op& op) {
+/// The address of a variable in the function's stack frame.
+void FrameAddress(BlockState& x, const Op& op, uint32_t mask) {
+  uint32_t* d = x.Slot(op.dst);
+  const uint32_t* frame = x.Source(op.src[0]);
+  ForLanes(mask, [&](int l) {
+    if (op.width == 8)
+      Lane<uint64_t>::Set(d, l, frame[l] + op.imm);
+    else
+      d[l] = frame[l] + static_cast<uint32_t>(op.imm);
+  });
+}
+
+/// Halves of 128 bits, each as a 64-bit register lies; the list holds the destinations and then the
+/// sources.
+void MoveWide(BlockState& x, const Op& op, uint32_t mask) {
+  const int32_t* list = x.kernel->lists.data() + op.list;
+  uint64_t halves[2][kLanes];
+  for (int h = 0; h < 2; ++h)
+    ForLanes(mask, [&](int l) { halves[h][l] = Lane<uint64_t>::Get(x.Source(list[2 + h]), l); });
+  for (int h = 0; h < 2; ++h)
+    ForLanes(mask, [&](int l) { Lane<uint64_t>::Set(x.Slot(list[h]), l, halves[h][l]); });
+}
+
+Status DecodeWideMove(DecodeContext& c, const Instruction& instruction, Op& op) {
+  const std::vector<int32_t> to = c.Halves(instruction.operands[0]);
+  const std::vector<int32_t> from = c.Halves(instruction.operands[1]);
+  if (to.empty() || from.empty()) return c.Unsupported(instruction);
+  op.list = static_cast<uint32_t>(c.kernel().lists.size());
+  op.list_size = 4;
+  c.kernel().lists.insert(c.kernel().lists.end(), to.begin(), to.end());
+  c.kernel().lists.insert(c.kernel().lists.end(), from.begin(), from.end());
+  op.run = MoveWide;
+  return {};
+}
+
+Status DecodeMove(DecodeContext& c, const Form& form, Op& op) {
+  const Instruction& instruction = *form.instruction;
+  if (instruction.operands.size() != 2) return c.Unsupported(instruction);
+  if (form.type == Type::kB128) return DecodeWideMove(c, instruction, op);
+  const Operand& to = instruction.operands[0];
+  const Operand& from = instruction.operands[1];
+  const int bytes = ptx::BitsOf(form.type) / 8;
+  if (to.kind == Operand::Kind::kVector || from.kind == Operand::Kind::kVector) {
+    const bool unpack = to.kind == Operand::Kind::kVector;
+    const std::vector<Operand>& elements = unpack ? to.elements : from.elements;
+    if (elements.empty() || bytes % static_cast<int>(elements.size()) != 0)
+      return c.Unsupported(instruction);
+    op.width = static_cast<uint8_t>(bytes / static_cast<int>(elements.size()));
+    if (op.width > 4) return c.Unsupported(instruction);
+    ATUNNER_RETURN_IF_ERROR(
+        c.List(elements, op, instruction, unpack, op.width == 4 ? Type::kB32 : Type::kB16));
+    if (unpack) {
+      op.src[0] = c.Source(from, form.type);
+      op.run = op.src[0] == kNoSlot ? nullptr : MoveUnpack;
+    } else {
+      op.dst = c.Destination(to);
+      op.run = op.dst == kNoSlot ? nullptr : MovePack;
+    }
+    return {};
+  }
+  op.dst = c.Destination(to);
+  if (op.dst == kNoSlot) return c.Unsupported(instruction);
+  if (from.kind == Operand::Kind::kSpecial) {
+    const auto special = FindSpecial(from.name);
+    if (!special) return c.Unsupported(instruction, " of " + from.name);
+    op.imm = *special;
+    op.width = static_cast<uint8_t>(c.RegisterBits(to.reg) / 8);
+    if (from.name == "%envreg1" || from.name == "%envreg2") c.kernel().cooperative = true;
+    if (from.name.starts_with("%reserved_smem")) c.kernel().reserved_shared = kReservedShared;
+    op.run = ReadSpecial;
+    return {};
+  }
+  if (from.kind == Operand::Kind::kSymbol) {
+    Space space = Space::kGlobal;
+    bool in_frame = false;
+    if (const auto address = c.SymbolAddress(from.name, space, in_frame); address && in_frame) {
+      op.imm = *address + from.bits;
+      op.src[0] = c.frame_slot();
+      op.width = static_cast<uint8_t>(bytes);
+      op.run = FrameAddress;
+      return {};
+    }
+  }
+  op.src[0] = c.Source(from, form.type);
+  if (op.src[0] == kNoSlot && from.kind == Operand::Kind::kImmediate)
+    return c.Unsupported(instruction, ": operand 2");
+  const ptx::Function* const named = c.module().Find(from.name);
+  const bool launches = named != nullptr && named->is_entry;
+  if (op.src[0] == kNoSlot)
+    return c.Unsupported(
+        instruction, " of '" + from.name + (launches ? "': kernels launch no kernels here" : "'"));
+  SetMove(op, ptx::BitsOf(form.type));
+  return {};
+}
+
+/// cvt may read and write 64-bit registers as narrower types: bit 0 of the variant = the source is
+/// one, bit 1 = the destination.
+void MarkWideRegisters(const DecodeContext& c, const Form& form, Op& op) {
+  const auto& operands = form.instruction->operands;
+  const auto wide = [&](const Operand& operand, Type type) {
+    return operand.kind == Operand::Kind::kRegister && c.RegisterBits(operand.reg) == 64 &&
+           ptx::BitsOf(type) < 64;
+  };
+  op.variant = static_cast<uint8_t>((wide(operands[1], form.type) ? 1 : 0) |
+                                    (wide(operands[0], form.from) ? 2 : 0));
+}
+
+Status DecodePlain(DecodeContext& c, const Row& row, const Form& form, Op& op) {
   const std::string& opcode = form.instruction->opcode;
-  if (ConvertsSpecial(*form.instruction)) return DecodeMove(form, op);
+  if (ConvertsSpecial(*form.instruction)) return DecodeMove(c, form, op);
   const size_t least = opcode == "bfi"                      ? 5
                        : opcode == "bfe" || opcode == "mad" ? 4
                        : opcode == "shl" || opcode == "shr" ? 3
                                                             : 2;
   if (form.instruction->operands.size() < least)
-    return Unsupported(*form.instruction, ": too few operands");
-  ATUNNER_RETURN_IF_ERROR(Operands(form, op, form.type));
+    return c.Unsupported(*form.instruction, ": too few operands");
+  ATUNNER_RETURN_IF_ERROR(c.Operands(form, op, form.type));
   const auto& operands = form.instruction->operands;
-  if ((opcode == "prmt" || opcode == "bfe") && op.dst2 >= 0) return Unsupported(*form.instruction);
-  if (opcode == "lop3" && operands.size() == 6) op.src[3] = Source(operands[5], Type::kPred);
+  if ((opcode == "prmt" || opcode == "bfe") && op.dst2 >= 0)
+    return c.Unsupported(*form.instruction);
+  if (opcode == "lop3" && operands.size() == 6) op.src[3] = c.Source(operands[5], Type::kPred);
   if (form.type == Type::kPred) {
     for (const Operand& operand : operands) {
-      if (operand.negated) return Unsupported(*form.instruction, ": negated operand");
+      if (operand.negated) return c.Unsupported(*form.instruction, ": negated operand");
     }
   }
-  ATUNNER_RETURN_IF_ERROR(Complete(*form.instruction, op));
+  ATUNNER_RETURN_IF_ERROR(c.Complete(*form.instruction, op));
   op.run = HalfHandler(form, op);
   if (op.run) return {};
   switch (row.family) {
@@ -197,159 +256,112 @@ Status Decoder::DecodePlain(const Row& row, const Form& form, Op& op) {
       op.run = LogicHandler(form, op);
       break;
     default:
-      MarkWideRegisters(form, op);
+      MarkWideRegisters(c, form, op);
       op.run = ConvertHandler(form, op);
   }
   return {};
 }
 
-/// cvt may read and write 64-bit registers as narrower types: bit 0 of the variant = the source is
-/// one, bit 1 = the destination.
-void Decoder::MarkWideRegisters(const Form& form, Op& op) const {
-  const auto& operands = form.instruction->operands;
-  const auto wide = [&](const Operand& operand, Type type) {
-    return operand.kind == Operand::Kind::kRegister && RegisterBits(operand.reg) == 64 &&
-           ptx::BitsOf(type) < 64;
-  };
-  op.variant = static_cast<uint8_t>((wide(operands[1], form.type) ? 1 : 0) |
-                                    (wide(operands[0], form.from) ? 2 : 0));
-}
-
-Status Decoder::DecodeCompare(const Form& form, Op& op) {
+Status DecodeCompare(DecodeContext& c, const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
-  ATUNNER_RETURN_IF_ERROR(Operands(form, op, form.type));
+  ATUNNER_RETURN_IF_ERROR(c.Operands(form, op, form.type));
   const auto& operands = instruction.operands;
   const bool compares = instruction.opcode == "set" || instruction.opcode == "setp";
-  if (instruction.modifiers.empty()) return Unsupported(instruction);
-  if (operands.size() < (compares ? 3u : 4u)) return Unsupported(instruction);
+  if (instruction.modifiers.empty()) return c.Unsupported(instruction);
+  if (operands.size() < (compares ? 3u : 4u)) return c.Unsupported(instruction);
   uint8_t combination = 0;
   if (compares && operands.size() == 4) {
     combination = form.Has("and") ? 1 : form.Has("or") ? 2 : form.Has("xor") ? 3 : 0;
-    if (combination == 0) return Unsupported(instruction);
+    if (combination == 0) return c.Unsupported(instruction);
     if (operands[3].negated) combination |= 0x80;
   }
   if (instruction.opcode == "selp") combination = operands[3].negated;
   if (compares) op.run = HalfHandler(form, op);
   if (op.run == nullptr) op.run = CompareHandler(form, op);
   op.variant = combination;
-  return Complete(instruction, op);
+  return c.Complete(instruction, op);
 }
 
-namespace {
-/// The address of a variable in the function's stack frame.
-void FrameAddress(Exec& x, const Op& op, uint32_t mask) {
-  uint32_t* d = x.Slot(op.dst);
-  const uint32_t* frame = x.Source(op.src[0]);
-  ForLanes(mask, [&](int l) {
-    if (op.width == 8)
-      Lane<uint64_t>::Set(d, l, frame[l] + op.imm);
-    else
-      d[l] = frame[l] + static_cast<uint32_t>(op.imm);
-  });
-}
-}  // namespace
-
-namespace {
-/// Halves of 128 bits, each as a 64-bit register lies; the list holds the destinations and then the
-/// sources.
-void MoveWide(Exec& x, const Op& op, uint32_t mask) {
-  const int32_t* list = x.kernel->lists.data() + op.list;
-  uint64_t halves[2][kLanes];
-  for (int h = 0; h < 2; ++h)
-    ForLanes(mask, [&](int l) { halves[h][l] = Lane<uint64_t>::Get(x.Source(list[2 + h]), l); });
-  for (int h = 0; h < 2; ++h)
-    ForLanes(mask, [&](int l) { Lane<uint64_t>::Set(x.Slot(list[h]), l, halves[h][l]); });
-}
-}  // namespace
-
-/// The two halves of a 128-bit register, or two 64-bit registers.
-std::vector<int32_t> Decoder::Halves(const Operand& operand) const {
-  const auto bits_of = [&](const Operand& part) {
-    return part.kind == Operand::Kind::kRegister ? RegisterBits(part.reg) : 0;
-  };
-  if (bits_of(operand) == 128) return {Destination(operand), Destination(operand) + 2};
-  std::vector<int32_t> halves;
-  for (const Operand& part : operand.elements) {
-    if (bits_of(part) == 64) halves.push_back(Destination(part));
-  }
-  return halves.size() == 2 && operand.elements.size() == 2 ? halves : std::vector<int32_t>{};
-}
-
-Status Decoder::DecodeWideMove(const Instruction& instruction, Op& op) {
-  const std::vector<int32_t> to = Halves(instruction.operands[0]);
-  const std::vector<int32_t> from = Halves(instruction.operands[1]);
-  if (to.empty() || from.empty()) return Unsupported(instruction);
-  op.list = static_cast<uint32_t>(kernel_.lists.size());
-  op.list_size = 4;
-  kernel_.lists.insert(kernel_.lists.end(), to.begin(), to.end());
-  kernel_.lists.insert(kernel_.lists.end(), from.begin(), from.end());
-  op.run = MoveWide;
-  return {};
-}
-
-Status Decoder::DecodeMove(const Form& form, Op& op) {
+Status ByFamily(DecodeContext& c, const Row& row, const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
-  if (instruction.operands.size() != 2) return Unsupported(instruction);
-  if (form.type == Type::kB128) return DecodeWideMove(instruction, op);
-  const Operand& to = instruction.operands[0];
-  const Operand& from = instruction.operands[1];
-  const int bytes = ptx::BitsOf(form.type) / 8;
-  if (to.kind == Operand::Kind::kVector || from.kind == Operand::Kind::kVector) {
-    const bool unpack = to.kind == Operand::Kind::kVector;
-    const std::vector<Operand>& elements = unpack ? to.elements : from.elements;
-    if (elements.empty() || bytes % static_cast<int>(elements.size()) != 0)
-      return Unsupported(instruction);
-    op.width = static_cast<uint8_t>(bytes / static_cast<int>(elements.size()));
-    if (op.width > 4) return Unsupported(instruction);
-    ATUNNER_RETURN_IF_ERROR(
-        List(elements, op, instruction, unpack, op.width == 4 ? Type::kB32 : Type::kB16));
-    if (unpack) {
-      op.src[0] = Source(from, form.type);
-      op.run = op.src[0] == kNoSlot ? nullptr : MoveUnpack;
-    } else {
-      op.dst = Destination(to);
-      op.run = op.dst == kNoSlot ? nullptr : MovePack;
-    }
-    return {};
-  }
-  op.dst = Destination(to);
-  if (op.dst == kNoSlot) return Unsupported(instruction);
-  if (from.kind == Operand::Kind::kSpecial) {
-    const auto special = FindSpecial(from.name);
-    if (!special) return Unsupported(instruction, " of " + from.name);
-    op.imm = *special;
-    op.width = static_cast<uint8_t>(RegisterBits(to.reg) / 8);
-    if (from.name == "%envreg1" || from.name == "%envreg2") kernel_.cooperative = true;
-    if (from.name.starts_with("%reserved_smem")) kernel_.reserved_shared = kReservedShared;
-    op.run = ReadSpecial;
-    return {};
-  }
-  if (from.kind == Operand::Kind::kSymbol) {
-    Space space = Space::kGlobal;
-    bool in_frame = false;
-    if (const auto address = SymbolAddress(from.name, space, in_frame); address && in_frame) {
-      op.imm = *address + from.bits;
-      op.src[0] = frame_slot_;
-      op.width = static_cast<uint8_t>(bytes);
-      op.run = FrameAddress;
+  switch (row.family) {
+    case Family::kArithmetic:
+    case Family::kVideo:
+    case Family::kSpecial:
+    case Family::kLogic:
+    case Family::kConvert:
+      return DecodePlain(c, row, form, op);
+    case Family::kCompare:
+      return DecodeCompare(c, form, op);
+    case Family::kMove:
+      return DecodeMove(c, form, op);
+    case Family::kAddressSpace:
+      return DecodeAddressSpace(c, form, op);
+    case Family::kMemory:
+      return DecodeMemory(c, form, op);
+    case Family::kAtomic:
+      return DecodeAtomic(c, form, op);
+    case Family::kMulticast:
+      return DecodeMulticast(c, form, op);
+    case Family::kAsync:
+      return DecodeAsync(c, form, op);
+    case Family::kWarp:
+      return DecodeWarp(c, form, op);
+    case Family::kMatrix:
+      return DecodeMatrix(c, form, op);
+    case Family::kTensor:
+      return DecodeTensor(c, form, op);
+    case Family::kWmma:
+      return DecodeWmma(c, form, op);
+    case Family::kWgmma:
+      return DecodeWgmma(c, form, op);
+    case Family::kTexture:
+      return DecodeTexture(c, form, op);
+    case Family::kBarrier:
+      return DecodeBarrier(c, form, op);
+    case Family::kBranch:
+      return DecodeBranch(c, instruction, op);
+    case Family::kExit:
+      op.flow = Flow::kExit;
       return {};
-    }
+    case Family::kReturn:
+      return DecodeReturn(c, op);
+    case Family::kTrap:
+      op.flow = Flow::kTrap;
+      return {};
+    case Family::kCall:
+      return DecodeCall(c, instruction, op);
   }
-  op.src[0] = Source(from, form.type);
-  if (op.src[0] == kNoSlot && from.kind == Operand::Kind::kImmediate)
-    return Unsupported(instruction, ": operand 2");
-  const ptx::Function* const named = module_.Find(from.name);
-  const bool launches = named != nullptr && named->is_entry;
-  if (op.src[0] == kNoSlot)
-    return Unsupported(
-        instruction, " of '" + from.name + (launches ? "': kernels launch no kernels here" : "'"));
-  SetMove(op, ptx::BitsOf(form.type));
   return {};
 }
 
-Result<Kernel> Decode(const ptx::ValidModule& module, const ptx::Function& function,
-                      const std::unordered_map<std::string, uint64_t>& symbols) {
-  return Decoder(module, function, symbols).Run();
+}  // namespace
+
+Status DecodeInstruction(DecodeContext& c, const Instruction& instruction, Op& op) {
+  const Row* row = FindRow(instruction.opcode);
+  if (row == nullptr) return c.Unsupported(instruction);
+  if (instruction.guard >= 0) {
+    op.guard = c.SlotOf(instruction.guard);
+    op.guard_negated = instruction.guard_negated;
+  }
+  Form form{&instruction};
+  for (const std::string& modifier : instruction.modifiers) {
+    if (const Type type = ptx::ParseType(modifier); type != Type::kNone) {
+      form.from = form.type;
+      form.type = type;
+    }
+  }
+  const auto partial = [](const Operand& operand) {
+    return operand.minus || !operand.part.empty();
+  };
+  if (row->family != Family::kVideo && std::ranges::any_of(instruction.operands, partial))
+    return c.Unsupported(instruction, ": parts of registers");
+  ATUNNER_RETURN_IF_ERROR(ByFamily(c, *row, form, op));
+  op.op_class = ClassOf(*row, instruction, form.type, op.space);
+  const bool handled = op.flow == Flow::kNone || op.flow == Flow::kCollective ||
+                       op.flow == Flow::kPatient || op.flow == Flow::kAligned;
+  if (handled && op.run == nullptr) return c.Unsupported(instruction);
+  return {};
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -9,7 +9,7 @@ namespace {
 
 /// Bytes that a lane's cp.async reads; zeros follow. Op::variant: the third operand is a predicate,
 /// 1 = true ignores the source, 2 = false does.
-uint32_t BytesToTake(const Exec& x, const Op& op, int lane) {
+uint32_t BytesToTake(const BlockState& x, const Op& op, int lane) {
   if (op.src[2] == INT32_MIN) return op.width;
   const uint32_t* size = x.Source(op.src[2]);
   if (op.variant == 0) return std::min<uint32_t>(op.width, size[lane]);
@@ -18,7 +18,7 @@ uint32_t BytesToTake(const Exec& x, const Op& op, int lane) {
 
 /// cp.async: the bytes arrive at once, and count as in flight until the thread has waited for their
 /// group.
-void AsyncCopy(Exec& x, const Op& op, uint32_t mask) {
+void AsyncCopy(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t bytes = op.width;
   uint64_t sources[kLanes] = {};
   uint32_t reading = 0;  // lanes that do not fill with zeros alone
@@ -38,42 +38,44 @@ void AsyncCopy(Exec& x, const Op& op, uint32_t mask) {
                                  : nullptr;
     if (take && from == nullptr) return;
     if (take) NoteGlobalCopy(x, op, l, from_address, take), reading |= 1u << l;
-    if (x.check) {
+    if (x.checks.any) {
       ShadowWrite(x, op, l, to_address, bytes, false, false);
       const uint32_t thread = x.ThreadOf(l);
       for (uint64_t w = to_address / 4; w < (to_address + bytes) / 4; ++w) {
-        x.shadow[w].in_flight |= kThreadCopy;
-        x.calm[w] = 0;
+        x.shadow.words[w].in_flight |= kThreadCopy;
+        x.shadow.only_read_in[w] = 0;
       }
-      x.pending[thread].push_back(
-          {static_cast<uint32_t>(to_address / 4), bytes / 4, x.copy_group[thread]});
+      x.async.copies[thread].push_back(
+          {static_cast<uint32_t>(to_address / 4), bytes / 4, x.async.copy_groups[thread]});
     }
     std::memset(to, 0, bytes);
     if (take) std::memcpy(to, from, take);
   }
-  if (x.count && reading != 0) CountCopy(x, sources, reading, bytes, op.variant != 0);
+  if (x.counting.enabled && reading != 0) CountCopy(x, sources, reading, bytes, op.variant != 0);
 }
 
-void AsyncCommit(Exec& x, const Op&, uint32_t mask) {
-  if (!x.check) return;
-  for (uint32_t m = mask; m != 0; m &= m - 1) ++x.copy_group[x.ThreadOf(std::countr_zero(m))];
+void AsyncCommit(BlockState& x, const Op&, uint32_t mask) {
+  if (!x.checks.any) return;
+  for (uint32_t m = mask; m != 0; m &= m - 1)
+    ++x.async.copy_groups[x.ThreadOf(std::countr_zero(m))];
 }
 
 /// wait_group N: all but the newest N groups have landed. `imm` = N, or ~0 for wait_all.
-void AsyncWait(Exec& x, const Op& op, uint32_t mask) {
-  if (!x.check) return;
+void AsyncWait(BlockState& x, const Op& op, uint32_t mask) {
+  if (!x.checks.any) return;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     const uint32_t thread = x.ThreadOf(l);
-    std::vector<PendingCopy>& pending = x.pending[thread];
+    std::vector<PendingCopy>& pending = x.async.copies[thread];
     std::erase_if(pending, [&](const PendingCopy& copy) {
-      const bool landed = op.imm == ~uint64_t{0} || copy.group + op.imm < x.copy_group[thread];
+      const bool landed = op.imm == ~uint64_t{0} ||
+                          copy.group + op.imm < x.async.copy_groups[thread];
       if (!landed) return false;
       for (uint32_t w = copy.word; w < copy.word + copy.words; ++w) {
-        x.shadow[w].in_flight &= static_cast<uint8_t>(~kThreadCopy);
-        x.shadow[w].write_epoch = x.epoch;  // visible to others only after a barrier
-        x.shadow[w].writer = static_cast<uint16_t>(thread);
-        x.shadow[w].write_sync = x.warp->sync_epoch;
+        x.shadow.words[w].in_flight &= static_cast<uint8_t>(~kThreadCopy);
+        x.shadow.words[w].write_epoch = x.shadow.epoch;  // visible to others only after a barrier
+        x.shadow.words[w].writer = static_cast<uint16_t>(thread);
+        x.shadow.words[w].write_sync = x.warp->sync_epoch;
       }
       return true;
     });
@@ -89,17 +91,17 @@ namespace {
 /// Copies land at once, so the arrival that follows them can be made now. Without .noinc the phase
 /// expects one more.
 template <bool kNoIncrement>
-void AsyncArrive(Exec& x, const Op& op, uint32_t mask) {
+void AsyncArrive(BlockState& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) {
     if (x.stop) return;
     const uint32_t* a = x.Source(op.src[0]);
     const uint64_t address = op.variant ? a[l] : Lane<uint64_t>::Get(a, l);
-    if (x.check) {
-      for (const PendingCopy& copy : x.pending[x.ThreadOf(l)]) {
+    if (x.checks.any) {
+      for (const PendingCopy& copy : x.async.copies[x.ThreadOf(l)]) {
         for (uint32_t w = copy.word; w < copy.word + copy.words; ++w)
-          x.shadow[w].in_flight &= static_cast<uint8_t>(~kThreadCopy);
+          x.shadow.words[w].in_flight &= static_cast<uint8_t>(~kThreadCopy);
       }
-      x.pending[x.ThreadOf(l)].clear();
+      x.async.copies[x.ThreadOf(l)].clear();
     }
     if (kNoIncrement)
       ArriveAt(x, op, l, address, 1, 0, false);
@@ -110,7 +112,7 @@ void AsyncArrive(Exec& x, const Op& op, uint32_t mask) {
 
 // ---- cp.async.bulk
 // --------------------------------------------------------------------------------------------------
-bool BulkAligned(Exec& x, const Op& op, int lane, uint64_t value, const char* what) {
+bool BulkAligned(BlockState& x, const Op& op, int lane, uint64_t value, const char* what) {
   if (value % 16 == 0) return true;
   Report(x, op, Hazard::Kind::kMisaligned, lane,
          std::string("bulk copy: ") + what + " is not a multiple of 16");
@@ -118,7 +120,7 @@ bool BulkAligned(Exec& x, const Op& op, int lane, uint64_t value, const char* wh
 }
 
 /// A host pointer to shared memory of this block or, by rank, of another.
-std::byte* SharedBytes(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
+std::byte* SharedBytes(BlockState& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
   return WindowPointer(x, op, lane, Space::kShared, address & ~kWindowMask, bytes, "bulk copy");
 }
 
@@ -150,7 +152,7 @@ void Deliver(std::byte* to, const std::byte* from, uint32_t bytes, const BulkRed
     reduce.combine(to + i, from + i, global);
 }
 
-void BulkToShared(Exec& x, const Op& op, int lane, const std::byte* from, uint32_t bytes,
+void BulkToShared(BlockState& x, const Op& op, int lane, const std::byte* from, uint32_t bytes,
                   const BulkReduction& reduce) {
   const uint32_t* multicast = op.list_size > 0 ? x.Source(x.kernel->lists[op.list]) : nullptr;
   ForDestinations(x, op, lane, multicast, [&](uint64_t address, uint64_t barrier) {
@@ -164,7 +166,7 @@ void BulkToShared(Exec& x, const Op& op, int lane, const std::byte* from, uint32
 enum BulkDirection : uint8_t { kGlobalToShared, kSharedToShared, kSharedToGlobal };
 
 template <BulkDirection kDirection>
-void BulkCopy(Exec& x, const Op& op, uint32_t mask) {
+void BulkCopy(BlockState& x, const Op& op, uint32_t mask) {
   const BulkReduction reduce = BulkReduction::Unpack(op.dst2);
   ForLanes(mask, [&](int l) {
     if (x.stop) return;
@@ -183,9 +185,9 @@ void BulkCopy(Exec& x, const Op& op, uint32_t mask) {
         !NoteBulkRead(x, op, l, source & ~kWindowMask, bytes, kDirection == kSharedToGlobal))
       return;
     if (kDirection == kGlobalToShared) NoteGlobalCopy(x, op, l, source, bytes);
-    x.read_before = true;
-    x.counts.async_copy_bytes += bytes;
-    if (x.count && kDirection != kSharedToShared)
+    x.timing.read_before = true;
+    x.counting.total.async_copy_bytes += bytes;
+    if (x.counting.enabled && kDirection != kSharedToShared)
       CountBulk(x, kDirection == kGlobalToShared ? source : to, bytes,
                 kDirection == kSharedToGlobal);
     if (kDirection != kSharedToGlobal) {
@@ -198,16 +200,16 @@ void BulkCopy(Exec& x, const Op& op, uint32_t mask) {
   });
 }
 
-void BulkCommit(Exec& x, const Op&, uint32_t mask) {
-  if (!x.check) return;
-  ForLanes(mask, [&](int l) { ++x.bulk_groups[x.ThreadOf(l)]; });
+void BulkCommit(BlockState& x, const Op&, uint32_t mask) {
+  if (!x.checks.any) return;
+  ForLanes(mask, [&](int l) { ++x.async.bulk_groups[x.ThreadOf(l)]; });
 }
 
 /// All but the newest `imm` groups have read their source.
-void BulkWait(Exec& x, const Op& op, uint32_t mask) {
-  if (!x.check) return;
+void BulkWait(BlockState& x, const Op& op, uint32_t mask) {
+  if (!x.checks.any) return;
   ForLanes(mask, [&](int l) {
-    const uint32_t groups = x.bulk_groups[x.ThreadOf(l)];
+    const uint32_t groups = x.async.bulk_groups[x.ThreadOf(l)];
     FinishReads(x, static_cast<uint16_t>(x.ThreadOf(l)),
                 groups > op.imm ? groups - static_cast<uint32_t>(op.imm) : 0);
   });
@@ -225,7 +227,7 @@ bool PackReduction(const Form& form, Op& op) {
 Handler BulkHandler(const Form& form, Op& op) {
   if (form.Has("commit_group")) return BulkCommit;
   if (form.Has("wait_group")) return BulkWait;
-  if (form.Has("prefetch")) return [](Exec&, const Op&, uint32_t) {};
+  if (form.Has("prefetch")) return [](BlockState&, const Op&, uint32_t) {};
   // The destination's space stands first: cp.async.bulk.dst.src, cp.reduce.async.bulk.dst.src.
   const bool reduces = form.Has("reduce");
   const auto& modifiers = form.instruction->modifiers;
@@ -244,7 +246,7 @@ Handler BulkHandler(const Form& form, Op& op) {
 }
 
 /// The list holds the values.
-void RemoteStore(Exec& x, const Op& op, uint32_t mask) {
+void RemoteStore(BlockState& x, const Op& op, uint32_t mask) {
   const BulkReduction reduce = BulkReduction::Unpack(op.dst2);
   const uint32_t bytes = uint32_t{op.width} * op.list_size;
   ForLanes(mask, [&](int l) {

@@ -84,24 +84,24 @@ Bits Exchange(std::byte* at, bool global, F&& f) {
   return old;
 }
 
-void CheckGlobalAtomic(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
+void CheckGlobalAtomic(BlockState& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
   const auto what = static_cast<AtomicOp>(op.variant);
   if (what != AtomicOp::kExch) NoteGlobalRead(x, op, lane, address, bytes);
   NoteGlobalWrite(x, op, lane, address, bytes, nullptr, true);
 }
 
 template <class Bits, class F>
-void AtomicLanes(Exec& x, const Op& op, uint32_t mask, F&& combine) {
-  x.polled = true;
+void AtomicLanes(BlockState& x, const Op& op, uint32_t mask, F&& combine) {
+  x.progress.polled = true;
   // A lock's compare-and-swap and exchange order its critical sections even where the program says
   // so nowhere else.
   const auto what = static_cast<AtomicOp>(op.variant);
   if (op.fence)
     OrderAll(x);
   else if (what == AtomicOp::kCas || what == AtomicOp::kExch)
-    ++x.epoch;
+    ++x.shadow.epoch;
   SeeAll(x);
-  TellCluster(x);
+  PropagateToCluster(x);
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     uint64_t address = AddressOf(x, op, l);
@@ -111,8 +111,9 @@ void AtomicLanes(Exec& x, const Op& op, uint32_t mask, F&& combine) {
     std::byte* at = global ? GlobalPointer(x, op, l, address, sizeof(Bits), "atomic")
                            : WindowPointer(x, op, l, space, address, sizeof(Bits), "atomic");
     if (at == nullptr) return;
-    if (space == Space::kShared && x.check) {
-      const bool wanted = (x.launch->groups & static_cast<uint8_t>(HazardGroup::kInit)) != 0;
+    if (space == Space::kShared && x.checks.any) {
+      const bool wanted = (x.launch->options.groups & static_cast<uint8_t>(HazardGroup::kInit)) !=
+                          0;
       if (wanted && !Initialised(x, address)) {
         return Report(
             x, op, Hazard::Kind::kUninitialisedShared, l,
@@ -120,18 +121,18 @@ void AtomicLanes(Exec& x, const Op& op, uint32_t mask, F&& combine) {
       }
       ShadowWrite(x, op, l, address, sizeof(Bits), false, true);
     }
-    if (global && x.track) CheckGlobalAtomic(x, op, l, address, sizeof(Bits));
+    if (global && x.checks.track_stores) CheckGlobalAtomic(x, op, l, address, sizeof(Bits));
     const Bits b = Lane<Bits>::Get(x.Source(op.src[1]), l);
     const Bits c = Lane<Bits>::Get(x.Source(op.src[2]), l);
     const Bits old = Exchange<Bits>(at, global, [&](Bits v) { return combine(v, b, c); });
     if (op.dst != INT32_MIN) Lane<Bits>::Set(x.Slot(op.dst), l, old);
-    if (global) ++x.counts.atomics;
+    if (global) ++x.counting.total.atomics;
   }
   Acquire(x);
 }
 
 template <class T>
-void Atomic(Exec& x, const Op& op, uint32_t mask) {
+void Atomic(BlockState& x, const Op& op, uint32_t mask) {
   using Bits = std::conditional_t<sizeof(T) == 8, uint64_t,
                                   std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
   const auto what = static_cast<AtomicOp>(op.variant);
@@ -141,14 +142,14 @@ void Atomic(Exec& x, const Op& op, uint32_t mask) {
   });
 }
 template <bool kBrain>
-void AtomicPair(Exec& x, const Op& op, uint32_t mask) {
+void AtomicPair(BlockState& x, const Op& op, uint32_t mask) {
   AtomicLanes<uint32_t>(x, op, mask,
                         [](uint32_t old, uint32_t b, uint32_t) { return AddPair<kBrain>(old, b); });
 }
 
 /// One 16-bit float.
 template <bool kBrain>
-void AtomicHalf(Exec& x, const Op& op, uint32_t mask) {
+void AtomicHalf(BlockState& x, const Op& op, uint32_t mask) {
   AtomicLanes<uint16_t>(x, op, mask, [](uint16_t old, uint16_t b, uint16_t) {
     return static_cast<uint16_t>(AddPair<kBrain>(old, b));
   });
@@ -156,7 +157,7 @@ void AtomicHalf(Exec& x, const Op& op, uint32_t mask) {
 
 /// 128 bits, exchanged or compared and swapped. The host has no such atomic everywhere, so that a
 /// lock stands for it.
-void AtomicWide(Exec& x, const Op& op, uint32_t mask) {
+void AtomicWide(BlockState& x, const Op& op, uint32_t mask) {
   static std::mutex mutex;
   struct Wide {
     uint64_t low, high;
@@ -165,13 +166,13 @@ void AtomicWide(Exec& x, const Op& op, uint32_t mask) {
   const auto value = [&](int32_t slot, int l) {
     return Wide{Lane<uint64_t>::Get(x.Source(slot), l), Lane<uint64_t>::Get(x.Source(slot + 2), l)};
   };
-  x.polled = true;
+  x.progress.polled = true;
   if (op.fence)
     OrderAll(x);
   else
-    ++x.epoch;
+    ++x.shadow.epoch;
   SeeAll(x);
-  TellCluster(x);
+  PropagateToCluster(x);
   ForLanes(mask, [&](int l) {
     uint64_t address = AddressOf(x, op, l);
     const Space space = Resolve(op.space, address);
@@ -180,9 +181,10 @@ void AtomicWide(Exec& x, const Op& op, uint32_t mask) {
                         ? GlobalPointer(x, op, l, address, sizeof(Wide), "atomic")
                         : WindowPointer(x, op, l, space, address, sizeof(Wide), "atomic");
     if (at == nullptr) return;
-    if (space == Space::kShared && x.check)
+    if (space == Space::kShared && x.checks.any)
       ShadowWrite(x, op, l, address, sizeof(Wide), false, true);
-    if (space == Space::kGlobal && x.track) CheckGlobalAtomic(x, op, l, address, sizeof(Wide));
+    if (space == Space::kGlobal && x.checks.track_stores)
+      CheckGlobalAtomic(x, op, l, address, sizeof(Wide));
     const std::lock_guard lock(mutex);
     Wide old{};
     std::memcpy(&old, at, sizeof old);
@@ -193,7 +195,7 @@ void AtomicWide(Exec& x, const Op& op, uint32_t mask) {
     std::memcpy(at, &next, sizeof next);
     Lane<uint64_t>::Set(x.Slot(op.dst), l, old.low);
     Lane<uint64_t>::Set(x.Slot(op.dst + 2), l, old.high);
-    if (space == Space::kGlobal) ++x.counts.atomics;
+    if (space == Space::kGlobal) ++x.counting.total.atomics;
   });
   Acquire(x);
 }
@@ -302,10 +304,10 @@ uint32_t AddFloat(uint32_t old, uint32_t with) {
 /// Elements one by one, each atomically. `width` bytes each; operands are the last `variant`
 /// entries of the list.
 template <class Bits, Apply kApply>
-void VectorAtomic(Exec& x, const Op& op, uint32_t mask) {
-  x.polled = true;
+void VectorAtomic(BlockState& x, const Op& op, uint32_t mask) {
+  x.progress.polled = true;
   SeeAll(x);
-  TellCluster(x);
+  PropagateToCluster(x);
   const int elements = op.variant;
   const int results = op.list_size - elements;
   const auto bytes = static_cast<uint32_t>(sizeof(Bits)) * static_cast<uint32_t>(elements);
@@ -325,7 +327,7 @@ void VectorAtomic(Exec& x, const Op& op, uint32_t mask) {
                                       [&](Bits v) { return static_cast<Bits>(kApply(v, with)); });
       if (results > 0 && list[i] != INT32_MIN) x.Slot(list[i])[l] = old;
     }
-    x.counts.atomics += static_cast<uint64_t>(elements);
+    x.counting.total.atomics += static_cast<uint64_t>(elements);
   });
 }
 

@@ -10,7 +10,7 @@
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
-inline uint64_t BulkAddress(const Exec& x, const Op& op, int operand, int lane) {
+inline uint64_t BulkAddress(const BlockState& x, const Op& op, int operand, int lane) {
   const uint32_t* slot = x.Source(op.src[static_cast<size_t>(operand)]);
   const uint64_t offset = operand == 0
                               ? op.imm
@@ -19,7 +19,7 @@ inline uint64_t BulkAddress(const Exec& x, const Op& op, int operand, int lane) 
   return narrow ? uint64_t{slot[lane] + static_cast<uint32_t>(offset)}
                 : Lane<uint64_t>::Get(slot, lane) + offset;
 }
-inline uint64_t BulkBarrier(const Exec& x, const Op& op, int lane) {
+inline uint64_t BulkBarrier(const BlockState& x, const Op& op, int lane) {
   const uint32_t* slot = x.Source(op.src[3]);
   return ((op.variant & 4) ? slot[lane] : Lane<uint64_t>::Get(slot, lane)) & ~kWindowMask;
 }
@@ -27,7 +27,7 @@ inline uint64_t BulkBarrier(const Exec& x, const Op& op, int lane) {
 /// Calls deliver(shared address, mbarrier) for the destination, or for the same places in every
 /// block that a multicast mask names.
 template <class F>
-void ForDestinations(const Exec& x, const Op& op, int lane, const uint32_t* multicast,
+void ForDestinations(const BlockState& x, const Op& op, int lane, const uint32_t* multicast,
                      F&& deliver) {
   const uint64_t to = BulkAddress(x, op, 0, lane) & ~kWindowMask;
   const uint64_t barrier = BulkBarrier(x, op, lane);
@@ -41,7 +41,7 @@ void ForDestinations(const Exec& x, const Op& op, int lane, const uint32_t* mult
 
 /// Global memory that an asynchronous copy reads for one lane: unwritten bytes and races. It counts
 /// as read when the copy is issued.
-void NoteGlobalCopy(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes);
+void NoteGlobalCopy(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes);
 
 /// Combines one element: `to` op= `from`.
 using Reduction = void (*)(std::byte* to, const std::byte* from, bool global);

@@ -76,7 +76,7 @@ struct INe {
 
 /// Lane bits of a comparison.
 template <class T, class F>
-uint32_t CompareBits(const Exec& x, const Op& op, uint32_t mask) {
+uint32_t CompareBits(const BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
   uint32_t flags[kLanes];
@@ -89,7 +89,7 @@ uint32_t CompareBits(const Exec& x, const Op& op, uint32_t mask) {
 
 /// What setp and set combine a comparison with: `variant` 1 and, 2 or, 3 xor; bit 7 negates the
 /// predicate in src[2].
-uint32_t Combined(const Exec& x, const Op& op, uint32_t bits) {
+uint32_t Combined(const BlockState& x, const Op& op, uint32_t bits) {
   if (op.variant == 0) return bits;
   const uint32_t other = *x.Source(op.src[2]) ^ (op.variant & 0x80 ? ~0u : 0u);
   switch (op.variant & 0x7f) {
@@ -103,7 +103,7 @@ uint32_t Combined(const Exec& x, const Op& op, uint32_t bits) {
 }
 
 template <class T, class F>
-void Setp(Exec& x, const Op& op, uint32_t mask) {
+void Setp(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t bits = CompareBits<T, F>(x, op, mask);
   // before the first write: the destination may be the third source
   const uint32_t result = Combined(x, op, bits);
@@ -114,7 +114,7 @@ void Setp(Exec& x, const Op& op, uint32_t mask) {
 
 /// set.CmpOp: a value instead of a predicate; `imm` holds what stands for true (1.0f or all ones).
 template <class T, class F>
-void Set(Exec& x, const Op& op, uint32_t mask) {
+void Set(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t bits = Combined(x, op, CompareBits<T, F>(x, op, mask));
   uint32_t* d = x.Slot(op.dst);
   const auto yes = static_cast<uint32_t>(op.imm);
@@ -189,7 +189,7 @@ Handler CompareByType(const Form& form, Type type) {
 }
 
 template <class T>
-void Selp(Exec& x, const Op& op, uint32_t mask) {
+void Selp(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
   const uint32_t p = *x.Source(op.src[2]) ^ (op.variant ? ~0u : 0u);
@@ -209,7 +209,7 @@ struct Same {
 
 /// slct: a where c ≥ 0 (of type C), else b.
 template <class T, class C>
-void Slct(Exec& x, const Op& op, uint32_t mask) {
+void Slct(BlockState& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
@@ -267,7 +267,7 @@ namespace {
 Handler MoveHandler(int bits) {
   switch (bits) {
     case 1:
-      return [](Exec& x, const Op& op, uint32_t mask) {
+      return [](BlockState& x, const Op& op, uint32_t mask) {
         uint32_t* d = x.Slot(op.dst);
         *d = (*d & ~mask) | (*x.Source(op.src[0]) & mask);
       };

@@ -17,34 +17,34 @@ namespace {
 using ptx::Type;
 
 template <class A, class B>
-void Extend(Exec& x, const Op& op, uint32_t mask) {
+void Extend(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   Assign<B>(x.Slot(op.dst), mask, [&](int l) { return static_cast<B>(Lane<A>::Get(a, l)); });
 }
-void HalfToSingle(Exec& x, const Op& op, uint32_t mask) {
+void HalfToSingle(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   Assign<float, true>(x.Slot(op.dst), mask,
                       [&](int l) { return HalfToFloat(static_cast<uint16_t>(a[l])); });
 }
-void SingleToHalf(Exec& x, const Op& op, uint32_t mask) {
+void SingleToHalf(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   Assign<uint32_t, true>(x.Slot(op.dst), mask,
                          [&](int l) { return uint32_t{FloatToHalf(Lane<float>::Get(a, l))}; });
 }
 /// cvt.sat.f32.f32, which exponentials begin with.
 template <bool kFtz>
-void Saturate(Exec& x, const Op& op, uint32_t mask) {
+void Saturate(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   Assign<float>(x.Slot(op.dst), mask, [&](int l) {
     const float v = Flush<kFtz>(Lane<float>::Get(a, l));
     return v > 0 ? std::min(v, 1.0f) : 0.0f;
   });
 }
-void BrainToSingle(Exec& x, const Op& op, uint32_t mask) {
+void BrainToSingle(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   Assign<uint32_t>(x.Slot(op.dst), mask, [&](int l) { return a[l] << 16; });
 }
-void SingleToBrain(Exec& x, const Op& op, uint32_t mask) {
+void SingleToBrain(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   Assign<uint32_t, true>(x.Slot(op.dst), mask,
                          [&](int l) { return uint32_t{FloatToBFloat16(Lane<float>::Get(a, l))}; });
@@ -52,7 +52,7 @@ void SingleToBrain(Exec& x, const Op& op, uint32_t mask) {
 
 /// cvt.rn.f16x2.f32 d, a, b: a goes to the upper half.
 template <uint16_t (*kNarrow)(float)>
-void PackPair(Exec& x, const Op& op, uint32_t mask) {
+void PackPair(BlockState& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
@@ -76,7 +76,7 @@ T ToIntegral(T v) {
 
 /// As Saturated, without a way over long double.
 template <class A, class B, Rounding kRounding>
-void RoundToType(Exec& x, const Op& op, uint32_t mask) {
+void RoundToType(BlockState& x, const Op& op, uint32_t mask) {
   constexpr A kAbove = static_cast<A>(uint64_t{1} << (8 * sizeof(B) - 2)) *
                        (std::is_signed_v<B> ? 2 : 4);
   constexpr A kLow = std::is_signed_v<B> ? -kAbove : A{0};
@@ -94,7 +94,7 @@ void RoundToType(Exec& x, const Op& op, uint32_t mask) {
   });
 }
 template <class A, Rounding kRounding>
-void RoundInPlace(Exec& x, const Op& op, uint32_t mask) {
+void RoundInPlace(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   Assign<A>(x.Slot(op.dst), mask, [&](int l) { return ToIntegral<kRounding>(Lane<A>::Get(a, l)); });
 }

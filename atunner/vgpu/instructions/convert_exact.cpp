@@ -271,14 +271,14 @@ float WidenFp8(Type type, uint32_t bits) {
                            f.lowest + static_cast<int>(exponent ? exponent - 1 : 0));
 }
 
-void ConvertGeneric(Exec& x, const Op& op, uint32_t mask) {
+void ConvertGeneric(BlockState& x, const Op& op, uint32_t mask) {
   const ConvertOptions o = Unpack(op.imm);
   uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
   ForLanes(mask, [&](int l) { ConvertLane(o, d, a, l); });
 }
 
-void NarrowToFp8(Exec& x, const Op& op, uint32_t mask) {
+void NarrowToFp8(BlockState& x, const Op& op, uint32_t mask) {
   const ConvertOptions o = Unpack(op.imm);
   uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
@@ -294,7 +294,7 @@ void NarrowToFp8(Exec& x, const Op& op, uint32_t mask) {
     d[l] = NarrowFp8(o, high) << 8 | NarrowFp8(o, low);
   });
 }
-void WidenFromFp8(Exec& x, const Op& op, uint32_t mask) {
+void WidenFromFp8(BlockState& x, const Op& op, uint32_t mask) {
   const ConvertOptions o = Unpack(op.imm);
   uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
@@ -307,7 +307,7 @@ void WidenFromFp8(Exec& x, const Op& op, uint32_t mask) {
   });
 }
 
-void PackPairGeneric(Exec& x, const Op& op, uint32_t mask) {
+void PackPairGeneric(BlockState& x, const Op& op, uint32_t mask) {
   ConvertOptions o = Unpack(op.imm);
   o.to = o.to == Type::kF16x2 ? Type::kF16 : Type::kBF16;
   uint32_t* d = x.Slot(op.dst);
@@ -322,7 +322,7 @@ void PackPairGeneric(Exec& x, const Op& op, uint32_t mask) {
   });
 }
 
-void PackIntegers(Exec& x, const Op& op, uint32_t mask) {
+void PackIntegers(BlockState& x, const Op& op, uint32_t mask) {
   const auto bits = static_cast<int>(op.imm);
   const uint32_t part = (1u << bits) - 1;
   const int32_t low = op.sign_extend ? -(1 << (bits - 1)) : 0;

@@ -21,15 +21,15 @@ uint64_t Pack(const ConvertOptions& options);
 bool IsFloatType(ptx::Type type);
 
 // Handlers of operations with packed options.
-void ConvertGeneric(Exec& x, const Op& op, uint32_t mask);
+void ConvertGeneric(BlockState& x, const Op& op, uint32_t mask);
 /// cvt.rn.satfinite.e4m3x2.{f32 a, b | f16x2}: the first source or the upper half goes to the upper
 /// byte.
-void NarrowToFp8(Exec& x, const Op& op, uint32_t mask);
-void WidenFromFp8(Exec& x, const Op& op, uint32_t mask);
+void NarrowToFp8(BlockState& x, const Op& op, uint32_t mask);
+void WidenFromFp8(BlockState& x, const Op& op, uint32_t mask);
 /// cvt to a pair of 16-bit floats with any rounding; a goes to the upper half.
-void PackPairGeneric(Exec& x, const Op& op, uint32_t mask);
+void PackPairGeneric(BlockState& x, const Op& op, uint32_t mask);
 /// cvt.pack.sat: two integers clamped into the lower part of the result; c moves up by their width.
 /// `imm`: the width, `sign_extend`: they are signed.
-void PackIntegers(Exec& x, const Op& op, uint32_t mask);
+void PackIntegers(BlockState& x, const Op& op, uint32_t mask);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -203,7 +203,7 @@ struct FCopysign {
 /// Directed rounding through the machine's rounding mode; rare, so not vectorised. `volatile` keeps
 /// the order.
 template <class T, class F, int kArity, int kMode>
-void Directed(Exec& x, const Op& op, uint32_t mask) {
+void Directed(BlockState& x, const Op& op, uint32_t mask) {
   const int saved = std::fegetround();
   std::fesetround(kMode);
   uint32_t* d = x.Slot(op.dst);
@@ -326,7 +326,7 @@ struct UpperHalf {
 constexpr std::string_view kClasses[] = {"finite",     "infinite", "number",
                                          "notanumber", "normal",   "subnormal"};
 template <class T>
-void Testp(Exec& x, const Op& op, uint32_t mask) {
+void Testp(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   uint32_t bits = 0;
   ForLanes(mask, [&](int l) {

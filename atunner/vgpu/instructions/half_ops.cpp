@@ -111,7 +111,7 @@ double FlushHalf(double v, bool flush) {
 
 /// `variant`: HalfFlag bits.
 template <class Traits, class F, int kHalves>
-void HalfOp(Exec& x, const Op& op, uint32_t mask) {
+void HalfOp(BlockState& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
@@ -161,7 +161,7 @@ Handler HalfFor(Type type) {
 /// neg and abs touch the sign bit alone: NaNs keep their payload. `imm`: bits to keep, then bits to
 /// flip.
 template <uint32_t kKeep, uint32_t kFlip>
-void SignBits(Exec& x, const Op& op, uint32_t mask) {
+void SignBits(BlockState& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
   ForLanes(mask, [&](int l) { d[l] = (a[l] & kKeep) ^ kFlip; });
@@ -201,14 +201,14 @@ bool CompareHalf(const Op& op, uint32_t a, uint32_t b, int half) {
 }
 
 /// `variant`: combination with the predicate in src[2], as in compare.cpp.
-uint32_t Combined(const Exec& x, const Op& op, uint32_t bits) {
+uint32_t Combined(const BlockState& x, const Op& op, uint32_t bits) {
   if (op.variant == 0) return bits;
   const uint32_t other = *x.Source(op.src[2]) ^ (op.variant & 0x80 ? ~0u : 0u);
   const int how = op.variant & 0x7f;
   return how == 1 ? bits & other : how == 2 ? bits | other : bits ^ other;
 }
 template <class Traits, int kHalves>
-void HalfSetp(Exec& x, const Op& op, uint32_t mask) {
+void HalfSetp(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
   uint32_t bits[2] = {0, 0};
@@ -227,7 +227,7 @@ void HalfSetp(Exec& x, const Op& op, uint32_t mask) {
 /// set.CmpOp.dtype.stype on 16-bit floats: 1.0 of the destination's type, or all ones for an
 /// integer, where it holds. `dst2` holds what stands for true in one half.
 template <class Traits, int kHalves>
-void HalfSet(Exec& x, const Op& op, uint32_t mask) {
+void HalfSet(BlockState& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);

@@ -42,16 +42,16 @@ Handler TextureHandler(const Form& form, Op& op);
 /// printf, malloc and what else the driver provides to kernels; Op::imm is the call site.
 Handler SystemCallHandler(std::string_view name, size_t arguments, size_t results);
 /// Matrix instructions need all lanes; false after reporting that some are missing.
-bool WholeWarp(Exec& x, const Op& op, uint32_t mask);
+bool WholeWarp(BlockState& x, const Op& op, uint32_t mask);
 /// An 8-bit float of kE4M3x2's or kE5M2x2's element type.
 float WidenFp8(ptx::Type type, uint32_t bits);
 /// Makes `op` a move of registers of `bits` bits: 1, 16, 32 or 64.
 void SetMove(Op& op, int bits);
-void MoveUnpack(Exec& x, const Op& op, uint32_t mask);
-void MovePack(Exec& x, const Op& op, uint32_t mask);
+void MoveUnpack(BlockState& x, const Op& op, uint32_t mask);
+void MovePack(BlockState& x, const Op& op, uint32_t mask);
 /// What ReadSpecial wants in Op::imm; nothing for a name that is no special register's.
 std::optional<uint64_t> FindSpecial(std::string_view name);
-void ReadSpecial(Exec& x, const Op& op, uint32_t mask);
+void ReadSpecial(BlockState& x, const Op& op, uint32_t mask);
 /// alloca, stacksave, stackrestore.
 Handler StackHandler(const Form& form);
 

@@ -167,7 +167,7 @@ Handler IntegerTernary(Type type) {
 
 /// mul.wide / mad.wide: the result has twice the width.
 template <class T, class W, bool kAdd>
-void Wide(Exec& x, const Op& op, uint32_t mask) {
+void Wide(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
   const uint32_t* c = x.Source(op.src[2]);
@@ -200,7 +200,7 @@ Handler WideFor(Type type) {
 // ------------------------------------------
 /// `variant` bit 0: carry in, bit 1: carry out.
 template <class T, bool kSubtract>
-void Carry(Exec& x, const Op& op, uint32_t mask) {
+void Carry(BlockState& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
@@ -221,7 +221,7 @@ void Carry(Exec& x, const Op& op, uint32_t mask) {
 }
 /// mad.{lo,hi}.cc and madc: the addition carries, the product is the chosen half.
 template <class T, bool kHigh>
-void CarryMad(Exec& x, const Op& op, uint32_t mask) {
+void CarryMad(BlockState& x, const Op& op, uint32_t mask) {
   using U = Unsigned<T>;
   uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
@@ -371,7 +371,7 @@ Handler AbsNegHandler(const Form& form, bool abs) {
 
 /// dp4a: four 8-bit products summed into 32 bits.
 template <class A, class B>
-void Dp4a(Exec& x, const Op& op, uint32_t mask) {
+void Dp4a(BlockState& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
@@ -387,7 +387,7 @@ void Dp4a(Exec& x, const Op& op, uint32_t mask) {
 /// dp2a: two 16-bit halves of a times two bytes of b (the lower or, `variant` = 1, the upper two),
 /// plus c.
 template <class A, class B>
-void Dp2a(Exec& x, const Op& op, uint32_t mask) {
+void Dp2a(BlockState& x, const Op& op, uint32_t mask) {
   const int shift = op.variant ? 16 : 0;
   Ternary<uint32_t>(x, op, mask, [shift](uint32_t a, uint32_t b, uint32_t c) {
     for (int k = 0; k < 2; ++k)

@@ -20,11 +20,11 @@ inline void StoreRegister(uint32_t* slot, int lane, uint64_t raw, const Op& op, 
 }
 
 /// Slot of element `i` of a vector access; imm2 bit i of `variant` says that it is 64 bits wide.
-inline int32_t ElementSlot(const Exec& x, const Op& op, int i) {
+inline int32_t ElementSlot(const BlockState& x, const Op& op, int i) {
   return x.kernel->lists[static_cast<size_t>(op.list) + static_cast<size_t>(i)];
 }
 
-inline void ReadConverted(Exec& x, const Op& op, int lane, const std::byte* from) {
+inline void ReadConverted(BlockState& x, const Op& op, int lane, const std::byte* from) {
   for (int i = 0; i < op.list_size; ++i) {
     const int32_t slot = ElementSlot(x, op, i);
     if (slot == INT32_MIN) continue;  // the sink `_`
@@ -50,7 +50,7 @@ inline void CopyWhole(std::byte* to, const std::byte* from, uint32_t bytes) {
     std::memcpy(to, from, bytes);
 }
 
-inline void ReadPublished(Exec& x, const Op& op, int lane, const std::byte* from) {
+inline void ReadPublished(BlockState& x, const Op& op, int lane, const std::byte* from) {
   alignas(32) std::byte value[64];
   CopyWhole(value, from, uint32_t{op.width} * op.list_size);
   ReadConverted(x, op, lane, value);
@@ -162,7 +162,7 @@ void ForQuads(const KnownSpan& known, One&& one, Four&& four, Write&& write) {
 inline constexpr KnownSpan kNoRepeats;
 
 /// False where it is no access of all lanes to four words each.
-inline bool ReadFourWords(Exec& x, const Op& op, uint32_t mask, const Warpwide& w) {
+inline bool ReadFourWords(BlockState& x, const Op& op, uint32_t mask, const Warpwide& w) {
   if (op.list_size != 4 || op.width != 4 || (op.variant & 1) || mask != ~0u) return false;
   std::array<uint32_t*, 4> to{};
   for (int i = 0; i < 4; ++i) {
@@ -215,7 +215,7 @@ inline void ReadWords(uint32_t* to, uint32_t mask, int element, const Warpwide& 
   });
 }
 
-inline void ReadWarp(Exec& x, const Op& op, uint32_t mask, const Warpwide& w) {
+inline void ReadWarp(BlockState& x, const Op& op, uint32_t mask, const Warpwide& w) {
   if (IsPublished(op)) {
     w.WithPlaces(
         [&](auto place) { ForLanes(mask, [&](int l) { ReadPublished(x, op, l, place(l)); }); });
@@ -245,7 +245,7 @@ inline void ReadWarp(Exec& x, const Op& op, uint32_t mask, const Warpwide& w) {
   }
 }
 
-inline void WriteWarp(Exec& x, const Op& op, uint32_t mask, const Warpwide& w) {
+inline void WriteWarp(BlockState& x, const Op& op, uint32_t mask, const Warpwide& w) {
   if (w.layout == Layout::kDense && op.list_size == 1 &&
       (op.width == 8 || (op.width == 4 && !(op.variant & 1)))) {
     std::memcpy(w.Place(w.low), x.Source(ElementSlot(x, op, 0)), size_t{op.width} * kLanes);

@@ -60,14 +60,14 @@ void Assign(uint32_t* to, uint32_t mask, V&& value) {
 }
 
 template <class T, class F>
-void Unary(Exec& x, const Op& op, uint32_t mask, F f) {
+void Unary(BlockState& x, const Op& op, uint32_t mask, F f) {
   const uint32_t* a = x.Source(op.src[0]);
   Assign<T, kCostly<F>>(x.Slot(op.dst), mask,
                         [&](int l) { return static_cast<T>(f(Lane<T>::Get(a, l))); });
 }
 
 template <class T, class F>
-void Binary(Exec& x, const Op& op, uint32_t mask, F f) {
+void Binary(BlockState& x, const Op& op, uint32_t mask, F f) {
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
   Assign<T, kCostly<F>>(x.Slot(op.dst), mask, [&](int l) {
@@ -76,7 +76,7 @@ void Binary(Exec& x, const Op& op, uint32_t mask, F f) {
 }
 
 template <class T, class F>
-void Ternary(Exec& x, const Op& op, uint32_t mask, F f) {
+void Ternary(BlockState& x, const Op& op, uint32_t mask, F f) {
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
   const uint32_t* c = x.Source(op.src[2]);
@@ -87,15 +87,15 @@ void Ternary(Exec& x, const Op& op, uint32_t mask, F f) {
 
 // Handlers are made from stateless function objects, so that each is one tight loop.
 template <class T, class F>
-void UnaryOp(Exec& x, const Op& op, uint32_t mask) {
+void UnaryOp(BlockState& x, const Op& op, uint32_t mask) {
   Unary<T>(x, op, mask, F{});
 }
 template <class T, class F>
-void BinaryOp(Exec& x, const Op& op, uint32_t mask) {
+void BinaryOp(BlockState& x, const Op& op, uint32_t mask) {
   Binary<T>(x, op, mask, F{});
 }
 template <class T, class F>
-void TernaryOp(Exec& x, const Op& op, uint32_t mask) {
+void TernaryOp(BlockState& x, const Op& op, uint32_t mask) {
   Ternary<T>(x, op, mask, F{});
 }
 
@@ -113,7 +113,7 @@ float Flush(float v) {
 }
 
 /// Writes the predicate bits of the active lanes.
-inline void SetPredicate(Exec& x, int32_t slot, uint32_t mask, uint32_t bits) {
+inline void SetPredicate(BlockState& x, int32_t slot, uint32_t mask, uint32_t bits) {
   uint32_t* d = x.Slot(slot);
   *d = (*d & ~mask) | (bits & mask);
 }

@@ -45,7 +45,7 @@ struct Cnot {
 
 /// Shift amounts are 32-bit whatever is shifted, and clamp at the width.
 template <class T, bool kLeft>
-void Shift(Exec& x, const Op& op, uint32_t mask) {
+void Shift(BlockState& x, const Op& op, uint32_t mask) {
   constexpr uint32_t kBits = 8 * sizeof(T);
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
@@ -72,12 +72,12 @@ Handler BitwiseBinary(int bits) {
 
 /// Predicates are one word of lane bits.
 template <class F>
-void PredicateLogic(Exec& x, const Op& op, uint32_t mask) {
+void PredicateLogic(BlockState& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
   const uint32_t r = F{}(*x.Source(op.src[0]), *x.Source(op.src[1]));
   *d = (*d & ~mask) | (r & mask);
 }
-void PredicateNot(Exec& x, const Op& op, uint32_t mask) {
+void PredicateNot(BlockState& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
   *d = (*d & ~mask) | (~*x.Source(op.src[0]) & mask);
 }
@@ -94,14 +94,14 @@ uint32_t LookUp(uint32_t table, uint32_t a, uint32_t b, uint32_t c) {
   if (table & 0x80) r |= a & b & c;
   return r;
 }
-void Lop3(Exec& x, const Op& op, uint32_t mask) {
+void Lop3(BlockState& x, const Op& op, uint32_t mask) {
   const auto table = static_cast<uint32_t>(op.imm);
   Ternary<uint32_t>(x, op, mask,
                     [table](uint32_t a, uint32_t b, uint32_t c) { return LookUp(table, a, b, c); });
 }
 /// lop3.BoolOp: also a predicate, (result ≠ 0) and/or src[3]. `variant`: 1 and, 2 or; bit 7 negates
 /// that predicate.
-void Lop3Predicate(Exec& x, const Op& op, uint32_t mask) {
+void Lop3Predicate(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t q = *x.Source(op.src[3]) ^ (op.variant & 0x80 ? ~0u : 0u);
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
@@ -192,7 +192,7 @@ struct Clz {
 };
 /// Unary with a 32-bit result whatever the source's width.
 template <class T, class F>
-void Census(Exec& x, const Op& op, uint32_t mask) {
+void Census(BlockState& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
   ForLanes(mask, [&](int l) { d[l] = F{}(Lane<T>::Get(a, l)); });
@@ -243,7 +243,7 @@ T LowBits(uint32_t count) {
 
 /// bfe: `len` bits from `pos`, sign-extended for signed types.
 template <class T>
-void Bfe(Exec& x, const Op& op, uint32_t mask) {
+void Bfe(BlockState& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
@@ -264,7 +264,7 @@ void Bfe(Exec& x, const Op& op, uint32_t mask) {
 }
 
 template <class T>
-void Bfi(Exec& x, const Op& op, uint32_t mask) {
+void Bfi(BlockState& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);

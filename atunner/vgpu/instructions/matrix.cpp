@@ -9,7 +9,7 @@ namespace {
 
 /// Reads one aligned row of 16 bytes through the ordinary checks: an 8×8 matrix row belongs to one
 /// lane's address.
-bool MatrixRow(Exec& x, const Op& op, int lane, const uint32_t*& row) {
+bool MatrixRow(BlockState& x, const Op& op, int lane, const uint32_t*& row) {
   uint64_t address = AddressOf(x, op, lane);
   if ((address & kWindowMask) == kSharedWindow) address &= ~kWindowMask;
   if (address % 16 != 0) {
@@ -17,17 +17,17 @@ bool MatrixRow(Exec& x, const Op& op, int lane, const uint32_t*& row) {
            "matrix row address " + std::to_string(address) + " is not a multiple of 16");
     return false;
   }
-  if (address + 16 > x.shared.size()) {
+  if (address + 16 > x.shared.bytes.size()) {
     Report(x, op, Hazard::Kind::kOutOfBounds, lane,
            "matrix row at shared address " + std::to_string(address) + ", the block has " +
-               std::to_string(x.shared.size()));
+               std::to_string(x.shared.bytes.size()));
     return false;
   }
-  row = reinterpret_cast<const uint32_t*>(x.shared.data() + address);
-  if (!x.check) return true;
+  row = reinterpret_cast<const uint32_t*>(x.shared.bytes.data() + address);
+  if (!x.checks.any) return true;
   for (uint64_t w = address / 4; w < address / 4 + 4; ++w) {
-    if (x.calm[w] == x.epoch) continue;
-    SharedShadow& s = x.shadow[w];
+    if (x.shadow.only_read_in[w] == x.shadow.epoch) continue;
+    SharedShadow& s = x.shadow.words[w];
     if (s.in_flight & (kThreadCopy | kBulkCopy)) {
       Report(x, op, Hazard::Kind::kAsyncCopyInFlight, lane,
              "matrix load reads bytes of an asynchronous copy that was not waited for");
@@ -36,9 +36,9 @@ bool MatrixRow(Exec& x, const Op& op, int lane, const uint32_t*& row) {
     if (s.initialised != 0xf)
       ReportUnwritten(x, op, lane,
                       "matrix load reads shared memory before anything was written there");
-    const bool own_warp = s.writer < kProductParty && s.writer / kLanes == x.warp->index;
+    const bool own_warp = s.writer < kProductAccessor && s.writer / kLanes == x.warp->index;
     if (!own_warp && WriteUnordered(x, s, static_cast<uint16_t>(x.ThreadOf(lane)))) {
-      const bool bulk = s.writer == kBulkParty;
+      const bool bulk = s.writer == kBulkAccessor;
       Report(x, op, bulk ? Hazard::Kind::kAsyncCopyInFlight : Hazard::Kind::kRace, lane,
              "matrix load reads what " +
                  (bulk ? "a bulk copy" : "thread " + std::to_string(s.writer)) + " wrote at line " +
@@ -51,23 +51,23 @@ bool MatrixRow(Exec& x, const Op& op, int lane, const uint32_t*& row) {
   return true;
 }
 
-void CountMatrixRows(Exec& x, const uint32_t* const* rows, int matrices) {
-  x.counts.shared_requests += 1;
-  x.touch = {Touch::Level::kShared, static_cast<uint32_t>(matrices)};
+void CountMatrixRows(BlockState& x, const uint32_t* const* rows, int matrices) {
+  x.counting.total.shared_requests += 1;
+  x.timing.touch = {Touch::Level::kShared, static_cast<uint32_t>(matrices)};
   for (int i = 0; i < matrices; ++i) {
     int banks[32] = {};
     int worst = 1;
     for (int r = 0; r < 8; ++r) {
       const auto word = static_cast<uint64_t>(reinterpret_cast<const std::byte*>(rows[i * 8 + r]) -
-                                              x.shared.data()) /
+                                              x.shared.bytes.data()) /
                         4;
       for (uint64_t k = 0; k < 4; ++k) worst = std::max(worst, ++banks[(word + k) % 32]);
     }
-    x.counts.shared_wavefronts += static_cast<uint64_t>(worst);
+    x.counting.total.shared_wavefronts += static_cast<uint64_t>(worst);
   }
 }
 
-void LoadMatrix(Exec& x, const Op& op, uint32_t mask) {
+void LoadMatrix(BlockState& x, const Op& op, uint32_t mask) {
   if (!WholeWarp(x, op, mask)) return;
   const int matrices = op.list_size;
   const uint32_t* rows[kLanes] = {};
@@ -90,12 +90,12 @@ void LoadMatrix(Exec& x, const Op& op, uint32_t mask) {
       }
     }
   }
-  if (x.count) CountMatrixRows(x, rows, matrices);
+  if (x.counting.enabled) CountMatrixRows(x, rows, matrices);
 }
 
 /// Lane l holds row l / 4, columns 2 (l % 4) and the next, of each matrix (column and rows when
 /// transposed).
-void StoreMatrix(Exec& x, const Op& op, uint32_t mask) {
+void StoreMatrix(BlockState& x, const Op& op, uint32_t mask) {
   if (!WholeWarp(x, op, mask)) return;
   const bool transposed = op.variant & 1;
   for (int i = 0; i < op.list_size; ++i) {
@@ -113,14 +113,15 @@ void StoreMatrix(Exec& x, const Op& op, uint32_t mask) {
       if (!CheckAligned(x, op, lane, address, 16)) return;
       std::byte* to = WindowPointer(x, op, lane, Space::kShared, address, 16, "matrix store");
       if (to == nullptr) return;
-      if (x.check) ShadowWrite(x, op, lane, address, 16, false, false);
+      if (x.checks.any) ShadowWrite(x, op, lane, address, 16, false, false);
       std::memcpy(to, rows[r], 16);
     }
   }
-  if (x.count) ++x.counts.shared_requests, x.counts.shared_wavefronts += op.list_size;
+  if (x.counting.enabled)
+    ++x.counting.total.shared_requests, x.counting.total.shared_wavefronts += op.list_size;
 }
 
-void TransposeMatrix(Exec& x, const Op& op, uint32_t mask) {
+void TransposeMatrix(BlockState& x, const Op& op, uint32_t mask) {
   if (!WholeWarp(x, op, mask)) return;
   const uint32_t* s = x.Source(op.src[0]);
   uint32_t d[kLanes];
@@ -137,7 +138,7 @@ void TransposeMatrix(Exec& x, const Op& op, uint32_t mask) {
 
 }  // namespace
 
-bool WholeWarp(Exec& x, const Op& op, uint32_t mask) {
+bool WholeWarp(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t missing = ~mask;
   if (missing == 0) return true;
   Report(x, op, Hazard::Kind::kInvalidShuffle, std::countr_zero(missing),

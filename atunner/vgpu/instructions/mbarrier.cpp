@@ -18,29 +18,30 @@ Mbarrier Read(const std::byte* at) {
   return Mbarrier::Decode(word);
 }
 
-void Write(Exec& x, const Op& op, int lane, uint64_t address, std::byte* at, Mbarrier barrier) {
+void Write(BlockState& x, const Op& op, int lane, uint64_t address, std::byte* at,
+           Mbarrier barrier) {
   if (barrier.pending == 0 && barrier.bytes == 0) {
     barrier.phase = !barrier.phase;
     barrier.pending = barrier.expected;
-    OrderGang(*x.gang);
+    OrderPeers(*x.peers);
     address &= ~kWindowMask;
-    Exec* owner = x.check ? SharedOwner(x, op, lane, address) : nullptr;
+    BlockState* owner = x.checks.any ? SharedOwner(x, op, lane, address) : nullptr;
     if (owner != nullptr) FinishPhase(*owner, address);
   }
   const uint64_t word = barrier.Encode();
   std::memcpy(at, &word, sizeof word);
 }
 
-uint32_t CountOf(const Exec& x, const Op& op, int lane, int source) {
+uint32_t CountOf(const BlockState& x, const Op& op, int lane, int source) {
   const int32_t slot = op.src[static_cast<size_t>(source)];
   return slot == INT32_MIN ? 1 : x.Source(slot)[lane];
 }
 
-uint64_t SharedAddress(const Exec& x, const Op& op, int lane) {
+uint64_t SharedAddress(const BlockState& x, const Op& op, int lane) {
   return AddressOf(x, op, lane) & ~kWindowMask;
 }
 
-void Init(Exec& x, const Op& op, uint32_t mask) {
+void Init(BlockState& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) {
     const uint64_t address = SharedAddress(x, op, l);
     if (x.stop || !CheckAligned(x, op, l, address, 8)) return;
@@ -50,7 +51,7 @@ void Init(Exec& x, const Op& op, uint32_t mask) {
     if (count == 0 || count > 0xfffff)
       return Report(x, op, Hazard::Kind::kTrap, l,
                     "initialises an mbarrier for " + std::to_string(count) + " arrivals");
-    if (x.check) ShadowWrite(x, op, l, address, 8, false, true);
+    if (x.checks.any) ShadowWrite(x, op, l, address, 8, false, true);
     const uint64_t word = Mbarrier{count, count, 0, false}.Encode();
     std::memcpy(at, &word, sizeof word);
   });
@@ -58,7 +59,7 @@ void Init(Exec& x, const Op& op, uint32_t mask) {
 
 /// src[1] holds the bytes of .expect_tx, or a count.
 template <bool kDrop, bool kExpectBytes>
-void Arrive(Exec& x, const Op& op, uint32_t mask) {
+void Arrive(BlockState& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) {
     if (x.stop) return;
     const uint64_t address = SharedAddress(x, op, l);
@@ -70,7 +71,7 @@ void Arrive(Exec& x, const Op& op, uint32_t mask) {
 }
 
 template <bool kComplete>
-void Transaction(Exec& x, const Op& op, uint32_t mask) {
+void Transaction(BlockState& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) {
     if (x.stop) return;
     const auto bytes = static_cast<int32_t>(CountOf(x, op, l, 1));
@@ -79,7 +80,7 @@ void Transaction(Exec& x, const Op& op, uint32_t mask) {
 }
 
 template <bool kParity>
-void Wait(Exec& x, const Op& op, uint32_t mask) {
+void Wait(BlockState& x, const Op& op, uint32_t mask) {
   uint32_t done = 0;
   const std::byte* waited = nullptr;
   ForLanes(mask, [&](int l) {
@@ -92,49 +93,49 @@ void Wait(Exec& x, const Op& op, uint32_t mask) {
                                  : Mbarrier::Decode(Lane<uint64_t>::Get(phase, l)).phase;
     if (Read(at).phase == awaited) return;
     done |= 1u << l;
-    if (x.check) SeePhase(x, SharedAddress(x, op, l));
+    if (x.checks.any) SeePhase(x, SharedAddress(x, op, l));
   });
   if (op.dst != INT32_MIN) {
     uint32_t* d = x.Slot(op.dst);
     *d = (*d & ~mask) | done;
   }
-  if (done != mask) x.yield = true;
-  if (x.timed && done == mask) NoteWaited(x, waited);
+  if (done != mask) x.progress.yield = true;
+  if (x.timing.enabled && done == mask) NoteWaited(x, waited);
 }
 
-void PendingCount(Exec& x, const Op& op, uint32_t mask) {
+void PendingCount(BlockState& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) {
     x.Slot(op.dst)[l] = Mbarrier::Decode(Lane<uint64_t>::Get(x.Source(op.src[0]), l)).pending;
   });
 }
 
-void Invalidate(Exec& x, const Op& op, uint32_t mask) {
+void Invalidate(BlockState& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) { (void)MbarrierAt(x, op, l, SharedAddress(x, op, l)); });
 }
 
 }  // namespace
 
-std::byte* MbarrierAt(Exec& x, const Op& op, int lane, uint64_t address) {
+std::byte* MbarrierAt(BlockState& x, const Op& op, int lane, uint64_t address) {
   address &= ~kWindowMask;
   if (!CheckAligned(x, op, lane, address, 8)) return nullptr;
   std::byte* at = WindowPointer(x, op, lane, Space::kShared, address, 8, "mbarrier");
-  if (at == nullptr || !x.check || Initialised(x, address)) return at;
+  if (at == nullptr || !x.checks.any || Initialised(x, address)) return at;
   Report(x, op, Hazard::Kind::kUninitialisedShared, lane,
          "uses the mbarrier at shared address " + Hex(address) + " before mbarrier.init");
   return x.stop ? nullptr : at;
 }
 
-void CompleteTransaction(Exec& x, const Op& op, int lane, uint64_t address, int32_t bytes) {
+void CompleteTransaction(BlockState& x, const Op& op, int lane, uint64_t address, int32_t bytes) {
   std::byte* at = MbarrierAt(x, op, lane, address);
   if (at == nullptr) return;
   Mbarrier barrier = Read(at);
   barrier.bytes -= bytes;
   Write(x, op, lane, address, at, barrier);
-  if (x.timed) NoteTransfer(x, at, static_cast<uint32_t>(std::max(bytes, 0)));
+  if (x.timing.enabled) NoteTransfer(x, at, static_cast<uint32_t>(std::max(bytes, 0)));
 }
 
-uint64_t ArriveAt(Exec& x, const Op& op, int lane, uint64_t address, uint32_t count, int32_t bytes,
-                  bool drop) {
+uint64_t ArriveAt(BlockState& x, const Op& op, int lane, uint64_t address, uint32_t count,
+                  int32_t bytes, bool drop) {
   std::byte* at = MbarrierAt(x, op, lane, address);
   if (at == nullptr) return 0;
   Mbarrier barrier = Read(at);
@@ -149,7 +150,7 @@ uint64_t ArriveAt(Exec& x, const Op& op, int lane, uint64_t address, uint32_t co
   barrier.bytes += bytes;
   if (drop) barrier.expected -= count;
   Write(x, op, lane, address, at, barrier);
-  if (x.timed) {
+  if (x.timing.enabled) {
     const Latencies& latencies = x.launch->latencies;
     const double latency = IsRemote(x, address) ? latencies.remote_arrival : latencies.arrival;
     NoteArrival(x, at, {latency, latency});

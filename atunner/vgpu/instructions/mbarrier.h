@@ -25,11 +25,11 @@ struct Mbarrier {
 
 /// The 8 bytes behind a shared address of this block or another of the cluster; nullptr after
 /// reporting.
-std::byte* MbarrierAt(Exec& x, const Op& op, int lane, uint64_t address);
+std::byte* MbarrierAt(BlockState& x, const Op& op, int lane, uint64_t address);
 /// `bytes` of an asynchronous copy have landed.
-void CompleteTransaction(Exec& x, const Op& op, int lane, uint64_t address, int32_t bytes);
+void CompleteTransaction(BlockState& x, const Op& op, int lane, uint64_t address, int32_t bytes);
 /// `count` arrivals that also expect `bytes` more. Returns the state before.
-uint64_t ArriveAt(Exec& x, const Op& op, int lane, uint64_t address, uint32_t count, int32_t bytes,
-                  bool drop);
+uint64_t ArriveAt(BlockState& x, const Op& op, int lane, uint64_t address, uint32_t count,
+                  int32_t bytes, bool drop);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -12,28 +12,28 @@ namespace {
 
 // ---- checks and counts
 // ----------------------------------------------------------------------------------------------
-/// Whether one more read is no news to any word of a shared access: Exec::calm.
-bool AllCalm(const Exec& x, const Warpwide& w, uint32_t mask, uint32_t bytes) {
+/// Whether one more read is no news to any word of a shared access: BlockState::calm.
+bool AllCalm(const BlockState& x, const Warpwide& w, uint32_t mask, uint32_t bytes) {
   const uint32_t words = bytes / 4;
-  const uint32_t* calm = x.calm.data();
+  const uint32_t* calm = x.shadow.only_read_in.data();
   uint32_t news = 0;
   if (w.layout != Layout::kApart) {
     const uint32_t* first = calm + (w.low + w.bias) / 4;
     const uint32_t all = w.layout == Layout::kSame ? words : words * kLanes;
-    for (uint32_t i = 0; i < all; ++i) news |= first[i] ^ x.epoch;
+    for (uint32_t i = 0; i < all; ++i) news |= first[i] ^ x.shadow.epoch;
     return news == 0;
   }
   w.WithPlaces([&](auto place) {
     const auto word = [&](int l) {
-      return calm + static_cast<size_t>(place(l) - x.shared.data()) / 4;
+      return calm + static_cast<size_t>(place(l) - x.shared.bytes.data()) / 4;
     };
-    news = *word(std::countr_zero(mask)) ^ x.epoch;
+    news = *word(std::countr_zero(mask)) ^ x.shadow.epoch;
     if (news != 0) return;
     const uint32_t distinct = w.Distinct(mask);
-    if (words == 1) return ForLanes(distinct, [&](int l) { news |= *word(l) ^ x.epoch; });
+    if (words == 1) return ForLanes(distinct, [&](int l) { news |= *word(l) ^ x.shadow.epoch; });
     ForLanes(distinct, [&](int l) {
       const uint32_t* first = word(l);
-      for (uint32_t i = 0; i < words; ++i) news |= first[i] ^ x.epoch;
+      for (uint32_t i = 0; i < words; ++i) news |= first[i] ^ x.shadow.epoch;
     });
   });
   return news == 0;
@@ -49,12 +49,12 @@ bool WidensLoads(const Kernel& kernel) {
 /// access share is looked up once.
 class QuietAccess {
  public:
-  QuietAccess(Exec& x, const Op& op, uint32_t bytes)
+  QuietAccess(BlockState& x, const Op& op, uint32_t bytes)
       : words_(bytes % 4 == 0 && !op.relaxed ? bytes / 4 : 0),
-        shadow_(x.shadow.data()),
-        calm_(x.calm.data()),
+        shadow_(x.shadow.words.data()),
+        calm_(x.shadow.only_read_in.data()),
         first_thread_(x.ThreadOf(0)),
-        epoch_(x.epoch),
+        epoch_(x.shadow.epoch),
         sync_(x.warp->sync_epoch),
         seen_(x.warp->seen_epoch),
         line_(LineOf(x, op)),
@@ -67,11 +67,11 @@ class QuietAccess {
     for (uint64_t word = address / 4; word < address / 4 + words_; ++word) {
       SharedShadow& s = shadow_[word];
       if (s.initialised != 0xf || s.in_flight) return false;
-      const bool bulk = s.writer == kBulkParty;
+      const bool bulk = s.writer == kBulkAccessor;
       if (bulk ? seen_ < s.write_epoch : s.write_epoch == epoch_) return false;
-      const bool others = s.read_epoch == epoch_ &&
-                          (s.reader >= kSeveral || s.reader / kLanes != first_thread_ / kLanes);
-      s.reader = others ? uint16_t{kSeveral} : Thread(lane);
+      const bool others = s.read_epoch == epoch_ && (s.reader >= kSeveralThreads ||
+                                                     s.reader / kLanes != first_thread_ / kLanes);
+      s.reader = others ? uint16_t{kSeveralThreads} : Thread(lane);
       s.read_epoch = epoch_;
       s.read_sync = sync_;
       s.read_line = line_;
@@ -83,7 +83,7 @@ class QuietAccess {
     for (uint64_t word = address / 4; word < address / 4 + words_; ++word) {
       SharedShadow& s = shadow_[word];
       if (s.write_epoch == epoch_ || s.read_epoch == epoch_ || s.in_flight ||
-          s.writer == kBulkParty)
+          s.writer == kBulkAccessor)
         return false;
       s.initialised = 0xf;
       s.write_epoch = epoch_;
@@ -108,7 +108,7 @@ class QuietAccess {
 
 /// Threads' local memories are interleaved word by word: lanes that access the same place of theirs
 /// do so together.
-uint32_t DistinctPlaces(const Exec& x, const uint64_t* addresses, uint32_t mask) {
+uint32_t DistinctPlaces(const BlockState& x, const uint64_t* addresses, uint32_t mask) {
   uint64_t places[kLanes];
   uint32_t n = 0;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
@@ -119,14 +119,14 @@ uint32_t DistinctPlaces(const Exec& x, const uint64_t* addresses, uint32_t mask)
   return n;
 }
 
-void CountAccess(Exec& x, const uint64_t* addresses, uint32_t mask, Space space, uint32_t bytes,
-                 bool store) {
+void CountAccess(BlockState& x, const uint64_t* addresses, uint32_t mask, Space space,
+                 uint32_t bytes, bool store) {
   if (space == Space::kGlobal) CountGlobal(x, addresses, mask, bytes, store);
   if (space == Space::kShared) CountShared(x, addresses, mask, bytes);
   if (space == Space::kLocal) {
     const uint32_t words = DistinctPlaces(x, addresses, mask);
-    x.counts.local_requests += words;
-    x.touch = {Touch::Level::kL1, words};
+    x.counting.total.local_requests += words;
+    x.timing.touch = {Touch::Level::kL1, words};
   }
 }
 
@@ -144,15 +144,15 @@ struct CountedLanes {
                                                : nullptr;
     if (mask != nullptr) *mask |= 1u << lane;
   }
-  void Count(Exec& x, uint32_t bytes, bool store) const {
-    if (!x.count) return;
+  void Count(BlockState& x, uint32_t bytes, bool store) const {
+    if (!x.counting.enabled) return;
     if (global) CountAccess(x, addresses, global, Space::kGlobal, bytes, store);
     if (shared) CountAccess(x, addresses, shared, Space::kShared, bytes, store);
     if (local) CountAccess(x, addresses, local, Space::kLocal, bytes, store);
   }
 };
 
-void CheckOneRead(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
+void CheckOneRead(BlockState& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
   uint64_t addresses[kLanes];
   addresses[lane] = address;
   if (const Range* range = RangeOf(x, address))
@@ -169,20 +169,21 @@ bool ReadsAsBefore(const uint64_t* addresses, uint32_t mask, int lane) {
 }
 
 /// What the checks want to know of a load whose place is known.
-void CheckLoad(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, const Warpwide& w) {
+void CheckLoad(BlockState& x, const Op& op, uint32_t mask, uint32_t bytes, const Warpwide& w) {
   if (w.space == Space::kLocal) {
-    if (x.check_global)
+    if (x.checks.memory)
       ForLanes(mask, [&](int l) { CheckLocalRead(x, op, l, w.Place(w.own[l]), bytes); });
     return;
   }
   const bool shared = w.space == Space::kShared;
-  if (shared && !x.check) return;
+  if (shared && !x.checks.any) return;
   if (shared && bytes % 4 == 0 && !op.relaxed && AllCalm(x, w, mask, bytes)) return;
   const bool dense = w.space == Space::kGlobal && w.layout == Layout::kDense;
-  if (dense && x.track && ReadDenseQuietly(x, op, w.low + w.bias, bytes, *w.range)) return;
+  if (dense && x.checks.track_stores && ReadDenseQuietly(x, op, w.low + w.bias, bytes, *w.range))
+    return;
   uint64_t room[kLanes];
   const uint64_t* addresses = w.Addresses(mask, room);
-  if (w.space == Space::kGlobal && x.track)
+  if (w.space == Space::kGlobal && x.checks.track_stores)
     CheckGlobalRead(x, op, mask, addresses, bytes, *w.range, w.layout);
   if (!shared) return;
   const QuietAccess quiet(x, op, bytes);
@@ -196,7 +197,7 @@ void CheckLoad(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, const Warpw
 }
 
 /// Counts an access of which Warpwide says everything, or which was counted before.
-bool CountKnown(Exec& x, const Warpwide& w, uint32_t bytes, bool store) {
+bool CountKnown(BlockState& x, const Warpwide& w, uint32_t bytes, bool store) {
   if (w.space == Space::kGlobal && w.layout == Layout::kDense) {
     CountDense(x, w.low + w.bias, bytes, store);
     return true;
@@ -214,17 +215,18 @@ bool CountKnown(Exec& x, const Warpwide& w, uint32_t bytes, bool store) {
   return true;
 }
 
-void CountWarp(Exec& x, const Warpwide& w, uint32_t mask, uint32_t bytes, bool store) {
+void CountWarp(BlockState& x, const Warpwide& w, uint32_t mask, uint32_t bytes, bool store) {
   if (CountKnown(x, w, bytes, store)) return;
   uint64_t room[kLanes];
   CountAccess(x, w.Addresses(mask, room), mask, w.space, bytes, store);
-  if (w.space == Space::kShared && w.known != nullptr) w.known->wavefronts = x.touch.wavefronts;
+  if (w.space == Space::kShared && w.known != nullptr)
+    w.known->wavefronts = x.timing.touch.wavefronts;
 }
 
 // ---- lane by lane
 // ---------------------------------------------------------------------------------------------------
 /// Loads where the lanes differ in space or allocation, and finds what is wrong where something is.
-void LoadLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
+void LoadLanes(BlockState& x, const Op& op, uint32_t mask, uint32_t bytes) {
   CountedLanes counted;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
@@ -235,16 +237,16 @@ void LoadLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
     const std::byte* from = global ? GlobalPointer(x, op, l, address, bytes, "load")
                                    : WindowPointer(x, op, l, space, address, bytes, "load");
     if (from == nullptr) return;
-    if (space == Space::kShared && x.check) ShadowRead(x, op, l, address, bytes);
-    if (space == Space::kGlobal && x.track) CheckOneRead(x, op, l, address, bytes);
-    if (space == Space::kLocal && x.check_global) CheckLocalRead(x, op, l, from, bytes);
+    if (space == Space::kShared && x.checks.any) ShadowRead(x, op, l, address, bytes);
+    if (space == Space::kGlobal && x.checks.track_stores) CheckOneRead(x, op, l, address, bytes);
+    if (space == Space::kLocal && x.checks.memory) CheckLocalRead(x, op, l, from, bytes);
     counted.Add(l, address, space);
     IsPublished(op) ? ReadPublished(x, op, l, from) : ReadConverted(x, op, l, from);
   }
   counted.Count(x, bytes, false);
 }
 
-void StoreLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
+void StoreLanes(BlockState& x, const Op& op, uint32_t mask, uint32_t bytes) {
   CountedLanes counted;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
@@ -262,12 +264,12 @@ void StoreLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
                                          : s[l * (op.variant & 1 ? 2 : 1)];
       std::memcpy(value + i * op.width, &raw, op.width);
     }
-    if (space == Space::kShared && x.check) {
+    if (space == Space::kShared && x.checks.any) {
       const bool same_value = std::memcmp(to, value, bytes) == 0 && Initialised(x, address);
       ShadowWrite(x, op, l, address, bytes, same_value, false);
       CheckExchangedWrite(x, op, mask, l, address, same_value);
     }
-    if (space == Space::kGlobal && x.track) {
+    if (space == Space::kGlobal && x.checks.track_stores) {
       if (const Range* range = RangeOf(x, address))
         CheckGlobalWrite(x, op, l, address, bytes, *range, value, false);
     }
@@ -278,26 +280,28 @@ void StoreLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
   counted.Count(x, bytes, true);
 }
 
-void Load(Exec& x, const Op& op, uint32_t mask) {
+void Load(BlockState& x, const Op& op, uint32_t mask) {
   if (op.fence) OrderAll(x);
   if (op.relaxed) {
-    x.polled = true;
+    x.progress.polled = true;
     SeeAll(x);
   }
   const uint32_t bytes = uint32_t{op.width} * op.list_size;
   Warpwide w;
   if (!Locate(x, op, mask, bytes, w)) return LoadLanes(x, op, mask, bytes);
-  if (x.check || x.track) CheckLoad(x, op, mask, bytes, w);
+  if (x.checks.any || x.checks.track_stores) CheckLoad(x, op, mask, bytes, w);
   // before the address registers may be overwritten
-  if (x.count) CountWarp(x, w, mask, bytes, false);
+  if (x.counting.enabled) CountWarp(x, w, mask, bytes, false);
   ReadWarp(x, op, mask, w);
   if (op.relaxed) Acquire(x);
 }
 
 /// AllCalm of words at `imm` behind the addresses that a register is known to hold.
 template <class Offset>
-bool KnownCalm(const Exec& x, const KnownSpan& known, const uint32_t* offsets, uint64_t imm) {
-  const auto calm = [&](uint64_t offset) { return x.calm[(offset + imm) / 4] ^ x.epoch; };
+bool KnownCalm(const BlockState& x, const KnownSpan& known, const uint32_t* offsets, uint64_t imm) {
+  const auto calm = [&](uint64_t offset) {
+    return x.shadow.only_read_in[(offset + imm) / 4] ^ x.shadow.epoch;
+  };
   uint32_t news = calm(Lane<Offset>::Get(offsets, 0));
   if (news != 0 || known.span.layout == Layout::kSame) return news == 0;
   for (int l = known.run; l < known.period; l += known.run)
@@ -308,7 +312,7 @@ bool KnownCalm(const Exec& x, const KnownSpan& known, const uint32_t* offsets, u
 /// Notes reads of words behind known addresses that nobody is in conflict with; false: look closer.
 /// Apart from its caller, which has no checks to make otherwise.
 template <class Offset>
-[[gnu::noinline]] bool ReadKnownQuietly(Exec& x, const Op& op, const KnownSpan& known,
+[[gnu::noinline]] bool ReadKnownQuietly(BlockState& x, const Op& op, const KnownSpan& known,
                                         const uint32_t* offsets) {
   const QuietAccess quiet(x, op, sizeof(uint32_t));
   if (known.span.layout == Layout::kSame)
@@ -322,25 +326,25 @@ template <class Offset>
 /// Reads a word for each lane where an earlier access found out what the address register holds and
 /// nobody looks on; false where there is more to do.
 template <class Offset>
-bool ReadKnownWord(Exec& x, const Op& op, uint32_t mask) {
+bool ReadKnownWord(BlockState& x, const Op& op, uint32_t mask) {
   const int32_t slot = ElementSlot(x, op, 0);
   if (!op.address_known || mask != ~0u || slot == INT32_MIN) return false;
-  const KnownSpan& known = x.spans[static_cast<size_t>(op.src[0])];
+  const KnownSpan& known = x.spans.of_slot[static_cast<size_t>(op.src[0])];
   const auto low = known.span.low + static_cast<int64_t>(op.imm);
   const auto end = known.span.high + static_cast<int64_t>(op.imm) + 4;
   const bool inside = known.span.low >= 0 && low >= 0 && low < end &&
-                      end <= static_cast<int64_t>(x.shared.size());
-  if (known.stretch != x.stretch || known.bytes != 4 || !inside ||
+                      end <= static_cast<int64_t>(x.shared.bytes.size());
+  if (known.basic_block != x.spans.basic_block || known.bytes != 4 || !inside ||
       ((known.span.bits | op.imm) & 3) != 0)
     return false;
-  if (x.count && known.wavefronts == 0) return false;
+  if (x.counting.enabled && known.wavefronts == 0) return false;
   const uint32_t* offsets = x.Source(op.src[0]);
-  if (x.check && !KnownCalm<Offset>(x, known, offsets, op.imm) &&
+  if (x.checks.any && !KnownCalm<Offset>(x, known, offsets, op.imm) &&
       !ReadKnownQuietly<Offset>(x, op, known, offsets))
     return false;
-  if (x.count) CountWavefronts(x, known.wavefronts);
+  if (x.counting.enabled) CountWavefronts(x, known.wavefronts);
   uint32_t* to = x.Slot(slot);
-  const auto word = [offsets, from = x.shared.data() + static_cast<int64_t>(op.imm)](int l) {
+  const auto word = [offsets, from = x.shared.bytes.data() + static_cast<int64_t>(op.imm)](int l) {
     uint32_t value;
     std::memcpy(&value, from + Lane<Offset>::Get(offsets, l), sizeof value);
     return value;
@@ -348,7 +352,7 @@ bool ReadKnownWord(Exec& x, const Op& op, uint32_t mask) {
   if (known.span.layout == Layout::kSame)
     std::fill_n(to, kLanes, word(0));
   else if (known.span.layout == Layout::kDense)
-    std::memcpy(to, x.shared.data() + low, sizeof(uint32_t) * kLanes);
+    std::memcpy(to, x.shared.bytes.data() + low, sizeof(uint32_t) * kLanes);
   else
     FillWords(to, known, word);
   return true;
@@ -356,23 +360,24 @@ bool ReadKnownWord(Exec& x, const Op& op, uint32_t mask) {
 
 /// Load of single words from shared memory, the most common of all.
 template <class Offset>
-void LoadWord(Exec& x, const Op& op, uint32_t mask) {
+void LoadWord(BlockState& x, const Op& op, uint32_t mask) {
   if (!ReadKnownWord<Offset>(x, op, mask)) Load(x, op, mask);
 }
 
-void Store(Exec& x, const Op& op, uint32_t mask) {
+void Store(BlockState& x, const Op& op, uint32_t mask) {
   if (op.fence)
     OrderAll(x);
   else if (op.relaxed)
-    TellCluster(x);
+    PropagateToCluster(x);
   const uint32_t bytes = uint32_t{op.width} * op.list_size;
   Warpwide w;
   const bool writable = op.space != Space::kConst && op.space != Space::kParam;
   if (!writable || IsPublished(op) || !Locate(x, op, mask, bytes, w) || w.space == Space::kParam)
     return StoreLanes(x, op, mask, bytes);
   uint64_t room[kLanes];
-  const uint64_t* addresses = x.check || x.track ? w.Addresses(mask, room) : nullptr;
-  if (w.space == Space::kShared && x.check) {
+  const uint64_t* addresses = x.checks.any || x.checks.track_stores ? w.Addresses(mask, room)
+                                                                    : nullptr;
+  if (w.space == Space::kShared && x.checks.any) {
     // A word that this epoch has seen already may be in conflict: then the values decide, lane by
     // lane.
     const QuietAccess quiet(x, op, bytes);
@@ -381,19 +386,19 @@ void Store(Exec& x, const Op& op, uint32_t mask) {
       if (!quiet.Write(l, addresses[l])) return StoreLanes(x, op, mask, bytes);
     }
   }
-  if (w.space == Space::kGlobal && x.track) {
+  if (w.space == Space::kGlobal && x.checks.track_stores) {
     if (!StoreDense(x, op, mask, addresses, bytes, *w.range, w.layout) &&
         !StoreApart(x, op, mask, addresses, bytes, *w.range))
       return StoreLanes(x, op, mask, bytes);
   } else {
-    if (w.space == Space::kLocal && x.check_global)
+    if (w.space == Space::kLocal && x.checks.memory)
       ForLanes(mask, [&](int l) { MarkLocal(x, w.Place(w.own[l]), bytes); });
     WriteWarp(x, op, mask, w);
   }
-  if (x.count) CountWarp(x, w, mask, bytes, true);
+  if (x.counting.enabled) CountWarp(x, w, mask, bytes, true);
 }
 
-void NoEffect(Exec&, const Op&, uint32_t) {}
+void NoEffect(BlockState&, const Op&, uint32_t) {}
 
 }  // namespace
 

@@ -14,7 +14,7 @@ namespace {
 
 using ptx::Type;
 
-int32_t ListSlot(const Exec& x, const Op& op, int i) {
+int32_t ListSlot(const BlockState& x, const Op& op, int i) {
   return x.kernel->lists[op.list + static_cast<size_t>(i)];
 }
 
@@ -51,7 +51,7 @@ constexpr int kMaxTileInner = 128;
 
 /// A register of a fragment holds, of eight rows or columns, 16 bytes each: a chunk in four
 /// neighbouring lanes.
-void MmaTile(Exec& x, const Op& op, uint32_t mask) {
+void MmaTile(BlockState& x, const Op& op, uint32_t mask) {
   if (!WholeWarp(x, op, mask)) return;
   static constexpr std::byte kZeros[kChunkBytes] = {};
   const TileForm f = TileForm::Unpack(op);
@@ -108,7 +108,7 @@ void MmaTile(Exec& x, const Op& op, uint32_t mask) {
                 .kind = f.kind,
                 .d = d,
                 .c = c});
-  x.counts.AddProducts(2.0 * f.m * 8 * f.StoredK(), BitsOf(f.a));
+  x.counting.total.AddProducts(2.0 * f.m * 8 * f.StoredK(), BitsOf(f.a));
 }
 
 // ---- the rest, by one description of its fragments
@@ -141,8 +141,8 @@ uint32_t RoundedHalf(double value) {
 
 /// Reads A and B through `element(word, i, is_b)`.
 template <class T, class F>
-void LoadFragments(const Exec& x, const Op& op, const Shape& s, int first, T (&a)[16][kMaxInner],
-                   T (&b)[8][kMaxInner], F&& element) {
+void LoadFragments(const BlockState& x, const Op& op, const Shape& s, int first,
+                   T (&a)[16][kMaxInner], T (&b)[8][kMaxInner], F&& element) {
   for (int r = 0; r < s.ARegisters(); ++r) {
     const uint32_t* slot = x.Source(ListSlot(x, op, first + r));
     for (int l = 0; l < kLanes; ++l) {
@@ -165,7 +165,7 @@ Shape ShapeOf(const Op& op) {
 }
 
 /// Single bits. variant bit 4: and-popc, otherwise xor-popc.
-void MmaBits(Exec& x, const Op& op, uint32_t mask) {
+void MmaBits(BlockState& x, const Op& op, uint32_t mask) {
   if (!WholeWarp(x, op, mask)) return;
   const Shape s = ShapeOf(op);
   static thread_local int a[16][kMaxInner];
@@ -187,10 +187,10 @@ void MmaBits(Exec& x, const Op& op, uint32_t mask) {
       d[l] = sum;
     }
   }
-  x.counts.AddProducts(2.0 * s.m * 8 * s.k, s.bits);
+  x.counting.total.AddProducts(2.0 * s.m * 8 * s.k, s.bits);
 }
 
-void MmaDouble(Exec& x, const Op& op, uint32_t mask) {
+void MmaDouble(BlockState& x, const Op& op, uint32_t mask) {
   if (!WholeWarp(x, op, mask)) return;
   const Shape s = ShapeOf(op);
   static thread_local double a[16][kMaxInner];
@@ -209,7 +209,7 @@ void MmaDouble(Exec& x, const Op& op, uint32_t mask) {
       Lane<double>::Set(d, l, sum);
     }
   }
-  x.counts.AddProducts(2.0 * s.m * 8 * s.k, s.bits);
+  x.counting.total.AddProducts(2.0 * s.m * 8 * s.k, s.bits);
 }
 
 /// Products of 8×8×4: one for each quad pair of the warp, lanes 4i … 4i+3 and those 16 further on.
@@ -245,7 +245,7 @@ float SumInQuad(bool wide, float c, const A& a, const B& b) {
   return c + std::fma(a(3), b(3), std::fma(a(2), b(2), pair(0)));
 }
 
-void MmaQuads(Exec& x, const Op& op, uint32_t mask) {
+void MmaQuads(BlockState& x, const Op& op, uint32_t mask) {
   if (!WholeWarp(x, op, mask)) return;
   const QuadForm f = QuadForm::Unpack(op);
   const auto half = [&](int reg, int lane) {
@@ -284,7 +284,7 @@ void MmaQuads(Exec& x, const Op& op, uint32_t mask) {
       to = f.wide_d ? bits : i % 2 == 0 ? bits : (to & 0xffffu) | bits << 16;
     }
   }
-  x.counts.AddProducts(2.0 * 4 * 8 * 8 * 4, 16);
+  x.counting.total.AddProducts(2.0 * 4 * 8 * 8 * 4, 16);
 }
 
 /// What follows the layouts: D, A, B and C types; and the shape.

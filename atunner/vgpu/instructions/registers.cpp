@@ -5,7 +5,7 @@
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
-void MoveUnpack(Exec& x, const Op& op, uint32_t mask) {
+void MoveUnpack(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   const int total = op.width * op.list_size;
   for (int i = 0; i < op.list_size; ++i) {
@@ -21,7 +21,7 @@ void MoveUnpack(Exec& x, const Op& op, uint32_t mask) {
   }
 }
 
-void MovePack(Exec& x, const Op& op, uint32_t mask) {
+void MovePack(BlockState& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
   const bool wide = op.width * op.list_size == 8;
   ForLanes(mask, [&](int l) {
@@ -44,45 +44,50 @@ namespace {
 struct SpecialRegister {
   std::string_view name;
   bool by_lane;
-  uint64_t (*read)(Exec& x, uint32_t thread, int lane);
+  uint64_t (*read)(BlockState& x, uint32_t thread, int lane);
 };
 
-const LaunchShape& ShapeOf(const Exec& x) { return x.launch->shape; }
-const Dim3& ClusterOf(const Exec& x) { return x.launch->cluster; }
-uint64_t Constant0(Exec&, uint32_t, int) { return 0; }
-uint64_t Tick(Exec& x, uint32_t, int) { return x.clock += 4; }
-uint64_t UpperTick(Exec& x, uint32_t, int) { return x.clock >> 32; }
-uint64_t ReservedBegin(Exec& x, uint32_t, int) { return x.reserved_shared; }
-uint64_t ReservedEnd(Exec& x, uint32_t, int) { return x.shared.size(); }
-uint64_t WholeShared(Exec& x, uint32_t, int) { return x.shared.size() - x.kernel->reserved_shared; }
+const LaunchShape& ShapeOf(const BlockState& x) { return x.launch->shape; }
+const Dim3& ClusterOf(const BlockState& x) { return x.launch->cluster; }
+uint64_t Constant0(BlockState&, uint32_t, int) { return 0; }
+uint64_t Tick(BlockState& x, uint32_t, int) { return x.progress.clock += 4; }
+uint64_t UpperTick(BlockState& x, uint32_t, int) { return x.progress.clock >> 32; }
+uint64_t ReservedBegin(BlockState& x, uint32_t, int) { return x.shared.reserved_at; }
+uint64_t ReservedEnd(BlockState& x, uint32_t, int) { return x.shared.bytes.size(); }
+uint64_t WholeShared(BlockState& x, uint32_t, int) {
+  return x.shared.bytes.size() - x.kernel->reserved_shared;
+}
 
 constexpr SpecialRegister kSpecials[] = {
     {"%tid.x", true,
-     [](Exec& x, uint32_t thread, int) -> uint64_t { return thread % ShapeOf(x).block.x; }},
+     [](BlockState& x, uint32_t thread, int) -> uint64_t { return thread % ShapeOf(x).block.x; }},
     {"%tid.y", true,
-     [](Exec& x, uint32_t thread, int) -> uint64_t {
+     [](BlockState& x, uint32_t thread, int) -> uint64_t {
        return thread / ShapeOf(x).block.x % ShapeOf(x).block.y;
      }},
     {"%tid.z", true,
-     [](Exec& x, uint32_t thread, int) -> uint64_t {
+     [](BlockState& x, uint32_t thread, int) -> uint64_t {
        return thread / ShapeOf(x).block.x / ShapeOf(x).block.y;
      }},
-    {"%ntid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).block.x; }},
-    {"%ntid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).block.y; }},
-    {"%ntid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).block.z; }},
-    {"%ctaid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[0]; }},
-    {"%ctaid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[1]; }},
-    {"%ctaid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[2]; }},
-    {"%nctaid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.x; }},
-    {"%nctaid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.y; }},
-    {"%nctaid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.z; }},
+    {"%ntid.x", false, [](BlockState& x, uint32_t, int) -> uint64_t { return ShapeOf(x).block.x; }},
+    {"%ntid.y", false, [](BlockState& x, uint32_t, int) -> uint64_t { return ShapeOf(x).block.y; }},
+    {"%ntid.z", false, [](BlockState& x, uint32_t, int) -> uint64_t { return ShapeOf(x).block.z; }},
+    {"%ctaid.x", false, [](BlockState& x, uint32_t, int) -> uint64_t { return x.ctaid[0]; }},
+    {"%ctaid.y", false, [](BlockState& x, uint32_t, int) -> uint64_t { return x.ctaid[1]; }},
+    {"%ctaid.z", false, [](BlockState& x, uint32_t, int) -> uint64_t { return x.ctaid[2]; }},
+    {"%nctaid.x", false,
+     [](BlockState& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.x; }},
+    {"%nctaid.y", false,
+     [](BlockState& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.y; }},
+    {"%nctaid.z", false,
+     [](BlockState& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.z; }},
     {"%laneid", true,
-     [](Exec&, uint32_t, int lane) -> uint64_t { return static_cast<uint64_t>(lane); }},
-    {"%warpid", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.warp->index; }},
-    {"%nwarpid", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.warps.size(); }},
-    {"%warpsize", false, [](Exec&, uint32_t, int) -> uint64_t { return kLanes; }},
+     [](BlockState&, uint32_t, int lane) -> uint64_t { return static_cast<uint64_t>(lane); }},
+    {"%warpid", false, [](BlockState& x, uint32_t, int) -> uint64_t { return x.warp->index; }},
+    {"%nwarpid", false, [](BlockState& x, uint32_t, int) -> uint64_t { return x.warps.size(); }},
+    {"%warpsize", false, [](BlockState&, uint32_t, int) -> uint64_t { return kLanes; }},
     {"%smid", false, Constant0},
-    {"%nsmid", false, [](Exec&, uint32_t, int) -> uint64_t { return 1; }},
+    {"%nsmid", false, [](BlockState&, uint32_t, int) -> uint64_t { return 1; }},
     {"%gridid", false, Constant0},
     {"%clock", true, Tick},
     {"%clock64", true, Tick},
@@ -90,59 +95,69 @@ constexpr SpecialRegister kSpecials[] = {
     {"%globaltimer_lo", true, Tick},
     {"%clock_hi", false, UpperTick},
     {"%globaltimer_hi", false, UpperTick},
-    {"%lanemask_eq", true, [](Exec&, uint32_t, int lane) -> uint64_t { return 1u << lane; }},
+    {"%lanemask_eq", true, [](BlockState&, uint32_t, int lane) -> uint64_t { return 1u << lane; }},
     {"%lanemask_le", true,
-     [](Exec&, uint32_t, int lane) -> uint64_t { return (2ull << lane) - 1; }},
-    {"%lanemask_lt", true, [](Exec&, uint32_t, int lane) -> uint64_t { return (1u << lane) - 1; }},
+     [](BlockState&, uint32_t, int lane) -> uint64_t { return (2ull << lane) - 1; }},
+    {"%lanemask_lt", true,
+     [](BlockState&, uint32_t, int lane) -> uint64_t { return (1u << lane) - 1; }},
     {"%lanemask_ge", true,
-     [](Exec&, uint32_t, int lane) -> uint64_t {
+     [](BlockState&, uint32_t, int lane) -> uint64_t {
        return static_cast<uint32_t>(~((1u << lane) - 1));
      }},
     {"%lanemask_gt", true,
-     [](Exec&, uint32_t, int lane) -> uint64_t {
+     [](BlockState&, uint32_t, int lane) -> uint64_t {
        return static_cast<uint32_t>(~((2ull << lane) - 1));
      }},
     {"%dynamic_smem_size", false,
-     [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).dynamic_shared_bytes; }},
+     [](BlockState& x, uint32_t, int) -> uint64_t { return ShapeOf(x).dynamic_shared_bytes; }},
     {"%total_smem_size", false, WholeShared},
     {"%aggr_smem_size", false, WholeShared},
     {"%cluster_ctarank", false,
-     [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).Count() > 1 ? x.rank : 0; }},
+     [](BlockState& x, uint32_t, int) -> uint64_t {
+       return ClusterOf(x).Count() > 1 ? x.cluster.rank : 0;
+     }},
     {"%cluster_nctarank", false,
-     [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).Count(); }},
+     [](BlockState& x, uint32_t, int) -> uint64_t { return ClusterOf(x).Count(); }},
     {"%cluster_ctaid.x", false,
-     [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[0] % ClusterOf(x).x; }},
+     [](BlockState& x, uint32_t, int) -> uint64_t { return x.ctaid[0] % ClusterOf(x).x; }},
     {"%cluster_ctaid.y", false,
-     [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[1] % ClusterOf(x).y; }},
+     [](BlockState& x, uint32_t, int) -> uint64_t { return x.ctaid[1] % ClusterOf(x).y; }},
     {"%cluster_ctaid.z", false,
-     [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[2] % ClusterOf(x).z; }},
-    {"%cluster_nctaid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).x; }},
-    {"%cluster_nctaid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).y; }},
-    {"%cluster_nctaid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).z; }},
+     [](BlockState& x, uint32_t, int) -> uint64_t { return x.ctaid[2] % ClusterOf(x).z; }},
+    {"%cluster_nctaid.x", false,
+     [](BlockState& x, uint32_t, int) -> uint64_t { return ClusterOf(x).x; }},
+    {"%cluster_nctaid.y", false,
+     [](BlockState& x, uint32_t, int) -> uint64_t { return ClusterOf(x).y; }},
+    {"%cluster_nctaid.z", false,
+     [](BlockState& x, uint32_t, int) -> uint64_t { return ClusterOf(x).z; }},
     {"%clusterid.x", false,
-     [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[0] / ClusterOf(x).x; }},
+     [](BlockState& x, uint32_t, int) -> uint64_t { return x.ctaid[0] / ClusterOf(x).x; }},
     {"%clusterid.y", false,
-     [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[1] / ClusterOf(x).y; }},
+     [](BlockState& x, uint32_t, int) -> uint64_t { return x.ctaid[1] / ClusterOf(x).y; }},
     {"%clusterid.z", false,
-     [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[2] / ClusterOf(x).z; }},
+     [](BlockState& x, uint32_t, int) -> uint64_t { return x.ctaid[2] / ClusterOf(x).z; }},
     {"%nclusterid.x", false,
-     [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.x / ClusterOf(x).x; }},
+     [](BlockState& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.x / ClusterOf(x).x; }},
     {"%nclusterid.y", false,
-     [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.y / ClusterOf(x).y; }},
+     [](BlockState& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.y / ClusterOf(x).y; }},
     {"%nclusterid.z", false,
-     [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.z / ClusterOf(x).z; }},
+     [](BlockState& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.z / ClusterOf(x).z; }},
     {"%is_explicit_cluster", false,
-     [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).Count() > 1; }},
+     [](BlockState& x, uint32_t, int) -> uint64_t { return ClusterOf(x).Count() > 1; }},
     {"%envreg1", false,
-     [](Exec& x, uint32_t, int) -> uint64_t { return x.launch->grid_workspace >> 32; }},
+     [](BlockState& x, uint32_t, int) -> uint64_t { return x.launch->grid_workspace >> 32; }},
     {"%envreg2", false,
-     [](Exec& x, uint32_t, int) -> uint64_t { return x.launch->grid_workspace & 0xffffffffu; }},
+     [](BlockState& x, uint32_t, int) -> uint64_t {
+       return x.launch->grid_workspace & 0xffffffffu;
+     }},
     {"%reserved_smem_offset_begin", false, ReservedBegin},
     {"%reserved_smem_offset_end", false, ReservedEnd},
     {"%reserved_smem_offset_cap", false, ReservedEnd},
     {"%reserved_smem_offset_0", false, ReservedBegin},
     {"%reserved_smem_offset_1", false,
-     [](Exec& x, uint32_t, int) -> uint64_t { return x.reserved_shared + kReservedShared / 2; }},
+     [](BlockState& x, uint32_t, int) -> uint64_t {
+       return x.shared.reserved_at + kReservedShared / 2;
+     }},
     {"%current_graph_exec", false, Constant0},
     {"%envreg", false, Constant0},  // the others of the driver's: nothing is promised of them
     {"%pm", false, Constant0},      // counters of performance: of nothing, while nobody profiles
@@ -171,7 +186,7 @@ std::optional<uint64_t> FindSpecial(std::string_view name) {
   return at == std::end(kSpecials) ? std::nullopt : std::optional<uint64_t>(at - kSpecials);
 }
 
-void ReadSpecial(Exec& x, const Op& op, uint32_t mask) {
+void ReadSpecial(BlockState& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
   const SpecialRegister& special = kSpecials[op.imm];
   const uint64_t common = special.by_lane ? 0 : special.read(x, 0, 0);

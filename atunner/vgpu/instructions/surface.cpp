@@ -9,7 +9,7 @@ namespace {
 
 /// The bytes that a lane's surface access means; null after reporting, or where an access outside
 /// has no effect.
-std::byte* Bytes(Exec& x, const Op& op, const TextureOptions& o, int lane,
+std::byte* Bytes(BlockState& x, const Op& op, const TextureOptions& o, int lane,
                  const int32_t* coordinates, uint64_t bytes) {
   TextureData* texture = FindTexture(x, op, lane, true);
   if (texture == nullptr) return nullptr;
@@ -52,7 +52,7 @@ std::byte* Bytes(Exec& x, const Op& op, const TextureOptions& o, int lane,
   return texture->texels.data() + (at[2] * spec.height + at[1]) * row + at[0];
 }
 
-void LoadSurface(Exec& x, const Op& op, uint32_t mask) {
+void LoadSurface(BlockState& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<TextureOptions>(op.imm);
   const int32_t* to = x.kernel->lists.data() + op.list;
   const uint64_t bytes = uint64_t{op.width} * o.results;
@@ -74,7 +74,7 @@ void LoadSurface(Exec& x, const Op& op, uint32_t mask) {
   });
 }
 
-void StoreSurface(Exec& x, const Op& op, uint32_t mask) {
+void StoreSurface(BlockState& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<TextureOptions>(op.imm);
   const int32_t* list = x.kernel->lists.data() + op.list;
   const int32_t* coordinates = list + o.results;
@@ -93,7 +93,7 @@ void StoreSurface(Exec& x, const Op& op, uint32_t mask) {
 }
 
 /// sust.p: values of 32 bits become the surface's own type, one texel at a time.
-void StoreTexel(Exec& x, const Op& op, uint32_t mask) {
+void StoreTexel(BlockState& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<TextureOptions>(op.imm);
   const int32_t* list = x.kernel->lists.data() + op.list;
   ForLanes(mask, [&](int l) {
@@ -147,7 +147,7 @@ void ReduceAt(std::byte* place, Reduction reduction, T with) {
     fresh = Reduced(reduction, old, with);
 }
 
-void ReduceSurface(Exec& x, const Op& op, uint32_t mask) {
+void ReduceSurface(BlockState& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<TextureOptions>(op.imm);
   const int32_t* list = x.kernel->lists.data() + op.list;
   Addresses addresses(x, op.width, true);

@@ -14,7 +14,7 @@ constexpr size_t kMaxString = 1024;
 constexpr int32_t kMaxWidth = 500;
 
 template <class T>
-T Argument(Exec& x, const Op& op, int lane, size_t index) {
+T Argument(BlockState& x, const Op& op, int lane, size_t index) {
   const FramePart& part = x.kernel->calls[op.imm].arguments[index];
   T value{};
   std::memcpy(&value, FrameByte(x, op.dst, lane, part.offset),
@@ -22,7 +22,7 @@ T Argument(Exec& x, const Op& op, int lane, size_t index) {
   return value;
 }
 template <class T>
-void Result(Exec& x, const Op& op, int lane, T value) {
+void Result(BlockState& x, const Op& op, int lane, T value) {
   const CallSite& site = x.kernel->calls[op.imm];
   if (site.results.empty()) return;
   std::byte* at = FrameByte(x, op.dst, lane, site.results[0].offset);
@@ -31,12 +31,12 @@ void Result(Exec& x, const Op& op, int lane, T value) {
 }
 
 /// Host pointer of `bytes` at a generic address, or nullptr after reporting.
-const std::byte* Pointer(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes) {
+const std::byte* Pointer(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes) {
   const Space space = Resolve(Space::kGeneric, address);
   return space == Space::kGlobal ? GlobalPointer(x, op, lane, address, bytes, "printf")
                                  : WindowPointer(x, op, lane, space, address, bytes, "printf");
 }
-bool ReadString(Exec& x, const Op& op, int lane, uint64_t address, std::string& text) {
+bool ReadString(BlockState& x, const Op& op, int lane, uint64_t address, std::string& text) {
   text.clear();
   while (text.size() < kMaxString) {
     const std::byte* at = Pointer(x, op, lane, address + text.size(), 1);
@@ -50,7 +50,7 @@ bool ReadString(Exec& x, const Op& op, int lane, uint64_t address, std::string& 
 /// Walks the buffer that the compiler packs arguments into, each aligned to its size.
 class ArgumentReader {
  public:
-  ArgumentReader(Exec& x, const Op& op, int lane, uint64_t buffer)
+  ArgumentReader(BlockState& x, const Op& op, int lane, uint64_t buffer)
       : x_(x), op_(op), lane_(lane), at_(buffer) {}
   bool Next(uint64_t bytes, uint64_t& raw) {
     at_ = (at_ + bytes - 1) / bytes * bytes;
@@ -63,7 +63,7 @@ class ArgumentReader {
   }
 
  private:
-  Exec& x_;
+  BlockState& x_;
   const Op& op_;
   int lane_;
   uint64_t at_;
@@ -84,8 +84,8 @@ bool FillStars(ArgumentReader& arguments, std::string& spec) {
 
 /// Formats one conversion such as "%-8.3lld"; its length modifiers are replaced by those of the
 /// host.
-bool FormatOne(Exec& x, const Op& op, int lane, const std::string& spec, ArgumentReader& arguments,
-               std::string& out) {
+bool FormatOne(BlockState& x, const Op& op, int lane, const std::string& spec,
+               ArgumentReader& arguments, std::string& out) {
   const char kind = spec.back();
   std::string flags;
   int longs = 0;
@@ -119,7 +119,7 @@ bool FormatOne(Exec& x, const Op& op, int lane, const std::string& spec, Argumen
   return true;
 }
 
-bool Format(Exec& x, const Op& op, int lane, const std::string& format, uint64_t buffer,
+bool Format(BlockState& x, const Op& op, int lane, const std::string& format, uint64_t buffer,
             std::string& out) {
   ArgumentReader arguments(x, op, lane, buffer);
   for (size_t i = 0; i < format.size(); ++i) {
@@ -144,7 +144,7 @@ bool Format(Exec& x, const Op& op, int lane, const std::string& format, uint64_t
   return true;
 }
 
-void Print(Exec& x, const Op& op, uint32_t mask) {
+void Print(BlockState& x, const Op& op, uint32_t mask) {
   for (uint32_t m = mask; m != 0 && !x.stop; m &= m - 1) {
     const int l = std::countr_zero(m);
     Result<int32_t>(x, op, l, 0);
@@ -155,7 +155,7 @@ void Print(Exec& x, const Op& op, uint32_t mask) {
   }
 }
 
-void FailAssertion(Exec& x, const Op& op, uint32_t mask) {
+void FailAssertion(BlockState& x, const Op& op, uint32_t mask) {
   const int l = std::countr_zero(mask);
   std::string message;
   std::string file;
@@ -167,7 +167,7 @@ void FailAssertion(Exec& x, const Op& op, uint32_t mask) {
              std::to_string(Argument<uint32_t>(x, op, l, 2)) + ")");
 }
 
-void DeviceMalloc(Exec& x, const Op& op, uint32_t mask) {
+void DeviceMalloc(BlockState& x, const Op& op, uint32_t mask) {
   const auto index = static_cast<uint32_t>(&op - x.kernel->ops.data());
   ForLanes(mask, [&](int l) {
     const auto bytes = Argument<uint64_t>(x, op, l, 0);
@@ -176,7 +176,7 @@ void DeviceMalloc(Exec& x, const Op& op, uint32_t mask) {
     Result<uint64_t>(x, op, l, taken);
   });
 }
-void DeviceFree(Exec& x, const Op& op, uint32_t mask) {
+void DeviceFree(BlockState& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) {
     const auto address = Argument<uint64_t>(x, op, l, 0);
     if (x.stop || address == 0 || x.launch->heap->Give(address)) return;

@@ -29,13 +29,13 @@ struct CopyForm {
   }
 };
 
-int64_t Coordinate(const Exec& x, const Op& op, int lane, size_t i) {
+int64_t Coordinate(const BlockState& x, const Op& op, int lane, size_t i) {
   return static_cast<int32_t>(x.Source(x.kernel->lists[op.list + i])[lane]);
 }
 
 /// Hardware addresses tensors in chunks of 16 bytes: a box that begins within one is an illegal
 /// instruction. So is a store (or reduction) that begins before the tensor.
-bool CheckCorner(Exec& x, const Op& op, int lane, const VirtualTensorMap& map, bool store) {
+bool CheckCorner(BlockState& x, const Op& op, int lane, const VirtualTensorMap& map, bool store) {
   for (size_t i = 0; store && i < map.rank; ++i) {
     if (Coordinate(x, op, lane, i) >= 0) continue;
     Report(x, op, Hazard::Kind::kOutOfBounds, lane,
@@ -51,7 +51,7 @@ bool CheckCorner(Exec& x, const Op& op, int lane, const VirtualTensorMap& map, b
   return false;
 }
 
-std::optional<VirtualTensorMap> ReadMap(Exec& x, const Op& op, int lane, bool store) {
+std::optional<VirtualTensorMap> ReadMap(BlockState& x, const Op& op, int lane, bool store) {
   uint64_t address = BulkAddress(x, op, 1, lane);
   const Space space = Resolve(Space::kGeneric, address);
   if (!CheckAligned(x, op, lane, address, kMapAlignment)) return std::nullopt;
@@ -75,10 +75,12 @@ std::optional<VirtualTensorMap> ReadMap(Exec& x, const Op& op, int lane, bool st
     Report(x, op, Hazard::Kind::kTrap, lane,
            "names " + std::to_string(op.width) + " coordinates of a tensor of " +
                std::to_string(map->rank) + " dimensions");
-  } else if (map->Rows() * map->RowBytes() > x.shared.size()) {  // before anybody makes room for it
+  } else if (map->Rows() * map->RowBytes() >
+             x.shared.bytes.size()) {  // before anybody makes room for it
     Report(x, op, Hazard::Kind::kOutOfBounds, lane,
            "copies a box of " + std::to_string(map->Rows() * map->RowBytes()) +
-               " bytes, the block has " + std::to_string(x.shared.size()) + " of shared memory");
+               " bytes, the block has " + std::to_string(x.shared.bytes.size()) +
+               " of shared memory");
   } else if (CheckCorner(x, op, lane, *map, store)) {
     return map;
   }
@@ -95,7 +97,7 @@ struct Row {
 /// Where the lines of a box begin, one after another: along the second dimension, then the third,
 /// and so on.
 struct Walk {
-  Walk(const Exec& x, const Op& op, int lane, const VirtualTensorMap& map) {
+  Walk(const BlockState& x, const Op& op, int lane, const VirtualTensorMap& map) {
     const bool offsets = CopyForm::Unpack(op).offsets > 0;
     for (size_t i = 0; i < map.rank; ++i) {
       const bool pixels = map.im2col && i > 0 && i + 1u < map.rank;
@@ -126,8 +128,8 @@ struct Walk {
 /// Calls f(index of the line, line) for all lines of the box at the lane's coordinates. Lines end
 /// with the tensor, or with the chunk in which it ends.
 template <class F>
-void ForRows(const Exec& x, const Op& op, int lane, const VirtualTensorMap& map, bool whole_chunks,
-             F&& f) {
+void ForRows(const BlockState& x, const Op& op, int lane, const VirtualTensorMap& map,
+             bool whole_chunks, F&& f) {
   Walk walk(x, op, lane, map);
   const int64_t corner = walk.corner[0];
   const auto chunk = whole_chunks ? static_cast<int64_t>(kChunk / map.strides[0]) : 1;
@@ -155,7 +157,7 @@ uint64_t Swizzled(const VirtualTensorMap& map, uint64_t address) {
   return address ^ (address >> 7 & (map.swizzle_chunks - 1u)) << 4;
 }
 
-bool CheckBox(Exec& x, const Op& op, int lane, uint64_t address) {
+bool CheckBox(BlockState& x, const Op& op, int lane, uint64_t address) {
   if (address % kBoxAlignment == 0) return true;
   Report(x, op, Hazard::Kind::kMisaligned, lane,
          "tensor copy: shared address " + Hex(address) + " is no multiple of " +
@@ -177,23 +179,23 @@ void FillOutside(const VirtualTensorMap& map, std::vector<std::byte>& box) {
 }
 
 /// The box as dense lines; false after reporting.
-bool ReadTensor(Exec& x, const Op& op, int lane, const VirtualTensorMap& map,
+bool ReadTensor(BlockState& x, const Op& op, int lane, const VirtualTensorMap& map,
                 std::vector<std::byte>& box) {
   box.resize(size_t{map.Rows()} * map.RowBytes());
   FillOutside(map, box);
-  x.read_before = true;
+  x.timing.read_before = true;
   ForRows(x, op, lane, map, false, [&](uint32_t index, const Row& row) {
     if (row.bytes == 0 || x.stop) return;
     const std::byte* from = GlobalPointer(x, op, lane, row.address, row.bytes, "tensor copy");
     if (from == nullptr) return;
     NoteGlobalCopy(x, op, lane, row.address, row.bytes);
     std::memcpy(box.data() + size_t{index} * map.RowBytes() + row.first, from, row.bytes);
-    if (x.count) CountBulk(x, row.address, row.bytes, false);
+    if (x.counting.enabled) CountBulk(x, row.address, row.bytes, false);
   });
   return !x.stop;
 }
 
-void LoadTensor(Exec& x, const Op& op, uint32_t mask) {
+void LoadTensor(BlockState& x, const Op& op, uint32_t mask) {
   static thread_local std::vector<std::byte> box;
   const uint32_t mask_at = op.width + CopyForm::Unpack(op).offsets;
   const uint32_t* multicast = op.list_size > mask_at ? x.Source(x.kernel->lists[op.list + mask_at])
@@ -209,7 +211,7 @@ void LoadTensor(Exec& x, const Op& op, uint32_t mask) {
         std::memcpy(to + (Swizzled(*map, address + i) - address), box.data() + i, kChunk);
       CompleteTransaction(x, op, l, barrier, static_cast<int32_t>(box.size()));
     });
-    x.counts.async_copy_bytes += box.size();
+    x.counting.total.async_copy_bytes += box.size();
   });
 }
 
@@ -246,7 +248,7 @@ void WriteRow(const Row& row, const std::byte* from, uint32_t element_bytes, Red
   for (uint32_t i = 0; i < row.bytes; i += element_bytes) reduce(to + i, from + i, true);
 }
 
-void StoreTensor(Exec& x, const Op& op, uint32_t mask) {
+void StoreTensor(BlockState& x, const Op& op, uint32_t mask) {
   static thread_local std::vector<std::byte> box;
   const uint32_t operation = CopyForm::Unpack(op).reduction;
   ForLanes(mask, [&](int l) {
@@ -277,13 +279,13 @@ void StoreTensor(Exec& x, const Op& op, uint32_t mask) {
       NoteGlobalWrite(x, op, l, row.address, row.bytes, reduce == nullptr ? line : nullptr,
                       reduce != nullptr);
       WriteRow(row, line, static_cast<uint32_t>(map->strides[0]), reduce);
-      if (x.count) CountBulk(x, row.address, row.bytes, true);
+      if (x.counting.enabled) CountBulk(x, row.address, row.bytes, true);
     });
-    x.counts.async_copy_bytes += box.size();
+    x.counting.total.async_copy_bytes += box.size();
   });
 }
 
-void NoEffect(Exec&, const Op&, uint32_t) {}
+void NoEffect(BlockState&, const Op&, uint32_t) {}
 
 }  // namespace
 

@@ -78,24 +78,24 @@ std::string SetField(VirtualTensorMap& map, uint8_t field, size_t ordinal, uint6
 }
 
 /// The 128 bytes of a map in memory that may be written, or nullptr after reporting.
-std::byte* MapAt(Exec& x, const Op& op, int lane, Space space, uint64_t address) {
+std::byte* MapAt(BlockState& x, const Op& op, int lane, Space space, uint64_t address) {
   if (!CheckAligned(x, op, lane, address, kMapAlignment)) return nullptr;
   if (space == Space::kGlobal) return GlobalPointer(x, op, lane, address, kMapBytes, "tensor map");
-  if (space == Space::kShared && address + kMapBytes <= x.shared.size())
-    return x.shared.data() + address;
+  if (space == Space::kShared && address + kMapBytes <= x.shared.bytes.size())
+    return x.shared.bytes.data() + address;
   Report(x, op, Hazard::Kind::kOutOfBounds, lane,
          "changes a tensor map at " + Hex(address) +
              ", which is neither in global memory nor in the block's");
   return nullptr;
 }
 
-void Replace(Exec& x, const Op& op, uint32_t mask) {
+void Replace(BlockState& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) {
     uint64_t address = AddressOf(x, op, l);
     const Space space = Resolve(op.space, address);
     std::byte* at = x.stop ? nullptr : MapAt(x, op, l, space, address);
     if (at == nullptr) return;
-    const bool shadowed = space == Space::kShared && x.check;
+    const bool shadowed = space == Space::kShared && x.checks.any;
     if (shadowed) ShadowRead(x, op, l, address, kMapBytes);
     VirtualTensorMap map;
     std::memcpy(static_cast<void*>(&map), at, sizeof map);
@@ -113,7 +113,7 @@ void Replace(Exec& x, const Op& op, uint32_t mask) {
 }
 
 /// All lanes name the same places: one copy.
-void Publish(Exec& x, const Op& op, uint32_t mask) {
+void Publish(BlockState& x, const Op& op, uint32_t mask) {
   const int l = std::countr_zero(mask);
   const uint64_t to_address = AddressOf(x, op, l);
   const uint32_t* from_slot = x.Source(op.src[1]);
@@ -124,7 +124,7 @@ void Publish(Exec& x, const Op& op, uint32_t mask) {
   const std::byte* from = MapAt(x, op, l, Space::kShared, from_address);
   std::byte* to = from == nullptr ? nullptr : MapAt(x, op, l, Space::kGlobal, to_address);
   if (to == nullptr) return;
-  if (x.check) ShadowRead(x, op, l, from_address, kMapBytes);
+  if (x.checks.any) ShadowRead(x, op, l, from_address, kMapBytes);
   NoteGlobalWrite(x, op, l, to_address, kMapBytes, from);
   std::memcpy(to, from, kMapBytes);
   OrderAll(x);

@@ -62,7 +62,8 @@ void OntoFace(const TextureSpec& spec, Point& point) {
 /// Four bits count, the upper one as a sign.
 int Offset(uint32_t bits) { return static_cast<int>((bits + 8) & 15) - 8; }
 
-Point PointOf(Exec& x, const Op& op, const TextureOptions& o, const TextureSpec& spec, int lane) {
+Point PointOf(BlockState& x, const Op& op, const TextureOptions& o, const TextureSpec& spec,
+              int lane) {
   const int32_t* list = x.kernel->lists.data() + op.list + o.results;
   Point point;
   int next = 0;
@@ -165,7 +166,8 @@ Indices Nearest(const Point& point) {
 }
 
 /// The texture and the place that a lane asks for; null after reporting.
-const TextureData* Locate(Exec& x, const Op& op, const TextureOptions& o, int lane, Point& point) {
+const TextureData* Locate(BlockState& x, const Op& op, const TextureOptions& o, int lane,
+                          Point& point) {
   const TextureData* texture = FindTexture(x, op, lane, false);
   if (texture == nullptr) return nullptr;
   if (!Suits(o.geometry, texture->spec.shape, !o.float_coordinates)) {
@@ -194,7 +196,8 @@ void Narrow(const TextureOptions& o, std::array<uint32_t, 4>& bits) {
 /// gives the four channels' bits. A second destination says whether the place is in memory, and all
 /// of a texture is.
 template <class Read>
-void ReadTexture(Exec& x, const Op& op, uint32_t mask, const TextureOptions& o, const Read& read) {
+void ReadTexture(BlockState& x, const Op& op, uint32_t mask, const TextureOptions& o,
+                 const Read& read) {
   const int32_t* to = x.kernel->lists.data() + op.list;
   Addresses addresses(x, 4, false);
   ForLanes(mask, [&](int l) {
@@ -211,7 +214,7 @@ void ReadTexture(Exec& x, const Op& op, uint32_t mask, const TextureOptions& o, 
   if (op.dst2 >= 0) *x.Slot(op.dst2) |= mask;
 }
 
-void Sample(Exec& x, const Op& op, uint32_t mask) {
+void Sample(BlockState& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<TextureOptions>(op.imm);
   ReadTexture(
       x, op, mask, o,
@@ -230,7 +233,7 @@ void Sample(Exec& x, const Op& op, uint32_t mask) {
 }
 
 /// tld4: one channel of the four neighbours, against the clock from the lower left.
-void Gather(Exec& x, const Op& op, uint32_t mask) {
+void Gather(BlockState& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<TextureOptions>(op.imm);
   ReadTexture(
       x, op, mask, o,
@@ -248,7 +251,7 @@ void Gather(Exec& x, const Op& op, uint32_t mask) {
       });
 }
 
-void Query(Exec& x, const Op& op, uint32_t mask) {
+void Query(BlockState& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<TextureOptions>(op.imm);
   ForLanes(mask, [&](int l) {
     const TextureData* texture = x.stop ? nullptr : FindTexture(x, op, l, o.surface);
@@ -282,7 +285,7 @@ Handler TexHandler(const Form& form, TextureOptions& o) {
 
 }  // namespace
 
-TextureData* FindTexture(Exec& x, const Op& op, int lane, bool surface) {
+TextureData* FindTexture(BlockState& x, const Op& op, int lane, bool surface) {
   const uint64_t handle = Lane<uint64_t>::Get(x.Source(op.src[0]), lane);
   TextureData* found = x.launch->memory->FindTexture(handle);
   if (found != nullptr && ((handle & kSurfaceBit) != 0) == surface) return found;

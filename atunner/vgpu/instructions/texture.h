@@ -57,14 +57,15 @@ inline bool IsCube(Geometry geometry) {
 bool Suits(Geometry geometry, TextureSpec::Shape shape, bool whole_coordinates);
 
 /// What a lane's handle names; null after reporting that it is none.
-TextureData* FindTexture(Exec& x, const Op& op, int lane, bool surface);
+TextureData* FindTexture(BlockState& x, const Op& op, int lane, bool surface);
 
 /// Which texels lanes read, for the counters.
 class Addresses {
  public:
-  Addresses(Exec& x, uint64_t bytes, bool store) : x_(x), bytes_(bytes), store_(store) {}
+  Addresses(BlockState& x, uint64_t bytes, bool store) : x_(x), bytes_(bytes), store_(store) {}
   ~Addresses() {
-    if (x_.count && mask_ != 0) CountGlobal(x_, of_, mask_, static_cast<uint32_t>(bytes_), store_);
+    if (x_.counting.enabled && mask_ != 0)
+      CountGlobal(x_, of_, mask_, static_cast<uint32_t>(bytes_), store_);
   }
   void Note(int lane, const std::byte* texel) {
     if (texel == nullptr) return;
@@ -74,7 +75,7 @@ class Addresses {
   void SetBytes(uint64_t bytes) { bytes_ = bytes; }
 
  private:
-  Exec& x_;
+  BlockState& x_;
   uint64_t bytes_;
   bool store_;
   uint32_t mask_ = 0;

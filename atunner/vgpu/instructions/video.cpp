@@ -105,7 +105,7 @@ int64_t First(const Options& o, int64_t a, int64_t b, int bits) {
 
 /// vadd2/4, vsub2/4, vavrg2/4, vabsdiff2/4, vmin2/4, vmax2/4, vset2/4. With .add the parts' results
 /// are summed into c; otherwise they replace c's, as far as the mask says.
-void PackedVideo(Exec& x, const Op& op, uint32_t mask) {
+void PackedVideo(BlockState& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<Options>(op.imm);
   const int bits = 32 / o.parts;
   Ternary<uint32_t>(x, op, mask, [&](uint32_t a, uint32_t b, uint32_t c) {
@@ -127,7 +127,7 @@ void PackedVideo(Exec& x, const Op& op, uint32_t mask) {
 }
 
 /// vadd, vsub, vabsdiff, vmin, vmax, vset, vshl, vshr, with an optional second operation on c.
-void ScalarVideo(Exec& x, const Op& op, uint32_t mask) {
+void ScalarVideo(BlockState& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<Options>(op.imm);
   Ternary<uint32_t>(x, op, mask, [&](uint32_t a, uint32_t b, uint32_t c) {
     const int64_t r = First(o, Selected(a, o.part_a, o.signed_a), Selected(b, o.part_b, o.signed_b),
@@ -153,7 +153,7 @@ void ScalarVideo(Exec& x, const Op& op, uint32_t mask) {
 /// vmad: the product and c in full, shifted, and only then cut to 32 bits. The ISA has whole words
 /// of type u32 unsigned; an H200 takes a, b and c as signed in any case, of which saturation and
 /// scale tell.
-void MultiplyVideo(Exec& x, const Op& op, uint32_t mask) {
+void MultiplyVideo(BlockState& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<Options>(op.imm);
   const uint32_t shift = op.target & 31;
   const bool plus_one = (op.target & kPlusOne) != 0;

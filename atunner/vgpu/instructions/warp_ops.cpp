@@ -15,7 +15,7 @@ namespace {
 using ptx::Type;
 
 /// Every executing lane must be named in the mask of a .sync instruction.
-bool CheckMember(Exec& x, const Op& op, uint32_t mask, uint32_t members) {
+bool CheckMember(BlockState& x, const Op& op, uint32_t mask, uint32_t members) {
   if ((mask & ~members) == 0) return true;
   Report(x, op, Hazard::Kind::kInvalidShuffle, std::countr_zero(mask & ~members),
          "executes a .sync instruction whose mask does not name it");
@@ -25,9 +25,9 @@ bool CheckMember(Exec& x, const Op& op, uint32_t mask, uint32_t members) {
 enum ShuffleMode : uint8_t { kUp, kDown, kButterfly, kIndex };
 
 template <uint8_t kMode>
-void Shuffle(Exec& x, const Op& op, uint32_t mask) {
+void Shuffle(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t members = x.Source(op.src[3])[std::countr_zero(mask)];
-  if (x.check_sync && !CheckMember(x, op, mask, members)) return;
+  if (x.checks.sync && !CheckMember(x, op, mask, members)) return;
   const uint32_t* b = x.Source(op.src[1]);
   const uint32_t* c = x.Source(op.src[2]);
   int sources[kLanes];
@@ -44,7 +44,7 @@ void Shuffle(Exec& x, const Op& op, uint32_t mask) {
     sources[l] = inside ? from : l;
     valid[l] = inside ? 1u << l : 0u;
   }
-  if (x.check_sync && mask != ~0u) {
+  if (x.checks.sync && mask != ~0u) {
     for (uint32_t m = mask; m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
       if ((mask >> sources[l]) & 1u) continue;
@@ -75,9 +75,9 @@ Handler ShuffleHandler(const Form& form) {
 
 enum VoteMode : uint8_t { kAll, kAny, kUni, kBallot };
 
-void Vote(Exec& x, const Op& op, uint32_t mask) {
+void Vote(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t members = x.Source(op.src[1])[std::countr_zero(mask)];
-  if (x.check_sync && !CheckMember(x, op, mask, members)) return;
+  if (x.checks.sync && !CheckMember(x, op, mask, members)) return;
   const uint32_t p = (*x.Source(op.src[0]) ^ (op.imm ? ~0u : 0u)) & mask;
   uint32_t* d = x.Slot(op.dst);
   if (op.variant == kBallot) {
@@ -92,8 +92,8 @@ void Vote(Exec& x, const Op& op, uint32_t mask) {
 }
 
 template <class T, bool kAllEqual>
-void Match(Exec& x, const Op& op, uint32_t mask) {
-  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)]))
+void Match(BlockState& x, const Op& op, uint32_t mask) {
+  if (x.checks.sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)]))
     return;
   const uint32_t* a = x.Source(op.src[0]);
   T values[kLanes];
@@ -120,8 +120,8 @@ void Match(Exec& x, const Op& op, uint32_t mask) {
 enum ReduceMode : uint8_t { kReduceAdd, kReduceMin, kReduceMax, kReduceAnd, kReduceOr, kReduceXor };
 
 template <class T>
-void Redux(Exec& x, const Op& op, uint32_t mask) {
-  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)]))
+void Redux(BlockState& x, const Op& op, uint32_t mask) {
+  if (x.checks.sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)]))
     return;
   const uint32_t* a = x.Source(op.src[0]);
   T r = Lane<T>::Get(a, std::countr_zero(mask));
@@ -154,8 +154,8 @@ void Redux(Exec& x, const Op& op, uint32_t mask) {
 
 /// Of floats: numbers win over NaN unless .NaN asks for the opposite. Bits of the variant: 0 = min,
 /// 1 = abs, 2 = NaN.
-void ReduxFloat(Exec& x, const Op& op, uint32_t mask) {
-  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)]))
+void ReduxFloat(BlockState& x, const Op& op, uint32_t mask) {
+  if (x.checks.sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)]))
     return;
   const uint32_t* a = x.Source(op.src[0]);
   float r = std::numeric_limits<float>::quiet_NaN();
@@ -176,13 +176,13 @@ void ReduxFloat(Exec& x, const Op& op, uint32_t mask) {
   ++x.warp->sync_epoch;
 }
 
-void ActiveMask(Exec& x, const Op& op, uint32_t mask) {
+void ActiveMask(BlockState& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
   ForLanes(mask, [&](int l) { d[l] = mask; });
 }
 
-void Elect(Exec& x, const Op& op, uint32_t mask) {
-  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[0])[std::countr_zero(mask)]))
+void Elect(BlockState& x, const Op& op, uint32_t mask) {
+  if (x.checks.sync && !CheckMember(x, op, mask, x.Source(op.src[0])[std::countr_zero(mask)]))
     return;
   const auto leader = static_cast<uint32_t>(std::countr_zero(mask));
   if (op.dst != INT32_MIN) {
@@ -196,22 +196,22 @@ void Elect(Exec& x, const Op& op, uint32_t mask) {
 }
 
 /// Fences order what came before; the race check takes them for all threads' accesses.
-void Fence(Exec& x, const Op&, uint32_t) {
+void Fence(BlockState& x, const Op&, uint32_t) {
   OrderAll(x);
   SeeAll(x);
 }
 /// Other blocks need not see what it orders.
-void BlockFence(Exec& x, const Op&, uint32_t) {
-  ++x.epoch;
+void BlockFence(BlockState& x, const Op&, uint32_t) {
+  ++x.shadow.epoch;
   SeeAll(x);
 }
-void OrderOnly(Exec& x, const Op&, uint32_t) { ++x.epoch; }
-void AsyncProxyFence(Exec& x, const Op&, uint32_t) {
-  x.proxy_seen = std::max(x.proxy_seen, x.warp->seen_epoch);
-  x.warp->proxy_epoch = ++x.epoch;
+void OrderOnly(BlockState& x, const Op&, uint32_t) { ++x.shadow.epoch; }
+void AsyncProxyFence(BlockState& x, const Op&, uint32_t) {
+  x.async.proxy_epoch = std::max(x.async.proxy_epoch, x.warp->seen_epoch);
+  x.warp->proxy_epoch = ++x.shadow.epoch;
 }
 
-void NoEffect(Exec&, const Op&, uint32_t) {}
+void NoEffect(BlockState&, const Op&, uint32_t) {}
 
 /// setmaxnreg changes nothing here, but all four warps of the group must execute it, with a number
 /// that there is.
@@ -225,7 +225,7 @@ Handler RegisterCount(const Form& form, Op& op) {
 }
 
 /// Cache policies are opaque, and hints are not followed.
-void CachePolicy(Exec& x, const Op& op, uint32_t mask) {
+void CachePolicy(BlockState& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) { Lane<uint64_t>::Set(x.Slot(op.dst), l, 0); });
 }
 
@@ -269,7 +269,8 @@ Handler WarpHandler(const Form& form, Op& op) {
     return form.Has("async") ? AsyncProxyFence : OrderOnly;
   if (opcode == "fence" && form.Has("mbarrier_init")) return OrderOnly;
   if (opcode == "membar" || opcode == "fence") return form.Has("cta") ? BlockFence : Fence;
-  if (opcode == "nanosleep") return [](Exec& x, const Op&, uint32_t) { x.yield = true; };
+  if (opcode == "nanosleep")
+    return [](BlockState& x, const Op&, uint32_t) { x.progress.yield = true; };
   if (opcode == "griddepcontrol" || opcode == "pmevent") return NoEffect;
   if (opcode == "createpolicy") return CachePolicy;
   if (opcode == "setmaxnreg") return RegisterCount(form, op);

@@ -47,7 +47,7 @@ void FindSpanOfAll(const Op& op, const uint32_t* offsets, uint32_t bytes, Span& 
   op.narrow_address ? FindSpanOf<uint32_t>(offsets, bytes, span)
                     : FindSpanOf<uint64_t>(offsets, bytes, span);
 }
-void FindSpanOfSome(const Exec& x, const Op& op, uint32_t mask, uint64_t* own, Span& span) {
+void FindSpanOfSome(const BlockState& x, const Op& op, uint32_t mask, uint64_t* own, Span& span) {
   const uint32_t* a = x.Source(op.src[0]);
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
@@ -79,14 +79,14 @@ void FindRepeats(const void* offsets, KnownSpan& known) {
 }
 
 /// Whether an operation's own results replace the addresses that its further elements need.
-bool OverwritesAddress(const Exec& x, const Op& op) {
+bool OverwritesAddress(const BlockState& x, const Op& op) {
   if (op.list_size < 2 || !op.list_written) return false;
   const int32_t* list = x.kernel->lists.data() + op.list;
   return std::find(list, list + op.list_size, op.src[0]) != list + op.list_size;
 }
 
 /// The span of the addresses, `own` or what is known of the register.
-const Span& FindOffsets(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, Warpwide& w,
+const Span& FindOffsets(BlockState& x, const Op& op, uint32_t mask, uint32_t bytes, Warpwide& w,
                         Span& own) {
   if (op.src[0] == INT32_MIN) {
     std::fill_n(w.own, kLanes, uint64_t{0});
@@ -109,11 +109,12 @@ const Span& FindOffsets(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, Wa
     FindSpanOfAll(op, a, bytes, own);
     return own;
   }
-  KnownSpan& known = x.spans[static_cast<size_t>(op.src[0])];
+  KnownSpan& known = x.spans.of_slot[static_cast<size_t>(op.src[0])];
   w.known = &known;
-  if (op.address_known && known.stretch == x.stretch && known.bytes == bytes) return known.span;
+  if (op.address_known && known.basic_block == x.spans.basic_block && known.bytes == bytes)
+    return known.span;
   FindSpanOfAll(op, a, bytes, known.span);
-  known.stretch = x.stretch;
+  known.basic_block = x.spans.basic_block;
   known.bytes = bytes;
   known.wavefronts = 0;
   known.period = kLanes;
@@ -124,20 +125,20 @@ const Span& FindOffsets(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, Wa
 }
 
 /// The allocation that holds all of it, which is remembered; nullptr = there is none.
-const Range* OneAllocation(Exec& x, uint64_t low, uint64_t end) {
+const Range* OneAllocation(BlockState& x, uint64_t low, uint64_t end) {
   ForgetFreed(x);
-  for (const Range& range : x.ranges) {
+  for (const Range& range : x.allocations.ranges) {
     if (range.Contains(low, end)) return &range;
   }
   const auto range = x.launch->memory->Find(low);
   if (!range || !range->Contains(low, end)) return nullptr;
-  Range& remembered = x.ranges[x.oldest_range++ % x.ranges.size()];
+  Range& remembered = x.allocations.ranges[x.allocations.oldest++ % x.allocations.ranges.size()];
   remembered = *range;
   return &remembered;
 }
 
 /// Threads' local memories lie one behind the other.
-void PlaceLocal(const Exec& x, uint32_t mask, Warpwide& w) {
+void PlaceLocal(const BlockState& x, uint32_t mask, Warpwide& w) {
   const uint64_t per_thread = x.kernel->local_bytes;
   ForLanes(mask, [&](int l) {
     w.own[l] = (w.narrow ? w.narrow[l] : w.Wide(l)) + w.bias + x.ThreadOf(l) * per_thread;
@@ -150,7 +151,7 @@ void PlaceLocal(const Exec& x, uint32_t mask, Warpwide& w) {
 
 }  // namespace
 
-bool Locate(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, Warpwide& w) {
+bool Locate(BlockState& x, const Op& op, uint32_t mask, uint32_t bytes, Warpwide& w) {
   Span own;
   const Span& span = FindOffsets(x, op, mask, bytes, w, own);
   w.bias = op.imm;
@@ -181,11 +182,11 @@ bool Locate(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, Warpwide& w) {
       inside = w.range != nullptr;
       break;
     case Space::kShared:
-      origin = x.shared.data();
-      inside = end <= x.shared.size();
+      origin = x.shared.bytes.data();
+      inside = end <= x.shared.bytes.size();
       break;
     case Space::kLocal:
-      origin = x.local.data();
+      origin = x.local.bytes.data();
       inside = end <= x.kernel->local_bytes;
       if (inside) PlaceLocal(x, mask, w);
       break;

@@ -59,6 +59,6 @@ struct Warpwide {
 };
 
 /// False where a lane needs a look of its own: another space or allocation, misalignment, an error.
-bool Locate(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, Warpwide& w);
+bool Locate(BlockState& x, const Op& op, uint32_t mask, uint32_t bytes, Warpwide& w);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

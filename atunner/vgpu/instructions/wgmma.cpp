@@ -81,7 +81,7 @@ using Reads = std::vector<WordRange>;
 
 /// Chunks of one operand in shared memory, in the order of WidenRows or WidenTransposed…; false
 /// after reporting.
-bool FindChunks(Exec& x, const Op& op, const Descriptor& d, bool transposed, int rows, int k,
+bool FindChunks(BlockState& x, const Op& op, const Descriptor& d, bool transposed, int rows, int k,
                 int row_chunks, std::vector<const std::byte*>& chunks, Reads& reads) {
   const AsyncIssuer by = IssuingGroup(x);
   chunks.clear();
@@ -89,21 +89,22 @@ bool FindChunks(Exec& x, const Op& op, const Descriptor& d, bool transposed, int
   for (int i = 0; i < count; ++i) {
     const uint32_t at = transposed ? d.AcrossK(i % (rows / 8), i / (rows / 8))
                                    : d.AlongK(i / row_chunks, i % row_chunks);
-    if (uint64_t{at} + kChunkBytes > x.shared.size()) {
+    if (uint64_t{at} + kChunkBytes > x.shared.bytes.size()) {
       Report(x, op, Hazard::Kind::kOutOfBounds, 0,
              "matrix descriptor reaches shared address " + Hex(at) + ", the block has " +
-                 std::to_string(x.shared.size()));
+                 std::to_string(x.shared.bytes.size()));
       return false;
     }
-    if (x.check && !AsyncRead(x, op, 0, by, at, kChunkBytes)) return false;
-    if (x.check) reads.push_back({at / 4, kChunkBytes / 4});
-    chunks.push_back(x.shared.data() + at);
+    if (x.checks.any && !AsyncRead(x, op, 0, by, at, kChunkBytes)) return false;
+    if (x.checks.any) reads.push_back({at / 4, kChunkBytes / 4});
+    chunks.push_back(x.shared.bytes.data() + at);
   }
   return true;
 }
 
 /// Fragments of A in the warps' registers: as those of mma, 16 rows a warp.
-void FindFragments(const Exec& x, const int32_t* registers, std::vector<const std::byte*>& chunks) {
+void FindFragments(const BlockState& x, const int32_t* registers,
+                   std::vector<const std::byte*>& chunks) {
   chunks.clear();
   const uint32_t first = x.warp->index & ~3u;
   for (uint32_t row = 0; row < kRows; ++row) {
@@ -124,7 +125,7 @@ struct Buffers {
 };
 
 /// Fills t.a; false after reporting.
-bool LoadA(Exec& x, const Op& op, const WgmmaForm& f, Buffers& t) {
+bool LoadA(BlockState& x, const Op& op, const WgmmaForm& f, Buffers& t) {
   const Descriptor descriptor(Lane<uint64_t>::Get(x.Source(op.src[0]), 0));
   t.a.resize(static_cast<size_t>(kRows * f.k()));
   t.stored.resize(f.sparse ? static_cast<size_t>(kRows * f.StoredK()) : 0);
@@ -147,7 +148,7 @@ bool LoadA(Exec& x, const Op& op, const WgmmaForm& f, Buffers& t) {
 }
 
 /// Fills t.b, likewise.
-bool LoadB(Exec& x, const Op& op, const WgmmaForm& f, Buffers& t) {
+bool LoadB(BlockState& x, const Op& op, const WgmmaForm& f, Buffers& t) {
   const Descriptor descriptor(Lane<uint64_t>::Get(x.Source(op.src[1]), 0));
   const int row_chunks = f.RowChunksOfB();
   t.rows.resize(static_cast<size_t>(f.n() * f.k()));
@@ -164,15 +165,15 @@ bool LoadB(Exec& x, const Op& op, const WgmmaForm& f, Buffers& t) {
 }
 
 /// Until it is waited for, the product holds its registers and the words that it reads.
-void NotePending(Exec& x, const Op& op, Reads& reads) {
+void NotePending(BlockState& x, const Op& op, Reads& reads) {
   const AsyncIssuer by = IssuingGroup(x);
   for (Warp& warp : std::span(x.warps).subspan(by.first_warp, by.warps))
     HoldRegisters(warp, *x.kernel, op);
   x.watch = true;
-  x.async_reads.push_back({by.party, x.warp->product_groups, LineOf(x, op), std::move(reads)});
+  x.async.reads.push_back({by.party, x.warp->product_groups, LineOf(x, op), std::move(reads)});
 }
 
-bool FragmentsInUse(Exec& x, const Op& op, const WgmmaForm& f) {
+bool FragmentsInUse(BlockState& x, const Op& op, const WgmmaForm& f) {
   const Held* held = x.warp->held.data();
   const int32_t* slots = x.kernel->lists.data() + op.list + f.Accumulators();
   if (x.warp->products.empty() ||
@@ -185,14 +186,14 @@ bool FragmentsInUse(Exec& x, const Op& op, const WgmmaForm& f) {
 
 /// Runs once for the four warps. The result is there at once; that nobody may look at it yet is a
 /// matter of checks.
-void Product(Exec& x, const Op& op, uint32_t) {
+void Product(BlockState& x, const Op& op, uint32_t) {
   static thread_local Buffers t;
   const auto f = std::bit_cast<WgmmaForm>(op.imm);
   const uint32_t predicate = *x.Source(op.src[2]);
   if (predicate != 0 && predicate != ~0u)
     return Report(x, op, Hazard::Kind::kTrap, 0, "passes a scale of D that differs between lanes");
   t.reads.clear();
-  if (x.check && f.a_in_registers && FragmentsInUse(x, op, f)) return;
+  if (x.checks.any && f.a_in_registers && FragmentsInUse(x, op, f)) return;
   if (!LoadA(x, op, f, t) || !LoadB(x, op, f, t)) return;
   t.accumulators.clear();
   const uint32_t first = x.warp->index & ~3u;
@@ -211,28 +212,28 @@ void Product(Exec& x, const Op& op, uint32_t) {
   p.c = p.d;
   p.least_a != 0 && p.kind == Accumulator::kF32 ? MultiplyTileOfFp8(p) : MultiplyTile(p);
   const double flops = 2.0 * kRows * f.n() * f.StoredK();
-  x.counts.tensor_flops += flops;
-  x.counts.wgmma_work += flops * BitsOf(f.a) / 16;
-  if (x.count) {
+  x.counting.total.tensor_flops += flops;
+  x.counting.total.wgmma_work += flops * BitsOf(f.a) / 16;
+  if (x.counting.enabled) {
     const auto wavefronts = static_cast<uint64_t>((f.a_in_registers ? 0 : kRows) + f.n()) / 4;
-    x.counts.shared_wavefronts += wavefronts;
-    x.counts.async_wavefronts += wavefronts;
+    x.counting.total.shared_wavefronts += wavefronts;
+    x.counting.total.async_wavefronts += wavefronts;
   }
-  if (x.check) NotePending(x, op, t.reads);
+  if (x.checks.any) NotePending(x, op, t.reads);
 }
 
-void NoEffect(Exec&, const Op&, uint32_t) {}
+void NoEffect(BlockState&, const Op&, uint32_t) {}
 
-void Commit(Exec& x, const Op&, uint32_t) { ++x.warp->product_groups; }
+void Commit(BlockState& x, const Op&, uint32_t) { ++x.warp->product_groups; }
 
 /// All but the newest `imm` groups are over. One warp of a group waits for the products of all
 /// four.
-void Wait(Exec& x, const Op& op, uint32_t) {
-  if (!x.check) return;
+void Wait(BlockState& x, const Op& op, uint32_t) {
+  if (!x.checks.any) return;
   const uint32_t groups = x.warp->product_groups;
   const uint32_t over = groups > op.imm ? groups - static_cast<uint32_t>(op.imm) : 0;
   ReleaseRegisters(*x.warp, *x.kernel, over);
-  x.watch = x.count_lines || !x.warp->products.empty();
+  x.watch = x.counting.by_line || !x.warp->products.empty();
   FinishReads(x, IssuingGroup(x).party, over);
 }
 

@@ -101,12 +101,12 @@ void ForFragment(int first, int registers, int rows, int cols, int bits, bool ac
   }
 }
 
-int32_t ListSlot(const Exec& x, const Op& op, int i) {
+int32_t ListSlot(const BlockState& x, const Op& op, int i) {
   return x.kernel->lists[op.list + static_cast<size_t>(i)];
 }
 
 /// Host pointer to one contiguous row or column of the matrix, checked as one access of lane 0.
-std::byte* Line(Exec& x, const Op& op, uint64_t address, uint32_t bytes, bool store) {
+std::byte* Line(BlockState& x, const Op& op, uint64_t address, uint32_t bytes, bool store) {
   const Space space = Resolve(op.space, address);
   const char* verb = store ? "matrix store" : "matrix load";
   if (space == Space::kGlobal || space == Space::kConst) {
@@ -116,7 +116,7 @@ std::byte* Line(Exec& x, const Op& op, uint64_t address, uint32_t bytes, bool st
     return at;
   }
   std::byte* at = WindowPointer(x, op, 0, space, address, bytes, verb);
-  if (at != nullptr && x.check && space == Space::kShared) {
+  if (at != nullptr && x.checks.any && space == Space::kShared) {
     if (store)
       ShadowWrite(x, op, 0, address, bytes, false, false);
     else
@@ -130,7 +130,7 @@ struct Lines {
   uint64_t stride_bits = 0;
   int count = 0, length = 0, bits = 0;
 };
-bool FindLines(Exec& x, const Op& op, const Options& o, Lines& lines) {
+bool FindLines(BlockState& x, const Op& op, const Options& o, Lines& lines) {
   lines.bits = Bits(o.element);
   lines.count = o.by_column ? o.cols : o.rows;
   lines.length = o.by_column ? o.rows : o.cols;
@@ -143,8 +143,8 @@ bool FindLines(Exec& x, const Op& op, const Options& o, Lines& lines) {
   return CheckAligned(x, op, 0, lines.base, std::bit_floor(std::min(line_bytes, 32u)));
 }
 
-void CountLines(Exec& x, const Op& op, const Lines& lines, bool store) {
-  if (!x.count) return;
+void CountLines(BlockState& x, const Op& op, const Lines& lines, bool store) {
+  if (!x.counting.enabled) return;
   uint64_t addresses[kLanes] = {};
   const int n = std::min(lines.count, kLanes);
   for (int i = 0; i < n; ++i)
@@ -155,11 +155,11 @@ void CountLines(Exec& x, const Op& op, const Lines& lines, bool store) {
   if (const Space space = Resolve(op.space, address); space == Space::kGlobal)
     CountGlobal(x, addresses, mask, bytes, store);
   else
-    ++x.counts.shared_requests, x.counts.shared_wavefronts += static_cast<uint64_t>(
-                                    n * lines.length * lines.bits / 1024 + 1);
+    ++x.counting.total.shared_requests, x.counting.total.shared_wavefronts += static_cast<uint64_t>(
+                                            n * lines.length * lines.bits / 1024 + 1);
 }
 
-void LoadFragment(Exec& x, const Op& op, uint32_t mask) {
+void LoadFragment(BlockState& x, const Op& op, uint32_t mask) {
   if (!WholeWarp(x, op, mask)) return;
   const Options o = Unpack(op.target);
   Lines lines;
@@ -185,7 +185,7 @@ void LoadFragment(Exec& x, const Op& op, uint32_t mask) {
   CountLines(x, op, lines, false);
 }
 
-void StoreFragment(Exec& x, const Op& op, uint32_t mask) {
+void StoreFragment(BlockState& x, const Op& op, uint32_t mask) {
   if (!WholeWarp(x, op, mask)) return;
   const Options o = Unpack(op.target);
   Lines lines;
@@ -271,7 +271,7 @@ Product UnpackProduct(uint64_t v) {
           (v >> 42 & 1) != 0};
 }
 
-void MultiplyFragments(Exec& x, const Op& op, uint32_t mask) {
+void MultiplyFragments(BlockState& x, const Op& op, uint32_t mask) {
   if (!WholeWarp(x, op, mask)) return;
   const Options o = Unpack(op.target);
   const Product p = UnpackProduct(op.imm);
@@ -303,7 +303,7 @@ void MultiplyFragments(Exec& x, const Op& op, uint32_t mask) {
   ForFragment(0, p.d_registers, o.rows, o.cols, Bits(p.d), true, [&](int reg, int l, int i, int e) {
     WriteSlot(x.Slot(ListSlot(x, op, reg)), l, i, Bits(p.d), Rounded(p.d, c[e], p.saturate));
   });
-  x.counts.AddProducts(2.0 * o.rows * o.cols * o.inner, Bits(p.a));
+  x.counting.total.AddProducts(2.0 * o.rows * o.cols * o.inner, Bits(p.a));
 }
 
 /// Registers of a fragment, by the ISA: float16 A and B always take 8, its accumulators 4, the rest

@@ -35,9 +35,9 @@ constexpr uint64_t kWindowMask = uint64_t{0xff} << 56;
 
 enum class Space : uint8_t { kGeneric, kGlobal, kShared, kLocal, kConst, kParam };
 
-struct Exec;
+struct BlockState;
 struct Op;
-using Handler = void (*)(Exec&, const Op&, uint32_t mask);
+using Handler = void (*)(BlockState&, const Op&, uint32_t mask);
 
 /// Shared addresses of other blocks of the cluster carry the block's rank + 1 from this bit
 /// upwards.
@@ -57,8 +57,9 @@ enum class Flow : uint8_t {
   kCall,
   kReturn,
   kAligned,  ///< by all lanes of the warp; of the warp group where Op::target says kWholeGroup
-  kPatient,  ///< runs like kNone, and gives others a turn when it set Exec::yield
-  kSuspect   ///< touches registers that may be undefined: Kernel::suspects says what it is besides
+  kPatient,  ///< runs like kNone, and gives others a turn when it set BlockState::yield
+  kMaybeUndefined  ///< touches registers that may be undefined: Kernel::maybe_undefined says what
+                   ///< it is besides
 };
 /// Op::variant of a kPatient operation whose thread sleeps until what it waits for is there, or its
 /// time limit is over.
@@ -88,7 +89,7 @@ struct Op {
   bool is_volatile : 1 = false;
   bool fence : 1 = false;         ///< acquire or release: orders what other threads did before
   bool list_written : 1 = false;  ///< the list holds destinations
-  /// An earlier access of the stretch had the same address register: Exec::spans
+  /// An earlier access of the stretch had the same address register: BlockState::spans
   bool address_known : 1 = false;
   bool address_shared : 1 = false;   ///< a later one has
   bool copies_register : 1 = false;  ///< a move of 32 bits from register to register
@@ -136,7 +137,7 @@ struct Code {
 
 /// An operation that reads or writes registers which may be read before anything was written to
 /// them.
-struct Suspect {
+struct MaybeUndefined {
   Flow flow = Flow::kNone;  ///< of the operation itself
   int32_t guard = -1;       ///< slot, when it is such a register
   /// Slots that decide where something goes: an address, a branch
@@ -146,8 +147,8 @@ struct Suspect {
   std::vector<int32_t> passes;                ///< slots whose state the results take over
   std::array<int32_t, 3> select{-1, -1, -1};  ///< selp: the chosen ones and the predicate
   std::vector<int32_t> writes;
-  static constexpr int32_t kNobody = INT32_MIN;
-  /// Slots of the elements of a load or store in the block's memory; kNobody: no suspect
+  static constexpr int32_t kNotTracked = INT32_MIN;
+  /// Slots of the elements of a load or store in the block's memory; kNotTracked: no suspect
   std::vector<int32_t> moved;
   bool generic = false;   ///< a store that may not be one to global memory
   bool cancels = false;   ///< the last of `passes` is taken from a sum of which it is a term
@@ -161,10 +162,10 @@ struct Suspect {
 
 struct Kernel {
   const ptx::Function* function = nullptr;
-  /// By index in `ops`; only in copies made by FindSuspects
-  std::unordered_map<uint32_t, Suspect> suspects;
-  std::vector<int32_t> suspect_slots;
-  bool carries = false;  ///< undefined registers may be stored in shared memory: likewise
+  /// By index in `ops`; only in copies made by FindMaybeUndefined
+  std::unordered_map<uint32_t, MaybeUndefined> maybe_undefined;
+  std::vector<int32_t> maybe_undefined_slots;
+  bool carries_undefined = false;  ///< undefined registers may be stored in shared memory: likewise
   std::vector<Code> code;
   std::vector<CallSite> calls;
   std::unordered_map<uint32_t, int> code_of_function;  ///< index in the module → index into `code`
@@ -202,8 +203,8 @@ inline void FindFlow(Kernel& kernel) {
 
 /// What an operation's flow is, suspect or not.
 inline Flow FlowOf(const Kernel& kernel, const Op& op) {
-  if (op.flow != Flow::kSuspect) return op.flow;
-  return kernel.suspects.at(static_cast<uint32_t>(&op - kernel.ops.data())).flow;
+  if (op.flow != Flow::kMaybeUndefined) return op.flow;
+  return kernel.maybe_undefined.at(static_cast<uint32_t>(&op - kernel.ops.data())).flow;
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -19,9 +19,9 @@
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
-struct Exec;
+struct BlockState;
 struct Kernel;
-struct Gang;
+struct CoScheduledBlocks;
 struct Launch;
 struct Op;
 
@@ -156,7 +156,7 @@ struct WarpTime {
 };
 
 /// When an access of the current warp that begins at `at` is done.
-Moment DoneWith(Exec& x, const Touch& touch, const Moment& at);
+Moment DoneWith(BlockState& x, const Touch& touch, const Moment& at);
 /// cp.async.wait_group: when all but the newest `newest` groups have landed. They are forgotten.
 Moment LandedBy(WarpTime& time, uint64_t newest);
 
@@ -169,26 +169,26 @@ void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words);
 TimingTable TimingsOf(const Launch& launch);
 
 /// An operation that changes the flow runs in the current warp, with `active` lanes or none.
-void Advance(Exec& x, const Op& op, uint32_t pc, bool active);
+void Advance(BlockState& x, const Op& op, uint32_t pc, bool active);
 /// An operation that does not has run, and is marked, met memory or was run by no lane.
-void Note(Exec& x, uint32_t pc, bool active);
-/// The operations from Exec::timed_from up to `end` have run, but for what was noted of them by all
-/// lanes.
-void PassTime(Exec& x, uint32_t end);
+void Note(BlockState& x, uint32_t pc, bool active);
+/// The operations from BlockState::timed_from up to `end` have run, but for what was noted of them
+/// by all lanes.
+void PassTime(BlockState& x, uint32_t end);
 /// The stretch ends: what follows issues later, after `gap` cycles.
-void EndStretch(Exec& x, double gap = 0);
+void EndStretch(BlockState& x, double gap = 0);
 /// The block's barrier opens for these warps.
-void Meet(Exec& x, const std::vector<uint32_t>& waiting);
+void Meet(BlockState& x, const std::vector<uint32_t>& waiting);
 /// The cluster's barrier opens for all warps of the gang.
-void MeetCluster(Gang& gang);
+void MeetCluster(CoScheduledBlocks& gang);
 /// An arrival or bytes reach the mbarrier at `place` after `latency`.
-void NoteArrival(Exec& x, const void* place, const Moment& latency);
+void NoteArrival(BlockState& x, const void* place, const Moment& latency);
 /// `bytes` of a bulk copy reach shared memory and the mbarrier at `place`, after those of earlier
 /// copies.
-void NoteTransfer(Exec& x, const void* place, uint32_t bytes);
+void NoteTransfer(BlockState& x, const void* place, uint32_t bytes);
 /// The current warp saw the mbarrier's phase complete.
-void NoteWaited(Exec& x, const void* place);
+void NoteWaited(BlockState& x, const void* place);
 /// The block's last instruction issues then.
-Moment EndOfBlock(const Exec& x);
+Moment EndOfBlock(const BlockState& x);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -50,8 +50,11 @@ Touch TakeTouch(WarpTime::Accesses& accesses, uint32_t shares) {
 /// One warp on its way through one run.
 class Issue {
  public:
-  explicit Issue(Exec& x)
-      : x_(x), latencies_(x.launch->latencies), time_(x.times[x.warp->index]), at_(time_.start) {}
+  explicit Issue(BlockState& x)
+      : x_(x),
+        latencies_(x.launch->latencies),
+        time_(x.timing.warps[x.warp->index]),
+        at_(time_.start) {}
 
   void Run(const MachineRun& run, bool jumps) {
     const Moment start = at_;
@@ -61,7 +64,7 @@ class Issue {
                                                  run.steps[i].instruction.opcode == kBranch);
       Step(run.steps[i], leaves, memory);
     }
-    x_.counts.issued_wavefronts += memory;
+    x_.counting.total.issued_wavefronts += memory;
     const auto uses = [&](Pipe pipe) {
       return static_cast<double>(run.uses[static_cast<size_t>(pipe)]);
     };
@@ -116,7 +119,7 @@ class Issue {
                             : 0;
     if (time_.waited) time_.earlier_products = time_.products;
     time_.waited = false;
-    Port& tensor = x_.ports.tensor[x_.warp->index % kQuarters];
+    Port& tensor = x_.timing.ports.tensor[x_.warp->index % kQuarters];
     const Moment backlog = tensor.Backlog(at_);
     for (size_t run = 0; run < at_.size(); ++run)
       at_[run] += std::max(0.0, backlog[run] - kQueuedProducts * busy);
@@ -155,7 +158,7 @@ class Issue {
     }
   }
 
-  Exec& x_;
+  BlockState& x_;
   const Latencies& latencies_;
   WarpTime& time_;
   Moment at_;
@@ -222,8 +225,8 @@ Schedule ScheduleOf(const Kernel& kernel, const MachineCode& code) {
   return MakeSchedule(code, ops);
 }
 
-void IssuePending(Exec& x) {
-  WarpTime& time = x.times[x.warp->index];
+void IssuePending(BlockState& x) {
+  WarpTime& time = x.timing.warps[x.warp->index];
   if (time.pending == 0) return;
   const Schedule& schedule = *x.launch->schedule;
   const Schedule::Part& part = schedule.parts[time.part];
@@ -232,7 +235,7 @@ void IssuePending(Exec& x) {
     for (uint32_t left = time.pending; left > 0;) {
       const uint32_t run = Choose(schedule, alternatives, left);
       issue.Run(schedule.runs[run], time.jumps > 0);
-      ++x.issued_runs[run];
+      ++x.timing.issued_runs[run];
       left -= std::min(left, schedule.runs[run].copies);
     }
     for (const uint32_t run : alternatives) Forget(schedule.runs[run], time);
@@ -251,28 +254,29 @@ std::vector<uint8_t> PartBeginnings(const Schedule& schedule) {
   return begins;
 }
 
-void NoteOperation(Exec& x, const Op& op, uint32_t pc, bool active) {
+void NoteOperation(BlockState& x, const Op& op, uint32_t pc, bool active) {
   const Schedule& schedule = *x.launch->schedule;
-  WarpTime& time = x.times[x.warp->index];
+  WarpTime& time = x.timing.warps[x.warp->index];
   if (x.launch->timing.marks[pc] != 0) {
     const uint32_t part = schedule.part_of[pc];
     if (time.part != part || time.pending >= schedule.parts[part].copies) IssuePending(x);
     time.part = part;
     ++time.pending;
   }
-  if (x.touch.level != Touch::Level::kNone && time.accesses[pc].touches.size() < kMostTouches)
-    time.accesses[pc].touches.push_back(x.touch);
-  x.touch = {};
+  if (x.timing.touch.level != Touch::Level::kNone &&
+      time.accesses[pc].touches.size() < kMostTouches)
+    time.accesses[pc].touches.push_back(x.timing.touch);
+  x.timing.touch = {};
   const bool jumps = op.flow == Flow::kBranch || op.flow == Flow::kBranchIndexed;
   if (jumps && active) ++time.jumps;
   if (EndsPart(op.flow) && !jumps) IssuePending(x);
 }
 
-void CountIssued(const Exec& x, Counts& counts) {
+void CountIssued(const BlockState& x, Counts& counts) {
   uint64_t code = 0;
-  for (size_t i = 0; i < x.issued_runs.size(); ++i) {
+  for (size_t i = 0; i < x.timing.issued_runs.size(); ++i) {
     const MachineRun& run = x.launch->schedule->runs[i];
-    const uint64_t times = x.issued_runs[i];
+    const uint64_t times = x.timing.issued_runs[i];
     if (times == 0) continue;
     code += run.steps.size();
     counts.spilled_words += times * run.spilled_words;

@@ -16,10 +16,10 @@ std::vector<uint8_t> PartBeginnings(const Schedule& schedule);
 
 /// One operation of the current warp has run: the machine code of its part issues when the next
 /// part begins.
-void NoteOperation(Exec& x, const Op& op, uint32_t pc, bool active);
+void NoteOperation(BlockState& x, const Op& op, uint32_t pc, bool active);
 /// What the warp has run so far issues.
-void IssuePending(Exec& x);
+void IssuePending(BlockState& x);
 /// Adds what was issued to the counts.
-void CountIssued(const Exec& x, Counts& counts);
+void CountIssued(const BlockState& x, Counts& counts);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

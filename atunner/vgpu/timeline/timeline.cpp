@@ -36,13 +36,13 @@ Moment MemoryLatency(const Latencies& latencies, const Touch& touch) {
 
 }  // namespace
 
-Moment DoneWith(Exec& x, const Touch& touch, const Moment& at) {
+Moment DoneWith(BlockState& x, const Touch& touch, const Moment& at) {
   const Latencies& latencies = x.launch->latencies;
   Moment begin = at;
   if (touch.level == Touch::Level::kRemote)
-    begin = x.ports.cluster.Take(at, double{latencies.remote_busy} * touch.wavefronts);
+    begin = x.timing.ports.cluster.Take(at, double{latencies.remote_busy} * touch.wavefronts);
   if (touch.copied > 0)
-    begin = x.ports.l2.Take(at, touch.copied / double{latencies.port_bytes_per_clk});
+    begin = x.timing.ports.l2.Take(at, touch.copied / double{latencies.port_bytes_per_clk});
   const Moment access = MemoryLatency(latencies, touch);
   return {begin[0] + access[0], begin[1] + access[1]};
 }
@@ -90,7 +90,7 @@ __m128d Load(const Moment& moment) { return _mm_loadu_pd(moment.data()); }
 void Store(Moment& to, __m128d moment) { _mm_storeu_pd(to.data(), moment); }
 
 /// Plain operations from `pc` on that met no memory, up to `end`. Returns the first that is none.
-uint32_t PassPlain(const Exec& x, WarpTime& time, uint32_t pc, uint32_t end) {
+uint32_t PassPlain(const BlockState& x, WarpTime& time, uint32_t pc, uint32_t end) {
   const Timing* timings = x.launch->timing.timings.data();
   const int32_t* list = x.kernel->track_list.data();
   Moment* ready = time.ready.data();
@@ -118,7 +118,7 @@ uint32_t PassPlain(const Exec& x, WarpTime& time, uint32_t pc, uint32_t end) {
 }
 
 /// When the operation issues.
-Moment IssueOf(const Exec& x, WarpTime& time, const Op& op, const Track& track,
+Moment IssueOf(const BlockState& x, WarpTime& time, const Op& op, const Track& track,
                const Touch& touch) {
   const int32_t* slots = x.kernel->track_list.data() + track.first;
   Moment at = time.start;
@@ -137,10 +137,10 @@ Moment IssueOf(const Exec& x, WarpTime& time, const Op& op, const Track& track,
 }
 
 /// One operation of any kind; what it keeps busy is counted already.
-void PassOne(Exec& x, uint32_t pc, const Touch& touch) {
+void PassOne(BlockState& x, uint32_t pc, const Touch& touch) {
   const Op& op = x.kernel->ops[pc];
   const Track& track = x.kernel->tracks[pc];
-  WarpTime& time = x.times[x.warp->index];
+  WarpTime& time = x.timing.warps[x.warp->index];
   if (time.placed == 0) time.NotePlace({time.start, 0, track.live});
   const Moment at = IssueOf(x, time, op, track, touch);
   time.issued = Latest(time.issued, at);
@@ -174,7 +174,7 @@ void PassOne(Exec& x, uint32_t pc, const Touch& touch) {
 }
 
 /// The clock comes to the operation that runs.
-void CatchUp(Exec& x) { x.launch->schedule ? IssuePending(x) : PassTime(x, x.place); }
+void CatchUp(BlockState& x) { x.launch->schedule ? IssuePending(x) : PassTime(x, x.timing.op); }
 
 }  // namespace
 
@@ -211,30 +211,30 @@ TimingTable TimingsOf(const Launch& launch) {
 namespace {
 /// Cycles that an access keeps the load/store unit: its wavefronts, or its lanes' turns where those
 /// are more.
-uint32_t Turns(const Exec& x, const Touch& touch) {
+uint32_t Turns(const BlockState& x, const Touch& touch) {
   return touch.wavefronts == 0 ? 0 : std::max(touch.wavefronts, x.launch->latencies.memory_turns);
 }
 }  // namespace
 
-void Advance(Exec& x, const Op& op, uint32_t pc, bool active) {
+void Advance(BlockState& x, const Op& op, uint32_t pc, bool active) {
   if (x.launch->schedule) return NoteOperation(x, op, pc, active);
-  WarpTime& time = x.times[x.warp->index];
-  const Touch touch = std::exchange(x.touch, {});
+  WarpTime& time = x.timing.warps[x.warp->index];
+  const Touch touch = std::exchange(x.timing.touch, {});
   Occupy(time, x.launch->timing, pc, pc + 1);
   time.memory += Turns(x, touch);
   if (active || op.flow == Flow::kBranch) PassOne(x, pc, touch);
 }
 
-void Note(Exec& x, uint32_t pc, bool active) {
+void Note(BlockState& x, uint32_t pc, bool active) {
   if (x.launch->schedule) return NoteOperation(x, x.kernel->ops[pc], pc, active);
-  x.noted.push_back({pc, active, std::exchange(x.touch, {})});
+  x.timing.noted.push_back({pc, active, std::exchange(x.timing.touch, {})});
 }
 
-void PassTime(Exec& x, uint32_t end) {
-  if (x.launch->schedule || x.timed_from >= end) return;
+void PassTime(BlockState& x, uint32_t end) {
+  if (x.launch->schedule || x.timing.next >= end) return;
   const TimingTable& table = x.launch->timing;
-  WarpTime& time = x.times[x.warp->index];
-  uint32_t pc = x.timed_from;
+  WarpTime& time = x.timing.warps[x.warp->index];
+  uint32_t pc = x.timing.next;
   uint32_t occupied = pc;
   const auto pass_to = [&](uint32_t to) {
     while ((pc = PassPlain(x, time, pc, to)) < to) {
@@ -242,7 +242,7 @@ void PassTime(Exec& x, uint32_t end) {
       PassOne(x, pc++, {});
     }
   };
-  for (const Noted& noted : x.noted) {
+  for (const Noted& noted : x.timing.noted) {
     pass_to(noted.pc);
     Occupy(time, table, std::exchange(occupied, pc + 1), pc + 1);
     time.memory += Turns(x, noted.touch);
@@ -251,71 +251,72 @@ void PassTime(Exec& x, uint32_t end) {
   }
   pass_to(end);
   Occupy(time, table, occupied, end);
-  x.noted.clear();
-  x.timed_from = end;
+  x.timing.noted.clear();
+  x.timing.next = end;
 }
 
-void EndStretch(Exec& x, double gap) {
+void EndStretch(BlockState& x, double gap) {
   if (x.launch->schedule) return IssuePending(x);
-  WarpTime& time = x.times[x.warp->index];
+  WarpTime& time = x.timing.warps[x.warp->index];
   time.start = Later(Latest(Later(time.start, time.Busy()), time.issued), gap);
   time.issued = time.start;
   time.slots = time.alu = time.special = time.tensor = time.memory = 0;
   time.placed = time.oldest = 0;
 }
 
-void Meet(Exec& x, const std::vector<uint32_t>& waiting) {
+void Meet(BlockState& x, const std::vector<uint32_t>& waiting) {
   const Latencies& latencies = x.launch->latencies;
   Moment last{};
-  for (uint32_t index : waiting) last = Latest(last, x.times[index].start);
+  for (uint32_t index : waiting) last = Latest(last, x.timing.warps[index].start);
   last = Later(
       last, latencies.barrier + latencies.barrier_per_warp * static_cast<double>(waiting.size()));
-  for (uint32_t index : waiting) x.times[index].start = x.times[index].issued = last;
+  for (uint32_t index : waiting) x.timing.warps[index].start = x.timing.warps[index].issued = last;
 }
 
-void MeetCluster(Gang& gang) {
-  const Exec& first = *gang.members.front();
+void MeetCluster(CoScheduledBlocks& gang) {
+  const BlockState& first = *gang.members.front();
   const Latencies& latencies = first.launch->latencies;
   Moment last{};
-  for (const Exec* member : gang.members) last = Latest(last, EndOfBlock(*member));
+  for (const BlockState* member : gang.members) last = Latest(last, EndOfBlock(*member));
   last = Later(last, latencies.cluster_barrier + latencies.cluster_barrier_per_warp *
                                                      static_cast<double>(first.warps.size()));
-  for (Exec* member : gang.members) {
-    for (WarpTime& time : member->times) time.start = time.issued = last;
+  for (BlockState* member : gang.members) {
+    for (WarpTime& time : member->timing.warps) time.start = time.issued = last;
   }
 }
 
-void NoteArrival(Exec& x, const void* place, const Moment& latency) {
+void NoteArrival(BlockState& x, const void* place, const Moment& latency) {
   CatchUp(x);
-  const WarpTime& time = x.times[x.warp->index];
-  Moment& arrived = x.gang->arrivals[place];
+  const WarpTime& time = x.timing.warps[x.warp->index];
+  Moment& arrived = x.peers->arrivals[place];
   const Moment now = Latest(Later(time.start, time.Busy()), time.issued);
   arrived = Latest(arrived, {now[0] + latency[0], now[1] + latency[1]});
 }
 
-void NoteTransfer(Exec& x, const void* place, uint32_t bytes) {
+void NoteTransfer(BlockState& x, const void* place, uint32_t bytes) {
   const Latencies& latencies = x.launch->latencies;
   CatchUp(x);
-  const WarpTime& time = x.times[x.warp->index];
+  const WarpTime& time = x.timing.warps[x.warp->index];
   const Moment now = Latest(Later(time.start, time.Busy()), time.issued);
-  const Moment through = x.ports.l2.Take(now, bytes / double{latencies.port_bytes_per_clk});
+  const Moment through = x.timing.ports.l2.Take(now, bytes / double{latencies.port_bytes_per_clk});
   const auto latency = [&](size_t run) {
-    return through[run] - now[run] + latencies.miss[x.read_before ? 0 : run] + latencies.bulk;
+    return through[run] - now[run] + latencies.miss[x.timing.read_before ? 0 : run] +
+           latencies.bulk;
   };
   NoteArrival(x, place, {latency(0), latency(1)});
 }
 
-void NoteWaited(Exec& x, const void* place) {
+void NoteWaited(BlockState& x, const void* place) {
   CatchUp(x);
   EndStretch(x);
-  WarpTime& time = x.times[x.warp->index];
-  time.start = Latest(time.start, x.gang->arrivals[place]);
+  WarpTime& time = x.timing.warps[x.warp->index];
+  time.start = Latest(time.start, x.peers->arrivals[place]);
   time.issued = time.start;
 }
 
-Moment EndOfBlock(const Exec& x) {
+Moment EndOfBlock(const BlockState& x) {
   Moment end{};
-  for (const WarpTime& time : x.times)
+  for (const WarpTime& time : x.timing.warps)
     end = Latest(end, Latest(Later(time.start, time.Busy()), time.issued));
   return end;
 }

@@ -10,7 +10,7 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-void WriteReduction(Exec& x, Warp& warp, const Group& group, const BarrierState& state,
+void WriteReduction(BlockState& x, Warp& warp, const Group& group, const BarrierState& state,
                     uint32_t total) {
   Warp* saved = x.warp;
   x.warp = &warp;
@@ -25,9 +25,9 @@ void WriteReduction(Exec& x, Warp& warp, const Group& group, const BarrierState&
   x.warp = saved;
 }
 
-void Release(Exec& x, int id) {
-  BarrierState& state = x.barriers[static_cast<size_t>(id)];
-  ++x.epoch;
+void Release(BlockState& x, int id) {
+  BarrierState& state = x.progress.barriers[static_cast<size_t>(id)];
+  ++x.shadow.epoch;
   std::vector<uint32_t> met;
   for (Warp& warp : x.warps) {
     bool any = false;
@@ -39,25 +39,25 @@ void Release(Exec& x, int id) {
       any = true;
     }
     if (!any) continue;
-    warp.seen_epoch = x.epoch;
+    warp.seen_epoch = x.shadow.epoch;
     Normalise(warp);
-    if (x.timed) met.push_back(warp.index);
+    if (x.timing.enabled) met.push_back(warp.index);
   }
-  if (x.timed) Meet(x, met);
+  if (x.timing.enabled) Meet(x, met);
   state = {};
 }
 
 /// Opens barrier.cluster when all living threads of the gang have arrived.
-void CheckClusterBarrier(Gang& gang) {
+void CheckClusterBarrier(CoScheduledBlocks& gang) {
   uint64_t alive = 0;
-  for (const Exec* member : gang.members) alive += member->alive_threads;
+  for (const BlockState* member : gang.members) alive += member->progress.alive_threads;
   if (gang.cluster_arrived == 0 || gang.cluster_arrived < alive) return;
   gang.cluster_arrived = 0;
   ++gang.cluster_phase;
-  if (gang.members.front()->timed) MeetCluster(gang);
-  OrderGang(gang);
-  for (const Exec* member : gang.members) TellCluster(*member);
-  for (Exec* member : gang.members) {
+  if (gang.members.front()->timing.enabled) MeetCluster(gang);
+  OrderPeers(gang);
+  for (const BlockState* member : gang.members) PropagateToCluster(*member);
+  for (BlockState* member : gang.members) {
     for (Warp& warp : member->warps) {
       bool any = false;
       for (Group& group : warp.groups) {
@@ -66,23 +66,23 @@ void CheckClusterBarrier(Gang& gang) {
         any = true;
       }
       if (!any) continue;
-      warp.seen_epoch = member->epoch;
+      warp.seen_epoch = member->shadow.epoch;
       Normalise(warp);
     }
   }
 }
 
-void Arrive(Exec& x, const Op& op, Group& group, uint32_t mask) {
+void Arrive(BlockState& x, const Op& op, Group& group, uint32_t mask) {
   const int first = std::countr_zero(mask);
   const auto id = static_cast<int>(x.Source(op.src[0])[first]);
   if (id < 0 || id > 15)
     return Report(x, op, Hazard::Kind::kDivergentBarrier, first,
                   "barrier number " + std::to_string(id) + " does not exist");
-  if (x.check_sync && !op.relaxed && mask != x.warp->alive) {
+  if (x.checks.sync && !op.relaxed && mask != x.warp->alive) {
     return Report(x, op, Hazard::Kind::kDivergentBarrier, first,
                   "only some lanes of the warp reach this barrier");
   }
-  BarrierState& state = x.barriers[static_cast<size_t>(id)];
+  BarrierState& state = x.progress.barriers[static_cast<size_t>(id)];
   state.arrived += static_cast<uint32_t>(std::popcount(mask));
   if (op.src[1] != INT32_MIN) state.expected = x.Source(op.src[1])[first];
   if (state.expected % kLanes != 0)
@@ -95,10 +95,10 @@ void Arrive(Exec& x, const Op& op, Group& group, uint32_t mask) {
     group.reduction = &op;
   }
   if (op.variant != 1) group.barrier = id;
-  if (state.arrived >= (state.expected ? state.expected : x.alive_threads)) Release(x, id);
+  if (state.arrived >= (state.expected ? state.expected : x.progress.alive_threads)) Release(x, id);
 }
 
-void ArriveWarp(Exec& x, const Op& op, size_t index, uint32_t mask) {
+void ArriveWarp(BlockState& x, const Op& op, size_t index, uint32_t mask) {
   Warp& warp = *x.warp;
   warp.members = Named(x.Source(op.src[0]), mask);
   warp.groups[index].barrier = kWarpBarrier;
@@ -114,13 +114,13 @@ void ArriveWarp(Exec& x, const Op& op, size_t index, uint32_t mask) {
   Normalise(warp);
 }
 
-std::span<Warp> WarpGroup(Exec& x) {
+std::span<Warp> WarpGroup(BlockState& x) {
   const size_t first = size_t{x.warp->index} / kGroupWarps * kGroupWarps;
   return std::span(x.warps).subspan(first, std::min<size_t>(kGroupWarps, x.warps.size() - first));
 }
 
 /// A warp that waits for its group when another of the group has ended waits for ever.
-void CheckGroup(Exec& x) {
+void CheckGroup(BlockState& x) {
   const std::span<Warp> group = WarpGroup(x);
   const auto ended = std::ranges::find(group, 0u, &Warp::alive);
   if (ended == group.end()) return;
@@ -216,13 +216,13 @@ bool Gather(const Kernel& kernel, Warp& warp, Cursor& c, uint32_t& active) {
 }
 
 /// Runs an operation for the four warps of a group once the last of them is there.
-void MeetInGroup(Exec& x, const Op& op, Group& group) {
+void MeetInGroup(BlockState& x, const Op& op, Group& group) {
   const std::span<Warp> warps = WarpGroup(x);
   if (warps.size() < kGroupWarps)
     return Report(x, op, Hazard::Kind::kDivergentBarrier, 0,
                   "has no whole warp group: the block's warps end before");
   group.barrier = kGroupBarrier;
-  if (x.check) CheckGroup(x);
+  if (x.checks.any) CheckGroup(x);
   const uint32_t place = group.pc;
   const auto meets = [&](const Group& other) {
     return other.barrier == kGroupBarrier && other.pc == place;
@@ -239,18 +239,19 @@ void MeetInGroup(Exec& x, const Op& op, Group& group) {
 
 }  // namespace
 
-void CheckBarriers(Exec& x) {
+void CheckBarriers(BlockState& x) {
   for (int id = 0; id < 16; ++id) {
-    const BarrierState& state = x.barriers[static_cast<size_t>(id)];
-    if (state.arrived > 0 && state.arrived >= (state.expected ? state.expected : x.alive_threads))
+    const BarrierState& state = x.progress.barriers[static_cast<size_t>(id)];
+    if (state.arrived > 0 &&
+        state.arrived >= (state.expected ? state.expected : x.progress.alive_threads))
       Release(x, id);
   }
-  CheckClusterBarrier(*x.gang);
-  if (x.check && x.warp->alive == 0) CheckGroup(x);
+  CheckClusterBarrier(*x.peers);
+  if (x.checks.any && x.warp->alive == 0) CheckGroup(x);
 }
 
-Next Barrier(Exec& x, const Op& op, Cursor& c, uint32_t active) {
-  ++x.counts.barriers;
+Next Barrier(BlockState& x, const Op& op, Cursor& c, uint32_t active) {
+  ++x.counting.total.barriers;
   if (active == 0) {
     ++c.pc;
     return Next::kContinue;
@@ -263,7 +264,7 @@ Next Barrier(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   return Next::kSwitch;
 }
 
-Next Aligned(Exec& x, const Op& op, Cursor& c, uint32_t active) {
+Next Aligned(BlockState& x, const Op& op, Cursor& c, uint32_t active) {
   if (active == 0) {
     ++c.pc;
     return Next::kContinue;
@@ -282,24 +283,24 @@ Next Aligned(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   return Next::kSwitch;
 }
 
-Next ClusterBarrier(Exec& x, const Op& op, Cursor& c, uint32_t active) {
+Next ClusterBarrier(BlockState& x, const Op& op, Cursor& c, uint32_t active) {
   if (active == 0) {
     ++c.pc;
     return Next::kContinue;
   }
   if (!op.relaxed && !Gather(*x.kernel, *x.warp, c, active)) return Next::kSwitch;
-  if (x.check_sync && !op.relaxed && active != x.warp->alive)
+  if (x.checks.sync && !op.relaxed && active != x.warp->alive)
     Report(x, op, Hazard::Kind::kDivergentBarrier, std::countr_zero(active),
            "only some lanes of the warp reach this cluster barrier");
   Separate(*x.warp, c, active);
-  Gang& gang = *x.gang;
+  CoScheduledBlocks& gang = *x.peers;
   if (op.variant == 0) {
     gang.cluster_arrived += static_cast<uint64_t>(std::popcount(active));
-    ForLanes(active, [&](int l) { x.cluster_phase[x.ThreadOf(l)] = gang.cluster_phase; });
+    ForLanes(active, [&](int l) { x.cluster.phase[x.ThreadOf(l)] = gang.cluster_phase; });
     CheckClusterBarrier(gang);
   } else {
     bool waits = false;
-    ForLanes(active, [&](int l) { waits |= x.cluster_phase[x.ThreadOf(l)] == gang.cluster_phase; });
+    ForLanes(active, [&](int l) { waits |= x.cluster.phase[x.ThreadOf(l)] == gang.cluster_phase; });
     if (waits)
       x.warp->groups[c.index].barrier = kClusterBarrier;
     else
@@ -309,7 +310,7 @@ Next ClusterBarrier(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   return Next::kSwitch;
 }
 
-Next WarpSync(Exec& x, const Op& op, Cursor& c, uint32_t active) {
+Next WarpSync(BlockState& x, const Op& op, Cursor& c, uint32_t active) {
   Warp& warp = *x.warp;
   if (active == 0) {
     ++c.pc;
@@ -317,7 +318,7 @@ Next WarpSync(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   }
   const uint32_t* masks = x.Source(op.src[0]);
   const uint32_t named = Named(masks, active);
-  for (uint32_t m = x.check_sync ? active : 0; m != 0; m &= m - 1) {
+  for (uint32_t m = x.checks.sync ? active : 0; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     if ((masks[l] >> l & 1u) == 0) {
       Report(x, op, Hazard::Kind::kInvalidShuffle, l,

@@ -5,15 +5,15 @@
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
-Next Barrier(Exec& x, const Op& op, Cursor& c, uint32_t active);
+Next Barrier(BlockState& x, const Op& op, Cursor& c, uint32_t active);
 /// `variant` 0: arrive, 1: wait for the phase in which the thread arrived.
-Next ClusterBarrier(Exec& x, const Op& op, Cursor& c, uint32_t active);
-Next WarpSync(Exec& x, const Op& op, Cursor& c, uint32_t active);
+Next ClusterBarrier(BlockState& x, const Op& op, Cursor& c, uint32_t active);
+Next WarpSync(BlockState& x, const Op& op, Cursor& c, uint32_t active);
 /// .sync.aligned: all lanes of the warp, and for some operations of its warp group, execute it
 /// together.
-Next Aligned(Exec& x, const Op& op, Cursor& c, uint32_t active);
+Next Aligned(BlockState& x, const Op& op, Cursor& c, uint32_t active);
 /// Opens barriers that exited lanes of the current warp were the last missing ones of.
-void CheckBarriers(Exec& x);
+void CheckBarriers(BlockState& x);
 /// All lanes that the masks of `lanes` name: tiles of a warp pass different ones.
 inline uint32_t Named(const uint32_t* masks, uint32_t lanes) {
   uint32_t named = 0;

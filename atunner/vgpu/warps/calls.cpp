@@ -8,24 +8,24 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-std::byte* LocalByte(Exec& x, int lane, uint32_t offset) {
-  return x.local.data() + size_t{x.ThreadOf(lane)} * x.kernel->local_bytes + offset;
+std::byte* LocalByte(BlockState& x, int lane, uint32_t offset) {
+  return x.local.bytes.data() + size_t{x.ThreadOf(lane)} * x.kernel->local_bytes + offset;
 }
 
 /// With what is known about its bytes.
-void CopyLocal(Exec& x, std::byte* to, const std::byte* from, size_t bytes) {
+void CopyLocal(BlockState& x, std::byte* to, const std::byte* from, size_t bytes) {
   std::memcpy(to, from, bytes);
-  if (x.check_global)
-    std::memcpy(x.local_defined.data() + (to - x.local.data()),
-                x.local_defined.data() + (from - x.local.data()), bytes);
+  if (x.checks.memory)
+    std::memcpy(x.local.defined.data() + (to - x.local.bytes.data()),
+                x.local.defined.data() + (from - x.local.bytes.data()), bytes);
 }
 
-uint32_t FrameOf(Exec& x, int32_t frame_slot, int lane) {
+uint32_t FrameOf(BlockState& x, int32_t frame_slot, int lane) {
   return frame_slot == INT32_MIN ? 0 : x.Slot(frame_slot)[lane];
 }
 
 /// Index into Kernel::code of what a lane calls, or -1 after reporting.
-int Target(Exec& x, const Op& op, const CallSite& site, int lane) {
+int Target(BlockState& x, const Op& op, const CallSite& site, int lane) {
   if (site.target >= 0) return site.target;
   const uint64_t pointer = Lane<uint64_t>::Get(x.Source(op.src[0]), lane);
   const auto at = x.kernel->code_of_function.find(static_cast<uint32_t>(pointer & ~kWindowMask));
@@ -45,7 +45,7 @@ int Target(Exec& x, const Op& op, const CallSite& site, int lane) {
 /// Calls `f(word, is_predicate)` for each word of a lane's registers: 64-bit ones lie lane by lane
 /// over two slots, and predicates are bits of one word.
 template <class F>
-void ForRegisterWords(Exec& x, const Code& code, int lane, F&& f) {
+void ForRegisterWords(BlockState& x, const Code& code, int lane, F&& f) {
   for (size_t reg = 0; reg < code.slot_of_register.size(); ++reg) {
     const ptx::Type type = code.function->registers[reg].type;
     const auto words = static_cast<int>(SlotsOfType(type));
@@ -56,7 +56,7 @@ void ForRegisterWords(Exec& x, const Code& code, int lane, F&& f) {
   }
   f(x.Slot(code.frame_slot)[lane], false);
 }
-std::vector<uint32_t> SaveRegisters(Exec& x, const Code& code, int lane) {
+std::vector<uint32_t> SaveRegisters(BlockState& x, const Code& code, int lane) {
   std::vector<uint32_t> saved;
   saved.reserve(code.slots);
   ForRegisterWords(x, code, lane, [&](uint32_t& word, bool predicate) {
@@ -64,7 +64,8 @@ std::vector<uint32_t> SaveRegisters(Exec& x, const Code& code, int lane) {
   });
   return saved;
 }
-void RestoreRegisters(Exec& x, const Code& code, int lane, const std::vector<uint32_t>& saved) {
+void RestoreRegisters(BlockState& x, const Code& code, int lane,
+                      const std::vector<uint32_t>& saved) {
   size_t i = 0;
   ForRegisterWords(x, code, lane, [&](uint32_t& word, bool predicate) {
     word = predicate ? (word & ~(1u << lane)) | saved[i] << lane : saved[i];
@@ -73,14 +74,14 @@ void RestoreRegisters(Exec& x, const Code& code, int lane, const std::vector<uin
 }
 
 /// False, for those who return it.
-bool ReportOverflow(Exec& x, const Op& op, int lane) {
+bool ReportOverflow(BlockState& x, const Op& op, int lane) {
   Report(x, op, Hazard::Kind::kOutOfBounds, lane,
          "stack overflow: the thread has " + std::to_string(x.kernel->local_bytes) + " bytes");
   return false;
 }
 
 /// Pushes the return point of one lane and opens the callee's frame.
-bool Enter(Exec& x, const Op& op, const CallSite& site, int target, int lane, uint32_t pc) {
+bool Enter(BlockState& x, const Op& op, const CallSite& site, int target, int lane, uint32_t pc) {
   const Kernel& kernel = *x.kernel;
   const Code& caller = kernel.code[op.target];
   const Code& callee = kernel.code[static_cast<size_t>(target)];
@@ -105,18 +106,18 @@ bool Enter(Exec& x, const Op& op, const CallSite& site, int target, int lane, ui
   return true;
 }
 
-uint64_t ReadWord(const Exec& x, int32_t slot, bool wide, int lane) {
+uint64_t ReadWord(const BlockState& x, int32_t slot, bool wide, int lane) {
   const uint32_t* from = x.Source(slot);
   return wide ? Lane<uint64_t>::Get(from, lane) : from[lane];
 }
-void WriteWord(Exec& x, int32_t slot, bool wide, int lane, uint64_t value) {
+void WriteWord(BlockState& x, int32_t slot, bool wide, int lane, uint64_t value) {
   if (wide)
     Lane<uint64_t>::Set(x.Slot(slot), lane, value);
   else
     x.Slot(slot)[lane] = static_cast<uint32_t>(value);
 }
 
-void Alloca(Exec& x, const Op& op, uint32_t mask) {
+void Alloca(BlockState& x, const Op& op, uint32_t mask) {
   const bool wide = op.width == 8;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
@@ -131,13 +132,13 @@ void Alloca(Exec& x, const Op& op, uint32_t mask) {
     WriteWord(x, op.dst, wide, l, at);
   }
 }
-void StackSave(Exec& x, const Op& op, uint32_t mask) {
+void StackSave(BlockState& x, const Op& op, uint32_t mask) {
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     WriteWord(x, op.dst, op.width == 8, l, x.warp->claimed[static_cast<size_t>(l)]);
   }
 }
-void StackRestore(Exec& x, const Op& op, uint32_t mask) {
+void StackRestore(BlockState& x, const Op& op, uint32_t mask) {
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     uint32_t& claimed = x.warp->claimed[static_cast<size_t>(l)];
@@ -154,11 +155,11 @@ Handler StackHandler(const Form& form) {
   return opcode == "alloca" ? Alloca : opcode == "stacksave" ? StackSave : StackRestore;
 }
 
-std::byte* FrameByte(Exec& x, int32_t frame_slot, int lane, uint32_t offset) {
+std::byte* FrameByte(BlockState& x, int32_t frame_slot, int lane, uint32_t offset) {
   return LocalByte(x, lane, FrameOf(x, frame_slot, lane) + offset);
 }
 
-void Call(Exec& x, const Op& op, uint32_t mask, uint32_t pc) {
+void Call(BlockState& x, const Op& op, uint32_t mask, uint32_t pc) {
   const CallSite& site = x.kernel->calls[op.imm];
   const uint32_t depth = static_cast<uint32_t>(
                              x.warp->stack[static_cast<size_t>(std::countr_zero(mask))].size()) +
@@ -177,7 +178,7 @@ void Call(Exec& x, const Op& op, uint32_t mask, uint32_t pc) {
   }
 }
 
-void Return(Exec& x, const Op& op, uint32_t mask, uint32_t depth) {
+void Return(BlockState& x, const Op& op, uint32_t mask, uint32_t depth) {
   const Kernel& kernel = *x.kernel;
   const Code& callee = kernel.code[op.target];
   for (uint32_t m = mask; m != 0; m &= m - 1) {

@@ -45,47 +45,48 @@ int PickGroup(Warp& warp) {
   return first;
 }
 
-void RunWatched(Exec& x, const Op& op, uint32_t pc, uint32_t active) {
+void RunWatched(BlockState& x, const Op& op, uint32_t pc, uint32_t active) {
   Watch(x, op);
-  const OpCounts before = x.count_lines ? OpCounts::Of(x.counts) : OpCounts{};
+  const OpCounts before = x.counting.by_line ? OpCounts::Of(x.counting.total) : OpCounts{};
   if (active != 0) op.run(x, op, active);
-  if (x.count_lines) x.op_counts[pc] += OpCounts::Of(x.counts) - before;
+  if (x.counting.by_line) x.counting.by_op[pc] += OpCounts::Of(x.counting.total) - before;
 }
 
-Next ChangeFlowCounted(Exec& x, const Op& op, Cursor& c, uint32_t active) {
+Next ChangeFlowCounted(BlockState& x, const Op& op, Cursor& c, uint32_t active) {
   const uint32_t pc = c.pc;
-  const OpCounts before = OpCounts::Of(x.counts);
+  const OpCounts before = OpCounts::Of(x.counting.total);
   const Next next = ChangeFlow(x, op, c, active);
-  x.op_counts[pc] += OpCounts::Of(x.counts) - before;
+  x.counting.by_op[pc] += OpCounts::Of(x.counting.total) - before;
   return next;
 }
 
-uint32_t ActiveLanes(const Exec& x, const Op& op, uint32_t mask) {
+uint32_t ActiveLanes(const BlockState& x, const Op& op, uint32_t mask) {
   return op.guard < 0 ? mask : mask & (*x.Source(op.guard) ^ (op.guard_negated ? ~0u : 0u));
 }
 
 /// Tells the timeline of operations without flow that ran, where it must know of them one by one.
-void NoteRun(Exec& x, uint32_t first, uint32_t end, bool active) {
+void NoteRun(BlockState& x, uint32_t first, uint32_t end, bool active) {
   const uint8_t* marks = x.launch->timing.marks.data();
   for (uint32_t pc = first; pc < end; ++pc) {
-    if (marks[pc] != 0 || !active || x.touch.level != Touch::Level::kNone) Note(x, pc, active);
+    if (marks[pc] != 0 || !active || x.timing.touch.level != Touch::Level::kNone)
+      Note(x, pc, active);
   }
 }
 
 /// Runs operations whose flow is kNone, up to `end`. They are counted as a whole: what changes at
 /// both ends.
 template <bool kObserved>
-void RunStretch(Exec& x, Cursor& c, uint32_t end) {
+void RunStretch(BlockState& x, Cursor& c, uint32_t end) {
   const Op* const ops = x.kernel->ops.data();
   const auto lanes = static_cast<uint64_t>(std::popcount(c.mask));
-  ++x.stretch;
-  x.stretches[c.pc].times += 1;
-  x.stretches[c.pc].lanes += lanes;
+  ++x.spans.basic_block;
+  x.counting.basic_blocks[c.pc].times += 1;
+  x.counting.basic_blocks[c.pc].lanes += lanes;
   const bool watch = kObserved && x.watch;
-  const bool timed = kObserved && x.timed;
+  const bool timed = kObserved && x.timing.enabled;
   const Handler fma = watch || c.mask != ~0u ? nullptr : kPlainFma;
   uint32_t pc = c.pc;
-  x.timed_from = pc;
+  x.timing.next = pc;
   while (pc < end && !x.stop) {
     const Op& op = ops[pc];
     if (op.run == fma && op.guard < 0) {
@@ -97,9 +98,9 @@ void RunStretch(Exec& x, Cursor& c, uint32_t end) {
     uint32_t active = c.mask;
     if (op.guard >= 0) {
       active = ActiveLanes(x, op, c.mask);
-      x.executed[pc].lanes -= lanes - static_cast<uint64_t>(std::popcount(active));
+      x.counting.executed[pc].lanes -= lanes - static_cast<uint64_t>(std::popcount(active));
     }
-    if (timed) x.place = pc;
+    if (timed) x.timing.op = pc;
     if (watch) {
       RunWatched(x, op, pc, active);
     } else if (active != 0) {
@@ -109,63 +110,65 @@ void RunStretch(Exec& x, Cursor& c, uint32_t end) {
     ++pc;
   }
   if (timed) PassTime(x, pc);
-  x.stretches[pc].times -= 1;
-  x.stretches[pc].lanes -= lanes;
+  x.counting.basic_blocks[pc].times -= 1;
+  x.counting.basic_blocks[pc].lanes -= lanes;
   c.pc = pc;
 }
 
 /// What all lanes of a group jump over takes its turns all the same where the assembler gives it a
 /// predicate.
-void CountSkipped(Exec& x, uint32_t branch, uint32_t end) {
+void CountSkipped(BlockState& x, uint32_t branch, uint32_t end) {
   for (uint32_t i = branch + 1; i < end; ++i) {
     const OpCost& cost = x.kernel->tracks[i].cost;
-    x.counts.issued += cost.issue;
-    for (size_t pipe = 0; pipe < kPipes; ++pipe) x.counts.pipe_uses[pipe] += cost.uses[pipe];
-    if (x.timed) x.times[x.warp->index].slots += cost.issue;
+    x.counting.total.issued += cost.issue;
+    for (size_t pipe = 0; pipe < kPipes; ++pipe)
+      x.counting.total.pipe_uses[pipe] += cost.uses[pipe];
+    if (x.timing.enabled) x.timing.warps[x.warp->index].slots += cost.issue;
   }
 }
 
 /// Machine instructions that took their turns in vain, by op_cost.def: of a branch that became
 /// predicates.
-uint64_t PassedOver(const Exec& x, uint32_t branch, uint32_t end) {
+uint64_t PassedOver(const BlockState& x, uint32_t branch, uint32_t end) {
   uint64_t instructions = 0;
   for (uint32_t i = branch + 1; i < end; ++i) instructions += x.kernel->tracks[i].cost.issue;
   return instructions;
 }
 
 /// Runs one group until its place is another's, its flow changes or its warp's slice is over.
-Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
+Next RunGroup(BlockState& x, Cursor& c, uint32_t& left) {
   const Op* const ops = x.kernel->ops.data();
-  ++x.stretch;  // what another warp or group found in its registers is no news here
+  ++x.spans.basic_block;  // what another warp or group found in its registers is no news here
   while (left > 0 && !x.stop) {
     if (c.pc == c.limit) return Next::kRegroup;
     if (const uint32_t end = x.kernel->flow_ops[c.pc]; end != c.pc) {
       const uint32_t first = c.pc;
       const uint32_t room = std::min(left, (c.limit > first ? c.limit : end) - first);
       const uint32_t stop = first + std::min(end - first, room);
-      x.watch || x.timed ? RunStretch<true>(x, c, stop) : RunStretch<false>(x, c, stop);
+      x.watch || x.timing.enabled ? RunStretch<true>(x, c, stop) : RunStretch<false>(x, c, stop);
       left -= c.pc - first;
       continue;
     }
     const Op& op = ops[c.pc];
     --left;
     const uint32_t active = ActiveLanes(x, op, c.mask);
-    ++x.executed[c.pc].times;
-    x.executed[c.pc].lanes += static_cast<uint64_t>(std::popcount(active));
-    if (x.timed) Advance(x, op, c.pc, active != 0);
-    if (x.timed && x.launch->schedule && x.launch->schedule->converted[c.pc] != 0 &&
+    ++x.counting.executed[c.pc].times;
+    x.counting.executed[c.pc].lanes += static_cast<uint64_t>(std::popcount(active));
+    if (x.timing.enabled) Advance(x, op, c.pc, active != 0);
+    if (x.timing.enabled && x.launch->schedule && x.launch->schedule->converted[c.pc] != 0 &&
         active == c.mask)
-      x.passed_over += PassedOver(x, c.pc, op.target);
-    if (x.count && x.launch->schedule == nullptr) {
+      x.timing.predicated_off += PassedOver(x, c.pc, op.target);
+    if (x.counting.enabled && x.launch->schedule == nullptr) {
       const bool predicated = x.kernel->tracks[c.pc].predicated;
       if (predicated && active == c.mask) CountSkipped(x, c.pc, op.target);
-      if (x.timed && op.flow != Flow::kCollective && op.flow != Flow::kWarpSync && !predicated) {
+      if (x.timing.enabled && op.flow != Flow::kCollective && op.flow != Flow::kWarpSync &&
+          !predicated) {
         const bool jumps = op.flow == Flow::kBranch || op.flow == Flow::kBranchIndexed;
         EndStretch(x, jumps && active != 0 ? x.launch->latencies.branch : 0);
       }
     }
-    const Next next = x.count_lines ? ChangeFlowCounted(x, op, c, active)
-                                    : ChangeFlow(x, op, c, active);
+    const Next next = x.counting.by_line ? ChangeFlowCounted(x, op, c, active)
+                                         : ChangeFlow(x, op, c, active);
     if (next != Next::kContinue) return next;
   }
   return Next::kRegroup;
@@ -173,9 +176,9 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
 
 /// Runs the current warp until all its groups wait or have exited, or its slice is over. False =
 /// nothing could run.
-bool RunSlice(Exec& x, uint32_t& left) {
+bool RunSlice(BlockState& x, uint32_t& left) {
   Warp& warp = *x.warp;
-  x.watch = x.count_lines || !warp.products.empty();
+  x.watch = x.counting.by_line || !warp.products.empty();
   bool ran = false;
   while (left > 0 && !x.stop) {
     const int picked = PickGroup(warp);
@@ -197,21 +200,21 @@ bool RunSlice(Exec& x, uint32_t& left) {
     if (next == Next::kYield) {
       // A diverged sibling may be what the group waits for.
       warp.spins = kSpinLimit + 1;
-      x.waits = true;
+      x.progress.yielded = true;
       return ran;
     }
   }
   return ran;
 }
 
-bool RunWarp(Exec& x) {
+bool RunWarp(BlockState& x) {
   uint32_t left = kSlice;
   const bool ran = RunSlice(x, left);
-  x.instructions += kSlice - left;
+  x.progress.instructions += kSlice - left;
   return ran;
 }
 
-void ReportDeadlock(Exec& x) {
+void ReportDeadlock(BlockState& x) {
   for (Warp& warp : x.warps) {
     for (const Group& group : warp.groups) {
       if (group.mask == 0 || group.barrier < 0) continue;
@@ -227,21 +230,22 @@ void ReportDeadlock(Exec& x) {
       const uint32_t arrived = group.barrier == kWarpBarrier
                                    ? static_cast<uint32_t>(std::popcount(group.mask))
                                : group.barrier == kClusterBarrier
-                                   ? static_cast<uint32_t>(x.gang->cluster_arrived)
-                                   : x.barriers[static_cast<size_t>(group.barrier)].arrived;
+                                   ? static_cast<uint32_t>(x.peers->cluster_arrived)
+                                   : x.progress.barriers[static_cast<size_t>(group.barrier)]
+                                         .arrived;
       return Report(x, op, Hazard::Kind::kDeadlock, std::countr_zero(group.mask),
                     "waits for ever at " + which + ": " + std::to_string(arrived) + " of " +
-                        std::to_string(x.alive_threads) + " threads arrived");
+                        std::to_string(x.progress.alive_threads) + " threads arrived");
     }
   }
 }
 
 /// The place of a warp that was still running when the budget was used up.
-void ReportEndless(const Gang& gang) {
-  for (Exec* member : gang.members) {
+void ReportEndless(const CoScheduledBlocks& gang) {
+  for (BlockState* member : gang.members) {
     for (Warp& warp : member->warps) {
       for (const Group& group : warp.groups) {
-        if (group.mask == 0 || group.barrier >= 0 || !member->launch->keep_going) continue;
+        if (group.mask == 0 || group.barrier >= 0 || !member->launch->options.keep_going) continue;
         member->warp = &warp;
         return Report(*member, member->kernel->ops[group.pc], Hazard::Kind::kInstructionBudget,
                       std::countr_zero(group.mask),
@@ -253,7 +257,7 @@ void ReportEndless(const Gang& gang) {
 
 /// The wait for an mbarrier's phase at which the lanes are suspended, or that they just tried in
 /// vain; else nullptr.
-const Op* PhaseWait(const Exec& x, const Warp& warp, const Group& group) {
+const Op* PhaseWait(const BlockState& x, const Warp& warp, const Group& group) {
   if (group.barrier >= 0) return nullptr;
   const auto at = [&](size_t pc) -> const Op* {
     const Op& op = x.kernel->ops[pc];
@@ -264,10 +268,10 @@ const Op* PhaseWait(const Exec& x, const Warp& warp, const Group& group) {
 }
 
 /// Whether nobody can go on but by an mbarrier's phase, and the epochs of all blocks as one number.
-bool AllWait(const Gang& gang, uint64_t& epochs) {
+bool AllWait(const CoScheduledBlocks& gang, uint64_t& epochs) {
   epochs = 0;
-  for (const Exec* member : gang.members) {
-    epochs += member->epoch;
+  for (const BlockState* member : gang.members) {
+    epochs += member->shadow.epoch;
     for (const Warp& warp : member->warps) {
       for (const Group& group : warp.groups) {
         if (group.mask != 0 && group.barrier < 0 && PhaseWait(*member, warp, group) == nullptr)
@@ -278,7 +282,7 @@ bool AllWait(const Gang& gang, uint64_t& epochs) {
   return true;
 }
 
-void ReportEndlessWait(Exec& x) {
+void ReportEndlessWait(BlockState& x) {
   for (Warp& warp : x.warps) {
     for (const Group& group : warp.groups) {
       const Op* wait = group.mask == 0 ? nullptr : PhaseWait(x, warp, group);
@@ -296,57 +300,57 @@ struct Round {
   bool ran = false;
   bool progress = false;  ///< a warp did more than look whether others are ready
 };
-Round RunRound(Exec& x) {
+Round RunRound(BlockState& x) {
   Round round;
   for (Warp& warp : x.warps) {
     if (warp.alive == 0) continue;
     round.alive = true;
     x.warp = &warp;
-    x.waits = false;
+    x.progress.yielded = false;
     const bool ran = RunWarp(x);
     round.ran |= ran;
-    round.progress |= ran && !x.waits;
+    round.progress |= ran && !x.progress.yielded;
     if (x.stop) break;
   }
   return round;
 }
 
 /// A read of unwritten memory comes first in the report, unless a race explains it.
-void ReportUnwrittenReads(Exec& x) {
-  if (!x.unwritten) return;
+void ReportUnwrittenReads(BlockState& x) {
+  if (!x.shadow.unwritten_read) return;
   const bool raced = std::ranges::any_of(
-      x.hazards, [](const Hazard& h) { return h.kind == Hazard::Kind::kRace; });
-  const auto same = std::ranges::find_if(x.hazards, [&](const Hazard& h) {
-    return h.kind == x.unwritten->kind && h.where == x.unwritten->where;
+      x.log.hazards, [](const Hazard& h) { return h.kind == Hazard::Kind::kRace; });
+  const auto same = std::ranges::find_if(x.log.hazards, [&](const Hazard& h) {
+    return h.kind == x.shadow.unwritten_read->kind && h.where == x.shadow.unwritten_read->where;
   });
-  if (same != x.hazards.end()) {
-    same->count += x.unwritten->count;
+  if (same != x.log.hazards.end()) {
+    same->count += x.shadow.unwritten_read->count;
   } else if (!raced) {
     x.stop = true;
-    x.hazards.insert(x.hazards.begin(), *x.unwritten);
-    for (auto& [key, index] : x.reported) ++index;
+    x.log.hazards.insert(x.log.hazards.begin(), *x.shadow.unwritten_read);
+    for (auto& [key, index] : x.log.reported) ++index;
   }
-  x.unwritten.reset();
+  x.shadow.unwritten_read.reset();
 }
 
-void FinishBlock(Exec& x) {
-  ++x.counts.blocks;
-  x.counts.warps += x.warps.size();
-  if (!x.count) return;
-  const Moment end = x.timed ? EndOfBlock(x) : Moment{};
+void FinishBlock(BlockState& x) {
+  ++x.counting.total.blocks;
+  x.counting.total.warps += x.warps.size();
+  if (!x.counting.enabled) return;
+  const Moment end = x.timing.enabled ? EndOfBlock(x) : Moment{};
   for (size_t i = 0; i < end.size(); ++i) {
-    x.counts.path[i] += end[i];
-    x.counts.longest_path[i] = std::max(x.counts.longest_path[i], end[i]);
+    x.counting.total.path[i] += end[i];
+    x.counting.total.longest_path[i] = std::max(x.counting.total.longest_path[i], end[i]);
   }
-  x.counts.unique_load_sectors += x.load_sectors.size();
-  x.counts.unique_store_sectors += x.store_sectors.size();
-  x.store_sectors.ForLines([&](uint64_t line, uint32_t sectors) {
-    x.counts.updated_sectors += static_cast<uint64_t>(
-        std::popcount(sectors & x.load_sectors.SectorsOf(line)));
+  x.counting.total.unique_load_sectors += x.counting.load_sectors.size();
+  x.counting.total.unique_store_sectors += x.counting.store_sectors.size();
+  x.counting.store_sectors.ForLines([&](uint64_t line, uint32_t sectors) {
+    x.counting.total.updated_sectors += static_cast<uint64_t>(
+        std::popcount(sectors & x.counting.load_sectors.SectorsOf(line)));
   });
-  x.common_sectors.Meet(x.load_sectors);
-  x.load_sectors.Clear();
-  x.store_sectors.Clear();
+  x.counting.common_sectors.Meet(x.counting.load_sectors);
+  x.counting.load_sectors.Clear();
+  x.counting.store_sectors.Clear();
 }
 
 }  // namespace
@@ -360,18 +364,19 @@ uint32_t LanesAlike(const uint32_t* slot, uint32_t mask) {
 
 namespace {
 
-void Start(Gang& gang, size_t i) {
-  gang.members[i]->gang = &gang;
-  gang.members[i]->rank = gang.members[i]->launch->cluster.Count() > 1 ? static_cast<uint32_t>(i)
-                                                                       : 0;
+void Start(CoScheduledBlocks& gang, size_t i) {
+  gang.members[i]->peers = &gang;
+  gang.members[i]->cluster.rank = gang.members[i]->launch->cluster.Count() > 1
+                                      ? static_cast<uint32_t>(i)
+                                      : 0;
   InitialiseBlock(*gang.members[i], gang.blocks[i]);
 }
 
 /// Blocks that wait for each other by hand, as all of a grid do at a barrier of their own, must run
 /// side by side.
-void AddBlock(Gang& gang) {
+void AddBlock(CoScheduledBlocks& gang) {
   uint64_t block = 0;
-  Exec* member = gang.next ? gang.next(block) : nullptr;
+  BlockState* member = gang.next ? gang.next(block) : nullptr;
   if (member == nullptr) return;
   gang.members.push_back(member);
   gang.blocks.push_back(block);
@@ -380,7 +385,8 @@ void AddBlock(Gang& gang) {
 
 }  // namespace
 
-void RunGang(Gang& gang, double deadline, uint64_t budget, LaunchOutcome& outcome) {
+void RunCoScheduled(CoScheduledBlocks& gang, double deadline, uint64_t budget,
+                    LaunchOutcome& outcome) {
   gang.cluster_arrived = 0;
   gang.cluster_phase = 0;
   gang.arrivals.clear();
@@ -390,26 +396,26 @@ void RunGang(Gang& gang, double deadline, uint64_t budget, LaunchOutcome& outcom
   uint64_t quiet_rounds = 0;  // in which all waited and no phase ended
   uint64_t last_epochs = 0;
   const auto stopped = [&] {
-    return std::ranges::any_of(gang.members, [](const Exec* x) { return x->stop; });
+    return std::ranges::any_of(gang.members, [](const BlockState* x) { return x->stop; });
   };
   while (!stopped()) {
-    if (gang.company != nullptr && gang.company->stopped()) return;
-    const uint64_t steps = gang.company != nullptr ? gang.company->steps() : 0;
+    if (gang.grid != nullptr && gang.grid->stopped()) return;
+    const uint64_t steps = gang.grid != nullptr ? gang.grid->steps() : 0;
     Round all;
     uint64_t executed = 0;
-    for (Exec* member : gang.members) {
+    for (BlockState* member : gang.members) {
       const Round round = RunRound(*member);
       all.alive |= round.alive;
       all.ran |= round.ran;
       all.progress |= round.progress;
       if (member->stop) return ReportUnwrittenReads(*member);
-      executed = std::max(executed, member->instructions);
+      executed = std::max(executed, member->progress.instructions);
     }
     if (!all.alive) break;
-    for (Exec* member : gang.members) member->answered = !all.progress;
+    for (BlockState* member : gang.members) member->progress.leave_polling_loops = !all.progress;
     if (!all.ran) {
-      for (Exec* member : gang.members) {
-        if (member->alive_threads == 0) continue;
+      for (BlockState* member : gang.members) {
+        if (member->progress.alive_threads == 0) continue;
         ReportDeadlock(*member);
         return ReportUnwrittenReads(*member);
       }
@@ -418,42 +424,42 @@ void RunGang(Gang& gang, double deadline, uint64_t budget, LaunchOutcome& outcom
     quiet_rounds = AllWait(gang, epochs) && epochs == last_epochs ? quiet_rounds + 1 : 0;
     last_epochs = epochs;
     if (quiet_rounds > kEndlessRounds) {
-      for (Exec* member : gang.members) {
-        if (member->stop || member->alive_threads == 0) continue;
+      for (BlockState* member : gang.members) {
+        if (member->stop || member->progress.alive_threads == 0) continue;
         ReportEndlessWait(*member);
         if (member->stop) return ReportUnwrittenReads(*member);
       }
     }
-    if (gang.company != nullptr) all.progress ? gang.company->GetOn() : gang.company->Sleep(steps);
+    if (gang.grid != nullptr) all.progress ? gang.grid->GetOn() : gang.grid->Sleep(steps);
     waiting_rounds = all.progress ? 0 : waiting_rounds + 1;
     if (waiting_rounds > kWaitingRounds) {
       waiting_rounds = 0;
       AddBlock(gang);
     }
-    const bool endless = executed > budget || (gang.company != nullptr && gang.company->hopeless());
+    const bool endless = executed > budget || (gang.grid != nullptr && gang.grid->hopeless());
     if (endless || (++rounds % 64 == 0 && SystemClock().Now() > deadline)) {
       outcome.kind = LaunchOutcome::Kind::kTimeout;
       outcome.message = "block " + std::to_string(gang.blocks[0]) + " did not end within its limit";
-      for (Exec* member : gang.members) ReportUnwrittenReads(*member);
+      for (BlockState* member : gang.members) ReportUnwrittenReads(*member);
       if (endless) ReportEndless(gang);
       return;
     }
   }
-  for (Exec* member : gang.members) {
+  for (BlockState* member : gang.members) {
     ReportUnwrittenReads(*member);
     FinishBlock(*member);
   }
 }
 
-void CollectCounts(const Exec& x, Counts& counts, LineCounts& lines) {
-  counts += x.counts;
+void CollectCounts(const BlockState& x, Counts& counts, LineCounts& lines) {
+  counts += x.counting.total;
   uint64_t code = 0;
   Tally stretch;  // that goes on
-  for (size_t i = 0; i < x.executed.size(); ++i) {
-    stretch.times += x.stretches[i].times;
-    stretch.lanes += x.stretches[i].lanes;
-    const uint64_t times = x.executed[i].times + stretch.times;
-    const uint64_t lanes = x.executed[i].lanes + stretch.lanes;
+  for (size_t i = 0; i < x.counting.executed.size(); ++i) {
+    stretch.times += x.counting.basic_blocks[i].times;
+    stretch.lanes += x.counting.basic_blocks[i].lanes;
+    const uint64_t times = x.counting.executed[i].times + stretch.times;
+    const uint64_t lanes = x.counting.executed[i].lanes + stretch.lanes;
     const Op& op = x.kernel->ops[i];
     const auto op_class = static_cast<size_t>(op.op_class);
     counts.warp_instructions[op_class] += times;
@@ -463,12 +469,12 @@ void CollectCounts(const Exec& x, Counts& counts, LineCounts& lines) {
     counts.issued += times * cost.issue;
     code += cost.issue;
     for (size_t pipe = 0; pipe < kPipes; ++pipe) counts.pipe_uses[pipe] += times * cost.uses[pipe];
-    if (!x.count_lines) continue;
+    if (!x.counting.by_line) continue;
     const Hazard::Site site = SiteOf(x, op, 0, 0);
     LineCount& line = lines[{site.file, site.line}];
     line.warp_instructions[op_class] += times;
     line.thread_instructions[op_class] += lanes;
-    line.memory += x.op_counts[i];
+    line.memory += x.counting.by_op[i];
   }
   counts.code_instructions = std::max(counts.code_instructions, code);
   if (x.launch->schedule) CountIssued(x, counts);

@@ -58,7 +58,7 @@ constexpr uint32_t kPatience = 16;
 
 /// Lanes of the same warp that a collective at `pc` has to wait for. Those that wait at this very
 /// place join the group. False: run it now, with the lanes there are.
-bool MustWait(Exec& x, const Op& op, size_t index, uint32_t pc) {
+bool MustWait(BlockState& x, const Op& op, size_t index, uint32_t pc) {
   Warp& warp = *x.warp;
   Group& group = warp.groups[index];
   const uint32_t named = Named(x.Source(op.src[op.target]), group.mask);
@@ -96,7 +96,7 @@ bool Repeats(Warp& warp) {
 
 /// Where the program goes on behind the loop that ends with this branch back. A loop without a
 /// condition at its end is left by a branch in it.
-std::optional<uint32_t> BehindLoop(const Exec& x, const Op& op, uint32_t pc) {
+std::optional<uint32_t> BehindLoop(const BlockState& x, const Op& op, uint32_t pc) {
   if (op.guard >= 0) return pc + 1;
   for (uint32_t i = op.target; i < pc; ++i) {
     const Op& inside = x.kernel->ops[i];
@@ -108,25 +108,27 @@ std::optional<uint32_t> BehindLoop(const Exec& x, const Op& op, uint32_t pc) {
 
 /// A warp goes back from `pc` after a look at memory. True: it waits for another warp or block. Of
 /// a sample none of the others comes: the loop ends once all of its block wait.
-bool Waits(Exec& x, const Op& op, Cursor& c, uint32_t pc) {
+bool Waits(BlockState& x, const Op& op, Cursor& c, uint32_t pc) {
   Warp& warp = *x.warp;
-  const bool known = std::ranges::find(x.waits_at, pc) != x.waits_at.end();
-  const bool repeats = known || (x.launch->answers && Repeats(warp));
+  const bool known = std::ranges::find(x.progress.polling_loops, pc) !=
+                     x.progress.polling_loops.end();
+  const bool repeats = known || (x.launch->sampled && Repeats(warp));
   if (!repeats && warp.spins <= kPatience) return false;
-  x.polled = false;
-  const auto behind = repeats && x.answered ? BehindLoop(x, op, pc) : std::nullopt;
+  x.progress.polled = false;
+  const auto behind = repeats && x.progress.leave_polling_loops ? BehindLoop(x, op, pc)
+                                                                : std::nullopt;
   if (!behind) return true;
-  if (!known) x.waits_at.push_back(pc);
+  if (!known) x.progress.polling_loops.push_back(pc);
   // the next one when all wait again: who is far ahead would break its block's barriers
-  x.answered = false;
+  x.progress.leave_polling_loops = false;
   warp.groups[c.index].pc = c.pc = *behind;
   warp.spins = 0;
   return false;
 }
 
-Next Branch(Exec& x, const Op& op, Cursor& c, uint32_t active) {
+Next Branch(BlockState& x, const Op& op, Cursor& c, uint32_t active) {
   Warp& warp = *x.warp;
-  ++x.counts.branches;
+  ++x.counting.total.branches;
   if (op.target <= c.pc && active != 0) ++warp.spins;
   if (active == c.mask) {
     const uint32_t from = c.pc;
@@ -134,7 +136,7 @@ Next Branch(Exec& x, const Op& op, Cursor& c, uint32_t active) {
     c.pc = op.target;
     // Going back, others may now be ahead: their places bound the run again.
     warp.groups[c.index].pc = c.pc;
-    if (x.polled && backward && Waits(x, op, c, from)) return Next::kYield;
+    if (x.progress.polled && backward && Waits(x, op, c, from)) return Next::kYield;
     c.limit = Limit(warp, c.index);
     return StaysFirst(warp, c) ? Next::kContinue : Next::kRegroup;
   }
@@ -142,7 +144,7 @@ Next Branch(Exec& x, const Op& op, Cursor& c, uint32_t active) {
     ++c.pc;
     return Next::kContinue;
   }
-  ++x.counts.divergent_branches;
+  ++x.counting.total.divergent_branches;
   // what all lanes looped through together was no spinning
   if (warp.groups.size() == 1) warp.spins = 0;
   warp.groups[c.index].mask = c.mask & ~active;
@@ -151,7 +153,7 @@ Next Branch(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   return Next::kRegroup;
 }
 
-Next BranchIndexed(Exec& x, const Op& op, Cursor& c, uint32_t active) {
+Next BranchIndexed(BlockState& x, const Op& op, Cursor& c, uint32_t active) {
   Warp& warp = *x.warp;
   const uint32_t* selector = x.Source(op.src[0]);
   const uint32_t depth = warp.groups[c.index].depth;
@@ -169,21 +171,21 @@ Next BranchIndexed(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   return Next::kRegroup;
 }
 
-Next Exit(Exec& x, Cursor& c, uint32_t active) {
+Next Exit(BlockState& x, Cursor& c, uint32_t active) {
   Warp& warp = *x.warp;
   warp.alive &= ~active;
-  x.alive_threads -= static_cast<uint64_t>(std::popcount(active));
+  x.progress.alive_threads -= static_cast<uint64_t>(std::popcount(active));
   warp.groups[c.index].mask = c.mask & ~active;
   ++c.pc;
   if (active != 0) {
     warp.groups[c.index].pc = c.pc;
-    if (x.alive_threads == 0 && x.check && !x.stop) CheckLastReach(x);
+    if (x.progress.alive_threads == 0 && x.checks.any && !x.stop) CheckLastRemoteAccess(x);
     CheckBarriers(x);
   }
   return Next::kRegroup;
 }
 
-Next Collective(Exec& x, const Op& op, Cursor& c, uint32_t active) {
+Next Collective(BlockState& x, const Op& op, Cursor& c, uint32_t active) {
   Warp& warp = *x.warp;
   if (active != 0 && active == c.mask && warp.groups.size() > 1) {
     warp.groups[c.index].pc = c.pc;
@@ -208,7 +210,7 @@ Next Collective(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   return Next::kContinue;
 }
 
-Next CallOrReturn(Exec& x, const Op& op, Cursor& c, uint32_t active, bool call) {
+Next CallOrReturn(BlockState& x, const Op& op, Cursor& c, uint32_t active, bool call) {
   if (active == 0) {
     ++c.pc;
     return Next::kContinue;
@@ -229,7 +231,7 @@ Next CallOrReturn(Exec& x, const Op& op, Cursor& c, uint32_t active, bool call) 
 }  // namespace
 
 namespace {
-Next ChangeFlowAs(Flow flow, Exec& x, const Op& op, Cursor& c, uint32_t active) {
+Next ChangeFlowAs(Flow flow, BlockState& x, const Op& op, Cursor& c, uint32_t active) {
   switch (flow) {
     case Flow::kNone:
       if (x.watch) Watch(x, op);
@@ -256,18 +258,18 @@ Next ChangeFlowAs(Flow flow, Exec& x, const Op& op, Cursor& c, uint32_t active) 
     case Flow::kReturn:
       return CallOrReturn(x, op, c, active, flow == Flow::kCall);
     case Flow::kPatient:
-      x.polled = false;  // it waits for its own block
+      x.progress.polled = false;  // it waits for its own block
       if (active != 0) op.run(x, op, active);
-      if (x.yield && op.variant == kSuspends && x.warp->retries++ < kMostRetries) {
-        --x.executed[c.pc].times;
-        x.executed[c.pc].lanes -= static_cast<uint64_t>(std::popcount(active));
-        x.yield = false;
+      if (x.progress.yield && op.variant == kSuspends && x.warp->retries++ < kMostRetries) {
+        --x.counting.executed[c.pc].times;
+        x.counting.executed[c.pc].lanes -= static_cast<uint64_t>(std::popcount(active));
+        x.progress.yield = false;
         return Next::kYield;
       }
       x.warp->retries = 0;
       ++c.pc;
-      if (!x.yield) return Next::kContinue;
-      x.yield = false;
+      if (!x.progress.yield) return Next::kContinue;
+      x.progress.yield = false;
       return Next::kYield;
     default:
       if (active != 0)
@@ -278,12 +280,12 @@ Next ChangeFlowAs(Flow flow, Exec& x, const Op& op, Cursor& c, uint32_t active) 
 }
 }  // namespace
 
-Next ChangeFlow(Exec& x, const Op& op, Cursor& c, uint32_t active) {
-  if (op.flow != Flow::kSuspect) return ChangeFlowAs(op.flow, x, op, c, active);
-  const Suspect& suspect = x.kernel->suspects.at(c.pc);
-  CheckSuspect(x, op, suspect, c.mask, active);
-  const Next next = ChangeFlowAs(suspect.flow, x, op, c, active);
-  if (suspect.keeps && !x.stop) KeepUndefined(x, op, suspect, active);
+Next ChangeFlow(BlockState& x, const Op& op, Cursor& c, uint32_t active) {
+  if (op.flow != Flow::kMaybeUndefined) return ChangeFlowAs(op.flow, x, op, c, active);
+  const MaybeUndefined& use = x.kernel->maybe_undefined.at(c.pc);
+  CheckMaybeUndefined(x, op, use, c.mask, active);
+  const Next next = ChangeFlowAs(use.flow, x, op, c, active);
+  if (use.keeps && !x.stop) KeepUndefined(x, op, use, active);
   return next;
 }
 

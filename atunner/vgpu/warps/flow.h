@@ -29,6 +29,6 @@ void Normalise(Warp& warp);
 /// The next place of another group: there the running one stops.
 uint32_t Limit(const Warp& warp, size_t running);
 /// Runs an operation whose flow is not kNone.
-Next ChangeFlow(Exec& x, const Op& op, Cursor& c, uint32_t active);
+Next ChangeFlow(BlockState& x, const Op& op, Cursor& c, uint32_t active);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

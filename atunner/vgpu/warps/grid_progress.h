@@ -9,9 +9,9 @@
 
 namespace atunner::vgpu {
 
-class Company {
+class GridProgress {
  public:
-  explicit Company(uint32_t members) : running_(members) {}
+  explicit GridProgress(uint32_t members) : running_(members) {}
 
   /// A member has run something that others may wait for.
   void GetOn() {

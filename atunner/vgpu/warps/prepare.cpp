@@ -13,27 +13,27 @@ void PrepareRegisters(Warp& warp, const Kernel& kernel) {
 
 /// Nothing is known of shared memory but what the system keeps there, which is in order when a
 /// block starts.
-void ForgetMemory(Exec& x) {
-  std::ranges::fill(x.shadow, SharedShadow{});
-  std::ranges::fill(x.hollow, uint8_t{0});
-  for (size_t word = x.reserved_shared / 4; word < x.shared.size() / 4; ++word)
-    x.shadow[word].initialised = 0xf;
-  std::ranges::fill(x.calm, 0u);
-  x.exchanges.clear();
-  x.reached_into.clear();
-  x.last_reach = {};
-  x.heard.clear();
-  x.cluster_epoch = 0;
-  for (auto& pending : x.pending) pending.clear();
-  std::ranges::fill(x.copy_group, 0u);
-  std::ranges::fill(x.bulk_groups, 0u);
-  x.async_reads.clear();
-  x.landings.clear();
-  x.phase_epoch.clear();
-  x.proxy_seen = 0;
+void ForgetMemory(BlockState& x) {
+  std::ranges::fill(x.shadow.words, SharedShadow{});
+  std::ranges::fill(x.shadow.undefined_bytes, uint8_t{0});
+  for (size_t word = x.shared.reserved_at / 4; word < x.shared.bytes.size() / 4; ++word)
+    x.shadow.words[word].initialised = 0xf;
+  std::ranges::fill(x.shadow.only_read_in, 0u);
+  x.shadow.exchanges.clear();
+  x.cluster.words.clear();
+  x.cluster.last_access = {};
+  x.cluster.happens_before.clear();
+  x.cluster.synchronised_epoch = 0;
+  for (auto& pending : x.async.copies) pending.clear();
+  std::ranges::fill(x.async.copy_groups, 0u);
+  std::ranges::fill(x.async.bulk_groups, 0u);
+  x.async.reads.clear();
+  x.async.landings.clear();
+  x.async.phase_epochs.clear();
+  x.async.proxy_epoch = 0;
 }
 
-void StartWarp(Exec& x, Warp& warp) {
+void StartWarp(BlockState& x, Warp& warp) {
   const uint32_t first = warp.index * kLanes;
   const uint32_t lanes = std::min<uint32_t>(kLanes, x.threads - first);
   warp.alive = lanes == kLanes ? ~0u : (1u << lanes) - 1;
@@ -44,7 +44,7 @@ void StartWarp(Exec& x, Warp& warp) {
   std::ranges::fill(warp.held, kFree);
   warp.spins = warp.retries = 0;
   warp.waited_with = 0;
-  for (int32_t slot : x.kernel->suspect_slots) {
+  for (int32_t slot : x.kernel->maybe_undefined_slots) {
     warp.undefined[static_cast<size_t>(slot)] = ~0u;
     warp.carried[static_cast<size_t>(slot)] = 0;
   }
@@ -52,11 +52,11 @@ void StartWarp(Exec& x, Warp& warp) {
   warp.claimed.fill(0);
 }
 
-void StartTimes(Exec& x) {
-  x.times.resize(x.warps.size());
-  x.ports = {};
-  x.touch = {};
-  for (WarpTime& time : x.times) {
+void StartTimes(BlockState& x) {
+  x.timing.warps.resize(x.warps.size());
+  x.timing.ports = {};
+  x.timing.touch = {};
+  for (WarpTime& time : x.timing.warps) {
     std::vector<Moment> ready = std::move(time.ready);
     std::vector<WarpTime::Accesses> accesses = std::move(time.accesses);
     std::vector<WarpTime::Place> places = std::move(time.places);
@@ -71,75 +71,77 @@ void StartTimes(Exec& x) {
 }
 }  // namespace
 
-void Prepare(Exec& x, const Launch& launch) {
+void Prepare(BlockState& x, const Launch& launch) {
   x.launch = &launch;
   x.kernel = launch.kernel;
   const auto wants = [&](HazardGroup group) {
-    return (launch.groups & static_cast<uint8_t>(group)) != 0;
+    return (launch.options.groups & static_cast<uint8_t>(group)) != 0;
   };
-  x.check = launch.check;
-  x.check_sync = launch.check && wants(HazardGroup::kSync);
-  x.check_global = launch.check_global;
-  x.races = launch.first_serial != 0;
-  x.track = launch.memory->tracks_defined() || x.races;
-  x.count = launch.count;
-  x.count_lines = launch.count && launch.count_lines;
-  x.timed = launch.timed;
+  x.checks.any = launch.options.check;
+  x.checks.sync = launch.options.check && wants(HazardGroup::kSync);
+  x.checks.memory = launch.options.check_global;
+  x.checks.global_races = launch.first_serial != 0;
+  x.checks.track_stores = launch.memory->tracks_defined() || x.checks.global_races;
+  x.counting.enabled = launch.options.count;
+  x.counting.by_line = launch.options.count && launch.options.count_lines;
+  x.timing.enabled = launch.options.timed;
   x.threads = static_cast<uint32_t>(launch.shape.block.Count());
   const uint32_t warps = (x.threads + kLanes - 1) / kLanes;
   x.warps.resize(warps);
   for (uint32_t i = 0; i < warps; ++i) {
     x.warps[i].index = i;
     PrepareRegisters(x.warps[i], *launch.kernel);
-    if (launch.kernel->suspect_slots.empty()) continue;
+    if (launch.kernel->maybe_undefined_slots.empty()) continue;
     x.warps[i].undefined.assign(launch.kernel->register_slots, 0);
     x.warps[i].carried.assign(launch.kernel->register_slots, 0);
   }
   const size_t shared = launch.kernel->dynamic_shared_offset + launch.shape.dynamic_shared_bytes;
-  x.reserved_shared = std::max<size_t>(
+  x.shared.reserved_at = std::max<size_t>(
       launch.kernel->static_shared,
       launch.shape.dynamic_shared_bytes ? shared : launch.kernel->static_shared);
-  if (launch.kernel->reserved_shared > 0) x.reserved_shared = (x.reserved_shared + 127) / 128 * 128;
-  x.shared.resize(x.reserved_shared + launch.kernel->reserved_shared);
-  x.local.resize(size_t{launch.kernel->local_bytes} * x.threads);
-  if (x.check_global) x.local_defined.resize(x.local.size());
-  if (x.count_lines) x.op_counts.assign(launch.kernel->ops.size(), {});
-  x.cluster_phase.assign(x.threads, 0);
-  if (x.check) {
-    x.shadow.resize((x.shared.size() + 3) / 4 + 8);
-    x.calm.resize(x.shadow.size());
-    if (launch.kernel->carries) x.hollow.resize(4 * x.shadow.size());
-    x.pending.resize(x.threads);
-    x.copy_group.resize(x.threads);
-    x.bulk_groups.resize(x.threads);
+  if (launch.kernel->reserved_shared > 0)
+    x.shared.reserved_at = (x.shared.reserved_at + 127) / 128 * 128;
+  x.shared.bytes.resize(x.shared.reserved_at + launch.kernel->reserved_shared);
+  x.local.bytes.resize(size_t{launch.kernel->local_bytes} * x.threads);
+  if (x.checks.memory) x.local.defined.resize(x.local.bytes.size());
+  if (x.counting.by_line) x.counting.by_op.assign(launch.kernel->ops.size(), {});
+  x.cluster.phase.assign(x.threads, 0);
+  if (x.checks.any) {
+    x.shadow.words.resize((x.shared.bytes.size() + 3) / 4 + 8);
+    x.shadow.only_read_in.resize(x.shadow.words.size());
+    if (launch.kernel->carries_undefined)
+      x.shadow.undefined_bytes.resize(4 * x.shadow.words.size());
+    x.async.copies.resize(x.threads);
+    x.async.copy_groups.resize(x.threads);
+    x.async.bulk_groups.resize(x.threads);
   }
-  x.spans.assign(launch.kernel->register_slots, {});
-  x.issued_runs.assign(launch.schedule ? launch.schedule->runs.size() : 0, 0);
-  x.executed.assign(launch.kernel->ops.size(), {});
-  x.stretches.assign(launch.kernel->ops.size() + 1, {});
+  x.spans.of_slot.assign(launch.kernel->register_slots, {});
+  x.timing.issued_runs.assign(launch.schedule ? launch.schedule->runs.size() : 0, 0);
+  x.counting.executed.assign(launch.kernel->ops.size(), {});
+  x.counting.basic_blocks.assign(launch.kernel->ops.size() + 1, {});
 }
 
-void InitialiseBlock(Exec& x, uint64_t block) {
+void InitialiseBlock(BlockState& x, uint64_t block) {
   const Launch& launch = *x.launch;
   const Dim3& grid = launch.shape.grid;
   x.block = block;
   x.ctaid = {static_cast<uint32_t>(block % grid.x), static_cast<uint32_t>(block / grid.x % grid.y),
              static_cast<uint32_t>(block / grid.x / grid.y)};
-  x.epoch = 1;
-  x.barriers = {};
-  x.instructions = 0;
-  x.alive_threads = x.threads;
-  x.serial = launch.first_serial + static_cast<uint32_t>(block);
-  x.acquired = 0;
+  x.shadow.epoch = 1;
+  x.progress.barriers = {};
+  x.progress.instructions = 0;
+  x.progress.alive_threads = x.threads;
+  x.global.serial = launch.first_serial + static_cast<uint32_t>(block);
+  x.global.acquired = 0;
   x.stop = false;
-  if (x.check_global) std::ranges::fill(x.local_defined, uint8_t{0});
-  if (x.check) ForgetMemory(x);
+  if (x.checks.memory) std::ranges::fill(x.local.defined, uint8_t{0});
+  if (x.checks.any) ForgetMemory(x);
   for (Warp& warp : x.warps) StartWarp(x, warp);
-  x.cluster_phase.assign(x.threads, ~0u);
-  if (x.timed) StartTimes(x);
-  x.unwritten.reset();
-  x.yield = x.answered = false;
-  x.waits_at.clear();
+  x.cluster.phase.assign(x.threads, ~0u);
+  if (x.timing.enabled) StartTimes(x);
+  x.shadow.unwritten_read.reset();
+  x.progress.yield = x.progress.leave_polling_loops = false;
+  x.progress.polling_loops.clear();
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,21 +1,18 @@
-// Parameters of functions may be registers, and operands of calls registers and constants. They
-// become parameters in memory: a function loads them as it begins and stores its results before it
-// returns, a call does the reverse.
 #include <algorithm>
 #include <bit>
 
-#include "atunner/ptx/parser.h"
+#include "atunner/ptx/function_parser.h"
 
 namespace atunner::ptx {
 namespace {
 
-/// Names that no text can spell.
+/// The name of the variable that replaces a register; no text can spell it.
 std::string InMemory(const std::string& name) { return name + "#value"; }
 
 std::string Untyped(uint64_t bytes) { return "b" + std::to_string(bytes * 8); }
 uint64_t BytesOf(Type type) { return static_cast<uint64_t>(std::max(8, BitsOf(type))) / 8; }
 
-/// "ld.param" or "st.param" of a variable, as far as `like` is guarded.
+/// "ld.param" or "st.param" of a variable, with the line and the guard of `like`.
 Instruction Access(const Instruction& like, const std::string& opcode, const std::string& variable,
                    Operand moved, uint64_t bytes) {
   Instruction access = like;
@@ -29,14 +26,7 @@ Instruction Access(const Instruction& like, const std::string& opcode, const std
   return access;
 }
 
-Operand RegisterOf(int reg) {
-  Operand operand;
-  operand.kind = Operand::Kind::kRegister;
-  operand.reg = reg;
-  return operand;
-}
-
-/// A float constant as the bits of a parameter of so many bytes.
+/// Converts a float constant to a parameter of `bytes` bytes.
 void FitFloat(Operand& constant, uint64_t bytes) {
   if (!constant.is_float || constant.is_single == (bytes == 4)) return;
   if (bytes == 4)
@@ -50,32 +40,46 @@ void FitFloat(Operand& constant, uint64_t bytes) {
 
 }  // namespace
 
-Status Parser::RegisterParameters(Function& function) {
+void RegisterParameters::Add(Variable& variable) {
+  parameters_.push_back({variable.name, variable.type});
+  variable.name = InMemory(variable.name);
+}
+
+void RegisterParameters::MarkResults() {
+  for (RegisterParameter& parameter : parameters_) parameter.result = true;
+}
+
+Operand RegisterParameters::RegisterOf(const RegisterParameter& parameter) const {
+  Operand operand;
+  operand.kind = Operand::Kind::kRegister;
+  operand.reg = names_.FindRegister(parameter.name);
+  return operand;
+}
+
+Status RegisterParameters::Load(Function& function) {
   Instruction begin;
-  begin.line = tokens_[std::min(at_, tokens_.size() - 1)].line;
-  for (const InRegister& parameter : in_registers_) {
-    ATUNNER_RETURN_IF_ERROR(Define(function, parameter.name, parameter.type));
+  begin.line = tokens_.Line();
+  for (const RegisterParameter& parameter : parameters_) {
+    ATUNNER_RETURN_IF_ERROR(names_.DefineRegister(function, parameter.name, parameter.type));
     if (parameter.result) continue;
-    Operand to = RegisterOf(registers_[parameter.name]);
-    function.body.push_back(
-        Access(begin, "ld", InMemory(parameter.name), std::move(to), BytesOf(parameter.type)));
+    function.body.push_back(Access(begin, "ld", InMemory(parameter.name), RegisterOf(parameter),
+                                   BytesOf(parameter.type)));
   }
   return {};
 }
 
-void Parser::StoreResults(Function& function, const Instruction& instruction) {
-  for (const InRegister& parameter : in_registers_) {
+void RegisterParameters::StoreResults(Function& function, const Instruction& instruction) const {
+  for (const RegisterParameter& parameter : parameters_) {
     if (!parameter.result) continue;
-    Operand from = RegisterOf(registers_[parameter.name]);
-    function.body.push_back(Access(instruction, "st", InMemory(parameter.name), std::move(from),
-                                   BytesOf(parameter.type)));
+    function.body.push_back(Access(instruction, "st", InMemory(parameter.name),
+                                   RegisterOf(parameter), BytesOf(parameter.type)));
   }
 }
 
-Status Parser::PassOperand(Function& function, const Instruction& call, Operand& operand,
-                           uint64_t bytes, std::vector<Instruction>* loads) {
+void RegisterParameters::PassOperand(Function& function, const Instruction& call, Operand& operand,
+                                     uint64_t bytes, std::vector<Instruction>* loads) {
   const bool reg = operand.kind == Operand::Kind::kRegister;
-  if (!reg && operand.kind != Operand::Kind::kImmediate) return {};
+  if (!reg && operand.kind != Operand::Kind::kImmediate) return;
   FitFloat(operand, bytes);
   if (reg) bytes = BytesOf(function.registers[static_cast<size_t>(operand.reg)].type);
   Variable variable;
@@ -90,30 +94,26 @@ Status Parser::PassOperand(Function& function, const Instruction& call, Operand&
   (loads ? *loads : function.body).push_back(std::move(access));
   function.local.push_back(std::move(variable));
   operand = std::move(symbol);
-  return {};
 }
 
-Status Parser::ParseCall(Function& function, Instruction call) {
+void RegisterParameters::AddCall(Function& function, Instruction call,
+                                 const std::vector<uint64_t>* bytes) {
+  constexpr uint64_t kUnknownBytes = 4;
   const auto is_list = [](const Operand& operand) {
     return operand.kind == Operand::Kind::kVector;
   };
   const auto callee = std::ranges::find_if_not(call.operands, is_list);
-  if (callee == call.operands.end()) return Bad("call of nothing");
-  const auto known = parameter_bytes_.find(callee->name);
   std::vector<Instruction> loads;
   for (auto list = call.operands.begin(); list != call.operands.end(); ++list) {
     if (!is_list(*list)) continue;
     for (size_t i = 0; i < list->elements.size(); ++i) {
-      const bool told = list > callee && known != parameter_bytes_.end() &&
-                        i < known->second.size();
-      const uint64_t bytes = told ? std::clamp<uint64_t>(known->second[i], 1, 16) : 4;
-      ATUNNER_RETURN_IF_ERROR(
-          PassOperand(function, call, list->elements[i], bytes, list < callee ? &loads : nullptr));
+      const bool known = list > callee && bytes != nullptr && i < bytes->size();
+      const uint64_t size = known ? std::clamp<uint64_t>((*bytes)[i], 1, 16) : kUnknownBytes;
+      PassOperand(function, call, list->elements[i], size, list < callee ? &loads : nullptr);
     }
   }
   function.body.push_back(std::move(call));
   std::ranges::move(loads, std::back_inserter(function.body));
-  return {};
 }
 
 }  // namespace atunner::ptx

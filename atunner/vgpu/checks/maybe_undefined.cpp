@@ -6,7 +6,7 @@
 // address, a branch, a stored value. Bitwise operations and packing may mask it out, and what lanes
 // exchange may not be asked for: their results count as defined.
 //
-// Values that go through shared memory stay what they are (Exec::hollow), and so do parts of
+// Values that go through shared memory stay what they are (BlockState::hollow), and so do parts of
 // structs that are copied there without ever having been written. Block-wide sorts compare and
 // branch on the empty end of a last tile, so that what came from shared memory is no hazard until
 // it is an address or is stored for good.
@@ -85,36 +85,36 @@ class Defined {
   std::vector<uint64_t> words_;
 };
 
-/// One function: the basic blocks of its body and the registers that are suspect.
+/// One function: the basic blocks of its body and the registers that are use.
 class FunctionFlow {
  public:
   explicit FunctionFlow(const Function& function)
       : function_(function), blocks_(BlocksOf(function)), uses_(UsesOf(function)) {
-    FindSuspectRegisters();
+    FindMaybeUndefinedRegisters();
     FindCopies();
     Spread();
   }
   const std::vector<Use>& uses() const { return uses_; }
-  const std::set<int>& suspects() const { return suspects_; }
+  const std::set<int>& maybe_undefined() const { return maybe_undefined_; }
   /// Loads, by instruction, whose values are only copied: unwritten parts of structs.
   const std::set<size_t>& copies() const { return copies_; }
   bool IsCopy(int reg) const { return stack_copies_.contains(reg); }
 
   /// Whether a suspect register is stored where shared memory may be.
-  bool StoresSuspects() const {
+  bool StoresUndefined() const {
     for (const Instruction& i : function_.body) {
       if (!Moves(i, "st") || !MayBeShared(i)) continue;
-      if (std::ranges::any_of(Elements(i), [&](int reg) { return suspects_.contains(reg); }))
+      if (std::ranges::any_of(Elements(i), [&](int reg) { return maybe_undefined_.contains(reg); }))
         return true;
     }
     return false;
   }
   /// What is loaded where shared memory may be is suspect too.
-  void SuspectLoads() {
+  void MarkLoadsUndefined() {
     for (const Instruction& i : function_.body) {
       if (!Moves(i, "ld") || !MayBeShared(i)) continue;
       for (int reg : Elements(i)) {
-        if (reg >= 0) suspects_.insert(reg);
+        if (reg >= 0) maybe_undefined_.insert(reg);
       }
     }
     Spread();
@@ -125,7 +125,7 @@ class FunctionFlow {
     const Instruction& i = function_.body[index];
     if (i.opcode != "sub" || i.operands.size() != 3 || i.Has("f32") || i.Has("f64")) return false;
     const int term = i.operands[2].reg;
-    if (!suspects_.contains(term)) return false;
+    if (!maybe_undefined_.contains(term)) return false;
     std::set<int> sums{term};
     for (bool more = true; more;) {
       more = false;
@@ -152,7 +152,7 @@ class FunctionFlow {
     for (int reg : use.writes) defined.Set(reg);
   }
 
-  void FindSuspectRegisters() {
+  void FindMaybeUndefinedRegisters() {
     if (blocks_.empty()) return;
     const size_t registers = function_.registers.size();
     std::vector<Defined> at(blocks_.size(), Defined(registers, true));
@@ -172,7 +172,7 @@ class FunctionFlow {
       Defined defined = at[b];
       for (size_t i = blocks_[b].first; i < blocks_[b].end; ++i) {
         Step(i, defined, [&](int reg) {
-          if (!defined.Has(reg)) suspects_.insert(reg);
+          if (!defined.Has(reg)) maybe_undefined_.insert(reg);
         });
       }
     }
@@ -200,7 +200,7 @@ class FunctionFlow {
         const Copied how = used ? copied[static_cast<size_t>(reg)] : Copied::kNo;
         if (!(part && how == Copied::kWithinBlock) && !(stack && used)) continue;
         if (stack && how != Copied::kNo) stack_copies_.insert(reg);
-        suspects_.insert(reg);
+        maybe_undefined_.insert(reg);
         copies_.insert(index);
       }
     }
@@ -208,15 +208,15 @@ class FunctionFlow {
 
   /// What is computed from a suspect register is one.
   void Spread() {
-    for (bool more = !suspects_.empty(); more;) {
+    for (bool more = !maybe_undefined_.empty(); more;) {
       more = false;
       for (size_t i = 0; i < function_.body.size(); ++i) {
         const Instruction& instruction = function_.body[i];
         if (!Passes(instruction) && !IsOneOf(instruction.opcode, {"selp", "slct"})) continue;
         const Use& use = uses_[i];
-        const bool reads = std::ranges::any_of(use.values,
-                                               [&](int reg) { return suspects_.contains(reg); });
-        for (int reg : use.writes) more |= reads && suspects_.insert(reg).second;
+        const bool reads = std::ranges::any_of(
+            use.values, [&](int reg) { return maybe_undefined_.contains(reg); });
+        for (int reg : use.writes) more |= reads && maybe_undefined_.insert(reg).second;
       }
     }
   }
@@ -224,38 +224,38 @@ class FunctionFlow {
   const Function& function_;
   std::vector<BasicBlock> blocks_;
   std::vector<Use> uses_;
-  std::set<int> suspects_;
+  std::set<int> maybe_undefined_;
   std::set<int> stack_copies_;
   std::set<size_t> copies_;
 };
 
 /// What of a load or store goes through memory of the block. `carries`: undefined values do.
 void DescribeMemory(const Instruction& i, size_t index, const FunctionFlow& flow,
-                    const std::vector<int32_t>& slots, bool carries, Suspect& s) {
+                    const std::vector<int32_t>& slots, bool carries_undefined, MaybeUndefined& s) {
   const bool load = Moves(i, "ld");
   if (!load && !Moves(i, "st")) return;
   const std::vector<int> elements = Elements(i);
   s.copies = load && flow.copies().contains(index);
   s.keeps_local = !load && MayBeLocal(i) && elements.size() == 1 && flow.IsCopy(elements[0]);
-  s.keeps = s.keeps_local || (!load && carries && MayBeShared(i));
-  if (load ? !s.copies && !(carries && MayBeShared(i)) : !s.keeps) return;
+  s.keeps = s.keeps_local || (!load && carries_undefined && MayBeShared(i));
+  if (load ? !s.copies && !(carries_undefined && MayBeShared(i)) : !s.keeps) return;
   for (int reg : elements)
-    s.moved.push_back(flow.suspects().contains(reg) ? slots[static_cast<size_t>(reg)]
-                                                    : Suspect::kNobody);
+    s.moved.push_back(flow.maybe_undefined().contains(reg) ? slots[static_cast<size_t>(reg)]
+                                                           : MaybeUndefined::kNotTracked);
 }
 
-Suspect Describe(const Instruction& instruction, size_t index, const FunctionFlow& flow,
-                 const std::vector<int32_t>& slots, bool carries) {
-  Suspect s;
+MaybeUndefined Describe(const Instruction& instruction, size_t index, const FunctionFlow& flow,
+                        const std::vector<int32_t>& slots, bool carries_undefined) {
+  MaybeUndefined s;
   const Use& use = flow.uses()[index];
-  const std::set<int>& suspects = flow.suspects();
-  DescribeMemory(instruction, index, flow, slots, carries, s);
+  const std::set<int>& maybe_undefined = flow.maybe_undefined();
+  DescribeMemory(instruction, index, flow, slots, carries_undefined, s);
   const auto take = [&](const std::vector<int>& registers, std::vector<int32_t>& into) {
     for (int reg : registers) {
-      if (suspects.contains(reg)) into.push_back(slots[static_cast<size_t>(reg)]);
+      if (maybe_undefined.contains(reg)) into.push_back(slots[static_cast<size_t>(reg)]);
     }
   };
-  if (instruction.guard >= 0 && suspects.contains(instruction.guard))
+  if (instruction.guard >= 0 && maybe_undefined.contains(instruction.guard))
     s.guard = slots[static_cast<size_t>(instruction.guard)];
   take(use.addresses, s.needs);
   take(use.writes, s.writes);
@@ -273,9 +273,9 @@ Suspect Describe(const Instruction& instruction, size_t index, const FunctionFlo
                        !instruction.operands[3].negated;
   for (size_t i = 0; chooses && i < 3; ++i) {
     const int reg = instruction.operands[i + 1].reg;
-    // Of the other registers nothing is known: their slots may tell of suspects that had them
-    // before.
-    if (reg >= 0 && (i == 2 || suspects.contains(reg)))
+    // Of the other registers nothing is known: their slots may tell of maybe_undefined that had
+    // them before.
+    if (reg >= 0 && (i == 2 || maybe_undefined.contains(reg)))
       s.select[i] = slots[static_cast<size_t>(reg)];
   }
   s.compares = IsOneOf(opcode, {"set", "setp"});
@@ -287,27 +287,29 @@ Suspect Describe(const Instruction& instruction, size_t index, const FunctionFlo
 
 }  // namespace
 
-Kernel FindSuspects(const Kernel& kernel) {
+Kernel FindMaybeUndefined(const Kernel& kernel) {
   Kernel marked = kernel;
   std::vector<FunctionFlow> flows;
   for (const Code& code : kernel.code) flows.emplace_back(*code.function);
-  marked.carries = std::ranges::any_of(flows, &FunctionFlow::StoresSuspects);
+  marked.carries_undefined = std::ranges::any_of(flows, &FunctionFlow::StoresUndefined);
   for (size_t f = 0; f < flows.size(); ++f) {
     FunctionFlow& flow = flows[f];
     const Code& code = kernel.code[f];
-    if (marked.carries) flow.SuspectLoads();
-    if (flow.suspects().empty() && !marked.carries) continue;
+    if (marked.carries_undefined) flow.MarkLoadsUndefined();
+    if (flow.maybe_undefined().empty() && !marked.carries_undefined) continue;
     const std::vector<int32_t>& slots = code.slot_of_register;
-    for (int reg : flow.suspects()) marked.suspect_slots.push_back(slots[static_cast<size_t>(reg)]);
+    for (int reg : flow.maybe_undefined())
+      marked.maybe_undefined_slots.push_back(slots[static_cast<size_t>(reg)]);
     for (size_t i = 0; i < code.function->body.size(); ++i) {
       const auto index = static_cast<uint32_t>(code.first_op + i);
-      Suspect suspect = Describe(code.function->body[i], i, flow, slots, marked.carries);
-      const bool watched = suspect.guard >= 0 || !suspect.needs.empty() ||
-                           !suspect.stored.empty() || !suspect.writes.empty() || suspect.keeps;
+      MaybeUndefined use = Describe(code.function->body[i], i, flow, slots,
+                                    marked.carries_undefined);
+      const bool watched = use.guard >= 0 || !use.needs.empty() || !use.stored.empty() ||
+                           !use.writes.empty() || use.keeps;
       if (!watched) continue;
-      suspect.flow = marked.ops[index].flow;
-      marked.ops[index].flow = Flow::kSuspect;
-      marked.suspects.emplace(index, std::move(suspect));
+      use.flow = marked.ops[index].flow;
+      marked.ops[index].flow = Flow::kMaybeUndefined;
+      marked.maybe_undefined.emplace(index, std::move(use));
     }
   }
   FindFlow(marked);
@@ -316,17 +318,18 @@ Kernel FindSuspects(const Kernel& kernel) {
 
 namespace {
 
-/// Where an element of a lane's access lies in the block's own memory, as an offset in Exec::shared
-/// or Exec::local.
+/// Where an element of a lane's access lies in the block's own memory, as an offset in
+/// BlockState::shared or BlockState::local.
 struct BlockPlace {
   Space space = Space::kGeneric;  ///< kGeneric: elsewhere
   size_t at = 0;
 };
-BlockPlace PlaceOfElement(const Exec& x, const Op& op, int lane, size_t element) {
+BlockPlace PlaceOfElement(const BlockState& x, const Op& op, int lane, size_t element) {
   uint64_t address = AddressOf(x, op, lane);
   const Space space = Resolve(op.space, address);
   address += element * op.width;
-  if (space == Space::kShared && address + op.width <= x.shared.size()) return {space, address};
+  if (space == Space::kShared && address + op.width <= x.shared.bytes.size())
+    return {space, address};
   const uint64_t per_thread = x.kernel->local_bytes;
   if (space == Space::kLocal && address + op.width <= per_thread)
     return {space, x.ThreadOf(lane) * per_thread + address};
@@ -334,8 +337,8 @@ BlockPlace PlaceOfElement(const Exec& x, const Op& op, int lane, size_t element)
 }
 
 /// Lanes that load nothing but bytes which nothing ever defined.
-uint32_t LoadedUndefined(const Exec& x, const Op& op, const Suspect& suspect, size_t element,
-                         uint32_t active) {
+uint32_t LoadedUndefined(const BlockState& x, const Op& op, const MaybeUndefined& use,
+                         size_t element, uint32_t active) {
   uint32_t undefined = 0;
   ForLanes(active, [&](int l) {
     const BlockPlace place = PlaceOfElement(x, op, l, element);
@@ -343,17 +346,18 @@ uint32_t LoadedUndefined(const Exec& x, const Op& op, const Suspect& suspect, si
     bool all = true;
     for (size_t i = place.at; i < place.at + op.width; ++i) {
       const bool unwritten = place.space == Space::kShared
-                                 ? (x.shadow[i / 4].initialised >> i % 4 & 1) == 0
-                                 : x.local_defined[i] == 0;
-      const bool hollow = place.space == Space::kShared && !x.hollow.empty() && x.hollow[i] != 0;
-      all = all && (hollow || (suspect.copies && unwritten));
+                                 ? (x.shadow.words[i / 4].initialised >> i % 4 & 1) == 0
+                                 : x.local.defined[i] == 0;
+      const bool hollow = place.space == Space::kShared && !x.shadow.undefined_bytes.empty() &&
+                          x.shadow.undefined_bytes[i] != 0;
+      all = all && (hollow || (use.copies && unwritten));
     }
     undefined |= (all ? 1u : 0u) << l;
   });
   return undefined;
 }
 
-uint32_t LanesIn(const Exec& x, const Op& op, Space space, uint32_t active) {
+uint32_t LanesIn(const BlockState& x, const Op& op, Space space, uint32_t active) {
   uint32_t lanes = 0;
   ForLanes(active, [&](int l) {
     uint64_t address = AddressOf(x, op, l);
@@ -364,7 +368,8 @@ uint32_t LanesIn(const Exec& x, const Op& op, Space space, uint32_t active) {
 
 }  // namespace
 
-void CheckSuspect(Exec& x, const Op& op, const Suspect& suspect, uint32_t mask, uint32_t active) {
+void CheckMaybeUndefined(BlockState& x, const Op& op, const MaybeUndefined& use, uint32_t mask,
+                         uint32_t active) {
   const auto of = [&](int32_t slot) -> uint32_t& {
     return x.warp->undefined[static_cast<size_t>(slot)];
   };
@@ -375,31 +380,31 @@ void CheckSuspect(Exec& x, const Op& op, const Suspect& suspect, uint32_t mask, 
     if (lanes == 0 || ReportedBefore(x, op, Hazard::Kind::kUninitialisedRegister)) return;
     Report(x, op, Hazard::Kind::kUninitialisedRegister, std::countr_zero(lanes), what);
   };
-  if (suspect.guard >= 0) {
-    report(of(suspect.guard) & mask & ~carried(suspect.guard),
+  if (use.guard >= 0) {
+    report(of(use.guard) & mask & ~carried(use.guard),
            "branches on a variable that nothing was written to");
-    of(suspect.guard) &= ~mask;  // once is enough
+    of(use.guard) &= ~mask;  // once is enough
   }
-  for (int32_t slot : suspect.needs) {
+  for (int32_t slot : use.needs) {
     report(of(slot) & active, "computes an address from a variable that nothing was written to");
     of(slot) &= ~active;
   }
-  uint32_t stored = suspect.stored.empty() ? 0
-                    : suspect.generic      ? LanesIn(x, op, Space::kGlobal, active)
-                                           : active;
+  uint32_t stored = use.stored.empty() ? 0
+                    : use.generic      ? LanesIn(x, op, Space::kGlobal, active)
+                                       : active;
   uint32_t from_shared = stored;
-  for (int32_t slot : suspect.stored) stored &= of(slot), from_shared &= carried(slot);
+  for (int32_t slot : use.stored) stored &= of(slot), from_shared &= carried(slot);
   report(stored & ~from_shared, "stores a variable that nothing was written to");
   report(stored & from_shared, "stores a value from shared memory that nothing ever defined");
   uint32_t result = 0;
   uint32_t result_carried = 0;
   const auto take = [&](int32_t slot, uint32_t lanes) {
-    result |= of(slot) & lanes & (suspect.compares ? ~carried(slot) : ~0u);
+    result |= of(slot) & lanes & (use.compares ? ~carried(slot) : ~0u);
     result_carried |= of(slot) & lanes & carried(slot);
   };
-  const uint32_t cancelled = suspect.cancels ? of(suspect.passes.back()) : 0;
-  for (int32_t slot : suspect.passes) take(slot, ~cancelled);
-  if (const auto [a, b, p] = suspect.select; p >= 0) {
+  const uint32_t cancelled = use.cancels ? of(use.passes.back()) : 0;
+  for (int32_t slot : use.passes) take(slot, ~cancelled);
+  if (const auto [a, b, p] = use.select; p >= 0) {
     const uint32_t chosen = *x.Slot(p);
     if (a >= 0) take(a, chosen);
     if (b >= 0) take(b, ~chosen);
@@ -408,28 +413,28 @@ void CheckSuspect(Exec& x, const Op& op, const Suspect& suspect, uint32_t mask, 
     of(slot) = (of(slot) & ~active) | (undefined & active);
     carried(slot) = (carried(slot) & ~active) | (from_memory & active);
   };
-  for (int32_t slot : suspect.writes) define(slot, result, result_carried);
-  for (size_t e = 0; !suspect.keeps && e < suspect.moved.size(); ++e) {
-    const int32_t slot = suspect.moved[e];
-    if (slot == Suspect::kNobody) continue;
-    const uint32_t undefined = LoadedUndefined(x, op, suspect, e, active);
+  for (int32_t slot : use.writes) define(slot, result, result_carried);
+  for (size_t e = 0; !use.keeps && e < use.moved.size(); ++e) {
+    const int32_t slot = use.moved[e];
+    if (slot == MaybeUndefined::kNotTracked) continue;
+    const uint32_t undefined = LoadedUndefined(x, op, use, e, active);
     define(slot, undefined, undefined == 0 ? 0 : LanesIn(x, op, Space::kShared, undefined));
   }
 }
 
-void KeepUndefined(Exec& x, const Op& op, const Suspect& suspect, uint32_t active) {
-  for (size_t e = 0; e < suspect.moved.size(); ++e) {
-    const int32_t slot = suspect.moved[e];
-    const uint32_t undefined = slot == Suspect::kNobody
+void KeepUndefined(BlockState& x, const Op& op, const MaybeUndefined& use, uint32_t active) {
+  for (size_t e = 0; e < use.moved.size(); ++e) {
+    const int32_t slot = use.moved[e];
+    const uint32_t undefined = slot == MaybeUndefined::kNotTracked
                                    ? 0
                                    : x.warp->undefined[static_cast<size_t>(slot)];
     ForLanes(active, [&](int l) {
       const BlockPlace place = PlaceOfElement(x, op, l, e);
       const bool hollow = (undefined >> l & 1) != 0;
-      if (place.space == Space::kShared && !x.hollow.empty())
-        std::memset(x.hollow.data() + place.at, hollow, op.width);
-      if (place.space == Space::kLocal && suspect.keeps_local && hollow)
-        std::memset(x.local_defined.data() + place.at, 0, op.width);
+      if (place.space == Space::kShared && !x.shadow.undefined_bytes.empty())
+        std::memset(x.shadow.undefined_bytes.data() + place.at, hollow, op.width);
+      if (place.space == Space::kLocal && use.keeps_local && hollow)
+        std::memset(x.local.defined.data() + place.at, 0, op.width);
     });
   }
 }
