@@ -170,7 +170,7 @@ Rates Speed(const Loaded& loaded, const Benchmark& benchmark, vgpu::ExecOptions 
       return {};
     }
     instructions += static_cast<double>(result.counts.TotalThreadInstructions());
-    flops += result.counts.tensor_flops;
+    flops += result.counts.tensor.flops;
     now = cpu_seconds();
   }
   return {instructions / (now - start) * 1e-9, flops / 2 / (now - start) * 1e-9};

@@ -98,6 +98,29 @@ std::string Misfit(const std::string& entry, std::span<const size_t> sizes,
   return "";
 }
 
+std::string ImpossibleSizes(const LaunchShape& shape) {
+  constexpr uint32_t kMaxGridX = (uint32_t{1} << 31) - 1;
+  constexpr uint32_t kMaxGridYZ = 65535;
+  constexpr uint64_t kMaxThreads = 1024;
+  constexpr uint32_t kMaxBlockZ = 64;
+  const auto text = [](const Dim3& d) {
+    return std::to_string(d.x) + "x" + std::to_string(d.y) + "x" + std::to_string(d.z);
+  };
+  const Dim3& grid = shape.grid;
+  const Dim3& block = shape.block;
+  const std::string blocks = "invalid grid of " + text(grid) + " blocks: ";
+  const std::string threads = "invalid block of " + text(block) + " threads: ";
+  const std::string zero = "no size may be zero";
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return blocks + zero;
+  if (block.x == 0 || block.y == 0 || block.z == 0) return threads + zero;
+  if (grid.x > kMaxGridX) return blocks + "x is at most 2147483647";
+  if (grid.y > kMaxGridYZ || grid.z > kMaxGridYZ) return blocks + "y and z are at most 65535";
+  if (block.x > kMaxThreads || block.y > kMaxThreads || block.Count() > kMaxThreads)
+    return threads + "a block has at most 1024 threads";
+  if (block.z > kMaxBlockZ) return threads + "z is at most 64";
+  return "";
+}
+
 Result<std::unique_ptr<Texture>> Device::CreateTexture(const TextureSpec&,
                                                        std::span<const std::byte>) {
   return Fail(ErrorCode::kUnsupported, "'" + profile().name + "' has no textures");

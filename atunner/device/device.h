@@ -162,6 +162,10 @@ struct LaunchShape {
   /// Blocks may start before the launch before has ended, and wait for that themselves
   bool programmatic = false;
 };
+/// Why no GPU can launch a grid or a block of these sizes; empty if the sizes are possible. The
+/// limits are those of CUDA: 2^31 - 1 blocks along x, 65535 along y and z; 1024 threads of a block,
+/// and 64 along z.
+std::string ImpossibleSizes(const LaunchShape& shape);
 
 class Device {
  public:

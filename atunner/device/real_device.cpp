@@ -299,6 +299,8 @@ class RealDevice : public TimedDevice {
     const auto found = Find(loaded, entry);
     if (!found) return {LaunchOutcome::Kind::kRefused, found.error().what, {}, 0};
     const cuda::Function function = (*found)->handle;
+    if (std::string impossible = ImpossibleSizes(shape); !impossible.empty())
+      return {LaunchOutcome::Kind::kRefused, std::move(impossible), {}, 0};
     if (const auto& parameters = (*found)->parameters) {
       std::string misfit = Misfit(entry, *parameters, args);
       if (!misfit.empty()) return {LaunchOutcome::Kind::kRefused, std::move(misfit), {}, 0};

@@ -86,6 +86,26 @@ TEST(Parse, ErrorsNameTheLine) {
       HasSubstr("%q7"));
 }
 
+TEST(Parse, AlignmentsArePowersOfTwo) {
+  const auto error = Parse(".target sm_80\n\n.global .align 3 .b8 x[6];\n").error();
+  EXPECT_EQ(error.what, "'.align 3': an alignment must be a power of two");
+  EXPECT_EQ(error.where, "PTX line 3");
+  EXPECT_FALSE(Parse(".target sm_80\n.global .align 0 .b8 x[6];").has_value());
+  EXPECT_FALSE(
+      Parse(".target sm_80\n.entry f(.param .u64 .ptr .global .align 12 p) { ret; }").has_value());
+  EXPECT_FALSE(Parse(".target sm_80\n.entry f() { .local .align 6 .b8 x[6]; ret; }").has_value());
+  EXPECT_TRUE(Parse(".target sm_80\n.global .align 16 .b8 x[6];").has_value());
+}
+
+TEST(Parse, TargetsAreKnownArchitectures) {
+  const auto error = Parse(".version 9.0\n.target sm_999\n.address_size 64\n").error();
+  EXPECT_THAT(error.what, HasSubstr("'.target sm_999': there is no such architecture"));
+  EXPECT_EQ(error.where, "PTX line 2");
+  EXPECT_FALSE(Parse(".target compute_80").has_value());
+  for (const char* target : {"sm_50", "sm_90a", "sm_100a", "sm_121f"})
+    EXPECT_TRUE(Parse(".target " + std::string(target) + ", debug\n").has_value()) << target;
+}
+
 TEST(Parse, DirectivesMayTouchTheirTypes) {
   EXPECT_TRUE(
       Parse(".target sm_80\n.entry f() { {.reg.b32 a,b; mov.b32 a, 1; mov.b32 b, a;} ret; }")

@@ -380,7 +380,7 @@ class LoadedProgram : public Program {
     for (uint64_t i = 1; i < workers; ++i) threads.emplace_back(work);
     work();
     for (std::thread& thread : threads) thread.join();
-    result.counts.common_load_sectors = common.size();
+    result.counts.global.common_load_sectors = common.size();
     return assumed;
   }
 

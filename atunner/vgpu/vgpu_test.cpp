@@ -296,10 +296,10 @@ extern "C" __global__ void k(const float* x, float* y) {
   const uint64_t y = Put(std::vector<float>(256));
   const ExecResult result = Run({1, 1, 1}, {32, 1, 1}, 0, x, y);
   ASSERT_TRUE(result.outcome.completed()) << result.outcome.message;
-  EXPECT_EQ(result.counts.global_load_sectors, 4u);
-  EXPECT_EQ(result.counts.global_store_sectors, 32u);
-  EXPECT_GE(result.counts.shared_wavefronts, 32u);
-  EXPECT_EQ(result.counts.unique_load_sectors, 4u);
+  EXPECT_EQ(result.counts.global.load_sectors, 4u);
+  EXPECT_EQ(result.counts.global.store_sectors, 32u);
+  EXPECT_GE(result.counts.shared.wavefronts, 32u);
+  EXPECT_EQ(result.counts.global.unique_load_sectors, 4u);
 }
 
 TEST_F(VgpuTest, ConversionsReadAndWriteNarrowTypesInWideRegisters) {

@@ -128,10 +128,10 @@ ExecResult RunSample(const Program& program, const std::string& entry, const Lau
   if (further.blocks.empty()) return result;
   ExecResult more = program.Run(entry, shape, params, further);
   if (!more.outcome.completed()) return more;
-  const uint64_t common = std::min(result.counts.common_load_sectors,
-                                   more.counts.common_load_sectors);
+  const uint64_t common = std::min(result.counts.global.common_load_sectors,
+                                   more.counts.global.common_load_sectors);
   result.counts += more.counts;
-  result.counts.common_load_sectors = common;
+  result.counts.global.common_load_sectors = common;
   result.outcome.blocks_executed += more.outcome.blocks_executed;
   exec.blocks.insert(exec.blocks.end(), further.blocks.begin(), further.blocks.end());
   std::ranges::sort(exec.blocks);
@@ -269,8 +269,8 @@ Result<LaunchOutcome> VirtualGpu::Refuse(const LaunchShape& shape, const ptx::Fu
     outcome.message = "there is no kernel '" + name + "'";
   else if (const std::string misfit = Misfit(name, SizesOf(*entry), args); !misfit.empty())
     outcome.message = misfit;
-  else if (threads == 0 || threads > 1024 || shape.block.z > 64 || shape.grid.Count() == 0)
-    outcome.message = "invalid configuration: block of " + std::to_string(threads) + " threads";
+  else if (const std::string impossible = ImpossibleSizes(shape); !impossible.empty())
+    outcome.message = impossible;
   else if (entry->shared_bytes + shape.dynamic_shared_bytes >
            static_cast<uint64_t>(profile_.shared_per_block))
     outcome.message = "too much shared memory";

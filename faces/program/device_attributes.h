@@ -1,13 +1,14 @@
-// What both interfaces tell of the device.
+// Device attributes, which both interfaces return.
 #pragma once
 
 #include "atunner/model/value/device_profile.h"
 
 namespace atunner::program {
 
-constexpr int kVersion = 13000;  ///< of CUDA, that programs are told
+constexpr int kVersion = 13000;  ///< CUDA version that programs get
 
-/// By the number of CUdevice_attribute, which cudaDeviceAttr shares; 0 for what the device has not.
+/// The attribute with this number of CUdevice_attribute, which is the same in cudaDeviceAttr; 0 for
+/// features that the device does not have.
 int DeviceAttribute(const DeviceProfile& profile, int attribute);
 
 }  // namespace atunner::program

@@ -1,5 +1,5 @@
-// CUDA's driver interface, for programs that load modules themselves. What the runtime interface
-// has too is asked of it.
+// CUDA's driver interface, for programs that load modules themselves. Functions that the runtime
+// interface has too are forwarded to it.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -27,36 +27,37 @@ void* At(DevicePointer address) {
 }  // NOLINT(performance-no-int-to-ptr)
 
 int LoadModule(void** module, const void* image) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
-  Module* added = machine.AddModule(static_cast<const char*>(image));
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
+  Module* added = virtual_device.AddModule(static_cast<const char*>(image));
   *module = added;
-  return machine.Load(*added) != nullptr ? kSuccess : kInvalidPtx;
+  return virtual_device.Load(*added) != nullptr ? kSuccess : kInvalidPtx;
 }
 
-/// Kernels by handle live as long as the process.
+/// Kernel handles stay valid as long as the process.
 int FindKernel(void** function, void* module, const char* name) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
   const Kernel kernel{static_cast<Module*>(module), name};
-  if (machine.FindEntry(kernel) == nullptr) return kNotFound;
+  if (virtual_device.FindEntry(kernel) == nullptr) return kNotFound;
   *function = new Kernel(kernel);
   return kSuccess;
 }
 
-/// Parameters one by one, or in a buffer packed as the kernel has them.
+/// Addresses of the parameters, which are given one by one or packed in one buffer.
 int Launch(void* function, const atunner::LaunchShape& shape, void* stream, void** params,
            void** extra) {
   Work work;
   {
-    Machine& machine = Machine::Get();
-    const Lock lock(machine.mutex);
+    VirtualDevice& virtual_device = VirtualDevice::Get();
+    const Lock lock(virtual_device.mutex);
     const auto& kernel = *static_cast<const Kernel*>(function);
-    const atunner::ptx::Function* entry = machine.FindEntry(kernel);
+    const atunner::ptx::Function* entry = virtual_device.FindEntry(kernel);
     if (entry == nullptr) return kInvalidHandle;
     std::vector<void*> unpacked;
     for (void** item = extra; params == nullptr && item != nullptr && *item != nullptr; item += 2) {
-      if (reinterpret_cast<uintptr_t>(*item) != 1) continue;  // the buffer; 2 is its size
+      if (reinterpret_cast<uintptr_t>(*item) != 1)
+        continue;  // 1 = the buffer follows; 2 = its size
       for (const auto& param : entry->params)
         unpacked.push_back(static_cast<char*>(item[1]) + param.offset);
     }
@@ -68,12 +69,12 @@ int Launch(void* function, const atunner::LaunchShape& shape, void* stream, void
 int Fill(DevicePointer to, size_t pitch, uint32_t value, uint64_t value_bytes, size_t width,
          size_t height) {
   return DoIn(nullptr, Node::kFill, [=]() -> int {
-    return Machine::Get().Fill("cuMemset", {static_cast<char*>(At(to)), pitch}, value, value_bytes,
-                               width * value_bytes, height);
+    return VirtualDevice::Get().Fill("cuMemset", {static_cast<char*>(At(to)), pitch}, value,
+                                     value_bytes, width * value_bytes, height);
   });
 }
 
-/// By the number of CUtensorMapDataType.
+/// The dtype of a CUtensorMapDataType.
 std::optional<atunner::DType> TypeOfMap(int type) {
   using atunner::DType;
   for (const DType dtype :
@@ -90,17 +91,17 @@ struct MapOptions {
   int interleave, swizzle, fill;
 };
 int EncodeMap(void* map, int type, atunner::TensorMapSpec spec, const MapOptions& options) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
   const auto dtype = TypeOfMap(type);
   if (!dtype || options.interleave != 0 || options.swizzle > 3)
-    return machine.Misuse(kNotSupported, "the virtual GPU has no such tensor map");
+    return virtual_device.Misuse(kNotSupported, "the virtual GPU has no such tensor map");
   spec.dtype = *dtype;
   spec.swizzle_bytes = options.swizzle == 0 ? 0 : 16 << options.swizzle;
   spec.fill_nan = options.fill != 0;
-  const auto encoded = machine.gpu().EncodeTensorMap(spec);
+  const auto encoded = virtual_device.gpu().EncodeTensorMap(spec);
   if (!encoded)
-    return machine.Misuse(kInvalidValue, "cuTensorMapEncode: " + encoded.error().ToString());
+    return virtual_device.Misuse(kInvalidValue, "cuTensorMapEncode: " + encoded.error().ToString());
   std::memcpy(map, encoded->bytes.data(), encoded->bytes.size());
   return kSuccess;
 }
@@ -140,7 +141,7 @@ int cuGetProcAddress(const char* name, void** function, int version, uint64_t fl
   return cuGetProcAddress_v2(name, function, version, flags, nullptr);
 }
 
-/// Tables that NVIDIA does not describe. NVRTC asks for one and goes on without.
+/// Undocumented function tables. NVRTC asks for one, and works without it.
 int cuGetExportTable(const void** table, const void*) {
   *table = nullptr;
   return kNotFound;
@@ -152,7 +153,7 @@ int cuDeviceGet(int* device, int ordinal) {
   return ordinal == 0 ? kSuccess : kInvalidDevice;
 }
 int cuDeviceGetName(char* name, int bytes, int) {
-  std::strncpy(name, Machine::Get().profile().full_name.c_str(), static_cast<size_t>(bytes));
+  std::strncpy(name, VirtualDevice::Get().profile().full_name.c_str(), static_cast<size_t>(bytes));
   if (bytes > 0) name[bytes - 1] = '\0';
   return kSuccess;
 }
@@ -160,8 +161,8 @@ int cuDeviceGetAttribute(int* value, int attribute, int device) {
   return cudaDeviceGetAttribute(value, attribute, device);
 }
 int cuDeviceComputeCapability(int* major, int* minor, int) {
-  *major = Machine::Get().profile().cc_major;
-  *minor = Machine::Get().profile().cc_minor;
+  *major = VirtualDevice::Get().profile().cc_major;
+  *minor = VirtualDevice::Get().profile().cc_minor;
   return kSuccess;
 }
 int cuDeviceTotalMem_v2(size_t* bytes, int) {
@@ -220,18 +221,18 @@ int cuModuleLoad(void** module, const char* file) {
   return text ? LoadModule(module, text->c_str()) : 301;  // CUDA_ERROR_FILE_NOT_FOUND
 }
 int cuModuleUnload(void* module) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
-  machine.RemoveModule(static_cast<Module*>(module));
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
+  virtual_device.RemoveModule(static_cast<Module*>(module));
   return kSuccess;
 }
 int cuModuleGetFunction(void** function, void* module, const char* name) {
   return FindKernel(function, module, name);
 }
 int cuModuleGetGlobal_v2(DevicePointer* address, size_t* bytes, void* module, const char* name) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
-  const auto symbol = machine.FindSymbol(*static_cast<Module*>(module), name);
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
+  const auto symbol = virtual_device.FindSymbol(*static_cast<Module*>(module), name);
   if (!symbol) return kNotFound;
   if (address != nullptr) *address = symbol->first;
   if (bytes != nullptr) *bytes = symbol->second;
@@ -257,9 +258,10 @@ int cuLibraryGetGlobal(DevicePointer* address, size_t* bytes, void* library, con
   return cuModuleGetGlobal_v2(address, bytes, library, name);
 }
 int cuFuncGetAttribute(int* value, int attribute, void* function) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
-  const atunner::ptx::Function* entry = machine.FindEntry(*static_cast<const Kernel*>(function));
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
+  const atunner::ptx::Function* entry = virtual_device.FindEntry(
+      *static_cast<const Kernel*>(function));
   if (entry == nullptr) return kInvalidHandle;
   const int values[] = {1024, static_cast<int>(entry->shared_bytes), 0,
                         static_cast<int>(entry->local_bytes), 32};
@@ -271,11 +273,12 @@ int cuKernelSetAttribute(int, int, void*, int) { return kSuccess; }
 int cuFuncSetCacheConfig(void*, int) { return kSuccess; }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int threads,
                                                 size_t shared_bytes) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
-  const atunner::ptx::Function* entry = machine.FindEntry(*static_cast<const Kernel*>(function));
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
+  const atunner::ptx::Function* entry = virtual_device.FindEntry(
+      *static_cast<const Kernel*>(function));
   if (entry == nullptr) return kInvalidHandle;
-  *blocks = machine.BlocksPerSm(
+  *blocks = virtual_device.BlocksPerSm(
       *entry, {{}, {static_cast<uint32_t>(threads)}, {}, static_cast<uint32_t>(shared_bytes)});
   return kSuccess;
 }

@@ -1,4 +1,4 @@
-// CUDA's driver interface: PTX that a program links while it runs. What comes out is PTX again.
+// CUDA's driver interface: PTX that a program links while it runs. The result is PTX again.
 #include <cstdlib>
 
 #include "atunner/base/files.h"
@@ -27,18 +27,19 @@ int cuLinkCreate_v2(unsigned, int*, void**, LinkState** state) {
 }
 int cuLinkAddData_v2(LinkState* state, int kind, void* data, size_t bytes, const char*, unsigned,
                      int*, void**) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
   const std::string_view given(static_cast<const char*>(data), bytes);
   if (kind == kPtxInput) {
     state->texts.emplace_back(given.substr(0, given.find('\0')));
     return kSuccess;
   }
   if (kind != kFatBinaryInput)
-    return machine.Misuse(kInvalidPtx, "cuLinkAddData: machine code cannot be linked");
+    return virtual_device.Misuse(kInvalidPtx, "cuLinkAddData: machine code cannot be linked");
   const auto binary = ReadFatBinary(given);
-  auto ptx = binary ? ChoosePtx(*binary, machine.arch()) : std::unexpected(binary.error());
-  if (!ptx) return machine.Misuse(kNoKernelImage, "cuLinkAddData: " + ptx.error().ToString());
+  auto ptx = binary ? ChoosePtx(*binary, virtual_device.arch()) : std::unexpected(binary.error());
+  if (!ptx)
+    return virtual_device.Misuse(kNoKernelImage, "cuLinkAddData: " + ptx.error().ToString());
   state->texts.push_back(*std::move(ptx));
   return kSuccess;
 }
@@ -50,9 +51,9 @@ int cuLinkAddFile_v2(LinkState* state, int kind, const char* path, unsigned, int
 int cuLinkComplete(LinkState* state, void** image, size_t* bytes) {
   auto linked = atunner::ptx::Link(state->texts);
   if (!linked) {
-    Machine& machine = Machine::Get();
-    const Lock lock(machine.mutex);
-    return machine.Misuse(kInvalidPtx, "cuLinkComplete: " + linked.error().ToString());
+    VirtualDevice& virtual_device = VirtualDevice::Get();
+    const Lock lock(virtual_device.mutex);
+    return virtual_device.Misuse(kInvalidPtx, "cuLinkComplete: " + linked.error().ToString());
   }
   state->linked = *std::move(linked);
   *image = state->linked.data();

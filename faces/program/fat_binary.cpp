@@ -15,23 +15,23 @@ namespace {
 constexpr uint16_t kPtx = 1;
 constexpr uint64_t kPackedByLz4 = 0x2000;
 constexpr uint64_t kPackedByZstd = 0x8000;
-constexpr uint64_t kMostPtx = uint64_t{1} << 30;  // of one entry, unpacked
+constexpr uint64_t kMostPtx = uint64_t{1} << 30;  // bytes of one unpacked entry
 
 struct Header {
   uint32_t magic;
   uint16_t version;
-  uint16_t bytes;  // of this header
-  uint64_t size;   // of what follows it
+  uint16_t bytes;  // size of this header
+  uint64_t size;   // size of the entries behind it
 };
 
 struct Entry {
   uint16_t kind;
   uint16_t version;
-  uint32_t bytes;  // of this header
-  uint64_t size;   // of what follows it, padded
+  uint32_t bytes;  // size of this header
+  uint64_t size;   // padded size of the payload behind it
   uint32_t packed_bytes;
   uint32_t options;
-  uint16_t minor, major;  // of the format inside
+  uint16_t minor, major;  // version of the payload's format
   uint32_t arch;
   uint32_t name, name_bytes;
   uint64_t flags;
@@ -41,7 +41,7 @@ struct Entry {
 static_assert(sizeof(Header) == 16 && sizeof(Entry) == 64);
 
 Result<std::string> UnpackZstd(const std::string& packed, size_t bytes) {
-  constexpr size_t kMostOfBlock = 128 << 10;  // which takes four bytes at least
+  constexpr size_t kMostOfBlock = 128 << 10;  // a block takes four bytes at least
   if (bytes > kMostPtx || bytes / kMostOfBlock > packed.size() / 4)
     return Invalid("the program's PTX says that it unpacks to more than it can");
   const std::string name = "libzstd.so.1";
@@ -69,7 +69,7 @@ Result<std::string> Unpack(const Entry& entry, const char* payload) {
   return text;
 }
 
-/// A length that 15 says is continued in the bytes at `at`, each added until one is below 255.
+/// An LZ4 length. 15 means that the bytes from `at` on are added to it, up to one below 255.
 bool ReadLength(const std::string& packed, size_t& at, size_t& length) {
   if (length != 15) return true;
   for (uint8_t more = 255; more == 255; length += more) {
@@ -79,7 +79,7 @@ bool ReadLength(const std::string& packed, size_t& at, size_t& length) {
   return true;
 }
 
-/// Calls `read` with each entry and the bytes behind it; tells how long the image is.
+/// Calls `read` with each entry and its payload. Returns the length of the image.
 template <class Read>
 Result<uint64_t> ForEachEntry(std::string_view image, const Read& read) {
   Header header;
@@ -103,8 +103,8 @@ Result<uint64_t> ForEachEntry(std::string_view image, const Read& read) {
   return header.bytes + header.size;
 }
 
-/// What stands in the sections that nvcc puts all fat binaries of a program into: of what is
-/// linked, and of the files of relocatable code that it was linked from.
+/// Contents of the ELF sections into which nvcc puts the fat binaries of a program: the linked one,
+/// and those of the relocatable files that it was linked from.
 std::vector<std::string_view> FatBinariesOf(std::string_view program) {
   const auto at = [&]<class T>(uint64_t place, T& value) {
     if (place > program.size() || sizeof value > program.size() - place) return false;
@@ -141,7 +141,7 @@ std::vector<int> PtxArchitectures(std::string_view program) {
         if (entry.kind == kPtx) found.push_back(static_cast<int>(entry.arch));
         return {};
       });
-      constexpr uint64_t kAligned = 8;  // as each of them is
+      constexpr uint64_t kAligned = 8;  // alignment of each fat binary
       const uint64_t passed = bytes ? (*bytes + kAligned - 1) / kAligned * kAligned : kAligned;
       images.remove_prefix(std::min<uint64_t>(passed, images.size()));
     }

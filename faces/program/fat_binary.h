@@ -1,4 +1,4 @@
-// The device code inside of a program that nvcc built: the PTX of a fat binary.
+// The device code in a program that nvcc built: PTX in fat binaries.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,23 @@ struct FatBinary {
     std::string text;
   };
   std::vector<Ptx> ptx;
-  std::vector<int> machine_code;  ///< architectures that there is only machine code for
+  std::vector<int> machine_code;  ///< architectures for which there is only machine code
 };
 
-/// `image` begins with the fat binary's header and is as long as it says. kUnavailable when zstd
-/// packed it and there is no libzstd here.
+/// `image` begins with the fat binary's header, which states its length. kUnavailable when it is
+/// compressed by zstd and no libzstd is installed.
 Result<FatBinary> ReadFatBinary(const char* image);
 Result<FatBinary> ReadFatBinary(std::string_view image);
 
-/// Of all PTX in the bytes of a program (an ELF file), also of several fat binaries; empty: there
-/// is none, or no program.
+/// Architectures of all PTX in a program (the bytes of an ELF file), in any of its fat binaries.
+/// Empty if there is no PTX or the bytes are not a program.
 std::vector<int> PtxArchitectures(std::string_view program);
 
-/// PTX for a GPU of compute capability `arch`, the newest that fits it: kUnsupported says how to
-/// build the program with.
+/// The newest PTX that a GPU of compute capability `arch` (90 for 9.0) can run. kUnsupported, with
+/// a hint how to build the program, if there is none.
 Result<std::string> ChoosePtx(const FatBinary& binary, int arch);
 
-/// What LZ4's block format holds; kInvalidInput unless it is exactly `bytes` long.
+/// Decompresses a block of LZ4. kInvalidInput unless the result has exactly `bytes` bytes.
 Result<std::string> UnpackLz4(const std::string& packed, size_t bytes);
 
 }  // namespace atunner::program

@@ -43,7 +43,7 @@ Hazard ReadHazard(const Json& json) {
   return hazard;
 }
 
-bool SamePlace(const Hazard& a, const Hazard& b) {
+bool SameLocation(const Hazard& a, const Hazard& b) {
   const auto same = [](const Hazard::Site& x, const Hazard::Site& y) {
     return x.file == y.file && x.line == y.line;
   };
@@ -87,7 +87,7 @@ Result<Order> ReadOrder(const std::string& text) {
 
 bool Findings::Add(Hazard hazard) {
   const auto known = std::ranges::find_if(hazards,
-                                          [&](const Hazard& h) { return SamePlace(h, hazard); });
+                                          [&](const Hazard& h) { return SameLocation(h, hazard); });
   if (known != hazards.end()) {
     known->count += hazard.count;
     return false;

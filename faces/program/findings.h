@@ -1,5 +1,5 @@
-// What the two processes of `sanitize -- PROGRAM` tell each other: the command line says what to
-// look for, the library inside of the program what it found.
+// Messages between the two processes of `sanitize -- PROGRAM`: the command line sends an order to
+// the library inside the program, which sends back its findings.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@ namespace atunner::program {
 /// The environment variable that holds Order as JSON.
 inline constexpr const char* kOrderVariable = "ATUNNER_PROGRAM";
 
-/// What to be, and what to look for.
+/// The device to simulate, and the hazards to look for.
 struct Order {
   DeviceProfile profile;
-  uint8_t groups = kAllHazards;  ///< HazardGroups
-  double timeout_seconds = 60;   ///< of one launch
+  uint8_t groups = kAllHazards;  ///< bits of HazardGroup
+  double timeout_seconds = 60;   ///< per launch
   uint64_t max_instructions = uint64_t{1} << 28;
-  /// A file: each process appends its findings, a line each time that they grew
+  /// A file to which each process appends its findings, one line each time that they grew.
   std::string report;
 };
 Json ToJson(const Order& order);
@@ -28,17 +28,17 @@ Result<Order> ReadOrder(const std::string& text);
 struct Findings {
   uint64_t launches = 0;
   uint64_t blocks = 0;
-  std::vector<Hazard> hazards;  ///< one for each kind and place, counted
-  /// Calls that were wrong, kernels that could not run; each once
+  std::vector<Hazard> hazards;  ///< one per kind and source line, with its number of occurrences
+  /// Wrong calls and kernels that could not run, each message once.
   std::vector<std::string> errors;
 
-  /// Adds what it does not know yet; true when there was any.
+  /// Adds or counts a hazard; true if it is a new one.
   bool Add(Hazard hazard);
   bool AddError(const std::string& error);
   void Merge(const Findings& other);
 };
 Json ToJson(const Findings& findings);
-/// The last line of each process that wrote to the report, together.
+/// The last line of each process in the report, merged.
 Result<Findings> ReadReport(const std::string& text);
 
 }  // namespace atunner::program

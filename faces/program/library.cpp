@@ -1,4 +1,4 @@
-// The library's begin inside of a program.
+// The entry point of the library inside a program.
 #include "faces/program/redirect.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// Device code of a foreign program: a fat binary, and the program's file.
+// Fuzzes the readers of a program's device code: of a fat binary, and of the ELF file.
 #include <cstdint>
 #include <string_view>
 

@@ -14,16 +14,17 @@
 #include <vector>
 
 #include "atunner/base/files.h"
-#include "faces/program/machine.h"
+#include "faces/program/virtual_device.h"
 
 namespace atunner::program {
 namespace {
 
-/// Functions that need no device: what the program has of them is right here too.
+/// Functions that need no device: the program keeps its own.
 constexpr std::string_view kHarmless[] = {"cudaGetErrorString", "cudaGetErrorName",
                                           "cudaCreateChannelDesc"};
 
-/// What is not answered. Others that begin with "cuda" are the program's own.
+/// Functions of CUDA that are not implemented here. Others that begin with "cuda" belong to the
+/// program.
 constexpr std::string_view kNotAnswered[] = {
 #define ATUNNER_NOT_ANSWERED(name) #name,
 #include "faces/program/not_answered.def"
@@ -67,7 +68,7 @@ bool Read(const std::string& file, uint64_t at, T& value) {
   return true;
 }
 
-/// Functions of the object whose names begin as CUDA's runtime does.
+/// Functions of the object whose names have the prefix of CUDA's runtime.
 std::vector<Symbol> RuntimeFunctions(const LoadedObject& object) {
   std::vector<Symbol> found;
   const auto file = ReadFile(object.path);
@@ -97,9 +98,10 @@ std::vector<Symbol> RuntimeFunctions(const LoadedObject& object) {
 }
 
 int NotAnswered(const char* name) {
-  Machine& machine = Machine::Get();
-  const std::lock_guard lock(machine.mutex);
-  return machine.Misuse(kNotSupported, std::string("the virtual GPU does not answer ") + name);
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const std::lock_guard lock(virtual_device.mutex);
+  return virtual_device.Misuse(kNotSupported,
+                               std::string("the virtual GPU does not answer ") + name);
 }
 
 /// movabs rax, target; jmp rax
@@ -110,7 +112,7 @@ Jump JumpTo(uintptr_t target) {
   return jump;
 }
 
-/// Code that calls NotAnswered with a name.
+/// Writes code that calls NotAnswered with the name of a function.
 class Refusals {
  public:
   Refusals() {
@@ -121,7 +123,7 @@ class Refusals {
     if (page_ == MAP_FAILED || used_ + kEach > kBytes) return 0;
     unsigned char* code = page_ + used_;
     used_ += kEach;
-    const char* text = name.data();  // of a literal
+    const char* text = name.data();  // a literal, which ends with zero
     code[0] = 0x48;                  // movabs rdi, text
     code[1] = 0xbf;
     std::memcpy(code + 2, static_cast<const void*>(&text), sizeof text);
@@ -136,9 +138,9 @@ class Refusals {
   size_t used_ = 0;
 };
 
-/// Where calls of the function named so are to go; 0: where they went.
+/// Where calls of this function are to go; 0 = they are not redirected.
 uintptr_t TargetOf(std::string name, void* ours, Refusals& refusals) {
-  // the same function with a default stream of each thread
+  // the variant of a function with one default stream per thread
   for (const char* suffix : {"_ptsz", "_ptds"}) {
     if (name.ends_with(suffix)) name.resize(name.size() - 5);
   }
@@ -161,7 +163,7 @@ bool Protect(uintptr_t begin, uintptr_t end, int protection) {
 
 using Jumps = std::vector<std::pair<Symbol, uintptr_t>>;  // from, to
 
-/// Over the first instructions of the object's functions.
+/// Overwrites the first instructions of the object's functions by jumps.
 void Write(const Jumps& jumps, const LoadedObject& object) {
   for (const auto& [begin, end] : object.code) {
     if (!Protect(begin, end, PROT_READ | PROT_WRITE | PROT_EXEC)) continue;

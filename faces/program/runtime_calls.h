@@ -1,5 +1,4 @@
-// Functions of CUDA's runtime interface that the driver interface asks for, as runtime_*.cpp define
-// them.
+// Functions of CUDA's runtime interface that the driver interface uses; runtime_*.cpp define them.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +35,8 @@ int cudaEventElapsedTime(float* milliseconds, void* begin, void* end);
 
 namespace atunner::program {
 
-/// The function of CUDA's driver interface with this name, without a version; null when it is not
-/// answered.
+/// The function of CUDA's driver interface with this name, without its version suffix; nullptr when
+/// it is not implemented.
 void* DriverFunction(const char* name);
 
 }  // namespace atunner::program

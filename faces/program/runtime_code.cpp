@@ -1,4 +1,4 @@
-// CUDA's runtime interface: what nvcc's own code registers, and launches.
+// CUDA's runtime interface: registration of kernels and variables by nvcc's code, and launches.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -15,16 +15,17 @@ struct Variable {
 };
 
 struct Code {
-  std::unordered_map<const void*, Kernel> kernels;  ///< by the host's function
+  std::unordered_map<const void*, Kernel> kernels;  ///< by address of the host's stub
   std::unordered_map<const void*, Variable> variables;
-  std::vector<std::pair<Variable, void**>> managed;  ///< whose host pointers are not set yet
+  std::vector<std::pair<Variable, void**>>
+      managed;  ///< variables whose host pointers are not set yet
 };
 Code& TheCode() {
   static auto* code = new Code;
   return *code;
 }
 
-/// Launches that the host has begun to write: <<<…>>>, then the kernel.
+/// Launch configurations <<<…>>> whose kernels have not been called yet.
 struct Configuration {
   abi::Dim3 grid, block;
   size_t shared_bytes;
@@ -37,7 +38,7 @@ atunner::Dim3 Extent(const abi::Dim3& dim) { return {dim.x, dim.y, dim.z}; }
 int LaunchOrRecord(const void* function, const LaunchShape& shape, void** params, void* stream) {
   Work work;
   {
-    const Lock lock(Machine::Get().mutex);
+    const Lock lock(VirtualDevice::Get().mutex);
     const Kernel* kernel = KernelOf(function);
     if (kernel == nullptr) return Remember(kInvalidDeviceFunction);
     work = LaunchOf(*kernel, shape, params);
@@ -55,11 +56,11 @@ const Kernel* KernelOf(const void* function) {
 std::optional<std::pair<uint64_t, uint64_t>> SymbolOf(const void* variable) {
   const auto found = TheCode().variables.find(variable);
   if (found == TheCode().variables.end()) return std::nullopt;
-  return Machine::Get().FindSymbol(*found->second.module, found->second.name);
+  return VirtualDevice::Get().FindSymbol(*found->second.module, found->second.name);
 }
 
 std::vector<std::vector<std::byte>> ValuesOf(const Kernel& kernel, void** params) {
-  const ptx::Function* entry = Machine::Get().FindEntry(kernel);
+  const ptx::Function* entry = VirtualDevice::Get().FindEntry(kernel);
   std::vector<std::vector<std::byte>> values;
   for (size_t i = 0; entry != nullptr && i < entry->params.size(); ++i) {
     const auto* bytes = static_cast<const std::byte*>(params[i]);
@@ -72,7 +73,7 @@ Work LaunchOf(const Kernel& kernel, const LaunchShape& shape, void** params) {
   return [kernel, shape, values = ValuesOf(kernel, params)]() mutable -> int {
     std::vector<void*> addresses;
     for (auto& value : values) addresses.push_back(value.data());
-    return Machine::Get().Launch(kernel, shape, addresses.data());
+    return VirtualDevice::Get().Launch(kernel, shape, addresses.data());
   };
 }
 
@@ -85,20 +86,20 @@ using namespace atunner::program;  // a file of C functions
 extern "C" {
 
 void** __cudaRegisterFatBinary(void* wrapper) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
   const auto& fat = *static_cast<const abi::FatBinaryWrapper*>(wrapper);
-  return reinterpret_cast<void**>(machine.AddModule(
+  return reinterpret_cast<void**>(virtual_device.AddModule(
       fat.image, fat.version == 2 ? static_cast<const char* const*>(fat.linked) : nullptr));
 }
-/// A `__managed__` variable is a pointer of the host's that this sets.
+/// Sets the host pointers of `__managed__` variables.
 void __cudaRegisterFatBinaryEnd(void** handle) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
   std::erase_if(TheCode().managed, [&](const std::pair<Variable, void**>& managed) {
     if (managed.first.module != reinterpret_cast<Module*>(handle)) return false;
-    if (const auto symbol = machine.FindSymbol(*managed.first.module, managed.first.name)) {
-      machine.gpu().MarkDefined(symbol->first, symbol->second);
+    if (const auto symbol = virtual_device.FindSymbol(*managed.first.module, managed.first.name)) {
+      virtual_device.gpu().MarkDefined(symbol->first, symbol->second);
       *managed.second = reinterpret_cast<void*>(symbol->first);
     }
     return true;
@@ -108,17 +109,17 @@ void __cudaUnregisterFatBinary(void**) {}
 char __cudaInitModule(void**) { return 1; }
 void __cudaRegisterFunction(void** module, const char* function, char*, const char* name, int,
                             void*, void*, void*, void*, int*) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   TheCode().kernels[function] = {reinterpret_cast<Module*>(module), name};
 }
 void __cudaRegisterVar(void** module, char* variable, char*, const char* name, int, size_t, int,
                        int) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   TheCode().variables[variable] = {reinterpret_cast<Module*>(module), name};
 }
 void __cudaRegisterManagedVar(void** module, void** pointer, char*, const char* name, int, size_t,
                               int, int) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   TheCode().variables[static_cast<const void*>(pointer)] = {reinterpret_cast<Module*>(module),
                                                             name};
   TheCode().managed.emplace_back(Variable{reinterpret_cast<Module*>(module), name}, pointer);
@@ -164,7 +165,7 @@ int cudaLaunchKernelExC(const abi::LaunchConfig* config, const void* function, v
   }
   return LaunchOrRecord(function, shape, params, config->stream);
 }
-/// Kernels by handle are the host's functions here.
+/// A kernel's handle is the address of the host's stub.
 int __cudaGetKernel(const void** kernel, const void* function) {
   *kernel = function;
   return kSuccess;
@@ -181,32 +182,33 @@ int __cudaLaunchKernel(const void* kernel, abi::Dim3 grid, abi::Dim3 block, void
 }
 
 int cudaFuncGetAttributes(abi::FunctionAttributes* attributes, const void* function) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
   const Kernel* kernel = KernelOf(function);
-  const atunner::ptx::Function* entry = kernel == nullptr ? nullptr : machine.FindEntry(*kernel);
+  const atunner::ptx::Function* entry = kernel == nullptr ? nullptr
+                                                          : virtual_device.FindEntry(*kernel);
   if (entry == nullptr) return Remember(kInvalidDeviceFunction);
   *attributes = {};
   attributes->shared_bytes = entry->shared_bytes;
   attributes->local_bytes = entry->local_bytes;
   attributes->max_threads = 1024;
-  attributes->registers = 32;  // the PTX does not tell
-  attributes->ptx_version = machine.PtxArch(*kernel->module);
-  attributes->binary_version = machine.arch();
-  attributes->max_dynamic_shared_bytes = machine.profile().shared_per_block -
+  attributes->registers = 32;  // an assumption: PTX does not say it
+  attributes->ptx_version = virtual_device.PtxArch(*kernel->module);
+  attributes->binary_version = virtual_device.arch();
+  attributes->max_dynamic_shared_bytes = virtual_device.profile().shared_per_block -
                                          static_cast<int>(entry->shared_bytes);
   attributes->carveout = -1;
   attributes->non_portable_cluster = 1;
   return kSuccess;
 }
 int cudaFuncSetAttribute(const void* function, int, int) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   return KernelOf(function) != nullptr ? kSuccess : Remember(kInvalidDeviceFunction);
 }
 int cudaFuncSetCacheConfig(const void*, int) { return kSuccess; }
 int cudaFuncSetSharedMemConfig(const void*, int) { return kSuccess; }
 int cudaFuncGetName(const char** name, const void* function) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   const Kernel* kernel = KernelOf(function);
   if (kernel == nullptr) return Remember(kInvalidDeviceFunction);
   *name = kernel->name.c_str();
@@ -216,14 +218,15 @@ int cudaFuncGetName(const char** name, const void* function) {
 int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function,
                                                            int threads, size_t shared_bytes,
                                                            unsigned) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
   const Kernel* kernel = KernelOf(function);
-  const atunner::ptx::Function* entry = kernel == nullptr ? nullptr : machine.FindEntry(*kernel);
+  const atunner::ptx::Function* entry = kernel == nullptr ? nullptr
+                                                          : virtual_device.FindEntry(*kernel);
   if (entry == nullptr) return Remember(kInvalidDeviceFunction);
   atunner::LaunchShape shape{
       {}, {static_cast<uint32_t>(threads)}, {}, static_cast<uint32_t>(shared_bytes)};
-  *blocks = machine.BlocksPerSm(*entry, shape);
+  *blocks = virtual_device.BlocksPerSm(*entry, shape);
   return kSuccess;
 }
 int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads,
@@ -233,13 +236,14 @@ int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* funct
 }
 int cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks,
                                               int) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
   const Kernel* kernel = KernelOf(function);
-  const atunner::ptx::Function* entry = kernel == nullptr ? nullptr : machine.FindEntry(*kernel);
+  const atunner::ptx::Function* entry = kernel == nullptr ? nullptr
+                                                          : virtual_device.FindEntry(*kernel);
   if (entry == nullptr || blocks < 1)
     return Remember(entry == nullptr ? kInvalidDeviceFunction : kInvalidValue);
-  const atunner::DeviceProfile& profile = machine.profile();
+  const atunner::DeviceProfile& profile = virtual_device.profile();
   const auto each = std::min(
       static_cast<int64_t>(profile.shared_per_sm) / blocks - profile.shared_reserved_per_block,
       static_cast<int64_t>(profile.shared_per_block));
@@ -249,9 +253,9 @@ int cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* functio
 }
 int cudaOccupancyMaxPotentialClusterSize(int* size, const void* function,
                                          const abi::LaunchConfig*) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   if (KernelOf(function) == nullptr) return Remember(kInvalidDeviceFunction);
-  *size = 8;  // what every launch may ask for
+  *size = 8;  // the portable cluster size, which every launch may ask for
   return kSuccess;
 }
 int cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
@@ -266,7 +270,7 @@ int cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
       size = Extent(config->attributes[i].value.cluster).Count();
   }
   const auto all = static_cast<uint64_t>(blocks) *
-                   static_cast<uint64_t>(Machine::Get().profile().sms);
+                   static_cast<uint64_t>(VirtualDevice::Get().profile().sms);
   *clusters = static_cast<int>(all / std::max<uint64_t>(size, 1));
   return code;
 }

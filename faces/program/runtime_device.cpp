@@ -1,4 +1,4 @@
-// CUDA's runtime interface: the device, which is the only one.
+// CUDA's runtime interface: queries of the only device.
 #include <algorithm>
 #include <cstring>
 
@@ -43,11 +43,11 @@ int cudaDriverGetVersion(int* version) {
 }
 int cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
 int cudaDeviceGetAttribute(int* value, int attribute, int device) {
-  *value = DeviceAttribute(Machine::Get().profile(), attribute);
+  *value = DeviceAttribute(VirtualDevice::Get().profile(), attribute);
   return cudaSetDevice(device);
 }
 int cudaGetDeviceProperties(abi::DeviceProperties* properties, int device) {
-  const atunner::DeviceProfile& profile = Machine::Get().profile();
+  const atunner::DeviceProfile& profile = VirtualDevice::Get().profile();
   *properties = {};
   std::strncpy(properties->name, profile.full_name.c_str(), sizeof properties->name - 1);
   properties->memory_bytes = static_cast<size_t>(profile.dram_bytes);

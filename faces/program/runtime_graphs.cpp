@@ -38,7 +38,7 @@ int Graph::Run() const {
       if (const int code = work_.at(node.get())()) return code;
       done.insert(node.get());
     }
-    if (done.size() == before) return kInvalidValue;  // they wait for each other
+    if (done.size() == before) return kInvalidValue;  // the nodes form a cycle
   }
   return kSuccess;
 }
@@ -47,10 +47,10 @@ void* HandleOf(std::shared_ptr<Graph> graph) {
   return new std::shared_ptr<Graph>(std::move(graph));
 }
 
-/// The host's function may call CUDA again.
+/// Calls a function of the host, which may call CUDA again.
 Work WorkOf(const abi::HostNode& node) {
   return [node]() -> int {
-    std::mutex& mutex = Machine::Get().mutex;
+    std::mutex& mutex = VirtualDevice::Get().mutex;
     mutex.unlock();
     node.function(node.argument);
     mutex.lock();
@@ -66,19 +66,19 @@ namespace {
 
 Graph& GraphOf(void* graph) { return **static_cast<std::shared_ptr<Graph>*>(graph); }
 
-/// What a call says that a node waits for.
+/// The dependencies of a node, as a call gives them.
 struct Waits {
   const Node* const* nodes;
   size_t count;
 };
 
 int AddNode(const Node** node, void* graph, Node::Kind kind, Waits waits, Work work) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   *node = GraphOf(graph).Add(kind, std::move(work), {waits.nodes, waits.nodes + waits.count});
   return kSuccess;
 }
 
-/// What is asked about later.
+/// Keeps the parameters of a node for later queries.
 void Keep(Node& node, const abi::KernelNode& params) {
   node.kernel = params;
   node.values = ValuesOf(*KernelOf(params.function), params.params);
@@ -87,9 +87,9 @@ void Keep(Node& node, const abi::KernelNode& params) {
   node.kernel.params = node.params.data();
 }
 
-/// Null when there is no such kernel.
+/// nullptr when there is no such kernel.
 Work WorkOf(const abi::KernelNode& node) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   const Kernel* kernel = KernelOf(node.function);
   if (kernel == nullptr) return nullptr;
   const abi::Dim3 &grid = node.grid, &block = node.block;
@@ -102,13 +102,13 @@ Work WorkOf(const abi::Copy3D& copy) {
 }
 Work WorkOf(const abi::FillNode& fill) {
   return [fill]() -> int {
-    return Machine::Get().Fill("a graph's memset", {static_cast<char*>(fill.at), fill.pitch},
-                               fill.value, fill.value_bytes, fill.width * fill.value_bytes,
-                               fill.height);
+    return VirtualDevice::Get().Fill("a graph's memset", {static_cast<char*>(fill.at), fill.pitch},
+                                     fill.value, fill.value_bytes, fill.width * fill.value_bytes,
+                                     fill.height);
   };
 }
 Work CopyWork(void* to, const void* from, size_t bytes) {
-  return [=]() -> int { return Machine::Get().Copy("a graph's copy", to, from, bytes); };
+  return [=]() -> int { return VirtualDevice::Get().Copy("a graph's copy", to, from, bytes); };
 }
 Work Nothing() {
   return [] { return 0; };
@@ -116,13 +116,13 @@ Work Nothing() {
 
 int Replace(void* graph, const Node* node, Work work) {
   if (!work) return Remember(kInvalidDeviceFunction);
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   return GraphOf(graph).Replace(node, std::move(work)) ? kSuccess : Remember(kInvalidValue);
 }
 
-/// Where in a variable; null, and an error, without one.
+/// An address inside a variable; nullptr, and an error, if there is no such variable.
 void* PlaceIn(const void* variable, size_t offset) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   const auto symbol = SymbolOf(variable);
   if (!symbol) Remember(kInvalidSymbol);
   return symbol ? reinterpret_cast<void*>(symbol->first + offset)
@@ -141,7 +141,7 @@ int cudaGraphCreate(void** graph, unsigned) {
   return kSuccess;
 }
 int cudaGraphClone(void** clone, void* graph) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   *clone = HandleOf(std::make_shared<Graph>(GraphOf(graph)));
   return kSuccess;
 }
@@ -161,9 +161,9 @@ int cudaGraphLaunch(void* executable, void* stream) {
   return DoIn(stream, Node::kGraph,
               [graph = *static_cast<std::shared_ptr<Graph>*>(executable)] { return graph->Run(); });
 }
-/// Nodes in the same order are the same nodes; the graph's work replaces that of the executable.
+/// Nodes at the same positions correspond; the graph's work replaces that of the executable.
 int cudaGraphExecUpdate(void* executable, void* graph, int* info) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   std::memset(info, 0, 2 * sizeof(void*));
   if (!GraphOf(executable).ReplaceAll(GraphOf(graph))) {
     *info = 2;  // the topology changed
@@ -172,7 +172,7 @@ int cudaGraphExecUpdate(void* executable, void* graph, int* info) {
   return kSuccess;
 }
 int cudaGraphGetNodes(void* graph, const Node** nodes, size_t* count) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   const Graph& all = GraphOf(graph);
   for (size_t i = 0; nodes != nullptr && i < std::min(*count, all.nodes.size()); ++i)
     nodes[i] = all.nodes[i].get();
@@ -180,7 +180,7 @@ int cudaGraphGetNodes(void* graph, const Node** nodes, size_t* count) {
   return kSuccess;
 }
 int cudaGraphGetRootNodes(void* graph, const Node** nodes, size_t* count) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   size_t found = 0;
   for (const auto& node : GraphOf(graph).nodes) {
     if (!node->after.empty()) continue;
@@ -196,7 +196,7 @@ int cudaGraphNodeGetType(const Node* node, int* kind) {
 }
 int cudaGraphAddDependencies(void* graph, const Node** from, const Node** to, const void*,
                              size_t count) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   for (const auto& node : GraphOf(graph).nodes) {
     for (size_t i = 0; i < count; ++i) {
       if (to[i] == node.get()) node->after.push_back(from[i]);
@@ -211,13 +211,13 @@ int cudaGraphAddKernelNode(const Node** node, void* graph, const Node** waits, s
                            const abi::KernelNode* params) {
   Work work = WorkOf(*params);
   if (!work) return Remember(kInvalidDeviceFunction);
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   Node* made = GraphOf(graph).Add(Node::kKernel, std::move(work), {waits, waits + count});
   Keep(*made, *params);
   *node = made;
   return kSuccess;
 }
-/// A recorded launch is not told.
+/// The parameters of a recorded launch are not available.
 int cudaGraphKernelNodeGetParams(const Node* node, abi::KernelNode* params) {
   if (node->kernel.function == nullptr) return Remember(kInvalidValue);
   *params = node->kernel;
@@ -226,7 +226,7 @@ int cudaGraphKernelNodeGetParams(const Node* node, abi::KernelNode* params) {
 int cudaGraphKernelNodeSetParams(Node* node, const abi::KernelNode* params) {
   Work work = WorkOf(*params);
   if (!work) return Remember(kInvalidDeviceFunction);
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   Keep(*node, *params);
   return node->graph->Replace(node, std::move(work)) ? kSuccess : Remember(kInvalidValue);
 }
@@ -278,7 +278,7 @@ int cudaGraphAddEventWaitNode(const Node** node, void* graph, const Node** waits
                               void*) {
   return AddNode(node, graph, Node::kWait, {waits, count}, Nothing());
 }
-/// The memory is there from now on, however often the graph runs.
+/// The memory is allocated once, however often the graph runs.
 int cudaGraphAddMemAllocNode(const Node** node, void* graph, const Node** waits, size_t count,
                              abi::AllocationNode* params) {
   if (const int code = cudaMalloc(&params->at, params->bytes)) return code;

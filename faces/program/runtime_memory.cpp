@@ -8,28 +8,29 @@ using namespace atunner::program;  // a file of C functions
 namespace {
 
 int Allocate(void** pointer, size_t bytes, bool host) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
   if (pointer == nullptr) return Remember(kInvalidValue);
-  *pointer = machine.Allocate(bytes, host);
+  *pointer = virtual_device.Allocate(bytes, host);
   return *pointer != nullptr ? kSuccess : Remember(kOutOfMemory);
 }
 
 int Free(void* pointer, const char* call) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
-  const int code = machine.Free(pointer, call);
-  const int fault = machine.TakeFault();
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
+  const int code = virtual_device.Free(pointer, call);
+  const int fault = virtual_device.TakeFault();
   return Remember(code != kSuccess ? code : fault);
 }
 
-/// The stream's or, without one, at once; then errors of earlier kernels come to light.
-int CopyRows(const char* call, Machine::Rows to, Machine::Rows from, size_t width, size_t height,
-             void* stream, bool waits) {
+/// Copies in the order of the stream, or at once without one, which then also returns errors of
+/// earlier kernels.
+int CopyRows(const char* call, VirtualDevice::Rows to, VirtualDevice::Rows from, size_t width,
+             size_t height, void* stream, bool waits) {
   return DoIn(stream, Node::kCopy, [=]() -> int {
-    Machine& machine = Machine::Get();
-    const int code = machine.Copy(call, to, from, width, height);
-    const int fault = waits ? machine.TakeFault() : kSuccess;
+    VirtualDevice& virtual_device = VirtualDevice::Get();
+    const int code = virtual_device.Copy(call, to, from, width, height);
+    const int fault = waits ? virtual_device.TakeFault() : kSuccess;
     return code != kSuccess ? code : fault;
   });
 }
@@ -43,8 +44,8 @@ int CopyBytes(const char* call, void* to, const void* from, size_t bytes, void* 
 int FillRows(const char* call, void* at, size_t pitch, int value, size_t width, size_t height,
              void* stream) {
   return DoIn(stream, Node::kFill, [=]() -> int {
-    return Machine::Get().Fill(call, {static_cast<char*>(at), pitch},
-                               static_cast<uint32_t>(value & 0xff), 1, width, height);
+    return VirtualDevice::Get().Fill(call, {static_cast<char*>(at), pitch},
+                                     static_cast<uint32_t>(value & 0xff), 1, width, height);
   });
 }
 
@@ -78,14 +79,14 @@ int cudaFree(void* pointer) { return Free(pointer, "cudaFree"); }
 int cudaFreeAsync(void* pointer, void*) { return Free(pointer, "cudaFreeAsync"); }
 int cudaFreeHost(void* pointer) { return Free(pointer, "cudaFreeHost"); }
 int cudaHostRegister(void* pointer, size_t bytes, unsigned) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
-  return Remember(machine.Register(pointer, bytes));
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
+  return Remember(virtual_device.Register(pointer, bytes));
 }
 int cudaHostUnregister(void* pointer) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
-  return Remember(machine.Unregister(pointer));
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
+  return Remember(virtual_device.Unregister(pointer));
 }
 int cudaHostGetDevicePointer(void** device, void* host, unsigned) {
   *device = host;
@@ -96,19 +97,19 @@ int cudaHostGetFlags(unsigned* flags, void*) {
   return kSuccess;
 }
 int cudaMemGetInfo(size_t* free, size_t* total) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
-  *free = machine.gpu().FreeBytes().value_or(0);
-  *total = static_cast<size_t>(machine.profile().dram_bytes);
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
+  *free = virtual_device.gpu().FreeBytes().value_or(0);
+  *total = static_cast<size_t>(virtual_device.profile().dram_bytes);
   return kSuccess;
 }
 int cudaPointerGetAttributes(abi::PointerAttributes* attributes, const void* pointer) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
   *attributes = {};
   attributes->host_pointer = const_cast<void*>(pointer);
-  if (const auto range = machine.gpu().FindAllocation(reinterpret_cast<uint64_t>(pointer))) {
-    const bool host = machine.IsHostMemory(reinterpret_cast<const void*>(range->base));
+  if (const auto range = virtual_device.gpu().FindAllocation(reinterpret_cast<uint64_t>(pointer))) {
+    const bool host = virtual_device.IsHostMemory(reinterpret_cast<const void*>(range->base));
     attributes->type = host ? 1 : 2;
     attributes->device_pointer = const_cast<void*>(pointer);
     if (!host) attributes->host_pointer = nullptr;
@@ -168,14 +169,14 @@ int cudaMemset3D(abi::PitchedPointer to, int value, abi::Extent extent) {
 }
 
 int cudaGetSymbolAddress(void** pointer, const void* variable) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   const auto symbol = SymbolOf(variable);
   if (!symbol) return Remember(kInvalidSymbol);
   *pointer = reinterpret_cast<void*>(symbol->first);
   return kSuccess;
 }
 int cudaGetSymbolSize(size_t* bytes, const void* variable) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   const auto symbol = SymbolOf(variable);
   if (!symbol) return Remember(kInvalidSymbol);
   *bytes = symbol->second;
@@ -208,7 +209,7 @@ int cudaMemPrefetchAsync(const void*, size_t, int, void*) { return kSuccess; }
 int cudaMemPrefetchAsync_v2(const void*, size_t, int, void*) { return kSuccess; }
 int cudaMemAdvise(const void*, size_t, int, int) { return kSuccess; }
 int cudaMemAdvise_v2(const void*, size_t, int, int) { return kSuccess; }
-/// Of memory that everybody reads and writes, nothing was advised.
+/// Queries of cudaMemAdvise: no advice is recorded, because host and device share memory.
 int cudaMemRangeGetAttribute(void* data, size_t bytes, int, const void*, size_t) {
   std::memset(data, 0, bytes);
   return kSuccess;
@@ -223,7 +224,7 @@ int cudaDeviceGetMemPool(void** pool, int device) {
   return cudaDeviceGetDefaultMemPool(pool, device);
 }
 int cudaDeviceSetMemPool(int, void*) { return kSuccess; }
-/// All pools take from the same memory, and keep nothing.
+/// All pools allocate from the same memory and cache nothing.
 int cudaMemPoolCreate(void** pool, const void*) { return cudaDeviceGetDefaultMemPool(pool, 0); }
 int cudaMemPoolDestroy(void*) { return kSuccess; }
 int cudaMemPoolSetAccess(void*, const void*, size_t) { return kSuccess; }
@@ -233,7 +234,7 @@ int cudaMemPoolGetAccess(int* access, void*, const void*) {
 }
 int cudaMemPoolSetAttribute(void*, int, void*) { return kSuccess; }
 int cudaMemPoolGetAttribute(void*, int attribute, void* value) {
-  constexpr int kLastFlag = 3;  // those from the first to it are ints, others 64 bits
+  constexpr int kLastFlag = 3;  // attributes up to this one are ints, the others have 64 bits
   std::memset(value, 0, attribute <= kLastFlag ? sizeof(int) : sizeof(uint64_t));
   return kSuccess;
 }

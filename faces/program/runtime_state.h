@@ -1,5 +1,5 @@
-// What CUDA's runtime interface remembers between calls: kernels and variables by the host's
-// addresses, streams that are recorded, the last error of each thread.
+// State of CUDA's runtime interface between calls: kernels and variables by their host addresses,
+// streams that are recorded to graphs, the last error of each thread.
 #pragma once
 
 #include <functional>
@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "faces/program/machine.h"
 #include "faces/program/runtime_abi.h"
+#include "faces/program/virtual_device.h"
 
 namespace atunner::program {
 
-/// The error becomes the thread's last one.
+/// Stores an error as the thread's last one, and returns it.
 int Remember(int code);
 int LastError(bool forget);
 
@@ -20,9 +20,9 @@ using Work = std::function<int()>;
 
 struct Graph;
 
-/// What stands for a step of a graph, and of its copies.
+/// A step of a graph, and of the executable copies of the graph.
 struct Node {
-  // CUDA's
+  /// The values of cudaGraphNodeType.
   enum Kind : int {
     kKernel,
     kCopy,
@@ -36,9 +36,9 @@ struct Node {
     kFree
   };
   Kind kind = kKernel;
-  std::vector<const Node*> after;  ///< it waits for them
-  Graph* graph = nullptr;          ///< that it was made for
-  abi::KernelNode kernel{};        ///< as the host gave it, with parameters of its own
+  std::vector<const Node*> after;  ///< nodes that must have run before it
+  Graph* graph = nullptr;          ///< the graph that it was made for
+  abi::KernelNode kernel{};        ///< as the host gave it, with its own copy of the parameters
   std::vector<std::vector<std::byte>> values;
   std::vector<void*> params;
 };
@@ -47,7 +47,7 @@ struct Graph {
   std::vector<std::shared_ptr<Node>> nodes;
   Node* Add(Node::Kind kind, Work work, std::vector<const Node*> after);
   bool Replace(const Node* node, Work work);
-  /// By the work of a graph with as many nodes, in their order.
+  /// Replaces the work of all nodes by that of another graph with as many nodes, in their order.
   bool ReplaceAll(const Graph& by);
   int Run() const;
 
@@ -57,7 +57,7 @@ struct Graph {
 void* HandleOf(std::shared_ptr<Graph> graph);
 
 struct Stream {
-  std::shared_ptr<Graph> recording;  ///< null: work is done at once
+  std::shared_ptr<Graph> recording;  ///< nullptr = work is done at once
   unsigned flags = 0;
   unsigned long long id = 0;
 };
@@ -67,25 +67,25 @@ struct Event {
 };
 double Now();
 
-/// The host's function may call CUDA again.
+/// Calls a function of the host, which may call CUDA again.
 Work WorkOf(const abi::HostNode& node);
 
-/// Does it now, or at the launch of the graph that the stream is recorded to. Holds the machine's
-/// mutex.
+/// Does the work now, or at each launch of the graph to which the stream is recorded. Locks the
+/// device's mutex.
 int DoIn(void* stream, Node::Kind kind, Work work);
-/// The stream; the default ones share one.
+/// The stream of a handle; all default streams are one.
 Stream& StreamOf(void* stream);
 
-/// The kernel behind what the host calls it by; null, and an error, if there is none.
+/// The kernel of a host stub or handle; nullptr, and an error, if there is none.
 const Kernel* KernelOf(const void* function);
 /// A copy of the parameters.
 std::vector<std::vector<std::byte>> ValuesOf(const Kernel& kernel, void** params);
 /// A launch now or later, with a copy of the parameters.
 Work LaunchOf(const Kernel& kernel, const LaunchShape& shape, void** params);
-/// Address and size of the variable behind the host's name for it.
+/// Device address and size of the variable with this host address.
 std::optional<std::pair<uint64_t, uint64_t>> SymbolOf(const void* variable);
 
-/// Rows and planes from and to memory or arrays.
+/// Copies rows and planes between memory and arrays.
 int CopyAll(const char* call, const abi::Copy3D& copy);
 
 using Lock = std::lock_guard<std::mutex>;

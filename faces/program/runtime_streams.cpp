@@ -1,5 +1,5 @@
-// CUDA's runtime interface: streams and events. Work is done where it is asked for, so that they
-// only have to remember what is recorded.
+// CUDA's runtime interface: streams and events. Work is done at once, so that a stream only has to
+// remember the graph to which it is recorded.
 #include <chrono>
 #include <cstring>
 #include <set>
@@ -36,7 +36,7 @@ Stream& StreamOf(void* stream) {
 }
 
 int DoIn(void* stream, Node::Kind kind, Work work) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   if (const auto& recording = StreamOf(stream).recording) {
     std::vector<const Node*> after;
     if (!recording->nodes.empty()) after.push_back(recording->nodes.back().get());
@@ -52,16 +52,16 @@ using namespace atunner::program;  // a file of C functions
 
 namespace {
 
-/// Errors of kernels come to light where the host waits.
+/// Returns errors of kernels, which appear where the host waits.
 int Wait() {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
-  return Remember(machine.TakeFault());
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
+  return Remember(virtual_device.TakeFault());
 }
 
 int MakeStream(void** stream, unsigned flags = 0) {
   static unsigned long long last = 0;
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   auto made = std::make_unique<Stream>();
   made->flags = flags;
   made->id = ++last;
@@ -75,7 +75,7 @@ struct CaptureInfo {
   std::shared_ptr<Graph> graph;
 };
 CaptureInfo CaptureOf(void* stream) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   const auto& graph = StreamOf(stream).recording;
   return {graph ? 1 : 0, reinterpret_cast<uintptr_t>(graph.get()), graph};
 }
@@ -97,19 +97,19 @@ int cudaStreamCreateWithPriority(void** stream, unsigned flags, int) {
   return MakeStream(stream, flags);
 }
 int cudaStreamDestroy(void* stream) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   std::erase_if(Streams(), [&](const auto& known) { return known.get() == stream; });
   return kSuccess;
 }
 int cudaStreamSynchronize(void*) { return Wait(); }
 int cudaStreamQuery(void*) { return Wait(); }
 int cudaStreamGetFlags(void* stream, unsigned* flags) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   *flags = StreamOf(stream).flags;
   return kSuccess;
 }
 int cudaStreamGetId(void* stream, unsigned long long* id) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   *id = StreamOf(stream).id;
   return kSuccess;
 }
@@ -151,7 +151,7 @@ int cudaEventDestroy(void* event) {
   return kSuccess;
 }
 int cudaEventRecord(void* event, void* stream) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   *static_cast<Event*>(event) = {StreamOf(stream).recording, Now()};
   return kSuccess;
 }
@@ -160,27 +160,27 @@ int cudaEventRecordWithFlags(void* event, void* stream, unsigned) {
 }
 int cudaEventSynchronize(void*) { return Wait(); }
 int cudaEventQuery(void*) { return Wait(); }
-/// The time that the host took: what a program prints of it says nothing about a GPU.
+/// The time that the host took, which says nothing about a GPU.
 int cudaEventElapsedTime(float* milliseconds, void* begin, void* end) {
   *milliseconds = static_cast<float>(
       1e3 * (static_cast<Event*>(end)->seconds - static_cast<Event*>(begin)->seconds));
   return kSuccess;
 }
-/// A stream that waits for one that is recorded is recorded too.
+/// A stream that waits for a recorded stream is recorded too.
 int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   if (const auto& recording = static_cast<Event*>(event)->recording)
     StreamOf(stream).recording = recording;
   return kSuccess;
 }
 
 int cudaStreamBeginCapture(void* stream, int) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   StreamOf(stream).recording = std::make_shared<Graph>();
   return kSuccess;
 }
 int cudaStreamEndCapture(void* stream, void** graph) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   const std::shared_ptr<Graph> recorded = StreamOf(stream).recording;
   if (!recorded) return Remember(kInvalidValue);
   for (const auto& other : Streams()) {
@@ -191,11 +191,11 @@ int cudaStreamEndCapture(void* stream, void** graph) {
   return kSuccess;
 }
 int cudaStreamIsCapturing(void* stream, int* status) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   *status = StreamOf(stream).recording ? 1 : 0;
   return kSuccess;
 }
-/// What the stream waits for is not told: it is what was recorded last.
+/// The dependencies are not returned: they are the last recorded node.
 int cudaStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void** graph,
                                 const void*** waits, size_t* count) {
   const CaptureInfo info = CaptureOf(stream);

@@ -1,6 +1,6 @@
-// CUDA's runtime interface: arrays, textures and surfaces. Arrays keep their texels here; those of
-// textures and surfaces are brought up to date before each launch, and what kernels wrote to
-// surfaces is taken over after it.
+// CUDA's runtime interface: arrays, textures and surfaces. Arrays store their texels on the host.
+// The copies that textures and surfaces hold are updated before each launch, and texels that
+// kernels wrote to surfaces are copied back after it.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -35,7 +35,7 @@ struct Array {
 struct Object {
   std::unique_ptr<Texture> texture;
   Array* array = nullptr;  ///< null: memory, or an array that is gone
-  Machine::Rows memory;
+  VirtualDevice::Rows memory;
   bool surface = false;
   abi::ResourceDescriptor resource;
 };
@@ -91,12 +91,12 @@ bool IsThere(const Object& object) {
                              ? from.pitched.pitch * (from.pitched.height - 1) + 1
                              : from.linear.bytes;
   const auto at = reinterpret_cast<uint64_t>(object.memory.at);
-  const auto range = Machine::Get().gpu().FindAllocation(at);
+  const auto range = VirtualDevice::Get().gpu().FindAllocation(at);
   return range && range->Contains(at, at + bytes);
 }
 
 void BringUpToDate() {
-  vgpu::VirtualGpu& gpu = Machine::Get().gpu();
+  vgpu::VirtualGpu& gpu = VirtualDevice::Get().gpu();
   for (auto& [handle, object] : Objects()) {
     const std::span<std::byte> texels = gpu.Texels(handle);
     if (object.array != nullptr) {
@@ -116,7 +116,7 @@ void BringUpToDate() {
 void TakeOver() {
   for (auto& [handle, object] : Objects()) {
     if (!object.surface || !IsThere(object)) continue;
-    const std::span<std::byte> texels = Machine::Get().gpu().Texels(handle);
+    const std::span<std::byte> texels = VirtualDevice::Get().gpu().Texels(handle);
     std::memcpy(object.array->texels.data(), texels.data(), texels.size());
   }
 }
@@ -132,8 +132,8 @@ Array MemoryAs(const abi::ResourceDescriptor& resource) {
 
 int CreateObject(uint64_t* handle, const abi::ResourceDescriptor& resource,
                  const abi::TextureDescriptor* how) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const Lock lock(virtual_device.mutex);
   Object object;
   object.resource = resource;
   object.surface = how == nullptr;
@@ -146,16 +146,17 @@ int CreateObject(uint64_t* handle, const abi::ResourceDescriptor& resource,
     spec = SpecOf(MemoryAs(resource), how);
     if (resource.kind == abi::kResourceLinear) spec.shape = TextureSpec::Shape::kLinear;
   } else {
-    return Remember(machine.Misuse(kNotSupported, "the virtual GPU has no textures with mipmaps"));
+    return Remember(
+        virtual_device.Misuse(kNotSupported, "the virtual GPU has no textures with mipmaps"));
   }
   const std::vector<std::byte> texels(spec.Bytes());
-  auto texture = machine.gpu().CreateTexture(spec, texels);
+  auto texture = virtual_device.gpu().CreateTexture(spec, texels);
   if (!texture)
     return Remember(
-        machine.Misuse(kInvalidValue, "a texture object: " + texture.error().ToString()));
+        virtual_device.Misuse(kInvalidValue, "a texture object: " + texture.error().ToString()));
   object.texture = *std::move(texture);
   *handle = object.surface ? object.texture->surface() : object.texture->texture();
-  machine.OnLaunch(BringUpToDate, TakeOver);
+  virtual_device.OnLaunch(BringUpToDate, TakeOver);
   Objects()[*handle] = std::move(object);
   return kSuccess;
 }
@@ -167,20 +168,20 @@ int MakeArray(void** array, const abi::ChannelFormat* format, abi::Extent extent
   return kSuccess;
 }
 
-int CopyRowsOf(const char* call, Array& array, size_t x_bytes, size_t y, Machine::Rows memory,
+int CopyRowsOf(const char* call, Array& array, size_t x_bytes, size_t y, VirtualDevice::Rows memory,
                size_t width, size_t height, bool to_array) {
-  Machine& machine = Machine::Get();
+  VirtualDevice& virtual_device = VirtualDevice::Get();
   if (y + height > array.Height() || x_bytes + width > array.RowBytes())
-    return machine.Misuse(kInvalidValue, std::string(call) + ": beyond the array");
-  const Machine::Rows texels{array.At(x_bytes, y, 0), array.RowBytes()};
-  return to_array ? machine.Copy(call, texels, memory, width, height)
-                  : machine.Copy(call, memory, texels, width, height);
+    return virtual_device.Misuse(kInvalidValue, std::string(call) + ": beyond the array");
+  const VirtualDevice::Rows texels{array.At(x_bytes, y, 0), array.RowBytes()};
+  return to_array ? virtual_device.Copy(call, texels, memory, width, height)
+                  : virtual_device.Copy(call, memory, texels, width, height);
 }
 
 }  // namespace
 
 int CopyAll(const char* call, const abi::Copy3D& copy) {
-  Machine& machine = Machine::Get();
+  VirtualDevice& virtual_device = VirtualDevice::Get();
   auto* from_array = static_cast<Array*>(copy.from_array);
   auto* to_array = static_cast<Array*>(copy.to_array);
   const Array* any = from_array != nullptr ? from_array : to_array;
@@ -190,10 +191,11 @@ int CopyAll(const char* call, const abi::Copy3D& copy) {
   const auto rows = [&](Array* array, const abi::Position& at, const abi::PitchedPointer& memory,
                         size_t plane) {
     if (array != nullptr)
-      return Machine::Rows{array->At(at.x * unit, at.y, at.z + plane), array->RowBytes()};
-    return Machine::Rows{static_cast<char*>(memory.at) +
-                             ((at.z + plane) * memory.height + at.y) * memory.pitch + at.x * unit,
-                         memory.pitch};
+      return VirtualDevice::Rows{array->At(at.x * unit, at.y, at.z + plane), array->RowBytes()};
+    return VirtualDevice::Rows{static_cast<char*>(memory.at) +
+                                   ((at.z + plane) * memory.height + at.y) * memory.pitch +
+                                   at.x * unit,
+                               memory.pitch};
   };
   const auto fits = [&](const Array* array, const abi::Position& at) {
     return array == nullptr || ((at.x + copy.extent.width) * unit <= array->RowBytes() &&
@@ -201,11 +203,11 @@ int CopyAll(const char* call, const abi::Copy3D& copy) {
                                 at.z + copy.extent.depth <= array->Depth());
   };
   if (!fits(from_array, copy.from_at) || !fits(to_array, copy.to_at))
-    return machine.Misuse(kInvalidValue, std::string(call) + ": beyond the array");
+    return virtual_device.Misuse(kInvalidValue, std::string(call) + ": beyond the array");
   for (size_t plane = 0; plane < copy.extent.depth; ++plane) {
-    const int code = machine.Copy(call, rows(to_array, copy.to_at, copy.to, plane),
-                                  rows(from_array, copy.from_at, copy.from, plane), width,
-                                  copy.extent.height);
+    const int code = virtual_device.Copy(call, rows(to_array, copy.to_at, copy.to, plane),
+                                         rows(from_array, copy.from_at, copy.from, plane), width,
+                                         copy.extent.height);
     if (code != kSuccess) return code;
   }
   return kSuccess;
@@ -227,7 +229,7 @@ int cudaMalloc3DArray(void** array, const abi::ChannelFormat* format, abi::Exten
   return MakeArray(array, format, extent, flags);
 }
 int cudaFreeArray(void* array) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   for (auto& [handle, object] : Objects()) {
     if (object.array == array) object.array = nullptr;
   }
@@ -252,7 +254,7 @@ int cudaMemcpy3DAsync(const abi::Copy3D* copy, void* stream) {
 int cudaMemcpy3D(const abi::Copy3D* copy) { return cudaMemcpy3DAsync(copy, nullptr); }
 int cudaMemcpy2DToArrayAsync(void* array, size_t x_bytes, size_t y, const void* from, size_t pitch,
                              size_t width, size_t height, int, void* stream) {
-  const Machine::Rows memory{static_cast<char*>(const_cast<void*>(from)), pitch};
+  const VirtualDevice::Rows memory{static_cast<char*>(const_cast<void*>(from)), pitch};
   return DoIn(stream, Node::kCopy, [=] {
     return CopyRowsOf("cudaMemcpy2DToArray", *static_cast<Array*>(array), x_bytes, y, memory, width,
                       height, true);
@@ -265,7 +267,7 @@ int cudaMemcpy2DToArray(void* array, size_t x_bytes, size_t y, const void* from,
 }
 int cudaMemcpy2DFromArrayAsync(void* to, size_t pitch, void* array, size_t x_bytes, size_t y,
                                size_t width, size_t height, int, void* stream) {
-  const Machine::Rows memory{static_cast<char*>(to), pitch};
+  const VirtualDevice::Rows memory{static_cast<char*>(to), pitch};
   return DoIn(stream, Node::kCopy, [=] {
     return CopyRowsOf("cudaMemcpy2DFromArray", *static_cast<Array*>(array), x_bytes, y, memory,
                       width, height, false);
@@ -298,13 +300,13 @@ int cudaCreateSurfaceObject(uint64_t* object, const abi::ResourceDescriptor* res
   return CreateObject(object, *resource, nullptr);
 }
 int cudaDestroyTextureObject(uint64_t object) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   Objects().erase(object);
   return kSuccess;
 }
 int cudaDestroySurfaceObject(uint64_t object) { return cudaDestroyTextureObject(object); }
 int cudaGetTextureObjectResourceDesc(abi::ResourceDescriptor* resource, uint64_t object) {
-  const Lock lock(Machine::Get().mutex);
+  const Lock lock(VirtualDevice::Get().mutex);
   const auto found = Objects().find(object);
   if (found == Objects().end()) return Remember(kInvalidValue);
   *resource = found->second.resource;

@@ -181,6 +181,8 @@ TEST_F(RunCommand, WrongInputIsOneMessage) {
       {"$A run scale.ptx --kernel scale --arg 1", "takes 5 arguments, given are 1"},
       {"$A run scale.ptx --kernel scale --block 4,0" + right, "'4,0' is no size"},
       {"$A run scale.ptx --kernel scale --block 4096" + right, "cannot be launched"},
+      {"$A run scale.ptx --kernel scale --grid 1,65536" + right, "y and z are at most 65535"},
+      {"$A run scale.ptx --kernel scale --grid 2147483648" + right, "x is at most 2147483647"},
       {"$A run scale.ptx --kernel scale --check bounds" + right, "there is no check 'bounds'"},
       {"$A run scale.ptx --kernel scale --arg f33:1 --arg 1 --arg 1 --arg 1 --arg 1",
        "there is no type 'f33'"},

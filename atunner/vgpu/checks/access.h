@@ -148,8 +148,8 @@ void CountCopy(BlockState& x, const uint64_t* addresses, uint32_t mask, uint32_t
 void CountBulk(BlockState& x, uint64_t address, uint64_t bytes, bool store);
 void CountShared(BlockState& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes);
 inline void CountWavefronts(BlockState& x, uint32_t wavefronts) {
-  ++x.counting.total.shared_requests;
-  x.counting.total.shared_wavefronts += wavefronts;
+  ++x.counting.total.shared.requests;
+  x.counting.total.shared.wavefronts += wavefronts;
   x.timing.touch = {Touch::Level::kShared, wavefronts};
 }
 

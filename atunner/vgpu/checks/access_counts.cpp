@@ -147,21 +147,22 @@ SectorTable::Met CountAccess(BlockState& x, const GlobalAccess& access, bool sto
                                    .Touch(access.sectors, kept, sector);
   const bool found = !store && !past_l1 && !streams && met.fresh == 0 && met.lost == 0;
   const uint32_t wavefronts = access.turns.wavefronts + (found ? 0 : access.turns.late);
-  counts.global_wavefronts += wavefronts;
-  counts.late_turns += found ? access.turns.late : 0;
+  counts.global.wavefronts += wavefronts;
+  counts.global.late_wavefronts += found ? access.turns.late : 0;
   if (store) {
     x.counting.load_sectors.Pass(access.sectors);  // L1 keeps them too
-    counts.global_stores += 1;
-    counts.global_store_sectors += access.sectors;
-    counts.global_store_bytes += access.lanes * access.bytes;
+    counts.global.stores += 1;
+    counts.global.store_sectors += access.sectors;
+    counts.global.store_bytes += access.lanes * access.bytes;
   } else {
-    counts.global_loads += 1;
-    counts.global_load_sectors += access.sectors;
-    counts.global_load_bytes += access.lanes * access.bytes;
+    counts.global.loads += 1;
+    counts.global.load_sectors += access.sectors;
+    counts.global.load_bytes += access.lanes * access.bytes;
     const uint64_t gone = streams ? met.lost : 0;
-    counts.reread_sectors += gone;
-    (past_l1 ? counts.reread_sectors : counts.l1_hit_sectors) += access.sectors - met.fresh - gone;
-    if (!past_l1 && !streams) counts.reuse_distance += met.distance;
+    counts.global.reread_sectors += gone;
+    (past_l1 ? counts.global.reread_sectors : counts.global.l1_hit_sectors) += access.sectors -
+                                                                               met.fresh - gone;
+    if (!past_l1 && !streams) counts.global.reuse_distance += met.distance;
   }
   using Level = Touch::Level;
   const Level near = past_l1 || (!store && met.lost > 0) ? Level::kL2 : Level::kL1;
@@ -215,17 +216,17 @@ void CountBulk(BlockState& x, uint64_t address, uint64_t bytes, bool store) {
   const SectorTable::Met met = (store ? x.counting.store_sectors : x.counting.load_sectors)
                                    .Touch(end - first, x.launch->l1_sectors,
                                           [first](size_t i) { return first + i; });
-  (store ? x.counting.total.global_stores : x.counting.total.global_loads) += 1;
-  (store ? x.counting.total.global_store_sectors : x.counting.total.global_load_sectors) += end -
+  (store ? x.counting.total.global.stores : x.counting.total.global.loads) += 1;
+  (store ? x.counting.total.global.store_sectors : x.counting.total.global.load_sectors) += end -
                                                                                             first;
-  (store ? x.counting.total.global_store_bytes : x.counting.total.global_load_bytes) += bytes;
+  (store ? x.counting.total.global.store_bytes : x.counting.total.global.load_bytes) += bytes;
   if (store) {  // what comes into shared memory passes beside what is read there
-    x.counting.total.global_wavefronts += (bytes + 127) / 128;
-    x.counting.total.async_wavefronts += (bytes + 127) / 128;
+    x.counting.total.global.wavefronts += (bytes + 127) / 128;
+    x.counting.total.shared.async_wavefronts += (bytes + 127) / 128;
   }
-  x.counting.total.bulk_sectors += end - first;
+  x.counting.total.global.bulk_sectors += end - first;
   if (store) return;
-  x.counting.total.reread_sectors += end - first - met.fresh;
+  x.counting.total.global.reread_sectors += end - first - met.fresh;
   x.timing.read_before = x.timing.read_before && met.fresh == 0;
 }
 
@@ -266,7 +267,7 @@ void CountShared(BlockState& x, const uint64_t* addresses, uint32_t mask, uint32
   ForLanes(mask, [&](int l) { remote |= IsRemote(x, addresses[l]); });
   if (!remote) return;
   x.timing.touch = {Touch::Level::kRemote, Packets(addresses, mask, bytes)};
-  x.counting.total.remote_packets += x.timing.touch.wavefronts;
+  x.counting.total.shared.remote_packets += x.timing.touch.wavefronts;
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

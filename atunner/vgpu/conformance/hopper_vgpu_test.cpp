@@ -156,11 +156,11 @@ TEST_F(HopperTest, TensorWorkIsCounted) {
   ExecOptions options;
   options.count = true;
   Run("correct", options);
-  EXPECT_EQ(result_.counts.tensor_flops, 2.0 * kRows * kColumns * kInner);
-  EXPECT_EQ(result_.counts.wgmma_work, result_.counts.tensor_flops);
-  EXPECT_EQ(result_.counts.mma_work, 0);
+  EXPECT_EQ(result_.counts.tensor.flops, 2.0 * kRows * kColumns * kInner);
+  EXPECT_EQ(result_.counts.tensor.wgmma_work, result_.counts.tensor.flops);
+  EXPECT_EQ(result_.counts.tensor.mma_work, 0);
   EXPECT_EQ(result_.counts.async_copy_bytes, 2u * (kRows + kColumns) * kInner);
-  EXPECT_EQ(result_.counts.unique_load_sectors, 2u * (kRows + kColumns) * kInner / 32);
+  EXPECT_EQ(result_.counts.global.unique_load_sectors, 2u * (kRows + kColumns) * kInner / 32);
 }
 
 TEST_F(HopperTest, MissingWaitForTheCopy) {

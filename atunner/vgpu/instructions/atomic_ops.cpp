@@ -126,7 +126,7 @@ void AtomicLanes(BlockState& x, const Op& op, uint32_t mask, F&& combine) {
     const Bits c = Lane<Bits>::Get(x.Source(op.src[2]), l);
     const Bits old = Exchange<Bits>(at, global, [&](Bits v) { return combine(v, b, c); });
     if (op.dst != INT32_MIN) Lane<Bits>::Set(x.Slot(op.dst), l, old);
-    if (global) ++x.counting.total.atomics;
+    if (global) ++x.counting.total.global.atomics;
   }
   Acquire(x);
 }
@@ -195,7 +195,7 @@ void AtomicWide(BlockState& x, const Op& op, uint32_t mask) {
     std::memcpy(at, &next, sizeof next);
     Lane<uint64_t>::Set(x.Slot(op.dst), l, old.low);
     Lane<uint64_t>::Set(x.Slot(op.dst + 2), l, old.high);
-    if (space == Space::kGlobal) ++x.counting.total.atomics;
+    if (space == Space::kGlobal) ++x.counting.total.global.atomics;
   });
   Acquire(x);
 }
@@ -327,7 +327,7 @@ void VectorAtomic(BlockState& x, const Op& op, uint32_t mask) {
                                       [&](Bits v) { return static_cast<Bits>(kApply(v, with)); });
       if (results > 0 && list[i] != INT32_MIN) x.Slot(list[i])[l] = old;
     }
-    x.counting.total.atomics += static_cast<uint64_t>(elements);
+    x.counting.total.global.atomics += static_cast<uint64_t>(elements);
   });
 }
 

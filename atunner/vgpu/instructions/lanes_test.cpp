@@ -183,10 +183,10 @@ TEST_P(Lanes, IrregularAccessesAreCountedAsDefined) {
       wavefronts += std::max(lines.size(), conflicts);            // L1 does not hold them yet
       wavefronts += std::max((lines.size() + 3) / 4, conflicts);  // now it does
     }
-    ASSERT_EQ(counts_.global_load_sectors, 2 * sectors.size() + (threads + 7) / 8)
+    ASSERT_EQ(counts_.global.load_sectors, 2 * sectors.size() + (threads + 7) / 8)
         << "pass " << pass;
-    ASSERT_EQ(counts_.global_wavefronts, wavefronts) << "pass " << pass;
-    ASSERT_EQ(counts_.global_load_bytes, uint64_t{threads} * (2 * bytes + 4));
+    ASSERT_EQ(counts_.global.wavefronts, wavefronts) << "pass " << pass;
+    ASSERT_EQ(counts_.global.load_bytes, uint64_t{threads} * (2 * bytes + 4));
   }
 }
 

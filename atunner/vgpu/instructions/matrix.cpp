@@ -52,7 +52,7 @@ bool MatrixRow(BlockState& x, const Op& op, int lane, const uint32_t*& row) {
 }
 
 void CountMatrixRows(BlockState& x, const uint32_t* const* rows, int matrices) {
-  x.counting.total.shared_requests += 1;
+  x.counting.total.shared.requests += 1;
   x.timing.touch = {Touch::Level::kShared, static_cast<uint32_t>(matrices)};
   for (int i = 0; i < matrices; ++i) {
     int banks[32] = {};
@@ -63,7 +63,7 @@ void CountMatrixRows(BlockState& x, const uint32_t* const* rows, int matrices) {
                         4;
       for (uint64_t k = 0; k < 4; ++k) worst = std::max(worst, ++banks[(word + k) % 32]);
     }
-    x.counting.total.shared_wavefronts += static_cast<uint64_t>(worst);
+    x.counting.total.shared.wavefronts += static_cast<uint64_t>(worst);
   }
 }
 
@@ -118,7 +118,7 @@ void StoreMatrix(BlockState& x, const Op& op, uint32_t mask) {
     }
   }
   if (x.counting.enabled)
-    ++x.counting.total.shared_requests, x.counting.total.shared_wavefronts += op.list_size;
+    ++x.counting.total.shared.requests, x.counting.total.shared.wavefronts += op.list_size;
 }
 
 void TransposeMatrix(BlockState& x, const Op& op, uint32_t mask) {

@@ -108,7 +108,7 @@ void MmaTile(BlockState& x, const Op& op, uint32_t mask) {
                 .kind = f.kind,
                 .d = d,
                 .c = c});
-  x.counting.total.AddProducts(2.0 * f.m * 8 * f.StoredK(), BitsOf(f.a));
+  x.counting.total.tensor.AddProducts(2.0 * f.m * 8 * f.StoredK(), BitsOf(f.a));
 }
 
 // ---- the rest, by one description of its fragments
@@ -187,7 +187,7 @@ void MmaBits(BlockState& x, const Op& op, uint32_t mask) {
       d[l] = sum;
     }
   }
-  x.counting.total.AddProducts(2.0 * s.m * 8 * s.k, s.bits);
+  x.counting.total.tensor.AddProducts(2.0 * s.m * 8 * s.k, s.bits);
 }
 
 void MmaDouble(BlockState& x, const Op& op, uint32_t mask) {
@@ -209,7 +209,7 @@ void MmaDouble(BlockState& x, const Op& op, uint32_t mask) {
       Lane<double>::Set(d, l, sum);
     }
   }
-  x.counting.total.AddProducts(2.0 * s.m * 8 * s.k, s.bits);
+  x.counting.total.tensor.AddProducts(2.0 * s.m * 8 * s.k, s.bits);
 }
 
 /// Products of 8×8×4: one for each quad pair of the warp, lanes 4i … 4i+3 and those 16 further on.
@@ -284,7 +284,7 @@ void MmaQuads(BlockState& x, const Op& op, uint32_t mask) {
       to = f.wide_d ? bits : i % 2 == 0 ? bits : (to & 0xffffu) | bits << 16;
     }
   }
-  x.counting.total.AddProducts(2.0 * 4 * 8 * 8 * 4, 16);
+  x.counting.total.tensor.AddProducts(2.0 * 4 * 8 * 8 * 4, 16);
 }
 
 /// What follows the layouts: D, A, B and C types; and the shape.

@@ -212,12 +212,12 @@ void Product(BlockState& x, const Op& op, uint32_t) {
   p.c = p.d;
   p.least_a != 0 && p.kind == Accumulator::kF32 ? MultiplyTileOfFp8(p) : MultiplyTile(p);
   const double flops = 2.0 * kRows * f.n() * f.StoredK();
-  x.counting.total.tensor_flops += flops;
-  x.counting.total.wgmma_work += flops * BitsOf(f.a) / 16;
+  x.counting.total.tensor.flops += flops;
+  x.counting.total.tensor.wgmma_work += flops * BitsOf(f.a) / 16;
   if (x.counting.enabled) {
     const auto wavefronts = static_cast<uint64_t>((f.a_in_registers ? 0 : kRows) + f.n()) / 4;
-    x.counting.total.shared_wavefronts += wavefronts;
-    x.counting.total.async_wavefronts += wavefronts;
+    x.counting.total.shared.wavefronts += wavefronts;
+    x.counting.total.shared.async_wavefronts += wavefronts;
   }
   if (x.checks.any) NotePending(x, op, t.reads);
 }

@@ -155,7 +155,7 @@ void CountLines(BlockState& x, const Op& op, const Lines& lines, bool store) {
   if (const Space space = Resolve(op.space, address); space == Space::kGlobal)
     CountGlobal(x, addresses, mask, bytes, store);
   else
-    ++x.counting.total.shared_requests, x.counting.total.shared_wavefronts += static_cast<uint64_t>(
+    ++x.counting.total.shared.requests, x.counting.total.shared.wavefronts += static_cast<uint64_t>(
                                             n * lines.length * lines.bits / 1024 + 1);
 }
 
@@ -303,7 +303,7 @@ void MultiplyFragments(BlockState& x, const Op& op, uint32_t mask) {
   ForFragment(0, p.d_registers, o.rows, o.cols, Bits(p.d), true, [&](int reg, int l, int i, int e) {
     WriteSlot(x.Slot(ListSlot(x, op, reg)), l, i, Bits(p.d), Rounded(p.d, c[e], p.saturate));
   });
-  x.counting.total.AddProducts(2.0 * o.rows * o.cols * o.inner, Bits(p.a));
+  x.counting.total.tensor.AddProducts(2.0 * o.rows * o.cols * o.inner, Bits(p.a));
 }
 
 /// Registers of a fragment, by the ISA: float16 A and B always take 8, its accumulators 4, the rest

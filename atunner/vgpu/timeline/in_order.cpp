@@ -64,7 +64,7 @@ class Issue {
                                                  run.steps[i].instruction.opcode == kBranch);
       Step(run.steps[i], leaves, memory);
     }
-    x_.counting.total.issued_wavefronts += memory;
+    x_.counting.total.shared.issued_wavefronts += memory;
     const auto uses = [&](Pipe pipe) {
       return static_cast<double>(run.uses[static_cast<size_t>(pipe)]);
     };

@@ -93,8 +93,8 @@ TEST(Timeline, LanesTakeTurnsWhereLoadStoreUnitsAreFew) {
   code.push_back(Machine(41, kExit, 5));
   const Measured all = Counted(body, 32, 0, &code),
                  halves = Counted(body, 32, 0, &code, 1, true, 2);
-  EXPECT_EQ(all.counts.issued_wavefronts, 40u);
-  EXPECT_EQ(halves.counts.issued_wavefronts, 80u);
+  EXPECT_EQ(all.counts.shared.issued_wavefronts, 40u);
+  EXPECT_EQ(halves.counts.shared.issued_wavefronts, 80u);
   const Measured text = Counted(body), text_halves = Counted(body, 32, 0, nullptr, 1, true, 2);
   EXPECT_GT(text_halves.path[0], text.path[0] + 20);
 }
@@ -109,9 +109,9 @@ TEST(Timeline, CountsAreTheSameWithoutOne) {
   Counts without = Counted(body, 32, 0, nullptr, 1, false).counts;
   EXPECT_GT(with.path[0], 0);
   EXPECT_EQ(without.path[0], 0);
-  EXPECT_EQ(with.shared_requests, 3u);
-  EXPECT_EQ(with.shared_wavefronts, 6u) << "two lanes a bank, each time";
-  EXPECT_EQ(with.global_load_sectors, 8u);
+  EXPECT_EQ(with.shared.requests, 3u);
+  EXPECT_EQ(with.shared.wavefronts, 6u) << "two lanes a bank, each time";
+  EXPECT_EQ(with.global.load_sectors, 8u);
   without.path = with.path;
   without.longest_path = with.longest_path;
   EXPECT_EQ(without.Figures(), with.Figures());
@@ -120,7 +120,8 @@ TEST(Timeline, CountsAreTheSameWithoutOne) {
 TEST(Timeline, WhatABlockLoadsAndStoresIsCounted) {
   const std::string at = "mul.wide.u32 %rd2, %r1, 4;\nadd.u64 %rd3, %rd1, %rd2;\n";
   const std::string body = at + "ld.global.f32 %f3, [%rd3];\nst.global.f32 [%rd3+64], %f3;\n";
-  EXPECT_EQ(Counted(body).counts.updated_sectors, 2u) << "of four sectors each, two are the same";
+  EXPECT_EQ(Counted(body).counts.global.updated_sectors, 2u)
+      << "of four sectors each, two are the same";
 }
 
 TEST(Timeline, StallsOfTheMachineCodeAddUp) {
@@ -164,7 +165,7 @@ TEST(Timeline, SpilledRegistersComeFromLocalMemory) {
   const Measured waits = Counted(body, 32, 0, &code);
   EXPECT_NEAR(waits.path[0] - none, Latencies{}.spill - 1, 1);
   EXPECT_EQ(waits.counts.spilled_words, 2u);
-  EXPECT_EQ(waits.counts.issued_wavefronts, 2u);
+  EXPECT_EQ(waits.counts.shared.issued_wavefronts, 2u);
 }
 
 TEST(Timeline, MachineCodeThatFitsBadlyIsLeftAside) {
@@ -308,7 +309,7 @@ TEST(Timeline, SharedConflictsAndBroadcasts) {
   const auto wavefronts = [](const std::string& scale) {
     return Counted("mul.lo.s32 %r2, %r1, " + scale +
                    ";\nand.b32 %r2, %r2, 4092;\nld.shared.f32 %f3, [%r2];\n")
-        .counts.shared_wavefronts;
+        .counts.shared.wavefronts;
   };
   EXPECT_EQ(wavefronts("4"), 1u);
   EXPECT_EQ(wavefronts("8"), 2u);
@@ -316,7 +317,7 @@ TEST(Timeline, SharedConflictsAndBroadcasts) {
   EXPECT_EQ(wavefronts("0"), 1u);
   const auto wide = [](const std::string& lane, const std::string& load) {
     return Counted(lane + "mov.u32 %r3, s;\nadd.u32 %r2, %r2, %r3;\n" + load)
-        .counts.shared_wavefronts;
+        .counts.shared.wavefronts;
   };
   const std::string two = "ld.shared.v2.f32 {%f3, %f4}, [%r2];\n";
   const std::string four = "ld.shared.v4.f32 {%f3, %f4, %f5, %f6}, [%r2];\n";
@@ -345,11 +346,11 @@ TEST(Timeline, EvictFirstLoadsLeaveNothingInL1) {
     return Counted(body).counts;
   };
   const Counts plain = twice(""), evicted = twice(".cs");
-  EXPECT_EQ(plain.l1_hit_sectors, 64u * 4);
-  EXPECT_EQ(plain.reread_sectors, 0u);
-  EXPECT_EQ(evicted.l1_hit_sectors, 0u);
-  EXPECT_EQ(evicted.reread_sectors, 64u * 4);
-  EXPECT_EQ(evicted.unique_load_sectors, plain.unique_load_sectors);
+  EXPECT_EQ(plain.global.l1_hit_sectors, 64u * 4);
+  EXPECT_EQ(plain.global.reread_sectors, 0u);
+  EXPECT_EQ(evicted.global.l1_hit_sectors, 0u);
+  EXPECT_EQ(evicted.global.reread_sectors, 64u * 4);
+  EXPECT_EQ(evicted.global.unique_load_sectors, plain.global.unique_load_sectors);
 }
 
 /// `copies` of the same 16 bytes a lane, one after the other; `size`: an operand, how many are
@@ -366,18 +367,18 @@ TEST(Timeline, CopiesPastL1TakeTurns) {
   const Latencies expected;
   const Measured one = Copies(1, "cg"), many = Copies(41, "cg");
   EXPECT_EQ(one.counts.async_copy_bytes, 512u);
-  EXPECT_EQ(many.counts.reread_sectors, 40u * 16) << "no L1 remembers them";
-  EXPECT_EQ(many.counts.l1_hit_sectors, 0u);
+  EXPECT_EQ(many.counts.global.reread_sectors, 40u * 16) << "no L1 remembers them";
+  EXPECT_EQ(many.counts.global.l1_hit_sectors, 0u);
   EXPECT_NEAR(many.path[0] - one.path[0], 40 * 512 / expected.port_bytes_per_clk, 20);
   const Measured near = Copies(41, "ca");
-  EXPECT_EQ(near.counts.reread_sectors, 0u);
-  EXPECT_EQ(near.counts.l1_hit_sectors, 40u * 16);
+  EXPECT_EQ(near.counts.global.reread_sectors, 0u);
+  EXPECT_EQ(near.counts.global.l1_hit_sectors, 40u * 16);
   EXPECT_LT(near.path[0], many.path[0] - 100);
 }
 
 TEST(Timeline, CopiesOfZerosReadNothing) {
   const Measured zeros = Copies(41, "cg", ", 0");
-  EXPECT_EQ(zeros.counts.global_load_sectors, 0u);
+  EXPECT_EQ(zeros.counts.global.load_sectors, 0u);
   EXPECT_EQ(zeros.counts.async_copy_bytes, 0u);
   EXPECT_LT(zeros.path[1], Copies(1, "cg").path[1]);
 }
@@ -396,9 +397,9 @@ TEST(Timeline, OtherBlocksSharedMemoryIsFarAway) {
   };
   const Measured own = loads("0", false), other = loads("1", false), wide = loads("1", true);
   const Latencies expected;
-  EXPECT_EQ(own.counts.remote_packets, 0u);
-  EXPECT_EQ(other.counts.remote_packets, 2u * 4) << "two blocks, 128 bytes each";
-  EXPECT_EQ(wide.counts.remote_packets, 2u * 32);
+  EXPECT_EQ(own.counts.shared.remote_packets, 0u);
+  EXPECT_EQ(other.counts.shared.remote_packets, 2u * 4) << "two blocks, 128 bytes each";
+  EXPECT_EQ(wide.counts.shared.remote_packets, 2u * 32);
   EXPECT_NEAR((other.path[0] - own.path[0]) / 2,
               expected.remote + 4 * expected.remote_busy - expected.shared, 5);
 }

@@ -38,33 +38,33 @@ std::vector<std::pair<std::string, double>> Counts::Figures() const {
   add("code_instructions", code_instructions);
   add("branches", branches);
   add("divergent_branches", divergent_branches);
-  add("tensor_flops", tensor_flops);
-  add("global_loads", global_loads);
-  add("global_stores", global_stores);
-  add("global_load_sectors", global_load_sectors);
-  add("global_store_sectors", global_store_sectors);
-  add("global_load_bytes", global_load_bytes);
-  add("global_store_bytes", global_store_bytes);
-  add("unique_load_sectors", unique_load_sectors);
-  add("unique_store_sectors", unique_store_sectors);
-  add("updated_sectors", updated_sectors);
-  add("common_load_sectors", common_load_sectors);
-  add("l1_hit_sectors", l1_hit_sectors);
-  add("reuse_distance", reuse_distance);
-  add("global_wavefronts", global_wavefronts);
-  add("late_turns", late_turns);
-  add("shared_requests", shared_requests);
-  add("shared_wavefronts", shared_wavefronts);
-  add("remote_packets", remote_packets);
-  add("issued_wavefronts", issued_wavefronts);
-  add("async_wavefronts", async_wavefronts);
+  add("tensor_flops", tensor.flops);
+  add("global_loads", global.loads);
+  add("global_stores", global.stores);
+  add("global_load_sectors", global.load_sectors);
+  add("global_store_sectors", global.store_sectors);
+  add("global_load_bytes", global.load_bytes);
+  add("global_store_bytes", global.store_bytes);
+  add("unique_load_sectors", global.unique_load_sectors);
+  add("unique_store_sectors", global.unique_store_sectors);
+  add("updated_sectors", global.updated_sectors);
+  add("common_load_sectors", global.common_load_sectors);
+  add("l1_hit_sectors", global.l1_hit_sectors);
+  add("reuse_distance", global.reuse_distance);
+  add("global_wavefronts", global.wavefronts);
+  add("late_turns", global.late_wavefronts);
+  add("shared_requests", shared.requests);
+  add("shared_wavefronts", shared.wavefronts);
+  add("remote_packets", shared.remote_packets);
+  add("issued_wavefronts", shared.issued_wavefronts);
+  add("async_wavefronts", shared.async_wavefronts);
   add("local_requests", local_requests);
   add("spilled_words", spilled_words);
-  add("atomics", atomics);
+  add("atomics", global.atomics);
   add("barriers", barriers);
   add("async_copy_bytes", async_copy_bytes);
-  add("bulk_sectors", bulk_sectors);
-  add("reread_sectors", reread_sectors);
+  add("bulk_sectors", global.bulk_sectors);
+  add("reread_sectors", global.reread_sectors);
   add("path_l2", path[0]);
   add("path_dram", path[1]);
   add("longest_path_dram", longest_path[1]);
@@ -73,62 +73,78 @@ std::vector<std::pair<std::string, double>> Counts::Figures() const {
   return figures;
 }
 
-Counts& Counts::operator+=(const Counts& o) {
-  for (size_t i = 0; i < warp_instructions.size(); ++i) {
-    warp_instructions[i] += o.warp_instructions[i];
-    thread_instructions[i] += o.thread_instructions[i];
-  }
-  branches += o.branches;
-  divergent_branches += o.divergent_branches;
-  tensor_flops += o.tensor_flops;
-  mma_work += o.mma_work;
-  wgmma_work += o.wgmma_work;
-  global_loads += o.global_loads;
-  global_stores += o.global_stores;
-  global_load_sectors += o.global_load_sectors;
-  global_store_sectors += o.global_store_sectors;
-  global_load_bytes += o.global_load_bytes;
-  global_store_bytes += o.global_store_bytes;
-  unique_load_sectors += o.unique_load_sectors;
-  unique_store_sectors += o.unique_store_sectors;
-  updated_sectors += o.updated_sectors;
-  common_load_sectors = std::max(common_load_sectors, o.common_load_sectors);
-  shared_requests += o.shared_requests;
-  shared_wavefronts += o.shared_wavefronts;
-  remote_packets += o.remote_packets;
-  issued_wavefronts += o.issued_wavefronts;
-  async_wavefronts += o.async_wavefronts;
-  local_requests += o.local_requests;
-  spilled_words += o.spilled_words;
-  atomics += o.atomics;
-  barriers += o.barriers;
-  async_copy_bytes += o.async_copy_bytes;
-  bulk_sectors += o.bulk_sectors;
-  reread_sectors += o.reread_sectors;
-  for (size_t i = 0; i < pipe_uses.size(); ++i) pipe_uses[i] += o.pipe_uses[i];
-  issued += o.issued;
-  code_instructions = std::max(code_instructions, o.code_instructions);
-  global_wavefronts += o.global_wavefronts;
-  late_turns += o.late_turns;
-  l1_hit_sectors += o.l1_hit_sectors;
-  reuse_distance += o.reuse_distance;
-  for (size_t i = 0; i < path.size(); ++i) {
-    path[i] += o.path[i];
-    longest_path[i] = std::max(longest_path[i], o.longest_path[i]);
-  }
-  blocks += o.blocks;
-  warps += o.warps;
+namespace {
+
+constexpr uint64_t GlobalCounts::* kGlobalSums[] = {&GlobalCounts::loads,
+                                                    &GlobalCounts::stores,
+                                                    &GlobalCounts::load_sectors,
+                                                    &GlobalCounts::store_sectors,
+                                                    &GlobalCounts::load_bytes,
+                                                    &GlobalCounts::store_bytes,
+                                                    &GlobalCounts::unique_load_sectors,
+                                                    &GlobalCounts::unique_store_sectors,
+                                                    &GlobalCounts::updated_sectors,
+                                                    &GlobalCounts::l1_hit_sectors,
+                                                    &GlobalCounts::reuse_distance,
+                                                    &GlobalCounts::reread_sectors,
+                                                    &GlobalCounts::bulk_sectors,
+                                                    &GlobalCounts::wavefronts,
+                                                    &GlobalCounts::late_wavefronts,
+                                                    &GlobalCounts::atomics};
+constexpr uint64_t SharedCounts::* kSharedSums[] = {
+    &SharedCounts::requests, &SharedCounts::wavefronts, &SharedCounts::remote_packets,
+    &SharedCounts::issued_wavefronts, &SharedCounts::async_wavefronts};
+constexpr uint64_t Counts::* kSums[] = {
+    &Counts::branches, &Counts::divergent_branches, &Counts::local_requests, &Counts::spilled_words,
+    &Counts::barriers, &Counts::async_copy_bytes,   &Counts::issued,         &Counts::blocks,
+    &Counts::warps};
+
+template <class Array>
+void AddElements(Array& to, const Array& from) {
+  for (size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+}
+
+}  // namespace
+
+GlobalCounts& GlobalCounts::operator+=(const GlobalCounts& other) {
+  for (const auto field : kGlobalSums) this->*field += other.*field;
+  common_load_sectors = std::max(common_load_sectors, other.common_load_sectors);
+  return *this;
+}
+SharedCounts& SharedCounts::operator+=(const SharedCounts& other) {
+  for (const auto field : kSharedSums) this->*field += other.*field;
+  return *this;
+}
+TensorCounts& TensorCounts::operator+=(const TensorCounts& other) {
+  flops += other.flops;
+  mma_work += other.mma_work;
+  wgmma_work += other.wgmma_work;
+  return *this;
+}
+
+Counts& Counts::operator+=(const Counts& other) {
+  for (const auto field : kSums) this->*field += other.*field;
+  AddElements(warp_instructions, other.warp_instructions);
+  AddElements(thread_instructions, other.thread_instructions);
+  AddElements(pipe_uses, other.pipe_uses);
+  AddElements(path, other.path);
+  tensor += other.tensor;
+  global += other.global;
+  shared += other.shared;
+  code_instructions = std::max(code_instructions, other.code_instructions);
+  for (size_t i = 0; i < path.size(); ++i)
+    longest_path[i] = std::max(longest_path[i], other.longest_path[i]);
   return *this;
 }
 
 OpCounts OpCounts::Of(const Counts& c) {
-  return {c.global_loads + c.global_stores,
-          c.global_load_sectors + c.global_store_sectors,
-          c.global_load_bytes + c.global_store_bytes,
-          c.shared_requests,
-          c.shared_wavefronts,
+  return {c.global.loads + c.global.stores,
+          c.global.load_sectors + c.global.store_sectors,
+          c.global.load_bytes + c.global.store_bytes,
+          c.shared.requests,
+          c.shared.wavefronts,
           c.local_requests,
-          c.atomics,
+          c.global.atomics,
           c.branches,
           c.divergent_branches};
 }

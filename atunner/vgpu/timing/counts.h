@@ -1,4 +1,4 @@
-// What a launch did, counted. The estimator turns this into time.
+// Counters of a launch, from which the estimator predicts its time.
 #pragma once
 
 #include <array>
@@ -22,67 +22,85 @@ enum class OpClass : uint8_t {
 };
 std::string_view Name(OpClass op_class);
 
-struct Counts {
-  /// Issued, per warp
-  std::array<uint64_t, static_cast<size_t>(OpClass::kCount)> warp_instructions{};
-  /// Times active lanes
-  std::array<uint64_t, static_cast<size_t>(OpClass::kCount)> thread_instructions{};
-  /// Executed by a warp
-  uint64_t branches = 0;
-  /// Of those, both sides taken
-  uint64_t divergent_branches = 0;
-  double tensor_flops = 0;  ///< of tensor instructions, 2 per multiply-add
-  /// Of those mma and wmma, as elements of 16 bits: wider ones take longer
-  double mma_work = 0;
-  double wgmma_work = 0;      ///< likewise wgmma
-  uint64_t global_loads = 0;  ///< warp requests
-  uint64_t global_stores = 0;
-  uint64_t global_load_sectors = 0;  ///< 32-byte sectors, per request
-  uint64_t global_store_sectors = 0;
-  uint64_t global_load_bytes = 0;  ///< asked for by the lanes
-  uint64_t global_store_bytes = 0;
+/// Accesses to global memory. A sector has 32 bytes; a request is one instruction of a warp.
+struct GlobalCounts {
+  uint64_t loads = 0;  ///< requests
+  uint64_t stores = 0;
+  uint64_t load_sectors = 0;  ///< distinct within each request, summed over requests
+  uint64_t store_sectors = 0;
+  uint64_t load_bytes = 0;  ///< that the lanes asked for
+  uint64_t store_bytes = 0;
   uint64_t unique_load_sectors = 0;  ///< distinct within each block, summed over blocks
   uint64_t unique_store_sectors = 0;
-  uint64_t updated_sectors = 0;      ///< of these, loaded by the same block as well
-  uint64_t common_load_sectors = 0;  ///< that every block loads; of the launch
-  uint64_t shared_requests = 0;
-  uint64_t shared_wavefronts = 0;  ///< bank conflicts make more than the data needs
-  uint64_t remote_packets = 0;     ///< in which other blocks' shared memory comes
-  /// Of the load/store unit, as the machine code asks; 0 = that is not known
-  uint64_t issued_wavefronts = 0;
-  uint64_t async_wavefronts = 0;  ///< of shared and global ones those of wgmma and of bulk copies
-  /// Times the places that a warp's lanes access in their memories
-  uint64_t local_requests = 0;
-  /// Of four bytes a lane, that warps store for want of registers and load again
-  uint64_t spilled_words = 0;
-  uint64_t atomics = 0;   ///< global atomic lanes
-  uint64_t barriers = 0;  ///< per warp
-  uint64_t async_copy_bytes = 0;
-  uint64_t bulk_sectors = 0;  ///< global ones that bulk copies read or write
-  /// That copies past L1 and evict-first loads read again
-  uint64_t reread_sectors = 0;
-  /// Warp instructions as the assembler makes them, per pipe
-  std::array<uint64_t, kPipes> pipe_uses{};
-  uint64_t issued = 0;             ///< of them in all, control flow included
-  uint64_t code_instructions = 0;  ///< distinct ones that ran
-  uint64_t global_wavefronts = 0;  ///< cycles of the load/store unit for global requests
-  /// And as many more while what they want is on its way to L1
-  uint64_t late_turns = 0;
-  uint64_t l1_hit_sectors = 0;  ///< of loads: seen before by the block
-  /// Of those, in distinct sectors that the block read since, summed
+  uint64_t updated_sectors = 0;      ///< part of unique_store_sectors that the block loaded as well
+  uint64_t common_load_sectors = 0;  ///< that every block of the launch loads
+  uint64_t l1_hit_sectors = 0;       ///< of loads, that the block has accessed before
+  /// Per sector of l1_hit_sectors, the distinct sectors that the block has read since; summed.
   uint64_t reuse_distance = 0;
-  std::array<double, 2>
-      /// Cycles from a block's start to its end without company: misses served by L2, by DRAM
-      path{};
-  std::array<double, 2> longest_path{};  ///< of a block
+  uint64_t reread_sectors = 0;   ///< read again by copies that bypass L1 and by evict-first loads
+  uint64_t bulk_sectors = 0;     ///< read or written by bulk copies
+  uint64_t wavefronts = 0;       ///< cycles of the load/store unit
+  uint64_t late_wavefronts = 0;  ///< further cycles for requests whose data is not yet in L1
+  uint64_t atomics = 0;          ///< lanes
+
+  GlobalCounts& operator+=(const GlobalCounts& other);
+};
+
+/// Accesses to shared memory. A wavefront is a cycle of the load/store unit.
+struct SharedCounts {
+  uint64_t requests = 0;
+  uint64_t wavefronts = 0;      ///< bank conflicts make more of them than the data needs
+  uint64_t remote_packets = 0;  ///< that carry data of other blocks' shared memory
+  /// Of the load/store unit, shared and global, by the machine code; 0 = unknown
+  uint64_t issued_wavefronts = 0;
+  uint64_t async_wavefronts = 0;  ///< shared and global, of wgmma and bulk copies
+
+  SharedCounts& operator+=(const SharedCounts& other);
+};
+
+/// Multiply-adds of tensor cores, 2 FLOP each.
+struct TensorCounts {
+  double flops = 0;
+  /// FLOP of mma and wmma, scaled to elements of 16 bits: wider elements take longer.
+  double mma_work = 0;
+  double wgmma_work = 0;  ///< the same for wgmma
+
+  /// Adds products of elements of `bits` bits by mma.
+  void AddProducts(double more_flops, int bits) {
+    flops += more_flops;
+    mma_work += more_flops * bits / 16;
+  }
+  TensorCounts& operator+=(const TensorCounts& other);
+};
+
+/// Everything that a launch counts.
+struct Counts {
+  /// Executed by warps, per class
+  std::array<uint64_t, static_cast<size_t>(OpClass::kCount)> warp_instructions{};
+  /// Executed by threads, per class
+  std::array<uint64_t, static_cast<size_t>(OpClass::kCount)> thread_instructions{};
+  uint64_t branches = 0;            ///< executed by warps
+  uint64_t divergent_branches = 0;  ///< of these, with lanes on both sides
+  TensorCounts tensor;
+  GlobalCounts global;
+  SharedCounts shared;
+  /// Distinct elements of local memory that the lanes of a request access, summed over requests
+  uint64_t local_requests = 0;
+  /// Words of four bytes per lane that warps store for want of registers and load again
+  uint64_t spilled_words = 0;
+  uint64_t barriers = 0;  ///< executed by warps
+  uint64_t async_copy_bytes = 0;
+  /// Machine instructions of warps, as the assembler makes them, per pipe
+  std::array<uint64_t, kPipes> pipe_uses{};
+  uint64_t issued = 0;             ///< all machine instructions of warps, control flow included
+  uint64_t code_instructions = 0;  ///< distinct machine instructions that ran
+  /// Cycles from a block's start to its end if it had the SM to itself, summed over blocks: with
+  /// L1 misses served by L2, and by DRAM.
+  std::array<double, 2> path{};
+  std::array<double, 2> longest_path{};  ///< the largest of one block
   uint64_t blocks = 0;
   uint64_t warps = 0;
 
-  /// Products of tensor elements of `bits` bits by mma.
-  void AddProducts(double flops, int bits) {
-    tensor_flops += flops;
-    mma_work += flops * bits / 16;
-  }
   uint64_t TotalWarpInstructions() const;
   uint64_t TotalThreadInstructions() const;
   Counts& operator+=(const Counts& other);
@@ -90,19 +108,19 @@ struct Counts {
   std::vector<std::pair<std::string, double>> Figures() const;
 };
 
-/// What one operation asked of memory, beyond how often it ran.
+/// Memory accesses and branches of one operation.
 struct OpCounts {
-  uint64_t global_requests = 0;  ///< of a warp, loads and stores
+  uint64_t global_requests = 0;  ///< loads and stores of warps
   uint64_t global_sectors = 0;
-  uint64_t global_bytes = 0;  ///< asked for by the lanes
+  uint64_t global_bytes = 0;  ///< that the lanes asked for
   uint64_t shared_requests = 0;
   uint64_t shared_wavefronts = 0;
   uint64_t local_requests = 0;
-  uint64_t atomics = 0;  ///< global, lanes
+  uint64_t atomics = 0;  ///< lanes, in global memory
   uint64_t branches = 0;
   uint64_t divergent_branches = 0;
 
-  /// Of what a launch counted so far; the difference of two is one operation's share.
+  /// The part of a launch's counts so far. The difference of two is one operation's share.
   static OpCounts Of(const Counts& counts);
   OpCounts& operator+=(const OpCounts& other);
   OpCounts operator-(const OpCounts& other) const;
@@ -118,8 +136,8 @@ struct LineCount {
   uint64_t ThreadInstructions() const;
   LineCount& operator+=(const LineCount& other);
 };
-/// By file and line as the compiler names them; without line information "" and the line of the
-/// PTX.
+/// Counts by file and line of the source as the compiler names them. Without line information the
+/// file is "" and the line one of the PTX.
 using LineCounts = std::map<std::pair<std::string, uint32_t>, LineCount>;
 
 }  // namespace atunner::vgpu

@@ -94,7 +94,7 @@ double Rounds(const EstimateInput& in) {
 /// What an SM has asked of DRAM while it waits, over its share of what DRAM brings in that time; at
 /// least 1.
 double AskedAhead(const EstimateInput& in) {
-  const double asked = static_cast<double>(in.counts.unique_load_sectors) * kSectorBytes /
+  const double asked = static_cast<double>(in.counts.global.unique_load_sectors) * kSectorBytes /
                        Executed(in) / WaitsForDram(in);
   const double bytes_per_clk = in.calibration.dram_gbps / in.profile->clock_ghz / in.profile->sms;
   return std::max(1.0, Resident(in.occupancy, in.shape, *in.profile) * asked /
@@ -116,7 +116,7 @@ double MemorySharpness(const EstimateInput& in) {
 /// until loads that take different times have drawn them apart; those that wait for the same bulk
 /// copies always are.
 double FreeWarps(const EstimateInput& in) {
-  if (in.counts.bulk_sectors > 0) return 1;
+  if (in.counts.global.bulk_sectors > 0) return 1;
   constexpr double kInStep = 32;  // latencies of L2 after each barrier
   const double warps = std::max(1.0, static_cast<double>(in.shape.block.Count()) / 32);
   const double in_step = static_cast<double>(in.counts.barriers) / warps * kInStep *
@@ -144,7 +144,7 @@ double TensorClocks(const EstimateInput& in, double flops) {
 /// An SM whose tensor cores are at work runs slower, all of it: `ncu` sees 1.72 to 1.78 GHz on an
 /// H200, 1.95 to 1.98 in other kernels.
 double ClockGhz(const EstimateInput& in) {
-  return in.profile->clock_ghz * (in.counts.wgmma_work > 0 ? in.calibration.wgmma_share : 1);
+  return in.profile->clock_ghz * (in.counts.tensor.wgmma_work > 0 ? in.calibration.wgmma_share : 1);
 }
 
 /// That asynchronous copies bring into each SM where all load.
@@ -157,10 +157,11 @@ double AsyncBytesPerClk(const EstimateInput& in) {
 /// path has waited for it.
 Share Beside(const EstimateInput& in) {
   const double blocks = Executed(in);
-  const double sectors = static_cast<double>(in.counts.bulk_sectors);
-  return Worst({{"tensor cores", TensorClocks(in, in.counts.wgmma_work)},
-                {"shared memory beside", static_cast<double>(in.counts.async_wavefronts) / blocks},
-                {"L2 port", sectors * kSectorBytes / AsyncBytesPerClk(in) / blocks}});
+  const double sectors = static_cast<double>(in.counts.global.bulk_sectors);
+  return Worst(
+      {{"tensor cores", TensorClocks(in, in.counts.tensor.wgmma_work)},
+       {"shared memory beside", static_cast<double>(in.counts.shared.async_wavefronts) / blocks},
+       {"L2 port", sectors * kSectorBytes / AsyncBytesPerClk(in) / blocks}});
 }
 
 /// Share of what a cache lost when it is read again after `meanwhile` other bytes.
@@ -191,12 +192,12 @@ double SpilledBytes(const EstimateInput& in) {
 /// Sectors that an average block loads, without those of asynchronous copies.
 double LoadedSectors(const EstimateInput& in) {
   const double async = static_cast<double>(in.counts.async_copy_bytes) / kSectorBytes;
-  return (static_cast<double>(in.counts.unique_load_sectors) - async) / Executed(in);
+  return (static_cast<double>(in.counts.global.unique_load_sectors) - async) / Executed(in);
 }
 
 /// Those of them that all blocks load.
 double CommonSectorsOf(const EstimateInput& in) {
-  return std::min(static_cast<double>(in.counts.common_load_sectors),
+  return std::min(static_cast<double>(in.counts.global.common_load_sectors),
                   std::max(0.0, LoadedSectors(in)));
 }
 
@@ -248,31 +249,31 @@ std::vector<Share> Pipes(const EstimateInput& in) {
       {clocks(fma + imad, p.fp32_per_clk), clocks(imad, p.imad_per_clk), clocks(alu, p.int_per_clk),
        clocks(alu + either + imad, 2 * p.int_per_clk),
        clocks(fma + imad + alu + either, p.fp32_per_clk + p.int_per_clk)});
-  const double requests = per_block(c.shared_requests + c.global_loads + c.global_stores);
-  const double wavefronts = per_block(c.shared_wavefronts + c.global_wavefronts + c.local_requests -
-                                      c.async_wavefronts);
+  const double requests = per_block(c.shared.requests + c.global.loads + c.global.stores);
+  const double wavefronts = per_block(c.shared.wavefronts + c.global.wavefronts + c.local_requests -
+                                      c.shared.async_wavefronts);
   const double assumed = std::max(wavefronts,
                                   (requests + per_block(c.local_requests)) * LeastWavefronts(p)) +
                          std::max(0.0, uses(Pipe::kLsu) - requests);
   const double issued =
       // accesses that were merged
-      c.issued_wavefronts > 0 ? per_block(c.issued_wavefronts) : assumed;
-  const double late = per_block(c.late_turns) -
-                      per_block(c.global_loads) * (LeastWavefronts(p) - 1);
+      c.shared.issued_wavefronts > 0 ? per_block(c.shared.issued_wavefronts) : assumed;
+  const double late = per_block(c.global.late_wavefronts) -
+                      per_block(c.global.loads) * (LeastWavefronts(p) - 1);
   const double lsu = issued + std::max(0.0, late) * LateShare(in);
-  const double sectors = per_block(c.unique_load_sectors + c.unique_store_sectors +
-                                   c.reread_sectors);
-  const double passing = sectors - per_block(c.bulk_sectors) - LeftByOthers(in);
+  const double sectors = per_block(c.global.unique_load_sectors + c.global.unique_store_sectors +
+                                   c.global.reread_sectors);
+  const double passing = sectors - per_block(c.global.bulk_sectors) - LeftByOthers(in);
   const double port = (std::max(0.0, passing) * kSectorBytes + SpilledBytes(in)) / kPortBytesPerClk;
-  return {
-      {"instruction issue", per_block(c.issued) / p.schedulers_per_sm},
-      {"arithmetic", arithmetic},
-      {"special functions", clocks(uses(Pipe::kSfu), p.sfu_per_clk)},
-      {"float64", clocks(uses(Pipe::kFp64), p.fp64_per_clk)},
-      {"tensor cores", TensorClocks(in, c.mma_work / in.calibration.mma_share)},
-      {"shared memory and L1", lsu * WavefrontClocks(p)},
-      {"other blocks' shared memory", per_block(c.remote_packets) * in.calibration.remote_busy_clk},
-      {"L2 port", port}};
+  return {{"instruction issue", per_block(c.issued) / p.schedulers_per_sm},
+          {"arithmetic", arithmetic},
+          {"special functions", clocks(uses(Pipe::kSfu), p.sfu_per_clk)},
+          {"float64", clocks(uses(Pipe::kFp64), p.fp64_per_clk)},
+          {"tensor cores", TensorClocks(in, c.tensor.mma_work / in.calibration.mma_share)},
+          {"shared memory and L1", lsu * WavefrontClocks(p)},
+          {"other blocks' shared memory",
+           per_block(c.shared.remote_packets) * in.calibration.remote_busy_clk},
+          {"L2 port", port}};
 }
 
 /// Bytes of the whole launch.
@@ -308,12 +309,12 @@ double Together(const EstimateInput& in, double reads) {
 /// `reads`: blocks that read the same byte.
 Reread RereadOf(const EstimateInput& in, double reads) {
   const Counts& c = in.counts;
-  if (c.l1_hit_sectors == 0) return {};
+  if (c.global.l1_hit_sectors == 0) return {};
   const double resident = Resident(in.occupancy, in.shape, *in.profile);
-  const double distance = kSectorBytes * static_cast<double>(c.reuse_distance) /
-                          static_cast<double>(c.l1_hit_sectors);
+  const double distance = kSectorBytes * static_cast<double>(c.global.reuse_distance) /
+                          static_cast<double>(c.global.l1_hit_sectors);
   const double l1 = L1Bytes(*in.profile, in.resources, in.shape, in.occupancy);
-  const double bytes = kSectorBytes * static_cast<double>(c.l1_hit_sectors);
+  const double bytes = kSectorBytes * static_cast<double>(c.global.l1_hit_sectors);
   const double from_l2 = bytes * Misses(l1, resident * distance);
   const double all = std::min(BlocksAtWork(in) * distance / Together(in, reads),
                               in.footprint_bytes);
@@ -332,10 +333,11 @@ Traffic TrafficOf(const EstimateInput& in) {
   const double blocks = static_cast<double>(in.shape.grid.Count());
   const double scale = blocks / Executed(in);
   Traffic t;
-  const double again = static_cast<double>(in.counts.reread_sectors) * kSectorBytes * scale;
-  t.load = static_cast<double>(in.counts.unique_load_sectors) * kSectorBytes * scale;
-  t.store = static_cast<double>(in.counts.unique_store_sectors) * kSectorBytes * scale;
-  const double updated = static_cast<double>(in.counts.updated_sectors) * kSectorBytes * scale;
+  const double again = static_cast<double>(in.counts.global.reread_sectors) * kSectorBytes * scale;
+  t.load = static_cast<double>(in.counts.global.unique_load_sectors) * kSectorBytes * scale;
+  t.store = static_cast<double>(in.counts.global.unique_store_sectors) * kSectorBytes * scale;
+  const double updated = static_cast<double>(in.counts.global.updated_sectors) * kSectorBytes *
+                         scale;
   const double distinct = std::min(t.load + t.store - updated, in.footprint_bytes);
   t.dram_write = std::min(t.store, distinct);
   const double first_read = std::max(distinct - t.dram_write, 0.0) +
@@ -343,7 +345,7 @@ Traffic TrafficOf(const EstimateInput& in) {
   t.dram_read = std::min(t.load, first_read);
   t.load += again - LeftByOthers(in) * kSectorBytes * blocks;
   t.async = std::min(t.load, static_cast<double>(in.counts.async_copy_bytes) * scale);
-  const double bulk = static_cast<double>(in.counts.bulk_sectors) * kSectorBytes * scale;
+  const double bulk = static_cast<double>(in.counts.global.bulk_sectors) * kSectorBytes * scale;
   t.awaited = std::min(t.async, bulk / Resident(in.occupancy, in.shape, *in.profile));
   // Blocks that read what others read find it in L2, unless more than L2 holds went by; what all
   // read all the time stays.
@@ -392,8 +394,10 @@ double Imbalance(const EstimateInput& in) {
 /// yet, and the results, which all SMs hold in registers until their sums are complete and then
 /// store at the same time.
 double Exposed(const EstimateInput& in, const Traffic& traffic) {
-  if (in.counts.wgmma_work + in.counts.mma_work <= 0 || in.counts.async_copy_bytes == 0) return 0;
-  const double map = in.counts.bulk_sectors > 0
+  if (in.counts.tensor.wgmma_work + in.counts.tensor.mma_work <= 0 ||
+      in.counts.async_copy_bytes == 0)
+    return 0;
+  const double map = in.counts.global.bulk_sectors > 0
                          ? in.calibration.tensor_map_clk / in.profile->clock_ghz
                          : 0;
   return map +
@@ -561,7 +565,7 @@ Estimate EstimateTime(const EstimateInput& in) {
   estimate.flops = (static_cast<double>(
                         in.counts.warp_instructions[static_cast<size_t>(OpClass::kFp32)]) *
                         64 +
-                    in.counts.tensor_flops) *
+                    in.counts.tensor.flops) *
                    scale;
   estimate.occupancy = in.occupancy.share;
   return estimate;

@@ -80,7 +80,7 @@ TEST(EstimateSample, HoldsAsManyEmptyBlocksAsTheGrid) {
   const auto out = gpu.Allocate(256).value();
   std::vector<std::pair<uint64_t, uint64_t>> seen;
   gpu.Observe([&](const EstimateInput& in) {
-    seen.emplace_back(in.counts.global_stores, in.blocks_executed);
+    seen.emplace_back(in.counts.global.stores, in.blocks_executed);
   });
   for (const uint32_t width : {4000u, 4001u, 4167u}) {
     const KernelArg args[] = {KernelArg::Address(out->address())};

@@ -19,9 +19,9 @@ EstimateInput Streaming() {
   in.resources.registers = 32;
   in.occupancy = {8, 64, 1, "warps"};
   in.blocks_executed = 10;
-  in.counts.unique_load_sectors = 10 * 4096;
-  in.counts.unique_store_sectors = 10 * 4096;
-  in.counts.global_wavefronts = 10 * 2048;
+  in.counts.global.unique_load_sectors = 10 * 4096;
+  in.counts.global.unique_store_sectors = 10 * 4096;
+  in.counts.global.wavefronts = 10 * 2048;
   in.counts.issued = 10 * 20000;
   in.counts.pipe_uses[static_cast<size_t>(Pipe::kFma)] = 10 * 8000;
   in.counts.code_instructions = 200;
@@ -53,12 +53,12 @@ TEST(Estimate, MoreWorkIsNeverFaster) {
     change(in);
     return Time(in) >= base;
   };
-  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.unique_load_sectors *= 2; }));
+  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.global.unique_load_sectors *= 2; }));
   EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.issued *= 10; }));
-  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.shared_wavefronts += 1000000; }));
-  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.mma_work += 1e12; }));
-  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.wgmma_work += 1e12; }));
-  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.remote_packets += 1000000; }));
+  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.shared.wavefronts += 1000000; }));
+  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.tensor.mma_work += 1e12; }));
+  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.tensor.wgmma_work += 1e12; }));
+  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.shared.remote_packets += 1000000; }));
   EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.local_requests += 1000000; }));
   EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.code_instructions = 20000; }));
   EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.path[1] *= 4; }));
@@ -104,7 +104,7 @@ TEST(Estimate, ATailCostsAWave) {
 TEST(Estimate, BlocksAtOnceEndWithTheLongest) {
   EstimateInput in = Streaming();
   in.counts.path = {10 * 5e5, 10 * 5e5};
-  in.counts.wgmma_work = 10 * 4.5e5 * 2 * 2048;
+  in.counts.tensor.wgmma_work = 10 * 4.5e5 * 2 * 2048;
   in.occupancy = {1, 8, 0.125, "shared memory"};
   in.shape.grid.x = 132;
   const double alike = Time(in);
@@ -138,7 +138,7 @@ TEST(Estimate, TensorCoresSlowTheClock) {
   EstimateInput in = Streaming();
   in.counts.path = {10 * 4e7, 10 * 4e7};
   const double without = Time(in);
-  in.counts.wgmma_work = 1;
+  in.counts.tensor.wgmma_work = 1;
   EXPECT_NEAR(Time(in) / without, 1 / in.calibration.wgmma_share, 0.01);
 }
 
@@ -146,11 +146,11 @@ TEST(Estimate, WhatRunsBesideIsNotAddedToThePath) {
   EstimateInput in = Streaming();
   in.counts.path = {10 * 4e5, 10 * 4e5};
   in.occupancy = {1, 8, 0.125, "shared memory"};
-  in.counts.wgmma_work = 1;
+  in.counts.tensor.wgmma_work = 1;
   const double path = Time(in);
-  in.counts.wgmma_work = 10 * 3.5e5 * 2 * 2048;
+  in.counts.tensor.wgmma_work = 10 * 3.5e5 * 2 * 2048;
   EXPECT_EQ(Time(in), path);
-  in.counts.wgmma_work *= 2;
+  in.counts.tensor.wgmma_work *= 2;
   EXPECT_GT(Time(in), 1.5 * path);
   EXPECT_EQ(EstimateTime(in).limiter, "tensor cores");
 }
@@ -163,9 +163,9 @@ TEST(Estimate, OnlyOtherBlocksHideTheStoresOfAProduct) {
   in.footprint_bytes = 132.0 * 8192 * 32;
   const auto cost = [&](uint32_t blocks) {
     in.shape.grid.x = blocks;
-    in.counts.mma_work = 0;
+    in.counts.tensor.mma_work = 0;
     const double streams = Time(in);
-    in.counts.mma_work = 1;
+    in.counts.tensor.mma_work = 1;
     return Time(in) - streams;
   };
   const double wave = 132.0 * 4096 * 32 / in.calibration.l2_gbps;
@@ -175,7 +175,7 @@ TEST(Estimate, OnlyOtherBlocksHideTheStoresOfAProduct) {
   EXPECT_NEAR(cost(264), wave, 0.1 * wave);
   EXPECT_NEAR(cost(2640), 10 * wave, wave);
   in.occupancy = {1, 8, 0.125, "shared memory"};
-  in.counts.bulk_sectors = 1;
+  in.counts.global.bulk_sectors = 1;
   EXPECT_NEAR(cost(132), wave + in.calibration.tensor_map_clk / in.profile->clock_ghz, 0.1 * wave);
 }
 
@@ -183,7 +183,7 @@ TEST(Estimate, BulkCopiesReadAgainFromL2) {
   EstimateInput in = Streaming();
   const double once = EstimateTime(in).dram_bytes;
   const double time = Time(in);
-  in.counts.bulk_sectors = in.counts.reread_sectors = 10 * 400000;
+  in.counts.global.bulk_sectors = in.counts.global.reread_sectors = 10 * 400000;
   EXPECT_GT(Time(in), 2 * time);
   EXPECT_LT(EstimateTime(in).dram_bytes, 1.01 * once + 0.1 * 1320 * 400000 * 32)
       << "most of it comes from L2";
@@ -191,7 +191,7 @@ TEST(Estimate, BulkCopiesReadAgainFromL2) {
 
 TEST(Estimate, WhatIsUpdatedIsReadAndWritten) {
   EstimateInput in = Streaming();
-  in.counts.updated_sectors = in.counts.unique_store_sectors;
+  in.counts.global.updated_sectors = in.counts.global.unique_store_sectors;
   in.footprint_bytes /= 2;
   EXPECT_NEAR(EstimateTime(in).dram_bytes, EstimateTime(Streaming()).dram_bytes, 1);
 }
@@ -200,9 +200,9 @@ TEST(Estimate, WhatAllBlocksReadComesFromL1) {
   EstimateInput in = Streaming();
   in.resources.registers = 32;
   in.occupancy = {2, 16, 0.25, "shared memory"};
-  in.counts.unique_load_sectors = 10 * 2048;
-  in.counts.unique_store_sectors = 0;
-  in.counts.common_load_sectors = 1024;
+  in.counts.global.unique_load_sectors = 10 * 2048;
+  in.counts.global.unique_store_sectors = 0;
+  in.counts.global.common_load_sectors = 1024;
   in.footprint_bytes = (1320.0 + 1) * 1024 * 32;
   in.calibration.l2_gbps = 100;
   const double shared = Time(in);
@@ -210,11 +210,11 @@ TEST(Estimate, WhatAllBlocksReadComesFromL1) {
   in.calibration.l2_async_gbps = 100;
   const double past_l1 = Time(in);
   in.counts.async_copy_bytes = 0;
-  in.counts.common_load_sectors = 0;
+  in.counts.global.common_load_sectors = 0;
   const double own = Time(in);
   EXPECT_LT(shared, 0.65 * own) << "half of it is there already";
   EXPECT_GT(past_l1, 0.9 * own);
-  in.counts.common_load_sectors = 1024;
+  in.counts.global.common_load_sectors = 1024;
   in.shape.dynamic_shared_bytes = 110 << 10;
   EXPECT_GT(Time(in), 0.7 * own) << "shared memory leaves little of L1";
 }
@@ -223,15 +223,15 @@ TEST(Estimate, WhatIsInL1PassesNoPort) {
   EstimateInput in = Streaming();
   in.shape.grid.x = 132000;
   in.occupancy = {1, 8, 0.125, "registers"};
-  in.counts.unique_store_sectors = 0;
-  in.counts.issued = in.counts.global_wavefronts =
-      in.counts.pipe_uses[static_cast<size_t>(Pipe::kFma)] = 10;
+  in.counts.global.unique_store_sectors = 0;
+  in.counts.issued = in.counts.global
+                         .wavefronts = in.counts.pipe_uses[static_cast<size_t>(Pipe::kFma)] = 10;
   in.counts.path = {10 * 500, 10 * 500};
   in.footprint_bytes = 4096 * 32;
   in.calibration.l2_gbps = 1e9;
   EXPECT_EQ(EstimateTime(in).limiter, "L2 port");
   const double own = Time(in);
-  in.counts.common_load_sectors = 4096;
+  in.counts.global.common_load_sectors = 4096;
   EXPECT_LT(Time(in), 0.5 * own);
 }
 
@@ -259,9 +259,9 @@ TEST(Estimate, WhatAllBlocksReadStaysInL2) {
   in.shape.dynamic_shared_bytes = 28 << 10;  // L1 is too small for it
   in.footprint_bytes = 1320.0 * 4096 * 32;   // more than L2
   const double own = EstimateTime(in).dram_bytes;
-  in.counts.unique_load_sectors += 10 * 1024;
+  in.counts.global.unique_load_sectors += 10 * 1024;
   const double by_some = EstimateTime(in).dram_bytes;
-  in.counts.common_load_sectors = 1024;
+  in.counts.global.common_load_sectors = 1024;
   const double by_all = EstimateTime(in).dram_bytes;
   EXPECT_LT(by_all, by_some);
   EXPECT_NEAR(by_all / own, 1, 0.01);
@@ -273,9 +273,9 @@ TEST(Estimate, BlocksThatReadTheSameMeetInSmallCaches) {
   small.l2_bytes = 4 << 20;
   in.profile = &small;
   // Each block reads its sectors ten times, and no L1 keeps them meanwhile.
-  in.counts.unique_store_sectors = 0;
-  in.counts.l1_hit_sectors = 10 * 9 * 4096;
-  in.counts.reuse_distance = in.counts.l1_hit_sectors * 4096;
+  in.counts.global.unique_store_sectors = 0;
+  in.counts.global.l1_hit_sectors = 10 * 9 * 4096;
+  in.counts.global.reuse_distance = in.counts.global.l1_hit_sectors * 4096;
   const double bytes = 1320.0 * 4096 * 32;
   in.footprint_bytes = bytes;
   const double own = EstimateTime(in).dram_bytes;
@@ -289,7 +289,7 @@ TEST(Estimate, OneRoundOfLoadsIsHiddenByNothing) {
   EstimateInput in = Streaming();
   in.shape.grid.x = 132;
   in.counts.path = {10 * 5000, 10 * (5000 + in.calibration.dram_clk - in.calibration.l2_clk)};
-  in.counts.unique_store_sectors = 0;
+  in.counts.global.unique_store_sectors = 0;
   in.footprint_bytes = 132.0 * 4096 * 32;
   const auto part = [](const Estimate& estimate, const std::string& name) {
     for (const Estimate::Part& one : estimate.parts) {
@@ -340,10 +340,10 @@ TEST(Estimate, NamesWhatLimits) {
   in.counts.pipe_uses[static_cast<size_t>(Pipe::kSfu)] = 10 * 4000000;
   EXPECT_EQ(EstimateTime(in).limiter, "special functions");
   in = Streaming();
-  in.counts.mma_work = 1e13;
+  in.counts.tensor.mma_work = 1e13;
   EXPECT_EQ(EstimateTime(in).limiter, "tensor cores");
   in = Streaming();
-  in.counts.shared_wavefronts = 1000000000;
+  in.counts.shared.wavefronts = 1000000000;
   EXPECT_EQ(EstimateTime(in).limiter, "shared memory and L1");
   in = Streaming();
   in.counts = {};
@@ -356,13 +356,13 @@ TEST(Estimate, FewLoadStoreUnitsTakeTurns) {
   EXPECT_EQ(LatenciesOf(ampere, Calibration::Expected(ampere), 100).memory_turns, 2u);
   EXPECT_EQ(LatenciesOf(datacenter, Calibration::Expected(datacenter), 100).memory_turns, 1u);
   EstimateInput in = Streaming();
-  in.counts.shared_requests = in.counts.shared_wavefronts = 10 * 1000000;
+  in.counts.shared.requests = in.counts.shared.wavefronts = 10 * 1000000;
   const double all = Time(in);
   DeviceProfile few = *in.profile;
   few.lsu_per_clk = 16;
   in.profile = &few;
   EXPECT_NEAR(Time(in) / all, 2, 0.1);
-  in.counts.shared_wavefronts *= 2;
+  in.counts.shared.wavefronts *= 2;
   EXPECT_NEAR(Time(in) / all, 2, 0.1) << "conflicts between the halves of a warp cost nothing more";
 }
 
@@ -370,8 +370,8 @@ TEST(Estimate, TuringMovesHalfAsManyBytesAClock) {
   const DeviceProfile turing = *FindProfile("RTX-2080-Ti");
   EXPECT_EQ(LatenciesOf(turing, Calibration::Expected(turing), 100).memory_turns, 1u);
   EstimateInput in = Streaming();
-  in.counts.shared_requests = 10 * 1000000;
-  in.counts.issued_wavefronts = 10 * 4000000;
+  in.counts.shared.requests = 10 * 1000000;
+  in.counts.shared.issued_wavefronts = 10 * 4000000;
   const double all = Time(in);
   DeviceProfile narrow = *in.profile;
   narrow.l1_bytes_per_clk = 64;
@@ -381,7 +381,7 @@ TEST(Estimate, TuringMovesHalfAsManyBytesAClock) {
 
 TEST(Estimate, SpillsThatL1CannotHoldPassIt) {
   EstimateInput in = Streaming();
-  in.counts.issued_wavefronts = in.counts.spilled_words = 10 * 500000;
+  in.counts.shared.issued_wavefronts = in.counts.spilled_words = 10 * 500000;
   in.resources.local_bytes = 16;
   const Estimate held = EstimateTime(in);
   in.resources.local_bytes = 200;
@@ -409,7 +409,7 @@ TEST(Estimate, WarpsThatRarelyMeetHideEachOther) {
   in.counts.barriers = 10 * 8 * 200;
   EXPECT_GT(Time(in), 1.1 * never);
   in.counts.barriers = 0;
-  in.counts.bulk_sectors = 1;
+  in.counts.global.bulk_sectors = 1;
   EXPECT_GT(Time(in), 1.1 * never) << "all wait for the same bulk copies";
 }
 

@@ -342,10 +342,10 @@ void FinishBlock(BlockState& x) {
     x.counting.total.path[i] += end[i];
     x.counting.total.longest_path[i] = std::max(x.counting.total.longest_path[i], end[i]);
   }
-  x.counting.total.unique_load_sectors += x.counting.load_sectors.size();
-  x.counting.total.unique_store_sectors += x.counting.store_sectors.size();
+  x.counting.total.global.unique_load_sectors += x.counting.load_sectors.size();
+  x.counting.total.global.unique_store_sectors += x.counting.store_sectors.size();
   x.counting.store_sectors.ForLines([&](uint64_t line, uint32_t sectors) {
-    x.counting.total.updated_sectors += static_cast<uint64_t>(
+    x.counting.total.global.updated_sectors += static_cast<uint64_t>(
         std::popcount(sectors & x.counting.load_sectors.SectorsOf(line)));
   });
   x.counting.common_sectors.Meet(x.counting.load_sectors);

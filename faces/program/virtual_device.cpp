@@ -1,4 +1,4 @@
-#include "faces/program/machine.h"
+#include "faces/program/virtual_device.h"
 
 #include <cxxabi.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ Order OrderOfEnvironment() {
   return *std::move(order);
 }
 
-/// "reduce<float, 256u>" of its mangled name, without what it returns and takes.
+/// A mangled name in readable form, without result and parameters: "reduce<float, 256u>".
 std::string Readable(const std::string& mangled) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> text(
@@ -45,14 +45,14 @@ std::string Readable(const std::string& mangled) {
   return name.starts_with("void ") ? name.substr(5) : name;
 }
 
-/// 90 of ".target sm_90a".
+/// ".target sm_90a" → 90.
 int TargetArch(const std::string& ptx) {
   constexpr std::string_view kTarget = ".target sm_";
   const size_t at = ptx.find(kTarget);
   return at == std::string::npos ? 0 : std::atoi(ptx.c_str() + at + kTarget.size());
 }
 
-/// What a GPU says of a kernel with this hazard; kSuccess: nothing, it goes on.
+/// The error that a GPU returns for a kernel with this hazard; kSuccess if it would go on.
 Code FaultOf(const Hazard& hazard) {
   switch (hazard.kind) {
     case Hazard::Kind::kRace:
@@ -72,8 +72,8 @@ Code FaultOf(const Hazard& hazard) {
   }
 }
 
-/// The PTX of what relocatable code was linked from, linked anew. Files without any are the
-/// toolkit's own.
+/// Links the PTX of the fat binaries that relocatable code was linked from. Those without PTX
+/// belong to the CUDA toolkit and are left out.
 Result<std::string> LinkedPtx(const char* const* images, int arch) {
   std::vector<std::string> texts;
   for (; *images != nullptr; ++images) {
@@ -92,45 +92,46 @@ std::string Misshapen(const std::string& kernel, const LaunchOutcome& outcome) {
 
 }  // namespace
 
-Machine& Machine::Get() {
-  static Machine* machine = [] {
-    auto* made = new Machine(OrderOfEnvironment());  // used until the process is gone
+VirtualDevice& VirtualDevice::Get() {
+  static VirtualDevice* virtual_device = [] {
+    auto* made = new VirtualDevice(OrderOfEnvironment());  // never deleted: used until the end
     std::atexit([] { Get().End(); });
     return made;
   }();
-  return *machine;
+  return *virtual_device;
 }
 
-Machine::Machine(Order order) : order_(std::move(order)), gpu_(order_.profile) {
+VirtualDevice::VirtualDevice(Order order) : order_(std::move(order)), gpu_(order_.profile) {
   gpu_.TrackMemory();
 }
 
-Module* Machine::AddModule(const char* image, const char* const* linked) {
+Result<std::string> VirtualDevice::PtxOf(const char* image, const char* const* linked) const {
   uint32_t magic = 0;
   std::memcpy(&magic, image, sizeof magic);
-  Result<std::string> ptx = std::string();
-  if (magic == kFatBinaryMagic) {
-    const auto binary = ReadFatBinary(image);
-    ptx = binary ? ChoosePtx(*binary, arch()) : std::unexpected(binary.error());
-    if (!ptx && linked != nullptr) {
-      if (auto again = LinkedPtx(linked, arch())) ptx = std::move(again);
-    }
-  } else if (magic == kElfMagic) {
-    ptx = Fail(ErrorCode::kUnsupported, "the program loads machine code (a cubin)", "",
-               "load PTX instead");
-  } else {
-    ptx = std::string(image);
+  if (magic == kElfMagic)
+    return Fail(ErrorCode::kUnsupported, "the program loads machine code (a cubin)", "",
+                "load PTX instead");
+  if (magic != kFatBinaryMagic) return std::string(image);
+  const auto binary = ReadFatBinary(image);
+  Result<std::string> ptx = binary ? ChoosePtx(*binary, arch()) : std::unexpected(binary.error());
+  if (!ptx && linked != nullptr) {
+    if (auto again = LinkedPtx(linked, arch())) return again;
   }
+  return ptx;
+}
+
+Module* VirtualDevice::AddModule(const char* image, const char* const* linked) {
+  Result<std::string> ptx = PtxOf(image, linked);
   auto module = ptx ? std::make_unique<Module>(*std::move(ptx))
                     : std::make_unique<Module>(ptx.error());
   return modules_.insert(std::move(module)).first->get();
 }
 
-void Machine::RemoveModule(Module* module) {
+void VirtualDevice::RemoveModule(Module* module) {
   std::erase_if(modules_, [&](const auto& known) { return known.get() == module; });
 }
 
-LoadedModule* Machine::Load(Module& module) {
+LoadedModule* VirtualDevice::Load(Module& module) {
   if (!module.loaded_ && !module.refused_) {
     CompiledModule compiled;
     compiled.ptx = std::move(module.ptx_);
@@ -145,42 +146,47 @@ LoadedModule* Machine::Load(Module& module) {
   return module.loaded_.get();
 }
 
-const ptx::Function* Machine::FindEntry(const Kernel& kernel) {
+const ptx::Function* VirtualDevice::FindEntry(const Kernel& kernel) {
   LoadedModule* module = Load(*kernel.module);
   return module == nullptr ? nullptr : gpu_.FindEntry(*module, kernel.name);
 }
 
-int Machine::PtxArch(Module& module) { return Load(module) == nullptr ? 0 : module.arch_; }
+int VirtualDevice::PtxArch(Module& module) { return Load(module) == nullptr ? 0 : module.arch_; }
 
-int Machine::BlocksPerSm(const ptx::Function& entry, const LaunchShape& shape) const {
+int VirtualDevice::BlocksPerSm(const ptx::Function& entry, const LaunchShape& shape) const {
   KernelResources resources;
   resources.static_shared_bytes = static_cast<uint32_t>(entry.shared_bytes);
   return ComputeOccupancy(profile(), resources, shape).blocks_per_sm;
 }
 
-std::optional<std::pair<uint64_t, uint64_t>> Machine::FindSymbol(Module& module,
-                                                                 const std::string& name) {
+std::optional<std::pair<uint64_t, uint64_t>> VirtualDevice::FindSymbol(Module& module,
+                                                                       const std::string& name) {
   LoadedModule* loaded = Load(module);
   if (loaded == nullptr) return std::nullopt;
   const auto found = gpu_.FindSymbol(*loaded, name);
   return found ? std::optional(*found) : std::nullopt;
 }
 
-Code Machine::Launch(const Kernel& kernel, const LaunchShape& shape, void** params) {
-  const ptx::Function* entry = FindEntry(kernel);
-  if (entry == nullptr) return kernel.module->refused_ ? kInvalidPtx : kInvalidDeviceFunction;
-  std::vector<KernelArg> args;
-  for (size_t i = 0; i < entry->params.size(); ++i)
-    args.push_back(
-        KernelArg::Value({static_cast<const std::byte*>(params[i]), entry->params[i].bytes}));
+LaunchOptions VirtualDevice::OptionsOfLaunches() const {
   LaunchOptions options;
   options.check_hazards = order_.groups != static_cast<uint8_t>(HazardGroup::kMemory);
   options.check_global = options.keep_going = true;
   options.groups = order_.groups;
   options.timeout_seconds = order_.timeout_seconds;
   options.max_warp_instructions_per_block = order_.max_instructions;
+  return options;
+}
+
+Code VirtualDevice::Launch(const Kernel& kernel, const LaunchShape& shape, void** params) {
+  const ptx::Function* entry = FindEntry(kernel);
+  if (entry == nullptr) return kernel.module->refused_ ? kInvalidPtx : kInvalidDeviceFunction;
+  std::vector<KernelArg> args;
+  for (size_t i = 0; i < entry->params.size(); ++i)
+    args.push_back(
+        KernelArg::Value({static_cast<const std::byte*>(params[i]), entry->params[i].bytes}));
   if (before_launch_) before_launch_();
-  const auto outcome = gpu_.Launch(*kernel.module->loaded_, kernel.name, shape, args, options);
+  const auto outcome = gpu_.Launch(*kernel.module->loaded_, kernel.name, shape, args,
+                                   OptionsOfLaunches());
   if (after_launch_) after_launch_();
   const std::string name = Readable(kernel.name);
   if (!outcome) return Misuse(kLaunchFailure, name + ": " + outcome.error().ToString());
@@ -189,24 +195,28 @@ Code Machine::Launch(const Kernel& kernel, const LaunchShape& shape, void** para
     return Misuse(cooperative ? kCooperativeTooLarge : kInvalidConfiguration,
                   Misshapen(name, *outcome));
   }
-  fwrite(outcome->printed.data(), 1, outcome->printed.size(), stdout);
+  AddFindings(name, *outcome);
+  return kSuccess;
+}
+
+void VirtualDevice::AddFindings(const std::string& kernel, const LaunchOutcome& outcome) {
+  fwrite(outcome.printed.data(), 1, outcome.printed.size(), stdout);
   ++findings_.launches;
-  findings_.blocks += outcome->blocks_executed;
+  findings_.blocks += outcome.blocks_executed;
   bool grew = findings_.launches == 1;
-  for (Hazard hazard : outcome->hazards) {
+  for (Hazard hazard : outcome.hazards) {
     if (fault_ == kSuccess) fault_ = FaultOf(hazard);
     hazard.kernel = Readable(hazard.kernel);
     grew |= findings_.Add(std::move(hazard));
   }
-  if (outcome->kind != LaunchOutcome::Kind::kCompleted && outcome->hazards.empty())
-    fault_ = Misuse(kLaunchFailure, name + ": " + outcome->message);
+  if (outcome.kind != LaunchOutcome::Kind::kCompleted && outcome.hazards.empty())
+    fault_ = Misuse(kLaunchFailure, kernel + ": " + outcome.message);
   if (grew) Report();
-  return kSuccess;
 }
 
-Code Machine::TakeFault() { return std::exchange(fault_, kSuccess); }
+Code VirtualDevice::TakeFault() { return std::exchange(fault_, kSuccess); }
 
-void* Machine::Allocate(uint64_t bytes, bool host) {
+void* VirtualDevice::Allocate(uint64_t bytes, bool host) {
   auto buffer = gpu_.Allocate(std::max<uint64_t>(bytes, 1));
   if (!buffer) return nullptr;
   const uint64_t address = (*buffer)->address();
@@ -219,7 +229,7 @@ void* Machine::Allocate(uint64_t bytes, bool host) {
   return pointer;
 }
 
-Code Machine::Free(void* address, const char* call) {
+Code VirtualDevice::Free(void* address, const char* call) {
   if (address == nullptr) return kSuccess;
   host_memory_.erase(address);
   if (buffers_.erase(address) == 1) return kSuccess;
@@ -227,7 +237,7 @@ Code Machine::Free(void* address, const char* call) {
                 fmt::format("{}: {} was not allocated, or was freed before", call, address));
 }
 
-Code Machine::Register(void* address, uint64_t bytes) {
+Code VirtualDevice::Register(void* address, uint64_t bytes) {
   if (address == nullptr || bytes == 0) return kInvalidValue;
   auto buffer = gpu_.Adopt(reinterpret_cast<uint64_t>(address), bytes);
   if (!buffer) return kAlreadyRegistered;
@@ -238,7 +248,7 @@ Code Machine::Register(void* address, uint64_t bytes) {
   return kSuccess;
 }
 
-Code Machine::Unregister(void* address) {
+Code VirtualDevice::Unregister(void* address) {
   const auto at = registered_.find(address);
   if (at == registered_.end()) return kNotRegistered;
   host_memory_.erase(
@@ -247,7 +257,7 @@ Code Machine::Unregister(void* address) {
   return kSuccess;
 }
 
-Code Machine::CheckRange(const char* call, uint64_t address, uint64_t bytes) {
+Code VirtualDevice::CheckRange(const char* call, uint64_t address, uint64_t bytes) {
   const auto range = gpu_.FindAllocation(address);
   if (!range || range->Contains(address, address + bytes)) return kSuccess;
   return Misuse(
@@ -256,7 +266,7 @@ Code Machine::CheckRange(const char* call, uint64_t address, uint64_t bytes) {
                   call, bytes, address, address + bytes - range->end, range->end - range->base));
 }
 
-Code Machine::Copy(const char* call, Rows to, Rows from, uint64_t width, uint64_t height) {
+Code VirtualDevice::Copy(const char* call, Rows to, Rows from, uint64_t width, uint64_t height) {
   for (uint64_t row = 0; row < height && width > 0;
        ++row, to.at += to.pitch, from.at += from.pitch) {
     const auto target = reinterpret_cast<uint64_t>(to.at);
@@ -270,8 +280,8 @@ Code Machine::Copy(const char* call, Rows to, Rows from, uint64_t width, uint64_
   return kSuccess;
 }
 
-Code Machine::Fill(const char* call, Rows to, uint32_t value, uint64_t value_bytes, uint64_t width,
-                   uint64_t height) {
+Code VirtualDevice::Fill(const char* call, Rows to, uint32_t value, uint64_t value_bytes,
+                         uint64_t width, uint64_t height) {
   for (uint64_t row = 0; row < height && width > 0; ++row, to.at += to.pitch) {
     const auto target = reinterpret_cast<uint64_t>(to.at);
     if (const Code code = CheckRange(call, target, width)) return code;
@@ -286,12 +296,12 @@ Code Machine::Fill(const char* call, Rows to, uint32_t value, uint64_t value_byt
   return kSuccess;
 }
 
-Code Machine::Misuse(Code code, const std::string& what) {
+Code VirtualDevice::Misuse(Code code, const std::string& what) {
   if (findings_.AddError(what)) Report();
   return code;
 }
 
-void Machine::End() {
+void VirtualDevice::End() {
   const std::lock_guard lock(mutex);
   for (const auto& module : modules_) {
     if (!module->loaded_) continue;
@@ -303,7 +313,7 @@ void Machine::End() {
   Report();
 }
 
-void Machine::Report() {
+void VirtualDevice::Report() {
   if (order_.report.empty()) return;
   const int file = open(order_.report.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (file < 0) return;

@@ -1,5 +1,6 @@
-// The one virtual GPU of a program, and all that its CUDA calls made: modules, memory, findings.
-// Not thread-safe: the calls of the two interfaces hold `mutex`.
+// The virtual GPU of a process, with everything that the process made by CUDA calls: modules,
+// memory, findings. Not thread-safe: the functions of the runtime and of the driver interface lock
+// `mutex`.
 #pragma once
 
 #include <functional>
@@ -17,7 +18,7 @@
 
 namespace atunner::program {
 
-/// Numbers that CUDA's runtime and driver interfaces share.
+/// Error codes that CUDA's runtime and driver interfaces share.
 enum Code : int {
   kSuccess = 0,
   kInvalidValue = 1,
@@ -39,15 +40,15 @@ enum Code : int {
   kNotSupported = 801,
 };
 
-/// Device code as it came with the program; loaded when something of it is first used.
+/// Device code of the program. It is loaded when one of its kernels or variables is first used.
 class Module {
  public:
   explicit Module(std::string ptx) : ptx_(std::move(ptx)) {}
-  /// The reason is kept: of a module that cannot be loaded every use fails.
+  /// A module that cannot be loaded. Every use of it fails for this reason.
   explicit Module(Error refused) : refused_(std::move(refused)) {}
 
  private:
-  friend class Machine;
+  friend class VirtualDevice;
   std::string ptx_;
   int arch_ = 0;
   std::optional<Error> refused_;
@@ -59,45 +60,47 @@ struct Kernel {
   std::string name;  ///< mangled
 };
 
-class Machine {
+class VirtualDevice {
  public:
-  /// What the order in the environment says; an A100 with all checks without one.
-  static Machine& Get();
+  /// The device that the order in the environment describes; without an order, an A100 with all
+  /// checks.
+  static VirtualDevice& Get();
   std::mutex mutex;
 
   const DeviceProfile& profile() const { return order_.profile; }
   int arch() const { return profile().cc_major * 10 + profile().cc_minor; }
   vgpu::VirtualGpu& gpu() { return gpu_; }
 
-  /// A fat binary, or a text of PTX. `linked`: of what it was linked from, when it was, null at the
-  /// end.
+  /// Adds a fat binary or a PTX text. `linked`: the fat binaries that it was linked from, with
+  /// nullptr at the end; nullptr if it was not linked.
   Module* AddModule(const char* image, const char* const* linked = nullptr);
   void RemoveModule(Module* module);
-  /// Null when it cannot be loaded, which is told once.
+  /// nullptr when it cannot be loaded, which is reported once.
   LoadedModule* Load(Module& module);
-  /// Null when there is none, or its module cannot be loaded.
+  /// nullptr when there is no such kernel, or its module cannot be loaded.
   const ptx::Function* FindEntry(const Kernel& kernel);
   /// Compute capability that the module was compiled for: 75, 90.
   int PtxArch(Module& module);
-  /// That an SM holds at once, whatever their registers, which PTX does not tell.
+  /// Blocks that an SM can hold at once. Registers are not considered, because PTX does not say how
+  /// many a thread needs.
   int BlocksPerSm(const ptx::Function& entry, const LaunchShape& shape) const;
   std::optional<std::pair<uint64_t, uint64_t>> FindSymbol(Module& module, const std::string& name);
 
-  /// `params`: one address for each parameter. What goes wrong while it runs is found later, as on
-  /// a GPU: by TakeFault.
+  /// `params`: one address per parameter. Errors while the kernel runs are returned later, by
+  /// TakeFault, as on a GPU.
   Code Launch(const Kernel& kernel, const LaunchShape& shape, void** params);
-  /// Of the launches since it was asked last.
+  /// The first error of the launches since the last call.
   Code TakeFault();
 
-  /// Null when memory is used up. `host`: that the host writes to as well, so that all of it counts
-  /// as written.
+  /// nullptr when memory is used up. `host`: the host writes to it as well, so that all of it
+  /// counts as written.
   void* Allocate(uint64_t bytes, bool host);
   Code Free(void* address, const char* call);
-  /// Memory that the host has allocated, for kernels to use from now on.
+  /// Lets kernels use memory that the host has allocated.
   Code Register(void* address, uint64_t bytes);
   Code Unregister(void* address);
   bool IsHostMemory(const void* address) const { return host_memory_.contains(address); }
-  /// Rows of either side, of the host's memory or the device's.
+  /// Rows of one side of a copy, in host or device memory.
   struct Rows {
     char* at = nullptr;
     uint64_t pitch = 0;
@@ -107,24 +110,29 @@ class Machine {
     return Copy(call, {static_cast<char*>(to), bytes},
                 {static_cast<char*>(const_cast<void*>(from)), bytes}, bytes, 1);
   }
-  /// `value` repeated: of 1, 2 or 4 bytes.
+  /// Repeats `value`, which has 1, 2 or 4 bytes.
   Code Fill(const char* call, Rows to, uint32_t value, uint64_t value_bytes, uint64_t width,
             uint64_t height);
 
-  /// Called before each launch, and after it.
+  /// Functions to call before and after each launch.
   void OnLaunch(std::function<void()> before, std::function<void()> after) {
     before_launch_ = std::move(before);
     after_launch_ = std::move(after);
   }
 
-  /// A call that was wrong, or that nothing here answers: told in the report.
+  /// Reports a wrong or unsupported call. Returns `code`.
   Code Misuse(Code code, const std::string& what);
 
-  /// Leaks, and the last report. Further calls are answered still.
+  /// Reports leaks, and writes the last report. Further calls are still answered.
   void End();
 
  private:
-  explicit Machine(Order order);
+  explicit VirtualDevice(Order order);
+  /// The PTX of a fat binary or of a text, see AddModule.
+  Result<std::string> PtxOf(const char* image, const char* const* linked) const;
+  LaunchOptions OptionsOfLaunches() const;
+  /// Adds the hazards of a launch to the findings, and prints its output.
+  void AddFindings(const std::string& kernel, const LaunchOutcome& outcome);
   Code CheckRange(const char* call, uint64_t address, uint64_t bytes);
   void Report();
 
@@ -132,7 +140,7 @@ class Machine {
   vgpu::VirtualGpu gpu_;
   std::set<std::unique_ptr<Module>> modules_;
   std::map<void*, std::unique_ptr<Buffer>> buffers_;
-  std::map<void*, std::unique_ptr<Buffer>> registered_;  ///< memory of the host's
+  std::map<void*, std::unique_ptr<Buffer>> registered_;  ///< host memory
   std::set<const void*> host_memory_;
   std::function<void()> before_launch_, after_launch_;
   Findings findings_;
