@@ -51,7 +51,8 @@ class ArtifactSet {
   std::mutex mutex_;  ///< guards what follows
   std::shared_ptr<const Driver> driver_;
   std::map<int, std::shared_ptr<const ContextOwner>> primary_;
-  /// By context, entry and image. Weak: a module is unloaded with the last kernel that uses it.
+  /// Loaded modules by context, entry and image. The pointers are weak: a module is unloaded with
+  /// the last kernel that uses it.
   std::map<std::tuple<cuda::Context, size_t, Image>, std::weak_ptr<const ModuleOwner>> modules_;
 };
 

@@ -35,7 +35,7 @@ struct DriverFunctions {
                               cuda::Stream) = nullptr;
   cuda::Result (*launch)(cuda::Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                          unsigned, cuda::Stream, void**, void**) = nullptr;
-  // What older drivers lack; null then.
+  // Functions that older drivers lack; nullptr then.
   // 11.8
   cuda::Result (*launch_extended)(const cuda::LaunchConfig*, cuda::Function, void**,
                                   void**) = nullptr;
@@ -61,7 +61,7 @@ class Driver {
   DriverFunctions functions_;
 };
 
-/// What choosing must know of a GPU.
+/// Properties of a GPU that decide which kernel fits.
 struct DeviceFacts {
   std::string name;
   int cc_major = 0;

@@ -109,7 +109,7 @@ Status LoadedKernel::AddStep(const Artifact& artifact, const ConcreteStep& concr
   return Prepare(step);
 }
 
-/// What must be allowed before a launch may ask for it.
+/// Sets the attributes that a launch of this step needs.
 Status LoadedKernel::Prepare(const Step& step) const {
   // Above 48 KiB, what the kernel declares included, dynamic shared memory must be asked for (CUDA
   // programming guide, "shared memory").

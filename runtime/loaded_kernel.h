@@ -17,7 +17,7 @@ namespace atunner::loader {
 /// Every tensor must start at a multiple of this many bytes (ATUNNER_ALIGNMENT of atunner.h): the
 /// judge's did, and kernels load up to 16 bytes at once.
 constexpr uint64_t kTensorAlignment = 16;
-/// What cuMemAlloc guarantees, and workspaces are packed to.
+/// The alignment that cuMemAlloc guarantees, and to which workspaces are aligned.
 constexpr uint64_t kWorkspaceAlignment = 256;
 
 /// A tensor the caller passes.
@@ -54,7 +54,7 @@ class LoadedKernel {
   struct Parameter {
     ArgBinding::Kind kind = ArgBinding::Kind::kScalar;
     size_t tensor = 0;    ///< index into arguments()
-    uint64_t offset = 0;  ///< of a workspace, in the scratch memory
+    uint64_t offset = 0;  ///< offset of a workspace in the scratch memory
     ScalarBytes scalar;
     TensorMapSpec map;  ///< of a map, but for the address
   };

@@ -35,7 +35,7 @@ class ConstantParser {
   Result<Constant> Choice(const Constant& condition);
 
   TokenStream& tokens_;
-  int depth_ = 0;  ///< of parentheses, signs and choices
+  int depth_ = 0;  ///< nesting of parentheses, signs and choices
 };
 
 }  // namespace atunner::ptx

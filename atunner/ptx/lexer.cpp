@@ -15,7 +15,6 @@ class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) {}
 
-  /// All tokens, or the line of a character that belongs to none.
   Result<std::vector<Token>> Run() {
     std::vector<Token> tokens;
     while (Skip()) {
@@ -82,7 +81,7 @@ class Lexer {
     return at < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at]));
   }
 
-  /// Hand-written assembly says ".reg.b32": the place where the directive's own name ends, or npos.
+  /// Hand-written assembly contains ".reg.b32": the end of the directive's name, or npos.
   size_t DirectivePrefix(size_t start) const {
     for (std::string_view name :
          {".reg.", ".shared.", ".local.", ".param.", ".const.", ".global.", ".v2.", ".v4."}) {

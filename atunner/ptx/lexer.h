@@ -1,4 +1,4 @@
-// PTX text as pieces.
+// Lexical analysis of PTX.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ struct Token {
   uint32_t line = 0;
 };
 
-/// All pieces, or the line of a character that belongs to none.
+/// All tokens; an error with its line for a character that belongs to no token.
 Result<std::vector<Token>> Tokens(std::string_view text);
-/// Whether a name, a register or a directive may start so.
+/// True if a name, a register or a directive may begin with this character.
 bool IsWordStart(char c);
 /// "ld.global.nc" → "ld", "global", "nc".
 std::vector<std::string> SplitDots(std::string_view word);

@@ -11,15 +11,15 @@
 namespace atunner::ptx {
 namespace {
 
-/// What stands outside of functions: a function, a variable, a directive.
+/// A top-level item of a module: a function, a variable or a directive.
 struct Item {
-  size_t begin = 0, end = 0;  ///< tokens
-  size_t body = 0;            ///< of a function: the token that opens it; 0: it is declared only
+  size_t begin = 0, end = 0;  ///< range of tokens
+  size_t body = 0;            ///< the token that opens a function's body; 0 = declaration only
   std::string kind;           ///< ".func", ".global", …
   std::string name;
   bool is_local = true;  ///< other modules do not see it
   bool is_extern = false;
-  bool is_weak = false;  ///< others may define it too
+  bool is_weak = false;  ///< other modules may define it too
   bool IsFunction() const { return kind == ".func" || kind == ".entry"; }
   bool IsVariable() const { return kind == ".global" || kind == ".const" || kind == ".shared"; }
   bool Defines() const { return !is_extern && (!IsFunction() || body != 0); }
@@ -29,7 +29,7 @@ struct Unit {
   std::vector<Token> tokens;
   std::vector<Item> items;
   std::map<std::string, std::string, std::less<>> renamed;
-  uint32_t first_file = 0;  ///< is added to its numbers of files
+  uint32_t first_file = 0;  ///< added to its file numbers
 };
 
 /// Finds where the items of a module begin and end.
@@ -74,8 +74,8 @@ class Splitter {
     } while (depth > 0 && at_ < tokens_.size());
   }
 
-  /// Its name is the first word outside of parentheses, which hold a variable's attributes, or what
-  /// a function returns.
+  /// The name is the first word outside parentheses, which hold a variable's attributes or a
+  /// function's results.
   void Declaration(Item& item) {
     for (; at_ < tokens_.size() && Text() != ";"; ++at_) {
       if (Text() == "(") {

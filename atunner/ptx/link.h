@@ -1,4 +1,4 @@
-// Several modules made one, as the device linker does with relocatable code.
+// Links several modules into one, as the device linker does with relocatable code.
 #pragma once
 
 #include <span>
@@ -8,8 +8,9 @@
 
 namespace atunner::ptx {
 
-/// PTX that holds what all of them define; what one declares and another defines is the same thing.
-/// kInvalidInput when two define the same name (unless it is weak), or a text is none of PTX.
+/// One PTX text with the definitions of all texts. A declaration and a definition of one name mean
+/// the same thing. kInvalidInput when two texts define the same name (unless it is weak), or a text
+/// is not PTX.
 Result<std::string> Link(std::span<const std::string> texts);
 
 }  // namespace atunner::ptx

@@ -1,5 +1,5 @@
-// PTX as a checked structure: what the text says, with names resolved to indices. No meaning of
-// opcodes here.
+// A parsed PTX module: the contents of the text, with names resolved to indices. Opcodes have no
+// meaning here.
 #pragma once
 
 #include <array>
@@ -97,8 +97,8 @@ struct Variable {
   uint32_t align = 1;
   /// Within its space of the function (shared, local, params) or module
   uint64_t offset = 0;
-  Type type = Type::kNone;         ///< of an element
-  std::string opaque;              ///< "texref", "samplerref", "surfref"; "" = what has bytes
+  Type type = Type::kNone;         ///< type of an element
+  std::string opaque;              ///< "texref", "samplerref", "surfref"; "" = ordinary variable
   std::vector<std::byte> initial;  ///< empty = zeros
   /// Addresses of other variables inside the initialiser: offset → name.
   std::vector<std::pair<uint64_t, std::string>> references;
@@ -109,7 +109,7 @@ struct Function {
   bool is_entry = false;
   std::vector<Variable> params;  ///< packed as the launch ABI packs them
   uint64_t param_bytes = 0;
-  std::vector<Variable> returns;  ///< of a .func
+  std::vector<Variable> returns;  ///< results of a .func
   std::vector<Register> registers;
   std::vector<Variable> shared;  ///< static; offsets from 0
   uint64_t shared_bytes = 0;
@@ -122,14 +122,14 @@ struct Function {
   std::vector<Instruction> body;
   std::map<std::string, uint32_t> labels;  ///< → index into body
   std::map<std::string, std::vector<std::string>> branch_targets;
-  /// Of a load whose index in body is the key, the bytes that are looked at (.pragma
-  /// "used_bytes_mask").
+  /// Bytes of a load that the code uses, as a mask (.pragma "used_bytes_mask"), by the load's index
+  /// in `body`.
   std::map<uint32_t, uint64_t> used_bytes;
   uint32_t required_threads = 0;                  ///< .reqntid product, 0 = none
   std::array<uint32_t, 3> required_cluster = {};  ///< .reqnctapercluster, zeros = none
 };
 
-/// A parsed module. Only Parse makes one: names are resolved, operands are well-formed.
+/// A parsed module. Only Parse creates one, so that names are resolved and operands well-formed.
 class ValidModule {
  public:
   const std::vector<Function>& functions() const { return functions_; }
@@ -149,7 +149,7 @@ class ValidModule {
   std::map<uint32_t, std::string> files_;
 };
 
-/// kInvalidInput with the PTX line for text that is not PTX.
+/// kInvalidInput with the PTX line for a text that is not valid PTX.
 Result<ValidModule> Parse(std::string_view text);
 
 }  // namespace atunner::ptx

@@ -33,7 +33,7 @@ class VariableParser {
 
   TokenStream& tokens_;
   ConstantParser constants_;
-  uint64_t element_bytes_ = 0;  ///< of the variable that is declared
+  uint64_t element_bytes_ = 0;  ///< size of an element of the current declaration
   uint64_t lanes_ = 1;          ///< .v2, .v4
 };
 

@@ -30,18 +30,18 @@ struct ExecOptions {
   bool count = false;            ///< fill Counts beyond instruction numbers (sectors, conflicts)
   bool count_lines = false;      ///< fill ExecResult::lines; needs `count`
   bool timeline = false;         ///< fill Counts::path; needs `count`
-  double deadline_seconds = 60;  ///< of wall clock for the launch
+  double deadline_seconds = 60;  ///< wall clock time of the launch
   uint64_t max_warp_instructions_per_block = uint64_t{1} << 33;
   unsigned threads = 0;  ///< 0 = all cores
   /// Linear indices; empty = the whole grid. Counted ones wait for no others
   std::vector<uint64_t> blocks;
   Latencies latencies;     ///< for the timelines of blocks
-  uint32_t registers = 0;  ///< that the assembler gave a thread; 0 = as many as it likes
-  /// Of the kernel, for the timelines; without it they assume an order
+  uint32_t registers = 0;  ///< registers of a thread; 0 = no limit
+  /// Machine code of the kernel for the timelines; nullptr = they assume an order of instructions
   const MachineCode* machine_code = nullptr;
-  /// Of the launch, at once: those that wait for each other by hand need it
+  /// Blocks of the launch that run at once. Blocks that poll memory for each other need it.
   uint64_t resident_blocks = 4096;
-  uint64_t l1_sectors = ~uint64_t{0};  ///< of 32 bytes, that L1 holds for each resident block
+  uint64_t l1_sectors = ~uint64_t{0};  ///< sectors of 32 bytes that L1 holds per resident block
 };
 
 struct ExecResult {
@@ -60,9 +60,9 @@ class Program {
   /// Byte offset and size of each parameter; empty optional when there is no such kernel.
   virtual const ptx::Function* FindEntry(const std::string& entry) const = 0;
   virtual Result<std::pair<uint64_t, uint64_t>> FindSymbol(const std::string& name) const = 0;
-  /// What kernels allocated and nobody freed, as hazards of kind kLeak.
+  /// Allocations of kernels that were not freed, as hazards of kind kLeak.
   virtual std::vector<Hazard> Leaks() const = 0;
-  /// Of the contents of all `.global` variables.
+  /// A digest of the contents of all `.global` variables.
   virtual uint64_t StateFingerprint() const = 0;
 };
 

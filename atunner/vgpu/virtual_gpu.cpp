@@ -18,11 +18,13 @@ namespace {
 
 constexpr uint64_t kSampledBlocks = 10;
 constexpr uint64_t kLeastSampled = 3;
-constexpr double kSampledBytes = 256 << 20;  // of arguments: blocks with so much to do are alike
-constexpr double kHugeBytes = 128 << 20;     // of arguments, for each block or cluster: one does
+// Bytes of arguments of the sampled blocks: with more work per block, fewer are sampled.
+constexpr double kSampledBytes = 256 << 20;
+// Bytes of arguments per block or cluster from which on a sample of one is enough.
+constexpr double kHugeBytes = 128 << 20;
 constexpr uint64_t kUnevenBlocks = 100;
 constexpr double kPredictSeconds = 30;
-// of arguments: a cooperative grid runs whole in a second or two
+// Bytes of arguments up to which a cooperative grid runs completely, in a second or two.
 constexpr double kWholeBytes = 32 << 20;
 
 class VirtualBuffer : public Buffer {
@@ -70,9 +72,9 @@ struct VirtualModule : LoadedModule {
   }
 };
 
-/// One at random of each of so many equal stretches of the grid: where the blocks of its last rows
-/// have less to do, as many of those as there are. Of a cluster all blocks run, so that fewer are
-/// drawn.
+/// Random sample of blocks, one from each of several equal ranges of the grid, so that blocks with
+/// less work at its end are represented. All blocks of a sampled block's cluster run, so that fewer
+/// are drawn from grids of clusters.
 std::vector<uint64_t> Sample(uint64_t total, uint64_t cluster, uint64_t most = kSampledBlocks,
                              uint64_t least = kLeastSampled) {
   const uint64_t wanted = std::max<uint64_t>(least, most / std::max<uint64_t>(cluster, 1));
@@ -86,7 +88,7 @@ std::vector<uint64_t> Sample(uint64_t total, uint64_t cluster, uint64_t most = k
   return blocks;
 }
 
-/// Blocks that wait for each other all run, unless they have much to do: then a sample is answered.
+/// True if all blocks of a cooperative grid run; grids with much work are sampled.
 bool RunsWhole(const LaunchShape& shape, double footprint) {
   return shape.cooperative && footprint <= kWholeBytes;
 }
@@ -97,8 +99,8 @@ double Total(const std::map<uint64_t, double>& named) {
   return bytes;
 }
 
-/// Whether the blocks of the sample have so different work that it says little of the others, and
-/// is cheap.
+/// True if the work of the sampled blocks differs so much that the sample is not representative,
+/// and more blocks are affordable.
 bool IsUneven(const ExecResult& sample) {
   constexpr double kTimes = 1.5;
   constexpr uint64_t kMostInstructions = uint64_t{1} << 21;
@@ -114,8 +116,8 @@ uint64_t ClusterSize(const ptx::Function& function, const LaunchShape& shape) {
   return std::max(named, shape.cluster.Count());
 }
 
-/// A prediction's launch of `exec.blocks`. Where these differ much more follow, and `exec.blocks`
-/// has them too; but not where blocks run with others that are not named.
+/// Runs the sample `exec.blocks` of a prediction. If its blocks differ much, more are run and added
+/// to `exec.blocks`; not if blocks run together with others that are not in the sample.
 ExecResult RunSample(const Program& program, const std::string& entry, const LaunchShape& shape,
                      std::span<const std::byte> params, bool alone, ExecOptions& exec) {
   ExecResult result = program.Run(entry, shape, params, exec);
@@ -144,7 +146,8 @@ std::vector<size_t> SizesOf(const ptx::Function& entry) {
   return sizes;
 }
 
-/// Blocks that the device can hold at once, whatever their registers, which PTX does not tell.
+/// Blocks that the device can hold at once. Registers are not considered, because PTX does not say
+/// how many a thread needs.
 uint64_t MostResident(const DeviceProfile& profile, const ptx::Function& entry,
                       const LaunchShape& shape) {
   KernelResources resources;
@@ -153,7 +156,7 @@ uint64_t MostResident(const DeviceProfile& profile, const ptx::Function& entry,
          static_cast<uint64_t>(profile.sms);
 }
 
-/// `args` fit.
+/// The parameter buffer of a launch. `args` must fit the kernel.
 std::vector<std::byte> PackParams(const ptx::Function& entry, std::span<const KernelArg> args) {
   std::vector<std::byte> params(entry.param_bytes);
   for (size_t i = 0; i < args.size(); ++i) {

@@ -38,31 +38,29 @@ class VirtualGpu : public PredictingDevice {
   Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry,
                                const LaunchShape& shape, std::span<const KernelArg> args,
                                const LaunchOptions& options) override;
-  /// From here on memory knows what was written to it (Memory::Track).
+  /// Enables the check of uninitialised reads (Memory::Track).
   void TrackMemory() { memory_.Track(); }
-  /// Likewise for LaunchOptions::check_global to find races alone, at less cost.
+  /// Enables the check of races in global memory only, at less cost.
   void TrackRaces() { memory_.TrackRaces(); }
-  /// Memory of the host's for kernels to use (Memory::Adopt); null when some of it is known
-  /// already.
+  /// Lets kernels use host memory (Memory::Adopt); nullptr when some of it is known already.
   std::unique_ptr<Buffer> Adopt(DeviceAddress address, uint64_t bytes);
-  /// Says that the host wrote there.
+  /// Marks bytes as written by the host.
   void MarkDefined(DeviceAddress address, uint64_t bytes) { memory_.MarkDefined(address, bytes); }
-  /// Forgets that anything was written there.
+  /// Marks bytes as undefined.
   void MarkUndefined(DeviceAddress address, uint64_t bytes) {
     memory_.MarkDefined(address, bytes, false);
   }
   std::optional<Range> FindAllocation(DeviceAddress address) const { return memory_.Find(address); }
-  /// The kernel as the module declares it, by its mangled name or that of the module's resources;
-  /// null if there is none.
+  /// The declaration of a kernel, by its mangled name or its name in the module's resources;
+  /// nullptr if there is none.
   const ptx::Function* FindEntry(const LoadedModule& module, const std::string& entry) const;
-  /// Of the texture or surface with this handle, as kernels see and change them; empty if there is
-  /// none.
+  /// Texels of the texture or surface with this handle; empty if there is none.
   std::span<std::byte> Texels(uint64_t handle);
-  /// What reports call the allocation.
+  /// Sets the name of an allocation in reports.
   void SetName(DeviceAddress address, const std::string& name) { memory_.SetName(address, name); }
-  /// What the module's kernels allocated and nobody freed.
+  /// Allocations of the module's kernels that were not freed.
   std::vector<Hazard> Leaks(const LoadedModule& module) const;
-  /// As Launch, with what was counted, by line of the source.
+  /// The same as Launch, with counts in total and per line of the source.
   Result<ExecResult> LaunchCounted(LoadedModule& module, const std::string& entry,
                                    const LaunchShape& shape, std::span<const KernelArg> args,
                                    const LaunchOptions& options);
@@ -73,16 +71,17 @@ class VirtualGpu : public PredictingDevice {
                                  const LaunchShape& shape, std::span<const KernelArg> args,
                                  std::span<const uint64_t> executed) override;
 
-  /// Constants of the time model; those expected of the profile until then.
+  /// Sets the constants of the time model, which by default follow from the profile.
   void Calibrate(Calibration calibration) { calibration_ = std::move(calibration); }
-  /// Is told what each estimate is made from.
+  /// Sets a function that gets the input of each estimate.
   void Observe(std::function<void(const EstimateInput&)> observer) {
     observer_ = std::move(observer);
   }
 
  private:
   Status CheckRange(DeviceAddress address, uint64_t bytes) const;
-  /// What pointers and tensor maps among the arguments name: size by address, each once.
+  /// Sizes of the allocations that pointers and tensor maps among the arguments refer to, by
+  /// address.
   std::map<uint64_t, double> Named(std::span<const KernelArg> args) const;
   Result<LaunchOutcome> Refuse(const LaunchShape& shape, const ptx::Function* entry,
                                const std::string& name, std::span<const KernelArg> args) const;

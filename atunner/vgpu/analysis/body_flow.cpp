@@ -15,7 +15,7 @@ bool IsOneOf(std::string_view opcode, std::initializer_list<std::string_view> na
   return std::ranges::find(names, opcode) != names.end();
 }
 
-/// Whether the first operand is no destination, although it could be one by its form.
+/// True if the first operand is a source although it looks like a destination.
 bool WritesNothing(const Instruction& i) {
   return IsOneOf(i.opcode, {"bra", "brx", "bar", "barrier", "nanosleep", "call", "setmaxnreg",
                             "stackrestore", "exit", "ret", "trap", "pmevent"}) &&

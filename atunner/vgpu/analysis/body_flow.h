@@ -1,4 +1,4 @@
-// What the instructions of a function do with registers, and the basic blocks of its body.
+// Register reads and writes of a function's instructions, and the basic blocks of its body.
 #pragma once
 
 #include <string_view>
@@ -13,7 +13,7 @@ struct Use {
   std::vector<int> writes, addresses, values;
 };
 Use UseOf(const ptx::Instruction& instruction);
-/// Of each instruction of the body.
+/// The register use of each instruction of the body.
 std::vector<Use> UsesOf(const ptx::Function& function);
 
 struct BasicBlock {

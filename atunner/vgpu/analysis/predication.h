@@ -8,8 +8,8 @@
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
-/// What such branches lead over waits for their predicates from now on, and the branches cost
-/// nothing.
+/// Converts these branches: the instructions that they jump over wait for the predicate instead,
+/// and the branches cost nothing.
 void ConvertBranches(Kernel& kernel);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,4 +1,3 @@
-// What becomes of what loads read, as far as a function's text tells.
 #include "atunner/vgpu/analysis/used_bytes.h"
 
 #include <algorithm>
@@ -103,8 +102,8 @@ Copied OnlyCopied(const Kernel& kernel, const Op& op, uint32_t element) {
 
 namespace {
 
-/// Whether all that is made of a register passes `test`, which is asked of each instruction that
-/// reads it.
+/// True if `test` holds for each instruction that reads a register, and for those that read its
+/// copies.
 template <class F>
 bool EachUse(const ptx::Function& function, const std::vector<Use>& uses, int reg, F&& test) {
   const auto holds = [reg](const std::vector<int>& list) {

@@ -1,4 +1,5 @@
-// What a load looks at of what it reads.
+// Static analysis of loads: which of the loaded bytes the code uses, and whether it only copies
+// them.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +19,22 @@ const Code* CodeOf(const Kernel& kernel, const Op& op);
 /// unless the compiler says that it widened the load (.pragma "used_bytes_mask").
 uint64_t UsedBytes(const Kernel& kernel, const Op& op);
 
-/// What becomes of a loaded value that is moved, chosen and stored, and nothing else.
+/// Where a loaded value goes that is only moved, selected and stored.
 enum class Copied : uint8_t { kNo, kAnywhere, kWithinBlock };  // in this order
 
-/// Of every register of a function; `uses` are its instructions'.
+/// The same for every register of a function. `uses`: those of its instructions.
 std::vector<Copied> CopiesOf(const ptx::Function& function, const std::vector<Use>& uses);
-/// Element `element` of what the load `op` reads. Structs are copied with their padding.
+/// The same for element `element` of the load `op`. Structs are copied with their padding.
 Copied OnlyCopied(const Kernel& kernel, const Op& op, uint32_t element);
 
-/// Of a load of one register from where the stack may be: whether it may read what nothing was
-/// written to. Code that was not optimised copies structs piece by piece, and inserts bit fields
-/// into words of which it has written none yet.
+/// True if a load of one register from what may be the stack may read unwritten bytes. Unoptimised
+/// code copies structs piece by piece, and inserts bit fields into words that are not yet written.
 bool MayReadUnwritten(const ptx::Function& function, const std::vector<Use>& uses,
                       const std::vector<Copied>& copies, size_t load);
 bool MayReadUnwritten(const Kernel& kernel, const Op& op);
 
-/// Whether the load `op` reads a few bytes one by one and only copies them: a struct's padding,
-/// where the byte before was written.
+/// True if the load `op` reads several single bytes and only copies them: they may be a struct's
+/// padding if the byte before was written.
 bool CopiesPieces(BlockState& x, const Op& op);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,4 +1,4 @@
-// Addresses and bounds; what orders the accesses of a block or a gang.
+// Addresses and bounds of accesses, and synchronisation of the accesses of blocks.
 #include "atunner/vgpu/checks/access.h"
 
 #include <algorithm>
@@ -111,7 +111,6 @@ std::byte* WindowPointer(BlockState& x, const Op& op, int lane, Space space, uin
 }
 
 // ---- order
-// ---------------------------------------------------------------------------------------------------------
 void DeviceFence(BlockState& x) { x.launch->clock->Fence(x.global.serial, x.shadow.epoch); }
 
 void OrderAll(BlockState& x) {
@@ -120,13 +119,13 @@ void OrderAll(BlockState& x) {
   PropagateToCluster(x);
 }
 
-void OrderPeers(CoScheduledBlocks& gang) {
-  for (BlockState* member : gang.members) {
-    if (member->checks.global_races && gang.members.size() > 1) DeviceFence(*member);
+void OrderPeers(CoScheduledBlocks& peers) {
+  for (BlockState* member : peers.members) {
+    if (member->checks.global_races && peers.members.size() > 1) DeviceFence(*member);
     member->cluster.synchronised_epoch = ++member->shadow.epoch;
   }
-  if (gang.members.size() > 1) {
-    for (BlockState* member : gang.members) Acquire(*member);
+  if (peers.members.size() > 1) {
+    for (BlockState* member : peers.members) Acquire(*member);
   }
 }
 

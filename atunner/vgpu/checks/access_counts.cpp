@@ -1,4 +1,4 @@
-// What accesses cost: sectors and lines of global memory, wavefronts of shared memory.
+// Counts the cost of accesses: sectors and lines of global memory, wavefronts of shared memory.
 #include <algorithm>
 
 #include "atunner/vgpu/checks/access.h"
@@ -7,16 +7,16 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-/// Cycles that the load/store unit needs for what L1 holds, and `late` more for what it does not
-/// hold yet.
-struct Turns {
+/// Cycles of the load/store unit for an access: `wavefronts`, and `late` more for data that is not
+/// yet in L1.
+struct UnitCycles {
   uint32_t wavefronts = 0, late = 0;
 };
 
-/// Where the lanes of one access to global memory go.
-class LanePlaces {
+/// Addresses of the lanes of one access to global memory.
+class LaneAddresses {
  public:
-  LanePlaces(const uint64_t* addresses, uint32_t mask, uint32_t bytes)
+  LaneAddresses(const uint64_t* addresses, uint32_t mask, uint32_t bytes)
       : addresses_(addresses), mask_(mask), bytes_(bytes) {
     if (mask == ~0u) {
       steps_[0] = 0;
@@ -31,7 +31,7 @@ class LanePlaces {
     }
   }
 
-  /// Sectors, each once and in order: how many.
+  /// Writes the distinct sectors in order; returns their number.
   size_t Sectors(std::array<uint64_t, size_t{2} * kLanes>& sectors) const {
     size_t n = 0;
     bool rising = true;
@@ -48,13 +48,13 @@ class LanePlaces {
     return static_cast<size_t>(std::unique(sectors.begin(), end) - sectors.begin());
   }
 
-  /// Cycles of the load/store unit: it takes lanes with 128 bytes in all at once, finds four cache
-  /// lines of them per clock, and each of L1's banks gives one word. What L1 does not hold takes a
-  /// cycle per line.
-  Turns Wavefronts() const {
+  /// Cycles of the load/store unit. It processes lanes with 128 bytes in total at once, looks up
+  /// four cache lines per clock, and each bank of L1 delivers one word. Data that is not in L1
+  /// takes a cycle per line.
+  UnitCycles Wavefronts() const {
     const uint32_t together = bytes_ <= 4 ? kLanes : std::max(1u, 128 / bytes_);
     const uint32_t changes = Changes(~uint64_t{127});
-    Turns turns;
+    UnitCycles turns;
     for (uint32_t first = 0; first < kLanes; first += together) {
       const uint32_t group = mask_ &
                              static_cast<uint32_t>(((uint64_t{1} << together) - 1) << first);
@@ -73,7 +73,8 @@ class LanePlaces {
  private:
   static constexpr uint32_t kLinesPerClk = 4;
 
-  /// Cache lines of these lanes; `changes`: lanes whose line differs from that of the one before.
+  /// Number of cache lines of a group of lanes. `changes`: lanes whose line differs from that of
+  /// the lane before.
   uint32_t Lines(uint32_t group, uint32_t changes) const {
     std::array<uint64_t, kLanes> seen;
     auto end = seen.begin();
@@ -86,14 +87,14 @@ class LanePlaces {
     }
     return static_cast<uint32_t>(end - seen.begin());
   }
-  /// Whether an access may lie in two sectors: what is aligned does not.
+  /// True if a lane's access may span two sectors; aligned accesses do not.
   bool CrossSectors() const {
     uint64_t bits = 0;
     ForLanes(mask_, [&](int l) { bits |= addresses_[l]; });
     return !std::has_single_bit(bytes_) || bytes_ > 32 || (bits & (bytes_ - 1)) != 0;
   }
-  /// Active lanes whose address differs from that of the active one before in the bits of `which`,
-  /// and the first.
+  /// Active lanes whose address differs in the bits of `which` from that of the active lane before,
+  /// and the first active lane.
   uint32_t Changes(uint64_t which) const {
     using Four [[gnu::vector_size(
         32)]] = uint64_t;  // left alone, the loop becomes comparisons that vectors do not have
@@ -110,7 +111,7 @@ class LanePlaces {
   const uint64_t* addresses_;
   uint32_t mask_;
   uint32_t bytes_;
-  /// Bits in which a lane's address differs from that of the active one before
+  /// Bits in which a lane's address differs from that of the active lane before
   std::array<uint64_t, kLanes> steps_;
 };
 
@@ -118,10 +119,10 @@ struct GlobalAccess {
   uint64_t lanes = 0;
   uint32_t bytes = 0;  ///< of a lane
   uint64_t sectors = 0;
-  Turns turns;
+  UnitCycles turns;
 };
-/// Whether what a load does not find is in L2: DRAM brings two sectors at a time, and the block has
-/// read the other one. Of loads that touch little; wide ones bring both themselves.
+/// True if sectors that miss L1 are in L2, because DRAM delivers two sectors at a time and the
+/// block has read the other one. Only for small accesses; wide ones load both sectors themselves.
 template <class F>
 bool IsBrought(const SectorTable& known, uint64_t sectors, F&& sector) {
   constexpr uint64_t kFew = 4;
@@ -133,8 +134,7 @@ bool IsBrought(const SectorTable& known, uint64_t sectors, F&& sector) {
   return true;
 }
 
-/// sector(0) to sector(access.sectors - 1) are what it touches. `past_l1`: it neither looks for
-/// bytes there nor leaves them.
+/// Counts an access to sector(0) … sector(access.sectors - 1). `past_l1`: the access bypasses L1.
 template <class F>
 SectorTable::Met CountAccess(BlockState& x, const GlobalAccess& access, bool store, bool past_l1,
                              F&& sector) {
@@ -170,24 +170,23 @@ SectorTable::Met CountAccess(BlockState& x, const GlobalAccess& access, bool sto
   return met;
 }
 
-/// The same of the lanes of `mask`.
+/// The access of the lanes of `mask`.
 struct CountedLanes {
   GlobalAccess access;
   SectorTable::Met met;
 };
 CountedLanes CountLanes(BlockState& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes,
                         bool store, bool past_l1) {
-  const LanePlaces places(addresses, mask, bytes);
+  const LaneAddresses lanes(addresses, mask, bytes);
   std::array<uint64_t, size_t{2} * kLanes> sectors;
   const GlobalAccess access{static_cast<uint64_t>(std::popcount(mask)), bytes,
-                            places.Sectors(sectors), places.Wavefronts()};
+                            lanes.Sectors(sectors), lanes.Wavefronts()};
   return {access, CountAccess(x, access, store, past_l1, [&](size_t i) { return sectors[i]; })};
 }
 
 }  // namespace
 
 // ---- counting
-// ------------------------------------------------------------------------------------------------------
 void CountGlobal(BlockState& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes,
                  bool store) {
   CountLanes(x, addresses, mask, bytes, store, false);
@@ -220,7 +219,7 @@ void CountBulk(BlockState& x, uint64_t address, uint64_t bytes, bool store) {
   (store ? x.counting.total.global.store_sectors : x.counting.total.global.load_sectors) += end -
                                                                                             first;
   (store ? x.counting.total.global.store_bytes : x.counting.total.global.load_bytes) += bytes;
-  if (store) {  // what comes into shared memory passes beside what is read there
+  if (store) {  // data that goes into shared memory does not delay reads of shared memory
     x.counting.total.global.wavefronts += (bytes + 127) / 128;
     x.counting.total.shared.async_wavefronts += (bytes + 127) / 128;
   }
@@ -231,8 +230,8 @@ void CountBulk(BlockState& x, uint64_t address, uint64_t bytes, bool store) {
 }
 
 namespace {
-/// In which another block's shared memory comes: 32 bytes for neighbouring lanes, but 16 for each
-/// that loads as many.
+/// Packets that carry data of another block's shared memory: one per 32 bytes of neighbouring
+/// lanes, and one per lane that loads 16 bytes.
 uint32_t Packets(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
   if (bytes > 8) return static_cast<uint32_t>(std::popcount(mask));
   uint64_t seen[kLanes];
@@ -255,7 +254,7 @@ void CountShared(BlockState& x, const uint64_t* addresses, uint32_t mask, uint32
   if (bytes % 4 != 0) {
     worst = Wavefronts(addresses, mask, bytes);
   } else {
-    PatternTable::Pattern& known = x.counting.conflicts.Place(pattern);
+    PatternTable::Pattern& known = x.counting.conflicts.Entry(pattern);
     if (!known.Same(pattern)) {
       pattern.wavefronts = Wavefronts(addresses, mask, bytes);
       known = pattern;

@@ -1,4 +1,4 @@
-// How many turns a warp's access to shared memory takes.
+// The number of wavefronts (cycles of the load/store unit) of a warp's access to shared memory.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
-/// The most distinct words that fall into one bank. Lanes that want the same word share it.
+/// The largest number of distinct words in one bank. Lanes that access the same word share it.
 inline uint32_t Conflicts(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
   uint64_t words[kLanes * 4];
   int n = 0;
@@ -27,7 +27,8 @@ inline uint32_t Conflicts(const uint64_t* addresses, uint32_t mask, uint32_t byt
   return worst;
 }
 
-/// Whether every lane wants what the lane at `apart` wants, as far as both are active.
+/// True if each lane accesses the same element as the lane whose number differs in the bits of
+/// `apart`, as far as both are active.
 inline bool InPairs(const uint64_t* addresses, uint32_t mask, int apart) {
   bool same = true;
   ForLanes(mask, [&](int l) {
@@ -36,8 +37,8 @@ inline bool InPairs(const uint64_t* addresses, uint32_t mask, int apart) {
   return same;
 }
 
-/// Halves of a warp take turns at 8 bytes a lane, quarters at 16; where neighbours want the same,
-/// twice as many lanes go together.
+/// With 8 bytes per lane the halves of a warp go one after the other, with 16 bytes the quarters.
+/// Where neighbouring lanes access the same element, twice as many lanes go together.
 inline uint32_t Wavefronts(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
   if (bytes <= 4) return Conflicts(addresses, mask, bytes);
   const bool pairs = InPairs(addresses, mask, 1) || InPairs(addresses, mask, 2);

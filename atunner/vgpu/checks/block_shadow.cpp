@@ -1,5 +1,49 @@
-// The shadow of a block's own memory: races and uninitialised reads of shared memory, uninitialised
-// reads of the stack.
+// Race detection in shared memory by epochs; uninitialised reads of shared and local memory.
+//
+// Two accesses to a word race if at least one is a write, they are by different threads, and no
+// synchronisation orders them. A full vector clock per word and thread would be exact, but with
+// 1024 threads too large and too slow. Block-wide synchronisation is by far the most frequent, so
+// one number is enough for most words:
+//
+//   * RaceShadow::epoch numbers the intervals between block-wide synchronisations (bar.sync,
+//     completed mbarrier phases and others, see OrderAll). Accesses of different epochs are
+//     ordered.
+//   * Warp::sync_epoch numbers the intervals between warp-level synchronisations (bar.warp.sync,
+//     shuffles with a mask and others). Accesses of threads of one warp in one epoch are ordered if
+//     they differ in it.
+//   * SharedShadow, 32 bytes per shared word, holds the latest write and the latest read: thread,
+//     epoch, sync_epoch and source line.
+//
+// Example: thread t writes tile[t] and then reads tile[31 - t], without a barrier.
+//
+//     operation            shadow of tile[0] after it              check
+//     thread 0 writes      writer 0, write_epoch 1                 no earlier access: fine
+//     thread 31 reads      (not updated)                           write_epoch 1 == epoch 1, writer
+//     0
+//                                                                  is not 31, same warp but the
+//                                                                  same sync_epoch: race, reported
+//                                                                  with the lines of both accesses
+//
+// With __syncthreads() between them the epoch is 2 at the read, and the write of epoch 1 is
+// ordered. With __syncwarp() the epoch stays 1, but thread 0's write has an older sync_epoch:
+// ordered, because both threads belong to one warp. A thread of another warp would still race.
+//
+// One reader per word is stored. If threads of several warps read a word in one epoch, the reader
+// becomes kSeveralThreads, which is unordered with every later write of the epoch. Further reads in
+// that epoch change nothing; RaceShadow::only_read_in marks such words for a fast path, on which
+// most loads of a matrix multiplication run.
+//
+// Threads of one warp that write different values to one word by the same statement are not
+// reported (kContested) until the word is read: programs do so with values that nothing uses.
+// Atomics and volatile or relaxed accesses do not race. Partial words are not compared, because the
+// bytes of a word may belong to different threads.
+//
+// Asynchronous accesses add bits to SharedShadow::in_flight (checks/pending.cpp); accesses of other
+// blocks of the cluster are in cluster_shadow.cpp; volatile exchanges within a warp in
+// warp_exchange.cpp.
+//
+// Initialisation is one bit per byte of a shared word. Reads of unwritten bytes are reported,
+// except where a struct's padding is copied, which UsedBytes and OnlyCopied tell from the code.
 #include <algorithm>
 
 #include "atunner/vgpu/analysis/used_bytes.h"
@@ -25,11 +69,11 @@ Fault Race(const BlockState& x, const Op& op, uint64_t address, const SharedShad
   return {Space::kShared, address, other};
 }
 
-/// Beside InFlight: lanes of a warp wrote different values there by one statement. They may, where
-/// they throw them away: whoever reads it is reported.
+/// A further bit of SharedShadow::in_flight: lanes of a warp wrote different values to the word by
+/// one statement. That is reported if the word is read.
 constexpr uint8_t kContested = 32;
 
-/// Whether the current thread's write repeats what another lane of its warp did at this line.
+/// True if the latest write was by another lane of the same warp at the same source line.
 bool SameStatement(const BlockState& x, const Op& op, const SharedShadow& s) {
   return s.writer < kProductAccessor && s.writer / kLanes == x.warp->index &&
          s.write_line == LineOf(x, op);
@@ -40,7 +84,7 @@ bool SameWarpOrdered(const BlockState& x, uint16_t other, uint32_t other_sync) {
          other_sync != x.warp->sync_epoch;
 }
 
-/// Whether the word may still be read by others when the current thread writes it.
+/// True if the latest read of a word is not ordered before a write by the current thread.
 bool ReadUnordered(const BlockState& x, const SharedShadow& s, uint16_t thread) {
   if (s.read_epoch != x.shadow.epoch || s.reader == thread) return false;
   if (s.reader >= kProductAccessor && s.reader < kBulkAccessor)
@@ -60,7 +104,7 @@ uint8_t BytesOfWord(uint64_t word, uint64_t address, uint64_t bytes) {
   return static_cast<uint8_t>(((1u << (high - low)) - 1u) << low);
 }
 
-/// The block that an address means, without reporting: the caller has a pointer already.
+/// The block whose shared memory an address means. The address is known to be valid.
 BlockState& OwnerOf(BlockState& x, uint64_t& address) {
   const uint64_t rank = address >> kRankShift;
   address &= (uint64_t{1} << kRankShift) - 1;
@@ -69,24 +113,24 @@ BlockState& OwnerOf(BlockState& x, uint64_t& address) {
              : *x.peers->members[rank - 1];
 }
 
-/// An answer about the operation that BlockState::answers keeps, under the number of the question.
+/// The result of a static analysis of an operation, cached in HazardLog::analyses by its number.
 template <class F>
-bool Remembered(BlockState& x, const Op& op, uint32_t question, F&& answer) {
-  const auto [known, is_new] = x.log.analyses.try_emplace({&op, question}, false);
-  if (is_new) known->second = answer();
+bool Cached(BlockState& x, const Op& op, uint32_t analysis, F&& compute) {
+  const auto [known, is_new] = x.log.analyses.try_emplace({&op, analysis}, false);
+  if (is_new) known->second = compute();
   return known->second;
 }
 
-/// Whether unwritten bytes at `at`, of a lane's load of `bytes`, are a struct's padding as far as
-/// one can tell: they are copied, within the block or along with what was written.
+/// True if the unwritten bytes at `at` of a lane's load of `bytes` bytes seem to be a struct's
+/// padding: they are only copied within the block, or copied together with written bytes.
 bool IsPadding(BlockState& x, const Op& op, const BlockState& owner, uint64_t at, uint64_t address,
                uint64_t bytes) {
   if (op.width == 0 || (op.width < 8 && op.list_size < 2)) return false;
   const auto element = static_cast<uint32_t>((at - address) / op.width);
-  const bool within = Remembered(x, op, 2 * element + 1, [&] {
+  const bool within = Cached(x, op, 2 * element + 1, [&] {
     return OnlyCopied(*x.kernel, op, element) == Copied::kWithinBlock;
   });
-  const bool copied = within || Remembered(x, op, 2 * element + 2, [&] {
+  const bool copied = within || Cached(x, op, 2 * element + 2, [&] {
                         return OnlyCopied(*x.kernel, op, element) == Copied::kAnywhere;
                       });
   if (within || !copied) return within;
@@ -97,22 +141,22 @@ bool IsPadding(BlockState& x, const Op& op, const BlockState& owner, uint64_t at
   return false;
 }
 
-/// A merge looks one place behind a list's end before it finds that the list has ended; code that
-/// was not optimised puts what it finds there on the stack.
+/// True for a load one element behind written ones, whose value is only copied. Merges load the
+/// element behind a list before they find that the list has ended, and unoptimised code stores it
+/// on the stack.
 bool LooksBehindList(BlockState& x, const Op& op, const BlockState& owner, uint64_t address) {
   if (op.space != Space::kGeneric || op.list_size != 1 || address < 4) return false;
   if (owner.shadow.words[address / 4 - 1].initialised == 0 ||
       owner.shadow.words[address / 4].initialised != 0)
     return false;
-  return Remembered(x, op, sizeof(Op) - 3,
-                    [&] { return OnlyCopied(*x.kernel, op, 0) != Copied::kNo; });
+  return Cached(x, op, sizeof(Op) - 3, [&] { return OnlyCopied(*x.kernel, op, 0) != Copied::kNo; });
 }
 
 }  // namespace
 
 bool CopiesPieces(BlockState& x, const Op& op) {
   if (op.width >= 4 || op.list_size < 2) return false;
-  return Remembered(x, op, sizeof(Op) - 1, [&] {
+  return Cached(x, op, sizeof(Op) - 1, [&] {
     for (uint32_t i = 0; i < op.list_size; ++i) {
       if (OnlyCopied(*x.kernel, op, i) == Copied::kNo) return false;
     }
@@ -122,7 +166,7 @@ bool CopiesPieces(BlockState& x, const Op& op) {
 
 static bool CopiesStack(BlockState& x, const Op& op) {
   return op.list_size == 1 &&
-         Remembered(x, op, sizeof(Op) - 2, [&] { return MayReadUnwritten(*x.kernel, op); });
+         Cached(x, op, sizeof(Op) - 2, [&] { return MayReadUnwritten(*x.kernel, op); });
 }
 
 bool WriteUnordered(const BlockState& x, const SharedShadow& s, uint16_t thread) {
@@ -140,7 +184,8 @@ void ShadowRead(BlockState& x, const Op& op, int lane, uint64_t address, uint64_
   const uint64_t shown = address;
   BlockState& owner = OwnerOf(x, address);
   const auto thread = static_cast<uint16_t>(x.ThreadOf(lane));
-  const bool pieces = op.width < 4 && op.list_size > 1;  // of a struct, which may have padding
+  // a struct is copied in pieces, and may have padding
+  const bool pieces = op.width < 4 && op.list_size > 1;
   const uint64_t used = bytes > 4 && bytes <= 32 ? UsedBytes(*x.kernel, op) : kAllBytes;
   for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) {
     if (used != kAllBytes && word * 4 >= address && (used >> (word * 4 - address) & 0xf) == 0)
@@ -193,7 +238,7 @@ void ShadowWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint64
     const uint8_t written = BytesOfWord(word, address, bytes);
     s.initialised |= written;
     owner.shadow.only_read_in[word] = 0;
-    Fill(owner, word);
+    MarkWordDefined(owner, word);
     const bool judged = !atomic && !op.relaxed && !same_value;
     if (&owner != &x) {
       if (judged && !CheckRemoteAccess(x, owner, op, lane, word, true)) return;
@@ -208,7 +253,7 @@ void ShadowWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint64
                         ", which an asynchronous operation still " +
                         (s.in_flight & kBulkCopy ? "writes" : "reads"));
     }
-    // bytes of one word may belong to different threads: only whole words can race
+    // The bytes of a word may belong to different threads: only whole words can race.
     const bool whole = written == 0xf;
     if (!atomic && !op.relaxed && whole && !same_value) {
       if (!WriteUnordered(x, s, thread)) {
@@ -235,7 +280,6 @@ void ShadowWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint64
 }
 
 // ---- local memory
-// --------------------------------------------------------------------------------------------------
 void CheckLocalRead(BlockState& x, const Op& op, int lane, const std::byte* at, uint32_t bytes) {
   const uint8_t* defined = x.local.defined.data() + (at - x.local.bytes.data());
   if (std::any_of(defined, defined + bytes, [](uint8_t d) { return d != 0; })) return;

@@ -15,7 +15,8 @@ bool Unordered(const BlockState& owner, uint32_t epoch) {
 
 std::string Verb(bool write) { return write ? "writes" : "reads"; }
 
-/// What `x` does is in conflict with what thread `thread` of `other` did by `op`.
+/// Reports a race of an access of `x` with an earlier one by `thread` of block `other`. Returns
+/// false.
 bool Conflict(BlockState& x, const Op& op, int lane, uint64_t word, bool write,
               const BlockState& other, uint32_t thread, uint32_t line, bool written) {
   Hazard::Site site = SiteOf(x, op, other.block, thread);

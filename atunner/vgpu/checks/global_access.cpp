@@ -1,10 +1,9 @@
-// Global memory under the checks: which bytes were written, and which accesses no synchronisation
-// orders.
+// Checks of reads of global memory: unwritten bytes, and races.
 //
-// Within a block, order is told by epochs as in shared memory. Between blocks, one access is
-// ordered before another when a fence of the first block followed it, and the second block looked
-// at a flag (an atomic, a volatile load) after that fence. Which flag is not asked, so that no
-// order is ever overlooked.
+// Within a block, accesses are ordered by epochs as in shared memory (block_shadow.cpp). Between
+// blocks, an access is ordered before another if a fence of the first block follows it, and the
+// second block reads a flag (by an atomic or a volatile load) after that fence. Any flag counts:
+// the check may miss a race, but never reports one between accesses that are ordered.
 #include "atunner/vgpu/analysis/used_bytes.h"
 #include "atunner/vgpu/checks/global_lines.h"
 
@@ -12,7 +11,6 @@ namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
 // ---- reads
-// ---------------------------------------------------------------------------------------------------------
 void CheckLineRead(BlockState& x, const Op& op, const LinePart& part, const uint64_t* addresses,
                    uint32_t bytes, const GlobalShadow& shadow) {
   for (uint32_t m = part.lanes; m != 0; m &= m - 1) {
@@ -81,8 +79,8 @@ void CheckReadRaces(BlockState& x, const Op& op, uint32_t mask, const uint64_t* 
   ReadLine(x, op, part, addresses, bytes, pattern, shadow);
 }
 
-/// A vector load may read padding behind what was written: a lane's access counts as undefined when
-/// all of it is.
+/// Lanes whose whole access is unwritten. A vector load may read padding behind written bytes, so
+/// that an access with some written bytes counts as defined.
 template <class Bytes>
 uint32_t UndefinedLanes(uint32_t mask, const uint64_t* addresses, const GlobalShadow& shadow) {
   uint32_t undefined = 0;
@@ -111,7 +109,7 @@ uint32_t UndefinedLanes(uint32_t mask, const uint64_t* addresses, uint32_t bytes
   }
 }
 
-/// Lanes that look at nothing but undefined bytes, of a load that drops some of what it reads.
+/// Lanes that use only undefined bytes, for a load that drops some of the bytes it reads.
 uint32_t UndefinedUse(const BlockState& x, const Op& op, uint32_t mask, const uint64_t* addresses,
                       uint32_t bytes, const GlobalShadow& shadow) {
   const uint64_t used = UsedBytes(*x.kernel, op);
@@ -174,7 +172,7 @@ bool ReadDenseQuietly(BlockState& x, const Op& op, uint64_t first, uint32_t byte
     return !x.checks.any || shadow.complete ||
            AllDefined(shadow.defined + (first - shadow.base), static_cast<size_t>(kLanes) * bytes);
   }
-  // Line by line as ForLines, with what all lines share put together once.
+  // The loop of ForLines, with the values that all lines share computed once.
   uint64_t line = (first - shadow.base) / kShadowLineBytes;
   uint64_t word = (first - shadow.base) / 4 % kWordsPerLine;
   const Pattern pattern{true, true, 0, kLanes, first, std::countr_zero(bytes)};

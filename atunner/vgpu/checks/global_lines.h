@@ -1,5 +1,5 @@
-// Lines of global memory under the checks, for reads and for writes: who touched them last, and
-// whether that is ordered before an access now.
+// Shadow lines of global memory: the latest accesses to a line, and whether they are ordered before
+// the current one.
 #pragma once
 
 #include <algorithm>
@@ -62,7 +62,7 @@ inline void ReportRace(BlockState& x, const Op& op, int lane, uint64_t address, 
          {Space::kGlobal, address, other});
 }
 
-/// Whether what `writer` did is in conflict with an access by `thread` now.
+/// True if a write is not ordered before the current access by `thread`.
 inline bool Unordered(const BlockState& x, const WordWriter& writer, uint32_t thread) {
   if (!InThisLaunch(x, writer.serial)) return false;
   if (writer.serial != x.global.serial)
@@ -78,9 +78,9 @@ inline std::optional<uint32_t> ThreadOf(const LineAccess& reader, uint32_t word)
   return reader.warp * uint32_t{kLanes} + static_cast<uint32_t>(std::clamp(lane, 0, kLanes - 1));
 }
 
-/// Whether an earlier read of a word is in conflict with a write by `thread` now. Where another
-/// block has synchronised at all, what it read is taken for ordered: releasing reads needs no
-/// fence.
+/// True if an earlier read of a word is not ordered before the current write by `thread`. The reads
+/// of another block count as ordered if that block has synchronised at all, because a read needs no
+/// fence to be released.
 inline bool Unordered(const BlockState& x, const LineAccess& reader, uint32_t word,
                       uint32_t thread) {
   if (!InThisLaunch(x, reader.serial) || ((reader.words >> word) & 1u) == 0) return false;
@@ -99,7 +99,7 @@ inline WordWriter WriterOf(const GlobalShadow& shadow, uint64_t line, uint32_t w
           15u,           std::min(writer.op, kUnknownOp) & kUnknownOp};
 }
 
-/// Gives words that the line's writer stands for writers of their own.
+/// Replaces the line's common writer by a WordWriter for each of `words`.
 inline void Spell(const GlobalShadow& shadow, uint64_t line, uint32_t words) {
   LineAccess& writer = shadow.writes[line].writer;
   for (uint32_t m = writer.words & words; m != 0; m &= m - 1) {
@@ -109,8 +109,7 @@ inline void Spell(const GlobalShadow& shadow, uint64_t line, uint32_t words) {
   writer.words &= ~words;
 }
 
-/// Whether every byte was written. Vectors look at many bytes faster than they can stop at the
-/// first.
+/// True if every byte was written. The loop has no early exit, so that it is vectorised.
 inline bool AllDefined(const uint8_t* defined, size_t bytes) {
   uint8_t missing = 0;
   for (size_t i = 0; i < bytes; ++i) missing |= static_cast<uint8_t>(defined[i] == 0);
@@ -118,15 +117,14 @@ inline bool AllDefined(const uint8_t* defined, size_t bytes) {
 }
 
 // ---- accesses of a warp
-// ---------------------------------------------------------------------------------------------
-/// How the lanes of an access lie to each other.
+/// How the addresses of an access's lanes are related.
 struct Pattern {
-  bool regular = false;  ///< lane l at lane0 + l * bytes
-  bool dense = false;    ///< and no lane is missing between the first and the last
+  bool regular = false;  ///< lane l accesses the address of lane 0 plus l * bytes
+  bool dense = false;    ///< regular, with no gap between the first and the last lane
   int first = 0;
   int count = 0;
   uint64_t lane0 = 0;
-  int shift = 0;  ///< bytes of a lane, as a power of two
+  int shift = 0;  ///< log2 of the bytes of a lane
 
   uint64_t Bytes(int lanes) const { return static_cast<uint64_t>(lanes) << shift; }
 };
@@ -146,7 +144,7 @@ inline Pattern PatternOf(uint32_t mask, const uint64_t* addresses, uint32_t byte
           lane0,          shift};
 }
 
-/// The part of an access that falls into one line.
+/// The part of an access that is in one line.
 struct LinePart {
   uint64_t line = ~uint64_t{0};
   uint32_t words = 0;
@@ -191,7 +189,7 @@ inline bool ForLines(const Pattern& pattern, const GlobalShadow& shadow, F&& f) 
   return true;
 }
 
-/// Whether nothing was written to the line that an access by this block could be in conflict with.
+/// True if no write to the line can be in conflict with an access by this block.
 inline bool NoOtherWrites(const BlockState& x, const GlobalShadow& shadow, uint64_t line,
                           const LineAccess& now) {
   const uint32_t serial = shadow.lines[line].write_serial;
@@ -204,7 +202,7 @@ inline bool NoOtherWrites(const BlockState& x, const GlobalShadow& shadow, uint6
           (now.words & ~writer.words) == 0);
 }
 
-/// Whether the words of a part were written, all their bytes, which begin at `at`.
+/// True if all bytes of a part's words were written. The part begins at `at`.
 inline bool AllDefined(const GlobalShadow& shadow, const LinePart& part, uint64_t at) {
   uint32_t& known = shadow.lines[part.line].defined;
   if (shadow.complete || (part.words & ~known) == 0) return true;
@@ -213,7 +211,7 @@ inline bool AllDefined(const GlobalShadow& shadow, const LinePart& part, uint64_
   known |= part.words;
   return true;
 }
-/// The words of a part get values.
+/// Marks the words of a part as written.
 inline void Define(const GlobalShadow& shadow, const LinePart& part, uint64_t at) {
   uint32_t& known = shadow.lines[part.line].defined;
   if ((part.words & ~known) == 0) return;

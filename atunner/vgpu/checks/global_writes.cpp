@@ -1,11 +1,11 @@
-// Stores to global memory under the checks: what they conflict with, and what they leave known. How
-// order is told: global_access.cpp.
+// Checks of stores to global memory: conflicts with earlier accesses, and the shadow that they
+// leave. global_access.cpp says which accesses are ordered.
 #include "atunner/vgpu/checks/global_lines.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-/// Whether a load read the word at `word` along with others, and drops it.
+/// True if the load that read the word at `word` does not use it.
 bool DropsWord(const BlockState& x, const LineAccess& reader, uint64_t word) {
   if (reader.op >= x.kernel->ops.size()) return false;
   const Op& load = x.kernel->ops[reader.op];
@@ -19,7 +19,7 @@ bool IsMine(const BlockState& x, const WordWriter& writer, std::optional<uint32_
          writer.epoch == x.shadow.epoch;
 }
 
-/// Of several that write the same value none stands for all.
+/// If several threads write the same value, no single writer is stored.
 void ShareWord(const BlockState& x, WordWriter& writer, std::optional<uint32_t> thread) {
   if (InThisLaunch(x, writer.serial) && !IsMine(x, writer, thread)) writer.serial = 0;
 }
@@ -32,7 +32,7 @@ bool CheckWordWrite(BlockState& x, const Op& op, int lane, uint64_t word, uint32
     ReportRace(x, op, lane, word, "writes", "written", writer.serial, writer.thread, writer.op);
     return false;
   }
-  if (bytes != 0xf) return true;  // bytes of one word may belong to different threads
+  if (bytes != 0xf) return true;  // the bytes of a word may belong to different threads
   const auto at = static_cast<uint32_t>(word / 4 % kWordsPerLine);
   for (const LineAccess* reader : {&last, &foreign}) {
     if (!Unordered(x, *reader, at, thread) || DropsWord(x, *reader, word)) continue;
@@ -50,7 +50,7 @@ struct LineWrite {
   const std::byte* value = nullptr;
 };
 
-/// Whether a store leaves everything as it was.
+/// True if a store writes the values that are there already.
 bool ChangesNothing(const LineWrite& write, bool defined) {
   return write.value != nullptr && defined &&
          std::memcmp(reinterpret_cast<const void*>(write.address), write.value, write.bytes) == 0;
@@ -103,15 +103,14 @@ void WriteLine(BlockState& x, const Op& op, int lane, const LineWrite& write,
 }
 
 // ---- dense writes
-// ---------------------------------------------------------------------------------------------------
-/// Whether an earlier read cannot be in conflict with a write.
+/// True if an earlier read cannot be in conflict with a write.
 bool NoConflict(const BlockState& x, const LineAccess& reader, const LineAccess& now) {
   if (!InThisLaunch(x, reader.serial) || (reader.words & now.words) == 0) return true;
   if (reader.serial != x.global.serial) return x.global.acquired != 0;
   return reader.epoch != x.shadow.epoch || reader.SameThreads(now);
 }
 
-/// Whether nothing that was done to the line before can be in conflict with a write.
+/// True if no earlier access to the line can be in conflict with a write.
 bool NoConflict(const BlockState& x, uint64_t line, const LineAccess& now,
                 const GlobalShadow& shadow) {
   return NoOtherWrites(x, shadow, line, now) && NoConflict(x, shadow.lines[line].last, now) &&
@@ -160,7 +159,7 @@ void GatherElement(const uint32_t* from, int stride, int lanes, std::byte* to, s
     std::memcpy(to + static_cast<size_t>(k) * step, from + k * stride, kWidth);
 }
 
-/// The stored values of a dense access, lane by lane: as the register has them, or gathered in
+/// The values of a dense store in the order of the lanes: the register itself, or gathered in
 /// `room`.
 const std::byte* StoredValues(const BlockState& x, const Op& op, const Pattern& pattern,
                               std::byte* room) {
@@ -185,9 +184,8 @@ const std::byte* StoredValues(const BlockState& x, const Op& op, const Pattern& 
 }
 
 // ---- words that lie anywhere
-// ----------------------------------------------------------------------------------------
-/// Stores what the lanes of a part write to its line, words of registers; false where another
-/// access may be in the way.
+/// Stores the words that the lanes of a part write to its line. False if another access may be in
+/// conflict.
 bool WriteWords(BlockState& x, const Op& op, const LinePart& part, const uint64_t* addresses,
                 const GlobalShadow& shadow) {
   const LineLock lock(x, shadow.base + part.line * kShadowLineBytes);
@@ -288,7 +286,7 @@ void CheckGlobalWrite(BlockState& x, const Op& op, int lane, uint64_t address, u
     std::memset(range.shadow->defined + (address - range.base), 1, bytes);
     return;
   }
-  // Accesses are aligned, but those of bulk copies may cover many lines.
+  // Accesses are aligned and within one line, except those of bulk copies.
   for (uint64_t at = address; at < address + bytes;) {
     const uint64_t end = std::min((at / kShadowLineBytes + 1) * kShadowLineBytes, address + bytes);
     const std::byte* from = value == nullptr ? nullptr : value + (at - address);

@@ -1,23 +1,23 @@
-// What was found wrong, as it is reported: once per kind and place, with its source line, thread
-// and allocation.
+// Hazard reports: one per kind and operation, with source line, thread and allocation.
 #include "atunner/vgpu/state/block_state.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-constexpr size_t kMaxHazards = 16;       // of one block
-constexpr size_t kMaxHazardsKept = 256;  // of all blocks of one thread, when the launch keeps going
+constexpr size_t kMaxHazards = 16;  // reports of one block
+// reports of all blocks of one host thread, when the launch keeps going
+constexpr size_t kMaxHazardsKept = 256;
 
 }  // namespace
 
 Hazard::Site SiteOf(const BlockState& x, const Op& op, uint64_t block, uint32_t thread) {
-  const Place& place = PlaceOf(*x.kernel, op);
+  const Place& place = LocationOf(*x.kernel, op);
   return {place.source_line ? x.launch->module->SourceFile(place.source_file) : "", place.Shown(),
           block, thread};
 }
 
 namespace {
-/// After these the kernel could go on; what it does is known.
+/// True if the kernel can go on after a hazard of this kind, with defined behaviour.
 bool IsHarmless(Hazard::Kind kind) {
   const HazardGroup group = GroupOf(kind);
   return (group == HazardGroup::kInit && kind != Hazard::Kind::kUninitialisedShared) ||
@@ -31,8 +31,8 @@ Hazard Describe(const BlockState& x, const Op& op, Hazard::Kind kind, int lane,
   hazard.kernel = x.kernel->function->name;
   hazard.site = SiteOf(x, op, x.block, x.warp ? x.ThreadOf(lane) : 0);
   const std::string& file = hazard.site.file;
-  hazard.where = (PlaceOf(*x.kernel, op).source_line ? file.substr(file.rfind('/') + 1) + ":"
-                                                     : "PTX line ") +
+  hazard.where = (LocationOf(*x.kernel, op).source_line ? file.substr(file.rfind('/') + 1) + ":"
+                                                        : "PTX line ") +
                  std::to_string(hazard.site.line);
   hazard.detail = "block " + std::to_string(x.block) + ", thread " +
                   std::to_string(hazard.site.thread) + " " + what;
@@ -66,7 +66,7 @@ bool ReportedBefore(BlockState& x, const Op& op, Hazard::Kind kind) {
 
 void Report(BlockState& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what,
             const Fault& fault) {
-  // What the block cannot go on after is told even if nobody asked.
+  // Hazards that end the block are reported even if they were not asked for.
   const HazardGroup group = GroupOf(kind);
   if (!Wanted(x, kind) && (group == HazardGroup::kInit || group == HazardGroup::kRace)) return;
   x.stop = x.stop || !x.launch->options.keep_going || !IsHarmless(kind);

@@ -1,15 +1,16 @@
-// Registers that may be read before anything was written to them. The flow of the code tells once
-// which those are, and only the operations that touch them are watched while they run.
+// Maybe-uninitialised registers: those that may be read before anything is written to them. A
+// static analysis of the code finds them once, and only the operations that use them are checked at
+// run time.
 //
 // Compilers leave registers undefined on paths where their value does not matter, and copy and
-// compute with them freely. So an undefined value is no hazard until it decides something: an
-// address, a branch, a stored value. Bitwise operations and packing may mask it out, and what lanes
-// exchange may not be asked for: their results count as defined.
+// compute with them freely. An undefined value is therefore a hazard only when it decides
+// something: an address, a branch, a stored value. Bitwise operations and packing may mask it out,
+// and values that lanes exchange may not be used: results of these count as defined.
 //
-// Values that go through shared memory stay what they are (BlockState::hollow), and so do parts of
-// structs that are copied there without ever having been written. Block-wide sorts compare and
-// branch on the empty end of a last tile, so that what came from shared memory is no hazard until
-// it is an address or is stored for good.
+// Undefined values that are stored in shared memory stay undefined (RaceShadow::undefined_bytes),
+// and so do unwritten parts of structs that are copied there. Block-wide sorts compare and branch
+// on the empty end of a last tile, so that an undefined value from shared memory is a hazard only
+// as an address, or when it is stored to global memory.
 #include <algorithm>
 #include <set>
 
@@ -28,8 +29,8 @@ bool IsOneOf(std::string_view opcode, std::initializer_list<std::string_view> na
   return std::ranges::find(names, opcode) != names.end();
 }
 
-/// An undefined operand makes the result undefined, and no more than that. Of a packed pair one
-/// half may be asked for alone, so that packing does not pass.
+/// True if an undefined operand makes the result undefined and has no other effect. Packing is not
+/// included, because one half of a packed pair may be used alone.
 bool Passes(const Instruction& i) {
   const auto packed = [](const Operand& operand) { return operand.kind == Operand::Kind::kVector; };
   if (i.opcode == "mov" && std::ranges::any_of(i.operands, packed)) return false;
@@ -45,13 +46,13 @@ bool SpaceIsNone(const Instruction& i, std::initializer_list<std::string_view> s
                                [&](std::string_view space) { return m.starts_with(space); });
   });
 }
-/// Where a load or store may go; generic ones may go anywhere.
+/// True if a load or store may access shared memory; generic ones may.
 bool MayBeShared(const Instruction& i) {
   return SpaceIsNone(i, {"global", "const", "param", "local"});
 }
 bool MayBeLocal(const Instruction& i) { return SpaceIsNone(i, {"global", "const", "shared"}); }
 
-/// Registers of what a load or store moves, element by element; -1 where that is none.
+/// Registers of the elements that a load or store moves; -1 for an element that is not a register.
 std::vector<int> Elements(const Instruction& i) {
   const Operand& moved = i.operands[i.opcode == "ld" ? 0 : 1];
   if (moved.kind != Operand::Kind::kVector) return {moved.reg};
@@ -63,14 +64,14 @@ bool Moves(const Instruction& i, std::string_view opcode) {
   return i.opcode == opcode && i.operands.size() >= 2 && !i.modifiers.empty();
 }
 
-/// Which registers are defined for sure, as bits.
+/// The set of registers that are certainly defined, as bits.
 class Defined {
  public:
   explicit Defined(size_t registers, bool all)
       : words_((registers + 63) / 64, all ? ~uint64_t{0} : 0) {}
   void Set(int reg) { words_[static_cast<size_t>(reg) / 64] |= uint64_t{1} << (reg % 64); }
   bool Has(int reg) const { return (words_[static_cast<size_t>(reg) / 64] >> (reg % 64)) & 1u; }
-  /// True when that took something away.
+  /// Intersects with another set; true if that removed a register.
   bool Meet(const Defined& other) {
     bool changed = false;
     for (size_t i = 0; i < words_.size(); ++i) {
@@ -85,7 +86,7 @@ class Defined {
   std::vector<uint64_t> words_;
 };
 
-/// One function: the basic blocks of its body and the registers that are use.
+/// The maybe-uninitialised registers of one function, by data flow over its basic blocks.
 class FunctionFlow {
  public:
   explicit FunctionFlow(const Function& function)
@@ -96,11 +97,11 @@ class FunctionFlow {
   }
   const std::vector<Use>& uses() const { return uses_; }
   const std::set<int>& maybe_undefined() const { return maybe_undefined_; }
-  /// Loads, by instruction, whose values are only copied: unwritten parts of structs.
+  /// Indices of loads whose values are only copied, such as unwritten parts of structs.
   const std::set<size_t>& copies() const { return copies_; }
   bool IsCopy(int reg) const { return stack_copies_.contains(reg); }
 
-  /// Whether a suspect register is stored where shared memory may be.
+  /// True if a maybe-uninitialised register is stored to what may be shared memory.
   bool StoresUndefined() const {
     for (const Instruction& i : function_.body) {
       if (!Moves(i, "st") || !MayBeShared(i)) continue;
@@ -109,7 +110,7 @@ class FunctionFlow {
     }
     return false;
   }
-  /// What is loaded where shared memory may be is suspect too.
+  /// Adds the registers that are loaded from what may be shared memory.
   void MarkLoadsUndefined() {
     for (const Instruction& i : function_.body) {
       if (!Moves(i, "ld") || !MayBeShared(i)) continue;
@@ -119,8 +120,8 @@ class FunctionFlow {
     }
     Spread();
   }
-  /// An exclusive scan may be the inclusive one less the lane's own term: of an undefined term
-  /// nothing is left then.
+  /// True if instruction `index` subtracts a term from a sum that contains it. Exclusive scans are
+  /// computed so, and an undefined term has no effect on their result.
   bool TakesTermFromSum(size_t index) const {
     const Instruction& i = function_.body[index];
     if (i.opcode != "sub" || i.operands.size() != 3 || i.Has("f32") || i.Has("f64")) return false;
@@ -140,7 +141,7 @@ class FunctionFlow {
   }
 
  private:
-  /// Calls `f` for each register that instruction `i` reads, then notes what it writes.
+  /// Calls `f` for each register that instruction `i` reads, then adds those that it writes.
   template <class F>
   void Step(size_t i, Defined& defined, F&& f) const {
     const Instruction& instruction = function_.body[i];
@@ -148,7 +149,7 @@ class FunctionFlow {
     if (instruction.guard >= 0) f(instruction.guard);
     for (int reg : use.addresses) f(reg);
     for (int reg : use.values) f(reg);
-    if (instruction.guard >= 0) return;  // may write nothing
+    if (instruction.guard >= 0) return;  // a guarded instruction may not run
     for (int reg : use.writes) defined.Set(reg);
   }
 
@@ -178,8 +179,8 @@ class FunctionFlow {
     }
   }
 
-  /// Structs are moved with their padding: vectors and halves of pairs within shared memory, and in
-  /// code that was not optimised all pieces of those on the stack.
+  /// Finds copies of structs, which include their padding: vectors and halves of pairs within
+  /// shared memory, and in unoptimised code all pieces of structs on the stack.
   void FindCopies() {
     const auto loads = [](const Instruction& i) { return Moves(i, "ld"); };
     if (std::ranges::none_of(function_.body, loads)) return;
@@ -206,7 +207,7 @@ class FunctionFlow {
     }
   }
 
-  /// What is computed from a suspect register is one.
+  /// Adds the registers that are computed from maybe-uninitialised ones.
   void Spread() {
     for (bool more = !maybe_undefined_.empty(); more;) {
       more = false;
@@ -229,7 +230,8 @@ class FunctionFlow {
   std::set<size_t> copies_;
 };
 
-/// What of a load or store goes through memory of the block. `carries`: undefined values do.
+/// Describes a load or store of the block's own memory. `carries_undefined`: undefined values may
+/// be stored in shared memory.
 void DescribeMemory(const Instruction& i, size_t index, const FunctionFlow& flow,
                     const std::vector<int32_t>& slots, bool carries_undefined, MaybeUndefined& s) {
   const bool load = Moves(i, "ld");
@@ -261,8 +263,8 @@ MaybeUndefined Describe(const Instruction& instruction, size_t index, const Func
   take(use.writes, s.writes);
   const std::string& opcode = instruction.opcode;
   if (opcode == "brx") take(use.values, s.needs);
-  // Block-wide sorts and scans carry the empty end of a last tile through shared memory, and drop
-  // it later.
+  // Block-wide sorts and scans move the empty end of a last tile through shared memory, and drop it
+  // later.
   s.generic = opcode == "st" && SpaceIsNone(instruction, {"global"});
   if ((opcode == "st" && SpaceIsNone(instruction, {"local", "param", "shared"})) ||
       opcode == "red") {
@@ -273,8 +275,8 @@ MaybeUndefined Describe(const Instruction& instruction, size_t index, const Func
                        !instruction.operands[3].negated;
   for (size_t i = 0; chooses && i < 3; ++i) {
     const int reg = instruction.operands[i + 1].reg;
-    // Of the other registers nothing is known: their slots may tell of maybe_undefined that had
-    // them before.
+    // The state of other registers is not kept: their slots may hold the state of registers that
+    // used the slot before.
     if (reg >= 0 && (i == 2 || maybe_undefined.contains(reg)))
       s.select[i] = slots[static_cast<size_t>(reg)];
   }
@@ -318,10 +320,9 @@ Kernel FindMaybeUndefined(const Kernel& kernel) {
 
 namespace {
 
-/// Where an element of a lane's access lies in the block's own memory, as an offset in
-/// BlockState::shared or BlockState::local.
+/// An element of a lane's access as an offset in SharedMemory::bytes or LocalMemory::bytes.
 struct BlockPlace {
-  Space space = Space::kGeneric;  ///< kGeneric: elsewhere
+  Space space = Space::kGeneric;  ///< kGeneric = in other memory
   size_t at = 0;
 };
 BlockPlace PlaceOfElement(const BlockState& x, const Op& op, int lane, size_t element) {
@@ -336,7 +337,7 @@ BlockPlace PlaceOfElement(const BlockState& x, const Op& op, int lane, size_t el
   return {};
 }
 
-/// Lanes that load nothing but bytes which nothing ever defined.
+/// Lanes that load only undefined bytes.
 uint32_t LoadedUndefined(const BlockState& x, const Op& op, const MaybeUndefined& use,
                          size_t element, uint32_t active) {
   uint32_t undefined = 0;
@@ -348,9 +349,10 @@ uint32_t LoadedUndefined(const BlockState& x, const Op& op, const MaybeUndefined
       const bool unwritten = place.space == Space::kShared
                                  ? (x.shadow.words[i / 4].initialised >> i % 4 & 1) == 0
                                  : x.local.defined[i] == 0;
-      const bool hollow = place.space == Space::kShared && !x.shadow.undefined_bytes.empty() &&
-                          x.shadow.undefined_bytes[i] != 0;
-      all = all && (hollow || (use.copies && unwritten));
+      const bool is_undefined = place.space == Space::kShared &&
+                                !x.shadow.undefined_bytes.empty() &&
+                                x.shadow.undefined_bytes[i] != 0;
+      all = all && (is_undefined || (use.copies && unwritten));
     }
     undefined |= (all ? 1u : 0u) << l;
   });
@@ -383,7 +385,7 @@ void CheckMaybeUndefined(BlockState& x, const Op& op, const MaybeUndefined& use,
   if (use.guard >= 0) {
     report(of(use.guard) & mask & ~carried(use.guard),
            "branches on a variable that nothing was written to");
-    of(use.guard) &= ~mask;  // once is enough
+    of(use.guard) &= ~mask;  // it is reported once
   }
   for (int32_t slot : use.needs) {
     report(of(slot) & active, "computes an address from a variable that nothing was written to");
@@ -430,10 +432,10 @@ void KeepUndefined(BlockState& x, const Op& op, const MaybeUndefined& use, uint3
                                    : x.warp->undefined[static_cast<size_t>(slot)];
     ForLanes(active, [&](int l) {
       const BlockPlace place = PlaceOfElement(x, op, l, e);
-      const bool hollow = (undefined >> l & 1) != 0;
+      const bool is_undefined = (undefined >> l & 1) != 0;
       if (place.space == Space::kShared && !x.shadow.undefined_bytes.empty())
-        std::memset(x.shadow.undefined_bytes.data() + place.at, hollow, op.width);
-      if (place.space == Space::kLocal && use.keeps_local && hollow)
+        std::memset(x.shadow.undefined_bytes.data() + place.at, is_undefined, op.width);
+      if (place.space == Space::kLocal && use.keeps_local && is_undefined)
         std::memset(x.local.defined.data() + place.at, 0, op.width);
     });
   }

@@ -14,7 +14,7 @@ bool Fenced(const BlockState& x, const AsyncIssuer& by, const SharedShadow& s) {
          (writer < x.warps.size() && x.warps[writer].proxy_epoch > s.write_epoch);
 }
 
-/// Whether all warps that issue a read may rely on what a thread wrote; its own warp may.
+/// True if a thread's write is ordered before all warps that issue a read, its own warp included.
 bool OrderedBefore(const BlockState& x, const AsyncIssuer& by, const SharedShadow& s) {
   for (uint32_t warp = by.first_warp; warp < by.first_warp + by.warps; ++warp) {
     if (warp != s.writer / kLanes && x.warps[warp].seen_epoch <= s.write_epoch) return false;
@@ -22,7 +22,7 @@ bool OrderedBefore(const BlockState& x, const AsyncIssuer& by, const SharedShado
   return true;
 }
 
-/// Why an asynchronous read must not happen yet.
+/// Why an asynchronous read is not allowed yet; empty if it is.
 enum class Conflict : uint8_t { kNone, kInFlight, kNotAwaited, kNoBarrier, kNoFence };
 Conflict ReadConflict(const BlockState& x, const AsyncIssuer& by, const SharedShadow& s) {
   if (s.in_flight & (kThreadCopy | kBulkCopy)) return Conflict::kInFlight;
@@ -50,7 +50,7 @@ void ReportConflict(BlockState& x, const Op& op, int lane, uint64_t word, Confli
          "reads shared address " + Hex(word * 4) + why);
 }
 
-/// Whether reads that a word remembers may still go on when a bulk copy overwrites it.
+/// True if the latest reads of a word may not have ended when a bulk copy overwrites it.
 bool StillRead(const AsyncIssuer& by, const SharedShadow& s) {
   if (s.reader == kNoAccessor || s.read_epoch == 0 || by.seen_epoch > s.read_epoch) return false;
   if (s.reader >= kProductAccessor && s.reader < kBulkAccessor)
@@ -58,7 +58,8 @@ bool StillRead(const AsyncIssuer& by, const SharedShadow& s) {
   return s.reader == kSeveralThreads || s.reader / kLanes - by.first_warp >= by.warps;
 }
 
-/// Whether a word's last reads are of its own block, which has told the other one nothing since.
+/// True if the latest reads of a word are by its own block and do not happen before the other
+/// block.
 bool ReadWithoutWord(const BlockState& owner, const BlockState& other, const SharedShadow& s) {
   return s.reader != kNoAccessor && s.read_epoch != 0 &&
          !HappenedBefore(other, owner, s.read_epoch);
@@ -71,7 +72,7 @@ void MarkReads(BlockState& x, const AsyncReads& reads, InFlight flag) {
   }
 }
 
-/// The words of finished reads are read now; another read of the same words may still go on.
+/// Clears the in-flight bits of finished reads, except of words that another pending read uses.
 void EndReads(BlockState& x, const AsyncReads& reads) {
   for (const WordRange& range : reads.ranges) {
     for (uint32_t w = range.first; w < range.first + range.count; ++w) {
@@ -85,7 +86,8 @@ void EndReads(BlockState& x, const AsyncReads& reads) {
   }
 }
 
-/// Registers of a pending operation: accumulators first, then those that are only read.
+/// Calls `f` for the registers of a pending operation: accumulators first, then those that are only
+/// read.
 template <class F>
 void ForRegisters(const Kernel& kernel, const Op& op, F&& f) {
   if (FlowOf(kernel, op) != Flow::kAligned) return f(op.dst, kWritten);  // a move
@@ -109,8 +111,8 @@ void Remember(Warp& warp, uint32_t group, const Op& op) {
     warp.products.push_back({group, &op});
 }
 
-/// A copy of a register whose value is still to come is one itself: compilers move accumulators
-/// around.
+/// A copy of a register that a wgmma still writes is pending too: compilers move accumulators
+/// between registers.
 void FollowMove(BlockState& x, const Op& op) {
   Warp& warp = *x.warp;
   uint32_t group = 0;
@@ -157,7 +159,7 @@ AsyncIssuer IssuingGroup(const BlockState& x) {
   AsyncIssuer by;
   by.first_warp = x.warp->index / kGroupWarps * kGroupWarps;
   by.warps = std::min<uint32_t>(kGroupWarps, static_cast<uint32_t>(x.warps.size()) - by.first_warp);
-  by.party = static_cast<uint16_t>(kProductAccessor + by.first_warp / kGroupWarps);
+  by.accessor = static_cast<uint16_t>(kProductAccessor + by.first_warp / kGroupWarps);
   by.flag = kProductRead;
   by.seen_epoch = x.warp->seen_epoch;
   for (const Warp& warp : std::span(x.warps).subspan(by.first_warp, by.warps)) {
@@ -183,7 +185,7 @@ bool NoteBulkRead(BlockState& x, const Op& op, int lane, uint64_t address, uint6
   if (owner != &x) return owner != nullptr;
   AsyncIssuer by = IssuingThread(x, lane);
   if (!AsyncRead(x, op, lane, by, address, bytes)) return false;
-  AsyncReads reads{by.party, x.async.bulk_groups[by.party], LineOf(x, op), {}};
+  AsyncReads reads{by.accessor, x.async.bulk_groups[by.accessor], LineOf(x, op), {}};
   reads.ranges.push_back(
       {static_cast<uint32_t>(address / 4), static_cast<uint32_t>((bytes + 3) / 4)});
   if (grouped)
@@ -233,17 +235,17 @@ bool AsyncWrite(BlockState& owner, BlockState& issuer_block, const Op& op, int l
     }
     s.initialised = 0xf;
     owner.shadow.only_read_in[word] = 0;
-    Fill(owner, word);
+    MarkWordDefined(owner, word);
     s.in_flight = static_cast<uint8_t>(s.in_flight | kBulkCopy);
   }
   owner.async.landings.push_back({barrier, false, first, words, LineOf(issuer_block, op)});
   return true;
 }
 
-void FinishReads(BlockState& x, uint16_t party, uint32_t groups) {
+void FinishReads(BlockState& x, uint16_t accessor, uint32_t groups) {
   bool any = false;
   std::erase_if(x.async.reads, [&](const AsyncReads& reads) {
-    if (reads.reader != party || reads.group >= groups) return false;
+    if (reads.reader != accessor || reads.group >= groups) return false;
     EndReads(x, reads);
     return any = true;
   });

@@ -8,8 +8,7 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-/// Whether what the load `op` reads goes into a value that is stored, rather than into comparisons
-/// alone.
+/// True if the value of the load `op` contributes to a stored value, not only to comparisons.
 bool IsStoredLater(const Kernel& kernel, const Op& op) {
   const Code* code = CodeOf(kernel, op);
   if (code == nullptr) return false;
@@ -37,14 +36,14 @@ bool Exchanges(BlockState& x, const Op& op) {
   return known->second;
 }
 
-/// Of an address that may name this very block of the cluster.
+/// The entry of a shared address, which may contain the rank of this block in its cluster.
 WarpExchange& ExchangeAt(BlockState& x, uint64_t address) {
   if (x.shadow.exchanges.empty()) x.shadow.exchanges.resize(x.shadow.words.size());
   return x.shadow.exchanges[(address & ((uint64_t{1} << kRankShift) - 1)) / 4];
 }
 
-/// Whether `lane` took part in the access of another lane of its warp, and nothing put the two in
-/// step since.
+/// True if `lane` executed the access of another lane of its warp too, and the warp was not
+/// synchronised since.
 bool OutOfStep(const BlockState& x, const WarpExchange::Access& access, int lane) {
   return access.epoch == x.shadow.epoch && access.sync == x.warp->sync_epoch &&
          access.thread / kLanes == x.warp->index && access.thread != x.ThreadOf(lane) &&

@@ -317,7 +317,6 @@ std::string CheckStore(Copies& copies, const Named& named, const Bytes& tensor, 
 }
 
 // ---- maps that the kernel itself changes
-// ----------------------------------------------------------------------------
 int CodeOf(DType dtype) {
   switch (dtype) {
     case DType::kUInt8:

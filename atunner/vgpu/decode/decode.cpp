@@ -60,44 +60,51 @@ const Row* FindRow(std::string_view opcode) {
 
 bool IsFloat(Type type) { return type == Type::kF32 || type == Type::kF64; }
 
-/// The class by pipe: opcodes that serve several types are sorted by type.
+OpClass MemoryClass(Space space) {
+  switch (space) {
+    case Space::kShared:
+      return OpClass::kShared;
+    case Space::kLocal:
+      return OpClass::kLocal;
+    case Space::kParam:
+    case Space::kConst:
+      return OpClass::kConstant;
+    default:
+      return OpClass::kGlobal;
+  }
+}
+
+OpClass ArithmeticClass(bool special, const std::string& opcode, Type type) {
+  if (type == Type::kF64) return OpClass::kFp64;
+  if (type == Type::kF16 || type == Type::kF16x2 || type == Type::kBF16 || type == Type::kBF16x2)
+    return OpClass::kFp16;
+  if (special) return OpClass::kSpecial;
+  if (type == Type::kF32) return opcode == "div" ? OpClass::kSpecial : OpClass::kFp32;
+  const bool multiplies = opcode == "mul" || opcode == "mad" || opcode == "div" ||
+                          opcode == "rem" || opcode == "dp4a";
+  return multiplies ? OpClass::kMultiply : OpClass::kInteger;
+}
+
+/// Extensions between integers are moves or logic in hardware.
+OpClass ConversionClass(const Instruction& instruction, Type type) {
+  const bool floats = IsFloat(type) || type == Type::kF16 || type == Type::kBF16 ||
+                      instruction.Has("f32") || instruction.Has("f64") || instruction.Has("f16");
+  return floats ? OpClass::kConversion : OpClass::kInteger;
+}
+
+/// The class of an instruction by pipe. Opcodes that exist for several types are sorted by type.
 OpClass ClassOf(const Row& row, const Instruction& instruction, Type type, Space space) {
   switch (row.family) {
     case Family::kArithmetic:
     case Family::kSpecial:
-      if (type == Type::kF64) return OpClass::kFp64;
-      if (type == Type::kF16 || type == Type::kF16x2 || type == Type::kBF16 ||
-          type == Type::kBF16x2)
-        return OpClass::kFp16;
-      if (row.family == Family::kSpecial) return OpClass::kSpecial;
-      if (type == Type::kF32)
-        return instruction.opcode == "div" ? OpClass::kSpecial : OpClass::kFp32;
-      return instruction.opcode == "mul" || instruction.opcode == "mad" ||
-                     instruction.opcode == "div" || instruction.opcode == "rem" ||
-                     instruction.opcode == "dp4a"
-                 ? OpClass::kMultiply
-                 : OpClass::kInteger;
+      return ArithmeticClass(row.family == Family::kSpecial, instruction.opcode, type);
     case Family::kMemory:
     case Family::kAtomic:
     case Family::kMulticast:
     case Family::kAsync:
-      switch (space) {
-        case Space::kShared:
-          return OpClass::kShared;
-        case Space::kLocal:
-          return OpClass::kLocal;
-        case Space::kParam:
-        case Space::kConst:
-          return OpClass::kConstant;
-        default:
-          return OpClass::kGlobal;
-      }
+      return MemoryClass(space);
     case Family::kConvert:
-      // Extensions between integers are moves or logic to the hardware.
-      return IsFloat(type) || type == Type::kF16 || type == Type::kBF16 || instruction.Has("f32") ||
-                     instruction.Has("f64") || instruction.Has("f16")
-                 ? OpClass::kConversion
-                 : OpClass::kInteger;
+      return ConversionClass(instruction, type);
     default:
       return row.op_class;
   }
@@ -147,64 +154,74 @@ Status DecodeWideMove(DecodeContext& c, const Instruction& instruction, Op& op) 
   return {};
 }
 
+/// mov between a register and a vector of its parts.
+Status DecodePackedMove(DecodeContext& c, const Form& form, Op& op) {
+  const Instruction& instruction = *form.instruction;
+  const Operand& to = instruction.operands[0];
+  const Operand& from = instruction.operands[1];
+  const bool unpack = to.kind == Operand::Kind::kVector;
+  const std::vector<Operand>& elements = unpack ? to.elements : from.elements;
+  const auto bytes = static_cast<size_t>(ptx::BitsOf(form.type)) / 8;
+  if (elements.empty() || bytes % elements.size() != 0 || bytes / elements.size() > 4)
+    return c.Unsupported(instruction);
+  op.width = static_cast<uint8_t>(bytes / elements.size());
+  ATUNNER_RETURN_IF_ERROR(
+      c.List(elements, op, instruction, unpack, op.width == 4 ? Type::kB32 : Type::kB16));
+  if (unpack) {
+    op.src[0] = c.Source(from, form.type);
+    op.run = op.src[0] == kNoSlot ? nullptr : MoveUnpack;
+  } else {
+    op.dst = c.Destination(to);
+    op.run = op.dst == kNoSlot ? nullptr : MovePack;
+  }
+  return {};
+}
+
+Status DecodeSpecialMove(DecodeContext& c, const Instruction& instruction, Op& op) {
+  const std::string& name = instruction.operands[1].name;
+  const auto special = FindSpecial(name);
+  if (!special) return c.Unsupported(instruction, " of " + name);
+  op.imm = *special;
+  op.width = static_cast<uint8_t>(c.RegisterBits(instruction.operands[0].reg) / 8);
+  if (name == "%envreg1" || name == "%envreg2") c.kernel().cooperative = true;
+  if (name.starts_with("%reserved_smem")) c.kernel().reserved_shared = kReservedShared;
+  op.run = ReadSpecial;
+  return {};
+}
+
+/// mov of the address of a variable in the stack frame; false for other symbols.
+bool DecodeFrameAddress(DecodeContext& c, const Form& form, Op& op) {
+  const Operand& from = form.instruction->operands[1];
+  Space space = Space::kGlobal;
+  bool in_frame = false;
+  const auto address = c.SymbolAddress(from.name, space, in_frame);
+  if (!address || !in_frame) return false;
+  op.imm = *address + from.bits;
+  op.src[0] = c.frame_slot();
+  op.width = static_cast<uint8_t>(ptx::BitsOf(form.type) / 8);
+  op.run = FrameAddress;
+  return true;
+}
+
 Status DecodeMove(DecodeContext& c, const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
   if (instruction.operands.size() != 2) return c.Unsupported(instruction);
   if (form.type == Type::kB128) return DecodeWideMove(c, instruction, op);
   const Operand& to = instruction.operands[0];
   const Operand& from = instruction.operands[1];
-  const int bytes = ptx::BitsOf(form.type) / 8;
-  if (to.kind == Operand::Kind::kVector || from.kind == Operand::Kind::kVector) {
-    const bool unpack = to.kind == Operand::Kind::kVector;
-    const std::vector<Operand>& elements = unpack ? to.elements : from.elements;
-    if (elements.empty() || bytes % static_cast<int>(elements.size()) != 0)
-      return c.Unsupported(instruction);
-    op.width = static_cast<uint8_t>(bytes / static_cast<int>(elements.size()));
-    if (op.width > 4) return c.Unsupported(instruction);
-    ATUNNER_RETURN_IF_ERROR(
-        c.List(elements, op, instruction, unpack, op.width == 4 ? Type::kB32 : Type::kB16));
-    if (unpack) {
-      op.src[0] = c.Source(from, form.type);
-      op.run = op.src[0] == kNoSlot ? nullptr : MoveUnpack;
-    } else {
-      op.dst = c.Destination(to);
-      op.run = op.dst == kNoSlot ? nullptr : MovePack;
-    }
-    return {};
-  }
+  if (to.kind == Operand::Kind::kVector || from.kind == Operand::Kind::kVector)
+    return DecodePackedMove(c, form, op);
   op.dst = c.Destination(to);
   if (op.dst == kNoSlot) return c.Unsupported(instruction);
-  if (from.kind == Operand::Kind::kSpecial) {
-    const auto special = FindSpecial(from.name);
-    if (!special) return c.Unsupported(instruction, " of " + from.name);
-    op.imm = *special;
-    op.width = static_cast<uint8_t>(c.RegisterBits(to.reg) / 8);
-    if (from.name == "%envreg1" || from.name == "%envreg2") c.kernel().cooperative = true;
-    if (from.name.starts_with("%reserved_smem")) c.kernel().reserved_shared = kReservedShared;
-    op.run = ReadSpecial;
-    return {};
-  }
-  if (from.kind == Operand::Kind::kSymbol) {
-    Space space = Space::kGlobal;
-    bool in_frame = false;
-    if (const auto address = c.SymbolAddress(from.name, space, in_frame); address && in_frame) {
-      op.imm = *address + from.bits;
-      op.src[0] = c.frame_slot();
-      op.width = static_cast<uint8_t>(bytes);
-      op.run = FrameAddress;
-      return {};
-    }
-  }
+  if (from.kind == Operand::Kind::kSpecial) return DecodeSpecialMove(c, instruction, op);
+  if (from.kind == Operand::Kind::kSymbol && DecodeFrameAddress(c, form, op)) return {};
   op.src[0] = c.Source(from, form.type);
-  if (op.src[0] == kNoSlot && from.kind == Operand::Kind::kImmediate)
-    return c.Unsupported(instruction, ": operand 2");
+  if (op.src[0] != kNoSlot) return SetMove(op, ptx::BitsOf(form.type)), Status{};
+  if (from.kind == Operand::Kind::kImmediate) return c.Unsupported(instruction, ": operand 2");
   const ptx::Function* const named = c.module().Find(from.name);
   const bool launches = named != nullptr && named->is_entry;
-  if (op.src[0] == kNoSlot)
-    return c.Unsupported(
-        instruction, " of '" + from.name + (launches ? "': kernels launch no kernels here" : "'"));
-  SetMove(op, ptx::BitsOf(form.type));
-  return {};
+  return c.Unsupported(
+      instruction, " of '" + from.name + (launches ? "': kernels launch no kernels here" : "'"));
 }
 
 /// cvt may read and write 64-bit registers as narrower types: bit 0 of the variant = the source is
@@ -219,46 +236,45 @@ void MarkWideRegisters(const DecodeContext& c, const Form& form, Op& op) {
                                     (wide(operands[0], form.from) ? 2 : 0));
 }
 
-Status DecodePlain(DecodeContext& c, const Row& row, const Form& form, Op& op) {
-  const std::string& opcode = form.instruction->opcode;
-  if (ConvertsSpecial(*form.instruction)) return DecodeMove(c, form, op);
-  const size_t least = opcode == "bfi"                      ? 5
-                       : opcode == "bfe" || opcode == "mad" ? 4
-                       : opcode == "shl" || opcode == "shr" ? 3
-                                                            : 2;
-  if (form.instruction->operands.size() < least)
-    return c.Unsupported(*form.instruction, ": too few operands");
-  ATUNNER_RETURN_IF_ERROR(c.Operands(form, op, form.type));
-  const auto& operands = form.instruction->operands;
-  if ((opcode == "prmt" || opcode == "bfe") && op.dst2 >= 0)
-    return c.Unsupported(*form.instruction);
-  if (opcode == "lop3" && operands.size() == 6) op.src[3] = c.Source(operands[5], Type::kPred);
-  if (form.type == Type::kPred) {
-    for (const Operand& operand : operands) {
-      if (operand.negated) return c.Unsupported(*form.instruction, ": negated operand");
-    }
-  }
-  ATUNNER_RETURN_IF_ERROR(c.Complete(*form.instruction, op));
-  op.run = HalfHandler(form, op);
-  if (op.run) return {};
-  switch (row.family) {
+size_t LeastOperands(const std::string& opcode) {
+  if (opcode == "bfi") return 5;
+  if (opcode == "bfe" || opcode == "mad") return 4;
+  return opcode == "shl" || opcode == "shr" ? 3 : 2;
+}
+
+/// The handler of an instruction whose operands are plain slots.
+Handler PlainHandler(DecodeContext& c, Family family, const Form& form, Op& op) {
+  if (const Handler half = HalfHandler(form, op)) return half;
+  switch (family) {
     case Family::kArithmetic:
-      op.run = FloatHandler(form, op);
-      if (op.run == nullptr) op.run = IntegerHandler(form, op);
-      break;
+      if (const Handler handler = FloatHandler(form, op)) return handler;
+      return IntegerHandler(form, op);
     case Family::kVideo:
-      op.run = VideoHandler(form, op);
-      break;
+      return VideoHandler(form, op);
     case Family::kSpecial:
-      op.run = SpecialHandler(form, op);
-      break;
+      return SpecialHandler(form, op);
     case Family::kLogic:
-      op.run = LogicHandler(form, op);
-      break;
+      return LogicHandler(form, op);
     default:
       MarkWideRegisters(c, form, op);
-      op.run = ConvertHandler(form, op);
+      return ConvertHandler(form, op);
   }
+}
+
+Status DecodePlain(DecodeContext& c, const Row& row, const Form& form, Op& op) {
+  const Instruction& instruction = *form.instruction;
+  const std::string& opcode = instruction.opcode;
+  const auto& operands = instruction.operands;
+  if (ConvertsSpecial(instruction)) return DecodeMove(c, form, op);
+  if (operands.size() < LeastOperands(opcode))
+    return c.Unsupported(instruction, ": too few operands");
+  ATUNNER_RETURN_IF_ERROR(c.Operands(form, op, form.type));
+  if ((opcode == "prmt" || opcode == "bfe") && op.dst2 >= 0) return c.Unsupported(instruction);
+  if (opcode == "lop3" && operands.size() == 6) op.src[3] = c.Source(operands[5], Type::kPred);
+  if (form.type == Type::kPred && std::ranges::any_of(operands, &Operand::negated))
+    return c.Unsupported(instruction, ": negated operand");
+  ATUNNER_RETURN_IF_ERROR(c.Complete(instruction, op));
+  op.run = PlainHandler(c, row.family, form, op);
   return {};
 }
 
@@ -335,6 +351,21 @@ Status ByFamily(DecodeContext& c, const Row& row, const Form& form, Op& op) {
   return {};
 }
 
+/// The form of an instruction with its last two type modifiers.
+Form FormOf(const Instruction& instruction) {
+  Form form{&instruction};
+  for (const std::string& modifier : instruction.modifiers) {
+    if (const Type type = ptx::ParseType(modifier); type != Type::kNone) {
+      form.from = form.type;
+      form.type = type;
+    }
+  }
+  return form;
+}
+
+/// True for a part of a register or a negated register, which only video instructions take.
+bool IsPart(const Operand& operand) { return operand.minus || !operand.part.empty(); }
+
 }  // namespace
 
 Status DecodeInstruction(DecodeContext& c, const Instruction& instruction, Op& op) {
@@ -344,22 +375,13 @@ Status DecodeInstruction(DecodeContext& c, const Instruction& instruction, Op& o
     op.guard = c.SlotOf(instruction.guard);
     op.guard_negated = instruction.guard_negated;
   }
-  Form form{&instruction};
-  for (const std::string& modifier : instruction.modifiers) {
-    if (const Type type = ptx::ParseType(modifier); type != Type::kNone) {
-      form.from = form.type;
-      form.type = type;
-    }
-  }
-  const auto partial = [](const Operand& operand) {
-    return operand.minus || !operand.part.empty();
-  };
-  if (row->family != Family::kVideo && std::ranges::any_of(instruction.operands, partial))
+  const Form form = FormOf(instruction);
+  if (row->family != Family::kVideo && std::ranges::any_of(instruction.operands, IsPart))
     return c.Unsupported(instruction, ": parts of registers");
   ATUNNER_RETURN_IF_ERROR(ByFamily(c, *row, form, op));
   op.op_class = ClassOf(*row, instruction, form.type, op.space);
   const bool handled = op.flow == Flow::kNone || op.flow == Flow::kCollective ||
-                       op.flow == Flow::kPatient || op.flow == Flow::kAligned;
+                       op.flow == Flow::kMayYield || op.flow == Flow::kAligned;
   if (handled && op.run == nullptr) return c.Unsupported(instruction);
   return {};
 }

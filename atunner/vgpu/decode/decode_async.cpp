@@ -14,32 +14,30 @@ using ptx::Type;
 
 /// mbarrier: src[0] the object, src[1] count or phase, src[2] a second operand; dst a state or a
 /// predicate.
+Status DecodePendingCount(DecodeContext& c, const Instruction& instruction, Op& op) {
+  if (instruction.operands.size() != 2) return c.Unsupported(instruction);
+  op.dst = c.Destination(instruction.operands[0]);
+  op.src[0] = c.Source(instruction.operands[1], Type::kB64);
+  return op.dst == kNoSlot || op.src[0] == kNoSlot ? Status(c.Unsupported(instruction)) : Status{};
+}
+
 Status DecodeMbarrier(DecodeContext& c, const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
   const auto& operands = instruction.operands;
   op.space = Space::kShared;
   op.run = MbarrierHandler(form, op);
   if (op.run == nullptr) return {};
-  const uint8_t kind = op.variant;
-  size_t at = 0;
   op.dst = op.dst2 = kNoSlot;
-  if (form.Has("pending_count")) {
-    if (operands.size() != 2) return c.Unsupported(instruction);
-    op.dst = c.Destination(operands[0]);
-    op.src[0] = c.Source(operands[1], Type::kB64);
-    return op.dst == kNoSlot || op.src[0] == kNoSlot ? Status(c.Unsupported(instruction))
-                                                     : Status{};
-  }
+  if (form.Has("pending_count")) return DecodePendingCount(c, instruction, op);
+  size_t at = 0;
   while (at < operands.size() && operands[at].kind != Operand::Kind::kAddress) ++at;
   if (at == operands.size()) return c.Unsupported(instruction);
   if (at > 0) op.dst = c.Destination(operands[0]);
   ATUNNER_RETURN_IF_ERROR(c.Address(operands[at], instruction, op, op.src[0]));
-  op.variant = kind;
   op.src[1] = op.src[2] = kNoSlot;
+  const bool tests_state = (form.Has("test_wait") || form.Has("try_wait")) && !form.Has("parity");
   for (size_t i = at + 1; i < operands.size() && i < at + 3; ++i) {
-    const bool state = (form.Has("test_wait") || form.Has("try_wait")) && !form.Has("parity") &&
-                       i == at + 1;
-    op.src[i - at] = c.Source(operands[i], state ? Type::kB64 : Type::kU32);
+    op.src[i - at] = c.Source(operands[i], tests_state && i == at + 1 ? Type::kB64 : Type::kU32);
     if (op.src[i - at] == kNoSlot) return c.Unsupported(instruction);
   }
   return {};
@@ -130,45 +128,56 @@ Status DecodeBulkCopy(DecodeContext& c, const Form& form, Op& op) {
   return c.List(multicast, op, instruction, false, Type::kB16);
 }
 
-Status DecodeAsyncCopy(DecodeContext& c, const Form& form, Op& op) {
-  const Instruction& instruction = *form.instruction;
-  op.run = AsyncHandler(form, op);
-  if (op.run == nullptr) return {};
-  op.space = Space::kGlobal;
-  if (form.Has("commit_group")) return {};
-  if (form.Has("mbarrier")) {
-    if (instruction.operands.size() != 1) return c.Unsupported(instruction);
-    ATUNNER_RETURN_IF_ERROR(c.Address(instruction.operands[0], instruction, op, op.src[0]));
-    if (op.src[0] != kNoSlot && op.imm != 0)
-      return c.Unsupported(instruction, ": mbarrier with an offset");
-    if (op.src[0] == kNoSlot) op.src[0] = c.Constant(op.imm, false), op.narrow_address = true;
-    op.variant = op.narrow_address;
-    return {};
-  }
-  if (form.Has("wait_group") || form.Has("wait_all")) {
-    op.imm = form.Has("wait_all")           ? ~uint64_t{0}
-             : instruction.operands.empty() ? 0
-                                            : instruction.operands[0].bits;
-    return {};
-  }
-  if (instruction.operands.size() < 3) return c.Unsupported(instruction);
-  Op source;
-  ATUNNER_RETURN_IF_ERROR(c.Address(instruction.operands[1], instruction, source, op.src[1]));
-  if (op.src[1] == kNoSlot) return c.Unsupported(instruction);
-  op.target = static_cast<uint32_t>(source.imm);
+/// cp.async.mbarrier.arrive [mbarrier].
+Status DecodeAsyncArrival(DecodeContext& c, const Instruction& instruction, Op& op) {
+  if (instruction.operands.size() != 1) return c.Unsupported(instruction);
   ATUNNER_RETURN_IF_ERROR(c.Address(instruction.operands[0], instruction, op, op.src[0]));
-  op.space = Space::kGlobal;
-  op.variant = form.Has("cg");
-  op.width = static_cast<uint8_t>(instruction.operands[2].bits);
-  if (op.width != 4 && op.width != 8 && op.width != 16) return c.Unsupported(instruction, ": size");
-  op.src[2] = kNoSlot;
-  // the last one is the policy
-  if (instruction.operands.size() == (form.Has("L2::cache_hint") ? 4u : 3u)) return {};
+  if (op.src[0] != kNoSlot && op.imm != 0)
+    return c.Unsupported(instruction, ": mbarrier with an offset");
+  if (op.src[0] == kNoSlot) op.src[0] = c.Constant(op.imm, false), op.narrow_address = true;
+  op.variant = op.narrow_address;
+  return {};
+}
+
+/// The operand behind the size: how many bytes to read, or a predicate to read none.
+Status DecodeSourceSize(DecodeContext& c, const Instruction& instruction, Op& op) {
   const Operand& size = instruction.operands[3];
   const bool ignores = size.kind == Operand::Kind::kRegister && c.RegisterBits(size.reg) == 1;
   op.variant = ignores ? (size.negated ? 2 : 1) : 0;
   op.src[2] = c.Source(size, ignores ? Type::kPred : Type::kU32);
   return op.src[2] == kNoSlot ? Status(c.Unsupported(instruction, ": size")) : Status{};
+}
+
+/// cp.async [to], [from], size.
+Status DecodeThreadCopy(DecodeContext& c, const Form& form, Op& op) {
+  const Instruction& instruction = *form.instruction;
+  const auto& operands = instruction.operands;
+  if (operands.size() < 3) return c.Unsupported(instruction);
+  Op source;
+  ATUNNER_RETURN_IF_ERROR(c.Address(operands[1], instruction, source, op.src[1]));
+  if (op.src[1] == kNoSlot) return c.Unsupported(instruction);
+  op.target = static_cast<uint32_t>(source.imm);
+  ATUNNER_RETURN_IF_ERROR(c.Address(operands[0], instruction, op, op.src[0]));
+  op.space = Space::kGlobal;
+  op.variant = form.Has("cg");
+  op.width = static_cast<uint8_t>(operands[2].bits);
+  if (op.width != 4 && op.width != 8 && op.width != 16) return c.Unsupported(instruction, ": size");
+  op.src[2] = kNoSlot;
+  const size_t without_size = form.Has("L2::cache_hint") ? 4 : 3;  // the hint is the last operand
+  return operands.size() == without_size ? Status{} : DecodeSourceSize(c, instruction, op);
+}
+
+Status DecodeAsyncCopy(DecodeContext& c, const Form& form, Op& op) {
+  const auto& operands = form.instruction->operands;
+  op.run = AsyncHandler(form, op);
+  if (op.run == nullptr) return {};
+  op.space = Space::kGlobal;
+  if (form.Has("commit_group")) return {};
+  if (form.Has("mbarrier")) return DecodeAsyncArrival(c, *form.instruction, op);
+  const bool wait_all = form.Has("wait_all");
+  if (!wait_all && !form.Has("wait_group")) return DecodeThreadCopy(c, form, op);
+  op.imm = wait_all ? ~uint64_t{0} : operands.empty() ? 0 : operands[0].bits;
+  return {};
 }
 
 }  // namespace

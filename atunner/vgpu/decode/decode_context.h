@@ -1,5 +1,5 @@
-// What the decoding of an instruction needs to know: the kernel that is built, the function at
-// hand, and where operands are stored.
+// The context in which an instruction is decoded: the kernel that is built, the current function,
+// and the slots of operands.
 #pragma once
 
 #include <map>

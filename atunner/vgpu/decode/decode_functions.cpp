@@ -42,7 +42,7 @@ Status AddReturn(DecodeContext& c) {
   end.op_class = OpClass::kControl;
   ATUNNER_RETURN_IF_ERROR(DecodeReturn(c, end));
   c.kernel().ops.push_back(end);
-  c.kernel().places.emplace_back();
+  c.kernel().locations.emplace_back();
   c.kernel().tracks.emplace_back();
   return {};
 }
@@ -58,7 +58,8 @@ Status DecodeFunction(DecodeContext& c, int code) {
     ATUNNER_RETURN_IF_ERROR(DecodeInstruction(c, instruction, op));
     kernel.ops.push_back(op);
     MarkKnownAddress(instruction, kernel.ops, known_addresses);
-    kernel.places.push_back({instruction.line, instruction.source_file, instruction.source_line});
+    kernel.locations.push_back(
+        {instruction.line, instruction.source_file, instruction.source_line});
     kernel.tracks.push_back(TrackOf(instruction, kernel.track_registers, kernel.track_list));
   }
   kernel.track_registers += static_cast<uint32_t>(c.function().registers.size());

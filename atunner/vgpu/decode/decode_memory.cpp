@@ -57,7 +57,7 @@ void IsReference(BlockState& x, const Op& op, uint32_t mask) {
   *d = (*d & ~mask) | (bits & mask);
 }
 
-/// The same place in the shared memory of block `rank` of the cluster.
+/// mapa: the same offset in the shared memory of block `rank` of the cluster.
 void MapToRank(BlockState& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
@@ -141,6 +141,39 @@ Status DecodeVectorAtomic(DecodeContext& c, const Form& form, Op& op) {
                                                : Status(c.Unsupported(instruction, ": vector"));
 }
 
+/// A load or store of 128 bits, as two neighbours of 64 bits.
+Status DecodeWideMemory(DecodeContext& c, const Form& form, const Operand& value, bool load,
+                        Op& op) {
+  const std::vector<int32_t> halves = c.Halves(value);
+  if (halves.empty() || value.kind != Operand::Kind::kRegister)
+    return c.Unsupported(*form.instruction);
+  op.width = 8;
+  op.variant = 1;
+  op.list_written = load;
+  c.AppendList(op, halves);
+  op.run = MemoryHandler(form, op);
+  return {};
+}
+
+/// The elements of a load or store. Bit 0 of the variant: the registers have 64 bits.
+Status DecodeMemoryElements(DecodeContext& c, const Form& form, const Operand& value, bool load,
+                            Op& op) {
+  const Instruction& instruction = *form.instruction;
+  const std::vector<Operand> elements = value.kind == Operand::Kind::kVector
+                                            ? value.elements
+                                            : std::vector<Operand>{value};
+  const size_t bytes = op.width * elements.size();
+  if (elements.empty() || bytes > 32 || (bytes & (bytes - 1)) != 0)
+    return c.Unsupported(instruction);
+  ATUNNER_RETURN_IF_ERROR(c.List(elements, op, instruction, load, form.type));
+  for (const Operand& element : elements) {
+    if (element.kind == Operand::Kind::kRegister && c.RegisterBits(element.reg) == 64)
+      op.variant |= 1;
+  }
+  op.run = MemoryHandler(form, op);
+  return {};
+}
+
 }  // namespace
 
 Status DecodeAddressSpace(DecodeContext& c, const Form& form, Op& op) {
@@ -173,9 +206,8 @@ Status DecodeMemory(DecodeContext& c, const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
   if (instruction.operands.empty()) return c.Unsupported(instruction);
   op.space = c.SpaceOf(form);
-  op.relaxed = form.Has("volatile") || form.Has("relaxed") || form.Has("acquire") ||
-               form.Has("release");
   op.is_volatile = form.Has("volatile");
+  op.relaxed = op.is_volatile || form.Has("relaxed") || form.Has("acquire") || form.Has("release");
   const bool store = instruction.opcode == "st";
   const bool load = instruction.opcode == "ld" || instruction.opcode == "ldu";
   if (!store && !load) {
@@ -190,32 +222,8 @@ Status DecodeMemory(DecodeContext& c, const Form& form, Op& op) {
   op.width = static_cast<uint8_t>(std::max(8, ptx::BitsOf(form.type)) / 8);
   op.sign_extend = form.type == Type::kS8 || form.type == Type::kS16 || form.type == Type::kS32;
   ATUNNER_RETURN_IF_ERROR(c.Address(address, instruction, op, op.src[0]));
-  if (form.type == Type::kB128) {  // as two neighbours of 64 bits
-    const std::vector<int32_t> halves = c.Halves(value);
-    if (halves.empty() || value.kind != Operand::Kind::kRegister) return c.Unsupported(instruction);
-    op.width = 8;
-    op.variant = 1;
-    op.list = static_cast<uint32_t>(c.kernel().lists.size());
-    op.list_size = 2;
-    op.list_written = load;
-    c.kernel().lists.insert(c.kernel().lists.end(), halves.begin(), halves.end());
-    op.run = MemoryHandler(form, op);
-    return {};
-  }
-  std::vector<Operand> single;
-  if (value.kind != Operand::Kind::kVector) single.push_back(value);
-  const std::vector<Operand>& elements = single.empty() ? value.elements : single;
-  const size_t bytes = op.width * elements.size();
-  if (elements.empty() || bytes > 32 || (bytes & (bytes - 1)) != 0)
-    return c.Unsupported(instruction);
-  ATUNNER_RETURN_IF_ERROR(c.List(elements, op, instruction, load, form.type));
-  // Bit 0: the registers have 64 bits.
-  for (const Operand& element : elements) {
-    if (element.kind == Operand::Kind::kRegister && c.RegisterBits(element.reg) == 64)
-      op.variant |= 1;
-  }
-  op.run = MemoryHandler(form, op);
-  return {};
+  return form.type == Type::kB128 ? DecodeWideMemory(c, form, value, load, op)
+                                  : DecodeMemoryElements(c, form, value, load, op);
 }
 
 Status DecodeAtomic(DecodeContext& c, const Form& form, Op& op) {

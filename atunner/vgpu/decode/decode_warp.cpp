@@ -29,44 +29,55 @@ Status DecodeStack(DecodeContext& c, const Form& form, Op& op) {
   return op.src[0] == kNoSlot || op.dst == kNoSlot ? Status(c.Unsupported(instruction)) : Status{};
 }
 
+/// createpolicy: the policy has no effect, but its register is written.
+Status DecodePolicy(DecodeContext& c, const Instruction& instruction, Op& op) {
+  const Operand& to = instruction.operands[0];
+  op.dst = c.Destination(to);
+  return op.dst != kNoSlot && c.RegisterBits(to.reg) == 64 ? Status{}
+                                                           : Status(c.Unsupported(instruction));
+}
+
+Status DecodeWarpSources(DecodeContext& c, const Form& form, Op& op) {
+  const Instruction& instruction = *form.instruction;
+  for (size_t i = 1; i < instruction.operands.size() && i <= 4; ++i) {
+    const bool first = i == 1;
+    const Type type = first && instruction.opcode == "vote"    ? Type::kPred
+                      : first && instruction.opcode == "match" ? form.type
+                                                               : Type::kB32;
+    op.src[i - 1] = c.Source(instruction.operands[i], type);
+    if (op.src[i - 1] == kNoSlot) return c.Unsupported(instruction);
+  }
+  return {};
+}
+
+/// True for instructions without operands that matter.
+bool StandsAlone(const std::string& opcode) {
+  return opcode == "membar" || opcode == "fence" || opcode == "nanosleep" ||
+         opcode == "griddepcontrol" || opcode == "setmaxnreg" || opcode == "pmevent";
+}
+
 }  // namespace
 
 Status DecodeWarp(DecodeContext& c, const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
+  const auto& operands = instruction.operands;
   const std::string& opcode = instruction.opcode;
   if (opcode == "alloca" || opcode.starts_with("stack")) return DecodeStack(c, form, op);
   op.run = WarpHandler(form, op);
-  const bool alone = opcode == "membar" || opcode == "fence" || opcode == "nanosleep" ||
-                     opcode == "griddepcontrol" || opcode == "setmaxnreg" || opcode == "pmevent";
-  if (opcode == "nanosleep") op.flow = Flow::kPatient;
-  if (alone || op.run == nullptr) return {};
-  if (instruction.operands.empty()) return c.Unsupported(instruction);
-  if (opcode == "createpolicy") {
-    const Operand& to = instruction.operands[0];
-    op.dst = c.Destination(to);
-    return op.dst != kNoSlot && c.RegisterBits(to.reg) == 64 ? Status{}
-                                                             : Status(c.Unsupported(instruction));
-  }
-  const uint8_t variant = op.variant;
-  op.dst = c.Destination(instruction.operands[0]);
-  op.dst2 = instruction.operands[0].second ? c.SlotOf(*instruction.operands[0].second) : -1;
-  for (size_t i = 1; i < instruction.operands.size() && i <= 4; ++i) {
-    const bool predicate = opcode == "vote" && i == 1;
-    Type type = predicate ? Type::kPred : Type::kB32;
-    if (opcode == "match" && i == 1) type = form.type;
-    op.src[i - 1] = c.Source(instruction.operands[i], type);
-    if (op.src[i - 1] == kNoSlot) return c.Unsupported(instruction);
-  }
-  op.imm = opcode == "vote" && instruction.operands.size() > 1 && instruction.operands[1].negated;
+  if (opcode == "nanosleep") op.flow = Flow::kMayYield;
+  if (StandsAlone(opcode) || op.run == nullptr) return {};
+  if (operands.empty()) return c.Unsupported(instruction);
+  if (opcode == "createpolicy") return DecodePolicy(c, instruction, op);
+  op.dst = c.Destination(operands[0]);
+  op.dst2 = operands[0].second ? c.SlotOf(*operands[0].second) : -1;
+  ATUNNER_RETURN_IF_ERROR(DecodeWarpSources(c, form, op));
+  op.imm = opcode == "vote" && operands.size() > 1 && operands[1].negated;
   if (op.dst == kNoSlot && opcode != "elect") return c.Unsupported(instruction);
-  // the operand that names the lanes
-  const size_t members = opcode == "shfl" ? 4 : opcode == "elect" ? 1 : 2;
-  if (opcode != "activemask") {
-    if (instruction.operands.size() <= members) return c.Unsupported(instruction);
-    op.flow = Flow::kCollective;
-    op.target = static_cast<uint32_t>(members - 1);
-  }
-  op.variant = variant;
+  if (opcode == "activemask") return {};
+  const size_t members = opcode == "shfl" ? 4 : opcode == "elect" ? 1 : 2;  // operand with the mask
+  if (operands.size() <= members) return c.Unsupported(instruction);
+  op.flow = Flow::kCollective;
+  op.target = static_cast<uint32_t>(members - 1);
   return {};
 }
 

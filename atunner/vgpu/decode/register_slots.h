@@ -1,6 +1,6 @@
-// Where the registers of a function lie. Kernels that compilers unroll name thousands, of which few
-// are in use at any place: those that are never in use together share a slot, so that a warp's
-// registers stay in the first-level cache.
+// Register slots of a function. Unrolled kernels name thousands of registers, of which few are live
+// at the same time. Registers that are never live together share a slot, so that a warp's registers
+// stay in the host's first-level cache.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ struct RegisterSlots {
   std::vector<int32_t> first;  ///< per register
   int32_t end = 0;             ///< one past the last slot
 };
-/// Slots from `first` upwards. With `share`, registers that are not in use at the same place may
-/// share; never those that may be read before they are written, nor those of products that run
-/// asynchronously: the checks watch their slots.
+/// Slots from `first` upwards. With `share`, registers that are not live at the same time may share
+/// a slot, except those that may be read before they are written, and those of wgmma: the checks
+/// keep state per slot of these.
 RegisterSlots AssignSlots(const ptx::Function& function, int32_t first, bool share);
 
 }  // namespace atunner::vgpu

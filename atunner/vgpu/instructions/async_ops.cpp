@@ -87,7 +87,6 @@ void AsyncWait(BlockState& x, const Op& op, uint32_t mask) {
 namespace {
 
 // ---- cp.async.mbarrier.arrive
-// ---------------------------------------------------------------------------------------
 /// Copies land at once, so the arrival that follows them can be made now. Without .noinc the phase
 /// expects one more.
 template <bool kNoIncrement>
@@ -111,7 +110,6 @@ void AsyncArrive(BlockState& x, const Op& op, uint32_t mask) {
 }
 
 // ---- cp.async.bulk
-// --------------------------------------------------------------------------------------------------
 bool BulkAligned(BlockState& x, const Op& op, int lane, uint64_t value, const char* what) {
   if (value % 16 == 0) return true;
   Report(x, op, Hazard::Kind::kMisaligned, lane,
@@ -124,7 +122,8 @@ std::byte* SharedBytes(BlockState& x, const Op& op, int lane, uint64_t address, 
   return WindowPointer(x, op, lane, Space::kShared, address & ~kWindowMask, bytes, "bulk copy");
 }
 
-/// What cp.reduce.async.bulk does; packed into Op::dst2 as a negative number, which is no slot.
+/// The operation of a cp.reduce.async.bulk, packed into Op::dst2 as a negative number, which is not
+/// a slot.
 struct BulkReduction {
   Reduction combine = nullptr;
   uint32_t element_bytes = 1;

@@ -295,8 +295,7 @@ Reduction ReductionFor(Type type) {
 }
 
 // ---- several elements
-// ------------------------------------------------------------------------------------------------
-/// Of an element's bits and the operand's.
+/// A reduction of the bits of an element in memory and of the operand.
 using Apply = uint32_t (*)(uint32_t old, uint32_t with);
 uint32_t AddFloat(uint32_t old, uint32_t with) {
   return std::bit_cast<uint32_t>(std::bit_cast<float>(old) + std::bit_cast<float>(with));

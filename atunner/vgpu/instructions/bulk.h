@@ -1,6 +1,6 @@
-// What bulk copies with and without tensor maps share. Operands: src[0] and src[1] with their
-// offsets in Op::imm and Op::target, src[3] the mbarrier; bit i of Op::variant: the i-th of the
-// three addresses has 32 bits.
+// Common parts of bulk copies with and without tensor maps. Operands: src[0] and src[1] with their
+// offsets in Op::imm and Op::target, and src[3] the mbarrier. Bit i of Op::variant: the i-th of
+// these three addresses has 32 bits.
 #pragma once
 
 #include "atunner/vgpu/checks/access.h"
@@ -46,7 +46,7 @@ void NoteGlobalCopy(BlockState& x, const Op& op, int lane, uint64_t address, uin
 /// Combines one element: `to` op= `from`.
 using Reduction = void (*)(std::byte* to, const std::byte* from, bool global);
 constexpr std::string_view kReductions[] = {"add", "min", "max", "inc", "dec", "and", "or", "xor"};
-/// By the operation's name, "add"; nullptr when there is none for the type.
+/// The reduction with this name ("add") for a type; nullptr if there is none.
 Reduction FindReduction(std::string_view operation, ptx::Type type);
 
 /// st.async and red.async: a thread's own values into shared memory of the cluster, counted by an

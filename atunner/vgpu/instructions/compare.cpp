@@ -11,7 +11,6 @@ namespace {
 using ptx::Type;
 
 // ---- comparison
-// ----------------------------------------------------------------------------------------------------
 struct Eq {
   template <class T>
   bool operator()(T a, T b) const {
@@ -87,8 +86,8 @@ uint32_t CompareBits(const BlockState& x, const Op& op, uint32_t mask) {
   return bits & mask;
 }
 
-/// What setp and set combine a comparison with: `variant` 1 and, 2 or, 3 xor; bit 7 negates the
-/// predicate in src[2].
+/// The result of a comparison combined with a predicate, for setp and set. `variant` 1 = and, 2 =
+/// or, 3 = xor; bit 7 negates the predicate in src[2].
 uint32_t Combined(const BlockState& x, const Op& op, uint32_t bits) {
   if (op.variant == 0) return bits;
   const uint32_t other = *x.Source(op.src[2]) ^ (op.variant & 0x80 ? ~0u : 0u);

@@ -74,7 +74,7 @@ T ToIntegral(T v) {
     return std::nearbyint(v);
 }
 
-/// As Saturated, without a way over long double.
+/// The same as Saturated, without long double.
 template <class A, class B, Rounding kRounding>
 void RoundToType(BlockState& x, const Op& op, uint32_t mask) {
   constexpr A kAbove = static_cast<A>(uint64_t{1} << (8 * sizeof(B) - 2)) *

@@ -237,7 +237,6 @@ void ConvertLane(const ConvertOptions& o, uint32_t* d, const uint32_t* a, int l)
   StoreReal(o.to, d, l, ConvertReal(o, real));
 }
 // ---- 8-bit floats, always in pairs
-// -----------------------------------------------------------------------------------
 uint32_t NarrowFp8(const ConvertOptions& o, Exact v) {
   const Format f = FormatOf(o.to);
   const bool e4m3 = o.to == Type::kE4M3x2;

@@ -14,7 +14,6 @@ namespace {
 using ptx::Type;
 
 // ---- floats
-// --------------------------------------------------------------------------------------------------------
 // NaN becomes +0
 inline float Saturate(float v) { return v > 0.0f ? (v < 1.0f ? v : 1.0f) : 0.0f; }
 
@@ -286,7 +285,7 @@ struct XorSignAbs {
     return std::signbit(a) != std::signbit(b) ? -r : r;
   }
 };
-/// Of three operands, pair by pair.
+/// Applies a binary function to three operands, pair by pair.
 template <class F>
 struct OfThree {
   float operator()(float a, float b, float c) const { return F{}(F{}(a, b), c); }

@@ -1,4 +1,4 @@
-// What executes the operations of each subject, by the form of the instruction.
+// Look-up of handlers by the form of an instruction, per subject.
 #pragma once
 
 #include <optional>
@@ -25,21 +25,22 @@ Handler SpecialHandler(const Form& form, Op& op);
 Handler HalfHandler(const Form& form, Op& op);
 Handler MemoryHandler(const Form& form, Op& op);
 Handler AtomicHandler(const Form& form, Op& op);
-/// Whether an operation is a plain load or store, which looks at Op::address_known.
+/// True for plain loads and stores, which use Op::address_known.
 bool IsAccess(const Op& op);
 Handler WarpHandler(const Form& form, Op& op);
 Handler TensorHandler(const Form& form, Op& op);
 Handler AsyncHandler(const Form& form, Op& op);
 Handler TensorCopyHandler(const Form& form, Op& op);
 Handler TensorMapHandler(const Form& form, Op& op);
-/// How many of the field that a tensormap.replace names there are; 0 = one, which is not numbered.
+/// Number of elements of the field that a tensormap.replace names; 0 = a field without ordinals.
 size_t TensorMapOrdinals(const Op& op);
 Handler MbarrierHandler(const Form& form, Op& op);
 Handler MatrixHandler(const Form& form, Op& op);
 Handler WmmaHandler(const Form& form, Op& op);
 Handler WgmmaHandler(const Form& form, Op& op);
 Handler TextureHandler(const Form& form, Op& op);
-/// printf, malloc and what else the driver provides to kernels; Op::imm is the call site.
+/// printf, malloc and other functions that the driver provides to kernels. Op::imm is the call
+/// site.
 Handler SystemCallHandler(std::string_view name, size_t arguments, size_t results);
 /// Matrix instructions need all lanes; false after reporting that some are missing.
 bool WholeWarp(BlockState& x, const Op& op, uint32_t mask);
@@ -49,7 +50,7 @@ float WidenFp8(ptx::Type type, uint32_t bits);
 void SetMove(Op& op, int bits);
 void MoveUnpack(BlockState& x, const Op& op, uint32_t mask);
 void MovePack(BlockState& x, const Op& op, uint32_t mask);
-/// What ReadSpecial wants in Op::imm; nothing for a name that is no special register's.
+/// Op::imm of ReadSpecial for a special register; nullopt for other names.
 std::optional<uint64_t> FindSpecial(std::string_view name);
 void ReadSpecial(BlockState& x, const Op& op, uint32_t mask);
 /// alloca, stacksave, stackrestore.

@@ -12,7 +12,6 @@ namespace {
 using ptx::Type;
 
 // ---- integers: arithmetic wraps, so it is done unsigned
-// ------------------------------------------------------------
 struct Add {
   template <class T>
   T operator()(T a, T b) const {
@@ -197,7 +196,6 @@ Handler WideFor(Type type) {
 }
 
 // ---- extended precision: the carry is one bit per lane, kept in the warp
-// ------------------------------------------
 /// `variant` bit 0: carry in, bit 1: carry out.
 template <class T, bool kSubtract>
 void Carry(BlockState& x, const Op& op, uint32_t mask) {
@@ -208,8 +206,8 @@ void Carry(BlockState& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) {
     const T p = Lane<T>::Get(a, l);
     const T q = Lane<T>::Get(b, l);
-    // As adders have it, a difference carries where it does not borrow: a - b is a + ~b + 1.
-    // Compilers add such a carry to find out.
+    // A difference sets the carry if it does not borrow, because a - b is computed as a + ~b + 1.
+    // Compilers read the carry by an addition.
     const T carried = (op.variant & 1) ? (x.warp->carry >> l) & 1u : (kSubtract ? 1u : 0u);
     const T addend = kSubtract ? static_cast<T>(~q) : q;
     const T r = p + addend + carried;
@@ -255,7 +253,6 @@ Handler CarryHandler(const Form& form, Op& op) {
 }
 
 // ---- 24-bit products
-// ----------------------------------------------------------------------------------------------
 template <class T, bool kHigh>
 struct Mul24 {
   T operator()(T a, T b) const {
@@ -299,7 +296,6 @@ Handler Product24Handler(const Form& form, bool mad) {
 }
 
 // ---- pairs of 16-bit integers
-// -------------------------------------------------------------------------------------
 template <class T, class F>
 struct Pairwise {
   uint32_t operator()(uint32_t a, uint32_t b) const {

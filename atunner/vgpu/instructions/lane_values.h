@@ -57,7 +57,6 @@ inline void ReadPublished(BlockState& x, const Op& op, int lane, const std::byte
 }
 
 // ---- all lanes at once
-// -----------------------------------------------------------------------------------------------
 template <class T>
 void ReadLanes(uint32_t* to, uint32_t mask, int element, const Warpwide& w, bool wide) {
   w.WithPlaces([&](auto place) {
@@ -94,7 +93,7 @@ inline void ReadExtended(uint32_t* to, uint32_t mask, int element, const Warpwid
 /// One element of all lanes, which lie side by side or at the same place.
 template <class T>
 void ReadRegular(uint32_t* to, int element, int elements, const Warpwide& w) {
-  const std::byte* from = w.Place(w.low) + element * static_cast<int>(sizeof(T));
+  const std::byte* from = w.HostBytes(w.low) + element * static_cast<int>(sizeof(T));
   if (w.layout == Layout::kSame) {
     T value;
     std::memcpy(&value, from, sizeof value);
@@ -132,9 +131,9 @@ inline std::array<Quad, 4> Repeated(Quad a) {
           __builtin_shufflevector(a, a, 2, 2, 2, 2), __builtin_shufflevector(a, a, 3, 3, 3, 3)};
 }
 
-/// Of 32 lanes, those from `period` on repeat the first ones, and `run` neighbours are alike;
-/// powers of two. Calls write(lane, quad) for every fourth lane, where four(lane) gives what lies
-/// there and one(lane) the same of equal lanes.
+/// Loads for 32 lanes of which those from `period` on repeat the first ones, and `run` neighbours
+/// are equal; both are powers of two. Calls write(lane, quad) for every fourth lane. four(lane)
+/// gives the values of four different lanes, one(lane) that of four equal lanes.
 template <int kPeriod, class Four, class Write>
 void ForQuads(Four&& four, Write&& write) {
   for (int l = 0; l < kPeriod; l += 4) {
@@ -186,7 +185,7 @@ inline bool ReadFourWords(BlockState& x, const Op& op, uint32_t mask, const Warp
   } else {
     KnownSpan known;
     if (w.layout == Layout::kSame) known.run = kLanes;
-    read([from = w.Place(w.low),
+    read([from = w.HostBytes(w.low),
           step = w.layout == Layout::kDense ? 16 : 0](int l) { return from + l * step; },
          known);
   }
@@ -248,7 +247,7 @@ inline void ReadWarp(BlockState& x, const Op& op, uint32_t mask, const Warpwide&
 inline void WriteWarp(BlockState& x, const Op& op, uint32_t mask, const Warpwide& w) {
   if (w.layout == Layout::kDense && op.list_size == 1 &&
       (op.width == 8 || (op.width == 4 && !(op.variant & 1)))) {
-    std::memcpy(w.Place(w.low), x.Source(ElementSlot(x, op, 0)), size_t{op.width} * kLanes);
+    std::memcpy(w.HostBytes(w.low), x.Source(ElementSlot(x, op, 0)), size_t{op.width} * kLanes);
     return;
   }
   // Lane by lane: of several that write the same place, the last one stays whole.

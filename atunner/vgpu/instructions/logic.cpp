@@ -11,7 +11,6 @@ namespace {
 using ptx::Type;
 
 // ---- logic
-// ---------------------------------------------------------------------------------------------------------
 struct And {
   template <class T>
   T operator()(T a, T b) const {

@@ -163,7 +163,7 @@ Handler MbarrierHandler(const Form& form, Op& op) {
   if (form.Has("inval")) return Invalidate;
   if (form.Has("pending_count")) return PendingCount;
   if (form.Has("test_wait") || form.Has("try_wait")) {
-    op.flow = Flow::kPatient;
+    op.flow = Flow::kMayYield;
     op.variant = form.Has("try_wait") ? kSuspends : 0;
     return form.Has("parity") ? Wait<true> : Wait<false>;
   }

@@ -11,35 +11,35 @@ namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
 // ---- checks and counts
-// ----------------------------------------------------------------------------------------------
-/// Whether one more read is no news to any word of a shared access: BlockState::calm.
-bool AllCalm(const BlockState& x, const Warpwide& w, uint32_t mask, uint32_t bytes) {
+/// True if one more read changes the shadow of no word of a shared access:
+/// RaceShadow::only_read_in.
+bool AllOnlyRead(const BlockState& x, const Warpwide& w, uint32_t mask, uint32_t bytes) {
   const uint32_t words = bytes / 4;
-  const uint32_t* calm = x.shadow.only_read_in.data();
-  uint32_t news = 0;
+  const uint32_t* only_read_in = x.shadow.only_read_in.data();
+  uint32_t changes = 0;
   if (w.layout != Layout::kApart) {
-    const uint32_t* first = calm + (w.low + w.bias) / 4;
+    const uint32_t* first = only_read_in + (w.low + w.bias) / 4;
     const uint32_t all = w.layout == Layout::kSame ? words : words * kLanes;
-    for (uint32_t i = 0; i < all; ++i) news |= first[i] ^ x.shadow.epoch;
-    return news == 0;
+    for (uint32_t i = 0; i < all; ++i) changes |= first[i] ^ x.shadow.epoch;
+    return changes == 0;
   }
   w.WithPlaces([&](auto place) {
     const auto word = [&](int l) {
-      return calm + static_cast<size_t>(place(l) - x.shared.bytes.data()) / 4;
+      return only_read_in + static_cast<size_t>(place(l) - x.shared.bytes.data()) / 4;
     };
-    news = *word(std::countr_zero(mask)) ^ x.shadow.epoch;
-    if (news != 0) return;
+    changes = *word(std::countr_zero(mask)) ^ x.shadow.epoch;
+    if (changes != 0) return;
     const uint32_t distinct = w.Distinct(mask);
-    if (words == 1) return ForLanes(distinct, [&](int l) { news |= *word(l) ^ x.shadow.epoch; });
+    if (words == 1) return ForLanes(distinct, [&](int l) { changes |= *word(l) ^ x.shadow.epoch; });
     ForLanes(distinct, [&](int l) {
       const uint32_t* first = word(l);
-      for (uint32_t i = 0; i < words; ++i) news |= first[i] ^ x.shadow.epoch;
+      for (uint32_t i = 0; i < words; ++i) changes |= first[i] ^ x.shadow.epoch;
     });
   });
-  return news == 0;
+  return changes == 0;
 }
 
-/// Whether the compiler widened loads of the kernel: what they drop counts as not read.
+/// True if the compiler widened loads of the kernel. Bytes that they drop do not count as read.
 bool WidensLoads(const Kernel& kernel) {
   return std::ranges::any_of(kernel.code,
                              [](const Code& code) { return !code.function->used_bytes.empty(); });
@@ -159,8 +159,8 @@ void CheckOneRead(BlockState& x, const Op& op, int lane, uint64_t address, uint3
     CheckGlobalRead(x, op, 1u << lane, addresses, bytes, *range, Layout::kApart);
 }
 
-/// Whether the lane before, or that of the other half warp, reads the same place: broadcasts are
-/// looked at once.
+/// True if the lane before, or the corresponding lane of the other half warp, reads the same
+/// address: broadcasts are checked once.
 bool ReadsAsBefore(const uint64_t* addresses, uint32_t mask, int lane) {
   const auto same = [&](int other) {
     return other >= 0 && ((mask >> other) & 1u) != 0 && addresses[other] == addresses[lane];
@@ -168,16 +168,16 @@ bool ReadsAsBefore(const uint64_t* addresses, uint32_t mask, int lane) {
   return same(lane - 1) || same(lane - kLanes / 2);
 }
 
-/// What the checks want to know of a load whose place is known.
+/// Checks a load whose host addresses are known.
 void CheckLoad(BlockState& x, const Op& op, uint32_t mask, uint32_t bytes, const Warpwide& w) {
   if (w.space == Space::kLocal) {
     if (x.checks.memory)
-      ForLanes(mask, [&](int l) { CheckLocalRead(x, op, l, w.Place(w.own[l]), bytes); });
+      ForLanes(mask, [&](int l) { CheckLocalRead(x, op, l, w.HostBytes(w.own[l]), bytes); });
     return;
   }
   const bool shared = w.space == Space::kShared;
   if (shared && !x.checks.any) return;
-  if (shared && bytes % 4 == 0 && !op.relaxed && AllCalm(x, w, mask, bytes)) return;
+  if (shared && bytes % 4 == 0 && !op.relaxed && AllOnlyRead(x, w, mask, bytes)) return;
   const bool dense = w.space == Space::kGlobal && w.layout == Layout::kDense;
   if (dense && x.checks.track_stores && ReadDenseQuietly(x, op, w.low + w.bias, bytes, *w.range))
     return;
@@ -224,7 +224,6 @@ void CountWarp(BlockState& x, const Warpwide& w, uint32_t mask, uint32_t bytes, 
 }
 
 // ---- lane by lane
-// ---------------------------------------------------------------------------------------------------
 /// Loads where the lanes differ in space or allocation, and finds what is wrong where something is.
 void LoadLanes(BlockState& x, const Op& op, uint32_t mask, uint32_t bytes) {
   CountedLanes counted;
@@ -296,21 +295,22 @@ void Load(BlockState& x, const Op& op, uint32_t mask) {
   if (op.relaxed) Acquire(x);
 }
 
-/// AllCalm of words at `imm` behind the addresses that a register is known to hold.
+/// AllOnlyRead for words at `imm` behind the addresses that a register is known to hold.
 template <class Offset>
-bool KnownCalm(const BlockState& x, const KnownSpan& known, const uint32_t* offsets, uint64_t imm) {
-  const auto calm = [&](uint64_t offset) {
+bool KnownOnlyRead(const BlockState& x, const KnownSpan& known, const uint32_t* offsets,
+                   uint64_t imm) {
+  const auto differs = [&](uint64_t offset) {
     return x.shadow.only_read_in[(offset + imm) / 4] ^ x.shadow.epoch;
   };
-  uint32_t news = calm(Lane<Offset>::Get(offsets, 0));
-  if (news != 0 || known.span.layout == Layout::kSame) return news == 0;
+  uint32_t changes = differs(Lane<Offset>::Get(offsets, 0));
+  if (changes != 0 || known.span.layout == Layout::kSame) return changes == 0;
   for (int l = known.run; l < known.period; l += known.run)
-    news |= calm(Lane<Offset>::Get(offsets, l));
-  return news == 0;
+    changes |= differs(Lane<Offset>::Get(offsets, l));
+  return changes == 0;
 }
 
-/// Notes reads of words behind known addresses that nobody is in conflict with; false: look closer.
-/// Apart from its caller, which has no checks to make otherwise.
+/// Fast path for reads behind known addresses that cannot be in conflict. False if each lane must
+/// be checked. Apart from its caller, which has no checks to make otherwise.
 template <class Offset>
 [[gnu::noinline]] bool ReadKnownQuietly(BlockState& x, const Op& op, const KnownSpan& known,
                                         const uint32_t* offsets) {
@@ -392,7 +392,7 @@ void Store(BlockState& x, const Op& op, uint32_t mask) {
       return StoreLanes(x, op, mask, bytes);
   } else {
     if (w.space == Space::kLocal && x.checks.memory)
-      ForLanes(mask, [&](int l) { MarkLocal(x, w.Place(w.own[l]), bytes); });
+      ForLanes(mask, [&](int l) { MarkLocal(x, w.HostBytes(w.own[l]), bytes); });
     WriteWarp(x, op, mask, w);
   }
   if (x.counting.enabled) CountWarp(x, w, mask, bytes, true);

@@ -229,15 +229,16 @@ struct QuadForm {
   static int RegistersOf(bool wide) { return wide ? 8 : 4; }
 };
 
-/// Where a lane's i-th element of C or D lies; pairs of float16 follow a row, single float32 go in
-/// steps of two.
-std::pair<int, int> PlaceInQuad(int lane, int i, bool wide) {
+/// Row and column of a lane's i-th element of C or D. Pairs of float16 are neighbours in a row,
+/// single float32 elements are two columns apart.
+std::pair<int, int> PositionInQuad(int lane, int i, bool wide) {
   const int lower = lane < 16 ? 0 : 4;
   if (!wide) return {lane % 4 + lower, i};
   return {(lane & 1) + (i & 2) + lower, (i & 4) + (lane & 2) + (i & 1)};
 }
 
-/// Of float32 results C comes last, of float16 ones first, with products in pairs.
+/// The sum in the order of the hardware: for float32 results C is added last; for float16 results
+/// first, with products in pairs.
 template <class A, class B>
 float SumInQuad(bool wide, float c, const A& a, const B& b) {
   const auto pair = [&](int k) { return std::fma(a(k + 1), b(k + 1), a(k) * b(k)); };
@@ -265,7 +266,7 @@ void MmaQuads(BlockState& x, const Op& op, uint32_t mask) {
       (f.b_by_rows ? b[quad][l % 4][i + lower] : b[quad][i][l % 4 + lower]) = of_b(i);
     }
     for (int i = 0; i < 8; ++i) {
-      const auto [row, column] = PlaceInQuad(l, i, f.wide_c);
+      const auto [row, column] = PositionInQuad(l, i, f.wide_c);
       sum[quad][row][column] = f.wide_c ? std::bit_cast<float>(
                                               x.Source(ListSlot(x, op, first_a + 4 + i))[l])
                                         : of_c(i);
@@ -274,7 +275,7 @@ void MmaQuads(BlockState& x, const Op& op, uint32_t mask) {
   for (int l = 0; l < kLanes; ++l) {
     const int quad = l / 4 % 4;
     for (int i = 0; i < 8; ++i) {
-      const auto [row, column] = PlaceInQuad(l, i, f.wide_d);
+      const auto [row, column] = PositionInQuad(l, i, f.wide_d);
       const auto of_a = [&, row](int k) { return a[quad][row][k]; };
       const auto of_b = [&, column](int k) { return b[quad][k][column]; };
       const float d = SumInQuad(f.wide_d, sum[quad][row][column], of_a, of_b);
@@ -287,7 +288,7 @@ void MmaQuads(BlockState& x, const Op& op, uint32_t mask) {
   x.counting.total.tensor.AddProducts(2.0 * 4 * 8 * 8 * 4, 16);
 }
 
-/// What follows the layouts: D, A, B and C types; and the shape.
+/// The shape, and the types of D, A, B and C, which follow the layouts in an instruction's name.
 struct MmaForm {
   int m = 0, n = 0, k = 0;
   std::vector<std::string> types;

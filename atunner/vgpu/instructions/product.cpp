@@ -21,7 +21,6 @@ using Four = float __attribute__((vector_size(16), aligned(4), may_alias));
 constexpr int kWidest = kChunkBytes * 8;  // elements of a chunk of single bits
 
 // ---- widening
-// ------------------------------------------------------------------------------------------------------
 template <TensorElement kElement>
 void Widen(const std::byte* chunk, float* to) {
   if constexpr (kElement == TensorElement::kF16) {
@@ -94,8 +93,7 @@ constexpr ElementRow kElements[] = {
 const ElementRow& RowOf(TensorElement element) { return kElements[static_cast<size_t>(element)]; }
 
 // ---- multiplying
-// ---------------------------------------------------------------------------------------------------
-/// Of eight columns the even ones lie in front: lanes of one accumulator register hold every other
+/// Moves the even ones of eight columns to the front: an accumulator register holds every other
 /// column.
 void EvenFirst(Eight& v) { v = __builtin_shufflevector(v, v, 0, 2, 4, 6, 1, 3, 5, 7); }
 

@@ -35,15 +35,15 @@ void WidenRows(TensorElement element, const std::byte* const* chunks, int rows, 
 /// writes to[m][k].
 void WidenTransposedA(TensorElement element, const std::byte* const* chunks, int m, int k,
                       float* to);
-/// Likewise B along n, in the order that MultiplyTile reads.
+/// The same for B along n, in the order that MultiplyTile reads.
 void WidenTransposedB(TensorElement element, const std::byte* const* chunks, int n, int k,
                       float* to);
 /// From rows[n][k] to the order that MultiplyTile reads; k is a multiple of 8.
 void ArrangeB(const float* rows, int n, int k, float* to);
 
-/// Where the stored elements of a sparse A of sixteen rows belong: of four (of two TF32, of eight
-/// 4-bit ones in pairs) two indices of two bits tell which are there. A warp holds them in a
-/// register, some of its lanes: `selector` says which.
+/// Expands a sparse A of sixteen rows. For each four elements (two of TF32, eight of 4 bits in
+/// pairs) two indices of two bits say which are stored. Some lanes of the warp, chosen by
+/// `selector`, hold the indices in a register.
 class SparseIndices {
  public:
   SparseIndices(TensorElement a, int k, int selector, const uint32_t* words)
@@ -57,15 +57,16 @@ class SparseIndices {
   const uint32_t* words_;
 };
 
-/// Where a sparse A has no element: what B has there counts nothing, infinities and NaNs neither
-/// (so an H200 with 8-bit floats). No element is widened to this NaN.
+/// Marks a missing element of a sparse A: the element of B there has no effect, even if it is
+/// infinite or NaN (as on an H200 with 8-bit floats). No element is widened to this NaN.
 constexpr uint32_t kAbsent = 0x7fa5a5a5u;
 inline bool IsAbsent(float a) { return std::bit_cast<uint32_t>(a) == kAbsent; }
 /// From stored[row][k / 2] to dense[row][k] of sixteen rows, with absent ones between.
 void Spread(const SparseIndices& indices, const float* stored, int k, float* dense);
 
 enum class Accumulator : uint8_t { kF32, kF16, kS32, kS32Saturating };
-/// Of type "f32", "f16" or "s32"; empty when it does not go with the elements of A and B.
+/// The accumulator of type "f32", "f16" or "s32"; nullopt if it does not fit the elements of A and
+/// B.
 std::optional<Accumulator> AccumulatorOf(std::string_view type, TensorElement a, TensorElement b,
                                          bool saturate);
 
@@ -91,8 +92,8 @@ struct TileProduct {
 };
 /// D = C ± A·B.
 void MultiplyTile(const TileProduct& p);
-/// Likewise of 8-bit floats in float32, of a multiple of 16 rows, with no more digits than Hopper's
-/// wgmma keeps.
+/// The same for 8-bit floats with sums in float32, for a multiple of 16 rows, with the reduced
+/// precision that Hopper's wgmma keeps.
 void MultiplyTileOfFp8(const TileProduct& p);
 /// The biased exponent of the smallest normal number of an 8-bit float; 0 of other elements.
 inline int LeastPower(TensorElement element) {

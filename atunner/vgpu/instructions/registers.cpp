@@ -39,8 +39,7 @@ void MovePack(BlockState& x, const Op& op, uint32_t mask) {
 
 namespace {
 
-/// What one thread finds in a special register; by the warp's thread of that number where lanes
-/// differ.
+/// A special register: its value for one thread, or per lane where lanes differ.
 struct SpecialRegister {
   std::string_view name;
   bool by_lane;

@@ -1,4 +1,4 @@
-// What the driver provides to kernels: printf, assert, malloc and free.
+// Functions that the driver provides to kernels: printf, assert, malloc and free.
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>

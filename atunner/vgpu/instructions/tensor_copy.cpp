@@ -15,8 +15,8 @@ constexpr uint64_t kBoxAlignment = 128;
 constexpr uint32_t kChunk = 16;
 constexpr uint16_t kOutside = 0x7ff7;  // of 16-bit floats: the NaN that fma.oob knows
 
-/// What a copy does; packed into Op::dst2 as a negative number, which is no slot. The list holds
-/// the coordinates, the offsets of im2col loads and the multicast mask.
+/// The form of a copy, packed into Op::dst2 as a negative number, which is not a slot. The list
+/// holds the coordinates, the offsets of im2col loads and the multicast mask.
 struct CopyForm {
   uint32_t reduction = std::size(kReductions);  ///< index; their number = none
   bool im2col = false;
@@ -94,8 +94,8 @@ struct Row {
   uint32_t bytes = 0;    ///< inside of the tensor; 0 = none
 };
 
-/// Where the lines of a box begin, one after another: along the second dimension, then the third,
-/// and so on.
+/// Iterates over the begins of a box's lines: along the second dimension, then the third, and so
+/// on.
 struct Walk {
   Walk(const BlockState& x, const Op& op, int lane, const VirtualTensorMap& map) {
     const bool offsets = CopyForm::Unpack(op).offsets > 0;
@@ -165,7 +165,7 @@ bool CheckBox(BlockState& x, const Op& op, int lane, uint64_t address) {
   return false;
 }
 
-/// What lies outside of the tensor.
+/// Fills the elements of a box that are outside the tensor.
 void FillOutside(const VirtualTensorMap& map, std::vector<std::byte>& box) {
   std::ranges::fill(box, std::byte{0});
   if (!map.fill_nan) return;

@@ -37,7 +37,7 @@ struct VirtualTensorMap {
 static_assert(sizeof(VirtualTensorMap) <= sizeof(TensorMap::bytes) &&
               std::is_trivially_copyable_v<VirtualTensorMap>);
 
-/// Of a spec that Check accepts.
+/// Encodes a spec that Check accepts.
 inline TensorMap EncodeTensorMap(const TensorMapSpec& spec) {
   VirtualTensorMap map;
   map.address = spec.address;

@@ -32,8 +32,7 @@ int64_t Wrapped(Wrap wrap, int64_t i, int64_t extent) {
   return -1;
 }
 
-/// Where a lane reads: coordinates in texels, of which `dims` count; the last plane when there are
-/// layers.
+/// The position that a lane reads: coordinates in texels, of which `dims` count, and the layer.
 struct Point {
   std::array<double, 3> at{};
   int dims = 1;
@@ -265,7 +264,6 @@ void Query(BlockState& x, const Op& op, uint32_t mask) {
 }
 
 // ---- forms
-// ----------------------------------------------------------------------------------------------------------
 Handler TexHandler(const Form& form, TextureOptions& o) {
   o.packed = form.from == ptx::Type::kF16x2;
   o.half = o.packed || form.from == ptx::Type::kF16;

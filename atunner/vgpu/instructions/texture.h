@@ -1,4 +1,4 @@
-// What a texture or surface instruction asks for, packed into Op::imm.
+// The options of a texture or surface instruction, packed into Op::imm.
 #pragma once
 
 #include <array>
@@ -56,7 +56,7 @@ inline bool IsCube(Geometry geometry) {
 }
 bool Suits(Geometry geometry, TextureSpec::Shape shape, bool whole_coordinates);
 
-/// What a lane's handle names; null after reporting that it is none.
+/// The texture of a lane's handle; nullptr after reporting that there is none.
 TextureData* FindTexture(BlockState& x, const Op& op, int lane, bool surface);
 
 /// Which texels lanes read, for the counters.

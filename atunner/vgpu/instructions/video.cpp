@@ -24,8 +24,8 @@ enum class What : uint8_t {
 };
 enum class Second : uint8_t { kNone, kAdd, kMin, kMax };
 
-/// What an instruction does; Op::imm. Parts of registers: 0 = the word, 1 … 4 = b0 … b3, 5 and 6 =
-/// h0 and h1.
+/// The options of an instruction, packed into Op::imm. Parts of registers: 0 = the word, 1 … 4 = b0
+/// … b3, 5 and 6 = h0 and h1.
 struct Options {
   What what = What::kAdd;
   Second second = Second::kNone;
@@ -213,7 +213,7 @@ bool ReadOrder(const std::string& order, int parts, uint16_t& value) {
   return true;
 }
 
-/// Of a packed destination: which parts are written, "h1", "b30".
+/// Reads which parts of a packed destination are written: "h1", "b30".
 bool ReadMask(const std::string& written, int parts, uint8_t& mask) {
   if (written.empty()) return true;
   if (written[0] != (parts == 2 ? 'h' : 'b')) return false;
@@ -225,7 +225,8 @@ bool ReadMask(const std::string& written, int parts, uint8_t& mask) {
   return true;
 }
 
-/// Of a scalar result in a part of d an H200 makes something else than the ISA says: it is refused.
+/// Reads the parts of operands. A scalar result in a part of d is refused, because an H200 computes
+/// something else than the ISA says.
 bool ReadParts(const Form& form, Options& o, Op& op) {
   const auto& operands = form.instruction->operands;
   const std::string &d = operands[0].part, &a = operands[1].part, &b = operands[2].part;
@@ -251,7 +252,7 @@ bool ReadProduct(const Form& form, const Options& o, Op& op) {
                                    : 0) |
               (plus_one ? kPlusOne : 0) | (minus_product ? kMinusProduct : 0) |
               (minus_c ? kMinusC : 0);
-  // Of unsigned sums that are scaled and saturate an H200 makes now one thing, now another.
+  // The results of an H200 for unsigned sums that are scaled and saturate are inconsistent.
   const bool is_unsigned = !o.signed_a && !o.signed_b && !minus_product && !minus_c;
   return !(is_unsigned && o.saturate && (op.target & 31) != 0);
 }

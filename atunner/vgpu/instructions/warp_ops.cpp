@@ -1,4 +1,4 @@
-// What lanes of a warp do together: shuffles, votes, matches, reductions; and fences.
+// Operations of the lanes of a warp with each other: shuffles, votes, matches, reductions. Fences.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -152,8 +152,8 @@ void Redux(BlockState& x, const Op& op, uint32_t mask) {
   ++x.warp->sync_epoch;
 }
 
-/// Of floats: numbers win over NaN unless .NaN asks for the opposite. Bits of the variant: 0 = min,
-/// 1 = abs, 2 = NaN.
+/// redux.sync of floats. NaN is ignored if there is a number, unless .NaN is given. Bits of the
+/// variant: 0 = min, 1 = abs, 2 = NaN.
 void ReduxFloat(BlockState& x, const Op& op, uint32_t mask) {
   if (x.checks.sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)]))
     return;

@@ -8,7 +8,7 @@ namespace {
 // Spans are filled field by field, and read so: a copy as a whole would wait until the fields have
 // left the store buffer.
 
-/// Of all lanes. In two passes, as the second is for irregular accesses alone.
+/// The span of all lanes. In two passes, because the second one is for irregular accesses only.
 template <class T>
 void FindSpanOf(const void* offsets, uint32_t bytes, Span& span) {
   using Signed = std::conditional_t<sizeof(T) == 8, int64_t, uint32_t>;
@@ -58,8 +58,8 @@ void FindSpanOfSome(const BlockState& x, const Op& op, uint32_t mask, uint64_t* 
   }
 }
 
-/// Whether lanes l and l + kStep are alike, of those whose number is less than kEnd and a multiple
-/// of kEvery.
+/// True if lanes l and l + kStep are equal for all l that are less than kEnd and multiples of
+/// kEvery.
 template <class T, uint32_t kStep, uint32_t kEvery, uint32_t kEnd>
 bool Alike(const std::array<T, kLanes>& v) {
   T differs = 0;
@@ -78,7 +78,7 @@ void FindRepeats(const void* offsets, KnownSpan& known) {
   known.run = !four ? 2 : !eight ? 4 : Alike<T, 8, 16, kLanes>(v) ? 16 : 8;
 }
 
-/// Whether an operation's own results replace the addresses that its further elements need.
+/// True if an operation's results overwrite the address register that its further elements need.
 bool OverwritesAddress(const BlockState& x, const Op& op) {
   if (op.list_size < 2 || !op.list_written) return false;
   const int32_t* list = x.kernel->lists.data() + op.list;

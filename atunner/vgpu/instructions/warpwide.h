@@ -1,12 +1,12 @@
-// Where all lanes of a load or store go, found by one test.
+// Resolves the addresses of all lanes of a load or store by one test.
 #pragma once
 
 #include "atunner/vgpu/checks/access.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
-/// Where the active lanes of an aligned access inside one allocation go: host bytes of lane l at
-/// base + offset of l, which is an address register as it is, or `own`.
+/// Addresses of the active lanes of an aligned access inside one allocation: the host bytes of lane
+/// l are at base + offset of l. The offsets are the address register itself, or `own`.
 struct Warpwide {
   std::byte* base = nullptr;
   const uint32_t* narrow = nullptr;
@@ -19,7 +19,7 @@ struct Warpwide {
   KnownSpan* known = nullptr;    ///< of the address register, if the offsets are what it holds
   uint64_t own[kLanes];
 
-  std::byte* Place(uint64_t offset) const {
+  std::byte* HostBytes(uint64_t offset) const {
     return reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(base) + offset);
   }
   /// Lanes whose addresses are those of all active ones.
@@ -44,9 +44,9 @@ struct Warpwide {
   template <class F>
   void WithPlaces(F&& f) const {
     if (narrow != nullptr)
-      f([this, offsets = narrow](int l) { return Place(offsets[l]); });
+      f([this, offsets = narrow](int l) { return HostBytes(offsets[l]); });
     else
-      f([this, offsets = wide](int l) { return Place(WideAt(offsets, l)); });
+      f([this, offsets = wide](int l) { return HostBytes(WideAt(offsets, l)); });
   }
   /// Addresses in `space`, for checks and counts.
   const uint64_t* Addresses(uint32_t mask, uint64_t* to) const {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kRows = 64;
 
-/// What one form multiplies; fits into Op::imm.
+/// The form of a wgmma; fits into Op::imm.
 struct WgmmaForm {
   uint8_t blocks = 1;  ///< of eight columns
   TensorElement a = TensorElement::kF16;
@@ -170,7 +170,7 @@ void NotePending(BlockState& x, const Op& op, Reads& reads) {
   for (Warp& warp : std::span(x.warps).subspan(by.first_warp, by.warps))
     HoldRegisters(warp, *x.kernel, op);
   x.watch = true;
-  x.async.reads.push_back({by.party, x.warp->product_groups, LineOf(x, op), std::move(reads)});
+  x.async.reads.push_back({by.accessor, x.warp->product_groups, LineOf(x, op), std::move(reads)});
 }
 
 bool FragmentsInUse(BlockState& x, const Op& op, const WgmmaForm& f) {
@@ -234,7 +234,7 @@ void Wait(BlockState& x, const Op& op, uint32_t) {
   const uint32_t over = groups > op.imm ? groups - static_cast<uint32_t>(op.imm) : 0;
   ReleaseRegisters(*x.warp, *x.kernel, over);
   x.watch = x.counting.by_line || !x.warp->products.empty();
-  FinishReads(x, IssuingGroup(x).party, over);
+  FinishReads(x, IssuingGroup(x).accessor, over);
 }
 
 /// Types D, A, B and the shape; false when they do not go together.

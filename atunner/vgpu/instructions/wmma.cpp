@@ -207,7 +207,6 @@ void StoreFragment(BlockState& x, const Op& op, uint32_t mask) {
 }
 
 // ---- products
-// -------------------------------------------------------------------------------------------------------
 double Value(Element e, uint64_t raw) {
   switch (e) {
     case Element::kF16:
@@ -245,7 +244,7 @@ uint64_t Rounded(Element e, double v, bool saturate) {
   }
 }
 
-/// What the product's operands are; packed into Op::imm. Registers are listed D, A, B, C.
+/// Fragments of a wmma.mma, packed into Op::imm. Registers are listed in the order D, A, B, C.
 struct Product {
   Element d, a, b, c;
   uint8_t d_registers, a_registers, b_registers;

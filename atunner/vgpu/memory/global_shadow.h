@@ -1,6 +1,6 @@
-// What the checks know about global memory: which bytes were written, and who touched each word
-// last. An allocation's shadow is reserved with it and costs memory only where the allocation is
-// touched.
+// Shadow of global memory for the checks: which bytes were written, and the latest accesses to each
+// word. An allocation's shadow is reserved with it and takes memory only where the allocation is
+// accessed.
 #pragma once
 
 #include <array>
@@ -16,11 +16,11 @@ namespace atunner::vgpu {
 /// The last writer of a 32-bit word. Blocks are known by serials, which differ from launch to
 /// launch.
 struct WordWriter {
-  uint32_t serial = 0;  ///< 0 = nobody, or several that wrote the same value
-  uint32_t epoch = 0;   ///< of the block
-  uint32_t sync = 0;    ///< of the warp
+  uint32_t serial = 0;  ///< 0 = no writer, or several that wrote the same value
+  uint32_t epoch = 0;   ///< RaceShadow::epoch of the block
+  uint32_t sync = 0;    ///< Warp::sync_epoch
   uint32_t thread : 10 = 0;
-  uint32_t bytes : 4 = 0;  ///< of the word
+  uint32_t bytes : 4 = 0;  ///< which bytes of the word it wrote
   uint32_t op : 18 = 0;    ///< index of the operation, kUnknownOp = beyond
 };
 constexpr uint32_t kUnknownOp = (1u << 18) - 1;
@@ -45,7 +45,8 @@ struct LineAccess {
   }
 };
 
-/// What every access looks at: small, as it shares the host's caches with the data.
+/// The part of a line's shadow that every access reads. It is small, because it shares the host's
+/// caches with the data.
 struct ShadowLine {
   LineAccess last;            ///< read
   uint32_t write_serial = 0;  ///< the last block that wrote to the line
@@ -54,9 +55,9 @@ struct ShadowLine {
 };
 static_assert(sizeof(ShadowLine) == 32);
 
-/// What only those look at who meet a line that was written in this launch.
+/// The part of a line's shadow that is read only if the line was written in this launch.
 struct LineWrites {
-  LineAccess writer;  ///< stands for its words in place of their WordWriters
+  LineAccess writer;  ///< the common writer of its words, in place of their WordWriters
   uint32_t epoch = 0;
   uint32_t several = 0;  ///< first serial of the launch in which several blocks wrote to the line
   uint32_t words = 0;    ///< that ShadowLine::write_serial wrote in `epoch`
@@ -64,7 +65,7 @@ struct LineWrites {
 
 constexpr uint64_t kShadowLineBytes = 128;
 
-/// Of one allocation.
+/// The shadow of one allocation.
 struct GlobalShadow {
   uint64_t base = 0;
   uint8_t* defined = nullptr;  ///< one per byte: 0 = never written
@@ -73,11 +74,11 @@ struct GlobalShadow {
   LineWrites* writes = nullptr;  ///< per line
   /// Per line: the last read of another block than ShadowLine::last
   LineAccess* foreign = nullptr;
-  mutable bool complete = false;  ///< the host has written it all: nobody need look
+  mutable bool complete = false;  ///< the host has written all of it: no check is needed
 };
 
-/// Orders the blocks of one launch: a fence makes what a block did before visible to all that look
-/// later.
+/// Logical time of a launch, which orders its blocks: a fence makes the earlier writes of a block
+/// visible to all reads after it.
 class RaceClock {
  public:
   void Fence(uint32_t serial, uint32_t epoch) {
@@ -85,7 +86,7 @@ class RaceClock {
     fences_[serial].emplace_back(epoch, ++now_);
   }
   uint64_t Now() const { return now_.load(std::memory_order_relaxed); }
-  /// Whether what a block did in `epoch` was fenced before `time`.
+  /// True if a fence of the block between `epoch` and `time` orders its accesses of `epoch`.
   bool Ordered(uint32_t serial, uint32_t epoch, uint64_t time) const;
 
  private:

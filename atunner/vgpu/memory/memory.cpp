@@ -113,7 +113,7 @@ void Memory::SetName(uint64_t address, const std::string& name) {
   if (const auto at = allocations_.find(address); at != allocations_.end()) at->second.name = name;
 }
 
-/// Of the bytes from `first` to `end` it is no longer known that they were written.
+/// Clears ShadowLine::defined for the bytes from `first` to `end`.
 static void ForgetWords(const GlobalShadow& shadow, uint64_t first, uint64_t end) {
   for (uint64_t line = first / kShadowLineBytes; line * kShadowLineBytes < end; ++line) {
     if (shadow.lines[line].defined != 0) shadow.lines[line].defined = 0;

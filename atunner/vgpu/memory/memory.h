@@ -25,12 +25,12 @@ struct Range {
   bool Contains(uint64_t low, uint64_t high) const { return low >= base && high <= end; }
 };
 
-/// Texels lie row by row, layer by layer; kernels may write them through the surface.
+/// Texels are stored row by row, layer by layer. Kernels may write them through the surface.
 struct TextureData {
   TextureSpec spec;
   std::vector<std::byte> texels;
 };
-/// Handles of a texture are even, that of its surface is one more.
+/// Handles of textures are even; that of a texture's surface is one more.
 constexpr uint64_t kSurfaceBit = 1;
 
 class Memory {
@@ -43,44 +43,44 @@ class Memory {
   /// 256-byte aligned, zero pages at first. kUnavailable beyond the capacity.
   Result<uint64_t> Allocate(uint64_t bytes);
   void Free(uint64_t address);
-  /// Memory of the host's that kernels may use from now on, until it is freed, which leaves it to
-  /// the host: what holds these bytes, in multiples of 256. Empty when some of it is known already.
+  /// Lets kernels use host memory until it is freed; Free does not release it. Returns the begin of
+  /// the adopted range, which is extended to multiples of 256 bytes; nullopt if some of it is known
+  /// already.
   std::optional<uint64_t> Adopt(uint64_t address, uint64_t bytes);
-  /// As Free, while kernels run: the address space stays, so that who still uses it is told, and
-  /// does no harm to the host.
+  /// The same as Free, while kernels run. The address space stays reserved, so that later accesses
+  /// are reported and do no harm to the host.
   void Retire(uint64_t address);
-  /// As Allocate, in retired address space if any fits. kUnavailable also when too much of it is
-  /// retired.
+  /// The same as Allocate, in retired address space if any fits. kUnavailable also when too much of
+  /// it is retired.
   Result<uint64_t> AllocateAgain(uint64_t bytes);
-  /// Grows when an allocation is retired: ranges that Find gave before may be no more.
+  /// Grows when an allocation is retired: earlier results of Find may be invalid.
   uint32_t generation() const { return generation_.load(std::memory_order_relaxed); }
   uint64_t free_bytes() const;
   /// The allocation that holds `address`.
   std::optional<Range> Find(uint64_t address) const;
-  /// Where an address lies, for reports: "12 bytes after the end of 'x', an allocation of 4096
+  /// The position of an address, for reports: "12 bytes after the end of 'x', an allocation of 4096
   /// bytes".
   std::string Describe(uint64_t address) const;
-  /// What reports call the allocation at `address`.
+  /// Sets the name of the allocation at `address` in reports.
   void SetName(uint64_t address, const std::string& name);
 
-  /// From here on allocations have shadows, and their contents count as undefined until they are
-  /// written.
+  /// New allocations get shadows, and their contents count as undefined until they are written.
   void Track() { tracks_ = tracks_defined_ = true; }
-  /// Likewise for races alone: everything counts as written.
+  /// The same for race checks only: everything counts as written.
   void TrackRaces() { tracks_ = true; }
   bool tracks() const { return tracks_; }
   bool tracks_defined() const { return tracks_defined_; }
-  /// The host wrote these bytes, or says that nobody did.
+  /// Marks bytes as written by the host, or as undefined.
   void MarkDefined(uint64_t address, uint64_t bytes, bool defined = true);
-  /// A number for each of `blocks` blocks that no earlier launch used: the first. 0 when there are
-  /// none left.
+  /// Reserves a serial for each of `blocks` blocks, and returns the first. 0 when there are none
+  /// left.
   uint32_t TakeSerials(uint64_t blocks);
   ShadowLocks& locks() const { return locks_; }
 
-  /// The handle of its texture.
+  /// Returns the handle of the texture.
   uint64_t AddTexture(TextureData texture);
   void RemoveTexture(uint64_t handle);
-  /// What kernels name by `handle`, of a texture or its surface; null when it is none.
+  /// The texture with this handle, or with this handle of its surface; nullptr if there is none.
   TextureData* FindTexture(uint64_t handle) const;
 
  private:
@@ -99,7 +99,7 @@ class Memory {
   mutable std::shared_mutex mutex_;
   mutable ShadowLocks locks_;
   std::map<uint64_t, Allocation> allocations_;
-  /// By their mappings' lengths, with addresses
+  /// Retired allocations and their addresses, by the lengths of their mappings
   std::multimap<uint64_t, std::pair<uint64_t, Allocation>> retired_;
   uint64_t retired_bytes_ = 0;
   std::atomic<uint32_t> generation_{1};
@@ -112,22 +112,22 @@ class Memory {
   uint64_t used_ = 0;
 };
 
-/// What kernels allocate with malloc; freed with the program.
+/// The heap of malloc in kernels. It is freed with the program.
 class DeviceHeap {
  public:
   DeviceHeap(Memory& memory, uint64_t limit_bytes) : memory_(memory), limit_(limit_bytes) {}
   ~DeviceHeap();
-  /// What nobody freed yet.
+  /// An allocation that was not freed yet.
   struct Block {
     uint64_t bytes = 0;
-    uint32_t op = 0;  ///< that took it, of the kernel `entry`
+    uint32_t op = 0;  ///< the operation of kernel `entry` that allocated it
     std::string entry;
     uint64_t block = 0;
     uint32_t thread = 0;
   };
   /// 0 when the heap is full, as on hardware.
   uint64_t Take(Block block);
-  /// False when `address` is none of the heap's.
+  /// False when `address` is not an allocation of the heap.
   bool Give(uint64_t address);
   std::map<uint64_t, Block> Live() const;
 

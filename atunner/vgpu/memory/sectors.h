@@ -1,5 +1,5 @@
-// What the counters remember of a block's accesses: sectors of global memory, and patterns of
-// shared addresses.
+// Accesses of a block that the counters remember: sectors of global memory, and patterns of shared
+// addresses.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class SectorTable {
  public:
   static constexpr uint32_t kShortly = 32;  ///< sectors in between, that do not count as a distance
   uint64_t size() const { return sectors_; }
-  /// So many others take their places in the cache.
+  /// `others` further sectors take space in the cache.
   void Pass(uint64_t others) { clock_ += static_cast<uint32_t>(others); }
   void Clear() {
     if (lines_ != 0) entries_.assign(entries_.size(), Line{});
@@ -32,14 +32,14 @@ class SectorTable {
     }
   }
   uint32_t SectorsOf(uint64_t line) const {
-    return entries_.empty() ? 0 : entries_[PlaceOf(line)].known;
+    return entries_.empty() ? 0 : entries_[LocationOf(line)].known;
   }
-  /// What became of the sectors that were touched together.
+  /// How many of the sectors of one access were accessed before.
   struct Met {
-    uint64_t fresh = 0;  ///< touched for the first time
-    /// Of the others: how many sectors were touched since their last touch, summed
+    uint64_t fresh = 0;  ///< sectors accessed for the first time
+    /// Reuse distance of the other sectors: sectors accessed since their last access, summed
     uint64_t distance = 0;
-    uint64_t lost = 0;  ///< of the others: those whose distance is more than the cache keeps
+    uint64_t lost = 0;  ///< other sectors whose reuse distance exceeds the cache
   };
   /// Touches sector(0) to sector(n - 1). Distances are approximate: what was touched shortly before
   /// does not count, so that what is read again and again counts once.
@@ -77,15 +77,15 @@ class SectorTable {
   };
   Line& Find(uint64_t number) {
     if (2 * (lines_ + 1) > entries_.size()) Grow();
-    Line& line = Place(number);
+    Line& line = LineOf(number);
     if (line.number != number) {
       line.number = number;
       ++lines_;
     }
     return line;
   }
-  Line& Place(uint64_t number) { return entries_[PlaceOf(number)]; }
-  uint64_t PlaceOf(uint64_t number) const {
+  Line& LineOf(uint64_t number) { return entries_[LocationOf(number)]; }
+  uint64_t LocationOf(uint64_t number) const {
     const uint64_t mask = entries_.size() - 1;
     uint64_t at = (number * 0x9e3779b97f4a7c15ull >> 32) & mask;
     while (entries_[at].number != number && entries_[at].known != 0) at = (at + 1) & mask;
@@ -95,7 +95,7 @@ class SectorTable {
     std::vector<Line> old(std::max<size_t>(64, 2 * entries_.size()));
     old.swap(entries_);
     for (const Line& line : old) {
-      if (line.known != 0) Place(line.number) = line;
+      if (line.known != 0) LineOf(line.number) = line;
     }
   }
   std::vector<Line> entries_;  ///< a power of two
@@ -151,8 +151,8 @@ class PatternTable {
              std::memcmp(offset.data(), other.offset.data(), sizeof offset) == 0;
     }
   };
-  /// Where the pattern is remembered, or would be.
-  Pattern& Place(const Pattern& pattern) {
+  /// The table entry of a pattern.
+  Pattern& Entry(const Pattern& pattern) {
     const uint64_t mix = (uint64_t{pattern.offset[1]} * 7 + uint64_t{pattern.offset[7]} * 5 +
                           uint64_t{pattern.offset[19]} * 3 + pattern.offset[31] + pattern.mask +
                           pattern.bytes) *

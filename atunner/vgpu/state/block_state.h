@@ -137,7 +137,7 @@ struct Progress {
   /// An atomic or a volatile load ran since the last backward branch: a loop around it may wait for
   /// other threads.
   bool polled = false;
-  bool yield = false;    ///< a kPatient operation waits for other threads
+  bool yield = false;    ///< a kMayYield operation waits for other threads
   bool yielded = false;  ///< the warp that ran last waits for other threads
   /// No thread can proceed: a polling loop is left as if the awaited value had come (only where a
   /// sample of the blocks runs), see Launch::sampled.
@@ -227,7 +227,7 @@ struct Launch {
   LaunchOptions options;
 };
 
-/// The address at fault, and who else touched it.
+/// The address of a hazard, and the other access of a race.
 struct Fault {
   Space space = Space::kGeneric;  ///< kGeneric = no address
   uint64_t address = 0;
@@ -236,13 +236,15 @@ struct Fault {
 /// Notes a hazard and stops the block, unless the launch keeps going and the kernel can.
 void Report(BlockState& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what,
             const Fault& fault = {});
-/// Counts a hazard that this operation was reported for already; false when it was not.
+/// Counts one more occurrence if the operation was already reported for this hazard; else false.
 bool ReportedBefore(BlockState& x, const Op& op, Hazard::Kind kind);
-/// What a thread's place in the source is called.
+/// The source location of a thread's access.
 Hazard::Site SiteOf(const BlockState& x, const Op& op, uint64_t block, uint32_t thread);
-/// The line that reports name: of the source, or of the PTX.
-inline uint32_t LineOf(const BlockState& x, const Op& op) { return PlaceOf(*x.kernel, op).Shown(); }
-/// Notes a read of unwritten shared memory, see BlockState::unwritten.
+/// The line that reports name: of the source if it is known, else of the PTX.
+inline uint32_t LineOf(const BlockState& x, const Op& op) {
+  return LocationOf(*x.kernel, op).Shown();
+}
+/// Notes a read of unwritten shared memory, see RaceShadow::unwritten_read.
 void ReportUnwritten(BlockState& x, const Op& op, int lane, const std::string& what,
                      const Fault& fault = {});
 /// Lanes of `mask` whose value in `slot` is that of its first lane.
@@ -252,37 +254,38 @@ uint32_t LanesAlike(const uint32_t* slot, uint32_t mask);
 Result<Kernel> Decode(const ptx::ValidModule& module, const ptx::Function& function,
                       const std::unordered_map<std::string, uint64_t>& symbols);
 
-/// Where lanes of `mask` go on after a call from `pc`, appended to the warp's groups one level
-/// deeper.
+/// Executes a call at `pc` for the lanes of `mask`. Appends groups one call level deeper to the
+/// warp.
 void Call(BlockState& x, const Op& op, uint32_t mask, uint32_t pc);
-/// Likewise after a return, one level up.
+/// Executes a return for the lanes of `mask`, at call level `depth`.
 void Return(BlockState& x, const Op& op, uint32_t mask, uint32_t depth);
-/// The thread's stack frame byte `offset` of the function whose frame slot is `frame_slot`.
+/// Byte `offset` of a lane's stack frame, of the function with this frame slot.
 std::byte* FrameByte(BlockState& x, int32_t frame_slot, int lane, uint32_t offset);
 
-/// A copy of the kernel whose operations on possibly undefined registers are Flow::kMaybeUndefined.
+/// A copy of the kernel in which operations on maybe-uninitialised registers are
+/// Flow::kMaybeUndefined.
 Kernel FindMaybeUndefined(const Kernel& kernel);
-/// What the load `op` reads is compared and chosen by comparison, and nothing else: a merge looks
-/// at the place behind a list's end before it finds that the list has ended.
+/// True if the values that the load `op` reads are only compared and selected by comparisons.
+/// Merges do so with the element behind a list before they find that the list has ended.
 bool OnlyChosenBetween(const Kernel& kernel, const Op& op);
-/// Does the compiler say that of what the load `op` reads the `bytes` from `offset` on are dropped?
-/// It widens loads.
+/// True if the code does not use the `bytes` bytes from `offset` on of a load. Compilers widen
+/// loads.
 bool Dropped(const Kernel& kernel, const Op& op, uint64_t offset, uint64_t bytes);
-/// Reports undefined registers that a suspect needs among the lanes `mask` of its group; `active`
-/// lanes execute it.
+/// Reports undefined registers whose value an operation needs. `mask`: lanes of its group;
+/// `active`: lanes that execute it.
 void CheckMaybeUndefined(BlockState& x, const Op& op, const MaybeUndefined& use, uint32_t mask,
                          uint32_t active);
 
-/// Behind a store of registers that may be undefined: memory of the block is what they were.
+/// After a store of maybe-uninitialised registers: marks the undefined bytes in the block's memory.
 void KeepUndefined(BlockState& x, const Op& op, const MaybeUndefined& use, uint32_t active);
 
-/// Makes `x` ready for blocks of `launch`.
+/// Prepares a state for blocks of a launch.
 void Prepare(BlockState& x, const Launch& launch);
-/// Runs the blocks of a gang to their end; `budget` is of instructions, for each. `outcome` is set
-/// when they do not complete.
+/// Runs co-scheduled blocks to their end. `budget`: warp instructions per block. Sets `outcome` if
+/// they do not complete.
 void RunCoScheduled(CoScheduledBlocks& blocks, double deadline, uint64_t budget,
                     LaunchOutcome& outcome);
-/// Adds what `x` executed to `counts`, and to those of the source's lines.
+/// Adds the counts of a state to `counts`, and per source line to `lines`.
 void CollectCounts(const BlockState& x, Counts& counts, LineCounts& lines);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,5 +1,4 @@
-// What decoding makes of a kernel: operations, their places, and what is known of them before they
-// run.
+// A decoded kernel: its operations with their source locations, and static facts about them.
 #pragma once
 
 #include <array>
@@ -19,9 +18,9 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
 constexpr int kLanes = 32;
-// behind the last register: an operand of a wrong width stays inside
+// Slots behind the last register, so that an operand of a wrong width stays in bounds.
 constexpr uint32_t kPaddingSlots = 4;
-/// 32 bits of each lane; wider registers take several, lane by lane.
+/// 32 bits of each lane. A 64-bit register takes two of them, with both words of lane 0 first.
 struct alignas(64) SlotLanes {
   std::array<uint32_t, kLanes> lanes{};
 };
@@ -56,12 +55,13 @@ enum class Flow : uint8_t {
   kTrap,
   kCall,
   kReturn,
-  kAligned,  ///< by all lanes of the warp; of the warp group where Op::target says kWholeGroup
-  kPatient,  ///< runs like kNone, and gives others a turn when it set BlockState::yield
-  kMaybeUndefined  ///< touches registers that may be undefined: Kernel::maybe_undefined says what
-                   ///< it is besides
+  kAligned,   ///< executed by all lanes of the warp, or of the warp group if Op::target is
+              ///< kWholeGroup
+  kMayYield,  ///< runs like kNone; other warps get a turn when it sets Progress::yield
+  /// Uses registers that may be uninitialised; Kernel::maybe_undefined holds the flow besides that.
+  kMaybeUndefined
 };
-/// Op::variant of a kPatient operation whose thread sleeps until what it waits for is there, or its
+/// Op::variant of a kMayYield operation that suspends the thread until its condition holds, or its
 /// time limit is over.
 constexpr uint8_t kSuspends = 1;
 
@@ -87,34 +87,35 @@ struct Op {
   bool narrow_address : 1 = false;  ///< address register has 32 bits
   bool relaxed : 1 = false;         ///< volatile, acquire, release: takes no part in race checks
   bool is_volatile : 1 = false;
-  bool fence : 1 = false;         ///< acquire or release: orders what other threads did before
+  bool fence : 1 = false;         ///< acquire or release: orders accesses of other threads
   bool list_written : 1 = false;  ///< the list holds destinations
-  /// An earlier access of the stretch had the same address register: BlockState::spans
+  /// An earlier access of the basic block has the same address register, see SpanCache
   bool address_known : 1 = false;
-  bool address_shared : 1 = false;   ///< a later one has
+  bool address_shared : 1 = false;   ///< a later access has the same address register
   bool copies_register : 1 = false;  ///< a move of 32 bits from register to register
 };
-static_assert(sizeof(Op) == 64);  // one cache line: unrolled loops run through thousands of them
+static_assert(sizeof(Op) == 64);  // one cache line: unrolled loops have thousands of operations
 
-/// What hardware keeps of a block's shared memory for the system. Cooperative groups use its second
-/// half, from %reserved_smem_offset_1 on.
+/// Bytes of a block's shared memory that hardware reserves for the system. Cooperative groups use
+/// the second half, from %reserved_smem_offset_1 on.
 constexpr uint32_t kReservedShared = 1024;
 
-/// Where an operation comes from.
-struct Place {
-  uint32_t line = 0;  ///< PTX
+/// Where an operation comes from in PTX and in the source.
+struct OpLocation {
+  uint32_t line = 0;  ///< of the PTX
   uint32_t source_file = 0;
   uint32_t source_line = 0;  ///< 0 = unknown
+  /// The line that reports name.
   uint32_t Shown() const { return source_line ? source_line : line; }
 };
 
-/// A stretch of bytes in a stack frame.
+/// A range of bytes in a stack frame.
 struct FramePart {
   uint32_t offset = 0;
   uint32_t bytes = 0;
 };
 
-/// One call instruction: what it passes, as offsets in the caller's frame.
+/// One call instruction: its arguments and results as parts of the caller's frame.
 struct CallSite {
   int target = -1;  ///< index into Kernel::code, -1 = by pointer
   std::vector<FramePart> arguments;
@@ -131,66 +132,65 @@ struct Code {
   int32_t first_slot = 0;
   uint32_t slots = 0;
   std::vector<int32_t> slot_of_register;
-  int32_t frame_slot = 0;  ///< holds where the frame lies in local memory
-  bool recursive = false;  ///< its registers are saved at each call
+  int32_t frame_slot = 0;  ///< slot that holds the frame's offset in local memory
+  bool recursive = false;  ///< registers are saved at each call
 };
 
-/// An operation that reads or writes registers which may be read before anything was written to
-/// them.
+/// An operation on maybe-uninitialised registers: those that may be read before anything is written
+/// to them.
 struct MaybeUndefined {
-  Flow flow = Flow::kNone;  ///< of the operation itself
-  int32_t guard = -1;       ///< slot, when it is such a register
-  /// Slots that decide where something goes: an address, a branch
+  Flow flow = Flow::kNone;  ///< the flow of the operation without the check
+  int32_t guard = -1;       ///< slot of the guard predicate, if it is such a register
+  /// Slots whose value must be defined: of addresses and branch conditions
   std::vector<int32_t> needs;
-  /// Slots of a stored value, when all its registers are such
+  /// Slots of a stored value, if all its registers are maybe uninitialised
   std::vector<int32_t> stored;
-  std::vector<int32_t> passes;                ///< slots whose state the results take over
-  std::array<int32_t, 3> select{-1, -1, -1};  ///< selp: the chosen ones and the predicate
+  std::vector<int32_t> passes;                ///< sources; the results are undefined if one is
+  std::array<int32_t, 3> select{-1, -1, -1};  ///< selp: both choices and the predicate
   std::vector<int32_t> writes;
   static constexpr int32_t kNotTracked = INT32_MIN;
-  /// Slots of the elements of a load or store in the block's memory; kNotTracked: no suspect
+  /// Slots of the elements of a load or store of the block's memory; kNotTracked = always defined
   std::vector<int32_t> moved;
-  bool generic = false;   ///< a store that may not be one to global memory
-  bool cancels = false;   ///< the last of `passes` is taken from a sum of which it is a term
-  bool compares = false;  ///< what came from shared memory does not make its result undefined
-  /// A load of what is copied and nothing else: it may read unwritten memory
+  bool generic = false;   ///< a store that may go to other memory than global
+  bool cancels = false;   ///< subtracts the last of `passes` from a sum that contains it
+  bool compares = false;  ///< undefined values from shared memory do not make its result undefined
+  /// A load whose value is only copied: it may read unwritten memory
   bool copies = false;
-  /// A store: `moved` may be undefined in shared memory, or the stack, from now on
-  bool keeps = false;
-  bool keeps_local = false;
+  bool keeps = false;        ///< a store that may put undefined values in shared memory
+  bool keeps_local = false;  ///< a store that may put undefined values on the stack
 };
 
 struct Kernel {
   const ptx::Function* function = nullptr;
-  /// By index in `ops`; only in copies made by FindMaybeUndefined
+  /// By index in `ops`. This and the next two members are set only in copies by FindMaybeUndefined.
   std::unordered_map<uint32_t, MaybeUndefined> maybe_undefined;
   std::vector<int32_t> maybe_undefined_slots;
-  bool carries_undefined = false;  ///< undefined registers may be stored in shared memory: likewise
+  bool carries_undefined = false;  ///< undefined values may be stored in shared memory
   std::vector<Code> code;
   std::vector<CallSite> calls;
   std::unordered_map<uint32_t, int> code_of_function;  ///< index in the module → index into `code`
   uint32_t local_bytes = 0;                            ///< stack of one thread
-  uint32_t alloca_bytes = 0;                           ///< of them, the last ones
+  uint32_t alloca_bytes = 0;                           ///< part of local_bytes, at its end
   bool cooperative = false;                            ///< synchronises the whole grid
   std::vector<Op> ops;
-  std::vector<Place> places;  ///< per op
-  /// Per op: the next one, itself included, whose flow is not kNone
+  std::vector<OpLocation> locations;  ///< per op
+  /// Per op: index of the next op, itself included, whose flow is not kNone
   std::vector<uint32_t> flow_ops;
   std::vector<int32_t> lists;
   std::vector<Track> tracks;        ///< per op, for the timeline
-  std::vector<int32_t> track_list;  ///< of their registers
-  /// Registers of all functions; they do not share places as slots do
+  std::vector<int32_t> track_list;  ///< registers of the tracks
+  /// Number of registers of all functions. Unlike slots, each has a number of its own.
   uint32_t track_registers = 0;
-  std::vector<SlotLanes> constants;  ///< that of index i in slot ~i
-  uint32_t register_slots = 1;       ///< slot 0 is nobody's: what an operation leaves open names it
+  std::vector<SlotLanes> constants;  ///< element i is slot ~i
+  uint32_t register_slots = 1;       ///< slot 0 is unused: the default of operands that are absent
   uint64_t static_shared = 0;
   uint32_t dynamic_shared_offset = 0;
-  /// Bytes behind the others, for kernels that ask where the system's own lie
+  /// Bytes of shared memory behind the kernel's own, for kernels that use the system's part
   uint32_t reserved_shared = 0;
 };
 
-inline const Place& PlaceOf(const Kernel& kernel, const Op& op) {
-  return kernel.places[static_cast<size_t>(&op - kernel.ops.data())];
+inline const OpLocation& LocationOf(const Kernel& kernel, const Op& op) {
+  return kernel.locations[static_cast<size_t>(&op - kernel.ops.data())];
 }
 
 /// Fills Kernel::flow_ops.
@@ -201,7 +201,7 @@ inline void FindFlow(Kernel& kernel) {
     kernel.flow_ops[i] = next = kernel.ops[i].flow == Flow::kNone ? next : i;
 }
 
-/// What an operation's flow is, suspect or not.
+/// The flow of an operation without the check of maybe-uninitialised registers.
 inline Flow FlowOf(const Kernel& kernel, const Op& op) {
   if (op.flow != Flow::kMaybeUndefined) return op.flow;
   return kernel.maybe_undefined.at(static_cast<uint32_t>(&op - kernel.ops.data())).flow;

@@ -1,6 +1,5 @@
-// When each warp of a block would reach each place if nothing else ran on its SM: results become
-// ready after latencies, barriers wait for the last warp. Two runs side by side, with loads that
-// miss L1 served by L2 and by DRAM.
+// Data of a block's timeline: the time at which each warp would issue each instruction if the block
+// had the SM to itself. timeline/timeline.cpp describes the model.
 #pragma once
 
 #include <algorithm>
@@ -25,12 +24,13 @@ struct CoScheduledBlocks;
 struct Launch;
 struct Op;
 
-inline constexpr size_t kQuarters = 4;  ///< of an SM, each with its scheduler and tensor core
+inline constexpr size_t kQuarters =
+    4;  ///< quarters of an SM, each with a scheduler and tensor core
 
-/// What the warps of a block take in turns.
+/// Units that the warps of a block share: each serves one access at a time.
 struct Ports {
-  Port l2;       ///< the way of bulk copies into the SM
-  Port cluster;  ///< the way to other blocks' shared memory
+  Port l2;       ///< the path of bulk copies into the SM
+  Port cluster;  ///< the path to other blocks' shared memory
   Port shared;
   std::array<Port, kQuarters> tensor;  ///< wgmma
   std::array<Port, kQuarters> issue;
@@ -40,8 +40,8 @@ inline Moment Latest(const Moment& a, const Moment& b) {
   return {std::max(a[0], b[0]), std::max(a[1], b[1])};
 }
 
-/// What the timeline must know of one operation: registers that it reads and writes, in
-/// Kernel::track_list.
+/// One operation as the timeline sees it. Its registers are in Kernel::track_list, those that it
+/// reads first.
 struct Track {
   enum class Role : uint8_t {
     kPlain,
@@ -56,139 +56,140 @@ struct Track {
   uint8_t writes = 0;
   Role role = Role::kPlain;
   bool store = false;
-  /// A branch over so little that the assembler gives that a predicate instead
+  /// A branch over so few instructions that the assembler predicates these instead
   bool predicated = false;
-  bool unordered = false;  ///< a load of what no store changes: .nc, constants
-  /// Arithmetic on the way to a load's address, which moves ahead with the load
+  bool unordered = false;  ///< a load of memory that no store changes: .nc, constants
+  /// Arithmetic that computes a load's address, which the assembler moves ahead with the load
   bool leads = false;
   bool meets = false;       ///< mbarriers and bulk copies, by which warps wait for each other
-  bool constant = false;    ///< its result is a parameter or an address that needs no register
-  bool streams = false;     ///< a load that no cache keeps: evict-first
+  bool constant = false;    ///< the result is a parameter or an address that needs no register
+  bool streams = false;     ///< an evict-first load, which no cache keeps
   int32_t base = -1;        ///< register of the first address
   uint16_t load_words = 0;  ///< registers that a load fills
-  uint32_t products = 0;    ///< multiply-adds of 16 bits of a wgmma
-  uint16_t live = 0;        ///< registers in use before the operation, in the order of the text
+  uint32_t products = 0;    ///< multiply-adds of a wgmma, scaled to elements of 16 bits
+  uint16_t live = 0;        ///< registers in use before the operation, in program order
   OpCost cost;
 };
 
-/// How the access of the operation at hand met memory.
+/// Where the access of the current operation found its data.
 struct Touch {
-  /// kL2: L1 lost it meanwhile
+  /// kL2: the block loaded it before, but L1 has evicted it
   enum class Level : uint8_t { kNone, kShared, kRemote, kL1, kL2, kMiss };
   Level level = Level::kNone;
   uint32_t wavefronts = 0;  ///< cycles that the load/store unit needs for it
-  uint32_t copied = 0;      ///< bytes that an asynchronous copy brings from beyond L1
+  uint32_t copied = 0;      ///< bytes that an asynchronous copy loads from L2 or DRAM
 };
-/// An operation that met memory, or that no lane ran.
+/// An operation that accessed memory, or that no lane executed.
 struct Noted {
   uint32_t pc = 0;
   bool active = false;
   Touch touch;
 };
 
-/// An operation's Track in short, for the latencies of a launch.
+/// The parts of a Track that plain operations need, with the latencies of the launch.
 struct Timing {
-  double latency = 0;  ///< from the issue to the result, without what memory takes
+  double latency = 0;  ///< cycles from issue to result, without memory latency
   uint32_t first = 0;
   uint16_t live = 0;
   uint8_t reads = 0;
   uint8_t writes = 0;
-  bool plain = false;  ///< if it meets no memory: waits for its operands and for nothing else
+  bool plain = false;  ///< waits only for its operands, if it accesses no memory
 };
-/// Cycles that operations keep their warp's issue slot and its share of the pipes busy.
+/// Cycles for which operations occupy their warp's issue slot and its share of the pipes.
 struct Busy {
   double slots = 0, alu = 0, special = 0, tensor = 0;
 };
-/// What timelines need to know of all operations before a launch begins.
+/// Per-operation data of the timelines of a launch.
 struct TimingTable {
-  std::vector<Timing> timings;  ///< per operation; where the machine code is known, none
-  std::vector<Busy> busy;       ///< of all operations before each, and one past the last
-  std::vector<uint8_t> marks;   ///< per operation: it must be noted wherever it runs
+  std::vector<Timing> timings;  ///< per operation; empty where the machine code is known
+  std::vector<Busy> busy;       ///< prefix sums: of all operations before each; one past the last
+  std::vector<uint8_t> marks;   ///< per operation: 1 = it must be noted each time it runs
 };
 
-/// A warp's clock. Within a stretch without branches the assembler moves instructions as early as
-/// their operands allow; between stretches they stay in order.
+/// A warp's clock. The assembler moves instructions within a basic block as early as their operands
+/// allow; it does not move them between basic blocks.
 struct WarpTime {
-  Moment start{};   ///< of the stretch
+  Moment start{};   ///< when the basic block begins
   Moment issued{};  ///< the latest issue in it
-  /// Cycles that the stretch keeps busy: the issue slot, and this warp's share of the narrow pipes.
+  /// Cycles for which the basic block occupies the issue slot, and this warp's share of the pipes.
   double slots = 0, alu = 0, special = 0, tensor = 0, memory = 0;
   double Busy() const { return std::max({slots, alu, special, tensor, memory}); }
-  /// Loads do not move above stores that may write the same place; another offset from the same
-  /// register is another.
+  /// Loads do not move above stores to addresses that may be equal. Different offsets from one
+  /// register are different addresses.
   struct Stores {
-    int32_t base = -1;  ///< address register of the last one
+    int32_t base = -1;  ///< address register of the last store
     Moment with_base{};
     Moment others{};
   };
   Stores shared_stores;
   Stores global_stores;
-  Moment copies{};             ///< cp.async since the last commit
-  std::vector<Moment> groups;  ///< committed ones, oldest first
-  std::vector<Moment> ready;   ///< per register
-  /// Places of the stretch, in the order of the text: how far the order in which instructions must
-  /// issue has come.
-  struct Place {
+  Moment copies{};             ///< when all cp.async since the last commit have landed
+  std::vector<Moment> groups;  ///< the same per committed group, oldest first
+  std::vector<Moment> ready;   ///< per register: when its value is ready
+  /// A position of the basic block in program order: the latest issue up to there.
+  struct Position {
     Moment issued{};
-    uint32_t load_words = 0;  ///< of all loads up to here
+    uint32_t load_words = 0;  ///< registers that all loads up to here fill
     uint32_t live = 0;
   };
-  std::vector<Place> places;  ///< the first `placed` are of this stretch
-  size_t placed = 0;
-  size_t oldest = 0;  ///< of the places that a load may still move to
-  void NotePlace(const Place& place) {
-    if (placed == places.size()) places.resize(2 * placed + 64);
-    places[placed++] = place;
+  std::vector<Position> positions;  ///< the first `position_count` are of this basic block
+  size_t position_count = 0;
+  size_t oldest = 0;  ///< the first position to which a load may still move
+  void AddPosition(const Position& position) {
+    if (position_count == positions.size()) positions.resize(2 * position_count + 64);
+    positions[position_count++] = position;
   }
-  // Where the machine code is known (in_order.h):
+  // The following members are used where the machine code is known (in_order.h).
   struct Accesses {
-    std::vector<Touch> touches;  ///< since the operation's machine code last issued
+    std::vector<Touch> touches;  ///< since the operation's machine code was last issued
     size_t taken = 0;
   };
-  std::array<Moment, 6> barriers{};  ///< scoreboards: when each is free
+  std::array<Moment, 6> barriers{};  ///< when each scoreboard is free
   std::vector<Accesses> accesses;    ///< per operation
-  Moment products{};                 ///< all wgmma so far are done
-  Moment earlier_products{};         ///< those before the newest group, which begins after a wait
-  bool waited = true;                ///< for products, and none since
-  uint32_t part = 0;                 ///< of the schedule, that waits to issue
-  uint32_t pending = 0;              ///< executions of it
-  uint32_t jumps = 0;                ///< taken branches since
+  Moment products{};                 ///< when all wgmma so far are done
+  Moment earlier_products{};  ///< the same without the newest group, which began after a wait
+  bool waited = true;         ///< no wgmma since the last wait
+  uint32_t part = 0;          ///< the part of the schedule that waits to issue
+  uint32_t pending = 0;       ///< how often that part must issue
+  uint32_t jumps = 0;         ///< taken branches since that part began
 };
 
-/// When an access of the current warp that begins at `at` is done.
+/// When an access of the current warp that begins at `at` ends.
 Moment DoneWith(BlockState& x, const Touch& touch, const Moment& at);
-/// cp.async.wait_group: when all but the newest `newest` groups have landed. They are forgotten.
+/// cp.async.wait_group: when all but the newest `newest` groups have landed. Removes those groups.
 Moment LandedBy(WarpTime& time, uint64_t newest);
 
-/// Registers of an instruction's operands, counted from `first`, appended to `list`.
+/// The track of an instruction. Appends the registers of its operands, numbered from `first`, to
+/// `list`.
 Track TrackOf(const ptx::Instruction& instruction, uint32_t first, std::vector<int32_t>& list);
 
-/// Fills Track::live. The assembler moves loads ahead as long as registers are left.
+/// Fills Track::live, which bounds how far the assembler moves loads ahead. `words`: machine
+/// registers per register.
 void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words);
 
 TimingTable TimingsOf(const Launch& launch);
 
-/// An operation that changes the flow runs in the current warp, with `active` lanes or none.
+/// Adds an operation that changes the flow to the current warp's timeline. `active`: some lanes
+/// execute it.
 void Advance(BlockState& x, const Op& op, uint32_t pc, bool active);
-/// An operation that does not has run, and is marked, met memory or was run by no lane.
+/// Notes an operation without flow that is marked, accessed memory, or was executed by no lane.
 void Note(BlockState& x, uint32_t pc, bool active);
-/// The operations from BlockState::timed_from up to `end` have run, but for what was noted of them
-/// by all lanes.
+/// Adds the operations from TimingState::next up to `end` to the timeline. All lanes executed them,
+/// except where Note said otherwise.
 void PassTime(BlockState& x, uint32_t end);
-/// The stretch ends: what follows issues later, after `gap` cycles.
-void EndStretch(BlockState& x, double gap = 0);
-/// The block's barrier opens for these warps.
-void Meet(BlockState& x, const std::vector<uint32_t>& waiting);
-/// The cluster's barrier opens for all warps of the gang.
-void MeetCluster(CoScheduledBlocks& gang);
-/// An arrival or bytes reach the mbarrier at `place` after `latency`.
-void NoteArrival(BlockState& x, const void* place, const Moment& latency);
-/// `bytes` of a bulk copy reach shared memory and the mbarrier at `place`, after those of earlier
-/// copies.
-void NoteTransfer(BlockState& x, const void* place, uint32_t bytes);
-/// The current warp saw the mbarrier's phase complete.
-void NoteWaited(BlockState& x, const void* place);
-/// The block's last instruction issues then.
+/// Ends the basic block: the next instruction issues at least `gap` cycles later.
+void EndBasicBlock(BlockState& x, double gap = 0);
+/// A barrier of the block opens for these warps.
+void SynchroniseWarps(BlockState& x, const std::vector<uint32_t>& waiting);
+/// The barrier of the cluster opens for all its warps.
+void SynchroniseCluster(CoScheduledBlocks& peers);
+/// An arrival or bytes reach an mbarrier after `latency`.
+void NoteArrival(BlockState& x, const void* barrier, const Moment& latency);
+/// `bytes` bytes of a bulk copy reach shared memory and an mbarrier, after those of earlier copies.
+void NoteTransfer(BlockState& x, const void* barrier, uint32_t bytes);
+/// The current warp has waited for the phase of an mbarrier.
+void NoteWaited(BlockState& x, const void* barrier);
+/// When the last instruction of the block has issued.
 Moment EndOfBlock(const BlockState& x);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

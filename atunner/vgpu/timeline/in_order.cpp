@@ -7,10 +7,10 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-constexpr double kOperandRead = 12;  // until the load/store unit has read a warp's registers
-// of all groups, that a quarter's tensor core takes before a warp waits to issue
+constexpr double kOperandRead = 12;  // cycles until the load/store unit has read a warp's registers
+// wgmma groups that a quarter's tensor core queues before a warp must wait to issue
 constexpr double kQueuedProducts = 6;
-// of one operation; a loop that the assembler unrolled more often is none
+// Accesses that are kept per operation. A loop that was unrolled more often is not matched.
 constexpr size_t kMostTouches = 1024;
 constexpr uint16_t kBranch = 0x147;
 constexpr uint16_t kFirstProduct = 0x1f0;
@@ -37,8 +37,8 @@ bool IsControl(Flow flow) {
          flow != Flow::kCall;
 }
 
-/// How the next access of the instruction's operation went; one instruction may do the work of
-/// several, or a part.
+/// The next access of an instruction's operation. One instruction may make the accesses of several
+/// operations, or a part of one.
 Touch TakeTouch(WarpTime::Accesses& accesses, uint32_t shares) {
   if (accesses.touches.empty()) return {};
   Touch touch = accesses.touches[std::min(accesses.taken / shares, accesses.touches.size() - 1)];
@@ -47,7 +47,7 @@ Touch TakeTouch(WarpTime::Accesses& accesses, uint32_t shares) {
   return touch;
 }
 
-/// One warp on its way through one run.
+/// Issues one run of machine instructions for one warp.
 class Issue {
  public:
   explicit Issue(BlockState& x)
@@ -110,9 +110,9 @@ class Issue {
     time_.barriers[barrier] = Latest(time_.barriers[barrier], until);
   }
 
-  /// A warp's products keep its quarter's tensor core busy one after the other, and after those of
-  /// other groups. Where too many are queued the warp waits to issue, and releases its last buffer
-  /// as much later.
+  /// A warp's wgmma occupy its quarter's tensor core one after the other, after those of other warp
+  /// groups. If too many are queued the warp waits to issue, and releases its last buffer as much
+  /// later.
   void Multiply(uint32_t products) {
     const double busy = latencies_.products_per_clk > 0
                             ? static_cast<double>(products) / latencies_.products_per_clk
@@ -130,7 +130,7 @@ class Issue {
     at_ = Latest(at_, {products[0] + latencies_.products, products[1] + latencies_.products});
   }
 
-  /// cp.async, wgmma, and those who wait for them.
+  /// cp.async, wgmma, and the instructions that wait for them.
   void Asynchronous(const Track& track, const MachineInstruction& instruction, uint32_t op,
                     const Moment& done) {
     switch (track.role) {
@@ -164,7 +164,7 @@ class Issue {
   Moment at_;
 };
 
-/// The alternative for as many executions as possible.
+/// The alternative that covers most executions.
 uint32_t Choose(const Schedule& schedule, const std::vector<uint32_t>& alternatives,
                 uint32_t pending) {
   for (const uint32_t run : alternatives) {
@@ -201,7 +201,7 @@ Schedule ScheduleOf(const Kernel& kernel, const MachineCode& code) {
     const Op& op = kernel.ops[i];
     const Track& track = kernel.tracks[i];
     ScheduledOp& scheduled = ops[i];
-    scheduled.line = kernel.places[i].line;
+    scheduled.line = kernel.locations[i].line;
     if (op.flow == Flow::kBranch) scheduled.target = op.target;
     scheduled.first = track.meets;
     scheduled.last = EndsPart(op.flow) || track.meets;

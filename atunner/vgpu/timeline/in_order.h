@@ -1,5 +1,5 @@
-// A warp's clock where the machine code is known: instructions issue in the order of the cubin,
-// each after the stall of the one before and after the scoreboards that it waits for.
+// A warp's clock where the machine code is known. Instructions issue in the order of the cubin,
+// each after the stall count of the one before it and after the scoreboards that it waits for.
 #pragma once
 
 #include "atunner/vgpu/state/warp_clock.h"
@@ -8,18 +8,18 @@
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
-/// How a kernel's operations meet its machine code.
+/// Matches a kernel's operations with its machine code.
 Schedule ScheduleOf(const Kernel& kernel, const MachineCode& code);
 
-/// Per operation: a part begins with it that has machine code.
+/// Per operation: 1 if a part with machine code begins with it.
 std::vector<uint8_t> PartBeginnings(const Schedule& schedule);
 
-/// One operation of the current warp has run: the machine code of its part issues when the next
-/// part begins.
+/// Notes an operation that the current warp has run. The machine code of its part issues when the
+/// next part begins.
 void NoteOperation(BlockState& x, const Op& op, uint32_t pc, bool active);
-/// What the warp has run so far issues.
+/// Issues the machine code of what the warp has run so far.
 void IssuePending(BlockState& x);
-/// Adds what was issued to the counts.
+/// Adds the issued machine instructions to the counts.
 void CountIssued(const BlockState& x, Counts& counts);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,3 +1,43 @@
+// The time model of one warp: when it issues each instruction if its block has the SM to itself.
+//
+// The virtual GPU executes PTX, and the order and latency of machine instructions are modelled
+// while it does so. The estimator (timing/estimate.cpp) combines the resulting path length of a
+// block with the throughput of the units that blocks share.
+//
+// A Moment is a time in cycles, twice: loads that miss L1 are served by L2 in the first run and by
+// DRAM in the second. Every warp has a clock (WarpTime):
+//
+//   * ready[r]   when the value of register r is available. An instruction issues when all its
+//                operands are ready, and its result is ready one latency later (op_cost.def, and
+//                the cache level that the access hit: Touch).
+//   * start      when the current basic block began. The assembler reorders instructions within a
+//                basic block, so that each issues as early as its operands allow, but not across.
+//   * busy       cycles for which the basic block occupies the warp's issue slot and its share of
+//   the
+//                pipes (Busy, as prefix sums per operation).
+//
+// A basic block ends at the later of its last issue and start + busy (EndBasicBlock). Example, with
+// latencies of 4 for arithmetic and 30 for a load that hits L1:
+//
+//     operation                 operands ready    issues    result ready
+//     ld.global  %a, [%p]                0           0          30
+//     add        %i, %i, 1               0           0           4     moved ahead of the load's
+//     use fma        %c, %a, %b, %c         30          30          34 bra        loop 4 the block
+//     ends at 30
+//
+// The next iteration begins at 30 plus the gap of a branch. Four things limit the reordering:
+//
+//   * the assembler looks kLookahead operations ahead for arithmetic;
+//   * loads move ahead as long as registers are left for their results (EarliestLoad);
+//   * loads do not move above stores to addresses that may be equal (AfterStores);
+//   * branches wait for their predicate.
+//
+// Barriers set the clocks of the waiting warps to the latest of them (SynchroniseWarps). mbarriers
+// keep the time of their latest arrival (NoteArrival, NoteWaited), cp.async groups and wgmma the
+// time at which they land. Units that warps share, such as the path of bulk copies into the SM, are
+// Ports: an access takes the first free interval.
+//
+// Where the machine code is known, instructions issue in its order instead: in_order.cpp.
 #include <emmintrin.h>
 
 #include <algorithm>
@@ -51,20 +91,20 @@ namespace {
 
 constexpr size_t kLookahead = 20;  // operations by which the assembler moves arithmetic ahead
 
-/// A load issues no earlier than the place from which the registers of all loads on the way fit
-/// beside what is live.
+/// The earliest issue of a load: at the first position from which on the registers that loads fill
+/// fit beside the live ones.
 Moment EarliestLoad(const Launch& launch, WarpTime& time, const Track& track) {
   constexpr int64_t kLeast = 12;
-  const uint32_t words = time.places[time.placed - 1].load_words + track.load_words;
-  const auto fits = [&](const WarpTime::Place& place) {
-    const int64_t room = std::max<int64_t>(kLeast, int64_t{launch.registers} - place.live);
-    return int64_t{words} - place.load_words <= room;
+  const uint32_t words = time.positions[time.position_count - 1].load_words + track.load_words;
+  const auto fits = [&](const WarpTime::Position& position) {
+    const int64_t room = std::max<int64_t>(kLeast, int64_t{launch.registers} - position.live);
+    return int64_t{words} - position.load_words <= room;
   };
-  while (time.oldest + 1 < time.placed && !fits(time.places[time.oldest])) ++time.oldest;
-  return time.places[time.oldest].issued;
+  while (time.oldest + 1 < time.position_count && !fits(time.positions[time.oldest])) ++time.oldest;
+  return time.positions[time.oldest].issued;
 }
 
-/// The operations from `first` up to `end` take their turns.
+/// Adds the cycles for which the operations from `first` up to `end` occupy issue slot and pipes.
 void Occupy(WarpTime& time, const TimingTable& table, uint32_t first, uint32_t end) {
   const Busy& from = table.busy[first];
   const Busy& to = table.busy[end];
@@ -89,43 +129,44 @@ Moment AfterStores(WarpTime::Stores& stores, int32_t base, Moment at, bool store
 __m128d Load(const Moment& moment) { return _mm_loadu_pd(moment.data()); }
 void Store(Moment& to, __m128d moment) { _mm_storeu_pd(to.data(), moment); }
 
-/// Plain operations from `pc` on that met no memory, up to `end`. Returns the first that is none.
+/// Adds plain operations from `pc` on that accessed no memory, up to `end`. Returns the first that
+/// is not plain.
 uint32_t PassPlain(const BlockState& x, WarpTime& time, uint32_t pc, uint32_t end) {
   const Timing* timings = x.launch->timing.timings.data();
   const int32_t* list = x.kernel->track_list.data();
   Moment* ready = time.ready.data();
   if (pc == end || !timings[pc].plain) return pc;
-  if (time.placed == 0) time.NotePlace({time.start, 0, timings[pc].live});
+  if (time.position_count == 0) time.AddPosition({time.start, 0, timings[pc].live});
   const __m128d start = Load(time.start);
   __m128d issued = Load(time.issued);
-  WarpTime::Place place = time.places[time.placed - 1];
+  WarpTime::Position position = time.positions[time.position_count - 1];
   for (; pc < end && timings[pc].plain; ++pc) {
     const Timing& timing = timings[pc];
     const int32_t* slots = list + timing.first;
     __m128d at = start;
-    if (time.placed > kLookahead)
-      at = _mm_max_pd(at, Load(time.places[time.placed - kLookahead].issued));
+    if (time.position_count > kLookahead)
+      at = _mm_max_pd(at, Load(time.positions[time.position_count - kLookahead].issued));
     for (int i = 0; i < timing.reads; ++i) at = _mm_max_pd(at, Load(ready[slots[i]]));
     issued = _mm_max_pd(issued, at);
     const __m128d done = _mm_add_pd(at, _mm_set1_pd(timing.latency));
     for (int i = 0; i < timing.writes; ++i) Store(ready[slots[timing.reads + i]], done);
-    Store(place.issued, issued);
-    place.live = timing.live;
-    time.NotePlace(place);
+    Store(position.issued, issued);
+    position.live = timing.live;
+    time.AddPosition(position);
   }
   Store(time.issued, issued);
   return pc;
 }
 
-/// When the operation issues.
+/// When an operation issues.
 Moment IssueOf(const BlockState& x, WarpTime& time, const Op& op, const Track& track,
                const Touch& touch) {
   const int32_t* slots = x.kernel->track_list.data() + track.first;
   Moment at = time.start;
   const bool ahead = track.load_words > 0 || track.leads;
   if (ahead && x.launch->registers > 0) at = Latest(at, EarliestLoad(*x.launch, time, track));
-  if (!ahead && time.placed > kLookahead)
-    at = Latest(at, time.places[time.placed - kLookahead].issued);
+  if (!ahead && time.position_count > kLookahead)
+    at = Latest(at, time.positions[time.position_count - kLookahead].issued);
   for (int i = 0; i < track.reads; ++i) at = Latest(at, time.ready[static_cast<size_t>(slots[i])]);
   const bool shared = touch.level == Touch::Level::kShared;
   if (touch.level != Touch::Level::kNone && !track.unordered)
@@ -136,23 +177,24 @@ Moment IssueOf(const BlockState& x, WarpTime& time, const Op& op, const Track& t
   return at;
 }
 
-/// One operation of any kind; what it keeps busy is counted already.
+/// Adds one operation of any kind. The cycles that it occupies are counted already.
 void PassOne(BlockState& x, uint32_t pc, const Touch& touch) {
   const Op& op = x.kernel->ops[pc];
   const Track& track = x.kernel->tracks[pc];
   WarpTime& time = x.timing.warps[x.warp->index];
-  if (time.placed == 0) time.NotePlace({time.start, 0, track.live});
+  if (time.position_count == 0) time.AddPosition({time.start, 0, track.live});
   const Moment at = IssueOf(x, time, op, track, touch);
   time.issued = Latest(time.issued, at);
   const double latency = x.launch->timing.timings[pc].latency;
   const Moment done = Later(DoneWith(x, touch, at), latency);
   const int32_t* results = x.kernel->track_list.data() + track.first + track.reads;
   for (int i = 0; i < track.writes; ++i) time.ready[static_cast<size_t>(results[i])] = done;
-  time.NotePlace(
-      {time.issued, time.places[time.placed - 1].load_words + track.load_words, track.live});
-  if (track.cost.wait == Wait::kRounded) {  // runs alone
+  time.AddPosition({time.issued,
+                    time.positions[time.position_count - 1].load_words + track.load_words,
+                    track.live});
+  if (track.cost.wait == Wait::kRounded) {  // no other instruction overlaps with it
     time.issued = Latest(Later(time.start, time.Busy()), done);
-    EndStretch(x);
+    EndBasicBlock(x);
   }
   switch (track.role) {
     case Track::Role::kAsyncCopy:
@@ -163,7 +205,7 @@ void PassOne(BlockState& x, uint32_t pc, const Touch& touch) {
       time.copies = {};
       break;
     case Track::Role::kAsyncWait:
-      EndStretch(x);
+      EndBasicBlock(x);
       time.start = Latest(time.start, LandedBy(time, op.imm));
       break;
     case Track::Role::kProduct:
@@ -173,7 +215,7 @@ void PassOne(BlockState& x, uint32_t pc, const Touch& touch) {
   }
 }
 
-/// The clock comes to the operation that runs.
+/// Advances the clock to the operation that runs.
 void CatchUp(BlockState& x) { x.launch->schedule ? IssuePending(x) : PassTime(x, x.timing.op); }
 
 }  // namespace
@@ -209,9 +251,9 @@ TimingTable TimingsOf(const Launch& launch) {
 }
 
 namespace {
-/// Cycles that an access keeps the load/store unit: its wavefronts, or its lanes' turns where those
-/// are more.
-uint32_t Turns(const BlockState& x, const Touch& touch) {
+/// Cycles for which an access occupies the load/store unit: its wavefronts, but at least the cycles
+/// in which the unit takes a warp's lanes.
+uint32_t LoadStoreCycles(const BlockState& x, const Touch& touch) {
   return touch.wavefronts == 0 ? 0 : std::max(touch.wavefronts, x.launch->latencies.memory_turns);
 }
 }  // namespace
@@ -221,7 +263,7 @@ void Advance(BlockState& x, const Op& op, uint32_t pc, bool active) {
   WarpTime& time = x.timing.warps[x.warp->index];
   const Touch touch = std::exchange(x.timing.touch, {});
   Occupy(time, x.launch->timing, pc, pc + 1);
-  time.memory += Turns(x, touch);
+  time.memory += LoadStoreCycles(x, touch);
   if (active || op.flow == Flow::kBranch) PassOne(x, pc, touch);
 }
 
@@ -245,7 +287,7 @@ void PassTime(BlockState& x, uint32_t end) {
   for (const Noted& noted : x.timing.noted) {
     pass_to(noted.pc);
     Occupy(time, table, std::exchange(occupied, pc + 1), pc + 1);
-    time.memory += Turns(x, noted.touch);
+    time.memory += LoadStoreCycles(x, noted.touch);
     if (noted.active) PassOne(x, pc, noted.touch);
     ++pc;
   }
@@ -255,16 +297,16 @@ void PassTime(BlockState& x, uint32_t end) {
   x.timing.next = end;
 }
 
-void EndStretch(BlockState& x, double gap) {
+void EndBasicBlock(BlockState& x, double gap) {
   if (x.launch->schedule) return IssuePending(x);
   WarpTime& time = x.timing.warps[x.warp->index];
   time.start = Later(Latest(Later(time.start, time.Busy()), time.issued), gap);
   time.issued = time.start;
   time.slots = time.alu = time.special = time.tensor = time.memory = 0;
-  time.placed = time.oldest = 0;
+  time.position_count = time.oldest = 0;
 }
 
-void Meet(BlockState& x, const std::vector<uint32_t>& waiting) {
+void SynchroniseWarps(BlockState& x, const std::vector<uint32_t>& waiting) {
   const Latencies& latencies = x.launch->latencies;
   Moment last{};
   for (uint32_t index : waiting) last = Latest(last, x.timing.warps[index].start);
@@ -273,27 +315,27 @@ void Meet(BlockState& x, const std::vector<uint32_t>& waiting) {
   for (uint32_t index : waiting) x.timing.warps[index].start = x.timing.warps[index].issued = last;
 }
 
-void MeetCluster(CoScheduledBlocks& gang) {
-  const BlockState& first = *gang.members.front();
+void SynchroniseCluster(CoScheduledBlocks& peers) {
+  const BlockState& first = *peers.members.front();
   const Latencies& latencies = first.launch->latencies;
   Moment last{};
-  for (const BlockState* member : gang.members) last = Latest(last, EndOfBlock(*member));
+  for (const BlockState* member : peers.members) last = Latest(last, EndOfBlock(*member));
   last = Later(last, latencies.cluster_barrier + latencies.cluster_barrier_per_warp *
                                                      static_cast<double>(first.warps.size()));
-  for (BlockState* member : gang.members) {
+  for (BlockState* member : peers.members) {
     for (WarpTime& time : member->timing.warps) time.start = time.issued = last;
   }
 }
 
-void NoteArrival(BlockState& x, const void* place, const Moment& latency) {
+void NoteArrival(BlockState& x, const void* barrier, const Moment& latency) {
   CatchUp(x);
   const WarpTime& time = x.timing.warps[x.warp->index];
-  Moment& arrived = x.peers->arrivals[place];
+  Moment& arrived = x.peers->arrivals[barrier];
   const Moment now = Latest(Later(time.start, time.Busy()), time.issued);
   arrived = Latest(arrived, {now[0] + latency[0], now[1] + latency[1]});
 }
 
-void NoteTransfer(BlockState& x, const void* place, uint32_t bytes) {
+void NoteTransfer(BlockState& x, const void* barrier, uint32_t bytes) {
   const Latencies& latencies = x.launch->latencies;
   CatchUp(x);
   const WarpTime& time = x.timing.warps[x.warp->index];
@@ -303,14 +345,14 @@ void NoteTransfer(BlockState& x, const void* place, uint32_t bytes) {
     return through[run] - now[run] + latencies.miss[x.timing.read_before ? 0 : run] +
            latencies.bulk;
   };
-  NoteArrival(x, place, {latency(0), latency(1)});
+  NoteArrival(x, barrier, {latency(0), latency(1)});
 }
 
-void NoteWaited(BlockState& x, const void* place) {
+void NoteWaited(BlockState& x, const void* barrier) {
   CatchUp(x);
-  EndStretch(x);
+  EndBasicBlock(x);
   WarpTime& time = x.timing.warps[x.warp->index];
-  time.start = Latest(time.start, x.peers->arrivals[place]);
+  time.start = Latest(time.start, x.peers->arrivals[barrier]);
   time.issued = time.start;
 }
 

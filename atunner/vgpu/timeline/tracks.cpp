@@ -1,4 +1,4 @@
-// What the timeline must know of each operation, before a launch begins.
+// The track of each operation, which the timeline uses.
 #include <algorithm>
 #include <cstdio>
 
@@ -12,7 +12,7 @@ namespace {
 using ptx::Instruction;
 using ptx::Operand;
 
-/// Opcodes whose first register is no result.
+/// True for opcodes whose first operand is a source.
 bool FirstIsSource(const Instruction& instruction) {
   static constexpr std::string_view kOpcodes[] = {"bar",        "barrier",   "bra", "brx", "call",
                                                   "setmaxnreg", "nanosleep", "st",  "red"};
@@ -113,8 +113,8 @@ class Liveness {
   struct Block {
     uint32_t first = 0, end = 0;
     std::vector<size_t> next;
-    Bits reads;   ///< before it writes them
-    Bits writes;  ///< for all lanes
+    Bits reads;   ///< slots that the block reads before it writes them
+    Bits writes;  ///< slots that the block writes for all lanes
     Bits live_in;
   };
   Bits None() const { return Bits((words_.size() + kWord - 1) / kWord); }
@@ -122,8 +122,7 @@ class Liveness {
     return (bits[slot / kWord] >> slot % kWord & 1) != 0;
   }
 
-  /// Slots that nothing but parameters and their addresses are written to live in the constant
-  /// bank.
+  /// Removes slots that hold only parameters and their addresses: these are in the constant bank.
   void DropConstants() {
     std::vector<bool> written(words_.size(), false);
     std::vector<bool> varies(words_.size(), false);
@@ -176,8 +175,7 @@ class Liveness {
            op.flow == Flow::kReturn;
   }
 
-  /// Calls f(slot, whether it is read) for what an operation does to slots that count, in the order
-  /// of going back.
+  /// Calls f(slot, is_read) for the accesses of an operation to slots that count, in reverse order.
   template <class F>
   void ForSlots(uint32_t op, F&& f) const {
     const Track& track = kernel_.tracks[op];
@@ -210,7 +208,7 @@ class Liveness {
     return live;
   }
 
-  /// From a block's end to its beginning; whether its beginning changed.
+  /// Propagates liveness from a block's end to its beginning; true if that changed.
   bool Pass(Block& block) const {
     Bits live = LiveAfter(block);
     for (size_t i = 0; i < live.size(); ++i)
@@ -242,8 +240,8 @@ class Liveness {
   std::vector<Block> blocks_;
 };
 
-/// Fills Track::leads: what the addresses of loads are made of, from the loads back to where the
-/// flow changes.
+/// Fills Track::leads: marks the arithmetic that computes the addresses of loads, back to the begin
+/// of the basic block.
 void MarkLeads(Kernel& kernel, size_t registers) {
   std::vector<bool> wanted(registers, false);
   const std::vector<int32_t>& list = kernel.track_list;
@@ -273,7 +271,7 @@ void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words) {
   ConvertBranches(kernel);
   for (size_t i = 0; i < kernel.ops.size(); ++i) {
     Track& track = kernel.tracks[i];
-    // Shared memory is near: its loads stay with the arithmetic.
+    // Loads of shared memory have a short latency and are not moved ahead.
     if (track.cost.wait != Wait::kMemory || track.store || kernel.ops[i].space == Space::kShared)
       continue;
     const int32_t* slots = kernel.track_list.data() + track.first + track.reads;

@@ -34,7 +34,7 @@ struct GlobalCounts {
   uint64_t unique_store_sectors = 0;
   uint64_t updated_sectors = 0;      ///< part of unique_store_sectors that the block loaded as well
   uint64_t common_load_sectors = 0;  ///< that every block of the launch loads
-  uint64_t l1_hit_sectors = 0;       ///< of loads, that the block has accessed before
+  uint64_t l1_hit_sectors = 0;       ///< loaded sectors that the block has accessed before
   /// Per sector of l1_hit_sectors, the distinct sectors that the block has read since; summed.
   uint64_t reuse_distance = 0;
   uint64_t reread_sectors = 0;   ///< read again by copies that bypass L1 and by evict-first loads
@@ -51,9 +51,9 @@ struct SharedCounts {
   uint64_t requests = 0;
   uint64_t wavefronts = 0;      ///< bank conflicts make more of them than the data needs
   uint64_t remote_packets = 0;  ///< that carry data of other blocks' shared memory
-  /// Of the load/store unit, shared and global, by the machine code; 0 = unknown
+  /// Wavefronts of shared and global accesses by the machine code; 0 = unknown
   uint64_t issued_wavefronts = 0;
-  uint64_t async_wavefronts = 0;  ///< shared and global, of wgmma and bulk copies
+  uint64_t async_wavefronts = 0;  ///< shared and global wavefronts of wgmma and bulk copies
 
   SharedCounts& operator+=(const SharedCounts& other);
 };

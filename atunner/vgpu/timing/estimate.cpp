@@ -28,8 +28,8 @@ double Resident(const Occupancy& occupancy, const LaunchShape& shape,
   return std::max(1.0, std::min<double>(occupancy.blocks_per_sm, blocks_per_sm));
 }
 
-/// What shared memory leaves of an SM's L1: the driver gives it the least of these sizes that as
-/// many blocks fit into as may be resident, whether the grid has so many or not.
+/// Bytes of an SM's L1 beside shared memory. The driver chooses the smallest carve-out into which
+/// as many blocks fit as may be resident, even if the grid has fewer.
 double L1Bytes(const DeviceProfile& profile, const KernelResources& resources,
                const LaunchShape& shape, const Occupancy& occupancy) {
   const double block = resources.static_shared_bytes + shape.dynamic_shared_bytes +
@@ -55,16 +55,16 @@ double Overlap(const std::vector<Share>& shares, double sharpness) {
   return worst * std::pow(sum, 1 / sharpness);
 }
 
-/// How sharply the slower of two things that overlap hides the faster: the sum of p-th powers, p-th
-/// root. Work overlaps with other work that does not wait for it: blocks, or warps where no barrier
-/// ties them. One alone adds up its times.
+/// Exponents of overlap: two overlapping times a and b take (a^p + b^p)^(1/p), so that a large p
+/// hides the shorter one completely. Work overlaps with other work that does not wait for it: of
+/// other blocks, or of warps that no barrier synchronises. A single warp adds up its times (p = 1).
 struct Sharpness {
-  double pipes = 0;   ///< of one SM
-  double waves = 0;   ///< latencies and the SM's throughput
-  double memory = 0;  ///< SMs, what brings their data, and the launching of blocks
+  double pipes = 0;   ///< between the pipes of one SM
+  double waves = 0;   ///< between latencies and the SM's throughput
+  double memory = 0;  ///< between SMs, memory, and the launching of blocks
 };
 
-/// How often the SMs are filled with blocks; at least once.
+/// Number of waves of blocks; at least 1.
 double Waves(const EstimateInput& in) {
   const double at_once = std::max(1, in.occupancy.blocks_per_sm) *
                          static_cast<double>(in.profile->sms);
@@ -76,14 +76,14 @@ double Executed(const EstimateInput& in) {
   return static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
 }
 
-/// How often an average block waits for DRAM: that makes its path longer.
+/// Number of times that an average block waits for DRAM, from the difference of its two paths.
 double WaitsForDram(const EstimateInput& in) {
   const double longer = (in.counts.path[1] - in.counts.path[0]) / Executed(in);
   return std::max(1.0, longer / std::max(1.0, in.calibration.dram_clk - in.calibration.l2_clk));
 }
 
-/// How often an SM asks for data anew. Asynchronous copies are ahead of a block by what shared
-/// memory holds.
+/// Number of rounds in which an SM requests data. Asynchronous copies run ahead of a block by the
+/// size of shared memory.
 double Rounds(const EstimateInput& in) {
   const double shared = in.resources.static_shared_bytes + in.shape.dynamic_shared_bytes;
   const double refills = static_cast<double>(in.counts.async_copy_bytes) / Executed(in) /
@@ -91,8 +91,8 @@ double Rounds(const EstimateInput& in) {
   return Waves(in) * std::max(WaitsForDram(in), refills);
 }
 
-/// What an SM has asked of DRAM while it waits, over its share of what DRAM brings in that time; at
-/// least 1.
+/// Bytes that an SM has requested from DRAM during a latency, divided by its share of what DRAM
+/// delivers in that time; at least 1.
 double AskedAhead(const EstimateInput& in) {
   const double asked = static_cast<double>(in.counts.global.unique_load_sectors) * kSectorBytes /
                        Executed(in) / WaitsForDram(in);
@@ -147,14 +147,14 @@ double ClockGhz(const EstimateInput& in) {
   return in.profile->clock_ghz * (in.counts.tensor.wgmma_work > 0 ? in.calibration.wgmma_share : 1);
 }
 
-/// That asynchronous copies bring into each SM where all load.
+/// Bytes per clock that asynchronous copies bring into each SM when all SMs load.
 double AsyncBytesPerClk(const EstimateInput& in) {
   return std::min(kPortBytesPerClk,
                   in.calibration.l2_async_gbps / in.profile->clock_ghz / in.profile->sms);
 }
 
-/// What runs beside the warps: wgmma, bulk copies, and what both ask of shared memory. The block's
-/// path has waited for it.
+/// Work beside the warps: wgmma, bulk copies, and their accesses to shared memory. The block's path
+/// already includes waits for it.
 Share Beside(const EstimateInput& in) {
   const double blocks = Executed(in);
   const double sectors = static_cast<double>(in.counts.global.bulk_sectors);
@@ -195,14 +195,14 @@ double LoadedSectors(const EstimateInput& in) {
   return (static_cast<double>(in.counts.global.unique_load_sectors) - async) / Executed(in);
 }
 
-/// Those of them that all blocks load.
+/// The load sectors that all blocks load.
 double CommonSectorsOf(const EstimateInput& in) {
   return std::min(static_cast<double>(in.counts.global.common_load_sectors),
                   std::max(0.0, LoadedSectors(in)));
 }
 
-/// Those of the common ones that an earlier block left in its SM's L1. The first block of each SM
-/// brings them.
+/// Common sectors that an earlier block left in the L1 of its SM. The first block of each SM loads
+/// them.
 double LeftByOthers(const EstimateInput& in) {
   const double blocks = static_cast<double>(in.shape.grid.Count());
   const double later = std::max(0.0, 1 - in.profile->sms / blocks);
@@ -279,10 +279,10 @@ std::vector<Share> Pipes(const EstimateInput& in) {
 /// Bytes of the whole launch.
 struct Traffic {
   double load = 0, store = 0;            ///< between SMs and L2
-  double async = 0;                      ///< of the loads, what asynchronous copies bring
-  double awaited = 0;                    ///< of these, what blocks have waited for on their path
-  double spilled = 0;                    ///< both ways, besides
-  double dram_read = 0, dram_write = 0;  ///< each byte once
+  double async = 0;                      ///< part of the loads, by asynchronous copies
+  double awaited = 0;                    ///< part of these, for which blocks waited on their path
+  double spilled = 0;                    ///< register spills, loads and stores, in addition
+  double dram_read = 0, dram_write = 0;  ///< each byte counts once
   double dram_spilled = 0;               ///< both ways
   double evicted = 0;                    ///< another kernel's, pushed out
   /// Share of what is read first that no launch before left in L2
@@ -300,8 +300,8 @@ double BlocksAtWork(const EstimateInput& in) {
   return std::min(static_cast<double>(in.shape.grid.Count()), resident * in.profile->sms);
 }
 
-/// By how many blocks at work at the same time a byte is read that `reads` blocks read in all:
-/// those at work are a square of tiles, of which a row or a column reads the same.
+/// Number of concurrent blocks that read a byte which `reads` blocks read in total. The concurrent
+/// blocks form a square of tiles, of which a row or a column reads the same data.
 double Together(const EstimateInput& in, double reads) {
   return std::clamp(reads, 1.0, std::sqrt(BlocksAtWork(in)));
 }
@@ -357,8 +357,8 @@ Traffic TrafficOf(const EstimateInput& in) {
                            : 0;
   const double overflow = std::clamp(1 - l2 / std::max(distinct, 1.0), 0.0, 1.0);
   const double shared = std::max(0.0, t.load - stays - t.dram_read);
-  // What a block reads again comes from L1, L2 or DRAM, as far as each holds what the blocks at
-  // work read meanwhile.
+  // Repeated reads are served by L1, L2 or DRAM, as far as each holds the data that the concurrent
+  // blocks read in between.
   const Reread reread = RereadOf(in, reads);
   t.load += reread.l2 * scale;
   t.dram_read += reread.dram * scale + overflow * shared / Together(in, reads);
@@ -390,9 +390,9 @@ double Imbalance(const EstimateInput& in) {
   return mean > 0 ? std::max(1.0, in.counts.longest_path[1] / mean) : 1;
 }
 
-/// What no other work of a tile hides in kernels of tensor cores, in ns: a map that no SM knows
-/// yet, and the results, which all SMs hold in registers until their sums are complete and then
-/// store at the same time.
+/// Time in tensor core kernels that no other work of a tile hides, in ns: the first use of a tensor
+/// map by an SM, and the stores of results, which all SMs keep in registers until their sums are
+/// complete and then store at the same time.
 double Exposed(const EstimateInput& in, const Traffic& traffic) {
   if (in.counts.tensor.wgmma_work + in.counts.tensor.mma_work <= 0 ||
       in.counts.async_copy_bytes == 0)
@@ -534,7 +534,7 @@ Estimate EstimateTime(const EstimateInput& in) {
        (traffic.load - traffic.async + traffic.store + traffic.spilled) / in.calibration.l2_gbps +
            (traffic.async - traffic.awaited) / in.calibration.l2_async_gbps},
       {"block launches", blocks * in.calibration.block_ns}};
-  // The same bytes pass DRAM and L2, one behind the other.
+  // The same bytes pass through DRAM and L2, one after the other.
   const double together = Overlap({bounds[0], Worst({bounds[1], bounds[2]}), bounds[3]},
                                   sharpness.memory);
   const Share worst = Worst(bounds);

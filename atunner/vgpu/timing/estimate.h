@@ -17,12 +17,12 @@ struct EstimateInput {
   LaunchShape shape;
   Occupancy occupancy;
   uint64_t cluster = 1;  ///< blocks
-  Counts counts;         ///< of the executed blocks
+  Counts counts;         ///< counts of the executed blocks
   uint64_t blocks_executed = 0;
   double footprint_bytes = 0;  ///< distinct global bytes the whole launch can touch
   bool follows = false;        ///< another launch, without a pause
-  double known_bytes = 0;      ///< of the footprint, that launches before it may have touched
-  double moved_before = 0;     ///< bytes that those moved through L2
+  double known_bytes = 0;      ///< part of the footprint that earlier launches may have accessed
+  double moved_before = 0;     ///< bytes that these launches moved through L2
 };
 
 /// Latencies of a GPU, for the timelines of counted blocks; `blocks` of a launch share its L2.
@@ -35,8 +35,7 @@ double SpillClk(const DeviceProfile& profile, const Calibration& calibration,
                 const KernelResources& resources, const LaunchShape& shape,
                 const Occupancy& occupancy);
 
-/// What L1 holds of a block's reads, in sectors of 32 bytes, while as many blocks as fit share an
-/// SM.
+/// Sectors of 32 bytes that L1 holds per block, while as many blocks as fit share an SM.
 uint64_t L1SectorsPerBlock(const DeviceProfile& profile, const KernelResources& resources,
                            const LaunchShape& shape, const Occupancy& occupancy);
 

@@ -72,7 +72,7 @@ class Flow {
   }
 
   void FindDominators() {
-    dominator_.assign(count_ + 1, kNone);  // of each number
+    dominator_.assign(count_ + 1, kNone);  // by number
     dominator_[root_] = root_;
     for (bool changed = true; changed;) {
       changed = false;

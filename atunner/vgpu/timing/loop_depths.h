@@ -1,4 +1,4 @@
-// How many loops stand around each block of a program's flow.
+// Loop depth of each basic block of a control flow graph.
 #pragma once
 
 #include <cstdint>

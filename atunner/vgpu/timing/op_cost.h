@@ -1,5 +1,5 @@
-// What one PTX instruction costs the machine: which instructions the assembler makes of it, by
-// pipe, and how long its result takes. Sources: docs/timing-model.md.
+// The cost of one PTX instruction: the machine instructions that the assembler makes of it, by
+// pipe, and the latency of its result. Sources: docs/timing-model.md.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ enum class Pipe : uint8_t {
 inline constexpr size_t kPipes = static_cast<size_t>(Pipe::kCount);
 std::string_view Name(Pipe pipe);
 
-/// What a result waits for beyond a chain of simple instructions. kRounded: exact divisions and
-/// roots, which branch to a slow path, so that nothing is moved across them.
+/// The latency of a result beyond a chain of simple instructions. kRounded: exact divisions and
+/// roots, which branch to a slow path, so that no instruction is moved across them.
 enum class Wait : uint8_t {
   kNone,
   kRounded,

@@ -1,6 +1,6 @@
-// What serves one request after the other: a tensor core, the way from L2 into an SM. Warps run in
-// the host's order, so that a later request may come from an earlier time: it takes what is free
-// then.
+// A unit that serves one request after the other: a tensor core, or the path from L2 into an SM.
+// Warps are simulated one after the other, so that a later request may have an earlier time: it
+// takes the first free interval after that time.
 #pragma once
 
 #include <algorithm>
@@ -26,10 +26,10 @@ class Port {
   }
 
  private:
-  using Stretches = std::vector<std::pair<double, double>>;  ///< of time, in order
+  using Intervals = std::vector<std::pair<double, double>>;  ///< busy intervals of time, in order
 
-  static double Take(Stretches& busy, double from, double cycles) {
-    auto first = busy.end();  // of the stretches that the work touches
+  static double Take(Intervals& busy, double from, double cycles) {
+    auto first = busy.end();  // first interval that the new one touches
     while (first != busy.begin() && std::prev(first)->second >= from) --first;
     auto last = first;
     std::pair<double, double> all{from, from};
@@ -42,14 +42,15 @@ class Port {
     return all.second;
   }
 
-  static double Backlog(const Stretches& busy, double at) {
+  static double Backlog(const Intervals& busy, double at) {
     double work = 0;
-    for (auto stretch = busy.rbegin(); stretch != busy.rend() && stretch->second > at; ++stretch)
-      work += stretch->second - std::max(at, stretch->first);
+    for (auto interval = busy.rbegin(); interval != busy.rend() && interval->second > at;
+         ++interval)
+      work += interval->second - std::max(at, interval->first);
     return work;
   }
 
-  std::array<Stretches, 2> busy_;
+  std::array<Intervals, 2> busy_;
 };
 
 }  // namespace atunner::vgpu

@@ -23,7 +23,7 @@ constexpr uint16_t kFirstProduct = 0x1f0;  // wgmma's
 constexpr uint16_t kBar = 0x11d, kNop = 0x118, kBranch = 0x147, kExit = 0x14d, kReturn = 0x150;
 bool IsCall(uint16_t opcode) { return opcode == 0x143 || opcode == 0x144; }
 bool IsIndirect(uint16_t opcode) { return opcode == 0x149 || opcode == 0x14a || opcode == 0x14c; }
-/// Of local memory: LDL, STL.
+/// LDL and STL, which access local memory.
 bool IsLocal(uint16_t opcode) { return opcode == 0x183 || opcode == 0x187; }
 bool EndsRun(uint16_t opcode) {
   return opcode == kBranch || opcode == kExit || opcode == kReturn || opcode == kBar ||
@@ -92,7 +92,7 @@ Kind KindOf(uint16_t opcode) {
   return {Pipe::kLsu, Wait::kMemory};
 }
 
-/// Whether the code from `first` on returns: subroutines lie behind the kernel's last exit.
+/// True if the code from `first` on returns. Subroutines follow the kernel's last exit.
 bool IsSubroutine(const MachineCode& code, size_t first) {
   for (size_t i = first; i < code.size(); ++i) {
     if (code[i].opcode == kReturn) return true;
@@ -273,7 +273,7 @@ class Matching {
     }
   }
 
-  /// Whether a branch within the run jumps over this one of them.
+  /// True if a branch within the run jumps over this part.
   bool IsSkipped(uint32_t part, const std::map<uint32_t, uint32_t>& counts) const {
     return std::ranges::any_of(converted_, [&](uint32_t branch) {
       const uint32_t from = schedule_.part_of[branch], to = schedule_.part_of[ops_[branch].target];
@@ -367,11 +367,11 @@ class Matching {
     });
   }
 
-  /// How often the run does what its parts do once.
+  /// Number of executions of its parts that the run stands for.
   uint32_t CopiesOf(const MachineRun& run) const {
     Lines lines;
     for (const MachineStep& step : run.steps) {
-      // What an instruction's address or operands take comes from its line too, on other pipes.
+      // Computations of an instruction's address or operands have the same line, but other pipes.
       const Pipe pipe = KindOf(step.instruction.opcode).pipe;
       const bool counts = pipe == Pipe::kLsu || pipe == Pipe::kFma || pipe == Pipe::kTensor;
       if (step.op != kNowhere && ops_[step.op].single && counts && !step.spill) ++lines[step.op];
@@ -416,8 +416,7 @@ class Matching {
   void Arrange(size_t index) {
     Schedule::Part& part = schedule_.parts[index];
     std::vector<Lines> firsts;
-    // What all a part's work comes from finds its alternatives, which its first few instructions
-    // would not.
+    // Alternatives are found by all instructions of a part, because the first few are not enough.
     std::ranges::stable_sort(owned_[index], std::greater{},
                              [&](uint32_t run) { return schedule_.runs[run].steps.size(); });
     for (const uint32_t run : owned_[index]) {
@@ -457,8 +456,8 @@ class Matching {
   std::unordered_map<uint32_t, uint32_t> op_of_line_;
   std::vector<uint32_t> depth_of_part_;  ///< loops of the PTX around it
   std::vector<bool> dropped_;
-  std::vector<uint32_t> jumps_;      ///< of branches inside a run
-  std::vector<uint32_t> converted_;  ///< operations
+  std::vector<uint32_t> jumps_;      ///< branches inside a run
+  std::vector<uint32_t> converted_;  ///< operations that became predicates
   std::vector<std::vector<uint32_t>> owned_;
   Schedule schedule_;
 };

@@ -1,6 +1,6 @@
 // Which machine instructions a warp issues when it runs a part of the PTX. The cubin's line table
 // says from which line of PTX each of them comes; a part of the PTX (its operations between changes
-// of the flow) is matched with the stretches of machine code that mostly come from it.
+// of the flow) is matched with the runs of machine code that mostly come from it.
 #pragma once
 
 #include <array>
@@ -12,16 +12,16 @@
 
 namespace atunner::vgpu {
 
-/// What the matching must know of an operation of the PTX.
+/// An operation of the PTX as the matching sees it.
 struct ScheduledOp {
   static constexpr uint32_t kNowhere = ~0u;
   uint32_t line = 0;
-  uint32_t target = kNowhere;  ///< of a branch
+  uint32_t target = kNowhere;  ///< target of a branch
   bool first = false;          ///< a part begins with it
   bool last = false;           ///< a part ends with it
   bool control = false;        ///< a branch or exit of its own accord
   bool always = false;         ///< without a predicate
-  bool ends = false;           ///< of a thread, or of a function
+  bool ends = false;           ///< ends the thread or returns
   bool calls = false;
   bool product = false;  ///< wgmma
   bool local = false;    ///< reads or writes local memory of its own accord
@@ -31,8 +31,8 @@ struct ScheduledOp {
 /// A machine instruction with what its time depends on.
 struct MachineStep {
   MachineInstruction instruction;
-  uint32_t op = ScheduledOp::kNowhere;  ///< that it comes from
-  /// Until its scoreboard is free; kMemory: as the access went
+  uint32_t op = ScheduledOp::kNowhere;  ///< the operation that it comes from
+  /// Latency until its scoreboard is free; kMemory: that of the access
   Wait wait = Wait::kNone;
   uint32_t shares = 1;  ///< instructions that make one access of the operation
   bool taken = false;   ///< a branch that is practically always taken
@@ -43,7 +43,7 @@ struct MachineStep {
 struct MachineRun {
   std::vector<MachineStep> steps;
   std::array<uint32_t, kPipes> uses{};
-  uint32_t spilled_words = 0;  ///< of four bytes a lane
+  uint32_t spilled_words = 0;  ///< words of four bytes per lane
   /// Executions of its part that it stands for: the assembler unrolls loops
   uint32_t copies = 1;
   uint32_t depth = 0;  ///< loops around it

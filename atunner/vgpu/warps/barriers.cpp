@@ -43,21 +43,21 @@ void Release(BlockState& x, int id) {
     Normalise(warp);
     if (x.timing.enabled) met.push_back(warp.index);
   }
-  if (x.timing.enabled) Meet(x, met);
+  if (x.timing.enabled) SynchroniseWarps(x, met);
   state = {};
 }
 
-/// Opens barrier.cluster when all living threads of the gang have arrived.
-void CheckClusterBarrier(CoScheduledBlocks& gang) {
+/// Opens barrier.cluster when all threads of the cluster that have not exited have arrived.
+void CheckClusterBarrier(CoScheduledBlocks& peers) {
   uint64_t alive = 0;
-  for (const BlockState* member : gang.members) alive += member->progress.alive_threads;
-  if (gang.cluster_arrived == 0 || gang.cluster_arrived < alive) return;
-  gang.cluster_arrived = 0;
-  ++gang.cluster_phase;
-  if (gang.members.front()->timing.enabled) MeetCluster(gang);
-  OrderPeers(gang);
-  for (const BlockState* member : gang.members) PropagateToCluster(*member);
-  for (BlockState* member : gang.members) {
+  for (const BlockState* member : peers.members) alive += member->progress.alive_threads;
+  if (peers.cluster_arrived == 0 || peers.cluster_arrived < alive) return;
+  peers.cluster_arrived = 0;
+  ++peers.cluster_phase;
+  if (peers.members.front()->timing.enabled) SynchroniseCluster(peers);
+  OrderPeers(peers);
+  for (const BlockState* member : peers.members) PropagateToCluster(*member);
+  for (BlockState* member : peers.members) {
     for (Warp& warp : member->warps) {
       bool any = false;
       for (Group& group : warp.groups) {
@@ -119,7 +119,7 @@ std::span<Warp> WarpGroup(BlockState& x) {
   return std::span(x.warps).subspan(first, std::min<size_t>(kGroupWarps, x.warps.size() - first));
 }
 
-/// A warp that waits for its group when another of the group has ended waits for ever.
+/// Reports a warp that waits for its warp group although another warp of the group has ended.
 void CheckGroup(BlockState& x) {
   const std::span<Warp> group = WarpGroup(x);
   const auto ended = std::ranges::find(group, 0u, &Warp::alive);
@@ -134,8 +134,8 @@ void CheckGroup(BlockState& x) {
   }
 }
 
-/// Splits the active lanes off the group when some lanes pass by; the place is behind the
-/// operation.
+/// Splits the active lanes off the group if some lanes skip the operation. The program counter is
+/// behind the operation.
 void Separate(Warp& warp, Cursor& c, uint32_t active) {
   ++c.pc;
   warp.groups[c.index].pc = c.pc;
@@ -145,8 +145,8 @@ void Separate(Warp& warp, Cursor& c, uint32_t active) {
   c.index = warp.groups.size() - 1;
 }
 
-/// Whether all ways on from one place lead past another, within a function: there diverged lanes
-/// meet again, also where the compiler put it before them.
+/// True if all paths from operation `from` pass operation `to`, within a function: diverged lanes
+/// reconverge there, even if the compiler placed `to` before them.
 bool LeadsTo(const Kernel& kernel, uint32_t from, uint32_t to) {
   std::vector<uint32_t> places = {from};
   std::vector<bool> seen(kernel.ops.size());
@@ -173,8 +173,8 @@ bool LeadsTo(const Kernel& kernel, uint32_t from, uint32_t to) {
   return true;
 }
 
-/// Whether lanes here have nothing left to do: a `return` in front of a barrier, which compilers
-/// put at the end.
+/// True if lanes at `pc` only have to exit: a `return` before a barrier, which compilers move to
+/// the end.
 bool IsLeaving(const Kernel& kernel, uint32_t pc) {
   const Op* op = &kernel.ops[pc];
   for (int i = 0; i < 4 && FlowOf(kernel, *op) == Flow::kBranch && op->guard < 0; ++i)
@@ -183,8 +183,8 @@ bool IsLeaving(const Kernel& kernel, uint32_t pc) {
   return op->guard < 0 && (flow == Flow::kExit || flow == Flow::kReturn);
 }
 
-/// A sibling that got its turn early is not divergent yet: it waits for lanes which may still come.
-/// Those that wait at this very place join the group.
+/// True if the group must wait because diverged lanes of the warp may still arrive at `pc`. Lanes
+/// that already wait there join the group.
 bool WaitsForSiblings(const Kernel& kernel, Warp& warp, size_t index, uint32_t pc) {
   const uint32_t depth = warp.groups[index].depth;
   bool behind = false;
@@ -202,7 +202,7 @@ bool WaitsForSiblings(const Kernel& kernel, Warp& warp, size_t index, uint32_t p
   return behind;
 }
 
-/// Takes in the siblings that wait here; false when the group has to wait for others itself.
+/// Merges the group with lanes that wait here; false if the group must wait for further lanes.
 bool Gather(const Kernel& kernel, Warp& warp, Cursor& c, uint32_t& active) {
   if (active != c.mask || warp.groups.size() == 1) return true;
   warp.groups[c.index].pc = c.pc;
@@ -215,8 +215,8 @@ bool Gather(const Kernel& kernel, Warp& warp, Cursor& c, uint32_t& active) {
   return true;
 }
 
-/// Runs an operation for the four warps of a group once the last of them is there.
-void MeetInGroup(BlockState& x, const Op& op, Group& group) {
+/// Executes an operation for the four warps of a warp group when the last of them has arrived.
+void RunForWarpGroup(BlockState& x, const Op& op, Group& group) {
   const std::span<Warp> warps = WarpGroup(x);
   if (warps.size() < kGroupWarps)
     return Report(x, op, Hazard::Kind::kDivergentBarrier, 0,
@@ -276,7 +276,7 @@ Next Aligned(BlockState& x, const Op& op, Cursor& c, uint32_t active) {
            "only some lanes of the warp reach this instruction, which all of them must execute");
   Separate(warp, c, active);
   if (op.target == kWholeGroup)
-    MeetInGroup(x, op, warp.groups[c.index]);
+    RunForWarpGroup(x, op, warp.groups[c.index]);
   else
     op.run(x, op, active);
   Normalise(warp);
@@ -293,14 +293,15 @@ Next ClusterBarrier(BlockState& x, const Op& op, Cursor& c, uint32_t active) {
     Report(x, op, Hazard::Kind::kDivergentBarrier, std::countr_zero(active),
            "only some lanes of the warp reach this cluster barrier");
   Separate(*x.warp, c, active);
-  CoScheduledBlocks& gang = *x.peers;
+  CoScheduledBlocks& peers = *x.peers;
   if (op.variant == 0) {
-    gang.cluster_arrived += static_cast<uint64_t>(std::popcount(active));
-    ForLanes(active, [&](int l) { x.cluster.phase[x.ThreadOf(l)] = gang.cluster_phase; });
-    CheckClusterBarrier(gang);
+    peers.cluster_arrived += static_cast<uint64_t>(std::popcount(active));
+    ForLanes(active, [&](int l) { x.cluster.phase[x.ThreadOf(l)] = peers.cluster_phase; });
+    CheckClusterBarrier(peers);
   } else {
     bool waits = false;
-    ForLanes(active, [&](int l) { waits |= x.cluster.phase[x.ThreadOf(l)] == gang.cluster_phase; });
+    ForLanes(active,
+             [&](int l) { waits |= x.cluster.phase[x.ThreadOf(l)] == peers.cluster_phase; });
     if (waits)
       x.warp->groups[c.index].barrier = kClusterBarrier;
     else

@@ -1,4 +1,4 @@
-// Where lanes wait for others: of the warp, the block or the cluster.
+// Barriers: lanes wait for other lanes of the warp, the block or the cluster.
 #pragma once
 
 #include "atunner/vgpu/warps/flow.h"
@@ -9,12 +9,12 @@ Next Barrier(BlockState& x, const Op& op, Cursor& c, uint32_t active);
 /// `variant` 0: arrive, 1: wait for the phase in which the thread arrived.
 Next ClusterBarrier(BlockState& x, const Op& op, Cursor& c, uint32_t active);
 Next WarpSync(BlockState& x, const Op& op, Cursor& c, uint32_t active);
-/// .sync.aligned: all lanes of the warp, and for some operations of its warp group, execute it
+/// An operation with .sync.aligned, which all lanes of the warp, or of the warp group, execute
 /// together.
 Next Aligned(BlockState& x, const Op& op, Cursor& c, uint32_t active);
-/// Opens barriers that exited lanes of the current warp were the last missing ones of.
+/// Opens barriers that waited only for lanes of the current warp that have exited.
 void CheckBarriers(BlockState& x);
-/// All lanes that the masks of `lanes` name: tiles of a warp pass different ones.
+/// The union of the masks of `lanes`. Tiles of a warp pass different masks.
 inline uint32_t Named(const uint32_t* masks, uint32_t lanes) {
   uint32_t named = 0;
   ForLanes(lanes, [&](int l) { named |= masks[l]; });

@@ -12,7 +12,7 @@ std::byte* LocalByte(BlockState& x, int lane, uint32_t offset) {
   return x.local.bytes.data() + size_t{x.ThreadOf(lane)} * x.kernel->local_bytes + offset;
 }
 
-/// With what is known about its bytes.
+/// Copies bytes of local memory together with their definedness.
 void CopyLocal(BlockState& x, std::byte* to, const std::byte* from, size_t bytes) {
   std::memcpy(to, from, bytes);
   if (x.checks.memory)
@@ -24,7 +24,7 @@ uint32_t FrameOf(BlockState& x, int32_t frame_slot, int lane) {
   return frame_slot == INT32_MIN ? 0 : x.Slot(frame_slot)[lane];
 }
 
-/// Index into Kernel::code of what a lane calls, or -1 after reporting.
+/// Index in Kernel::code of the function that a lane calls, or -1 after reporting.
 int Target(BlockState& x, const Op& op, const CallSite& site, int lane) {
   if (site.target >= 0) return site.target;
   const uint64_t pointer = Lane<uint64_t>::Get(x.Source(op.src[0]), lane);
@@ -42,8 +42,8 @@ int Target(BlockState& x, const Op& op, const CallSite& site, int lane) {
   return -1;
 }
 
-/// Calls `f(word, is_predicate)` for each word of a lane's registers: 64-bit ones lie lane by lane
-/// over two slots, and predicates are bits of one word.
+/// Calls `f(word, is_predicate)` for each word of a lane's registers. 64-bit registers are stored
+/// lane by lane over two slots; predicates are bits of one word.
 template <class F>
 void ForRegisterWords(BlockState& x, const Code& code, int lane, F&& f) {
   for (size_t reg = 0; reg < code.slot_of_register.size(); ++reg) {
@@ -73,7 +73,7 @@ void RestoreRegisters(BlockState& x, const Code& code, int lane,
   });
 }
 
-/// False, for those who return it.
+/// Reports a stack overflow. Returns false.
 bool ReportOverflow(BlockState& x, const Op& op, int lane) {
   Report(x, op, Hazard::Kind::kOutOfBounds, lane,
          "stack overflow: the thread has " + std::to_string(x.kernel->local_bytes) + " bytes");

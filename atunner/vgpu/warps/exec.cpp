@@ -1,4 +1,4 @@
-// Runs the blocks of a gang to their end.
+// The main loop: runs co-scheduled blocks to their end, warp by warp.
 #include <algorithm>
 
 #include "atunner/base/clock.h"
@@ -13,11 +13,11 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-constexpr uint32_t kSlice = 20000;  // operations a warp may run before another gets its turn
+constexpr uint32_t kSlice = 20000;  // operations that a warp may run before the next one
 constexpr uint64_t kEndlessRounds = 1000;
 constexpr uint64_t kWaitingRounds = 32;  // without progress, before the next block joins
 
-/// Lets the earliest group that waits at a collective go on without the lanes that cannot come.
+/// Lets the first group that waits at a collective continue without the lanes that cannot arrive.
 bool ReleaseCollective(Warp& warp) {
   for (Group& group : warp.groups) {
     if (group.barrier != kCollective) continue;
@@ -27,7 +27,7 @@ bool ReleaseCollective(Warp& warp) {
   return false;
 }
 
-/// The group to run: the first that does not wait; the others take turns when it spins.
+/// Index of the group to run: the first that does not wait, or the next in turn while groups spin.
 int PickGroup(Warp& warp) {
   int first = -1;
   int runnable = 0;
@@ -64,7 +64,7 @@ uint32_t ActiveLanes(const BlockState& x, const Op& op, uint32_t mask) {
   return op.guard < 0 ? mask : mask & (*x.Source(op.guard) ^ (op.guard_negated ? ~0u : 0u));
 }
 
-/// Tells the timeline of operations without flow that ran, where it must know of them one by one.
+/// Notes operations without flow that have run, if the timeline must treat them one by one.
 void NoteRun(BlockState& x, uint32_t first, uint32_t end, bool active) {
   const uint8_t* marks = x.launch->timing.marks.data();
   for (uint32_t pc = first; pc < end; ++pc) {
@@ -73,10 +73,10 @@ void NoteRun(BlockState& x, uint32_t first, uint32_t end, bool active) {
   }
 }
 
-/// Runs operations whose flow is kNone, up to `end`. They are counted as a whole: what changes at
-/// both ends.
+/// Runs the operations of a basic block, whose flow is kNone, up to `end`. Their executions are
+/// counted in a difference array: +1 at the begin, -1 at the end.
 template <bool kObserved>
-void RunStretch(BlockState& x, Cursor& c, uint32_t end) {
+void RunBasicBlock(BlockState& x, Cursor& c, uint32_t end) {
   const Op* const ops = x.kernel->ops.data();
   const auto lanes = static_cast<uint64_t>(std::popcount(c.mask));
   ++x.spans.basic_block;
@@ -115,8 +115,8 @@ void RunStretch(BlockState& x, Cursor& c, uint32_t end) {
   c.pc = pc;
 }
 
-/// What all lanes of a group jump over takes its turns all the same where the assembler gives it a
-/// predicate.
+/// Counts instructions that all lanes jump over, because the assembler predicates them and they are
+/// issued nevertheless.
 void CountSkipped(BlockState& x, uint32_t branch, uint32_t end) {
   for (uint32_t i = branch + 1; i < end; ++i) {
     const OpCost& cost = x.kernel->tracks[i].cost;
@@ -127,25 +127,26 @@ void CountSkipped(BlockState& x, uint32_t branch, uint32_t end) {
   }
 }
 
-/// Machine instructions that took their turns in vain, by op_cost.def: of a branch that became
-/// predicates.
+/// Machine instructions, by op_cost.def, that are issued under false predicates in place of a
+/// branch.
 uint64_t PassedOver(const BlockState& x, uint32_t branch, uint32_t end) {
   uint64_t instructions = 0;
   for (uint32_t i = branch + 1; i < end; ++i) instructions += x.kernel->tracks[i].cost.issue;
   return instructions;
 }
 
-/// Runs one group until its place is another's, its flow changes or its warp's slice is over.
+/// Runs one group until it reaches another one, its flow changes, or its warp's slice is over.
 Next RunGroup(BlockState& x, Cursor& c, uint32_t& left) {
   const Op* const ops = x.kernel->ops.data();
-  ++x.spans.basic_block;  // what another warp or group found in its registers is no news here
+  ++x.spans.basic_block;  // cached spans are those of another warp or group
   while (left > 0 && !x.stop) {
     if (c.pc == c.limit) return Next::kRegroup;
     if (const uint32_t end = x.kernel->flow_ops[c.pc]; end != c.pc) {
       const uint32_t first = c.pc;
       const uint32_t room = std::min(left, (c.limit > first ? c.limit : end) - first);
       const uint32_t stop = first + std::min(end - first, room);
-      x.watch || x.timing.enabled ? RunStretch<true>(x, c, stop) : RunStretch<false>(x, c, stop);
+      x.watch || x.timing.enabled ? RunBasicBlock<true>(x, c, stop)
+                                  : RunBasicBlock<false>(x, c, stop);
       left -= c.pc - first;
       continue;
     }
@@ -164,7 +165,7 @@ Next RunGroup(BlockState& x, Cursor& c, uint32_t& left) {
       if (x.timing.enabled && op.flow != Flow::kCollective && op.flow != Flow::kWarpSync &&
           !predicated) {
         const bool jumps = op.flow == Flow::kBranch || op.flow == Flow::kBranchIndexed;
-        EndStretch(x, jumps && active != 0 ? x.launch->latencies.branch : 0);
+        EndBasicBlock(x, jumps && active != 0 ? x.launch->latencies.branch : 0);
       }
     }
     const Next next = x.counting.by_line ? ChangeFlowCounted(x, op, c, active)
@@ -174,8 +175,8 @@ Next RunGroup(BlockState& x, Cursor& c, uint32_t& left) {
   return Next::kRegroup;
 }
 
-/// Runs the current warp until all its groups wait or have exited, or its slice is over. False =
-/// nothing could run.
+/// Runs the current warp until all its groups wait or have exited, or its slice is over. False if
+/// no group could run.
 bool RunSlice(BlockState& x, uint32_t& left) {
   Warp& warp = *x.warp;
   x.watch = x.counting.by_line || !warp.products.empty();
@@ -214,6 +215,18 @@ bool RunWarp(BlockState& x) {
   return ran;
 }
 
+std::string BarrierName(int barrier) {
+  return barrier == kWarpBarrier      ? "a warp-level barrier"
+         : barrier == kClusterBarrier ? "the cluster's barrier"
+                                      : "barrier " + std::to_string(barrier);
+}
+
+uint32_t ArrivedThreads(const BlockState& x, const Group& group) {
+  if (group.barrier == kWarpBarrier) return static_cast<uint32_t>(std::popcount(group.mask));
+  if (group.barrier == kClusterBarrier) return static_cast<uint32_t>(x.peers->cluster_arrived);
+  return x.progress.barriers[static_cast<size_t>(group.barrier)].arrived;
+}
+
 void ReportDeadlock(BlockState& x) {
   for (Warp& warp : x.warps) {
     for (const Group& group : warp.groups) {
@@ -223,26 +236,17 @@ void ReportDeadlock(BlockState& x) {
       if (group.barrier == kGroupBarrier)
         return Report(x, op, Hazard::Kind::kDeadlock, 0,
                       "waits for ever for the other warps of its warp group");
-      const std::string which = group.barrier == kWarpBarrier ? "a warp-level barrier"
-                                : group.barrier == kClusterBarrier
-                                    ? "the cluster's barrier"
-                                    : "barrier " + std::to_string(group.barrier);
-      const uint32_t arrived = group.barrier == kWarpBarrier
-                                   ? static_cast<uint32_t>(std::popcount(group.mask))
-                               : group.barrier == kClusterBarrier
-                                   ? static_cast<uint32_t>(x.peers->cluster_arrived)
-                                   : x.progress.barriers[static_cast<size_t>(group.barrier)]
-                                         .arrived;
       return Report(x, op, Hazard::Kind::kDeadlock, std::countr_zero(group.mask),
-                    "waits for ever at " + which + ": " + std::to_string(arrived) + " of " +
+                    "waits for ever at " + BarrierName(group.barrier) + ": " +
+                        std::to_string(ArrivedThreads(x, group)) + " of " +
                         std::to_string(x.progress.alive_threads) + " threads arrived");
     }
   }
 }
 
-/// The place of a warp that was still running when the budget was used up.
-void ReportEndless(const CoScheduledBlocks& gang) {
-  for (BlockState* member : gang.members) {
+/// Reports where a warp was when the instruction budget was used up.
+void ReportEndless(const CoScheduledBlocks& peers) {
+  for (BlockState* member : peers.members) {
     for (Warp& warp : member->warps) {
       for (const Group& group : warp.groups) {
         if (group.mask == 0 || group.barrier >= 0 || !member->launch->options.keep_going) continue;
@@ -255,22 +259,22 @@ void ReportEndless(const CoScheduledBlocks& gang) {
   }
 }
 
-/// The wait for an mbarrier's phase at which the lanes are suspended, or that they just tried in
-/// vain; else nullptr.
+/// The mbarrier wait at which the lanes are suspended, or which has just failed; else nullptr.
 const Op* PhaseWait(const BlockState& x, const Warp& warp, const Group& group) {
   if (group.barrier >= 0) return nullptr;
   const auto at = [&](size_t pc) -> const Op* {
     const Op& op = x.kernel->ops[pc];
-    return FlowOf(*x.kernel, op) == Flow::kPatient && op.space == Space::kShared ? &op : nullptr;
+    return FlowOf(*x.kernel, op) == Flow::kMayYield && op.space == Space::kShared ? &op : nullptr;
   };
   const Op* suspended = warp.retries > 0 ? at(group.pc) : nullptr;
   return suspended != nullptr || group.pc == 0 ? suspended : at(group.pc - 1);
 }
 
-/// Whether nobody can go on but by an mbarrier's phase, and the epochs of all blocks as one number.
-bool AllWait(const CoScheduledBlocks& gang, uint64_t& epochs) {
+/// True if all groups wait, for barriers or mbarriers. `epochs` becomes the sum of the blocks'
+/// epochs, which changes when a phase ends.
+bool AllWait(const CoScheduledBlocks& peers, uint64_t& epochs) {
   epochs = 0;
-  for (const BlockState* member : gang.members) {
+  for (const BlockState* member : peers.members) {
     epochs += member->shadow.epoch;
     for (const Warp& warp : member->warps) {
       for (const Group& group : warp.groups) {
@@ -294,11 +298,11 @@ void ReportEndlessWait(BlockState& x) {
   }
 }
 
-/// One round over the warps of a block; what happened in it.
+/// What happened in one round over the warps of a block.
 struct Round {
   bool alive = false;
   bool ran = false;
-  bool progress = false;  ///< a warp did more than look whether others are ready
+  bool progress = false;  ///< a warp did more than poll for other threads
 };
 Round RunRound(BlockState& x) {
   Round round;
@@ -315,7 +319,7 @@ Round RunRound(BlockState& x) {
   return round;
 }
 
-/// A read of unwritten memory comes first in the report, unless a race explains it.
+/// Puts a read of unwritten memory first in the report, unless a race explains it.
 void ReportUnwrittenReads(BlockState& x) {
   if (!x.shadow.unwritten_read) return;
   const bool raced = std::ranges::any_of(
@@ -364,117 +368,181 @@ uint32_t LanesAlike(const uint32_t* slot, uint32_t mask) {
 
 namespace {
 
-void Start(CoScheduledBlocks& gang, size_t i) {
-  gang.members[i]->peers = &gang;
-  gang.members[i]->cluster.rank = gang.members[i]->launch->cluster.Count() > 1
-                                      ? static_cast<uint32_t>(i)
-                                      : 0;
-  InitialiseBlock(*gang.members[i], gang.blocks[i]);
+void Start(CoScheduledBlocks& peers, size_t i) {
+  peers.members[i]->peers = &peers;
+  peers.members[i]->cluster.rank = peers.members[i]->launch->cluster.Count() > 1
+                                       ? static_cast<uint32_t>(i)
+                                       : 0;
+  InitialiseBlock(*peers.members[i], peers.blocks[i]);
 }
 
-/// Blocks that wait for each other by hand, as all of a grid do at a barrier of their own, must run
-/// side by side.
-void AddBlock(CoScheduledBlocks& gang) {
+/// Adds the next block of the grid: blocks that wait for each other by polling global memory must
+/// run side by side.
+void JoinNextBlock(CoScheduledBlocks& peers) {
   uint64_t block = 0;
-  BlockState* member = gang.next ? gang.next(block) : nullptr;
+  BlockState* member = peers.next ? peers.next(block) : nullptr;
   if (member == nullptr) return;
-  gang.members.push_back(member);
-  gang.blocks.push_back(block);
-  Start(gang, gang.members.size() - 1);
+  peers.members.push_back(member);
+  peers.blocks.push_back(block);
+  Start(peers, peers.members.size() - 1);
 }
 
-}  // namespace
+/// Runs co-scheduled blocks round by round.
+class RoundLoop {
+ public:
+  RoundLoop(CoScheduledBlocks& blocks, double deadline, uint64_t budget, LaunchOutcome& outcome)
+      : blocks_(blocks), deadline_(deadline), budget_(budget), outcome_(outcome) {}
 
-void RunCoScheduled(CoScheduledBlocks& gang, double deadline, uint64_t budget,
-                    LaunchOutcome& outcome) {
-  gang.cluster_arrived = 0;
-  gang.cluster_phase = 0;
-  gang.arrivals.clear();
-  for (size_t i = 0; i < gang.members.size(); ++i) Start(gang, i);
-  uint64_t waiting_rounds = 0;
-  uint64_t rounds = 0;
-  uint64_t quiet_rounds = 0;  // in which all waited and no phase ended
-  uint64_t last_epochs = 0;
-  const auto stopped = [&] {
-    return std::ranges::any_of(gang.members, [](const BlockState* x) { return x->stop; });
-  };
-  while (!stopped()) {
-    if (gang.grid != nullptr && gang.grid->stopped()) return;
-    const uint64_t steps = gang.grid != nullptr ? gang.grid->steps() : 0;
-    Round all;
-    uint64_t executed = 0;
-    for (BlockState* member : gang.members) {
+  /// True if all blocks have completed.
+  bool Run() {
+    while (!Stopped()) {
+      if (blocks_.grid != nullptr && blocks_.grid->stopped()) return false;
+      const uint64_t steps = blocks_.grid != nullptr ? blocks_.grid->steps() : 0;
+      Round all;
+      if (!RunBlocks(all)) return false;
+      if (!all.alive) break;
+      for (BlockState* member : blocks_.members)
+        member->progress.leave_polling_loops = !all.progress;
+      if (IsDeadlocked(all) || WaitsForEver()) return false;
+      if (blocks_.grid != nullptr)
+        all.progress ? blocks_.grid->NoteProgress() : blocks_.grid->Sleep(steps);
+      JoinWhileWaiting(all);
+      if (IsOverLimit()) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool Stopped() const {
+    return std::ranges::any_of(blocks_.members, [](const BlockState* x) { return x->stop; });
+  }
+
+  /// One round over all blocks; false after a hazard that ends one.
+  bool RunBlocks(Round& all) {
+    executed_ = 0;
+    for (BlockState* member : blocks_.members) {
       const Round round = RunRound(*member);
       all.alive |= round.alive;
       all.ran |= round.ran;
       all.progress |= round.progress;
-      if (member->stop) return ReportUnwrittenReads(*member);
-      executed = std::max(executed, member->progress.instructions);
-    }
-    if (!all.alive) break;
-    for (BlockState* member : gang.members) member->progress.leave_polling_loops = !all.progress;
-    if (!all.ran) {
-      for (BlockState* member : gang.members) {
-        if (member->progress.alive_threads == 0) continue;
-        ReportDeadlock(*member);
-        return ReportUnwrittenReads(*member);
+      if (member->stop) {
+        ReportUnwrittenReads(*member);
+        return false;
       }
+      executed_ = std::max(executed_, member->progress.instructions);
     }
-    uint64_t epochs = 0;
-    quiet_rounds = AllWait(gang, epochs) && epochs == last_epochs ? quiet_rounds + 1 : 0;
-    last_epochs = epochs;
-    if (quiet_rounds > kEndlessRounds) {
-      for (BlockState* member : gang.members) {
-        if (member->stop || member->progress.alive_threads == 0) continue;
-        ReportEndlessWait(*member);
-        if (member->stop) return ReportUnwrittenReads(*member);
-      }
-    }
-    if (gang.grid != nullptr) all.progress ? gang.grid->GetOn() : gang.grid->Sleep(steps);
-    waiting_rounds = all.progress ? 0 : waiting_rounds + 1;
-    if (waiting_rounds > kWaitingRounds) {
-      waiting_rounds = 0;
-      AddBlock(gang);
-    }
-    const bool endless = executed > budget || (gang.grid != nullptr && gang.grid->hopeless());
-    if (endless || (++rounds % 64 == 0 && SystemClock().Now() > deadline)) {
-      outcome.kind = LaunchOutcome::Kind::kTimeout;
-      outcome.message = "block " + std::to_string(gang.blocks[0]) + " did not end within its limit";
-      for (BlockState* member : gang.members) ReportUnwrittenReads(*member);
-      if (endless) ReportEndless(gang);
-      return;
-    }
+    return true;
   }
-  for (BlockState* member : gang.members) {
+
+  /// True after reporting that no warp could run.
+  bool IsDeadlocked(const Round& all) {
+    if (all.ran) return false;
+    for (BlockState* member : blocks_.members) {
+      if (member->progress.alive_threads == 0) continue;
+      ReportDeadlock(*member);
+      ReportUnwrittenReads(*member);
+      return true;
+    }
+    return false;
+  }
+
+  /// True after reporting that all warps have waited for mbarriers for many rounds in which no
+  /// phase ended.
+  bool WaitsForEver() {
+    uint64_t epochs = 0;
+    quiet_rounds_ = AllWait(blocks_, epochs) && epochs == last_epochs_ ? quiet_rounds_ + 1 : 0;
+    last_epochs_ = epochs;
+    if (quiet_rounds_ <= kEndlessRounds) return false;
+    for (BlockState* member : blocks_.members) {
+      if (member->stop || member->progress.alive_threads == 0) continue;
+      ReportEndlessWait(*member);
+      if (!member->stop) continue;
+      ReportUnwrittenReads(*member);
+      return true;
+    }
+    return false;
+  }
+
+  /// Lets the next block of the grid join after some rounds without progress.
+  void JoinWhileWaiting(const Round& all) {
+    waiting_rounds_ = all.progress ? 0 : waiting_rounds_ + 1;
+    if (waiting_rounds_ <= kWaitingRounds) return;
+    waiting_rounds_ = 0;
+    JoinNextBlock(blocks_);
+  }
+
+  /// True, with the outcome set, when the instruction budget or the time is used up.
+  bool IsOverLimit() {
+    const bool endless = executed_ > budget_ ||
+                         (blocks_.grid != nullptr && blocks_.grid->deadlocked());
+    if (!endless && (++rounds_ % 64 != 0 || SystemClock().Now() <= deadline_)) return false;
+    outcome_.kind = LaunchOutcome::Kind::kTimeout;
+    outcome_.message = "block " + std::to_string(blocks_.blocks[0]) +
+                       " did not end within its limit";
+    for (BlockState* member : blocks_.members) ReportUnwrittenReads(*member);
+    if (endless) ReportEndless(blocks_);
+    return true;
+  }
+
+  CoScheduledBlocks& blocks_;
+  double deadline_;
+  uint64_t budget_;
+  LaunchOutcome& outcome_;
+  uint64_t executed_ = 0;  ///< warp instructions of the block that has executed most
+  uint64_t rounds_ = 0;
+  uint64_t waiting_rounds_ = 0;  ///< rounds without progress
+  uint64_t quiet_rounds_ = 0;    ///< rounds in which all warps waited and no phase ended
+  uint64_t last_epochs_ = 0;
+};
+
+}  // namespace
+
+void RunCoScheduled(CoScheduledBlocks& blocks, double deadline, uint64_t budget,
+                    LaunchOutcome& outcome) {
+  blocks.cluster_arrived = 0;
+  blocks.cluster_phase = 0;
+  blocks.arrivals.clear();
+  for (size_t i = 0; i < blocks.members.size(); ++i) Start(blocks, i);
+  if (!RoundLoop(blocks, deadline, budget, outcome).Run()) return;
+  for (BlockState* member : blocks.members) {
     ReportUnwrittenReads(*member);
     FinishBlock(*member);
   }
 }
 
+namespace {
+/// Adds the executions of operation `i`.
+void CollectOp(const BlockState& x, size_t i, const Tally& executed, Counts& counts,
+               LineCounts& lines) {
+  const Op& op = x.kernel->ops[i];
+  const auto op_class = static_cast<size_t>(op.op_class);
+  counts.warp_instructions[op_class] += executed.times;
+  counts.thread_instructions[op_class] += executed.lanes;
+  if (executed.times == 0) return;
+  const OpCost cost = x.launch->schedule ? OpCost{} : x.kernel->tracks[i].cost;
+  counts.issued += executed.times * cost.issue;
+  for (size_t pipe = 0; pipe < kPipes; ++pipe)
+    counts.pipe_uses[pipe] += executed.times * cost.uses[pipe];
+  if (!x.counting.by_line) return;
+  const Hazard::Site site = SiteOf(x, op, 0, 0);
+  LineCount& line = lines[{site.file, site.line}];
+  line.warp_instructions[op_class] += executed.times;
+  line.thread_instructions[op_class] += executed.lanes;
+  line.memory += x.counting.by_op[i];
+}
+}  // namespace
+
 void CollectCounts(const BlockState& x, Counts& counts, LineCounts& lines) {
   counts += x.counting.total;
   uint64_t code = 0;
-  Tally stretch;  // that goes on
+  Tally block;  // executions of the basic block at hand
   for (size_t i = 0; i < x.counting.executed.size(); ++i) {
-    stretch.times += x.counting.basic_blocks[i].times;
-    stretch.lanes += x.counting.basic_blocks[i].lanes;
-    const uint64_t times = x.counting.executed[i].times + stretch.times;
-    const uint64_t lanes = x.counting.executed[i].lanes + stretch.lanes;
-    const Op& op = x.kernel->ops[i];
-    const auto op_class = static_cast<size_t>(op.op_class);
-    counts.warp_instructions[op_class] += times;
-    counts.thread_instructions[op_class] += lanes;
-    if (times == 0) continue;
-    const OpCost cost = x.launch->schedule ? OpCost{} : x.kernel->tracks[i].cost;
-    counts.issued += times * cost.issue;
-    code += cost.issue;
-    for (size_t pipe = 0; pipe < kPipes; ++pipe) counts.pipe_uses[pipe] += times * cost.uses[pipe];
-    if (!x.counting.by_line) continue;
-    const Hazard::Site site = SiteOf(x, op, 0, 0);
-    LineCount& line = lines[{site.file, site.line}];
-    line.warp_instructions[op_class] += times;
-    line.thread_instructions[op_class] += lanes;
-    line.memory += x.counting.by_op[i];
+    block.times += x.counting.basic_blocks[i].times;
+    block.lanes += x.counting.basic_blocks[i].lanes;
+    const Tally executed{x.counting.executed[i].times + block.times,
+                         x.counting.executed[i].lanes + block.lanes};
+    CollectOp(x, i, executed, counts, lines);
+    if (executed.times > 0 && !x.launch->schedule) code += x.kernel->tracks[i].cost.issue;
   }
   counts.code_instructions = std::max(counts.code_instructions, code);
   if (x.launch->schedule) CountIssued(x, counts);

@@ -1,4 +1,3 @@
-// Branches, collectives and calls: what happens to groups of lanes.
 #include "atunner/vgpu/warps/flow.h"
 
 #include <algorithm>
@@ -22,7 +21,7 @@ bool RunsBefore(const Group& a, const Group& b) {
 void Normalise(Warp& warp) {
   if (warp.groups.size() == 1 && warp.groups.front().mask != 0) return;
   std::erase_if(warp.groups, [](const Group& group) { return group.mask == 0; });
-  // There are few, and all but one are in their places.
+  // Insertion sort: there are few groups, and all but one are in order.
   for (size_t i = 1; i < warp.groups.size(); ++i) {
     for (size_t k = i; k > 0 && RunsBefore(warp.groups[k], warp.groups[k - 1]); --k)
       std::swap(warp.groups[k], warp.groups[k - 1]);
@@ -52,12 +51,12 @@ uint32_t Limit(const Warp& warp, size_t running) {
 
 namespace {
 
-constexpr uint32_t kMostRetries = 1000;  // of a suspended try_wait: then its time limit is over
-// backward branches with polling before other warps get their turn
-constexpr uint32_t kPatience = 16;
+constexpr uint32_t kMostRetries = 1000;  // attempts of a suspended try_wait until its time limit
+// Backward branches of a polling loop before other warps run.
+constexpr uint32_t kPollsBeforeYield = 16;
 
-/// Lanes of the same warp that a collective at `pc` has to wait for. Those that wait at this very
-/// place join the group. False: run it now, with the lanes there are.
+/// True if a collective at `pc` must wait for other lanes of the warp. Lanes that already wait
+/// there join the group.
 bool MustWait(BlockState& x, const Op& op, size_t index, uint32_t pc) {
   Warp& warp = *x.warp;
   Group& group = warp.groups[index];
@@ -77,7 +76,7 @@ bool MustWait(BlockState& x, const Op& op, size_t index, uint32_t pc) {
   return other_runs && (named & warp.alive & ~group.mask) != 0;
 }
 
-/// Whether the running group would be picked again at its new place, with no other to merge with.
+/// True if the running group would be picked again at its new position, and merges with no other.
 bool StaysFirst(const Warp& warp, const Cursor& c) {
   if (warp.groups.size() == 1) return true;
   if (c.index != 0 || warp.spins > kSpinLimit) return false;
@@ -85,7 +84,7 @@ bool StaysFirst(const Warp& warp, const Cursor& c) {
   return next.depth != warp.groups[0].depth || c.pc < next.pc;
 }
 
-/// Whether the warp comes back as it was: it only looks, and would do so for ever.
+/// True if the warp's registers are as they were at the last call: its loop only polls.
 bool Repeats(Warp& warp) {
   uint64_t digest = 0;
   for (const SlotLanes& slot : warp.file) {
@@ -94,8 +93,8 @@ bool Repeats(Warp& warp) {
   return std::exchange(warp.waited_with, digest) == digest;
 }
 
-/// Where the program goes on behind the loop that ends with this branch back. A loop without a
-/// condition at its end is left by a branch in it.
+/// The operation behind the loop that ends with this backward branch. A loop without a condition at
+/// its end is left by a branch inside it.
 std::optional<uint32_t> BehindLoop(const BlockState& x, const Op& op, uint32_t pc) {
   if (op.guard >= 0) return pc + 1;
   for (uint32_t i = op.target; i < pc; ++i) {
@@ -106,20 +105,21 @@ std::optional<uint32_t> BehindLoop(const BlockState& x, const Op& op, uint32_t p
   return std::nullopt;
 }
 
-/// A warp goes back from `pc` after a look at memory. True: it waits for another warp or block. Of
-/// a sample none of the others comes: the loop ends once all of its block wait.
-bool Waits(BlockState& x, const Op& op, Cursor& c, uint32_t pc) {
+/// A warp branches back from `pc` after it polled memory. True if it waits for another warp or
+/// block. If only a sample of the blocks runs, the others never come: then the loop is left when
+/// all warps of the block wait.
+bool WaitsForOthers(BlockState& x, const Op& op, Cursor& c, uint32_t pc) {
   Warp& warp = *x.warp;
   const bool known = std::ranges::find(x.progress.polling_loops, pc) !=
                      x.progress.polling_loops.end();
   const bool repeats = known || (x.launch->sampled && Repeats(warp));
-  if (!repeats && warp.spins <= kPatience) return false;
+  if (!repeats && warp.spins <= kPollsBeforeYield) return false;
   x.progress.polled = false;
   const auto behind = repeats && x.progress.leave_polling_loops ? BehindLoop(x, op, pc)
                                                                 : std::nullopt;
   if (!behind) return true;
   if (!known) x.progress.polling_loops.push_back(pc);
-  // the next one when all wait again: who is far ahead would break its block's barriers
+  // Only one warp leaves its loop at a time: a warp far ahead would break its block's barriers.
   x.progress.leave_polling_loops = false;
   warp.groups[c.index].pc = c.pc = *behind;
   warp.spins = 0;
@@ -134,9 +134,9 @@ Next Branch(BlockState& x, const Op& op, Cursor& c, uint32_t active) {
     const uint32_t from = c.pc;
     const bool backward = op.target <= from;
     c.pc = op.target;
-    // Going back, others may now be ahead: their places bound the run again.
+    // After a backward branch other groups may be ahead, which bound the run again.
     warp.groups[c.index].pc = c.pc;
-    if (x.progress.polled && backward && Waits(x, op, c, from)) return Next::kYield;
+    if (x.progress.polled && backward && WaitsForOthers(x, op, c, from)) return Next::kYield;
     c.limit = Limit(warp, c.index);
     return StaysFirst(warp, c) ? Next::kContinue : Next::kRegroup;
   }
@@ -145,7 +145,7 @@ Next Branch(BlockState& x, const Op& op, Cursor& c, uint32_t active) {
     return Next::kContinue;
   }
   ++x.counting.total.divergent_branches;
-  // what all lanes looped through together was no spinning
+  // iterations that all lanes execute together are not spinning
   if (warp.groups.size() == 1) warp.spins = 0;
   warp.groups[c.index].mask = c.mask & ~active;
   warp.groups.push_back({op.target, active, -1, nullptr, warp.groups[c.index].depth});
@@ -194,7 +194,8 @@ Next Collective(BlockState& x, const Op& op, Cursor& c, uint32_t active) {
       Normalise(warp);
       return Next::kSwitch;
     }
-    if (warp.groups[c.index].mask != c.mask) {  // others had waited here: start again with them
+    if (warp.groups[c.index].mask !=
+        c.mask) {  // other lanes had waited here: start again with them
       Normalise(warp);
       return Next::kSwitch;
     }
@@ -257,8 +258,8 @@ Next ChangeFlowAs(Flow flow, BlockState& x, const Op& op, Cursor& c, uint32_t ac
     case Flow::kCall:
     case Flow::kReturn:
       return CallOrReturn(x, op, c, active, flow == Flow::kCall);
-    case Flow::kPatient:
-      x.progress.polled = false;  // it waits for its own block
+    case Flow::kMayYield:
+      x.progress.polled = false;  // the wait is for the warp's own block
       if (active != 0) op.run(x, op, active);
       if (x.progress.yield && op.variant == kSuspends && x.warp->retries++ < kMostRetries) {
         --x.counting.executed[c.pc].times;

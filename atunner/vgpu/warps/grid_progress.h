@@ -1,6 +1,6 @@
-// Threads of the host that run the blocks of one cooperative grid, each a part of them. Blocks wait
-// for those of other threads by looking at memory; a thread whose blocks all do nothing else sleeps
-// until another one gets on.
+// Progress of a cooperative grid whose blocks several host threads run. Blocks wait for blocks of
+// other threads by polling memory. A host thread whose blocks only poll sleeps until another thread
+// makes progress.
 #pragma once
 
 #include <condition_variable>
@@ -13,33 +13,33 @@ class GridProgress {
  public:
   explicit GridProgress(uint32_t members) : running_(members) {}
 
-  /// A member has run something that others may wait for.
-  void GetOn() {
+  /// A thread has executed something for which others may wait.
+  void NoteProgress() {
     const std::lock_guard lock(mutex_);
-    vain_rounds_ = 0;
+    idle_rounds_ = 0;
     Wake();
   }
   uint64_t steps() const {
     const std::lock_guard lock(mutex_);
     return steps_;
   }
-  /// Sleeps until somebody got on since `steps`. Where all sleep nobody will: then they all look
-  /// once more.
+  /// Sleeps until another thread has made progress since `steps`. If all threads sleep, all are
+  /// woken to poll once more.
   void Sleep(uint64_t steps) {
     std::unique_lock lock(mutex_);
     if (steps_ != steps) return;
     if (++sleeping_ >= running_) {
-      ++vain_rounds_;
+      ++idle_rounds_;
       return Wake();
     }
     changed_.wait(lock, [&] { return steps_ != steps; });
   }
-  /// All have looked in vain for so long that they wait for ever.
-  bool hopeless() const {
+  /// True if all threads have polled without progress for so long that they wait for ever.
+  bool deadlocked() const {
     const std::lock_guard lock(mutex_);
-    return vain_rounds_ > kMostVainRounds;
+    return idle_rounds_ > kMaxIdleRounds;
   }
-  /// A member's blocks have ended. `completed`: as they should; otherwise the others end as well.
+  /// A thread's blocks have ended. If not `completed`, the other threads stop as well.
   void Leave(bool completed) {
     const std::lock_guard lock(mutex_);
     stopped_ |= !completed;
@@ -52,7 +52,7 @@ class GridProgress {
   }
 
  private:
-  static constexpr uint64_t kMostVainRounds = 1u << 14;
+  static constexpr uint64_t kMaxIdleRounds = 1u << 14;
 
   void Wake() {
     ++steps_;
@@ -65,7 +65,7 @@ class GridProgress {
   uint32_t running_;
   uint32_t sleeping_ = 0;
   uint64_t steps_ = 0;
-  uint64_t vain_rounds_ = 0;
+  uint64_t idle_rounds_ = 0;
   bool stopped_ = false;
 };
 

@@ -1,4 +1,4 @@
-// What one thread of the host keeps of a launch, made ready for its blocks.
+// Prepares block states for a launch, and resets them for each block.
 #include "atunner/vgpu/warps/prepare.h"
 
 #include <algorithm>
@@ -11,9 +11,8 @@ void PrepareRegisters(Warp& warp, const Kernel& kernel) {
   warp.registers = warp.file[kernel.constants.size()].lanes.data();
 }
 
-/// Nothing is known of shared memory but what the system keeps there, which is in order when a
-/// block starts.
-void ForgetMemory(BlockState& x) {
+/// Clears the shadow of shared memory. The system's part counts as initialised.
+void ClearShadow(BlockState& x) {
   std::ranges::fill(x.shadow.words, SharedShadow{});
   std::ranges::fill(x.shadow.undefined_bytes, uint8_t{0});
   for (size_t word = x.shared.reserved_at / 4; word < x.shared.bytes.size() / 4; ++word)
@@ -59,21 +58,17 @@ void StartTimes(BlockState& x) {
   for (WarpTime& time : x.timing.warps) {
     std::vector<Moment> ready = std::move(time.ready);
     std::vector<WarpTime::Accesses> accesses = std::move(time.accesses);
-    std::vector<WarpTime::Place> places = std::move(time.places);
+    std::vector<WarpTime::Position> positions = std::move(time.positions);
     time = {};
     if (x.launch->schedule) accesses.resize(x.kernel->ops.size());
     for (WarpTime::Accesses& access : accesses) access.touches.clear(), access.taken = 0;
     time.accesses = std::move(accesses);
     ready.assign(x.kernel->track_registers, Moment{});
     time.ready = std::move(ready);
-    time.places = std::move(places);
+    time.positions = std::move(positions);
   }
 }
-}  // namespace
-
-void Prepare(BlockState& x, const Launch& launch) {
-  x.launch = &launch;
-  x.kernel = launch.kernel;
+void EnableChecks(BlockState& x, const Launch& launch) {
   const auto wants = [&](HazardGroup group) {
     return (launch.options.groups & static_cast<uint8_t>(group)) != 0;
   };
@@ -82,43 +77,62 @@ void Prepare(BlockState& x, const Launch& launch) {
   x.checks.memory = launch.options.check_global;
   x.checks.global_races = launch.first_serial != 0;
   x.checks.track_stores = launch.memory->tracks_defined() || x.checks.global_races;
+}
+
+void PrepareWarps(BlockState& x, const Kernel& kernel) {
+  x.warps.resize((x.threads + kLanes - 1) / kLanes);
+  for (uint32_t i = 0; i < x.warps.size(); ++i) {
+    x.warps[i].index = i;
+    PrepareRegisters(x.warps[i], kernel);
+    if (kernel.maybe_undefined_slots.empty()) continue;
+    x.warps[i].undefined.assign(kernel.register_slots, 0);
+    x.warps[i].carried.assign(kernel.register_slots, 0);
+  }
+}
+
+void PrepareMemory(BlockState& x, const Kernel& kernel, uint32_t dynamic_shared_bytes) {
+  const size_t shared = kernel.dynamic_shared_offset + dynamic_shared_bytes;
+  x.shared.reserved_at = std::max<size_t>(kernel.static_shared,
+                                          dynamic_shared_bytes ? shared : kernel.static_shared);
+  if (kernel.reserved_shared > 0) x.shared.reserved_at = (x.shared.reserved_at + 127) / 128 * 128;
+  x.shared.bytes.resize(x.shared.reserved_at + kernel.reserved_shared);
+  x.local.bytes.resize(size_t{kernel.local_bytes} * x.threads);
+  if (x.checks.memory) x.local.defined.resize(x.local.bytes.size());
+}
+
+void PrepareShadow(BlockState& x, const Kernel& kernel) {
+  x.shadow.words.resize((x.shared.bytes.size() + 3) / 4 + 8);
+  x.shadow.only_read_in.resize(x.shadow.words.size());
+  if (kernel.carries_undefined) x.shadow.undefined_bytes.resize(4 * x.shadow.words.size());
+  x.async.copies.resize(x.threads);
+  x.async.copy_groups.resize(x.threads);
+  x.async.bulk_groups.resize(x.threads);
+}
+
+void PrepareCounting(BlockState& x, const Launch& launch) {
+  const size_t ops = launch.kernel->ops.size();
   x.counting.enabled = launch.options.count;
   x.counting.by_line = launch.options.count && launch.options.count_lines;
+  if (x.counting.by_line) x.counting.by_op.assign(ops, {});
+  x.counting.executed.assign(ops, {});
+  x.counting.basic_blocks.assign(ops + 1, {});
   x.timing.enabled = launch.options.timed;
-  x.threads = static_cast<uint32_t>(launch.shape.block.Count());
-  const uint32_t warps = (x.threads + kLanes - 1) / kLanes;
-  x.warps.resize(warps);
-  for (uint32_t i = 0; i < warps; ++i) {
-    x.warps[i].index = i;
-    PrepareRegisters(x.warps[i], *launch.kernel);
-    if (launch.kernel->maybe_undefined_slots.empty()) continue;
-    x.warps[i].undefined.assign(launch.kernel->register_slots, 0);
-    x.warps[i].carried.assign(launch.kernel->register_slots, 0);
-  }
-  const size_t shared = launch.kernel->dynamic_shared_offset + launch.shape.dynamic_shared_bytes;
-  x.shared.reserved_at = std::max<size_t>(
-      launch.kernel->static_shared,
-      launch.shape.dynamic_shared_bytes ? shared : launch.kernel->static_shared);
-  if (launch.kernel->reserved_shared > 0)
-    x.shared.reserved_at = (x.shared.reserved_at + 127) / 128 * 128;
-  x.shared.bytes.resize(x.shared.reserved_at + launch.kernel->reserved_shared);
-  x.local.bytes.resize(size_t{launch.kernel->local_bytes} * x.threads);
-  if (x.checks.memory) x.local.defined.resize(x.local.bytes.size());
-  if (x.counting.by_line) x.counting.by_op.assign(launch.kernel->ops.size(), {});
-  x.cluster.phase.assign(x.threads, 0);
-  if (x.checks.any) {
-    x.shadow.words.resize((x.shared.bytes.size() + 3) / 4 + 8);
-    x.shadow.only_read_in.resize(x.shadow.words.size());
-    if (launch.kernel->carries_undefined)
-      x.shadow.undefined_bytes.resize(4 * x.shadow.words.size());
-    x.async.copies.resize(x.threads);
-    x.async.copy_groups.resize(x.threads);
-    x.async.bulk_groups.resize(x.threads);
-  }
-  x.spans.of_slot.assign(launch.kernel->register_slots, {});
   x.timing.issued_runs.assign(launch.schedule ? launch.schedule->runs.size() : 0, 0);
-  x.counting.executed.assign(launch.kernel->ops.size(), {});
-  x.counting.basic_blocks.assign(launch.kernel->ops.size() + 1, {});
+}
+
+}  // namespace
+
+void Prepare(BlockState& x, const Launch& launch) {
+  x.launch = &launch;
+  x.kernel = launch.kernel;
+  x.threads = static_cast<uint32_t>(launch.shape.block.Count());
+  EnableChecks(x, launch);
+  PrepareWarps(x, *launch.kernel);
+  PrepareMemory(x, *launch.kernel, launch.shape.dynamic_shared_bytes);
+  if (x.checks.any) PrepareShadow(x, *launch.kernel);
+  PrepareCounting(x, launch);
+  x.cluster.phase.assign(x.threads, 0);
+  x.spans.of_slot.assign(launch.kernel->register_slots, {});
 }
 
 void InitialiseBlock(BlockState& x, uint64_t block) {
@@ -135,7 +149,7 @@ void InitialiseBlock(BlockState& x, uint64_t block) {
   x.global.acquired = 0;
   x.stop = false;
   if (x.checks.memory) std::ranges::fill(x.local.defined, uint8_t{0});
-  if (x.checks.any) ForgetMemory(x);
+  if (x.checks.any) ClearShadow(x);
   for (Warp& warp : x.warps) StartWarp(x, warp);
   x.cluster.phase.assign(x.threads, ~0u);
   if (x.timing.enabled) StartTimes(x);

@@ -4,7 +4,7 @@
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
-/// Puts a prepared BlockState at the start of a block, by its linear index in the grid.
+/// Sets a prepared state to the start of a block, given by its linear index in the grid.
 void InitialiseBlock(BlockState& x, uint64_t block);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,0 +1,230 @@
+#include "atunner/vgpu/run_grid.h"
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "atunner/base/clock.h"
+#include "atunner/vgpu/timeline/in_order.h"
+#include "atunner/vgpu/warps/grid_progress.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+namespace {
+
+/// Blocks that run side by side with `first_block`, itself included, as linear indices: its
+/// cluster, or every `stride`-th block of a cooperative grid.
+std::vector<uint64_t> BlocksBeside(const Launch& launch, uint64_t first_block, uint64_t stride) {
+  const Dim3& g = launch.shape.grid;
+  const Dim3& c = launch.cluster;
+  std::vector<uint64_t> blocks;
+  if (launch.cooperative) {
+    for (uint64_t i = first_block; i < g.Count(); i += stride) blocks.push_back(i);
+    return blocks;
+  }
+  const uint64_t x0 = first_block % g.x / c.x * c.x;
+  const uint64_t y0 = first_block / g.x % g.y / c.y * c.y;
+  const uint64_t z0 = first_block / g.x / g.y / c.z * c.z;
+  for (uint64_t z = 0; z < c.z; ++z) {
+    for (uint64_t y = 0; y < c.y; ++y) {
+      for (uint64_t x = 0; x < c.x; ++x) blocks.push_back(((z0 + z) * g.y + y0 + y) * g.x + x0 + x);
+    }
+  }
+  return blocks;
+}
+
+/// The first block of each set of co-scheduled blocks that a launch runs: of all, or of those that
+/// contain a selected block. Empty if each block runs alone and all run.
+std::vector<uint64_t> FirstBlocks(const Launch& launch, const std::vector<uint64_t>& selected,
+                                  uint64_t workers) {
+  std::vector<uint64_t> firsts;
+  const uint64_t total = launch.shape.grid.Count();
+  const bool single = launch.cluster.Count() == 1;
+  if (launch.cooperative && selected.empty()) {
+    for (uint64_t i = 0; i < std::min(workers, total); ++i) firsts.push_back(i);
+    return firsts;
+  }
+  if (selected.empty() && single) return {};
+  const auto add = [&](uint64_t block) {
+    firsts.push_back(single ? block : BlocksBeside(launch, block, 0).front());
+  };
+  if (selected.empty()) {
+    for (uint64_t i = 0; i < total; ++i) add(i);
+  }
+  for (uint64_t block : selected) {
+    if (block < total) add(block);
+  }
+  std::ranges::sort(firsts);
+  firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
+  return firsts;
+}
+
+/// Threads of the host that a launch may use. How often blocks poll for each other depends on their
+/// order, so that a cooperative launch that counts runs on one thread.
+uint64_t HostThreads(const Launch& launch, const ExecOptions& options) {
+  if (launch.cooperative && options.count) return 1;
+  return options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+}
+
+/// Machine instructions that op_cost.def expects for what ran.
+uint64_t AssumedInstructions(const BlockState& x) {
+  uint64_t instructions = x.timing.predicated_off;
+  uint64_t times = 0;  // of the basic block at hand
+  for (size_t i = 0; i < x.counting.executed.size(); ++i) {
+    times += x.counting.basic_blocks[i].times;
+    instructions += (x.counting.executed[i].times + times) * x.kernel->tracks[i].cost.issue;
+  }
+  return instructions;
+}
+
+/// Adds the hazards of a thread's blocks to the outcome of the launch.
+void Merge(const BlockState& x, const LaunchOutcome& outcome, LaunchOutcome& into) {
+  for (const Hazard& hazard : x.log.hazards) {
+    const auto same = std::ranges::find_if(into.hazards, [&](const Hazard& h) {
+      return h.kind == hazard.kind && h.where == hazard.where;
+    });
+    if (same == into.hazards.end())
+      into.hazards.push_back(hazard);
+    else
+      same->count += hazard.count;
+  }
+  if (!x.log.hazards.empty()) {
+    into.kind = LaunchOutcome::Kind::kFaulted;
+    into.message = x.log.hazards.front().where + ": " + x.log.hazards.front().detail;
+  } else if (outcome.kind != LaunchOutcome::Kind::kCompleted &&
+             into.kind == LaunchOutcome::Kind::kCompleted) {
+    into.kind = outcome.kind;
+    into.message = outcome.message;
+  }
+}
+
+class GridRunner {
+ public:
+  GridRunner(Launch& launch, const ExecOptions& options, ExecResult& result)
+      : launch_(launch),
+        options_(options),
+        result_(result),
+        firsts_(FirstBlocks(launch, options.blocks, HostThreads(launch, options))),
+        all_(firsts_.empty() && options.blocks.empty()),
+        single_(launch.cluster.Count() == 1 && (!launch.cooperative || !options.blocks.empty())),
+        total_(all_ ? launch.shape.grid.Count() : firsts_.size()),
+        workers_(std::min<uint64_t>(HostThreads(launch, options), total_)),
+        most_joined_(std::min(launch.resident_blocks, kMaxCoScheduled) -
+                     std::min(launch.resident_blocks, workers_)),
+        deadline_(SystemClock().Now() + options.deadline_seconds),
+        progress_(static_cast<uint32_t>(workers_)) {}
+
+  uint64_t Run() {
+    launch_.parallel = workers_ > 1;
+    std::vector<std::thread> threads;
+    for (uint64_t i = 1; i < workers_; ++i) threads.emplace_back([this] { Work(); });
+    Work();
+    for (std::thread& thread : threads) thread.join();
+    result_.counts.global.common_load_sectors = common_.size();
+    return assumed_;
+  }
+
+ private:
+  /// What one thread of the host keeps.
+  struct Worker {
+    std::deque<BlockState> states;  ///< a deque, because blocks point to their states
+    CoScheduledBlocks blocks;
+    LaunchOutcome outcome;
+  };
+
+  void Work() {
+    Worker worker;
+    if (launch_.cooperative && workers_ > 1) worker.blocks.grid = &progress_;
+    if (single_)
+      worker.blocks.next = [this, &worker](uint64_t& block) { return Join(worker, block); };
+    while (!stop_) {
+      const uint64_t i = next_++;
+      if (i >= total_) break;
+      RunFrom(worker, i);
+    }
+    Collect(worker);
+  }
+
+  uint64_t FirstBlock(uint64_t i) const { return all_ ? i : firsts_[i]; }
+
+  BlockState* State(Worker& worker, uint64_t i) {
+    if (i == worker.states.size()) Prepare(worker.states.emplace_back(), launch_);
+    return &worker.states[i];
+  }
+
+  /// The next block of the grid joins those that wait for it; nullptr if there is none, or too many
+  /// have joined.
+  BlockState* Join(Worker& worker, uint64_t& block) {
+    if (joined_++ >= most_joined_) return --joined_, nullptr;
+    const uint64_t i = next_++;
+    if (i >= total_) return --joined_, nullptr;
+    block = FirstBlock(i);
+    return State(worker, worker.blocks.members.size());
+  }
+
+  /// Runs the i-th set of co-scheduled blocks.
+  void RunFrom(Worker& worker, uint64_t i) {
+    CoScheduledBlocks& blocks = worker.blocks;
+    const uint64_t first = FirstBlock(i);
+    blocks.blocks = single_ ? std::vector<uint64_t>{first} : BlocksBeside(launch_, first, workers_);
+    const uint64_t members = blocks.blocks.size();
+    blocks.members.clear();
+    for (uint64_t m = 0; m < members; ++m) blocks.members.push_back(State(worker, m));
+    RunCoScheduled(blocks, deadline_, options_.max_warp_instructions_per_block, worker.outcome);
+    joined_ -= blocks.members.size() - members;
+    const bool found = std::ranges::any_of(
+        worker.states, [](const BlockState& x) { return !x.log.hazards.empty(); });
+    const bool failed = (found && !launch_.options.keep_going) ||
+                        worker.outcome.kind != LaunchOutcome::Kind::kCompleted;
+    const bool ended = std::ranges::any_of(blocks.members,
+                                           [](const BlockState* x) { return x->stop; });
+    if (failed) stop_ = true;
+    if (blocks.grid != nullptr) blocks.grid->Leave(!failed && !ended);
+    if (i % 256 == 255 && SystemClock().Now() > deadline_ && i + 1 < total_) {
+      worker.outcome.kind = LaunchOutcome::Kind::kTimeout;
+      worker.outcome.message = "the launch did not end within its limit";
+      stop_ = true;
+    }
+  }
+
+  /// Adds what a thread's blocks did to the result.
+  void Collect(const Worker& worker) {
+    const std::lock_guard lock(mutex_);
+    for (const BlockState& x : worker.states) {
+      CollectCounts(x, result_.counts, result_.lines);
+      common_.Meet(x.counting.common_sectors);
+      assumed_ += AssumedInstructions(x);
+      result_.outcome.blocks_executed += x.counting.total.blocks;
+      result_.outcome.printed += x.printed;
+      Merge(x, worker.outcome, result_.outcome);
+    }
+  }
+
+  Launch& launch_;
+  const ExecOptions& options_;
+  ExecResult& result_;
+  const std::vector<uint64_t> firsts_;
+  const bool all_;        ///< every block is the first of its set
+  const bool single_;     ///< sets have one block, which others may join
+  const uint64_t total_;  ///< sets of co-scheduled blocks
+  const uint64_t workers_;
+  const uint64_t most_joined_;
+  const double deadline_;
+  std::atomic<uint64_t> next_{0};
+  std::atomic<uint64_t> joined_{0};  ///< blocks that run besides the first of their set
+  std::atomic<bool> stop_{false};
+  GridProgress progress_;
+  std::mutex mutex_;
+  CommonSectors common_;
+  uint64_t assumed_ = 0;
+};
+
+}  // namespace
+
+uint64_t RunGrid(Launch& launch, const ExecOptions& options, ExecResult& result) {
+  if (launch.options.timed) launch.timing = TimingsOf(launch);
+  return GridRunner(launch, options, result).Run();
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA
