@@ -83,23 +83,8 @@ Status LoadedKernel::AddStep(const Artifact& artifact, const ConcreteStep& concr
            concrete.cooperative,
            concrete.programmatic && driver().cu().launch_extended != nullptr,
            {}});
-  for (const ConcreteArg& arg : concrete.args) {
-    if (IsTexture(arg.kind))
-      return Fail(
-          ErrorCode::kUnsupported, "'" + step.entry + "' takes a texture object", "",
-          "launch the artifact's kernel by the driver: only tensors and numbers are passed here");
-    Parameter& parameter = step.parameters.emplace_back(
-        Parameter{arg.kind, 0, 0, arg.scalar, arg.map});
-    if (IsMap(arg.kind) && driver().cu().encode_tiled == nullptr)
-      return Fail(ErrorCode::kUnsupported,
-                  "'" + step.entry + "' needs tensor maps, which this driver lacks", "",
-                  "update the driver");
-    if (InWorkspace(arg.kind)) {
-      parameter.offset = offsets.at(arg.name);
-    } else if (arg.kind != ArgBinding::Kind::kScalar) {
-      ATUNNER_TRY(parameter.tensor, TensorIndex(arg.name));
-    }
-  }
+  for (const ConcreteArg& arg : concrete.args)
+    ATUNNER_RETURN_IF_ERROR(AddParameter(step, arg, offsets));
   const auto resources = std::ranges::find(artifact.resources, concrete.entry,
                                            &KernelResources::entry);
   const std::string& symbol = resources->mangled.empty() ? resources->entry : resources->mangled;
@@ -107,6 +92,26 @@ Status LoadedKernel::AddStep(const Artifact& artifact, const ConcreteStep& concr
       driver().Check(driver().cu().function(&step.function, module_->handle(), symbol.c_str()),
                      "find the kernel '" + symbol + "'"));
   return Prepare(step);
+}
+
+Status LoadedKernel::AddParameter(Step& step, const ConcreteArg& arg,
+                                  const std::map<std::string, uint64_t>& offsets) const {
+  if (IsTexture(arg.kind))
+    return Fail(
+        ErrorCode::kUnsupported, "'" + step.entry + "' takes a texture object", "",
+        "launch the artifact's kernel by the driver: only tensors and numbers are passed here");
+  Parameter& parameter = step.parameters.emplace_back(
+      Parameter{arg.kind, 0, 0, arg.scalar, arg.map});
+  if (IsMap(arg.kind) && driver().cu().encode_tiled == nullptr)
+    return Fail(ErrorCode::kUnsupported,
+                "'" + step.entry + "' needs tensor maps, which this driver lacks", "",
+                "update the driver");
+  if (InWorkspace(arg.kind)) {
+    parameter.offset = offsets.at(arg.name);
+  } else if (arg.kind != ArgBinding::Kind::kScalar) {
+    ATUNNER_TRY(parameter.tensor, TensorIndex(arg.name));
+  }
+  return {};
 }
 
 /// Sets the attributes that a launch of this step needs.
@@ -143,6 +148,10 @@ Status LoadedKernel::CheckRequest(const LaunchRequest& request) const {
                      "", "copy the tensor to memory of its own");
     }
   }
+  return CheckWorkspace(request);
+}
+
+Status LoadedKernel::CheckWorkspace(const LaunchRequest& request) const {
   if (request.workspace == 0) return {};
   if (request.workspace_bytes < workspace_bytes_) {
     return Invalid("the workspace has " + std::to_string(request.workspace_bytes) + " bytes, " +
@@ -190,22 +199,31 @@ Status LoadedKernel::LaunchStep(const Step& step, const LaunchRequest& request,
     ATUNNER_RETURN_IF_ERROR(Fill(values[i], step.parameters[i], request, workspace));
     pointers[i] = values[i].bytes.data();
   }
+  return driver().Check(Enqueue(step, request.stream, pointers.data()),
+                        "launch '" + step.entry + "'");
+}
+
+cuda::Result LoadedKernel::Enqueue(const Step& step, cuda::Stream stream, void** pointers) const {
   const DriverFunctions& cu = driver().cu();
   cuda::LaunchAttributes attributes(step.cooperative, step.programmatic);
   if (step.cluster.Count() > 1)
     attributes.SetCluster(step.cluster.x, step.cluster.y, step.cluster.z);
-  cuda::Result code = cuda::kSuccess;
-  if (attributes.count == 0) {
-    code = cu.launch(step.function, step.grid.x, step.grid.y, step.grid.z, step.block.x,
-                     step.block.y, step.block.z, step.shared_bytes, request.stream, pointers.data(),
-                     nullptr);
-  } else {
-    const cuda::LaunchConfig config{
-        step.grid.x,  step.grid.y,       step.grid.z,    step.block.x,           step.block.y,
-        step.block.z, step.shared_bytes, request.stream, attributes.list.data(), attributes.count};
-    code = cu.launch_extended(&config, step.function, pointers.data(), nullptr);
-  }
-  return driver().Check(code, "launch '" + step.entry + "'");
+  if (attributes.count == 0)
+    return cu.launch(step.function, step.grid.x, step.grid.y, step.grid.z, step.block.x,
+                     step.block.y, step.block.z, step.shared_bytes, stream, pointers, nullptr);
+  const cuda::LaunchConfig config{
+      step.grid.x,  step.grid.y,       step.grid.z, step.block.x,           step.block.y,
+      step.block.z, step.shared_bytes, stream,      attributes.list.data(), attributes.count};
+  return cu.launch_extended(&config, step.function, pointers, nullptr);
+}
+
+Status LoadedKernel::AllocateWorkspace(cuda::Stream stream, cuda::DevicePointer& workspace) const {
+  if (driver().cu().allocate_async == nullptr || driver().cu().free_async == nullptr)
+    return Fail(ErrorCode::kUnsupported, "this driver has no memory pool", "",
+                "pass a workspace, or update the driver");
+  return driver().Check(driver().cu().allocate_async(&workspace, workspace_bytes_, stream),
+                        "take " + std::to_string(workspace_bytes_) +
+                            " bytes of scratch memory from the driver's pool");
 }
 
 Status LoadedKernel::Launch(const LaunchRequest& request) const {
@@ -214,15 +232,7 @@ Status LoadedKernel::Launch(const LaunchRequest& request) const {
   ATUNNER_RETURN_IF_ERROR(scope.status());
   cuda::DevicePointer workspace = request.workspace;
   const bool pooled = workspace_bytes_ > 0 && workspace == 0;
-  if (pooled) {
-    if (driver().cu().allocate_async == nullptr || driver().cu().free_async == nullptr)
-      return Fail(ErrorCode::kUnsupported, "this driver has no memory pool", "",
-                  "pass a workspace, or update the driver");
-    ATUNNER_RETURN_IF_ERROR(
-        driver().Check(driver().cu().allocate_async(&workspace, workspace_bytes_, request.stream),
-                       "take " + std::to_string(workspace_bytes_) +
-                           " bytes of scratch memory from the driver's pool"));
-  }
+  if (pooled) ATUNNER_RETURN_IF_ERROR(AllocateWorkspace(request.stream, workspace));
   Status launched = CopySymbols(request);
   for (const Step& step : steps_) {
     if (launched) launched = LaunchStep(step, request, workspace);

@@ -32,7 +32,7 @@ struct Argument {
 struct LaunchRequest {
   cuda::Stream stream = nullptr;
   std::span<const cuda::DevicePointer> tensors;  ///< in the order of arguments()
-  cuda::DevicePointer workspace = 0;             ///< 0: from the driver's pool
+  cuda::DevicePointer workspace = 0;             ///< 0 = take it from the driver's pool
   uint64_t workspace_bytes = 0;
 };
 
@@ -50,13 +50,13 @@ class LoadedKernel {
   Status Launch(const LaunchRequest& request) const;
 
  private:
-  /// A kernel parameter: a scalar, or the place its address is found at.
+  /// A kernel parameter: a scalar, or the tensor or workspace whose address it gets.
   struct Parameter {
     ArgBinding::Kind kind = ArgBinding::Kind::kScalar;
     size_t tensor = 0;    ///< index into arguments()
     uint64_t offset = 0;  ///< offset of a workspace in the scratch memory
     ScalarBytes scalar;
-    TensorMapSpec map;  ///< of a map, but for the address
+    TensorMapSpec map;  ///< of a tensor map, without its address
   };
   struct Step {
     std::string entry;
@@ -78,16 +78,22 @@ class LoadedKernel {
   Status AddSymbols(const ConcretePlan& plan);
   Status AddStep(const Artifact& artifact, const ConcreteStep& step,
                  const std::map<std::string, uint64_t>& offsets);
+  Status AddParameter(Step& step, const ConcreteArg& arg,
+                      const std::map<std::string, uint64_t>& offsets) const;
   Status Prepare(const Step& step) const;
   Result<size_t> TensorIndex(const std::string& name) const;
 
   Status CheckRequest(const LaunchRequest& request) const;
+  Status CheckWorkspace(const LaunchRequest& request) const;
   Status CopySymbols(const LaunchRequest& request) const;
-  /// Everything a kernel parameter can be, as bytes.
+  /// The bytes of a kernel parameter.
   Status Fill(TensorMap& bytes, const Parameter& parameter, const LaunchRequest& request,
               cuda::DevicePointer workspace) const;
+  /// Takes scratch memory from the driver's pool.
+  Status AllocateWorkspace(cuda::Stream stream, cuda::DevicePointer& workspace) const;
   Status LaunchStep(const Step& step, const LaunchRequest& request,
                     cuda::DevicePointer workspace) const;
+  cuda::Result Enqueue(const Step& step, cuda::Stream stream, void** pointers) const;
 
   std::shared_ptr<const ModuleOwner> module_;
   Choice choice_;

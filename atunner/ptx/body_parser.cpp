@@ -227,6 +227,10 @@ Status BodyParser::ReplaceSum(Function& function, const Instruction& instruction
     operand.reg = base.reg;
   }
   if (operand.kind != Operand::Kind::kRegister || operand.bits == 0) return {};
+  return AddSum(function, instruction, operand);
+}
+
+Status BodyParser::AddSum(Function& function, const Instruction& instruction, Operand& operand) {
   const Type type = function.registers[static_cast<size_t>(operand.reg)].type;
   const int bits = BitsOf(type);
   if (bits < 16 || bits > 64)

@@ -74,6 +74,12 @@ std::optional<uint64_t> IntegerOf(std::string_view token) {
   return IntegerOf(token, octal ? 8 : 10);
 }
 
+/// True for "0x" or "0X" if `letter` is 'x'.
+bool HasPrefix(std::string_view token, char letter) {
+  return token.size() > 1 && token[0] == '0' &&
+         std::tolower(static_cast<unsigned char>(token[1])) == letter;
+}
+
 /// The bits of a float64 literal, which has a point or an exponent.
 std::optional<uint64_t> DoubleOf(const std::string& token) {
   char* end = nullptr;
@@ -102,10 +108,9 @@ Result<ConstantParser::Constant> ConstantParser::Literal() {
   if (token.starts_with('.') && token.size() > 1) token.insert(0, 1, '0');
   if (token.empty() || !std::isdigit(static_cast<unsigned char>(token[0])))
     return tokens_.Bad("expected a number");
-  const bool hexadecimal = token.starts_with("0x") || token.starts_with("0X");
-  operand.is_single = token.starts_with("0f") || token.starts_with("0F");
-  const bool is_double = token.starts_with("0d") || token.starts_with("0D");
-  const bool decimal = !hexadecimal && !operand.is_single &&
+  operand.is_single = HasPrefix(token, 'f');
+  const bool is_double = HasPrefix(token, 'd');
+  const bool decimal = !HasPrefix(token, 'x') && !operand.is_single &&
                        token.find_first_of(".eE") != std::string::npos;
   operand.is_float = operand.is_single || is_double || decimal;
   std::optional<uint64_t> bits;
@@ -151,19 +156,21 @@ Result<ConstantParser::Constant> ConstantParser::UnaryOperation(std::string_view
   return inner;
 }
 
+bool ConstantParser::IsNext(std::string_view op) const {
+  const std::string_view first = tokens_.Peek();
+  const std::string_view second = tokens_.Peek(1);
+  if (op.size() == 1) return first == op;
+  const bool adjacent = !second.empty() && first.data() + 1 == second.data();
+  return adjacent && first == op.substr(0, 1) && second == op.substr(1);
+}
+
 Result<ConstantParser::Constant> ConstantParser::Expression(int least) {
   /// Operators of two characters stand before those with which they begin.
   static constexpr BinaryOperator kOperators[] = {
       {"||", 2}, {"&&", 3}, {"==", 7}, {"!=", 7}, {"<=", 8}, {">=", 8},
       {"<<", 9}, {">>", 9}, {"|", 4},  {"^", 5},  {"&", 6},  {"<", 8},
       {">", 8},  {"+", 10}, {"-", 10}, {"*", 11}, {"/", 11}, {"%", 11}};
-  const auto is_next = [&](const BinaryOperator& op) {
-    const std::string_view first = tokens_.Peek();
-    const std::string_view second = tokens_.Peek(1);
-    if (op.text.size() == 1) return first == op.text;
-    const bool adjacent = !second.empty() && first.data() + 1 == second.data();
-    return adjacent && first == op.text.substr(0, 1) && second == op.text.substr(1);
-  };
+  const auto is_next = [&](const BinaryOperator& op) { return IsNext(op.text); };
   ATUNNER_TRY(Constant left, Unary());
   while (!tokens_.End()) {
     if (least <= kChoiceBinds && tokens_.Peek() == "?") return Choice(left);

@@ -28,6 +28,8 @@ class ConstantParser {
   /// A literal with the signs, casts and parentheses before it.
   Result<Constant> Unary();
   Result<Constant> UnaryOperation(std::string_view op);
+  /// True if an operator of one or two characters follows.
+  bool IsNext(std::string_view op) const;
   /// As much of an expression as binds at least as strongly as `least`.
   Result<Constant> Expression(int least);
   Result<Constant> Combine(const BinaryOperator& op, Constant left, const Constant& right) const;

@@ -120,7 +120,7 @@ std::string FunctionNames::Nearest(const std::string& name, uint32_t scope,
   return InScope(name, scope);
 }
 
-Status FunctionNames::ResolveLabels(Function& function) {
+void FunctionNames::ResolveBranches(Function& function) {
   for (const auto& [index, scope] : branches_) {
     Instruction& branch = function.body[index];
     if (branch.opcode == "brx") {
@@ -137,6 +137,10 @@ Status FunctionNames::ResolveLabels(Function& function) {
       target = Nearest(target, scope, function.labels);
   }
   branch_lists_.clear();
+}
+
+Status FunctionNames::ResolveLabels(Function& function) {
+  ResolveBranches(function);
   for (const Instruction& branch : function.body) {
     if (branch.opcode != "bra") continue;
     if (branch.operands.size() != 1 || !function.labels.contains(branch.operands[0].name))

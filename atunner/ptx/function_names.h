@@ -64,6 +64,7 @@ class FunctionNames {
   /// The unique name of the nearest label or list in `known` that `name` means in `scope`.
   template <class Map>
   std::string Nearest(const std::string& name, uint32_t scope, const Map& known) const;
+  void ResolveBranches(Function& function);
   bool IsRegisterOfScope(const std::string& name) const;
 
   const TokenStream& tokens_;

@@ -102,6 +102,8 @@ class BodyParser {
   /// "mov.u32 a, b+4" takes a sum, and so may any operand that is a register, and the mbarrier of a
   /// bulk copy. The sum becomes an instruction of its own.
   Status ReplaceSum(Function& function, const Instruction& instruction, Operand& operand);
+  /// Adds "add sum, register, offset" and replaces the operand by the sum.
+  Status AddSum(Function& function, const Instruction& instruction, Operand& operand);
   /// "mov.v2.u32 a, b", element by element.
   Status MoveVector(Function& function, Instruction move);
 

@@ -19,43 +19,63 @@ class Lexer {
     std::vector<Token> tokens;
     while (Skip()) {
       const size_t start = at_;
-      const char c = text_[at_];
-      if (c == '"') {
-        const size_t end = text_.find('"', at_ + 1);
-        if (end == std::string_view::npos)
-          return Invalid("string without end", "PTX line " + std::to_string(line_));
-        at_ = end + 1;
-      } else if (std::isdigit(static_cast<unsigned char>(c)) || (c == '.' && DigitAt(at_ + 1))) {
-        while (at_ < text_.size() &&
-               (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.' ||
-                ((text_[at_] == '+' || text_[at_] == '-') &&
-                 (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E') &&
-                 text_.substr(start, 2) != "0x" && text_.substr(start, 2) != "0X"))) {
-          ++at_;
-        }
-      } else if (IsWordStart(c)) {
-        ++at_;
-        const size_t directive = DirectivePrefix(start);
-        // A single ':' ends a label; '::' is part of a modifier (".shared::cta").
-        while (at_ < text_.size() && IsWord(text_[at_]) && at_ != directive) {
-          if (text_[at_] == ':') {
-            if (at_ + 1 >= text_.size() || text_[at_ + 1] != ':') break;
-            ++at_;
-          }
-          ++at_;
-        }
-      } else if (std::string_view("{}()[]<>,;:+-|!@=*&~^/%?").find(c) != std::string_view::npos) {
-        ++at_;
-      } else {
-        return Invalid(std::string("unexpected character '") + c + "'",
-                       "PTX line " + std::to_string(line_));
-      }
+      ATUNNER_RETURN_IF_ERROR(ReadToken());
       tokens.push_back({text_.substr(start, at_ - start), line_});
     }
     return tokens;
   }
 
  private:
+  /// Moves behind the token that begins here.
+  Status ReadToken() {
+    const char c = text_[at_];
+    if (c == '"') return ReadString();
+    if (std::isdigit(static_cast<unsigned char>(c)) || (c == '.' && DigitAt(at_ + 1))) {
+      ReadNumber();
+    } else if (IsWordStart(c)) {
+      ReadWord();
+    } else if (std::string_view("{}()[]<>,;:+-|!@=*&~^/%?").find(c) != std::string_view::npos) {
+      ++at_;
+    } else {
+      return Invalid(std::string("unexpected character '") + c + "'",
+                     "PTX line " + std::to_string(line_));
+    }
+    return {};
+  }
+
+  Status ReadString() {
+    const size_t end = text_.find('"', at_ + 1);
+    if (end == std::string_view::npos)
+      return Invalid("string without end", "PTX line " + std::to_string(line_));
+    at_ = end + 1;
+    return {};
+  }
+
+  void ReadNumber() {
+    const std::string_view prefix = text_.substr(at_, 2);
+    const bool hexadecimal = prefix == "0x" || prefix == "0X";
+    const auto is_exponent_sign = [&](size_t at) {
+      return !hexadecimal && (text_[at] == '+' || text_[at] == '-') &&
+             (text_[at - 1] == 'e' || text_[at - 1] == 'E');
+    };
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) ||
+                                  text_[at_] == '.' || is_exponent_sign(at_)))
+      ++at_;
+  }
+
+  /// A single ':' ends a label; '::' is part of a modifier (".shared::cta").
+  void ReadWord() {
+    const size_t directive = DirectivePrefix(at_);
+    ++at_;
+    while (at_ < text_.size() && IsWord(text_[at_]) && at_ != directive) {
+      if (text_[at_] == ':') {
+        if (at_ + 1 >= text_.size() || text_[at_ + 1] != ':') break;
+        ++at_;
+      }
+      ++at_;
+    }
+  }
+
   bool Skip() {
     while (at_ < text_.size()) {
       if (text_[at_] == '\n') {

@@ -35,10 +35,13 @@ class ModuleParser {
 
  private:
   Status TopLevel();
+  Linkage ReadLinkage();
+  Status AddressSize();
   Status Target();
   Status File();
   Status SkipBraces();
   Status ParseVariable(Linkage linkage);
+  void AddShared(Variable variable, Linkage linkage);
   Status ParseFunction(Linkage linkage);
 
   TokenStream tokens_;
@@ -52,24 +55,31 @@ class ModuleParser {
 Status ModuleParser::TopLevel() {
   const std::string_view word = tokens_.Peek();
   if (word == ".version") return tokens_.Skip(2), Status{};
-  if (word == ".address_size") {
-    tokens_.Next();
-    return tokens_.Next() == "64" ? Status{}
-                                  : tokens_.Bad("addresses of 32 bits are not supported");
-  }
+  if (word == ".address_size") return AddressSize();
   if (word == ".target") return Target();
   if (word == ".file") return File();
   if (word == ".section") return SkipBraces();
   if (word == ".pragma" || word == ".alias") return tokens_.SkipPast(";"), Status{};
-  Linkage linkage;
-  for (std::string_view w = word;
-       w == ".visible" || w == ".extern" || w == ".weak" || w == ".common"; w = tokens_.Peek())
-    linkage = {.is_extern = tokens_.Next() == ".extern", .visible = true};
+  const Linkage linkage = ReadLinkage();
   const std::string_view kind = tokens_.Peek();
   if (kind == ".entry" || kind == ".func") return ParseFunction(linkage);
   if (kind == ".global" || kind == ".const" || kind == ".shared") return ParseVariable(linkage);
   if (kind == ".alias") return tokens_.SkipPast(";"), Status{};
   return tokens_.Bad("unexpected '" + std::string(kind) + "'");
+}
+
+Linkage ModuleParser::ReadLinkage() {
+  Linkage linkage;
+  for (std::string_view word = tokens_.Peek();
+       word == ".visible" || word == ".extern" || word == ".weak" || word == ".common";
+       word = tokens_.Peek())
+    linkage = {.is_extern = tokens_.Next() == ".extern", .visible = true};
+  return linkage;
+}
+
+Status ModuleParser::AddressSize() {
+  tokens_.Next();
+  return tokens_.Next() == "64" ? Status{} : tokens_.Bad("addresses of 32 bits are not supported");
 }
 
 Status ModuleParser::Target() {
@@ -120,20 +130,21 @@ Status ModuleParser::ParseVariable(Linkage linkage) {
   const bool defined = declared && known->defined;
   ATUNNER_RETURN_IF_ERROR(names_.Add(variable.name, name));
   if (linkage.is_extern && defined) return {};
-  if (space == ".shared") {
-    if (variable.bytes == 0 || linkage.is_extern) {
-      shared_.dynamic.push_back(variable.name);
-      shared_.dynamic_align = std::max(shared_.dynamic_align, variable.align);
-    } else {
-      shared_.variables.push_back(std::move(variable));
-    }
-    return {};
-  }
+  if (space == ".shared") return AddShared(std::move(variable), linkage), Status{};
   std::vector<Variable>& list = space == ".const" ? module_.constants_ : module_.globals_;
   if (declared)
     std::erase_if(list, [&](const Variable& before) { return before.name == variable.name; });
   list.push_back(std::move(variable));
   return {};
+}
+
+void ModuleParser::AddShared(Variable variable, Linkage linkage) {
+  if (variable.bytes == 0 || linkage.is_extern) {
+    shared_.dynamic.push_back(variable.name);
+    shared_.dynamic_align = std::max(shared_.dynamic_align, variable.align);
+  } else {
+    shared_.variables.push_back(std::move(variable));
+  }
 }
 
 Status ModuleParser::ParseFunction(Linkage linkage) {

@@ -67,26 +67,28 @@ Result<Operand> OperandParser::Parse(bool in_call) {
 Result<Operand> OperandParser::ParseNested() {
   if (depth_ >= kMaxOperandDepth) return tokens_.Bad("operands are nested too deeply");
   ++depth_;
-  Result<Operand> operand = [&]() -> Result<Operand> {
-    if (tokens_.Accept("{")) return Vector("}");
-    if (in_call_ && tokens_.Accept("(")) return Vector(")");
-    if (tokens_.Accept("[")) return Address();
-    const std::string_view token = tokens_.Peek();
-    if (token.empty()) return tokens_.Bad("expected an operand");
-    if ((token == "!" || token == "-") && IsRegister(tokens_.Peek(1))) return Prefixed();
-    if (token == "_") {
-      Operand sink;
-      tokens_.Next();
-      if (tokens_.Accept("|")) ATUNNER_RETURN_IF_ERROR(Second(sink));
-      return sink;
-    }
-    if (BeginsConstant(token)) return constants_.Immediate();
-    if (auto vector = names_.VectorRegister(token)) return tokens_.Next(), *std::move(vector);
-    if (IsRegister(token)) return RegisterOperand();
-    return Name();
-  }();
+  Result<Operand> operand = OfAnyKind();
   --depth_;
   return operand;
+}
+
+Result<Operand> OperandParser::OfAnyKind() {
+  if (tokens_.Accept("{")) return Vector("}");
+  if (in_call_ && tokens_.Accept("(")) return Vector(")");
+  if (tokens_.Accept("[")) return Address();
+  const std::string_view token = tokens_.Peek();
+  if (token.empty()) return tokens_.Bad("expected an operand");
+  if ((token == "!" || token == "-") && IsRegister(tokens_.Peek(1))) return Prefixed();
+  if (token == "_") {
+    Operand sink;
+    tokens_.Next();
+    if (tokens_.Accept("|")) ATUNNER_RETURN_IF_ERROR(Second(sink));
+    return sink;
+  }
+  if (BeginsConstant(token)) return constants_.Immediate();
+  if (auto vector = names_.VectorRegister(token)) return tokens_.Next(), *std::move(vector);
+  if (IsRegister(token)) return RegisterOperand();
+  return Name();
 }
 
 Result<Operand> OperandParser::Vector(std::string_view close) {

@@ -17,7 +17,9 @@ class OperandParser {
   Result<Operand> Parse(bool in_call);
 
  private:
+  /// An operand at the next level of nesting.
   Result<Operand> ParseNested();
+  Result<Operand> OfAnyKind();
   /// The elements up to `close`.
   Result<Operand> Vector(std::string_view close);
   /// "!%p" and "-%r".

@@ -194,7 +194,7 @@ struct CoScheduledBlocks {
 };
 
 /// What a launch checks and counts, from ExecOptions.
-struct LaunchOptions {
+struct LaunchFlags {
   bool check = false;
   bool check_global = false;
   bool keep_going = false;
@@ -224,7 +224,7 @@ struct Launch {
   uint32_t first_serial = 0;  ///< serial of block 0; 0 = no race check of global memory
   bool parallel = false;      ///< several threads of the host run blocks
   bool sampled = false;       ///< only some of the blocks run, and do not wait for the others
-  LaunchOptions options;
+  LaunchFlags options;
 };
 
 /// The address of a hazard, and the other access of a race.
