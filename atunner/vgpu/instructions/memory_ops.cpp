@@ -339,7 +339,7 @@ bool ReadKnownWord(BlockState& x, const Op& op, uint32_t mask) {
     return false;
   if (x.counting.enabled && known.wavefronts == 0) return false;
   const uint32_t* offsets = x.Source(op.src[0]);
-  if (x.checks.any && !KnownCalm<Offset>(x, known, offsets, op.imm) &&
+  if (x.checks.any && !KnownOnlyRead<Offset>(x, known, offsets, op.imm) &&
       !ReadKnownQuietly<Offset>(x, op, known, offsets))
     return false;
   if (x.counting.enabled) CountWavefronts(x, known.wavefronts);
