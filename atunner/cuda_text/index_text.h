@@ -5,7 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "atunner/cuda_text/element_text.h"
+#include "atunner/cuda_text/coordinate.h"
+#include "atunner/graph/tensor_type.h"
 
 namespace atunner::graph {
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "atunner/codegen/template/bound_template.h"
+#include "atunner/cuda_text/element_text.h"
 #include "atunner/cuda_text/index_text.h"
 #include "atunner/graph/graph.h"
 #include "atunner/model/kernel/kernel_spec.h"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "atunner/base/result.h"
+#include "atunner/graph/evaluate/precision.h"
 #include "atunner/graph/graph.h"
 
 namespace atunner::graph {
@@ -17,13 +18,6 @@ struct Tensor {
 
   static Tensor Of(DType dtype, std::vector<int64_t> shape, std::span<const double> values);
   std::vector<double> Reals() const;
-};
-
-enum class Precision : uint8_t {
-  kExact,  ///< all floats are float64; only round_to rounds, and integers wrap
-  /// Every node's result is rounded to its type. Arithmetic and sums are in float32, or float64 for
-  /// float64 operands
-  kDeclared,
 };
 
 /// One tensor for each output, from one tensor for each input. Input floats are not rounded to

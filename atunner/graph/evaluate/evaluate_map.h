@@ -3,8 +3,9 @@
 
 #include <vector>
 
-#include "atunner/graph/evaluate/evaluate.h"
+#include "atunner/graph/evaluate/precision.h"
 #include "atunner/graph/evaluate/tensor_view.h"
+#include "atunner/graph/scalar.h"
 
 namespace atunner::graph {
 
