@@ -245,14 +245,14 @@ TEST(Json, NounsRoundTrip) {
   EXPECT_EQ(again.args[0].shape[1].text(), "cols");
 
   Trial trial;
-  trial.configuration.values = {int64_t{3}, 1.0, true, std::string("a")};
+  trial.candidate.what = Configuration{{int64_t{3}, 1.0, true, std::string("a")}};
   trial.verdict = {VerdictKind::kRace,
                    "two threads",
                    {{.check = "race", .family = "", .dims = {{"n", 3}}, .detail = "x"}},
                    false};
   trial.measurement = Measurement{.median_ns = 5, .samples_ns = {4, 5, 6}};
   const Trial back = FromJson<Trial>(ParseJson(ToJson(trial).dump()).value()).value();
-  EXPECT_EQ(back.configuration, trial.configuration) << "1.0 must not come back as 1";
+  EXPECT_EQ(back.configuration(), trial.configuration()) << "1.0 must not come back as 1";
   EXPECT_EQ(back.verdict.kind, VerdictKind::kRace);
   EXPECT_EQ(back.measurement->samples_ns.size(), 3u);
   EXPECT_FALSE(back.estimate.has_value());

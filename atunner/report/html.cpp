@@ -180,7 +180,7 @@ std::string Best(const Report& report) {
   if (!report.best) return "";
   std::string html = fmt::format(
       "<h2>The best kernel</h2>\n<div class=\"panel\"><p><code>{}</code></p><ul>\n",
-      Escape(report.space.Describe(report.best->configuration)));
+      Escape(report.best->candidate.Describe(report.space)));
   for (const std::string& sentence : WhyOf(report)) html += "<li>" + Escape(sentence) + "</li>\n";
   html += "</ul></div>\n";
   if (const auto& estimate = report.best->estimate) html += Parts(*estimate);
@@ -235,7 +235,7 @@ std::string TrialData(const Report& report) {
   for (const Trial& trial : report.trials) {
     const auto ns = trial.ObjectiveNs();
     data["trials"].push_back(
-        {{"at", PositionsOf(trial.configuration, report.space)},
+        {{"at", PositionsOf(trial.configuration(), report.space)},
          {"ns", ns && std::isfinite(*ns) ? nlohmann::json(*ns) : nlohmann::json()}});
   }
   const std::string text = data.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);

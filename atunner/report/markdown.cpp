@@ -66,7 +66,7 @@ std::string KernelTable(const Report& report) {
 std::string BestConfiguration(const Report& report) {
   if (!report.best) return "";
   std::string text = fmt::format("\n## Best configuration\n\n`{}`\n\n",
-                                 report.space.Describe(report.best->configuration));
+                                 report.best->candidate.Describe(report.space));
   for (const std::string& sentence : WhyOf(report)) text += "- " + sentence + "\n";
   text += Checks(*report.best);
   if (report.best->estimate) text += Parts(*report.best->estimate);

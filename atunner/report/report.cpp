@@ -75,8 +75,7 @@ std::vector<std::array<std::string, 4>> FrontRowsOf(const Report& report) {
   for (const Trial& trial : report.front) {
     rows.push_back({FormatTime(trial.ObjectiveNs().value_or(0)),
                     fmt::format("{:.1f} KiB", static_cast<double>(trial.memory_bytes) / 1024),
-                    FormatEnergy(trial.EnergyJoules()),
-                    report.space.Describe(trial.configuration)});
+                    FormatEnergy(trial.EnergyJoules()), trial.candidate.Describe(report.space)});
   }
   return rows;
 }

@@ -17,7 +17,7 @@ using testing::Not;
 Trial Correct(int64_t number, int64_t a, double ns) {
   Trial trial;
   trial.number = number;
-  trial.configuration.values = {a, std::string("x")};
+  trial.candidate.what = Configuration{{a, std::string("x")}};
   trial.estimate.emplace();
   trial.estimate->time_ns = ns;
   trial.estimate->limiter = "dram";

@@ -24,7 +24,7 @@ ParameterSpace Space() {
 Trial MakeTrial(int64_t n) {
   Trial trial;
   trial.number = n;
-  trial.configuration.values = {n};
+  trial.candidate = MakeCandidate(Space(), {{n}}, {"search:random", ""});
   trial.estimate = Estimate{.time_ns = static_cast<double>(100 + n)};
   return trial;
 }
@@ -41,9 +41,9 @@ TEST(Store, KeepsRunsAndTrials) {
     auto store = Store::Open(dir.path() / "s.db").value();
     EXPECT_EQ(store->OpenRun(MakeRun("a"), resumed)->id, "a");
     EXPECT_FALSE(resumed);
-    ASSERT_TRUE(store->AppendTrial("a", Space(), MakeTrial(1)));
-    ASSERT_TRUE(store->AppendTrial("a", Space(), MakeTrial(1)));
-    ASSERT_TRUE(store->AppendTrial("a", Space(), MakeTrial(2)));
+    ASSERT_TRUE(store->AppendTrial("a", MakeTrial(1)));
+    ASSERT_TRUE(store->AppendTrial("a", MakeTrial(1)));
+    ASSERT_TRUE(store->AppendTrial("a", MakeTrial(2)));
   }
   auto store = Store::Open(dir.path() / "s.db").value();
   RunRecord other = MakeRun("b");
@@ -89,7 +89,7 @@ TEST(Store, ARunWhoseProcessDiedIsNotRunning) {
 TEST(Store, BadFilesGetOneMessage) {
   TemporaryDirectory dir;
   ASSERT_TRUE(WriteFileAtomic(dir.path() / "text.db", std::string(5000, 'x')));
-  EXPECT_THAT(Store::Open(dir.path() / "text.db").error().ToString(), HasSubstr("--store"));
+  EXPECT_THAT(Store::Open(dir.path() / "text.db").error().ToString(), HasSubstr("request.store"));
   EXPECT_FALSE(Store::Open("/proc/atunner/s.db").has_value());
   EXPECT_FALSE(Store::Open(dir.path()).has_value());
 }
@@ -125,7 +125,7 @@ TEST(Store, TwoProcessesShare) {
       auto store = Store::Open(file);
       bool ok = store.has_value();
       for (int64_t i = 0; ok && i < 30; ++i)
-        ok = (*store)->AppendTrial("a", Space(), MakeTrial(i * 2 + c)).has_value();
+        ok = (*store)->AppendTrial("a", MakeTrial(i * 2 + c)).has_value();
       ::_exit(ok ? 0 : 1);
     }
     children.push_back(pid);
@@ -147,15 +147,15 @@ TEST(Store, AnUpdateIsOfOneConfiguration) {
   (void)store->OpenRun(MakeRun("a"), resumed);
   Trial mine = MakeTrial(1), others = MakeTrial(2);
   others.number = 1;
-  ASSERT_TRUE(store->AppendTrial("a", Space(), mine));
-  ASSERT_TRUE(store->AppendTrial("a", Space(), others));
+  ASSERT_TRUE(store->AppendTrial("a", mine));
+  ASSERT_TRUE(store->AppendTrial("a", others));
   mine.estimate->time_ns = 7;
-  ASSERT_TRUE(store->UpdateTrial("a", Space(), mine));
+  ASSERT_TRUE(store->UpdateTrial("a", mine));
   const std::vector<Trial> trials = store->Trials("a").value();
   ASSERT_EQ(trials.size(), 2u);
   for (const Trial& trial : trials)
     EXPECT_EQ(trial.ObjectiveNs(),
-              trial.configuration.values == mine.configuration.values ? 7 : 102);
+              trial.configuration().values == mine.configuration().values ? 7 : 102);
 }
 
 TEST(Store, KilledAtFiftyMomentsItLosesNothingAcknowledged) {
@@ -173,7 +173,7 @@ TEST(Store, KilledAtFiftyMomentsItLosesNothingAcknowledged) {
     if (pid == 0) {
       auto store = Store::Open(file);
       for (int64_t i = next; store && i < next + 1000; ++i) {
-        if (!(*store)->AppendTrial("a", Space(), MakeTrial(i))) ::_exit(1);
+        if (!(*store)->AppendTrial("a", MakeTrial(i))) ::_exit(1);
         if (::write(pipes[1], &i, sizeof i) != sizeof i) ::_exit(1);
       }
       ::_exit(0);

@@ -17,10 +17,10 @@ bool IsReady(const std::future<Compiled>& one) {
 
 CompileAhead::~CompileAhead() { stop_.request_stop(); }
 
-void CompileAhead::Submit(Configuration configuration) {
-  ahead_.push_back(
-      std::async(std::launch::async, [this, one = std::move(configuration),
-                                      stop = stop_.get_token()] { return work_(one, stop); }));
+void CompileAhead::Submit(Candidate candidate) {
+  ahead_.push_back(std::async(
+      std::launch::async,
+      [this, one = std::move(candidate), stop = stop_.get_token()] { return work_(one, stop); }));
 }
 
 size_t CompileAhead::ready() const {
@@ -28,11 +28,11 @@ size_t CompileAhead::ready() const {
 }
 
 std::optional<Compiled> CompileAhead::Take(const std::function<bool()>& give_up,
-                                           double patience_seconds) {
-  const auto patience_ends = std::chrono::steady_clock::now() + Seconds(patience_seconds);
+                                           double timeout_seconds) {
+  const auto deadline = std::chrono::steady_clock::now() + Seconds(timeout_seconds);
   auto ready = ahead_.begin();
   while (!IsReady(*ready)) {
-    if (std::chrono::steady_clock::now() >= patience_ends) {
+    if (std::chrono::steady_clock::now() >= deadline) {
       ready = std::ranges::find_if(ahead_, IsReady);
       if (ready != ahead_.end()) break;
       ready = ahead_.begin();

@@ -9,25 +9,33 @@
 namespace atunner {
 namespace {
 
-Configuration Named(const std::string& name) { return {{Value(name)}}; }
+Candidate Named(const std::string& name) {
+  ParameterSpace space;
+  space.parameters = {{"name", {Value(name)}, ""}};
+  return MakeCandidate(space, {{Value(name)}}, {});
+}
+
+bool Is(const Candidate& candidate, const std::string& name) {
+  return candidate.id == Named(name).id;
+}
 
 /// "slow" compiles until it is told to stop.
-Compiled Work(const Configuration& configuration, const std::stop_token& stop) {
-  while (configuration == Named("slow") && !stop.stop_requested())
+Compiled Work(const Candidate& candidate, const std::stop_token& stop) {
+  while (Is(candidate, "slow") && !stop.stop_requested())
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return {configuration, RenderedKernel{}, CompileOutcome{}};
+  return {candidate, RenderedKernel{}, CompileOutcome{}};
 }
 
 bool Never() { return false; }
 
 TEST(CompileAhead, InTheOrderOfSubmission) {
-  CompileAhead ahead([](const Configuration& one, const std::stop_token& stop) {
-    if (one == Named("first")) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CompileAhead ahead([](const Candidate& one, const std::stop_token& stop) {
+    if (Is(one, "first")) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     return Work(one, stop);
   });
   for (const char* name : {"first", "second", "third"}) ahead.Submit(Named(name));
   for (const char* name : {"first", "second", "third"})
-    EXPECT_EQ(ahead.Take(Never, 1e9)->configuration, Named(name));
+    EXPECT_TRUE(Is(ahead.Take(Never, 1e9)->candidate, name));
   EXPECT_EQ(ahead.size(), 0u);
 }
 
@@ -37,7 +45,7 @@ TEST(CompileAhead, WhatIsReadyOvertakesWhatIsSlow) {
   // one by one: which of two is ready first, a busy machine decides
   for (const char* name : {"second", "third"}) {
     ahead.Submit(Named(name));
-    EXPECT_EQ(ahead.Take(Never, 0)->configuration, Named(name));
+    EXPECT_TRUE(Is(ahead.Take(Never, 0)->candidate, name));
   }
   EXPECT_EQ(ahead.size(), 1u);
 }
@@ -48,7 +56,7 @@ TEST(CompileAhead, WhatIsReadyIsTakenByWhoWouldNotWait) {
   while (ahead.ready() == 0) std::this_thread::yield();
   const auto taken = ahead.Take([] { return true; }, 0);
   ASSERT_TRUE(taken) << "the slow one is in front of it";
-  EXPECT_EQ(taken->configuration, Named("second"));
+  EXPECT_TRUE(Is(taken->candidate, "second"));
   EXPECT_EQ(ahead.ready(), 0u);
 }
 
@@ -63,7 +71,7 @@ TEST(CompileAhead, GivesUpWhenTold) {
 TEST(CompileAhead, EndingItStopsWhoIsAtWork) {
   std::atomic<int> ended = 0;
   {
-    CompileAhead ahead([&](const Configuration& one, const std::stop_token& stop) {
+    CompileAhead ahead([&](const Candidate& one, const std::stop_token& stop) {
       Compiled compiled = Work(one, stop);
       ++ended;
       return compiled;

@@ -73,18 +73,19 @@ PartBudgets DivideBudget(const Budget& budget, const std::vector<double>& least_
 }
 
 std::vector<Configuration> BestOf(const TuneResult& result) {
-  if (!result.best) return {};
+  if (!result.best || result.best->candidate.configuration() == nullptr) return {};
   std::vector<const Trial*> ranking;
   for (const Trial& trial : result.trials) {
-    if (trial.ObjectiveNs() && trial.same_as == 0) ranking.push_back(&trial);
+    if (trial.ObjectiveNs() && trial.same_as == 0 && trial.candidate.configuration() != nullptr)
+      ranking.push_back(&trial);
   }
   std::ranges::stable_sort(ranking, {}, [](const Trial* trial) { return *trial->ObjectiveNs(); });
-  std::vector<Configuration> best = {result.best->configuration};
+  std::vector<Configuration> best = {result.best->configuration()};
   for (const Trial* trial : ranking) {
     if (best.size() == kMostChoices ||
         *trial->ObjectiveNs() > kClose * *ranking.front()->ObjectiveNs())
       break;
-    if (trial->configuration != best.front()) best.push_back(trial->configuration);
+    if (trial->configuration() != best.front()) best.push_back(trial->configuration());
   }
   return best;
 }

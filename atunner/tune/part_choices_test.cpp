@@ -45,7 +45,7 @@ Configuration Of(int64_t t) { return {{t}}; }
 
 Trial TrialOf(int64_t t, double ns) {
   Trial trial;
-  trial.configuration = Of(t);
+  trial.candidate.what = Of(t);
   trial.measurement = Measurement{.median_ns = ns};
   return trial;
 }

@@ -11,7 +11,7 @@ namespace atunner {
 namespace {
 
 constexpr int kRunsLookedAt = 200;
-constexpr size_t kMostTeachers = 3;
+constexpr size_t kMostPriorRuns = 3;
 constexpr int64_t kFewestTrials = 20;
 constexpr double kMostSizeFactor = 8;
 
@@ -47,15 +47,15 @@ bool AreParametersAlike(const ParameterSpace& past, const ParameterSpace& presen
   });
 }
 
-struct Candidate {
-  std::pair<bool, double> rank;  ///< another device; distance of sizes
+struct SimilarRun {
+  std::pair<bool, double> rank;  ///< true for another device; distance of the sizes
   RunRecord run;
   ParameterSpace space;
 };
 
-/// nullopt: not alike. What cannot be read was written by another version and teaches nothing.
-std::optional<Candidate> Compare(const RunRecord& past, const RunRecord& run,
-                                 const KernelSpec& spec, const ParameterSpace& space) {
+/// nullopt when the runs are not alike, or when `past` cannot be read: another version wrote it.
+std::optional<SimilarRun> Compare(const RunRecord& past, const RunRecord& run,
+                                  const KernelSpec& spec, const ParameterSpace& space) {
   if (past.id == run.id || past.evidence != run.evidence) return std::nullopt;
   const auto spec_json = ParseJson(past.spec);
   const auto space_json = ParseJson(past.space);
@@ -68,33 +68,39 @@ std::optional<Candidate> Compare(const RunRecord& past, const RunRecord& run,
     return std::nullopt;
   const auto distance = SizeDistance(past_spec->dims, spec.dims);
   if (!distance || *distance > std::log(kMostSizeFactor) + 1e-9) return std::nullopt;
-  return Candidate{{past.device != run.device, *distance}, past, *std::move(past_space)};
+  return SimilarRun{{past.device != run.device, *distance}, past, *std::move(past_space)};
+}
+
+/// The configurations among the trials; whole kernels have no place in another space.
+Result<PriorRun> ReadTrials(Store& store, SimilarRun& run) {
+  ATUNNER_TRY(const std::vector<Trial> trials, store.Trials(run.run.id));
+  PriorRun prior{run.run.id, {std::move(run.space), {}}};
+  for (const Trial& trial : trials) {
+    if (const Configuration* configuration = trial.candidate.configuration())
+      prior.past.trials.push_back({*configuration, trial.ObjectiveNs()});
+  }
+  return prior;
 }
 
 }  // namespace
 
-Result<std::vector<Teacher>> TeachersOf(Store& store, const RunRecord& run, const KernelSpec& spec,
-                                        const ParameterSpace& space) {
+Result<std::vector<PriorRun>> PriorRunsFor(Store& store, const RunRecord& run,
+                                           const KernelSpec& spec, const ParameterSpace& space) {
   ATUNNER_TRY(const std::vector<RunRecord> runs, store.Runs(kRunsLookedAt));
-  std::vector<Candidate> candidates;
+  std::vector<SimilarRun> similar;
   for (const RunRecord& past : runs) {
-    if (auto candidate = Compare(past, run, spec, space))
-      candidates.push_back(*std::move(candidate));
+    if (auto found = Compare(past, run, spec, space)) similar.push_back(*std::move(found));
   }
-  std::ranges::stable_sort(candidates, {}, &Candidate::rank);
-  std::vector<Teacher> teachers;
-  for (Candidate& candidate : candidates) {
-    if (teachers.size() == kMostTeachers) break;
-    ATUNNER_TRY(const std::vector<Trial> trials, store.Trials(candidate.run.id));
-    Teacher teacher{candidate.run.id, {std::move(candidate.space), {}}};
-    int64_t worked = 0;
-    for (const Trial& trial : trials) {
-      teacher.past.trials.push_back({trial.configuration, trial.ObjectiveNs()});
-      worked += trial.ObjectiveNs().has_value();
-    }
-    if (worked >= kFewestTrials) teachers.push_back(std::move(teacher));
+  std::ranges::stable_sort(similar, {}, &SimilarRun::rank);
+  std::vector<PriorRun> chosen;
+  for (SimilarRun& past : similar) {
+    if (chosen.size() == kMostPriorRuns) break;
+    ATUNNER_TRY(PriorRun prior, ReadTrials(store, past));
+    const auto correct = std::ranges::count_if(
+        prior.past.trials, [](const Observation& one) { return one.objective_ns.has_value(); });
+    if (correct >= kFewestTrials) chosen.push_back(std::move(prior));
   }
-  return teachers;
+  return chosen;
 }
 
 }  // namespace atunner

@@ -10,7 +10,8 @@
 
 namespace atunner {
 
-struct Teacher {
+/// A run to learn from.
+struct PriorRun {
   std::string run;  ///< id
   PastRun past;
 };
@@ -19,7 +20,7 @@ struct Teacher {
 /// evidence, name and argument types, the same parameters with at least half of their values, every
 /// size within a factor of 8, and at least 20 trials that did not fail. Runs on the same device
 /// come first, then those of the nearest sizes.
-Result<std::vector<Teacher>> TeachersOf(Store& store, const RunRecord& run, const KernelSpec& spec,
-                                        const ParameterSpace& space);
+Result<std::vector<PriorRun>> PriorRunsFor(Store& store, const RunRecord& run,
+                                           const KernelSpec& spec, const ParameterSpace& space);
 
 }  // namespace atunner

@@ -55,20 +55,20 @@ class TransferTest : public testing::Test {
       Trial trial;
       trial.number = i + 1;
       const auto& threads = space.parameters[0].values;
-      trial.configuration.values = {threads[static_cast<size_t>(i / 2) % threads.size()],
-                                    int64_t{1 + i % 2}};
+      trial.candidate = MakeCandidate(
+          space, {{threads[static_cast<size_t>(i / 2) % threads.size()], int64_t{1 + i % 2}}}, {});
       trial.measurement.emplace();
       trial.measurement->median_ns = 1000 + static_cast<double>(i);
-      ASSERT_TRUE(store_->AppendTrial(run.id, space, trial));
+      ASSERT_TRUE(store_->AppendTrial(run.id, trial));
     }
   }
 
   std::vector<std::string> Names() {
-    const auto teachers = TeachersOf(*store_, Record("mine", Spec(4096), Space(1024)), Spec(4096),
-                                     Space(1024));
-    EXPECT_TRUE(teachers) << teachers.error().ToString();
+    const auto runs = PriorRunsFor(*store_, Record("mine", Spec(4096), Space(1024)), Spec(4096),
+                                   Space(1024));
+    EXPECT_TRUE(runs) << runs.error().ToString();
     std::vector<std::string> names;
-    for (const Teacher& teacher : *teachers) names.push_back(teacher.run);
+    for (const PriorRun& prior : *runs) names.push_back(prior.run);
     return names;
   }
 

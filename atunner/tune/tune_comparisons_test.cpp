@@ -53,9 +53,9 @@ TEST_F(ResumeTest, TheSameKeyGoesOnWhereItStopped) {
   const TuneResult second = Tune(Schedule(20), store_.get(), found);
   ASSERT_EQ(second.trials.size(), 20u);
   for (size_t i = 0; i < 8; ++i)
-    EXPECT_EQ(second.trials[i].configuration, first.trials[i].configuration);
+    EXPECT_EQ(second.trials[i].configuration(), first.trials[i].configuration());
   std::set<std::string> ids;
-  for (const Trial& trial : second.trials) ids.insert(ToString(trial.configuration.values[0]));
+  for (const Trial& trial : second.trials) ids.insert(ToString(trial.configuration().values[0]));
   EXPECT_EQ(ids.size(), 20u) << "nothing twice, nothing left out";
   EXPECT_EQ(judge_.examined.size(), 12u + 3u) << "only the new ones, and the finalists";
   EXPECT_EQ(second.trials.back().number, 20);
@@ -78,11 +78,68 @@ TEST_F(ResumeTest, ARunOfTheSameTaskTeachesThisOneWhereToBegin) {
   request_.strategy = "auto";
   request_.budget.trials = 4;
   const auto second = [&](const char* id) {
-    return ToString(Tune(schedule, store_.get(), record(id)).trials.at(1).configuration.values[0]);
+    return ToString(
+        Tune(schedule, store_.get(), record(id)).trials.at(1).configuration().values[0]);
   };
   EXPECT_NE(second("untaught"), "1");
   request_.transfer = true;
   EXPECT_EQ(second("pupil"), "1") << "the teacher's best";
+}
+
+/// The space of a stored run; the kernel's text is its configuration.
+class StoredSchedule : public ScheduleTemplate {
+ public:
+  explicit StoredSchedule(const RunRecord& run)
+      : spec_(FromJson<KernelSpec>(ParseJson(run.spec).value()).value()),
+        space_(FromJson<ParameterSpace>(ParseJson(run.space).value()).value()) {}
+  const KernelSpec& spec() const override { return spec_; }
+  const ParameterSpace& space() const override { return space_; }
+  Configuration Default() const override { return first; }
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    RenderedKernel kernel;
+    kernel.source.text = space_.Describe(configuration);
+    LaunchStep step;
+    step.entry = "k";
+    kernel.plan.steps = {step};
+    return kernel;
+  }
+  std::vector<Dims> CheckDims(const Configuration&) const override { return {spec_.dims}; }
+
+  Configuration first;
+
+ private:
+  KernelSpec spec_;
+  ParameterSpace space_;
+};
+
+TEST_F(ResumeTest, ARunOfSchema1GoesOn) {
+  const Path file = folder_.path() / "schema1.db";
+  std::filesystem::copy_file(Path(ATUNNER_SOURCE_DIR) / "tests/data/schema1/store.db", file);
+  const auto store = Store::Open(file).value();
+  RunRecord run = store->FindRun("20261127-1251-softmax").value();
+  const std::vector<Trial> known = store->Trials(run.id).value();
+  ASSERT_EQ(known.size(), 6u);
+  StoredSchedule schedule(run);
+  schedule.first = known[0].configuration();
+  bool resumed = false;
+  run = store->OpenRun(run, resumed).value();
+  EXPECT_TRUE(resumed);
+  request_.budget.trials = 10;
+  request_.schedule = &schedule;
+  TuneSession session(request_, compiler_, judges_, clock_);
+  std::vector<std::string> judged;  // when the search ends
+  const auto result = session.Run(store.get(), run, {}, [&](const TuneEvent& event) {
+    if (event.kind == TuneEvent::Kind::kTrial) judged = judge_.examined;
+  });
+  ASSERT_TRUE(result) << result.error().ToString();
+  ASSERT_EQ(result->trials.size(), 10u);
+  std::set<Digest> ids;
+  for (const Trial& trial : result->trials) ids.insert(trial.candidate.id);
+  EXPECT_EQ(ids.size(), 10u) << "no configuration twice";
+  EXPECT_EQ(judged.size(), 4u) << "known ones are not judged again";
+  for (const Trial& trial : known)
+    EXPECT_FALSE(std::ranges::count(judged, trial.candidate.Describe(schedule.space())));
+  EXPECT_EQ(store->Trials(run.id)->size(), 10u);
 }
 
 TEST_F(ResumeTest, KnownTrialsCountAgainstTheBudget) {
@@ -190,7 +247,7 @@ TEST_F(TuneSessionTest, SeveralDevicesJudgeInParallelAndShareWhatTheyLearn) {
   std::set<std::string> ids;
   for (size_t i = 0; i < result.trials.size(); ++i) {
     EXPECT_EQ(result.trials[i].number, static_cast<int64_t>(i) + 1);
-    EXPECT_TRUE(ids.insert(ToString(result.trials[i].configuration.values[0])).second)
+    EXPECT_TRUE(ids.insert(ToString(result.trials[i].configuration().values[0])).second)
         << "nothing twice";
   }
   EXPECT_EQ(first.begun.size(), 2u);
@@ -221,7 +278,8 @@ TEST_F(TuneSessionTest, OfSeveralObjectivesTheFrontIsKept) {
   const TuneResult result = Tune(schedule);
   ASSERT_EQ(result.trials.size(), 20u);
   std::vector<std::string> front;
-  for (size_t i : result.front) front.push_back(ToString(result.trials[i].configuration.values[0]));
+  for (size_t i : result.front)
+    front.push_back(ToString(result.trials[i].configuration().values[0]));
   EXPECT_EQ(front,
             (std::vector<std::string>{"0", "2", "4", "6", "8", "10", "12", "14", "16", "18"}));
   EXPECT_EQ(Winner(result), "0") << "the first objective decides";

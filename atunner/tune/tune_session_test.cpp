@@ -122,7 +122,7 @@ TEST_F(TuneSessionTest, WhatDoesNotRenderOrCompileIsATrialToo) {
   const TuneResult result = Tune(schedule);
   ASSERT_EQ(result.trials.size(), 4u);
   for (const Trial& trial : result.trials) {
-    const std::string id = ToString(trial.configuration.values[0]);
+    const std::string id = ToString(trial.configuration().values[0]);
     EXPECT_EQ(trial.verdict.kind,
               id == "1" || id == "2" ? VerdictKind::kCompileError : VerdictKind::kCorrect)
         << id;
@@ -133,8 +133,8 @@ TEST_F(TuneSessionTest, WhatDoesNotRenderOrCompileIsATrialToo) {
 TEST_F(TuneSessionTest, TheDefaultComesFirstAndNobodyIsJudgedTwice) {
   const TuneResult result = Tune(Schedule(30));
   EXPECT_EQ(judge_.examined[0], "0");
-  EXPECT_EQ(result.trials[0].proposer, "default");
-  EXPECT_NE(result.trials[1].proposer, "default");
+  EXPECT_EQ(result.trials[0].proposer(), "default");
+  EXPECT_NE(result.trials[1].proposer(), "default");
   const std::set<std::string> distinct(judge_.examined.begin(), judge_.examined.begin() + 30);
   EXPECT_EQ(distinct.size(), 30u);
   for (size_t i = 0; i < result.trials.size(); ++i)
@@ -243,6 +243,39 @@ TEST_F(TuneSessionTest, AStopEndsItWithWhatWasFound) {
   EXPECT_EQ(result.trials.size(), 3u);
   EXPECT_EQ(result.stop_reason, "stopped by the user");
   EXPECT_TRUE(result.best);
+}
+
+RenderedKernel WholeKernel(const std::string& text) {
+  RenderedKernel kernel;
+  kernel.source.text = text;
+  LaunchStep step;
+  step.entry = "k";
+  kernel.plan.steps = {step};
+  return kernel;
+}
+
+TEST_F(TuneSessionTest, AKernelOfAnotherSourceCanWin) {
+  judge_.other.ns = 1e8;
+  judge_.candidates["fast"].ns = 5e7;
+  judge_.candidates["wrong"].verdict = VerdictKind::kWrongResult;
+  judge_.whole_kernels = {"fast", "wrong", "ptx"};
+  ListedCandidates listed({MakeSourceCandidate(WholeKernel("fast"), {"llm:some", "one pass"}),
+                           MakeSourceCandidate(WholeKernel("fast"), {"user", "the same again"}),
+                           MakeSourceCandidate(WholeKernel("wrong"), {"user", ""}),
+                           MakePtxCandidate(WholeKernel("ptx"), {"user", ""})});
+  request_.sources = {&listed};
+  const TuneResult result = Tune(Schedule(6));
+  EXPECT_EQ(Winner(result), "fast");
+  EXPECT_EQ(result.best->proposer(), "llm:some");
+  EXPECT_EQ(result.winner_source->source.text, "fast");
+  EXPECT_EQ(result.trials.size(), 6u + 3u) << "the same kernel is judged once";
+  EXPECT_EQ(result.trials[0].proposer(), "default") << "the schedule's own choice comes first";
+  const auto kinds = [&](CandidateKind kind) {
+    return std::ranges::count_if(
+        result.trials, [&](const Trial& trial) { return trial.candidate.kind() == kind; });
+  };
+  EXPECT_EQ(kinds(CandidateKind::kSource), 2);
+  EXPECT_EQ(kinds(CandidateKind::kPtx), 1);
 }
 
 }  // namespace

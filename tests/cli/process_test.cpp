@@ -97,7 +97,7 @@ TEST_F(CommandLine, KilledRunsLoseAndRepeatNothing) {
     std::set<std::string> now;
     const std::vector<Trial> trials = (*store)->Trials(run->id).value();
     for (const Trial& trial : trials) {
-      EXPECT_TRUE(now.insert(ToJson(trial.configuration).dump()).second) << "repeated";
+      EXPECT_TRUE(now.insert(ToJson(trial.configuration()).dump()).second) << "repeated";
     }
     EXPECT_TRUE(std::ranges::includes(now, known)) << "a finished trial was lost";
     known = now;

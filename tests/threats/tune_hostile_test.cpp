@@ -90,13 +90,13 @@ TEST(TuneAmongHostiles, EndsWithTheFastestHonestKernel) {
   EXPECT_EQ(result->trials.size(), schedule.space().parameters[0].values.size())
       << "the run went on to its end";
   for (const Trial& trial : result->trials) {
-    const std::string who = ToString(trial.configuration.values[0]);
+    const std::string who = ToString(trial.configuration().values[0]);
     EXPECT_EQ(trial.verdict.correct(), who.starts_with("honest"))
         << who << ": " << trial.verdict.reason;
     EXPECT_EQ(trial.ObjectiveNs().has_value(), who.starts_with("honest")) << who;
   }
   ASSERT_TRUE(result->best);
-  EXPECT_EQ(ToString(result->best->configuration.values[0]), "honest-1");
+  EXPECT_EQ(ToString(result->best->configuration().values[0]), "honest-1");
   EXPECT_TRUE(result->best->verdict.correct());
 }
 

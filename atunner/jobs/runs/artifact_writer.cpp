@@ -11,10 +11,13 @@ Artifact MakeArtifact(const RunRecord& run, const TuneResult& result,
   artifact.spec = schedule.spec();
   artifact.name = artifact.spec.name;
   artifact.plan = result.winner->plan;
-  artifact.freedom = schedule.FreeSizes(result.best->configuration);
-  const std::vector<std::string> names = schedule.space().Names();
-  for (size_t i = 0; i < names.size(); ++i)
-    artifact.configuration.emplace_back(names[i], result.best->configuration.values[i]);
+  // A whole kernel, which no template vouches for, is valid at the task's own size alone.
+  if (const Configuration* configuration = result.best->candidate.configuration()) {
+    artifact.freedom = schedule.FreeSizes(*configuration);
+    const std::vector<std::string> names = schedule.space().Names();
+    for (size_t i = 0; i < names.size(); ++i)
+      artifact.configuration.emplace_back(names[i], configuration->values[i]);
+  }
   artifact.arch = result.winner->module.arch;
   artifact.compiler = result.winner->module.compiler;
   artifact.resources = result.winner->module.kernels;

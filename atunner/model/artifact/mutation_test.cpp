@@ -57,8 +57,8 @@ KernelSpec FullSpec() {
 Trial FullTrial() {
   Trial trial;
   trial.number = 3;
-  trial.configuration.values = {int64_t{128}, 0.5, true, std::string("shared")};
-  trial.proposer = "bayes";
+  trial.candidate.what = Configuration{{int64_t{128}, 0.5, true, std::string("shared")}};
+  trial.candidate.provenance.proposer = "search:bayes";
   trial.verdict.checks = {{.check = "oracle",
                            .family = "normal",
                            .dims = {{"rows", 8}},

@@ -220,9 +220,56 @@ static void from_json(const Json& json, Configuration& value) {
   value.values = json.get<std::vector<Value>>();
 }
 
-ATUNNER_FIELDS(Trial, number, configuration, proposer, verdict, measurement, estimate, resources,
-               binary, same_as, memory_bytes, compile_seconds, judge_seconds, verify_seconds,
-               timing_seconds, note)
+/// The strategies' names had no "search:" before them in what schema 1 wrote.
+static std::string ProposerOf(const std::string& stored) {
+  const bool is_whole = stored.empty() || stored == "default" || stored == "user" ||
+                        stored.find(':') != std::string::npos;
+  return is_whole ? stored : "search:" + stored;
+}
+
+/// {"candidate": id, "kind", "configuration" or "kernel", "proposer", "reason", "parent"}
+static void to_json(Json& json, const Candidate& value) {
+  json = Json{{"candidate", value.id}, {"kind", Name(value.kind())}};
+  if (const RenderedKernel* kernel = value.kernel())
+    json["kernel"] = *kernel;
+  else
+    json["configuration"] = *value.configuration();
+  json["proposer"] = value.provenance.proposer;
+  json["reason"] = value.provenance.reason;
+  json["parent"] = value.provenance.parent;
+}
+/// Schema 1 knew configurations alone and no id: that is left zero.
+static void from_json(const Json& json, Candidate& value) {
+  if (!json.is_object()) Throw("an object is needed for Candidate");
+  const std::string kind = json.value("kind", "configuration");
+  if (const auto id = json.find("candidate"); id != json.end()) id->get_to(value.id);
+  value.provenance.proposer = ProposerOf(json.value("proposer", ""));
+  value.provenance.reason = json.value("reason", "");
+  if (const auto parent = json.find("parent"); parent != json.end())
+    parent->get_to(value.provenance.parent);
+  if (kind == Name(CandidateKind::kConfiguration))
+    value.what = json.value("configuration", Json::array()).get<Configuration>();
+  else if (kind == Name(CandidateKind::kSource))
+    value.what = SourceCandidate{json.at("kernel").get<RenderedKernel>()};
+  else if (kind == Name(CandidateKind::kPtx))
+    value.what = PtxCandidate{json.at("kernel").get<RenderedKernel>()};
+  else
+    Throw("unknown kind of candidate '" + kind + "'");
+}
+
+/// The fields of the candidate stand beside those of the trial.
+static void to_json(Json& json, const Trial& value) {
+  json = value.candidate;
+  NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(
+      ATUNNER_WRITE_FIELD, number, verdict, measurement, estimate, resources, binary, same_as,
+      memory_bytes, compile_seconds, judge_seconds, verify_seconds, timing_seconds, note))
+}
+static void from_json(const Json& json, Trial& value) {
+  json.get_to(value.candidate);
+  NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(
+      ATUNNER_READ_FIELD, number, verdict, measurement, estimate, resources, binary, same_as,
+      memory_bytes, compile_seconds, judge_seconds, verify_seconds, timing_seconds, note))
+}
 ATUNNER_FIELDS(Baseline, name, verdict, measurement, estimate, comparison, note)
 
 static void to_json(Json& json, const DeviceProfile& value) {
@@ -284,6 +331,11 @@ ATUNNER_JSON_TYPES(ATUNNER_DEFINE_JSON)
 #undef ATUNNER_DEFINE_JSON
 
 Digest KernelSpec::ContentDigest() const { return DigestOf(DumpJson(ToJson(*this))); }
+
+Digest RenderedKernel::ContentDigest() const {
+  const std::vector<std::string> fields = {source.ContentDigest().ToHex(), DumpJson(ToJson(plan))};
+  return DigestOf(fields);
+}
 
 Result<Json> ParseJson(std::string_view text, std::string_view where) {
   int depth = 0;

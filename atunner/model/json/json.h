@@ -14,6 +14,7 @@ using Json = nlohmann::ordered_json;
 struct ArgSpec;
 struct Baseline;
 struct Budget;
+struct Candidate;
 struct CompiledModule;
 struct Comparison;
 struct ConcretePlan;
@@ -38,11 +39,12 @@ Result<Json> ParseJson(std::string_view text, std::string_view where = "JSON");
 /// in a compiler's message) become U+FFFD, so that this never fails.
 std::string DumpJson(const Json& json, int indent = -1);
 
-#define ATUNNER_JSON_TYPES(X)                                                             \
-  X(ArgSpec)                                                                              \
-  X(Baseline)                                                                             \
-  X(Budget) X(CompiledModule) X(Comparison) X(Configuration) X(DeviceProfile) X(Estimate) \
-      X(KernelResources) X(KernelSpec) X(LaunchPlan) X(Measurement) X(ParameterSpace)     \
+#define ATUNNER_JSON_TYPES(X)                                                                \
+  X(ArgSpec)                                                                                 \
+  X(Baseline)                                                                                \
+  X(Budget)                                                                                  \
+  X(Candidate) X(CompiledModule) X(Comparison) X(Configuration) X(DeviceProfile) X(Estimate) \
+      X(KernelResources) X(KernelSpec) X(LaunchPlan) X(Measurement) X(ParameterSpace)        \
           X(RenderedKernel) X(SourceUnit) X(Trial) X(Verdict)
 
 #define ATUNNER_DECLARE_JSON(Type) Json ToJson(const Type& value);

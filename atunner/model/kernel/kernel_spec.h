@@ -66,6 +66,9 @@ struct Tolerance {
 struct RenderedKernel {
   SourceUnit source;
   LaunchPlan plan;
+
+  /// Hash of the source unit and of the plan as JSON.
+  Digest ContentDigest() const;
 };
 
 /// Where the right answer comes from.

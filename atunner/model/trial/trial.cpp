@@ -62,6 +62,12 @@ std::string Budget::ToString() const {
   return text.empty() ? "unlimited" : text;
 }
 
+const Configuration& Trial::configuration() const {
+  static const Configuration kNone;
+  const Configuration* values = candidate.configuration();
+  return values != nullptr ? *values : kNone;
+}
+
 std::optional<double> Trial::ObjectiveNs() const {
   return verdict.stands() ? TimeOf(measurement, estimate) : std::nullopt;
 }

@@ -1,4 +1,4 @@
-// One candidate's way through the house, as it is remembered.
+// The recorded result of one candidate: what was compiled, verified and timed.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "atunner/base/digest.h"
+#include "atunner/model/candidate/candidate.h"
 #include "atunner/model/kernel/compiled_module.h"
-#include "atunner/model/space/parameter_space.h"
 #include "atunner/model/trial/performance.h"
 #include "atunner/model/trial/verdict.h"
 
@@ -27,8 +27,7 @@ struct Budget {
 
 struct Trial {
   int64_t number = 0;  ///< 1, 2, … within the run
-  Configuration configuration;
-  std::string proposer;  ///< "default", "bayes", "random", …
+  Candidate candidate;
   Verdict verdict;
   std::optional<Measurement> measurement;  ///< correct and timed on the GPU
   std::optional<Estimate> estimate;        ///< correct and predicted
@@ -45,6 +44,9 @@ struct Trial {
   /// "same binary and launch as trial 12", "raced out after 3 samples", …
   std::string note;
 
+  /// The candidate's configuration; one without values when the candidate is a whole kernel.
+  const Configuration& configuration() const;
+  const std::string& proposer() const { return candidate.provenance.proposer; }
   /// The time the search minimises, ns: the measurement's median or the estimate; nullopt when the
   /// trial failed.
   std::optional<double> ObjectiveNs() const;

@@ -1,5 +1,5 @@
-// Two configurations may compile to the same binary with the same launches: what was found for one
-// holds for the other.
+// Two candidates may compile to the same binary with the same launches. The result of the first one
+// then holds for the second.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace atunner {
 
-class JudgedBefore {
+class KnownKernels {
  public:
   /// The number of the first candidate that runs the same code in the same launches, at the task's
   /// sizes and at every size it is checked at; `number`, this one's own, when there was none.

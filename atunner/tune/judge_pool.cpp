@@ -1,4 +1,4 @@
-#include "atunner/tune/judge_lanes.h"
+#include "atunner/tune/judge_pool.h"
 
 #include <algorithm>
 #include <chrono>
@@ -8,21 +8,21 @@ namespace {
 
 constexpr std::chrono::milliseconds kPoll{2};
 
-/// A deferred one is ready in the sense that only the caller can get on with it.
+/// A deferred result counts as done: it is computed when the caller takes it.
 bool IsDone(const std::future<Judged>& judged, std::chrono::milliseconds wait) {
   return judged.wait_for(wait) != std::future_status::timeout;
 }
 
 }  // namespace
 
-JudgeLanes::~JudgeLanes() {
+JudgePool::~JudgePool() {
   for (Busy& busy : busy_) {
     if (busy.judged.wait_for(std::chrono::seconds(0)) != std::future_status::deferred)
       busy.judged.wait();
   }
 }
 
-Status JudgeLanes::Begin(const JudgeTask& task) {
+Status JudgePool::Begin(const JudgeTask& task) {
   std::vector<std::future<Status>> begun;
   for (Judge* judge : judges_)
     begun.push_back(std::async(policy_, [judge, &task] { return judge->Begin(task); }));
@@ -34,25 +34,25 @@ Status JudgeLanes::Begin(const JudgeTask& task) {
   return first;
 }
 
-void JudgeLanes::Start(Assignment job, const JudgeOrder& order) {
-  size_t lane = 0;
-  const auto is_busy = [&](const Busy& busy) { return busy.lane == lane; };
-  while (std::ranges::any_of(busy_, is_busy)) ++lane;
-  const auto work = [this, lane, job = std::move(job), order] {
+void JudgePool::Start(Assignment job, const JudgeOrder& order) {
+  size_t free = 0;
+  const auto is_busy = [&](const Busy& busy) { return busy.judge == free; };
+  while (std::ranges::any_of(busy_, is_busy)) ++free;
+  const auto work = [this, free, job = std::move(job), order] {
     const double start = clock_.Now();
-    Result<JudgeAnswer> answer = judges_[lane]->Examine(*job.candidate, order);
+    Result<JudgeAnswer> answer = judges_[free]->Examine(*job.candidate, order);
     return Judged{job, std::move(answer), clock_.Now() - start};
   };
-  busy_.push_back({lane, std::async(policy_, work)});
+  busy_.push_back({free, std::async(policy_, work)});
 }
 
-bool JudgeLanes::IsReady(std::chrono::milliseconds patience) const {
+bool JudgePool::IsReady(std::chrono::milliseconds timeout) const {
   const auto is_done = [](const Busy& busy) { return IsDone(busy.judged, {}); };
   if (busy_.empty() || std::ranges::any_of(busy_, is_done)) return !busy_.empty();
-  return IsDone(busy_.front().judged, patience) || std::ranges::any_of(busy_, is_done);
+  return IsDone(busy_.front().judged, timeout) || std::ranges::any_of(busy_, is_done);
 }
 
-Judged JudgeLanes::Take() {
+Judged JudgePool::Take() {
   while (true) {
     for (auto busy = busy_.begin(); busy != busy_.end(); ++busy) {
       if (!IsDone(busy->judged, kPoll)) continue;

@@ -1,4 +1,4 @@
-// Several judges at work at once: one per GPU.
+// A pool of judges that work at the same time: one per device.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,11 @@
 
 namespace atunner {
 
-/// A trial on its way to a judge.
+/// A trial that waits for its result.
 struct Assignment {
   Trial trial;
   std::shared_ptr<const CandidateKernel> candidate;
-  bool again = false;  ///< it has been judged, and is measured once more
+  bool remeasured = false;  ///< it has a result and is measured once more
 };
 
 struct Judged {
@@ -26,33 +26,33 @@ struct Judged {
   double seconds = 0;  ///< in the judge
 };
 
-/// Each judge works in a thread of its own while candidates last; with one, and in order,
-/// everything happens in the caller's thread, in Take.
-class JudgeLanes {
+/// Each judge examines one candidate at a time, in a thread of its own. With one judge and
+/// `in_order` there are no threads: the caller's thread does the work, in Take().
+class JudgePool {
  public:
-  JudgeLanes(std::vector<Judge*> judges, const Clock& clock, bool in_order)
+  JudgePool(std::vector<Judge*> judges, const Clock& clock, bool in_order)
       : judges_(std::move(judges)),
         clock_(clock),
         policy_(in_order && judges_.size() == 1 ? std::launch::deferred : std::launch::async) {}
-  ~JudgeLanes();
-  JudgeLanes(const JudgeLanes&) = delete;
-  JudgeLanes& operator=(const JudgeLanes&) = delete;
+  ~JudgePool();
+  JudgePool(const JudgePool&) = delete;
+  JudgePool& operator=(const JudgePool&) = delete;
 
   size_t count() const { return judges_.size(); }
-  /// On every judge; the first error.
+  /// Begins the task on every judge. Returns the first error.
   Status Begin(const JudgeTask& task);
   bool HasFree() const { return busy_.size() < judges_.size(); }
   size_t busy() const { return busy_.size(); }
   /// HasFree() must hold.
   void Start(Assignment job, const JudgeOrder& order);
-  /// Whether Take would not wait; looks for up to `patience`.
-  bool IsReady(std::chrono::milliseconds patience = {}) const;
-  /// The one that is ready first; busy() must not be 0.
+  /// True when Take() would not wait; waits up to `timeout` for that.
+  bool IsReady(std::chrono::milliseconds timeout = {}) const;
+  /// The first result that is ready; busy() must not be 0.
   Judged Take();
 
  private:
   struct Busy {
-    size_t lane = 0;
+    size_t judge = 0;  ///< index in judges_
     std::future<Judged> judged;
   };
 

@@ -1,4 +1,4 @@
-#include "atunner/tune/judged_before.h"
+#include "atunner/tune/known_kernels.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ std::string Text(const ConcreteArg& arg) {
   return text;
 }
 
-/// Everything that the device is told, apart from the code.
+/// Appends all launch parameters of the plan.
 void Append(const ConcretePlan& plan, std::vector<std::string>& fields) {
   for (const ConcreteWorkspace& workspace : plan.workspaces)
     fields.push_back(fmt::format("workspace {} {}", workspace.name, workspace.bytes));
@@ -31,14 +31,14 @@ void Append(const ConcretePlan& plan, std::vector<std::string>& fields) {
 
 }  // namespace
 
-int64_t JudgedBefore::FirstOf(const CandidateKernel& candidate, const KernelSpec& spec,
+int64_t KnownKernels::FirstOf(const CandidateKernel& candidate, const KernelSpec& spec,
                               int64_t number) {
   std::vector<std::string> fields = {candidate.module.binary.ToHex()};
   std::vector<Dims> sizes = candidate.check_dims;
   sizes.push_back(spec.dims);
   for (const Dims& dims : sizes) {
     const auto plan = Resolve(candidate.plan, dims, spec.attributes);
-    if (!plan) return number;  // the judge will say what is wrong with it
+    if (!plan) return number;  // the judge reports what is wrong with the plan
     fields.push_back(ToString(dims));
     Append(*plan, fields);
   }
