@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <set>
+#include <string>
 
 #include "atunner/model/expr/expr_program.h"
+#include "atunner/search/space/level_order.h"
+#include "atunner/search/space/state_table.h"
 
 namespace atunner {
 namespace {
@@ -37,116 +39,49 @@ void SplitConjunction(const Expr::Node& node, std::vector<Expr::Node>& parts) {
   parts.push_back(node);
 }
 
-/// Variables of each condition, as parameter numbers.
+/// Appends the parameters with several values, each once, in the order in which the expression names
+/// them.
 void CollectParameters(const Expr::Node& node, const ParameterSpace& space,
-                       std::set<size_t>& found) {
+                       std::vector<size_t>& found) {
   if (node.kind == Expr::Node::Kind::kName) {
     const int at = space.Find(node.name);
-    if (at >= 0 && space.parameters[static_cast<size_t>(at)].values.size() > 1)
-      found.insert(static_cast<size_t>(at));
+    const auto p = static_cast<size_t>(at);
+    if (at >= 0 && space.parameters[p].values.size() > 1 &&
+        std::ranges::find(found, p) == found.end())
+      found.push_back(p);
   }
   for (const Expr::Node& child : node.children) CollectParameters(child, space, found);
 }
 
-/// Parameters level by level: always the condition next that costs the fewest new combinations, so
-/// that as much as possible is ruled out early and groups that share no condition stay apart.
-std::vector<size_t> ChooseOrder(const ParameterSpace& space,
-                                const std::vector<std::set<size_t>>& uses) {
-  std::vector<size_t> order;
-  std::vector<bool> placed(space.parameters.size(), false);
-  std::vector<bool> done(uses.size(), false);
-  for (size_t step = 0; step < uses.size(); ++step) {
-    size_t best = uses.size();
-    std::pair<bool, double> least{true, INFINITY};
-    for (size_t c = 0; c < uses.size(); ++c) {
-      if (done[c]) continue;
-      double combinations = 1;
-      bool touches = order.empty();
-      for (size_t p : uses[c]) {
-        if (placed[p])
-          touches = true;
-        else
-          combinations *= static_cast<double>(space.parameters[p].values.size());
-      }
-      if (std::pair(!touches, combinations) < least) {
-        least = {!touches, combinations};
-        best = c;
-      }
-    }
-    if (best == uses.size())
-      best = static_cast<size_t>(std::ranges::find(done, false) - done.begin());
-    done[best] = true;
-    for (size_t p : uses[best]) {
-      if (!placed[p]) order.push_back(p);
-      placed[p] = true;
-    }
-  }
-  for (size_t p = 0; p < placed.size(); ++p) {
-    if (!placed[p]) order.push_back(p);
-  }
-  return order;
+/// The order in which the parameters of one condition become levels.
+enum class WithinCondition { kAsListed, kAsNamed };
+
+std::string TooLarge(const std::string& parameter, size_t level, size_t levels, size_t states) {
+  return "parameter '" + parameter + "', " + std::to_string(level + 1) + " of " +
+         std::to_string(levels) + " in the order of construction, after " +
+         std::to_string(states) + " different states of the constraints";
 }
-
-/// Distinct states of one level, as rows of cells.
-class StateTable {
- public:
-  explicit StateTable(size_t width) : width_(width), slots_(1024, kNone) {}
-  size_t count() const { return count_; }
-  std::span<const Cell> Row(size_t i) const {
-    return std::span(cells_).subspan(i * width_, width_);
-  }
-
-  uint32_t IdOf(std::span<const Cell> row) {
-    uint64_t hash = 0x9e3779b97f4a7c15ull;
-    for (const Cell& cell : row) {
-      hash = (hash ^ static_cast<uint64_t>(cell.integer)) * 0xff51afd7ed558ccdull +
-             static_cast<uint64_t>(cell.kind);
-      hash ^= hash >> 32;
-    }
-    if (2 * (count_ + 1) > slots_.size()) Grow();
-    size_t at = hash & (slots_.size() - 1);
-    for (; slots_[at] != kNone; at = (at + 1) & (slots_.size() - 1)) {
-      if (hashes_[slots_[at]] == hash && std::ranges::equal(Row(slots_[at]), row))
-        return slots_[at];
-    }
-    slots_[at] = static_cast<uint32_t>(count_++);
-    hashes_.push_back(hash);
-    cells_.insert(cells_.end(), row.begin(), row.end());
-    return slots_[at];
-  }
-
- private:
-  static constexpr uint32_t kNone = ~0u;
-  void Grow() {
-    slots_.assign(slots_.size() * 4, kNone);
-    for (size_t i = 0; i < count_; ++i) {
-      size_t at = hashes_[i] & (slots_.size() - 1);
-      while (slots_[at] != kNone) at = (at + 1) & (slots_.size() - 1);
-      slots_[at] = static_cast<uint32_t>(i);
-    }
-  }
-
-  size_t width_;
-  size_t count_ = 0;
-  std::vector<Cell> cells_;
-  std::vector<uint64_t> hashes_;
-  std::vector<uint32_t> slots_;
-};
 
 class Builder {
  public:
   Builder(const ParameterSpace& space, std::span<const Constraint> constraints, const Dims& dims,
-          size_t most_edges)
-      : space_(space), constraints_(constraints), dims_(dims), most_edges_(most_edges) {}
+          const BuildLimits& limits, WithinCondition order = WithinCondition::kAsListed)
+      : space_(space),
+        constraints_(constraints),
+        dims_(dims),
+        limits_(limits),
+        within_condition_(order) {}
+
+  bool exceeded_limits() const { return exceeded_limits_; }
 
   /// `skip` marks constraints to leave out.
   Result<DecisionDiagram> Run(const std::vector<bool>& skip) {
     ATUNNER_RETURN_IF_ERROR(Compile(skip));
-    Schedule();
+    order_ = ChooseLevelOrder(space_, uses_);
+    AssignLevels();
     std::vector<DecisionDiagram::Level> levels;
     StateTable states(1);
-    // The first cell of a state says which constraint could not be computed: 0 none, else its
-    // number + 1.
+    // The first cell of a state is the number + 1 of a constraint that could not be computed, or 0.
     if (const auto start = StartState()) states.IdOf(std::span(&*start, 1));
     std::vector<CellId> live;
     for (size_t l = 0; l < order_.size(); ++l) {
@@ -175,42 +110,39 @@ class Builder {
     }
     for (const auto& [name, extent] : dims_) program_.Bind(name, extent);
     for (size_t c = 0; c < constraints_.size(); ++c) {
-      if (skip[c]) continue;
-      std::vector<Expr::Node> parts;
-      SplitConjunction(constraints_[c].condition.root(), parts);
-      for (const Expr::Node& part : parts) {
-        auto cell = program_.Add(part);
-        if (!cell) {
-          cell.error().where = "constraint '" + constraints_[c].condition.text() + "'";
-          return std::unexpected(cell.error());
-        }
-        conditions_.push_back({*cell, c, 0});
-        CollectParameters(part, space_, uses_.emplace_back());
-      }
+      if (!skip[c]) ATUNNER_RETURN_IF_ERROR(CompileConstraint(c));
     }
     return {};
   }
 
-  /// Which level computes which cell, and which cells outlive it.
-  void Schedule() {
-    order_ = ChooseOrder(space_, uses_);
+  Status CompileConstraint(size_t c) {
+    std::vector<Expr::Node> parts;
+    SplitConjunction(constraints_[c].condition.root(), parts);
+    for (const Expr::Node& part : parts) {
+      auto cell = program_.Add(part);
+      if (!cell) {
+        cell.error().where = "constraint '" + constraints_[c].condition.text() + "'";
+        return std::unexpected(cell.error());
+      }
+      conditions_.push_back({*cell, c, 0});
+      std::vector<size_t>& parameters = uses_.emplace_back();
+      CollectParameters(part, space_, parameters);
+      if (within_condition_ == WithinCondition::kAsListed) std::ranges::sort(parameters);
+    }
+    return {};
+  }
+
+  /// Decides at which level each cell is computed and each condition tested, and which cells are
+  /// live behind each level.
+  void AssignLevels() {
     cells_ = program_.initial_cells();
     std::vector<size_t> level_of(cells_.size(), 0);  // 0: constant; l + 1: computed at level l
+    std::vector<size_t> last_use(cells_.size(), 0);
     for (size_t l = 0; l < order_.size(); ++l) {
       const Parameter& parameter = space_.parameters[order_[l]];
       if (parameter.values.size() > 1) level_of[program_.Variable(parameter.name)] = l + 1;
     }
-    run_.resize(order_.size());
-    std::vector<size_t> last_use(cells_.size(), 0);
-    for (const auto& instruction : program_.instructions()) {
-      size_t level = 0;
-      for (CellId operand : {instruction.a, instruction.b, instruction.c})
-        level = std::max(level, level_of[operand]);
-      level_of[instruction.to] = level;
-      for (CellId operand : {instruction.a, instruction.b, instruction.c})
-        last_use[operand] = std::max(last_use[operand], level);
-      run_[level - 1].push_back(instruction);
-    }
+    AssignInstructions(level_of, last_use);
     tests_.resize(order_.size() + 1);
     for (Condition& condition : conditions_) {
       condition.level = level_of[condition.cell];
@@ -224,6 +156,19 @@ class Builder {
     for (const Parameter& parameter : space_.parameters) {
       std::vector<Cell>& cells = values_.emplace_back();
       for (const Value& value : parameter.values) cells.push_back(program_.CellOf(value));
+    }
+  }
+
+  void AssignInstructions(std::vector<size_t>& level_of, std::vector<size_t>& last_use) {
+    run_.resize(order_.size());
+    for (const auto& instruction : program_.instructions()) {
+      size_t level = 0;
+      for (CellId operand : {instruction.a, instruction.b, instruction.c})
+        level = std::max(level, level_of[operand]);
+      level_of[instruction.to] = level;
+      for (CellId operand : {instruction.a, instruction.b, instruction.c})
+        last_use[operand] = std::max(last_use[operand], level);
+      run_[level - 1].push_back(instruction);
     }
   }
 
@@ -259,14 +204,21 @@ class Builder {
         level.edges.push_back({0, next.IdOf(row), static_cast<uint16_t>(v)});
       }
       edges_ += level.edges.size() - level.first_edge.back();
-      if (edges_ > most_edges_)
-        return Fail(ErrorCode::kInvalidInput,
-                    "the constraints tie too many values together to number what is valid",
-                    "parameter '" + space_.parameters[order_[l]].name + "'",
-                    "add constraints or remove values");
+      steps_ += values.size();
+      ATUNNER_RETURN_IF_ERROR(CheckLimits(l, next.count(), row.size()));
     }
+    cells_stored_ += next.count() * row.size();
     level.first_edge.push_back(static_cast<uint32_t>(level.edges.size()));
     return {};
+  }
+
+  Status CheckLimits(size_t level, size_t states, size_t width) {
+    exceeded_limits_ = edges_ > limits_.edges || steps_ > limits_.steps ||
+                       cells_stored_ + states * width > limits_.cells;
+    if (!exceeded_limits_) return {};
+    return Invalid("the constraints tie too many values together to number what is valid",
+                   TooLarge(space_.parameters[order_[level]].name, level, order_.size(), states),
+                   "add constraints or remove values");
   }
 
   bool Passes(size_t l, Cell& flag) {
@@ -290,11 +242,15 @@ class Builder {
   const ParameterSpace& space_;
   std::span<const Constraint> constraints_;
   const Dims& dims_;
-  size_t most_edges_;
+  const BuildLimits& limits_;
+  WithinCondition within_condition_;
+  bool exceeded_limits_ = false;
   size_t edges_ = 0;
+  size_t steps_ = 0;
+  size_t cells_stored_ = 0;  ///< in the states of complete levels
   ExprProgram program_;
   std::vector<Condition> conditions_;
-  std::vector<std::set<size_t>> uses_;
+  std::vector<std::vector<size_t>> uses_;  ///< parameters of each condition
   std::vector<size_t> order_;
   std::vector<std::vector<ExprProgram::Instruction>> run_;
   std::vector<std::vector<Condition>> tests_;
@@ -304,13 +260,13 @@ class Builder {
 };
 
 /// Leaves out one constraint after another for as long as the rest still contradicts itself.
-std::unexpected<Error> NameCulprits(const ParameterSpace& space,
-                                    std::span<const Constraint> constraints, const Dims& dims,
-                                    size_t most_edges) {
+std::unexpected<Error> NameContradiction(const ParameterSpace& space,
+                                         std::span<const Constraint> constraints, const Dims& dims,
+                                         const BuildLimits& limits) {
   std::vector<bool> skip(constraints.size(), false);
   for (size_t c = 0; c < skip.size(); ++c) {
     skip[c] = true;
-    const auto rest = Builder(space, constraints, dims, most_edges).Run(skip);
+    const auto rest = Builder(space, constraints, dims, limits).Run(skip);
     if (!rest || rest->size() > 0) skip[c] = false;
   }
   std::string names;
@@ -325,14 +281,30 @@ std::unexpected<Error> NameCulprits(const ParameterSpace& space,
                      : "these contradict each other: widen one of them or the values they use");
 }
 
+/// Limits for one of several attempts.
+BuildLimits Fraction(const BuildLimits& limits, size_t parts) {
+  return {limits.edges / parts, limits.cells / parts, limits.steps / parts};
+}
+
 }  // namespace
 
 Result<DecisionDiagram> BuildDiagram(const ParameterSpace& space, const Dims& dims,
-                                     size_t most_edges) {
+                                     const BuildLimits& limits) {
   ATUNNER_TRY(const std::vector<Constraint> constraints, space.AllConstraints());
   const std::vector<bool> none(constraints.size(), false);
-  auto diagram = Builder(space, constraints, dims, most_edges).Run(none);
-  if (diagram && diagram->size() == 0) return NameCulprits(space, constraints, dims, most_edges);
+  const BuildLimits tenth = Fraction(limits, 10);
+  // Sums and products have few states when their parameters become levels in the order in which the
+  // expression names them. That is tried when the usual order turns out to be expensive.
+  Builder first(space, constraints, dims, tenth);
+  auto diagram = first.Run(none);
+  if (first.exceeded_limits()) {
+    Builder second(space, constraints, dims, tenth, WithinCondition::kAsNamed);
+    diagram = second.Run(none);
+    if (second.exceeded_limits())
+      diagram = Builder(space, constraints, dims, limits).Run(none);
+  }
+  if (diagram && diagram->size() == 0)
+    return NameContradiction(space, constraints, dims, tenth);
   return diagram;
 }
 

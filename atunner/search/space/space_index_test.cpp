@@ -343,8 +343,44 @@ TEST(SpaceIndex, TooTangledASpaceIsRefused) {
     sum += " + p" + std::to_string(p) + " * " + std::to_string(13 * p + 1) + " ** 2";
   }
   const ParameterSpace space = SpaceOf(parameters, {(sum + " != 7").c_str()});
-  EXPECT_THAT(BuildDiagram(space, {}, 100'000).error().ToString(),
+  EXPECT_THAT(BuildDiagram(space, {}, {.edges = 100'000}).error().ToString(),
               HasSubstr("tie too many values together"));
+}
+
+/// 19^16 combinations, 3e20. The sum names the parameters in another order than the space lists them.
+TEST(SpaceIndex, ASumInAnyOrderIsBuiltAtOnce) {
+  std::vector<Parameter> parameters;
+  std::string listed, reversed;
+  for (int p = 0; p < 16; ++p) {
+    const std::string name = "p" + std::to_string(p);
+    parameters.push_back({name, Range(1, 19), ""});
+    listed += (p > 0 ? " + " : "") + name;
+    reversed = name + (p > 0 ? " + " : "") + reversed;
+  }
+  const auto a = SpaceIndex::Build(SpaceOf(parameters, {(listed + " <= 100").c_str()}), {});
+  const auto b = SpaceIndex::Build(SpaceOf(parameters, {(reversed + " <= 100").c_str()}), {});
+  ASSERT_TRUE(a && b);
+  EXPECT_EQ(a->size(), b->size());
+  EXPECT_LT(b->diagram().edge_count(), 100'000u);
+}
+
+/// Whatever limit ends it: one message that names the parameter and the states.
+TEST(SpaceIndex, EachLimitOfTheConstructionHasAClearMessage) {
+  std::vector<Parameter> parameters;
+  std::string sum = "0";
+  for (int p = 0; p < 12; ++p) {
+    parameters.push_back({"p" + std::to_string(p), Range(1, 12), ""});
+    sum += " + p" + std::to_string(p) + " * " + std::to_string(13 * p + 1) + " ** 2";
+  }
+  const ParameterSpace space = SpaceOf(parameters, {(sum + " == 7").c_str()});
+  for (const BuildLimits& limits : {BuildLimits{.edges = 20'000}, BuildLimits{.cells = 20'000},
+                                    BuildLimits{.steps = 20'000}}) {
+    const auto diagram = BuildDiagram(space, {}, limits);
+    ASSERT_FALSE(diagram);
+    EXPECT_THAT(diagram.error().ToString(),
+                AllOf(HasSubstr("tie too many values together"), HasSubstr("parameter 'p"),
+                      HasSubstr("different states")));
+  }
 }
 
 TEST(SpaceIndex, FromListHoldsExactlyTheList) {
