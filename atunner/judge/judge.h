@@ -1,5 +1,6 @@
-// One candidate in, its verdict and its time out. What a caller sees is the same whether the judge
-// works in this process or in a runner that may be killed and started again.
+// The interface of judges: a compiled candidate in, its verdict and its time out. A caller sees the
+// same whether the judge works in this process or in a runner that may be killed and restarted.
+// Candidates that are not compiled yet go through candidate_compiler.h.
 #pragma once
 
 #include <memory>
@@ -13,17 +14,17 @@
 
 namespace atunner {
 
-/// What to do with a candidate beyond verifying it.
+/// How to examine a candidate, beyond verifying it.
 struct JudgeOrder {
   bool time = true;       ///< measure or predict when correct
   bool thorough = false;  ///< final samples instead of screening samples
-  bool energy = false;    ///< the energy of a run as well
-  /// The task's own plain kernel, from whose errors the budgets come
+  bool energy = false;    ///< measure or predict the energy of a run too
+  /// The candidate is the task's plain kernel, from whose errors the error budgets are derived.
   bool plain = false;
   std::optional<double> incumbent_ns;  ///< race against it
   uint64_t seed = 1;                   ///< inputs of verification and timing
-  /// After so long further inputs of a size that was examined are left out (Verifier::Verify).
-  std::optional<double> patience_seconds = {};
+  /// After this time further inputs of a size that was examined are left out (Verifier::Verify).
+  std::optional<double> time_limit_seconds = {};
 };
 
 struct JudgeAnswer {
@@ -31,7 +32,7 @@ struct JudgeAnswer {
   std::optional<Measurement> measurement;
   std::optional<Estimate> estimate;
   std::string note;
-  double verify_seconds = 0;  ///< how long the judge was at it
+  double verify_seconds = 0;  ///< time in the verifier
   double timing_seconds = 0;
 };
 
@@ -45,7 +46,7 @@ struct JudgeTask {
 class Judge {
  public:
   virtual ~Judge() = default;
-  /// Must come first; replaces an earlier task.
+  /// Must be called first; replaces an earlier task.
   virtual Status Begin(const JudgeTask& task) = 0;
   virtual Result<JudgeAnswer> Examine(const CandidateKernel& candidate,
                                       const JudgeOrder& order) = 0;

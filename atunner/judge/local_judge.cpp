@@ -69,8 +69,8 @@ Result<JudgeAnswer> LocalJudge::Examine(const CandidateKernel& candidate, const 
   ATUNNER_TRY(auto verified,
               verifier->Verify(std::make_shared<const CandidateKernel>(candidate),
                                order.plain ? VerifyLevel::kBaseline : VerifyLevel::kComplete,
-                               // what is timed is proven whole
-                               order.time ? std::nullopt : order.patience_seconds));
+                               // a kernel that is timed is verified completely
+                               order.time ? std::nullopt : order.time_limit_seconds));
   const double proven = SystemClock().Now();
   answer.verify_seconds = proven - start;
   if (const Verdict* refused = std::get_if<Verdict>(&verified)) {

@@ -1,4 +1,4 @@
-// The judge at work in this process, over one device.
+// The judge that works in this process, with one device.
 #pragma once
 
 #include <memory>
@@ -15,8 +15,8 @@ namespace atunner {
 /// the judge.
 class LocalJudge : public Judge {
  public:
-  /// `timed` and `predicting` are the same object as `device`, or null: they say what the device
-  /// can do.
+  /// `timed` and `predicting` are the same object as `device`, or null when the device cannot do
+  /// that.
   LocalJudge(Device& device, TimedDevice* timed, PredictingDevice* predicting, Compiler& compiler)
       : device_(device), timed_(timed), predicting_(predicting), compiler_(compiler) {}
 
@@ -29,8 +29,8 @@ class LocalJudge : public Judge {
 
  private:
   Result<std::unique_ptr<Verifier>> MakeVerifier(uint64_t seed) const;
-  /// The session's verifier; another one for another seed, so that a re-verification sees inputs
-  /// nobody saw before.
+  /// The session's verifier. Another seed gets a new one, so that a re-verification uses new
+  /// inputs.
   Result<Verifier*> VerifierFor(uint64_t seed);
   Result<std::unique_ptr<TimedKernel>> Prove(Verifier& verifier, const CandidateKernel& candidate,
                                              VerifyLevel level);

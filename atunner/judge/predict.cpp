@@ -9,9 +9,9 @@
 namespace atunner {
 namespace {
 
-// prime: rows do not repeat in step with the tile
+// A prime number, so that the tile does not repeat in step with the rows.
 constexpr size_t kTileElements = 65521;
-// beyond it memory stays zero pages that cost nothing
+// Memory beyond this size stays zero, in pages that cost nothing.
 constexpr uint64_t kFilledBytes = uint64_t{512} << 20;
 
 Status FillByTiles(PredictingDevice& device, const TaskBuffers::Tensor& tensor) {
@@ -61,9 +61,9 @@ void Merge(Estimate& total, const Estimate& step) {
   }
 }
 
-/// Share of the board's most power that it takes with its clocks up and nothing to do, and what
-/// full execution units and full DRAM add: near what published measurements of data-centre GPUs
-/// show. Not calibrated: it orders candidates by time, traffic and busy units.
+/// Shares of the board's maximum power: idle at full clocks, and the additions for fully used
+/// execution units and DRAM. They are close to published measurements of data-centre GPUs and not
+/// calibrated; they serve to order candidates by time, traffic and utilisation.
 constexpr double kIdlePower = 0.3;
 constexpr double kExecutionPower = 0.4;
 constexpr double kDramPower = 0.3;
@@ -79,9 +79,8 @@ double PredictEnergy(const Estimate& estimate, const DeviceProfile& profile) {
   return profile.tdp_watts * power * estimate.time_ns * 1e-9;
 }
 
-/// Steps that prepare what later ones read run in full where that is cheap: a later one may decide
-/// by what it finds. Of a product only the sampled blocks leave results; elsewhere there are the
-/// zeros of fresh memory.
+/// Runs the step on all blocks where that is cheap, because a later step may branch on its results.
+/// Of an expensive step only the sampled blocks have left results; the rest of its output is zero.
 Status Prepare(PredictingDevice& device, LoadedModule& module, const BoundStep& step,
                const Prediction& prediction) {
   constexpr uint64_t kMostThreads = uint64_t{1} << 20;
@@ -135,7 +134,7 @@ Result<Estimate> PredictPlan(PredictingDevice& device, const KernelSpec& spec,
       ATUNNER_RETURN_IF_ERROR(Prepare(device, module, step, prediction));
     Merge(total, estimate);
     total.device = estimate.device;
-    // the longest step says what limits and how full the machine is
+    // limiter and occupancy are those of the longest step
     if (estimate.time_ns > longest) {
       longest = estimate.time_ns;
       total.limiter = estimate.limiter;

@@ -1,4 +1,4 @@
-// A whole plan's predicted time at the task's own size, from the virtual GPU.
+// The predicted time of a whole launch plan at the task's own size, from the virtual GPU.
 #pragma once
 
 #include "atunner/device/device.h"

@@ -11,11 +11,11 @@
 namespace atunner {
 namespace {
 
-// ---- messages: JSON both ways; behind a request's a zero byte and the cubins, each with its
-// length
-// -------------------
-/// A request on its way. Of tens of kilobytes of cubin as base64 in JSON, writing and reading take
-/// longer than many a kernel's judgement.
+// Messages are JSON in both directions. A request is followed by a zero byte and the cubins, each
+// with its length.
+
+/// A request to be sent. Tens of kilobytes of cubin are not put into the JSON as base64: encoding
+/// and decoding them would take longer than judging many a kernel.
 struct Request {
   Json json;
   std::string cubins;
@@ -154,7 +154,7 @@ Result<Json> Serve(Judge& judge, const Json& request, std::string_view cubins) {
     order.plain = request.value("plain", false);
     if (request.contains("incumbent_ns"))
       order.incumbent_ns = request["incumbent_ns"].get<double>();
-    if (request.contains("patience")) order.patience_seconds = request["patience"].get<double>();
+    if (request.contains("patience")) order.time_limit_seconds = request["patience"].get<double>();
     ATUNNER_TRY(const JudgeAnswer answer, judge.Examine(candidate, order));
     return Encode(answer);
   }
@@ -170,8 +170,7 @@ Result<Json> Serve(Judge& judge, const Json& request, std::string_view cubins) {
   return ToJson(vendor);
 }
 
-/// A fault on a real GPU poisons the context: nothing that comes after can be trusted, so the
-/// runner is replaced.
+/// A fault on a real GPU makes the CUDA context unusable, so the runner is replaced.
 bool LosesTheContext(VerdictKind kind) {
   return kind == VerdictKind::kCrash || kind == VerdictKind::kOutOfBounds ||
          kind == VerdictKind::kDeadlock || kind == VerdictKind::kTimeout;
@@ -249,7 +248,7 @@ Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate,
                    {"seed", order.seed}},
                   {}};
   if (order.incumbent_ns) request.json["incumbent_ns"] = *order.incumbent_ns;
-  if (order.patience_seconds) request.json["patience"] = *order.patience_seconds;
+  if (order.time_limit_seconds) request.json["patience"] = *order.time_limit_seconds;
   request.Add("candidate", candidate, options_.binary_only);
   auto reply = Call(request.Text(), options_.examine_timeout_seconds);
   if (reply) {

@@ -1,5 +1,5 @@
-// The judge in a process of its own: what a candidate crashes, hangs or corrupts is killed and
-// started again.
+// The judge in a process of its own. When a candidate crashes, hangs or corrupts the process, it is
+// killed and started again.
 #pragma once
 
 #include <functional>
@@ -14,13 +14,13 @@ struct RunnerOptions {
   WorkerOptions worker;
   double begin_timeout_seconds = 300;    ///< references of a large task are computed here
   double examine_timeout_seconds = 120;  ///< one candidate
-  bool binary_only = false;              ///< a real device takes the cubin: its PTX need not travel
-  /// A task begins in the last one's process: where no candidate is a stranger's
+  bool binary_only = false;              ///< send the cubin alone: a real device needs no PTX
+  /// Keep the process when a new task begins. For candidates that are trusted.
   bool one_for_all_tasks = false;
 };
 
-/// Speaks to a runner; starts it when needed. A death while a candidate is examined becomes that
-/// candidate's verdict.
+/// Sends requests to a runner, which it starts when needed. When the runner dies while it examines
+/// a candidate, that is the candidate's verdict.
 class RunnerJudge : public Judge {
  public:
   explicit RunnerJudge(RunnerOptions options) : options_(std::move(options)) {}

@@ -79,8 +79,8 @@ class ScriptedJudge : public Judge {
                   std::to_string(order.seed) + (order.time ? " time" : "") +
                   (order.thorough ? " thorough" : "") +
                   (order.incumbent_ns ? " against " + std::to_string(*order.incumbent_ns) : "") +
-                  (order.patience_seconds ? " for " + std::to_string(*order.patience_seconds)
-                                          : "") +
+                  (order.time_limit_seconds ? " for " + std::to_string(*order.time_limit_seconds)
+                                            : "") +
                   " " + std::to_string(candidate.module.cubin.size()) + " " +
                   std::to_string(candidate.check_dims.size()) + " pid " + std::to_string(getpid());
     return answer;
@@ -151,7 +151,7 @@ TEST_F(RunnerJudgeTest, OrderAndCandidateArriveWhole) {
                                                 .thorough = true,
                                                 .incumbent_ns = 2.5,
                                                 .seed = std::numeric_limits<uint64_t>::max(),
-                                                .patience_seconds = 1.5});
+                                                .time_limit_seconds = 1.5});
   ASSERT_TRUE(answer) << answer.error().ToString();
   EXPECT_THAT(
       answer->note,

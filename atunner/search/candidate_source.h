@@ -1,5 +1,5 @@
-// Where a tuning session gets its candidates from: a search over a schedule template, a list that a
-// user wrote, a program that rewrites kernels. All are asked and told in the same way.
+// The sources of a tuning session's candidates: a search over a schedule template, a list that a
+// user wrote, a program that rewrites kernels. All are used in the same way, by ask and tell.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace atunner {
 
-/// What became of a candidate.
+/// The result of a candidate.
 struct CandidateResult {
   Candidate candidate;
   std::optional<double> objective;  ///< the run's first objective; nullopt: it failed

@@ -1,4 +1,5 @@
-// Choosing the next candidates. A searcher knows no device: it is asked, and it is told.
+// The interface of search strategies, by ask and tell: a searcher proposes configurations, and gets
+// their results. It knows no device and no compiler.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +27,13 @@ class Searcher {
  public:
   virtual ~Searcher() = default;
   virtual std::string_view name() const = 0;
-  /// False: asks for the same whatever it is told.
+  /// False when results do not change what it proposes.
   virtual bool learns() const { return true; }
-  /// Up to `n` configurations that were neither asked nor told before; fewer when the space is
-  /// exhausted.
+  /// Up to `n` configurations that were neither proposed nor observed before; fewer when the space
+  /// is exhausted.
   virtual std::vector<Configuration> Ask(size_t n) = 0;
-  /// In any order; what was never asked is welcome (resume, warm start); duplicates do no harm. A
-  /// second result of a configuration counts when it is better known than the first.
+  /// Results may come in any order, also for configurations that were not proposed (a resumed run).
+  /// A second result of a configuration replaces the first when its relative error is smaller.
   virtual void Tell(const Observation& observation) = 0;
 };
 
@@ -41,14 +42,14 @@ struct Policy;
 
 struct SearchOptions {
   uint64_t seed = 1;
-  std::optional<Configuration> first;  ///< asked before anything else
-  /// A rough cost: what it says is the cheapest comes first, and it is believed as `prior` is;
-  /// nullopt = unknown.
+  std::optional<Configuration> first;  ///< proposed before anything else
+  /// A rough cost model: the cheapest configurations are proposed early, and the model is part of
+  /// the prior. nullopt: unknown.
   std::function<std::optional<double>(const Configuration&)> cost;
-  size_t objectives = 1;  ///< of several a front is looked for (pareto.h)
-  /// What earlier runs found (prior.h); nullptr: nothing is known
+  size_t objectives = 1;  ///< with several a Pareto front is looked for (pareto.h)
+  /// The prior from earlier runs (prior.h); nullptr: there is none.
   std::shared_ptr<const Prior> prior = nullptr;
-  /// Of the strategy `ppo` (ppo.h); nullptr: the one that is built in
+  /// The policy for the strategy `ppo` (ppo.h); nullptr: the one that is built in.
   std::shared_ptr<const Policy> policy = nullptr;
 };
 

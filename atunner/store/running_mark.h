@@ -1,5 +1,5 @@
-// Who works on a run: a locked file beside the store, which the system unlocks however its process
-// ends.
+// A mark that a process works on a run: a locked file beside the store. The system unlocks it
+// however the process ends.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace atunner {
 
-/// Several processes may hold a run's mark at once. Where it cannot be made (a folder that is
-/// read-only) there is none.
+/// Several processes may hold the mark of a run at once. In a read-only folder no mark can be made,
+/// and the run counts as interrupted.
 class RunningMark {
  public:
   RunningMark(const Path& store, const std::string& run);
@@ -19,7 +19,7 @@ class RunningMark {
   RunningMark& operator=(RunningMark&&) = delete;
 
   static bool IsHeld(const Path& store, const std::string& run);
-  /// Of a run that came to its end, or is no more.
+  /// Removes the file, when the run has ended or was deleted.
   static void Remove(const Path& store, const std::string& run);
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMostKept = 12;
 constexpr double kKnownWell = 0.0015;  // relative standard error
-constexpr size_t kMostSamples = 240;   // what still scatters then will go on to
+constexpr size_t kMostSamples = 240;   // more samples will not reduce the error
 
 const Trial& TrialOf(const std::vector<Trial>& trials, int64_t number) {
   return trials[static_cast<size_t>(number - 1)];

@@ -1,4 +1,4 @@
-// What a device does that has nothing new to judge: it measures those again that may be the best.
+// The fastest kernels of a session. A device that has no new candidate measures them again.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ namespace atunner {
 class Leaders {
  public:
   void Keep(const Trial& trial, std::shared_ptr<const CandidateKernel> candidate);
-  /// Number of the trial that is known worst among those that may be the best; nullopt when all are
-  /// known well.
+  /// Number of the trial with the largest standard error among those that may be the best; nullopt
+  /// when all are known well.
   std::optional<int64_t> WorthMeasuring(const std::vector<Trial>& trials) const;
   std::shared_ptr<const CandidateKernel> KernelOf(int64_t number) const {
     return kernels_.at(number);
@@ -28,7 +28,7 @@ class Leaders {
   std::map<int64_t, double> times_;  ///< ns, as first measured
 };
 
-/// The samples of both, and what follows from them; the conditions are those of the later one.
+/// A measurement with the samples of both. The conditions are those of the later one.
 Measurement Joined(const Measurement& earlier, Measurement later);
 
 }  // namespace atunner

@@ -1,4 +1,4 @@
-// What a run minimises.
+// The objectives that a run can minimise.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ Result<std::vector<Objective>> ParseObjectives(std::string_view text);
 
 /// ns, bytes (at least 1), or joules of one run; nullopt when the trial failed.
 std::optional<double> ValueOf(const Trial& trial, Objective objective);
-/// All of them, in order; empty when one is missing.
+/// The values of all objectives, in order; empty when one is missing.
 std::vector<double> ValuesOf(const Trial& trial, const std::vector<Objective>& objectives);
 
 /// Standard error of a trial's time over the time, from the 95 % interval of its median; an
@@ -30,8 +30,8 @@ double RelativeError(const Trial& trial);
 /// Trial::memory_bytes of a candidate at the task's sizes; 0 where its launches cannot be computed.
 int64_t MemoryOf(const CandidateKernel& candidate, const KernelSpec& spec);
 
-/// Numbers (within `trials`) of those that no other trial beats, by the first objective; copies of
-/// others are left out.
+/// The Pareto front: indices into `trials`, ordered by the first objective. Trials with the binary
+/// of another one are left out.
 std::vector<size_t> FrontOf(const std::vector<Trial>& trials,
                             const std::vector<Objective>& objectives);
 

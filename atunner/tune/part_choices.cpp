@@ -10,10 +10,10 @@
 namespace atunner {
 namespace {
 
-constexpr double kForTheWhole = 0.15;  // of the budget
+constexpr double kForTheWhole = 0.15;  // share of the budget
 constexpr int64_t kFewestTrials = 2;
 constexpr double kLaunchNs = 4000;  // a part takes at least this, whatever it moves
-constexpr double kClose = 1.03;     // beside other parts who is second alone may be first
+constexpr double kClose = 1.03;     // a part's second best may be the best beside other parts
 constexpr size_t kMostChoices = 2;
 
 }  // namespace
@@ -54,7 +54,7 @@ Configuration PartChoices::Default() const {
 }
 
 PartBudgets DivideBudget(const Budget& budget, const std::vector<double>& least_ns) {
-  // What takes ten times as long is worth more trials, but not ten times as many.
+  // A part that takes ten times as long gets more trials, but not ten times as many.
   const auto weight = [](double ns) { return std::sqrt(std::max(ns, kLaunchNs)); };
   const double all = std::accumulate(least_ns.begin(), least_ns.end(), 0.0,
                                      [&](double sum, double ns) { return sum + weight(ns); });

@@ -1,5 +1,5 @@
-// A divided schedule whose parts have been tuned: what is left to choose is which of a part's best
-// configurations the whole takes, a parameter for each part.
+// A partitioned schedule whose parts have been tuned. Its parameters choose, for each part, one of
+// the best configurations that were found for it.
 #pragma once
 
 #include <string>
@@ -32,7 +32,7 @@ class PartChoices : public ScheduleTemplate {
   }
 
  private:
-  /// The parts' configurations.
+  /// The configurations of the parts.
   std::vector<Configuration> Chosen(const Configuration& configuration) const;
 
   const ScheduleTemplate& whole_;
@@ -41,16 +41,16 @@ class PartChoices : public ScheduleTemplate {
   ParameterSpace space_;
 };
 
-/// How much of a whole's budget each part gets, and what is left for choosing among what they
-/// found: by the least time that the device takes for it.
+/// The budget of each part, in proportion to the square root of its roofline time (`least_ns`), and
+/// the rest of the budget for choosing among their results.
 struct PartBudgets {
   std::vector<Budget> parts;
   Budget whole;
 };
 PartBudgets DivideBudget(const Budget& budget, const std::vector<double>& least_ns);
 
-/// Of what a part's session found, what the whole may take: the winner, and who was close to it in
-/// time.
+/// The configurations of a part's session that the whole may choose from: the winner, and others
+/// that are nearly as fast.
 std::vector<Configuration> BestOf(const TuneResult& result);
 
 }  // namespace atunner

@@ -7,8 +7,8 @@
 namespace atunner {
 namespace {
 
-/// The valid configuration that differs from `wanted` in the fewest parameters, of as many as are
-/// looked at.
+/// Among up to kLookedAt valid configurations, the one that differs from `wanted` in the fewest
+/// parameters.
 Configuration Nearest(const SpaceIndex& index, const Configuration& wanted) {
   constexpr uint64_t kLookedAt = 20000;
   const uint64_t step = std::max<uint64_t>(1, index.size() / kLookedAt);

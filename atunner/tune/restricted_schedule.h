@@ -1,5 +1,5 @@
-// A schedule template with conditions of the user's on top of its own: `--where "cluster == 8 and
-// prefetch == 1"`.
+// A schedule template with additional constraints of the user, such as "cluster == 8 and
+// prefetch == 1".
 #pragma once
 
 #include <span>
@@ -11,8 +11,8 @@ namespace atunner {
 
 class RestrictedSchedule : public ScheduleTemplate {
  public:
-  /// `inner` must outlive the object. kInvalidInput for a condition that cannot be read, that names
-  /// what is no parameter, or that leaves nothing.
+  /// `inner` must outlive the object. kInvalidInput for a condition that cannot be parsed, that
+  /// names an unknown parameter, or that excludes every configuration.
   static Result<RestrictedSchedule> Make(const ScheduleTemplate& inner,
                                          std::span<const std::string> conditions);
 

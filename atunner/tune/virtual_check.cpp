@@ -7,10 +7,10 @@
 namespace atunner {
 namespace {
 
-/// Of all examinations: the user waits for the end of a run.
-constexpr double kPatienceSeconds = 10;
-/// Of one, for more inputs than each size needs: who is slow is rather examined with few of them
-/// than not at all.
+/// Time limit of all examinations together: the user waits for the end of the run.
+constexpr double kLimitSeconds = 10;
+/// Time limit of one examination for inputs beyond the first of each size: a slow kernel is
+/// examined with few inputs rather than not at all.
 constexpr double kInputsSeconds = 4;
 
 bool IsHazard(const Verdict& verdict) {
@@ -45,8 +45,8 @@ std::string VirtualCheck::Prepare(const KernelSpec& spec,
 void VirtualCheck::AwaitPreparation() {
   if (!preparation_.valid()) return;
   const double start = clock_.Now();
-  const auto patience = std::chrono::duration<double>(kPatienceSeconds - spent_);
-  if (preparation_.wait_for(patience) == std::future_status::ready) obstacle_ = preparation_.get();
+  const auto limit = std::chrono::duration<double>(kLimitSeconds - spent_);
+  if (preparation_.wait_for(limit) == std::future_status::ready) obstacle_ = preparation_.get();
   spent_ += clock_.Now() - start;
 }
 
@@ -55,7 +55,7 @@ std::string VirtualCheck::Examine(const CandidateKernel& candidate, Verdict& ver
   AwaitPreparation();
   if (preparation_.valid()) return "the kernel to beat is still being examined there";
   if (!obstacle_.empty()) return obstacle_;
-  if (spent_ > kPatienceSeconds) return "others took all the time there is for that";
+  if (spent_ > kLimitSeconds) return "others took all the time there is for that";
   const double start = clock_.Now();
   std::string undecided = Decide(candidate, verdict);
   spent_ += clock_.Now() - start;
@@ -67,7 +67,7 @@ std::string VirtualCheck::Decide(const CandidateKernel& candidate, Verdict& verd
     return "there is no smaller size at which the same kernel is valid";
   const auto answer = judge_->Examine(
       candidate,
-      {.time = false, .incumbent_ns = {}, .seed = seed_, .patience_seconds = kInputsSeconds});
+      {.time = false, .incumbent_ns = {}, .seed = seed_, .time_limit_seconds = kInputsSeconds});
   if (!answer) return answer.error().ToString();
   if (IsHazard(answer->verdict)) {
     verdict.kind = answer->verdict.kind;

@@ -1,7 +1,7 @@
-// What a GPU that runs a kernel does not tell: races that went well, memory read before it was
-// written, accesses that happened to hit something. Whoever is to win is executed once more, at
-// small sizes, on a virtual GPU of the same kind. The kernel to beat is examined while the search
-// goes on.
+// A second examination of the winner, on a virtual GPU of the same kind, at small sizes. It finds
+// hazards that a real GPU does not report: data races without a visible effect, memory that is read
+// before it is written, accesses out of bounds that hit other data. The plain kernel is examined in
+// the background while the search goes on.
 #pragma once
 
 #include <future>
@@ -15,22 +15,22 @@ namespace atunner {
 
 class VirtualCheck {
  public:
-  /// `judge` judges on a virtual GPU; null: nobody is examined.
+  /// `judge` judges on a virtual GPU; null: no kernel is examined.
   VirtualCheck(Judge* judge, Clock& clock) : judge_(judge), clock_(clock) {}
 
-  /// `plain`, the kernel to beat, is examined first: where that has hazards as well, they are the
-  /// task's and nobody is refused. Returns at once; the judge is nobody else's until `Examine`
-  /// returned or this is gone.
+  /// Examines `plain`, the kernel to beat, in the background. When it has hazards too, they belong
+  /// to the task, and no candidate is refused for them. Nothing else may use the judge until
+  /// `Examine` has returned or this object is destroyed.
   void Begin(const KernelSpec& spec, uint64_t seed, const std::optional<CandidateKernel>& plain);
 
-  /// Adds the checks that a kernel passed to `verdict`, which is correct, or turns it into the
-  /// hazard that was found: an access out of bounds, a race, or something read before it was
-  /// written. Nothing else is decided here, least of all by a kernel that the virtual GPU cannot
-  /// execute or not in time: then returns why not, else "".
+  /// `verdict` is correct. Adds the checks that the kernel passed, or replaces it by the hazard
+  /// that was found: an access out of bounds, a race, or a read before a write. When the virtual
+  /// GPU cannot execute the kernel, or not in time, leaves the verdict and returns the reason; else
+  /// "".
   std::string Examine(const CandidateKernel& candidate, Verdict& verdict);
 
  private:
-  /// Why nobody is examined, or "".
+  /// The reason why no kernel can be examined, or "".
   std::string Prepare(const KernelSpec& spec, const std::optional<CandidateKernel>& plain);
   std::string Decide(const CandidateKernel& candidate, Verdict& verdict);
   void AwaitPreparation();
@@ -39,8 +39,8 @@ class VirtualCheck {
   Clock& clock_;
   double spent_ = 0;  ///< s
   uint64_t seed_ = 0;
-  std::string obstacle_;  ///< why nobody is examined
-  /// Of which obstacle_ comes; its end waits for the thread
+  std::string obstacle_;  ///< the reason why no kernel can be examined, or ""
+  /// Computes obstacle_. The destructor waits for the thread.
   std::future<std::string> preparation_;
 };
 

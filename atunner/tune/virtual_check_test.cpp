@@ -27,7 +27,7 @@ class VirtualJudge : public Judge {
     examined.push_back(candidate.module.ptx);
     clock_.Advance(seconds);
     EXPECT_FALSE(order.time) << "what it would predict is of no use beside measurements";
-    EXPECT_LT(order.patience_seconds.value(), 10)
+    EXPECT_LT(order.time_limit_seconds.value(), 10)
         << "who takes longer is ended, and has not been examined";
     if (candidate.module.ptx == "broken") return Fail(ErrorCode::kInternal, "the pipe broke");
     JudgeAnswer answer;

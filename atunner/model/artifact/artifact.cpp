@@ -84,7 +84,7 @@ class Sibling {
 
   const Path& path() const { return path_; }
 
-  /// Puts the folder at `target`. What was there is removed after nobody sees it any more.
+  /// Moves the folder to `target`. A folder that was there is removed after it was moved away.
   Status MoveTo(const Path& target) {
     if (::rename(path_.c_str(), target.c_str()) == 0) {  // nothing there, or an empty folder
       path_.clear();
@@ -144,7 +144,8 @@ Status WriteAll(const Path& folder, const std::string& manifest, const ArtifactF
   return WriteFileAtomic(folder / kManifest, manifest);
 }
 
-/// For a folder that cannot be replaced as a whole; `why` is told when it cannot be written either.
+/// For a folder that cannot be replaced as a whole. `why` is part of the error when it cannot be
+/// written either.
 Status SaveInPlace(const Path& folder, const std::string& manifest, const ArtifactFiles& files,
                    const Error& why) {
   if (why.code == ErrorCode::kUnavailable || !MakeDirectories(folder)) return std::unexpected(why);
@@ -177,7 +178,7 @@ Status SaveArtifact(const Path& folder, const Artifact& artifact, const Artifact
       complete.digests[std::string(file)] = DigestOf(TextOf(files, file));
   }
   const std::string manifest = ArtifactManifest(complete);
-  // What cannot be read back must not be written.
+  // An artifact that could not be read back must not be written.
   ATUNNER_TRY([[maybe_unused]] const Artifact readable,
               ParseArtifactManifest(manifest, "artifact"));
   ATUNNER_RETURN_IF_ERROR(CheckReplaceable(place));

@@ -1,5 +1,5 @@
-// The finished product on disk: a folder with a kernel's source and binaries, how to launch it, and
-// the evidence. The format is described in docs/formats/artifact.md.
+// An artifact: a folder with a kernel's source and binaries, its launch plan, and the evidence that
+// it is correct and fast. The format is described in docs/formats/artifact.md.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ struct Artifact {
   std::string created;          ///< "2026-11-21T01:12:03Z"
   std::string atunner_version;  ///< of the program that wrote it
   std::string run;              ///< id of the run in the store it came from
-  /// Of every kernel file in the folder. Guards against accidents; it is no signature.
+  /// Hashes of the kernel files in the folder. They detect damage; they are no signature.
   std::map<std::string, Digest, std::less<>> digests;
 };
 
@@ -61,14 +61,15 @@ struct ArtifactFiles {
 constexpr std::array<std::string_view, 3> kArtifactKernelFiles = {"kernel.cu", "kernel.ptx",
                                                                   "kernel.cubin"};
 
-/// Whether an artifact may be put at `folder`: nothing is there, or an empty folder, an artifact or
-/// reports, and it can be written. To be asked before a long run, whose result would have no place.
+/// Success when an artifact can be written to `folder`: there is nothing, or an empty folder, an
+/// artifact or reports. Call it before a long run, whose result would otherwise be lost.
 Status CheckArtifactFolder(const Path& folder);
 
-/// Writes the folder: complete in a sibling first, then renamed to `folder`, so that nobody ever
-/// sees half of it. Where that cannot be (the parent is read-only, the folder is a mount), file by
-/// file with the manifest last, so that half of it is no artifact. Replaces an earlier artifact;
-/// refuses a folder that holds anything else. `artifact.digests` is computed from `files`.
+/// Writes a complete sibling folder first and renames it to `folder`, so that readers never see
+/// half of an artifact. Where that is impossible (the parent is read-only, the folder is a mount),
+/// writes file by file with the manifest last, so that half of it is no artifact. Replaces an
+/// earlier artifact; refuses a folder that holds anything else. `artifact.digests` is computed from
+/// `files`.
 Status SaveArtifact(const Path& folder, const Artifact& artifact, const ArtifactFiles& files);
 
 /// Reads and checks a folder: format, consistency, digests of all files. kNotFound when it is no

@@ -154,7 +154,7 @@ Status CheckPlan(const Artifact& artifact) {
   return {};
 }
 
-/// What cannot be said by types: names that must refer to something, numbers that must agree.
+/// Checks what types cannot express: names must refer to something, numbers must agree.
 Status Check(const Artifact& artifact) {
   if (!artifact.trial.verdict.stands())
     return Invalid("the verdict is '" + std::string(Name(artifact.trial.verdict.kind)) +

@@ -51,12 +51,12 @@ class Expr {
 
   /// kInvalidInput points at the column: "constraint 'a >': expected a value at column 4".
   static Result<Expr> Parse(std::string_view text);
-  /// For texts that are part of the program: a syntax error is our bug.
+  /// For texts that are part of the program: a syntax error ends it.
   static Expr MustParse(std::string_view text);
 
   /// kInvalidInput for an unknown name, a division by zero, a wrong type or an overflow.
   Result<Value> Evaluate(const Bindings& bindings) const;
-  /// As Evaluate; floats with an integral value are accepted, others are an error.
+  /// Evaluates to an integer; floats with an integral value are accepted, others are an error.
   Result<int64_t> EvaluateInt(const Bindings& bindings) const;
   Result<bool> EvaluateBool(const Bindings& bindings) const;
 
@@ -72,7 +72,7 @@ class Expr {
   std::shared_ptr<const Node> root_;
 };
 
-/// The tree, open to who compiles expressions further (search does).
+/// The syntax tree, for code that compiles expressions (expr_program.h).
 struct Expr::Node {
   enum class Kind : uint8_t {
     kConstant,

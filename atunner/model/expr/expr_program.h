@@ -15,8 +15,9 @@
 
 namespace atunner {
 
-/// A Value without ownership. What cannot be computed (division by zero, overflow) is an error
-/// cell; it spreads to what uses it, unless `and`, `or` or a condition decides without it.
+/// A Value without ownership. A result that cannot be computed (division by zero, overflow) is an
+/// error cell. Results that use it are errors too, unless `and`, `or` or a condition decides
+/// without it.
 struct Cell {
   enum class Kind : uint8_t { kInteger, kReal, kText, kError };
   Kind kind = Kind::kError;
@@ -79,16 +80,16 @@ class ExprProgram {
   };
   struct Instruction {
     Op op = Op::kAdd;
-    uint8_t function = 0;  ///< kCall: which of one argument
+    uint8_t function = 0;  ///< kCall: the function, when it has one argument
     CellId to = 0;
     CellId a = 0;
     CellId b = 0;
     CellId c = 0;
   };
 
-  /// A cell that whoever runs the program fills; the same name gives the same cell.
+  /// A cell that the caller of Run fills; the same name gives the same cell.
   CellId Variable(const std::string& name);
-  /// A name with a fixed value: folded into what uses it.
+  /// Gives a name a fixed value, which is folded into the instructions that use it.
   void Bind(const std::string& name, const Value& value);
   Cell CellOf(const Value& value);
   /// The cell of the expression's value. kInvalidInput for a name that is neither variable nor

@@ -32,7 +32,7 @@ template <>
 struct adl_serializer<atunner::Value> {
   static void to_json(ordered_json& json, const atunner::Value& value) {
     const auto* real = std::get_if<double>(&value);
-    // of which JSON has none: their names, as on the command line
+    // JSON has no infinity and no NaN: their names stand for them, as on the command line.
     if (real != nullptr && !std::isfinite(*real)) {
       json = atunner::ToString(value);
       return;
@@ -137,8 +137,8 @@ static void from_json(const Json& json, Expr& value) {
   value = *std::move(parsed);
 }
 
-/// As get_to, but what an integer cannot hold is refused: the library's conversion of it is
-/// undefined.
+/// Like get_to, but a number that does not fit the integer is refused: the library's conversion
+/// would be undefined.
 template <class T>
 void ReadField(const Json& json, T& value) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
@@ -180,8 +180,8 @@ ATUNNER_FIELDS(Tolerance, relative, absolute, budget_factor, allow_nondeterminis
 ATUNNER_FIELDS(Oracle, kind, operator_name, kernel, graph)
 ATUNNER_FIELDS(KernelSpec, name, dims, attributes, args, oracle, tolerance, flops, bytes,
                compute_dtype, tensor_cores)
-/// A permutation is its items: their orders follow from them. What few parameters have is written
-/// where it is.
+/// A permutation is written as its items, from which the orders follow. Conditions and inactive
+/// values, which few parameters have, are written only where they are set.
 static void to_json(Json& json, const Parameter& value) {
   json = Json{{"name", value.name}};
   if (value.items.empty())
@@ -340,7 +340,7 @@ Digest RenderedKernel::ContentDigest() const {
 Result<Json> ParseJson(std::string_view text, std::string_view where) {
   int depth = 0;
   bool in_string = false;
-  // nlohmann recurses when it destroys, so depth is checked first
+  // The library's destructor recurses, so the depth is checked before anything is parsed.
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {

@@ -1,5 +1,5 @@
-// The nouns as JSON, both ways. Used by the store, the runner's messages, manifests and every
-// --json.
+// The values of the model as JSON, both ways. Used by the store, the messages of runners, manifests
+// and every `--json`.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -39,13 +39,14 @@ Result<Json> ParseJson(std::string_view text, std::string_view where = "JSON");
 /// in a compiler's message) become U+FFFD, so that this never fails.
 std::string DumpJson(const Json& json, int indent = -1);
 
-#define ATUNNER_JSON_TYPES(X)                                                                \
-  X(ArgSpec)                                                                                 \
-  X(Baseline)                                                                                \
-  X(Budget)                                                                                  \
-  X(Candidate) X(CompiledModule) X(Comparison) X(Configuration) X(DeviceProfile) X(Estimate) \
-      X(KernelResources) X(KernelSpec) X(LaunchPlan) X(Measurement) X(ParameterSpace)        \
-          X(RenderedKernel) X(SourceUnit) X(Trial) X(Verdict)
+#define ATUNNER_JSON_TYPES(X)                                                                      \
+  X(ArgSpec)                                                                                       \
+  X(Baseline)                                                                                      \
+  X(Budget)                                                                                        \
+  X(Candidate)                                                                                     \
+  X(CompiledModule) X(Comparison) X(Configuration) X(DeviceProfile) X(Estimate) X(KernelResources) \
+      X(KernelSpec) X(LaunchPlan) X(Measurement) X(ParameterSpace) X(RenderedKernel) X(SourceUnit) \
+          X(Trial) X(Verdict)
 
 #define ATUNNER_DECLARE_JSON(Type) Json ToJson(const Type& value);
 ATUNNER_JSON_TYPES(ATUNNER_DECLARE_JSON)

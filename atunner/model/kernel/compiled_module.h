@@ -1,4 +1,4 @@
-// What the compiler made of a SourceUnit for one architecture.
+// The compiler's result for a SourceUnit and one architecture.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,9 @@ struct KernelResources {
 };
 
 struct CompiledModule {
-  Digest source;  ///< of source, options, architecture and compiler version: the cache key
-  /// Of the cubin (PTX if there is no cubin): equal for configurations that compile alike
+  Digest source;  ///< hash of source, options, architecture and compiler version: the cache key
+  /// Hash of the cubin, or of the PTX without a cubin: equal for candidates that compile to equal
+  /// code.
   Digest binary;
   std::string arch;      ///< "sm_90a"
   std::string compiler;  ///< "NVRTC 13.0"

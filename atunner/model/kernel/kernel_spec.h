@@ -1,5 +1,5 @@
-// What has to be computed, apart from how: the task that tolerance, shapes and baseline come from.
-// Never from a proposer.
+// The task: what has to be computed, apart from how. Tolerance, shapes and baseline come from here
+// and never from a proposer of candidates.
 #pragma once
 
 #include <optional>
@@ -29,16 +29,18 @@ struct Fill {
     kUniform,    ///< uniform in [low, high); integers: inclusive of low, exclusive of high
     kFile,       ///< raw little-endian elements from the file `path`
     kGenerator,  ///< the value of the expression `path` at each index i
-    /// As many integers from `low` on as the expression `path` over the problem's sizes says
+    /// Integers from `low` on; the expression `path` over the problem's sizes gives their number.
     kIndices,
-    /// Ascending integers from `low` on, over as many: element i is where what belongs to i begins
+    /// Ascending offsets from `low` on, within a range of `path` numbers: segment i begins at
+    /// element
+    /// i.
     kOffsets,
   };
   Kind kind = Kind::kFamilies;
   double low = 0;
   double high = 1;
   std::string path;
-  std::string digest;  ///< kFile: of its contents, so that other data is another task
+  std::string digest;  ///< kFile: hash of its contents, so that other data is another task
 };
 
 /// One argument of the task: a dense row-major tensor, or a scalar.
@@ -52,13 +54,14 @@ struct ArgSpec {
 };
 
 /// When two results count as equal, if the task says so itself. Otherwise the judge derives a
-/// budget from the error of an honest same-precision algorithm (see docs/verification.md).
+/// budget from the error of a reference-precision baseline, an algorithm in the same precision (see
+/// docs/verification.md).
 struct Tolerance {
   std::optional<double> relative;  ///< bound on |y - r| / max(|r|, rms(r))
   /// With it, |y - r| <= absolute + relative * |r| for every element
   std::optional<double> absolute;
-  double budget_factor = 4.0;  ///< k: times the honest algorithm's error
-  /// Atomics in floating point: repeated runs need not be bit-equal
+  double budget_factor = 4.0;  ///< k: times the baseline's error
+  /// True for floating-point atomics: repeated runs need not be bit-equal.
   bool allow_nondeterminism = false;
 };
 
@@ -71,11 +74,11 @@ struct RenderedKernel {
   Digest ContentDigest() const;
 };
 
-/// Where the right answer comes from.
+/// The source of the right result.
 struct Oracle {
   enum class Kind : uint8_t {
     kOperator,  ///< the float64 reference of `operator_name`
-    kKernel,    ///< `kernel`: the user's own, as it was given
+    kKernel,    ///< `kernel`: the user's own in its default configuration
     kGraph,     ///< the evaluation of `graph` in float64
   };
   Kind kind = Kind::kOperator;
@@ -95,7 +98,7 @@ struct KernelSpec {
   /// Fewest bytes through DRAM; default: inputs read once, outputs written once
   std::optional<Expr> bytes;
   DType compute_dtype = DType::kFloat32;  ///< the rate that bounds `flops`
-  /// May the floor assume tensor-core rates for compute_dtype?
+  /// True if the physical floor may assume tensor-core rates for compute_dtype.
   bool tensor_cores = false;
 
   const ArgSpec* FindArg(std::string_view name) const;

@@ -1,5 +1,5 @@
-// A candidate has no host code: it is text (or PTX, or a cubin) and this description of how to
-// launch it.
+// How to launch the kernels of a candidate. A candidate has no host code: it is CUDA text, PTX or a
+// cubin, and a LaunchPlan.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ struct Dim3 {
 enum class Language : uint8_t { kCudaCpp, kPtx, kCubin };
 std::string_view Name(Language language);
 
-/// Text for the compiler.
+/// Text for the compiler, with its options.
 struct SourceUnit {
   std::string name = "kernel.cu";  ///< the file name that diagnostics show
   std::string text;
@@ -41,7 +41,7 @@ struct SourceUnit {
 /// A tensor as a tensor map describes it, from the innermost dimension on; see TensorMapSpec.
 struct TensorView {
   std::vector<Expr> dims;     ///< in elements
-  std::vector<Expr> strides;  ///< in elements; of the second and further dimensions
+  std::vector<Expr> strides;  ///< in elements, for the second and further dimensions
   std::vector<Expr> box;      ///< in elements
   Expr swizzle_bytes = 0;
 };
@@ -54,10 +54,10 @@ struct ArgBinding {
     kScalar,     ///< `value`, as `dtype`
     /// `const __grid_constant__ CUtensorMap`: `view` of argument `name`, elements of `dtype`
     kTensorMap,
-    kWorkspaceMap,  ///< likewise, of workspace `name`
+    kWorkspaceMap,  ///< the same for workspace `name`
     /// Handle of a texture with random texels; `name` is its text, see ParseTexture
     kTexture,
-    kSurface,  ///< likewise of its surface
+    kSurface,  ///< handle of a surface of such a texture
   };
   Kind kind = Kind::kTensor;
   std::string name;
@@ -84,10 +84,10 @@ struct ArgBinding {
     return {Kind::kWorkspaceMap, std::move(name), dtype, {}, std::move(view)};
   }
 };
-/// Does `name` refer to a workspace (or else to an argument)?
+/// True if `name` refers to a workspace, false if to an argument of the task.
 bool InWorkspace(ArgBinding::Kind kind);
 bool IsMap(ArgBinding::Kind kind);
-/// A texture or a surface?
+/// True for a texture or a surface.
 bool IsTexture(ArgBinding::Kind kind);
 
 /// Expressions may use the problem's dims, its attributes and the candidate's parameters.
@@ -97,10 +97,10 @@ struct LaunchStep {
   std::array<Expr, 3> block;
   std::array<Expr, 3> cluster;  ///< all 1 = no cluster launch
   Expr shared_bytes = 0;        ///< dynamic shared memory
-  /// All blocks are resident at once, so that they may wait for each other
+  /// Cooperative launch: all blocks are resident at once, so that they may wait for each other.
   bool cooperative = false;
-  /// Its blocks may start before the step before it has ended: the kernel itself waits for that, by
-  /// griddepcontrol.wait, before it touches memory.
+  /// Programmatic dependent launch: blocks may start before the previous step has ended. The kernel
+  /// waits for that with griddepcontrol.wait before it touches memory.
   bool programmatic = false;
   std::vector<ArgBinding> args;
 };
@@ -128,7 +128,7 @@ struct LaunchPlan {
   std::vector<Value> parameter_values;
 };
 
-/// The kernels that a plan launches, each once, in order: what a compiler is asked to keep.
+/// The names of the kernels that a plan launches, each once, in order: the compiler must keep them.
 std::vector<std::string> EntriesOf(const LaunchPlan& plan);
 
 /// A scalar as the kernel receives it.
@@ -143,7 +143,7 @@ struct ConcreteArg {
   ArgBinding::Kind kind = ArgBinding::Kind::kTensor;
   std::string name;
   ScalarBytes scalar;
-  TensorMapSpec map = {};  ///< of maps; the address is not known yet
+  TensorMapSpec map = {};  ///< for tensor maps; the address is not known yet
 };
 
 struct ConcreteStep {
@@ -160,7 +160,7 @@ struct ConcreteWorkspace {
   uint64_t bytes = 0;
 };
 
-/// A plan with all sizes known: what a device executes.
+/// A plan with all sizes known, ready for a device.
 struct ConcretePlan {
   std::vector<ConcreteWorkspace> workspaces;
   std::vector<SymbolCopy> symbols;

@@ -1,4 +1,4 @@
-// Names in expressions, replaced by what they stand for.
+// Replaces names in expressions by their meanings.
 #pragma once
 
 #include <map>
@@ -9,14 +9,14 @@
 
 namespace atunner {
 
-/// By name: an expression's text.
+/// For each name the text of the expression that replaces it.
 using Meanings = std::map<std::string, std::string>;
 
-/// A number where nothing is left open.
+/// The expression becomes a number when no name is left in it.
 Status Substitute(Expr& expression, const Meanings& meanings);
 
-/// All of the plan's expressions. Its own parameters become their values, and it has none any more:
-/// the names that are put in may be called as they were.
+/// Replaces names in all expressions of the plan. The plan's own parameters are replaced by their
+/// values and removed, so that new names may equal theirs.
 Status Substitute(LaunchPlan& plan, const Meanings& meanings);
 
 }  // namespace atunner

@@ -52,7 +52,7 @@ Status CheckCorners(const TensorMapSpec& spec) {
   return {};
 }
 
-/// What both of the driver's functions take.
+/// The arguments that both of the driver's functions have.
 struct DriverView {
   explicit DriverView(const TensorMapSpec& spec)
       : memory(reinterpret_cast<void*>(

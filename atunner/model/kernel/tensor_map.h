@@ -1,4 +1,5 @@
-// What a tensor map says: where a tensor lies and which box of it one bulk tensor copy moves.
+// Tensor maps (CUtensorMap): the layout of a tensor in memory, and the box of it that one bulk
+// tensor copy moves.
 #pragma once
 
 #include <array>
@@ -14,9 +15,10 @@
 
 namespace atunner {
 
-/// Copies of im2col mode take pixels of images in turn, along rows, then columns, within corners.
-/// The corners are counted from the first and from the last pixel along width, height and depth:
-/// one number for each dimension but the innermost, of channels, and the outermost, of images.
+/// Bounding box of im2col mode, in which a copy takes the pixels of images one after another, along
+/// rows, then columns. Its corners are offsets from the first and from the last pixel along width,
+/// height and depth: one number for each dimension except channels (innermost) and images
+/// (outermost).
 struct PixelCorners {
   std::vector<int> lower;  ///< of 16 bits for one dimension, 8 for two, 5 for three
   std::vector<int> upper;
@@ -27,14 +29,14 @@ struct TensorMapSpec {
   DType dtype = DType::kFloat32;
   uint64_t address = 0;        ///< in device memory, a multiple of 16
   std::vector<uint64_t> dims;  ///< one to five, in elements
-  /// In bytes, multiples of 16; of the second and further dimensions
+  /// In bytes, multiples of 16, for the second and further dimensions.
   std::vector<uint64_t> strides;
   /// In elements, 256 at most; the innermost a multiple of 16 bytes
   std::vector<uint32_t> box;
   std::vector<uint32_t> element_strides;  ///< every n-th element of the box, 8 at most; empty = all
   /// 0 = none, 32, 64 or 128: at least the innermost length of the box
   int swizzle_bytes = 0;
-  /// What lies outside reads as NaN instead of zero; floats only
+  /// Elements outside of the tensor read as NaN instead of zero; floats only.
   bool fill_nan = false;
   /// Im2col mode, of three to five dimensions: `box` is channels and pixels (1024 at most), element
   /// strides are steps between pixels.
@@ -55,7 +57,7 @@ struct TensorMap {
   alignas(64) std::array<std::byte, 128> bytes{};
 };
 
-/// CUtensorMapDataType. Copies do not care for the sign; reductions do.
+/// CUtensorMapDataType. The sign matters to reductions and not to copies.
 int TensorMapType(DType dtype);
 
 /// Encodes `spec`, which Check accepts, by the driver's own functions; of im2col mode by the second

@@ -1,5 +1,4 @@
-// What a texture or surface is: texels in an array of the device's own layout, and how kernels read
-// them.
+// Textures and surfaces: texels in an array of the device's own layout, and how kernels read them.
 #pragma once
 
 #include <array>
@@ -25,16 +24,16 @@ struct TextureSpec {
     kCubeLayered,
     kLinear
   };
-  /// What lies outside; the border is zero
+  /// How coordinates outside of the texture are treated; the border is zero.
   enum class Wrap : uint8_t { kRepeat, kClamp, kMirror, kBorder };
 
   Shape shape = Shape::k2D;
-  /// Of one channel: float16, float32, or an integer of 8, 16 or 32 bits
+  /// Type of a channel: float16, float32, or an integer of 8, 16 or 32 bits.
   DType dtype = DType::kFloat32;
   uint32_t channels = 1;  ///< 1, 2 or 4
   uint32_t width = 1;     ///< in texels
   uint32_t height = 1;
-  uint32_t depth = 1;  ///< or the number of layers; six for each cube, its faces
+  uint32_t depth = 1;  ///< or the number of layers; six faces for each cube
   std::array<Wrap, 3> wrap{Wrap::kClamp, Wrap::kClamp, Wrap::kClamp};
   bool linear = false;            ///< neighbours are blended; otherwise the nearest one is taken
   bool unit_coordinates = false;  ///< coordinates go from 0 to 1, not to the extents
@@ -51,8 +50,8 @@ struct TextureSpec {
 /// "buffer" (linear memory). kInvalidInput says what is not clear.
 Result<TextureSpec> ParseTexture(const std::string& text);
 
-/// Texels for a texture that nobody gave any: floats from 0 to 1, integers of all values; the same
-/// every time.
+/// Pseudo-random texels for a texture without data: floats from 0 to 1, integers of all values.
+/// They are the same every time.
 std::vector<std::byte> RandomTexels(const TextureSpec& spec);
 
 /// kInvalidInput with the rule of CUDA's texture objects that is broken.

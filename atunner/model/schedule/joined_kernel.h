@@ -12,15 +12,15 @@ namespace atunner {
 
 class JoinedKernel {
  public:
-  /// `early`: blocks of a stage may start while those of the stage before end
-  /// (LaunchStep::programmatic), where it is small.
+  /// `early`: blocks of a small stage may start while those of the previous stage end
+  /// (LaunchStep::programmatic).
   JoinedKernel(const KernelSpec& whole, bool early) : whole_(whole), early_(early) {}
 
-  /// Adds a kernel of `task` behind the others, as a stage. `names`: how the whole calls the task's
-  /// tensors; what is no argument of the whole lies in a workspace. Sizes of the task are the
-  /// whole's, but for those that `sizes` has expressions for. Texts find IS_GIVEN_ and a tensor's
-  /// name defined where the tensor is an input of the whole, and say by await_launch_before() when
-  /// they wait; others wait first of all.
+  /// Appends a kernel of `task` as a stage. `names` maps the task's tensors to those of the whole;
+  /// a tensor that is no argument of the whole becomes a workspace. The sizes of the task equal
+  /// those of the whole of the same name, except where `sizes` has an expression. In the text,
+  /// IS_GIVEN_<tensor> is defined for tensors that are inputs of the whole. A text that calls
+  /// await_launch_before() waits there for the previous stage; other texts wait at their beginning.
   Status Add(RenderedKernel kernel, const KernelSpec& task,
              const std::map<std::string, std::string>& names,
              const std::map<std::string, std::string>& sizes);

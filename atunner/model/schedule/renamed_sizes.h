@@ -1,4 +1,5 @@
-// A schedule whose texts and expressions have names of their own for the sizes of the task.
+// A schedule whose sources and expressions use prefixed names for the sizes of the task, so that a
+// size that a user named "float" or "block" cannot collide with a C++ name or a parameter.
 #pragma once
 
 #include <memory>
@@ -7,13 +8,12 @@
 
 namespace atunner {
 
-/// Put before names that users give to sizes: no kernel, no parameter and no word of a language is
-/// called so.
+/// The prefix. No kernel, no parameter and no C++ keyword begins with it.
 inline constexpr const char* kSizePrefix = "size_";
 
 class RenamedSizes : public ScheduleTemplate {
  public:
-  /// `schedule` is of `spec` with kSizePrefix before the names of its sizes.
+  /// `schedule` computes `spec` with kSizePrefix before the names of its sizes.
   static Result<std::unique_ptr<ScheduleTemplate>> Make(KernelSpec spec,
                                                         std::unique_ptr<ScheduleTemplate> schedule);
 
@@ -37,7 +37,7 @@ class RenamedSizes : public ScheduleTemplate {
   ParameterSpace space_;
 };
 
-/// A plan over the prefixed names as one over the sizes' own.
+/// Removes the prefix from the names in the plan's expressions.
 Status RestoreSizeNames(LaunchPlan& plan, const Dims& sizes);
 
 }  // namespace atunner

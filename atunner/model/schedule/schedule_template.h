@@ -1,5 +1,5 @@
-// One parametrised way to compute a spec: a family bound to an operator, or a user's kernel with
-// its tunables.
+// A parametrised way to compute a task: a schedule family bound to an operator, or a user's kernel
+// with its tunable parameters.
 #pragma once
 
 #include <optional>
@@ -24,15 +24,15 @@ class ScheduleTemplate {
   virtual Result<RenderedKernel> Render(const Configuration& configuration) const = 0;
   /// The configuration to try first: what an expert would start from, or the user's own values.
   virtual Configuration Default() const = 0;
-  /// The honest, plain way in the task's precision: the error budget's yardstick and the baseline
-  /// "naive". nullopt when the task has none (a user's kernel, whose default configuration serves).
+  /// The plain kernel in the task's precision: the error baseline of the error budget, and the
+  /// performance baseline "naive". nullopt when the task has none: a user's kernel in its default
+  /// configuration takes that place.
   virtual std::optional<RenderedKernel> Naive() const { return std::nullopt; }
-  /// Problem sizes, small enough for the virtual GPU with all checks on, at which this
-  /// configuration's very binary is valid. Empty: only the task's own size is.
+  /// Problem sizes, small enough for the virtual GPU with all checks on, at which the binary of
+  /// this configuration is valid as well. Empty: it is valid at the task's own size only.
   virtual std::vector<Dims> CheckDims(const Configuration&) const { return {}; }
-  /// All problem sizes at which this configuration's very binary is valid, as far as the template
-  /// can say: what a loader may launch it for. Must hold for every one of CheckDims. Empty: only
-  /// the task's own size.
+  /// All problem sizes at which the binary of this configuration is known to be valid: a loader may
+  /// launch it for them. Must include every one of CheckDims. Empty: the task's own size only.
   virtual SizeFreedom FreeSizes(const Configuration&) const { return {}; }
   /// A rough time in ns for ranking before anything is compiled; nullopt when the template has no
   /// model.

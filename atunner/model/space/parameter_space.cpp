@@ -8,7 +8,7 @@
 namespace atunner {
 namespace {
 
-/// As expressions write it. A text with quotes of both kinds has no such form.
+/// The value in the syntax of expressions. A text with quotes of both kinds has no such form.
 std::string Literal(const Value& value) {
   const auto* text = std::get_if<std::string>(&value);
   if (text != nullptr)

@@ -1,4 +1,5 @@
-// What may vary: parameters with their values, and the constraints that rule combinations out.
+// A space of configurations: tunable parameters with their values, and constraints that exclude
+// combinations.
 #pragma once
 
 #include <optional>
@@ -16,11 +17,11 @@ struct Parameter {
   std::string name;
   std::vector<Value> values;  ///< in the author's order; neighbours are adjacent
   std::string meaning;        ///< one line for people: "threads that share one row"
-  /// Not empty: the values are the orders of these, as MakePermutation lists them; neighbours swap
-  /// two items.
+  /// When not empty, the values are the orders of these items, as MakePermutation lists them, and
+  /// neighbours differ in a swap of two items.
   std::vector<Value> items = {};
-  /// Where this does not hold the parameter means nothing and has its inactive value alone, so that
-  /// no two configurations mean the same.
+  /// Where this is false the parameter has no influence. Only its inactive value is valid there, so
+  /// that no two configurations are equivalent.
   std::optional<Expr> only_if = std::nullopt;
   std::optional<Value> otherwise = std::nullopt;  ///< the inactive value; the first unless stated
 
@@ -48,7 +49,7 @@ struct ParameterSpace {
   int Find(std::string_view name) const;
   /// Product of the value counts, before constraints (saturates at 2^63).
   int64_t CartesianSize() const;
-  /// The constraints, and what the conditions of parameters demand. No error after Validate.
+  /// The constraints and those that follow from `only_if`. No error after Validate.
   Result<std::vector<Constraint>> AllConstraints() const;
   /// kInvalidInput naming what is wrong: no values, duplicate names or values, a constraint with an
   /// unknown name, an inactive value that is not listed, a condition on the parameter itself.

@@ -33,14 +33,14 @@ struct Trial {
   std::optional<Estimate> estimate;        ///< correct and predicted
   std::vector<KernelResources> resources;
   Digest binary;
-  /// Number of the trial whose binary and launches are the same: judged there; 0 = none
+  /// Number of the trial with the same binary and launches, whose result this one has; 0 = none.
   int64_t same_as = 0;
-  /// Workspaces, and the shared memory of the largest block among its launches
+  /// Bytes of the workspaces, plus the shared memory of the largest block among the launches.
   int64_t memory_bytes = 0;
   double compile_seconds = 0;
   double judge_seconds = 0;
-  double verify_seconds = 0;  ///< of judge_seconds
-  double timing_seconds = 0;  ///< of judge_seconds
+  double verify_seconds = 0;  ///< part of judge_seconds
+  double timing_seconds = 0;  ///< part of judge_seconds
   /// "same binary and launch as trial 12", "raced out after 3 samples", …
   std::string note;
 
@@ -50,12 +50,12 @@ struct Trial {
   /// The time the search minimises, ns: the measurement's median or the estimate; nullopt when the
   /// trial failed.
   std::optional<double> ObjectiveNs() const;
-  /// Of one run, the whole board's, measured or predicted; nullopt when the trial failed or energy
-  /// is not known.
+  /// Energy of one run of the kernel, for the whole board, measured or predicted; nullopt when the
+  /// trial failed or the energy is not known.
   std::optional<double> EnergyJoules() const;
 };
 
-/// A named other way to do the same work, measured or predicted in the same run.
+/// Another kernel for the same task, measured or predicted in the same run.
 struct Baseline {
   std::string name;  ///< "naive", "user", "cuBLAS", "cuDNN"
   Verdict verdict;

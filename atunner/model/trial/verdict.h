@@ -1,4 +1,4 @@
-// What the judge says of a candidate. A bad kernel is data, not an error.
+// The judge's verdict on a candidate. A bad kernel is data, not an error.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ struct CheckRecord {
   bool passed = false;
   double error = 0;    ///< relative error found (oracle checks): ‖y-r‖ / ‖r‖
   double bound = 0;    ///< what was allowed
-  double honest = 0;   ///< the same figure of the honest same-precision algorithm
+  double honest = 0;   ///< the same figure of the reference-precision baseline
   std::string detail;  ///< one sentence
 };
 
@@ -37,10 +37,10 @@ struct Verdict {
   bool sampled = false;
 
   bool correct() const { return kind == VerdictKind::kCorrect; }
-  /// Nothing speaks against it: its time counts. Of an unchecked one that is a prediction, never a
-  /// measurement.
+  /// True when the time of the candidate counts: no check failed. For kUnchecked that time is a
+  /// prediction, never a measurement.
   bool stands() const { return correct() || kind == VerdictKind::kUnchecked; }
-  /// Largest error of the oracle checks.
+  /// The largest relative error of all checks.
   double WorstError() const;
 };
 

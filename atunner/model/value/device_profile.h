@@ -1,5 +1,5 @@
-// What a GPU is, in numbers. The fields stand in one table (`device_profile.def`) with unit and
-// meaning.
+// The properties of a GPU, in numbers. The table `device_profile.def` lists the fields with unit
+// and meaning.
 #pragma once
 
 #include <cstdint>

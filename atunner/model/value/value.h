@@ -20,7 +20,7 @@ bool Truthy(const Value& value);
 /// 1 == 1.0 == true, as in Python; strings equal only strings.
 bool LooselyEqual(const Value& a, const Value& b);
 
-/// Which item of "m,n,k" (an order, see permutation.h) this is, from 0; -1 when it is none.
+/// Position of an item in "m,n,k" (an order, see permutation.h), from 0; -1 when it is not there.
 int64_t PositionIn(std::string_view order, std::string_view item);
 
 /// Operator attributes and other small named settings, ordered by name.

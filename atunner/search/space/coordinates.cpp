@@ -9,7 +9,7 @@
 namespace atunner {
 namespace {
 
-constexpr int kMostTwos = 8;  // beyond 256 nothing in a GPU asks for more
+constexpr int kMostTwos = 8;  // no unit of a GPU needs a larger power of two than 256
 constexpr double kLogSpan = 4;
 
 bool HasText(const Parameter& parameter) {
@@ -57,7 +57,7 @@ std::vector<double> Sizes(const Parameter& parameter) {
   return raw;
 }
 
-/// How often two divides each value; empty when that says nothing beyond the size.
+/// The number of factors of two of each value; empty when it adds nothing to the value itself.
 std::vector<double> Twos(const Parameter& parameter) {
   std::vector<double> twos;
   bool powers = true;

@@ -1,4 +1,4 @@
-// What a model of a space sees of a configuration: a point.
+// Configurations as points of a vector space, for surrogate models.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace atunner {
 
-/// Numbers lie in [0, 1], on a logarithmic scale where the values are positive and span a factor of
-/// four; texts are one-hot; an order of items says of each pair which comes first (a squared
-/// distance of 1 is the reverse: Kendall's tau). Whole numbers that are not all powers of two have
-/// a second coordinate: how often two divides them, since warps, banks and vector accesses care for
-/// that rather than for the size.
+/// Numbers are mapped to [0, 1], on a logarithmic scale when all values are positive and span a
+/// factor of four. Texts are one-hot. An order of items has a coordinate for each pair of items, so
+/// that the squared distance is Kendall's tau, 1 for the reverse. Integers that are not all powers
+/// of two have a second coordinate, the number of factors of two, because warps, banks and vector
+/// accesses depend on it.
 class Coordinates {
  public:
   explicit Coordinates(const SpaceIndex& index);
@@ -27,7 +27,7 @@ class Coordinates {
 
  private:
   const SpaceIndex* index_;
-  /// Per parameter and value its coordinates; empty where a parameter has one value.
+  /// Coordinates for each parameter and value; empty for parameters with one value.
   std::vector<std::vector<std::vector<float>>> table_;
   std::vector<size_t> group_;
 };

@@ -1,10 +1,6 @@
-// The set of valid value tuples as a multi-valued decision diagram: one level per parameter, paths
-// are configurations.
-//
-// Tuples that leave the same choices open share a node, so that the size grows with the different
-// states of the constraints rather than with the tuples: independent groups of parameters meet in a
-// single node. Numbering, drawing and looking up cost one step per level whatever the number of
-// tuples.
+// A set of value tuples as a multi-valued decision diagram: one level per parameter, and each path
+// from the root is one tuple. space_builder.h explains it with an example. Numbering, drawing and
+// looking up cost one step per level, whatever the number of tuples.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +28,8 @@ class DecisionDiagram {
   };
 
   DecisionDiagram() = default;
-  /// Levels from the root down; edges to nodes from which nothing is valid are removed here and
-  /// `before` is filled in. The last level's children are not looked at. kInvalidInput when there
-  /// are 2^63 tuples or more.
+  /// Takes the levels from the root down, removes edges to nodes without valid tuples, and fills in
+  /// `before`. The children of the last level are ignored. kInvalidInput for 2^63 tuples or more.
   static Result<DecisionDiagram> FromLevels(std::vector<Level> levels);
   /// Exactly these tuples: rows of `width` positions, one after another. Repeated rows count once.
   static DecisionDiagram FromRows(std::span<const uint16_t> rows, size_t width);

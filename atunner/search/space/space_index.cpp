@@ -123,8 +123,7 @@ std::vector<uint64_t> SpaceIndex::Neighbours(uint64_t index, Neighbourhood kind)
       return;
     }
     if (kind == Neighbourhood::kStrictlyAdjacent && std::abs(here - value) > 1) return;
-    // Values come in ascending order: of those below the last one counts, of those above the first
-    // one.
+    // Values come in ascending order: the last one below and the first one above count.
     const bool same_side = parameter == p && (below < here) == (value < here);
     if (kind == Neighbourhood::kAdjacent && same_side) {
       if (value > here) return;
@@ -157,8 +156,8 @@ void SpaceIndex::DeactivateWhatIsOff(std::vector<uint16_t>& positions) const {
   }
 }
 
-/// A parameter that switches others is seldom free to change alone: those that it switches off fall
-/// back to their inactive value, and those that it switches on take the valid value nearest to it.
+/// A parameter that switches others can seldom change alone. Parameters that it switches off get
+/// their inactive value; those that it switches on get the nearest valid value.
 void SpaceIndex::AddSwitched(const std::vector<uint16_t>& centre,
                              std::vector<uint64_t>& neighbours) const {
   for (size_t p : switches_) {

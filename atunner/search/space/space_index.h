@@ -1,4 +1,5 @@
-// The valid configurations of a space, numbered.
+// The valid configurations of a space, numbered from 0. space_builder.h explains the data
+// structure.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +13,13 @@
 
 namespace atunner {
 
-/// Which configurations are next to one another. All differ in exactly one parameter; an order of
-/// items by one swap, of items side by side where values are to be adjacent.
+/// Which configurations are neighbours. All differ in exactly one parameter. Orders of items differ
+/// in one swap; for the adjacent kinds, of two items side by side.
 enum class Neighbourhood {
-  /// By any of its values, and in the parameters that it switches on or off, which follow
+  /// Any other value. Parameters that the change switches on or off change too.
   kHamming,
-  kAdjacent,         ///< by the nearest valid value in either direction, over invalid ones
-  kStrictlyAdjacent  ///< by the next value of the list in either direction, where that is valid
+  kAdjacent,         ///< the nearest valid value in either direction
+  kStrictlyAdjacent  ///< the next value in either direction, if it is valid
 };
 
 /// Memory and time to build grow with the states of the constraints, not with the product of the
@@ -41,7 +42,7 @@ class SpaceIndex {
   Configuration At(uint64_t index) const;
   /// Index of a configuration, or size() when it is not valid.
   uint64_t IndexOf(const Configuration& configuration) const;
-  /// The same with positions within Parameter::values in place of values.
+  /// Configurations as positions within Parameter::values in place of values.
   void PositionsAt(uint64_t index, std::span<uint16_t> positions) const {
     diagram_.PositionsAt(index, positions);
   }

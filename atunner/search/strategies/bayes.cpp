@@ -14,14 +14,14 @@ namespace atunner {
 namespace {
 
 constexpr size_t kInitial = 4;      // spread out, before there is anything to model
-constexpr size_t kFewestTimes = 3;  // of which a model is made
-constexpr int kSpreadDraws = 60;    // of which the farthest is taken
+constexpr size_t kFewestTimes = 3;  // results that a model needs
+constexpr int kSpreadDraws = 60;    // draws of which the farthest is taken
 constexpr size_t kSpreadLooksBack = 64;
 constexpr size_t kPool = 1000;       // drawn uniformly, beside the leaders' neighbours
-constexpr size_t kLeaders = 8;       // whose neighbours are candidates
-constexpr size_t kMostRows = 200;    // of the process when it is made anew
-constexpr size_t kMostFitted = 100;  // of those, for the length scales
-constexpr double kGrowth = 1.15;     // the process is made anew when that many more are known
+constexpr size_t kLeaders = 8;       // leaders whose neighbours are candidates
+constexpr size_t kMostRows = 200;    // rows of a new process
+constexpr size_t kMostFitted = 100;  // rows that the length scales are fitted to
+constexpr double kGrowth = 1.15;     // growth of the results after which a new process is made
 constexpr size_t kMostGrowth = 60;
 
 class Bayes : public Strategy {
@@ -35,8 +35,8 @@ class Bayes : public Strategy {
  protected:
   std::optional<uint64_t> Propose() override {
     if (asked_count() < kInitial) return Spread();
-    // Whoever asks for many before telling anything gets a uniform sample: ever farther points are
-    // ever odder ones.
+    // When many are asked for before the first result, the farthest points would be ever more
+    // extreme ones; a uniform sample is better.
     if (ranking().size() < kFewestTimes) return std::nullopt;
     if (!process_ || asked_count() >= renew_at_) Renew();
     if (corrected_) process_->Settle();
@@ -50,14 +50,14 @@ class Bayes : public Strategy {
     if (process_) Enter(at);
   }
 
-  void OnTold(uint64_t at, std::optional<double> log_time) override {
+  void OnObserved(uint64_t at, std::optional<double> log_time) override {
     const auto row = rows_.find(at);
     if (row == rows_.end()) return;
     process_->Correct(row->second, trend_.Residual(at, scale_.Of(log_time)));
     corrected_ = true;
   }
 
-  void OnRefined(uint64_t at, double log_time) override { OnTold(at, log_time); }
+  void OnRefined(uint64_t at, double log_time) override { OnObserved(at, log_time); }
 
  private:
   /// Far from what is known, starting in the middle.
@@ -95,16 +95,16 @@ class Bayes : public Strategy {
   }
 
   void FitScales(const std::vector<uint64_t>& rows) {
-    std::vector<uint64_t> told;
-    std::ranges::copy_if(rows, std::back_inserter(told),
+    std::vector<uint64_t> observed;
+    std::ranges::copy_if(rows, std::back_inserter(observed),
                          [&](uint64_t at) { return ResultOf(at) != nullptr; });
-    const size_t used = std::min(kMostFitted, told.size());
+    const size_t used = std::min(kMostFitted, observed.size());
     Eigen::MatrixXf x(static_cast<Eigen::Index>(used),
                       static_cast<Eigen::Index>(coordinates_.size()));
     Eigen::VectorXd z(static_cast<Eigen::Index>(used));
     Eigen::VectorXd uncertainty(z.size());
     for (size_t i = 0; i < used; ++i) {
-      const uint64_t at = told[i * told.size() / used];
+      const uint64_t at = observed[i * observed.size() / used];
       const std::vector<float> point = coordinates_.Of(at);
       const auto row = static_cast<Eigen::Index>(i);
       x.row(row) = Eigen::Map<const Eigen::RowVectorXf>(point.data(), x.cols());
@@ -141,7 +141,7 @@ class Bayes : public Strategy {
     members_.clear();
     place_.clear();
     expanded_.clear();
-    // What is told comes first: what is pending is then believed to be what that says of it.
+    // Results are added first, so that pending configurations are predicted from them.
     for (uint64_t at : rows) {
       if (const auto* result = ResultOf(at))
         rows_[at] = process_->Observe(coordinates_.Of(at), trend_.Residual(at, scale_.Of(*result)),

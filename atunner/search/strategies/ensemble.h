@@ -5,7 +5,7 @@
 
 namespace atunner {
 
-/// Every member knows what was asked and hears every result, whoever asked for it.
+/// Every member knows all proposals and observes every result, whichever member proposed it.
 class Ensemble : public Strategy {
  public:
   using MakeMember = std::unique_ptr<Strategy> (*)(std::string name,
@@ -25,9 +25,9 @@ class Ensemble : public Strategy {
     members_.push_back(make(member, space_, own_));
   }
   size_t member_count() const { return members_.size(); }
-  /// Whose wish is next.
+  /// Index of the member that proposes next.
   virtual size_t Choose() = 0;
-  /// A result of a member's wish.
+  /// Called with the result of a member's proposal.
   virtual void OnResult(size_t /*member*/, std::optional<double> /*log_time*/) {}
 
   std::optional<uint64_t> Propose() final {
@@ -39,15 +39,15 @@ class Ensemble : public Strategy {
     if (asker_) asked_by_[at] = *asker_;
     asker_.reset();
   }
-  void OnTold(uint64_t at, std::optional<double> log_time) final {
-    for (const auto& member : members_) member->TellOne(at, log_time, ErrorOf(at));
+  void OnObserved(uint64_t at, std::optional<double> log_time) final {
+    for (const auto& member : members_) member->ObserveOne(at, log_time, ErrorOf(at));
     const auto by = asked_by_.find(at);
     if (by == asked_by_.end()) return;
     OnResult(by->second, log_time);
     asked_by_.erase(by);
   }
   void OnRefined(uint64_t at, double log_time) final {
-    for (const auto& member : members_) member->TellOne(at, log_time, ErrorOf(at));
+    for (const auto& member : members_) member->ObserveOne(at, log_time, ErrorOf(at));
   }
 
  private:
@@ -55,7 +55,7 @@ class Ensemble : public Strategy {
   SearchOptions own_;
   std::vector<std::unique_ptr<Strategy>> members_;
   std::unordered_map<uint64_t, size_t> asked_by_;
-  std::optional<size_t> asker_;  ///< whose wish is being asked
+  std::optional<size_t> asker_;  ///< the member whose proposal is being made
 };
 
 }  // namespace atunner

@@ -1,4 +1,4 @@
-// Who may be the best, given how well each is known.
+// How many of the best trials may be the fastest, given the errors of their times.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@ struct Contender {
   double relative_error = 0;  ///< standard error over the time
 };
 
-/// How many of these, best first, are worth measuring at length before one is declared the winner:
-/// the first `fewest`, and as many more as may be faster than the first in truth (their times
-/// differ by less than two standard errors of the difference), up to `most`.
+/// How many of these, best first, are to be measured at length before one is declared the winner:
+/// the first `fewest`, and those that may really be faster than the first (their times differ by
+/// less than two standard errors of the difference), up to `most`.
 size_t FinalistCount(std::span<const Contender> ranking, size_t fewest = 3, size_t most = 10);
 
 }  // namespace atunner

@@ -14,9 +14,9 @@ namespace {
 constexpr size_t kInitial = 8;
 constexpr size_t kTrees = 48;
 constexpr size_t kDraws = 300;     // candidates drawn uniformly, beside the leaders' neighbours
-constexpr size_t kLeaders = 6;     // whose neighbours are candidates
+constexpr size_t kLeaders = 6;     // leaders whose neighbours are candidates
 constexpr size_t kMostRows = 600;  // the best half of them, the rest at random
-constexpr double kGrowth = 1.04;   // a new forest when that many more are known
+constexpr double kGrowth = 1.04;   // growth of the results after which a new forest is made
 constexpr double kLeastDeviation = 0.02;
 
 class Forest : public Strategy {
@@ -36,14 +36,14 @@ class Forest : public Strategy {
     return at;
   }
 
-  void OnTold(uint64_t at, std::optional<double>) override {
-    told_.push_back(at);
+  void OnObserved(uint64_t at, std::optional<double>) override {
+    observed_.push_back(at);
     if (ranking().empty() || ranking().begin()->second != at) return;
     queue_.clear();  // a new leader has new neighbours
   }
 
  private:
-  /// What an earlier run expects is one more coordinate: the trees find out what it is worth.
+  /// The prediction of the prior is one more coordinate; the trees learn how useful it is.
   std::vector<float> PointOf(uint64_t at) const {
     std::vector<float> point = coordinates_.Of(at);
     if (options().prior) point.push_back(static_cast<float>(options().prior->Of(at)));
@@ -59,9 +59,9 @@ class Forest : public Strategy {
       rows.push_back(at);
     }
     for (size_t i = 0; i < kMostRows && rows.size() < kMostRows; ++i) {
-      rows.push_back(told_.size() <= kMostRows / 2 && i < told_.size()
-                         ? told_[i]
-                         : told_[random().Below(told_.size())]);
+      rows.push_back(observed_.size() <= kMostRows / 2 && i < observed_.size()
+                         ? observed_[i]
+                         : observed_[random().Below(observed_.size())]);
     }
     std::ranges::sort(rows);
     rows.erase(std::ranges::unique(rows).begin(), rows.end());
@@ -105,7 +105,7 @@ class Forest : public Strategy {
   RegressionForest forest_;
   double best_ = 0;
   size_t renew_at_ = 0;
-  std::vector<uint64_t> told_;
+  std::vector<uint64_t> observed_;
   std::vector<uint64_t> queue_;
 };
 

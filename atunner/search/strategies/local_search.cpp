@@ -11,7 +11,7 @@ void Shuffle(std::vector<uint64_t>& items, Random& random) {
   for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.Below(i)]);
 }
 
-/// A place, its value, and the neighbours that are left to look at.
+/// A configuration, its value, and the neighbours that are not evaluated yet.
 class Walk : public Strategy {
  public:
   using Strategy::Strategy;
@@ -61,13 +61,13 @@ class Descent : public Walk {
     if (const auto at = NextNeighbour()) return at;
     StartAnew();
     if (!iterated_ || ranking().empty()) return std::nullopt;
-    // The kick grows while nothing comes of it.
+    // The number of changes grows while they bring no improvement.
     ++kicks_;
     return Kicked(ranking().begin()->second,
                   2 + std::min<uint64_t>(kicks_ / 4, index().parameters()));
   }
 
-  void OnTold(uint64_t at, std::optional<double> log_time) override {
+  void OnObserved(uint64_t at, std::optional<double> log_time) override {
     if (!log_time) return;
     if (at == ranking().begin()->second) kicks_ = 0;
     if (!started() || *log_time < value()) MoveTo(at, *log_time);
@@ -111,7 +111,7 @@ class Tabu : public Walk {
     return NextNeighbour();
   }
 
-  void OnTold(uint64_t at, std::optional<double> log_time) override {
+  void OnObserved(uint64_t at, std::optional<double> log_time) override {
     if (log_time && !started()) Go(at, *log_time);
   }
 
@@ -135,7 +135,7 @@ class Annealing : public Walk {
  protected:
   std::optional<uint64_t> Propose() override {
     if (!started()) return std::nullopt;
-    // Over what is known it walks for free.
+    // Steps over configurations with a known result cost no evaluation.
     for (int steps = 0; steps < kFreeSteps; ++steps) {
       if (around_ != centre()) {
         neighbours_ = index().Neighbours(centre(), Neighbourhood::kHamming);
@@ -151,7 +151,7 @@ class Annealing : public Walk {
     return std::nullopt;
   }
 
-  void OnTold(uint64_t at, std::optional<double> log_time) override {
+  void OnObserved(uint64_t at, std::optional<double> log_time) override {
     temperature_ = temperature_ * kCooling;
     if (temperature_ < kCold) {
       temperature_ = kHot;
@@ -165,8 +165,8 @@ class Annealing : public Walk {
   }
 
  private:
-  // Of log time: at first a third more is taken at odds of 1 to e, at last a few parts in a
-  // thousand.
+  // Temperatures in units of log time: an increase by a third is accepted with probability 1/e at
+  // first, one by a few parts in a thousand at the end.
   static constexpr double kHot = 0.3;
   static constexpr double kCold = 0.004;
   static constexpr double kCooling = 0.97;

@@ -62,8 +62,8 @@ class Scalarised : public Searcher {
       double sum = 0;
       for (size_t i = 0; works && i < values.size(); ++i)
         sum += member.weights[i] * std::log(values[i]);
-      member.strategy->TellOne(at, works ? std::optional(sum) : std::nullopt,
-                               member.weights[0] * observation.relative_error);
+      member.strategy->ObserveOne(at, works ? std::optional(sum) : std::nullopt,
+                                  member.weights[0] * observation.relative_error);
     }
   }
 

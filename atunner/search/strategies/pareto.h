@@ -1,4 +1,4 @@
-// Several objectives at once, all of them smaller is better.
+// Search with several objectives at once. Smaller is better for all of them.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace atunner {
 
-/// Numbers of the points that no other point beats: none is as good in every objective and better
-/// in one. Of equal points the first counts. In the order of the first objective.
+/// Indices of the Pareto-optimal points, ordered by the first objective: no other point is as good
+/// in every objective and better in one. The first of several equal points counts.
 std::vector<size_t> ParetoFront(std::span<const std::vector<double>> points);
 
-/// Asks strategies in turns that minimise different products of powers of the objectives (weighted
-/// sums of logarithms, so that no objective needs a scale): nearly one objective alone, each of
-/// them, and all alike. Every one knows what was asked and hears every result. Observations have
-/// `objectives` - 1 others.
+/// Several copies of a strategy take turns. Each minimises another weighted sum of the logarithms
+/// of the objectives, so that no objective needs a scale: one copy for each objective nearly alone,
+/// and one for all with equal weights. All observe every result. Observations have `objectives` - 1
+/// others.
 using MakeStrategy = std::unique_ptr<Strategy> (*)(std::string name,
                                                    std::shared_ptr<const SpaceIndex>,
                                                    SearchOptions);

@@ -49,7 +49,7 @@ class Genetic : public Population {
     return index().Near(child);
   }
 
-  void OnTold(uint64_t at, std::optional<double> log_time) override {
+  void OnObserved(uint64_t at, std::optional<double> log_time) override {
     if (!log_time) return;
     if (members_.size() < kPopulation) {
       members_.push_back({at, *log_time});
@@ -92,7 +92,7 @@ class Differential : public Population {
     return at;
   }
 
-  void OnTold(uint64_t at, std::optional<double> log_time) override {
+  void OnObserved(uint64_t at, std::optional<double> log_time) override {
     if (!log_time) return;
     if (members_.size() < kPopulation) {
       members_.push_back({at, *log_time});
@@ -140,7 +140,7 @@ class ParticleSwarm : public Population {
     return at;
   }
 
-  void OnTold(uint64_t at, std::optional<double> log_time) override {
+  void OnObserved(uint64_t at, std::optional<double> log_time) override {
     if (!log_time) return;
     if (particles_.size() < kPopulation) {
       particles_.push_back({PositionOf(at), Position(index().parameters(), 0.0), {at, *log_time}});

@@ -5,12 +5,13 @@
 
 namespace atunner {
 
-/// The default. A Gaussian process sees far with few observations, a forest copes with rugged
-/// spaces and many: they take turns, two questions to one, once there is enough for a forest.
+/// The default strategy. A Gaussian process is good with few observations, a forest with many and
+/// in rugged spaces. They take turns, two proposals to one, once there are enough results for a
+/// forest.
 std::unique_ptr<Strategy> MakeAuto(std::string name, std::shared_ptr<const SpaceIndex> index,
                                    SearchOptions options);
-/// A bandit gives each question to the member that lately found the most among the best twentieth
-/// (upper confidence bound, with forgetting).
+/// A multi-armed bandit (upper confidence bound, with forgetting) chooses the member that proposes
+/// next: the one that recently found the most among the best 5 %.
 std::unique_ptr<Strategy> MakePortfolio(std::string name, std::shared_ptr<const SpaceIndex> index,
                                         SearchOptions options);
 

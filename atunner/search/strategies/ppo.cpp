@@ -13,9 +13,9 @@ constexpr size_t kFewestTimes = 3;
 constexpr size_t kLeaders = 5;
 constexpr int kNeighbours = 20;  // drawn from the leaders' neighbours
 constexpr int kDraws = 12;       // drawn uniformly
-// told results that features look at: the best half, the latest half
+// Results that the features use: the best half, and the latest half.
 constexpr size_t kMostRows = 120;
-constexpr double kNear = 0.3;  // squared distances at which one result says little of another
+constexpr double kNear = 0.3;  // squared distance at which results are hardly correlated
 constexpr double kFar = 1.2;
 constexpr double kShrink = 0.3;  // observations that the mean counts for
 
@@ -23,14 +23,14 @@ constexpr float kBuiltIn[] = {
 #include "atunner/search/strategies/ppo_weights.inc"
 };
 
-/// A result, in the model's terms.
+/// A result as the features use it.
 struct Row {
   std::vector<float> point;
   std::vector<uint16_t> positions;
   double z = 0;
 };
 
-/// Weighted mean, drawn to 0 where little is known.
+/// Weighted mean, shrunk towards 0 where there are few results.
 struct KernelMean {
   double width;
   double weights = 0;
@@ -74,9 +74,9 @@ class PolicySearch : public Strategy {
 
   void OnAsked(uint64_t at) override { pending_[at] = coordinates_.Of(at); }
 
-  void OnTold(uint64_t at, std::optional<double>) override {
+  void OnObserved(uint64_t at, std::optional<double>) override {
     pending_.erase(at);
-    told_.push_back(at);
+    observed_.push_back(at);
     since_improved_ = !ranking().empty() && ranking().begin()->second == at ? 0
                                                                             : since_improved_ + 1;
   }
@@ -86,7 +86,7 @@ class PolicySearch : public Strategy {
     return {coordinates_.Of(at), index().PositionsAt(at), scale.Of(*ResultOf(at))};
   }
 
-  /// What is known now: rows, and per value of each parameter the mean of those that have it.
+  /// Computes the rows, and for each value of each parameter the mean of the rows that have it.
   void Look() {
     const ValueScale scale(ranking());
     rows_.clear();
@@ -98,7 +98,8 @@ class PolicySearch : public Strategy {
       if (rows_.size() >= kMostRows / 2) break;
       add(at);
     }
-    for (auto at = told_.rbegin(); at != told_.rend() && rows_.size() < kMostRows; ++at) add(*at);
+    for (auto at = observed_.rbegin(); at != observed_.rend() && rows_.size() < kMostRows; ++at)
+      add(*at);
     best_ = rows_.front().point;
     best_z_ = rows_.front().z;
     values_.clear();
@@ -180,7 +181,7 @@ class PolicySearch : public Strategy {
             static_cast<float>(std::log1p(rarest)),
             leader,
             pending.density(),
-            static_cast<float>(std::log1p(static_cast<double>(told_.size())) / 5),
+            static_cast<float>(std::log1p(static_cast<double>(observed_.size())) / 5),
             static_cast<float>(std::log1p(static_cast<double>(since_improved_)) / 4),
             static_cast<float>(best_z_)};
   }
@@ -203,7 +204,7 @@ class PolicySearch : public Strategy {
   Coordinates coordinates_;
   const Policy& policy_;
   std::vector<PolicyStep>* trace_;
-  std::vector<uint64_t> told_;
+  std::vector<uint64_t> observed_;
   size_t since_improved_ = 0;
   std::unordered_map<uint64_t, std::vector<float>> pending_;
   std::unordered_map<uint64_t, std::vector<uint64_t>> neighbours_;

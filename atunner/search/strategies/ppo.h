@@ -1,6 +1,6 @@
-// A policy that was trained offline by proximal policy optimisation (Schulman et al. 2017) and
-// chooses among candidates by features that mean the same on every space. replay/ppo_training.h
-// trains it.
+// A policy trained offline by proximal policy optimisation (Schulman et al. 2017). It chooses among
+// candidates by features that have the same meaning in every space. replay/ppo_training.h trains
+// it.
 #pragma once
 
 #include <array>
@@ -25,15 +25,15 @@ struct Policy {
   static const Policy& BuiltIn();
 };
 
-/// One decision as training wants to remember it.
+/// One recorded decision, for training.
 struct PolicyStep {
   std::vector<PolicyFeatures> candidates;
   size_t chosen = 0;
 };
 
-/// The most promising candidate is chosen; where `trace` is given, one is drawn from the policy and
-/// written down there. `policy` (unless it is the options' own) and `trace` must outlive the
-/// strategy.
+/// Proposes the candidate with the highest score. With `trace`, draws one from the policy instead
+/// and records the decision there. `policy` (unless it is the options' own) and `trace` must
+/// outlive the strategy.
 std::unique_ptr<Strategy> MakePolicySearch(std::string name,
                                            std::shared_ptr<const SpaceIndex> index,
                                            SearchOptions options, const Policy& policy,

@@ -1,11 +1,11 @@
-// Strategies that look at no result.
+// Strategies that do not use results.
 #pragma once
 
 #include "atunner/search/strategies/strategy.h"
 
 namespace atunner {
 
-/// All configurations by number.
+/// All configurations in the order of their indices.
 std::unique_ptr<Strategy> MakeExhaustive(std::string name, std::shared_ptr<const SpaceIndex> index,
                                          SearchOptions options);
 /// Uniform, without replacement.

@@ -8,10 +8,10 @@
 namespace atunner {
 namespace {
 
-constexpr int kWishes = 24;  // per question, before a uniform draw stands in
-// of an earlier run's leaders, in turns with the strategy's own first wishes
+constexpr int kProposals = 24;  // calls of Propose() before a uniform draw takes its place
+// Leaders of an earlier run that are proposed in turns with the strategy's own first proposals.
 constexpr size_t kWarmStarts = 3;
-constexpr size_t kCheapStarts = 6;  // where a cost says which are the leaders, before its own
+constexpr size_t kCheapStarts = 6;  // cheapest configurations that are proposed first
 
 }  // namespace
 
@@ -31,10 +31,10 @@ std::optional<uint64_t> Strategy::AskOne() {
   std::optional<uint64_t> at;
   if (first_ && !IsAsked(*first_)) at = first_;
   if (!at) at = WarmStart();
-  for (int i = 0; i < kWishes && !at; ++i) {
-    const auto wish = Propose();
-    if (!wish) break;
-    if (!IsAsked(*wish)) at = wish;
+  for (int i = 0; i < kProposals && !at; ++i) {
+    const auto proposal = Propose();
+    if (!proposal) break;
+    if (!IsAsked(*proposal)) at = proposal;
   }
   if (!at) at = DrawNew();
   if (at) MarkAsked(*at);
@@ -47,7 +47,8 @@ bool Strategy::IsInBetterHalf(const std::optional<double>& log_time) const {
   return ranking_.size() < 2 || *log_time < middle->first;
 }
 
-/// A leader that disappoints is the last one.
+/// The next leader of the prior. Without a cost model, a leader whose time is in the worse half
+/// ends the series.
 std::optional<uint64_t> Strategy::WarmStart() const {
   if (!options_.prior || !Learns()) return std::nullopt;
   const bool cheap = options_.prior->knows_cost();
@@ -76,7 +77,7 @@ std::vector<Configuration> Strategy::Ask(size_t n) {
   return out;
 }
 
-void Strategy::TellOne(uint64_t at, std::optional<double> log_time, double error) {
+void Strategy::ObserveOne(uint64_t at, std::optional<double> log_time, double error) {
   MarkAsked(at);
   const auto [entry, fresh] = results_.try_emplace(at, log_time);
   if (!fresh) {
@@ -89,7 +90,7 @@ void Strategy::TellOne(uint64_t at, std::optional<double> log_time, double error
   }
   if (log_time) ranking_.emplace(*log_time, at);
   if (log_time && error > 0) errors_[at] = error;
-  OnTold(at, log_time);
+  OnObserved(at, log_time);
 }
 
 void Strategy::Refine(uint64_t at, double log_time, double error) {
@@ -105,10 +106,10 @@ void Strategy::Tell(const Observation& observation) {
   const uint64_t at = index_->IndexOf(observation.configuration);
   if (at >= index_->size()) return;
   const auto& time = observation.objective_ns;
-  // Of a small relative error the logarithm has the same absolute one.
-  TellOne(at,
-          time && *time > 0 && std::isfinite(*time) ? std::optional(std::log(*time)) : std::nullopt,
-          std::max(0.0, observation.relative_error));
+  // A small relative error of a value is the absolute error of its logarithm.
+  ObserveOne(
+      at, time && *time > 0 && std::isfinite(*time) ? std::optional(std::log(*time)) : std::nullopt,
+      std::max(0.0, observation.relative_error));
 }
 
 const std::optional<double>* Strategy::ResultOf(uint64_t at) const {
@@ -129,7 +130,7 @@ std::optional<uint64_t> Strategy::DrawNew() {
     const uint64_t at = index_->Draw(random_);
     if (!IsAsked(at)) return at;
   }
-  // Nearly exhausted: the next free one behind a random place.
+  // The space is nearly exhausted: take the next new configuration after a random one.
   uint64_t at = index_->Draw(random_);
   while (IsAsked(at)) at = (at + 1) % index_->size();
   return at;

@@ -1,5 +1,5 @@
-// What strategies share: which configurations were asked and told, the ranking, and the contract of
-// Searcher.
+// The base class of strategies. It keeps the configurations that were proposed and observed and
+// their ranking, and fulfils the contract of Searcher.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@
 
 namespace atunner {
 
-/// A strategy says what it would like next and hears results. Whatever it says, no configuration is
-/// asked twice, and there is an answer until the space is exhausted.
+/// A derived class proposes configurations and observes results. Whatever it proposes, Ask()
+/// returns no configuration twice, and returns some until the space is exhausted.
 class Strategy : public Searcher {
  public:
   Strategy(std::string name, std::shared_ptr<const SpaceIndex> index, SearchOptions options);
@@ -27,23 +27,23 @@ class Strategy : public Searcher {
   std::vector<Configuration> Ask(size_t n) final;
   void Tell(const Observation& observation) final;
 
-  /// As Ask and Tell, by index: for strategies that are made of others.
+  /// Ask and Tell by index, for strategies that are made of others.
   std::optional<uint64_t> AskOne();
-  void TellOne(uint64_t at, std::optional<double> log_time, double error = 0);
-  /// Somebody else asked for it.
+  void ObserveOne(uint64_t at, std::optional<double> log_time, double error = 0);
+  /// Another strategy has proposed the configuration.
   void MarkAsked(uint64_t at);
 
  protected:
-  /// The next wish. One that is known already is followed by a few more calls, then by a uniform
-  /// draw; nullopt asks for the draw at once.
+  /// The next proposal. When it is known already, Propose() is called a few more times, then a
+  /// uniform draw takes its place. nullopt asks for that draw at once.
   virtual std::optional<uint64_t> Propose() = 0;
   virtual void OnAsked(uint64_t) {}
-  /// False: looks at no result, and starts from none of an earlier run.
+  /// False when the strategy uses neither results nor earlier runs.
   virtual bool Learns() const { return true; }
-  /// Once per configuration, asked or not (resume); once more when a success follows a failure.
-  /// nullopt: it failed.
-  virtual void OnTold(uint64_t, std::optional<double> /*log_time*/) {}
-  /// It was measured again and is better known now.
+  /// Called once per configuration, proposed or not (a resumed run), and once more when a success
+  /// follows a failure. nullopt: it failed.
+  virtual void OnObserved(uint64_t, std::optional<double> /*log_time*/) {}
+  /// Called when the configuration was measured again with a smaller error.
   virtual void OnRefined(uint64_t, double /*log_time*/) {}
 
   const SpaceIndex& index() const { return *index_; }
@@ -52,22 +52,22 @@ class Strategy : public Searcher {
   bool IsAsked(uint64_t at) const { return asked_.contains(at); }
   bool Exhausted() const { return asked_.size() >= index_->size(); }
   size_t asked_count() const { return asked_.size(); }
-  /// Logarithm of time, best first.
+  /// Pairs of the logarithm of time and the index, best first.
   const std::set<std::pair<double, uint64_t>>& ranking() const { return ranking_; }
-  /// nullptr: not told; nullopt: it failed.
+  /// nullptr: no result yet; nullopt: it failed.
   const std::optional<double>* ResultOf(uint64_t at) const;
   const std::unordered_map<uint64_t, std::optional<double>>& results() const { return results_; }
-  /// Standard error of its logarithm of time.
+  /// Standard error of the logarithm of its time.
   double ErrorOf(uint64_t at) const {
     const auto entry = errors_.find(at);
     return entry == errors_.end() ? 0.0 : entry->second;
   }
-  /// The middle of every list of values: seldom good, seldom hopeless.
+  /// The valid configuration next to the middle of every list of values.
   uint64_t Middle() const;
-  /// A uniform draw among those not asked; nullopt when all are.
+  /// A uniform draw among the configurations not proposed yet; nullopt when there is none.
   std::optional<uint64_t> DrawNew();
-  /// Of some draws the one farthest from those given; among the cheaper third where a rough cost is
-  /// known.
+  /// The one of `draws` new configurations with the largest `distance`. With a cost model only the
+  /// cheapest third of the draws is considered.
   template <class Distance>
   std::optional<uint64_t> DrawFar(int draws, const Distance& distance);
 
@@ -84,7 +84,7 @@ class Strategy : public Searcher {
   std::optional<uint64_t> first_;
   std::unordered_set<uint64_t> asked_;
   std::unordered_map<uint64_t, std::optional<double>> results_;
-  std::unordered_map<uint64_t, double> errors_;  ///< of those that are not exact
+  std::unordered_map<uint64_t, double> errors_;  ///< standard errors of results that are not exact
   std::set<std::pair<double, uint64_t>> ranking_;
 };
 

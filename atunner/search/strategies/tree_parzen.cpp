@@ -41,7 +41,7 @@ class TreeParzen : public Strategy {
     return best;
   }
 
-  void OnTold(uint64_t, std::optional<double>) override { stale_ = true; }
+  void OnObserved(uint64_t, std::optional<double>) override { stale_ = true; }
 
  private:
   Density Flat() const {

@@ -5,8 +5,9 @@
 
 namespace atunner {
 
-/// Bergstra et al., NIPS 2011: per parameter the densities of the good and of the rest (failures
-/// among them); of some configurations drawn like the good ones, the one with the highest ratio.
+/// Bergstra et al., NIPS 2011. For each parameter it estimates the density of values among the good
+/// configurations and among the rest, failures included. It draws some configurations from the
+/// first and proposes the one with the highest ratio of the two.
 std::unique_ptr<Strategy> MakeTreeParzen(std::string name, std::shared_ptr<const SpaceIndex> index,
                                          SearchOptions options);
 

@@ -1,4 +1,4 @@
-// What the strategies with a model share: the scale of values, and what a candidate promises.
+// For strategies with a surrogate model: the scale of values, and expected improvement.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 
 namespace atunner {
 
-/// Log times as standardised values. Times far above the median are cut off: how bad the bad ones
-/// are says nothing of where the best is, and they would stretch the scale. Failures are as bad as
-/// the worst.
+/// Log times as standardised values. Times far above the median are cut off: how slow the slow ones
+/// are does not tell where the best is, and they would stretch the scale. Failures get the value of
+/// the slowest.
 struct ValueScale {
   static constexpr double kCut = 0.4;  ///< above median + 0.4 (median − best) all are the same
   double centre = 0;
@@ -22,7 +22,7 @@ struct ValueScale {
   double top = 1;
 
   ValueScale() = default;
-  /// Of log times, best first; at least one.
+  /// `ranking`: log times, best first; at least one.
   explicit ValueScale(const std::set<std::pair<double, uint64_t>>& ranking) {
     std::vector<double> values;
     values.reserve(ranking.size());
@@ -47,7 +47,7 @@ struct ValueScale {
   }
 };
 
-/// Of a minimum `best` by a normally distributed value.
+/// Expected improvement of the minimum `best` by a normally distributed value.
 inline double ExpectedImprovement(double best, double mean, double deviation) {
   const double z = (best - mean) / deviation;
   const double density = std::exp(-0.5 * z * z) / std::sqrt(2 * std::numbers::pi);

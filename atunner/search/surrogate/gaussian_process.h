@@ -22,10 +22,10 @@ class GaussianProcess {
   size_t candidates() const { return static_cast<size_t>(count_); }
 
   void AddCandidate(std::span<const float> x);
-  /// Returns the observation's number. `z` may be what the process believes anyway (a pending
-  /// evaluation). `uncertainty`: variance of this value beyond the noise of all.
+  /// Returns the observation's number. `z` may be the process's own prediction, for a pending
+  /// evaluation. `uncertainty`: variance of this value beyond the noise of all.
   size_t Observe(std::span<const float> x, double z, double uncertainty = 0);
-  /// Replaces an observation's value: the pending one came in.
+  /// Replaces the value of an observation, when the result of a pending evaluation is there.
   void Correct(size_t observation, double z) {
     values_[static_cast<Eigen::Index>(observation)] = z;
   }

@@ -1,4 +1,4 @@
-// How far a Gaussian process sees along each aspect of a space.
+// The length scales of a Gaussian process, one for each aspect of a space.
 #pragma once
 
 #include <Eigen/Dense>

@@ -1,5 +1,4 @@
-// A network of one hidden layer: what a policy of few hundred parameters needs, and no library for
-// it.
+// A neural network with one hidden layer, for policies of a few hundred parameters.
 #pragma once
 
 #include <cmath>

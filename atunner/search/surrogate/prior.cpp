@@ -10,11 +10,11 @@
 namespace atunner {
 namespace {
 
-constexpr size_t kFewestTrials = 10;  // of a run, that did not fail
-constexpr size_t kMostRows = 800;     // of a run: the best half of them, the rest at random
+constexpr size_t kFewestTrials = 10;  // successful trials that a run needs
+constexpr size_t kMostRows = 800;     // rows of a run: half are its best, the rest random
 constexpr size_t kTrees = 64;
 constexpr size_t kMostLeaders = 8;
-constexpr uint64_t kMostCosts = 1 << 15;  // asked for; of larger spaces a sample
+constexpr uint64_t kMostCosts = 1 << 15;  // larger spaces are sampled
 
 /// Position of every value of a past parameter among those of the present one; nullopt where a text
 /// is missing.
@@ -139,8 +139,7 @@ double Prior::Of(uint64_t at) const {
   return cost ? (by_cost + by_runs) / 2 : by_runs;
 }
 
-/// Of configurations that cost the same, which the cost cannot tell apart, the one most like
-/// `options.first` counts.
+/// Among configurations of equal cost the one nearest to `options.first` is taken.
 void Prior::RankByCost(const SearchOptions& options) {
   Random random(options.seed);
   const bool all = index_->size() <= kMostCosts;

@@ -1,5 +1,5 @@
-// What is believed of a space before its first trial: by earlier runs of the same kernel (at other
-// sizes, on other GPUs), and by a rough cost.
+// The prior over a space, before its first trial: from earlier runs of the same kernel (at other
+// sizes, on other GPUs), and from a rough cost model.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +16,32 @@
 
 namespace atunner {
 
-/// An earlier run: configurations of a space of its own.
+/// An earlier run: its space, and the results of some of its configurations.
 struct PastRun {
   ParameterSpace space;
   std::vector<Observation> trials;
 };
 
-/// Of each run only the order and the relative distances count, so that sizes and GPUs of any speed
-/// may mix.
+/// Only the order and the relative distances of the times of each run are used, so that runs of any
+/// size and GPU can be combined.
 class Prior {
  public:
-  /// Every run must have the parameters of `index` by name, in any order; numbers that it does not
-  /// list count as the nearest that it does. nullptr when nothing usable is left.
+  /// Every run must have the parameters of `index` by name, in any order. A number that `index`
+  /// does not list counts as the nearest one that it lists. nullptr when no run is usable.
   static std::shared_ptr<const Prior> Make(std::shared_ptr<const SpaceIndex> index,
                                            std::span<const PastRun> runs, uint64_t seed);
 
-  /// What `runs` (nullptr: none) say, and what `options.cost` says of this very task. `runs` where
-  /// there is no cost.
+  /// The prior of `runs` (may be null) combined with `options.cost` for this task. Returns `runs`
+  /// when there is no cost model.
   static std::shared_ptr<const Prior> WithCost(std::shared_ptr<const Prior> runs,
                                                std::shared_ptr<const SpaceIndex> index,
                                                const SearchOptions& options);
 
-  /// What is expected: standardised log time, about -2 for the best, 0 for the middle.
+  /// The expected standardised log time: about -2 for the best, 0 for the median.
   double Of(uint64_t at) const;
-  /// The runs' best configurations as far as they are valid here, best first, no two next to each
-  /// other; in turns with what is asked first and the cheapest, of which no two cost the same.
+  /// The best configurations of the runs that are valid here, best first, no two of them
+  /// neighbours. With a cost model the options' first configuration and the cheapest ones, no two
+  /// of equal cost, take turns with them.
   const std::vector<uint64_t>& leaders() const { return leaders_; }
   bool knows_cost() const { return static_cast<bool>(cost_); }
 
@@ -57,7 +58,7 @@ class Prior {
   bool has_runs_ = false;
   std::vector<uint64_t> leaders_;
   std::function<std::optional<double>(const Configuration&)> cost_;
-  ValueScale costs_;  ///< of their logarithms
+  ValueScale costs_;  ///< scale of the logarithms of the costs
 };
 
 }  // namespace atunner

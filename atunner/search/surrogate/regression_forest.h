@@ -10,8 +10,8 @@
 namespace atunner {
 
 /// Geurts et al., Machine Learning 63 (2006), with splits on one coordinate or on the sum or
-/// difference of two: the times of kernels hang on products and ratios of parameters, which are
-/// sums on a logarithmic scale.
+/// difference of two: the times of kernels depend on products and ratios of parameters, which are
+/// sums and differences on a logarithmic scale.
 class RegressionForest {
  public:
   struct Prediction {

@@ -10,7 +10,7 @@ constexpr double kUsualSlope = 0.8;
 constexpr double kSlopeVariance = 0.25;
 constexpr double kNoise = 0.3;         // variance of a value around the trend, before it is known
 constexpr double kUsualWeight = 4;     // observations that the usual variance counts as
-constexpr double kLeastSpread = 0.25;  // the process must remain able to be surprised
+constexpr double kLeastSpread = 0.25;  // keeps the process from becoming overconfident
 
 }  // namespace
 

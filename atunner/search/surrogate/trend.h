@@ -1,4 +1,4 @@
-// How far an earlier run's expectation can be believed, judged by what has been seen since.
+// A linear trend from the prior to the observed values: how well the prior predicts this run.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,9 @@
 
 namespace atunner {
 
-/// value ≈ offset + slope · prior, in units of the residual's spread: what a Gaussian process is
-/// left to explain. The slope is a ridge estimate around one; a prior that misleads is found out
-/// after a few observations and then ignored (the slope never turns negative). Without a prior
-/// nothing is taken off.
+/// value ≈ offset + slope · prior. A Gaussian process models the residual, in units of its standard
+/// deviation. The slope is a ridge estimate around one and never negative, so that a misleading
+/// prior is ignored after a few observations. Without a prior the residual is the value.
 class Trend {
  public:
   explicit Trend(std::shared_ptr<const Prior> prior) : prior_(std::move(prior)) {}
