@@ -12,7 +12,7 @@
 #include "atunner/graph/partition/partition.h"
 #include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/model/kernel/accuracy.h"
-#include "atunner/model/schedule/divided_schedule.h"
+#include "atunner/model/schedule/partitioned_schedule.h"
 #include "atunner/model/schedule/joined_kernel.h"
 #include "atunner/model/value/capabilities.h"
 #include "atunner/operators/part_task.h"
@@ -75,7 +75,7 @@ std::optional<std::vector<PartTask>> StagesOf(const Task& task, bool pairs) {
   return stages;
 }
 
-class StagesTemplate : public BoundTemplate, public DividedSchedule {
+class StagesTemplate : public BoundTemplate, public PartitionedSchedule {
  public:
   StagesTemplate(const KernelSpec& spec, const DeviceProfile& profile, std::vector<PartTask> stages)
       : BoundTemplate(spec, profile), stages_(std::move(stages)) {}
@@ -122,7 +122,7 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     return CheckDimsOf(OfParts(configuration), spec_.dims);
   }
-  SizeFreedom FreeSizes(const Configuration& configuration) const override {
+  ValidSizes FreeSizes(const Configuration& configuration) const override {
     return FreeSizesOf(OfParts(configuration), spec_.dims);
   }
   Result<RenderedKernel> Render(const Configuration& configuration) const override {

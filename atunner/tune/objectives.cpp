@@ -31,10 +31,10 @@ Result<std::vector<Objective>> ParseObjectives(std::string_view text) {
     const std::string_view word = text.substr(from, comma - from);
     const auto* known = std::ranges::find(kAll, word, [](Objective one) { return Name(one); });
     if (known == std::end(kAll))
-      return Invalid("unknown objective '" + std::string(word) + "'", "--objective",
+      return Invalid("unknown objective '" + std::string(word) + "'", "request.objective",
                      "use time, memory and energy");
     if (std::ranges::find(objectives, *known) != objectives.end())
-      return Invalid("'" + std::string(word) + "' is there twice", "--objective");
+      return Invalid("'" + std::string(word) + "' is there twice", "request.objective");
     objectives.push_back(*known);
     from = comma + 1;
   }

@@ -18,7 +18,7 @@ constexpr size_t kMostChoices = 2;
 
 }  // namespace
 
-PartChoices::PartChoices(const ScheduleTemplate& whole, const DividedSchedule& divided,
+PartChoices::PartChoices(const ScheduleTemplate& whole, const PartitionedSchedule& divided,
                          std::vector<std::vector<Configuration>> choices)
     : whole_(whole), divided_(divided), choices_(std::move(choices)) {
   const std::vector<const ScheduleTemplate*> parts = divided_.Parts();

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "atunner/model/schedule/divided_schedule.h"
+#include "atunner/model/schedule/partitioned_schedule.h"
 #include "atunner/model/trial/trial.h"
 #include "atunner/tune/tune_session.h"
 
@@ -15,7 +15,7 @@ class PartChoices : public ScheduleTemplate {
  public:
   /// `whole` and `divided` are one object, which must outlive this one. `choices`: at least one for
   /// each part, the best first.
-  PartChoices(const ScheduleTemplate& whole, const DividedSchedule& divided,
+  PartChoices(const ScheduleTemplate& whole, const PartitionedSchedule& divided,
               std::vector<std::vector<Configuration>> choices);
 
   const KernelSpec& spec() const override { return whole_.spec(); }
@@ -27,7 +27,7 @@ class PartChoices : public ScheduleTemplate {
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     return divided_.CheckDimsOf(Chosen(configuration), spec().dims);
   }
-  SizeFreedom FreeSizes(const Configuration& configuration) const override {
+  ValidSizes FreeSizes(const Configuration& configuration) const override {
     return divided_.FreeSizesOf(Chosen(configuration), spec().dims);
   }
 
@@ -36,7 +36,7 @@ class PartChoices : public ScheduleTemplate {
   std::vector<Configuration> Chosen(const Configuration& configuration) const;
 
   const ScheduleTemplate& whole_;
-  const DividedSchedule& divided_;
+  const PartitionedSchedule& divided_;
   std::vector<std::vector<Configuration>> choices_;
   ParameterSpace space_;
 };

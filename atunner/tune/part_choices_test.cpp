@@ -24,7 +24,7 @@ class Part : public ScheduleTemplate {
 };
 
 /// Writes what it is given.
-class Whole : public Part, public DividedSchedule {
+class Whole : public Part, public PartitionedSchedule {
  public:
   Whole() : Part("whole"), first_("first"), second_("second") {}
   std::vector<const ScheduleTemplate*> Parts() const override { return {&first_, &second_}; }

@@ -26,7 +26,7 @@ class RestrictedSchedule : public ScheduleTemplate {
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     return inner_.CheckDims(configuration);
   }
-  SizeFreedom FreeSizes(const Configuration& configuration) const override {
+  ValidSizes FreeSizes(const Configuration& configuration) const override {
     return inner_.FreeSizes(configuration);
   }
   std::optional<double> Cost(const Configuration& configuration,

@@ -32,7 +32,7 @@ class AttentionTemplate : public BoundTemplate {
     return {{{"heads", 1}, {"sequence", 1}, {"dim", form_.dim}},
             {{"heads", 2}, {"sequence", length}, {"dim", form_.dim}}};
   }
-  SizeFreedom FreeSizes(const Configuration&) const override {
+  ValidSizes FreeSizes(const Configuration&) const override {
     if (!any_length()) return OpenSize();
     return {{"heads", "sequence"},
             {{Expr::MustParse("sequence <= 1073741824"), "31-bit counters"}}};

@@ -258,7 +258,7 @@ std::vector<Dims> CheckImages(const KernelSpec& spec, const TensorConvForm& form
   return sizes;
 }
 
-SizeFreedom FreeImages(const TensorConvForm& form) {
+ValidSizes FreeImages(const TensorConvForm& form) {
   if (form.images.constant()) return {};
   const int64_t counted = std::max({form.Rounded(), form.ImagePositions() * form.pair, form.Cells(),
                                     form.Inputs() * form.groups * (form.padded / form.Unit())});

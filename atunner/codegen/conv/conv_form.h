@@ -126,5 +126,5 @@ std::unique_ptr<ScheduleTemplate> MakeWgrad(const KernelSpec& spec, const Device
 /// are summed, or one image is too large.
 std::vector<Dims> CheckImages(const KernelSpec& spec, const TensorConvForm& form, int64_t several);
 /// Any number of images that 32 bits can count; no freedom if images are summed.
-SizeFreedom FreeImages(const TensorConvForm& form);
+ValidSizes FreeImages(const TensorConvForm& form);
 }  // namespace atunner

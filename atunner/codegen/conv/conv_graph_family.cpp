@@ -53,7 +53,7 @@ class GatheredConv : public ProductTemplate {
     const int64_t pixels = chosen(configuration)[form_.pixels_first ? "tile_m" : "tile_n"];
     return CheckImages(spec_, form_, pixels / form_.Rounded() + 2);
   }
-  SizeFreedom FreeSizes(const Configuration&) const override { return FreeImages(form_); }
+  ValidSizes FreeSizes(const Configuration&) const override { return FreeImages(form_); }
 
  private:
   /// Of the products of all phases and groups, as if they were one.

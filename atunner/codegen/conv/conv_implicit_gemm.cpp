@@ -171,7 +171,7 @@ class ImplicitGemmConv : public BoundTemplate {
     const Chosen values = chosen(configuration);
     return CheckImages(spec_, form_, values["tile_n"] * values["groups_p"] / form_.Positions() + 2);
   }
-  SizeFreedom FreeSizes(const Configuration&) const override { return FreeImages(form_); }
+  ValidSizes FreeSizes(const Configuration&) const override { return FreeImages(form_); }
   /// ns of the default configuration with all its steps.
   double TotalNs() const {
     return Cost(Default(), profile_).value() + ArrangingNs(spec_, form_, CostsOf(profile_));

@@ -142,7 +142,7 @@ class MatrixTemplate : public ProductTemplate {
                       {rows < at["tile_m"] ? rows - 3 : rows + 3, at["tile_n"] / 2 + steps.n,
                        (at["stages"] + 2) * at["tile_k"] + steps.k});
   }
-  SizeFreedom FreeSizes(const Configuration& configuration) const override {
+  ValidSizes FreeSizes(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
     const int64_t rows = Rows(at);
     return FreeSizesOf(spec_, product_, StepsOf(at), INT32_MAX / 2, rows < at["tile_m"] ? rows : 0);
@@ -322,9 +322,9 @@ std::vector<Dims> CheckSizes(const KernelSpec& spec, const MatrixProduct& produc
   return {small, OpenSizes(spec, product, large)};
 }
 
-SizeFreedom FreeSizesOf(const KernelSpec& spec, const MatrixProduct& product, Sizes steps,
-                        int64_t most, int64_t rows) {
-  SizeFreedom freedom;
+ValidSizes FreeSizesOf(const KernelSpec& spec, const MatrixProduct& product, Sizes steps,
+                       int64_t most, int64_t rows) {
+  ValidSizes freedom;
   for (const auto& [name, size] : OpenSizes(spec, product, {1, 1, 1})) freedom.dims.push_back(name);
   if (freedom.dims.empty()) return {};
   for (const auto& [extent, step] :

@@ -54,7 +54,7 @@ struct Sizes {
 std::vector<Dims> CheckSizes(const KernelSpec& spec, const MatrixProduct& product, Sizes steps,
                              Sizes large);
 /// The valid sizes: extents up to `most`; at most `rows` rows, if it is not 0.
-SizeFreedom FreeSizesOf(const KernelSpec& spec, const MatrixProduct& product, Sizes steps,
+ValidSizes FreeSizesOf(const KernelSpec& spec, const MatrixProduct& product, Sizes steps,
                         int64_t most, int64_t rows = 0);
 
 /// Schedules for `product`. kUnsupported where the device has nothing for these types, or sizes

@@ -91,7 +91,7 @@ class SplitFloatGemm : public BoundTemplate {
     return CheckSizes(spec_, product_, {1, step(n_), step(k_)},
                       {at["tile_m"] + 3, at["tile_n"] / 2 + step(n_), 9 * kDepth + step(k_)});
   }
-  SizeFreedom FreeSizes(const Configuration&) const override {
+  ValidSizes FreeSizes(const Configuration&) const override {
     return FreeSizesOf(spec_, product_, {1, step(n_), step(k_)}, kMost);
   }
 

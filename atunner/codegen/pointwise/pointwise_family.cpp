@@ -90,8 +90,8 @@ class PointwiseTemplate : public GraphTemplate {
     return CheckSizes(groups_[0].shape, at["block"] * at["items"] * at["vector"]);
   }
 
-  SizeFreedom FreeSizes(const Configuration&) const override {
-    SizeFreedom freedom = OpenSize();
+  ValidSizes FreeSizes(const Configuration&) const override {
+    ValidSizes freedom = OpenSize();
     if (freedom.dims.empty() || Index() != "int") return freedom;
     std::set<std::string> counts;
     for (const graph::Node& node : graph_.nodes()) counts.insert(graph::CountText(node.type.shape));

@@ -68,7 +68,7 @@ class PoolingTemplate : public GraphTemplate {
                       at["block"] * elements / ThreadsOfImage(at["vector"], at["below"]));
   }
 
-  SizeFreedom FreeSizes(const Configuration&) const override {
+  ValidSizes FreeSizes(const Configuration&) const override {
     return OpenSize("threads are numbered by 32 bits");
   }
 

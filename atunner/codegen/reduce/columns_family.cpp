@@ -73,7 +73,7 @@ class ColumnsTemplate : public GraphTemplate {
     return CheckSizes(program_.space, at["kept_threads"] * at["vector"] * Reduced());
   }
 
-  SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(kElementNumbers); }
+  ValidSizes FreeSizes(const Configuration&) const override { return OpenSize(kElementNumbers); }
 
   std::optional<double> Cost(const Configuration& configuration,
                              const DeviceProfile& profile) const override {

@@ -71,7 +71,7 @@ class RowTemplate : public BoundTemplate {
     return sizes;
   }
 
-  SizeFreedom FreeSizes(const Configuration&) const override { return {{"rows"}, {}}; }
+  ValidSizes FreeSizes(const Configuration&) const override { return {{"rows"}, {}}; }
 
   std::optional<double> Cost(const Configuration& configuration,
                              const DeviceProfile&) const override {

@@ -167,7 +167,7 @@ LaunchPlan BoundTemplate::Plan(const Configuration& configuration,
   return plan;
 }
 
-SizeFreedom BoundTemplate::OpenSize(const char* reason) const {
+ValidSizes BoundTemplate::OpenSize(const char* reason) const {
   if (spec_.dims.size() != 1) return {};
   const auto& [name, most] = *spec_.dims.begin();
   if (reason == nullptr) return {{name}, {}};

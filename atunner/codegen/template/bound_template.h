@@ -122,7 +122,7 @@ class BoundTemplate : public ScheduleTemplate {
                     const std::string& head, const std::string& body) const;
   /// For a task with one open size: any value of it; with a `reason` only values up to the task's
   /// own, for that reason.
-  SizeFreedom OpenSize(const char* reason = nullptr) const;
+  ValidSizes OpenSize(const char* reason = nullptr) const;
   /// A launch plan of these steps, whose expressions may use the configuration's parameters.
   LaunchPlan Plan(const Configuration& configuration, std::vector<LaunchStep> steps) const;
 

@@ -67,7 +67,7 @@ class GraphTemplate : public BoundTemplate {
   /// `of_block` elements of `shape` fill more than two blocks, if a CPU can compute so many
   /// elements. Empty for tasks without an open size.
   std::vector<Dims> CheckSizes(const graph::Shape& shape, int64_t of_block) const;
-  SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
+  ValidSizes FreeSizes(const Configuration&) const override { return OpenSize(); }
   /// A launch with the task's tensors and sizes as arguments.
   LaunchStep Launch(std::string entry, const std::string& blocks, const std::string& threads) const;
   /// The source: constants of the configuration, `constants`, then `texts`.

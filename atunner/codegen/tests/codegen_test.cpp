@@ -116,7 +116,7 @@ TEST(Promises, CheckSizesAreAmongTheFreeSizes) {
     ASSERT_TRUE(made.has_value()) << made.error().ToString();
     const auto& schedule = *made;
     const Configuration one = schedule->Default();
-    const SizeFreedom freedom = schedule->FreeSizes(one);
+    const ValidSizes freedom = schedule->FreeSizes(one);
     if (freedom.dims.empty()) continue;
     for (const Dims& dims : schedule->CheckDims(one)) {
       const Status served = Serves(freedom, schedule->spec().dims, dims,

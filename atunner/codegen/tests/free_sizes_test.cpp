@@ -73,7 +73,7 @@ TEST(FreeSizes, HoldEverySizeThatIsChecked) {
       const auto schedule = Bound(task, dtype, gpu);
       const KernelSpec& spec = schedule->spec();
       for (const Configuration& configuration : Some(*schedule)) {
-        const SizeFreedom freedom = schedule->FreeSizes(configuration);
+        const ValidSizes freedom = schedule->FreeSizes(configuration);
         std::vector<Dims> sizes = schedule->CheckDims(configuration);
         sizes.push_back(spec.dims);
         for (const Dims& dims : sizes) {

@@ -6,7 +6,7 @@
 #include "atunner/codegen/reduce/reduction_program.h"
 #include "atunner/codegen/tests/family_tasks_test.h"
 #include "atunner/graph/text.h"
-#include "atunner/model/schedule/divided_schedule.h"
+#include "atunner/model/schedule/partitioned_schedule.h"
 #include "atunner/operators/graph_operator.h"
 
 namespace atunner {
@@ -194,7 +194,7 @@ output y
                                   "test.atg");
   const auto made =
       MakeTemplate(SpecOfGraph(graph.value(), {}).value(), FindProfile("H200").value()).value();
-  const auto* divided = dynamic_cast<const DividedSchedule*>(made.get());
+  const auto* divided = dynamic_cast<const PartitionedSchedule*>(made.get());
   ASSERT_NE(divided, nullptr);
   const auto parts = divided->Parts();
   ASSERT_EQ(parts.size(), 2u);
@@ -216,7 +216,7 @@ TEST(GraphFamilies, LossesOfLabelsKeepNothingOfTheSizeOfLogits) {
     SCOPED_TRACE(op);
     const auto made = MakeTemplate(Spec(op, {{rows, classes}}), FindProfile("H200").value())
                           .value();
-    const auto* divided = dynamic_cast<const DividedSchedule*>(made.get());
+    const auto* divided = dynamic_cast<const PartitionedSchedule*>(made.get());
     ASSERT_NE(divided, nullptr);
     int large = 0;
     for (const ScheduleTemplate* part : divided->Parts()) {

@@ -62,7 +62,7 @@ Result<RunResult> TuneOne(const ScheduleTemplate& whole, const Path& out, const 
   TuningSessions sessions(job.target, job.options, job.services, job.events, job.stop);
   ATUNNER_RETURN_IF_ERROR(sessions.Open());
   // Conditions are on the parameters of the whole as it is.
-  const auto* divided = job.options.where.empty() ? dynamic_cast<const DividedSchedule*>(&whole)
+  const auto* divided = job.options.where.empty() ? dynamic_cast<const PartitionedSchedule*>(&whole)
                                                   : nullptr;
   Budget budget = job.options.budget;
   std::optional<PartChoices> choices;

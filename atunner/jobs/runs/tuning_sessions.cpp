@@ -173,7 +173,7 @@ void TuningSessions::Forward(const TuneEvent& event, const ParameterSpace& space
 }
 
 Result<std::vector<std::vector<Configuration>>> TuningSessions::RunParts(
-    const DividedSchedule& divided, Budget& budget) {
+    const PartitionedSchedule& divided, Budget& budget) {
   const std::vector<const ScheduleTemplate*> parts = divided.Parts();
   std::vector<double> least_ns;
   for (const ScheduleTemplate* part : parts)

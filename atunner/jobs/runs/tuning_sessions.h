@@ -6,7 +6,7 @@
 
 #include "atunner/jobs/requests/events.h"
 #include "atunner/jobs/requests/requests.h"
-#include "atunner/model/schedule/divided_schedule.h"
+#include "atunner/model/schedule/partitioned_schedule.h"
 #include "atunner/store/store.h"
 #include "atunner/tune/tune_session.h"
 
@@ -34,7 +34,7 @@ class TuningSessions {
   /// Tunes one part after the other, each as a task of its own, so that what the store knows of a
   /// part is not tried again. Returns the best configurations of each part. `budget` becomes what
   /// is left for the whole.
-  Result<std::vector<std::vector<Configuration>>> RunParts(const DividedSchedule& divided,
+  Result<std::vector<std::vector<Configuration>>> RunParts(const PartitionedSchedule& divided,
                                                            Budget& budget);
 
  private:

@@ -7,7 +7,7 @@
 
 #include "atunner/graph/text.h"
 #include "atunner/model/json/json.h"
-#include "atunner/model/schedule/divided_schedule.h"
+#include "atunner/model/schedule/partitioned_schedule.h"
 #include "atunner/operators/task.h"
 
 namespace atunner::jobs {
@@ -39,7 +39,7 @@ Value GraphValue(const KernelSpec& spec, bool fused = false) {
 }
 
 Value PartitionValue(const ScheduleTemplate& schedule) {
-  const auto* divided = dynamic_cast<const DividedSchedule*>(&schedule);
+  const auto* divided = dynamic_cast<const PartitionedSchedule*>(&schedule);
   const auto parts = divided != nullptr ? divided->Parts()
                                         : std::vector<const ScheduleTemplate*>{&schedule};
   Value value{Json::array(),

@@ -15,7 +15,7 @@
 #include "atunner/model/kernel/compiled_module.h"
 #include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/model/kernel/launch_plan.h"
-#include "atunner/model/kernel/size_freedom.h"
+#include "atunner/model/kernel/valid_sizes.h"
 #include "atunner/model/trial/trial.h"
 
 namespace atunner {
@@ -28,7 +28,7 @@ struct Artifact {
   KernelSpec spec;
   std::vector<std::pair<std::string, Value>> configuration;  ///< parameters and their values
   LaunchPlan plan;
-  SizeFreedom freedom;  ///< other problem sizes that the same binary serves
+  ValidSizes freedom;  ///< other problem sizes that the same binary serves
 
   std::string arch;      ///< what the binaries were compiled for: "sm_90a"
   std::string compiler;  ///< "NVRTC 13.0"

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kFormatPrefix = "atunner-artifact-";
 
-Json JsonOf(const SizeFreedom& freedom) {
+Json JsonOf(const ValidSizes& freedom) {
   Json constraints = Json::array();
   for (const Constraint& constraint : freedom.constraints)
     constraints.push_back(
@@ -21,8 +21,8 @@ Json JsonOf(const SizeFreedom& freedom) {
   return {{"dims", freedom.dims}, {"constraints", constraints}};
 }
 
-SizeFreedom FreedomFrom(const Json& json) {
-  SizeFreedom freedom{json.at("dims").get<std::vector<std::string>>(), {}};
+ValidSizes FreedomFrom(const Json& json) {
+  ValidSizes freedom{json.at("dims").get<std::vector<std::string>>(), {}};
   for (const Json& each : json.at("constraints")) {
     auto condition = Expr::Parse(each.at("condition").get<std::string>());
     if (!condition) throw std::runtime_error(condition.error().ToString());

@@ -318,8 +318,8 @@ TEST(ArtifactManifest, NeverCrashesOnDamagedText) {
   EXPECT_GT(refused, 1000);
 }
 
-TEST(SizeFreedom, ServesWhatItSays) {
-  const SizeFreedom freedom = {{"rows"}, {{Expr::MustParse("rows % 2 == 0"), "pairs of rows"}}};
+TEST(ValidSizes, ServesWhatItSays) {
+  const ValidSizes freedom = {{"rows"}, {{Expr::MustParse("rows % 2 == 0"), "pairs of rows"}}};
   const Dims tuned = {{"cols", 64}, {"rows", 8}};
   const auto obstacle = [&](const Dims& wanted) {
     const Status status = Serves(freedom, tuned, wanted, {});

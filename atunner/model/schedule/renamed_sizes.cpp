@@ -63,8 +63,8 @@ std::vector<Dims> RenamedSizes::CheckDims(const Configuration& configuration) co
   return restored;
 }
 
-SizeFreedom RenamedSizes::FreeSizes(const Configuration& configuration) const {
-  SizeFreedom freedom = schedule_->FreeSizes(configuration);
+ValidSizes RenamedSizes::FreeSizes(const Configuration& configuration) const {
+  ValidSizes freedom = schedule_->FreeSizes(configuration);
   const Meanings restoring = Restoring(spec_.dims);
   for (std::string& name : freedom.dims) name = Restored(name);
   for (Constraint& each : freedom.constraints) {

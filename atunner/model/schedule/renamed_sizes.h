@@ -23,7 +23,7 @@ class RenamedSizes : public ScheduleTemplate {
   Configuration Default() const override { return schedule_->Default(); }
   std::optional<RenderedKernel> Naive() const override;
   std::vector<Dims> CheckDims(const Configuration& configuration) const override;
-  SizeFreedom FreeSizes(const Configuration& configuration) const override;
+  ValidSizes FreeSizes(const Configuration& configuration) const override;
   std::optional<double> Cost(const Configuration& configuration,
                              const DeviceProfile& profile) const override {
     return schedule_->Cost(configuration, profile);

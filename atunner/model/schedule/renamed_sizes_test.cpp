@@ -30,7 +30,7 @@ class Blocks : public ScheduleTemplate {
   }
   Configuration Default() const override { return {{Value(int64_t{8})}}; }
   std::vector<Dims> CheckDims(const Configuration&) const override { return {{{"size_block", 3}}}; }
-  SizeFreedom FreeSizes(const Configuration&) const override {
+  ValidSizes FreeSizes(const Configuration&) const override {
     return {{"size_block"}, {{Expr::MustParse("size_block % 4 == 0"), "fours"}}};
   }
 
@@ -62,7 +62,7 @@ TEST(RenamedSizes, ConstraintsAreOverTheTasksOwnSize) {
 TEST(RenamedSizes, SizesAreSaidInTheTasksNames) {
   const auto schedule = Renamed();
   EXPECT_EQ(schedule->CheckDims({}), (std::vector<Dims>{{{"block", 3}}}));
-  const SizeFreedom freedom = schedule->FreeSizes({});
+  const ValidSizes freedom = schedule->FreeSizes({});
   EXPECT_TRUE(Serves(freedom, {{"block", 64}}, {{"block", 8}}, {}).has_value());
   EXPECT_FALSE(Serves(freedom, {{"block", 64}}, {{"block", 9}}, {}).has_value());
 }

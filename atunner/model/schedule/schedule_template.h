@@ -8,7 +8,7 @@
 
 #include "atunner/base/result.h"
 #include "atunner/model/kernel/kernel_spec.h"
-#include "atunner/model/kernel/size_freedom.h"
+#include "atunner/model/kernel/valid_sizes.h"
 #include "atunner/model/space/parameter_space.h"
 #include "atunner/model/value/device_profile.h"
 
@@ -33,7 +33,7 @@ class ScheduleTemplate {
   virtual std::vector<Dims> CheckDims(const Configuration&) const { return {}; }
   /// All problem sizes at which the binary of this configuration is known to be valid: a loader may
   /// launch it for them. Must include every one of CheckDims. Empty: the task's own size only.
-  virtual SizeFreedom FreeSizes(const Configuration&) const { return {}; }
+  virtual ValidSizes FreeSizes(const Configuration&) const { return {}; }
   /// A rough time in ns for ranking before anything is compiled; nullopt when the template has no
   /// model.
   virtual std::optional<double> Cost(const Configuration&, const DeviceProfile&) const {

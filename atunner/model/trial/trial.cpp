@@ -19,12 +19,12 @@ Status ParsePart(std::string_view part, Budget& budget) {
   std::string unit(end);
   std::erase(unit, ' ');
   if (end == text.c_str() || !(amount > 0) || amount > 1e12) {
-    return Invalid("'" + text + "' is no budget", "--budget",
+    return Invalid("'" + text + "' is no budget", "request.budget",
                    "write a time (90s, 5m, 1h) or a number of trials (200)");
   }
   if (unit.empty() || unit == "trials" || unit == "trial") {
     if (amount != static_cast<double>(static_cast<int64_t>(amount)))
-      return Invalid("'" + text + "' is not a whole number of trials", "--budget");
+      return Invalid("'" + text + "' is not a whole number of trials", "request.budget");
     budget.trials = static_cast<int64_t>(amount);
     return {};
   }
@@ -34,7 +34,7 @@ Status ParsePart(std::string_view part, Budget& budget) {
                        : unit == "h"                  ? 3600
                                                       : 0;
   if (scale == 0)
-    return Invalid("unknown unit '" + unit + "'", "--budget", "use s, m, h or trials");
+    return Invalid("unknown unit '" + unit + "'", "request.budget", "use s, m, h or trials");
   budget.seconds = amount * scale;
   return {};
 }

@@ -61,7 +61,7 @@ Result<std::unique_ptr<Searcher>> MakeSearcher(std::string_view strategy,
       return entry.make(std::string(entry.name), std::move(index), std::move(options));
     names += (names.empty() ? "" : ", ") + std::string(entry.name);
   }
-  return Invalid("unknown strategy '" + std::string(strategy) + "'", "--strategy",
+  return Invalid("unknown strategy '" + std::string(strategy) + "'", "request.strategy",
                  "choose one of " + names);
 }
 

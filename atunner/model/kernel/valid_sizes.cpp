@@ -1,4 +1,4 @@
-#include "atunner/model/kernel/size_freedom.h"
+#include "atunner/model/kernel/valid_sizes.h"
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ std::string NamesOf(const Dims& dims) {
 
 }  // namespace
 
-Status Serves(const SizeFreedom& freedom, const Dims& tuned, const Dims& wanted,
+Status Serves(const ValidSizes& valid, const Dims& tuned, const Dims& wanted,
               const Attributes& attributes) {
   for (const auto& [name, extent] : wanted) {
     if (!tuned.contains(name))
@@ -26,12 +26,12 @@ Status Serves(const SizeFreedom& freedom, const Dims& tuned, const Dims& wanted,
     const auto at = wanted.find(name);
     if (at == wanted.end())
       return Invalid("dim '" + name + "' is not given", "", "the dims are " + NamesOf(tuned));
-    if (at->second != extent && std::ranges::find(freedom.dims, name) == freedom.dims.end()) {
+    if (at->second != extent && std::ranges::find(valid.dims, name) == valid.dims.end()) {
       return Invalid("the kernel is made for " + name + " = " + std::to_string(extent) + ", not " +
                      std::to_string(at->second));
     }
   }
-  for (const Constraint& constraint : freedom.constraints) {
+  for (const Constraint& constraint : valid.constraints) {
     ATUNNER_TRY(const bool holds,
                 constraint.condition.EvaluateBool(Bindings(wanted).Add(attributes)));
     if (holds) continue;
