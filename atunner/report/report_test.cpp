@@ -49,7 +49,7 @@ Report Sample() {
   report.trials = {Correct(1, 1, 9000), Correct(2, 2, 12000), Correct(3, 1, 6000)};
   Trial bad;
   bad.number = 4;
-  bad.configuration.values = {int64_t{2}, std::string("</script><b>")};
+  bad.candidate.what = Configuration{{int64_t{2}, std::string("</script><b>")}};
   bad.verdict = {VerdictKind::kWrongResult, "off by <one>", {}, false};
   report.trials.push_back(bad);
   report.best = report.trials[2];
