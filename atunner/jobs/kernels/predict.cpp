@@ -74,7 +74,10 @@ class Predictor {
  public:
   Predictor(const ScheduleTemplate& schedule, const Target& target, Compiler& compiler,
             Clock& clock, bool counts)
-      : schedule_(schedule), device_(target.profile), compiler_(compiler), clock_(clock) {
+      : schedule_(schedule),
+        device_(target.profile),
+        compiler_(schedule, compiler, std::string(device_.arch())),
+        clock_(clock) {
     device_.Calibrate(target.calibration);
     if (counts)
       device_.Observe(
@@ -84,14 +87,14 @@ class Predictor {
   Result<std::vector<Prediction>> Run(const std::vector<Configuration>& configurations,
                                       size_t threads, const std::stop_token& stop) {
     ATUNNER_TRY(const TaskBuffers buffers, MakePredictionBuffers(device_, schedule_.spec()));
-    CompileAhead ahead([this](const Configuration& one, const std::stop_token& ended) {
-      return Compile(one, ended);
+    CompileAhead ahead([this](const Candidate& one, const std::stop_token& ended) {
+      return compiler_.Compile(one, ended);
     });
     std::vector<Prediction> results;
     size_t submitted = 0;
     while (results.size() < configurations.size() && !stop.stop_requested()) {
       while (submitted < configurations.size() && ahead.size() < threads)
-        ahead.Submit(configurations[submitted++]);
+        ahead.Submit(MakeCandidate(schedule_.space(), configurations[submitted++], {"user", ""}));
       const auto compiled = ahead.Take([] { return false; }, kForever);
       results.push_back(Predict(*compiled, buffers));
     }
@@ -101,18 +104,10 @@ class Predictor {
  private:
   static constexpr double kForever = 1e9;  // s; results stay in the order of the list
 
-  Compiled Compile(const Configuration& configuration, const std::stop_token& stop) {
-    Compiled compiled{configuration, schedule_.Render(configuration), CompileOutcome{}};
-    if (compiled.rendered)
-      compiled.outcome = compiler_.Compile(
-          {compiled.rendered->source, EntriesOf(compiled.rendered->plan), device_.arch()}, stop);
-    return compiled;
-  }
-
   Prediction Predict(const Compiled& compiled, const TaskBuffers& buffers) {
     Prediction one;
-    one.configuration = compiled.configuration;
-    one.described = schedule_.space().Describe(compiled.configuration);
+    one.configuration = *compiled.candidate.configuration();
+    one.described = compiled.candidate.Describe(schedule_.space());
     auto estimate = EstimateOf(compiled, buffers, one);
     if (estimate)
       one.estimate = *std::move(estimate);
@@ -138,7 +133,7 @@ class Predictor {
 
   const ScheduleTemplate& schedule_;
   vgpu::VirtualGpu device_;
-  Compiler& compiler_;
+  CandidateCompiler compiler_;
   Clock& clock_;
   Json launches_ = Json::array();
 };

@@ -23,7 +23,7 @@ Result<std::string> TrialLines(Store& store, const RunRecord& run) {
     const auto ns = trial.ObjectiveNs();
     text += fmt::format("{:>4}  {:>12}  {}  {}\n", trial.number,
                         ns ? FormatTime(*ns) : std::string(Name(trial.verdict.kind)),
-                        space.Describe(trial.configuration),
+                        trial.candidate.Describe(space),
                         trial.verdict.reason.substr(0, kMostOfAReason));
   }
   return text;

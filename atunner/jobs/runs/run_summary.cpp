@@ -9,7 +9,7 @@ namespace {
 
 Json ConfigurationByName(const ParameterSpace& space, const Configuration& configuration) {
   Json json = Json::object();
-  for (size_t i = 0; i < space.parameters.size(); ++i)
+  for (size_t i = 0; i < configuration.values.size(); ++i)
     std::visit([&](const auto& value) { json[space.parameters[i].name] = value; },
                configuration.values[i]);
   return json;
@@ -22,7 +22,7 @@ Json FrontOf(const TuneResult& result, const ParameterSpace& space) {
     Json point{{"trial", trial.number},
                {"time_ns", *trial.ObjectiveNs()},
                {"memory_bytes", trial.memory_bytes},
-               {"configuration", ConfigurationByName(space, trial.configuration)}};
+               {"configuration", ConfigurationByName(space, trial.configuration())}};
     if (const auto joules = trial.EnergyJoules()) point["energy_joules"] = *joules;
     front.push_back(std::move(point));
   }
@@ -33,11 +33,11 @@ Json JsonOf(const TimeSpent& spent) {
   return {{"search", spent.search},
           {"for_compile", spent.for_compile},
           {"for_proposals", spent.for_proposals},
-          {"books", spent.books},
+          {"books", spent.persisting},
           {"verifying", spent.verifying},
           {"timing", spent.timing},
           {"handing_over", spent.handing_over},
-          {"again", spent.again},
+          {"again", spent.remeasuring},
           {"plain", spent.plain},
           {"finals", spent.finals},
           {"baselines", spent.baselines}};
@@ -64,7 +64,7 @@ Json Summary(const RunRecord& run, const TuneResult& result, const ParameterSpac
   if (!result.front.empty()) json["front"] = FrontOf(result, space);
   if (result.best) {
     json["best"] = ToJson(*result.best);
-    json["best_configuration"] = ConfigurationByName(space, result.best->configuration);
+    json["best_configuration"] = ConfigurationByName(space, result.best->configuration());
   } else if (!result.trials.empty()) {
     json["refused"] = ToJson(result.trials.back().verdict);
   }

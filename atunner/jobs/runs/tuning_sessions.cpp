@@ -160,7 +160,7 @@ void TuningSessions::Forward(const TuneEvent& event, const ParameterSpace& space
       events_(BaselineEvent{*event.baseline});
       break;
     case TuneEvent::Kind::kTrial:
-      events_(TrialEvent{*event.trial, space.Describe(event.trial->configuration), event.best_ns,
+      events_(TrialEvent{*event.trial, event.trial->candidate.Describe(space), event.best_ns,
                          event.trials_done, event.seconds});
       break;
     case TuneEvent::Kind::kFinalists:

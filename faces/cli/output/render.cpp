@@ -86,8 +86,8 @@ std::string RenderTable(const Report& result) {
   return text +
          fmt::format(
              "  configuration: {}\n  {} trials, {:.1f} s; judging {:.0f} % of the time; {}\n",
-             result.space.Describe(result.best->configuration), result.trials.size(),
-             result.seconds, result.seconds > 0 ? 100 * result.judge_seconds / result.seconds : 0.0,
+             result.best->candidate.Describe(result.space), result.trials.size(), result.seconds,
+             result.seconds > 0 ? 100 * result.judge_seconds / result.seconds : 0.0,
              result.stop_reason);
 }
 

@@ -86,7 +86,9 @@ void PrintCsv(const RunRecord& run, const ParameterSpace& space, const std::vect
     const auto ns = trial.ObjectiveNs();
     std::string line = fmt::format("{},{},{}", trial.number, Name(trial.verdict.kind),
                                    ns ? fmt::format("{}", *ns) : "");
-    for (const Value& value : trial.configuration.values) line += "," + CsvField(ToString(value));
+    const std::vector<Value>& values = trial.configuration().values;  // none for a whole kernel
+    for (size_t i = 0; i < space.parameters.size(); ++i)
+      line += "," + (i < values.size() ? CsvField(ToString(values[i])) : std::string());
     fmt::print("{}\n", line);
   }
 }
