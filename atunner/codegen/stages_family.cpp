@@ -12,8 +12,8 @@
 #include "atunner/graph/partition/partition.h"
 #include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/model/kernel/accuracy.h"
-#include "atunner/model/schedule/partitioned_schedule.h"
 #include "atunner/model/schedule/joined_kernel.h"
+#include "atunner/model/schedule/partitioned_schedule.h"
 #include "atunner/model/value/capabilities.h"
 #include "atunner/operators/part_task.h"
 
@@ -22,8 +22,9 @@ namespace {
 
 using graph::ValidGraph;
 
-/// In bytes of memory: what the part reads and writes, as many more as a launch of two microseconds
-/// could move, and an eighth of what each element reads again from caches where nothing is kept.
+/// The cost of a subgraph, as bytes of DRAM traffic: the bytes that it reads and writes, the bytes
+/// that could move during a launch (two microseconds), and an eighth of the bytes that elements
+/// read again from caches. nullopt if it is not below `most`, or no family computes the subgraph.
 std::optional<double> CostOf(const ValidGraph& part, const Dims& sizes, double most, bool pairs) {
   constexpr double kLaunch = 8e6;
   const auto bytes = [&](graph::NodeId id) {
@@ -37,7 +38,7 @@ std::optional<double> CostOf(const ValidGraph& part, const Dims& sizes, double m
     read += graph::InlineWorkOf(part, output.node).loads * bytes(output.node);
   }
   if (kLaunch + all >= most) return std::nullopt;
-  // Attention is told by computing with it: what need not be asked is not.
+  // AttentionOf evaluates the graph, which is slow: it is asked last.
   if (!graph::HasOneAnchor(part, pairs) && !graph::AttentionOf(part)) return std::nullopt;
   const auto made = TaskOfPart(part, sizes, Accuracy::kDefault);
   const Family* family = made ? FamilyOf(made->task, /*partitions=*/false) : nullptr;
@@ -47,7 +48,8 @@ std::optional<double> CostOf(const ValidGraph& part, const Dims& sizes, double m
   return kLaunch + all + (again ? (read - all) / 8 : 0);
 }
 
-/// `pairs`: a part may have two products of one operand.
+/// The tasks of the partition's subgraphs. `pairs`: a subgraph may have two products of one
+/// operand.
 std::optional<std::vector<PartTask>> StagesOf(const KernelSpec& spec, const ValidGraph& given,
                                               bool pairs) {
   const ValidGraph graph = graph::FuseMaps(
@@ -141,7 +143,7 @@ class StagesTemplate : public BoundTemplate, public PartitionedSchedule {
   }
 
  private:
-  /// Of the longest part, beside the others' defaults.
+  /// The configuration of the longest part, with the defaults of the others.
   std::vector<Configuration> OfParts(const Configuration& configuration) const {
     std::vector<Configuration> all;
     for (const auto& part : parts_) all.push_back(part->Default());

@@ -1,5 +1,5 @@
-// What a GPU can be asked to do, real or virtual. `verify` and everything above know only this; who
-// is behind it is decided once, where the program is wired together.
+// The interface to a GPU, real or virtual. `verify` and the rooms above use only this interface;
+// faces/wiring decides which device implements it.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ struct Hazard {
     kTrap,
     kLeak,
   };
-  /// Who did it, and where in the source.
+  /// The thread that caused it, and the place in the source.
   struct Site {
     std::string file;   ///< as the compiler names it; "" = unknown
     uint32_t line = 0;  ///< of the file; of the PTX when the file is unknown
@@ -65,7 +65,7 @@ struct Hazard {
 };
 std::string_view Name(Hazard::Kind kind);
 
-/// Kinds of hazards by what a person asks for.
+/// Kinds of hazards, grouped as users ask for them.
 enum class HazardGroup : uint8_t { kMemory = 1, kInit = 2, kRace = 4, kSync = 8 };
 constexpr uint8_t kAllHazards = 15;
 HazardGroup GroupOf(Hazard::Kind kind);
@@ -140,7 +140,7 @@ class LoadedModule {
 struct KernelArg {
   alignas(TensorMap) std::array<std::byte, sizeof(TensorMap)> bytes{};
   uint32_t size = 0;
-  /// In place of `bytes` what they do not hold: structures of up to 32764 bytes
+  /// Structures of up to 32764 bytes, which `bytes` cannot hold
   std::vector<std::byte> large;
 
   static KernelArg Address(DeviceAddress address);
@@ -150,8 +150,8 @@ struct KernelArg {
   const std::byte* data() const { return large.empty() ? bytes.data() : large.data(); }
 };
 
-/// Why `args` are not what kernel `entry`, with parameters of `sizes` bytes, takes; empty if they
-/// are.
+/// The reason why `args` do not fit kernel `entry`, whose parameters have `sizes` bytes; empty if
+/// they fit.
 std::string Misfit(const std::string& entry, std::span<const size_t> sizes,
                    std::span<const KernelArg> args);
 
@@ -184,8 +184,7 @@ class Device {
   virtual Status CopyIn(DeviceAddress to, std::span<const std::byte> from) = 0;
   virtual Status CopyOut(std::span<std::byte> to, DeviceAddress from) = 0;
   virtual Status CopyWithin(DeviceAddress to, DeviceAddress from, uint64_t bytes) = 0;
-  /// Need not wait for the end, nor need CopyWithin: whatever is asked of the device next comes
-  /// after it.
+  /// May return before the end, as CopyWithin may: the device executes later requests in order.
   virtual Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) = 0;
   virtual Result<uint64_t> FreeBytes() = 0;
 
@@ -210,8 +209,8 @@ class Device {
   virtual Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry,
                                        const LaunchShape& shape, std::span<const KernelArg> args,
                                        const LaunchOptions& options) = 0;
-  /// As Launch, for kernels that do not fail: the device need not wait for the end. Whatever is
-  /// asked of it next comes after it.
+  /// Launch for kernels that do not fail: it may return before the end; the device executes later
+  /// requests in order.
   virtual Result<LaunchOutcome> Post(LoadedModule& module, const std::string& entry,
                                      const LaunchShape& shape, std::span<const KernelArg> args,
                                      const LaunchOptions& options) {
@@ -285,7 +284,7 @@ class TimedDevice : public Device {
   /// of some milliseconds. kUnsupported where there is no such counter.
   virtual Result<double> EnergyJoules() = 0;
   virtual std::string DriverVersion() const = 0;
-  /// What the driver's occupancy calculator says, blocks per SM.
+  /// The result of the driver's occupancy calculator, in blocks per SM.
   virtual Result<int> DriverOccupancy(LoadedModule& module, const std::string& entry,
                                       const LaunchShape& shape) = 0;
 };

@@ -14,7 +14,7 @@ class Nvml {
   /// nullptr when there is no NVML: clocks are then unknown, and nothing else changes.
   static std::unique_ptr<Nvml> Open(int device_index);
   ClockState Read() const;
-  /// Of the whole board since the driver was loaded; nullopt where it is not counted.
+  /// Energy of the whole board since the driver was loaded; nullopt if the board does not count it.
   std::optional<double> EnergyJoules() const;
   /// "580.159.04"
   std::string DriverVersion() const;

@@ -1,4 +1,5 @@
-// What device code uses of CUB; the rest launches kernels from the host, and includes its headers.
+// The parts of CUB that device code uses; the rest launches kernels from the host, and includes its
+// headers.
 #pragma once
 #include <cub/block/block_adjacent_difference.cuh>
 #include <cub/block/block_discontinuity.cuh>

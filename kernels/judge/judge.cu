@@ -195,7 +195,7 @@ extern "C" __global__ void judge_fill(judge::Fill of) {
   }
 }
 
-/// The last bit flipped of what has digits: zero, the smallest number and infinity stay.
+/// Flips the last bit of a number; zero, the smallest number and infinity stay.
 __device__ unsigned flipped(unsigned v) {
   const unsigned magnitude = v & 0x7fffffffu;
   return magnitude > 1 && magnitude < 0x7f800000u ? v ^ 1u : v;
@@ -319,9 +319,9 @@ extern "C" __global__ void judge_mask(u64* reference, u64 n, u64 key) {
     reference[i] ^= mix(key + i);
 }
 
-/// What honest kernels may have in place of each element of a reference because a choice may go
-/// another way, as differences from it: `slots` of them, 0 where there are fewer, or with two slots
-/// the least and the largest.
+/// Differences from the reference that a correct kernel may have because a data-dependent decision
+/// (a comparison, argmax or rounding) may go the other way: `slots` of them per element, 0 where
+/// there are fewer; with two slots the least and the largest.
 struct Choices {
   double* of;
   int slots;
@@ -341,8 +341,8 @@ __device__ void note(const Choices& choices, u64 i, double difference) {
   }
 }
 
-/// How far a difference from the reference is from the nearest that a choice explains. Between what
-/// was seen lies what else may be, and half as much beyond it: of numbers, not of places.
+/// The distance of a difference from the nearest one that such a decision explains. Values between
+/// the observed ones are allowed, and half as much beyond them, for numbers but not for indices.
 __device__ double beyond_choices(const Choices& choices, u64 i, double difference) {
   const double* slot = choices.of + i * choices.slots;
   double least = fabs(difference);
@@ -432,7 +432,7 @@ __device__ void merge(judge::Partial& a, const judge::Partial& b) {
   a.first_bad = a.first_bad < b.first_bad ? a.first_bad : b.first_bad;
 }
 
-/// Of less, what it is computed from may have been below the normal numbers of float32.
+/// The operands of smaller results may have been below the normal numbers of float32.
 constexpr float kSurelyNormal = 1.97215226e-31f;  // 2^-102
 constexpr double kLost = 0.25;                    // of |r|
 
@@ -460,8 +460,8 @@ __device__ bool measure(judge::Partial& mine, const judge::Comparison& of, const
   return error <= of.element_bound;
 }
 
-/// May an error within the bound have carried y beyond the type's largest number, or kept it there,
-/// where r lies close?
+/// True if an error within the bound may have carried y beyond the type's largest number, or kept
+/// it below, where r is close to it.
 __device__ bool at_the_edge(const judge::Comparison& of, double y, double r) {
   const double error = of.element_bound < 0.25 ? of.element_bound * (fabs(r) + of.scale) : 0;
   return (y > 0) == (r > 0) && fabs(y) + error >= of.largest && fabs(r) + error > of.largest;

@@ -1,6 +1,6 @@
-// What plain kernels of graphs share: reductions by one block of 256 threads, and of few elements
-// by one thread. A thread takes its elements in order, but asks for several of them before it waits
-// for the first.
+// Shared by the baseline kernels of graphs: reductions by one block of 256 threads, and of few
+// elements by one thread. A thread adds its elements in order, but loads several of them before it
+// uses the first.
 constexpr int PLAIN_THREADS = 256, PLAIN_AHEAD = 16, PLAIN_FEW = 32;
 
 /// combine_NAME of two values; block_NAME of element(0) … element(depth - 1), which all threads
@@ -58,8 +58,8 @@ DEVICE bool less(T a, T b) {
   return b != b ? a == a : a < b;
 }
 
-/// Where element `k` of `depth` stands in stable order; of those behind the first `count` only
-/// that.
+/// The index of element `k` of `depth` in stable order; for elements behind the first `count`, only
+/// that they are behind.
 template <bool DESCENDING, class Element>
 DEVICE long long rank_of(long long k, long long depth, long long count, const Element& element) {
   const auto v = element(k);
@@ -73,7 +73,7 @@ DEVICE long long rank_of(long long k, long long depth, long long count, const El
   return rank;
 }
 
-/// The place of the first largest (smallest) element; NaN beats all.
+/// The index of the first largest (smallest) element; NaN beats all.
 template <bool LARGEST, class Element>
 DEVICE long long place_of(long long depth, const Element& element) {
   long long place = 0;

@@ -1,6 +1,6 @@
-// Types of the plain kernels. The host defines T (inputs), ACC (arithmetic) and OUT (outputs): with
-// ACC = float and OUT = T a kernel is the honest same-precision algorithm, with ACC = OUT = double
-// the reference.
+// Types of the baseline kernels. The host defines T (inputs), ACC (arithmetic) and OUT (outputs):
+// with ACC = float and OUT = T a kernel is the plain algorithm in the task's precision, with ACC =
+// OUT = double it is the reference.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -38,7 +38,7 @@ __device__ ACC block_sum(ACC v) {
   return v;
 }
 
-// NaN wins: a maximum that forgets it would lose the input's NaN.
+// A maximum must return NaN if an operand is NaN, or it would lose the input's NaN.
 __device__ ACC block_max(ACC v) {
   __shared__ ACC part[THREADS];
   part[threadIdx.x] = v;

@@ -13,7 +13,7 @@
 namespace atunner {
 namespace {
 
-/// What a library's operator gives besides queries, keys and values.
+/// The inputs that a library operator has besides queries, keys and values.
 struct Named {
   const char* name;
   const char* extra;

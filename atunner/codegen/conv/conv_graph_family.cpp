@@ -56,7 +56,7 @@ class GatheredConv : public ProductTemplate {
   ValidSizes FreeSizes(const Configuration&) const override { return FreeImages(form_); }
 
  private:
-  /// Of the products of all phases and groups, as if they were one.
+  /// The extents of the products of all phases and groups, as if they were one product.
   static Extents ExtentsOf(const KernelSpec& spec, const TensorConvForm& form) {
     const int64_t pixels = form.images.Bound(spec.dims).factor() * form.Rounded() * form.Phases() *
                            form.groups;
@@ -95,10 +95,10 @@ BoundSchedule Bind(const KernelSpec& spec, const TensorConvForm& form,
                    const DeviceProfile& profile) {
   if (form.operands != DType::kFloat32) {
     if (!CapabilitiesOf(profile).mma_16bit)
-      return Fail(
-          ErrorCode::kUnsupported, fmt::format("{} on tensor cores of {}", spec.name, profile.name),
-          "",
-          "they need compute capability 8.0 or later; float32 without --accuracy fast is served");
+      return Fail(ErrorCode::kUnsupported,
+                  fmt::format("{} on tensor cores of {}", spec.name, profile.name), "",
+                  "they need compute capability 8.0 or later; float32 without request.accuracy "
+                  "fast is served");
     if (auto implicit_gemm = MakeImplicitGemmConv(spec, profile, form)) return implicit_gemm;
     if (auto filters = MakeWgrad(spec, profile, form)) return filters;
   }

@@ -174,7 +174,7 @@ class MatrixTemplate : public ProductTemplate {
                c = extents_.n % unit == 0 ? unit : 1;
     return product_.b_transposed ? Sizes{1, c, std::max(a, b)} : Sizes{1, std::max(b, c), a};
   }
-  /// Of a tile, what is fetched.
+  /// Rows of a tile that are fetched.
   int64_t Rows(const Chosen& at) const { return maps_ ? RowsFetched(at) : at["tile_m"]; }
   bool Widens(const Chosen& at, int64_t alignment) const {
     return alignment * bytes_ != 16 && loop_.OnTensorCores() && (maps_ || at["widen"] != 0);
@@ -188,7 +188,7 @@ class MatrixTemplate : public ProductTemplate {
     if (loop_.Persists()) Add("persistent == 0", "a block ends with its tile");
   }
   void AddMaps() {
-    // What many blocks read at different times should stay in L2.
+    // An operand that many blocks read at different times should stay in L2.
     const bool streams = std::min(extents_.m, extents_.n) <= kMostStreamed;
     space_.parameters.push_back({"stream", streams ? Integers({1, 2, 0}) : Integers({0}),
                                  "operands whose elements leave L2 first: b, both, none"});

@@ -38,7 +38,7 @@ class WeightsTemplate : public BoundTemplate {
         n_(ExtentsOf(spec, "weight")[0]),
         k_(ExtentsOf(spec, "x")[1]) {}
 
-  /// Of the task, and `fragments`, which both kernels have.
+  /// Constants of the task, and `fragments`, which both kernels have.
   ConstantBlock Constants(const Chosen& at) const {
     ConstantBlock constants;
     constants.Bool("FOUR_BITS", four_).Int("M", m_).Int("N", n_).Int("K", k_);

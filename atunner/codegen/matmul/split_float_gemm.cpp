@@ -15,8 +15,8 @@
 namespace atunner {
 namespace {
 
-/// Of split_float.cuh: rows or columns of a chunk, its depth, bytes of one plane of it; chunks that
-/// a block splits; parts of the depth that columns of [k][n] are measured in.
+/// Constants of split_float.cuh: rows or columns of a chunk, its depth, bytes of one of its planes;
+/// chunks that a block splits; parts of the depth in which columns of [k][n] are measured.
 constexpr int64_t kLines = 64;
 constexpr int64_t kDepth = 32;
 constexpr int64_t kPlaneBytes = kLines * kDepth * 2;

@@ -123,8 +123,8 @@ class Writer {
         k, elements, fmt::join(blocks_[k], ", "));
   }
 
-  /// What all members of a kind do, as the first one does it, to the tensors of the one that a
-  /// block serves.
+  /// The kernel of a group: the work of all members, written as that of the first, for the tensors
+  /// of the member that a block serves.
   std::string Tensors(size_t k, bool later) {
     const TensorGroup& kind = form_.tensors.groups[k];
     const GroupMember& member = kind[0];

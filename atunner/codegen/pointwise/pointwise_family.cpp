@@ -186,7 +186,7 @@ class PointwiseTemplate : public GraphTemplate {
     return Real(graph::ElementCount(TypeOf(id).shape).Bound(spec_.dims).factor());
   }
 
-  /// Of coordinates: without axes nothing is divided.
+  /// The type of coordinates. Without several axes nothing is divided, so that 64 bits cost little.
   std::string Index() const {
     const bool lines = std::ranges::all_of(graph_.nodes(),
                                            [](const Node& node) { return node.type.rank() <= 1; });

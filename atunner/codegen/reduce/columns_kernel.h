@@ -50,7 +50,7 @@ class Accumulators {
   const ReductionProgram& program_;
 };
 
-/// What every kernel of a program has: parameters, coordinates, elements and outputs.
+/// The common parts of every kernel of a program: parameters, coordinates, elements and outputs.
 class ColumnsKernel {
  public:
   ColumnsKernel(const ReductionProgram& program, const KernelSpec& spec,

@@ -150,9 +150,9 @@ std::optional<ReductionProgram> MakeProgram(
   return program;
 }
 
-/// What a kernel of rows may contain: an element of a row is computed from inputs at its own place
-/// and from what the row shares; that from inputs and from one element of the row, at a place that
-/// is known before it is read.
+/// True if a last-axis kernel can compute the node: an element of a row is computed from inputs at
+/// its own index and from values that the row shares; those from inputs and from one element of the
+/// row, at an index that is known before the row is read.
 bool IsOfRows(const ReductionProgram& program, NodeId id) {
   const Node& node = program.graph.node(id);
   const auto is_shared = [&](NodeId operand) { return program.IsShared(operand); };

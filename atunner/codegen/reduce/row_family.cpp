@@ -140,7 +140,8 @@ class RowTemplate : public BoundTemplate {
   // --- space ---
 
   void MakeSpace() {
-    // What constraints ask for early stands early: the space is enumerated in this order.
+    // Parameters that many constraints use come first, because the space is enumerated in this
+    // order.
     space_.parameters = {
         {"threads_per_row", Integers({8, 16, 32, 64, 128, 256, 512, 1024}),
          "threads that share one row"},
@@ -201,7 +202,7 @@ class RowTemplate : public BoundTemplate {
     Add("fused == 0 or blocks_per_sm > 0", "column sums need a block that goes on");
   }
 
-  /// What a block takes of registers and of shared memory.
+  /// The limits of registers and of shared memory.
   void AddResources() {
     const std::string chunks = fmt::format("ceil_div({}, cluster * split * threads_per_row)",
                                            kVectors);

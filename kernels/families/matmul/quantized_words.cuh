@@ -1,5 +1,5 @@
 // Weights of 8 bits, or of 4, become 16-bit floats in registers, a pair of them at a time.
-/// Of floats in pairs: one whose last digit counts ones, 1, and the signs.
+/// Constants for pairs of floats: a float whose last digit counts ones, 1, and the signs.
 constexpr bool BRAIN = sizeof(MMA_TYPE) == sizeof("bf16");
 constexpr unsigned BASE = BRAIN ? 0x43004300 : 0x64006400, ONE = BRAIN ? 0x3f803f80 : 0x3c003c00,
                    SIGN = 0x80008000;
