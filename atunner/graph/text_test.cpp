@@ -86,6 +86,30 @@ TEST(Text, PrintingAndParsingAreInverse) {
   }
 }
 
+TEST(Text, EqualGraphsHaveEqualDigests) {
+  for (const char* text : {kRmsNorm, kEverything}) {
+    const ValidGraph graph = MustParse(text);
+    EXPECT_EQ(MustParse(Print(graph)).ContentDigest(), MustParse(Print(graph)).ContentDigest());
+  }
+  const std::string text =
+      "graph g\ndim B = 1..8\ninput x: float32[B, 4]\n"
+      "s = reduce_sum(x, axes=[1])\ny = s + 1\noutput y\n";
+  const Digest digest = MustParse(text).ContentDigest();
+  for (const auto& [from, to] :
+       std::vector<std::pair<std::string, std::string>>{{"graph g", "graph h"},
+                                                        {"1..8", "1..9"},
+                                                        {"float32", "float64"},
+                                                        {"reduce_sum", "reduce_max"},
+                                                        {"axes=[1]", "axes=[1], keep=true"},
+                                                        {"s + 1", "s + 2"},
+                                                        {"s + 1", "s - 1"},
+                                                        {"output y", "output z = y"}}) {
+    std::string other = text;
+    other.replace(other.find(from), from.size(), to);
+    EXPECT_NE(MustParse(other).ContentDigest(), digest) << other;
+  }
+}
+
 TEST(Text, WhatIsPrintedMeansTheSame) {
   const ValidGraph graph = Specialise(MustParse(kEverything), {{"B", 3}}).value();
   const ValidGraph again = MustParse(Print(graph));

@@ -7,8 +7,11 @@
 
 #include "atunner/base/closest_name.h"
 #include "atunner/base/random.h"
+#include "atunner/graph/text.h"
 #include "atunner/operators/graph_operator.h"
 #include "atunner/operators/operator.h"
+#include "atunner/operators/prefixed_sizes.h"
+#include "atunner/operators/task.h"
 
 namespace atunner {
 namespace {
@@ -43,6 +46,29 @@ Instance Make(const char* name, std::vector<std::vector<int64_t>> shapes,
 
 void Compute(Instance& i) {
   ASSERT_TRUE(FindOperator(i.spec.name)->Reference(i.spec, i.spec.dims, i.inputs, i.outputs));
+}
+
+TEST(Tasks, HaveTheirGraphParsedAndFused) {
+  const KernelSpec spec = SpecOfGraph(
+                              graph::Parse(
+                                  "graph g\ndim N = 1..64\ninput x: float32[N]\n"
+                                  "t = cast(exp(x), float16)\ny = cast(t, float32) + 1\noutput y\n")
+                                  .value(),
+                              {})
+                              .value();
+  const Task task = Task::Make(spec).value();
+  EXPECT_EQ(graph::Print(*task.graph()), spec.oracle.graph);
+  EXPECT_EQ(task.graph()->nodes().size(), 3u) << "the graph itself rounds to float16";
+  EXPECT_EQ(task.fused()->nodes().size(), 2u);
+  const auto prefixed = WithPrefixedSizes(task);
+  ASSERT_TRUE(prefixed.has_value());
+  EXPECT_TRUE(prefixed->spec().dims.contains("size_N"));
+  KernelSpec other = spec;
+  other.args[0].name = "z";
+  EXPECT_THAT(Task::Make(other).error().ToString(), HasSubstr("not those of its graph"));
+  const Task softmax = Task::Make(Make("softmax", {{3, 5}}).spec).value();
+  EXPECT_EQ(softmax.graph(), nullptr);
+  EXPECT_FALSE(WithPrefixedSizes(softmax).has_value());
 }
 
 // An expression with a term for each of a model's tensors was more than the parser takes.
