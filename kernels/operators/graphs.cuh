@@ -58,6 +58,14 @@ DEVICE bool less(T a, T b) {
   return b != b ? a == a : a < b;
 }
 
+/// True if element `w` at index `j` stands before element `v` at index `k` in stable order.
+template <bool DESCENDING, class T>
+DEVICE bool comes_before(T w, long long j, T v, long long k) {
+  const bool before = DESCENDING ? less(v, w) : less(w, v);
+  const bool after = DESCENDING ? less(w, v) : less(v, w);
+  return before || (!after && j < k);
+}
+
 /// The index of element `k` of `depth` in stable order; for elements behind the first `count`, only
 /// that they are behind.
 template <bool DESCENDING, class Element>
@@ -65,12 +73,38 @@ DEVICE long long rank_of(long long k, long long depth, long long count, const El
   const auto v = element(k);
   long long rank = 0;
   for (long long j = 0; j < depth && rank < count; ++j) {
-    const auto w = element(j);
-    const bool before = DESCENDING ? less(v, w) : less(w, v);
-    const bool after = DESCENDING ? less(w, v) : less(v, w);
-    rank += before || (!after && j < k);
+    rank += comes_before<DESCENDING>(element(j), j, v, k);
   }
   return rank;
+}
+
+/// Writes the indices 0 … depth - 1 in the stable order of their elements. All threads of the block
+/// take part. The comparisons are those of Batcher's merge exchange (Knuth, The Art of Computer
+/// Programming, volume 3, section 5.2.2, algorithm M): each pass compares disjoint pairs at the
+/// distance d, and about log2(depth)² / 2 passes sort any number of elements.
+template <bool DESCENDING, class Element, class Place>
+DEVICE void sort_places(long long depth, const Element& element, const Place& place) {
+  for (long long k = threadIdx.x; k < depth; k += blockDim.x) place(k) = k;
+  long long top = 1;
+  while (top < depth) top *= 2;
+  for (long long p = top / 2; p > 0; p /= 2) {
+    long long q = top / 2, r = 0, d = p;
+    while (true) {
+      __syncthreads();
+      for (long long i = threadIdx.x; i + d < depth; i += blockDim.x) {
+        if ((i & p) != r) continue;
+        const auto a = place(i), b = place(i + d);
+        if (!comes_before<DESCENDING>(element(b), b, element(a), a)) continue;
+        place(i) = b;
+        place(i + d) = a;
+      }
+      if (q == p) break;
+      d = q - p;
+      q /= 2;
+      r = p;
+    }
+  }
+  __syncthreads();
 }
 
 /// The index of the first largest (smallest) element; NaN beats all.
