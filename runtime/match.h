@@ -21,7 +21,7 @@ enum class MatchQuality : uint8_t {
   kExact = 4,         ///< tuned for this GPU and this size
 };
 
-/// What the caller wants computed. Empty name or dtype: whatever the artifacts agree on.
+/// The problem to compute. An empty name or dtype means the one that all artifacts have.
 struct Problem {
   std::string name;
   std::optional<DType> dtype;

@@ -23,7 +23,7 @@ ArgSpec Vector(const std::string& name, Role role, const std::string& extent) {
   return arg;
 }
 
-/// What all of them have: predicted for an A100 at n = 1000.
+/// The common part of all test artifacts: predicted for an A100 at n = 1000.
 Artifact Base(const std::string& name) {
   Artifact artifact;
   artifact.name = name;

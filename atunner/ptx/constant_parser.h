@@ -30,7 +30,7 @@ class ConstantParser {
   Result<Constant> UnaryOperation(std::string_view op);
   /// True if an operator of one or two characters follows.
   bool IsNext(std::string_view op) const;
-  /// As much of an expression as binds at least as strongly as `least`.
+  /// The part of an expression that binds at least as strongly as `least`.
   Result<Constant> Expression(int least);
   Result<Constant> Combine(const BinaryOperator& op, Constant left, const Constant& right) const;
   /// The rest of "condition ? a : b".

@@ -53,7 +53,7 @@ class FunctionNames {
   Status ResolveLabels(Function& function);
 
  private:
-  /// What a name meant before the scope that ends now.
+  /// The meaning of a name outside the current scope, which declares it anew.
   struct Hidden {
     std::string name;
     int reg = -1;

@@ -11,7 +11,7 @@
 
 namespace atunner::ptx {
 
-/// What a declaration says about a name.
+/// The contents of a declaration.
 struct ModuleName {
   bool function = false;
   bool defined = false;

@@ -198,7 +198,7 @@ TEST(Parse, ExpressionsStandInAddressesSizesAndInitialValues) {
   EXPECT_EQ(body[6].operands[1].reg, body[5].operands[0].reg);
 }
 
-/// As the assembler has it.
+/// Written as the assembler writes it.
 TEST(Parse, NamesAreDeclaredOnceInAScope) {
   const auto parses = [](const std::string& outside, const std::string& inside) {
     return Parse(".target sm_80\n" + outside +

@@ -8,7 +8,7 @@
 
 namespace atunner::vgpu {
 
-/// Of one kernel `k(out)` with this body.
+/// The compiled module of one kernel `k(out)` with this body.
 inline CompiledModule CompiledKernel(const VirtualGpu& gpu, const std::string& body) {
   CompiledModule compiled;
   compiled.arch = gpu.arch();

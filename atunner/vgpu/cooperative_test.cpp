@@ -97,8 +97,8 @@ TEST_F(CooperativeGrid, WhatIsCountedIsTheSameEveryTime) {
   }
 }
 
-// A grid that reads gigabytes takes minutes: a sample of its blocks is counted, and whoever waits
-// for the others goes on.
+// A grid that reads gigabytes takes minutes: a sample of its blocks is counted, and blocks that
+// wait for others continue.
 TEST_F(CooperativeGrid, ASampleOfItsBlocksWaitsForNoOthers) {
   std::string left_inside = Steps("fence.acq_rel.gpu;\n");
   const std::string wait =
@@ -126,7 +126,7 @@ TEST_F(CooperativeGrid, ASampleOfItsBlocksWaitsForNoOthers) {
   }
 }
 
-// What makes progress at each look is no wait: here each atomic finds another value.
+// A loop that makes progress at each poll does not wait: here each atomic finds another value.
 TEST_F(CooperativeGrid, ASampledBlockEndsItsLoopsOfAtomics) {
   const std::string ptx =
       ".version 8.8\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"

@@ -1,4 +1,4 @@
-// What the fuzzer does with PTX (vgpu_fuzz.cpp), for a few damaged modules on every run.
+// Runs the fuzzer of vgpu_fuzz.cpp on a few damaged modules.
 #include <gtest/gtest.h>
 
 #include <algorithm>

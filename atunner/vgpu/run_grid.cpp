@@ -126,7 +126,7 @@ class GridRunner {
   }
 
  private:
-  /// What one thread of the host keeps.
+  /// The state of one thread of the host.
   struct Worker {
     std::deque<BlockState> states;  ///< a deque, because blocks point to their states
     CoScheduledBlocks blocks;

@@ -394,7 +394,7 @@ TEST_F(VgpuTest, ShufflesOfAPartDoNotWaitForTheRest) {
   EXPECT_EQ(Get<int>(out, 32)[20], -1);
 }
 
-// Who waits for a lane that never comes goes on without it, and the mistake is named.
+// Lanes that wait for a lane that never arrives go on without it, and the mistake is reported.
 TEST_F(VgpuTest, ShufflesThatNameAnAbsentLaneAreReported) {
   Load(R"(extern "C" __global__ void k(int* out) {
     int v = threadIdx.x;

@@ -21,7 +21,7 @@ struct PitchedPointer {
   size_t pitch, width, height;
 };
 
-/// What nvcc hands over for each of its files.
+/// The fat binary that nvcc registers for each source file.
 struct FatBinaryWrapper {
   int magic, version;
   const char* image;

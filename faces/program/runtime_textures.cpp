@@ -83,7 +83,7 @@ TextureSpec SpecOf(const Array& array, const abi::TextureDescriptor* how) {
   return spec;
 }
 
-/// Objects may outlive their memory, as long as nobody asks them.
+/// Objects may outlive their memory as long as they are not used.
 bool IsThere(const Object& object) {
   if (object.resource.kind == abi::kResourceArray) return object.array != nullptr;
   const abi::ResourceDescriptor& from = object.resource;

@@ -47,7 +47,7 @@ class Client {
               0);
     EXPECT_EQ(Call<int(cuda::Context)>("cuCtxSetCurrent", context), 0);
   }
-  /// Of the first GPU.
+  /// An attribute of the first GPU.
   int Attribute(int which) const {
     int value = 0;
     EXPECT_EQ(
@@ -65,7 +65,7 @@ class Client {
     EXPECT_EQ(Call<int(cuda::Stream)>("cuStreamSynchronize", static_cast<cuda::Stream>(stream)), 0);
   }
 
-  // What virtual_cuda.h adds to the driver's interface.
+  // The additions of virtual_cuda.h to the driver's interface.
   std::string log() const { return Call<const char*()>("virtual_cuda_log"); }
   void ResetLog() const { Call<void()>("virtual_cuda_reset_log"); }
   void Play(const char* gpu) const {

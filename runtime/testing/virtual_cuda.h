@@ -12,7 +12,7 @@ const char* virtual_cuda_log();
 void virtual_cuda_reset_log();
 /// From now on plays another GPU of the profile table; 0 when it knows it.
 int virtual_cuda_play(const char* gpu);
-/// Whether cubins load (their kernels are recorded, not executed). Without it they are refused as a
+/// True if cubins load (their kernels are recorded, not executed). Without it they are refused as a
 /// real driver refuses foreign ones: CUDA_ERROR_NO_BINARY_FOR_GPU.
 void virtual_cuda_accept_cubins(int accept);
 /// The next call of the function named fails with `code`.

@@ -11,7 +11,7 @@ constexpr size_t kMaxHazardsKept = 256;
 }  // namespace
 
 Hazard::Site SiteOf(const BlockState& x, const Op& op, uint64_t block, uint32_t thread) {
-  const Place& place = LocationOf(*x.kernel, op);
+  const OpLocation& place = LocationOf(*x.kernel, op);
   return {place.source_line ? x.launch->module->SourceFile(place.source_file) : "", place.Shown(),
           block, thread};
 }

@@ -1,4 +1,4 @@
-// What the checks say of single blocks written in PTX, where the compiler's choices matter.
+// The checks on single blocks written in PTX, where the compiler's choices matter.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -150,7 +150,7 @@ TEST_F(OneBlock, WordsThatLieApartRaceLikeThoseSideBySide) {
 }
 
 /// A word that the first look at its epoch finds in order, and the next not.
-/// As scatters do with what they discard.
+/// Scatters do so with values that they discard.
 TEST_F(OneBlock, LanesOfAWarpMayOverwriteEachOtherWhereNobodyReads) {
   const std::string discard =
       "setp.lt.u32 %p, %t, 32;\n@%p st.shared.u32 [room], %t;\nbar.sync 0;\n";
@@ -313,7 +313,7 @@ TEST_F(OneBlock, FunctionsTakeAndGiveRegisters) {
   EXPECT_EQ(words_[1][2], 0x40000000u);
 }
 
-/// As the assembler has it.
+/// Written as the assembler writes it.
 TEST_F(OneBlock, ConstantsAreOfTheirOperandsType) {
   outside_ = ".global .f32 sink;\n";
   const std::string declare =
@@ -416,7 +416,7 @@ TEST_F(OneBlock, EmptyStructsAreCopied) {
             "");
 }
 
-/// As code that was not optimised does it, by generic addresses.
+/// Unoptimised code does so, by generic addresses.
 TEST_F(OneBlock, StructsOnTheStackAreCopiedAndTheirBitFieldsSet) {
   const std::string stack =
       ".local .align 8 .b8 mine[32];\nmov.u64 %d0, mine;\ncvta.local.u64 %d0, %d0;\nst.u32 [%d0], "
@@ -442,7 +442,7 @@ TEST_F(OneBlock, StructsOnTheStackAreCopiedAndTheirBitFieldsSet) {
               HasSubstr("reads local address 0x4 before anything was written there"));
 }
 
-/// As merges do, in code that was not optimised.
+/// Merges do so, in unoptimised code.
 TEST_F(OneBlock, OnePlaceBehindAListMayGoToTheStack) {
   const std::string list =
       ".local .align 8 .b8 mine[8];\nmov.u64 %d0, mine;\ncvta.local.u64 %d0, %d0;\nmov.u64 %d1, "

@@ -12,7 +12,7 @@ namespace atunner::vgpu {
 /// Kernels that CheckTensorCopy launches.
 std::vector<std::string> TensorCopyEntries();
 std::vector<std::string> TensorCopyNames();
-/// What differs in the case of that index, or ""; `module` is the compiled file. A launch that
+/// The differences in the case of that index, or ""; `module` is the compiled file. A launch that
 /// fails on a real GPU leaves a context of no use.
 std::string CheckTensorCopy(Device& device, LoadedModule& module, size_t index);
 /// Loads by maps whose fields the kernel replaces (tensormap.replace) and publishes: what differs,

@@ -31,7 +31,7 @@ class TensorCopyTest : public testing::Test {
     module_ = device_.Load(*outcome.module).value();
   }
 
-  /// What a copy of a box at `corner` is told, of a float32 tensor of `extent` rows and columns.
+  /// The hazard of a copy of a box at `corner`, in a float32 tensor of `extent` rows and columns.
   std::string MessageOf(const char* entry, uint32_t extent, uint32_t box,
                         std::array<int, 2> corner) {
     const auto tensor = device_.Allocate(4096).value();
@@ -107,7 +107,7 @@ TEST(TensorMaps, KernelsReplaceFields) {
   EXPECT_THAT(CheckReplacedMaps(device), testing::IsEmpty());
 }
 
-/// What is told of a kernel that changes a map in global memory.
+/// The hazard of a kernel that changes a tensor map in global memory.
 std::string ReplaceMessage(const std::string& field, bool is_map = true) {
   VirtualGpu device(FindProfile("H200").value());
   const auto room = device.Allocate(128).value();

@@ -10,7 +10,7 @@
 namespace atunner::vgpu {
 
 std::vector<std::string> TextureCaseNames();
-/// What differs in the case of that index, or "".
+/// The differences in the case of that index, or "".
 std::string CheckTextureCase(Device& device, size_t index);
 
 }  // namespace atunner::vgpu

@@ -31,7 +31,7 @@ struct WgmmaCase {
 /// Every combination of types, swizzling and order at least once.
 std::vector<WgmmaCase> WgmmaCases();
 
-/// What a kernel reads and what it must write, for 128 threads.
+/// Input and expected output of a kernel with 128 threads.
 struct WgmmaData {
   std::string ptx;                 ///< entry `product`, parameters: input, output
   std::vector<uint32_t> input;     ///< shared memory, then per thread: accumulators, A's registers
@@ -53,9 +53,9 @@ WgmmaData MakeMmaData(const MmaCase& one);
 
 /// Runs entry `product` with one block of `threads`; gives the output.
 using WgmmaRunner = std::function<Result<std::vector<uint32_t>>(const WgmmaData& data)>;
-/// What differs, a line a case.
+/// The differences, one line per case.
 std::vector<std::string> CheckWgmma(const std::vector<WgmmaCase>& cases, const WgmmaRunner& run);
-/// Of mma.m8n8k4, all layouts and types: quad_cases.cpp.
+/// Cases for mma.m8n8k4 of all layouts and types (quad_cases.cpp).
 std::vector<std::string> CheckQuads(const WgmmaRunner& run);
 std::vector<std::string> CheckMma(const std::vector<MmaCase>& cases, const WgmmaRunner& run);
 

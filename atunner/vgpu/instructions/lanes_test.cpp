@@ -1,5 +1,5 @@
-// What lanes do together, against its definition one lane after the other, on both builds of the
-// engine: shuffles, powers of two, and the counts of irregular accesses.
+// Operations of lanes with each other, compared with their definition lane by lane, on both builds
+// of the engine: shuffles, powers of two, and the counts of irregular accesses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

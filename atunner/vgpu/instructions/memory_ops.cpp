@@ -60,8 +60,8 @@ class QuietAccess {
         line_(LineOf(x, op)),
         widened_(bytes > 4 && WidensLoads(*x.kernel)) {}
 
-  /// False = look closer, from this lane on. Of several readers in one warp the latest stands for
-  /// all; of several warps nobody can.
+  /// Fast path of ShadowRead. False if this lane and the following ones must be checked. The latest
+  /// of several readers in one warp stands for all of them.
   bool Read(int lane, uint64_t address) const {
     if (widened_) return false;
     for (uint64_t word = address / 4; word < address / 4 + words_; ++word) {
@@ -323,8 +323,8 @@ template <class Offset>
   return true;
 }
 
-/// Reads a word for each lane where an earlier access found out what the address register holds and
-/// nobody looks on; false where there is more to do.
+/// Fast path of loads: reads a word per lane if the span of the address register is known from an
+/// earlier access and no check needs to look closer; else false.
 template <class Offset>
 bool ReadKnownWord(BlockState& x, const Op& op, uint32_t mask) {
   const int32_t slot = ElementSlot(x, op, 0);

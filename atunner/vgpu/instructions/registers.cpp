@@ -159,7 +159,7 @@ constexpr SpecialRegister kSpecials[] = {
      }},
     {"%current_graph_exec", false, Constant0},
     {"%envreg", false, Constant0},  // the others of the driver's: nothing is promised of them
-    {"%pm", false, Constant0},      // counters of performance: of nothing, while nobody profiles
+    {"%pm", false, Constant0},      // performance counters, which are zero without a profiler
 };
 
 /// "%envreg31", "%pm3_64": the name without its number, where that is one that there is.

@@ -17,7 +17,7 @@ TEST(Textures, AllCases) {
     EXPECT_EQ(CheckTextureCase(device, i), "") << i;
 }
 
-/// What is told of a kernel that runs one instruction on a handle.
+/// The hazard of a kernel that executes one instruction on a handle.
 std::string MessageOf(VirtualGpu& device, const std::string& instruction, uint64_t handle) {
   CompiledModule compiled;
   compiled.ptx =

@@ -184,8 +184,8 @@ bool FragmentsInUse(BlockState& x, const Op& op, const WgmmaForm& f) {
   return true;
 }
 
-/// Runs once for the four warps. The result is there at once; that nobody may look at it yet is a
-/// matter of checks.
+/// Runs once for the four warps. The result is written at once; the checks report accesses before
+/// the wait.
 void Product(BlockState& x, const Op& op, uint32_t) {
   static thread_local Buffers t;
   const auto f = std::bit_cast<WgmmaForm>(op.imm);

@@ -87,7 +87,7 @@ TEST(TensorProducts, Of8BitFloatsKeepThirteenDigits) {
   }
 }
 
-/// What B has where a sparse A has nothing counts nothing, as on an H200; what meets elements does.
+/// Elements of B that meet no element of a sparse A have no effect, as on an H200; the others do.
 TEST(TensorProducts, OfASparseMatrixLeaveOutWhatItsIndicesDo) {
   for (const char* type : {"f16", "e5m2"}) {
     WgmmaCase one;
@@ -117,8 +117,8 @@ TEST(TensorProducts, OfASparseMatrixLeaveOutWhatItsIndicesDo) {
   }
 }
 
-/// What a run of the small kernel says after `from` was replaced by `to` in its text; "" when it
-/// completes.
+/// The message of a run of the small kernel after `from` was replaced by `to` in its text; "" when
+/// it completes.
 std::string After(const WgmmaCase& one, const std::string& from, const std::string& to,
                   uint32_t threads = 128) {
   WgmmaData data = MakeWgmmaData(one);

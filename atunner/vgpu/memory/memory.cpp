@@ -169,7 +169,7 @@ void Memory::Retire(uint64_t address) {
   if (node.empty()) return;
   Allocation& allocation = node.mapped();
   used_ -= allocation.bytes;
-  // Its pages are zero again when somebody touches them.
+  // Its pages are zero again at the next access.
   ::madvise(reinterpret_cast<void*>(address), allocation.mapped - 2 * kRedZone, MADV_DONTNEED);
   if (allocation.shadow) {
     ::madvise(allocation.shadow_mapping, allocation.shadow_mapped, MADV_DONTNEED);

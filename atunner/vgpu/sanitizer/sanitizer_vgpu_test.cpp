@@ -142,7 +142,7 @@ std::string Judge(const Suspect& bug, const LaunchOutcome& outcome) {
   const std::string found = bug.name + ": " + std::string(Name(hazard.kind)) + " at " +
                             hazard.where + ": " + hazard.detail;
   if (Name(hazard.kind) != bug.kind) return found + "; expected " + bug.kind;
-  // Of a race's two sides the later in time is the place, the other stands in the text.
+  // A race is reported at the later access; the text names the earlier one.
   const bool named = std::ranges::any_of(bug.lines, [&](uint32_t line) {
     return hazard.where == "bugs.cu:" + std::to_string(line) ||
            hazard.detail.find("at line " + std::to_string(line)) != std::string::npos;
@@ -158,8 +158,8 @@ float SwitchValue(int i) {
   return cases[i % 8];
 }
 
-/// What correct.cu's kernels leave in y[i] for x of ones, where that does not depend on which block
-/// is last.
+/// The results of correct.cu's kernels in y[i] for x of ones, where that does not depend on which
+/// block is last.
 const std::map<std::string, float (*)(int)> kValues = {
     {"barrier_between", [](int) { return 1.0f; }},
     {"remote_stores", [](int i) { return 70.0f + static_cast<float>(i); }},
@@ -261,7 +261,7 @@ TEST(Sanitizer, DoesNotReportCorrectPrograms) {
     std::vector<float> y;
     const LaunchOutcome outcome = suite.Run(correct.name, std::vector<float>(kFloats, 1.0f), &y);
     if (!outcome.completed()) reported.push_back(correct.name + ": " + outcome.message);
-    // Memory knows what is written to it, and nobody asks.
+    // Memory tracks writes, but no check is enabled.
     if (!suite.Run(correct.name, std::vector<float>(kFloats, 1.0f), nullptr, false).completed())
       reported.push_back(correct.name + " without checks");
     const auto value = kValues.find(correct.name);

@@ -105,7 +105,7 @@ struct EnabledChecks {
   bool global_races = false;
 };
 
-/// What the race check of global memory knows about the block.
+/// The block in the race check of global memory.
 struct GlobalOrder {
   uint32_t serial = 0;  ///< number of this block among the blocks of all launches
   /// Time of the RaceClock when a thread last read with acquire semantics; 0 = never
@@ -193,7 +193,7 @@ struct CoScheduledBlocks {
   GridProgress* grid = nullptr;                      ///< of a cooperative grid on several threads
 };
 
-/// What a launch checks and counts, from ExecOptions.
+/// The checks and counts of a launch, from ExecOptions.
 struct LaunchFlags {
   bool check = false;
   bool check_global = false;

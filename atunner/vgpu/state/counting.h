@@ -1,4 +1,4 @@
-// What a block counts while it runs, and the state of its timeline.
+// Counters of a block that runs, and the state of its timeline.
 #pragma once
 
 #include <cstdint>

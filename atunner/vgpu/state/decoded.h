@@ -42,7 +42,7 @@ using Handler = void (*)(BlockState&, const Op&, uint32_t mask);
 /// upwards.
 constexpr int kRankShift = 24;
 
-/// What the main loop must treat itself.
+/// How an operation changes the control flow. All but kNone are treated by the main loop.
 enum class Flow : uint8_t {
   kNone,
   kBranch,

@@ -1,4 +1,4 @@
-// What the checks remember about a block's shared memory, word by word: the shadow with which races
+// The shadow of a block's shared memory, word by word, with which races
 // and uninitialised reads are found. checks/block_shadow.cpp says how.
 #pragma once
 

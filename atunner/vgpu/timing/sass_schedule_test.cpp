@@ -56,7 +56,7 @@ TEST(Schedule, AnUnrolledLoopHasItsRestBesideIt) {
   EXPECT_EQ(schedule.runs[part.runs[0][1]].copies, 1u);
 }
 
-// As `nvcc` enters an unrolled loop: a check first, which shares no line with what the loop does
+// `nvcc` enters an unrolled loop so: a check first, which shares no line with what the loop does
 // between its ends.
 TEST(Schedule, ACheckBeforeALoopPartsNoAlternatives) {
   const MachineCode code = {At(1, kAdd),  At(4, kAdd),       At(4, kBranch, 10), At(2, kLoad),
@@ -195,7 +195,7 @@ TEST(Schedule, SlowPathsAreLeftOut) {
 }
 
 TEST(Schedule, ALoopMayEndWithACallThatNeverReturns) {
-  // As the assembler leaves large loops: over the branch back by a call of what follows.
+  // The assembler leaves large loops by a call of the code behind them, over the backward branch.
   MachineInstruction leave = At(4, kCall, 5);
   leave.conditional = true;
   const MachineCode code = {At(1, kAdd), At(2, kLoad),      At(3, kAdd),
