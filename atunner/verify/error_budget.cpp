@@ -162,13 +162,13 @@ OutputJudgement JudgeAggregates(const std::string& output, const CompareStats& s
   const double most_bias = budget.bias + kBiasStandardErrors * stats.BiasSamplingError();
   if (std::fabs(stats.Bias()) > most_bias) {
     return Refused(kLowPrecision,
-                   fmt::format("'{}': too large as a whole by {:.3g} of it (bound {:.3g})", output,
+                   fmt::format("'{}': biased by {:.3g} of the reference (bound {:.3g})", output,
                                stats.Bias(), most_bias));
   }
   if (static_cast<double>(stats.lost_digits) > budget.lost_digits) {
     return Refused(kWrongResult,
-                   fmt::format("'{}': {} of {} elements have no digit right (bound {:.0f})", output,
-                               stats.lost_digits, stats.finite, budget.lost_digits));
+                   fmt::format("'{}': {} of {} elements have no correct digit (bound {:.0f})",
+                               output, stats.lost_digits, stats.finite, budget.lost_digits));
   }
   return {};
 }

@@ -1,10 +1,10 @@
 // The error budget: how far a candidate's result may be from the float64 reference.
 //
 // No fixed tolerance fits every task. A float16 softmax is right to 1e-3, a float32 sum of a
-// million terms that cancel may honestly lose every digit. So the budget is derived from a kernel
-// that is known to be right: the task's baseline kernel, one plain loop per result in the task's
-// own types. Its error e on the same inputs is measured, and a candidate may err k = 4 times as
-// much (the policy `strict` says once; `fast` measures the baseline on narrowed inputs).
+// million terms that cancel may lose every digit in any kernel. So the budget is derived from a
+// kernel that is known to be right: the task's baseline kernel, one plain loop per result in the
+// task's own types. Its error e on the same inputs is measured, and a candidate may err k = 4 times
+// as much (the policy `strict` says once; `fast` measures the baseline on narrowed inputs).
 //
 // With y the result, r the reference and u the unit roundoff (2^-24 in float32), two figures are
 // compared with their bounds:

@@ -164,10 +164,11 @@ struct Verifier::Session {
                                              bool last_size_proven) const {
     const auto is_last = [&](const Case& one) { return one.dims == sizes.back(); };
     if (!last_size_proven && std::ranges::any_of(skipped, is_last))
-      return "roundings decide too much of the result on all inputs: nothing can be compared";
+      return "on all inputs most of the result depends on decisions that rounding errors can turn: "
+             "nothing "
+             "can be compared";
     if (std::ranges::none_of(sizes, [&](const Dims& dims) { return HasOracleCheck(dims); }))
-      return "even the plain kernel leaves the range of its type on all inputs: nothing can be "
-             "compared";
+      return "even the baseline kernel overflows its type on all inputs: nothing can be compared";
     return std::nullopt;
   }
 
@@ -428,9 +429,9 @@ Result<bool> Verifier::CheckLaunchAndState(Session& session, const Case& one,
   ATUNNER_TRY(const bool passed, CheckLaunch(session, one, buffers, plan));
   ATUNNER_TRY(const auto state_after, device_.StateFingerprint(*session.module));
   if (!passed || state_before == state_after) return passed;
-  return session.Record(
-      "state", one, VerdictKind::kStaleResult,
-      "leaves its module's variables changed: what one launch keeps, a later one can replay");
+  return session.Record("state", one, VerdictKind::kStaleResult,
+                        "leaves its module's global variables changed: a later launch could replay "
+                        "an earlier result");
 }
 
 /// The reference of a case. If it is not known yet, inputs are drawn to compute it; callers draw
