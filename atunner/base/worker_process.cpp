@@ -137,6 +137,23 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   ::_exit(127);
 }
 
+/// Forks and executes the worker in the child; the child's id, or -1 with errno set.
+pid_t Fork(const WorkerOptions& options, const std::string& executable, int socket,
+           int stderr_file) {
+  // Made before fork: the child must not allocate.
+  std::vector<std::string> words = {executable};
+  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+  std::vector<char*> argv = Pointers(words);
+  argv.push_back(nullptr);
+  std::vector<std::string> added = options.environment;
+  std::vector<char*> envp = Pointers(added);
+  for (char** entry = environ; *entry != nullptr; ++entry) envp.push_back(*entry);
+  envp.push_back(nullptr);
+  const pid_t pid = ::fork();
+  if (pid == 0) Exec(options, executable.c_str(), argv.data(), envp.data(), socket, stderr_file);
+  return pid;
+}
+
 /// The last 4 KiB of a file.
 std::string TailOf(int file) {
   std::array<char, 4096> tail{};
@@ -166,17 +183,7 @@ Result<WorkerProcess> WorkerProcess::Start(const WorkerOptions& options) {
   const std::string executable =
       (options.executable.empty() ? SelfExecutable() : options.executable).string();
 
-  // Made before fork: the child must not allocate.
-  std::vector<std::string> words = {executable};
-  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
-  std::vector<char*> argv = Pointers(words);
-  argv.push_back(nullptr);
-  std::vector<std::string> added = options.environment;
-  std::vector<char*> envp = Pointers(added);
-  for (char** entry = environ; *entry != nullptr; ++entry) envp.push_back(*entry);
-  envp.push_back(nullptr);
-  const pid_t pid = ::fork();
-  if (pid == 0) Exec(options, executable.c_str(), argv.data(), envp.data(), pair[1], stderr_file);
+  const pid_t pid = Fork(options, executable, pair[1], stderr_file);
   ::close(pair[1]);
   if (pid < 0) {
     ::close(pair[0]);

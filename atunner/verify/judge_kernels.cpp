@@ -276,27 +276,33 @@ Result<std::vector<uint64_t>> JudgeKernels::Fingerprints(std::span<const MemoryR
   std::vector<uint64_t> prints;
   for (size_t from = 0; from < ranges.size(); from += kRangesAtOnce) {
     const auto some = ranges.subspan(from, std::min(kRangesAtOnce, ranges.size() - from));
-    std::vector<uint32_t> grids;
-    uint64_t used = 0;
-    for (const auto& [address, bytes] : some) {
-      grids.push_back(
-          static_cast<uint32_t>(std::clamp<uint64_t>(bytes / 4096, 1, kFingerprintBlocks)));
-      const DeviceAddress slot = scratch_->address() + used * sizeof(uint64_t);
-      ATUNNER_RETURN_IF_ERROR(
-          Run("judge_fingerprint", bytes, 256,
-              {KernelArg::Address(address), Arg(bytes), KernelArg::Address(slot)}, grids.back()));
-      used += grids.back();
-    }
-    std::vector<uint64_t> partial(used);
-    ATUNNER_RETURN_IF_ERROR(
-        device_.CopyOut(std::as_writable_bytes(std::span(partial)), scratch_->address()));
-    auto part = partial.begin();
-    for (uint32_t grid : grids) {
-      prints.push_back(std::accumulate(part, part + grid, uint64_t{0}));
-      part += grid;
-    }
+    ATUNNER_RETURN_IF_ERROR(FingerprintBatch(some, prints));
   }
   return prints;
+}
+
+Status JudgeKernels::FingerprintBatch(std::span<const MemoryRange> ranges,
+                                      std::vector<uint64_t>& prints) {
+  std::vector<uint32_t> grids;
+  uint64_t used = 0;
+  for (const auto& [address, bytes] : ranges) {
+    grids.push_back(
+        static_cast<uint32_t>(std::clamp<uint64_t>(bytes / 4096, 1, kFingerprintBlocks)));
+    const DeviceAddress slot = scratch_->address() + used * sizeof(uint64_t);
+    ATUNNER_RETURN_IF_ERROR(Run("judge_fingerprint", bytes, 256,
+                                {KernelArg::Address(address), Arg(bytes), KernelArg::Address(slot)},
+                                grids.back()));
+    used += grids.back();
+  }
+  std::vector<uint64_t> partial(used);
+  ATUNNER_RETURN_IF_ERROR(
+      device_.CopyOut(std::as_writable_bytes(std::span(partial)), scratch_->address()));
+  auto part = partial.begin();
+  for (uint32_t grid : grids) {
+    prints.push_back(std::accumulate(part, part + grid, uint64_t{0}));
+    part += grid;
+  }
+  return {};
 }
 
 Result<std::vector<std::optional<uint64_t>>> JudgeKernels::FirstChanges(

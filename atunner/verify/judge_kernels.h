@@ -130,6 +130,8 @@ class JudgeKernels {
   Status Run(const std::string& entry, uint64_t elements, uint32_t block,
              std::vector<KernelArg> args, uint32_t grid = 0);
 
+  /// Fingerprints of ranges whose partial sums fit into the scratch memory, appended to `prints`.
+  Status FingerprintBatch(std::span<const MemoryRange> ranges, std::vector<uint64_t>& prints);
   /// Copies a fill that the host computes. All instances share its contents, so that they are made
   /// once and kept on the device, in at most a quarter of its free memory.
   Status CopyHostFill(DeviceAddress address, const ArgSpec& arg, uint64_t elements);

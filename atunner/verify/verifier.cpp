@@ -409,18 +409,13 @@ Result<bool> Verifier::Examine(Session& session, const Case& one, const TaskBuff
     ATUNNER_TRY(sample, InPlaceSample::Before(device_, buffers));
   }
   ATUNNER_TRY(bool passed, CheckLaunchAndState(session, one, buffers, plan));
-  if (passed) {
-    ATUNNER_TRY(passed, CheckInputs(session, one, buffers, before));
-  }
-  if (passed) {
-    if (sample) ATUNNER_RETURN_IF_ERROR(sample->Mask(device_));
-    ATUNNER_TRY(passed, CheckOutputs(session, one, buffers, reference));
-    if (sample) ATUNNER_RETURN_IF_ERROR(sample->Unmask(device_));
-  }
-  if (passed && one.repeat) {
-    ATUNNER_TRY(passed, CheckRepeat(session, one, buffers, plan));
-  }
-  return passed;
+  if (!passed) return false;
+  ATUNNER_TRY(passed, CheckInputs(session, one, buffers, before));
+  if (!passed) return false;
+  if (sample) ATUNNER_RETURN_IF_ERROR(sample->Mask(device_));
+  ATUNNER_TRY(passed, CheckOutputs(session, one, buffers, reference));
+  if (sample) ATUNNER_RETURN_IF_ERROR(sample->Unmask(device_));
+  return passed && one.repeat ? CheckRepeat(session, one, buffers, plan) : Result<bool>(passed);
 }
 
 Result<bool> Verifier::CheckLaunchAndState(Session& session, const Case& one,

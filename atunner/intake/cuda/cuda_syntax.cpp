@@ -106,6 +106,10 @@ class Parser {
            macros->second.contains(token.text);
   }
 
+  struct Marks {
+    bool global = false, device = false, host = false, is_constexpr = false;
+  };
+
   /// Declarations in [begin, end) inside namespace `path`.
   void Scope(size_t begin, size_t end, const std::string& path) {
     size_t i = begin;
@@ -140,6 +144,29 @@ class Parser {
     return close + 1;
   }
 
+  /// The token that ends the head of a declaration: "{", ";" or the "=" of a variable. Sets
+  /// `open_paren` to the parenthesis of a parameter list, the first "word(" that is not an
+  /// attribute.
+  size_t HeadEnd(size_t begin, size_t end, size_t& open_paren, Marks& marks) const {
+    size_t at = begin;
+    for (; at < end; ++at) {
+      const Token& token = At(at);
+      if (token.kind == Token::Kind::kDirective) continue;
+      Mark(token, marks);
+      if (token.Is("=") && open_paren == SIZE_MAX) return at;
+      if (token.Is("{") || token.Is(";")) return at;
+      if (!token.Is("(")) continue;
+      if (at > begin && IsWord(at - 1) && !IsAttribute(At(at - 1).text) && open_paren == SIZE_MAX)
+        open_paren = at;
+      if (at > begin && IsWord(at - 1) && At(at - 1).Is("operator")) open_paren = at;
+      at = MatchingClose(syntax_, at);
+      if (const TokenRange list = InitialisersBehind(syntax_, at);
+          open_paren != SIZE_MAX && !list.empty())
+        at = list.end - 1;
+    }
+    return at;
+  }
+
   /// Reads one declaration or definition from its first token; returns the token after it.
   size_t Declaration(size_t begin, size_t end, const std::string& path) {
     size_t i = begin;
@@ -150,35 +177,13 @@ class Parser {
       i = close + 1;
     }
     Marks marks;
-    // The parenthesis of the parameter list: the first "word(" that is not an attribute.
     size_t open_paren = SIZE_MAX;
-    size_t at = i;
-    for (; at < end; ++at) {
-      const Token& token = At(at);
-      if (token.kind == Token::Kind::kDirective) continue;
-      Mark(token, marks);
-      if (token.Is("=") && open_paren == SIZE_MAX) break;  // the declaration is a variable
-      if (token.Is("(")) {
-        if (at > i && IsWord(at - 1) && !IsAttribute(At(at - 1).text) && open_paren == SIZE_MAX)
-          open_paren = at;
-        if (at > i && IsWord(at - 1) && At(at - 1).Is("operator")) open_paren = at;
-        at = MatchingClose(syntax_, at);
-        if (const TokenRange list = InitialisersBehind(syntax_, at);
-            open_paren != SIZE_MAX && !list.empty())
-          at = list.end - 1;
-      } else if (token.Is("{") || token.Is(";")) {
-        break;
-      }
-    }
+    const size_t at = HeadEnd(i, end, open_paren, marks);
     if (at >= end) return end;
     if (Is(at, "{") && open_paren != SIZE_MAX)
       return Function(begin, i, open_paren, at, end, path, std::move(templates), marks);
     return Other(begin, i, at, end, marks.device || marks.is_constexpr);
   }
-
-  struct Marks {
-    bool global = false, device = false, host = false, is_constexpr = false;
-  };
 
   void Mark(const Token& token, Marks& marks) const {
     marks.device |= IsMarked(token, "__device__") || token.Is("__shared__") ||

@@ -69,6 +69,12 @@ bool IsAccess(const Token& token) {
   return token.Is("public") || token.Is("private") || token.Is("protected");
 }
 
+/// True for the "{" of a function's body.
+bool IsFunctionBody(const CudaSyntax& syntax, size_t at) {
+  return syntax.token(at).Is("{") &&
+         (syntax.token(at - 1).Is(")") || syntax.token(at - 1).Is("const"));
+}
+
 /// True if the statement declares a function, e.g. `float length() const;`.
 bool IsPrototype(const CudaSyntax& syntax, TokenRange statement) {
   for (size_t i = statement.begin; i + 1 < statement.end && !syntax.token(i).Is("="); ++i) {
@@ -235,15 +241,13 @@ void StructureLayouts::Define(const CudaSyntax& syntax, const std::string& name,
       start = i + 1;
     }
     if (token.Is("(") && i > start && syntax.token(i - 1).Is(constructor)) {
-      const bool makes = i < 2 || !syntax.token(i - 2).Is("~");
-      layout.constructed |= makes;
+      layout.constructed |= i < 2 || !syntax.token(i - 2).Is("~");
       i = BehindConstructor(syntax, i);
       start = i + 1;
       continue;
     }
     if (token.Is("{") || token.Is("(") || token.Is("[")) {
-      const bool function = token.Is("{") && i > start && !syntax.token(i - 1).Is("=") &&
-                            (syntax.token(i - 1).Is(")") || syntax.token(i - 1).Is("const"));
+      const bool function = i > start && IsFunctionBody(syntax, i);
       i = MatchingClose(syntax, i);
       if (function) start = i + 1;
       continue;

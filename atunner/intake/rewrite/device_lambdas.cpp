@@ -70,11 +70,10 @@ class Namer {
     return lambda.whole.end <= end ? std::optional(lambda) : std::nullopt;
   }
 
-  bool Write(const Lambda& lambda, const HostFunction& function) {
-    for (size_t i = lambda.captures.begin; i < lambda.captures.end; ++i) {
-      if (Is(i, "&") || Is(i, "this") || (Is(i, "=") && i > lambda.captures.begin)) return false;
-    }
-    std::string members, values;
+  /// Members and values of the structure: the function's variables that the body uses. False if the
+  /// type of one is unknown.
+  bool Captures(const Lambda& lambda, const HostFunction& function, std::string& members,
+                std::string& values) const {
     std::set<std::string_view> seen;
     for (size_t i = lambda.body.begin; i < lambda.body.end; ++i) {
       const std::string_view name = syntax_.token(i).text;
@@ -86,6 +85,15 @@ class Namer {
       members += fmt::format("{}{}; ", *type, name);
       values += (values.empty() ? "" : ", ") + std::string(name);
     }
+    return true;
+  }
+
+  bool Write(const Lambda& lambda, const HostFunction& function) {
+    for (size_t i = lambda.captures.begin; i < lambda.captures.end; ++i) {
+      if (Is(i, "&") || Is(i, "this") || (Is(i, "=") && i > lambda.captures.begin)) return false;
+    }
+    std::string members, values;
+    if (!Captures(lambda, function, members, values)) return false;
     const int line = syntax_.token(lambda.body.begin).line,
               back = syntax_.token(function.outermost).line;
     const std::string name = fmt::format("Lambda_{}_{}", line, ++count_);
@@ -127,6 +135,24 @@ class Namer {
     return begin;
   }
 
+  /// The words of a type from token `i` on, which is moved behind them, without `static` and the
+  /// like; "" if they are not a declaration.
+  std::string TypeWords(size_t& i, size_t end) const {
+    std::string type;
+    for (; i < end && (IsWord(i) || Is(i, "::")); ++i) {
+      if (Is(i, "return") || Is(i, "else") || Is(i, "case") || Is(i, "delete") || Is(i, "goto"))
+        return "";
+      if (Is(i, "static") || Is(i, "constexpr") || Is(i, "struct")) continue;
+      type += std::string(syntax_.token(i).text) + (Is(i, "::") || Is(i + 1, "::") ? "" : " ");
+      if (!Is(i + 1, "<")) continue;
+      const size_t close = MatchingClose(syntax_, i + 1);
+      if (close >= end) return "";
+      type += syntax_.Text({i + 1, close + 1});
+      i = close;
+    }
+    return type;
+  }
+
   /// The type in the declaration of the name at token `name`, e.g. `const float *a, *name = …`.
   std::optional<std::string> TypeBefore(size_t name, size_t least) const {
     std::string stars;
@@ -134,19 +160,8 @@ class Namer {
     while (at > least && (Is(at - 1, "*") || Is(at - 1, "__restrict__") || Is(at - 1, "&"))) {
       if (Is(--at, "*")) stars += '*';
     }
-    std::string type;
     size_t i = StatementBegin(at, least);
-    for (; i < at && (IsWord(i) || Is(i, "::")); ++i) {
-      if (Is(i, "return") || Is(i, "else") || Is(i, "case") || Is(i, "delete") || Is(i, "goto"))
-        return std::nullopt;
-      if (Is(i, "static") || Is(i, "constexpr") || Is(i, "struct")) continue;
-      type += std::string(syntax_.token(i).text) + (Is(i, "::") || Is(i + 1, "::") ? "" : " ");
-      if (!Is(i + 1, "<")) continue;
-      const size_t close = MatchingClose(syntax_, i + 1);
-      if (close >= at) return std::nullopt;
-      type += syntax_.Text({i + 1, close + 1});
-      i = close;
-    }
+    std::string type = TypeWords(i, at);
     if (type.empty()) return std::nullopt;
     if (i < at) {  // other names of the declaration come first
       // In `T a, b` the last word was a name, in `T *a, b` not.
