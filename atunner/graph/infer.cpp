@@ -309,11 +309,11 @@ Result<TensorType> Gathered(int64_t& axis, int64_t batch, const TensorType& x,
                             const TensorType& places) {
   ATUNNER_RETURN_IF_ERROR(Normalise(axis, x.rank()));
   if (places.dtype != DType::kInt64 && places.dtype != DType::kInt32)
-    return Invalid("places of type " + std::string(Name(places.dtype)), {}, "int32 or int64");
+    return Invalid("indices of type " + std::string(Name(places.dtype)), {}, "int32 or int64");
   const auto shared = static_cast<size_t>(batch);
   if (batch < 0 || batch > axis || shared > places.rank())
     return Invalid("batch=" + std::to_string(batch), {},
-                   "at most the axis, and the rank of the places");
+                   "at most the axis, and the rank of the indices");
   if (!std::equal(x.shape.begin(), x.shape.begin() + batch, places.shape.begin()))
     return Invalid("the first " + std::to_string(batch) + " axes of " + ToString(x.shape) +
                    " and " + ToString(places.shape) + " differ");

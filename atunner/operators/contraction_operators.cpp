@@ -102,12 +102,13 @@ class Matmul : public ContractionOperator {
 class Conv2d : public ContractionOperator {
  public:
   Conv2d()
-      : ContractionOperator({"conv2d",
-                             "y[N,P,Q,K] = conv(x[N,H,W,C], w[K,R,S,C]), channels last",
-                             "N,H,W,C and K,R,S: request.shapes 64,56,56,64 64,3,3",
-                             {{"stride", int64_t{1}, "step of the filter"},
-                              {"padding", int64_t{0}, "zeros on each side"},
-                              {"dilation", int64_t{1}, "distance of the filter's taps"}}}) {}
+      : ContractionOperator(
+            {"conv2d",
+             "y[N,P,Q,K] = conv(x[N,H,W,C], w[K,R,S,C]), channels last",
+             "N,H,W,C and K,R,S: request.shapes 64,56,56,64 64,3,3",
+             {{"stride", int64_t{1}, "step of the filter"},
+              {"padding", int64_t{0}, "zeros on each side"},
+              {"dilation", int64_t{1}, "distance between the elements of the filter"}}}) {}
 
   Status Reference(const KernelSpec& spec, const Dims& dims, Tensors in,
                    Outputs out) const override {
@@ -211,7 +212,7 @@ class Attention : public ContractionOperator {
       : ContractionOperator({"flash_attention",
                              "y = softmax(q · kᵀ · scale) · v for [batch, heads, sequence, dim]",
                              "BATCH,HEADS,SEQUENCE,DIM: request.shapes 4,16,4096,128",
-                             {{"causal", false, "a query sees only keys up to its own place"},
+                             {{"causal", false, "a query sees no later keys"},
                               {"scale", 0.0, "0 = 1 / sqrt(dim)"}}}) {}
 
   Status Reference(const KernelSpec& spec, const Dims& dims, Tensors in,

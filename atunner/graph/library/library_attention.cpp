@@ -207,8 +207,8 @@ void AddAttention(std::vector<LibraryOperator>& library) {
                      "attention_gqa(q[B, H, S, D], k[B, G, T, D], v[B, G, T, D]) → y",
                      "softmax(q · kᵀ · scale) · v; each key head serves H / G query heads",
                      "queries, and keys if other: request.shapes 1,32,128,64 1,8,1024,64",
-                     {{"causal", false, "a query sees only keys up to its own place"},
-                      {"window", int64_t{0}, "keys back that a query sees; 0 = all"},
+                     {{"causal", false, "a query sees no later keys"},
+                      {"window", int64_t{0}, "number of keys that a query sees; 0 = all"},
                       {"scale", 0.0, "0 = 1 / sqrt(D)"}},
                      BuildAttention,
                      true,
@@ -235,7 +235,7 @@ void AddAttention(std::vector<LibraryOperator>& library) {
   library.push_back(
       {"attention_paged",
        "attention_paged(q[B, H, D], k_pool[P, SIZE, G, D], v_pool, table[B, N], last[B]) → y",
-       "one query per sequence over keys in pages, up to a last key: decoding",
+       "decoding: one query per sequence, keys in pages up to a last one",
        "queries, pool and table: request.shapes 64,32,128 8192,16,8,128 64,128",
        {scale},
        BuildPagedAttention,
@@ -263,15 +263,16 @@ void AddGatesAndRope(std::vector<LibraryOperator>& library) {
        [](Call& call) { BuildGated(call, "0.5 * a * (1 + erf(a * 0.7071067811865476)) * b"); },
        true,
        {{3, 8}}});
-  library.push_back({"rope",
-                     "rope(x[…, S, D]) → y",
-                     "rotary position embedding",
-                     "one shape: request.shapes 1,32,1024,128",
-                     {{"base", 10000.0, "of the angles"},
-                      {"interleaved", false, "pairs of neighbours, not of halves"}},
-                     BuildRope,
-                     true,
-                     {{2, 3, 4}}});
+  library.push_back(
+      {"rope",
+       "rope(x[…, S, D]) → y",
+       "rotary position embedding",
+       "one shape: request.shapes 1,32,1024,128",
+       {{"base", 10000.0, "of the angles"},
+        {"interleaved", false, "pairs are neighbours, not the elements of two halves"}},
+       BuildRope,
+       true,
+       {{2, 3, 4}}});
 }
 
 }  // namespace

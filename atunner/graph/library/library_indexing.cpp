@@ -79,7 +79,7 @@ void BuildMaskedFill(Call& call) {
 /// Operators with indices.
 void AddIndexing(std::vector<LibraryOperator>& library) {
   const char* one = "one shape: request.shapes 1024,4096";
-  const Attribute rows = {"axis", int64_t{0}, "axis along which"};
+  const Attribute rows = {"axis", int64_t{0}, "the axis"};
   library.push_back({"embedding",
                      "embedding(indices, table[V, D]) → y[…, D]",
                      "rows of a table",
@@ -106,7 +106,7 @@ void AddIndexing(std::vector<LibraryOperator>& library) {
                      {{3, 5}, {3, 2}}});
   library.push_back({"scatter_add",
                      "scatter_add(x[V, D], indices[N], updates[N, D]) → y",
-                     "rows added at places, in order",
+                     "rows added at indices, in order",
                      "x and indices: request.shapes 1024,512 64",
                      {},
                      [](Call& call) { BuildScatter(call, Combine::kSum); },
@@ -114,7 +114,7 @@ void AddIndexing(std::vector<LibraryOperator>& library) {
                      {{5, 3}, {4}}});
   library.push_back({"scatter",
                      "scatter(x[V, D], indices[N], updates[N, D]) → y",
-                     "rows put at places, the last one stays",
+                     "rows written at indices; the last of equal indices wins",
                      "x and indices: request.shapes 1024,512 64",
                      {},
                      [](Call& call) { BuildScatter(call, Combine::kSet); },
@@ -122,7 +122,7 @@ void AddIndexing(std::vector<LibraryOperator>& library) {
                      {{5, 3}, {4}}});
   library.push_back({"scatter_max",
                      "scatter_max(x[V, D], indices[N], updates[N, D]) → y",
-                     "rows whose larger elements stay at places",
+                     "maximum of rows and updates at indices",
                      "x and indices: request.shapes 1024,512 64",
                      {},
                      [](Call& call) { BuildScatter(call, Combine::kMax); },
@@ -138,9 +138,9 @@ void AddIndexing(std::vector<LibraryOperator>& library) {
                      {{5, 3}, {2, 4}}});
   library.push_back({"one_hot",
                      "one_hot(indices) → y[…, classes]",
-                     "1 at a place, 0 elsewhere",
+                     "1 at the index, 0 elsewhere",
                      one,
-                     {{"classes", int64_t{8}, "places"}},
+                     {{"classes", int64_t{8}, "number of classes"}},
                      BuildOneHot,
                      false,
                      {{2, 3}}});

@@ -258,8 +258,8 @@ void BuildTriangle(Call& call) {
 /// Layout operators.
 void AddRearrangements(std::vector<LibraryOperator>& library) {
   const char* one = "one shape: request.shapes 1024,4096";
-  const Attribute axis = {"axis", int64_t{-1}, "axis along which"};
-  const Attribute rows = {"axis", int64_t{0}, "axis along which"};
+  const Attribute axis = {"axis", int64_t{-1}, "the axis"};
+  const Attribute rows = {"axis", int64_t{0}, "the axis"};
   library.push_back({"permute",
                      "permute(x) → y",
                      "axes in another order",
@@ -272,7 +272,7 @@ void AddRearrangements(std::vector<LibraryOperator>& library) {
                      "split(x) → y0, y1, …",
                      "equal parts along an axis",
                      one,
-                     {axis, {"parts", int64_t{2}, "how many"}},
+                     {axis, {"parts", int64_t{2}, "number of parts"}},
                      BuildSplit,
                      true,
                      {{3, 6}}});
@@ -281,9 +281,9 @@ void AddRearrangements(std::vector<LibraryOperator>& library) {
                      "a range along an axis",
                      one,
                      {axis,
-                      {"start", int64_t{0}, "first place"},
-                      {"stop", int64_t{2}, "place behind the last"},
-                      {"step", int64_t{1}, "distance of places"}},
+                      {"start", int64_t{0}, "first index"},
+                      {"stop", int64_t{2}, "index behind the last"},
+                      {"step", int64_t{1}, "step between indices"}},
                      BuildSlice,
                      true,
                      {{3, 5}}});
@@ -297,33 +297,33 @@ void AddRearrangements(std::vector<LibraryOperator>& library) {
                      {{3, 5}}});
   library.push_back({"roll",
                      "roll(x) → y",
-                     "places moved on, around the end",
+                     "elements shifted along an axis, cyclically",
                      one,
-                     {axis, {"shift", int64_t{1}, "by how many"}},
+                     {axis, {"shift", int64_t{1}, "number of elements"}},
                      BuildRoll,
                      true,
                      {{3, 5}}});
   library.push_back({"tile",
                      "tile(x) → y",
-                     "a tensor several times along an axis",
+                     "a tensor repeated along an axis",
                      one,
-                     {axis, {"times", int64_t{2}, "how often"}},
+                     {axis, {"times", int64_t{2}, "number of repetitions"}},
                      BuildTile,
                      true,
                      {{3, 5}}});
   library.push_back({"pixel_shuffle",
                      "pixel_shuffle(x[N, C, H, W]) → y",
-                     "channels become places",
+                     "channels become pixels",
                      "N,C,H,W: request.shapes 8,256,64,64",
-                     {{"factor", int64_t{2}, "places along each axis"}},
+                     {{"factor", int64_t{2}, "pixels along each axis"}},
                      [](Call& call) { BuildPixelShuffle(call, false); },
                      true,
                      {{1, 8, 2, 3}}});
   library.push_back({"pixel_unshuffle",
                      "pixel_unshuffle(x[N, C, H, W]) → y",
-                     "places become channels",
+                     "pixels become channels",
                      "N,C,H,W: request.shapes 8,64,128,128",
-                     {{"factor", int64_t{2}, "places along each axis"}},
+                     {{"factor", int64_t{2}, "pixels along each axis"}},
                      [](Call& call) { BuildPixelShuffle(call, true); },
                      true,
                      {{1, 2, 4, 6}}});
@@ -334,7 +334,7 @@ void AddRearrangements(std::vector<LibraryOperator>& library) {
                      {{"size", int64_t{3}, "extent of the windows"},
                       {"stride", int64_t{1}, "step of the windows"},
                       {"padding", int64_t{0}, "elements added on each side"},
-                      {"dilation", int64_t{1}, "distance of a window's elements"}},
+                      {"dilation", int64_t{1}, "distance between the elements of a window"}},
                      BuildUnfold,
                      true,
                      {{1, 2, 4, 5}}});
@@ -343,7 +343,7 @@ void AddRearrangements(std::vector<LibraryOperator>& library) {
                      "another resolution, linearly between neighbours",
                      "N,C,…: request.shapes 8,64,56,56",
                      {{"factor", 2.0, "of every spatial extent, rounded down"},
-                      {"align_corners", false, "first and last stay in place"}},
+                      {"align_corners", false, "first and last elements keep their positions"}},
                      BuildInterpolate,
                      true,
                      {{1, 2, 3, 4}}});
@@ -352,10 +352,10 @@ void AddRearrangements(std::vector<LibraryOperator>& library) {
 /// Operators that also fill in, interpolate or sort.
 void AddOtherMoves(std::vector<LibraryOperator>& library) {
   const char* one = "one shape: request.shapes 1024,4096";
-  const Attribute axis = {"axis", int64_t{-1}, "axis along which"};
+  const Attribute axis = {"axis", int64_t{-1}, "the axis"};
   library.push_back({"transpose",
                      "transpose(x) → y",
-                     "two axes exchanged",
+                     "two axes swapped",
                      one,
                      {{"axis0", int64_t{-2}, "one axis"}, {"axis1", int64_t{-1}, "the other"}},
                      BuildTranspose,
@@ -363,7 +363,7 @@ void AddOtherMoves(std::vector<LibraryOperator>& library) {
                      {{2, 3, 4}}});
   library.push_back({"pad",
                      "pad(x) → y",
-                     "a constant before and behind an axis",
+                     "a constant added before and behind an axis",
                      one,
                      {axis,
                       {"low", int64_t{1}, "elements before"},
@@ -374,7 +374,7 @@ void AddOtherMoves(std::vector<LibraryOperator>& library) {
                      {{3, 5}}});
   library.push_back({"concat",
                      "concat(a, b) → y",
-                     "two tensors one after the other",
+                     "two tensors joined along an axis",
                      "two shapes: request.shapes 64,1024 64,512",
                      {axis},
                      BuildConcat,
@@ -384,28 +384,29 @@ void AddOtherMoves(std::vector<LibraryOperator>& library) {
       {"flip", "flip(x) → y", "an axis backwards", one, {axis}, BuildFlip, true, {{3, 5}}});
   library.push_back({"repeat_interleave",
                      "repeat_interleave(x) → y",
-                     "every element several times",
+                     "every element repeated",
                      one,
-                     {axis, {"times", int64_t{2}, "how often"}},
+                     {axis, {"times", int64_t{2}, "number of repetitions"}},
                      BuildRepeat,
                      true,
                      {{3, 5}}});
   library.push_back({"upsample_nearest",
                      "upsample_nearest(x[N, C, …]) → y",
-                     "every place repeated",
+                     "every pixel repeated",
                      "N,C,…: request.shapes 8,64,28,28",
-                     {{"factor", int64_t{2}, "how often along each axis"}},
+                     {{"factor", int64_t{2}, "repetitions along each axis"}},
                      BuildUpsample,
                      true,
                      {{1, 2, 3, 2}}});
-  library.push_back({"topk",
-                     "topk(x) → values, indices",
-                     "the k largest or smallest along the last axis, in order",
-                     one,
-                     {{"k", int64_t{2}, "how many"}, {"largest", true, "or smallest"}},
-                     BuildTopK,
-                     true,
-                     {{3, 5}}});
+  library.push_back(
+      {"topk",
+       "topk(x) → values, indices",
+       "the k largest or smallest along the last axis, in order",
+       one,
+       {{"k", int64_t{2}, "number of elements"}, {"largest", true, "largest, else smallest"}},
+       BuildTopK,
+       true,
+       {{3, 5}}});
   library.push_back({"sort",
                      "sort(x) → values, indices",
                      "stably sorted along the last axis",
@@ -414,15 +415,15 @@ void AddOtherMoves(std::vector<LibraryOperator>& library) {
                      BuildSort,
                      true,
                      {{3, 5}}});
-  library.push_back(
-      {"triangle",
-       "triangle(x[…, M, N]) → y",
-       "one triangle; zero elsewhere",
-       one,
-       {{"upper", false, "above the diagonal"}, {"diagonal", int64_t{0}, "which diagonal"}},
-       BuildTriangle,
-       true,
-       {{3, 5}}});
+  library.push_back({"triangle",
+                     "triangle(x[…, M, N]) → y",
+                     "one triangle; zero elsewhere",
+                     one,
+                     {{"upper", false, "above the diagonal"},
+                      {"diagonal", int64_t{0}, "number of the diagonal; 0 is the main one"}},
+                     BuildTriangle,
+                     true,
+                     {{3, 5}}});
 }
 
 }  // namespace

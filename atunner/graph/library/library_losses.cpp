@@ -69,8 +69,8 @@ const LossRow kLosses[] = {
     {"focal_loss",
      "let t = select(b > 0, a, -a), w = sigmoid(-t) in w ** $gamma * (maximum(-t, 0) + "
      "log1p(exp(-abs(t))))",
-     "binary cross-entropy of logits, less of what is right; targets above 0 are true",
-     {{"gamma", 2.0, "how much less"}}},
+     "binary cross-entropy of logits, with less weight on easy elements; targets above 0 are true",
+     {{"gamma", 2.0, "exponent of the weight"}}},
     {"kl_div", "exp(b) * (b - a)", "Kullback-Leibler divergence of log probabilities"},
     {"poisson_nll_loss", "exp(a) - a * b", "negative log likelihood of counts, by log rate"},
     {"gaussian_nll_loss",
@@ -104,7 +104,7 @@ LibraryOperator Loss(const LossRow& row) {
           .example = {{3, 5}}};
 }
 
-const Attribute kIgnored = {"ignore_index", int64_t{-100}, "label whose row counts nothing"};
+const Attribute kIgnored = {"ignore_index", int64_t{-100}, "rows with this label are ignored"};
 
 /// Reduces a loss over the rows that are not ignored; a mean divides by their number.
 void ReducedOfLabels(Call& call, Value each, Value labels) {
@@ -189,7 +189,7 @@ struct OptimizerRow {
 };
 
 const Attribute kRate = {"lr", 1e-3, "learning rate"};
-const Attribute kDecay = {"weight_decay", 0.0, "pull to 0"};
+const Attribute kDecay = {"weight_decay", 0.0, "decay towards 0"};
 const Attribute kOptimizerEps = {"eps", 1e-8, "added to the root"};
 const std::vector<Attribute> kAdam = {{"lr", 1e-3, "learning rate"},
                                       {"beta1", 0.9, "decay of the mean"},
@@ -219,7 +219,7 @@ const OptimizerRow kOptimizers[] = {
      {"v"},
      "v = $momentum * c + b + $weight_decay * a",
      {"a - $lr * v", "v"},
-     {{"lr", 1e-2, "learning rate"}, {"momentum", 0.9, "share of the step before"}, kDecay}},
+     {{"lr", 1e-2, "learning rate"}, {"momentum", 0.9, "weight of the previous step"}, kDecay}},
     {"rmsprop",
      "one step of RMSprop",
      {"v"},
@@ -319,18 +319,19 @@ void BuildUnscale(Call& call) {
 void AddLosses(std::vector<LibraryOperator>& library) {
   for (const LossRow& row : kLosses) library.push_back(Loss(row));
   const char* one = "one shape: request.shapes 4096,4096";
-  library.push_back(
-      {"cross_entropy",
-       "cross_entropy(logits[N, C], labels[N]) → loss[]",
-       "mean of -log softmax at the labels",
-       one,
-       {{"label_smoothing", 0.0, "share of all classes in the target"}, kIgnored, kReduction},
-       BuildCrossEntropy,
-       true,
-       {{3, 5}}});
+  library.push_back({"cross_entropy",
+                     "cross_entropy(logits[N, C], labels[N]) → loss[]",
+                     "mean of -log softmax at the labels",
+                     one,
+                     {{"label_smoothing", 0.0, "weight of the uniform distribution in the target"},
+                      kIgnored,
+                      kReduction},
+                     BuildCrossEntropy,
+                     true,
+                     {{3, 5}}});
   library.push_back({"nll_loss",
                      "nll_loss(log_probabilities[N, C], labels[N]) → loss[]",
-                     "mean of what stands at the labels, negated",
+                     "minus the mean of the log probabilities at the labels",
                      one,
                      {kIgnored, kReduction},
                      BuildNll,

@@ -176,7 +176,7 @@ void AddNorms(std::vector<LibraryOperator>& library) {
                      {{3, 8}}});
   library.push_back({"group_norm",
                      "group_norm(x[N, C, …], weight[C], bias[C]) → y",
-                     "normalised over groups of channels and all places",
+                     "normalised over groups of channels and all pixels",
                      image,
                      {kEps, {"groups", int64_t{2}, "groups of channels"}},
                      BuildGroupNorm,
@@ -184,7 +184,7 @@ void AddNorms(std::vector<LibraryOperator>& library) {
                      {{2, 4, 3, 5}}});
   library.push_back({"instance_norm",
                      "instance_norm(x[N, C, …], weight[C], bias[C]) → y",
-                     "normalised over the places of each channel",
+                     "normalised over the pixels of each channel",
                      image,
                      {kEps},
                      BuildInstanceNorm,
@@ -192,7 +192,7 @@ void AddNorms(std::vector<LibraryOperator>& library) {
                      {{2, 3, 4, 5}}});
   library.push_back({"batch_norm",
                      "batch_norm(x[N, C, …], weight[C], bias[C]) → y",
-                     "normalised over batch and places, as in training",
+                     "normalised over batch and pixels, as in training",
                      image,
                      {kEps},
                      BuildBatchNorm,
@@ -203,14 +203,14 @@ void AddNorms(std::vector<LibraryOperator>& library) {
                      "running_variance[C]) → y, …",
                      "batch_norm, and the running moments after it",
                      image,
-                     {kEps, {"momentum", 0.1, "share of this batch"}},
+                     {kEps, {"momentum", 0.1, "weight of this batch"}},
                      BuildBatchNormTraining,
                      true,
                      {{3, 4, 5}}});
   library.push_back(
       {"batch_norm_inference",
        "batch_norm_inference(x[N, C, …], mean[C], variance[C], weight[C], bias[C]) → y",
-       "normalised by given moments; the variance's absolute value counts",
+       "normalised by given moments, with the absolute value of the variance",
        image,
        {kEps},
        BuildBatchNormInference,

@@ -198,7 +198,7 @@ void AddProducts(std::vector<LibraryOperator>& library) {
                                              {"transpose_b", false, "b is given as […, N, K]"}};
   library.push_back({"batched_matmul",
                      "batched_matmul(a[…, M, K], b[…, K, N]) → c",
-                     "product of matrices; the axes before them are broadcast",
+                     "matrix product; the axes before the last two are broadcast",
                      "two shapes: request.shapes 8,128,256 8,256,512",
                      transposes,
                      BuildMatmul,
@@ -233,7 +233,7 @@ void AddProducts(std::vector<LibraryOperator>& library) {
                      {{3, 5}}});
   library.push_back({"matvec",
                      "matvec(a[M, K], x[K]) → y",
-                     "product of a matrix and a vector",
+                     "matrix-vector product",
                      "one shape: request.shapes 4096,4096",
                      {},
                      BuildMatrixVector,

@@ -87,38 +87,38 @@ Value Truth(const Along& a, Value x) {
 }
 
 const std::vector<Attribute> kCorrection = {
-    {"correction", int64_t{1}, "elements taken off the count: 0 or 1"}};
+    {"correction", int64_t{1}, "subtracted from the count: 0 or 1"}};
 
 const Row kRows[] = {
     {"sum", "sum", [](const Along& a, Value x) { return a.Reduce(Combine::kSum, x); }},
     {"mean", "mean", [](const Along& a, Value x) { return a.Reduce(Combine::kMean, x); }},
     {"prod", "product", [](const Along& a, Value x) { return a.Reduce(Combine::kProd, x); }},
-    {"amax", "largest element; NaN beats all",
+    {"amax", "largest element, or NaN if there is one",
      [](const Along& a, Value x) { return a.Reduce(Combine::kMax, x); }},
-    {"amin", "smallest element; NaN beats all",
+    {"amin", "smallest element, or NaN if there is one",
      [](const Along& a, Value x) { return a.Reduce(Combine::kMin, x); }},
     {"argmax",
-     "place of the first largest element",
+     "index of the first largest element",
      [](const Along& a, Value x) { return a.Reduce(Combine::kArgMax, x); },
      {},
      false},
     {"argmin",
-     "place of the first smallest element",
+     "index of the first smallest element",
      [](const Along& a, Value x) { return a.Reduce(Combine::kArgMin, x); },
      {},
      false},
     {"any",
-     "does any element differ from 0?",
+     "true if any element differs from 0",
      [](const Along& a, Value x) { return a.Reduce(Combine::kAny, Truth(a, x)); },
      {},
      false},
     {"all",
-     "do all elements differ from 0?",
+     "true if all elements differ from 0",
      [](const Along& a, Value x) { return a.Reduce(Combine::kAll, Truth(a, x)); },
      {},
      false},
     {"count_nonzero",
-     "how many elements differ from 0",
+     "number of elements that differ from 0",
      [](const Along& a, Value x) { return a.Reduce(Combine::kSum, Truth(a, x)); },
      {},
      false},
@@ -148,7 +148,7 @@ const Row kRows[] = {
 };
 
 LibraryOperator Reduction(const Row& row) {
-  std::vector<Attribute> attributes = {{"axis", int64_t{-1}, "axis along which, or all"},
+  std::vector<Attribute> attributes = {{"axis", int64_t{-1}, "the axis, or all"},
                                        {"keep", false, "keep the axis with extent 1"}};
   attributes.insert(attributes.end(), row.attributes.begin(), row.attributes.end());
   return {.name = row.name,
@@ -180,9 +180,9 @@ LibraryOperator Cumulative(const char* name, Combine op, const char* meaning) {
           .signature = fmt::format("{}(x) → y", name),
           .meaning = meaning,
           .shape_help = "one shape: request.shapes 1024,4096",
-          .attributes = {{"axis", int64_t{-1}, "axis along which"},
-                         {"exclusive", false, "of the elements before, without the element itself"},
-                         {"reverse", false, "from the end"}},
+          .attributes = {{"axis", int64_t{-1}, "the axis"},
+                         {"exclusive", false, "element i combines the elements before i"},
+                         {"reverse", false, "runs from the end"}},
           .build =
               [op](Call& call) {
                 const Value x = call.Wide(call.Input("x", call.shape()));
@@ -202,7 +202,7 @@ void AddReductions(std::vector<LibraryOperator>& library) {
                      .signature = "softmax_backward(y, dy) → dx",
                      .meaning = "gradient of softmax along an axis, from its result",
                      .shape_help = "one shape: request.shapes 8,1024,4096",
-                     .attributes = {{"axis", int64_t{-1}, "axis along which"}},
+                     .attributes = {{"axis", int64_t{-1}, "the axis"}},
                      .build =
                          [](Call& call) {
                            const Value y = call.Wide(call.Input("y", call.shape()));

@@ -274,8 +274,8 @@ void BuildSeparable(Call& call) {
 void AddWindows(std::vector<LibraryOperator>& library) {
   const Attribute stride = {"stride", int64_t{1}, "step of the windows"};
   const Attribute padding = {"padding", int64_t{0}, "elements added on each side"};
-  const Attribute dilation = {"dilation", int64_t{1}, "distance of a window's elements"};
-  const Attribute groups = {"groups", int64_t{1}, "channels that do not mix"};
+  const Attribute dilation = {"dilation", int64_t{1}, "distance between the elements of a window"};
+  const Attribute groups = {"groups", int64_t{1}, "number of groups of channels"};
   const Attribute last = {"channels_last", false,
                           "images are N, …, C, and filters K, …, C / groups"};
   const Attribute size = {"size", int64_t{2}, "extent of the windows"};
@@ -289,7 +289,7 @@ void AddWindows(std::vector<LibraryOperator>& library) {
                       dilation,
                       groups,
                       last,
-                      {"causal", false, "all elements are added in front"}},
+                      {"causal", false, "all padding is added in front"}},
                      BuildConvolution,
                      true,
                      {{1, 2, 5, 4}, {3, 2, 2, 3}}});
@@ -332,7 +332,7 @@ void AddWindows(std::vector<LibraryOperator>& library) {
                      {{1, 2, 4, 6}}});
   library.push_back({"adaptive_avg_pool",
                      "adaptive_avg_pool(x[N, C, …]) → y",
-                     "mean of cells, as many as wanted",
+                     "mean of each of a given number of cells",
                      "N,C,…: request.shapes 8,64,56,56",
                      {{"output", int64_t{1}, "cells along each axis"}},
                      [](Call& call) { BuildAdaptive(call, false); },
@@ -340,7 +340,7 @@ void AddWindows(std::vector<LibraryOperator>& library) {
                      {{1, 2, 4, 6}}});
   library.push_back({"adaptive_max_pool",
                      "adaptive_max_pool(x[N, C, …]) → y",
-                     "largest element of cells, as many as wanted",
+                     "largest element of each of a given number of cells",
                      "N,C,…: request.shapes 8,64,56,56",
                      {{"output", int64_t{1}, "cells along each axis"}},
                      [](Call& call) { BuildAdaptive(call, true); },
