@@ -1,4 +1,4 @@
-// What `run` and `sanitize` say of a launch.
+// The messages of `run` and `sanitize` about a launch.
 #include "faces/cli/output/hazard_text.h"
 
 #include <gtest/gtest.h>

@@ -80,7 +80,7 @@ TEST_F(CommandLine, TheSameSeedMakesTheSameChoice) {
 TEST_F(CommandLine, KilledRunsLoseAndRepeatNothing) {
   Random random(23);
   std::set<std::string> known;
-  // How long it takes to start and judge a little depends on what else this machine does.
+  // The time to start and to judge a little depends on the load of the machine.
   const double start = SystemClock().Now();
   Run("$A optimize --operator softmax --input-shape 64,512 --target-gpu A100 --virtual --budget 3 "
       "--quiet --store "
@@ -131,7 +131,7 @@ TEST_F(CommandLine, RunsThatCannotBeCarriedOutFailed) {
   EXPECT_TRUE(ParseJson(Run("$A export last --json").out)->contains("trials"));
 }
 
-// The report's script runs in a real browser, where there is one.
+// Runs the report's script in a real browser, if there is one.
 TEST_F(CommandLine, TheReportDrawsItsHeatmapInABrowser) {
   const Outcome browser = Run(
       "command -v chromium || command -v chromium-browser || command -v google-chrome");
@@ -157,7 +157,7 @@ TEST_F(CommandLine, ArtifactsAreShownAndVerifiedAgain) {
   const Outcome verified = Run("$A verify best --virtual --json");
   ASSERT_EQ(verified.exit_code, 0) << verified.err << verified.out;
   EXPECT_EQ((*ParseJson(verified.out))["verdict"]["kind"], "correct");
-  // Another byte in the binary is noticed before anything runs.
+  // A changed byte in the binary is noticed before anything runs.
   Run("printf x >> best/kernel.cubin");
   EXPECT_EQ(Run("$A verify best --virtual").exit_code, 2);
 }
@@ -236,8 +236,8 @@ block = "BLOCK"
 arguments = ["x", "y", "n: int32"]
 )toml";
 
-// Every kind of parameter, two virtual GPUs and two objectives in one run, and what a second one
-// learns from it.
+// A run with every kind of parameter, two virtual GPUs and two objectives, and a second run that
+// uses its results as prior.
 TEST_F(CommandLine, PermutationsConditionsDevicesAndObjectives) {
   ASSERT_TRUE(WriteFileAtomic(dir_.path() / "scale.cu", kScaleSource));
   ASSERT_TRUE(WriteFileAtomic(dir_.path() / "scale.toml", kScaleTask));
@@ -349,8 +349,8 @@ int main() {
   const std::string one = "$A predict two.cu --kernel twice --target-gpu H200 --json";
   const Json twice = ParseJson(RunShell(folder.path().string(), one).out).value();
   EXPECT_EQ(twice["predictions"][0]["estimate"], answers[0]["predictions"][0]["estimate"]);
-  // Its space is the one that `hardware-optimize` searches: any of its configurations can be asked
-  // for.
+  // The space is the one that `hardware-optimize` searches, so that any of its configurations can
+  // be requested.
   const Json list = Json::array({twice["predictions"][0]["configuration"]});
   ASSERT_TRUE(WriteFileAtomic(folder.path() / "list.json", DumpJson(list)).has_value());
   EXPECT_EQ(RunShell(folder.path().string(), one + " --configs list.json").exit_code, 0);

@@ -1,4 +1,4 @@
-// `sanitize -- PROGRAM`: programs whose calls of CUDA the virtual GPU answers.
+// `sanitize -- PROGRAM`: programs whose CUDA calls run on the virtual GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -101,8 +101,8 @@ TEST_F(Program, WhatIsNoProgramOfCudaIsSaid) {
   EXPECT_THAT(Run("$A sanitize a.cu -- /bin/true").err, HasSubstr("either a kernel or a program"));
 }
 
-/// What nvcc makes of a file: structures by value, functors, textures, graphs, managed and constant
-/// variables.
+/// Features of programs that nvcc compiles: structures by value, functors, textures, graphs,
+/// managed and constant variables.
 TEST_F(Program, OfNvccRunsUnchanged) {
   if (Run("nvcc --version").exit_code != 0) GTEST_SKIP() << "no nvcc";
   const std::string source = ATUNNER_SOURCE_DIR "/tests/program/whole_program.cu";

@@ -1,4 +1,4 @@
-// `run` as a user calls it: a kernel, arguments, and what its memory holds afterwards.
+// `run` as a user calls it: a kernel, its arguments, and the contents of its memory afterwards.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

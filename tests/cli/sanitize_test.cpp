@@ -127,8 +127,8 @@ TEST_F(SanitizeCommand, TakesOperatorsDescribedKernelsAndArtifacts) {
   EXPECT_EQ(Run("$A sanitize best").exit_code, 0);
 }
 
-/// Neighbours of a graph's vertices: what the host would put into the arrays is not known, only
-/// that it fits.
+/// Neighbours of a graph's vertices. The host's values of the index arrays are unknown, but they
+/// are valid indices.
 TEST_F(SanitizeCommand, GraphsHaveNeighboursThatExist) {
   ASSERT_TRUE(WriteFileAtomic(dir_.path() / "bfs.cu", R"(#include <cuda_runtime.h>
 __global__ void bfs(const int* row, const int* edge, const int* frontier, int count, int* level, int* next, int* size) {
@@ -157,8 +157,8 @@ int main() {
   EXPECT_THAT(outcome.err, HasSubstr("'row' is filled with ascending offsets of 'edge'"));
 }
 
-/// A texture of the host's making, read by one kernel; a second kernel has a bug, and a third
-/// cannot be understood.
+/// One kernel reads a texture that the host makes, a second one has a bug, and a third one cannot
+/// be read.
 TEST_F(SanitizeCommand, EveryKernelThatAProgramLaunchesIsRun) {
   ASSERT_TRUE(WriteFileAtomic(dir_.path() / "two.cu", R"(#include <cuda_runtime.h>
 __global__ void look(cudaTextureObject_t tex, float* y, int n) {
