@@ -100,6 +100,54 @@ void Repeat(std::vector<std::byte>& bytes, size_t size) {
   for (size_t i = period; i < size; ++i) bytes[i] = bytes[i - period];
 }
 
+/// "texture:f32[64,32]" or "surface:u8x4[16]"; nullopt for text of another form.
+Result<std::optional<LaunchArgument>> ParseTextureArgument(const std::string& text) {
+  for (const std::string_view kind : {"texture:", "surface:"}) {
+    if (!text.starts_with(kind)) continue;
+    auto spec = ParseTexture(text.substr(kind.size()));
+    if (!spec) return std::unexpected(Wrong(spec.error().what, text));
+    LaunchArgument made;
+    made.text = text;
+    made.texture = *spec;
+    made.surface = kind == "surface:";
+    made.dtype = made.texture->dtype;
+    made.content = RandomTexels(*made.texture);
+    return made;
+  }
+  return std::nullopt;
+}
+
+/// The bytes of a file that holds whole elements of the type.
+Result<std::vector<std::byte>> FileContent(const std::string& file, DType dtype,
+                                           const std::string& text) {
+  ATUNNER_TRY(const std::string bytes, ReadFile(file));
+  if (bytes.empty() || bytes.size() % SizeOf(dtype) != 0)
+    return std::unexpected(
+        Wrong(fmt::format("the file's {} bytes are no whole elements", bytes.size()), text));
+  const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
+  return std::vector<std::byte>(data, data + bytes.size());
+}
+
+/// The content that stands behind the type and the count: "@x.bin", ":1,2", "=1,2" or nothing.
+Result<std::vector<std::byte>> ParseContent(DType dtype, const std::string& rest,
+                                            const std::string& text) {
+  if (rest.starts_with('@')) return FileContent(rest.substr(1), dtype, text);
+  if (rest.starts_with(':') || rest.starts_with('=')) return Values(dtype, rest.substr(1), text);
+  if (!rest.empty()) return std::unexpected(Wrong("'" + rest + "' is not understood", text));
+  return std::vector<std::byte>{};
+}
+
+/// A number without a type, as a float of the parameter's size.
+Result<std::vector<std::byte>> FloatBytes(const std::string& text, size_t size) {
+  if (size != 2 && size != 4 && size != 8)
+    return std::unexpected(
+        Wrong(fmt::format("the parameter has {} bytes and is no float", size), text));
+  std::vector<std::byte> bytes(size);
+  const DType dtype = size == 2 ? DType::kFloat16 : size == 4 ? DType::kFloat32 : DType::kFloat64;
+  StoreElement(dtype, bytes.data(), 0, *Number(text));
+  return bytes;
+}
+
 }  // namespace
 
 Result<Dim3> ParseDim3(const std::string& flag, const std::string& text) {
@@ -113,23 +161,14 @@ Result<Dim3> ParseDim3(const std::string& flag, const std::string& text) {
 }
 
 Result<LaunchArgument> ParseLaunchArgument(const std::string& text) {
+  ATUNNER_TRY(std::optional<LaunchArgument> texture, ParseTextureArgument(text));
+  if (texture) return *std::move(texture);
   LaunchArgument made;
   made.text = text;
-  for (const std::string_view kind : {"texture:", "surface:"}) {
-    if (!text.starts_with(kind)) continue;
-    auto spec = ParseTexture(text.substr(kind.size()));
-    if (!spec) return std::unexpected(Wrong(spec.error().what, text));
-    made.texture = *spec;
-    made.surface = kind == "surface:";
-    made.dtype = made.texture->dtype;
-    made.content = RandomTexels(*made.texture);
-    return made;
-  }
   const size_t mark = text.find_first_of("=:[@");
   if (mark == std::string::npos) {
-    if (!Integer(text) && !Number(text))
-      return std::unexpected(Wrong("'" + text + "' is no number", text));
-    return made;
+    if (Integer(text) || Number(text)) return made;
+    return std::unexpected(Wrong("'" + text + "' is no number", text));
   }
   made.dtype = ParseDType(text.substr(0, mark));
   if (!made.dtype)
@@ -142,18 +181,7 @@ Result<LaunchArgument> ParseLaunchArgument(const std::string& text) {
   if (rest[0] == '[') {
     ATUNNER_TRY(count, Count(rest, text));
   }
-  if (rest.starts_with('@')) {
-    ATUNNER_TRY(const std::string bytes, ReadFile(rest.substr(1)));
-    if (bytes.empty() || bytes.size() % SizeOf(*made.dtype) != 0)
-      return std::unexpected(
-          Wrong(fmt::format("the file's {} bytes are no whole elements", bytes.size()), text));
-    const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
-    made.content.assign(data, data + bytes.size());
-  } else if (rest.starts_with(':') || rest.starts_with('=')) {
-    ATUNNER_TRY(made.content, Values(*made.dtype, rest.substr(1), text));
-  } else if (!rest.empty()) {
-    return std::unexpected(Wrong("'" + rest + "' is not understood", text));
-  }
+  ATUNNER_TRY(made.content, ParseContent(*made.dtype, rest, text));
   if (count != 0 && !made.content.empty()) Repeat(made.content, count * SizeOf(*made.dtype));
   made.elements = count != 0 ? count : made.content.size() / SizeOf(*made.dtype);
   return made;
@@ -162,30 +190,26 @@ Result<LaunchArgument> ParseLaunchArgument(const std::string& text) {
 Result<std::vector<std::byte>> ValueBytes(const LaunchArgument& argument,
                                           const Parameter& parameter) {
   const size_t size = parameter.bytes;
+  const std::string& text = argument.text;
   if (argument.dtype) {
     if (argument.content.size() == size) return argument.content;
     return std::unexpected(Wrong(fmt::format("the parameter has {} bytes, the values have {}", size,
                                              argument.content.size()),
-                                 argument.text));
+                                 text));
   }
-  std::vector<std::byte> bytes(size);
-  const auto integer = Integer(argument.text);
-  const bool bits = argument.text.find_first_of("xX") != std::string::npos;
+  const auto integer = Integer(text);
+  const bool bits = text.find_first_of("xX") != std::string::npos;
   if (integer && (bits || parameter.kind != Parameter::Kind::kFloat)) {
     if (size > 8 || !Fits(*integer, size))
-      return std::unexpected(Wrong(fmt::format("the parameter has {} bytes", size), argument.text));
+      return std::unexpected(Wrong(fmt::format("the parameter has {} bytes", size), text));
+    std::vector<std::byte> bytes(size);
     std::memcpy(bytes.data(), &*integer, size);
     return bytes;
   }
   if (parameter.kind == Parameter::Kind::kInteger)
     return std::unexpected(
-        Wrong(fmt::format("the parameter is an integer of {} bytes", size), argument.text));
-  if (size != 2 && size != 4 && size != 8)
-    return std::unexpected(
-        Wrong(fmt::format("the parameter has {} bytes and is no float", size), argument.text));
-  const DType dtype = size == 2 ? DType::kFloat16 : size == 4 ? DType::kFloat32 : DType::kFloat64;
-  StoreElement(dtype, bytes.data(), 0, *Number(argument.text));
-  return bytes;
+        Wrong(fmt::format("the parameter is an integer of {} bytes", size), text));
+  return FloatBytes(text, size);
 }
 
 std::string ElementText(DType dtype, const std::vector<std::byte>& bytes, size_t index) {

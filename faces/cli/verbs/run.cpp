@@ -135,36 +135,47 @@ struct Bound {
   std::vector<KernelArg> args;
 };
 
+/// Allocates the memory of one argument and writes its content.
+Result<std::unique_ptr<Buffer>> MemoryOf(Device& device, const LaunchArgument& argument) {
+  ATUNNER_TRY(auto memory, device.Allocate(argument.elements * SizeOf(*argument.dtype)));
+  if (!argument.content.empty())
+    ATUNNER_RETURN_IF_ERROR(device.CopyIn(memory->address(), argument.content));
+  return memory;
+}
+
+/// Appends one argument, with what stands behind it, to `bound`.
+Status BindOne(Device& device, LaunchArgument argument, const Parameter& parameter, Bound& bound) {
+  if ((argument.texture || argument.memory) && parameter.bytes != 8)
+    return Invalid(fmt::format("the parameter has {} bytes and is no {}", parameter.bytes,
+                               argument.texture ? "texture or surface" : "address"),
+                   "--arg " + argument.text);
+  std::unique_ptr<Buffer> memory;
+  if (argument.texture) {
+    ATUNNER_TRY(auto texture, device.CreateTexture(*argument.texture, argument.content));
+    bound.args.push_back(
+        KernelArg::Address(argument.surface ? texture->surface() : texture->texture()));
+    bound.textures.push_back(std::move(texture));
+  } else if (argument.memory) {
+    ATUNNER_TRY(memory, MemoryOf(device, argument));
+    bound.args.push_back(KernelArg::Address(memory->address()));
+  } else {
+    ATUNNER_TRY(const std::vector<std::byte> bytes, ValueBytes(argument, parameter));
+    bound.args.push_back(KernelArg::Value(bytes));
+  }
+  bound.memory.push_back(std::move(memory));
+  bound.arguments.push_back(std::move(argument));
+  return {};
+}
+
 Result<Bound> Bind(Device& device, const RunFlags& flags, const LoadedText& kernel) {
-  Bound bound;
   if (flags.arguments.size() != kernel.parameters.size())
     return Invalid(fmt::format("'{}' takes {} arguments, given are {}", kernel.entry,
                                kernel.parameters.size(), flags.arguments.size()),
                    "--arg", "one --arg for each, in order");
+  Bound bound;
   for (size_t i = 0; i < flags.arguments.size(); ++i) {
     ATUNNER_TRY(LaunchArgument argument, ParseLaunchArgument(flags.arguments[i]));
-    std::unique_ptr<Buffer> memory;
-    if ((argument.texture || argument.memory) && kernel.parameters[i].bytes != 8)
-      return Invalid(
-          fmt::format("the parameter has {} bytes and is no {}", kernel.parameters[i].bytes,
-                      argument.texture ? "texture or surface" : "address"),
-          "--arg " + argument.text);
-    if (argument.texture) {
-      ATUNNER_TRY(auto texture, device.CreateTexture(*argument.texture, argument.content));
-      bound.args.push_back(
-          KernelArg::Address(argument.surface ? texture->surface() : texture->texture()));
-      bound.textures.push_back(std::move(texture));
-    } else if (argument.memory) {
-      ATUNNER_TRY(memory, device.Allocate(argument.elements * SizeOf(*argument.dtype)));
-      if (!argument.content.empty())
-        ATUNNER_RETURN_IF_ERROR(device.CopyIn(memory->address(), argument.content));
-      bound.args.push_back(KernelArg::Address(memory->address()));
-    } else {
-      ATUNNER_TRY(const std::vector<std::byte> bytes, ValueBytes(argument, kernel.parameters[i]));
-      bound.args.push_back(KernelArg::Value(bytes));
-    }
-    bound.memory.push_back(std::move(memory));
-    bound.arguments.push_back(std::move(argument));
+    ATUNNER_RETURN_IF_ERROR(BindOne(device, std::move(argument), kernel.parameters[i], bound));
   }
   return bound;
 }

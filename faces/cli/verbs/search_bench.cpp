@@ -116,51 +116,71 @@ bool IsAlike(const RecordedSpace& a, const RecordedSpace& b) {
   return std::ranges::is_permutation(names, b.index->space().Names());
 }
 
+/// The scores of one ordered pair of spaces of a kernel.
+struct TransferScores {
+  double without = 0;   ///< without the run on the other space
+  double with = 0;      ///< with it
+  double reversed = 0;  ///< with it, best and worst exchanged
+};
+
+/// The mean score on `space`, with the run on `from` if there is one.
+Result<double> TransferScore(const SearchBenchFlags& flags, const RecordedSpace& space,
+                             const RecordedSpace* from, bool reversed) {
+  ReplayOptions options{flags.strategies.front(), flags.repeats, flags.seed, flags.batch};
+  if (from != nullptr) {
+    ATUNNER_TRY(PastRun run, PastRunOn(*from, kPastEvaluations, flags.seed, reversed));
+    options.prior = Prior::Make(space.index, std::vector{std::move(run)}, flags.seed);
+  }
+  ATUNNER_TRY(const ReplayScore score, Replay(space, options, SystemClock()));
+  return score.mean_score;
+}
+
+void PrintTransfer(const std::string& space, const std::string& from, const TransferScores& s) {
+  fmt::print("{:<26} {:<26} {:>7.3f} {:>7.3f} {:>9.3f}\n", space, from, s.without, s.with,
+             s.reversed);
+  std::fflush(stdout);
+}
+
+/// Scores one space with the run on each other space of its kernel; a row of JSON for each.
+Status BenchTransferTo(const SearchBenchFlags& flags, bool json, const RecordedSpace& space,
+                       const std::vector<RecordedSpace>& spaces, TransferScores& sums, Json& rows) {
+  TransferScores scores;
+  ATUNNER_TRY(scores.without, TransferScore(flags, space, nullptr, false));
+  for (const RecordedSpace& from : spaces) {
+    if (&from == &space || !IsAlike(space, from)) continue;
+    ATUNNER_TRY(scores.with, TransferScore(flags, space, &from, false));
+    ATUNNER_TRY(scores.reversed, TransferScore(flags, space, &from, true));
+    rows.push_back({{"space", space.name},
+                    {"from", from.name},
+                    {"without", scores.without},
+                    {"with", scores.with},
+                    {"reversed", scores.reversed}});
+    sums.without += scores.without;
+    sums.with += scores.with;
+    sums.reversed += scores.reversed;
+    if (!json) PrintTransfer(space.name, from.name, scores);
+  }
+  return {};
+}
+
 /// `--transfer`: every ordered pair of spaces of one kernel, without and with the other's run, and
 /// with it reversed.
 Result<int> BenchTransfer(const SearchBenchFlags& flags, const Common& common,
                           const std::vector<RecordedSpace>& spaces) {
   Json rows = Json::array();
-  const auto score_of = [&](const RecordedSpace& space, const RecordedSpace* from,
-                            bool reversed) -> Result<double> {
-    ReplayOptions options{flags.strategies.front(), flags.repeats, flags.seed, flags.batch};
-    if (from != nullptr) {
-      ATUNNER_TRY(PastRun run, PastRunOn(*from, kPastEvaluations, flags.seed, reversed));
-      options.prior = Prior::Make(space.index, std::vector{std::move(run)}, flags.seed);
-    }
-    ATUNNER_TRY(const ReplayScore score, Replay(space, options, SystemClock()));
-    return score.mean_score;
-  };
   if (!common.json)
     fmt::print("{:<26} {:<26} {:>7} {:>7} {:>9}\n", "space", "earlier run on", "without", "with",
                "reversed");
-  double sums[3] = {};
-  for (const RecordedSpace& space : spaces) {
-    ATUNNER_TRY(const double without, score_of(space, nullptr, false));
-    for (const RecordedSpace& from : spaces) {
-      if (&from == &space || !IsAlike(space, from)) continue;
-      ATUNNER_TRY(const double with, score_of(space, &from, false));
-      ATUNNER_TRY(const double reversed, score_of(space, &from, true));
-      rows.push_back({{"space", space.name},
-                      {"from", from.name},
-                      {"without", without},
-                      {"with", with},
-                      {"reversed", reversed}});
-      const double scores[3] = {without, with, reversed};
-      for (size_t i = 0; i < 3; ++i) sums[i] += scores[i];
-      if (common.json) continue;
-      fmt::print("{:<26} {:<26} {:>7.3f} {:>7.3f} {:>9.3f}\n", space.name, from.name, without, with,
-                 reversed);
-      std::fflush(stdout);
-    }
-  }
+  TransferScores sums;
+  for (const RecordedSpace& space : spaces)
+    ATUNNER_RETURN_IF_ERROR(BenchTransferTo(flags, common.json, space, spaces, sums, rows));
   if (rows.empty()) return Invalid("no two of the spaces are of the same kernel", flags.spaces);
   const auto n = static_cast<double>(rows.size());
   if (common.json)
     PrintJson({{"repeats", flags.repeats}, {"strategy", flags.strategies.front()}, {"rows", rows}});
   else
     fmt::print("{:<53} {:>7.3f} {:>7.3f} {:>9.3f}\n", fmt::format("mean of {} pairs", rows.size()),
-               sums[0] / n, sums[1] / n, sums[2] / n);
+               sums.without / n, sums.with / n, sums.reversed / n);
   return 0;
 }
 
