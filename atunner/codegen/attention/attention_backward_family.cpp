@@ -42,7 +42,7 @@ class AttentionBackward : public BoundTemplate {
     constants.Int("TILE_Q", forward_.queries).Int("TILE_K", forward_.keys);
     constants.Int("STAGES", kForwardStages).Int("QUERY_STAGES", 1);
     constants.Bool("TURNS", form_.dim <= 128).Int("PANEL", kPanelUnits);
-    constants.Int("ROWS", Rows(), "queries of a head, with room behind");
+    constants.Int("ROWS", Rows(), "queries of a head, rounded up to whole tiles");
     constants.Ints(at, {"k_tile", "q_tile"});
     const auto buffers = [&](const std::string& of, int64_t own, int64_t tile) {
       const int64_t all = Buffers(own, tile), first = std::min<int64_t>(all - 1, 3);
@@ -50,7 +50,7 @@ class AttentionBackward : public BoundTemplate {
     };
     buffers("K", OwnKeys(), at["k_tile"]);
     buffers("Q", kOwnQueries, at["q_tile"]);
-    constants.Bool("K_ROLES", roles(), "a group for each gradient of a block of keys");
+    constants.Bool("K_ROLES", roles(), "one warpgroup per gradient of a block of keys");
     const std::string products = AttentionProducts({forward_.keys, at["k_tile"], at["q_tile"]},
                                                    form_.Columns());
     return RenderedKernel{.source = Emit(configuration, constants,

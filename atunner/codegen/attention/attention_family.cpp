@@ -114,7 +114,7 @@ class MmaAttention : public AttentionTemplate {
     ConstantBlock constants = Constants(configuration);
     const int64_t threads = at["tile_q"] / at["warp_q"] * 32;
     constants.Int("THREADS", threads).Ints(at, {"warp_q", "stages"});
-    constants.Int("PANEL", Units(), "units of 16 bytes that lie side by side in shared memory");
+    constants.Int("PANEL", Units(), "units of 16 bytes in a row of a panel in shared memory");
     constants.Bool("Q_REGISTERS", at["q_registers"] != 0);
     return Finish(configuration,
                   Emit(configuration, constants,
@@ -198,7 +198,7 @@ class WgmmaAttention : public AttentionTemplate {
         .Int("QUERY_STAGES", ahead ? 2 : 1);
     constants.Bool("TURNS", form_.dim <= 128 && at["tile_q"] > 64,
                    "groups take turns at the tensor cores");
-    constants.Int("PANEL", kPanelUnits, "units of 16 bytes that lie side by side in shared memory");
+    constants.Int("PANEL", kPanelUnits, "units of 16 bytes in a row of a panel in shared memory");
     const std::string products = AttentionProducts({keys}, form_.Columns());
     LaunchStep step = Step(
         "attention", at["order"] != 0 ? fmt::format("min({}, {})", Works(), profile_.sms) : Works(),

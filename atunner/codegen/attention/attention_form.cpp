@@ -84,8 +84,8 @@ ForwardTile AttentionForm::Forward() const {
 ConstantBlock AttentionForm::Constants(int64_t statistics, int64_t head_group) const {
   ConstantBlock block;
   block.Define("STATISTICS", statistics).Int("DIM", dim).Bool("CAUSAL", causal).Bool("FAR", far);
-  block.Int("WINDOW", window, "keys back that a query sees; 0 = all");
-  block.Int("AHEAD", keys - queries, "keys before the one beside the first query");
+  block.Int("WINDOW", window, "latest keys that a query sees; 0 = all");
+  block.Int("AHEAD", keys - queries, "keys in front of the first query's own");
   block.Int("SHARING", sharing, "query heads that share a key head")
       .Int("HEADS", members, "of a sequence");
   block.Int("HEAD_GROUP", head_group)

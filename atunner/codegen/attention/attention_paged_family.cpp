@@ -43,7 +43,7 @@ class PagedAttention : public BoundTemplate {
     constants.Int("PAGE", page_, "keys of a page").Int("TABLE", pages_, "pages of a sequence");
     constants.Ints(at, {"warps", "shares"})
         .Bool("PASSING", at["passing"] != 0)
-        .Int("OCTETS", octets(), "of query heads, for each block");
+        .Int("OCTETS", octets(), "octets of query heads of a block");
     const std::string sequences = spec_.FindArg("q")->shape[0].text();
     const int64_t shares = Shares(configuration);
     const double scale = SettingOr(spec_, "scale", 1 / std::sqrt(Real(dim_)));

@@ -158,9 +158,9 @@ void AddArrangement(ConstantBlock& constants, const TensorConvForm& form) {
       .Int("CHANNELS", form.channels, "of a group")
       .Int("C", form.padded)
       .Int("MERGED", form.merged, "pixels that are multiplied as one")
-      .Int("PAIR", form.pair, "rows likewise");
+      .Int("PAIR", form.pair, "rows that are multiplied as one");
   constants.Int("FILTERS", form.Rows(), "of a group").Bool("PIXELS_FIRST", form.pixels_first);
-  constants.Int("OWN_CHANNELS", form.own_channels, "that a filter sees")
+  constants.Int("OWN_CHANNELS", form.own_channels, "input channels that a filter sees")
       .Int("OWN_FILTERS", form.own_filters);
   for (size_t i = 0; i < form.axes.size(); ++i) {
     const ConvAxis& a = form.axes[i];

@@ -249,11 +249,11 @@ class MatrixTemplate : public ProductTemplate {
 
   void AddMapConstants(const Chosen& at, bool wide_b, ConstantBlock& constants) const {
     constants.Int("STREAM", at["stream"], "operands that leave L2 first: 1 = b, 2 = both");
-    constants.Int("A_ROWS", RowsFetched(at), "of a's tile that are fetched");
+    constants.Int("A_ROWS", RowsFetched(at), "rows of a's tile that are fetched");
     const std::string twin = product_.twin.empty() ? product_.b.tensor : product_.twin;
     constants.Line(fmt::format("#if defined IS_GIVEN_{} && defined IS_GIVEN_{} && !{}",
                                product_.b.tensor, twin, wide_b));
-    constants.Bool("B_GIVEN", true, "before the launch before this one")
+    constants.Bool("B_GIVEN", true, "b was complete before the previous kernel started")
         .Line("#else")
         .Bool("B_GIVEN", false)
         .Line("#endif");
@@ -263,7 +263,7 @@ class MatrixTemplate : public ProductTemplate {
     constants.Bool("BATCHED", product_.batch != "1");
     constants.Bool("A_BATCHED", product_.a_batched).Bool("B_BATCHED", product_.b_batched);
     constants.Int("TRIANGLE", product_.triangle,
-                  "of a that counts: 1 = below its diagonal, 2 = above");
+                  "non-zero side of a: 0 = both, 1 = below the diagonal, 2 = above");
     if (maps_) {
       AddMapConstants(at, wide_b, constants);
     } else {

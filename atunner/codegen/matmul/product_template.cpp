@@ -135,7 +135,7 @@ ConstantBlock ProductTemplate::TileConstants(const Chosen& at, bool b_transposed
   loop_.AddConstants(at, block);
   block.Ints(at, {"stages", "group_m"});
   block.Int("RESIDENT", loop_.Persists() ? Resident(at) : 1, "blocks that an SM must hold");
-  block.Bool("PERSISTENT", Persistent(at), "tile after tile");
+  block.Bool("PERSISTENT", Persistent(at), "a block computes one tile after another");
   block.Bool("B_TRANSPOSED", b_transposed);
   const auto unit = static_cast<int64_t>(16 / SizeOf(element_));
   block.Bool("C_ALIGNED", extents_.n % unit == 0,

@@ -42,7 +42,7 @@ class WeightsTemplate : public BoundTemplate {
   ConstantBlock Constants(const Chosen& at) const {
     ConstantBlock constants;
     constants.Bool("FOUR_BITS", four_).Int("M", m_).Int("N", n_).Int("K", k_);
-    constants.Int("GROUP", four_ ? GroupOf(spec_) : k_, "weights of a scale");
+    constants.Int("GROUP", four_ ? GroupOf(spec_) : k_, "weights that share a scale");
     return constants.Ints(at, {"fragments"});
   }
 
@@ -118,7 +118,7 @@ class QuantizedWeightsWgmma : public WeightsTemplate {
     space_.parameters = {
         {"tile_m", m_ > 128 ? Integers({64, 128, 256}) : Integers({tile}), "rows of x"},
         {"fragments", Integers({1, 2}), "of 64 rows of the weights, for each group of four warps"},
-        {"groups", Integers({1, 2, 3, 4}), "of four warps that multiply"},
+        {"groups", Integers({1, 2, 3, 4}), "warpgroups that multiply"},
         {"stages", Integers({3, 4, 6, 8}), "buffers in shared memory"},
         {"split", Integers({1, 2, 3, 4, 5, 6, 7, 8}), "blocks of a cluster that divide the depth"},
     };

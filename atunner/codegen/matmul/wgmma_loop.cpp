@@ -100,7 +100,7 @@ class Wgmma : public MainLoop {
 
   void AddConstants(const Chosen& chosen, ConstantBlock& constants) const override {
     constants.Int("GROUP_ROWS", chosen["group_rows"]);
-    if (maps_) constants.Int("GROUPS", Groups(chosen), "of four warps that multiply");
+    if (maps_) constants.Int("GROUPS", Groups(chosen), "warpgroups that multiply");
     constants.Int("OPERAND_BYTES", Bytes());
     if (maps_) constants.Int("PROMOTE", Promotes() ? chosen["promote"] : 0, "buffers at a time");
     constants.Line(operands_ == Operands::kInt8 ? "typedef int Sum;" : "typedef float Sum;");

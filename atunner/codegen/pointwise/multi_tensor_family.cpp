@@ -117,7 +117,7 @@ class Writer {
     for (const GroupMember& member : form_.tensors.groups[k])
       elements += fmt::format("{}{}", elements.empty() ? "" : ", ", member.elements);
     return fmt::format(
-        "// Tensors of one kind: elements of each, and the first of its blocks.\n__constant__ "
+        "// Tensors of one group: their elements, and their first blocks.\n__constant__ "
         "const long long "
         "elements_{0}[] = {{{1}}};\n__constant__ const int first_block_{0}[] = {{{2}}};\n",
         k, elements, fmt::join(blocks_[k], ", "));
@@ -331,7 +331,7 @@ class MultiTensorTemplate : public GraphTemplate {
         {"scalars",
          Expr(kSlot * static_cast<int64_t>(form_.tensors.broadcast_scalars.size() + 1))}};
     return RenderedKernel{
-        Source(at, "many tensors", {},
+        Source(at, "multi-tensor apply", {},
                {TextIf(narrow, embed::kNarrowCuh), embed::kVectorCuh, embed::kCombineCuh,
                 embed::kWarpReduceCuh, embed::kTensorsCuh, kernels}),
         std::move(plan)};

@@ -116,8 +116,7 @@ class PoolingTemplate : public GraphTemplate {
           "DHW"[i], axis.in, axis.out, axis.taps, axis.stride, -axis.shift, axis.dilation));
     }
     constants
-        .Int("COUNT", form_.op == Combine::kMean ? WindowElements() : 1,
-             "that results are divided by")
+        .Int("COUNT", form_.op == Combine::kMean ? WindowElements() : 1, "divisor of the results")
         .Line(fmt::format("typedef {} From;", CudaName(spec_.args[0].dtype)))
         .Line(fmt::format("typedef {} To;", CudaName(spec_.args.back().dtype)))
         .Line(fmt::format("typedef {} Acc;", Accumulator()));
@@ -181,7 +180,7 @@ class PoolingTemplate : public GraphTemplate {
     const auto has = [&](int64_t rows) { return rows == 1 || rows <= form_.axes[1].out; };
     space_.parameters = {
         {"vector", PowersOfTwo(8, fits), "neighbouring results of a thread"},
-        {"below", PowersOfTwo(4, has), "results of a thread below each other"},
+        {"below", PowersOfTwo(4, has), "rows of results of a thread"},
         {"block", Integers({64, 128, 256, 512}), "threads of a block"},
     };
     for (int64_t vector : {1, 2, 4, 8}) {

@@ -39,7 +39,7 @@ struct ScatterForm : NodeForm {
   size_t axis() const { return static_cast<size_t>(operation().axis); }
   size_t batch() const { return static_cast<size_t>(operation().batch); }
   Shape rows() const { return {space().begin(), space().end() - 1}; }
-  const Shape& places() const { return graph.node(operand(1)).type.shape; }
+  const Shape& indices() const { return graph.node(operand(1)).type.shape; }
   std::string type() const { return graph::CudaArithmetic(graph.node(node).type.dtype, false); }
   /// The text of `before` combined with an update.
   std::string Combined(const std::string& before, const std::string& update) const {
@@ -57,8 +57,8 @@ struct ScatterForm : NodeForm {
     return at;
   }
   /// Coordinates of index number `n` among those that may update an element of the result.
-  Coordinates PlaceAt(const std::string& n) const {
-    Coordinates at = graph::AxisCoordinates(places());
+  Coordinates IndexAt(const std::string& n) const {
+    Coordinates at = graph::AxisCoordinates(indices());
     at.back() = {.text = n};
     return at;
   }
@@ -74,9 +74,9 @@ std::optional<ScatterForm> FormOf(const Task& task) {
   const bool operands = std::ranges::all_of(form.graph.node(*id).operands, [&](NodeId operand) {
     return graph::CanInline(form.graph, operand, 8);
   });
-  const bool places = form.places().size() == form.batch() + 1 &&
-                      form.space().size() <= form.axis() + 2;
-  return places && operands && graph::IsFinishedInPlace(form.graph, *id, 8)
+  const bool indices = form.indices().size() == form.batch() + 1 &&
+                       form.space().size() <= form.axis() + 2;
+  return indices && operands && graph::IsFinishedInPlace(form.graph, *id, 8)
              ? std::optional(std::move(form))
              : std::nullopt;
 }
@@ -115,7 +115,7 @@ class SlicesTemplate : public GraphTemplate {
     const Chosen at = chosen(configuration);
     LaunchPlan plan = Plan(configuration, {});
     const std::string lists = graph::CountText(ListShape()),
-                      places = graph::CountText(form_.places());
+                      indices = graph::CountText(form_.indices());
     std::string kernels;
     for (const auto& [entry, count, body] : Lists()) {
       kernels += Head(entry) + body + "}\n";
@@ -128,9 +128,9 @@ class SlicesTemplate : public GraphTemplate {
     for (LaunchStep& step : plan.steps) AddArguments(step, {"@ends", "@begins", "@list"});
     plan.workspaces = {{"ends", Expr::MustParse(fmt::format("({} + 1) * 4", lists))},
                        {"begins", Expr::MustParse(lists + " * 4")},
-                       {"list", Expr::MustParse(places + " * 4")}};
+                       {"list", Expr::MustParse(indices + " * 4")}};
     return RenderedKernel{
-        Source(configuration, "slices at places",
+        Source(configuration, "scatter of slices",
                ConstantBlock().Int("COLS", Columns(), "elements of a slice"),
                {embed::kVectorCuh, embed::kCombineCuh, embed::kWarpScanCuh, embed::kSortCuh,
                 embed::kScatterCuh, kernels, Combine(at["vector"])}),
@@ -157,7 +157,7 @@ class SlicesTemplate : public GraphTemplate {
   int64_t Columns() const { return form_.space().back().factor(); }
   /// The shape of the lists: one list per slice and batch.
   Shape ListShape() const {
-    Shape shape = form_.places();
+    Shape shape = form_.indices();
     shape.back() = form_.space()[form_.axis()];
     return shape;
   }
@@ -180,20 +180,20 @@ class SlicesTemplate : public GraphTemplate {
   /// The kernels that list the updates of each slice, in order: names, threads and bodies.
   std::vector<std::array<std::string, 3>> Lists() const {
     const std::string lists = graph::CountText(ListShape()),
-                      places = graph::CountText(form_.places());
+                      indices = graph::CountText(form_.indices());
     ElementText elements(graph_, {.indent = "  "});
-    const auto place = elements.Of(form_.operand(1), form_.PlaceAt("n"));
-    const std::string each_place = fmt::format(
-        "  if (i >= {}) return;\n{}{}{}  const long long place = {};\n  if (place < 0 || place >= "
+    const auto index = elements.Of(form_.operand(1), form_.IndexAt("n"));
+    const std::string each_index = fmt::format(
+        "  if (i >= {}) return;\n{}{}{}  const long long index = {};\n  if (index < 0 || index >= "
         "{}) return;\n"
         "  int* const end = ends + {};\n",
-        places, Split(form_.places(), "i", "n"), elements.Scope(0), elements.Scope(1), place.text,
-        ListShape().back().ToString(), NumberText(ListShape(), form_.PlaceAt("place")));
-    return {{"no_lists", lists + " + 1", fmt::format("  if (i < {} + 1) ends[i] = 0;\n", lists)},
-            {"count_places", places, each_place + "  atomicAdd(end, 1);\n"},
+        indices, Split(form_.indices(), "i", "n"), elements.Scope(0), elements.Scope(1), index.text,
+        ListShape().back().ToString(), NumberText(ListShape(), form_.IndexAt("index")));
+    return {{"clear_lists", lists + " + 1", fmt::format("  if (i < {} + 1) ends[i] = 0;\n", lists)},
+            {"count_updates", indices, each_index + "  atomicAdd(end, 1);\n"},
             {"begin_lists", lists,
              fmt::format("  begin_list(i, {0}, ends + {0}, begins, ends);\n", lists)},
-            {"fill_lists", places, each_place + "  list[atomicAdd(end, 1)] = (int)n;\n"},
+            {"fill_lists", indices, each_index + "  list[atomicAdd(end, 1)] = (int)n;\n"},
             {"order_lists", lists,
              fmt::format("  sort_lists(i - threadIdx.x, {}, begins, ends, list);\n", lists)}};
   }
@@ -215,7 +215,7 @@ class SlicesTemplate : public GraphTemplate {
                "THREADS_PER_ROW * VEC) "
                "{{\n    {} value[VEC];\n",
                graph::CountText(form_.rows()), Split(form_.rows(), "row", "slice"),
-               NumberText(ListShape(), form_.PlaceAt("slice")), form_.type()) +
+               NumberText(ListShape(), form_.IndexAt("slice")), form_.type()) +
            LanesText(before, fmt::format("      value[lane] = {};\n", start.text), "    ") +
            "#pragma unroll UNROLL\n    for (int k = begins[of]; k < ends[of]; ++k) {\n      const "
            "long long n = "
@@ -243,7 +243,7 @@ class SegmentsTemplate : public GraphTemplate {
         {"vector", VectorWidths(ElementBytes(), Row().factor(), 16),
          "neighbouring elements that a thread writes at once"},
         {"strip", Integers({256, 512, 1024, 2048, 4096, 8192}),
-         "elements of a row that a warp has"},
+         "elements of a row segment; a warp has one segment"},
         {"block", Integers({32, 64, 128, 256}), "threads of a block"},
         {"unroll", Integers({1, 2, 4, 8, 16}),
          "updates of a thread whose loads are in flight together"},
@@ -258,7 +258,7 @@ class SegmentsTemplate : public GraphTemplate {
     const Chosen at = chosen(configuration);
     const std::string blocks = fmt::format("ceil_div(({}) * ceil_div({}, strip), block // 32)",
                                            graph::CountText(form_.rows()), Row().ToString());
-    return RenderedKernel{Source(at, "strips of rows", {},
+    return RenderedKernel{Source(at, "scatter of single elements", {},
                                  {embed::kVectorCuh, embed::kCombineCuh, embed::kScatterStripsCuh,
                                   Kernel(at["vector"])}),
                           Plan(at, {Launch("kernel", blocks, "block")})};
@@ -267,14 +267,14 @@ class SegmentsTemplate : public GraphTemplate {
   std::optional<double> Cost(const Configuration& configuration,
                              const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
-    // Every warp of a row goes through all its places, which caches then have.
+    // Every warp of a row goes through all its indices, which caches then have.
     const CostConstants& costs = CostsOf(profile);
     const double again = costs.scatter_strip_reread *
                          Real(CeilDiv(Row().factor(), at["strip"]) - 1) * Real(Updates() * Rows());
     const double warps = std::min(
         costs.scatter_strip_warps,
         Real(profile.shared_per_sm) / Real(at["strip"] * HeldBytes() + 2048));
-    // A strip is filled and emptied while others read; of a thread so many places and updates are
+    // A strip is filled and emptied while others read; of a thread so many indices and updates are
     // under way.
     const double idle = 1 + costs.scatter_strip_fill / warps +
                         costs.scatter_strip_wait /
@@ -287,7 +287,7 @@ class SegmentsTemplate : public GraphTemplate {
 
  private:
   const graph::Extent& Row() const { return form_.space().back(); }
-  int64_t Updates() const { return form_.places().back().factor(); }
+  int64_t Updates() const { return form_.indices().back().factor(); }
   int64_t Rows() const { return graph::ElementCount(form_.rows()).Bound(spec_.dims).factor(); }
   int64_t ElementBytes() const { return BytesOf(TypeOf(graph_.outputs()[0].node).dtype); }
   int64_t HeldBytes() const { return std::max<int64_t>(4, BytesOf(TypeOf(form_.node).dtype)); }
@@ -296,8 +296,8 @@ class SegmentsTemplate : public GraphTemplate {
     const Coordinates at = form_.At(Neighbours("(first + i)", vector), {});
     ElementText before(graph_, {.vector = vector, .indent = "    "});
     const auto start = before.Of(form_.operand(0), at);
-    ElementText places(graph_, {.indent = "      "}), updates(graph_, {.indent = "      "});
-    const auto place = places.Of(form_.operand(1), form_.PlaceAt("n"));
+    ElementText indices(graph_, {.indent = "      "}), updates(graph_, {.indent = "      "});
+    const auto index = indices.Of(form_.operand(1), form_.IndexAt("n"));
     const auto update = updates.Of(form_.operand(2), form_.At({.text = "n"}, {}));
     ElementText after(graph_, {.vector = vector, .indent = "    "});
     after.Know(form_.node, {"strip[i + lane]", 1}, at);
@@ -334,11 +334,11 @@ class SegmentsTemplate : public GraphTemplate {
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u) at[u] = -1;
 )",
-                       form_.places().back().ToString(), form_.type()) +
-           each("n < " + form_.places().back().ToString(), places,
-                fmt::format("const long long place = {} - first;\n        if (place >= 0 && place "
-                            "< count) at[u] = (int)place;",
-                            place.text)) +
+                       form_.indices().back().ToString(), form_.type()) +
+           each("n < " + form_.indices().back().ToString(), indices,
+                fmt::format("const long long index = {} - first;\n        if (index >= 0 && index "
+                            "< count) at[u] = (int)index;",
+                            index.text)) +
            each("at[u] >= 0", updates, fmt::format("update[u] = {};", update.text)) +
            fmt::format(R"(#pragma unroll
     for (int u = 0; u < UNROLL; ++u)

@@ -86,12 +86,13 @@ class TopKTemplate : public GraphTemplate {
     constants.Define("WHOLE", Whole() ? 1 : 0)
         .Int("VEC", Vector(), "neighbouring elements that a thread reads at once")
         .Int("COLS", Columns(), "elements of a row")
-        .Int("K", sort_.type.shape.back().factor(), "that are wanted")
+        .Int("K", sort_.type.shape.back().factor(), "ranks that are wanted")
         .Int("RANKS", Ranks(), "of which a group has one each")
         .Bool("DESCENDING", descending)
         .Int("TILE", Tile(), "elements that are sorted together")
         .Line(fmt::format("typedef {} Compared;", graph::CudaArithmetic(x().dtype, false)))
-        .Line(fmt::format("typedef unsigned {} Bits;  // of values that are ordered", BitsName()))
+        .Line(
+            fmt::format("typedef unsigned {} Bits;  // bits of a value as a sort key", BitsName()))
         .Line("#define NEUTRAL " +
               graph::CudaLiteral(
                   x().dtype, graph::Neutral(descending ? Combine::kMax : Combine::kMin, x().dtype),
@@ -102,7 +103,7 @@ class TopKTemplate : public GraphTemplate {
     else
       plan.steps.push_back(Launch("kernel", RowCount(), "block"));
     if (Whole()) plan.steps[0].shared_bytes = Expr::MustParse(SharedBytes());
-    return RenderedKernel{Source(configuration, "the first of rows", constants,
+    return RenderedKernel{Source(configuration, "sort and top-k", constants,
                                  {embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh,
                                   embed::kWarpScanCuh, embed::kTopkCuh, Kernel()}),
                           std::move(plan)};

@@ -60,7 +60,7 @@ class ColumnsTemplate : public GraphTemplate {
           .Int("DELAY", Delay(at), "segments between reducing one and writing it")
           .Int("RING_STEPS", RingSteps(at), "vectors of each input in a ring");
     return RenderedKernel{
-        Source(configuration, "reductions over any axes", constants,
+        Source(configuration, "outer-axis reduction", constants,
                {TextIf(schedule.narrow, embed::kNarrowCuh), embed::kVectorCuh, embed::kCombineCuh,
                 embed::kColumnsCuh, TextIf(schedule.ring, embed::kTensorCopiesCuh),
                 TextIf(schedule.ring, embed::kColumnsRingCuh),

@@ -92,7 +92,7 @@ class ReductionTemplate : public GraphTemplate {
     const ReductionProgram& program = again ? read_again_ : program_;
     ConstantBlock constants;
     constants.Int("COLS", columns_, "elements of a row");
-    return RenderedKernel{Source(at, "reductions over rows", constants,
+    return RenderedKernel{Source(at, "last-axis reduction", constants,
                                  {TextIf(schedule.narrow, embed::kNarrowCuh), embed::kVectorCuh,
                                   embed::kCombineCuh, embed::kWarpReduceCuh, embed::kRowReduceCuh,
                                   embed::kRowsCuh, ReductionText(program, spec_, schedule)}),

@@ -274,9 +274,9 @@ class ScanTemplate : public GraphTemplate {
     space_.parameters = {
         {"threads",
          along ? Integers({32, 64, 128, 256, 512, 1024}) : Integers({8, 16, 32, 64, 128, 256}),
-         along ? "threads of a line" : "threads beside each other"},
+         along ? "threads of a line" : "threads along neighbouring lines"},
         {"groups", Integers({1, 2, 4, 8, 16, 32}),
-         along ? "lines of a block" : "threads behind each other along lines"},
+         along ? "lines of a block" : "threads along a line"},
         {"vector", VectorWidths(std::max<int64_t>(WidestElement(spec_), 4), neighbours, 32),
          "neighbouring elements that a thread moves at once"},
         {"items", Integers({1, 2, 4, 8, 16}), "vectors of a thread in a tile"},

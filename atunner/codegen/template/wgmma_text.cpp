@@ -29,7 +29,7 @@ std::string WgmmaText(const WgmmaFunction& function) {
                                   : operand(0);
   const int64_t next = registers ? 4 : 1;
   return fmt::format(
-      R"(/// d[64, {columns}] = a[64, {depth}] · b[{depth}, {columns}], in the background; with ADDS to what d holds.
+      R"(/// d[64, {columns}] = a[64, {depth}] · b[{depth}, {columns}], started asynchronously; with ADDS it is added to d.
 template <bool ADDS = true>
 DEVICE void multiply({sum} (&d)[{fragments}][4], {a_type}, unsigned long long b) {{
   asm volatile(

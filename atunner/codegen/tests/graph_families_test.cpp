@@ -311,7 +311,7 @@ TEST(ReductionSource, IsReadable) {
   const std::string text = schedule->Render(schedule->Default()).value().source.text;
   EXPECT_THAT(
       text,
-      HasSubstr("// rms_norm, scheduled by atunner: reductions over rows.\n// threads_per_row="));
+      HasSubstr("// rms_norm, scheduled by atunner: last-axis reduction.\n// threads_per_row="));
   EXPECT_THAT(text, HasSubstr("constexpr int COLS = 512;  // elements of a row\n"));
   EXPECT_THAT(text, HasSubstr("kernel(const __nv_bfloat16* __restrict__ in_x, const __nv_bfloat16* "
                               "__restrict__ in_weight, "
