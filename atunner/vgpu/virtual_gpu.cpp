@@ -140,6 +140,16 @@ ExecResult RunSample(const Program& program, const std::string& entry, const Lau
   return result;
 }
 
+/// The sample of a launch whose arguments have `footprint` bytes.
+std::vector<uint64_t> SampleOf(uint64_t blocks, uint64_t cluster, double footprint) {
+  const auto enough = static_cast<uint64_t>(kSampledBytes * static_cast<double>(blocks) /
+                                            std::max(footprint, 1.0));
+  // A few persistent blocks may process a huge task: one of them, or one cluster, takes seconds.
+  const bool huge = footprint * static_cast<double>(cluster) >
+                    kHugeBytes * static_cast<double>(blocks);
+  return Sample(blocks, cluster, std::min(kSampledBlocks, enough), huge ? 1 : kLeastSampled);
+}
+
 std::vector<size_t> SizesOf(const ptx::Function& entry) {
   std::vector<size_t> sizes;
   for (const ptx::Variable& param : entry.params) sizes.push_back(param.bytes);
@@ -381,6 +391,22 @@ Result<LaunchOutcome> VirtualGpu::Complete(LoadedModule& module, const std::stri
   return Launch(module, entry, shape, args, options);
 }
 
+ExecOptions VirtualGpu::PredictionOptions(const KernelResources& resources,
+                                          const LaunchShape& shape,
+                                          const Occupancy& occupancy) const {
+  ExecOptions exec;
+  exec.check_hazards = false;
+  exec.count = exec.timeline = true;
+  exec.threads = threads_;
+  exec.deadline_seconds = kPredictSeconds;
+  exec.latencies = LatenciesOf(profile_, calibration_, shape.grid.Count());
+  exec.latencies.spill = static_cast<float>(
+      SpillClk(profile_, calibration_, resources, shape, occupancy));
+  exec.registers = resources.registers;
+  exec.l1_sectors = L1SectorsPerBlock(profile_, resources, shape, occupancy);
+  return exec;
+}
+
 Result<Prediction> VirtualGpu::Predict(LoadedModule& module, const KernelResources& resources,
                                        const LaunchShape& shape, std::span<const KernelArg> args,
                                        const Predecessors& earlier) {
@@ -392,33 +418,14 @@ Result<Prediction> VirtualGpu::Predict(LoadedModule& module, const KernelResourc
     return Fail(refused.kind == LaunchOutcome::Kind::kUnsupported ? ErrorCode::kUnsupported
                                                                   : ErrorCode::kInvalidInput,
                 refused.message);
-  ExecOptions exec;
-  exec.check_hazards = false;
-  exec.count = exec.timeline = true;
-  exec.threads = threads_;
-  exec.deadline_seconds = kPredictSeconds;
-  exec.latencies = LatenciesOf(profile_, calibration_, shape.grid.Count());
-  exec.registers = resources.registers;
+  const Occupancy occupancy = ComputeOccupancy(profile_, resources, shape);
+  ExecOptions exec = PredictionOptions(resources, shape, occupancy);
   const auto machine_code = loaded.machine_code.find(mangled);
   if (machine_code != loaded.machine_code.end()) exec.machine_code = &machine_code->second;
-  const Occupancy occupancy = ComputeOccupancy(profile_, resources, shape);
-  exec.l1_sectors = L1SectorsPerBlock(profile_, resources, shape, occupancy);
-  exec.latencies.spill = static_cast<float>(
-      SpillClk(profile_, calibration_, resources, shape, occupancy));
   const std::map<uint64_t, double> named = Named(args);
   const uint64_t cluster = ClusterSize(*function, shape);
   const double footprint = Total(named);  // every argument's allocation may be touched once in full
-  if (!RunsWhole(shape, footprint)) {
-    const uint64_t blocks = shape.grid.Count();
-    const auto enough = static_cast<uint64_t>(kSampledBytes * static_cast<double>(blocks) /
-                                              std::max(footprint, 1.0));
-    // Few that stay and take all of a huge task's rows or tiles: one of them, or one cluster, takes
-    // seconds.
-    const bool huge = footprint * static_cast<double>(cluster) >
-                      kHugeBytes * static_cast<double>(blocks);
-    exec.blocks = Sample(blocks, cluster, std::min(kSampledBlocks, enough),
-                         huge ? 1 : kLeastSampled);
-  }
+  if (!RunsWhole(shape, footprint)) exec.blocks = SampleOf(shape.grid.Count(), cluster, footprint);
   const bool alone = cluster == 1 && !shape.cooperative;
   const ExecResult result = RunSample(*loaded.program, mangled, shape, PackParams(*function, args),
                                       alone, exec);

@@ -86,6 +86,10 @@ class VirtualGpu : public PredictingDevice {
   Result<LaunchOutcome> Refuse(const LaunchShape& shape, const ptx::Function* entry,
                                const std::string& name, std::span<const KernelArg> args) const;
 
+  /// Options of a launch that predicts, without machine code and sample.
+  ExecOptions PredictionOptions(const KernelResources& resources, const LaunchShape& shape,
+                                const Occupancy& occupancy) const;
+
   Result<ExecResult> Execute(LoadedModule& module, const std::string& entry,
                              const LaunchShape& shape, std::span<const KernelArg> args,
                              const LaunchOptions& options, bool count);

@@ -479,18 +479,25 @@ double SpillClk(const DeviceProfile& profile, const Calibration& c,
   return c.l1_clk + (c.l2_clk - c.l1_clk) * SpillMisses(profile, resources, shape, occupancy);
 }
 
-Latencies LatenciesOf(const DeviceProfile& p, const Calibration& c, uint64_t blocks) {
-  const auto clk = [](double value) { return static_cast<float>(value); };
-  Latencies l;
-  l.step = clk(c.step_clk);
-  const double quarter = 32.0 * p.schedulers_per_sm;
-  l.alu_busy = clk(quarter / std::max(p.int_per_clk, 1.0));
-  l.special_busy = clk(quarter / std::max(p.sfu_per_clk, 1.0));
+namespace {
+
+float Clk(double value) { return static_cast<float>(value); }
+
+/// How long one instruction of a warp occupies its share of each pipe.
+void SetPipes(Latencies& l, const DeviceProfile& p, const Calibration& c) {
   constexpr double kProduct = 16 * 8 * 16;  // multiply-adds of the usual mma
+  const double quarter = 32.0 * p.schedulers_per_sm;
+  l.step = Clk(c.step_clk);
+  l.alu_busy = Clk(quarter / std::max(p.int_per_clk, 1.0));
+  l.special_busy = Clk(quarter / std::max(p.sfu_per_clk, 1.0));
   const double tensor_rate = p.tensor_fp16_fma_per_clk * c.mma_share / p.schedulers_per_sm;
-  l.tensor_busy = tensor_rate > 0 ? clk(kProduct / tensor_rate) : 0;
+  l.tensor_busy = tensor_rate > 0 ? Clk(kProduct / tensor_rate) : 0;
+  l.products_per_clk = Clk(p.tensor_fp16_fma_per_clk);
+}
+
+void SetWaits(Latencies& l, const Calibration& c) {
   const auto wait = [&](Wait kind, double value) {
-    l.wait[static_cast<size_t>(kind)] = clk(value);
+    l.wait[static_cast<size_t>(kind)] = Clk(value);
   };
   wait(Wait::kSpecial, c.special_clk);
   wait(Wait::kRounded, c.rounded_clk);
@@ -500,73 +507,101 @@ Latencies LatenciesOf(const DeviceProfile& p, const Calibration& c, uint64_t blo
   wait(Wait::kConstant, c.l1_clk);
   wait(Wait::kRegisterRead, c.shuffle_clk);
   wait(Wait::kFence, c.dram_clk);
-  l.products_per_clk = clk(p.tensor_fp16_fma_per_clk);
-  l.products = clk(c.wgmma_clk);
-  l.bulk = clk(c.bulk_clk);
+  // The comparison has waited for three steps.
+  l.predicate = Clk(std::max(0.0, c.predicate_clk - 2 * c.step_clk));
+  l.branch = Clk(c.branch_clk);
+}
+
+void SetBarriers(Latencies& l, const Calibration& c) {
+  l.barrier = Clk(c.barrier_clk);
+  l.barrier_per_warp = Clk(c.barrier_warp_clk);
+  l.cluster_barrier = Clk(c.cluster_barrier_clk);
+  l.arrival = Clk(c.arrival_clk);
+  l.remote_arrival = Clk(c.remote_arrival_clk);
+}
+
+void SetMemory(Latencies& l, const DeviceProfile& p, const Calibration& c, uint64_t blocks) {
   const double at_work = std::clamp(static_cast<double>(blocks), 1.0, static_cast<double>(p.sms));
-  l.port_bytes_per_clk = clk(std::min(kPortBytesPerClk, c.l2_async_gbps / p.clock_ghz / at_work));
+  l.port_bytes_per_clk = Clk(std::min(kPortBytesPerClk, c.l2_async_gbps / p.clock_ghz / at_work));
   l.memory_turns = static_cast<uint32_t>(LeastWavefronts(p));
-  // the comparison has waited for three steps
-  l.predicate = clk(std::max(0.0, c.predicate_clk - 2 * c.step_clk));
-  l.branch = clk(c.branch_clk);
-  l.barrier = clk(c.barrier_clk);
-  l.barrier_per_warp = clk(c.barrier_warp_clk);
-  l.cluster_barrier = clk(c.cluster_barrier_clk);
-  l.shared = clk(c.shared_clk);
-  l.arrival = clk(c.arrival_clk);
-  l.remote_arrival = clk(c.remote_arrival_clk);
-  l.remote = clk(c.remote_clk);
-  l.remote_busy = clk(c.remote_busy_clk);
-  l.l1 = l.spill = clk(c.l1_clk);
-  l.miss = {clk(c.l2_clk), clk(c.dram_clk)};
+  l.products = Clk(c.wgmma_clk);
+  l.bulk = Clk(c.bulk_clk);
+  l.shared = Clk(c.shared_clk);
+  l.remote = Clk(c.remote_clk);
+  l.remote_busy = Clk(c.remote_busy_clk);
+  l.l1 = l.spill = Clk(c.l1_clk);
+  l.miss = {Clk(c.l2_clk), Clk(c.dram_clk)};
+}
+
+}  // namespace
+
+Latencies LatenciesOf(const DeviceProfile& p, const Calibration& c, uint64_t blocks) {
+  Latencies l;
+  SetPipes(l, p, c);
+  SetWaits(l, c);
+  SetBarriers(l, c);
+  SetMemory(l, p, c, blocks);
   return l;
 }
+
+namespace {
+
+/// What may bound the launch, in ns.
+std::vector<Share> Bounds(const EstimateInput& in, const Traffic& traffic, double execution_ns) {
+  const double blocks = static_cast<double>(in.shape.grid.Count());
+  return {{"SMs", execution_ns},
+          {"DRAM", traffic.Dram() / in.calibration.dram_gbps},
+          {"L2", (traffic.load - traffic.async + traffic.store + traffic.spilled) /
+                         in.calibration.l2_gbps +
+                     (traffic.async - traffic.awaited) / in.calibration.l2_async_gbps},
+          {"block launches", blocks * in.calibration.block_ns}};
+}
+
+/// Relative uncertainty of the estimate.
+double UncertaintyOf(const EstimateInput& in) {
+  return in.calibration.source == Calibration::Expected(*in.profile).source
+             ? kUncertaintyUncalibrated
+             : kUncertainty;
+}
+
+/// FLOP of the whole launch, from those of the executed blocks.
+double FlopsOf(const EstimateInput& in) {
+  const double scale = static_cast<double>(in.shape.grid.Count()) / Executed(in);
+  const auto fp32 = in.counts.warp_instructions[static_cast<size_t>(OpClass::kFp32)];
+  return (static_cast<double>(fp32) * 64 + in.counts.tensor.flops) * scale;
+}
+
+}  // namespace
 
 Estimate EstimateTime(const EstimateInput& in) {
   const Traffic traffic = TrafficOf(in);
   const Sharpness sharpness = SharpnessOf(in);
   const Execution execution = Execute(in, traffic, sharpness);
-  const double blocks = static_cast<double>(in.shape.grid.Count());
-  const std::vector<Share> bounds = {
-      {"SMs", execution.ns},
-      {"DRAM", traffic.Dram() / in.calibration.dram_gbps},
-      {"L2",
-       (traffic.load - traffic.async + traffic.store + traffic.spilled) / in.calibration.l2_gbps +
-           (traffic.async - traffic.awaited) / in.calibration.l2_async_gbps},
-      {"block launches", blocks * in.calibration.block_ns}};
+  const std::vector<Share> bounds = Bounds(in, traffic, execution.ns);
   // The same bytes pass through DRAM and L2, one after the other.
   const double together = Overlap({bounds[0], Worst({bounds[1], bounds[2]}), bounds[3]},
                                   sharpness.memory);
   const Share worst = Worst(bounds);
   const double code = CodeNs(in);
-  Estimate estimate;
   const double launch = in.follows ? in.calibration.next_launch_ns : in.calibration.launch_ns;
+  Estimate estimate;
   estimate.time_ns = launch + code + together;
+  estimate.low_ns = estimate.time_ns * (1 - UncertaintyOf(in));
+  estimate.high_ns = estimate.time_ns * (1 + UncertaintyOf(in));
   estimate.parts = {{"launch", launch, false}, {"first instructions", code, false}};
   for (const Share& bound : bounds)
     estimate.parts.push_back({bound.name, bound.value, bound.name != worst.name});
   estimate.parts.push_back({"not hidden", together - worst.value, false});
   for (const Share& share : execution.shares)
     estimate.parts.push_back({"SMs: " + share.name, share.value, true});
-  const double uncertainty = in.calibration.source == Calibration::Expected(*in.profile).source
-                                 ? kUncertaintyUncalibrated
-                                 : kUncertainty;
-  estimate.low_ns = estimate.time_ns * (1 - uncertainty);
-  estimate.high_ns = estimate.time_ns * (1 + uncertainty);
-  const bool launching = launch + code > worst.value;
-  estimate.limiter = launching                      ? "launch"
+  estimate.limiter = launch + code > worst.value    ? "launch"
                      : worst.name == bounds[0].name ? execution.limiter
                                                     : worst.name;
   estimate.device = in.profile->name;
   estimate.blocks_executed = in.blocks_executed;
   estimate.blocks_total = in.shape.grid.Count();
   estimate.dram_bytes = traffic.Dram();
-  const double scale = blocks / Executed(in);
-  estimate.flops = (static_cast<double>(
-                        in.counts.warp_instructions[static_cast<size_t>(OpClass::kFp32)]) *
-                        64 +
-                    in.counts.tensor.flops) *
-                   scale;
+  estimate.flops = FlopsOf(in);
   estimate.occupancy = in.occupancy.share;
   return estimate;
 }
