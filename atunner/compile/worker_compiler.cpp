@@ -18,7 +18,7 @@ bool IsFailure(const Json& reply) { return reply.is_object() && reply.contains("
 CompileOutcome InvalidAnswer(const Error& error) {
   CompileOutcome outcome;
   outcome.crashed = true;
-  outcome.error = "the compiler answered nonsense: " + error.ToString();
+  outcome.error = "the answer of the compiler cannot be read: " + error.ToString();
   return outcome;
 }
 

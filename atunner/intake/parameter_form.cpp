@@ -81,7 +81,7 @@ Status AddCondition(const ParameterForm& form, Parameter& parameter, ParameterSp
   if (!form.otherwise ||
       std::ranges::find(parameter.values, *form.otherwise) != parameter.values.end())
     return {};
-  if (!parameter.items.empty()) return Invalid("'otherwise' is none of the orders");
+  if (!parameter.items.empty()) return Invalid("'otherwise' is not one of the orders");
   parameter.values.insert(parameter.values.begin(), *form.otherwise);
   return AddInactiveConstraint(form, parameter, space);
 }

@@ -168,7 +168,7 @@ Result<std::vector<Value>> Piece(std::string_view text, int depth) {
   if (const auto inside = InsideOf(text, "geomspace(", ')')) return Spaced(*inside, true);
   if (const auto inside = InsideOf(text, "[", ']')) return Elements(*inside, depth);
   if (const auto inside = InsideOf(text, "(", ')')) return Elements(*inside, depth);
-  return Invalid("'" + std::string(text) + "' is no list", "",
+  return Invalid("'" + std::string(text) + "' is not a list", "",
                  "write [1, 2, 4] or a comprehension over range()");
 }
 

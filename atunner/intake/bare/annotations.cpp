@@ -49,7 +49,7 @@ Result<std::pair<std::string, StatedArgument>> Tensor(const std::string& head) {
   const std::string role = head.substr(space + 1, second - space - 1);
   const std::string type = Trim(head.substr(second));
   if (role != "in" && role != "out" && role != "inout")
-    return Invalid("'" + role + "' is none of in, out, inout");
+    return Invalid("'" + role + "' is not one of in, out, inout");
   StatedArgument argument;
   argument.role = role == "in" ? Role::kInput : role == "out" ? Role::kOutput : Role::kInOut;
   const auto known = ParseCType(type);

@@ -258,7 +258,7 @@ class Assembler {
       for (const auto& [name, value] : stated) {
         const Leaf* leaf = in_.FindLeaf(name);
         if (!dims.contains(name))
-          return Invalid("check: '" + name + "' is no problem size", in_.Where());
+          return Invalid("check: '" + name + "' is not a problem size", in_.Where());
         if ((leaf && leaf->of_file) || fixed_.contains(name))
           return Invalid(
               "check: '" + name + "' is a constant of the source, which one binary cannot vary",

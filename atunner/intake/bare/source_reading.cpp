@@ -102,10 +102,10 @@ class Reader {
     if (!wanted.empty() && launched.empty())
       return Invalid("there is no kernel '" + wanted + "'", out_.file, "the file has " + names);
     if (launched.size() != 1) {
-      return Invalid(fmt::format("the file has {} kernels: {}", out_.syntax.kernels.size(), names),
-                     out_.file,
-                     "say which to tune: request.kernel NAME, or the line\n  // atunner: kernel = " +
-                         out_.syntax.kernels.front().name);
+      return Invalid(
+          fmt::format("the file has {} kernels: {}", out_.syntax.kernels.size(), names), out_.file,
+          "say which to tune: request.kernel NAME, or the line\n  // atunner: kernel = " +
+              out_.syntax.kernels.front().name);
     }
     out_.kernel = launched.front();
     out_.source_launch = ReachedLaunch();

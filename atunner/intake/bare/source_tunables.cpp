@@ -92,7 +92,7 @@ class Finder {
       const auto initial = LiteralOf(constant->value);
       if (!initial)
         return Invalid(
-            "'" + name + " = " + constant->value + "' is no integer that could be replaced",
+            "'" + name + " = " + constant->value + "' is not an integer that can be replaced",
             in_.file + ":" + std::to_string(constant->line));
       AddParameter(name, values, *initial, Replace(*constant), "");
     } else if (at_template >= 0) {

@@ -328,7 +328,7 @@ class Reader {
     if (lanes > 1) arg.shape.emplace_back(lanes);
     ATUNNER_TRY(const std::string role, Text(table, "role", "in"));
     if (role != "in" && role != "out" && role != "inout")
-      return Bad(*table.get("role"), "'" + role + "' is none of in, out, inout");
+      return Bad(*table.get("role"), "'" + role + "' is not one of in, out, inout");
     arg.role = role == "in" ? Role::kInput : role == "out" ? Role::kOutput : Role::kInOut;
     if (const toml::node* fill = table.get("fill")) {
       auto parsed = ParseFill(AsText(*fill).value_or(""));
@@ -420,7 +420,7 @@ class Reader {
     std::vector<std::string> known;
     for (const ArgSpec& one : kernel_.spec.args) known.push_back(one.name);
     const std::string near = ClosestName(name, known);
-    return Bad(node, "'" + name + "' is no argument",
+    return Bad(node, "'" + name + "' is not an argument",
                near.empty() ? "name an [[argument]], a [[workspace]], or \"n: int32\""
                             : "did you mean '" + near + "'?");
   }

@@ -117,7 +117,7 @@ class Reader {
     auto known = value.Evaluate(Bindings().Add(names, only));
     if (!known) return Bad("FillValue", known.error().ToString());
     if (!std::isfinite(ToDouble(*known)))
-      return Bad("FillValue", "'" + ToString(*known) + "' is no number");
+      return Bad("FillValue", "'" + ToString(*known) + "' is not a number");
     ATUNNER_TRY(value, Expr::Parse(ToString(*known)));
     out_.spec.role = Role::kScalar;
     out_.spec.value = std::move(value);
@@ -161,7 +161,8 @@ class Reader {
     auto value = expr.Evaluate({});
     if (!value) return Bad("FillValue", value.error().ToString());
     const double number = ToDouble(*value);
-    if (!std::isfinite(number)) return Bad("FillValue", "'" + ToString(*value) + "' is no number");
+    if (!std::isfinite(number))
+      return Bad("FillValue", "'" + ToString(*value) + "' is not a number");
     return number;
   }
 
