@@ -14,6 +14,7 @@
 #                (docs/benchmarks.md has the other commands)
 # make clean     removes build/
 # Every target installs the packages that it needs and that are missing. JOBS=N limits parallelism.
+# DEV_FLAGS holds further flags of cmake for make test.
 .PHONY: build demo test test-all check check-format check-text check-spelling check-structure \
         check-layers check-headers tidy format bless asan tsan fuzz coverage bench-gpu clean help
 JOBS ?= $(shell nproc)
@@ -40,7 +41,7 @@ run-tests = mkdir -p build/$(1) && rm -f build/$(1)/tests.xml; \
 
 dev-build:
 	@scripts/install_dependencies.sh test
-	cmake --preset dev >/dev/null
+	cmake --preset dev $(DEV_FLAGS) >/dev/null
 	cmake --build build/dev -j$(JOBS)
 .PHONY: dev-build
 

@@ -38,7 +38,8 @@ class Text(InEmptyFolder):
     def test_links_must_lead_somewhere(self):
         self.write("docs/b.md", "# Two words & more\n\n# Twice\n\n# Twice\n")
         page = self.write("a.md", "[b](docs/b.md) [h](docs/b.md#two-words--more) [me](#top)\n"
-                          "# Top\n[x](https://example.org) [t](docs/b.md#twice-1) `[code](none.md)`\n"
+                          "# Top\n[x](https://example.org) [t](docs/b.md#twice-1)\n"
+                          "`[code](none.md)`\n"
                           "```\n[block](none.md)\n```\n")
         self.assertEqual(list(check_text.check_links([page])), [])
         bad = self.write("bad.md", "[a](none.md)\n[b](docs/b.md#three)\n[c](../out.md)\n")
