@@ -232,7 +232,7 @@ class SplitFloatGemm : public BoundTemplate {
     add("b_planes", p.b_batched, fmt::format("{} * {} * planes * 2", LinesOfB(), Depth()));
     add("a_extents", p.a_batched, fmt::format("{} // {} * {} * 8", LinesOfA(), kLines, Groups()));
     add("b_extents", p.b_batched, fmt::format("{} // {} * {} * 8", LinesOfB(), kLines, Groups()));
-    add("suspects", true, fmt::format("{} // 16 * {}", LinesOfA(), TilesAcross()));
+    add("repair_flags", true, fmt::format("{} // 16 * {}", LinesOfA(), TilesAcross()));
     if (!scaled) return;
     add("rows", p.a_batched, fmt::format("({}) * 4", p.m));
     add("columns", p.b_batched, fmt::format("({}) * {}", p.n, p.b_transposed ? 4 : kRowParts * 4));

@@ -119,13 +119,13 @@ constexpr int WARP_N = 64;
 constexpr int STAGES = 4;
 constexpr int GROUP_M = 8;
 constexpr int RESIDENT = 1;  // blocks that an SM must hold
-constexpr bool PERSISTENT = false;  // tile after tile
+constexpr bool PERSISTENT = false;  // a block computes one tile after another
 constexpr bool B_TRANSPOSED = false;
 constexpr bool C_ALIGNED = true;  // rows of the result start at multiples of 16 bytes
 constexpr bool BATCHED = false;
 constexpr bool A_BATCHED = false;
 constexpr bool B_BATCHED = false;
-constexpr int TRIANGLE = 0;  // of a that counts: 1 = below its diagonal, 2 = above
+constexpr int TRIANGLE = 0;  // non-zero side of a: 0 = both, 1 = below the diagonal, 2 = above
 constexpr int A_ALIGN = 8;  // elements at whose multiples rows of a start
 constexpr int B_ALIGN = 8;
 
@@ -156,7 +156,7 @@ TEST(Golden, HopperGemm) {
                                     .value();
   EXPECT_THAT(kernel.source.text, testing::HasSubstr(R"(
 constexpr int GROUP_ROWS = 64;
-constexpr int GROUPS = 2;  // of four warps that multiply
+constexpr int GROUPS = 2;  // warpgroups that multiply
 constexpr int OPERAND_BYTES = 2;
 constexpr int PROMOTE = 0;  // buffers at a time
 typedef float Sum;
@@ -165,7 +165,7 @@ constexpr int GROUP_M = 8;
 constexpr int RESIDENT = 1;  // blocks that an SM must hold
 )"));
   EXPECT_THAT(kernel.source.text, testing::HasSubstr(R"(
-/// d[64, 64] = a[64, 16] · b[16, 64], in the background; with ADDS to what d holds.
+/// d[64, 64] = a[64, 16] · b[16, 64], started asynchronously; with ADDS it is added to d.
 template <bool ADDS = true>
 DEVICE void multiply(float (&d)[8][4], unsigned long long a, unsigned long long b) {
   asm volatile(
@@ -248,13 +248,13 @@ constexpr int THREAD_N = 4;
 constexpr int STAGES = 3;
 constexpr int GROUP_M = 1;
 constexpr int RESIDENT = 1;  // blocks that an SM must hold
-constexpr bool PERSISTENT = false;  // tile after tile
+constexpr bool PERSISTENT = false;  // a block computes one tile after another
 constexpr bool B_TRANSPOSED = false;
 constexpr bool C_ALIGNED = true;  // rows of the result start at multiples of 16 bytes
 constexpr bool BATCHED = false;
 constexpr bool A_BATCHED = false;
 constexpr bool B_BATCHED = false;
-constexpr int TRIANGLE = 0;  // of a that counts: 1 = below its diagonal, 2 = above
+constexpr int TRIANGLE = 0;  // non-zero side of a: 0 = both, 1 = below the diagonal, 2 = above
 constexpr int A_ALIGN = 4;  // elements at whose multiples rows of a start
 constexpr int B_ALIGN = 4;
 
@@ -303,8 +303,8 @@ typedef __nv_bfloat16 T;
 constexpr int DIM = 128;
 constexpr bool CAUSAL = true;
 constexpr bool FAR = false;
-constexpr int WINDOW = 0;  // keys back that a query sees; 0 = all
-constexpr int AHEAD = 0;  // keys before the one beside the first query
+constexpr int WINDOW = 0;  // latest keys that a query sees; 0 = all
+constexpr int AHEAD = 0;  // keys in front of the first query's own
 constexpr int SHARING = 1;  // query heads that share a key head
 constexpr int HEADS = 1;  // of a sequence
 constexpr int HEAD_GROUP = 1;
@@ -316,7 +316,7 @@ constexpr int TILE_K = 64;
 constexpr int THREADS = 256;
 constexpr int WARP_Q = 16;
 constexpr int STAGES = 2;
-constexpr int PANEL = 16;  // units of 16 bytes that lie side by side in shared memory
+constexpr int PANEL = 16;  // units of 16 bytes in a row of a panel in shared memory
 constexpr bool Q_REGISTERS = true;
 
 )");
