@@ -149,7 +149,7 @@ TEST_F(Jobs, AStopTokenEndsARunWithWhatWasFound) {
 TEST_F(Jobs, SeveralSizesShareAFolder) {
   OptimizeRequest request;
   request.task.graph = GraphText{
-      "graph double\ndim n = 1..4096\ninput x: float32[n]\ny = x * 2\noutput y\n", "double.atg"};
+      "graph twice\ndim n = 1..4096\ninput x: float32[n]\ny = x * 2\noutput y\n", "twice.atg"};
   request.task.dims = {{"n", {16, 32}}};
   request.tuning = Tuning(2);
   const auto refused = Optimize(request, services(), Events(), {});
