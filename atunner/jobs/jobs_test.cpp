@@ -230,6 +230,17 @@ TEST_F(Jobs, ReportReadsTheStore) {
   }
 }
 
+TEST_F(Jobs, ReportReadsAStoreOfSchema1) {
+  const Path old = Path(ATUNNER_SOURCE_DIR) / "tests/data/schema1/store.db";
+  ASSERT_TRUE(WriteFileAtomic(File("runs.db"), ReadFile(old).value()));
+  using enum ReportRequest::Format;
+  for (const auto format : {kText, kMarkdown, kHtml, kJson}) {
+    const auto text = MakeReportText({"last", format}, services());
+    ASSERT_TRUE(text) << text.error().ToString();
+    EXPECT_THAT(*text, HasSubstr("softmax"));
+  }
+}
+
 TEST_F(Jobs, ReportRefusesADamagedSummary) {
   ASSERT_TRUE(Optimize(Relu(2), services(), Events(), {}));
   {

@@ -12,7 +12,7 @@
 
 namespace atunner::jobs {
 
-/// "8,16 16,4", as --input-shape takes it.
+/// The shapes of "8,16 16,4".
 std::vector<std::vector<int64_t>> ParsedShapes(const std::string& text);
 
 /// Shapes of an operator: a tiny one, one of primes and a large one. What takes no primes (halves,
