@@ -235,7 +235,7 @@ TEST_F(Jobs, ReportReadsAStoreOfSchema1) {
   ASSERT_TRUE(WriteFileAtomic(File("runs.db"), ReadFile(old).value()));
   using enum ReportRequest::Format;
   for (const auto format : {kText, kMarkdown, kHtml, kJson}) {
-    const auto text = MakeReportText({"last", format}, services());
+    const auto text = MakeReportText({"20261127-1251-softmax", format}, services());
     ASSERT_TRUE(text) << text.error().ToString();
     EXPECT_THAT(*text, HasSubstr("softmax"));
   }
