@@ -11,7 +11,7 @@ Result<std::unique_ptr<ArtifactSet::Entry>> Read(const Path& folder) {
   entry->folder = folder;
   entry->folder_text = folder.string();
   entry->dims_text = DimsText(entry->artifact.spec.dims);
-  for (const std::string& dim : entry->artifact.freedom.dims)
+  for (const std::string& dim : entry->artifact.valid_sizes.dims)
     entry->free_dims_text += (entry->free_dims_text.empty() ? "" : " ") + dim;
   entry->dtype_text = std::string(Name(entry->artifact.spec.compute_dtype));
   return entry;

@@ -175,7 +175,7 @@ Match Examine(const Artifact& artifact, const DeviceFacts& facts, const Problem&
     return match;
   };
   if (const auto other = OtherTask(artifact, problem)) return refuse(*other);
-  const Status serves = Serves(artifact.freedom, artifact.spec.dims, problem.dims,
+  const Status serves = Serves(artifact.valid_sizes, artifact.spec.dims, problem.dims,
                                artifact.spec.attributes);
   if (!serves) return refuse(serves.error().ToString());
   match.image = RunnableImage(artifact, facts);

@@ -87,7 +87,7 @@ TEST(Examine, SaysWhyAnArtifactDoesNotServe) {
   artifact.plan.steps[0].cluster[0] = Expr(2);
   EXPECT_THAT(why({"", {}, {{"n", 1000}}, {}}), HasSubstr("clusters"));
   artifact.plan.steps[0].cluster[0] = Expr(1);
-  artifact.freedom.dims.clear();
+  artifact.valid_sizes.dims.clear();
   EXPECT_THAT(why({"", {}, {{"n", 999}}, {}}), HasSubstr("n = 1000, not 999"));
 }
 

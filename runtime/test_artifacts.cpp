@@ -33,7 +33,7 @@ Artifact Base(const std::string& name) {
   artifact.plan.parameter_names = {"threads"};
   artifact.plan.parameter_values = {kThreads};
   artifact.configuration = {{"threads", kThreads}};
-  artifact.freedom.dims = {"n"};
+  artifact.valid_sizes.dims = {"n"};
   artifact.arch = "sm_80";
   artifact.compiler = "nvcc 13.0";
   artifact.device = "NVIDIA A100-SXM4-80GB";

@@ -31,6 +31,16 @@ StopRule FinalRule() {
 /// Clocks and event resolution leave a little room under the floor.
 constexpr double kFloorSlack = 0.95;
 
+/// A time that is physically impossible is no measurement.
+void RefuseBelowFloor(double floor_ns, JudgeAnswer& answer) {
+  const double median_ns = answer.measurement->median_ns;
+  if (median_ns >= kFloorSlack * floor_ns) return;
+  answer.verdict.kind = VerdictKind::kBelowFloor;
+  answer.verdict.reason = fmt::format("measured {:.3g} us, the physical floor is {:.3g} us",
+                                      median_ns / 1e3, floor_ns / 1e3);
+  answer.measurement.reset();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Verifier>> LocalJudge::MakeVerifier(uint64_t seed) const {
@@ -75,10 +85,7 @@ Result<JudgeAnswer> LocalJudge::Examine(const CandidateKernel& candidate, const 
   answer.verify_seconds = proven - start;
   if (const Verdict* refused = std::get_if<Verdict>(&verified)) {
     answer.verdict = *refused;
-    if (refused->kind == VerdictKind::kUnchecked && order.time && predicting_ != nullptr) {
-      ATUNNER_TRY(const auto module, device_.Load(candidate.module));
-      ATUNNER_RETURN_IF_ERROR(Predict(candidate, *module, answer));
-    }
+    if (order.time) ATUNNER_RETURN_IF_ERROR(PredictUnchecked(candidate, answer));
     return answer;
   }
   const VerifiedKernel& kernel = std::get<VerifiedKernel>(verified);
@@ -91,6 +98,12 @@ Result<JudgeAnswer> LocalJudge::Examine(const CandidateKernel& candidate, const 
   }
   answer.timing_seconds = SystemClock().Now() - proven;
   return answer;
+}
+
+Status LocalJudge::PredictUnchecked(const CandidateKernel& candidate, JudgeAnswer& answer) {
+  if (answer.verdict.kind != VerdictKind::kUnchecked || predicting_ == nullptr) return {};
+  ATUNNER_TRY(const auto module, device_.Load(candidate.module));
+  return Predict(candidate, *module, answer);
 }
 
 Status LocalJudge::Measure(Verifier& verifier, const VerifiedKernel& kernel,
@@ -111,13 +124,7 @@ Status LocalJudge::Measure(Verifier& verifier, const VerifiedKernel& kernel,
   }
   answer.measurement = std::move(timing.measurement);
   if (timing.raced_out) answer.note = "raced out: clearly slower than the incumbent";
-  const double floor_ns = PhysicalFloorNs(task_.spec, timed_->profile());
-  if (answer.measurement->median_ns < kFloorSlack * floor_ns) {
-    answer.verdict.kind = VerdictKind::kBelowFloor;
-    answer.verdict.reason = fmt::format("measured {:.3g} us, the physical floor is {:.3g} us",
-                                        answer.measurement->median_ns / 1e3, floor_ns / 1e3);
-    answer.measurement.reset();
-  }
+  RefuseBelowFloor(PhysicalFloorNs(task_.spec, timed_->profile()), answer);
   if (order.energy && answer.measurement) {
     const double time_ns = answer.measurement->median_ns;
     ATUNNER_TRY(answer.measurement->energy_joules,

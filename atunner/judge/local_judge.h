@@ -37,6 +37,8 @@ class LocalJudge : public Judge {
   Status Measure(Verifier& verifier, const VerifiedKernel& kernel, const JudgeOrder& order,
                  JudgeAnswer& answer);
   Status Predict(const CandidateKernel& candidate, LoadedModule& module, JudgeAnswer& answer);
+  /// Predicts a candidate that was too large to be verified; does nothing for other refusals.
+  Status PredictUnchecked(const CandidateKernel& candidate, JudgeAnswer& answer);
 
   Device& device_;
   TimedDevice* timed_;

@@ -134,28 +134,41 @@ Result<T> DecodeReply(const std::string& text, Result<T> (*decode)(const Json&))
   }
 }
 
+Result<Json> ServeBegin(Judge& judge, const Json& request) {
+  JudgeTask task;
+  ATUNNER_TRY(task.spec, FromJson<KernelSpec>(request.at("spec")));
+  task.seed = request.at("seed");
+  task.launch_timeout_seconds = request.at("launch_timeout");
+  ATUNNER_RETURN_IF_ERROR(judge.Begin(task));
+  return Json::object();
+}
+
+Json Encode(const JudgeOrder& order) {
+  Json json{{"op", "examine"},      {"time", order.time},         {"energy", order.energy},
+            {"plain", order.plain}, {"thorough", order.thorough}, {"seed", order.seed}};
+  if (order.incumbent_ns) json["incumbent_ns"] = *order.incumbent_ns;
+  if (order.time_limit_seconds) json["time_limit"] = *order.time_limit_seconds;
+  return json;
+}
+
+JudgeOrder DecodeOrder(const Json& json) {
+  JudgeOrder order;
+  order.time = json.at("time");
+  order.thorough = json.at("thorough");
+  order.seed = json.at("seed");
+  order.energy = json.value("energy", false);
+  order.plain = json.value("plain", false);
+  if (json.contains("incumbent_ns")) order.incumbent_ns = json["incumbent_ns"].get<double>();
+  if (json.contains("time_limit")) order.time_limit_seconds = json["time_limit"].get<double>();
+  return order;
+}
+
 Result<Json> Serve(Judge& judge, const Json& request, std::string_view cubins) {
   const std::string op = request.at("op");
-  if (op == "begin") {
-    JudgeTask task;
-    ATUNNER_TRY(task.spec, FromJson<KernelSpec>(request.at("spec")));
-    task.seed = request.at("seed");
-    task.launch_timeout_seconds = request.at("launch_timeout");
-    ATUNNER_RETURN_IF_ERROR(judge.Begin(task));
-    return Json::object();
-  }
+  if (op == "begin") return ServeBegin(judge, request);
   ATUNNER_TRY(const CandidateKernel candidate, DecodeCandidate(request.at("candidate"), cubins));
   if (op == "examine") {
-    JudgeOrder order;
-    order.time = request.at("time");
-    order.thorough = request.at("thorough");
-    order.seed = request.at("seed");
-    order.energy = request.value("energy", false);
-    order.plain = request.value("plain", false);
-    if (request.contains("incumbent_ns"))
-      order.incumbent_ns = request["incumbent_ns"].get<double>();
-    if (request.contains("patience")) order.time_limit_seconds = request["patience"].get<double>();
-    ATUNNER_TRY(const JudgeAnswer answer, judge.Examine(candidate, order));
+    ATUNNER_TRY(const JudgeAnswer answer, judge.Examine(candidate, DecodeOrder(request)));
     return Encode(answer);
   }
   const int pairs = request.at("pairs");
@@ -174,6 +187,18 @@ Result<Json> Serve(Judge& judge, const Json& request, std::string_view cubins) {
 bool LosesTheContext(VerdictKind kind) {
   return kind == VerdictKind::kCrash || kind == VerdictKind::kOutOfBounds ||
          kind == VerdictKind::kDeadlock || kind == VerdictKind::kTimeout;
+}
+
+/// A request that was wrong, as opposed to a device that failed.
+bool IsRequestError(const Error& error) {
+  return error.code == ErrorCode::kInvalidInput || error.code == ErrorCode::kUnsupported;
+}
+
+JudgeAnswer Refused(VerdictKind kind, std::string reason) {
+  JudgeAnswer answer;
+  answer.verdict.kind = kind;
+  answer.verdict.reason = std::move(reason);
+  return answer;
 }
 
 }  // namespace
@@ -240,37 +265,21 @@ Status RunnerJudge::Begin(const JudgeTask& task) {
 Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate,
                                          const JudgeOrder& order) {
   ATUNNER_RETURN_IF_ERROR(EnsureRunning());
-  Request request{{{"op", "examine"},
-                   {"time", order.time},
-                   {"energy", order.energy},
-                   {"plain", order.plain},
-                   {"thorough", order.thorough},
-                   {"seed", order.seed}},
-                  {}};
-  if (order.incumbent_ns) request.json["incumbent_ns"] = *order.incumbent_ns;
-  if (order.time_limit_seconds) request.json["patience"] = *order.time_limit_seconds;
+  Request request{Encode(order), {}};
   request.Add("candidate", candidate, options_.binary_only);
-  auto reply = Call(request.Text(), options_.examine_timeout_seconds);
-  if (reply) {
-    auto answer = DecodeReply<JudgeAnswer>(*reply, DecodeAnswer);
-    // An error of the device while a candidate was on it is the candidate's doing more often than
-    // not: judge it so, and begin anew.
-    const bool is_ours = !answer && (answer.error().code == ErrorCode::kInvalidInput ||
-                                     answer.error().code == ErrorCode::kUnsupported);
-    if (!answer && !is_ours) {
-      worker_->Kill();
-      JudgeAnswer crashed;
-      crashed.verdict.kind = VerdictKind::kCrash;
-      crashed.verdict.reason = "the device failed: " + answer.error().ToString();
-      return crashed;
-    }
-    if (answer && LosesTheContext(answer->verdict.kind)) worker_->Kill();
-    return answer;
+  const auto reply = Call(request.Text(), options_.examine_timeout_seconds);
+  if (!reply) {
+    const WorkerDeath& death = *worker_->death();
+    return Refused(death.timed_out ? VerdictKind::kTimeout : VerdictKind::kCrash,
+                   "the runner " + death.ToString());
   }
-  JudgeAnswer answer;
-  const WorkerDeath& death = *worker_->death();
-  answer.verdict.kind = death.timed_out ? VerdictKind::kTimeout : VerdictKind::kCrash;
-  answer.verdict.reason = "the runner " + death.ToString();
+  auto answer = DecodeReply<JudgeAnswer>(*reply, DecodeAnswer);
+  // When the device fails while it runs a candidate, the candidate is probably the cause.
+  if (!answer && !IsRequestError(answer.error())) {
+    worker_->Kill();
+    return Refused(VerdictKind::kCrash, "the device failed: " + answer.error().ToString());
+  }
+  if (answer && LosesTheContext(answer->verdict.kind)) worker_->Kill();
   return answer;
 }
 

@@ -13,7 +13,7 @@ Artifact MakeArtifact(const RunRecord& run, const TuneResult& result,
   artifact.plan = result.winner->plan;
   // A whole kernel, which no template vouches for, is valid at the task's own size alone.
   if (const Configuration* configuration = result.best->candidate.configuration()) {
-    artifact.freedom = schedule.FreeSizes(*configuration);
+    artifact.valid_sizes = schedule.FreeSizes(*configuration);
     const std::vector<std::string> names = schedule.space().Names();
     for (size_t i = 0; i < names.size(); ++i)
       artifact.configuration.emplace_back(names[i], configuration->values[i]);

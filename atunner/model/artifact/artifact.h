@@ -28,7 +28,7 @@ struct Artifact {
   KernelSpec spec;
   std::vector<std::pair<std::string, Value>> configuration;  ///< parameters and their values
   LaunchPlan plan;
-  ValidSizes freedom;  ///< other problem sizes that the same binary serves
+  ValidSizes valid_sizes;  ///< the problem sizes that the binary may be launched for
 
   std::string arch;      ///< what the binaries were compiled for: "sm_90a"
   std::string compiler;  ///< "NVRTC 13.0"

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "atunner/model/artifact/artifact.h"
+#include "atunner/model/candidate/renamed_parameters.h"
 #include "atunner/model/json/json.h"
 
 namespace atunner {
@@ -13,22 +14,22 @@ namespace {
 
 constexpr std::string_view kFormatPrefix = "atunner-artifact-";
 
-Json JsonOf(const ValidSizes& freedom) {
+Json JsonOf(const ValidSizes& valid) {
   Json constraints = Json::array();
-  for (const Constraint& constraint : freedom.constraints)
+  for (const Constraint& constraint : valid.constraints)
     constraints.push_back(
         {{"condition", constraint.condition.text()}, {"reason", constraint.reason}});
-  return {{"dims", freedom.dims}, {"constraints", constraints}};
+  return {{"dims", valid.dims}, {"constraints", constraints}};
 }
 
-ValidSizes FreedomFrom(const Json& json) {
-  ValidSizes freedom{json.at("dims").get<std::vector<std::string>>(), {}};
+ValidSizes ValidSizesFrom(const Json& json) {
+  ValidSizes valid{json.at("dims").get<std::vector<std::string>>(), {}};
   for (const Json& each : json.at("constraints")) {
     auto condition = Expr::Parse(each.at("condition").get<std::string>());
     if (!condition) throw std::runtime_error(condition.error().ToString());
-    freedom.constraints.push_back({*std::move(condition), each.value("reason", "")});
+    valid.constraints.push_back({*std::move(condition), each.value("reason", "")});
   }
-  return freedom;
+  return valid;
 }
 
 Json JsonOf(const std::vector<std::pair<std::string, Value>>& configuration) {
@@ -84,6 +85,25 @@ void CapabilityFromArch(Artifact& artifact) {
   artifact.cc_minor = number % 10;
 }
 
+Evidence EvidenceFrom(const std::string& name) {
+  if (name == "measured") return Evidence::kMeasured;
+  if (name == "predicted") return Evidence::kPredicted;
+  throw std::runtime_error("evidence is '" + name + "', not measured or predicted");
+}
+
+void ReadOrigin(const Json& json, Artifact& artifact) {
+  artifact.arch = json.at("arch").get<std::string>();
+  artifact.compiler = json.value("compiler", "");
+  artifact.device = json.at("device").get<std::string>();
+  artifact.created = json.value("created", "");
+  artifact.atunner_version = json.value("atunner", "");
+  artifact.run = json.value("run", "");
+  artifact.evidence = EvidenceFrom(json.at("evidence").get<std::string>());
+  if (!json.contains("compute_capability")) return CapabilityFromArch(artifact);
+  artifact.cc_major = json.at("compute_capability").at(0).get<int>();
+  artifact.cc_minor = json.at("compute_capability").at(1).get<int>();
+}
+
 Artifact Read(const Json& json) {
   Artifact artifact;
   artifact.spec = Nested<KernelSpec>(json, "spec");
@@ -91,27 +111,12 @@ Artifact Read(const Json& json) {
   artifact.trial = Nested<Trial>(json, "trial");
   artifact.resources = NestedList<KernelResources>(json, "resources");
   artifact.name = json.value("name", artifact.spec.name);
-  artifact.arch = json.at("arch").get<std::string>();
-  artifact.compiler = json.value("compiler", "");
-  artifact.device = json.at("device").get<std::string>();
-  artifact.created = json.value("created", "");
-  artifact.atunner_version = json.value("atunner", "");
-  artifact.run = json.value("run", "");
-  const auto evidence = json.at("evidence").get<std::string>();
-  if (evidence != "measured" && evidence != "predicted")
-    throw std::runtime_error("evidence is '" + evidence + "', not measured or predicted");
-  artifact.evidence = evidence == "measured" ? Evidence::kMeasured : Evidence::kPredicted;
+  ReadOrigin(json, artifact);
   if (json.contains("baselines")) artifact.baselines = NestedList<Baseline>(json, "baselines");
-  if (json.contains("free_sizes")) artifact.freedom = FreedomFrom(json.at("free_sizes"));
+  if (json.contains("free_sizes")) artifact.valid_sizes = ValidSizesFrom(json.at("free_sizes"));
   if (json.contains("configuration")) {
     for (const auto& [name, value] : json.at("configuration").items())
-      artifact.configuration.emplace_back(name, ValueFrom(value));
-  }
-  if (json.contains("compute_capability")) {
-    artifact.cc_major = json.at("compute_capability").at(0).get<int>();
-    artifact.cc_minor = json.at("compute_capability").at(1).get<int>();
-  } else {
-    CapabilityFromArch(artifact);
+      artifact.configuration.emplace_back(CurrentName(name), ValueFrom(value));
   }
   for (const auto& [file, digest] : json.at("digests").items())
     artifact.digests[file] = DigestFrom(digest.get<std::string>());
@@ -154,8 +159,7 @@ Status CheckPlan(const Artifact& artifact) {
   return {};
 }
 
-/// Checks what types cannot express: names must refer to something, numbers must agree.
-Status Check(const Artifact& artifact) {
+Status CheckEvidence(const Artifact& artifact) {
   if (!artifact.trial.verdict.stands())
     return Invalid("the verdict is '" + std::string(Name(artifact.trial.verdict.kind)) +
                    "', not correct");
@@ -163,18 +167,24 @@ Status Check(const Artifact& artifact) {
   if (measured ? !artifact.trial.measurement : !artifact.trial.estimate)
     return Invalid("the evidence is " + std::string(Name(artifact.evidence)) +
                    ", and there is no such number");
-  ATUNNER_RETURN_IF_ERROR(CheckPlan(artifact));
+  return {};
+}
+
+Status CheckSizes(const Artifact& artifact) {
   for (const ArgSpec& arg : artifact.spec.args) {
     if (arg.role == Role::kScalar) continue;
     ATUNNER_TRY([[maybe_unused]] const TensorShape shape,
                 ShapeOf(arg, artifact.spec, artifact.spec.dims));
   }
-  for (const std::string& dim : artifact.freedom.dims) {
+  for (const std::string& dim : artifact.valid_sizes.dims) {
     if (!artifact.spec.dims.contains(dim))
       return Invalid("the free dim '" + dim + "' is no dim of the task");
   }
-  ATUNNER_RETURN_IF_ERROR(
-      Serves(artifact.freedom, artifact.spec.dims, artifact.spec.dims, artifact.spec.attributes));
+  return Serves(artifact.valid_sizes, artifact.spec.dims, artifact.spec.dims,
+                artifact.spec.attributes);
+}
+
+Status CheckFiles(const Artifact& artifact) {
   for (const auto& [file, digest] : artifact.digests) {
     if (std::ranges::find(kArtifactKernelFiles, file) == kArtifactKernelFiles.end())
       return Invalid("'" + file + "' is no file of an artifact");
@@ -182,6 +192,14 @@ Status Check(const Artifact& artifact) {
   if (!artifact.digests.contains("kernel.ptx") && !artifact.digests.contains("kernel.cubin"))
     return Invalid("there is neither kernel.ptx nor kernel.cubin");
   return {};
+}
+
+/// Checks what types cannot express: names must refer to something, numbers must agree.
+Status Check(const Artifact& artifact) {
+  ATUNNER_RETURN_IF_ERROR(CheckEvidence(artifact));
+  ATUNNER_RETURN_IF_ERROR(CheckPlan(artifact));
+  ATUNNER_RETURN_IF_ERROR(CheckSizes(artifact));
+  return CheckFiles(artifact);
 }
 
 Status CheckFormat(const Json& json, std::string_view where) {
@@ -218,7 +236,7 @@ std::string ArtifactManifest(const Artifact& artifact) {
             {"configuration", JsonOf(artifact.configuration)},
             {"spec", ToJson(artifact.spec)},
             {"plan", ToJson(artifact.plan)},
-            {"free_sizes", JsonOf(artifact.freedom)},
+            {"free_sizes", JsonOf(artifact.valid_sizes)},
             {"resources", Json::array()},
             {"trial", ToJson(artifact.trial)},
             {"baselines", Json::array()},

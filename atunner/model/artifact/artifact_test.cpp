@@ -43,7 +43,7 @@ Artifact Sample() {
   artifact.plan.parameter_names = {"threads"};
   artifact.plan.parameter_values = {int64_t{128}};
   artifact.configuration = {{"threads", int64_t{128}}};
-  artifact.freedom = {{"rows"}, {{Expr::MustParse("rows % 2 == 0"), "pairs of rows"}}};
+  artifact.valid_sizes = {{"rows"}, {{Expr::MustParse("rows % 2 == 0"), "pairs of rows"}}};
   artifact.arch = "sm_90a";
   artifact.compiler = "NVRTC 13.0";
   artifact.resources = {{.entry = "scale", .mangled = "scale", .registers = 12}};
@@ -91,6 +91,22 @@ class ArtifactFolder : public testing::Test {
   TemporaryDirectory dir_;
 };
 
+/// Written by an earlier version, when trials had no candidates.
+TEST(Artifact, OfSchema1IsLoaded) {
+  const Path folder = Path(ATUNNER_SOURCE_DIR) / "tests/data/schema1/softmax";
+  const auto artifact = LoadArtifact(folder);
+  ASSERT_TRUE(artifact) << artifact.error().ToString();
+  EXPECT_EQ(artifact->name, "softmax");
+  EXPECT_EQ(artifact->device, "NVIDIA H200");
+  EXPECT_FALSE(artifact->configuration.empty());
+  EXPECT_EQ(artifact->trial.candidate.kind(), CandidateKind::kConfiguration);
+  EXPECT_EQ(artifact->trial.configuration().values.size(), artifact->configuration.size());
+  EXPECT_TRUE(artifact->trial.verdict.correct());
+  EXPECT_TRUE(artifact->trial.ObjectiveNs());
+  for (const char* file : {"kernel.cu", "kernel.ptx", "kernel.cubin"})
+    EXPECT_FALSE(ReadArtifactFile(folder, *artifact, file).value().empty()) << file;
+}
+
 TEST_F(ArtifactFolder, ComesBackAsItWasSaved) {
   Save();
   const auto loaded = LoadArtifact(folder());
@@ -103,7 +119,7 @@ TEST_F(ArtifactFolder, ComesBackAsItWasSaved) {
     EXPECT_EQ(ReadArtifactFile(folder(), *loaded, file).value(), text);
   }
   EXPECT_EQ(ArtifactManifest(*loaded), ArtifactManifest(expected));
-  EXPECT_EQ(loaded->freedom.constraints[0].reason, "pairs of rows");
+  EXPECT_EQ(loaded->valid_sizes.constraints[0].reason, "pairs of rows");
   EXPECT_EQ(loaded->configuration, expected.configuration);
   EXPECT_EQ(loaded->evidence, Evidence::kPredicted);
   EXPECT_EQ(loaded->trial.estimate->time_ns, 1234.5);
@@ -238,7 +254,7 @@ TEST_F(ArtifactFolder, FieldsAddedSinceTheFirstManifestsHaveDefaults) {
   EXPECT_EQ(loaded->name, "scale");
   EXPECT_EQ(loaded->cc_major, 9);
   EXPECT_EQ(loaded->cc_minor, 0);
-  EXPECT_TRUE(loaded->freedom.dims.empty());
+  EXPECT_TRUE(loaded->valid_sizes.dims.empty());
 }
 
 struct BadManifest {

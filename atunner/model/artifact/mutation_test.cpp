@@ -89,7 +89,7 @@ Artifact FullArtifact() {
   artifact.spec = FullSpec();
   artifact.plan = artifact.spec.oracle.kernel->plan;
   artifact.configuration = {{"threads", int64_t{128}}};
-  artifact.freedom = {{"rows"}, {{Expr::MustParse("rows % 2 == 0"), "pairs of rows"}}};
+  artifact.valid_sizes = {{"rows"}, {{Expr::MustParse("rows % 2 == 0"), "pairs of rows"}}};
   artifact.arch = "sm_90a";
   artifact.resources = {{.entry = "scale", .mangled = "scale", .registers = 12}};
   artifact.trial = FullTrial();

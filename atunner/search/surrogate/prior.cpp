@@ -41,32 +41,60 @@ struct Row {
   bool failed = false;
 };
 
+/// Translates configurations of an earlier run's space into positions of the present one.
+class SpaceTranslation {
+ public:
+  /// nullopt when the parameters are not the same, or a text of the earlier space is missing.
+  static std::optional<SpaceTranslation> Make(const ParameterSpace& past,
+                                              const ParameterSpace& present) {
+    if (past.parameters.size() != present.parameters.size()) return std::nullopt;
+    SpaceTranslation translation(past);
+    for (const Parameter& parameter : present.parameters) {
+      const int at = past.Find(parameter.name);
+      if (at < 0) return std::nullopt;
+      auto values = Translate(past.parameters[static_cast<size_t>(at)], parameter);
+      if (!values) return std::nullopt;
+      translation.parameters_.push_back({static_cast<size_t>(at), *std::move(values)});
+    }
+    return translation;
+  }
+
+  /// Empty when the configuration is not one of the earlier space.
+  std::vector<uint16_t> PositionsOf(const Configuration& configuration) const {
+    if (configuration.values.size() != parameters_.size()) return {};
+    std::vector<uint16_t> positions;
+    for (const auto& [at, values] : parameters_) {
+      const auto& listed = past_.parameters[at].values;
+      const auto value = std::ranges::find(listed, configuration.values[at]);
+      if (value == listed.end()) return {};
+      positions.push_back(values[static_cast<size_t>(value - listed.begin())]);
+    }
+    return positions;
+  }
+
+ private:
+  struct Translated {
+    size_t at = 0;                 ///< index of the parameter in the earlier space
+    std::vector<uint16_t> values;  ///< position in the present space of each of its values
+  };
+
+  explicit SpaceTranslation(const ParameterSpace& past) : past_(past) {}
+
+  const ParameterSpace& past_;
+  std::vector<Translated> parameters_;
+};
+
 /// The run's trials in the present space, best first; empty when it is of another kernel or too
 /// short.
 std::vector<Row> RowsOf(const PastRun& run, const SpaceIndex& index) {
-  const auto& parameters = index.space().parameters;
-  if (run.space.parameters.size() != parameters.size()) return {};
-  std::vector<size_t> place;
-  std::vector<std::vector<uint16_t>> translations;
-  for (const Parameter& parameter : parameters) {
-    const int at = run.space.Find(parameter.name);
-    if (at < 0) return {};
-    place.push_back(static_cast<size_t>(at));
-    auto translation = Translate(run.space.parameters[place.back()], parameter);
-    if (!translation) return {};
-    translations.push_back(*std::move(translation));
-  }
+  const auto translation = SpaceTranslation::Make(run.space, index.space());
+  if (!translation) return {};
   std::set<std::pair<double, uint64_t>> ranking;
   std::vector<Row> rows;
   for (const Observation& trial : run.trials) {
     Row row;
-    for (size_t p = 0; p < place.size() && trial.configuration.values.size() == place.size(); ++p) {
-      const auto& listed = run.space.parameters[place[p]].values;
-      const auto at = std::ranges::find(listed, trial.configuration.values[place[p]]);
-      if (at == listed.end()) break;
-      row.positions.push_back(translations[p][static_cast<size_t>(at - listed.begin())]);
-    }
-    if (row.positions.size() != parameters.size()) continue;
+    row.positions = translation->PositionsOf(trial.configuration);
+    if (row.positions.size() != index.parameters()) continue;
     row.failed = !trial.objective_ns || !(*trial.objective_ns > 0) ||
                  !std::isfinite(*trial.objective_ns);
     if (!row.failed) {
@@ -82,6 +110,14 @@ std::vector<Row> RowsOf(const PastRun& run, const SpaceIndex& index) {
   return rows;
 }
 
+/// At most kMostRows: the best half of them, the rest at random.
+std::vector<Row> Thinned(std::vector<Row> rows, Random& random) {
+  for (size_t i = kMostRows / 2; i < rows.size() && rows.size() > kMostRows; ++i)
+    std::swap(rows[i], rows[i + random.Below(rows.size() - i)]);
+  rows.resize(std::min(rows.size(), kMostRows));
+  return rows;
+}
+
 }  // namespace
 
 std::shared_ptr<const Prior> Prior::Make(std::shared_ptr<const SpaceIndex> index,
@@ -93,10 +129,7 @@ std::shared_ptr<const Prior> Prior::Make(std::shared_ptr<const SpaceIndex> index
   std::vector<double> y;
   std::vector<Row> best;
   for (const PastRun& run : runs) {
-    std::vector<Row> rows = RowsOf(run, space);
-    for (size_t i = kMostRows / 2; i < rows.size() && rows.size() > kMostRows; ++i)
-      std::swap(rows[i], rows[i + random.Below(rows.size() - i)]);
-    rows.resize(std::min(rows.size(), kMostRows));
+    std::vector<Row> rows = Thinned(RowsOf(run, space), random);
     for (const Row& row : rows) {
       const std::vector<float> point = prior->coordinates_.OfPositions(row.positions);
       x.insert(x.end(), point.begin(), point.end());
@@ -110,12 +143,13 @@ std::shared_ptr<const Prior> Prior::Make(std::shared_ptr<const SpaceIndex> index
   prior->forest_.Fit(x, prior->coordinates_.size(), y, kTrees, random);
   prior->has_runs_ = true;
   std::ranges::stable_sort(best, {}, &Row::value);
-  for (const Row& row : best) {
-    if (prior->leaders_.size() == kMostLeaders) break;
-    const uint64_t at = space.IndexOfPositions(row.positions);
-    if (at < space.size() && !prior->NextToALeader(at)) prior->leaders_.push_back(at);
-  }
+  for (const Row& row : best) prior->AddLeader(space.IndexOfPositions(row.positions));
   return prior;
+}
+
+void Prior::AddLeader(uint64_t at) {
+  if (leaders_.size() == kMostLeaders || at >= index_->size()) return;
+  if (!NextToALeader(at)) leaders_.push_back(at);
 }
 
 size_t Prior::Differences(uint64_t at, const std::vector<uint16_t>& there) const {

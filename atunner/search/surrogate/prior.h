@@ -50,6 +50,8 @@ class Prior {
       : index_(std::move(index)), coordinates_(*index_) {}
   size_t Differences(uint64_t at, const std::vector<uint16_t>& there) const;
   bool NextToALeader(uint64_t at) const;
+  /// Adds a valid configuration that is no neighbour of a leader, while there is room.
+  void AddLeader(uint64_t at);
   void RankByCost(const SearchOptions& options);
 
   std::shared_ptr<const SpaceIndex> index_;

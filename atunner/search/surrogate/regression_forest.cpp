@@ -30,37 +30,46 @@ void RegressionForest::Fit(std::span<const float> x, size_t width, std::span<con
   y_ = {};
 }
 
+bool RegressionForest::DrawSplit(std::span<const uint32_t> rows, Random& random,
+                                 Split& split) const {
+  split.a = static_cast<uint16_t>(random.Below(width_));
+  split.b = static_cast<uint16_t>(random.Below(width_));
+  if (const uint64_t kind = random.Below(4); kind < 2 && split.a != split.b)
+    split.weight = kind ? 1.0f : -1.0f;
+  float low = INFINITY;
+  float high = -INFINITY;
+  for (uint32_t row : rows) {
+    const float v = split.Of(&x_[row * width_]);
+    low = std::min(low, v);
+    high = std::max(high, v);
+  }
+  if (!(high > low)) return false;
+  split.threshold = low + (high - low) * static_cast<float>(random.Uniform());
+  return true;
+}
+
+double RegressionForest::ErrorOf(const Split& split, std::span<const uint32_t> rows) const {
+  double n = 0;
+  double sum = 0;
+  double all = 0;
+  for (uint32_t row : rows) {
+    all += y_[row];
+    if (split.Of(&x_[row * width_]) > split.threshold) continue;
+    n += 1;
+    sum += y_[row];
+  }
+  const double rest = static_cast<double>(rows.size()) - n;
+  if (n == 0 || rest == 0) return INFINITY;
+  return -(sum * sum / n + (all - sum) * (all - sum) / rest);
+}
+
 bool RegressionForest::BestSplit(std::span<const uint32_t> rows, Random& random,
                                  Split& best) const {
   double least = INFINITY;
   for (size_t tries = 0; tries < width_ + 2; ++tries) {
     Split split;
-    split.a = static_cast<uint16_t>(random.Below(width_));
-    split.b = static_cast<uint16_t>(random.Below(width_));
-    if (const uint64_t kind = random.Below(4); kind < 2 && split.a != split.b)
-      split.weight = kind ? 1.0f : -1.0f;
-    float low = INFINITY;
-    float high = -INFINITY;
-    for (uint32_t row : rows) {
-      const float v = split.Of(&x_[row * width_]);
-      low = std::min(low, v);
-      high = std::max(high, v);
-    }
-    if (!(high > low)) continue;
-    split.threshold = low + (high - low) * static_cast<float>(random.Uniform());
-    double n = 0;
-    double sum = 0;
-    double all = 0;
-    for (uint32_t row : rows) {
-      all += y_[row];
-      if (split.Of(&x_[row * width_]) > split.threshold) continue;
-      n += 1;
-      sum += y_[row];
-    }
-    const double rest = static_cast<double>(rows.size()) - n;
-    if (n == 0 || rest == 0) continue;
-    // squared error, up to a constant
-    const double error = -(sum * sum / n + (all - sum) * (all - sum) / rest);
+    if (!DrawSplit(rows, random, split)) continue;
+    const double error = ErrorOf(split, rows);
     if (error >= least) continue;
     least = error;
     best = split;

@@ -38,6 +38,10 @@ class RegressionForest {
     double value = 0;
   };
   void Grow(uint32_t node, std::span<uint32_t> rows, Random& random);
+  /// A random split with a random threshold; false when all rows have the same value of it.
+  bool DrawSplit(std::span<const uint32_t> rows, Random& random, Split& split) const;
+  /// Squared error after the split, up to a constant; infinity when one side is empty.
+  double ErrorOf(const Split& split, std::span<const uint32_t> rows) const;
   bool BestSplit(std::span<const uint32_t> rows, Random& random, Split& best) const;
 
   std::vector<Node> nodes_;

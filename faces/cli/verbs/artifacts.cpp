@@ -39,7 +39,7 @@ std::string TimeRows(const Artifact& artifact) {
 }
 
 std::string SizeRows(const Artifact& artifact) {
-  const ValidSizes& freedom = artifact.freedom;
+  const ValidSizes& freedom = artifact.valid_sizes;
   std::string text = Row("tuned for", ToString(artifact.spec.dims));
   text += Row("serves any", freedom.dims.empty()
                                 ? "no other size"
