@@ -80,7 +80,7 @@ double PredictEnergy(const Estimate& estimate, const DeviceProfile& profile) {
 }
 
 /// Runs the step on all blocks where that is cheap, because a later step may branch on its results.
-/// Of an expensive step only the sampled blocks have left results; the rest of its output is zero.
+/// After an expensive step only the sampled blocks have results; the rest of its output is zero.
 Status Prepare(PredictingDevice& device, LoadedModule& module, const BoundStep& step,
                const Prediction& prediction) {
   constexpr uint64_t kMostThreads = uint64_t{1} << 20;

@@ -74,7 +74,7 @@ class ScriptedJudge : public Judge {
     if (script == "full") return FullAnswer();
     JudgeAnswer answer;
     if (script == "crash verdict") answer.verdict.kind = VerdictKind::kCrash;
-    // What arrived, told back.
+    // The note repeats the request, so that tests can compare it.
     answer.note = task_.spec.name + " " + std::to_string(task_.seed) + " " +
                   std::to_string(order.seed) + (order.time ? " time" : "") +
                   (order.thorough ? " thorough" : "") +

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "atunner/search/candidate_source.h"
 #include "atunner/search/searcher.h"
 
 namespace atunner {
@@ -112,6 +113,32 @@ INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, testing::ValuesIn(Names()),
 TEST(MakeSearcher, UnknownNameListsStrategies) {
   EXPECT_THAT(MakeSearcher("baies", Synthetic(), {}).error().ToString(),
               HasSubstr("annealing, auto, bayes,"));
+}
+
+TEST(CandidateSources, ASearcherOverASpaceIsOne) {
+  const auto index = Synthetic();
+  const Configuration preferred = index->At(5);
+  SearcherSource source(MakeSearcher("random", index, {.first = preferred}).value(), index->space(),
+                        preferred);
+  const std::vector<Candidate> asked = source.Ask(3);
+  ASSERT_EQ(asked.size(), 3u);
+  EXPECT_EQ(*asked[0].configuration(), preferred);
+  EXPECT_EQ(asked[0].provenance.proposer, "default");
+  EXPECT_EQ(asked[1].provenance.proposer, "search:random");
+  EXPECT_EQ(asked[1].id, index->space().DigestOfConfiguration(*asked[1].configuration()));
+  source.Tell({MakeSourceCandidate({}, {"user", ""}), 1.0});  // ignored: no configuration
+  source.Tell({asked[0], 1.0});
+}
+
+TEST(CandidateSources, AListIsProposedOnceInItsOrder) {
+  RenderedKernel first, second;
+  first.source.text = "first";
+  second.source.text = "second";
+  ListedCandidates source(
+      {MakeSourceCandidate(first, {"user", ""}), MakePtxCandidate(second, {"user", ""})});
+  EXPECT_EQ(source.Ask(1).at(0).kernel()->source.text, "first");
+  EXPECT_EQ(source.Ask(5).at(0).kernel()->source.text, "second");
+  EXPECT_TRUE(source.Ask(5).empty());
 }
 
 }  // namespace

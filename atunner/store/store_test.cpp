@@ -94,7 +94,7 @@ TEST(Store, BadFilesGetOneMessage) {
   EXPECT_FALSE(Store::Open(dir.path()).has_value());
 }
 
-// Of a process that died without closing its store.
+// A process that dies without closing its store leaves its log.
 TEST(Store, ALogWithoutItsStoreIsNamed) {
   TemporaryDirectory dir;
   const Path file = dir.path() / "s.db", log = dir.path() / "s.db-wal";
@@ -138,8 +138,8 @@ TEST(Store, TwoProcessesShare) {
   EXPECT_EQ(Store::Open(file).value()->Trials("a")->size(), 60u);
 }
 
-// Each counts its own trials, so that two may have the same number: measuring one again overwrote
-// the other.
+// Two processes number their trials independently, so two trials may have the same number. An update
+// of one must not overwrite the other.
 TEST(Store, AnUpdateIsOfOneConfiguration) {
   const TemporaryDirectory dir;
   const auto store = Store::Open(dir.path() / "s.db").value();

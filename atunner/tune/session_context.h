@@ -1,4 +1,4 @@
-// What the phases of a tuning session share.
+// The objects that all phases of a tuning session use.
 #pragma once
 
 #include <stop_token>

@@ -1,4 +1,4 @@
-// What to tune, for how long, and with which methods.
+// A request to tune a schedule: budget, objectives, methods.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a tuning session found, and how it spent its time.
+// The result of a tuning session, and how it spent its time.
 #pragma once
 
 #include <optional>

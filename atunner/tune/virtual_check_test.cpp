@@ -1,4 +1,4 @@
-// What the second examination decides, and what it leaves alone.
+// The second examination: which verdicts it changes, and which it keeps.
 #include "atunner/tune/virtual_check.h"
 
 #include <gmock/gmock.h>

@@ -26,7 +26,7 @@ std::string_view TextOf(const ArtifactFiles& files, std::string_view name) {
   return name == "report.html" ? files.report_html : files.report_markdown;
 }
 
-/// What stands in the way of putting an artifact at `folder`, if anything.
+/// kInvalidInput with the reason when an artifact must not replace what is at `folder`.
 Status CheckReplaceable(const Path& folder) {
   std::error_code error;
   const auto status = std::filesystem::symlink_status(folder, error);

@@ -24,7 +24,7 @@ struct PtxCandidate {
   RenderedKernel kernel;
 };
 
-/// Who proposed a candidate, and why.
+/// The origin of a candidate.
 struct Provenance {
   /// "default", "user", or a kind and a name: "search:bayes", "rewrite:unroll", "llm:NAME".
   std::string proposer;

@@ -106,7 +106,8 @@ TEST(JoinedKernel, KeepsStagesApart) {
   EXPECT_THAT(text, Not(HasSubstr("griddepcontrol")));
 }
 
-// Who says when waits there; what an earlier stage makes is not given.
+// A kernel that calls await_launch_before() waits there. IS_GIVEN_ is not defined for the results of
+// an earlier stage.
 TEST(JoinedKernel, LetsStagesStartEarly) {
   const RenderedKernel kernel = Joined(true);
   EXPECT_FALSE(kernel.plan.steps[0].programmatic);

@@ -8,7 +8,7 @@
 namespace atunner {
 namespace {
 
-/// Of a size "size_block", with a parameter "block".
+/// A schedule with a size "size_block" and a parameter "block".
 class Blocks : public ScheduleTemplate {
  public:
   Blocks() {

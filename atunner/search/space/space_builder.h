@@ -39,8 +39,8 @@
 //   5. DecisionDiagram::FromLevels removes nodes from which nothing is valid, from the end to the
 //      root, and counts.
 //
-// What can go wrong is a constraint whose partial results differ for almost every prefix, such as a
-// sum of random numbers. The limits below end such a construction after some seconds with a message
+// A constraint whose partial results differ for almost every prefix, such as a sum of arbitrary
+// numbers, needs too many states. The limits below end such a construction after some seconds with a message
 // that names the parameter.
 #pragma once
 

@@ -49,7 +49,7 @@ Parameter RandomParameter(const std::string& name, Random& random) {
   return parameter;
 }
 
-/// Of some parameters: that another one has one of its values.
+/// Gives some parameters the condition that another one has one of its values.
 void AddConditions(ParameterSpace& space, Random& random) {
   for (size_t p = 1; p < space.parameters.size(); ++p) {
     if (random.Below(4) != 0) continue;

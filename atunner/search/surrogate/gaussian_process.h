@@ -34,7 +34,7 @@ class GaussianProcess {
 
   double mean(size_t candidate) const { return means_[static_cast<Eigen::Index>(candidate)]; }
   double deviation(size_t candidate) const;
-  /// Of all candidates, without a test of bounds each.
+  /// The means of all candidates, for loops without bounds checks.
   const Eigen::VectorXf& means() const { return means_; }
   const Eigen::VectorXf& variances() const { return variances_; }
 

@@ -35,7 +35,7 @@ double TimeOf(const ParameterSpace& space, const Configuration& one, double shif
   return 100 * std::exp(0.1 * off);
 }
 
-/// Of the same parameters in another order and with other values listed.
+/// A space with the same parameters in another order and with other values.
 PastRun Past(double sign = 1) {
   PastRun run;
   run.space.parameters = {{"mode", {std::string("b"), std::string("a")}, ""},
