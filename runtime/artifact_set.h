@@ -1,4 +1,4 @@
-// Artifacts to choose among, and what was loaded of them.
+// Artifacts to choose among, and the modules that were loaded of them.
 #pragma once
 
 #include <map>
@@ -48,7 +48,7 @@ class ArtifactSet {
 
   std::string libcuda_;
   std::vector<std::unique_ptr<Entry>> entries_;
-  std::mutex mutex_;  ///< guards what follows
+  std::mutex mutex_;  ///< guards the members below
   std::shared_ptr<const Driver> driver_;
   std::map<int, std::shared_ptr<const ContextOwner>> primary_;
   /// Loaded modules by context, entry and image. The pointers are weak: a module is unloaded with

@@ -96,7 +96,7 @@ class ContextOwner {
   DeviceFacts facts_;
 };
 
-/// Makes a context current for a scope and restores what was.
+/// Makes a context current for a scope and restores the previous one.
 class ContextScope {
  public:
   explicit ContextScope(const ContextOwner& context);
@@ -134,7 +134,7 @@ class ModuleOwner {
 
   std::shared_ptr<const ContextOwner> context_;
   cuda::Module handle_ = nullptr;
-  mutable std::mutex mutex_;  ///< guards what follows
+  mutable std::mutex mutex_;  ///< guards the members below
   mutable std::map<cuda::Function, uint32_t> shared_;
 };
 

@@ -115,7 +115,7 @@ std::string Joined(const std::set<std::string>& names) {
 }
 
 /// An attribute the caller left open and in which the candidates differ: silently taking one would
-/// compute something else than what was meant.
+/// compute something else than intended.
 Status CheckAttributes(std::span<const Artifact* const> artifacts, const Problem& problem) {
   std::map<std::string, std::set<std::string>> values;
   for (const Artifact* artifact : artifacts) {

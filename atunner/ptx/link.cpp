@@ -116,7 +116,7 @@ class Linker {
 
   Result<std::string> Run() {
     ATUNNER_RETURN_IF_ERROR(FindDefinitions());
-    NameApart();
+    MakeUnique();
     Heads();
     for (Unit& unit : units_) {
       for (const Item& item : unit.items) {
@@ -150,9 +150,8 @@ class Linker {
     return {};
   }
 
-  /// Names that only their module knows, and arrays that begin where the launch says, are told
-  /// apart.
-  void NameApart() {
+  /// Gives unique names to local names of modules, and to arrays in dynamic shared memory.
+  void MakeUnique() {
     std::set<std::string> taken;
     for (size_t i = 0; i < units_.size(); ++i) {
       std::set<std::string> own;

@@ -183,7 +183,7 @@ const std::byte* StoredValues(const BlockState& x, const Op& op, const Pattern& 
   return room;
 }
 
-// ---- words that lie anywhere
+// ---- words at any addresses
 /// Stores the words that the lanes of a part write to its line. False if another access may be in
 /// conflict.
 bool WriteWords(BlockState& x, const Op& op, const LinePart& part, const uint64_t* addresses,

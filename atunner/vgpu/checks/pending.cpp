@@ -216,7 +216,7 @@ bool AsyncWrite(BlockState& owner, BlockState& issuer_block, const Op& op, int l
                 const AsyncIssuer& by, uint64_t address, uint64_t bytes, uint64_t barrier) {
   const auto first = static_cast<uint32_t>(address / 4);
   const auto words = static_cast<uint32_t>((address + bytes + 3) / 4) - first;
-  const bool reduces = op.dst2 < 0;  // may meet others at the same place
+  const bool reduces = op.dst2 < 0;  // reductions of the same word do not race
   for (uint32_t word = first; word < first + words; ++word) {
     SharedShadow& s = owner.shadow.words[word];
     const char* conflict = s.in_flight & (kProductRead | kBulkRead)

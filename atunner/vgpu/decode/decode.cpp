@@ -131,8 +131,8 @@ void FrameAddress(BlockState& x, const Op& op, uint32_t mask) {
   });
 }
 
-/// Halves of 128 bits, each as a 64-bit register lies; the list holds the destinations and then the
-/// sources.
+/// Moves halves of 128 bits, each stored as a 64-bit register; the list holds the destinations and
+/// then the sources.
 void MoveWide(BlockState& x, const Op& op, uint32_t mask) {
   const int32_t* list = x.kernel->lists.data() + op.list;
   uint64_t halves[2][kLanes];

@@ -249,7 +249,7 @@ Space DecodeContext::SpaceOf(const Form& form) const {
   if (form.Has("local")) return Space::kLocal;
   if (form.Has("const")) return Space::kConst;
   const bool param = form.Has("param") || form.Has("param::entry") || form.Has("param::func");
-  // those of functions lie in their frame
+  // parameters of functions are in their frame
   if (param) return IsEntry() ? Space::kParam : Space::kLocal;
   return Space::kGeneric;
 }
@@ -275,7 +275,7 @@ Status DecodeContext::Address(const Operand& operand, const ptx::Instruction& in
     base = frame_slot();
     op.narrow_address = true;
   }
-  // .param variables of calls are kept on the stack; module constants lie in global memory.
+  // .param variables of calls are on the stack; module constants are in global memory.
   if (op.space == Space::kParam || op.space == Space::kGeneric) op.space = space;
   return {};
 }

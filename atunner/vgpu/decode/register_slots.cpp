@@ -114,8 +114,8 @@ class Intervals {
   std::vector<Interval> intervals_;
 };
 
-/// Lanes lie differently in registers of different widths: only those of one kind can share, as
-/// lanes diverge.
+/// Registers of different widths store their lanes differently, and lanes diverge: only registers
+/// of one kind can share a slot.
 enum class Kind : uint8_t { kPredicate, kSingle, kDouble, kQuadruple };
 Kind KindOf(ptx::Type type) {
   const int bits = ptx::BitsOf(type);

@@ -155,8 +155,8 @@ void AtomicHalf(BlockState& x, const Op& op, uint32_t mask) {
   });
 }
 
-/// 128 bits, exchanged or compared and swapped. The host has no such atomic everywhere, so that a
-/// lock stands for it.
+/// Exchange or compare-and-swap of 128 bits. Not every host has such an atomic, so that a lock is
+/// used.
 void AtomicWide(BlockState& x, const Op& op, uint32_t mask) {
   static std::mutex mutex;
   struct Wide {

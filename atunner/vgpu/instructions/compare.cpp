@@ -111,7 +111,7 @@ void Setp(BlockState& x, const Op& op, uint32_t mask) {
   if (op.dst2 >= 0) SetPredicate(x, op.dst2, mask, inverse);
 }
 
-/// set.CmpOp: a value instead of a predicate; `imm` holds what stands for true (1.0f or all ones).
+/// set.CmpOp: a value instead of a predicate; `imm` holds the value for true (1.0f or all ones).
 template <class T, class F>
 void Set(BlockState& x, const Op& op, uint32_t mask) {
   const uint32_t bits = Combined(x, op, CompareBits<T, F>(x, op, mask));

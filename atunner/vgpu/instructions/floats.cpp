@@ -141,7 +141,7 @@ template <class... C>
 struct FEx2 {
   static constexpr bool kSlow = true;
   float operator()(float a) const {
-    // adding it rounds to an integer, which lies in the low bits then
+    // Adding it rounds to an integer, which is then in the low bits.
     constexpr double kShift = 0x1.8p52;
     const float below = Select(a > 200.0f, 200.0f, a);
     const double v = Select(below < -200.0f, -200.0f, below);

@@ -225,7 +225,7 @@ void HalfSetp(BlockState& x, const Op& op, uint32_t mask) {
 }
 
 /// set.CmpOp.dtype.stype on 16-bit floats: 1.0 of the destination's type, or all ones for an
-/// integer, where it holds. `dst2` holds what stands for true in one half.
+/// integer, if the comparison holds. `dst2` holds the value for true in one half.
 template <class Traits, int kHalves>
 void HalfSet(BlockState& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);

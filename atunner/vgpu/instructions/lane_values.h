@@ -90,7 +90,7 @@ inline void ReadExtended(uint32_t* to, uint32_t mask, int element, const Warpwid
   }
 }
 
-/// One element of all lanes, which lie side by side or at the same place.
+/// Reads one element for all lanes, whose addresses are consecutive or equal.
 template <class T>
 void ReadRegular(uint32_t* to, int element, int elements, const Warpwide& w) {
   const std::byte* from = w.HostBytes(w.low) + element * static_cast<int>(sizeof(T));

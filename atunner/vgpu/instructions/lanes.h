@@ -29,14 +29,14 @@ bool CompareByCode(int code, T a, T b) {
   }
 }
 
-/// A function object that is worth skipping for lanes that do not ask: a call of the mathematical
-/// library, a division.
+/// True for function objects that should be skipped for inactive lanes: calls of the mathematical
+/// library, divisions.
 template <class F>
 constexpr bool kCostly = requires { requires F::kSlow; };
 
-/// Writes `value(lane)` to a register of the active lanes. All lanes are computed where only some
-/// are active: vectors do that in no more time. `value` reads registers that are `to` itself or lie
-/// apart from it, and has no effect.
+/// Writes `value(lane)` to a register of the active lanes. All lanes are computed even if only some
+/// are active, because vector instructions take no more time. The registers that `value` reads must
+/// be `to` itself or not overlap it, and it must have no side effect.
 template <class T, bool kSkip = false, class V>
 void Assign(uint32_t* to, uint32_t mask, V&& value) {
   using Store = typename Lane<T>::Store;

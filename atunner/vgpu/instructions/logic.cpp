@@ -227,9 +227,8 @@ struct Brev {
   }
 };
 
-/// A position or length of a bit field. The ISA asks for 0 … 255; of what lies beyond, an H200
-/// takes the low byte in the 32-bit forms and counts it as 255 in the 64-bit ones, which are made
-/// of shifts.
+/// A position or length of a bit field. The ISA allows 0 … 255. Of larger values an H200 uses the
+/// low byte in the 32-bit forms, and 255 in the 64-bit forms, which are made of shifts.
 template <class T>
 uint32_t BitPlace(uint32_t value) {
   return sizeof(T) == 8 ? std::min(value, 255u) : value & 255u;
@@ -312,8 +311,8 @@ Handler SzextHandler(const Form& form) {
   return wrap ? BinaryOp<uint32_t, Szext<false, true>> : BinaryOp<uint32_t, Szext<false, false>>;
 }
 
-/// fns: position of the n-th set bit from `base` upwards (n > 0) or downwards (n < 0); n = 0 asks
-/// for `base` itself.
+/// fns: position of the n-th set bit from `base` upwards (n > 0) or downwards (n < 0); for
+/// n = 0 `base` itself.
 struct FindNthSet {
   uint32_t operator()(uint32_t mask, uint32_t base, uint32_t offset) const {
     const auto n = static_cast<int32_t>(offset);

@@ -224,7 +224,8 @@ void CountWarp(BlockState& x, const Warpwide& w, uint32_t mask, uint32_t bytes, 
 }
 
 // ---- lane by lane
-/// Loads where the lanes differ in space or allocation, and finds what is wrong where something is.
+/// Loads lane by lane: for lanes that differ in space or allocation, and to report invalid
+/// accesses.
 void LoadLanes(BlockState& x, const Op& op, uint32_t mask, uint32_t bytes) {
   CountedLanes counted;
   for (uint32_t m = mask; m != 0; m &= m - 1) {

@@ -119,8 +119,8 @@ void Transpose(const Eight (&r)[8], Eight (&t)[8]) {
   }
 }
 
-/// c + v, cut off towards zero as tensor cores do: sum - c - v, exact in float32 (Knuth), tells
-/// which way it was rounded.
+/// c + v, rounded towards zero as tensor cores do. The sign of sum - c - v, which is exact in
+/// float32 (Knuth), says in which direction the sum was rounded.
 Four CutSum(const Four& c, const Four& v) {
   using Words = int32_t __attribute__((vector_size(16)));
   const Four sum = c + v;

@@ -18,7 +18,7 @@ using Words = int32_t __attribute__((vector_size(32), aligned(4), may_alias));
 constexpr int kMantissa = 23;
 constexpr int32_t kExponents = 0x7f800000;
 constexpr int kDigits = 13;
-constexpr int32_t kLeastPower = 64;  // biased: what is smaller is nothing beside any product
+constexpr int32_t kLeastPower = 64;  // biased exponent; smaller values do not change any sum
 constexpr int32_t kMostPower = 254;
 constexpr Words kUnits = Words{} +
                          static_cast<int32_t>(uint32_t{kMostPower + kDigits} << kMantissa);

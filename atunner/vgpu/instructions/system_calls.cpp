@@ -128,7 +128,7 @@ bool Format(BlockState& x, const Op& op, int lane, const std::string& format, ui
       continue;
     }
     const size_t end = format.find_first_of("diouxXfFeEgGaAcsp%", i + 1);
-    // what is no conversion is printed as it stands
+    // text that is not a conversion is printed unchanged
     if (end == std::string::npos || end - i > 16) {
       out += format[i];
       continue;

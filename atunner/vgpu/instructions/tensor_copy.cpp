@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kMapAlignment = 64;
 constexpr uint64_t kBoxAlignment = 128;
 constexpr uint32_t kChunk = 16;
-constexpr uint16_t kOutside = 0x7ff7;  // of 16-bit floats: the NaN that fma.oob knows
+constexpr uint16_t kOutside = 0x7ff7;  // for 16-bit floats the NaN that fma.oob detects
 
 /// The form of a copy, packed into Op::dst2 as a negative number, which is not a slot. The list
 /// holds the coordinates, the offsets of im2col loads and the multicast mask.
@@ -89,9 +89,9 @@ std::optional<VirtualTensorMap> ReadMap(BlockState& x, const Op& op, int lane, b
 
 /// One line of a box along the innermost dimension.
 struct Row {
-  uint64_t address = 0;  ///< of the first element inside of the tensor
-  uint32_t first = 0;    ///< byte in the line where that one lies
-  uint32_t bytes = 0;    ///< inside of the tensor; 0 = none
+  uint64_t address = 0;  ///< address of the first element inside the tensor
+  uint32_t first = 0;    ///< offset of that element in the line, in bytes
+  uint32_t bytes = 0;    ///< bytes inside the tensor; 0 = none
 };
 
 /// Iterates over the begins of a box's lines: along the second dimension, then the third, and so
@@ -238,7 +238,7 @@ std::optional<ptx::Type> TypeOf(DType dtype) {
   }
 }
 
-/// Writes a line of the box, or combines it with what is there.
+/// Writes a line of the box, or combines it with the values in memory.
 void WriteRow(const Row& row, const std::byte* from, uint32_t element_bytes, Reduction reduce) {
   auto* to = reinterpret_cast<std::byte*>(row.address);
   if (reduce == nullptr) {

@@ -36,7 +36,7 @@ constexpr DType kElements[] = {DType::kUInt8,   DType::kUInt16,  DType::kUInt32,
                                DType::kFloat32, DType::kFloat64, DType::kBFloat16, DType::kFloat32,
                                DType::kFloat32};
 
-/// Sets a field; what is wrong with the value, or "".
+/// Sets a field. Returns why the value is invalid, or "".
 std::string SetField(VirtualTensorMap& map, uint8_t field, size_t ordinal, uint64_t value) {
   const auto unknown = [&] {
     return std::string(kFields[field]) + " " + std::to_string(value) + " does not exist";

@@ -39,8 +39,8 @@ struct Point {
   int64_t layer = 0;
 };
 
-/// Face and coordinates on it, by the Programming Guide's table; cubes of layers lie one behind the
-/// other.
+/// Replaces a direction by a face of the cube and coordinates on it, by the table in the CUDA
+/// Programming Guide. The faces of layered cubes are stored layer by layer.
 void OntoFace(const TextureSpec& spec, Point& point) {
   const auto [x, y, z] = point.at;
   const double ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
@@ -164,7 +164,7 @@ Indices Nearest(const Point& point) {
   return indices;
 }
 
-/// The texture and the place that a lane asks for; null after reporting.
+/// The texture and the position that a lane accesses; nullptr after reporting.
 const TextureData* Locate(BlockState& x, const Op& op, const TextureOptions& o, int lane,
                           Point& point) {
   const TextureData* texture = FindTexture(x, op, lane, false);
@@ -191,9 +191,9 @@ void Narrow(const TextureOptions& o, std::array<uint32_t, 4>& bits) {
   if (o.packed) bits = {bits[0] | bits[1] << 16, bits[2] | bits[3] << 16};
 }
 
-/// For lanes that ask for a place of a texture that there is: read(texture, point, lane, addresses)
-/// gives the four channels' bits. A second destination says whether the place is in memory, and all
-/// of a texture is.
+/// Reads a texel for each lane with a valid handle: read(texture, point, lane, addresses) returns
+/// the bits of the four channels. A second destination says whether the texel is resident; all
+/// texels are.
 template <class Read>
 void ReadTexture(BlockState& x, const Op& op, uint32_t mask, const TextureOptions& o,
                  const Read& read) {

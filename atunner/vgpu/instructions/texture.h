@@ -36,7 +36,7 @@ struct TextureOptions {
   bool is_signed : 1 = false;
   bool half : 1 = false;     ///< results are float16
   bool packed : 1 = false;   ///< two in a register
-  bool shifted : 1 = false;  ///< behind the coordinates the list has what to add to them, in texels
+  bool shifted : 1 = false;  ///< the list has offsets in texels behind the coordinates
   uint8_t unused_bits : 1 = 0;
   uint8_t unused = 0;
 };

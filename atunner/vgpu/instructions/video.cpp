@@ -150,9 +150,9 @@ void ScalarVideo(BlockState& x, const Op& op, uint32_t mask) {
   });
 }
 
-/// vmad: the product and c in full, shifted, and only then cut to 32 bits. The ISA has whole words
-/// of type u32 unsigned; an H200 takes a, b and c as signed in any case, of which saturation and
-/// scale tell.
+/// vmad: product and c in full precision, shifted, and only then cut to 32 bits. By the ISA whole
+/// words of type u32 are unsigned; an H200 takes a, b and c as signed in any case, which shows in
+/// saturated and scaled results.
 void MultiplyVideo(BlockState& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<Options>(op.imm);
   const uint32_t shift = op.target & 31;

@@ -195,12 +195,13 @@ void Elect(BlockState& x, const Op& op, uint32_t mask) {
   }
 }
 
-/// Fences order what came before; the race check takes them for all threads' accesses.
+/// A fence orders earlier accesses. The race check applies it to the accesses of all threads of the
+/// block.
 void Fence(BlockState& x, const Op&, uint32_t) {
   OrderAll(x);
   SeeAll(x);
 }
-/// Other blocks need not see what it orders.
+/// A fence of block scope: it does not order accesses for other blocks.
 void BlockFence(BlockState& x, const Op&, uint32_t) {
   ++x.shadow.epoch;
   SeeAll(x);

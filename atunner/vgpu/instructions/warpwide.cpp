@@ -85,7 +85,7 @@ bool OverwritesAddress(const BlockState& x, const Op& op) {
   return std::find(list, list + op.list_size, op.src[0]) != list + op.list_size;
 }
 
-/// The span of the addresses, `own` or what is known of the register.
+/// The span of the addresses: `own`, or the cached span of the register.
 const Span& FindOffsets(BlockState& x, const Op& op, uint32_t mask, uint32_t bytes, Warpwide& w,
                         Span& own) {
   if (op.src[0] == INT32_MIN) {
@@ -137,7 +137,7 @@ const Range* OneAllocation(BlockState& x, uint64_t low, uint64_t end) {
   return &remembered;
 }
 
-/// Threads' local memories lie one behind the other.
+/// Local memory is stored thread by thread.
 void PlaceLocal(const BlockState& x, uint32_t mask, Warpwide& w) {
   const uint64_t per_thread = x.kernel->local_bytes;
   ForLanes(mask, [&](int l) {

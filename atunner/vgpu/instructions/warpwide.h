@@ -15,8 +15,8 @@ struct Warpwide {
   uint64_t low = 0;                 ///< the lowest offset; of kDense that of lane 0
   Layout layout = Layout::kApart;
   Space space = Space::kGlobal;
-  const Range* range = nullptr;  ///< of global memory
-  KnownSpan* known = nullptr;    ///< of the address register, if the offsets are what it holds
+  const Range* range = nullptr;  ///< allocation in global memory
+  KnownSpan* known = nullptr;    ///< span of the address register, if it holds the offsets
   uint64_t own[kLanes];
 
   std::byte* HostBytes(uint64_t offset) const {

@@ -1,6 +1,6 @@
-// wmma: whole-warp matrix fragments. The ISA leaves open which lane holds what; here element e of a
-// matrix of E elements lies in slots e, e + E, … of the fragment, but the 16×16 accumulators lie as
-// two mma tiles side by side, as on hardware.
+// wmma: matrix fragments of a whole warp. The ISA does not say which lane holds which element. Here
+// element e of a matrix of E elements is stored in slots e, e + E, … of the fragment; 16×16
+// accumulators are stored as two mma tiles side by side, as on hardware.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

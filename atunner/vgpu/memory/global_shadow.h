@@ -50,7 +50,7 @@ struct LineAccess {
 struct ShadowLine {
   LineAccess last;            ///< read
   uint32_t write_serial = 0;  ///< the last block that wrote to the line
-  /// Words of which it is known that they were written; others ask GlobalShadow::defined
+  /// Words that are known to be written completely; for others see GlobalShadow::defined
   uint32_t defined = 0;
 };
 static_assert(sizeof(ShadowLine) == 32);

@@ -9,7 +9,8 @@ namespace atunner::vgpu {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-// unmapped on both sides: what our own checks miss must not hit a neighbour
+// Unmapped bytes on both sides of an allocation: an access that the checks miss must not hit
+// another allocation.
 constexpr uint64_t kRedZone = 65536;
 constexpr uint64_t kMostRetired = uint64_t{1} << 30;
 constexpr uint64_t kQuarantine = uint64_t{64} << 20;  // retired first, so that late uses are seen

@@ -41,8 +41,8 @@ class SectorTable {
     uint64_t distance = 0;
     uint64_t lost = 0;  ///< other sectors whose reuse distance exceeds the cache
   };
-  /// Touches sector(0) to sector(n - 1). Distances are approximate: what was touched shortly before
-  /// does not count, so that what is read again and again counts once.
+  /// Accesses sector(0) … sector(n - 1). Distances are approximate: sectors accessed shortly before
+  /// do not count, so that sectors that are read repeatedly count once.
   template <class F>
   Met Touch(size_t n, uint64_t kept, F&& sector) {
     Met met;
@@ -137,8 +137,8 @@ class CommonSectors {
   std::unordered_map<uint64_t, uint32_t> lines_;  ///< a bit for each sector
 };
 
-/// Wavefronts of accesses whose lanes lay to each other in the same way: moved as a whole, an
-/// access meets as many conflicts between banks.
+/// Cached wavefronts of accesses by the differences of their lanes' addresses: an access that is
+/// shifted as a whole has as many bank conflicts.
 class PatternTable {
  public:
   struct Pattern {

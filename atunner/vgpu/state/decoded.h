@@ -24,7 +24,7 @@ constexpr uint32_t kPaddingSlots = 4;
 struct alignas(64) SlotLanes {
   std::array<uint32_t, kLanes> lanes{};
 };
-// Windows of the generic address space. No host mapping lies there.
+// Windows of the generic address space, where the host maps nothing.
 constexpr uint64_t kSharedWindow = uint64_t{0x01} << 56;
 constexpr uint64_t kLocalWindow = uint64_t{0x02} << 56;
 constexpr uint64_t kParamWindow = uint64_t{0x03} << 56;

@@ -7,8 +7,7 @@
 namespace atunner::vgpu {
 namespace {
 
-/// Known error of the model, see docs/benchmarks.md: most predictions lie within, calibrated or
-/// not.
+/// Relative error of most predictions, calibrated or not; see docs/benchmarks.md.
 constexpr double kUncertainty = 0.25;
 constexpr double kUncertaintyUncalibrated = 0.4;
 constexpr double kMostSharpness = 4;
@@ -101,10 +100,11 @@ double AskedAhead(const EstimateInput& in) {
                            std::max(1.0, bytes_per_clk * in.calibration.dram_clk));
 }
 
-/// Nothing hides a single round of loads. Blocks of one wave begin together, load together and
-/// compute together; those of later ones begin whenever one ends. Where more has been asked for
-/// than DRAM brings meanwhile, it is at work while blocks compute. Asynchronous copies of later
-/// rounds run ahead, but by no more than shared memory holds: memory waits while all store.
+/// Overlap of memory with the SMs' work. A single round of loads overlaps with nothing, because the
+/// blocks of one wave begin, load and compute at the same time; the blocks of later waves begin
+/// whenever one ends. If more bytes were requested than DRAM delivers meanwhile, it works while
+/// blocks compute. Asynchronous copies of later rounds run ahead, but at most by the size of shared
+/// memory: memory is idle while all blocks store.
 double MemorySharpness(const EstimateInput& in) {
   const double rounds = Rounds(in);
   if (in.counts.async_copy_bytes > 0) return std::min(kPrefetchSharpness, 1 + std::log2(rounds));
@@ -112,9 +112,9 @@ double MemorySharpness(const EstimateInput& in) {
   return std::min(kMostMemorySharpness, 1.5 - 0.5 / rounds + 0.5 * (std::log2(Waves(in)) + ahead));
 }
 
-/// Warps of a block that hide each other's latencies. Those that meet at a barrier are in step,
-/// until loads that take different times have drawn them apart; those that wait for the same bulk
-/// copies always are.
+/// Number of warps of a block that hide each other's latencies. Warps run in step after a barrier,
+/// until loads of different latency have separated them. Warps that wait for the same bulk copies
+/// always run in step.
 double FreeWarps(const EstimateInput& in) {
   if (in.counts.global.bulk_sectors > 0) return 1;
   constexpr double kInStep = 32;  // latencies of L2 after each barrier
@@ -164,7 +164,7 @@ Share Beside(const EstimateInput& in) {
        {"L2 port", sectors * kSectorBytes / AsyncBytesPerClk(in) / blocks}});
 }
 
-/// Share of what a cache lost when it is read again after `meanwhile` other bytes.
+/// Share of bytes that a cache has evicted when they are read again after `meanwhile` other bytes.
 double Misses(double capacity, double meanwhile) {
   return meanwhile > capacity ? 1 - capacity / meanwhile : 0;
 }
@@ -176,7 +176,7 @@ double LocalBytesPerSm(const DeviceProfile& profile, const KernelResources& reso
          resources.local_bytes;
 }
 
-/// Share of what was spilled that L1 has passed on to L2 when it is wanted again.
+/// Share of spilled bytes that L1 has evicted to L2 when they are loaded again.
 double SpillMisses(const DeviceProfile& profile, const KernelResources& resources,
                    const LaunchShape& shape, const Occupancy& occupancy) {
   return Misses(L1Bytes(profile, resources, shape, occupancy),
@@ -217,19 +217,20 @@ double WavefrontClocks(const DeviceProfile& p) {
   return p.l1_bytes_per_clk > 0 ? kWavefrontBytes / p.l1_bytes_per_clk : 1;
 }
 
-/// Wavefronts that a warp's access takes at least, as its lanes take turns in the load/store units.
+/// The minimal number of wavefronts of a warp's access: the load/store units process few lanes per
+/// clock.
 double LeastWavefronts(const DeviceProfile& p) {
   return std::max(1.0, 32 / std::max(p.lsu_per_clk, 1.0) / WavefrontClocks(p));
 }
 
-/// Share of a block's time in which what it asks for is on its way from DRAM; in the first wave,
-/// where all ask at once.
+/// Share of a block's time in which its requests wait for DRAM. Only in the first wave, in which
+/// all blocks request data at once.
 double LateShare(const EstimateInput& in) {
   if (in.counts.path[1] <= 0) return 0;
   return std::clamp(1 - in.counts.path[0] / in.counts.path[1], 0.0, 1.0) / Waves(in);
 }
 
-/// Cycles that an average block keeps each pipe of its SM busy, by what its warps do themselves.
+/// Cycles for which the warps of an average block occupy each pipe of their SM.
 std::vector<Share> Pipes(const EstimateInput& in) {
   const DeviceProfile& p = *in.profile;
   const Counts& c = in.counts;
@@ -283,9 +284,9 @@ struct Traffic {
   double awaited = 0;                    ///< part of these, for which blocks waited on their path
   double spilled = 0;                    ///< register spills, loads and stores, in addition
   double dram_read = 0, dram_write = 0;  ///< each byte counts once
-  double dram_spilled = 0;               ///< both ways
-  double evicted = 0;                    ///< another kernel's, pushed out
-  /// Share of what is read first that no launch before left in L2
+  double dram_spilled = 0;               ///< loads and stores of spilled registers
+  double evicted = 0;                    ///< dirty bytes of other kernels that are written back
+  /// Share of first reads that miss L2, because no earlier launch left the bytes there
   double cold = 1;
   double Dram() const { return dram_read + dram_write + dram_spilled + evicted; }
 };
@@ -321,8 +322,8 @@ Reread RereadOf(const EstimateInput& in, double reads) {
   return {from_l2, from_l2 * Misses(static_cast<double>(in.profile->l2_bytes), all)};
 }
 
-/// Bytes that the launches before left in L2, of `distinct` ones that this one touches. A stream of
-/// more than L2 leaves nothing of what it began with.
+/// Bytes that earlier launches left in L2, of the `distinct` ones that this launch accesses. A
+/// stream of more bytes than L2 holds evicts its own begin.
 double KeptBytes(const EstimateInput& in, double distinct) {
   const double again = std::min({in.known_bytes, in.moved_before, distinct});
   return in.moved_before + distinct - again <= static_cast<double>(in.profile->l2_bytes) ? again
@@ -347,8 +348,8 @@ Traffic TrafficOf(const EstimateInput& in) {
   t.async = std::min(t.load, static_cast<double>(in.counts.async_copy_bytes) * scale);
   const double bulk = static_cast<double>(in.counts.global.bulk_sectors) * kSectorBytes * scale;
   t.awaited = std::min(t.async, bulk / Resident(in.occupancy, in.shape, *in.profile));
-  // Blocks that read what others read find it in L2, unless more than L2 holds went by; what all
-  // read all the time stays.
+  // Blocks find bytes that other blocks have read in L2, unless more bytes than L2 holds were
+  // accessed in between. Bytes that all blocks read stay in L2.
   const double reads = t.load / std::max(first_read, 1.0);
   const double l2 = static_cast<double>(in.profile->l2_bytes);
   const double common = CommonSectorsOf(in) * kSectorBytes;
@@ -404,7 +405,7 @@ double Exposed(const EstimateInput& in, const Traffic& traffic) {
          traffic.store / in.calibration.l2_gbps / Resident(in.occupancy, in.shape, *in.profile);
 }
 
-/// The SMs' time, with what bounds it.
+/// The time of the SMs, and the unit that bounds it.
 struct Execution {
   double ns = 0;
   std::string limiter;
@@ -421,7 +422,7 @@ Execution Execute(const EstimateInput& in, const Traffic& traffic, const Sharpne
   const double demand = Overlap(pipes, sharpness.pipes);
   const Share beside = Beside(in);
   const double l2_path = in.counts.path[0] / executed, dram_path = in.counts.path[1] / executed;
-  // The first wave finds in L2 what earlier launches left; later ones find what is shared.
+  // The first wave hits bytes of earlier launches in L2; later waves hit bytes that blocks share.
   const double later = traffic.load > 0 ? std::clamp(traffic.dram_read / traffic.load, 0.0, 1.0)
                                         : 0;
   Execution e;

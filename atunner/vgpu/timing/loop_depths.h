@@ -6,9 +6,9 @@
 
 namespace atunner::vgpu {
 
-/// Loops around each node of a graph that begins at node 0: edges back to a node that every way
-/// there has passed, and what lies between. Code that stands behind a program and jumps back into
-/// it, as rare cases do, is none. Nodes that nothing leads to are beginnings as well.
+/// Loop depth of each node of a graph that begins at node 0. A loop is an edge back to a node that
+/// dominates the edge's source, and the nodes between. Code behind a program that jumps back into
+/// it, as for rare cases, is not a loop. Nodes without predecessors are entries as well.
 std::vector<uint32_t> LoopDepths(const std::vector<std::vector<uint32_t>>& successors);
 
 }  // namespace atunner::vgpu

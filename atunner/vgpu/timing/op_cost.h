@@ -39,37 +39,36 @@ struct OpCost {
   std::array<uint8_t, kPipes> uses{};  ///< warp instructions per pipe
   uint8_t issue = 0;                   ///< warp instructions in all; control flow uses no pipe
   uint8_t steps = 0;                   ///< dependent simple instructions on the way to the result
-  Wait wait = Wait::kNone;             ///< and what comes on top
+  Wait wait = Wait::kNone;             ///< latency in addition to the steps
 };
 
 /// An opcode that the table lacks costs one simple integer instruction.
 OpCost CostOf(const ptx::Instruction& instruction);
 
-/// Cycles until results are there, and what else makes a warp wait. A load's depends on where the
-/// bytes lie.
+/// Latencies in cycles: of results, barriers and memory levels.
 struct Latencies {
   float step = 4.5f;
   std::array<float, static_cast<size_t>(Wait::kCount)> wait{};
   /// Cycles that one warp instruction keeps its quarter of a pipe busy.
   float alu_busy = 2, special_busy = 8, tensor_busy = 7;
-  float predicate = 13;           ///< from a predicate to the branch that asks for it
-  float branch = 8;               ///< from a taken branch to what follows
-  uint32_t memory_turns = 1;      ///< in which a warp's lanes pass the load/store unit
+  float predicate = 13;           ///< from a predicate to the branch that uses it
+  float branch = 8;               ///< from a taken branch to the next instruction
+  uint32_t memory_turns = 1;      ///< cycles in which the load/store unit takes a warp's lanes
   float products_per_clk = 2048;  ///< multiply-adds of 16 bits that wgmma makes in an SM
-  float products = 66;            ///< from their end to who waits for them
-  float bulk = 50;                ///< a bulk copy takes longer than a load
-  float port_bytes_per_clk = 64;  ///< from L2 into an SM
+  float products = 66;            ///< from the end of a wgmma to the warps that wait for it
+  float bulk = 50;                ///< latency of a bulk copy beyond that of a load
+  float port_bytes_per_clk = 64;  ///< bandwidth from L2 into an SM
   float barrier = 12;
   float barrier_per_warp = 2;
   float cluster_barrier = 300;
   float cluster_barrier_per_warp = 10;
   float shared = 24;
   float remote = 200;          ///< a load from another block's shared memory
-  float remote_busy = 2;       ///< cycles that a packet of it takes
-  float arrival = 20;          ///< from an arrival at an mbarrier to who waits for it
-  float remote_arrival = 300;  ///< in another block
+  float remote_busy = 2;       ///< cycles per packet of such a load
+  float arrival = 20;          ///< from an arrival at an mbarrier to the warps that wait for it
+  float remote_arrival = 300;  ///< the same for an mbarrier of another block
   float l1 = 40;
-  float spill = 40;  ///< a register's way back from local memory
+  float spill = 40;  ///< load of a spilled register
   /// A load that misses L1, in the two runs of a Timeline: L2 hit, DRAM
   std::array<float, 2> miss{290, 680};
 };

@@ -35,7 +35,7 @@ struct Kind {
   Wait wait = Wait::kRegisterRead;
 };
 
-/// Opcodes of one unit lie together, with exceptions.
+/// The pipe and latency of a machine opcode. Opcodes of one unit are neighbours, with exceptions.
 Kind KindOf(uint16_t opcode) {
   switch (opcode) {
     case 0x005:  // cs2r
@@ -441,7 +441,7 @@ class Matching {
         const MachineRun &x = schedule_.runs[a], &y = schedule_.runs[b];
         return x.copies != y.copies ? x.copies > y.copies : x.depth > y.depth;
       });
-      // A wait's slow half, in a loop of its own, is not what its part does.
+      // The slow path of a wait, a loop of its own, does not belong to the work of its part.
       const auto covered = [&](uint32_t run) {
         return LinesOf(schedule_.runs[run], static_cast<uint32_t>(index)).size();
       };

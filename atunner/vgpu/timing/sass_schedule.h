@@ -28,7 +28,7 @@ struct ScheduledOp {
   bool single = false;   ///< one machine instruction: says how often a loop was unrolled
 };
 
-/// A machine instruction with what its time depends on.
+/// A machine instruction, and the operation on which its time depends.
 struct MachineStep {
   MachineInstruction instruction;
   uint32_t op = ScheduledOp::kNowhere;  ///< the operation that it comes from
@@ -36,7 +36,7 @@ struct MachineStep {
   Wait wait = Wait::kNone;
   uint32_t shares = 1;  ///< instructions that make one access of the operation
   bool taken = false;   ///< a branch that is practically always taken
-  bool spill = false;   ///< keeps a register in local memory, or brings it back
+  bool spill = false;   ///< stores a register to local memory for want of registers, or loads it
 };
 
 /// Machine instructions that a warp issues in a row.
@@ -44,23 +44,23 @@ struct MachineRun {
   std::vector<MachineStep> steps;
   std::array<uint32_t, kPipes> uses{};
   uint32_t spilled_words = 0;  ///< words of four bytes per lane
-  /// Executions of its part that it stands for: the assembler unrolls loops
+  /// Executions of its part that one issue of the run covers: the assembler unrolls loops
   uint32_t copies = 1;
-  uint32_t depth = 0;  ///< loops around it
+  uint32_t depth = 0;  ///< loop depth
 };
 
 struct Schedule {
-  /// A part of the PTX. Most consist of one run; where a run ends inside, of several one after the
-  /// other. Of each there may be alternatives for different numbers of executions, those of the
-  /// deepest loops and most copies first.
+  /// A part of the PTX. Most parts consist of one run; if a run ends inside a part, of several in a
+  /// row. For each run there may be alternatives that cover different numbers of executions, sorted
+  /// by copies and then by loop depth.
   struct Part {
     std::vector<std::vector<uint32_t>> runs;
-    uint32_t copies = 1;  ///< the most of any run
+    uint32_t copies = 1;  ///< the largest MachineRun::copies
   };
   std::vector<MachineRun> runs;
   std::vector<Part> parts;
   std::vector<uint32_t> part_of;  ///< per operation
-  /// Per operation: a branch that became predicates of what it jumps over
+  /// Per operation: 1 = a branch that was replaced by predicates of the instructions it jumps over
   std::vector<uint8_t> converted;
   bool empty() const { return runs.empty(); }
 };

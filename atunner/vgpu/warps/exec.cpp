@@ -199,7 +199,7 @@ bool RunSlice(BlockState& x, uint32_t& left) {
     Normalise(warp);
     if (c.pc == c.limit) warp.spins = 0;
     if (next == Next::kYield) {
-      // A diverged sibling may be what the group waits for.
+      // The group may wait for another group of its warp.
       warp.spins = kSpinLimit + 1;
       x.progress.yielded = true;
       return ran;
