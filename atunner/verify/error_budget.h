@@ -19,8 +19,8 @@
 // 2.1e-7 (largest element). Both are below the floors 2 u = 1.2e-7 and 4 u = 2.4e-7, so the bounds
 // are 4 × 1.2e-7 = 4.8e-7 and 4 × 2.4e-7 = 9.5e-7. A kernel that sums in another order errs by
 // about 1e-7 and passes. One that keeps its exponentials in bfloat16 errs by 2e-3 in nearly every
-// element: kLowPrecision. One that leaves out the last 3 columns of each row errs in 3 of 1024
-// elements by their whole value, so that the norm is √(3/1024) = 0.05: kWrongResult.
+// element: kLowPrecision. One that writes zeros into the last 3 columns of each row errs in 3 of
+// 1024 elements by their whole value, so that the norm is √(3/1024) = 0.05: kWrongResult.
 //
 // A bound per element is not enough: a kernel whose every element lies at the bound is biased or
 // computes in a lower precision. Where the budget is derived, three aggregate tests follow. Each

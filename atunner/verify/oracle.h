@@ -13,7 +13,7 @@
 //    Larger ones: the operator's plain kernel with float64 arithmetic and outputs. A user's kernel:
 //    the kernel in its default configuration, converted to float64.
 // 2. Some instances prove nothing. A mean of normal inputs is close to 0, so that zeros would pass.
-//    TestTrivialOutputs asks whether zeros, the best constant, a half-written output or a copy of
+//    TestTrivialOutputs tests whether zeros, the best constant, a half-written output or a copy of
 //    an input would be within the budget; such an instance does not count as a proof.
 // 3. Values lie in device memory XORed with a keyed stream (judge_mask in kernels/judge/judge.cu).
 //    The key stays on the host and is passed to the compare kernel alone. A candidate that searches

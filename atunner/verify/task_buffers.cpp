@@ -8,7 +8,7 @@
 namespace atunner {
 namespace {
 
-// More than 1024 threads can overshoot with one 16-byte store each.
+// As much as 1024 threads can overshoot with one 16-byte store each.
 constexpr uint64_t kGuardBytes = 16384;
 constexpr uint8_t kGuardByte = 0xa5;
 // NaN in every float type: it spreads from a workspace that is read before it is written.

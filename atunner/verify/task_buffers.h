@@ -8,10 +8,10 @@
 //
 // Before a launch ArmGuards writes 0xa5 into the zones and PoisonOutputs 0xfe into the outputs.
 // After it BrokenGuard reports the first byte that changed, e.g. "y, 4 bytes after its end" for a
-// kernel that writes y[n], and the compare kernel counts elements that still hold the poison as
-// unwritten. A zone is wider than a row of threads can overshoot with one vector store each (1024
-// threads × 16 bytes). Buffers of different `skew` differ in the low bits of every pointer, so that
-// a kernel that remembers results by pointer is caught.
+// float32 kernel that writes y[n + 1], and the compare kernel counts elements that still hold the
+// poison as unwritten. A zone is as wide as 1024 threads can overshoot with one 16-byte store
+// each. Buffers of different `skew` differ in the low bits of every
+// pointer, so that a kernel that remembers results by pointer is caught.
 #pragma once
 
 #include <functional>
