@@ -370,17 +370,24 @@ Result<bool> Verifier::RunCase(Session& session, const Case& one) {
   session.blocks = BlocksToRun(one, *plan);
   const bool in_place = std::ranges::any_of(
       spec_.args, [](const ArgSpec& arg) { return arg.role == Role::kInOut; });
-  if (session.blocks.empty() || !in_place)
-    return Examine(session, one, *buffers, *reference, *plan);
-  // Without the other blocks a sum may be unfinished, or the only element unwritten. A sample can
-  // show that the result is right, but not that it is wrong: if it fails, all blocks run.
+  return session.blocks.empty() || !in_place
+             ? Examine(session, one, *buffers, *reference, *plan)
+             : ExamineSampleFirst(session, one, *buffers, *reference, *plan);
+}
+
+/// Examine for in-out tensors with a sample of blocks. Without the other blocks a sum may be
+/// unfinished, or the only element unwritten. A sample can show that the result is right, but not
+/// that it is wrong: if it fails, all blocks run.
+Result<bool> Verifier::ExamineSampleFirst(Session& session, const Case& one,
+                                          const TaskBuffers& buffers, const Reference& reference,
+                                          const BoundPlan& plan) {
   const Verdict so_far = session.verdict;
-  ATUNNER_TRY(const bool passed, Examine(session, one, *buffers, *reference, *plan));
+  ATUNNER_TRY(const bool passed, Examine(session, one, buffers, reference, plan));
   if (passed || session.verdict.checks.back().check != "oracle") return passed;
   session.verdict = so_far;
   session.blocks.clear();
-  ATUNNER_RETURN_IF_ERROR(buffers->DrawInputs(*kernels_, one.instance));
-  return Examine(session, one, *buffers, *reference, *plan);
+  ATUNNER_RETURN_IF_ERROR(buffers.DrawInputs(*kernels_, one.instance));
+  return Examine(session, one, buffers, reference, plan);
 }
 
 /// A sample of the grid for a slow user's kernel on a virtual GPU; empty = all blocks.

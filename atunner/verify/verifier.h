@@ -120,6 +120,8 @@ class Verifier {
   /// One launch of the session's blocks and all checks of it. `buffers` hold the drawn inputs.
   Result<bool> Examine(Session& session, const Case& one, const TaskBuffers& buffers,
                        const Reference& reference, const BoundPlan& plan);
+  Result<bool> ExamineSampleFirst(Session& session, const Case& one, const TaskBuffers& buffers,
+                                  const Reference& reference, const BoundPlan& plan);
   Result<const Reference*> ReferenceOf(const TaskBuffers& buffers, const Case& one);
   Result<bool> CheckLaunch(Session& session, const Case& one, const TaskBuffers& buffers,
                            const BoundPlan& plan);

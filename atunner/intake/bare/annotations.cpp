@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <functional>
+#include <optional>
 
 #include "atunner/intake/c_type.h"
 #include "atunner/intake/value_list.h"
@@ -170,6 +171,14 @@ Status ParseAnnotation(const std::string& text, Annotations& all) {
   return Invalid("unknown annotation '" + text + "'", "", "there are " + names);
 }
 
+/// A fill without arguments.
+std::optional<Fill::Kind> PlainKind(const std::string& kind) {
+  if (kind == "normal") return Fill::Kind::kFamilies;
+  if (kind == "zeros") return Fill::Kind::kZeros;
+  if (kind == "iota") return Fill::Kind::kIota;
+  return std::nullopt;
+}
+
 /// Number `i` of the words of a fill.
 Result<double> FillNumber(const std::vector<std::string>& words, size_t i,
                           const std::string& text) {
@@ -211,10 +220,8 @@ Result<Fill> ParseFill(const std::string& text) {
   const std::vector<std::string> words = SplitOutsideBrackets(text, ' ');
   const std::string kind = words.empty() ? "" : words[0];
   Fill fill;
-  for (const auto& [name, plain] :
-       {std::pair("normal", kFamilies), std::pair("zeros", kZeros), std::pair("iota", kIota)}) {
-    if (kind != name) continue;
-    fill.kind = plain;
+  if (const auto plain = PlainKind(kind)) {
+    fill.kind = *plain;
     return fill;
   }
   if (kind == "constant") {

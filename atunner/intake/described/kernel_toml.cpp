@@ -449,6 +449,10 @@ class Reader {
     if (const toml::node* flops = root_.get("flops")) {
       ATUNNER_TRY(kernel_.spec.flops, Expression(*flops, "flops"));
     }
+    return Tolerances();
+  }
+
+  Status Tolerances() {
     ATUNNER_TRY(const toml::table* tolerance, Table(root_, "tolerance"));
     if (tolerance == nullptr) return {};
     ATUNNER_RETURN_IF_ERROR(KnownKeys(*tolerance, {"relative", "absolute", "nondeterminism"}));

@@ -134,16 +134,20 @@ class Reader {
     return value ? *value : Value(*text);
   }
 
+  /// Accepts CUDA and Kernel Tuner's names of its CUDA backends.
+  Status CheckLanguage(const json& spec) const {
+    const json& language = At(spec, "Language");
+    if (!language.is_string()) return {};
+    const auto name = language.get<std::string>();
+    const auto same = [&](const char* known) { return t1::EqualsIgnoringCase(name, known); };
+    if (same("CUDA") || same("CUPY") || same("NVCUDA")) return {};
+    return Bad("KernelSpecification.Language", "'" + name + "' is not CUDA");
+  }
+
   Status Kernel() {
     const json& spec = At(root_, "KernelSpecification");
     if (!spec.is_object()) return Bad("KernelSpecification", "missing");
-    if (const json& language = At(spec, "Language"); language.is_string()) {
-      const auto name = language.get<std::string>();
-      const auto same = [&](const char* known) { return t1::EqualsIgnoringCase(name, known); };
-      // Kernel Tuner's names of its CUDA backends.
-      if (!same("CUDA") && !same("CUPY") && !same("NVCUDA"))
-        return Bad("KernelSpecification.Language", "'" + name + "' is not CUDA");
-    }
+    ATUNNER_RETURN_IF_ERROR(CheckLanguage(spec));
     ATUNNER_TRY(const std::string name, Text(spec, "KernelName", "KernelSpecification"));
     kernel_.spec.name = name.substr(0, name.find('<'));
     ATUNNER_TRY(kernel_.source.name, Text(spec, "KernelFile", "KernelSpecification"));
