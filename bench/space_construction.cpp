@@ -36,7 +36,7 @@ void Require(ParameterSpace& space, const char* text) {
   space.constraints.push_back({Expr::MustParse(text), ""});
 }
 
-/// A stencil with temporal tiling, as the hotspot kernels of Rodinia are tuned.
+/// A stencil with temporal tiling: the space of Rodinia's hotspot kernel.
 Case Hotspot() {
   Case one{"hotspot-like", {}};
   ParameterSpace& s = one.space;
@@ -62,7 +62,7 @@ Case Hotspot() {
   return one;
 }
 
-/// CLBlast's matrix product.
+/// The space of CLBlast's matrix product.
 Case Gemm() {
   Case one{"gemm_milo-like", {}};
   ParameterSpace& s = one.space;
@@ -82,7 +82,7 @@ Case Gemm() {
   return one;
 }
 
-/// Large because of independent switches; few constraints, of few parameters each.
+/// A space that is large because its switches are independent. Each constraint has few parameters.
 Case Expdist() {
   Case one{"expdist-like", {}};
   ParameterSpace& s = one.space;
@@ -102,8 +102,8 @@ Case Expdist() {
   return one;
 }
 
-/// Record linkage of 8 × 8 records as ATF's multi-dimensional homomorphisms split it: per dimension
-/// a chain of divisors from the problem to work groups and work items.
+/// Record linkage of 8 × 8 records, as ATF's multi-dimensional homomorphisms divide it: for each
+/// dimension a chain of divisors from the problem to work groups and work items.
 Case Chains() {
   Case one{"PRL 8x8", {}};
   ParameterSpace& s = one.space;
@@ -128,7 +128,7 @@ Case Chains() {
   return one;
 }
 
-/// More than 10^12 combinations of which more than 10^9 are valid.
+/// A space with more than 10^12 combinations, more than 10^9 of them valid.
 Case Huge() {
   Case one{"huge", {}};
   ParameterSpace& s = one.space;

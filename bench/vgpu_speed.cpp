@@ -1,7 +1,7 @@
-// Speed of the virtual GPU: thread-instructions per second of one core, for kernels of five kinds,
-// with checks off, with all checks on, while counting, and while counting with a timeline for a
-// prediction (by the order of the PTX and of the machine code); of tensor instructions the
-// multiply-adds per second as well.
+// Measures the speed of the virtual GPU: thread-instructions per second of one core, for kernels of
+// five kinds. Each runs with checks off, with all checks on, with counters, and with counters and
+// the timeline of a prediction (in the order of the PTX and of the machine code). For tensor
+// instructions the multiply-adds per second are printed, too.
 //   cmake --build build/dev --target vgpu_speed && build/dev/atunner/vgpu/vgpu_speed [SECONDS PER
 //   FIGURE [KERNEL]]
 #include <cstdio>
@@ -124,8 +124,8 @@ extern "C" __global__ void k(const float* x, float* y, int n) {
      "sm_90a"},
 };
 
-/// A benchmark's module and data; the checks of global memory need memory that knows what was
-/// written to it.
+/// The module and data of a benchmark. The checks of global memory need memory that records which
+/// bytes were written.
 struct Loaded {
   Loaded(const CompiledModule& module, bool track) {
     if (track) memory.Track();
@@ -145,10 +145,11 @@ struct Loaded {
   std::vector<std::byte> params = std::vector<std::byte>(20);
 };
 
-/// Per second of one core, in G; negative after printing why not.
+/// Rates per second of one core, in units of 10^9. Negative if the run failed; the reason is
+/// printed.
 struct Rates {
   double instructions = -1;
-  double multiply_adds = -1;  ///< of tensor instructions
+  double multiply_adds = -1;  ///< by tensor instructions
 };
 
 Rates Speed(const Loaded& loaded, const Benchmark& benchmark, vgpu::ExecOptions options,
@@ -157,9 +158,7 @@ Rates Speed(const Loaded& loaded, const Benchmark& benchmark, vgpu::ExecOptions 
   options.deadline_seconds = 600;
   double instructions = 0;
   double flops = 0;
-  const auto cpu_seconds = [] {
-    return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
-  };  // others may share the core
+  const auto cpu_seconds = [] { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; };
   const double start = cpu_seconds();
   double now = start;
   while (now - start < seconds) {
