@@ -59,8 +59,8 @@ Result<std::unique_ptr<Store>> Store::Open(const Path& file,
 
 Store::~Store() { sqlite3_close(handle_); }
 
-Result<RunRecord> Store::OpenRun(const RunRecord& wanted, bool& resumed) {
-  resumed = false;
+/// Does nothing when the store has a run with the same key.
+Status Store::InsertRun(const RunRecord& wanted) {
   Statement insert(handle_,
                    "INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (key) DO NOTHING");
   insert.Text(1, wanted.id)
@@ -75,6 +75,12 @@ Result<RunRecord> Store::OpenRun(const RunRecord& wanted, bool& resumed) {
       .Text(10, wanted.summary)
       .Real(11, wanted.seconds);
   if (insert.Step() != SQLITE_DONE) return Failure("record the run");
+  return {};
+}
+
+Result<RunRecord> Store::OpenRun(const RunRecord& wanted, bool& resumed) {
+  resumed = false;
+  ATUNNER_RETURN_IF_ERROR(InsertRun(wanted));
   resumed = sqlite3_changes(handle_) == 0;
   Statement find(handle_, std::string(kRunColumns) + "WHERE key = ?");
   find.Text(1, wanted.key);

@@ -64,6 +64,7 @@ class Store {
 
  private:
   explicit Store(sqlite3* handle, Path file) : handle_(handle), file_(std::move(file)) {}
+  Status InsertRun(const RunRecord& wanted);
   std::unexpected<Error> Failure(std::string_view action) const;
 
   sqlite3* handle_;

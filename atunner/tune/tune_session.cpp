@@ -82,6 +82,13 @@ Result<TuneResult> TuneSession::Run(Store* store, const RunRecord& run, const st
                         ? search.prior_runs
                         : fmt::format("resuming: {} trials are known", result.trials.size())});
   SearchPhase search_phase(context, judges_, proposals);
+  ATUNNER_RETURN_IF_ERROR(RunPhases(context, search_phase));
+  result.seconds = log.SessionSeconds();
+  log.Emit({.kind = TuneEvent::Kind::kFinished, .text = result.stop_reason});
+  return result;
+}
+
+Status TuneSession::RunPhases(const SessionContext& context, SearchPhase& search_phase) {
   search_phase.Refill();  // the first candidates compile while the judges begin
 
   state_ = State::kBaseline;
@@ -92,6 +99,7 @@ Result<TuneResult> TuneSession::Run(Store* store, const RunRecord& run, const st
 
   state_ = State::kSearch;
   ATUNNER_RETURN_IF_ERROR(search_phase.Run());
+  TuneResult& result = context.result;
   if (request_.objectives.size() > 1) result.front = FrontOf(result.trials, request_.objectives);
 
   state_ = State::kFinals;
@@ -101,9 +109,7 @@ Result<TuneResult> TuneSession::Run(Store* store, const RunRecord& run, const st
   ATUNNER_RETURN_IF_ERROR(baselines.Compare());
 
   state_ = State::kFinished;
-  result.seconds = log.SessionSeconds();
-  log.Emit({.kind = TuneEvent::Kind::kFinished, .text = result.stop_reason});
-  return result;
+  return {};
 }
 
 }  // namespace atunner

@@ -26,6 +26,9 @@
 
 namespace atunner {
 
+class SearchPhase;
+struct SessionContext;
+
 class TuneSession {
  public:
   using Listener = TrialLog::Listener;
@@ -58,6 +61,7 @@ class TuneSession {
     std::string prior_runs;  ///< one sentence on the runs that it learns from, or ""
   };
 
+  Status RunPhases(const SessionContext& context, SearchPhase& search_phase);
   Result<Search> MakeSearch(Store* store, const RunRecord& run) const;
   Result<std::string> LearnFromPriorRuns(Store& store, const RunRecord& run,
                                          std::shared_ptr<const SpaceIndex> index,

@@ -142,45 +142,66 @@ class PolicySearch : public Strategy {
     return entry->second;
   }
 
-  PolicyFeatures FeaturesOf(uint64_t at, float leader) const {
-    const std::vector<float> point = coordinates_.Of(at);
-    const std::vector<uint16_t> positions = index().PositionsAt(at);
+  /// The results around a point.
+  struct Surroundings {
     KernelMean close{kNear};
     KernelMean wide{kFar};
     KernelMean pending{kNear};
-    double nearest = INFINITY;
-    double nearest_z = 0;
+    double nearest = INFINITY;  ///< squared distance of the nearest result
+    double nearest_z = 0;       ///< its value
+  };
+
+  Surroundings SurroundingsOf(const std::vector<float>& point) const {
+    Surroundings around;
     for (const Row& row : rows_) {
       const double squared = SquaredDistance(point, row.point);
-      close.Add(squared, row.z);
-      wide.Add(squared, row.z);
-      if (squared >= nearest) continue;
-      nearest = squared;
-      nearest_z = row.z;
+      around.close.Add(squared, row.z);
+      around.wide.Add(squared, row.z);
+      if (squared >= around.nearest) continue;
+      around.nearest = squared;
+      around.nearest_z = row.z;
     }
-    for (const auto& [other, there] : pending_) pending.Add(SquaredDistance(point, there), 0);
-    double sum = 0;
-    double worst = -INFINITY;
-    double rarest = INFINITY;
+    for (const auto& [other, there] : pending_)
+      around.pending.Add(SquaredDistance(point, there), 0);
+    return around;
+  }
+
+  /// Statistics of the values of a configuration, over its parameters.
+  struct ValueStatistics {
+    double sum = 0;            ///< of the values' mean results
+    double worst = -INFINITY;  ///< the largest of them
+    double rarest = INFINITY;  ///< how often the rarest value has a result
+  };
+
+  ValueStatistics StatisticsOf(const std::vector<uint16_t>& positions) const {
+    ValueStatistics statistics;
     for (size_t p = 0; p < positions.size(); ++p) {
       const ValueMean& value = values_[p][positions[p]];
       const double mean = value.sum / (value.count + 1.0);
-      sum += mean;
-      worst = std::max(worst, mean);
-      rarest = std::min(rarest, static_cast<double>(value.count));
+      statistics.sum += mean;
+      statistics.worst = std::max(statistics.worst, mean);
+      statistics.rarest = std::min(statistics.rarest, static_cast<double>(value.count));
     }
-    return {close.mean(),
-            close.density(),
-            wide.mean(),
-            wide.density(),
-            static_cast<float>(std::sqrt(nearest)),
-            static_cast<float>(nearest_z),
+    return statistics;
+  }
+
+  PolicyFeatures FeaturesOf(uint64_t at, float leader) const {
+    const std::vector<float> point = coordinates_.Of(at);
+    const std::vector<uint16_t> positions = index().PositionsAt(at);
+    const Surroundings around = SurroundingsOf(point);
+    const ValueStatistics values = StatisticsOf(positions);
+    return {around.close.mean(),
+            around.close.density(),
+            around.wide.mean(),
+            around.wide.density(),
+            static_cast<float>(std::sqrt(around.nearest)),
+            static_cast<float>(around.nearest_z),
             static_cast<float>(std::sqrt(SquaredDistance(point, best_))),
-            static_cast<float>(sum / std::sqrt(static_cast<double>(positions.size()))),
-            static_cast<float>(worst),
-            static_cast<float>(std::log1p(rarest)),
+            static_cast<float>(values.sum / std::sqrt(static_cast<double>(positions.size()))),
+            static_cast<float>(values.worst),
+            static_cast<float>(std::log1p(values.rarest)),
             leader,
-            pending.density(),
+            around.pending.density(),
             static_cast<float>(std::log1p(static_cast<double>(observed_.size())) / 5),
             static_cast<float>(std::log1p(static_cast<double>(since_improved_)) / 4),
             static_cast<float>(best_z_)};
