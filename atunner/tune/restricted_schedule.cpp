@@ -33,7 +33,7 @@ Result<RestrictedSchedule> RestrictedSchedule::Make(const ScheduleTemplate& inne
   ParameterSpace space = inner.space();
   for (const std::string& text : conditions) {
     ATUNNER_TRY(const Expr condition, Expr::Parse(text));
-    space.constraints.push_back({condition, "asked for by request.where"});
+    space.constraints.push_back({condition, "asked for by the request"});
   }
   const KernelSpec& spec = inner.spec();
   ATUNNER_RETURN_IF_ERROR(space.Validate(spec.dims));

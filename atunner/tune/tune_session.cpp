@@ -41,7 +41,7 @@ Result<std::string> TuneSession::LearnFromPriorRuns(Store& store, const RunRecor
     runs.push_back(std::move(prior.past));
   }
   options.prior = Prior::Make(std::move(index), runs, request_.seed);
-  return options.prior ? "learning from " + names + " (--no-transfer: from nothing)" : "";
+  return options.prior ? "learning from " + names + " (request.no_transfer: from nothing)" : "";
 }
 
 Result<TuneSession::Search> TuneSession::MakeSearch(Store* store, const RunRecord& run) const {
