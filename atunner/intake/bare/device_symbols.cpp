@@ -24,6 +24,25 @@ std::string SymbolOf(const CudaSyntax& syntax, size_t declaration, const std::st
   return symbol + std::to_string(name.size()) + name + "E";
 }
 
+/// Reads the variable whose name is at token `at`, which is moved to the "," or ";" behind it, or
+/// to a
+/// "(". `begin` is the start of the declaration.
+DeviceVariable Declarator(const CudaSyntax& syntax, size_t begin, const std::string& type,
+                          size_t& at) {
+  const auto is = [&](size_t i, std::string_view text) {
+    return i < syntax.lexed.tokens.size() && syntax.token(i).Is(text);
+  };
+  const std::string name(syntax.token(at).text);
+  DeviceVariable one{name, SymbolOf(syntax, begin, name), type,
+                     {},   is(begin, "__constant__"),     false};
+  for (++at; is(at, "["); at = MatchingClose(syntax, at) + 1)
+    one.extents.push_back({at + 1, MatchingClose(syntax, at)});
+  one.initialised = is(at, "=") || is(at, "{");
+  while (at < syntax.lexed.tokens.size() && !is(at, ",") && !is(at, ";") && !is(at, "("))
+    at = is(at, "{") ? MatchingClose(syntax, at) + 1 : at + 1;
+  return one;
+}
+
 /// Adds the variables of a declaration that begins with a memory qualifier at `begin`, e.g.
 /// __constant__ float a[3], b;
 void Declared(const CudaSyntax& syntax, size_t begin, std::vector<DeviceVariable>& out) {
@@ -42,16 +61,8 @@ void Declared(const CudaSyntax& syntax, size_t begin, std::vector<DeviceVariable
   const std::string type_text(syntax.Text({type, at}));
   std::vector<DeviceVariable> found;
   while (word(at)) {
-    const std::string name(syntax.token(at).text);
-    DeviceVariable one{name, SymbolOf(syntax, begin, name), type_text,
-                       {},   is(begin, "__constant__"),     false};
-    for (++at; is(at, "["); at = MatchingClose(syntax, at) + 1)
-      one.extents.push_back({at + 1, MatchingClose(syntax, at)});
-    one.initialised = is(at, "=") || is(at, "{");
-    while (at < syntax.lexed.tokens.size() && !is(at, ",") && !is(at, ";") && !is(at, "("))
-      at = is(at, "{") ? MatchingClose(syntax, at) + 1 : at + 1;
+    found.push_back(Declarator(syntax, begin, type_text, at));
     if (is(at, "(")) return;  // the declaration is a function
-    found.push_back(std::move(one));
     if (!is(at, ",")) break;
     ++at;
   }

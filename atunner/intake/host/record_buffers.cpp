@@ -50,6 +50,14 @@ std::string CastBefore(const CudaSyntax& syntax, size_t end) {
   return type;
 }
 
+/// The type of a member, whose declaration may use an alias; nullopt if it is not a number.
+std::optional<CType> TypeOf(const CudaSyntax& syntax, const Member& member) {
+  std::string name = member.declaration.substr(0, member.declaration.find_last_not_of(' ') + 1);
+  if (const auto alias = syntax.aliases.find(name); alias != syntax.aliases.end())
+    name = alias->second;
+  return ParseCType(name);
+}
+
 }  // namespace
 
 std::optional<Record> RecordOf(const CudaSyntax& syntax, const std::string& type) {
@@ -60,10 +68,7 @@ std::optional<Record> RecordOf(const CudaSyntax& syntax, const std::string& type
   int64_t alignment = 1;
   std::map<int64_t, int> fixed;
   for (const Member& member : layout->members) {
-    std::string name = member.declaration.substr(0, member.declaration.find_last_not_of(' ') + 1);
-    if (const auto alias = syntax.aliases.find(name); alias != syntax.aliases.end())
-      name = alias->second;
-    const auto one = ParseCType(name);
+    const auto one = TypeOf(syntax, member);
     // Nested structures, which have their own alignment and padding, are not supported.
     if (!one || one->lanes != 1 || std::ranges::count(member.access, '.') != 1) return std::nullopt;
     const auto bytes = static_cast<int64_t>(one->bytes());
