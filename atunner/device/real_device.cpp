@@ -14,7 +14,10 @@
 namespace atunner {
 namespace {
 
-struct Driver {
+// The functions of the driver API, by subject. Bind looks them up in the library; kUnavailable
+// names a missing one.
+
+struct DeviceCalls {
   cuda::Result (*init)(unsigned) = nullptr;
   cuda::Result (*version)(int*) = nullptr;
   cuda::Result (*count)(int*) = nullptr;
@@ -26,6 +29,23 @@ struct Driver {
   cuda::Result (*set_current)(cuda::Context) = nullptr;
   cuda::Result (*error_name)(cuda::Result, const char**) = nullptr;
   cuda::Result (*error_string)(cuda::Result, const char**) = nullptr;
+
+  Status Bind(const DynamicLibrary& library) {
+    ATUNNER_RETURN_IF_ERROR(library.Bind(init, "cuInit"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(version, "cuDriverGetVersion"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(count, "cuDeviceGetCount"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(get, "cuDeviceGet"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(name, "cuDeviceGetName"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(total_memory, "cuDeviceTotalMem_v2"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(attribute, "cuDeviceGetAttribute"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(retain, "cuDevicePrimaryCtxRetain"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(set_current, "cuCtxSetCurrent"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(error_name, "cuGetErrorName"));
+    return library.Bind(error_string, "cuGetErrorString");
+  }
+};
+
+struct MemoryCalls {
   cuda::Result (*alloc)(cuda::DevicePointer*, size_t) = nullptr;
   cuda::Result (*free)(cuda::DevicePointer) = nullptr;
   cuda::Result (*memory_info)(size_t*, size_t*) = nullptr;
@@ -33,16 +53,51 @@ struct Driver {
   cuda::Result (*to_host)(void*, cuda::DevicePointer, size_t) = nullptr;
   cuda::Result (*within)(cuda::DevicePointer, cuda::DevicePointer, size_t, cuda::Stream) = nullptr;
   cuda::Result (*fill)(cuda::DevicePointer, unsigned char, size_t, cuda::Stream) = nullptr;
-  cuda::EncodeTiled encode_tiled = nullptr;
-  cuda::EncodeIm2col encode_im2col = nullptr;
+  cuda::Result (*reset_persisting)() = nullptr;
+  cuda::EncodeTiled encode_tiled = nullptr;    ///< nullptr in drivers before CUDA 12
+  cuda::EncodeIm2col encode_im2col = nullptr;  ///< nullptr in drivers before CUDA 12
   TextureDriver textures;
+
+  Status Bind(const DynamicLibrary& library) {
+    ATUNNER_RETURN_IF_ERROR(library.Bind(alloc, "cuMemAlloc_v2"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(free, "cuMemFree_v2"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(memory_info, "cuMemGetInfo_v2"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(to_device, "cuMemcpyHtoD_v2"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(to_host, "cuMemcpyDtoH_v2"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(within, "cuMemcpyDtoDAsync_v2"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(fill, "cuMemsetD8Async"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(reset_persisting, "cuCtxResetPersistingL2Cache"));
+    (void)library.Bind(encode_tiled, "cuTensorMapEncodeTiled");
+    (void)library.Bind(encode_im2col, "cuTensorMapEncodeIm2col");
+    textures.Bind(library);
+    return {};
+  }
+};
+
+struct ModuleCalls {
   cuda::Result (*load)(cuda::Module*, const void*) = nullptr;
   cuda::Result (*unload)(cuda::Module) = nullptr;
   cuda::Result (*function)(cuda::Function*, cuda::Module, const char*) = nullptr;
   cuda::Result (*global)(cuda::DevicePointer*, size_t*, cuda::Module, const char*) = nullptr;
   cuda::Result (*set_function)(cuda::Function, int, int) = nullptr;
+  /// nullptr in drivers before CUDA 12.4
   cuda::Result (*parameter)(cuda::Function, size_t, size_t*, size_t*) = nullptr;
   cuda::Result (*launch)(const cuda::LaunchConfig*, cuda::Function, void**, void**) = nullptr;
+  cuda::Result (*occupancy)(int*, cuda::Function, int, size_t) = nullptr;
+
+  Status Bind(const DynamicLibrary& library) {
+    ATUNNER_RETURN_IF_ERROR(library.Bind(load, "cuModuleLoadData"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(unload, "cuModuleUnload"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(function, "cuModuleGetFunction"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(global, "cuModuleGetGlobal_v2"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(set_function, "cuFuncSetAttribute"));
+    (void)library.Bind(parameter, "cuFuncGetParamInfo");
+    ATUNNER_RETURN_IF_ERROR(library.Bind(launch, "cuLaunchKernelEx"));
+    return library.Bind(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  }
+};
+
+struct StreamCalls {
   cuda::Result (*stream_create)(cuda::Stream*, unsigned) = nullptr;
   cuda::Result (*stream_wait)(cuda::Stream) = nullptr;
   cuda::Result (*event_create)(cuda::Event*, unsigned) = nullptr;
@@ -50,9 +105,25 @@ struct Driver {
   cuda::Result (*event_record)(cuda::Event, cuda::Stream) = nullptr;
   cuda::Result (*event_wait)(cuda::Event) = nullptr;
   cuda::Result (*event_elapsed)(float*, cuda::Event, cuda::Event) = nullptr;
-  cuda::Result (*reset_persisting)() = nullptr;
-  cuda::Result (*occupancy)(int*, cuda::Function, int, size_t) = nullptr;
 
+  Status Bind(const DynamicLibrary& library) {
+    ATUNNER_RETURN_IF_ERROR(library.Bind(stream_create, "cuStreamCreate"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(stream_wait, "cuStreamSynchronize"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(event_create, "cuEventCreate"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(event_destroy, "cuEventDestroy_v2"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(event_record, "cuEventRecord"));
+    ATUNNER_RETURN_IF_ERROR(library.Bind(event_wait, "cuEventSynchronize"));
+    return library.Bind(event_elapsed, "cuEventElapsedTime");
+  }
+};
+
+struct Driver : DeviceCalls, MemoryCalls, ModuleCalls, StreamCalls {
+  Status Bind(const DynamicLibrary& library) {
+    ATUNNER_RETURN_IF_ERROR(DeviceCalls::Bind(library));
+    ATUNNER_RETURN_IF_ERROR(MemoryCalls::Bind(library));
+    ATUNNER_RETURN_IF_ERROR(ModuleCalls::Bind(library));
+    return StreamCalls::Bind(library);
+  }
   std::string Text(cuda::Result code) const {
     const char* short_name = nullptr;
     const char* text = nullptr;
@@ -70,50 +141,13 @@ Result<Driver> OpenDriver() {
                 "there is no NVIDIA driver on this machine (libcuda.so.1 was not found)", "",
                 "install the driver, or name a GPU with request.target to get predictions");
   }
-  Driver d;
-  const DynamicLibrary& l = *library;
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.init, "cuInit"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.version, "cuDriverGetVersion"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.count, "cuDeviceGetCount"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.get, "cuDeviceGet"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.name, "cuDeviceGetName"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.total_memory, "cuDeviceTotalMem_v2"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.attribute, "cuDeviceGetAttribute"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.retain, "cuDevicePrimaryCtxRetain"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.set_current, "cuCtxSetCurrent"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.error_name, "cuGetErrorName"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.error_string, "cuGetErrorString"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.alloc, "cuMemAlloc_v2"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.free, "cuMemFree_v2"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.memory_info, "cuMemGetInfo_v2"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.to_device, "cuMemcpyHtoD_v2"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.to_host, "cuMemcpyDtoH_v2"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.within, "cuMemcpyDtoDAsync_v2"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.fill, "cuMemsetD8Async"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.load, "cuModuleLoadData"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.unload, "cuModuleUnload"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.function, "cuModuleGetFunction"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.global, "cuModuleGetGlobal_v2"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.set_function, "cuFuncSetAttribute"));
-  (void)l.Bind(d.parameter, "cuFuncGetParamInfo");  // drivers before CUDA 12.4 have none
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.launch, "cuLaunchKernelEx"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.stream_create, "cuStreamCreate"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.stream_wait, "cuStreamSynchronize"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.event_create, "cuEventCreate"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.event_destroy, "cuEventDestroy_v2"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.event_record, "cuEventRecord"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.event_wait, "cuEventSynchronize"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.event_elapsed, "cuEventElapsedTime"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.reset_persisting, "cuCtxResetPersistingL2Cache"));
-  (void)l.Bind(d.encode_tiled, "cuTensorMapEncodeTiled");  // drivers before CUDA 12 have none
-  (void)l.Bind(d.encode_im2col, "cuTensorMapEncodeIm2col");
-  d.textures.Bind(l);
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
-  if (const cuda::Result code = d.init(0); code != cuda::kSuccess) {
-    return Fail(ErrorCode::kUnavailable, "the NVIDIA driver does not start: " + d.Text(code),
-                l.path());
+  Driver driver;
+  ATUNNER_RETURN_IF_ERROR(driver.Bind(*library));
+  if (const cuda::Result code = driver.init(0); code != cuda::kSuccess) {
+    return Fail(ErrorCode::kUnavailable, "the NVIDIA driver does not start: " + driver.Text(code),
+                library->path());
   }
-  return d;
+  return driver;
 }
 
 const Result<Driver>& SharedDriver() {
@@ -371,10 +405,10 @@ class RealDevice : public TimedDevice {
   Result<double> EnergyJoules() override {
     const auto joules = nvml_ ? nvml_->EnergyJoules() : std::nullopt;
     if (joules) return *joules;
-    return Fail(
-        ErrorCode::kUnsupported, "this GPU counts no energy (NVML's total energy counter)",
-        info_.name,
-        "leave energy out of request.objective; GPUs from Volta on count it where the driver lets them");
+    return Fail(ErrorCode::kUnsupported, "this GPU counts no energy (NVML's total energy counter)",
+                info_.name,
+                "leave energy out of request.objective; GPUs from Volta on count it where the "
+                "driver lets them");
   }
   std::string DriverVersion() const override {
     int version = 0;

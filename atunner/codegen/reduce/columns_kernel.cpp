@@ -90,6 +90,25 @@ std::string Accumulators::Results(NodeId id) const {
   return text;
 }
 
+std::vector<ColumnsPartial> PartialsOf(const ReductionProgram& program, bool ring) {
+  std::vector<ColumnsPartial> partials;
+  size_t all = 0;  // bytes of the structure of all
+  for (size_t id = 0; id < program.passes.size(); ++id) {
+    const auto node = static_cast<NodeId>(id);
+    if (program.passes[id] < 0 || program.beside.contains(node)) continue;
+    const DType dtype = program.graph.node(node).type.dtype;
+    const std::string type = graph::CudaArithmetic(dtype, false);
+    const size_t bytes = IsFloat(dtype) && SizeOf(dtype) < 4 ? 4 : SizeOf(dtype);
+    const bool moments = !program.BesideOf(node).empty();
+    ColumnsPartial partial{node, program.ValueName(node) + "parts",
+                           moments ? "Moments<" + type + ">" : type, moments ? 3 * bytes : bytes};
+    all += CeilDiv(partial.bytes, 8) * 8;
+    partials.push_back(std::move(partial));
+  }
+  if (ring) return {{-1, "published", "Published<Partial>", 2 * all}};
+  return partials;
+}
+
 ColumnsKernel::ColumnsKernel(const ReductionProgram& program, const KernelSpec& spec,
                              const ColumnsSchedule& schedule)
     : program_(program),

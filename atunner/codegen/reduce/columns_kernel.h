@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "atunner/codegen/reduce/columns_text.h"
+#include "atunner/codegen/reduce/columns_schedule.h"
 #include "atunner/cuda_text/element_text.h"
+#include "atunner/model/kernel/kernel_spec.h"
 
 namespace atunner {
 
