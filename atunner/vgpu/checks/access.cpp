@@ -44,11 +44,11 @@ std::byte* FindGlobal(BlockState& x, const Op& op, int lane, uint64_t address, u
   return reinterpret_cast<std::byte*>(address);
 }
 
-const Range* RangeOf(const BlockState& x, uint64_t address) {
-  const auto at = std::ranges::find_if(x.allocations.ranges, [&](const Range& range) {
+const Range* RangeOf(const AllocationCache& allocations, uint64_t address) {
+  const auto at = std::ranges::find_if(allocations.ranges, [&](const Range& range) {
     return address >= range.base && address < range.end;
   });
-  return at == x.allocations.ranges.end() ? nullptr : &*at;
+  return at == allocations.ranges.end() ? nullptr : &*at;
 }
 
 BlockState* SharedOwner(BlockState& x, const Op& op, int lane, uint64_t& address) {

@@ -89,12 +89,12 @@ inline void NoteReader(BlockState& x, uint64_t word, uint16_t thread, uint32_t l
   if (others && quiet) x.shadow.only_read_in[word] = x.shadow.epoch;
 }
 /// Notes that a word of shared memory gets a defined value.
-inline void MarkWordDefined(BlockState& owner, uint64_t word) {
-  if (!owner.shadow.undefined_bytes.empty())
-    std::memset(owner.shadow.undefined_bytes.data() + 4 * word, 0, 4);
+inline void MarkWordDefined(RaceShadow& shadow, uint64_t word) {
+  if (!shadow.undefined_bytes.empty()) std::memset(shadow.undefined_bytes.data() + 4 * word, 0, 4);
 }
-/// True if no synchronisation orders the latest write of a word before the current thread.
-bool WriteUnordered(const BlockState& x, const SharedShadow& s, uint16_t thread);
+/// True if no synchronisation orders the latest write of a word before a thread of the warp, in
+/// `epoch` of the block.
+bool WriteUnordered(const Warp& warp, uint32_t epoch, const SharedShadow& s, uint16_t thread);
 /// True if any byte of the word at a shared address was written.
 bool Initialised(BlockState& x, uint64_t address);
 
@@ -125,9 +125,10 @@ void NoteGlobalWrite(BlockState& x, const Op& op, int lane, uint64_t address, ui
                      const std::byte* value = nullptr, bool atomic = false);
 /// `at` points into LocalMemory::bytes.
 void CheckLocalRead(BlockState& x, const Op& op, int lane, const std::byte* at, uint32_t bytes);
-void MarkLocal(BlockState& x, const std::byte* at, uint64_t bytes, bool defined = true);
+/// Marks bytes of local memory as written, or as undefined.
+void MarkLocal(LocalMemory& local, const std::byte* at, uint64_t bytes, bool defined = true);
 /// The cached allocation around an address that GlobalPointer found.
-const Range* RangeOf(const BlockState& x, uint64_t address);
+const Range* RangeOf(const AllocationCache& allocations, uint64_t address);
 /// Release fence of device scope: the block's accesses so far happen before those of threads that
 /// acquire later.
 void DeviceFence(BlockState& x);

@@ -79,17 +79,18 @@ bool SameStatement(const BlockState& x, const Op& op, const SharedShadow& s) {
          s.write_line == LineOf(x, op);
 }
 
-bool SameWarpOrdered(const BlockState& x, uint16_t other, uint32_t other_sync) {
-  return other < kProductAccessor && other / kLanes == x.warp->index &&
-         other_sync != x.warp->sync_epoch;
+/// True if a warp-level synchronisation orders the access of thread `other` before the warp.
+bool SameWarpOrdered(const Warp& warp, uint16_t other, uint32_t other_sync) {
+  return other < kProductAccessor && other / kLanes == warp.index && other_sync != warp.sync_epoch;
 }
 
-/// True if the latest read of a word is not ordered before a write by the current thread.
-bool ReadUnordered(const BlockState& x, const SharedShadow& s, uint16_t thread) {
-  if (s.read_epoch != x.shadow.epoch || s.reader == thread) return false;
+/// True if the latest read of a word is not ordered before a write by a thread of the warp, in
+/// `epoch` of the block.
+bool ReadUnordered(const Warp& warp, uint32_t epoch, const SharedShadow& s, uint16_t thread) {
+  if (s.read_epoch != epoch || s.reader == thread) return false;
   if (s.reader >= kProductAccessor && s.reader < kBulkAccessor)
-    return x.warp->index / kGroupWarps != static_cast<uint32_t>(s.reader - kProductAccessor);
-  return !SameWarpOrdered(x, s.reader, s.read_sync);
+    return warp.index / kGroupWarps != static_cast<uint32_t>(s.reader - kProductAccessor);
+  return !SameWarpOrdered(warp, s.reader, s.read_sync);
 }
 
 std::string WrittenBy(const SharedShadow& s) {
@@ -169,10 +170,10 @@ static bool CopiesStack(BlockState& x, const Op& op) {
          Cached(x, op, sizeof(Op) - 2, [&] { return MayReadUnwritten(*x.kernel, op); });
 }
 
-bool WriteUnordered(const BlockState& x, const SharedShadow& s, uint16_t thread) {
-  if (s.writer == kBulkAccessor) return x.warp->seen_epoch < s.write_epoch;
-  return s.write_epoch == x.shadow.epoch && s.writer != thread &&
-         !SameWarpOrdered(x, s.writer, s.write_sync);
+bool WriteUnordered(const Warp& warp, uint32_t epoch, const SharedShadow& s, uint16_t thread) {
+  if (s.writer == kBulkAccessor) return warp.seen_epoch < s.write_epoch;
+  return s.write_epoch == epoch && s.writer != thread &&
+         !SameWarpOrdered(warp, s.writer, s.write_sync);
 }
 
 bool Initialised(BlockState& x, uint64_t address) {
@@ -219,7 +220,7 @@ void ShadowRead(BlockState& x, const Op& op, int lane, uint64_t address, uint64_
       continue;
     }
     if ((s.in_flight & kRemoteAccess) != 0 && !CheckAgainstRemote(x, op, lane, word, false)) return;
-    if (WriteUnordered(x, s, thread)) {
+    if (WriteUnordered(*x.warp, x.shadow.epoch, s, thread)) {
       const bool bulk = s.writer == kBulkAccessor;
       return Report(x, op, bulk ? Hazard::Kind::kAsyncCopyInFlight : Hazard::Kind::kRace, lane,
                     "reads shared address " + Hex(address) + ", " + WrittenBy(s),
@@ -238,7 +239,7 @@ void ShadowWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint64
     const uint8_t written = BytesOfWord(word, address, bytes);
     s.initialised |= written;
     owner.shadow.only_read_in[word] = 0;
-    MarkWordDefined(owner, word);
+    MarkWordDefined(owner.shadow, word);
     const bool judged = !atomic && !op.relaxed && !same_value;
     if (&owner != &x) {
       if (judged && !CheckRemoteAccess(x, owner, op, lane, word, true)) return;
@@ -256,7 +257,7 @@ void ShadowWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint64
     // The bytes of a word may belong to different threads: only whole words can race.
     const bool whole = written == 0xf;
     if (!atomic && !op.relaxed && whole && !same_value) {
-      if (!WriteUnordered(x, s, thread)) {
+      if (!WriteUnordered(*x.warp, x.shadow.epoch, s, thread)) {
         if (s.write_epoch != x.shadow.epoch) s.in_flight &= static_cast<uint8_t>(~kContested);
       } else if (SameStatement(x, op, s)) {
         s.in_flight |= kContested;
@@ -265,7 +266,7 @@ void ShadowWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint64
                       "writes shared address " + Hex(address) + ", " + WrittenBy(s),
                       Race(x, op, address, s, true));
       }
-      if (ReadUnordered(x, s, thread)) {
+      if (ReadUnordered(*x.warp, x.shadow.epoch, s, thread)) {
         return Report(x, op, Hazard::Kind::kRace, lane,
                       "writes shared address " + Hex(address) + ", " + Other(s, false),
                       Race(x, op, address, s, false));
@@ -291,9 +292,9 @@ void CheckLocalRead(BlockState& x, const Op& op, int lane, const std::byte* at, 
          {Space::kLocal, address, {}});
 }
 
-void MarkLocal(BlockState& x, const std::byte* at, uint64_t bytes, bool defined) {
-  if (x.checks.memory && bytes != 0)
-    std::memset(x.local.defined.data() + (at - x.local.bytes.data()), defined, bytes);
+void MarkLocal(LocalMemory& local, const std::byte* at, uint64_t bytes, bool defined) {
+  if (!local.defined.empty() && bytes != 0)
+    std::memset(local.defined.data() + (at - local.bytes.data()), defined, bytes);
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -97,9 +97,8 @@ void PropagateToCluster(const BlockState& x) {
   }
 }
 
-bool HappenedBefore(const BlockState& x, const BlockState& other, uint32_t epoch) {
-  return other.cluster.rank < x.cluster.happens_before.size() &&
-         x.cluster.happens_before[other.cluster.rank] >= epoch;
+bool HappenedBefore(const ClusterState& cluster, uint32_t rank, uint32_t epoch) {
+  return rank < cluster.happens_before.size() && cluster.happens_before[rank] >= epoch;
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -47,7 +47,8 @@ void CheckLastRemoteAccess(BlockState& x);
 void PropagateClock(const BlockState& from, BlockState& to);
 /// A release/acquire edge to all blocks of the cluster: by a fence, an atomic or a volatile store.
 void PropagateToCluster(const BlockState& x);
-/// True if the accesses of the other block in `epoch` happen before the current ones of `x`.
-bool HappenedBefore(const BlockState& x, const BlockState& other, uint32_t epoch);
+/// True if the accesses of the block of this rank in `epoch` happen before the current ones of the
+/// block with this state.
+bool HappenedBefore(const ClusterState& cluster, uint32_t rank, uint32_t epoch);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -193,7 +193,7 @@ bool ReadDenseQuietly(BlockState& x, const Op& op, uint64_t first, uint32_t byte
 }
 
 void NoteGlobalRead(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes) {
-  const Range* range = RangeOf(x, address);
+  const Range* range = RangeOf(x.allocations, address);
   if (!x.checks.track_stores || range == nullptr || range->shadow == nullptr || bytes == 0) return;
   const uint8_t* defined = range->shadow->defined + (address - range->base);
   if (x.checks.any && !range->shadow->complete && std::memchr(defined, 1, bytes) == nullptr)
@@ -202,7 +202,7 @@ void NoteGlobalRead(BlockState& x, const Op& op, int lane, uint64_t address, uin
 
 void NoteGlobalCopy(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes) {
   NoteGlobalRead(x, op, lane, address, bytes);
-  const Range* range = RangeOf(x, address);
+  const Range* range = RangeOf(x.allocations, address);
   if (!x.checks.global_races || range == nullptr || range->shadow == nullptr) return;
   const GlobalShadow& shadow = *range->shadow;
   uint64_t addresses[kLanes];

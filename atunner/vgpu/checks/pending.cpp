@@ -60,9 +60,10 @@ bool StillRead(const AsyncIssuer& by, const SharedShadow& s) {
 
 /// True if the latest reads of a word are by its own block and do not happen before the other
 /// block.
-bool ReadWithoutWord(const BlockState& owner, const BlockState& other, const SharedShadow& s) {
+bool ReadUnorderedRemotely(const BlockState& owner, const BlockState& other,
+                           const SharedShadow& s) {
   return s.reader != kNoAccessor && s.read_epoch != 0 &&
-         !HappenedBefore(other, owner, s.read_epoch);
+         !HappenedBefore(other.cluster, owner.cluster.rank, s.read_epoch);
 }
 
 void MarkReads(BlockState& x, const AsyncReads& reads, InFlight flag) {
@@ -225,7 +226,8 @@ bool AsyncWrite(BlockState& owner, BlockState& issuer_block, const Op& op, int l
                                ? ", where nobody waited for the last copy"
                            : &owner == &issuer_block && StillRead(by, s)
                                ? ", which others read with no synchronisation between"
-                           : &owner != &issuer_block && ReadWithoutWord(owner, issuer_block, s)
+                           : &owner != &issuer_block &&
+                                   ReadUnorderedRemotely(owner, issuer_block, s)
                                ? " of another block, which read it and gave no word of that"
                                : nullptr;
     if (conflict != nullptr) {
@@ -235,7 +237,7 @@ bool AsyncWrite(BlockState& owner, BlockState& issuer_block, const Op& op, int l
     }
     s.initialised = 0xf;
     owner.shadow.only_read_in[word] = 0;
-    MarkWordDefined(owner, word);
+    MarkWordDefined(owner.shadow, word);
     s.in_flight = static_cast<uint8_t>(s.in_flight | kBulkCopy);
   }
   owner.async.landings.push_back({barrier, false, first, words, LineOf(issuer_block, op)});

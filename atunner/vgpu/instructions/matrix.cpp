@@ -37,7 +37,8 @@ bool MatrixRow(BlockState& x, const Op& op, int lane, const uint32_t*& row) {
       ReportUnwritten(x, op, lane,
                       "matrix load reads shared memory before anything was written there");
     const bool own_warp = s.writer < kProductAccessor && s.writer / kLanes == x.warp->index;
-    if (!own_warp && WriteUnordered(x, s, static_cast<uint16_t>(x.ThreadOf(lane)))) {
+    if (!own_warp &&
+        WriteUnordered(*x.warp, x.shadow.epoch, s, static_cast<uint16_t>(x.ThreadOf(lane)))) {
       const bool bulk = s.writer == kBulkAccessor;
       Report(x, op, bulk ? Hazard::Kind::kAsyncCopyInFlight : Hazard::Kind::kRace, lane,
              "matrix load reads what " +

@@ -155,7 +155,7 @@ struct CountedLanes {
 void CheckOneRead(BlockState& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
   uint64_t addresses[kLanes];
   addresses[lane] = address;
-  if (const Range* range = RangeOf(x, address))
+  if (const Range* range = RangeOf(x.allocations, address))
     CheckGlobalRead(x, op, 1u << lane, addresses, bytes, *range, Layout::kApart);
 }
 
@@ -270,10 +270,10 @@ void StoreLanes(BlockState& x, const Op& op, uint32_t mask, uint32_t bytes) {
       CheckExchangedWrite(x, op, mask, l, address, same_value);
     }
     if (space == Space::kGlobal && x.checks.track_stores) {
-      if (const Range* range = RangeOf(x, address))
+      if (const Range* range = RangeOf(x.allocations, address))
         CheckGlobalWrite(x, op, l, address, bytes, *range, value, false);
     }
-    if (space == Space::kLocal) MarkLocal(x, to, bytes);
+    if (space == Space::kLocal) MarkLocal(x.local, to, bytes);
     counted.Add(l, address, space);
     IsPublished(op) ? CopyWhole(to, value, bytes) : void(std::memcpy(to, value, bytes));
   }
@@ -393,7 +393,7 @@ void Store(BlockState& x, const Op& op, uint32_t mask) {
       return StoreLanes(x, op, mask, bytes);
   } else {
     if (w.space == Space::kLocal && x.checks.memory)
-      ForLanes(mask, [&](int l) { MarkLocal(x, w.HostBytes(w.own[l]), bytes); });
+      ForLanes(mask, [&](int l) { MarkLocal(x.local, w.HostBytes(w.own[l]), bytes); });
     WriteWarp(x, op, mask, w);
   }
   if (x.counting.enabled) CountWarp(x, w, mask, bytes, true);

@@ -27,7 +27,7 @@ void Result(BlockState& x, const Op& op, int lane, T value) {
   if (site.results.empty()) return;
   std::byte* at = FrameByte(x, op.dst, lane, site.results[0].offset);
   std::memcpy(at, &value, std::min<size_t>(sizeof value, site.results[0].bytes));
-  MarkLocal(x, at, site.results[0].bytes);
+  MarkLocal(x.local, at, site.results[0].bytes);
 }
 
 /// Host pointer of `bytes` at a generic address, or nullptr after reporting.

@@ -89,7 +89,7 @@ bool Enter(BlockState& x, const Op& op, const CallSite& site, int target, int la
   const uint32_t frame = caller_frame + caller.frame_bytes;
   if (uint64_t{frame} + callee.frame_bytes > kernel.local_bytes - kernel.alloca_bytes)
     return ReportOverflow(x, op, lane);
-  MarkLocal(x, LocalByte(x, lane, frame), callee.frame_bytes, false);
+  MarkLocal(x.local, LocalByte(x, lane, frame), callee.frame_bytes, false);
   for (size_t i = 0; i < site.arguments.size(); ++i) {
     const FramePart& from = site.arguments[i];
     const FramePart& to = callee.parameters[i];
@@ -128,7 +128,7 @@ void Alloca(BlockState& x, const Op& op, uint32_t mask) {
     if (all > x.kernel->alloca_bytes) return void(ReportOverflow(x, op, l));
     claimed = static_cast<uint32_t>(all);
     const uint32_t at = x.kernel->local_bytes - claimed;
-    MarkLocal(x, LocalByte(x, l, at), bytes, false);
+    MarkLocal(x.local, LocalByte(x, l, at), bytes, false);
     WriteWord(x, op.dst, wide, l, at);
   }
 }
