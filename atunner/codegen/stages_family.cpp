@@ -1,8 +1,8 @@
-// Stages: graphs that none of the other families computes at once, one part after the other: losses
-// of rows and their totals, norms over all that every element needs, products behind products. Each
-// part is a graph of its own, which another family schedules and which is tuned as a task of its
-// own; the whole chooses among what its parts found. Where it is asked for a configuration itself,
-// that is one of the part that should take longest, the others begin as they would.
+// Stages: graphs that no other family computes at once are partitioned into subgraphs, which run
+// one after the other: losses of rows and their totals, norms over all elements that every element
+// needs, products behind products. Each subgraph is scheduled by another family and tuned as a task
+// of its own; the whole chooses among the results. A configuration of the whole is one of the
+// subgraph that should take longest; the others use their defaults.
 #include <algorithm>
 
 #include "atunner/codegen/template/bound_template.h"
@@ -82,7 +82,7 @@ class StagesTemplate : public BoundTemplate, public PartitionedSchedule {
   StagesTemplate(const KernelSpec& spec, const DeviceProfile& profile, std::vector<PartTask> stages)
       : BoundTemplate(spec, profile), stages_(std::move(stages)) {}
 
-  /// Equal stages are one part, and the one with most work is what the space is of.
+  /// Equal stages are one part. The space is that of the part with most work.
   Status BindParts() {
     double longest = -1;
     for (const PartTask& stage : stages_) {

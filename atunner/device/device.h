@@ -60,7 +60,7 @@ struct Hazard {
   std::optional<Site> other;  ///< virtual GPU: the earlier access of a race
   std::string space;          ///< "global", "shared", "local"; "" when no address is at fault
   uint64_t address = 0;
-  std::string allocation;  ///< where a global address lies: name, size, offset
+  std::string allocation;  ///< of a global address: name, size, offset
   uint64_t count = 1;      ///< times at this place, LaunchOptions::keep_going
 };
 std::string_view Name(Hazard::Kind kind);
@@ -84,7 +84,7 @@ struct LaunchOutcome {
   std::string message;
   std::vector<Hazard> hazards;
   uint64_t blocks_executed = 0;  ///< all of the grid unless `LaunchOptions::blocks` selected some
-  std::string printed;           ///< virtual GPU: what the kernel's printf wrote, bounded
+  std::string printed;           ///< virtual GPU: output of the kernel's printf, bounded
 
   bool completed() const { return kind == Kind::kCompleted && hazards.empty(); }
 };

@@ -147,7 +147,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) cal_remote_busy(int rounds,
   for (int r = 0; r < rounds; ++r) {
     unsigned v[16];
 #pragma unroll
-    // what does not change is loaded once
+    // values that do not change are loaded once
     for (int i = 0; i < 16; ++i)
       asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(v[i]) : "r"(at + (i + r) % 16 * 128));
 #pragma unroll

@@ -1,6 +1,6 @@
-// Gradients of attention on Hopper, in three steps: the forward pass for what gradients need of
-// each query, a kernel whose blocks own keys (dk, dv), and one whose blocks own queries (dq). No
-// step adds up in memory.
+// Attention backward on Hopper, in three kernels: statistics of each query, a kernel whose blocks
+// own keys (dk, dv), and one whose blocks own queries (dq);
+// kernels/families/attention/attention_backward.cu explains them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class AttentionBackward : public BoundTemplate {
     };
     AddShared(StreamBytes(std::to_string(OwnKeys()), "k_tile", kLeast));
     AddShared(StreamBytes(std::to_string(kOwnQueries), "q_tile", kLeast));
-    // Sums, two products and their rounded values of a thread, and what addresses take: with a few
+    // Registers for sums, two products and their rounded values of a thread, and addresses: with
     // more, products wait for each other.
     Add(fmt::format("{} + k_tile + k_tile // 4 + 24 <= 224", form_.Columns() / (roles() ? 2 : 1)),
         "registers of a thread of blocks of keys");

@@ -75,7 +75,8 @@ class AttentionTemplate : public BoundTemplate {
     return profile_.shared_per_sm /
            (Evaluate(shared_, configuration) + profile_.shared_reserved_per_block);
   }
-  /// Blocks that run one after another on the busiest SM, times what one of them computes.
+  /// Seconds of the busiest SM: the number of its blocks, one after another, times the time of one
+  /// block.
   double BlockSeconds(int64_t tile_q, int64_t resident, double rate_per_sm) const {
     const double blocks = Real(CeilDiv(form_.queries, tile_q) * form_.heads);
     const double waves = std::ceil(blocks / Real(profile_.sms * resident)) * Real(resident);
@@ -166,10 +167,10 @@ class WgmmaAttention : public AttentionTemplate {
         {"order", Integers({0, 1}),
          "one block per tile of queries; or one per SM, with tile after tile"},
     };
-    // Output, scores and weights of a thread, and what addresses and the softmax take; against what
-    // the thread that loads leaves (kernels/families/attention/attention_wgmma.cu).
+    // Registers for output, scores, weights, addresses and the softmax of a thread, against those
+    // that the loading warpgroup leaves (kernels/families/attention/attention_wgmma.cu).
     const std::string added = form_.given >= 2 ? "tile_k // 2"
-                                               : "tile_k // 4";  // and what is read of a mask
+                                               : "tile_k // 4";  // with the elements of a mask
     Add(fmt::format("{} + tile_k // 2 + {} + 24 <= (tile_q == 192 ? 160 : 232)",
                     form_.Columns() / 2, added),
         "registers of a thread");
@@ -219,9 +220,9 @@ class WgmmaAttention : public AttentionTemplate {
                              const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const int64_t groups = at["tile_q"] / 64, tile_k = at["tile_k"];
-    // Per score: its share of both products; and an exponential, of which an SM takes sixteen in
-    // the time of 4096 FLOP, with what a mask adds. Groups hide one behind the other, but for what
-    // a barrier per tile costs.
+    // Per score: its part of both products, and an exponential (an SM computes sixteen in the time
+    // of 4096 FLOP) with the addition of a mask. Warpgroups hide one behind the other, except for a
+    // barrier per tile.
     const CostConstants& costs = CostsOf(profile);
     const double products = 4.0 * Real(form_.Columns());
     const double weights = form_.given >= 2 ? costs.attention_mask_flops
@@ -242,8 +243,8 @@ class WgmmaAttention : public AttentionTemplate {
  private:
   static constexpr int64_t kPanelUnits = 8, kStages = 2;
 
-  /// Tiles of keys that the busiest SM sees, and what the beginning and the end of a tile of
-  /// queries cost in such tiles.
+  /// Tiles of keys that the busiest SM computes, including the cost of the beginning and the end of
+  /// a tile of queries, in such tiles.
   double BusiestSm(const Configuration& configuration) const {
     const Chosen at = chosen(configuration);
     const int64_t tile_q = at["tile_q"], tile_k = at["tile_k"];

@@ -68,9 +68,9 @@ class PagedAttention : public BoundTemplate {
                              const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const double bytes = 4.0 * Real(sequences_ * key_heads_ * keys() * dim_);
-    // As many blocks as an SM holds are best: with fewer, memory waits for warps. What a part costs
-    // its sequence only shows where there are few of them, and so does what an L2 full of written
-    // lines takes to make room.
+    // As many blocks as an SM can hold are best: with fewer, memory waits for warps. The cost of
+    // joining parts only shows where there are few sequences, and so does the cost of evicting
+    // dirty lines from L2.
     const double busy = Real(at["shares"] * at["warps"]);
     const CostConstants& costs = CostsOf(profile);
     const bool fits = bytes < costs.paged_l2_sizes * Real(profile.l2_bytes);

@@ -1,5 +1,5 @@
-// Gradients by the filter of convolutions whose channels do not mix: no products for tensor cores,
-// but sums of strips (kernels/families/conv/conv_depthwise_wgrad.cu).
+// Depthwise wgrad: gradients by the filter of convolutions whose channels do not mix. They are sums
+// over strips and no products for tensor cores (kernels/families/conv/conv_depthwise_wgrad.cu).
 #include <fmt/format.h>
 
 #include <cmath>

@@ -20,11 +20,11 @@ using graph::ConvAxis;
 /// Channels times filters of a group: below that, tensor cores multiply little but zeros.
 constexpr int64_t kLeastProducts = 16;
 constexpr int64_t kArrangeThreads = 256;
-/// Products of a size that is checked: the virtual GPU executes it too, and whoever tunes waits for
-/// that.
+/// Largest number of products of a size that is checked: the virtual GPU executes it too, which
+/// takes time.
 constexpr int64_t kMostChecked = 1'000'000'000;
 constexpr int64_t kSoonChecked = 20'000'000;
-/// Channels that groups are put together for: what a buffer is deep.
+/// Channels up to which small groups are merged: the depth of a buffer.
 constexpr int64_t kTogether = 64;
 /// Blocks that look for the largest elements (conv_scale.cuh), and that arrange again what did not
 /// fit.
@@ -50,7 +50,7 @@ KernelSpec WithChannelsLast(const KernelSpec& spec) {
   return FindOperator("conv")->Instantiate(request).value();
 }
 
-/// Do filters lie as they are multiplied: channels side by side, then taps, then rows?
+/// True if filters are stored as they are multiplied: [filter][tap][channel].
 bool FiltersHaveLayout(const TensorConvForm& form) {
   if (form.scaled || form.padded != form.own_channels || form.merged > 1 || form.RowPhases() > 1 ||
       form.w.base != 0)

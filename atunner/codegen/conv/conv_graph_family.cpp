@@ -1,6 +1,6 @@
-// Convolutions as matrix products, of graphs in any number of dimensions, with groups, transposed,
-// and their gradients by the image, and conv2d: a first step puts channels last, then tiles of
-// either operand are gathered.
+// Convolutions as gathered matrix products: graphs in any number of dimensions, grouped,
+// transposed, dgrad, and conv2d. A first step puts channels last, then tiles of either operand are
+// gathered.
 #include <fmt/format.h>
 
 #include "atunner/codegen/conv/conv_form.h"

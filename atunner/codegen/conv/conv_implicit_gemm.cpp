@@ -1,3 +1,6 @@
+// Implicit GEMM for convolutions on Hopper: chooses the arrangement of images (native layout or
+// arranged rows), phases, merged pixels and tiles. kernels/families/conv/conv_implicit_gemm.cu
+// explains the algorithm.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Gradients of convolutions by the filter. On Hopper positions of both tensors are summed, taps are
-// distances between them.
+// Wgrad on Hopper: gradients of convolutions by the filter, as a product that sums over positions
+// (kernels/families/conv/conv_wgrad.cu).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -151,7 +151,7 @@ class MatrixTemplate : public ProductTemplate {
  protected:
   std::string Epilogue() const override { return product_.EpilogueText(); }
   Arguments EpilogueArguments() const override { return product_.epilogue_arguments; }
-  /// The larger operand is what would drive others out.
+  /// The larger operand would evict the other one.
   bool Streams(const Chosen& at) const override {
     return maps_ && at["stream"] >= (extents_.m > extents_.n ? 2 : 1);
   }

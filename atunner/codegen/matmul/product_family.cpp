@@ -1,5 +1,5 @@
-// Products inside of graphs: matrices, or many of them, of which one may be a triangle, and what a
-// map makes of the product (scales, a bias, an activation).
+// Matrix products inside of graphs, single or batched, with a triangular operand or not, and with
+// an epilogue (scales, a bias, an activation).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Products of a few rows with weights of 8 or 4 bits (quantized_linear, int4_linear): reading the
-// weights is what takes time.
+// Products of a few rows with weights of 8 or 4 bits (quantized_linear, int4_linear). They are
+// bound by reading the weights.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -81,8 +81,8 @@ class QuantizedWeights : public WeightsTemplate {
         Plan(at, {step})};
   }
 
-  /// The busiest multiprocessor's share at what its loads under way bring, and x from L2 for every
-  /// block.
+  /// ns: the busiest SM's weights at the rate that its loads in flight reach, and x from L2 for
+  /// every block.
   std::optional<double> Cost(const Configuration& configuration,
                              const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
@@ -154,8 +154,7 @@ class QuantizedWeightsWgmma : public WeightsTemplate {
         Plan(at, {step})};
   }
 
-  /// The busiest multiprocessor's blocks, as long as what takes longest: DRAM, L2, its copies or
-  /// its products.
+  /// ns: the slowest of DRAM, L2, and the copies or the products of the busiest SM.
   std::optional<double> Cost(const Configuration& configuration,
                              const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);

@@ -41,8 +41,8 @@ std::vector<Value> PlanesWithin(double error) {
   return counts;
 }
 
-/// Relative error that the task bears beyond what float32 makes; any where its accuracy policy asks
-/// for TF32's.
+/// The relative error that the task allows beyond that of float32; infinite if its accuracy policy
+/// allows TF32.
 double Tolerated(const KernelSpec& spec) {
   if (AccuracyOf(spec) == Accuracy::kFast) return INFINITY;
   return spec.tolerance.absolute ? 0 : spec.tolerance.relative.value_or(0);

@@ -36,7 +36,7 @@ class Mma : public MainLoop {
             {64, 64, 64, 32, 32, 4},   {64, 64, 32, 32, 32, 3}};
   }
   std::string Warps() const override { return "(tile_m // warp_m) * (tile_n // warp_n)"; }
-  /// Accumulators, two sets of fragments, and what addresses take.
+  /// Accumulators, two sets of fragments, and addresses.
   std::string Registers() const override {
     return "(warp_m * warp_n // 32 + (warp_m + warp_n) // 2 + 44)";
   }
@@ -98,7 +98,7 @@ class Simt : public MainLoop {
   std::string Warps() const override {
     return "((tile_m // thread_m) * (tile_n // thread_n) // 32)";
   }
-  /// Sums, the fragments that feed them, and what addresses take.
+  /// Sums, the fragments that feed them, and addresses.
   std::string Registers() const override {
     return "(thread_m * thread_n + 4 * thread_m + 2 * thread_n + 32)";
   }

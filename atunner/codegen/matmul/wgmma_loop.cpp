@@ -1,3 +1,4 @@
+// Main loops on Hopper (wgmma), where every thread copies or where tensor maps copy.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -100,7 +100,7 @@ class Writer {
     const DType dtype = NodeOf(sum).type.dtype;
     return graph::CudaLiteral(dtype, graph::Neutral(CombineOf(sum), dtype), false);
   }
-  /// Bytes before what the blocks of a kind find for its i-th sum.
+  /// The offset, in bytes, of the partial results of a group's i-th sum.
   int64_t PartsOf(size_t k, size_t i) const {
     return parts_[k] + static_cast<int64_t>(i) * blocks_[k].back() * kSlot;
   }
@@ -242,7 +242,8 @@ class Writer {
     return elements.Scope(0) + elements.Scope(1) + each;
   }
 
-  /// One block joins the blocks' parts of all sums, and one thread makes of them what is handed on.
+  /// The kernel in which one block adds up the partial results of all sums, and one thread computes
+  /// the broadcast scalars from them.
   std::string Join() {
     std::string text = Head("join", 1, "1024");
     ElementText elements(form_.graph, {.narrow = narrow_});

@@ -1,7 +1,8 @@
-// Elements: graphs in which every element of an output is computed from few elements of the inputs,
-// wherever they lie: expressions over broadcast inputs, gathers, embeddings, transposes, padding,
-// joining, pooling. A thread computes several vectors of neighbouring elements, reads vectors where
-// neighbours come from neighbours, and has all its loads in flight together.
+// Pointwise and layout operations: graphs in which every element of an output is computed from few
+// elements of the inputs, at any index: expressions over broadcast inputs, gathers, embeddings,
+// transposes, padding, concatenation, pooling. A thread computes several vectors of neighbouring
+// elements, reads vectors where neighbours come from neighbours, and has all its loads in flight
+// together.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -116,12 +117,12 @@ class PointwiseTemplate : public GraphTemplate {
         groups_, [&](const Group& group) { return Whole(group, at["vector"]); });
     const double broken = whole ? 1 : 1 + costs.pointwise_broken * std::log2(Real(at["vector"]));
     const bool shares = MayShare() && at["shares"] == 1;
-    // Two vectors under way hide what the first waits for; elements gathered one by one are many
-    // under way as it is.
+    // Two vectors in flight hide the latency of the first; elements that are gathered one by one
+    // are many loads in flight anyway.
     const double denser = Denser(), best = shares ? 4 : denser > 0 ? 1 : 2;
-    // Neighbouring threads gather from as far apart as their vectors are wide, times what is left
-    // out in between: beyond 16 bytes every load touches more sectors (half of 32x256x128x128 in
-    // bfloat16 on an H200: 86 us by 4 elements, 141 by 8, 276 by 16).
+    // The distance between the elements that neighbouring threads gather is the width of their
+    // vectors times the factor of skipped elements: beyond 16 bytes every load touches more sectors
+    // (half of 32x256x128x128 in bfloat16 on an H200: 86 us by 4 elements, 141 by 8, 276 by 16).
     const double apart = MayShare() ? std::max(1.0, width * denser / costs.pointwise_gather_bytes)
                                     : 1;
     const double items = 1 +
@@ -142,7 +143,7 @@ class PointwiseTemplate : public GraphTemplate {
   struct Group {
     Shape shape;
     std::vector<graph::Output> outputs;
-    size_t outer = 0;  ///< axes along which a thread's vectors may share what is costly
+    size_t outer = 0;  ///< axes along which a thread's vectors may share costly values
   };
   bool MayShare() const { return std::ranges::any_of(groups_, &Group::outer); }
 
@@ -151,8 +152,8 @@ class PointwiseTemplate : public GraphTemplate {
     return vector == 1 || (!group.shape.empty() && group.shape.back().factor() % vector == 0);
   }
 
-  /// Where elements are gathered along their last axis: how many lie there for each of the
-  /// result's, at most. Else 0.
+  /// For gathers along the last axis: the number of source elements per result element, at most; 0
+  /// without such gathers.
   double Denser() const {
     double most = 0;
     for (const Node& node : graph_.nodes()) {
@@ -164,8 +165,8 @@ class PointwiseTemplate : public GraphTemplate {
     return most;
   }
 
-  /// Bytes of the widest element of what is moved in vectors. Places of gathers are read one by
-  /// one, and what has few elements beside the results comes from caches.
+  /// Bytes of the widest element that is moved in vectors. Indices of gathers are read one by one,
+  /// and inputs with few elements compared with the results come from caches.
   int64_t Widest() const {
     double most = 1;
     size_t widest = 1;
@@ -193,11 +194,11 @@ class PointwiseTemplate : public GraphTemplate {
     return lines ? "long long" : IndexType(graph_, spec_.dims);
   }
 
-  /// Where the elements of a vector lie.
+  /// How the elements of a vector are distributed over rows.
   enum class Rows : int8_t {
     kWhole,  ///< all in one row, in which every vector begins at a multiple of its length
     kOne,    ///< all in one row
-    kAny,    ///< every lane finds its own place
+    kAny,    ///< every lane computes its own coordinates
   };
 
   static graph::Coordinates Places(const Group& group, Rows rows, int64_t vector) {
@@ -223,8 +224,8 @@ class PointwiseTemplate : public GraphTemplate {
         {.vector = vector, .indent = indent, .index = Index(), .narrow = narrow, .ahead = ahead}};
   }
 
-  /// As many as leave something costly that a thread's vectors share if they follow each other
-  /// along these.
+  /// The largest number of outer axes along which a thread's vectors can follow each other and
+  /// still share something costly.
   size_t OuterAxes(const Group& group) const {
     constexpr int64_t kVector = 2;  // all have much the same statements
     if (!Whole(group, kVector)) return 0;
@@ -293,8 +294,8 @@ class PointwiseTemplate : public GraphTemplate {
         "}}\n",
         shares ? "" : "      if (first + item * BLOCK >= vectors) break;\n", Index(), number, body);
   }
-  /// Goes through a kernel's vectors; with `inner` those of a thread have one place in this many
-  /// elements.
+  /// The loops over a kernel's vectors; with `inner` the vectors of a thread share a value once in
+  /// this many elements.
   std::string Loops(const std::string& name, const Group& group, const std::string& ahead,
                     const std::string& each, const std::string& inner = "") const {
     const std::string first =

@@ -1,6 +1,6 @@
-// Pooling: sums, means and extremes of windows over the last one to three axes, with maps of single
-// elements before and behind; and depthwise convolutions, sums of weighted elements. Neighbouring
-// windows share what they read.
+// Pooling: sums, means and extremes of windows over the last one to three axes, with element-wise
+// maps before and after; and depthwise convolutions, which are sums of weighted elements.
+// Neighbouring windows share the elements that they read.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -173,7 +173,7 @@ class PoolingTemplate : public GraphTemplate {
   void MakeSpace() {
     const int64_t written = BytesOf(spec_.args.back().dtype);
     const int64_t out = form_.axes[2].out;
-    // Weighted windows pay for what the last of a row computes in vain.
+    // Weighted windows are worth the results that the last thread of a row computes in vain.
     const auto fits = [&](int64_t v) {
       return v * written <= 16 && (out % v == 0 || (form_.conv && out >= 2 * v));
     };

@@ -1,7 +1,7 @@
-// Top-k: the places of the first few of each row in sorted order, and what stands there. A block
-// finds those of a row in two passes, of which the second meets the row in a cache; many of a row
-// it finds by sorting all of it, tile by tile where rows are long, whose tiles further kernels
-// merge.
+// Sort and top-k: the indices and values of the first few elements of each row in sorted order. A
+// block finds few elements of a row in two passes, of which the second finds the row in a cache;
+// many elements by sorting the whole row, tile by tile if it is long; further kernels merge the
+// tiles.
 #include <fmt/format.h>
 
 #include <bit>

@@ -1,5 +1,5 @@
-// Transposes that take another axis innermost, with maps of single elements before and behind:
-// tiles go through shared memory, so that both sides move whole lines.
+// Transposes that change the innermost axis, with element-wise maps before and after: tiles go
+// through shared memory, so that both sides move whole lines.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -56,7 +56,7 @@ class ColumnsKernel {
  public:
   ColumnsKernel(const ReductionProgram& program, const KernelSpec& spec,
                 const ColumnsSchedule& schedule);
-  /// True if an element was computed from one that does not lie at its coordinates.
+  /// True if an element was computed from an element at other coordinates.
   bool failed() const { return failed_; }
 
  protected:
@@ -93,7 +93,7 @@ class ColumnsKernel {
 };
 
 /// One kernel for all passes, with a ring of segments in shared memory, and the kernel that clears
-/// the flags of what blocks exchange.
+/// the flags of published partial results.
 class ColumnsRing : public ColumnsKernel {
  public:
   using ColumnsKernel::ColumnsKernel;

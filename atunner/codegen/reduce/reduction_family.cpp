@@ -1,4 +1,4 @@
-// Reductions over rows: graphs of maps and reductions over the same last axes (softmax, norms,
+// Last-axis reductions: graphs of maps and reductions over the same last axes (softmax, norms,
 // losses per row, sums). The threads of a row hold its elements in registers between the passes, or
 // read them again.
 #include <fmt/format.h>
@@ -367,7 +367,7 @@ class ReductionTemplate : public GraphTemplate {
   int64_t narrowest_ = 8;
   int64_t kept_bytes_ = 0;         ///< of one column, read in more than one pass
   int64_t copied_bytes_ = 0;       ///< of one column, where rows are copied before their turn
-  int64_t copied_only_bytes_ = 0;  ///< of those what only one pass reads
+  int64_t copied_only_bytes_ = 0;  ///< bytes of those that only one pass reads
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ bool FindSpace(ReductionProgram& program) {
   return false;
 }
 
-/// For graph::InlinedValues: what a reduction of that kind takes.
+/// For graph::InlinedValues: the operand of a reduction of that kind.
 std::function<NodeId(NodeId)> OperandOf(const graph::ValidGraph& graph, Combine op) {
   return [&graph, op](NodeId id) {
     const auto* reduce = graph.node(id).As<Reduce>();
@@ -103,7 +103,7 @@ bool FindOutputs(ReductionProgram& program) {
   const Shape kept = program.KeptShape();
   const Shape squeezed = program.Part(false);
   for (graph::Output output : program.graph.outputs()) {
-    // Another shape of the same elements: they lie in the same order.
+    // A reshape has the same elements in the same order.
     while (program.graph.node(output.node).As<graph::Reshape>() &&
            program.graph.node(output.node).type.shape != program.space)
       output.node = program.graph.node(output.node).operands[0];
@@ -118,8 +118,8 @@ bool FindOutputs(ReductionProgram& program) {
   return true;
 }
 
-/// Small windows overlap: whoever computes all of a place's window reads every element from a
-/// cache.
+/// True for pooling. Small windows overlap: a thread that computes a whole window reads most
+/// elements from a cache.
 bool IsPooling(const ReductionProgram& program) {
   const bool windows = std::ranges::any_of(program.graph.nodes(), [](const auto& node) {
     return node.template As<graph::Window>() != nullptr;
@@ -176,7 +176,7 @@ bool IsOfRows(const ReductionProgram& program, NodeId id) {
   }
   const auto* map = node.As<graph::Map>();
   if (!map) return false;
-  // Beside elements, what a row shares broadcasts only where its reduced axes are kept.
+  // Beside elements, a shared value broadcasts only if it has its reduced axes as extents of 1.
   return std::ranges::all_of(node.operands, [&](NodeId operand) {
     const bool broadcasts = graph::BroadcastsTo(program.graph.node(operand).type.shape, shape);
     return broadcasts && (!program.IsShared(id) || is_shared(operand));
@@ -230,7 +230,8 @@ bool ReductionProgram::IsShared(NodeId id) const {
   if (passes[id] >= 0) return true;
   if (node.type.shape == space) return false;
   if (node.type.shape == KeptShape() || graph::ElementCount(node.type.shape).one()) return true;
-  // Without the reduced axes, nothing but its origin tells it from a value for each place of a row.
+  // Without the reduced axes, only its operands distinguish it from a value for each index of a
+  // row.
   return node.type.shape == Part(false) && !node.operands.empty() &&
          std::ranges::all_of(node.operands, [this](NodeId operand) { return IsShared(operand); });
 }

@@ -1,6 +1,6 @@
-// Rows: softmax and layernorm, forward and backward. A row stays in registers or shared memory
-// between the passes over it, or is read again; one block serves several rows, or several blocks
-// one row, in parts that a cluster shares.
+// Last-axis rows: softmax and layernorm, forward and backward. A row stays in registers or shared
+// memory between the passes over it, or is read again; one block serves several rows, or the blocks
+// of a cluster share one row.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -245,7 +245,8 @@ class RowTemplate : public BoundTemplate {
     return fmt::format("min({}, {})", groups, most);
   }
 
-  /// Tensors and statistics, what the kernel hands on, and scalars; null for what it does not.
+  /// Arguments: tensors and statistics, workspaces, and scalars; null for those that the kernel
+  /// does not use.
   Arguments ArgumentsOf(const RowChoice& choice) const {
     const auto if_any = [](bool any, const char* word) { return any ? word : "i64:0"; };
     Arguments all, outputs;
@@ -266,7 +267,7 @@ class RowTemplate : public BoundTemplate {
     return all;
   }
 
-  /// The pass over rows; of split ones two, with what their parts come to between.
+  /// The pass over rows. Split rows take two launches, with their partial results in between.
   void AddRows(const RowChoice& choice, LaunchPlan& plan) const {
     LaunchStep step = Step("kernel", fmt::format("{} * {}", Groups(choice), choice.parts()),
                            choice.block(), ArgumentsOf(choice));

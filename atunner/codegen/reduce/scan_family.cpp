@@ -1,6 +1,6 @@
-// Scans: running sums, products, maxima along any axis, with maps before and behind. The threads of
-// a block walk along lines tile by tile and carry the total; where lines are few, blocks divide
-// them, after a kernel that adds up the parts.
+// Scans: running sums, products and maxima along any axis, with maps before and after. The threads
+// of a block go along lines tile by tile and carry the total; where lines are few, blocks divide
+// them, after a kernel that computes the totals of the parts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -266,7 +266,7 @@ class ScanTemplate : public GraphTemplate {
   }
   void MakeSpace() {
     const bool along = form_.along_lines();
-    // Neighbours in memory lie along the scan, or along the innermost axis of the lines.
+    // Neighbours in memory are along the scan, or along the innermost axis of the lines.
     int64_t neighbours = along ? Extent() : 1;
     for (const graph::Extent& extent : form_.Lines()) {
       if (!along && !extent.one()) neighbours = extent.factor();
