@@ -71,7 +71,7 @@ class LoadedProgram : public Program {
       return result;
     }
     Launch launch = LaunchOf(found->second, shape, params, options);
-    Schedule schedule;
+    SassSchedule schedule;
     if (launch.options.timed && options.machine_code != nullptr)
       schedule = ScheduleOf(found->second, *options.machine_code);
     if (!schedule.empty()) launch.schedule = &schedule;

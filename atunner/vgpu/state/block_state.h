@@ -215,11 +215,11 @@ struct Launch {
   uint64_t grid_workspace = 0;  ///< address, of a cooperative launch
   DeviceHeap* heap = nullptr;
   Latencies latencies;
-  const Schedule* schedule = nullptr;  ///< nullptr where the machine code is not known
-  TimingTable timing;                  ///< filled for timed launches
-  uint32_t registers = 0;              ///< of a thread, 0 = unknown
-  uint64_t l1_sectors = 0;             ///< sectors that L1 holds for a block
-  uint64_t resident_blocks = 0;        ///< blocks that run at once
+  const SassSchedule* schedule = nullptr;  ///< nullptr where the machine code is not known
+  TimingTable timing;                      ///< filled for timed launches
+  uint32_t registers = 0;                  ///< of a thread, 0 = unknown
+  uint64_t l1_sectors = 0;                 ///< sectors that L1 holds for a block
+  uint64_t resident_blocks = 0;            ///< blocks that run at once
   RaceClock* clock = nullptr;
   uint32_t first_serial = 0;  ///< serial of block 0; 0 = no race check of global memory
   bool parallel = false;      ///< several threads of the host run blocks

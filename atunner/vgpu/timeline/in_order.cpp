@@ -165,7 +165,7 @@ class Issue {
 };
 
 /// The alternative that covers most executions.
-uint32_t Choose(const Schedule& schedule, const std::vector<uint32_t>& alternatives,
+uint32_t Choose(const SassSchedule& schedule, const std::vector<uint32_t>& alternatives,
                 uint32_t pending) {
   for (const uint32_t run : alternatives) {
     if (schedule.runs[run].copies <= pending) return run;
@@ -195,7 +195,7 @@ Moment LandedBy(WarpTime& time, uint64_t newest) {
   return landed;
 }
 
-Schedule ScheduleOf(const Kernel& kernel, const MachineCode& code) {
+SassSchedule ScheduleOf(const Kernel& kernel, const MachineCode& code) {
   std::vector<ScheduledOp> ops(kernel.ops.size());
   for (size_t i = 0; i < ops.size(); ++i) {
     const Op& op = kernel.ops[i];
@@ -228,8 +228,8 @@ Schedule ScheduleOf(const Kernel& kernel, const MachineCode& code) {
 void IssuePending(BlockState& x) {
   WarpTime& time = x.timing.warps[x.warp->index];
   if (time.pending == 0) return;
-  const Schedule& schedule = *x.launch->schedule;
-  const Schedule::Part& part = schedule.parts[time.part];
+  const SassSchedule& schedule = *x.launch->schedule;
+  const SassSchedule::Part& part = schedule.parts[time.part];
   Issue issue(x);
   for (const std::vector<uint32_t>& alternatives : part.runs) {
     for (uint32_t left = time.pending; left > 0;) {
@@ -244,7 +244,7 @@ void IssuePending(BlockState& x) {
   time.pending = time.jumps = 0;
 }
 
-std::vector<uint8_t> PartBeginnings(const Schedule& schedule) {
+std::vector<uint8_t> PartBeginnings(const SassSchedule& schedule) {
   std::vector<uint8_t> begins(schedule.part_of.size());
   for (size_t pc = 0; pc < begins.size(); ++pc) {
     const uint32_t part = schedule.part_of[pc];
@@ -255,7 +255,7 @@ std::vector<uint8_t> PartBeginnings(const Schedule& schedule) {
 }
 
 void NoteOperation(BlockState& x, const Op& op, uint32_t pc, bool active) {
-  const Schedule& schedule = *x.launch->schedule;
+  const SassSchedule& schedule = *x.launch->schedule;
   WarpTime& time = x.timing.warps[x.warp->index];
   if (x.launch->timing.marks[pc] != 0) {
     const uint32_t part = schedule.part_of[pc];

@@ -9,10 +9,10 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
 /// Matches a kernel's operations with its machine code.
-Schedule ScheduleOf(const Kernel& kernel, const MachineCode& code);
+SassSchedule ScheduleOf(const Kernel& kernel, const MachineCode& code);
 
 /// Per operation: 1 if a part with machine code begins with it.
-std::vector<uint8_t> PartBeginnings(const Schedule& schedule);
+std::vector<uint8_t> PartBeginnings(const SassSchedule& schedule);
 
 /// Notes an operation that the current warp has run. The machine code of its part issues when the
 /// next part begins.

@@ -119,7 +119,7 @@ class Matching {
         dropped_(code.size(), false),
         jumps_(code.size(), kNowhere) {}
 
-  Schedule Run() {
+  SassSchedule Run() {
     FindParts();
     for (size_t i = 0; i < ops_.size(); ++i)
       op_of_line_.emplace(ops_[i].line, static_cast<uint32_t>(i));
@@ -414,7 +414,7 @@ class Matching {
   }
 
   void Arrange(size_t index) {
-    Schedule::Part& part = schedule_.parts[index];
+    SassSchedule::Part& part = schedule_.parts[index];
     std::vector<Lines> firsts;
     // Alternatives are found by all instructions of a part, because the first few are not enough.
     std::ranges::stable_sort(owned_[index], std::greater{},
@@ -459,12 +459,12 @@ class Matching {
   std::vector<uint32_t> jumps_;      ///< branches inside a run
   std::vector<uint32_t> converted_;  ///< operations that became predicates
   std::vector<std::vector<uint32_t>> owned_;
-  Schedule schedule_;
+  SassSchedule schedule_;
 };
 
 }  // namespace
 
-Schedule MakeSchedule(const MachineCode& code, const std::vector<ScheduledOp>& ops) {
+SassSchedule MakeSchedule(const MachineCode& code, const std::vector<ScheduledOp>& ops) {
   const auto known = std::ranges::count_if(code,
                                            [](const MachineInstruction& i) { return i.line > 0; });
   if (code.empty() || ops.empty() || 2 * static_cast<size_t>(known) < code.size()) return {};

@@ -49,7 +49,8 @@ struct MachineRun {
   uint32_t depth = 0;  ///< loop depth
 };
 
-struct Schedule {
+/// The machine code of a kernel, matched with the operations of its PTX.
+struct SassSchedule {
   /// A part of the PTX. Most parts consist of one run; if a run ends inside a part, of several in a
   /// row. For each run there may be alternatives that cover different numbers of executions, sorted
   /// by copies and then by loop depth.
@@ -66,6 +67,6 @@ struct Schedule {
 };
 
 /// Empty when too few instructions say which line they come from.
-Schedule MakeSchedule(const MachineCode& code, const std::vector<ScheduledOp>& ops);
+SassSchedule MakeSchedule(const MachineCode& code, const std::vector<ScheduledOp>& ops);
 
 }  // namespace atunner::vgpu
