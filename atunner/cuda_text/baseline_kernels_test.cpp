@@ -71,7 +71,7 @@ TEST(BaselineKernels, WhatTheyDoNotServeIsSaid) {
   std::string table = "t: float32[4097] = constant(0";
   for (int i = 1; i <= 4096; ++i) table += ", " + std::to_string(i);
   EXPECT_THAT(error(table + ")\ny = concat(x, t, axis=0)").what,
-              HasSubstr("more than 4096 constants"));
+              HasSubstr("more than 4096 elements"));
 }
 
 }  // namespace
