@@ -119,9 +119,9 @@ using Schedules = std::vector<std::unique_ptr<ScheduleTemplate>>;
 /// Tunes one size after the other, each with the whole budget.
 Result<TuningResult> TuneSizes(const Schedules& schedules, const Job& job) {
   TuningResult result;
-  result.several = true;
+  result.several = !job.options.inspection.stop_after;
   result.out = job.options.out;
-  if (!job.options.inspection.stop_after) ATUNNER_RETURN_IF_ERROR(CheckFolderOfSizes(result.out));
+  if (result.several) ATUNNER_RETURN_IF_ERROR(CheckFolderOfSizes(result.out));
   for (const auto& schedule : schedules) {
     if (job.stop.stop_requested()) break;
     const Dims& dims = schedule->spec().dims;
