@@ -48,7 +48,6 @@ class PreparedCompiler : public Compiler {
       outcome.module->kernels.push_back(kernel);
     }
     outcome.module->ptx = WritingKernels(names, beyond_);
-    outcome.module->cubin = "binary";
     outcome.module->binary = DigestOf(
         std::vector<std::string>{request.source.text, OptionsOf(request)});
     return outcome;
