@@ -44,9 +44,6 @@ FREE_CLASSES = {
     "HostScope": "is to be rewritten together with the support of whole programs",
     "OracleStore": "is to be rewritten together with the judge",
     "DeviceProperties": "has the layout of CUDA's cudaDeviceProp",
-    "Driver": "is the table of the functions of libcuda",
-    "DriverFunctions": "is the table of the functions of libcuda",
-    "Counts": "is a list of counters",
 }
 LONG_LINE = 100
 LONG_LINE_SHARE = 0.01

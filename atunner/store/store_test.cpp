@@ -138,8 +138,8 @@ TEST(Store, TwoProcessesShare) {
   EXPECT_EQ(Store::Open(file).value()->Trials("a")->size(), 60u);
 }
 
-// Two processes number their trials independently, so two trials may have the same number. An update
-// of one must not overwrite the other.
+// Two processes number their trials independently, so two trials may have the same number. An
+// update of one must not overwrite the other.
 TEST(Store, AnUpdateIsOfOneConfiguration) {
   const TemporaryDirectory dir;
   const auto store = Store::Open(dir.path() / "s.db").value();

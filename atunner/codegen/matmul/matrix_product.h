@@ -55,7 +55,7 @@ std::vector<Dims> CheckSizes(const KernelSpec& spec, const MatrixProduct& produc
                              Sizes large);
 /// The valid sizes: extents up to `most`; at most `rows` rows, if it is not 0.
 ValidSizes FreeSizesOf(const KernelSpec& spec, const MatrixProduct& product, Sizes steps,
-                        int64_t most, int64_t rows = 0);
+                       int64_t most, int64_t rows = 0);
 
 /// Schedules for `product`. kUnsupported where the device has nothing for these types, or sizes
 /// exceed the kernels' counters.

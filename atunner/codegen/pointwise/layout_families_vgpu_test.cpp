@@ -161,7 +161,7 @@ output z
         "elements", 6);
 }
 
-// Of rows that items do not divide, more than one block takes.
+// More than one block takes rows whose length the items do not divide.
 TEST_F(GraphKernels, AThreadsVectorsShareWhatIsCostly) {
   for (const char* name : {"rope", "rope_backward", "interpolate"}) {
     const KernelSpec spec = SpecOf({name, {{3, 5, 8, 64}}, {}}, DType::kBFloat16);

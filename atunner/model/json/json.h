@@ -39,14 +39,12 @@ Result<Json> ParseJson(std::string_view text, std::string_view where = "JSON");
 /// in a compiler's message) become U+FFFD, so that this never fails.
 std::string DumpJson(const Json& json, int indent = -1);
 
-#define ATUNNER_JSON_TYPES(X)                                                                      \
-  X(ArgSpec)                                                                                       \
-  X(Baseline)                                                                                      \
-  X(Budget)                                                                                        \
-  X(Candidate)                                                                                     \
-  X(CompiledModule) X(Comparison) X(Configuration) X(DeviceProfile) X(Estimate) X(KernelResources) \
-      X(KernelSpec) X(LaunchPlan) X(Measurement) X(ParameterSpace) X(RenderedKernel) X(SourceUnit) \
-          X(Trial) X(Verdict)
+// clang-format off: it does not come to a fixed layout of this list
+#define ATUNNER_JSON_TYPES(X)                                                                    \
+  X(ArgSpec) X(Baseline) X(Budget) X(Candidate) X(CompiledModule) X(Comparison) X(Configuration) \
+  X(DeviceProfile) X(Estimate) X(KernelResources) X(KernelSpec) X(LaunchPlan) X(Measurement)     \
+  X(ParameterSpace) X(RenderedKernel) X(SourceUnit) X(Trial) X(Verdict)
+// clang-format on
 
 #define ATUNNER_DECLARE_JSON(Type) Json ToJson(const Type& value);
 ATUNNER_JSON_TYPES(ATUNNER_DECLARE_JSON)

@@ -106,8 +106,8 @@ TEST(JoinedKernel, KeepsStagesApart) {
   EXPECT_THAT(text, Not(HasSubstr("griddepcontrol")));
 }
 
-// A kernel that calls await_launch_before() waits there. IS_GIVEN_ is not defined for the results of
-// an earlier stage.
+// A kernel that calls await_launch_before() waits there. IS_GIVEN_ is not defined for the results
+// of an earlier stage.
 TEST(JoinedKernel, LetsStagesStartEarly) {
   const RenderedKernel kernel = Joined(true);
   EXPECT_FALSE(kernel.plan.steps[0].programmatic);

@@ -25,7 +25,8 @@ Result<DecisionDiagram> DecisionDiagram::FromLevels(std::vector<Level> levels) {
         if (last) edge.child = 0;
         edge.before = counts[node];
         counts[node] += tuples;
-        if (counts[node] >> 63) return Invalid("the space has 2^63 valid configurations or more", "",
+        if (counts[node] >> 63)
+          return Invalid("the space has 2^63 valid configurations or more", "",
                          "remove parameters or values, or add constraints");
         level.edges[kept++] = edge;
       }

@@ -39,8 +39,8 @@ void SplitConjunction(const Expr::Node& node, std::vector<Expr::Node>& parts) {
   parts.push_back(node);
 }
 
-/// Appends the parameters with several values, each once, in the order in which the expression names
-/// them.
+/// Appends the parameters with several values, each once, in the order in which the expression
+/// names them.
 void CollectParameters(const Expr::Node& node, const ParameterSpace& space,
                        std::vector<size_t>& found) {
   if (node.kind == Expr::Node::Kind::kName) {
@@ -58,8 +58,8 @@ enum class WithinCondition { kAsListed, kAsNamed };
 
 std::string TooLarge(const std::string& parameter, size_t level, size_t levels, size_t states) {
   return "parameter '" + parameter + "', " + std::to_string(level + 1) + " of " +
-         std::to_string(levels) + " in the order of construction, after " +
-         std::to_string(states) + " different states of the constraints";
+         std::to_string(levels) + " in the order of construction, after " + std::to_string(states) +
+         " different states of the constraints";
 }
 
 class Builder {
@@ -300,11 +300,9 @@ Result<DecisionDiagram> BuildDiagram(const ParameterSpace& space, const Dims& di
   if (first.exceeded_limits()) {
     Builder second(space, constraints, dims, tenth, WithinCondition::kAsNamed);
     diagram = second.Run(none);
-    if (second.exceeded_limits())
-      diagram = Builder(space, constraints, dims, limits).Run(none);
+    if (second.exceeded_limits()) diagram = Builder(space, constraints, dims, limits).Run(none);
   }
-  if (diagram && diagram->size() == 0)
-    return NameContradiction(space, constraints, dims, tenth);
+  if (diagram && diagram->size() == 0) return NameContradiction(space, constraints, dims, tenth);
   return diagram;
 }
 

@@ -347,7 +347,8 @@ TEST(SpaceIndex, TooTangledASpaceIsRefused) {
               HasSubstr("tie too many values together"));
 }
 
-/// 19^16 combinations, 3e20. The sum names the parameters in another order than the space lists them.
+/// 19^16 combinations, 3e20. The sum names the parameters in another order than the space lists
+/// them.
 TEST(SpaceIndex, ASumInAnyOrderIsBuiltAtOnce) {
   std::vector<Parameter> parameters;
   std::string listed, reversed;
@@ -373,8 +374,8 @@ TEST(SpaceIndex, EachLimitOfTheConstructionHasAClearMessage) {
     sum += " + p" + std::to_string(p) + " * " + std::to_string(13 * p + 1) + " ** 2";
   }
   const ParameterSpace space = SpaceOf(parameters, {(sum + " == 7").c_str()});
-  for (const BuildLimits& limits : {BuildLimits{.edges = 20'000}, BuildLimits{.cells = 20'000},
-                                    BuildLimits{.steps = 20'000}}) {
+  for (const BuildLimits& limits :
+       {BuildLimits{.edges = 20'000}, BuildLimits{.cells = 20'000}, BuildLimits{.steps = 20'000}}) {
     const auto diagram = BuildDiagram(space, {}, limits);
     ASSERT_FALSE(diagram);
     EXPECT_THAT(diagram.error().ToString(),
