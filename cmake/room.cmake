@@ -139,6 +139,9 @@ function(atunner_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${T_LABEL}" TIMEOUT ${T_TIMEOUT}
                        ENVIRONMENT "${T_ENV}"
                        SKIP_REGULAR_EXPRESSION "\\[atunner\\] every test skipped")
+  if(NOT T_COST AND T_LABEL STREQUAL "vgpu")
+    set(T_COST 50)
+  endif()
   if(T_COST)
     set_tests_properties(${name} PROPERTIES COST ${T_COST})
   endif()
