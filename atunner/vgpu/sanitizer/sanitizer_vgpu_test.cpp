@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include "atunner/base/files.h"
 #include "atunner/base/random.h"
@@ -34,16 +35,21 @@ std::string NameAfter(const std::string& line) {
   return line.substr(start, open - start);
 }
 
-/// Kernels in the order of the file. A comment of its own line that names a hazard opens a planted
-/// bug.
+/// Kernels in the order of the file. A comment on a line of its own that names a hazard opens a
+/// planted bug. "// BUG" marks its line, or the next one if it has a line of its own.
 std::vector<Suspect> ReadSuite(const std::string& text) {
   std::vector<Suspect> suite;
   std::string kind;
   std::vector<uint32_t> before;  // marked lines of helpers in front of the kernel
   std::istringstream in(text);
   uint32_t number = 0;
+  bool marked = false;
   for (std::string line; std::getline(in, line);) {
     ++number;
+    if (line.ends_with("// BUG") && line.find_first_not_of(' ') == line.size() - 6) {
+      marked = true;
+      continue;
+    }
     if (line.starts_with("// ") && !line.starts_with("// --")) {
       kind = line.substr(3);
       before.clear();
@@ -52,7 +58,7 @@ std::vector<Suspect> ReadSuite(const std::string& text) {
       suite.push_back({NameAfter(line), kind, before});
       before.clear();
     }
-    if (line.find("// BUG") == std::string::npos) continue;
+    if (!std::exchange(marked, false) && line.find("// BUG") == std::string::npos) continue;
     if (!suite.empty() && suite.back().kind == kind && before.empty() &&
         line.find("__device__") == std::string::npos)
       suite.back().lines.push_back(number);
