@@ -114,8 +114,11 @@ TEST_F(MigrationTest, NothingElseOfATrialChanges) {
   EXPECT_EQ(Query("SELECT count(*) FROM trials"), "50");
   EXPECT_EQ(Query("SELECT DISTINCT proposer FROM trials ORDER BY 1"), "default,search:auto");
   const auto store = Store::Open(file_).value();
-  for (const RunRecord& run : store->Runs(100).value()) {
-    for (const Trial& trial : store->Trials(run.id).value()) {
+  const std::vector<RunRecord> runs = store->Runs(100).value();
+  ASSERT_FALSE(runs.empty());
+  for (const RunRecord& run : runs) {
+    const std::vector<Trial> trials = store->Trials(run.id).value();
+    for (const Trial& trial : trials) {
       Json json = ToJson(trial);
       const Trial again = FromJson<Trial>(json).value();
       EXPECT_EQ(ToJson(again).dump(), json.dump());

@@ -15,9 +15,14 @@ constexpr int kBusyMilliseconds = 20000;
 
 constexpr const char* kElsewhere = "choose a place you may write to with request.store";
 
-constexpr const char* kRunColumns =
-    "SELECT id, key, command, created, status, evidence, device, spec, space, summary, seconds "
-    "FROM runs ";
+/// The statement that reads runs; `rest` says which and in which order.
+std::string SelectRuns(std::string_view rest) {
+  std::string sql =
+      "SELECT id, key, command, created, status, evidence, device, spec, space, summary, seconds "
+      "FROM runs ";
+  sql.append(rest);
+  return sql;
+}
 
 RunRecord ReadRun(const Statement& row, const Path& store) {
   RunRecord run = {row.Column(0), row.Column(1), row.Column(2),     row.Column(3),
@@ -82,7 +87,7 @@ Result<RunRecord> Store::OpenRun(const RunRecord& wanted, bool& resumed) {
   resumed = false;
   ATUNNER_RETURN_IF_ERROR(InsertRun(wanted));
   resumed = sqlite3_changes(handle_) == 0;
-  Statement find(handle_, std::string(kRunColumns) + "WHERE key = ?");
+  Statement find(handle_, SelectRuns("WHERE key = ?").c_str());
   find.Text(1, wanted.key);
   if (find.Step() != SQLITE_ROW) return Failure("find the run");
   const std::string id = find.Column(0);
@@ -158,10 +163,10 @@ Result<std::vector<Trial>> Store::Trials(const std::string& run) {
 
 Result<RunRecord> Store::FindRun(const std::string& name) {
   const bool last = name.empty() || name == "last";
-  Statement find(handle_, (std::string(kRunColumns) +
-                           (last ? "ORDER BY created DESC, id DESC LIMIT 1"
-                                 : "WHERE id = ?1 OR substr(id, 1, length(?1)) = ?1 LIMIT 2"))
-                              .c_str());
+  Statement find(handle_,
+                 SelectRuns(last ? "ORDER BY created DESC, id DESC LIMIT 1"
+                                 : "WHERE id = ?1 OR substr(id, 1, length(?1)) = ?1 LIMIT 2")
+                     .c_str());
   if (!last) find.Text(1, name);
   if (find.Step() != SQLITE_ROW) {
     return Fail(ErrorCode::kNotFound,
@@ -176,8 +181,7 @@ Result<RunRecord> Store::FindRun(const std::string& name) {
 }
 
 Result<std::vector<RunRecord>> Store::Runs(int limit) {
-  Statement select(handle_,
-                   (std::string(kRunColumns) + "ORDER BY created DESC, id DESC LIMIT ?").c_str());
+  Statement select(handle_, SelectRuns("ORDER BY created DESC, id DESC LIMIT ?").c_str());
   select.Integer(1, limit);
   std::vector<RunRecord> runs;
   int code = 0;
