@@ -81,6 +81,12 @@ Result<DynamicLibrary> DynamicLibrary::Open(std::span<const std::string> names,
 
 void* DynamicLibrary::Find(const char* symbol) const { return ::dlsym(handle_, symbol); }
 
+Status DynamicLibrary::Lacks(std::string_view symbol) const {
+  std::string what = "lacks the function ";
+  what.append(symbol);
+  return Fail(ErrorCode::kUnavailable, std::move(what), path_);
+}
+
 std::vector<std::string> CudaLibraryFolders() {
   std::vector<std::string> folders;
   for (const std::string& root : CudaRoots()) {

@@ -26,15 +26,15 @@ class DynamicLibrary {
   template <class Function>
   Status Bind(Function*& slot, const char* symbol) const {
     slot = reinterpret_cast<Function*>(Find(symbol));
-    if (slot == nullptr)
-      return Fail(ErrorCode::kUnavailable, std::string("lacks the function ") + symbol, path_);
-    return {};
+    return slot == nullptr ? Lacks(symbol) : Status();
   }
 
   /// The path the loader found.
   const std::string& path() const { return path_; }
 
  private:
+  Status Lacks(std::string_view symbol) const;
+
   void* handle_ = nullptr;
   std::string path_;
 };
