@@ -32,7 +32,7 @@ TEST_F(Inspect, ShowsStagesWithoutASearch) {
                             " --dump graph,fused,partition,template,source,plan --stop-after plan");
   ASSERT_EQ(shown.exit_code, 0) << shown.err;
   for (const char* text :
-       {"=== graph of relu\n", "input x: float32[1024, 64]", "=== fused of relu\n",
+       {"=== graph of relu\n", "input a: float32[rows, 64]", "=== fused of relu\n",
         "=== partition of relu\n1 subgraph", "=== template of relu\n", "=== source of relu\n",
         "__global__", "=== plan of relu\n", "\"grid\""})
     EXPECT_THAT(shown.out, HasSubstr(text));
