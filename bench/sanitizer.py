@@ -102,7 +102,7 @@ class Case:
 def read_suite(suite):
     """The kernels in the order of the file. A comment line that names a hazard begins a planted
     bug."""
-    cases, kind, before = [], "", []
+    cases, kind, before, marked = [], "", [], False
     for number, line in enumerate((SUITES / f"{suite}.cu").read_text().splitlines(), 1):
         if line.startswith("// ") and not line.startswith("// --"):
             kind, before = line[3:] if suite == "bugs" else "", []
@@ -112,7 +112,11 @@ def read_suite(suite):
             before = []
         if cases:
             cases[-1].text += line + "\n"
-        if "// BUG" in line:
+        if line.strip() == "// BUG":  # a mark on a line of its own is of the next one
+            marked = True
+            continue
+        if marked or "// BUG" in line:
+            marked = False
             helper = "__device__" in line and "static __device__" not in line
             own = cases and cases[-1].kind == kind and not before and not helper
             (cases[-1].lines if own else before).append(number)
