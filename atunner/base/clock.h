@@ -2,6 +2,7 @@
 // nanoseconds and say so.
 #pragma once
 
+#include <atomic>
 #include <string>
 
 namespace atunner {
@@ -17,7 +18,7 @@ class Clock {
 /// The machine's monotonic clock.
 Clock& SystemClock();
 
-/// A clock that tests move by hand; Sleep advances it.
+/// A clock that tests move by hand, from any thread; Sleep advances it.
 class ManualClock : public Clock {
  public:
   double Now() const override { return now_; }
@@ -25,7 +26,7 @@ class ManualClock : public Clock {
   void Advance(double seconds) { now_ += seconds; }
 
  private:
-  double now_ = 0;
+  std::atomic<double> now_ = 0;
 };
 
 /// Wall-clock time as "2026-11-21T01:12:03Z".
