@@ -87,7 +87,7 @@ Result<RunRecord> Store::OpenRun(const RunRecord& wanted, bool& resumed) {
   resumed = false;
   ATUNNER_RETURN_IF_ERROR(InsertRun(wanted));
   resumed = sqlite3_changes(handle_) == 0;
-  Statement find(handle_, SelectRuns("WHERE key = ?").c_str());
+  Statement find(handle_, SelectRuns("WHERE key = ?"));
   find.Text(1, wanted.key);
   if (find.Step() != SQLITE_ROW) return Failure("find the run");
   const std::string id = find.Column(0);
@@ -165,8 +165,7 @@ Result<RunRecord> Store::FindRun(const std::string& name) {
   const bool last = name.empty() || name == "last";
   Statement find(handle_,
                  SelectRuns(last ? "ORDER BY created DESC, id DESC LIMIT 1"
-                                 : "WHERE id = ?1 OR substr(id, 1, length(?1)) = ?1 LIMIT 2")
-                     .c_str());
+                                 : "WHERE id = ?1 OR substr(id, 1, length(?1)) = ?1 LIMIT 2"));
   if (!last) find.Text(1, name);
   if (find.Step() != SQLITE_ROW) {
     return Fail(ErrorCode::kNotFound,
@@ -181,7 +180,7 @@ Result<RunRecord> Store::FindRun(const std::string& name) {
 }
 
 Result<std::vector<RunRecord>> Store::Runs(int limit) {
-  Statement select(handle_, SelectRuns("ORDER BY created DESC, id DESC LIMIT ?").c_str());
+  Statement select(handle_, SelectRuns("ORDER BY created DESC, id DESC LIMIT ?"));
   select.Integer(1, limit);
   std::vector<RunRecord> runs;
   int code = 0;
