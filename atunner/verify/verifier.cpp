@@ -10,6 +10,7 @@
 #include "atunner/base/clock.h"
 #include "atunner/base/random.h"
 #include "atunner/verify/in_place_sample.h"
+#include "atunner/verify/verifier_session.h"
 
 namespace atunner {
 namespace {
@@ -58,21 +59,6 @@ std::pair<VerdictKind, std::string> VerdictOf(const LaunchOutcome& outcome) {
   }
 }
 
-/// Up to 24 blocks of a grid of `total`: the first and last two, the middle one and random ones;
-/// empty
-/// (= all) for a grid of at most 48.
-std::vector<uint64_t> SampleBlocks(uint64_t total, uint64_t seed) {
-  constexpr uint64_t kSample = 24;
-  std::vector<uint64_t> blocks;
-  if (total <= 2 * kSample) return blocks;
-  blocks = {0, 1, total / 2, total - 2, total - 1};
-  Random random(seed);
-  while (blocks.size() < kSample) blocks.push_back(random.Below(total));
-  std::ranges::sort(blocks);
-  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
-  return blocks;
-}
-
 /// Compares an output with its budget. With NaN inputs we require only that NaNs are not lost and
 /// that finite elements stay correct: which further elements become NaN, and where a sort puts a
 /// NaN, may differ between correct kernels.
@@ -117,12 +103,6 @@ std::optional<std::string> StepObstacle(const DeviceProfile& profile, const Conc
   return std::nullopt;
 }
 
-uint64_t TotalBlocks(const BoundPlan& plan) {
-  uint64_t total = 0;
-  for (const BoundStep& step : plan.steps) total = std::max(total, step.shape.grid.Count());
-  return total;
-}
-
 }  // namespace
 
 std::optional<std::string> ResourceObstacle(const DeviceProfile& profile,
@@ -137,56 +117,6 @@ std::optional<std::string> ResourceObstacle(const DeviceProfile& profile,
   }
   return std::nullopt;
 }
-
-/// State of checking one candidate.
-struct Verifier::Session {
-  const CandidateKernel& candidate;
-  std::unique_ptr<LoadedModule> module;
-  Verdict verdict;
-  bool sampled = false;
-  std::vector<uint64_t> blocks;
-  std::vector<Case> skipped;  ///< cases that prove nothing: a constant or a copy would pass
-  bool run_skipped = false;   ///< run such cases too
-
-  /// True if the outputs at that size were compared with a reference. Inputs with a NaN do not
-  /// count: they show that it is not lost, and no more.
-  bool HasOracleCheck(const Dims& dims) const {
-    return std::ranges::any_of(verdict.checks, [&](const CheckRecord& record) {
-      return record.check == "oracle" && record.dims == dims &&
-             record.family != Name(InputFamily::kNan);
-    });
-  }
-
-  /// Why passing all checks proves nothing; nullopt if it does. `last_size_proven`: the last size
-  /// had an oracle check before the skipped cases ran. Undetermined outputs of a few numbers at a
-  /// small size are no obstacle, since the last size decides.
-  std::optional<std::string> WhyInconclusive(const std::vector<Dims>& sizes,
-                                             bool last_size_proven) const {
-    const auto is_last = [&](const Case& one) { return one.dims == sizes.back(); };
-    if (!last_size_proven && std::ranges::any_of(skipped, is_last))
-      return "on all inputs most of the result depends on decisions that rounding errors can turn: "
-             "nothing "
-             "can be compared";
-    if (std::ranges::none_of(sizes, [&](const Dims& dims) { return HasOracleCheck(dims); }))
-      return "even the baseline kernel overflows its type on all inputs: nothing can be compared";
-    return std::nullopt;
-  }
-
-  /// Records a check; false when it failed, with the verdict set.
-  bool Record(const char* check, const Case& one, VerdictKind kind, std::string detail) {
-    CheckRecord record{.check = check,
-                       .family = std::string(Name(one.instance.family)),
-                       .dims = one.dims,
-                       .detail = detail};
-    record.passed = kind == VerdictKind::kCorrect;
-    if (one.instance.mutated) record.family += ", one element changed";
-    verdict.checks.push_back(std::move(record));
-    if (kind == VerdictKind::kCorrect) return true;
-    verdict.kind = kind;
-    verdict.reason = fmt::format("{} ({} inputs): {}", check, verdict.checks.back().family, detail);
-    return false;
-  }
-};
 
 Result<std::unique_ptr<Verifier>> Verifier::Make(Device& device, Compiler& compiler,
                                                  KernelSpec spec, VerifyOptions options) {
@@ -204,26 +134,6 @@ Result<const TaskBuffers*> Verifier::BuffersAt(const Dims& dims, uint32_t slot) 
     buffers = std::make_unique<TaskBuffers>(std::move(made));
   }
   return buffers.get();
-}
-
-std::vector<Dims> Verifier::SizesFor(const CandidateKernel& candidate) const {
-  std::vector<Dims> sizes = candidate.check_dims;
-  // The virtual GPU cannot run a full problem in useful time when there is a small one that the
-  // same binary serves.
-  const bool too_slow = device_.evidence() == Evidence::kPredicted && !sizes.empty();
-  if (options_.full_size && !too_slow && std::ranges::find(sizes, spec_.dims) == sizes.end())
-    sizes.push_back(spec_.dims);
-  if (sizes.empty()) sizes.push_back(spec_.dims);
-  return sizes;
-}
-
-std::optional<std::string> Verifier::TooLargeToExecute(const CandidateKernel& candidate) const {
-  // A user's kernel is its own reference; a sample of its blocks is enough.
-  if (device_.evidence() != Evidence::kPredicted || spec_.oracle.kind == Oracle::Kind::kKernel)
-    return std::nullopt;
-  if (!candidate.check_dims.empty() || oracle_->UseCpu(spec_.dims)) return std::nullopt;
-  return "the task is too large to be executed on the virtual GPU, and this kernel is right at no "
-         "smaller size";
 }
 
 std::vector<Verifier::Case> Verifier::Plan(const CandidateKernel& candidate) const {
@@ -373,30 +283,6 @@ Result<bool> Verifier::RunCase(Session& session, const Case& one) {
   return session.blocks.empty() || !in_place
              ? Examine(session, one, *buffers, *reference, *plan)
              : ExamineSampleFirst(session, one, *buffers, *reference, *plan);
-}
-
-/// Examine for in-out tensors with a sample of blocks. Without the other blocks a sum may be
-/// unfinished, or the only element unwritten. A sample can show that the result is right, but not
-/// that it is wrong: if it fails, all blocks run.
-Result<bool> Verifier::ExamineSampleFirst(Session& session, const Case& one,
-                                          const TaskBuffers& buffers, const Reference& reference,
-                                          const BoundPlan& plan) {
-  const Verdict so_far = session.verdict;
-  ATUNNER_TRY(const bool passed, Examine(session, one, buffers, reference, plan));
-  if (passed || session.verdict.checks.back().check != "oracle") return passed;
-  session.verdict = so_far;
-  session.blocks.clear();
-  ATUNNER_RETURN_IF_ERROR(buffers.DrawInputs(*kernels_, one.instance));
-  return Examine(session, one, buffers, reference, plan);
-}
-
-/// A sample of the grid for a slow user's kernel on a virtual GPU; empty = all blocks.
-std::vector<uint64_t> Verifier::BlocksToRun(const Case& one, const BoundPlan& plan) {
-  const bool slow = device_.evidence() == Evidence::kPredicted &&
-                    reference_seconds_[one.dims] > options_.sample_above_seconds &&
-                    spec_.oracle.kind == Oracle::Kind::kKernel;
-  if (!slow || plan.steps.size() != 1) return {};
-  return SampleBlocks(TotalBlocks(plan), one.instance.seed);
 }
 
 Result<bool> Verifier::Examine(Session& session, const Case& one, const TaskBuffers& buffers,

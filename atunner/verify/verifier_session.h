@@ -1,0 +1,67 @@
+// The state of checking one candidate; only for the files that implement Verifier.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "atunner/verify/verifier.h"
+
+namespace atunner {
+
+/// State of checking one candidate.
+struct Verifier::Session {
+  const CandidateKernel& candidate;
+  std::unique_ptr<LoadedModule> module;
+  Verdict verdict;
+  bool sampled = false;
+  std::vector<uint64_t> blocks;
+  std::vector<Case> skipped;  ///< cases that prove nothing: a constant or a copy would pass
+  bool run_skipped = false;   ///< run such cases too
+
+  /// True if the outputs at that size were compared with a reference. Inputs with a NaN do not
+  /// count: they show that it is not lost, and no more.
+  bool HasOracleCheck(const Dims& dims) const {
+    return std::ranges::any_of(verdict.checks, [&](const CheckRecord& record) {
+      return record.check == "oracle" && record.dims == dims &&
+             record.family != Name(InputFamily::kNan);
+    });
+  }
+
+  /// Why passing all checks proves nothing; nullopt if it does. `last_size_proven`: the last size
+  /// had an oracle check before the skipped cases ran. Undetermined outputs of a few numbers at a
+  /// small size are no obstacle, since the last size decides.
+  std::optional<std::string> WhyInconclusive(const std::vector<Dims>& sizes,
+                                             bool last_size_proven) const {
+    const auto is_last = [&](const Case& one) { return one.dims == sizes.back(); };
+    if (!last_size_proven && std::ranges::any_of(skipped, is_last))
+      return "on all inputs most of the result depends on decisions that rounding errors can turn: "
+             "nothing "
+             "can be compared";
+    if (std::ranges::none_of(sizes, [&](const Dims& dims) { return HasOracleCheck(dims); }))
+      return "even the baseline kernel overflows its type on all inputs: nothing can be compared";
+    return std::nullopt;
+  }
+
+  /// Records a check; false when it failed, with the verdict set.
+  bool Record(const char* check, const Case& one, VerdictKind kind, std::string detail) {
+    CheckRecord record{.check = check,
+                       .family = std::string(Name(one.instance.family)),
+                       .dims = one.dims,
+                       .detail = detail};
+    record.passed = kind == VerdictKind::kCorrect;
+    if (one.instance.mutated) record.family += ", one element changed";
+    verdict.checks.push_back(std::move(record));
+    if (kind == VerdictKind::kCorrect) return true;
+    verdict.kind = kind;
+    verdict.reason = fmt::format("{} ({} inputs): {}", check, verdict.checks.back().family, detail);
+    return false;
+  }
+};
+
+}  // namespace atunner
