@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "atunner/base/clock.h"
-#include "atunner/base/random.h"
 #include "atunner/verify/in_place_sample.h"
 #include "atunner/verify/verifier_session.h"
 
@@ -136,56 +135,6 @@ Result<const TaskBuffers*> Verifier::BuffersAt(const Dims& dims, uint32_t slot) 
   return buffers.get();
 }
 
-std::vector<Verifier::Case> Verifier::Plan(const CandidateKernel& candidate) const {
-  std::vector<Case> cases;
-  const bool has_float_input = std::ranges::any_of(spec_.args, [](const ArgSpec& arg) {
-    return (arg.role == Role::kInput || arg.role == Role::kInOut) && IsFloat(arg.dtype) &&
-           arg.fill.kind == Fill::Kind::kFamilies;
-  });
-  const std::vector<Dims> sizes = SizesFor(candidate);
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    const bool last = i + 1 == sizes.size();  // the largest, on a real device the task's own
-    const uint64_t seed = Mix64(options_.seed + i);
-    const auto at_size = has_float_input ? FamilyCases(sizes[i], seed, last)
-                                         : SeedCases(sizes[i], seed, last);
-    cases.insert(cases.end(), at_size.begin(), at_size.end());
-  }
-  return cases;
-}
-
-/// Cases of a task without float inputs. Families and changed elements are for floats, so that
-/// every case has a seed of its own instead.
-std::vector<Verifier::Case> Verifier::SeedCases(const Dims& dims, uint64_t seed, bool last) {
-  std::vector<Case> cases;
-  for (uint32_t k = 0; k < (last ? 5u : 2u); ++k)
-    cases.push_back({dims, {InputFamily::kNormal, Mix64(seed + k), false}, k / 2 % 2, k == 0});
-  return cases;
-}
-
-/// Cases at one size: normal inputs and a needle, at the last size all families.
-std::vector<Verifier::Case> Verifier::FamilyCases(const Dims& dims, uint64_t seed, bool last) {
-  using enum InputFamily;
-  // Each family has a seed of its own: from one seed their elements would have the same order, and
-  // the largest would be at the same indices in all of them.
-  const auto instance = [&](InputFamily family) {
-    return InputInstance{
-        family, family == kNormal ? seed : Mix64(seed + static_cast<uint64_t>(family)), false};
-  };
-  const InputInstance first = instance(kNormal);
-  std::vector<Case> cases = {{dims, first, 0, true}};
-  // The same inputs right afterwards, at the same pointers, with one element changed: a result that
-  // was remembered by pointer, by a prefix or by a checksum of a sample is stale.
-  if (last) cases.push_back({dims, {first.family, first.seed, true}, 0, false});
-  cases.push_back({dims, instance(kNeedle), 1, false});
-  if (!last) return cases;
-  cases.push_back({dims, instance(kCancelling), 1, false});
-  cases.push_back({dims, instance(kHeavyTail), 0, false});
-  cases.push_back({dims, instance(kLargeLogits), 1, false});
-  cases.push_back({dims, instance(kDenormal), 0, false});
-  cases.push_back({dims, instance(kNan), 1, false});
-  return cases;
-}
-
 Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(
     std::shared_ptr<const CandidateKernel> candidate, VerifyLevel level,
     std::optional<double> time_limit_seconds) {
@@ -234,7 +183,7 @@ bool Verifier::Prepare(Session& session) const {
 /// Runs the planned cases. `ends`: SystemClock time after which a size that has an oracle check
 /// gets no further ones.
 Result<bool> Verifier::RunCases(Session& session, VerifyLevel level, double ends) {
-  for (Case one : Plan(session.candidate)) {
+  for (Case one : PlanCases(spec_, SizesFor(session.candidate), options_.seed)) {
     const bool baseline = level == VerifyLevel::kBaseline;
     one.repeat = one.repeat && !baseline;
     const bool late = SystemClock().Now() > ends;

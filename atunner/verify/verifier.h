@@ -21,6 +21,7 @@
 #include "atunner/device/device.h"
 #include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/model/trial/verdict.h"
+#include "atunner/verify/case_plan.h"
 #include "atunner/verify/oracle.h"
 
 namespace atunner {
@@ -96,12 +97,6 @@ class Verifier {
   std::vector<Dims> SizesFor(const CandidateKernel& candidate) const;
 
  private:
-  struct Case {
-    Dims dims;
-    InputInstance instance;
-    uint32_t slot = 0;
-    bool repeat = false;
-  };
   struct Session;  // the state of checking one candidate
 
   Verifier(Device& device, KernelSpec spec, VerifyOptions options)
@@ -109,9 +104,6 @@ class Verifier {
   /// Why the candidate cannot be checked on a virtual GPU: interpreting the references of all input
   /// families would take hours. nullopt if it can.
   std::optional<std::string> TooLargeToExecute(const CandidateKernel& candidate) const;
-  std::vector<Case> Plan(const CandidateKernel& candidate) const;
-  static std::vector<Case> SeedCases(const Dims& dims, uint64_t seed, bool last);
-  static std::vector<Case> FamilyCases(const Dims& dims, uint64_t seed, bool last);
   bool Prepare(Session& session) const;
   Result<bool> RunCases(Session& session, VerifyLevel level, double ends);
   Result<bool> RunSkippedCases(Session& session);
