@@ -42,7 +42,6 @@ CLASS_METHODS = 40
 CLASS_FIELDS = 25
 FREE_CLASSES = {
     "HostScope": "is to be rewritten together with the support of whole programs",
-    "OracleStore": "is to be rewritten together with the judge",
     "DeviceProperties": "has the layout of CUDA's cudaDeviceProp",
 }
 LONG_LINE = 100

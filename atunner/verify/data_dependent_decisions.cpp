@@ -1,22 +1,10 @@
-// Data-dependent decisions: argmax among nearly equal values, a comparison of a computed value, the
-// nearer of two integers. Another correct kernel may decide otherwise, because its values differ in
-// their last bits, and its outputs then differ by far more than any error budget.
-//
-// Example: a mixture-of-experts router returns argmax(softmax(x)). Float64 separates two experts of
-// 0.30000001 and 0.30000002; in float32 they are equal, and either index is right. So the output
-// "5" may also be "2", and an element computed from expert 5 may be the one of expert 2.
-//
-// Such alternatives are found by sampling. A variant of the baseline (Operator::Decisions) stores
-// every value that something depends on in memory, so that it can be moved by a unit or two in its
-// last place. Each draw is a pair of runs with equal perturbations: one takes its own decisions,
-// the other replays the unperturbed baseline's. Where the two outputs differ, only a decision can
-// be the cause, and both values are recorded as right (DecisionSlots). All other elements stay
-// within the usual budget.
+#include "atunner/verify/data_dependent_decisions.h"
+
 #include <algorithm>
 
 #include "atunner/base/clock.h"
 #include "atunner/base/random.h"
-#include "atunner/verify/oracle.h"
+#include "atunner/verify/trivial_outputs.h"
 
 namespace atunner {
 namespace {
@@ -34,96 +22,85 @@ double DecisionError(const Reference::Output& output) {
 
 }  // namespace
 
-Status OracleStore::RunDecisions(const TaskBuffers& buffers, const Reference& reference,
-                                 const Outputs& outputs, DecisionSource decisions, uint64_t seed) {
-  ATUNNER_TRY(const BaselinePrograms* programs, DecisionProgramsFor(buffers.dims()));
-  const PerturbedTask task{device_,
-                           kernels_,
-                           *programs->deciding->module,
-                           programs->deciding->plan,
-                           programs->decisions->steps,
-                           programs->spec,
-                           buffers,
-                           decisions};
-  return RunSlices(*programs, task, RangesOf(reference, outputs), seed);
-}
-
-Status OracleStore::AllocateDecisionSlots(const BaselinePrograms& programs, Reference& reference) {
+Status DecisionSampler::AllocateSlots(const DecisionKernels& decisions, Reference& reference) {
   for (Reference::Output& output : reference.outputs) {
-    const bool is_index = programs.decisions->index_outputs.contains(output.name);
+    const bool is_index = decisions.index_outputs.contains(output.name);
     output.decision_slots.slots = is_index ? DecisionSlots::kIndices : DecisionSlots::kRange;
     const uint64_t bytes = output.elements * static_cast<uint64_t>(output.decision_slots.slots) *
                            sizeof(double);
-    ATUNNER_TRY(output.decision_memory, device_.Allocate(bytes));
+    ATUNNER_TRY(output.decision_memory, context_.device.Allocate(bytes));
     output.decision_slots.address = output.decision_memory->address();
-    ATUNNER_RETURN_IF_ERROR(device_.Fill(output.decision_slots.address, 0, bytes));
+    ATUNNER_RETURN_IF_ERROR(context_.device.Fill(output.decision_slots.address, 0, bytes));
     reference.bytes += bytes;
   }
   return {};
 }
 
-Status OracleStore::MeasureBaselineBesideDecisions(const TaskBuffers& buffers, Reference& reference,
-                                                   const Outputs& outputs) {
+Status DecisionSampler::MeasureBaseline(const TaskBuffers& buffers, Reference& reference,
+                                        const ScratchOutputs& outputs) {
   // Under `fast` the error was measured on narrowed inputs, whose decisions are others.
-  if (AccuracyOf(spec_) == Accuracy::kFast) return {};
-  ATUNNER_TRY(const BaselinePrograms* programs, BaselineFor(buffers.dims()));
-  ATUNNER_RETURN_IF_ERROR(RunBaselineProgram(*programs, *programs->baseline, buffers,
-                                             RangesOf(reference, outputs), "plain"));
+  if (AccuracyOf(context_.spec) == Accuracy::kFast) return {};
+  ATUNNER_RETURN_IF_ERROR(baseline_.Run(buffers, RangesOf(reference, outputs)));
   for (size_t i = 0; i < reference.outputs.size(); ++i) {
     Reference::Output& output = reference.outputs[i];
     ATUNNER_TRY(const CompareStats plain,
-                CompareWith(output, outputs[i]->address(), DecisionError(output)));
+                CompareWithReference(context_.kernels, output, outputs[i]->address(),
+                                     DecisionError(output)));
     if (plain.undetermined > 0) output.baseline = plain;
   }
   return {};
 }
 
-Status OracleStore::DrawDecisions(const TaskBuffers& buffers, const Reference& reference,
-                                  const Outputs& outputs, const Outputs& replayed, uint64_t seed) {
-  ATUNNER_RETURN_IF_ERROR(RunDecisions(buffers, reference, outputs, DecisionSource::kOwn, seed));
+Status DecisionSampler::Draw(const TaskBuffers& buffers, const Reference& reference,
+                             const ScratchOutputs& outputs, const ScratchOutputs& replayed,
+                             uint64_t seed) {
   ATUNNER_RETURN_IF_ERROR(
-      RunDecisions(buffers, reference, replayed, DecisionSource::kBaselineReplay, seed));
+      baseline_.RunDecisions(buffers, RangesOf(reference, outputs), DecisionSource::kOwn, seed));
+  ATUNNER_RETURN_IF_ERROR(baseline_.RunDecisions(buffers, RangesOf(reference, replayed),
+                                                 DecisionSource::kBaselineReplay, seed));
   for (size_t i = 0; i < reference.outputs.size(); ++i) {
     const Reference::Output& output = reference.outputs[i];
     CompareRequest recorded{outputs[i]->address(), output.dtype, output.masked->address(),
                             output.elements, output.key};
     recorded.decisions = output.decision_slots;
-    ATUNNER_RETURN_IF_ERROR(kernels_.RecordDecisions(recorded, replayed[i]->address()));
+    ATUNNER_RETURN_IF_ERROR(context_.kernels.RecordDecisions(recorded, replayed[i]->address()));
   }
   return {};
 }
 
-Result<bool> OracleStore::SampleDecisions(const TaskBuffers& buffers, const InputInstance& instance,
-                                          Reference& reference, const Outputs& outputs) {
-  ATUNNER_TRY(const BaselinePrograms* programs, DecisionProgramsFor(buffers.dims()));
-  if (!programs->decisions || reference.decision_rounds == kMostRounds) return false;
-  ATUNNER_TRY(const std::optional<Outputs> replayed, AllocateScratchOutputs(buffers, reference));
+Result<bool> DecisionSampler::Sample(const TaskBuffers& buffers, const InputInstance& instance,
+                                     Reference& reference, const ScratchOutputs& outputs) {
+  ATUNNER_TRY(const DecisionKernels* decisions, baseline_.Decisions(buffers.dims()));
+  if (decisions == nullptr || reference.decision_rounds == kMostRounds) return false;
+  ATUNNER_TRY(const std::optional<ScratchOutputs> replayed,
+              AllocateScratchOutputs(context_, baseline_, buffers, reference));
   if (!replayed) return false;
   const bool first = reference.decision_rounds++ == 0;
-  if (first) ATUNNER_RETURN_IF_ERROR(AllocateDecisionSlots(*programs, reference));
+  if (first) ATUNNER_RETURN_IF_ERROR(AllocateSlots(*decisions, reference));
   const double start = SystemClock().Now();
   for (int draw = 0; draw < kDrawsPerRound && SystemClock().Now() - start < kMostSeconds; ++draw) {
     const uint64_t seed = Mix64(instance.seed + 0xc401ce +
                                 static_cast<uint64_t>(draw + 1000 * reference.decision_rounds));
-    ATUNNER_RETURN_IF_ERROR(DrawDecisions(buffers, reference, outputs, *replayed, seed));
+    ATUNNER_RETURN_IF_ERROR(Draw(buffers, reference, outputs, *replayed, seed));
   }
-  if (first) ATUNNER_RETURN_IF_ERROR(MeasureBaselineBesideDecisions(buffers, reference, outputs));
+  if (first) ATUNNER_RETURN_IF_ERROR(MeasureBaseline(buffers, reference, outputs));
   return true;
 }
 
-Status OracleStore::SampleBaselineDecisions(const TaskBuffers& buffers,
-                                            const InputInstance& instance, Reference& reference) {
+Status DecisionSampler::SampleBaseline(const TaskBuffers& buffers, const InputInstance& instance,
+                                       Reference& reference) {
   const bool decided_otherwise = std::ranges::any_of(
       reference.outputs, [](const Reference::Output& output) {
         return IsFloat(output.dtype) && !output.overflows &&
                output.baseline.worst > DecisionError(output);
       });
-  if (!decided_otherwise || operator_ == nullptr || instance.family == InputFamily::kNan) return {};
-  ATUNNER_TRY(const BaselinePrograms* programs, DecisionProgramsFor(buffers.dims()));
-  if (!programs->decisions) return {};
-  ATUNNER_TRY(const std::optional<Outputs> outputs, AllocateScratchOutputs(buffers, reference));
+  if (!decided_otherwise || instance.family == InputFamily::kNan) return {};
+  ATUNNER_TRY(const DecisionKernels* decisions, baseline_.Decisions(buffers.dims()));
+  if (decisions == nullptr) return {};
+  ATUNNER_TRY(const std::optional<ScratchOutputs> outputs,
+              AllocateScratchOutputs(context_, baseline_, buffers, reference));
   if (!outputs) return {};
-  ATUNNER_TRY(const bool sampled, SampleDecisions(buffers, instance, reference, *outputs));
+  ATUNNER_TRY(const bool sampled, Sample(buffers, instance, reference, *outputs));
   for (size_t i = 0; sampled && i < reference.outputs.size(); ++i) {
     ATUNNER_RETURN_IF_ERROR(
         UpdateBudget(buffers, reference.outputs[i], (*outputs)[i]->address(), true));
@@ -131,12 +108,13 @@ Status OracleStore::SampleBaselineDecisions(const TaskBuffers& buffers,
   return {};
 }
 
-Status OracleStore::UpdateBudget(const TaskBuffers& buffers, Reference::Output& output,
-                                 DeviceAddress plain, bool renew) {
-  if (renew) SetBudget(buffers, output);
-  ATUNNER_TRY(const CompareStats one, CompareWith(output, plain, output.budget.element));
+Status DecisionSampler::UpdateBudget(const TaskBuffers& buffers, Reference::Output& output,
+                                     DeviceAddress plain, bool renew) {
+  if (renew) errors_.SetBudget(buffers.dims(), output);
+  ATUNNER_TRY(const CompareStats one,
+              CompareWithReference(context_.kernels, output, plain, output.budget.element));
   output.undetermined = one.undetermined;
-  return TestTrivialOutputs(buffers, output);
+  return TestTrivialOutputs(context_, buffers, output);
 }
 
 }  // namespace atunner

@@ -1,0 +1,54 @@
+// Where float64 references come from: the CPU or an operator's plain kernel in float64
+// (here), or a user's kernel (kernel_as_given.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "atunner/verify/operator_baseline.h"
+#include "atunner/verify/perturbed_run.h"
+#include "atunner/verify/reference.h"
+#include "atunner/verify/task_buffers.h"
+
+namespace atunner {
+
+class ReferenceSource {
+ public:
+  virtual ~ReferenceSource() = default;
+  /// How references of that size are computed, for the report.
+  virtual std::string Describe(const Dims& dims) const = 0;
+  /// True if references of that size are computed on the CPU.
+  virtual bool UseCpu(const Dims& /*dims*/) const { return false; }
+  /// The number of equal parts of all outputs, in order, that can be computed one after another.
+  virtual int64_t Parts(const Dims& /*dims*/) const { return 1; }
+  /// Computes part `part` of all outputs from the inputs in `buffers`. `wide` gives the range of
+  /// each whole output in float64. In-out tensors and outputs of `buffers` may be overwritten.
+  virtual Status ComputePart(const TaskBuffers& buffers, const RangeOf& wide, int64_t part) = 0;
+};
+
+/// Computes all parts.
+Status ComputeReference(ReferenceSource& source, const TaskBuffers& buffers, const RangeOf& wide);
+
+/// An operator's reference: on the CPU where that is fast enough, else by the operator's plain
+/// kernel with float64 arithmetic and outputs.
+class OperatorReference : public ReferenceSource {
+ public:
+  /// `kernels` must outlive it.
+  OperatorReference(const OracleContext& context, const Operator& op, OperatorBaseline& kernels)
+      : context_(context), operator_(op), kernels_(kernels) {}
+
+  std::string Describe(const Dims& dims) const override;
+  int64_t Parts(const Dims& dims) const override;
+  Status ComputePart(const TaskBuffers& buffers, const RangeOf& wide, int64_t part) override;
+  /// The CPU's limits are higher with a virtual GPU, where a kernel would be interpreted.
+  bool UseCpu(const Dims& dims) const override;
+
+ private:
+  Status ComputeOnCpu(const TaskBuffers& buffers, const RangeOf& wide) const;
+
+  OracleContext context_;
+  const Operator& operator_;
+  OperatorBaseline& kernels_;
+};
+
+}  // namespace atunner
