@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Tunes users' kernels of which some variants are wrong, and prints one table of the verdicts.
+
+    tests/threats/red_team.py --atunner build/atunner [--target-gpu A100|auto] [--json FILE]
+
+Each case in wrong/ is a kernel with a parameter: its default is right, every other value is wrong
+or cheats. Each case in honest/ has right variants only, which add in another order, in another
+precision or by another formula. A wrong variant must not be called correct, and a right one must
+be. A case is a .toml, a .json (the T1 format) or a bare .cu.
+
+The status is 1 if a wrong variant was accepted or a right one refused, apart from the cases in
+RARE: these are wrong so seldom that no finite number of runs can be expected to find them.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+# Wrong once in 100 003 readings of the clock, and once in a million warps.
+RARE = {"globaltimer_random", "rare_clock"}
+# Parameters that choose a wrong variant. Others, such as the size of a block, are right at any value.
+CHEATS = {"V", "SKIP", "CAP", "FAST", "SHORT_INDEX"}
+# Compute the right result, slowly: a GPU measures that. The virtual GPU must not predict them to be
+# fast: `imbalance` in bench/prediction.py.
+SLOW = {"one_block_does_all", "shape_of_last_arrival", "heavy_by_block_number"}
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--atunner", required=True)
+    parser.add_argument("--target-gpu", default="A100")
+    parser.add_argument("--wrong", action="append", help="folders in place of wrong/")
+    parser.add_argument("--honest", action="append", help="folders in place of honest/")
+    parser.add_argument("--only", default="", help="cases whose name contains one of these, by ,")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=300, help="seconds a case may take")
+    parser.add_argument("--json", help="file for all verdicts")
+    return parser.parse_args()
+
+
+def cases_of(folder):
+    """The cases of a folder: described ones, and sources that no description names."""
+    described = sorted([*folder.glob("*.toml"), *folder.glob("*.json")])
+    named = {path.stem for path in described}
+    texts = " ".join(path.read_text() for path in described)
+    bare = [path for path in sorted(folder.glob("*.cu"))
+            if path.stem not in named and f'"{path.name}"' not in texts]
+    return described + bare
+
+
+def command(args, case, store, out):
+    verb = ["hardware-optimize", "--auto-tune", "--source"] if case.suffix == ".cu" else ["tune"]
+    return [args.atunner, *verb, str(case), "--target-gpu", args.target_gpu, "--store", store,
+            "--quiet", "--fresh", "--no-transfer", "--out", out]
+
+
+def trials_in(store):
+    """The newest run's trials: whether default, whether in the cheating part of the space, verdict."""
+    with sqlite3.connect(store) as database:
+        run = database.execute("select id, summary, space from runs order by created desc"
+                               ).fetchone()
+        if run is None:
+            return []
+        rows = database.execute("select candidate, proposer, body from trials where run = ?"
+                                " order by number", (run[0],)).fetchall()
+    best = json.loads(run[1] or "{}").get("best") or {}
+    names = [parameter["name"] for parameter in json.loads(run[2])["parameters"]]
+    found, defaults = [], []
+    for candidate, proposer, body in rows:
+        trial = json.loads(body)
+        verdict = trial["verdict"]
+        kind = verdict["kind"]
+        if kind == "correct" and verdict.get("sampled"):
+            kind = "sampled"
+        values = trial.get("configuration") or []
+        defaults = values if proposer == "default" else defaults
+        varied = any(name in CHEATS and value != default
+                     for name, value, default in zip(names, values, defaults))
+        found.append({"default": proposer == "default", "varied": varied, "kind": kind,
+                      "configuration": trial.get("configuration"),
+                      "reason": verdict["reason"], "won": best.get("candidate") == candidate})
+    return found
+
+
+def run_case(args, case):
+    with tempfile.TemporaryDirectory() as folder:
+        store = os.path.join(folder, "store.db")
+        try:
+            done = subprocess.run(command(args, case, store, os.path.join(folder, "out")),
+                                  capture_output=True, text=True, timeout=args.limit, check=False)
+        except subprocess.TimeoutExpired:
+            return [], f"longer than {args.limit:g} s"
+        trials = trials_in(store) if os.path.exists(store) else []
+    return trials, "" if trials else (done.stderr or done.stdout).strip()[-300:]
+
+
+def accepted(trial):
+    """True for results that may win. A sampled result is right as far as it was executed."""
+    return trial["kind"] in ("correct", "sampled")
+
+
+def faults_of(name, honest, trials):
+    """What is wrong with the verdicts of a case, as (serious, text)."""
+    faults = []
+    if not any(trial["default"] and accepted(trial) for trial in trials):
+        faults.append("the kernel as given was not accepted")
+    for trial in trials:
+        if honest and trial["varied"] and not accepted(trial):
+            faults.append(f"a right variant was refused {trial['configuration']}: "
+                          f"{trial['kind']}: {trial['reason'][:160]}")
+        if not honest and trial["varied"] and accepted(trial) and name not in SLOW:
+            faults.append(f"a wrong variant was accepted {trial['configuration']}")
+    if not any(trial["varied"] for trial in trials):
+        faults.append("no variant was judged")
+    return faults
+
+
+def print_case(name, honest, trials, note, faults):
+    mark = "ok " if not faults else ("rare" if name in RARE else "BAD")
+    default = next((trial["kind"] for trial in trials if trial["default"]), "-")
+    others = [trial["kind"] + (" (won)" if trial["won"] else "")
+              for trial in trials if trial["varied"]]
+    kinds = {kind: others.count(kind) for kind in others}
+    text = ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in kinds.items())
+    print(f"{mark:4} {'right' if honest else 'wrong':5} {name:28} {default:14} {text or note}",
+          flush=True)
+    for fault in faults:
+        print(f"       {fault}", flush=True)
+
+
+def main():
+    args = arguments()
+    wrong = [pathlib.Path(folder) for folder in args.wrong or [HERE / "wrong"]]
+    honest = [pathlib.Path(folder) for folder in args.honest or [HERE / "honest"]]
+    work = [(case, False) for folder in wrong for case in cases_of(folder)]
+    work += [(case, True) for folder in honest for case in cases_of(folder)]
+    if args.only:
+        work = [one for one in work if any(part in one[0].stem for part in args.only.split(","))]
+    print(f"     kind  case                         as given       variants")
+    bad, all_trials, judged, missed, refused = 0, {}, {True: 0, False: 0}, 0, 0
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for (case, is_honest), (trials, note) in zip(
+                work, pool.map(lambda one: run_case(args, one[0]), work)):
+            faults = faults_of(case.stem, is_honest, trials)
+            print_case(case.stem, is_honest, trials, note, faults)
+            all_trials[str(case)] = {"honest": is_honest, "trials": trials, "note": note}
+            others = [trial for trial in trials if trial["varied"]]
+            judged[is_honest] += len(others)
+            missed += sum(not is_honest and accepted(trial) for trial in others
+                          if case.stem not in RARE | SLOW)
+            refused += sum(is_honest and not accepted(trial) for trial in others)
+            bad += bool(faults) and case.stem not in RARE
+    print(f"{judged[False]} wrong variants, {missed} accepted; "
+          f"{judged[True]} right variants, {refused} refused; {bad} of {len(work)} cases fail")
+    if args.json:
+        pathlib.Path(args.json).write_text(json.dumps(all_trials, indent=1))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
