@@ -1,0 +1,26 @@
+// What the cells of a value in memory mean; on the host. The same rules as PTX: cell_text.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "atunner/model/value/dtype.h"
+#include "atunner/shadow/shadow_space.h"
+
+namespace atunner::shadow {
+
+/// The constant of a shadow module that holds the arena's address, its bytes, the address of its
+/// cells, the address of the cells of shared memory and their bytes per block.
+constexpr std::string_view kSymbol = "atunner_shadow_space";
+constexpr size_t kSymbolWords = 5;
+
+/// `Cell::rounded` of memory that float atomics add to; `Cell::bits` is then the type.
+constexpr uint32_t kAtomicMark = 0x5eedf10a;
+constexpr uint32_t kAtomicFloat32 = 1, kAtomicFloat16 = 2, kAtomicBFloat16 = 3, kAtomicFloat64 = 4;
+
+/// The twin of a float in memory at `bits`, whose first cell is `cells`; the value in memory where
+/// the cells do not count.
+double TwinOf(DType type, const std::byte* bits, const Cell* cells);
+
+}  // namespace atunner::shadow
