@@ -23,6 +23,11 @@ struct OracleContext {
 
 /// The float64 results of a task, masked in device memory.
 struct Reference {
+  /// Zeros, a constant or a copy of an input, which the derived budget would refuse.
+  struct Trivial {
+    std::string what;
+    bool within_tolerance = false;  ///< whether the tolerance that the task states accepts it
+  };
   struct Output {
     std::string name;
     DType dtype = DType::kFloat32;
@@ -42,6 +47,7 @@ struct Reference {
     /// True when the results of the baseline kernel leave its type's range: no candidate can be
     /// compared on this instance.
     bool overflows = false;
+    std::vector<Trivial> trivial;  ///< empty unless the task states a tolerance
   };
   std::vector<Output> outputs;
   uint64_t bytes = 0;

@@ -9,6 +9,7 @@
 
 #include "atunner/base/clock.h"
 #include "atunner/verify/in_place_sample.h"
+#include "atunner/verify/stated_tolerance.h"
 #include "atunner/verify/verifier_session.h"
 
 namespace atunner {
@@ -143,6 +144,7 @@ Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(
   Session session{
       .candidate = *candidate, .module = nullptr, .verdict = {}, .blocks = {}, .skipped = {}};
   if (!Prepare(session)) return session.verdict;
+  ATUNNER_RETURN_IF_ERROR(CheckTolerance(*candidate));
   ATUNNER_TRY(bool passed, RunCases(session, level, ends));
   if (!passed) return session.verdict;
   const std::vector<Dims> sizes = SizesFor(*candidate);
@@ -157,6 +159,22 @@ Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(
   session.verdict.sampled = session.sampled;
   return VerifiedKernel(std::move(candidate), std::move(session.module),
                         std::move(session.verdict));
+}
+
+/// Once, for the largest size: a tolerance that the task states must tell results from trivial
+/// ones.
+Status Verifier::CheckTolerance(const CandidateKernel& candidate) {
+  if (!StatesTolerance(spec_) || std::exchange(tolerance_checked_, true)) return {};
+  const std::vector<Case> cases = PlanCases(spec_, SizesFor(candidate), options_.seed);
+  ToleranceTest test;
+  for (const Case& one : cases) {
+    if (test.passed()) break;
+    if (one.dims != cases.back().dims) continue;
+    ATUNNER_TRY(const TaskBuffers* buffers, BuffersAt(one.dims, one.slot));
+    ATUNNER_TRY(const Reference* reference, ReferenceOf(*buffers, one));
+    test.Add(*reference);
+  }
+  return test.Check(spec_);
 }
 
 /// Loads the candidate. False if it cannot be checked, with the verdict set.

@@ -105,6 +105,7 @@ class Verifier {
   /// families would take hours. nullopt if it can.
   std::optional<std::string> TooLargeToExecute(const CandidateKernel& candidate) const;
   bool Prepare(Session& session) const;
+  Status CheckTolerance(const CandidateKernel& candidate);
   Result<bool> RunCases(Session& session, VerifyLevel level, double ends);
   Result<bool> RunSkippedCases(Session& session);
   Result<bool> RunCase(Session& session, const Case& one);
@@ -141,6 +142,7 @@ class Verifier {
   std::unique_ptr<OracleStore> oracle_;
   std::map<std::pair<Dims, uint32_t>, std::unique_ptr<TaskBuffers>> buffers_;
   std::map<Dims, double> reference_seconds_;
+  bool tolerance_checked_ = false;
   std::map<std::pair<Dims, InputInstance>, std::vector<uint64_t>> input_prints_;
 };
 

@@ -1,6 +1,7 @@
 #include "atunner/intake/bare/annotations.h"
 
 #include <cctype>
+#include <cmath>
 #include <functional>
 #include <optional>
 
@@ -92,7 +93,10 @@ Status Check(const std::string& rest, Annotations& all) {
 }
 
 Status ToleranceOf(const std::string& rest, Annotations& all) {
-  ATUNNER_TRY(all.tolerance.relative, Real(rest));
+  ATUNNER_TRY(const double relative, Real(rest));
+  if (!(relative >= 0) || std::isinf(relative))
+    return Invalid("a tolerance must be a finite number of at least 0, not '" + rest + "'");
+  all.tolerance.relative = relative;
   return {};
 }
 

@@ -42,6 +42,19 @@ __global__ void k(const float* x, float* y, int n) {
   EXPECT_EQ(Launched(*kernel).grid.x, 1024u);
 }
 
+TEST(BareSource, TolerancesAreFiniteNumbers) {
+  for (const char* value : {"-1e-4", "1e400", "-1"}) {
+    const auto kernel = Parse(std::string("// atunner: tolerance = ") + value + R"(
+// atunner: size n = 1 << 16
+__global__ void k(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i];
+})");
+    ASSERT_FALSE(kernel) << value;
+    EXPECT_THAT(kernel.error().ToString(), testing::HasSubstr("tolerance"));
+  }
+}
+
 TEST(BareSource, UnknownSizesAreAskedForByName) {
   const std::string source = R"(
 __global__ void norm(const float* x, float* y, float eps, int width) {}

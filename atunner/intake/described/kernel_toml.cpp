@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "atunner/base/closest_name.h"
 #include "atunner/intake/bare/annotations.h"
@@ -461,8 +462,8 @@ class Reader {
       const toml::node* node = tolerance->get(key);
       if (node == nullptr) continue;
       const auto value = node->value<double>();
-      if (!value || !(*value >= 0))
-        return Bad(*node, fmt::format("'{}' must be a number of at least 0", key));
+      if (!value || !(*value >= 0) || std::isinf(*value))
+        return Bad(*node, fmt::format("'{}' must be a finite number of at least 0", key));
       *target = value;
     }
     kernel_.spec.tolerance.allow_nondeterminism = (*tolerance)["nondeterminism"].value_or(false);

@@ -180,6 +180,18 @@ TEST(KernelToml, ReadsAWholeDescription) {
   EXPECT_EQ(plan->steps[0].args.size(), 4u);
 }
 
+TEST(KernelToml, TolerancesAreFiniteNumbers) {
+  for (const char* value : {"inf", "nan", "-inf", "-1e-6", "'much'"}) {
+    EXPECT_THAT(ErrorOf(Without(kSaxpy, "relative = 1e-6", std::string("relative = ") + value)),
+                HasSubstr("'relative' must be a finite number of at least 0"))
+        << value;
+    EXPECT_THAT(ErrorOf(Without(kSaxpy, "relative = 1e-6", std::string("absolute = ") + value)),
+                HasSubstr("'absolute' must be a finite number of at least 0"))
+        << value;
+  }
+  EXPECT_EQ(ErrorOf(Without(kSaxpy, "relative = 1e-6", "relative = 0")), "");
+}
+
 TEST(KernelToml, MistakesNameLineAndRemedy) {
   const std::string good = kSaxpy;
   ASSERT_EQ(ErrorOf(good), "");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <set>
 
 #include "atunner/intake/c_type.h"
@@ -70,7 +71,7 @@ class Reader {
     ATUNNER_RETURN_IF_ERROR(Arguments());
     ATUNNER_RETURN_IF_ERROR(Launch());
     ATUNNER_RETURN_IF_ERROR(CompareWithSource());
-    Reference();
+    ATUNNER_RETURN_IF_ERROR(Reference());
     kernel_.space = std::move(scope_.space);
     return std::move(kernel_);
   }
@@ -426,22 +427,27 @@ class Reader {
     return {};
   }
 
-  void Reference() {
+  Status Reference() {
     const json& list = At(At(root_, "KernelSpecification"), "ReferenceArguments");
-    if (!list.is_array() || list.empty()) return;
+    if (!list.is_array() || list.empty()) return {};
     std::string note =
         "ReferenceArguments are not read: the default configuration says what is right";
     for (const json& each : list) {
       const json& threshold = At(each, "ValidationThreshold");
       if (At(each, "ValidationMethod") != "SideBySideRelativeComparison" || !threshold.is_number())
         continue;
+      const double relative = threshold.get<double>();
+      if (!(relative >= 0) || std::isinf(relative))
+        return Bad("KernelSpecification.ReferenceArguments",
+                   "a ValidationThreshold that is not a finite number of at least 0");
       kernel_.spec.tolerance.relative = std::max(kernel_.spec.tolerance.relative.value_or(0),
-                                                 threshold.get<double>());
+                                                 relative);
       note =
           "of the ReferenceArguments only the relative threshold is read: the default "
           "configuration says what is right";
     }
     kernel_.notes.push_back(std::move(note));
+    return {};
   }
 
   const json& root_;

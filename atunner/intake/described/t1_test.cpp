@@ -45,6 +45,15 @@ std::string ErrorOf(nlohmann::json json) {
   return kernel ? "" : kernel.error().ToString();
 }
 
+TEST(T1, ThresholdsAreNotNegative) {
+  nlohmann::json json = nlohmann::json::parse(kConvolution);
+  nlohmann::json& reference = json["KernelSpecification"]["ReferenceArguments"][0];
+  reference = {{"ValidationMethod", "SideBySideRelativeComparison"}, {"ValidationThreshold", 1e-3}};
+  EXPECT_EQ(ErrorOf(json), "");
+  reference["ValidationThreshold"] = -1e-3;
+  EXPECT_THAT(ErrorOf(json), HasSubstr("not a finite number of at least 0"));
+}
+
 TEST(T1, ReadsKernelTunersConventions) {
   auto kernel = ParseT1(kConvolution, "space.json", kAnyFile);
   ASSERT_TRUE(kernel) << kernel.error().ToString();
