@@ -43,11 +43,13 @@ Status ShadowSpace::Clear() {
 }
 
 Status ShadowSpace::Attach(LoadedModule& module) const {
-  ATUNNER_TRY(const auto symbol, device_->FindSymbol(module, std::string(kSymbol)));
+  const auto symbol = device_->FindSymbol(module, std::string(kSymbol));
+  if (!symbol && symbol.error().code == ErrorCode::kNotFound) return {};  // it carries no floats
+  if (!symbol) return std::unexpected(symbol.error());
   const std::array<uint64_t, kSymbolWords> words = {
       extent_.arena, extent_.arena_bytes, cells_->address(), shared_ ? shared_->address() : 0,
       shared_ ? SharedStride(extent_) : 0};
-  return device_->CopyIn(symbol.first, std::as_bytes(std::span(words)));
+  return device_->CopyIn(symbol->first, std::as_bytes(std::span(words)));
 }
 
 Result<std::vector<double>> ShadowSpace::Read(DeviceAddress from, DType type,

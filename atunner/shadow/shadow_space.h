@@ -20,8 +20,9 @@
 //     ATUNNER_TRY(std::vector<double> truth, space.Read(address, DType::kFloat32, count));
 //
 // A cell of 16 bytes belongs to each 2 bytes of the arena: the cell of address a lies at
-// cells() + 8 * (a - arena). It counts only while its `bits` are those in memory, so that memory
-// written by anyone else (host copies, fills) is simply exact, and one space serves many launches.
+// cells() + 8 * (a - arena). It counts only while its `bits` are those in memory, so that values
+// written by anyone else (host copies, fills) are exact, and one space serves the steps of a plan.
+// Clear the space before the arena is filled anew: the same bits may have been there before.
 // A float32 at a uses the cell of a alone. Memory outside the arena has no cells: values read from
 // it are exact, and twins stored to it are lost. Memory: 8 bytes for each byte of the arena, and
 // 8 * (shared_bytes + 1024) for each block of the largest launch.
@@ -65,7 +66,7 @@ class ShadowSpace {
 
   /// Tells a module made by MakeShadow where the cells are; once after each Load.
   Status Attach(LoadedModule& module) const;
-  /// Forgets all twins.
+  /// Forgets all twins: before memory of the arena is filled anew.
   Status Clear();
   /// `count` elements of the arena at `from` as the shadow has them: the twin where there is one,
   /// else the value in memory. For integers: the value in memory.

@@ -1,0 +1,128 @@
+// Writes the PTX that computes twins: temporaries, shadow registers, and how values are read from
+// and written to them.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "atunner/shadow/flow.h"
+
+namespace atunner::shadow {
+
+/// What a module's text needs beside its functions.
+struct ModuleFacts {
+  bool halves = false;           ///< 16-bit floats occur: words may hold two twins
+  bool float_atomics = false;    ///< cells may be those of atomics
+  bool calls_functions = false;  ///< those of functions.ptx
+  bool uses_shared = false;      ///< an access may be to shared memory
+};
+
+/// Bits of a register or a part of it, with the twins of its 16-bit lanes ("" = none).
+struct RawValue {
+  int width = 32;
+  std::string bits;
+  std::array<std::string, kLanes> twins;
+};
+
+/// A double that is no twin: all bits set. No operation returns it.
+constexpr std::string_view kNoTwin = "0dFFFFFFFFFFFFFFFF";
+
+class ValueWriter {
+ public:
+  ValueWriter(const TextFunction& function, const Flow& flow, ModuleFacts& facts);
+
+  const TextFunction& function() const { return function_; }
+  const Flow& flow() const { return flow_; }
+  ModuleFacts& facts() { return facts_; }
+
+  /// Begins the code of one instruction.
+  void Begin(const TextInstruction& instruction);
+  /// Later code goes behind the original instruction, and may read its results.
+  void Behind() { out_ = &after_; }
+  const std::string& before() const { return before_; }
+  const std::string& after() const { return after_; }
+  const TextInstruction& instruction() const { return *instruction_; }
+  const TextOperand& operand(size_t index) const { return instruction_->operands[index]; }
+
+  /// One instruction without side effects, executed even where the guard is false.
+  template <class... Args>
+  void Put(fmt::format_string<Args...> text, Args&&... args) {
+    Line(fmt::format(text, std::forward<Args>(args)...));
+  }
+  /// One instruction under the original's guard.
+  template <class... Args>
+  void PutGuarded(fmt::format_string<Args...> text, Args&&... args) {
+    Line(instruction_->guard + fmt::format(text, std::forward<Args>(args)...));
+  }
+  void Line(std::string_view text);
+
+  /// New temporaries of the current instruction.
+  std::string Double() { return Temporary(0); }
+  std::string Word() { return Temporary(1); }
+  std::string Half() { return Temporary(2); }
+  std::string Quad() { return Temporary(3); }
+  std::string Predicate() { return Temporary(4); }
+  /// Names of shadow registers.
+  std::string Twin(int reg, int lane = 0) const;
+  std::string Bits(int reg) const;
+  const std::string& NameOf(int reg) const {
+    return function_.registers[static_cast<size_t>(reg)].name;
+  }
+  Type TypeOf(int reg) const { return function_.registers[static_cast<size_t>(reg)].type; }
+  bool HasShadow(const TextOperand& operand) const;
+
+  /// Element `lane` (counted in 16 bits) of a source as a double of type `type`: its twin where
+  /// that rounds to the shadow's bits, else the value of those bits.
+  std::string Fetch(const TextOperand& source, Type type, int lane = 0);
+  std::string Fetch(const RawValue& source, Type type, int lane = 0);
+  /// The shadow of a source as bits.
+  RawValue Raw(const TextOperand& source, int width);
+  /// The register itself, not its shadow, as bits.
+  std::string OriginalBits(const TextOperand& source, int width);
+  /// A constant in a register; registers as they are.
+  std::string InRegister(const std::string& bits, int width);
+  /// `parts` one behind another.
+  RawValue Join(const std::vector<RawValue>& parts);
+  /// Parts of equal width.
+  std::vector<RawValue> Split(const RawValue& whole, size_t parts);
+
+  /// Writes a register's shadow.
+  void Set(int reg, const RawValue& value);
+  void SetFloats(int reg, Type type, const std::vector<std::string>& values);
+  /// The original's value. Behind the original instruction.
+  void SetOriginal(int reg);
+
+  /// A double of the bits of a type.
+  std::string Widen(Type type, const std::string& bits);
+  /// The bits of a double rounded to a type.
+  std::string Round(Type type, const std::string& value);
+
+  /// Declarations of all registers that were named.
+  std::string Declarations() const;
+
+ private:
+  std::string Temporary(size_t pool);
+  /// A register by a name whose type fits integer and float instructions of its size.
+  std::string Untyped(int reg);
+  std::string FetchConstant(const TextOperand& source, Type type);
+  std::string LaneBits(const RawValue& source, Type type, int lane);
+  std::string Checked(const RawValue& source, Type type, int lane, const std::string& bits,
+                      const std::string& value);
+  RawValue RawOfFloat(const TextOperand& source);
+  std::string Narrowed(const std::string& bits, int from, int to);
+
+  const TextFunction& function_;
+  const Flow& flow_;
+  ModuleFacts& facts_;
+  const TextInstruction* instruction_ = nullptr;
+  std::string before_, after_;
+  std::string* out_ = &before_;
+  static constexpr size_t kPools = 5;
+  std::array<int, kPools> used_{}, most_{};
+};
+
+}  // namespace atunner::shadow
