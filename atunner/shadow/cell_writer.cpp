@@ -158,8 +158,33 @@ void CellWriter::AcceptAtomic(const CellRegisters& cell, RawValue& value, Type t
   value.twins[0] = twin;
 }
 
+/// Another thread may have changed memory by an exchange and not yet the cell. Reads again, a
+/// limited number of times, while the cell belongs to other bits. It never does so for cells that
+/// say nothing.
+void CellWriter::AwaitExchange(const CellPlace& place, int offset, const std::string& bits,
+                               const CellRegisters& cell) {
+  if (!writer_.facts().exchanges) return;
+  constexpr int kMostReads = 1 << 14;
+  const std::string label = writer_.Label(), reads = writer_.Word(), other = writer_.Word();
+  const std::string again = writer_.Predicate(), words = writer_.Quad();
+  writer_.Put("mov.b32 {}, 0", reads);
+  writer_.Line(label + ":");
+  writer_.Put("not.b32 {}, {}", other, bits);
+  writer_.Put("setp.ne.and.b32 {}, {}, {}, {}", again, cell.bits, bits, place.inside);
+  writer_.Put("setp.ne.and.b32 {0}, {1}, {2}, {0}", again, cell.bits, other);
+  writer_.Put("setp.ne.and.b32 {0}, {1}, -1, {0}", again, cell.bits);
+  writer_.Put("setp.ne.and.b32 {0}, {1}, {2}, {0}", again, cell.rounded, kAtomicMark);
+  writer_.Put("setp.lt.and.u32 {0}, {1}, {2}, {0}", again, reads, kMostReads);
+  writer_.Put("add.u32 {0}, {0}, 1", reads);
+  writer_.Put("@{} ld.volatile{}.v2.b64 {{{}, {}}}, [{}+{}]", again, place.space, cell.value, words,
+              place.address, offset * kCellScale);
+  writer_.Put("@{} mov.b64 {{{}, {}}}, {}", again, cell.bits, cell.rounded, words);
+  writer_.Put("@{} bra {}", again, label);
+}
+
 RawValue CellWriter::ReadWord(const CellPlace& place, int offset, const std::string& bits) {
   const CellRegisters cell = Load(place, offset);
+  AwaitExchange(place, offset, bits, cell);
   const std::string valid = writer_.Predicate();
   RawValue value{.width = 32, .bits = writer_.Word(), .twins = {writer_.Double()}};
   writer_.Put("setp.eq.and.b32 {}, {}, {}, {}", valid, cell.bits, bits, place.inside);

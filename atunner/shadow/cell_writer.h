@@ -47,6 +47,8 @@ class CellWriter {
   void LocateLocal(const std::string& address, CellPlace& place);
   void LocateGeneric(const std::string& address, CellPlace& place);
   CellRegisters Load(const CellPlace& place, int offset);
+  void AwaitExchange(const CellPlace& place, int offset, const std::string& bits,
+                     const CellRegisters& cell);
   RawValue ReadWord(const CellPlace& place, int offset, const std::string& bits);
   RawValue ReadHalf(const CellPlace& place, int offset, const std::string& bits);
   RawValue ReadQuad(const CellPlace& place, int offset, const std::string& bits);

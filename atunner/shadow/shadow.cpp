@@ -80,6 +80,8 @@ Status ShadowMaker::FindFacts() {
       made_.carries_floats |= kind == Kind::kFloat || kind == Kind::kMma || kind == Kind::kLossy;
       facts_.halves |= UsesHalves(instruction);
       facts_.float_atomics |= IsFloatAtomic(instruction);
+      facts_.exchanges |= kind == Kind::kAtomic &&
+                          (instruction.Has("cas") || instruction.Has("exch"));
       made_.carries_floats |= IsFloatAtomic(instruction);
     }
   }

@@ -55,7 +55,7 @@ void ValueWriter::Begin(const TextInstruction& instruction) {
 void ValueWriter::Line(std::string_view text) {
   *out_ += '\t';
   *out_ += text;
-  *out_ += text == "}" ? "\n" : ";\n";
+  *out_ += text == "}" || text.ends_with(':') ? "\n" : ";\n";
 }
 
 std::string ValueWriter::Temporary(size_t pool) {

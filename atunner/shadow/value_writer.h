@@ -17,6 +17,7 @@ namespace atunner::shadow {
 struct ModuleFacts {
   bool halves = false;           ///< 16-bit floats occur: words may hold two twins
   bool float_atomics = false;    ///< cells may be those of atomics
+  bool exchanges = false;        ///< atomics may exchange the bits of floats
   bool calls_functions = false;  ///< those of functions.ptx
   bool uses_shared = false;      ///< an access may be to shared memory
 };
@@ -66,6 +67,8 @@ class ValueWriter {
   std::string Half() { return Temporary(2); }
   std::string Quad() { return Temporary(3); }
   std::string Predicate() { return Temporary(4); }
+  std::string Label() { return fmt::format("$atunner_{}", labels_++); }
+
   /// Names of shadow registers.
   std::string Twin(int reg, int lane = 0) const;
   std::string Bits(int reg) const;
@@ -123,6 +126,7 @@ class ValueWriter {
   std::string* out_ = &before_;
   static constexpr size_t kPools = 5;
   std::array<int, kPools> used_{}, most_{};
+  int labels_ = 0;
 };
 
 }  // namespace atunner::shadow
