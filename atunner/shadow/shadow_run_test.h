@@ -1,9 +1,11 @@
-// Shared by the tests of this room: runs a kernel and its shadow on the virtual GPU.
+// Shared by the tests of this room: runs a kernel and its shadow. The same tests run on the virtual
+// GPU and on a real one.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -12,12 +14,13 @@
 #include <vector>
 
 #include "atunner/compile/shared_compiler_test.h"
-#include "atunner/device/profiles.h"
 #include "atunner/shadow/shadow.h"
 #include "atunner/shadow/shadow_space.h"
-#include "atunner/vgpu/virtual_gpu.h"
 
 namespace atunner::shadow {
+
+/// The device that this program tests on; nullptr without one.
+std::unique_ptr<Device> OpenTestDevice();
 
 /// A tensor of a test, packed.
 struct TestTensor {
@@ -66,12 +69,16 @@ class ShadowTest : public testing::Test {
     auto made = MakeSharedCompiler();
     if (!made) GTEST_SKIP() << made.error().ToString();
     compiler_ = *std::move(made);
+    device_ = OpenTestDevice();
+    if (device_ != nullptr) return;
+    std::puts("[atunner] every test skipped");
+    GTEST_SKIP() << "there is no GPU";
   }
 
   CompiledModule Compile(const std::string& source, const std::vector<TestLaunch>& launches) {
     CompileRequest request;
     request.source.text = source;
-    request.arch = gpu_.arch();
+    request.arch = device_->arch();
     for (const TestLaunch& launch : launches) request.entries.push_back(launch.entry);
     const CompileOutcome outcome = compiler_->Compile(request).value();
     EXPECT_TRUE(outcome.ok()) << outcome.error;
@@ -102,10 +109,10 @@ class ShadowTest : public testing::Test {
       blocks = std::max<uint64_t>(blocks, launch.grid);
       shared = std::max<uint64_t>(shared, launch.dynamic_shared + 48 * 1024);
     }
-    auto space = ShadowSpace::Make(gpu_, {.arena = arena.memory->address(),
-                                          .arena_bytes = arena.memory->bytes(),
-                                          .blocks = blocks,
-                                          .shared_bytes = shared});
+    auto space = ShadowSpace::Make(*device_, {.arena = arena.memory->address(),
+                                              .arena_bytes = arena.memory->bytes(),
+                                              .blocks = blocks,
+                                              .shared_bytes = shared});
     EXPECT_TRUE(space.has_value()) << space.error().ToString();
     Launch(module, &*space, arena, launches, scalar);
     for (size_t i = 0; i < tensors.size(); ++i) {
@@ -128,7 +135,7 @@ class ShadowTest : public testing::Test {
       offsets.push_back(bytes);
       bytes = (bytes + tensor.bytes.size() + 255) / 256 * 256;
     }
-    Arena arena{gpu_.Allocate(bytes).value(), {}};
+    Arena arena{device_->Allocate(bytes).value(), {}};
     for (const uint64_t offset : offsets)
       arena.addresses.push_back(arena.memory->address() + offset);
     Refill(arena, tensors);
@@ -137,18 +144,18 @@ class ShadowTest : public testing::Test {
 
   void Refill(const Arena& arena, const std::vector<TestTensor>& tensors) {
     for (size_t i = 0; i < tensors.size(); ++i)
-      EXPECT_TRUE(gpu_.CopyIn(arena.addresses[i], tensors[i].bytes));
+      EXPECT_TRUE(device_->CopyIn(arena.addresses[i], tensors[i].bytes));
   }
 
   TestTensor Get(const Arena& arena, const std::vector<TestTensor>& tensors, size_t i) {
     TestTensor tensor = tensors[i];
-    EXPECT_TRUE(gpu_.CopyOut(tensor.bytes, arena.addresses[i]));
+    EXPECT_TRUE(device_->CopyOut(tensor.bytes, arena.addresses[i]));
     return tensor;
   }
 
   void Launch(const CompiledModule& module, ShadowSpace* space, const Arena& arena,
               const std::vector<TestLaunch>& launches, int scalar) {
-    auto loaded = gpu_.Load(module);
+    auto loaded = device_->Load(module);
     ASSERT_TRUE(loaded.has_value()) << loaded.error().ToString();
     if (space != nullptr) {
       const Status attached = space->Attach(**loaded);
@@ -161,11 +168,11 @@ class ShadowTest : public testing::Test {
       args.push_back(KernelArg::Value(std::as_bytes(std::span(&scalar, 1))));
       LaunchOptions options;
       options.check_hazards = false;
-      const auto outcome = gpu_.Launch(**loaded, launch.entry,
-                                       {.grid = {launch.grid, 1, 1},
-                                        .block = {launch.block, 1, 1},
-                                        .dynamic_shared_bytes = launch.dynamic_shared},
-                                       args, options);
+      const auto outcome = device_->Launch(**loaded, launch.entry,
+                                           {.grid = {launch.grid, 1, 1},
+                                            .block = {launch.block, 1, 1},
+                                            .dynamic_shared_bytes = launch.dynamic_shared},
+                                           args, options);
       ASSERT_TRUE(outcome.has_value()) << outcome.error().ToString();
       ASSERT_TRUE(outcome->completed()) << outcome->message;
     }
@@ -193,7 +200,7 @@ class ShadowTest : public testing::Test {
     return worst;
   }
 
-  vgpu::VirtualGpu gpu_{FindProfile("A100").value(), 2};
+  std::unique_ptr<Device> device_;
   std::unique_ptr<Compiler> compiler_;
   ShadowKernel shadow_;
 };
