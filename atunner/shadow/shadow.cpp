@@ -171,8 +171,12 @@ std::string ShadowMaker::Assembled() {
 
 }  // namespace
 
-Result<ShadowKernel> MakeShadow(std::string_view ptx) {
+Result<ShadowKernel> MakeShadow(std::string_view ptx, std::span<const std::string> entries) {
   ATUNNER_TRY(ptx::TextModule module, ptx::Statements(ptx));
+  std::erase_if(module.functions, [&](const TextFunction& function) {
+    return function.is_entry && !entries.empty() &&
+           std::ranges::find(entries, function.name) == entries.end();
+  });
   return ShadowMaker(ptx, std::move(module)).Run();
 }
 

@@ -24,6 +24,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,8 +47,10 @@ struct ShadowKernel {
   bool carries_floats = false;    ///< false: integers only, nothing was inserted
 };
 
-/// kInvalidInput for a text that is not PTX; kUnsupported names the instruction and its line where
-/// most of a kernel's work would have no twin (wgmma, bulk tensor copies, clusters).
-Result<ShadowKernel> MakeShadow(std::string_view ptx);
+/// `entries`: the kernels that will be launched, as PTX names them (KernelResources::mangled); none
+/// named = all. Others are left as they are. kInvalidInput for a text that is not PTX; kUnsupported
+/// names the instruction and its line where most of a kernel's work would have no twin (wgmma, bulk
+/// tensor copies, other blocks' shared memory).
+Result<ShadowKernel> MakeShadow(std::string_view ptx, std::span<const std::string> entries = {});
 
 }  // namespace atunner::shadow
