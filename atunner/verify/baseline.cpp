@@ -10,7 +10,8 @@ Result<std::unique_ptr<Program>> BuildProgram(const OracleContext& context,
   if (!outcome.ok())
     return Invalid("the reference does not compile: " + outcome.error, kernel.source.name);
   auto program = std::make_unique<Program>();
-  ATUNNER_TRY(program->module, context.device.Load(*outcome.module));
+  program->compiled = *outcome.module;
+  ATUNNER_TRY(program->module, context.device.Load(program->compiled));
   program->plan = kernel.plan;
   return program;
 }

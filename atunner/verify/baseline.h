@@ -14,6 +14,7 @@ namespace atunner {
 
 /// A kernel of the judge, compiled and loaded.
 struct Program {
+  CompiledModule compiled;
   std::unique_ptr<LoadedModule> module;
   LaunchPlan plan;
 };
@@ -34,6 +35,9 @@ class ErrorBaseline {
   virtual Result<uint64_t> WorkspaceBytes(const Dims& dims) = 0;
   /// The numbers of terms of which an output's elements are sums, as far as they are known.
   virtual TermCounts Terms(const Dims& dims, const std::string& output) const = 0;
+
+  /// True if other correct kernels may add in an order that nothing is known of.
+  virtual bool adds_in_unknown_order() const { return false; }
 
   /// The variant whose data-dependent decisions can be perturbed; nullptr if nothing is decided.
   virtual Result<const DecisionKernels*> Decisions(const Dims& /*dims*/) { return nullptr; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "atunner/verify/baseline.h"
@@ -25,12 +26,17 @@ class BaselineErrors {
 
  private:
   using AllStats = std::vector<CompareStats>;  // one per output
+  /// How much larger than the error of nudged inputs that of another order of summation may be.
+  double OrdersFactor(const Dims& dims, const std::string& output) const;
+  /// Draws the inputs again if the last run overwrote them.
+  Status RenewInOuts(const TaskBuffers& buffers, const InputInstance& instance) const;
   /// Runs the baseline on inputs moved by a unit in the last place, where the input family or a
   /// small task amplifies roundings, and keeps the larger errors in `worst`.
   Status AddNudgedRuns(const TaskBuffers& buffers, const InputInstance& instance,
                        const Reference& reference, AllStats& worst);
   Result<AllStats> Run(const TaskBuffers& buffers, const Reference& reference);
-  Result<AllStats> RunNudged(const TaskBuffers& buffers, const Reference& reference, uint64_t seed);
+  Result<AllStats> RunNudged(const TaskBuffers& buffers, const InputInstance& instance,
+                             const Reference& reference, uint64_t seed);
   /// A run on inputs rounded to the next narrower type; restores the inputs afterwards.
   Result<AllStats> RunNarrowed(const TaskBuffers& buffers, const InputInstance& instance,
                                const Reference& reference);
@@ -39,7 +45,8 @@ class BaselineErrors {
   ErrorBaseline& baseline_;
 };
 
-/// Moves float inputs by one unit in the last place; the same call moves them back.
+/// Moves float inputs by one unit in the last place; the same call moves them back. In-out tensors
+/// stay.
 Status NudgeInputs(JudgeKernels& kernels, const TaskBuffers& buffers, uint64_t seed);
 
 }  // namespace atunner

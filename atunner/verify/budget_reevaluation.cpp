@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "atunner/base/clock.h"
 #include "atunner/base/random.h"
@@ -22,6 +23,31 @@ void MeasureZerosByErrors(Reference::Output& output) {
   output.scale = output.baseline.scale = std::sqrt(output.baseline.squared_difference / elements);
   output.baseline.worst = std::sqrt(elements);
 }
+
+/// Contents of in-out tensors.
+class InOutContents {
+ public:
+  static Result<InOutContents> Of(Device& device, const TaskBuffers& buffers) {
+    InOutContents contents;
+    for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
+      if (tensor.spec->role != Role::kInOut) continue;
+      const auto bytes = static_cast<uint64_t>(tensor.shape.bytes);
+      ATUNNER_TRY(auto memory, device.Allocate(bytes));
+      ATUNNER_RETURN_IF_ERROR(device.CopyWithin(memory->address(), tensor.address, bytes));
+      contents.of_.emplace_back(tensor.address, std::move(memory));
+    }
+    return contents;
+  }
+  bool empty() const { return of_.empty(); }
+  Status Restore(Device& device) const {
+    for (const auto& [address, memory] : of_)
+      ATUNNER_RETURN_IF_ERROR(device.CopyWithin(address, memory->address(), memory->bytes()));
+    return {};
+  }
+
+ private:
+  std::vector<std::pair<DeviceAddress, std::unique_ptr<Buffer>>> of_;
+};
 
 }  // namespace
 
@@ -55,6 +81,16 @@ Status BudgetReevaluation::PerturbErrors(const TaskBuffers& buffers, const Input
 
 Result<bool> BudgetReevaluation::Run(const TaskBuffers& buffers, const InputInstance& instance,
                                      Reference& reference) {
+  // Further runs need the inputs that a candidate overwrote in place, and its results afterwards.
+  ATUNNER_TRY(const InOutContents results, InOutContents::Of(context_.device, buffers));
+  if (!results.empty()) ATUNNER_RETURN_IF_ERROR(buffers.DrawInputs(context_.kernels, instance));
+  ATUNNER_TRY(const bool changed, Widen(buffers, instance, reference));
+  ATUNNER_RETURN_IF_ERROR(results.Restore(context_.device));
+  return changed;
+}
+
+Result<bool> BudgetReevaluation::Widen(const TaskBuffers& buffers, const InputInstance& instance,
+                                       Reference& reference) {
   const KernelSpec& spec = context_.spec;
   const bool first = !std::exchange(reference.reevaluated, true);
   if (!first && reference.decision_rounds == 0) return false;

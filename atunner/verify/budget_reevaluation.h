@@ -34,6 +34,8 @@ class BudgetReevaluation {
   Result<bool> Run(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference);
 
  private:
+  Result<bool> Widen(const TaskBuffers& buffers, const InputInstance& instance,
+                     Reference& reference);
   Status RunPerturbedOnce(const TaskBuffers& buffers, const RangeOf& elsewhere, uint64_t seed);
   Status PerturbErrors(const TaskBuffers& buffers, const InputInstance& instance,
                        Reference& reference, const ScratchOutputs& outputs);

@@ -39,8 +39,8 @@
 //
 // A single run of the baseline is one draw of a random error and may be too good. A candidate
 // beyond the bounds therefore causes a randomised re-evaluation (budget_reevaluation.cpp) before it
-// is refused. A user's kernel has no baseline: DefaultBudget allows another order of summation.
-// docs/verification.md has the derivations.
+// is refused. The baseline of a user's kernel is that kernel itself. Where it is its own reference
+// too, DefaultBudget allows another order of summation. docs/verification.md has the derivations.
 #pragma once
 
 #include <string>
@@ -96,9 +96,9 @@ ErrorBudget BudgetFromBaseline(const CompareStats& baseline, DType dtype,
                                const Tolerance& tolerance, Accuracy accuracy = Accuracy::kDefault,
                                const TermCounts& terms = {});
 
-/// Budget without a baseline kernel (a user's kernel is its own reference): room for another order
-/// of summation in the same precision, too little for TF32 or a half-precision accumulator. `rms`
-/// is that of the reference.
+/// The least budget where a user's kernel is its own reference: room for another order of summation
+/// in the same precision, too little for TF32 or a half-precision accumulator. `rms` is that of the
+/// reference.
 ErrorBudget DefaultBudget(DType dtype, const Tolerance& tolerance, double rms);
 
 /// The s of an element's error |y - r| / (|r| + s): the reference's rms or, where the task states

@@ -16,6 +16,7 @@ class KernelAsGiven : public ReferenceSource {
 
   std::string Describe(const Dims&) const override { return "the kernel as given"; }
   Status ComputePart(const TaskBuffers& buffers, const RangeOf& wide, int64_t part) override;
+  Program& program() { return *program_; }
 
  private:
   explicit KernelAsGiven(const OracleContext& context) : context_(context) {}

@@ -6,10 +6,11 @@
 #include <utility>
 
 #include "atunner/operators/graph_operator.h"
-#include "atunner/verify/kernel_as_given.h"
+#include "atunner/verify/given_baseline.h"
 #include "atunner/verify/operator_baseline.h"
 #include "atunner/verify/stated_tolerance.h"
 #include "atunner/verify/trivial_outputs.h"
+#include "atunner/verify/user_reference.h"
 
 namespace atunner {
 namespace {
@@ -38,7 +39,10 @@ Result<std::unique_ptr<OracleStore>> OracleStore::Make(Device& device, Compiler&
   ATUNNER_TRY(const uint64_t free_bytes, device.FreeBytes());
   std::unique_ptr<OracleStore> store(new OracleStore(context, free_bytes / kCacheShare));
   if (spec.oracle.kind == Oracle::Kind::kKernel) {
-    ATUNNER_TRY(store->source_, KernelAsGiven::Make(context));
+    ATUNNER_TRY(auto user, UserReference::Make(context));
+    store->measured_ = std::make_unique<Measured>(
+        context, std::make_unique<GivenBaseline>(context, user->given()));
+    store->source_ = std::move(user);
   } else {
     ATUNNER_RETURN_IF_ERROR(store->UseOperator(free_bytes));
   }
@@ -69,7 +73,7 @@ Result<const Reference*> OracleStore::Get(const TaskBuffers& buffers,
 Result<bool> OracleStore::ReevaluateBudget(const TaskBuffers& buffers,
                                            const InputInstance& instance) {
   Reference* reference = cache_.Find(buffers.dims(), instance);
-  if (!measured_ || reference == nullptr) return false;
+  if (reference == nullptr) return false;
   return measured_->reevaluation.Run(buffers, instance, *reference);
 }
 
@@ -91,6 +95,8 @@ Result<Reference> OracleStore::Compute(const TaskBuffers& buffers) {
     return MemoryRange{output->masked->address(), output->elements * sizeof(double)};
   };
   ATUNNER_RETURN_IF_ERROR(ComputeReference(*source_, buffers, wide));
+  for (Reference::Output& output : reference.outputs)
+    output.exact = source_->IsExact(buffers.dims());
   return reference;
 }
 
@@ -108,11 +114,10 @@ Status OracleStore::Finish(const TaskBuffers& buffers, const InputInstance& inst
     ATUNNER_RETURN_IF_ERROR(
         context_.kernels.Mask(output.masked->address(), output.elements, output.key));
   }
-  if (measured_) ATUNNER_RETURN_IF_ERROR(measured_->errors.Measure(buffers, instance, reference));
+  ATUNNER_RETURN_IF_ERROR(measured_->errors.Measure(buffers, instance, reference));
   for (Reference::Output& output : reference.outputs)
     ATUNNER_RETURN_IF_ERROR(TestTrivialOutputs(context_, buffers, output));
-  if (measured_)
-    ATUNNER_RETURN_IF_ERROR(measured_->decisions.SampleBaseline(buffers, instance, reference));
+  ATUNNER_RETURN_IF_ERROR(measured_->decisions.SampleBaseline(buffers, instance, reference));
   if (!StatesTolerance(context_.spec) || instance.family == InputFamily::kNan) return {};
   return CompareTrivialOutputs(context_, buffers, reference);
 }

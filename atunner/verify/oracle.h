@@ -11,13 +11,14 @@
 //
 // 1. A ReferenceSource computes it in one of three ways. Small tasks: Operator::Reference on the
 //    CPU. Larger ones: the operator's plain kernel with float64 arithmetic and outputs. A user's
-//    kernel: the kernel in its default configuration, converted to float64.
+//    kernel: the kernel in its default configuration, carried in float64 (user_reference.h).
 // 2. Some instances prove nothing (trivial_outputs.h): zeros, the best constant, a half-written
 //    output or a copy of an input would be within the budget.
 // 3. Values lie in device memory XORed with a keyed stream (judge_mask in kernels/judge/judge.cu).
 //    The key stays on the host and is passed to the compare kernel alone. A candidate that searches
 //    memory for the answer, or copies whatever buffer has the right size, finds noise.
-// 4. The ErrorBaseline computes the task in its own types, one plain loop per result.
+// 4. The ErrorBaseline computes the task in its own types: one plain loop per result, or the user's
+//    kernel in its default configuration.
 // 5. BaselineErrors makes the budget of its error, see error_budget.h. Two things may widen it
 //    later, each at most a few times per reference and only if a candidate was about to be refused:
 //    budget_reevaluation.h runs the baseline with random roundings, data_dependent_decisions.h
@@ -59,7 +60,8 @@ class OracleStore {
   }
 
   /// How references of that size are computed, for the report: "float64 reference on the CPU",
-  /// "plain kernel in float64" or "the kernel as given".
+  /// "plain kernel in float64", "the kernel as given, carried in float64" or "the kernel as given,
+  /// with its own spread".
   std::string Describe(const Dims& dims) const { return source_->Describe(dims); }
   /// True if references of that size are computed on the CPU.
   bool UseCpu(const Dims& dims) const { return source_->UseCpu(dims); }
@@ -85,7 +87,7 @@ class OracleStore {
   Status Finish(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference);
 
   OracleContext context_;
-  std::unique_ptr<Measured> measured_;  ///< nullptr if the task has no baseline
+  std::unique_ptr<Measured> measured_;
   std::unique_ptr<ReferenceSource> source_;
   ReferenceCache cache_;
 };

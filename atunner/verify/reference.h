@@ -33,6 +33,9 @@ struct Reference {
     DType dtype = DType::kFloat32;
     std::unique_ptr<Buffer> masked;  ///< `elements` values in float64, XORed with a stream of `key`
     uint64_t elements = 0;
+    /// False if the reference carries the roundings of the task's own precision: bounds are never
+    /// below DefaultBudget then.
+    bool exact = true;
     uint64_t key = 0;
     double scale = 0;  ///< ElementScale of the task's tolerance
     ErrorBudget budget;

@@ -19,6 +19,8 @@ class ReferenceSource {
   virtual std::string Describe(const Dims& dims) const = 0;
   /// True if references of that size are computed on the CPU.
   virtual bool UseCpu(const Dims& /*dims*/) const { return false; }
+  /// False if the last reference of that size carries the roundings of the task's own precision.
+  virtual bool IsExact(const Dims& /*dims*/) const { return true; }
   /// The number of equal parts of all outputs, in order, that can be computed one after another.
   virtual int64_t Parts(const Dims& /*dims*/) const { return 1; }
   /// Computes part `part` of all outputs from the inputs in `buffers`. `wide` gives the range of

@@ -152,8 +152,14 @@ struct Addresses {
 };
 
 Result<DeviceAddress> AddWorkspace(Device& device, const ConcreteWorkspace& workspace,
-                                   Workspaces contents, BoundPlan& bound) {
+                                   Workspaces contents, const AddressOf& workspace_at,
+                                   BoundPlan& bound) {
   const uint64_t bytes = std::max<uint64_t>(workspace.bytes, 16);
+  if (const auto at = workspace_at ? workspace_at(workspace.name) : std::nullopt) {
+    if (contents == Workspaces::kPoisoned)
+      ATUNNER_RETURN_IF_ERROR(device.Fill(*at, kNanByte, bytes));
+    return *at;
+  }
   ATUNNER_TRY(auto memory, device.Allocate(bytes));
   if (contents == Workspaces::kPoisoned)
     ATUNNER_RETURN_IF_ERROR(device.Fill(memory->address(), kNanByte, bytes));
@@ -185,13 +191,13 @@ Status AddSymbolCopy(const SymbolCopy& copy, const TaskBuffers& buffers, BoundPl
 
 Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec,
                            const TaskBuffers& buffers, const AddressOf& elsewhere,
-                           Workspaces contents) {
+                           Workspaces contents, const AddressOf& workspace_at) {
   ATUNNER_TRY(const ConcretePlan concrete, Resolve(plan, buffers.dims(), spec.attributes));
   BoundPlan bound;
   Addresses addresses{buffers, elsewhere, {}};
   for (const ConcreteWorkspace& workspace : concrete.workspaces) {
     ATUNNER_TRY(addresses.workspaces[workspace.name],
-                AddWorkspace(device, workspace, contents, bound));
+                AddWorkspace(device, workspace, contents, workspace_at, bound));
   }
   for (const ConcreteStep& step : concrete.steps) {
     const LaunchShape shape{step.grid,         step.block,       step.cluster,

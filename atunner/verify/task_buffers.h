@@ -112,10 +112,11 @@ Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelS
                            const TaskBuffers& buffers,
                            Workspaces workspaces = Workspaces::kPoisoned);
 /// The same with some tensors elsewhere: the float64 reference kernel writes its outputs into
-/// buffers of its own.
+/// buffers of its own. `workspace_at` gives the memory of workspaces that shall not be allocated.
 Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec,
                            const TaskBuffers& buffers, const AddressOf& elsewhere,
-                           Workspaces workspaces = Workspaces::kPoisoned);
+                           Workspaces workspaces = Workspaces::kPoisoned,
+                           const AddressOf& workspace_at = {});
 
 /// Copies tensors into the module's symbols (constant memory), as the plan asks.
 Status CopySymbols(Device& device, LoadedModule& module, const BoundPlan& plan);
