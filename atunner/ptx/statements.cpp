@@ -129,6 +129,8 @@ Status StatementReader::Head(bool is_entry) {
     if (token == ";" && nesting == 0) return Next(), Status{};  // a declaration
     if (token == ".reg") return Unsupported("a function with registers as parameters");
     if (nesting == 0 && token.starts_with('.')) function.directives.emplace_back(token);
+    if (nesting == 1 && IsWordStart(token[0]) && token[0] != '.')
+      function.parameters.emplace_back(token);
     nesting += token == "(" ? 1 : token == ")" ? -1 : 0;
     if (nesting == 0 && function.name.empty() && IsWordStart(token[0]) && token[0] != '.')
       function.name = std::string(token);
@@ -319,9 +321,11 @@ std::string TextInstruction::Mnemonic() const {
 }
 
 Result<TextModule> Statements(std::string_view text) {
-  ATUNNER_RETURN_IF_ERROR(Parse(text));
+  ATUNNER_TRY(const ValidModule parsed, Parse(text));
   ATUNNER_TRY(std::vector<Token> tokens, Tokens(text));
-  return StatementReader(text, std::move(tokens)).Run();
+  ATUNNER_TRY(TextModule module, StatementReader(text, std::move(tokens)).Run());
+  module.globals = parsed.globals();
+  return module;
 }
 
 }  // namespace atunner::ptx

@@ -49,8 +49,9 @@ struct TextInstruction {
 struct TextFunction {
   std::string name;
   bool is_entry = false;
-  size_t head = 0;   ///< in the text: before the brace that opens the body
-  size_t begin = 0;  ///< behind that brace
+  size_t head = 0;                      ///< in the text: before the brace that opens the body
+  size_t begin = 0;                     ///< behind that brace
+  std::vector<std::string> parameters;  ///< names, those of results included
   /// Directives of the head: ".maxntid", ".reqntid"
   std::vector<std::string> directives;
   std::vector<Register> registers;
@@ -62,6 +63,7 @@ struct TextModule {
   std::string target;    ///< "sm_90a"
   size_t variables = 0;  ///< in the text: where a variable of the module may be inserted
   std::vector<TextFunction> functions;
+  std::vector<Variable> globals;  ///< variables of the module in global space
 };
 
 /// kInvalidInput for a text that Parse refuses; kUnsupported names forms that Statements cannot

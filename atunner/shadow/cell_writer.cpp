@@ -65,9 +65,7 @@ void CellWriter::Offset(const std::string& address, const std::string& base,
 CellPlace CellWriter::Locate(const std::string& address, const std::string& space) {
   CellPlace place;
   if (space == "global") {
-    Offset(address, "%atunner_arena", "%atunner_bytes", place);
-    writer_.Put("add.s64 {0}, {0}, %atunner_cells", place.address);
-    place.space = ".global";
+    LocateGlobal(address, place);
   } else if (space == "shared") {
     LocateShared(address, place);
   } else if (space == "local") {
@@ -76,6 +74,13 @@ CellPlace CellWriter::Locate(const std::string& address, const std::string& spac
     LocateGeneric(address, place);
   }
   return place;
+}
+
+void CellWriter::LocateGlobal(const std::string& address, CellPlace& place) {
+  Offset(address, "%atunner_arena", "%atunner_bytes", place);
+  writer_.Put("add.s64 {0}, {0}, %atunner_cells", place.address);
+  place.space = ".global";
+  AddVariables(address, writer_.facts().variables, place);
 }
 
 void CellWriter::LocateShared(const std::string& address, CellPlace& place) {
@@ -95,7 +100,12 @@ void CellWriter::LocateLocal(const std::string& address, CellPlace& place) {
   place.address = writer_.Quad();
   writer_.Put("setp.lt.u64 {}, {}, 0", place.inside, address);  // never: memory of a caller
   writer_.Put("mov.u64 {}, 0", place.address);
-  for (const ptx::Variable& variable : writer_.function().local) {
+  AddVariables(address, writer_.function().local, place);
+}
+
+void CellWriter::AddVariables(const std::string& address,
+                              const std::vector<ptx::Variable>& variables, CellPlace& place) {
+  for (const ptx::Variable& variable : variables) {
     const std::string base = writer_.Quad(), cells = writer_.Quad();
     CellPlace own;
     writer_.Put("mov.u64 {}, {}", base, variable.name);
@@ -290,10 +300,11 @@ void CellWriter::Forget(const CellPlace& place, int width, int offset, const std
   }
 }
 
-std::string CellWriter::LocalCells(const TextFunction& function) {
+std::string CellWriter::CellsOf(const std::vector<ptx::Variable>& variables,
+                                std::string_view space) {
   std::string text;
-  for (const ptx::Variable& variable : function.local)
-    text += fmt::format("\t.local .align 16 .b8 {}$cells[{}];\n", variable.name,
+  for (const ptx::Variable& variable : variables)
+    text += fmt::format("\t{} .align 16 .b8 {}$cells[{}];\n", space, variable.name,
                         kCellScale * (variable.bytes + kHalfCell));
   return text;
 }

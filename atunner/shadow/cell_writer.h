@@ -35,7 +35,8 @@ class CellWriter {
 
   /// Registers that the prologue of a function with memory accesses sets.
   static std::string Prologue(bool shared);
-  static std::string LocalCells(const TextFunction& function);
+  /// Declarations of the cells of variables.
+  static std::string CellsOf(const std::vector<ptx::Variable>& variables, std::string_view space);
 
  private:
   struct CellRegisters {
@@ -43,7 +44,11 @@ class CellWriter {
   };
   void Offset(const std::string& address, const std::string& base, const std::string& bytes,
               CellPlace& place);
+  void LocateGlobal(const std::string& address, CellPlace& place);
   void LocateShared(const std::string& address, CellPlace& place);
+  /// Adds the places of variables with cells of their own.
+  void AddVariables(const std::string& address, const std::vector<ptx::Variable>& variables,
+                    CellPlace& place);
   void LocateLocal(const std::string& address, CellPlace& place);
   void LocateGeneric(const std::string& address, CellPlace& place);
   CellRegisters Load(const CellPlace& place, int offset);

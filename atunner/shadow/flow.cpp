@@ -110,7 +110,21 @@ void Flow::ReadDuplicate(const TextInstruction& instruction) {
   }
 }
 
+/// True for a load of a function's argument or result. Those of kernels are exact.
+bool Flow::IsPassed(const TextInstruction& instruction) const {
+  if (instruction.opcode != "ld" || !instruction.Has("param") || instruction.operands.size() < 2)
+    return false;
+  return !function_.is_entry ||
+         std::ranges::find(function_.parameters, instruction.operands[1].base) ==
+             function_.parameters.end();
+}
+
 void Flow::ReadAccess(const TextInstruction& instruction, Kind kind) {
+  if (IsPassed(instruction)) {
+    for (const int reg : Results(instruction)) {
+      if (Stands(reg)) Seed(reg);
+    }
+  }
   if (!HasCells(instruction) || ptx::BitsOf(LastType(instruction)) < 16) return;
   if (kind != Kind::kStore) {
     for (const int reg : Results(instruction)) {
@@ -208,7 +222,7 @@ void Flow::Solve() {
     }
   }
   for (size_t i = 0; i < function_.body.size(); ++i) {
-    if (KindOf(function_.body[i]) != Kind::kLossy) continue;
+    if (KindOf(function_.body[i]) != Kind::kLossy && !IsPassed(function_.body[i])) continue;
     if (std::ranges::any_of(Results(function_.body[i]),
                             [&](int reg) { return Stands(reg) && HasShadow(reg); }))
       lossy_.push_back(i);

@@ -42,6 +42,7 @@ class Flow {
   int LanesOf(int reg) const;
   bool Stands(int reg) const { return reg >= 0 && Class(reg) != RegisterClass::kNone; }
 
+  bool IsPassed(const TextInstruction& instruction) const;
   void Read(const TextInstruction& instruction);
   void ReadFloat(const TextInstruction& instruction);
   void ReadMove(const TextInstruction& instruction);

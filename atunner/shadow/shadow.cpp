@@ -69,7 +69,15 @@ Result<ShadowKernel> ShadowMaker::Run() {
   return std::move(made_);
 }
 
+/// Tables of constants have initial values; large arrays would need much memory.
+bool MayHoldResults(const ptx::Variable& variable) {
+  constexpr uint64_t kMostBytes = uint64_t{1} << 24;
+  return variable.initial.empty() && variable.opaque.empty() && variable.bytes > 0 &&
+         variable.bytes <= kMostBytes;
+}
+
 Status ShadowMaker::FindFacts() {
+  std::ranges::copy_if(module_.globals, std::back_inserter(facts_.variables), MayHoldResults);
   for (const TextFunction& function : module_.functions) {
     for (const TextInstruction& instruction : function.body) {
       const Kind kind = KindOf(instruction);
@@ -102,7 +110,7 @@ void ShadowMaker::Function(const TextFunction& function) {
       insertions_.push_back({instruction.begin, "\n" + writer.before()});
     if (!writer.after().empty()) insertions_.push_back({instruction.end, "\n" + writer.after()});
   }
-  insertions_.push_back({function.begin, "\n" + CellWriter::LocalCells(function) +
+  insertions_.push_back({function.begin, "\n" + CellWriter::CellsOf(function.local, ".local") +
                                              writer.Declarations() +
                                              CellWriter::Prologue(facts_.uses_shared)});
   facts_.uses_shared |= shared_before;
@@ -152,6 +160,7 @@ void ShadowMaker::Instruction(ValueWriter& writer, const Constants& constants) {
 std::string ShadowMaker::ModuleText() const {
   std::string text = fmt::format("\n.visible .global .align 8 .b64 {}[{}];\n", kSymbol,
                                  kSymbolWords);
+  text += CellWriter::CellsOf(facts_.variables, ".global");
   if (facts_.calls_functions) text += embed::kFunctionsPtx;
   return text;
 }

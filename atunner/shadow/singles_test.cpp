@@ -132,6 +132,44 @@ extern "C" __global__ void k(const float* x, float* y, int n) {
   ExpectNear(results[1].twins, truth, 1e-12);
 }
 
+TEST_F(ShadowTest, VariablesOfTheModuleKeepTwins) {
+  const TestTensor x = Cancelling();
+  const auto results = Run(R"(
+__device__ float partial[4 * 32];
+extern "C" __global__ void parts(const float* x, float* y, int n) {
+  float sum = 0;
+  for (int i = threadIdx.x; i < n; i += 32) sum += x[blockIdx.x * n + i];
+  partial[blockIdx.x * 32 + threadIdx.x] = sum;
+}
+extern "C" __global__ void total(const float* x, float* y, int n) {
+  float sum = 0;
+  if (threadIdx.x) return;
+  for (int i = 0; i < 32; ++i) sum += partial[blockIdx.x * 32 + i];
+  y[blockIdx.x] = sum;
+})",
+                           {x, Zeros(DType::kFloat32, kRows)},
+                           {{.entry = "parts", .grid = kRows}, {.entry = "total", .grid = kRows}},
+                           kColumns);
+  ExpectSameBits(results);
+  ExpectNear(results[1].twins, SumsOfRows(x, Same), 1e-12);
+}
+
+TEST_F(ShadowTest, CallsAreNamedAsPlacesWithoutTwins) {
+  const TestTensor x = Floats(Normal(32, 8));
+  const auto results = Run(R"(
+__device__ __noinline__ float third(float v) { return v / 3.f; }
+extern "C" __global__ void k(const float* x, float* y, int n) {
+  y[threadIdx.x] = third(x[threadIdx.x] + 1.f);
+})",
+                           {x, Zeros(DType::kFloat32, 32)}, {{}});
+  ExpectSameBits(results);
+  ASSERT_FALSE(shadow_.lossy.empty());
+  EXPECT_EQ(shadow_.lossy.front().what.substr(0, 8), "ld.param");
+  std::vector<double> truth;
+  for (size_t i = 0; i < 32; ++i) truth.push_back((x[i] + 1) / 3);
+  ExpectNear(results[1].twins, truth, 1e-6);
+}
+
 TEST_F(ShadowTest, VariancesAreThoseInDouble) {
   const TestTensor x = Floats(Normal(kRows * kColumns, 5, 100));
   const auto results = Run(R"(

@@ -15,6 +15,8 @@ namespace atunner::shadow {
 
 /// What a module's text needs beside its functions.
 struct ModuleFacts {
+  /// Variables of the module that kernels may write, which have cells of their own
+  std::vector<ptx::Variable> variables;
   bool halves = false;           ///< 16-bit floats occur: words may hold two twins
   bool float_atomics = false;    ///< cells may be those of atomics
   bool exchanges = false;        ///< atomics may exchange the bits of floats
