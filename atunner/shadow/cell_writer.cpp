@@ -199,27 +199,29 @@ RawValue CellWriter::ReadWord(const CellPlace& place, int offset, const std::str
   RawValue value{.width = 32, .bits = writer_.Word(), .twins = {writer_.Double()}};
   writer_.Put("setp.eq.and.b32 {}, {}, {}, {}", valid, cell.bits, bits, place.inside);
   writer_.Put("selp.b32 {}, {}, {}, {}", value.bits, cell.rounded, bits, valid);
-  if (writer_.facts().halves) {
-    // The word as two halves that were stored apart, or together as a word.
-    const CellRegisters upper = Load(place, offset + 2);
-    const std::string low = writer_.Word(), high = writer_.Word(), joined = writer_.Word();
-    const std::string own = writer_.Predicate(), both = writer_.Predicate();
-    value.twins[1] = writer_.Double();
-    writer_.Put("and.b32 {}, {}, 65535", low, bits);
-    writer_.Put("shr.u32 {}, {}, 16", high, bits);
-    writer_.Put("setp.eq.and.b32 {}, {}, {}, {}", own, upper.bits, high, place.inside);
-    writer_.Put("selp.f64 {}, {}, {}, {}", value.twins[1], upper.value, kNoTwin, own);
-    writer_.Put("and.b32 {}, {}, 65535", joined, cell.bits);
-    writer_.Put("setp.eq.and.b32 {}, {}, {}, {}", both, joined, low, own);
-    writer_.Put("prmt.b32 {}, {}, {}, 0x5410", joined, cell.rounded, upper.rounded);
-    writer_.Put("selp.b32 {0}, {1}, {0}, {2}", joined, value.bits, valid);
-    writer_.Put("selp.b32 {}, {}, {}, {}", value.bits, joined, bits, both);
-    writer_.Put("selp.b32 {0}, {1}, {0}, {2}", value.bits, joined, valid);
-    writer_.Put("or.pred {0}, {0}, {1}", valid, both);
-  }
+  if (writer_.facts().halves) AddHalves(place, offset, bits, cell, valid, value);
   writer_.Put("selp.f64 {}, {}, {}, {}", value.twins[0], cell.value, kNoTwin, valid);
   AcceptAtomic(cell, value, Type::kF32, kAtomicFloat32, place.inside);
   return value;
+}
+
+/// The word as two halves that were stored apart, or together as a word.
+void CellWriter::AddHalves(const CellPlace& place, int offset, const std::string& bits,
+                           const CellRegisters& cell, const std::string& valid, RawValue& value) {
+  const CellRegisters upper = Load(place, offset + 2);
+  const std::string low = writer_.Word(), high = writer_.Word(), joined = writer_.Word();
+  const std::string own = writer_.Predicate(), both = writer_.Predicate();
+  value.twins[1] = writer_.Double();
+  writer_.Put("and.b32 {}, {}, 65535", low, bits);
+  writer_.Put("shr.u32 {}, {}, 16", high, bits);
+  writer_.Put("setp.eq.and.b32 {}, {}, {}, {}", own, upper.bits, high, place.inside);
+  writer_.Put("selp.f64 {}, {}, {}, {}", value.twins[1], upper.value, kNoTwin, own);
+  writer_.Put("and.b32 {}, {}, 65535", joined, cell.bits);
+  writer_.Put("setp.eq.and.b32 {}, {}, {}, {}", both, joined, low, own);
+  writer_.Put("prmt.b32 {}, {}, {}, 0x5410", joined, cell.rounded, upper.rounded);
+  writer_.Put("selp.b32 {0}, {1}, {2}, {3}", joined, joined, bits, both);
+  writer_.Put("selp.b32 {0}, {0}, {1}, {2}", value.bits, joined, valid);
+  writer_.Put("or.pred {0}, {0}, {1}", valid, both);
 }
 
 RawValue CellWriter::ReadHalf(const CellPlace& place, int offset, const std::string& bits) {

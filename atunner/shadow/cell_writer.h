@@ -55,6 +55,8 @@ class CellWriter {
   void AwaitExchange(const CellPlace& place, int offset, const std::string& bits,
                      const CellRegisters& cell);
   RawValue ReadWord(const CellPlace& place, int offset, const std::string& bits);
+  void AddHalves(const CellPlace& place, int offset, const std::string& bits,
+                 const CellRegisters& cell, const std::string& valid, RawValue& value);
   RawValue ReadHalf(const CellPlace& place, int offset, const std::string& bits);
   RawValue ReadQuad(const CellPlace& place, int offset, const std::string& bits);
   void AcceptAtomic(const CellRegisters& cell, RawValue& value, Type type, uint32_t mark,

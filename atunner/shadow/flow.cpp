@@ -51,8 +51,11 @@ void Flow::Read(const TextInstruction& instruction) {
     case Kind::kStore:
     case Kind::kAtomic:
     case Kind::kLdMatrix:
+    case Kind::kFragmentLoad:
+    case Kind::kFragmentStore:
       return ReadAccess(instruction, kind);
     case Kind::kMma:
+    case Kind::kFragmentProduct:
       return ReadMma(instruction);
     default:
       return;
@@ -126,12 +129,12 @@ void Flow::ReadAccess(const TextInstruction& instruction, Kind kind) {
     }
   }
   if (!HasCells(instruction) || ptx::BitsOf(LastType(instruction)) < 16) return;
-  if (kind != Kind::kStore) {
+  if (kind != Kind::kStore && kind != Kind::kFragmentStore) {
     for (const int reg : Results(instruction)) {
       if (Stands(reg)) Seed(reg);
     }
   }
-  if (kind == Kind::kLoad || kind == Kind::kLdMatrix) return;
+  if (kind == Kind::kLoad || kind == Kind::kLdMatrix || kind == Kind::kFragmentLoad) return;
   for (const TextOperand& operand : instruction.operands) {
     if (&operand != &instruction.operands[0] && operand.kind != OperandKind::kAddress)
       Sink(operand);

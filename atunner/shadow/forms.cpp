@@ -84,6 +84,10 @@ Kind MatrixKind(const TextInstruction& instruction) {
     return m == "s8" || m == "u8" || m == "s4" || m == "u4" || m == "b1" || m == "f64";
   };
   if (instruction.opcode == "mma" && MmaFormOf(instruction)) return Kind::kMma;
+  if (instruction.opcode == "wmma" && FragmentFormOf(instruction))
+    return instruction.Has("load")    ? Kind::kFragmentLoad
+           : instruction.Has("store") ? Kind::kFragmentStore
+                                      : Kind::kFragmentProduct;
   if (std::ranges::any_of(instruction.modifiers, is_integer)) return Kind::kNone;
   return Kind::kRefused;
 }
@@ -275,6 +279,28 @@ std::optional<MmaForm> MmaFormOf(const TextInstruction& instruction) {
                                         : 0;
   const bool exists = half ? form.k >= 8 : form.k == 4 || form.k == 8;
   return exists ? std::optional(form) : std::nullopt;
+}
+
+std::optional<FragmentForm> FragmentFormOf(const TextInstruction& instruction) {
+  const std::vector<Type> types = TypesOf(instruction);
+  const bool access = instruction.Has("load") || instruction.Has("store");
+  const bool tf32 = instruction.Has("m16n16k8");
+  if (types.empty() || !(tf32 || instruction.Has("m16n16k16"))) return std::nullopt;
+  if (!std::ranges::all_of(types, IsNarrowFloat)) return std::nullopt;
+  FragmentForm form{.by_column = instruction.Has("col"), .type = types.back(), .product = {}};
+  for (const char* name : {"a", "b", "c", "d"}) {
+    if (access && instruction.Has(name)) form.matrix = *name;
+  }
+  // With factors in float16 the product names the types of result and addend only.
+  form.product = {.result = types.front(),
+                  .factor = types.size() == 4 ? types[1]
+                            : tf32            ? Type::kTF32
+                                              : Type::kF16,
+                  .addend = types.back(),
+                  .k = tf32 ? 8 : 16};
+  if (access ? instruction.operands.size() != 3 : instruction.operands.size() != 4)
+    return std::nullopt;
+  return form;
 }
 
 }  // namespace atunner::shadow

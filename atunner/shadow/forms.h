@@ -26,8 +26,11 @@ enum class Kind : uint8_t {
   kAsyncCopy,  ///< cp.async of 4 to 16 bytes
   kLdMatrix,
   kMma,
-  kLossy,    ///< a float result that has no twin
-  kRefused,  ///< most of a kernel's work would have no twin
+  kFragmentLoad,     ///< wmma.load
+  kFragmentStore,    ///< wmma.store
+  kFragmentProduct,  ///< wmma.mma
+  kLossy,            ///< a float result that has no twin
+  kRefused,          ///< most of a kernel's work would have no twin
 };
 Kind KindOf(const TextInstruction& instruction);
 
@@ -71,5 +74,14 @@ struct MmaForm {
   int k = 16;
 };
 std::optional<MmaForm> MmaFormOf(const TextInstruction& instruction);
+
+/// wmma on 16 x 16 matrices of floats.
+struct FragmentForm {
+  char matrix = 'd';       ///< of a load or a store: a, b, c or d
+  bool by_column = false;  ///< of a load or a store
+  Type type = Type::kF16;  ///< of a load or a store: of an element in memory
+  MmaForm product;         ///< of a product; its k is also that of the shape
+};
+std::optional<FragmentForm> FragmentFormOf(const TextInstruction& instruction);
 
 }  // namespace atunner::shadow

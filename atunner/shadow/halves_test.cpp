@@ -201,6 +201,49 @@ extern "C" __global__ void k(const float* a, const float* b, float* c, int n) {
   ExpectNear(results[2].twins, truth, 1e-12, 1e-14);
 }
 
+/// Fragments through shared memory, with an addend and a factor on every element.
+TEST_F(ShadowTest, ProductsOfFragments) {
+  const TestTensor a = Floats(Normal(16 * 32, 11)), b = Floats(Normal(32 * 16, 12));
+  const auto results = Run(R"(
+#include <mma.h>
+using namespace nvcuda;
+extern "C" __global__ void k(const float* a, const float* b, float* c, float* d, int n) {
+  __shared__ __align__(32) __half sa[16 * 32], sb[32 * 16];
+  for (int i = threadIdx.x; i < 512; i += 32) {
+    sa[i] = __float2half(a[i] / 3.f);
+    sb[i] = __float2half(b[i] / 7.f);
+  }
+  __syncthreads();
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> fa;
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::col_major> fb;
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum, addend;
+  wmma::fill_fragment(sum, 0.f);
+  for (int k = 0; k < 32; k += 16) {
+    wmma::load_matrix_sync(fa, sa + k, 32);
+    wmma::load_matrix_sync(fb, sb + k, 32);
+    wmma::mma_sync(sum, fa, fb, sum);
+  }
+  wmma::load_matrix_sync(addend, a, 16, wmma::mem_row_major);
+  for (int i = 0; i < sum.num_elements; ++i) sum.x[i] = sum.x[i] / 5.f + addend.x[i];
+  wmma::store_matrix_sync(c, sum, 16, wmma::mem_row_major);
+  __syncwarp();
+  for (int i = threadIdx.x; i < 256; i += 32) d[i] = c[i] * 3.f;
+})",
+                           {a, b, Zeros(DType::kFloat32, 256), Zeros(DType::kFloat32, 256)}, {{}});
+  ExpectSameBits(results);
+  std::vector<double> truth, thrice;
+  for (size_t i = 0; i < 16; ++i) {
+    for (size_t j = 0; j < 16; ++j) {
+      double sum = 0;
+      for (size_t k = 0; k < 32; ++k) sum += a[i * 32 + k] / 3 * (b[j * 32 + k] / 7);
+      truth.push_back(sum / 5 + a[i * 16 + j]);
+      thrice.push_back(3 * truth.back());
+    }
+  }
+  ExpectNear(results[2].twins, truth, 1e-12, 1e-14);
+  ExpectNear(results[3].twins, thrice, 1e-12, 1e-14);
+}
+
 TEST_F(ShadowTest, RoundingByHandIsRoundedOnce) {
   const TestTensor x = Floats(Normal(kCount, 10));
   const auto results = Run(R"(

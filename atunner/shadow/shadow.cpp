@@ -25,7 +25,14 @@ bool UsesHalves(const TextInstruction& instruction) {
 bool IsFloatAtomic(const TextInstruction& instruction) {
   const Type type = LastType(instruction);
   return KindOf(instruction) == Kind::kAtomic && instruction.Has("add") &&
-         (type == Type::kF32 || type == Type::kF64);
+         (type == Type::kF32 || type == Type::kF64) && VectorSize(instruction) == 1;
+}
+
+/// Additions to 16-bit floats and to vectors, whose cells are not kept.
+bool IsNarrowAtomic(const TextInstruction& instruction) {
+  return KindOf(instruction) == Kind::kAtomic && instruction.Has("add") &&
+         IsNarrowFloat(ElementOf(LastType(instruction))) &&
+         (LastType(instruction) != Type::kF32 || VectorSize(instruction) > 1);
 }
 
 /// Text that is inserted at a place of the original.
@@ -85,12 +92,13 @@ Status ShadowMaker::FindFacts() {
         return Fail(ErrorCode::kUnsupported,
                     fmt::format("'{}' has no double-precision counterpart", instruction.Mnemonic()),
                     fmt::format("PTX line {}", instruction.line));
-      made_.carries_floats |= kind == Kind::kFloat || kind == Kind::kMma || kind == Kind::kLossy;
+      made_.carries_floats |= kind == Kind::kFloat || kind == Kind::kMma || kind == Kind::kLossy ||
+                              kind == Kind::kFragmentProduct;
       facts_.halves |= UsesHalves(instruction);
       facts_.float_atomics |= IsFloatAtomic(instruction);
       facts_.exchanges |= kind == Kind::kAtomic &&
                           (instruction.Has("cas") || instruction.Has("exch"));
-      made_.carries_floats |= IsFloatAtomic(instruction);
+      made_.carries_floats |= IsFloatAtomic(instruction) || IsNarrowAtomic(instruction);
     }
   }
   return {};
@@ -100,6 +108,10 @@ void ShadowMaker::Function(const TextFunction& function) {
   const Flow flow(function, facts_.halves);
   for (const size_t index : flow.lossy())
     made_.lossy.push_back({function.body[index].line, function.body[index].Mnemonic()});
+  for (const TextInstruction& instruction : function.body) {
+    if (IsNarrowAtomic(instruction))
+      made_.lossy.push_back({instruction.line, instruction.Mnemonic()});
+  }
   ValueWriter writer(function, flow, facts_);
   const Constants constants = ConstantsOf(function);
   const bool shared_before = std::exchange(facts_.uses_shared, false);
@@ -152,6 +164,12 @@ void ShadowMaker::Instruction(ValueWriter& writer, const Constants& constants) {
       return WriteLdMatrix(writer);
     case Kind::kMma:
       return WriteMma(writer, *MmaFormOf(instruction));
+    case Kind::kFragmentLoad:
+      return WriteFragmentLoad(writer, *FragmentFormOf(instruction));
+    case Kind::kFragmentStore:
+      return WriteFragmentStore(writer, *FragmentFormOf(instruction));
+    case Kind::kFragmentProduct:
+      return WriteFragmentProduct(writer, FragmentFormOf(instruction)->product);
     default:
       return WriteOriginal(writer);
   }

@@ -67,6 +67,13 @@ TEST(Shadow, NamesPlacesWithoutTwins) {
   EXPECT_EQ(shadow->lossy[0].what, "min.xorsign.abs.f32");
 }
 
+TEST(Shadow, NamesAtomicsOnHalves) {
+  const auto shadow = MakeShadow(Module("\tred.global.add.noftz.f16x2 [%rd1], %r1;\n"));
+  ASSERT_TRUE(shadow.has_value()) << shadow.error().ToString();
+  ASSERT_EQ(shadow->lossy.size(), 1u);
+  EXPECT_EQ(shadow->lossy[0].what, "red.global.add.noftz.f16x2");
+}
+
 TEST(Shadow, StatesTheLargestBlock) {
   EXPECT_THAT(MakeShadow(Module(kSum))->ptx, testing::HasSubstr(".maxntid 1024"));
 }

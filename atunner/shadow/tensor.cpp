@@ -15,14 +15,10 @@ struct Factors {
   std::vector<std::string> columns;       ///< B, by k
 };
 
-Factors FactorsOf(ValueWriter& writer, const MmaForm& form) {
+Factors FactorsOf(ValueWriter& writer, const MmaForm& form, const std::vector<TextOperand>& rows,
+                  const std::vector<TextOperand>& columns) {
   Factors factors;
   const int halves = form.factor == Type::kTF32 ? 1 : 2;
-  const auto elements = [](const TextOperand& operand) {
-    return operand.elements.empty() ? std::vector{operand} : operand.elements;
-  };
-  const std::vector<TextOperand> rows = elements(writer.operand(1));
-  const std::vector<TextOperand> columns = elements(writer.operand(2));
   for (size_t i = 0; i < rows.size(); ++i) {
     for (int half = 0; half < halves; ++half)
       (i % 2 == 0 ? factors.upper : factors.lower)
@@ -35,47 +31,65 @@ Factors FactorsOf(ValueWriter& writer, const MmaForm& form) {
   return factors;
 }
 
-/// The two elements of C in row g (half 0) or g + 8 (half 1).
-std::pair<std::string, std::string> AddendsOf(ValueWriter& writer, const MmaForm& form,
-                                              size_t half) {
-  const auto& elements = writer.operand(3).elements;
-  const std::string first = writer.Double(), second = writer.Double();
+/// The two elements of C in row g (half 0) or g + 8 (half 1), in new registers.
+std::vector<std::string> AddendsOf(ValueWriter& writer, const MmaForm& form,
+                                   const std::vector<TextOperand>& addends, size_t half) {
   const bool packed = form.addend == Type::kF16;
-  const TextOperand& left = elements[packed ? half : 2 * half];
-  const TextOperand& right = elements[packed ? half : 2 * half + 1];
-  writer.Put("mov.f64 {}, {}", first, writer.Fetch(left, form.addend, 0));
-  writer.Put("mov.f64 {}, {}", second, writer.Fetch(right, form.addend, packed ? 1 : 0));
-  return {first, second};
+  std::vector<std::string> sums;
+  for (size_t i = 0; i < 2; ++i) {
+    sums.push_back(writer.Double());
+    const TextOperand& source = addends[packed ? half : 2 * half + i];
+    writer.Put("mov.f64 {}, {}", sums[i],
+               writer.Fetch(source, form.addend, packed ? static_cast<int>(i) : 0));
+  }
+  return sums;
+}
+
+std::vector<TextOperand> ElementsOf(const TextOperand& operand) {
+  return operand.elements.empty() ? std::vector{operand} : operand.elements;
 }
 
 }  // namespace
 
-void WriteMma(ValueWriter& writer, const MmaForm& form) {
-  const auto& results = writer.operand(0).elements;
-  const bool packed = form.result == Type::kF16;
-  if (results.size() != (packed ? 2u : 4u) ||
-      writer.operand(3).elements.size() != (form.addend == Type::kF16 ? 2u : 4u))
-    return WriteOriginal(writer);
-  const Factors factors = FactorsOf(writer, form);
+std::vector<std::vector<std::string>> SumsOf(ValueWriter& writer, const MmaForm& form,
+                                             const std::vector<TextOperand>& a,
+                                             const std::vector<TextOperand>& b,
+                                             const std::vector<TextOperand>& c) {
+  const Factors factors = FactorsOf(writer, form, a, b);
   std::vector<std::vector<std::string>> sums;
   for (size_t half = 0; half < 2; ++half) {
-    const auto [first, second] = AddendsOf(writer, form, half);
+    sums.push_back(AddendsOf(writer, form, c, half));
     const auto& rows = half == 0 ? factors.upper : factors.lower;
     for (size_t k = 0; k < factors.columns.size() && k < rows.size(); ++k)
       writer.PutGuarded(
           "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {{{0}, {1}}}, {{{2}}}, "
           "{{{3}}}, {{{0}, {1}}}",
-          first, second, rows[k], factors.columns[k]);
-    sums.push_back({first, second});
+          sums[half][0], sums[half][1], rows[k], factors.columns[k]);
   }
+  return sums;
+}
+
+void SetSums(ValueWriter& writer, const MmaForm& form, const std::vector<TextOperand>& results,
+             const std::vector<std::vector<std::string>>& sums) {
   for (size_t half = 0; half < 2; ++half) {
-    if (packed) {
+    if (form.result == Type::kF16) {
       writer.SetFloats(results[half].reg, Type::kF16, sums[half]);
       continue;
     }
     for (size_t i = 0; i < 2; ++i)
       writer.SetFloats(results[2 * half + i].reg, Type::kF32, {sums[half][i]});
   }
+}
+
+void WriteMma(ValueWriter& writer, const MmaForm& form) {
+  const std::vector<TextOperand> results = ElementsOf(writer.operand(0));
+  const std::vector<TextOperand> addends = ElementsOf(writer.operand(3));
+  if (results.size() != (form.result == Type::kF16 ? 2u : 4u) ||
+      addends.size() != (form.addend == Type::kF16 ? 2u : 4u))
+    return WriteOriginal(writer);
+  SetSums(
+      writer, form, results,
+      SumsOf(writer, form, ElementsOf(writer.operand(1)), ElementsOf(writer.operand(2)), addends));
 }
 
 }  // namespace atunner::shadow

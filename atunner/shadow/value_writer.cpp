@@ -12,10 +12,6 @@ namespace {
 
 using OperandKind = TextOperand::Kind;
 
-constexpr std::array<std::string_view, 5> kPoolNames = {"%atunner_d", "%atunner_w", "%atunner_h",
-                                                        "%atunner_q", "%atunner_p"};
-constexpr std::array<std::string_view, 5> kPoolTypes = {".f64", ".b32", ".b16", ".b64", ".pred"};
-
 std::string HexOf(double value) { return fmt::format("0d{:016X}", std::bit_cast<uint64_t>(value)); }
 
 /// The value of a constant as an operand of a float instruction.
@@ -43,26 +39,6 @@ double ValueOf(const TextOperand& constant, Type type) {
 
 ValueWriter::ValueWriter(const TextFunction& function, const Flow& flow, ModuleFacts& facts)
     : function_(function), flow_(flow), facts_(facts) {}
-
-void ValueWriter::Begin(const TextInstruction& instruction) {
-  instruction_ = &instruction;
-  before_.clear();
-  after_.clear();
-  out_ = &before_;
-  used_ = {};
-}
-
-void ValueWriter::Line(std::string_view text) {
-  *out_ += '\t';
-  *out_ += text;
-  *out_ += text == "}" || text.ends_with(':') ? "\n" : ";\n";
-}
-
-std::string ValueWriter::Temporary(size_t pool) {
-  const int number = used_[pool]++;
-  most_[pool] = std::max(most_[pool], used_[pool]);
-  return fmt::format("{}{}", kPoolNames[pool], number);
-}
 
 std::string ValueWriter::Twin(int reg, int lane) const {
   return fmt::format("%atunner_t{}_{}", reg, lane);
@@ -315,11 +291,7 @@ void ValueWriter::SetOriginal(int reg) {
 }
 
 std::string ValueWriter::Declarations() const {
-  std::string text;
-  for (size_t pool = 0; pool < kPools; ++pool) {
-    if (most_[pool] > 0)
-      text += fmt::format("\t.reg {} {}<{}>;\n", kPoolTypes[pool], kPoolNames[pool], most_[pool]);
-  }
+  std::string text = Temporaries();
   for (size_t i = 0; i < function_.registers.size(); ++i) {
     const int reg = static_cast<int>(i);
     if (flow_.HasBits(reg))

@@ -1,14 +1,13 @@
-// Writes the PTX that computes twins: temporaries, shadow registers, and how values are read from
-// and written to them.
+// Writes the PTX that computes twins: how values are read from shadow registers and written to
+// them.
 #pragma once
-
-#include <fmt/format.h>
 
 #include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "atunner/shadow/code_writer.h"
 #include "atunner/shadow/flow.h"
 
 namespace atunner::shadow {
@@ -34,42 +33,13 @@ struct RawValue {
 /// A double that is no twin: all bits set. No operation returns it.
 constexpr std::string_view kNoTwin = "0dFFFFFFFFFFFFFFFF";
 
-class ValueWriter {
+class ValueWriter : public CodeWriter {
  public:
   ValueWriter(const TextFunction& function, const Flow& flow, ModuleFacts& facts);
 
   const TextFunction& function() const { return function_; }
   const Flow& flow() const { return flow_; }
   ModuleFacts& facts() { return facts_; }
-
-  /// Begins the code of one instruction.
-  void Begin(const TextInstruction& instruction);
-  /// Later code goes behind the original instruction, and may read its results.
-  void Behind() { out_ = &after_; }
-  const std::string& before() const { return before_; }
-  const std::string& after() const { return after_; }
-  const TextInstruction& instruction() const { return *instruction_; }
-  const TextOperand& operand(size_t index) const { return instruction_->operands[index]; }
-
-  /// One instruction without side effects, executed even where the guard is false.
-  template <class... Args>
-  void Put(fmt::format_string<Args...> text, Args&&... args) {
-    Line(fmt::format(text, std::forward<Args>(args)...));
-  }
-  /// One instruction under the original's guard.
-  template <class... Args>
-  void PutGuarded(fmt::format_string<Args...> text, Args&&... args) {
-    Line(instruction_->guard + fmt::format(text, std::forward<Args>(args)...));
-  }
-  void Line(std::string_view text);
-
-  /// New temporaries of the current instruction.
-  std::string Double() { return Temporary(0); }
-  std::string Word() { return Temporary(1); }
-  std::string Half() { return Temporary(2); }
-  std::string Quad() { return Temporary(3); }
-  std::string Predicate() { return Temporary(4); }
-  std::string Label() { return fmt::format("$atunner_{}", labels_++); }
 
   /// Names of shadow registers.
   std::string Twin(int reg, int lane = 0) const;
@@ -110,7 +80,6 @@ class ValueWriter {
   std::string Declarations() const;
 
  private:
-  std::string Temporary(size_t pool);
   /// A register by a name whose type fits integer and float instructions of its size.
   std::string Untyped(int reg);
   std::string FetchConstant(const TextOperand& source, Type type);
@@ -123,12 +92,6 @@ class ValueWriter {
   const TextFunction& function_;
   const Flow& flow_;
   ModuleFacts& facts_;
-  const TextInstruction* instruction_ = nullptr;
-  std::string before_, after_;
-  std::string* out_ = &before_;
-  static constexpr size_t kPools = 5;
-  std::array<int, kPools> used_{}, most_{};
-  int labels_ = 0;
 };
 
 }  // namespace atunner::shadow
