@@ -126,6 +126,15 @@ Result<std::unique_ptr<Texture>> Device::CreateTexture(const TextureSpec&,
   return Fail(ErrorCode::kUnsupported, "'" + profile().name + "' has no textures");
 }
 
+Status Device::FillTiled(DeviceAddress to, uint64_t bytes, std::span<const std::byte> tile) {
+  if (tile.empty()) return Fail(ErrorCode::kInternal, "a fill with an empty tile");
+  for (uint64_t at = 0; at < bytes; at += tile.size()) {
+    const uint64_t count = std::min<uint64_t>(tile.size(), bytes - at);
+    ATUNNER_RETURN_IF_ERROR(CopyIn(to + at, tile.first(count)));
+  }
+  return {};
+}
+
 Result<TensorMap> Device::EncodeTensorMap(const TensorMapSpec&) {
   return Fail(ErrorCode::kUnsupported, "'" + profile().name + "' has no bulk tensor copies",
               "compute capability " + std::to_string(profile().cc_major) + "." +

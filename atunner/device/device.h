@@ -70,6 +70,14 @@ enum class HazardGroup : uint8_t { kMemory = 1, kInit = 2, kRace = 4, kSync = 8 
 constexpr uint8_t kAllHazards = 15;
 HazardGroup GroupOf(Hazard::Kind kind);
 
+/// Bytes of device memory from `begin` to before `end`.
+struct AddressRange {
+  DeviceAddress begin = 0;
+  DeviceAddress end = 0;
+  uint64_t bytes() const { return end - begin; }
+  bool operator==(const AddressRange&) const = default;
+};
+
 /// How one launch ended.
 struct LaunchOutcome {
   enum class Kind : uint8_t {
@@ -84,7 +92,13 @@ struct LaunchOutcome {
   std::string message;
   std::vector<Hazard> hazards;
   uint64_t blocks_executed = 0;  ///< all of the grid unless `LaunchOptions::blocks` selected some
-  std::string printed;           ///< virtual GPU: output of the kernel's printf, bounded
+  /// Virtual GPU: executed by the warps of these blocks. The same for every run of a kernel whose
+  /// threads do not wait for each other, however loaded the host is.
+  uint64_t warp_instructions = 0;
+  /// Virtual GPU, LaunchOptions::log_writes: global memory that was written, in ascending order,
+  /// without gaps or overlaps between neighbours
+  std::vector<AddressRange> written;
+  std::string printed;  ///< virtual GPU: output of the kernel's printf, bounded
 
   bool completed() const { return kind == Kind::kCompleted && hazards.empty(); }
 };
@@ -98,9 +112,12 @@ struct LaunchOptions {
   bool keep_going = false;       ///< virtual GPU: collect the hazards of all blocks
   /// Virtual GPU: then the block counts as endless; 0 = its default
   uint64_t max_warp_instructions_per_block = 0;
+  /// Virtual GPU: of all blocks together; with more the launch ends as kTimeout. 0 = no limit
+  uint64_t max_warp_instructions = 0;
   /// Virtual GPU: wall clock. A real device is guarded by its runner process.
   double timeout_seconds = 60;
   std::vector<uint64_t> blocks;  ///< virtual GPU: run only these linear block indices; empty = all
+  bool log_writes = false;       ///< virtual GPU: fill LaunchOutcome::written
 };
 
 /// Result of the occupancy calculation for one launch.
@@ -186,6 +203,9 @@ class Device {
   virtual Status CopyWithin(DeviceAddress to, DeviceAddress from, uint64_t bytes) = 0;
   /// May return before the end, as CopyWithin may: the device executes later requests in order.
   virtual Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) = 0;
+  /// Repeats `tile` over `bytes` bytes. The virtual GPU shares the pages of a large range until
+  /// they are written, if the tile consists of whole pages of 4096 bytes.
+  virtual Status FillTiled(DeviceAddress to, uint64_t bytes, std::span<const std::byte> tile);
   virtual Result<uint64_t> FreeBytes() = 0;
 
   /// A tensor map for kernels of this device. kInvalidInput names the rule that `spec` breaks,

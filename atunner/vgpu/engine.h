@@ -32,6 +32,8 @@ struct ExecOptions {
   bool timeline = false;         ///< fill Counts::path; needs `count`
   double deadline_seconds = 60;  ///< wall clock time of the launch
   uint64_t max_warp_instructions_per_block = uint64_t{1} << 33;
+  uint64_t max_warp_instructions = ~uint64_t{0};  ///< of all blocks together
+  bool log_writes = false;                        ///< fill LaunchOutcome::written
   unsigned threads = 0;  ///< 0 = all cores
   /// Linear indices; empty = the whole grid. Counted ones wait for no others
   std::vector<uint64_t> blocks;

@@ -141,7 +141,8 @@ class LoadedProgram : public Program {
                       .groups = options.groups,
                       .count = options.count,
                       .count_lines = options.count_lines,
-                      .timed = options.count && options.timeline};
+                      .timed = options.count && options.timeline,
+                      .log_writes = options.log_writes};
     launch.latencies = options.latencies;
     launch.registers = options.registers;
     launch.l1_sectors = options.l1_sectors;

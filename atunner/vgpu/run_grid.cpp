@@ -122,6 +122,8 @@ class GridRunner {
     Work();
     for (std::thread& thread : threads) thread.join();
     result_.counts.global.common_load_sectors = common_.size();
+    for (const auto& [begin, end] : written_.Merged())
+      result_.outcome.written.push_back({begin, end});
     return assumed_;
   }
 
@@ -131,6 +133,7 @@ class GridRunner {
     std::deque<BlockState> states;  ///< a deque, because blocks point to their states
     CoScheduledBlocks blocks;
     LaunchOutcome outcome;
+    uint64_t instructions = 0;
   };
 
   void Work() {
@@ -173,6 +176,16 @@ class GridRunner {
     for (uint64_t m = 0; m < members; ++m) blocks.members.push_back(State(worker, m));
     RunCoScheduled(blocks, deadline_, options_.max_warp_instructions_per_block, worker.outcome);
     joined_ -= blocks.members.size() - members;
+    uint64_t executed = 0;
+    for (const BlockState* member : blocks.members) executed += member->progress.instructions;
+    worker.instructions += executed;
+    const bool exhausted = (executed_ += executed) > options_.max_warp_instructions;
+    if (exhausted && worker.outcome.kind == LaunchOutcome::Kind::kCompleted) {
+      worker.outcome.kind = LaunchOutcome::Kind::kTimeout;
+      worker.outcome.message = "the launch executed more than " +
+                               std::to_string(options_.max_warp_instructions) +
+                               " instructions of warps";
+    }
     const bool found = std::ranges::any_of(
         worker.states, [](const BlockState& x) { return !x.log.hazards.empty(); });
     const bool failed = (found && !launch_.options.keep_going) ||
@@ -191,12 +204,14 @@ class GridRunner {
   /// Adds what a thread's blocks did to the result.
   void Collect(const Worker& worker) {
     const std::lock_guard lock(mutex_);
+    result_.outcome.warp_instructions += worker.instructions;
     for (const BlockState& x : worker.states) {
       CollectCounts(x, result_.counts, result_.lines);
       common_.Meet(x.counting.common_sectors);
       assumed_ += AssumedInstructions(x);
       result_.outcome.blocks_executed += x.counting.total.blocks;
       result_.outcome.printed += x.printed;
+      written_.Add(x.written);
       Merge(x, worker.outcome, result_.outcome);
     }
   }
@@ -212,11 +227,13 @@ class GridRunner {
   const uint64_t most_joined_;
   const double deadline_;
   std::atomic<uint64_t> next_{0};
-  std::atomic<uint64_t> joined_{0};  ///< blocks that run besides the first of their set
+  std::atomic<uint64_t> joined_{0};    ///< blocks that run besides the first of their set
+  std::atomic<uint64_t> executed_{0};  ///< warp instructions
   std::atomic<bool> stop_{false};
   GridProgress progress_;
   std::mutex mutex_;
   CommonSectors common_;
+  WriteLog written_;
   uint64_t assumed_ = 0;
 };
 

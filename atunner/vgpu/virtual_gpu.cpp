@@ -230,6 +230,13 @@ Status VirtualGpu::Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) {
   return {};
 }
 
+Status VirtualGpu::FillTiled(DeviceAddress to, uint64_t bytes, std::span<const std::byte> tile) {
+  ATUNNER_RETURN_IF_ERROR(CheckRange(to, bytes));
+  if (!memory_.MapTiled(to, bytes, tile)) return Device::FillTiled(to, bytes, tile);
+  memory_.MarkDefined(to, bytes);
+  return {};
+}
+
 Result<TensorMap> VirtualGpu::EncodeTensorMap(const TensorMapSpec& spec) {
   if (!CapabilitiesOf(profile_).tma) return Device::EncodeTensorMap(spec);
   ATUNNER_RETURN_IF_ERROR(Check(spec));
@@ -345,8 +352,10 @@ Result<ExecResult> VirtualGpu::Execute(LoadedModule& module, const std::string& 
   exec.deadline_seconds = options.timeout_seconds;
   if (options.max_warp_instructions_per_block)
     exec.max_warp_instructions_per_block = options.max_warp_instructions_per_block;
+  if (options.max_warp_instructions) exec.max_warp_instructions = options.max_warp_instructions;
   exec.threads = threads_;
   exec.blocks = options.blocks;
+  exec.log_writes = options.log_writes;
   exec.count = exec.count_lines = count;
   exec.resident_blocks = MostResident(profile_, *function, shape);
   return loaded.program->Run(mangled, shape, PackParams(*function, args), exec);

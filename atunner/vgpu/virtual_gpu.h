@@ -26,6 +26,7 @@ class VirtualGpu : public PredictingDevice {
   Status CopyOut(std::span<std::byte> to, DeviceAddress from) override;
   Status CopyWithin(DeviceAddress to, DeviceAddress from, uint64_t bytes) override;
   Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) override;
+  Status FillTiled(DeviceAddress to, uint64_t bytes, std::span<const std::byte> tile) override;
   Result<uint64_t> FreeBytes() override { return memory_.free_bytes(); }
 
   Result<TensorMap> EncodeTensorMap(const TensorMapSpec& spec) override;

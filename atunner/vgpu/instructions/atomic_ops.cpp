@@ -84,6 +84,11 @@ Bits Exchange(std::byte* at, bool global, F&& f) {
   return old;
 }
 
+/// True if anything follows the writes to global memory.
+bool NotesWrites(const BlockState& x) {
+  return x.checks.track_stores || x.launch->options.log_writes;
+}
+
 void CheckGlobalAtomic(BlockState& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
   const auto what = static_cast<AtomicOp>(op.variant);
   if (what != AtomicOp::kExch) NoteGlobalRead(x, op, lane, address, bytes);
@@ -121,7 +126,7 @@ void AtomicLanes(BlockState& x, const Op& op, uint32_t mask, F&& combine) {
       }
       ShadowWrite(x, op, l, address, sizeof(Bits), false, true);
     }
-    if (global && x.checks.track_stores) CheckGlobalAtomic(x, op, l, address, sizeof(Bits));
+    if (global && NotesWrites(x)) CheckGlobalAtomic(x, op, l, address, sizeof(Bits));
     const Bits b = Lane<Bits>::Get(x.Source(op.src[1]), l);
     const Bits c = Lane<Bits>::Get(x.Source(op.src[2]), l);
     const Bits old = Exchange<Bits>(at, global, [&](Bits v) { return combine(v, b, c); });
@@ -183,7 +188,7 @@ void AtomicWide(BlockState& x, const Op& op, uint32_t mask) {
     if (at == nullptr) return;
     if (space == Space::kShared && x.checks.any)
       ShadowWrite(x, op, l, address, sizeof(Wide), false, true);
-    if (space == Space::kGlobal && x.checks.track_stores)
+    if (space == Space::kGlobal && NotesWrites(x))
       CheckGlobalAtomic(x, op, l, address, sizeof(Wide));
     const std::lock_guard lock(mutex);
     Wide old{};

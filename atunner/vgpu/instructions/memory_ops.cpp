@@ -273,6 +273,8 @@ void StoreLanes(BlockState& x, const Op& op, uint32_t mask, uint32_t bytes) {
       if (const Range* range = RangeOf(x.allocations, address))
         CheckGlobalWrite(x, op, l, address, bytes, *range, value, false);
     }
+    if (space == Space::kGlobal && x.launch->options.log_writes)
+      x.written.Add(address, address + bytes);
     if (space == Space::kLocal) MarkLocal(x.local, to, bytes);
     counted.Add(l, address, space);
     IsPublished(op) ? CopyWhole(to, value, bytes) : void(std::memcpy(to, value, bytes));
@@ -365,6 +367,15 @@ void LoadWord(BlockState& x, const Op& op, uint32_t mask) {
   if (!ReadKnownWord<Offset>(x, op, mask)) Load(x, op, mask);
 }
 
+/// Enters the bytes of a store of all lanes in the log of writes.
+void LogWrite(BlockState& x, const Warpwide& w, uint32_t mask, uint32_t bytes) {
+  if (w.layout == Layout::kDense)
+    return x.written.Add(w.low + w.bias, w.low + w.bias + uint64_t{bytes} * kLanes);
+  uint64_t room[kLanes];
+  const uint64_t* addresses = w.Addresses(mask, room);
+  ForLanes(mask, [&](int l) { x.written.Add(addresses[l], addresses[l] + bytes); });
+}
+
 void Store(BlockState& x, const Op& op, uint32_t mask) {
   if (op.fence)
     OrderAll(x);
@@ -396,6 +407,7 @@ void Store(BlockState& x, const Op& op, uint32_t mask) {
       ForLanes(mask, [&](int l) { MarkLocal(x.local, w.HostBytes(w.own[l]), bytes); });
     WriteWarp(x, op, mask, w);
   }
+  if (w.space == Space::kGlobal && x.launch->options.log_writes) LogWrite(x, w, mask, bytes);
   if (x.counting.enabled) CountWarp(x, w, mask, bytes, true);
 }
 

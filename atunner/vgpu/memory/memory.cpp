@@ -1,6 +1,7 @@
 #include "atunner/vgpu/memory/memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -88,6 +89,42 @@ std::optional<uint64_t> Memory::Adopt(uint64_t address, uint64_t bytes) {
   if (tracks_) AddShadow(allocation, base, end - base);
   used_ += allocation.bytes;
   return base;
+}
+
+namespace {
+/// A file in memory that holds `bytes`; -1 if the system gives none.
+int MemoryFile(std::span<const std::byte> bytes) {
+  const int file = ::memfd_create("tile", MFD_CLOEXEC);
+  if (file < 0) return -1;
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t wrote = ::write(file, bytes.data() + at, bytes.size() - at);
+    if (wrote <= 0) return ::close(file), -1;
+    at += static_cast<size_t>(wrote);
+  }
+  return file;
+}
+}  // namespace
+
+bool Memory::MapTiled(uint64_t address, uint64_t bytes, std::span<const std::byte> tile) {
+  constexpr uint64_t kLarge = uint64_t{4} << 20;
+  if (bytes < kLarge || tile.empty() || tile.size() % kPage != 0 || address % kPage != 0)
+    return false;
+  {
+    const std::shared_lock lock(mutex_);
+    const auto at = allocations_.find(address);
+    if (at == allocations_.end() || at->second.mapping == nullptr || at->second.bytes < bytes)
+      return false;
+  }
+  const int file = MemoryFile(tile);
+  if (file < 0) return false;
+  bool mapped = true;
+  for (uint64_t at = 0; mapped && at < bytes; at += tile.size()) {
+    const uint64_t pages = (std::min<uint64_t>(tile.size(), bytes - at) + kPage - 1) / kPage;
+    mapped = ::mmap(reinterpret_cast<void*>(address + at), pages * kPage, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, file, 0) != MAP_FAILED;
+  }
+  ::close(file);
+  return mapped;
 }
 
 /// Without address space for it the allocation goes unchecked.

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,11 @@ class Memory {
   /// 256-byte aligned, zero pages at first. kUnavailable beyond the capacity.
   Result<uint64_t> Allocate(uint64_t bytes);
   void Free(uint64_t address);
+  /// Repeats `tile` over an allocation from its begin on, by mapping the same pages again and
+  /// again: a page costs memory only after a write to it. False, with undefined
+  /// contents, unless `address` is the begin of a large allocation of Allocate and the tile
+  /// consists of whole pages.
+  bool MapTiled(uint64_t address, uint64_t bytes, std::span<const std::byte> tile);
   /// Lets kernels use host memory until it is freed; Free does not release it. Returns the begin of
   /// the adopted range, which is extended to multiples of 256 bytes; nullopt if some of it is known
   /// already.

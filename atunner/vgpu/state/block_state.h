@@ -17,6 +17,7 @@
 #include "atunner/device/device.h"
 #include "atunner/ptx/module.h"
 #include "atunner/vgpu/memory/memory.h"
+#include "atunner/vgpu/memory/write_log.h"
 #include "atunner/vgpu/state/counting.h"
 #include "atunner/vgpu/state/decoded.h"
 #include "atunner/vgpu/state/lane_access.h"
@@ -173,6 +174,7 @@ struct BlockState {
   Counting counting;
   TimingState timing;
   std::string printed;  ///< output of printf
+  WriteLog written;     ///< filled if LaunchFlags::log_writes
 
   uint32_t* Slot(int32_t slot) { return warp->Slot(slot); }
   const uint32_t* Source(int32_t slot) const { return warp->Slot(slot); }
@@ -202,6 +204,7 @@ struct LaunchFlags {
   bool count = false;
   bool count_lines = false;
   bool timed = false;
+  bool log_writes = false;
 };
 
 struct Launch {
