@@ -142,6 +142,62 @@ TEST_F(NvrtcTest, HostHeadersDoNotHurt) {
   EXPECT_TRUE(outcome.ok()) << outcome.error;
 }
 
+TEST_F(NvrtcTest, NamesThatNvccGivesWithoutAnIncludeAreThere) {
+  for (const char* value : {"-INFINITY",
+                            "NAN",
+                            "HUGE_VALF",
+                            "HUGE_VAL",
+                            "M_PI",
+                            "M_SQRT2",
+                            "M_LN2",
+                            "CHAR_BIT",
+                            "INT_MAX",
+                            "LLONG_MIN",
+                            "UINT_MAX",
+                            "FLT_MAX",
+                            "FLT_EPSILON",
+                            "DBL_EPSILON",
+                            "DBL_MAX",
+                            "(double)SIZE_MAX",
+                            "UINT64_MAX",
+                            "INT8_MIN",
+                            "(uint32_t)n",
+                            "(int64_t)n",
+                            "(size_t)n",
+                            "(std::size_t)n",
+                            "(uintptr_t)y",
+                            "(ptrdiff_t)n",
+                            "y == NULL",
+                            "std::sqrt(2.0f)",
+                            "std::abs(-2.0f)",
+                            "RAND_MAX"}) {
+    const auto outcome = Compile(fmt::format("extern \"C\" __global__ void f(double* y, int n) {{ "
+                                             "y[0] = {}; }}",
+                                             value),
+                                 {"f"});
+    EXPECT_TRUE(outcome.ok()) << value << ": " << outcome.error;
+  }
+}
+
+TEST_F(NvrtcTest, PrintfAssertAndRegisterCompileWithoutAnInclude) {
+  const auto outcome = Compile(
+      "extern \"C\" __global__ void f(float* y, int n) { register int i = threadIdx.x; assert(i < "
+      "n); if (y[i] > INFINITY) printf(\"%d\\n\", i); y[i] = 0; }",
+      {"f"});
+  EXPECT_TRUE(outcome.ok()) << outcome.error;
+}
+
+TEST_F(NvrtcTest, NamesOfTheProgramGoBeforeThoseOfTheHost) {
+  const auto own = Compile(
+      "__device__ const float M_PI = 3.0f;\nextern \"C\" __global__ void f(float* y) { y[0] = "
+      "M_PI; }",
+      {"f"});
+  EXPECT_TRUE(own.ok()) << own.error;
+  const auto unknown = Compile("extern \"C\" __global__ void f(float* y) { y[0] = INFINITE; }",
+                               {"f"});
+  EXPECT_FALSE(unknown.ok());
+}
+
 TEST_F(NvrtcTest, WhatDeviceCodeUsesOfTheLibraryIsThere) {
   const auto outcome = Compile(
       R"(#include <algorithm>

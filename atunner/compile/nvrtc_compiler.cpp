@@ -153,13 +153,10 @@ std::vector<std::string> OptionsFor(const CompileRequest& request) {
   return options;
 }
 
-/// True if the log misses type names that nvcc gets from the host's C library.
-bool MissesHostTypes(std::string_view log) {
-  constexpr std::array kNames = {"uint",    "ushort",  "ulong",    "int8_t",   "int16_t", "int32_t",
-                                 "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t"};
-  return std::ranges::any_of(kNames, [&](const std::string& name) {
-    return log.find("identifier \"" + name + "\" is undefined") != std::string_view::npos;
-  });
+/// True if the log refuses the keyword `register`, of which nvcc only warns.
+bool RefusesRegister(std::string_view log) {
+  return log.find("\"register\"") != std::string_view::npos ||
+         log.find("'register'") != std::string_view::npos;
 }
 
 /// Replaces the __host__ and __device__ of lambdas by blanks. nvcc has an option for them and NVRTC
@@ -225,8 +222,9 @@ class NvrtcCompiler : public Compiler {
                 "by request.target");
   }
 
-  /// Compiles, and mends what NVRTC rejects and nvcc accepts: host type names, annotated lambdas,
-  /// and missing headers, which are replaced by empty ones and named in the log.
+  /// Compiles, and mends what NVRTC rejects and nvcc accepts: names of the host's C library,
+  /// `register`, annotated lambdas, and missing headers, which are replaced by empty ones and named
+  /// in the log.
   CompileOutcome CompileCuda(CompileRequest request, const CompiledModule& module,
                              std::vector<std::string> options) {
     std::ranges::move(OptionsFor(request), std::back_inserter(options));
@@ -249,11 +247,14 @@ class NvrtcCompiler : public Compiler {
   static bool Mend(const std::string& error, CompileRequest& request,
                    std::vector<std::string>& options, VirtualHeaders& headers,
                    std::string& absent) {
-    static constexpr const char* kHostTypes = "--pre-include=sys/types.h";
-    if (MissesHostTypes(error) && options.back() != kHostTypes) {
-      options.emplace_back(kHostTypes);
+    const auto add = [&](const std::string& option) {
+      if (std::ranges::find(options, option) != options.end()) return false;
+      options.push_back(option);
       return true;
-    }
+    };
+    if (MissesImplicitName(error) && add(std::string("--pre-include=") + kImplicitHeader))
+      return true;
+    if (RefusesRegister(error) && add("-Dregister=")) return true;
     if (error.find("requires --extended-lambda") != std::string::npos) {
       std::string mended = WithoutLambdaAnnotations(request.source.text);
       if (mended == request.source.text) return false;

@@ -1,5 +1,6 @@
 #include "atunner/compile/virtual_headers.h"
 
+#include <algorithm>
 #include <iterator>
 #include <ranges>
 
@@ -18,16 +19,27 @@ constexpr std::string_view kSysTypes =
     "long ulong;\n";
 
 constexpr std::pair<const char*, std::string_view> kWithText[] = {
-    {"algorithm", embed::kAlgorithmCuh},   {"array", embed::kArrayCuh},
-    {"cfloat", embed::kLimitsCCuh},        {"climits", embed::kLimitsCCuh},
-    {"cmath", embed::kCmathCuh},           {"complex", kComplex},
-    {"cstddef", embed::kStddefCuh},        {"cstdint", embed::kStdintCuh},
-    {"cub/cub.cuh", embed::kCubCuh},       {"float.h", embed::kLimitsCCuh},
-    {"functional", embed::kFunctionalCuh}, {"inttypes.h", embed::kStdintCuh},
-    {"limits", embed::kLimitsCuh},         {"limits.h", embed::kLimitsCCuh},
-    {"math.h", embed::kCmathCuh},          {"stddef.h", embed::kStddefCuh},
-    {"stdint.h", embed::kStdintCuh},       {"type_traits", embed::kTypeTraitsCuh},
-    {"utility", embed::kUtilityCuh},       {"sys/types.h", kSysTypes},
+    {"algorithm", embed::kAlgorithmCuh},
+    {"array", embed::kArrayCuh},
+    {"cfloat", embed::kLimitsCCuh},
+    {"climits", embed::kLimitsCCuh},
+    {"cmath", embed::kCmathCuh},
+    {"complex", kComplex},
+    {"cstddef", embed::kStddefCuh},
+    {"cstdint", embed::kStdintCuh},
+    {"cub/cub.cuh", embed::kCubCuh},
+    {"float.h", embed::kLimitsCCuh},
+    {"functional", embed::kFunctionalCuh},
+    {"inttypes.h", embed::kStdintCuh},
+    {kImplicitHeader, embed::kImplicitCudaRuntimeCuh},
+    {"limits", embed::kLimitsCuh},
+    {"limits.h", embed::kLimitsCCuh},
+    {"math.h", embed::kCmathCuh},
+    {"stddef.h", embed::kStddefCuh},
+    {"stdint.h", embed::kStdintCuh},
+    {"type_traits", embed::kTypeTraitsCuh},
+    {"utility", embed::kUtilityCuh},
+    {"sys/types.h", kSysTypes},
 };
 
 /// Headers of PyTorch that extensions include. NVRTC cannot read the real ones, which need the
@@ -107,6 +119,31 @@ const VirtualHeaders& KnownHeaders() {
     return all;
   }();
   return headers;
+}
+
+bool MissesImplicitName(std::string_view log) {
+  static constexpr std::string_view kNames =
+      "uint ushort ulong int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t "
+      "intptr_t "
+      "uintptr_t intmax_t uintmax_t ptrdiff_t INT8_MAX INT8_MIN UINT8_MAX INT16_MAX INT16_MIN "
+      "UINT16_MAX INT32_MAX INT32_MIN UINT32_MAX INT64_MAX INT64_MIN UINT64_MAX SIZE_MAX NULL "
+      "INFINITY NAN HUGE_VAL HUGE_VALF MAXFLOAT M_E M_LOG2E M_LOG10E M_LN2 M_LN10 M_PI M_PI_2 "
+      "M_PI_4 M_1_PI M_2_PI M_2_SQRTPI M_SQRT2 M_SQRT1_2 CHAR_BIT SCHAR_MAX SCHAR_MIN UCHAR_MAX "
+      "CHAR_MAX CHAR_MIN SHRT_MAX SHRT_MIN USHRT_MAX INT_MAX INT_MIN UINT_MAX LONG_MAX LONG_MIN "
+      "ULONG_MAX LLONG_MAX LLONG_MIN ULLONG_MAX FLT_MAX FLT_MIN FLT_EPSILON FLT_DIG FLT_MANT_DIG "
+      "FLT_RADIX FLT_MAX_EXP FLT_MIN_EXP FLT_TRUE_MIN FLT_DECIMAL_DIG DBL_MAX DBL_MIN DBL_EPSILON "
+      "DBL_DIG DBL_MANT_DIG DBL_MAX_EXP DBL_MIN_EXP DBL_TRUE_MIN DBL_DECIMAL_DIG LDBL_MAX "
+      "LDBL_MIN LDBL_EPSILON RAND_MAX EXIT_SUCCESS EXIT_FAILURE offsetof std";
+  constexpr std::string_view kUndefined[] = {"identifier \"", "name \""};
+  if (log.find("namespace \"std\" has no member") != std::string_view::npos ||
+      log.find("must be a class or namespace name") != std::string_view::npos)
+    return true;
+  return std::ranges::any_of(std::views::split(kNames, ' '), [&](const auto& name) {
+    const std::string quoted = std::string(name.begin(), name.end()) + "\" is undefined";
+    return std::ranges::any_of(kUndefined, [&](std::string_view before) {
+      return log.find(std::string(before) + quoted) != std::string_view::npos;
+    });
+  });
 }
 
 std::optional<std::string> AbsentHeader(std::string_view log) {
