@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "atunner/intake/bare/source_tunables.h"
+#include "atunner/intake/check_sizes.h"
 #include "atunner/intake/cuda/kernel_body.h"
 #include "atunner/intake/expression_text.h"
 #include "atunner/intake/rewrite/macro_launches.h"
@@ -19,26 +20,6 @@ constexpr int64_t kLargestBlock = 1024;
 constexpr int64_t kCheckElements = 40'000;
 constexpr int64_t kMostCheckElements = 1'000'000;  // if the grid allows no fewer: some seconds
 constexpr int64_t kSmallestHalved = 64;
-
-/// The integer value of an expression of names, numbers, products and, with `sums`, sums and
-/// differences; nullopt for other expressions.
-std::optional<int64_t> WholeOf(const Expr::Node& node, const Bindings& bindings, bool sums) {
-  using Kind = Expr::Node::Kind;
-  Value scratch;
-  const Value* value = node.kind == Kind::kConstant ? &node.constant
-                       : node.kind == Kind::kName   ? bindings.Find(node.name, scratch)
-                                                    : nullptr;
-  if (value != nullptr) {
-    const auto* whole = std::get_if<int64_t>(value);
-    return whole ? std::optional(*whole) : std::nullopt;
-  }
-  const bool adds = node.op == "+" || node.op == "-";
-  if (node.kind != Kind::kBinary || (node.op != "*" && !(adds && sums))) return std::nullopt;
-  const auto left = WholeOf(node.children[0], bindings, sums),
-             right = WholeOf(node.children[1], bindings, sums);
-  if (!left || !right) return std::nullopt;
-  return node.op == "*" ? *left * *right : node.op == "+" ? *left + *right : *left - *right;
-}
 
 /// True if no division of sizes in a grid expression leaves a remainder, e.g. n // 256 with n =
 /// 4096. A kernel whose grid is n // 256 relies on that. (n + 255) // 256 rounds up and need not,
@@ -202,6 +183,7 @@ class Assembler {
     const int64_t elements = ElementsAt(*halved);
     if (elements == 0 || elements > kMostCheckElements) return;
     Dims dims = *std::move(halved);
+    AddSmallerCheck(dims);
     std::string text;
     for (const auto& [name, value] : dims) {
       if (value != out_.spec.dims.at(name))
@@ -210,6 +192,19 @@ class Assembler {
     out_.notes.push_back("without a GPU, verified at " + text +
                          "; state another size with // atunner: check " + text);
     out_.check_dims.push_back(std::move(dims));
+  }
+
+  /// Adds a second size, which is half of the check size along its largest halved size.
+  void AddSmallerCheck(Dims dims) {
+    int64_t* largest = nullptr;
+    for (auto& [name, value] : dims) {
+      if (value != out_.spec.dims.at(name) && value >= kSmallestHalved &&
+          (largest == nullptr || value > *largest))
+        largest = &value;
+    }
+    if (largest == nullptr) return;
+    *largest /= 2;
+    if (GridsStayEven(dims)) out_.check_dims.push_back(std::move(dims));
   }
 
   /// Names that are floating-point arguments and no sizes, e.g. `scale` of `float scale = 255`:
@@ -242,13 +237,25 @@ class Assembler {
                   Parse("block", fmt::format("{} <= {}", threads, limit.value_or(kLargestBlock))));
       out_.space.constraints.push_back(
           {std::move(most), limit ? "__launch_bounds__" : "a block has at most 1024 threads"});
-      ATUNNER_TRY(Expr least, Parse("block", fmt::format("{} >= 32", threads)));
-      out_.space.constraints.push_back({std::move(least), "at least one warp"});
+      ATUNNER_RETURN_IF_ERROR(AddLeastThreads(threads));
     }
     for (const std::string& text : in_.stated.constraints) {
       ATUNNER_TRY(Expr condition, Parse("constraint", text));
       out_.space.constraints.push_back({std::move(condition), ""});
     }
+    return {};
+  }
+
+  /// At least a warp, or as few threads as the source has: its own block is the baseline.
+  Status AddLeastThreads(const std::string& threads) {
+    constexpr int64_t kWarp = 32;
+    ATUNNER_TRY(const Expr count, Parse("block", threads));
+    const std::vector<std::string> names = out_.space.Names();
+    const auto now = count.EvaluateInt(Bindings(out_.spec.dims).Add(names, out_.initial.values));
+    std::string text = fmt::format("{} >= {}", threads, kWarp);
+    if (now && *now < kWarp) text += fmt::format(" or {} == {}", threads, *now);
+    ATUNNER_TRY(Expr least, Parse("block", text));
+    out_.space.constraints.push_back({std::move(least), "at least one warp"});
     return {};
   }
 

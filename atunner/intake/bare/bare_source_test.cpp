@@ -24,8 +24,9 @@ TEST(BareSource, AnUnmodifiedProgramNeedsNothing) {
 TEST(BareSource, HostSizesAreHalvedForTheCheck) {
   auto kernel = Parse(kPlain);
   ASSERT_TRUE(kernel);
-  ASSERT_EQ(kernel->check_dims.size(), 1u);
-  EXPECT_EQ(kernel->check_dims[0].at("n"), 1 << 14);
+  ASSERT_EQ(kernel->check_dims.size(), 2u);
+  EXPECT_EQ(kernel->check_dims[0].at("n"), 1 << 13);
+  EXPECT_EQ(kernel->check_dims[1].at("n"), 1 << 14);
   // The grid does not depend on the size: the kernel may rely on one thread per element.
   std::string fixed = kPlain;
   fixed.replace(fixed.find("<<<blocks, threads>>>"), 21, "<<<4096, 256>>>");
@@ -42,7 +43,7 @@ TEST(BareSource, CheckSizesLeaveNoPartOfABlock) {
     source.replace(source.find("1 << 20"), 7, size);
     auto kernel = Parse(source);
     EXPECT_TRUE(kernel) << kernel.error().ToString();
-    return kernel && !kernel->check_dims.empty() ? kernel->check_dims[0].at("n") : 0;
+    return kernel && !kernel->check_dims.empty() ? kernel->check_dims.back().at("n") : 0;
   };
   EXPECT_EQ(check("1 << 20"), 1 << 14);
   EXPECT_EQ(check("1024 * 999"), 0) << "no smaller size is a multiple of every block";
@@ -382,9 +383,62 @@ TEST(BareSource, SizesThatAreRoundedUpEvenlyStayEven) {
         "twice<<<" +
         grid + ", 128>>>(x); }\n");
     ASSERT_TRUE(kernel) << kernel.error().ToString();
-    ASSERT_EQ(kernel->check_dims.size(), 1u) << grid;
-    EXPECT_EQ(kernel->check_dims[0].at("n") % 128, 0) << grid;
+    ASSERT_EQ(kernel->check_dims.size(), 2u) << grid;
+    for (const Dims& dims : kernel->check_dims) EXPECT_EQ(dims.at("n") % 128, 0) << grid;
   }
+}
+
+TEST(BareSource, ABlockOfOneThreadIsTuned) {
+  const auto source = [](const char* index, const char* launch) {
+    return std::string("__global__ void axpy(int n, float a, const float* x, float* y) {\n") +
+           "  const int i = " + index + ";\n  if (i < n) y[i] = a * x[i] + y[i];\n}\n" +
+           "int main() {\n  const int n = 1 << 18;\n  float *x, *y;\n"
+           "  cudaMalloc(&x, n * sizeof(float));\n  cudaMalloc(&y, n * sizeof(float));\n  axpy" +
+           launch + "(n, 2.0f, x, y);\n}\n";
+  };
+  constexpr const char* kIndex = "blockIdx.x * blockDim.x + threadIdx.x";
+  auto kernel = Parse(source(kIndex, "<<<n, 1>>>"));
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(Space(*kernel), "block_x=1");
+  EXPECT_EQ(Launched(*kernel).grid.x, 1u << 18);
+  EXPECT_EQ(Launched(*kernel).block.x, 1u) << "as given";
+  auto made = MakeUserTemplate(*kernel);
+  ASSERT_TRUE(made) << made.error().ToString();
+  const auto rendered = (*made)->Render({{int64_t{256}}});
+  const auto step = Resolve(rendered->plan, kernel->spec.dims, {})->steps[0];
+  EXPECT_EQ(step.grid.x, 1u << 10);
+  EXPECT_EQ(step.block.x, 256u);
+  // Where it cannot be tuned, a note says why.
+  for (const auto& [index, launch, why] :
+       {std::tuple("blockIdx.x", "<<<n, 1>>>", "does not use blockDim.x"),
+        std::tuple(kIndex, "<<<1, 1>>>", "a single thread does all the work")}) {
+    const auto left = Parse(source(index, launch));
+    ASSERT_TRUE(left) << left.error().ToString();
+    EXPECT_THAT(left->notes, testing::Contains(HasSubstr(why)));
+  }
+}
+
+TEST(BareSource, AsGivenIsWhatTheSourceGives) {
+  auto kernel = Parse(R"(
+#define TPB 1
+__global__ void axpy(int n, float a, const float* x, float* y) {
+  const int i = blockIdx.x * TPB + threadIdx.x;
+  if (i < n) y[i] = a * x[i] + y[i];
+}
+int main() {
+  const int n = 1 << 18;
+  float *x, *y;
+  cudaMalloc(&x, n * sizeof(float));
+  cudaMalloc(&y, n * sizeof(float));
+  axpy<<<n / TPB, TPB>>>(n, 2.0f, x, y);
+}
+)");
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  ASSERT_TRUE(MakeUserTemplate(*kernel));
+  EXPECT_EQ(Space(*kernel), "TPB=1") << "no block of a warp in its place";
+  EXPECT_EQ(Launched(*kernel).block.x, 1u);
+  EXPECT_TRUE(*kernel->space.Allows({{int64_t{1}}}, kernel->spec.dims));
+  EXPECT_TRUE(*kernel->space.Allows({{int64_t{32}}}, kernel->spec.dims));
 }
 
 }  // namespace

@@ -240,7 +240,28 @@ class Finder {
     return "";
   }
 
+  /// A block of one thread, as in k<<<n, 1>>>: more threads take the place of as many blocks.
+  void SingleThreadBlock() {
+    std::string& grid = out_.launch.grid[0];
+    std::string obstacle = grid == "1" ? "a single thread does all the work"
+                           : !Reads(in_.syntax, *in_.kernel, "blockDim", "x")
+                               ? "its indexing does not use blockDim.x"
+                               : "";
+    if (const auto extent = FixedSharedArray(in_.syntax, *in_.kernel, out_.space.Names()))
+      obstacle = "its shared array [" + *extent + "] is of one size";
+    if (!obstacle.empty()) {
+      out_.notes.push_back("the block of one thread is not tuned: " + obstacle);
+      return;
+    }
+    const std::string name = BlockName(0);
+    AddBlockParameter(0, name, 1, kAtLaunch);
+    out_.launch.block[0] = name;
+    if (!HasParameter(out_.space, grid)) grid = fmt::format("ceil_div({}, {})", grid, name);
+  }
+
   void BlockTunables() {
+    if (std::ranges::all_of(out_.launch.block, [](const auto& text) { return text == "1"; }))
+      return SingleThreadBlock();
     bool candidates = false;
     for (const std::string& text : out_.launch.block)
       candidates |= text != "1" && !HasParameter(out_.space, text);

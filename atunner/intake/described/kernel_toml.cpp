@@ -8,9 +8,11 @@
 #include "atunner/base/closest_name.h"
 #include "atunner/intake/bare/annotations.h"
 #include "atunner/intake/c_type.h"
+#include "atunner/intake/check_sizes.h"
 #include "atunner/intake/cuda/cuda_syntax.h"
 #include "atunner/intake/described/toml_library.h"
 #include "atunner/intake/parameter_form.h"
+#include "atunner/intake/rewrite/source_headers.h"
 #include "atunner/intake/value_list.h"
 
 namespace atunner {
@@ -34,6 +36,8 @@ class Reader {
     ATUNNER_RETURN_IF_ERROR(Work());
     ATUNNER_RETURN_IF_ERROR(Reference());
     ATUNNER_TRY(kernel_.spec.name, Text(root_, "name", kernel_.plan.steps.front().entry));
+    if (root_.get("check") == nullptr)
+      kernel_.check_dims = HalvedCheckSizes(kernel_, FreeSizesOf(kernel_));
     return std::move(kernel_);
   }
 
@@ -280,7 +284,6 @@ class Reader {
     ATUNNER_TRY(source.name, Text(table, "source"));
     auto text = read_(source.name);
     if (!text) return Bad(*table.get("source"), text.error().ToString());
-    source.text = CompilableText(ParseCuda(*text));
     if (const toml::node* options = table.get("options")) {
       const toml::array* list = options->as_array();
       if (list == nullptr) return Bad(*options, "'options' is a list of texts");
@@ -290,6 +293,7 @@ class Reader {
         source.options.push_back(*option);
       }
     }
+    source.text = CompilableText(ParseCuda(WithHeaders(*text, source.name, read_, source.options)));
     return {};
   }
 

@@ -244,5 +244,31 @@ TEST(KernelToml, MissingSourceNamesTheLine) {
   EXPECT_THAT(kernel.error().ToString(), HasSubstr("kernel.toml:3"));
 }
 
+TEST(KernelToml, WithoutCheckSizesTheyAreDerived) {
+  std::string text = kSaxpy;
+  text.erase(text.find("check = "), std::string("check = [{ n = 1000 }]").size());
+  const auto kernel = ParseKernelToml(text, "saxpy.toml", kAnyFile);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  ASSERT_EQ(kernel->check_dims.size(), 2u);
+  EXPECT_EQ(kernel->check_dims[0].at("n"), 1 << 13);
+  EXPECT_EQ(kernel->check_dims[1].at("n"), 1 << 14);
+}
+
+TEST(KernelToml, HeadersOfTheSourceArePartOfIt) {
+  std::string header = "#define BUG 1\n";
+  const FileReader read = [&](const std::string& name) -> Result<std::string> {
+    if (name == "saxpy.cu") return "#include \"bug.h\"\n__global__ void saxpy() {}";
+    if (name == "include/bug.h") return header;
+    return Fail(ErrorCode::kNotFound, "no such file");
+  };
+  std::string text = kSaxpy;
+  text.replace(text.find("-use_fast_math"), 14, "-Iinclude");
+  const auto before = ParseKernelToml(text, "saxpy.toml", read);
+  ASSERT_TRUE(before) << before.error().ToString();
+  EXPECT_THAT(before->source.text, HasSubstr("#define BUG 1"));
+  header = "#define BUG 0\n";
+  EXPECT_THAT(ParseKernelToml(text, "saxpy.toml", read)->source.text, HasSubstr("#define BUG 0"));
+}
+
 }  // namespace
 }  // namespace atunner

@@ -8,10 +8,13 @@
 #include <set>
 
 #include "atunner/intake/c_type.h"
+#include "atunner/intake/check_sizes.h"
 #include "atunner/intake/cuda/cuda_syntax.h"
 #include "atunner/intake/cuda/kernel_body.h"
 #include "atunner/intake/described/t1_argument.h"
 #include "atunner/intake/described/t1_json.h"
+#include "atunner/intake/described/t1_sizes.h"
+#include "atunner/intake/rewrite/source_headers.h"
 #include "atunner/intake/value_list.h"
 
 namespace atunner {
@@ -73,6 +76,8 @@ class Reader {
     ATUNNER_RETURN_IF_ERROR(CompareWithSource());
     ATUNNER_RETURN_IF_ERROR(Reference());
     kernel_.space = std::move(scope_.space);
+    t1::NameProblemSizes(kernel_, scope_.problem);
+    kernel_.check_dims = HalvedCheckSizes(kernel_, FreeSizesOf(kernel_));
     return std::move(kernel_);
   }
 
@@ -154,15 +159,16 @@ class Reader {
     ATUNNER_TRY(kernel_.source.name, Text(spec, "KernelFile", "KernelSpecification"));
     auto text = read_(kernel_.source.name);
     if (!text) return Bad("KernelSpecification.KernelFile", text.error().ToString());
-    kernel_.source.text = CompilableText(ParseCuda(*text));
     // Kernel Tuner defines this macro for every kernel.
     kernel_.source.defines.emplace_back("kernel_tuner", "1");
-    DefineBenchmarkConfig();
     const json& options = At(spec, "CompilerOptions");
     for (const json& option : options.is_string() ? json::array({options}) : options) {
       if (option.is_string() && option != "")
         kernel_.source.options.push_back(option.get<std::string>());
     }
+    kernel_.source.text = CompilableText(
+        ParseCuda(WithHeaders(*text, kernel_.source.name, read_, kernel_.source.options)));
+    DefineBenchmarkConfig();
     return {};
   }
 

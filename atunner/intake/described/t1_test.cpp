@@ -292,5 +292,78 @@ TEST(T1, TemplatesNeedTheirArguments) {
             "convolution_kernel<{odd}>");
 }
 
+nlohmann::json ScaleOf(int64_t n, int64_t length) {
+  const auto vector = [&](const char* name, const char* access) {
+    return nlohmann::json{{"Name", name},         {"Type", "float"},      {"MemoryType", "Vector"},
+                          {"AccessType", access}, {"FillType", "Random"}, {"FillValue", 1.0},
+                          {"Size", length}};
+  };
+  nlohmann::json json;
+  json["ConfigurationSpace"]["TuningParameters"] = {
+      {{"Name", "block_size_x"}, {"Type", "int"}, {"Values", {64, 256}}, {"Default", 256}}};
+  json["KernelSpecification"] = {
+      {"Language", "CUDA"},
+      {"KernelName", "k"},
+      {"KernelFile", "k.cu"},
+      {"ProblemSize", {n}},
+      {"LocalSize", {{"X", "block_size_x"}}},
+      {"GridDivX", {"block_size_x"}},
+      {"Arguments",
+       {vector("x", "ReadOnly"),
+        vector("y", "WriteOnly"),
+        {{"Name", "n"}, {"Type", "int32"}, {"MemoryType", "Scalar"}, {"FillValue", n}}}}};
+  return json;
+}
+
+Result<UserKernel> ParseScale(const nlohmann::json& json) {
+  return ParseT1(json.dump(), "space.json", [](const std::string&) {
+    return Result<std::string>(
+        "extern \"C\" __global__ void k(const float* x, float* y, int n) {}");
+  });
+}
+
+TEST(T1, AProblemSizeThatTheKernelReceivesGivesCheckSizes) {
+  auto kernel = ParseScale(ScaleOf(1 << 22, 4 << 22));
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(kernel->spec.dims, (Dims{{"problem_size_x", 1 << 22}}));
+  EXPECT_EQ(kernel->spec.args[0].shape[0].text(), "problem_size_x * 4");
+  ASSERT_EQ(kernel->check_dims.size(), 2u);
+  const Dims& small = kernel->check_dims[1];
+  EXPECT_EQ(small.at("problem_size_x"), 1 << 12);
+  ASSERT_TRUE(MakeUserTemplate(*kernel));
+  const std::vector<std::string> names = {"block_size_x"};
+  const std::vector<Value> values = {int64_t{64}};
+  LaunchPlan plan = kernel->plan;
+  plan.parameter_names = names;
+  plan.parameter_values = values;
+  const auto resolved = Resolve(plan, small, {});
+  ASSERT_TRUE(resolved) << resolved.error().ToString();
+  EXPECT_EQ(resolved->steps[0].grid.x, 64u);
+  EXPECT_EQ(ShapeOf(kernel->spec.args[1], kernel->spec, small)->elements, 1 << 14);
+}
+
+TEST(T1, LengthsWithoutARelationToTheProblemKeepItAsItIs) {
+  const auto kernel = ParseScale(ScaleOf(1 << 22, 1234567));
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_TRUE(kernel->spec.dims.empty());
+  EXPECT_TRUE(kernel->check_dims.empty());
+}
+
+TEST(T1, HeadersOfTheSourceArePartOfIt) {
+  std::string header = "#define FACTOR 2\n";
+  const FileReader read = [&](const std::string& name) -> Result<std::string> {
+    if (name == "factor.h") return header;
+    if (name != "k.cu") return Fail(ErrorCode::kNotFound, "no such file");
+    return "#include \"factor.h\"\nextern \"C\" __global__ void k(const float* x, float* y, int n) "
+           "{}";
+  };
+  const std::string text = ScaleOf(1 << 12, 1 << 12).dump();
+  const auto before = ParseT1(text, "space.json", read);
+  ASSERT_TRUE(before) << before.error().ToString();
+  EXPECT_THAT(before->source.text, HasSubstr("#define FACTOR 2"));
+  header = "#define FACTOR 3\n";
+  EXPECT_NE(ParseT1(text, "space.json", read)->source.text, before->source.text);
+}
+
 }  // namespace
 }  // namespace atunner

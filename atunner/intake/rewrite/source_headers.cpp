@@ -27,7 +27,12 @@ std::string Directed(const Token& token, std::string_view kind) {
 
 class Inliner {
  public:
-  Inliner(const std::string& source, const FileReader& read) : read_(read) {
+  Inliner(const std::string& source, const FileReader& read,
+          const std::vector<std::string>& options)
+      : read_(read) {
+    for (const std::string& option : options) {
+      if (option.starts_with("-I")) folders_.emplace_back(Trim(option.substr(2)));
+    }
     for (const Annotation& annotation : Lex(source).annotations) {
       const size_t option = annotation.text.find("-I");
       if (annotation.text.starts_with("option") && option != std::string_view::npos)
@@ -84,8 +89,9 @@ class Inliner {
 
 }  // namespace
 
-std::string WithHeaders(const std::string& text, const std::string& name, const FileReader& read) {
-  return Inliner(text, read).Run(text, name, 0);
+std::string WithHeaders(const std::string& text, const std::string& name, const FileReader& read,
+                        const std::vector<std::string>& options) {
+  return Inliner(text, read, options).Run(text, name, 0);
 }
 
 }  // namespace atunner
