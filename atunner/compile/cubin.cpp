@@ -155,6 +155,18 @@ Result<std::vector<KernelResources>> ReadCubin(std::string_view bytes) {
   return CubinReader(elf).Read();
 }
 
+Result<std::map<std::string, std::string_view>> CodeOfCubin(std::string_view bytes) {
+  ATUNNER_TRY(const Elf elf, Elf::Open(bytes));
+  std::map<std::string, std::string_view> code;
+  for (const Elf64_Shdr& section : elf.sections()) {
+    const std::string_view name = elf.NameOf(section);
+    if (name.starts_with(".text") || name.starts_with(".nv.global.init") ||
+        name.starts_with(".nv.constant3"))
+      code[std::string(name)] = elf.Bytes(section);
+  }
+  return code;
+}
+
 void ApplySpills(std::string_view log, std::vector<KernelResources>& kernels) {
   constexpr std::string_view kMark = "Function properties for ";
   for (size_t at = log.find(kMark); at != std::string_view::npos; at = log.find(kMark, at + 1)) {

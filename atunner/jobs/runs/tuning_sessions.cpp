@@ -20,6 +20,8 @@ namespace {
 /// The longest that a candidate is examined on a GPU, and on the virtual GPU behind it: one kernel
 /// at its small sizes. A kernel that takes longer is not examined there.
 constexpr double kExamineSeconds = 180;
+/// A virtual GPU limits kernels by their work; only a runner that is stuck takes so long.
+constexpr double kVirtualExamineSeconds = 3600;
 constexpr double kVirtualCheckSeconds = 10;
 
 /// "time,energy", as a person writes them.
@@ -84,7 +86,8 @@ Status TuningSessions::MakeJudges() {
   ATUNNER_TRY(const std::vector<Target> targets,
               services_.devices.Select(target_, options_.devices));
   for (const Target& one : targets) {
-    runners_.push_back(services_.devices.MakeJudge(one, kExamineSeconds));
+    runners_.push_back(services_.devices.MakeJudge(
+        one, one.real_index ? kExamineSeconds : kVirtualExamineSeconds));
     judges_.push_back(runners_.back().get());
   }
   // The winner on a real GPU is examined on a virtual one too, for hazards that a GPU does not

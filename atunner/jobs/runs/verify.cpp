@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "atunner/jobs/kernels/artifact_binary.h"
 #include "atunner/jobs/kernels/artifact_kernel.h"
 #include "atunner/model/artifact/artifact.h"
 
@@ -9,7 +10,22 @@ namespace atunner::jobs {
 namespace {
 
 constexpr double kExamineSeconds = 300;
+/// A virtual GPU limits kernels by their work; only a runner that is stuck takes so long.
+constexpr double kVirtualExamineSeconds = 3600;
 constexpr double kLaunchSeconds = 60;
+
+/// On the virtual GPU, which runs kernel.ptx: adds what is known of kernel.cubin to the verdict.
+Status CompareBinary(const Path& folder, const Artifact& artifact, Compiler& compiler,
+                     Verdict& verdict) {
+  ATUNNER_TRY(const BinaryComparison found, CompareBinaries(folder, artifact, compiler));
+  if (found.kind == BinaryComparison::Kind::kSame) return {};
+  CheckRecord record{.check = "binary", .detail = found.detail};
+  record.passed = found.kind == BinaryComparison::Kind::kUnknown;
+  verdict.checks.push_back(std::move(record));
+  if (found.kind == BinaryComparison::Kind::kForeign) verdict.kind = VerdictKind::kUnchecked;
+  verdict.reason += (verdict.reason.empty() ? "" : "; ") + found.detail;
+  return {};
+}
 
 /// The time of an answer, if its verdict stands.
 std::optional<double> TimeOf(const JudgeAnswer& answer) {
@@ -31,12 +47,15 @@ Result<VerifyResult> Verify(const VerifyRequest& request, Services& services) {
   ATUNNER_TRY(const auto compiler, services.compilers.Open(kCompileTimeoutSeconds));
   ATUNNER_TRY(const CandidateKernel candidate,
               CandidateOf(request.folder, artifact, target, *compiler));
-  const auto judge = services.devices.MakeJudge(target, kExamineSeconds);
+  const auto judge = services.devices.MakeJudge(
+      target, target.real_index ? kExamineSeconds : kVirtualExamineSeconds);
   const uint64_t seed = std::random_device{}();
   ATUNNER_RETURN_IF_ERROR(judge->Begin({artifact.spec, seed, kLaunchSeconds}));
-  ATUNNER_TRY(const JudgeAnswer answer,
+  ATUNNER_TRY(JudgeAnswer answer,
               judge->Examine(candidate,
                              {.time = true, .thorough = true, .incumbent_ns = {}, .seed = seed}));
+  if (target.evidence() == Evidence::kPredicted && answer.verdict.stands())
+    ATUNNER_RETURN_IF_ERROR(CompareBinary(request.folder, artifact, *compiler, answer.verdict));
   return VerifyResult{artifact.name, target.profile.name, target.evidence(),
                       seed,          answer.verdict,      TimeOf(answer)};
 }
