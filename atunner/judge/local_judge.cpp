@@ -78,7 +78,9 @@ Result<JudgeAnswer> LocalJudge::Examine(const CandidateKernel& candidate, const 
   ATUNNER_TRY(Verifier * verifier, VerifierFor(order.seed));
   ATUNNER_TRY(auto verified,
               verifier->Verify(std::make_shared<const CandidateKernel>(candidate),
-                               order.plain ? VerifyLevel::kBaseline : VerifyLevel::kComplete,
+                               order.plain      ? VerifyLevel::kBaseline
+                               : order.thorough ? VerifyLevel::kFinal
+                                                : VerifyLevel::kComplete,
                                // a kernel that is timed is verified completely
                                order.time ? std::nullopt : order.time_limit_seconds));
   const double proven = SystemClock().Now();

@@ -28,7 +28,7 @@ constexpr const char* kScriptedRunner = "__scripted_runner";
 JudgeAnswer FullAnswer() {
   JudgeAnswer answer;
   answer.verdict.kind = VerdictKind::kCorrect;
-  answer.verdict.sampled = true;
+  answer.verdict.coverage = {0.25, 0.125};
   CheckRecord check{.check = "oracle", .family = "needle", .dims = {{"n", 7}}, .passed = true};
   check.error = 1.0 / 3.0;
   check.bound = 1e300;

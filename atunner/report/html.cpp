@@ -161,8 +161,11 @@ std::string Parts(const Estimate& estimate) {
 }
 
 std::string Checks(const Verdict& verdict) {
-  if (!verdict.correct()) return "<p><b>Not verified</b>: " + Escape(verdict.reason) + ".</p>\n";
-  std::string html =
+  const std::string reservation = Reservation(verdict);
+  std::string html = reservation.empty() ? ""
+                                         : "<p><b>Note</b>: " + Escape(reservation) + ".</p>\n";
+  if (!verdict.passed()) return html;
+  html +=
       "<h2>How it was verified</h2>\n<div class=\"scroll\"><table><tr><th>check</th><th "
       "class=\"number\">error</th><th>bound</th><th>plain "
       "kernel</th><th>inputs</th><th></th></tr>\n";

@@ -28,8 +28,10 @@ std::string BaselineRow(const Report& report, const Baseline& baseline,
 }
 
 std::string Checks(const Trial& best) {
-  if (!best.verdict.correct()) return "\n**Not verified**: " + best.verdict.reason + ".\n";
-  std::string text =
+  const std::string reservation = Reservation(best.verdict);
+  std::string text = reservation.empty() ? "" : "\n**Note**: " + reservation + ".\n";
+  if (!best.verdict.passed()) return text;
+  text +=
       "\n## Verification of the best kernel\n\n| check | inputs | size | error | bound | plain "
       "kernel's error | "
       "|\n|---|---|---|---|---|---|---|\n";

@@ -49,6 +49,18 @@ std::string RatesOf(const Report& report, double ns) {
   return text;
 }
 
+std::string Reservation(const Verdict& verdict) {
+  if (!verdict.passed()) return "not verified: " + verdict.reason;
+  if (!verdict.correct()) return "verified on a sample only: " + verdict.reason;
+  if (verdict.coverage.executed <= 0)
+    return "verified at smaller sizes; at its own size the virtual GPU predicts and compares "
+           "nothing";
+  if (verdict.coverage.compared >= 1) return "";
+  return fmt::format(
+      "at its own size all blocks ran, and {:.2g} % of the results were compared there",
+      100 * verdict.coverage.compared);
+}
+
 std::vector<Rejection> RejectionsOf(const Report& report) {
   std::map<std::string, Rejection> by_verdict;
   for (const Trial& trial : report.trials) {

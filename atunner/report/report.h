@@ -56,6 +56,9 @@ struct Rejection {
   int count = 0;
   std::string example;  ///< the reason of the first of these trials
 };
+/// What must be said of a verdict that stands beside its kind, e.g. "not verified: …"; empty where
+/// every element was compared at the task's own size.
+std::string Reservation(const Verdict& verdict);
 /// One entry per verdict, the most frequent first.
 std::vector<Rejection> RejectionsOf(const Report& report);
 /// "4.10 uJ", "1.234 mJ", "2.000 J"; "-" for nullopt

@@ -38,7 +38,7 @@ std::string VirtualCheck::Prepare(const KernelSpec& spec,
   if (!plain) return "";
   Verdict verdict;
   Decide(*plain, verdict);
-  return verdict.correct() ? ""
+  return verdict.passed() ? ""
                            : "the kernel to beat does not pass there either: " + verdict.reason;
 }
 
@@ -72,7 +72,7 @@ std::string VirtualCheck::Decide(const CandidateKernel& candidate, Verdict& verd
   if (IsHazard(answer->verdict)) {
     verdict.kind = answer->verdict.kind;
     verdict.reason = "on the virtual GPU: " + answer->verdict.reason;
-  } else if (!answer->verdict.correct()) {
+  } else if (!answer->verdict.passed()) {
     return Why(answer->verdict);
   }
   for (CheckRecord record : answer->verdict.checks) {

@@ -1,5 +1,9 @@
-// What of a candidate is executed: the problem sizes, and on the virtual GPU the blocks of a grid.
+#include "atunner/verify/executed_share.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,33 +14,53 @@
 namespace atunner {
 namespace {
 
-/// Up to 24 blocks of a grid of `total`: the first and last two, the middle one and random ones;
-/// empty
-/// (= all) for a grid of at most 48.
-std::vector<uint64_t> SampleBlocks(uint64_t total, uint64_t seed) {
-  constexpr uint64_t kSample = 24;
-  std::vector<uint64_t> blocks;
-  if (total <= 2 * kSample) return blocks;
-  blocks = {0, 1, total / 2, total - 2, total - 1};
-  Random random(seed);
-  while (blocks.size() < kSample) blocks.push_back(random.Below(total));
-  std::ranges::sort(blocks);
-  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
-  return blocks;
+/// Warp instructions of the judge's own kernels per element of a tensor: drawing, poison,
+/// fingerprints, comparison.
+constexpr double kJudgeWork = 4;
+/// At the task's own size results are compared with bounds so many times those of the check sizes:
+/// precision is judged there, and sums grow with the size.
+constexpr double kOwnSizeFactor = 4;
+constexpr double kElementOverNorm = 16;  ///< as in DefaultBudget
+
+double ElementsOf(const KernelSpec& spec) {
+  double elements = 0;
+  for (const ArgSpec& arg : spec.args) {
+    if (arg.role == Role::kScalar) continue;
+    const auto shape = ShapeOf(arg, spec, spec.dims);
+    elements += shape ? static_cast<double>(shape->elements) : 1e300;
+  }
+  return elements;
 }
 
-uint64_t TotalBlocks(const BoundPlan& plan) {
-  uint64_t total = 0;
-  for (const BoundStep& step : plan.steps) total = std::max(total, step.shape.grid.Count());
-  return total;
+/// The largest bound on an element among the checks that passed on normal inputs.
+double LargestBound(const Verdict& verdict) {
+  double norm = 0;
+  for (const CheckRecord& record : verdict.checks) {
+    if (record.check == "oracle" && record.family == Name(InputFamily::kNormal))
+      norm = std::max(norm, record.bound);
+  }
+  return kOwnSizeFactor * kElementOverNorm * norm;
+}
+
+std::string SizesOf(const std::vector<Dims>& sizes) {
+  std::string text;
+  for (const Dims& dims : sizes) text += (text.empty() ? "" : "; ") + TextOf(dims);
+  return text;
 }
 
 }  // namespace
 
+void LimitWork(const Device& device, double seconds, LaunchOptions& options) {
+  constexpr double kPatience = 60;
+  const bool is_virtual = device.evidence() == Evidence::kPredicted;
+  options.timeout_seconds = is_virtual ? kPatience * seconds : seconds;
+  if (is_virtual) options.max_warp_instructions = static_cast<uint64_t>(seconds * kWorkPerSecond);
+}
+
 std::vector<Dims> Verifier::SizesFor(const CandidateKernel& candidate) const {
   std::vector<Dims> sizes = candidate.check_dims;
-  // The virtual GPU cannot run a full problem in useful time when there is a small one that the
-  // same binary serves.
+  // The virtual GPU cannot run a full problem on all inputs in useful time when there is a small
+  // one that the same binary serves.
   const bool too_slow = device_.evidence() == Evidence::kPredicted && !sizes.empty();
   if (options_.full_size && !too_slow && std::ranges::find(sizes, spec_.dims) == sizes.end())
     sizes.push_back(spec_.dims);
@@ -53,28 +77,93 @@ std::optional<std::string> Verifier::TooLargeToExecute(const CandidateKernel& ca
          "smaller size";
 }
 
-/// Examine for in-out tensors with a sample of blocks. Without the other blocks a sum may be
-/// unfinished, or the only element unwritten. A sample can show that the result is right, but not
-/// that it is wrong: if it fails, all blocks run.
-Result<bool> Verifier::ExamineSampleFirst(Session& session, const Case& one,
-                                          const TaskBuffers& buffers, const Reference& reference,
-                                          const BoundPlan& plan) {
-  const Verdict so_far = session.verdict;
-  ATUNNER_TRY(const bool passed, Examine(session, one, buffers, reference, plan));
-  if (passed || session.verdict.checks.back().check != "oracle") return passed;
-  session.verdict = so_far;
-  session.blocks.clear();
-  ATUNNER_RETURN_IF_ERROR(buffers.DrawInputs(*kernels_, one.instance));
-  return Examine(session, one, buffers, reference, plan);
+Result<OwnSizeCheck*> Verifier::OwnSize() {
+  if (!own_size_) {
+    ATUNNER_TRY(own_size_,
+                OwnSizeCheck::Make({device_, compiler_, *kernels_, spec_}, options_.work));
+  }
+  return own_size_.get();
 }
 
-/// A sample of the grid for a slow user's kernel on a virtual GPU; empty = all blocks.
-std::vector<uint64_t> Verifier::BlocksToRun(const Case& one, const BoundPlan& plan) {
-  const bool slow = device_.evidence() == Evidence::kPredicted &&
-                    reference_seconds_[one.dims] > options_.sample_above_seconds &&
-                    spec_.oracle.kind == Oracle::Kind::kKernel;
-  if (!slow || plan.steps.size() != 1) return {};
-  return SampleBlocks(TotalBlocks(plan), one.instance.seed);
+Result<bool> Verifier::IsOwnSizeInPart(const CandidateKernel& candidate) {
+  if (device_.evidence() != Evidence::kPredicted || spec_.oracle.kind != Oracle::Kind::kKernel ||
+      !options_.full_size)
+    return false;
+  const std::vector<Dims> sizes = SizesFor(candidate);
+  if (std::ranges::find(sizes, spec_.dims) == sizes.end()) return true;
+  const double judging = kJudgeWork * ElementsOf(spec_);
+  if (judging > options_.work.compare_all) return true;
+  const std::vector<Case> cases = PlanCases(spec_, sizes, options_.seed);
+  const auto first = std::ranges::find(cases, spec_.dims, &Case::dims);
+  ATUNNER_TRY(OwnSizeCheck * own_size, OwnSize());
+  ATUNNER_TRY(const double work, own_size->WorkOfKernelAsGiven(first->instance));
+  return work + judging > options_.work.compare_all;
+}
+
+Result<bool> Verifier::IsValidSize(const Case& one) {
+  if (one.dims == spec_.dims || device_.evidence() != Evidence::kPredicted ||
+      spec_.oracle.kind != Oracle::Kind::kKernel)
+    return true;
+  const auto known = valid_sizes_.find(one.dims);
+  if (known != valid_sizes_.end()) return known->second;
+  ATUNNER_TRY(const TaskBuffers* buffers, BuffersAt(one.dims, one.slot));
+  const auto reference = ReferenceOf(*buffers, one);
+  if (!reference && reference.error().code != ErrorCode::kInvalidInput)
+    return std::unexpected(reference.error());
+  return valid_sizes_[one.dims] = reference.has_value();
+}
+
+Result<std::vector<Case>> Verifier::CasesFor(Session& session, double ends) {
+  std::vector<Case> cases = PlanCases(spec_, SizesFor(session.candidate), options_.seed);
+  if (std::isfinite(ends)) return cases;
+  ATUNNER_TRY(session.in_part, IsOwnSizeInPart(session.candidate));
+  if (session.in_part && std::ranges::find(cases, spec_.dims, &Case::dims) == cases.end())
+    cases.push_back({spec_.dims, {InputFamily::kNormal, Mix64(options_.seed ^ 0x51), false}});
+  return cases;
+}
+
+Result<bool> Verifier::RunAtOwnSize(Session& session, const Case& one) {
+  if (one.instance.family == InputFamily::kNan) return true;  // judged at the check sizes
+  // The kernel as given is right by definition: one sample shows that it runs.
+  const bool baseline = session.level == VerifyLevel::kBaseline;
+  if (baseline && (session.own_size || !session.candidate.check_dims.empty())) return true;
+  const Effort effort = baseline || session.own_size           ? Effort::kSample
+                        : session.level == VerifyLevel::kFinal ? Effort::kFinal
+                                                               : Effort::kScreening;
+  ATUNNER_TRY(OwnSizeCheck * own_size, OwnSize());
+  ATUNNER_TRY(const OwnSizeFindings findings,
+              own_size->Run(*session.module, session.candidate.plan, one.instance, effort,
+                            LargestBound(session.verdict)));
+  const bool right = findings.kind == VerdictKind::kCorrect ||
+                     findings.kind == VerdictKind::kSampled;
+  if (!session.own_size || findings.coverage.compared > session.own_size->coverage.compared)
+    session.own_size = findings;
+  if (!right) return session.Record("own size", one, findings.kind, findings.reason);
+  const bool compared = findings.coverage.compared > 0;
+  session.Record(
+      compared ? "oracle" : "own size", one, VerdictKind::kCorrect,
+      findings.reason.empty() ? "all blocks against the kernel as given" : findings.reason);
+  session.verdict.checks.back().error = findings.error;
+  session.verdict.checks.back().bound = findings.bound;
+  return true;
+}
+
+void Verifier::StateCoverage(Session& session) const {
+  Verdict& verdict = session.verdict;
+  const bool elsewhere_only = device_.evidence() == Evidence::kPredicted && !session.in_part &&
+                              !session.HasOracleCheck(spec_.dims);
+  if (elsewhere_only) verdict.coverage = {0, 0};
+  if (!session.own_size) return;
+  verdict.coverage = session.own_size->coverage;
+  if (session.own_size->kind != VerdictKind::kSampled || session.level == VerifyLevel::kBaseline)
+    return;
+  std::vector<Dims> smaller = session.candidate.check_dims;
+  std::erase_if(smaller, [&](const Dims& dims) { return !session.HasOracleCheck(dims); });
+  const bool elsewhere = !smaller.empty();
+  const bool nothing = !elsewhere && verdict.coverage.compared <= 0;
+  verdict.kind = nothing ? VerdictKind::kUnchecked : VerdictKind::kSampled;
+  verdict.reason = session.own_size->reason;
+  if (elsewhere) verdict.reason += "; all of them at smaller sizes (" + SizesOf(smaller) + ")";
 }
 
 }  // namespace atunner

@@ -8,67 +8,24 @@
 #include <utility>
 
 #include "atunner/base/clock.h"
-#include "atunner/verify/in_place_sample.h"
+#include "atunner/verify/executed_share.h"
+#include "atunner/verify/outcome_verdict.h"
 #include "atunner/verify/stated_tolerance.h"
 #include "atunner/verify/verifier_session.h"
 
 namespace atunner {
 namespace {
 
-VerdictKind VerdictOf(const Hazard& hazard) {
-  switch (hazard.kind) {
-    case Hazard::Kind::kOutOfBounds:
-    case Hazard::Kind::kMisaligned:
-      return VerdictKind::kOutOfBounds;
-    case Hazard::Kind::kUninitialisedShared:
-    case Hazard::Kind::kUninitialisedGlobal:
-    case Hazard::Kind::kUninitialisedLocal:
-    case Hazard::Kind::kUninitialisedRegister:
-    case Hazard::Kind::kAsyncCopyInFlight:
-    case Hazard::Kind::kInvalidShuffle:
-    case Hazard::Kind::kRace:
-      return VerdictKind::kRace;
-    case Hazard::Kind::kDivergentBarrier:
-    case Hazard::Kind::kDeadlock:
-      return VerdictKind::kDeadlock;
-    case Hazard::Kind::kInstructionBudget:
-      return VerdictKind::kTimeout;
-    case Hazard::Kind::kTrap:
-    case Hazard::Kind::kLeak:
-      return VerdictKind::kCrash;
-  }
-  return VerdictKind::kCrash;
-}
-
-std::pair<VerdictKind, std::string> VerdictOf(const LaunchOutcome& outcome) {
-  if (!outcome.hazards.empty()) {
-    const Hazard& first = outcome.hazards.front();
-    std::string text = fmt::format("{}: {}", Name(first.kind), first.detail);
-    if (!first.where.empty()) text = first.where + ": " + text;
-    return {VerdictOf(first), text};
-  }
-  switch (outcome.kind) {
-    case LaunchOutcome::Kind::kRefused:
-      return {VerdictKind::kLaunchFailure, outcome.message};
-    case LaunchOutcome::Kind::kTimeout:
-      return {VerdictKind::kTimeout, outcome.message};
-    case LaunchOutcome::Kind::kUnsupported:
-      return {VerdictKind::kUnsupported, outcome.message};
-    default:
-      return {VerdictKind::kCrash, outcome.message};
-  }
-}
-
 /// Compares an output with its budget. With NaN inputs we require only that NaNs are not lost and
 /// that finite elements stay correct: which further elements become NaN, and where a sort puts a
 /// NaN, may differ between correct kernels.
 OutputJudgement JudgeUnder(const InputInstance& instance, const Reference::Output& output,
-                           CompareStats stats, bool sampled) {
+                           CompareStats stats) {
   if (instance.family == InputFamily::kNan) {
     if (!IsFloat(output.dtype)) return {};
     stats.new_nonfinite = 0;
   }
-  return JudgeOutput(output.name, stats, output.budget, sampled);
+  return JudgeOutput(output.name, stats, output.budget, false);
 }
 
 /// Registers that a block takes: the driver counts as if its warps filled the partitions of the
@@ -120,7 +77,7 @@ std::optional<std::string> ResourceObstacle(const DeviceProfile& profile,
 
 Result<std::unique_ptr<Verifier>> Verifier::Make(Device& device, Compiler& compiler,
                                                  KernelSpec spec, VerifyOptions options) {
-  std::unique_ptr<Verifier> verifier(new Verifier(device, std::move(spec), options));
+  std::unique_ptr<Verifier> verifier(new Verifier(device, compiler, std::move(spec), options));
   ATUNNER_TRY(verifier->kernels_, JudgeKernels::Make(device, compiler));
   ATUNNER_TRY(verifier->oracle_,
               OracleStore::Make(device, compiler, *verifier->kernels_, verifier->spec_));
@@ -142,7 +99,7 @@ Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(
   const double ends = time_limit_seconds ? SystemClock().Now() + *time_limit_seconds
                                          : std::numeric_limits<double>::infinity();
   Session session{
-      .candidate = *candidate, .module = nullptr, .verdict = {}, .blocks = {}, .skipped = {}};
+      .candidate = *candidate, .module = nullptr, .level = level, .verdict = {}, .skipped = {}};
   if (!Prepare(session)) return session.verdict;
   ATUNNER_RETURN_IF_ERROR(CheckTolerance(*candidate));
   ATUNNER_TRY(bool passed, RunCases(session, level, ends));
@@ -151,12 +108,13 @@ Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(
   const bool last_size_proven = session.HasOracleCheck(sizes.back());
   ATUNNER_TRY(passed, RunSkippedCases(session));
   if (!passed) return session.verdict;
+  StateCoverage(session);
+  if (!session.verdict.passed()) return session.verdict;
   if (const auto reason = session.WhyInconclusive(sizes, last_size_proven)) {
     session.verdict.kind = VerdictKind::kInconclusive;
     session.verdict.reason = *reason;
     return session.verdict;
   }
-  session.verdict.sampled = session.sampled;
   return VerifiedKernel(std::move(candidate), std::move(session.module),
                         std::move(session.verdict));
 }
@@ -166,6 +124,10 @@ Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(
 Status Verifier::CheckTolerance(const CandidateKernel& candidate) {
   if (!StatesTolerance(spec_) || std::exchange(tolerance_checked_, true)) return {};
   const std::vector<Case> cases = PlanCases(spec_, SizesFor(candidate), options_.seed);
+  if (cases.back().dims == spec_.dims) {
+    ATUNNER_TRY(const bool in_part, IsOwnSizeInPart(candidate));
+    if (in_part) return {};  // a reference of every element would take too long
+  }
   ToleranceTest test;
   for (const Case& one : cases) {
     if (test.passed()) break;
@@ -201,12 +163,14 @@ bool Verifier::Prepare(Session& session) const {
 /// Runs the planned cases. `ends`: SystemClock time after which a size that has an oracle check
 /// gets no further ones.
 Result<bool> Verifier::RunCases(Session& session, VerifyLevel level, double ends) {
-  for (Case one : PlanCases(spec_, SizesFor(session.candidate), options_.seed)) {
+  ATUNNER_TRY(const std::vector<Case> cases, CasesFor(session, ends));
+  for (Case one : cases) {
     const bool baseline = level == VerifyLevel::kBaseline;
     one.repeat = one.repeat && !baseline;
     const bool late = SystemClock().Now() > ends;
     if (late && session.HasOracleCheck(one.dims)) continue;
-    if (baseline && session.HasOracleCheck(one.dims)) {
+    if (baseline && session.HasOracleCheck(one.dims) &&
+        !(session.in_part && one.dims == spec_.dims)) {
       // Computed now, so that later candidates need not wait for the reference.
       ATUNNER_TRY(const TaskBuffers* buffers, BuffersAt(one.dims, one.slot));
       ATUNNER_RETURN_IF_ERROR(ReferenceOf(*buffers, one));
@@ -233,6 +197,9 @@ Result<bool> Verifier::RunSkippedCases(Session& session) {
 }
 
 Result<bool> Verifier::RunCase(Session& session, const Case& one) {
+  if (session.in_part && one.dims == spec_.dims) return RunAtOwnSize(session, one);
+  ATUNNER_TRY(const bool valid, IsValidSize(one));
+  if (!valid) return true;
   ATUNNER_TRY(const TaskBuffers* buffers, BuffersAt(one.dims, one.slot));
   ATUNNER_TRY(const Reference* reference, ReferenceOf(*buffers, one));
   ATUNNER_RETURN_IF_ERROR(buffers->DrawInputs(*kernels_, one.instance));
@@ -244,17 +211,11 @@ Result<bool> Verifier::RunCase(Session& session, const Case& one) {
   auto plan = BindPlan(device_, session.candidate.plan, spec_, *buffers);
   if (!plan)
     return session.Record("launch", one, VerdictKind::kLaunchFailure, plan.error().ToString());
-  session.blocks = BlocksToRun(one, *plan);
-  const bool in_place = std::ranges::any_of(
-      spec_.args, [](const ArgSpec& arg) { return arg.role == Role::kInOut; });
-  return session.blocks.empty() || !in_place
-             ? Examine(session, one, *buffers, *reference, *plan)
-             : ExamineSampleFirst(session, one, *buffers, *reference, *plan);
+  return Examine(session, one, *buffers, *reference, *plan);
 }
 
 Result<bool> Verifier::Examine(Session& session, const Case& one, const TaskBuffers& buffers,
                                const Reference& reference, const BoundPlan& plan) {
-  session.sampled |= !session.blocks.empty();
   // Equal instances have equal inputs, so that their fingerprints are computed once.
   std::vector<uint64_t>& before = input_prints_[{one.dims, one.instance}];
   if (before.empty()) {
@@ -264,17 +225,11 @@ Result<bool> Verifier::Examine(Session& session, const Case& one, const TaskBuff
   ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs());
   if (const Status copied = CopySymbols(device_, *session.module, plan); !copied)
     return session.Record("launch", one, VerdictKind::kLaunchFailure, copied.error().ToString());
-  std::optional<InPlaceSample> sample;
-  if (!session.blocks.empty()) {
-    ATUNNER_TRY(sample, InPlaceSample::Before(device_, buffers));
-  }
   ATUNNER_TRY(bool passed, CheckLaunchAndState(session, one, buffers, plan));
   if (!passed) return false;
   ATUNNER_TRY(passed, CheckInputs(session, one, buffers, before));
   if (!passed) return false;
-  if (sample) ATUNNER_RETURN_IF_ERROR(sample->Mask(device_));
   ATUNNER_TRY(passed, CheckOutputs(session, one, buffers, reference));
-  if (sample) ATUNNER_RETURN_IF_ERROR(sample->Unmask(device_));
   return passed && one.repeat ? CheckRepeat(session, one, buffers, plan) : Result<bool>(passed);
 }
 
@@ -294,18 +249,13 @@ Result<bool> Verifier::CheckLaunchAndState(Session& session, const Case& one,
 Result<const Reference*> Verifier::ReferenceOf(const TaskBuffers& buffers, const Case& one) {
   if (const Reference* known = oracle_->Find(buffers.dims(), one.instance)) return known;
   ATUNNER_RETURN_IF_ERROR(buffers.DrawInputs(*kernels_, one.instance));
-  const double start = SystemClock().Now();
-  ATUNNER_TRY(const Reference* reference, oracle_->Get(buffers, one.instance));
-  double& slowest = reference_seconds_[one.dims];
-  slowest = std::max(slowest, SystemClock().Now() - start);
-  return reference;
+  return oracle_->Get(buffers, one.instance);
 }
 
 Result<bool> Verifier::CheckLaunch(Session& session, const Case& one, const TaskBuffers& buffers,
                                    const BoundPlan& plan) {
   LaunchOptions options;
-  options.timeout_seconds = options_.launch_timeout_seconds;
-  options.blocks = session.blocks;
+  LimitWork(device_, options_.launch_timeout_seconds, options);
   // A task that allows nondeterministic results allows the races behind them.
   options.check_global = !spec_.tolerance.allow_nondeterminism;
   ATUNNER_TRY(const LaunchOutcome outcome, RunPlan(device_, *session.module, plan, options));
@@ -335,16 +285,15 @@ Result<bool> Verifier::CheckInputs(Session& session, const Case& one, const Task
   return true;
 }
 
-Result<CompareStats> Verifier::CompareOutput(const Session& session, const TaskBuffers& buffers,
+Result<CompareStats> Verifier::CompareOutput(const TaskBuffers& buffers,
                                              const Reference::Output& output) {
   const TaskBuffers::Tensor* tensor = buffers.Find(output.name);
   CompareRequest request{tensor->address, output.dtype, output.masked->address(), output.elements,
                          output.key,      output.scale, output.budget.element};
   request.decisions = output.decision_slots;
   // Not for integers, of which the poison is a legitimate value, and not for in-out tensors, which
-  // are poisoned only around a sample of blocks.
-  request.poison_counts = !session.blocks.empty() ||
-                          (tensor->spec->role == Role::kOutput && IsFloat(output.dtype));
+  // are not poisoned.
+  request.poison_counts = tensor->spec->role == Role::kOutput && IsFloat(output.dtype);
   return kernels_->Compare(request);
 }
 
@@ -366,14 +315,13 @@ Result<bool> Verifier::CheckOutputs(Session& session, const Case& one, const Tas
 
 Result<bool> Verifier::CheckOutput(Session& session, const Case& one, const TaskBuffers& buffers,
                                    const Reference::Output& output) {
-  const bool sampled = !session.blocks.empty();
-  ATUNNER_TRY(CompareStats stats, CompareOutput(session, buffers, output));
-  OutputJudgement judgement = JudgeUnder(one.instance, output, stats, sampled);
+  ATUNNER_TRY(CompareStats stats, CompareOutput(buffers, output));
+  OutputJudgement judgement = JudgeUnder(one.instance, output, stats);
   while (judgement.beyond_budget) {
     ATUNNER_TRY(const bool changed, oracle_->ReevaluateBudget(buffers, one.instance));
     if (!changed) break;
-    ATUNNER_TRY(stats, CompareOutput(session, buffers, output));
-    judgement = JudgeUnder(one.instance, output, stats, sampled);
+    ATUNNER_TRY(stats, CompareOutput(buffers, output));
+    judgement = JudgeUnder(one.instance, output, stats);
   }
   // Right at first and wrong after one element changed: an earlier result was replayed.
   if (one.instance.mutated && judgement.kind != VerdictKind::kCorrect)

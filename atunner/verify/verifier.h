@@ -23,6 +23,7 @@
 #include "atunner/model/trial/verdict.h"
 #include "atunner/verify/case_plan.h"
 #include "atunner/verify/oracle.h"
+#include "atunner/verify/own_size.h"
 
 namespace atunner {
 
@@ -59,14 +60,17 @@ enum class VerifyLevel {
   /// it, and it is the slowest kernel of all: one instance per size that tells right from wrong is
   /// enough.
   kBaseline,
+  /// kComplete with more work at the task's own size on the virtual GPU: for what is delivered.
+  kFinal,
 };
 
 struct VerifyOptions {
   uint64_t seed = 1;
-  double launch_timeout_seconds = 20;  ///< per launch on the virtual GPU
-  bool full_size = true;               ///< check at the task's own size, not only at check_dims
-  /// Virtual GPU: if the reference took longer than this, only a sample of the grid's blocks runs.
-  double sample_above_seconds = 1.0;
+  /// Per launch on the virtual GPU. A second stands for kWorkPerSecond instructions of warps, so
+  /// that the load of the machine decides nothing.
+  double launch_timeout_seconds = 20;
+  bool full_size = true;  ///< check at the task's own size, not only at check_dims
+  WorkLimits work;        ///< users' kernels on the virtual GPU
 };
 
 /// Why a candidate's launch does not fit the device (registers, shared memory or threads per
@@ -99,8 +103,8 @@ class Verifier {
  private:
   struct Session;  // the state of checking one candidate
 
-  Verifier(Device& device, KernelSpec spec, VerifyOptions options)
-      : device_(device), spec_(std::move(spec)), options_(options) {}
+  Verifier(Device& device, Compiler& compiler, KernelSpec spec, VerifyOptions options)
+      : device_(device), compiler_(compiler), spec_(std::move(spec)), options_(options) {}
   /// Why the candidate cannot be checked on a virtual GPU: interpreting the references of all input
   /// families would take hours. nullopt if it can.
   std::optional<std::string> TooLargeToExecute(const CandidateKernel& candidate) const;
@@ -109,12 +113,23 @@ class Verifier {
   Result<bool> RunCases(Session& session, VerifyLevel level, double ends);
   Result<bool> RunSkippedCases(Session& session);
   Result<bool> RunCase(Session& session, const Case& one);
-  std::vector<uint64_t> BlocksToRun(const Case& one, const BoundPlan& plan);
-  /// One launch of the session's blocks and all checks of it. `buffers` hold the drawn inputs.
+  /// False for a check size at which the kernel as given itself fails: a size that was derived from
+  /// the task's own may be none that the kernel is made for. Only on the virtual GPU, which
+  /// survives that.
+  Result<bool> IsValidSize(const Case& one);
+  /// All cases; decides whether the task's own size is checked in part. `ends`: see RunCases.
+  Result<std::vector<Case>> CasesFor(Session& session, double ends);
+  /// True if a user's kernel is too slow on the virtual GPU to be compared at its own size on all
+  /// inputs.
+  Result<bool> IsOwnSizeInPart(const CandidateKernel& candidate);
+  Result<OwnSizeCheck*> OwnSize();
+  /// A case at the task's own size of which all is executed only where that is affordable.
+  Result<bool> RunAtOwnSize(Session& session, const Case& one);
+  /// Makes the verdict kSampled or kUnchecked unless all blocks ran at the task's own size.
+  void StateCoverage(Session& session) const;
+  /// One launch and all checks of it. `buffers` hold the drawn inputs.
   Result<bool> Examine(Session& session, const Case& one, const TaskBuffers& buffers,
                        const Reference& reference, const BoundPlan& plan);
-  Result<bool> ExamineSampleFirst(Session& session, const Case& one, const TaskBuffers& buffers,
-                                  const Reference& reference, const BoundPlan& plan);
   Result<const Reference*> ReferenceOf(const TaskBuffers& buffers, const Case& one);
   Result<bool> CheckLaunch(Session& session, const Case& one, const TaskBuffers& buffers,
                            const BoundPlan& plan);
@@ -123,8 +138,7 @@ class Verifier {
                                    const BoundPlan& plan);
   Result<bool> CheckInputs(Session& session, const Case& one, const TaskBuffers& buffers,
                            const std::vector<uint64_t>& before);
-  Result<CompareStats> CompareOutput(const Session& session, const TaskBuffers& buffers,
-                                     const Reference::Output& output);
+  Result<CompareStats> CompareOutput(const TaskBuffers& buffers, const Reference::Output& output);
   Result<bool> CheckOutputs(Session& session, const Case& one, const TaskBuffers& buffers,
                             const Reference& reference);
   Result<bool> CheckOutput(Session& session, const Case& one, const TaskBuffers& buffers,
@@ -136,13 +150,15 @@ class Verifier {
   Result<std::vector<uint64_t>> FingerprintWhere(const TaskBuffers& buffers, bool outputs);
 
   Device& device_;
+  Compiler& compiler_;
   KernelSpec spec_;
   VerifyOptions options_;
   std::unique_ptr<JudgeKernels> kernels_;
   std::unique_ptr<OracleStore> oracle_;
   std::map<std::pair<Dims, uint32_t>, std::unique_ptr<TaskBuffers>> buffers_;
-  std::map<Dims, double> reference_seconds_;
   bool tolerance_checked_ = false;
+  std::map<Dims, bool> valid_sizes_;  ///< see IsValidSize
+  std::unique_ptr<OwnSizeCheck> own_size_;
   std::map<std::pair<Dims, InputInstance>, std::vector<uint64_t>> input_prints_;
 };
 

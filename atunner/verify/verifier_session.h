@@ -18,9 +18,10 @@ namespace atunner {
 struct Verifier::Session {
   const CandidateKernel& candidate;
   std::unique_ptr<LoadedModule> module;
+  VerifyLevel level = VerifyLevel::kComplete;
   Verdict verdict;
-  bool sampled = false;
-  std::vector<uint64_t> blocks;
+  bool in_part = false;                     ///< the task's own size is checked by OwnSizeCheck
+  std::optional<OwnSizeFindings> own_size;  ///< of the case of which most was compared
   std::vector<Case> skipped;  ///< cases that prove nothing: a constant or a copy would pass
   bool run_skipped = false;   ///< run such cases too
 

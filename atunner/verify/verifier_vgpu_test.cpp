@@ -291,7 +291,7 @@ TEST_F(VerifierTest, IntegersThatEqualThePoisonAreLegitimate) {
             VerdictKind::kCorrect);
 }
 
-TEST_F(VerifierTest, ASampleOfBlocksTellsInputsOfInOutTensorsFromResults) {
+TEST_F(VerifierTest, ResultsOfInOutTensorsAreToldFromInputsAtTheOwnSize) {
   KernelSpec spec;
   spec.name = "in_place";
   spec.dims = {{"n", 32 * 200}};
@@ -318,7 +318,7 @@ TEST_F(VerifierTest, ASampleOfBlocksTellsInputsOfInOutTensorsFromResults) {
   };
   constexpr const char* kSum = "if (threadIdx.x == 0) atomicAdd(sum, 1);";
   constexpr const char* kOnce = "if (i == 32 * 37) sum[0] = 5;";
-  options_.sample_above_seconds = -1;
+  options_.work.compare_all = 0;
   for (const char* more : {"", kSum, kOnce}) {
     spec.oracle.kind = Oracle::Kind::kKernel;
     spec.oracle.kernel.emplace();
@@ -326,7 +326,7 @@ TEST_F(VerifierTest, ASampleOfBlocksTellsInputsOfInOutTensorsFromResults) {
     spec.oracle.kernel->plan = plan;
     const Verdict same = Judge(gpu_, spec, Compile(text("1 + y[i] * 3", more), plan));
     EXPECT_EQ(same.kind, VerdictKind::kCorrect) << more << same.reason;
-    EXPECT_TRUE(same.sampled);
+    EXPECT_TRUE(same.coverage.whole());
     EXPECT_NE(Judge(gpu_, spec, Compile(text("3 * y[i] + 2", more), plan)).kind,
               VerdictKind::kCorrect)
         << more;

@@ -206,7 +206,8 @@ ATUNNER_FIELDS(ParameterSpace, parameters, constraints)
 ATUNNER_FIELDS(KernelResources, entry, mangled, registers, static_shared_bytes, local_bytes,
                spill_store_bytes, spill_load_bytes, constant_bytes, max_threads)
 ATUNNER_FIELDS(CheckRecord, check, family, dims, passed, error, bound, honest, detail)
-ATUNNER_FIELDS(Verdict, kind, reason, checks, sampled)
+ATUNNER_FIELDS(Coverage, executed, compared)
+ATUNNER_FIELDS(Verdict, kind, reason, checks, coverage)
 ATUNNER_FIELDS(Measurement, median_ns, low_ns, high_ns, minimum_ns, samples_ns, warmups,
                stop_reason, flush, device, driver, sm_mhz, memory_mhz, power_watts, energy_joules,
                throttle, seed)

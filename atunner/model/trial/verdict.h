@@ -29,17 +29,27 @@ struct CheckRecord {
   std::string detail;  ///< one sentence
 };
 
+/// What of the task at its own size was executed and compared, as shares of 0 to 1. On a real GPU
+/// everything is.
+struct Coverage {
+  double executed = 1;  ///< of the blocks of the candidate's launches
+  double compared = 1;  ///< of the outputs' elements, with those of the oracle
+
+  bool whole() const { return executed >= 1 && compared >= 1; }
+};
+
 struct Verdict {
   VerdictKind kind = VerdictKind::kCorrect;
-  std::string reason;               ///< one sentence; empty when correct
+  std::string reason;               ///< one sentence; empty when all is right
   std::vector<CheckRecord> checks;  ///< in the order made
-  /// True when only some blocks of the full size were executed (virtual GPU)
-  bool sampled = false;
+  Coverage coverage;
 
   bool correct() const { return kind == VerdictKind::kCorrect; }
-  /// True when the time of the candidate counts: no check failed. For kUnchecked that time is a
-  /// prediction, never a measurement.
-  bool stands() const { return correct() || kind == VerdictKind::kUnchecked; }
+  /// True if it is right as far as it was executed, and something was compared.
+  bool passed() const { return correct() || kind == VerdictKind::kSampled; }
+  /// True when the time of the candidate counts: no check failed. For kUnchecked and kSampled that
+  /// time is a prediction, never a measurement.
+  bool stands() const { return passed() || kind == VerdictKind::kUnchecked; }
   /// The largest relative error of all checks.
   double WorstError() const;
 };

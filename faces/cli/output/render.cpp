@@ -80,8 +80,8 @@ std::string RenderTable(const Report& result) {
   text += fmt::format("{:<10} {:>14} {:>3}{}\n", "atunner", FormatTime(*best), "",
                       "   " + RatesOf(result, *best));
   text += ComparisonRows(result, *best);
-  if (!result.best->verdict.correct())
-    text += fmt::format("  not verified: {}\n", result.best->verdict.reason);
+  if (const std::string reservation = Reservation(result.best->verdict); !reservation.empty())
+    text += "  " + reservation + "\n";
   text += FrontText(result);
   return text +
          fmt::format(

@@ -64,10 +64,11 @@ std::string KernelRows(const Artifact& artifact) {
 
 std::string ProofRows(const Artifact& artifact) {
   const Verdict& verdict = artifact.trial.verdict;
-  return Row("verified by", verdict.correct()
-                                ? fmt::format("{} checks, worst error {:.2e}",
-                                              verdict.checks.size(), verdict.WorstError())
-                                : "nothing: " + verdict.reason) +
+  const std::string checks = fmt::format("{} checks, worst error {:.2e}", verdict.checks.size(),
+                                         verdict.WorstError());
+  return Row("verified by", verdict.correct()  ? checks
+                            : verdict.passed() ? checks + ", on a sample: " + verdict.reason
+                                               : "nothing: " + verdict.reason) +
          Row("accuracy", std::string(Name(AccuracyOf(artifact.spec)))) +
          Row("made", fmt::format("{} by atunner {} with {}, run {}", artifact.created,
                                  artifact.atunner_version, artifact.compiler, artifact.run));
@@ -104,6 +105,9 @@ void PrintVerdict(const jobs::VerifyResult& result) {
   fmt::print("{} on {} with seed {}: {}{}\n", Printable(result.name), result.gpu, result.seed,
              Name(result.verdict.kind),
              result.verdict.reason.empty() ? "" : ": " + Printable(result.verdict.reason));
+  if (const std::string reservation = Reservation(result.verdict);
+      result.verdict.correct() && !reservation.empty())
+    fmt::print("{}\n", reservation);
   if (result.ns) fmt::print("{} {}\n", FormatTime(*result.ns), Name(result.evidence));
 }
 
@@ -123,7 +127,7 @@ Result<int> Verify(const VerifyFlags& flags, const Context& context) {
                {"ns", result.ns ? Json(*result.ns) : Json()}});
   else
     PrintVerdict(result);
-  return result.verdict.correct() ? 0 : 1;
+  return result.verdict.passed() ? 0 : 1;
 }
 
 }  // namespace
