@@ -111,6 +111,27 @@ extern "C" __global__ void k(const float* x, double* y, int n) {
   ExpectNear(results[1].twins, {SumOfThirds(x)}, 1e-11);
 }
 
+TEST_F(ShadowTest, SumsOfHalvesByAtomics) {
+  const TestTensor x = Tensor(DType::kFloat16, Normal(512, 9));
+  const auto results = Run(
+      R"(
+#include <cuda_fp16.h>
+extern "C" __global__ void k(const __half2* x, __half2* y, __half* z, int n) {
+  const __half2 v = __hmul2(x[threadIdx.x], __float2half2_rn(0.37f));
+  atomicAdd(y, v);
+  atomicAdd(z + threadIdx.x % 3, __low2half(v));
+  __syncthreads();
+  if (threadIdx.x == 0) y[1] = __hadd2(y[0], y[0]);
+})",
+      {x, Tensor(DType::kFloat16, {0, 0, 0, 0}), Tensor(DType::kFloat16, {1, -2, 0.5})},
+      {{.block = 256}});
+  std::vector<double> pair(2, 0.0), third = {1, -2, 0.5};
+  for (size_t i = 0; i < 512; ++i) pair[i % 2] += x[i] * double{0.37f};
+  for (size_t i = 0; i < 256; ++i) third[i % 3] += x[2 * i] * double{0.37f};
+  ExpectNear(results[1].twins, {pair[0], pair[1], 2 * pair[0], 2 * pair[1]}, 1e-12, 1e-13);
+  ExpectNear(results[2].twins, third, 1e-12, 1e-13);
+}
+
 TEST_F(ShadowTest, LargestByAtomicsOnBits) {
   const TestTensor x = Floats(Normal(kCount, 7, 500, 100));
   const auto results = Run(R"(

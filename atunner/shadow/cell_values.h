@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "atunner/model/value/dtype.h"
+#include "atunner/ptx/module.h"
 #include "atunner/shadow/shadow_space.h"
 
 namespace atunner::shadow {
@@ -18,6 +19,15 @@ constexpr size_t kSymbolWords = 5;
 /// `Cell::rounded` of memory that float atomics add to; `Cell::bits` is then the type.
 constexpr uint32_t kAtomicMark = 0x5eedf10a;
 constexpr uint32_t kAtomicFloat32 = 1, kAtomicFloat16 = 2, kAtomicBFloat16 = 3, kAtomicFloat64 = 4;
+
+/// The mark of an element's type; 0 for types that atomics do not add.
+constexpr uint32_t AtomicKindOf(ptx::Type type) {
+  return type == ptx::Type::kF32    ? kAtomicFloat32
+         : type == ptx::Type::kF16  ? kAtomicFloat16
+         : type == ptx::Type::kBF16 ? kAtomicBFloat16
+         : type == ptx::Type::kF64  ? kAtomicFloat64
+                                    : 0;
+}
 
 /// The twin of a float in memory at `bits`, whose first cell is `cells`; the value in memory where
 /// the cells do not count.

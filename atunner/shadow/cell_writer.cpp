@@ -151,21 +151,38 @@ CellWriter::CellRegisters CellWriter::Load(const CellPlace& place, int offset) {
   return cell;
 }
 
-/// Cells of atomics count whatever memory holds.
-void CellWriter::AcceptAtomic(const CellRegisters& cell, RawValue& value, Type type, uint32_t mark,
+/// Cells of atomics count whatever memory holds. `lane` of the value, counted in 16 bits, has type
+/// `type` then.
+void CellWriter::AcceptAtomic(const CellRegisters& cell, RawValue& value, Type type, size_t lane,
                               const std::string& inside) {
   if (!writer_.facts().float_atomics) return;
   const std::string atomic = writer_.Predicate();
-  const std::string bits = value.width == 64 ? writer_.Quad() : writer_.Word();
   writer_.Put("setp.eq.and.b32 {}, {}, {}, {}", atomic, cell.rounded, kAtomicMark, inside);
-  writer_.Put("setp.eq.and.b32 {0}, {1}, {2}, {0}", atomic, cell.bits, mark);
-  writer_.Put("selp.b{} {}, {}, {}, {}", value.width, bits, writer_.Round(type, cell.value),
-              value.bits, atomic);
-  value.bits = bits;
+  writer_.Put("setp.eq.and.b32 {0}, {1}, {2}, {0}", atomic, cell.bits, AtomicKindOf(type));
+  const int width = ptx::BitsOf(type);
+  std::vector<RawValue> parts = writer_.Split(value, static_cast<size_t>(value.width / width));
+  RawValue& part = parts[lane * 16 / static_cast<size_t>(width)];
+  const std::string bits = width == 64   ? writer_.Quad()
+                           : width == 32 ? writer_.Word()
+                                         : writer_.Half();
+  writer_.Put("selp.b{} {}, {}, {}, {}", width, bits, writer_.Round(type, cell.value), part.bits,
+              atomic);
+  part.bits = bits;
+  value.bits = writer_.Join(parts).bits;
   if (type == Type::kF64) return;
   const std::string twin = writer_.Double();
-  writer_.Put("selp.f64 {}, {}, {}, {}", twin, cell.value, value.twins[0], atomic);
-  value.twins[0] = twin;
+  const std::string& before = value.twins[lane];
+  writer_.Put("selp.f64 {}, {}, {}, {}", twin, cell.value,
+              before.empty() ? std::string(kNoTwin) : before, atomic);
+  value.twins[lane] = twin;
+}
+
+/// The same for 16-bit floats of either type.
+void CellWriter::AcceptHalf(const CellRegisters& cell, RawValue& value, size_t lane,
+                            const std::string& inside) {
+  if (!writer_.facts().halves) return;
+  AcceptAtomic(cell, value, Type::kF16, lane, inside);
+  if (writer_.facts().bfloats) AcceptAtomic(cell, value, Type::kBF16, lane, inside);
 }
 
 /// Another thread may have changed memory by an exchange and not yet the cell. Reads again, a
@@ -201,7 +218,8 @@ RawValue CellWriter::ReadWord(const CellPlace& place, int offset, const std::str
   writer_.Put("selp.b32 {}, {}, {}, {}", value.bits, cell.rounded, bits, valid);
   if (writer_.facts().halves) AddHalves(place, offset, bits, cell, valid, value);
   writer_.Put("selp.f64 {}, {}, {}, {}", value.twins[0], cell.value, kNoTwin, valid);
-  AcceptAtomic(cell, value, Type::kF32, kAtomicFloat32, place.inside);
+  AcceptAtomic(cell, value, Type::kF32, 0, place.inside);
+  AcceptHalf(cell, value, 0, place.inside);
   return value;
 }
 
@@ -222,6 +240,7 @@ void CellWriter::AddHalves(const CellPlace& place, int offset, const std::string
   writer_.Put("selp.b32 {0}, {1}, {2}, {3}", joined, joined, bits, both);
   writer_.Put("selp.b32 {0}, {0}, {1}, {2}", value.bits, joined, valid);
   writer_.Put("or.pred {0}, {0}, {1}", valid, both);
+  AcceptHalf(upper, value, 1, place.inside);
 }
 
 RawValue CellWriter::ReadHalf(const CellPlace& place, int offset, const std::string& bits) {
@@ -233,6 +252,7 @@ RawValue CellWriter::ReadHalf(const CellPlace& place, int offset, const std::str
   writer_.Put("setp.eq.and.b16 {}, {}, {}, {}", valid, stored, bits, place.inside);
   writer_.Put("selp.b16 {}, {}, {}, {}", value.bits, rounded, bits, valid);
   writer_.Put("selp.f64 {}, {}, {}, {}", value.twins[0], cell.value, kNoTwin, valid);
+  AcceptHalf(cell, value, 0, place.inside);
   return value;
 }
 
@@ -241,7 +261,7 @@ RawValue CellWriter::ReadQuad(const CellPlace& place, int offset, const std::str
   RawValue value = writer_.Join(
       {ReadWord(place, offset, words[0].bits), ReadWord(place, offset + 4, words[1].bits)});
   if (writer_.facts().float_atomics)
-    AcceptAtomic(Load(place, offset), value, Type::kF64, kAtomicFloat64, place.inside);
+    AcceptAtomic(Load(place, offset), value, Type::kF64, 0, place.inside);
   return value;
 }
 

@@ -59,8 +59,10 @@ class CellWriter {
                  const CellRegisters& cell, const std::string& valid, RawValue& value);
   RawValue ReadHalf(const CellPlace& place, int offset, const std::string& bits);
   RawValue ReadQuad(const CellPlace& place, int offset, const std::string& bits);
-  void AcceptAtomic(const CellRegisters& cell, RawValue& value, Type type, uint32_t mark,
+  void AcceptAtomic(const CellRegisters& cell, RawValue& value, Type type, size_t lane,
                     const std::string& inside);
+  void AcceptHalf(const CellRegisters& cell, RawValue& value, size_t lane,
+                  const std::string& inside);
   void Store(const CellPlace& place, int offset, const std::string& twin, const std::string& bits,
              const std::string& rounded);
   std::string Guarded(const std::string& comparison);

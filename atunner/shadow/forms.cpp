@@ -107,6 +107,7 @@ std::optional<Kind> KindByName(const TextInstruction& instruction) {
   if (op == "ld" || op == "ldu") return Kind::kLoad;
   if (op == "st" && (instruction.Has("async") || instruction.Has("bulk"))) return Kind::kRefused;
   if (op == "st") return Kind::kStore;
+  if (op == "red" && (instruction.Has("async") || instruction.Has("bulk"))) return Kind::kRefused;
   if (op == "atom" || op == "red") return Kind::kAtomic;
   if (op == "cp") return CopyKind(instruction);
   if (op == "wgmma") return Kind::kRefused;

@@ -23,16 +23,13 @@ bool UsesHalves(const TextInstruction& instruction) {
 }
 
 bool IsFloatAtomic(const TextInstruction& instruction) {
-  const Type type = LastType(instruction);
   return KindOf(instruction) == Kind::kAtomic && instruction.Has("add") &&
-         (type == Type::kF32 || type == Type::kF64) && VectorSize(instruction) == 1;
+         AtomicKindOf(ElementOf(LastType(instruction))) != 0;
 }
 
-/// Additions to 16-bit floats and to vectors, whose cells are not kept.
-bool IsNarrowAtomic(const TextInstruction& instruction) {
-  return KindOf(instruction) == Kind::kAtomic && instruction.Has("add") &&
-         IsNarrowFloat(ElementOf(LastType(instruction))) &&
-         (LastType(instruction) != Type::kF32 || VectorSize(instruction) > 1);
+/// Additions to vectors, whose cells are not kept.
+bool IsVectorAtomic(const TextInstruction& instruction) {
+  return IsFloatAtomic(instruction) && VectorSize(instruction) > 1;
 }
 
 /// Text that is inserted at a place of the original.
@@ -95,10 +92,11 @@ Status ShadowMaker::FindFacts() {
       made_.carries_floats |= kind == Kind::kFloat || kind == Kind::kMma || kind == Kind::kLossy ||
                               kind == Kind::kFragmentProduct;
       facts_.halves |= UsesHalves(instruction);
+      facts_.bfloats |= instruction.Has("bf16") || instruction.Has("bf16x2");
       facts_.float_atomics |= IsFloatAtomic(instruction);
       facts_.exchanges |= kind == Kind::kAtomic &&
                           (instruction.Has("cas") || instruction.Has("exch"));
-      made_.carries_floats |= IsFloatAtomic(instruction) || IsNarrowAtomic(instruction);
+      made_.carries_floats |= IsFloatAtomic(instruction);
     }
   }
   return {};
@@ -109,7 +107,7 @@ void ShadowMaker::Function(const TextFunction& function) {
   for (const size_t index : flow.lossy())
     made_.lossy.push_back({function.body[index].line, function.body[index].Mnemonic()});
   for (const TextInstruction& instruction : function.body) {
-    if (IsNarrowAtomic(instruction))
+    if (IsVectorAtomic(instruction))
       made_.lossy.push_back({instruction.line, instruction.Mnemonic()});
   }
   ValueWriter writer(function, flow, facts_);

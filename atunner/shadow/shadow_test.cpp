@@ -67,11 +67,11 @@ TEST(Shadow, NamesPlacesWithoutTwins) {
   EXPECT_EQ(shadow->lossy[0].what, "min.xorsign.abs.f32");
 }
 
-TEST(Shadow, NamesAtomicsOnHalves) {
-  const auto shadow = MakeShadow(Module("\tred.global.add.noftz.f16x2 [%rd1], %r1;\n"));
+TEST(Shadow, NamesAtomicsOnVectors) {
+  const auto shadow = MakeShadow(Module("\tred.global.add.v2.f32 [%rd1], {%f1, %f2};\n"));
   ASSERT_TRUE(shadow.has_value()) << shadow.error().ToString();
   ASSERT_EQ(shadow->lossy.size(), 1u);
-  EXPECT_EQ(shadow->lossy[0].what, "red.global.add.noftz.f16x2");
+  EXPECT_EQ(shadow->lossy[0].what, "red.global.add.v2.f32");
 }
 
 TEST(Shadow, StatesTheLargestBlock) {

@@ -17,6 +17,7 @@ struct ModuleFacts {
   /// Variables of the module that kernels may write, which have cells of their own
   std::vector<ptx::Variable> variables;
   bool halves = false;           ///< 16-bit floats occur: words may hold two twins
+  bool bfloats = false;          ///< bfloat16 among them
   bool float_atomics = false;    ///< cells may be those of atomics
   bool exchanges = false;        ///< atomics may exchange the bits of floats
   bool calls_functions = false;  ///< those of functions.ptx
