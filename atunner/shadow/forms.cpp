@@ -150,7 +150,7 @@ std::vector<LaneMove> LanesOfFlip(uint64_t mask, Type type) {
     return (mask & 0xffff) == 0x8000 ? std::vector<LaneMove>{{.negate = true}}
                                      : std::vector<LaneMove>{};
   const auto word = static_cast<uint32_t>(mask);
-  // Of two halves or of one float: at a use the twin that does not fit the bits does not count.
+  // Whether these are two halves or one float, a twin that does not fit the bits does not count.
   if (word == 0x80008000)
     return {{.to = 0, .from = 0, .negate = true}, {.to = 1, .from = 1, .negate = true}};
   if (word == 0x80000000) return {{.to = 0, .from = 0, .negate = true}};
