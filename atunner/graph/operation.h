@@ -38,11 +38,14 @@ struct Map {
 };
 /// Combines the elements along `axes`. Sums and products of integers and bools are int64. argmax
 /// and argmin give the int64 index along one axis; the first of equal elements wins, and NaN is the
-/// extreme of both. any and all give bool. `keep`: reduced axes stay with extent 1.
+/// extreme of both. any and all give bool. `keep`: reduced axes stay with extent 1. `first`: the
+/// gradient of max or min goes to the first of equal extremes, as pooling has it; else they share
+/// it.
 struct Reduce {
   Combine op = Combine::kSum;
   std::vector<int64_t> axes;
   bool keep = false;
+  bool first = false;
   bool operator==(const Reduce&) const = default;
 };
 /// Running sum, product, maximum or minimum along `axis`. `exclusive`: element i combines the
@@ -159,6 +162,7 @@ void VisitFields(Self& self, Visit&& visit) {
   if constexpr (std::is_same_v<T, Reduce>) {
     visit("axes", self.axes);
     visit("keep", self.keep, false);
+    visit("first", self.first, false);
   } else if constexpr (std::is_same_v<T, Scan>) {
     visit("axis", self.axis);
     visit("exclusive", self.exclusive, false);

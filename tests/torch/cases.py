@@ -254,20 +254,21 @@ def window_cases():
     mean = {3: F.avg_pool1d, 4: F.avg_pool2d, 5: F.avg_pool3d}
     for shape in ([2, 3, 11], [2, 3, 7, 9], [1, 2, 5, 6, 4]):
         for size, stride, padding, dilation in [(2, 2, 0, 1), (3, 2, 1, 1), (3, 1, 1, 1), (2, 3, 1, 1), (2, 1, 0, 2)]:
-            yield Case("max_pool", [shape], lambda x, s=size, t=stride, p=padding, d=dilation: largest[x.dim()](x, s, t, p, d),
-                       {"size": size, "stride": stride, "padding": padding, "dilation": dilation})
+            for fill, note in ({}, ""), ({"x": grid}, "ties"), ({"x": 1.5}, "equal elements"):
+                yield Case("max_pool", [shape], lambda x, s=size, t=stride, p=padding, d=dilation: largest[x.dim()](x, s, t, p, d),
+                           {"size": size, "stride": stride, "padding": padding, "dilation": dilation}, fill, note=note)
             if dilation == 1:
                 yield Case("avg_pool", [shape], lambda x, s=size, t=stride, p=padding: mean[x.dim()](x, s, t, p), {"size": size, "stride": stride, "padding": padding})
         kind = len(shape) - 2
         for output in (1, 2, 3, 4):
             for name in ("avg", "max"):
-                yield Case(f"adaptive_{name}_pool", [shape], lambda x, f=getattr(F, f"adaptive_{name}_pool{kind}d"), o=output: f(x, o), {"output": output})
+                for fill, note in ({}, ""), ({"x": grid}, "ties"):
+                    yield Case(f"adaptive_{name}_pool", [shape], lambda x, f=getattr(F, f"adaptive_{name}_pool{kind}d"), o=output: f(x, o), {"output": output}, fill, note=note)
     yield Case("max_pool", [[1, 1, 2, 4]], lambda x: F.max_pool2d(x, 2), {}, {"x": [NAN, 1, 2, 3, 4, 5, 6, -INF]}, backward=False, note="NaN")
-    for factor in (2, 3, 1.5, 0.5, 0.7):
+    for factor in (2, 3, 1.5, 0.5, 0.7, 1.7, 2.3, 1 / 3):
         for corners in (False, True):
             for shape, mode in (([2, 3, 7], "linear"), ([1, 2, 5, 4], "bilinear"), ([1, 1, 3, 4, 5], "trilinear")):
-                size = lambda x, f=factor: [int(n * f) for n in x.shape[2:]]  # noqa: E731
-                yield Case("interpolate", [shape], lambda x, m=mode, c=corners, s=size: F.interpolate(x, size=s(x), mode=m, align_corners=c),
+                yield Case("interpolate", [shape], lambda x, m=mode, c=corners, f=factor: F.interpolate(x, scale_factor=f, mode=m, align_corners=c),
                            {"factor": factor, "align_corners": corners})
     yield Case("upsample_nearest", [[1, 2, 3, 2]], lambda x: F.interpolate(x, scale_factor=3, mode="nearest"), {"factor": 3})
     yield Case("unfold", [[2, 3, 6, 7]], lambda x: F.unfold(x, 3, dilation=2, padding=2, stride=2), {"size": 3, "stride": 2, "padding": 2, "dilation": 2})
@@ -349,6 +350,11 @@ def product_cases():
     yield Case("attention_masked", [[2, 4, 3, 2], [2, 2, 5, 2]], lambda q, k, v, mask: attention(q, k, v, mask))
     yield Case("attention_masked", [[2, 4, 3, 2], [2, 2, 5, 2]], lambda q, k, v, mask: attention(q, k, v, mask[:, None]), {"per_sequence": True})
     yield Case("attention_varlen", [[3, 4, 3, 2], [3, 2, 5, 2]], lambda q, k, v, last: attention(q, k, v, up_to(last, 5)), fill={"last": [0, 3, 4]})
+    # A row of large finite numbers leaves all keys equal, and a row of -inf leaves none.
+    for row in (-1e9, -1e10, -1e20, -1e30, -1e300, -INF):
+        mask = [[0.0] * 5, [row] * 5, [0.0, row, 0.5, row, -1.0]]
+        yield Case("attention_masked", [[2, 4, 3, 2], [2, 2, 5, 2]], lambda q, k, v, mask: attention(q, k, v, mask).nan_to_num(0), fill={"mask": sum(mask, [])},
+                   backward=row > -1e300, note=f"a row of {row}")
     yield Case("attention_paged", [[2, 4, 2], [6, 3, 2, 2], [2, 2]], paged, fill={"table": [3, 0, 5, 2], "last": [4, 1]}, backward=False)
     for interleaved in (False, True):
         yield Case("rope", [[2, 3, 8]], lambda x, i=interleaved: rope(x, 100.0, i), {"base": 100.0, "interleaved": interleaved})

@@ -51,7 +51,7 @@ WITH_ATTRIBUTES = [
     ("hardshrink", {"lambda": 1.5}, lambda a: F.hardshrink(a, 1.5)), ("softshrink", {"lambda": 1.5}, lambda a: F.softshrink(a, 1.5)),
     ("hardtanh", {"min": -2, "max": 0.5}, lambda a: F.hardtanh(a, -2, 0.5)),
     ("leaky_relu", {"slope": 0.5}, lambda a: F.leaky_relu(a, 0.5)), ("leaky_relu", {"slope": -0.5}, lambda a: F.leaky_relu(a, -0.5)),
-    ("nan_to_num", {}, lambda a: torch.nan_to_num(a, 0, 65504, -65504).clamp(-65504, 65504)),
+    ("nan_to_num", {}, torch.nan_to_num), ("nan_to_num", {"nan": 3, "limit": 65504}, lambda a: torch.nan_to_num(a, 3, 65504, -65504)),
     ("pow_scalar", {"exponent": 3}, lambda a: a ** 3), ("pow_scalar", {"exponent": 2}, lambda a: a ** 2),
     ("pow_scalar", {"exponent": 0}, lambda a: a ** 0), ("pow_scalar", {"exponent": -2}, lambda a: a ** -2),
     ("pow_scalar", {"exponent": 0.5}, lambda a: a ** 0.5), ("pow_scalar", {"exponent": 2.5}, lambda a: a ** 2.5),
@@ -90,6 +90,14 @@ def pointwise_cases():
         yield Case(name, [[n * n]], function, fill=pairs, backward=False, note="special values")
         if name not in ("div", "remainder", "floor_divide", "fmod", "pow", "xlogy", "xlog1py", "atan2", "hypot"):
             yield Case(name, [[90]], function, fill={"a": grid, "b": grid}, note="kinks")
+    # Where gradients lose digits or leave the domain.
+    far = [-1.0, -5.0, -10.0, -15.0, -18.0, -30.0, -100.0, -800.0, 5.0, 30.0, 800.0]
+    for name in ("elu", "celu", "selu", "sigmoid", "silu", "mish", "tanh", "gelu", "gelu_tanh", "log_sigmoid", "softsign", "expm1"):
+        yield Case(name, [[len(far)]], UNARY[name], fill={"a": far}, note="far from 0")
+    edges = [0.0, 1.0, -0.5, 1.5, 0.5, 1e-30, 1 - 1e-15, -1e-30]
+    for name in ("logit", "nan_to_num"):
+        yield Case(name, [[len(edges)]], {"nan_to_num": torch.nan_to_num, **UNARY}[name], fill={"a": edges}, note="edges of the domain")
+    yield Case("nan_to_num", [[6]], torch.nan_to_num, fill={"a": [1e6, -1e6, 3e38, float("inf"), float("-inf"), float("nan")]}, note="large")
     yield Case("addcdiv", [[4, 3], [3], [1]], lambda a, b, c: torch.addcdiv(a, b, c, value=-2), {"value": -2})
     yield Case("addcmul", [[4, 3], [3], [1]], lambda a, b, c: torch.addcmul(a, b, c, value=0.5), {"value": 0.5})
     yield Case("floor_divide", [[40]], BINARY["floor_divide"], fill={"a": [i / 10 for i in range(-20, 20)], "b": 0.1}, note="quotients that are rounded up")

@@ -49,8 +49,9 @@ std::optional<AttentionForm> AttentionForm::Of(const KernelSpec& spec) {
   form.causal = SettingOr(spec, "causal", 0) != 0;
   form.window = static_cast<int64_t>(SettingOr(spec, "window", 0));
   form.scale = SettingOr(spec, "scale", 1 / std::sqrt(Real(form.dim)));
-  form.far = SettingOr(spec, kScoresOfAnySize, 0) != 0;
   form.given = named->given + (SettingOr(spec, "per_sequence", 0) != 0 ? 1 : 0);
+  // A mask's finite numbers, such as -1e10, may make all scores of a row large.
+  form.far = form.given >= 2 || SettingOr(spec, kScoresOfAnySize, 0) != 0;
   if (named->extra != nullptr) form.extra = named->extra;
   form.heads_text = fmt::format("({}) * {}", spec.FindArg("q")->shape[0].text(), q[1]);
   form.queries_text = std::to_string(form.queries), form.keys_text = std::to_string(form.keys);

@@ -38,7 +38,7 @@ class FamilyNumbers : public testing::Test {
            const TaskBuffers& buffers) {
     const auto loaded = gpu_.Load(module);
     ASSERT_TRUE(loaded.has_value()) << loaded.error().ToString();
-    ASSERT_TRUE(buffers.PoisonOutputs());
+    ASSERT_TRUE(buffers.PoisonOutputs(*kernels_, Poison::Fresh()));
     const BoundPlan bound = BindPlan(gpu_, plan, spec, buffers).value();
     for (const auto& workspace : bound.workspaces)
       gpu_.MarkUndefined(workspace->address(), workspace->bytes());

@@ -72,7 +72,7 @@ class GraphKernels : public testing::Test {
     ASSERT_TRUE(loaded.has_value()) << loaded.error().ToString();
     const BoundPlan bound = BindPlan(gpu_, kernel.plan, spec, buffers).value();
     for (int launch = 0; launch < launches_; ++launch) {
-      ASSERT_TRUE(buffers.PoisonOutputs());
+      ASSERT_TRUE(buffers.PoisonOutputs(*kernels_, Poison::Fresh()));
       const LaunchOutcome ran =
           RunPlan(gpu_, **loaded, bound, {.timeout_seconds = 60, .blocks = {}}).value();
       ASSERT_TRUE(ran.completed())

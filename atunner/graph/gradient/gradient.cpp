@@ -31,6 +31,8 @@
 // in the operand's type, and round_to passes them on unchanged (the straight-through estimator).
 #include "atunner/graph/gradient/gradient.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -133,7 +135,24 @@ class ScalarGradient {
                     if (name == number) return builder_.Literal(node.dtype, Real(value));
                   return Invalid("unknown name " + name);
                 }));
-    return builder_.Apply(ScalarOp::kMultiply, {g, factor});
+    return Product(g, factor);
+  }
+
+  bool IsZero(int node) const {
+    const ScalarNode& literal = builder_.node(node);
+    return literal.op == ScalarOp::kLiteral && ToReal(literal.dtype, literal.literal) == 0;
+  }
+
+  /// g · factor, inside the branch of a selection that g belongs to: exp(a) may be infinite where
+  /// select(a > 0, a, exp(a)) does not take it, and 0 · inf would be NaN.
+  Result<int> Product(int g, int factor) {
+    const ScalarNode node = builder_.node(g);
+    if (node.op != ScalarOp::kSelect || IsZero(node.args[1]) == IsZero(node.args[2]))
+      return builder_.Apply(ScalarOp::kMultiply, {g, factor});
+    const int taken = IsZero(node.args[1]) ? 2 : 1;
+    std::array<int, 3> args = {node.args[0], node.args[1], node.args[2]};
+    ATUNNER_TRY(args[taken], Product(args[taken], factor));
+    return builder_.Select(args[0], args[1], args[2]);
   }
 
   const ScalarExpression& body_;
@@ -277,6 +296,7 @@ class GraphGradient {
         return GiveOperand(0, GradientOfProduct(wide, reduce.axes));
       case Combine::kMax:
       case Combine::kMin: {  // equal extremes share the adjoint, as in torch.amax
+        if (reduce.first) return GiveOperand(0, ToFirst(reduce.axes, wide, y));
         const Value hit = builder_.Cast(builder_.Map("a == b", {Operand(0), y}), node_->type.dtype);
         const Value hits = builder_.Reduce(Combine::kSum, hit, reduce.axes, true);
         return GiveOperand(0, builder_.Map("a * b / c", {wide, hit, hits}));
@@ -284,6 +304,26 @@ class GraphGradient {
       default:
         return;  // indices and bools have no derivative
     }
+  }
+
+  /// The adjoint `g` at the first element that equals the extreme `y` along `axes`, else 0.
+  /// Elements are ordered row by row over the axes. NaN is the extreme of the elements that it is
+  /// among.
+  Value ToFirst(const std::vector<int64_t>& axes, Value g, Value y) {
+    const auto rank = static_cast<int64_t>(OperandType(0).rank());
+    std::string place = "cast(0, int32)";
+    std::string count = "cast(1, int32)";
+    for (const int64_t axis : axes) {
+      const std::string at = std::to_string(axis - rank);
+      place = fmt::format("({} * cast(extent({}), int32) + cast(index({}), int32))", place, at, at);
+      count += fmt::format(" * cast(extent({}), int32)", at);
+    }
+    const bool may_be_nan = IsFloat(OperandType(0).dtype);
+    const std::string equal = may_be_nan ? "a == b | (isnan(a) & isnan(b))" : "a == b";
+    const Value places = builder_.Map("select(" + equal + ", " + place + ", " + count + ")",
+                                      {Operand(0), y});
+    const Value first = builder_.Reduce(Combine::kMin, places, axes, true);
+    return builder_.Map("select(" + place + " == b, a, 0)", {g, first}, OperandType(0).shape);
   }
 
   /// The derivative of a product by a factor is the product of the other factors: the whole product

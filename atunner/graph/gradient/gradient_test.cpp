@@ -142,6 +142,34 @@ TEST(Gradient, StopsUnderARootOfZero) {
             (std::vector<double>{0, 0}));
 }
 
+TEST(Gradient, OfAMaximumIsSharedOrGoesToTheFirst) {
+  const auto gradient = [](const std::string& text, const std::vector<double>& x) {
+    const ValidGraph backward = Gradient(MustParse(text)).value();
+    return RunGraph(backward, {Tensor::Of(DType::kFloat64, {2, 3}, x),
+                               Tensor::Of(DType::kFloat64, {}, std::array{6.0})})
+        .Reals();
+  };
+  const std::string head = "graph g\ninput x: float64[2, 3]\ny = reduce_max(x, axes=[0, 1]";
+  EXPECT_EQ(gradient(head + ")\noutput y\n", {1, 2, 0, 2, 2, 1}),
+            (std::vector<double>{0, 2, 0, 2, 2, 0}));
+  EXPECT_EQ(gradient(head + ", first=true)\noutput y\n", {1, 2, 0, 2, 2, 1}),
+            (std::vector<double>{0, 6, 0, 0, 0, 0}));
+  EXPECT_EQ(gradient(head + ", first=true)\noutput y\n", {1, 2, 0, NAN, 2, NAN}),
+            (std::vector<double>{0, 0, 0, 6, 0, 0}));
+}
+
+// exp(800) is infinite, and the other branch is taken.
+TEST(Gradient, OfABranchThatIsNotTakenIsNoNan) {
+  const ValidGraph backward = Gradient(MustParse("graph g\ninput x: float64[2]\n"
+                                                 "y = select(x > 0, x, expm1(x))\noutput y\n"))
+                                  .value();
+  const auto dx = RunGraph(backward, {Tensor::Of(DType::kFloat64, {2}, std::array{800.0, -20.0}),
+                                      Tensor::Of(DType::kFloat64, {2}, std::array{3.0, 1.0})})
+                      .Reals();
+  EXPECT_EQ(dx[0], 3);
+  EXPECT_NEAR(dx[1], std::exp(-20.0), 1e-24);
+}
+
 TEST(Gradient, ANodeWithoutARuleIsAClearError) {
   const ValidGraph graph = MustParse(
       "graph g\ninput x: float32[4]\ny = scan_max(x, axis=0)\noutput y\n");

@@ -12,6 +12,7 @@ namespace {
 struct Seen {
   std::string seen = "true";
   std::string scores = "s";
+  bool may_be_empty = false;      ///< a query may see no key: its row is zero
   std::vector<Value> extra = {};  ///< broadcast to [batch, key heads, group, queries, keys]
 };
 
@@ -65,7 +66,9 @@ Value Attend(Call& call, const Heads& heads, const char* first, const char* seco
   // Masked keys have the weight 0 even if another score of the row is NaN.
   const Value weights = g.Map("select(a == -inf, 0, exp(a - detach(b)))", {scores, top});
   const Value mixed = g.Contract(second, Factor(call, weights), heads.value, sums, true);
-  return g.Map("a / b", {mixed, g.Reduce(Combine::kSum, weights, {-1}, true)});
+  // A row that sees no key is zero, as in PyTorch since 2.5.
+  return g.Map(which.may_be_empty ? "select(b == 0, 0, a / b)" : "a / b",
+               {mixed, g.Reduce(Combine::kSum, weights, {-1}, true)});
 }
 
 void AttendToKeys(Call& call, const Heads& heads, const Seen& which) {
@@ -96,6 +99,7 @@ void BuildMaskedAttention(Call& call) {
   const Value mask = call.Wide(call.Input("mask", {batch, q[2], keys}));
   AttendToKeys(call, *heads,
                {.scores = "s + b",
+                .may_be_empty = true,
                 .extra = {call.g.Reshape(mask, {batch, Extent(1), Extent(1), q[2], keys})}});
 }
 

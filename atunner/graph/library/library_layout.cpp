@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "atunner/graph/library/library.h"
 
@@ -140,9 +142,32 @@ void BuildUnfold(Call& call) {
                           {x[0], x[1] * cut[3] * cut[5], cut[2] * cut[4]}));
 }
 
+/// The fraction with the smallest denominator that is a positive number to 15 digits, by continued
+/// fractions: 1.7 is 17 / 10.
+std::pair<int64_t, int64_t> FractionOf(double number) {
+  constexpr double kDigits = 1e-15;
+  constexpr int64_t kLargestPart = int64_t{1} << 24;  // so that products with an index fit
+  std::pair<int64_t, int64_t> before = {1, 0};
+  std::pair<int64_t, int64_t> best = {static_cast<int64_t>(number), 1};
+  double rest = number - std::floor(number);
+  const auto error = [&] {
+    return std::fabs(static_cast<double>(best.first) / static_cast<double>(best.second) - number);
+  };
+  while (error() > kDigits * number && rest > 0) {
+    const double inverse = 1 / rest;
+    const auto whole = static_cast<int64_t>(std::min(inverse, 1e15));
+    const std::pair next = {whole * best.first + before.first, whole * best.second + before.second};
+    if (std::max(next.first, next.second) > kLargestPart) break;
+    before = std::exchange(best, next);
+    rest = inverse - std::floor(inverse);
+  }
+  return best;
+}
+
 /// Linear interpolation of an axis from n to m elements: element i of the result is at
-/// (2i + 1) n / 2m - 1/2 between two elements of x, or, with aligned corners, at i (n - 1) / (m -
-/// 1). Numerator and denominator are integers, so that every device finds the same neighbours.
+/// (2i + 1) / 2f - 1/2 between two elements of x, f the factor, or, with aligned corners, at
+/// i (n - 1) / (m - 1). Numerator and denominator are integers, so that every device finds the same
+/// neighbours.
 void BuildInterpolate(Call& call) {
   GraphBuilder& g = call.g;
   const Shape xs = call.shape();
@@ -153,10 +178,13 @@ void BuildInterpolate(Call& call) {
     const int64_t n = xs[axis].factor();
     const auto m = static_cast<int64_t>(static_cast<double>(n) * call.Real("factor"));
     if (!call.Check(m >= 1, "factor leaves nothing", "n · factor is at least 1")) return;
+    // Without corners, pixel i of the result is at (i + 1/2) / factor - 1/2: torch.nn.functional
+    // .interpolate divides by the factor it is given, not by the ratio m / n of whole extents.
+    const auto [over, under] = FractionOf(call.Real("factor"));
     const std::string numerator = corners ? fmt::format("index(-1) * {}", n - 1)
                                           : fmt::format("maximum((2 * index(-1) + 1) * {} - {}, 0)",
-                                                        n, m);
-    const int64_t denominator = corners ? std::max<int64_t>(m - 1, 1) : 2 * m;
+                                                        under, over);
+    const int64_t denominator = corners ? std::max<int64_t>(m - 1, 1) : 2 * over;
     const auto table = [&](const std::string& body) {
       return g.Map(fmt::format("let t = {}, low = minimum(floor_div(t, {}), {}) in {}", numerator,
                                denominator, n - 1, body),

@@ -62,10 +62,33 @@ LibraryOperator Pointwise(const Row& row) {
       .pointwise = true};
 }
 
+/// NaN becomes `nan` and infinities the numbers ±`limit`, 0 = the largest of the type. Finite
+/// numbers stay, whatever the limit is, as in torch.nan_to_num.
+void BuildNanToNum(Call& call) {
+  const Value a = call.Input("a", call.shape());
+  const double given = call.Real("limit");
+  const double limit = given == 0 ? LargestFinite(call.g.TypeOf(a).dtype) : given;
+  call.g.Output("y", call.g.Map(fmt::format("select(isnan(a), {0}, select(a == inf, {1}, "
+                                            "select(a == -inf, -{1}, a)))",
+                                            PrintNumber(call.Real("nan")), PrintNumber(limit)),
+                                {a}));
+}
+
 }  // namespace
 
 void AddPointwise(std::vector<LibraryOperator>& library) {
   for (const Row& row : kRows) library.push_back(Pointwise(row));
+  library.push_back({.name = "nan_to_num",
+                     .signature = "nan_to_num(a) → y",
+                     .meaning = "NaN and infinities replaced",
+                     .shape_help = "one shape: request.shapes 4096,4096",
+                     .attributes = {{"nan", 0.0, "what NaN becomes"},
+                                    {"limit", 0.0,
+                                     "what infinities become; 0 = the largest number "
+                                     "of the type"}},
+                     .build = BuildNanToNum,
+                     .example = {{3, 5}},
+                     .pointwise = true});
   library.push_back(
       {.name = "dropout",
        .signature = "dropout(x) → y",

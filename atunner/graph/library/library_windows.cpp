@@ -187,7 +187,7 @@ void Pool(Call& call, Combine op) {
                                 border);
   std::vector<int64_t> axes;
   for (size_t i = 0; i < n; ++i) axes.push_back(static_cast<int64_t>(3 + 2 * i));
-  call.Output("y", call.g.Reduce(op, windows, axes));
+  call.Output("y", call.g.Add(Reduce{op, axes, false, op == Combine::kMax}, {windows}));
 }
 
 /// Adaptive pooling: one spatial axis of n elements becomes two, as `out` cells. Cell i has the
@@ -219,6 +219,10 @@ Value Cells(Call& call, Value x, int64_t axis, int64_t out, double neutral) {
                {cells, g.Reshape(inside, seen), g.Scalar(g.TypeOf(x).dtype, neutral)});
 }
 
+Reduce Pooled(bool largest, std::vector<int64_t> axes, bool keep) {
+  return {largest ? Combine::kMax : Combine::kMean, std::move(axes), keep, largest};
+}
+
 void BuildAdaptive(Call& call, bool largest) {
   const Shape xs = call.shape();
   if (!call.Check(xs.size() >= 3, "an image of rank " + std::to_string(xs.size()), "N,C,…")) return;
@@ -228,7 +232,7 @@ void BuildAdaptive(Call& call, bool largest) {
   std::vector<int64_t> axes;
   if (out == 1) {  // the whole image
     for (size_t i = 2; i < xs.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-    return call.Output("y", g.Reduce(largest ? Combine::kMax : Combine::kMean, x, axes, true));
+    return call.Output("y", g.Add(Pooled(largest, axes, true), {x}));
   }
   for (size_t i = 2; i < xs.size(); ++i) {
     const int64_t n = xs[i].factor();
@@ -240,8 +244,7 @@ void BuildAdaptive(Call& call, bool largest) {
     axes.push_back(3 + 2 * static_cast<int64_t>(i - 2));
   }
   const bool even = std::ranges::all_of(SpatialOf(xs), [&](int64_t n) { return n % out == 0; });
-  if (largest || even)
-    return call.Output("y", g.Reduce(largest ? Combine::kMax : Combine::kMean, x, axes));
+  if (largest || even) return call.Output("y", g.Add(Pooled(largest, axes, false), {x}));
   std::string count = "1";  // the number of elements of a cell
   for (size_t i = 2; i < xs.size(); ++i) {
     const int at = static_cast<int>(xs.size() - i);

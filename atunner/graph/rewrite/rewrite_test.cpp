@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "atunner/graph/graph_support_test.h"
+#include "atunner/graph/rewrite/split_reductions.h"
 
 namespace atunner::graph {
 namespace {
@@ -502,6 +503,26 @@ TEST(WithCanonicalMatmuls, TransposesWhatLiesOtherwise) {
   EXPECT_EQ(transposes(Product("km,kn->nm", "[1, 4]", "[1, 5]")), 0u) << "no depth";
   EXPECT_EQ(transposes(Product("ab,nb->an", "[1, 9]", "[1, 9]")), 0u) << "a number";
   EXPECT_EQ(transposes(Product("abcd,nc->nadb", "[3, 7, 1, 1]", "[5, 1]")), 0u);
+}
+
+TEST(WithSplitReductions, ManyBlocksShareLongSums) {
+  const size_t reduce = Operation(Reduce{}).index();
+  const auto split = [&](const std::string& shape, const std::string& call) {
+    const ValidGraph graph = MustParse("graph g\ninput x: float64" + shape + "\ny = " + call +
+                                       "\noutput y\n");
+    const ValidGraph made = WithSplitReductions(graph);
+    const auto inputs = RandomInputs(graph, 17);
+    ExpectNear(RunGraph(made, inputs), RunGraph(graph, inputs).Reals(), 1e-9);
+    return Count(made, reduce);
+  };
+  EXPECT_EQ(split("[1024, 1024]", "reduce_sum(x, axes=[0, 1])"), 2u);
+  EXPECT_EQ(split("[1024, 1024]", "reduce_mean(x, axes=[0, 1], keep=true)"), 2u);
+  EXPECT_EQ(split("[2, 1048576]", "reduce_max(x, axes=[1])"), 2u) << "parts of the only axis";
+  EXPECT_EQ(split("[1048576, 2]", "reduce_sum(x, axes=[0])"), 2u);
+  EXPECT_EQ(split("[8, 3, 65536, 2]", "reduce_min(x, axes=[0, 2], keep=true)"), 1u)
+      << "too few terms of each";
+  EXPECT_EQ(split("[1024, 1024]", "reduce_sum(x, axes=[1])"), 1u) << "many results";
+  EXPECT_EQ(split("[1048583]", "reduce_sum(x, axes=[0])"), 1u) << "a prime number of terms";
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace atunner {
@@ -113,6 +114,23 @@ std::string_view CudaName(DType dtype) { return RowOf(dtype).cuda; }
 DTypeKind KindOf(DType dtype) { return RowOf(dtype).kind; }
 double UnitRoundoff(DType dtype) {
   return IsFloat(dtype) ? std::ldexp(1.0, -RowOf(dtype).digits) : 0.0;
+}
+
+double LargestFinite(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return 65504.0;
+    case DType::kBFloat16:
+      return 0x1.fep127;
+    case DType::kFloat32:
+      return std::numeric_limits<float>::max();
+    case DType::kFloat8E4M3:
+      return 448.0;
+    case DType::kFloat8E5M2:
+      return 57344.0;
+    default:
+      return std::numeric_limits<double>::max();
+  }
 }
 
 std::optional<DType> ParseDType(std::string_view text) {

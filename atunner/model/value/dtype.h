@@ -28,6 +28,8 @@ DTypeKind KindOf(DType dtype);
 inline bool IsFloat(DType dtype) { return KindOf(dtype) == DTypeKind::kFloat; }
 /// Unit roundoff of a float type (half the distance from 1 to the next value), 0 for integers.
 double UnitRoundoff(DType dtype);
+/// Largest finite number of a float type; of float64 for integers.
+double LargestFinite(DType dtype);
 /// Accepts "float32", "f32", "float", "fp32", "half", "bf16", "int32_t", …
 std::optional<DType> ParseDType(std::string_view text);
 /// Every name ParseDType prefers, for messages: "float64, float32, …".

@@ -131,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     float sum = total[i];
     UNROLLED for (int offset = 8; offset > 0; offset /= 2)
         sum += __shfl_xor_sync(0xffffffffu, sum, offset);
-    const float inverse = 1.0f / sum;
+    const float inverse = ADDS && sum == 0 ? 0.0f : 1.0f / sum;  // a mask may leave no key
     UNROLLED for (int c = 0; c < OUT; ++c) {
       const int unit = x + c * 16;
       if (row >= sequence || unit >= UNITS) continue;

@@ -104,12 +104,12 @@ struct Running {
     while (__any_sync(0xffffffffu, fminf(total[0], total[1]) < 0))
       asm volatile("abs.f32 %0, %0;\nabs.f32 %1, %1;" : "+f"(total[0]), "+f"(total[1]));
   }
-  /// 1 / the sum over all keys.
+  /// 1 / the sum over all keys, or 0 for a row without keys.
   DEVICE float inverse(int half) const {
     float sum = total[half];
     sum += __shfl_xor_sync(0xffffffffu, sum, 1);
     sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-    return 1.0f / sum;
+    return ADDS && sum == 0 ? 0.0f : 1.0f / sum;  // a mask may leave no key
   }
 };
 
