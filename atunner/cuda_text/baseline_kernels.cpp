@@ -11,6 +11,7 @@
 #include "atunner/cuda_text/index_text.h"
 #include "atunner/graph/evaluate/evaluate_sums.h"
 #include "atunner/graph/rewrite/rewrite.h"
+#include "atunner/graph/rewrite/split_reductions.h"
 #include "embed/graph.h"
 
 namespace atunner::graph {
@@ -37,12 +38,17 @@ DType StoredAs(std::string_view type, DType dtype) {
 class BaselineWriter {
  public:
   BaselineWriter(const ValidGraph& graph, bool wide, bool shared)
-      : graph_(graph), wide_(wide), shared_(shared), places_(graph.nodes().size()) {
+      : graph_(graph),
+        wide_(wide),
+        shared_(shared),
+        places_(graph.nodes().size()),
+        inlined_(graph.nodes().size(), false) {
     for (const auto& [name, range] : graph.symbols()) symbols_ += ", long long " + name;
   }
 
   Result<RenderedKernel> Run() {
     const std::vector<int> uses = graph_.UseCounts();
+    if (shared_) FindInlined(uses);
     for (size_t id = 0; id < graph_.nodes().size(); ++id) {
       const Written before{text_.size(), kernel_.plan.steps.size()};
       if (uses[id] > 0) ATUNNER_RETURN_IF_ERROR(Emit(static_cast<NodeId>(id), uses[id]));
@@ -79,8 +85,63 @@ class BaselineWriter {
     return wide_ ? "double" : std::string(CudaName(dtype));
   }
 
+  static bool IsView(const Node& node) {
+    return node.As<Pad>() || node.As<Window>() || node.As<Slice>() || node.As<Transpose>() ||
+           node.As<Reverse>() || node.As<Reshape>();
+  }
+  /// True if the kernels of the node can compute its operands from what these depend on.
+  static bool ReadsInlined(const Node& node) {
+    return !node.As<Scan>() && !node.As<Sort>() && !node.As<Scatter>();
+  }
+
+  /// Finds the values that are not stored, since those who read them compute them again: layouts,
+  /// which are exact, and in float64 also maps that only one reduction reads. So the windows of a
+  /// convolution, many times as large as its image, take no memory.
+  void FindInlined(const std::vector<int>& uses) {
+    const auto count = static_cast<NodeId>(graph_.nodes().size());
+    std::vector<bool> needs_memory(graph_.nodes().size(), false);
+    for (const auto& output : graph_.outputs()) needs_memory[output.node] = true;
+    for (NodeId id = count; id-- > 0;) {
+      const Node& node = graph_.node(id);
+      if (IsView(node) && !graph_.node(node.operands[0]).As<Constant>())
+        inlined_[id] = !needs_memory[id];
+      const auto* reduce = node.As<Reduce>();
+      for (const NodeId operand : node.operands) {
+        const bool reads = ReadsInlined(node) && (!IsView(node) || inlined_[id]);
+        if (!reads) needs_memory[operand] = true;
+        if (wide_ && reduce && uses[operand] == 1 && graph_.node(operand).As<Map>())
+          inlined_[operand] = !needs_memory[operand];
+      }
+    }
+  }
+
+  /// The values in memory that a node reads, operand by operand.
+  std::vector<NodeId> LeavesOf(const Node& node) const {
+    std::vector<NodeId> leaves;
+    for (const NodeId operand : node.operands) {
+      if (!inlined_[operand]) {
+        leaves.push_back(operand);
+        continue;
+      }
+      const std::vector<NodeId> deeper = LeavesOf(graph_.node(operand));
+      leaves.insert(leaves.end(), deeper.begin(), deeper.end());
+    }
+    return leaves;
+  }
+  /// A writer of elements for the kernel of a node, whose arguments are the node's leaves.
+  ElementText WriterFor(const Node& node) const {
+    return {graph_,
+            [this, leaves = LeavesOf(node)](NodeId id) -> std::optional<ElementText::Stored> {
+              const auto at = std::ranges::find(leaves, id);
+              if (at == leaves.end()) return std::nullopt;
+              return ElementText::Stored{fmt::format("a{}", at - leaves.begin()), places_[id].type};
+            },
+            {.wide = wide_, .indent = "    "}};
+  }
+
   Status Emit(NodeId id, int uses) {
     const Node& node = graph_.node(id);
+    if (inlined_[id]) return {};
     if (node.As<Input>()) {
       places_[id] = {ArgBinding::Tensor(node.name), std::string(CudaName(node.type.dtype))};
       return {};
@@ -184,8 +245,9 @@ class BaselineWriter {
     std::string text = fmt::format("\nextern \"C\" __global__ void {}(", name);
     LaunchStep step{
         .entry = name, .grid = {std::move(grid), 1, 1}, .block = {kThreads, 1, 1}, .args = {}};
-    for (size_t i = 0; i < node.operands.size(); ++i) {
-      const Buffer& from = places_[node.operands[i]];
+    const std::vector<NodeId> leaves = LeavesOf(node);
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      const Buffer& from = places_[leaves[i]];
       text += fmt::format("const {}* a{}, ", from.type, i);
       step.args.push_back(from.binding);
     }
@@ -194,9 +256,10 @@ class BaselineWriter {
       step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(symbol)));
     kernel_.plan.steps.push_back(std::move(step));
     StepRounding& rounding = roundings_.emplace_back(RoundingOf(graph_, node));
-    for (size_t i = 0; i < node.operands.size(); ++i)
-      rounding.operands[i].stored = StoredAs(places_[node.operands[i]].type,
-                                             rounding.operands[i].stored);
+    // Only in float64, which nothing rounds, has a node more leaves than operands.
+    rounding.operands.resize(leaves.size(), {StepRounding::Reading::kAsIs, DType::kFloat64});
+    for (size_t i = 0; i < leaves.size(); ++i)
+      rounding.operands[i].stored = StoredAs(places_[leaves[i]].type, rounding.operands[i].stored);
     rounding.stored = StoredAs(to.type, rounding.stored);
     return text + fmt::format("{}* result{}) {{\n", to.type, symbols_);
   }
@@ -226,14 +289,24 @@ class BaselineWriter {
   /// Writes loads of a map's operands at these coordinates of the result; returns their names.
   std::vector<std::string> LoadOperands(const Node& node, const graph::Coordinates& at) {
     std::vector<std::string> names;
+    std::string loads;
+    ElementText writer = WriterFor(node);
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const TensorType& type = graph_.node(node.operands[i]).type;
-      const auto own = at.end() - static_cast<int64_t>(type.rank());
+      graph::Coordinates own(at.end() - static_cast<int64_t>(type.rank()), at.end());
       names.push_back("x" + std::to_string(i));
-      text_ += fmt::format("    const {0} {1} = load<{0}>(a{2}[{3}]);\n",
+      if (inlined_[node.operands[i]]) {
+        for (size_t axis = 0; axis < own.size(); ++axis)
+          if (type.shape[axis].one()) own[axis] = {.text = "0"};
+        loads += fmt::format("    const {} {} = {};\n", CudaArithmetic(type.dtype, wide_),
+                             names.back(), writer.Of(node.operands[i], own).text);
+        continue;
+      }
+      loads += fmt::format("    const {0} {1} = load<{0}>(a{2}[{3}]);\n",
                            CudaArithmetic(type.dtype, wide_), names.back(), i,
-                           NumberText(type.shape, {own, at.end()}));
+                           NumberText(type.shape, own));
     }
+    text_ += writer.Scope(0) + writer.Scope(1) + loads;
     return names;
   }
 
@@ -280,10 +353,20 @@ class BaselineWriter {
     for (size_t axis = 0, g = 0, k = 0; axis < from.rank(); ++axis) {
       const bool reduced = std::ranges::find(reduce.axes, static_cast<int64_t>(axis)) !=
                            reduce.axes.end();
-      at.push_back({.text = reduced ? "g" + std::to_string(g++) : "k" + std::to_string(k++)});
+      const std::string coordinate =
+          reduced ? "g" + std::to_string(g++) : "k" + std::to_string(k++);
+      at.push_back({.text = from.shape[axis].one() ? "0" : coordinate});  // which has no variable
     }
-    text_ += element +
-             fmt::format("    return load<{}>(a0[{}]);\n  }};\n", type, NumberText(from.shape, at));
+    if (inlined_[node.operands[0]]) {
+      ElementText writer = WriterFor(node);
+      const std::string value = writer.Of(node.operands[0], at).text;
+      element += writer.Scope(0) + writer.Scope(1) +
+                 fmt::format("    return ({})({});\n  }};\n", type, value);
+    } else {
+      element += fmt::format("    return load<{}>(a0[{}]);\n  }};\n", type,
+                             NumberText(from.shape, at));
+    }
+    text_ += element;
     const char* one = few ? "" : "if (threadIdx.x == 0) ";
     const bool place = reduce.op == Combine::kArgMax || reduce.op == Combine::kArgMin;
     if (place) {
@@ -318,13 +401,7 @@ class BaselineWriter {
     const std::string count = ElementCount(shape).ToString();
     text_ += Head(fmt::format("elements{}", kernels_++), node, to, GridOf(count)) +
              EachLoop("i", count) + Coordinates(shape, "i", "i");
-    const auto stored = [&](NodeId operand) -> std::optional<ElementText::Stored> {
-      const auto at = std::ranges::find(node.operands, operand);
-      if (at == node.operands.end()) return std::nullopt;
-      return ElementText::Stored{fmt::format("a{}", at - node.operands.begin()),
-                                 places_[operand].type};
-    };
-    ElementText writer(graph_, stored, {.wide = wide_, .indent = "    "});
+    ElementText writer = WriterFor(node);
     const ElementText::Value value = writer.Of(id, At(shape));
     text_ += writer.Scope(0) + writer.Scope(1) +
              fmt::format("    store(result[i], {});\n  }}\n}}\n", value.text);
@@ -409,10 +486,28 @@ class BaselineWriter {
         };
     const auto& [equation, batch, rows, columns, depth] = product;
     const std::string sum = CudaArithmetic(node.type.dtype, wide_);
-    const auto load = [&](int operand, const std::string& place) {
-      const DType dtype = graph_.node(node.operands[operand]).type.dtype;
-      return fmt::format("({})load<{}>(a{}[{}])", sum, CudaArithmetic(dtype, wide_), operand,
-                         place);
+    using Groups = std::initializer_list<std::pair<const std::string*, const char*>>;
+    // The body of a function that returns an operand's element.
+    const auto load = [&](int operand, const std::string& letters, Groups groups) {
+      const NodeId from = node.operands[operand];
+      if (!inlined_[from]) {
+        return fmt::format("return ({})load<{}>(a{}[{}]);", sum,
+                           CudaArithmetic(graph_.node(from).type.dtype, wide_), operand,
+                           offset(letters, groups));
+      }
+      graph::Coordinates at(letters.size());
+      for (const auto& [group, number] : groups) {
+        const Shape own = ShapeOfLetters(*group, node);
+        for (size_t i = 0; i < group->size(); ++i)
+          at[letters.find((*group)[i])].text = own[i].one() ? "0"
+                                                            : fmt::format("({} / ({}) % ({}))",
+                                                                          number, StrideOf(own, i),
+                                                                          own[i].ToString());
+      }
+      ElementText writer = WriterFor(node);
+      const std::string value = writer.Of(from, at).text;
+      return "\n" + writer.Scope(0) + writer.Scope(1) +
+             fmt::format("    return ({})({});", sum, value);
     };
     const auto by_depth = [&](const std::string& letters) {
       return depth.find(letters.back()) != std::string::npos;
@@ -430,11 +525,10 @@ class BaselineWriter {
     text_ += fmt::format("  contract_tiles<{}, {}, {}, {}, {}, {}, {}>({}, {}, {}, {},\n", sum,
                          sparse, exact, least(0), least(1), by_depth(e.left), by_depth(e.right),
                          count(batch), count(rows), count(columns), count(depth));
-    text_ += fmt::format("    [&](long long b_, long long m_, long long k_) {{ return {}; }},\n",
-                         load(0, offset(e.left, {{&batch, "b_"}, {&rows, "m_"}, {&depth, "k_"}})));
-    text_ += fmt::format(
-        "    [&](long long b_, long long k_, long long n_) {{ return {}; }},\n",
-        load(1, offset(e.right, {{&batch, "b_"}, {&depth, "k_"}, {&columns, "n_"}})));
+    text_ += fmt::format("    [&](long long b_, long long m_, long long k_) {{ {} }},\n",
+                         load(0, e.left, {{&batch, "b_"}, {&rows, "m_"}, {&depth, "k_"}}));
+    text_ += fmt::format("    [&](long long b_, long long k_, long long n_) {{ {} }},\n",
+                         load(1, e.right, {{&batch, "b_"}, {&depth, "k_"}, {&columns, "n_"}}));
     text_ += fmt::format(
         "    [&](long long b_, long long m_, long long n_, {} sum) {{ store(result[{}], sum); "
         "}});\n}}\n",
@@ -567,6 +661,7 @@ class BaselineWriter {
   bool wide_;
   bool shared_;
   std::vector<Buffer> places_;
+  std::vector<bool> inlined_;                 ///< by node: it is not stored
   std::map<std::string, std::string> known_;  ///< names of kernels by the text behind the name
   std::string symbols_;
   std::string text_;
@@ -578,7 +673,8 @@ class BaselineWriter {
 /// The graph of which each node becomes a step. Roundings that the graph itself asks for stay,
 /// because every correct kernel has them.
 ValidGraph StepsOf(const ValidGraph& graph, BaselineForm form) {
-  const ValidGraph steps = FuseMaps(graph, /*through_roundings=*/form == BaselineForm::kReference);
+  const ValidGraph steps = WithSplitReductions(
+      FuseMaps(graph, /*through_roundings=*/form == BaselineForm::kReference));
   return form == BaselineForm::kStoredDecisions ? WithDecisionOperandsStored(steps) : steps;
 }
 

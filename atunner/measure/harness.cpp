@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "atunner/base/random.h"
+#include "atunner/model/kernel/accuracy.h"
 
 namespace atunner {
 namespace {
@@ -22,7 +23,21 @@ constexpr double kLongNs = 1e8;           // a kernel this long needs one warm-u
 constexpr double kIdleSeconds = 0.1;      // after a longer pause the device is slow at first
 constexpr int kLeastPairs = 5;            // even if they take longer than kPairingSeconds
 constexpr double kPairingSeconds = 3;
-constexpr size_t kReplayedSamples = 4;  // timed outputs that a fresh module must reproduce
+constexpr size_t kReplayedSamples = 4;  // outputs that a fresh module must reproduce
+// Launches after the timed ones: as many again, or what takes this time.
+constexpr double kBurstLaunches = 64;
+constexpr double kBurstNs = 2e6;
+
+/// The numbers of the samples to replay, the last first and then random ones downwards: a kernel
+/// that remembers results by the order of calls fails. No kernel can know which are drawn.
+std::vector<size_t> DrawReplays(size_t samples) {
+  std::vector<size_t> all(samples);
+  std::iota(all.rbegin(), all.rend(), size_t{0});
+  Random random(SecretBits());
+  while (all.size() > kReplayedSamples)
+    all.erase(all.begin() + 1 + static_cast<ptrdiff_t>(random.Below(all.size() - 1)));
+  return all;
+}
 
 InputInstance NormalInputs(uint64_t seed) { return {InputFamily::kNormal, Mix64(seed), false}; }
 
@@ -54,6 +69,7 @@ class TimedCandidate : public TimedKernel {
   }
 
   Status Renew() override {
+    plans_.clear();
     ATUNNER_TRY(module_, device_.Load(kernel_->module));
     return {};
   }
@@ -62,7 +78,10 @@ class TimedCandidate : public TimedKernel {
   Result<const BoundPlan*> PlanFor(const TaskBuffers& buffers) {
     const auto found = plans_.find(&buffers);
     if (found == plans_.end()) {
-      ATUNNER_TRY(BoundPlan plan, BindPlan(device_, kernel_->plan, verifier_.spec(), buffers));
+      ATUNNER_TRY(BoundPlan plan,
+                  BindPlan(device_, kernel_->plan, verifier_.spec(), buffers, Workspaces::kFresh));
+      ATUNNER_RETURN_IF_ERROR(
+          PoisonWorkspaces(device_, verifier_.kernels(), plan, Poison::Fresh()));
       plans_[&buffers] = std::move(plan);
     }
     return &plans_[&buffers];
@@ -126,7 +145,7 @@ Result<Harness::Sample> Harness::TakeSample(TimedKernel& kernel, const InputInst
                                             uint32_t slot) {
   ATUNNER_TRY(const TaskBuffers* buffers, verifier_.BuffersAt(verifier_.spec().dims, slot));
   ATUNNER_RETURN_IF_ERROR(buffers->DrawInputs(verifier_.kernels(), instance));
-  ATUNNER_RETURN_IF_ERROR(buffers->PoisonOutputs());
+  ATUNNER_RETURN_IF_ERROR(buffers->PoisonOutputs(verifier_.kernels(), Poison::Fresh()));
   ATUNNER_RETURN_IF_ERROR(kernel.Prepare(*buffers));
   ATUNNER_RETURN_IF_ERROR(device_.ResetPersistingL2());
   ATUNNER_RETURN_IF_ERROR(device_.EnqueueFill(flush_->address(), 0x5a, flush_->bytes()));
@@ -190,26 +209,39 @@ Result<TimingResult> Harness::Time(TimedKernel& kernel, const HarnessOptions& op
   }
   ATUNNER_TRY(const std::string reason, TakeSamples(kernel, options, begin, samples, result));
   if (reason.empty()) return result;
+  Measurement measurement = Summarise(samples, options.seed, reason);
+  measurement.warmups = warm_up.samples;
   if (options.check_stale) {
+    ATUNNER_TRY(samples.emplace_back(),
+                SampleAfterBurst(kernel, measurement.median_ns, options.seed, samples.size()));
+    if (!samples.back().outcome.completed()) {
+      result.verdict = FailedWhileTimed(samples.back().outcome);
+      return result;
+    }
     ATUNNER_TRY(result.verdict, CheckFresh(kernel, samples, options.seed));
   }
-  if (result.verdict.correct()) {
-    result.measurement = Summarise(samples, options.seed, reason);
-    result.measurement->warmups = warm_up.samples;
-  }
+  if (result.verdict.correct()) result.measurement = std::move(measurement);
   return result;
+}
+
+Result<Harness::Sample> Harness::SampleAfterBurst(TimedKernel& kernel, double time_ns,
+                                                  uint64_t seed, size_t i) {
+  ATUNNER_TRY(const TaskBuffers* buffers, verifier_.BuffersAt(verifier_.spec().dims, i % 2));
+  const auto launches = static_cast<int>(
+      std::clamp(kBurstNs / std::max(time_ns, 1.0), 1.0, kBurstLaunches));
+  Sample sample;
+  for (int launch = 0; launch < launches && sample.outcome.completed(); ++launch)
+    sample.outcome = kernel.Enqueue(*buffers);
+  if (!sample.outcome.completed()) return sample;
+  return TakeSample(kernel, NormalInputs(seed + i), i % 2);
 }
 
 Result<Verdict> Harness::CheckFresh(TimedKernel& kernel, const std::vector<Sample>& samples,
                                     uint64_t seed) {
   Verdict verdict;
-  if (verifier_.spec().tolerance.allow_nondeterminism) return verdict;
+  if (!verifier_.RequiresEqualBits()) return verdict;
   ATUNNER_RETURN_IF_ERROR(kernel.Renew());
-  // From the last backwards: a kernel that remembers results by the order of calls fails.
-  const size_t replayed = std::min(kReplayedSamples, samples.size());
-  for (size_t k = 0; k < replayed; ++k) {
-    const size_t i = samples.size() - 1 -
-                     k * (samples.size() - 1) / std::max<size_t>(replayed - 1, 1);
+  for (const size_t i : DrawReplays(samples.size())) {
     ATUNNER_TRY(const Sample again, TakeSample(kernel, NormalInputs(seed + i), i % 2));
     const bool ran = again.outcome.completed();
     const bool equal = ran && again.fingerprint == samples[i].fingerprint;
@@ -319,6 +351,20 @@ Result<Comparison> Harness::Compare(TimedKernel& baseline, TimedKernel& candidat
   return ComparePairs(baseline_ns, candidate_ns, seed);
 }
 
+namespace {
+
+/// The type of the fastest products that the accuracy of the task allows. A task that states its
+/// own tolerance, or that asks for `fast`, may round the operands of float32 products to 16 bits.
+DType FastestType(const KernelSpec& spec) {
+  const bool stated = spec.tolerance.relative || spec.tolerance.absolute;
+  const bool narrow = stated || AccuracyOf(spec) == Accuracy::kFast;
+  if (!narrow) return spec.compute_dtype;
+  if (spec.compute_dtype == DType::kFloat64) return DType::kFloat32;
+  return spec.compute_dtype == DType::kFloat32 ? DType::kFloat16 : spec.compute_dtype;
+}
+
+}  // namespace
+
 double PhysicalFloorNs(const KernelSpec& spec, const DeviceProfile& profile) {
   double reads = 0;
   double writes = 0;
@@ -335,7 +381,7 @@ double PhysicalFloorNs(const KernelSpec& spec, const DeviceProfile& profile) {
   const double memory_ns = profile.dram_gbps > 0 ? traffic / profile.dram_gbps : 0;
   const double flops = FlopCount(spec, spec.dims).value_or(0);
   // The peak of tensor cores, although the task may forbid them: the bound holds for every kernel.
-  const double rate = profile.PeakFlops(spec.compute_dtype, true);
+  const double rate = profile.PeakFlops(FastestType(spec), true);
   return std::max(memory_ns, rate > 0 ? flops / rate * 1e9 : 0.0);
 }
 

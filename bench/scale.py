@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Judges large tasks (1 to 16 GB of tensors, sizes of KernelBench's first level) on a GPU.
+
+    bench/scale.py [--atunner build/atunner] [--budget 3] [--limit 300] [--only PART,…]
+
+For each task: the bytes of its tensors, the largest use of the GPU's memory beyond them while
+atunner worked (nvidia-smi, ten times a second), seconds for the baseline (with its references and
+error budgets) and for each candidate, and the verdicts. A task that is not judged is a failure.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import sqlite3
+import subprocess
+import tempfile
+import threading
+import time
+
+HINGE = """graph hinge
+input prediction: float32[32768, 32768]
+input target: float32[32768]
+wide = reshape(target, shape=[32768, 1])
+loss = maximum(1 - prediction * wide, 0)
+y = reduce_mean(loss, axes=[0, 1])
+output y
+"""
+FROBENIUS = """graph frobenius
+input x: float32[112, 64, 512, 512]
+square = x * x
+sum = reduce_sum(square, axes=[0, 1, 2, 3])
+y = x / sqrt(sum)
+output y
+"""
+Task = collections.namedtuple("Task", "name gigabytes arguments graph")
+
+
+def conv(operator, image, weights, *more):
+    shapes = [",".join(map(str, shape)) for shape in (image, weights)]
+    flags = [flag for shape in shapes for flag in ("--input-shape", shape)]
+    return ["--operator", operator, *flags, *more]
+
+
+def attributes(**values):
+    return [flag for name, value in values.items() for flag in ("--attr", f"{name}={value}")]
+
+
+GB = 1e9
+FAST = ["--accuracy", "fast"]
+TASKS = [
+    Task("Frobenius norm", 2 * 4 * 112 * 64 * 512 * 512 / GB, [], FROBENIUS),
+    Task("smooth L1", 2 * 4 * 32768**2 / GB,
+         ["--operator", "smooth_l1_loss", "--input-shape", "32768,32768"], ""),
+    Task("hinge by row", 4 * 32768**2 / GB, [], HINGE),
+    Task("attention, heads of 1024", 4 * 4 * 32 * 32 * 512 * 1024 / GB,
+         ["--operator", "attention_gqa", "--input-shape", "32,32,512,1024"], ""),
+    Task("average pooling 3-D", 4 * 16 * 32 * 128 * 128 * 256 * 1.125 / GB,
+         ["--operator", "avg_pool", "--input-shape", "16,32,128,128,256",
+          *attributes(size=3, stride=2, padding=1)], ""),
+    Task("transposed convolution 3-D", 4 * 16 * (32 * 64**3 + 64 * 66 * 68 * 68) / GB,
+         conv("conv_transpose", (16, 32, 64, 64, 64), (32, 64, 3, 5, 5), *FAST), ""),
+    Task("depthwise convolution", 2 * 4 * 64 * 128 * 256 * 512 / GB,
+         conv("conv", (64, 128, 256, 512), (128, 1, 3, 3), *attributes(groups=128, padding=1),
+              *FAST), ""),
+    Task("transposed convolution, stride 2", 4 * 16 * (64 * 24 * 48 * 48 + 128 * 47 * 95 * 95) / GB,
+         conv("conv_transpose", (16, 64, 24, 48, 48), (64, 128, 3, 3, 3),
+              *attributes(stride=2, padding=1), *FAST), ""),
+    Task("convolution of 5 x 7", 4 * 8 * (64 + 128) * 512 * 256 / GB,
+         conv("conv", (8, 64, 512, 256), (128, 64, 5, 7), *FAST), ""),
+]
+
+
+def memory_used():
+    out = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
+                         capture_output=True, text=True, check=True).stdout
+    return float(out.split()[0]) * 2**20
+
+
+class Peak:
+    """The largest use of memory between begin and end, less the use at the begin."""
+
+    def __enter__(self):
+        self.base, self.most, self.ends = memory_used(), 0, False
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def watch(self):
+        while not self.ends:
+            self.most = max(self.most, memory_used() - self.base)
+            time.sleep(0.1)
+
+    def __exit__(self, *_):
+        self.ends = True
+        self.thread.join()
+
+
+def judge(args, task, folder):
+    graph = []
+    if task.graph:
+        path = pathlib.Path(folder, "graph.atg")
+        path.write_text(task.graph)
+        graph = ["--graph", str(path)]
+    store = os.path.join(folder, "store.db")
+    command = [args.atunner, "optimize", *task.arguments, *graph, "--target-gpu", "auto",
+               "--budget", args.budget, "--json", "--quiet", "--store", store, "--no-baselines",
+               "--out", os.path.join(folder, "out")]
+    begin = time.monotonic()
+    with Peak() as peak:
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=args.limit,
+                                  check=False)
+        except subprocess.TimeoutExpired:
+            return None, peak, time.monotonic() - begin, [], f"longer than {args.limit:g} s"
+    seconds = time.monotonic() - begin
+    verdicts = []
+    if os.path.exists(store):
+        with sqlite3.connect(store) as database:
+            verdicts = [row[0] for row in database.execute("select verdict from trials")]
+    if done.returncode != 0:
+        return None, peak, seconds, verdicts, done.stderr.strip()[-300:]
+    return json.loads(done.stdout), peak, seconds, verdicts, ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--atunner", default="build/atunner")
+    parser.add_argument("--budget", default="3")
+    parser.add_argument("--limit", type=float, default=300)
+    parser.add_argument("--only", default="")
+    args = parser.parse_args()
+    print(subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
+                         capture_output=True, text=True, check=True).stdout.strip())
+    print(f"{'task':34} {'GB':>6} {'extra GB':>9} {'baseline s':>10} {'s/candidate':>11} "
+          f"{'all s':>6}  verdicts")
+    failures = 0
+    for task in TASKS:
+        if args.only and not any(part in task.name for part in args.only.split(",")):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            result, peak, seconds, verdicts, error = judge(args, task, folder)
+        extra = peak.most / GB - task.gigabytes
+        spent = (result or {}).get("spent", {})
+        judged = sum(verdict == "correct" for verdict in verdicts)
+        each = (spent.get("verifying", 0) + spent.get("timing", 0)) / max(len(verdicts), 1)
+        kinds = ", ".join(f"{n} {kind}" for kind, n in collections.Counter(verdicts).items())
+        failures += judged == 0
+        print(f"{task.name:34} {task.gigabytes:6.2f} {extra:9.2f} {spent.get('plain', 0):10.1f} "
+              f"{each:11.2f} {seconds:6.1f}  {kinds} {error}", flush=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
