@@ -4,6 +4,8 @@
 #include <ctime>
 #include <thread>
 
+#include "atunner/base/wall_clock.h"
+
 namespace atunner {
 namespace {
 
@@ -23,6 +25,11 @@ class MonotonicClock : public Clock {
 Clock& SystemClock() {
   static MonotonicClock clock;
   return clock;
+}
+
+uint64_t NanosecondsSince1970() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
 std::string UtcTimestamp() {

@@ -118,6 +118,9 @@ struct LaunchOptions {
   double timeout_seconds = 60;
   std::vector<uint64_t> blocks;  ///< virtual GPU: run only these linear block indices; empty = all
   bool log_writes = false;       ///< virtual GPU: fill LaunchOutcome::written
+  /// Virtual GPU: seed of a random order in which blocks start. A block overtakes those only that
+  /// the device could hold at the same time. 0 = ascending
+  uint64_t block_order = 0;
 };
 
 /// Result of the occupancy calculation for one launch.
@@ -207,6 +210,9 @@ class Device {
   /// they are written, if the tile consists of whole pages of 4096 bytes.
   virtual Status FillTiled(DeviceAddress to, uint64_t bytes, std::span<const std::byte> tile);
   virtual Result<uint64_t> FreeBytes() = 0;
+  /// Virtual GPU: from now on these bytes count as written, or as unwritten, whatever they hold. A
+  /// kernel that reads unwritten ones is reported.
+  virtual void MarkContents(DeviceAddress, uint64_t /*bytes*/, bool /*written*/) {}
 
   /// A tensor map for kernels of this device. kInvalidInput names the rule that `spec` breaks,
   /// kUnsupported a device without bulk tensor copies (before compute capability 9.0).

@@ -54,6 +54,7 @@ Status BodyParser::Statement(Function& function) {
   const std::string_view word = tokens_.Peek();
   if (word == ".reg") return Registers(function);
   if (word == ".shared" || word == ".local" || word == ".param") return LocalVariable(function);
+  if (word == ".global" || word == ".const") return StaticVariable(function);
   if (word == ".loc") return SourceLine();
   if (word == ".pragma") return Pragma(function);
   if (tokens_.Peek(1) == ":") return Label(function);
@@ -128,6 +129,16 @@ Status BodyParser::LocalVariable(Function& function) {
     if (names_.InnerScope()) names_.Rename(variable.name);
     function.local.push_back(std::move(variable));
   }
+  return {};
+}
+
+Status BodyParser::StaticVariable(const Function& function) {
+  const bool constant = tokens_.Next() == ".const";
+  ATUNNER_TRY(Variable variable, variables_.Declaration());
+  ATUNNER_RETURN_IF_ERROR(variables_.Finish(variable));
+  ATUNNER_RETURN_IF_ERROR(names_.Declare(variable.name));
+  names_.Rename(variable.name, function.name);
+  (constant ? statics_.constants : statics_.globals).push_back(std::move(variable));
   return {};
 }
 

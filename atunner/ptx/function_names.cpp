@@ -87,10 +87,10 @@ Status FunctionNames::Declare(const std::string& name) {
   return {};
 }
 
-void FunctionNames::Rename(std::string& name) {
+void FunctionNames::Rename(std::string& name, const std::string& owner) {
   const auto known = renamed_.find(name);
   hidden_.push_back({name, -1, false, known == renamed_.end() ? "" : known->second});
-  std::string unique = InScope(name, scope_);
+  std::string unique = InScope(owner.empty() ? name : name + "#" + owner, scope_);
   renamed_[name] = unique;
   name = std::move(unique);
 }

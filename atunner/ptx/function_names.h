@@ -37,8 +37,9 @@ class FunctionNames {
 
   /// Claims a name in the current scope for a variable or a label.
   Status Declare(const std::string& name);
-  /// Gives a variable of an inner scope its unique name.
-  void Rename(std::string& name);
+  /// Gives a variable of an inner scope its unique name. `owner`: what makes it unique among those
+  /// of other functions.
+  void Rename(std::string& name, const std::string& owner = "");
   /// The unique name of the variable that `name` means here.
   std::string Renamed(std::string_view name) const;
   /// The unique name of a label of the current scope.

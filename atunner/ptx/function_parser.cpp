@@ -74,7 +74,7 @@ Status FunctionParser::Body(Function& function, const ModuleShared& shared) {
     for (const Variable& parameter : *list) ATUNNER_RETURN_IF_ERROR(names_.Declare(parameter.name));
   }
   ATUNNER_RETURN_IF_ERROR(register_parameters_.Load(function));
-  BodyParser body(tokens_, module_names_, names_, variables_, register_parameters_);
+  BodyParser body(tokens_, module_names_, names_, variables_, register_parameters_, statics_);
   ATUNNER_RETURN_IF_ERROR(body.Parse(function));
   register_parameters_.StoreResults(function, Instruction{});
   return names_.ResolveLabels(function);

@@ -27,10 +27,17 @@ struct Linkage {
   bool visible = false;    ///< other modules see it
 };
 
+/// Variables of the module that a function declares in its body.
+struct StaticVariables {
+  std::vector<Variable> globals;
+  std::vector<Variable> constants;
+};
+
 /// Parameters and results of a function that are registers.
 struct RegisterParameter {
   std::string name;
   Type type = Type::kNone;
+  int lanes = 1;  ///< elements of a vector register
   bool result = false;
 };
 
@@ -55,9 +62,10 @@ class RegisterParameters {
   void AddCall(Function& function, Instruction call, const std::vector<uint64_t>* bytes);
 
  private:
-  Operand RegisterOf(const RegisterParameter& parameter) const;
-  /// Replaces a register or a constant among a call's operands by a variable of `bytes` bytes. An
-  /// argument's store is added to the function, a result's load to `loads`.
+  /// The register of a parameter, or those of a vector's elements.
+  std::vector<Operand> RegistersOf(const RegisterParameter& parameter) const;
+  /// Replaces a register, a vector of them or a constant among a call's operands by a variable of
+  /// `bytes` bytes. An argument's store is added to the function, a result's load to `loads`.
   void PassOperand(Function& function, const Instruction& call, Operand& operand, uint64_t bytes,
                    std::vector<Instruction>* loads);
 
@@ -71,14 +79,15 @@ class RegisterParameters {
 class BodyParser {
  public:
   BodyParser(TokenStream& tokens, const ModuleNames& module_names, FunctionNames& names,
-             VariableParser& variables, RegisterParameters& parameters)
+             VariableParser& variables, RegisterParameters& parameters, StaticVariables& statics)
       : tokens_(tokens),
         module_names_(module_names),
         names_(names),
         variables_(variables),
         constants_(tokens),
         operands_(tokens, names),
-        parameters_(parameters) {}
+        parameters_(parameters),
+        statics_(statics) {}
 
   /// Everything up to the function's closing brace.
   Status Parse(Function& function);
@@ -90,6 +99,8 @@ class BodyParser {
   /// ".reg .b32 %r<4>, a;"
   Status Registers(Function& function);
   Status LocalVariable(Function& function);
+  /// ".global .u32 count;": a variable of the module that only this scope can name.
+  Status StaticVariable(const Function& function);
   /// ".loc file line column": where the following instructions come from.
   Status SourceLine();
   Status ParseInstruction(Function& function);
@@ -114,6 +125,7 @@ class BodyParser {
   ConstantParser constants_;
   OperandParser operands_;
   RegisterParameters& parameters_;
+  StaticVariables& statics_;
   uint32_t source_file_ = 0;
   uint32_t source_line_ = 0;
 };
@@ -130,6 +142,8 @@ class FunctionParser {
 
   /// nullopt for a declaration without a body.
   Result<std::optional<Function>> Parse(const ModuleShared& shared, Linkage linkage);
+  /// Those that all functions so far declared.
+  const StaticVariables& statics() const { return statics_; }
 
  private:
   Status Head(Function& function);
@@ -143,6 +157,7 @@ class FunctionParser {
   VariableParser& variables_;
   FunctionNames names_;
   RegisterParameters register_parameters_;
+  StaticVariables statics_;
 };
 
 }  // namespace atunner::ptx

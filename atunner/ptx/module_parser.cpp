@@ -30,6 +30,8 @@ class ModuleParser {
       ATUNNER_RETURN_IF_ERROR(TopLevel());
     }
     if (module_.target_.empty()) return Invalid("there is no .target: this is not PTX", "PTX");
+    std::ranges::copy(functions_.statics().globals, std::back_inserter(module_.globals_));
+    std::ranges::copy(functions_.statics().constants, std::back_inserter(module_.constants_));
     return std::move(module_);
   }
 

@@ -12,15 +12,17 @@ std::string InMemory(const std::string& name) { return name + "#value"; }
 std::string Untyped(uint64_t bytes) { return "b" + std::to_string(bytes * 8); }
 uint64_t BytesOf(Type type) { return static_cast<uint64_t>(std::max(8, BitsOf(type))) / 8; }
 
-/// "ld.param" or "st.param" of a variable, with the line and the guard of `like`.
+/// "ld.param" or "st.param" of `bytes` bytes of a variable from `offset` on, with the line and the
+/// guard of `like`.
 Instruction Access(const Instruction& like, const std::string& opcode, const std::string& variable,
-                   Operand moved, uint64_t bytes) {
+                   Operand moved, uint64_t bytes, uint64_t offset = 0) {
   Instruction access = like;
   access.opcode = opcode;
   access.modifiers = {"param", Untyped(bytes)};
   Operand address;
   address.kind = Operand::Kind::kAddress;
   address.name = variable;
+  address.bits = offset;
   access.operands = {address, std::move(moved)};
   if (opcode == "ld") std::swap(access.operands[0], access.operands[1]);
   return access;
@@ -41,7 +43,8 @@ void FitFloat(Operand& constant, uint64_t bytes) {
 }  // namespace
 
 void RegisterParameters::Add(Variable& variable) {
-  parameters_.push_back({variable.name, variable.type});
+  const auto lanes = static_cast<int>(variable.bytes / BytesOf(variable.type));
+  parameters_.push_back({variable.name, variable.type, lanes});
   variable.name = InMemory(variable.name);
 }
 
@@ -49,21 +52,27 @@ void RegisterParameters::MarkResults() {
   for (RegisterParameter& parameter : parameters_) parameter.result = true;
 }
 
-Operand RegisterParameters::RegisterOf(const RegisterParameter& parameter) const {
+std::vector<Operand> RegisterParameters::RegistersOf(const RegisterParameter& parameter) const {
+  if (const auto vector = names_.VectorRegister(parameter.name)) return vector->elements;
   Operand operand;
   operand.kind = Operand::Kind::kRegister;
   operand.reg = names_.FindRegister(parameter.name);
-  return operand;
+  return {operand};
 }
 
 Status RegisterParameters::Load(Function& function) {
   Instruction begin;
   begin.line = tokens_.Line();
   for (const RegisterParameter& parameter : parameters_) {
-    ATUNNER_RETURN_IF_ERROR(names_.DefineRegister(function, parameter.name, parameter.type));
+    ATUNNER_RETURN_IF_ERROR(
+        names_.DefineVector(function, parameter.name, parameter.type, parameter.lanes));
     if (parameter.result) continue;
-    function.body.push_back(Access(begin, "ld", InMemory(parameter.name), RegisterOf(parameter),
-                                   BytesOf(parameter.type)));
+    uint64_t offset = 0;
+    for (const Operand& reg : RegistersOf(parameter)) {
+      function.body.push_back(
+          Access(begin, "ld", InMemory(parameter.name), reg, BytesOf(parameter.type), offset));
+      offset += BytesOf(parameter.type);
+    }
   }
   return {};
 }
@@ -71,27 +80,37 @@ Status RegisterParameters::Load(Function& function) {
 void RegisterParameters::StoreResults(Function& function, const Instruction& instruction) const {
   for (const RegisterParameter& parameter : parameters_) {
     if (!parameter.result) continue;
-    function.body.push_back(Access(instruction, "st", InMemory(parameter.name),
-                                   RegisterOf(parameter), BytesOf(parameter.type)));
+    uint64_t offset = 0;
+    for (const Operand& reg : RegistersOf(parameter)) {
+      function.body.push_back(Access(instruction, "st", InMemory(parameter.name), reg,
+                                     BytesOf(parameter.type), offset));
+      offset += BytesOf(parameter.type);
+    }
   }
 }
 
 void RegisterParameters::PassOperand(Function& function, const Instruction& call, Operand& operand,
                                      uint64_t bytes, std::vector<Instruction>* loads) {
-  const bool reg = operand.kind == Operand::Kind::kRegister;
+  const bool vector = operand.kind == Operand::Kind::kVector && !operand.elements.empty();
+  std::vector<Operand> parts = vector ? operand.elements : std::vector<Operand>{operand};
+  const auto is_register = [](const Operand& part) {
+    return part.kind == Operand::Kind::kRegister;
+  };
+  const bool reg = std::ranges::all_of(parts, is_register);
   if (!reg && operand.kind != Operand::Kind::kImmediate) return;
-  FitFloat(operand, bytes);
-  if (reg) bytes = BytesOf(function.registers[static_cast<size_t>(operand.reg)].type);
+  FitFloat(parts.front(), bytes);
+  if (reg) bytes = BytesOf(function.registers[static_cast<size_t>(parts.front().reg)].type);
   Variable variable;
   variable.name = InMemory("call" + std::to_string(passed_++));
-  variable.bytes = bytes;
-  variable.align = static_cast<uint32_t>(bytes);
+  variable.bytes = bytes * parts.size();
+  variable.align = static_cast<uint32_t>(variable.bytes);
   Place(variable, function.local_bytes);
   Operand symbol;
   symbol.kind = Operand::Kind::kSymbol;
   symbol.name = variable.name;
-  Instruction access = Access(call, loads ? "ld" : "st", variable.name, operand, bytes);
-  (loads ? *loads : function.body).push_back(std::move(access));
+  for (size_t i = 0; i < parts.size(); ++i)
+    (loads ? *loads : function.body)
+        .push_back(Access(call, loads ? "ld" : "st", variable.name, parts[i], bytes, i * bytes));
   function.local.push_back(std::move(variable));
   operand = std::move(symbol);
 }

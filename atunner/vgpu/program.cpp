@@ -6,8 +6,10 @@
 #include "atunner/base/digest.h"
 #include "atunner/base/random.h"
 #include "atunner/vgpu/backend.h"
+#include "atunner/vgpu/checks/synchronisation.h"
 #include "atunner/vgpu/run_grid.h"
 #include "atunner/vgpu/timeline/in_order.h"
+#include "atunner/vgpu/warps/work.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -16,6 +18,8 @@ constexpr uint64_t kHeapBytes = uint64_t{8} << 20;  // for malloc in kernels, th
 constexpr uint64_t kGridWorkspaceBytes = 256;
 // A block with more shared memory is refused: its shadow would be several times as large.
 constexpr uint64_t kMaxShared = uint64_t{1} << 20;
+
+class LoadedProbe;
 
 class LoadedProgram : public Program {
  public:
@@ -33,6 +37,7 @@ class LoadedProgram : public Program {
     for (const ptx::Function& function : module_.functions()) {
       if (!function.is_entry) continue;
       ATUNNER_TRY(Kernel kernel, Decode(module_, function, symbols_));
+      FindFlags(kernel);
       kernels_.emplace(function.name, std::move(kernel));
     }
     return {};
@@ -95,6 +100,10 @@ class LoadedProgram : public Program {
     return result;
   }
 
+  Result<std::unique_ptr<WorkProbe>> Probe(const std::string& entry,
+                                           std::span<const std::byte> params,
+                                           KeptBranches branches) const override;
+
   std::vector<Hazard> Leaks() const override {
     std::vector<Hazard> leaks;
     for (const auto& [address, block] : heap_.Live()) leaks.push_back(LeakOf(address, block));
@@ -102,6 +111,24 @@ class LoadedProgram : public Program {
   }
 
  private:
+  friend class LoadedProbe;
+
+  /// The allocation that a parameter of the launch points to, or that a variable has; 0 = none.
+  uint64_t AllocationAt(const ptx::Function& function, std::span<const std::byte> params,
+                        const std::string& name, uint64_t offset) const {
+    uint64_t address = 0;
+    const auto param = std::ranges::find(function.params, name, &ptx::Variable::name);
+    if (param != function.params.end()) {
+      const uint64_t at = param->offset + offset;
+      if (offset + sizeof address <= param->bytes && at + sizeof address <= params.size())
+        std::memcpy(&address, params.data() + at, sizeof address);
+    } else if (const auto symbol = symbols_.find(name); symbol != symbols_.end()) {
+      address = symbol->second;
+    }
+    const auto range = memory_.Find(address);
+    return range ? range->base : 0;
+  }
+
   Hazard LeakOf(uint64_t address, const DeviceHeap::Block& block) const {
     const auto& location = kernels_.find(block.entry)->second.locations[block.op];
     Hazard hazard;
@@ -147,6 +174,7 @@ class LoadedProgram : public Program {
     launch.registers = options.registers;
     launch.l1_sectors = options.l1_sectors;
     launch.resident_blocks = options.resident_blocks;
+    launch.system = options.system;
     launch.sampled = options.count && !options.blocks.empty();
     launch.heap = &heap_;
     launch.cluster = shape.cluster.Count() > 1 ? shape.cluster : RequiredCluster(*kernel.function);
@@ -257,6 +285,66 @@ class LoadedProgram : public Program {
   mutable std::map<std::string, Kernel> with_undefined_checks_;
   mutable DeviceHeap heap_;
 };
+
+/// A slice of a program's kernel, decoded.
+class LoadedProbe : public WorkProbe {
+ public:
+  LoadedProbe(const LoadedProgram& program, const ptx::Function& function, WorkSlice slice)
+      : program_(program), slice_(std::move(slice)), weights_(function.body.size() + 1, 0) {
+    for (const CountedBlock& block : slice_.counted) weights_[block.first] = block.instructions;
+    slice_.weights.resize(slice_.function.body.size() + 1, 0);
+  }
+
+  Status Initialise() {
+    if (!slice_.unknown.empty() || slice_.alike) return {};
+    ATUNNER_TRY(kernel_, Decode(program_.module_, slice_.function, program_.symbols_));
+    return {};
+  }
+
+  const WorkSlice& slice() const override { return slice_; }
+  const std::vector<uint32_t>& weights() const override { return weights_; }
+
+  LaunchOutcome Run(const LaunchShape& shape, std::span<const std::byte> params,
+                    const WorkOptions& options, WorkLog& log) const override {
+    // Operations of a warp's turn: blocks that share a queue take about one item each.
+    constexpr uint32_t kShortTurn = 16;
+    ExecOptions exec;
+    exec.check_hazards = false;
+    exec.blocks = options.blocks;
+    exec.threads = options.side_by_side ? 1 : options.threads;
+    exec.deadline_seconds = options.deadline_seconds;
+    Launch launch = program_.LaunchOf(kernel_, shape, params, exec);
+    launch.sampled = !options.blocks.empty();
+    launch.cooperative |= options.side_by_side;
+    log.amount.resize(shape.grid.Count());
+    log.kind.resize(shape.grid.Count());
+    const GridLog grid{&log, &slice_.weights, options.budget,
+                       options.side_by_side ? kShortTurn : kTurn};
+    ExecResult result;
+    RunGrid(launch, exec, result, &grid);
+    return std::move(result.outcome);
+  }
+
+ private:
+  const LoadedProgram& program_;
+  WorkSlice slice_;
+  std::vector<uint32_t> weights_;
+  Kernel kernel_;
+};
+
+Result<std::unique_ptr<WorkProbe>> LoadedProgram::Probe(const std::string& entry,
+                                                        std::span<const std::byte> params,
+                                                        KeptBranches branches) const {
+  const ptx::Function* function = FindEntry(entry);
+  if (function == nullptr) return Invalid("there is no kernel '" + entry + "'");
+  const auto allocation_of = [&](const std::string& name, uint64_t offset) {
+    return AllocationAt(*function, params, name, offset);
+  };
+  auto probe = std::make_unique<LoadedProbe>(*this, *function,
+                                             SliceOf(*function, branches, allocation_of));
+  ATUNNER_RETURN_IF_ERROR(probe->Initialise());
+  return probe;
+}
 
 }  // namespace
 

@@ -5,27 +5,21 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "atunner/base/random.h"
+#include "atunner/base/wall_clock.h"
 #include "atunner/compile/machine_code.h"
 #include "atunner/device/profiles.h"
 #include "atunner/model/value/capabilities.h"
 #include "atunner/vgpu/instructions/tensor_map.h"
+#include "atunner/vgpu/launch_sample.h"
 #include "atunner/vgpu/timing/estimate.h"
 
 namespace atunner::vgpu {
 namespace {
 
-constexpr uint64_t kSampledBlocks = 10;
-constexpr uint64_t kLeastSampled = 3;
-// Bytes of arguments of the sampled blocks: with more work per block, fewer are sampled.
-constexpr double kSampledBytes = 256 << 20;
-// Bytes of arguments per block or cluster from which on a sample of one is enough.
-constexpr double kHugeBytes = 128 << 20;
-constexpr uint64_t kUnevenBlocks = 100;
 constexpr double kPredictSeconds = 30;
-// Bytes of arguments up to which a cooperative grid runs completely, in a second or two.
-constexpr double kWholeBytes = 32 << 20;
 
 class VirtualBuffer : public Buffer {
  public:
@@ -72,82 +66,10 @@ struct VirtualModule : LoadedModule {
   }
 };
 
-/// Random sample of blocks, one from each of several equal ranges of the grid, so that blocks with
-/// less work at its end are represented. All blocks of a sampled block's cluster run, so that fewer
-/// are drawn from grids of clusters.
-std::vector<uint64_t> Sample(uint64_t total, uint64_t cluster, uint64_t most = kSampledBlocks,
-                             uint64_t least = kLeastSampled) {
-  const uint64_t wanted = std::max<uint64_t>(least, most / std::max<uint64_t>(cluster, 1));
-  if (total <= wanted * cluster) return {};
-  std::vector<uint64_t> blocks;
-  Random random(total);
-  for (uint64_t i = 0; i < wanted; ++i) {
-    const uint64_t begin = total * i / wanted;
-    blocks.push_back(begin + random.Below(total * (i + 1) / wanted - begin));
-  }
-  return blocks;
-}
-
-/// True if all blocks of a cooperative grid run; grids with much work are sampled.
-bool RunsWhole(const LaunchShape& shape, double footprint) {
-  return shape.cooperative && footprint <= kWholeBytes;
-}
-
 double Total(const std::map<uint64_t, double>& named) {
   double bytes = 0;
   for (const auto& [address, size] : named) bytes += size;
   return bytes;
-}
-
-/// True if the work of the sampled blocks differs so much that the sample is not representative,
-/// and more blocks are affordable.
-bool IsUneven(const ExecResult& sample) {
-  constexpr double kTimes = 1.5;
-  constexpr uint64_t kMostInstructions = uint64_t{1} << 21;
-  const double mean = sample.counts.path[0] /
-                      static_cast<double>(std::max<uint64_t>(sample.counts.blocks, 1));
-  return sample.counts.longest_path[0] > kTimes * mean && sample.counts.issued < kMostInstructions;
-}
-
-uint64_t ClusterSize(const ptx::Function& function, const LaunchShape& shape) {
-  const auto& required = function.required_cluster;
-  const uint64_t named = uint64_t{std::max(1u, required[0])} * std::max(1u, required[1]) *
-                         std::max(1u, required[2]);
-  return std::max(named, shape.cluster.Count());
-}
-
-/// Runs the sample `exec.blocks` of a prediction. If its blocks differ much, more are run and added
-/// to `exec.blocks`; not if blocks run together with others that are not in the sample.
-ExecResult RunSample(const Program& program, const std::string& entry, const LaunchShape& shape,
-                     std::span<const std::byte> params, bool alone, ExecOptions& exec) {
-  ExecResult result = program.Run(entry, shape, params, exec);
-  if (exec.blocks.empty() || !alone || !result.outcome.completed() || !IsUneven(result))
-    return result;
-  ExecOptions further = exec;
-  further.blocks = Sample(shape.grid.Count(), 1, kUnevenBlocks);
-  std::erase_if(further.blocks,
-                [&](uint64_t block) { return std::ranges::binary_search(exec.blocks, block); });
-  if (further.blocks.empty()) return result;
-  ExecResult more = program.Run(entry, shape, params, further);
-  if (!more.outcome.completed()) return more;
-  const uint64_t common = std::min(result.counts.global.common_load_sectors,
-                                   more.counts.global.common_load_sectors);
-  result.counts += more.counts;
-  result.counts.global.common_load_sectors = common;
-  result.outcome.blocks_executed += more.outcome.blocks_executed;
-  exec.blocks.insert(exec.blocks.end(), further.blocks.begin(), further.blocks.end());
-  std::ranges::sort(exec.blocks);
-  return result;
-}
-
-/// The sample of a launch whose arguments have `footprint` bytes.
-std::vector<uint64_t> SampleOf(uint64_t blocks, uint64_t cluster, double footprint) {
-  const auto enough = static_cast<uint64_t>(kSampledBytes * static_cast<double>(blocks) /
-                                            std::max(footprint, 1.0));
-  // A few persistent blocks may process a huge task: one of them, or one cluster, takes seconds.
-  const bool huge = footprint * static_cast<double>(cluster) >
-                    kHugeBytes * static_cast<double>(blocks);
-  return Sample(blocks, cluster, std::min(kSampledBlocks, enough), huge ? 1 : kLeastSampled);
 }
 
 std::vector<size_t> SizesOf(const ptx::Function& entry) {
@@ -181,7 +103,11 @@ VirtualGpu::VirtualGpu(DeviceProfile profile, unsigned threads)
     : profile_(std::move(profile)),
       calibration_(Calibration::Expected(profile_)),
       threads_(threads),
-      memory_(static_cast<uint64_t>(profile_.dram_bytes)) {}
+      memory_(static_cast<uint64_t>(profile_.dram_bytes)),
+      now_ns_(NanosecondsSince1970()) {
+  constexpr uint64_t kDay = 86'400'000'000'000;
+  booted_ns_ = now_ns_ - Random(now_ns_).Below(kDay) - kDay;
+}
 
 Status VirtualGpu::CheckRange(DeviceAddress address, uint64_t bytes) const {
   const auto range = memory_.Find(address);
@@ -198,7 +124,7 @@ std::unique_ptr<Buffer> VirtualGpu::Adopt(DeviceAddress address, uint64_t bytes)
 }
 
 Result<std::unique_ptr<Buffer>> VirtualGpu::Allocate(uint64_t bytes) {
-  ATUNNER_TRY(const uint64_t address, memory_.Allocate(bytes));
+  ATUNNER_TRY(const uint64_t address, memory_.AllocateSkewed(bytes));
   return std::make_unique<VirtualBuffer>(memory_, address, bytes);
 }
 
@@ -336,6 +262,22 @@ Result<ExecResult> VirtualGpu::LaunchCounted(LoadedModule& module, const std::st
   return Execute(module, entry, shape, args, options, true);
 }
 
+SystemFacts VirtualGpu::FactsOf(const ptx::Function& entry, const LaunchShape& shape,
+                                uint64_t seed) {
+  SystemFacts system;
+  system.sms = static_cast<uint32_t>(profile_.sms);
+  system.warps_per_sm = static_cast<uint32_t>(profile_.max_warps_per_sm);
+  const uint64_t resident = MostResident(profile_, entry, shape);
+  system.blocks_per_sm = static_cast<uint32_t>(std::max<uint64_t>(resident / system.sms, 1));
+  system.clocks_per_ns = profile_.clock_ghz;
+  if (profile_.cc_major >= 8) system.reserved_shared = 1024;
+  system.grid = ++launches_;
+  system.began_ns = now_ns_;
+  system.booted_ns = booted_ns_;
+  system.seed = seed;
+  return system;
+}
+
 Result<ExecResult> VirtualGpu::Execute(LoadedModule& module, const std::string& entry,
                                        const LaunchShape& shape, std::span<const KernelArg> args,
                                        const LaunchOptions& options, bool count) {
@@ -356,9 +298,13 @@ Result<ExecResult> VirtualGpu::Execute(LoadedModule& module, const std::string& 
   exec.threads = threads_;
   exec.blocks = options.blocks;
   exec.log_writes = options.log_writes;
+  exec.block_order = options.block_order;
   exec.count = exec.count_lines = count;
   exec.resident_blocks = MostResident(profile_, *function, shape);
-  return loaded.program->Run(mangled, shape, PackParams(*function, args), exec);
+  exec.system = FactsOf(*function, shape, options.block_order);
+  ExecResult result = loaded.program->Run(mangled, shape, PackParams(*function, args), exec);
+  now_ns_ += result.elapsed_ns;
+  return result;
 }
 
 std::map<uint64_t, double> VirtualGpu::Named(std::span<const KernelArg> args) const {
@@ -387,6 +333,8 @@ Result<LaunchOutcome> VirtualGpu::Complete(LoadedModule& module, const std::stri
   const auto& program = *static_cast<VirtualModule&>(module).program;
   const ptx::Function* function = program.FindEntry(
       static_cast<VirtualModule&>(module).Mangled(entry));
+  std::erase_if(unfinished_,
+                [&](const Unfinished& one) { return one.module == &module && one.entry == entry; });
   LaunchOptions options;
   options.check_hazards = false;
   const uint64_t cluster = function == nullptr ? 1 : ClusterSize(*function, shape);
@@ -416,6 +364,33 @@ ExecOptions VirtualGpu::PredictionOptions(const KernelResources& resources,
   return exec;
 }
 
+Result<bool> VirtualGpu::CompleteWhatDecides(const Program& program, const std::string& mangled,
+                                             std::span<const std::byte> params) {
+  // Warp instructions: a second or two.
+  constexpr double kMostInstructions = 1e8;
+  if (unfinished_.empty()) return true;
+  const auto probe = program.Probe(mangled, params, KeptBranches::kByData);
+  const Allocations read = probe ? (*probe)->slice().read : std::nullopt;
+  const auto decides = [&](const Unfinished& one) {
+    if (!read || !one.stored) return !read || !read->empty();
+    return std::ranges::any_of(*read, [&](uint64_t allocation) {
+      return std::ranges::binary_search(*one.stored, allocation);
+    });
+  };
+  if (std::ranges::none_of(unfinished_, decides)) return true;
+  double instructions = 0;
+  for (const Unfinished& one : unfinished_) instructions += one.instructions;
+  if (instructions > kMostInstructions) return false;
+  // What one launch writes may depend on the launch before it: all run, in their order.
+  const std::vector<Unfinished> all = std::exchange(unfinished_, {});
+  for (const Unfinished& one : all) {
+    ATUNNER_TRY(const LaunchOutcome outcome,
+                Complete(*one.module, one.entry, one.shape, one.args, one.executed));
+    if (!outcome.completed()) return Invalid("the launch does not complete: " + outcome.message);
+  }
+  return true;
+}
+
 Result<Prediction> VirtualGpu::Predict(LoadedModule& module, const KernelResources& resources,
                                        const LaunchShape& shape, std::span<const KernelArg> args,
                                        const Predecessors& earlier) {
@@ -429,15 +404,24 @@ Result<Prediction> VirtualGpu::Predict(LoadedModule& module, const KernelResourc
                 refused.message);
   const Occupancy occupancy = ComputeOccupancy(profile_, resources, shape);
   ExecOptions exec = PredictionOptions(resources, shape, occupancy);
+  exec.system = FactsOf(*function, shape, 0);
   const auto machine_code = loaded.machine_code.find(mangled);
   if (machine_code != loaded.machine_code.end()) exec.machine_code = &machine_code->second;
   const std::map<uint64_t, double> named = Named(args);
-  const uint64_t cluster = ClusterSize(*function, shape);
   const double footprint = Total(named);  // every argument's allocation may be touched once in full
-  if (!RunsWhole(shape, footprint)) exec.blocks = SampleOf(shape.grid.Count(), cluster, footprint);
-  const bool alone = cluster == 1 && !shape.cooperative;
-  const ExecResult result = RunSample(*loaded.program, mangled, shape, PackParams(*function, args),
-                                      alone, exec);
+  const std::vector<std::byte> params = PackParams(*function, args);
+  const SampledLaunch launch{.program = *loaded.program,
+                             .memory = memory_,
+                             .entry = mangled,
+                             .shape = shape,
+                             .params = params,
+                             .cluster = ClusterSize(*function, shape),
+                             .footprint = footprint,
+                             .at_once = MostResident(profile_, *function, shape)};
+  if (earlier.args.empty()) unfinished_.clear();
+  ATUNNER_TRY(const bool decided, CompleteWhatDecides(*loaded.program, mangled, params));
+  LaunchSample sample = SampleLaunch(launch, exec);
+  const ExecResult& result = sample.result;
   if (!result.outcome.completed())
     return Invalid("the launch does not complete: " + result.outcome.message);
   EstimateInput input;
@@ -446,9 +430,12 @@ Result<Prediction> VirtualGpu::Predict(LoadedModule& module, const KernelResourc
   input.resources = resources;
   input.shape = shape;
   input.occupancy = occupancy;
-  input.cluster = cluster;
+  input.cluster = launch.cluster;
   input.counts = result.counts;
   input.blocks_executed = result.outcome.blocks_executed;
+  input.blocks_counted = sample.counted;
+  input.shares = std::move(sample.shares);
+  input.unknown_work = decided ? sample.unknown_work : static_cast<double>(shape.grid.Count());
   input.footprint_bytes = footprint;
   const std::map<uint64_t, double> before = Named(earlier.args);
   input.follows = !earlier.args.empty();
@@ -456,8 +443,21 @@ Result<Prediction> VirtualGpu::Predict(LoadedModule& module, const KernelResourc
   for (const auto& [address, bytes] : named) {
     if (before.contains(address)) input.known_bytes += bytes;
   }
+  if (result.outcome.blocks_executed < shape.grid.Count()) {
+    const double blocks = std::max(1.0, sample.counted > 0
+                                            ? sample.counted
+                                            : static_cast<double>(result.outcome.blocks_executed));
+    unfinished_.push_back({&module,
+                           resources.entry,
+                           shape,
+                           {args.begin(), args.end()},
+                           sample.executed,
+                           sample.stored,
+                           static_cast<double>(result.counts.issued) / blocks *
+                               static_cast<double>(shape.grid.Count())});
+  }
   if (observer_) observer_(input);
-  return Prediction{EstimateTime(input), std::move(exec.blocks)};
+  return Prediction{EstimateTime(input), std::move(sample.executed)};
 }
 
 }  // namespace atunner::vgpu

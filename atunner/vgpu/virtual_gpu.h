@@ -28,6 +28,9 @@ class VirtualGpu : public PredictingDevice {
   Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) override;
   Status FillTiled(DeviceAddress to, uint64_t bytes, std::span<const std::byte> tile) override;
   Result<uint64_t> FreeBytes() override { return memory_.free_bytes(); }
+  void MarkContents(DeviceAddress address, uint64_t bytes, bool written) override {
+    memory_.MarkDefined(address, bytes, written);
+  }
 
   Result<TensorMap> EncodeTensorMap(const TensorMapSpec& spec) override;
   Result<std::unique_ptr<Texture>> CreateTexture(const TextureSpec& spec,
@@ -80,6 +83,21 @@ class VirtualGpu : public PredictingDevice {
   }
 
  private:
+  /// A launch that was predicted, and of whose blocks only a sample has run.
+  struct Unfinished {
+    LoadedModule* module = nullptr;
+    std::string entry;
+    LaunchShape shape;
+    std::vector<KernelArg> args;
+    std::vector<uint64_t> executed;
+    Allocations stored;       ///< allocations that it writes
+    double instructions = 0;  ///< of warps, of all blocks
+  };
+  /// Completes earlier launches whose results decide about the work of this one. False if that
+  /// would take too long.
+  Result<bool> CompleteWhatDecides(const Program& program, const std::string& mangled,
+                                   std::span<const std::byte> params);
+
   Status CheckRange(DeviceAddress address, uint64_t bytes) const;
   /// Sizes of the allocations that pointers and tensor maps among the arguments refer to, by
   /// address.
@@ -91,6 +109,9 @@ class VirtualGpu : public PredictingDevice {
   ExecOptions PredictionOptions(const KernelResources& resources, const LaunchShape& shape,
                                 const Occupancy& occupancy) const;
 
+  /// What special registers tell a launch that begins now.
+  SystemFacts FactsOf(const ptx::Function& entry, const LaunchShape& shape, uint64_t seed);
+
   Result<ExecResult> Execute(LoadedModule& module, const std::string& entry,
                              const LaunchShape& shape, std::span<const KernelArg> args,
                              const LaunchOptions& options, bool count);
@@ -99,7 +120,11 @@ class VirtualGpu : public PredictingDevice {
   Calibration calibration_;
   unsigned threads_;
   Memory memory_;
+  uint64_t launches_ = 0;
+  uint64_t booted_ns_ = 0;  ///< since 1970
+  uint64_t now_ns_ = 0;     ///< when the next launch begins: launches take their modelled time
   std::function<void(const EstimateInput&)> observer_;
+  std::vector<Unfinished> unfinished_;  ///< since the last launch without predecessors
 };
 
 }  // namespace atunner::vgpu

@@ -110,23 +110,4 @@ std::byte* WindowPointer(BlockState& x, const Op& op, int lane, Space space, uin
   }
 }
 
-// ---- order
-void DeviceFence(BlockState& x) { x.launch->clock->Fence(x.global.serial, x.shadow.epoch); }
-
-void OrderAll(BlockState& x) {
-  if (x.checks.global_races) DeviceFence(x);
-  x.cluster.synchronised_epoch = ++x.shadow.epoch;
-  PropagateToCluster(x);
-}
-
-void OrderPeers(CoScheduledBlocks& peers) {
-  for (BlockState* member : peers.members) {
-    if (member->checks.global_races && peers.members.size() > 1) DeviceFence(*member);
-    member->cluster.synchronised_epoch = ++member->shadow.epoch;
-  }
-  if (peers.members.size() > 1) {
-    for (BlockState* member : peers.members) Acquire(*member);
-  }
-}
-
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

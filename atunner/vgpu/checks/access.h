@@ -81,20 +81,23 @@ inline void NoteReader(BlockState& x, uint64_t word, uint16_t thread, uint32_t l
   const bool others = s.read_epoch == x.shadow.epoch &&
                       (s.reader >= kSeveralThreads || s.reader / kLanes != x.warp->index);
   s.reader = others ? uint16_t{kSeveralThreads} : thread;
+  s.last_reader = thread;
   s.read_epoch = x.shadow.epoch;
   s.read_sync = x.warp->sync_epoch;
   s.read_line = line;
   const bool quiet = s.initialised == 0xf && s.in_flight == 0 && s.writer != kBulkAccessor &&
-                     s.write_epoch != x.shadow.epoch;
+                     s.write_epoch < x.shadow.common_epoch;
   if (others && quiet) x.shadow.only_read_in[word] = x.shadow.epoch;
 }
 /// Notes that a word of shared memory gets a defined value.
 inline void MarkWordDefined(RaceShadow& shadow, uint64_t word) {
   if (!shadow.undefined_bytes.empty()) std::memset(shadow.undefined_bytes.data() + 4 * word, 0, 4);
 }
-/// True if no synchronisation orders the latest write of a word before a thread of the warp, in
-/// `epoch` of the block.
-bool WriteUnordered(const Warp& warp, uint32_t epoch, const SharedShadow& s, uint16_t thread);
+/// True if no synchronisation orders the latest ordinary write of a word before a thread of the
+/// running warp.
+bool WriteUnordered(const BlockState& x, const SharedShadow& s, uint16_t thread);
+/// The same for its latest read and a write by the thread.
+bool ReadUnordered(const BlockState& x, const SharedShadow& s, uint16_t thread);
 /// True if any byte of the word at a shared address was written.
 bool Initialised(BlockState& x, uint64_t address);
 
@@ -108,7 +111,7 @@ void CheckGlobalRead(BlockState& x, const Op& op, uint32_t mask, const uint64_t*
 bool ReadDenseQuietly(BlockState& x, const Op& op, uint64_t first, uint32_t bytes,
                       const Range& range);
 /// Checks one lane's write. If `value` is not nullptr it is stored here, under the lock of the
-/// shadow. `atomic`: no race check.
+/// shadow. `atomic`: by an atomic, which does not race with other strong accesses.
 void CheckGlobalWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint32_t bytes,
                       const Range& range, const std::byte* value, bool atomic);
 /// Checks and makes a store of consecutive elements. False if a hazard is possible: then nothing
@@ -129,14 +132,8 @@ void CheckLocalRead(BlockState& x, const Op& op, int lane, const std::byte* at, 
 void MarkLocal(LocalMemory& local, const std::byte* at, uint64_t bytes, bool defined = true);
 /// The cached allocation around an address that GlobalPointer found.
 const Range* RangeOf(const AllocationCache& allocations, uint64_t address);
-/// Release fence of device scope: the block's accesses so far happen before those of threads that
-/// acquire later.
-void DeviceFence(BlockState& x);
-/// Acquire of device scope: by an atomic or a volatile load.
-inline void Acquire(BlockState& x) {
-  if (x.checks.global_races) x.global.acquired = x.launch->clock->Now();
-}
-/// A barrier of all co-scheduled blocks: it orders their accesses.
+/// A barrier of a cluster, or a phase of an mbarrier: it orders the accesses of the blocks of a
+/// cluster.
 void OrderPeers(CoScheduledBlocks& peers);
 
 void CountGlobal(BlockState& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes,
@@ -154,9 +151,5 @@ inline void CountWavefronts(BlockState& x, uint32_t wavefronts) {
   x.counting.total.shared.wavefronts += wavefronts;
   x.timing.touch = {Touch::Level::kShared, wavefronts};
 }
-
-/// Starts a new epoch: synchronisation that orders all earlier accesses of the block before all
-/// later ones.
-void OrderAll(BlockState& x);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

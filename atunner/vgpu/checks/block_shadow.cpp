@@ -5,12 +5,14 @@
 // 1024 threads too large and too slow. Block-wide synchronisation is by far the most frequent, so
 // one number is enough for most words:
 //
-//   * RaceShadow::epoch numbers the intervals between block-wide synchronisations (bar.sync,
-//     completed mbarrier phases and others, see OrderAll). Accesses of different epochs are
-//     ordered.
+//   * RaceShadow::epoch numbers the intervals between events that order something (barriers, ends
+//     of mbarrier phases, fences and others).
+//   * Warp::before (memory/happens_before.h) says which accesses happen before the warp's next
+//     ones: all those before an epoch, which a barrier of the block sets, and those of single warps
+//     in further epochs, of which other synchronisation told (synchronisation.h).
 //   * Warp::sync_epoch numbers the intervals between warp-level synchronisations (bar.warp.sync,
-//     shuffles with a mask and others). Accesses of threads of one warp in one epoch are ordered if
-//     they differ in it.
+//     shuffles with a mask and others). Accesses of threads of one warp are ordered if they differ
+//     in it.
 //   * SharedShadow, 32 bytes per shared word, holds the latest write and the latest read: thread,
 //     epoch, sync_epoch and source line.
 //
@@ -18,25 +20,25 @@
 //
 //     operation            shadow of tile[0] after it              check
 //     thread 0 writes      writer 0, write_epoch 1                 no earlier access: fine
-//     thread 31 reads      (not updated)                           write_epoch 1 == epoch 1, writer
-//     0
-//                                                                  is not 31, same warp but the
-//                                                                  same sync_epoch: race, reported
-//                                                                  with the lines of both accesses
+//     thread 31 reads      (not updated)                           epoch 1 is not before the warp,
+//                                                                  writer 0 is not 31, same warp
+//                                                                  but the same sync_epoch: race,
+//                                                                  reported with both lines
 //
-// With __syncthreads() between them the epoch is 2 at the read, and the write of epoch 1 is
-// ordered. With __syncwarp() the epoch stays 1, but thread 0's write has an older sync_epoch:
+// With __syncthreads() between them Warp::before begins with epoch 2 at the read, and the write of
+// epoch 1 is ordered. With __syncwarp() it does not, but thread 0's write has an older sync_epoch:
 // ordered, because both threads belong to one warp. A thread of another warp would still race.
 //
 // One reader per word is stored. If threads of several warps read a word in one epoch, the reader
-// becomes kSeveralThreads, which is unordered with every later write of the epoch. Further reads in
-// that epoch change nothing; RaceShadow::only_read_in marks such words for a fast path, on which
-// most loads of a matrix multiplication run.
+// becomes kSeveralThreads, and the last of them stands for all. Further reads in that epoch change
+// nothing; RaceShadow::only_read_in marks such words for a fast path, on which most loads of a
+// matrix multiplication run.
 //
 // Threads of one warp that write different values to one word by the same statement are not
 // reported (kContested) until the word is read: programs do so with values that nothing uses.
-// Atomics and volatile or relaxed accesses do not race. Partial words are not compared, because the
-// bytes of a word may belong to different threads.
+// Atomics and volatile or relaxed accesses do not race with each other, but with ordinary accesses
+// (StrongShadow; synchronisation.cpp). Partial words are not compared, because the bytes of a word
+// may belong to different threads.
 //
 // Asynchronous accesses add bits to SharedShadow::in_flight (checks/pending.cpp); accesses of other
 // blocks of the cluster are in cluster_shadow.cpp; volatile exchanges within a warp in
@@ -49,6 +51,8 @@
 #include "atunner/vgpu/analysis/used_bytes.h"
 #include "atunner/vgpu/checks/access.h"
 #include "atunner/vgpu/checks/cluster_shadow.h"
+#include "atunner/vgpu/checks/shuffled_values.h"
+#include "atunner/vgpu/checks/synchronisation.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -69,28 +73,10 @@ Fault Race(const BlockState& x, const Op& op, uint64_t address, const SharedShad
   return {Space::kShared, address, other};
 }
 
-/// A further bit of SharedShadow::in_flight: lanes of a warp wrote different values to the word by
-/// one statement. That is reported if the word is read.
-constexpr uint8_t kContested = 32;
-
 /// True if the latest write was by another lane of the same warp at the same source line.
 bool SameStatement(const BlockState& x, const Op& op, const SharedShadow& s) {
   return s.writer < kProductAccessor && s.writer / kLanes == x.warp->index &&
          s.write_line == LineOf(x, op);
-}
-
-/// True if a warp-level synchronisation orders the access of thread `other` before the warp.
-bool SameWarpOrdered(const Warp& warp, uint16_t other, uint32_t other_sync) {
-  return other < kProductAccessor && other / kLanes == warp.index && other_sync != warp.sync_epoch;
-}
-
-/// True if the latest read of a word is not ordered before a write by a thread of the warp, in
-/// `epoch` of the block.
-bool ReadUnordered(const Warp& warp, uint32_t epoch, const SharedShadow& s, uint16_t thread) {
-  if (s.read_epoch != epoch || s.reader == thread) return false;
-  if (s.reader >= kProductAccessor && s.reader < kBulkAccessor)
-    return warp.index / kGroupWarps != static_cast<uint32_t>(s.reader - kProductAccessor);
-  return !SameWarpOrdered(warp, s.reader, s.read_sync);
 }
 
 std::string WrittenBy(const SharedShadow& s) {
@@ -170,10 +156,24 @@ static bool CopiesStack(BlockState& x, const Op& op) {
          Cached(x, op, sizeof(Op) - 2, [&] { return MayReadUnwritten(*x.kernel, op); });
 }
 
-bool WriteUnordered(const Warp& warp, uint32_t epoch, const SharedShadow& s, uint16_t thread) {
+bool WriteUnordered(const BlockState& x, const SharedShadow& s, uint16_t thread) {
+  const Warp& warp = *x.warp;
   if (s.writer == kBulkAccessor) return warp.seen_epoch < s.write_epoch;
-  return s.write_epoch == epoch && s.writer != thread &&
-         !SameWarpOrdered(warp, s.writer, s.write_sync);
+  return s.write_epoch >= warp.before.all() && s.writer != thread &&
+         !Before(warp, s.writer, s.write_epoch, s.write_sync);
+}
+
+bool ReadUnordered(const BlockState& x, const SharedShadow& s, uint16_t thread) {
+  const Warp& warp = *x.warp;
+  if (s.read_epoch < warp.before.all() || s.reader == thread) return false;
+  if (s.reader >= kProductAccessor && s.reader < kBulkAccessor)
+    return warp.index / kGroupWarps != static_cast<uint32_t>(s.reader - kProductAccessor) &&
+           warp.seen_epoch <= s.read_epoch;
+  // If there are several readers, the last stands for all.
+  const uint16_t reader = s.reader == kSeveralThreads ? s.last_reader : s.reader;
+  if (s.reader == kSeveralThreads && reader / kLanes == warp.index)
+    return !warp.before.knows_single_warps();
+  return !Before(warp, reader, s.read_epoch, s.read_sync);
 }
 
 bool Initialised(BlockState& x, uint64_t address) {
@@ -195,9 +195,10 @@ void ShadowRead(BlockState& x, const Op& op, int lane, uint64_t address, uint64_
     const uint8_t need = BytesOfWord(word, address, bytes);
     const auto missing = static_cast<uint32_t>(need & ~s.initialised);
     const bool unwritten = pieces ? missing == need : missing != 0;
+    const uint64_t at = word * 4 + static_cast<uint32_t>(std::countr_zero(missing | 16u));
     if (unwritten && !LooksBehindList(x, op, owner, address) &&
-        !IsPadding(x, op, owner, word * 4 + static_cast<uint32_t>(std::countr_zero(missing)),
-                   address, bytes))
+        !IsPadding(x, op, owner, at, address, bytes) &&
+        !FollowUnwritten(x, op, lane, at, static_cast<uint32_t>(at - address) / op.width))
       ReportUnwritten(x, op, lane,
                       "reads shared address " + Hex(shown) + " before anything was written there",
                       {Space::kShared, address, {}});
@@ -207,7 +208,12 @@ void ShadowRead(BlockState& x, const Op& op, int lane, uint64_t address, uint64_
           "reads shared address " + Hex(address) + " while an asynchronous copy to it is in flight",
           {Space::kShared, address, {}});
     }
-    if (op.relaxed) continue;
+    if (op.relaxed && op.order.polls) {
+      if (&owner != &x) x.warp->before.Include(x.shadow.epoch + 1);
+      if (&owner == &x && !CheckFlagRead(x, op, lane, word)) return;
+      continue;
+    }
+    if (op.relaxed && &owner != &x) continue;
     if (s.in_flight & kContested) {
       return Report(x, op, Hazard::Kind::kRace, lane,
                     "reads shared address " + Hex(address) +
@@ -216,19 +222,46 @@ void ShadowRead(BlockState& x, const Op& op, int lane, uint64_t address, uint64_
                     Race(x, op, address, s, true));
     }
     if (&owner != &x) {
-      if (!CheckRemoteAccess(x, owner, op, lane, word, false)) return;
+      if (!CheckRemoteAccess(x, owner, op, lane, word, Access::kRead)) return;
       continue;
     }
-    if ((s.in_flight & kRemoteAccess) != 0 && !CheckAgainstRemote(x, op, lane, word, false)) return;
-    if (WriteUnordered(*x.warp, x.shadow.epoch, s, thread)) {
+    if ((s.in_flight & kRemoteAccess) != 0 && !op.relaxed &&
+        !CheckAgainstRemote(x, op, lane, word, Access::kRead))
+      return;
+    if ((s.in_flight & kStrongWrite) != 0 && !CheckAgainstStrong(x, op, lane, word, false)) return;
+    if (WriteUnordered(x, s, thread)) {
       const bool bulk = s.writer == kBulkAccessor;
       return Report(x, op, bulk ? Hazard::Kind::kAsyncCopyInFlight : Hazard::Kind::kRace, lane,
                     "reads shared address " + Hex(address) + ", " + WrittenBy(s),
                     Race(x, op, address, s, true));
     }
-    NoteReader(x, word, thread, LineOf(x, op));
+    if (!Peeks(op)) NoteReader(x, word, thread, LineOf(x, op));
   }
 }
+
+namespace {
+
+/// The strong write of a word. False after reporting.
+bool WriteStrongly(BlockState& x, BlockState& owner, const Op& op, int lane, uint64_t word,
+                   bool whole, bool same_value) {
+  if (&owner != &x) {
+    if (!op.relaxed && !CheckRemoteAccess(x, owner, op, lane, word, Access::kAtomic)) return false;
+    // Other blocks may pass on what the owner's threads did so far.
+    owner.shadow.released[FlagOf(word)].Include(++owner.shadow.epoch);
+    if (op.order.polls) x.warp->before.Include(x.shadow.epoch + 1);
+    return true;
+  }
+  const bool returns = !op.relaxed && op.order.polls;
+  if (returns) AcquireFlag(x, FlagOf(word));
+  if (same_value && op.relaxed)
+    AgreeOnWord(x, lane, word);
+  else if (whole && !CheckStrongWrite(x, op, lane, word, returns))
+    return false;
+  ReleaseFlag(x, 1u << lane, FlagOf(word));
+  return true;
+}
+
+}  // namespace
 
 void ShadowWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
                  bool same_value, bool atomic) {
@@ -240,13 +273,15 @@ void ShadowWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint64
     s.initialised |= written;
     owner.shadow.only_read_in[word] = 0;
     MarkWordDefined(owner.shadow, word);
-    const bool judged = !atomic && !op.relaxed && !same_value;
+    const bool strong = atomic || op.relaxed;
+    const bool judged = !strong && !same_value;
     if (&owner != &x) {
-      if (judged && !CheckRemoteAccess(x, owner, op, lane, word, true)) return;
+      if (judged && !CheckRemoteAccess(x, owner, op, lane, word, Access::kWrite)) return;
+      if (strong && !WriteStrongly(x, owner, op, lane, word, false, same_value)) return;
       continue;
     }
-    if (judged && (s.in_flight & kRemoteAccess) != 0 &&
-        !CheckAgainstRemote(x, op, lane, word, true))
+    if ((judged || atomic) && (s.in_flight & kRemoteAccess) != 0 &&
+        !CheckAgainstRemote(x, op, lane, word, atomic ? Access::kAtomic : Access::kWrite))
       return;
     if (s.in_flight & (kProductRead | kBulkRead | kBulkCopy)) {
       return Report(x, op, Hazard::Kind::kRace, lane,
@@ -256,9 +291,14 @@ void ShadowWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint64
     }
     // The bytes of a word may belong to different threads: only whole words can race.
     const bool whole = written == 0xf;
-    if (!atomic && !op.relaxed && whole && !same_value) {
-      if (!WriteUnordered(*x.warp, x.shadow.epoch, s, thread)) {
-        if (s.write_epoch != x.shadow.epoch) s.in_flight &= static_cast<uint8_t>(~kContested);
+    if (strong) {
+      if (!WriteStrongly(x, owner, op, lane, word, whole, same_value)) return;
+      continue;
+    }
+    if (whole && !same_value) {
+      if ((s.in_flight & kStrongWrite) != 0 && !CheckAgainstStrong(x, op, lane, word, true)) return;
+      if (!WriteUnordered(x, s, thread)) {
+        if (s.write_epoch < x.warp->before.all()) s.in_flight &= static_cast<uint8_t>(~kContested);
       } else if (SameStatement(x, op, s)) {
         s.in_flight |= kContested;
       } else {
@@ -266,13 +306,13 @@ void ShadowWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint64
                       "writes shared address " + Hex(address) + ", " + WrittenBy(s),
                       Race(x, op, address, s, true));
       }
-      if (ReadUnordered(*x.warp, x.shadow.epoch, s, thread)) {
+      if (ReadUnordered(x, s, thread)) {
         return Report(x, op, Hazard::Kind::kRace, lane,
                       "writes shared address " + Hex(address) + ", " + Other(s, false),
                       Race(x, op, address, s, false));
       }
     }
-    if (atomic || op.relaxed || !whole) continue;
+    if (!whole) continue;
     s.write_epoch = x.shadow.epoch;
     s.writer = thread;
     s.write_sync = x.warp->sync_epoch;

@@ -13,60 +13,86 @@ bool Unordered(const BlockState& owner, uint32_t epoch) {
   return epoch != 0 && epoch >= owner.cluster.synchronised_epoch;
 }
 
-std::string Verb(bool write) { return write ? "writes" : "reads"; }
+std::string Verb(Access access) {
+  return access == Access::kRead    ? "reads"
+         : access == Access::kWrite ? "writes"
+                                    : "atomically updates";
+}
 
 /// Reports a race of an access of `x` with an earlier one by `thread` of block `other`. Returns
 /// false.
-bool Conflict(BlockState& x, const Op& op, int lane, uint64_t word, bool write,
-              const BlockState& other, uint32_t thread, uint32_t line, bool written) {
+bool Conflict(BlockState& x, const Op& op, int lane, uint64_t word, Access access,
+              const BlockState& other, uint32_t thread, uint32_t line, const char* earlier) {
   Hazard::Site site = SiteOf(x, op, other.block, thread);
   site.line = line;
   const bool own = &other == &x;
   Report(x, op, Hazard::Kind::kRace, lane,
-         Verb(write) + " shared address " + Hex(word * 4) + (own ? "" : " of the cluster") +
-             (written ? ", written by thread " : ", read by thread ") + std::to_string(thread) +
-             " of block " + std::to_string(other.block) + " at line " + std::to_string(line) +
-             kNoBarrier,
+         Verb(access) + " shared address " + Hex(word * 4) + (own ? "" : " of the cluster") + ", " +
+             earlier + " by thread " + std::to_string(thread) + " of block " +
+             std::to_string(other.block) + " at line " + std::to_string(line) + kNoBarrier,
          {Space::kShared, word * 4, site});
   return false;
 }
 
-bool MeetAccess(BlockState& x, const Op& op, int lane, uint64_t word, bool write,
-                const ClusterWord::Access& access, bool written) {
-  return Conflict(x, op, lane, word, write, *x.peers->members[access.rank], access.thread,
-                  LineOf(x, *access.op), written);
+bool MeetAccess(BlockState& x, const Op& op, int lane, uint64_t word, Access access,
+                const ClusterWord::Access& met, const char* earlier) {
+  return Conflict(x, op, lane, word, access, *x.peers->members[met.rank], met.thread,
+                  LineOf(x, *met.op), earlier);
+}
+
+constexpr const char* kWroteIt = "written";
+constexpr const char* kReadIt = "read";
+constexpr const char* kUpdatedIt = "updated";
+
+/// Checks a remote access against those of the block that owns the word.
+bool CheckAgainstOwner(BlockState& x, BlockState& owner, const Op& op, int lane, uint64_t word,
+                       Access access) {
+  const SharedShadow& s = owner.shadow.words[word];
+  if (s.writer < kProductAccessor && Unordered(owner, s.write_epoch))
+    return Conflict(x, op, lane, word, access, owner, s.writer, s.write_line, kWroteIt);
+  if (access != Access::kRead && s.reader < kProductAccessor && Unordered(owner, s.read_epoch))
+    return Conflict(x, op, lane, word, access, owner, s.reader, s.read_line, kReadIt);
+  if (access == Access::kAtomic || (s.in_flight & kStrongWrite) == 0) return true;
+  const StrongShadow& strong = owner.shadow.strong[word];
+  return !Unordered(owner, strong.epoch) ||
+         Conflict(x, op, lane, word, access, owner, strong.thread, strong.line, kUpdatedIt);
 }
 
 }  // namespace
 
 bool CheckRemoteAccess(BlockState& x, BlockState& owner, const Op& op, int lane, uint64_t word,
-                       bool write) {
-  SharedShadow& s = owner.shadow.words[word];
-  if (s.writer < kProductAccessor && Unordered(owner, s.write_epoch))
-    return Conflict(x, op, lane, word, write, owner, s.writer, s.write_line, true);
-  if (write && s.reader < kProductAccessor && Unordered(owner, s.read_epoch))
-    return Conflict(x, op, lane, word, write, owner, s.reader, s.read_line, false);
+                       Access access) {
+  if (!CheckAgainstOwner(x, owner, op, lane, word, access)) return false;
   if (owner.cluster.words.empty()) owner.cluster.words.resize(owner.shadow.words.size());
   ClusterWord& reached = owner.cluster.words[word];
-  if (reached.write.rank != x.cluster.rank && Unordered(owner, reached.write.epoch))
-    return MeetAccess(x, op, lane, word, write, reached.write, true);
-  if (write && reached.read.rank != x.cluster.rank && Unordered(owner, reached.read.epoch))
-    return MeetAccess(x, op, lane, word, write, reached.read, false);
+  const auto meets = [&](const ClusterWord::Access& earlier) {
+    return earlier.rank != x.cluster.rank && Unordered(owner, earlier.epoch);
+  };
+  if (meets(reached.write)) return MeetAccess(x, op, lane, word, access, reached.write, kWroteIt);
+  if (access != Access::kRead && meets(reached.read))
+    return MeetAccess(x, op, lane, word, access, reached.read, kReadIt);
+  if (access != Access::kAtomic && meets(reached.atomic))
+    return MeetAccess(x, op, lane, word, access, reached.atomic, kUpdatedIt);
   owner.cluster.last_access = {owner.shadow.epoch, x.cluster.rank, x.ThreadOf(lane), &op};
-  (write ? reached.write : reached.read) = owner.cluster.last_access;
-  s.in_flight |= kRemoteAccess;
+  (access == Access::kRead    ? reached.read
+   : access == Access::kWrite ? reached.write
+                              : reached.atomic) = owner.cluster.last_access;
+  owner.shadow.words[word].in_flight |= kRemoteAccess;
   owner.shadow.only_read_in[word] = 0;
   return true;
 }
 
-bool CheckAgainstRemote(BlockState& x, const Op& op, int lane, uint64_t word, bool write) {
+bool CheckAgainstRemote(BlockState& x, const Op& op, int lane, uint64_t word, Access access) {
   const ClusterWord& reached = x.cluster.words[word];
   if (Unordered(x, reached.write.epoch))
-    return MeetAccess(x, op, lane, word, write, reached.write, true);
-  if (!Unordered(x, reached.read.epoch))
-    x.shadow.words[word].in_flight &= static_cast<uint8_t>(~kRemoteAccess);
-  else if (write)
-    return MeetAccess(x, op, lane, word, write, reached.read, false);
+    return MeetAccess(x, op, lane, word, access, reached.write, kWroteIt);
+  const bool read = Unordered(x, reached.read.epoch);
+  const bool updated = Unordered(x, reached.atomic.epoch);
+  if (updated && access != Access::kAtomic)
+    return MeetAccess(x, op, lane, word, access, reached.atomic, kUpdatedIt);
+  if (read && access != Access::kRead)
+    return MeetAccess(x, op, lane, word, access, reached.read, kReadIt);
+  if (!read && !updated) x.shadow.words[word].in_flight &= static_cast<uint8_t>(~kRemoteAccess);
   return true;
 }
 

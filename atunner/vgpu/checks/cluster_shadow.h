@@ -25,19 +25,22 @@
 //         clock(b) = max(clock(b), clock(a)) element by element;  clock(b)[a] = epoch of a
 //     an access of block a in epoch e happens before block b's current ones if clock(b)[a] >= e
 //
-// Volatile, relaxed and atomic accesses take no part: programs synchronise by them.
+// Volatile and relaxed accesses take no part: programs synchronise by them. Atomics race with
+// ordinary accesses, but not with each other.
 #pragma once
 
 #include "atunner/vgpu/state/block_state.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
+enum class Access : uint8_t { kRead, kWrite, kAtomic };
+
 /// Checks an access of a lane of `x` to a word of another block, `owner`. False after reporting.
 bool CheckRemoteAccess(BlockState& x, BlockState& owner, const Op& op, int lane, uint64_t word,
-                       bool write);
+                       Access access);
 /// Checks an access of a lane of `x` to a word of its own block that other blocks accessed
 /// (kRemoteAccess). False after reporting.
-bool CheckAgainstRemote(BlockState& x, const Op& op, int lane, uint64_t word, bool write);
+bool CheckAgainstRemote(BlockState& x, const Op& op, int lane, uint64_t word, Access access);
 /// The last thread of the block has ended. Reports an access of another block to its memory for
 /// whose end it did not wait.
 void CheckLastRemoteAccess(BlockState& x);

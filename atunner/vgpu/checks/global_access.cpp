@@ -1,9 +1,10 @@
 // Checks of reads of global memory: unwritten bytes, and races.
 //
-// Within a block, accesses are ordered by epochs as in shared memory (block_shadow.cpp). Between
-// blocks, an access is ordered before another if a fence of the first block follows it, and the
-// second block reads a flag (by an atomic or a volatile load) after that fence. Any flag counts:
-// the check may miss a race, but never reports one between accesses that are ordered.
+// Within a block, accesses are ordered as in shared memory (block_shadow.cpp). Between blocks, an
+// access is ordered before another if a fence of the first block follows it, a flag was written
+// after that fence, and the second block has read the flag (synchronisation.h, RaceClock). Fences
+// of other blocks up to that time count as well: the check may miss a race, but never reports one
+// between accesses that are ordered.
 #include "atunner/vgpu/analysis/used_bytes.h"
 #include "atunner/vgpu/checks/global_lines.h"
 
@@ -13,21 +14,30 @@ namespace {
 // ---- reads
 void CheckLineRead(BlockState& x, const Op& op, const LinePart& part, const uint64_t* addresses,
                    uint32_t bytes, const GlobalShadow& shadow) {
+  const bool strong = HasStrongWrites(x, shadow, part.line);
   for (uint32_t m = part.lanes; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     const uint64_t end = addresses[l] + bytes;
     for (uint64_t word = addresses[l] & ~uint64_t{3}; word < end; word += 4) {
       const WordWriter writer = WriterOf(shadow, part.line,
                                          static_cast<uint32_t>(word / 4 % kWordsPerLine));
-      if ((writer.bytes & BytesOfWord(word, addresses[l], bytes)) == 0 ||
-          !Unordered(x, writer, x.ThreadOf(l)))
-        continue;
+      const bool raced = (writer.bytes & BytesOfWord(word, addresses[l], bytes)) != 0 &&
+                         Unordered(x, writer, x.ThreadOf(l));
+      if (!raced && !strong && !op.order.read_only) continue;
       if (word >= addresses[l] && Dropped(*x.kernel, op, word - addresses[l], 4)) continue;
+      if (op.order.read_only && !CheckReadOnly(x, op, l, word, shadow)) break;
+      if (strong && !CheckAgainstStrong(x, op, l, word, false, shadow)) break;
+      if (!raced) continue;
       ReportRace(x, op, l, addresses[l], "reads", "written", writer.serial, writer.thread,
                  writer.op);
       break;
     }
   }
+}
+
+/// True if a load through the read-only path may read what the kernel wrote.
+bool ReadsOwnResults(const BlockState& x, const Op& op, const GlobalShadow& shadow, uint64_t line) {
+  return op.order.read_only && InThisLaunch(x, shadow.lines[line].write_serial);
 }
 
 inline void NoteRead(const BlockState& x, const LineAccess& now, uint64_t line,
@@ -49,9 +59,9 @@ void ReadLine(BlockState& x, const Op& op, const LinePart& part, const uint64_t*
               uint32_t bytes, const Pattern& pattern, const GlobalShadow& shadow) {
   const LineLock lock(x, shadow.base + part.line * kShadowLineBytes);
   const LineAccess now = AccessOf(x, op, part, pattern, shadow);
-  if (!NoOtherWrites(x, shadow, part.line, now))
+  if (!NoOtherWrites(x, shadow, part.line, now) || ReadsOwnResults(x, op, shadow, part.line))
     CheckLineRead(x, op, part, addresses, bytes, shadow);
-  NoteRead(x, now, part.line, shadow);
+  if (!Peeks(op)) NoteRead(x, now, part.line, shadow);
 }
 
 void CheckReadRaces(BlockState& x, const Op& op, uint32_t mask, const uint64_t* addresses,
@@ -138,7 +148,10 @@ void CheckGlobalRead(BlockState& x, const Op& op, uint32_t mask, const uint64_t*
                      uint32_t bytes, const Range& range, Layout layout) {
   if (range.shadow == nullptr || !(x.checks.any || x.checks.global_races)) return;
   const GlobalShadow& shadow = *range.shadow;
-  if (shadow.complete && (!x.checks.global_races || op.relaxed)) return;
+  const bool flags = op.relaxed && op.order.polls;
+  if (shadow.complete && !x.checks.global_races) return;
+  if (flags && x.checks.global_races) ReadFlags(x, op, mask, addresses, bytes, shadow);
+  if (shadow.complete && flags) return;
   const Pattern pattern = PatternOf(mask, addresses, bytes, layout);
   const auto written = [&] {
     const uint8_t* first = shadow.defined + (addresses[pattern.first] - range.base);
@@ -159,7 +172,7 @@ void CheckGlobalRead(BlockState& x, const Op& op, uint32_t mask, const uint64_t*
       ReportUndefined(x, op, lane, addresses[lane]);
     }
   }
-  if (x.checks.global_races && !op.relaxed)
+  if (x.checks.global_races && !flags)
     CheckReadRaces(x, op, mask, addresses, pattern, bytes, shadow);
 }
 
@@ -168,7 +181,8 @@ bool ReadDenseQuietly(BlockState& x, const Op& op, uint64_t first, uint32_t byte
   if (bytes < 4) return false;
   if (range.shadow == nullptr || !(x.checks.any || x.checks.global_races)) return true;
   const GlobalShadow& shadow = *range.shadow;
-  if (!x.checks.global_races || op.relaxed) {
+  if (x.checks.global_races && op.relaxed) return false;
+  if (!x.checks.global_races) {
     return !x.checks.any || shadow.complete ||
            AllDefined(shadow.defined + (first - shadow.base), static_cast<size_t>(kLanes) * bytes);
   }
@@ -183,8 +197,8 @@ bool ReadDenseQuietly(BlockState& x, const Op& op, uint64_t first, uint32_t byte
     const uint64_t at = line * kShadowLineBytes + 4 * word;
     const LineLock lock(x, shadow.base + at);
     if (x.checks.any && !AllDefined(shadow, {line, now.words, 0}, at)) return false;
-    if (!NoOtherWrites(x, shadow, line, now)) return false;
-    NoteRead(x, now, line, shadow);
+    if (!NoOtherWrites(x, shadow, line, now) || ReadsOwnResults(x, op, shadow, line)) return false;
+    if (!Peeks(op)) NoteRead(x, now, line, shadow);
     now.origin = static_cast<int16_t>(now.origin - int16_t{kWordsPerLine});
     word = 0;
     left -= here;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "atunner/vgpu/checks/access.h"
+#include "atunner/vgpu/checks/synchronisation.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
@@ -62,13 +63,14 @@ inline void ReportRace(BlockState& x, const Op& op, int lane, uint64_t address, 
          {Space::kGlobal, address, other});
 }
 
-/// True if a write is not ordered before the current access by `thread`.
-inline bool Unordered(const BlockState& x, const WordWriter& writer, uint32_t thread) {
+/// True if a write, ordinary or strong, is not ordered before the current access by `thread`.
+template <class Writer>
+bool Unordered(const BlockState& x, const Writer& writer, uint32_t thread) {
   if (!InThisLaunch(x, writer.serial)) return false;
   if (writer.serial != x.global.serial)
-    return !x.launch->clock->Ordered(writer.serial, writer.epoch, x.global.acquired);
-  if (writer.epoch != x.shadow.epoch || writer.thread == thread) return false;
-  return writer.thread / kLanes != x.warp->index || writer.sync == x.warp->sync_epoch;
+    return !x.launch->clock->Ordered(writer.serial, writer.thread, writer.epoch, writer.sync,
+                                     x.global.acquired);
+  return writer.thread != thread && !Before(*x.warp, writer.thread, writer.epoch, writer.sync);
 }
 
 /// The thread that read a word of a line.
@@ -79,16 +81,18 @@ inline std::optional<uint32_t> ThreadOf(const LineAccess& reader, uint32_t word)
 }
 
 /// True if an earlier read of a word is not ordered before the current write by `thread`. The reads
-/// of another block count as ordered if that block has synchronised at all, because a read needs no
-/// fence to be released.
+/// of other blocks count as ordered if this block has read any flag, because a read needs no fence
+/// to be released.
 inline bool Unordered(const BlockState& x, const LineAccess& reader, uint32_t word,
                       uint32_t thread) {
   if (!InThisLaunch(x, reader.serial) || ((reader.words >> word) & 1u) == 0) return false;
-  if (reader.serial != x.global.serial) return x.global.acquired == 0;
-  if (reader.epoch != x.shadow.epoch) return false;
-  if (reader.warp != x.warp->index) return true;
+  if (reader.serial != x.global.serial) return !x.global.observed;
+  if (reader.epoch < x.warp->before.all()) return false;
   const auto by = ThreadOf(reader, word);
-  return reader.sync == x.warp->sync_epoch && by && *by != thread;
+  if (reader.warp == x.warp->index)
+    return by && *by != thread && !Before(*x.warp, *by, reader.epoch, reader.sync);
+  return by ? !x.warp->before.HasPart(*by, reader.epoch, reader.sync)
+            : !x.warp->before.HasSome(reader.warp, reader.epoch);
 }
 
 inline WordWriter WriterOf(const GlobalShadow& shadow, uint64_t line, uint32_t word) {
@@ -189,6 +193,34 @@ inline bool ForLines(const Pattern& pattern, const GlobalShadow& shadow, F&& f) 
   return true;
 }
 
+/// True if strong writes changed the line in this launch.
+inline bool HasStrongWrites(const BlockState& x, const GlobalShadow& shadow, uint64_t line) {
+  return InThisLaunch(x, shadow.lines[line].write_serial) &&
+         shadow.writes[line].strong == x.launch->first_serial;
+}
+
+/// Notes that the block wrote words of a line.
+void NoteWriter(const BlockState& x, uint64_t line, uint32_t words, const GlobalShadow& shadow);
+/// False after reporting that an earlier read of a word races with a write by `lane`.
+bool CheckEarlierReads(BlockState& x, const Op& op, int lane, uint64_t word, const char* verb,
+                       const GlobalShadow& shadow);
+
+// Strong accesses: strong_global.cpp.
+/// Checks one strong write that lies within a line; `value` as in CheckGlobalWrite, or nullptr of
+/// an atomic.
+void WriteStrongly(BlockState& x, const Op& op, int lane, uint64_t address, uint32_t bytes,
+                   const std::byte* value, const GlobalShadow& shadow);
+/// Checks strong loads of flags, which acquire.
+void ReadFlags(BlockState& x, const Op& op, uint32_t mask, const uint64_t* addresses,
+               uint32_t bytes, const GlobalShadow& shadow);
+/// False after reporting that an earlier strong write of a word races with an ordinary access.
+bool CheckAgainstStrong(BlockState& x, const Op& op, int lane, uint64_t word, bool write,
+                        const GlobalShadow& shadow);
+/// False after reporting that the kernel wrote the word that a load through the read-only path
+/// reads.
+bool CheckReadOnly(BlockState& x, const Op& op, int lane, uint64_t word,
+                   const GlobalShadow& shadow);
+
 /// True if no write to the line can be in conflict with an access by this block.
 inline bool NoOtherWrites(const BlockState& x, const GlobalShadow& shadow, uint64_t line,
                           const LineAccess& now) {
@@ -197,7 +229,7 @@ inline bool NoOtherWrites(const BlockState& x, const GlobalShadow& shadow, uint6
   const LineWrites& writes = shadow.writes[line];
   if (serial != x.global.serial || writes.several == x.launch->first_serial) return false;
   const LineAccess& writer = writes.writer;
-  return writes.epoch < x.shadow.epoch || (writes.words & now.words) == 0 ||
+  return writes.epoch < x.warp->before.all() || (writes.words & now.words) == 0 ||
          (writer.serial == x.global.serial && writer.SameThreads(now) &&
           (now.words & ~writer.words) == 0);
 }

@@ -24,23 +24,30 @@ void ShareWord(const BlockState& x, WordWriter& writer, std::optional<uint32_t> 
   if (InThisLaunch(x, writer.serial) && !IsMine(x, writer, thread)) writer.serial = 0;
 }
 
+/// Notes the writer of a word that nobody wrote and that keeps its value: atomics race with it.
+void NoteIdle(BlockState& x, const Op& op, uint32_t thread, WordWriter& writer) {
+  if (InThisLaunch(x, writer.serial)) return;
+  writer = {x.global.serial,
+            x.shadow.epoch,
+            x.warp->sync_epoch,
+            thread & 1023u,
+            0u,
+            std::min(OpIndex(x, op), kUnknownOp) & kUnknownOp};
+}
+
 /// False after reporting a race of a write to one word.
 bool CheckWordWrite(BlockState& x, const Op& op, int lane, uint64_t word, uint32_t bytes,
-                    const WordWriter& writer, const LineAccess& last, const LineAccess& foreign) {
+                    const WordWriter& writer, const GlobalShadow& shadow) {
   const uint32_t thread = x.ThreadOf(lane);
   if ((writer.bytes & bytes) != 0 && Unordered(x, writer, thread)) {
     ReportRace(x, op, lane, word, "writes", "written", writer.serial, writer.thread, writer.op);
     return false;
   }
   if (bytes != 0xf) return true;  // the bytes of a word may belong to different threads
-  const auto at = static_cast<uint32_t>(word / 4 % kWordsPerLine);
-  for (const LineAccess* reader : {&last, &foreign}) {
-    if (!Unordered(x, *reader, at, thread) || DropsWord(x, *reader, word)) continue;
-    const uint32_t by = ThreadOf(*reader, at).value_or(uint32_t{reader->warp} * kLanes);
-    ReportRace(x, op, lane, word, "writes", "read", reader->serial, by, reader->op);
+  if (HasStrongWrites(x, shadow, (word - shadow.base) / kShadowLineBytes) &&
+      !CheckAgainstStrong(x, op, lane, word, true, shadow))
     return false;
-  }
-  return true;
+  return CheckEarlierReads(x, op, lane, word, "writes", shadow);
 }
 
 /// An access within one line.
@@ -54,16 +61,6 @@ struct LineWrite {
 bool ChangesNothing(const LineWrite& write, bool defined) {
   return write.value != nullptr && defined &&
          std::memcmp(reinterpret_cast<const void*>(write.address), write.value, write.bytes) == 0;
-}
-
-void NoteWriter(const BlockState& x, uint64_t line, uint32_t words, const GlobalShadow& shadow) {
-  uint32_t& serial = shadow.lines[line].write_serial;
-  LineWrites& writes = shadow.writes[line];
-  const bool goes_on = serial == x.global.serial && writes.epoch == x.shadow.epoch;
-  writes.words = (goes_on ? writes.words : 0) | words;
-  if (serial != x.global.serial && InThisLaunch(x, serial)) writes.several = x.launch->first_serial;
-  serial = x.global.serial;
-  writes.epoch = x.shadow.epoch;
 }
 
 void WriteLine(BlockState& x, const Op& op, int lane, const LineWrite& write,
@@ -88,10 +85,10 @@ void WriteLine(BlockState& x, const Op& op, int lane, const LineWrite& write,
     const uint32_t covered = BytesOfWord(word, write.address, write.bytes);
     if (same_value) {
       ShareWord(x, writer, thread);
+      if (UsesAtomics(x)) NoteIdle(x, op, thread, writer);
       continue;
     }
-    clean = clean && CheckWordWrite(x, op, lane, word, covered, writer, shadow.lines[index].last,
-                                    shadow.foreign[index]);
+    clean = clean && CheckWordWrite(x, op, lane, word, covered, writer, shadow);
     writer = {x.global.serial,
               x.shadow.epoch,
               x.warp->sync_epoch,
@@ -106,8 +103,8 @@ void WriteLine(BlockState& x, const Op& op, int lane, const LineWrite& write,
 /// True if an earlier read cannot be in conflict with a write.
 bool NoConflict(const BlockState& x, const LineAccess& reader, const LineAccess& now) {
   if (!InThisLaunch(x, reader.serial) || (reader.words & now.words) == 0) return true;
-  if (reader.serial != x.global.serial) return x.global.acquired != 0;
-  return reader.epoch != x.shadow.epoch || reader.SameThreads(now);
+  if (reader.serial != x.global.serial) return x.global.observed;
+  return reader.epoch < x.warp->before.all() || reader.SameThreads(now);
 }
 
 /// True if no earlier access to the line can be in conflict with a write.
@@ -150,6 +147,16 @@ void ShareWords(const BlockState& x, const LineAccess& now, uint64_t line,
   for (uint32_t m = now.words & ~writer.words; m != 0; m &= m - 1) {
     const auto word = static_cast<uint32_t>(std::countr_zero(m));
     ShareWord(x, shadow.writers[line * kWordsPerLine + word], ThreadOf(now, word));
+  }
+}
+
+void NoteIdleWords(BlockState& x, const Op& op, const LineAccess& now, uint64_t line,
+                   const GlobalShadow& shadow) {
+  const LineAccess& writer = shadow.writes[line].writer;
+  const uint32_t spelt = InThisLaunch(x, writer.serial) ? now.words & ~writer.words : now.words;
+  for (uint32_t m = spelt; m != 0; m &= m - 1) {
+    const auto word = static_cast<uint32_t>(std::countr_zero(m));
+    NoteIdle(x, op, ThreadOf(now, word).value_or(0), shadow.writers[line * kWordsPerLine + word]);
   }
 }
 
@@ -210,10 +217,12 @@ bool WriteWords(BlockState& x, const Op& op, const LinePart& part, const uint64_
                             std::min(now.op, kUnknownOp) & kUnknownOp};
     for (uint32_t i = 0; i < op.list_size; ++i) {
       WordWriter& last = shadow.writers[word + i];
-      if (same_value)
-        ShareWord(x, last, writer.thread);
-      else
+      if (!same_value) {
         last = writer;
+        continue;
+      }
+      ShareWord(x, last, writer.thread);
+      if (UsesAtomics(x)) NoteIdle(x, op, writer.thread, last);
     }
     if (same_value) return;
     std::memset(shadow.defined + 4 * word, 1, write.bytes);
@@ -226,6 +235,29 @@ bool WriteWords(BlockState& x, const Op& op, const LinePart& part, const uint64_
 
 }  // namespace
 
+void NoteWriter(const BlockState& x, uint64_t line, uint32_t words, const GlobalShadow& shadow) {
+  uint32_t& serial = shadow.lines[line].write_serial;
+  LineWrites& writes = shadow.writes[line];
+  const bool goes_on = serial == x.global.serial && writes.epoch >= x.shadow.common_epoch;
+  writes.words = (goes_on ? writes.words : 0) | words;
+  if (serial != x.global.serial && InThisLaunch(x, serial)) writes.several = x.launch->first_serial;
+  serial = x.global.serial;
+  writes.epoch = x.shadow.epoch;
+}
+
+bool CheckEarlierReads(BlockState& x, const Op& op, int lane, uint64_t word, const char* verb,
+                       const GlobalShadow& shadow) {
+  const uint64_t line = (word - shadow.base) / kShadowLineBytes;
+  const auto at = static_cast<uint32_t>((word - shadow.base) / 4 % kWordsPerLine);
+  for (const LineAccess* reader : {&shadow.lines[line].last, &shadow.foreign[line]}) {
+    if (!Unordered(x, *reader, at, x.ThreadOf(lane)) || DropsWord(x, *reader, word)) continue;
+    const uint32_t by = ThreadOf(*reader, at).value_or(uint32_t{reader->warp} * kLanes);
+    ReportRace(x, op, lane, word, verb, "read", reader->serial, by, reader->op);
+    return false;
+  }
+  return true;
+}
+
 bool StoreDense(BlockState& x, const Op& op, uint32_t mask, const uint64_t* addresses,
                 uint32_t bytes, const Range& range, Layout layout) {
   const Pattern pattern = PatternOf(mask, addresses, bytes, layout);
@@ -234,7 +266,8 @@ bool StoreDense(BlockState& x, const Op& op, uint32_t mask, const uint64_t* addr
   const std::byte* values = StoredValues(x, op, pattern, room);
   const GlobalShadow& shadow = *range.shadow;
   const uint64_t low = addresses[pattern.first] - shadow.base;
-  if (!x.checks.global_races || op.relaxed) {
+  if (x.checks.global_races && op.relaxed) return false;
+  if (!x.checks.global_races) {
     const size_t all = static_cast<size_t>(pattern.count) * bytes;
     std::memset(shadow.defined + low, 1, all);
     std::memcpy(reinterpret_cast<void*>(addresses[pattern.first]), values, all);
@@ -246,6 +279,7 @@ bool StoreDense(BlockState& x, const Op& op, uint32_t mask, const uint64_t* addr
     const LineWrite write{shadow.base + at, static_cast<uint32_t>(stop - at), values + (at - low)};
     if (ChangesNothing(write, AllDefined(shadow, part, at))) {
       ShareWords(x, now, part.line, shadow);
+      if (UsesAtomics(x)) NoteIdleWords(x, op, now, part.line, shadow);
       return true;
     }
     if (!NoConflict(x, part.line, now, shadow)) return false;
@@ -282,7 +316,7 @@ bool StoreApart(BlockState& x, const Op& op, uint32_t mask, const uint64_t* addr
 void CheckGlobalWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint32_t bytes,
                       const Range& range, const std::byte* value, bool atomic) {
   if (range.shadow == nullptr) return;
-  if (!x.checks.global_races || atomic || op.relaxed) {
+  if (!x.checks.global_races) {
     std::memset(range.shadow->defined + (address - range.base), 1, bytes);
     return;
   }
@@ -290,7 +324,11 @@ void CheckGlobalWrite(BlockState& x, const Op& op, int lane, uint64_t address, u
   for (uint64_t at = address; at < address + bytes;) {
     const uint64_t end = std::min((at / kShadowLineBytes + 1) * kShadowLineBytes, address + bytes);
     const std::byte* from = value == nullptr ? nullptr : value + (at - address);
-    WriteLine(x, op, lane, {at, static_cast<uint32_t>(end - at), from}, *range.shadow);
+    if (atomic || op.relaxed)
+      WriteStrongly(x, op, lane, at, static_cast<uint32_t>(end - at), atomic ? nullptr : from,
+                    *range.shadow);
+    else
+      WriteLine(x, op, lane, {at, static_cast<uint32_t>(end - at), from}, *range.shadow);
     at = end;
   }
 }

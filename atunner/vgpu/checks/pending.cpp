@@ -4,6 +4,7 @@
 
 #include "atunner/vgpu/checks/access.h"
 #include "atunner/vgpu/checks/cluster_shadow.h"
+#include "atunner/vgpu/checks/synchronisation.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -51,8 +52,14 @@ void ReportConflict(BlockState& x, const Op& op, int lane, uint64_t word, Confli
 }
 
 /// True if the latest reads of a word may not have ended when a bulk copy overwrites it.
-bool StillRead(const AsyncIssuer& by, const SharedShadow& s) {
-  if (s.reader == kNoAccessor || s.read_epoch == 0 || by.seen_epoch > s.read_epoch) return false;
+bool StillRead(const BlockState& x, const AsyncIssuer& by, const SharedShadow& s) {
+  if (s.reader == kNoAccessor || s.read_epoch == 0) return false;
+  if (by.seen_epoch > s.read_epoch) {
+    // A synchronisation came after the read: if a thread read, it must have taken part.
+    const uint16_t reader = s.reader == kSeveralThreads ? s.last_reader : s.reader;
+    return reader < kProductAccessor && reader / kLanes - by.first_warp >= by.warps &&
+           !Before(*x.warp, reader, s.read_epoch, s.read_sync);
+  }
   if (s.reader >= kProductAccessor && s.reader < kBulkAccessor)
     return by.first_warp / kGroupWarps != static_cast<uint32_t>(s.reader - kProductAccessor);
   return s.reader == kSeveralThreads || s.reader / kLanes - by.first_warp >= by.warps;
@@ -80,7 +87,8 @@ void EndReads(BlockState& x, const AsyncReads& reads) {
       SharedShadow& s = x.shadow.words[w];
       s.in_flight = static_cast<uint8_t>(s.in_flight & ~(kProductRead | kBulkRead));
       x.shadow.only_read_in[w] = 0;
-      s.reader = reads.reader;
+      s.reader = s.last_reader = reads.reader;
+      s.read_sync = x.warp->sync_epoch;
       s.read_epoch = x.shadow.epoch;
       s.read_line = reads.line;
     }
@@ -213,27 +221,42 @@ bool AsyncRead(BlockState& x, const Op& op, int lane, const AsyncIssuer& by, uin
   return true;
 }
 
+namespace {
+
+/// Why a bulk copy must not overwrite a word yet; empty if it may.
+std::string OverwriteConflict(const BlockState& owner, const BlockState& issuer_block,
+                              const AsyncIssuer& by, const SharedShadow& s, bool reduces) {
+  if (s.in_flight & (kProductRead | kBulkRead))
+    return ", which an asynchronous operation still reads";
+  // reductions of the same word do not race
+  if ((s.in_flight & kBulkCopy) != 0 && !reduces) return ", where nobody waited for the last copy";
+  if (&owner != &issuer_block)
+    return ReadUnorderedRemotely(owner, issuer_block, s)
+               ? " of another block, which read it and gave no word of that"
+               : "";
+  if (!StillRead(issuer_block, by, s)) return "";
+  const uint16_t reader = s.reader == kSeveralThreads ? s.last_reader : s.reader;
+  return ", which " +
+         (reader < kProductAccessor ? "thread " + std::to_string(reader) : std::string("others")) +
+         " read at line " + std::to_string(s.read_line) + " with no synchronisation between";
+}
+
+}  // namespace
+
 bool AsyncWrite(BlockState& owner, BlockState& issuer_block, const Op& op, int lane,
                 const AsyncIssuer& by, uint64_t address, uint64_t bytes, uint64_t barrier) {
   const auto first = static_cast<uint32_t>(address / 4);
   const auto words = static_cast<uint32_t>((address + bytes + 3) / 4) - first;
-  const bool reduces = op.dst2 < 0;  // reductions of the same word do not race
+  bool clean = true;
   for (uint32_t word = first; word < first + words; ++word) {
     SharedShadow& s = owner.shadow.words[word];
-    const char* conflict = s.in_flight & (kProductRead | kBulkRead)
-                               ? ", which an asynchronous operation still reads"
-                           : s.in_flight & kBulkCopy && !reduces
-                               ? ", where nobody waited for the last copy"
-                           : &owner == &issuer_block && StillRead(by, s)
-                               ? ", which others read with no synchronisation between"
-                           : &owner != &issuer_block &&
-                                   ReadUnorderedRemotely(owner, issuer_block, s)
-                               ? " of another block, which read it and gave no word of that"
-                               : nullptr;
-    if (conflict != nullptr) {
+    const std::string conflict = clean ? OverwriteConflict(owner, issuer_block, by, s, op.dst2 < 0)
+                                       : "";
+    if (!conflict.empty()) {
+      clean = false;
       Report(issuer_block, op, Hazard::Kind::kRace, lane,
              "overwrites shared address " + Hex(uint64_t{word} * 4) + conflict);
-      return false;
+      if (issuer_block.stop) return false;
     }
     s.initialised = 0xf;
     owner.shadow.only_read_in[word] = 0;
@@ -256,8 +279,20 @@ void FinishReads(BlockState& x, uint16_t accessor, uint32_t groups) {
     MarkReads(x, reads, reads.reader >= kProductAccessor ? kProductRead : kBulkRead);
 }
 
+void ReleasePhase(BlockState& x, const Op& op, int lane, uint64_t barrier) {
+  BlockState* owner = SharedOwner(x, op, lane, barrier);
+  if (owner == nullptr) return;
+  HappensBefore& released = owner->async.arrivals[barrier];
+  if (owner == &x)
+    released.Include(ReleasedBy(x, 1u << lane));
+  else  // another block may pass on what the owner's threads did so far
+    released.Include(owner->shadow.epoch + 1);
+}
+
 void FinishPhase(BlockState& x, uint64_t barrier) {
   x.async.phase_epochs[barrier] = x.shadow.epoch;
+  if (auto arrived = x.async.arrivals.extract(barrier); !arrived.empty())
+    x.async.phases[barrier].Include(arrived.mapped());
   for (BulkLanding& landing : x.async.landings) landing.complete |= landing.barrier == barrier;
 }
 
@@ -283,6 +318,7 @@ void SeePhase(BlockState& x, uint64_t barrier) {
     return true;
   });
   x.warp->seen_epoch = std::max(x.warp->seen_epoch, at->second);
+  x.warp->before.Include(x.async.phases[barrier]);
 }
 
 void HoldRegisters(Warp& warp, const Kernel& kernel, const Op& op) {

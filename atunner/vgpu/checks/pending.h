@@ -42,6 +42,9 @@ bool AsyncWrite(BlockState& owner, BlockState& issuer_block, const Op& op, int l
                 const AsyncIssuer& by, uint64_t address, uint64_t bytes, uint64_t barrier);
 /// Ends the reads of `accessor` with fewer than `groups` commits before them.
 void FinishReads(BlockState& x, uint16_t accessor, uint32_t groups);
+/// A lane arrives at the mbarrier at a shared address: it releases what was before to those who
+/// wait for the phase.
+void ReleasePhase(BlockState& x, const Op& op, int lane, uint64_t barrier);
 /// Ends the phase of an mbarrier: threads that wait for it may use the data of its copies.
 void FinishPhase(BlockState& x, uint64_t barrier);
 /// The warp has waited for the last phase of an mbarrier.

@@ -9,6 +9,7 @@
 #include "atunner/base/files.h"
 #include "atunner/device/real_device.h"
 #include "atunner/vgpu/conformance/conformance_cases.h"
+#include "atunner/vgpu/conformance/sweep_cases.h"
 
 namespace atunner::vgpu {
 namespace {
@@ -59,7 +60,8 @@ TEST(ConformanceOnTheGpu, AgreesWithTheFiles) {
   }
   auto device = OpenRealDevice(devices->front().index).value();
   const int arch = std::atoi(device->arch().c_str() + 3);  // "sm_90a"
-  for (const char* file : {"integers", "logic", "floats", "halves", "convert", "approximate"}) {
+  for (const char* file :
+       {"integers", "logic", "floats", "halves", "convert", "approximate", "special"}) {
     const Path path = Path(ATUNNER_SOURCE_DIR) / "atunner" / "vgpu" / "conformance" /
                       (std::string(file) + ".txt");
     const auto forms = ReadConformance(ReadFile(path).value()).value();
@@ -70,6 +72,25 @@ TEST(ConformanceOnTheGpu, AgreesWithTheFiles) {
     EXPECT_THAT(wrong, testing::IsEmpty()) << file;
     EXPECT_GT(cases, 0u) << file;
   }
+}
+
+/// Other architectures than the recorded one approximate otherwise.
+TEST(ConformanceOnTheGpu, SpecialFunctionsAreTheRecordedOnes) {
+  const auto devices = ListRealDevices();
+  if (!devices) {
+    std::puts("[atunner] every test skipped");
+    GTEST_SKIP() << devices.error().ToString();
+  }
+  auto device = OpenRealDevice(devices->front().index).value();
+  if (std::atoi(device->arch().c_str() + 3) != 90) GTEST_SKIP() << "recorded on Hopper";
+  const Path path = Path(ATUNNER_SOURCE_DIR) / "atunner" / "vgpu" / "conformance" / "sweeps.txt";
+  const auto sweeps = ReadSweeps(ReadFile(path).value()).value();
+  DeviceRunner runner(*device);
+  size_t operands = 0;
+  const auto wrong = CheckSweeps(sweeps, std::ref(runner), operands);
+  std::printf("%zu forms, %zu operands, %zu blocks differ\n", sweeps.size(), operands,
+              wrong.size());
+  EXPECT_THAT(wrong, testing::IsEmpty());
 }
 
 }  // namespace

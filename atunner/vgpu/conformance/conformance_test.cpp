@@ -11,14 +11,15 @@
 #include "atunner/base/random.h"
 #include "atunner/vgpu/backend.h"
 #include "atunner/vgpu/conformance/conformance_cases.h"
+#include "atunner/vgpu/conformance/sweep_cases.h"
 
 namespace atunner::vgpu {
 namespace {
 
 using testing::IsEmpty;
 
-constexpr const char* kFiles[] = {"integers", "logic",   "floats",
-                                  "halves",   "convert", "approximate"};
+constexpr const char* kFiles[] = {"integers", "logic",       "floats", "halves",
+                                  "convert",  "approximate", "special"};
 
 std::vector<ConformanceForm> Forms(const std::string& file) {
   const Path path = Path(ATUNNER_SOURCE_DIR) / "atunner" / "vgpu" / "conformance" / (file + ".txt");
@@ -88,6 +89,39 @@ TEST_P(Conformance, Portable) { Check(portable::Load); }
 
 INSTANTIATE_TEST_SUITE_P(Files, Conformance, testing::ValuesIn(kFiles),
                          [](const auto& file) { return std::string(file.param); });
+
+std::string SweepsText() {
+  return ReadFile(Path(ATUNNER_SOURCE_DIR) / "atunner" / "vgpu" / "conformance" / "sweeps.txt")
+      .value();
+}
+
+/// The approximations of the unit for special functions are those of a GPU, bit by bit.
+void CheckSpecialFunctions(ProgramLoader loader) {
+  EngineRunner runner(loader);
+  const auto sweeps = ReadSweeps(SweepsText()).value();
+  size_t operands = 0;
+  EXPECT_THAT(CheckSweeps(sweeps, std::ref(runner), operands), IsEmpty());
+  EXPECT_GE(sweeps.size(), 29u);
+  EXPECT_GT(operands, size_t{80} << 20);
+}
+TEST(SpecialFunctions, AreThoseOfAGpuAvx2) {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
+      !__builtin_cpu_supports("f16c"))
+    GTEST_SKIP() << "this processor has no AVX2";
+  CheckSpecialFunctions(avx2::Load);
+}
+TEST(SpecialFunctions, AreThoseOfAGpuPortable) { CheckSpecialFunctions(portable::Load); }
+
+TEST(Sweeps, DifferencesAndErrorsAreFound) {
+  EngineRunner runner(portable::Load);
+  const auto sweeps = ReadSweeps("sweep ex2.approx.ftz.f32 $d, $a; | f32 | f32\n0000 00000000\n")
+                          .value();
+  size_t operands = 0;
+  EXPECT_THAT(CheckSweeps(sweeps, std::ref(runner), operands),
+              testing::ElementsAre(testing::HasSubstr("block 0000")));
+  EXPECT_EQ(operands, kSweptBlock);
+  EXPECT_THAT(ReadSweeps("0000 00000000\n").error().ToString(), testing::HasSubstr("line 1"));
+}
 
 TEST(ConformanceFile, ErrorsNameTheLine) {
   EXPECT_THAT(ReadConformance("1 2 = 3\n").error().ToString(), testing::HasSubstr("line 1"));

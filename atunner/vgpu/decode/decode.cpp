@@ -185,6 +185,7 @@ Status DecodeSpecialMove(DecodeContext& c, const Instruction& instruction, Op& o
   op.width = static_cast<uint8_t>(c.RegisterBits(instruction.operands[0].reg) / 8);
   if (name == "%envreg1" || name == "%envreg2") c.kernel().cooperative = true;
   if (name.starts_with("%reserved_smem")) c.kernel().reserved_shared = kReservedShared;
+  if (ReadsTime(name)) op.flow = Flow::kReadsTime;
   op.run = ReadSpecial;
   return {};
 }
@@ -381,7 +382,8 @@ Status DecodeInstruction(DecodeContext& c, const Instruction& instruction, Op& o
   ATUNNER_RETURN_IF_ERROR(ByFamily(c, *row, form, op));
   op.op_class = ClassOf(*row, instruction, form.type, op.space);
   const bool handled = op.flow == Flow::kNone || op.flow == Flow::kCollective ||
-                       op.flow == Flow::kMayYield || op.flow == Flow::kAligned;
+                       op.flow == Flow::kMayYield || op.flow == Flow::kReadsTime ||
+                       op.flow == Flow::kAligned;
   if (handled && op.run == nullptr) return c.Unsupported(instruction);
   return {};
 }

@@ -63,6 +63,23 @@ ptx::Type OperandType(const Form& form, size_t i, ptx::Type type) {
   return type;
 }
 
+/// Instructions of one type whose operands all have that type, but for those that OperandType
+/// knows.
+bool IsUniform(const Form& form) {
+  constexpr std::string_view kUniform[] = {"add", "sub",  "mul",   "mad", "fma",  "div", "rem",
+                                           "abs", "neg",  "min",   "max", "sqrt", "rcp", "ex2",
+                                           "lg2", "sin",  "cos",   "and", "or",   "xor", "not",
+                                           "shl", "tanh", "rsqrt", "shr", "setp", "selp"};
+  return form.from == ptx::Type::kNone &&
+         std::ranges::find(kUniform, form.instruction->opcode) != std::end(kUniform);
+}
+/// The type of the result; kNone = not known here.
+ptx::Type ResultType(const Form& form) {
+  return form.Has("wide") || form.instruction->opcode == "setp" ? ptx::Type::kNone : form.type;
+}
+bool IsFloat(ptx::Type type) { return type == ptx::Type::kF32 || type == ptx::Type::kF64; }
+bool IsInteger(ptx::Type type) { return type >= ptx::Type::kU8 && type <= ptx::Type::kS64; }
+
 }  // namespace
 
 DecodeContext::DecodeContext(const ptx::ValidModule& module, const ptx::Function& entry,
@@ -214,10 +231,29 @@ Status DecodeContext::Complete(const ptx::Instruction& instruction, const Op& op
                                                   : Status(Unsupported(instruction, ": operands"));
 }
 
+Status DecodeContext::CheckRegisters(const Form& form) const {
+  const ptx::Instruction& instruction = *form.instruction;
+  for (size_t i = 0; i < instruction.operands.size(); ++i) {
+    const Operand& operand = instruction.operands[i];
+    const Type type = i > 0 ? OperandType(form, i, form.type) : ResultType(form);
+    if (operand.kind != Operand::Kind::kRegister || ptx::BitsOf(type) < 16) continue;
+    const ptx::Register& reg = function_->registers[static_cast<size_t>(operand.reg)];
+    const bool fits = ptx::BitsOf(reg.type) == ptx::BitsOf(type) &&
+                      !(IsInteger(reg.type) && IsFloat(type)) &&
+                      !(IsFloat(reg.type) && IsInteger(type));
+    if (fits) continue;
+    return Invalid("operand " + std::to_string(i + 1) + " of '" + instruction.Mnemonic() + "', " +
+                       reg.name + ", is a register of another type",
+                   "PTX line " + std::to_string(instruction.line) + " of " + function_->name);
+  }
+  return {};
+}
+
 Status DecodeContext::Operands(const Form& form, Op& op, Type source_type) {
   const ptx::Instruction& instruction = *form.instruction;
   if (instruction.operands.empty() || instruction.operands.size() > 6)
     return Unsupported(instruction);
+  if (IsUniform(form)) ATUNNER_RETURN_IF_ERROR(CheckRegisters(form));
   const Operand& to = instruction.operands[0];
   op.dst = Destination(to);
   if (op.dst == kNoSlot && !to.second) return Unsupported(instruction, ": no destination register");

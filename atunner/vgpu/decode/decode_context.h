@@ -54,6 +54,9 @@ class DecodeContext {
   /// Destination and up to four sources, all of `source_type` except where the opcode says
   /// otherwise.
   Status Operands(const Form& form, Op& op, ptx::Type source_type);
+  /// kInvalidInput for a register whose size or kind is not that of the instruction: PTX converts
+  /// nothing by itself.
+  Status CheckRegisters(const Form& form) const;
   /// Fails unless the operation has a destination, and a slot for each source.
   Status Complete(const ptx::Instruction& instruction, const Op& op) const;
   /// The elements of a vector as the operation's list.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "atunner/vgpu/analysis/body_flow.h"
+#include "atunner/vgpu/analysis/nominal_clocks.h"
 #include "atunner/vgpu/decode/decoders.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -77,6 +78,7 @@ Result<Kernel> Decode(const ptx::ValidModule& module, const ptx::Function& funct
   c.functions().MarkRecursion();
   MarkLive(c.kernel(), c.functions().WordsOfRegisters());
   FindFlow(c.kernel());
+  FillNominalClocks(c.kernel());
   return std::move(c.kernel());
 }
 

@@ -208,6 +208,8 @@ Status DecodeMemory(DecodeContext& c, const Form& form, Op& op) {
   op.space = c.SpaceOf(form);
   op.is_volatile = form.Has("volatile");
   op.relaxed = op.is_volatile || form.Has("relaxed") || form.Has("acquire") || form.Has("release");
+  op.order.of_block = form.Has("cta");
+  op.order.read_only = form.Has("nc");
   const bool store = instruction.opcode == "st";
   const bool load = instruction.opcode == "ld" || instruction.opcode == "ldu";
   if (!store && !load) {
@@ -250,6 +252,7 @@ Status DecodeAtomic(DecodeContext& c, const Form& form, Op& op) {
   }
   op.fence = form.Has("acquire") || form.Has("release") || form.Has("acq_rel") ||
              form.Has("seq_cst");
+  op.order.of_block = form.Has("cta");
   const uint64_t offset = op.imm;
   op.run = AtomicHandler(form, op);
   op.imm = offset;

@@ -64,7 +64,11 @@ Status DecodeWarp(DecodeContext& c, const Form& form, Op& op) {
   const std::string& opcode = instruction.opcode;
   if (opcode == "alloca" || opcode.starts_with("stack")) return DecodeStack(c, form, op);
   op.run = WarpHandler(form, op);
-  if (opcode == "nanosleep") op.flow = Flow::kMayYield;
+  if (opcode == "nanosleep") {
+    op.flow = Flow::kMayYield;
+    op.src[0] = operands.empty() ? kNoSlot : c.Source(operands[0], Type::kU32);
+    if (op.src[0] == kNoSlot) return c.Unsupported(instruction);
+  }
   if (StandsAlone(opcode) || op.run == nullptr) return {};
   if (operands.empty()) return c.Unsupported(instruction);
   if (opcode == "createpolicy") return DecodePolicy(c, instruction, op);

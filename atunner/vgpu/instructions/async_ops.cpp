@@ -106,7 +106,9 @@ void AsyncArrive(BlockState& x, const Op& op, uint32_t mask) {
       ArriveAt(x, op, l, address, 1, 0, false);
     else
       (void)MbarrierAt(x, op, l, address);  // one arrival more and one made
+    if (!kNoIncrement && x.checks.any) ReleasePhase(x, op, l, address & ~kWindowMask);
   });
+  if (x.checks.any) ++x.shadow.epoch;  // what follows is not released
 }
 
 // ---- cp.async.bulk

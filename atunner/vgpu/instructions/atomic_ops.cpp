@@ -6,6 +6,7 @@
 
 #include "atunner/model/value/dtype.h"
 #include "atunner/vgpu/checks/cluster_shadow.h"
+#include "atunner/vgpu/checks/synchronisation.h"
 #include "atunner/vgpu/instructions/bulk.h"
 #include "atunner/vgpu/instructions/handlers.h"
 
@@ -95,18 +96,21 @@ void CheckGlobalAtomic(BlockState& x, const Op& op, int lane, uint64_t address, 
   NoteGlobalWrite(x, op, lane, address, bytes, nullptr, true);
 }
 
-template <class Bits, class F>
-void AtomicLanes(BlockState& x, const Op& op, uint32_t mask, F&& combine) {
+/// What an atomic orders besides the accesses to its own word.
+void Synchronise(BlockState& x, const Op& op, uint32_t lanes) {
   x.progress.polled = true;
-  // A lock's compare-and-swap and exchange order its critical sections even where the program says
-  // so nowhere else.
-  const auto what = static_cast<AtomicOp>(op.variant);
-  if (op.fence)
-    OrderAll(x);
-  else if (what == AtomicOp::kCas || what == AtomicOp::kExch)
-    ++x.shadow.epoch;
+  if (op.fence) {
+    NoteFence(x, lanes, op.order.of_block);
+    OrderCluster(x);
+  }
   SeeAll(x);
   PropagateToCluster(x);
+  AcquireInCluster(x);
+}
+
+template <class Bits, class F>
+void AtomicLanes(BlockState& x, const Op& op, uint32_t mask, F&& combine) {
+  Synchronise(x, op, mask);
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     uint64_t address = AddressOf(x, op, l);
@@ -130,10 +134,10 @@ void AtomicLanes(BlockState& x, const Op& op, uint32_t mask, F&& combine) {
     const Bits b = Lane<Bits>::Get(x.Source(op.src[1]), l);
     const Bits c = Lane<Bits>::Get(x.Source(op.src[2]), l);
     const Bits old = Exchange<Bits>(at, global, [&](Bits v) { return combine(v, b, c); });
+    if (global && op.order.polls) ObserveFlag(x, address, sizeof(Bits));
     if (op.dst != INT32_MIN) Lane<Bits>::Set(x.Slot(op.dst), l, old);
     if (global) ++x.counting.total.global.atomics;
   }
-  Acquire(x);
 }
 
 template <class T>
@@ -171,13 +175,7 @@ void AtomicWide(BlockState& x, const Op& op, uint32_t mask) {
   const auto value = [&](int32_t slot, int l) {
     return Wide{Lane<uint64_t>::Get(x.Source(slot), l), Lane<uint64_t>::Get(x.Source(slot + 2), l)};
   };
-  x.progress.polled = true;
-  if (op.fence)
-    OrderAll(x);
-  else
-    ++x.shadow.epoch;
-  SeeAll(x);
-  PropagateToCluster(x);
+  Synchronise(x, op, mask);
   ForLanes(mask, [&](int l) {
     uint64_t address = AddressOf(x, op, l);
     const Space space = Resolve(op.space, address);
@@ -198,11 +196,11 @@ void AtomicWide(BlockState& x, const Op& op, uint32_t mask) {
                       : old == value(op.src[1], l) ? value(op.src[2], l)
                                                    : old;
     std::memcpy(at, &next, sizeof next);
+    if (space == Space::kGlobal && op.order.polls) ObserveFlag(x, address, sizeof(Wide));
     Lane<uint64_t>::Set(x.Slot(op.dst), l, old.low);
     Lane<uint64_t>::Set(x.Slot(op.dst + 2), l, old.high);
     if (space == Space::kGlobal) ++x.counting.total.global.atomics;
   });
-  Acquire(x);
 }
 
 Handler AtomicFor(Type type) {
@@ -309,9 +307,7 @@ uint32_t AddFloat(uint32_t old, uint32_t with) {
 /// entries of the list.
 template <class Bits, Apply kApply>
 void VectorAtomic(BlockState& x, const Op& op, uint32_t mask) {
-  x.progress.polled = true;
-  SeeAll(x);
-  PropagateToCluster(x);
+  Synchronise(x, op, mask);
   const int elements = op.variant;
   const int results = op.list_size - elements;
   const auto bytes = static_cast<uint32_t>(sizeof(Bits)) * static_cast<uint32_t>(elements);
@@ -331,6 +327,7 @@ void VectorAtomic(BlockState& x, const Op& op, uint32_t mask) {
                                       [&](Bits v) { return static_cast<Bits>(kApply(v, with)); });
       if (results > 0 && list[i] != INT32_MIN) x.Slot(list[i])[l] = old;
     }
+    if (op.order.polls) ObserveFlag(x, address, bytes);
     x.counting.total.global.atomics += static_cast<uint64_t>(elements);
   });
 }

@@ -32,6 +32,9 @@
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
+/// A result of float32 arithmetic, which delivers but one NaN: the payloads of operands are lost.
+inline float Canonical(float v) { return v != v ? std::bit_cast<float>(0x7fffffffu) : v; }
+
 /// Handler of fma.rn.f32 that neither flushes nor saturates.
 extern const Handler kPlainFma;
 
@@ -45,7 +48,8 @@ inline uint32_t RunFmas(const Warp& warp, const Op* ops, uint32_t pc, uint32_t e
     const uint32_t* b = warp.Slot(op.src[1]);
     const uint32_t* c = warp.Slot(op.src[2]);
     Assign<float>(warp.Slot(op.dst), ~0u, [&](int l) {
-      return std::fma(Lane<float>::Get(a, l), Lane<float>::Get(b, l), Lane<float>::Get(c, l));
+      return Canonical(
+          std::fma(Lane<float>::Get(a, l), Lane<float>::Get(b, l), Lane<float>::Get(c, l)));
     });
     ++pc;
   } while (pc < end && ops[pc].run == fma && ops[pc].guard < 0);

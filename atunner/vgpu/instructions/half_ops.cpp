@@ -95,13 +95,6 @@ struct HNeg {
 struct HAbs {
   double operator()(double a, double, double) const { return std::fabs(a); }
 };
-struct HEx2 {
-  double operator()(double a, double, double) const { return std::exp2(a); }
-};
-struct HTanh {
-  double operator()(double a, double, double) const { return std::tanh(a); }
-};
-
 enum HalfFlag : uint8_t { kSaturate = 1, kRelu = 2, kFlush = 4 };
 
 template <class Traits>
@@ -311,8 +304,7 @@ Handler HalfHandler(const Form& form, Op& op) {
   if (opcode == "abs") return SignHandler(form, true);
   if (opcode == "min") return MinMax<HMin>(form);
   if (opcode == "max") return MinMax<HMax>(form);
-  if (opcode == "ex2") return HalfFor<HEx2>(type);
-  if (opcode == "tanh") return HalfFor<HTanh>(type);
+  if (opcode == "ex2" || opcode == "tanh") return SpecialHandler(form, op);
   return nullptr;
 }
 

@@ -22,6 +22,8 @@ Handler LogicHandler(const Form& form, Op& op);
 Handler CompareHandler(const Form& form, Op& op);
 Handler ConvertHandler(const Form& form, Op& op);
 Handler SpecialHandler(const Form& form, Op& op);
+/// div.approx and div.full of float32.
+Handler QuotientHandler(const Form& form);
 Handler HalfHandler(const Form& form, Op& op);
 Handler MemoryHandler(const Form& form, Op& op);
 Handler AtomicHandler(const Form& form, Op& op);
@@ -52,6 +54,8 @@ void MoveUnpack(BlockState& x, const Op& op, uint32_t mask);
 void MovePack(BlockState& x, const Op& op, uint32_t mask);
 /// Op::imm of ReadSpecial for a special register; nullopt for other names.
 std::optional<uint64_t> FindSpecial(std::string_view name);
+/// True for special registers whose value changes while the kernel runs.
+bool ReadsTime(std::string_view name);
 void ReadSpecial(BlockState& x, const Op& op, uint32_t mask);
 /// alloca, stacksave, stackrestore.
 Handler StackHandler(const Form& form);

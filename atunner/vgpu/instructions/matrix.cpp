@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "atunner/vgpu/checks/access.h"
+#include "atunner/vgpu/checks/synchronisation.h"
 #include "atunner/vgpu/instructions/handlers.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -36,9 +37,10 @@ bool MatrixRow(BlockState& x, const Op& op, int lane, const uint32_t*& row) {
     if (s.initialised != 0xf)
       ReportUnwritten(x, op, lane,
                       "matrix load reads shared memory before anything was written there");
+    if ((s.in_flight & kStrongWrite) != 0 && !CheckAgainstStrong(x, op, lane, w, false))
+      return false;
     const bool own_warp = s.writer < kProductAccessor && s.writer / kLanes == x.warp->index;
-    if (!own_warp &&
-        WriteUnordered(*x.warp, x.shadow.epoch, s, static_cast<uint16_t>(x.ThreadOf(lane)))) {
+    if (!own_warp && WriteUnordered(x, s, static_cast<uint16_t>(x.ThreadOf(lane)))) {
       const bool bulk = s.writer == kBulkAccessor;
       Report(x, op, bulk ? Hazard::Kind::kAsyncCopyInFlight : Hazard::Kind::kRace, lane,
              "matrix load reads what " +

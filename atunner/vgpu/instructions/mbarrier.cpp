@@ -68,6 +68,7 @@ void Arrive(BlockState& x, const Op& op, uint32_t mask) {
     const uint64_t state = ArriveAt(x, op, l, address, count, bytes, kDrop);
     if (op.dst != INT32_MIN) Lane<uint64_t>::Set(x.Slot(op.dst), l, state);
   });
+  if (x.checks.any) ++x.shadow.epoch;  // what follows is not released
 }
 
 template <bool kComplete>
@@ -149,6 +150,7 @@ uint64_t ArriveAt(BlockState& x, const Op& op, int lane, uint64_t address, uint3
   barrier.pending -= count;
   barrier.bytes += bytes;
   if (drop) barrier.expected -= count;
+  if (x.checks.any) ReleasePhase(x, op, lane, address & ~kWindowMask);
   Write(x, op, lane, address, at, barrier);
   if (x.timing.enabled) {
     const Latencies& latencies = x.launch->latencies;

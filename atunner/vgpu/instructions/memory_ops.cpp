@@ -3,6 +3,7 @@
 
 #include "atunner/vgpu/checks/cluster_shadow.h"
 #include "atunner/vgpu/checks/pending.h"
+#include "atunner/vgpu/checks/synchronisation.h"
 #include "atunner/vgpu/checks/warp_exchange.h"
 #include "atunner/vgpu/instructions/handlers.h"
 #include "atunner/vgpu/instructions/lane_values.h"
@@ -50,11 +51,13 @@ bool WidensLoads(const Kernel& kernel) {
 class QuietAccess {
  public:
   QuietAccess(BlockState& x, const Op& op, uint32_t bytes)
-      : words_(bytes % 4 == 0 && !op.relaxed ? bytes / 4 : 0),
+      : words_(bytes % 4 == 0 && !op.relaxed && !op.order.polls ? bytes / 4 : 0),
         shadow_(x.shadow.words.data()),
         calm_(x.shadow.only_read_in.data()),
         first_thread_(x.ThreadOf(0)),
         epoch_(x.shadow.epoch),
+        before_(x.warp->before.all()),
+        common_(x.shadow.common_epoch),
         sync_(x.warp->sync_epoch),
         seen_(x.warp->seen_epoch),
         line_(LineOf(x, op)),
@@ -68,21 +71,22 @@ class QuietAccess {
       SharedShadow& s = shadow_[word];
       if (s.initialised != 0xf || s.in_flight) return false;
       const bool bulk = s.writer == kBulkAccessor;
-      if (bulk ? seen_ < s.write_epoch : s.write_epoch == epoch_) return false;
+      if (bulk ? seen_ < s.write_epoch : s.write_epoch >= before_) return false;
       const bool others = s.read_epoch == epoch_ && (s.reader >= kSeveralThreads ||
                                                      s.reader / kLanes != first_thread_ / kLanes);
       s.reader = others ? uint16_t{kSeveralThreads} : Thread(lane);
+      s.last_reader = Thread(lane);
       s.read_epoch = epoch_;
       s.read_sync = sync_;
       s.read_line = line_;
-      if (others && !bulk) calm_[word] = epoch_;
+      if (others && !bulk && s.write_epoch < common_) calm_[word] = epoch_;
     }
     return words_ != 0;
   }
   bool Write(int lane, uint64_t address) const {
     for (uint64_t word = address / 4; word < address / 4 + words_; ++word) {
       SharedShadow& s = shadow_[word];
-      if (s.write_epoch == epoch_ || s.read_epoch == epoch_ || s.in_flight ||
+      if (s.write_epoch >= before_ || s.read_epoch >= before_ || s.in_flight ||
           s.writer == kBulkAccessor)
         return false;
       s.initialised = 0xf;
@@ -102,7 +106,7 @@ class QuietAccess {
   uint32_t words_;
   SharedShadow* shadow_;
   uint32_t* calm_;
-  uint32_t first_thread_, epoch_, sync_, seen_, line_;
+  uint32_t first_thread_, epoch_, before_, common_, sync_, seen_, line_;
   bool widened_;  ///< the bytes that are read may be fewer
 };
 
@@ -242,6 +246,7 @@ void LoadLanes(BlockState& x, const Op& op, uint32_t mask, uint32_t bytes) {
     if (space == Space::kLocal && x.checks.memory) CheckLocalRead(x, op, l, from, bytes);
     counted.Add(l, address, space);
     IsPublished(op) ? ReadPublished(x, op, l, from) : ReadConverted(x, op, l, from);
+    if (op.order.polls && op.relaxed && global) ObserveFlag(x, address, bytes);
   }
   counted.Count(x, bytes, false);
 }
@@ -282,11 +287,20 @@ void StoreLanes(BlockState& x, const Op& op, uint32_t mask, uint32_t bytes) {
   counted.Count(x, bytes, true);
 }
 
+/// Reads flags in global memory, and acquires what was released with them.
+void PollWarp(BlockState& x, const Op& op, uint32_t mask, uint32_t bytes, const Warpwide& w) {
+  uint64_t room[kLanes];
+  const uint64_t* addresses = w.Addresses(mask, room);
+  ReadWarp(x, op, mask, w);
+  ForLanes(mask, [&](int l) { ObserveFlag(x, addresses[l], bytes); });
+}
+
 void Load(BlockState& x, const Op& op, uint32_t mask) {
-  if (op.fence) OrderAll(x);
+  if (op.fence) OrderCluster(x);
   if (op.relaxed) {
     x.progress.polled = true;
     SeeAll(x);
+    AcquireInCluster(x);
   }
   const uint32_t bytes = uint32_t{op.width} * op.list_size;
   Warpwide w;
@@ -294,8 +308,9 @@ void Load(BlockState& x, const Op& op, uint32_t mask) {
   if (x.checks.any || x.checks.track_stores) CheckLoad(x, op, mask, bytes, w);
   // before the address registers may be overwritten
   if (x.counting.enabled) CountWarp(x, w, mask, bytes, false);
+  if (op.order.polls && op.relaxed && w.space == Space::kGlobal)
+    return PollWarp(x, op, mask, bytes, w);
   ReadWarp(x, op, mask, w);
-  if (op.relaxed) Acquire(x);
 }
 
 /// AllOnlyRead for words at `imm` behind the addresses that a register is known to hold.
@@ -377,10 +392,12 @@ void LogWrite(BlockState& x, const Warpwide& w, uint32_t mask, uint32_t bytes) {
 }
 
 void Store(BlockState& x, const Op& op, uint32_t mask) {
-  if (op.fence)
-    OrderAll(x);
-  else if (op.relaxed)
+  if (op.fence) {
+    NoteFence(x, mask, op.order.of_block);
+    OrderCluster(x);
+  } else if (op.relaxed) {
     PropagateToCluster(x);
+  }
   const uint32_t bytes = uint32_t{op.width} * op.list_size;
   Warpwide w;
   const bool writable = op.space != Space::kConst && op.space != Space::kParam;

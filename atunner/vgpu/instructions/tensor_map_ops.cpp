@@ -4,6 +4,7 @@
 
 #include "atunner/vgpu/checks/access.h"
 #include "atunner/vgpu/checks/pending.h"
+#include "atunner/vgpu/checks/synchronisation.h"
 #include "atunner/vgpu/instructions/handlers.h"
 #include "atunner/vgpu/instructions/tensor_map.h"
 
@@ -127,7 +128,8 @@ void Publish(BlockState& x, const Op& op, uint32_t mask) {
   if (x.checks.any) ShadowRead(x, op, l, from_address, kMapBytes);
   NoteGlobalWrite(x, op, l, to_address, kMapBytes, from);
   std::memcpy(to, from, kMapBytes);
-  OrderAll(x);
+  NoteFence(x, ~0u, false);
+  OrderCluster(x);
   SeeAll(x);
 }
 

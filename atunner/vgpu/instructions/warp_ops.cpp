@@ -6,6 +6,9 @@
 
 #include "atunner/vgpu/checks/access.h"
 #include "atunner/vgpu/checks/pending.h"
+#include "atunner/vgpu/hardware/surroundings.h"
+#include "atunner/vgpu/checks/shuffled_values.h"
+#include "atunner/vgpu/checks/synchronisation.h"
 #include "atunner/vgpu/instructions/handlers.h"
 #include "atunner/vgpu/instructions/lanes.h"
 
@@ -44,15 +47,11 @@ void Shuffle(BlockState& x, const Op& op, uint32_t mask) {
     sources[l] = inside ? from : l;
     valid[l] = inside ? 1u << l : 0u;
   }
-  if (x.checks.sync && mask != ~0u) {
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
-      if ((mask >> sources[l]) & 1u) continue;
-      return Report(
-          x, op, Hazard::Kind::kInvalidShuffle, l,
-          "shuffles from lane " + std::to_string(sources[l]) + ", which does not take part");
-    }
-  }
+  uint32_t absent = 0;  // lanes whose source does not take part
+  if (x.checks.sync && mask != ~0u)
+    ForLanes(mask, [&](int l) { absent |= (~mask >> sources[l] & 1u) << l; });
+  if (absent != 0) NoteAbsentSources(x, op, absent, sources);
+  if (x.shuffled.tracked) MoveShuffled(x, op, mask, absent, sources);
   uint32_t values[kLanes];
   std::memcpy(values, x.Source(op.src[0]), sizeof values);
   Assign<uint32_t>(x.Slot(op.dst), mask, [&](int l) { return values[sources[l]]; });
@@ -195,15 +194,14 @@ void Elect(BlockState& x, const Op& op, uint32_t mask) {
   }
 }
 
-/// A fence orders earlier accesses. The race check applies it to the accesses of all threads of the
-/// block.
-void Fence(BlockState& x, const Op&, uint32_t) {
-  OrderAll(x);
+void Fence(BlockState& x, const Op&, uint32_t mask) {
+  NoteFence(x, mask, false);
+  OrderCluster(x);
   SeeAll(x);
 }
 /// A fence of block scope: it does not order accesses for other blocks.
-void BlockFence(BlockState& x, const Op&, uint32_t) {
-  ++x.shadow.epoch;
+void BlockFence(BlockState& x, const Op&, uint32_t mask) {
+  NoteFence(x, mask, true);
   SeeAll(x);
 }
 void OrderOnly(BlockState& x, const Op&, uint32_t) { ++x.shadow.epoch; }
@@ -270,8 +268,7 @@ Handler WarpHandler(const Form& form, Op& op) {
     return form.Has("async") ? AsyncProxyFence : OrderOnly;
   if (opcode == "fence" && form.Has("mbarrier_init")) return OrderOnly;
   if (opcode == "membar" || opcode == "fence") return form.Has("cta") ? BlockFence : Fence;
-  if (opcode == "nanosleep")
-    return [](BlockState& x, const Op&, uint32_t) { x.progress.yield = true; };
+  if (opcode == "nanosleep") return Sleep;
   if (opcode == "griddepcontrol" || opcode == "pmevent") return NoEffect;
   if (opcode == "createpolicy") return CachePolicy;
   if (opcode == "setmaxnreg") return RegisterCount(form, op);

@@ -233,7 +233,7 @@ void Wait(BlockState& x, const Op& op, uint32_t) {
   const uint32_t groups = x.warp->product_groups;
   const uint32_t over = groups > op.imm ? groups - static_cast<uint32_t>(op.imm) : 0;
   ReleaseRegisters(*x.warp, *x.kernel, over);
-  x.watch = x.counting.by_line || !x.warp->products.empty();
+  x.watch = x.counting.by_line || !x.warp->products.empty() || x.shuffled.tracked;
   FinishReads(x, IssuingGroup(x).accessor, over);
 }
 

@@ -8,8 +8,9 @@
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
-#include <utility>
 #include <vector>
+
+#include "atunner/vgpu/memory/happens_before.h"
 
 namespace atunner::vgpu {
 
@@ -20,11 +21,27 @@ struct WordWriter {
   uint32_t epoch = 0;   ///< RaceShadow::epoch of the block
   uint32_t sync = 0;    ///< Warp::sync_epoch
   uint32_t thread : 10 = 0;
-  uint32_t bytes : 4 = 0;  ///< which bytes of the word it wrote
-  uint32_t op : 18 = 0;    ///< index of the operation, kUnknownOp = beyond
+  /// Which bytes of the word it wrote; 0 = what was there already, which races with atomics only
+  uint32_t bytes : 4 = 0;
+  uint32_t op : 18 = 0;  ///< index of the operation, kUnknownOp = beyond
 };
 constexpr uint32_t kUnknownOp = (1u << 18) - 1;
 static_assert(sizeof(WordWriter) == 16);
+
+/// The last strong write of a 32-bit word: by an atomic, or by a volatile, relaxed or releasing
+/// store.
+struct StrongWriter {
+  uint32_t serial = 0;
+  uint32_t epoch = 0;
+  uint32_t sync = 0;
+  uint32_t observer = 0;  ///< the last block that read it by a strong access; 0 = none
+  uint64_t released = 0;  ///< RaceClock time up to which a thread that reads it acquires
+  uint32_t thread : 10 = 0;
+  uint32_t several : 1 = 0;   ///< threads of the block, and not known to each other
+  uint32_t of_block : 1 = 0;  ///< of block scope (.cta)
+  uint32_t op : 18 = 0;       ///< as WordWriter::op
+};
+static_assert(sizeof(StrongWriter) == 32);
 
 /// One instruction of a warp on words of a 128-byte line.
 struct LineAccess {
@@ -60,7 +77,8 @@ struct LineWrites {
   LineAccess writer;  ///< the common writer of its words, in place of their WordWriters
   uint32_t epoch = 0;
   uint32_t several = 0;  ///< first serial of the launch in which several blocks wrote to the line
-  uint32_t words = 0;    ///< that ShadowLine::write_serial wrote in `epoch`
+  uint32_t words = 0;    ///< that ShadowLine::write_serial wrote since the block's last barrier
+  uint32_t strong = 0;   ///< first serial of the launch in which strong writes changed the line
 };
 
 constexpr uint64_t kShadowLineBytes = 128;
@@ -70,6 +88,7 @@ struct GlobalShadow {
   uint64_t base = 0;
   uint8_t* defined = nullptr;  ///< one per byte: 0 = never written
   WordWriter* writers = nullptr;
+  StrongWriter* strong = nullptr;  ///< per word
   ShadowLine* lines = nullptr;
   LineWrites* writes = nullptr;  ///< per line
   /// Per line: the last read of another block than ShadowLine::last
@@ -77,23 +96,38 @@ struct GlobalShadow {
   mutable bool complete = false;  ///< the host has written all of it: no check is needed
 };
 
-/// Logical time of a launch, which orders its blocks: a fence makes the earlier writes of a block
-/// visible to all reads after it.
+/// Logical time of a launch, which orders its blocks. A fence of device scope releases what happens
+/// before it. A flag that is written after the fence carries its time: a block that reads the flag
+/// is ordered after what fences up to that time released.
 class RaceClock {
  public:
-  void Fence(uint32_t serial, uint32_t epoch) {
+  /// A fence of a block by a thread, which executed it in `epoch` and `sync`; kWholeBlock = by a
+  /// barrier.
+  struct Fence {
+    uint64_t time = 0;
+    uint32_t thread = 0;
+    uint32_t epoch = 0;
+    uint32_t sync = 0;
+    HappensBefore released;
+  };
+  static constexpr uint32_t kWholeBlock = ~uint32_t{0};
+
+  void Add(uint32_t serial, Fence fence) {
     const std::lock_guard lock(mutex_);
-    fences_[serial].emplace_back(epoch, ++now_);
+    fence.time = ++now_;
+    fences_[serial].push_back(std::move(fence));
   }
   uint64_t Now() const { return now_.load(std::memory_order_relaxed); }
-  /// True if a fence of the block between `epoch` and `time` orders its accesses of `epoch`.
-  bool Ordered(uint32_t serial, uint32_t epoch, uint64_t time) const;
+  /// True if a fence of the block up to `time` releases an access by a thread.
+  bool Ordered(uint32_t serial, uint32_t thread, uint32_t epoch, uint32_t sync,
+               uint64_t time) const;
+  /// The time of the block's last fence that is before a point of one of its warps; 0 = none.
+  uint64_t LastFence(uint32_t serial, uint32_t warp, const HappensBefore& before) const;
 
  private:
   mutable std::mutex mutex_;
   std::atomic<uint64_t> now_{1};
-  /// Epoch, time
-  std::unordered_map<uint32_t, std::vector<std::pair<uint32_t, uint64_t>>> fences_;
+  std::unordered_map<uint32_t, std::vector<Fence>> fences_;  ///< by serial, in order of time
 };
 
 /// Guards the shadow where blocks run on several threads of the host: one lock for many lines.

@@ -10,6 +10,8 @@ namespace atunner::vgpu {
 namespace {
 
 constexpr uint64_t kPage = 4096;
+constexpr uint64_t kTiledBytes = uint64_t{4} << 20;  // from here on MapTiled shares pages
+constexpr uint64_t kSkewBytes = 256;                 // the alignment that a GPU's allocations have
 // Unmapped bytes on both sides of an allocation: an access that the checks miss must not hit
 // another allocation.
 constexpr uint64_t kRedZone = 65536;
@@ -20,13 +22,29 @@ uint64_t MappedBytes(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPag
 
 }  // namespace
 
-bool RaceClock::Ordered(uint32_t serial, uint32_t epoch, uint64_t time) const {
+bool RaceClock::Ordered(uint32_t serial, uint32_t thread, uint32_t epoch, uint32_t sync,
+                        uint64_t time) const {
   const std::lock_guard lock(mutex_);
   const auto at = fences_.find(serial);
-  if (at == fences_.end()) return false;
-  const auto fence = std::ranges::lower_bound(
-      at->second, epoch, {}, [](const std::pair<uint32_t, uint64_t>& f) { return f.first; });
-  return fence != at->second.end() && fence->second <= time;
+  if (time == 0 || at == fences_.end()) return false;
+  // Epochs of fences grow, and one that releases the access does not come before it.
+  auto fence = std::ranges::lower_bound(at->second, epoch, {}, &Fence::epoch);
+  for (; fence != at->second.end() && fence->time <= time; ++fence) {
+    if (fence->released.Has(thread, epoch, sync)) return true;
+  }
+  return false;
+}
+
+uint64_t RaceClock::LastFence(uint32_t serial, uint32_t warp, const HappensBefore& before) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = fences_.find(serial);
+  if (at == fences_.end()) return 0;
+  for (auto fence = at->second.rbegin(); fence != at->second.rend(); ++fence) {
+    if (fence->thread == kWholeBlock || fence->thread / 32 == warp ||
+        before.Has(fence->thread, fence->epoch, fence->sync))
+      return fence->time;
+  }
+  return 0;
 }
 
 void Memory::Allocation::Unmap() const {
@@ -46,12 +64,22 @@ Memory::~Memory() {
 
 Result<uint64_t> Memory::Allocate(uint64_t bytes) {
   const std::unique_lock lock(mutex_);
+  return AllocateAt(bytes, 0);
+}
+
+Result<uint64_t> Memory::AllocateSkewed(uint64_t bytes) {
+  const std::unique_lock lock(mutex_);
+  const uint64_t skew = bytes < kTiledBytes ? skewed_[bytes]++ % (kPage / kSkewBytes) : 0;
+  return AllocateAt(bytes, skew * kSkewBytes);
+}
+
+Result<uint64_t> Memory::AllocateAt(uint64_t bytes, uint64_t skew) {
   if (bytes > capacity_ - used_) {
     return Fail(ErrorCode::kUnavailable,
                 "out of device memory: " + std::to_string(bytes) + " bytes asked for, " +
                     std::to_string(capacity_ - used_) + " free of " + std::to_string(capacity_));
   }
-  const uint64_t mapped = MappedBytes(bytes);
+  const uint64_t mapped = MappedBytes(bytes + skew);
   const uint64_t payload = mapped - 2 * kRedZone;
   void* mapping = ::mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                          -1, 0);
@@ -64,12 +92,12 @@ Result<uint64_t> Memory::Allocate(uint64_t bytes) {
     return Fail(ErrorCode::kUnavailable,
                 "the system gives no memory for " + std::to_string(bytes) + " bytes");
   }
-  const auto address = reinterpret_cast<uint64_t>(start);
+  const uint64_t address = reinterpret_cast<uint64_t>(start) + skew;
   Allocation& allocation = allocations_[address];
   allocation.bytes = bytes;
   allocation.mapping = mapping;
   allocation.mapped = mapped;
-  if (tracks_) AddShadow(allocation, address, payload);
+  if (tracks_) AddShadow(allocation, address, payload - skew);
   used_ += bytes;
   return address;
 }
@@ -106,8 +134,7 @@ int MemoryFile(std::span<const std::byte> bytes) {
 }  // namespace
 
 bool Memory::MapTiled(uint64_t address, uint64_t bytes, std::span<const std::byte> tile) {
-  constexpr uint64_t kLarge = uint64_t{4} << 20;
-  if (bytes < kLarge || tile.empty() || tile.size() % kPage != 0 || address % kPage != 0)
+  if (bytes < kTiledBytes || tile.empty() || tile.size() % kPage != 0 || address % kPage != 0)
     return false;
   {
     const std::shared_lock lock(mutex_);
@@ -132,7 +159,8 @@ void Memory::AddShadow(Allocation& allocation, uint64_t address, uint64_t payloa
   const uint64_t writers = payload / 4 * sizeof(WordWriter);
   const uint64_t lines = payload / kShadowLineBytes;
   const uint64_t per_line = sizeof(ShadowLine) + sizeof(LineWrites) + sizeof(LineAccess);
-  const uint64_t bytes = std::max(payload + writers + lines * per_line, kPage);
+  const uint64_t strong = payload / 4 * sizeof(StrongWriter);
+  const uint64_t bytes = std::max(payload + writers + lines * per_line + strong, kPage);
   void* mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) return;
@@ -141,9 +169,10 @@ void Memory::AddShadow(Allocation& allocation, uint64_t address, uint64_t payloa
   auto* start = static_cast<uint8_t*>(mapping);
   auto* of_lines = reinterpret_cast<ShadowLine*>(start + payload + writers);
   auto* of_writes = reinterpret_cast<LineWrites*>(of_lines + lines);
-  allocation.shadow = std::make_unique<GlobalShadow>(
-      GlobalShadow{address, start, reinterpret_cast<WordWriter*>(start + payload), of_lines,
-                   of_writes, reinterpret_cast<LineAccess*>(of_writes + lines), !tracks_defined_});
+  allocation.shadow = std::make_unique<GlobalShadow>(GlobalShadow{
+      address, start, reinterpret_cast<WordWriter*>(start + payload),
+      reinterpret_cast<StrongWriter*>(start + payload + writers + lines * per_line), of_lines,
+      of_writes, reinterpret_cast<LineAccess*>(of_writes + lines), !tracks_defined_});
 }
 
 void Memory::SetName(uint64_t address, const std::string& name) {
@@ -162,12 +191,19 @@ void Memory::MarkDefined(uint64_t address, uint64_t bytes, bool defined) {
   if (!tracks_defined_) return;
   const auto range = Find(address);
   if (!range || range->shadow == nullptr) return;
+  const GlobalShadow& shadow = *range->shadow;
+  if (defined && shadow.complete) return;
   const uint64_t first = address - range->base;
   const uint64_t end = first + std::min(bytes, range->end - address);
-  std::memset(range->shadow->defined + first, defined, end - first);
-  ForgetWords(*range->shadow, first, defined ? first : end);
-  const bool all = address == range->base && bytes >= range->end - range->base;
-  range->shadow->complete = defined && (all || range->shadow->complete);
+  if (defined && first == 0 && end == range->end - range->base) {
+    shadow.complete = true;  // a shadow of gigabytes takes no memory then
+    return;
+  }
+  // A complete allocation has no bytes of its own so far.
+  if (shadow.complete) std::memset(shadow.defined, 1, range->end - range->base);
+  shadow.complete = false;
+  std::memset(shadow.defined + first, defined, end - first);
+  if (!defined) ForgetWords(shadow, first, end);
 }
 
 uint64_t Memory::AddTexture(TextureData texture) {

@@ -41,8 +41,11 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  /// 256-byte aligned, zero pages at first. kUnavailable beyond the capacity.
+  /// The begin of a page; zero pages at first. kUnavailable beyond the capacity.
   Result<uint64_t> Allocate(uint64_t bytes);
+  /// The same, 256-byte aligned: the next allocation of as many bytes has another place in its
+  /// page, unless it is of 4 MiB or more. So no kernel can rely on equal low bits of addresses.
+  Result<uint64_t> AllocateSkewed(uint64_t bytes);
   void Free(uint64_t address);
   /// Repeats `tile` over an allocation from its begin on, by mapping the same pages again and
   /// again: a page costs memory only after a write to it. False, with undefined
@@ -102,12 +105,15 @@ class Memory {
     void Unmap() const;
   };
   void AddShadow(Allocation& allocation, uint64_t address, uint64_t payload) const;
+  /// `skew` bytes behind the begin of a page. The caller holds the lock.
+  Result<uint64_t> AllocateAt(uint64_t bytes, uint64_t skew);
   mutable std::shared_mutex mutex_;
   mutable ShadowLocks locks_;
   std::map<uint64_t, Allocation> allocations_;
   /// Retired allocations and their addresses, by the lengths of their mappings
   std::multimap<uint64_t, std::pair<uint64_t, Allocation>> retired_;
   uint64_t retired_bytes_ = 0;
+  std::map<uint64_t, uint64_t> skewed_;  ///< calls of AllocateSkewed by the number of bytes
   std::atomic<uint32_t> generation_{1};
   std::map<uint64_t, std::unique_ptr<TextureData>> textures_;
   uint64_t next_texture_ = uint64_t{1} << 32;

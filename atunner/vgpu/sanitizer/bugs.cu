@@ -866,3 +866,545 @@ KERNEL syncwarp_for_global(In x, Out y) {
   __syncwarp();
   y[threadIdx.x] = g[blockIdx.x][63 - threadIdx.x];  // BUG
 }
+
+// ---- ordinary accesses and atomics in shared memory
+// race
+KERNEL counter_cleared_late(In x, Out y) {
+  __shared__ int n;
+  if (threadIdx.x == 0) n = 0;               // BUG
+  if (x[threadIdx.x] > 0) atomicAdd(&n, 1);  // BUG
+  __syncthreads();
+  y[threadIdx.x] = n;
+}
+// race
+KERNEL counter_read_early(In x, Out y) {
+  __shared__ int n;
+  if (threadIdx.x == 0) n = 0;
+  __syncthreads();
+  if (x[threadIdx.x] > 0) atomicAdd(&n, 1);
+  if (threadIdx.x == 0) y[0] = n;  // BUG
+}
+// race
+KERNEL bins_cleared_late(In x, Out y) {
+  __shared__ int bins[16];
+  if (threadIdx.x < 16) bins[threadIdx.x] = 0;  // BUG
+  __syncwarp();
+  atomicAdd(bins + threadIdx.x * 7 % 16, 1);  // BUG
+  __syncthreads();
+  y[threadIdx.x] = bins[threadIdx.x % 16];
+}
+// race
+KERNEL bins_read_early(In x, Out y) {
+  __shared__ int bins[16];
+  if (threadIdx.x < 16) bins[threadIdx.x] = 0;
+  __syncthreads();
+  atomicAdd(bins + threadIdx.x * 7 % 16, 1);  // BUG
+  y[threadIdx.x] = bins[threadIdx.x % 16];    // BUG
+}
+// race
+KERNEL fence_before_the_clear_is_seen(In x, Out y) {
+  __shared__ int n;
+  if (threadIdx.x == 0) n = 0;  // BUG
+  __threadfence_block();
+  if (x[threadIdx.x] > 0) atomicAdd(&n, 1);  // BUG
+  __syncthreads();
+  y[threadIdx.x] = n;
+}
+// race
+KERNEL counter_set_among_the_atomics(In x, Out y) {
+  __shared__ int n;
+  if (threadIdx.x == 0) n = 0;
+  __syncthreads();
+  atomicAdd(&n, 1);              // BUG
+  if (threadIdx.x == 63) n = 7;  // BUG
+  __syncthreads();
+  y[threadIdx.x] = n;
+}
+// race
+KERNEL counter_reset_while_read(In x, Out y) {
+  __shared__ int n;
+  float v = 0;
+  for (int i = 0; i < 3; ++i) {
+    if (threadIdx.x == 0) n = 0;  // BUG
+    __syncthreads();
+    atomicAdd(&n, i + 1);
+    __syncthreads();
+    v += n;  // BUG
+  }
+  y[threadIdx.x] = v;
+}
+// race
+KERNEL copies_then_atomics(In x, Out y) {
+  __shared__ __align__(16) int s[64];
+  // BUG
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address_of(s + threadIdx.x)),
+               "l"(x + threadIdx.x)
+               : "memory");
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  atomicAdd(s + (threadIdx.x ^ 1), 1);  // BUG
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x];
+}
+// race
+KERNEL vector_read_of_counters(In x, Out y) {
+  __shared__ __align__(16) int n[64];
+  n[threadIdx.x] = 0;
+  __syncthreads();
+  atomicAdd(n + (threadIdx.x * 5 & 63), 1);          // BUG
+  const int4 v = *(int4*)(n + threadIdx.x / 4 * 4);  // BUG
+  y[threadIdx.x] = v.x + v.y + v.z + v.w;
+}
+// race
+KERNEL lock_without_fence_in_shared(In x, Out y) {
+  __shared__ int lock, n;
+  if (threadIdx.x == 0) lock = n = 0;
+  __syncthreads();
+  bool done = false;
+  while (!done) {
+    if (atomicCAS(&lock, 0, 1) == 0) {
+      n = n + 1;  // BUG
+      atomicExch(&lock, 0);
+      done = true;
+    }
+  }
+  __syncthreads();
+  y[threadIdx.x] = n + x[0];
+}
+// uninitialised shared memory
+KERNEL maximum_of_nothing(In x, Out y) {
+  __shared__ int most;
+  atomicMax(&most, (int)x[threadIdx.x]);  // BUG
+  __syncthreads();
+  y[threadIdx.x] = most;
+}
+// uninitialised shared memory
+KERNEL minimum_started_by_the_other_warp(In x, Out y) {
+  __shared__ int least[2];
+  if (threadIdx.x == 0) least[1] = 9;
+  __syncthreads();
+  atomicMin(least + threadIdx.x / 32, (int)x[threadIdx.x]);  // BUG
+  __syncthreads();
+  y[threadIdx.x] = least[threadIdx.x / 32];
+}
+
+// ---- fences, volatile accesses and flags within a block
+// race
+KERNEL fence_for_syncwarp(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];  // BUG
+  asm volatile("fence.acq_rel.cta;" ::: "memory");
+  y[threadIdx.x] = s[threadIdx.x ^ 1];  // BUG
+}
+// race
+KERNEL fence_for_a_barrier(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];  // BUG
+  __threadfence();
+  y[threadIdx.x] = s[63 - threadIdx.x];  // BUG
+}
+// race
+KERNEL fence_for_a_barrier_in_a_loop(In x, Out y) {
+  __shared__ float s[2][64];
+  float v = x[threadIdx.x];
+  for (int i = 0; i < 4; ++i) {
+    s[i & 1][threadIdx.x] = v;  // BUG
+    if (i % 2)
+      __syncthreads();
+    else
+      __threadfence_block();
+    v = s[i & 1][threadIdx.x ^ 32] + 1;  // BUG
+  }
+  y[threadIdx.x] = v;
+}
+// race
+KERNEL volatile_for_a_barrier(In x, Out y) {
+  __shared__ volatile float s[64];
+  s[threadIdx.x] = x[threadIdx.x];       // BUG
+  y[threadIdx.x] = s[threadIdx.x ^ 32];  // BUG
+}
+// race
+KERNEL volatile_and_fence_for_a_barrier(In x, Out y) {
+  __shared__ volatile float s[64];
+  s[threadIdx.x] = x[threadIdx.x];  // BUG
+  __threadfence_block();
+  y[threadIdx.x] = s[threadIdx.x ^ 32] * 2;  // BUG
+}
+// race
+KERNEL volatile_vectors_for_a_barrier(In x, Out y) {
+  __shared__ __align__(16) float s[64];
+  const unsigned to = address_of(s + threadIdx.x), from = address_of(s + ((threadIdx.x ^ 32) & ~1));
+  float a, b;
+  // BUG
+  asm volatile("st.volatile.shared.f32 [%0], %1;" ::"r"(to), "f"(x[threadIdx.x]) : "memory");
+  // BUG
+  asm volatile("ld.volatile.shared.v2.f32 {%0, %1}, [%2];" : "=f"(a), "=f"(b) : "r"(from) : "memory");
+  y[threadIdx.x] = a + b;
+}
+// race
+KERNEL flag_without_fence_in_shared(In x, Out y) {
+  __shared__ volatile int ready;
+  __shared__ float s[32];
+  if (threadIdx.x == 0) ready = 0;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    s[threadIdx.x] = x[threadIdx.x];  // BUG
+    __syncwarp();
+    if (threadIdx.x == 0) ready = 1;
+  } else {
+    while (ready == 0) {
+    }
+    y[threadIdx.x] = s[threadIdx.x - 32];  // BUG
+  }
+}
+// race
+KERNEL flag_of_one_lane_for_all(In x, Out y) {
+  __shared__ volatile int ready;
+  __shared__ float s[32];
+  if (threadIdx.x == 0) ready = 0;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    s[threadIdx.x] = x[threadIdx.x];  // BUG
+    __threadfence_block();
+    if (threadIdx.x == 0) ready = 1;
+  } else {
+    while (ready == 0) {
+    }
+    __threadfence_block();
+    y[threadIdx.x] = s[threadIdx.x - 32];  // BUG
+  }
+}
+// race
+KERNEL flag_by_an_ordinary_store(In x, Out y) {
+  __shared__ int ready;
+  __shared__ float s;
+  if (threadIdx.x == 0) ready = 0;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    s = x[0];
+    __threadfence_block();
+    ready = 1;  // BUG
+  } else if (threadIdx.x == 32) {
+    while (*(volatile int*)&ready == 0) {  // BUG
+    }
+    __threadfence_block();
+    y[0] = s;
+  }
+}
+// race
+KERNEL barrier_that_one_warp_only_reaches(In x, Out y) {
+  __shared__ float s[64];
+  if (threadIdx.x < 32) {
+    s[threadIdx.x] = x[threadIdx.x];
+    asm volatile("bar.arrive 1, 64;" ::: "memory");
+    y[threadIdx.x] = s[threadIdx.x + 32];  // BUG
+  } else {
+    s[threadIdx.x] = x[threadIdx.x] * 2;  // BUG
+    asm volatile("bar.sync 1, 64;" ::: "memory");
+    y[threadIdx.x] = s[threadIdx.x - 32];
+  }
+}
+// race
+KERNEL mbarrier_full_by_one_lane(In x, Out y) {
+  __shared__ unsigned long long full;
+  __shared__ float s[32];
+  if (threadIdx.x == 0)
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&full)) : "memory");
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    s[threadIdx.x] = x[threadIdx.x];  // BUG
+    if (threadIdx.x == 0)
+      asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address_of(&full)) : "memory");
+  } else {
+    wait_parity(address_of(&full), 0);
+    y[threadIdx.x] = s[63 - threadIdx.x];  // BUG
+  }
+}
+// race
+KERNEL mbarrier_empty_by_one_lane(In x, Out y) {
+  __shared__ unsigned long long full, empty;
+  __shared__ float s[32];
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 32;" ::"r"(address_of(&full)) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&empty)) : "memory");
+  }
+  __syncthreads();
+  float v = 0;
+  for (int i = 0; i < 3; ++i) {
+    if (threadIdx.x < 32) {
+      if (i > 0) wait_parity(address_of(&empty), (i - 1) & 1);
+      s[threadIdx.x] = x[threadIdx.x] + i;  // BUG
+      asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address_of(&full)) : "memory");
+    } else {
+      wait_parity(address_of(&full), i & 1);
+      v += s[63 - threadIdx.x];  // BUG
+      if (threadIdx.x == 32)
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address_of(&empty))
+                     : "memory");
+    }
+  }
+  if (threadIdx.x >= 32) y[threadIdx.x] = v;
+}
+// race
+KERNEL stage_given_back_by_one_lane(In x, Out y) {
+  __shared__ __align__(16) float s[32];
+  __shared__ unsigned long long full, empty;
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&full)) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&empty)) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+  float v = 0;
+  for (int i = 0; i < 3; ++i) {
+    if (threadIdx.x == 0) {
+      if (i > 0) wait_parity(address_of(&empty), (i - 1) & 1);
+      asm volatile(
+          "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 128;" ::"r"(address_of(&full))
+          : "memory");
+      // BUG
+      asm volatile(
+          "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 128, "
+          "[%2];" ::"r"(address_of(s)),
+          "l"(x), "r"(address_of(&full))
+          : "memory");
+    } else if (threadIdx.x >= 32) {
+      wait_parity(address_of(&full), i & 1);
+      v += s[63 - threadIdx.x];  // BUG
+      if (threadIdx.x == 32)
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address_of(&empty))
+                     : "memory");
+    }
+  }
+  if (threadIdx.x >= 32) y[threadIdx.x] = v;
+}
+
+// ---- ordinary accesses and atomics in global memory
+// race
+KERNEL global_counter_cleared_late(In x, Out y) {
+  static __device__ int n[2] = {5, 5};
+  if (threadIdx.x == 0) n[blockIdx.x] = 0;               // BUG
+  if (x[threadIdx.x] > 0) atomicAdd(n + blockIdx.x, 1);  // BUG
+}
+// race
+KERNEL zero_cleared_late(In x, Out y) {
+  static __device__ int n[2];
+  if (threadIdx.x == 0) n[blockIdx.x] = 0;               // BUG
+  if (x[threadIdx.x] > 0) atomicAdd(n + blockIdx.x, 1);  // BUG
+}
+// race
+KERNEL global_counter_read_early(In x, Out y) {
+  static __device__ int n[2];
+  if (x[threadIdx.x] > 0) atomicAdd(n + blockIdx.x, 1);  // BUG
+  if (threadIdx.x == 0) y[blockIdx.x] = n[blockIdx.x];   // BUG
+}
+// race
+KERNEL counter_of_all_blocks_read_early(In x, Out y) {
+  static __device__ int n;
+  if (x[threadIdx.x] > 0) atomicAdd(&n, 1);  // BUG
+  __syncthreads();
+  if (threadIdx.x == 0 && blockIdx.x == 0) y[0] = n;  // BUG
+}
+// race
+KERNEL counter_cleared_while_others_count(In x, Out y) {
+  static __device__ int n = 3;
+  if (blockIdx.x == 0 && threadIdx.x == 0) n = 0;  // BUG
+  __syncthreads();
+  atomicAdd(&n, 1);  // BUG
+}
+// race
+KERNEL sums_by_vectors_read_early(In x, Out y) {
+  static __device__ __align__(16) float sum[2][64];
+  // BUG
+  asm volatile(
+      "red.global.add.v4.f32 [%0], {%1, %1, %1, %1};" ::"l"(sum[blockIdx.x] + threadIdx.x % 16 * 4),
+      "f"(x[threadIdx.x])
+      : "memory");
+  const float v = sum[blockIdx.x][threadIdx.x];  // BUG
+  if (v > 1e30f) y[0] = v;
+}
+// race
+KERNEL counter_of_block_scope(In x, Out y) {
+  static __device__ int n;
+  atomicAdd_block(&n, (int)x[0] + 1);  // BUG
+}
+// uninitialised global memory
+KERNEL minimum_never_started(In x, Out y) {
+  atomicMin((int*)y + threadIdx.x % 4, (int)x[threadIdx.x]);  // BUG
+}
+// uninitialised global memory
+KERNEL maximum_kept_from_before(In x, Out y) {
+  float m = y[threadIdx.x];  // BUG
+  for (int i = 0; i < 4; ++i) m = fmaxf(m, x[(threadIdx.x + i) & 63]);
+  y[threadIdx.x] = m;
+}
+
+// ---- exchange between blocks
+// race
+KERNEL fence_after_the_flag(In x, Out y) {
+  static __device__ float w[64];
+  static __device__ unsigned flag;
+  if (blockIdx.x == 0) {
+    w[threadIdx.x] = x[threadIdx.x] * 3;  // BUG
+    __syncthreads();
+    if (threadIdx.x == 0) atomicExch(&flag, 12345u);
+  } else {
+    if (threadIdx.x == 0)
+      while (atomicAdd(&flag, 0) != 12345u) {
+      }
+    __syncthreads();
+  }
+  __threadfence();
+  if (blockIdx.x == 1) y[threadIdx.x] = w[63 - threadIdx.x];  // BUG
+}
+// race
+KERNEL fence_of_the_block_for_another(In x, Out y) {
+  static __device__ float data;
+  static __device__ int ready;
+  if (threadIdx.x != 0) return;
+  if (blockIdx.x == 0) {
+    data = x[0] + 5;  // BUG
+    __threadfence_block();
+    atomicExch(&ready, 1);
+  } else {
+    while (atomicAdd(&ready, 0) == 0) {
+    }
+    y[0] = data;  // BUG
+  }
+}
+// race
+KERNEL signal_before_the_other_warp_wrote(In x, Out y) {
+  static __device__ float w[64];
+  static __device__ int ready;
+  if (blockIdx.x == 0) {
+    w[threadIdx.x] = x[threadIdx.x] * 3;  // BUG
+    __threadfence();
+    if (threadIdx.x == 0) atomicExch(&ready, 1);
+  } else {
+    while (*(volatile int*)&ready == 0) {
+    }
+    __threadfence();
+    y[threadIdx.x] = w[63 - threadIdx.x];  // BUG
+  }
+}
+// race
+KERNEL relaxed_flag(In x, Out y) {
+  static __device__ float data[64];
+  static __device__ int ready;
+  if (blockIdx.x == 0) {
+    data[threadIdx.x] = x[threadIdx.x] + 7;  // BUG
+    __syncthreads();
+    if (threadIdx.x == 0)
+      asm volatile("st.relaxed.gpu.global.u32 [%0], 1;" ::"l"(&ready) : "memory");
+  } else {
+    int v;
+    do {
+      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(&ready) : "memory");
+    } while (v == 0);
+    y[threadIdx.x] = data[63 - threadIdx.x];  // BUG
+  }
+}
+// race
+KERNEL reads_the_other_block_at_once(In x, Out y) {
+  static __device__ volatile float part[128];
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  part[i] = x[threadIdx.x] * 2 + i;      // BUG
+  const float v = part[(i + 64) % 128];  // BUG
+  if (blockIdx.x == 1) y[threadIdx.x] = v;
+}
+// race
+KERNEL reads_the_other_block_after_a_fence(In x, Out y) {
+  static __device__ volatile float part[128];
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  part[i] = x[threadIdx.x] * 2 + i;  // BUG
+  __threadfence();
+  __syncthreads();
+  const float v = part[(i + 64) % 128];  // BUG
+  if (blockIdx.x == 1) y[threadIdx.x] = v;
+}
+// race
+KERNEL volatile_scratch_without_barrier(In x, Out y) {
+  static __device__ volatile float w[2][64];
+  w[blockIdx.x][threadIdx.x] = x[threadIdx.x] + 1;   // BUG
+  y[threadIdx.x] = w[blockIdx.x][threadIdx.x ^ 32];  // BUG
+}
+// race
+KERNEL read_only_load_of_an_own_result(In x, Out y) {
+  static __device__ float g[2][64];
+  g[blockIdx.x][threadIdx.x] = x[threadIdx.x] * 2 + 1;  // BUG
+  float v;
+  // BUG
+  asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(v) : "l"(g[blockIdx.x] + threadIdx.x));
+  y[threadIdx.x] = v + 1;
+}
+// race
+KERNEL read_only_load_behind_a_barrier(In x, Out y) {
+  static __device__ float g[2][64];
+  g[blockIdx.x][threadIdx.x] = x[threadIdx.x] * 2 + 1;  // BUG
+  __syncthreads();
+  y[threadIdx.x] = __ldg(g[blockIdx.x] + 63 - threadIdx.x);  // BUG
+}
+// race
+KERNEL read_only_vector_load(In x, Out y) {
+  static __device__ __align__(16) float g[2][64];
+  g[blockIdx.x][threadIdx.x] = x[threadIdx.x] * 2 + 1;  // BUG
+  __syncthreads();
+  const float4 v = __ldg((const float4*)g[blockIdx.x] + threadIdx.x % 16);  // BUG
+  if (v.x > 1e30f) y[0] = v.y;
+}
+
+// ---- atomics in a cluster
+// race
+KERNEL __cluster_dims__(2, 1, 1) remote_counter_cleared_late(In x, Out y) {
+  __shared__ int n;
+  if (threadIdx.x == 0) n = 0;  // BUG
+  __syncthreads();
+  if (blockIdx.x == 1) atomicAdd((int*)across((float*)&n), 1);  // BUG
+  cluster_barrier();
+  if (blockIdx.x == 0) y[threadIdx.x] = n;
+}
+// race
+KERNEL __cluster_dims__(2, 1, 1) remote_counter_read_early(In x, Out y) {
+  __shared__ int n;
+  if (threadIdx.x == 0) n = 0;
+  cluster_barrier();
+  atomicAdd((int*)across((float*)&n), 1);  // BUG
+  __syncthreads();
+  const int v = n;  // BUG
+  cluster_barrier();
+  if (blockIdx.x == 0) y[threadIdx.x] = v;
+}
+
+// ---- values of absent lanes that are used
+// invalid warp-level operation
+KERNEL part_of_a_warp_summed(In x, Out y) {
+  float v = x[threadIdx.x];
+  if (threadIdx.x % 32 < 12) {
+    for (int o = 8; o; o >>= 1) v += __shfl_down_sync(0xfffu, v, o);  // BUG
+    if (threadIdx.x % 32 == 0) y[threadIdx.x] = v;
+  }
+}
+// invalid warp-level operation
+KERNEL absent_value_selected(In x, Out y) {
+  float v = x[threadIdx.x];
+  if (threadIdx.x % 32 < 16) {
+    const float w = __shfl_sync(0xffffu, v, 20 + threadIdx.x % 4);  // BUG
+    y[threadIdx.x] = threadIdx.x % 32 < 8 ? w : v;
+  }
+}
+// invalid warp-level operation
+KERNEL absent_value_decides(In x, Out y) {
+  int v = (int)(x[threadIdx.x] * 100);
+  if (threadIdx.x % 32 < 16) {
+    v = __shfl_down_sync(0xffffu, v, 8);  // BUG
+    if (v > 7) y[threadIdx.x] = 1;
+  }
+}
+// invalid warp-level operation
+KERNEL shuffles_of_two_masks(In x, Out y) {
+  float v = x[threadIdx.x], w;
+  if (threadIdx.x % 32 < 16)
+    w = __shfl_xor_sync(0xffffffffu, v * 3, 16) - 1;  // BUG
+  else
+    w = __shfl_xor_sync(0xffff0000u, v + 7, 16) * 2;  // BUG
+  y[threadIdx.x] = w;
+}

@@ -1130,3 +1130,460 @@ KERNEL __cluster_dims__(2, 1, 1) volatile_by_its_own_rank(In x, Out y) {
   asm volatile("ld.volatile.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(there) : "memory");
   y[threadIdx.x] = v;
 }
+
+// -- Ordinary accesses and atomics, ordered.
+KERNEL counter_of_each_round(In x, Out y) {
+  __shared__ int n;
+  float v = 0;
+  for (int i = 0; i < 3; ++i) {
+    if (threadIdx.x == 0) n = 0;
+    __syncthreads();
+    atomicAdd(&n, i + (int)x[threadIdx.x]);
+    __syncthreads();
+    v += n;
+    __syncthreads();
+  }
+  y[threadIdx.x] = v;
+}
+KERNEL three_counters_in_turns(In x, Out y) {
+  __shared__ int n[3];
+  if (threadIdx.x < 3) n[threadIdx.x] = 0;
+  __syncthreads();
+  float v = 0;
+  for (int i = 0; i < 5; ++i) {
+    if (threadIdx.x == 0) n[(i + 1) % 3] = 0;
+    atomicAdd(n + i % 3, (int)x[threadIdx.x]);
+    __syncthreads();
+    v += n[i % 3];
+  }
+  y[threadIdx.x] = v;
+}
+KERNEL bins_of_each_warp(In x, Out y) {
+  __shared__ int bins[2][16];
+  int* mine = bins[threadIdx.x / 32];
+  if (threadIdx.x % 32 < 16) mine[threadIdx.x % 32] = 0;
+  __syncwarp();
+  atomicAdd(mine + threadIdx.x * 7 % 16, (int)x[threadIdx.x]);
+  __syncwarp();
+  y[threadIdx.x] = mine[threadIdx.x % 16];
+}
+KERNEL sums_read_by_vectors(In x, Out y) {
+  __shared__ __align__(16) int n[64];
+  n[threadIdx.x] = 0;
+  __syncthreads();
+  atomicAdd(n + (threadIdx.x * 5 & 63), (int)x[threadIdx.x]);
+  __syncthreads();
+  const int4 v = *(int4*)(n + threadIdx.x / 4 * 4);
+  y[threadIdx.x] = v.x + v.y + v.z + v.w;
+}
+KERNEL copies_then_atomics_behind_a_barrier(In x, Out y) {
+  __shared__ __align__(16) float s[64];
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address_of(s + threadIdx.x)),
+               "l"(x + threadIdx.x)
+               : "memory");
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  __syncthreads();
+  atomicAdd(s + 63 - threadIdx.x, 1.0f);
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x];
+}
+KERNEL places_by_a_counter(In x, Out y) {
+  __shared__ int n;
+  __shared__ float list[64];
+  if (threadIdx.x == 0) n = 0;
+  __syncthreads();
+  list[atomicAdd(&n, 1)] = x[threadIdx.x] + 1;
+  __syncthreads();
+  if (threadIdx.x < n) y[threadIdx.x] = list[threadIdx.x];
+}
+KERNEL maximum_tested_first(In x, Out y) {
+  __shared__ int most;
+  static __device__ int most_of_all;
+  if (threadIdx.x == 0) most = 0;
+  __syncthreads();
+  const int v = (int)x[threadIdx.x] * threadIdx.x;
+  if (v > most) atomicMax(&most, v);
+  if (v > most_of_all) atomicMax(&most_of_all, v);
+  __syncthreads();
+  y[threadIdx.x] = most;
+}
+KERNEL sum_by_compare_and_swap(In x, Out y) {
+  static __device__ unsigned long long total;
+  unsigned long long old = total, assumed;
+  do {
+    assumed = old;
+    old = atomicCAS(&total, assumed,
+                    __double_as_longlong(x[threadIdx.x] + __longlong_as_double(assumed)));
+  } while (assumed != old);
+}
+KERNEL sum_of_shared_by_compare_and_swap(In x, Out y) {
+  __shared__ int total;
+  if (threadIdx.x == 0) total = 0;
+  __syncthreads();
+  int old = total, assumed;
+  do {
+    assumed = old;
+    old = atomicCAS(&total, assumed, assumed + (int)x[threadIdx.x]);
+  } while (assumed != old);
+  __syncthreads();
+  y[threadIdx.x] = total;
+}
+KERNEL last_block_resets_the_counter(In x, Out y) {
+  static __device__ float part[2];
+  static __device__ unsigned done;
+  __shared__ bool last;
+  if (threadIdx.x == 0) {
+    part[blockIdx.x] = x[0] + 2;
+    __threadfence();
+    last = atomicAdd(&done, 1) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (last && threadIdx.x == 0) {
+    y[0] = part[0] + part[1];
+    done = 0;
+  }
+}
+KERNEL counter_of_its_block(In x, Out y) {
+  static __device__ int n[2];
+  atomicAdd_block(n + blockIdx.x, (int)x[threadIdx.x]);
+  __syncthreads();
+  y[threadIdx.x] = n[blockIdx.x];
+}
+KERNEL cleared_counted_and_read_in_global(In x, Out y) {
+  static __device__ int n[2] = {5, 5};
+  if (threadIdx.x == 0) n[blockIdx.x] = 0;
+  __syncthreads();
+  atomicAdd(n + blockIdx.x, (int)x[threadIdx.x]);
+  __syncthreads();
+  y[threadIdx.x] = n[blockIdx.x];
+}
+KERNEL maximum_of_the_output(In x, Out y) {
+  if (blockIdx.x > 0) return;
+  int* most = (int*)y;
+  most[threadIdx.x] = 0;
+  __syncthreads();
+  atomicMax(most + threadIdx.x / 2, (int)x[threadIdx.x] * threadIdx.x);
+}
+
+// -- Fences and flags.
+KERNEL flag_of_each_thread(In x, Out y) {
+  __shared__ volatile int ready[32];
+  __shared__ float s[32];
+  if (threadIdx.x < 32) ready[threadIdx.x] = 0;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    s[threadIdx.x] = x[threadIdx.x] + 1;
+    __threadfence_block();
+    ready[threadIdx.x] = 1;
+  } else {
+    while (ready[threadIdx.x - 32] == 0) {
+    }
+    __threadfence_block();
+    y[threadIdx.x] = s[threadIdx.x - 32];
+  }
+}
+KERNEL counted_writers(In x, Out y) {
+  __shared__ int written;
+  __shared__ float s[32];
+  if (threadIdx.x == 0) written = 0;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    s[threadIdx.x] = x[threadIdx.x] + 2;
+    __threadfence_block();
+    atomicAdd(&written, 1);
+  } else {
+    while (*(volatile int*)&written < 32) {
+    }
+    __threadfence_block();
+    y[threadIdx.x] = s[63 - threadIdx.x];
+  }
+}
+KERNEL volatile_with_barriers(In x, Out y) {
+  __shared__ volatile float s[64];
+  float v = x[threadIdx.x];
+  for (int i = 0; i < 3; ++i) {
+    s[threadIdx.x] = v;
+    __syncthreads();
+    v = s[63 - threadIdx.x] + 1;
+    __syncthreads();
+  }
+  y[threadIdx.x] = v;
+}
+KERNEL volatile_scratch_with_barrier(In x, Out y) {
+  static __device__ volatile float w[2][64];
+  w[blockIdx.x][threadIdx.x] = x[threadIdx.x] + 1;
+  __syncthreads();
+  y[threadIdx.x] = w[blockIdx.x][threadIdx.x ^ 32];
+}
+KERNEL arrivals_then_barrier(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  if (threadIdx.x < 32) {
+    asm volatile("bar.arrive 1, 64;" ::: "memory");
+    asm volatile("bar.sync 2, 64;" ::: "memory");
+    y[threadIdx.x] = s[threadIdx.x + 32];
+  } else {
+    asm volatile("bar.sync 1, 64;" ::: "memory");
+    const float v = s[threadIdx.x - 32];
+    asm volatile("bar.arrive 2, 64;" ::: "memory");
+    y[threadIdx.x] = v;
+  }
+}
+KERNEL mbarriers_of_one_lane(In x, Out y) {
+  __shared__ unsigned long long full, empty;
+  __shared__ float s[32];
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&full)) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&empty)) : "memory");
+  }
+  __syncthreads();
+  float v = 0;
+  for (int i = 0; i < 3; ++i) {
+    if (threadIdx.x < 32) {
+      if (i > 0) wait_parity(address_of(&empty), (i - 1) & 1);
+      s[threadIdx.x] = x[threadIdx.x] + i;
+      __syncwarp();
+      if (threadIdx.x == 0)
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address_of(&full))
+                     : "memory");
+    } else {
+      wait_parity(address_of(&full), i & 1);
+      v += s[63 - threadIdx.x];
+      __syncwarp();
+      if (threadIdx.x == 32)
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address_of(&empty))
+                     : "memory");
+    }
+  }
+  if (threadIdx.x >= 32) y[threadIdx.x] = v;
+}
+KERNEL stage_given_back_behind_syncwarp(In x, Out y) {
+  __shared__ __align__(16) float s[32];
+  __shared__ unsigned long long full, empty;
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&full)) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&empty)) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+  float v = 0;
+  for (int i = 0; i < 3; ++i) {
+    if (threadIdx.x == 0) {
+      if (i > 0) wait_parity(address_of(&empty), (i - 1) & 1);
+      asm volatile(
+          "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 128;" ::"r"(address_of(&full))
+          : "memory");
+      asm volatile(
+          "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 128, "
+          "[%2];" ::"r"(address_of(s)),
+          "l"(x), "r"(address_of(&full))
+          : "memory");
+    } else if (threadIdx.x >= 32) {
+      wait_parity(address_of(&full), i & 1);
+      v += s[63 - threadIdx.x];
+      __syncwarp();
+      if (threadIdx.x == 32)
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address_of(&empty))
+                     : "memory");
+    }
+  }
+  if (threadIdx.x >= 32) y[threadIdx.x] = v;
+}
+KERNEL all_fence_and_one_signals(In x, Out y) {
+  static __device__ float w[64];
+  static __device__ unsigned flag;
+  if (blockIdx.x == 0) {
+    w[threadIdx.x] = x[threadIdx.x] * 3;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) atomicExch(&flag, 12345u);
+  } else {
+    if (threadIdx.x == 0)
+      while (atomicAdd(&flag, 0) != 12345u) {
+      }
+    __syncthreads();
+  }
+  __threadfence();
+  if (blockIdx.x == 1) y[threadIdx.x] = w[63 - threadIdx.x];
+}
+KERNEL one_fences_behind_the_barrier(In x, Out y) {
+  static __device__ float w[64];
+  static __device__ unsigned flag;
+  if (blockIdx.x == 0) {
+    w[threadIdx.x] = x[threadIdx.x] * 3;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      __threadfence();
+      *(volatile unsigned*)&flag = 1;
+    }
+  } else {
+    if (threadIdx.x == 0) {
+      while (*(volatile unsigned*)&flag == 0) {
+      }
+      __threadfence();
+    }
+    __syncthreads();
+    y[threadIdx.x] = w[63 - threadIdx.x];
+  }
+}
+KERNEL value_and_state_in_one_word(In x, Out y) {
+  static __device__ volatile unsigned long long state[2];
+  if (threadIdx.x == 0) {
+    unsigned long long before = 0;
+    if (blockIdx.x > 0) {
+      do before = state[blockIdx.x - 1];
+      while (before >> 32 == 0);
+    }
+    const unsigned sum = (unsigned)before + (unsigned)x[0] + 4;
+    state[blockIdx.x] = 1ull << 32 | sum;
+    if (blockIdx.x == 1) y[0] = sum;
+  }
+}
+KERNEL aggregates_and_prefixes(In x, Out y) {
+  static __device__ float aggregate[2], prefix[2];
+  static __device__ volatile int state[2];
+  if (threadIdx.x == 0) {
+    aggregate[blockIdx.x] = x[0] + 1;
+    __threadfence();
+    state[blockIdx.x] = 1;
+    float before = 0;
+    if (blockIdx.x > 0) {
+      int seen;
+      do seen = state[blockIdx.x - 1];
+      while (seen == 0);
+      __threadfence();
+      before = seen == 2 ? prefix[blockIdx.x - 1] : aggregate[blockIdx.x - 1];
+    }
+    prefix[blockIdx.x] = before + aggregate[blockIdx.x];
+    __threadfence();
+    state[blockIdx.x] = 2;
+    if (blockIdx.x == 1) y[0] = prefix[1];
+  }
+}
+KERNEL released_by_an_atomic(In x, Out y) {
+  static __device__ float data[64];
+  static __device__ int ready;
+  if (blockIdx.x == 0) {
+    data[threadIdx.x] = x[threadIdx.x] + 7;
+    __syncthreads();
+    if (threadIdx.x == 0)
+      asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(&ready) : "memory");
+  } else {
+    int v;
+    do {
+      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(&ready) : "memory");
+    } while (v == 0);
+    y[threadIdx.x] = data[63 - threadIdx.x];
+  }
+}
+KERNEL read_only_input(In x, Out y) {
+  const float4 v = __ldg((const float4*)x + threadIdx.x % 16);
+  y[threadIdx.x] = v.x + v.w + __ldg(x + threadIdx.x);
+}
+KERNEL read_only_then_overwritten(In x, Out y) {
+  static __device__ float g[2][64];
+  float* mine = g[blockIdx.x] + threadIdx.x;
+  const float v = __ldg(mine);
+  *mine = v + x[threadIdx.x];
+}
+
+// -- Clusters.
+KERNEL __cluster_dims__(2, 1, 1) remote_counter_in_phases(In x, Out y) {
+  __shared__ int n;
+  if (threadIdx.x == 0) n = 0;
+  cg::this_cluster().sync();
+  for (int i = 0; i < 2; ++i) {
+    atomicAdd((int*)across((float*)&n), (int)x[threadIdx.x]);
+    cg::this_cluster().sync();
+    if (blockIdx.x == 0 && i == 1) y[threadIdx.x] = n;
+    cg::this_cluster().sync();
+  }
+}
+
+// -- Collectives in several places, and values of absent lanes that nobody uses.
+KERNEL shuffle_in_both_branches(In x, Out y) {
+  float v = x[threadIdx.x] + threadIdx.x % 32, w;
+  if (threadIdx.x % 32 < 16) {
+    v = v * 3.0f;
+    w = __shfl_xor_sync(0xffffffffu, v, 16);
+    w -= 1.0f;
+  } else {
+    v = v + 7.0f;
+    w = __shfl_xor_sync(0xffffffffu, v, 16);
+    w *= 2.0f;
+  }
+  y[threadIdx.x] = w;
+}
+KERNEL shuffle_in_three_places(In x, Out y) {
+  int v = threadIdx.x % 32 + (int)x[threadIdx.x], w = 0;
+  if (threadIdx.x % 32 < 8)
+    w = __shfl_sync(~0u, v * 2, 31 - threadIdx.x % 32) + 1;
+  else if (threadIdx.x % 32 < 20)
+    w = __shfl_sync(~0u, v * 3, 31 - threadIdx.x % 32) + 2;
+  else
+    w = __shfl_sync(~0u, v * 5, 31 - threadIdx.x % 32) + 3;
+  y[threadIdx.x] = w;
+}
+KERNEL votes_in_both_branches(In x, Out y) {
+  unsigned votes;
+  if (threadIdx.x % 2)
+    votes = __ballot_sync(~0u, threadIdx.x % 32 < 10) + 1;
+  else
+    votes = __ballot_sync(~0u, threadIdx.x % 32 > 20) + 2;
+  y[threadIdx.x] = __popc(votes - 2 + threadIdx.x % 2) + x[0];
+}
+KERNEL half_a_warp_summed(In x, Out y) {
+  float v = x[threadIdx.x];
+  if (threadIdx.x % 32 < 16) {
+    for (int o = 8; o; o >>= 1) v += __shfl_down_sync(0xffffu, v, o);
+    if (threadIdx.x % 32 == 0) y[threadIdx.x] = v;
+  }
+}
+KERNEL twenty_lanes_summed(In x, Out y) {
+  float v = x[threadIdx.x];
+  const int lane = threadIdx.x % 32;
+  if (lane < 20) {
+    for (int o = 16; o; o >>= 1) {
+      const float w = __shfl_down_sync(0xfffffu, v, o);
+      if (lane + o < 20) v += w;
+    }
+    if (lane == 0) y[threadIdx.x] = v;
+  }
+}
+KERNEL twenty_lanes_by_selection(In x, Out y) {
+  float v = x[threadIdx.x];
+  const int lane = threadIdx.x % 32;
+  if (lane < 20) {
+    for (int o = 16; o; o >>= 1) {
+      const float w = __shfl_down_sync(__activemask(), v, o);
+      v += lane + o < 20 ? w : 0.0f;
+    }
+    if (lane == 0) y[threadIdx.x] = v;
+  }
+}
+KERNEL rest_of_a_block_summed(In x, Out y) {
+  if (threadIdx.x >= 40) return;
+  float v = x[threadIdx.x];
+  const int left = threadIdx.x < 32 ? 32 : 8, lane = threadIdx.x % 32;
+  for (int o = 16; o; o >>= 1) {
+    const float w = __shfl_down_sync(~0u, v, o);
+    if (lane + o < left) v += w;
+  }
+  if (lane == 0) y[threadIdx.x] = v;
+}
+KERNEL double_halves_summed(In x, Out y) {
+  double v = x[threadIdx.x];
+  if (threadIdx.x % 32 < 8) {
+    for (int o = 4; o; o >>= 1) v += __shfl_down_sync(0xffu, v, o);
+    if (threadIdx.x % 32 == 0) y[threadIdx.x] = v;
+  }
+}
+KERNEL not_a_number_by_all_lanes(In x, Out y) {
+  __shared__ float s[2];
+  float a = __int_as_float(0x7fc00000 + threadIdx.x % 32);
+  a += x[threadIdx.x] * 0.0f;
+  for (int o = 16; o > 0; o /= 2) a = __shfl_xor_sync(~0u, a, o) + a;
+  s[threadIdx.x / 32] = a;
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x / 32];
+}

@@ -22,6 +22,7 @@
 #include "atunner/vgpu/state/decoded.h"
 #include "atunner/vgpu/state/lane_access.h"
 #include "atunner/vgpu/state/shared_shadow.h"
+#include "atunner/vgpu/state/system_facts.h"
 #include "atunner/vgpu/state/warp.h"
 #include "atunner/vgpu/state/warp_clock.h"
 #include "atunner/vgpu/timing/sass_schedule.h"
@@ -71,6 +72,8 @@ struct BarrierState {
   uint32_t arrived = 0;   ///< threads
   uint32_t expected = 0;  ///< threads, 0 = all
   uint32_t votes = 0;     ///< bar.red: threads whose predicate was true
+  uint64_t clocks = 0;    ///< Warp::clocks of the latest warp that arrived
+  HappensBefore released;  ///< by the warps that arrived, where not all warps of the block do
 };
 
 struct SharedMemory {
@@ -109,8 +112,10 @@ struct EnabledChecks {
 /// The block in the race check of global memory.
 struct GlobalOrder {
   uint32_t serial = 0;  ///< number of this block among the blocks of all launches
-  /// Time of the RaceClock when a thread last read with acquire semantics; 0 = never
+  /// Time of the RaceClock up to which the block knows of other blocks' fences; 0 = of none
   uint64_t acquired = 0;
+  bool observed = false;  ///< a thread has read a flag that another block wrote
+  bool fenced = false;    ///< the block has fences in the RaceClock
 };
 
 /// Hazards found so far.
@@ -120,6 +125,19 @@ struct HazardLog {
   std::map<std::pair<uint32_t, Hazard::Kind>, size_t> reported;
   /// Results of static analyses of operations, by the number of the analysis.
   std::map<std::pair<const Op*, uint32_t>, bool> analyses;
+};
+
+/// Values that lanes got by shuffles from lanes which did not take part. They are undefined, and
+/// watched from the first such shuffle of a host thread's blocks on.
+struct ShuffledValues {
+  bool tracked = false;
+  /// By operation: those that compute with what shuffles may have returned
+  std::unordered_map<uint32_t, MaybeUndefined> uses;
+  /// Per warp and slot: mask of the lanes whose register holds such a value
+  std::vector<std::vector<uint32_t>> undefined;
+  const Op* shuffle = nullptr;  ///< the latest shuffle from an absent lane
+  int lane = 0;                 ///< that received the value
+  int source = 0;
 };
 
 /// Global allocations that were accessed last: most accesses hit one of them.
@@ -132,7 +150,6 @@ struct AllocationCache {
 /// How far a block has come, and what its threads wait for.
 struct Progress {
   uint64_t instructions = 0;
-  uint64_t clock = 0;
   uint64_t alive_threads = 0;
   std::array<BarrierState, 16> barriers{};
   /// An atomic or a volatile load ran since the last backward branch: a loop around it may wait for
@@ -171,6 +188,7 @@ struct BlockState {
   AsyncState async;
   GlobalOrder global;
   HazardLog log;
+  ShuffledValues shuffled;
   Counting counting;
   TimingState timing;
   std::string printed;  ///< output of printf
@@ -223,6 +241,7 @@ struct Launch {
   uint32_t registers = 0;                  ///< of a thread, 0 = unknown
   uint64_t l1_sectors = 0;                 ///< sectors that L1 holds for a block
   uint64_t resident_blocks = 0;            ///< blocks that run at once
+  SystemFacts system;                      ///< what special registers tell
   RaceClock* clock = nullptr;
   uint32_t first_serial = 0;  ///< serial of block 0; 0 = no race check of global memory
   bool parallel = false;      ///< several threads of the host run blocks
@@ -284,10 +303,6 @@ void KeepUndefined(BlockState& x, const Op& op, const MaybeUndefined& use, uint3
 
 /// Prepares a state for blocks of a launch.
 void Prepare(BlockState& x, const Launch& launch);
-/// Runs co-scheduled blocks to their end. `budget`: warp instructions per block. Sets `outcome` if
-/// they do not complete.
-void RunCoScheduled(CoScheduledBlocks& blocks, double deadline, uint64_t budget,
-                    LaunchOutcome& outcome);
 /// Adds the counts of a state to `counts`, and per source line to `lines`.
 void CollectCounts(const BlockState& x, Counts& counts, LineCounts& lines);
 

@@ -58,12 +58,22 @@ enum class Flow : uint8_t {
   kAligned,   ///< executed by all lanes of the warp, or of the warp group if Op::target is
               ///< kWholeGroup
   kMayYield,  ///< runs like kNone; other warps get a turn when it sets Progress::yield
+  kReadsTime,  ///< runs like kNone, alone, so that Warp::clocks is up to date
   /// Uses registers that may be uninitialised; Kernel::maybe_undefined holds the flow besides that.
   kMaybeUndefined
 };
 /// Op::variant of a kMayYield operation that suspends the thread until its condition holds, or its
 /// time limit is over.
 constexpr uint8_t kSuspends = 1;
+
+/// What an access to memory means for the order of accesses, see checks/synchronisation.h.
+struct AccessOrder {
+  /// A strong load whose value decides a branch, as flags do; the value of another is data. An
+  /// atomic whose result is used. An ordinary load that peeks.
+  bool polls : 1 = false;
+  bool read_only : 1 = false;  ///< ld.global.nc: of memory that the kernel does not write
+  bool of_block : 1 = false;   ///< of block scope (.cta)
+};
 
 /// One decoded instruction. Operands are slots of 32 lanes × 4 bytes: ≥ 0 in the warp's registers,
 /// < 0 in the constants.
@@ -82,10 +92,11 @@ struct Op {
   Space space = Space::kGeneric;
   uint8_t width = 4;  ///< bytes of one memory element
   uint8_t variant = 0;
+  AccessOrder order;
   bool guard_negated : 1 = false;
   bool sign_extend : 1 = false;
   bool narrow_address : 1 = false;  ///< address register has 32 bits
-  bool relaxed : 1 = false;         ///< volatile, acquire, release: takes no part in race checks
+  bool relaxed : 1 = false;         ///< a strong access: volatile, relaxed, acquire, release
   bool is_volatile : 1 = false;
   bool fence : 1 = false;         ///< acquire or release: orders accesses of other threads
   bool list_written : 1 = false;  ///< the list holds destinations
@@ -176,6 +187,9 @@ struct Kernel {
   std::vector<OpLocation> locations;  ///< per op
   /// Per op: index of the next op, itself included, whose flow is not kNone
   std::vector<uint32_t> flow_ops;
+  /// Per op, and one past the last: typical clocks of a warp for all ops before it. Empty unless the
+  /// kernel reads clocks or timers.
+  std::vector<uint32_t> clocks;
   std::vector<int32_t> lists;
   std::vector<Track> tracks;        ///< per op, for the timeline
   std::vector<int32_t> track_list;  ///< registers of the tracks

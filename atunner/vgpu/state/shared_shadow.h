@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "atunner/device/device.h"
+#include "atunner/vgpu/memory/happens_before.h"
 #include "atunner/vgpu/state/decoded.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -15,11 +16,14 @@ namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 /// Bits of SharedShadow::in_flight: asynchronous accesses to a shared word that have not been
 /// waited for.
 enum InFlight : uint8_t {
-  kThreadCopy = 1,    ///< cp.async writes it
-  kBulkCopy = 2,      ///< cp.async.bulk writes it
-  kProductRead = 4,   ///< wgmma reads it
-  kBulkRead = 8,      ///< cp.async.bulk reads it
-  kRemoteAccess = 16  ///< another block of the cluster touched it, see ClusterWord
+  kThreadCopy = 1,     ///< cp.async writes it
+  kBulkCopy = 2,       ///< cp.async.bulk writes it
+  kProductRead = 4,    ///< wgmma reads it
+  kBulkRead = 8,       ///< cp.async.bulk reads it
+  kRemoteAccess = 16,  ///< another block of the cluster touched it, see ClusterWord
+  /// Lanes of a warp wrote different values by one statement. That is reported if the word is read.
+  kContested = 32,
+  kStrongWrite = 64  ///< an atomic or a strong store wrote it, see StrongShadow
 };
 /// Values of SharedShadow::writer and reader that are not threads of the block.
 /// kProductAccessor + i: a wgmma of warp group i.
@@ -36,12 +40,24 @@ struct SharedShadow {
   uint32_t read_epoch = 0;
   uint32_t write_sync = 0;  ///< Warp::sync_epoch of the writer at that time
   uint32_t read_sync = 0;
-  uint16_t writer = kNoAccessor;  ///< a thread of the block or an Accessor
-  uint16_t reader = kNoAccessor;  ///< likewise; kSeveralThreads: threads of several warps
-  uint8_t initialised = 0;        ///< one bit per byte
-  uint8_t in_flight = 0;          ///< bits of InFlight
+  uint16_t writer = kNoAccessor;       ///< a thread of the block or an Accessor
+  uint16_t reader = kNoAccessor;       ///< likewise; kSeveralThreads: threads of several warps
+  uint8_t initialised = 0;             ///< one bit per byte
+  uint8_t in_flight = 0;               ///< bits of InFlight
+  uint16_t last_reader = kNoAccessor;  ///< the latest thread, also if there are several
   uint32_t write_line = 0;
   uint32_t read_line = 0;
+};
+
+/// The latest strong write to a shared 32-bit word: by an atomic, or by a volatile, relaxed or
+/// releasing store.
+struct StrongShadow {
+  uint32_t epoch = 0;
+  uint32_t sync = 0;
+  uint32_t line = 0;
+  uint16_t thread = kNoAccessor;
+  uint16_t observer = kNoAccessor;  ///< the last warp that read it by a strong access
+  bool several = false;             ///< threads that do not know of each other
 };
 
 /// The latest volatile accesses to a shared 32-bit word.
@@ -67,6 +83,7 @@ struct ClusterWord {
   };
   Access read;
   Access write;
+  Access atomic;
 };
 
 /// The shadow of a block's shared memory.
@@ -74,6 +91,8 @@ struct RaceShadow {
   /// Number of the current epoch. Every block-wide synchronisation starts a new one, so that
   /// accesses of different epochs are ordered.
   uint32_t epoch = 1;
+  /// Events of epochs before this one happen before what any warp does next.
+  uint32_t common_epoch = 1;
   std::vector<SharedShadow> words;  ///< per shared word
   /// Per shared word: the epoch in which threads of several warps have read it and nothing else
   /// happened to it. One more read in that epoch changes nothing, which is a fast path.
@@ -83,6 +102,10 @@ struct RaceShadow {
   /// Kernel::carries_undefined.
   std::vector<uint8_t> undefined_bytes;
   std::vector<WarpExchange> exchanges;  ///< per shared word; empty before the first volatile access
+  std::vector<StrongShadow> strong;     ///< per shared word; empty before the first strong write
+  /// By the address of a flag, shared or global: what its writers released to the block's threads
+  /// that read it.
+  std::unordered_map<uint64_t, HappensBefore> released;
   /// The first read of shared memory to which nothing was written. A later write in the same epoch
   /// makes it a race; otherwise it is reported when the block ends.
   std::optional<Hazard> unwritten_read;
@@ -126,6 +149,8 @@ struct AsyncState {
   /// By the shared address of an mbarrier: a thread that waited for its last phase is ordered after
   /// the events of this epoch.
   std::unordered_map<uint64_t, uint32_t> phase_epochs;
+  /// Likewise: what the threads that arrived released, in the current phase and in those that ended
+  std::unordered_map<uint64_t, HappensBefore> arrivals, phases;
   uint32_t proxy_epoch = 0;  ///< Warp::seen_epoch of the latest fence.proxy.async
 };
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "atunner/vgpu/memory/happens_before.h"
 #include "atunner/vgpu/state/decoded.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -41,6 +42,12 @@ struct PendingProduct {
   uint32_t group = 0;  ///< how many wgmma.commit_group were executed before it
   const Op* op = nullptr;
 };
+/// The latest fence of a warp. A strong write that follows it releases what was before it.
+struct WarpFence {
+  uint32_t epoch = 0;  ///< of the block when it was executed; 0 = there was none
+  uint32_t sync = 0;
+  uint32_t lanes = 0;  ///< that executed it
+};
 /// How pending wgmma use a register slot.
 enum Held : uint8_t { kFree, kRead, kWritten };
 
@@ -51,9 +58,16 @@ struct Warp {
   std::vector<Group> groups;
   uint32_t alive = 0;  ///< mask of the lanes that have not exited
   uint32_t index = 0;
-  uint32_t sync_epoch = 0;      ///< grows with every warp-level synchronisation
-  uint32_t members = 0;         ///< mask of the bar.warp.sync at which lanes wait
-  uint32_t seen_epoch = 0;      ///< events of block epochs before this one happen before the warp's
+  uint32_t sync_epoch = 0;  ///< grows with every warp-level synchronisation
+  uint32_t members = 0;     ///< mask of the bar.warp.sync at which lanes wait
+  /// Accesses of threads that happen before the warp's next ones.
+  HappensBefore before;
+  WarpFence fence;
+  /// A volatile flag was seen: volatile accesses to shared memory in epochs before this one are
+  /// over
+  uint32_t polled_epoch = 0;
+  /// Asynchronous operations: events of block epochs before this one happen before the warp's
+  uint32_t seen_epoch = 0;
   uint32_t proxy_epoch = 0;     ///< the same, as of the last fence.proxy.async
   uint32_t product_groups = 0;  ///< wgmma.commit_group so far
   std::vector<PendingProduct> products;
@@ -62,6 +76,7 @@ struct Warp {
   uint32_t turn = 0;       ///< counts which group is next when several groups spin
   uint32_t spins = 0;      ///< backward branches since another group ran
   uint32_t retries = 0;    ///< failed attempts of the current mbarrier.try_wait
+  uint64_t clocks = 0;     ///< since its block began, if the kernel has Kernel::clocks
   /// Digest of the registers when the warp last repeated a loop that only polls memory.
   uint64_t waited_with = 0;
   /// Per slot: mask of the lanes whose register is undefined. Kept for

@@ -1,7 +1,10 @@
 #include "atunner/vgpu/timing/counts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+
+#include "atunner/vgpu/timing/scaled_counts.h"
 
 namespace atunner::vgpu {
 
@@ -104,7 +107,29 @@ void AddElements(Array& to, const Array& from) {
   for (size_t i = 0; i < to.size(); ++i) to[i] += from[i];
 }
 
+void Scale(uint64_t& sum, double times) {
+  sum = static_cast<uint64_t>(std::llround(static_cast<double>(sum) * times));
+}
+void Scale(double& sum, double times) { sum *= times; }
+template <class Array>
+void ScaleElements(Array& sums, double times) {
+  for (auto& sum : sums) Scale(sum, times);
+}
+
 }  // namespace
+
+Counts Scaled(Counts counts, double times) {
+  for (const auto field : kGlobalSums) Scale(counts.global.*field, times);
+  for (const auto field : kSharedSums) Scale(counts.shared.*field, times);
+  for (const auto field : kSums) Scale(counts.*field, times);
+  for (double* sum : {&counts.tensor.flops, &counts.tensor.mma_work, &counts.tensor.wgmma_work})
+    Scale(*sum, times);
+  ScaleElements(counts.warp_instructions, times);
+  ScaleElements(counts.thread_instructions, times);
+  ScaleElements(counts.pipe_uses, times);
+  ScaleElements(counts.path, times);
+  return counts;
+}
 
 GlobalCounts& GlobalCounts::operator+=(const GlobalCounts& other) {
   for (const auto field : kGlobalSums) this->*field += other.*field;

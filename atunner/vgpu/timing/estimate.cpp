@@ -72,7 +72,8 @@ double Waves(const EstimateInput& in) {
 
 /// Blocks that the counts are of.
 double Executed(const EstimateInput& in) {
-  return static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  return in.blocks_counted > 0 ? in.blocks_counted
+                               : static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
 }
 
 /// Number of times that an average block waits for DRAM, from the difference of its two paths.
@@ -124,10 +125,15 @@ double FreeWarps(const EstimateInput& in) {
   return 1 + (warps - 1) * std::max(0.0, 1 - in_step / std::max(in.counts.path[0], 1.0));
 }
 
+/// Between latencies and the throughput of an SM that holds so many blocks.
+double WaveSharpness(const EstimateInput& in, double resident) {
+  return std::min(3.0, 1.25 + 0.5 * std::log2(resident * FreeWarps(in)));
+}
+
 Sharpness SharpnessOf(const EstimateInput& in) {
   const double resident = Resident(in.occupancy, in.shape, *in.profile);
   const double doublings = std::log2(resident * FreeWarps(in));
-  return {std::min(kMostSharpness, 3 + doublings), std::min(3.0, 1.25 + 0.5 * doublings),
+  return {std::min(kMostSharpness, 3 + doublings), WaveSharpness(in, resident),
           MemorySharpness(in)};
 }
 
@@ -412,48 +418,117 @@ struct Execution {
   std::vector<Share> shares;  ///< in ns, of all waves
 };
 
-Execution Execute(const EstimateInput& in, const Traffic& traffic, const Sharpness& sharpness) {
+/// Cycles of the SMs, as if each limit were the only one, and together.
+struct SmClocks {
+  double path = 0, demand = 0, beside = 0, total = 0;
+};
+
+/// An average block on an SM, in cycles.
+struct AverageBlock {
+  double l2_path = 0, dram_path = 0;
+  double demand = 0, beside = 0;
+  /// Share of its loads that DRAM serves: in the first wave, which hits bytes of earlier launches
+  /// in L2, and in later waves, which hit bytes that blocks share.
+  double first = 1, later = 1;
+  double Path(double dram_share) const { return l2_path + (dram_path - l2_path) * dram_share; }
+};
+
+/// Waves of blocks that do about the same.
+SmClocks ClocksOfWaves(const EstimateInput& in, const AverageBlock& block, double sharpness) {
   const double blocks = static_cast<double>(in.shape.grid.Count());
-  const double executed = Executed(in);
   const double resident = std::max(1, in.occupancy.blocks_per_sm);
   const double sms = SmsForClusters(in);
   const double at_once = resident * sms;
-  const std::vector<Share> pipes = Pipes(in);
-  const double demand = Overlap(pipes, sharpness.pipes);
-  const Share beside = Beside(in);
-  const double l2_path = in.counts.path[0] / executed, dram_path = in.counts.path[1] / executed;
-  // The first wave hits bytes of earlier launches in L2; later waves hit bytes that blocks share.
-  const double later = traffic.load > 0 ? std::clamp(traffic.dram_read / traffic.load, 0.0, 1.0)
-                                        : 0;
-  Execution e;
-  double path_clk = 0, demand_clk = 0, beside_clk = 0, total = 0;
+  SmClocks clocks;
   const auto add = [&](double waves, double blocks_per_sm, double dram_share, double longer = 1) {
-    const double path = (l2_path + (dram_path - l2_path) * dram_share) * longer;
+    const double path = block.Path(dram_share) * longer;
     const double work = blocks_per_sm + longer - 1;  // one of the SM's blocks is the longest
-    path_clk += waves * path;
-    demand_clk += waves * work * demand;
-    beside_clk += waves * work * beside.value;
-    total += waves * std::max(Overlap({{"", path}, {"", work * demand}}, sharpness.waves),
-                              work * beside.value);
+    clocks.path += waves * path;
+    clocks.demand += waves * work * block.demand;
+    clocks.beside += waves * work * block.beside;
+    clocks.total += waves * std::max(Overlap({{"", path}, {"", work * block.demand}}, sharpness),
+                                     work * block.beside);
   };
   const double full = std::floor(blocks / at_once);
   const double rest = blocks - full * at_once;
-  if (full >= 1) add(1, resident, traffic.cold, full > 1 || rest > 0 ? 1 : Imbalance(in));
-  if (full > 1) add(full - 1, resident, later);
+  if (full >= 1) add(1, resident, block.first, full > 1 || rest > 0 ? 1 : Imbalance(in));
+  if (full > 1) add(full - 1, resident, block.later);
   if (rest > 0)
-    add(1, std::ceil(rest / sms), full >= 1 ? later : traffic.cold, full >= 1 ? 1 : Imbalance(in));
+    add(1, std::ceil(rest / sms), full >= 1 ? block.later : block.first,
+        full >= 1 ? 1 : Imbalance(in));
+  return clocks;
+}
+
+/// The shares of blocks with their paths relative to that of an average block in later waves. In a
+/// single wave all blocks begin with loads from DRAM, as many as a block of the usual size has;
+/// what decides is a block that is still at work when others have read what they share.
+std::vector<BlockShare> SharesOfPaths(const EstimateInput& in, const AverageBlock& block,
+                                      bool single_wave) {
+  std::vector<BlockShare> shares = in.shares;
+  const double later = block.Path(block.later), first = block.Path(block.first);
+  if (!single_wave || first <= later || later <= 0) return shares;
+  constexpr float kIdle = 0.01F;
+  const auto busy = std::ranges::count_if(shares,
+                                          [](const BlockShare& b) { return b.path > kIdle; });
+  const double usual = static_cast<double>(shares.size()) /
+                       std::max(1.0, static_cast<double>(busy));
+  for (BlockShare& share : shares) {
+    const double path = share.path;
+    share.path = static_cast<float>(path + std::min(path, usual) * (first / later - 1));
+  }
+  return shares;
+}
+
+/// Blocks that differ, one by one.
+SmClocks ClocksOfShares(const EstimateInput& in, const AverageBlock& block) {
+  SmModel model;
+  model.sms = static_cast<uint64_t>(SmsForClusters(in));
+  model.resident = static_cast<uint64_t>(std::max(1, in.occupancy.blocks_per_sm));
+  model.path = block.Path(block.later);
+  model.demand = block.demand;
+  model.beside = block.beside;
+  model.sharpness = [&](uint64_t blocks) { return WaveSharpness(in, static_cast<double>(blocks)); };
+  const std::vector<BlockShare> shares = SharesOfPaths(
+      in, block, in.shares.size() <= model.sms * model.resident);
+  SmClocks clocks;
+  clocks.total = Makespan(shares, model);
+  const auto alone = [&](double path, double demand, double beside) {
+    SmModel one = model;
+    one.path = path, one.demand = demand, one.beside = beside;
+    return Makespan(shares, one);
+  };
+  clocks.path = alone(model.path, 0, 0);
+  clocks.demand = alone(0, model.demand, 0);
+  clocks.beside = model.beside > 0 ? alone(0, 0, model.beside) : 0;
+  return clocks;
+}
+
+Execution Execute(const EstimateInput& in, const Traffic& traffic, const Sharpness& sharpness) {
+  const std::vector<Share> pipes = Pipes(in);
+  const double demand = Overlap(pipes, sharpness.pipes);
+  const Share beside = Beside(in);
+  const AverageBlock block = {
+      .l2_path = in.counts.path[0] / Executed(in),
+      .dram_path = in.counts.path[1] / Executed(in),
+      .demand = demand,
+      .beside = beside.value,
+      .first = traffic.cold,
+      .later = traffic.load > 0 ? std::clamp(traffic.dram_read / traffic.load, 0.0, 1.0) : 0};
+  const SmClocks clocks = in.shares.empty() ? ClocksOfWaves(in, block, sharpness.waves)
+                                            : ClocksOfShares(in, block);
   const double ns_per_clk = 1 / ClockGhz(in);
   const double exposed = Exposed(in, traffic);
-  e.ns = total * ns_per_clk + exposed;
-  e.limiter = beside_clk >= std::max(path_clk, demand_clk) ? beside.name
-              : path_clk > demand_clk                      ? "latency"
-                                                           : Worst(pipes).name;
-  if (beside_clk > 0) e.shares.push_back({beside.name, beside_clk * ns_per_clk});
-  e.shares.push_back({"latency", path_clk * ns_per_clk});
+  Execution e;
+  e.ns = clocks.total * ns_per_clk + exposed;
+  e.limiter = clocks.beside >= std::max(clocks.path, clocks.demand) ? beside.name
+              : clocks.path > clocks.demand                         ? "latency"
+                                                                    : Worst(pipes).name;
+  if (clocks.beside > 0) e.shares.push_back({beside.name, clocks.beside * ns_per_clk});
+  e.shares.push_back({"latency", clocks.path * ns_per_clk});
   if (exposed > 0) e.shares.push_back({"first and last of a product", exposed});
   for (const Share& pipe : pipes) {
     if (pipe.value > 0)
-      e.shares.push_back({pipe.name, demand_clk * ns_per_clk * pipe.value / demand});
+      e.shares.push_back({pipe.name, clocks.demand * ns_per_clk * pipe.value / demand});
   }
   return e;
 }
@@ -565,6 +640,11 @@ double UncertaintyOf(const EstimateInput& in) {
              : kUncertainty;
 }
 
+/// What a block that was not looked at may add at the end of the launch.
+double UnknownNs(const EstimateInput& in) {
+  return in.unknown_work * in.counts.path[1] / Executed(in) / in.profile->clock_ghz;
+}
+
 /// FLOP of the whole launch, from those of the executed blocks.
 double FlopsOf(const EstimateInput& in) {
   const double scale = static_cast<double>(in.shape.grid.Count()) / Executed(in);
@@ -588,7 +668,7 @@ Estimate EstimateTime(const EstimateInput& in) {
   Estimate estimate;
   estimate.time_ns = launch + code + together;
   estimate.low_ns = estimate.time_ns * (1 - UncertaintyOf(in));
-  estimate.high_ns = estimate.time_ns * (1 + UncertaintyOf(in));
+  estimate.high_ns = (estimate.time_ns + UnknownNs(in)) * (1 + UncertaintyOf(in));
   estimate.parts = {{"launch", launch, false}, {"first instructions", code, false}};
   for (const Share& bound : bounds)
     estimate.parts.push_back({bound.name, bound.value, bound.name != worst.name});

@@ -6,6 +6,7 @@
 #include "atunner/device/device.h"
 #include "atunner/model/trial/performance.h"
 #include "atunner/model/value/device_profile.h"
+#include "atunner/vgpu/timing/block_schedule.h"
 #include "atunner/vgpu/timing/counts.h"
 
 namespace atunner::vgpu {
@@ -19,6 +20,12 @@ struct EstimateInput {
   uint64_t cluster = 1;  ///< blocks
   Counts counts;         ///< counts of the executed blocks
   uint64_t blocks_executed = 0;
+  /// Blocks that the counts stand for, where they were scaled up; 0 = those executed
+  double blocks_counted = 0;
+  /// Per block of the grid: its share of the average; empty = all are about alike
+  std::vector<BlockShare> shares;
+  /// Work, in average blocks, that one block may do of which nothing is known; 0 = none is unknown
+  double unknown_work = 0;
   double footprint_bytes = 0;  ///< distinct global bytes the whole launch can touch
   bool follows = false;        ///< another launch, without a pause
   double known_bytes = 0;      ///< part of the footprint that earlier launches may have accessed

@@ -67,7 +67,7 @@ TEST(EstimateSample, OfBlocksWithAHugeTaskOneIsExecuted) {
   EXPECT_EQ(executed(uint64_t{16} << 30, 8), 8u) << "a cluster";
 }
 
-/// Two rows of blocks, of which the lower has nothing to do: as many of each are drawn.
+/// Two rows of blocks, of which the lower has nothing to do: the counts are those of the grid.
 TEST(EstimateSample, HoldsAsManyEmptyBlocksAsTheGrid) {
   VirtualGpu gpu(*FindProfile("A100"), 1);
   const CompiledModule compiled = CompiledKernel(
@@ -78,16 +78,193 @@ TEST(EstimateSample, HoldsAsManyEmptyBlocksAsTheGrid) {
   const auto module = gpu.Load(compiled);
   ASSERT_TRUE(module) << module.error().ToString();
   const auto out = gpu.Allocate(256).value();
-  std::vector<std::pair<uint64_t, uint64_t>> seen;
+  std::vector<double> stores;
   gpu.Observe([&](const EstimateInput& in) {
-    seen.emplace_back(in.counts.global.stores, in.blocks_executed);
+    EXPECT_LE(in.blocks_executed, 11u);
+    stores.push_back(static_cast<double>(in.counts.global.stores) / in.blocks_counted);
   });
   for (const uint32_t width : {4000u, 4001u, 4167u}) {
     const KernelArg args[] = {KernelArg::Address(out->address())};
     ASSERT_TRUE(gpu.Predict(**module, compiled.kernels[0], {{width, 2, 1}, {1, 1, 1}, {1, 1, 1}, 0},
                             args, {}));
   }
-  EXPECT_THAT(seen, testing::Each(testing::Pair(5, 10)));
+  EXPECT_THAT(stores, testing::Each(0.5));
+}
+
+/// Launches of one kernel whose threads run a loop; `choose` sets %r5, how often they do. %r0 =
+/// %ctaid.x, %r1 = %nctaid.x, %r2 = %tid.x, %d0 = `out`.
+class UnequalBlocks : public testing::Test {
+ protected:
+  static constexpr uint32_t kTimes = 200;  // of an average block
+  static constexpr uint32_t kThreads = 64;
+
+  void SetUp() override { out_ = gpu_.Allocate(1 << 16).value(); }
+
+  Estimate Predict(const std::string& choose, uint32_t blocks, bool reset = true) {
+    const CompiledModule compiled = CompiledKernel(
+        gpu_,
+        ".reg .b32 %r<16>;\n.reg .f32 %f<8>;\n.reg .pred %p<8>;\n.reg .b64 %d<8>;\n"
+        ".shared .b32 s;\nld.param.u64 %d0, [out];\nmov.u32 %r0, %ctaid.x;\n"
+        "mov.u32 %r1, %nctaid.x;\nmov.u32 %r2, %tid.x;\nmov.f32 %f0, 0f3f800000;\n" +
+            choose +
+            "RUN:\nsetp.eq.u32 %p7, %r5, 0;\n@%p7 bra DONE;\nLOOP:\n"
+            "fma.rn.f32 %f0, %f0, %f0, %f0;\nfma.rn.f32 %f0, %f0, %f0, %f0;\n"
+            "fma.rn.f32 %f0, %f0, %f0, %f0;\nfma.rn.f32 %f0, %f0, %f0, %f0;\n"
+            "sub.u32 %r5, %r5, 1;\nsetp.ne.u32 %p6, %r5, 0;\n@%p6 bra LOOP;\n"
+            "st.global.f32 [%d0 + 4096], %f0;\nDONE:\n" +
+            (choose.contains("QUEUE") ? "bra QUEUE;\n" : "") + "END:\nret;\n");
+    const auto module = gpu_.Load(compiled);
+    EXPECT_TRUE(module) << module.error().ToString();
+    if (reset) EXPECT_TRUE(gpu_.Fill(out_->address(), 0, out_->bytes()));
+    const KernelArg args[] = {KernelArg::Address(out_->address())};
+    const auto predicted = gpu_.Predict(**module, compiled.kernels[0],
+                                        {{blocks, 1, 1}, {kThreads, 1, 1}, {1, 1, 1}, 0}, args,
+                                        earlier_);
+    EXPECT_TRUE(predicted) << predicted.error().ToString();
+    return predicted ? predicted->estimate : Estimate{};
+  }
+
+  static std::string Times(uint64_t times) {
+    return "mov.u32 %r5, " + std::to_string(times) + ";\n";
+  }
+  /// `heavy` times where the condition that `compare` puts into %p0 holds, else `light`.
+  static std::string Where(const std::string& compare, uint64_t heavy, uint64_t light) {
+    return compare + "selp.u32 %r5, " + std::to_string(heavy) + ", " + std::to_string(light) +
+           ", %p0;\n";
+  }
+  /// The time of one block alone, which is executed completely.
+  double Alone(uint64_t times) { return Predict(Times(times), 1).time_ns; }
+
+  VirtualGpu gpu_{*FindProfile("H200"), 2};
+  std::unique_ptr<Buffer> out_;
+  Predecessors earlier_;
+};
+
+TEST_F(UnequalBlocks, AKernelTakesWhatItsWavesTake) {
+  const double ten = Predict(Times(kTimes), 10).time_ns;
+  EXPECT_NEAR(ten, Alone(kTimes), ten * 0.1);
+  EXPECT_NEAR(Predict(Times(kTimes), 100).time_ns, ten, ten * 0.1);
+  const double many = Predict(Times(kTimes), 132 * 32 * 4).time_ns;
+  const double more = Predict(Times(kTimes), 132 * 32 * 8).time_ns;
+  EXPECT_NEAR(more - many, many - Predict(Times(kTimes), 132 * 32).time_ns, 0.5 * many);
+  EXPECT_NEAR(more / many, 2, 0.2);
+}
+
+TEST_F(UnequalBlocks, OneBlockThatDoesAllIsAlone) {
+  for (const uint32_t blocks : {50u, 1000u, 10000u}) {
+    const double alone = Alone(uint64_t{kTimes} * blocks);
+    const Estimate one = Predict(
+        Where("setp.eq.u32 %p0, %r0, " + std::to_string(blocks / 2 + 1) + ";\n",
+              uint64_t{kTimes} * blocks, 0),
+        blocks);
+    EXPECT_NEAR(one.time_ns, alone, alone * 0.1) << blocks;
+    EXPECT_LT(one.blocks_executed, 40u);
+  }
+}
+
+/// The block that arrives last does all, and the counter is as it was before the prediction.
+TEST_F(UnequalBlocks, TheLastToArriveIsAlone) {
+  const uint32_t blocks = 2000;
+  const std::string last =
+      "setp.ne.u32 %p1, %r2, 0;\n@%p1 bra ALL;\nsub.u32 %r3, %r1, 1;\n"
+      "atom.global.inc.u32 %r4, [%d0], %r3;\nst.shared.u32 [s], %r4;\nALL:\nbar.sync 0;\n"
+      "ld.shared.u32 %r4, [s];\nsub.u32 %r3, %r1, 1;\nsetp.ne.u32 %p2, %r4, %r3;\n"
+      "@%p2 bra END;\n";
+  const double alone = Alone(uint64_t{kTimes} * blocks);
+  for (const bool reset : {true, false}) {
+    const double time = Predict(last + Times(uint64_t{kTimes} * blocks), blocks, reset).time_ns;
+    EXPECT_NEAR(time, alone, alone * 0.1);
+    uint32_t counter = 1;
+    ASSERT_TRUE(gpu_.CopyOut(std::as_writable_bytes(std::span(&counter, 1)), out_->address()));
+    EXPECT_EQ(counter, 0u);
+  }
+}
+
+TEST_F(UnequalBlocks, HeavyBlocksByTheirNumber) {
+  const uint32_t blocks = 5120;
+  const double alone = Alone(512 * kTimes);
+  const double time = Predict("and.b32 %r3, %r0, 511;\n" +
+                                  Where("setp.eq.u32 %p0, %r3, 300;\n", 512 * kTimes, 0),
+                              blocks)
+                          .time_ns;
+  EXPECT_NEAR(time, alone, alone * 0.1);
+}
+
+/// The blocks behind a heavy one fill the GPU meanwhile; a heavy last block runs after all others.
+TEST_F(UnequalBlocks, HeavyHeadAndTail) {
+  const uint32_t blocks = 132 * 32 * 6;
+  const double even = Predict(Times(kTimes), blocks).time_ns;
+  const double alone = Alone(64 * kTimes);
+  const double head = Predict(Where("setp.eq.u32 %p0, %r0, 0;\n", 64 * kTimes, kTimes), blocks)
+                          .time_ns;
+  const double tail = Predict(Where("add.u32 %r3, %r0, 1;\nsetp.eq.u32 %p0, %r3, %r1;\n",
+                                    64 * kTimes, kTimes),
+                              blocks)
+                          .time_ns;
+  EXPECT_GT(head, std::max(even, alone) * 0.9);
+  EXPECT_LT(head, even + 0.7 * alone);
+  EXPECT_NEAR(tail, even + alone, (even + alone) * 0.2);
+}
+
+/// Each block does a different amount: the mean counts while there are many waves, the largest
+/// while all run at once.
+TEST_F(UnequalBlocks, TriangularWork) {
+  const double alone = Alone(2 * kTimes);
+  const auto rising = [&](uint32_t blocks) {
+    return Predict("mul.lo.u32 %r5, %r0, " + std::to_string(2 * kTimes) +
+                       ";\ndiv.u32 %r5, %r5, %r1;\nadd.u32 %r5, %r5, 1;\n",
+                   blocks)
+        .time_ns;
+  };
+  EXPECT_NEAR(rising(100), alone, alone * 0.1);
+  const uint32_t many = 132 * 32 * 10;
+  const double even = Predict(Times(kTimes), many).time_ns;
+  EXPECT_NEAR(rising(many), even, even * 0.2);
+}
+
+/// Persistent blocks take tiles from a queue until none is left.
+TEST_F(UnequalBlocks, AQueueIsSharedByAllBlocks) {
+  const uint32_t blocks = 132;
+  const std::string queue =
+      "QUEUE:\nbar.sync 0;\nsetp.ne.u32 %p1, %r2, 0;\n@%p1 bra ALL;\n"
+      "atom.global.add.u32 %r4, [%d0], 1;\nst.shared.u32 [s], %r4;\nALL:\nbar.sync 0;\n"
+      "ld.shared.u32 %r4, [s];\nsetp.ge.u32 %p2, %r4, 1320;\n@%p2 bra END;\n" +
+      Times(kTimes);
+  const double alone = Alone(10 * kTimes);
+  EXPECT_NEAR(Predict(queue, blocks).time_ns, alone, alone * 0.3);
+}
+
+/// The second launch does what the first one writes: the first is completed, although a prediction
+/// alone needs only a sample of it.
+TEST_F(UnequalBlocks, WorkThatAnEarlierLaunchDecides) {
+  const uint32_t blocks = 2000;
+  const CompiledModule writes = CompiledKernel(
+      gpu_,
+      ".reg .b32 %r<4>;\n.reg .b64 %d<4>;\nld.param.u64 %d0, [out];\nmov.u32 %r0, %ctaid.x;\n"
+      "mul.wide.u32 %d1, %r0, 4;\nadd.u64 %d1, %d0, %d1;\nmov.u32 %r1, 2000;\n"
+      "st.global.u32 [%d1 + 8192], %r1;\nret;\n");
+  const auto first = gpu_.Load(writes);
+  ASSERT_TRUE(first);
+  const KernelArg args[] = {KernelArg::Address(out_->address())};
+  const std::string reads =
+      "mul.wide.u32 %d1, %r0, 4;\nadd.u64 %d1, %d0, %d1;\nld.global.u32 %r5, [%d1 + 8192];\n";
+  const double all = Predict(Times(2000), blocks).time_ns;
+  ASSERT_LT(Predict(reads, blocks).time_ns, 0.2 * all) << "nothing was written yet";
+  ASSERT_TRUE(gpu_.Predict(**first, writes.kernels[0], {{blocks, 1, 1}, {1, 1, 1}, {1, 1, 1}, 0},
+                           args, {}));
+  earlier_ = {{args[0]}, 8000};
+  EXPECT_NEAR(Predict(reads, blocks, false).time_ns, all, 0.2 * all);
+}
+
+/// Where it is not known what each block does, the interval says so.
+TEST_F(UnequalBlocks, TheIntervalHoldsWhatIsNotKnown) {
+  const uint32_t blocks = 2000;
+  const Estimate estimate = Predict(
+      "mov.u32 %r3, %smid;\n" + Where("setp.eq.u32 %p0, %r3, 1000;\n", 100 * kTimes, kTimes),
+      blocks);
+  EXPECT_GT(estimate.high_ns, Alone(uint64_t{kTimes} * blocks));
+  const Estimate known = Predict(Times(kTimes), blocks);
+  EXPECT_LT(known.high_ns, 1.5 * known.time_ns);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "atunner/vgpu/checks/access.h"
 #include "atunner/vgpu/checks/cluster_shadow.h"
 #include "atunner/vgpu/checks/pending.h"
+#include "atunner/vgpu/checks/synchronisation.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -29,6 +30,7 @@ void Release(BlockState& x, int id) {
   BarrierState& state = x.progress.barriers[static_cast<size_t>(id)];
   ++x.shadow.epoch;
   std::vector<uint32_t> met;
+  bool all = true;
   for (Warp& warp : x.warps) {
     bool any = false;
     for (Group& group : warp.groups) {
@@ -38,11 +40,15 @@ void Release(BlockState& x, int id) {
       group.reduction = nullptr;
       any = true;
     }
+    all = all && (any || warp.alive == 0);
     if (!any) continue;
     warp.seen_epoch = x.shadow.epoch;
+    warp.clocks = std::max(warp.clocks, state.clocks);
+    warp.before.Include(state.released);
     Normalise(warp);
     if (x.timing.enabled) met.push_back(warp.index);
   }
+  if (all) MeetAll(x);
   if (x.timing.enabled) SynchroniseWarps(x, met);
   state = {};
 }
@@ -57,7 +63,12 @@ void CheckClusterBarrier(CoScheduledBlocks& peers) {
   if (peers.members.front()->timing.enabled) SynchroniseCluster(peers);
   OrderPeers(peers);
   for (const BlockState* member : peers.members) PropagateToCluster(*member);
+  uint64_t clocks = 0;
+  for (const BlockState* member : peers.members) {
+    for (const Warp& warp : member->warps) clocks = std::max(clocks, warp.clocks);
+  }
   for (BlockState* member : peers.members) {
+    bool all = true;
     for (Warp& warp : member->warps) {
       bool any = false;
       for (Group& group : warp.groups) {
@@ -65,11 +76,21 @@ void CheckClusterBarrier(CoScheduledBlocks& peers) {
         group.barrier = -1;
         any = true;
       }
+      all = all && (any || warp.alive == 0);
       if (!any) continue;
       warp.seen_epoch = member->shadow.epoch;
+      warp.clocks = clocks;
+      warp.before.Include(member->shadow.epoch);
       Normalise(warp);
     }
+    if (all) MeetAll(*member);
   }
+}
+
+/// The warp passes a cluster barrier that has opened already.
+void SeeClusterBarrier(BlockState& x) {
+  SeeAll(x);
+  x.warp->before.Include(x.cluster.synchronised_epoch);
 }
 
 void Arrive(BlockState& x, const Op& op, Group& group, uint32_t mask) {
@@ -84,6 +105,7 @@ void Arrive(BlockState& x, const Op& op, Group& group, uint32_t mask) {
   }
   BarrierState& state = x.progress.barriers[static_cast<size_t>(id)];
   state.arrived += static_cast<uint32_t>(std::popcount(mask));
+  state.clocks = std::max(state.clocks, x.warp->clocks);
   if (op.src[1] != INT32_MIN) state.expected = x.Source(op.src[1])[first];
   if (state.expected % kLanes != 0)
     return Report(
@@ -94,7 +116,12 @@ void Arrive(BlockState& x, const Op& op, Group& group, uint32_t mask) {
     state.votes += static_cast<uint32_t>(std::popcount(p & mask));
     group.reduction = &op;
   }
-  if (op.variant != 1) group.barrier = id;
+  const bool waits = op.variant != 1;
+  if (x.checks.any && (!waits || state.expected != 0)) {
+    state.released.Include(ReleasedBy(x, ~0u));
+    if (!waits) ++x.shadow.epoch;  // what follows is not released
+  }
+  if (waits) group.barrier = id;
   if (state.arrived >= (state.expected ? state.expected : x.progress.alive_threads)) Release(x, id);
 }
 
@@ -305,7 +332,7 @@ Next ClusterBarrier(BlockState& x, const Op& op, Cursor& c, uint32_t active) {
     if (waits)
       x.warp->groups[c.index].barrier = kClusterBarrier;
     else
-      SeeAll(x);
+      SeeClusterBarrier(x);
   }
   Normalise(*x.warp);
   return Next::kSwitch;

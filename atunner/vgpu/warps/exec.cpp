@@ -2,18 +2,20 @@
 #include <algorithm>
 
 #include "atunner/base/clock.h"
+#include "atunner/base/random.h"
 #include "atunner/vgpu/checks/access.h"
 #include "atunner/vgpu/checks/pending.h"
+#include "atunner/vgpu/checks/shuffled_values.h"
 #include "atunner/vgpu/instructions/fused.h"
 #include "atunner/vgpu/timeline/in_order.h"
 #include "atunner/vgpu/warps/flow.h"
 #include "atunner/vgpu/warps/grid_progress.h"
 #include "atunner/vgpu/warps/prepare.h"
+#include "atunner/vgpu/warps/work.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-constexpr uint32_t kSlice = 20000;  // operations that a warp may run before the next one
 constexpr uint64_t kEndlessRounds = 1000;
 constexpr uint64_t kWaitingRounds = 32;  // without progress, before the next block joins
 
@@ -45,8 +47,9 @@ int PickGroup(Warp& warp) {
   return first;
 }
 
-void RunWatched(BlockState& x, const Op& op, uint32_t pc, uint32_t active) {
+void RunWatched(BlockState& x, const Op& op, uint32_t pc, uint32_t mask, uint32_t active) {
   Watch(x, op);
+  if (x.shuffled.tracked) FollowShuffled(x, op, mask, active);
   const OpCounts before = x.counting.by_line ? OpCounts::Of(x.counting.total) : OpCounts{};
   if (active != 0) op.run(x, op, active);
   if (x.counting.by_line) x.counting.by_op[pc] += OpCounts::Of(x.counting.total) - before;
@@ -87,7 +90,8 @@ void RunBasicBlock(BlockState& x, Cursor& c, uint32_t end) {
   const Handler fma = watch || c.mask != ~0u ? nullptr : kPlainFma;
   uint32_t pc = c.pc;
   x.timing.next = pc;
-  while (pc < end && !x.stop) {
+  // An operation may begin to watch; then the block is left, and goes on observed.
+  while (pc < end && !x.stop && (kObserved || !x.watch)) {
     const Op& op = ops[pc];
     if (op.run == fma && op.guard < 0) {
       const uint32_t first = pc;
@@ -102,7 +106,7 @@ void RunBasicBlock(BlockState& x, Cursor& c, uint32_t end) {
     }
     if (timed) x.timing.op = pc;
     if (watch) {
-      RunWatched(x, op, pc, active);
+      RunWatched(x, op, pc, c.mask, active);
     } else if (active != 0) {
       op.run(x, op, active);
     }
@@ -138,6 +142,7 @@ uint64_t PassedOver(const BlockState& x, uint32_t branch, uint32_t end) {
 /// Runs one group until it reaches another one, its flow changes, or its warp's slice is over.
 Next RunGroup(BlockState& x, Cursor& c, uint32_t& left) {
   const Op* const ops = x.kernel->ops.data();
+  const uint32_t* const clocks = x.kernel->clocks.empty() ? nullptr : x.kernel->clocks.data();
   ++x.spans.basic_block;  // cached spans are those of another warp or group
   while (left > 0 && !x.stop) {
     if (c.pc == c.limit) return Next::kRegroup;
@@ -148,10 +153,12 @@ Next RunGroup(BlockState& x, Cursor& c, uint32_t& left) {
       x.watch || x.timing.enabled ? RunBasicBlock<true>(x, c, stop)
                                   : RunBasicBlock<false>(x, c, stop);
       left -= c.pc - first;
+      if (clocks != nullptr) x.warp->clocks += clocks[c.pc] - clocks[first];
       continue;
     }
     const Op& op = ops[c.pc];
     --left;
+    if (clocks != nullptr) x.warp->clocks += clocks[c.pc + 1] - clocks[c.pc];
     const uint32_t active = ActiveLanes(x, op, c.mask);
     ++x.counting.executed[c.pc].times;
     x.counting.executed[c.pc].lanes += static_cast<uint64_t>(std::popcount(active));
@@ -179,7 +186,7 @@ Next RunGroup(BlockState& x, Cursor& c, uint32_t& left) {
 /// no group could run.
 bool RunSlice(BlockState& x, uint32_t& left) {
   Warp& warp = *x.warp;
-  x.watch = x.counting.by_line || !warp.products.empty();
+  x.watch = x.counting.by_line || !warp.products.empty() || x.shuffled.tracked;
   bool ran = false;
   while (left > 0 && !x.stop) {
     const int picked = PickGroup(warp);
@@ -208,10 +215,10 @@ bool RunSlice(BlockState& x, uint32_t& left) {
   return ran;
 }
 
-bool RunWarp(BlockState& x) {
-  uint32_t left = kSlice;
+bool RunWarp(BlockState& x, uint32_t turn) {
+  uint32_t left = turn;
   const bool ran = RunSlice(x, left);
-  x.progress.instructions += kSlice - left;
+  x.progress.instructions += turn - left;
   return ran;
 }
 
@@ -304,14 +311,14 @@ struct Round {
   bool ran = false;
   bool progress = false;  ///< a warp did more than poll for other threads
 };
-Round RunRound(BlockState& x) {
+Round RunRound(BlockState& x, uint32_t turn) {
   Round round;
   for (Warp& warp : x.warps) {
     if (warp.alive == 0) continue;
     round.alive = true;
     x.warp = &warp;
     x.progress.yielded = false;
-    const bool ran = RunWarp(x);
+    const bool ran = RunWarp(x, turn);
     round.ran |= ran;
     round.progress |= ran && !x.progress.yielded;
     if (x.stop) break;
@@ -390,17 +397,18 @@ void JoinNextBlock(CoScheduledBlocks& peers) {
 /// Runs co-scheduled blocks round by round.
 class RoundLoop {
  public:
-  RoundLoop(CoScheduledBlocks& blocks, double deadline, uint64_t budget, LaunchOutcome& outcome)
-      : blocks_(blocks), deadline_(deadline), budget_(budget), outcome_(outcome) {}
+  RoundLoop(CoScheduledBlocks& blocks, const RunLimits& limits, LaunchOutcome& outcome)
+      : blocks_(blocks), limits_(limits), outcome_(outcome) {}
 
-  /// True if all blocks have completed.
+  /// True if all blocks have completed, or done as much work as they may.
   bool Run() {
+    const uint64_t before = WorkDone();
     while (!Stopped()) {
       if (blocks_.grid != nullptr && blocks_.grid->stopped()) return false;
       const uint64_t steps = blocks_.grid != nullptr ? blocks_.grid->steps() : 0;
       Round all;
       if (!RunBlocks(all)) return false;
-      if (!all.alive) break;
+      if (!all.alive || WorkDone() - before >= limits_.work) break;
       for (BlockState* member : blocks_.members)
         member->progress.leave_polling_loops = !all.progress;
       if (IsDeadlocked(all) || WaitsForEver()) return false;
@@ -421,7 +429,7 @@ class RoundLoop {
   bool RunBlocks(Round& all) {
     executed_ = 0;
     for (BlockState* member : blocks_.members) {
-      const Round round = RunRound(*member);
+      const Round round = RunRound(*member, limits_.turn);
       all.alive |= round.alive;
       all.ran |= round.ran;
       all.progress |= round.progress;
@@ -432,6 +440,14 @@ class RoundLoop {
       executed_ = std::max(executed_, member->progress.instructions);
     }
     return true;
+  }
+
+  uint64_t WorkDone() const {
+    uint64_t work = 0;
+    if (limits_.weights == nullptr || limits_.work == ~uint64_t{0}) return work;
+    for (const BlockState* member : blocks_.members)
+      work += WorkOf(*member, *limits_.weights).amount;
+    return work;
   }
 
   /// True after reporting that no warp could run.
@@ -473,9 +489,9 @@ class RoundLoop {
 
   /// True, with the outcome set, when the instruction budget or the time is used up.
   bool IsOverLimit() {
-    const bool endless = executed_ > budget_ ||
+    const bool endless = executed_ > limits_.budget ||
                          (blocks_.grid != nullptr && blocks_.grid->deadlocked());
-    if (!endless && (++rounds_ % 64 != 0 || SystemClock().Now() <= deadline_)) return false;
+    if (!endless && (++rounds_ % 64 != 0 || SystemClock().Now() <= limits_.deadline)) return false;
     outcome_.kind = LaunchOutcome::Kind::kTimeout;
     outcome_.message = "block " + std::to_string(blocks_.blocks[0]) +
                        " did not end within its limit";
@@ -485,8 +501,7 @@ class RoundLoop {
   }
 
   CoScheduledBlocks& blocks_;
-  double deadline_;
-  uint64_t budget_;
+  const RunLimits& limits_;
   LaunchOutcome& outcome_;
   uint64_t executed_ = 0;  ///< warp instructions of the block that has executed most
   uint64_t rounds_ = 0;
@@ -497,13 +512,25 @@ class RoundLoop {
 
 }  // namespace
 
-void RunCoScheduled(CoScheduledBlocks& blocks, double deadline, uint64_t budget,
-                    LaunchOutcome& outcome) {
+Work WorkOf(const BlockState& x, const std::vector<uint32_t>& weights) {
+  Work work;
+  uint64_t times = 0;  // of the basic block at hand
+  for (size_t i = 0; i < weights.size(); ++i) {
+    times += x.counting.basic_blocks[i].times;
+    if (weights[i] == 0) continue;
+    const uint64_t executed = x.counting.executed[i].times + times;
+    work.amount += executed * weights[i];
+    work.kind = Mix64(work.kind ^ executed);
+  }
+  return work;
+}
+
+void RunCoScheduled(CoScheduledBlocks& blocks, const RunLimits& limits, LaunchOutcome& outcome) {
   blocks.cluster_arrived = 0;
   blocks.cluster_phase = 0;
   blocks.arrivals.clear();
   for (size_t i = 0; i < blocks.members.size(); ++i) Start(blocks, i);
-  if (!RoundLoop(blocks, deadline, budget, outcome).Run()) return;
+  if (!RoundLoop(blocks, limits, outcome).Run()) return;
   for (BlockState* member : blocks.members) {
     ReportUnwrittenReads(*member);
     FinishBlock(*member);

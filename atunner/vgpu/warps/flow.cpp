@@ -8,7 +8,9 @@
 #include "atunner/vgpu/checks/access.h"
 #include "atunner/vgpu/checks/cluster_shadow.h"
 #include "atunner/vgpu/checks/pending.h"
+#include "atunner/vgpu/checks/shuffled_values.h"
 #include "atunner/vgpu/warps/barriers.h"
+#include "atunner/vgpu/warps/joint_collective.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
@@ -185,10 +187,26 @@ Next Exit(BlockState& x, Cursor& c, uint32_t active) {
   return Next::kRegroup;
 }
 
+/// Executes a collective together with lanes that wait for it elsewhere, if these are all that its
+/// mask names.
+bool Joins(BlockState& x, const Op& op, Cursor& c) {
+  Warp& warp = *x.warp;
+  const uint32_t named = Named(x.Source(op.src[op.target]), c.mask);
+  if ((named & warp.alive & ~c.mask) == 0) return false;
+  const std::vector<size_t> partners = PartnersElsewhere(x, op, c.index, named);
+  if (partners.empty()) return false;
+  if (x.watch) Watch(x, op);
+  RunJointly(x, op, c.mask, partners);
+  warp.groups[c.index].pc = ++c.pc;
+  Normalise(warp);
+  return true;
+}
+
 Next Collective(BlockState& x, const Op& op, Cursor& c, uint32_t active) {
   Warp& warp = *x.warp;
   if (active != 0 && active == c.mask && warp.groups.size() > 1) {
     warp.groups[c.index].pc = c.pc;
+    if (Joins(x, op, c)) return Next::kSwitch;
     if (MustWait(x, op, c.index, c.pc)) {
       warp.groups[c.index].barrier = kCollective;
       Normalise(warp);
@@ -258,6 +276,10 @@ Next ChangeFlowAs(Flow flow, BlockState& x, const Op& op, Cursor& c, uint32_t ac
     case Flow::kCall:
     case Flow::kReturn:
       return CallOrReturn(x, op, c, active, flow == Flow::kCall);
+    case Flow::kReadsTime:
+      if (active != 0) op.run(x, op, active);
+      ++c.pc;
+      return Next::kContinue;
     case Flow::kMayYield:
       x.progress.polled = false;  // the wait is for the warp's own block
       if (active != 0) op.run(x, op, active);
@@ -282,6 +304,7 @@ Next ChangeFlowAs(Flow flow, BlockState& x, const Op& op, Cursor& c, uint32_t ac
 }  // namespace
 
 Next ChangeFlow(BlockState& x, const Op& op, Cursor& c, uint32_t active) {
+  if (x.shuffled.tracked) FollowShuffled(x, op, c.mask, active);
   if (op.flow != Flow::kMaybeUndefined) return ChangeFlowAs(op.flow, x, op, c, active);
   const MaybeUndefined& use = x.kernel->maybe_undefined.at(c.pc);
   CheckMaybeUndefined(x, op, use, c.mask, active);

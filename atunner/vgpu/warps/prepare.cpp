@@ -19,6 +19,8 @@ void ClearShadow(BlockState& x) {
     x.shadow.words[word].initialised = 0xf;
   std::ranges::fill(x.shadow.only_read_in, 0u);
   x.shadow.exchanges.clear();
+  x.shadow.strong.clear();
+  x.shadow.released.clear();
   x.cluster.words.clear();
   x.cluster.last_access = {};
   x.cluster.happens_before.clear();
@@ -29,6 +31,8 @@ void ClearShadow(BlockState& x) {
   x.async.reads.clear();
   x.async.landings.clear();
   x.async.phase_epochs.clear();
+  x.async.arrivals.clear();
+  x.async.phases.clear();
   x.async.proxy_epoch = 0;
 }
 
@@ -38,10 +42,13 @@ void StartWarp(BlockState& x, Warp& warp) {
   warp.alive = lanes == kLanes ? ~0u : (1u << lanes) - 1;
   warp.groups.assign(1, Group{0, warp.alive, -1, nullptr, 0});
   warp.sync_epoch = 1;
-  warp.seen_epoch = warp.proxy_epoch = warp.product_groups = 0;
+  warp.seen_epoch = warp.proxy_epoch = warp.product_groups = warp.polled_epoch = 0;
+  warp.before.Reset(1);
+  warp.fence = {};
   warp.products.clear();
   std::ranges::fill(warp.held, kFree);
   warp.spins = warp.retries = 0;
+  warp.clocks = 0;
   warp.waited_with = 0;
   for (int32_t slot : x.kernel->maybe_undefined_slots) {
     warp.undefined[static_cast<size_t>(slot)] = ~0u;
@@ -76,7 +83,9 @@ void EnableChecks(BlockState& x, const Launch& launch) {
   x.checks.sync = launch.options.check && wants(HazardGroup::kSync);
   x.checks.memory = launch.options.check_global;
   x.checks.global_races = launch.first_serial != 0;
-  x.checks.track_stores = launch.memory->tracks_defined() || x.checks.global_races;
+  // What a prediction writes is read by predictions only, which check nothing.
+  x.checks.track_stores = (launch.memory->tracks_defined() && !launch.options.timed) ||
+                          x.checks.global_races;
 }
 
 void PrepareWarps(BlockState& x, const Kernel& kernel) {
@@ -141,12 +150,13 @@ void InitialiseBlock(BlockState& x, uint64_t block) {
   x.block = block;
   x.ctaid = {static_cast<uint32_t>(block % grid.x), static_cast<uint32_t>(block / grid.x % grid.y),
              static_cast<uint32_t>(block / grid.x / grid.y)};
-  x.shadow.epoch = 1;
+  x.shadow.epoch = x.shadow.common_epoch = 1;
   x.progress.barriers = {};
   x.progress.instructions = 0;
   x.progress.alive_threads = x.threads;
   x.global.serial = launch.first_serial + static_cast<uint32_t>(block);
   x.global.acquired = 0;
+  x.global.observed = x.global.fenced = false;
   x.stop = false;
   if (x.checks.memory) std::ranges::fill(x.local.defined, uint8_t{0});
   if (x.checks.any) ClearShadow(x);
@@ -154,6 +164,7 @@ void InitialiseBlock(BlockState& x, uint64_t block) {
   x.cluster.phase.assign(x.threads, ~0u);
   if (x.timing.enabled) StartTimes(x);
   x.shadow.unwritten_read.reset();
+  for (std::vector<uint32_t>& undefined : x.shuffled.undefined) std::ranges::fill(undefined, 0u);
   x.progress.yield = x.progress.leave_polling_loops = false;
   x.progress.polling_loops.clear();
 }
