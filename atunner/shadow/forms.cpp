@@ -253,6 +253,24 @@ std::optional<FloatForm> FloatFormOf(const TextInstruction& instruction) {
   return form;
 }
 
+bool HasItsOperands(const TextInstruction& instruction) {
+  const Kind kind = KindOf(instruction);
+  size_t least = kind == Kind::kMove || kind == Kind::kDuplicate || kind == Kind::kShuffle ? 2 : 0;
+  if (const auto form = FloatFormOf(instruction); form && kind == Kind::kFloat) {
+    constexpr std::string_view kBinary[] = {"add", "sub", "mul", "min", "max", "div", "copysign"};
+    const bool ternary = form->op == "fma" || form->op == "mad";
+    least = form->op == "cvt"            ? 1 + static_cast<size_t>(form->elements)
+            : ternary                    ? 4
+            : IsOneOf(form->op, kBinary) ? 3
+                                         : 2;
+  }
+  const auto is_empty = [](const TextOperand& operand) {
+    return operand.kind == TextOperand::Kind::kVector && operand.elements.empty();
+  };
+  return instruction.operands.size() >= least &&
+         (kind == Kind::kNone || std::ranges::none_of(instruction.operands, is_empty));
+}
+
 std::vector<LaneMove> LaneMoves(const TextInstruction& instruction) {
   const std::string& op = instruction.opcode;
   const size_t operands = instruction.operands.size();

@@ -46,6 +46,9 @@ struct FloatForm {
 /// nullopt for instructions that are not kFloat.
 std::optional<FloatForm> FloatFormOf(const TextInstruction& instruction);
 
+/// False for an instruction that no assembler takes: too few operands, an empty vector.
+bool HasItsOperands(const TextInstruction& instruction);
+
 /// The last modifier that is a type; kNone if there is none.
 Type LastType(const TextInstruction& instruction);
 /// "f16x2" → f16; itself for others.

@@ -134,7 +134,9 @@ void WriteFragmentProduct(ValueWriter& writer, const MmaForm& form) {
   const auto& results = writer.operand(0).elements;
   const bool packed = form.addend == Type::kF16, packed_result = form.result == Type::kF16;
   const size_t addends = packed ? 4 : 8, expected = packed_result ? 4 : 8;
-  if (results.size() != expected || writer.operand(3).elements.size() != addends)
+  if (results.size() != expected || writer.operand(3).elements.size() != addends ||
+      writer.operand(1).elements.size() < kFactorRegisters ||
+      writer.operand(2).elements.size() < kFactorRegisters)
     return WriteOriginal(writer);
   const auto part = [](const TextOperand& whole, size_t first, size_t count) {
     const auto begin = whole.elements.begin() + static_cast<std::ptrdiff_t>(first);

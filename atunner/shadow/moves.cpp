@@ -92,7 +92,12 @@ void WriteMove(ValueWriter& writer) {
   if (IsFloatRegister(writer, to) && IsFloatRegister(writer, from) &&
       writer.TypeOf(to.reg) == writer.TypeOf(from.reg))
     return writer.PutGuarded("mov.f64 {}, {}", writer.Twin(to.reg), writer.Twin(from.reg));
-  const RawValue value = SourceOfMove(writer, from, ptx::BitsOf(LastType(writer.instruction())));
+  const int width = ptx::BitsOf(LastType(writer.instruction()));
+  const size_t parts_moved = std::max(to.elements.size(), from.elements.size());
+  if (VectorSize(writer.instruction()) > 1 || width > 64 ||
+      static_cast<size_t>(width) < 16 * parts_moved)  // bytes, or whole vectors
+    return WriteOriginal(writer);
+  const RawValue value = SourceOfMove(writer, from, width);
   if (to.kind != OperandKind::kVector) return writer.Set(to.reg, value);
   const std::vector<RawValue> parts = writer.Split(value, to.elements.size());
   for (size_t i = 0; i < parts.size(); ++i) writer.Set(to.elements[i].reg, parts[i]);

@@ -89,6 +89,9 @@ Status ShadowMaker::FindFacts() {
         return Fail(ErrorCode::kUnsupported,
                     fmt::format("'{}' has no double-precision counterpart", instruction.Mnemonic()),
                     fmt::format("PTX line {}", instruction.line));
+      if (!HasItsOperands(instruction))
+        return Invalid(fmt::format("'{}' lacks operands", instruction.Mnemonic()),
+                       fmt::format("PTX line {}", instruction.line));
       made_.carries_floats |= kind == Kind::kFloat || kind == Kind::kMma || kind == Kind::kLossy ||
                               kind == Kind::kFragmentProduct;
       facts_.halves |= UsesHalves(instruction);

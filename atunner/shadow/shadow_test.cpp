@@ -67,6 +67,27 @@ TEST(Shadow, NamesPlacesWithoutTwins) {
   EXPECT_EQ(shadow->lossy[0].what, "min.xorsign.abs.f32");
 }
 
+TEST(Shadow, RefusesInstructionsWithoutOperands) {
+  for (const std::string wrong : {"cvt.rn.f16x2.f32 %r1, %f1;", "fma.rn.f32 %f1, %f2, %f2;",
+                                  "mov.b64 %rd1, {};", "add.f32 %f1, %f2;"}) {
+    const auto refused = MakeShadow(Module(kSum + "\t" + wrong + "\n"));
+    ASSERT_FALSE(refused.has_value()) << wrong;
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidInput) << wrong;
+    EXPECT_EQ(refused.error().where, "PTX line 14") << wrong;
+  }
+}
+
+TEST(Shadow, BytesOfARegisterAreTheOriginals) {
+  const auto shadow = MakeShadow(
+      Module("\t.reg .b8 %c<4>;\n\tld.global.u32 %r1, [%rd1];\n"
+             "\tmov.b32 {%c0, %c1, %c2, %c3}, %r1;\n"
+             "\tmov.b32 %r2, {%c3, %c2, %c1, %c0};\n"
+             "\tst.global.u32 [%rd1], %r2;\n" +
+             kSum));
+  ASSERT_TRUE(shadow.has_value()) << shadow.error().ToString();
+  EXPECT_TRUE(ptx::Parse(shadow->ptx).has_value());
+}
+
 TEST(Shadow, NamesAtomicsOnVectors) {
   const auto shadow = MakeShadow(Module("\tred.global.add.v2.f32 [%rd1], {%f1, %f2};\n"));
   ASSERT_TRUE(shadow.has_value()) << shadow.error().ToString();

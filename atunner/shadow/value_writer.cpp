@@ -138,9 +138,8 @@ std::string ValueWriter::Checked(const RawValue& source, Type type, int lane,
 std::string ValueWriter::LaneBits(const RawValue& source, Type type, int lane) {
   const int width = type == Type::kF64 ? 64 : type == Type::kF16 || type == Type::kBF16 ? 16 : 32;
   if (width >= source.width) return InRegister(source.bits, source.width);
-  return Split(source,
-               static_cast<size_t>(source.width / width))[static_cast<size_t>(lane * 16 / width)]
-      .bits;
+  const auto parts = Split(source, static_cast<size_t>(source.width / width));
+  return parts[std::min(static_cast<size_t>(lane * 16 / width), parts.size() - 1)].bits;
 }
 
 std::string ValueWriter::InRegister(const std::string& bits, int width) {
@@ -225,7 +224,7 @@ RawValue ValueWriter::Join(const std::vector<RawValue>& parts) {
   size_t lane = 0;
   for (const RawValue& part : parts) {
     bits.push_back(part.bits);
-    for (size_t i = 0; i < static_cast<size_t>(part.width) / 16; ++i)
+    for (size_t i = 0; i < static_cast<size_t>(part.width) / 16 && lane < kLanes; ++i)
       whole.twins[lane++] = part.twins[i];
   }
   Put("mov.b{} {}, {{{}}}", whole.width, whole.bits, fmt::join(bits, ", "));
@@ -240,8 +239,9 @@ std::vector<RawValue> ValueWriter::Split(const RawValue& whole, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     bits.push_back(width == 16 ? Half() : Word());
     parts.push_back({.width = width, .bits = bits.back(), .twins = {}});
-    for (size_t lane = 0; lane < static_cast<size_t>(width) / 16; ++lane)
-      parts[i].twins[lane] = whole.twins[i * static_cast<size_t>(width) / 16 + lane];
+    const size_t lanes = static_cast<size_t>(width) / 16;
+    for (size_t lane = 0; lane < lanes && (i + 1) * lanes <= kLanes; ++lane)
+      parts[i].twins[lane] = whole.twins[i * lanes + lane];
   }
   Put("mov.b{} {{{}}}, {}", whole.width, fmt::join(bits, ", "),
       InRegister(whole.bits, whole.width));
